@@ -26,8 +26,8 @@
 #include "launcher/node/node.h"
 #include "launcher/report/report.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/trainer/step.h"
 #include "launcher/version.h"
@@ -36,97 +36,97 @@
 /* clang-format off */
 static const struct cmd commands[] = {
     { CMD_START, "run", "FILE", "run the experiment that FILE describes",
-      options_run, 1, 1, cmd_run },
+      &options_run, 1, 1, cmd_run },
     { CMD_START, "try", "FILE [NAME=VALUE...]", "run one trial of length 1 here and say what was seen",
-      options_try, 1, -1, cmd_try },
+      &options_try, 1, -1, cmd_try },
     { CMD_START, "preview", "FILE", "say what the experiment that FILE describes will cost",
-      options_preview, 1, 1, cmd_preview },
+      &options_preview, 1, 1, cmd_preview },
     { CMD_START, "fork", "[EXPERIMENT [TRIAL]]", "run it again, or train on from a trial's checkpoint",
-      options_fork, 0, 2, cmd_fork },
+      &options_fork, 0, 2, cmd_fork },
     { CMD_START, "import", "FILE|DIR...", "make experiments of other systems' files",
-      options_import, 1, -1, cmd_import },
+      &options_import, 1, -1, cmd_import },
     { CMD_START, "flow", "run|ls|show|graph|resume|stop ...", "run steps that wait for each other, as jobs",
-      options_flow, 1, -1, cmd_flow, false, flow_words },
+      &options_flow, 1, -1, cmd_flow, false, flow_words },
     { CMD_START, "elastic", "PROGRAM [ARGUMENT...]", "train on nodes that may fail, come and go",
-      options_elastic, 1, -1, cmd_elastic, true },
+      &options_elastic, 1, -1, cmd_elastic, true },
     { CMD_START, "shell", "[-- SRUN_OPTION...]", "open a shell in a job or step",
-      options_shell, 0, -1, cmd_shell, true },
+      &options_shell, 0, -1, cmd_shell, true },
     { CMD_START, "notebook", "[-- SBATCH_OPTION...|ls|attach [JOB]|stop [JOB]]", "run Jupyter in a job, and say how to reach it",
-      options_notebook, 0, -1, cmd_notebook, true, notebook_words },
+      &options_notebook, 0, -1, cmd_notebook, true, notebook_words },
     { CMD_START, "search-server", "", "search for any program, over lines of JSON",
-      options_search_server, 0, 0, cmd_search_server },
+      &options_search_server, 0, 0, cmd_search_server },
     { CMD_START, "worker", "[EXPERIMENT]", "work at an experiment in this allocation",
-      options_worker, 0, 1, cmd_worker },
+      &options_worker, 0, 1, cmd_worker },
     { CMD_LOOK, "ls", "", "list experiments",
-      options_ls, 0, 0, cmd_ls },
+      &options_ls, 0, 0, cmd_ls },
     { CMD_LOOK, "watch", "[EXPERIMENT]", "show an experiment at work until it ends",
-      options_watch, 0, 1, cmd_watch },
+      &options_watch, 0, 1, cmd_watch },
     { CMD_LOOK, "show", "[EXPERIMENT [TRIAL]]", "show an experiment's trials, or one trial",
-      options_show, 0, 2, cmd_show },
+      &options_show, 0, 2, cmd_show },
     { CMD_LOOK, "best", "[EXPERIMENT]", "print the best trial, its checkpoint and its command",
-      options_best, 0, 1, cmd_best },
+      &options_best, 0, 1, cmd_best },
     { CMD_LOOK, "failures", "[EXPERIMENT]", "list failures by cause and by parameter value",
-      options_failures, 0, 1, cmd_failures },
+      &options_failures, 0, 1, cmd_failures },
     { CMD_LOOK, "compare", "EXPERIMENT EXPERIMENT...", "put experiments beside each other",
-      options_compare, 2, -1, cmd_compare },
+      &options_compare, 2, -1, cmd_compare },
     { CMD_LOOK, "plot", "[EXPERIMENT [WHAT [PARAMETER]]]", "draw curves, history, scatter or parallel",
-      options_plot, 0, 3, cmd_plot, false, plot_words },
+      &options_plot, 0, 3, cmd_plot, false, plot_words },
     { CMD_LOOK, "logs", "[EXPERIMENT] TRIAL", "print a trial's output",
-      options_logs, 1, 2, cmd_logs },
+      &options_logs, 1, 2, cmd_logs },
     { CMD_LOOK, "wait", "[EXPERIMENT]", "wait until an experiment has ended or was paused",
-      options_wait, 0, 1, cmd_wait },
+      &options_wait, 0, 1, cmd_wait },
     { CMD_LOOK, "report", "[EXPERIMENT...]", "write a page of charts and tables, one HTML file",
-      options_report, 0, -1, cmd_report },
+      &options_report, 0, -1, cmd_report },
     { CMD_LOOK, "diff", "EXPERIMENT EXPERIMENT|FOLDER", "say how two experiments differ: settings, code, packages",
-      options_sweep, 2, 2, cmd_diff },
+      &options_sweep, 2, 2, cmd_diff },
     { CMD_LOOK, "tensorboard", "EXPERIMENT...", "show experiments in TensorBoard, also while they run",
-      options_tensorboard, 1, -1, cmd_tensorboard },
+      &options_tensorboard, 1, -1, cmd_tensorboard },
     { CMD_LOOK, "monitor", "[DIR|JOB]", "what the ranks under srun --dl-monitor use",
-      options_monitor, 0, 1, cmd_monitor },
+      &options_monitor, 0, 1, cmd_monitor },
     { CMD_LOOK, "top", "[DIR...]", "say who fills which GPU of your running jobs",
-      options_top, 0, -1, cmd_top },
+      &options_top, 0, -1, cmd_top },
     { CMD_LOOK, "debug", "JOB[.STEP]|DIR", "say where the ranks of a step with --dl-debug are",
-      options_debug, 1, 1, cmd_debug },
+      &options_debug, 1, 1, cmd_debug },
     { CMD_STEER, "pause", "[EXPERIMENT]", "pause: trials save a checkpoint, workers end",
-      options_sweep, 0, 1, cmd_pause },
+      &options_sweep, 0, 1, cmd_pause },
     { CMD_STEER, "resume", "[EXPERIMENT]", "start workers for an experiment that has work left",
-      options_resume, 0, 1, cmd_resume },
+      &options_resume, 0, 1, cmd_resume },
     { CMD_STEER, "stop", "[EXPERIMENT]", "end an experiment: trials save a checkpoint",
-      options_sweep, 0, 1, cmd_stop },
+      &options_sweep, 0, 1, cmd_stop },
     { CMD_STEER, "kill", "[EXPERIMENT]", "end an experiment at once",
-      options_sweep, 0, 1, cmd_kill },
+      &options_sweep, 0, 1, cmd_kill },
     { CMD_STEER, "continue", "[EXPERIMENT]", "go on with an experiment that has ended",
-      options_continue, 0, 1, cmd_continue },
+      &options_continue, 0, 1, cmd_continue },
     { CMD_STEER, "retry", "[EXPERIMENT] [TRIAL...]", "try failed trials again",
-      options_retry, 0, -1, cmd_retry },
+      &options_retry, 0, -1, cmd_retry },
     { CMD_STEER, "scale", "N [EXPERIMENT]", "work with N workers from now on",
-      options_scale, 1, 2, cmd_scale },
+      &options_scale, 1, 2, cmd_scale },
     { CMD_STEER, "exclude", "[EXPERIMENT] HOST", "begin nothing more on a machine",
-      options_mark, 1, 2, cmd_exclude },
+      &options_mark, 1, 2, cmd_exclude },
     { CMD_KEEP, "reproduce", "[EXPERIMENT [TRIAL]]", "train a trial again here, and compare its metric",
-      options_reproduce, 0, 2, cmd_reproduce },
+      &options_reproduce, 0, 2, cmd_reproduce },
     { CMD_KEEP, "export", "[EXPERIMENT]", "write a table of all trials, or for other tools",
-      options_export, 0, 1, cmd_export },
+      &options_export, 0, 1, cmd_export },
     { CMD_KEEP, "ckpt", "ls|verify|extract|diff|export|import FILE...", "look into checkpoints, verify them, take them elsewhere",
-      options_ckpt, 1, -1, cmd_ckpt, false, ckpt_words },
+      &options_ckpt, 1, -1, cmd_ckpt, false, ckpt_words },
     { CMD_KEEP, "model", "register|ls|show|promote|note|rm|export ...", "keep checkpoints as versions of models",
-      options_model, 1, 4, cmd_model, false, model_words },
+      &options_model, 1, 4, cmd_model, false, model_words },
     { CMD_KEEP, "log", "NAME=VALUE...", "log metrics from a script that a trial runs",
-      options_log, 1, -1, cmd_log },
+      &options_log, 1, -1, cmd_log },
     { CMD_KEEP, "gc", "[EXPERIMENT]", "remove checkpoints that checkpoint_policy does not keep",
-      options_gc, 0, 1, cmd_gc },
+      &options_gc, 0, 1, cmd_gc },
     { CMD_KEEP, "label", "EXPERIMENT NAME...", "put labels on an experiment",
-      options_mark, 2, -1, cmd_label },
+      &options_mark, 2, -1, cmd_label },
     { CMD_KEEP, "archive", "[EXPERIMENT]", "hide an experiment that has ended from dl ls",
-      options_mark, 0, 1, cmd_archive },
+      &options_mark, 0, 1, cmd_archive },
     { CMD_KEEP, "rm", "EXPERIMENT...", "remove experiments",
-      options_rm, 1, -1, cmd_rm },
+      &options_rm, 1, -1, cmd_rm },
     { CMD_CLUSTER, "check", "", "check this node, or in a step all its nodes and GPUs",
-      options_check, 0, 0, cmd_check },
+      &options_check, 0, 0, cmd_check },
     { CMD_CLUSTER, "doctor", "", "check this host's Slurm and say what to change",
-      options_doctor, 0, 0, cmd_doctor },
+      &options_doctor, 0, 0, cmd_doctor },
     { CMD_CLUSTER, "env", "", "say what the plugin sets for each rank of a job",
-      options_env, 0, 0, cmd_env },
+      &options_env, 0, 0, cmd_env },
     { CMD_HIDDEN, "gather", "LEVEL WHAT", "",
       NULL, 2, 2, cmd_gather },
     { CMD_HIDDEN, "check-rank", "LEVEL WHAT", "",
@@ -203,19 +203,19 @@ static int check_output (void)
 
 static int run_command (const struct cmd *cmd, int argc, char **argv)
 {
-    struct settings st;
+    struct command_line line;
     int rv = EXIT_USAGE;
 
-    switch (settings_parse (cmd, argc, argv, &st)) {
+    switch (command_line_parse (cmd, argc, argv, &line)) {
     case 0:
-        rv = cmd->run (&st);
+        rv = cmd->run (&line);
         break;
     case 1:
         help_cmd (cmd);
         rv = EXIT_OK;
         break;
     }
-    settings_free (&st);
+    command_line_free (cmd, &line);
     return rv == EXIT_OK ? check_output () : rv;
 }
 

@@ -50,14 +50,15 @@ static int archive (struct sweep *s, bool undo)
     return EXIT_OK;
 }
 
-int cmd_archive (const struct settings *st)
+int cmd_archive (const struct command_line *line)
 {
+    const struct mark_options *opt = line->options;
     struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv = open_experiment (line, line->args[0], &s);
 
     if (rv)
         return rv;
-    rv = archive (s, st->undo);
+    rv = archive (s, opt->undo);
     sweep_close (s);
     return rv;
 }
@@ -99,17 +100,18 @@ static int label (struct sweep *s, const char *name, bool undo)
     return rv;
 }
 
-int cmd_label (const struct settings *st)
+int cmd_label (const struct command_line *line)
 {
+    const struct mark_options *opt = line->options;
     struct sweep *s;
     int rv = EXIT_OK;
 
-    for (int i = 1; i < st->nargs && rv == EXIT_OK; i++)
-        rv = check_label (st->args[i]);
-    if (rv || (rv = open_experiment (st, st->args[0], &s)))
+    for (int i = 1; i < line->nargs && rv == EXIT_OK; i++)
+        rv = check_label (line->args[i]);
+    if (rv || (rv = open_experiment (line, line->args[0], &s)))
         return rv;
-    for (int i = 1; i < st->nargs && rv == EXIT_OK; i++)
-        rv = label (s, st->args[i], st->undo);
+    for (int i = 1; i < line->nargs && rv == EXIT_OK; i++)
+        rv = label (s, line->args[i], opt->undo);
     sweep_close (s);
     return rv;
 }
@@ -143,10 +145,11 @@ static bool is_host (const char *name)
     return *name;
 }
 
-int cmd_exclude (const struct settings *st)
+int cmd_exclude (const struct command_line *line)
 {
-    bool named = st->nargs == 2;
-    const char *host = st->args[named];
+    const struct mark_options *opt = line->options;
+    bool named = line->nargs == 2;
+    const char *host = line->args[named];
     struct sweep *s;
     int rv;
 
@@ -154,13 +157,13 @@ int cmd_exclude (const struct settings *st)
         complain ("exclude: '%.80s' is not a name of a machine", host);
         return EXIT_USAGE;
     }
-    if (!named && experiment_is_there (st, host)) {
+    if (!named && experiment_is_there (line, host)) {
         complain ("exclude: the machine is missing: dl exclude %s HOST", host);
         return EXIT_USAGE;
     }
-    if ((rv = open_experiment (st, named ? st->args[0] : NULL, &s)))
+    if ((rv = open_experiment (line, named ? line->args[0] : NULL, &s)))
         return rv;
-    rv = exclude (s, host, st->undo);
+    rv = exclude (s, host, opt->undo);
     sweep_close (s);
     return rv;
 }

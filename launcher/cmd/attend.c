@@ -178,10 +178,10 @@ static void ask_all (void)
         ask_step (job, step);
 }
 
-int cmd_attend (const struct settings *st)
+int cmd_attend (const struct command_line *line)
 {
-    bool serves = !strcmp (st->args[0], "serves");
-    struct attended a = { .pid = (pid_t)strtol (st->args[1], NULL, 10) };
+    bool serves = !strcmp (line->args[0], "serves");
+    struct attended a = { .pid = (pid_t)strtol (line->args[1], NULL, 10) };
     int status;
 
     if (a.pid <= 0 || (a.signals = block_signals ()) < 0) {

@@ -465,36 +465,37 @@ static int export_best (const struct best *b, const char *path)
 
 /* ---- the command ---- */
 
-static int show (const struct best *b, const struct settings *st)
+static int show (const struct best *b, const struct best_options *opt)
 {
     json_t *o;
-    int rv = st->output ? export_best (b, st->output) : EXIT_OK;
+    int rv = opt->export_dir ? export_best (b, opt->export_dir) : EXIT_OK;
 
     if (rv != EXIT_OK)
         return rv;
-    if (st->json && (o = best_json (b))) {
+    if (opt->json && (o = best_json (b))) {
         json_put (o, stdout, JSON_INDENT (2) | JSON_SORT_KEYS);
         putchar ('\n');
         json_decref (o);
     } else {
         print_text (b);
-        if (st->output)
-            printf ("%s: %sparams.json, manifest.json\n", st->output,
+        if (opt->export_dir)
+            printf ("%s: %sparams.json, manifest.json\n", opt->export_dir,
                     *b->checkpoint ? "checkpoint.h5, " : "");
     }
     return EXIT_OK;
 }
 
-int cmd_best (const struct settings *st)
+int cmd_best (const struct command_line *line)
 {
+    const struct best_options *opt = line->options;
     struct best b = { 0 };
     struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv = open_experiment (line, line->args[0], &s);
 
     if (rv)
         return rv;
     b.s = s;
-    b.trust = st->trust;
+    b.trust = opt->trust;
     b.trial = sweep_best (s);
     if (!(b.t = sweep_trial (s, b.trial))) {
         complain ("%s: no trial has a finite value of %s yet", sweep_folder_name (s),
@@ -505,7 +506,7 @@ int cmd_best (const struct settings *st)
         if (best_checkpoint (s, b.trial, b.checkpoint, sizeof (b.checkpoint)) < 0)
             *b.checkpoint = '\0';
         b.command = trial_command (s, b.trial, b.result.length);
-        rv = show (&b, st);
+        rv = show (&b, opt);
     }
     free (b.command);
     sweep_close (s);

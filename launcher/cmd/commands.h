@@ -2,34 +2,176 @@
 /* The entry points of the commands about experiments, for main()'s table. */
 #pragma once
 
-#include "launcher/sys/settings.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/sys/command_line.h"
+
+/* Options of the commands that start workers. */
+struct start_options {
+    bool local, detach, dry_run, no_workers;
+    int64_t workers; /* 0: as the experiment says */
+    char **sets;     /* KEY=VALUE, NULL-ended, or NULL */
+};
+
+/* Options of dl run. */
+struct run_options {
+    struct start_options start;
+};
+
+/* Options of dl try. */
+struct try_options {
+    char **sets;    /* KEY=VALUE, NULL-ended, or NULL */
+    int64_t length; /* 0: not given */
+};
+
+/* Options of dl preview. */
+struct preview_options {
+    char **sets;    /* KEY=VALUE, NULL-ended, or NULL */
+    double seconds; /* for one unit of length, 0: not given */
+    bool json;
+};
+
+/* Options of dl fork. */
+struct fork_options {
+    struct start_options start;
+    bool trust;
+    const char *file;
+    int64_t seeds; /* 0: one trial, of a checkpoint */
+};
+
+/* Options of dl import. */
+struct import_options {
+    const char *output;
+    const char *from;
+    const char *entrypoint;
+    bool coverage;
+};
+
+/* Options of dl worker. */
+struct worker_options {
+    bool trust;
+    const char *slot;
+};
+
+/* Options of dl ls. */
+struct ls_options {
+    bool all;
+    const char *label;
+    bool json;
+};
+
+/* Options of dl show. */
+struct show_options {
+    int64_t trials; /* rows, 0: all */
+    const char *columns;
+    const char *where;
+    const char *sort;
+    bool csv;
+    bool provenance;
+    bool values;
+    bool json;
+};
+
+/* Options of dl logs. */
+struct logs_options {
+    bool follow;
+    int64_t lines;   /* the last ones; -1: all */
+    int64_t attempt; /* 0: the last */
+};
+
+/* Options of dl wait. */
+struct wait_options {
+    double timeout; /* s, < 0: none */
+};
+
+/* Options of dl resume. */
+struct resume_options {
+    struct start_options start;
+    bool trust;
+    bool wait;
+};
+
+/* Options of dl retry. */
+struct retry_options {
+    struct start_options start;
+    bool trust;
+};
+
+/* Options of dl continue. */
+struct continue_options {
+    struct start_options start;
+    bool trust;
+    int64_t trials; /* 0: as it is */
+    int64_t length; /* 0: as it is */
+};
+
+/* Options of dl scale. */
+struct scale_options {
+    bool trust;
+};
+
+/* Options of dl label, dl archive and dl exclude. */
+struct mark_options {
+    bool undo;
+};
+
+/* Options of dl export. */
+struct export_options {
+    const char *format;
+    const char *output;
+    bool follow;
+    double seconds; /* 0: not given */
+    bool safe_csv;
+};
+
+/* Options of dl gc. */
+struct gc_options {
+    bool dry_run;
+};
+
+/* Options of dl reproduce. */
+struct reproduce_options {
+    bool trust;
+    bool dry_run;
+};
+
+/* Options of dl rm. */
+struct rm_options {
+    bool force;
+};
+
+/* Options of dl log. */
+struct log_options {
+    int64_t step; /* -1: not given */
+};
 
 /* Each returns an exit status of launcher/sys/say.h. */
-int cmd_run (const struct settings *st);
-int cmd_try (const struct settings *st);
-int cmd_preview (const struct settings *st);
-int cmd_ls (const struct settings *st);
-int cmd_show (const struct settings *st);
-int cmd_logs (const struct settings *st);
-int cmd_stop (const struct settings *st);
-int cmd_resume (const struct settings *st);
-int cmd_gc (const struct settings *st);
-int cmd_diff (const struct settings *st);
-int cmd_reproduce (const struct settings *st);
-int cmd_export (const struct settings *st);
-int cmd_import (const struct settings *st);
-int cmd_pause (const struct settings *st);
-int cmd_kill (const struct settings *st);
-int cmd_continue (const struct settings *st);
-int cmd_retry (const struct settings *st);
-int cmd_fork (const struct settings *st);
-int cmd_wait (const struct settings *st);
-int cmd_archive (const struct settings *st);
-int cmd_label (const struct settings *st);
-int cmd_exclude (const struct settings *st);
-int cmd_rm (const struct settings *st);
-int cmd_log (const struct settings *st);
-int cmd_worker (const struct settings *st);
-int cmd_scale (const struct settings *st);
-int cmd_requeue (const struct settings *st);
-int cmd_attend (const struct settings *st);
+int cmd_run (const struct command_line *line);
+int cmd_try (const struct command_line *line);
+int cmd_preview (const struct command_line *line);
+int cmd_ls (const struct command_line *line);
+int cmd_show (const struct command_line *line);
+int cmd_logs (const struct command_line *line);
+int cmd_stop (const struct command_line *line);
+int cmd_resume (const struct command_line *line);
+int cmd_gc (const struct command_line *line);
+int cmd_diff (const struct command_line *line);
+int cmd_reproduce (const struct command_line *line);
+int cmd_export (const struct command_line *line);
+int cmd_import (const struct command_line *line);
+int cmd_pause (const struct command_line *line);
+int cmd_kill (const struct command_line *line);
+int cmd_continue (const struct command_line *line);
+int cmd_retry (const struct command_line *line);
+int cmd_fork (const struct command_line *line);
+int cmd_wait (const struct command_line *line);
+int cmd_archive (const struct command_line *line);
+int cmd_label (const struct command_line *line);
+int cmd_exclude (const struct command_line *line);
+int cmd_rm (const struct command_line *line);
+int cmd_log (const struct command_line *line);
+int cmd_worker (const struct command_line *line);
+int cmd_scale (const struct command_line *line);
+int cmd_requeue (const struct command_line *line);
+int cmd_attend (const struct command_line *line);

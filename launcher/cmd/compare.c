@@ -464,16 +464,16 @@ static void print_json (const struct comparison *c)
 
 /* ---- the command ---- */
 
-static int open_all (struct comparison *c, const struct settings *st)
+static int open_all (struct comparison *c, const struct command_line *line)
 {
     int rv = EXIT_OK;
 
-    if (!(c->list = calloc ((size_t)st->nargs + 1, sizeof (struct sweep *)))) {
+    if (!(c->list = calloc ((size_t)line->nargs + 1, sizeof (struct sweep *)))) {
         complain ("out of memory");
         return EXIT_IO;
     }
-    while (rv == EXIT_OK && c->n < (size_t)st->nargs) {
-        rv = open_experiment (st, st->args[c->n], &c->list[c->n]);
+    while (rv == EXIT_OK && c->n < (size_t)line->nargs) {
+        rv = open_experiment (line, line->args[c->n], &c->list[c->n]);
         c->n += rv == EXIT_OK;
     }
     return rv;
@@ -493,11 +493,12 @@ static int check_metric (const struct comparison *c)
     return EXIT_OK;
 }
 
-int cmd_compare (const struct settings *st)
+int cmd_compare (const struct command_line *line)
 {
+    const struct compare_options *opt = line->options;
     struct comparison c = { 0 };
     struct slurmdl_error err = { "" };
-    int rv = open_all (&c, st);
+    int rv = open_all (&c, line);
 
     if (rv == EXIT_OK)
         rv = check_metric (&c);
@@ -505,7 +506,7 @@ int cmd_compare (const struct settings *st)
         rv = fail (&err);
     if (rv == EXIT_OK) {
         find_budget (&c);
-        if (st->json)
+        if (opt->json)
             print_json (&c);
         else
             print_text (&c);

@@ -72,11 +72,11 @@ static long points_of (const struct sweep *s)
     return (s->ntrials + repeats - 1) / repeats;
 }
 
-static int no_work (const struct sweep *s, const struct settings *st)
+static int no_work (const struct sweep *s, const struct continue_options *opt)
 {
     const struct search_config *c = &s->exp->search;
 
-    if (st->trials || st->length)
+    if (opt && (opt->trials || opt->length))
         complain ("%s: there is no work to continue: the searcher supports no "
                   "more trials",
                   s->dir);
@@ -88,10 +88,10 @@ static int no_work (const struct sweep *s, const struct settings *st)
 }
 
 /* Put the events as one entry if they still make sense.  Returns an exit
- * status, -1 if somebody was faster.
+ * status, -1 if somebody was faster.  'opt' is of dl continue, NULL of dl retry.
  */
 static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
-                          const struct settings *st)
+                          const struct continue_options *opt)
 {
     struct slurmdl_error err = { "" };
     int rv = rehearse (s, events, n, &err);
@@ -102,7 +102,7 @@ static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
         return EXIT_USAGE;
     }
     if (rv > 0)
-        return no_work (s, st);
+        return no_work (s, opt);
     if ((rv = sweep_publish (s, events, n, &err)) < 0)
         return fail_on (s, &err);
     return rv == 1 ? -1 : EXIT_OK;
@@ -111,7 +111,7 @@ static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
 /* ---- continue ---- */
 
 /* Returns an exit status after a line if it cannot be. */
-static int check_continue (const struct sweep *s, const struct settings *st)
+static int check_continue (const struct sweep *s, const struct continue_options *opt)
 {
     const struct search_config *c = &s->exp->search;
 
@@ -119,16 +119,16 @@ static int check_continue (const struct sweep *s, const struct settings *st)
         complain ("%s is %s: only one that has ended can be continued; 'dl resume' "
                   "starts workers",
                   s->dir, sweep_state_name (s->state));
-    else if (st->trials && !(experiment_needs (s->exp) & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
+    else if (opt->trials && !(experiment_needs (s->exp) & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
         complain ("%s: --trials: the searcher %s sets the number of trials "
                   "itself",
                   s->dir, s->exp->searcher_name);
-    else if (st->trials && (long)st->trials < points_of (s))
-        complain ("%s: --trials %ld: there are %ld already", s->dir, (long)st->trials,
+    else if (opt->trials && (long)opt->trials < points_of (s))
+        complain ("%s: --trials %ld: there are %ld already", s->dir, (long)opt->trials,
                   points_of (s));
-    else if (st->length && st->length < c->max_length)
+    else if (opt->length && opt->length < c->max_length)
         complain ("%s: --length %lld: it is %lld already, and can only grow", s->dir,
-                  (long long)st->length, (long long)c->max_length);
+                  (long long)opt->length, (long long)c->max_length);
     else if (sweep_is_late (s))
         complain ("%s: searcher.max_hours (%g) have passed: 'dl continue --set "
                   "searcher.max_hours=HOURS %s' goes on with more",
@@ -143,19 +143,19 @@ static int check_continue (const struct sweep *s, const struct settings *st)
 }
 
 /* Somebody else was faster, and wanted the same. */
-static bool goes_on (const struct sweep *s, const struct settings *st)
+static bool goes_on (const struct sweep *s, const struct continue_options *opt)
 {
     const struct search_config *c = &s->exp->search;
 
-    return s->state == SWEEP_RUNNING && !st->workers && s->last_action.what
+    return s->state == SWEEP_RUNNING && !opt->start.workers && s->last_action.what
            && !strcmp (s->last_action.what, "continued")
-           && (!st->trials || (long)st->trials == c->max_trials)
-           && (!st->length || st->length == c->max_length) && peer_count (s->dir, 0, NULL) > 0;
+           && (!opt->trials || (long)opt->trials == c->max_trials)
+           && (!opt->length || opt->length == c->max_length) && peer_count (s->dir, 0, NULL) > 0;
 }
 
-static int say_goes_on (const struct sweep *s, const struct settings *st)
+static int say_goes_on (const struct sweep *s, const struct continue_options *opt)
 {
-    if (st->detach)
+    if (opt->start.detach)
         puts (s->dir);
     else
         printf ("%s goes on already; 'dl wait' waits for the end\n", s->dir);
@@ -182,37 +182,39 @@ static void say_missing (const struct sweep *s)
                   first, missing, missing == 1 ? " is" : "s are");
 }
 
-static int go_on (struct sweep *s, const struct settings *st)
+static int go_on (struct sweep *s, const struct continue_options *opt)
 {
-    struct event event = {
-        .op = EVENT_CONTINUE, .by = user_name (), .max_trials = st->trials, .max_length = st->length
-    };
+    struct event event = { .op = EVENT_CONTINUE,
+                           .by = user_name (),
+                           .max_trials = opt->trials,
+                           .max_length = opt->length };
     int rv = -1;
 
     while (rv == -1) {
-        if (goes_on (s, st))
-            return say_goes_on (s, st);
-        if ((rv = check_continue (s, st)) || (rv = code_prepare (s)))
+        if (goes_on (s, opt))
+            return say_goes_on (s, opt);
+        if ((rv = check_continue (s, opt)) || (rv = code_prepare (s)))
             return rv;
-        rv = put_rehearsed (s, &event, 1, st);
+        rv = put_rehearsed (s, &event, 1, opt);
     }
     if (rv)
         return rv;
     say_missing (s);
     printf ("%s: goes on\n", s->dir);
     fflush (stdout);
-    return start_missing_workers (s, st, false);
+    return start_missing_workers (s, &opt->start, false);
 }
 
-int cmd_continue (const struct settings *st)
+int cmd_continue (const struct command_line *line)
 {
+    const struct continue_options *opt = line->options;
     struct sweep *s;
-    int rv = open_to_run (st, st->args[0], &s);
+    int rv = open_to_run (line, opt->trust, line->args[0], &s);
 
     if (rv)
         return rv;
-    if ((rv = change_settings (&s, st)) == 0)
-        rv = go_on (s, st);
+    if ((rv = change_settings (&s, line, &opt->start)) == 0)
+        rv = go_on (s, opt);
     sweep_close (s);
     return rv;
 }
@@ -262,7 +264,7 @@ static int fill_retries (const struct sweep *s, char **names, struct event *e, s
 }
 
 /* Workers that live take what is open; else there must be some. */
-static int go_on_with (struct sweep *s, const struct settings *st)
+static int go_on_with (struct sweep *s, const struct start_options *opt)
 {
     struct slurmdl_error err = { "" };
     long workers;
@@ -274,13 +276,13 @@ static int go_on_with (struct sweep *s, const struct settings *st)
     if ((workers = peer_count (s->dir, 0, &err)) < 0)
         return fail_on (s, &err);
     if (workers == 0)
-        return start_missing_workers (s, st, true);
+        return start_missing_workers (s, opt, true);
     printf ("%s: %ld workers will train them; if there are none, use 'dl resume'\n", s->dir,
             workers);
     return EXIT_OK;
 }
 
-static int retry (struct sweep *s, char **names, const struct settings *st)
+static int retry (struct sweep *s, char **names, const struct start_options *opt)
 {
     struct event *events = NULL;
     long retries;
@@ -301,11 +303,11 @@ static int retry (struct sweep *s, char **names, const struct settings *st)
             printf ("%s: no trial has failed\n", s->dir);
             break;
         }
-        if ((rv = put_rehearsed (s, events, n, st)) == EXIT_OK) {
+        if ((rv = put_rehearsed (s, events, n, NULL)) == EXIT_OK) {
             printf ("%s: %ld trial%s tried again\n", s->dir, retries,
                     retries == 1 ? " is" : "s are");
             fflush (stdout);
-            rv = go_on_with (s, st);
+            rv = go_on_with (s, opt);
             break;
         }
     }
@@ -314,16 +316,17 @@ static int retry (struct sweep *s, char **names, const struct settings *st)
 }
 
 /* A number is a trial, so the experiment may be left out. */
-int cmd_retry (const struct settings *st)
+int cmd_retry (const struct command_line *line)
 {
-    bool named = st->nargs > 0 && !is_number (st->args[0]);
+    const struct retry_options *opt = line->options;
+    bool named = line->nargs > 0 && !is_number (line->args[0]);
     struct sweep *s;
-    int rv = open_to_run (st, named ? st->args[0] : NULL, &s);
+    int rv = open_to_run (line, opt->trust, named ? line->args[0] : NULL, &s);
 
     if (rv)
         return rv;
-    if ((rv = change_settings (&s, st)) == 0)
-        rv = retry (s, st->args + named, st);
+    if ((rv = change_settings (&s, line, &opt->start)) == 0)
+        rv = retry (s, line->args + named, &opt->start);
     sweep_close (s);
     return rv;
 }

@@ -179,21 +179,21 @@ static int compare_folder (struct sweep *s, const char *folder)
     return !first || !second ? EXIT_DAMAGED : changes ? EXIT_FAILED : EXIT_OK;
 }
 
-int cmd_diff (const struct settings *st)
+int cmd_diff (const struct command_line *line)
 {
     struct sweep *a = NULL;
     struct sweep *b = NULL;
     char folder[PATH_MAX];
     long n = 0;
-    int rv = open_experiment (st, st->args[0], &a);
+    int rv = open_experiment (line, line->args[0], &a);
 
-    if (rv == EXIT_OK && is_folder (st->args[1], folder)) {
+    if (rv == EXIT_OK && is_folder (line->args[1], folder)) {
         rv = compare_folder (a, folder);
         sweep_close (a);
         return rv;
     }
     if (rv == EXIT_OK)
-        rv = open_experiment (st, st->args[1], &b);
+        rv = open_experiment (line, line->args[1], &b);
     if (rv == EXIT_OK) {
         n = compare_settings (a, b) + compare_code (a, b);
         n += compare_records (a, b);

@@ -225,7 +225,7 @@ static int write_text (const char *path, const char *buf, size_t size, struct sl
 }
 
 static int export_text (const struct sweep *s, const struct export_format *format,
-                        const struct settings *st, struct slurmdl_error *err)
+                        const struct export_options *opt, struct slurmdl_error *err)
 {
     struct logged_metrics logged = { .n = 0 };
     struct columns columns;
@@ -236,9 +236,9 @@ static int export_text (const struct sweep *s, const struct export_format *forma
 
     if (columns_create (&columns, s) == 0 && logged_read_all (&logged, s, NULL, s->ntrials) >= 0
         && columns_add_logged (&columns, &logged) == 0 && (f = open_memstream (&buf, &size)))
-        format->put (f, s, &columns, st->safe_csv);
+        format->put (f, s, &columns, opt->safe_csv);
     if (f && fclose (f) == 0)
-        rv = write_text (st->output, buf, size, err);
+        rv = write_text (opt->output, buf, size, err);
     else
         errorf (err, "out of memory");
     int e = errno;
@@ -275,39 +275,39 @@ static int say_damaged (const struct sweep *s, const struct slurmdl_error *err)
 /* s between two files or looks of --follow */
 static const double every = 5, least = 0.2, most = 86400;
 
-static double pause_of (const struct settings *st)
+static double pause_of (const struct export_options *opt)
 {
-    if (!st->follow)
+    if (!opt->follow)
         return 0;
-    return st->seconds > 0 ? fmin (fmax (st->seconds, least), most) : every;
+    return opt->seconds > 0 ? fmin (fmax (opt->seconds, least), most) : every;
 }
 
 static int put_format (const struct sweep *s, const struct export_format *format,
-                       const struct settings *st, struct slurmdl_error *err)
+                       const struct export_options *opt, struct slurmdl_error *err)
 {
-    return format->put ? export_text (s, format, st, err) : export_h5 (s, st->output, err);
+    return format->put ? export_text (s, format, opt, err) : export_h5 (s, opt->output, err);
 }
 
 static int export_table (struct sweep *s, const struct export_format *format,
-                         const struct settings *st)
+                         const struct export_options *opt)
 {
     struct slurmdl_error err = { "" };
-    int rv = put_format (s, format, st, &err);
+    int rv = put_format (s, format, opt, &err);
 
-    while (rv >= 0 && st->follow && !sweep_has_ended (s)) {
+    while (rv >= 0 && opt->follow && !sweep_has_ended (s)) {
         int news = 0;
-        poll (NULL, 0, (int)(pause_of (st) * 1000));
+        poll (NULL, 0, (int)(pause_of (opt) * 1000));
         if ((news = sweep_sync (s, &err)) < 0)
             rv = -1;
         else if (news > 0)
-            rv = put_format (s, format, st, &err);
+            rv = put_format (s, format, opt, &err);
     }
     return rv < 0 ? fail (&err) : rv > 0 ? say_damaged (s, &err) : EXIT_OK;
 }
 
-static int check_export (const struct settings *st, const struct export_format *format)
+static int check_export (const struct export_options *opt, const struct export_format *format)
 {
-    const char *name = format->name ? format->name : st->format;
+    const char *name = format->name ? format->name : opt->format;
 
     if (!format->name && !tool_has_format (name)) {
         complain ("--format: '%s' is none of csv, json, h5, tensorboard, "
@@ -315,27 +315,28 @@ static int check_export (const struct settings *st, const struct export_format *
                   name);
         return EXIT_USAGE;
     }
-    if (st->safe_csv && format->put != put_csv) {
+    if (opt->safe_csv && format->put != put_csv) {
         complain ("--safe-csv is for --format=csv, not %s", name);
         return EXIT_USAGE;
     }
-    if (st->follow && format->name && !st->output) {
+    if (opt->follow && format->name && !opt->output) {
         complain ("--follow with --format=%s needs --output=FILE", name);
         return EXIT_USAGE;
     }
     return EXIT_OK;
 }
 
-int cmd_export (const struct settings *st)
+int cmd_export (const struct command_line *line)
 {
-    const struct export_format *format = find_format (st->format ? st->format : formats[0].name);
+    const struct export_options *opt = line->options;
+    const struct export_format *format = find_format (opt->format ? opt->format : formats[0].name);
     struct sweep *s;
-    int rv = check_export (st, format);
+    int rv = check_export (opt, format);
 
-    if (rv || (rv = open_experiment (st, st->args[0], &s)))
+    if (rv || (rv = open_experiment (line, line->args[0], &s)))
         return rv;
-    rv = format->name ? export_table (s, format, st)
-                      : tool_export (s, st->format, st->output, pause_of (st));
+    rv = format->name ? export_table (s, format, opt)
+                      : tool_export (s, opt->format, opt->output, pause_of (opt));
     sweep_close (s);
     return rv;
 }

@@ -209,18 +209,19 @@ static int gather (struct failures *f, struct sweep *s, struct slurmdl_error *er
     return 0;
 }
 
-int cmd_failures (const struct settings *st)
+int cmd_failures (const struct command_line *line)
 {
-    struct failures f = { .lines = st->lines < 0 ? LINES : st->lines };
+    const struct failures_options *opt = line->options;
+    struct failures f = { .lines = opt->lines < 0 ? LINES : opt->lines };
     struct slurmdl_error err = { "" };
     struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv = open_experiment (line, line->args[0], &s);
 
     if (rv)
         return rv;
     if (gather (&f, s, &err) < 0)
         rv = fail (&err);
-    else if (st->json)
+    else if (opt->json)
         print_json (&f);
     else
         print_all (&f);

@@ -127,7 +127,7 @@ static int find_files (const struct sweep *s, long trial, char ***list)
  * last result.
  */
 static void take_files (struct experiment *e, const struct sweep *s, long trial,
-                        const struct settings *st)
+                        const struct fork_options *opt)
 {
     int64_t length = sweep_trial (s, trial)->length;
     int64_t first = first_length (e);
@@ -136,7 +136,7 @@ static void take_files (struct experiment *e, const struct sweep *s, long trial,
     snprintf (folder, sizeof (folder), "%s/trials/%04ld", s->dir, trial);
     find_files (s, trial, &e->source_files);
     list_trial_files (folder, &e->source_shared);
-    e->source_owner = st->trust ? (uid_t)ANYBODY : st->file ? 0 : s->owner;
+    e->source_owner = opt->trust ? (uid_t)ANYBODY : opt->file ? 0 : s->owner;
     if (length > 0 && first > length && (e->source_files || e->source_shared)) {
         e->source_length = length;
         return;
@@ -160,22 +160,22 @@ static void take_files (struct experiment *e, const struct sweep *s, long trial,
 }
 
 static int take_checkpoint (struct experiment *e, const struct sweep *s, long trial,
-                            const struct settings *st)
+                            const struct fork_options *opt)
 {
     int64_t length = first_length (e);
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s/trials/%04ld", s->dir, trial);
     e->source_trial = trial;
-    if (st->seeds)
+    if (opt->seeds)
         return 0;
     e->source_file = slurmdl_checkpoint_find (
         path, INT64_MAX, trial_last (sweep_trial (s, trial)).attempt, &e->source_length);
     if (!e->source_file) {
-        take_files (e, s, trial, st);
+        take_files (e, s, trial, opt);
         return 0;
     }
-    e->source_owner = st->trust ? (uid_t)ANYBODY : st->file ? 0 : s->owner;
+    e->source_owner = opt->trust ? (uid_t)ANYBODY : opt->file ? 0 : s->owner;
     if (length > e->source_length)
         return 0;
     complain ("%s: the checkpoint of trial %ld is of length %lld, and trials "
@@ -185,62 +185,64 @@ static int take_checkpoint (struct experiment *e, const struct sweep *s, long tr
     return EXIT_USAGE;
 }
 
-static int make_fork (struct sweep *s, long trial, const struct settings *st)
+static int make_fork (struct sweep *s, long trial, const struct command_line *line)
 {
-    struct fork_source origin = { s, trial, st->seeds };
-    struct edit edit = { .sets = st->sets };
+    const struct fork_options *opt = line->options;
+    struct fork_source origin = { s, trial, opt->seeds };
+    struct edit edit = { .sets = opt->start.sets };
     struct experiment *e;
     char path[PATH_MAX];
     int rv;
 
     snprintf (path, sizeof (path), "%s/experiment.conf", s->dir);
-    if (!st->file && !st->dry_run && (rv = ask_trust (s, st)))
+    if (!opt->file && !opt->start.dry_run && (rv = ask_trust (s, opt->trust)))
         return rv;
-    if (!st->file) {
+    if (!opt->file) {
         edit.dir = s->exp->dir;
         edit.file = s->frozen; /* it may have changed since the question */
         edit.f = trial ? make_single : NULL;
         edit.arg = &origin;
     }
-    if ((rv = read_experiment (st->file ? st->file : path, &edit, &e))
-        || (rv = gpus_to_nodes (&e, st->file ? st->file : path, &edit, st)))
+    if ((rv = read_experiment (opt->file ? opt->file : path, &edit, &e))
+        || (rv = gpus_to_nodes (&e, opt->file ? opt->file : path, &edit, &opt->start)))
         return rv;
     e->source = strdup (s->dir);
     /* NAME is to be the old one, not its newest fork */
     if (!strcmp (e->name, s->exp->name) && asprintf (&e->folder, "%s-fork", e->name) < 0)
         e->folder = NULL;
-    if (trial && (rv = take_checkpoint (e, s, trial, st))) {
+    if (trial && (rv = take_checkpoint (e, s, trial, opt))) {
         experiment_destroy (e);
         return rv;
     }
-    return run_new (e, st);
+    return run_new (e, line, &opt->start);
 }
 
-int cmd_fork (const struct settings *st)
+int cmd_fork (const struct command_line *line)
 {
+    const struct fork_options *opt = line->options;
     struct sweep *s;
     long trial = 0;
     int rv;
 
-    if (st->file && st->nargs < 2) {
+    if (opt->file && line->nargs < 2) {
         complain ("fork: --file without a TRIAL is 'dl run FILE'");
         return EXIT_USAGE;
     }
-    if (st->file && st->seeds) {
+    if (opt->file && opt->seeds) {
         complain ("fork: --seeds is for the trial's own configuration, and "
                   "--file has another one");
         return EXIT_USAGE;
     }
-    if ((rv = open_experiment (st, st->args[0], &s)))
+    if ((rv = open_experiment (line, line->args[0], &s)))
         return rv;
-    if (st->nargs == 2)
-        rv = parse_trial (s, st->args[1], &trial);
-    else if (st->seeds && !(trial = sweep_best (s))) {
+    if (line->nargs == 2)
+        rv = parse_trial (s, line->args[1], &trial);
+    else if (opt->seeds && !(trial = sweep_best (s))) {
         complain ("%s: no trial has a result: name one for --seeds", s->dir);
         rv = EXIT_NOT_FOUND;
     }
     if (rv == 0)
-        rv = make_fork (s, trial, st);
+        rv = make_fork (s, trial, line);
     sweep_close (s);
     return rv;
 }

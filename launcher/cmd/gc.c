@@ -66,27 +66,28 @@ static void print_superseded (const struct sweep *s)
     }
 }
 
-int cmd_gc (const struct settings *st)
+int cmd_gc (const struct command_line *line)
 {
+    const struct gc_options *opt = line->options;
     struct slurmdl_error err = { "" };
     struct gc_report report;
     struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv = open_experiment (line, line->args[0], &s);
 
     if (rv)
         return rv;
-    if (!st->dry_run && peer_count (s->dir, 2 * (double)s->exp->heartbeat, NULL) != 0) {
+    if (!opt->dry_run && peer_count (s->dir, 2 * (double)s->exp->heartbeat, NULL) != 0) {
         complain ("%s: workers are at work, and save checkpoints; 'dl pause' "
                   "first",
                   s->dir);
         sweep_close (s);
         return EXIT_BUSY;
     }
-    if (!st->dry_run)
+    if (!opt->dry_run)
         scratch_clean ();
-    if (gc_run (s, st->dry_run, &report, &err) < 0)
+    if (gc_run (s, opt->dry_run, &report, &err) < 0)
         rv = fail (&err);
-    print_report (&report, st->dry_run);
+    print_report (&report, opt->dry_run);
     print_superseded (s);
     gc_report_free (&report);
     sweep_close (s);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/config/trial_gpus.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/text.h"
@@ -83,13 +84,14 @@ static void say_given (const struct experiment *e)
 /* Without Slurm all are on this machine, and the command has all of them.
  * Returns an exit status, -1 if nothing is to be changed.
  */
-static int find_shape (const struct experiment *e, const struct settings *st, struct shape *shape)
+static int find_shape (const struct experiment *e, const struct start_options *opt,
+                       struct shape *shape)
 {
     struct slurmdl_error err = { "" };
     int rv;
 
     *shape = (struct shape){ .nodes = 1, .gpus = (long)e->gpus, .ranks = 1 };
-    if (st->local || (st->no_workers && e->gpus == 0))
+    if (opt->local || (opt->no_workers && e->gpus == 0))
         return e->gpus > 0 ? 0 : -1;
     if ((rv = shape_choose (e, shape, &err)) == 0)
         say_shape (e, shape);
@@ -100,11 +102,11 @@ static int find_shape (const struct experiment *e, const struct settings *st, st
     complain ("%s; with nodes_per_trial and gpus_per_node Slurm is not asked; "
               "--local needs none",
               err.text);
-    return st->dry_run ? -1 : EXIT_SLURM;
+    return opt->dry_run ? -1 : EXIT_SLURM;
 }
 
 int gpus_to_nodes (struct experiment **e, const char *path, const struct edit *edit,
-                   const struct settings *st)
+                   const struct start_options *opt)
 {
     struct edit more = *edit;
     struct shape shape;
@@ -112,11 +114,11 @@ int gpus_to_nodes (struct experiment **e, const char *path, const struct edit *e
     int rv;
 
     if (!shape_is_open (*e)) {
-        if (!st->local)
+        if (!opt->local)
             say_given (*e);
         return EXIT_OK;
     }
-    if ((rv = find_shape (*e, st, &shape)) == -1)
+    if ((rv = find_shape (*e, opt, &shape)) == -1)
         return EXIT_OK;
     if (rv) {
         experiment_destroy (*e);

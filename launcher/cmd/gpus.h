@@ -4,7 +4,8 @@
 
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
-#include "launcher/sys/settings.h"
+
+struct start_options;
 
 /* If '*e', which was read from 'path' with 'edit', asks for a number of GPUs
  * and does not say on which nodes: choose nodes, ranks and a partition, say so,
@@ -12,4 +13,4 @@
  * that is 0.
  */
 int gpus_to_nodes (struct experiment **e, const char *path, const struct edit *edit,
-                   const struct settings *st);
+                   const struct start_options *opt);

@@ -24,12 +24,9 @@ static void print_opt (const struct opt *o)
 
 void help_cmd (const struct cmd *cmd)
 {
-    const struct opt *rows[OPTIONS_MAX + 1];
-
     printf ("usage: dl %s [OPTION...] %s\n%s\n\n", cmd->name, cmd->args, cmd->help);
-    options_list (cmd, rows);
-    for (const struct opt **o = rows; *o; o++)
-        print_opt (*o);
+    for (const struct opt *o = command_rows (cmd); o->name; o++)
+        print_opt (o);
     printf ("  %-14s %s\n", "-h, --help", "print this");
 }
 
@@ -130,13 +127,11 @@ static void print_commands (const struct completion *c, const struct cmd *table)
 
 static void print_options (const struct completion *c, const struct cmd *cmd)
 {
-    const struct opt *rows[OPTIONS_MAX + 1];
     char word[64];
 
-    options_list (cmd, rows);
-    for (const struct opt **o = rows; *o; o++) {
-        snprintf (word, sizeof (word), "--%s%s", (*o)->name, (*o)->arginfo ? "=" : "");
-        print_word (c, word, (*o)->help);
+    for (const struct opt *o = command_rows (cmd); o->name; o++) {
+        snprintf (word, sizeof (word), "--%s%s", o->name, o->arginfo ? "=" : "");
+        print_word (c, word, o->help);
     }
     print_word (c, "--help", "print the options");
 }

@@ -2,6 +2,8 @@
 /* Help, and words for a shell's completion. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "launcher/cmd/options.h"
 
 /* The commands in groups, and one command with its options. */

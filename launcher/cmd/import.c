@@ -18,28 +18,29 @@ static int add_option (char ***words, const char *name, const char *value)
 }
 
 /* What the package is told; it calls this program to check what it wrote. */
-static char **arguments (const struct settings *st)
+static char **arguments (const struct command_line *line)
 {
+    const struct import_options *opt = line->options;
     char self[PATH_MAX];
     char **words = NULL;
     bool bad;
 
     own_program (self);
-    bad = add_option (&words, "dl", self) < 0 || add_option (&words, "output", st->output) < 0
-          || add_option (&words, "from", st->format) < 0
-          || add_option (&words, "entrypoint", st->entrypoint) < 0
-          || (st->coverage && strings_add (&words, "--coverage") < 0)
-          || strings_add (&words, "--") < 0 || strings_add_all (&words, st->args) < 0;
+    bad = add_option (&words, "dl", self) < 0 || add_option (&words, "output", opt->output) < 0
+          || add_option (&words, "from", opt->from) < 0
+          || add_option (&words, "entrypoint", opt->entrypoint) < 0
+          || (opt->coverage && strings_add (&words, "--coverage") < 0)
+          || strings_add (&words, "--") < 0 || strings_add_all (&words, line->args) < 0;
     if (!bad)
         return words;
     strings_free (words);
     return NULL;
 }
 
-int cmd_import (const struct settings *st)
+int cmd_import (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
-    char **words = arguments (st);
+    char **words = arguments (line);
     pid_t pid;
 
     if (!words) {

@@ -136,11 +136,11 @@ static int grant (struct sweep *s, const struct state_request *w)
     return rv < 0 ? fail_on (s, &err) : rv == 0 ? EXIT_OK : say_why_not (s, w);
 }
 
-static int request_state (const struct settings *st, const struct state_request *w)
+static int request_state (const struct command_line *line, const struct state_request *w)
 {
     struct sweep *s;
     char why[PATH_MAX + 300];
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv = open_experiment (line, line->args[0], &s);
 
     if (rv)
         return rv;
@@ -152,19 +152,19 @@ static int request_state (const struct settings *st, const struct state_request 
     return rv;
 }
 
-int cmd_pause (const struct settings *st)
+int cmd_pause (const struct command_line *line)
 {
-    return request_state (st, &pause_request);
+    return request_state (line, &pause_request);
 }
 
-int cmd_stop (const struct settings *st)
+int cmd_stop (const struct command_line *line)
 {
-    return request_state (st, &stop_request);
+    return request_state (line, &stop_request);
 }
 
-int cmd_kill (const struct settings *st)
+int cmd_kill (const struct command_line *line)
 {
-    return request_state (st, &kill_request);
+    return request_state (line, &kill_request);
 }
 
 int kill_experiment (struct sweep *s)
@@ -254,15 +254,16 @@ static long workers_at_work (const struct sweep *s)
 /* Start the workers that are missing; with --wait the work of others counts as
  * ours, up to the end of the experiment.
  */
-static int resume (struct sweep *s, const struct settings *st)
+static int resume (struct sweep *s, const struct command_line *line)
 {
+    const struct resume_options *opt = line->options;
     bool was_running = s->state == SWEEP_RUNNING;
     struct slurmdl_error err = { "" };
     char code[DIGEST_SIZE] = "";
     long workers;
     int rv;
 
-    if (was_running && !st->workers && (workers = workers_at_work (s)) > 0) {
+    if (was_running && !opt->start.workers && (workers = workers_at_work (s)) > 0) {
         printf ("%s is running, with %ld worker%s: nothing to resume; 'dl "
                 "scale N' changes their number, 'dl wait' waits for the end\n",
                 s->dir, workers, workers == 1 ? "" : "s");
@@ -282,15 +283,16 @@ static int resume (struct sweep *s, const struct settings *st)
         trust_record (s, NULL);
     }
     /* tasks that run, after a pause, are about to end: put_resume() says so */
-    return sweep_has_ended (s) ? say_ended (s) : start_missing_workers (s, st, was_running);
+    return sweep_has_ended (s) ? say_ended (s)
+                               : start_missing_workers (s, &opt->start, was_running);
 }
 
-static int resume_and_wait (struct sweep *s, const struct settings *st)
+static int resume_and_wait (struct sweep *s, const struct command_line *line)
 {
     int rv;
 
     do {
-        rv = resume (s, st);
+        rv = resume (s, line);
         if (rv == EXIT_OK && s->state == SWEEP_RUNNING)
             rv = wait_while_at_work (s);
         else if (rv == EXIT_NO_WORKERS)
@@ -299,15 +301,16 @@ static int resume_and_wait (struct sweep *s, const struct settings *st)
     return rv;
 }
 
-int cmd_resume (const struct settings *st)
+int cmd_resume (const struct command_line *line)
 {
+    const struct resume_options *opt = line->options;
     struct sweep *s;
-    int rv = open_to_run (st, st->args[0], &s);
+    int rv = open_to_run (line, opt->trust, line->args[0], &s);
 
     if (rv)
         return rv;
-    if ((rv = change_settings (&s, st)) == 0)
-        rv = st->wait ? resume_and_wait (s, st) : resume (s, st);
+    if ((rv = change_settings (&s, line, &opt->start)) == 0)
+        rv = opt->wait ? resume_and_wait (s, line) : resume (s, line);
     sweep_close (s);
     return rv;
 }

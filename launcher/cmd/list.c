@@ -83,19 +83,19 @@ static void fill_experiment (struct libscols_line *line, const struct sweep *s)
 
 struct listing {
     struct libscols_table *tb;
-    const struct settings *st;
+    const struct ls_options *opt;
 };
 
 /* 's' is NULL if it cannot be read. */
-static bool is_listed (const struct settings *st, const struct sweep *s)
+static bool is_listed (const struct ls_options *opt, const struct sweep *s)
 {
-    bool has = !st->label;
+    bool has = !opt->label;
 
     if (!s)
-        return !st->label;
+        return !opt->label;
     for (char **l = s->labels; !has && l && *l; l++)
-        has = !strcmp (*l, st->label);
-    return has && (!s->archived || st->all);
+        has = !strcmp (*l, opt->label);
+    return has && (!s->archived || opt->all);
 }
 
 static int add_line (struct listing *l, const char *dir, const struct sweep *s)
@@ -107,7 +107,7 @@ static int add_line (struct listing *l, const char *dir, const struct sweep *s)
         return -1;
     table_set (line, 0, "%s", base ? base + 1 : dir);
     if (s) {
-        set_state (line, s, l->st->json);
+        set_state (line, s, l->opt->json);
         fill_experiment (line, s);
     }
     if (s && scols_table_get_ncols (l->tb) > ARCHIVED)
@@ -129,7 +129,7 @@ static int add_experiment (const char *dir, void *arg)
     if (problems_open (&p) < 0)
         return -1;
     s = sweep_open (dir, &p, &err);
-    if (is_listed (l->st, s))
+    if (is_listed (l->opt, s))
         rv = add_line (l, dir, s);
     sweep_close (s);
     problems_close (&p);
@@ -138,30 +138,32 @@ static int add_experiment (const char *dir, void *arg)
 }
 
 /* An empty table says nothing: in the wrong folder, with a misspelt label. */
-static void say_none (const struct settings *st)
+static void say_none (const struct command_line *line)
 {
+    const struct ls_options *opt = line->options;
     complain ("no experiment%s%s%s in %s (%sset the folder with --dir or DL_DIR)",
-              st->label ? " with the label '" : "", st->label ? st->label : "",
-              st->label ? "'" : "", st->dir, st->all ? "" : "--all lists archived ones; ");
+              opt->label ? " with the label '" : "", opt->label ? opt->label : "",
+              opt->label ? "'" : "", line->dir, opt->all ? "" : "--all lists archived ones; ");
 }
 
-int cmd_ls (const struct settings *st)
+int cmd_ls (const struct command_line *line)
 {
-    struct libscols_table *tb = table_create ("experiments", experiment_columns, st->json);
+    const struct ls_options *opt = line->options;
+    struct libscols_table *tb = table_create ("experiments", experiment_columns, opt->json);
 
-    struct listing l = { tb, st };
+    struct listing l = { tb, opt };
 
     if (!tb)
         return EXIT_IO;
-    if (!st->all && !st->json)
+    if (!opt->all && !opt->json)
         scols_table_remove_column (tb, scols_table_get_column (tb, ARCHIVED));
-    if (each_experiment (st->dir, add_experiment, &l) < 0) {
-        complain ("%s: %s", st->dir, strerror (errno));
+    if (each_experiment (line->dir, add_experiment, &l) < 0) {
+        complain ("%s: %s", line->dir, strerror (errno));
         scols_unref_table (tb);
         return EXIT_NOT_FOUND;
     }
-    if (!st->json && scols_table_get_nlines (tb) == 0)
-        say_none (st);
+    if (!opt->json && scols_table_get_nlines (tb) == 0)
+        say_none (line);
     table_print (tb);
     scols_unref_table (tb);
     return EXIT_OK;

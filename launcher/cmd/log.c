@@ -27,8 +27,9 @@ static int add_metric (FILE *f, const char *arg)
     return -1;
 }
 
-int cmd_log (const struct settings *st)
+int cmd_log (const struct command_line *line)
 {
+    const struct log_options *opt = line->options;
     const char *socket = getenv ("DL_SOCKET");
     struct slurmdl_error err = { "" };
     char text[MESSAGE_MAX] = "";
@@ -44,9 +45,9 @@ int cmd_log (const struct settings *st)
     }
     if (!(f = fmemopen (text, sizeof (text), "w")))
         return fail (&err);
-    fprintf (f, "%lld\n", (long long)st->step);
-    for (int i = 0; i < st->nargs && rv == 0; i++)
-        rv = add_metric (f, st->args[i]);
+    fprintf (f, "%lld\n", (long long)opt->step);
+    for (int i = 0; i < line->nargs && rv == 0; i++)
+        rv = add_metric (f, line->args[i]);
     if (fclose (f) != 0 && rv == 0) {
         complain ("log: too many metrics for one call");
         rv = -1;

@@ -159,16 +159,16 @@ static void last_attempt (struct log_reading *r)
         r->attempt--;
 }
 
-static int print_log (struct log_reading *r, const struct settings *st)
+static int print_log (struct log_reading *r, const struct logs_options *opt)
 {
     struct slurmdl_error err = { "" };
     char path[PATH_MAX];
     int rv;
 
-    if ((r->attempt = (long)st->attempt) == 0)
+    if ((r->attempt = (long)opt->attempt) == 0)
         last_attempt (r);
-    if (open_log (r, st->lines) == 0 || (st->follow && errno == ENOENT)) {
-        rv = st->follow ? follow_log (r, st->attempt > 0, &err) : print_more (r, &err);
+    if (open_log (r, opt->lines) == 0 || (opt->follow && errno == ENOENT)) {
+        rv = opt->follow ? follow_log (r, opt->attempt > 0, &err) : print_more (r, &err);
         return rv < 0 && *err.text ? fail (&err) : EXIT_OK;
     }
     log_path (path, sizeof (path), r);
@@ -179,21 +179,21 @@ static int print_log (struct log_reading *r, const struct settings *st)
     return EXIT_NOT_FOUND;
 }
 
-int cmd_logs (const struct settings *st)
+int cmd_logs (const struct command_line *line)
 {
-    bool named = st->nargs == 2;
+    bool named = line->nargs == 2;
     struct log_reading r = { .fd = -1 };
     int rv;
 
-    if (!named && experiment_is_there (st, st->args[0])) {
-        complain ("logs: the number of the trial is missing: dl logs %s TRIAL", st->args[0]);
+    if (!named && experiment_is_there (line, line->args[0])) {
+        complain ("logs: the number of the trial is missing: dl logs %s TRIAL", line->args[0]);
         return EXIT_USAGE;
     }
-    if ((rv = open_experiment (st, named ? st->args[0] : NULL, &r.s)))
+    if ((rv = open_experiment (line, named ? line->args[0] : NULL, &r.s)))
         return rv;
     terminal_allow_colours (true);
-    if ((rv = parse_trial (r.s, st->args[named], &r.trial)) == 0)
-        rv = print_log (&r, st);
+    if ((rv = parse_trial (r.s, line->args[named], &r.trial)) == 0)
+        rv = print_log (&r, line->options);
     if (r.fd >= 0)
         close (r.fd);
     sweep_close (r.s);

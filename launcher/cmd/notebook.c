@@ -194,7 +194,8 @@ static const char text[] =
 
 /* ---- Slurm ---- */
 
-static int submit (const struct settings *st, const char *folder, const char *script, long *job)
+static int submit (const struct command_line *line, const char *folder, const char *script,
+                   long *job)
 {
     struct command c = { .timeout = 300 };
     struct slurmdl_error err = { "" };
@@ -202,8 +203,8 @@ static int submit (const struct settings *st, const char *folder, const char *sc
     command_add (&c, "--no-requeue", NULL);
     command_add (&c, "--job-name", "dl-notebook");
     slurm_add_output (&c, folder, "%j.log");
-    for (int i = 0; i < st->nargs && c.n < COMMAND_ARGS - 4; i++)
-        command_add (&c, st->args[i], NULL);
+    for (int i = 0; i < line->nargs && c.n < COMMAND_ARGS - 4; i++)
+        command_add (&c, line->args[i], NULL);
     command_add (&c, script, NULL);
     if ((*job = slurm_submit (&c, NULL, &err)) > 0)
         return EXIT_OK;
@@ -253,10 +254,10 @@ static int find_jupyter (const char *given, char path[PATH_MAX])
     return EXIT_NOT_FOUND;
 }
 
-static int write_script (const struct settings *st, const char *folder, const char *jupyter,
-                         char *path, struct slurmdl_error *err)
+static int write_script (const struct notebook_options *opt, const char *folder,
+                         const char *jupyter, char *path, struct slurmdl_error *err)
 {
-    long long idle = 60 * (st->minutes < 0 ? IDLE : st->minutes);
+    long long idle = 60 * (opt->idle < 0 ? IDLE : opt->idle);
     char *dir = shell_word (folder);
     char *program = shell_word (jupyter);
     char *script = NULL;
@@ -264,7 +265,7 @@ static int write_script (const struct settings *st, const char *folder, const ch
 
     snprintf (path, PATH_MAX + 16, "%s/job.sh", folder);
     if (dir && program)
-        rv = asprintf (&script, text, dir, program, st->network ? "\"$(hostname)\"" : "127.0.0.1",
+        rv = asprintf (&script, text, dir, program, opt->network ? "\"$(hostname)\"" : "127.0.0.1",
                        idle, idle, idle);
     free (dir);
     free (program);
@@ -405,18 +406,19 @@ static void on_interrupt (int sig)
     interrupted = sig;
 }
 
-static int start (const struct settings *st, const char *folder)
+static int start (const struct command_line *line, const char *folder)
 {
+    const struct notebook_options *opt = line->options;
     struct slurmdl_error err = { "" };
     char jupyter[PATH_MAX], script[PATH_MAX + 16], own[PATH_MAX + 32];
     long job;
-    int rv = find_jupyter (st->file, jupyter);
+    int rv = find_jupyter (opt->jupyter, jupyter);
 
     if (rv != EXIT_OK)
         return rv;
-    if (write_script (st, folder, jupyter, script, &err) < 0)
+    if (write_script (opt, folder, jupyter, script, &err) < 0)
         return fail (&err);
-    if ((rv = submit (st, folder, script, &job)) != EXIT_OK)
+    if ((rv = submit (line, folder, script, &job)) != EXIT_OK)
         return rv;
     printf ("job %ld; ^C cancels it; it goes on when this command ends "
             "otherwise, and 'dl notebook attach %ld' comes back to it\n",
@@ -449,7 +451,7 @@ static void say_none (void)
     complain ("there is no notebook at work; 'dl notebook' starts one");
 }
 
-static int list (const struct settings *st, const char *folder)
+static int list (const struct command_line *line, const char *folder)
 {
     struct dirent **jobs = NULL;
     struct slurmdl_error err = { "" };
@@ -458,7 +460,7 @@ static int list (const struct settings *st, const char *folder)
     int n = scandir (folder, &jobs, is_job, by_number);
     bool any = false;
 
-    (void)st;
+    (void)line;
     for (int i = 0; i < n; i++) {
         long job = atol (jobs[i]->d_name);
         if (slurm_job_text (job, state, sizeof (state)) < 0)
@@ -477,9 +479,9 @@ static int list (const struct settings *st, const char *folder)
 }
 
 /* The job that the user names, else the newest; 0 after a line. */
-static long chosen (const struct settings *st, const char *folder)
+static long chosen (const struct command_line *line, const char *folder)
 {
-    const char *given = st->nargs > 1 ? st->args[1] : NULL;
+    const char *given = line->nargs > 1 ? line->args[1] : NULL;
     struct dirent **jobs = NULL;
     long job = 0;
     int n;
@@ -502,23 +504,23 @@ static long chosen (const struct settings *st, const char *folder)
     return job;
 }
 
-static int come_back (const struct settings *st, const char *folder)
+static int come_back (const struct command_line *line, const char *folder)
 {
-    long job = chosen (st, folder);
+    long job = chosen (line, folder);
 
     return job ? attach (folder, job, false) : EXIT_NOT_FOUND;
 }
 
-static int stop (const struct settings *st, const char *folder)
+static int stop (const struct command_line *line, const char *folder)
 {
-    long job = chosen (st, folder);
+    long job = chosen (line, folder);
 
     return job ? end_job (folder, job) : EXIT_NOT_FOUND;
 }
 
 static const struct notebook_command {
     const char *name;
-    int (*run) (const struct settings *st, const char *folder);
+    int (*run) (const struct command_line *line, const char *folder);
 } commands[] = {
     { "ls", list },
     { "attach", come_back },
@@ -532,20 +534,20 @@ void notebook_words (void)
         puts (c->name);
 }
 
-int cmd_notebook (const struct settings *st)
+int cmd_notebook (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     char folder[PATH_MAX];
 
     if (notebooks_folder (folder, &err) < 0)
         return fail (&err);
-    if (st->nargs == 0 || *st->args[0] == '-')
-        return start (st, folder);
+    if (line->nargs == 0 || *line->args[0] == '-')
+        return start (line, folder);
     for (const struct notebook_command *c = commands; c->name; c++)
-        if (!strcmp (c->name, st->args[0]) && st->nargs <= 2)
-            return c->run (st, folder);
+        if (!strcmp (c->name, line->args[0]) && line->nargs <= 2)
+            return c->run (line, folder);
     complain ("notebook: '%s' is none of ls, attach [JOB] and stop [JOB]; "
               "options for sbatch follow --",
-              st->args[0]);
+              line->args[0]);
     return EXIT_USAGE;
 }

@@ -2,341 +2,291 @@
 /* The options of all commands: the only list of them. */
 #include "launcher/cmd/option_table.h"
 
-#include "launcher/sys/settings.h"
+#include <stddef.h>
 
-#define AT(field) offsetof (struct settings, field)
+#include "launcher/cmd/commands.h"
+#include "launcher/cmd/interactive.h"
+#include "launcher/cmd/search_server.h"
+#include "launcher/cmd/view.h"
+#include "launcher/debug/debug.h"
+#include "launcher/flow/flow.h"
+#include "launcher/job/elastic_command.h"
+#include "launcher/model/ckpt.h"
+#include "launcher/model/model.h"
+#include "launcher/monitor/monitor.h"
+#include "launcher/node/node.h"
+#include "launcher/report/report.h"
 
-/* ---- groups: those that several commands have, and those of one ---- */
+/* A row fills a field of the command's own struct; --dir is the command line's. */
+#define AT(command, field) offsetof (struct command##_options, field)
+
+#define OPTIONS(command, ...)                                                                      \
+    const struct option_set options_##command = { sizeof (struct command##_options),               \
+                                                  (const struct opt[]){ __VA_ARGS__, { 0 } } }
+
+/* ---- options that several commands have ---- */
 
 /* clang-format off */
-static const struct opt dir[] = {
-    { "dir", "DIR", "DL_DIR", "folder that holds the experiments (default: .)", OPT_STRING, AT (dir) },
-    { 0 },
-};
+#define DIR { "dir", "DIR", "DL_DIR", "folder that holds the experiments (default: .)", OPT_DIR }
+#define JSON(command) { "json", NULL, NULL, "print JSON", OPT_FLAG, AT (command, json) }
+#define START(command) \
+    { "local", NULL, NULL, "work in processes on this machine instead of Slurm", OPT_FLAG, AT (command, start.local) }, \
+    { "detach", NULL, NULL, "return when the job is submitted, show no progress", OPT_FLAG, AT (command, start.detach) }, \
+    { "workers", "N", NULL, "start N workers, whatever FILE says", OPT_COUNT, AT (command, start.workers) }
+#define TRUST(command) { "trust", NULL, NULL, "run what another user's experiment.conf says, or one that has changed", OPT_FLAG, AT (command, trust) }
+#define OWN_DATA(command) { "trust", NULL, NULL, "of a copy of another user's data: it counts as your own", OPT_FLAG, AT (command, trust) }
+#define SET(command, field) { "set", "KEY=VALUE", NULL, "replace a key of the file, or add it", OPT_LIST, AT (command, field) }
+#define CHANGE(command, field) { "set", "KEY=VALUE", NULL, "change what Slurm is asked for from now on: resources.time, memory, max_memory, partition, account, qos, sbatch_args", OPT_LIST, AT (command, field) }
+#define DRY_RUN(command, field) { "dry-run", NULL, NULL, "check the file and say what would run", OPT_FLAG, AT (command, field) }
 
-static const struct opt json[] = {
-    { "json", NULL, NULL, "print JSON", OPT_FLAG, AT (json) },
-    { 0 },
-};
+/* ---- those of each command ---- */
 
-static const struct opt start[] = {
-    { "local", NULL, NULL, "work in processes on this machine instead of Slurm", OPT_FLAG, AT (local) },
-    { "detach", NULL, NULL, "return when the job is submitted, show no progress", OPT_FLAG, AT (detach) },
-    { "workers", "N", NULL, "start N workers, whatever FILE says", OPT_COUNT, AT (workers) },
-    { 0 },
-};
+OPTIONS (run,
+    DIR,
+    START (run),
+    SET (run, start.sets),
+    DRY_RUN (run, start.dry_run),
+    { "no-workers", NULL, NULL, "only make the experiment; 'dl worker' works at it", OPT_FLAG, AT (run, start.no_workers) });
 
-static const struct opt trust[] = {
-    { "trust", NULL, NULL, "run what another user's experiment.conf says, or one that has changed", OPT_FLAG, AT (trust) },
-    { 0 },
-};
+OPTIONS (try,
+    SET (try, sets),
+    { "length", "L", NULL, "the length of the trial (default: 1)", OPT_COUNT, AT (try, length) });
 
-static const struct opt own_copy[] = {
-    { "trust", NULL, NULL, "of a copy of another user's data: it counts as your own", OPT_FLAG, AT (trust) },
-    { 0 },
-};
+OPTIONS (preview,
+    SET (preview, sets),
+    { "seconds", "S", NULL, "one unit of length of one trial takes S seconds", OPT_REAL, AT (preview, seconds) },
+    JSON (preview));
 
-static const struct opt set[] = {
-    { "set", "KEY=VALUE", NULL, "replace a key of the file, or add it", OPT_LIST, AT (sets) },
-    { 0 },
-};
+OPTIONS (fork,
+    DIR,
+    START (fork),
+    TRUST (fork),
+    SET (fork, start.sets),
+    DRY_RUN (fork, start.dry_run),
+    { "file", "FILE", NULL, "search as FILE says, from the trial's checkpoint", OPT_STRING, AT (fork, file) },
+    { "seeds", "N", NULL, "train the configuration of TRIAL (default: the best) with N seeds, from the beginning", OPT_COUNT, AT (fork, seeds) });
 
-static const struct opt change[] = {
-    { "set", "KEY=VALUE", NULL, "change what Slurm is asked for from now on: resources.time, memory, max_memory, partition, account, qos, sbatch_args", OPT_LIST, AT (sets) },
-    { 0 },
-};
+OPTIONS (import,
+    { "output", "FILE", NULL, "write FILE instead of one beside the imported file; -: standard output", OPT_STRING, AT (import, output), 'o' },
+    { "from", "FORMAT", NULL, "what kind of file it is, where that cannot be seen", OPT_STRING, AT (import, from) },
+    { "entrypoint", "COMMAND", NULL, "the program, where the file does not name it", OPT_STRING, AT (import, entrypoint) },
+    { "coverage", NULL, NULL, "write nothing; say how much of each file is taken over", OPT_FLAG, AT (import, coverage) });
 
-static const struct opt dry_run[] = {
-    { "dry-run", NULL, NULL, "check the file and say what would run", OPT_FLAG, AT (dry_run) },
-    { 0 },
-};
+OPTIONS (flow,
+    DIR,
+    { "local", NULL, NULL, "run the steps as processes of this machine", OPT_FLAG, AT (flow, local) },
+    { "workers", "N", NULL, "with --local: N tasks at once (default: its cores, at most 4)", OPT_COUNT, AT (flow, workers) },
+    { "every", "TIME", NULL, "of run: again and again, as 12h or 1-00:00:00", OPT_STRING, AT (flow, every) },
+    { "output", "FILE", NULL, "of graph: write FILE.svg, .png or .pdf by graphviz", OPT_STRING, AT (flow, output), 'o' },
+    DRY_RUN (flow, dry_run),
+    JSON (flow));
 
-static const struct opt undo[] = {
-    { "undo", NULL, NULL, "undo: remove the label, show again, allow the machine", OPT_FLAG, AT (undo) },
-    { 0 },
-};
+OPTIONS (elastic,
+    { "dir", "DIR", "DL_DIR", "folder that all nodes see; the run's is made in it (default: .)", OPT_DIR },
+    { "min", "N", NULL, "go on as long as there are N nodes (default: 1)", OPT_INT, AT (elastic, min) },
+    { "max", "N", NULL, "have N nodes at most (default: all of the job)", OPT_INT, AT (elastic, max) },
+    { "nodes", "N", NULL, "begin with N nodes (default: all but the spare ones)", OPT_INT, AT (elastic, nodes) },
+    { "spares", "N", NULL, "so many more wait to take the place of one that is lost", OPT_INT, AT (elastic, spares) },
+    { "ntasks-per-node", "K", NULL, "ranks of a node (default: 1)", OPT_INT, AT (elastic, ranks_per_node) },
+    { "restarts", "N", NULL, "begin again on a node until it has failed N + 1 times in a row (default: 3)", OPT_INT, AT (elastic, restarts), 0, 3 },
+    { "srun", "OPTION", NULL, "one more option for srun, as --srun=--dl=torch (may be given several times)", OPT_LIST, AT (elastic, srun_options) },
+    { "local", NULL, NULL, "start --nodes processes on this machine", OPT_FLAG, AT (elastic, local) });
 
-static const struct opt of_run[] = {
-    { "no-workers", NULL, NULL, "only make the experiment; 'dl worker' works at it", OPT_FLAG, AT (no_workers) },
-    { 0 },
-};
+const struct option_set options_shell = { 0, (const struct opt[]){ { 0 } } };
 
-static const struct opt of_preview[] = {
-    { "seconds", "S", NULL, "one unit of length of one trial takes S seconds", OPT_REAL, AT (seconds) },
-    { 0 },
-};
+OPTIONS (notebook,
+    { "idle", "MINUTES", NULL, "end it when so long nothing was done and nothing runs (default: 60; 0: never)", OPT_INT, AT (notebook, idle), 0, -1 },
+    { "jupyter", "PROGRAM", NULL, "run this jupyter-lab or jupyter-notebook, as venv/bin/jupyter-lab", OPT_STRING, AT (notebook, jupyter) },
+    { "network", NULL, NULL, "listen on the node's address, for clusters without ssh to nodes; the token is then sent in the clear", OPT_FLAG, AT (notebook, network) });
 
-static const struct opt of_fork[] = {
-    { "file", "FILE", NULL, "search as FILE says, from the trial's checkpoint", OPT_STRING, AT (file) },
-    { "seeds", "N", NULL, "train the configuration of TRIAL (default: the best) with N seeds, from the beginning", OPT_COUNT, AT (seeds) },
-    { 0 },
-};
+const struct option_set options_tensorboard = { 0, (const struct opt[]){ DIR, { 0 } } };
 
-static const struct opt of_import[] = {
-    { "output", "FILE", NULL, "write FILE instead of one beside the imported file; -: standard output", OPT_STRING, AT (output), 'o' },
-    { "from", "FORMAT", NULL, "what kind of file it is, where that cannot be seen", OPT_STRING, AT (format) },
-    { "entrypoint", "COMMAND", NULL, "the program, where the file does not name it", OPT_STRING, AT (entrypoint) },
-    { "coverage", NULL, NULL, "write nothing; say how much of each file is taken over", OPT_FLAG, AT (coverage) },
-    { 0 },
-};
+OPTIONS (search_server,
+    { "searcher", "NAME", NULL, "search with NAME, whatever the first line says", OPT_STRING, AT (search_server, searcher) });
 
-static const struct opt of_flow[] = {
-    { "local", NULL, NULL, "run the steps as processes of this machine", OPT_FLAG, AT (local) },
-    { "workers", "N", NULL, "with --local: N tasks at once (default: its cores, at most 4)", OPT_COUNT, AT (workers) },
-    { "every", "TIME", NULL, "of run: again and again, as 12h or 1-00:00:00", OPT_STRING, AT (every) },
-    { "output", "FILE", NULL, "of graph: write FILE.svg, .png or .pdf by graphviz", OPT_STRING, AT (output), 'o' },
-    { 0 },
-};
+OPTIONS (worker,
+    DIR,
+    TRUST (worker),
+    { "slot", "NAME", NULL, "name of the place that the worker fills", OPT_STRING, AT (worker, slot) });
 
-static const struct opt of_elastic[] = {
-    { "dir", "DIR", "DL_DIR", "folder that all nodes see; the run's is made in it (default: .)", OPT_STRING, AT (dir) },
-    { "min", "N", NULL, "go on as long as there are N nodes (default: 1)", OPT_INT, AT (min) },
-    { "max", "N", NULL, "have N nodes at most (default: all of the job)", OPT_INT, AT (max) },
-    { "nodes", "N", NULL, "begin with N nodes (default: all but the spare ones)", OPT_INT, AT (size) },
-    { "spares", "N", NULL, "so many more wait to take the place of one that is lost", OPT_INT, AT (spares) },
-    { "ntasks-per-node", "K", NULL, "ranks of a node (default: 1)", OPT_INT, AT (ranks) },
-    { "restarts", "N", NULL, "begin again on a node until it has failed N + 1 times in a row (default: 3)", OPT_INT, AT (restarts) },
-    { "srun", "OPTION", NULL, "one more option for srun, as --srun=--dl=torch (may be given several times)", OPT_LIST, AT (sets) },
-    { "local", NULL, NULL, "start --nodes processes on this machine", OPT_FLAG, AT (local) },
-    { 0 },
-};
+OPTIONS (ls,
+    DIR,
+    { "all", NULL, NULL, "include archived experiments", OPT_FLAG, AT (ls, all) },
+    { "label", "NAME", NULL, "list only experiments with this label", OPT_STRING, AT (ls, label) },
+    JSON (ls));
 
-static const struct opt of_notebook[] = {
-    { "idle", "MINUTES", NULL, "end it when so long nothing was done and nothing runs (default: 60; 0: never)", OPT_INT, AT (minutes) },
-    { "jupyter", "PROGRAM", NULL, "run this jupyter-lab or jupyter-notebook, as venv/bin/jupyter-lab", OPT_STRING, AT (file) },
-    { "network", NULL, NULL, "listen on the node's address, for clusters without ssh to nodes; the token is then sent in the clear", OPT_FLAG, AT (network) },
-    { 0 },
-};
+OPTIONS (watch,
+    DIR,
+    { "seconds", "S", NULL, "look every S seconds (default: 1)", OPT_REAL, AT (watch, seconds) });
 
-static const struct opt of_search_server[] = {
-    { "searcher", "NAME", NULL, "search with NAME, whatever the first line says", OPT_STRING, AT (searcher) },
-    { 0 },
-};
+OPTIONS (best,
+    DIR,
+    { "export", "DIR", NULL, "copy the checkpoint, the parameters and a manifest to DIR", OPT_STRING, AT (best, export_dir) },
+    OWN_DATA (best),
+    JSON (best));
 
-static const struct opt of_worker[] = {
-    { "slot", "NAME", NULL, "name of the place that the worker fills", OPT_STRING, AT (slot) },
-    { 0 },
-};
+OPTIONS (failures,
+    DIR,
+    { "lines", "N", NULL, "the last N lines of a log of each cause (default: 3)", OPT_INT, AT (failures, lines), 'n', -1 },
+    JSON (failures));
 
-static const struct opt of_ls[] = {
-    { "all", NULL, NULL, "include archived experiments", OPT_FLAG, AT (all) },
-    { "label", "NAME", NULL, "list only experiments with this label", OPT_STRING, AT (label) },
-    { 0 },
-};
+OPTIONS (compare,
+    DIR,
+    JSON (compare));
 
-static const struct opt of_watch[] = {
-    { "seconds", "S", NULL, "look every S seconds (default: 1)", OPT_REAL, AT (seconds) },
-    { 0 },
-};
+OPTIONS (plot,
+    DIR,
+    { "output", "FILE", NULL, "write FILE.svg, .png or .pdf instead", OPT_STRING, AT (plot, output), 'o' },
+    { "term", "TERMINAL", NULL, "dumb, block, sixel or kitty, whatever the terminal seems to be", OPT_STRING, AT (plot, terminal) },
+    { "trials", "N", NULL, "of curves: those of the N best trials (default: 6)", OPT_COUNT, AT (plot, trials) });
 
-static const struct opt of_best[] = {
-    { "export", "DIR", NULL, "copy the checkpoint, the parameters and a manifest to DIR", OPT_STRING, AT (output) },
-    { 0 },
-};
+OPTIONS (top,
+    DIR,
+    { "watch", NULL, NULL, "renew the table until q or ^C", OPT_FLAG, AT (top, watch) },
+    { "seconds", "S", NULL, "with --watch: every S seconds (default: 5)", OPT_REAL, AT (top, seconds) },
+    JSON (top));
 
-static const struct opt of_failures[] = {
-    { "lines", "N", NULL, "the last N lines of a log of each cause (default: 3)", OPT_INT, AT (lines), 'n' },
-    { 0 },
-};
+OPTIONS (show,
+    DIR,
+    { "trials", "N", NULL, "show the first N of them only", OPT_COUNT, AT (show, trials) },
+    { "columns", "NAME,...", NULL, "only these columns, as dl export names them", OPT_STRING, AT (show, columns) },
+    { "where", "EXPR", NULL, "only trials with, say, 'lr<0.1 && state==failed'", OPT_STRING, AT (show, where) },
+    { "sort", "NAME", NULL, "in the order of a column, -NAME: downwards (default: best first)", OPT_STRING, AT (show, sort) },
+    { "csv", NULL, NULL, "print CSV", OPT_FLAG, AT (show, csv) },
+    { "provenance", NULL, NULL, "where it comes from: command, code, packages, machine", OPT_FLAG, AT (show, provenance) },
+    { "values", NULL, NULL, "of TRIAL: each value of its metrics", OPT_FLAG, AT (show, values) },
+    JSON (show));
 
-static const struct opt of_plot[] = {
-    { "output", "FILE", NULL, "write FILE.svg, .png or .pdf instead", OPT_STRING, AT (output), 'o' },
-    { "term", "TERMINAL", NULL, "dumb, block, sixel or kitty, whatever the terminal seems to be", OPT_STRING, AT (format) },
-    { "trials", "N", NULL, "of curves: those of the N best trials (default: 6)", OPT_COUNT, AT (trials) },
-    { 0 },
-};
+OPTIONS (logs,
+    DIR,
+    { "follow", NULL, NULL, "print what comes until the trial has ended (-f)", OPT_FLAG, AT (logs, follow), 'f' },
+    { "lines", "N", NULL, "the last N lines only (-n N)", OPT_INT, AT (logs, lines), 'n', -1 },
+    { "attempt", "K", NULL, "of attempt K instead of the last one", OPT_COUNT, AT (logs, attempt) });
 
-static const struct opt of_top[] = {
-    { "watch", NULL, NULL, "renew the table until q or ^C", OPT_FLAG, AT (watch) },
-    { "seconds", "S", NULL, "with --watch: every S seconds (default: 5)", OPT_REAL, AT (seconds) },
-    { 0 },
-};
+OPTIONS (wait,
+    DIR,
+    { "timeout", "S", NULL, "wait for S seconds at most", OPT_REAL, AT (wait, timeout), 0, -1 });
 
-static const struct opt of_show[] = {
-    { "trials", "N", NULL, "show the first N of them only", OPT_COUNT, AT (trials) },
-    { "columns", "NAME,...", NULL, "only these columns, as dl export names them", OPT_STRING, AT (columns) },
-    { "where", "EXPR", NULL, "only trials with, say, 'lr<0.1 && state==failed'", OPT_STRING, AT (where) },
-    { "sort", "NAME", NULL, "in the order of a column, -NAME: downwards (default: best first)", OPT_STRING, AT (sort) },
-    { "csv", NULL, NULL, "print CSV", OPT_FLAG, AT (csv) },
-    { "provenance", NULL, NULL, "where it comes from: command, code, packages, machine", OPT_FLAG, AT (provenance) },
-    { "values", NULL, NULL, "of TRIAL: each value of its metrics", OPT_FLAG, AT (values) },
-    { 0 },
-};
+OPTIONS (monitor,
+    { "summary", NULL, NULL, "only the lines that srun prints at the end of step JOB.STEP", OPT_FLAG, AT (monitor, summary) },
+    JSON (monitor));
 
-static const struct opt of_logs[] = {
-    { "follow", NULL, NULL, "print what comes until the trial has ended (-f)", OPT_FLAG, AT (follow), 'f' },
-    { "lines", "N", NULL, "the last N lines only (-n N)", OPT_INT, AT (lines), 'n' },
-    { "attempt", "K", NULL, "of attempt K instead of the last one", OPT_COUNT, AT (attempt) },
-    { 0 },
-};
+OPTIONS (debug,
+    { "last", NULL, NULL, "print the last stacks; request no new ones", OPT_FLAG, AT (debug, last) });
 
-static const struct opt of_resume[] = {
-    { "wait", NULL, NULL, "wait for the end, also where other workers are at work", OPT_FLAG, AT (wait) },
-    { 0 },
-};
+OPTIONS (resume,
+    DIR,
+    START (resume),
+    TRUST (resume),
+    CHANGE (resume, start.sets),
+    { "wait", NULL, NULL, "wait for the end, also where other workers are at work", OPT_FLAG, AT (resume, wait) });
 
-static const struct opt of_wait[] = {
-    { "timeout", "S", NULL, "wait for S seconds at most", OPT_REAL, AT (timeout) },
-    { 0 },
-};
+OPTIONS (retry,
+    DIR,
+    START (retry),
+    TRUST (retry),
+    CHANGE (retry, start.sets));
 
-static const struct opt of_monitor[] = {
-    { "summary", NULL, NULL, "only the lines that srun prints at the end of step JOB.STEP", OPT_FLAG, AT (summary) },
-    { 0 },
-};
+OPTIONS (continue,
+    DIR,
+    START (continue),
+    TRUST (continue),
+    CHANGE (continue, start.sets),
+    { "trials", "N", NULL, "go on until there are N trials in all", OPT_COUNT, AT (continue, trials) },
+    { "length", "L", NULL, "train the trials to the length L in all", OPT_COUNT, AT (continue, length) });
 
-static const struct opt of_debug[] = {
-    { "last", NULL, NULL, "print the last stacks; request no new ones", OPT_FLAG, AT (last) },
-    { 0 },
-};
+const struct option_set options_sweep = { 0, (const struct opt[]){ DIR, { 0 } } };
 
-static const struct opt of_continue[] = {
-    { "trials", "N", NULL, "go on until there are N trials in all", OPT_COUNT, AT (trials) },
-    { "length", "L", NULL, "train the trials to the length L in all", OPT_COUNT, AT (length) },
-    { 0 },
-};
+OPTIONS (scale,
+    DIR,
+    TRUST (scale));
 
-static const struct opt of_try[] = {
-    { "length", "L", NULL, "the length of the trial (default: 1)", OPT_COUNT, AT (length) },
-    { 0 },
-};
+OPTIONS (mark,
+    DIR,
+    { "undo", NULL, NULL, "undo: remove the label, show again, allow the machine", OPT_FLAG, AT (mark, undo) });
 
-static const struct opt of_export[] = {
-    { "format", "FORMAT", NULL, "csv (the default), json, h5, tensorboard, wandb, mlflow, optuna or parquet", OPT_STRING, AT (format) },
-    { "output", "FILE", NULL, "write FILE instead of standard output; for other tools, a folder", OPT_STRING, AT (output) },
-    { "follow", NULL, NULL, "go on with what is new until the experiment has ended", OPT_FLAG, AT (follow), 'f' },
-    { "seconds", "S", NULL, "with --follow: look every S seconds (default: 5)", OPT_REAL, AT (seconds) },
-    { "safe-csv", NULL, NULL, "mark texts that a spreadsheet would take for formulas", OPT_FLAG, AT (safe_csv) },
-    { 0 },
-};
+OPTIONS (export,
+    DIR,
+    { "format", "FORMAT", NULL, "csv (the default), json, h5, tensorboard, wandb, mlflow, optuna or parquet", OPT_STRING, AT (export, format) },
+    { "output", "FILE", NULL, "write FILE instead of standard output; for other tools, a folder", OPT_STRING, AT (export, output) },
+    { "follow", NULL, NULL, "go on with what is new until the experiment has ended", OPT_FLAG, AT (export, follow), 'f' },
+    { "seconds", "S", NULL, "with --follow: look every S seconds (default: 5)", OPT_REAL, AT (export, seconds) },
+    { "safe-csv", NULL, NULL, "mark texts that a spreadsheet would take for formulas", OPT_FLAG, AT (export, safe_csv) });
 
-static const struct opt of_report[] = {
-    { "output", "FILE", NULL, "write FILE instead of EXPERIMENT.html", OPT_STRING, AT (output), 'o' },
-    { "watch", NULL, NULL, "renew the file until the experiments have ended", OPT_FLAG, AT (watch) },
-    { "seconds", "S", NULL, "with --watch: every S seconds (default: 15)", OPT_REAL, AT (seconds) },
-    { 0 },
-};
+OPTIONS (report,
+    DIR,
+    { "output", "FILE", NULL, "write FILE instead of EXPERIMENT.html", OPT_STRING, AT (report, output), 'o' },
+    { "watch", NULL, NULL, "renew the file until the experiments have ended", OPT_FLAG, AT (report, watch) },
+    { "seconds", "S", NULL, "with --watch: every S seconds (default: 15)", OPT_REAL, AT (report, seconds) });
 
-static const struct opt of_ckpt[] = {
-    { "format", "FORMAT", NULL, "of extract: npy (the default) or raw", OPT_STRING, AT (format) },
-    { "output", "FILE", NULL, "of extract: the file to write (default: the tensor's name)", OPT_STRING, AT (output) },
-    { "only", "PREFIX", NULL, "of export: the tensors whose names begin so, without it", OPT_STRING, AT (only) },
-    { "step", "N", NULL, "of import: the checkpoint's step (default: as exported, or 0)", OPT_INT, AT (step) },
-    { 0 },
-};
+OPTIONS (ckpt,
+    { "format", "FORMAT", NULL, "of extract: npy (the default) or raw", OPT_STRING, AT (ckpt, format) },
+    { "output", "FILE", NULL, "of extract: the file to write (default: the tensor's name)", OPT_STRING, AT (ckpt, output) },
+    { "only", "PREFIX", NULL, "of export: the tensors whose names begin so, without it", OPT_STRING, AT (ckpt, prefix) },
+    { "step", "N", NULL, "of import: the checkpoint's step (default: as exported, or 0)", OPT_INT, AT (ckpt, step), 0, -1 },
+    OWN_DATA (ckpt),
+    JSON (ckpt));
 
-static const struct opt of_model[] = {
-    { "models", "DIR", "DL_MODELS", "folder of the registry (default: models beside the experiments)", OPT_STRING, AT (models) },
-    { "step", "N", NULL, "of register: the checkpoint of step N (default: the best one)", OPT_INT, AT (step) },
-    { "force", NULL, NULL, "of rm: also what has a stage", OPT_FLAG, AT (force) },
-    { 0 },
-};
+OPTIONS (model,
+    DIR,
+    { "models", "DIR", "DL_MODELS", "folder of the registry (default: models beside the experiments)", OPT_STRING, AT (model, models) },
+    { "step", "N", NULL, "of register: the checkpoint of step N (default: the best one)", OPT_INT, AT (model, step), 0, -1 },
+    { "force", NULL, NULL, "of rm: also what has a stage", OPT_FLAG, AT (model, force) },
+    OWN_DATA (model),
+    JSON (model));
 
-static const struct opt of_gc[] = {
-    { "dry-run", NULL, NULL, "say what would be removed", OPT_FLAG, AT (dry_run) },
-    { 0 },
-};
+OPTIONS (gc,
+    DIR,
+    { "dry-run", NULL, NULL, "say what would be removed", OPT_FLAG, AT (gc, dry_run) });
 
-static const struct opt of_reproduce[] = {
-    { "dry-run", NULL, NULL, "only print the command", OPT_FLAG, AT (dry_run) },
-    { 0 },
-};
+OPTIONS (reproduce,
+    DIR,
+    TRUST (reproduce),
+    { "dry-run", NULL, NULL, "only print the command", OPT_FLAG, AT (reproduce, dry_run) });
 
-static const struct opt of_rm[] = {
-    { "force", NULL, NULL, "even if it has not ended or cannot be read", OPT_FLAG, AT (force) },
-    { 0 },
-};
+OPTIONS (rm,
+    DIR,
+    { "force", NULL, NULL, "even if it has not ended or cannot be read", OPT_FLAG, AT (rm, force) });
 
-static const struct opt of_log[] = {
-    { "step", "N", NULL, "the metrics are those of step N (default: one further)", OPT_INT, AT (step) },
-    { 0 },
-};
+OPTIONS (log,
+    { "step", "N", NULL, "the metrics are those of step N (default: one further)", OPT_INT, AT (log, step), 0, -1 });
 
-static const struct opt of_check[] = {
-    { "full", NULL, NULL, "measure GPUs, memory, disk and network, too", OPT_FLAG, AT (full) },
-    { "table", NULL, NULL, "print the placement of the ranks, too", OPT_FLAG, AT (table) },
-    { "gpus", "N", NULL, "how many GPUs there should be (default: as Slurm says)", OPT_INT, AT (gpus) },
-    { 0 },
-};
+OPTIONS (check,
+    { "full", NULL, NULL, "measure GPUs, memory, disk and network, too", OPT_FLAG, AT (check, full) },
+    { "table", NULL, NULL, "print the placement of the ranks, too", OPT_FLAG, AT (check, table) },
+    { "gpus", "N", NULL, "how many GPUs there should be (default: as Slurm says)", OPT_INT, AT (check, gpus), 0, -1 },
+    JSON (check));
 
-static const struct opt of_doctor[] = {
-    { "run", NULL, NULL, "start one task, and see what the plugin does", OPT_FLAG, AT (run) },
-    { "root", "DIR", NULL, "look at the copy of a host in DIR", OPT_STRING, AT (root) },
-    { "config", "FILE", NULL, "recorded output of scontrol show config", OPT_STRING, AT (config) },
-    { "nodes", "N", NULL, "look at N nodes, in a step of srun's", OPT_WORD, AT (words) },
-    { "nodelist", "HOSTS", NULL, "look at these nodes", OPT_WORD, AT (words) },
-    { "partition", "NAME", NULL, "nodes of this partition", OPT_WORD, AT (words) },
-    { 0 },
-};
+OPTIONS (doctor,
+    { "run", NULL, NULL, "start one task, and see what the plugin does", OPT_FLAG, AT (doctor, run) },
+    { "root", "DIR", NULL, "look at the copy of a host in DIR", OPT_STRING, AT (doctor, root) },
+    { "config", "FILE", NULL, "recorded output of scontrol show config", OPT_STRING, AT (doctor, config) },
+    { "nodes", "N", NULL, "look at N nodes, in a step of srun's", OPT_WORD, AT (doctor, srun_options) },
+    { "nodelist", "HOSTS", NULL, "look at these nodes", OPT_WORD, AT (doctor, srun_options) },
+    { "partition", "NAME", NULL, "nodes of this partition", OPT_WORD, AT (doctor, srun_options) },
+    JSON (doctor));
 
-static const struct opt of_env[] = {
-    { "nodes", "N", NULL, "the step has N nodes", OPT_WORD, AT (words) },
-    { "nodelist", "HOSTS", NULL, "names of the nodes", OPT_WORD, AT (words) },
-    { "ntasks", "N", NULL, "and N tasks in all", OPT_WORD, AT (words) },
-    { "ntasks-per-node", "K", NULL, "K on each node, or as 4(x2),3", OPT_WORD, AT (words) },
-    { "distribution", "HOW", NULL, "block, cyclic, plane=SIZE or arbitrary", OPT_WORD, AT (words) },
-    { "cpus-per-task", "N", NULL, "cores of a task", OPT_WORD, AT (words) },
-    { "gpus-per-node", "N", NULL, "GPUs of a node", OPT_WORD, AT (words) },
-    { "gpus-per-task", "N", NULL, "GPUs of a task, which sees no others", OPT_WORD, AT (words) },
-    { "mpi", "TYPE", NULL, "none, pmi2 or pmix", OPT_WORD, AT (words) },
+OPTIONS (env,
+    { "nodes", "N", NULL, "the step has N nodes", OPT_WORD, AT (env, facts) },
+    { "nodelist", "HOSTS", NULL, "names of the nodes", OPT_WORD, AT (env, facts) },
+    { "ntasks", "N", NULL, "and N tasks in all", OPT_WORD, AT (env, facts) },
+    { "ntasks-per-node", "K", NULL, "K on each node, or as 4(x2),3", OPT_WORD, AT (env, facts) },
+    { "distribution", "HOW", NULL, "block, cyclic, plane=SIZE or arbitrary", OPT_WORD, AT (env, facts) },
+    { "cpus-per-task", "N", NULL, "cores of a task", OPT_WORD, AT (env, facts) },
+    { "gpus-per-node", "N", NULL, "GPUs of a node", OPT_WORD, AT (env, facts) },
+    { "gpus-per-task", "N", NULL, "GPUs of a task, which sees no others", OPT_WORD, AT (env, facts) },
+    { "mpi", "TYPE", NULL, "none, pmi2 or pmix", OPT_WORD, AT (env, facts) },
     /* as runtime/rank/plugin_options.c has them */
-    { "dl", "FRAMEWORK", NULL, "set each rank's environment for torch, tf, jax, ...", OPT_WORD, AT (words) },
-    { "dl-roles", "ROLE:N[,ROLE:N]...", NULL, "roles of the ranks in their order, as chief:1,ps:2,worker:*", OPT_WORD, AT (words) },
-    { "dl-bind", "WHERE", NULL, "bind each rank to cores near its GPU: closest, socket, spread, none", OPT_WORD, AT (words) },
-    { "dl-nccl", "PROFILE", NULL, "set the site's network variables: auto, none or a profile", OPT_WORD, AT (words) },
-    { "job", "JOB[.STEP]", NULL, "number of the job, for ports", OPT_WORD, AT (words) },
-    { "resv-ports", "LIST", NULL, "ports that Slurm reserves, as 41004-41006", OPT_WORD, AT (words) },
-    { "topology", "DIR", NULL, "folder with a copy of a node's sys, proc and dev", OPT_WORD, AT (words) },
-    { "cpu-list", "LIST", NULL, "CPUs of the step on each node of --topology", OPT_WORD, AT (words) },
-    { "nccl-dir", "DIR", NULL, "folder of the site's network profiles", OPT_WORD, AT (words) },
-    { "one-machine", NULL, NULL, "all nodes are this machine (contrib/minicluster)", OPT_WORD, AT (words) },
-    { "rank", "R", NULL, "print NAME=VALUE lines of rank R, for env -S and eval", OPT_INT, AT (rank) },
-    { 0 },
-};
-
-/* ---- the groups of each command ---- */
-
-#define OPTIONS(command) const struct opt *const options_##command[]
-
-OPTIONS (run) = { dir, start, set, dry_run, of_run, NULL };
-OPTIONS (try) = { set, of_try, NULL };
-OPTIONS (preview) = { set, of_preview, json, NULL };
-OPTIONS (fork) = { dir, start, trust, set, dry_run, of_fork, NULL };
-OPTIONS (import) = { of_import, NULL };
-OPTIONS (flow) = { dir, of_flow, dry_run, json, NULL };
-OPTIONS (elastic) = { of_elastic, NULL };
-OPTIONS (shell) = { NULL };
-OPTIONS (notebook) = { of_notebook, NULL };
-OPTIONS (tensorboard) = { dir, NULL };
-OPTIONS (search_server) = { of_search_server, NULL };
-OPTIONS (worker) = { dir, trust, of_worker, NULL };
-OPTIONS (ls) = { dir, of_ls, json, NULL };
-OPTIONS (watch) = { dir, of_watch, NULL };
-OPTIONS (best) = { dir, of_best, own_copy, json, NULL };
-OPTIONS (failures) = { dir, of_failures, json, NULL };
-OPTIONS (compare) = { dir, json, NULL };
-OPTIONS (plot) = { dir, of_plot, NULL };
-OPTIONS (top) = { dir, of_top, json, NULL };
-OPTIONS (show) = { dir, of_show, json, NULL };
-OPTIONS (logs) = { dir, of_logs, NULL };
-OPTIONS (wait) = { dir, of_wait, NULL };
-OPTIONS (monitor) = { of_monitor, json, NULL };
-OPTIONS (debug) = { of_debug, NULL };
-OPTIONS (resume) = { dir, start, trust, change, of_resume, NULL };
-OPTIONS (retry) = { dir, start, trust, change, NULL };
-OPTIONS (continue) = { dir, start, trust, change, of_continue, NULL };
-OPTIONS (sweep) = { dir, NULL };
-OPTIONS (scale) = { dir, trust, NULL };
-OPTIONS (mark) = { dir, undo, NULL };
-OPTIONS (export) = { dir, of_export, NULL };
-OPTIONS (report) = { dir, of_report, NULL };
-OPTIONS (ckpt) = { of_ckpt, own_copy, json, NULL };
-OPTIONS (model) = { dir, of_model, own_copy, json, NULL };
-OPTIONS (gc) = { dir, of_gc, NULL };
-OPTIONS (reproduce) = { dir, trust, of_reproduce, NULL };
-OPTIONS (rm) = { dir, of_rm, NULL };
-OPTIONS (log) = { of_log, NULL };
-OPTIONS (check) = { of_check, json, NULL };
-OPTIONS (doctor) = { of_doctor, json, NULL };
-OPTIONS (env) = { of_env, json, NULL };
+    { "dl", "FRAMEWORK", NULL, "set each rank's environment for torch, tf, jax, ...", OPT_WORD, AT (env, facts) },
+    { "dl-roles", "ROLE:N[,ROLE:N]...", NULL, "roles of the ranks in their order, as chief:1,ps:2,worker:*", OPT_WORD, AT (env, facts) },
+    { "dl-bind", "WHERE", NULL, "bind each rank to cores near its GPU: closest, socket, spread, none", OPT_WORD, AT (env, facts) },
+    { "dl-nccl", "PROFILE", NULL, "set the site's network variables: auto, none or a profile", OPT_WORD, AT (env, facts) },
+    { "job", "JOB[.STEP]", NULL, "number of the job, for ports", OPT_WORD, AT (env, facts) },
+    { "resv-ports", "LIST", NULL, "ports that Slurm reserves, as 41004-41006", OPT_WORD, AT (env, facts) },
+    { "topology", "DIR", NULL, "folder with a copy of a node's sys, proc and dev", OPT_WORD, AT (env, facts) },
+    { "cpu-list", "LIST", NULL, "CPUs of the step on each node of --topology", OPT_WORD, AT (env, facts) },
+    { "nccl-dir", "DIR", NULL, "folder of the site's network profiles", OPT_WORD, AT (env, facts) },
+    { "one-machine", NULL, NULL, "all nodes are this machine (contrib/minicluster)", OPT_WORD, AT (env, facts) },
+    { "rank", "R", NULL, "print NAME=VALUE lines of rank R, for env -S and eval", OPT_INT, AT (env, rank), 0, -1 },
+    JSON (env));
 /* clang-format on */

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
@@ -32,24 +34,25 @@ static int set_number (const struct opt *o, const char *arg, void *at)
     return -1;
 }
 
-static int set_opt (const struct opt *o, const char *arg, struct settings *st)
+/* 'options' is the struct of the command. */
+static int set_opt (const struct opt *o, const char *arg, struct command_line *line, void *options)
 {
-    void *at = (char *)st + o->offset;
-    char word[4096];
+    void *at = (char *)options + o->offset;
 
     switch (o->type) {
+    case OPT_DIR:
+        line->dir = arg;
+        return 0;
     case OPT_FLAG:
         *(bool *)at = true;
         return 0;
     case OPT_STRING:
-        free (*(char **)at);
-        *(char **)at = strdup (arg);
+        *(const char **)at = arg;
         return 0;
     case OPT_LIST:
         return strings_add (at, arg);
     case OPT_WORD:
-        snprintf (word, sizeof (word), "--%s%s%s", o->name, arg ? "=" : "", arg ? arg : "");
-        return strings_add (at, word);
+        return strings_addf (at, "--%s%s%s", o->name, arg ? "=" : "", arg ? arg : "");
     case OPT_INT:
     case OPT_COUNT:
     case OPT_REAL:
@@ -58,22 +61,18 @@ static int set_opt (const struct opt *o, const char *arg, struct settings *st)
     return -1;
 }
 
-int options_list (const struct cmd *cmd, const struct opt **rows)
+const struct opt *command_rows (const struct cmd *cmd)
 {
-    int n = 0;
+    static const struct opt none[] = { { 0 } };
 
-    for (const struct opt *const *group = cmd->options; group && *group; group++)
-        for (const struct opt *o = *group; o->name && n < OPTIONS_MAX; o++)
-            rows[n++] = o;
-    rows[n] = NULL;
-    return n;
+    return cmd->options ? cmd->options->rows : none;
 }
 
 /* What getopt_long() needs; the last long option is --help, which -h
  * is, too, unless an option has that letter.
  */
 struct spelling {
-    const struct opt *rows[OPTIONS_MAX + 1];
+    const struct opt *rows;
     int n;
     struct option names[OPTIONS_MAX + 2];
     char letters[16];
@@ -83,13 +82,11 @@ static void spell (const struct cmd *cmd, struct spelling *s)
 {
     char *letter = s->letters;
 
-    *s = (struct spelling){ .n = 0 };
-    s->n = options_list (cmd, s->rows);
+    *s = (struct spelling){ .rows = command_rows (cmd) };
     if (cmd->takes_program)
         *letter++ = '+'; /* what follows its name is for the program */
-    for (int i = 0; i < s->n; i++) {
-        const struct opt *o = s->rows[i];
-        s->names[i] = (struct option){
+    for (const struct opt *o = s->rows; o->name && s->n < OPTIONS_MAX; o++) {
+        s->names[s->n++] = (struct option){
             .name = o->name,
             .has_arg = o->arginfo ? required_argument : no_argument,
         };
@@ -107,7 +104,7 @@ static int find_letter (const struct spelling *s, int letter)
 {
     int i = 0;
 
-    while (i < s->n && s->rows[i]->letter != letter)
+    while (i < s->n && s->rows[i].letter != letter)
         i++;
     return i;
 }
@@ -119,7 +116,7 @@ static void complain_of_option (const struct cmd *cmd, const struct spelling *s,
     char name[64];
 
     for (int i = 0; i < s->n; i++)
-        words[i] = s->rows[i]->name;
+        words[i] = s->rows[i].name;
     if (!strncmp (bad, "--", 2)) {
         snprintf (name, sizeof (name), "%.*s", (int)strcspn (bad + 2, "="), bad + 2);
         meant = nearest_word (name, words);
@@ -132,48 +129,66 @@ static void complain_of_option (const struct cmd *cmd, const struct spelling *s,
                   DID_YOU_MEAN (meant, "'--", "'", ""));
 }
 
-static void set_defaults (const struct spelling *s, struct settings *st)
+/* Numbers have their initial values, and an option what its variable says. */
+static void set_defaults (const struct spelling *s, struct command_line *line, void *options)
 {
-    *st = (struct settings){
-        .step = -1, .lines = -1, .timeout = -1, .rank = -1, .restarts = 3, .minutes = -1, .gpus = -1
-    };
-    for (int i = 0; i < s->n; i++) {
-        const struct opt *o = s->rows[i];
+    for (const struct opt *o = s->rows; o->name; o++) {
+        void *at = (char *)options + o->offset;
         const char *value = o->env ? getenv (o->env) : NULL;
+
+        if (o->type == OPT_INT || o->type == OPT_COUNT)
+            *(int64_t *)at = o->initial;
+        else if (o->type == OPT_REAL)
+            *(double *)at = o->initial;
         if (value && *value)
-            set_opt (o, value, st);
+            set_opt (o, value, line, options);
     }
-    if (!st->dir)
-        st->dir = strdup (".");
 }
 
-static int check_settings (const struct cmd *cmd, const struct settings *st)
+/* The field of a command's option; NULL: the command has none of that name. */
+static const void *option_value (const struct spelling *s, const void *options, const char *name)
 {
-    if (st->nargs < cmd->min_args)
+    for (const struct opt *o = s->rows; o->name; o++)
+        if (!strcmp (o->name, name))
+            return (const char *)options + o->offset;
+    return NULL;
+}
+
+static int check_command_line (const struct cmd *cmd, const struct spelling *s,
+                               const struct command_line *line)
+{
+    const bool *local = option_value (s, line->options, "local");
+    const bool *detach = option_value (s, line->options, "detach");
+    const int64_t *workers = option_value (s, line->options, "workers");
+
+    if (line->nargs < cmd->min_args)
         complain ("usage: dl %s [OPTION...] %s", cmd->name, cmd->args);
-    else if (cmd->max_args >= 0 && st->nargs > cmd->max_args)
+    else if (cmd->max_args >= 0 && line->nargs > cmd->max_args)
         complain ("%s: '%.80s' is an argument too many; usage: dl %s "
                   "[OPTION...]%s%s",
-                  cmd->name, st->args[cmd->max_args], cmd->name, *cmd->args ? " " : "", cmd->args);
-    else if (st->local && st->detach)
+                  cmd->name, line->args[cmd->max_args], cmd->name, *cmd->args ? " " : "",
+                  cmd->args);
+    else if (local && *local && detach && *detach)
         complain ("%s: --detach cannot be used with --local: local workers end "
                   "with dl",
                   cmd->name);
-    else if (st->workers > WORKERS_MAX)
+    else if (workers && *workers > WORKERS_MAX)
         complain ("--workers: at most %d", WORKERS_MAX);
     else
         return 0;
     return -1;
 }
 
-int settings_parse (const struct cmd *cmd, int argc, char **argv, struct settings *st)
+int command_line_parse (const struct cmd *cmd, int argc, char **argv, struct command_line *line)
 {
+    void *options = xcalloc (1, cmd->options ? cmd->options->size : 0);
     struct spelling s;
     int i = 0;
     int c;
 
     spell (cmd, &s);
-    set_defaults (&s, st);
+    *line = (struct command_line){ .dir = ".", .options = options };
+    set_defaults (&s, line, options);
     opterr = 0;
     optind = 1;
     while ((c = getopt_long (argc, argv, s.letters, s.names, &i)) != -1) {
@@ -185,31 +200,22 @@ int settings_parse (const struct cmd *cmd, int argc, char **argv, struct setting
             i = find_letter (&s, c);
         if (i == s.n)
             return 1;
-        if (set_opt (s.rows[i], optarg, st) < 0)
+        if (set_opt (&s.rows[i], optarg, line, options) < 0)
             return -1;
     }
-    st->args = argv + optind;
-    st->nargs = argc - optind;
-    return check_settings (cmd, st);
+    line->args = argv + optind;
+    line->nargs = argc - optind;
+    return check_command_line (cmd, &s, line);
 }
 
-void settings_free (struct settings *st)
+/* Rows of OPT_WORD share a list. */
+void command_line_free (const struct cmd *cmd, struct command_line *line)
 {
-    free (st->dir);
-    free (st->slot);
-    free (st->searcher);
-    free (st->format);
-    free (st->output);
-    free (st->file);
-    free (st->label);
-    free (st->columns);
-    free (st->where);
-    free (st->sort);
-    free (st->every);
-    free (st->models);
-    free (st->root);
-    free (st->config);
-    free (st->only);
-    strings_free (st->sets);
-    strings_free (st->words);
+    for (const struct opt *o = command_rows (cmd); o->name; o++)
+        if (o->type == OPT_LIST || o->type == OPT_WORD) {
+            char ***list = (void *)((char *)(uintptr_t)line->options + o->offset);
+            strings_free (*list);
+            *list = NULL;
+        }
+    free ((void *)(uintptr_t)line->options);
 }

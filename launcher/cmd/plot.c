@@ -16,9 +16,9 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/table.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "launcher/sys/terminal.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
@@ -26,7 +26,8 @@
 /* ---- charts ---- */
 
 struct plot {
-    const struct settings *st;
+    const struct command_line *line;
+    const struct plot_options *opt;
     FILE *f;
     enum plot_medium medium;
     struct report report;
@@ -205,7 +206,7 @@ static size_t put_curve (const struct plot *p, long trial, const char *name)
 
 static long curves_named (const struct plot *p)
 {
-    long most = p->st->trials > 0 ? (long)p->st->trials : CURVES;
+    long most = p->opt->trials > 0 ? (long)p->opt->trials : CURVES;
 
     return most < p->n ? most : p->n;
 }
@@ -489,13 +490,13 @@ static int medium_of (const char *name, const char *of, enum plot_medium *m)
 
 static int find_medium (struct plot *p, const char *terminals)
 {
-    const char *file = p->st->output, *dot = file ? strrchr (file, '.') : NULL;
+    const char *file = p->opt->output, *dot = file ? strrchr (file, '.') : NULL;
     int rv = EXIT_OK;
 
     if (file)
         rv = medium_of (dot ? dot + 1 : "", "output", &p->medium);
-    else if (p->st->format)
-        rv = medium_of (p->st->format, "term", &p->medium);
+    else if (p->opt->terminal)
+        rv = medium_of (p->opt->terminal, "term", &p->medium);
     else
         p->medium = seems_to_be (terminals);
     if (rv == EXIT_OK && !gnuplot_has (terminals, p->medium)) {
@@ -614,10 +615,10 @@ static void print_lines (char *text)
  */
 static int deliver (const struct plot *p, char *text, size_t n, struct slurmdl_error *err)
 {
-    if (p->st->output) {
-        if (publish_replace (p->st->output, text, n, err) < 0)
+    if (p->opt->output) {
+        if (publish_replace (p->opt->output, text, n, err) < 0)
             return -1;
-        puts (p->st->output);
+        puts (p->opt->output);
     } else if (plot_is_text (p->medium)) {
         terminal_allow_colours (true);
         blank_braille (text);
@@ -672,14 +673,14 @@ static int plot (struct plot *p, struct sweep *s, const struct plot_kind *k)
         rv = EXIT_NOT_FOUND;
     }
     if (rv == EXIT_OK && k->param)
-        rv = find_param (p, p->st->args[2]);
+        rv = find_param (p, p->line->args[2]);
     return rv == EXIT_OK ? draw (p, k, terminals) : rv;
 }
 
 /* "EXPERIMENT scatter lr"; history where nothing is said. */
-static int check_arguments (const struct settings *st, const struct plot_kind **k)
+static int check_arguments (const struct command_line *line, const struct plot_kind **k)
 {
-    const char *name = st->nargs > 1 ? st->args[1] : "history";
+    const char *name = line->nargs > 1 ? line->args[1] : "history";
 
     if (!(*k = find_kind (name))) {
         complain ("plot: there is no '%s': curves, history, scatter PARAMETER "
@@ -687,7 +688,7 @@ static int check_arguments (const struct settings *st, const struct plot_kind **
                   name);
         return EXIT_USAGE;
     }
-    if ((*k)->param != (st->nargs > 2)) {
+    if ((*k)->param != (line->nargs > 2)) {
         complain ((*k)->param ? "plot: scatter needs the name of a parameter"
                               : "plot: only scatter takes a parameter");
         return EXIT_USAGE;
@@ -695,14 +696,14 @@ static int check_arguments (const struct settings *st, const struct plot_kind **
     return EXIT_OK;
 }
 
-int cmd_plot (const struct settings *st)
+int cmd_plot (const struct command_line *line)
 {
-    struct plot p = { .st = st };
+    struct plot p = { .line = line, .opt = line->options };
     const struct plot_kind *k;
     struct sweep *s;
-    int rv = check_arguments (st, &k);
+    int rv = check_arguments (line, &k);
 
-    if (rv || (rv = open_experiment (st, st->args[0], &s)))
+    if (rv || (rv = open_experiment (line, line->args[0], &s)))
         return rv;
     rv = plot (&p, s, k);
     free (p.order);

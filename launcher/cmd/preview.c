@@ -427,34 +427,36 @@ static double measured_files (const struct sweep *s)
 }
 
 /* An experiment that was made: what its trials took so far is known. */
-static int preview_made (const struct settings *st)
+static int preview_made (const struct command_line *line)
 {
+    const struct preview_options *opt = line->options;
     struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
-    double seconds = st->seconds;
+    int rv = open_experiment (line, line->args[0], &s);
+    double seconds = opt->seconds;
 
     if (rv)
         return rv;
-    if (seconds == 0 && (seconds = measured (s)) > 0 && !st->json)
+    if (seconds == 0 && (seconds = measured (s)) > 0 && !opt->json)
         printf ("a unit of length took %.4g s so far\n", seconds);
-    preview (s->exp, st->json, seconds, measured_files (s));
+    preview (s->exp, opt->json, seconds, measured_files (s));
     sweep_close (s);
     return EXIT_OK;
 }
 
-int cmd_preview (const struct settings *st)
+int cmd_preview (const struct command_line *line)
 {
-    const struct edit edit = { .sets = st->sets };
+    const struct preview_options *opt = line->options;
+    const struct edit edit = { .sets = opt->sets };
     struct experiment *e;
     struct stat file;
     int rv;
 
-    if (stat (st->args[0], &file) == 0 && S_ISDIR (file.st_mode) && !st->sets)
-        return preview_made (st);
-    if ((rv = read_experiment (st->args[0], &edit, &e)))
+    if (stat (line->args[0], &file) == 0 && S_ISDIR (file.st_mode) && !opt->sets)
+        return preview_made (line);
+    if ((rv = read_experiment (line->args[0], &edit, &e)))
         return rv;
     command_warn (e);
-    preview (e, st->json, st->seconds, 0);
+    preview (e, opt->json, opt->seconds, 0);
     experiment_destroy (e);
     return EXIT_OK;
 }

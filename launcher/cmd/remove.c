@@ -81,7 +81,7 @@ static int check (const char *dir, bool force)
 }
 
 /* Only its full name: the newest of a name is too easily another one. */
-static int find (const struct settings *st, const char *name, char *dir)
+static int find (const struct command_line *line, const char *name, char *dir)
 {
     char path[PATH_MAX];
     char found[PATH_MAX + 32];
@@ -95,10 +95,10 @@ static int find (const struct settings *st, const char *name, char *dir)
     for (n = strlen (path); n > 1 && path[n - 1] == '/'; n--)
         path[n - 1] = '\0';
     if (lstat (path, &s) < 0 && !strchr (path, '/'))
-        snprintf (path, sizeof (path), "%s/%s", st->dir, name);
+        snprintf (path, sizeof (path), "%s/%s", line->dir, name);
     if (lstat (path, &s) < 0) {
-        bool meant = experiment_find (st, name, found, PATH_MAX) == 0;
-        complain ("rm: no experiment '%s' in %s (its full name is needed%s%s)", name, st->dir,
+        bool meant = experiment_find (line, name, found, PATH_MAX) == 0;
+        complain ("rm: no experiment '%s' in %s (its full name is needed%s%s)", name, line->dir,
                   meant ? ": the newest is " : "", meant ? found : "");
         return EXIT_NOT_FOUND;
     }
@@ -113,14 +113,15 @@ static int find (const struct settings *st, const char *name, char *dir)
     return EXIT_NOT_FOUND;
 }
 
-static int rm (const struct settings *st, const char *name)
+static int rm (const struct command_line *line, const char *name)
 {
+    const struct rm_options *opt = line->options;
     struct slurmdl_error err = { "" };
     char dir[PATH_MAX];
-    int rv = find (st, name, dir);
+    int rv = find (line, name, dir);
 
     if (rv == EXIT_OK)
-        rv = check (dir, st->force);
+        rv = check (dir, opt->force);
     if (rv)
         return rv;
     if (sweep_remove (dir, &err) < 0) {
@@ -133,12 +134,12 @@ static int rm (const struct settings *st, const char *name)
 }
 
 /* One that cannot be removed does not keep the others. */
-int cmd_rm (const struct settings *st)
+int cmd_rm (const struct command_line *line)
 {
     int status = EXIT_OK;
 
-    for (int i = 0; i < st->nargs; i++) {
-        int rv = rm (st, st->args[i]);
+    for (int i = 0; i < line->nargs; i++) {
+        int rv = rm (line, line->args[i]);
         if (status == EXIT_OK)
             status = rv;
     }

@@ -266,24 +266,25 @@ static int run_again (struct sweep *s, long number, bool dry_run)
     return rv;
 }
 
-int cmd_reproduce (const struct settings *st)
+int cmd_reproduce (const struct command_line *line)
 {
+    const struct reproduce_options *opt = line->options;
     struct sweep *s;
     long number;
-    int rv = open_to_run (st, st->args[0], &s);
+    int rv = open_to_run (line, opt->trust, line->args[0], &s);
 
     if (rv)
         return rv;
     number = sweep_best (s);
-    s->exp->source_owner = st->trust ? (uid_t)ANYBODY : s->owner;
-    if (st->nargs > 1)
-        rv = parse_trial (s, st->args[1], &number);
+    s->exp->source_owner = opt->trust ? (uid_t)ANYBODY : s->owner;
+    if (line->nargs > 1)
+        rv = parse_trial (s, line->args[1], &number);
     if (rv == 0)
         rv = check_trial (s, number);
-    if (rv == 0 && experiment_has_ranks (s->exp) && !st->dry_run && !getenv ("SLURM_JOB_ID"))
-        rv = in_allocation (s, number, st->trust);
+    if (rv == 0 && experiment_has_ranks (s->exp) && !opt->dry_run && !getenv ("SLURM_JOB_ID"))
+        rv = in_allocation (s, number, opt->trust);
     else if (rv == 0)
-        rv = run_again (s, number, st->dry_run);
+        rv = run_again (s, number, opt->dry_run);
     sweep_close (s);
     return rv;
 }

@@ -54,15 +54,13 @@ static int requeue (const struct sweep *s, const char *task)
 /* Another array of one task takes this one's place.  '*never': Slurm never
  * makes such a one.
  */
-static int chain (struct sweep *s, const struct settings *st, bool *never)
+static int chain (struct sweep *s, bool *never)
 {
     struct slurmdl_error err = { "" };
-    struct settings mine = *st;
     struct executor x;
     int rv;
 
-    mine.workers = s->exp->lanes;
-    executor_open (&x, s, &mine);
+    executor_open (&x, s, false, s->exp->lanes);
     if ((rv = x.ops->start (&x, &err)) < 0) {
         complain ("%s", err.text);
         *never = x.never;
@@ -105,11 +103,11 @@ static int give_up_memory (struct sweep *s)
 }
 
 /* Returns 0 if a larger job takes this one's place. */
-static int grow (struct sweep *s, const struct settings *st)
+static int grow (struct sweep *s)
 {
     bool never = false;
 
-    if (chain (s, st, &never) == 0)
+    if (chain (s, &never) == 0)
         return 0;
     if (never)
         give_up_memory (s);
@@ -133,15 +131,15 @@ static void exclude_here (struct sweep *s)
         complain ("%s", err.text);
 }
 
-int cmd_requeue (const struct settings *st)
+int cmd_requeue (const struct command_line *line)
 {
     const char *job = getenv ("SLURM_ARRAY_JOB_ID");
     const char *number = getenv ("SLURM_ARRAY_TASK_ID");
-    int status = (int)strtol (st->args[1], NULL, 10);
+    int status = (int)strtol (line->args[1], NULL, 10);
     bool never = false;
     struct sweep *s;
     char task[64];
-    int rv = open_to_run (st, st->args[0], &s);
+    int rv = open_to_run (line, false, line->args[0], &s);
 
     if (rv)
         return rv;
@@ -150,8 +148,8 @@ int cmd_requeue (const struct settings *st)
         exclude_here (s);
     rv = status;
     if (s->state == SWEEP_RUNNING && job && number
-        && ((status == EXIT_SMALL && grow (s, st) == 0)
-            || (requeue (s, task) < 0 && chain (s, st, &never) == 0)))
+        && ((status == EXIT_SMALL && grow (s) == 0)
+            || (requeue (s, task) < 0 && chain (s, &never) == 0)))
         rv = EXIT_OK;
     sweep_close (s);
     return rv;

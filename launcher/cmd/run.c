@@ -18,16 +18,17 @@
 #include "launcher/worker/worker.h"
 #include "runtime/storage/hdf5_table.h"
 
-int cmd_run (const struct settings *st)
+int cmd_run (const struct command_line *line)
 {
-    const struct edit edit = { .sets = st->sets };
+    const struct run_options *opt = line->options;
+    const struct edit edit = { .sets = opt->start.sets };
     struct experiment *e;
-    int rv =
-        refuse_experiment (st, st->args[0]) ? EXIT_USAGE : read_experiment (st->args[0], &edit, &e);
+    int rv = refuse_experiment (line, line->args[0]) ? EXIT_USAGE
+                                                     : read_experiment (line->args[0], &edit, &e);
 
     if (rv == 0)
-        rv = gpus_to_nodes (&e, st->args[0], &edit, st);
-    return rv ? rv : run_new (e, st);
+        rv = gpus_to_nodes (&e, line->args[0], &edit, &opt->start);
+    return rv ? rv : run_new (e, line, &opt->start);
 }
 
 static int worker_status (enum worker_end end, bool is_task, const struct slurmdl_error *err)
@@ -57,8 +58,9 @@ static int worker_status (enum worker_end end, bool is_task, const struct slurmd
     return rv == EXIT_DAMAGED || rv == EXIT_USAGE ? rv : EXIT_IO;
 }
 
-int cmd_worker (const struct settings *st)
+int cmd_worker (const struct command_line *line)
 {
+    const struct worker_options *opt = line->options;
     struct slurmdl_error err = { "" };
     struct worker_place place;
     enum worker_end end;
@@ -70,14 +72,14 @@ int cmd_worker (const struct settings *st)
 
     /* on a node without it the worker ends before it takes a trial */
     hdf5 ();
-    if ((rv = open_to_run (st, st->args[0], &s)))
+    if ((rv = open_to_run (line, opt->trust, line->args[0], &s)))
         return rv;
     if ((rv = code_enter (s, &own)) == EXIT_OK) {
-        place_find (&place, s->exp, st, slot, sizeof (slot));
+        place_find (&place, s->exp, opt->slot, slot, sizeof (slot));
         worker_exit_read ("", &lost);
         place.lost = &lost;
         end = worker_run (s, &place, &err);
-        rv = worker_status (end, !st->slot && getenv ("SLURM_JOB_ID"), &err);
+        rv = worker_status (end, !opt->slot && getenv ("SLURM_JOB_ID"), &err);
     }
     scratch_remove (&own);
     sweep_close (s);

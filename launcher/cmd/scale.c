@@ -78,17 +78,16 @@ static void cancel (const struct sweep *s, const struct queue *p, long n)
     strings_free (tasks);
 }
 
-static int more (struct sweep *s, const struct settings *st, long workers)
+static int more (struct sweep *s, const struct command_line *line, long workers)
 {
     struct slurmdl_error err = { "" };
-    struct settings mine = *st;
+    const struct scale_options *opt = line->options;
     struct executor x;
-    int rv = ask_trust (s, st);
+    int rv = ask_trust (s, opt->trust);
 
     if (rv)
         return rv;
-    mine.workers = workers;
-    executor_open (&x, s, &mine);
+    executor_open (&x, s, false, workers);
     if ((rv = x.ops->start (&x, &err)) < 0)
         complain ("%s", err.text);
     else
@@ -98,7 +97,7 @@ static int more (struct sweep *s, const struct settings *st, long workers)
     return rv < 0 ? EXIT_SLURM : EXIT_OK;
 }
 
-static int scale (struct sweep *s, const struct settings *st, struct queue *p, long workers)
+static int scale (struct sweep *s, const struct command_line *line, struct queue *p, long workers)
 {
     struct slurmdl_error err = { "" };
     bool local = p->n > 0;
@@ -114,20 +113,20 @@ static int scale (struct sweep *s, const struct settings *st, struct queue *p, l
         return fail_on (s, &err);
     cancel (s, p, fewer);
     if (!local && units > p->n)
-        return more (s, st, (units - p->n) * (long)s->exp->lanes);
+        return more (s, line, (units - p->n) * (long)s->exp->lanes);
     printf ("%s: %ld worker%s\n", s->dir, workers, workers == 1 ? "" : "s");
     return EXIT_OK;
 }
 
 /* Whether a run of dl elastic is meant: by its folder, or that under --dir. */
-static bool find_elastic (const struct settings *st, char *dir, size_t size)
+static bool find_elastic (const struct command_line *line, char *dir, size_t size)
 {
-    if (st->nargs < 2)
+    if (line->nargs < 2)
         return false;
-    snprintf (dir, size, "%s", st->args[1]);
+    snprintf (dir, size, "%s", line->args[1]);
     if (elastic_is_run (dir))
         return true;
-    snprintf (dir, size, "%s/%s", st->dir, st->args[1]);
+    snprintf (dir, size, "%s/%s", line->dir, line->args[1]);
     return elastic_is_run (dir);
 }
 
@@ -143,39 +142,40 @@ static int scale_elastic (const char *dir, long nodes)
 }
 
 /* A run of dl elastic whose folder has gone. */
-static bool was_elastic (const struct settings *st)
+static bool was_elastic (const struct command_line *line)
 {
-    const char *name = st->nargs > 1 ? st->args[1] : "";
+    const char *name = line->nargs > 1 ? line->args[1] : "";
     const char *slash = strrchr (name, '/');
     char dir[PATH_MAX];
 
-    snprintf (dir, sizeof (dir), "%s/%s", st->dir, name);
+    snprintf (dir, sizeof (dir), "%s/%s", line->dir, name);
     return !strncmp (slash ? slash + 1 : name, "elastic.", 8) && access (name, F_OK) != 0
            && access (dir, F_OK) != 0;
 }
 
-int cmd_scale (const struct settings *st)
+int cmd_scale (const struct command_line *line)
 {
     char dir[PATH_MAX];
     struct slurmdl_error err = { "" };
     struct queue places = { 0 };
     struct sweep *s;
     char *end;
-    long workers = strtol (st->args[0], &end, 10);
+    long workers = strtol (line->args[0], &end, 10);
     int rv;
 
-    if (*end || end == st->args[0] || workers < 1 || workers > WORKERS_MAX) {
-        complain ("scale: '%s' is not a number of workers from 1 to %d", st->args[0], WORKERS_MAX);
+    if (*end || end == line->args[0] || workers < 1 || workers > WORKERS_MAX) {
+        complain ("scale: '%s' is not a number of workers from 1 to %d", line->args[0],
+                  WORKERS_MAX);
         return EXIT_USAGE;
     }
-    if (find_elastic (st, dir, sizeof (dir)))
+    if (find_elastic (line, dir, sizeof (dir)))
         return scale_elastic (dir, workers);
-    if (was_elastic (st)) {
-        complain ("no run of dl elastic %s in %s; it has ended, or use --dir", st->args[1],
-                  st->dir);
+    if (was_elastic (line)) {
+        complain ("no run of dl elastic %s in %s; it has ended, or use --dir", line->args[1],
+                  line->dir);
         return EXIT_NOT_FOUND;
     }
-    if ((rv = open_experiment (st, st->args[1], &s)))
+    if ((rv = open_experiment (line, line->args[1], &s)))
         return rv;
     if (s->state != SWEEP_RUNNING) {
         complain ("%s is %s: there is nothing to scale", s->dir, sweep_state_name (s->state));
@@ -183,7 +183,7 @@ int cmd_scale (const struct settings *st)
     } else if (find_local (&places, s, &err) < 0)
         rv = fail_on (s, &err);
     else
-        rv = scale (s, st, &places, workers);
+        rv = scale (s, line, &places, workers);
     free (places.list);
     sweep_close (s);
     return rv;

@@ -411,13 +411,14 @@ static void make_printable (char *text)
             *text = '?';
 }
 
-int cmd_search_server (const struct settings *st)
+int cmd_search_server (const struct command_line *line)
 {
+    const struct search_server_options *opt = line->options;
     struct slurmdl_error err = { "" };
     struct server s = { 0 };
     struct input in = { 0 };
 
-    serve (&s, &in, st->searcher, &err);
+    serve (&s, &in, opt->searcher, &err);
     server_free (&s);
     free (in.text);
     make_printable (err.text);

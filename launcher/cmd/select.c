@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/trials_table.h"
@@ -329,19 +330,19 @@ static int sort_trials (struct selection *sel, const struct sweep *s,
 
 /* ---- all ---- */
 
-static int select_by (struct selection *sel, const struct sweep *s, const struct settings *st,
+static int select_by (struct selection *sel, const struct sweep *s, const struct show_options *opt,
                       const struct column_names *names)
 {
     sel->shown = (struct columns){ .n = 0 };
-    if (st->columns && choose_columns (sel, names, st->columns) < 0)
+    if (opt->columns && choose_columns (sel, names, opt->columns) < 0)
         return EXIT_USAGE;
-    if (!st->columns)
+    if (!opt->columns)
         sel->shown = (struct columns){ sel->all.list, sel->all.n - sel->logged.n };
-    if ((st->where && filter_trials (sel, s, names, st->where) < 0)
-        || (st->sort && sort_trials (sel, s, names, st->sort) < 0))
+    if ((opt->where && filter_trials (sel, s, names, opt->where) < 0)
+        || (opt->sort && sort_trials (sel, s, names, opt->sort) < 0))
         return EXIT_USAGE;
-    if (st->trials > 0 && st->trials < sel->n)
-        sel->n = (long)st->trials;
+    if (opt->trials > 0 && opt->trials < sel->n)
+        sel->n = (long)opt->trials;
     return EXIT_OK;
 }
 
@@ -351,9 +352,9 @@ static int select_by (struct selection *sel, const struct sweep *s, const struct
  */
 enum { SAMPLE_TRIALS = 8, SAMPLE_ROWS = 10000 };
 
-static bool names_logged (const struct selection *sel, const struct settings *st)
+static bool names_logged (const struct selection *sel, const struct show_options *opt)
 {
-    const char *const texts[] = { st->columns, st->where, st->sort };
+    const char *const texts[] = { opt->columns, opt->where, opt->sort };
 
     for (size_t i = 0; i < sel->logged.n; i++)
         for (size_t k = 0; k < sizeof (texts) / sizeof (*texts); k++)
@@ -377,9 +378,10 @@ static int read_shown (struct selection *sel, const struct sweep *s)
 }
 
 /* As text there are those that the table chooses. */
-static int show_logged (struct selection *sel, const struct sweep *s, const struct settings *st)
+static int show_logged (struct selection *sel, const struct sweep *s,
+                        const struct show_options *opt)
 {
-    if (sel->chosen || !(st->json || st->csv))
+    if (sel->chosen || !(opt->json || opt->csv))
         return 0;
     if (!sel->complete && read_shown (sel, s) < 0)
         return -1;
@@ -387,15 +389,15 @@ static int show_logged (struct selection *sel, const struct sweep *s, const stru
     return 0;
 }
 
-static int add_logged (struct selection *sel, const struct sweep *s, const struct settings *st)
+static int add_logged (struct selection *sel, const struct sweep *s, const struct show_options *opt)
 {
     long sample = sel->n < SAMPLE_TRIALS ? sel->n : SAMPLE_TRIALS;
 
-    if (!st->columns && !st->where && !st->sort)
+    if (!opt->columns && !opt->where && !opt->sort)
         return 0;
     if (logged_read (&sel->logged, s, sel->trials, sample, SAMPLE_ROWS) < 0)
         return -1;
-    if (!names_logged (sel, st))
+    if (!names_logged (sel, opt))
         return columns_add_logged (&sel->all, &sel->logged);
     sel->complete = true;
     logged_free (&sel->logged);
@@ -404,7 +406,7 @@ static int add_logged (struct selection *sel, const struct sweep *s, const struc
                : columns_add_logged (&sel->all, &sel->logged);
 }
 
-int selection_make (struct selection *sel, const struct sweep *s, const struct settings *st)
+int selection_make (struct selection *sel, const struct sweep *s, const struct command_line *line)
 {
     struct slurmdl_error err = { "out of memory" };
     struct column_names names = { 0 };
@@ -412,10 +414,10 @@ int selection_make (struct selection *sel, const struct sweep *s, const struct s
 
     *sel = (struct selection){ .n = s->ntrials };
     if (columns_create (&sel->all, s) == 0 && (sel->trials = sweep_order (s))
-        && add_logged (sel, s, st) == 0 && names_make (&names, &sel->all, s) == 0)
-        rv = select_by (sel, s, st, &names);
+        && add_logged (sel, s, line->options) == 0 && names_make (&names, &sel->all, s) == 0)
+        rv = select_by (sel, s, line->options, &names);
     names_free (&names, &sel->all);
-    if (rv == EXIT_OK && show_logged (sel, s, st) < 0)
+    if (rv == EXIT_OK && show_logged (sel, s, line->options) < 0)
         rv = -1;
     return rv < 0 ? fail (&err) : rv;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launcher/sweep/columns.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/command_line.h"
 
 struct selection {
     struct columns all;
@@ -19,5 +19,5 @@ struct selection {
 /* By --columns, --where, --sort and --trials.  Returns an exit status, after
  * a line on stderr if it is not EXIT_OK; selection_free() in any case.
  */
-int selection_make (struct selection *sel, const struct sweep *s, const struct settings *st);
+int selection_make (struct selection *sel, const struct sweep *s, const struct command_line *line);
 void selection_free (struct selection *sel);

@@ -66,7 +66,7 @@ static int run (char *const *argv)
     return subprocess_wait (pid);
 }
 
-int cmd_shell (const struct settings *st)
+int cmd_shell (const struct command_line *line)
 {
     const char *given = getenv ("SHELL");
     const char *shell = given && *given == '/' ? given : "/bin/sh";
@@ -77,8 +77,8 @@ int cmd_shell (const struct settings *st)
         complain ("shell: standard input is no terminal: use srun or sbatch");
         return EXIT_USAGE;
     }
-    for (int i = 0; i < st->nargs; i++)
-        rv |= strings_add (&argv, st->args[i]);
+    for (int i = 0; i < line->nargs; i++)
+        rv |= strings_add (&argv, line->args[i]);
     rv |= strings_add (&argv, shell) | strings_add (&argv, "-i");
     rv = rv ? -1 : run (argv);
     strings_free (argv);

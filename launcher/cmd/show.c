@@ -25,14 +25,15 @@ static void print_selected (const struct sweep *s, const struct selection *sel)
         printf ("(%ld of %ld trials; 'dl show' prints all)\n", sel->n, s->ntrials);
 }
 
-static int show_experiment (const struct sweep *s, const struct settings *st)
+static int show_experiment (const struct sweep *s, const struct command_line *line)
 {
+    const struct show_options *opt = line->options;
     struct selection sel;
-    int rv = selection_make (&sel, s, st);
+    int rv = selection_make (&sel, s, line);
 
-    if (rv == EXIT_OK && st->json)
+    if (rv == EXIT_OK && opt->json)
         show_json (s, &sel);
-    else if (rv == EXIT_OK && st->csv)
+    else if (rv == EXIT_OK && opt->csv)
         show_csv (s, &sel);
     else if (rv == EXIT_OK)
         print_selected (s, &sel);
@@ -40,24 +41,25 @@ static int show_experiment (const struct sweep *s, const struct settings *st)
     return rv;
 }
 
-int cmd_show (const struct settings *st)
+int cmd_show (const struct command_line *line)
 {
+    const struct show_options *opt = line->options;
     struct sweep *s;
     long n;
     int rv;
 
-    if (st->json && st->csv) {
+    if (opt->json && opt->csv) {
         complain ("show: --json and --csv do not go together");
         return EXIT_USAGE;
     }
-    if ((rv = open_experiment (st, st->args[0], &s)))
+    if ((rv = open_experiment (line, line->args[0], &s)))
         return rv;
-    if (st->provenance)
-        rv = provenance_print (s, st->json);
-    else if (st->nargs < 2)
-        rv = show_experiment (s, st);
-    else if ((rv = parse_trial (s, st->args[1], &n)) == 0)
-        rv = show_trial (s, n, st);
+    if (opt->provenance)
+        rv = provenance_print (s, opt->json);
+    else if (line->nargs < 2)
+        rv = show_experiment (s, line);
+    else if ((rv = parse_trial (s, line->args[1], &n)) == 0)
+        rv = show_trial (s, n, line);
     sweep_close (s);
     return rv;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/show_output.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/metrics.h"
@@ -34,7 +35,7 @@ struct metric_summary {
 
 struct trial_rows {
     const struct sweep *sweep;
-    const struct settings *settings;
+    const struct show_options *opt;
     long trial;
     long last;    /* attempt; of later ones nothing counts */
     long attempt; /* whose heading was printed last */
@@ -108,9 +109,9 @@ static int take_row (const struct slurmdl_row *row, void *arg)
     if (!(m = summary_of (t, row->name)))
         return -1;
     add_row (m, row);
-    if (t->settings->values && t->settings->json)
+    if (t->opt->values && t->opt->json)
         keep_value (m, row);
-    else if (t->settings->values) {
+    else if (t->opt->values) {
         print_headings (t, row->attempt);
         printf ("    %-32s %8lld  %.9g\n", row->name, (long long)row->step, row->value);
     }
@@ -302,21 +303,22 @@ static int print_trial_json (struct trial_rows *t)
     return EXIT_OK;
 }
 
-int show_trial (const struct sweep *s, long n, const struct settings *st)
+int show_trial (const struct sweep *s, long n, const struct command_line *line)
 {
+    const struct show_options *opt = line->options;
     struct trial_rows t = {
-        .sweep = s, .settings = st, .trial = n, .last = sweep_trial (s, n)->over + 1
+        .sweep = s, .opt = opt, .trial = n, .last = sweep_trial (s, n)->over + 1
     };
     int rv;
 
-    if (!st->json)
+    if (!opt->json)
         print_head (s, n);
     rv = read_rows (&t);
-    if (st->json)
+    if (opt->json)
         rv = print_trial_json (&t) ?: rv;
     else {
         print_headings (&t, t.last);
-        if (!st->values)
+        if (!opt->values)
             print_summaries (&t);
     }
     rows_free (&t);

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/command_line.h"
 
 /* A summary of each metric, with --values each value; --json.  Returns an exit
  * status.
  */
-int show_trial (const struct sweep *s, long n, const struct settings *st);
+int show_trial (const struct sweep *s, long n, const struct command_line *line);

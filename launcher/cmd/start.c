@@ -9,6 +9,7 @@
 
 #include "launcher/cmd/code.h"
 #include "launcher/cmd/command_check.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/preview.h"
 #include "launcher/cmd/queue.h"
@@ -63,14 +64,14 @@ static void print_first_points (const struct experiment *e)
     searcher_destroy (s);
 }
 
-static int dry_run (const struct experiment *e, const struct settings *st)
+static int dry_run (const struct experiment *e, const char *root)
 {
     int rv;
 
     print_preview (e);
     print_first_points (e);
     software_print (&e->software);
-    if ((rv = code_preview (e, st->dir)))
+    if ((rv = code_preview (e, root)))
         return rv;
     puts ("nothing was started (--dry-run)");
     return EXIT_OK;
@@ -122,7 +123,7 @@ struct start_earlier {
     size_t nsubmits;
 };
 
-static int start_or_not (struct sweep *s, const struct settings *st, bool is_new,
+static int start_or_not (struct sweep *s, const struct start_options *opt, bool is_new,
                          const struct start_earlier *earlier)
 {
     struct slurmdl_error err = { "" };
@@ -135,16 +136,16 @@ static int start_or_not (struct sweep *s, const struct settings *st, bool is_new
             take_back (s);
         return rv;
     }
-    executor_open (&x, s, st);
+    executor_open (&x, s, opt->local, (long)opt->workers);
     changes_skip (&said, s);
-    if (st->local)
+    if (opt->local)
         follow_signals ();
     if (x.ops->start (&x, &err) < 0) {
         say_not_started (s, &x, is_new, err.text);
         rv = EXIT_SLURM;
     } else if (earlier && queue_retire_unseen (s, &earlier->seen, earlier->nsubmits, &err) < 0)
         rv = fail_on (s, &err);
-    else if (st->detach && !st->local)
+    else if (opt->detach && !opt->local)
         puts (s->dir);
     else
         rv = follow (s, &x, &said);
@@ -206,22 +207,22 @@ static int announce_start (struct sweep *s, struct slurmdl_error *err)
     return rv;
 }
 
-int start_missing_workers (struct sweep *s, const struct settings *st, bool running)
+int start_missing_workers (struct sweep *s, const struct start_options *opt, bool running)
 {
-    struct settings mine = *st;
+    struct start_options mine = *opt;
     struct start_earlier before = { .nsubmits = s->nsubmits };
     struct slurmdl_error err = { "" };
     long tasks;
     long missing;
     int rv;
 
-    if (st->workers)
-        return start_or_not (s, st, false, NULL);
-    if (st->local || s->nsubmits == 0) {
+    if (opt->workers)
+        return start_or_not (s, opt, false, NULL);
+    if (opt->local || s->nsubmits == 0) {
         rv = running ? announce_start (s, &err) : 0;
         return rv < 0    ? fail_on (s, &err)
                : rv == 1 ? say_others_start (s)
-                         : start_or_not (s, st, false, NULL);
+                         : start_or_not (s, opt, false, NULL);
     }
     tasks = slurm_tasks (s->exp, trust_workers (s));
     missing = tasks - tasks_in_queue (s, &before.seen, running);
@@ -304,7 +305,7 @@ static int put_file (const struct sweep *s, const char *text)
     return publish_replace (path, text, strlen (text), &err) < 0 ? fail_on (s, &err) : EXIT_OK;
 }
 
-static int read_again (struct sweep **s, const struct settings *st, const char *text)
+static int read_again (struct sweep **s, const struct command_line *line, const char *text)
 {
     struct slurmdl_error err = { "" };
     char dir[PATH_MAX], digest[DIGEST_SIZE];
@@ -313,7 +314,7 @@ static int read_again (struct sweep **s, const struct settings *st, const char *
     snprintf (dir, sizeof (dir), "%s", (*s)->dir);
     sweep_close (*s);
     *s = NULL;
-    if ((rv = open_experiment (st, dir, s)))
+    if ((rv = open_experiment (line, dir, s)))
         return rv;
     digest_of (digest, text, strlen (text));
     if (!strcmp (digest, (*s)->digest)) {
@@ -327,7 +328,8 @@ static int read_again (struct sweep **s, const struct settings *st, const char *
     return EXIT_DAMAGED;
 }
 
-int change_settings (struct sweep **s, const struct settings *st)
+int change_settings (struct sweep **s, const struct command_line *line,
+                     const struct start_options *opt)
 {
     struct edit edit = { .file = (*s)->frozen, .dir = (*s)->exp->dir };
     struct experiment *e = NULL;
@@ -335,7 +337,7 @@ int change_settings (struct sweep **s, const struct settings *st)
     char **sets = NULL;
     int rv = EXIT_OK;
 
-    for (char **set = st->sets; set && *set; set++)
+    for (char **set = opt->sets; set && *set; set++)
         if (!may_change (*set))
             rv = EXIT_USAGE;
         else if (add_quoted (&sets, *set) < 0)
@@ -349,7 +351,7 @@ int change_settings (struct sweep **s, const struct settings *st)
     if (is_at_work (*s))
         rv = EXIT_BUSY;
     else if ((rv = read_experiment (path, &edit, &e)) == 0 && (rv = put_file (*s, e->text)) == 0
-             && (rv = read_again (s, st, e->text)) == 0)
+             && (rv = read_again (s, line, e->text)) == 0)
         /* what waits in the queue would have the old ones */
         executor_cancel (*s, "--state=PENDING", NULL);
     experiment_destroy (e);
@@ -362,10 +364,10 @@ int change_settings (struct sweep **s, const struct settings *st)
 /* What can be seen before anything is made; a file that is only looked at runs
  * nothing.
  */
-static int check_new (struct experiment *e, const struct settings *st)
+static int check_new (struct experiment *e, const struct start_options *opt)
 {
     struct slurmdl_error err = { "" };
-    int rv = command_check (e, st->local, !st->dry_run);
+    int rv = command_check (e, opt->local, !opt->dry_run);
 
     if (rv)
         return rv;
@@ -373,44 +375,44 @@ static int check_new (struct experiment *e, const struct settings *st)
         complain ("%s", err.text);
         return EXIT_USAGE;
     }
-    if (st->local && local_check (e, &err) < 0)
+    if (opt->local && local_check (e, &err) < 0)
         return fail (&err);
     command_warn (e);
     return EXIT_OK;
 }
 
-static int make_new (struct experiment *e, const struct settings *st, char dir[PATH_MAX],
+static int make_new (struct experiment *e, const char *root, char dir[PATH_MAX],
                      char id[SWEEP_ID_SIZE])
 {
     struct slurmdl_error err = { "" };
     struct code_of_run code;
-    int rv = user_names_check (st->dir, &err);
+    int rv = user_names_check (root, &err);
 
     if (rv)
         complain ("%s", err.text);
     if (rv < 0)
         return EXIT_USAGE;
     error_clear (&err);
-    share_umask (st->dir);
-    if ((rv = code_freeze (e, st->dir, &code)) == 0
-        && sweep_create (e, st->dir, dir, PATH_MAX, id, &err) < 0)
+    share_umask (root);
+    if ((rv = code_freeze (e, root, &code)) == 0
+        && sweep_create (e, root, dir, PATH_MAX, id, &err) < 0)
         rv = fail (&err);
     code_of_run_free (&code);
     return rv;
 }
 
-int run_new (struct experiment *e, const struct settings *st)
+int run_new (struct experiment *e, const struct command_line *line, const struct start_options *opt)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s;
     char dir[PATH_MAX];
     char id[SWEEP_ID_SIZE];
-    int rv = check_new (e, st);
+    int rv = check_new (e, opt);
 
     if (rv == 0)
-        rv = st->dry_run ? dry_run (e, st) : make_new (e, st, dir, id);
+        rv = opt->dry_run ? dry_run (e, line->dir) : make_new (e, line->dir, dir, id);
     experiment_destroy (e);
-    if (rv || st->dry_run || (rv = open_experiment (st, dir, &s)))
+    if (rv || opt->dry_run || (rv = open_experiment (line, dir, &s)))
         return rv;
     if (!trust_is_made (s, id)) {
         complain ("%s: is not what was made a moment ago: others have changed "
@@ -421,10 +423,10 @@ int run_new (struct experiment *e, const struct settings *st)
     }
     if (trust_record (s, &err) < 0 && !trust_is_private (s))
         complain ("%s; 'dl resume' will ask whether you want to run it", err.text);
-    if (st->no_workers)
+    if (opt->no_workers)
         puts (s->dir);
     else
-        rv = start_or_not (s, st, true, NULL);
+        rv = start_or_not (s, opt, true, NULL);
     sweep_close (s);
     return rv;
 }

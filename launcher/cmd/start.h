@@ -3,26 +3,30 @@
 #pragma once
 
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/command_line.h"
 
-/* Start workers and follow them, as the settings say, but only those that are
+struct start_options; /* launcher/cmd/commands.h */
+
+/* Start workers and follow them, as the options say, but only those that are
  * missing: Slurm may have some of arrays that were submitted before.
  * 'running': also count tasks that run, which are not about to end.  Returns
  * an exit status.
  */
-int start_missing_workers (struct sweep *s, const struct settings *st, bool running);
+int start_missing_workers (struct sweep *s, const struct start_options *opt, bool running);
 
 /* Change keys of the file of an experiment that has no workers, as --set says:
  * those of what Slurm is asked for, which the search does not depend on.  The
  * experiment is read again, and '*s' NULL after a failure.  Returns an exit
  * status.
  */
-int change_settings (struct sweep **s, const struct settings *st);
+int change_settings (struct sweep **s, const struct command_line *line,
+                     const struct start_options *opt);
 
 /* Make a new experiment of 'e', which is taken, and start its workers.
  * Returns an exit status.
  */
-int run_new (struct experiment *e, const struct settings *st);
+int run_new (struct experiment *e, const struct command_line *line,
+             const struct start_options *opt);
 
 /* Another command was faster: it starts the workers.  Returns EXIT_OK. */
 int say_others_start (const struct sweep *s);

@@ -44,7 +44,7 @@ static pid_t spawn (char *const *argv, int output)
         &(struct spawn){ .argv = argv, .io = { -1, output, 2 }, .death_signal = SIGKILL });
 }
 
-static int start_export (const struct settings *st, const char *name, const char *folder,
+static int start_export (const struct command_line *line, const char *name, const char *folder,
                          pid_t *pid)
 {
     static char own[PATH_MAX];
@@ -58,7 +58,7 @@ static int start_export (const struct settings *st, const char *name, const char
                      NULL,
                      NULL };
     struct sweep *s;
-    int rv = open_experiment (st, name, &s);
+    int rv = open_experiment (line, name, &s);
 
     if (rv != EXIT_OK)
         return rv;
@@ -109,10 +109,10 @@ static void end_exports (const pid_t *pids, int n)
         }
 }
 
-int cmd_tensorboard (const struct settings *st)
+int cmd_tensorboard (const struct command_line *line)
 {
     const struct sigaction quiet = { .sa_handler = on_interrupt };
-    pid_t *pids = calloc ((size_t)st->nargs + 1, sizeof (*pids));
+    pid_t *pids = calloc ((size_t)line->nargs + 1, sizeof (*pids));
     char folder[PATH_MAX] = "";
     int rv = serve (folder);
 
@@ -130,11 +130,11 @@ int cmd_tensorboard (const struct settings *st)
     sigaction (SIGINT, &quiet, NULL);
     sigaction (SIGTERM, &quiet, NULL);
     sigaction (SIGHUP, &quiet, NULL);
-    for (int i = 0; i < st->nargs && rv == EXIT_OK; i++)
-        rv = start_export (st, st->args[i], folder, &pids[i]);
+    for (int i = 0; i < line->nargs && rv == EXIT_OK; i++)
+        rv = start_export (line, line->args[i], folder, &pids[i]);
     if (rv == EXIT_OK)
         rv = serve (folder);
-    end_exports (pids, st->nargs);
+    end_exports (pids, line->nargs);
     free (pids);
     remove_tree (folder);
     return rv;

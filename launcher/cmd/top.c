@@ -39,7 +39,8 @@ struct gpu_row {
 };
 
 struct top {
-    const struct settings *st;
+    const struct command_line *line;
+    const struct top_options *opt;
     struct gpu_row *list;
     size_t n;
     const struct sweep *sweep; /* that is looked at, NULL: a folder is */
@@ -159,7 +160,7 @@ static void look_around (struct top *t)
     ask_slurm (t);
     for (char **f = t->folders; f && *f; f++)
         monitored_steps (*f, take_step, t);
-    each_experiment (t->st->dir, look_at_experiment, t);
+    each_experiment (t->line->dir, look_at_experiment, t);
 }
 
 static void gather (struct top *t)
@@ -167,9 +168,9 @@ static void gather (struct top *t)
     free (t->list);
     t->list = NULL;
     t->n = 0;
-    for (int i = 0; i < t->st->nargs; i++)
-        monitored_steps (t->st->args[i], take_step, t);
-    if (t->st->nargs == 0)
+    for (int i = 0; i < t->line->nargs; i++)
+        monitored_steps (t->line->args[i], take_step, t);
+    if (t->line->nargs == 0)
         look_around (t);
     if (t->n > 0)
         qsort (t->list, t->n, sizeof (*t->list), by_place);
@@ -309,7 +310,7 @@ static int print_once (struct top *t)
     struct screen c;
 
     gather (t);
-    if (t->st->json) {
+    if (t->opt->json) {
         print_json (t);
         return EXIT_OK;
     }
@@ -328,7 +329,7 @@ static int print_once (struct top *t)
 
 static int in_window (struct top *t)
 {
-    double seconds = t->st->seconds > 0 ? fmin (fmax (t->st->seconds, least), most) : every;
+    double seconds = t->opt->seconds > 0 ? fmin (fmax (t->opt->seconds, least), most) : every;
     struct screen c;
     enum screen_event event = SCREEN_TIME;
 
@@ -346,16 +347,17 @@ static int in_window (struct top *t)
     return EXIT_OK;
 }
 
-int cmd_top (const struct settings *st)
+int cmd_top (const struct command_line *line)
 {
-    struct top t = { .st = st };
+    const struct top_options *opt = line->options;
+    struct top t = { .line = line, .opt = opt };
     int rv;
 
-    if (st->watch && (st->json || !screen_is_there ())) {
+    if (opt->watch && (opt->json || !screen_is_there ())) {
         complain ("top: --watch needs a terminal");
         return EXIT_USAGE;
     }
-    rv = st->watch ? in_window (&t) : print_once (&t);
+    rv = opt->watch ? in_window (&t) : print_once (&t);
     free (t.list);
     strings_free (t.folders);
     return rv;

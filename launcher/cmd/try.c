@@ -336,32 +336,33 @@ static int try_it (struct experiment *e, bool given, int64_t length)
 enum { POINT = 2 };
 
 /* The options, after what makes a given point the only one. */
-static char **all_sets (const struct settings *st, const char *point)
+static char **all_sets (const struct try_options *opt, const char *point)
 {
     char **sets = NULL;
 
     strings_add (&sets, "searcher.name=\"random\"");
     strings_add (&sets, "searcher.max_trials=1000");
     strings_add (&sets, point);
-    strings_add_all (&sets, st->sets);
+    strings_add_all (&sets, opt->sets);
     return sets;
 }
 
 /* 'words': the point as the user gave it, NULL: not; it is sets[POINT]. */
-static int read_and_try (const struct settings *st, char **sets, const char *words)
+static int read_and_try (const struct command_line *line, char **sets, const char *words)
 {
+    const struct try_options *opt = line->options;
     const bool given = words;
     const struct edit edit = { .f = given ? try_any_searcher : NULL,
                                .sets = sets,
                                .point = given ? sets[POINT] : NULL,
                                .words = words };
     struct experiment *e;
-    int rv =
-        refuse_experiment (st, st->args[0]) ? EXIT_USAGE : read_experiment (st->args[0], &edit, &e);
+    int rv = refuse_experiment (line, line->args[0]) ? EXIT_USAGE
+                                                     : read_experiment (line->args[0], &edit, &e);
 
     if (rv)
         return rv;
-    rv = try_it (e, given, st->length ? st->length : 1);
+    rv = try_it (e, given, opt->length ? opt->length : 1);
     experiment_destroy (e);
     return rv;
 }
@@ -378,9 +379,10 @@ static char *join (char **args)
     return f && fclose (f) == 0 ? text : NULL;
 }
 
-int cmd_try (const struct settings *st)
+int cmd_try (const struct command_line *line)
 {
-    char **args = st->args + 1;
+    const struct try_options *opt = line->options;
+    char **args = line->args + 1;
     char **sets;
     char *point, *words;
     int rv;
@@ -391,12 +393,12 @@ int cmd_try (const struct settings *st)
             return EXIT_USAGE;
         }
     if (!*args)
-        return read_and_try (st, st->sets, NULL);
-    if (!(point = try_point_set (args, st->nargs - 1)))
+        return read_and_try (line, opt->sets, NULL);
+    if (!(point = try_point_set (args, line->nargs - 1)))
         return EXIT_USAGE;
-    sets = all_sets (st, point);
+    sets = all_sets (opt, point);
     words = join (args);
-    rv = words ? read_and_try (st, sets, words) : EXIT_IO;
+    rv = words ? read_and_try (line, sets, words) : EXIT_IO;
     strings_free (sets);
     free (words);
     free (point);

@@ -167,14 +167,15 @@ static int wait_for_end (struct sweep *s, double seconds)
     return print_end (s);
 }
 
-int cmd_wait (const struct settings *st)
+int cmd_wait (const struct command_line *line)
 {
+    const struct wait_options *opt = line->options;
     struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv = open_experiment (line, line->args[0], &s);
 
     if (rv)
         return rv;
-    rv = wait_for_end (s, st->timeout);
+    rv = wait_for_end (s, opt->timeout);
     sweep_close (s);
     return rv;
 }

@@ -18,9 +18,9 @@
 /* s between two looks, and its bounds */
 static const double every = 1, least = 0.2, most = 3600;
 
-static double interval (const struct settings *st)
+static double interval (const struct watch_options *opt)
 {
-    return st->seconds > 0 ? fmin (fmax (st->seconds, least), most) : every;
+    return opt->seconds > 0 ? fmin (fmax (opt->seconds, least), most) : every;
 }
 
 static int draw (struct picture *p, struct slurmdl_error *err)
@@ -93,18 +93,18 @@ static void conclude (const struct sweep *s)
     print_fault (s);
 }
 
-int cmd_watch (const struct settings *st)
+int cmd_watch (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv = open_experiment (line, line->args[0], &s);
     int how = WATCH_ENDED;
 
     if (rv)
         return rv;
     if (s->state == SWEEP_RUNNING)
-        how = screen_is_there () ? in_window (s, interval (st), &err)
-                                 : as_lines (s, interval (st), &err);
+        how = screen_is_there () ? in_window (s, interval (line->options), &err)
+                                 : as_lines (s, interval (line->options), &err);
     if (how < 0)
         rv = fail (&err);
     else if (how == WATCH_LEFT)

@@ -336,7 +336,7 @@ static int run_contained (const struct software *s, char *const *folders, char *
     return rv;
 }
 
-int cmd_within (const struct settings *st)
+int cmd_within (const struct command_line *line)
 {
     const char *text = getenv ("DL_SOFTWARE");
     struct slurmdl_error err = { "" };
@@ -350,7 +350,7 @@ int cmd_within (const struct settings *st)
         complain ("%s", err.text);
     else {
         environ = s.activated ? s.activated : environ;
-        rv = s.image ? run_contained (&s, folders, st->args) : exec_or_complain (st->args);
+        rv = s.image ? run_contained (&s, folders, line->args) : exec_or_complain (line->args);
         environ = NULL;
     }
     software_free (&s);

@@ -6,7 +6,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/command_line.h"
 #include "runtime/base/error.h"
 
 /* ---- checking and loading ---- */
@@ -44,4 +44,4 @@ bool software_image_differs (const json_t *record);
 void software_print (const struct software *s);
 
 /* dl within: run a command in the container of DL_SOFTWARE; returns an exit status. */
-int cmd_within (const struct settings *st);
+int cmd_within (const struct command_line *line);

@@ -205,13 +205,14 @@ static int request_dump (const char *dir)
     return EXIT_OK;
 }
 
-int cmd_debug (const struct settings *st)
+int cmd_debug (const struct command_line *line)
 {
+    const struct debug_options *opt = line->options;
     char dir[PATH_MAX];
     long newest;
-    int rv = find_debug_folder (st->args[0], dir, sizeof (dir));
+    int rv = find_debug_folder (line->args[0], dir, sizeof (dir));
 
-    if (rv == EXIT_OK && !st->last)
+    if (rv == EXIT_OK && !opt->last)
         rv = request_dump (dir);
     if (rv != EXIT_OK)
         return rv;

@@ -2,8 +2,16 @@
 /* The commands dl debug, and dl watch-ranks, which the plugin starts. */
 #pragma once
 
-#include "launcher/sys/settings.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/sys/command_line.h"
+
+/* Options of dl debug. */
+struct debug_options {
+    bool last;
+};
 
 /* The commands: an exit status of launcher/sys/say.h. */
-int cmd_debug (const struct settings *st);
-int cmd_watch_ranks (const struct settings *st);
+int cmd_debug (const struct command_line *line);
+int cmd_watch_ranks (const struct command_line *line);

@@ -587,16 +587,16 @@ static int find_step_end_socket (void)
     return fstat (0, &st) == 0 && S_ISSOCK (st.st_mode) ? 0 : -1;
 }
 
-static int watch_create (const struct settings *st, struct watcher *w)
+static int watch_create (const struct command_line *line, struct watcher *w)
 {
     const char *job = getenv ("SLURM_JOB_ID") ?: "";
     const char *step = getenv ("SLURM_STEP_ID") ?: "";
     struct slurmdl_error err = { "" };
 
-    w->dir = st->args[0];
-    w->limit = strtod (st->args[1], NULL);
-    w->task = atoi (st->args[2]);
-    w->kills = st->nargs > 3 && !strcmp (st->args[3], "kill");
+    w->dir = line->args[0];
+    w->limit = strtod (line->args[1], NULL);
+    w->task = atoi (line->args[2]);
+    w->kills = line->nargs > 3 && !strcmp (line->args[3], "kill");
     gethostname (w->host, sizeof (w->host) - 1);
     snprintf (w->host, sizeof (w->host), "%s", getenv ("SLURMD_NODENAME") ?: strdupa (w->host));
     snprintf (w->node, sizeof (w->node), "%s", getenv ("SLURM_NODEID") ?: "0");
@@ -613,13 +613,13 @@ static int watch_create (const struct settings *st, struct watcher *w)
     return w->roots.ranks && w->progress ? EXIT_OK : EXIT_FAILED;
 }
 
-int cmd_watch_ranks (const struct settings *st)
+int cmd_watch_ranks (const struct command_line *line)
 {
     struct watcher *w = calloc (1, sizeof (*w));
     int rv = EXIT_FAILED;
 
     close (READY_FD); /* for the plugin: the end of the step is seen now */
-    if (w && (rv = watch_create (st, w)) == EXIT_OK) {
+    if (w && (rv = watch_create (line, w)) == EXIT_OK) {
         watch_ranks (w);
         clean_folder (w);
     }

@@ -97,7 +97,7 @@ static int write_job_script (const struct flow_run *r, struct slurmdl_error *err
     return publish_if_absent (path, flow_job_script, strlen (flow_job_script), err);
 }
 
-struct flow *flow_file_read (const char *path, char *const *given, const struct settings *st)
+struct flow *flow_file_read (const char *path, char *const *given, const struct flow_options *opt)
 {
     struct problems p;
     struct flow *f;
@@ -107,8 +107,8 @@ struct flow *flow_file_read (const char *path, char *const *given, const struct 
         return NULL;
     f = flow_read (path, NULL, given, NULL, &p);
     e = errno;
-    if (f && st)
-        flow_find_software (f, st->local, !st->dry_run, &p);
+    if (f && opt)
+        flow_find_software (f, opt->local, !opt->dry_run, &p);
     if (f && p.count > 0) {
         flow_free (f);
         f = NULL;
@@ -126,35 +126,35 @@ struct flow *flow_file_read (const char *path, char *const *given, const struct 
     return f;
 }
 
-static int flow_make (struct flow_run *r, const struct settings *st, double every,
+static int flow_make (struct flow_run *r, const struct command_line *line, double every,
                       struct slurmdl_error *err)
 {
     json_t *given = json_array ();
 
-    if (flow_create (r, st->dir, err) < 0)
+    if (flow_create (r, line->dir, err) < 0)
         return -1;
-    for (int i = 2; i < st->nargs; i++)
-        json_array_append_new (given, json_string (st->args[i]));
+    for (int i = 2; i < line->nargs; i++)
+        json_array_append_new (given, json_string (line->args[i]));
     json_object_set_new (r->about, "given", given);
     if (every > 0)
         json_object_set_new (r->about, "every", json_integer ((json_int_t)every));
-    if (freeze_flow_code (r, st->dir, err) < 0 || write_job_script (r, err) < 0)
+    if (freeze_flow_code (r, line->dir, err) < 0 || write_job_script (r, err) < 0)
         return -1;
     return flow_commit (r, err);
 }
 
 enum { WORKERS_LOCAL = 4 };
 
-static long local_workers (const struct settings *st)
+static long local_workers (const struct flow_options *opt)
 {
     long cores = sysconf (_SC_NPROCESSORS_ONLN);
 
-    if (st->workers)
-        return (long)st->workers;
+    if (opt->workers)
+        return (long)opt->workers;
     return cores > WORKERS_LOCAL ? WORKERS_LOCAL : cores > 1 ? cores : 2;
 }
 
-static int flow_start (const struct flow_run *r, const struct settings *st, bool again)
+static int flow_start (const struct flow_run *r, const struct flow_options *opt, bool again)
 {
     struct slurmdl_error err = { "" };
     char dir[PATH_MAX];
@@ -163,8 +163,8 @@ static int flow_start (const struct flow_run *r, const struct settings *st, bool
     /* before many tasks would each make the copy of the code */
     if (attempt_directory (r, dir, &err) < 0)
         return fail (&err);
-    if (st->local)
-        return flow_local (r, local_workers (st));
+    if (opt->local)
+        return flow_local (r, local_workers (opt));
     if ((n = flow_submit (r, again, &err)) < 0) {
         complain ("%s; 'dl flow resume %s' submits what is missing", err.text,
                   strrchr (r->dir, '/') + 1);
@@ -175,13 +175,13 @@ static int flow_start (const struct flow_run *r, const struct settings *st, bool
 }
 
 /* The flow is the one that this job was submitted for, or nothing is run. */
-static int flow_open_pinned (const struct settings *st, struct flow_run *r)
+static int flow_open_pinned (const struct command_line *line, struct flow_run *r)
 {
-    int rv = flow_open (r, st, st->args[1], true);
+    int rv = flow_open (r, line, line->args[1], true);
 
     if (rv)
         return rv;
-    if (strcmp (r->pin, st->args[2])) {
+    if (strcmp (r->pin, line->args[2])) {
         complain ("%s: flow.json has changed since this job was submitted", r->dir);
         return EXIT_USAGE;
     }
@@ -196,32 +196,32 @@ static long flow_number (const char *text)
     return end > text && !*end && n >= 0 ? n : -1;
 }
 
-static int flow_step (const struct settings *st)
+static int flow_step (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     struct flow_run r;
     struct flow_step *s = NULL;
-    int rv = flow_open_pinned (st, &r);
+    int rv = flow_open_pinned (line, &r);
     int again = 0;
 
-    if (!rv && !(s = flow_step_find (r.flow, st->args[3]))) {
-        complain ("%s has no step '%s'", r.dir, st->args[3]);
+    if (!rv && !(s = flow_step_find (r.flow, line->args[3]))) {
+        complain ("%s has no step '%s'", r.dir, line->args[3]);
         rv = EXIT_NOT_FOUND;
     }
     if (!rv && s->on_exit && !getenv ("DL_FLOW_LOCAL")
-        && (again = flow_exit_again (&r, s, flow_number (st->args[4]), &err)) < 0)
+        && (again = flow_exit_again (&r, s, flow_number (line->args[4]), &err)) < 0)
         rv = fail (&err);
     if (!rv && !again)
-        rv = flow_task_run (&r, s, flow_number (st->args[5]), flow_number (st->args[4]));
+        rv = flow_task_run (&r, s, flow_number (line->args[5]), flow_number (line->args[4]));
     flow_close (&r);
     return rv;
 }
 
-static int flow_rest (const struct settings *st)
+static int flow_rest (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     struct flow_run r;
-    int rv = flow_open_pinned (st, &r);
+    int rv = flow_open_pinned (line, &r);
 
     if (!rv && !flow_is_stopped (&r) && flow_submit (&r, true, &err) < 0)
         rv = fail (&err);
@@ -260,31 +260,31 @@ static int flow_submit_next (const struct flow_run *r, struct slurmdl_error *err
 }
 
 /* "1:00:00" as Slurm writes times, or 90, 30m, 12h, 7d. */
-static double seconds_of_every (const struct settings *st)
+static double seconds_of_every (const struct flow_options *opt)
 {
     static const struct unit {
         char letter;
         int seconds;
     } units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
     char *end;
-    double n = strtod (st->every, &end);
+    double n = strtod (opt->every, &end);
 
-    for (size_t i = 0; end > st->every && i < sizeof (units) / sizeof (*units); i++)
+    for (size_t i = 0; end > opt->every && i < sizeof (units) / sizeof (*units); i++)
         if (*end == units[i].letter && !end[1])
             return n * units[i].seconds;
-    return strchr (st->every, ':') ? slurm_seconds (st->every) : 0;
+    return strchr (opt->every, ':') ? slurm_seconds (opt->every) : 0;
 }
 
-static int flow_check_every (const struct settings *st, double *every)
+static int flow_check_every (const struct flow_options *opt, double *every)
 {
-    *every = st->every ? seconds_of_every (st) : 0;
-    if (st->every && !(*every >= EVERY_LEAST && *every <= 366 * 86400.0)) {
+    *every = opt->every ? seconds_of_every (opt) : 0;
+    if (opt->every && !(*every >= EVERY_LEAST && *every <= 366 * 86400.0)) {
         complain ("--every: '%s' is no time from a minute to a year, as 12h or "
                   "1-00:00:00",
-                  st->every);
+                  opt->every);
         return EXIT_USAGE;
     }
-    if (st->every && st->local) {
+    if (opt->every && opt->local) {
         complain ("--every cannot be used with --local: use cron");
         return EXIT_USAGE;
     }
@@ -320,12 +320,12 @@ static int put_next_made (const struct flow_run *r, const struct flow_run *next,
     return flow_put (r, &s, -1, "made", 0, made, err);
 }
 
-static int make_next_run (const struct flow_run *r, const struct settings *st,
+static int make_next_run (const struct flow_run *r, const struct command_line *line,
                           struct flow_run *next)
 {
     json_int_t every = json_integer_value (json_object_get (r->about, "every"));
     const char *base = json_string_value (json_object_get (r->about, "base"));
-    struct settings mine = *st;
+    struct command_line mine = *line;
     struct slurmdl_error err = { "" };
     char root[PATH_MAX], file[PATH_MAX];
     int rv = EXIT_OK;
@@ -335,7 +335,7 @@ static int make_next_run (const struct flow_run *r, const struct settings *st,
     if (!(mine.args = run_arguments (r, file, &mine.nargs)))
         return EXIT_IO;
     mine.dir = root;
-    *next = (struct flow_run){ .flow = flow_file_read (file, mine.args + 2, st) };
+    *next = (struct flow_run){ .flow = flow_file_read (file, mine.args + 2, line->options) };
     if (!next->flow)
         rv = EXIT_USAGE;
     else if (flow_make (next, &mine, (double)every, &err) < 0 || put_next_made (r, next, &err) < 0)
@@ -344,18 +344,18 @@ static int make_next_run (const struct flow_run *r, const struct settings *st,
     return rv;
 }
 
-static int flow_next (const struct settings *st)
+static int flow_next (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     struct flow_run r, next = { .flow = NULL }, opened;
-    int rv = flow_open_pinned (st, &r);
+    int rv = flow_open_pinned (line, &r);
     struct flow_step s;
     json_t *made;
 
     if (!rv)
         s = flow_next_step (&r);
     if (rv || flow_is_stopped (&r)
-        || flow_last (&r, &s, -1, "intent") > flow_number (st->args[4])) {
+        || flow_last (&r, &s, -1, "intent") > flow_number (line->args[4])) {
         flow_close (&r);
         return rv ? rv : EXIT_STOPPED;
     }
@@ -364,10 +364,11 @@ static int flow_next (const struct settings *st)
         snprintf (next.dir, sizeof (next.dir), "%s",
                   json_string_value (json_object_get (made, "flow")) ?: "");
     else
-        rv = make_next_run (&r, st, &next);
+        rv = make_next_run (&r, line, &next);
     flow_close (&next);
-    if (!rv && (rv = flow_open (&opened, st, next.dir, true)) == 0) {
-        if ((rv = flow_start (&opened, st, true)) == 0 && flow_submit_next (&opened, &err) < 0)
+    if (!rv && (rv = flow_open (&opened, line, next.dir, true)) == 0) {
+        if ((rv = flow_start (&opened, line->options, true)) == 0
+            && flow_submit_next (&opened, &err) < 0)
             rv = fail (&err);
         flow_close (&opened);
     }
@@ -392,42 +393,43 @@ static void print_plan (const struct flow *f)
     puts ("nothing was started (--dry-run)");
 }
 
-static int flow_run (const struct settings *st)
+static int flow_run (const struct command_line *line)
 {
+    const struct flow_options *opt = line->options;
     struct slurmdl_error err = { "" };
     struct flow_run r = { .flow = NULL };
     struct flow_run made;
     double every;
-    int rv = flow_check_every (st, &every);
+    int rv = flow_check_every (opt, &every);
 
     if (rv)
         return rv;
-    if (!(r.flow = flow_file_read (st->args[1], st->args + 2, st)))
+    if (!(r.flow = flow_file_read (line->args[1], line->args + 2, line->options)))
         return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_USAGE;
-    if (st->dry_run) {
+    if (opt->dry_run) {
         print_plan (r.flow);
         flow_close (&r);
         return EXIT_OK;
     }
-    if (flow_make (&r, st, every, &err) < 0) {
+    if (flow_make (&r, line, every, &err) < 0) {
         rv = fail (&err);
         flow_close (&r);
         return rv;
     }
     flow_close (&r);
     /* as its jobs will read it */
-    if ((rv = flow_open (&made, st, r.dir, true)) == 0 && (rv = flow_start (&made, st, false)) == 0
-        && flow_submit_next (&made, &err) < 0)
+    if ((rv = flow_open (&made, line, r.dir, true)) == 0
+        && (rv = flow_start (&made, opt, false)) == 0 && flow_submit_next (&made, &err) < 0)
         rv = fail (&err);
     flow_close (&made);
     return rv;
 }
 
-static int flow_resume (const struct settings *st)
+static int flow_resume (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     struct flow_run r;
-    int rv = flow_open (&r, st, st->args[1], true);
+    int rv = flow_open (&r, line, line->args[1], true);
     pid_t pid = rv ? 0 : flow_local_process (&r);
 
     if (pid) {
@@ -437,7 +439,7 @@ static int flow_resume (const struct settings *st)
     if (!rv && flow_mark (&r, false, &err) < 0)
         rv = fail (&err);
     if (!rv)
-        rv = flow_start (&r, st, true);
+        rv = flow_start (&r, line->options, true);
     flow_close (&r);
     return rv;
 }
@@ -453,12 +455,12 @@ static bool run_has_jobs (const struct flow_run *r)
     return flow_last (r, &next, -1, "job") > 0;
 }
 
-static int flow_stop (const struct settings *st)
+static int flow_stop (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     struct flow_queue q = { 0 };
     struct flow_run r;
-    int rv = flow_open (&r, st, st->args[1], true);
+    int rv = flow_open (&r, line, line->args[1], true);
     pid_t pid;
 
     if (rv) {
@@ -502,20 +504,20 @@ void flow_words (void)
     subcommand_words (subcommands);
 }
 
-int cmd_flow (const struct settings *st)
+int cmd_flow (const struct command_line *line)
 {
     const char *words[sizeof (subcommands) / sizeof (*subcommands)] = { 0 };
     const char *meant;
     size_t n = 0;
-    int rv = subcommand_run ("flow", subcommands, st);
+    int rv = subcommand_run ("flow", subcommands, line);
 
     if (rv >= 0)
         return rv;
     for (const struct subcommand *w = subcommands; w->name; w++)
         if (!w->hidden)
             words[n++] = w->name;
-    meant = nearest_word (st->args[0], words);
-    complain ("no command 'dl flow %s'%s%s%s", st->args[0],
+    meant = nearest_word (line->args[0], words);
+    complain ("no command 'dl flow %s'%s%s%s", line->args[0],
               DID_YOU_MEAN (meant, "'", "'", "; there are run, ls, show, graph, resume and stop"));
     return EXIT_USAGE;
 }

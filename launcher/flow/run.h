@@ -6,8 +6,9 @@
 
 #include "launcher/code/archive.h"
 #include "launcher/flow/file.h"
+#include "launcher/flow/flow.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/digest.h"
-#include "launcher/sys/settings.h"
 #include "runtime/base/error.h"
 
 /* ---- its folder ---- */
@@ -45,7 +46,7 @@ int flow_commit (struct flow_run *r, struct slurmdl_error *err);
  * be this user's alone, for what it says is run.  flow_close() in any case.
  * Returns an exit status, after a line.
  */
-int flow_open (struct flow_run *r, const struct settings *st, const char *name, bool own);
+int flow_open (struct flow_run *r, const struct command_line *line, const char *name, bool own);
 void flow_close (struct flow_run *r);
 
 /* The folder of the flow file below that of the frozen code: "", or "/sub". */
@@ -307,11 +308,11 @@ pid_t flow_local_process (const struct flow_run *r);
 /* ---- commands ---- */
 
 /* Of cmd_flow(); each returns an exit status. */
-int flow_ls (const struct settings *st);
-int flow_show (const struct settings *st);
-int flow_graph (const struct settings *st);
+int flow_ls (const struct command_line *line);
+int flow_show (const struct command_line *line);
+int flow_graph (const struct command_line *line);
 
 /* flow_read() of a file that the user names; NULL with errno, after a line for
  * each mistake.  With 'st' its containers and environments must be there.
  */
-struct flow *flow_file_read (const char *path, char *const *given, const struct settings *st);
+struct flow *flow_file_read (const char *path, char *const *given, const struct flow_options *opt);

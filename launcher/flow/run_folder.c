@@ -246,12 +246,12 @@ static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
     return r->flow ? 0 : -1;
 }
 
-int flow_open (struct flow_run *r, const struct settings *st, const char *name, bool own)
+int flow_open (struct flow_run *r, const struct command_line *line, const char *name, bool own)
 {
     struct slurmdl_error err = { "" };
 
     *r = (struct flow_run){ .flow = NULL };
-    if (find_run_folder (r->dir, st->dir, name) < 0) {
+    if (find_run_folder (r->dir, line->dir, name) < 0) {
         complain (name ? "no flow '%s' (dl flow ls lists them)"
                        : "there is no flow here (dl flow run makes one)",
                   name);

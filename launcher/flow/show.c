@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl flow ls, show and graph. */
+#include "launcher/flow/flow.h"
 #include "launcher/flow/run.h"
 
 #include <errno.h>
@@ -153,7 +154,7 @@ static const struct table_column flow_columns[] = {
 };
 
 struct flow_list {
-    const struct settings *st;
+    const struct command_line *line;
     struct libscols_table *tb;
 };
 
@@ -177,7 +178,7 @@ static void list_flow (const char *dir, void *arg)
     char when[32], by[64];
     size_t done = 0;
 
-    if (flow_open (&r, l->st, dir, false)) {
+    if (flow_open (&r, l->line, dir, false)) {
         flow_close (&r);
         return;
     }
@@ -197,14 +198,15 @@ static void list_flow (const char *dir, void *arg)
     flow_close (&r);
 }
 
-int flow_ls (const struct settings *st)
+int flow_ls (const struct command_line *line)
 {
-    struct flow_list l = { st, table_create ("flows", flow_columns, st->json) };
+    const struct flow_options *opt = line->options;
+    struct flow_list l = { line, table_create ("flows", flow_columns, opt->json) };
 
     if (!l.tb)
         return EXIT_IO;
-    if (flow_each (st->dir, list_flow, &l) < 0) {
-        complain ("%s: %s", st->dir, strerror (errno));
+    if (flow_each (line->dir, list_flow, &l) < 0) {
+        complain ("%s: %s", line->dir, strerror (errno));
         scols_unref_table (l.tb);
         return error_status (errno);
     }
@@ -282,9 +284,9 @@ static void print_step_failures (const struct flow_run *r, const struct flow_ste
     }
 }
 
-static int show_run (const struct flow_run *r, const struct settings *st)
+static int show_run (const struct flow_run *r, const struct flow_options *opt)
 {
-    struct libscols_table *tb = table_create ("steps", step_columns, st->json);
+    struct libscols_table *tb = table_create ("steps", step_columns, opt->json);
     struct status t;
 
     if (!tb)
@@ -292,11 +294,11 @@ static int show_run (const struct flow_run *r, const struct settings *st)
     status_read (r, &t, true);
     for (size_t i = 0; t.steps && i < r->flow->n; i++)
         add_step_line (tb, r, &t, r->flow->order[i]);
-    if (!st->json)
+    if (!opt->json)
         printf ("%s: %s\n", r->dir, flow_state_text (r, &t));
     table_print (tb);
     scols_unref_table (tb);
-    for (size_t i = 0; !st->json && i < r->flow->n; i++)
+    for (size_t i = 0; !opt->json && i < r->flow->n; i++)
         print_step_failures (r, &r->flow->steps[r->flow->order[i]]);
     status_free (&t);
     return EXIT_OK;
@@ -355,13 +357,13 @@ static int show_step (const struct flow_run *r, const char *name)
     return EXIT_OK;
 }
 
-int flow_show (const struct settings *st)
+int flow_show (const struct command_line *line)
 {
     struct flow_run r;
-    int rv = flow_open (&r, st, st->args[1], false);
+    int rv = flow_open (&r, line, line->args[1], false);
 
     if (!rv)
-        rv = st->nargs > 2 ? show_step (&r, st->args[2]) : show_run (&r, st);
+        rv = line->nargs > 2 ? show_step (&r, line->args[2]) : show_run (&r, line->options);
     flow_close (&r);
     return rv;
 }
@@ -435,24 +437,25 @@ static int draw_flow (const struct flow *f, const struct status *t, const char *
 }
 
 /* FILE itself, or the run FLOW with its states. */
-int flow_graph (const struct settings *st)
+int flow_graph (const struct command_line *line)
 {
+    const struct flow_options *opt = line->options;
     struct flow_run r;
     struct status t;
     struct flow *f;
     struct stat file;
     int rv;
 
-    if (st->args[1] && stat (st->args[1], &file) == 0 && !S_ISDIR (file.st_mode)) {
-        if (!(f = flow_file_read (st->args[1], NULL, NULL)))
+    if (line->args[1] && stat (line->args[1], &file) == 0 && !S_ISDIR (file.st_mode)) {
+        if (!(f = flow_file_read (line->args[1], NULL, NULL)))
             return EXIT_USAGE;
-        rv = draw_flow (f, NULL, st->output);
+        rv = draw_flow (f, NULL, opt->output);
         flow_free (f);
         return rv;
     }
-    if ((rv = flow_open (&r, st, st->args[1], false)) == 0) {
+    if ((rv = flow_open (&r, line, line->args[1], false)) == 0) {
         status_read (&r, &t, true);
-        rv = t.steps ? draw_flow (r.flow, &t, st->output) : EXIT_IO;
+        rv = t.steps ? draw_flow (r.flow, &t, opt->output) : EXIT_IO;
         status_free (&t);
     }
     flow_close (&r);

@@ -65,9 +65,9 @@ static char **step_words (const struct elastic *e, long i)
     char **list = NULL;
     int bad = slurm_step_words (&step, &list);
 
-    bad |= strings_add_all (&list, e->st->sets);
-    for (int k = 0; k < e->st->nargs; k++)
-        bad |= strings_add (&list, e->st->args[k]);
+    bad |= strings_add_all (&list, e->opt->srun_options);
+    for (int k = 0; k < e->line->nargs; k++)
+        bad |= strings_add (&list, e->line->args[k]);
     return bad ? NULL : list;
 }
 
@@ -89,7 +89,7 @@ static void prepare (const void *arg)
 static int unit_start (struct elastic *e, long i, struct slurmdl_error *err)
 {
     struct elastic_unit *u = &e->units[i];
-    char **words = e->local ? e->st->args : step_words (e, i);
+    char **words = e->local ? e->line->args : step_words (e, i);
 
     if (!words)
         return errorf (err, "out of memory");
@@ -131,7 +131,7 @@ static long running (const struct elastic *e)
 
 static bool may_run (const struct elastic *e, const struct elastic_unit *u)
 {
-    return u->fails <= e->st->restarts;
+    return u->fails <= e->opt->restarts;
 }
 
 /* Units that run, or will again. */
@@ -310,7 +310,7 @@ static int state (struct elastic *e)
     if (hopeless) {
         complain ("fewer than --min=%ld nodes are left that did not fail more "
                   "than --restarts=%ld times in a row",
-                  e->min, (long)e->st->restarts);
+                  e->min, (long)e->opt->restarts);
         return EXIT_NO_WORKERS;
     }
     return -1;
@@ -333,9 +333,10 @@ static int loop (struct elastic *e, int signals)
     }
 }
 
-int cmd_elastic (const struct settings *st)
+int cmd_elastic (const struct command_line *line)
 {
-    struct elastic e = { .st = st, .local = st->local, .folder = { .fd = -1 } };
+    const struct elastic_options *opt = line->options;
+    struct elastic e = { .line = line, .opt = opt, .local = opt->local, .folder = { .fd = -1 } };
     struct slurmdl_error err = { "" };
     sigset_t set;
     int signals = -1;

@@ -2,7 +2,22 @@
 /* The command dl elastic. */
 #pragma once
 
-#include "launcher/sys/settings.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/sys/command_line.h"
+
+/* Options of dl elastic. */
+struct elastic_options {
+    int64_t min; /* nodes, as the next three; 0: not given */
+    int64_t max;
+    int64_t nodes;
+    int64_t spares;
+    int64_t ranks_per_node; /* 0: one */
+    int64_t restarts;
+    char **srun_options; /* NULL-ended, or NULL */
+    bool local;
+};
 
 /* The command: an exit status of launcher/sys/say.h. */
-int cmd_elastic (const struct settings *st);
+int cmd_elastic (const struct command_line *line);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/job/elastic_command.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
@@ -43,10 +44,10 @@ static const char *add_failure (void)
 static int find_units (struct elastic *e, struct slurmdl_error *err)
 {
     const char *nodes = getenv ("SLURM_JOB_NODELIST");
-    long n = e->st->max > 0 ? e->st->max : e->st->size;
+    long n = e->opt->max > 0 ? e->opt->max : e->opt->nodes;
 
     if (e->local) {
-        for (long i = 0; i < n + e->st->spares; i++)
+        for (long i = 0; i < n + e->opt->spares; i++)
             if (add_unit (e, "") != 0)
                 return errorf (err, "%s", add_failure ());
         return 0;
@@ -66,15 +67,15 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
 
 static int check_numbers (struct elastic *e, struct slurmdl_error *err)
 {
-    const struct settings *st = e->st;
+    const struct elastic_options *opt = e->opt;
 
     errno = EINVAL;
-    e->ranks = st->ranks > 0 ? st->ranks : 1;
-    e->spares = st->spares;
-    e->max = st->max > 0 ? st->max : e->n;
-    e->min = st->min > 0 ? st->min : 1;
-    e->wanted = st->size > 0 ? st->size : e->n - e->spares;
-    if (!st->size && e->wanted > e->max)
+    e->ranks = opt->ranks_per_node > 0 ? opt->ranks_per_node : 1;
+    e->spares = opt->spares;
+    e->max = opt->max > 0 ? opt->max : e->n;
+    e->min = opt->min > 0 ? opt->min : 1;
+    e->wanted = opt->nodes > 0 ? opt->nodes : e->n - e->spares;
+    if (!opt->nodes && e->wanted > e->max)
         e->wanted = e->max;
     if (e->local && e->ranks != 1)
         return errorf (err, "--local starts one rank at each place");
@@ -124,8 +125,8 @@ static int make_folder (struct elastic *e, struct slurmdl_error *err)
     char base[PATH_MAX];
     int n;
 
-    if (!realpath (e->st->dir, base))
-        return errorf (err, "%s: %s", e->st->dir, strerror (errno));
+    if (!realpath (e->line->dir, base))
+        return errorf (err, "%s: %s", e->line->dir, strerror (errno));
     if (check_names (base, err) < 0)
         return -1;
     if (job && restart && strcmp (restart, "0"))

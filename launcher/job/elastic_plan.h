@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "launcher/sys/settings.h"
+#include "launcher/sys/command_line.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/own_folder.h"
 
@@ -23,7 +23,8 @@ struct elastic_unit {
 };
 
 struct elastic {
-    const struct settings *st;
+    const struct command_line *line;
+    const struct elastic_options *opt;
     char dir[PATH_MAX - 128]; /* of this run */
     struct own_folder folder; /* it, open: others may exchange its name */
     struct elastic_unit *units;

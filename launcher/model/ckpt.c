@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "launcher/model/safetensors.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "launcher/sys/subcommand.h"
 #include "launcher/sys/take_file.h"
 #include "launcher/sys/user.h"
@@ -172,13 +172,13 @@ static int write_npy_header (FILE *f, const struct slurmdl_tensor *t)
                : 0;
 }
 
-static char *file_for (const struct settings *st, const struct slurmdl_tensor *t, bool npy)
+static char *file_for (const struct ckpt_options *opt, const struct slurmdl_tensor *t, bool npy)
 {
     const char *slash = strrchr (t->name, '/');
     char *path;
 
-    if (st->output)
-        return strdup (st->output);
+    if (opt->output)
+        return strdup (opt->output);
     return asprintf (&path, "%s.%s", slash ? slash + 1 : t->name, npy ? "npy" : "raw") < 0 ? NULL
                                                                                            : path;
 }
@@ -204,11 +204,11 @@ static int write_tensor (const char *path, const struct slurmdl_tensor *t, const
     return EXIT_IO;
 }
 
-static int extract (struct slurmdl_checkpoint *c, const struct settings *st,
+static int extract (struct slurmdl_checkpoint *c, const struct command_line *line,
                     const struct slurmdl_tensor *t, bool npy)
 {
     struct slurmdl_error err = { "" };
-    char *path = file_for (st, t, npy);
+    char *path = file_for (line->options, t, npy);
     void *data = malloc (t->bytes + 1);
     int rv;
 
@@ -230,41 +230,43 @@ static int extract (struct slurmdl_checkpoint *c, const struct settings *st,
 }
 
 /* Each returns an exit status of launcher/sys/say.h. */
-static int ckpt_extract (const struct settings *st)
+static int ckpt_extract (const struct command_line *line)
 {
-    bool raw = st->format && !strcmp (st->format, "raw");
+    const struct ckpt_options *opt = line->options;
+    bool raw = opt->format && !strcmp (opt->format, "raw");
     struct slurmdl_checkpoint *c;
     struct slurmdl_tensor t;
     int64_t i;
     int rv = 0;
 
-    if (st->format && !raw && strcmp (st->format, "npy")) {
-        complain ("--format: '%s' is neither npy nor raw", st->format);
+    if (opt->format && !raw && strcmp (opt->format, "npy")) {
+        complain ("--format: '%s' is neither npy nor raw", opt->format);
         return EXIT_USAGE;
     }
-    if (!(c = ckpt_open (st->args[1], &rv)))
+    if (!(c = ckpt_open (line->args[1], &rv)))
         return rv;
-    i = slurmdl_checkpoint_find_tensor (c, st->args[2]);
+    i = slurmdl_checkpoint_find_tensor (c, line->args[2]);
     if (i < 0) {
-        complain ("%s: no tensor '%s'; dl ckpt ls lists them", st->args[1], st->args[2]);
+        complain ("%s: no tensor '%s'; dl ckpt ls lists them", line->args[1], line->args[2]);
         rv = EXIT_NOT_FOUND;
     } else {
         slurmdl_checkpoint_info (c, (size_t)i, &t);
-        rv = extract (c, st, &t, !raw);
+        rv = extract (c, line, &t, !raw);
     }
     slurmdl_checkpoint_close (c);
     return rv;
 }
 
-static int ckpt_export (const struct settings *st)
+static int ckpt_export (const struct command_line *line)
 {
+    const struct ckpt_options *opt = line->options;
     struct slurmdl_error err = { "" };
     int rv = 0;
-    struct slurmdl_checkpoint *c = ckpt_open (st->args[1], &rv);
+    struct slurmdl_checkpoint *c = ckpt_open (line->args[1], &rv);
 
     if (!c)
         return rv;
-    if (safetensors_write (c, st->only ? st->only : "", st->args[2], &err) < 0)
+    if (safetensors_write (c, opt->prefix ? opt->prefix : "", line->args[2], &err) < 0)
         rv = fail (&err);
     slurmdl_checkpoint_close (c);
     return rv;
@@ -284,21 +286,22 @@ static int import_tensor (struct slurmdl_writer *w, const struct safetensors *s,
     return rv;
 }
 
-static int ckpt_import (const struct settings *st)
+static int ckpt_import (const struct command_line *line)
 {
+    const struct ckpt_options *opt = line->options;
     struct slurmdl_error err = { "" };
     struct slurmdl_writer *w = NULL;
     struct safetensors s;
     int64_t step;
     int rv;
 
-    if (safetensors_open (&s, st->args[1], &err) < 0)
+    if (safetensors_open (&s, line->args[1], &err) < 0)
         return fail (&err);
-    step = st->step >= 0 ? st->step : s.step >= 0 ? s.step : 0;
-    w = slurmdl_writer_open (st->args[2], step, &err);
+    step = opt->step >= 0 ? opt->step : s.step >= 0 ? s.step : 0;
+    w = slurmdl_writer_open (line->args[2], step, &err);
     rv = w ? 0 : -1;
-    if (w && !s.own && !st->trust) {
-        say_owner (st->args[2], s.owner);
+    if (w && !s.own && !opt->trust) {
+        say_owner (line->args[2], s.owner);
         slurmdl_writer_set_owner (w, s.owner);
     }
     for (size_t i = 0; rv == 0 && i < s.n; i++)
@@ -492,13 +495,14 @@ static long compare_all (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint
 }
 
 /* Returns an exit status of launcher/sys/say.h. */
-static int ckpt_diff (const struct settings *st)
+static int ckpt_diff (const struct command_line *line)
 {
+    const struct ckpt_options *opt = line->options;
     struct slurmdl_error err = { "" };
     int rv = 0;
-    struct slurmdl_checkpoint *a = ckpt_open (st->args[1], &rv);
-    struct slurmdl_checkpoint *b = a ? ckpt_open (st->args[2], &rv) : NULL;
-    json_t *list = st->json ? json_array () : NULL;
+    struct slurmdl_checkpoint *a = ckpt_open (line->args[1], &rv);
+    struct slurmdl_checkpoint *b = a ? ckpt_open (line->args[2], &rv) : NULL;
+    json_t *list = opt->json ? json_array () : NULL;
     long n = 0;
 
     if (b && (n = compare_all (a, b, list, &err)) < 0)
@@ -592,14 +596,15 @@ static int ls_table (struct slurmdl_checkpoint *c)
     return EXIT_OK;
 }
 
-static int ls (const struct settings *st)
+static int ls (const struct command_line *line)
 {
+    const struct ckpt_options *opt = line->options;
     int rv = 0;
-    struct slurmdl_checkpoint *c = ckpt_open (st->args[1], &rv);
+    struct slurmdl_checkpoint *c = ckpt_open (line->args[1], &rv);
 
     if (!c)
         return rv;
-    rv = st->json ? ls_json (c) : ls_table (c);
+    rv = opt->json ? ls_json (c) : ls_table (c);
     slurmdl_checkpoint_close (c);
     return rv;
 }
@@ -625,11 +630,12 @@ static void verify_file (const char *path, void *arg)
                                                    "step", (json_int_t)step));
 }
 
-static int verify (const struct settings *st)
+static int verify (const struct command_line *line)
 {
-    struct verified v = { st->json ? json_array () : NULL, EXIT_OK };
+    const struct ckpt_options *opt = line->options;
+    struct verified v = { opt->json ? json_array () : NULL, EXIT_OK };
 
-    for (char **path = st->args + 1; *path; path++)
+    for (char **path = line->args + 1; *path; path++)
         if (ckpt_each (*path, verify_file, &v) == 0) {
             complain ("%s: there is no checkpoint in this folder", *path);
             v.rv = EXIT_NOT_FOUND;
@@ -652,14 +658,14 @@ void ckpt_words (void)
     subcommand_words (subcommands);
 }
 
-int cmd_ckpt (const struct settings *st)
+int cmd_ckpt (const struct command_line *line)
 {
-    int rv = subcommand_run ("ckpt", subcommands, st);
+    int rv = subcommand_run ("ckpt", subcommands, line);
 
     if (rv >= 0)
         return rv;
     complain ("no command 'dl ckpt %s'; there are ls, verify, extract, diff, "
               "export and import",
-              st->args[0]);
+              line->args[0]);
     return EXIT_USAGE;
 }

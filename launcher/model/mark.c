@@ -13,18 +13,19 @@
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
-/* The registry, the version that st->args[1] means, and an entry about it. */
+/* The registry, the version that line->args[1] means, and an entry about it. */
 struct model_mark {
     struct registry r;
     struct model_reference ref;
     json_t *entry;
 };
 
-static int mark_open (struct model_mark *m, const struct settings *st, struct slurmdl_error *err)
+static int mark_open (struct model_mark *m, const struct command_line *line,
+                      struct slurmdl_error *err)
 {
     *m = (struct model_mark){ .entry = NULL };
-    if (registry_open_to_write (&m->r, st, false, err) < 0
-        || registry_resolve (&m->r, st->args[1], &m->ref, err) < 0)
+    if (registry_open_to_write (&m->r, line, false, err) < 0
+        || registry_resolve (&m->r, line->args[1], &m->ref, err) < 0)
         return -1;
     m->entry =
         json_pack ("{s:s, s:I, s:f, s:s}", "model", m->ref.name, "version",
@@ -33,10 +34,10 @@ static int mark_open (struct model_mark *m, const struct settings *st, struct sl
 }
 
 /* Put one more entry, which has 'text' under the name of its kind. */
-static int mark_put (const struct settings *st, const char *kind, const char *text,
+static int mark_put (const struct command_line *line, const char *kind, const char *text,
                      struct model_mark *m, struct slurmdl_error *err)
 {
-    int rv = mark_open (m, st, err);
+    int rv = mark_open (m, line, err);
     json_t *value = rv < 0 ? NULL : json_string (text);
 
     if (rv == 0 && !value) {
@@ -51,26 +52,27 @@ static int mark_put (const struct settings *st, const char *kind, const char *te
     return rv;
 }
 
-int model_promote (const struct settings *st)
+int model_promote (const struct command_line *line)
 {
-    const char *stage = st->args[2];
+    const char *stage = line->args[2];
     struct slurmdl_error err = { "" };
     struct model_mark m;
 
-    if (model_name_check (stage, &err) < 0 || mark_put (st, "stage", stage, &m, &err) < 0)
+    if (model_name_check (stage, &err) < 0 || mark_put (line, "stage", stage, &m, &err) < 0)
         return fail (&err);
     printf ("%s/%ld is %s@%s\n", m.ref.name, m.ref.version, m.ref.name, stage);
     return EXIT_OK;
 }
 
-int model_note (const struct settings *st)
+int model_note (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     struct model_mark m;
 
-    if (mark_put (st, "note", st->args[2], &m, &err) < 0)
+    if (mark_put (line, "note", line->args[2], &m, &err) < 0)
         return fail (&err);
-    printf ("%s/%ld: %s\n", m.ref.name, m.ref.version, *st->args[2] ? "noted" : "no note any more");
+    printf ("%s/%ld: %s\n", m.ref.name, m.ref.version,
+            *line->args[2] ? "noted" : "no note any more");
     return EXIT_OK;
 }
 
@@ -96,14 +98,15 @@ static int may_remove (const struct model_mark *m, long version, struct slurmdl_
 }
 
 /* All versions are those up to the newest one. */
-static int rm (const struct settings *st, struct slurmdl_error *err)
+static int rm (const struct command_line *line, struct slurmdl_error *err)
 {
-    bool all = !strpbrk (st->args[1], "/@");
+    const struct model_options *opt = line->options;
+    bool all = !strpbrk (line->args[1], "/@");
     struct model_mark m;
-    int rv = mark_open (&m, st, err);
+    int rv = mark_open (&m, line, err);
     long last = m.ref.version, first = all ? 1 : last;
 
-    for (long n = first; rv == 0 && !st->force && n <= last; n++)
+    for (long n = first; rv == 0 && !opt->force && n <= last; n++)
         if (!registry_has (&m.r, m.ref.name, "removed", n))
             rv = may_remove (&m, n, err);
     for (long n = last; rv == 0 && n >= first; n--) {
@@ -117,9 +120,9 @@ static int rm (const struct settings *st, struct slurmdl_error *err)
     return rv;
 }
 
-int model_rm (const struct settings *st)
+int model_rm (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
 
-    return rm (st, &err) == 0 ? EXIT_OK : fail (&err);
+    return rm (line, &err) == 0 ? EXIT_OK : fail (&err);
 }

@@ -21,14 +21,14 @@ void model_words (void)
     subcommand_words (subcommands);
 }
 
-int cmd_model (const struct settings *st)
+int cmd_model (const struct command_line *line)
 {
-    int rv = subcommand_run ("model", subcommands, st);
+    int rv = subcommand_run ("model", subcommands, line);
 
     if (rv >= 0)
         return rv;
     complain ("no command 'dl model %s'; there are register, ls, show, "
               "promote, note, rm and export",
-              st->args[0]);
+              line->args[0]);
     return EXIT_USAGE;
 }

@@ -2,19 +2,31 @@
 /* dl model: a registry of checkpoints, in plain files. */
 #pragma once
 
-#include "launcher/sys/settings.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/sys/command_line.h"
+
+/* Options of dl model. */
+struct model_options {
+    const char *models; /* folder of the registry, NULL: beside the experiments */
+    int64_t step;       /* -1: not given */
+    bool force;
+    bool trust;
+    bool json;
+};
 
 /* The command, which returns an exit status, and its words for completion. */
-int cmd_model (const struct settings *st);
+int cmd_model (const struct command_line *line);
 
 /* Print the words that may follow, for completion. */
 void model_words (void);
 
 /* Each returns an exit status of launcher/sys/say.h. */
-int model_register (const struct settings *st);
-int model_ls (const struct settings *st);
-int model_show (const struct settings *st);
-int model_promote (const struct settings *st);
-int model_note (const struct settings *st);
-int model_rm (const struct settings *st);
-int model_export (const struct settings *st);
+int model_register (const struct command_line *line);
+int model_ls (const struct command_line *line);
+int model_show (const struct command_line *line);
+int model_promote (const struct command_line *line);
+int model_note (const struct command_line *line);
+int model_rm (const struct command_line *line);
+int model_export (const struct command_line *line);

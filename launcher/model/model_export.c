@@ -119,29 +119,31 @@ static void remove_folder (const char *dir)
     errno = e;
 }
 
-static int export(const struct settings *st, struct slurmdl_error *err)
+static int export(const struct command_line *line, struct slurmdl_error *err)
 {
+    const struct model_options *opt = line->options;
     struct model_reference ref;
     struct model_entry e;
     struct registry r;
     char dir[PATH_MAX];
     int rv;
 
-    if (registry_open (&r, st, false, err) < 0 || registry_resolve (&r, st->args[1], &ref, err) < 0
+    if (registry_open (&r, line, false, err) < 0
+        || registry_resolve (&r, line->args[1], &ref, err) < 0
         || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
         return -1;
-    if ((rv = make_folder (st->args[2], dir, err)) == 0
-        && (rv = put_files (&r, dir, st->trust, e.json, err)) < 0)
+    if ((rv = make_folder (line->args[2], dir, err)) == 0
+        && (rv = put_files (&r, dir, opt->trust, e.json, err)) < 0)
         remove_folder (dir);
     json_decref (e.json);
     if (rv == 0)
-        printf ("%s/%ld: %s, every digest is right\n", ref.name, ref.version, st->args[2]);
+        printf ("%s/%ld: %s, every digest is right\n", ref.name, ref.version, line->args[2]);
     return rv;
 }
 
-int model_export (const struct settings *st)
+int model_export (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
 
-    return export(st, &err) == 0 ? EXIT_OK : fail (&err);
+    return export(line, &err) == 0 ? EXIT_OK : fail (&err);
 }

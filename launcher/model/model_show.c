@@ -142,21 +142,23 @@ static int list_versions (const char *name, void *arg)
     return 0;
 }
 
-static int list (const struct settings *st, struct slurmdl_error *err)
+static int list (const struct command_line *line, struct slurmdl_error *err)
 {
+    const struct model_options *opt = line->options;
     struct registry r;
     struct model_listing l = { &r, NULL, false };
     int rv;
 
-    if (registry_open (&r, st, false, err) < 0
-        || (st->args[1] && model_name_check (st->args[1], err) < 0))
+    if (registry_open (&r, line, false, err) < 0
+        || (line->args[1] && model_name_check (line->args[1], err) < 0))
         return -1;
-    if (!(l.tb = table_create ("versions", version_columns, st->json)))
+    if (!(l.tb = table_create ("versions", version_columns, opt->json)))
         return errorf (err, "out of memory");
-    rv = st->args[1] ? list_versions (st->args[1], &l) : registry_each (&r, list_versions, &l, err);
-    if (rv == 0 && st->args[1] && !l.damaged && scols_table_get_nlines (l.tb) == 0) {
+    rv = line->args[1] ? list_versions (line->args[1], &l)
+                       : registry_each (&r, list_versions, &l, err);
+    if (rv == 0 && line->args[1] && !l.damaged && scols_table_get_nlines (l.tb) == 0) {
         errno = ENOENT;
-        rv = errorf (err, "no model '%s' (dl model ls lists them)", st->args[1]);
+        rv = errorf (err, "no model '%s' (dl model ls lists them)", line->args[1]);
     }
     if (rv == 0)
         scols_print_table (l.tb);
@@ -164,11 +166,11 @@ static int list (const struct settings *st, struct slurmdl_error *err)
     return rv < 0 ? -1 : l.damaged;
 }
 
-int model_ls (const struct settings *st)
+int model_ls (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
 
-    int rv = list (st, &err);
+    int rv = list (line, &err);
 
     return rv < 0 ? fail (&err) : rv > 0 ? EXIT_DAMAGED : EXIT_OK;
 }
@@ -206,8 +208,8 @@ static void print_values (const json_t *o, const char *prefix)
     }
 }
 
-static int print_entry (const struct settings *st, const struct model_entry *e, const char *stages,
-                        const char *note)
+static int print_entry (const struct model_options *opt, const struct model_entry *e,
+                        const char *stages, const char *note)
 {
     char by[64];
 
@@ -215,14 +217,14 @@ static int print_entry (const struct settings *st, const struct model_entry *e, 
     json_object_set_new (e->json, "stages", json_string (stages));
     json_object_set_new (e->json, "note", json_string (note));
     json_object_set_new (e->json, "owner", json_string (by));
-    if (!st->json)
+    if (!opt->json)
         print_values (e->json, "");
     else if (json_put (e->json, stdout, JSON_INDENT (2)) == 0)
         puts ("");
     return 0;
 }
 
-static int show (const struct settings *st, struct slurmdl_error *err)
+static int show (const struct command_line *line, struct slurmdl_error *err)
 {
     struct model_reference ref;
     struct model_entry e;
@@ -230,21 +232,22 @@ static int show (const struct settings *st, struct slurmdl_error *err)
     char *stages, *note = NULL;
     int rv = -1;
 
-    if (registry_open (&r, st, false, err) < 0 || registry_resolve (&r, st->args[1], &ref, err) < 0
+    if (registry_open (&r, line, false, err) < 0
+        || registry_resolve (&r, line->args[1], &ref, err) < 0
         || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
         return -1;
     if ((stages = registry_stages (&r, ref.name, ref.version, err))
         && (note = note_of (&r, ref.name, ref.version, err)))
-        rv = print_entry (st, &e, stages, note);
+        rv = print_entry (line->options, &e, stages, note);
     free (stages);
     free (note);
     json_decref (e.json);
     return rv;
 }
 
-int model_show (const struct settings *st)
+int model_show (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
 
-    return show (st, &err) == 0 ? EXIT_OK : fail (&err);
+    return show (line, &err) == 0 ? EXIT_OK : fail (&err);
 }

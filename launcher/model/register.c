@@ -172,21 +172,22 @@ static int put_version (const struct registry *r, const char *name, json_t *entr
 }
 
 /* Without a checkpoint no registry is made. */
-static int register_trial (const struct sweep *s, long trial, const struct settings *st,
+static int register_trial (const struct sweep *s, long trial, const struct command_line *line,
                            struct slurmdl_error *err)
 {
+    const struct model_options *opt = line->options;
     struct chosen c = { NULL };
     struct registry r;
     json_t *kept = NULL, *entry;
     int rv = -1;
 
-    if (choose (s, trial, st->step, &c, err) < 0)
+    if (choose (s, trial, opt->step, &c, err) < 0)
         return -1;
-    if (registry_open_to_write (&r, st, true, err) == 0)
+    if (registry_open_to_write (&r, line, true, err) == 0)
         kept = registry_keep (&r, c.path, err);
     if (kept) {
-        entry = version_json (s, trial, &c, kept, st->args[3]);
-        rv = put_version (&r, st->args[3], entry, err);
+        entry = version_json (s, trial, &c, kept, line->args[3]);
+        rv = put_version (&r, line->args[3], entry, err);
         json_decref (entry);
     }
     json_decref (kept);
@@ -207,19 +208,19 @@ static int find_trial (const struct sweep *s, const char *text, long *trial)
     return EXIT_NOT_FOUND;
 }
 
-int model_register (const struct settings *st)
+int model_register (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s;
     long trial;
     int rv;
 
-    if (model_name_check (st->args[3], &err) < 0)
+    if (model_name_check (line->args[3], &err) < 0)
         return fail (&err);
-    if ((rv = open_experiment (st, st->args[1], &s)))
+    if ((rv = open_experiment (line, line->args[1], &s)))
         return rv;
-    if ((rv = find_trial (s, st->args[2], &trial)) == EXIT_OK
-        && register_trial (s, trial, st, &err) < 0)
+    if ((rv = find_trial (s, line->args[2], &trial)) == EXIT_OK
+        && register_trial (s, trial, line, &err) < 0)
         rv = fail (&err);
     sweep_close (s);
     return rv;

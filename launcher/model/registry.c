@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/model/model.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
@@ -48,13 +49,14 @@ static int check_folder (const char *path, bool named, struct slurmdl_error *err
     return 0;
 }
 
-int registry_open (struct registry *r, const struct settings *st, bool make,
+int registry_open (struct registry *r, const struct command_line *line, bool make,
                    struct slurmdl_error *err)
 {
-    bool named = st->models && *st->models;
+    const struct model_options *opt = line->options;
+    bool named = opt->models && *opt->models;
     char path[PATH_MAX];
 
-    snprintf (path, sizeof (path), "%s%s", named ? st->models : st->dir, named ? "" : "/models");
+    snprintf (path, sizeof (path), "%s%s", named ? opt->models : line->dir, named ? "" : "/models");
     if (make && mkdir (path, 0777) < 0 && errno != EEXIST)
         return errorf (err, "%s: cannot make: %s", path, strerror (errno));
     if (!realpath (path, r->dir)) {
@@ -68,10 +70,10 @@ int registry_open (struct registry *r, const struct settings *st, bool make,
     return check_folder (r->dir, named, err);
 }
 
-int registry_open_to_write (struct registry *r, const struct settings *st, bool make,
+int registry_open_to_write (struct registry *r, const struct command_line *line, bool make,
                             struct slurmdl_error *err)
 {
-    int rv = registry_open (r, st, make, err);
+    int rv = registry_open (r, line, make, err);
 
     if (rv == 0)
         share_umask (r->dir);

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/digest.h"
-#include "launcher/sys/settings.h"
 #include "runtime/base/error.h"
 
 /* NAME/version-0001.json, ... and stage-0001.json, note-0001.json, ...: entries
@@ -39,11 +39,11 @@ struct model_reference {
  * made where it is absent, and must be one to which not everybody may write.
  * Returns -1 with 'err' set.
  */
-int registry_open (struct registry *r, const struct settings *st, bool make,
+int registry_open (struct registry *r, const struct command_line *line, bool make,
                    struct slurmdl_error *err);
 
 /* The same to put entries into it, which get a sharing group's permissions. */
-int registry_open_to_write (struct registry *r, const struct settings *st, bool make,
+int registry_open_to_write (struct registry *r, const struct command_line *line, bool make,
                             struct slurmdl_error *err);
 
 /* Letters, digits, '.', '_' and '-', no '.' first; EINVAL. */

@@ -81,9 +81,9 @@ static int find_in (const char *dir, const char *job, char *buf, size_t size)
     return rv;
 }
 
-static int find_folder (const struct settings *st, char *buf, size_t size)
+static int find_folder (const struct command_line *line, char *buf, size_t size)
 {
-    const char *what = st->nargs ? st->args[0] : NULL;
+    const char *what = line->nargs ? line->args[0] : NULL;
     struct stat s;
 
     if (what && (strchr (what, '/') || (stat (what, &s) == 0 && S_ISDIR (s.st_mode)))) {
@@ -372,16 +372,16 @@ static int print_json (const struct usage *u)
 /* ---- the command ---- */
 
 /* srun's last word about a step; it stays quiet if nothing was sampled. */
-static int summarize (const struct settings *st)
+static int summarize (const struct command_line *line)
 {
-    char *dot = st->nargs ? strchr (st->args[0], '.') : NULL;
+    char *dot = line->nargs ? strchr (line->args[0], '.') : NULL;
     char dir[PATH_MAX];
     struct usage u;
 
     if (!dot)
         return EXIT_USAGE;
     *dot = '\0';
-    if (monitor_folder (dir, sizeof (dir), st->args[0], dot + 1) < 0
+    if (monitor_folder (dir, sizeof (dir), line->args[0], dot + 1) < 0
         || usage_read (&u, dir, NULL) < 0)
         return EXIT_NOT_FOUND;
     if (u.nranks > 0)
@@ -390,20 +390,21 @@ static int summarize (const struct settings *st)
     return EXIT_OK;
 }
 
-int cmd_monitor (const struct settings *st)
+int cmd_monitor (const struct command_line *line)
 {
+    const struct monitor_options *opt = line->options;
     struct slurmdl_error err = { "" };
     char dir[PATH_MAX];
     struct usage u;
     double q[QUANTITIES];
 
-    if (st->summary)
-        return summarize (st);
-    if (find_folder (st, dir, sizeof (dir)) < 0)
+    if (opt->summary)
+        return summarize (line);
+    if (find_folder (line, dir, sizeof (dir)) < 0)
         return EXIT_NOT_FOUND;
     if (usage_read (&u, dir, &err) < 0)
         return fail (&err);
-    if (st->json) {
+    if (opt->json) {
         print_json (&u);
     } else {
         advise_measure (&u, q);

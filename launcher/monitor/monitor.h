@@ -2,9 +2,17 @@
 /* The command dl monitor, and the folder of a monitored step. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "launcher/sys/settings.h"
+#include "launcher/sys/command_line.h"
+
+/* Options of dl monitor. */
+struct monitor_options {
+    bool summary;
+    bool json;
+};
 
 /* The folder of a step: dl-monitor-JOB.STEP, of a requeued job with -rN, below
  * DL_MONITOR_DIR, else the trial's attempt, else SLURM_SUBMIT_DIR.  srun and
@@ -13,4 +21,4 @@
 int monitor_folder (char *buf, size_t size, const char *job, const char *step);
 
 /* The command: an exit status of launcher/sys/say.h. */
-int cmd_monitor (const struct settings *st);
+int cmd_monitor (const struct command_line *line);

@@ -434,16 +434,16 @@ static void release (struct usage_sampler *m)
     node_destroy (m->node);
 }
 
-int cmd_sample (const struct settings *st)
+int cmd_sample (const struct command_line *line)
 {
-    const char *proc = st->nargs > 1 ? st->args[1] : "/proc";
-    const char *sys = st->nargs > 2 ? st->args[2] : "/sys";
+    const char *proc = line->nargs > 1 ? line->args[1] : "/proc";
+    const char *sys = line->nargs > 2 ? line->args[2] : "/sys";
     struct usage_sampler *m = calloc (1, sizeof (*m));
     int rv = EXIT_IO;
 
     if (!m)
         return EXIT_IO;
-    m->interval = atof (st->args[0]);
+    m->interval = atof (line->args[0]);
     m->step = variable ("SLURM_STEP_ID");
     if (m->interval < 1 || m->interval > SECONDS_MAX || !*m->step) {
         complain ("sample: it is started by srun --dl-monitor=SECONDS");

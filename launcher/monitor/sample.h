@@ -2,7 +2,7 @@
 /* The command dl sample, which the plugin starts beside the ranks of a node. */
 #pragma once
 
-#include "launcher/sys/settings.h"
+#include "launcher/sys/command_line.h"
 
 /* The command: an exit status of launcher/sys/say.h. */
-int cmd_sample (const struct settings *st);
+int cmd_sample (const struct command_line *line);

@@ -409,18 +409,18 @@ static const char *notes_path (char *buf, size_t size)
     return buf;
 }
 
-int cmd_gather (const struct settings *st)
+int cmd_gather (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     struct gather g = { .parent = 0 };
-    int level = gather_level (st->args[0]);
+    int level = gather_level (line->args[0]);
     char range[64] = "", notes[PATH_MAX], key[SECRET_DIGITS + 1];
     long from, to;
 
     if (level < 0)
         return EXIT_USAGE;
     g.level = (enum check_level)level;
-    g.table = !strcmp (st->args[1], "table");
+    g.table = !strcmp (line->args[1], "table");
     g.notes = notes_path (notes, sizeof (notes));
     if (slurmconf_srun_ports (&from, &to) == 0)
         snprintf (range, sizeof (range), "%ld-%ld", from, to);
@@ -460,34 +460,34 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
         memset (c->key, 0, sizeof (c->key));
 }
 
-int cmd_check_rank (const struct settings *st)
+int cmd_check_rank (const struct command_line *line)
 {
     struct gather_client c = { 0 };
-    int level = gather_level (st->args[0]);
+    int level = gather_level (line->args[0]);
     char text[128];
 
     if (level < 0)
         return EXIT_USAGE;
     c.level = (enum check_level)level;
-    c.table = !strcmp (st->args[1], "table");
+    c.table = !strcmp (line->args[1], "table");
     find_collector (&c, text, sizeof (text));
     return gather_rank (&c, NULL);
 }
 
 /* ---- by hand ---- */
 
-static int check_alone (const struct settings *st)
+static int check_alone (const struct check_options *opt)
 {
-    struct gather_client c = { .level = st->full ? LEVEL_FULL : LEVEL_QUICK, .quiet = true };
+    struct gather_client c = { .level = opt->full ? LEVEL_FULL : LEVEL_QUICK, .quiet = true };
     struct diagnosis *d;
     char line[512];
     json_t *one;
     int status = gather_rank (&c, &one);
 
-    if (st->table && !st->json)
+    if (opt->table && !opt->json)
         ranks_print (&one, 1, stdout);
     d = diagnosis_create (&one, 1, NULL);
-    if (d && st->json)
+    if (d && opt->json)
         diagnosis_json (d, stdout);
     else if (d) {
         diagnosis_print (d, stdout);
@@ -613,11 +613,11 @@ static int find_key (struct collector_place *m, bool first, struct slurmdl_error
     return errorf (err, "getrandom: %s", strerror (errno));
 }
 
-static int check_together (const struct settings *st)
+static int check_together (const struct check_options *opt)
 {
-    struct gather g = { .level = st->full ? LEVEL_FULL : LEVEL_QUICK,
-                        .table = st->table,
-                        .json = st->json,
+    struct gather g = { .level = opt->full ? LEVEL_FULL : LEVEL_QUICK,
+                        .table = opt->table,
+                        .json = opt->json,
                         .parent = -1 };
     struct gather_client c = { .level = g.level, .table = g.table, .waits = true };
     struct rank_ports p =
@@ -631,11 +631,11 @@ static int check_together (const struct settings *st)
 
     if (find_key (&m, first, &err) < 0 || (!first && find_notice (&m, p.second, &err) < 0)) {
         complain ("check: each node is checked alone: %s", err.text);
-        return check_alone (st);
+        return check_alone (opt);
     }
     memcpy (g.key, c.key, sizeof (g.key));
     if (first && (pid = start_collector (&m, &g, p.second)) < 0)
-        return check_alone (st);
+        return check_alone (opt);
     c.address = m.host;
     c.port = m.port;
     status = gather_rank (&c, NULL);
@@ -647,15 +647,16 @@ static int check_together (const struct settings *st)
     return status;
 }
 
-int cmd_check (const struct settings *st)
+int cmd_check (const struct command_line *line)
 {
+    const struct check_options *opt = line->options;
     char text[32];
 
-    snprintf (text, sizeof (text), "%lld", (long long)st->gpus);
-    if (st->gpus >= 0)
+    snprintf (text, sizeof (text), "%lld", (long long)opt->gpus);
+    if (opt->gpus >= 0)
         setenv (EXPECTED_VARIABLE, text, 1);
     signal (SIGPIPE, SIG_IGN);
     if (slurm_number ("SLURM_STEP_NUM_TASKS") > 1 && getenv ("SLURM_PROCID"))
-        return check_together (st);
-    return check_alone (st);
+        return check_together (opt);
+    return check_alone (opt);
 }

@@ -410,18 +410,18 @@ static void survey_free (struct survey *v)
     free (v->names);
 }
 
-static int look_at_nodes (const struct settings *st)
+static int look_at_nodes (const struct doctor_options *opt)
 {
     struct survey v = { 0 };
     int count[DOCTOR_SEVERITIES] = { 0 };
     char who[LINE];
     int status = EXIT_OK;
 
-    if (read_step_words (&v, st->words) < 0) {
+    if (read_step_words (&v, opt->srun_options) < 0) {
         complain ("doctor: --nodelist=%s: not a list of hosts as Slurm writes it", v.wanted);
         return EXIT_USAGE;
     }
-    if (run_survey (&v, st->words) < 0) {
+    if (run_survey (&v, opt->srun_options) < 0) {
         complain ("doctor: srun: %s", strerror (errno));
         return EXIT_IO;
     }
@@ -431,7 +431,7 @@ static int look_at_nodes (const struct settings *st)
         complain ("doctor: no node answered: see what srun printed");
         status = EXIT_FAILED;
     } else {
-        if (st->json)
+        if (opt->json)
             survey_json (&v);
         else
             print_survey (&v, count);
@@ -442,21 +442,22 @@ static int look_at_nodes (const struct settings *st)
     return status;
 }
 
-int cmd_doctor (const struct settings *st)
+int cmd_doctor (const struct command_line *line)
 {
+    const struct doctor_options *opt = line->options;
     struct site *s;
     int status;
 
-    if (st->words)
-        return look_at_nodes (st);
+    if (opt->srun_options)
+        return look_at_nodes (opt);
     if (!(s = calloc (1, sizeof (*s)))) {
         complain ("doctor: out of memory");
         return EXIT_IO;
     }
-    s->root = st->root ? st->root : "";
-    s->run = st->run;
-    if (st->config && !(s->config = doctor_read ("", st->config))) {
-        complain ("doctor: %s: %s", st->config, strerror (errno));
+    s->root = opt->root ? opt->root : "";
+    s->run = opt->run;
+    if (opt->config && !(s->config = doctor_read ("", opt->config))) {
+        complain ("doctor: %s: %s", opt->config, strerror (errno));
         site_free (s);
         return EXIT_NOT_FOUND;
     }
@@ -464,7 +465,7 @@ int cmd_doctor (const struct settings *st)
     for (s->check = checks; s->check->name; s->check++)
         if (s->config || !s->check->slurm)
             s->check->run (s);
-    status = conclude_doctor (s, st->json);
+    status = conclude_doctor (s, opt->json);
     site_free (s);
     return status;
 }

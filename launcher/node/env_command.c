@@ -730,18 +730,19 @@ static int print_env_plan_json (struct env_plan *p, struct slurmdl_error *err)
     return 0;
 }
 
-int cmd_env (const struct settings *st)
+int cmd_env (const struct command_line *line)
 {
+    const struct env_options *opt = line->options;
     struct slurmdl_error err = { "" };
     struct env_plan *p = NULL;
     int rv;
 
-    if (!st->words)
-        return explain_print (st->json);
-    if ((rv = plan_create (&p, st->words, &err)) == 0)
-        rv = st->rank >= 0 ? print_one (p, (long)st->rank, &err)
-             : st->json    ? print_env_plan_json (p, &err)
-                           : print_env_plan (p, &err);
+    if (!opt->facts)
+        return explain_print (opt->json);
+    if ((rv = plan_create (&p, opt->facts, &err)) == 0)
+        rv = opt->rank >= 0 ? print_one (p, (long)opt->rank, &err)
+             : opt->json    ? print_env_plan_json (p, &err)
+                            : print_env_plan (p, &err);
     plan_destroy (p);
     return rv < 0 ? fail (&err) : EXIT_OK;
 }

@@ -4,14 +4,41 @@
  */
 #pragma once
 
-#include "launcher/sys/settings.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/sys/command_line.h"
+
+/* Options of dl check. */
+struct check_options {
+    bool full;
+    bool table;
+    int64_t gpus; /* of a node; -1: not given */
+    bool json;
+};
+
+/* Options of dl doctor. */
+struct doctor_options {
+    bool run;
+    const char *root;    /* folder with a copy of a host's files */
+    const char *config;  /* recorded output of scontrol show config */
+    char **srun_options; /* of OPT_WORD, NULL-ended, or NULL */
+    bool json;
+};
+
+/* Options of dl env. */
+struct env_options {
+    char **facts; /* of OPT_WORD, NULL-ended, or NULL */
+    int64_t rank; /* -1: all */
+    bool json;
+};
 
 /* The commands: an exit status of launcher/sys/say.h. */
-int cmd_check (const struct settings *st);
-int cmd_check_rank (const struct settings *st);
-int cmd_gather (const struct settings *st);
-int cmd_doctor (const struct settings *st);
-int cmd_env (const struct settings *st);
+int cmd_check (const struct command_line *line);
+int cmd_check_rank (const struct command_line *line);
+int cmd_gather (const struct command_line *line);
+int cmd_doctor (const struct command_line *line);
+int cmd_env (const struct command_line *line);
 
 /* The file in the folder of an attempt that gets the names of bad nodes, one a
  * line.

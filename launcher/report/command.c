@@ -182,9 +182,9 @@ struct job {
     double seconds;
 };
 
-static int open_all (struct job *j, const struct settings *st)
+static int open_all (struct job *j, const struct command_line *line)
 {
-    size_t n = st->nargs > 0 ? (size_t)st->nargs : 1;
+    size_t n = line->nargs > 0 ? (size_t)line->nargs : 1;
     int rv = EXIT_OK;
 
     j->list = calloc (n, sizeof (struct sweep *));
@@ -194,7 +194,7 @@ static int open_all (struct job *j, const struct settings *st)
         return EXIT_IO;
     }
     while (rv == EXIT_OK && j->n < n) {
-        rv = open_experiment (st, st->nargs > 0 ? st->args[j->n] : NULL, &j->list[j->n]);
+        rv = open_experiment (line, line->nargs > 0 ? line->args[j->n] : NULL, &j->list[j->n]);
         j->n += rv == EXIT_OK;
     }
     return rv;
@@ -294,23 +294,24 @@ static int watch (struct job *j, struct slurmdl_error *err)
     return 0;
 }
 
-int cmd_report (const struct settings *st)
+int cmd_report (const struct command_line *line)
 {
-    struct job j = { .live = st->watch };
+    const struct report_options *opt = line->options;
+    struct job j = { .live = opt->watch };
     struct slurmdl_error err = { "" };
     int rv;
 
-    j.seconds = st->seconds > 0 ? fmin (fmax (st->seconds, least), most) : every;
+    j.seconds = opt->seconds > 0 ? fmin (fmax (opt->seconds, least), most) : every;
     if (!asset_template) {
         complain ("this dl was built without D3, which dl report needs: "
                   "install node-d3 and build again");
         return EXIT_FAILED;
     }
-    if ((rv = open_all (&j, st)) == EXIT_OK && (rv = find_path (&j, st->output)) == EXIT_OK) {
+    if ((rv = open_all (&j, line)) == EXIT_OK && (rv = find_path (&j, opt->output)) == EXIT_OK) {
         if (write_page (&j, &err) < 0) {
             rv = fail (&err);
         } else {
-            puts (st->output ? st->output : j.path);
+            puts (opt->output ? opt->output : j.path);
             fflush (stdout);
             if (j.live && watch (&j, &err) < 0)
                 rv = fail (&err);

@@ -2,7 +2,17 @@
 /* The command dl report. */
 #pragma once
 
-#include "launcher/sys/settings.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/sys/command_line.h"
+
+/* Options of dl report. */
+struct report_options {
+    const char *output;
+    bool watch;
+    double seconds; /* 0: not given */
+};
 
 /* Returns an exit status of launcher/sys/say.h. */
-int cmd_report (const struct settings *st);
+int cmd_report (const struct command_line *line);

@@ -96,7 +96,7 @@ static int keep_newest_folder (const char *dir, void *arg)
     return 0;
 }
 
-int experiment_find (const struct settings *st, const char *name, char *dir, size_t size)
+int experiment_find (const struct command_line *line, const char *name, char *dir, size_t size)
 {
     struct experiment_search s = { .name = name, .dir = dir, .size = size };
 
@@ -106,25 +106,25 @@ int experiment_find (const struct settings *st, const char *name, char *dir, siz
         return 0;
     }
     if (name) {
-        snprintf (dir, size, "%s/%s", st->dir, name);
+        snprintf (dir, size, "%s/%s", line->dir, name);
         if (may_be_experiment (dir))
             return 0;
         *dir = '\0';
     }
-    if (each_experiment (st->dir, keep_newest_folder, &s) < 0)
+    if (each_experiment (line->dir, keep_newest_folder, &s) < 0)
         return -1;
     errno = 0;
     return *dir ? 0 : -1;
 }
 
-bool experiment_is_there (const struct settings *st, const char *name)
+bool experiment_is_there (const struct command_line *line, const char *name)
 {
     char dir[PATH_MAX];
 
-    return experiment_find (st, name, dir, sizeof (dir)) == 0;
+    return experiment_find (line, name, dir, sizeof (dir)) == 0;
 }
 
-static bool is_flow (const struct settings *st, const char *name)
+static bool is_flow (const struct command_line *line, const char *name)
 {
     static const char *const suffixes[] = { "", "-[0-9][0-9][0-9][0-9]" };
     char pattern[PATH_MAX];
@@ -132,7 +132,7 @@ static bool is_flow (const struct settings *st, const char *name)
     glob_t g;
 
     for (int i = 0; i < 2 && !found; i++) {
-        snprintf (pattern, sizeof (pattern), "%s/%s%s/flow.conf", st->dir, name, suffixes[i]);
+        snprintf (pattern, sizeof (pattern), "%s/%s%s/flow.conf", line->dir, name, suffixes[i]);
         found = glob (pattern, GLOB_NOSORT, NULL, &g) == 0;
         globfree (&g);
     }
@@ -150,59 +150,60 @@ static int note_names (const char *dir, void *arg)
     return strings_add (arg, base);
 }
 
-static void say_no_such (const struct settings *st, const char *name)
+static void say_no_such (const struct command_line *line, const char *name)
 {
     char **names = NULL;
     const char *meant = NULL;
 
-    each_experiment (st->dir, note_names, &names);
+    each_experiment (line->dir, note_names, &names);
     if (names)
         meant = nearest_word (name, (const char *const *)names);
     for (char **n = names; n && *n && !meant; n++)
         if (!strncmp (*n, name, strlen (name)))
             meant = *n;
-    complain ("no experiment '%s' in %s (%s%s%s)", name, st->dir,
+    complain ("no experiment '%s' in %s (%s%s%s)", name, line->dir,
               meant ? "did you mean '" : "set the folder with --dir or DL_DIR", meant ? meant : "",
               meant ? "'?" : "");
     strings_free (names);
 }
 
 /* The folder of a run of dl elastic, which dl scale knows. */
-static bool is_elastic_job (const struct settings *st, const char *name)
+static bool is_elastic_job (const struct command_line *line, const char *name)
 {
     char path[PATH_MAX];
 
-    snprintf (path, sizeof (path), "%s/%s/target", st->dir, name);
+    snprintf (path, sizeof (path), "%s/%s/target", line->dir, name);
     return access (path, F_OK) == 0;
 }
 
-static void say_not_found (const struct settings *st, const char *name)
+static void say_not_found (const struct command_line *line, const char *name)
 {
     struct stat file;
 
     if (errno)
-        complain ("%s: %s", st->dir, strerror (errno));
+        complain ("%s: %s", line->dir, strerror (errno));
     else if (!name)
-        complain ("no experiment in %s (set the folder with --dir or DL_DIR)", st->dir);
+        complain ("no experiment in %s (set the folder with --dir or DL_DIR)", line->dir);
     else if (stat (name, &file) == 0 && S_ISREG (file.st_mode))
         complain ("'%s' is a file: this command takes the experiment that 'dl "
                   "run' made of it ('dl ls')",
                   name);
-    else if (is_flow (st, name))
+    else if (is_flow (line, name))
         complain ("'%s' is a flow, and no experiment: 'dl flow show %s'", name, name);
-    else if (is_elastic_job (st, name))
+    else if (is_elastic_job (line, name))
         complain ("'%s' is a run of dl elastic, and no experiment: it ends with "
                   "its job (scancel), and 'dl scale N %s' changes its nodes",
                   name, name);
     else
-        say_no_such (st, name);
+        say_no_such (line, name);
 }
 
-static int find_experiment (const struct settings *st, const char *name, char *dir, size_t size)
+static int find_experiment (const struct command_line *line, const char *name, char *dir,
+                            size_t size)
 {
-    if (experiment_find (st, name, dir, size) == 0)
+    if (experiment_find (line, name, dir, size) == 0)
         return 0;
-    say_not_found (st, name);
+    say_not_found (line, name);
     return EXIT_NOT_FOUND;
 }
 
@@ -248,13 +249,13 @@ static int say_new (const struct sweep *s)
     return EXIT_NOT_FOUND;
 }
 
-int open_experiment (const struct settings *st, const char *name, struct sweep **sweep)
+int open_experiment (const struct command_line *line, const char *name, struct sweep **sweep)
 {
     struct slurmdl_error err = { "" };
     struct problems p;
     char found[PATH_MAX];
     char dir[PATH_MAX];
-    int rv = find_experiment (st, name, found, sizeof (found));
+    int rv = find_experiment (line, name, found, sizeof (found));
 
     *sweep = NULL;
     if (rv)
@@ -313,7 +314,7 @@ static int check_pin (struct sweep *s, const char *pin)
     return EXIT_USAGE;
 }
 
-int ask_trust (struct sweep *s, const struct settings *st)
+int ask_trust (struct sweep *s, bool trust)
 {
     struct slurmdl_error err = { "" };
     const char *pin = getenv ("DL_PIN");
@@ -323,25 +324,26 @@ int ask_trust (struct sweep *s, const struct settings *st)
 
     if (rv == 0)
         return pin ? check_pin (s, pin) : EXIT_OK;
-    if (rv == 2 || !st->trust)
+    if (rv == 2 || !trust)
         complain ("%s: %s%s", s->dir, why,
-                  can_ask || st->trust ? ""
-                                       : "; --trust says that you want that "
-                                         "(dl-run(1), SHARING)");
+                  can_ask || trust ? ""
+                                   : "; --trust says that you want that "
+                                     "(dl-run(1), SHARING)");
     if (rv == 2)
         trust_say_changes (s);
-    if (!st->trust && (!can_ask || !ask_user ()))
+    if (!trust && (!can_ask || !ask_user ()))
         return EXIT_USAGE;
     if (trust_record (s, &err) < 0)
         complain ("%s; the question will be asked again", err.text);
     return EXIT_OK;
 }
 
-int open_to_run (const struct settings *st, const char *name, struct sweep **sweep)
+int open_to_run (const struct command_line *line, bool trust, const char *name,
+                 struct sweep **sweep)
 {
-    int rv = open_experiment (st, name, sweep);
+    int rv = open_experiment (line, name, sweep);
 
-    if (rv == EXIT_OK && (rv = ask_trust (*sweep, st))) {
+    if (rv == EXIT_OK && (rv = ask_trust (*sweep, trust))) {
         sweep_close (*sweep);
         *sweep = NULL;
     }
@@ -381,7 +383,7 @@ int read_experiment (const char *path, const struct edit *edit, struct experimen
     return errno == EINVAL ? EXIT_USAGE : errno == ENOENT ? EXIT_NOT_FOUND : EXIT_IO;
 }
 
-bool refuse_experiment (const struct settings *st, const char *path)
+bool refuse_experiment (const struct command_line *line, const char *path)
 {
     char dir[PATH_MAX], conf[PATH_MAX];
     struct stat file;
@@ -389,7 +391,7 @@ bool refuse_experiment (const struct settings *st, const char *path)
 
     snprintf (conf, sizeof (conf), "%s.conf", path);
     if ((stat (path, &file) == 0 && !S_ISDIR (file.st_mode)) || access (conf, F_OK) == 0
-        || experiment_find (st, path, dir, sizeof (dir)) < 0 || !(word = shell_word (path)))
+        || experiment_find (line, path, dir, sizeof (dir)) < 0 || !(word = shell_word (path)))
         return false;
     complain ("%s is an experiment, not a file: 'dl continue %s' goes on with "
               "it ('dl resume %s' if it is paused or has no workers), 'dl fork "

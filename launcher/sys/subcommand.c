@@ -7,17 +7,18 @@
 
 #include "launcher/sys/say.h"
 
-int subcommand_run (const char *command, const struct subcommand *list, const struct settings *st)
+int subcommand_run (const char *command, const struct subcommand *list,
+                    const struct command_line *line)
 {
     const struct subcommand *w = list;
-    int n = st->nargs - 1;
+    int n = line->nargs - 1;
 
-    while (w->name && strcmp (w->name, st->args[0]))
+    while (w->name && strcmp (w->name, line->args[0]))
         w++;
     if (!w->name)
         return -1;
     if (n >= w->min && (w->max < 0 || n <= w->max))
-        return w->run (st);
+        return w->run (line);
     complain ("usage: dl %s %s %s", command, w->name, w->args);
     return EXIT_USAGE;
 }

@@ -145,9 +145,9 @@ static int rank_exit_status (const struct rank_proxy *r, int status)
     return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
 }
 
-int cmd_rank (const struct settings *st)
+int cmd_rank (const struct command_line *line)
 {
-    const struct spawn command = { .argv = st->args,
+    const struct spawn command = { .argv = line->args,
                                    .io = { 0, 1, 2 },
                                    .new_group = true,
                                    .death_signal = SIGKILL,

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "launcher/config/experiment.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/command_line.h"
 
 /* Add the words that go before the trainer's command to a list: srun's, followed by `dl rank` if
  * 'proxy' is set; and `dl within --`.  Return -1 if out of memory.
@@ -27,4 +27,4 @@ void step_end (pid_t srun, double *ended);
 enum { PREEMPT_WAIT = 300 };
 
 /* dl rank: the command that srun starts for each rank. */
-int cmd_rank (const struct settings *st);
+int cmd_rank (const struct command_line *line);

@@ -101,15 +101,15 @@ static double seconds_left_of_job (void)
     return left > 1 ? left : 1;
 }
 
-static void find_slot (const struct settings *st, char *slot, size_t size)
+static void find_slot (const char *given, char *slot, size_t size)
 {
     const char *job = slurm_variable ("SLURM_ARRAY_JOB_ID");
     const char *task = slurm_variable ("SLURM_ARRAY_TASK_ID");
     const char *rank = slurm_variable ("SLURM_PROCID");
     const char *step = step_id ();
 
-    if (st->slot)
-        snprintf (slot, size, "%s", st->slot);
+    if (given)
+        snprintf (slot, size, "%s", given);
     else if (job && task && environment_number ("SLURM_STEP_NUM_TASKS", 0) > 1)
         snprintf (slot, size, "%.20s_%.20s.%.10s", job, task, rank);
     else if (job && task)
@@ -134,17 +134,17 @@ static void take_gpus (const struct experiment *e)
     devices_destroy (d);
 }
 
-void place_find (struct worker_place *place, const struct experiment *e, const struct settings *st,
+void place_find (struct worker_place *place, const struct experiment *e, const char *given,
                  char *slot, size_t size)
 {
     const char *fresh = slurm_variable ("DL_FRESH");
 
-    find_slot (st, slot, size);
-    if (!st->slot)
+    find_slot (given, slot, size);
+    if (!given)
         take_gpus (e);
     *place = (struct worker_place){
         .slot = slot,
-        .seconds = st->slot ? 0 : seconds_left_of_job (),
+        .seconds = given ? 0 : seconds_left_of_job (),
         .fresh = !fresh || strcmp (fresh, "0"),
     };
 }

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "launcher/config/experiment.h"
-#include "launcher/sys/settings.h"
 
 struct trial_attempt;
 struct worker;
@@ -18,7 +17,7 @@ struct worker_place;
 /* Fill in 'place', whose slot is written to 'slot'.  If several workers share the step, show this
  * one only its own GPUs.
  */
-void place_find (struct worker_place *place, const struct experiment *e, const struct settings *st,
+void place_find (struct worker_place *place, const struct experiment *e, const char *given,
                  char *slot, size_t size);
 
 enum job_state {

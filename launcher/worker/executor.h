@@ -5,7 +5,6 @@
 #include <limits.h>
 
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/settings.h"
 
 struct executor;
 struct executor_ops {
@@ -43,8 +42,10 @@ struct executor {
 
 extern const struct executor_ops executor_local, executor_slurm;
 
-/* Prepare 'x' for the workers of an experiment; x->ops->close() releases it. */
-void executor_open (struct executor *x, struct sweep *sweep, const struct settings *st);
+/* Prepare 'x' to start 'workers' (0: as the experiment says) processes of this machine, or tasks of
+ * Slurm's; x->ops->close() releases it.
+ */
+void executor_open (struct executor *x, struct sweep *sweep, bool local, long workers);
 
 /* Check that this machine has what a trial needs. */
 int local_check (const struct experiment *e, struct slurmdl_error *err);

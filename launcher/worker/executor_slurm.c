@@ -530,12 +530,12 @@ const struct executor_ops executor_slurm = {
 
 /* ---- the choice of the executor ---- */
 
-void executor_open (struct executor *x, struct sweep *sweep, const struct settings *st)
+void executor_open (struct executor *x, struct sweep *sweep, bool local, long workers)
 {
     *x = (struct executor){
-        .ops = st->local ? &executor_local : &executor_slurm,
+        .ops = local ? &executor_local : &executor_slurm,
         .sweep = sweep,
-        .workers = st->workers ? (long)st->workers : trust_workers (sweep),
+        .workers = workers ? workers : trust_workers (sweep),
         .nsubmits = sweep->nsubmits,
     };
     own_program (x->dl);

@@ -19,11 +19,12 @@ static size_t cut (const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    struct settings st = { 0 };
+    const struct search_server_options opt = { .searcher = NULL };
+    const struct command_line line = { .dir = ".", .options = &opt };
     const char *path = fuzz_file ("requests", data, cut (data, size));
 
     if (!freopen (path, "re", stdin))
         _exit (2);
-    cmd_search_server (&st);
+    cmd_search_server (&line);
     return 0;
 }
