@@ -15,18 +15,17 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
 	%D%/config/param_kind.c %D%/config/reading.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
 	%D%/code/activate.c %D%/code/software.c %D%/code/container.c \
-	 \
 	%D%/code/archive.c %D%/code/frozen_files.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c \
 	%D%/code/store.c %D%/code/working_copy.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
-	 %D%/sweep/event.c %D%/sweep/log.c \
-	 %D%/sweep/peer.c \
+	%D%/sweep/event.c %D%/sweep/log.c \
+	%D%/sweep/peer.c \
 	%D%/sweep/best.c %D%/sweep/create.c \
 	%D%/sweep/queries.c %D%/sweep/replay.c %D%/sweep/snapshot.c \
-	 %D%/sweep/sweep.c %D%/sweep/warm_start.c \
+	%D%/sweep/sweep.c %D%/sweep/warm_start.c \
 	%D%/sweep/columns.c %D%/sweep/conditions.c \
 	%D%/sweep/metrics.c %D%/sweep/missing_metric.c \
-	 %D%/sweep/results_file.c \
+	%D%/sweep/results_file.c \
 	%D%/worker/retention.c \
 	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/resume_dir.c \
 	%D%/trainer/printed.c \
@@ -35,9 +34,9 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/worker/executor_shape.c %D%/worker/executor_slurm.c \
 	%D%/sweep/find_experiment.c \
 	%D%/worker/notify.c %D%/model/export_tool.c \
-	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
-	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/screen.c %D%/progress/workers.c \
-	 %D%/sweep/trust.c \
+	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/picture.c \
+	%D%/progress/screen.c %D%/progress/workers.c \
+	%D%/sweep/trust.c \
 	%D%/sweep/table.c %D%/sweep/text.c %D%/sweep/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c \
@@ -50,7 +49,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/attend.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \
 	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \
 	%D%/model/ckpt.c %D%/model/safetensors.c \
-	%D%/model/model_export.c %D%/model/mark.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/model_show.c \
+	%D%/model/model.c %D%/model/registry.c \
 	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/file.c %D%/flow/jobs.c %D%/flow/local.c \
 	%D%/flow/run_folder.c %D%/flow/show.c %D%/flow/step.c %D%/flow/sweep_step.c %D%/flow/values.c \
 	%D%/cmd/search_entries.c %D%/cmd/search_header.c %D%/cmd/search_server.c \
@@ -62,12 +61,12 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/process_class.c \
 	%D%/debug/progress.c %D%/debug/live_ranks.c %D%/debug/stacks.c \
 	%D%/debug/watcher.c \
-	%D%/monitor/advise.c %D%/monitor/gpus.c %D%/monitor/load.c \
-	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/sample.c \
+	%D%/monitor/advise.c %D%/monitor/gpus.c %D%/monitor/sample.c \
+	%D%/monitor/monitor.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \
-	%D%/report/command.c %D%/report/cost.c %D%/report/curves.c \
-	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/gather.c %D%/report/gpu_use.c %D%/report/media.c %D%/report/model.c \
-	%D%/report/highlights.c %D%/report/origin.c %D%/report/params.c %D%/report/summary.c \
+	%D%/report/curves.c \
+	%D%/report/page_data.c %D%/report/failures.c %D%/report/experiments.c \
+	%D%/report/page.c %D%/report/params.c \
 	%D%/report/report_text.c \
 	%D%/cmd/best.c %D%/cmd/compare.c %D%/cmd/failures.c %D%/cmd/gnuplot.c %D%/cmd/plot.c \
 	%D%/cmd/top.c \
@@ -88,7 +87,7 @@ bin_PROGRAMS += %D%/dl
 
 # The version of dl --version and of what dl writes, with the commit: each make looks, and only a new one compiles these anew.
 CLEANFILES += %D%/version.h
-%D%/main.$(OBJEXT) %D%/code/provenance.lo %D%/node/host_checks.lo %D%/report/origin.lo: %D%/version.h
+%D%/main.$(OBJEXT) %D%/code/provenance.lo %D%/node/host_checks.lo %D%/report/page.lo: %D%/version.h
 %D%/version.h: FORCE
 	$(AM_V_at)$(MKDIR_P) $(@D) && version=`$(srcdir)/contrib/package-facts version 2>/dev/null` || version=$(PACKAGE_VERSION); \
 		echo "#define DL_VERSION \"`echo "$$version" | sed 's/+[0-9]*$$/+changed/'`\"" >$@.$$$$ && \

@@ -22,7 +22,6 @@
 #include "launcher/model/ckpt.h"
 #include "launcher/model/model.h"
 #include "launcher/monitor/monitor.h"
-#include "launcher/monitor/sample.h"
 #include "launcher/node/node.h"
 #include "launcher/report/report.h"
 #include "launcher/sys/alloc.h"

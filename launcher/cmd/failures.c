@@ -10,8 +10,8 @@
 
 #include "launcher/cmd/view.h"
 #include "launcher/config/log_policy.h"
+#include "launcher/report/experiments.h"
 #include "launcher/report/failures.h"
-#include "launcher/report/gather.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/json_number.h"

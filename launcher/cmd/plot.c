@@ -11,7 +11,7 @@
 #include "launcher/cmd/view.h"
 #include "launcher/progress/screen.h"
 #include "launcher/report/curves.h"
-#include "launcher/report/gather.h"
+#include "launcher/report/experiments.h"
 #include "launcher/report/params.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"

@@ -183,8 +183,8 @@ static char *file_for (const struct ckpt_options *opt, const struct slurmdl_tens
                                                                                            : path;
 }
 
-static int write_tensor (const char *path, const struct slurmdl_tensor *t, const void *data,
-                         bool npy)
+static int write_tensor_file (const char *path, const struct slurmdl_tensor *t, const void *data,
+                              bool npy)
 {
     struct slurmdl_error err = { "" };
     FILE *f = user_open_output (path, &err);
@@ -218,7 +218,7 @@ static int extract (struct slurmdl_checkpoint *c, const struct command_line *lin
     } else if (slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, &err) < 0)
         rv = fail (&err);
     else
-        rv = write_tensor (path, t, data, npy);
+        rv = write_tensor_file (path, t, data, npy);
     if (rv == EXIT_OK)
         printf ("%s\n", path);
     if (rv == EXIT_OK && npy && numpy_type (t->type)[1] == 'u'
@@ -317,7 +317,7 @@ static int ckpt_import (const struct command_line *line)
 /* ---- differences ---- */
 
 /* A float with so many bits of exponent and mantissa. */
-static double small_float (unsigned bits, int exponent, int mantissa, bool ieee)
+static double decode_small_float (unsigned bits, int exponent, int mantissa, bool ieee)
 {
     int e = (int)(bits >> mantissa) & ((1 << exponent) - 1);
     int m = (int)bits & ((1 << mantissa) - 1);
@@ -342,7 +342,7 @@ static double small_float (unsigned bits, int exponent, int mantissa, bool ieee)
     }
 
 /* Number 'i'; a complex one is two. */
-static double number (enum slurmdl_type type, const unsigned char *p, size_t i)
+static double tensor_number (enum slurmdl_type type, const unsigned char *p, size_t i)
 {
     uint16_t half;
 
@@ -373,13 +373,13 @@ static double number (enum slurmdl_type type, const unsigned char *p, size_t i)
     case SLURMDL_C128:
         AS (double)
     case SLURMDL_F16:
-        return small_float (half, 5, 10, true);
+        return decode_small_float (half, 5, 10, true);
     case SLURMDL_BF16:
-        return small_float (half, 8, 7, true);
+        return decode_small_float (half, 8, 7, true);
     case SLURMDL_F8_E4M3:
-        return small_float (p[i], 4, 3, false);
+        return decode_small_float (p[i], 4, 3, false);
     case SLURMDL_F8_E5M2:
-        return small_float (p[i], 5, 2, true);
+        return decode_small_float (p[i], 5, 2, true);
     }
     return NAN;
 }
@@ -393,8 +393,8 @@ static double largest (const struct slurmdl_tensor *t, const unsigned char *a,
     double most = 0;
 
     for (size_t i = 0; i < n; i++) {
-        double x = number (t->type, a, i);
-        double y = number (t->type, b, i);
+        double x = tensor_number (t->type, a, i);
+        double y = tensor_number (t->type, b, i);
         double d = x == y || (isnan (x) && isnan (y)) ? 0 : fabs (x - y);
         if (isnan (d))
             d = HUGE_VAL;
@@ -435,8 +435,8 @@ static int compare_values (struct slurmdl_checkpoint *a, struct slurmdl_checkpoi
     return rv;
 }
 
-static int compare (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b,
-                    const struct slurmdl_tensor *t, double *most, struct slurmdl_error *err)
+static int compare_tensor (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b,
+                           const struct slurmdl_tensor *t, double *most, struct slurmdl_error *err)
 {
     int64_t i = slurmdl_checkpoint_find_tensor (b, t->name);
     struct slurmdl_tensor u;
@@ -451,7 +451,7 @@ static int compare (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b,
     return compare_values (a, b, t, most, err);
 }
 
-static void say (const char *name, int d, double most, json_t *list)
+static void report_difference (const char *name, int d, double most, json_t *list)
 {
     json_t *v;
 
@@ -480,15 +480,15 @@ static long compare_all (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint
     long n = 0;
 
     for (size_t i = 0; slurmdl_checkpoint_info (a, i, &t) == 0; i++) {
-        int d = compare (a, b, &t, &most, err);
+        int d = compare_tensor (a, b, &t, &most, err);
         if (d < 0)
             return -1;
-        say (t.name, d, most, list);
+        report_difference (t.name, d, most, list);
         n += d != SAME;
     }
     for (size_t i = 0; slurmdl_checkpoint_info (b, i, &t) == 0; i++)
         if (slurmdl_checkpoint_find_tensor (a, t.name) < 0) {
-            say (t.name, ONLY_SECOND, 0, list);
+            report_difference (t.name, ONLY_SECOND, 0, list);
             n++;
         }
     return n;
@@ -531,7 +531,7 @@ static json_t *tensor_json (const struct slurmdl_tensor *t)
                       "shards", (int)t->shards, "state", t->state != 0);
 }
 
-static int print_json (json_t *v)
+static int print_ckpt_json (json_t *v)
 {
     int rv = v ? json_put (v, stdout, JSON_INDENT (2)) : -1;
 
@@ -550,11 +550,11 @@ static int ls_json (struct slurmdl_checkpoint *c)
 
     for (size_t i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++)
         json_array_append_new (tensors, tensor_json (&t));
-    return print_json (json_pack ("{s:I, s:o}", "step", (json_int_t)slurmdl_checkpoint_step (c),
-                                  "tensors", tensors));
+    return print_ckpt_json (json_pack (
+        "{s:I, s:o}", "step", (json_int_t)slurmdl_checkpoint_step (c), "tensors", tensors));
 }
 
-static void add_line (struct libscols_table *tb, const struct slurmdl_tensor *t)
+static void add_tensor_line (struct libscols_table *tb, const struct slurmdl_tensor *t)
 {
     struct libscols_line *line = scols_table_new_line (tb, NULL);
     char shape[256], bytes[32], shards[32];
@@ -586,7 +586,7 @@ static int ls_table (struct slurmdl_checkpoint *c)
     scols_table_new_column (tb, "BYTES", 0, SCOLS_FL_RIGHT);
     scols_table_new_column (tb, "SHARDS", 0, SCOLS_FL_RIGHT);
     for (i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++) {
-        add_line (tb, &t);
+        add_tensor_line (tb, &t);
         sum += t.bytes;
     }
     printf ("step %lld: %zu tensors, %" PRIu64 " bytes\n", (long long)slurmdl_checkpoint_step (c),
@@ -630,7 +630,7 @@ static void verify_file (const char *path, void *arg)
                                                    "step", (json_int_t)step));
 }
 
-static int verify (const struct command_line *line)
+static int verify_checkpoint (const struct command_line *line)
 {
     const struct ckpt_options *opt = line->options;
     struct verified v = { opt->json ? json_array () : NULL, EXIT_OK };
@@ -640,12 +640,12 @@ static int verify (const struct command_line *line)
             complain ("%s: there is no checkpoint in this folder", *path);
             v.rv = EXIT_NOT_FOUND;
         }
-    return v.list && print_json (v.list) ? EXIT_IO : v.rv;
+    return v.list && print_ckpt_json (v.list) ? EXIT_IO : v.rv;
 }
 
 static const struct subcommand subcommands[] = {
     { "ls", "FILE", 1, 1, ls },
-    { "verify", "FILE...", 1, -1, verify },
+    { "verify", "FILE...", 1, -1, verify_checkpoint },
     { "extract", "FILE TENSOR", 2, 2, ckpt_extract },
     { "diff", "FILE FILE", 2, 2, ckpt_diff },
     { "export", "FILE OUTPUT.safetensors", 2, 2, ckpt_export },

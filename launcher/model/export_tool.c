@@ -68,7 +68,7 @@ struct export_stream {
 /* ---- lines ---- */
 
 /* Takes 'o' over. */
-static int put (struct export_stream *x, json_t *o)
+static int put_stream_line (struct export_stream *x, json_t *o)
 {
     int rv = o ? json_dumpf (o, x->f, JSON_COMPACT) : -1;
 
@@ -78,7 +78,7 @@ static int put (struct export_stream *x, json_t *o)
 }
 
 /* JSON has no such numbers, but Python reads them so. */
-static const char *number (char buf[32], double v)
+static const char *stream_number (char buf[32], double v)
 {
     if (isnan (v))
         return "NaN";
@@ -89,7 +89,7 @@ static const char *number (char buf[32], double v)
 }
 
 /* Bytes that are no UTF-8 become \xNN: two names stay two. */
-static json_t *text (const char *bytes)
+static json_t *escaped_text (const char *bytes)
 {
     json_t *o = json_string (bytes);
     char *escaped, *to;
@@ -110,40 +110,40 @@ static json_t *text (const char *bytes)
 
 static json_t *text_or_null (const char *bytes)
 {
-    return bytes ? text (bytes) : json_null ();
+    return bytes ? escaped_text (bytes) : json_null ();
 }
 
 /* ---- the experiment ---- */
 
-static json_t *metrics_json (const struct sweep *s)
+static json_t *stream_metrics_json (const struct sweep *s)
 {
     json_t *list = json_array ();
 
     for (size_t i = 0; i < sweep_metrics (s); i++)
         json_array_append_new (
-            list,
-            json_pack ("{s:o, s:b}", "name", text (sweep_metric (s, i)), "smaller_is_better",
-                       (int)(i ? !s->exp->search.larger[i] : s->exp->search.smaller_is_better)));
+            list, json_pack (
+                      "{s:o, s:b}", "name", escaped_text (sweep_metric (s, i)), "smaller_is_better",
+                      (int)(i ? !s->exp->search.larger[i] : s->exp->search.smaller_is_better)));
     return list;
 }
 
 /* The first line.  Returns -1 if out of memory. */
 static int stream_begin (struct export_stream *x, FILE *f, const struct sweep *s)
 {
-    json_t *o =
-        json_pack ("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "name", text (sweep_folder_name (s)),
-                   "dir", text (s->dir), "id", text_or_null (s->id), "digest", s->digest,
-                   "description", text_or_null (s->exp->description), "metrics", metrics_json (s),
-                   "space", space_json (s->exp));
+    json_t *o = json_pack ("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "name",
+                           escaped_text (sweep_folder_name (s)), "dir", escaped_text (s->dir), "id",
+                           text_or_null (s->id), "digest", s->digest, "description",
+                           text_or_null (s->exp->description), "metrics", stream_metrics_json (s),
+                           "space", space_json (s->exp));
 
     *x = (struct export_stream){ .f = f, .sweep = s };
-    return put (x, o ? json_pack ("{s:o}", "experiment", o) : NULL);
+    return put_stream_line (x, o ? json_pack ("{s:o}", "experiment", o) : NULL);
 }
 
 /* ---- a trial ---- */
 
 /* What was told of it will not change, unless the experiment is continued. */
-static bool is_final (const struct sweep *s, const struct sweep_trial *t)
+static bool trial_is_final (const struct sweep *s, const struct sweep_trial *t)
 {
     return sweep_has_ended (s) || t->state == TRIAL_FAILED || t->state == TRIAL_REJECTED;
 }
@@ -154,14 +154,14 @@ static void put_numbers (struct export_stream *x, const char *name, const double
 
     fprintf (x->f, "\"%s\":[", name);
     for (size_t i = 0; i < n; i++)
-        fprintf (x->f, "%s%s", i ? "," : "", number (buf, v[i]));
+        fprintf (x->f, "%s%s", i ? "," : "", stream_number (buf, v[i]));
     fputs ("],", x->f);
 }
 
 /* With repeats the values are those of the point, and beside them the trial's
  * own.
  */
-static void put_values (struct export_stream *x, long n)
+static void put_trial_values (struct export_stream *x, long n)
 {
     const struct sweep *s = x->sweep;
     const struct sweep_trial *t = sweep_trial (s, n);
@@ -197,9 +197,9 @@ static int put_trial (struct export_stream *x, long n)
 
     fputc ('{', x->f);
     put_numbers (x, "times", times, 3);
-    put_values (x, n);
+    put_trial_values (x, n);
     o = json_pack ("{s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:O?}", "trial", (json_int_t)n, "state",
-                   trial_state_name (s, t), "final", (int)is_final (s, t), "length",
+                   trial_state_name (s, t), "final", (int)trial_is_final (s, t), "length",
                    (json_int_t)t->length, "attempts", (json_int_t)t->over, "host",
                    text_or_null (t->host), "why", text_or_null (t->why), "hparams", hparams);
     rv = o ? json_dumpf (o, x->f, JSON_COMPACT | JSON_EMBED) : -1;
@@ -220,7 +220,7 @@ struct row_telling {
 enum { NO_MEMORY = 1, READER_GONE };
 
 /* Metrics are logged in turn: the one after the last is the likeliest. */
-static size_t find_name (const struct export_stream *x, const char *name, size_t last)
+static size_t find_metric_name (const struct export_stream *x, const char *name, size_t last)
 {
     for (size_t i = 1; i <= x->nnames; i++)
         if (!strcmp (x->names[(last + i) % x->nnames], name))
@@ -228,7 +228,7 @@ static size_t find_name (const struct export_stream *x, const char *name, size_t
     return x->nnames;
 }
 
-static int add_name (struct export_stream *x, const char *name)
+static int add_metric_name (struct export_stream *x, const char *name)
 {
     char **list = array_grow (x->names, x->nnames, sizeof (*list));
 
@@ -238,34 +238,34 @@ static int add_name (struct export_stream *x, const char *name)
     if (!(list[x->nnames] = strdup (name)))
         return -1;
     x->nnames++;
-    return put (x,
-                json_pack ("{s:I, s:o}", "metric", (json_int_t)x->nnames - 1, "name", text (name)));
+    return put_stream_line (x, json_pack ("{s:I, s:o}", "metric", (json_int_t)x->nnames - 1, "name",
+                                          escaped_text (name)));
 }
 
-static int put_row (const struct slurmdl_row *row, void *arg)
+static int put_stream_row (const struct slurmdl_row *row, void *arg)
 {
     struct row_telling *g = arg;
     char time[32], value[32];
 
     if (row->superseded || row->attempt > g->last)
         return 0;
-    g->name = find_name (g->x, row->name, g->name);
-    if (g->name == g->x->nnames && add_name (g->x, row->name) < 0)
+    g->name = find_metric_name (g->x, row->name, g->name);
+    if (g->name == g->x->nnames && add_metric_name (g->x, row->name) < 0)
         return NO_MEMORY;
     fprintf (g->x->f, "[%ld,%zu,%ld,%" PRId64 ",%s,%s]\n", g->trial, g->name, row->attempt,
-             row->step, number (time, row->time), number (value, row->value));
+             row->step, stream_number (time, row->time), stream_number (value, row->value));
     return ferror (g->x->f) ? READER_GONE : 0;
 }
 
 /* Returns 1 if some could not be read. */
-static int put_rows (struct export_stream *x, long n)
+static int put_trial_rows (struct export_stream *x, long n)
 {
     struct row_telling g = { .x = x, .trial = n, .last = sweep_trial (x->sweep, n)->over + 1 };
     char dir[PATH_MAX];
     int rv;
 
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", x->sweep->dir, n);
-    rv = slurmdl_trial_read (dir, put_row, &g, NULL);
+    rv = slurmdl_trial_read (dir, put_stream_row, &g, NULL);
     return rv > 0 ? -1 : rv < 0;
 }
 
@@ -280,12 +280,12 @@ static struct told_trial told_now (const struct sweep *s, long n)
         .length = t->length,
         .over = t->over,
         .fails = t->fails,
-        .final = is_final (s, t),
+        .final = trial_is_final (s, t),
         .n = s->exp->search.repeats > 1 ? point_result (s, trial_point (s, n), 0).n : 0,
     };
 }
 
-static bool same (const struct told_trial *a, const struct told_trial *b)
+static bool same_as_told (const struct told_trial *a, const struct told_trial *b)
 {
     return a->state == b->state && a->length == b->length && a->over == b->over
            && a->fails == b->fails && a->final == b->final && a->n == b->n;
@@ -297,9 +297,9 @@ static int put_if_new (struct export_stream *x, long n)
     struct told_trial *told = &x->trials[n - 1];
     int rv;
 
-    if (same (&now, told) && (now.state != TRIAL_OPEN || now.final))
+    if (same_as_told (&now, told) && (now.state != TRIAL_OPEN || now.final))
         return 0;
-    if (put_trial (x, n) < 0 || (rv = put_rows (x, n)) < 0)
+    if (put_trial (x, n) < 0 || (rv = put_trial_rows (x, n)) < 0)
         return -1;
     *told = now;
     if (rv > 0)
@@ -386,8 +386,8 @@ static int claim_name (const struct sweep *s, const char *folder, struct slurmdl
     return rv;
 }
 
-static int open_folder (const struct sweep *s, const char *given, char folder[PATH_MAX],
-                        struct slurmdl_error *err)
+static int open_export_folder (const struct sweep *s, const char *given, char folder[PATH_MAX],
+                               struct slurmdl_error *err)
 {
     struct stat st;
 
@@ -431,7 +431,7 @@ struct tool {
     FILE *to;
 };
 
-static int start (struct tool *t, const char *format, char *folder, struct slurmdl_error *err)
+static int start_tool (struct tool *t, const char *format, char *folder, struct slurmdl_error *err)
 {
     char *args[] = { (char *)format, folder, NULL };
     int fds[2];
@@ -449,7 +449,7 @@ static int start (struct tool *t, const char *format, char *folder, struct slurm
 }
 
 /* Its exit status, after a line if it said none. */
-static int finish (struct tool *t)
+static int finish_tool (struct tool *t)
 {
     if (t->to)
         fclose (t->to);
@@ -457,7 +457,7 @@ static int finish (struct tool *t)
 }
 
 /* The reading of a long experiment takes time: at most a fifth of all. */
-static int follow (struct sweep *s, struct export_stream *x, double every, bool *ended)
+static int follow_changes (struct sweep *s, struct export_stream *x, double every, bool *ended)
 {
     struct slurmdl_error err = { "" };
     double start = monotonic ();
@@ -481,7 +481,7 @@ static int feed (struct tool *t, struct sweep *s, double every)
     int rv = stream_begin (&x, t->to, s);
 
     while (rv == 0 && !ended)
-        rv = follow (s, &x, every, &ended);
+        rv = follow_changes (s, &x, every, &ended);
     if (rv == 0)
         stream_end (&x);
     stream_free (&x);
@@ -499,11 +499,12 @@ int tool_export (struct sweep *s, const char *format, const char *output, double
     snprintf (given, sizeof (given), "%s%s%s", output ? output : sweep_folder_name (s),
               output ? "" : ".", output ? "" : format);
     is_new = access (given, F_OK) < 0;
-    if (open_folder (s, given, folder, &err) < 0 || start (&t, format, folder, &err) < 0)
+    if (open_export_folder (s, given, folder, &err) < 0
+        || start_tool (&t, format, folder, &err) < 0)
         return fail (&err);
     signal (SIGPIPE, SIG_IGN);
     fed = feed (&t, s, every);
-    rv = finish (&t);
+    rv = finish_tool (&t);
     if (rv == EXIT_OK && fed < 0) {
         complain ("%s: could not be read to its end", s->dir);
         rv = EXIT_IO;

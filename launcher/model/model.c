@@ -1,9 +1,733 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl model: a registry of checkpoints, in plain files. */
+/* dl model: a registry of named, versioned checkpoints. */
 #include "launcher/model/model.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/config/values.h"
+#include "launcher/model/registry.h"
+#include "launcher/sweep/best.h"
+#include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sweep/table.h"
+#include "launcher/sweep/text.h"
+#include "launcher/sys/digest.h"
+#include "launcher/sys/json_number.h"
+#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/subcommand.h"
+#include "launcher/sys/take_file.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
+#include "runtime/storage/inside.h"
+
+/* ---- notes, stages and removal ---- */
+
+/* The registry, the version that line->args[1] means, and an entry about it. */
+struct model_mark {
+    struct registry r;
+    struct model_reference ref;
+    json_t *entry;
+};
+
+static int mark_open (struct model_mark *m, const struct command_line *line,
+                      struct slurmdl_error *err)
+{
+    *m = (struct model_mark){ .entry = NULL };
+    if (registry_open_to_write (&m->r, line, false, err) < 0
+        || registry_resolve (&m->r, line->args[1], &m->ref, err) < 0)
+        return -1;
+    m->entry =
+        json_pack ("{s:s, s:I, s:f, s:s}", "model", m->ref.name, "version",
+                   (json_int_t)m->ref.version, "time", (double)time (NULL), "by", user_name ());
+    return m->entry ? 0 : errorf (err, "out of memory");
+}
+
+/* Put one more entry, which has 'text' under the name of its kind. */
+static int mark_put (const struct command_line *line, const char *kind, const char *text,
+                     struct model_mark *m, struct slurmdl_error *err)
+{
+    int rv = mark_open (m, line, err);
+    json_t *value = rv < 0 ? NULL : json_string (text);
+
+    if (rv == 0 && !value) {
+        errno = EINVAL;
+        rv = errorf (err, "the %s is not UTF-8", kind);
+    }
+    if (rv == 0) {
+        json_object_set_new (m->entry, kind, value);
+        rv = registry_put (&m->r, m->ref.name, kind, m->entry, err) < 0 ? -1 : 0;
+    }
+    json_decref (m->entry);
+    return rv;
+}
+
+static int model_promote (const struct command_line *line)
+{
+    const char *stage = line->args[2];
+    struct slurmdl_error err = { "" };
+    struct model_mark m;
+
+    if (model_name_check (stage, &err) < 0 || mark_put (line, "stage", stage, &m, &err) < 0)
+        return fail (&err);
+    printf ("%s/%ld is %s@%s\n", m.ref.name, m.ref.version, m.ref.name, stage);
+    return EXIT_OK;
+}
+
+static int model_note (const struct command_line *line)
+{
+    struct slurmdl_error err = { "" };
+    struct model_mark m;
+
+    if (mark_put (line, "note", line->args[2], &m, &err) < 0)
+        return fail (&err);
+    printf ("%s/%ld: %s\n", m.ref.name, m.ref.version,
+            *line->args[2] ? "noted" : "no note any more");
+    return EXIT_OK;
+}
+
+/* ---- rm ---- */
+
+/* What has a stage may be in use. */
+static int may_remove (const struct model_mark *m, long version, struct slurmdl_error *err)
+{
+    char *stages = registry_stages (&m->r, m->ref.name, version, err);
+    int rv = stages ? 0 : -1;
+
+    if (stages && *stages) {
+        errno = EINVAL;
+        rv = errorf (err,
+                     "%s/%ld is %s: promote another version, or --force "
+                     "removes it",
+                     m->ref.name, version, stages);
+    }
+    int e = errno;
+    free (stages);
+    errno = e;
+    return rv;
+}
+
+/* All versions are those up to the newest one. */
+static int remove_model (const struct command_line *line, struct slurmdl_error *err)
+{
+    const struct model_options *opt = line->options;
+    bool all = !strpbrk (line->args[1], "/@");
+    struct model_mark m;
+    int rv = mark_open (&m, line, err);
+    long last = m.ref.version, first = all ? 1 : last;
+
+    for (long n = first; rv == 0 && !opt->force && n <= last; n++)
+        if (!registry_has (&m.r, m.ref.name, "removed", n))
+            rv = may_remove (&m, n, err);
+    for (long n = last; rv == 0 && n >= first; n--) {
+        if (registry_has (&m.r, m.ref.name, "removed", n))
+            continue;
+        json_object_set_new (m.entry, "version", json_integer (n));
+        if ((rv = registry_remove (&m.r, m.ref.name, n, m.entry, err)) == 0)
+            printf ("%s/%ld is removed\n", m.ref.name, n);
+    }
+    json_decref (m.entry);
+    return rv;
+}
+
+static int model_rm (const struct command_line *line)
+{
+    struct slurmdl_error err = { "" };
+
+    return remove_model (line, &err) == 0 ? EXIT_OK : fail (&err);
+}
+
+/* ---- export ---- */
+
+/* What is compared is what stands in the folder, not what was read; 'written'
+ * is the digest of that with a mark of whose data it has.
+ */
+static int put_model_checkpoint (const char *from, const char *digest, const char *path, bool trust,
+                                 char written[DIGEST_SIZE], struct slurmdl_error *err)
+{
+    char got[DIGEST_SIZE] = "";
+    int64_t bytes;
+    int in, out, rv;
+
+    if ((in = inside_open (from, O_RDONLY, 0, NULL)) < 0)
+        return errorf (err, "%s: %s", from, inside_error (errno));
+    out = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    rv = out < 0 ? -1 : digest_copy (in, out, got, &bytes);
+    if (rv == 0)
+        rv = digest_of_file (got, out);
+    if (rv == 0 && !strcmp (got, digest))
+        rv = file_keep_owner (in, out, path, trust);
+    if (rv >= 0 && (rv = fsync (out)) == 0)
+        rv = digest_of_file (written, out);
+    rv = inside_close (in, inside_close (out, rv));
+    if (rv < 0)
+        return errorf (err, "%s: cannot write: %s", path, strerror (errno));
+    if (!strcmp (got, digest))
+        return 0;
+    errno = EBADMSG;
+    return errorf (err, "%s: damaged: its SHA-256 is %.64s", from, got);
+}
+
+static int put_model_text (const char *dir, const char *name, const char *text,
+                           char digest[DIGEST_SIZE], struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    digest_of (digest, text, strlen (text));
+    return publish_if_absent (path, text, strlen (text), err) < 0 ? -1 : 0;
+}
+
+static int put_model_json (const char *dir, const char *name, const json_t *o,
+                           char digest[DIGEST_SIZE], struct slurmdl_error *err)
+{
+    char *text = json_string_of (o, JSON_INDENT (2));
+    int rv = text ? put_model_text (dir, name, text, digest, err) : errorf (err, "out of memory");
+
+    free (text);
+    return rv;
+}
+
+/* The sums come last: a folder without them is not complete. */
+static int put_files (const struct registry *r, const char *dir, bool trust, json_t *entry,
+                      struct slurmdl_error *err)
+{
+    const char *digest = entry_text (entry, "checkpoint", "sha256");
+    json_t *hparams = json_object_get (json_object_get (entry, "experiment"), "hyperparameters");
+    char of_model[DIGEST_SIZE], of_hparams[DIGEST_SIZE];
+    char of_manifest[DIGEST_SIZE], unused[DIGEST_SIZE];
+    char from[PATH_MAX], path[PATH_MAX], sums[4 * DIGEST_SIZE + 200];
+
+    snprintf (path, sizeof (path), "%s/model.h5", dir);
+    if (registry_checkpoint (r, entry, from, err) < 0
+        || put_model_checkpoint (from, digest, path, trust, of_model, err) < 0
+        || put_model_json (dir, "hparams.json", hparams, of_hparams, err) < 0)
+        return -1;
+    json_object_set_new (
+        entry, "files", json_pack ("{s:s, s:s}", "model.h5", of_model, "hparams.json", of_hparams));
+    if (put_model_json (dir, "manifest.json", entry, of_manifest, err) < 0)
+        return -1;
+    snprintf (sums, sizeof (sums), "%s  model.h5\n%s  hparams.json\n%s  manifest.json\n", of_model,
+              of_hparams, of_manifest);
+    return put_model_text (dir, "SHA256SUMS", sums, unused, err);
+}
+
+static int make_model_folder (const char *path, char dir[PATH_MAX], struct slurmdl_error *err)
+{
+    if (mkdir (path, 0777) < 0) {
+        int e = errno;
+        errorf (err, "%s: %s%s", path, strerror (e),
+                e == EEXIST ? "; name a folder that is not there" : "");
+        errno = e == EEXIST ? EINVAL : e;
+        return -1;
+    }
+    return realpath (path, dir) ? 0 : errorf (err, "%s: %s", path, strerror (errno));
+}
+
+/* What failed leaves no folder that could be taken for a model. */
+static void remove_model_folder (const char *dir)
+{
+    static const char *const names[] = { "SHA256SUMS", "manifest.json", "hparams.json",
+                                         "model.h5" };
+    char path[PATH_MAX];
+    int e = errno;
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++) {
+        snprintf (path, sizeof (path), "%s/%s", dir, names[i]);
+        unlink (path);
+    }
+    rmdir (dir);
+    errno = e;
+}
+
+static int export(const struct command_line *line, struct slurmdl_error *err)
+{
+    const struct model_options *opt = line->options;
+    struct model_reference ref;
+    struct model_entry e;
+    struct registry r;
+    char dir[PATH_MAX];
+    int rv;
+
+    if (registry_open (&r, line, false, err) < 0
+        || registry_resolve (&r, line->args[1], &ref, err) < 0
+        || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
+        return -1;
+    if ((rv = make_model_folder (line->args[2], dir, err)) == 0
+        && (rv = put_files (&r, dir, opt->trust, e.json, err)) < 0)
+        remove_model_folder (dir);
+    json_decref (e.json);
+    if (rv == 0)
+        printf ("%s/%ld: %s, every digest is right\n", ref.name, ref.version, line->args[2]);
+    return rv;
+}
+
+static int model_export (const struct command_line *line)
+{
+    struct slurmdl_error err = { "" };
+
+    return export(line, &err) == 0 ? EXIT_OK : fail (&err);
+}
+
+/* ---- lists ---- */
+
+/* The owner of the file wrote the entry, whatever it says itself. */
+static void owner_name (uid_t owner, char *buf, size_t size)
+{
+    const struct passwd *pw = getpwuid (owner);
+
+    if (pw)
+        snprintf (buf, size, "%s", pw->pw_name);
+    else
+        snprintf (buf, size, "%u", (unsigned)owner);
+}
+
+static void model_value_text (const json_t *entry, char *buf, size_t size)
+{
+    const json_t *v = json_object_get (json_object_get (entry, "metric"), "value");
+
+    if (json_is_number (v))
+        snprintf (buf, size, "%.6g", json_number_value (v));
+    else
+        snprintf (buf, size, "%.20s", json_is_string (v) ? json_string_value (v) : "");
+}
+
+static const char *text_or_empty (const char *text)
+{
+    return text ? text : "";
+}
+
+struct last_note {
+    long version;
+    char *text;
+};
+
+static void keep_note (const json_t *entry, void *arg)
+{
+    struct last_note *last = arg;
+    const char *text = entry_text (entry, NULL, "note");
+
+    if (text && entry_int (entry, NULL, "version") == last->version) {
+        free (last->text);
+        last->text = strdup (text);
+    }
+}
+
+/* The last one of a version, "" if it has none; the caller frees it. */
+static char *note_of (const struct registry *r, const char *name, long version,
+                      struct slurmdl_error *err)
+{
+    struct last_note last = { version, strdup ("") };
+
+    int rv = registry_entries (r, name, "note", keep_note, &last, err);
+
+    if (rv == 0 && !last.text)
+        rv = errorf (err, "out of memory");
+    if (rv == 0)
+        return last.text;
+    free (last.text);
+    return NULL;
+}
+
+static const struct table_column version_columns[] = {
+    { "model", false }, { "version", true }, { "stage", false },      { "metric", false },
+    { "value", true },  { "step", true },    { "experiment", false }, { "trial", true },
+    { "time", false },  { "by", false },     { "note", false },       { NULL, false },
+};
+
+struct model_listing {
+    const struct registry *r;
+    struct libscols_table *tb;
+    bool damaged;
+};
+
+static void add_model_line (const struct model_listing *l, const char *name,
+                            const struct model_entry *e, const char *stages)
+{
+    struct libscols_line *line = scols_table_new_line (l->tb, NULL);
+    char value[32], when[32], by[64];
+    char *note = note_of (l->r, name, entry_int (e->json, NULL, "number"), NULL);
+
+    model_value_text (e->json, value, sizeof (value));
+    time_text (when, sizeof (when), json_number_value (json_object_get (e->json, "time")));
+    owner_name (e->owner, by, sizeof (by));
+    table_set (line, 0, "%s", name);
+    table_set (line, 1, "%lld", (long long)entry_int (e->json, NULL, "number"));
+    table_set (line, 2, "%s", stages);
+    table_set (line, 3, "%s", text_or_empty (entry_text (e->json, "metric", "name")));
+    table_set (line, 4, "%s", value);
+    table_set (line, 5, "%lld", (long long)entry_int (e->json, "checkpoint", "step"));
+    table_set (line, 6, "%s", text_or_empty (entry_text (e->json, "experiment", "name")));
+    table_set (line, 7, "%lld", (long long)entry_int (e->json, "experiment", "trial"));
+    table_set (line, 8, "%s", when);
+    table_set (line, 9, "%s", by);
+    table_set (line, 10, "%s", note ? note : "?");
+    free (note);
+}
+
+static void complain_damaged_entry (struct model_listing *l, const struct slurmdl_error *err)
+{
+    complain ("%s", err->text);
+    l->damaged = true;
+}
+
+/* An entry that somebody has planted keeps no other one out of the list. */
+static int list_versions (const char *name, void *arg)
+{
+    struct model_listing *l = arg;
+    struct slurmdl_error err = { "" };
+    struct model_entry e;
+    int rv = 1;
+
+    for (long n = 1; rv != 0; n++) {
+        char *stages;
+        if (registry_has (l->r, name, "removed", n))
+            continue;
+        rv = registry_entry (l->r, name, "version", n, &e, &err);
+        if (rv < 0) {
+            complain_damaged_entry (l, &err);
+            rv = registry_has (l->r, name, "version", n);
+        } else if (rv == 1) {
+            if (!(stages = registry_stages (l->r, name, n, &err)))
+                complain_damaged_entry (l, &err);
+            add_model_line (l, name, &e, stages ? stages : "?");
+            free (stages);
+            json_decref (e.json);
+        }
+    }
+    return 0;
+}
+
+static int list_models (const struct command_line *line, struct slurmdl_error *err)
+{
+    const struct model_options *opt = line->options;
+    struct registry r;
+    struct model_listing l = { &r, NULL, false };
+    int rv;
+
+    if (registry_open (&r, line, false, err) < 0
+        || (line->args[1] && model_name_check (line->args[1], err) < 0))
+        return -1;
+    if (!(l.tb = table_create ("versions", version_columns, opt->json)))
+        return errorf (err, "out of memory");
+    rv = line->args[1] ? list_versions (line->args[1], &l)
+                       : registry_each (&r, list_versions, &l, err);
+    if (rv == 0 && line->args[1] && !l.damaged && scols_table_get_nlines (l.tb) == 0) {
+        errno = ENOENT;
+        rv = errorf (err, "no model '%s' (dl model ls lists them)", line->args[1]);
+    }
+    if (rv == 0)
+        scols_print_table (l.tb);
+    scols_unref_table (l.tb);
+    return rv < 0 ? -1 : l.damaged;
+}
+
+int model_ls (const struct command_line *line)
+{
+    struct slurmdl_error err = { "" };
+
+    int rv = list_models (line, &err);
+
+    return rv < 0 ? fail (&err) : rv > 0 ? EXIT_DAMAGED : EXIT_OK;
+}
+
+/* As dl best prints the same values; the caller frees it. */
+static char *shown_text (const char *name, const json_t *v)
+{
+    char text[64];
+
+    if (!strcmp (name, "metric.value") && json_is_real (v))
+        snprintf (text, sizeof (text), "%.6g", json_real_value (v));
+    else if (!strcmp (name, "time") && json_is_number (v))
+        time_text (text, sizeof (text), json_number_value (v));
+    else
+        return json_text (v);
+    return strdup (text);
+}
+
+static void print_values (const json_t *o, const char *prefix)
+{
+    const char *key;
+    const json_t *v;
+
+    json_object_foreach ((json_t *)o, key, v) {
+        char name[256];
+        char *text;
+        snprintf (name, sizeof (name), "%s%s%s", prefix, *prefix ? "." : "", key);
+        if (json_is_object (v)) {
+            print_values (v, name);
+            continue;
+        }
+        text = shown_text (name, v);
+        printf ("%-36s %s\n", name, text_or_empty (text));
+        free (text);
+    }
+}
+
+static int print_entry (const struct model_options *opt, const struct model_entry *e,
+                        const char *stages, const char *note)
+{
+    char by[64];
+
+    owner_name (e->owner, by, sizeof (by));
+    json_object_set_new (e->json, "stages", json_string (stages));
+    json_object_set_new (e->json, "note", json_string (note));
+    json_object_set_new (e->json, "owner", json_string (by));
+    if (!opt->json)
+        print_values (e->json, "");
+    else if (json_put (e->json, stdout, JSON_INDENT (2)) == 0)
+        puts ("");
+    return 0;
+}
+
+static int show_models (const struct command_line *line, struct slurmdl_error *err)
+{
+    struct model_reference ref;
+    struct model_entry e;
+    struct registry r;
+    char *stages, *note = NULL;
+    int rv = -1;
+
+    if (registry_open (&r, line, false, err) < 0
+        || registry_resolve (&r, line->args[1], &ref, err) < 0
+        || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
+        return -1;
+    if ((stages = registry_stages (&r, ref.name, ref.version, err))
+        && (note = note_of (&r, ref.name, ref.version, err)))
+        rv = print_entry (line->options, &e, stages, note);
+    free (stages);
+    free (note);
+    json_decref (e.json);
+    return rv;
+}
+
+int model_show (const struct command_line *line)
+{
+    struct slurmdl_error err = { "" };
+
+    return show_models (line, &err) == 0 ? EXIT_OK : fail (&err);
+}
+
+/* ---- registration ---- */
+
+enum { RECORD_MAX = 16 << 20 };
+
+/* ---- which checkpoint ---- */
+
+struct chosen {
+    char *path;
+    int64_t step;
+    double metric; /* at this step; NaN: not known */
+};
+
+struct value_search {
+    const char *name;
+    int64_t step;
+    double value;
+};
+
+static int find_value (const struct slurmdl_row *row, void *arg)
+{
+    struct value_search *v = arg;
+
+    if (!row->superseded && row->step == v->step && !strcmp (row->name, v->name))
+        v->value = row->value;
+    return 0;
+}
+
+/* The value that the checkpoint was validated with, as retention knows it. */
+static double metric_at (const struct sweep *s, const char *dir, int64_t step)
+{
+    struct value_search v = { sweep_metric (s, 0), step, NAN };
+
+    slurmdl_trial_read (dir, find_value, &v, NULL);
+    return v.value;
+}
+
+/* That of the best result if it is still there, else the newest. */
+static int choose_checkpoint (const struct sweep *s, long trial, int64_t step, struct chosen *c,
+                              struct slurmdl_error *err)
+{
+    const struct sweep_trial *t = sweep_trial (s, trial);
+    int64_t best = step >= 0 ? step : trial_result (s, trial, 0).length;
+    char dir[PATH_MAX];
+
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld", s->dir, trial);
+    c->path = slurmdl_checkpoint_find (dir, best, trial_milestone (t, best), &c->step);
+    if (step < 0 && (!c->path || c->step != best)) {
+        free (c->path);
+        c->path = slurmdl_checkpoint_find (dir, INT64_MAX, trial_last (t).attempt, &c->step);
+    }
+    if (!c->path || (step >= 0 && c->step != step)) {
+        errno = ENOENT;
+        errorf (err, "%s: no checkpoint%s that verifies; dl ckpt ls lists them", dir,
+                step >= 0 ? " of this step" : "");
+        free (c->path);
+        return -1;
+    }
+    c->metric = metric_at (s, dir, c->step);
+    return 0;
+}
+
+/* ---- the entry ---- */
+
+/* What the first entry of the decision log says of the code, if anything. */
+static json_t *code_json (const struct sweep *s)
+{
+    static const char *const keys[] = { "code", "root", "provenance", "data" };
+    json_t *code = json_object (), *first, *value;
+    char path[PATH_MAX];
+    char *text;
+
+    snprintf (path, sizeof (path), "%s/log/000000/00000001", s->dir);
+    if (!(text = file_read_now (path, RECORD_MAX, NULL, NULL, NULL)))
+        return code;
+    first = json_loads (text, JSON_DISABLE_EOF_CHECK, NULL);
+    for (size_t i = 0; i < sizeof (keys) / sizeof (*keys); i++)
+        if ((value = json_object_get (first, keys[i])))
+            json_object_set (code, keys[i], value);
+    json_decref (first);
+    free (text);
+    return code;
+}
+
+static json_t *origin_json (const struct sweep *s, long trial)
+{
+    return json_pack ("{s:s, s:s, s:s?, s:s, s:I, s:O?, s:o}", "name", sweep_folder_name (s),
+                      "folder", s->dir, "id", s->id, "experiment.conf", s->digest, "trial",
+                      (json_int_t)trial, "hyperparameters",
+                      trial_hparams (s, sweep_trial (s, trial)), "record", code_json (s));
+}
+
+static json_t *version_json (const struct sweep *s, long trial, const struct chosen *c,
+                             json_t *kept, const char *name)
+{
+    json_object_set_new (kept, "step", json_integer (c->step));
+    json_object_set_new (kept, "path", json_string (c->path));
+    return json_pack ("{s:s, s:O, s:{s:s, s:o, s:b}, s:o, s:f, s:s}", "model", name, "checkpoint",
+                      kept, "metric", "name", sweep_metric (s, 0), "value",
+                      number_to_json (c->metric), "smaller_is_better",
+                      (int)s->exp->search.smaller_is_better, "experiment", origin_json (s, trial),
+                      "time", (double)time (NULL), "by", user_name ());
+}
+
+/* A version of the same checkpoint that is there already; 0: none. */
+static long find_same (const struct registry *r, const char *name, json_t *entry)
+{
+    const char *digest = entry_text (entry, "checkpoint", "sha256");
+    struct model_entry old;
+    long found = 0;
+
+    for (long n = 1; !found; n++) {
+        const char *other;
+        if (registry_entry (r, name, "version", n, &old, NULL) != 1)
+            break;
+        other = entry_text (old.json, "checkpoint", "sha256");
+        if (other && !strcmp (other, digest) && !registry_has (r, name, "removed", n))
+            found = n;
+        json_decref (old.json);
+    }
+    return found;
+}
+
+/* What is kept twice goes, unless a version has lost it. */
+static void drop_copy (const struct registry *r, const char *name, long same, const json_t *entry)
+{
+    char kept[PATH_MAX], other[PATH_MAX];
+    struct model_entry old;
+
+    if (registry_entry (r, name, "version", same, &old, NULL) != 1)
+        return;
+    if (registry_checkpoint (r, entry, kept, NULL) == 0
+        && registry_checkpoint (r, old.json, other, NULL) == 0 && strcmp (kept, other))
+        inside_unlink (kept, 0);
+    json_decref (old.json);
+}
+
+static int put_version (const struct registry *r, const char *name, json_t *entry,
+                        struct slurmdl_error *err)
+{
+    long same = entry ? find_same (r, name, entry) : 0;
+    long n = same;
+
+    if (!entry)
+        return errorf (err, "cannot make the entry: a name is no UTF-8");
+    if (same)
+        drop_copy (r, name, same, entry);
+    else if ((n = registry_put (r, name, "version", entry, err)) < 0)
+        return -1;
+    printf ("%s/%ld%s\n", name, n, same ? " (it was there already)" : "");
+    return 0;
+}
+
+/* Without a checkpoint no registry is made. */
+static int register_trial (const struct sweep *s, long trial, const struct command_line *line,
+                           struct slurmdl_error *err)
+{
+    const struct model_options *opt = line->options;
+    struct chosen c = { NULL };
+    struct registry r;
+    json_t *kept = NULL, *entry;
+    int rv = -1;
+
+    if (choose_checkpoint (s, trial, opt->step, &c, err) < 0)
+        return -1;
+    if (registry_open_to_write (&r, line, true, err) == 0)
+        kept = registry_keep (&r, c.path, err);
+    if (kept) {
+        entry = version_json (s, trial, &c, kept, line->args[3]);
+        rv = put_version (&r, line->args[3], entry, err);
+        json_decref (entry);
+    }
+    json_decref (kept);
+    int e = errno;
+    free (c.path);
+    errno = e;
+    return rv;
+}
+
+static int find_trial (const struct sweep *s, const char *text, long *trial)
+{
+    *trial = sweep_best (s);
+    if (strcmp (text, "best"))
+        return parse_trial (s, text, trial);
+    if (*trial)
+        return EXIT_OK;
+    complain ("%s: there is no best trial: no trial has a result", s->dir);
+    return EXIT_NOT_FOUND;
+}
+
+static int model_register (const struct command_line *line)
+{
+    struct slurmdl_error err = { "" };
+    struct sweep *s;
+    long trial;
+    int rv;
+
+    if (model_name_check (line->args[3], &err) < 0)
+        return fail (&err);
+    if ((rv = open_experiment (line, line->args[1], &s)))
+        return rv;
+    if ((rv = find_trial (s, line->args[2], &trial)) == EXIT_OK
+        && register_trial (s, trial, line, &err) < 0)
+        rv = fail (&err);
+    sweep_close (s);
+    return rv;
+}
+
+/* ---- the command ---- */
 
 static const struct subcommand subcommands[] = {
     { "register", "EXPERIMENT TRIAL NAME", 3, 3, model_register },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl model: a registry of checkpoints, in plain files. */
+/* dl model: a registry of named, versioned checkpoints. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,10 +23,5 @@ int cmd_model (const struct command_line *line);
 void model_words (void);
 
 /* Each returns an exit status of launcher/sys/say.h. */
-int model_register (const struct command_line *line);
 int model_ls (const struct command_line *line);
 int model_show (const struct command_line *line);
-int model_promote (const struct command_line *line);
-int model_note (const struct command_line *line);
-int model_rm (const struct command_line *line);
-int model_export (const struct command_line *line);

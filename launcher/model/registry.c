@@ -82,7 +82,7 @@ int registry_open_to_write (struct registry *r, const struct command_line *line,
 
 /* ---- names ---- */
 
-static bool is_name (const char *text)
+static bool is_model_name (const char *text)
 {
     size_t n = strlen (text);
 
@@ -94,7 +94,7 @@ static bool is_name (const char *text)
 
 int model_name_check (const char *name, struct slurmdl_error *err)
 {
-    if (is_name (name))
+    if (is_model_name (name))
         return 0;
     errno = EINVAL;
     return errorf (err,
@@ -103,7 +103,7 @@ int model_name_check (const char *name, struct slurmdl_error *err)
                    name);
 }
 
-static int split (const char *text, struct model_reference *ref)
+static int split_reference (const char *text, struct model_reference *ref)
 {
     size_t n = strcspn (text, "/@");
     char *end = NULL;
@@ -116,17 +116,17 @@ static int split (const char *text, struct model_reference *ref)
         ref->version = strtol (text + n + 1, &end, 10);
         if (*end || ref->version < 1 || ref->version > VERSIONS_MAX)
             return -1;
-    } else if (text[n] == '@' && is_name (text + n + 1))
+    } else if (text[n] == '@' && is_model_name (text + n + 1))
         strcpy (ref->stage, text + n + 1);
     else if (text[n])
         return -1;
-    return is_name (ref->name) ? 0 : -1;
+    return is_model_name (ref->name) ? 0 : -1;
 }
 
 /* ---- entries ---- */
 
-static int entry_path (const struct registry *r, const char *name, const char *kind, long number,
-                       char path[PATH_MAX])
+static int registry_entry_path (const struct registry *r, const char *name, const char *kind,
+                                long number, char path[PATH_MAX])
 {
     if (snprintf (path, PATH_MAX, "%s/%s/%s-%04ld.json", r->dir, name, kind, number) < PATH_MAX)
         return 0;
@@ -141,7 +141,7 @@ int registry_entry (const struct registry *r, const char *name, const char *kind
     json_error_t why;
     char *text;
 
-    if (entry_path (r, name, kind, number, path) < 0)
+    if (registry_entry_path (r, name, kind, number, path) < 0)
         return errorf (err, "%s: %s", r->dir, strerror (errno));
     text = file_read_now (path, ENTRY_MAX, NULL, &entry->owner, err);
     if (!text) {
@@ -164,16 +164,16 @@ bool registry_has (const struct registry *r, const char *name, const char *kind,
     char path[PATH_MAX];
     struct stat st;
 
-    return entry_path (r, name, kind, number, path) == 0 && lstat (path, &st) == 0;
+    return registry_entry_path (r, name, kind, number, path) == 0 && lstat (path, &st) == 0;
 }
 
-static long last_number (const struct registry *r, const char *name, const char *kind)
+static long last_entry_number (const struct registry *r, const char *name, const char *kind)
 {
     char path[PATH_MAX];
     long n = 0;
     int fd;
 
-    while (n < VERSIONS_MAX && entry_path (r, name, kind, n + 1, path) == 0
+    while (n < VERSIONS_MAX && registry_entry_path (r, name, kind, n + 1, path) == 0
            && (fd = inside_open (path, O_RDONLY, 0, NULL)) >= 0) {
         close (fd);
         n++;
@@ -191,10 +191,10 @@ long registry_put (const struct registry *r, const char *name, const char *kind,
     snprintf (path, sizeof (path), "%s/%s", r->dir, name);
     if (folder_create (path, err) < 0)
         return -1;
-    for (n = last_number (r, name, kind); rv == 1 && n < VERSIONS_MAX;) {
+    for (n = last_entry_number (r, name, kind); rv == 1 && n < VERSIONS_MAX;) {
         char *text = NULL;
         json_object_set_new (entry, "number", json_integer (++n));
-        if (entry_path (r, name, kind, n, path) < 0
+        if (registry_entry_path (r, name, kind, n, path) < 0
             || !(text = json_dumps (entry, JSON_INDENT (2))))
             return errorf (err, "%s: cannot write an entry", r->dir);
         /* nobody could list the registry any more */
@@ -235,7 +235,7 @@ static void keep_stage (const json_t *entry, void *stages)
 {
     const char *stage = entry_text (entry, NULL, "stage");
 
-    if (stage && is_name (stage))
+    if (stage && is_model_name (stage))
         json_object_set_new (stages, stage, json_integer (entry_int (entry, NULL, "version")));
 }
 
@@ -272,7 +272,7 @@ int registry_resolve (const struct registry *r, const char *text, struct model_r
     long last;
     int rv = 0;
 
-    if (split (text, ref) < 0) {
+    if (split_reference (text, ref) < 0) {
         errno = EINVAL;
         return errorf (err, "'%.80s' is none of NAME, NAME/VERSION and NAME@STAGE", text);
     }
@@ -282,7 +282,7 @@ int registry_resolve (const struct registry *r, const char *text, struct model_r
         ref->version = (long)json_integer_value (json_object_get (stages, ref->stage));
         json_decref (stages);
     }
-    last = last_number (r, ref->name, "version");
+    last = last_entry_number (r, ref->name, "version");
     if (!*ref->stage && !ref->version)
         for (ref->version = last; ref->version > 0; ref->version--)
             if (!registry_has (r, ref->name, "removed", ref->version))
@@ -297,16 +297,16 @@ int registry_resolve (const struct registry *r, const char *text, struct model_r
 
 /* ---- all names ---- */
 
-static int is_listed (const struct dirent *e)
+static int is_listed_entry (const struct dirent *e)
 {
-    return is_name (e->d_name);
+    return is_model_name (e->d_name);
 }
 
 int registry_each (const struct registry *r, int (*f) (const char *name, void *arg), void *arg,
                    struct slurmdl_error *err)
 {
     struct dirent **list;
-    int n = scandir (r->dir, &list, is_listed, alphasort);
+    int n = scandir (r->dir, &list, is_listed_entry, alphasort);
     int rv = 0;
 
     if (n < 0)
@@ -348,7 +348,7 @@ int registry_checkpoint (const struct registry *r, const json_t *version, char p
 /* The bytes that the digest is of are those that stay: it is computed from the
  * registry's own file.  No two versions share one, so that each may go.
  */
-static json_t *settle (const struct registry *r, const char *tmp, struct slurmdl_error *err)
+static json_t *settle_entry (const struct registry *r, const char *tmp, struct slurmdl_error *err)
 {
     char path[PATH_MAX], digest[DIGEST_SIZE];
     int64_t step;
@@ -384,7 +384,7 @@ json_t *registry_keep (const struct registry *r, const char *from, struct slurmd
         errorf (err, "%s: cannot keep it in %s: %s", from, r->dir, inside_error (errno));
         return NULL;
     }
-    kept = settle (r, tmp, err);
+    kept = settle_entry (r, tmp, err);
     int e = errno;
     if (!kept)
         inside_unlink (tmp, 0);
@@ -401,7 +401,7 @@ int registry_remove (const struct registry *r, const char *name, long version, c
     char path[PATH_MAX];
     struct model_entry e = { .json = NULL };
     char *text = json_dumps (entry, JSON_INDENT (2));
-    int rv = text ? entry_path (r, name, "removed", version, path) : -1;
+    int rv = text ? registry_entry_path (r, name, "removed", version, path) : -1;
 
     if (rv == 0)
         rv = publish_if_absent (path, text, strlen (text), err);
@@ -416,19 +416,19 @@ int registry_remove (const struct registry *r, const char *name, long version, c
 
 /* ---- values ---- */
 
-static const json_t *value_of (const json_t *entry, const char *group, const char *key)
+static const json_t *entry_value (const json_t *entry, const char *group, const char *key)
 {
     return json_object_get (group ? json_object_get (entry, group) : entry, key);
 }
 
 const char *entry_text (const json_t *entry, const char *group, const char *key)
 {
-    return json_string_value (value_of (entry, group, key));
+    return json_string_value (entry_value (entry, group, key));
 }
 
 json_int_t entry_int (const json_t *entry, const char *group, const char *key)
 {
-    const json_t *v = value_of (entry, group, key);
+    const json_t *v = entry_value (entry, group, key);
 
     return json_is_integer (v) ? json_integer_value (v) : -1;
 }

@@ -57,7 +57,7 @@ static int type_of_name (const char *name, enum slurmdl_type *type)
 
 /* ---- read ---- */
 
-static int bad (const char *path, const char *what, struct slurmdl_error *err)
+static int bad_safetensors (const char *path, const char *what, struct slurmdl_error *err)
 {
     errno = EBADMSG;
     return errorf (err, "%s: is not a safetensors file: %s", path, what);
@@ -83,31 +83,31 @@ static int read_shape (const json_t *shape, struct slurmdl_tensor *t, const char
 {
     t->bytes = slurmdl_type_size (t->type);
     if (!json_is_array (shape))
-        return bad (path, "a shape is missing", err);
+        return bad_safetensors (path, "a shape is missing", err);
     if (json_array_size (shape) > SLURMDL_DIMS_MAX)
         return not_ours (path, t->name, "more than 8 dimensions", err);
     t->ndims = (int)json_array_size (shape);
     for (int i = 0; i < t->ndims; i++)
         if (!natural (json_array_get (shape, (size_t)i), &t->dims[i])
             || __builtin_mul_overflow (t->bytes, t->dims[i], &t->bytes))
-            return bad (path, "a shape that no file could have", err);
+            return bad_safetensors (path, "a shape that no file could have", err);
     return 0;
 }
 
-static int read_place (const json_t *place, const struct slurmdl_tensor *t, uint64_t size,
-                       uint64_t *begin, const char *path, struct slurmdl_error *err)
+static int read_tensor_place (const json_t *place, const struct slurmdl_tensor *t, uint64_t size,
+                              uint64_t *begin, const char *path, struct slurmdl_error *err)
 {
     uint64_t end;
 
     if (!json_is_array (place) || json_array_size (place) != 2
         || !natural (json_array_get (place, 0), begin) || !natural (json_array_get (place, 1), &end)
         || end < *begin || end > size || end - *begin != t->bytes)
-        return bad (path, "data_offsets do not fit the shape or the file", err);
+        return bad_safetensors (path, "data_offsets do not fit the shape or the file", err);
     return 0;
 }
 
-static int read_entry (struct safetensors *s, const char *name, const json_t *v, uint64_t size,
-                       const char *path, struct slurmdl_error *err)
+static int read_tensor_entry (struct safetensors *s, const char *name, const json_t *v,
+                              uint64_t size, const char *path, struct slurmdl_error *err)
 {
     struct slurmdl_tensor *t = &s->list[s->n];
     const char *type;
@@ -117,14 +117,15 @@ static int read_entry (struct safetensors *s, const char *name, const json_t *v,
         return not_ours (path, name, "the name is longer than 127 bytes", err);
     memcpy (t->name, name, strlen (name) + 1);
     if (!json_is_object (v) || !json_is_string (json_object_get (v, "dtype")))
-        return bad (path, "a tensor without a dtype", err);
+        return bad_safetensors (path, "a tensor without a dtype", err);
     type = json_string_value (json_object_get (v, "dtype"));
     if (type_of_name (type, &t->type) < 0) {
         snprintf (what, sizeof (what), "its dtype '%.32s'", type);
         return not_ours (path, name, what, err);
     }
     if (read_shape (json_object_get (v, "shape"), t, path, err) < 0
-        || read_place (json_object_get (v, "data_offsets"), t, size, &s->offsets[s->n], path, err)
+        || read_tensor_place (json_object_get (v, "data_offsets"), t, size, &s->offsets[s->n], path,
+                              err)
                < 0)
         return -1;
     s->n++;
@@ -155,10 +156,10 @@ static int read_metadata (struct safetensors *s, const json_t *v, const char *pa
     long long n;
 
     if (!json_is_object (v))
-        return bad (path, "__metadata__ is not an object", err);
+        return bad_safetensors (path, "__metadata__ is not an object", err);
     json_object_foreach ((json_t *)v, key, value)
         if (!json_is_string (value))
-            return bad (path, "__metadata__ is not of strings", err);
+            return bad_safetensors (path, "__metadata__ is not of strings", err);
     read_owner (s, v);
     if (!step)
         return 0;
@@ -174,7 +175,7 @@ struct tensor_order {
     size_t i;
 };
 
-static int by_place (const void *a, const void *b)
+static int by_tensor_place (const void *a, const void *b)
 {
     const struct tensor_order *x = a;
     const struct tensor_order *y = b;
@@ -203,24 +204,24 @@ static int put_in_order (struct safetensors *s, uint64_t size, const char *path,
     for (size_t i = 0; i < s->n; i++)
         /* of those that begin at one place the empty ones come first */
         order[i] = (struct tensor_order){ s->offsets[i], s->list[i].bytes ? s->n + i : i };
-    qsort (order, s->n, sizeof (*order), by_place);
+    qsort (order, s->n, sizeof (*order), by_tensor_place);
     for (size_t i = 0; i < s->n && rv == 0; i++) {
         list[i] = s->list[order[i].i % (s->n ? s->n : 1)];
         if (order[i].at != at)
-            rv = bad (path, "data overlap, or belong to no tensor", err);
+            rv = bad_safetensors (path, "data overlap, or belong to no tensor", err);
         s->offsets[i] = order[i].at;
         at += list[i].bytes;
     }
     if (rv == 0 && at != size)
-        rv = bad (path, "data belong to no tensor", err);
+        rv = bad_safetensors (path, "data belong to no tensor", err);
     free (order);
     free (s->list);
     s->list = list;
     return rv;
 }
 
-static int read_entries (struct safetensors *s, json_t *header, uint64_t base, uint64_t size,
-                         const char *path, struct slurmdl_error *err)
+static int read_tensor_entries (struct safetensors *s, json_t *header, uint64_t base, uint64_t size,
+                                const char *path, struct slurmdl_error *err)
 {
     const char *name;
     json_t *v;
@@ -234,7 +235,7 @@ static int read_entries (struct safetensors *s, json_t *header, uint64_t base, u
         if (!strcmp (name, "__metadata__")) {
             if (read_metadata (s, v, path, err) < 0)
                 return -1;
-        } else if (read_entry (s, name, v, size, path, err) < 0)
+        } else if (read_tensor_entry (s, name, v, size, path, err) < 0)
             return -1;
     }
     if (put_in_order (s, size, path, err) < 0)
@@ -257,11 +258,11 @@ static int read_header (struct safetensors *s, const char *path, struct slurmdl_
         return errorf (err, "%s: %s", path, strerror (errno));
     s->own = origin_is_own (s->fd, &st, &s->owner);
     if (st.st_size < 8 || io_read_at (s->fd, length, 8, 0) < 0)
-        return bad (path, "it is too short", err);
+        return bad_safetensors (path, "it is too short", err);
     for (int i = 7; i >= 0; i--)
         n = n << 8 | length[i];
     if (n > HEADER_MAX || n > (uint64_t)st.st_size - 8)
-        return bad (path, "the length of its header", err);
+        return bad_safetensors (path, "the length of its header", err);
     if (!(text = malloc (n + 1)))
         return errorf (err, "out of memory");
     if (io_read_at (s->fd, text, n, 8) < 0) {
@@ -272,9 +273,9 @@ static int read_header (struct safetensors *s, const char *path, struct slurmdl_
     free (text);
     if (!json_is_object (header)) {
         json_decref (header);
-        return bad (path, "its header is no JSON object", err);
+        return bad_safetensors (path, "its header is no JSON object", err);
     }
-    rv = read_entries (s, header, 8 + n, (uint64_t)st.st_size - 8 - n, path, err);
+    rv = read_tensor_entries (s, header, 8 + n, (uint64_t)st.st_size - 8 - n, path, err);
     json_decref (header);
     return rv;
 }
@@ -391,8 +392,8 @@ static int write_header (int fd, const json_t *header, off_t *end)
     return rv;
 }
 
-static int write_tensor (int fd, struct slurmdl_checkpoint *c, const struct slurmdl_tensor *t,
-                         off_t *at, struct slurmdl_error *err)
+static int write_tensor_data (int fd, struct slurmdl_checkpoint *c, const struct slurmdl_tensor *t,
+                              off_t *at, struct slurmdl_error *err)
 {
     void *data = malloc (t->bytes + 1);
     int rv = data ? slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, err) : -1;
@@ -404,8 +405,8 @@ static int write_tensor (int fd, struct slurmdl_checkpoint *c, const struct slur
     return rv;
 }
 
-static int write_all (int fd, struct slurmdl_checkpoint *c, const char *prefix,
-                      struct slurmdl_error *err)
+static int write_all_tensors (int fd, struct slurmdl_checkpoint *c, const char *prefix,
+                              struct slurmdl_error *err)
 {
     json_t *header = make_header (c, prefix, err);
     struct slurmdl_tensor t;
@@ -415,7 +416,7 @@ static int write_all (int fd, struct slurmdl_checkpoint *c, const char *prefix,
     json_decref (header);
     for (size_t i = 0; rv == 0 && slurmdl_checkpoint_info (c, i, &t) == 0; i++)
         if (has_prefix (&t, prefix))
-            rv = write_tensor (fd, c, &t, &at, err);
+            rv = write_tensor_data (fd, c, &t, &at, err);
     return rv < 0 || fsync (fd) < 0 ? -1 : 0;
 }
 
@@ -432,7 +433,7 @@ int safetensors_write (struct slurmdl_checkpoint *c, const char *prefix, const c
     link_tmp_name (tmp, sizeof (tmp), path);
     if ((fd = open (tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0)
         return errorf (err, "%s: cannot write: %s", path, strerror (errno));
-    rv = write_all (fd, c, prefix, err);
+    rv = write_all_tensors (fd, c, prefix, err);
     if (close (fd) < 0)
         rv = -1;
     if (rv == 0)

@@ -54,7 +54,7 @@ const struct pattern_row advice_table[] = {
 };
 /* clang-format on */
 
-static double value_of (const struct usage_rank *r, enum advice_of of)
+static double advised_value (const struct usage_rank *r, enum advice_of of)
 {
     return of == OF_LOWEST_GPU ? r->gpu_busy : r->cores;
 }
@@ -65,11 +65,11 @@ const struct usage_rank *advise_lowest (const struct usage *u, enum advice_of of
     int n = 0;
 
     for (size_t i = 0; i < u->nranks; i++) {
-        double v = value_of (&u->ranks[i], of);
+        double v = advised_value (&u->ranks[i], of);
         if (isnan (v))
             continue;
         n++;
-        if (!lowest || v < value_of (lowest, of))
+        if (!lowest || v < advised_value (lowest, of))
             lowest = &u->ranks[i];
     }
     return n > 1 ? lowest : NULL;
@@ -81,7 +81,7 @@ struct usage_sum {
     int n;
 };
 
-static void put (struct usage_sum *s, double v)
+static void add_to_sum (struct usage_sum *s, double v)
 {
     if (!isnan (v)) {
         s->total += v;
@@ -89,7 +89,7 @@ static void put (struct usage_sum *s, double v)
     }
 }
 
-static double mean (const struct usage_sum *s)
+static double mean_of_sum (const struct usage_sum *s)
 {
     return s->n ? s->total / s->n : NAN;
 }
@@ -108,24 +108,24 @@ static void measure_ranks (const struct usage *u, double *q)
 
     for (size_t i = 0; i < u->nranks; i++) {
         const struct usage_rank *r = &u->ranks[i];
-        put (&cores, r->cores);
-        put (&share, r->cores / r->cores_given);
-        put (&given, r->cores_given);
-        put (&busiest, r->busiest);
-        put (&blocked, r->blocked > 1 ? 1 : r->blocked);
-        put (&switches, r->switches);
-        put (&gpu, r->gpu_busy);
+        add_to_sum (&cores, r->cores);
+        add_to_sum (&share, r->cores / r->cores_given);
+        add_to_sum (&given, r->cores_given);
+        add_to_sum (&busiest, r->busiest);
+        add_to_sum (&blocked, r->blocked > 1 ? 1 : r->blocked);
+        add_to_sum (&switches, r->switches);
+        add_to_sum (&gpu, r->gpu_busy);
     }
     q[Q_RANKS] = (double)u->nranks;
-    q[Q_CORES] = mean (&share);
-    q[Q_CORES_GIVEN] = mean (&given);
-    q[Q_BUSIEST] = mean (&busiest);
-    q[Q_BLOCKED] = mean (&blocked);
-    q[Q_SWITCHES] = mean (&switches);
-    if ((low = advise_lowest (u, OF_LOWEST_CORES)) && mean (&cores) > 0.1)
-        q[Q_CORES_LOWEST] = low->cores / mean (&cores);
-    if ((low = advise_lowest (u, OF_LOWEST_GPU)) && mean (&gpu) > 5)
-        q[Q_GPU_LOWEST] = low->gpu_busy / mean (&gpu);
+    q[Q_CORES] = mean_of_sum (&share);
+    q[Q_CORES_GIVEN] = mean_of_sum (&given);
+    q[Q_BUSIEST] = mean_of_sum (&busiest);
+    q[Q_BLOCKED] = mean_of_sum (&blocked);
+    q[Q_SWITCHES] = mean_of_sum (&switches);
+    if ((low = advise_lowest (u, OF_LOWEST_CORES)) && mean_of_sum (&cores) > 0.1)
+        q[Q_CORES_LOWEST] = low->cores / mean_of_sum (&cores);
+    if ((low = advise_lowest (u, OF_LOWEST_GPU)) && mean_of_sum (&gpu) > 5)
+        q[Q_GPU_LOWEST] = low->gpu_busy / mean_of_sum (&gpu);
 }
 
 static void measure_gpus (const struct usage *u, double *q)
@@ -137,14 +137,14 @@ static void measure_gpus (const struct usage *u, double *q)
         for (int k = 0; k < u->nodes[i].ngpus; k++) {
             const struct usage_gpu *g = &u->nodes[i].gpus[k];
             q[Q_GPUS]++;
-            put (&busy, g->busy);
+            add_to_sum (&busy, g->busy);
             q[Q_GPU_MEMORY] = larger (q[Q_GPU_MEMORY], g->memory / g->memory_size);
             q[Q_HOT] = larger (q[Q_HOT], g->hot);
             q[Q_CAPPED] = larger (q[Q_CAPPED], g->capped);
             if (!isnan (g->busy))
                 q[Q_GPU_UNUSED] = larger (q[Q_GPU_UNUSED], 0) + (g->busy < gpu_unused);
         }
-    q[Q_GPU_BUSY] = mean (&busy);
+    q[Q_GPU_BUSY] = mean_of_sum (&busy);
 }
 
 void advise_measure (const struct usage *u, double q[QUANTITIES])
@@ -161,7 +161,7 @@ void advise_measure (const struct usage *u, double q[QUANTITIES])
     }
 }
 
-static bool fits (const struct pattern_row *row, const double *q)
+static bool pattern_fits (const struct pattern_row *row, const double *q)
 {
     for (int i = 0; i < CONDITIONS && row->when[i].below > 0; i++) {
         const struct condition *c = &row->when[i];
@@ -181,7 +181,7 @@ int advise (const struct usage *u, const struct pattern_row **rows, int max)
         return 0;
     advise_measure (u, q);
     for (const struct pattern_row *r = advice_table; r->name && n < max; r++)
-        if (!(groups & 1u << r->group) && fits (r, q)) {
+        if (!(groups & 1u << r->group) && pattern_fits (r, q)) {
             groups |= 1u << r->group;
             rows[n++] = r;
         }

@@ -341,7 +341,7 @@ static void select_of_step (struct gpu_readings *r, const char *list)
     r->nprocesses = processes;
 }
 
-static void answer (int fd, struct nvidia *nvidia, int sysfs)
+static void answer_readings (int fd, struct nvidia *nvidia, int sysfs)
 {
     struct gpu_readings *r = calloc (1, sizeof (*r));
 
@@ -357,14 +357,14 @@ static void answer (int fd, struct nvidia *nvidia, int sysfs)
     free (r);
 }
 
-static void read_gpus (int fd, const char *sysfs)
+static void read_gpu_samples (int fd, const char *sysfs)
 {
     int root = open (sysfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct nvidia *nvidia = nvidia_open ();
     char byte;
 
     while (recv (fd, &byte, 1, 0) == 1)
-        answer (fd, nvidia, root);
+        answer_readings (fd, nvidia, root);
     nvidia_close (nvidia);
     _exit (0);
 }
@@ -380,7 +380,7 @@ struct gpus *gpus_start (const char *sysfs)
     }
     if ((g->pid = subprocess_fork (SIGKILL)) == 0) {
         close (pair[0]);
-        read_gpus (pair[1], sysfs);
+        read_gpu_samples (pair[1], sysfs);
     }
     close (pair[1]);
     g->fd = pair[0];

@@ -81,7 +81,7 @@ static int find_in (const char *dir, const char *job, char *buf, size_t size)
     return rv;
 }
 
-static int find_folder (const struct command_line *line, char *buf, size_t size)
+static int find_step_folder (const struct command_line *line, char *buf, size_t size)
 {
     const char *what = line->nargs ? line->args[0] : NULL;
     struct stat s;
@@ -100,7 +100,7 @@ static int find_folder (const struct command_line *line, char *buf, size_t size)
 
 /* ---- the summary ---- */
 
-__attribute__ ((format (printf, 2, 3))) static void append (char *line, const char *fmt, ...)
+__attribute__ ((format (printf, 2, 3))) static void append_cell (char *line, const char *fmt, ...)
 {
     size_t n = strlen (line);
     va_list ap;
@@ -143,17 +143,17 @@ static void append_gpus (char *line, const struct usage *u, const double *q)
             power += g->power;
             sm += g->sm;
         }
-    append (line, q[Q_GPUS] == 1 ? "%.0f GPU was busy %.0f %%" : "%.0f GPUs were busy %.0f %%",
-            q[Q_GPUS], q[Q_GPU_BUSY]);
+    append_cell (line, q[Q_GPUS] == 1 ? "%.0f GPU was busy %.0f %%" : "%.0f GPUs were busy %.0f %%",
+                 q[Q_GPUS], q[Q_GPU_BUSY]);
     if (low && q[Q_GPU_LOWEST] < 0.9)
-        append (line, " (rank %ld: %.0f %%)", low->rank, low->gpu_busy);
+        append_cell (line, " (rank %ld: %.0f %%)", low->rank, low->gpu_busy);
     if (!isnan (sm))
-        append (line, ", their SMs %.0f %%", sm / q[Q_GPUS]);
-    append (line, ", memory %s of %s", bytes_text (a, sizeof (a), memory),
-            bytes_text (b, sizeof (b), size));
+        append_cell (line, ", their SMs %.0f %%", sm / q[Q_GPUS]);
+    append_cell (line, ", memory %s of %s", bytes_text (a, sizeof (a), memory),
+                 bytes_text (b, sizeof (b), size));
     if (!isnan (power))
-        append (line, ", %.0f W each", power / q[Q_GPUS]);
-    append (line, "; ");
+        append_cell (line, ", %.0f W each", power / q[Q_GPUS]);
+    append_cell (line, "; ");
 }
 
 static void append_cores (char *line, const struct usage *u, const double *q)
@@ -171,13 +171,13 @@ static void append_cores (char *line, const struct usage *u, const double *q)
             memory = u->nodes[i].memory;
             limit = u->nodes[i].limit;
         }
-    append (line, "a rank kept %.1f", cores / (double)u->nranks);
+    append_cell (line, "a rank kept %.1f", cores / (double)u->nranks);
     if (!isnan (q[Q_CORES_GIVEN]))
-        append (line, " of %.0f", q[Q_CORES_GIVEN]);
-    append (line, " core%s busy; node memory %s of %s", q[Q_CORES_GIVEN] == 1 ? "" : "s",
-            bytes_text (a, sizeof (a), memory), bytes_text (b, sizeof (b), limit));
-    append (line, "; read %s/s", bytes_text (a, sizeof (a), reads));
-    append (line, ", wrote %s/s", bytes_text (a, sizeof (a), writes));
+        append_cell (line, " of %.0f", q[Q_CORES_GIVEN]);
+    append_cell (line, " core%s busy; node memory %s of %s", q[Q_CORES_GIVEN] == 1 ? "" : "s",
+                 bytes_text (a, sizeof (a), memory), bytes_text (b, sizeof (b), limit));
+    append_cell (line, "; read %s/s", bytes_text (a, sizeof (a), reads));
+    append_cell (line, ", wrote %s/s", bytes_text (a, sizeof (a), writes));
 }
 
 static void summary_text (const struct usage *u, char line[LINE])
@@ -229,7 +229,7 @@ static const struct {
 };
 /* clang-format on */
 
-static const char *number_text (char *buf, size_t size, const char *fmt, double v)
+static const char *usage_number_text (char *buf, size_t size, const char *fmt, double v)
 {
     if (isnan (v))
         return "-";
@@ -245,15 +245,15 @@ static const char *cell (const struct usage *u, const struct usage_rank *r, enum
 {
     switch (c) {
     case RANK:
-        return number_text (buf, size, "%.0f", (double)r->rank);
+        return usage_number_text (buf, size, "%.0f", (double)r->rank);
     case NODE:
         return u->nodes[r->node].name;
     case CORES:
-        return number_text (buf, size, "%.2f", r->cores);
+        return usage_number_text (buf, size, "%.2f", r->cores);
     case GIVEN:
-        return number_text (buf, size, "%.0f", r->cores_given);
+        return usage_number_text (buf, size, "%.0f", r->cores_given);
     case BUSIEST:
-        return number_text (buf, size, "%.2f", r->busiest);
+        return usage_number_text (buf, size, "%.2f", r->busiest);
     case MEMORY:
         return bytes_text (buf, size, r->memory);
     case READ_RATE:
@@ -261,11 +261,11 @@ static const char *cell (const struct usage *u, const struct usage_rank *r, enum
     case WRITE_RATE:
         return bytes_text (buf, size, r->write);
     case WAIT:
-        return number_text (buf, size, "%.0f%%", r->blocked > 1 ? 100 : r->blocked * 100);
+        return usage_number_text (buf, size, "%.0f%%", r->blocked > 1 ? 100 : r->blocked * 100);
     case GPUS:
-        return number_text (buf, size, "%.0f", r->gpus);
+        return usage_number_text (buf, size, "%.0f", r->gpus);
     case BUSY:
-        return number_text (buf, size, "%.0f%%", r->gpu_busy);
+        return usage_number_text (buf, size, "%.0f%%", r->gpu_busy);
     case GPU_MEM:
         return bytes_text (buf, size, r->gpu_memory);
     case VIEW_COLUMNS:
@@ -296,26 +296,26 @@ static void print_table (const struct usage *u, bool gpus)
 
 /* ---- JSON ---- */
 
-static json_t *real (double v)
+static json_t *usage_real (double v)
 {
     return isfinite (v) ? json_real (v) : json_null ();
 }
 
 /* clang-format off */
-static json_t *rank_json (const struct usage *u, const struct usage_rank *r)
+static json_t *usage_rank_json (const struct usage *u, const struct usage_rank *r)
 {
     return json_pack (
         "{s:I, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o}",
         "rank", (json_int_t)r->rank, "node", u->nodes[r->node].name,
-        "seconds", real (r->seconds), "ended", r->ended,
-        "cores", real (r->cores), "cores_given", real (r->cores_given),
-        "busiest", real (r->busiest), "memory", real (r->memory),
-        "processes", real (r->processes), "read", real (r->read),
-        "write", real (r->write), "storage_read", real (r->storage_read),
-        "storage_write", real (r->storage_write),
-        "blocked", real (r->blocked), "switches", real (r->switches),
-        "gpus", r->gpus, "gpu_busy", real (r->gpu_busy),
-        "gpu_memory", real (r->gpu_memory));
+        "seconds", usage_real (r->seconds), "ended", r->ended,
+        "cores", usage_real (r->cores), "cores_given", usage_real (r->cores_given),
+        "busiest", usage_real (r->busiest), "memory", usage_real (r->memory),
+        "processes", usage_real (r->processes), "read", usage_real (r->read),
+        "write", usage_real (r->write), "storage_read", usage_real (r->storage_read),
+        "storage_write", usage_real (r->storage_write),
+        "blocked", usage_real (r->blocked), "switches", usage_real (r->switches),
+        "gpus", r->gpus, "gpu_busy", usage_real (r->gpu_busy),
+        "gpu_memory", usage_real (r->gpu_memory));
 }
 
 static json_t *gpu_json (const struct usage_gpu *g)
@@ -323,10 +323,10 @@ static json_t *gpu_json (const struct usage_gpu *g)
     return json_pack (
         "{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "gpu", g->index, "rank", g->rank < 0 ? json_null () : json_integer (g->rank),
-        "busy", real (g->busy), "sm", real (g->sm), "tensor", real (g->tensor),
-        "memory", real (g->memory), "memory_size", real (g->memory_size),
-        "power", real (g->power), "temperature", real (g->temperature),
-        "hot", real (g->hot), "capped", real (g->capped));
+        "busy", usage_real (g->busy), "sm", usage_real (g->sm), "tensor", usage_real (g->tensor),
+        "memory", usage_real (g->memory), "memory_size", usage_real (g->memory_size),
+        "power", usage_real (g->power), "temperature", usage_real (g->temperature),
+        "hot", usage_real (g->hot), "capped", usage_real (g->capped));
 }
 
 static json_t *node_json (const struct usage_node *n)
@@ -337,16 +337,16 @@ static json_t *node_json (const struct usage_node *n)
         json_array_append_new (gpus, gpu_json (&n->gpus[i]));
     return json_pack (
         "{s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "node", n->name, "seconds", real (n->seconds),
-        "memory", real (n->memory), "memory_limit", real (n->limit),
-        "job_memory", n->job_memory, "network", real (n->network),
-        "link", real (n->link), "pressure_io", real (n->pressure_io),
-        "pressure_memory", real (n->pressure_memory),
-        "monitor", real (n->monitor), "lost", real (n->lost), "gpus", gpus);
+        "node", n->name, "seconds", usage_real (n->seconds),
+        "memory", usage_real (n->memory), "memory_limit", usage_real (n->limit),
+        "job_memory", n->job_memory, "network", usage_real (n->network),
+        "link", usage_real (n->link), "pressure_io", usage_real (n->pressure_io),
+        "pressure_memory", usage_real (n->pressure_memory),
+        "monitor", usage_real (n->monitor), "lost", usage_real (n->lost), "gpus", gpus);
 }
 /* clang-format on */
 
-static int print_json (const struct usage *u)
+static int print_usage_json (const struct usage *u)
 {
     const struct pattern_row *rows[ADVICE];
     int n = advise (u, rows, ADVICE);
@@ -355,7 +355,7 @@ static int print_json (const struct usage *u)
     char line[LINE];
 
     for (size_t i = 0; i < u->nranks; i++)
-        json_array_append_new (json_object_get (all, "ranks"), rank_json (u, &u->ranks[i]));
+        json_array_append_new (json_object_get (all, "ranks"), usage_rank_json (u, &u->ranks[i]));
     for (size_t i = 0; i < u->nnodes; i++)
         json_array_append_new (json_object_get (all, "nodes"), node_json (&u->nodes[i]));
     for (int i = 0; i < n; i++) {
@@ -400,12 +400,12 @@ int cmd_monitor (const struct command_line *line)
 
     if (opt->summary)
         return summarize (line);
-    if (find_folder (line, dir, sizeof (dir)) < 0)
+    if (find_step_folder (line, dir, sizeof (dir)) < 0)
         return EXIT_NOT_FOUND;
     if (usage_read (&u, dir, &err) < 0)
         return fail (&err);
     if (opt->json) {
-        print_json (&u);
+        print_usage_json (&u);
     } else {
         advise_measure (&u, q);
         print_table (&u, q[Q_GPUS] > 0);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command dl monitor, and the folder of a monitored step. */
+/* The commands dl monitor, and dl sample, which the plugin starts beside the ranks
+ * of a node; and the folder of a monitored step.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -20,5 +22,6 @@ struct monitor_options {
  */
 int monitor_folder (char *buf, size_t size, const char *job, const char *step);
 
-/* The command: an exit status of launcher/sys/say.h. */
+/* The commands: an exit status of launcher/sys/say.h. */
 int cmd_monitor (const struct command_line *line);
+int cmd_sample (const struct command_line *line);

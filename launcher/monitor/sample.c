@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl sample: sample the resource usage of the tasks of a step on a node. */
-#include "launcher/monitor/sample.h"
+/* dl sample, which the plugin starts beside the ranks of a node. */
+#include "launcher/monitor/monitor.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,7 @@
 #include <unistd.h>
 
 #include "launcher/monitor/gpus.h"
-#include "launcher/monitor/load.h"
-#include "launcher/monitor/monitor.h"
-#include "launcher/monitor/node.h"
+#include "launcher/monitor/series.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/step_processes.h"
 #include "runtime/base/array.h"
@@ -29,7 +28,546 @@
 #include "runtime/base/environment.h"
 #include "runtime/base/nearest_word.h"
 #include "runtime/base/process_id.h"
+#include "runtime/host/sysfs.h"
 #include "runtime/storage/own_folder.h"
+
+/* ---- what the processes of each rank use: CPU, memory, files ---- */
+
+enum counter {
+    CPU_USER,
+    CPU_SYSTEM,
+    READ,
+    WRITTEN,
+    STORAGE_READ,
+    STORAGE_WRITTEN,
+    SWITCHES,
+    COUNTERS
+};
+static const char *const counter_names[COUNTERS] = {
+    [CPU_USER] = "cpu_user", [CPU_SYSTEM] = "cpu_system",     [READ] = "read",
+    [WRITTEN] = "write",     [STORAGE_READ] = "storage_read", [STORAGE_WRITTEN] = "storage_write",
+    [SWITCHES] = "switches",
+};
+
+enum gauge { BUSIEST, PROCESSES, THREADS, MEMORY, BLOCKED, GAUGES };
+static const char *const gauge_names[GAUGES] = {
+    [BUSIEST] = "busiest", [PROCESSES] = "processes", [THREADS] = "threads",
+    [MEMORY] = "memory",   [BLOCKED] = "blocked",
+};
+
+struct rank_load {
+    long rank;
+    bool alive;
+    double sum[COUNTERS];    /* of its processes */
+    double before[COUNTERS]; /* at the last sample */
+    double lost[COUNTERS];   /* of processes that nobody waited for */
+    double gauge[GAUGES];
+};
+
+/* CPU time of a process at the last sample. */
+struct spent {
+    pid_t pid;
+    uint64_t start, ticks;
+};
+
+struct load {
+    int proc;
+    double cores;
+    double tick, page; /* in seconds, in bytes */
+    double time;       /* of the last sample; NaN: none */
+    struct rank_load *ranks;
+    size_t nranks;
+    struct spent *spent; /* in order of pid */
+    size_t nspent;
+};
+
+/* ---- one process ---- */
+
+static int by_process_pid (const void *a, const void *b)
+{
+    pid_t x = ((const struct spent *)a)->pid;
+    pid_t y = ((const struct spent *)b)->pid;
+
+    return (x > y) - (x < y);
+}
+
+static double number_after (const char *text, const char *key)
+{
+    const char *at = strstr (text, key);
+
+    return at ? strtod (at + strlen (key), NULL) : 0;
+}
+
+/* Like CPU times, these have those of children that were waited for. */
+static void add_io (const struct load *l, pid_t pid, double *sum)
+{
+    char path[32];
+    char text[512];
+
+    snprintf (path, sizeof (path), "%d/io", (int)pid);
+    if (sysfs_file (l->proc, path, text, sizeof (text)) < 0)
+        return;
+    sum[READ] += number_after (text, "rchar: ");
+    sum[WRITTEN] += number_after (text, "wchar: ");
+    sum[STORAGE_READ] += number_after (text, "\nread_bytes: ");
+    sum[STORAGE_WRITTEN] += number_after (text, "\nwrite_bytes: ");
+}
+
+static void add_switches (const struct load *l, pid_t pid, double *sum)
+{
+    char path[32];
+    char text[4096];
+
+    snprintf (path, sizeof (path), "%d/status", (int)pid);
+    if (sysfs_file (l->proc, path, text, sizeof (text)) == 0)
+        sum[SWITCHES] += number_after (text, "nonvoluntary_ctxt_switches:");
+}
+
+/* CPU seconds of its own since the last sample. */
+static double spent_since (const struct load *l, const struct rank_process *p)
+{
+    struct spent key = { .pid = p->pid };
+    uint64_t ticks = p->user + p->system;
+    const struct spent *was =
+        l->nspent ? bsearch (&key, l->spent, l->nspent, sizeof (key), by_process_pid) : NULL;
+
+    if (was && was->start == p->start && was->ticks <= ticks)
+        ticks -= was->ticks;
+    return (double)ticks * l->tick;
+}
+
+static void add_process (const struct load *l, const struct rank_process *p, double seconds,
+                         struct rank_load *r)
+{
+    r->sum[CPU_USER] += (double)(p->user + p->user_ended) * l->tick;
+    r->sum[CPU_SYSTEM] += (double)(p->system + p->system_ended) * l->tick;
+    add_io (l, p->pid, r->sum);
+    add_switches (l, p->pid, r->sum);
+    r->gauge[PROCESSES]++;
+    r->gauge[THREADS] += (double)p->threads;
+    r->gauge[MEMORY] += (double)p->resident * l->page;
+    r->gauge[BLOCKED] += p->state == 'D';
+    if (seconds > 0)
+        r->gauge[BUSIEST] = fmax (r->gauge[BUSIEST], spent_since (l, p) / seconds);
+}
+
+/* ---- ranks ---- */
+
+static struct rank_load *find_rank (struct load *l, long rank)
+{
+    struct rank_load *more;
+
+    for (size_t i = 0; i < l->nranks; i++)
+        if (l->ranks[i].rank == rank)
+            return &l->ranks[i];
+    more = array_grow (l->ranks, l->nranks, sizeof (*more));
+    if (!more)
+        return NULL;
+    l->ranks = more;
+    more[l->nranks] = (struct rank_load){ .rank = rank };
+    return &more[l->nranks++];
+}
+
+static void put_cores (const struct load *l, const struct rank_process *root, struct series *s)
+{
+    double cores = l->cores;
+    cpu_set_t set;
+
+    if (sched_getaffinity (root->pid, sizeof (set), &set) == 0
+        && (cores <= 0 || CPU_COUNT (&set) < cores))
+        cores = CPU_COUNT (&set);
+    if (cores > 0)
+        series_put (s, SERIES_GAUGE, cores, "rank/%ld/cores", root->rank);
+}
+
+/* What ended without its parent's wait is in no counter any more: a sum that
+ * fell goes on from where it was.
+ */
+static void put_rank_load (struct rank_load *r, struct series *s)
+{
+    for (int i = 0; i < COUNTERS && r->alive; i++) {
+        if (r->sum[i] < r->before[i])
+            r->lost[i] += r->before[i] - r->sum[i];
+        r->before[i] = r->sum[i];
+        series_put (s, SERIES_COUNTER, r->sum[i] + r->lost[i], "rank/%ld/%s", r->rank,
+                    counter_names[i]);
+    }
+    for (int i = 0; i < GAUGES; i++)
+        series_put (s, SERIES_GAUGE, r->gauge[i], "rank/%ld/%s", r->rank, gauge_names[i]);
+}
+
+static void remember_processes (struct load *l, const struct rank_process *p, size_t n)
+{
+    struct spent *list = calloc (n + 1, sizeof (*list));
+
+    free (l->spent);
+    l->spent = list;
+    l->nspent = list ? n : 0;
+    for (size_t i = 0; i < l->nspent; i++)
+        list[i] = (struct spent){ p[i].pid, p[i].start, p[i].user + p[i].system };
+    if (l->nspent > 0)
+        qsort (list, l->nspent, sizeof (*list), by_process_pid);
+}
+
+/* Put "rank/R/..." of all ranks that the last look found.  'time' is in
+ * seconds, of a clock that nobody sets.
+ */
+static void load_sample (struct load *l, const struct ranks *ranks, double time, struct series *s)
+{
+    size_t n, roots;
+    const struct rank_process *p = ranks_all (ranks, &n);
+    const struct rank_process *root = ranks_roots (ranks, &roots);
+    double seconds = time - l->time; /* NaN at first */
+
+    for (size_t i = 0; i < l->nranks; i++) {
+        l->ranks[i].alive = false;
+        memset (l->ranks[i].sum, 0, sizeof (l->ranks[i].sum));
+        memset (l->ranks[i].gauge, 0, sizeof (l->ranks[i].gauge));
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct rank_load *r = find_rank (l, p[i].rank);
+        if (!r)
+            continue;
+        if (!r->alive && !(seconds > 0))
+            r->gauge[BUSIEST] = NAN;
+        r->alive = true;
+        add_process (l, &p[i], seconds, r);
+    }
+    for (size_t i = 0; i < l->nranks; i++)
+        put_rank_load (&l->ranks[i], s);
+    for (size_t i = 0; i < roots; i++)
+        put_cores (l, &root[i], s);
+    remember_processes (l, p, n);
+    l->time = time;
+}
+
+/* 'proc' is the root of proc; 'cores' how many each rank was given, 0: as many
+ * as its root process may run on.  Returns NULL with errno.
+ */
+static struct load *load_create (const char *proc, double cores)
+{
+    struct load *l = calloc (1, sizeof (*l));
+
+    if (!l)
+        return NULL;
+    l->cores = cores;
+    l->time = NAN;
+    l->tick = 1.0 / (double)sysconf (_SC_CLK_TCK);
+    l->page = (double)sysconf (_SC_PAGESIZE);
+    l->proc = open (proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (l->proc >= 0)
+        return l;
+    free (l);
+    return NULL;
+}
+
+static void load_destroy (struct load *l)
+{
+    if (!l)
+        return;
+    close (l->proc);
+    free (l->ranks);
+    free (l->spent);
+    free (l);
+}
+
+/* ---- what the node as a whole does: memory, network, pressure ---- */
+
+enum { TEXT = 16384, PORTS_MAX = 16, DEPTH_MAX = 32 };
+
+struct port {
+    char name[48]; /* "mlx5_0/1" */
+    double rate;   /* bytes a second */
+};
+
+struct node_usage {
+    int proc, sys;
+    int cgroup;   /* of the job, -1: none that limits */
+    double limit; /* bytes */
+    struct port ports[PORTS_MAX];
+    int nports;
+};
+
+static double number_in_root_file (int root, const char *path)
+{
+    char text[64];
+    char *end;
+    double v;
+
+    if (sysfs_line (root, path, text, sizeof (text)) < 0)
+        return NAN;
+    v = strtod (text, &end);
+    return end == text ? NAN : v;
+}
+
+/* The number after 'key' in a text; NaN: there is none. */
+static double number_after_key (const char *text, const char *key)
+{
+    const char *at = strstr (text, key);
+
+    return at ? strtod (at + strlen (key), NULL) : NAN;
+}
+
+/* ---- memory, load ---- */
+
+static void sample_memory (const struct node_usage *n, struct series *s)
+{
+    char text[TEXT];
+    double total, available;
+
+    if (sysfs_file (n->proc, "meminfo", text, sizeof (text)) < 0)
+        return;
+    total = number_after_key (text, "MemTotal:") * 1024;
+    available = number_after_key (text, "MemAvailable:") * 1024;
+    series_put (s, SERIES_GAUGE, total, "node/memory_size");
+    series_put (s, SERIES_GAUGE, total - available, "node/memory");
+}
+
+static void sample_cgroup (const struct node_usage *n, struct series *s)
+{
+    double used;
+
+    series_put (s, SERIES_GAUGE, n->limit, "node/limit");
+    if (n->cgroup < 0)
+        return;
+    used = number_in_root_file (n->cgroup, "memory.current");
+    if (isnan (used))
+        used = number_in_root_file (n->cgroup, "memory.usage_in_bytes");
+    series_put (s, SERIES_GAUGE, used, "node/job_memory");
+}
+
+/* Seconds in which some process waited: of the job, if its cgroup is known,
+ * else of the machine.
+ */
+static void sample_pressure (const struct node_usage *n, struct series *s)
+{
+    static const char *const kinds[] = { "cpu", "io", "memory" };
+    char path[64];
+    char text[512];
+
+    for (size_t i = 0; i < sizeof (kinds) / sizeof (*kinds); i++) {
+        snprintf (path, sizeof (path), "%s.pressure", kinds[i]);
+        if (n->cgroup < 0 || sysfs_file (n->cgroup, path, text, sizeof (text)) < 0) {
+            snprintf (path, sizeof (path), "pressure/%s", kinds[i]);
+            if (sysfs_file (n->proc, path, text, sizeof (text)) < 0)
+                continue;
+        }
+        series_put (s, SERIES_COUNTER, number_after_key (text, "total=") * 1e-6, "node/pressure_%s",
+                    kinds[i]);
+    }
+}
+
+/* ---- network ---- */
+
+/* Bytes a second; NaN: the driver does not say. */
+static double speed (const struct node_usage *n, const char *interface)
+{
+    char path[96];
+    double mbit;
+
+    snprintf (path, sizeof (path), "class/net/%s/speed", interface);
+    mbit = number_in_root_file (n->sys, path);
+    return mbit > 0 ? mbit * 1e6 / 8 : NAN;
+}
+
+/* "  eth0: 1234 5 0 0 0 0 0 0 678 9 ...": received, and sent 8 further on. */
+static void sample_interface (const struct node_usage *n, char *line, struct series *s)
+{
+    char *colon = strchr (line, ':');
+    char *name = line + strspn (line, " ");
+    double received, sent;
+
+    if (!colon)
+        return;
+    *colon = '\0';
+    if (!strcmp (name, "lo") || strlen (name) > 15
+        || sscanf (colon + 1, "%lf %*s %*s %*s %*s %*s %*s %*s %lf", &received, &sent) != 2)
+        return;
+    series_put (s, SERIES_COUNTER, received, "net/%s/rx", name);
+    series_put (s, SERIES_COUNTER, sent, "net/%s/tx", name);
+    series_put (s, SERIES_GAUGE, speed (n, name), "net/%s/speed", name);
+}
+
+static void sample_net (const struct node_usage *n, struct series *s)
+{
+    char text[TEXT];
+    char *rest = text;
+    char *line;
+
+    if (sysfs_file (n->proc, "self/net/dev", text, sizeof (text)) < 0)
+        return;
+    while ((line = strsep (&rest, "\n")))
+        sample_interface (n, line, s);
+}
+
+/* The counters are in units of four bytes (InfiniBand's specification). */
+static void sample_ports (const struct node_usage *n, struct series *s)
+{
+    char path[128];
+
+    for (int i = 0; i < n->nports; i++) {
+        const struct port *p = &n->ports[i];
+        char device[48];
+        int len = (int)strcspn (p->name, "/");
+        snprintf (device, sizeof (device), "%.*s", len, p->name);
+        for (int send = 0; send < 2; send++) {
+            snprintf (path, sizeof (path), "class/infiniband/%s/ports/%s/counters/port_%s_data",
+                      device, p->name + len + 1, send ? "xmit" : "rcv");
+            series_put (s, SERIES_COUNTER, number_in_root_file (n->sys, path) * 4, "ib/%s/%s",
+                        p->name, send ? "tx" : "rx");
+        }
+        series_put (s, SERIES_GAUGE, p->rate, "ib/%s/speed", p->name);
+    }
+}
+
+static DIR *open_root_folder (int root, const char *path)
+{
+    int fd = openat (root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir (fd);
+
+    if (!dir && fd >= 0)
+        close (fd);
+    return dir;
+}
+
+static void find_ports_of (struct node_usage *n, const char *device)
+{
+    char path[320];
+    struct dirent *e;
+    DIR *dir;
+
+    snprintf (path, sizeof (path), "class/infiniband/%s/ports", device);
+    if (!(dir = open_root_folder (n->sys, path)))
+        return;
+    while ((e = readdir (dir)) && n->nports < PORTS_MAX) {
+        struct port *p = &n->ports[n->nports];
+        if (*e->d_name == '.' || strlen (e->d_name) > 7)
+            continue;
+        snprintf (p->name, sizeof (p->name), "%.36s/%.7s", device, e->d_name);
+        snprintf (path, sizeof (path), "class/infiniband/%.36s/ports/%.7s/rate", device, e->d_name);
+        p->rate = number_in_root_file (n->sys, path) * 1e9 / 8; /* "100 Gb/sec" */
+        n->nports++;
+    }
+    closedir (dir);
+}
+
+static void find_ports (struct node_usage *n)
+{
+    DIR *dir = open_root_folder (n->sys, "class/infiniband");
+    struct dirent *e;
+
+    if (!dir)
+        return;
+    while ((e = readdir (dir)) && n->nports < PORTS_MAX)
+        if (*e->d_name != '.' && strlen (e->d_name) <= 36)
+            find_ports_of (n, e->d_name);
+    closedir (dir);
+}
+
+/* ---- the cgroup ---- */
+
+/* A limit as large as the address space is none. */
+static double memory_limit (int dir)
+{
+    double v = number_in_root_file (dir, "memory.max"); /* "max": NaN */
+
+    if (isnan (v))
+        v = number_in_root_file (dir, "memory.limit_in_bytes");
+    return v > 0 && v < 1e15 ? v : NAN;
+}
+
+/* The lowest limit on the way up, and the folder that has it. */
+static void climb (struct node_usage *n, char *path)
+{
+    for (int i = 0; i < DEPTH_MAX && *path; i++) {
+        int dir = openat (n->sys, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        double v = dir < 0 ? NAN : memory_limit (dir);
+        char *slash = strrchr (path, '/');
+        if (!isnan (v) && !(n->limit <= v)) {
+            if (n->cgroup >= 0)
+                close (n->cgroup);
+            n->limit = v;
+            n->cgroup = dir;
+        } else if (dir >= 0) {
+            close (dir);
+        }
+        if (!slash || !strcmp (slash + 1, "cgroup"))
+            return;
+        *slash = '\0';
+    }
+}
+
+/* "0::/path" is version 2, "4:memory:/path" version 1. */
+static void find_cgroup (struct node_usage *n)
+{
+    char text[TEXT];
+    char path[PATH_MAX];
+    char *rest = text;
+    char *line;
+
+    if (sysfs_file (n->proc, "self/cgroup", text, sizeof (text)) < 0)
+        return;
+    while ((line = strsep (&rest, "\n"))) {
+        char *controllers = strchr (line, ':');
+        char *at = controllers ? strchr (controllers + 1, ':') : NULL;
+        if (!at)
+            continue;
+        *at++ = '\0';
+        if (!strcmp (controllers, ":"))
+            snprintf (path, sizeof (path), "fs/cgroup%s", at);
+        else if (!strcmp (controllers, ":memory"))
+            snprintf (path, sizeof (path), "fs/cgroup/memory%s", at);
+        else
+            continue;
+        climb (n, path);
+    }
+}
+
+/* ---- a sample ---- */
+
+/* Put "node/...", "net/INTERFACE/..." and "ib/DEVICE/PORT/..." */
+static void node_sample (struct node_usage *n, struct series *s)
+{
+    sample_memory (n, s);
+    sample_cgroup (n, s);
+    sample_pressure (n, s);
+    series_put (s, SERIES_GAUGE, number_in_root_file (n->proc, "loadavg"), "node/load");
+    sample_net (n, s);
+    sample_ports (n, s);
+}
+
+/* 'proc' and 'sys' are the roots, "/proc" and "/sys" but in tests.  Returns
+ * NULL if out of memory; what cannot be read is left out.
+ */
+static struct node_usage *node_create (const char *proc, const char *sys)
+{
+    struct node_usage *n = calloc (1, sizeof (*n));
+
+    if (!n)
+        return NULL;
+    n->cgroup = -1;
+    n->limit = NAN;
+    n->proc = open (proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    n->sys = open (sys, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    find_cgroup (n);
+    find_ports (n);
+    return n;
+}
+
+static void node_destroy (struct node_usage *n)
+{
+    if (!n)
+        return;
+    if (n->proc >= 0)
+        close (n->proc);
+    if (n->sys >= 0)
+        close (n->sys);
+    if (n->cgroup >= 0)
+        close (n->cgroup);
+    free (n);
+}
+
+/* ---- the command ---- */
 
 enum {
     SECONDS_MAX = 3600,
@@ -73,7 +611,7 @@ static double clock_of (clockid_t which)
 
 /* ---- the tasks ---- */
 
-static void watch (struct usage_sampler *m, pid_t pid, uint64_t start)
+static void watch_task (struct usage_sampler *m, pid_t pid, uint64_t start)
 {
     struct usage_task *more;
 
@@ -88,7 +626,7 @@ static void watch (struct usage_sampler *m, pid_t pid, uint64_t start)
     more[m->ntasks++] = (struct usage_task){ pid, start, process_open (pid) };
 }
 
-static void look (struct usage_sampler *m)
+static void find_tasks (struct usage_sampler *m)
 {
     const struct rank_process *roots;
     size_t n = 0;
@@ -97,12 +635,12 @@ static void look (struct usage_sampler *m)
         return;
     roots = ranks_roots (m->ranks, &n);
     for (size_t i = 0; i < n; i++)
-        watch (m, roots[i].pid, roots[i].start);
+        watch_task (m, roots[i].pid, roots[i].start);
     if ((long)n > m->seen)
         m->seen = (long)n;
 }
 
-static bool has_ended (const struct usage_task *t)
+static bool task_has_ended (const struct usage_task *t)
 {
     struct pollfd p = { .fd = t->fd, .events = POLLIN };
 
@@ -116,7 +654,7 @@ static void forget_ended (struct usage_sampler *m)
     size_t n = 0;
 
     for (size_t i = 0; i < m->ntasks; i++)
-        if (!has_ended (&m->tasks[i]))
+        if (!task_has_ended (&m->tasks[i]))
             m->tasks[n++] = m->tasks[i];
         else if (m->tasks[i].fd >= 0)
             close (m->tasks[i].fd);
@@ -124,7 +662,7 @@ static void forget_ended (struct usage_sampler *m)
 }
 
 /* Until 'until', an answer about GPUs (if 'gpus'), or the end of a task. */
-static void wait_for (struct usage_sampler *m, double until, bool gpus)
+static void wait_for_sample (struct usage_sampler *m, double until, bool gpus)
 {
     struct pollfd *p = calloc (m->ntasks + 2, sizeof (*p));
     double left = until - monotonic ();
@@ -132,7 +670,7 @@ static void wait_for (struct usage_sampler *m, double until, bool gpus)
 
     for (size_t i = 0; p && i < m->ntasks; i++) {
         if (m->tasks[i].fd < 0 && left > 1)
-            left = 1; /* has_ended() decides */
+            left = 1; /* task_has_ended() decides */
         p[n++] = (struct pollfd){ m->tasks[i].fd, POLLIN, 0 };
     }
     if (p && m->step_end >= 0)
@@ -158,15 +696,15 @@ static bool some_come (struct usage_sampler *m)
     double until = monotonic () + LAST_TASKS;
 
     if (m->step_end >= 0) {
-        wait_for (m, until, false);
+        wait_for_sample (m, until, false);
         if (!step_has_ended (m))
-            look (m);
+            find_tasks (m);
         return !step_has_ended (m);
     }
-    look (m);
+    find_tasks (m);
     while (m->ntasks == 0 && m->seen < m->expected && monotonic () < until) {
         usleep (100 * 1000);
-        look (m);
+        find_tasks (m);
     }
     return m->ntasks > 0;
 }
@@ -201,52 +739,52 @@ static void put_gpus (struct usage_sampler *m)
     }
 }
 
-static void read_gpus (struct usage_sampler *m)
+static void take_gpu_readings (struct usage_sampler *m)
 {
     double until = monotonic () + gpu_answer;
     int got;
 
     while ((got = gpus_take (m->gpus, &m->readings)) == 0 && m->ntasks > 0 && monotonic () < until
            && !step_has_ended (m)) {
-        wait_for (m, until, true);
+        wait_for_sample (m, until, true);
         forget_ended (m);
     }
     if (got == 1)
         put_gpus (m);
 }
 
-static void put_self (struct usage_sampler *m)
+static void put_own_usage (struct usage_sampler *m)
 {
     series_put (m->series, SERIES_COUNTER, clock_of (CLOCK_PROCESS_CPUTIME_ID), "monitor/cpu");
     if (m->lost > 0)
         series_put (m->series, SERIES_COUNTER, m->lost, "monitor/lost");
 }
 
-static void sample (struct usage_sampler *m)
+static void take_sample (struct usage_sampler *m)
 {
     double now = monotonic ();
 
     gpus_ask (m->gpus);
-    look (m);
+    find_tasks (m);
     load_sample (m->load, m->ranks, now, m->series);
     node_sample (m->node, m->series);
-    read_gpus (m);
-    put_self (m);
+    take_gpu_readings (m);
+    put_own_usage (m);
     if (series_end (m->series, clock_of (CLOCK_REALTIME)) < 0)
         m->lost++;
 }
 
 /* ---- from the first task to the last ---- */
 
-static void begin (struct usage_sampler *m)
+static void begin_sampling (struct usage_sampler *m)
 {
     double until = monotonic () + BEGIN_WITHIN;
     double pause = 0.05;
 
-    for (look (m); m->seen == 0; look (m)) {
+    for (find_tasks (m); m->seen == 0; find_tasks (m)) {
         if (m->ntasks == 0 || monotonic () > until || step_has_ended (m))
             return;
-        wait_for (m, monotonic () + pause, false);
+        wait_for_sample (m, monotonic () + pause, false);
         forget_ended (m);
         pause = fmin (2 * pause, 1);
     }
@@ -263,10 +801,10 @@ static void follow_tasks (struct usage_sampler *m)
         if (step_has_ended (m) || (m->ntasks == 0 && !some_come (m)))
             return;
         if (monotonic () < next) {
-            wait_for (m, next, false);
+            wait_for_sample (m, next, false);
             continue;
         }
-        sample (m);
+        take_sample (m);
         pause = fmin (2 * pause, m->interval);
         next = fmax (next + pause, monotonic ());
     }
@@ -275,14 +813,14 @@ static void follow_tasks (struct usage_sampler *m)
 /* That no process of a rank is left is the last that the file says.  Slurm
  * waits for it: no time to look at all processes of the node.
  */
-static void end (struct usage_sampler *m)
+static void end_sampling (struct usage_sampler *m)
 {
     if (step_has_ended (m))
         ranks_forget (m->ranks);
     else
         ranks_look (m->ranks);
     load_sample (m->load, m->ranks, monotonic (), m->series);
-    put_self (m);
+    put_own_usage (m);
     series_end (m->series, clock_of (CLOCK_REALTIME));
     series_destroy (m->series);
     gpus_end (m->gpus);
@@ -290,7 +828,7 @@ static void end (struct usage_sampler *m)
 
 /* ---- starting ---- */
 
-static const char *variable (const char *name)
+static const char *required_variable (const char *name)
 {
     return getenv (name) ?: "";
 }
@@ -374,7 +912,7 @@ static int make_parent (const char *dir)
     return mkdir (parent, FOLDER_MODE) < 0 && errno != EEXIST ? -1 : 0;
 }
 
-static int open_file (struct usage_sampler *m)
+static int open_series (struct usage_sampler *m)
 {
     struct metrics_file_about about = {
         .trial = (long)environment_number ("DL_TRIAL", 0),
@@ -386,7 +924,7 @@ static int open_file (struct usage_sampler *m)
     struct own_folder folder;
     char dir[PATH_MAX];
 
-    if (monitor_folder (dir, sizeof (dir), variable ("SLURM_JOB_ID"), m->step) < 0
+    if (monitor_folder (dir, sizeof (dir), required_variable ("SLURM_JOB_ID"), m->step) < 0
         || make_parent (dir) < 0) {
         complain ("--dl-monitor: %s: %s; nothing is sampled", dir, strerror (errno));
         return -1;
@@ -395,7 +933,8 @@ static int open_file (struct usage_sampler *m)
         complain ("--dl-monitor: %s; nothing is sampled", err.text);
         return -1;
     }
-    snprintf (about.experiment, sizeof (about.experiment), "%s", variable ("DL_EXPERIMENT"));
+    snprintf (about.experiment, sizeof (about.experiment), "%s",
+              required_variable ("DL_EXPERIMENT"));
     if (!node)
         gethostname (host, sizeof (host) - 1);
     m->series = series_create (dir, folder.fd, node ?: host, &about, ROWS, &err);
@@ -405,13 +944,13 @@ static int open_file (struct usage_sampler *m)
     return m->series ? 0 : -1;
 }
 
-static int start (struct usage_sampler *m, const char *proc, const char *sys)
+static int start_sampler (struct usage_sampler *m, const char *proc, const char *sys)
 {
     struct slurmdl_error err = { "" };
     pid_t task = (pid_t)environment_number ("SLURM_TASK_PID", 0);
 
-    m->expected = words_count (variable ("SLURM_GTIDS"));
-    m->ranks = ranks_create (proc, variable ("SLURM_JOB_ID"), m->step, &err);
+    m->expected = words_count (required_variable ("SLURM_GTIDS"));
+    m->ranks = ranks_create (proc, required_variable ("SLURM_JOB_ID"), m->step, &err);
     m->load = load_create (proc, cores_given (m->expected));
     m->node = node_create (proc, sys);
     if (!m->ranks || !m->load || !m->node) {
@@ -419,11 +958,11 @@ static int start (struct usage_sampler *m, const char *proc, const char *sys)
         return -1;
     }
     if (task > 0 && kill (task, 0) == 0)
-        watch (m, task, 0);
-    return open_file (m);
+        watch_task (m, task, 0);
+    return open_series (m);
 }
 
-static void release (struct usage_sampler *m)
+static void release_sampler (struct usage_sampler *m)
 {
     for (size_t i = 0; i < m->ntasks; i++)
         if (m->tasks[i].fd >= 0)
@@ -444,7 +983,7 @@ int cmd_sample (const struct command_line *line)
     if (!m)
         return EXIT_IO;
     m->interval = atof (line->args[0]);
-    m->step = variable ("SLURM_STEP_ID");
+    m->step = required_variable ("SLURM_STEP_ID");
     if (m->interval < 1 || m->interval > SECONDS_MAX || !*m->step) {
         complain ("sample: it is started by srun --dl-monitor=SECONDS");
         free (m);
@@ -454,15 +993,15 @@ int cmd_sample (const struct command_line *line)
     close_inherited ();
     m->step_end = find_step_end ();
     leave_cores ();
-    if (start (m, proc, sys) == 0) {
+    if (start_sampler (m, proc, sys) == 0) {
         leave_streams ();
         m->gpus = gpus_start (sys);
-        begin (m);
+        begin_sampling (m);
         follow_tasks (m);
-        end (m);
+        end_sampling (m);
         rv = EXIT_OK;
     }
-    release (m);
+    release_sampler (m);
     free (m);
     return rv;
 }

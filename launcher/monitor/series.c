@@ -49,7 +49,8 @@ static uint32_t hash (const char *name)
     return h;
 }
 
-static struct series_line *find (struct series *s, const char *name, enum series_kind kind)
+static struct series_line *find_series_name (struct series *s, const char *name,
+                                             enum series_kind kind)
 {
     uint32_t at = hash (name) % SLOTS;
     struct series_line *l;
@@ -76,7 +77,7 @@ void series_put (struct series *s, enum series_kind kind, double value, const ch
     va_start (ap, fmt);
     n = vsnprintf (name, sizeof (name), fmt, ap);
     va_end (ap);
-    if (isnan (value) || n < 0 || n >= NAME_SIZE || !(l = find (s, name, kind)))
+    if (isnan (value) || n < 0 || n >= NAME_SIZE || !(l = find_series_name (s, name, kind)))
         return;
     l->now = kind == SERIES_COUNTER ? value : l->now + value;
     l->n++;
@@ -94,7 +95,7 @@ struct joiner {
     struct row *rows;
 };
 
-static void join (struct joiner *j, int64_t number, double time)
+static void join_sample (struct joiner *j, int64_t number, double time)
 {
     for (size_t i = 0; i < j->nnames; i++) {
         double v = j->held[i];
@@ -113,7 +114,7 @@ static void join (struct joiner *j, int64_t number, double time)
     }
 }
 
-static void hold (struct joiner *j)
+static void hold_sample (struct joiner *j)
 {
     for (size_t i = 0; i < j->nnames; i++)
         if (!isnan (j->held[i])) {
@@ -137,14 +138,14 @@ static int64_t join_all (struct joiner *j, const struct row *rows, size_t n)
         for (; i < n && rows[i].step == sample; i++)
             if (rows[i].name >= 1 && rows[i].name <= j->nnames)
                 j->held[rows[i].name - 1] = rows[i].value;
-        hold (j);
+        hold_sample (j);
         if (++samples == 2 || number == 0) {
-            join (j, number++, time);
+            join_sample (j, number++, time);
             samples = 0;
         }
     }
     if (samples)
-        join (j, number++, time);
+        join_sample (j, number++, time);
     return number;
 }
 
@@ -172,7 +173,7 @@ static void end_joiner (struct joiner *j)
     free (j->rows);
 }
 
-static int thin (struct series *s)
+static int thin_series (struct series *s)
 {
     size_t n = s->file.rows.n;
     struct row *rows = calloc (n, sizeof (*rows));
@@ -222,7 +223,7 @@ static size_t fill_rows (struct series *s, double time)
     return n;
 }
 
-static int add_names (struct series *s)
+static int add_series_names (struct series *s)
 {
     while (s->file.names.n < s->nlines + 1) {
         const struct series_line *l = &s->lines[s->file.names.n - 1];
@@ -238,7 +239,7 @@ static int write_sample (struct series *s, double time)
 
     if (n == 0)
         return 0;
-    if (add_names (s) < 0 || metrics_file_add_rows (&s->file, s->rows, n) < 0) {
+    if (add_series_names (s) < 0 || metrics_file_add_rows (&s->file, s->rows, n) < 0) {
         for (size_t i = 0; i < s->nlines; i++)
             s->lines[i].known = false;
         return -1;
@@ -254,11 +255,11 @@ static int write_sample (struct series *s, double time)
 /* Room for one sample more; where a full disk does not let it be made, that is
  * tried now and then.
  */
-static int make_room (struct series *s)
+static int make_series_room (struct series *s)
 {
     if (s->file.rows.n + s->nlines <= s->max)
         return 0;
-    if (s->pause == 0 && thin (s) == 0)
+    if (s->pause == 0 && thin_series (s) == 0)
         return 0;
     s->pause = s->pause ? s->pause - 1 : RETRY_AFTER;
     errno = ENOSPC;
@@ -271,7 +272,7 @@ int series_end (struct series *s, double time)
     if (++s->taken < s->joined)
         return 0;
     s->taken = 0;
-    return make_room (s) < 0 ? -1 : write_sample (s, time);
+    return make_series_room (s) < 0 ? -1 : write_sample (s, time);
 }
 
 /* ---- create, destroy ---- */
@@ -308,7 +309,7 @@ void series_destroy (struct series *s)
 {
     if (!s)
         return;
-    if (s->taken > 0 && make_room (s) == 0)
+    if (s->taken > 0 && make_series_room (s) == 0)
         write_sample (s, s->time);
     metrics_file_close (&s->file);
     free_series (s);

@@ -38,7 +38,7 @@ struct tracks {
     double since;               /* what was before counts as one sample */
 };
 
-static struct track *find (struct tracks *t, const char *name)
+static struct track *find_track (struct tracks *t, const char *name)
 {
     for (size_t i = 0; i < t->n; i++) {
         size_t at = (t->next + i) % t->n; /* rows come in one order */
@@ -50,7 +50,7 @@ static struct track *find (struct tracks *t, const char *name)
     return NULL;
 }
 
-static struct track *add (struct tracks *t, const char *name, double value)
+static struct track *add_track_value (struct tracks *t, const char *name, double value)
 {
     struct track *k;
 
@@ -69,14 +69,14 @@ static struct track *add (struct tracks *t, const char *name, double value)
 }
 
 /* From 'time' on, with the value that it had then. */
-static void forget (struct track *k, double time)
+static void forget_before (struct track *k, double time)
 {
     k->first = k->most = k->last;
     k->first_time = k->last_time = time;
     k->integral = 0;
 }
 
-static int take_row (const struct slurmdl_row *row, void *arg)
+static int take_usage_row (const struct slurmdl_row *row, void *arg)
 {
     struct tracks *t = arg;
     struct track *k;
@@ -87,10 +87,10 @@ static int take_row (const struct slurmdl_row *row, void *arg)
         t->before = t->time;
     t->step = row->step;
     t->time = row->time;
-    if (!(k = find (t, row->name)))
-        return add (t, row->name, row->value) ? 0 : -1;
+    if (!(k = find_track (t, row->name)))
+        return add_track_value (t, row->name, row->value) ? 0 : -1;
     if (t->before < t->since)
-        forget (k, t->before);
+        forget_before (k, t->before);
     /* a value is of the time since the sample before */
     k->integral += k->last * (t->before - k->last_time) + row->value * (row->time - t->before);
     k->ended = row->value == 0 ? t->before : NAN;
@@ -115,7 +115,7 @@ __attribute__ ((format (printf, 2, 3))) static const struct track *track (const 
     return NULL;
 }
 
-static double mean (const struct track *k, double until)
+static double track_mean (const struct track *k, double until)
 {
     double seconds = k ? until - k->first_time : 0;
 
@@ -142,13 +142,13 @@ static double most (const struct track *k)
 
 /* ---- ranks ---- */
 
-static void fill_rank (struct usage_rank *r, const struct tracks *t)
+static void fill_usage_rank (struct usage_rank *r, const struct tracks *t)
 {
     const struct track *processes = track (t, "rank/%ld/processes", r->rank);
     double until = isnan (processes->ended) ? t->time : processes->ended;
 
 #define RATE(what) rate (track (t, "rank/%ld/" what, r->rank), until)
-#define MEAN(what) mean (track (t, "rank/%ld/" what, r->rank), until)
+#define MEAN(what) track_mean (track (t, "rank/%ld/" what, r->rank), until)
 #define MOST(what) most (track (t, "rank/%ld/" what, r->rank))
     r->seconds = until - processes->first_time;
     r->ended = !isnan (processes->ended);
@@ -169,7 +169,7 @@ static void fill_rank (struct usage_rank *r, const struct tracks *t)
 #undef MOST
 }
 
-static int add_ranks (struct usage *u, size_t node, const struct tracks *t)
+static int add_usage_ranks (struct usage *u, size_t node, const struct tracks *t)
 {
     for (size_t i = 0; i < t->n; i++) {
         struct usage_rank *more;
@@ -184,7 +184,7 @@ static int add_ranks (struct usage *u, size_t node, const struct tracks *t)
             return -1;
         u->ranks = more;
         more[u->nranks] = (struct usage_rank){ .rank = rank, .node = node };
-        fill_rank (&more[u->nranks++], t);
+        fill_usage_rank (&more[u->nranks++], t);
     }
     return 0;
 }
@@ -193,7 +193,7 @@ static int add_ranks (struct usage *u, size_t node, const struct tracks *t)
 
 static void fill_gpu (struct usage_gpu *g, const struct tracks *t, double until)
 {
-#define MEAN(what) mean (track (t, "gpu/%d/" what, g->index), until)
+#define MEAN(what) track_mean (track (t, "gpu/%d/" what, g->index), until)
 #define MOST(what) most (track (t, "gpu/%d/" what, g->index))
     const struct track *energy = track (t, "gpu/%d/energy", g->index);
 
@@ -311,7 +311,7 @@ static void fill_network (struct usage_node *n, const struct tracks *t)
     }
 }
 
-static int by_rank (const void *a, const void *b)
+static int by_usage_rank (const void *a, const void *b)
 {
     long x = ((const struct usage_rank *)a)->rank;
     long y = ((const struct usage_rank *)b)->rank;
@@ -319,7 +319,7 @@ static int by_rank (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int add_node (struct usage *u, const char *name, const struct tracks *t)
+static int add_usage_node (struct usage *u, const char *name, const struct tracks *t)
 {
     size_t first = u->nranks;
     struct usage_node *n;
@@ -340,10 +340,10 @@ static int add_node (struct usage *u, const char *name, const struct tracks *t)
     n->lost = track (t, "monitor/lost") ? most (track (t, "monitor/lost")) : 0;
     u->seconds = fmax (u->seconds, n->seconds);
     add_gpus (n, t);
-    if (add_ranks (u, u->nnodes - 1, t) < 0)
+    if (add_usage_ranks (u, u->nnodes - 1, t) < 0)
         return -1;
     if (u->nranks > first)
-        qsort (u->ranks + first, u->nranks - first, sizeof (*u->ranks), by_rank);
+        qsort (u->ranks + first, u->nranks - first, sizeof (*u->ranks), by_usage_rank);
     own_gpus (u, first, n, t);
     give_gpus (u, first, n);
     return 0;
@@ -371,7 +371,7 @@ static bool is_newest (const char *dir, const char *file)
     return access (path, F_OK) < 0;
 }
 
-static int is_file (const struct dirent *e)
+static int is_series_file (const struct dirent *e)
 {
     size_t n = strlen (e->d_name);
 
@@ -383,11 +383,11 @@ static int end_file (struct usage *u, const char *name, struct tracks *t)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->list[i].last_time < t->since)
-            forget (&t->list[i], t->list[i].last_time);
-    return t->n > 0 ? add_node (u, name, t) : 0;
+            forget_before (&t->list[i], t->list[i].last_time);
+    return t->n > 0 ? add_usage_node (u, name, t) : 0;
 }
 
-static int read_file (struct usage *u, const char *dir, const char *file, double since)
+static int read_series_file (struct usage *u, const char *dir, const char *file, double since)
 {
     struct tracks t = { .begin = NAN, .since = since };
     char path[PATH_MAX + NAME_MAX];
@@ -396,7 +396,7 @@ static int read_file (struct usage *u, const char *dir, const char *file, double
 
     snprintf (path, sizeof (path), "%s/%s", dir, file);
     snprintf (name, sizeof (name), "%.*s", (int)strlen (file) - 3, file);
-    if (slurmdl_metrics_read (path, take_row, &t, NULL) == 0)
+    if (slurmdl_metrics_read (path, take_usage_row, &t, NULL) == 0)
         rv = end_file (u, name, &t);
     free (t.list);
     return rv;
@@ -405,7 +405,7 @@ static int read_file (struct usage *u, const char *dir, const char *file, double
 int usage_read_since (struct usage *u, const char *dir, double since, struct slurmdl_error *err)
 {
     struct dirent **list;
-    int n = scandir (dir, &list, is_file, versionsort);
+    int n = scandir (dir, &list, is_series_file, versionsort);
     int rv = 0;
 
     *u = (struct usage){ NULL };
@@ -413,7 +413,7 @@ int usage_read_since (struct usage *u, const char *dir, double since, struct slu
         return errorf (err, "%s: %s", dir, strerror (errno));
     for (int i = 0; i < n; i++) {
         if (rv == 0 && is_newest (dir, list[i]->d_name))
-            rv = read_file (u, dir, list[i]->d_name, since);
+            rv = read_series_file (u, dir, list[i]->d_name, since);
         free (list[i]);
     }
     free (list);
@@ -424,7 +424,7 @@ int usage_read_since (struct usage *u, const char *dir, double since, struct slu
         return errorf (err, "%s: there is no sample yet", dir);
     }
     if (u->nranks > 0)
-        qsort (u->ranks, u->nranks, sizeof (*u->ranks), by_rank);
+        qsort (u->ranks, u->nranks, sizeof (*u->ranks), by_usage_rank);
     return 0;
 }
 

@@ -70,7 +70,7 @@ static void say_results (struct changes *c, const struct sweep *s, long trial, c
     }
 }
 
-static void note (struct reported *r, const struct sweep_trial *t)
+static void note_trial (struct reported *r, const struct sweep_trial *t)
 {
     *r = (struct reported){ t->nmilestones, t->fails, t->state == TRIAL_REJECTED, t->ooms };
 }
@@ -95,7 +95,7 @@ void changes_say (struct changes *c, const struct sweep *s)
         say_results (c, s, i + 1, elapsed);
         if (t->state == TRIAL_REJECTED && !r->rejected)
             printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
-        note (r, t);
+        note_trial (r, t);
     }
     fflush (stdout);
 }
@@ -105,7 +105,7 @@ void changes_skip (struct changes *c, const struct sweep *s)
     if (add_reported (c, s) < 0)
         return;
     for (long i = 0; i < s->ntrials; i++)
-        note (&c->reported[i], &s->trials[i]);
+        note_trial (&c->reported[i], &s->trials[i]);
 }
 
 void changes_free (struct changes *c)

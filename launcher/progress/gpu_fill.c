@@ -16,7 +16,7 @@
 
 static const char prefix[] = "dl-monitor-";
 
-static double newest (const struct usage *u)
+static double newest_sample_time (const struct usage *u)
 {
     double time = -INFINITY;
 
@@ -26,7 +26,7 @@ static double newest (const struct usage *u)
 }
 
 /* The folder, without a symbolic link inside of an experiment. */
-static DIR *open_folder (const char *dir)
+static DIR *open_inside_folder (const char *dir)
 {
     int fd = inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
     DIR *d = fd < 0 ? NULL : fdopendir (fd);
@@ -40,7 +40,7 @@ void monitored_steps (const char *dir,
                       void (*f) (const char *step, const struct usage *usage, void *arg), void *arg)
 {
     double now = (double)time (NULL);
-    DIR *d = open_folder (dir);
+    DIR *d = open_inside_folder (dir);
     char path[PATH_MAX + NAME_MAX];
     struct dirent *e;
     struct usage u;
@@ -51,7 +51,7 @@ void monitored_steps (const char *dir,
         snprintf (path, sizeof (path), "%s/%s", dir, e->d_name);
         if (usage_read_since (&u, path, now - GPU_WINDOW, NULL) < 0)
             continue;
-        if (newest (&u) >= now - GPU_STALE)
+        if (newest_sample_time (&u) >= now - GPU_STALE)
             f (path, &u, arg);
         usage_free (&u);
     }
@@ -79,7 +79,7 @@ struct fill_sums {
     double busy, memory, size;
 };
 
-static void add_step (const char *step, const struct usage *u, void *arg)
+static void add_monitored_step (const char *step, const struct usage *u, void *arg)
 {
     struct fill_sums *sum = arg;
 
@@ -103,7 +103,7 @@ struct gpu_fill gpu_fill_look (const struct sweep *s)
 {
     struct fill_sums sum = { 0 };
 
-    monitored_trials (s, add_step, &sum);
+    monitored_trials (s, add_monitored_step, &sum);
     return (struct gpu_fill){
         .gpus = sum.gpus,
         .busy = sum.known ? sum.busy / sum.known : NAN,

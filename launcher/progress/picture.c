@@ -1,21 +1,340 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The picture of an experiment at work, for the window of a terminal. */
+/* The picture of an experiment in a terminal. */
 #include "launcher/progress/picture.h"
 
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "launcher/config/trial_gpus.h"
-#include "launcher/progress/line_chart.h"
-#include "launcher/progress/newest.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/disk_reserve.h"
+#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+
+/* ---- what its log says about the past ---- */
+
+/* A length at which trials are compared. */
+struct history_rung {
+    int64_t length;
+    long results;
+    long best; /* trial; 0: none has a finite value */
+    double value;
+};
+
+static int note_time (struct history *h, const struct event *e)
+{
+    size_t trial = (size_t)e->trial;
+
+    if (trial > h->nsince) {
+        if (array_reserve (&h->since, &h->room, h->nsince, trial - h->nsince, sizeof (*h->since))
+            < 0)
+            return -1;
+        while (h->nsince < trial)
+            h->since[h->nsince++] = NAN;
+    }
+    h->since[trial - 1] = e->time;
+    return 0;
+}
+
+static int note_result (struct history *h, const struct event *e)
+{
+    if (array_reserve (&h->results, &h->capacity, h->n, 1, sizeof (*h->results)) < 0)
+        return -1;
+    h->results[h->n++] = (struct history_result){
+        .trial = (long)e->trial,
+        .attempt = (long)e->attempt,
+        .length = e->length,
+        .value = e->nmetrics ? e->metrics[0] : e->metric,
+        .time = e->time,
+    };
+    return 0;
+}
+
+static int take_history_event (const struct event *e, void *arg, struct slurmdl_error *err)
+{
+    struct history *h = arg;
+
+    if (e->trial < 1 || e->trial > h->limit)
+        return 0;
+    if (note_time (h, e) < 0 || (e->op == EVENT_RESULT && note_result (h, e) < 0))
+        return errorf (err, "out of memory");
+    return 0;
+}
+
+/* Read what is new in the log of 's', which was read just before.  {0} is a
+ * history that was never read.  Returns -1 with 'err'.
+ */
+static int history_sync (struct history *h, const struct sweep *s, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/log", s->dir);
+    if (!h->log && !(h->log = log_create (path, err)))
+        return -1;
+    /* entries may be newer than the sweep, but nobody begins so many at once */
+    h->limit = s->ntrials + 65536;
+    return log_sync (h->log, take_history_event, h, err) < 0 ? -1 : 0;
+}
+
+static void history_free (struct history *h)
+{
+    log_destroy (h->log);
+    free (h->results);
+    free (h->since);
+    *h = (struct history){ 0 };
+}
+
+/* Whether a result was accepted. */
+static bool counts (const struct sweep *s, const struct history_result *r)
+{
+    const struct sweep_trial *t = sweep_trial (s, r->trial);
+
+    return t && trial_milestone (t, r->length) == r->attempt;
+}
+
+/* Seconds since a trial is as it is; NaN: not known. */
+static double history_age (const struct history *h, long trial)
+{
+    struct timespec now;
+
+    if (trial < 1 || (size_t)trial > h->nsince)
+        return NAN;
+    clock_gettime (CLOCK_REALTIME, &now);
+    return fmax (0, (double)now.tv_sec - h->since[trial - 1]);
+}
+
+static struct history_rung *find_rung (struct history_rung *list, int *n, int max, int64_t length)
+{
+    int at = 0;
+
+    while (at < *n && list[at].length < length)
+        at++;
+    if (at < *n && list[at].length == length)
+        return &list[at];
+    if (*n == max) { /* the shortest one gives way */
+        if (at == 0)
+            return NULL;
+        memmove (list, list + 1, (size_t)(at - 1) * sizeof (*list));
+        at--;
+    } else {
+        memmove (list + at + 1, list + at, (size_t)(*n - at) * sizeof (*list));
+        (*n)++;
+    }
+    list[at] = (struct history_rung){ .length = length, .value = NAN };
+    return &list[at];
+}
+
+/* The lengths of accepted results in order, 'max' at most, the longest ones.
+ * Returns how many.
+ */
+static int history_rungs (const struct history *h, const struct sweep *s, struct history_rung *list,
+                          int max)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < h->n; i++) {
+        const struct history_result *r = &h->results[i];
+        struct history_rung *g;
+        struct sweep_result of;
+        if (!counts (s, r) || !(g = find_rung (list, &n, max, r->length)))
+            continue;
+        g->results++;
+        of = point_result_at (s, trial_point (s, r->trial), r->length);
+        if ((s->exp->search.repeats <= 1 || of.n == s->exp->search.repeats)
+            && sweep_better (s, of.value, g->value)) {
+            g->value = of.value;
+            g->best = r->trial;
+        }
+    }
+    return n;
+}
+
+/* The best value after each accepted result that counts (best_walk_take()); the
+ * caller frees the list.  Returns how many, -1: out of memory.
+ */
+static long history_best (const struct history *h, const struct sweep *s, double **list)
+{
+    struct best_walk walk;
+    long n = 0;
+
+    *list = malloc ((h->n + 1) * sizeof (**list));
+    if (best_walk_begin (&walk, s) < 0 || !*list) {
+        best_walk_end (&walk);
+        free (*list);
+        *list = NULL;
+        return -1;
+    }
+    for (size_t i = 0; i < h->n; i++) {
+        const struct history_result *r = &h->results[i];
+        if (isfinite (r->value) && counts (s, r) && best_walk_take (&walk, r->trial, r->length))
+            (*list)[n++] = walk.best;
+    }
+    best_walk_end (&walk);
+    return n;
+}
+
+/* ---- the newest values of its trials ---- */
+
+/* Have room for so many trials.  Returns -1 if out of memory. */
+static int newest_room (struct picture_trial **list, long *n, long wanted)
+{
+    struct picture_trial *more;
+
+    if (wanted <= *n)
+        return 0;
+    wanted += wanted / 2 + 16;
+    if (!(more = realloc (*list, (size_t)wanted * sizeof (*more))))
+        return -1;
+    memset (more + *n, 0, (size_t)(wanted - *n) * sizeof (*more));
+    *list = more;
+    *n = wanted;
+    return 0;
+}
+
+/* A number that is another one when a row was added. */
+static uint64_t metrics_files_stamp (const struct sweep *s, long number)
+{
+    const struct sweep_trial *t = sweep_trial (s, number);
+    uint64_t sum = (uint64_t)t->over + 1;
+    char path[PATH_MAX];
+    struct stat st;
+
+    for (int k = 0; k < 100; k++) {
+        char part[16] = "";
+        if (k)
+            snprintf (part, sizeof (part), ".%d", k);
+        snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/metrics%s.h5", s->dir, number,
+                  t->over + 1, part);
+        if (lstat (path, &st) < 0)
+            break;
+        sum = sum * 31 + (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec
+              + (uint64_t)st.st_size;
+    }
+    return sum;
+}
+
+/* false: it has logged nothing. */
+static bool newest_value (const struct sweep *s, struct picture_trial *t, long number,
+                          struct metric_progress *m)
+{
+    uint64_t files = metrics_files_stamp (s, number);
+
+    if (files != t->files) {
+        t->known = trial_progress (s, number, &t->newest) == 0;
+        t->files = files;
+    }
+    *m = t->newest;
+    return t->known;
+}
+
+/* ---- a line chart ---- */
+
+enum { LABEL = 12, ACROSS = 2, DOWN = 4 }; /* dots of a Braille character */
+
+struct chart {
+    int columns, rows; /* dots */
+    double low, high;
+    bool log;
+    unsigned char *dots;
+};
+
+static double chart_place (const struct chart *g, double v)
+{
+    double low = g->log ? log (g->low) : g->low;
+    double high = g->log ? log (g->high) : g->high;
+
+    return high > low ? ((g->log ? log (v) : v) - low) / (high - low) : 0.5;
+}
+
+static void set_column (struct chart *g, int column, int from, int to)
+{
+    for (int row = from < to ? from : to; row <= (from < to ? to : from); row++)
+        g->dots[row * g->columns + column] = 1;
+}
+
+static void plot_line (struct chart *g, const double *values, long n)
+{
+    int before = -1;
+
+    for (int i = 0; i < g->columns; i++) {
+        double v = values[(long)((double)i / g->columns * (double)n)];
+        int row = (int)lround ((1 - chart_place (g, v)) * (g->rows - 1));
+        set_column (g, i, before < 0 ? row : before, row);
+        before = row;
+    }
+}
+
+/* Its dots, by their bits. */
+static char *put_braille (char *to, const struct chart *g, int x, int y)
+{
+    static const unsigned char bits[DOWN][ACROSS] = {
+        { 0x01, 0x08 }, { 0x02, 0x10 }, { 0x04, 0x20 }, { 0x40, 0x80 }
+    };
+    unsigned set = 0;
+
+    for (int j = 0; j < DOWN; j++)
+        for (int i = 0; i < ACROSS; i++)
+            if (g->dots[(y * DOWN + j) * g->columns + x * ACROSS + i])
+                set |= bits[j][i];
+    *to++ = (char)0xe2;
+    *to++ = (char)(0xa0 | set >> 6);
+    *to++ = (char)(0x80 | (set & 0x3f));
+    return to;
+}
+
+static void draw_row (struct screen *c, const struct chart *g, int y, int height)
+{
+    char *text = calloc ((size_t)c->width, 3), *end = text;
+    char label[32] = "";
+
+    if (!text)
+        return;
+    if (y == 0)
+        snprintf (label, sizeof (label), "%.5g", g->high);
+    else if (y == height - 1)
+        snprintf (label, sizeof (label), "%.5g", g->low);
+    screen_right (c, STYLE_DIM, LABEL - 2, label);
+    screen_put (c, STYLE_DIM, c->utf8 ? " │" : " |");
+    for (int x = 0; x < c->width - LABEL; x++)
+        if (c->utf8)
+            end = put_braille (end, g, x, y);
+        else
+            *end++ = g->dots[y * g->columns + x] ? '*' : ' ';
+    screen_put (c, STYLE_GOOD, "%s", text);
+    screen_line (c);
+    free (text);
+}
+
+void line_chart (struct screen *c, const double *values, long n, int height)
+{
+    struct chart g = { .columns = (c->width - LABEL) * (c->utf8 ? ACROSS : 1),
+                       .rows = height * (c->utf8 ? DOWN : 1),
+                       .low = INFINITY,
+                       .high = -INFINITY };
+
+    if (g.columns < 4 || !(g.dots = calloc ((size_t)g.columns, (size_t)g.rows)))
+        return;
+    for (long i = 0; i < n; i++) {
+        g.low = fmin (g.low, values[i]);
+        g.high = fmax (g.high, values[i]);
+    }
+    g.log = g.low > 0 && g.high / g.low > 20;
+    plot_line (&g, values, n);
+    for (int y = 0; y < height; y++)
+        draw_row (c, &g, y, height);
+    free (g.dots);
+}
+
+/* ---- the picture ---- */
 
 /* ---- trials ---- */
 
@@ -310,7 +629,7 @@ void picture_free (struct picture *p)
 
 /* ---- counting ---- */
 
-static double since_created (const struct sweep *s)
+static double experiment_age (const struct sweep *s)
 {
     double end = sweep_has_ended (s) ? s->changed : (double)time (NULL);
 
@@ -332,10 +651,10 @@ static void estimate (const struct picture *p, struct picture_tally *t)
     if (p->workers.alive > 0 && at_work > 0)
         t->eta = t->left / (double)at_work;
     if (s->exp->max_hours > 0 && !isnan (t->eta))
-        t->eta = fmin (t->eta, fmax (0, s->exp->max_hours * 3600 - since_created (s)));
+        t->eta = fmin (t->eta, fmax (0, s->exp->max_hours * 3600 - experiment_age (s)));
 }
 
-static int count (const struct picture *p, struct picture_tally *t)
+static int count_trials (const struct picture *p, struct picture_tally *t)
 {
     const struct sweep *s = p->s;
     size_t room = (size_t)s->ntrials + 1;
@@ -394,7 +713,7 @@ static void draw_title (const struct picture *p, struct screen *c)
     const char *slash = strrchr (s->dir, '/');
     char elapsed[32];
 
-    duration_text (elapsed, sizeof (elapsed), since_created (s));
+    duration_text (elapsed, sizeof (elapsed), experiment_age (s));
     screen_put (c, STYLE_BOLD, "%s", slash ? slash + 1 : s->dir);
     screen_put (c, STYLE_DIM, "%s", dot (c));
     screen_put (c, state_style (s), "%s", sweep_state_name (s->state));
@@ -555,7 +874,7 @@ static void draw_notes (const struct picture *p, struct screen *c)
 
 /* ---- charts ---- */
 
-static void draw_history (const struct picture *p, struct screen *c)
+static void draw_history_lines (const struct picture *p, struct screen *c)
 {
     int height = (c->height - CHART_ROOM) / 5 + 3;
     double *list;
@@ -600,7 +919,7 @@ void picture_draw (struct picture *p, struct screen *c)
 {
     struct picture_tally t;
 
-    if (count (p, &t) == 0) {
+    if (count_trials (p, &t) == 0) {
         draw_title (p, c);
         draw_progress (p, &t, c);
         draw_counts (p, &t, c);
@@ -608,7 +927,7 @@ void picture_draw (struct picture *p, struct screen *c)
         draw_gpus (p, c);
         draw_best (p, c);
         draw_notes (p, c);
-        draw_history (p, c);
+        draw_history_lines (p, c);
         draw_rungs (p, c);
         picture_trials (p, &t, c);
     }

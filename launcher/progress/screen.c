@@ -214,7 +214,7 @@ static const char *const sgr[STYLES] = {
 };
 
 /* Up to column 'until'; the last character of a text that is cut is a dot. */
-static void put_text (struct screen *s, enum screen_style style, int until, const char *text)
+static void put_cut_text (struct screen *s, enum screen_style style, int until, const char *text)
 {
     bool styled = s->colours && sgr[style] && *text;
     bool cut = s->column + screen_columns (s, text) > until;
@@ -248,7 +248,7 @@ void screen_put (struct screen *s, enum screen_style style, const char *fmt, ...
 
     va_start (ap, fmt);
     if (vasprintf (&text, fmt, ap) >= 0) {
-        put_text (s, style, s->width, text);
+        put_cut_text (s, style, s->width, text);
         free (text);
     }
     va_end (ap);
@@ -264,14 +264,14 @@ static void put_blanks (struct screen *s, int until)
 void screen_right (struct screen *s, enum screen_style style, int column, const char *text)
 {
     put_blanks (s, column - screen_columns (s, text));
-    put_text (s, style, s->width, text);
+    put_cut_text (s, style, s->width, text);
 }
 
 void screen_cell (struct screen *s, enum screen_style style, int width, const char *text)
 {
     int until = s->column + width;
 
-    put_text (s, style, until < s->width ? until : s->width, text);
+    put_cut_text (s, style, until < s->width ? until : s->width, text);
     put_blanks (s, until);
 }
 
@@ -287,13 +287,13 @@ void screen_bar (struct screen *s, enum screen_style style, int width, double pa
         end = stpcpy (end, s->utf8 ? "█" : "#");
     if (s->utf8)
         strcpy (end, eighths[full % 8]);
-    put_text (s, style, s->width, text);
+    put_cut_text (s, style, s->width, text);
     full = s->utf8 ? (full + 7) / 8 : full / 8;
     end = text;
     *end = '\0';
     for (int i = full; i < width; i++)
         end = stpcpy (end, s->utf8 ? "·" : "-");
-    put_text (s, STYLE_DIM, s->width, text);
+    put_cut_text (s, STYLE_DIM, s->width, text);
 }
 
 void screen_line (struct screen *s)
@@ -312,7 +312,7 @@ int screen_room (const struct screen *s)
 /* Each line is cleared behind its text, so that nothing flickers; the last one
  * has no line end, which would scroll.
  */
-static void show (char *text)
+static void show_lines (char *text)
 {
     char *all = NULL, *line, *end;
     size_t size;
@@ -339,7 +339,7 @@ void screen_end (struct screen *s, FILE *to)
         if (to)
             fputs (s->text, to);
         else
-            show (s->text);
+            show_lines (s->text);
     }
     free (s->text);
     s->text = NULL;

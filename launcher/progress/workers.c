@@ -14,7 +14,7 @@
 #include "launcher/sweep/text.h"
 #include "launcher/sys/small_file.h"
 
-static int claim_path (const struct sweep *s, long trial, char path[PATH_MAX])
+static int trial_claim_path (const struct sweep *s, long trial, char path[PATH_MAX])
 {
     struct stat st;
 
@@ -27,7 +27,7 @@ bool trial_is_claimed (const struct sweep *s, long trial)
 {
     char path[PATH_MAX];
 
-    return claim_path (s, trial, path) == 0;
+    return trial_claim_path (s, trial, path) == 0;
 }
 
 static bool has_claim (const struct sweep *s, long trial, const char *nonce)
@@ -36,7 +36,8 @@ static bool has_claim (const struct sweep *s, long trial, const char *nonce)
     char *text;
     bool has;
 
-    if (claim_path (s, trial, path) < 0 || !(text = file_read_now (path, 4096, NULL, NULL, NULL)))
+    if (trial_claim_path (s, trial, path) < 0
+        || !(text = file_read_now (path, 4096, NULL, NULL, NULL)))
         return false;
     has = strstr (text, nonce);
     free (text);

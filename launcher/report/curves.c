@@ -52,7 +52,7 @@ static int add_point (struct curve_reading *g, const char *name, int64_t step, d
     return 0;
 }
 
-static int take_row (const struct slurmdl_row *row, void *arg)
+static int take_curve_row (const struct slurmdl_row *row, void *arg)
 {
     struct curve_reading *g = arg;
 
@@ -62,24 +62,24 @@ static int take_row (const struct slurmdl_row *row, void *arg)
 }
 
 /* Has it attempts after the one whose result was accepted last? */
-static bool goes_on (const struct report *r, long i)
+static bool trial_goes_on (const struct report *r, long i)
 {
     const struct sweep_trial *t = r->trials[i].of;
 
     return t->state == TRIAL_OPEN || trial_last (t).attempt < t->over;
 }
 
-static int read_folder (struct curves *c, const struct report *r, long i)
+static int read_trial_folder (struct curves *c, const struct report *r, long i)
 {
     struct curve_reading g = { .c = c, .t = &c->trials[i], .last = r->trials[i].of->over + 1 };
     char dir[PATH_MAX];
 
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", r->sweeps[r->trials[i].sweep].s->dir,
               r->trials[i].number);
-    return slurmdl_trial_read (dir, take_row, &g, NULL) == -1 && g.name == SIZE_MAX ? -1 : 0;
+    return slurmdl_trial_read (dir, take_curve_row, &g, NULL) == -1 && g.name == SIZE_MAX ? -1 : 0;
 }
 
-static int take_rows (struct curves *c, const struct report *r, size_t k, struct rows *rows)
+static int take_trial_rows (struct curves *c, const struct report *r, size_t k, struct rows *rows)
 {
     struct curve_reading g = { .c = c };
     char name[ROW_NAME_SIZE + 1] = "";
@@ -87,7 +87,7 @@ static int take_rows (struct curves *c, const struct report *r, size_t k, struct
     for (size_t i = 0; i < rows->n; i++) {
         const struct metric_row *row = &rows->list[i];
         long trial = r->sweeps[k].first + (long)row->trial - 1;
-        if (goes_on (r, trial))
+        if (trial_goes_on (r, trial))
             continue;
         g.t = &c->trials[trial];
         memcpy (name, rows->names[row->name], ROW_NAME_SIZE);
@@ -104,10 +104,10 @@ static int read_sweep (struct curves *c, const struct report *r, size_t k, struc
     int rv = rows_read (&rows, s, old && old->ntrials ? old : NULL);
 
     if (rv == 0)
-        rv = take_rows (c, r, k, &rows);
+        rv = take_trial_rows (c, r, k, &rows);
     for (long i = 0; rv == 0 && i < s->ntrials; i++)
-        if (goes_on (r, r->sweeps[k].first + i))
-            rv = read_folder (c, r, r->sweeps[k].first + i);
+        if (trial_goes_on (r, r->sweeps[k].first + i))
+            rv = read_trial_folder (c, r, r->sweeps[k].first + i);
     if (old)
         rows_destroy (old);
     if (old && rv == 0)
@@ -191,7 +191,7 @@ static size_t keep_bucket (const struct curve_point *p, size_t n, struct curve_p
 /* In place: both ends, the first value that is not finite, and of each bucket
  * between them its lowest and its highest: spikes stay.
  */
-static size_t thin (struct curve_point *p, size_t n, size_t max)
+static size_t thin_curve (struct curve_point *p, size_t n, size_t max)
 {
     size_t buckets = (max - 2) / 2, kept = 1;
 
@@ -209,7 +209,7 @@ static size_t thin (struct curve_point *p, size_t n, size_t max)
     return kept;
 }
 
-static int by_step (const void *a, const void *b)
+static int by_curve_step (const void *a, const void *b)
 {
     const struct curve_point *x = a, *y = b;
 
@@ -228,7 +228,7 @@ static size_t select_name (const struct trial_curves *t, size_t name, struct cur
             to[n++] = t->list[i];
         }
     if (!ordered)
-        qsort (to, n, sizeof (*to), by_step);
+        qsort (to, n, sizeof (*to), by_curve_step);
     return n;
 }
 
@@ -238,7 +238,7 @@ size_t curve_thin (const struct trial_curves *t, size_t name, size_t max, struct
     size_t n = 0;
 
     if (all) {
-        n = thin (all, select_name (t, name, all), max);
+        n = thin_curve (all, select_name (t, name, all), max);
         memcpy (to, all, n * sizeof (*to));
     }
     free (all);
@@ -252,7 +252,7 @@ struct scale {
     double base, step;
 };
 
-static double inner (const struct scale *s, double v)
+static double inner_scale (const struct scale *s, double v)
 {
     return s->log ? log (v) : v;
 }
@@ -274,15 +274,15 @@ static struct scale scale_of (const struct curves *c, size_t name)
     if (low > high)
         return s;
     s.log = low > 0 && high / low > 50;
-    s.base = inner (&s, low);
-    s.step = inner (&s, high) / (LEVELS - 1) - s.base / (LEVELS - 1);
+    s.base = inner_scale (&s, low);
+    s.step = inner_scale (&s, high) / (LEVELS - 1) - s.base / (LEVELS - 1);
     if (!(s.step > 0) || !isfinite (s.step))
         s.step = 1;
     return s;
 }
 
 /* Five bits a letter, the lowest first; 32 says that more follow. */
-static char *put_number (char *to, uint64_t n)
+static char *put_base32_number (char *to, uint64_t n)
 {
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -300,17 +300,18 @@ static uint64_t zigzag (int64_t n)
 }
 
 /* Differences of steps and of levels, in turn. */
-static json_t *pack (const struct scale *s, const struct curve_point *p, size_t n)
+static json_t *pack_curve (const struct scale *s, const struct curve_point *p, size_t n)
 {
     char *text = malloc (n * 28 + 1), *to = text;
     int64_t step = 0, level = 0;
     json_t *o;
 
     for (size_t i = 0; text && i < n; i++) {
-        int64_t now =
-            isfinite (p[i].value) ? llround ((inner (s, p[i].value) - s->base) / s->step) + 1 : 0;
-        to = put_number (to, zigzag (p[i].step - step));
-        to = put_number (to, zigzag (now - level));
+        int64_t now = isfinite (p[i].value)
+                          ? llround ((inner_scale (s, p[i].value) - s->base) / s->step) + 1
+                          : 0;
+        to = put_base32_number (to, zigzag (p[i].step - step));
+        to = put_base32_number (to, zigzag (now - level));
         step = p[i].step;
         level = now;
     }
@@ -359,7 +360,7 @@ static json_t *curve_json (const struct curves *c, const struct report *r, size_
     for (long i = 0; i < c->n; i++) {
         size_t n = curve_thin (&c->trials[i], name, max, points);
         any = any || n > 0;
-        json_array_append_new (texts, pack (&s, points, n));
+        json_array_append_new (texts, pack_curve (&s, points, n));
     }
     if (!any) {
         json_decref (texts);

@@ -2,7 +2,9 @@
 /* Learning curves: what trials have logged, thinned and packed. */
 #pragma once
 
-#include "launcher/report/model.h"
+#include "launcher/report/experiments.h"
+#include "launcher/report/report_text.h"
+#include "launcher/sweep/metrics.h"
 
 /* One logged value; the points of a trial stand in the order of its log. */
 struct curve_point {

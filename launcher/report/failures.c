@@ -49,8 +49,8 @@ static bool inside (const struct failure_finding *c, double v)
     return c->p->category ? v == c->at : c->above ? v >= c->at : v < c->at;
 }
 
-static void compare (struct failure_finding *found, struct failure_finding c, const bool *failed,
-                     long n, long all)
+static void compare_shares (struct failure_finding *found, struct failure_finding c,
+                            const bool *failed, long n, long all)
 {
     long in = 0, hit = 0, out;
 
@@ -82,9 +82,10 @@ static void compare_number (struct failure_finding *found, const struct report_p
         qsort (v, (size_t)known, sizeof (*v), compare_doubles);
     for (int k = 1; k < CUTS && known > 0; k++)
         for (int above = 0; above < 2; above++)
-            compare (found,
-                     (struct failure_finding){ .p = p, .above = above, .at = v[known * k / CUTS] },
-                     failed, n, all);
+            compare_shares (
+                found,
+                (struct failure_finding){ .p = p, .above = above, .at = v[known * k / CUTS] },
+                failed, n, all);
     free (v);
 }
 
@@ -99,8 +100,8 @@ struct failure_finding failure_explain (const struct report *r, const struct rep
     for (size_t k = 0; all >= NEED && all < r->n && k < p->n; k++) {
         const struct report_param *of = &p->list[k];
         for (size_t c = 0; of->category && c < of->table.n && c < CHOICES; c++)
-            compare (&found, (struct failure_finding){ .p = of, .at = (double)c }, failed, r->n,
-                     all);
+            compare_shares (&found, (struct failure_finding){ .p = of, .at = (double)c }, failed,
+                            r->n, all);
         if (!of->category)
             compare_number (&found, of, failed, r->n, all);
     }

@@ -9,7 +9,7 @@
 #include "launcher/config/values.h"
 #include "runtime/base/array.h"
 
-static struct report_param *find_param (const struct report_params *p, const char *name)
+static struct report_param *find_report_param (const struct report_params *p, const char *name)
 {
     for (size_t i = 0; i < p->n; i++)
         if (!strcmp (p->list[i].name, name))
@@ -41,10 +41,10 @@ static void join_range (struct report_param *p, const struct param *of)
     p->integer = p->integer && of->type == PARAM_INT;
 }
 
-static int add_param (struct report_params *p, const struct report *r, const struct experiment *e,
-                      const struct hparam *h)
+static int add_report_param (struct report_params *p, const struct report *r,
+                             const struct experiment *e, const struct hparam *h)
 {
-    struct report_param *to = find_param (p, h->path), *list;
+    struct report_param *to = find_report_param (p, h->path), *list;
 
     if (h->dim < 0 && same_in_all (r, h))
         return 0;
@@ -71,7 +71,7 @@ static double category (struct report_param *p, const char *text)
     return n == SIZE_MAX ? NAN : (double)n;
 }
 
-static double number_text (struct report_param *p, double v)
+static double param_number_text (struct report_param *p, double v)
 {
     char text[40];
 
@@ -93,8 +93,8 @@ static double constant (struct report_param *p, const struct hparam *h)
     return v;
 }
 
-static double value_of (struct report_param *p, const struct experiment *e, const struct hparam *h,
-                        const double *point)
+static double param_value (struct report_param *p, const struct experiment *e,
+                           const struct hparam *h, const double *point)
 {
     double x;
 
@@ -106,7 +106,7 @@ static double value_of (struct report_param *p, const struct experiment *e, cons
     if (e->params[h->dim].type == PARAM_CATEGORICAL)
         return category (p, h->labels[(long)x]);
     if (p->category)
-        return number_text (p, x);
+        return param_number_text (p, x);
     return x;
 }
 
@@ -120,7 +120,7 @@ static void fill_table (struct report_param *p, const struct report *r)
     }
 }
 
-static int fill_values (struct report_param *p, const struct report *r)
+static int fill_param_values (struct report_param *p, const struct report *r)
 {
     p->v = malloc (((size_t)r->n + 1) * sizeof (*p->v));
     p->began = malloc (((size_t)r->n + 1) * sizeof (*p->began));
@@ -134,8 +134,8 @@ static int fill_values (struct report_param *p, const struct report *r)
         for (long i = 0; i < s->ntrials; i++) {
             const struct sweep_trial *t = &s->trials[i];
             long at = r->sweeps[k].first + i;
-            p->v[at] = h ? value_of (p, s->exp, h, t->x) : NAN;
-            p->began[at] = h && t->began ? value_of (p, s->exp, h, t->began) : p->v[at];
+            p->v[at] = h ? param_value (p, s->exp, h, t->x) : NAN;
+            p->began[at] = h && t->began ? param_value (p, s->exp, h, t->began) : p->v[at];
         }
     }
     return 0;
@@ -147,11 +147,11 @@ int params_fill (struct report_params *p, const struct report *r)
     for (size_t k = 0; k < r->nsweeps; k++) {
         const struct experiment *e = r->sweeps[k].s->exp;
         for (size_t i = 0; i < e->nhparams; i++)
-            if (add_param (p, r, e, &e->hparams[i]) < 0)
+            if (add_report_param (p, r, e, &e->hparams[i]) < 0)
                 return -1;
     }
     for (size_t i = 0; i < p->n; i++)
-        if (fill_values (&p->list[i], r) < 0)
+        if (fill_param_values (&p->list[i], r) < 0)
             return -1;
     return 0;
 }

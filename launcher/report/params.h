@@ -2,7 +2,8 @@
 /* The hyperparameters of a report's experiments as columns. */
 #pragma once
 
-#include "launcher/report/model.h"
+#include "launcher/report/experiments.h"
+#include "launcher/report/report_text.h"
 
 struct report_param {
     const char *name; /* the experiment's */

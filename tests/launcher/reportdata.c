@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl report: texts and numbers of the page, thinned curves, its JSON. */
-#include "launcher/report/data.h"
+#include "launcher/report/curves.h"
+#include "launcher/report/experiments.h"
+#include "launcher/report/page_data.h"
+#include "launcher/report/params.h"
+#include "launcher/report/report.h"
 #include "launcher/report/report_text.h"
-#include "launcher/report/summary.h"
+#include "launcher/sweep/sweep.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
 

@@ -3,7 +3,7 @@
  * chart of one line.
  */
 #include "launcher/sweep/table.h"
-#include "launcher/progress/line_chart.h"
+#include "launcher/progress/picture.h"
 #include "launcher/progress/screen.h"
 #include "tests/unit.h"
 

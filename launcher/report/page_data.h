@@ -3,8 +3,10 @@
 #pragma once
 
 #include "launcher/report/curves.h"
-#include "launcher/report/model.h"
+#include "launcher/report/experiments.h"
 #include "launcher/report/params.h"
+#include "launcher/sweep/metrics.h"
+#include "launcher/sweep/sweep.h"
 #include "searcher/models/importance.h"
 
 /* ---- what explains the values ---- */
@@ -18,21 +20,8 @@ struct explanation {
     long *param;    /* the report's parameter of each of the search */
 };
 
-/* Trials are compared at one length where that is possible: one that was
- * trained longer is better for that alone.  -1: no memory.  explanation_free()
- * in any case.
- */
-int explain (struct explanation *x, const struct report *r, const struct report_params *p);
-void explanation_free (struct explanation *x);
-
 /* The share of a parameter of the report; NaN: not known. */
 double explained_share (const struct explanation *x, size_t param);
-
-/* The share and the mean by value of a parameter into its object, ... */
-void explained_put (const struct explanation *x, const struct report_params *p, size_t param,
-                    json_t *o);
-/* ... and the surfaces as a list. */
-json_t *explained_surfaces (const struct explanation *x, const struct report_params *p);
 
 /* ---- how busy the GPUs were ---- */
 
@@ -57,15 +46,6 @@ struct gpu_use {
     struct gpu_advice advice[ADVICE_MAX]; /* the most frequent first */
     size_t nadvice;
 };
-
-/* Look for monitored steps in the folders of all attempts.  -1: no memory.
- * gpu_use_free() in any case.
- */
-int gpu_use_read (struct gpu_use *u, const struct report *r);
-void gpu_use_free (struct gpu_use *u);
-
-/* What report.js draws of it, an array each; the caller owns it. */
-json_t *gpu_use_json (const struct gpu_use *u);
 
 /* ---- all of it ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report is of: the trials and attempts of several experiments. */
+/* What a report is of: experiments, trials, attempts and what they cost. */
 #pragma once
 
 #include "launcher/report/report_text.h"
@@ -103,3 +103,24 @@ bool report_better (const struct report *r, double a, double b);
  * Returns how many, -1: no memory.
  */
 long report_order (const struct report *r, long **list);
+
+/* The experiments must outlive the report; 'list' and what it leads to stay
+ * the caller's.  Returns -1 with 'err'.  report_free() in any case.
+ */
+int report_fill (struct report *r, struct sweep *const *list, size_t n, struct slurmdl_error *err);
+
+/* Look what is kept of each trial's checkpoints, in all attempts' folders. */
+void report_fill_files (struct report *r);
+
+/* All in seconds. */
+struct report_cost {
+    double wall;   /* from the first attempt to the last */
+    double busy;   /* of all attempts */
+    double wasted; /* of those without a result */
+    double alive;  /* of workers, from their first attempt to their last */
+    double gpus;   /* of busy GPUs */
+    size_t attempts;
+};
+
+/* Of one of the report's experiments; with 'sweep' r->nsweeps: of all. */
+struct report_cost report_cost_of (const struct report *r, size_t sweep);

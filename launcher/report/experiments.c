@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gather what a report is of, from the folders of its experiments. */
-#include "launcher/report/gather.h"
+/* What a report is of: experiments, trials, attempts and what they cost. */
+#include "launcher/report/experiments.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -13,13 +13,102 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/report/model.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
-#include "launcher/sweep/queries.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
+
+const char *const attempt_ends[ATTEMPT_ENDS] = {
+    "result", "failed", "rejected", "parked", "lost", "running",
+};
+
+enum trial_phase report_phase (const struct report *r, long trial)
+{
+    const struct report_trial *t = &r->trials[trial];
+
+    return trial_phase_of (r->sweeps[t->sweep].s, t->of);
+}
+
+struct sweep_result report_result (const struct report *r, long trial, size_t metric)
+{
+    const struct report_sweep *of = &r->sweeps[r->trials[trial].sweep];
+    const char *name = sweep_metric (r->sweeps[0].s, metric);
+    long number = r->trials[trial].number;
+
+    for (size_t i = 0; i < sweep_metrics (of->s); i++)
+        if (!strcmp (sweep_metric (of->s, i), name))
+            return point_result (of->s, trial_point (of->s, number), i);
+    return (struct sweep_result){ .value = NAN, .deviation = NAN };
+}
+
+double report_value (const struct report *r, long trial, size_t metric)
+{
+    return report_result (r, trial, metric).value;
+}
+
+bool report_better (const struct report *r, double a, double b)
+{
+    return sweep_better (r->sweeps[0].s, a, b);
+}
+
+struct order_entry {
+    double value;
+    long trial;
+    bool compared;
+};
+
+static int by_order (const void *a, const void *b)
+{
+    const struct order_entry *x = a, *y = b;
+
+    if (x->compared != y->compared)
+        return x->compared ? -1 : 1;
+    if (x->value != y->value)
+        return x->value < y->value ? -1 : 1;
+    return (x->trial > y->trial) - (x->trial < y->trial);
+}
+
+long report_order (const struct report *r, long **list)
+{
+    struct order_entry *sorted = malloc (((size_t)r->n + 1) * sizeof (*sorted));
+    bool smaller = r->sweeps[0].s->exp->search.smaller_is_better;
+    long n = 0;
+
+    *list = malloc (((size_t)r->n + 1) * sizeof (**list));
+    if (!sorted || !*list) {
+        free (sorted);
+        free (*list);
+        *list = NULL;
+        return -1;
+    }
+    for (long i = 0; i < r->n; i++) {
+        struct sweep_result of = report_result (r, i, 0);
+        if (isfinite (of.value))
+            sorted[n++] = (struct order_entry){ smaller ? of.value : -of.value, i, of.compared };
+    }
+    qsort (sorted, (size_t)n, sizeof (*sorted), by_order);
+    for (long i = 0; i < n; i++)
+        (*list)[i] = sorted[i].trial;
+    free (sorted);
+    return n;
+}
+
+void report_free (struct report *r)
+{
+    free (r->sweeps);
+    free (r->trials);
+    free (r->attempts);
+    free (r->results);
+    free (r->lengths);
+    free (r->requests);
+    words_free (&r->slots);
+    words_free (&r->causes);
+    *r = (struct report){ 0 };
+}
+
+/* ---- gather it from the folders of the experiments ---- */
 
 /* ---- attempts ---- */
 
@@ -112,7 +201,7 @@ static size_t slot_number (struct reading *g, const char *slot)
 /* Bytes of a number that was measured: a word with a point or a unit. Whole
  * numbers are left: a status, a line or a port tells causes apart.
  */
-static size_t measured (const char *why, const char *p)
+static size_t measured_number_length (const char *why, const char *p)
 {
     static const char *const units[] = { " GiB", " MiB", " KiB", " bytes" };
     size_t n = strspn (p, "0123456789."), rest;
@@ -141,7 +230,7 @@ static size_t cause_number (struct report *r, const char *why)
     while (*p && p != end && n < CAUSE_MAX - 3) {
         size_t hex = strspn (p, "0123456789abcdefABCDEFx");
         bool address = !strncmp (p, "0x", 2) || hex >= 16;
-        size_t number = measured (why, p);
+        size_t number = measured_number_length (why, p);
         if (address) {
             cause[n++] = '#';
             p += hex;
@@ -163,7 +252,7 @@ static size_t cause_number (struct report *r, const char *why)
 
 /* ---- lists ---- */
 
-static int add_attempt (struct reading *g, const struct report_attempt *a)
+static int add_attempt_of_event (struct reading *g, const struct report_attempt *a)
 {
     struct report *r = g->r;
 
@@ -184,7 +273,7 @@ static int add_result (struct reading *g, const struct report_result *result)
     return 0;
 }
 
-static int add_request (struct reading *g, double time, enum event_op op)
+static int add_request_of_event (struct reading *g, double time, enum event_op op)
 {
     struct report *r = g->r;
 
@@ -215,7 +304,7 @@ static void begin_segment (struct reading *g, const struct event *e)
     snprintf (t->slot, sizeof (t->slot), "%s", e->by ? e->by : "");
 }
 
-static int end_attempt (struct reading *g, const struct event *e, enum report_end how)
+static int end_attempt_of_event (struct reading *g, const struct event *e, enum report_end how)
 {
     struct report_segment *t = &g->segments[e->trial - 1];
     double end = since_start (g, e->time), begin = end - e->seconds;
@@ -239,11 +328,11 @@ static int end_attempt (struct reading *g, const struct event *e, enum report_en
     t->over = (long)e->attempt;
     t->begin = end;
     t->open = how != ATTEMPT_RESULT && how != ATTEMPT_REJECTED;
-    return add_attempt (g, &a);
+    return add_attempt_of_event (g, &a);
 }
 
 /* The value of the report's metric, which may be another one here. */
-static double value_of (const struct reading *g, const struct event *e)
+static double event_value (const struct reading *g, const struct event *e)
 {
     const struct sweep *s = g->r->sweeps[g->i].s;
     const char *name = sweep_metric (g->r->sweeps[0].s, 0);
@@ -257,12 +346,12 @@ static double value_of (const struct reading *g, const struct event *e)
 static int result_of (struct reading *g, const struct event *e)
 {
     struct report_result result = { g->r->sweeps[g->i].first + (long)e->trial - 1, e->length,
-                                    value_of (g, e) };
+                                    event_value (g, e) };
 
-    return end_attempt (g, e, ATTEMPT_RESULT) < 0 ? -1 : add_result (g, &result);
+    return end_attempt_of_event (g, e, ATTEMPT_RESULT) < 0 ? -1 : add_result (g, &result);
 }
 
-static int take_event (const struct event *e, void *arg, struct slurmdl_error *err)
+static int take_report_event (const struct event *e, void *arg, struct slurmdl_error *err)
 {
     struct reading *g = arg;
     struct sweep *s = g->r->sweeps[g->i].s;
@@ -280,16 +369,16 @@ static int take_event (const struct event *e, void *arg, struct slurmdl_error *e
         rv = next ? result_of (g, e) : 0;
         break;
     case EVENT_FAIL:
-        rv = next ? end_attempt (g, e, ATTEMPT_FAILED) : 0;
+        rv = next ? end_attempt_of_event (g, e, ATTEMPT_FAILED) : 0;
         break;
     case EVENT_REJECT:
-        rv = next ? end_attempt (g, e, ATTEMPT_REJECTED) : 0;
+        rv = next ? end_attempt_of_event (g, e, ATTEMPT_REJECTED) : 0;
         break;
     case EVENT_PARK:
-        rv = next ? end_attempt (g, e, ATTEMPT_PARKED) : 0;
+        rv = next ? end_attempt_of_event (g, e, ATTEMPT_PARKED) : 0;
         break;
     case EVENT_LOST:
-        rv = next ? end_attempt (g, e, ATTEMPT_LOST) : 0;
+        rv = next ? end_attempt_of_event (g, e, ATTEMPT_LOST) : 0;
         break;
     case EVENT_EXIT:
         if (t)
@@ -303,7 +392,7 @@ static int take_event (const struct event *e, void *arg, struct slurmdl_error *e
     case EVENT_RETRY:
     case EVENT_SCALE:
     case EVENT_EXPIRE:
-        rv = add_request (g, since_start (g, e->time), e->op);
+        rv = add_request_of_event (g, since_start (g, e->time), e->op);
         break;
     default:
         break;
@@ -334,7 +423,7 @@ static int add_running (struct reading *g)
         a.begin = t->begin;
         if (a.slot != SIZE_MAX)
             a.begin = fmin (now, fmax (a.begin, g->until[a.slot]));
-        if (add_attempt (g, &a) < 0)
+        if (add_attempt_of_event (g, &a) < 0)
             return -1;
     }
     return 0;
@@ -355,7 +444,7 @@ static int attempts_read (struct report *r, size_t i, struct slurmdl_error *err)
     if ((g.npeers = peer_list (s->dir, &g.peers, NULL)) < 0)
         g.npeers = 0; /* nobody has worked yet */
     if ((g.segments = calloc ((size_t)s->ntrials + 1, sizeof (*g.segments)))
-        && (log = log_create (path, err)) && log_sync (log, take_event, &g, err) >= 0
+        && (log = log_create (path, err)) && log_sync (log, take_report_event, &g, err) >= 0
         && ((rv = add_running (&g)) < 0))
         errorf (err, "out of memory");
     int e = errno;
@@ -420,7 +509,7 @@ static void fill_best (struct report *r)
     }
 }
 
-static int by_length (const void *a, const void *b)
+static int by_rung_length (const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
@@ -436,7 +525,7 @@ static int fill_lengths (struct report *r)
         return -1;
     for (size_t i = 0; i < r->nresults; i++)
         r->lengths[i] = r->results[i].length;
-    qsort (r->lengths, r->nresults, sizeof (*r->lengths), by_length);
+    qsort (r->lengths, r->nresults, sizeof (*r->lengths), by_rung_length);
     for (size_t i = 0; i < r->nresults; i++)
         if (n == 0 || r->lengths[i] != r->lengths[n - 1])
             r->lengths[n++] = r->lengths[i];
@@ -477,7 +566,7 @@ static int sort_slots (struct report *r)
     return list && new ? 0 : -1;
 }
 
-static void add_files (struct report_files *f, const char *dir, long attempt)
+static void add_checkpoint_files (struct report_files *f, const char *dir, long attempt)
 {
     DIR *d = opendir (dir);
     struct dirent *e;
@@ -510,7 +599,7 @@ void report_fill_files (struct report *r)
         for (long k = 1; k <= t->of->over + 1; k++) {
             snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld/ckpt", r->sweeps[t->sweep].s->dir,
                       t->number, k);
-            add_files (&t->files, dir, k);
+            add_checkpoint_files (&t->files, dir, k);
         }
     }
 }
@@ -532,4 +621,60 @@ int report_fill (struct report *r, struct sweep *const *list, size_t n, struct s
     fill_points (r);
     fill_best (r);
     return sort_slots (r) < 0 || fill_lengths (r) < 0 ? errorf (err, "out of memory") : 0;
+}
+
+/* ---- what they cost: seconds of workers and of GPUs ---- */
+
+static bool attempt_is_of_sweep (const struct report *r, size_t attempt, size_t sweep)
+{
+    return sweep == r->nsweeps || r->trials[r->attempts[attempt].trial].sweep == sweep;
+}
+
+static double time_of_slots (const struct report *r, size_t sweep)
+{
+    double *from = malloc ((r->slots.n + 1) * 2 * sizeof (*from));
+    double *to = from + r->slots.n;
+    double sum = 0;
+
+    if (!from)
+        return NAN;
+    for (size_t k = 0; k < r->slots.n; k++) {
+        from[k] = INFINITY;
+        to[k] = 0;
+    }
+    for (size_t i = 0; i < r->nattempts; i++) {
+        const struct report_attempt *a = &r->attempts[i];
+        if (!attempt_is_of_sweep (r, i, sweep))
+            continue;
+        from[a->slot] = fmin (from[a->slot], a->begin);
+        to[a->slot] = fmax (to[a->slot], a->end);
+    }
+    for (size_t k = 0; k < r->slots.n; k++)
+        sum += fmax (0, to[k] - from[k]);
+    free (from);
+    return sum;
+}
+
+struct report_cost report_cost_of (const struct report *r, size_t sweep)
+{
+    struct report_cost c = { 0 };
+    double first = INFINITY, last = 0;
+
+    for (size_t i = 0; i < r->nattempts; i++) {
+        const struct report_attempt *a = &r->attempts[i];
+        const struct sweep *s = r->sweeps[r->trials[a->trial].sweep].s;
+        double seconds = a->end - a->begin;
+        if (!attempt_is_of_sweep (r, i, sweep))
+            continue;
+        first = fmin (first, a->begin);
+        last = fmax (last, a->end);
+        c.attempts++;
+        c.busy += seconds;
+        c.gpus += seconds * (double)experiment_gpus (s->exp);
+        if (a->how != ATTEMPT_RESULT && a->how != ATTEMPT_RUNNING)
+            c.wasted += seconds;
+    }
+    c.wall = fmax (0, last - first);
+    c.alive = time_of_slots (r, sweep);
+    return c;
 }

@@ -1,0 +1,858 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All that a report says, and the JSON that its script draws. */
+#include "launcher/report/page_data.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "launcher/config/trial_gpus.h"
+#include "launcher/monitor/advise.h"
+#include "launcher/monitor/usage.h"
+#include "launcher/sweep/best.h"
+#include "launcher/sweep/queries.h"
+#include "runtime/base/array.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
+
+/* ---- what explains the values ---- */
+
+/* The length with the most results, if that is most of the trials. */
+static int64_t fair_length (const struct report *r, size_t k)
+{
+    long best = 0, with = 0;
+    int64_t length = 0;
+
+    for (size_t i = 0; i < r->nlengths; i++) {
+        long n = 0;
+        for (size_t m = 0; m < r->nresults; m++)
+            n += r->results[m].length == r->lengths[i] && r->trials[r->results[m].trial].sweep == k;
+        if (n > best) {
+            best = n;
+            length = r->lengths[i];
+        }
+    }
+    for (long i = 0; i < r->n; i++)
+        with += r->trials[i].sweep == k && r->trials[i].of->nmilestones > 0;
+    return best * 2 > with ? length : 0;
+}
+
+/* Of many lengths, as of searches that stop trials anywhere, none is fair. */
+static void find_length (struct explanation *x, const struct report *r)
+{
+    x->length = r->nlengths > 1 && r->nlengths <= 64 ? fair_length (r, x->sweep) : 0;
+}
+
+static void fill_explained_values (const struct explanation *x, const struct report *r, double *y)
+{
+    const struct report_sweep *of = &r->sweeps[x->sweep];
+
+    for (long i = 0; i < of->s->ntrials; i++)
+        y[i] = x->length ? NAN : report_value (r, of->first + i, 0);
+    for (size_t m = 0; x->length && m < r->nresults; m++)
+        if (r->results[m].length == x->length && r->trials[r->results[m].trial].sweep == x->sweep)
+            y[r->results[m].trial - of->first] = r->results[m].value;
+}
+
+/* With the most trials that have a value. */
+static size_t largest_sweep (const struct report *r)
+{
+    size_t found = 0;
+    long most = -1;
+
+    for (size_t k = 0; k < r->nsweeps; k++) {
+        long n = 0;
+        for (long i = 0; i < r->sweeps[k].s->ntrials; i++)
+            n += isfinite (report_value (r, r->sweeps[k].first + i, 0));
+        if (n > most) {
+            most = n;
+            found = k;
+        }
+    }
+    return found;
+}
+
+static int find_params (struct explanation *x, const struct experiment *e,
+                        const struct report_params *p)
+{
+    if (!(x->param = malloc ((e->nparams + 1) * sizeof (*x->param))))
+        return -1;
+    for (size_t d = 0; d < e->nparams; d++) {
+        x->param[d] = -1;
+        for (size_t i = 0; i < p->n; i++)
+            if (!strcmp (p->list[i].name, e->params[d].name))
+                x->param[d] = (long)i;
+    }
+    return 0;
+}
+
+/* Trials are compared at one length where that is possible: one that was
+ * trained longer is better for that alone.  -1: no memory.  explanation_free()
+ * in any case.
+ */
+static int explain (struct explanation *x, const struct report *r, const struct report_params *p)
+{
+    struct sweep *s;
+    const double **points;
+    double *y;
+    int rv = -1;
+
+    *x = (struct explanation){ .sweep = largest_sweep (r) };
+    s = r->sweeps[x->sweep].s;
+    find_length (x, r);
+    points = malloc (((size_t)s->ntrials + 1) * sizeof (*points));
+    y = malloc (((size_t)s->ntrials + 1) * sizeof (*y));
+    if (points && y && find_params (x, s->exp, p) == 0) {
+        for (long i = 0; i < s->ntrials; i++)
+            points[i] = s->trials[i].x;
+        fill_explained_values (x, r, y);
+        rv = s->searcher ? importance_fit (&x->of, s->searcher, points, y, s->ntrials) : 1;
+    }
+    x->known = rv == 0;
+    free (points);
+    free (y);
+    return rv < 0 ? -1 : 0;
+}
+
+static void explanation_free (struct explanation *x)
+{
+    importance_free (&x->of);
+    free (x->param);
+    *x = (struct explanation){ 0 };
+}
+
+static const struct marginal *marginal_of (const struct explanation *x, size_t param)
+{
+    for (long d = 0; x->known && d < x->of.n; d++)
+        if (x->param[d] == (long)param)
+            return &x->of.marginals[d];
+    return NULL;
+}
+
+double explained_share (const struct explanation *x, size_t param)
+{
+    const struct marginal *m = marginal_of (x, param);
+
+    return m ? m->share : NAN;
+}
+
+static json_t *list_json (const double *v, int n)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new (list, rounded_to_json (v[i], 5));
+    return list;
+}
+
+/* The choices of the first experiment have the table's numbers. */
+static bool can_draw (const struct explanation *x, const struct report_param *p)
+{
+    return !p->category || x->sweep == 0;
+}
+
+/* The share and the mean by value of a parameter into its object, ... */
+static void explained_put (const struct explanation *x, const struct report_params *p, size_t param,
+                           json_t *o)
+{
+    const struct marginal *m = marginal_of (x, param);
+
+    if (!m)
+        return;
+    json_object_set_new (o, "share", rounded_to_json (m->share, 3));
+    if (!can_draw (x, &p->list[param]))
+        return;
+    json_object_set_new (o, "at", list_json (m->x, m->n));
+    json_object_set_new (o, "mean", list_json (m->mean, m->n));
+}
+
+/* ... and the surfaces as a list. */
+static json_t *explained_surfaces (const struct explanation *x, const struct report_params *p)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; x->known && i < x->of.nsurfaces; i++) {
+        const struct surface *u = &x->of.surfaces[i];
+        long a = x->param[u->a], b = x->param[u->b];
+        if (a < 0 || b < 0 || !can_draw (x, &p->list[a]) || !can_draw (x, &p->list[b]))
+            continue;
+        json_array_append_new (
+            list, json_pack ("{s:i, s:i, s:o, s:o, s:o, s:o}", "a", (int)a, "b", (int)b, "share",
+                             rounded_to_json (u->share, 3), "x", list_json (u->xa, u->na), "y",
+                             list_json (u->xb, u->nb), "v", list_json (u->mean, u->na * u->nb)));
+    }
+    return list;
+}
+
+/* ---- how busy the GPUs were ---- */
+
+/* ---- busy over time ---- */
+
+/* One GPU, while its file is read. */
+struct gpu_track {
+    int gpu;
+    double last, since; /* value, and the time up to which it is counted */
+};
+
+struct series_reading {
+    double begin, end; /* of the attempt, s since the epoch */
+    struct gpu_track tracks[GPUS_MAX];
+    int n;
+    long long step;
+    double time, before; /* of this and the last sample */
+    double sum[GPU_BINS], weight[GPU_BINS];
+};
+
+static void put_busy (struct series_reading *g, double from, double to, double busy)
+{
+    double width = (g->end - g->begin) / GPU_BINS;
+
+    if (!(width > 0))
+        return;
+    for (int i = 0; i < GPU_BINS; i++) {
+        double low = fmax (from, g->begin + i * width);
+        double high = fmin (to, g->begin + (i + 1) * width);
+        if (high > low) {
+            g->sum[i] += busy * (high - low);
+            g->weight[i] += high - low;
+        }
+    }
+}
+
+static struct gpu_track *find_track (struct series_reading *g, int gpu)
+{
+    for (int i = 0; i < g->n; i++)
+        if (g->tracks[i].gpu == gpu)
+            return &g->tracks[i];
+    if (g->n == GPUS_MAX)
+        return NULL;
+    g->tracks[g->n] = (struct gpu_track){ .gpu = gpu, .last = NAN, .since = g->time };
+    return &g->tracks[g->n++];
+}
+
+/* A value is of the time since the sample before; one that did not change is
+ * not written.
+ */
+static int take_gpu_row (const struct slurmdl_row *row, void *arg)
+{
+    struct series_reading *g = arg;
+    struct gpu_track *t;
+    int gpu, end = 0;
+
+    if (row->step != g->step) {
+        g->before = g->time;
+        g->step = row->step;
+        g->time = row->time;
+        if (isnan (g->before))
+            g->before = g->time;
+    }
+    if (sscanf (row->name, "gpu/%d/busy%n", &gpu, &end) != 1 || !end || row->name[end]
+        || !(t = find_track (g, gpu)))
+        return 0;
+    if (!isnan (t->last))
+        put_busy (g, t->since, g->before, t->last);
+    put_busy (g, fmax (g->before, t->since), g->time, row->value);
+    t->last = row->value;
+    t->since = g->time;
+    return 0;
+}
+
+static void read_gpu_file (struct series_reading *g, const char *path)
+{
+    g->n = 0;
+    g->step = -1;
+    g->time = g->before = NAN;
+    slurmdl_metrics_read (path, take_gpu_row, g, NULL);
+    for (int i = 0; i < g->n; i++)
+        if (!isnan (g->tracks[i].last))
+            put_busy (g, g->tracks[i].since, g->time, g->tracks[i].last);
+}
+
+static void read_series (struct gpu_attempt *a, const char *dir, double begin, double end)
+{
+    struct series_reading g = { .begin = begin, .end = end };
+    char path[PATH_MAX];
+    DIR *d = opendir (dir);
+    struct dirent *e;
+
+    while (d && (e = readdir (d))) {
+        size_t n = strlen (e->d_name);
+        if (n < 4 || strcmp (e->d_name + n - 3, ".h5") || e->d_name[0] == '.')
+            continue;
+        snprintf (path, sizeof (path), "%s/%s", dir, e->d_name);
+        read_gpu_file (&g, path);
+    }
+    if (d)
+        closedir (d);
+    for (int i = 0; i < GPU_BINS; i++)
+        a->bins[i] = g.weight[i] > 0 ? g.sum[i] / g.weight[i] : NAN;
+}
+
+/* ---- one step ---- */
+
+static void add_advice (struct gpu_use *u, const struct usage *usage)
+{
+    const struct pattern_row *rows[8];
+    int n = advise (usage, rows, 8);
+
+    for (int i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < u->nadvice && strcmp (u->advice[k].text, rows[i]->text))
+            k++;
+        if (k == ADVICE_MAX)
+            continue;
+        if (k == u->nadvice) {
+            snprintf (u->advice[k].text, sizeof (u->advice[k].text), "%s", rows[i]->text);
+            u->nadvice++;
+        }
+        u->advice[k].n++;
+    }
+}
+
+static void measure_attempt (struct gpu_attempt *a, const struct usage *usage)
+{
+    double busy = 0;
+    int known = 0;
+
+    a->memory = NAN;
+    for (size_t k = 0; k < usage->nnodes; k++)
+        for (int i = 0; i < usage->nodes[k].ngpus; i++) {
+            const struct usage_gpu *g = &usage->nodes[k].gpus[i];
+            a->gpus++;
+            if (!isnan (g->busy)) {
+                busy += g->busy;
+                known++;
+            }
+            if (g->memory_size > 0)
+                a->memory = fmax (a->memory, g->memory / g->memory_size);
+        }
+    a->busy = known ? busy / known : NAN;
+}
+
+static int read_step (struct gpu_use *u, const struct report *r, size_t i, const char *dir)
+{
+    const struct report_attempt *of = &r->attempts[i];
+    double created = r->sweeps[r->trials[of->trial].sweep].s->created;
+    struct gpu_attempt a = { .attempt = i };
+    struct usage usage;
+
+    if (usage_read (&usage, dir, NULL) < 0)
+        return 0;
+    measure_attempt (&a, &usage);
+    add_advice (u, &usage);
+    usage_free (&usage);
+    if (a.gpus)
+        read_series (&a, dir, created + of->begin, created + of->end);
+    if (array_reserve (&u->list, &u->capacity, u->n, 1, sizeof (a)) < 0)
+        return -1;
+    u->list[u->n++] = a;
+    return 0;
+}
+
+/* ---- all ---- */
+
+static int read_attempt_usage (struct gpu_use *u, const struct report *r, size_t i)
+{
+    const struct report_attempt *of = &r->attempts[i];
+    const struct report_trial *t = &r->trials[of->trial];
+    char dir[PATH_MAX], step[PATH_MAX + 300];
+    struct dirent *e;
+    int rv = 0;
+    DIR *d;
+
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", r->sweeps[t->sweep].s->dir, t->number,
+              of->number);
+    d = opendir (dir);
+    while (rv == 0 && d && (e = readdir (d))) {
+        if (strncmp (e->d_name, "dl-monitor-", 11))
+            continue;
+        snprintf (step, sizeof (step), "%s/%s", dir, e->d_name);
+        rv = read_step (u, r, i, step);
+    }
+    if (d)
+        closedir (d);
+    return rv;
+}
+
+static int by_advice_number (const void *a, const void *b)
+{
+    const struct gpu_advice *x = a, *y = b;
+
+    return (x->n < y->n) - (x->n > y->n);
+}
+
+/* Look for monitored steps in the folders of all attempts.  -1: no memory.
+ * gpu_use_free() in any case.
+ */
+static int gpu_use_read (struct gpu_use *u, const struct report *r)
+{
+    for (size_t i = 0; i < r->nattempts; i++)
+        if (read_attempt_usage (u, r, i) < 0)
+            return -1;
+    qsort (u->advice, u->nadvice, sizeof (*u->advice), by_advice_number);
+    return 0;
+}
+
+static void gpu_use_free (struct gpu_use *u)
+{
+    free (u->list);
+    *u = (struct gpu_use){ 0 };
+}
+
+/* ---- JSON ---- */
+
+/* A letter a bin: A is 0 %, 8 is 100 %, _ is not known. */
+static json_t *bins_json (const struct gpu_attempt *a)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678";
+    char text[GPU_BINS + 1] = "";
+
+    for (int i = 0; i < GPU_BINS; i++) {
+        double part = fmin (fmax (a->bins[i], 0), 100) / 100;
+        text[i] = isnan (a->bins[i]) ? '_' : letters[lround (part * 60)];
+    }
+    return json_string (text);
+}
+
+/* What report.js draws of it, an array each; the caller owns it. */
+static json_t *gpu_use_json (const struct gpu_use *u)
+{
+    json_t *attempt = json_array (), *gpus = json_array (), *busy = json_array ();
+    json_t *memory = json_array (), *bins = json_array (), *advice = json_array ();
+
+    for (size_t i = 0; i < u->n; i++) {
+        json_array_append_new (attempt, json_integer ((json_int_t)u->list[i].attempt));
+        json_array_append_new (gpus, json_integer (u->list[i].gpus));
+        json_array_append_new (busy, rounded_to_json (u->list[i].busy, 3));
+        json_array_append_new (memory, rounded_to_json (u->list[i].memory, 3));
+        json_array_append_new (bins, bins_json (&u->list[i]));
+    }
+    for (size_t i = 0; i < u->nadvice; i++)
+        json_array_append_new (advice,
+                               json_pack ("[i, s]", (int)u->advice[i].n, u->advice[i].text));
+    return json_pack ("{s:o, s:o, s:o, s:o, s:o, s:o}", "attempt", attempt, "gpus", gpus, "busy",
+                      busy, "memory", memory, "bins", bins, "advice", advice);
+}
+
+/* ---- all of it ---- */
+
+enum { VERSION = 3, TICKS = 4000 };
+
+/* ---- reading ---- */
+
+int data_read (struct report_data *d, struct sweep *const *list, size_t n, struct rows *old,
+               struct slurmdl_error *err)
+{
+    const struct report *r = &d->report;
+
+    *d = (struct report_data){ 0 };
+    if (report_fill (&d->report, list, n, err) < 0)
+        return -1;
+    report_fill_files (&d->report);
+    if (params_fill (&d->params, r) < 0 || curves_read (&d->curves, r, old) < 0
+        || explain (&d->explanation, r, &d->params) < 0 || gpu_use_read (&d->gpus, r) < 0
+        || (d->nordered = report_order (r, &d->order)) < 0)
+        return errorf (err, "out of memory");
+    return 0;
+}
+
+void data_free (struct report_data *d)
+{
+    free (d->order);
+    gpu_use_free (&d->gpus);
+    explanation_free (&d->explanation);
+    curves_free (&d->curves);
+    params_free (&d->params);
+    report_free (&d->report);
+}
+
+/* ---- columns of trials ---- */
+
+static json_t *trial_exp (const struct report *r, long i)
+{
+    return json_integer ((json_int_t)r->trials[i].sweep);
+}
+
+static json_t *trial_state (const struct report *r, long i)
+{
+    return json_integer (report_phase (r, i));
+}
+
+static json_t *trial_length (const struct report *r, long i)
+{
+    const struct sweep_trial *t = r->trials[i].of;
+
+    struct sweep_result of = trial_result (r->sweeps[r->trials[i].sweep].s, r->trials[i].number, 0);
+
+    return json_integer (of.length ?: t->length);
+}
+
+static json_t *time_json (double seconds)
+{
+    return rounded_to_json (round (seconds * 100) / 100, 7);
+}
+
+static json_t *trial_seconds (const struct report *r, long i)
+{
+    return time_json (r->trials[i].of->seconds);
+}
+
+static double since_sweep_created (const struct report *r, long i, double time)
+{
+    return time - r->sweeps[r->trials[i].sweep].s->created;
+}
+
+static json_t *trial_begin (const struct report *r, long i)
+{
+    return time_json (since_sweep_created (r, i, r->trials[i].of->begin_time));
+}
+
+static json_t *trial_end (const struct report *r, long i)
+{
+    return time_json (since_sweep_created (r, i, r->trials[i].of->end_time));
+}
+
+static json_t *trial_tries (const struct report *r, long i)
+{
+    const struct sweep_trial *t = r->trials[i].of;
+
+    return json_integer (t->over + (report_phase (r, i) == PHASE_RUNNING));
+}
+
+static json_t *trial_fails (const struct report *r, long i)
+{
+    return json_integer (r->trials[i].of->fails);
+}
+
+static json_t *point_number (const struct report *r, long i)
+{
+    return json_integer (r->trials[i].point);
+}
+
+static json_t *trial_own (const struct report *r, long i)
+{
+    return rounded_to_json (
+        trial_result (r->sweeps[r->trials[i].sweep].s, r->trials[i].number, 0).value, 5);
+}
+
+static json_t *point_deviation (const struct report *r, long i)
+{
+    return rounded_to_json (report_result (r, i, 0).deviation, 3);
+}
+
+static json_t *point_n (const struct report *r, long i)
+{
+    return json_integer (report_result (r, i, 0).n);
+}
+
+static json_t *is_compared (const struct report *r, long i)
+{
+    return json_integer (report_result (r, i, 0).compared);
+}
+
+static json_t *trial_files (const struct report *r, long i)
+{
+    return json_integer (r->trials[i].files.n);
+}
+
+static json_t *trial_bytes (const struct report *r, long i)
+{
+    return rounded_to_json (r->trials[i].files.bytes, 4);
+}
+
+static json_t *trial_step (const struct report *r, long i)
+{
+    return json_integer (r->trials[i].files.step);
+}
+
+static json_t *trial_saved_by (const struct report *r, long i)
+{
+    return json_integer (r->trials[i].files.attempt);
+}
+
+/* "Restarting: NodeLost" */
+static json_t *trial_condition (const struct report *r, long i)
+{
+    const struct conditions *c =
+        trial_conditions (r->sweeps[r->trials[i].sweep].s, r->trials[i].number);
+    const char *reason = c->list[c->last].reason;
+
+    return json_sprintf ("%s%s%s", condition_names[c->last], reason ? ": " : "",
+                         reason ? reason : "");
+}
+
+static const struct trial_column {
+    const char *name;
+    json_t *(*get) (const struct report *r, long trial);
+} trial_columns[] = {
+    { "exp", trial_exp },
+    { "state", trial_state },
+    { "length", trial_length },
+    { "seconds", trial_seconds },
+    { "begin", trial_begin },
+    { "end", trial_end },
+    { "tries", trial_tries },
+    { "fails", trial_fails },
+    { "condition", trial_condition },
+    { "point", point_number },
+    { "files", trial_files },
+    { "bytes", trial_bytes },
+    { "step", trial_step },
+    { "saved", trial_saved_by },
+    { "compared", is_compared },
+    { "own", trial_own },
+    { "deviation", point_deviation },
+    { "n", point_n },
+};
+
+static json_t *trial_column_json (const struct report *r,
+                                  json_t *(*get) (const struct report *r, long trial))
+{
+    json_t *list = json_array ();
+
+    for (long i = 0; i < r->n; i++)
+        json_array_append_new (list, get (r, i));
+    return list;
+}
+
+/* Texts of trials as numbers into a table, which 'o' gets under another name.
+ */
+static json_t *coded (const struct report *r, json_t *o, const char *table,
+                      const char *(*get) (const struct sweep_trial *t))
+{
+    struct words w = { 0 };
+    json_t *list = json_array ();
+
+    words_number (&w, "");
+    for (long i = 0; i < r->n; i++)
+        json_array_append_new (list,
+                               json_integer ((json_int_t)words_number (&w, get (r->trials[i].of))));
+    json_object_set_new (o, table, words_json (&w));
+    words_free (&w);
+    return list;
+}
+
+static const char *trial_host (const struct sweep_trial *t)
+{
+    return t->host;
+}
+
+static const char *why_of (const struct sweep_trial *t)
+{
+    return t->why;
+}
+
+static json_t *trial_columns_json (const struct report *r, json_t *data)
+{
+    json_t *o = json_object ();
+
+    for (size_t k = 0; k < sizeof (trial_columns) / sizeof (*trial_columns); k++)
+        json_object_set_new (o, trial_columns[k].name, trial_column_json (r, trial_columns[k].get));
+    json_object_set_new (o, "host", coded (r, data, "hosts", trial_host));
+    json_object_set_new (o, "why", coded (r, data, "whys", why_of));
+    return o;
+}
+
+/* ---- metrics and parameters ---- */
+
+static json_t *metric_columns_json (const struct report *r)
+{
+    const struct sweep *s = r->sweeps[0].s;
+    const struct search_config *search = &s->exp->search;
+    json_t *list = json_array ();
+
+    for (size_t m = 0; m < sweep_metrics (s); m++) {
+        json_t *v = json_array ();
+        bool smaller = m == 0 ? search->smaller_is_better : !search->larger[m];
+        for (long i = 0; i < r->n; i++)
+            json_array_append_new (v, rounded_to_json (report_value (r, i, m), 5));
+        json_array_append_new (list, json_pack ("{s:o, s:b, s:o}", "name",
+                                                text_to_json (sweep_metric (s, m)), "smaller",
+                                                smaller, "v", v));
+    }
+    return list;
+}
+
+static json_t *param_column_json (const struct report_data *d, size_t k)
+{
+    const struct report_param *p = &d->params.list[k];
+    json_t *v = json_array (), *o = json_object ();
+
+    json_object_set_new (o, "name", text_to_json (p->name));
+    json_object_set_new (o, "log", json_boolean (p->log));
+    for (long i = 0; i < d->report.n; i++)
+        json_array_append_new (v, rounded_to_json (p->v[i], p->integer ? 12 : 5));
+    if (p->category)
+        json_object_set_new (o, "table", words_json (&p->table));
+    else if (p->low <= p->high)
+        json_object_set_new (
+            o, "range",
+            json_pack ("[o, o]", rounded_to_json (p->low, 5), rounded_to_json (p->high, 5)));
+    json_object_set_new (o, "v", v);
+    explained_put (&d->explanation, &d->params, k, o);
+    return o;
+}
+
+static json_t *params_json (const struct report_data *d)
+{
+    json_t *list = json_array ();
+
+    for (size_t k = 0; k < d->params.n; k++)
+        json_array_append_new (list, param_column_json (d, k));
+    return list;
+}
+
+/* ---- rungs, attempts ---- */
+
+static size_t rung_of (const struct report *r, int64_t length)
+{
+    size_t k = 0;
+
+    while (k + 1 < r->nlengths && r->lengths[k] < length)
+        k++;
+    return k;
+}
+
+static json_t *rung_columns_json (const struct report *r)
+{
+    json_t *lengths = json_array (), *rung = json_array ();
+    json_t *trial = json_array (), *v = json_array ();
+
+    for (size_t k = 0; k < r->nlengths; k++)
+        json_array_append_new (lengths, json_integer (r->lengths[k]));
+    for (size_t i = 0; i < r->nresults; i++) {
+        json_array_append_new (rung, json_integer ((json_int_t)rung_of (r, r->results[i].length)));
+        json_array_append_new (trial, json_integer (r->results[i].trial));
+        json_array_append_new (v, rounded_to_json (r->results[i].value, 5));
+    }
+    return json_pack ("{s:o, s:o, s:o, s:o}", "lengths", lengths, "rung", rung, "trial", trial, "v",
+                      v);
+}
+
+static double last_end (const struct report *r)
+{
+    double end = 0;
+
+    for (size_t i = 0; i < r->nattempts; i++)
+        end = fmax (end, r->attempts[i].end);
+    return end > 0 ? end : 1;
+}
+
+/* Times in ticks: a tenth of a pixel of the time line. */
+static json_t *attempts_json (const struct report *r)
+{
+    double tick = last_end (r) / TICKS;
+    json_t *o = json_pack ("{s:o, s:o, s:o}", "slots", words_json (&r->slots), "causes",
+                           words_json (&r->causes), "tick", rounded_to_json (tick, 7));
+    static const char *const names[] = {
+        "trial", "slot", "begin", "ticks", "end", "number", "cause"
+    };
+    json_t *lists[7];
+
+    for (int k = 0; k < 7; k++)
+        json_object_set_new (o, names[k], lists[k] = json_array ());
+    for (size_t i = 0; i < r->nattempts; i++) {
+        const struct report_attempt *a = &r->attempts[i];
+        const json_int_t v[] = { a->trial,
+                                 (json_int_t)a->slot,
+                                 llround (a->begin / tick),
+                                 llround ((a->end - a->begin) / tick),
+                                 a->how,
+                                 a->number,
+                                 (json_int_t)a->cause };
+        for (int k = 0; k < 7; k++)
+            json_array_append_new (lists[k], json_integer (v[k]));
+    }
+    return o;
+}
+
+static json_t *requests_json (const struct report *r)
+{
+    json_t *list = json_array ();
+
+    for (size_t i = 0; i < r->nrequests; i++)
+        json_array_append_new (
+            list, json_pack ("[o, s]", time_json (r->requests[i].time), r->requests[i].what));
+    return list;
+}
+
+/* ---- experiments ---- */
+
+static json_t *front_json (const struct report *r)
+{
+    json_t *list = json_array ();
+
+    for (size_t k = 0; k < r->nsweeps; k++) {
+        const struct sweep *s = r->sweeps[k].s;
+        bool *front = sweep_metrics (s) > 1 ? sweep_front (s) : NULL;
+        for (long i = 0; front && i < s->ntrials; i++)
+            if (front[i])
+                json_array_append_new (list, json_integer (r->sweeps[k].first + i));
+        free (front);
+    }
+    return list;
+}
+
+static json_t *report_experiment_json (const struct report_sweep *of)
+{
+    const struct sweep *s = of->s;
+    const struct experiment *e = s->exp;
+
+    return json_pack ("{s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "name",
+                      text_to_json (of->name), "state", sweep_state_name (s->state), "searcher",
+                      text_to_json (e->searcher_name), "first", (json_int_t)of->first, "n",
+                      (json_int_t)s->ntrials, "length", (json_int_t)e->search.max_length, "gpus",
+                      (json_int_t)experiment_gpus (e), "repeats",
+                      (json_int_t)(e->search.repeats > 1 ? e->search.repeats : 1), "created",
+                      rounded_to_json (s->created, 11));
+}
+
+static json_t *experiments_json (const struct report *r)
+{
+    json_t *list = json_array ();
+
+    for (size_t k = 0; k < r->nsweeps; k++)
+        json_array_append_new (list, report_experiment_json (&r->sweeps[k]));
+    return list;
+}
+
+static json_t *names_json (const char *const *names, int n)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new (list, json_string (names[i]));
+    return list;
+}
+
+json_t *data_json (const struct report_data *d)
+{
+    const struct report *r = &d->report;
+    json_t *o = json_object ();
+
+    json_object_set_new (o, "version", json_integer (VERSION));
+    json_object_set_new (o, "made", json_integer ((json_int_t)time (NULL)));
+    json_object_set_new (o, "live", rounded_to_json (r->live, 5));
+    json_object_set_new (o, "n", json_integer (r->n));
+    json_object_set_new (o, "states", names_json (trial_phases, TRIAL_PHASES));
+    json_object_set_new (o, "ends", names_json (attempt_ends, ATTEMPT_ENDS));
+    json_object_set_new (o, "experiments", experiments_json (r));
+    json_object_set_new (o, "repeats", json_boolean (r->repeats));
+    json_object_set_new (o, "fair", json_integer (d->explanation.length));
+    json_object_set_new (o, "metrics", metric_columns_json (r));
+    json_object_set_new (o, "params", params_json (d));
+    json_object_set_new (o, "surfaces", explained_surfaces (&d->explanation, &d->params));
+    json_object_set_new (o, "trial", trial_columns_json (r, o));
+    json_object_set_new (o, "rungs", rung_columns_json (r));
+    json_object_set_new (o, "attempts", attempts_json (r));
+    json_object_set_new (o, "requests", requests_json (r));
+    json_object_set_new (o, "front", front_json (r));
+    json_object_set_new (o, "curves", curves_json (&d->curves, r));
+    json_object_set_new (o, "hidden",
+                         json_integer ((json_int_t)(d->curves.names.n - d->curves.nshown)));
+    json_object_set_new (o, "gpu", gpu_use_json (&d->gpus));
+    return o;
+}
