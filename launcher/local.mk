@@ -18,7 +18,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/code/archive.c %D%/code/frozen_files.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c \
 	%D%/code/store.c %D%/code/working_copy.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
-	%D%/sweep/event.c %D%/sweep/log.c \
+	%D%/sweep/event.c %D%/sweep/experiment_json.c %D%/sweep/log.c \
 	%D%/sweep/peer.c \
 	%D%/sweep/best.c %D%/sweep/create.c \
 	%D%/sweep/queries.c %D%/sweep/replay.c %D%/sweep/snapshot.c \

@@ -11,6 +11,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/export.h"
 #include "launcher/model/export_tool.h"
+#include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/results_file.h"
@@ -98,33 +99,6 @@ static void put_csv (FILE *f, const struct sweep *s, const struct columns *c, bo
 }
 
 /* ---- JSON ---- */
-
-static json_t *cell_json (enum column_type type, const struct cell *cell)
-{
-    switch (type) {
-    case COLUMN_INT:
-        return json_integer (cell->integer);
-    case COLUMN_REAL:
-        return finite_to_json (cell->real);
-    case COLUMN_TEXT:
-        break;
-    }
-    return cell->text ? json_string (cell->text) : json_null ();
-}
-
-static json_t *trial_json (const struct sweep *s, const struct columns *c, long n)
-{
-    json_t *hparams = json_object ();
-    json_t *o = json_object ();
-
-    for (size_t i = 0; i < c->n; i++) {
-        struct cell cell = column_cell (&c->list[i], s, n);
-        json_object_set_new (c->list[i].hparam ? hparams : o, c->list[i].name,
-                             cell_json (c->list[i].type, &cell));
-    }
-    json_object_set_new (o, "hyperparameters", hparams);
-    return o;
-}
 
 /* A trial a line, so that line tools have some use of it too. */
 static void put_json (FILE *f, const struct sweep *s, const struct columns *c, bool safe)

@@ -13,10 +13,5 @@ void show_csv (const struct sweep *s, const struct selection *sel);
 /* The experiment with its trials. */
 void show_json (const struct sweep *s, const struct selection *sel);
 
-/* A trial: real values, the hyperparameters in an object of their own, how far
- * it has come if it is being trained.
- */
-json_t *trial_json (const struct sweep *s, const struct columns *c, long trial);
-
 /* Print, and free. */
 void print_json (json_t *v);

@@ -13,6 +13,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/show_output.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/table.h"

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/config/space_json.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
@@ -49,14 +49,18 @@ struct export_stream {
     const struct sweep *sweep;
     struct told_trial *trials;
     long ntrials;
+    struct columns columns;
     char **names; /* of the metrics that the reader knows, by number */
     size_t nnames;
 };
 
 /* One value a line:
  *
- *   {"experiment": ...}         first: its names, metrics and space
- *   {"trial": N, ...}           before the rows of N, and when it has changed
+ *   {"experiment": ...}         first: what experiment_json() makes of it
+ *   {"values": ..., ...}        what trial_json() makes of a trial, before its rows and when it has
+ *                               changed; beside it "final", which says that it will not change
+ * unless the experiment is continued, the values of its metrics, and with repeats their deviations,
+ * its own values, and whether the point is compared
  *   {"metric": I, "name": ...}  before the first row of metric I
  *   [N, I, ATTEMPT, STEP, TIME, VALUE]
  *   {"flush": true}             all there is now was said
@@ -88,56 +92,15 @@ static const char *stream_number (char buf[32], double v)
     return buf;
 }
 
-/* Bytes that are no UTF-8 become \xNN: two names stay two. */
-static json_t *escaped_text (const char *bytes)
-{
-    json_t *o = json_string (bytes);
-    char *escaped, *to;
-
-    if (o || !(escaped = malloc (4 * strlen (bytes) + 1)))
-        return o;
-    to = escaped;
-    for (; *bytes; bytes++)
-        if ((unsigned char)*bytes < 0x80)
-            *to++ = *bytes;
-        else
-            to += sprintf (to, "\\x%02x", (unsigned char)*bytes);
-    *to = '\0';
-    o = json_string (escaped);
-    free (escaped);
-    return o;
-}
-
-static json_t *text_or_null (const char *bytes)
-{
-    return bytes ? escaped_text (bytes) : json_null ();
-}
-
 /* ---- the experiment ---- */
 
-static json_t *stream_metrics_json (const struct sweep *s)
-{
-    json_t *list = json_array ();
-
-    for (size_t i = 0; i < sweep_metrics (s); i++)
-        json_array_append_new (
-            list, json_pack (
-                      "{s:o, s:b}", "name", escaped_text (sweep_metric (s, i)), "smaller_is_better",
-                      (int)(i ? !s->exp->search.larger[i] : s->exp->search.smaller_is_better)));
-    return list;
-}
-
-/* The first line.  Returns -1 if out of memory. */
+/* The first line. */
 static int stream_begin (struct export_stream *x, FILE *f, const struct sweep *s)
 {
-    json_t *o = json_pack ("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "name",
-                           escaped_text (sweep_folder_name (s)), "dir", escaped_text (s->dir), "id",
-                           text_or_null (s->id), "digest", s->digest, "description",
-                           text_or_null (s->exp->description), "metrics", stream_metrics_json (s),
-                           "space", space_json (s->exp));
-
     *x = (struct export_stream){ .f = f, .sweep = s };
-    return put_stream_line (x, o ? json_pack ("{s:o}", "experiment", o) : NULL);
+    if (columns_create (&x->columns, s) < 0)
+        return -1;
+    return put_stream_line (x, json_pack ("{s:o}", "experiment", experiment_json (s)));
 }
 
 /* ---- a trial ---- */
@@ -182,27 +145,34 @@ static void put_trial_values (struct export_stream *x, long n)
     put_numbers (x, "values", v, k);
     put_numbers (x, "deviations", deviation, k);
     put_numbers (x, "own", own, k);
-    fprintf (x->f, "\"point\":%ld,\"repeat\":%ld,\"n\":%ld,\"compared\":%s,", trial_point (s, n),
-             trial_repeat (s, n), r.n, r.compared ? "true" : "false");
+    fprintf (x->f, "\"compared\":%s,", r.compared ? "true" : "false");
 }
 
+/* An inactive hyperparameter is left out, because null may be the value of an active one. */
+static json_t *active_hparams (const struct sweep *s, const struct columns *c, long trial)
+{
+    json_t *hparams = json_object ();
+
+    for (size_t i = 0; i < c->n; i++)
+        if (c->list[i].hparam)
+            json_object_set_new (
+                hparams, c->list[i].name,
+                trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->list[i].index]));
+    return hparams;
+}
+
+/* The trial as JSON, and in front of it what JSON cannot hold. */
 static int put_trial (struct export_stream *x, long n)
 {
     const struct sweep *s = x->sweep;
-    const struct sweep_trial *t = sweep_trial (s, n);
-    const json_t *hparams = trial_hparams (s, t);
-    const double times[] = { t->begin_time, t->end_time, t->seconds };
-    json_t *o;
+    json_t *o = trial_json (s, &x->columns, n);
     int rv;
 
+    json_object_set_new (o, "final", json_boolean (trial_is_final (s, sweep_trial (s, n))));
+    json_object_set_new (o, "hyperparameters", active_hparams (s, &x->columns, n));
     fputc ('{', x->f);
-    put_numbers (x, "times", times, 3);
     put_trial_values (x, n);
-    o = json_pack ("{s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:O?}", "trial", (json_int_t)n, "state",
-                   trial_state_name (s, t), "final", (int)trial_is_final (s, t), "length",
-                   (json_int_t)t->length, "attempts", (json_int_t)t->over, "host",
-                   text_or_null (t->host), "why", text_or_null (t->why), "hparams", hparams);
-    rv = o ? json_dumpf (o, x->f, JSON_COMPACT | JSON_EMBED) : -1;
+    rv = json_dumpf (o, x->f, JSON_COMPACT | JSON_EMBED);
     json_decref (o);
     fputs ("}\n", x->f);
     return rv;
@@ -238,8 +208,8 @@ static int add_metric_name (struct export_stream *x, const char *name)
     if (!(list[x->nnames] = strdup (name)))
         return -1;
     x->nnames++;
-    return put_stream_line (x, json_pack ("{s:I, s:o}", "metric", (json_int_t)x->nnames - 1, "name",
-                                          escaped_text (name)));
+    return put_stream_line (
+        x, json_pack ("{s:I, s:o}", "metric", (json_int_t)x->nnames - 1, "name", text_json (name)));
 }
 
 static int put_stream_row (const struct slurmdl_row *row, void *arg)
@@ -343,6 +313,7 @@ static void stream_free (struct export_stream *x)
         free (x->names[i]);
     free (x->names);
     free (x->trials);
+    columns_destroy (&x->columns);
     *x = (struct export_stream){ 0 };
 }
 

@@ -13,6 +13,7 @@
 #include "launcher/monitor/advise.h"
 #include "launcher/monitor/usage.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/columns.h"
 #include "launcher/sweep/queries.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
@@ -495,47 +496,9 @@ static json_t *time_json (double seconds)
     return rounded_to_json (round (seconds * 100) / 100, 7);
 }
 
-static json_t *trial_seconds (const struct report *r, long i)
-{
-    return time_json (r->trials[i].of->seconds);
-}
-
-static double since_sweep_created (const struct report *r, long i, double time)
-{
-    return time - r->sweeps[r->trials[i].sweep].s->created;
-}
-
-static json_t *trial_begin (const struct report *r, long i)
-{
-    return time_json (since_sweep_created (r, i, r->trials[i].of->begin_time));
-}
-
-static json_t *trial_end (const struct report *r, long i)
-{
-    return time_json (since_sweep_created (r, i, r->trials[i].of->end_time));
-}
-
-static json_t *trial_tries (const struct report *r, long i)
-{
-    const struct sweep_trial *t = r->trials[i].of;
-
-    return json_integer (t->over + (report_phase (r, i) == PHASE_RUNNING));
-}
-
-static json_t *trial_fails (const struct report *r, long i)
-{
-    return json_integer (r->trials[i].of->fails);
-}
-
 static json_t *point_number (const struct report *r, long i)
 {
     return json_integer (r->trials[i].point);
-}
-
-static json_t *trial_own (const struct report *r, long i)
-{
-    return rounded_to_json (
-        trial_result (r->sweeps[r->trials[i].sweep].s, r->trials[i].number, 0).value, 5);
 }
 
 static json_t *point_deviation (const struct report *r, long i)
@@ -584,65 +547,77 @@ static json_t *trial_condition (const struct report *r, long i)
                          reason ? reason : "");
 }
 
+/* A cell of the table of trials as the page has it. */
+static json_t *table_cell (const struct report *r, long i, const struct result_column *c,
+                           bool since_created, int digits)
+{
+    const struct sweep *s = r->sweeps[r->trials[i].sweep].s;
+    struct cell cell = column_cell (c, s, r->trials[i].number);
+
+    if (c->type == COLUMN_INT)
+        return json_integer (cell.integer);
+    return digits ? rounded_to_json (cell.real, digits)
+                  : time_json (since_created ? cell.real - s->created : cell.real);
+}
+
+/* clang-format off */
 static const struct trial_column {
     const char *name;
-    json_t *(*get) (const struct report *r, long trial);
+    json_t *(*get) (const struct report *r, long trial); /* NULL: it is in the table of trials ... */
+    const char *column;                                  /* ... by this name */
+    bool since_created;                                  /* a time, from the experiment's first event */
+    int digits;                                          /* 0: seconds */
 } trial_columns[] = {
-    { "exp", trial_exp },
-    { "state", trial_state },
-    { "length", trial_length },
-    { "seconds", trial_seconds },
-    { "begin", trial_begin },
-    { "end", trial_end },
-    { "tries", trial_tries },
-    { "fails", trial_fails },
+    { "exp",       trial_exp },
+    { "state",     trial_state },
     { "condition", trial_condition },
-    { "point", point_number },
-    { "files", trial_files },
-    { "bytes", trial_bytes },
-    { "step", trial_step },
-    { "saved", trial_saved_by },
-    { "compared", is_compared },
-    { "own", trial_own },
+    { "length",    trial_length },
+    { "seconds",   NULL, "seconds" },
+    { "begin",     NULL, "begin_time", .since_created = true },
+    { "end",       NULL, "end_time",   .since_created = true },
+    { "tries",     NULL, "attempts" },
+    { "fails",     NULL, "fails" },
+    { "point",     point_number },
+    { "files",     trial_files },
+    { "bytes",     trial_bytes },
+    { "step",      trial_step },
+    { "saved",     trial_saved_by },
+    { "compared",  is_compared },
+    { "own",       NULL, "best",       .digits = 5 },
     { "deviation", point_deviation },
-    { "n", point_n },
+    { "n",         point_n },
 };
+/* clang-format on */
 
-static json_t *trial_column_json (const struct report *r,
-                                  json_t *(*get) (const struct report *r, long trial))
+static json_t *trial_column_json (const struct report *r, const struct trial_column *of)
 {
+    struct result_column c = { 0 };
     json_t *list = json_array ();
 
+    if (!of->get)
+        c = column_named (of->column);
     for (long i = 0; i < r->n; i++)
-        json_array_append_new (list, get (r, i));
+        json_array_append_new (
+            list, of->get ? of->get (r, i) : table_cell (r, i, &c, of->since_created, of->digits));
     return list;
 }
 
-/* Texts of trials as numbers into a table, which 'o' gets under another name.
- */
-static json_t *coded (const struct report *r, json_t *o, const char *table,
-                      const char *(*get) (const struct sweep_trial *t))
+/* Texts of trials as numbers into a table, which 'o' gets under another name. */
+static json_t *coded (const struct report *r, json_t *o, const char *table, const char *column)
 {
+    struct result_column c = column_named (column);
     struct words w = { 0 };
     json_t *list = json_array ();
 
     words_number (&w, "");
-    for (long i = 0; i < r->n; i++)
-        json_array_append_new (list,
-                               json_integer ((json_int_t)words_number (&w, get (r->trials[i].of))));
+    for (long i = 0; i < r->n; i++) {
+        const struct report_trial *t = &r->trials[i];
+        struct cell cell = column_cell (&c, r->sweeps[t->sweep].s, t->number);
+        json_array_append_new (list, json_integer ((json_int_t)words_number (&w, cell.text)));
+    }
     json_object_set_new (o, table, words_json (&w));
     words_free (&w);
     return list;
-}
-
-static const char *trial_host (const struct sweep_trial *t)
-{
-    return t->host;
-}
-
-static const char *why_of (const struct sweep_trial *t)
-{
-    return t->why;
 }
 
 static json_t *trial_columns_json (const struct report *r, json_t *data)
@@ -650,9 +625,9 @@ static json_t *trial_columns_json (const struct report *r, json_t *data)
     json_t *o = json_object ();
 
     for (size_t k = 0; k < sizeof (trial_columns) / sizeof (*trial_columns); k++)
-        json_object_set_new (o, trial_columns[k].name, trial_column_json (r, trial_columns[k].get));
-    json_object_set_new (o, "host", coded (r, data, "hosts", trial_host));
-    json_object_set_new (o, "why", coded (r, data, "whys", why_of));
+        json_object_set_new (o, trial_columns[k].name, trial_column_json (r, &trial_columns[k]));
+    json_object_set_new (o, "host", coded (r, data, "hosts", "host"));
+    json_object_set_new (o, "why", coded (r, data, "whys", "why"));
     return o;
 }
 

@@ -66,5 +66,8 @@ int data_read (struct report_data *d, struct sweep *const *list, size_t n, struc
                struct slurmdl_error *err);
 void data_free (struct report_data *d);
 
-/* doc/formats.md has the layout.  NULL: out of memory. */
+/* doc/formats.md has the layout: a list for each column of the table of trials, of which most come
+ * from launcher/sweep/columns.h, because an object for each of 10,000 trials would make the page
+ * several times as large.
+ */
 json_t *data_json (const struct report_data *d);

@@ -285,6 +285,15 @@ const char *column_title (const char *name)
     return name;
 }
 
+struct result_column column_named (const char *name)
+{
+    size_t i = 0;
+
+    while (!fixed[i].name || strcmp (fixed[i].name, name))
+        i++;
+    return (struct result_column){ .type = fixed[i].type, .get = fixed[i].get };
+}
+
 struct cell column_cell (const struct result_column *c, const struct sweep *s, long trial)
 {
     struct cell cell = { .real = NAN };

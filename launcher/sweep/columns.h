@@ -46,4 +46,7 @@ void columns_destroy (struct columns *c);
 /* What the table of dl show calls the column 'name'. */
 const char *column_title (const char *name);
 
+/* A column that all trials have, by its name, which must be in the table of columns.c. */
+struct result_column column_named (const char *name);
+
 struct cell column_cell (const struct result_column *c, const struct sweep *s, long trial);

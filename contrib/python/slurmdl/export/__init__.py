@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """dl export --format=tensorboard|wandb|mlflow|optuna|parquet: an experiment in the files of other tools.
 
-dl writes the experiment to standard input (launcher/model/stream.h has the lines), while it runs, too; a module here
+dl writes the experiment to standard input (launcher/model/export_tool.c has the lines), while it runs, too; a module here
 gives it to the tool's own library.  What the tool's files have already is not written again: they are read first, so
 that a program that was killed at any instant is simply started once more.
 """
@@ -53,7 +53,7 @@ class _Reader:
         self.trial, self.rows = None, []
 
     def _object(self, line: Dict[str, Any]) -> None:
-        if "metric" in line:
+        if "trial" not in line and "metric" in line:
             self.names[line["metric"]] = line["name"]
             return
         self._hand_over()

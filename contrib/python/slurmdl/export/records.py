@@ -2,6 +2,7 @@
 """What dl says of an experiment, and what writes it into a tool's files."""
 
 import json
+import math
 import os
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -43,9 +44,11 @@ def database(path: str, make: Callable[[str], Any]) -> str:
 
 
 class Experiment:
+    """What `dl show --json` prints of an experiment, as dl sends it: nothing here starts dl."""
+
     def __init__(self, line: Dict[str, Any]) -> None:
-        self.name: str = line["name"]
         self.dir: str = line["dir"]
+        self.name: str = os.path.basename(self.dir) or self.dir
         self.id: str = line["id"] or line["digest"]
         self.digest: str = line["digest"]
         self.description: str = line["description"] or ""
@@ -67,10 +70,13 @@ class Trial:
         self.own: List[float] = line.get("own", [])  # ... what this trial gave
         self.point, self.repeat, self.n = (line.get(name) for name in ("point", "repeat", "n"))
         self.compared: bool = line.get("compared", True)  # false: a point of which repeats are missing
-        self.begin, self.end, self.seconds = line["times"]  # s since 1970, s
+        # s since 1970, s; JSON has no NaN
+        self.begin, self.end, self.seconds = (
+            math.nan if line[name] is None else line[name] for name in ("begin_time", "end_time", "seconds")
+        )
         self.host: Optional[str] = line["host"]
         self.why: Optional[str] = line["why"]
-        self.hparams: Dict[str, Any] = dict(flat(line["hparams"]))
+        self.hparams: Dict[str, Any] = dict(flat(line["hyperparameters"]))
 
     def about(self, experiment: Experiment) -> Dict[str, str]:
         """What else is known of it, as texts."""
