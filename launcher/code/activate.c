@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
@@ -111,12 +112,12 @@ static int run_script (const struct software *s, const char *dir, int io[2])
     const char *const bash[] = { "bash", "--posix",      "-c",          script,
                                  "dl",   s->conda ?: "", s->venv ?: "", NULL };
     char **argv = NULL;
-    pid_t pid = -1;
+    pid_t pid;
 
-    if (strings_add_all (&argv, (char *const *)bash) == 0
-        && strings_add_all (&argv, s->modules) == 0)
-        pid = subprocess_spawn (&(struct spawn){
-            .argv = argv, .dir = dir, .io = { -1, io[0], io[1] }, .prepare = end_in_time });
+    strings_add_all (&argv, (char *const *)bash);
+    strings_add_all (&argv, s->modules);
+    pid = subprocess_spawn (&(struct spawn){
+        .argv = argv, .dir = dir, .io = { -1, io[0], io[1] }, .prepare = end_in_time });
     strings_free (argv);
     return subprocess_wait (pid);
 }
@@ -129,7 +130,7 @@ static char *file_contents (int fd, size_t *size)
 
     *size = 0;
     if (fstat (fd, &st) == 0 && st.st_size <= OUTPUT_MAX
-        && (text = calloc (1, (size_t)st.st_size + 1))
+        && (text = xcalloc (1, (size_t)st.st_size + 1))
         && pread (fd, text, (size_t)st.st_size, 0) == st.st_size)
         *size = (size_t)st.st_size;
     return text;
@@ -148,17 +149,14 @@ static bool is_shell_variable (const char *variable)
     return false;
 }
 
-static int keep_variables (struct software *s, const char *text, size_t size)
+static void keep_variables (struct software *s, const char *text, size_t size)
 {
-    int rv = 0;
-
     for (const char *v = text; v < text + size; v += strlen (v) + 1)
         if (strchr (v, '=') && !is_shell_variable (v))
-            rv |= strings_add (&s->activated, v);
+            strings_add (&s->activated, v);
     for (char **v = environ; *v; v++)
         if (is_shell_variable (*v))
-            rv |= strings_add (&s->activated, *v);
-    return rv;
+            strings_add (&s->activated, *v);
 }
 
 /* The last line, and the first one that has letters if that is another. */
@@ -225,8 +223,11 @@ int software_activate (struct software *s, const char *dir, struct origin *where
         text[i] = file_contents (io[i], &size[i]);
     if (!text[0] || !text[1])
         goto out;
-    rv = status == 0 && size[0] > 0 ? keep_variables (s, text[0], size[0])
-                                    : report_bad_key (s, status, text[1], where, err);
+    if (status == 0 && size[0] > 0) {
+        keep_variables (s, text[0], size[0]);
+        rv = 0;
+    } else
+        rv = report_bad_key (s, status, text[1], where, err);
 out:
     if (rv < 0)
         errorf (err, "environment: %s", strerror (errno));
@@ -261,12 +262,12 @@ char *program_path (const char *list, const char *name)
     struct stat st;
 
     if (strchr (name, '/'))
-        return strdup (name);
+        return xstrdup (name);
     for (const char *p = list ? list : "/bin:/usr/bin"; *p;) {
         size_t len = strcspn (p, ":");
         if (snprintf (path, sizeof (path), "%.*s/%s", (int)len, p, name) < (int)sizeof (path)
             && stat (path, &st) == 0 && S_ISREG (st.st_mode) && access (path, X_OK) == 0)
-            return strdup (path);
+            return xstrdup (path);
         p += len + (p[len] == ':');
     }
     return NULL;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/array.h"
@@ -228,11 +229,11 @@ static char *entry_content (struct archive *a, struct archive_entry *entry, size
     if (libarchive.archive_entry_filetype (entry) == AE_IFLNK) {
         const char *target = libarchive.archive_entry_symlink (entry);
         *size = target ? strlen (target) : 0;
-        return target ? strdup (target) : NULL;
+        return target ? xstrdup (target) : NULL;
     }
     if (libarchive.archive_entry_filetype (entry) == AE_IFDIR) {
         *size = 0;
-        return strdup ("");
+        return xstrdup ("");
     }
     if (libarchive.archive_entry_filetype (entry) != AE_IFREG || wanted < 0 || wanted > CONTENT_MAX
         || libarchive.archive_entry_hardlink (entry) || !(text = malloc ((size_t)wanted + 1)))

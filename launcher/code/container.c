@@ -14,6 +14,7 @@
 #include "launcher/code/activate.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
@@ -47,8 +48,8 @@ char *container_image (const struct software *s, const char *dir)
     snprintf (path, sizeof (path), "%s%s%s", *s->image == '/' ? "" : dir,
               *s->image == '/' ? "" : "/", s->image);
     if (realpath (path, full) && access (full, R_OK) == 0)
-        return strdup (full);
-    return must_be_file (s->image) ? NULL : strdup (s->image);
+        return xstrdup (full);
+    return must_be_file (s->image) ? NULL : xstrdup (s->image);
 }
 
 enum image_kind image_kind_of (const char *image)
@@ -100,7 +101,7 @@ static char *socket_folder (void)
     const char *path = getenv ("DL_SOCKET");
     const char *slash = path ? strrchr (path, '/') : NULL;
 
-    return slash ? strndup (path, (size_t)(slash - path)) : NULL;
+    return slash ? xstrndup (path, (size_t)(slash - path)) : NULL;
 }
 
 /* Add to a NULL-ended list 'dir', the 'folders', and what processes of a step need, but not what
@@ -178,9 +179,10 @@ static const char *const of_machine[] = {
 };
 /* clang-format on */
 
-static int add_two (char ***list, const char *option, const char *value)
+static void add_two (char ***list, const char *option, const char *value)
 {
-    return strings_add (list, option) < 0 || strings_add (list, value) < 0 ? -1 : 0;
+    strings_add (list, option);
+    strings_add (list, value);
 }
 
 /* ---- which runtime ---- */
@@ -218,37 +220,34 @@ const char *container_runtime (const struct software *s, const char *dir, const 
     return r ? r->name : NULL;
 }
 
-static int add_bind (char ***words, const struct runtime *r, const char *bind)
+static void add_bind (char ***words, const struct runtime *r, const char *bind)
 {
     const char *to = strchr (bind, ':');
     bool has_options = to && strchr (to + 1, ':');
 
-    return strings_add (words, r->bind) < 0
-               ? -1
-               : strings_addf (words, "%s%s%s%s", bind, to ? "" : ":", to ? "" : bind,
-                               r->bind_end && !has_options ? r->bind_end : "");
+    strings_add (words, r->bind);
+    strings_addf (words, "%s%s%s%s", bind, to ? "" : ":", to ? "" : bind,
+                  r->bind_end && !has_options ? r->bind_end : "");
 }
 
 /* ---- its variables ---- */
 
 /* By name: what a command line says everybody can read. */
-static int add_variables (char ***words, const struct runtime *r)
+static void add_variables (char ***words, const struct runtime *r)
 {
     char name[256];
-    int rv = 0;
 
     for (const char *const *n = of_machine; r->forget && *n; n++)
-        rv |= add_two (words, r->forget, *n);
-    for (char **v = environ; r->variable && *v && rv == 0; v++) {
+        add_two (words, r->forget, *n);
+    for (char **v = environ; r->variable && *v; v++) {
         size_t n = strspn (*v, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                "abcdefghijklmnopqrstuvwxyz0123456789_");
         if (n == 0 || n >= sizeof (name) || (*v)[n] != '=')
             continue;
         snprintf (name, sizeof (name), "%.*s", (int)n, *v);
         if (!strings_contain (of_machine, name) && strcmp (name, "HOME") && strcmp (name, "_"))
-            rv = add_two (words, r->variable, name);
+            add_two (words, r->variable, name);
     }
-    return rv;
 }
 
 static bool has_gpus (void)
@@ -263,49 +262,45 @@ static bool has_gpus (void)
 
 /* ---- the command line ---- */
 
-static int add_options (char ***words, const struct software *s, const struct runtime *r,
-                        const char *dir, char *const *binds)
+static void add_options (char ***words, const struct software *s, const struct runtime *r,
+                         const char *dir, char *const *binds)
 {
-    int rv = strings_add_all (words, (char *const *)r->words);
-
+    strings_add_all (words, (char *const *)r->words);
     if (r->gpus && has_gpus ())
-        rv |= strings_add (words, r->gpus);
+        strings_add (words, r->gpus);
     if (r->folder)
-        rv |= add_two (words, r->folder, dir);
+        add_two (words, r->folder, dir);
     for (; binds && *binds; binds++)
-        rv |= add_bind (words, r, *binds);
+        add_bind (words, r, *binds);
     for (char **b = s->binds; b && *b; b++)
-        rv |= add_bind (words, r, *b);
-    rv |= add_variables (words, r);
-    return rv | strings_add_all (words, s->options);
+        add_bind (words, r, *b);
+    add_variables (words, r);
+    strings_add_all (words, s->options);
 }
 
-static int add_image (char ***words, const struct runtime *r, const char *image)
+static void add_image (char ***words, const struct runtime *r, const char *image)
 {
     enum image_kind kind = image_kind_of (image);
-    int rv = 0;
-
     if (kind == FOLDER && r->rootfs)
-        rv = strings_add (words, r->rootfs);
-    rv |= strings_addf (words, "%s%s",
-                        kind == REFERENCE && r->prefix && !strstr (image, "://") ? r->prefix : "",
-                        image);
-    return r->end ? rv | strings_add (words, r->end) : rv;
+        strings_add (words, r->rootfs);
+    strings_addf (words, "%s%s",
+                  kind == REFERENCE && r->prefix && !strstr (image, "://") ? r->prefix : "", image);
+    if (r->end)
+        strings_add (words, r->end);
 }
 
-static int add_shell (char ***words, const char *script, const char *argument)
+static void add_shell (char ***words, const char *script, const char *argument)
 {
-    int rv = strings_add (words, "/bin/sh");
-
-    rv |= add_two (words, "-c", script) | strings_add (words, "sh");
-    return argument ? rv | strings_add (words, argument) : rv;
+    strings_add (words, "/bin/sh");
+    add_two (words, "-c", script);
+    strings_add (words, "sh");
+    if (argument)
+        strings_add (words, argument);
 }
 
 static char *container_name (void)
 {
-    char *name = NULL;
-
-    return asprintf (&name, "dl-%ld-%.0f", (long)getpid (), monotonic () * 1e6) < 0 ? NULL : name;
+    return xasprintf ("dl-%ld-%.0f", (long)getpid (), monotonic () * 1e6);
 }
 
 /* Charliecloud shows TMPDIR as /tmp, and wants to have USER; a program of the
@@ -327,22 +322,21 @@ static char **build_command (const struct software *s, const struct runtime *r, 
                              const char *dir, char *const *binds, char *const *command, char **name)
 {
     char **words = NULL;
-    int rv = strings_add (&words, r->program);
 
+    strings_add (&words, r->program);
     set_runtime_variables (r);
-    rv |= add_options (&words, s, r, dir, binds);
-    if (r->named && (*name = container_name ()))
-        rv |= add_two (&words, "--name", *name);
-    rv |= add_image (&words, r, image);
+    add_options (&words, s, r, dir, binds);
+    if (r->named) {
+        *name = container_name ();
+        add_two (&words, "--name", *name);
+    }
+    add_image (&words, r, image);
     if (r->named)
-        rv |= add_shell (&words, PASS_SIGNALS, NULL);
+        add_shell (&words, PASS_SIGNALS, NULL);
     if (!r->folder)
-        rv |= add_shell (&words, IN_FOLDER, dir);
-    rv |= strings_add_all (&words, command);
-    if (rv == 0)
-        return words;
-    strings_free (words);
-    return NULL;
+        add_shell (&words, IN_FOLDER, dir);
+    strings_add_all (&words, command);
+    return words;
 }
 
 char **container_command (const struct software *s, char *const *folders, char *const *command,
@@ -360,9 +354,8 @@ char **container_command (const struct software *s, char *const *folders, char *
     else if (!(image = container_image (s, dir)))
         errorf (err, "container: there is no image '%s'", s->image);
     else if ((r = find_container_runtime (s, image, getenv ("PATH"), err))
-             && container_binds (&binds, dir, folders, r->shared, err) == 0
-             && !(words = build_command (s, r, image, dir, binds, command, name)))
-        errorf (err, "out of memory");
+             && container_binds (&binds, dir, folders, r->shared, err) == 0)
+        words = build_command (s, r, image, dir, binds, command, name);
     strings_free (binds);
     free (image);
     return words;
@@ -394,16 +387,13 @@ bool container_by_srun (const struct software *s, const char *dir)
 }
 
 /* OPTION=A,B; the names of variables, or folders as SOURCE:DESTINATION. */
-static int add_list (char ***words, const char *option, char *const *const lists[2], bool names)
+static void add_list (char ***words, const char *option, char *const *const lists[2], bool names)
 {
     char *text = NULL;
     size_t size;
-    FILE *f = open_memstream (&text, &size);
+    FILE *f = xopen_memstream (&text, &size);
     const char *comma = "=";
-    int rv;
 
-    if (!f)
-        return -1;
     fputs (option, f);
     for (int i = 0; i < 2; i++)
         for (char *const *l = lists[i]; l && *l; l++, comma = ",")
@@ -413,9 +403,10 @@ static int add_list (char ***words, const char *option, char *const *const lists
                 fprintf (f, "%s%s", comma, *l);
             else
                 fprintf (f, "%s%s:%s", comma, *l, *l);
-    rv = fclose (f) == 0 && (*comma == '=' || strings_add (words, text) == 0) ? 0 : -1;
+    xclose_memstream (f);
+    if (*comma == ',')
+        strings_add (words, text);
     free (text);
-    return rv;
 }
 
 int container_srun_words (const struct software *s, const char *dir, char *const *folders,
@@ -426,15 +417,14 @@ int container_srun_words (const struct software *s, const char *dir, char *const
     char **binds = NULL;
     int rv = image ? container_binds (&binds, dir, folders, NULL, err) : -1;
 
-    if (rv == 0)
-        rv =
-            strings_addf (words, "--container-image=%s", image)
-            | strings_addf (words, "--container-workdir=%s", dir)
-            | add_list (words, "--container-mounts", (char *const *const[2]){ binds, s->binds },
-                        false)
-            | add_list (words, "--container-env", (char *const *const[2]){ variables, NULL }, true);
-    if (rv == 0)
-        rv = strings_add_all (words, s->options) | strings_add_all (words, (char *const *)shell);
+    if (rv == 0) {
+        strings_addf (words, "--container-image=%s", image);
+        strings_addf (words, "--container-workdir=%s", dir);
+        add_list (words, "--container-mounts", (char *const *const[2]){ binds, s->binds }, false);
+        add_list (words, "--container-env", (char *const *const[2]){ variables, NULL }, true);
+        strings_add_all (words, s->options);
+        strings_add_all (words, (char *const *)shell);
+    }
     free (image);
     strings_free (binds);
     return rv;

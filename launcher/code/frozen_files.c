@@ -16,6 +16,7 @@
 #include "launcher/code/git.h"
 #include "launcher/code/pattern_list.h"
 #include "launcher/code/working_copy.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
@@ -148,7 +149,7 @@ static char *git_root (const char *dir)
     bool is_good = text && realpath (text, own) && !is_home (own) && is_root_or_below (dir, own);
 
     free (text);
-    return is_good ? strdup (own) : NULL;
+    return is_good ? xstrdup (own) : NULL;
 }
 
 static int given_root (const struct experiment *e, char *own, struct slurmdl_error *err)
@@ -178,7 +179,7 @@ static int find_code_root (const struct experiment *e, struct code_files *c,
     if (e->code_path) {
         if (given_root (e, own, err) < 0)
             return -1;
-        c->root = strdup (own);
+        c->root = xstrdup (own);
         top = git_root (own);
         c->is_git = top && !strcmp (top, own);
         free (top);
@@ -186,9 +187,9 @@ static int find_code_root (const struct experiment *e, struct code_files *c,
         c->root = git_root (e->dir);
         c->is_git = c->root != NULL;
         if (!c->root)
-            c->root = strdup (e->dir);
+            c->root = xstrdup (e->dir);
     }
-    return c->root ? 0 : errorf (err, "out of memory");
+    return 0;
 }
 
 /* ---- the files ---- */
@@ -229,16 +230,16 @@ static int add_code_file (struct walk *w, const char *path, const char *target,
     struct code_file *f;
 
     if (array_reserve (&c->list, &w->capacity, c->n, 1, sizeof (*c->list)) < 0)
-        return -1;
+        out_of_memory ();
     f = &c->list[c->n++];
-    *f = (struct code_file){ .path = strdup (path),
-                             .target = target ? strdup (target) : NULL,
+    *f = (struct code_file){ .path = xstrdup (path),
+                             .target = xstrdup (target),
                              .size = target || S_ISDIR (st->st_mode) ? 0 : st->st_size,
                              .mode = st->st_mode };
     c->bytes += f->size;
     c->nlinks += target != NULL;
     c->nfolders += !target && S_ISDIR (st->st_mode);
-    return f->path && (!target || f->target) ? 0 : -1;
+    return 0;
 }
 
 /* Whether a link that stands at 'path' stays below the root. */

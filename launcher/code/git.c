@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 
 /* of the output; s; of submodules in submodules */
@@ -33,9 +34,9 @@ static void begin_git (struct command *c, const char *dir)
 
 static char *git_command_output (struct command *c, size_t max, int *status)
 {
-    char *buf = malloc (max);
+    char *buf = xmalloc (max);
 
-    *status = buf ? command_run (c, NULL, buf, max) : -1;
+    *status = command_run (c, NULL, buf, max);
     command_free (c);
     if (*status == 0 && strlen (buf) < max - 1)
         return buf;
@@ -143,15 +144,14 @@ int git_files_read (const char *root, struct git_files *g)
     int rv;
 
     *g = (struct git_files){ .text = NULL };
-    if (!(f = open_memstream (&g->text, &size)))
-        return -1;
+    f = xopen_memstream (&g->text, &size);
     rv = add_work_tree (f, root, "", 0);
-    if (fclose (f) || rv < 0)
+    xclose_memstream (f);
+    if (rv < 0)
         return -1;
     for (const char *s = g->text; *s; s++)
         lines += *s == '\n';
-    if (!(g->list = calloc (lines, sizeof (*g->list))))
-        return -1;
+    g->list = xcalloc (lines, sizeof (*g->list));
     rest = g->text;
     for (char *line; (line = strsep (&rest, "\n"));)
         if (*line)

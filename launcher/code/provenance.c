@@ -13,6 +13,7 @@
 #include "launcher/code/activate.h"
 #include "launcher/code/git.h"
 #include "launcher/code/software.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -29,7 +30,7 @@ enum {
 /* A text that JSON takes. */
 static json_t *json_of_any_text (const char *text)
 {
-    char *copy = text ? strdup (text) : NULL;
+    char *copy = xstrdup (text);
     json_t *v;
 
     if (copy && !is_utf8 (copy))
@@ -72,10 +73,9 @@ static json_t *caller_json (void)
 
     json_array_foreach (given, i, word)
         if (json_is_string (word)) {
-            char *arg = strdup (json_string_value (word));
-            if (arg)
-                hide_value (arg);
-            json_array_append_new (list, json_of_any_text (arg ? arg : ""));
+            char *arg = xstrdup (json_string_value (word));
+            hide_value (arg);
+            json_array_append_new (list, json_of_any_text (arg));
             free (arg);
         }
     json_decref (given);
@@ -271,11 +271,11 @@ static json_t *python_json (const struct experiment *e)
 {
     struct command c = { .timeout = PYTHON_SECONDS, .keeps_job = true, .no_errors = true };
     char python[2 * PATH_MAX] = "";
-    char *buf = malloc (PYTHON_MAX);
+    char *buf = xmalloc (PYTHON_MAX);
     json_t *v = NULL;
 
     python_of (e, python, sizeof (python));
-    if (buf && *python) {
+    if (*python) {
         if (e->software.activated)
             add_environment (&c, &e->software);
         command_add (&c, python, NULL);
@@ -298,8 +298,8 @@ static json_t *modules_json (const struct experiment *e)
 
     while (loaded && *loaded) {
         size_t n = strcspn (loaded, ":");
-        char *name = strndup (loaded, n);
-        if (name && *name)
+        char *name = xstrndup (loaded, n);
+        if (*name)
             json_array_append_new (list, json_of_any_text (name));
         free (name);
         loaded += n + (loaded[n] == ':');

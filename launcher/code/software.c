@@ -15,6 +15,7 @@
 #include "launcher/code/activate.h"
 #include "launcher/code/container.h"
 #include "launcher/config/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -106,7 +107,7 @@ static int software_parse (const char *text, struct software *s, char ***folders
         if (m->is_list)
             *(char ***)at = list_of (v);
         else if (json_is_string (v))
-            *(char **)at = strdup (json_string_value (v));
+            *(char **)at = xstrdup (json_string_value (v));
     }
     *folders = list_of (json_object_get (o, "folders"));
     json_decref (o);

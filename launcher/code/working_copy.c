@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "launcher/code/pattern_list.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/remove_tree.h"
 #include "runtime/base/error.h"
 
@@ -300,11 +301,11 @@ static int make_copy_root (const char *to)
 int working_copy_make (const char *from, const char *to, char *const *exclude,
                        struct slurmdl_error *err)
 {
-    struct copying_code c = { .exclude = exclude, .buffer = malloc (BUFFER) };
+    struct copying_code c = { .exclude = exclude, .buffer = xmalloc (BUFFER) };
     struct pair p = { .from = -1, .to = -1, .path = "" };
     int rv = -1;
 
-    if (c.buffer && make_copy_root (to) == 0 && open_pair (&p, AT_FDCWD, from, AT_FDCWD, to))
+    if (make_copy_root (to) == 0 && open_pair (&p, AT_FDCWD, from, AT_FDCWD, to))
         rv = copy_code_folder (&c, &p, from);
     close_pair (&p);
     if (rv < 0)
@@ -560,10 +561,10 @@ static int merge_folder (const struct pair *p, char *buffer)
 int working_copy_add (const char *from, const char *to, struct slurmdl_error *err)
 {
     struct pair p = { .depth = 0 };
-    char *buffer = malloc (BUFFER);
+    char *buffer = xmalloc (BUFFER);
     int rv = -1;
 
-    if (open_pair (&p, AT_FDCWD, from, AT_FDCWD, to) && buffer)
+    if (open_pair (&p, AT_FDCWD, from, AT_FDCWD, to))
         rv = merge_folder (&p, buffer);
     close_pair (&p);
     if (rv < 0)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 
 static long repeats_of (const struct sweep *s)
 {
@@ -101,8 +102,7 @@ static size_t list_lengths (const struct sweep *s, struct length_count **list)
 
     for (long i = 0; i < s->ntrials; i++)
         n += s->trials[i].nmilestones;
-    if (!(*list = malloc ((n + 1) * sizeof (**list))))
-        return 0;
+    *list = xcalloc (n + 1, sizeof (**list));
     n = 0;
     for (long i = 1; i <= s->ntrials; i++) {
         const struct sweep_trial *t = sweep_trial (s, i);
@@ -228,8 +228,8 @@ struct sweep_result trial_result (const struct sweep *s, long trial, size_t metr
 int best_walk_begin (struct best_walk *w, const struct sweep *s)
 {
     *w = (struct best_walk){ .sweep = s, .best = NAN };
-    w->seen = calloc ((size_t)s->ntrials + 1, sizeof (*w->seen));
-    return w->seen ? 0 : -1;
+    w->seen = xcalloc ((size_t)s->ntrials + 1, sizeof (*w->seen));
+    return 0;
 }
 
 bool best_walk_take (struct best_walk *w, long trial, int64_t length)
@@ -351,23 +351,19 @@ static int best_value_first (const void *a, const void *b)
 
 long *sweep_order (const struct sweep *s)
 {
-    struct ranked *list = calloc ((size_t)s->ntrials + 1, sizeof (*list));
-    long *trials = calloc ((size_t)s->ntrials + 1, sizeof (*trials));
+    struct ranked *list = xcalloc ((size_t)s->ntrials + 1, sizeof (*list));
+    long *trials = xcalloc ((size_t)s->ntrials + 1, sizeof (*trials));
 
-    for (long i = 0; list && i < s->ntrials; i++)
+    for (long i = 0; i < s->ntrials; i++)
         list[i] = (struct ranked){
             trial_repeat (s, i + 1) ? list[i - 1].of : point_result (s, trial_point (s, i + 1), 0),
             i + 1,
             s->exp->search.smaller_is_better,
         };
-    if (list && s->ntrials)
+    if (s->ntrials)
         qsort (list, (size_t)s->ntrials, sizeof (*list), best_value_first);
-    for (long i = 0; list && trials && i < s->ntrials; i++)
+    for (long i = 0; i < s->ntrials; i++)
         trials[i] = list[i].trial;
-    if (!list) {
-        free (trials);
-        trials = NULL;
-    }
     free (list);
     return trials;
 }
@@ -409,13 +405,13 @@ static bool dominates_point (const double *a, const double *b, size_t n)
 
 bool *sweep_front (const struct sweep *s)
 {
-    bool *front = calloc ((size_t)s->ntrials + 1, sizeof (*front));
+    bool *front = xcalloc ((size_t)s->ntrials + 1, sizeof (*front));
     size_t n = sweep_metrics (s);
-    double *v = calloc ((size_t)s->ntrials * n + 1, sizeof (*v));
+    double *v = xcalloc ((size_t)s->ntrials * n + 1, sizeof (*v));
 
-    for (long i = 0; v && i < s->ntrials; i++)
+    for (long i = 0; i < s->ntrials; i++)
         fill_point_values (s, i + 1, v + (size_t)i * n);
-    for (long i = 0; front && v && i < s->ntrials; i++) {
+    for (long i = 0; i < s->ntrials; i++) {
         const double *own = v + (size_t)i * n;
         front[i] = values_are_finite (own, n);
         for (long k = 0; front[i] && k < s->ntrials; k++)

@@ -68,7 +68,7 @@ int64_t sweep_best_length (const struct sweep *s);
 const char *sweep_seed_unused (const struct sweep *s);
 
 /* Numbers of all trials: those of the best point first, those without a value
- * last.  The caller frees them; NULL: out of memory.
+ * last.  The caller frees them.
  */
 long *sweep_order (const struct sweep *s);
 

@@ -10,6 +10,7 @@
 #include "launcher/config/values.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 
 /* ---- of every trial ---- */
@@ -151,7 +152,7 @@ static enum column_type type_of_hparam (const struct experiment *e, const struct
     return p && p->when ? COLUMN_REAL : type;
 }
 
-static int add_hparam_column (struct columns *c, const struct experiment *e, size_t index)
+static void add_hparam_column (struct columns *c, const struct experiment *e, size_t index)
 {
     static void (*const get[]) (const struct sweep *s, const struct result_column *c, long trial,
                                 struct cell *cell) = {
@@ -163,12 +164,11 @@ static int add_hparam_column (struct columns *c, const struct experiment *e, siz
     struct result_column *new = &c->list[c->n++];
 
     *new = (struct result_column){
-        .name = strdup (h->path), .type = type_of_hparam (e, h), .hparam = true, .index = index
+        .name = xstrdup (h->path), .type = type_of_hparam (e, h), .hparam = true, .index = index
     };
     new->get = get[new->type];
-    if (h->dim < 0 && new->type == COLUMN_TEXT && !(new->text = json_text (h->values)))
-        return -1;
-    return new->name ? 0 : -1;
+    if (h->dim < 0 && new->type == COLUMN_TEXT)
+        new->text = json_text (h->values);
 }
 
 /* ---- all ---- */
@@ -184,24 +184,20 @@ static bool taken (const struct columns *c, const char *name)
 /* "metric.validation_loss" for the metric "validation/loss". */
 static char *metric_name (const struct columns *c, const char *metric)
 {
-    char *name;
+    char *name = xasprintf ("metric.%s", metric);
 
-    if (asprintf (&name, "metric.%s", metric) < 0)
-        return NULL;
     for (char *p = name; *p; p++)
         if (*p == '/')
             *p = '_';
-    while (name && taken (c, name)) {
-        char *longer;
-        if (asprintf (&longer, "%s_", name) < 0)
-            longer = NULL;
+    while (taken (c, name)) {
+        char *longer = xasprintf ("%s_", name);
         free (name);
         name = longer;
     }
     return name;
 }
 
-static int add_fixed (struct columns *c, const struct sweep *s, size_t row)
+static void add_fixed (struct columns *c, const struct sweep *s, size_t row)
 {
     size_t n = fixed[row].count ? fixed[row].count (s) : 1;
 
@@ -211,11 +207,8 @@ static int add_fixed (struct columns *c, const struct sweep *s, size_t row)
             .title = fixed[row].title, .type = fixed[row].type, .index = i, .get = fixed[row].get
         };
         new->name =
-            fixed[row].name ? strdup (fixed[row].name) : metric_name (c, sweep_metric (s, i));
-        if (!new->name)
-            return -1;
+            fixed[row].name ? xstrdup (fixed[row].name) : metric_name (c, sweep_metric (s, i));
     }
-    return 0;
 }
 
 static void get_logged (const struct sweep *s, const struct result_column *c, long trial,
@@ -229,20 +222,14 @@ static void get_logged (const struct sweep *s, const struct result_column *c, lo
 
 int columns_add_logged (struct columns *c, const struct logged_metrics *l)
 {
-    struct result_column *list = realloc (c->list, (c->n + l->n) * sizeof (*list));
-
-    if (!list)
-        return -1;
-    c->list = list;
+    c->list = xreallocarray (c->list, c->n + l->n, sizeof (*c->list));
     for (size_t i = 0; i < l->n; i++) {
         struct result_column *new = &c->list[c->n++];
         *new = (struct result_column){ .type = COLUMN_REAL,
-                                       .text = strdup (l->list[i].name),
+                                       .text = xstrdup (l->list[i].name),
                                        .logged = &l->list[i],
                                        .get = get_logged };
         new->name = metric_name (c, l->list[i].name);
-        if (!new->name || !new->text)
-            return -1;
     }
     return 0;
 }
@@ -252,19 +239,12 @@ int columns_create (struct columns *c, const struct sweep *s)
     const struct experiment *e = s->exp;
 
     *c = (struct columns){ 0 };
-    c->list = calloc (NFIXED + sweep_metrics (s) + e->nhparams, sizeof (*c->list));
-    if (!c->list)
-        return -1;
+    c->list = xcalloc (NFIXED + sweep_metrics (s) + e->nhparams, sizeof (*c->list));
     for (size_t i = 0; i < NFIXED; i++)
-        if (add_fixed (c, s, i) < 0)
-            goto fail;
+        add_fixed (c, s, i);
     for (size_t i = 0; i < e->nhparams; i++)
-        if (add_hparam_column (c, e, i) < 0)
-            goto fail;
+        add_hparam_column (c, e, i);
     return 0;
-fail:
-    columns_destroy (c);
-    return -1;
 }
 
 void columns_destroy (struct columns *c)

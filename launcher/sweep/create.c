@@ -18,6 +18,7 @@
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
@@ -242,11 +243,11 @@ static int freeze_file (const struct experiment *e, const char *dir, char digest
 {
     char path[PATH_MAX];
     size_t len = e->text ? strlen (e->text) : 0;
-    char *text = e->text ? strdup (e->text) : file_read_named (e->file, CONF_MAX, &len, err);
+    char *text = e->text ? xstrdup (e->text) : file_read_named (e->file, CONF_MAX, &len, err);
     int rv;
 
     if (!text)
-        return e->text ? errorf (err, "out of memory") : -1;
+        return -1;
     digest_of (digest, text, len);
     snprintf (path, sizeof (path), "%s/experiment.conf", dir);
     rv = publish_if_absent (path, text, len, err);

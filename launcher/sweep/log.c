@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/background_sync.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
@@ -26,10 +27,8 @@ char *journal_entry_text (const struct event *events, size_t n)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *f = open_memstream (&text, &size);
+    FILE *f = xopen_memstream (&text, &size);
 
-    if (!f)
-        return NULL;
     for (size_t i = 0; i < n; i++) {
         json_t *o = event_json (&events[i]);
         json_dumpf (o, f, JSON_COMPACT);
@@ -38,10 +37,8 @@ char *journal_entry_text (const struct event *events, size_t n)
     }
     fflush (f);
     fprintf (f, "{\"xxh64\": \"%016llx\"}\n", (unsigned long long)XXH64 (text, size, 0));
-    if (fclose (f) == 0)
-        return text;
-    free (text);
-    return NULL;
+    xclose_memstream (f);
+    return text;
 }
 
 char *journal_entry_body (char *text, size_t len)
@@ -236,8 +233,9 @@ static void pack_publish (const char *path, const struct packed *events)
                              .sum = XXH64 (events->data, events->size, 0) };
     char *text;
 
-    if (access (path, F_OK) == 0 || !(text = malloc (sizeof (h) + events->size)))
+    if (access (path, F_OK) == 0)
         return;
+    text = xmalloc (sizeof (h) + events->size);
     memcpy (h.magic, pack_magic, sizeof (pack_magic));
     memcpy (text, &h, sizeof (h));
     memcpy (text + sizeof (h), events->data, events->size);
@@ -263,11 +261,12 @@ static void pack_close (struct pack *p);
  */
 static struct pack *pack_open (const char *path)
 {
-    struct pack *p = NULL;
+    struct pack *p;
 
     /* file_read() would wait for a name that may well be absent */
-    if (access (path, F_OK) < 0 || !(p = calloc (1, sizeof (*p))))
+    if (access (path, F_OK) < 0)
         return NULL;
+    p = xcalloc (1, sizeof (*p));
     p->text = file_read (path, PACK_MAX, &p->size, NULL);
     p->at = sizeof (struct pack_header);
     if (p->text && pack_is_good (p))
@@ -306,17 +305,13 @@ struct log {
 
 struct log *log_create (const char *dir, struct slurmdl_error *err)
 {
-    struct log *log = NULL;
+    struct log *log;
 
     if (folder_create (dir, err) < 0)
         return NULL;
-    if ((log = calloc (1, sizeof (*log))))
-        log->put.fd = -1;
-    if (!log || !(log->dir = strdup (dir))) {
-        errorf (err, "out of memory");
-        log_destroy (log);
-        return NULL;
-    }
+    log = xcalloc (1, sizeof (*log));
+    log->put.fd = -1;
+    log->dir = xstrdup (dir);
     return log;
 }
 
@@ -440,14 +435,13 @@ static int read_event (const struct entry_reading *r, const char *line, struct s
     if (!json_is_object (json))
         rv = entry_damaged (err, r->path);
     else if (event_read (json, &e) < 0) {
-        rv = errno == ENOMEM ? errorf (err, "out of memory")
-                             : errorf (err, "%s: an event of a newer version of dl", r->path);
-        errno = errno == ENOMEM ? ENOMEM : EBADMSG;
+        rv = errorf (err, "%s: an event of a newer version of dl", r->path);
+        errno = EBADMSG;
     } else {
         rv = (member = event_unfit (&e)) ? entry_unfit (err, r->path, member)
                                          : r->f (&e, r->arg, err);
         if (rv == 0 && r->log->whole)
-            r->log->whole = event_pack (&r->log->fill, &e) == 0;
+            event_pack (&r->log->fill, &e);
         event_free (&e);
     }
     json_decref (json);
@@ -662,8 +656,6 @@ int log_append (struct log *log, const struct event *events, size_t n, struct sl
     char *text = journal_entry_text (events, n);
     int rv;
 
-    if (!text)
-        return errorf (err, "out of memory");
     rv = put_next_entry (log, text, err);
     free (text);
     if (rv != 0)
@@ -673,7 +665,7 @@ int log_append (struct log *log, const struct event *events, size_t n, struct sl
         log->blocks = block_of_entry (log->length) + 1;
     begin_entry (log);
     for (size_t i = 0; i < n && log->whole; i++)
-        log->whole = event_pack (&log->fill, &events[i]) == 0;
+        event_pack (&log->fill, &events[i]);
     end_entry (log);
     return 0;
 }

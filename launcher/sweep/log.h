@@ -63,7 +63,7 @@ bool log_is_mine (const struct log *log);
 long log_length (const struct log *log);
 
 /* The text of an entry of 'n' events, ending with a line that holds their checksum.  The caller
- * frees it.  NULL if out of memory.
+ * frees it.
  */
 char *journal_entry_text (const struct event *events, size_t n);
 

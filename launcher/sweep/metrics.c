@@ -13,6 +13,7 @@
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
@@ -227,17 +228,14 @@ struct last_rows {
 static int keep_objective_row (const struct slurmdl_row *row, void *arg)
 {
     struct last_rows *t = arg;
-    struct last_row *rows;
     size_t i = 0;
 
     while (i < sweep_metrics (t->sweep) && strcmp (row->name, sweep_metric (t->sweep, i)))
         i++;
     if (i == sweep_metrics (t->sweep))
         return 0;
-    if (!(rows = array_grow (t->rows, t->n, sizeof (*rows))))
-        return -1;
-    t->rows = rows;
-    rows[t->n] = (struct last_row){ row->step, i, t->n, row->value };
+    XGROW (t->rows, t->n);
+    t->rows[t->n] = (struct last_row){ row->step, i, t->n, row->value };
     t->n++;
     return 0;
 }
@@ -317,7 +315,7 @@ struct logged_reading {
 };
 
 /* a writer has no more names than LOGGED_MOST, either */
-enum { TOO_MANY = 1, LOGGED_NO_MEMORY = 2, LOGGED_MOST = 1024 };
+enum { TOO_MANY = 1, LOGGED_MOST = 1024 };
 
 enum { MANY = 10000, SAMPLE = 256 };
 
@@ -332,24 +330,19 @@ static bool is_optimised (const struct sweep *s, const char *name)
 static struct logged_metric *add_logged (struct logged_reading *r, const char *name)
 {
     struct logged_metrics *l = r->to;
-    struct logged_metric *list =
-        l->n == LOGGED_MOST ? NULL : array_grow (l->list, l->n, sizeof (*list));
     long n = r->sweep->ntrials;
+    struct logged_metric *new;
 
-    if (!list)
+    if (l->n == LOGGED_MOST)
         return NULL;
-    l->list = list;
-    list[l->n].values = malloc ((size_t)n * sizeof (double));
-    list[l->n].has = calloc ((size_t)n, sizeof (bool));
-    if (!list[l->n].values || !list[l->n].has) {
-        free (list[l->n].values);
-        free (list[l->n].has);
-        return NULL;
-    }
+    XGROW (l->list, l->n);
+    new = &l->list[l->n++];
+    new->values = xcalloc ((size_t)n, sizeof (double));
+    new->has = xcalloc ((size_t)n, sizeof (bool));
     for (long i = 0; i < n; i++)
-        list[l->n].values[i] = NAN;
-    snprintf (list[l->n].name, LOGGED_NAME_SIZE, "%s", name);
-    return &list[l->n++];
+        new->values[i] = NAN;
+    snprintf (new->name, LOGGED_NAME_SIZE, "%s", name);
+    return new;
 }
 
 static struct logged_metric *find_logged (struct logged_reading *r, const char *name)
@@ -374,7 +367,7 @@ static int keep_logged_row (const struct slurmdl_row *row, void *arg)
     if (is_optimised (r->sweep, row->name))
         return 0;
     if (!(m = find_logged (r, row->name)))
-        return r->to->n == LOGGED_MOST ? TOO_MANY : LOGGED_NO_MEMORY;
+        return TOO_MANY;
     m->values[r->trial - 1] = row->value;
     m->has[r->trial - 1] = true;
     return 0;
@@ -397,7 +390,7 @@ int logged_read (struct logged_metrics *l, const struct sweep *s, const long *tr
             rv = slurmdl_metrics_read_dir (dir, keep_logged_row, &r, NULL);
         }
     }
-    return rv == LOGGED_NO_MEMORY ? -1 : rv == TOO_MANY;
+    return rv == TOO_MANY;
 }
 
 /* Of many trials some, evenly spread, say whether it is worth reading all. */
@@ -457,27 +450,22 @@ static int64_t find_row_name (const struct rows *r, const char *name, size_t las
 static int64_t add_row_name (struct rows *r, const char *name)
 {
     size_t n = r->nnames;
-    char (*list)[ROW_NAME_SIZE] = array_grow (r->names, n, sizeof (*list));
-
-    if (!list)
-        return -1;
-    r->names = list;
-    strncpy (list[n], name, ROW_NAME_SIZE - 1);
-    list[n][ROW_NAME_SIZE - 1] = '\0';
+    XGROW (r->names, n);
+    strncpy (r->names[n], name, ROW_NAME_SIZE - 1);
+    r->names[n][ROW_NAME_SIZE - 1] = '\0';
     return (int64_t)r->nnames++;
 }
 
-static int copy_row_names (struct rows *r, const struct rows *old)
+static void copy_row_names (struct rows *r, const struct rows *old)
 {
     for (size_t i = 0; old && i < old->nnames; i++)
-        if (add_row_name (r, old->names[i]) < 0)
-            return -1;
-    return 0;
+        add_row_name (r, old->names[i]);
 }
 
-static int reserve_rows (struct rows *r, size_t more)
+static void reserve_rows (struct rows *r, size_t more)
 {
-    return array_reserve (&r->list, &r->capacity, r->n, more, sizeof (*r->list));
+    if (array_reserve (&r->list, &r->capacity, r->n, more, sizeof (*r->list)) < 0)
+        out_of_memory ();
 }
 
 struct row_reading {
@@ -487,8 +475,6 @@ struct row_reading {
     size_t last; /* name */
 };
 
-enum { ROWS_NO_MEMORY = 1 };
-
 static int add_metric_row (const struct slurmdl_row *row, void *arg)
 {
     struct row_reading *g = arg;
@@ -497,8 +483,7 @@ static int add_metric_row (const struct slurmdl_row *row, void *arg)
 
     if (name < 0)
         name = add_row_name (r, row->name);
-    if (name < 0 || reserve_rows (r, 1) < 0)
-        return ROWS_NO_MEMORY;
+    reserve_rows (r, 1);
     g->last = (size_t)name;
     r->list[r->n++] =
         (struct metric_row){ g->trial,      row->step, row->time, row->value, (uint32_t)g->attempt,
@@ -510,15 +495,14 @@ static int add_metric_row (const struct slurmdl_row *row, void *arg)
  * 'new' on has superseded: slurmdl_trial_read() says the same of them.  They
  * begin at 'begin' in any case.
  */
-static int drop_repeated (struct rows *r, size_t first, size_t new, int64_t begin)
+static void drop_repeated (struct rows *r, size_t first, size_t new, int64_t begin)
 {
     int64_t *least;
     size_t kept = first;
 
     if (first == new || (begin == INT64_MAX && new == r->n))
-        return 0;
-    if (!(least = malloc (r->nnames * sizeof (*least))))
-        return -1;
+        return;
+    least = xcalloc (r->nnames, sizeof (*least));
     for (size_t i = 0; i < r->nnames; i++)
         least[i] = begin;
     for (size_t i = new; i < r->n; i++)
@@ -529,11 +513,10 @@ static int drop_repeated (struct rows *r, size_t first, size_t new, int64_t begi
             r->list[kept++] = r->list[i];
     r->n = kept;
     free (least);
-    return 0;
 }
 
-/* Returns 1 if it could not be read, -1 if out of memory. */
-static int read_attempt_rows (struct row_reading *g, const struct sweep *s, size_t first)
+/* Returns whether the attempt's metrics could be read. */
+static bool read_attempt_rows (struct row_reading *g, const struct sweep *s, size_t first)
 {
     struct slurmdl_error why = { "" };
     size_t new = g->rows->n;
@@ -552,30 +535,28 @@ static int read_attempt_rows (struct row_reading *g, const struct sweep *s, size
         errorf (&g->rows->damage, "%s", why.text);
     if (rv == 0 && new > first && slurmdl_resumed_at (dir, &begin) > 0)
         begin++;
-    if (rv == ROWS_NO_MEMORY || drop_repeated (g->rows, first, new, begin) < 0)
-        return -1;
-    return rv < 0;
+    drop_repeated (g->rows, first, new, begin);
+    return rv >= 0;
 }
 
 /* Those of trial 'n' in 'old' begin at *at, which goes on to their end. */
-static int copy_trial_rows (struct rows *r, const struct rows *old, long n, size_t *at, bool wanted)
+static void copy_trial_rows (struct rows *r, const struct rows *old, long n, size_t *at,
+                             bool wanted)
 {
     size_t end = *at;
 
     while (end < old->n && old->list[end].trial <= n)
         end++;
     if (wanted && end > *at) {
-        if (reserve_rows (r, end - *at) < 0)
-            return -1;
+        reserve_rows (r, end - *at);
         memcpy (r->list + r->n, old->list + *at, (end - *at) * sizeof (*r->list));
         r->n += end - *at;
     }
     *at = end;
-    return 0;
 }
 
-static int read_trial_rows (struct rows *r, const struct sweep *s, const struct rows *old, long n,
-                            size_t *at)
+static void read_trial_rows (struct rows *r, const struct sweep *s, const struct rows *old, long n,
+                             size_t *at)
 {
     long last = trial_last (sweep_trial (s, n)).attempt;
     int64_t covered = old && n <= old->ntrials ? old->covered[n - 1] : 0;
@@ -585,17 +566,12 @@ static int read_trial_rows (struct rows *r, const struct sweep *s, const struct 
 
     if (covered > last)
         covered = 0; /* it is of another log */
-    if (old && copy_trial_rows (r, old, n, at, covered > 0) < 0)
-        return -1;
-    for (g.attempt = (long)covered + 1; g.attempt <= last; g.attempt++) {
-        int rv = read_attempt_rows (&g, s, first);
-        if (rv < 0)
-            return -1;
-        all = all && rv == 0;
-    }
+    if (old)
+        copy_trial_rows (r, old, n, at, covered > 0);
+    for (g.attempt = (long)covered + 1; g.attempt <= last; g.attempt++)
+        all &= read_attempt_rows (&g, s, first);
     r->covered[n - 1] = all ? last : 0;
     r->damaged += !all;
-    return 0;
 }
 
 int rows_read (struct rows *r, const struct sweep *s, const struct rows *old)
@@ -603,12 +579,10 @@ int rows_read (struct rows *r, const struct sweep *s, const struct rows *old)
     size_t at = 0;
 
     *r = (struct rows){ .ntrials = s->ntrials };
-    r->covered = calloc ((size_t)s->ntrials + 1, sizeof (*r->covered));
-    if (!r->covered || copy_row_names (r, old) < 0)
-        return -1;
+    r->covered = xcalloc ((size_t)s->ntrials + 1, sizeof (*r->covered));
+    copy_row_names (r, old);
     for (long n = 1; n <= s->ntrials; n++)
-        if (read_trial_rows (r, s, old, n, &at) < 0)
-            return -1;
+        read_trial_rows (r, s, old, n, &at);
     return 0;
 }
 

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
@@ -110,21 +111,22 @@ static int open_own_file (const char *path)
 static int register_self (struct peer_membership *p, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    char *text = NULL;
+    char *text;
     json_t *o = json_pack ("{s:s, s:s, s:s, s:s, s:I, s:I}", "slot", p->self.slot, "host", p->host,
                            "boot", p->boot, "pidns", p->pidns, "pid", (json_int_t)getpid (),
                            "start", (json_int_t)process_start ("/proc", getpid ()));
     char *line = json_dumps (o, JSON_COMPACT);
-    int rv = -1;
+    int rv;
 
     json_decref (o);
-    if (line && asprintf (&text, "%s\n%020llu\n", line, 0ULL) > 0) {
-        worker_path (path, sizeof (path), p, p->self.nonce);
-        p->offset = (off_t)strlen (line) + 1;
-        rv = publish_if_absent (path, text, strlen (text), err);
-        if (rv == 0 && (p->fd = open_own_file (path)) < 0)
-            rv = errorf (err, "%s: %s", path, strerror (errno));
-    }
+    if (!line)
+        out_of_memory ();
+    text = xasprintf ("%s\n%020llu\n", line, 0ULL);
+    worker_path (path, sizeof (path), p, p->self.nonce);
+    p->offset = (off_t)strlen (line) + 1;
+    rv = publish_if_absent (path, text, strlen (text), err);
+    if (rv == 0 && (p->fd = open_own_file (path)) < 0)
+        rv = errorf (err, "%s: %s", path, strerror (errno));
     free (line);
     free (text);
     return rv;
@@ -132,13 +134,9 @@ static int register_self (struct peer_membership *p, struct slurmdl_error *err)
 
 struct peer_membership *peer_create (const char *dir, const char *slot, struct slurmdl_error *err)
 {
-    struct peer_membership *p = calloc (1, sizeof (*p));
+    struct peer_membership *p = xcalloc (1, sizeof (*p));
 
-    if (!p || !(p->dir = strdup (dir))) {
-        free (p);
-        errorf (err, "out of memory");
-        return NULL;
-    }
+    p->dir = xstrdup (dir);
     p->fd = -1;
     peer_describe (p, slot);
     if (register_self (p, err) == 0)
@@ -217,11 +215,8 @@ static struct claim *learn_claim (struct peer_membership *p, long trial, long at
         if (p->claims[i].trial == trial)
             c = &p->claims[i];
     if (!c) {
-        c = array_grow (p->claims, p->nclaims, sizeof (*c));
-        if (!c)
-            return NULL;
-        p->claims = c;
-        c += p->nclaims++;
+        XGROW (p->claims, p->nclaims);
+        c = &p->claims[p->nclaims++];
     }
     *c = (struct claim){ .trial = trial, .attempt = attempt };
     path_of_claim (path, sizeof (path), p, trial, attempt);
@@ -382,20 +377,17 @@ static double first_turn (const struct peer_membership *p, const char *nonce, in
 
 static struct other *know_other (struct peer_membership *p, const char *nonce, int64_t lease)
 {
-    struct other *list;
+    struct other *new;
 
     for (size_t i = 0; i < p->nothers; i++)
         if (!strcmp (p->others[i].nonce, nonce))
             return &p->others[i];
-    list = array_grow (p->others, p->nothers, sizeof (*list));
-    if (!list)
-        return NULL;
-    p->others = list;
-    list += p->nothers++;
+    XGROW (p->others, p->nothers);
+    new = &p->others[p->nothers++];
     p->alive++;
-    *list = (struct other){ .since = monotonic (), .looked = first_turn (p, nonce, lease) };
-    snprintf (list->nonce, sizeof (list->nonce), "%s", nonce);
-    return list;
+    *new = (struct other){ .since = monotonic (), .looked = first_turn (p, nonce, lease) };
+    snprintf (new->nonce, sizeof (new->nonce), "%s", nonce);
+    return new;
 }
 
 /* A worker that has died stays dead: its nonce is its process's. */
@@ -403,7 +395,7 @@ bool peer_dead (struct peer_membership *p, const char *nonce, int64_t lease)
 {
     struct other *o = know_other (p, nonce, lease);
 
-    if (!o || !strcmp (nonce, p->self.nonce))
+    if (!strcmp (nonce, p->self.nonce))
         return false;
     if (!o->dead && monotonic () - o->looked >= look_interval (p, lease)) {
         o->dead = check_worker (p, o, lease);
@@ -468,14 +460,10 @@ static long list_folder (struct peer_membership *p, DIR *folder, struct peer_inf
     long n = 0;
 
     while ((e = readdir (folder))) {
-        struct peer_info *more;
         if (!peer_is_nonce (e->d_name))
             continue;
-        more = array_grow (*list, (size_t)n, sizeof (*more));
-        if (!more)
-            return -1;
-        *list = more;
-        if (read_info (p, e->d_name, &more[n]) == 0)
+        XGROW (*list, (size_t)n);
+        if (read_info (p, e->d_name, &(*list)[n]) == 0)
             n++;
     }
     return n;
@@ -509,7 +497,7 @@ long peer_list (const char *dir, struct peer_info **list, struct slurmdl_error *
         return errorf (err, "%s: %s", path, inside_error (errno));
     n = list_folder (&p, folder, list);
     closedir (folder);
-    return n < 0 ? errorf (err, "out of memory") : n;
+    return n;
 }
 
 /* Whether it still has the counter that it had. */

@@ -12,9 +12,24 @@
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/snapshot.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/array.h"
 #include "runtime/base/error.h"
+
+/* What came of an event. */
+enum applied {
+    APPLY_FAILED = -1,
+    APPLY_DONE,
+    APPLY_IGNORED, /* it makes no sense in this state, and changed nothing */
+};
+
+/* Call this after the searcher, a library that reports a lack of memory, rejected an event. */
+static enum applied searcher_refused (void)
+{
+    if (errno == ENOMEM)
+        out_of_memory ();
+    return APPLY_IGNORED;
+}
 
 /* ---- changing the state ---- */
 
@@ -31,7 +46,7 @@ static int state_damaged (struct slurmdl_error *err, const char *what)
 static void state_set_text (char **at, const char *text)
 {
     free (*at);
-    *at = text ? strdup (text) : NULL;
+    *at = xstrdup (text);
 }
 
 /* Where trial 'n' stands, or is to stand, in s->open. */
@@ -45,19 +60,14 @@ static long index_in_open (const struct sweep *s, long n)
 }
 
 /* Add a trial whose segment is to be trained to s->open, or remove it. */
-static int state_add_open (struct sweep *s, long n, struct slurmdl_error *err)
+static void state_add_open (struct sweep *s, long n)
 {
-    long *list = array_grow (s->open, (size_t)s->nopen, sizeof (*list));
-    long i;
+    long i = index_in_open (s, n);
 
-    if (!list)
-        return errorf (err, "out of memory");
-    s->open = list;
-    i = index_in_open (s, n);
-    memmove (list + i + 1, list + i, (size_t)(s->nopen - i) * sizeof (*list));
-    list[i] = n;
+    XGROW (s->open, (size_t)s->nopen);
+    memmove (s->open + i + 1, s->open + i, (size_t)(s->nopen - i) * sizeof (*s->open));
+    s->open[i] = n;
     s->nopen++;
-    return 0;
 }
 
 static void state_remove_open (struct sweep *s, long n)
@@ -69,15 +79,10 @@ static void state_remove_open (struct sweep *s, long n)
 }
 
 /* Record that a segment of trial N has begun (N), or ended (-N). */
-static int state_add_history (struct sweep *s, long what, struct slurmdl_error *err)
+static void state_add_history (struct sweep *s, long what)
 {
-    long *list = array_grow (s->history, (size_t)s->nhistory, sizeof (*list));
-
-    if (!list)
-        return errorf (err, "out of memory");
-    s->history = list;
-    list[s->nhistory++] = what;
-    return 0;
+    XGROW (s->history, (size_t)s->nhistory);
+    s->history[s->nhistory++] = what;
 }
 
 /* ---- nodes that fail ---- */
@@ -85,22 +90,16 @@ static int state_add_history (struct sweep *s, long what, struct slurmdl_error *
 /* So many failures in a row, and results elsewhere meanwhile. */
 enum { STREAK = 5 };
 
-/* NULL if there is no name, or no memory. */
+/* NULL if there is no name. */
 static struct host *know_host (struct sweep *s, const char *name)
 {
     struct host *h = sweep_host (s, name);
-    struct host *list;
-    char *copy;
 
     if (h || !name)
         return h;
-    if (!(list = array_grow (s->hosts, s->nhosts, sizeof (*list))))
-        return NULL;
-    s->hosts = list;
-    if (!(copy = strdup (name)))
-        return NULL;
-    list[s->nhosts] = (struct host){ .name = copy };
-    return &list[s->nhosts++];
+    XGROW (s->hosts, s->nhosts);
+    s->hosts[s->nhosts] = (struct host){ .name = xstrdup (name) };
+    return &s->hosts[s->nhosts++];
 }
 
 /* Count the end of an attempt on a node. */
@@ -151,7 +150,8 @@ bool host_spoils (const struct sweep *s, const char *name, long trial)
 }
 
 /* A node is excluded, or admitted again. */
-static int apply_exclude (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_exclude (struct sweep *s, const struct event *e,
+                                   struct slurmdl_error *err)
 {
     struct host *h = know_host (s, e->host);
 
@@ -161,7 +161,7 @@ static int apply_exclude (struct sweep *s, const struct event *e, struct slurmdl
         h->fails = 0;
         h->trials[0] = h->trials[1] = 0;
     }
-    return 0;
+    return APPLY_DONE;
 }
 
 /* ---- failures that trials share ---- */
@@ -228,32 +228,28 @@ static struct fault *find_fault (const struct sweep *s, const char *key)
 
 static struct fault *add_fault (struct sweep *s, const char *key)
 {
-    struct fault *list = array_grow (s->faults, s->nfaults, sizeof (*list));
-
-    if (!list)
-        return NULL;
-    s->faults = list;
-    list[s->nfaults] = (struct fault){ .key = strdup (key) };
-    return list[s->nfaults].key ? &list[s->nfaults++] : NULL;
+    XGROW (s->faults, s->nfaults);
+    s->faults[s->nfaults] = (struct fault){ .key = xstrdup (key) };
+    return &s->faults[s->nfaults++];
 }
 
-int fault_note (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+void fault_note (struct sweep *s, const struct event *e)
 {
     char key[FAULT_KEY];
     struct fault *f;
 
     if (s->nresults || e->free || !e->why)
-        return 0;
+        return;
     fault_key (key, e->why);
     if (e->progress) { /* what its trial gets over does not stop it */
         if ((f = find_fault (s, key)) && f->trial == (long)e->trial)
             f->count = 0;
-        return 0;
+        return;
     }
     if (!(f = find_fault (s, key)) && s->nfaults == FAULTS_MAX)
-        return 0;
-    if (!f && !(f = add_fault (s, key)))
-        return errorf (err, "out of memory");
+        return;
+    if (!f)
+        f = add_fault (s, key);
     f->count++;
     f->trial = (long)e->trial;
     f->attempt = (long)e->attempt;
@@ -264,7 +260,6 @@ int fault_note (struct sweep *s, const struct event *e, struct slurmdl_error *er
         f->spread = true;
     state_set_text (&f->why, e->why);
     state_set_text (&f->slot, e->by ? e->by : "");
-    return 0;
 }
 
 const struct fault *fault_like (const struct sweep *s, const char *why)
@@ -315,37 +310,38 @@ bool sweep_is_faulty (const struct sweep *s)
 
 /* ---- requests of users ---- */
 
-static int apply_pause (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_pause (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)err;
     state_set_text (&s->cause.why, e->why);
     s->cause.trial = (long)e->trial;
     s->cause.attempt = (long)e->attempt;
-    return 0;
+    return APPLY_DONE;
 }
 
 /* Trials that failed because of a shared fault get all their retries back. */
-static int apply_resume (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_resume (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
+    (void)err;
     if (e->code && s->code && s->nresults == 0) {
         s->is_mended = true;
         state_set_text (&s->code, e->code);
-        if (!s->code)
-            return errorf (err, "out of memory");
     }
     for (long i = 0; i < s->nopen && s->cause.why; i++)
         sweep_trial (s, s->open[i])->fails = 0;
     faults_forget (s);
-    return 0;
+    return APPLY_DONE;
 }
 
-static int apply_continue (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_continue (struct sweep *s, const struct event *e,
+                                    struct slurmdl_error *err)
 {
     struct search_config *c = &s->exp->search;
 
-    if (sweep_unshare_searcher (s) < 0
-        || searcher_extend (&s->searcher, (long)e->max_trials, e->max_length, 0) < 0)
-        return errno == ENOMEM ? errorf (err, "out of memory") : 1;
+    (void)err;
+    sweep_unshare_searcher (s);
+    if (searcher_extend (&s->searcher, (long)e->max_trials, e->max_length, 0) < 0)
+        return searcher_refused ();
     if (e->max_trials)
         c->max_trials = (long)e->max_trials;
     if (e->max_length)
@@ -354,61 +350,54 @@ static int apply_continue (struct sweep *s, const struct event *e, struct slurmd
     s->reached = false;
     s->archived = false;
     faults_forget (s);
-    return 0;
+    return APPLY_DONE;
 }
 
 /* Its segment is open again, as if it had not failed. */
-static int apply_retry (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_retry (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = sweep_trial (s, (long)e->trial);
 
+    (void)err;
     if (!t || t->state != TRIAL_FAILED)
-        return 0;
+        return APPLY_DONE;
     if (searcher_revive (s->searcher, (long)e->trial) < 0)
-        return 1;
+        return APPLY_IGNORED;
     faults_forget (s);
     t->state = TRIAL_OPEN;
     conditions_apply (&t->conditions,
                       &(struct life_event){ LIFE_REVIVED, e->time, "Retried", NULL });
     t->fails = t->losts = 0;
     t->spent = 0;
-    if (state_add_open (s, (long)e->trial, err) < 0)
-        return -1;
-    return state_add_history (s, (long)e->trial, err);
+    state_add_open (s, (long)e->trial);
+    state_add_history (s, (long)e->trial);
+    return APPLY_DONE;
 }
 
-static int apply_submit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_submit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct submit *list;
-    char *job;
-
+    (void)err;
     if (!e->job || !*e->job)
-        return 0;
-    list = array_grow (s->submits, s->nsubmits, sizeof (*list));
-    job = strdup (e->job);
-    if (list)
-        s->submits = list;
-    if (!list || !job) {
-        free (job);
-        return errorf (err, "out of memory");
-    }
-    list[s->nsubmits++] = (struct submit){ job, (long)e->first, (long)e->last, e->time, e->memory };
-    return 0;
+        return APPLY_DONE;
+    XGROW (s->submits, s->nsubmits);
+    s->submits[s->nsubmits++] =
+        (struct submit){ xstrdup (e->job), (long)e->first, (long)e->last, e->time, e->memory };
+    return APPLY_DONE;
 }
 
-static int apply_scale (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_scale (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     const char *p = e->slots ? e->slots : "";
 
+    (void)err;
     s->wanted = (long)e->workers;
     s->starts++;
     while (*(p += strspn (p, " "))) {
         size_t len = strcspn (p, " ");
-        if (strings_add_part (&s->retired, p, len) < 0)
-            return errorf (err, "out of memory");
+        strings_add_part (&s->retired, p, len);
         p += len;
     }
-    return 0;
+    return APPLY_DONE;
 }
 
 static char **find_in_list (char **list, const char *text)
@@ -424,28 +413,30 @@ bool sweep_retires (const struct sweep *s, const char *slot)
     return find_in_list (s->retired, slot);
 }
 
-static int apply_label (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_label (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     char **at = e->label ? find_in_list (s->labels, e->label) : NULL;
 
+    (void)err;
     if (!e->label || !*e->label)
-        return 0;
-    if (!e->off)
-        return at || strings_add (&s->labels, e->label) == 0 ? 0 : errorf (err, "out of memory");
-    if (at) {
+        return APPLY_DONE;
+    if (!e->off && !at)
+        strings_add (&s->labels, e->label);
+    else if (e->off && at) {
         free (*at);
         do
             at[0] = at[1];
         while (*at++);
     }
-    return 0;
+    return APPLY_DONE;
 }
 
-static int apply_archive (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_archive (struct sweep *s, const struct event *e,
+                                   struct slurmdl_error *err)
 {
     (void)err;
     s->archived = !e->off;
-    return 0;
+    return APPLY_DONE;
 }
 
 /* Record who requested something, and what. */
@@ -543,12 +534,12 @@ static void note_request (struct sweep *s, const struct event *e)
 
 /* ---- create and begin ---- */
 
-static int apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct experiment *exp = s->exp;
 
     if (s->searcher)
-        return 0;
+        return APPLY_DONE;
     if (e->version != LOG_VERSION) {
         errno = EBADMSG;
         return errorf (err,
@@ -567,30 +558,24 @@ static int apply_create (struct sweep *s, const struct event *e, struct slurmdl_
     state_set_text (&s->provenance, e->provenance);
     exp->source_trial = (long)e->from;
     exp->source_length = e->from_length;
-    if (!exp->dir || known_points_read (exp, e->known) < 0)
-        return errorf (err, "out of memory");
+    if (known_points_read (exp, e->known) < 0)
+        out_of_memory ();
     s->searcher = searcher_create (&exp->search, exp->params, exp->nparams);
     if (!s->searcher)
         return errorf (err, "cannot create the searcher: %s", strerror (errno));
     s->created = e->time;
-    return 0;
+    return APPLY_DONE;
 }
 
-static int add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static void add_trial (struct sweep *s, const struct event *e)
 {
-    struct sweep_trial *list = array_grow (s->trials, (size_t)s->ntrials, sizeof (*list));
     size_t n = s->exp->nparams;
-    double *x = calloc (n + 1, sizeof (*x));
+    double *x = xcalloc (n + 1, sizeof (*x));
 
-    if (list)
-        s->trials = list;
-    if (!list || !x) {
-        free (x);
-        return errorf (err, "out of memory");
-    }
     for (size_t i = 0; i < n; i++)
         x[i] = e->x[i];
-    list[s->ntrials] = (struct sweep_trial){
+    XGROW (s->trials, (size_t)s->ntrials);
+    s->trials[s->ntrials] = (struct sweep_trial){
         .x = x,
         .metric = NAN,
         .report = NAN,
@@ -600,11 +585,11 @@ static int add_trial (struct sweep *s, const struct event *e, struct slurmdl_err
         .from_length = e->from_length,
     };
     s->ntrials++;
-    note_condition (&list[s->ntrials - 1], LIFE_CREATED, e->time, "Created", NULL);
-    return state_add_history (s, s->ntrials, err);
+    note_condition (&s->trials[s->ntrials - 1], LIFE_CREATED, e->time, "Created", NULL);
+    state_add_history (s, s->ntrials);
 }
 
-static int apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct search_op op = {
         .trial = (long)e->trial,
@@ -615,12 +600,11 @@ static int apply_begin (struct sweep *s, const struct event *e, struct slurmdl_e
     };
     struct sweep_trial *t;
 
-    if ((op.fresh && e->nx != s->exp->nparams) || searcher_begin (s->searcher, &op, e->x) < 0)
-        return errno == ENOMEM
-                   ? errorf (err, "out of memory")
-                   : state_damaged (err, "a segment begins that the searcher cannot begin");
-    if (op.fresh && add_trial (s, e, err) < 0)
-        return -1;
+    if ((op.fresh && e->nx != s->exp->nparams)
+        || (searcher_begin (s->searcher, &op, e->x) < 0 && searcher_refused ()))
+        return state_damaged (err, "a segment begins that the searcher cannot begin");
+    if (op.fresh)
+        add_trial (s, e);
     t = sweep_trial (s, op.trial);
     t->target = op.length;
     t->state = TRIAL_OPEN;
@@ -631,7 +615,8 @@ static int apply_begin (struct sweep *s, const struct event *e, struct slurmdl_e
     note_condition (t, LIFE_RESUMED, e->time, "Promoted", NULL);
     if (e->owner)
         note_start (t, e->time);
-    return state_add_open (s, op.trial, err);
+    state_add_open (s, op.trial);
+    return APPLY_DONE;
 }
 
 /* ---- the end of an attempt ---- */
@@ -662,37 +647,30 @@ static void attempt_over (struct sweep *s, struct sweep_trial *t, const struct e
 }
 
 /* The segment has ended for good: what all attempts at it have cost. */
-static int close_segment (struct sweep *s, struct sweep_trial *t, enum sweep_trial_state state,
-                          struct slurmdl_error *err)
+static void close_segment (struct sweep *s, struct sweep_trial *t, enum sweep_trial_state state)
 {
     long n = trial_number (s, t);
 
     t->state = state;
     state_remove_open (s, n);
     searcher_spend (s->searcher, n, t->spent);
-    return state_add_history (s, -n, err);
+    state_add_history (s, -n);
 }
 
-static int add_milestone (const struct sweep *s, struct sweep_trial *t, const struct event *e,
-                          struct slurmdl_error *err)
+static void add_milestone (const struct sweep *s, struct sweep_trial *t, const struct event *e)
 {
-    struct milestone *list = array_grow (t->milestones, t->nmilestones, sizeof (*list));
     size_t n = sweep_metrics (s);
     struct milestone *m;
 
-    if (!list)
-        return errorf (err, "out of memory");
-    t->milestones = list;
-    m = &list[t->nmilestones];
+    XGROW (t->milestones, t->nmilestones);
+    m = &t->milestones[t->nmilestones++];
     t->metric = e->metric;
     *m = (struct milestone){ t->length, t->over, e->metric, NULL,
                              e->stopped && seconds_of (e) == 0 };
-    if (n > 1 && !(m->values = calloc (n, sizeof (*m->values))))
-        return errorf (err, "out of memory");
+    if (n > 1)
+        m->values = xcalloc (n, sizeof (*m->values));
     for (size_t i = 0; n > 1 && i < n; i++)
         m->values[i] = i < e->nmetrics ? e->metrics[i] : NAN;
-    t->nmilestones++;
-    return 0;
 }
 
 /* It ends at its target, or before if the searcher has stopped it. */
@@ -741,12 +719,12 @@ static bool trial_reaches_goal (const struct sweep *s, const struct sweep_trial 
            && (s->exp->search.repeats <= 1 || r.n == s->exp->search.repeats);
 }
 
-static int apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = sweep_trial (s, (long)e->trial);
 
     if (!sweep_takes_result (s, e))
-        return 0;
+        return APPLY_DONE;
     attempt_over (s, t, e);
     t->stopped = e->stopped;
     t->ended = e->ended;
@@ -756,12 +734,12 @@ static int apply_result (struct sweep *s, const struct event *e, struct slurmdl_
     note_result_condition (s, t, e);
     s->nresults++;
     host_succeeds (s, e->host);
-    if (add_milestone (s, t, e, err) < 0 || close_segment (s, t, TRIAL_PAUSED, err) < 0)
-        return -1;
+    add_milestone (s, t, e);
+    close_segment (s, t, TRIAL_PAUSED);
     s->reached |= trial_reaches_goal (s, t);
     if (observe_length (s, t) < 0)
         return state_damaged (err, "a result that the searcher did not wait for");
-    return 0;
+    return APPLY_DONE;
 }
 
 /* fail, lost and park end an attempt; the segment stays open. */
@@ -788,9 +766,7 @@ static int move_trial (struct sweep *s, struct sweep_trial *t, const struct even
     if (e->nx != s->exp->nparams || searcher_move (s->searcher, trial_number (s, t), e->x) < 0)
         return state_damaged (err, "a trial goes on where there is no point");
     if (!t->began) {
-        if (!(t->began = calloc (e->nx, sizeof (*t->began))))
-            return errorf (err, "out of memory");
-        memcpy (t->began, t->x, e->nx * sizeof (*t->began));
+        t->began = xmemdup (t->x, e->nx * sizeof (*t->began));
     }
     memcpy (t->x, e->x, e->nx * sizeof (*t->x));
     trial_forget_hparams (t);
@@ -811,28 +787,23 @@ static void raise_memory (struct sweep *s, struct sweep_trial *t, int64_t memory
         s->memory = memory;
 }
 
-static int add_failed (struct sweep_trial *t, long attempt, struct slurmdl_error *err)
+static void add_failed (struct sweep_trial *t, long attempt)
 {
-    long *list = array_grow (t->failed, t->nfailed, sizeof (*list));
-
-    if (!list)
-        return errorf (err, "out of memory");
-    t->failed = list;
-    list[t->nfailed++] = attempt;
-    return 0;
+    XGROW (t->failed, t->nfailed);
+    t->failed[t->nfailed++] = attempt;
 }
 
-static int apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = apply_attempt_end (s, e);
 
     if (!t)
-        return 0;
+        return APPLY_DONE;
     note_condition (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "AttemptFailed"), e->why);
-    if (!e->free && add_failed (t, t->over, err) < 0)
-        return -1;
+    if (!e->free)
+        add_failed (t, t->over);
     if (move_trial (s, t, e, err) < 0)
-        return -1;
+        return APPLY_FAILED;
     if (memory_is_allowed (s, e->memory))
         raise_memory (s, t, e->memory);
     t->ooms += e->memory > 0 || e->nx > 0;
@@ -844,55 +815,55 @@ static int apply_fail (struct sweep *s, const struct event *e, struct slurmdl_er
         t->fails++;
     if (!e->free)
         host_fails (s, e->host, trial_number (s, t));
-    return fault_note (s, e, err);
+    fault_note (s, e);
+    return APPLY_DONE;
 }
 
-static int apply_lost (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_lost (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = apply_attempt_end (s, e);
 
     (void)err;
     if (!t)
-        return 0;
+        return APPLY_DONE;
     note_condition (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "WorkerLost"), e->why);
     if (e->progress)
         t->fails = t->losts = 0;
     else
         t->losts++;
-    return 0;
+    return APPLY_DONE;
 }
 
-static int apply_park (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_park (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = apply_attempt_end (s, e);
 
     (void)err;
     if (t)
         note_condition (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "Parked"), e->why);
-    return 0;
+    return APPLY_DONE;
 }
 
-static int apply_reject (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_reject (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = apply_attempt_end (s, e);
 
     if (!t)
-        return 0;
+        return APPLY_DONE;
     t->end_time = e->time;
     note_condition (t, LIFE_FAILED, e->time, "PointRejected", e->why);
-    if (close_segment (s, t, TRIAL_REJECTED, err) < 0)
-        return -1;
+    close_segment (s, t, TRIAL_REJECTED);
     if (searcher_reject (s->searcher, trial_number (s, t)) < 0)
         return state_damaged (err, "a point is rejected that the searcher ended");
-    return 0;
+    return APPLY_DONE;
 }
 
-static int apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = sweep_trial (s, (long)e->trial);
 
     if (!t || t->state != TRIAL_OPEN)
-        return 0;
+        return APPLY_DONE;
     if (e->why)
         state_set_text (&t->why, e->why);
     if (memory_is_allowed (s, e->memory))
@@ -900,49 +871,48 @@ static int apply_exit (struct sweep *s, const struct event *e, struct slurmdl_er
     t->memory = 0;
     t->end_time = e->time;
     note_condition (t, LIFE_FAILED, e->time, condition_reason (e->cause, "GivenUp"), t->why);
-    if (close_segment (s, t, TRIAL_FAILED, err) < 0)
-        return -1;
+    close_segment (s, t, TRIAL_FAILED);
     if (searcher_exit (s->searcher, trial_number (s, t)) < 0)
         return state_damaged (err, "the end of a trial that the searcher ended");
-    return 0;
+    return APPLY_DONE;
 }
 
 /* Lengths grow: an attempt that starts over repeats what is known. */
-static int apply_report (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_report (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = live_trial (s, e);
 
     (void)err;
     if (!t || e->length <= t->reported || e->length > t->target)
-        return 0;
+        return APPLY_DONE;
     note_start (t, e->time);
     t->reported = e->length;
     t->report = e->metric;
     searcher_report (s->searcher, (long)e->trial, e->length, e->metric);
-    return 0;
+    return APPLY_DONE;
 }
 
 /* ---- any event ---- */
 
-static int apply_expire (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_expire (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)err;
     /* it may have been raised since then */
     s->expired |= s->exp->max_hours > 0 && e->time >= s->created + s->exp->max_hours * 3600;
-    return 0;
+    return APPLY_DONE;
 }
 
 /* Nothing but the state changes. */
-static int apply_wish (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static enum applied apply_wish (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)s;
     (void)e;
     (void)err;
-    return 0;
+    return APPLY_DONE;
 }
 
-static int (*const apply_by_op[EVENT_OPS]) (struct sweep *s, const struct event *e,
-                                            struct slurmdl_error *err) = {
+static enum applied (*const apply_by_op[EVENT_OPS]) (struct sweep *s, const struct event *e,
+                                                     struct slurmdl_error *err) = {
     [EVENT_CREATE] = apply_create, [EVENT_BEGIN] = apply_begin,
     [EVENT_REPORT] = apply_report, [EVENT_RESULT] = apply_result,
     [EVENT_FAIL] = apply_fail,     [EVENT_LOST] = apply_lost,
@@ -960,7 +930,7 @@ static int (*const apply_by_op[EVENT_OPS]) (struct sweep *s, const struct event 
 int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
 {
     struct sweep *s = sweep;
-    int rv;
+    enum applied applied;
 
     if (!s->searcher && e->op != EVENT_CREATE)
         return state_damaged (err, "the first entry is not \"create\"");
@@ -969,8 +939,8 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
         return 0;
     s->changes += e->op != EVENT_LABEL && e->op != EVENT_ARCHIVE && e->op != EVENT_SUBMIT
                   && e->op != EVENT_SCALE;
-    if ((rv = apply_by_op[e->op](s, e, err)) != 0)
-        return rv < 0 ? -1 : 0;
+    if ((applied = apply_by_op[e->op](s, e, err)) != APPLY_DONE)
+        return applied == APPLY_FAILED ? -1 : 0;
     note_request (s, e);
     s->state = sweep_next_state (s->state, e->op);
     if (e->op == EVENT_STOP || e->op == EVENT_KILL)

@@ -32,7 +32,7 @@ enum { FAULT_LIMIT = 3, FAULT_KEY = 192 };
 void fault_key (char key[FAULT_KEY], const char *why);
 
 /* Count a failed attempt, as its event says. */
-int fault_note (struct sweep *s, const struct event *e, struct slurmdl_error *err);
+void fault_note (struct sweep *s, const struct event *e);
 
 /* The failures so far that equal 'why'; NULL: none. */
 const struct fault *fault_like (const struct sweep *s, const char *why);

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
+
 /* The state of a searcher has no pointers into itself: it lies in a file in
  * memory that the sweep maps, and each snapshot is a private mapping of it.
  */
@@ -61,9 +63,14 @@ static int share_searcher (struct sweep *s)
 
 struct searcher *sweep_snapshot (struct sweep *s)
 {
-    return share_searcher (s) < 0
-               ? searcher_copy (s->searcher)
-               : map_searcher (s->searcher_file, searcher_size (s->searcher), MAP_PRIVATE);
+    struct searcher *copy =
+        share_searcher (s) < 0
+            ? searcher_copy (s->searcher)
+            : map_searcher (s->searcher_file, searcher_size (s->searcher), MAP_PRIVATE);
+
+    if (!copy)
+        out_of_memory ();
+    return copy;
 }
 
 void sweep_end_snapshot (const struct sweep *s, struct searcher *snapshot)
@@ -83,14 +90,14 @@ void sweep_destroy_searcher (struct sweep *s)
     s->searcher = NULL;
 }
 
-int sweep_unshare_searcher (struct sweep *s)
+void sweep_unshare_searcher (struct sweep *s)
 {
-    struct searcher *own = s->searcher;
+    struct searcher *own;
 
-    if (s->searcher_file && !(own = searcher_copy (s->searcher)))
-        return -1;
-    if (s->searcher_file)
-        sweep_destroy_searcher (s);
+    if (!s->searcher_file)
+        return;
+    if (!(own = searcher_copy (s->searcher)))
+        out_of_memory ();
+    sweep_destroy_searcher (s);
     s->searcher = own;
-    return 0;
 }

@@ -16,6 +16,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/snapshot.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
@@ -139,7 +140,7 @@ static char *name_word (const char *name)
 
 struct sweep *sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
 {
-    struct sweep *s = calloc (1, sizeof (*s));
+    struct sweep *s = xcalloc (1, sizeof (*s));
     char own[PATH_MAX];
     char path[PATH_MAX + 32];
 
@@ -156,11 +157,9 @@ struct sweep *sweep_open (const char *dir, struct problems *p, struct slurmdl_er
                 own);
         goto fail;
     }
-    if (!s || !(s->dir = strdup (own)) || !(s->word = name_word (sweep_folder_name (s)))
-        || inside_enter (own) < 0) {
-        errorf (err, "out of memory");
-        goto fail;
-    }
+    s->dir = xstrdup (own);
+    if (!(s->word = name_word (sweep_folder_name (s))) || inside_enter (own) < 0)
+        out_of_memory ();
     snprintf (path, sizeof (path), "%s/experiment.conf", own);
     if (read_frozen (s, path, p, err) < 0)
         goto fail;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/config/flat.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
@@ -312,15 +313,13 @@ static void put_line (FILE *f, const char *name, const char *value)
     putc ('\n', f);
 }
 
-/* The caller frees it; NULL: out of memory. */
+/* The caller frees it. */
 static char *pin_text (const struct sweep *s)
 {
     char *text = NULL;
     size_t size;
-    FILE *f = open_memstream (&text, &size);
+    FILE *f = xopen_memstream (&text, &size);
 
-    if (!f)
-        return NULL;
     fprintf (f, "digest %s\nowner %ld\n", s->digest, (long)s->owner);
     fprintf (f, "log_owner %ld\nid %s\n", (long)s->log_owner, s->id);
     put_line (f, "dir", s->exp->dir);
@@ -328,7 +327,7 @@ static char *pin_text (const struct sweep *s)
         put_line (f, "code", s->code);
         put_line (f, "root", s->root);
     }
-    fclose (f);
+    xclose_memstream (f);
     return text;
 }
 
@@ -336,7 +335,7 @@ void trust_allow (struct sweep *s)
 {
     char *text = pin_text (s);
 
-    digest_of (s->pin, text ? text : "", text ? strlen (text) : 0);
+    digest_of (s->pin, text, strlen (text));
     free (text);
 }
 
@@ -345,15 +344,11 @@ int trust_record (struct sweep *s, struct slurmdl_error *err)
 {
     char *pin = pin_text (s);
     bool fits = strlen (s->frozen) <= CONF_MAX;
-    char *text = NULL;
-    int rv = -1;
+    char *text = xasprintf ("%s%s%s", pin, fits ? conf_mark + 1 : "", fits ? s->frozen : "");
+    int rv;
 
     trust_allow (s);
-    if (pin
-        && asprintf (&text, "%s%s%s", pin, fits ? conf_mark + 1 : "", fits ? s->frozen : "") >= 0)
-        rv = record_write (s, "pin", text, err);
-    else
-        errorf (err, "out of memory");
+    rv = record_write (s, "pin", text, err);
     free (text);
     free (pin);
     return rv;
@@ -411,7 +406,7 @@ void trust_say_changes (const struct sweep *s)
         *frozen = '\0';
         frozen += strlen (conf_mark);
     }
-    if (record && now) {
+    if (record) {
         old = pin_json (record, frozen);
         new = pin_json (now, frozen ? s->frozen : NULL);
         n = flat_compare (old, new, say_change, NULL);
@@ -455,8 +450,8 @@ bool trust_is_made (const struct sweep *s, const char *id)
 static bool pin_is_current (const struct sweep *s, const char *record)
 {
     char *now = pin_text (s);
-    size_t n = now ? strlen (now) : 0;
-    bool same = record && now && !strncmp (record, now, n)
+    size_t n = strlen (now);
+    bool same = record && !strncmp (record, now, n)
                 && (!record[n] || strstr (record, conf_mark) == record + n - 1);
 
     free (now);

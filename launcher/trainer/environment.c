@@ -12,6 +12,7 @@
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/job_variables.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/resume_dir.h"
@@ -27,39 +28,34 @@ struct env {
     size_t n, capacity;
 };
 
-static int env_add (struct env *env, char *entry)
+static void env_add (struct env *env, char *entry)
 {
-    if (!entry || array_reserve (&env->list, &env->capacity, env->n, 2, sizeof (*env->list)) < 0) {
-        free (entry);
-        return -1;
-    }
+    if (array_reserve (&env->list, &env->capacity, env->n, 2, sizeof (*env->list)) < 0)
+        out_of_memory ();
     env->list[env->n++] = entry;
     env->list[env->n] = NULL;
-    return 0;
 }
 
-static int env_set (struct env *env, const char *name, const char *value)
+static void env_set (struct env *env, const char *name, const char *value)
 {
     size_t len = strlen (name);
-    char *entry = NULL;
+    char *entry = xasprintf ("%s=%s", name, value);
 
-    if (asprintf (&entry, "%s=%s", name, value) < 0)
-        return -1;
     for (size_t i = 0; i < env->n; i++)
         if (!strncmp (env->list[i], name, len) && env->list[i][len] == '=') {
             free (env->list[i]);
             env->list[i] = entry;
-            return 0;
+            return;
         }
-    return env_add (env, entry);
+    env_add (env, entry);
 }
 
-static int env_set_number (struct env *env, const char *name, long long value)
+static void env_set_number (struct env *env, const char *name, long long value)
 {
     char text[32];
 
     snprintf (text, sizeof (text), "%lld", value);
-    return env_set (env, name, text);
+    env_set (env, name, text);
 }
 
 static void env_hparams (struct env *env, const struct trial_attempt *a)
@@ -133,9 +129,8 @@ static void env_variables (struct env *env, char **variables)
 {
     for (; variables && *variables; variables++) {
         char *eq = strchr (*variables, '=');
-        char *name = strndup (*variables, (size_t)(eq - *variables));
-        if (name)
-            env_set (env, name, eq + 1);
+        char *name = xstrndup (*variables, (size_t)(eq - *variables));
+        env_set (env, name, eq + 1);
         free (name);
     }
 }
@@ -160,7 +155,7 @@ static void env_inherit (struct env *env, const struct experiment *e)
 
     for (; *v; v++)
         if (strncmp (*v, "DL_HP_", 6) && !(is_step && variable_is_of_step (*v)))
-            env_add (env, strdup (*v));
+            env_add (env, xstrdup (*v));
 }
 
 /* The best of the experiment are among the best of its trials. */
@@ -253,12 +248,15 @@ static char *find_resume_dir (void *attempt, const char *file)
 {
     char path[4200];
 
-    return resume_dir (attempt, file, path, sizeof (path)) == 0 ? strdup (path) : NULL;
+    return resume_dir (attempt, file, path, sizeof (path)) == 0 ? xstrdup (path) : NULL;
 }
 
 static int add_argument_word (void *env, char *word)
 {
-    return env_add (env, word);
+    if (!word)
+        out_of_memory ();
+    env_add (env, word);
+    return 0;
 }
 
 static json_t *builtins_of (const struct trial_attempt *a)
@@ -280,19 +278,17 @@ char **attempt_words (const struct trial_attempt *a)
     struct env argv = { 0 };
 
     if (e->entrypoint) {
-        env_add (&argv, strdup ("/bin/sh"));
-        env_add (&argv, strdup ("-c"));
-        env_add (&argv, hparams_expand (e->entrypoint, &v, true));
+        env_add (&argv, xstrdup ("/bin/sh"));
+        env_add (&argv, xstrdup ("-c"));
+        add_argument_word (&argv, hparams_expand (e->entrypoint, &v, true));
     } else
         for (char **s = e->argv; *s; s++)
             hparams_arguments (*s, &v, add_argument_word, &argv);
     json_decref (more);
     for (size_t i = 0; i < argv.n && *a->work; i++) {
         char *word = work_folder_command (a, argv.list[i]);
-        if (word) {
-            free (argv.list[i]);
-            argv.list[i] = word;
-        }
+        free (argv.list[i]);
+        argv.list[i] = word;
     }
     return argv.list;
 }
@@ -305,12 +301,14 @@ static int add_launch_words (char ***words, const struct trial_attempt *a)
     char **folders;
     int rv;
 
-    if (experiment_has_ranks (e) && step_command (e, !s->by_srun, words) < 0)
-        return -1;
+    if (experiment_has_ranks (e))
+        step_command (e, !s->by_srun, words);
     if (!s->image)
         return 0;
-    if (!s->by_srun)
-        return within_command (words);
+    if (!s->by_srun) {
+        within_command (words);
+        return 0;
+    }
     folders = container_folders (a);
     rv = container_srun_words (s, *a->work ? a->work : e->dir, folders, e->variables, words, NULL);
     strings_free (folders);
@@ -321,10 +319,9 @@ char **attempt_command (const struct trial_attempt *a)
 {
     char **words = attempt_words (a);
     char **all = NULL;
-    int rv = words ? add_launch_words (&all, a) : -1;
+    int rv = add_launch_words (&all, a);
 
-    if (rv == 0)
-        rv = strings_add_all (&all, words);
+    strings_add_all (&all, words);
     strings_free (words);
     if (rv == 0)
         return all;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/metrics/file.h"
@@ -28,13 +29,12 @@ struct line_reader {
 
 struct line_reader *lines_create (char **texts, pattern_metric_f f, void *arg)
 {
-    struct line_reader *l = calloc (1, sizeof (*l));
+    struct line_reader *l = xcalloc (1, sizeof (*l));
     size_t n = 0;
 
     while (texts && texts[n])
         n++;
-    if (!l || !(l->patterns = calloc (n + 1, sizeof (*l->patterns))))
-        goto fail;
+    l->patterns = xcalloc (n + 1, sizeof (*l->patterns));
     l->f = f;
     l->arg = arg;
     for (size_t i = 0; i < n; i++)
@@ -133,9 +133,9 @@ struct printed *printed_create (const struct trial_attempt *a)
     const struct sweep_trial *t = sweep_trial (a->sweep, a->trial);
     struct printed *r;
 
-    if (!a->sweep->exp->patterns || a->number <= trial_last (t).attempt + 1
-        || !(r = calloc (1, sizeof (*r))))
+    if (!a->sweep->exp->patterns || a->number <= trial_last (t).attempt + 1)
         return NULL;
+    r = xcalloc (1, sizeof (*r));
     r->a = a;
     r->first = trial_last (t).attempt + 1;
     return r;
@@ -150,28 +150,29 @@ void printed_destroy (struct printed *r)
     free (r);
 }
 
-static int add_printed_value (struct printed_values *v, const char *name, int64_t step,
-                              double value)
+static void add_printed_value (struct printed_values *v, const char *name, int64_t step,
+                               double value)
 {
     struct printed_value *x;
 
     if (array_reserve (&v->list, &v->capacity, v->n, 1, sizeof (*v->list)) < 0)
-        return -1;
+        out_of_memory ();
     x = &v->list[v->n];
     *x = (struct printed_value){ .step = step, .value = value, .order = v->n };
     snprintf (x->name, sizeof (x->name), "%s", name);
     v->n++;
-    return 0;
 }
 
 static int add_printed_row (const struct slurmdl_row *row, void *values)
 {
-    return add_printed_value (values, row->name, row->step, row->value) < 0;
+    add_printed_value (values, row->name, row->step, row->value);
+    return 0;
 }
 
 static int add_printed_line (const char *name, int64_t step, double value, void *values)
 {
-    return add_printed_value (values, name, step, value);
+    add_printed_value (values, name, step, value);
+    return 0;
 }
 
 static int by_name_and_step (const struct printed_value *x, const struct printed_value *y)
@@ -212,7 +213,7 @@ static void read_printed_lines (const struct printed *r, const char *dir,
 }
 
 /* Add what was printed more often than it is in the metrics. */
-static int add_missing (struct printed_values *have, struct printed_values *lines)
+static void add_missing (struct printed_values *have, struct printed_values *lines)
 {
     size_t n = have->n;
     size_t j = 0;
@@ -225,25 +226,24 @@ static int add_missing (struct printed_values *have, struct printed_values *line
             j++;
         if (j < n && by_name_and_step (&have->list[j], x) == 0)
             j++;
-        else if (add_printed_value (have, x->name, x->step, x->value) < 0)
-            return -1;
-        else
+        else {
+            add_printed_value (have, x->name, x->step, x->value);
             have->list[have->n - 1].missing = true;
+        }
     }
-    return 0;
 }
 
 /* What an attempt logged and printed supersedes earlier values of the same name from its first step
  * on, or from the step it was restored to.
  */
-static int supersede (struct printed_values *all, struct printed_values *by, int64_t note_begun)
+static void supersede (struct printed_values *all, struct printed_values *by, int64_t begin)
 {
     size_t kept = 0;
 
     sort_printed (by);
     for (size_t i = 0; i < all->n; i++) {
         const struct printed_value *x = &all->list[i];
-        int64_t least = note_begun;
+        int64_t least = begin;
         for (size_t j = 0; j < by->n; j++)
             if (!strcmp (by->list[j].name, x->name)) {
                 least = by->list[j].step < least ? by->list[j].step : least;
@@ -255,30 +255,27 @@ static int supersede (struct printed_values *all, struct printed_values *by, int
     all->n = kept;
     for (size_t i = 0; i < by->n; i++) {
         const struct printed_value *x = &by->list[i];
-        if (add_printed_value (all, x->name, x->step, x->value) < 0)
-            return -1;
+        add_printed_value (all, x->name, x->step, x->value);
         all->list[all->n - 1].missing = x->missing;
     }
-    return 0;
 }
 
-static int read_earlier_attempt (struct printed *r, long k)
+static void read_earlier_attempt (struct printed *r, long k)
 {
     struct printed_values have = { NULL }, lines = { NULL };
-    int64_t note_begun = INT64_MAX;
+    int64_t begin = INT64_MAX;
     char dir[PATH_MAX];
-    int rv;
 
     snprintf (dir, sizeof (dir), "%.*s/a.%ld", (int)(strrchr (r->a->dir, '/') - r->a->dir),
               r->a->dir, k);
     slurmdl_metrics_read_dir (dir, add_printed_row, &have, NULL);
     read_printed_lines (r, dir, &lines);
-    if (slurmdl_resumed_at (dir, &note_begun) > 0)
-        note_begun++;
-    rv = add_missing (&have, &lines) < 0 || supersede (&r->all, &have, note_begun) < 0 ? -1 : 0;
+    if (slurmdl_resumed_at (dir, &begin) > 0)
+        begin++;
+    add_missing (&have, &lines);
+    supersede (&r->all, &have, begin);
     free (have.list);
     free (lines.list);
-    return rv;
 }
 
 /* As late as possible: an attempt that was given up may still run, and get further than it was when
@@ -290,8 +287,7 @@ static void read_earlier_attempts (struct printed *r)
         return;
     r->is_read = true;
     for (long k = r->first; k < r->a->number; k++)
-        if (read_earlier_attempt (r, k) < 0)
-            break;
+        read_earlier_attempt (r, k);
     sort_printed (&r->all);
 }
 
@@ -307,12 +303,8 @@ static bool has_begun (const struct printed *r, const char *name)
 
 static void note_begun (struct printed *r, const char *name)
 {
-    char (*list)[NAME_SIZE] = array_grow (r->begun, r->nbegun, sizeof (*list));
-
-    if (!list)
-        return;
-    r->begun = list;
-    snprintf (list[r->nbegun++], NAME_SIZE, "%s", name);
+    XGROW (r->begun, r->nbegun);
+    snprintf (r->begun[r->nbegun++], NAME_SIZE, "%s", name);
 }
 
 /* Call 'f' for the values of a name from the first missing one, or from step 'from', up to step

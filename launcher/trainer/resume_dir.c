@@ -12,6 +12,7 @@
 
 #include "launcher/code/working_copy.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "runtime/metrics/metrics.h"
 
@@ -251,15 +252,13 @@ static void doubt_files (const struct handing_on *h)
 /* Returns the attempt, 0: none; '*newer': one that is passed over, or 0. */
 static long choose_source (struct handing_on *h, long *newer)
 {
-    long k = 0;
+    long k;
 
-    *newer = 0;
-    if ((h->doubts = calloc ((size_t)h->a->number + 1, 1))) {
-        doubt_files (h);
-        k = newest_with_files (h, h->a->number, NO_DOUBT);
-        *newer = newest_with_files (h, h->a->number, DOUBTED);
-        *newer = *newer > k ? *newer : 0;
-    }
+    h->doubts = xcalloc ((size_t)h->a->number + 1, 1);
+    doubt_files (h);
+    k = newest_with_files (h, h->a->number, NO_DOUBT);
+    *newer = newest_with_files (h, h->a->number, DOUBTED);
+    *newer = *newer > k ? *newer : 0;
     free (h->doubts);
     return k;
 }

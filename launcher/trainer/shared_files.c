@@ -16,6 +16,7 @@
 
 #include "launcher/code/working_copy.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"
@@ -161,9 +162,9 @@ static void scan_folder (struct shared_scan *c, int folder, const char *below, i
         if (*e->d_name == '.' || !path_is_printable (e->d_name))
             continue;
         mine = own && !is_shared_link (c, folder, e->d_name);
-        if (fstatat (folder, e->d_name, &st, mine ? AT_SYMLINK_NOFOLLOW : 0) < 0
-            || asprintf (&path, "%s%s", below, e->d_name) < 0)
+        if (fstatat (folder, e->d_name, &st, mine ? AT_SYMLINK_NOFOLLOW : 0) < 0)
             continue;
+        path = xasprintf ("%s%s", below, e->d_name);
         if (!mine && was_written (c, &st, e->d_name)) {
             fprintf (c->out, "%.9f %lld %s\n", timespec_seconds (st.st_mtim), (long long)st.st_size,
                      path);
@@ -171,11 +172,9 @@ static void scan_folder (struct shared_scan *c, int folder, const char *below, i
         } else if (S_ISDIR (st.st_mode) && depth < DEPTH_MAX
                    && !is_no_output_folder (folder, e->d_name)) {
             int next = openat (folder, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-            char *prefix = NULL;
-            if (next >= 0 && asprintf (&prefix, "%s/", path) > 0)
+            char *prefix = xasprintf ("%s/", path);
+            if (next >= 0)
                 scan_folder (c, next, prefix, depth + 1, mine);
-            else if (next >= 0)
-                close (next);
             free (prefix);
         }
         free (path);
@@ -222,14 +221,15 @@ void shared_files_note (const struct trial_attempt *a)
     if (own) /* all of the code, of which the trial's folder is a part */
         path[strlen (path) - strlen (sweep_code_below (a->sweep))] = '\0';
     shared = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (shared >= 0 && fstatat (folder, "hparams.json", &begun, AT_SYMLINK_NOFOLLOW) == 0
-        && (c.out = open_memstream (&list, &size))) {
+    if (shared >= 0 && fstatat (folder, "hparams.json", &begun, AT_SYMLINK_NOFOLLOW) == 0) {
+        c.out = xopen_memstream (&list, &size);
         c.since = timespec_seconds (begun.st_mtim);
         c.clock = begun.st_dev;
         find_outputs (&c);
         scan_folder (&c, shared, "", 0, own);
         shared = -1;
-        if (fclose (c.out) == 0 && c.n > 0)
+        xclose_memstream (c.out);
+        if (c.n > 0)
             write_note (folder, c.slack, c.since, list);
     }
     free (list);
@@ -243,11 +243,8 @@ void shared_files_note (const struct trial_attempt *a)
 /* The whole note; the caller frees it.  NULL: there is none. */
 static char *read_note (const char *attempt)
 {
-    char *path, *text;
-
-    if (asprintf (&path, "%s/" NOTE_NAME, attempt) < 0)
-        return NULL;
-    text = file_read_now (path, NOTE_MAX, NULL, NULL, NULL);
+    char *path = xasprintf ("%s/" NOTE_NAME, attempt);
+    char *text = file_read_now (path, NOTE_MAX, NULL, NULL, NULL);
     free (path);
     return text;
 }
@@ -327,10 +324,7 @@ static void add_changes (struct all_notes *n, char *at, long attempt)
     struct noted_file f;
 
     while (at && next_noted_file (&at, &f)) {
-        struct change *grown = array_grow (n->changes, (size_t)n->nchanges, sizeof (*grown));
-        if (!grown)
-            return;
-        n->changes = grown;
+        XGROW (n->changes, (size_t)n->nchanges);
         n->changes[n->nchanges++] = (struct change){ f.path, f.time, attempt };
     }
 }
@@ -338,15 +332,11 @@ static void add_changes (struct all_notes *n, char *at, long attempt)
 static void add_noted_attempt (struct all_notes *n, long trial, long number)
 {
     struct noted_attempt a = { .trial = trial, .end = INFINITY };
-    struct noted_attempt *grown;
     struct stat st;
-    char *dir = NULL, *path = NULL, *at;
+    char *dir = xasprintf ("%s/trials/%04ld/a.%ld", n->s->dir, trial, number);
+    char *path = xasprintf ("%s/hparams.json", dir);
+    char *at;
 
-    if (asprintf (&dir, "%s/trials/%04ld/a.%ld", n->s->dir, trial, number) < 0
-        || asprintf (&path, "%s/hparams.json", dir) < 0
-        || !(grown = array_grow (n->attempts, (size_t)n->n, sizeof (a))))
-        goto out;
-    n->attempts = grown;
     at = a.text = read_note (dir);
     if (a.text) {
         if (sscanf (strsep (&at, "\n"), "%lf %lf", &a.begin, &a.end) != 2)
@@ -356,6 +346,7 @@ static void add_noted_attempt (struct all_notes *n, long trial, long number)
         goto out;
     else
         a.begin = timespec_seconds (st.st_mtim) - SLACK;
+    XGROW (n->attempts, (size_t)n->n);
     n->attempts[n->n++] = a;
 out:
     free (path);

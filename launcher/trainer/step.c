@@ -22,28 +22,30 @@
 enum { END_WAIT = 15 };
 
 /* This program with one of its own commands, which runs the command that follows. */
-static int add_own_command (char ***words, const char *command)
+static void add_own_command (char ***words, const char *command)
 {
     char dl[PATH_MAX];
 
     own_program (dl);
-    return strings_add (words, dl) | strings_add (words, command) | strings_add (words, "--");
+    strings_add (words, dl);
+    strings_add (words, command);
+    strings_add (words, "--");
 }
 
-int within_command (char ***words)
+void within_command (char ***words)
 {
-    return add_own_command (words, "within");
+    add_own_command (words, "within");
 }
 
-int step_command (const struct experiment *e, bool proxy, char ***words)
+void step_command (const struct experiment *e, bool proxy, char ***words)
 {
     const struct slurm_step step = {
         .nodes = e->nodes, .tasks = e->nodes * e->ranks, .tasks_per_node = e->ranks, .cpus = e->cpus
     };
-    int rv = slurm_step_words (&step, words);
-
-    rv |= experiment_add_plugin_options (e, words);
-    return proxy ? rv | add_own_command (words, "rank") : rv;
+    slurm_step_words (&step, words);
+    experiment_add_plugin_options (e, words);
+    if (proxy)
+        add_own_command (words, "rank");
 }
 
 /* A killed srun cannot end its step; SIGTERM makes it do so.  It forwards SIGUSR2 to the ranks (dl

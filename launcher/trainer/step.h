@@ -9,10 +9,10 @@
 #include "launcher/sys/command_line.h"
 
 /* Add the words that go before the trainer's command to a list: srun's, followed by `dl rank` if
- * 'proxy' is set; and `dl within --`.  Return -1 if out of memory.
+ * 'proxy' is set; and `dl within --`.
  */
-int step_command (const struct experiment *e, bool proxy, char ***words);
-int within_command (char ***words);
+void step_command (const struct experiment *e, bool proxy, char ***words);
+void within_command (char ***words);
 
 /* SIGTERM asks the ranks to stop; SIGKILL, sent repeatedly, ends them.  '*ended' must be 0 at
  * first. */

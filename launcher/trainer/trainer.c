@@ -21,6 +21,7 @@
 #include "launcher/config/queries.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -377,12 +378,8 @@ static int log_match (const char *name, int64_t step, double value, void *arg)
 struct trainer *trainer_start (const struct trial_attempt *a, struct trainer_spare *spare,
                                struct slurmdl_error *err)
 {
-    struct trainer *t = calloc (1, sizeof (*t));
+    struct trainer *t = xcalloc (1, sizeof (*t));
 
-    if (!t) {
-        errorf (err, "out of memory");
-        return NULL;
-    }
     t->log = t->watch = t->folder = -1;
     t->newest.name = sweep_metric (a->sweep, 0);
     t->about = metrics_about (a->sweep->exp->name, a->trial, a->number);

@@ -15,6 +15,7 @@
 #include "launcher/code/pattern_list.h"
 #include "launcher/code/working_copy.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
@@ -250,9 +251,8 @@ char *work_folder_command (const struct trial_attempt *a, const char *text)
     FILE *f;
 
     if (!*a->work || copy_folders_of (a, a->number, from, to) < 0)
-        return strdup (text);
-    if (!(f = open_memstream (&out, &size)))
-        return NULL;
+        return xstrdup (text);
+    f = xopen_memstream (&out, &size);
     while (*text) {
         size_t gap = strspn (text, word_ends);
         size_t len = strcspn (text + gap, word_ends);
@@ -266,5 +266,6 @@ char *work_folder_command (const struct trial_attempt *a, const char *text)
             fwrite (text, 1, len, f);
         text += len;
     }
-    return fclose (f) == 0 ? out : NULL;
+    xclose_memstream (f);
+    return out;
 }

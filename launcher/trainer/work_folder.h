@@ -41,6 +41,6 @@ void work_folder_take (const char *from, const char *to, const char *dir);
 
 /* What the trainer calls 'text', a command: scripts that were frozen and are
  * named by their whole path are those of the working folder.  The caller frees
- * it; NULL if out of memory.
+ * it.
  */
 char *work_folder_command (const struct trial_attempt *a, const char *text);

@@ -18,6 +18,7 @@
 #include "launcher/config/values.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -91,10 +92,8 @@ static void write_line (FILE *f, json_t *o)
 static char *make_lines (struct custom_searcher *c, const struct sweep *s, bool fresh, size_t *size)
 {
     char *text = NULL;
-    FILE *f = open_memstream (&text, size);
+    FILE *f = xopen_memstream (&text, size);
 
-    if (!f)
-        return NULL;
     if (fresh)
         write_line (f, header_json (s->exp));
     for (; c->reported < s->nhistory; c->reported++) {
@@ -102,7 +101,7 @@ static char *make_lines (struct custom_searcher *c, const struct sweep *s, bool 
         write_line (f, what > 0 ? begin_json (s, what) : tell_json (s, -what));
     }
     write_line (f, json_pack ("{s:s}", "op", "ask"));
-    fclose (f);
+    xclose_memstream (f);
     return text;
 }
 
@@ -112,10 +111,10 @@ static int start_program (struct worker *w, struct slurmdl_error *err)
 {
     const struct experiment *e = w->sweep->exp;
     char *argv[] = { (char *)"sh", (char *)"-c", e->command, NULL };
-    struct custom_searcher *c = calloc (1, sizeof (*c));
+    struct custom_searcher *c = xcalloc (1, sizeof (*c));
     int ends[2] = { -1, -1 };
 
-    if (!c || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0
+    if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0
         || (c->pid = subprocess_spawn (&(struct spawn){ .argv = argv,
                                                         .dir = e->dir,
                                                         .io = { ends[1], ends[1], 2 },
@@ -367,8 +366,7 @@ int custom_ask (struct worker *w, double *x, enum search_answer *answer, struct 
     *answer = SEARCH_WAIT;
     if (fresh && start_program (w, err) < 0)
         return -1;
-    if (!(text = make_lines (w->custom, w->sweep, fresh, &size)))
-        return errorf (err, "out of memory");
+    text = make_lines (w->custom, w->sweep, fresh, &size);
     line = exchange_lines (w, text, size, err);
     free (text);
     if (line == LINE_WHOLE)

@@ -21,6 +21,7 @@
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/snapshot.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/worker/allocation.h"
 #include "runtime/base/error.h"
@@ -301,18 +302,16 @@ static const char *owner_of_segment (const struct worker *w, const struct offers
 }
 
 /* The first segment is for this worker, the next ones for the workers whose offers it takes. */
-static int decide_some (const struct worker *w, struct searcher *s, const struct offers *others,
-                        struct decisions *d, enum search_answer *answer)
+static void decide_some (const struct worker *w, struct searcher *s, const struct offers *others,
+                         struct decisions *d, enum search_answer *answer)
 {
     size_t most = others ? 1 + others->n : decisions_wanted (w);
     size_t dims = w->sweep->exp->nparams;
     struct search_op op;
 
     *answer = SEARCH_WAIT;
-    d->events = calloc (most, sizeof (*d->events));
-    d->x = calloc (most * dims + 1, sizeof (*d->x));
-    if (!d->events || !d->x)
-        return -1;
+    d->events = xcalloc (most, sizeof (*d->events));
+    d->x = xcalloc (most * dims + 1, sizeof (*d->x));
     while (d->n < most) {
         double *x = d->x + d->n * dims;
         *answer = searcher_ask (s, &op, x);
@@ -321,7 +320,6 @@ static int decide_some (const struct worker *w, struct searcher *s, const struct
         d->events[d->n] = begin_event (w, &op, x, owner_of_segment (w, others, d->n, &op));
         d->n++;
     }
-    return 0;
 }
 
 static bool segment_fits (const struct worker *w, const struct event *begin)
@@ -334,14 +332,11 @@ static enum turn ask_searcher (struct worker *w, struct slurmdl_error *err)
     struct searcher *s = sweep_snapshot (w->sweep);
     struct decisions d = { 0 };
     enum search_answer answer;
-    bool decided = s && decide_some (w, s, NULL, &d, &answer) == 0;
     enum turn turn = TURN_IDLE;
 
+    decide_some (w, s, NULL, &d, &answer);
     sweep_end_snapshot (w->sweep, s);
-    if (!decided) {
-        errorf (err, "out of memory");
-        turn = TURN_FAILED;
-    } else if (d.n > 0 && !memory_fits (w)) {
+    if (d.n > 0 && !memory_fits (w)) {
         turn = TURN_IDLE;
     } else if (d.n > 0 && !segment_fits (w, &d.events[0])) {
         w->out_of_time = true;
@@ -378,7 +373,7 @@ static int observe_result (const struct worker *w, struct searcher *s, const str
 static struct searcher *foresee (const struct worker *w, const struct event *results, size_t n)
 {
     struct searcher *s = sweep_snapshot (w->sweep);
-    int rv = s ? 0 : -1;
+    int rv = 0;
 
     for (size_t i = 0; i < n && rv == 0; i++)
         rv = observe_result (w, s, &results[i]);
@@ -405,9 +400,12 @@ static bool decide_next (struct worker *w, const struct event *results, const st
     struct searcher *s = NULL;
     bool goes_on = worker_may_begin (w) && !reaches_goal (w, results, n) && w->sweep->ntrials > 0
                    && !decides_by_program (w) && !any_unclaimed (w->sweep, results[0].trial)
-                   && (s = foresee (w, results, n)) && decide_some (w, s, others, d, &answer) == 0
-                   && d->n > 0 && memory_fits (w) && segment_fits (w, &d->events[0]);
+                   && (s = foresee (w, results, n));
 
+    if (goes_on) {
+        decide_some (w, s, others, d, &answer);
+        goes_on = d->n > 0 && memory_fits (w) && segment_fits (w, &d->events[0]);
+    }
     sweep_end_snapshot (w->sweep, s);
     return goes_on;
 }
@@ -449,10 +447,10 @@ int worker_publish_result (struct worker *w, struct event *result, struct slurmd
 static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
 {
     struct searcher *s = sweep_snapshot (w->sweep);
-    double *y = calloc (w->sweep->exp->nparams + 1, sizeof (*y));
+    double *y = xcalloc (w->sweep->exp->nparams + 1, sizeof (*y));
     struct search_op op;
-    bool wanted = s && y && searcher_ask (s, &op, y) == SEARCH_RUN
-                  && searcher_begin (s, &op, x) == 0 && w->sweep->state == SWEEP_RUNNING;
+    bool wanted = searcher_ask (s, &op, y) == SEARCH_RUN && searcher_begin (s, &op, x) == 0
+                  && w->sweep->state == SWEEP_RUNNING;
     int rv = 0;
 
     sweep_end_snapshot (w->sweep, s);
@@ -489,13 +487,9 @@ static enum turn decide_custom (struct worker *w, double *x, struct slurmdl_erro
 
 static enum turn ask_program (struct worker *w, struct slurmdl_error *err)
 {
-    double *x = calloc (w->sweep->exp->nparams + 1, sizeof (*x));
-    enum turn turn = TURN_FAILED;
+    double *x = xcalloc (w->sweep->exp->nparams + 1, sizeof (*x));
+    enum turn turn = decide_custom (w, x, err);
 
-    if (x)
-        turn = decide_custom (w, x, err);
-    else
-        errorf (err, "out of memory");
     free (x);
     return turn;
 }

@@ -19,6 +19,7 @@
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/devices.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
@@ -150,13 +151,10 @@ static long workers_with_gpus (const struct executor *x, long workers)
 
 static int add_worker (struct executor *x)
 {
-    struct local_worker *pool = array_grow (x->pool, (size_t)x->npool, sizeof (*pool));
     struct local_worker *w;
 
-    if (!pool)
-        return -1;
-    x->pool = pool;
-    w = &pool[x->npool];
+    XGROW (x->pool, (size_t)x->npool);
+    w = &x->pool[x->npool];
     *w = (struct local_worker){ .place = free_place (x) };
     /* unique: another dl on this machine may work at the same sweep */
     snprintf (w->slot, sizeof (w->slot), "local-%ld-%ld", (long)getpid (), ++x->npool);

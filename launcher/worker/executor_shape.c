@@ -11,6 +11,7 @@
 
 #include "launcher/config/trial_gpus.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/executor.h"
 #include "runtime/base/error.h"
@@ -299,12 +300,10 @@ static int choose_shape (struct shapes *s, struct shape *best, struct slurmdl_er
 
 int shape_choose (const struct experiment *e, struct shape *best, struct slurmdl_error *err)
 {
-    struct shapes *s = calloc (1, sizeof (*s));
+    struct shapes *s = xcalloc (1, sizeof (*s));
     int rv = -1;
     int saved;
 
-    if (!s)
-        return errorf (err, "out of memory");
     s->e = e;
     s->chosen = chosen_partition (e);
     if (slurm_nodes_ask (&s->nodes, err) == 0) {

@@ -19,6 +19,7 @@
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
@@ -224,18 +225,15 @@ static int script_write (const struct executor *x, const char *folder, struct sl
     char *dir = shell_word (x->sweep->dir);
     char *out = shell_word (folder);
     char step[256];
-    char *content = NULL;
+    char *content;
     int rv;
 
     worker_step_words (x->sweep->exp, step, sizeof (step));
     snprintf (path, sizeof (path), "%s/job.sh", folder);
-    rv =
-        dl && dir && out ? asprintf (&content, script_text, dl, dir, out, x->sweep->pin, step) : -1;
+    content = xasprintf (script_text, dl, dir, out, x->sweep->pin, step);
     free (dl);
     free (dir);
     free (out);
-    if (rv < 0)
-        return errorf (err, "out of memory");
     /* by rename(2): another dl may be submitting it */
     rv = publish_replace (path, content, strlen (content), err);
     free (content);
@@ -442,12 +440,12 @@ static int start_slurm (struct executor *x, struct slurmdl_error *err)
 int executor_cancel (const struct sweep *s, const char *option, struct slurmdl_error *err)
 {
     char **jobs = NULL;
-    int rv = 0;
+    int rv;
 
-    for (size_t i = s->nsubmits; i > 0 && rv == 0; i--)
+    for (size_t i = s->nsubmits; i > 0; i--)
         if (trust_has_job (s, s->submits[i - 1].job))
-            rv = strings_add (&jobs, s->submits[i - 1].job);
-    rv = rv < 0 ? errorf (err, "out of memory") : slurm_cancel (jobs, option, err);
+            strings_add (&jobs, s->submits[i - 1].job);
+    rv = slurm_cancel (jobs, option, err);
     strings_free (jobs);
     return rv;
 }

@@ -19,6 +19,7 @@
 #include "launcher/sweep/missing_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
@@ -210,13 +211,12 @@ static void add_last_line (const struct trial_attempt *a, struct failure_class *
 static int search_log_policies (const struct trial_attempt *a, struct failure_class *v)
 {
     const struct experiment *e = a->sweep->exp;
-    char (*found)[POLICY_LINE] = calloc (e->npolicies + 1, sizeof (*found));
+    char (*found)[POLICY_LINE] = xcalloc (e->npolicies + 1, sizeof (*found));
     char path[PATH_MAX + 8];
-    int hits = 0;
+    int hits;
 
     snprintf (path, sizeof (path), "%s/log", a->dir);
-    if (found)
-        hits = policies_search (e->policies, e->npolicies, path, found);
+    hits = policies_search (e->policies, e->npolicies, path, found);
     if (hits > 0)
         for (size_t i = 0; i < e->npolicies; i++)
             if (*found[i])

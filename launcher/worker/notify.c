@@ -20,6 +20,7 @@
 #include "launcher/config/log_policy.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
@@ -120,18 +121,14 @@ static char *webhook_config (const struct experiment *e, const char *json,
 
     if (find_webhook_url (e, url, err) < 0 || check_webhook_url (url, err) < 0)
         return NULL;
-    if ((f = open_memstream (&text, &size))) {
-        fputs ("url = ", f);
-        put_curl_quoted (f, url);
-        fputs ("header = \"Content-Type: application/json\"\ndata-raw = ", f);
-        put_curl_quoted (f, json);
-    }
+    f = xopen_memstream (&text, &size);
+    fputs ("url = ", f);
+    put_curl_quoted (f, url);
+    fputs ("header = \"Content-Type: application/json\"\ndata-raw = ", f);
+    put_curl_quoted (f, json);
+    xclose_memstream (f);
     explicit_bzero (url, sizeof (url));
-    if (f && fclose (f) == 0)
-        return text;
-    free (text);
-    errorf (err, "out of memory");
-    return NULL;
+    return text;
 }
 
 int webhook_check (const struct experiment *e, struct slurmdl_error *err)
@@ -178,7 +175,7 @@ static void set_notice_variables (const void *arg)
 static void add_sendmail_folders (const void *arg)
 {
     const char *path = getenv ("PATH");
-    char *longer = NULL;
+    char *longer;
 
     set_notice_variables (arg);
     if (asprintf (&longer, "%s:/usr/sbin:/usr/lib", path ? path : "/bin:/usr/bin") > 0)
@@ -265,12 +262,9 @@ static void run_notify_command (const struct experiment *e, const struct notice 
 {
     const char *argv[] = { "/bin/sh", "-c", e->notify.command, NULL };
 
-    char *line = NULL;
-    int status = -1;
+    char *line = xasprintf ("%s\n", n->json);
     int why = 0;
-
-    if (asprintf (&line, "%s\n", n->json) >= 0)
-        status = run_notifier (e, n, argv, set_notice_variables, line, &why);
+    int status = run_notifier (e, n, argv, set_notice_variables, line, &why);
     if (why)
         complain ("notify: cannot run the command: /bin/sh: %s", strerror (why));
     else if (status == 126 || status == 127)

@@ -17,6 +17,7 @@
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/results_file.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/trainer.h"
@@ -43,12 +44,12 @@ static bool has_other_open (const struct sweep *s, long but)
 /* Whether the search goes on once the trial 'failed' (0: none) has been given up. */
 static bool search_goes_on (const struct sweep *s, long failed)
 {
-    double *x = calloc (s->exp->nparams + 1, sizeof (*x));
+    double *x = xcalloc (s->exp->nparams + 1, sizeof (*x));
     struct searcher *copy = searcher_copy (s->searcher);
     enum search_answer answer = SEARCH_WAIT;
     struct search_op op;
 
-    if (copy && x && (!failed || searcher_exit (copy, failed) == 0))
+    if (copy && (!failed || searcher_exit (copy, failed) == 0))
         answer = searcher_ask (copy, &op, x);
     searcher_destroy (copy);
     free (x);
@@ -244,10 +245,10 @@ static void retry_halved (const struct sweep *s, long trial, struct segment_repo
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
     size_t n = s->exp->nparams;
-    double *x = calloc (n + 1, sizeof (*x));
+    double *x = xcalloc (n + 1, sizeof (*x));
     const struct hparam *h;
 
-    if (!x || t->length > 0)
+    if (t->length > 0)
         goto none;
     if (n > 0)
         memcpy (x, t->x, n * sizeof (*x));

@@ -20,8 +20,8 @@
 #include "launcher/code/working_copy.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/trainer/resume_dir.h"
-#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
@@ -131,13 +131,11 @@ static void keep_first_of (struct gc_checkpoint **list, size_t n, bool of_trial,
     }
 }
 
-int gc_mark (const struct gc_policy *policy, bool smaller, struct gc_checkpoint *list, size_t n)
+void gc_mark (const struct gc_policy *policy, bool smaller, struct gc_checkpoint *list, size_t n)
 {
-    struct gc_checkpoint **order = calloc (n + 1, sizeof (*order));
+    struct gc_checkpoint **order = xcalloc (n + 1, sizeof (*order));
     size_t m;
 
-    if (!order)
-        return -1;
     m = list_restorable (order, list, n);
     keep_first_of (order, m, true, policy->trial_latest);
     m = drop_unvalidated (order, m);
@@ -146,7 +144,6 @@ int gc_mark (const struct gc_policy *policy, bool smaller, struct gc_checkpoint 
     sort_checkpoints (order, m, best_first, smaller);
     keep_first_of (order, m, false, policy->experiment_best);
     free (order);
-    return 0;
 }
 
 bool gc_is_over (const struct sweep *s)
@@ -211,37 +208,30 @@ static bool matches_patterns (const struct file_listing *l, const char *name)
 /* "epoch_12.pt" is a later "epoch_3.pt", but "best.pt" and "last.pt" are of different kinds. */
 static char *file_kind (const char *name)
 {
-    char *kind = strdup (name), *to = kind;
+    char *kind = xstrdup (name), *to = kind;
 
-    for (const char *p = name; kind && *p; p++)
+    for (const char *p = name; *p; p++)
         if (!isdigit ((unsigned char)*p))
             *to++ = *p;
         else if (p == name || !isdigit ((unsigned char)p[-1]))
             *to++ = '#';
-    if (kind)
-        *to = '\0';
+    *to = '\0';
     return kind;
 }
 
 static int add_trainer_file (const char *path, const struct stat *st, void *arg)
 {
     const struct file_listing *l = arg;
-    struct trainer_file *files,
-        f = { .trial = l->trial, .attempt = l->attempt, .bytes = st->st_size };
+    struct trainer_file f = { .trial = l->trial, .attempt = l->attempt, .bytes = st->st_size };
     const char *name = name_below_attempt (l, path);
 
     if (!S_ISREG (st->st_mode) || st->st_size == 0 || !name || !matches_patterns (l, name))
         return 0;
-    if (!(files = array_grow (l->list->files, l->list->n, sizeof (*files))))
-        return -1;
-    l->list->files = files;
+    XGROW (l->list->files, l->list->n);
     f.kind = file_kind (name);
-    if (!f.kind || asprintf (&f.path, "%s/%s", l->dir, path) < 0) {
-        free (f.kind);
-        return -1;
-    }
+    f.path = xasprintf ("%s/%s", l->dir, path);
     f.below = f.path + strlen (f.path) - strlen (name);
-    files[l->list->n++] = f;
+    l->list->files[l->list->n++] = f;
     return 0;
 }
 
@@ -399,16 +389,14 @@ static void keep_best_unit (struct units *u)
         u->stays[k] = true;
 }
 
-static int keep_by_policy (struct units *u, struct gc_policy policy)
+static void keep_by_policy (struct units *u, struct gc_policy policy)
 {
-    int rv = gc_mark (&policy, u->sweep->exp->search.smaller_is_better, u->list, u->n);
-
-    for (size_t i = 0; rv == 0 && i < u->n; i++)
+    gc_mark (&policy, u->sweep->exp->search.smaller_is_better, u->list, u->n);
+    for (size_t i = 0; i < u->n; i++)
         u->stays[i] = u->stays[i] || u->list[i].kept;
-    return rv;
 }
 
-static int choose_units (struct units *u)
+static void choose_units (struct units *u)
 {
     struct gc_policy p = u->sweep->exp->policy;
 
@@ -425,40 +413,34 @@ static int choose_units (struct units *u)
     keep_sources (u);
     if (p.experiment_best || p.trial_best)
         keep_best_unit (u);
-    if (keep_by_policy (u, (struct gc_policy){ 0, p.trial_best, p.trial_latest }) < 0)
-        return -1;
+    keep_by_policy (u, (struct gc_policy){ 0, p.trial_best, p.trial_latest });
     for (size_t i = 0; i < u->n; i++)
         u->list[i].metric = u->compared[i];
-    return keep_by_policy (u, (struct gc_policy){ p.experiment_best, 0, 0 });
+    keep_by_policy (u, (struct gc_policy){ p.experiment_best, 0, 0 });
 }
 
 /* Mark the files of one kind. */
-static int mark_kind (const struct sweep *s, struct trainer_file *f, size_t n)
+static void mark_kind (const struct sweep *s, struct trainer_file *f, size_t n)
 {
-    struct units u = { s, calloc (n, sizeof (*u.list)), calloc (n, sizeof (*u.compared)),
-                       calloc (n, sizeof (*u.stays)), 0 };
-    int rv = -1;
-
-    if (u.list && u.compared && u.stays) {
-        for (size_t i = 0; i < n; i++) {
-            if (i > 0 && f[i].trial == f[i - 1].trial && f[i].attempt == f[i - 1].attempt)
-                continue;
-            u.compared[u.n] = NAN;
-            u.list[u.n++] = (struct gc_checkpoint){
-                .trial = f[i].trial, .attempt = f[i].attempt, .step = f[i].attempt, .metric = NAN
-            };
-        }
-        rv = choose_units (&u);
-        for (size_t i = 0, k = 0; rv == 0 && i < n; i++) {
-            while (u.list[k].trial != f[i].trial || u.list[k].attempt != f[i].attempt)
-                k++;
-            f[i].kept = u.stays[k];
-        }
+    struct units u = { s, xcalloc (n, sizeof (*u.list)), xcalloc (n, sizeof (*u.compared)),
+                       xcalloc (n, sizeof (*u.stays)), 0 };
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && f[i].trial == f[i - 1].trial && f[i].attempt == f[i - 1].attempt)
+            continue;
+        u.compared[u.n] = NAN;
+        u.list[u.n++] = (struct gc_checkpoint){
+            .trial = f[i].trial, .attempt = f[i].attempt, .step = f[i].attempt, .metric = NAN
+        };
+    }
+    choose_units (&u);
+    for (size_t i = 0, k = 0; i < n; i++) {
+        while (u.list[k].trial != f[i].trial || u.list[k].attempt != f[i].attempt)
+            k++;
+        f[i].kept = u.stays[k];
     }
     free (u.list);
     free (u.compared);
     free (u.stays);
-    return rv;
 }
 
 int trainer_files_list (const struct sweep *s, char *const *patterns, struct trainer_files *list)
@@ -476,7 +458,7 @@ int trainer_files_mark (const struct sweep *s, char *const *patterns, struct tra
     for (size_t i = 0, end; rv == 0 && i < list->n; i = end) {
         for (end = i; end < list->n && !strcmp (list->files[end].kind, list->files[i].kind); end++)
             ;
-        rv = mark_kind (s, &list->files[i], end - i);
+        mark_kind (s, &list->files[i], end - i);
     }
     return rv;
 }
@@ -588,9 +570,9 @@ static int visit_hidden (const struct leftover_search *s, const char *dir, const
 static int visit_hidden_in (const struct leftover_search *s, const char *dir, int folder, int n,
                             char **names)
 {
-    struct stat *st = calloc ((size_t)n + 1, sizeof (*st));
+    struct stat *st = xcalloc ((size_t)n + 1, sizeof (*st));
     struct timespec now = { 0 };
-    bool links = !st;
+    bool links = false;
     int rv = 0;
 
     for (int i = 0; i < n && !links; i++)
@@ -608,11 +590,11 @@ static int search_folder (const struct leftover_search *s, const char *dir)
     struct dirent **list = NULL;
     int folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
     int n = folder < 0 ? -1 : scandirat (folder, ".", &list, may_be_leftover, NULL);
-    char **names = n > 0 ? calloc ((size_t)n, sizeof (*names)) : NULL;
+    char **names = n > 0 ? xcalloc ((size_t)n, sizeof (*names)) : NULL;
     bool hidden = false;
     int rv = n < 0 && errno != ENOENT ? -1 : 0;
 
-    for (int i = 0; i < n && names; i++) {
+    for (int i = 0; i < n; i++) {
         names[i] = list[i]->d_name;
         hidden = hidden || inside_is_hidden (names[i]);
     }
@@ -743,33 +725,19 @@ static bool trial_may_go_on (const struct sweep *s, const struct sweep_trial *t)
 /* ---- lists ---- */
 
 /* Takes ownership of the path. */
-static int add_checkpoint (struct shelf *sh, struct gc_checkpoint c, struct gc_file *f)
+static void add_checkpoint (struct shelf *sh, struct gc_checkpoint c, struct gc_file f)
 {
-    struct gc_checkpoint *list = array_grow (sh->list, sh->n, sizeof (*list));
-    struct gc_item *items;
-
-    if (list)
-        sh->list = list;
-    if (!list || !(items = array_grow (sh->items, sh->n, sizeof (*items))))
-        return -1;
-    sh->items = items;
-    list[sh->n] = c;
-    items[sh->n++] = (struct gc_item){ .file = *f };
-    f->path = NULL;
-    return 0;
+    XGROW (sh->list, sh->n);
+    XGROW (sh->items, sh->n);
+    sh->list[sh->n] = c;
+    sh->items[sh->n++] = (struct gc_item){ .file = f };
 }
 
 /* Takes ownership of the path. */
-static int add_to_report (struct gc_report *r, struct gc_file *f)
+static void add_to_report (struct gc_report *r, struct gc_file f)
 {
-    struct gc_file *files = array_grow (r->files, r->n, sizeof (*files));
-
-    if (!files)
-        return -1;
-    r->files = files;
-    files[r->n++] = *f;
-    f->path = NULL;
-    return 0;
+    XGROW (r->files, r->n);
+    r->files[r->n++] = f;
 }
 
 /* ---- scanning ---- */
@@ -813,22 +781,17 @@ static int64_t ckpt_bytes (struct ckpt_folder *folder, const char *name)
     return st.st_size;
 }
 
-static int shelve_name (struct shelf *sh, struct ckpt_folder *folder, const char *name,
-                        struct gc_checkpoint c)
+static void shelve_name (struct shelf *sh, struct ckpt_folder *folder, const char *name,
+                         struct gc_checkpoint c)
 {
-    struct gc_file f = { .outcome = GC_LEFTOVER };
-    int rv;
+    struct gc_file f = { .path = xasprintf ("%s/%s", folder->path, name), .outcome = GC_LEFTOVER };
 
-    if (asprintf (&f.path, "%s/%s", folder->path, name) < 0)
-        return -1;
     f.bytes = ckpt_bytes (folder, name);
     c.step = strtoll (name, NULL, 10);
     if (*name == '.')
-        rv = add_to_report (&sh->leftovers, &f);
+        add_to_report (&sh->leftovers, f);
     else
-        rv = add_checkpoint (sh, c, &f);
-    free (f.path);
-    return rv;
+        add_checkpoint (sh, c, f);
 }
 
 /* Keep the hidden files found since 'before': the attempt may still be writing them, or names in
@@ -853,7 +816,6 @@ static int scan_attempt (struct shelf *sh, long trial, long attempt)
     char path[PATH_MAX - 64];
     struct ckpt_folder folder = { .path = path };
     struct dirent **names;
-    int rv = 0;
     int n = -1;
 
     snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/ckpt", sh->sweep->dir, trial, attempt);
@@ -863,15 +825,14 @@ static int scan_attempt (struct shelf *sh, long trial, long attempt)
     if (n < 0)
         return errno == ENOENT ? 0 : -1;
     for (int i = 0; i < n; i++) {
-        if (rv == 0)
-            rv = shelve_name (sh, &folder, names[i]->d_name, c);
+        shelve_name (sh, &folder, names[i]->d_name, c);
         free (names[i]);
     }
     free (names);
     close (folder.fd);
     if (folder.links || (!gc_is_over (sh->sweep) && attempt > t->over))
         keep_leftovers (sh, before);
-    return rv;
+    return 0;
 }
 
 /* Oldest attempt first: this is the order of removal. */
@@ -879,8 +840,7 @@ static int scan_checkpoints (struct shelf *sh, struct slurmdl_error *err)
 {
     const struct sweep *s = sh->sweep;
 
-    if (!(sh->first = calloc ((size_t)s->ntrials + 2, sizeof (*sh->first))))
-        return errorf (err, "out of memory");
+    sh->first = xcalloc ((size_t)s->ntrials + 2, sizeof (*sh->first));
     for (long n = 1; n <= s->ntrials; n++) {
         long last = sweep_trial (s, n)->over + 1;
         sh->first[n] = sh->n;
@@ -896,11 +856,8 @@ static int scan_checkpoints (struct shelf *sh, struct slurmdl_error *err)
 static int add_leftover (const char *path, int64_t bytes, void *arg)
 {
     struct shelf *sh = arg;
-    struct gc_file f = { .path = strdup (path), .bytes = bytes, .outcome = GC_LEFTOVER };
-    int rv = f.path ? add_to_report (&sh->leftovers, &f) : -1;
-
-    free (f.path);
-    return rv;
+    add_to_report (&sh->leftovers, (struct gc_file){ xstrdup (path), bytes, GC_LEFTOVER });
+    return 0;
 }
 
 /* Until the sweep has ended its workers may be writing them. */
@@ -1043,16 +1000,14 @@ static bool verify_kept (struct shelf *sh)
     return all;
 }
 
-static int choose_kept (struct shelf *sh, struct slurmdl_error *err)
+static void choose_kept (struct shelf *sh)
 {
     const struct experiment *e = sh->sweep->exp;
 
     do {
-        if (gc_mark (&e->policy, e->search.smaller_is_better, sh->list, sh->n) < 0)
-            return errorf (err, "out of memory");
+        gc_mark (&e->policy, e->search.smaller_is_better, sh->list, sh->n);
         keep_needed (sh);
     } while (!verify_kept (sh));
-    return 0;
 }
 
 /* A file that does not verify is useless, but network or disk may be at fault just now: remove it
@@ -1094,20 +1049,18 @@ static int remove_reported (struct gc_report *r, bool folders, struct slurmdl_er
 }
 
 /* Move the files to the report. */
-static int report_shelf (struct shelf *sh, struct gc_report *r)
+static void report_shelf (struct shelf *sh, struct gc_report *r)
 {
     for (size_t i = 0; i < sh->n; i++) {
         struct gc_file *f = &sh->items[i].file;
         f->outcome = outcome_of_item (sh, i);
-        if (add_to_report (r, f) < 0)
-            return -1;
+        add_to_report (r, *f);
+        f->path = NULL;
     }
     for (size_t i = 0; i < sh->leftovers.n; i++) {
-        struct gc_file *f = &sh->leftovers.files[i];
-        if (add_to_report (r, f) < 0)
-            return -1;
+        add_to_report (r, sh->leftovers.files[i]);
+        sh->leftovers.files[i].path = NULL;
     }
-    return 0;
 }
 
 /* Add the files that trainers saved themselves. */
@@ -1118,9 +1071,8 @@ static int report_trainer_files (const struct sweep *s, struct gc_report *r)
 
     for (size_t i = 0; rv == 0 && i < list.n; i++) {
         struct trainer_file *t = &list.files[i];
-        struct gc_file f = { t->path, t->bytes, t->kept ? GC_KEPT : GC_DELETED };
-        rv = add_to_report (r, &f);
-        t->path = f.path;
+        add_to_report (r, (struct gc_file){ t->path, t->bytes, t->kept ? GC_KEPT : GC_DELETED });
+        t->path = NULL;
     }
     trainer_files_free (&list);
     return rv;
@@ -1147,12 +1099,10 @@ int gc_run (const struct sweep *s, bool dry, struct gc_report *report, struct sl
         goto out;
     if (!gc_keeps_nothing (s)) {
         read_all_validations (&sh);
-        if (choose_kept (&sh, err) < 0)
-            goto out;
+        choose_kept (&sh);
     }
-    if (report_shelf (&sh, report) < 0)
-        errorf (err, "out of memory");
-    else if (s->exp->checkpoint_files && report_trainer_files (s, report) < 0)
+    report_shelf (&sh, report);
+    if (s->exp->checkpoint_files && report_trainer_files (s, report) < 0)
         errorf (err, "%s/trials: cannot list what trials saved: %s", s->dir, inside_error (errno));
     else
         rv = dry ? 0 : remove_reported (report, gc_is_over (s), err);

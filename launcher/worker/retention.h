@@ -25,11 +25,9 @@ struct gc_checkpoint {
  * the older (the lower step, then the lower trial) wins.  The latest have the highest steps.  If
  * several attempts saved the same step, only the one that a restore would take counts: the accepted
  * attempt's, else the highest attempt's.
- *
- * Returns -1 if out of memory.
  */
-int gc_mark (const struct gc_policy *policy, bool smaller_is_better, struct gc_checkpoint *list,
-             size_t n);
+void gc_mark (const struct gc_policy *policy, bool smaller_is_better, struct gc_checkpoint *list,
+              size_t n);
 
 /* Whether the experiment ended by itself; one that was stopped or killed may be continued. */
 bool gc_is_over (const struct sweep *s);

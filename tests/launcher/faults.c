@@ -43,7 +43,7 @@ static void failed (struct sweep *s, const char *why, const char *host, bool fre
                              .host = host,
                              .free = free };
 
-    assert_int_equal (fault_note (s, &e, NULL), 0);
+    fault_note (s, &e);
 }
 
 static void when_it_is_shared (void **state)

@@ -49,7 +49,7 @@ static const char *mark (const struct gc_policy *policy, bool smaller, struct gc
     static char text[256];
     size_t at = 0;
 
-    assert_int_equal (gc_mark (policy, smaller, list, n), 0);
+    gc_mark (policy, smaller, list, n);
     *text = '\0';
     for (size_t i = 0; i < n; i++)
         if (list[i].kept)
