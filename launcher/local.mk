@@ -10,7 +10,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/slurm/accounting.c %D%/slurm/cancel.c %D%/slurm/memory.c %D%/slurm/nodes.c %D%/slurm/queue.c %D%/slurm/step.c %D%/slurm/submit.c \
 	%D%/slurm/time.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/flat.c %D%/config/hparams.c \
-	%D%/config/json_fields.c %D%/config/key_values.c %D%/config/keys.c %D%/config/known_points.c \
+	%D%/config/job_settings.c %D%/config/json_fields.c %D%/config/key_values.c %D%/config/keys.c %D%/config/known_points.c \
 	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
 	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
 	%D%/config/param_kind.c %D%/config/reading.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
@@ -44,7 +44,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/worker/segment.c %D%/worker/worker.c %D%/worker/worker_state.c \
 	%D%/cmd/code.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c \
 	%D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/forgotten.c %D%/cmd/fork.c \
-	%D%/cmd/gc.c %D%/cmd/gpus.c %D%/cmd/import.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
+	%D%/cmd/gc.c %D%/cmd/job.c %D%/cmd/gpus.c %D%/cmd/import.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
 	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/queue.c %D%/cmd/remove.c \
 	%D%/cmd/attend.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \
 	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \
@@ -72,7 +72,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/top.c \
 	%D%/cmd/watch.c \
 	%D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
-	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/verdict.c \
+	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/policy.c %D%/job/verdict.c \
 	%D%/node/env_command.c %D%/node/env_plan.c \
 	%D%/node/check_messages.c %D%/node/checks.c %D%/node/gpu_checks.c %D%/node/host_checks.c \
 	%D%/debug/dump_folder.c

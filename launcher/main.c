@@ -46,6 +46,8 @@ static const struct cmd commands[] = {
       &options_import, 1, -1, cmd_import },
     { CMD_START, "flow", "run|ls|show|graph|resume|stop ...", "run steps that wait for each other, as jobs",
       &options_flow, 1, -1, cmd_flow, false, flow_words },
+    { CMD_START, "job", "FILE|PROGRAM [ARGUMENT...]", "run a program, and begin it again when it fails",
+      &options_job, 1, -1, cmd_job, true },
     { CMD_START, "elastic", "PROGRAM [ARGUMENT...]", "train on nodes that may fail, come and go",
       &options_elastic, 1, -1, cmd_elastic, true },
     { CMD_START, "shell", "[-- SRUN_OPTION...]", "open a shell in a job or step",

@@ -19,6 +19,14 @@ struct run_options {
     struct start_options start;
 };
 
+/* Options of dl job. */
+struct job_options {
+    struct start_options start;
+    const char *name;
+    int64_t nodes, ranks; /* of each node; 0: not given */
+    const char *framework;
+};
+
 /* Options of dl try. */
 struct try_options {
     char **sets;    /* KEY=VALUE, NULL-ended, or NULL */
@@ -156,6 +164,7 @@ int cmd_logs (const struct command_line *line);
 int cmd_stop (const struct command_line *line);
 int cmd_resume (const struct command_line *line);
 int cmd_gc (const struct command_line *line);
+int cmd_job (const struct command_line *line);
 int cmd_diff (const struct command_line *line);
 int cmd_reproduce (const struct command_line *line);
 int cmd_export (const struct command_line *line);

@@ -37,7 +37,7 @@ void help_all (const struct cmd *table)
         [CMD_KEEP] = "keep",   [CMD_CLUSTER] = "cluster",
     };
 
-    puts ("usage: dl COMMAND [OPTION...] [ARGUMENT...]\n");
+    puts ("usage: dl COMMAND [OPTION...] [ARGUMENT...]");
     for (int group = CMD_START; group <= CMD_CLUSTER; group++) {
         const char *heading = groups[group];
         for (const struct cmd *c = table; c->name; c++)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/fault.h"
@@ -86,6 +87,15 @@ struct listing {
     const struct ls_options *opt;
 };
 
+/* By dl archive, or by its own job.ttl_after_finished. */
+static bool is_hidden (const struct sweep *s)
+{
+    int64_t ttl = s->exp->job.ttl;
+
+    return s->archived
+           || (ttl >= 0 && sweep_has_ended (s) && time (NULL) >= (time_t)s->changed + (time_t)ttl);
+}
+
 /* 's' is NULL if it cannot be read. */
 static bool is_listed (const struct ls_options *opt, const struct sweep *s)
 {
@@ -95,7 +105,7 @@ static bool is_listed (const struct ls_options *opt, const struct sweep *s)
         return !opt->label;
     for (char **l = s->labels; !has && l && *l; l++)
         has = !strcmp (*l, opt->label);
-    return has && (!s->archived || opt->all);
+    return has && (!is_hidden (s) || opt->all);
 }
 
 static int add_line (struct listing *l, const char *dir, const struct sweep *s)
@@ -111,7 +121,7 @@ static int add_line (struct listing *l, const char *dir, const struct sweep *s)
         fill_experiment (line, s);
     }
     if (s && scols_table_get_ncols (l->tb) > ARCHIVED)
-        table_set (line, ARCHIVED, "%s", s->archived ? "yes" : "no");
+        table_set (line, ARCHIVED, "%s", is_hidden (s) ? "yes" : "no");
     if (!s)
         table_set (line, 1, "damaged");
     return 0;

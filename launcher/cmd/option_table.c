@@ -92,6 +92,17 @@ OPTIONS (elastic,
     { "srun", "OPTION", NULL, "one more option for srun, as --srun=--dl=torch (may be given several times)", OPT_LIST, AT (elastic, srun_options) },
     { "local", NULL, NULL, "start --nodes processes on this machine", OPT_FLAG, AT (elastic, local) });
 
+OPTIONS (job,
+    DIR,
+    { "name", "NAME", NULL, "name of the job (default: that of the program)", OPT_STRING, AT (job, name) },
+    { "nodes", "N", NULL, "nodes of the job (default: all of the allocation, else 1)", OPT_COUNT, AT (job, nodes) },
+    { "ntasks-per-node", "K", NULL, "processes on each node (default: as the allocation says, else 1)", OPT_COUNT, AT (job, ranks) },
+    { "framework", "NAME", NULL, "set the rank environment of this framework, as --dl=NAME does", OPT_STRING, AT (job, framework) },
+    { "local", NULL, NULL, "work in processes on this machine instead of Slurm", OPT_FLAG, AT (job, start.local) },
+    { "detach", NULL, NULL, "return when the job is submitted, show no progress", OPT_FLAG, AT (job, start.detach) },
+    SET (job, start.sets),
+    DRY_RUN (job, start.dry_run));
+
 const struct option_set options_shell = { 0, (const struct opt[]){ { 0 } } };
 
 OPTIONS (notebook,

@@ -46,6 +46,7 @@ extern const struct option_set options_fork;
 extern const struct option_set options_import;
 extern const struct option_set options_flow;
 extern const struct option_set options_elastic;
+extern const struct option_set options_job;
 extern const struct option_set options_shell;
 extern const struct option_set options_notebook;
 extern const struct option_set options_tensorboard;

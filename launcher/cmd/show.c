@@ -9,6 +9,7 @@
 #include "launcher/cmd/show_output.h"
 #include "launcher/cmd/show_trial.h"
 #include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trials_table.h"
 #include "launcher/sys/say.h"
@@ -17,6 +18,8 @@ static void print_selected (const struct sweep *s, const struct selection *sel)
 {
     if (!sel->chosen)
         print_overview (s);
+    if (!sel->chosen && s->exp->job.is_given)
+        print_conditions (job_conditions (s));
     if (sel->chosen)
         show_columns (s, sel);
     else

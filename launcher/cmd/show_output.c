@@ -108,6 +108,21 @@ static json_t *selected_trials_json (const struct sweep *s, const struct selecti
     return list;
 }
 
+void print_conditions (const struct conditions *c)
+{
+    enum life_condition order[LIFE_CONDITIONS];
+    int known = conditions_order (c, order);
+
+    for (int i = 0; i < known; i++) {
+        const struct condition_entry *e = &c->list[order[i]];
+        char when[32];
+        time_text (when, sizeof (when), e->time);
+        printf ("  %-11s %s %s  %s%s%s\n", condition_names[order[i]],
+                e->is_true ? "since" : "until", when, e->reason, e->message ? ": " : "",
+                e->message ? e->message : "");
+    }
+}
+
 void print_json (json_t *v)
 {
     json_put (v, stdout, JSON_INDENT (2));

@@ -14,4 +14,7 @@ void show_csv (const struct sweep *s, const struct selection *sel);
 void show_json (const struct sweep *s, const struct selection *sel);
 
 /* Print, and free. */
+/* Those that are or were true, a line each. */
+void print_conditions (const struct conditions *c);
+
 void print_json (json_t *v);

@@ -213,22 +213,6 @@ static void print_point (const struct sweep *s, long n)
     putchar ('\n');
 }
 
-static void print_conditions (const struct sweep *s, long n)
-{
-    const struct conditions *c = trial_conditions (s, n);
-    enum life_condition order[LIFE_CONDITIONS];
-    int known = conditions_order (c, order);
-
-    for (int i = 0; i < known; i++) {
-        const struct condition_entry *e = &c->list[order[i]];
-        char when[32];
-        time_text (when, sizeof (when), e->time);
-        printf ("  %-11s %s %s  %s%s%s\n", condition_names[order[i]],
-                e->is_true ? "since" : "until", when, e->reason, e->message ? ": " : "",
-                e->message ? e->message : "");
-    }
-}
-
 static void print_head (const struct sweep *s, long n)
 {
     struct sweep_trial *t = sweep_trial (s, n);
@@ -259,7 +243,7 @@ static void print_head (const struct sweep *s, long n)
         printf ("  checkpoint of the best value: %s\n", path);
     if (t->why)
         printf ("  last failure: %s\n", t->why);
-    print_conditions (s, n);
+    print_conditions (trial_conditions (s, n));
     free (text);
 }
 

@@ -401,32 +401,76 @@ static int make_new (struct experiment *e, const char *root, char dir[PATH_MAX],
     return rv;
 }
 
-int run_new (struct experiment *e, const struct command_line *line, const struct start_options *opt)
+/* 0: '*s' is open. */
+static int open_new (struct experiment *e, const struct command_line *line, struct sweep **s)
 {
     struct slurmdl_error err = { "" };
-    struct sweep *s;
     char dir[PATH_MAX];
     char id[SWEEP_ID_SIZE];
-    int rv = check_new (e, opt);
+    int rv = make_new (e, line->dir, dir, id);
 
-    if (rv == 0)
-        rv = opt->dry_run ? dry_run (e, line->dir) : make_new (e, line->dir, dir, id);
     experiment_destroy (e);
-    if (rv || opt->dry_run || (rv = open_experiment (line, dir, &s)))
+    if (rv || (rv = open_experiment (line, dir, s)))
         return rv;
-    if (!trust_is_made (s, id)) {
+    if (!trust_is_made (*s, id)) {
         complain ("%s: is not what was made a moment ago: others have changed "
                   "it, and nothing was started",
                   dir);
-        sweep_close (s);
+        sweep_close (*s);
         return EXIT_DAMAGED;
     }
-    if (trust_record (s, &err) < 0 && !trust_is_private (s))
+    if (trust_record (*s, &err) < 0 && !trust_is_private (*s))
         complain ("%s; 'dl resume' will ask whether you want to run it", err.text);
-    if (opt->no_workers)
+    return EXIT_OK;
+}
+
+/* Nobody begins it before somebody resumes it. */
+static int suspend (struct sweep *s)
+{
+    struct event event = { .op = EVENT_PAUSE, .by = user_name () };
+    struct slurmdl_error err = { "" };
+
+    if (sweep_publish (s, &event, 1, &err) < 0)
+        return fail_on (s, &err);
+    printf ("%s: suspended; 'dl resume %s' begins it\n", s->dir, s->word);
+    return EXIT_OK;
+}
+
+int run_new (struct experiment *e, const struct command_line *line, const struct start_options *opt)
+{
+    struct sweep *s;
+    int rv = check_new (e, opt);
+
+    if (rv || opt->dry_run) {
+        rv = rv ?: dry_run (e, line->dir);
+        experiment_destroy (e);
+        return rv;
+    }
+    if ((rv = open_new (e, line, &s)))
+        return rv;
+    if (s->exp->job.is_suspended)
+        rv = suspend (s);
+    else if (opt->no_workers)
         puts (s->dir);
     else
         rv = start_or_not (s, opt, true, NULL);
     sweep_close (s);
+    return rv;
+}
+
+int make_new_and (struct experiment *e, const struct command_line *line,
+                  const struct start_options *opt, int (*f) (struct sweep *s))
+{
+    struct sweep *s;
+    int rv = check_new (e, opt);
+
+    if (rv) {
+        experiment_destroy (e);
+        return rv;
+    }
+    if ((rv = open_new (e, line, &s)) == 0) {
+        rv = code_prepare (s) ?: f (s);
+        sweep_close (s);
+    }
     return rv;
 }

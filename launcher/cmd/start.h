@@ -28,5 +28,11 @@ int change_settings (struct sweep **s, const struct command_line *line,
 int run_new (struct experiment *e, const struct command_line *line,
              const struct start_options *opt);
 
+/* Make a new experiment of 'e', which is taken, and call 'f' for it.  Returns
+ * its answer, or an exit status.
+ */
+int make_new_and (struct experiment *e, const struct command_line *line,
+                  const struct start_options *opt, int (*f) (struct sweep *s));
+
 /* Another command was faster: it starts the workers.  Returns EXIT_OK. */
 int say_others_start (const struct sweep *s);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "launcher/config/edit.h"
+#include "launcher/config/job_settings.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/known_points.h"
@@ -129,6 +130,7 @@ static void unknown_key (const config_setting_t *s, const char *path, struct pro
                              "reproducibility",
                              "checkpoint_policy",
                              "worker",
+                             "job",
                              "hyperparameters",
                              "environment",
                              "code",
@@ -314,6 +316,7 @@ static struct experiment *read_experiment (const char *path, const char *text, s
     else if (edit && edit->file)
         e->text = strdup (edit->file);
     e->seed = e->max_failed = -1;
+    e->job.backoff = e->job.ttl = -1;
     e->goal = NAN;
     for (const struct key *k = experiment_keys; k->path; k++)
         key_default (e, k);
@@ -364,6 +367,7 @@ void experiment_destroy (struct experiment *e)
     free (e->constraint);
     free (e->points);
     policies_free (e);
+    job_settings_free (&e->job);
     known_points_free (e);
     free (e->file);
     free (e->dir);

@@ -74,6 +74,35 @@ struct software {
     bool by_srun;     /* srun itself starts the container (pyxis) */
 };
 
+/* Which members of a job begin again when they end (launcher/job/verdict.h). */
+enum restart_policy {
+    RESTART_ON_FAILURE, /* one that fails */
+    RESTART_NEVER,      /* none: its failure is the job's */
+    RESTART_ALWAYS,     /* one that ends, however it ended */
+    RESTART_EXIT_CODE,  /* one that fails, by its exit status */
+};
+
+/* Exit statuses, as of a shell, and whether a member that ends with one begins
+ * again.
+ */
+struct exit_range {
+    int first, last;
+    bool again;
+};
+
+/* The group "job": a search of one trial whose attempts are the job's starts. */
+struct job_settings {
+    bool is_given;
+    char *restart_policy, *deadline_text;
+    char **exit_codes;
+    enum restart_policy restart;
+    struct exit_range *ranges; /* NULL: exit_ranges */
+    int64_t backoff;           /* -1: not given */
+    double deadline;           /* s that it may be active; 0: for ever */
+    int64_t ttl;               /* s after its end until dl ls hides it; -1: never */
+    bool is_suspended;
+};
+
 /* Whose the folder is in which an attempt runs. */
 enum working_folder {
     WORK_ATTEMPT, /* its own */
@@ -163,6 +192,8 @@ struct experiment {
     int64_t lease;     /* s without a sign of life until a worker is dead */
     int64_t heartbeat; /* s between two signs of life */
     int64_t grace;     /* s that a trainer has to stop */
+
+    struct job_settings job;
 
     char *working_folder;
     enum working_folder work;

@@ -78,6 +78,13 @@ const struct key experiment_keys[] = {
     { "resources.debug",           KEY_STRING, AT (debug),       0, 0,   NULL, "look for hangs (--dl-debug), e.g. \"hang:600,kill\"" },
     { "resources.sbatch_args",     KEY_LIST,   AT (sbatch_args), 0, 0,   NULL, "further options for sbatch" },
 
+    { "job.restart_policy",     KEY_STRING, AT (job.restart_policy),      0, 0,   NULL, "which members begin again: on_failure (the default), never, always, or exit_code: by exit_codes" },
+    { "job.exit_codes",         KEY_LIST,   AT (job.exit_codes),          0, 0,   NULL, "restart_policy = \"exit_code\": what exit statuses mean, e.g. (\"1-127: fail\", \"128-255: restart\"), the default" },
+    { "job.backoff_limit",      KEY_INT,    AT (job.backoff),             0, 1e6, NULL, "times that a job that fails begins again without progress; default: max_restarts" },
+    { "job.active_deadline",    KEY_STRING, AT (job.deadline_text),       0, 0,   NULL, "time after which a job that is active has failed, e.g. \"12:00:00\"" },
+    { "job.ttl_after_finished", KEY_INT,    AT (job.ttl),                 0, 1e9, NULL, "seconds after its end from which dl ls hides the job, as dl archive does" },
+    { "job.suspend",            KEY_BOOL,   AT (job.is_suspended),        0, 0,   "false", "the job is made suspended: dl resume begins it" },
+
     { "metrics.pattern", KEY_LIST, AT (patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },
     { "metrics.format",  KEY_STRING, AT (metrics_format), 0, 0, NULL, "text: the output has metrics as name=value; json: as lines that are JSON objects" },
     { "metrics.file",    KEY_STRING, AT (metrics_file), 0, 0, NULL, "look for them in this file of the attempt's folder or of its working folder, and not in the output" },

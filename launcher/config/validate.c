@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "launcher/config/hparams.h"
+#include "launcher/config/job_settings.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/log_policy_config.h"
@@ -373,6 +374,7 @@ static void default_workers (struct experiment *e)
 
 void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
 {
+    job_settings_read (e, cf, p);
     check_required (e, cf, p);
     check_name (e, cf, p);
     check_entrypoint (e, cf, p);
@@ -391,6 +393,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_notify (e, cf, p);
     software_settings_check (e, config_root_setting (cf), p);
     search_check (e, cf, p);
+    job_settings_check (e, cf, p);
     if (p->count == 0)
         default_workers (e);
 }

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-const struct exit_range exit_ranges[] = { { 1, 127, false }, { 128, 255, true }, { 0, 0, false } };
-
 static bool is_one_of (const char *name, const char *const *names)
 {
     while (*names && strcmp (*names, name))

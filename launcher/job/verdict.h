@@ -5,36 +5,22 @@
  */
 #pragma once
 
+#include "launcher/config/job_settings.h"
 #include "launcher/sweep/conditions.h"
 
-enum restart_policy {
-    RESTART_ON_FAILURE, /* a member that fails begins again */
-    RESTART_NEVER,      /* its failure is the job's */
-    RESTART_ALWAYS,     /* a member that ends begins again, however it ended */
-    RESTART_EXIT_CODE,  /* one that fails does by its exit status */
-    RESTART_POLICIES,
-};
-
+/* When a job has succeeded. */
 enum success_policy {
-    SUCCESS_DEFAULT,     /* the chief if there is one, else the first worker */
-    SUCCESS_CHIEF,       /* the chief */
-    SUCCESS_ALL_WORKERS, /* the chief if there is one, else all workers */
-    SUCCESS_ANY,         /* any worker, or the chief */
-    SUCCESS_POLICIES,
+    SUCCESS_DEFAULT,     /* the chief has; without one, the first worker */
+    SUCCESS_CHIEF,       /* the chief has */
+    SUCCESS_ALL_WORKERS, /* the chief has; without one, all workers */
+    SUCCESS_ANY,         /* any worker has, or the chief */
 };
 
-/* Exit statuses, as of a shell, and whether a member that ends with one begins
- * again.
+/* "chief", "master" and "launcher" are the chief; "ps", "server", "scheduler" and
+ * "evaluator" serve, and never end a job; all others are workers.
  */
-struct exit_range {
-    int first, last;
-    bool again;
-};
-
-/* The table of RESTART_EXIT_CODE where a role has none of its own: 128 and above
- * (signals) begins again, 1 to 127 does not.  Ended by .last 0.
- */
-extern const struct exit_range exit_ranges[];
+bool role_is_chief (const char *name);
+bool role_serves (const char *name);
 
 /* The members of one role, and their policy. */
 struct role_members {
@@ -46,12 +32,6 @@ struct role_members {
     bool first_succeeded;            /* the member 0 is among them */
     int status;                      /* of one that failed and is not to begin again, else of any */
 };
-
-/* "chief", "master" and "launcher" are the chief; "ps" and "evaluator" serve, and
- * never end a job; all others are workers.
- */
-bool role_is_chief (const char *name);
-bool role_serves (const char *name);
 
 /* Whether a member that ended with a status (not 0) begins again. */
 bool role_begins_again (enum restart_policy restart, const struct exit_range *ranges, int status);

@@ -156,6 +156,8 @@ json_t *experiment_json (const struct sweep *s)
     set_new (o, "digest", text_json (s->digest));
     set_new (o, "description", text_json (s->exp->description));
     set_new (o, "state", text_json (sweep_state_name (s->state)));
+    if (s->exp->job.is_given)
+        set_new (o, "conditions", conditions_json (job_conditions (s)));
     set_new (o, "searcher", text_json (s->exp->searcher_name));
     set_new (o, "done", finite_to_json (searcher_progress (s->searcher)));
     set_new (o, "metrics", objectives_json (s));

@@ -138,6 +138,11 @@ const struct conditions *trial_conditions (const struct sweep *s, long number)
     return &t->conditions;
 }
 
+const struct conditions *job_conditions (const struct sweep *s)
+{
+    return s->ntrials > 0 ? trial_conditions (s, 1) : &s->conditions;
+}
+
 bool sweep_wants_reports (const struct sweep *s)
 {
     return experiment_needs (s->exp) & HAS_REPORTS;

@@ -51,6 +51,9 @@ long trial_attempts (const struct sweep *s, const struct sweep_trial *t);
  */
 const struct conditions *trial_conditions (const struct sweep *s, long number);
 
+/* Those of a job, which are there before its trial is. */
+const struct conditions *job_conditions (const struct sweep *s);
+
 /* One of its hyperparameters as JSON, a new reference whose strings are the
  * sweep's; NULL: it is not active.
  */

@@ -490,6 +490,9 @@ static void note_start (struct sweep_trial *t, double time)
 static void note_open (struct sweep *s, const struct event *e, enum life_event_kind kind,
                        const char *reason)
 {
+    const struct life_event event = { kind, e->time, reason, e->why };
+
+    conditions_apply (&s->conditions, &event);
     for (long i = 0; i < s->nopen; i++)
         note_condition (sweep_trial (s, s->open[i]), kind, e->time, reason, e->why);
 }
@@ -564,6 +567,8 @@ static enum applied apply_create (struct sweep *s, const struct event *e, struct
     if (!s->searcher)
         return errorf (err, "cannot create the searcher: %s", strerror (errno));
     s->created = e->time;
+    conditions_apply (&s->conditions,
+                      &(struct life_event){ LIFE_CREATED, e->time, "Created", NULL });
     return APPLY_DONE;
 }
 

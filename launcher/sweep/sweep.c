@@ -201,6 +201,7 @@ void sweep_close (struct sweep *s)
         free (s->hosts[i].why);
     }
     faults_forget (s);
+    conditions_free (&s->conditions);
     free (s->submits);
     free (s->last_action.by);
     free (s->hosts);

@@ -179,10 +179,11 @@ struct sweep {
     struct host *hosts;
     size_t nhosts;
     struct last_action last_action;
-    int64_t memory;       /* bytes that a trial has on each of its nodes, since
-                             one ran out of memory; 0: as the experiment says */
-    int64_t memory_limit; /* Slurm gives no more, 0: not known */
-    struct fault *faults; /* while there is no result */
+    int64_t memory;               /* bytes that a trial has on each of its nodes, since
+                                     one ran out of memory; 0: as the experiment says */
+    int64_t memory_limit;         /* Slurm gives no more, 0: not known */
+    struct conditions conditions; /* before the first trial */
+    struct fault *faults;         /* while there is no result */
     size_t nfaults;
     struct pause_cause cause;
 };

@@ -299,7 +299,7 @@ static bool has_number (const struct sweep *s, size_t metric)
 static void print_numberless (const struct sweep *s)
 {
     for (size_t i = 0; i < sweep_metrics (s); i++)
-        if (!has_number (s, i))
+        if (!has_number (s, i) && !s->exp->job.is_given)
             printf ("%s was never a finite number in %ld result%s: %s\n", sweep_metric (s, i),
                     s->nresults, s->nresults == 1 ? "" : "s",
                     i ? "the Pareto front is empty" : "there is no best trial");

@@ -230,11 +230,26 @@ static bool has_trained (const struct handing_on *h, long k, long from)
     return before.n < 2 || now.step[0] != before.step[0];
 }
 
+/* A job need not log metrics: that it has logged none then tells nothing. */
+static bool logs_metrics (const struct handing_on *h)
+{
+    char path[PATH_MAX];
+    bool logs = !h->a->sweep->exp->job.is_given;
+
+    for (long k = 1; k < h->a->number && !logs; k++) {
+        attempt_folder_of (h, k, path, sizeof (path));
+        logs = logged_steps (path).n > 0;
+    }
+    return logs;
+}
+
 /* Play what the attempts that failed before their first metric tell. */
 static void doubt_files (const struct handing_on *h)
 {
     const struct sweep_trial *t = sweep_trial (h->a->sweep, h->a->trial);
 
+    if (!logs_metrics (h))
+        return;
     for (size_t i = 0; i < t->nfailed && t->failed[i] < h->a->number; i++) {
         long k = t->failed[i];
         long from = newest_with_files (h, k, NO_DOUBT);

@@ -114,6 +114,8 @@ static void find_slot (const char *given, char *slot, size_t size)
         snprintf (slot, size, "%.20s_%.20s.%.10s", job, task, rank);
     else if (job && task)
         snprintf (slot, size, "%.20s_%.20s", job, task);
+    else if (slurm_variable ("SLURM_JOB_ID") && !*step)
+        snprintf (slot, size, "%.20s", getenv ("SLURM_JOB_ID"));
     else if (slurm_variable ("SLURM_JOB_ID") && *step && rank)
         snprintf (slot, size, "%.20s.%.10s_%.10s", getenv ("SLURM_JOB_ID"), step, rank);
     else

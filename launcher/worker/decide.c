@@ -234,10 +234,11 @@ static struct event begin_event (const struct worker *w, const struct search_op 
     return event;
 }
 
-static bool has_finite_result (const struct sweep_trial *t)
+/* A job need not log a metric. */
+static bool has_result (const struct sweep *s, const struct sweep_trial *t)
 {
     for (size_t i = 0; t->state == TRIAL_PAUSED && i < t->nmilestones; i++)
-        if (isfinite (t->milestones[i].metric))
+        if (isfinite (t->milestones[i].metric) || s->exp->job.is_given)
             return true;
     return false;
 }
@@ -252,7 +253,7 @@ static struct event end_event (const struct worker *w)
     event.state = w->sweep->ntrials ? "failed" : "completed";
     for (long i = 1; i <= w->sweep->ntrials; i++)
         if (sweep_trial (w->sweep, i)->state == TRIAL_OPEN
-            || has_finite_result (sweep_trial (w->sweep, i)))
+            || has_result (w->sweep, sweep_trial (w->sweep, i)))
             event.state = "completed";
     if (!strcmp (event.state, "completed")
         && sweep_failed_trials (w->sweep) > sweep_max_failed (w->sweep))

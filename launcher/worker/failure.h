@@ -26,8 +26,10 @@ struct failure_class {
     bool last;     /* do not retry: it would fail again */
     bool exclude;  /* start no more attempts of this experiment on this node */
     enum oom oom;
-    int error;     /* ENOSPC, EDQUOT: the disk was full; else 0 */
-    char why[512]; /* for people */
+    int error;         /* ENOSPC, EDQUOT: the disk was full; else 0 */
+    int status;        /* as of a shell */
+    const char *cause; /* of condition_reasons; NULL: the program failed */
+    char why[512];     /* for people */
 };
 
 /* Classify an attempt whose trainer ended without a result, with the wait status 'status';

@@ -74,12 +74,17 @@ static const struct {
 };
 /* clang-format on */
 
-/* "12_3" for the slots "12_3" and "12_3.1"; -1: not a slot of an array. */
-static int array_task_of_slot (char *task, size_t size, const char *slot)
+/* "12_3" for the slots "12_3" and "12_3.1", "12" for that of a job without an array; -1: neither.
+ */
+static int job_of_slot (char *task, size_t size, const char *slot)
 {
     size_t job = strspn (slot, "0123456789");
     size_t n = slot[job] == '_' ? strspn (slot + job + 1, "0123456789") : 0;
 
+    if (job > 0 && !slot[job] && job < size) {
+        memcpy (task, slot, job + 1);
+        return 0;
+    }
     if (job == 0 || n == 0 || job + n + 2 > size || !strchr (".", slot[job + 1 + n]))
         return -1;
     snprintf (task, size, "%.*s", (int)(job + 1 + n), slot);
@@ -90,14 +95,14 @@ bool worker_exit_can_ask (const char *slot)
 {
     char task[48];
 
-    return array_task_of_slot (task, sizeof (task), slot) == 0;
+    return job_of_slot (task, sizeof (task), slot) == 0;
 }
 
 void worker_exit_ask (const char *slot, struct worker_exit *l)
 {
     char task[48], state[32];
 
-    if (array_task_of_slot (task, sizeof (task), slot) < 0)
+    if (job_of_slot (task, sizeof (task), slot) < 0)
         return;
     slurm_job_state (task, state);
     for (int i = 0; states[i].state; i++)
@@ -193,6 +198,21 @@ static bool has_new_file (const char *dir, const char *before)
     return new;
 }
 
+/* The same of what they left in their working folders. */
+static bool has_new_work (const struct trial_attempt *a)
+{
+    const char *below = sweep_code_below (a->sweep);
+    char now[PATH_MAX], before[PATH_MAX];
+    size_t n;
+
+    if (attempt_with_work (a, before, sizeof (before)) < 0)
+        return false;
+    n = strlen (before);
+    return snprintf (before + n, sizeof (before) - n, "%s", below) < (int)(sizeof (before) - n)
+           && snprintf (now, sizeof (now), "%s/" WORK_NAME "%s", a->dir, below) < (int)sizeof (now)
+           && has_new_file (now, before);
+}
+
 enum attempt_progress attempt_progress (const struct sweep *s, long trial, long attempt)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
@@ -209,8 +229,9 @@ enum attempt_progress attempt_progress (const struct sweep *s, long trial, long 
     if (largest_step (s, trial, attempt) > had)
         return PROGRESS_STEPS;
     attempt_path (a.dir, s, trial, attempt);
-    return attempt_with_files (&a, NULL, before, sizeof (before)) == 0
-                   && has_new_file (a.dir, before)
+    return (attempt_with_files (&a, NULL, before, sizeof (before)) == 0
+            && has_new_file (a.dir, before))
+                   || has_new_work (&a)
                ? PROGRESS_FILES
                : PROGRESS_NONE;
 }

@@ -11,6 +11,7 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/on_oom.h"
+#include "launcher/job/policy.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
@@ -316,6 +317,7 @@ static struct event report_event (const struct worker *w, long trial, struct seg
         .host = w->host,
         .gpus = *w->gpus ? w->gpus : NULL,
         .why = *r->verdict.why ? r->verdict.why : NULL,
+        .cause = r->verdict.cause,
         .free = r->outcome == OUTCOME_FAILED && r->verdict.free,
         .progress = r->outcome == OUTCOME_FAILED && r->verdict.progress,
         .memory = r->retry.memory,
@@ -340,9 +342,27 @@ static struct event report_event (const struct worker *w, long trial, struct seg
 }
 
 /* Whether the trial has no retries left. */
+/* Why a job ends with this failure, NULL: it does not, by its policies. */
+static const char *job_end (const struct worker *w, long trial, const struct segment_report *r)
+{
+    const struct fault *f = fault_like (w->sweep, r->verdict.why);
+    const struct job_failure failure = { .status = r->verdict.status,
+                                         .free = r->verdict.free,
+                                         .progress = r->verdict.progress,
+                                         .before = sweep_trial (w->sweep, trial)->fails,
+                                         .alike = 1 + (f ? f->count : 0) };
+
+    return w->sweep->exp->job.is_given && r->outcome == OUTCOME_FAILED
+               ? job_gives_up (w->sweep->exp, &failure)
+               : NULL;
+}
+
 static bool gives_up (const struct worker *w, long trial, const struct segment_report *r)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
+
+    if (job_end (w, trial, r))
+        return true;
 
     if (r->verdict.last || r->verdict.progress)
         return r->verdict.last;
@@ -420,7 +440,11 @@ static int publish_failure (struct worker *w, long trial, struct segment_report 
     int rv;
 
     if (last)
-        events[n++] = (struct event){ .op = EVENT_EXIT, .by = w->slot, .trial = trial };
+        events[n++] =
+            (struct event){ .op = EVENT_EXIT,
+                            .by = w->slot,
+                            .trial = trial,
+                            .cause = r->verdict.last ? r->verdict.cause : job_end (w, trial, r) };
     if (why)
         events[n++] =
             (struct event){ .op = EVENT_EXCLUDE, .by = w->slot, .host = w->host, .why = why };

@@ -2,15 +2,18 @@
 /* Run one attempt at a segment and judge how it ended. */
 #include "launcher/worker/worker_private.h"
 
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
+#include "launcher/job/policy.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/metrics.h"
@@ -51,6 +54,7 @@ struct segment {
     struct notify_watch notice;
     bool dropped;
     bool early;    /* the searcher stopped it */
+    bool overdue;  /* its job was active for too long */
     bool shown;    /* its working folder, in the attempt's */
     bool homeless; /* somebody removed the attempt's folder with its metrics */
     int status;
@@ -75,6 +79,15 @@ static void ask_trainer_to_stop (struct segment *s)
     }
 }
 
+/* By the clock of this machine, as searcher.max_hours. */
+static bool is_overdue (const struct segment *s)
+{
+    const struct sweep *sweep = s->w->sweep;
+    double end = job_deadline (sweep, sweep_trial (sweep, s->attempt.trial));
+
+    return end > 0 && (double)time (NULL) >= end;
+}
+
 static void check_stop (struct segment *s)
 {
     trainer_read (s->trainer, false);
@@ -85,7 +98,8 @@ static void check_stop (struct segment *s)
     if (s->w->sweep->state == SWEEP_KILLED)
         trainer_signal (s->trainer, SIGKILL);
     s->early = searcher_stops (s->w->sweep->searcher, s->attempt.trial);
-    if (s->early || s->w->stop || s->w->sweep->state != SWEEP_RUNNING
+    s->overdue |= is_overdue (s);
+    if (s->early || s->overdue || s->w->stop || s->w->sweep->state != SWEEP_RUNNING
         || sweep_retires (s->w->sweep, s->w->slot))
         ask_trainer_to_stop (s);
     if (s->deadline && monotonic () > s->deadline)
@@ -300,11 +314,14 @@ static int64_t ended_early_at (const struct segment *s)
 static bool segment_has_result (const struct segment *s, struct segment_report *r)
 {
     bool asked = s->deadline > 0 || s->w->stop;
+    bool found = s->found || s->w->sweep->exp->job.is_given;
 
     r->length = s->attempt.length;
     r->ended = ended_early_at (s);
     memcpy (r->values, s->values, sizeof (r->values));
-    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && s->found
+    for (size_t i = 0; i < OBJECTIVES_MAX && !s->found; i++)
+        r->values[i] = NAN;
+    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && found
            && ((!asked && !trainer_unread (s->trainer)) || segment_is_complete (s));
 }
 
@@ -352,6 +369,10 @@ static void judge_failure (struct segment *s, struct segment_report *r)
 {
     r->outcome = OUTCOME_FAILED;
     failure_classify (&s->attempt, s->status, oom_kill_of (s), &r->verdict);
+    r->verdict.status =
+        WIFEXITED (s->status) ? WEXITSTATUS (s->status) : 128 + WTERMSIG (s->status);
+    if (r->verdict.oom != OOM_NONE)
+        r->verdict.cause = "OutOfMemory";
     r->peak = trainer_peak (s->trainer);
     judge_progress (s, r);
     /* then it is not the program's fault that there is no metric */
@@ -393,6 +414,15 @@ static void judge_step (struct segment *s, struct segment_report *r)
         fputs ("dl: the job of this worker has ended; it ends, too\n", stderr);
 }
 
+static void judge_overdue (const struct segment *s, struct segment_report *r)
+{
+    r->outcome = OUTCOME_FAILED;
+    r->verdict.last = true;
+    r->verdict.cause = "DeadlineExceeded";
+    snprintf (r->verdict.why, sizeof (r->verdict.why), "active for longer than %s",
+              s->w->sweep->exp->job.deadline_text);
+}
+
 static void judge_segment (struct segment *s, struct segment_report *r)
 {
     r->seconds = monotonic () - s->start;
@@ -402,7 +432,10 @@ static void judge_segment (struct segment *s, struct segment_report *r)
         r->outcome = OUTCOME_RESULT;
     else if (s->early)
         judge_early (s, r);
-    else if (WIFEXITED (s->status) && WEXITSTATUS (s->status) == SLURMDL_EXIT_REJECT) {
+    else if (s->overdue)
+        judge_overdue (s, r);
+    else if (WIFEXITED (s->status) && WEXITSTATUS (s->status) == SLURMDL_EXIT_REJECT
+             && !s->w->sweep->exp->job.is_given) {
         r->outcome = OUTCOME_REJECTED;
         snprintf (r->verdict.why, sizeof (r->verdict.why),
                   "exit status %d: the trainer rejects the point", SLURMDL_EXIT_REJECT);

@@ -11,7 +11,7 @@ launcher_tests = %D%/executor.t %D%/doctor.t %D%/check.t %D%/monitor.t %D%/repor
 	%D%/damage.t %D%/container.t %D%/recovery.t %D%/interactive.t %D%/faultstop.t %D%/plot.t %D%/fuzz.t %D%/numbers.t \
 	%D%/ckpt.t %D%/resume.t %D%/local.t %D%/memory.t %D%/best.t %D%/notify.t %D%/path.t %D%/environment.t %D%/env.t %D%/elastic.t \
 	%D%/model.t %D%/gpus.t %D%/queue.t %D%/stream.t %D%/options.t %D%/cli.t %D%/share.t %D%/show.t %D%/completion.t \
-	%D%/try.t $(launcher_units)
+	%D%/try.t %D%/job.t $(launcher_units)
 TESTS += $(launcher_tests)
 
 # what scripts run

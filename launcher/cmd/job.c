@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl job: run one program, and begin it again when it fails. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/cmd/commands.h"
+#include "launcher/cmd/follow.h"
+#include "launcher/cmd/gpus.h"
+#include "launcher/cmd/start.h"
+#include "launcher/config/edit.h"
+#include "launcher/slurm/slurm.h"
+#include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/environment.h"
+#include "runtime/base/step_id.h"
+
+/* ---- the experiment ---- */
+
+static bool ends_with (const char *text, const char *end)
+{
+    size_t n = strlen (text), m = strlen (end);
+
+    return n > m && !strcmp (text + n - m, end);
+}
+
+/* Whether the user names a file that describes the job. */
+static bool is_file (const char *word)
+{
+    return ends_with (word, ".conf") || ends_with (word, ".yaml") || ends_with (word, ".yml");
+}
+
+/* "train" of "python3 -u dir/train.py", else the program's name. */
+static void name_job (char *const *argv, char *name, size_t size)
+{
+    const char *word = argv[0];
+    char *dot;
+
+    for (int i = 1; argv[i]; i++)
+        if (*argv[i] != '-') {
+            word = ends_with (argv[i], ".py") || ends_with (argv[i], ".sh") ? argv[i] : word;
+            break;
+        }
+    snprintf (name, size, "%.60s", strrchr (word, '/') ? strrchr (word, '/') + 1 : word);
+    if ((dot = strrchr (name, '.')) && dot > name)
+        *dot = '\0';
+    for (char *c = name; *c; c++)
+        if (!strchr ("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", *c))
+            *c = '_';
+    if (!*name || *name == '-')
+        snprintf (name, size, "job");
+}
+
+/* Slurm sets these in batch scripts and under salloc. */
+static long slurm_number (const char *name)
+{
+    return (long)environment_number (name, 0);
+}
+
+static bool in_allocation (void)
+{
+    return environment_text ("SLURM_JOB_ID", NULL) && !*step_id ();
+}
+
+/* What the options say, else the allocation; 0: neither. */
+static long nodes_of (const struct job_options *opt)
+{
+    return opt->nodes         ? (long)opt->nodes
+           : in_allocation () ? slurm_number ("SLURM_JOB_NUM_NODES")
+                              : 0;
+}
+
+/* SLURM_NTASKS_PER_NODE is there if the user gave it. */
+static long ranks_of (const struct job_options *opt, long nodes)
+{
+    long tasks = slurm_number ("SLURM_NTASKS");
+
+    if (opt->ranks || !in_allocation ())
+        return (long)opt->ranks;
+    if (slurm_number ("SLURM_NTASKS_PER_NODE") > 0)
+        return slurm_number ("SLURM_NTASKS_PER_NODE");
+    return nodes > 0 && tasks > nodes && tasks % nodes == 0 ? tasks / nodes : 0;
+}
+
+/* The options as --set has them; the user's own --set come last, and win. */
+static char **sets_of (const struct job_options *opt)
+{
+    long nodes = nodes_of (opt);
+    long ranks = ranks_of (opt, nodes);
+    char **sets = NULL;
+
+    if (nodes > 0)
+        strings_addf (&sets, "resources.nodes_per_trial=%ld", nodes);
+    if (ranks > 0)
+        strings_addf (&sets, "resources.ranks_per_node=%ld", ranks);
+    if (in_allocation () && slurm_number ("SLURM_CPUS_PER_TASK") > 0)
+        strings_addf (&sets, "resources.cpus_per_trial=%ld", slurm_number ("SLURM_CPUS_PER_TASK"));
+    if (opt->framework)
+        strings_addf (&sets, "resources.framework=\"%s\"", opt->framework);
+    if (opt->name)
+        strings_addf (&sets, "name=\"%s\"", opt->name);
+    for (char **set = opt->start.sets; set && *set; set++)
+        strings_add (&sets, *set);
+    return sets;
+}
+
+/* The program's words, as the file of a job would have them. */
+static void put_program (config_t *cf, const void *argv)
+{
+    char *const *words = argv;
+    config_setting_t *root = config_root_setting (cf);
+    config_setting_t *list;
+    char name[64];
+
+    name_job (words, name, sizeof (name));
+    config_setting_set_string (config_setting_add (root, "name", CONFIG_TYPE_STRING), name);
+    list = config_setting_add (root, "entrypoint", CONFIG_TYPE_LIST);
+    for (; *words; words++)
+        config_setting_set_string (config_setting_add (list, NULL, CONFIG_TYPE_STRING), *words);
+    config_setting_set_string (config_setting_add (root, "working_folder", CONFIG_TYPE_STRING),
+                               "trial");
+    config_setting_add (root, "job", CONFIG_TYPE_GROUP);
+}
+
+/* A file without the group is a job all the same. */
+static void put_group (config_t *cf, const void *arg)
+{
+    (void)arg;
+    if (!config_lookup (cf, "job"))
+        config_setting_add (config_root_setting (cf), "job", CONFIG_TYPE_GROUP);
+}
+
+static int read_job (const struct command_line *line, struct experiment **e)
+{
+    const struct job_options *opt = line->options;
+    char *here = realpath (".", NULL);
+    char **sets = sets_of (opt);
+    const bool file = is_file (line->args[0]);
+    struct edit edit = { .file = file ? NULL : "",
+                         .dir = file ? NULL : here,
+                         .f = file ? put_group : put_program,
+                         .arg = line->args,
+                         .sets = sets };
+    int rv = EXIT_USAGE;
+
+    if (file && line->args[1])
+        complain ("job: '%s' follows the file '%s'; options come before it", line->args[1],
+                  line->args[0]);
+    else if (!file || !refuse_experiment (line, line->args[0]))
+        rv = read_experiment (file ? line->args[0] : "dl job", &edit, e);
+    if (rv == 0 && !in_allocation ())
+        rv = gpus_to_nodes (e, line->args[0], &edit, &opt->start);
+    strings_free (sets);
+    free (here);
+    return rv;
+}
+
+/* ---- in the allocation ---- */
+
+/* An experiment that this job, which Slurm has requeued, made before. */
+struct earlier {
+    const struct experiment *exp;
+    char found[PATH_MAX];
+    bool is_open;
+};
+
+static bool is_of_job (const struct sweep *s, const char *job)
+{
+    for (size_t i = 0; i < s->nsubmits; i++)
+        if (!strcmp (s->submits[i].job, job))
+            return true;
+    return false;
+}
+
+/* The first that has not ended, else the last. */
+static int look_at (const char *dir, void *arg)
+{
+    struct earlier *e = arg;
+    struct slurmdl_error err = { "" };
+    struct problems p;
+    struct sweep *s;
+
+    if (e->is_open || problems_open (&p) < 0)
+        return 0;
+    s = sweep_open (dir, &p, &err);
+
+    if (s && s->owner == geteuid () && is_of_job (s, getenv ("SLURM_JOB_ID")) && e->exp->text
+        && s->frozen && !strcmp (s->frozen, e->exp->text)) {
+        snprintf (e->found, sizeof (e->found), "%s", dir);
+        e->is_open = !sweep_has_ended (s);
+    }
+    sweep_close (s);
+    problems_close (&p);
+    free (p.text);
+    return 0;
+}
+
+static bool find_earlier (const struct experiment *e, const struct command_line *line,
+                          char dir[PATH_MAX])
+{
+    struct earlier found = { .exp = e };
+
+    if (slurm_number ("SLURM_RESTART_COUNT") <= 0)
+        return false;
+    each_experiment (line->dir, look_at, &found);
+    snprintf (dir, PATH_MAX, "%s", found.found);
+    return *dir;
+}
+
+/* So that this job finds it when Slurm has requeued it, and dl show names it. */
+static int note_job (struct sweep *s, struct slurmdl_error *err)
+{
+    struct event e = { .op = EVENT_SUBMIT,
+                       .by = user_name (),
+                       .job = getenv ("SLURM_JOB_ID"),
+                       .first = 0,
+                       .last = 0 };
+
+    return sweep_insist (s, e, NULL, NULL, err);
+}
+
+static volatile pid_t worker;
+
+static void pass_on (int sig)
+{
+    int e = errno;
+
+    if (worker > 0)
+        kill (worker, sig);
+    errno = e;
+}
+
+/* Signals that ask this process are the worker's; what Slurm sends to both of
+ * them asks it twice.
+ */
+static void pass_signals (void)
+{
+    struct sigaction action = { .sa_handler = pass_on };
+
+    sigaction (SIGTERM, &action, NULL);
+    sigaction (SIGUSR2, &action, NULL);
+    signal (SIGINT, SIG_IGN);
+}
+
+static pid_t start_worker (const struct sweep *s, int last)
+{
+    char dl[PATH_MAX], status[16];
+    char *argv[] = { dl, "worker", "--trust", "--", s->dir, NULL };
+    const struct spawn command = { .argv = argv, .io = { -1, 1, 2 }, .death_signal = SIGTERM };
+
+    own_program (dl);
+    setenv ("DL_PIN", s->pin, 1);
+    setenv ("DL_FRESH", last < 0 ? "1" : "0", 1);
+    snprintf (status, sizeof (status), "%d", last);
+    if (last >= 0)
+        setenv ("DL_LAST_STATUS", status, 1);
+    return subprocess_spawn (&command);
+}
+
+/* What its attempts print. */
+struct output {
+    const char *dir;
+    long attempt; /* whose log is open, or is to be */
+    int fd;
+};
+
+static void print_new (struct output *o)
+{
+    char buf[65536];
+    ssize_t n;
+
+    while (o->fd >= 0 && (n = read (o->fd, buf, sizeof (buf))) > 0)
+        fwrite (buf, 1, (size_t)n, stdout);
+    fflush (stdout);
+}
+
+/* The logs of all attempts, one after the other. */
+static void print_logs (struct output *o)
+{
+    char path[PATH_MAX];
+    int next;
+
+    for (;;) {
+        print_new (o);
+        snprintf (path, sizeof (path), "%s/trials/0001/a.%ld/log", o->dir, o->attempt + 1);
+        if ((next = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
+            return;
+        print_new (o);
+        if (o->fd >= 0)
+            close (o->fd);
+        o->fd = next;
+        o->attempt++;
+    }
+}
+
+enum { TRIES = 20, LOOK_MS = 300 };
+
+static int shell_status (int status)
+{
+    return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
+}
+
+/* Its exit status. */
+static int wait_for_worker (pid_t pid, struct output *o)
+{
+    int status;
+
+    while (waitpid (pid, &status, WNOHANG) == 0) {
+        print_logs (o);
+        poll (NULL, 0, LOOK_MS);
+    }
+    print_logs (o);
+    return shell_status (status);
+}
+
+/* Those with which a worker ends for good; one that was killed begins again. */
+static bool is_final (int status)
+{
+    static const int final[] = { EXIT_OK,     EXIT_USAGE, EXIT_DAMAGED,  EXIT_FAULT,
+                                 EXIT_PARKED, EXIT_SMALL, EXIT_EXCLUDED, EXIT_BAD_NODE };
+
+    for (size_t i = 0; i < sizeof (final) / sizeof (*final); i++)
+        if (status == final[i])
+            return true;
+    return false;
+}
+
+/* Attempts of before, of a job that was requeued, have been printed. */
+static int run_worker (const struct sweep *s)
+{
+    struct output o = { .dir = s->dir, .fd = -1 };
+    int status = -1;
+
+    if (s->ntrials > 0)
+        o.attempt = trial_attempts (s, sweep_trial (s, 1));
+    pass_signals ();
+    for (int i = 0; i < TRIES && !is_final (status); i++) {
+        if ((worker = start_worker (s, status)) < 0) {
+            complain ("worker: %s", strerror (errno));
+            return EXIT_IO;
+        }
+        status = wait_for_worker (worker, &o);
+        worker = 0;
+    }
+    if (o.fd >= 0)
+        close (o.fd);
+    return status;
+}
+
+/* The allocation is lost: a batch job goes back into the queue, and this ends
+ * with it.
+ */
+static void requeue (const struct sweep *s)
+{
+    struct slurmdl_error err = { "" };
+    const char *batch = getenv ("ENVIRONMENT");
+
+    if (batch && !strcmp (batch, "BATCH") && slurm_requeue (getenv ("SLURM_JOB_ID"), &err) == 0) {
+        complain ("%s goes on when Slurm begins job %s again", s->word, getenv ("SLURM_JOB_ID"));
+        sleep (60);
+    } else
+        complain ("%s is not at its end%s%s; 'dl resume %s' goes on", s->word,
+                  *err.text ? ": " : "", err.text, s->word);
+}
+
+static int say_end (struct sweep *s)
+{
+    const struct conditions *c = job_conditions (s);
+    const struct condition_entry *now = &c->list[c->last];
+
+    fprintf (stderr, "dl: job %s: %s: %s%s%s; 'dl show %s' has its story\n", s->word,
+             condition_names[c->last], now->reason, now->message ? ": " : "",
+             now->message ? now->message : "", s->word);
+    return follow_status (s);
+}
+
+static int run_here (struct sweep *s)
+{
+    struct slurmdl_error err = { "" };
+    int status;
+
+    if (note_job (s, &err) < 0)
+        return fail_on (s, &err);
+    fprintf (stderr, "dl: job %s on %s\n", s->dir,
+             environment_text ("SLURM_JOB_NODELIST", "this machine"));
+    status = run_worker (s);
+    if (sweep_sync (s, &err) < 0)
+        return fail_on (s, &err);
+    if (sweep_has_ended (s) || s->state == SWEEP_PAUSED)
+        return say_end (s);
+    requeue (s);
+    return status ?: EXIT_STOPPED;
+}
+
+static int job_here (struct experiment *e, const struct command_line *line)
+{
+    const struct job_options *opt = line->options;
+    char dir[PATH_MAX];
+    struct sweep *s;
+    int rv;
+
+    if (!find_earlier (e, line, dir))
+        return make_new_and (e, line, &opt->start, run_here);
+    experiment_destroy (e);
+    if ((rv = open_to_run (line, true, dir, &s)))
+        return rv;
+    rv = sweep_has_ended (s) ? say_end (s) : run_here (s);
+    sweep_close (s);
+    return rv;
+}
+
+int cmd_job (const struct command_line *line)
+{
+    const struct job_options *opt = line->options;
+    struct experiment *e;
+    int rv = read_job (line, &e);
+
+    if (rv)
+        return rv;
+    if (opt->start.local || opt->start.dry_run || e->job.is_suspended || !in_allocation ())
+        return run_new (e, line, &opt->start);
+    return job_here (e, line);
+}

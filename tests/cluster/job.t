@@ -1,0 +1,89 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl job in batch scripts, under salloc and submitted
+. "$srcdir/tests/lib.sh"
+need_slurm
+try_cluster job --nodes=2 || skip_all "no cluster"
+unset DL_FREEZE
+dl=$builddir/launcher/dl
+
+conditions () { # conditions NAME: those of a job that are true
+    "$dl" show --json "$1" | python3 -c 'import json, sys; print(*(c["type"] + ":" + c["reason"] for c in json.load(sys.stdin)["conditions"] if c["status"] and c["type"] != "Created"))'
+}
+attempts () {
+    "$dl" show --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["trials"][0]["attempts"])'
+}
+has_ended () {
+    ! squeue -h -j "$1" -o %T 2>/dev/null | grep -q .
+}
+run_script () { # run_script NAME OPTION...: submit NAME.sh, and wait for its end
+    script=$1
+    shift
+    chmod +x "$script.sh"
+    job=$(sbatch --parsable --output="$work/$script.out" "$@" "$script.sh")
+    wait_for 300 has_ended "$job"
+}
+
+# ---- a program of two processes, which ends badly twice and goes on from its file
+cat >ranks.sh <<'END'
+#!/bin/sh
+[ "$SLURM_PROCID" = 0 ] || exec sleep 4
+n=$(cat state 2>/dev/null || echo 0)
+n=$((n + 1))
+echo "$n" >state
+echo "step $n of $SLURM_NTASKS on $SLURM_JOB_NUM_NODES"
+[ "$n" -eq 3 ] || exit 3
+END
+chmod +x ranks.sh
+
+# in a batch script: the nodes are those of the job
+printf '#!/bin/sh\nexec "%s" job --dir="%s" -- ./ranks.sh\n' "$dl" "$work" >batch.sh
+run_script batch --nodes=2 --ntasks-per-node=1
+is "$(grep -o 'step [1-3] of 2 on 2' batch.out | tr '\n' ' ')" "step 1 of 2 on 2 step 2 of 2 on 2 step 3 of 2 on 2 " "in a batch script it has the nodes of the job, and prints what the program does"
+is "$(conditions ranks) $(attempts ranks)" "Succeeded:TrainingCompleted 3" "and has succeeded at its third start, in one job"
+is "$(scontrol show job "$job" | grep -o 'JobState=[A-Z]* \|ExitCode=[0-9:]*' | tr -d '\n ')" "JobState=COMPLETEDExitCode=0:0" "as Slurm sees it"
+is "$(dl show --json ranks | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" completed "dl show"
+sed 's/^/# /' batch.out
+
+# under salloc
+timeout 300 salloc --quiet --nodes=2 --ntasks-per-node=1 "$dl" job --dir="$work" --name=shell -- ./ranks.sh >salloc.out 2>&1
+is "$? $(conditions shell) $(attempts shell)" "0 Succeeded:TrainingCompleted 3" "under salloc"
+
+# submitted
+timeout 300 "$dl" job --name=sent --nodes=2 --set worker.heartbeat=1 -- ./ranks.sh >sent.out 2>&1
+is "$? $(conditions sent) $(attempts sent)" "0 Succeeded:TrainingCompleted 3" "submitted"
+
+# ---- one that fails ends its script with a status, and tells why
+printf '#!/bin/sh\n"%s" job --dir="%s" --name=fails -- sh -c "exit 9"\nexit $?\n' "$dl" "$work" >fails.sh
+run_script fails --nodes=1
+is "$(scontrol show job "$job" | grep -o 'ExitCode=[0-9:]*')" "ExitCode=1:0" "one that fails has status 1"
+like "$(cat fails.out)" '^dl: job .*fails-0001: Failed: SameCause: .*exit status 9' "and says why"
+
+# ---- the job is requeued: the same command goes on with the same experiment
+cat >long.sh <<'END'
+#!/bin/sh
+echo "$SLURM_RESTART_COUNT" >>starts
+[ -e "$GO" ] || exec sleep 600
+END
+chmod +x long.sh
+printf '#!/bin/sh\nexport GO="%s/go"\nexec "%s" job --dir="%s" -- ./long.sh\n' "$work" "$dl" "$work" >again.sh
+chmod +x again.sh
+job=$(sbatch --parsable --requeue --open-mode=append --output="$work/again.out" --nodes=1 again.sh)
+wait_for 120 sh -c "cat '$work'/long-0001/trials/0001/a.1/work/starts"
+touch go
+scontrol requeue "$job"
+wait_for 300 sh -c "scontrol show job $job | grep -q JobState=COMPLETED"
+ok $? "a job that was requeued ends"
+is "$(ls -d long-*) $(conditions long)" "long-0001 Succeeded:TrainingCompleted" "it went on with its experiment"
+sed 's/^/# /' again.out
+
+# ---- dl pause and dl resume: suspended, and running again
+printf 'name = "pause";\nentrypoint = "sleep 600";\njob = { };\nworker = { heartbeat = 1; grace = 2; };\n' >pause.conf
+timeout 60 "$dl" job --detach pause.conf >out 2>&1
+wait_for 120 sh -c "ls '$work'/pause-0001/trials/0001/a.1/log"
+"$dl" pause pause >out 2>&1
+wait_for 120 sh -c "! squeue -h | grep -q ."
+is "$(conditions pause)" "Suspended:ExperimentPaused" "dl pause: suspended, and no job is left"
+"$dl" kill pause >out 2>&1
+unharmed
+done_testing

@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl job as a process of this machine: programs that fail begin again, by policies; tests/cluster/job.t is of Slurm
+. "$srcdir/tests/lib.sh"
+unset DL_FREEZE
+
+conditions () { # conditions NAME: those of a job that are true
+    dl show --json "$1" | python3 -c 'import json, sys; print(*(c["type"] + ":" + c["reason"] for c in json.load(sys.stdin)["conditions"] if c["status"] and c["type"] != "Created"))'
+}
+
+attempts () {
+    dl show --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["trials"][0]["attempts"])'
+}
+
+# ---- a program that knows nothing of dl, and goes on from a file of its own
+cat >steps.sh <<'END'
+#!/bin/sh
+n=$(cat state 2>/dev/null || echo 0)
+while [ "$n" -lt 6 ]; do
+    n=$((n + 1))
+    echo "$n" >state.new && mv state.new state
+    echo "step $n"
+    [ $((n % 2)) -ne 0 ] || [ "$n" -eq 6 ] || exit 3
+done
+END
+chmod +x steps.sh
+timeout 300 dl job --local -- ./steps.sh >out 2>&1
+is $? 0 "a job whose program fails twice"
+is "$(cat steps-0001/trials/0001/a.*/log | grep '^step' | tr '\n' ' ')" "step 1 step 2 step 3 step 4 step 5 step 6 " "goes on from its own file"
+is "$(conditions steps)" "Succeeded:TrainingCompleted" "and has succeeded, without a metric"
+is "$(dl show --json steps | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" completed "its experiment is completed"
+is "$(attempts steps)" 3 "after three attempts"
+
+# ---- one that dies at once
+timeout 300 dl job --local --name=dies -- sh -c 'echo no module named x; exit 1' >out 2>&1
+is $? 1 "one that dies at once fails"
+is "$(conditions dies) $(attempts dies)" "Failed:SameCause 3" "after three attempts that failed alike"
+
+# ---- files, with policies
+job () { # job NAME COMMAND [KEY...]: run it, and print its conditions and attempts
+    printf 'name = "%s";\nentrypoint = "%s";\nworking_folder = "trial";\njob = { %s };\n' "$1" "$2" "$3" >"$1.conf"
+    timeout 300 dl job --local "$1.conf" >"$1.out" 2>&1
+    echo "$? $(conditions "$1") $(attempts "$1")"
+}
+is "$(job never 'exit 7' 'restart_policy = "never";')" "1 Failed:RoleFailed 1" "restart_policy = never"
+is "$(job backoff 'echo $DL_ATTEMPT; exit $DL_ATTEMPT' 'backoff_limit = 1;')" "1 Failed:BackoffLimitExceeded 2" "backoff_limit = 1: one more"
+is "$(job zero 'exit 1' 'backoff_limit = 0;')" "1 Failed:BackoffLimitExceeded 1" "backoff_limit = 0: none"
+is "$(job progress 'echo $DL_ATTEMPT >>file; dl log --step=$DL_ATTEMPT loss=1; test $DL_ATTEMPT = 6 || exit 1' 'backoff_limit = 1;')" \
+    "0 Succeeded:TrainingCompleted 6" "attempts that got further do not count"
+is "$(job codes 'test $DL_ATTEMPT = 2 || exit 137; exit 3' 'restart_policy = "exit_code";')" "1 Failed:RoleFailed 2" \
+    "exit_code: 137 begins again, 3 does not"
+is "$(job table 'test $DL_ATTEMPT = 2 || exit 3; exit 137' 'restart_policy = "exit_code"; exit_codes = ("3: restart", "4-255: fail");')" \
+    "1 Failed:RoleFailed 2" "a table of one's own"
+is "$(job late 'sleep 600' 'active_deadline = "0:00:02";')" "1 Failed:DeadlineExceeded 1" "active_deadline"
+
+# ---- suspended from the beginning
+printf 'name = "waits";\nentrypoint = "true";\njob = { suspend = true; };\n' >waits.conf
+timeout 300 dl job --local waits.conf >out 2>&1
+is "$? $(conditions waits)" "0 Suspended:ExperimentPaused" "suspend = true: nothing runs"
+like "$(cat out)" "suspended; 'dl resume waits-0001' begins it" "and says so"
+timeout 300 dl resume --local waits >out 2>&1
+is "$? $(conditions waits) $(attempts waits)" "0 Succeeded:TrainingCompleted 1" "dl resume begins it"
+
+# ---- what follows an end
+printf 'name = "gone";\nentrypoint = "true";\njob = { ttl_after_finished = 0; };\n' >gone.conf
+timeout 300 dl job --local gone.conf >out 2>&1
+is "$(dl ls | grep -c '^gone')" 0 "ttl_after_finished: dl ls hides it"
+is "$(dl ls --all | grep -c 'gone')" 1 "but --all has it"
+
+# ---- bad input: one line each
+bad () { # bad PATTERN NAME ARGUMENT...
+    bad_pattern=$1 bad_name=$2
+    shift 2
+    timeout 300 dl job --dry-run "$@" >bad.out 2>&1
+    is "$? $(wc -l <bad.out)" "2 1" "$bad_name: one line"
+    like "$(cat bad.out)" "$bad_pattern" "$bad_name: what is wrong"
+}
+bad_set () {
+    bad "$1" "$2" --set "$3" -- ./steps.sh
+}
+bad_set "never end" "nor would this" 'job.restart_policy="always"'
+bad_set "did you mean 'never'" "a policy that there is not" 'job.restart_policy="nevr"'
+bad_set "'143: restart'|\"143: restart\"" "a table of codes" 'job={restart_policy="exit_code"; exit_codes="999: restart";}'
+bad_set "only where restart_policy" "a table that nobody reads" 'job.exit_codes="3: fail"'
+bad_set "nothing begins again" "policies that contradict each other" 'job={restart_policy="never"; backoff_limit=3;}'
+bad_set "must be as \"12:00:00\"" "a deadline" 'job.active_deadline="soon"'
+bad "follows the file" "an option behind the file" never.conf --detach
+done_testing
