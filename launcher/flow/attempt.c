@@ -17,6 +17,7 @@
 #include "launcher/code/store.h"
 #include "launcher/code/working_copy.h"
 #include "launcher/config/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/job_variables.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
@@ -42,9 +43,9 @@ static json_t *take_output_from_work (const struct flow_scope *c, const char *pa
     json_t *file = NULL;
     char *own;
 
-    if (strncmp (path, c->folder, n) || path[n] != '/'
-        || asprintf (&own, "%s/" WORK_NAME "%s%s", c->folder, flow_code_below (c->r), path + n) < 0)
+    if (strncmp (path, c->folder, n) || path[n] != '/')
         return NULL;
+    own = xasprintf ("%s/" WORK_NAME "%s%s", c->folder, flow_code_below (c->r), path + n);
     file = flow_file (own, NULL);
     free (own);
     return file;
@@ -550,7 +551,7 @@ static int line_names_file (const char *path, const struct stat *st, void *arg)
     const char *base = strrchr (path, '/') ? strrchr (path, '/') + 1 : path;
 
     if (S_ISREG (st->st_mode) && strstr (m->line, base))
-        m->found = strdup (path);
+        m->found = xstrdup (path);
     return m->found != NULL;
 }
 

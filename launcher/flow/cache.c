@@ -12,6 +12,7 @@
 
 #include "launcher/code/pattern_list.h"
 #include "launcher/code/store.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
@@ -127,10 +128,9 @@ static int step_code_digest (const struct flow_step *s, const struct code_files 
     size_t size;
     int rv;
 
-    if (!(l.text = open_memstream (&text, &size)))
-        return errorf (err, "out of memory");
+    l.text = xopen_memstream (&text, &size);
     rv = a->data ? code_archive_each (a->data, a->size, add_code_digest, &l, err) : 0;
-    fclose (l.text);
+    xclose_memstream (l.text);
     digest_of (digest, text, size);
     free (text);
     return rv;
@@ -143,7 +143,7 @@ json_t *flow_code_digests (const struct flow *f, const struct code_files *files,
     char whole[DIGEST_SIZE] = "";
     char digest[DIGEST_SIZE];
 
-    for (size_t i = 0; all && i < f->n; i++) {
+    for (size_t i = 0; i < f->n; i++) {
         const struct flow_step *s = &f->steps[i];
         bool is_whole = !s->code && *whole;
         if (!is_whole && step_code_digest (s, files, a, digest, err) < 0) {
@@ -506,10 +506,10 @@ void flow_say_code_change (const struct flow_run *r, const struct code_files *fi
         || !(before = digests_of_run_before (dir)))
         return;
     list = digest_files (now);
-    if (list && (f = open_memstream (&text, &size))) {
+    f = xopen_memstream (&text, &size);
+    if (list)
         n = compare_files (f, before, list, files);
-        fclose (f);
-    }
+    xclose_memstream (f);
     if (n > 0)
         complain ("since %s %s; steps without 'code' depend on all files", strrchr (dir, '/') + 1,
                   text);

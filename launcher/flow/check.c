@@ -18,8 +18,8 @@
 #include "launcher/config/placeholder.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/trial_gpus.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/array.h"
 #include "runtime/base/nearest_word.h"
 
 struct flow_checking {
@@ -34,15 +34,11 @@ struct flow_checking {
 /* Let a step wait for another one, if it does not do so yet. */
 static void flow_add_link (struct flow_step *s, size_t to, enum flow_wait wait)
 {
-    struct flow_link *list;
-
     for (size_t i = 0; i < s->nlinks; i++)
         if (s->links[i].step == to)
             return;
-    if (!(list = array_grow (s->links, s->nlinks, sizeof (*list))))
-        return;
-    s->links = list;
-    list[s->nlinks++] = (struct flow_link){ to, wait };
+    XGROW (s->links, s->nlinks);
+    s->links[s->nlinks++] = (struct flow_link){ to, wait };
 }
 
 static struct origin flow_check_origin (const struct flow_checking *c, const char *where)
@@ -58,7 +54,7 @@ static const struct flow_step *flow_check_find (const struct flow_checking *c, c
                                                 const char *where)
 {
     const struct flow_step *to = flow_step_find (c->f, name);
-    const char **words = to ? NULL : calloc (c->f->n + 1, sizeof (*words));
+    const char **words = to ? NULL : xcalloc (c->f->n + 1, sizeof (*words));
     const char *meant;
 
     for (size_t i = 0; words && i < c->f->n; i++)
@@ -128,7 +124,7 @@ static void check_foreach_source (struct flow_checking *c, const char *name)
                     "step '%s': with on_exit 'foreach' must be a list", c->s->name);
     flow_add_link (c->s, flow_step_number (c->f, to), AFTER_OK);
     c->s->source = (long)flow_step_number (c->f, to);
-    c->s->source_value = strdup (dot + 1);
+    c->s->source_value = xstrdup (dot + 1);
 }
 
 static void flow_check_foreach (struct flow_checking *c)
@@ -387,14 +383,14 @@ static bool step_is_ready (const struct flow *f, size_t step, const bool *placed
  */
 static void say_flow_cycle (const struct flow *f, struct problems *p, const bool *placed)
 {
-    size_t *seen = calloc (f->n + 1, sizeof (*seen));
+    size_t *seen = xcalloc (f->n + 1, sizeof (*seen));
     char *text = NULL;
     size_t size, at = 0, n = 0, first = 0;
-    FILE *o = open_memstream (&text, &size);
+    FILE *o = xopen_memstream (&text, &size);
 
     while (placed[at])
         at++;
-    for (; seen && o; n++) {
+    for (;; n++) {
         for (first = 0; first < n && seen[first] != at; first++)
             ;
         if (first < n)
@@ -406,12 +402,10 @@ static void say_flow_cycle (const struct flow *f, struct problems *p, const bool
                 break;
             }
     }
-    for (size_t i = first; seen && o && i < n; i++)
+    for (size_t i = first; i < n; i++)
         fprintf (o, "'%s' waits for ", f->steps[seen[i]].name);
-    if (seen && o)
-        fprintf (o, "'%s'", f->steps[at].name);
-    if (o)
-        fclose (o);
+    fprintf (o, "'%s'", f->steps[at].name);
+    xclose_memstream (o);
     problem_at (p, f->steps[at].origin, "a cycle: %s", text);
     free (text);
     free (seen);
@@ -419,21 +413,21 @@ static void say_flow_cycle (const struct flow *f, struct problems *p, const bool
 
 static void flow_order (struct flow *f, struct problems *p)
 {
-    bool *placed = calloc (f->n + 1, sizeof (*placed));
+    bool *placed = xcalloc (f->n + 1, sizeof (*placed));
     size_t n = 0, before, others = f->n;
 
-    f->order = calloc (f->n + 1, sizeof (*f->order));
+    f->order = xcalloc (f->n + 1, sizeof (*f->order));
     for (size_t i = 0; i < f->n; i++)
         others -= f->steps[i].on_exit;
     do {
         before = n;
-        for (size_t i = 0; placed && f->order && i < f->n; i++)
+        for (size_t i = 0; i < f->n; i++)
             if (step_is_ready (f, i, placed, n < others)) {
                 f->order[n++] = i;
                 placed[i] = true;
             }
     } while (n > before);
-    if (placed && n < f->n)
+    if (n < f->n)
         say_flow_cycle (f, p, placed);
     free (placed);
 }
@@ -532,7 +526,7 @@ static char *stand_in_value (const char *name, void *arg, struct slurmdl_error *
     (void)name;
     (void)arg;
     (void)err;
-    return strdup ("0");
+    return xstrdup ("0");
 }
 
 static void check_step_keys (struct flow_checking *c)

@@ -13,6 +13,7 @@
 
 #include "launcher/code/store.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
@@ -291,15 +292,13 @@ static int flow_check_every (const struct flow_options *opt, double *every)
     return EXIT_OK;
 }
 
-/* Those of 'dl flow run FILE NAME=VALUE...', '*n' of them; NULL: no memory. */
+/* Those of 'dl flow run FILE NAME=VALUE...', '*n' of them. */
 static char **run_arguments (const struct flow_run *r, const char *file, int *n)
 {
     json_t *given = json_object_get (r->about, "given");
     size_t ngiven = json_array_size (given);
-    const char **args = calloc (ngiven + 3, sizeof (*args));
+    const char **args = xcalloc (ngiven + 3, sizeof (*args));
 
-    if (!args)
-        return NULL;
     args[0] = "run";
     args[1] = file;
     for (size_t i = 0; i < ngiven; i++)
@@ -332,8 +331,7 @@ static int make_next_run (const struct flow_run *r, const struct command_line *l
 
     snprintf (root, sizeof (root), "%.*s", (int)(strrchr (r->dir, '/') - r->dir), r->dir);
     snprintf (file, sizeof (file), "%s/%s", r->flow->base.dir, base ?: "");
-    if (!(mine.args = run_arguments (r, file, &mine.nargs)))
-        return EXIT_IO;
+    mine.args = run_arguments (r, file, &mine.nargs);
     mine.dir = root;
     *next = (struct flow_run){ .flow = flow_file_read (file, mine.args + 2, line->options) };
     if (!next->flow)

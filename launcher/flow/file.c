@@ -15,6 +15,7 @@
 #include "launcher/config/trial_gpus.h"
 #include "launcher/config/validate.h"
 #include "launcher/config/values.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
@@ -97,10 +98,10 @@ char *flow_with_params (const struct flow *f, const char *text)
 {
     char *out = NULL;
     size_t size;
-    FILE *o = open_memstream (&out, &size);
+    FILE *o = xopen_memstream (&out, &size);
     char name[256];
 
-    for (const char *at = text; o && *at;) {
+    for (const char *at = text; *at;) {
         size_t n = placeholder_length (text, at);
         json_t *v = NULL;
         char *value;
@@ -117,8 +118,7 @@ char *flow_with_params (const struct flow *f, const char *text)
         free (value);
         at += n;
     }
-    if (o)
-        fclose (o);
+    xclose_memstream (o);
     return out;
 }
 
@@ -276,8 +276,8 @@ static void read_step_outputs (struct flow_step *st, const config_setting_t *s, 
         key_wrong_type (p, s, "outputs", "a group { name = \"path\"; }");
         return;
     }
-    st->outputs = calloc ((size_t)n + 1, sizeof (*o));
-    for (int i = 0; st->outputs && i < n; i++) {
+    st->outputs = xcalloc ((size_t)n + 1, sizeof (*o));
+    for (int i = 0; i < n; i++) {
         const config_setting_t *v = config_setting_get_elem (s, (unsigned)i);
         const char *path = config_setting_get_string (v);
         if (!path || !*path) {
@@ -288,8 +288,8 @@ static void read_step_outputs (struct flow_step *st, const config_setting_t *s, 
             problem_at (p, origin_of (v), "output '%s': '%s' must be a path without '..'",
                         config_setting_name (v), path);
         o = &st->outputs[st->noutputs++];
-        o->name = strdup (config_setting_name (v));
-        o->path = strdup (path);
+        o->name = xstrdup (config_setting_name (v));
+        o->path = xstrdup (path);
     }
 }
 
@@ -336,7 +336,7 @@ static void read_step_key (struct flow_step *st, const config_setting_t *s, stru
 static void flow_read_step (struct flow_step *st, const config_setting_t *s,
                             const config_setting_t *resources, struct problems *p)
 {
-    st->name = strdup (config_setting_name (s));
+    st->name = xstrdup (config_setting_name (s));
     st->origin = origin_of (s);
     st->source = -1;
     flow_set_defaults (&st->exp);
@@ -429,7 +429,7 @@ static const char *parameter_type_text (const json_t *v)
 static void flow_set_parameter (struct flow *f, const char *text, struct problems *p)
 {
     size_t n = strcspn (text, "=");
-    char *name = strndup (text, n);
+    char *name = xstrndup (text, n);
     const json_t *old = json_object_get (f->params, name);
     const char *words[WORDS_MAX] = { 0 };
     const char *key, *meant;
@@ -479,8 +479,9 @@ static void read_flow_steps (struct flow *f, const config_t *cf, const config_se
     /* its mistakes are told once */
     if (resources)
         flow_read_group (&f->base, resources, "resources", "resources", p);
-    if (p->count > 0 || !(f->steps = calloc ((size_t)n, sizeof (*f->steps))))
+    if (p->count > 0)
         return;
+    f->steps = xcalloc ((size_t)n, sizeof (*f->steps));
     for (f->n = 0; f->n < (size_t)n; f->n++)
         flow_read_step (&f->steps[f->n], config_setting_get_elem (s, (unsigned)f->n), resources, p);
 }
@@ -528,21 +529,21 @@ static void read_flow_root (struct flow *f, const config_t *cf, struct problems 
 struct flow *flow_read (const char *path, const char *dir, char *const *given, const json_t *values,
                         struct problems *p)
 {
-    struct flow *f = calloc (1, sizeof (*f));
+    struct flow *f = xcalloc (1, sizeof (*f));
     int parts = 0;
     config_t cf;
 
     config_init (&cf);
     p->file = path;
-    if (!f || experiment_parse (&cf, path, dir ? NULL : &parts, p) < 0) {
+    if (experiment_parse (&cf, path, dir ? NULL : &parts, p) < 0) {
         config_destroy (&cf);
         free (f);
         return NULL;
     }
-    f->file = strdup (path);
+    f->file = xstrdup (path);
     f->params = json_object ();
     flow_set_defaults (&f->base);
-    f->base.dir = dir ? strdup (dir) : file_folder (path);
+    f->base.dir = dir ? xstrdup (dir) : file_folder (path);
     if (!f->base.dir)
         file_folder_problem (p, errno);
     if (parts == 0)

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/executor.h"
-#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/process_id.h"
@@ -73,17 +73,12 @@ int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slur
     rv = slurm_jobs_ask (&(struct slurm_queue){ 0 }, &jobs, err) == SLURM_ANSWERED ? 0 : -1;
     for (size_t i = 0; i < jobs.n && rv == 0; i++) {
         const struct slurm_job *j = &jobs.list[i];
-        struct flow_job *list;
         q->highest = j->id > q->highest ? j->id : q->highest;
         if (strncmp (j->comment, mine, strlen (mine)))
             continue;
-        if (!(list = array_grow (q->list, q->n, sizeof (*list)))) {
-            rv = errorf (err, "out of memory");
-            break;
-        }
-        q->list = list;
-        list[q->n] = (struct flow_job){ .id = j->id, .pending = !strcmp (j->state, "PENDING") };
-        snprintf (list[q->n++].token, sizeof (list->token), "%s", j->comment);
+        XGROW (q->list, q->n);
+        q->list[q->n] = (struct flow_job){ .id = j->id, .pending = !strcmp (j->state, "PENDING") };
+        snprintf (q->list[q->n++].token, sizeof (q->list->token), "%s", j->comment);
     }
     slurm_jobs_free (&jobs);
     return rv;
@@ -92,11 +87,11 @@ int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slur
 int flow_cancel (const struct flow_queue *q, struct slurmdl_error *err)
 {
     char **jobs = NULL;
-    int rv = 0;
+    int rv;
 
-    for (size_t i = 0; i < q->n && rv == 0; i++)
-        rv = strings_addf (&jobs, "%ld", q->list[i].id);
-    rv = rv < 0 ? errorf (err, "out of memory") : slurm_cancel (jobs, NULL, err);
+    for (size_t i = 0; i < q->n; i++)
+        strings_addf (&jobs, "%ld", q->list[i].id);
+    rv = slurm_cancel (jobs, NULL, err);
     strings_free (jobs);
     return rv;
 }
@@ -346,10 +341,10 @@ static char *tasks_without_result (const struct pass *p, const struct flow_step 
     long width = flow_width (p->r, s);
     char *text = NULL;
     size_t size;
-    FILE *o = open_memstream (&text, &size);
+    FILE *o = xopen_memstream (&text, &size);
     long from = -1;
 
-    for (long i = 0; o && i <= width; i++) {
+    for (long i = 0; i <= width; i++) {
         bool left = i < width && flow_task_state (p->r, s, i, NULL) < TASK_SKIPPED;
         if (left && from < 0)
             from = i;
@@ -360,8 +355,7 @@ static char *tasks_without_result (const struct pass *p, const struct flow_step 
             fprintf (o, "-%ld", i - 1);
         from = -1;
     }
-    if (o)
-        fclose (o);
+    xclose_memstream (o);
     return text;
 }
 
@@ -372,16 +366,14 @@ static int submit_pass_step (struct pass *p, const struct flow_step *s, long n)
     struct flow_request q = { .mode = known ? "step" : "submit" };
     char *dependency = NULL, *array = NULL;
     size_t size;
-    FILE *o = open_memstream (&dependency, &size);
+    FILE *o = xopen_memstream (&dependency, &size);
     long id;
 
-    if (!o)
-        return errorf (p->err, "out of memory");
     if (s->on_exit)
         q.jobs = add_all_dependencies (p, o);
     else
         add_dependencies (p, s, o);
-    fclose (o);
+    xclose_memstream (o);
     q.dependency = dependency;
     if (known && s->foreach)
         q.array = array = tasks_without_result (p, s);
@@ -491,13 +483,12 @@ long flow_submit (const struct flow_run *r, bool again, struct slurmdl_error *er
 {
     size_t n = r->flow->n;
     struct pass p = { .r = r, .again = again, .err = err };
-    int rv = -1;
+    int rv;
 
-    p.jobs = calloc (n, sizeof (*p.jobs));
-    p.fresh = calloc (n, sizeof (*p.fresh));
-    p.deferred = calloc (n, sizeof (*p.deferred));
-    if (p.jobs && p.fresh && p.deferred)
-        rv = pass_all_steps (&p);
+    p.jobs = xcalloc (n, sizeof (*p.jobs));
+    p.fresh = xcalloc (n, sizeof (*p.fresh));
+    p.deferred = xcalloc (n, sizeof (*p.deferred));
+    rv = pass_all_steps (&p);
     free (p.jobs);
     free (p.fresh);
     free (p.deferred);
@@ -528,16 +519,16 @@ int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long s
     bool more = false;
     int rv = 0;
 
-    p.jobs = calloc (n, sizeof (*p.jobs));
-    p.fresh = calloc (n, sizeof (*p.fresh));
-    for (size_t i = 0; p.jobs && i < n; i++) {
+    p.jobs = xcalloc (n, sizeof (*p.jobs));
+    p.fresh = xcalloc (n, sizeof (*p.fresh));
+    for (size_t i = 0; i < n; i++) {
         const struct flow_step *to = &r->flow->steps[i];
         if (to->on_exit)
             continue;
         p.jobs[i] = flow_job_of (r, to, flow_last (r, to, -1, "job"));
         more |= p.jobs[i] > 0 && !has_job (list, p.jobs[i]);
     }
-    if (more && p.fresh)
+    if (more)
         rv = submit_pass_step (&p, s, start + 1) < 0 ? -1 : 1;
     json_decref (intent);
     free (p.jobs);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/executor.h"
@@ -101,7 +102,7 @@ static void find_step_width (struct local_flow *f, struct local_step *l)
     if (l->width < 0 && task_may_run (f, l, 0) < 0)
         l->width = 1;
     if (l->width >= 0)
-        l->tasks = calloc ((size_t)l->width + 1, sizeof (*l->tasks));
+        l->tasks = xcalloc ((size_t)l->width + 1, sizeof (*l->tasks));
 }
 
 /* ---- a task ---- */
@@ -325,11 +326,9 @@ int flow_local (const struct flow_run *r, long workers)
             complain ("step '%s': %s", r->flow->steps[i].name, err.text);
             return EXIT_USAGE;
         }
-    f.steps = calloc (r->flow->n, sizeof (*f.steps));
-    for (size_t i = 0; f.steps && i < r->flow->n; i++)
+    f.steps = xcalloc (r->flow->n, sizeof (*f.steps));
+    for (size_t i = 0; i < r->flow->n; i++)
         f.steps[i] = (struct local_step){ .s = &r->flow->steps[i], .width = -1 };
-    if (!f.steps)
-        return EXIT_IO;
     setenv ("DL_FLOW_LOCAL", "1", 1);
     note_signals ();
     run_steps (&f);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/config/trial_gpus.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
@@ -71,7 +72,7 @@ int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err
                           strrchr (file, '/') + 1, "dir", r->flow->base.dir, "sha256", digest,
                           "time", (json_int_t)time (NULL), "parameters", r->flow->params);
     snprintf (path, sizeof (path), "%s/steps", r->dir);
-    return r->about && folder_create (path, err) == 0 ? 0 : errorf (err, "out of memory");
+    return folder_create (path, err);
 }
 
 static int publish_in_run (const struct flow_run *r, const char *name, const char *text,
@@ -89,12 +90,10 @@ static int publish_in_run (const struct flow_run *r, const char *name, const cha
 int flow_commit (struct flow_run *r, struct slurmdl_error *err)
 {
     char *text = json_dumps (r->about, JSON_INDENT (1));
-    int rv = -1;
+    int rv;
 
-    if (text) {
-        digest_of (r->pin, text, strlen (text));
-        rv = publish_in_run (r, "flow.conf", r->flow->text, err);
-    }
+    digest_of (r->pin, text, strlen (text));
+    rv = publish_in_run (r, "flow.conf", r->flow->text, err);
     if (rv == 0)
         rv = publish_in_run (r, "flow.json", text, err);
     free (text);
@@ -327,15 +326,13 @@ static int make_record_folders (const struct flow_run *r, const struct flow_step
 int flow_put (const struct flow_run *r, const struct flow_step *s, long task, const char *file,
               long number, json_t *record, struct slurmdl_error *err)
 {
-    char *text = record ? json_dumps (record, JSON_SORT_KEYS) : NULL;
+    char *text = json_dumps (record, JSON_SORT_KEYS);
     char path[PATH_MAX];
     int rv = -1;
 
     json_decref (record);
     flow_path (path, r, s, task, file, number);
-    if (!text)
-        errorf (err, "out of memory");
-    else if (make_record_folders (r, s, task, err) == 0)
+    if (make_record_folders (r, s, task, err) == 0)
         rv = publish_if_absent (path, text, strlen (text), err);
     free (text);
     return rv;
@@ -375,7 +372,7 @@ long flow_last (const struct flow_run *r, const struct flow_step *s, long task, 
 
 static bool *flow_tasks_begun (const struct flow_run *r, const struct flow_step *s, long width)
 {
-    bool *begun = width > 0 ? calloc ((size_t)width, sizeof (*begun)) : NULL;
+    bool *begun = width > 0 ? xcalloc ((size_t)width, sizeof (*begun)) : NULL;
     char path[PATH_MAX];
     struct dirent *e;
     DIR *d = NULL;

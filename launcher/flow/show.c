@@ -14,6 +14,7 @@
 #include "launcher/config/values.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
@@ -109,12 +110,8 @@ static void status_read (const struct flow_run *r, struct status *t, bool ask)
     const struct flow *f = r->flow;
     bool started = false, jobs = false;
 
-    *t = (struct status){ .steps = calloc (f->n, sizeof (*t->steps)),
-                          .tasks = calloc (f->n, sizeof (*t->tasks)) };
-    if (!t->steps || !t->tasks) {
-        status_free (t);
-        return;
-    }
+    *t = (struct status){ .steps = xcalloc (f->n, sizeof (*t->steps)),
+                          .tasks = xcalloc (f->n, sizeof (*t->tasks)) };
     for (size_t i = 0; i < f->n; i++) {
         struct tasks_of_step *n = &t->tasks[i];
         n->width = flow_count (r, &f->steps[i], n->counts);
@@ -135,7 +132,7 @@ static const char *flow_state_text (const struct flow_run *r, const struct statu
 {
     size_t counts[STEP_OK + 1] = { 0 };
 
-    for (size_t i = 0; t->steps && i < r->flow->n; i++)
+    for (size_t i = 0; i < r->flow->n; i++)
         counts[t->steps[i]]++;
     if (counts[STEP_OK] + counts[STEP_CACHED] + counts[STEP_SKIPPED] == r->flow->n)
         return "completed";
@@ -184,7 +181,7 @@ static void list_flow (const char *dir, void *arg)
     }
     status_read (&r, &t, false);
     for (size_t i = 0; i < r.flow->n; i++)
-        done += t.steps && t.steps[i] >= STEP_SKIPPED;
+        done += t.steps[i] >= STEP_SKIPPED;
     time_text (when, sizeof (when), (double)json_integer_value (json_object_get (r.about, "time")));
     owner_text (dir, by, sizeof (by));
     line = scols_table_new_line (l->tb, NULL);
@@ -227,14 +224,13 @@ static char *steps_before_text (const struct flow *f, const struct flow_step *s)
 {
     char *text = NULL;
     size_t size;
-    FILE *o = open_memstream (&text, &size);
+    FILE *o = xopen_memstream (&text, &size);
 
-    for (size_t i = 0; o && i < s->nlinks; i++)
+    for (size_t i = 0; i < s->nlinks; i++)
         fprintf (o, "%s%s", i ? "," : "", f->steps[s->links[i].step].name);
-    if (o && s->on_exit)
+    if (s->on_exit)
         fputs (s->nlinks ? " (end)" : "(end)", o);
-    if (o)
-        fclose (o);
+    xclose_memstream (o);
     return text;
 }
 
@@ -258,7 +254,7 @@ static void add_step_line (struct libscols_table *tb, const struct flow_run *r,
         table_set (line, 3 + i, "%ld", n->counts[states[i]]);
     if (job)
         table_set (line, 7, "%lld", (long long)json_integer_value (json_object_get (job, "job")));
-    table_set (line, 8, "%s", before ? before : "");
+    table_set (line, 8, "%s", before);
     json_decref (job);
     free (before);
 }
@@ -292,7 +288,7 @@ static int show_run (const struct flow_run *r, const struct flow_options *opt)
     if (!tb)
         return EXIT_IO;
     status_read (r, &t, true);
-    for (size_t i = 0; t.steps && i < r->flow->n; i++)
+    for (size_t i = 0; i < r->flow->n; i++)
         add_step_line (tb, r, &t, r->flow->order[i]);
     if (!opt->json)
         printf ("%s: %s\n", r->dir, flow_state_text (r, &t));
@@ -455,7 +451,7 @@ int flow_graph (const struct command_line *line)
     }
     if ((rv = flow_open (&r, line, line->args[1], false)) == 0) {
         status_read (&r, &t, true);
-        rv = t.steps ? draw_flow (r.flow, &t, opt->output) : EXIT_IO;
+        rv = draw_flow (r.flow, &t, opt->output);
         status_free (&t);
     }
     flow_close (&r);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
@@ -267,18 +268,16 @@ static const char *outcome_of_steps (const struct flow_run *r, char **failed)
     const struct flow *f = r->flow;
     bool good = true;
     size_t size;
-    FILE *o = open_memstream (failed, &size);
+    FILE *o = xopen_memstream (failed, &size);
 
     for (size_t i = 0; i < f->n; i++) {
         const struct flow_step *s = &f->steps[f->order[i]];
         if (s->on_exit || flow_is_done (r, s, NULL))
             continue;
-        if (o)
-            fprintf (o, "%s%s", good ? "" : " ", s->name);
+        fprintf (o, "%s%s", good ? "" : " ", s->name);
         good = false;
     }
-    if (o)
-        fclose (o);
+    xclose_memstream (o);
     return good ? "completed" : "failed";
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -95,7 +96,7 @@ static json_t *sweep_best (const char *experiment, struct slurmdl_error *err)
 {
     struct command c = { .no_errors = true };
     char dl[PATH_MAX];
-    char *said = malloc (SAID_MAX);
+    char *said = xmalloc (SAID_MAX);
     json_t *best = NULL;
 
     own_program (dl);
@@ -104,7 +105,7 @@ static json_t *sweep_best (const char *experiment, struct slurmdl_error *err)
     command_add (&c, "--json", NULL);
     command_add (&c, "--", NULL);
     command_add (&c, experiment, NULL);
-    if (said && command_run (&c, NULL, said, SAID_MAX) == 0)
+    if (command_run (&c, NULL, said, SAID_MAX) == 0)
         best = json_loads (said, 0, NULL);
     command_free (&c);
     free (said);

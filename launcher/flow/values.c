@@ -12,6 +12,7 @@
 
 #include "launcher/config/placeholder.h"
 #include "launcher/config/values.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 #include "searcher/space/constraint.h"
@@ -74,9 +75,9 @@ static char *condition_expression (struct terms *t, const char *text, flow_value
 {
     char *made = NULL;
     size_t size, n;
-    FILE *to = open_memstream (&made, &size);
+    FILE *to = xopen_memstream (&made, &size);
     char quote = 0;
-    int rv = to ? 0 : -1;
+    int rv = 0;
 
     for (const char *at = text; rv == 0 && *at; at += n) {
         char name[256];
@@ -96,7 +97,8 @@ static char *condition_expression (struct terms *t, const char *text, flow_value
         else
             rv = (v = value (name, arg, err)) ? put_condition_term (t, to, v) : -1;
     }
-    if (to && fclose (to) == 0 && rv == 0)
+    xclose_memstream (to);
+    if (rv == 0)
         return made;
     free (made);
     return NULL;
@@ -105,24 +107,22 @@ static char *condition_expression (struct terms *t, const char *text, flow_value
 static const char *compile_condition (struct constraint *c, const struct terms *t, const char *text,
                                       int *column)
 {
-    const char *(*labels)[2] = calloc (t->n + 1, sizeof (*labels));
-    const char *const **list = calloc (t->n + 1, sizeof (*list));
-    long *counts = calloc (t->n + 1, sizeof (*counts));
-    bool *open = calloc (t->n + 1, sizeof (*open));
-    const char *why = "out of memory";
+    const char *(*labels)[2] = xcalloc (t->n + 1, sizeof (*labels));
+    const char *const **list = xcalloc (t->n + 1, sizeof (*list));
+    long *counts = xcalloc (t->n + 1, sizeof (*counts));
+    bool *open = xcalloc (t->n + 1, sizeof (*open));
+    const char *why;
 
-    if (labels && list && counts && open) {
-        for (size_t i = 0; i < t->n; i++) {
-            labels[i][0] = t->values[i];
-            list[i] = labels[i];
-            counts[i] = 1;
-            open[i] = true;
-        }
-        why = constraint_compile (c, text,
-                                  &(struct constraint_names){ (const char *const *)t->names, list,
-                                                              counts, t->n, open, true },
-                                  column);
+    for (size_t i = 0; i < t->n; i++) {
+        labels[i][0] = t->values[i];
+        list[i] = labels[i];
+        counts[i] = 1;
+        open[i] = true;
     }
+    why = constraint_compile (
+        c, text,
+        &(struct constraint_names){ (const char *const *)t->names, list, counts, t->n, open, true },
+        column);
     free (labels);
     free (list);
     free (counts);
@@ -135,12 +135,12 @@ int flow_condition_holds (const char *text, flow_value_f value, void *arg,
 {
     struct terms t = { 0 };
     char *made = condition_expression (&t, text, value, arg, err);
-    double *x = calloc (t.n + 1, sizeof (*x)); /* the only choice of each */
+    double *x = xcalloc (t.n + 1, sizeof (*x)); /* the only choice of each */
     struct constraint c = { 0 };
     const char *why;
     int column, rv = -1;
 
-    if (made && x) {
+    if (made) {
         why = compile_condition (&c, &t, made, &column);
         errno = EINVAL;
         rv = why ? errorf (err, "'when': %s: %s", text, why) : constraint_is_true (&c, x);
@@ -314,8 +314,7 @@ static char *fill_text (struct filling *f, const char *text, struct slurmdl_erro
     char name[256];
     int rv = 0;
 
-    if (!(f->out = open_memstream (&out, &size)))
-        return NULL;
+    f->out = xopen_memstream (&out, &size);
     for (const char *at = text; rv == 0 && *at;) {
         size_t n = placeholder_length (text, at);
         if (n) {
@@ -325,7 +324,7 @@ static char *fill_text (struct filling *f, const char *text, struct slurmdl_erro
         } else
             at = copy_text_char (f, at);
     }
-    fclose (f->out);
+    xclose_memstream (f->out);
     if (rv == 0)
         return out;
     free (out);
