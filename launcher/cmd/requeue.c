@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl requeue: put an array task with work left back into the queue. */
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/cmd/commands.h"
 #include "launcher/slurm/slurm.h"
@@ -16,39 +14,12 @@
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/executor.h"
 
-/* How long Slurm may take to end a task that it has taken back. */
-enum { END_WAIT = 60 };
-
-/* Only a pending job can be kept away from machines, so that comes
- * after the requeue, which ends this process: it has until KillWait.
- */
-static void avoid_hosts (const struct sweep *s, const char *task)
+static int requeue (const struct sweep *s)
 {
-    struct slurmdl_error err = { "" };
     char hosts[PATH_MAX];
 
     slurm_excluded (s, hosts, sizeof (hosts));
-    for (int i = 0; *hosts && i < 3 && slurm_avoid (task, hosts, &err) < 0; i++) {
-        complain ("%s", err.text);
-        sleep (1);
-    }
-}
-
-static int requeue (const struct sweep *s, const char *task)
-{
-    struct slurmdl_error err = { "" };
-    sigset_t term;
-
-    sigemptyset (&term);
-    sigaddset (&term, SIGTERM);
-    sigprocmask (SIG_BLOCK, &term, NULL);
-    if (slurm_requeue (task, &err) < 0) {
-        complain ("%s", err.text);
-        return -1;
-    }
-    avoid_hosts (s, task);
-    sleep (END_WAIT);
-    return 0;
+    return allocation_requeue (hosts);
 }
 
 /* Another array of one task takes this one's place.  '*never': Slurm never
@@ -138,18 +109,15 @@ int cmd_requeue (const struct command_line *line)
     int status = (int)strtol (line->args[1], NULL, 10);
     bool never = false;
     struct sweep *s;
-    char task[64];
     int rv = open_to_run (line, false, line->args[0], &s);
 
     if (rv)
         return rv;
-    snprintf (task, sizeof (task), "%.30s_%.30s", job ?: "", number ?: "");
     if (status == EXIT_BAD_NODE)
         exclude_here (s);
     rv = status;
     if (s->state == SWEEP_RUNNING && job && number
-        && ((status == EXIT_SMALL && grow (s) == 0)
-            || (requeue (s, task) < 0 && chain (s, &never) == 0)))
+        && ((status == EXIT_SMALL && grow (s) == 0) || (requeue (s) < 0 && chain (s, &never) == 0)))
         rv = EXIT_OK;
     sweep_close (s);
     return rv;

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <regex.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/base/utf8.h"
 #include "runtime/storage/inside.h"
 
 enum {
@@ -80,16 +80,13 @@ int policy_check (const char *pattern, struct slurmdl_error *err)
 
 void policy_text (char *text)
 {
-    json_t *json;
+    size_t n;
 
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
+    for (char *c = text; *c; c += n ? n : 1)
+        if ((n = utf8_length (c)) == 0)
+            *c = '?';
+        else if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = ' ';
-    if (!(json = json_string (text)))
-        for (char *c = text; *c; c++)
-            if ((unsigned char)*c >= 0x80)
-                *c = '?';
-    json_decref (json);
 }
 
 /* A part of the line that has what was found at 'at'. */

@@ -3,7 +3,6 @@
 #include "launcher/flow/run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,21 +15,14 @@
 #include "launcher/code/software.h"
 #include "launcher/code/store.h"
 #include "launcher/code/working_copy.h"
-#include "launcher/config/queries.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/job_variables.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
-#include "launcher/sys/subprocess.h"
-#include "launcher/trainer/resume_dir.h"
-#include "launcher/trainer/step.h"
 #include "launcher/trainer/work_folder.h"
-#include "launcher/worker/failure.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
-#include "runtime/storage/inside.h"
 
 enum { VALUES_MAX = 1 << 20 };
 
@@ -222,53 +214,7 @@ static char **mounts_of_task (const struct flow_scope *c)
     return list;
 }
 
-static int flow_software_enter (const struct flow_scope *c, const char *dir, struct experiment *e,
-                                struct slurmdl_error *err)
-{
-    *e = c->s->exp;
-    e->software = *flow_software_of (c->r->flow, c->s);
-    e->dir = (char *)dir;
-    return software_enter (e, err);
-}
-
-static int add_within_words (const struct software *s, char *const *folders, char ***argv,
-                             char ***variables)
-{
-    char *text = software_text (s, folders, false);
-    int rv = text ? strings_addf (variables, "DL_SOFTWARE=%s", text) : -1;
-
-    free (text);
-    if (rv == 0)
-        within_command (argv);
-    return rv;
-}
-
-static int flow_software_start (const struct flow_scope *c, const struct experiment *e,
-                                char ***argv, char ***variables, struct slurmdl_error *err)
-{
-    const struct software *s = &e->software;
-    char **folders;
-    int rv;
-
-    if (c->s->sweep) /* dl itself */
-        return 0;
-    if (experiment_has_ranks (e))
-        step_command (e, !s->by_srun, argv);
-    if (!s->image)
-        return 0;
-    folders = mounts_of_task (c);
-    if (s->by_srun)
-        rv = container_srun_words (s, e->dir, folders, *variables, argv, err);
-    else if ((rv = add_within_words (s, folders, argv, variables)) < 0)
-        errorf (err, "out of memory");
-    strings_free (folders);
-    return rv;
-}
-
-/* How long to wait for the signal that may have ended the command, too. */
-static const double LATE_SIGTERM = 2, LATE_OTHER = 0.2;
-
-/* ---- where ---- */
+/* ---- where it runs ---- */
 
 int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slurmdl_error *err)
 {
@@ -298,29 +244,6 @@ int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slu
     return rv;
 }
 
-/* ---- its own working folder ---- */
-
-struct step_folder {
-    char from[PATH_MAX]; /* the copy of the code; "": it runs there */
-    char to[PATH_MAX];   /* its own, beside it */
-};
-
-static int step_folders (const struct flow_scope *c, const char *dir, long attempt,
-                         struct step_folder *f, struct slurmdl_error *err)
-{
-    size_t below = strlen (flow_code_below (c->r));
-
-    *f->from = '\0';
-    if (c->s->work == WORK_SHARED || c->s->sweep || !json_object_get (c->r->about, "code"))
-        return 0;
-    snprintf (f->from, PATH_MAX, "%.*s", (int)(strlen (dir) - below), dir);
-    errno = ENAMETOOLONG;
-    return snprintf (f->to, PATH_MAX, "%s.%s.%ld.%ld", f->from, c->s->name, c->task, attempt)
-                   < PATH_MAX - (int)below
-               ? 0
-               : errorf (err, "%s: the path of a working folder is too long", f->from);
-}
-
 /* Whether nothing of an earlier attempt can be at work.  What is known of one
  * that has not ended itself: its job runs another attempt now, a later start
  * took its place, or its process is gone.
@@ -345,198 +268,85 @@ static bool attempt_is_over (const struct flow_scope *c, long attempt)
     return over;
 }
 
-/* Take what earlier attempts of the task left when they were killed; returns
- * the folder of the newest that wrote something, or NULL.
- */
-static char *settle_earlier_attempts (const struct flow_scope *c, const char *dir)
-{
-    char folder[PATH_MAX];
-    struct step_folder f;
-    char *newest = NULL, *work;
-
-    for (long k = c->attempt - 1; k >= 1; k--) {
-        flow_path (folder, c->r, c->s, c->task, "a", k);
-        if (step_folders (c, dir, k, &f, NULL) == 0 && attempt_is_over (c, k))
-            work_folder_take (f.from, f.to, folder);
-        if (newest || asprintf (&work, "%s/" WORK_NAME, folder) < 0)
-            continue;
-        if (working_copy_has_files (work))
-            newest = work;
-        else
-            free (work);
-    }
-    return newest;
-}
-
-/* Make it, and change 'dir' to the folder of the flow file there. */
-static int enter_step_folder (const struct flow_scope *c, struct step_folder *f, char dir[PATH_MAX],
-                              struct slurmdl_error *err)
-{
-    char *before = NULL, *link = NULL;
-    int rv = step_folders (c, dir, c->attempt, f, err);
-
-    if (rv < 0 || !*f->from)
-        return rv;
-    before = settle_earlier_attempts (c, dir);
-    rv = work_folder_copy (&c->r->flow->base, f->from, f->to, err);
-    if (rv == 0 && before && c->s->work == WORK_TRIAL)
-        rv = working_copy_add (before, f->to, err);
-    /* for those who look */
-    if (asprintf (&link, "%s/" WORK_NAME, c->folder) > 0 && symlink (f->to, link) < 0)
-        errno = 0;
-    snprintf (dir, PATH_MAX, "%s%s", f->to, flow_code_below (c->r));
-    free (link);
-    free (before);
-    return rv;
-}
-
-/* ---- signals ---- */
-
-static volatile sig_atomic_t told;
-static volatile pid_t running;
-
-static void pass_signal_on (int signal)
-{
-    told = signal;
-    if (running > 0)
-        kill (-running, signal);
-}
-
-void attempt_signals (void)
-{
-    static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
-    struct sigaction sa = { .sa_handler = pass_signal_on };
-
-    for (size_t i = 0; i < sizeof (signals) / sizeof (*signals); i++)
-        sigaction (signals[i], &sa, NULL);
-}
-
 /* ---- the command ---- */
 
-extern char **environ;
-
-struct attempt_variables {
-    char **activated; /* of modules, conda or venv; NULL: those that are set */
-    char **added;
-    bool is_step; /* not those of the step in which dl is */
+/* A step's attempt, as the trainer of trials sees it: one at a trial of an
+ * experiment without a searcher and a log.
+ */
+struct step_attempt {
+    struct experiment exp;
+    struct sweep run;
+    struct own_command own;
+    struct trial_attempt attempt;
+    char dir[PATH_MAX];
 };
 
-static void set_step_variables (const void *arg)
+/* The words and the variables of a step; those of a sweep are dl's own. */
+static int find_command (const struct flow_scope *c, struct own_command *own,
+                         struct slurmdl_error *err)
 {
-    const struct attempt_variables *v = arg;
-
-    environ = v->activated ? v->activated : environ;
-    if (v->is_step)
-        variables_drop (variable_is_of_step);
-    for (char **list = v->added; *list; list++)
-        putenv (*list);
-}
-
-static int wait_for_command (pid_t pid)
-{
-    int status = 0;
-
-    while (waitpid (pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
-}
-
-/* Slurm signals the processes of a job one by one, the deepest first: what the
- * command ends with may be its answer to a signal that is still to come here.
- */
-static void wait_for_late_signal (int status)
-{
-    double wait = status == 128 + SIGTERM ? LATE_SIGTERM : LATE_OTHER;
-    double limit = monotonic () + wait;
-
-    while (status && !told && !getenv ("DL_FLOW_LOCAL") && monotonic () < limit)
-        usleep (5000);
-}
-
-/* What it has left running ends with it. */
-static int run_command (char **argv, const struct attempt_variables *variables, const char *dir,
-                        int log)
-{
-    struct spawn s = { .argv = argv,
-                       .dir = dir,
-                       .io = { -1, log, log },
-                       .new_group = true,
-                       .death_signal = SIGKILL,
-                       .prepare = set_step_variables,
-                       .arg = variables };
-    pid_t pid = told ? -1 : subprocess_spawn (&s);
-    int status;
-
-    if (pid < 0)
-        return told ? 128 + told : 126;
-    running = pid;
-    if (told)
-        kill (-pid, told);
-    status = wait_for_command (pid);
-    running = 0;
-    kill (-pid, SIGKILL);
-    wait_for_late_signal (status);
-    return status;
-}
-
-/* ---- an attempt ---- */
-
-static int open_attempt_log (const struct flow_scope *c)
-{
-    char path[PATH_MAX + 8];
-
-    snprintf (path, sizeof (path), "%s/log", c->folder);
-    return inside_open (path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644, NULL);
-}
-
-/* The command with what starts it, and its variables. */
-static int command_words (const struct flow_scope *c, const struct experiment *e, char ***argv,
-                          char ***variables, struct slurmdl_error *err)
-{
-    char **command = NULL;
-    int rv = c->s->sweep ? flow_sweep_command (c, &command, err)
-                         : flow_command (c, &command, variables, err);
+    int rv = c->s->sweep ? flow_sweep_command (c, &own->words, err)
+                         : flow_command (c, &own->words, &own->variables, err);
 
     if (rv == 0)
-        rv = flow_variables (c, variables, err);
+        rv = flow_variables (c, &own->variables, err);
     if (rv == 0)
-        rv = flow_software_start (c, e, argv, variables, err);
-    if (rv == 0)
-        rv = strings_add_all (argv, command);
-    strings_free (command);
+        own->folders = mounts_of_task (c);
     return rv;
 }
 
-static int start_command (const struct flow_scope *c, struct attempt_end *end,
-                          struct slurmdl_error *err)
+static int prepare_attempt (const struct flow_scope *c, struct step_attempt *t,
+                            struct slurmdl_error *err)
 {
-    struct experiment e = { .software.image = NULL };
-    struct attempt_variables v = { .is_step = experiment_has_ranks (&c->s->exp) };
-    char **argv = NULL;
-    struct step_folder own = { "", "" };
-    char dir[PATH_MAX];
-    int log = open_attempt_log (c);
-    int rv = log < 0 ? errorf (err, "%s: %s", c->folder, strerror (errno))
-                     : attempt_directory (c->r, dir, err);
+    const struct flow *f = c->r->flow;
+    struct experiment *e = &t->exp;
+    struct trial_attempt *a = &t->attempt;
 
-    if (rv == 0)
-        rv = enter_step_folder (c, &own, dir, err);
-    if (rv == 0)
-        rv = flow_software_enter (c, dir, &e, err);
-    if (rv == 0)
-        rv = command_words (c, &e, &argv, &v.added, err);
-    if (rv == 0) {
-        v.activated = e.software.activated;
-        end->status = run_command (argv, &v, dir, log);
-        end->told = told;
+    *e = c->s->exp;
+    e->name = f->base.name;
+    e->dir = t->dir;
+    e->file_dir = f->base.dir;
+    e->code_exclude = f->base.code_exclude;
+    e->software = *flow_software_of (f, c->s);
+    e->work = c->s->work;
+    if (c->s->sweep) {
+        e->work = WORK_SHARED;
+        e->nodes = e->ranks = 1;
     }
-    if (*own.from)
-        work_folder_take (own.from, own.to, c->folder);
-    if (log >= 0)
-        close (log);
-    strings_free (argv);
-    strings_free (v.added);
-    strings_free (e.software.activated);
+    t->run = (struct sweep){ .exp = e, .dir = (char *)c->r->dir };
+    t->run.root = (char *)json_string_value (json_object_get (c->r->about, "root"));
+    *a = (struct trial_attempt){ .sweep = &t->run, .number = c->attempt, .own = &t->own };
+    a->trial = (long)flow_step_number (f, c->s) * FLOW_WIDTH_MAX + c->task + 1;
+    if (snprintf (a->dir, sizeof (a->dir), "%s", c->folder) >= (int)sizeof (a->dir)) {
+        errno = ENAMETOOLONG;
+        return errorf (err, "%s: the path is too long", c->folder);
+    }
+    if (attempt_directory (c->r, t->dir, err) < 0)
+        return -1;
+    work_folder_name (a);
+    for (long k = c->attempt - 1; k >= 1; k--)
+        if (attempt_is_over (c, k))
+            work_folder_settle_earlier (a, k);
+    return software_enter (e, err) < 0 ? -1 : find_command (c, &t->own, err);
+}
+
+static int run_command (const struct flow_scope *c, struct attempt_end *end,
+                        struct slurmdl_error *err)
+{
+    struct step_attempt t = { .dir = "" };
+    double seconds = c->end > 0 ? c->end - monotonic () : 0;
+    int rv = prepare_attempt (c, &t, err);
+
+    /* of a short job the end must not need the most */
+    if (seconds > 0 && (double)t.exp.grace > seconds / 4)
+        t.exp.grace = (int64_t)(seconds / 4);
+    if (rv == 0)
+        rv = command_attempt (&t.attempt, c->end > 0 && seconds < 1 ? 1 : seconds, &end->report,
+                              err);
+    strings_free (t.own.words);
+    strings_free (t.own.variables);
+    strings_free (t.own.folders);
+    strings_free (t.exp.software.activated);
     return rv;
 }
 
@@ -570,37 +380,35 @@ static char *file_left_elsewhere (const struct flow_scope *c, const char *line, 
         for (long k = 0; !m.found && k < width; k++) {
             long last = flow_last (c->r, to, k, "begin");
             flow_path (folder, c->r, to, k, "a", last);
-            if (last > 0 && asprintf (&work, "%s/" WORK_NAME, folder) > 0) {
-                working_copy_each (work, line_names_file, &m);
-                free (work);
-            }
+            if (last <= 0)
+                continue;
+            work = xasprintf ("%s/" WORK_NAME, folder);
+            working_copy_each (work, line_names_file, &m);
+            free (work);
         }
     }
     return m.found;
 }
 
-/* Its last line is mostly the reason; a sweep ends with the names of files. */
-static int say_why_it_failed (const struct flow_scope *c, int status, struct slurmdl_error *err)
+/* A sweep ends with the names of files. */
+static int say_why_it_failed (const struct flow_scope *c, const struct attempt_end *end,
+                              struct slurmdl_error *err)
 {
-    char line[LAST_LINE], *file;
-    const char *by = "";
+    const char *why = end->report.verdict.why, *by = "";
+    int status = WIFEXITED (end->report.status) ? WEXITSTATUS (end->report.status) : 0;
+    char *file;
 
-    if (c->s->sweep)
+    if (c->s->sweep && status)
         return errorf (err, "status %d of dl run%s", status,
                        status == EXIT_FAULT ? ": all attempts failed in the same way" : "");
-    if (attempt_last_line (c->folder, line) < 0)
-        return errorf (err, "status %d", status);
-    while (!is_utf8 (line))
-        line[strlen (line) - 1] = '\0';
-    if ((file = file_left_elsewhere (c, line, &by))) {
-        errorf (err,
-                "status %d: %s; the step '%s' wrote %s in a working folder of "
-                "its own: name it in 'outputs' there, and {%s.NAME} here",
-                status, line, by, file, by);
-        free (file);
-        return -1;
-    }
-    return errorf (err, "status %d%s%s", status, *line ? ": " : "", line);
+    if (!(file = file_left_elsewhere (c, why, &by)))
+        return errorf (err, "%s", why);
+    errorf (err,
+            "%s; the step '%s' wrote %s in a working folder of its own: name it in "
+            "'outputs' there, and {%s.NAME} here",
+            why, by, file, by);
+    free (file);
+    return -1;
 }
 
 /* Only a sweep that has completed has a result: what is the best so far is
@@ -612,32 +420,32 @@ static int finish_sweep (const struct flow_scope *c, struct attempt_end *end,
 {
     enum { TRIES = 3 };
 
-    for (int i = 0; i < TRIES && !end->status && !end->told; i++) {
-        if (flow_sweep_is_over (c))
-            return 0;
-        if (start_command (c, end, err) < 0)
+    for (int i = 1; end->report.status == 0 && !flow_sweep_is_over (c); i++) {
+        if (i == TRIES || end->report.stop || end->report.out_of_time) {
+            errno = EBUSY;
+            return errorf (err, "the sweep has not ended; 'dl show' prints its state");
+        }
+        if (run_command (c, end, err) < 0)
             return -1;
     }
-    if (end->status || end->told || flow_sweep_is_over (c))
-        return 0;
-    errno = EBUSY;
-    return errorf (err, "the sweep has not ended; 'dl show' prints its state");
+    return 0;
 }
 
 int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slurmdl_error *err)
 {
-    *end = (struct attempt_end){ .status = 0 };
+    const struct command_report *r = &end->report;
+
+    *end = (struct attempt_end){ .values = NULL };
     if (c->s->sweep && flow_sweep_is_over (c))
         return flow_sweep_take (c, end, err);
-    if (start_command (c, end, err) < 0 || (c->s->sweep && finish_sweep (c, end, err) < 0))
+    if (run_command (c, end, err) < 0 || (c->s->sweep && finish_sweep (c, end, err) < 0))
         return -1;
     errno = EINVAL;
-    if (end->told && end->status)
-        return errorf (err, "it was told to end (%s)", strsignal (end->told));
-    if (end->status > 128)
-        return errorf (err, "%s", strsignal (end->status - 128));
-    if (end->status)
-        return say_why_it_failed (c, end->status, err);
+    /* it may have saved what it had, and ended well */
+    if (r->stop)
+        return errorf (err, "it was told to end (%s)", strsignal (r->stop));
+    if (r->status || r->out_of_time)
+        return say_why_it_failed (c, end, err);
     if (c->s->sweep)
         return flow_sweep_take (c, end, err);
     end->outputs = flow_take_outputs (c, err);

@@ -244,7 +244,8 @@ static void flow_read_container (struct experiment *e, const config_setting_t *s
 static void flow_set_defaults (struct experiment *e)
 {
     for (const struct key *k = experiment_keys; k->path; k++)
-        if (is_step_resource (k->path) || !strncmp (k->path, "code.", 5))
+        if (is_step_resource (k->path) || !strncmp (k->path, "code.", 5)
+            || !strcmp (k->path, "worker.grace"))
             key_default (e, k);
     e->lanes = 1;
 }

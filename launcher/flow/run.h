@@ -9,6 +9,7 @@
 #include "launcher/flow/flow.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/digest.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/error.h"
 
 /* ---- its folder ---- */
@@ -125,6 +126,7 @@ struct flow_scope {
     long start;          /* the number of its intent */
     long attempt;        /* its number */
     const char *folder;  /* of its attempt */
+    double end;          /* of its job, by the monotonic clock; 0: not known */
     const char *outcome; /* of on_exit: "completed" or "failed" ... */
     const char *failed;  /* ... and the steps that failed, "a b" */
 };
@@ -175,20 +177,16 @@ void flow_task_name (char *buf, size_t size, const struct flow_step *s, long tas
 
 /* How the command of an attempt has ended. */
 struct attempt_end {
-    int status;      /* exit status, 128 + signal */
-    int told;        /* the signal by which this process was told to end, 0 */
+    struct command_report report;
     json_t *outputs; /* of one that succeeded, ... */
     json_t *values;  /* ... else NULL; the caller's */
 };
 
-/* Run it in the scope's folder, which is there and empty.  Returns 0, or -1
+/* Run it in the scope's folder, as the trainer of a trial is run.  Returns 0, or -1
  * with 'err', the reason for people, if it failed or has not left what it is
  * to leave.
  */
 int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slurmdl_error *err);
-
-/* Signals that end this process are passed on to the command. */
-void attempt_signals (void);
 
 /* The folder in which commands run: that of the flow file, or its frozen copy,
  * which is made if it is absent.

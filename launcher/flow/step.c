@@ -5,16 +5,19 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/worker/allocation.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
-/* Attempts that ended without a word, by the loss of a node say, do not count
- * as failures, but are not begun for ever.
+/* Attempts that ended without a word, by the loss of a node say, or by no fault
+ * of the step's, do not count as failures, but are not begun for ever.
  */
 enum { LOST_MAX = 20 };
 
@@ -98,6 +101,12 @@ bool flow_settle_step (const struct flow_run *r, const struct flow_step *s)
     return all;
 }
 
+/* Whether a job of Slurm's runs this task, and not a process of dl flow --local. */
+static bool flow_is_in_job (void)
+{
+    return getenv ("SLURM_JOB_ID") && !getenv ("DL_FLOW_LOCAL");
+}
+
 /* ---- what came before ---- */
 
 struct step_history {
@@ -111,11 +120,12 @@ static void read_task_history (const struct flow_scope *c, struct step_history *
     for (long k = 1; k <= h->last; k++) {
         json_t *begin = flow_record (c->r, c->s, c->task, "begin", k);
         json_t *end = flow_record (c->r, c->s, c->task, "end", k);
-        bool is_ours = json_integer_value (json_object_get (begin, "start")) == c->start;
-        if (is_ours && end && !json_is_true (json_object_get (end, "told")))
-            h->failed++;
-        else if (is_ours && !end)
+        if (json_integer_value (json_object_get (begin, "start")) != c->start)
+            ;
+        else if (!end || json_is_true (json_object_get (end, "free")))
             h->lost++;
+        else if (!json_is_true (json_object_get (end, "told")))
+            h->failed++;
         json_decref (begin);
         json_decref (end);
     }
@@ -191,43 +201,88 @@ static void say_task_failed (const struct flow_scope *c, const char *why)
     complain ("step %s failed: %s; %s/log", name, why, c->folder);
 }
 
-/* 0: it has a result, 1: it failed, 2: it was told to end, -1: 'err'. */
-static int make_attempt (const struct flow_scope *step, long number, struct slurmdl_error *err)
+enum attempt_outcome {
+    ATTEMPT_ERROR = -1, /* 'err' says why */
+    ATTEMPT_DONE,       /* it has a result */
+    ATTEMPT_FAILED,
+    ATTEMPT_FREE, /* by no fault of the step's */
+    ATTEMPT_LAST, /* another try would fail, too */
+    ATTEMPT_TOLD, /* to end */
+};
+
+/* What its machine, or too little time, made of it: a job on other nodes, or one
+ * with new time, goes on.  Slurm may refuse.
+ */
+static void begin_again_elsewhere (const struct flow_scope *c, const struct command_report *r,
+                                   bool may_retry)
+{
+    char *nodes = failure_bad_nodes (c->folder);
+
+    for (char *at = nodes; at && *at; at++)
+        if (*at == '\n')
+            *at = at[1] ? ',' : '\0';
+    if (!nodes && r->verdict.exclude)
+        nodes = xstrdup (getenv ("SLURMD_NODENAME"));
+    if (flow_is_in_job () && (nodes || (r->out_of_time && may_retry)))
+        allocation_requeue (nodes ?: "");
+    free (nodes);
+}
+
+static enum attempt_outcome outcome_of_failure (const struct command_report *r)
+{
+    if (r->stop)
+        return ATTEMPT_TOLD;
+    if (r->verdict.last)
+        return ATTEMPT_LAST;
+    /* a disk that is full is not waited for */
+    return r->verdict.free && !r->verdict.error ? ATTEMPT_FREE : ATTEMPT_FAILED;
+}
+
+static int put_end (const struct flow_scope *c, const struct attempt_end *end, const char *why,
+                    enum attempt_outcome outcome, struct slurmdl_error *err)
+{
+    int status = end->report.status;
+    json_t *record = json_pack (
+        "{s:s, s:i, s:b, s:b, s:I}", "why", why, "status",
+        WIFSIGNALED (status) ? 128 + WTERMSIG (status) : WEXITSTATUS (status), "told",
+        outcome == ATTEMPT_TOLD, "free", outcome == ATTEMPT_FREE, "time", (json_int_t)time (NULL));
+
+    return flow_put (c->r, c->s, c->task, "end", c->attempt, record, err);
+}
+
+/* 'failed' attempts came before this one. */
+static enum attempt_outcome make_attempt (const struct flow_scope *step, long number, long failed,
+                                          struct slurmdl_error *err)
 {
     struct flow_scope here = *step, *c = &here;
     struct slurmdl_error why = { "" };
-    struct attempt_end end = { 0 };
+    struct attempt_end end = { .values = NULL };
     char folder[PATH_MAX], key[DIGEST_SIZE] = "";
     time_t began = time (NULL);
-    long k = put_begin (c, number, err);
-    int rv;
+    enum attempt_outcome outcome = ATTEMPT_ERROR;
 
-    if (k < 0)
-        return -1;
-    flow_path (folder, c->r, c->s, c->task, "a", k);
+    if ((here.attempt = put_begin (c, number, err)) < 0)
+        return ATTEMPT_ERROR;
+    flow_path (folder, c->r, c->s, c->task, "a", c->attempt);
     c->folder = folder;
-    here.attempt = k;
     if (folder_create (folder, err) < 0)
-        return -1;
-    rv = check_steps_before (c, &why) < 0 || flow_settle (c, &why) < 0
-                 || flow_key (c, key, &why) < 0 || attempt_run (c, &end, &why) < 0
-             ? 1
-             : 0;
-    if (rv == 0)
-        rv = publish_task_result (c, k, key, &end, began, err) < 0 ? -1 : 0;
-    else if (flow_put (c->r, c->s, c->task, "end", k,
-                       json_pack ("{s:s, s:i, s:b, s:I}", "why", why.text, "status", end.status,
-                                  "told", end.told != 0, "time", (json_int_t)time (NULL)),
-                       err)
-             < 0)
-        rv = -1;
-    if (rv == 1) {
-        say_task_failed (c, why.text);
-        rv = end.told ? 2 : 1;
+        return ATTEMPT_ERROR;
+    if (check_steps_before (c, &why) == 0 && flow_settle (c, &why) >= 0
+        && flow_key (c, key, &why) >= 0 && attempt_run (c, &end, &why) == 0) {
+        if (publish_task_result (c, c->attempt, key, &end, began, err) >= 0)
+            outcome = ATTEMPT_DONE;
+    } else {
+        outcome = outcome_of_failure (&end.report);
+        if (put_end (c, &end, why.text, outcome, err) < 0)
+            outcome = ATTEMPT_ERROR;
+        else
+            say_task_failed (c, why.text);
     }
+    if (outcome == ATTEMPT_FREE || outcome == ATTEMPT_FAILED)
+        begin_again_elsewhere (c, &end.report, failed < c->s->retries);
     json_decref (end.outputs);
     json_decref (end.values);
-    return rv;
+    return outcome;
 }
 
 static bool start_is_superseded (const struct flow_scope *c)
@@ -239,7 +294,6 @@ static int try_task (struct flow_scope *c)
 {
     struct slurmdl_error err = { "" };
     struct step_history h;
-    int rv;
 
     read_task_history (c, &h);
     while (h.failed <= c->s->retries && h.lost <= LOST_MAX) {
@@ -247,15 +301,22 @@ static int try_task (struct flow_scope *c)
             return EXIT_STOPPED;
         if (check_steps_before (c, NULL) == 0 && flow_settle (c, NULL) == 1)
             return EXIT_OK;
-        rv = make_attempt (c, h.last + 1, &err);
-        if (rv == 0)
-            return EXIT_OK;
-        if (rv < 0)
+        switch (make_attempt (c, ++h.last, h.failed, &err)) {
+        case ATTEMPT_ERROR:
             return fail (&err);
-        if (rv == 2)
+        case ATTEMPT_DONE:
+            return EXIT_OK;
+        case ATTEMPT_FAILED:
+            h.failed++;
+            break;
+        case ATTEMPT_FREE:
+            h.lost++;
+            break;
+        case ATTEMPT_LAST:
+            return EXIT_FAILED;
+        case ATTEMPT_TOLD:
             return EXIT_STOPPED;
-        h.failed++;
-        h.last++;
+        }
     }
     return EXIT_FAILED;
 }
@@ -285,13 +346,15 @@ int flow_task_run (const struct flow_run *r, const struct flow_step *s, long tas
 {
     struct flow_scope c = { .r = r, .s = s, .task = task, .start = start };
     char *failed = NULL;
+    double seconds;
     int rv;
 
     if (task < 0 || task >= flow_width (r, s)) {
         complain ("step '%s' has no task %ld", s->name, task);
         return EXIT_USAGE;
     }
-    attempt_signals ();
+    if (flow_is_in_job () && (seconds = allocation_seconds_left ()) > 0)
+        c.end = monotonic () + seconds;
     if (s->on_exit) {
         c.outcome = outcome_of_steps (r, &failed);
         c.failed = failed;

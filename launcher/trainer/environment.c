@@ -196,6 +196,10 @@ static char **container_folders (const struct trial_attempt *a)
 {
     char **list = NULL;
 
+    if (a->own) {
+        strings_add_all (&list, a->own->folders);
+        return list;
+    }
     strings_add (&list, a->sweep->dir);
     add_code_folders (&list, a->sweep);
     if (*a->work)
@@ -222,6 +226,11 @@ char **attempt_environment (const struct trial_attempt *a)
     char path[4200];
 
     env_inherit (&env, e);
+    if (a->own) {
+        env_variables (&env, a->own->variables);
+        env_container (&env, a);
+        return env.list;
+    }
     snprintf (path, sizeof (path), "%s/hparams.json", a->dir);
     env_set (&env, "DL_EXPERIMENT", e->name);
     env_set (&env, "DL_EXPERIMENT_DIR", a->sweep->dir);
@@ -310,18 +319,19 @@ static int add_launch_words (char ***words, const struct trial_attempt *a)
         return 0;
     }
     folders = container_folders (a);
-    rv = container_srun_words (s, *a->work ? a->work : e->dir, folders, e->variables, words, NULL);
+    rv = container_srun_words (s, *a->work ? a->work : e->dir, folders,
+                               a->own ? a->own->variables : e->variables, words, NULL);
     strings_free (folders);
     return rv;
 }
 
 char **attempt_command (const struct trial_attempt *a)
 {
-    char **words = attempt_words (a);
+    char **words = a->own ? NULL : attempt_words (a);
     char **all = NULL;
     int rv = add_launch_words (&all, a);
 
-    strings_add_all (&all, words);
+    strings_add_all (&all, a->own ? a->own->words : words);
     strings_free (words);
     if (rv == 0)
         return all;

@@ -248,7 +248,7 @@ static void doubt_files (const struct handing_on *h)
 {
     const struct sweep_trial *t = sweep_trial (h->a->sweep, h->a->trial);
 
-    if (!logs_metrics (h))
+    if (!t || !logs_metrics (h))
         return;
     for (size_t i = 0; i < t->nfailed && t->failed[i] < h->a->number; i++) {
         long k = t->failed[i];

@@ -152,7 +152,7 @@ static int make_attempt_folder (const struct trial_attempt *a, int *log, bool *m
     if (folder < 0)
         return cannot_in_folder (a, ": cannot make the folder", err);
     *log = create_attempt_log (a, folder, &st, err);
-    if (*log < 0 || write_hparams (a, folder, err) < 0)
+    if (*log < 0 || (!a->own && write_hparams (a, folder, err) < 0))
         return inside_close (folder, -1);
     return folder;
 }

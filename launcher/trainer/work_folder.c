@@ -99,7 +99,7 @@ void work_folder_take (const char *from, const char *to, const char *dir)
     close (folder);
 }
 
-static void settle_work (const struct trial_attempt *a, long number)
+void work_folder_settle_earlier (const struct trial_attempt *a, long number)
 {
     char from[PATH_MAX];
     char to[PATH_MAX];
@@ -144,7 +144,7 @@ void work_folder_settle (const struct trial_attempt *a, bool keep)
 {
     shared_files_note (a);
     if (*a->work && (!keep || !keep_spare_folder (a)))
-        settle_work (a, a->number);
+        work_folder_settle_earlier (a, a->number);
 }
 
 /* ---- at its start ---- */
@@ -216,8 +216,8 @@ int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
     }
     if (!*a->work || copy_folders_of (a, a->number, from, to) < 0)
         return 0;
-    if (a->number > 1) /* its worker was killed */
-        settle_work (a, a->number - 1);
+    if (a->number > 1 && !a->own) /* its worker was killed */
+        work_folder_settle_earlier (a, a->number - 1);
     if (!take_spare_folder (a, to))
         rv = work_folder_copy (a->sweep->exp, from, to, err);
     if (rv == 0 && a->sweep->exp->work == WORK_TRIAL

@@ -28,6 +28,9 @@ void work_folder_show (const struct trial_attempt *a);
  */
 void work_folder_settle (const struct trial_attempt *a, bool keep);
 
+/* The same of an attempt before it, which its worker has left. */
+void work_folder_settle_earlier (const struct trial_attempt *a, long number);
+
 /* Make 'to' a working copy of the frozen code in 'from': what .dlignore there
  * and code.exclude name is linked.
  */

@@ -3,6 +3,7 @@
 #include "launcher/worker/allocation.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +31,20 @@
  */
 enum { SPARE = 10, SIGNAL_EARLY = 90, SIGNAL_FROM = 600 };
 
+/* How long Slurm may take to end a task that it has taken back. */
+enum { REQUEUE_WAIT = 60 };
+
 static const char *slurm_variable (const char *name)
 {
     return environment_text (name, NULL);
+}
+
+/* The name of the job, or of the array task. */
+static void name_own_job (char name[80])
+{
+    snprintf (name, 80, slurm_variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
+              slurm_variable ("SLURM_ARRAY_JOB_ID") ?: getenv ("SLURM_JOB_ID"),
+              slurm_variable ("SLURM_ARRAY_TASK_ID") ?: "");
 }
 
 /* Ask Slurm about the job that this worker is in. */
@@ -42,9 +54,7 @@ static enum slurm_answer ask_for_own_job (struct slurm_job *job)
     char name[80];
     enum slurm_answer answer;
 
-    snprintf (name, sizeof (name), slurm_variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
-              slurm_variable ("SLURM_ARRAY_JOB_ID") ?: getenv ("SLURM_JOB_ID"),
-              slurm_variable ("SLURM_ARRAY_TASK_ID") ?: "");
+    name_own_job (name);
     answer = slurm_jobs_ask (&(struct slurm_queue){ .jobs = name, .seconds = 10 }, &jobs, NULL);
     if (answer == SLURM_ANSWERED && jobs.n == 0)
         answer = SLURM_NO_SUCH_JOB;
@@ -79,8 +89,7 @@ enum job_state allocation_state (void)
     return JOB_RUNS;
 }
 
-/* Seconds until Slurm ends the job; 0: unknown, or never. */
-static double seconds_left_of_job (void)
+double allocation_seconds_left (void)
 {
     double now = (double)time (NULL);
     double left = 0;
@@ -99,6 +108,31 @@ static double seconds_left_of_job (void)
     if (slurm_variable ("DL_TIME_LEFT") && !slurm_variable ("SLURM_JOB_END_TIME"))
         left -= now - (double)environment_number ("DL_TIME_ASKED", 0);
     return left > 1 ? left : 1;
+}
+
+/* Only a pending job can be kept away from machines, so that comes
+ * after the requeue, which ends this process: it has until KillWait.
+ */
+int allocation_requeue (const char *avoid)
+{
+    struct slurmdl_error err = { "" };
+    char name[80];
+    sigset_t term;
+
+    name_own_job (name);
+    sigemptyset (&term);
+    sigaddset (&term, SIGTERM);
+    sigprocmask (SIG_BLOCK, &term, NULL);
+    if (slurm_requeue (name, &err) < 0) {
+        complain ("%s", err.text);
+        return -1;
+    }
+    for (int i = 0; *avoid && i < 3 && slurm_avoid (name, avoid, &err) < 0; i++) {
+        complain ("%s", err.text);
+        sleep (1);
+    }
+    sleep (REQUEUE_WAIT);
+    return 0;
 }
 
 static void find_slot (const char *given, char *slot, size_t size)
@@ -146,7 +180,7 @@ void place_find (struct worker_place *place, const struct experiment *e, const c
         take_gpus (e);
     *place = (struct worker_place){
         .slot = slot,
-        .seconds = given ? 0 : seconds_left_of_job (),
+        .seconds = given ? 0 : allocation_seconds_left (),
         .fresh = !fresh || strcmp (fresh, "0"),
     };
 }

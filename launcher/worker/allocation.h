@@ -20,6 +20,16 @@ struct worker_place;
 void place_find (struct worker_place *place, const struct experiment *e, const char *given,
                  char *slot, size_t size);
 
+/* Seconds until Slurm ends the job, less what its end needs; 0: not known, or
+ * never.
+ */
+double allocation_seconds_left (void);
+
+/* Put this job, or array task, back into the queue, away from the nodes "n1,n2"
+ * (""): Slurm ends this process meanwhile.  -1 after a line if it does not.
+ */
+int allocation_requeue (const char *avoid);
+
 enum job_state {
     JOB_RUNS,    /* or the worker is in no job */
     JOB_ENDED,   /* the worker outlived its job, as when slurmstepd was killed */

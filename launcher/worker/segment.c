@@ -2,6 +2,7 @@
 /* Run one attempt at a segment and judge how it ended. */
 #include "launcher/worker/worker_private.h"
 
+#include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
@@ -28,6 +30,7 @@
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/lost_worker.h"
 #include "launcher/worker/notify.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
@@ -68,7 +71,7 @@ static bool is_fenced (const struct segment *s)
 {
     const struct sweep_trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
 
-    return t->over >= s->attempt.number;
+    return t && t->over >= s->attempt.number;
 }
 
 static void ask_trainer_to_stop (struct segment *s)
@@ -556,4 +559,65 @@ void segment_end (struct segment_report *report)
 {
     trainer_destroy (report->trainer);
     report->trainer = NULL;
+}
+
+/* ---- a command that is not a trial's ---- */
+
+static int run_to_its_end (struct segment *s, double seconds, struct command_report *r,
+                           struct slurmdl_error *err)
+{
+    double grace = (double)s->w->sweep->exp->grace;
+
+    if (!(s->trainer = trainer_start (&s->attempt, NULL, err)))
+        return -1;
+    work_folder_show (&s->attempt);
+    while (!trainer_ended (s->trainer, &s->status)) {
+        poll_trainer (s, 1000);
+        r->out_of_time |= seconds > 0 && !s->w->stop && monotonic () + grace >= s->start + seconds;
+        if (s->w->stop || r->out_of_time)
+            ask_trainer_to_stop (s);
+        if (s->deadline && monotonic () > s->deadline)
+            trainer_signal (s->trainer, SIGKILL);
+    }
+    await_lingering (s);
+    work_folder_settle (&s->attempt, false);
+    if (s->status != 0)
+        await_late_signal (s);
+    return 0;
+}
+
+/* If the job has ended or slurmctld does not answer, the failure of srun is not the command's. */
+static void judge_command (const struct segment *s, struct command_report *r)
+{
+    r->status = s->status;
+    r->stop = s->w->stop;
+    if (r->out_of_time)
+        snprintf (r->verdict.why, sizeof (r->verdict.why),
+                  "TIMEOUT: stopped after %.0f s, before the time limit of its job",
+                  monotonic () - s->start);
+    if (s->status == 0 || r->stop || r->out_of_time)
+        return;
+    failure_classify (&s->attempt, s->status, oom_kill_of (s), &r->verdict);
+    r->verdict.free |= experiment_has_ranks (s->w->sweep->exp) && allocation_state () != JOB_RUNS;
+}
+
+int command_attempt (const struct trial_attempt *a, double seconds, struct command_report *r,
+                     struct slurmdl_error *err)
+{
+    struct worker w = { .sweep = (struct sweep *)a->sweep, .socket.fd = -1 };
+    struct segment s = {
+        .w = &w, .attempt = *a, .start = monotonic (), .oom_kills = oom_kills ("")
+    };
+    int rv = -1;
+
+    *r = (struct command_report){ .status = -1 };
+    job_memory_find ("", &w.memory);
+    w.beat = s.start;
+    if ((w.signals = worker_watch_signals ()) < 0)
+        return errorf (err, "signalfd: %s", strerror (errno));
+    if ((rv = run_to_its_end (&s, seconds, r, err)) == 0)
+        judge_command (&s, r);
+    trainer_destroy (s.trainer);
+    close (w.signals);
+    return rv;
 }

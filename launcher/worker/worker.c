@@ -34,10 +34,10 @@
 
 /* ---- the process ---- */
 
-static const int watched_signals[] = { SIGTERM, SIGUSR2, SIGINT, SIGCHLD };
+static const int watched_signals[] = { SIGTERM, SIGUSR2, SIGINT, SIGHUP, SIGCHLD };
 
 /* Receive the signals that are requests through a descriptor; -1 with errno. */
-static int watch_signals (void)
+int worker_watch_signals (void)
 {
     sigset_t set;
 
@@ -388,7 +388,7 @@ enum worker_end worker_run (struct sweep *sweep, const struct worker_place *plac
     enum worker_end end = WORKER_ERROR;
     int e;
 
-    if ((w.signals = watch_signals ()) < 0) {
+    if ((w.signals = worker_watch_signals ()) < 0) {
         errorf (err, "signalfd: %s", strerror (errno));
         return end;
     }

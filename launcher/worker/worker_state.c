@@ -41,7 +41,7 @@ static void watch_time_limit (struct worker *w)
 int worker_tick (struct worker *w, struct slurmdl_error *err)
 {
     watch_time_limit (w);
-    if (monotonic () - w->beat < (double)w->sweep->exp->heartbeat)
+    if (!w->peer || monotonic () - w->beat < (double)w->sweep->exp->heartbeat)
         return 0;
     w->beat = monotonic ();
     /* a heartbeat that cannot be written is no reason to stop */

@@ -166,4 +166,38 @@ ok $? "with one job for the next time"
 dl flow stop again >/dev/null
 wait_for 300 no_jobs
 ok $? "until dl flow stop"
+# ---- as the engine of trials does: a preempted job, a bad node, a time limit
+cat >moved.conf <<END
+name = "moved";
+resources = { cpus_per_trial = 4; partition = "low"; };
+steps = {
+    held = { cache = false; entrypoint = "echo \$SLURM_RESTART_COUNT >>$work/held; test \$(wc -l <$work/held) -ge 2 || sleep 600"; };
+    after = { cache = false; after = "held"; entrypoint = "true"; };
+};
+END
+dl flow run moved.conf >/dev/null
+wait_for 300 test -s "$work/held"
+timeout 300 srun -Q -p high --nodes=2 --exclusive true
+ok $? "a job of higher priority got the nodes"
+wait_for 300 no_jobs
+is "$(dl flow show moved | sed 1q)" "$work/flows/moved-0001: completed" "a preempted step begins again, and what waits for it goes on"
+cat >bad.conf <<END
+name = "bad";
+steps = { bad = { cache = false; entrypoint = "echo \$SLURMD_NODENAME >>$work/nodes; test \$(wc -l <$work/nodes) -ge 2 || exit 79"; }; };
+END
+dl flow run bad.conf >/dev/null
+wait_for 300 no_jobs
+is "$(dl flow show bad | sed 1q) $(sort -u "$work/nodes" | wc -l)" "$work/flows/bad-0001: completed 2" "a step that finds its node bad begins again on another one"
+cat >short.conf <<'END'
+name = "short";
+resources = { time = "1"; };
+steps = {
+    saves = { cache = false; retries = 1; entrypoint = "trap 'echo x >>saved; exit 0' TERM; if [ -e saved ]; then exit 0; fi; sleep 600 & wait"; };
+    no = { cache = false; entrypoint = "exec sleep 600"; };
+};
+END
+dl flow run short.conf >/dev/null
+wait_for 300 no_jobs
+is "$(state short saves),$(state short no)" ok,failed "a step at its time limit saves, and goes on in a new job if it may be tried again"
+like "$(dl flow show short no)" "TIMEOUT: stopped after [0-9]* s, before the time limit" "and says why it failed"
 done_testing

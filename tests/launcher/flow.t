@@ -107,7 +107,7 @@ steps = {
 END
 flow run fail.conf
 is "$?" 1 "a flow that fails"
-like "$(cat "$work/out")" "^dl: step breaks failed: status 1: not ä mended; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
+like "$(cat "$work/out")" "^dl: step breaks failed: exit status 1: not ä mended[?]; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
 is "$(dl flow show fail | awk '/^[a-z]+ / && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is told of it"
 is "$(wc -l <"$work/flaky")" 3 "retries"
 touch "$work/mended"
@@ -178,7 +178,7 @@ cat >hand.conf <<'END'
 name = "hand"; steps = { a = { entrypoint = "sh save.sh a"; }; c = { after = "a"; entrypoint = "cat out/best.txt"; }; };
 END
 flow run hand.conf
-like "$(cat "$work/out")" "^dl: step c failed: status 1: cat: .*; the step 'a' wrote out/best.txt in a working folder of its own: name it in 'outputs' there, and \{a.NAME\} here; " "a file that another step wrote"
+like "$(cat "$work/out")" "^dl: step c failed: exit status 1: cat: .*; the step 'a' wrote out/best.txt in a working folder of its own: name it in 'outputs' there, and \{a.NAME\} here; " "a file that another step wrote"
 echo 'name = "w"; steps = { a = { entrypoint = "true"; working_folder = "trial"; }; };' >wrong.conf
 is "$(dl flow run --dry-run wrong.conf 2>&1)" "dl: wrong.conf:1: 'working_folder' is \"trial\", but must be attempt, task or shared" "another word"
 cd .. || exit 1
@@ -319,6 +319,28 @@ kill $pid
 wait $pid
 is $? 4 "told to stop: exit status"
 like "$(dl flow show held)" 'held-0001: stopped$' "the flow is stopped, and has not failed"
+
+# as a trainer: it may save, and is tried again from there; statuses have their meaning
+cat >ends.conf <<END
+name = "ends"; steps = {
+    saves = { entrypoint = "trap 'echo x >>saved; exit 0' TERM; if [ -e saved ]; then cat saved; exit 0; fi; touch $work/begun; sleep 1000 & wait"; };
+    again = { entrypoint = "echo x >>$work/again; test \$(wc -l <$work/again) -ge 3 || exit 75"; };
+    never = { entrypoint = "echo x >>$work/never; exit 78"; retries = 5; };
+    gpu = { entrypoint = "echo CUDA out of memory; exit 1"; };
+};
+END
+timeout 300 dl flow run --local --workers=1 ends.conf >out 2>&1 &
+pid=$!
+wait_for 300 [ -e "$work/begun" ]
+kill $pid
+wait $pid
+is "$? $(ls "$work/flows/ends-0001/steps/saves/0")" "4 a.1
+begin.1
+end.1" "a step that was told to end, and ended well, has no result"
+flow resume ends
+is "$? $(log ends-0001/steps/saves/0/a.2)" "1 x" "it goes on from what it saved"
+is "$(wc -l <"$work/again") $(wc -l <"$work/never")" "3 1" "status 75 does not count, after 78 it is not tried again"
+like "$(cat "$work/out")" "^dl: step never failed: exit status 78: the trainer says that another try makes no sense; " "and the reason says so"
 
 # ---- bad input: one line each
 bad () { # bad NAME PATTERN TEXT [ARGUMENT...]
