@@ -3,21 +3,25 @@
 #include "launcher/flow/run.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/devices.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/executor.h"
 #include "runtime/base/clock.h"
 
-enum { TRIES_MAX = 20, END_WAIT = 30 };
+/* s that a step which was told to end may need, more than its command may */
+enum { END_WAIT = 40 };
 
 enum local_state { LOCAL_IDLE, LOCAL_RUNS, LOCAL_OK, LOCAL_FAILED };
 
@@ -25,6 +29,7 @@ struct local_task {
     enum local_state state;
     pid_t pid;
     int tries;
+    int place; /* whose GPUs it has */
     double began;
 };
 
@@ -40,15 +45,11 @@ struct local_flow {
     struct local_step *steps;
     long workers, running;
     long ran; /* tasks that were started */
+    struct devices *devices;
+    int signals; /* signalfd */
+    bool told;   /* to end */
     char dl[PATH_MAX];
 };
-
-static volatile sig_atomic_t told;
-
-static void note_signal (int signal)
-{
-    told = signal;
-}
 
 /* ---- what may run ---- */
 
@@ -66,14 +67,15 @@ static bool step_is_over (const struct local_step *l)
     return l->width >= 0 && count_tasks (l, LOCAL_OK) + count_tasks (l, LOCAL_FAILED) == l->width;
 }
 
-/* 1: now, 0: later, -1: never. */
-static int task_may_run (const struct local_flow *f, const struct local_step *l, long i)
+enum local_turn { RUN_NOW, RUN_LATER, RUN_NEVER };
+
+static enum local_turn turn_of_task (const struct local_flow *f, const struct local_step *l, long i)
 {
-    int rv = 1;
+    enum local_turn turn = RUN_NOW;
 
     for (size_t k = 0; l->s->on_exit && k < f->r->flow->n; k++)
         if (!f->steps[k].s->on_exit && !step_is_over (&f->steps[k]))
-            return 0;
+            return RUN_LATER;
     for (size_t k = 0; k < l->s->nlinks; k++) {
         const struct flow_link *link = &l->s->links[k];
         const struct local_step *to = &f->steps[link->step];
@@ -84,11 +86,11 @@ static int task_may_run (const struct local_flow *f, const struct local_step *l,
             state = link->wait == AFTER_ANY || count_tasks (to, LOCAL_FAILED) == 0 ? LOCAL_OK
                                                                                    : LOCAL_FAILED;
         if (state == LOCAL_FAILED)
-            return -1;
+            return RUN_NEVER;
         if (state != LOCAL_OK)
-            rv = 0;
+            turn = RUN_LATER;
     }
-    return rv;
+    return turn;
 }
 
 /* Its list is there when the step before it has ended; one that is never to
@@ -99,13 +101,52 @@ static void find_step_width (struct local_flow *f, struct local_step *l)
     if (l->width >= 0)
         return;
     l->width = flow_width (f->r, l->s);
-    if (l->width < 0 && task_may_run (f, l, 0) < 0)
+    if (l->width < 0 && turn_of_task (f, l, 0) == RUN_NEVER)
         l->width = 1;
     if (l->width >= 0)
         l->tasks = xcalloc ((size_t)l->width + 1, sizeof (*l->tasks));
 }
 
 /* ---- a task ---- */
+
+/* Whether a task at work has one of 'each' GPUs that are place 'place'. */
+static bool gpus_are_taken (const struct local_flow *f, long place, long each)
+{
+    for (size_t k = 0; k < f->r->flow->n; k++) {
+        const struct local_step *l = &f->steps[k];
+        long n = (long)l->s->exp.node_gpus;
+        for (long i = 0; i < l->width; i++)
+            if (l->tasks[i].pid > 0 && l->tasks[i].place * n < (place + 1) * each
+                && place * each < (l->tasks[i].place + 1) * n)
+                return true;
+    }
+    return false;
+}
+
+/* Whether there are GPUs for a task of the step, if it needs any: its place. */
+static bool find_gpus (const struct local_flow *f, const struct local_step *l, int *place)
+{
+    int each = (int)l->s->exp.node_gpus;
+
+    for (*place = 0; *place < devices_places (f->devices, each); (*place)++)
+        if (each == 0 || !gpus_are_taken (f, *place, each))
+            return true;
+    return false;
+}
+
+struct task_start {
+    const struct local_flow *f;
+    const struct local_task *t;
+    int gpus;
+};
+
+static void prepare_task (const void *arg)
+{
+    const struct task_start *s = arg;
+
+    if (s->gpus > 0)
+        devices_take (s->f->devices, s->t->place, s->gpus);
+}
 
 static void say_task (const struct local_step *l, long i, const char *what)
 {
@@ -160,7 +201,11 @@ static int spawn_task (struct local_flow *f, struct local_step *l, long i)
     if (t->tries++ == 0)
         t->began = monotonic ();
     t->pid = subprocess_spawn (
-        &(struct spawn){ .argv = argv, .io = { -1, 1, 2 }, .death_signal = SIGTERM });
+        &(struct spawn){ .argv = argv,
+                         .io = { -1, 1, 2 },
+                         .death_signal = SIGTERM,
+                         .prepare = prepare_task,
+                         .arg = &(struct task_start){ f, t, (int)l->s->exp.node_gpus } });
     if (t->pid < 0) {
         complain ("cannot start a process: %s", strerror (errno));
         return -1;
@@ -181,7 +226,7 @@ static bool settle_task (const struct local_flow *f, const struct local_step *l,
         return true;
     }
     /* how the others ended may be new */
-    return !l->s->on_exit && flow_settle (&c, NULL) == 1;
+    return !l->s->on_exit && flow_settle (&c, NULL) == NEED_NOTHING;
 }
 
 static void begin_task (struct local_flow *f, struct local_step *l, long i)
@@ -203,14 +248,15 @@ static bool begin_tasks (struct local_flow *f, struct local_step *l)
     bool any = false;
 
     find_step_width (f, l);
-    for (long i = 0; i < l->width && f->running < f->workers && !told; i++) {
-        int may = l->tasks[i].state == LOCAL_IDLE ? task_may_run (f, l, i) : 0;
-        if (may == 0)
+    for (long i = 0; i < l->width && f->running < f->workers && !f->told; i++) {
+        struct local_task *t = &l->tasks[i];
+        enum local_turn turn = t->state == LOCAL_IDLE ? turn_of_task (f, l, i) : RUN_LATER;
+        if (turn == RUN_LATER || (turn == RUN_NOW && !find_gpus (f, l, &t->place)))
             continue;
-        if (may > 0)
+        if (turn == RUN_NOW)
             begin_task (f, l, i);
         else {
-            l->tasks[i].state = LOCAL_FAILED;
+            t->state = LOCAL_FAILED;
             say_task (l, i, "not run: a step before it has failed");
         }
         any = true;
@@ -227,37 +273,49 @@ static void end_local_task (struct local_flow *f, struct local_step *l, long i, 
 
     f->running--;
     t->pid = 0;
-    if (killed && t->tries < TRIES_MAX && !told) {
+    if (killed && t->tries < LOCAL_TRIES_MAX && !f->told) {
         t->state = LOCAL_IDLE;
         return;
     }
     t->state = WIFEXITED (status) && WEXITSTATUS (status) == 0 ? LOCAL_OK : LOCAL_FAILED;
     if (t->state == LOCAL_OK)
         say_task_state (f, l, i);
-    else if (!told)
+    else if (!f->told)
         say_task (l, i, "failed");
 }
 
-static void reap_task (struct local_flow *f)
+static void reap_task (struct local_flow *f, pid_t pid, int status)
 {
-    int status;
-    pid_t pid = waitpid (-1, &status, 0);
-
-    for (size_t k = 0; pid > 0 && k < f->r->flow->n; k++)
+    for (size_t k = 0; k < f->r->flow->n; k++)
         for (long i = 0; i < f->steps[k].width; i++)
             if (f->steps[k].tasks[i].pid == pid)
                 end_local_task (f, &f->steps[k], i, status);
 }
 
+static void await_signal (struct local_flow *f, double seconds)
+{
+    struct pollfd p = { .fd = f->signals, .events = POLLIN };
+    struct signalfd_siginfo info;
+    int status;
+    pid_t pid;
+
+    if (poll (&p, 1, seconds < 0 ? -1 : (int)(seconds * 1000) + 1) == 1)
+        while (read (f->signals, &info, sizeof (info)) == sizeof (info))
+            f->told |= info.ssi_signo != SIGCHLD && info.ssi_signo != SIGUSR2;
+    while ((pid = waitpid (-1, &status, WNOHANG)) > 0)
+        reap_task (f, pid, status);
+}
+
 static void end_tasks (struct local_flow *f)
 {
+    double limit = monotonic () + END_WAIT, left;
+
     for (size_t k = 0; k < f->r->flow->n; k++)
         for (long i = 0; i < f->steps[k].width; i++)
             if (f->steps[k].tasks[i].pid > 0)
                 kill (f->steps[k].tasks[i].pid, SIGTERM);
-    alarm (END_WAIT);
-    while (f->running > 0 && told != SIGALRM)
-        reap_task (f);
+    while (f->running > 0 && (left = limit - monotonic ()) > 0)
+        await_signal (f, left);
 }
 
 /* ---- all ---- */
@@ -267,26 +325,17 @@ static void run_steps (struct local_flow *f)
     const struct flow *flow = f->r->flow;
     bool any = true;
 
-    while (!told && (any || f->running > 0)) {
+    while (!f->told && (any || f->running > 0)) {
         any = false;
         for (size_t k = 0; k < flow->n; k++)
             any |= begin_tasks (f, &f->steps[flow->order[k]]);
-        if (!any && f->running > 0 && !told) {
-            reap_task (f);
+        if (!any && f->running > 0 && !f->told) {
+            await_signal (f, -1);
             any = true;
         }
     }
-    if (told)
+    if (f->told)
         end_tasks (f);
-}
-
-static void note_signals (void)
-{
-    static const int list[] = { SIGTERM, SIGINT, SIGHUP, SIGALRM };
-    struct sigaction sa = { .sa_handler = note_signal };
-
-    for (size_t i = 0; i < sizeof (list) / sizeof (*list); i++)
-        sigaction (list[i], &sa, NULL);
 }
 
 static int say_flow_end (const struct local_flow *f)
@@ -297,7 +346,7 @@ static int say_flow_end (const struct local_flow *f)
 
     for (size_t k = 0; k < f->r->flow->n; k++)
         good &= count_tasks (&f->steps[k], LOCAL_OK) == f->steps[k].width;
-    if (told) {
+    if (f->told) {
         if (flow_mark (f->r, true, &err) < 0)
             complain ("%s", err.text);
         complain ("%s: stopped; 'dl flow resume --local %s' goes on", name, name);
@@ -326,16 +375,22 @@ int flow_local (const struct flow_run *r, long workers)
             complain ("step '%s': %s", r->flow->steps[i].name, err.text);
             return EXIT_USAGE;
         }
+    if ((f.signals = worker_watch_signals ()) < 0) {
+        complain ("signalfd: %s", strerror (errno));
+        return EXIT_IO;
+    }
     f.steps = xcalloc (r->flow->n, sizeof (*f.steps));
     for (size_t i = 0; i < r->flow->n; i++)
         f.steps[i] = (struct local_step){ .s = &r->flow->steps[i], .width = -1 };
+    f.devices = local_devices ();
     setenv ("DL_FLOW_LOCAL", "1", 1);
-    note_signals ();
     run_steps (&f);
     rv = say_flow_end (&f);
     for (size_t i = 0; i < r->flow->n; i++)
         free (f.steps[i].tasks);
     free (f.steps);
+    devices_destroy (f.devices);
+    close (f.signals);
     return rv;
 }
 
@@ -348,7 +403,7 @@ pid_t flow_local_process (const struct flow_run *r)
         long n = flow_last (r, s, -1, "intent");
         json_t *o = n > 0 ? flow_record (r, s, -1, "intent", n) : NULL;
         const char *mode = json_string_value (json_object_get (o, "mode"));
-        if (mode && !strcmp (mode, "local") && flow_intent_runs (o) == 1)
+        if (mode && !strcmp (mode, "local") && flow_intent_process (o) == PROCESS_RUNS)
             found = (pid_t)json_integer_value (json_object_get (o, "pid"));
         json_decref (o);
     }

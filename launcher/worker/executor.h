@@ -47,6 +47,12 @@ extern const struct executor_ops executor_local, executor_slurm;
  */
 void executor_open (struct executor *x, struct sweep *sweep, bool local, long workers);
 
+/* A process of this machine that is killed is started again, but not more often. */
+enum { LOCAL_TRIES_MAX = 20 };
+
+/* The GPUs of this machine, to be shared out; the variable DL_DEVICE_FOLDER is for tests. */
+struct devices *local_devices (void);
+
 /* Check that this machine has what a trial needs. */
 int local_check (const struct experiment *e, struct slurmdl_error *err);
 

@@ -28,8 +28,6 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-enum { TRIES_MAX = 20 };
-
 struct local_worker {
     pid_t pid; /* 0: ended for good */
     int tries;
@@ -37,10 +35,13 @@ struct local_worker {
     char slot[48];
 };
 
-/* Tests set the variable on machines without GPUs. */
-static const char *device_folder (void)
+struct devices *local_devices (void)
 {
-    return getenv ("DL_DEVICE_FOLDER") ?: "/dev";
+    struct devices *d = devices_find (getenv ("DL_DEVICE_FOLDER") ?: "/dev");
+
+    if (!d)
+        out_of_memory ();
+    return d;
 }
 
 struct worker_start {
@@ -172,8 +173,7 @@ int local_check (const struct experiment *e, struct slurmdl_error *err)
                             "Slurm: leave out --local, or set them to 1");
     if (e->node_gpus == 0)
         return 0;
-    if (!(d = devices_find (device_folder ())))
-        return errorf (err, "out of memory");
+    d = local_devices ();
     ngpus = d->ngpus;
     devices_destroy (d);
     errno = EINVAL;
@@ -190,8 +190,7 @@ static int start_local (struct executor *x, struct slurmdl_error *err)
 {
     if (local_check (x->sweep->exp, err) < 0)
         return -1;
-    if (!(x->devices = devices_find (device_folder ())))
-        return errorf (err, "out of memory");
+    x->devices = local_devices ();
     x->wanted = x->sweep->wanted;
     x->workers = x->granted = workers_with_gpus (x, x->workers);
     while (x->npool < x->workers)
@@ -263,7 +262,7 @@ static void reap_worker (struct executor *x, struct local_worker *w)
     if (w->pid <= 0 || waitpid (w->pid, &status, WNOHANG) != w->pid)
         return;
     w->pid = 0;
-    if (!ends_for_good (status) && w->tries < TRIES_MAX)
+    if (!ends_for_good (status) && w->tries < LOCAL_TRIES_MAX)
         spawn_worker (x, w);
     else if (WIFEXITED (status) && WEXITSTATUS (status) == EXIT_EXCLUDED)
         x->excluded = true;

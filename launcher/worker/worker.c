@@ -36,7 +36,6 @@
 
 static const int watched_signals[] = { SIGTERM, SIGUSR2, SIGINT, SIGHUP, SIGCHLD };
 
-/* Receive the signals that are requests through a descriptor; -1 with errno. */
 int worker_watch_signals (void)
 {
     sigset_t set;

@@ -18,6 +18,10 @@ enum worker_end {
     WORKER_ERROR,
 };
 
+/* Block the signals that are requests, and SIGCHLD, and take them from a descriptor; -1 with errno.
+ */
+int worker_watch_signals (void);
+
 /* How a command that is not a trial's has ended. */
 struct command_report {
     int status;                   /* of waitpid() */

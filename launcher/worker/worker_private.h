@@ -64,9 +64,6 @@ enum turn {
  */
 enum { LOST_MAX = 20 };
 
-/* Take the signals that are requests from a descriptor; -1 with errno. */
-int worker_watch_signals (void);
-
 /* Read a pending signal; returns 0 if there is none.  A request to stop is noted in w->stop. */
 int worker_signal (struct worker *w);
 

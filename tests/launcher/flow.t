@@ -342,6 +342,26 @@ is "$? $(log ends-0001/steps/saves/0/a.2)" "1 x" "it goes on from what it saved"
 is "$(wc -l <"$work/again") $(wc -l <"$work/never")" "3 1" "status 75 does not count, after 78 it is not tried again"
 like "$(cat "$work/out")" "^dl: step never failed: exit status 78: the trainer says that another try makes no sense; " "and the reason says so"
 
+# ---- GPUs of this machine: tasks at once have their own
+mkdir "$work/dev"
+touch "$work/dev/nvidia0" "$work/dev/nvidia1"
+cat >share.conf <<END
+name = "share"; resources = { gpus_per_node = 1; };
+steps = {
+    one = { foreach = "1..3"; cache = false; entrypoint = "touch $work/on.{item}; echo \$CUDA_VISIBLE_DEVICES; while [ ! -e $work/share.go ]; do sleep 0.1; done"; };
+    both = { cache = false; entrypoint = "echo \$CUDA_VISIBLE_DEVICES"; resources = { gpus_per_node = 2; }; };
+    none = { cache = false; entrypoint = "touch $work/none"; resources = { gpus_per_node = 0; }; };
+};
+END
+DL_DEVICE_FOLDER=$work/dev timeout 300 dl flow run --local --workers=8 share.conf >out 2>&1 &
+runner=$!
+wait_for 100 [ -e "$work/none" ]
+wait_for 100 sh -c "[ \$(ls $work/on.* | wc -l) -eq 2 ]"
+is "$(ls "$flows/share-0001/steps" | xargs) $(log share-0001/steps/one/0/a.1) $(log share-0001/steps/one/1/a.1)" "none one 0 1" "two tasks have a GPU each, others wait, one that needs none does not"
+: >"$work/share.go"
+wait $runner
+is "$? $(log share-0001/steps/both/0/a.1)" "0 0,1" "and a step may have both"
+
 # ---- bad input: one line each
 bad () { # bad NAME PATTERN TEXT [ARGUMENT...]
     name=$1 pattern=$2
