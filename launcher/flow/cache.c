@@ -273,13 +273,12 @@ static json_t *key_object (const struct flow_scope *c, const char *code, json_t 
                    item ? item : json_null (), "inputs", files, "needs", key_of_needs (c), "params",
                    "all", c->r->flow->params);
 
-    if (key) {
-        json_t *software = flow_software_key (c->r->flow, s);
-        if (software)
-            json_object_set_new (key, "software", software);
-        flow_each_name (s, add_named_parameter, key);
-        json_object_del (key, "all");
-    }
+    json_t *software = flow_software_key (c->r->flow, s);
+
+    if (software)
+        json_object_set_new (key, "software", software);
+    flow_each_name (s, add_named_parameter, key);
+    json_object_del (key, "all");
     return key;
 }
 
@@ -317,13 +316,11 @@ int flow_key (const struct flow_scope *c, char key[DIGEST_SIZE], struct slurmdl_
     }
     if (!code || !c->s->cache || c->s->on_exit) {
         json_decref (files);
-        return 1;
+        return 0;
     }
     o = key_object (c, code, files);
-    text = o ? json_dumps (o, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+    text = json_dumps (o, JSON_SORT_KEYS | JSON_COMPACT);
     json_decref (o);
-    if (!text)
-        return errorf (err, "out of memory");
     digest_of (key, text, strlen (text));
     free (text);
     return 0;

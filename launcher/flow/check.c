@@ -533,6 +533,7 @@ static void check_step_keys (struct flow_checking *c)
 {
     const struct flow_step *s = c->s;
     struct slurmdl_error why = { "" };
+    bool holds;
 
     if (!s->exp.entrypoint && !s->exp.argv && !s->sweep)
         say_wrong_step (c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
@@ -544,7 +545,7 @@ static void check_step_keys (struct flow_checking *c)
         say_wrong_step (c, "outputs",
                         "the outputs of a sweep are 'checkpoint', 'experiment', 'trial', "
                         "'metric' and its hyperparameters");
-    if (s->when && flow_condition_holds (s->when, stand_in_value, NULL, &why) < 0)
+    if (s->when && flow_condition_holds (s->when, stand_in_value, NULL, &holds, &why) < 0)
         say_wrong_step (c, "when", why.text);
     if (s->on_exit && (s->after || s->after_any || s->after_each))
         say_wrong_step (c, "on_exit", "a step with on_exit comes after all others: no 'after'");

@@ -203,14 +203,14 @@ static int flow_step (const struct command_line *line)
     struct flow_run r;
     struct flow_step *s = NULL;
     int rv = flow_open_pinned (line, &r);
-    int again = 0;
+    bool again = false;
 
     if (!rv && !(s = flow_step_find (r.flow, line->args[3]))) {
         complain ("%s has no step '%s'", r.dir, line->args[3]);
         rv = EXIT_NOT_FOUND;
     }
     if (!rv && s->on_exit && !getenv ("DL_FLOW_LOCAL")
-        && (again = flow_exit_again (&r, s, flow_number (line->args[4]), &err)) < 0)
+        && flow_exit_again (&r, s, flow_number (line->args[4]), &again, &err) < 0)
         rv = fail (&err);
     if (!rv && !again)
         rv = flow_task_run (&r, s, flow_number (line->args[5]), flow_number (line->args[4]));

@@ -111,9 +111,9 @@ bool flow_has_name (const char *text);
  */
 char *flow_with_params (const struct flow *f, const char *text);
 
-/* Whether a condition holds: 1, 0, or -1 with 'err'.  'value' gives the text
- * that a {name} stands for, which is freed here, or NULL with its 'err'.
+/* Whether a condition holds; -1 with 'err'.  'value' gives the text that a
+ * {name} stands for, which is freed here, or NULL with its 'err'.
  */
 typedef char *(*flow_value_f) (const char *name, void *arg, struct slurmdl_error *err);
-int flow_condition_holds (const char *text, flow_value_f value, void *arg,
+int flow_condition_holds (const char *text, flow_value_f value, void *arg, bool *holds,
                           struct slurmdl_error *err);

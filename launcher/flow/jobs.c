@@ -117,7 +117,7 @@ json_t *flow_intent (const char *mode)
                       "began", (json_int_t)process_start ("/proc", pid));
 }
 
-int flow_intent_runs (const json_t *intent)
+enum flow_process flow_intent_process (const json_t *intent)
 {
     const char *on = json_string_value (json_object_get (intent, "host"));
     json_int_t pid = json_integer_value (json_object_get (intent, "pid"));
@@ -126,19 +126,20 @@ int flow_intent_runs (const json_t *intent)
 
     gethostname (host, sizeof (host) - 1);
     if (pid <= 0 || !on)
-        return 0;
+        return PROCESS_ENDED;
     if (strcmp (on, host))
-        return -1;
-    if (began > 0)
-        return !process_has_ended ("/proc", pid, (uint64_t)began);
-    return kill ((pid_t)pid, 0) == 0 || errno == EPERM;
+        return PROCESS_ELSEWHERE;
+    if (began > 0 ? process_has_ended ("/proc", pid, (uint64_t)began)
+                  : kill ((pid_t)pid, 0) < 0 && errno != EPERM)
+        return PROCESS_ENDED;
+    return PROCESS_RUNS;
 }
 
 /* Whether who has said that he submits it may still be at it. */
 static bool other_may_submit (const struct flow_run *r, const struct flow_step *s, long n)
 {
     json_t *intent = flow_record (r, s, -1, "intent", n);
-    bool may = flow_intent_runs (intent) != 0;
+    bool may = flow_intent_process (intent) != PROCESS_ENDED;
 
     json_decref (intent);
     return may;
@@ -509,16 +510,16 @@ static bool has_job (const json_t *list, long id)
     return false;
 }
 
-int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long start,
+int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long start, bool *again,
                      struct slurmdl_error *err)
 {
     json_t *intent = flow_record (r, s, -1, "intent", start);
     const json_t *list = json_object_get (intent, "jobs");
     size_t n = r->flow->n;
     struct pass p = { .r = r, .err = err };
-    bool more = false;
     int rv = 0;
 
+    *again = false;
     p.jobs = xcalloc (n, sizeof (*p.jobs));
     p.fresh = xcalloc (n, sizeof (*p.fresh));
     for (size_t i = 0; i < n; i++) {
@@ -526,10 +527,10 @@ int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long s
         if (to->on_exit)
             continue;
         p.jobs[i] = flow_job_of (r, to, flow_last (r, to, -1, "job"));
-        more |= p.jobs[i] > 0 && !has_job (list, p.jobs[i]);
+        *again |= p.jobs[i] > 0 && !has_job (list, p.jobs[i]);
     }
-    if (more)
-        rv = submit_pass_step (&p, s, start + 1) < 0 ? -1 : 1;
+    if (*again)
+        rv = submit_pass_step (&p, s, start + 1);
     json_decref (intent);
     free (p.jobs);
     free (p.fresh);

@@ -143,8 +143,8 @@ char *flow_text (const struct flow_scope *c, const char *text, struct slurmdl_er
 int flow_command (const struct flow_scope *c, char ***argv, char ***variables,
                   struct slurmdl_error *err);
 
-/* Whether the step's condition holds: 1, 0, or -1 with 'err'. */
-int flow_condition (const struct flow_scope *c, struct slurmdl_error *err);
+/* Whether the step's condition holds; -1 with 'err'. */
+int flow_condition (const struct flow_scope *c, bool *holds, struct slurmdl_error *err);
 
 /* The file of an output, absolute; -1 with 'err'. */
 int flow_output_path (const struct flow_scope *c, const struct flow_output *o, char path[PATH_MAX],
@@ -156,10 +156,14 @@ int flow_output_path (const struct flow_scope *c, const struct flow_output *o, c
 int flow_variables (const struct flow_scope *c, char ***list, struct slurmdl_error *err);
 
 /* Put the result of a task that need not be run: one that is to be skipped, or
- * was seen before.  All that it waits for must have ended.  Returns 1 if there
- * is a result now, 0 if it is to be run, -1 with 'err'.
+ * was seen before.  All that it waits for must have ended.
  */
-int flow_settle (const struct flow_scope *c, struct slurmdl_error *err);
+enum flow_need {
+    NEED_ERROR = -1, /* 'err' says why it cannot be told */
+    NEED_RUN,
+    NEED_NOTHING, /* there is a result now */
+};
+enum flow_need flow_settle (const struct flow_scope *c, struct slurmdl_error *err);
 
 /* The same of all tasks of a step: whether there is nothing left to run. */
 bool flow_settle_step (const struct flow_run *r, const struct flow_step *s);
@@ -215,8 +219,8 @@ void flow_kill_sweeps (const struct flow_run *r);
 
 /* .dl-flow-cache-UID/KEY.N beside the flows: results of this user's tasks. */
 
-/* The digest of a task's command, code, inputs and parameters.  Returns 1 if it
- * is not to be cached, -1 with 'err' if an input is missing.
+/* The digest of a task's command, code, inputs and parameters; "" if it is not
+ * to be cached.  Returns -1 with 'err' if an input is missing.
  */
 int flow_key (const struct flow_scope *c, char key[DIGEST_SIZE], struct slurmdl_error *err);
 
@@ -275,10 +279,13 @@ long flow_submit_once (const struct flow_run *r, const struct flow_step *s, long
 /* A new record "intent" of this process, which the caller owns. */
 json_t *flow_intent (const char *mode);
 
-/* Whether the process that wrote one runs: 1 yes, or that cannot be told; 0 it
- * has ended, or there is no record; -1 it is of another host.
- */
-int flow_intent_runs (const json_t *intent);
+/* The process that wrote one. */
+enum flow_process {
+    PROCESS_ENDED, /* or there is no record */
+    PROCESS_RUNS,  /* or that cannot be told */
+    PROCESS_ELSEWHERE,
+};
+enum flow_process flow_intent_process (const json_t *intent);
 
 /* The text of job.sh. */
 extern const char flow_job_script[];
@@ -290,9 +297,9 @@ extern const char flow_job_script[];
 long flow_submit (const struct flow_run *r, bool again, struct slurmdl_error *err);
 
 /* A step with on_exit, whose job 'start' has begun: whether it had to be
- * submitted again, because others were after it.  1, 0, or -1 with 'err'.
+ * submitted '*again', because others were after it; -1 with 'err'.
  */
-int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long start,
+int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long start, bool *again,
                      struct slurmdl_error *err);
 
 /* Run what is left, so many tasks at once.  Prints a line for each that ends.

@@ -53,39 +53,38 @@ static int put_task_result (const struct flow_scope *c, json_t *record, enum flo
     return flow_put (c->r, c->s, c->task, "done", c->s->on_exit ? c->start : 0, record, err);
 }
 
-static int skip_task (const struct flow_scope *c, const char *why, struct slurmdl_error *err)
+static enum flow_need settle_as (const struct flow_scope *c, json_t *record,
+                                 enum flow_task_state state, struct slurmdl_error *err)
 {
-    return put_task_result (c, json_pack ("{s:s}", "why", why), TASK_SKIPPED, err) < 0 ? -1 : 1;
+    return put_task_result (c, record, state, err) < 0 ? NEED_ERROR : NEED_NOTHING;
 }
 
-static int use_cached_result (const struct flow_scope *c, json_t *entry, struct slurmdl_error *err)
+static enum flow_need skip_task (const struct flow_scope *c, const char *why,
+                                 struct slurmdl_error *err)
 {
-    json_t *record = json_copy (entry);
-
-    json_decref (entry);
-    return put_task_result (c, record, TASK_CACHED, err) < 0 ? -1 : 1;
+    return settle_as (c, json_pack ("{s:s}", "why", why), TASK_SKIPPED, err);
 }
 
-int flow_settle (const struct flow_scope *c, struct slurmdl_error *err)
+enum flow_need flow_settle (const struct flow_scope *c, struct slurmdl_error *err)
 {
     char key[DIGEST_SIZE];
     json_t *entry;
-    int rv;
+    bool holds;
 
     if (flow_task_state (c->r, c->s, c->task, NULL) >= TASK_SKIPPED)
-        return 1;
+        return NEED_NOTHING;
     if (follows_skip (c))
         return skip_task (c, "a step before it was skipped", err);
-    if ((rv = flow_condition (c, err)) < 0)
-        return -1;
-    if (rv == 0)
+    if (flow_condition (c, &holds, err) < 0)
+        return NEED_ERROR;
+    if (!holds)
         return skip_task (c, "its condition does not hold", err);
     if (c->s->on_exit)
-        return 0; /* only the end of all others says whether it is to run */
-    if ((rv = flow_key (c, key, err)) != 0)
-        return rv < 0 ? -1 : 0;
-    entry = flow_cache_find (c->r, key);
-    return entry ? use_cached_result (c, entry, err) : 0;
+        return NEED_RUN; /* only the end of all others says whether it is to run */
+    if (flow_key (c, key, err) < 0)
+        return NEED_ERROR;
+    entry = *key ? flow_cache_find (c->r, key) : NULL;
+    return entry ? settle_as (c, entry, TASK_CACHED, err) : NEED_RUN;
 }
 
 bool flow_settle_step (const struct flow_run *r, const struct flow_step *s)
@@ -96,7 +95,7 @@ bool flow_settle_step (const struct flow_run *r, const struct flow_step *s)
     for (long i = 0; i < width; i++) {
         const struct flow_scope c = { .r = r, .s = s, .task = i };
         /* what is wrong the task itself will say */
-        all &= flow_settle (&c, NULL) == 1;
+        all &= flow_settle (&c, NULL) == NEED_NOTHING;
     }
     return all;
 }
@@ -267,8 +266,8 @@ static enum attempt_outcome make_attempt (const struct flow_scope *step, long nu
     c->folder = folder;
     if (folder_create (folder, err) < 0)
         return ATTEMPT_ERROR;
-    if (check_steps_before (c, &why) == 0 && flow_settle (c, &why) >= 0
-        && flow_key (c, key, &why) >= 0 && attempt_run (c, &end, &why) == 0) {
+    if (check_steps_before (c, &why) == 0 && flow_settle (c, &why) != NEED_ERROR
+        && flow_key (c, key, &why) == 0 && attempt_run (c, &end, &why) == 0) {
         if (publish_task_result (c, c->attempt, key, &end, began, err) >= 0)
             outcome = ATTEMPT_DONE;
     } else {
@@ -299,7 +298,7 @@ static int try_task (struct flow_scope *c)
     while (h.failed <= c->s->retries && h.lost <= LOST_MAX) {
         if (flow_is_stopped (c->r) || start_is_superseded (c))
             return EXIT_STOPPED;
-        if (check_steps_before (c, NULL) == 0 && flow_settle (c, NULL) == 1)
+        if (check_steps_before (c, NULL) == 0 && flow_settle (c, NULL) == NEED_NOTHING)
             return EXIT_OK;
         switch (make_attempt (c, ++h.last, h.failed, &err)) {
         case ATTEMPT_ERROR:

@@ -130,7 +130,7 @@ static const char *compile_condition (struct constraint *c, const struct terms *
     return why;
 }
 
-int flow_condition_holds (const char *text, flow_value_f value, void *arg,
+int flow_condition_holds (const char *text, flow_value_f value, void *arg, bool *holds,
                           struct slurmdl_error *err)
 {
     struct terms t = { 0 };
@@ -143,7 +143,8 @@ int flow_condition_holds (const char *text, flow_value_f value, void *arg,
     if (made) {
         why = compile_condition (&c, &t, made, &column);
         errno = EINVAL;
-        rv = why ? errorf (err, "'when': %s: %s", text, why) : constraint_is_true (&c, x);
+        rv = why ? errorf (err, "'when': %s: %s", text, why) : 0;
+        *holds = !why && constraint_is_true (&c, x);
     }
     free (x);
     free (made);
@@ -425,9 +426,11 @@ static char *condition_value (const char *name, void *arg, struct slurmdl_error 
     return flow_text (arg, text, err);
 }
 
-int flow_condition (const struct flow_scope *c, struct slurmdl_error *err)
+int flow_condition (const struct flow_scope *c, bool *holds, struct slurmdl_error *err)
 {
-    return c->s->when ? flow_condition_holds (c->s->when, condition_value, (void *)c, err) : 1;
+    *holds = true;
+    return c->s->when ? flow_condition_holds (c->s->when, condition_value, (void *)c, holds, err)
+                      : 0;
 }
 
 static int set_given_variables (const struct flow_scope *c, char *const *given, char ***list,

@@ -12,9 +12,10 @@ static void look_at (const struct flow_scope *c)
     struct slurmdl_error err = { "" };
     char **argv = NULL, **variables = NULL;
     char path[PATH_MAX];
+    bool holds;
 
     flow_task_state (c->r, c->s, c->task, NULL);
-    if (flow_command (c, &argv, &variables, &err) < 0 || flow_condition (c, &err) < 0)
+    if (flow_command (c, &argv, &variables, &err) < 0 || flow_condition (c, &holds, &err) < 0)
         fuzz_failed (&err);
     for (size_t i = 0; i < c->s->noutputs; i++)
         if (flow_output_path (c, &c->s->outputs[i], path, &err) < 0)
@@ -32,7 +33,13 @@ static void look_at_tasks (const struct flow_run *r, const struct flow_step *s)
     flow_is_done (r, s, NULL);
     for (long i = 0; i < width && i < TASKS_MAX; i++) {
         flow_path (folder, r, s, i, "a", flow_last (r, s, i, "begin"));
-        look_at (&(struct flow_scope){ r, s, i, 0, 1, folder, "failed", "a b" });
+        look_at (&(struct flow_scope){ .r = r,
+                                       .s = s,
+                                       .task = i,
+                                       .attempt = 1,
+                                       .folder = folder,
+                                       .outcome = "failed",
+                                       .failed = "a b" });
     }
 }
 
