@@ -98,35 +98,6 @@ static int write_job_script (const struct flow_run *r, struct slurmdl_error *err
     return publish_if_absent (path, flow_job_script, strlen (flow_job_script), err);
 }
 
-struct flow *flow_file_read (const char *path, char *const *given, const struct flow_options *opt)
-{
-    struct problems p;
-    struct flow *f;
-    int e;
-
-    if (problems_open (&p) < 0)
-        return NULL;
-    f = flow_read (path, NULL, given, NULL, &p);
-    e = errno;
-    if (f && opt)
-        flow_find_software (f, opt->local, !opt->dry_run, &p);
-    if (f && p.count > 0) {
-        flow_free (f);
-        f = NULL;
-        e = EINVAL;
-    }
-    problems_close (&p);
-    for (char *line = p.text, *end; !f && *line; line = end + 1) {
-        end = line + strcspn (line, "\n");
-        complain ("%.*s", (int)(end - line), line);
-        if (!*end)
-            break;
-    }
-    free (p.text);
-    errno = e;
-    return f;
-}
-
 static int flow_make (struct flow_run *r, const struct command_line *line, double every,
                       struct slurmdl_error *err)
 {

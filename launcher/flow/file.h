@@ -70,6 +70,12 @@ struct flow *flow_read (const char *path, const char *dir, char *const *given, c
                         struct problems *p);
 void flow_free (struct flow *f);
 
+/* flow_read() of a file that the user names; NULL with errno, after a line for
+ * each mistake.  With 'opt' its containers and environments must be there.
+ */
+struct flow_options;
+struct flow *flow_file_read (const char *path, char *const *given, const struct flow_options *opt);
+
 /* Add the links and the order, and check names, conditions and outputs. */
 void flow_check (struct flow *f, const config_t *cf, struct problems *p);
 

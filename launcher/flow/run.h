@@ -316,8 +316,3 @@ pid_t flow_local_process (const struct flow_run *r);
 int flow_ls (const struct command_line *line);
 int flow_show (const struct command_line *line);
 int flow_graph (const struct command_line *line);
-
-/* flow_read() of a file that the user names; NULL with errno, after a line for
- * each mistake.  With 'st' its containers and environments must be there.
- */
-struct flow *flow_file_read (const char *path, char *const *given, const struct flow_options *opt);

@@ -34,19 +34,6 @@
 
 /* ---- the process ---- */
 
-static const int watched_signals[] = { SIGTERM, SIGUSR2, SIGINT, SIGHUP, SIGCHLD };
-
-int worker_watch_signals (void)
-{
-    sigset_t set;
-
-    sigemptyset (&set);
-    for (size_t i = 0; i < sizeof (watched_signals) / sizeof (*watched_signals); i++)
-        sigaddset (&set, watched_signals[i]);
-    sigprocmask (SIG_BLOCK, &set, NULL);
-    return signalfd (-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 /* Whether the disk has space for the result of an attempt that would begin now. */
 static bool has_space (struct worker *w)
 {

@@ -16,9 +16,23 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sys/disk_reserve.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/rank/layout.h"
+
+static const int watched_signals[] = { SIGTERM, SIGUSR2, SIGINT, SIGHUP, SIGCHLD };
+
+int worker_watch_signals (void)
+{
+    sigset_t set;
+
+    sigemptyset (&set);
+    for (size_t i = 0; i < sizeof (watched_signals) / sizeof (*watched_signals); i++)
+        sigaddset (&set, watched_signals[i]);
+    sigprocmask (SIG_BLOCK, &set, NULL);
+    return signalfd (-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
 
 int worker_signal (struct worker *w)
 {
