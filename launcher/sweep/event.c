@@ -9,6 +9,7 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
@@ -304,65 +305,66 @@ void event_free (struct event *e)
 
 /* ---- packed ---- */
 
-static int pack_bytes (struct packed *p, const void *data, size_t size)
+static void pack_bytes (struct packed *p, const void *data, size_t size)
 {
     size_t padded = (size + 7) & ~(size_t)7;
 
     if (array_reserve (&p->data, &p->capacity, p->size, padded, 1) < 0)
-        return -1;
+        out_of_memory ();
     memset (p->data + p->size, 0, padded);
     if (size)
         memcpy (p->data + p->size, data, size);
     p->size += padded;
-    return 0;
 }
 
 /* A count and so many bytes; with its NUL if it is a text. */
-static int pack_counted (struct packed *p, const void *data, uint64_t size)
+static void pack_counted (struct packed *p, const void *data, uint64_t size)
 {
-    return pack_bytes (p, &size, sizeof (size)) < 0 ? -1 : pack_bytes (p, data, size);
+    pack_bytes (p, &size, sizeof (size));
+    pack_bytes (p, data, size);
 }
 
-static int pack_member (struct packed *p, const struct event *e, const struct event_member *m)
+static void pack_member (struct packed *p, const struct event *e, const struct event_member *m)
 {
     const void *from = member_at (e, m);
     const char *text;
     char *known;
-    int rv;
 
     switch (m->type) {
     case TEXT:
         text = *(char *const *)from;
-        return pack_counted (p, text, text ? strlen (text) + 1 : 0);
+        pack_counted (p, text, text ? strlen (text) + 1 : 0);
+        break;
     case INT:
-        return pack_bytes (p, from, sizeof (int64_t));
+        pack_bytes (p, from, sizeof (int64_t));
+        break;
     case REAL:
-        return pack_bytes (p, from, sizeof (double));
+        pack_bytes (p, from, sizeof (double));
+        break;
     case REALS:
-        return pack_counted (p, *(double *const *)from, *count_of_member (e, m) * sizeof (double));
+        pack_counted (p, *(double *const *)from, *count_of_member (e, m) * sizeof (double));
+        break;
     case FLAG:
-        return pack_bytes (p, from, sizeof (bool));
+        pack_bytes (p, from, sizeof (bool));
+        break;
     case HPARAMS:
-        return 0;
+        break;
     case KNOWN:
         known = json_dumps (e->known, JSON_COMPACT);
-        rv = pack_counted (p, known, known ? strlen (known) + 1 : 0);
+        pack_counted (p, known, known ? strlen (known) + 1 : 0);
         free (known);
-        return rv;
+        break;
     }
-    return -1;
 }
 
-int event_pack (struct packed *p, const struct event *e)
+void event_pack (struct packed *p, const struct event *e)
 {
     uint64_t op = e->op;
 
-    if (pack_bytes (p, &op, sizeof (op)) < 0)
-        return -1;
+    pack_bytes (p, &op, sizeof (op));
     for (int i = 0; i < MEMBERS; i++)
-        if (op_has_member (e->op, &members[i]) && pack_member (p, e, &members[i]) < 0)
-            return -1;
-    return 0;
+        if (op_has_member (e->op, &members[i]))
+            pack_member (p, e, &members[i]);
 }
 
 void packed_free (struct packed *p)
@@ -440,13 +442,13 @@ static void unpack_member (struct pack_cursor *c, struct event *e, const struct 
     }
 }
 
-int event_unpack (const char *data, size_t size, size_t *where, struct event *e)
+enum unpacked event_unpack (const char *data, size_t size, size_t *where, struct event *e)
 {
     struct pack_cursor c = { data, size, *where, false };
     uint64_t op;
 
     if (*where == size)
-        return 0;
+        return UNPACK_END;
     op = take_packed_word (&c);
     *e = (struct event){ .op = (enum event_op)op };
     for (int i = 0; i < MEMBERS && !c.bad && op < EVENT_OPS; i++)
@@ -454,9 +456,9 @@ int event_unpack (const char *data, size_t size, size_t *where, struct event *e)
             unpack_member (&c, e, &members[i]);
     *where = c.at;
     if (!c.bad && op < EVENT_OPS)
-        return 1;
+        return UNPACK_EVENT;
     errno = EINVAL;
-    return -1;
+    return UNPACK_INVALID;
 }
 
 uint64_t event_layout (void)

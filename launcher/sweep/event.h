@@ -33,10 +33,9 @@ enum event_op {
     EVENT_OPS,
 };
 
-/* One event.  Only the members that its kind has count (event.c has the
- * table; doc/formats.md says what they mean); the others are 0 or NULL.  All
- * pointers are borrowed: of an event that is read they are good until the
- * function that it was given to returns.
+/* One event.  Only the members of its kind count (event.c has the table, doc/formats.md their
+ * meaning); the others are 0 or NULL.  All pointers are borrowed: in an event that was read they
+ * are valid until the function that received it returns.
  */
 struct event {
     enum event_op op;
@@ -52,16 +51,16 @@ struct event {
     bool stopped;
     int64_t ended;
     bool free;     /* the attempt does not count towards max_restarts */
-    bool progress; /* nor do those before it: it came further than they did */
+    bool progress; /* nor do those before it: it got further than they did */
     const char *why;
     const char *cause; /* the same as a word (conditions.h), or NULL */
     const char *host;
     const char *gpus;
-    const char *owner; /* nonce of the worker that has the attempt */
+    const char *owner; /* nonce of the worker that claimed the attempt */
     double *x;
     size_t nx;
     json_t *hparams; /* of x, for people; not read back */
-    int64_t memory;  /* bytes that a trial has from now on; of a job */
+    int64_t memory;  /* bytes that a trial gets from now on; bytes of a job */
     int64_t from;
     int64_t from_length;
     const char *state;
@@ -87,24 +86,30 @@ struct event {
     bool off;
 };
 
+/* What came of appending an entry of events to the log. */
+enum published {
+    PUBLISH_FAILED = -1, /* errno says why */
+    PUBLISH_DONE,
+    PUBLISH_LATE, /* another process was faster */
+};
+
 /* The word of a kind of event in the log, as "begin". */
 const char *event_name (enum event_op op);
 
-/* An event of now, all else as in 'e'. */
+/* The event 'e' with the present time. */
 struct event event_now (struct event e);
 
 /* JSON of an event; NULL if out of memory. */
 json_t *event_json (const struct event *e);
 
-/* Read 'json' into an event; event_free() when it is done with.  Returns -1
- * with errno EINVAL if it is no event that this version knows, or ENOMEM.
+/* Read 'json' into an event; release it with event_free().  Returns -1 with errno EINVAL if this
+ * version does not know the event.
  */
 int event_read (const json_t *json, struct event *e);
 void event_free (struct event *e);
 
-/* The name of a member that must not reach a command or a path as it is: a job
- * that is no job id, a machine, worker or slot with other characters than
- * names have.  NULL: all fit.
+/* The name of a member that must not reach a command or a path: a job that is no job ID, a node,
+ * worker or slot with characters that names do not have.  NULL: all are fine.
  */
 const char *event_unfit (const struct event *e);
 
@@ -117,15 +122,20 @@ struct packed {
     size_t capacity;
 };
 
-/* Append an event.  Returns -1 if out of memory. */
-int event_pack (struct packed *p, const struct event *e);
+/* Append an event. */
+void event_pack (struct packed *p, const struct event *e);
 void packed_free (struct packed *p);
 
-/* Take the event at *at, which is moved behind it; pointers lead into 'data'
- * (but 'known': json_decref() it).  Returns 1, 0 at the end, -1 with errno
- * EINVAL if the bytes are no event.
+enum unpacked {
+    UNPACK_INVALID = -1, /* the bytes are no event; errno EINVAL */
+    UNPACK_END,
+    UNPACK_EVENT,
+};
+
+/* Read the event at *at and advance *at.  Pointers lead into 'data', except 'known', which the
+ * caller releases with json_decref().
  */
-int event_unpack (const char *data, size_t size, size_t *at, struct event *e);
+enum unpacked event_unpack (const char *data, size_t size, size_t *at, struct event *e);
 
 /* Changes whenever packed events of another version must not be read. */
 uint64_t event_layout (void);

@@ -108,7 +108,7 @@ static void entry_begin_to_settle (struct entry_folder *f)
 /* Close the folder, if it is open. */
 static void entry_close (struct entry_folder *f)
 {
-    int e = errno; /* why it is closed: a full disk is waited for */
+    int e = errno; /* keep the reason, because callers wait if the disk is full */
 
     background_sync_destroy (f->sync);
     f->sync = NULL;
@@ -117,7 +117,7 @@ static void entry_close (struct entry_folder *f)
     f->fd = inside_close (f->fd, -1);
 }
 
-/* Its name is to be there as long as those in it. */
+/* Create the folder and fsync its parent, so that the folder lasts as long as the names in it. */
 static int create_entry_folder (const char *path, struct slurmdl_error *err)
 {
     int parent;
@@ -157,7 +157,7 @@ static void begin_after (void *folder)
         f->after->begin (f->after->arg);
 }
 
-/* The entry before is safe first, or there could be a gap. */
+/* fsync the previous entry first, or a crash could leave a gap. */
 static int end_after (void *folder, struct slurmdl_error *err)
 {
     struct entry_folder *f = folder;
@@ -187,7 +187,7 @@ static int entry_put (struct entry_folder *f, const char *folder, bool new, cons
     bool kept = f->fd >= 0;
     int rv = publish_entry (f, folder, new, path, text, &why);
 
-    /* what was opened long ago may be out of reach by now */
+    /* a descriptor opened long ago may be stale by now */
     if (rv < 0 && kept && !f->unsettled && (errno == ESTALE || errno == ENOENT)) {
         entry_close (f);
         why = (struct slurmdl_error){ "" };
@@ -211,7 +211,7 @@ enum { PACK_MAX = 1 << 30 };
 
 struct pack_header {
     char magic[8];
-    uint64_t layout; /* also tells the byte order */
+    uint64_t layout; /* also reveals the byte order */
     uint64_t size;   /* of the events */
     uint64_t sum;    /* XXH64 of them */
 };
@@ -263,7 +263,7 @@ static struct pack *pack_open (const char *path)
 {
     struct pack *p;
 
-    /* file_read() would wait for a name that may well be absent */
+    /* file_read() would wait for a file that may well not exist */
     if (access (path, F_OK) < 0)
         return NULL;
     p = xcalloc (1, sizeof (*p));
@@ -283,7 +283,7 @@ static void pack_close (struct pack *p)
 }
 
 /* As event_unpack(). */
-static int pack_next (struct pack *p, struct event *e)
+static enum unpacked pack_next (struct pack *p, struct event *e)
 {
     return event_unpack (p->text, p->size, &p->at, e);
 }
@@ -295,11 +295,11 @@ enum { ENTRY_MAX = 16 << 20 };
 struct log {
     char *dir;
     long length;
-    long blocks;        /* folders that were seen */
-    struct packed fill; /* the events of the block that is being read ... */
-    bool whole;         /* ... from its first entry on */
+    long blocks;        /* folders seen so far */
+    struct packed fill; /* events of the block being read ... */
+    bool whole;         /* ... complete from its first entry on */
     bool attached;      /* the first sync is over */
-    long mine;          /* number of the last entry that this process put */
+    long mine;          /* the last entry that this process wrote */
     struct entry_folder put;
 };
 
@@ -336,7 +336,7 @@ long log_length (const struct log *log)
 
 /* ---- names ---- */
 
-/* Block of the entry after 'n' others. */
+/* The block of the entry that follows 'n' others. */
 static long block_of_entry (long n)
 {
     return n / LOG_BLOCK;
@@ -352,7 +352,7 @@ static void path_of_entry (char *buf, size_t size, const struct log *log, long n
     snprintf (buf, size, "%s/%06ld/%08ld", log->dir, block_of_entry (n - 1), n);
 }
 
-/* -1: dl gives no such name. */
+/* -1: not a name that dl gives. */
 static long number_of_name (const char *name, int digits)
 {
     long n = strtol (name, NULL, 10);
@@ -363,14 +363,13 @@ static long number_of_name (const char *name, int digits)
 }
 
 struct log_listing {
-    long largest; /* number that is a name, -1: none */
+    long largest; /* largest number found, -1: none */
     long later;   /* how many are larger than 'after' */
 };
 
-/* The numbers that are names in a folder; of the entries' names those of
- * 'block' only (-1: any number).  A listing, because a
- * network file system may answer a question for a name from its memory for half
- * a minute, but lists a folder afresh.
+/* Find the numbers that are names in a folder; of entries only those of 'block' (-1: any).  List
+ * the folder instead of looking up names, because a network file system may answer lookups from a
+ * cache for half a minute, but lists a folder afresh.
  */
 static int list_numbers (const char *path, long block, long after, struct log_listing *l,
                          struct slurmdl_error *err)
@@ -407,7 +406,7 @@ static int entry_damaged (struct slurmdl_error *err, const char *path)
                    path);
 }
 
-/* Nothing of it is used: the file may be another user's. */
+/* Use nothing of it: the file may be another user's. */
 static int entry_unfit (struct slurmdl_error *err, const char *path, const char *member)
 {
     errno = EBADMSG;
@@ -448,7 +447,7 @@ static int read_event (const struct entry_reading *r, const char *line, struct s
     return rv;
 }
 
-/* A later one was seen, and the folder does not list this one. */
+/* A later entry exists, but the folder does not list this one. */
 static int entry_missing (struct slurmdl_error *err, const char *path)
 {
     errno = EBADMSG;
@@ -491,8 +490,8 @@ static void pack_path (char *buf, size_t size, const struct log *log, long block
     snprintf (buf, size, "%s/%06ld.pack", log->dir, block);
 }
 
-/* The block is full: keep its events together.  One process does, that which
- * put the last entry, or one that had to read them all.
+/* The block is full: write its events to a pack.  The process that wrote the last entry does it, or
+ * one that had to read them all.
  */
 static void keep_block (struct log *log)
 {
@@ -534,40 +533,38 @@ static int read_singles (const struct entry_reading *r, long newest, struct slur
     return count;
 }
 
-/* Returns the number of entries, 0 if there is no good pack, -1. */
+/* Returns the number of entries, 0 if there is no valid pack, -1. */
 static int read_pack (const struct entry_reading *r, long block, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     struct event e;
     const char *member = NULL;
     struct pack *pack;
-    int rv;
+    enum unpacked unpacked;
+    int rv = 0;
 
     pack_path (path, sizeof (path), r->log, block);
     if (!(pack = pack_open (path)))
         return 0;
-    while ((rv = pack_next (pack, &e)) == 1) {
+    while (rv == 0 && (unpacked = pack_next (pack, &e)) == UNPACK_EVENT) {
         rv = (member = event_unfit (&e)) ? entry_unfit (err, path, member) : r->f (&e, r->arg, err);
         json_decref (e.known);
-        if (rv < 0)
-            break;
     }
     pack_close (pack);
-    if (rv < 0)
+    if (rv < 0 || unpacked == UNPACK_INVALID)
         return member ? -1 : errorf (err, "%s: cannot be replayed", path);
     r->log->length += LOG_BLOCK;
     return LOG_BLOCK;
 }
 
-/* Milliseconds before another look at a folder that lacks an entry; the later
- * ones are for who follows the log and has nobody who waits for an answer.
+/* Milliseconds before listing a folder again that lacks an entry; the later delays are for
+ * processes that follow the log, where no user waits for an answer.
  */
 static const long look_delays[] = { 0, 20, 80, 500, 900, 900, 900, 900 };
 enum { LOOKS_FIRST = 3, LOOKS = sizeof (look_delays) / sizeof (*look_delays) };
 
-/* The newest entry of the block, and whether one before it is not in the
- * folder.  That may be an entry that was put during the listing, and the next
- * one has it: no host's memory of a name is asked.
+/* The newest entry of the block, and whether one before it is missing in the folder.  An entry may
+ * have been created during the listing; the next listing has it.
  */
 static int list_block (const struct log *log, long block, long *newest, bool *gap,
                        struct slurmdl_error *err)
@@ -582,7 +579,7 @@ static int list_block (const struct log *log, long block, long *newest, bool *ga
             nanosleep (&(struct timespec){ 0, look_delays[i] * 1000000 }, NULL);
         if (list_numbers (path, block, log->length, &l, err) < 0)
             return -1;
-        /* the first says how far to read, so that nobody writes for ever */
+        /* the first listing says how far to read, or other writers could keep us here forever */
         *newest = *newest < 0 ? l.largest : *newest;
         *gap = l.later < l.largest - log->length;
         if (!*gap)
@@ -606,7 +603,7 @@ static int read_block (struct entry_reading *r, long block, struct slurmdl_error
     return read_singles (r, newest, err);
 }
 
-/* A folder is made when the one before it is full. */
+/* Look for a new folder once the last one is full. */
 static int look_for_blocks (struct log *log, struct slurmdl_error *err)
 {
     struct log_listing l;
@@ -638,7 +635,7 @@ int log_sync (struct log *log, log_event_f f, void *arg, struct slurmdl_error *e
     return (int)(log->length - start);
 }
 
-/* ---- putting ---- */
+/* ---- writing ---- */
 
 static int put_next_entry (struct log *log, const char *text, struct slurmdl_error *err)
 {
@@ -651,7 +648,8 @@ static int put_next_entry (struct log *log, const char *text, struct slurmdl_err
     return entry_put (&log->put, folder, block >= log->blocks, path, text, err);
 }
 
-int log_append (struct log *log, const struct event *events, size_t n, struct slurmdl_error *err)
+enum published log_append (struct log *log, const struct event *events, size_t n,
+                           struct slurmdl_error *err)
 {
     char *text = journal_entry_text (events, n);
     int rv;

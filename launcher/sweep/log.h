@@ -6,12 +6,11 @@
 #include "launcher/sys/publish.h"
 #include "runtime/base/error.h"
 
-/* An entry is a file: a JSON object a line, each one event, and a last line
- * with the XXH64 of the bytes before it.  Entries 1 to 256 are in the folder
- * log/000000, the next 256 in log/000001, and so on; beside a full folder may
- * stand log/000000.pack with the same events for the hasty.  Entry N+1 can
- * only be put by somebody who has seen N, so every reader sees the same
- * events in the same order (doc/formats.md).
+/* An entry is a file of one JSON object per line, each an event, and a last line with the XXH64 of
+ * the bytes before it.  Entries 1 to 256 are in the folder log/000000, the next 256 in log/000001,
+ * and so on; beside a full folder there may be log/000000.pack with the same events, which is
+ * faster to read.  Only a process that has seen entry N can write entry N+1, so every reader sees
+ * the same events in the same order (doc/formats.md).
  */
 enum { LOG_BLOCK = 256 };
 
@@ -20,7 +19,7 @@ struct log;
 /* Called for each event, in order.  Returning -1 ends the reading. */
 typedef int (*log_event_f) (const struct event *event, void *arg, struct slurmdl_error *err);
 
-/* Open the log in folder 'dir' (made if absent).  Returns NULL on failure. */
+/* Open the log in the folder 'dir', which is created if absent.  Returns NULL on failure. */
 struct log *log_create (const char *dir, struct slurmdl_error *err);
 void log_destroy (struct log *log);
 
@@ -29,37 +28,31 @@ void log_destroy (struct log *log);
  */
 int log_sync (struct log *log, log_event_f f, void *arg, struct slurmdl_error *err);
 
-/* Put 'n' events as the next entry.  Returns 0 if they are in the log (and
- * read: the caller applies them), 1 if another process was faster: sync,
- * decide on the new state and try again; -1 on failure.
+/* Write 'n' events as the next entry.  PUBLISH_DONE: they are in the log and count as read, so that
+ * the caller applies them.  PUBLISH_LATE: sync, decide on the new state and try again.
  */
-int log_append (struct log *log, const struct event *events, size_t n, struct slurmdl_error *err);
+enum published log_append (struct log *log, const struct event *events, size_t n,
+                           struct slurmdl_error *err);
 
-/* The next entry that is put gets its name when this has ended, too; NULL: no
- * more.
- */
+/* From now on each entry gets its name only after this has ended as well; NULL: no longer. */
 void log_put_after (struct log *log, const struct publish_after *after);
 
-/* From now on the name of an entry that was put may be lost with the machine's
- * power until log_settle(), which the next log_append() begins with.
+/* With 'defers', the name of a new entry is not fsynced until log_settle(), with which the next
+ * log_append() begins.
  */
 void log_defer (struct log *log, bool defers);
 int log_settle (struct log *log, struct slurmdl_error *err);
 
-/* Begin with log_settle(), beside what the caller does next. */
+/* Begin log_settle() in the background. */
 void log_begin_to_settle (struct log *log);
 
-/* Before somebody is told of what was read: have the newest entry's name on
- * stable storage, whoever put it.
- */
+/* Before telling a user what was read: fsync the newest entry's name, whoever wrote it. */
 void log_confirm (const struct log *log);
 
-/* Whether the newest entry that was read is one that this process put: there
- * was no later one then.
- */
+/* Whether this process wrote the newest entry that was read; there was no later one then. */
 bool log_is_mine (const struct log *log);
 
-/* Number of entries that were read. */
+/* Number of entries read. */
 long log_length (const struct log *log);
 
 /* The text of an entry of 'n' events, ending with a line that holds their checksum.  The caller

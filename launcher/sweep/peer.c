@@ -95,7 +95,7 @@ static void worker_path (char *buf, size_t size, const struct peer_membership *p
     snprintf (buf, size, "%s/workers/%s", p->dir, nonce);
 }
 
-/* Put a moment ago; a name for another file must not be written to. */
+/* The file was created a moment ago; a second hard link would mean that it is another one. */
 static int open_own_file (const char *path)
 {
     int fd = file_open (path, O_WRONLY);
@@ -205,7 +205,7 @@ static void read_nonce (char *buf, size_t size, const char *path)
     free (text);
 }
 
-/* Remember whose claim it is; it takes the place of a trial's older one. */
+/* Remember whose claim it is, in place of the trial's previous one. */
 static struct claim *learn_claim (struct peer_membership *p, long trial, long attempt)
 {
     char path[PATH_MAX];
@@ -224,35 +224,37 @@ static struct claim *learn_claim (struct peer_membership *p, long trial, long at
     return c;
 }
 
-static int put_claim (struct peer_membership *p, long trial, long attempt, int64_t length,
-                      struct slurmdl_error *err)
+static enum claimed put_claim (struct peer_membership *p, long trial, long attempt, int64_t length,
+                               struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     char text[256];
+    int rv;
 
     snprintf (path, sizeof (path), "%s/trials/%04ld", p->dir, trial);
     if (folder_create (path, err) < 0)
-        return -1;
+        return CLAIM_FAILED;
     path_of_claim (path, sizeof (path), p, trial, attempt);
     snprintf (text, sizeof (text),
               "{\"trial\":%ld,\"attempt\":%ld,\"length\":%lld,"
               "\"slot\":\"%s\",\"nonce\":\"%s\"}\n",
               trial, attempt, (long long)length, p->self.slot, p->self.nonce);
-    return publish_if_absent (path, text, strlen (text), err);
+    rv = publish_if_absent (path, text, strlen (text), err);
+    return rv < 0 ? CLAIM_FAILED : rv ? CLAIM_TAKEN : CLAIM_OURS;
 }
 
-int peer_claim (struct peer_membership *p, long trial, long attempt, int64_t length,
-                struct slurmdl_error *err)
+enum claimed peer_claim (struct peer_membership *p, long trial, long attempt, int64_t length,
+                         struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    int rv;
+    enum claimed rv;
 
     if (find_claim (p, trial, attempt))
-        return 1;
-    /* a look is cheaper than a try; only "it is there" counts */
+        return CLAIM_TAKEN;
+    /* checking is cheaper than trying; a negative answer may be stale and proves nothing */
     path_of_claim (path, sizeof (path), p, trial, attempt);
-    rv = access (path, F_OK) == 0 ? 1 : put_claim (p, trial, attempt, length, err);
-    if (rv == 1)
+    rv = access (path, F_OK) == 0 ? CLAIM_TAKEN : put_claim (p, trial, attempt, length, err);
+    if (rv == CLAIM_TAKEN)
         learn_claim (p, trial, attempt);
     return rv;
 }
@@ -272,11 +274,11 @@ const char *peer_claimant (struct peer_membership *p, long trial, long attempt)
 
 /* ---- who is dead ---- */
 
-/* A worker's file is not read more often, s ... */
+/* Read a worker's file no more often than this, s ... */
 static const double look_every = 1;
 
-/* ... nor more files a second: of a thousand workers each would do little
- * else, and never be the first to put what it decides.
+/* ... and no more files than this a second: among a thousand workers, each would otherwise do
+ * little else, and never win the race for an entry.
  */
 enum { LOOKS_MAX = 8 };
 
@@ -292,7 +294,7 @@ static bool member_equals (const json_t *o, const char *name, const char *text)
     return value && !strcmp (value, text);
 }
 
-/* It was on this machine (since this boot), and its process is no more. */
+/* Whether it was a process of this machine (since this boot) that no longer exists. */
 static bool process_gone (const struct peer_membership *p, const json_t *o)
 {
     return member_equals (o, "host", p->host) && member_equals (o, "boot", p->boot)
@@ -301,7 +303,7 @@ static bool process_gone (const struct peer_membership *p, const json_t *o)
                                  (uint64_t)number_member (o, "start"));
 }
 
-/* There is one worker a slot at a time, and now that is this process. */
+/* A slot has one worker at a time: if this process has the slot now, the other one is gone. */
 static bool is_predecessor (const struct peer_membership *p, const json_t *o)
 {
     return member_equals (o, "slot", p->self.slot);
@@ -316,7 +318,7 @@ static bool counter_stands (struct other *o, const char *counter, int64_t lease)
     return monotonic () - o->since > (double)lease;
 }
 
-/* Its file as JSON, and its counter; NULL if it cannot be read. */
+/* A worker's file as JSON, and its counter; NULL if it cannot be read. */
 static json_t *read_worker (const char *dir, const char *nonce, char *counter, size_t size)
 {
     struct slurmdl_error why = { "" };
@@ -325,7 +327,7 @@ static json_t *read_worker (const char *dir, const char *nonce, char *counter, s
     json_t *o = NULL;
 
     snprintf (path, sizeof (path), "%s/workers/%s", dir, nonce);
-    /* one that is not seen yet is asked for at the next look */
+    /* a file that is not visible yet is read the next time */
     if (!(text = file_read_now (path, PEER_FILE_MAX, NULL, NULL, &why))) {
         if (errno == EBADMSG)
             complain ("%s", why.text);
@@ -354,7 +356,7 @@ static bool check_worker (struct peer_membership *p, struct other *other, int64_
     return counter_stands (other, counter, lease) || dead;
 }
 
-/* Workers that have ended without owing anything are in the number too. */
+/* p->alive also counts workers that have ended normally. */
 static double look_interval (const struct peer_membership *p, int64_t lease)
 {
     double interval = fmin ((double)p->alive / LOOKS_MAX, (double)lease / 4);
@@ -362,8 +364,8 @@ static double look_interval (const struct peer_membership *p, int64_t lease)
     return fmax (interval, look_every);
 }
 
-/* When it was looked at last, so that it is its turn now, if there are few, or
- * at any time of the interval.
+/* A fictitious time of the last check: with few workers the next one is due now, with many at a
+ * random time within the interval.
  */
 static double first_turn (const struct peer_membership *p, const char *nonce, int64_t lease)
 {
@@ -390,7 +392,7 @@ static struct other *know_other (struct peer_membership *p, const char *nonce, i
     return new;
 }
 
-/* A worker that has died stays dead: its nonce is its process's. */
+/* A dead worker stays dead, because a nonce belongs to one process. */
 bool peer_dead (struct peer_membership *p, const char *nonce, int64_t lease)
 {
     struct other *o = know_other (p, nonce, lease);
@@ -413,7 +415,7 @@ bool peer_preceded (struct peer_membership *p, const char *nonce)
     return false;
 }
 
-/* The dead are not looked at again. */
+/* Dead workers are not checked again, so 'looked' is when this one was found dead. */
 double peer_dead_since (const struct peer_membership *p, const char *nonce)
 {
     for (size_t i = 0; i < p->nothers; i++)
@@ -500,7 +502,7 @@ long peer_list (const char *dir, struct peer_info **list, struct slurmdl_error *
     return n;
 }
 
-/* Whether it still has the counter that it had. */
+/* Whether its counter is still the same. */
 static bool stands_still (const char *dir, const struct peer_info *was)
 {
     char counter[COUNTER_SIZE + 1] = "";

@@ -418,8 +418,8 @@ static char *make_image (const struct sweep *s, const struct columns *columns,
     return buf;
 }
 
-static int write_new (const struct sweep *s, const char *path, struct rows *old,
-                      struct slurmdl_error *err)
+static enum results_outcome write_new (const struct sweep *s, const char *path, struct rows *old,
+                                       struct slurmdl_error *err)
 {
     struct columns columns = { 0 };
     struct rows rows = { 0 };
@@ -434,7 +434,7 @@ static int write_new (const struct sweep *s, const char *path, struct rows *old,
         rv = publish_replace (path, buf, size, err);
         if (rv == 0 && rows.damaged > 0) {
             errorf (err, "%s", rows.damage.text);
-            rv = 1;
+            rv = RESULTS_DAMAGED;
         }
     } else
         rv = errorf (err, "%s: cannot be made: out of memory", path);
@@ -446,11 +446,12 @@ static int write_new (const struct sweep *s, const char *path, struct rows *old,
     return rv;
 }
 
-int results_write (const struct sweep *s, const char *path, struct slurmdl_error *err)
+enum results_outcome results_write (const struct sweep *s, const char *path,
+                                    struct slurmdl_error *err)
 {
     struct rows old;
     struct h5_quiet q;
-    int rv;
+    enum results_outcome rv;
 
     h5_quiet_begin (&q);
     old_results_read (&old, s, path);
@@ -466,8 +467,13 @@ static void results_path (char *path, size_t size, const struct sweep *s)
     snprintf (path, size, "%s/results.h5", s->dir);
 }
 
-/* 1, 0 if there is no file, -1 if results_write() did not finish it. */
-static int read_made (struct made *made, const struct sweep *s)
+enum made_state {
+    MADE_UNFINISHED = -1, /* results_write() did not finish the file */
+    MADE_ABSENT,
+    MADE_WHOLE,
+};
+
+static enum made_state read_made (struct made *made, const struct sweep *s)
 {
     struct {
         struct made made;
@@ -476,35 +482,35 @@ static int read_made (struct made *made, const struct sweep *s)
     char path[PATH_MAX];
     struct stat st;
     int fd;
-    int rv = -1;
+    enum made_state state = MADE_UNFINISHED;
 
     results_path (path, sizeof (path), s);
     if ((fd = inside_open (path, O_RDONLY, 0, &st)) < 0)
-        return errno == ENOENT ? 0 : -1;
+        return errno == ENOENT ? MADE_ABSENT : MADE_UNFINISHED;
     if (S_ISREG (st.st_mode)
         && pread (fd, &end, sizeof (end), st.st_size - (off_t)sizeof (end)) == (ssize_t)sizeof (end)
         && !memcmp (end.made.magic, made_magic, sizeof (made_magic))
         && !memcmp (end.seal.magic, seal_magic, sizeof (seal_magic))) {
         *made = end.made;
-        rv = 1;
+        state = MADE_WHOLE;
     }
     close (fd);
-    return rv;
+    return state;
 }
 
 bool results_are_stale (const struct sweep *s)
 {
     struct made made;
-    int rv = sweep_has_ended (s) ? read_made (&made, s) : -1;
+    enum made_state state = sweep_has_ended (s) ? read_made (&made, s) : MADE_UNFINISHED;
 
-    return rv == 0 || (rv == 1 && made.changes != (uint64_t)s->changes);
+    return state == MADE_ABSENT || (state == MADE_WHOLE && made.changes != (uint64_t)s->changes);
 }
 
 long results_damaged (const struct sweep *s)
 {
     struct made made;
 
-    return read_made (&made, s) == 1 ? (long)made.damaged : 0;
+    return read_made (&made, s) == MADE_WHOLE ? (long)made.damaged : 0;
 }
 
 /* The superuser leaves others' files alone. */
@@ -521,7 +527,7 @@ int results_renew (const struct sweep *s, struct slurmdl_error *err)
     if (!results_are_stale (s))
         return 0;
     results_path (path, sizeof (path), s);
-    if (may_write (s) && results_write (s, path, &why) >= 0)
+    if (may_write (s) && results_write (s, path, &why) != RESULTS_FAILED)
         return 0;
     return errorf (err,
                    "%s does not show the end of the experiment, as its last "

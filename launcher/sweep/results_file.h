@@ -4,14 +4,18 @@
 
 #include "launcher/sweep/sweep.h"
 
-/* Write the file (doc/formats.md) with the state of 's', in place of the one
- * that has the name: whoever opens it gets the old one or the new one.  The
- * metrics of attempts that the old one has are taken from it, if it is of
- * this experiment and its checksum is right.
- *
- * Returns 1 if metrics could not be read, and 'err' names the first file.
+enum results_outcome {
+    RESULTS_FAILED = -1,
+    RESULTS_WHOLE,
+    RESULTS_DAMAGED, /* some metrics could not be read; 'err' names the first file */
+};
+
+/* Write the file (doc/formats.md) with the state of 's', replacing the old one by rename(2).
+ * Metrics that the old one has are taken from it, if it is this experiment's and its checksum is
+ * right.
  */
-int results_write (const struct sweep *s, const char *path, struct slurmdl_error *err);
+enum results_outcome results_write (const struct sweep *s, const char *path,
+                                    struct slurmdl_error *err);
 
 /* Whether the sweep has ended, and results.h5 is not there or older. */
 bool results_are_stale (const struct sweep *s);

@@ -66,17 +66,18 @@ int sweep_sync (struct sweep *s, struct slurmdl_error *err)
     return rv;
 }
 
-int sweep_publish (struct sweep *s, struct event *events, size_t n, struct slurmdl_error *err)
+enum published sweep_publish (struct sweep *s, struct event *events, size_t n,
+                              struct slurmdl_error *err)
 {
-    int rv;
+    enum published rv;
 
     for (size_t i = 0; i < n; i++)
         events[i] = event_now (events[i]);
     rv = log_append (s->log, events, n, err);
-    for (size_t i = 0; i < n && rv == 0; i++)
-        rv = sweep_apply (&events[i], s, err);
-    if (rv == 1 && sweep_sync (s, err) < 0)
-        return -1;
+    for (size_t i = 0; i < n && rv == PUBLISH_DONE; i++)
+        rv = sweep_apply (&events[i], s, err) < 0 ? PUBLISH_FAILED : PUBLISH_DONE;
+    if (rv == PUBLISH_LATE && sweep_sync (s, err) < 0)
+        return PUBLISH_FAILED;
     return rv;
 }
 
@@ -85,13 +86,13 @@ int sweep_settle (const struct sweep *s, struct slurmdl_error *err)
     return log_settle (s->log, err);
 }
 
-int sweep_insist (struct sweep *s, struct event event,
-                  bool (*still) (const struct sweep *s, const void *arg), const void *arg,
-                  struct slurmdl_error *err)
+enum published sweep_insist (struct sweep *s, struct event event,
+                             bool (*still) (const struct sweep *s, const void *arg),
+                             const void *arg, struct slurmdl_error *err)
 {
-    int rv = 1;
+    enum published rv = PUBLISH_LATE;
 
-    while (rv == 1 && (!still || still (s, arg)))
+    while (rv == PUBLISH_LATE && (!still || still (s, arg)))
         rv = sweep_publish (s, &event, 1, err);
     return rv;
 }

@@ -208,15 +208,15 @@ void sweep_blame_folder (const struct sweep *s, struct slurmdl_error *err);
 /* Have on stable storage what was published with log_defer(). */
 int sweep_settle (const struct sweep *s, struct slurmdl_error *err);
 
-/* Publish 'n' events, of now, as one entry, and read the log, that included.
- * Returns 0 if they are in, 1 if somebody was faster (the log was read), -1
- * on failure.
+/* Publish 'n' events, with the present time, as one entry, and read the log, that entry included.
+ * PUBLISH_LATE: the log was read.
  */
-int sweep_publish (struct sweep *s, struct event *events, size_t n, struct slurmdl_error *err);
+enum published sweep_publish (struct sweep *s, struct event *events, size_t n,
+                              struct slurmdl_error *err);
 
-/* Publish one event until it is in, or 'still' (if given) says that it makes
- * no sense now.  Returns 0, 1 if it is not in for that reason, -1.
+/* Publish one event, retrying until it is in the log or 'still', if not NULL, finds it obsolete:
+ * PUBLISH_LATE.
  */
-int sweep_insist (struct sweep *s, struct event event,
-                  bool (*still) (const struct sweep *s, const void *arg), const void *arg,
-                  struct slurmdl_error *err);
+enum published sweep_insist (struct sweep *s, struct event event,
+                             bool (*still) (const struct sweep *s, const void *arg),
+                             const void *arg, struct slurmdl_error *err);

@@ -263,10 +263,10 @@ static struct event end_event (const struct worker *w)
 
 static enum turn publish_one (struct worker *w, struct event event, struct slurmdl_error *err)
 {
-    int rv = worker_publish (w, &event, 1, err);
+    enum published rv = worker_publish (w, &event, 1, err);
 
-    w->closes |= rv == 0 && event.op == EVENT_END;
-    return rv < 0 ? TURN_FAILED : TURN_DONE;
+    w->closes |= rv == PUBLISH_DONE && event.op == EVENT_END;
+    return rv == PUBLISH_FAILED ? TURN_FAILED : TURN_DONE;
 }
 
 /* ---- what the searcher decides ---- */
@@ -342,7 +342,7 @@ static enum turn ask_searcher (struct worker *w, struct slurmdl_error *err)
     } else if (d.n > 0 && !segment_fits (w, &d.events[0])) {
         w->out_of_time = true;
     } else if (d.n > 0) {
-        turn = worker_publish (w, d.events, d.n, err) < 0 ? TURN_FAILED : TURN_DONE;
+        turn = worker_publish (w, d.events, d.n, err) == PUBLISH_FAILED ? TURN_FAILED : TURN_DONE;
     } else if (answer == SEARCH_DONE) {
         turn = publish_one (w, end_event (w), err);
     }
@@ -411,13 +411,14 @@ static bool decide_next (struct worker *w, const struct event *results, const st
     return goes_on;
 }
 
-int worker_publish_result (struct worker *w, struct event *result, struct slurmdl_error *err)
+enum published worker_publish_result (struct worker *w, struct event *result,
+                                      struct slurmdl_error *err)
 {
     struct event events[2 * (1 + OFFERS_MAX)] = { *result };
     struct decisions d = { 0 };
     struct offers others;
     size_t n = 1;
-    int rv;
+    enum published rv;
 
     offers_collect (w, (long)result->trial, &others);
     for (size_t i = 0; i < others.n; i++)
@@ -431,9 +432,9 @@ int worker_publish_result (struct worker *w, struct event *result, struct slurmd
     log_defer (w->sweep->log, n > 1);
     rv = worker_publish (w, events, n, err);
     log_defer (w->sweep->log, false);
-    if (rv == 1 && n > 1)
+    if (rv == PUBLISH_LATE && n > 1)
         offer_put (w, (struct event[]){ *result, d.events[0] });
-    else if (rv == 0)
+    else if (rv == PUBLISH_DONE)
         w->rivals = w->offers || others.n > 0;
     decisions_free (&d);
     offers_free (&others);
@@ -443,16 +444,16 @@ int worker_publish_result (struct worker *w, struct event *result, struct slurmd
 /* ---- what the user's program decides ---- */
 
 /* The program may have taken long, but the point is still good if the searcher still wants one.
- * Returns as sweep_publish(), 0 if it does not.
+ * Returns PUBLISH_DONE if it does not.
  */
-static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
+static enum published put_point (struct worker *w, double *x, struct slurmdl_error *err)
 {
     struct searcher *s = sweep_snapshot (w->sweep);
     double *y = xcalloc (w->sweep->exp->nparams + 1, sizeof (*y));
     struct search_op op;
     bool wanted = searcher_ask (s, &op, y) == SEARCH_RUN && searcher_begin (s, &op, x) == 0
                   && w->sweep->state == SWEEP_RUNNING;
-    int rv = 0;
+    enum published rv = PUBLISH_DONE;
 
     sweep_end_snapshot (w->sweep, s);
     free (y);
@@ -468,7 +469,7 @@ static enum turn decide_custom (struct worker *w, double *x, struct slurmdl_erro
 {
     struct search_op op;
     enum search_answer answer = searcher_ask (w->sweep->searcher, &op, x);
-    int rv = 1;
+    enum published rv = PUBLISH_LATE;
 
     if (answer == SEARCH_RUN && !memory_fits (w))
         return TURN_IDLE;
@@ -481,9 +482,9 @@ static enum turn decide_custom (struct worker *w, double *x, struct slurmdl_erro
     /* with the same seed the program gives another worker the same answer: if that worker was
      * faster, ask again, now that the program can be told
      */
-    while (rv == 1 && !custom_is_taken (w, x))
+    while (rv == PUBLISH_LATE && !custom_is_taken (w, x))
         rv = put_point (w, x, err);
-    return rv < 0 ? TURN_FAILED : TURN_DONE;
+    return rv == PUBLISH_FAILED ? TURN_FAILED : TURN_DONE;
 }
 
 static enum turn ask_program (struct worker *w, struct slurmdl_error *err)

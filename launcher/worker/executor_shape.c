@@ -298,7 +298,8 @@ static int choose_shape (struct shapes *s, struct shape *best, struct slurmdl_er
     return 0;
 }
 
-int shape_choose (const struct experiment *e, struct shape *best, struct slurmdl_error *err)
+enum shape_choice shape_choose (const struct experiment *e, struct shape *best,
+                                struct slurmdl_error *err)
 {
     struct shapes *s = xcalloc (1, sizeof (*s));
     int rv = -1;
@@ -309,9 +310,12 @@ int shape_choose (const struct experiment *e, struct shape *best, struct slurmdl
     if (slurm_nodes_ask (&s->nodes, err) == 0) {
         find_partitions (s);
         find_shapes (s);
-        rv = fits_one_node (s) ? 1 : s->n ? choose_shape (s, best, err) : say_impossible (s, err);
+        if (fits_one_node (s))
+            rv = SHAPE_UNCHANGED;
+        else
+            rv = s->n ? choose_shape (s, best, err) : say_impossible (s, err);
     } else if (e->gpus == 0)
-        rv = 1; /* sbatch will say it */
+        rv = SHAPE_UNCHANGED; /* sbatch will report the error */
     if (s->chosen)
         *best->partition = '\0';
     saved = errno;

@@ -14,15 +14,20 @@ struct shape {
     char how[64];            /* ... as Slurm calls it; "": none does */
 };
 
-/* resources.gpus_per_trial, or slots_per_trial that may be more than a node
- * has, has still to become nodes.
+/* Whether resources.gpus_per_trial, or a slots_per_trial that may exceed a node, has yet to be
+ * turned into nodes.
  */
 bool shape_is_open (const struct experiment *e);
 
-/* Choose the shape that would start first, of two the one in Slurm's default
- * partition, else with fewer nodes: among those that the user's own settings
- * leave open, by one `scontrol show node` and a few `sbatch --test-only`.
- * Returns 1 if slots_per_trial is no more than a node has: it stays as it is;
- * -1 with 'err', and errno EINVAL if there is none at all.
+enum shape_choice {
+    SHAPE_FAILED = -1, /* 'err' says why; errno EINVAL: no shape is possible */
+    SHAPE_CHOSEN,
+    SHAPE_UNCHANGED, /* a node has enough for slots_per_trial */
+};
+
+/* Choose the shape that would start first; if two would, the one in Slurm's default partition, else
+ * the one with fewer nodes.  Considers what the user's settings leave open, with one `scontrol show
+ * node` and a few `sbatch --test-only`.
  */
-int shape_choose (const struct experiment *e, struct shape *best, struct slurmdl_error *err);
+enum shape_choice shape_choose (const struct experiment *e, struct shape *best,
+                                struct slurmdl_error *err);

@@ -188,7 +188,7 @@ enum turn fault_stop (struct worker *w, struct slurmdl_error *err)
 {
     const struct fault *f = fault_shared (w->sweep);
     struct event event;
-    int rv;
+    enum published rv;
 
     if (!f && holds_back (w))
         return TURN_WAIT;
@@ -201,9 +201,9 @@ enum turn fault_stop (struct worker *w, struct slurmdl_error *err)
     event = (struct event){
         .op = EVENT_PAUSE, .by = w->slot, .trial = f->trial, .attempt = f->attempt, .why = f->why
     };
-    if ((rv = worker_publish (w, &event, 1, err)) == 0)
+    if ((rv = worker_publish (w, &event, 1, err)) == PUBLISH_DONE)
         notify_fault (w->sweep);
-    return rv < 0 ? TURN_FAILED : TURN_DONE;
+    return rv == PUBLISH_FAILED ? TURN_FAILED : TURN_DONE;
 }
 
 /* ---- retrying after running out of memory ---- */
@@ -427,8 +427,8 @@ static struct event pause_event (const struct worker *w, long trial, const struc
                            .why = r->verdict.why };
 }
 
-static int publish_failure (struct worker *w, long trial, struct segment_report *r,
-                            struct slurmdl_error *err)
+static enum published publish_failure (struct worker *w, long trial, struct segment_report *r,
+                                       struct slurmdl_error *err)
 {
     struct event events[4 + NODES_MAX] = { report_event (w, trial, r) };
     const char *why = why_exclude (w, trial, r);
@@ -437,7 +437,7 @@ static int publish_failure (struct worker *w, long trial, struct segment_report 
     bool pauses = r->outcome == OUTCOME_FAILED && !last && !r->verdict.free && !r->verdict.progress
                   && fault_pauses (w, r->verdict.why);
     size_t n = 1;
-    int rv;
+    enum published rv;
 
     if (last)
         events[n++] =
@@ -453,7 +453,7 @@ static int publish_failure (struct worker *w, long trial, struct segment_report 
     if (pauses)
         events[n++] = pause_event (w, trial, r);
     rv = worker_publish (w, events, n, err);
-    if (rv == 0 && pauses)
+    if (rv == PUBLISH_DONE && pauses)
         notify_fault (w->sweep);
     free (nodes);
     return rv;
@@ -466,7 +466,7 @@ static void write_results (const struct worker *w)
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s/results.h5", w->sweep->dir);
-    if (results_write (w->sweep, path, &err) != 0)
+    if (results_write (w->sweep, path, &err) != RESULTS_WHOLE)
         fprintf (stderr, "dl: %s\n", err.text);
 }
 
@@ -501,11 +501,11 @@ static int sync_end (void *trainer, struct slurmdl_error *err)
     return trainer_flush_end (trainer, err);
 }
 
-static int publish_with_metrics (struct worker *w, const struct segment_report *r,
-                                 struct event *result, struct slurmdl_error *err)
+static enum published publish_with_metrics (struct worker *w, const struct segment_report *r,
+                                            struct event *result, struct slurmdl_error *err)
 {
     const struct publish_after metrics = { sync_begin, sync_end, r->trainer };
-    int rv;
+    enum published rv;
 
     log_put_after (w->sweep->log, r->trainer ? &metrics : NULL);
     rv = worker_publish_result (w, result, err);
@@ -519,10 +519,10 @@ int worker_publish_report (struct worker *w, long trial, struct segment_report *
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     long attempt = t->over + 1;
     long before = 0;
-    int rv = 1;
+    enum published rv = PUBLISH_LATE;
 
     oom_retry_decide (w, trial, r);
-    while (rv == 1 && t->over + 1 == attempt && t->state == TRIAL_OPEN) {
+    while (rv == PUBLISH_LATE && t->over + 1 == attempt && t->state == TRIAL_OPEN) {
         struct event event;
 
         if (r->outcome == OUTCOME_FAILED && fault_is_known (w, r->verdict.why))
@@ -535,9 +535,9 @@ int worker_publish_report (struct worker *w, long trial, struct segment_report *
     }
     offer_withdraw (w);
     oom_retry_free (r);
-    if (r->outcome == OUTCOME_RESULT && rv == 0)
+    if (r->outcome == OUTCOME_RESULT && rv == PUBLISH_DONE)
         refresh_results (w, before);
-    return rv < 0 ? -1 : 0;
+    return rv == PUBLISH_FAILED ? -1 : 0;
 }
 
 void worker_close_sweep (const struct worker *w)

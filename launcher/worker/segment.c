@@ -123,9 +123,9 @@ static bool report_is_due (const struct segment *s, int64_t step)
 /* A report that cannot be published is no reason to stop. */
 static void publish_news (struct segment *s, int64_t step, double value)
 {
-    int rv = 1;
+    enum published rv = PUBLISH_LATE;
 
-    while (rv == 1 && !is_fenced (s) && report_is_due (s, step)) {
+    while (rv == PUBLISH_LATE && !is_fenced (s) && report_is_due (s, step)) {
         struct event event = {
             .op = EVENT_REPORT,
             .by = s->w->slot,

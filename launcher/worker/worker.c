@@ -178,14 +178,14 @@ static enum turn publish_lost (struct worker *w, long trial, const char *owner,
 
     remove_spare_metrics (w, owner);
     leftovers_clean_attempt (w->sweep, trial, attempt);
-    return worker_publish (w, events, last ? 2 : 1, err) < 0 ? TURN_FAILED : TURN_AGAIN;
+    return worker_publish (w, events, last ? 2 : 1, err) == PUBLISH_FAILED ? TURN_FAILED
+                                                                           : TURN_AGAIN;
 }
 
 /* Returns TURN_DONE if this worker has the trial now. */
 static enum turn claim_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
-    int rv;
 
     if (!memory_fits (w))
         return TURN_WAIT;
@@ -193,8 +193,15 @@ static enum turn claim_trial (struct worker *w, long trial, struct slurmdl_error
         w->out_of_time = true;
         return TURN_WAIT;
     }
-    rv = peer_claim (w->peer, trial, t->over + 1, t->target, err);
-    return rv < 0 ? TURN_FAILED : rv == 0 ? TURN_DONE : TURN_WAIT;
+    switch (peer_claim (w->peer, trial, t->over + 1, t->target, err)) {
+    case CLAIM_OURS:
+        return TURN_DONE;
+    case CLAIM_TAKEN:
+        return TURN_WAIT;
+    case CLAIM_FAILED:
+        break;
+    }
+    return TURN_FAILED;
 }
 
 /* Returns TURN_DONE if this worker has the trial, TURN_WAIT if it cannot get it. */

@@ -95,7 +95,8 @@ const char *worker_owner_of (struct worker *w, long trial);
 bool worker_trains (struct worker *w, long trial);
 
 /* As sweep_publish(), but while the disk is full it waits and retries until asked to stop. */
-int worker_publish (struct worker *w, struct event *events, size_t n, struct slurmdl_error *err);
+enum published worker_publish (struct worker *w, struct event *events, size_t n,
+                               struct slurmdl_error *err);
 
 /* Report once that the worker waits for space on the disk. */
 void worker_note_full_disk (struct worker *w, const struct slurmdl_error *why);
@@ -138,7 +139,8 @@ void segment_end (struct segment_report *report);
 enum turn worker_decide (struct worker *w, struct slurmdl_error *err);
 
 /* Publish a result, and what this worker does next, as one entry; returns as worker_publish(). */
-int worker_publish_result (struct worker *w, struct event *result, struct slurmdl_error *err);
+enum published worker_publish_result (struct worker *w, struct event *result,
+                                      struct slurmdl_error *err);
 
 /* What to do instead once searcher.goal is reached, or searcher.max_hours are over. */
 enum turn worker_finish (struct worker *w, struct slurmdl_error *err);

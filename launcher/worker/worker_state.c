@@ -139,16 +139,18 @@ void worker_note_full_disk (struct worker *w, const struct slurmdl_error *why)
     w->waits = true;
 }
 
-int worker_publish (struct worker *w, struct event *events, size_t n, struct slurmdl_error *err)
+enum published worker_publish (struct worker *w, struct event *events, size_t n,
+                               struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     long length = log_length (w->sweep->log);
     double limit = 0;
-    int rv;
+    enum published rv;
 
     /* once the log has grown, the entry may be in it: do not publish it twice */
-    while ((rv = sweep_publish (w->sweep, events, n, &why)) < 0 && disk_is_full (errno)
-           && log_length (w->sweep->log) == length && may_wait_for_space (w, &limit)) {
+    while ((rv = sweep_publish (w->sweep, events, n, &why)) == PUBLISH_FAILED
+           && disk_is_full (errno) && log_length (w->sweep->log) == length
+           && may_wait_for_space (w, &limit)) {
         if (disk_reserve_spend (w->sweep->dir) < 0) {
             worker_note_full_disk (w, &why);
             peer_beat (w->peer, NULL);
@@ -156,7 +158,7 @@ int worker_publish (struct worker *w, struct event *events, size_t n, struct slu
         }
         why = (struct slurmdl_error){ "" };
     }
-    if (rv < 0)
+    if (rv == PUBLISH_FAILED)
         errorf (err, "%s", why.text);
     return rv;
 }

@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     pack_publish (path, &events);
     if (!(p = pack_open (path)))
         abort ();
-    while (pack_next (p, &e) == 1) {
+    while (pack_next (p, &e) == UNPACK_EVENT) {
         fuzz_sum += weigh (&e) + (event_name (e.op) != NULL);
         json_decref (e.known);
     }

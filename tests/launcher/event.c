@@ -86,13 +86,13 @@ static void through_packing (void **state)
     for (int op = 0; op < EVENT_OPS; op++) {
         struct event e = full ((enum event_op)op);
         e.known = op == EVENT_CREATE ? json_pack ("[{s:i}]", "a", 1) : NULL;
-        assert_int_equal (event_pack (&p, &e), 0);
+        event_pack (&p, &e);
         json_decref (e.known);
     }
     for (int op = 0; op < EVENT_OPS; op++) {
         struct event e = full ((enum event_op)op);
         char *want, *have;
-        assert_int_equal (event_unpack (p.data, p.size, &at, &back), 1);
+        assert_int_equal (event_unpack (p.data, p.size, &at, &back), UNPACK_EVENT);
         assert_int_equal (json_array_size (back.known), op == EVENT_CREATE);
         json_decref (back.known);
         back.known = NULL;
@@ -102,7 +102,7 @@ static void through_packing (void **state)
         free (want);
         free (have);
     }
-    assert_int_equal (event_unpack (p.data, p.size, &at, &back), 0);
+    assert_int_equal (event_unpack (p.data, p.size, &at, &back), UNPACK_END);
     packed_free (&p);
 }
 
@@ -114,18 +114,18 @@ static void damaged_packing (void **state)
     struct event back;
     size_t at;
 
-    assert_int_equal (event_pack (&p, &e), 0);
+    event_pack (&p, &e);
     for (size_t size = 8; size < p.size; size += 8) {
         char *copy = malloc (size);
         memcpy (copy, p.data, size);
         at = 0;
-        assert_int_equal (event_unpack (copy, size, &at, &back), -1);
+        assert_int_equal (event_unpack (copy, size, &at, &back), UNPACK_INVALID);
         free (copy);
     }
     for (size_t i = 0; i < p.size; i++) {
         p.data[i] ^= 0x55;
         at = 0;
-        if (event_unpack (p.data, p.size, &at, &back) == 1)
+        if (event_unpack (p.data, p.size, &at, &back) == UNPACK_EVENT)
             json_decref (back.known);
         p.data[i] ^= 0x55;
     }
