@@ -23,10 +23,10 @@
 #include "runtime/base/error.h"
 
 enum {
-    FILE_MAX = 1 << 20, /* larger ones are data, unless git tracks them */
+    FILE_MAX = 1 << 20, /* larger files are data, unless git tracks them */
     BYTES_MAX = 64 << 20,
     FILES_MAX = 20000,
-    FOLDER_MAX = 1000, /* entries: with more it is one of data */
+    FOLDER_MAX = 1000, /* most entries; a folder with more is data */
     OUTPUTS_MAX = 200,
     OUTPUT_BYTES = 16 << 20,
     DEPTH_MAX = 40,
@@ -72,7 +72,7 @@ static bool word_is_file_in (const char *dir, const char *name, size_t len)
 
 static const char between[] = " \t\n;|&()<>\"'=";
 
-/* NAME.MODULE may be a folder's. */
+/* In NAME.MODULE, NAME may be a folder. */
 static bool is_named (const char *dir, const char *text)
 {
     while (*(text += strspn (text, between))) {
@@ -85,9 +85,7 @@ static bool is_named (const char *dir, const char *text)
     return false;
 }
 
-/* Note the first script that is named by its whole path: nothing in a copy
- * takes its place.
- */
+/* Note the first script that is named by an absolute path: no copy takes its place. */
 static void note_absolute (struct code_files *c, const char *text)
 {
     while (!*c->absolute && *(text += strspn (text, between))) {
@@ -101,7 +99,7 @@ static void note_absolute (struct code_files *c, const char *text)
     }
 }
 
-/* Whether the command has words that are files of the folder. */
+/* Whether the command names files of the folder. */
 static bool command_uses_folder (const struct experiment *e, struct code_files *c)
 {
     const char *const texts[] = { e->entrypoint, e->command };
@@ -197,12 +195,12 @@ static int find_code_root (const struct experiment *e, struct code_files *c,
 struct walk {
     struct code_files *c;
     const struct experiment *e;
-    const char *experiments; /* the folder that will have the experiment */
+    const char *experiments; /* the folder where the experiment will be created */
     struct git_files git;
     char **exclude;
     mode_t mask; /* umask(2) */
-    bool text;   /* of all that is there only this is frozen */
-    bool linked; /* in a folder that git ignores */
+    bool text;   /* freeze only text */
+    bool linked; /* inside a folder that git ignores */
     size_t capacity;
 };
 
@@ -214,7 +212,7 @@ static bool folder_has (const char *dir, const char *name)
     return access (path, F_OK) == 0;
 }
 
-/* An environment of Python's, what git keeps. */
+/* Python environments, and the folders of version control. */
 static bool is_environment (const char *full, const char *name)
 {
     static const char *const names[] = { ".git", ".hg", ".svn", "node_modules", NULL };
@@ -242,7 +240,7 @@ static int add_code_file (struct walk *w, const char *path, const char *target,
     return 0;
 }
 
-/* Whether a link that stands at 'path' stays below the root. */
+/* Whether the target of a link at 'path' stays below the root. */
 static bool stays_inside (const char *path, const char *target)
 {
     int depth = 0;
@@ -273,8 +271,8 @@ static int add_code_link (struct walk *w, const char *path, const char *full, co
     return add_code_file (w, path, n > 0 && stays_inside (path, target) ? target : full, st);
 }
 
-/* Where files are open to the group by default, one that is not may be a key:
- * it is not for those who read the experiment.
+/* If files are group-readable by default, one that is not may be a key, which readers of the
+ * experiment must not see.
  */
 static bool is_closed_to_group (const struct walk *w, const struct stat *st)
 {
@@ -333,8 +331,8 @@ static bool is_frozen_folder (const struct walk *w, const char *path, const char
     return kind == '?' && count_entries (full) <= FOLDER_MAX;
 }
 
-/* A folder that git ignores has what scripts write, or data: of the first kind
- * each attempt has its own, with links to what is there.
+/* A folder that git ignores holds data or what scripts write.  In the second case each attempt gets
+ * its own folder, with links to what is there.
  */
 static bool is_mirrored (const struct walk *w, const char *path, const char *full, const char *name)
 {
@@ -343,7 +341,7 @@ static bool is_mirrored (const struct walk *w, const char *path, const char *ful
            && count_entries (full) <= FOLDER_MAX;
 }
 
-/* What dl and Python made: without it the same code has the same digest. */
+/* Files of dl and Python: left out, so that the same code has the same digest. */
 static bool is_made_by_tools (const char *full, const char *name)
 {
     return !strcmp (name, "__pycache__") || !strcmp (name, ".dl-code")
@@ -367,8 +365,8 @@ static void forget_files (struct walk *w, size_t before)
     }
 }
 
-/* Whether a script may write into a folder, of which each attempt has its own
- * then: it has little but checkpoints, and no data by its name.
+/* Whether scripts may write into a folder, so that each attempt should get its own: it contains
+ * little but checkpoints, and is not called data.
  */
 static bool may_be_output_folder (const struct walk *w, const char *path, size_t before)
 {
@@ -387,8 +385,8 @@ static bool may_be_output_folder (const struct walk *w, const char *path, size_t
     return bytes <= OUTPUT_BYTES;
 }
 
-/* A folder with nothing in it is one in the copy as well.  Where only text is
- * frozen, one without any is linked as a whole: it is one of data.
+/* An empty folder is copied as well.  If only text is frozen, a folder without any is data and
+ * linked as a whole.
  */
 static int walk_whole (struct walk *w, const char *path, const char *full, const struct stat *st,
                        int depth)
@@ -451,7 +449,7 @@ static bool is_too_much (const struct code_files *c)
     return c->n > FILES_MAX || c->bytes > BYTES_MAX;
 }
 
-/* One that cannot be read is linked as a whole. */
+/* A folder that cannot be read is linked as a whole. */
 static int walk_code_folder (struct walk *w, const char *path, int depth)
 {
     char full[PATH_MAX];
@@ -484,7 +482,7 @@ static void read_excluded (struct walk *w)
     free (text);
 }
 
-/* Of a folder with too much the text, which is what a user edits. */
+/* If the folder has too much, freeze only text, which is what a user edits. */
 static int list_files (const struct experiment *e, const char *experiments, struct code_files *c)
 {
     char own[PATH_MAX];
@@ -515,7 +513,7 @@ static enum code_selection not_frozen (struct code_files *c, const char *why)
     return CODE_NONE;
 }
 
-/* A user who wants it nowhere need not write it into each file. */
+/* DL_FREEZE switches freezing off for a user's experiments without editing each file. */
 static bool freezing_is_off (void)
 {
     const char *text = getenv ("DL_FREEZE");

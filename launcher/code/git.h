@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What git(1) says of a folder. */
+/* Ask git(1) about a folder. */
 #pragma once
 
 #include <stddef.h>
 
-/* The output of a git command in 'dir', at most 'max' bytes, as a text that the
- * caller frees; NULL if it fails or takes longer than 20 s.
+/* The output of a git command in 'dir', at most 'max' bytes; the caller frees it.  NULL if it fails
+ * or takes longer than 20 s.
  */
 char *git_output (const char *dir, char *const *args, size_t max);
 
-/* The files of a work tree, and of its submodules, that are tracked, or that
- * git does not ignore.
- */
+/* The files of a work tree and its submodules that git tracks, or at least does not ignore. */
 struct git_files {
     char **list; /* "H PATH" tracked, "? PATH" not; by path */
     size_t n;
     char *text;
 };
 
-/* Returns -1 if git cannot say. */
+/* Returns -1 if git cannot list them. */
 int git_files_read (const char *root, struct git_files *g);
 void git_files_free (struct git_files *g);
 

@@ -7,27 +7,23 @@
 
 #include "launcher/code/archive.h"
 
-/* Put the archive into the folder of an experiment, as code.tar.zst, or, if it
- * has another one, as code-DIGEST.tar.zst, with 12 digits.   Beside the
- * experiments, .dl-code/DIGEST has the same file under another name, from which
- * the next experiment with the same code has it, too.
+/* Write the archive into the folder of an experiment, as code.tar.zst or, if that exists, as
+ * code-DIGEST.tar.zst with 12 digits.  .dl-code/DIGEST beside the experiments is a hard link to it,
+ * which the next experiment with the same code uses.
  */
 int store_put (const char *dir, const struct code_archive *a, struct slurmdl_error *err);
 
-/* The folder of the code may be closed to others, and that of the experiments
- * open: what is made from now on is for the group that shares 'dir', if one
- * does, or for the user alone.  Returns the umask(2) of before.
+/* The code may be private although the folder of experiments is not: create files from now on for
+ * the group that shares 'dir', if one does, or for the user alone.  Returns the previous umask(2).
  */
 mode_t store_umask (const char *dir);
 
-/* Read the archive of an experiment.  One that has not this digest is refused:
- * EBADMSG.
- */
+/* Read the archive of an experiment; rejects one with another digest: EBADMSG. */
 int store_get (const char *dir, const char *digest, struct code_archive *a,
                struct slurmdl_error *err);
 
-/* Keep what is made in a folder out of git(1). */
+/* Make git(1) ignore a folder. */
 void ignore_in_git (const char *folder);
 
-/* Remove what no experiment beside 'dir' has any more: that is removed. */
+/* Remove stored archives that no experiment beside 'dir', which is removed, uses any longer. */
 void store_clean (const char *dir);

@@ -9,7 +9,7 @@
 /* The newest value of a metric in an attempt's folder; -1 if there is none. */
 int newest_metric (const char *dir, const char *name, int64_t *step, double *value);
 
-/* How far a trial has come, by the rows of its first metric. */
+/* How far a trial has got, by the rows of its first metric. */
 struct metric_progress {
     int64_t step; /* of the newest row, logged at 'time' ... */
     double value;
@@ -18,18 +18,18 @@ struct metric_progress {
     double first_time;
 };
 
-/* Of the newest attempt that has logged the metric; -1 if none has. */
+/* Fill 'p' from the newest attempt that has logged the metric; -1 if none has. */
 int trial_progress (const struct sweep *s, long trial, struct metric_progress *p);
 
-/* Steps a second; NaN: not known. */
+/* Steps per second; NaN: unknown. */
 double progress_rate (const struct metric_progress *p);
 
-/* Seconds since the newest row, by the clock of this machine. */
+/* Seconds since the newest row, by this machine's clock. */
 double progress_age (const struct metric_progress *p);
 
-/* The newest values of the experiment's metrics in the metrics of the attempt,
- * or, where it logged none, of an earlier attempt that reached 'length'.  Of
- * several metrics those of the last step that has them all.
+/* The newest values of the experiment's metrics that the attempt logged, or, if it logged none, an
+ * earlier attempt that reached 'length'.  Of several metrics, the values at the last step that has
+ * all of them.
  *
  * Returns 0, or -1 if there are none.
  */
@@ -37,16 +37,14 @@ int attempt_metrics (const struct trial_attempt *a, int64_t *step, double *value
 
 /* ---- the value of a trial: searcher.summary ---- */
 
-/* Replace the last values of the experiment's metrics by what searcher.summary
- * makes of the rows of the trial, up to this attempt and without those that a
- * later attempt superseded; "last" leaves them.  A value that is not finite
- * counts only if there is no other.
+/* Replace the last values of the experiment's metrics by what searcher.summary makes of the trial's
+ * rows, up to this attempt and without those that a later attempt superseded; "last" keeps them.  A
+ * value that is not finite counts only if there is no other.
  */
 void metric_summarise (const struct trial_attempt *a, double *values);
 
-/* The checkpoint that belongs to the trial's best value: of the step that had
- * it, for a mean and with "last" of the length at which the trial was best.
- * Returns -1 if there is none.
+/* The checkpoint that belongs to the trial's best value: at the step of that value, or, for a mean
+ * and "last", at the length where the trial was best.  Returns -1 if there is none.
  */
 int best_checkpoint (const struct sweep *s, long trial, char *path, size_t size);
 
@@ -61,20 +59,19 @@ struct logged_metric {
 };
 
 struct logged_metrics {
-    struct logged_metric *list; /* in the order in which they were met */
+    struct logged_metric *list; /* in the order in which they were found */
     size_t n;
 };
 
-/* Read the metrics of some trials (NULL: of trial 1 to n), each in the newest
- * attempt that has any, up to 'most' rows and 1024 names.  logged_free() in any
- * case.
+/* Read the metrics of some trials (NULL: trials 1 to n), each from the newest attempt that has any,
+ * up to 'most' rows and 1024 names.  Call logged_free() in any case.
  *
- * Returns 1 if there are more, -1 if out of memory.
+ * Returns 1 if there are more, else 0.
  */
 int logged_read (struct logged_metrics *l, const struct sweep *s, const long *trials, long n,
                  long most);
-/* All of them.  Of more than 10,000 trials it reads nothing if 256 of them,
- * evenly spread, log nothing but what is optimised.
+/* The same without a limit on rows.  Of more than 10,000 trials it reads nothing if 256 of them,
+ * evenly spread, log nothing but the optimised metrics.
  */
 int logged_read_all (struct logged_metrics *l, const struct sweep *s, const long *trials, long n);
 void logged_free (struct logged_metrics *l);
@@ -92,27 +89,25 @@ struct metric_row {
     uint32_t name; /* index in the names */
 };
 
-/* The rows of trial N stand together, before those of N + 1, in the order of
- * attempts and, of one attempt, of its files by name and of its rows.
- */
+/* Rows are in the order of trials, attempts, files by name, and rows in a file. */
 struct rows {
     struct metric_row *list;
     size_t n, capacity;
     char (*names)[ROW_NAME_SIZE];
     size_t nnames;
-    int64_t *covered; /* of trial N at N - 1: the attempts that were read */
+    int64_t *covered; /* of trial N at N - 1: number of attempts read */
     long ntrials;
-    long damaged;                /* trials of which rows could not be read ... */
-    struct slurmdl_error damage; /* ... and why, of the first */
+    long damaged;                /* trials with rows that could not be read ... */
+    struct slurmdl_error damage; /* ... and the reason for the first */
 };
 
-/* Read the metrics of all trials, up to the attempt whose result was accepted
- * last.  An attempt that goes on from a checkpoint logs some steps again: of
- * each metric, steps from the first that a later attempt has on are left out.
- * What 'old', which may be NULL, has of a trial is not read again.  A trial
- * whose metrics cannot all be read has those that can, and 'covered' 0.
+/* Read the metrics of all trials, up to the attempt whose result was accepted last.  An attempt
+ * that resumes from a checkpoint logs some steps again: from the first step of a metric that a
+ * later attempt has, rows of earlier attempts are left out.  What 'old', which may be NULL, has of
+ * a trial is not read again.  If some metrics of a trial cannot be read, it gets the others, and
+ * 'covered' 0.
  *
- * rows_destroy() in any case.  Returns -1 if out of memory.
+ * Call rows_destroy() in any case.  Returns 0.
  */
 int rows_read (struct rows *r, const struct sweep *s, const struct rows *old);
 void rows_destroy (struct rows *r);

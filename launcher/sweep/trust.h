@@ -8,27 +8,25 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
 
-/* The trials of an experiment run the commands of its experiment.conf, in the
- * folder that its first log entry names, as the user of the worker.  Where
- * others may write to the experiment, a user is asked before that is so for
- * the first time, and again when it has changed.
+/* The trials of an experiment run the commands of its experiment.conf, in the folder that its first
+ * log entry names, as the worker's user.  If others may write to the experiment, dl asks the user
+ * before it runs for the first time, and again when it has changed.
  */
 
 /* Whether nobody else may write to the experiment. */
 bool trust_is_private (const struct sweep *s);
 
-/* This process may start what the trials run now, and workers are told so,
- * whatever others put into the log meanwhile: s->pin becomes a digest of the
- * experiment's id, of experiment.conf and its owner, of the owner of the first
- * log entry, of the folder, and of the frozen code.
+/* Allow this process and its workers to start what the trials run now, but not what others change
+ * later: s->pin becomes a digest of the experiment's id, of experiment.conf and its owner, of the
+ * owner of the first log entry, of the folder, and of the frozen code.
  */
 void trust_allow (struct sweep *s);
 
 /* The same, and remember that this user runs it. */
 int trust_record (struct sweep *s, struct slurmdl_error *err);
 
-/* Whether the experiment that was opened is the one that this process has made
- * with this id: where a group writes, it can be another one by now.
+/* Whether the opened experiment is the one that this process created with this id: in a group's
+ * folder others may have replaced it.
  */
 bool trust_is_made (const struct sweep *s, const char *id);
 
@@ -40,24 +38,24 @@ enum trust_state {
 };
 enum trust_state trust_check (struct sweep *s, char *why, size_t size);
 
-/* What has changed since this user's record of the folder, or of its id, was
- * made, on standard error.
+/* Print on standard error what has changed since this user's record of the folder, or of its id,
+ * was written.
  */
 void trust_say_changes (const struct sweep *s);
 
-/* The arrays of workers that this user has submitted: of a private experiment
- * those that its log names.
+/* Record and look up the worker arrays that this user submitted; for a private experiment, those in
+ * its log.
  */
 void trust_record_job (const struct sweep *s, const char *job);
 bool trust_has_job (const struct sweep *s, const char *job);
 
-/* A folder for what only this user may write: the workers' one if the
- * experiment is private, else that of the records.
+/* A folder that only this user may write to: workers/ if the experiment is private, else its
+ * record.
  */
 int trust_folder (const struct sweep *s, char *buf, size_t size, struct slurmdl_error *err);
 
-/* How many workers an experiment is to have, by its file and its log: where a
- * group writes, no more than four times those of the file, or 16, after a line.
+/* How many workers an experiment should have, by its file and its log.  If a group may write to the
+ * log, at most four times as many as in the file, or 16; complains if the log asks for more.
  */
 long trust_workers (const struct sweep *s);
 

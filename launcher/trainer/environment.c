@@ -73,8 +73,8 @@ static void env_hparams (struct env *env, const struct trial_attempt *a)
     }
 }
 
-/* Where the trial goes on from: its own last result, another trial's, or, in a
- * fork, that of a trial of another experiment.
+/* The folder that the trial resumes from: its own last result's, another trial's, or, in a fork,
+ * that of another experiment's trial.  Returns the length.
  */
 static int64_t checkpoint_dir (const struct trial_attempt *a, char *path, size_t size)
 {
@@ -95,7 +95,7 @@ static int64_t checkpoint_dir (const struct trial_attempt *a, char *path, size_t
     return m.length;
 }
 
-/* Where its files are, whether or not a result was accepted. */
+/* The folder with the files to resume from, whether or not a result was accepted. */
 static int resume_dir (const struct trial_attempt *a, const char *file, char *path, size_t size)
 {
     if (attempt_with_files (a, file, path, size) == 0)
@@ -103,7 +103,7 @@ static int resume_dir (const struct trial_attempt *a, const char *file, char *pa
     trial_dir (a, path, size);
     if (file && folder_has_files (path, file))
         return 0;
-    /* the trial's own attempts, of which one is accepted, have none that works */
+    /* none of the trial's own attempts, one of which has a result, has usable files */
     if (trial_last (sweep_trial (a->sweep, a->trial)).attempt)
         return -1;
     checkpoint_dir (a, path, size);
@@ -147,7 +147,7 @@ static long repeat_of_attempt (const struct trial_attempt *a)
     return repeats > 1 ? (a->trial - 1) % repeats : 0;
 }
 
-/* Not another run's hyperparameters: one may not be active here. */
+/* Drop another run's hyperparameters: one of them may not be active here. */
 static void env_inherit (struct env *env, const struct experiment *e)
 {
     bool is_step = experiment_has_ranks (e);
@@ -158,7 +158,7 @@ static void env_inherit (struct env *env, const struct experiment *e)
             env_add (env, xstrdup (*v));
 }
 
-/* The best of the experiment are among the best of its trials. */
+/* The best checkpoints of the experiment are among the best of its trials. */
 static void env_retention (struct env *env, const struct experiment *e)
 {
     const struct gc_policy *p = &e->policy;
@@ -171,8 +171,8 @@ static void env_retention (struct env *env, const struct experiment *e)
 
 /* ---- a container ---- */
 
-/* The folder of which 'dir' has a copy, and that copy: files of it may be links
- * to the first one, and the trials may begin in a folder inside.
+/* Add the frozen folder and its copy: the copy may link to files of the original, and trials may
+ * run in a folder below it.
  */
 static void add_code_folders (char ***list, const struct sweep *s)
 {
@@ -189,8 +189,8 @@ static void add_code_folders (char ***list, const struct sweep *s)
         strings_add_part (list, e->dir, whole - below);
 }
 
-/* What a trial reads or writes outside its working folder; what it goes on
- * from is in the experiment's.
+/* The folders that a trial uses besides its working folder; what it resumes from is in the
+ * experiment's.
  */
 static char **container_folders (const struct trial_attempt *a)
 {
@@ -302,7 +302,7 @@ char **attempt_words (const struct trial_attempt *a)
     return argv.list;
 }
 
-/* srun starts each rank in its container, or `dl within` does that here. */
+/* Either srun starts each rank in its container, or `dl within` does. */
 static int add_launch_words (char ***words, const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;

@@ -14,9 +14,9 @@
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
 
-/* A message is a line with the step (-1: one further than that of the message
- * before) and lines "NAME VALUE"; the answer is "ok" or what is wrong.  The
- * socket is in a folder that only the user may enter.
+/* A message is a line with the step (-1: one more than the previous message's) and lines "NAME
+ * VALUE"; the answer is "ok" or an error message.  The socket is in a folder that only the user may
+ * enter.
  */
 enum { MESSAGE_MAX = 16384, ANSWER_WAIT = 30000 };
 
@@ -125,9 +125,8 @@ int log_socket_send (const char *path, const char *text, struct slurmdl_error *e
     int rv;
 
     snprintf (to.sun_path, sizeof (to.sun_path), "%s", path);
-    /* an address of the family alone asks the kernel for a free one, which all
-     * users can see: nobody but the worker can send to a socket that was
-     * connected before it had one
+    /* autobind: the kernel chooses an abstract address, which all users can see.  The socket is
+     * connected before, so that only the worker can send to it.
      */
     if (fd < 0 || connect (fd, (struct sockaddr *)&to, sizeof (to)) < 0
         || bind (fd, (struct sockaddr *)&self, sizeof (sa_family_t)) < 0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders in which a trial's files outlive an attempt. */
+/* The folders from which an attempt resumes. */
 #include "launcher/trainer/resume_dir.h"
 
 #include <dirent.h>
@@ -36,7 +36,7 @@ static bool folder_has_ckpt (const char *dir)
            && folder_has_files (path, NULL);
 }
 
-/* An empty file was cut short. */
+/* An empty file is left from an interrupted write. */
 static bool folder_has_file (const char *dir, const char *name)
 {
     char path[PATH_MAX];
@@ -46,7 +46,7 @@ static bool folder_has_file (const char *dir, const char *name)
            && stat (path, &st) == 0 && (!S_ISREG (st.st_mode) || st.st_size > 0);
 }
 
-/* Not those that it has left in its working folder. */
+/* Whether the attempt's folder has files; those left in its working folder do not count. */
 static bool has_own_files (const char *dir, const char *file)
 {
     bool has = false;
@@ -120,7 +120,7 @@ int list_trainer_files (const char *dir, char ***list)
     return rv;
 }
 
-/* ---- the attempt whose files are handed on ---- */
+/* ---- the attempt to resume from ---- */
 
 static int note_any_row (const struct slurmdl_row *row, void *found)
 {
@@ -160,18 +160,18 @@ static struct logged_steps logged_steps (const char *dir)
     return l;
 }
 
-/* What an attempt's files have shown. */
+/* What is known about an attempt's files. */
 enum doubt {
     NO_DOUBT,
-    DOUBTED, /* one that went on from them failed before its first metric */
-    FAILED,  /* it failed itself before that */
+    DOUBTED, /* an attempt that resumed from them failed before its first metric */
+    FAILED,  /* the attempt itself failed before its first metric */
 };
 
-/* Of a trial's attempts, by number. */
+/* The search for the attempt to resume from. */
 struct handing_on {
     const struct trial_attempt *a;
     const char *file;
-    bool work; /* only what it has left in its working folder */
+    bool work; /* look in working folders only */
     char *doubts;
 };
 
@@ -182,7 +182,7 @@ static void attempt_folder_of (const struct handing_on *h, long k, char *path, s
     snprintf (path, n, "%.*s/a.%ld", len, h->a->dir, k);
 }
 
-/* Whether attempt k has what is looked for, and the folder that has it. */
+/* Whether attempt k has what is wanted; writes the folder that has it. */
 static bool attempt_has_it (const struct handing_on *h, long k, char *path, size_t n)
 {
     size_t len;
@@ -198,9 +198,7 @@ static bool attempt_has_it (const struct handing_on *h, long k, char *path, size
     return !h->file || folder_has_file (path, h->file);
 }
 
-/* The newest before 'number' of which there is no more than this doubt, 0:
- * none.
- */
+/* The newest attempt before 'number' with no more than this doubt, 0: none. */
 static long newest_with_files (const struct handing_on *h, long number, enum doubt most)
 {
     char path[PATH_MAX];
@@ -212,9 +210,8 @@ static long newest_with_files (const struct handing_on *h, long number, enum dou
     return 0;
 }
 
-/* Whether an attempt has got as far as to its training with the files of attempt
- * 'from', 0: none.  A program that tests its model before it loads them logs the
- * step with which that attempt began, too.
+/* Whether an attempt that resumed from attempt 'from' (0: none) got as far as training.  A program
+ * that evaluates its model before loading the files logs the step with which 'from' began, too.
  */
 static bool has_trained (const struct handing_on *h, long k, long from)
 {
@@ -230,7 +227,7 @@ static bool has_trained (const struct handing_on *h, long k, long from)
     return before.n < 2 || now.step[0] != before.step[0];
 }
 
-/* A job need not log metrics: that it has logged none then tells nothing. */
+/* A job need not log metrics: that it has logged none proves nothing then. */
 static bool logs_metrics (const struct handing_on *h)
 {
     char path[PATH_MAX];
@@ -243,7 +240,7 @@ static bool logs_metrics (const struct handing_on *h)
     return logs;
 }
 
-/* Play what the attempts that failed before their first metric tell. */
+/* Replay the attempts that failed before their first metric, to find out which files to doubt. */
 static void doubt_files (const struct handing_on *h)
 {
     const struct sweep_trial *t = sweep_trial (h->a->sweep, h->a->trial);
@@ -264,7 +261,7 @@ static void doubt_files (const struct handing_on *h)
     }
 }
 
-/* Returns the attempt, 0: none; '*newer': one that is passed over, or 0. */
+/* Returns the attempt, 0: none; '*newer': a newer one that is skipped, or 0. */
 static long choose_source (struct handing_on *h, long *newer)
 {
     long k;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders in which a trial's files outlive an attempt. */
+/* The folders from which an attempt resumes. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,46 +7,39 @@
 
 #include "launcher/sweep/attempt.h"
 
-/* {trial_dir}: the folder that all attempts of the trial share. */
+/* {trial_dir}, the folder that all attempts of the trial share. */
 void trial_dir (const struct trial_attempt *a, char *path, size_t size);
 
-/* The newest attempt of the trial before this one, accepted or not, that has
- * 'file', or, if that is NULL, any file of its trainer; an empty file is none.
- * An attempt that failed before it logged anything has no files that count, and
- * neither has the one from which it went on; if one without files fails in the
- * same way, the files were not the cause, and all count again.
+/* The newest earlier attempt of the trial, accepted or not, that has a non-empty 'file', or any
+ * file of its trainer if that is NULL.  An attempt that failed before it logged anything is
+ * skipped, and so is the one it resumed from, whose files may be broken.  If an attempt without
+ * files fails in the same way, the files were not the cause, and none is skipped any longer.
  *
  * Returns 0, or -1 if there is none.
  */
 int attempt_with_files (const struct trial_attempt *a, const char *file, char *path, size_t size);
 
-/* The same of what an attempt has left in its working folder: that folder. */
+/* The same for files left in a working folder; writes that folder to 'path'. */
 int attempt_with_work (const struct trial_attempt *a, char *path, size_t size);
 
-/* A line if files of a newer attempt are passed over for that reason; returns
- * whether there is one.
- */
+/* Write a line if a newer attempt is skipped for that reason; returns whether one is. */
 bool resume_note (const struct trial_attempt *a, char *line, size_t size);
 
-/* Whether one folder has the file, or any file of its trainer. */
+/* Whether a folder has the file, or, if that is NULL, any file of its trainer. */
 bool folder_has_files (const char *dir, const char *file);
 
-/* Whether dl itself makes what has this name in an attempt's folder, but for
- * the folder of checkpoints.
- */
+/* Whether this name in an attempt's folder is dl's own; false for the folder of checkpoints. */
 bool attempt_file_is_ours (const char *name);
 
-/* Whether there is a row in an attempt's folder: its files may be there before
- * anything is logged.
- */
+/* Whether an attempt has logged a metric; its files may exist before it does. */
 bool attempt_has_logged (const char *dir);
 
-/* Call 'f' for each file and folder in 'dir', of an attempt or a trial, that
- * dl did not make.  Returns how many.
+/* Call 'f' for each file and folder in an attempt's or trial's 'dir' that dl did not create.
+ * Returns how many.
  */
 int each_trainer_file (const char *dir, void (*f) (const char *dir, const char *name));
 
-/* Add the paths of those in 'dir', of attempt_with_files() or a copy of it.
- * Returns -1 with errno.
+/* Add the paths of those in 'dir', found by attempt_with_files(), or a copy of it.  Returns -1 with
+ * errno.
  */
 int list_trainer_files (const char *dir, char ***list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that several trials write in the folder that they share. */
+/* Detect files that several trials write in a folder that they share. */
 #include "launcher/trainer/shared_files.h"
 
 #include <ctype.h>
@@ -30,10 +30,10 @@ enum {
     FILES_MAX = 100,
     NOTE_MAX = 512 << 10,
     TRIALS_MAX = 200,
-    SLACK = 2, /* s between the clocks of two file systems */
+    SLACK = 2, /* seconds that the clocks of two file systems may differ */
 };
 
-/* A folder may be large and far away, and the next trial waits. */
+/* The folder may be large and on a slow file system, and the next trial waits. */
 static const double SCAN_SECONDS = 0.1;
 
 static double timespec_seconds (struct timespec t)
@@ -45,12 +45,12 @@ static double timespec_seconds (struct timespec t)
 
 struct shared_scan {
     double since, until;
-    dev_t clock;         /* the file system that gave 'since' its time */
-    double slack;        /* s that its clock and that of a file may differ */
-    bool frozen;         /* a copy of the code: nobody edits it */
+    dev_t clock;         /* the file system whose clock gave 'since' */
+    double slack;        /* seconds that its clock and a file's may differ */
+    bool frozen;         /* it is a copy of the code, which nobody edits */
     const char *root;    /* where links of a copy of the code lead, ... */
     const char *dir;     /* ... but for those into the experiment, which scripts make */
-    struct stat said[4]; /* where this process and its parent write */
+    struct stat said[4]; /* the output files of this process and its parent */
     FILE *out;
     int n;
 };
@@ -75,7 +75,7 @@ static bool is_own_output (const struct shared_scan *c, const struct stat *st)
     return false;
 }
 
-/* What a user edits, or has other programs write, while trials run. */
+/* Files that users edit, or that other programs write, while trials run. */
 static bool is_of_user (const char *name)
 {
     static const char *const ends[] = { ".py",  ".ipynb", ".sh",  ".R",    ".jl",  ".pl",  ".c",
@@ -89,7 +89,7 @@ static bool is_of_user (const char *name)
     return strchr (name, '~') || *name == '#';
 }
 
-/* Experiments, and environments of Python. */
+/* Experiments and Python environments. */
 static bool is_no_output_folder (int folder, const char *name)
 {
     static const char *const marks[] = { "experiment.conf", "flow.json", "pyvenv.cfg",
@@ -118,8 +118,8 @@ static bool is_below (const char *path, const char *dir)
     return !strncmp (path, dir, n) && path[n] == '/';
 }
 
-/* Whether a link of an attempt's copy leads to what was not frozen, and is not
- * one that a script has made.
+/* Whether a link in an attempt's copy leads to something that was not frozen, and was not created
+ * by a script.
  */
 static bool is_shared_link (const struct shared_scan *c, int folder, const char *name)
 {
@@ -134,7 +134,7 @@ static bool was_written (struct shared_scan *c, const struct stat *st, const cha
 {
     double slack = st->st_dev == c->clock ? 0 : SLACK;
 
-    /* an empty file has nothing of a trial's: it is a lock */
+    /* an empty file holds nothing of a trial; it is probably a lock */
     if (!S_ISREG (st->st_mode) || st->st_size == 0
         || timespec_seconds (st->st_mtim) < c->since - slack || (!c->frozen && is_of_user (name))
         || is_own_output (c, st))
@@ -143,8 +143,8 @@ static bool was_written (struct shared_scan *c, const struct stat *st, const cha
     return true;
 }
 
-/* Takes over 'folder'.  Links to folders are followed: what scripts write goes
- * there as well.  Of an attempt's 'own' folder only what they lead to counts.
+/* Closes 'folder'.  Follows links to folders, because scripts write there, too.  In an attempt's
+ * 'own' folder only what links lead to counts.
  */
 static void scan_folder (struct shared_scan *c, int folder, const char *below, int depth, bool own)
 {
@@ -183,8 +183,8 @@ static void scan_folder (struct shared_scan *c, int folder, const char *below, i
         closedir (d);
 }
 
-/* Its first line has when the attempt began and ended, by the clock that gave
- * the files their times: that of the file system.
+/* The first line says when the attempt began and ended, by the file system's clock, which also
+ * stamps the files.
  */
 static void write_note (int folder, double slack, double begin, const char *list)
 {
@@ -218,7 +218,7 @@ void shared_files_note (const struct trial_attempt *a)
     if (folder < 0)
         return;
     snprintf (path, sizeof (path), "%s", own ? a->work : e->dir);
-    if (own) /* all of the code, of which the trial's folder is a part */
+    if (own) /* the whole code, of which the trial's folder is a part */
         path[strlen (path) - strlen (sweep_code_below (a->sweep))] = '\0';
     shared = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (shared >= 0 && fstatat (folder, "hparams.json", &begun, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -255,7 +255,7 @@ struct noted_file {
     long long size;
 };
 
-/* The next line; whether there is one.  Others may have written the note. */
+/* Parse the next line; returns whether there is one.  Others may have written the note. */
 static bool next_noted_file (char **text, struct noted_file *f)
 {
     char *line = strsep (text, "\n");
@@ -287,14 +287,14 @@ int shared_files_each (const char *attempt, int (*f) (const char *path, long lon
 
 struct noted_attempt {
     long trial;
-    double begin, end; /* INFINITY: not known */
+    double begin, end; /* INFINITY: unknown */
     char *text;        /* the note, which 'files' names parts of */
 };
 
 struct change {
     const char *path;
     double time;
-    long attempt; /* at whose end it was seen */
+    long attempt; /* at whose end the change was seen */
 };
 
 struct all_notes {
@@ -305,8 +305,8 @@ struct all_notes {
     long nchanges;
 };
 
-/* An attempt that has left no note may have written until it was given up, but
- * not one that has a result or has failed: it changed nothing.
+/* Without a note, an attempt that has a result or failed changed nothing; any other one may have
+ * written until it was given up.
  */
 static bool attempt_has_ended (const struct sweep_trial *t, long number)
 {
@@ -374,7 +374,7 @@ static void read_notes (struct all_notes *n)
 
 /* ---- who wrote a file ---- */
 
-/* Which trials may have changed a file at a time: those that ran. */
+/* Keep the trials that ran at that time, and so may have changed the file. */
 static void keep_those_at (const struct all_notes *n, double time, bool may[TRIALS_MAX + 1])
 {
     bool now[TRIALS_MAX + 1] = { false };
@@ -386,7 +386,7 @@ static void keep_those_at (const struct all_notes *n, double time, bool may[TRIA
         may[i] = may[i] && now[i];
 }
 
-/* No trial ran at all times at which it changed. */
+/* Whether no trial ran at all the times at which the file changed. */
 static bool has_no_single_writer (const struct all_notes *n, const struct change *c, long k)
 {
     bool may[TRIALS_MAX + 1];
@@ -397,7 +397,7 @@ static bool has_no_single_writer (const struct all_notes *n, const struct change
     return !memchr (may + 1, true, TRIALS_MAX);
 }
 
-/* A text of a trial's hyperparameters. */
+/* Whether the path contains a text value of a trial's hyperparameters. */
 static bool has_text_of (const char *path, const json_t *v)
 {
     const char *key;
@@ -410,8 +410,8 @@ static bool has_text_of (const char *path, const json_t *v)
            && strcasestr (path, json_string_value (v));
 }
 
-/* Whether a name may be that of one trial's file: it has its number, the value
- * of a hyperparameter, a time ...
+/* Whether the name may be specific to one trial: it contains a number, a time, the value of a
+ * hyperparameter ...
  */
 static bool may_be_own (const struct all_notes *n, const char *path)
 {
@@ -427,7 +427,9 @@ static bool may_be_own (const struct all_notes *n, const char *path)
     return own;
 }
 
-/* What a training saves, and no data that the first of several prepares. */
+/* Whether it looks like a model that training saves, rather than data that the first trial
+ * prepares.
+ */
 static bool is_model (const char *path)
 {
     static const char *const words[] = { "model", "best",   "last",  "latest", "check",
@@ -441,8 +443,8 @@ static bool is_model (const char *path)
     return false;
 }
 
-/* Two trials that ran at the same time: it changed while both did, and again
- * when one of them was over; a model need not change again.
+/* Find two trials that ran at the same time: the file changed while both ran, and again after one
+ * of them had ended.  A model need not have changed again.
  */
 static bool has_two_at_once (const struct all_notes *n, const struct change *c, long k,
                              long pair[2])

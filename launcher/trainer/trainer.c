@@ -41,8 +41,8 @@ static int cannot_in_folder (const struct trial_attempt *a, const char *what,
     return errorf (err, "%s%s: %s", a->dir, what, inside_error (errno));
 }
 
-/* The trial's folder, which is not there yet if nobody had to claim the
- * attempt, or no more if somebody has removed it.
+/* Open the trial's folder.  It may not exist yet, because nobody had to claim the attempt, or no
+ * longer, because somebody removed it.
  */
 static int open_trial_folder (const struct trial_attempt *a)
 {
@@ -66,7 +66,7 @@ static int open_trial_folder (const struct trial_attempt *a)
     return fd;
 }
 
-/* It is made now, or was by this user before. */
+/* Create the attempt's folder, or open the one that this user created before. */
 static int open_attempt_folder (const struct trial_attempt *a, struct stat *st, bool *made)
 {
     const char *name = strrchr (a->dir, '/') + 1;
@@ -84,8 +84,8 @@ static int open_attempt_folder (const struct trial_attempt *a, struct stat *st, 
     return fd;
 }
 
-/* A try before may have ended for want of space, and another one is this
- * attempt's as well: what it left goes, and so does a link, not its target.
+/* An earlier try of the same attempt may have ended on a full disk: remove the file that it left,
+ * or a link, but not the link's target.
  */
 static int create_attempt_file (int folder, const char *name, int flags)
 {
@@ -104,7 +104,9 @@ static int write_whole (int fd, const char *text)
     return close (fd) < 0 ? -1 : rv;
 }
 
-/* Nobody else reads it before the trainer runs, or writes it ever. */
+/* No temporary file is needed: nobody reads it before the trainer runs, and nobody else ever writes
+ * it.
+ */
 static int write_hparams (const struct trial_attempt *a, int folder, struct slurmdl_error *err)
 {
     const json_t *hparams = trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
@@ -116,8 +118,8 @@ static int write_hparams (const struct trial_attempt *a, int folder, struct slur
     return rv < 0 ? cannot_in_folder (a, "/hparams.json: cannot write", err) : 0;
 }
 
-/* Who may write to the folder's names may lead us anywhere: its owner is that
- * of a file that is made in it, whatever number the file system gives us.
+/* Whoever may write to the folder above may have replaced this one.  Its owner must be the owner of
+ * a file created in it; the user ID itself proves nothing, because a file system may map it.
  */
 static int create_attempt_log (const struct trial_attempt *a, int folder, const struct stat *of,
                                struct slurmdl_error *err)
@@ -163,19 +165,19 @@ struct trainer {
     bool is_step; /* it is an srun */
     double ended; /* when srun was asked to end its step, 0: not */
     int status;
-    int64_t peak; /* bytes of its largest process, as far as they were reaped */
-    int log;      /* its output; it writes there itself */
+    int64_t peak; /* bytes of the largest of its processes that were reaped */
+    int log;      /* its standard output and error */
     int folder;   /* the attempt's, open */
-    int watch;    /* tells of what is new in the log; -1: it is looked at */
+    int watch;    /* inotify, for new lines in the log; -1: none, the log is polled */
     int watched;
     struct line_reader *lines; /* of the log, or of metrics.file */
-    struct printed *printed;   /* of the attempts before; NULL: none */
+    struct printed *printed;   /* what earlier attempts printed; NULL: none */
     struct slurmdl_metrics *metrics;
     struct metrics_file_about about;
-    unsigned flush;   /* that was begun */
-    bool logged;      /* something */
+    unsigned flush;   /* the flush that has begun */
+    bool logged;      /* any metric */
     bool lost;        /* a metric could not be logged */
-    int unread;       /* errno: nor be read from the log, or metrics.file */
+    int unread;       /* errno of reading the log, or metrics.file; 0: none */
     struct stat made; /* its folder */
     struct {
         const char *name; /* of the first metric */
@@ -187,14 +189,14 @@ struct trainer {
     char dir[4096];
     char file[8192];      /* metrics.file, "": none */
     char work_file[8192]; /* in the working folder, "": it has none */
-    off_t read;           /* of it, or of the log */
+    off_t read;           /* offset in it, or in the log */
 };
 
 /* ---- the command ---- */
 
 /* Why a child could not run the command. */
 struct stillbirth {
-    const char *path; /* NULL: it runs */
+    const char *path; /* NULL: exec succeeded */
     int error;
 };
 
@@ -205,7 +207,7 @@ static void report_exec_error (volatile struct stillbirth *why, const char *path
     _exit (status);
 }
 
-/* In the worker's memory, while that waits: system calls only. */
+/* Runs after vfork() in the worker's memory, while the worker waits: system calls only. */
 static void exec_trainer (const struct trial_attempt *a, int out, char **argv, char **envp,
                           volatile struct stillbirth *why)
 {
@@ -264,7 +266,7 @@ static void note_resume (const struct trainer *t, const struct trial_attempt *a)
         dprintf (t->log, "%s\n", line);
 }
 
-/* The spare file for metrics gets its name before the command can make one. */
+/* Rename the spare metrics file before the command can create one itself. */
 static int prepare_folder (struct trainer *t, const struct trial_attempt *a,
                            struct trainer_spare *spare, struct slurmdl_error *err)
 {
@@ -283,7 +285,7 @@ static int prepare_folder (struct trainer *t, const struct trial_attempt *a,
     return 0;
 }
 
-/* A worker has one watch for all of its attempts: to close one takes long. */
+/* A worker has one inotify descriptor for all attempts, because closing one takes long. */
 static void watch_log (struct trainer *t, struct trainer_spare *spare)
 {
     char path[64];
@@ -299,8 +301,8 @@ static void watch_log (struct trainer *t, struct trainer_spare *spare)
         t->watch = spare->watch;
 }
 
-/* vfork(): a copy of the worker's page tables, and of the pages that it
- * writes next, would cost more than all else here.
+/* vfork(), because copying the worker's page tables, and then the pages that it writes, would take
+ * longer than everything else here.
  */
 static pid_t vfork_trainer (const struct trial_attempt *a, int out, char **argv, char **envp)
 {
@@ -314,7 +316,7 @@ static pid_t vfork_trainer (const struct trial_attempt *a, int out, char **argv,
     return pid;
 }
 
-/* A program of the trial's PATH, which is not the worker's. */
+/* Find the program in the trial's PATH, which may differ from the worker's. */
 static void find_trainer_program (const struct software *s, char **argv)
 {
     char *path =
@@ -347,8 +349,8 @@ fail:
     return errorf (err, "cannot start the trainer: %s", strerror (errno));
 }
 
-/* While the command starts, the name of their file is synced, and the next
- * attempt's is made: what is left for the end is one sync.
+/* While the command starts, fsync the name of the metrics file and create the next attempt's spare
+ * one, so that one fsync is left for the end.
  */
 static void prepare_metrics (struct trainer *t, struct trainer_spare *spare)
 {
@@ -361,7 +363,7 @@ static void prepare_metrics (struct trainer *t, struct trainer_spare *spare)
     trainer_flush_begin (t);
 }
 
-/* In a folder of an attempt without metrics is no file for them. */
+/* An attempt that logged no metrics has no file for them. */
 static void discard_metrics (struct trainer *t)
 {
     if (t->metrics && !t->logged) {
@@ -446,8 +448,9 @@ bool trainer_ended (struct trainer *t, int *status)
     if (t->pid > 0 && wait4 (t->pid, &t->status, WNOHANG, &usage) == t->pid) {
         t->pid = 0;
         t->peak = (int64_t)usage.ru_maxrss * 1024;
-        /* what it left in the background would outlive its attempt; but if it
-         * is a shell that died of the signal its command is still at work */
+        /* processes that it left in the background would outlive the attempt; but if a shell died
+         * of the signal, its command is still running
+         */
         if (!died_of_stop_request (t->status))
             trainer_signal (t, SIGKILL);
     }
@@ -547,14 +550,14 @@ int trainer_flush_end (struct trainer *t, struct slurmdl_error *err)
     return t->metrics ? metrics_flush_end (t->metrics, t->flush, err) : 0;
 }
 
-/* It may get its name just now. */
+/* The file may be getting its name just now. */
 static bool is_own_metrics_file (struct trainer *t, const char *name)
 {
     return metrics_has_name (t->metrics, name)
            || (trainer_flush_end (t, NULL) == 0 && metrics_has_name (t->metrics, name));
 }
 
-/* What the trainer logged itself, or somebody in an earlier try. */
+/* Whether the folder has metrics that the trainer logged itself, or an earlier try. */
 static bool has_metrics_of_others (struct trainer *t)
 {
     DIR *dir = fdopendir (t->folder);
@@ -592,7 +595,7 @@ void trainer_read (struct trainer *t, bool last)
         t->unread = last && errno != ENOENT ? errno : 0;
         return;
     }
-    /* the next look reads on; after the last one there is none */
+    /* a later call reads on, unless this is the last */
     if (lines_read (t->lines, fd, &t->read) < 0 && last)
         t->unread = errno;
     if (fd != t->log)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder in which an attempt runs, and where its files go. */
+/* The working folder of an attempt, and where its files go. */
 #include "launcher/trainer/work_folder.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static bool work_is_copied (const struct trial_attempt *a)
            && !strcmp (e->dir + whole - strlen (below), below);
 }
 
-/* The copy of the code, and that of one attempt; -1: it has none. */
+/* The copy of the code, and that of one attempt; -1: the attempt has none. */
 static int copy_folders_of (const struct trial_attempt *a, long number, char from[PATH_MAX],
                             char to[PATH_MAX])
 {
@@ -67,8 +67,8 @@ void work_folder_name (struct trial_attempt *a)
 
 /* ---- at its end ---- */
 
-/* It may be on another file system: that of the node, or the user's home; a
- * trainer may have made a folder of that name.
+/* rename() fails if the folder is on another file system (the node's, or the home directory), or if
+ * a trainer created a folder of that name: copy then.
  */
 static int move_work (const char *from, int folder, const char *dir)
 {
@@ -90,8 +90,7 @@ void work_folder_take (const char *from, const char *to, const char *dir)
 
     if (folder < 0)
         return;
-    /* before the copy goes, which may be gone with the folder of its worker: a
-     * link that is left by a kill leads somewhere
+    /* the link goes first: if we are killed in between, it must not lead to a folder that is gone
      */
     unlinkat (folder, WORK_NAME, 0);
     if (access (to, F_OK) == 0 && working_copy_prune (from, to) == COPY_WRITTEN)
@@ -121,8 +120,8 @@ static void unlink_work_link (const struct trial_attempt *a)
     inside_close (folder, 0);
 }
 
-/* The name of the spare folder is its worker's alone: whoever takes over a
- * trial settles what an attempt has left.
+/* The spare folder gets a name that only its worker knows, because whoever takes over a trial
+ * cleans up the folder of its attempt.
  */
 static bool keep_spare_folder (const struct trial_attempt *a)
 {
@@ -183,7 +182,7 @@ void work_folder_show (const struct trial_attempt *a)
     if (!*a->work || copy_folders_of (a, a->number, from, to) < 0
         || (folder = inside_open (a->dir, O_RDONLY | O_DIRECTORY, 0, NULL)) < 0)
         return;
-    /* for those who look: without it all else works */
+    /* the link is for people only */
     if (symlinkat (to, folder, WORK_NAME) < 0)
         errno = 0;
     close (folder);
@@ -216,7 +215,7 @@ int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
     }
     if (!*a->work || copy_folders_of (a, a->number, from, to) < 0)
         return 0;
-    if (a->number > 1 && !a->own) /* its worker was killed */
+    if (a->number > 1 && !a->own) /* its worker may have been killed */
         work_folder_settle_earlier (a, a->number - 1);
     if (!take_spare_folder (a, to))
         rv = work_folder_copy (a->sweep->exp, from, to, err);
@@ -230,7 +229,7 @@ int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
 
 static const char word_ends[] = " \t\n;|&()<>\"'=";
 
-/* Whether a file of the frozen folder is in the copy, and a script. */
+/* Whether it is a script of the frozen folder that is in the copy. */
 static bool is_frozen_script (const char *from, const char *name, size_t len)
 {
     char path[PATH_MAX];
