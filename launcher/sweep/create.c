@@ -32,7 +32,7 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
-/* Under its hidden name no worker and no other command finds it. */
+/* Rename it first: no worker and no other command finds a hidden name. */
 int sweep_remove (const char *dir, struct slurmdl_error *err)
 {
     const char *base = strrchr (dir, '/') + 1;
@@ -109,7 +109,7 @@ static int copy_source_folder (const char *from, const char *to, uid_t owner,
     return rv;
 }
 
-/* What is neither a file nor a folder stays. */
+/* Skip what is neither a file nor a folder. */
 static int copy_source (const char *from, const char *to, uid_t owner, struct slurmdl_error *err)
 {
     struct stat st;
@@ -187,7 +187,7 @@ int fork_source_publish (const struct experiment *e, const char *dir, struct slu
                    : 0;
     }
     snprintf (path, sizeof (path), "%s/ckpt/%08lld.h5", folder, (long long)e->source_length);
-    /* the copy is this user's: what it has of Python's would run as it */
+    /* the copy belongs to this user, and pickled Python in it would run as this user */
     if (file_take_of (e->source_file, path, e->source_owner) < 0)
         return cannot_copy (e->source_file, path, err);
     return slurmdl_checkpoint_verify (path, &step, err);
@@ -197,15 +197,15 @@ int fork_source_publish (const struct experiment *e, const char *dir, struct slu
 
 enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20 };
 
-/* What a group may write in is its, and so is all that is made there.  Its name
- * may stand for another folder of the user's by now.
+/* In a folder that a group may write to, the experiment is the group's, too.  Use descriptors,
+ * because the name may lead elsewhere by now.
  */
 static void share_folder (const char *root, const char *dir)
 {
     int fd = open (dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat top, st;
 
-    /* where another group is forbidden the user's own has it */
+    /* if the user may not give it to that group, the user's own group keeps it */
     if (fd >= 0 && stat (root, &top) == 0 && fstat (fd, &st) == 0 && top.st_mode & S_IWGRP
         && !(top.st_mode & S_IWOTH)
         && (st.st_gid == top.st_gid || fchown (fd, -1U, top.st_gid) == 0))
@@ -338,7 +338,7 @@ static int fill_experiment_folder (const struct experiment *e, const char *dir,
     return first_entry (e, dir, digest, provenance, id, err) == 0 ? 0 : -1;
 }
 
-/* On a full disk nothing stays, unless its first entry may be there. */
+/* On a full disk remove the folder, unless its first entry may exist. */
 static void remove_unfinished (const char *dir)
 {
     struct slurmdl_error err = { "" };

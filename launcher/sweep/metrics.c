@@ -23,7 +23,7 @@
 
 struct summing {
     const struct sweep *sweep;
-    long attempt; /* the last that counts */
+    long attempt; /* the last attempt that counts */
     struct {
         bool larger; /* wanted */
         double best;
@@ -215,7 +215,7 @@ double progress_age (const struct metric_progress *p)
 struct last_row {
     int64_t step;
     size_t metric;
-    size_t order; /* of rows of one step the last one counts */
+    size_t order; /* the last row of a step counts */
     double value;
 };
 
@@ -240,7 +240,7 @@ static int keep_objective_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-/* The last step first, in it the newest row first. */
+/* The last step first, and of one step the newest row. */
 static int last_first (const void *a, const void *b)
 {
     const struct last_row *x = a;
@@ -311,10 +311,10 @@ struct logged_reading {
     const struct sweep *sweep;
     long trial;
     long rows, most;
-    size_t last; /* found: the one after it is the likeliest */
+    size_t last; /* last name found: the next one is the likeliest */
 };
 
-/* a writer has no more names than LOGGED_MOST, either */
+/* a writer has no more than LOGGED_MOST names either */
 enum { TOO_MANY = 1, LOGGED_MOST = 1024 };
 
 enum { MANY = 10000, SAMPLE = 256 };
@@ -393,7 +393,7 @@ int logged_read (struct logged_metrics *l, const struct sweep *s, const long *tr
     return rv == TOO_MANY;
 }
 
-/* Of many trials some, evenly spread, say whether it is worth reading all. */
+/* If there are many trials, check an evenly spread sample for whether reading all is worthwhile. */
 static int sample_has_logged (const struct sweep *s, const long *trials, long n)
 {
     struct logged_metrics l;
@@ -491,9 +491,8 @@ static int add_metric_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-/* Of the rows first .. new - 1 drop those that the attempt with the rows from
- * 'new' on has superseded: slurmdl_trial_read() says the same of them.  They
- * begin at 'begin' in any case.
+/* Of the rows first .. new - 1, drop those that the attempt with the rows from 'new' on superseded,
+ * as slurmdl_trial_read() does: from its first step of the same name, or from 'begin'.
  */
 static void drop_repeated (struct rows *r, size_t first, size_t new, int64_t begin)
 {
@@ -539,7 +538,7 @@ static bool read_attempt_rows (struct row_reading *g, const struct sweep *s, siz
     return rv >= 0;
 }
 
-/* Those of trial 'n' in 'old' begin at *at, which goes on to their end. */
+/* Copy the rows of trial 'n', which begin at *at in 'old', and advance *at to their end. */
 static void copy_trial_rows (struct rows *r, const struct rows *old, long n, size_t *at,
                              bool wanted)
 {
@@ -565,7 +564,7 @@ static void read_trial_rows (struct rows *r, const struct sweep *s, const struct
     bool all = true;
 
     if (covered > last)
-        covered = 0; /* it is of another log */
+        covered = 0; /* 'old' is of another log */
     if (old)
         copy_trial_rows (r, old, n, at, covered > 0);
     for (g.attempt = (long)covered + 1; g.attempt <= last; g.attempt++)

@@ -49,7 +49,7 @@ static void state_set_text (char **at, const char *text)
     *at = xstrdup (text);
 }
 
-/* Where trial 'n' stands, or is to stand, in s->open. */
+/* The index of trial 'n' in s->open, or where to insert it. */
 static long index_in_open (const struct sweep *s, long n)
 {
     long i = s->nopen;
@@ -87,7 +87,7 @@ static void state_add_history (struct sweep *s, long what)
 
 /* ---- nodes that fail ---- */
 
-/* So many failures in a row, and results elsewhere meanwhile. */
+/* So many failures in a row, and as many results elsewhere meanwhile. */
 enum { STREAK = 5 };
 
 /* NULL if there is no name. */
@@ -128,7 +128,7 @@ static void host_fails (struct sweep *s, const char *name, long trial)
         h->trials[1] = trial;
 }
 
-/* Those that do well outnumber those that are excluded. */
+/* Whether healthy nodes outnumber the excluded ones. */
 static bool is_minority (const struct sweep *s, const struct host *h)
 {
     long balance = 0;
@@ -166,7 +166,7 @@ static enum applied apply_exclude (struct sweep *s, const struct event *e,
 
 /* ---- failures that trials share ---- */
 
-/* Failures that are all different are no shared fault. */
+/* Most different failures to count; if there are more, the fault is not shared. */
 enum { FAULTS_MAX = 64 };
 
 static bool has_ending (const char *start, const char *end, const char *word)
@@ -187,7 +187,7 @@ static size_t word_length (const char *text)
     return strcspn (text, " \t'\"()[]<>,;");
 }
 
-/* What was seen in the log of an attempt that logged no metric differs. */
+/* If no metric was logged, the rest of the reason quotes the attempt's log, and differs. */
 static size_t length_that_counts (const char *why)
 {
     static const char nothing[] = "ended without logging";
@@ -241,7 +241,7 @@ void fault_note (struct sweep *s, const struct event *e)
     if (s->nresults || e->free || !e->why)
         return;
     fault_key (key, e->why);
-    if (e->progress) { /* what its trial gets over does not stop it */
+    if (e->progress) { /* a failure that the trial overcomes is no fault */
         if ((f = find_fault (s, key)) && f->trial == (long)e->trial)
             f->count = 0;
         return;
@@ -477,16 +477,14 @@ static double seconds_of (const struct event *e)
     return isfinite (e->seconds) && e->seconds > 0 ? e->seconds : 0;
 }
 
-/* What an attempt says, it says after its start, of which the log has no event
- * of its own.
- */
+/* The log has no event for the start of an attempt: it started before the first event about it. */
 static void note_start (struct sweep_trial *t, double time)
 {
     if (t->conditions.last != CONDITION_RUNNING)
         note_condition (t, LIFE_STARTED, time, "AttemptStarted", NULL);
 }
 
-/* A trial that the experiment has none of in these: nothing is running. */
+/* Note a condition of all open trials. */
 static void note_open (struct sweep *s, const struct event *e, enum life_event_kind kind,
                        const char *reason)
 {
@@ -508,7 +506,7 @@ static void note_result_condition (const struct sweep *s, struct sweep_trial *t,
         note_condition (t, LIFE_SUSPENDED, e->time, "RungReached", NULL);
 }
 
-/* What has a result keeps it; the rest may be continued. */
+/* Trials with a result have succeeded; the others may be continued. */
 static void note_end (struct sweep *s, const struct event *e)
 {
     for (long i = 1; i <= s->ntrials; i++) {
@@ -520,7 +518,7 @@ static void note_end (struct sweep *s, const struct event *e)
     }
 }
 
-/* What users and the search ask of all trials. */
+/* Note the conditions that follow from requests for all trials, and from the end of the search. */
 static void note_request (struct sweep *s, const struct event *e)
 {
     if (e->op == EVENT_PAUSE)
@@ -626,8 +624,7 @@ static enum applied apply_begin (struct sweep *s, const struct event *e, struct 
 
 /* ---- the end of an attempt ---- */
 
-/* The trial whose attempt is the one that counts now, else NULL: what a
- * fenced attempt says is too late.
+/* The trial, if this is its current attempt, else NULL: events of a fenced attempt come too late.
  */
 static struct sweep_trial *live_trial (struct sweep *s, const struct event *e)
 {
@@ -651,7 +648,7 @@ static void attempt_over (struct sweep *s, struct sweep_trial *t, const struct e
         state_set_text (&t->gpus, e->gpus);
 }
 
-/* The segment has ended for good: what all attempts at it have cost. */
+/* The segment has ended for good: tell the searcher what all attempts at it cost. */
 static void close_segment (struct sweep *s, struct sweep_trial *t, enum sweep_trial_state state)
 {
     long n = trial_number (s, t);
@@ -678,7 +675,7 @@ static void add_milestone (const struct sweep *s, struct sweep_trial *t, const s
         m->values[i] = i < e->nmetrics ? e->metrics[i] : NAN;
 }
 
-/* It ends at its target, or before if the searcher has stopped it. */
+/* A result must be at the segment's target, or before it if the searcher has stopped the trial. */
 static bool result_fits (const struct sweep *s, const struct sweep_trial *t, const struct event *e)
 {
     if (!e->stopped)
@@ -708,15 +705,15 @@ static void set_length (struct sweep *s, struct sweep_trial *t, int64_t length)
     t->length = length;
 }
 
-/* The result that the views show of the trial's point: complete, and at the
- * length at which points are compared.
+/* Whether the result of the trial's point, as views show it, reaches the goal: it must be complete,
+ * and at the length where points are compared.
  */
 static bool trial_reaches_goal (const struct sweep *s, const struct sweep_trial *t)
 {
     long point = trial_point (s, trial_number (s, t));
     struct sweep_result r = point_result_at (s, point, t->length);
 
-    /* to compare costs more */
+    /* check this first, because comparing takes longer */
     if (!sweep_is_goal (s, r.value))
         return false;
     r = point_result (s, point, 0);
@@ -747,7 +744,7 @@ static enum applied apply_result (struct sweep *s, const struct event *e, struct
     return APPLY_DONE;
 }
 
-/* fail, lost and park end an attempt; the segment stays open. */
+/* "fail", "lost" and "park" end an attempt; the segment stays open. */
 static struct sweep_trial *apply_attempt_end (struct sweep *s, const struct event *e)
 {
     struct sweep_trial *t = live_trial (s, e);
@@ -760,9 +757,7 @@ static struct sweep_trial *apply_attempt_end (struct sweep *s, const struct even
     return t;
 }
 
-/* Its next attempts are at another point; a trial that has a result stays where
- * it is.
- */
+/* The next attempts train another point; a trial that has a result keeps its point. */
 static int move_trial (struct sweep *s, struct sweep_trial *t, const struct event *e,
                        struct slurmdl_error *err)
 {
@@ -778,13 +773,13 @@ static int move_trial (struct sweep *s, struct sweep_trial *t, const struct even
     return 0;
 }
 
-/* What the user's own file allows, whoever has put the event. */
+/* Whether the user's own file allows so much memory, whoever published the event. */
 static bool memory_is_allowed (const struct sweep *s, int64_t memory)
 {
     return memory > 0 && memory <= s->exp->memory_most;
 }
 
-/* What ran out of memory has more from now on, and so have all others. */
+/* A trial that ran out of memory gets more from now on, and so do all others. */
 static void raise_memory (struct sweep *s, struct sweep_trial *t, int64_t memory)
 {
     t->memory = memory;
@@ -882,7 +877,7 @@ static enum applied apply_exit (struct sweep *s, const struct event *e, struct s
     return APPLY_DONE;
 }
 
-/* Lengths grow: an attempt that starts over repeats what is known. */
+/* Ignore lengths that were reported before: an attempt that starts over repeats them. */
 static enum applied apply_report (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = live_trial (s, e);
@@ -902,12 +897,12 @@ static enum applied apply_report (struct sweep *s, const struct event *e, struct
 static enum applied apply_expire (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)err;
-    /* it may have been raised since then */
+    /* max_hours may have been raised since then */
     s->expired |= s->exp->max_hours > 0 && e->time >= s->created + s->exp->max_hours * 3600;
     return APPLY_DONE;
 }
 
-/* Nothing but the state changes. */
+/* For events that change nothing but the state of the experiment. */
 static enum applied apply_wish (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)s;
@@ -931,7 +926,7 @@ static enum applied (*const apply_by_op[EVENT_OPS]) (struct sweep *s, const stru
     [EVENT_LABEL] = apply_label,   [EVENT_ARCHIVE] = apply_archive,
 };
 
-/* What makes no sense in this state came too late, and is passed over. */
+/* Events that make no sense in the present state came too late and are ignored. */
 int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
 {
     struct sweep *s = sweep;

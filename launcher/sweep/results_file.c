@@ -36,7 +36,7 @@ struct seal {
 
 static const char seal_magic[8] = "SLDLRES1";
 
-/* An old file that is larger is made anew. */
+/* A larger old file is not read but made anew. */
 static const size_t RESULTS_MAX = (size_t)8 << 30;
 
 enum { SUM_BLOCK = 1 << 20 };
@@ -67,7 +67,7 @@ static hid_t results_row_type (void)
     return t;
 }
 
-/* libhdf5 converts types that a file has made up, and crashes. */
+/* libhdf5 crashes when it converts types that a file made up. */
 static bool dataset_has_type (hid_t dataset, hid_t type)
 {
     hid_t stored = H5Dget_type (dataset);
@@ -78,8 +78,8 @@ static bool dataset_has_type (hid_t dataset, hid_t type)
     return same;
 }
 
-/* A whole one-dimensional dataset whose records have the type, and lie in the
- * file: it may claim any number of them.
+/* Read a one-dimensional dataset whose records have the type.  The file may claim any number of
+ * them: there cannot be more than fit into it.
  */
 static void *read_h5_dataset (hid_t file, const char *name, hid_t type, hsize_t *n)
 {
@@ -110,14 +110,14 @@ static double real_attribute (hid_t file, const char *name)
     return value;
 }
 
-/* Two experiments of one name differ in the time of their creation. */
+/* Experiments of the same name differ in the time of their creation. */
 static bool file_is_of (const struct sweep *s, hid_t file)
 {
     return real_attribute (file, "slurmdl_version") == RESULTS_VERSION
            && real_attribute (file, "created") == s->created;
 }
 
-/* A checksum is no signature: who may write the folder may have made it. */
+/* A checksum is no signature: anyone who can write to the folder may have made it. */
 static bool rows_are_sane (const struct rows *r)
 {
     if (!r->list || !r->names || !r->covered)
@@ -189,7 +189,7 @@ static bool is_sealed (int fd)
            && seal.xxh64 == sum_of (fd, st.st_size);
 }
 
-/* A file with this name is never written to: a new one takes its place. */
+/* The file cannot change while it is read: it is only ever replaced by rename(2). */
 static int read_sealed (struct rows *r, const struct sweep *s, int fd)
 {
     hid_t access = h5_access ();
@@ -225,7 +225,7 @@ static void old_results_read (struct rows *r, const struct sweep *s, const char 
 
 /* ---- writing ---- */
 
-/* Before the seal: what the file shows, for who asks that only. */
+/* Before the seal: what the file contains, for readers that need only that. */
 struct made {
     char magic[8];
     uint64_t changes; /* of the sweep */
@@ -235,7 +235,7 @@ static const char made_magic[8] = "SLDLMADE";
 
 enum { IMAGE_BLOCK = 1 << 20, TEXT_MOST = 256 };
 
-/* The file is made in memory; HDF5 wants a name that no file has. */
+/* The file is made in memory; HDF5 wants the name of a file that does not exist. */
 static const char no_file[] = "/dev/null/results.h5";
 
 static hid_t access_memory (void)
@@ -263,7 +263,7 @@ static int write_dataset (hid_t where, const char *name, hid_t type, size_t n, c
     return rv;
 }
 
-/* Bytes of a text that go into the file, without half a character. */
+/* Bytes of a text that go into the file; does not cut a character in two. */
 static size_t text_length (const char *text)
 {
     size_t n = text ? strlen (text) : 0;
@@ -460,7 +460,7 @@ enum results_outcome results_write (const struct sweep *s, const char *path,
     return rv;
 }
 
-/* ---- whether it is whole ---- */
+/* ---- whether the file is complete ---- */
 
 static void results_path (char *path, size_t size, const struct sweep *s)
 {
@@ -513,7 +513,7 @@ long results_damaged (const struct sweep *s)
     return read_made (&made, s) == MADE_WHOLE ? (long)made.damaged : 0;
 }
 
-/* The superuser leaves others' files alone. */
+/* root leaves other users' files alone. */
 static bool may_write (const struct sweep *s)
 {
     return geteuid () == s->owner || (geteuid () != 0 && access (s->dir, W_OK) == 0);

@@ -43,7 +43,7 @@ int record_base (char *buf, size_t size)
     return home && snprintf (buf, size, "%s/.local/state", home) < (int)size ? 0 : -1;
 }
 
-/* Make 'path' and the folders above it. */
+/* Create 'path' and the folders above it. */
 static int make_record_parents (char *path)
 {
     for (char *slash = strchr (path + 1, '/'); slash; slash = strchr (slash + 1, '/')) {
@@ -56,12 +56,12 @@ static int make_record_parents (char *path)
     return mkdir (path, 0700) < 0 && errno != EEXIST ? -1 : 0;
 }
 
-/* In a record: a link to the experiment. */
+/* The name of the link in a record to the experiment. */
 static const char owner_link[] = "experiment";
 
 enum { KEY_SIZE = 96, NAME_SIZE = 64, ID_LENGTH = 32 };
 
-/* The folder of all records.  -1 with errno. */
+/* The folder of all records; -1 with errno. */
 static int find_records (char *buf, size_t size, bool make)
 {
     char base[PATH_MAX];
@@ -91,7 +91,7 @@ static int record_key_text (char key[KEY_SIZE], const struct sweep *s, enum reco
     return 0;
 }
 
-/* The name of the record that was made of this folder. */
+/* The name of this folder's record. */
 static int name_by (const char *records, const struct sweep *s, enum record_key by,
                     char name[NAME_SIZE])
 {
@@ -110,7 +110,7 @@ static int name_by (const char *records, const struct sweep *s, enum record_key 
     return strchr (name, '/') || *name == '.' ? -1 : 0;
 }
 
-/* One of the folder's records, and of an experiment with this id. */
+/* The name of this folder's record, if it is of an experiment with this id. */
 static int name_of_record (const char *records, const struct sweep *s, char *name)
 {
     for (enum record_key by = RECORD_PATH; s->id && by <= RECORD_INODE; by++)
@@ -121,7 +121,7 @@ static int name_of_record (const char *records, const struct sweep *s, char *nam
     return -1;
 }
 
-/* Only the user's word gives a folder another record. */
+/* Only a decision of the user ('anew') gives a folder another record. */
 static int link_record (const char *records, const struct sweep *s, enum record_key by,
                         const char *name, bool anew)
 {
@@ -139,7 +139,7 @@ static int link_record (const char *records, const struct sweep *s, enum record_
     return symlink (name, tmp) < 0 ? -1 : rename (tmp, path);
 }
 
-/* Another folder's may have the id for its name. */
+/* The id may be the name of another folder's record. */
 static int make_record (const char *records, const struct sweep *s, char name[NAME_SIZE])
 {
     char path[PATH_MAX + NAME_SIZE];
@@ -250,8 +250,8 @@ static int record_write (const struct sweep *s, const char *name, const char *te
     return rv;
 }
 
-/* The links of the folder that is to be removed go, whatever they name: a later
- * folder may have its path, and its inode.
+/* Remove the links of the folder as well, whatever they name: a later folder may get its path, or
+ * its inode.
  */
 void record_remove (const struct sweep *s)
 {
@@ -271,7 +271,7 @@ void record_remove (const struct sweep *s)
         }
 }
 
-/* Of the experiment file in a record, and of lines about a change. */
+/* Most bytes of an experiment file in a record, and most lines printed about changes. */
 enum { CONF_MAX = 1 << 20, CHANGES_SAID = 20 };
 
 /* Between the lines of a record and the experiment file. */
@@ -301,7 +301,7 @@ bool trust_is_private (const struct sweep *s)
 
 /* ---- what it runs ---- */
 
-/* A line of its own, whatever is in a value. */
+/* Write one line, whatever the value contains. */
 static void put_line (FILE *f, const char *name, const char *value)
 {
     fprintf (f, "%s ", name);
@@ -339,7 +339,7 @@ void trust_allow (struct sweep *s)
     free (text);
 }
 
-/* With the file itself, for who asks later what has changed. */
+/* Record the file itself as well, to show later what has changed. */
 int trust_record (struct sweep *s, struct slurmdl_error *err)
 {
     char *pin = pin_text (s);
@@ -356,7 +356,7 @@ int trust_record (struct sweep *s, struct slurmdl_error *err)
 
 /* ---- what has changed ---- */
 
-/* The record's lines, and all keys of the experiment file that it has. */
+/* The record's lines, and all keys of the experiment file in it. */
 static json_t *pin_json (char *pin, const char *frozen)
 {
     json_t *o = frozen ? config_flat (frozen) : NULL;
@@ -380,8 +380,8 @@ static void say_change (long n, const char *name, const char *first, const char 
         complain ("  %s: %.300s -> %.300s", name, first, second);
 }
 
-/* That of the folder with this path counts, whatever is there now; one that was
- * moved is known by its inode; the id is only what the log says.
+/* The record of this path comes first, whatever the folder contains now; a folder that was moved is
+ * found by its inode; the id is only a claim of the log.
  */
 static char *find_pin (const struct sweep *s, enum record_key *by)
 {
@@ -446,7 +446,7 @@ bool trust_is_made (const struct sweep *s, const char *id)
            && !was_changed (s) && !s->is_mended;
 }
 
-/* Whether a record is of what is there now. */
+/* Whether a record matches the experiment as it is now. */
 static bool pin_is_current (const struct sweep *s, const char *record)
 {
     char *now = pin_text (s);
@@ -458,8 +458,8 @@ static bool pin_is_current (const struct sweep *s, const char *record)
     return same;
 }
 
-/* Nobody but the user has put together what only he may write to: of such a
- * folder no more than the path must be that of another one.
+/* If only the user may write to the folder, nobody else can have changed it: only a record of the
+ * same path can show a change.
  */
 static enum trust_state trust_state_of (const struct sweep *s, const char *record,
                                         enum record_key by)
@@ -543,7 +543,7 @@ int trust_folder (const struct sweep *s, char *buf, size_t size, struct slurmdl_
     return errorf (err, "%s: path too long", s->dir);
 }
 
-/* What a member of a group asks for that is more is no fork bomb. */
+/* Limits on the workers that other members of a group can make this user start. */
 enum { WORKERS_TIMES = 4, WORKERS_LEAST = 16 };
 
 long trust_workers (const struct sweep *s)
