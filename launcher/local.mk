@@ -72,7 +72,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/top.c \
 	%D%/cmd/watch.c \
 	%D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
-	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/policy.c %D%/job/verdict.c \
+	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/members.c %D%/job/policy.c %D%/job/verdict.c \
 	%D%/node/env_command.c %D%/node/env_plan.c \
 	%D%/node/check_messages.c %D%/node/checks.c %D%/node/gpu_checks.c %D%/node/host_checks.c \
 	%D%/debug/dump_folder.c

@@ -95,11 +95,12 @@ static long ranks_of (const struct job_options *opt, long nodes)
     return nodes > 0 && tasks > nodes && tasks % nodes == 0 ? tasks / nodes : 0;
 }
 
-/* The options as --set has them; the user's own --set come last, and win. */
-static char **sets_of (const struct job_options *opt)
+/* The options as --set has them, of a file without those that it has itself; the user's own --set
+ * come last, and win. */
+static char **sets_of (const struct job_options *opt, bool file)
 {
     long nodes = nodes_of (opt);
-    long ranks = ranks_of (opt, nodes);
+    long ranks = file ? (long)opt->ranks : ranks_of (opt, nodes);
     char **sets = NULL;
 
     if (nodes > 0)
@@ -147,8 +148,8 @@ static int read_job (const struct command_line *line, struct experiment **e)
 {
     const struct job_options *opt = line->options;
     char *here = realpath (".", NULL);
-    char **sets = sets_of (opt);
     const bool file = is_file (line->args[0]);
+    char **sets = sets_of (opt, file);
     struct edit edit = { .file = file ? NULL : "",
                          .dir = file ? NULL : here,
                          .f = file ? put_group : put_program,
@@ -171,7 +172,7 @@ static int read_job (const struct command_line *line, struct experiment **e)
 /* ---- in the allocation ---- */
 
 /* An experiment that this job, which Slurm has requeued, made before. */
-struct earlier {
+struct earlier_job {
     const struct experiment *exp;
     char found[PATH_MAX];
     bool is_open;
@@ -188,7 +189,7 @@ static bool is_of_job (const struct sweep *s, const char *job)
 /* The first that has not ended, else the last. */
 static int look_at (const char *dir, void *arg)
 {
-    struct earlier *e = arg;
+    struct earlier_job *e = arg;
     struct slurmdl_error err = { "" };
     struct problems p;
     struct sweep *s;
@@ -211,7 +212,7 @@ static int look_at (const char *dir, void *arg)
 static bool find_earlier (const struct experiment *e, const struct command_line *line,
                           char dir[PATH_MAX])
 {
-    struct earlier found = { .exp = e };
+    struct earlier_job found = { .exp = e };
 
     if (slurm_number ("SLURM_RESTART_COUNT") <= 0)
         return false;

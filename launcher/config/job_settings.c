@@ -1,22 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The group "job" of an experiment file: policies. */
+/* The group "job" of an experiment file: roles and policies. */
 #include "launcher/config/job_settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/key_values.h"
+#include "launcher/config/keys.h"
 #include "launcher/config/option_origin.h"
+#include "launcher/config/reading.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
+#include "runtime/rank/roles.h"
+
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 const struct exit_range exit_ranges[] = { { 1, 127, false }, { 128, 255, true }, { 0, 0, false } };
 
 /* ---- words ---- */
 
 static const char *const restart_words[] = { "on_failure", "never", "always", "exit_code", NULL };
+static const char *const success_words[] = { "", "chief", "all_workers", "any", NULL };
+static const char *const clean_words[] = { "running", "none", NULL };
+
+static bool is_one_of (const char *name, const char *const *names)
+{
+    while (*names && strcmp (*names, name))
+        names++;
+    return *names;
+}
+
+bool role_is_chief (const char *name)
+{
+    static const char *const chiefs[] = { "chief", "master", "launcher", NULL };
+
+    return is_one_of (name, chiefs);
+}
+
+bool role_serves (const char *name)
+{
+    static const char *const servers[] = { "ps", "server", "scheduler", "evaluator", NULL };
+
+    return is_one_of (name, servers);
+}
 
 /* The index of a word; 'otherwise' if there is none, or after a problem. */
 static int word_of (const char *what, const char *word, const char *const *words, int otherwise,
@@ -76,6 +105,113 @@ static struct exit_range *read_ranges (const char *what, char *const *texts,
     return list;
 }
 
+/* ---- roles ---- */
+
+static void read_role (struct job_role *r, const config_setting_t *group, struct problems *p)
+{
+    const char *words[16] = { 0 };
+    size_t n = 0;
+
+    for (const struct key *k = role_keys; k->path; k++) {
+        key_default (r, k);
+        words[n++] = k->path;
+    }
+    for (int i = 0; i < config_setting_length (group); i++) {
+        const config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
+        const struct key *k = key_find (role_keys, config_setting_name (s));
+        const char *meant = nearest_word (config_setting_name (s), words);
+        if (k)
+            key_set (r, k, s, p);
+        else
+            problem_at (p, origin_of (s), "'job.roles': unknown key '%s'%s%s%s",
+                        config_setting_name (s),
+                        DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists the keys"));
+    }
+    if (!r->name || !*r->name || r->name[strspn (r->name, NAME_CHARACTERS)])
+        problem_at (p, origin_of (group),
+                    "'job.roles': a role must have a 'name' of small letters, digits and '_'");
+}
+
+static void read_roles (struct job_settings *j, config_t *cf, struct problems *p)
+{
+    const config_setting_t *list = config_lookup (cf, "job.roles");
+    int n = list ? config_setting_length (list) : 0;
+
+    if (!list)
+        return;
+    if (!setting_is_list_of_groups (list)) {
+        problem_at (p, origin_of (list),
+                    "'job.roles' must be a list of roles: ( { name = \"worker\"; count = 2; }, "
+                    "... )");
+        return;
+    }
+    j->roles = xcalloc ((size_t)n, sizeof (*j->roles));
+    j->nroles = (size_t)n;
+    for (int i = 0; i < n; i++) {
+        const config_setting_t *group = config_setting_get_elem (list, (unsigned)i);
+        struct job_role *r = &j->roles[i];
+        read_role (r, group, p);
+        r->restart =
+            (enum restart_policy)word_of ("restart_policy", r->restart_policy, restart_words,
+                                          (int)j->restart, origin_of (group), p);
+        r->ranges = read_ranges ("exit_codes", r->exit_codes, r->restart, origin_of (group), p);
+        for (int k = 0; k < i && r->name; k++)
+            if (j->roles[k].name && !strcmp (j->roles[k].name, r->name))
+                problem_at (p, origin_of (group), "'job.roles': two roles have the name \"%s\"",
+                            r->name);
+    }
+}
+
+int64_t job_members (const struct job_settings *j)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < j->nroles; i++)
+        n += j->roles[i].count;
+    return n;
+}
+
+int64_t job_cpus (const struct experiment *e)
+{
+    int64_t most = 0;
+
+    for (size_t i = 0; i < e->job.nroles; i++)
+        if (e->job.roles[i].cpus > most)
+            most = e->job.roles[i].cpus;
+    return most ?: e->cpus;
+}
+
+int64_t job_gpus (const struct job_settings *j)
+{
+    int64_t most = 0;
+
+    for (size_t i = 0; i < j->nroles; i++)
+        if (j->roles[i].gpus > most)
+            most = j->roles[i].gpus;
+    return most;
+}
+
+/* "chief:1,ps:2", where the plugin knows all names; else NULL. */
+static char *plugin_roles (const struct job_settings *j)
+{
+    struct rank_roles roles;
+    char *text = NULL;
+    size_t size;
+    FILE *f;
+
+    if (j->nroles == 0)
+        return NULL;
+    f = xopen_memstream (&text, &size);
+    for (size_t i = 0; i < j->nroles; i++)
+        fprintf (f, "%s%s:%lld", i ? "," : "", j->roles[i].name ?: "",
+                 (long long)j->roles[i].count);
+    xclose_memstream (f);
+    if (roles_parse (text, &roles, NULL, 0) == 0)
+        return text;
+    free (text);
+    return NULL;
+}
+
 /* ---- the group ---- */
 
 static void read_deadline (struct job_settings *j, config_t *cf, struct problems *p)
@@ -95,6 +231,12 @@ static void read_deadline (struct job_settings *j, config_t *cf, struct problems
 /* What a job need not say, for it has one trial, and perhaps no metric. */
 static void set_defaults (struct experiment *e, config_t *cf)
 {
+    bool all = e->job.nroles > 0;
+
+    for (size_t i = 0; i < e->job.nroles; i++)
+        all &= e->job.roles[i].command != NULL;
+    if (all && !e->entrypoint && !e->argv)
+        e->entrypoint = xstrdup (e->job.roles[0].command);
     if (!config_lookup (cf, "searcher.name")) {
         free (e->searcher_name);
         e->searcher_name = xstrdup ("single");
@@ -114,15 +256,84 @@ void job_settings_read (struct experiment *e, config_t *cf, struct problems *p)
     j->restart = (enum restart_policy)word_of ("job.restart_policy", j->restart_policy,
                                                restart_words, RESTART_ON_FAILURE,
                                                origin_of_key (cf, "job.restart_policy"), p);
+    j->success =
+        (enum success_policy)word_of ("job.success_policy", j->success_policy, success_words,
+                                      SUCCESS_DEFAULT, origin_of_key (cf, "job.success_policy"), p);
+    j->waits =
+        word_of ("job.clean_up", j->clean_up, clean_words, 0, origin_of_key (cf, "job.clean_up"), p)
+        == 1;
     j->ranges = read_ranges ("job.exit_codes", j->exit_codes, j->restart,
                              origin_of_key (cf, "job.exit_codes"), p);
     read_deadline (j, cf, p);
+    read_roles (j, cf, p);
+    j->plugin_roles = e->framework ? plugin_roles (j) : NULL;
     set_defaults (e, cf);
 }
 
 void job_settings_free (struct job_settings *j)
 {
+    for (size_t i = 0; i < j->nroles; i++) {
+        for (const struct key *k = role_keys; k->path; k++)
+            key_free (&j->roles[i], k);
+        free (j->roles[i].ranges);
+    }
+    free (j->roles);
+    free (j->plugin_roles);
     free (j->ranges);
+}
+
+/* ---- what contradicts itself ---- */
+
+static bool can_fail_twice (const struct job_settings *j)
+{
+    bool can = j->nroles == 0 && j->restart != RESTART_NEVER;
+
+    for (size_t i = 0; i < j->nroles; i++)
+        can |= j->roles[i].restart != RESTART_NEVER;
+    return can;
+}
+
+/* Somebody can end well: what begins again whenever it ends never does. */
+static bool can_succeed (const struct job_settings *j, bool chief)
+{
+    bool can = j->nroles == 0 && j->restart != RESTART_ALWAYS;
+
+    for (size_t i = 0; i < j->nroles; i++)
+        can |= j->roles[i].restart != RESTART_ALWAYS
+               && (chief ? role_is_chief (j->roles[i].name) : !role_serves (j->roles[i].name));
+    return can;
+}
+
+static int chiefs (const struct job_settings *j, int64_t *members)
+{
+    int n = 0;
+
+    *members = 0;
+    for (size_t i = 0; i < j->nroles; i++)
+        if (role_is_chief (j->roles[i].name)) {
+            n++;
+            *members += j->roles[i].count;
+        }
+    return n;
+}
+
+static void check_success (const struct job_settings *j, config_t *cf, struct problems *p)
+{
+    struct origin at = origin_of_key (cf, j->success_policy ? "job.success_policy" : "job");
+    int64_t members;
+    int n = chiefs (j, &members);
+
+    if (n > 1 || members > 1)
+        problem_at (p, origin_of_key (cf, "job.roles"),
+                    "'job.roles': there is one chief (chief, master or launcher), of one member");
+    else if (j->success == SUCCESS_CHIEF && n == 0)
+        problem_at (p, at,
+                    "'job.success_policy' is \"chief\", but no role is chief, master or "
+                    "launcher");
+    else if (!can_succeed (j, n == 1 && j->success != SUCCESS_ANY))
+        problem_at (p, at,
+                    "the job would never end: nobody whose end counts may end ('restart_policy' "
+                    "is \"always\", or all roles serve)");
 }
 
 void job_settings_check (const struct experiment *e, config_t *cf, struct problems *p)
@@ -135,11 +346,21 @@ void job_settings_check (const struct experiment *e, config_t *cf, struct proble
         problem_at (p, origin_of_key (cf, "searcher.name"),
                     "a job is one trial: 'searcher.name' is \"single\", or the group 'job' is left "
                     "out");
-    if (j->restart == RESTART_ALWAYS)
-        problem_at (p, origin_of_key (cf, "job.restart_policy"),
-                    "the job would never end: 'job.restart_policy' is \"always\", and it has no "
-                    "other role");
-    if (j->backoff > 0 && j->restart == RESTART_NEVER)
+    for (size_t i = 0; i < j->nroles; i++)
+        if (!j->roles[i].name)
+            return;
+    for (size_t i = 1; i < j->nroles; i++)
+        if (j->roles[i].gpus != j->roles[0].gpus)
+            problem_at (p, origin_of_key (cf, "job.roles"),
+                        "'job.roles': \"%s\" and \"%s\" have different 'gpus', which one array "
+                        "of Slurm's cannot ask for: give all roles the same",
+                        j->roles[0].name, j->roles[i].name);
+    check_success (j, cf, p);
+    if (j->nroles && (e->given.ranks || e->lanes > 1))
+        problem_at (p, origin_of_key (cf, "job.roles"),
+                    "'job.roles' says how many processes there are: leave out "
+                    "'resources.ranks_per_node' and 'trials_per_task'");
+    if (j->backoff > 0 && !can_fail_twice (j))
         problem_at (p, origin_of_key (cf, "job.backoff_limit"),
                     "'job.backoff_limit' is %lld, but nothing begins again ('restart_policy' is "
                     "\"never\")",

@@ -29,3 +29,6 @@ struct key {
  * "environment", which the user names; ended by a row whose path is NULL.
  */
 extern const struct key experiment_keys[];
+
+/* Those of one of job.roles, a struct job_role each. */
+extern const struct key role_keys[];

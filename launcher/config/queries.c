@@ -9,7 +9,7 @@
 
 bool experiment_has_ranks (const struct experiment *e)
 {
-    return e->nodes * e->ranks > 1;
+    return e->nodes * e->ranks > 1 || e->job.nroles > 0;
 }
 
 bool experiment_has_placeholder (const struct experiment *e, const char *name)
@@ -33,6 +33,7 @@ void experiment_each_plugin_option (const struct experiment *e,
         const char *key, *value;
     } all[] = {
         { PLUGIN_FRAMEWORK, "resources.framework", e->framework },
+        { PLUGIN_ROLES, "job.roles", e->job.plugin_roles },
         { PLUGIN_CHECK, "resources.check", e->check },
         { PLUGIN_BIND, "resources.bind", e->bind },
         { PLUGIN_NCCL, "resources.nccl", e->nccl },

@@ -5,7 +5,9 @@
 #include "launcher/config/experiment.h"
 #include "runtime/rank/plugin_options.h"
 
-/* Whether a trial is several processes that Slurm starts as a step. */
+/* Whether a trial is several processes that Slurm starts as a step; those of a
+ * job with roles are one.
+ */
 bool experiment_has_ranks (const struct experiment *e);
 
 /* Whether {NAME} is in the entrypoint. */

@@ -11,7 +11,7 @@ const char *job_gives_up (const struct experiment *e, const struct job_failure *
 
     if (f->free)
         return NULL;
-    if (!role_begins_again (j->restart, j->ranges, f->status))
+    if (j->nroles == 0 && !role_begins_again (j->restart, j->ranges, f->status))
         return "RoleFailed";
     if (f->progress)
         return NULL;

@@ -4,27 +4,6 @@
 
 #include <string.h>
 
-static bool is_one_of (const char *name, const char *const *names)
-{
-    while (*names && strcmp (*names, name))
-        names++;
-    return *names;
-}
-
-bool role_is_chief (const char *name)
-{
-    static const char *const chiefs[] = { "chief", "master", "launcher", NULL };
-
-    return is_one_of (name, chiefs);
-}
-
-bool role_serves (const char *name)
-{
-    static const char *const servers[] = { "ps", "server", "scheduler", "evaluator", NULL };
-
-    return is_one_of (name, servers);
-}
-
 bool role_begins_again (enum restart_policy restart, const struct exit_range *ranges, int status)
 {
     if (restart != RESTART_EXIT_CODE)

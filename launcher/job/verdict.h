@@ -8,20 +8,6 @@
 #include "launcher/config/job_settings.h"
 #include "launcher/sweep/conditions.h"
 
-/* When a job has succeeded. */
-enum success_policy {
-    SUCCESS_DEFAULT,     /* the chief has; without one, the first worker */
-    SUCCESS_CHIEF,       /* the chief has */
-    SUCCESS_ALL_WORKERS, /* the chief has; without one, all workers */
-    SUCCESS_ANY,         /* any worker has, or the chief */
-};
-
-/* "chief", "master" and "launcher" are the chief; "ps", "server", "scheduler" and
- * "evaluator" serve, and never end a job; all others are workers.
- */
-bool role_is_chief (const char *name);
-bool role_serves (const char *name);
-
 /* The members of one role, and their policy. */
 struct role_members {
     const char *name;

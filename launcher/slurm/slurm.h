@@ -158,9 +158,10 @@ void slurm_job_state (const char *job, char state[32]);
  * Returns -1 if out of memory.
  */
 struct slurm_step {
-    long long nodes, tasks, tasks_per_node, cpus;
-    const char *node; /* the only one; NULL: any */
-    bool no_kill;     /* the loss of a node does not end it */
+    long long nodes, tasks, tasks_per_node, cpus; /* nodes, tasks_per_node: 0: any */
+    const char *node;                             /* the only one; NULL: any */
+    bool no_kill;                                 /* the loss of a node does not end it */
+    bool goes_on;                                 /* a task that ends does not end the others */
 };
 int slurm_step_words (const struct slurm_step *s, char ***words);
 

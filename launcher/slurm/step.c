@@ -13,12 +13,16 @@ int slurm_step_words (const struct slurm_step *s, char ***words)
     if (s->no_kill)
         rv |= strings_add (words, "--no-kill");
     rv |= strings_add (words, "--input=none") | strings_add (words, "--export=ALL");
-    rv |= strings_add (words, "--kill-on-bad-exit=1");
-    rv |= strings_addf (words, "--nodes=%lld", s->nodes);
+    rv |= strings_addf (words, "--kill-on-bad-exit=%d", !s->goes_on);
+    if (s->goes_on)
+        rv |= strings_add (words, "--wait=0");
+    if (s->nodes > 0)
+        rv |= strings_addf (words, "--nodes=%lld", s->nodes);
     if (s->node)
         rv |= strings_addf (words, "--nodelist=%s", s->node);
     rv |= strings_addf (words, "--ntasks=%lld", s->tasks);
-    rv |= strings_addf (words, "--ntasks-per-node=%lld", s->tasks_per_node);
+    if (s->tasks_per_node > 0)
+        rv |= strings_addf (words, "--ntasks-per-node=%lld", s->tasks_per_node);
     if (s->cpus > 0)
         rv |= strings_addf (words, "--cpus-per-task=%lld", s->cpus);
     return rv ? -1 : 0;

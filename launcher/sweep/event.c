@@ -133,7 +133,7 @@ static const struct event_member members[] = {
     { "label",       TEXT,    AT (label),       OP (LABEL) },
     { "off",         FLAG,    AT (off),         OP (LABEL) | OP (ARCHIVE) | OP (EXCLUDE) },
     { "state",       TEXT,    AT (state),       OP (END) },
-    { "cause",       TEXT,    AT (cause),       OP (FAIL) | OP (LOST) | OP (PARK) | OP (EXIT) },
+    { "cause",       TEXT,    AT (cause),       OP (RESULT) | OP (FAIL) | OP (LOST) | OP (PARK) | OP (EXIT) },
     { "why",         TEXT,    AT (why),         ENDS | OP (LOST) | OP (EXIT) | OP (EXCLUDE) | OP (PAUSE) },
 };
 /* clang-format on */

@@ -501,7 +501,8 @@ static void note_result_condition (const struct sweep *s, struct sweep_trial *t,
     if (t->stopped)
         note_condition (t, LIFE_SUCCEEDED, e->time, "StoppedEarly", NULL);
     else if (t->length >= s->exp->search.max_length)
-        note_condition (t, LIFE_SUCCEEDED, e->time, "TrainingCompleted", NULL);
+        note_condition (t, LIFE_SUCCEEDED, e->time,
+                        condition_reason (e->cause, "TrainingCompleted"), NULL);
     else
         note_condition (t, LIFE_SUSPENDED, e->time, "RungReached", NULL);
 }

@@ -238,6 +238,8 @@ char **attempt_environment (const struct trial_attempt *a)
     env_set (&env, "DL_HPARAMS", path);
     env_set (&env, "DL_METRIC", e->metric);
     env_retention (&env, e);
+    snprintf (path, sizeof (path), "%s/" ENDS_NAME, a->dir);
+    env_set (&env, "DL_JOB_ENDS", e->job.nroles ? path : "");
     env_set (&env, "DL_SOCKET", a->socket ? a->socket : "");
     env_set_number (&env, "DL_TRIAL", a->trial);
     env_set_number (&env, "DL_ATTEMPT", a->number);
@@ -278,6 +280,54 @@ static json_t *builtins_of (const struct trial_attempt *a)
                       (json_int_t)seed_of (a), "attempt_dir", a->dir, "trial_dir", folder);
 }
 
+/* The words of the entrypoint as text for a shell. */
+static char *entrypoint_text (const struct experiment *e, const struct command_values *v)
+{
+    struct env argv = { 0 };
+    char *text = NULL;
+    size_t size;
+    FILE *f;
+
+    if (e->entrypoint)
+        return hparams_expand (e->entrypoint, v, true);
+    for (char **s = e->argv; *s; s++)
+        hparams_arguments (*s, v, add_argument_word, &argv);
+    f = xopen_memstream (&text, &size);
+    for (size_t i = 0; i < argv.n; i++) {
+        char *word = shell_word (argv.list[i]);
+        fprintf (f, "%s ", word);
+        free (word);
+    }
+    xclose_memstream (f);
+    strings_free (argv.list);
+    return text;
+}
+
+/* Each rank chooses the command of its role. */
+static char *role_script (const struct experiment *e, const struct command_values *v)
+{
+    long long first = 0;
+    char *text = NULL;
+    size_t size;
+    FILE *f = xopen_memstream (&text, &size);
+
+    for (size_t i = 0; i < e->job.nroles; i++) {
+        const struct job_role *r = &e->job.roles[i];
+        char *command = r->command ? hparams_expand (r->command, v, true) : entrypoint_text (e, v);
+        long long end = first + (long long)r->count;
+        fprintf (f,
+                 "%s [ \"$SLURM_PROCID\" -lt %lld ]; then\n"
+                 "DL_ROLE=%s DL_ROLE_COUNT=%lld DL_ROLE_INDEX=$((SLURM_PROCID - %lld))\n"
+                 "export DL_ROLE DL_ROLE_COUNT DL_ROLE_INDEX\n%s\n",
+                 i ? "elif" : "if", end, r->name, (long long)r->count, first, command);
+        free (command);
+        first = end;
+    }
+    fputs ("fi\n", f);
+    xclose_memstream (f);
+    return text;
+}
+
 char **attempt_words (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
@@ -286,10 +336,11 @@ char **attempt_words (const struct trial_attempt *a)
     const struct command_values v = { e, hparams, more, find_resume_dir, (void *)a };
     struct env argv = { 0 };
 
-    if (e->entrypoint) {
+    if (e->entrypoint || e->job.nroles > 0) {
         env_add (&argv, xstrdup ("/bin/sh"));
         env_add (&argv, xstrdup ("-c"));
-        add_argument_word (&argv, hparams_expand (e->entrypoint, &v, true));
+        add_argument_word (&argv, e->job.nroles > 0 ? role_script (e, &v)
+                                                    : hparams_expand (e->entrypoint, &v, true));
     } else
         for (char **s = e->argv; *s; s++)
             hparams_arguments (*s, &v, add_argument_word, &argv);

@@ -14,6 +14,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
+#include "launcher/trainer/step.h"
 #include "runtime/metrics/metrics.h"
 
 void trial_dir (const struct trial_attempt *a, char *path, size_t size)
@@ -25,7 +26,7 @@ bool attempt_file_is_ours (const char *name)
 {
     return *name == '.' || !strcmp (name, "log") || !strcmp (name, WORK_NAME)
            || !strcmp (name, "hparams.json") || !strcmp (name, "bad-nodes")
-           || fnmatch ("metrics*.h5", name, 0) == 0;
+           || !strcmp (name, ENDS_NAME) || fnmatch ("metrics*.h5", name, 0) == 0;
 }
 
 static bool folder_has_ckpt (const char *dir)

@@ -3,16 +3,21 @@
 #include "launcher/trainer/step.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/config/job_settings.h"
 #include "launcher/config/queries.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -39,9 +44,12 @@ void within_command (char ***words)
 
 void step_command (const struct experiment *e, bool proxy, char ***words)
 {
-    const struct slurm_step step = {
-        .nodes = e->nodes, .tasks = e->nodes * e->ranks, .tasks_per_node = e->ranks, .cpus = e->cpus
-    };
+    bool roles = e->job.nroles > 0;
+    const struct slurm_step step = { .nodes = roles && !e->given.nodes ? 0 : e->nodes,
+                                     .tasks = roles ? job_members (&e->job) : e->nodes * e->ranks,
+                                     .tasks_per_node = roles ? 0 : e->ranks,
+                                     .cpus = roles ? job_cpus (e) : e->cpus,
+                                     .goes_on = roles };
     slurm_step_words (&step, words);
     experiment_add_plugin_options (e, words);
     if (proxy)
@@ -147,6 +155,23 @@ static int rank_exit_status (const struct rank_proxy *r, int status)
     return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
 }
 
+/* For the worker, which decides what follows; it is there once, and whole. */
+static void leave_end (int status)
+{
+    const char *dir = getenv ("DL_JOB_ENDS");
+    const char *rank = getenv ("SLURM_PROCID");
+    const char *node = getenv ("SLURMD_NODENAME");
+    char path[PATH_MAX], text[128];
+
+    if (!dir || !*dir || !rank)
+        return;
+    mkdir (dir, 0777);
+    snprintf (path, sizeof (path), "%.4000s/%.20s", dir, rank);
+    snprintf (text, sizeof (text), "%d %.64s\n", status, node ?: "-");
+    if (publish_if_absent (path, text, strlen (text), NULL) < 0)
+        complain ("rank: %s: %s", path, strerror (errno));
+}
+
 int cmd_rank (const struct command_line *line)
 {
     const struct spawn command = { .argv = line->args,
@@ -166,5 +191,7 @@ int cmd_rank (const struct command_line *line)
         on_rank_signal (&r);
     if (!r.asked)
         await_late_sigterm (&r);
+    if (!r.asked && !r.preempted)
+        leave_end (WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status));
     return rank_exit_status (&r, status);
 }

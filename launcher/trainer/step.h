@@ -21,6 +21,11 @@ void step_signal (pid_t srun, int signal, double *ended);
 /* End the step, and wait for that. */
 void step_end (pid_t srun, double *ended);
 
+/* The folder of an attempt in which each rank of a job with roles leaves how it ended, a file of
+ * its number: "STATUS NODE".
+ */
+#define ENDS_NAME "ends"
+
 /* Seconds that a preempted task waits to be killed.  If it exited with status 0, Slurm would take
  * the job for complete and not requeue it.
  */

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "launcher/config/job_settings.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
 #include "launcher/slurm/slurm.h"
@@ -292,10 +293,17 @@ static void add_sbatch_plugin_option (enum plugin_option_id id, const char *key,
 
 void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger)
 {
-    command_number (c, "--nodes", e->nodes);
-    command_number (c, "--ntasks", e->lanes * e->nodes * e->ranks);
-    command_number (c, "--ntasks-per-node", e->lanes * e->ranks);
-    command_number (c, "--cpus-per-task", e->cpus);
+    if (e->job.nroles == 0 || e->given.nodes)
+        command_number (c, "--nodes", e->nodes);
+    if (e->job.nroles > 0)
+        command_number (c, "--ntasks", job_members (&e->job));
+    else {
+        command_number (c, "--ntasks", e->lanes * e->nodes * e->ranks);
+        command_number (c, "--ntasks-per-node", e->lanes * e->ranks);
+    }
+    command_number (c, "--cpus-per-task", job_cpus (e));
+    if (job_gpus (&e->job) > 0)
+        command_number (c, "--gpus-per-task", job_gpus (&e->job));
     if (e->node_gpus)
         command_number (c, "--gpus-per-node", e->node_gpus * e->lanes);
     add_sbatch_memory (c, e, larger);

@@ -15,6 +15,7 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
+#include "launcher/job/members.h"
 #include "launcher/job/policy.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/log.h"
@@ -56,7 +57,9 @@ struct segment {
     double look;     /* when to look for a report next */
     struct notify_watch notice;
     bool dropped;
-    bool early;    /* the searcher stopped it */
+    bool early;        /* the searcher stopped it */
+    double members_at; /* when to look at the members of a job next */
+    struct members members;
     bool overdue;  /* its job was active for too long */
     bool shown;    /* its working folder, in the attempt's */
     bool homeless; /* somebody removed the attempt's folder with its metrics */
@@ -91,6 +94,31 @@ static bool is_overdue (const struct segment *s)
     return end > 0 && (double)time (NULL) >= end;
 }
 
+/* A job with roles may be at its end while members still run: others wait for one that died, and
+ * those that serve run for ever.
+ */
+static void check_members (struct segment *s)
+{
+    const struct job_settings *job = &s->w->sweep->exp->job;
+
+    if (job->nroles == 0 || monotonic () < s->members_at)
+        return;
+    s->members_at = monotonic () + 1;
+    members_look (&s->attempt, &s->members);
+    switch (s->members.verdict.kind) {
+    case LIFE_SUCCEEDED:
+        if (!job->waits || s->members.others)
+            ask_trainer_to_stop (s);
+        break;
+    case LIFE_FAILED:
+    case LIFE_BROKEN:
+        trainer_signal (s->trainer, SIGKILL);
+        break;
+    default:
+        break;
+    }
+}
+
 static void check_stop (struct segment *s)
 {
     trainer_read (s->trainer, false);
@@ -102,6 +130,7 @@ static void check_stop (struct segment *s)
         trainer_signal (s->trainer, SIGKILL);
     s->early = searcher_stops (s->w->sweep->searcher, s->attempt.trial);
     s->overdue |= is_overdue (s);
+    check_members (s);
     if (s->early || s->overdue || s->w->stop || s->w->sweep->state != SWEEP_RUNNING
         || sweep_retires (s->w->sweep, s->w->slot))
         ask_trainer_to_stop (s);
@@ -426,11 +455,52 @@ static void judge_overdue (const struct segment *s, struct segment_report *r)
               s->w->sweep->exp->job.deadline_text);
 }
 
+/* The member that decides is named. */
+static void judge_member (struct segment *s, struct segment_report *r)
+{
+    const struct verdict *v = &s->members.verdict;
+    char why[sizeof (r->verdict.why)];
+
+    if (v->status) {
+        s->status = v->status << 8;
+        judge_failure (s, r);
+    } else {
+        r->outcome = OUTCOME_FAILED;
+        snprintf (r->verdict.why, sizeof (r->verdict.why), "it ended, and always begins again");
+    }
+    snprintf (why, sizeof (why), "%.32s %ld on %.64s: %.380s", v->role, s->members.index,
+              s->members.node, r->verdict.why);
+    memcpy (r->verdict.why, why, sizeof (why));
+    if (!r->verdict.cause)
+        r->verdict.cause = v->reason;
+    r->verdict.last |= v->kind == LIFE_FAILED;
+}
+
+/* Whether the members have decided it. */
+static bool judge_members (struct segment *s, struct segment_report *r)
+{
+    if (s->w->sweep->exp->job.nroles == 0)
+        return false;
+    members_look (&s->attempt, &s->members);
+    if (s->members.verdict.kind == LIFE_SUCCEEDED) {
+        segment_has_result (s, r);
+        r->outcome = OUTCOME_RESULT;
+        r->verdict.cause = s->members.verdict.reason;
+        return true;
+    }
+    if (s->members.verdict.kind == LIFE_STARTED || s->w->stop || s->deadline > 0)
+        return false;
+    judge_member (s, r);
+    return true;
+}
+
 static void judge_segment (struct segment *s, struct segment_report *r)
 {
     r->seconds = monotonic () - s->start;
     if (s->dropped)
         r->outcome = OUTCOME_DROPPED;
+    else if (judge_members (s, r))
+        return;
     else if (segment_has_result (s, r))
         r->outcome = OUTCOME_RESULT;
     else if (s->early)

@@ -59,6 +59,33 @@ run_script fails --nodes=1
 is "$(scontrol show job "$job" | grep -o 'ExitCode=[0-9:]*')" "ExitCode=1:0" "one that fails has status 1"
 like "$(cat fails.out)" '^dl: job .*fails-0001: Failed: SameCause: .*exit status 9' "and says why"
 
+# ---- roles: a chief that ends well ends the job, though servers run for ever
+cat >tf.conf <<'END'
+name = "tf";
+worker = { grace = 3; heartbeat = 1; };
+job = { roles = (
+    { name = "chief"; command = "echo it is $DL_ROLE $DL_ROLE_INDEX of $DL_ROLE_COUNT; sleep 1"; },
+    { name = "ps"; count = 2; command = "echo it is $DL_ROLE $DL_ROLE_INDEX of $DL_ROLE_COUNT; exec sleep 600"; },
+    { name = "worker"; count = 2; command = "echo it is $DL_ROLE $DL_ROLE_INDEX of $DL_ROLE_COUNT; exec sleep 600"; }
+); };
+END
+timeout 300 salloc --quiet --ntasks=5 "$dl" job tf.conf >tf.out 2>&1
+is "$? $(conditions tf) $(attempts tf)" "0 Succeeded:ChiefSucceeded 1" "roles: the chief's end is the end"
+role_job () { # role_job NAME KEYS ROLE...: run it, and print its conditions and attempts
+    printf 'name = "%s";\nworker = { grace = 3; heartbeat = 1; };\njob = { %s roles = ( %s ); };\n' "$1" "$2" "$3" >"$1.conf"
+    timeout 300 salloc --quiet --ntasks=3 "$dl" job "$1.conf" >"$1.out" 2>&1
+    echo "$? $(conditions "$1") $(attempts "$1")"
+}
+ps='{ name = "ps"; command = "exec sleep 600"; }'
+is "$(role_job first '' "$ps, { name = \"worker\"; count = 2; command = \"test \$DL_ROLE_INDEX = 0 || exec sleep 600\"; }")" "0 Succeeded:ChiefSucceeded 1" "no chief: the first worker"
+is "$(role_job all 'success_policy = "all_workers";' "$ps, { name = \"worker\"; count = 2; command = \"sleep \$DL_ROLE_INDEX; exit 0\"; }")" "0 Succeeded:AllWorkersSucceeded 1" "all workers"
+is "$(role_job any 'success_policy = "any";' "$ps, { name = \"worker\"; count = 2; command = \"test \$DL_ROLE_INDEX = 1 || exec sleep 600\"; }")" "0 Succeeded:AnyWorkerSucceeded 1" "any worker"
+is "$(role_job never '' "{ name = \"chief\"; command = \"exec sleep 600\"; }, { name = \"ps\"; count = 2; restart_policy = \"never\"; command = \"test \$DL_ROLE_INDEX = 1 || exec sleep 600; exit 4\"; }")" \
+    "1 Failed:RoleFailed 1" "a server that fails, and does not begin again"
+like "$(cat never.out)" 'Failed: RoleFailed: ps 1 on n[12]: exit status 4' "is named, with its node"
+is "$(role_job codes '' "{ name = \"chief\"; command = \"test \$DL_ATTEMPT = 2 || exec sleep 600\"; }, { name = \"worker\"; count = 2; restart_policy = \"exit_code\"; command = \"test \$DL_ATTEMPT = 2 || kill -9 \$\$; exec sleep 600\"; }")" \
+    "0 Succeeded:ChiefSucceeded 2" "one that is killed begins again by its exit code, with all others"
+
 # ---- the job is requeued: the same command goes on with the same experiment
 cat >long.sh <<'END'
 #!/bin/sh

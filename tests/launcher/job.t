@@ -78,6 +78,11 @@ bad () { # bad PATTERN NAME ARGUMENT...
 bad_set () {
     bad "$1" "$2" --set "$3" -- ./steps.sh
 }
+bad_set "'count' is 0, but must be from 1" "a role without members" 'job.roles=({name="worker"; count=0;})'
+bad_set "a role must have a 'name'" "a role without a name" 'job.roles=({count=2;})'
+bad_set "two roles have the name" "a role twice" 'job.roles=({name="a";},{name="a";})'
+bad_set "no role is chief" "success by a chief that is not there" 'job.success_policy="chief"'
+bad_set "never end" "a job that would never end" 'job.roles=({name="ps";})'
 bad_set "never end" "nor would this" 'job.restart_policy="always"'
 bad_set "did you mean 'never'" "a policy that there is not" 'job.restart_policy="nevr"'
 bad_set "'143: restart'|\"143: restart\"" "a table of codes" 'job={restart_policy="exit_code"; exit_codes="999: restart";}'

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The members of a job that runs: which have ended, and how. */
+#include "launcher/job/members.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/sys/alloc.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/trainer/step.h"
+
+/* The role of a rank, and its first one. */
+static size_t role_of (const struct job_settings *j, long rank, long *first)
+{
+    *first = 0;
+    for (size_t i = 0; i < j->nroles; i++) {
+        if (rank < *first + j->roles[i].count)
+            return i;
+        *first += j->roles[i].count;
+    }
+    return j->nroles;
+}
+
+/* "STATUS NODE" */
+static bool read_end (const char *dir, const char *name, int *status, char node[65])
+{
+    char path[PATH_MAX], text[128];
+    FILE *f;
+    bool ok;
+
+    if (snprintf (path, sizeof (path), "%s/%s", dir, name) >= (int)sizeof (path)
+        || !(f = fopen (path, "re")))
+        return false;
+    ok = fgets (text, sizeof (text), f) && sscanf (text, "%d %64s", status, node) == 2;
+    fclose (f);
+    return ok;
+}
+
+struct look {
+    const struct job_settings *job;
+    struct role_members *list;
+    struct members *m;
+    bool final; /* a member failed that does not begin again */
+};
+
+static void note_end (struct look *l, long rank, int status, const char *node)
+{
+    long first;
+    size_t i = role_of (l->job, rank, &first);
+    struct role_members *r = &l->list[i];
+    bool again;
+
+    if (i == l->job->nroles)
+        return;
+    if (status == 0) {
+        r->succeeded++;
+        r->first_succeeded |= rank == first;
+        return;
+    }
+    r->failed++;
+    again = role_begins_again (r->restart, r->ranges, status);
+    /* of several the one that decides: for good before again, then the first rank */
+    if (r->failed == 1 || (!again && role_begins_again (r->restart, r->ranges, r->status)))
+        r->status = status;
+    if (l->m->rank < 0 || (!again && !l->final)) {
+        l->m->rank = rank;
+        l->m->index = rank - first;
+        snprintf (l->m->node, sizeof (l->m->node), "%s", node);
+        l->final |= !again;
+    }
+}
+
+static bool only_servers_run (const struct look *l)
+{
+    for (size_t i = 0; i < l->job->nroles; i++)
+        if (!role_serves (l->list[i].name)
+            && l->list[i].succeeded + l->list[i].failed < l->list[i].count)
+            return false;
+    return true;
+}
+
+void members_look (const struct trial_attempt *a, struct members *m)
+{
+    const struct job_settings *j = &a->sweep->exp->job;
+    struct look l = { .job = j, .list = xcalloc (j->nroles, sizeof (*l.list)), .m = m };
+    char dir[PATH_MAX], node[65];
+    int status;
+    DIR *d;
+
+    *m = (struct members){ .rank = -1 };
+    for (size_t i = 0; i < j->nroles; i++)
+        l.list[i] = (struct role_members){ .name = j->roles[i].name,
+                                           .count = (long)j->roles[i].count,
+                                           .restart = j->roles[i].restart,
+                                           .ranges = j->roles[i].ranges ?: j->ranges };
+    snprintf (dir, sizeof (dir), "%.4000s/" ENDS_NAME, a->dir);
+    d = opendir (dir);
+    for (struct dirent *e; d && (e = readdir (d));)
+        if (*e->d_name != '.' && read_end (dir, e->d_name, &status, node))
+            note_end (&l, strtol (e->d_name, NULL, 10), status, node);
+    if (d)
+        closedir (d);
+    m->verdict = job_judge (l.list, j->nroles, j->success);
+    m->others = only_servers_run (&l);
+    free (l.list);
+}
