@@ -1,6 +1,7 @@
-# launcher/: the command dl.  All but main() is a library, for the tests.
-noinst_LTLIBRARIES += %D%/liblauncher.la
-%C%_liblauncher_la_SOURCES = \
+# launcher/: the command dl.  All but main() is a library, for the tests: one without libtool, which would copy the objects of all
+# libraries in it anew whenever one file changes.
+noinst_LIBRARIES += %D%/liblauncher.a
+%C%_liblauncher_a_SOURCES = \
 	%D%/sys/alloc.c %D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
 	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/background_sync.c %D%/sys/publish.c %D%/sys/python.c %D%/sys/say.c %D%/sys/temporary_folder.c %D%/sys/terminal.c \
 	%D%/sys/take_file.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c \
@@ -76,18 +77,19 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/node/env_command.c %D%/node/env_plan.c \
 	%D%/node/check_messages.c %D%/node/checks.c %D%/node/gpu_checks.c %D%/node/host_checks.c \
 	%D%/debug/dump_folder.c
-%C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
-	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
+launcher_archives = %D%/liblauncher.a %D%/libreport.a searcher/libsearcher.la $(runtime_archives) runtime/librankenv.la
+launcher_libs = $(launcher_archives) \
+	$(HDF5_LIBS) $(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
 
 bin_PROGRAMS += %D%/dl
 # hdf5_lazy.c has what hdf5_linked.c has, so that dl itself needs no HDF5
 %C%_dl_SOURCES = %D%/main.c runtime/storage/hdf5_lazy.c
-%C%_dl_LDADD = %D%/liblauncher.la
+%C%_dl_LDADD = $(launcher_libs)
 %C%_dl_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
 
 # The version of dl --version and of what dl writes, with the commit: each make looks, and only a new one compiles these anew.
 CLEANFILES += %D%/version.h
-%D%/main.$(OBJEXT) %D%/code/provenance.lo %D%/node/host_checks.lo %D%/report/page.lo: %D%/version.h
+%D%/main.$(OBJEXT) %D%/code/provenance.$(OBJEXT) %D%/node/host_checks.$(OBJEXT) %D%/report/page.lo: %D%/version.h
 %D%/version.h: FORCE
 	$(AM_V_at)$(MKDIR_P) $(@D) && version=`$(srcdir)/contrib/package-facts version 2>/dev/null` || version=$(PACKAGE_VERSION); \
 		echo "#define DL_VERSION \"`echo "$$version" | sed 's/+[0-9]*$$/+changed/'`\"" >$@.$$$$ && \
@@ -96,16 +98,15 @@ CLEANFILES += %D%/version.h
 FORCE:
 
 # The page of dl report: our files and the modules of D3 that it uses, embedded by the assembler.
-noinst_LTLIBRARIES += %D%/libreport.la
-%C%_libreport_la_SOURCES = %D%/report/assets.c
+noinst_LIBRARIES += %D%/libreport.a
+%C%_libreport_a_SOURCES = %D%/report/assets.c
 if HAVE_D3
 report_assets = %D%/report/page/template.html %D%/report/page/report.css %D%/report/page/d3-licence.txt
 # One script, in this order: what views use, the views, their start.
 report_scripts = base expression selection colour curves history parallel slices surfaces rungs tradeoff failures timeline gpus table start
-%C%_libreport_la_CPPFLAGS = $(AM_CPPFLAGS) -DREPORT_D3
-%C%_libreport_la_CFLAGS = $(AM_CFLAGS) -Wa,-I$(srcdir)/%D% -Wa,-I$(builddir)/%D%
-%C%_libreport_la_DEPENDENCIES =
-$(%C%_libreport_la_OBJECTS): $(report_assets) %D%/d3.js %D%/report.js
+%C%_libreport_a_CPPFLAGS = $(AM_CPPFLAGS) -DREPORT_D3
+%C%_libreport_a_CFLAGS = $(AM_CFLAGS) -Wa,-I$(srcdir)/%D% -Wa,-I$(builddir)/%D%
+$(%C%_libreport_a_OBJECTS): $(report_assets) %D%/d3.js %D%/report.js
 %D%/report.js: $(report_scripts:%=$(srcdir)/%D%/report/page/%.js)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && { echo '(function () { "use strict";' && cat $^ && echo '})();'; } >$@.new && \
 		mv $@.new $@

@@ -71,10 +71,8 @@ noinst_LTLIBRARIES += %D%/libbase.la %D%/librun.la %D%/libnet.la %D%/libcomm.la
 %C%_libnet_la_SOURCES = $(net_sources)
 %C%_libcomm_la_SOURCES = $(comm_sources)
 # all of it, for the launcher and the tests
-noinst_LTLIBRARIES += %D%/libruntime.la
-%C%_libruntime_la_SOURCES =
-%C%_libruntime_la_LIBADD = %D%/libcomm.la %D%/libnet.la %D%/librun.la %D%/libbase.la \
-	$(HDF5_LIBS) $(SODIUM_LIBS) -ldl -lpthread -lm
+runtime_archives = %D%/libcomm.la %D%/libnet.la %D%/librun.la %D%/libbase.la
+runtime_libs = $(runtime_archives) $(HDF5_LIBS) $(SODIUM_LIBS) -ldl -lpthread -lm
 
 lib_LTLIBRARIES += %D%/libslurmdl.la %D%/libslurmdl-comm.la
 library_ldflags = $(HARDEN_LDFLAGS) -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%

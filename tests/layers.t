@@ -5,12 +5,20 @@
 
 # ---- what the objects say
 
+newest_objects () { # <OBJECTS: without those that libtool made (.libs/x.o) before x.o was made without it
+    awk '{ list[NR] = $0; all[$0] } END {
+            for (i = 1; i <= NR; i++) {
+                plain = list[i]
+                if (!sub (/\.libs\//, "", plain) || !(plain in all)) print list[i]
+            } }'
+}
+
 # uses SOURCE BUILD FOLDER...: lines "FILE FILE SYMBOL", the first of which takes the symbol from the second
 uses () {
     source=$1
     build=$2
     shift 2
-    (cd "$build" && find "$@" -name '*.o' | sort | xargs -r nm -A -P 2>/dev/null) | awk -v source="$source" '
+    (cd "$build" && find "$@" -name '*.o' | sort | newest_objects | xargs -r nm -A -P 2>/dev/null) | awk -v source="$source" '
         function file (object) {
             sub (/:$/, "", object); sub (/\.libs\//, "", object)
             folder = base = object

@@ -4,7 +4,7 @@ attacks_tests = %D%/code.t %D%/files.t %D%/flood.t %D%/flow.t %D%/kinds.t %D%/li
 attacks_on_python = %D%/trust.t %D%/endings.t %D%/wire.t %D%/folders.t %D%/hardened.t %D%/new.t %D%/python.t
 TESTS += $(attacks_tests)
 EXTRA_PROGRAMS += %D%/steady
-%C%_steady_LDADD = runtime/libruntime.la
+%C%_steady_LDADD = $(runtime_libs)
 tests/attacks/join.log tests/attacks/board.log tests/attacks/relay.log: tests/runtime/comm/meet
 if HAVE_SLURM
 tests/attacks/board.log: spank/dl.la tests/fakes/spank

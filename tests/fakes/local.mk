@@ -67,7 +67,7 @@ EXTRA_LTLIBRARIES += %D%/host/slurmdl-cuda.la %D%/host/slurmdl-nccl.la %D%/gpu/b
 fake_nccl_sources = %D%/nccl.c $(nccl_sources)
 %C%_host_slurmdl_nccl_la_SOURCES = $(fake_nccl_sources)
 %C%_host_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-%C%_host_slurmdl_nccl_la_LIBADD = runtime/libruntime.la %D%/libcudart.la
+%C%_host_slurmdl_nccl_la_LIBADD = $(runtime_libs) %D%/libcudart.la
 %C%_host_slurmdl_nccl_la_LDFLAGS = $(fake_ldflags)
 %C%_gpu_both_slurmdl_cuda_la_SOURCES = runtime/cuda/cuda.c
 %C%_gpu_both_slurmdl_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
@@ -75,6 +75,6 @@ fake_nccl_sources = %D%/nccl.c $(nccl_sources)
 %C%_gpu_both_slurmdl_cuda_la_LDFLAGS = $(fake_ldflags)
 %C%_gpu_both_slurmdl_nccl_la_SOURCES = $(fake_nccl_sources)
 %C%_gpu_both_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-%C%_gpu_both_slurmdl_nccl_la_LIBADD = runtime/libruntime.la %D%/libcudart.la
+%C%_gpu_both_slurmdl_nccl_la_LIBADD = $(runtime_libs) %D%/libcudart.la
 %C%_gpu_both_slurmdl_nccl_la_LDFLAGS = $(fake_ldflags)
 endif

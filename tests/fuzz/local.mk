@@ -19,9 +19,9 @@ fuzz_ldflags = -fsanitize=fuzzer
 else
 %C%_libfuzz_la_SOURCES += %D%/main.c
 endif
-$(fuzz_programs): LDADD = %D%/libfuzz.la launcher/liblauncher.la $(HDF5_LIBS)
+$(fuzz_programs): LDADD = %D%/libfuzz.la $(launcher_libs) $(HDF5_LIBS)
 $(fuzz_programs): AM_LDFLAGS += $(fuzz_ldflags)
-$(fuzz_programs): %D%/libfuzz.la launcher/liblauncher.la
+$(fuzz_programs): %D%/libfuzz.la $(launcher_archives)
 .PHONY: fuzzers
 fuzzers: $(fuzz_programs)
 

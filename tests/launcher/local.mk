@@ -3,8 +3,8 @@ if HAVE_CMOCKA
 launcher_units = %D%/alloc.t %D%/log.t %D%/conditions.t %D%/event.t %D%/pattern.t %D%/machines.t %D%/replay.t %D%/snapshot.t %D%/gc.t %D%/results.t %D%/failure.t %D%/oom.t \
 	%D%/ranks.t %D%/faults.t %D%/offers.t %D%/table.t %D%/advise.t %D%/stacks.t %D%/progress.t %D%/diagnosis.t %D%/gather.t %D%/frozen.t %D%/reportdata.t %D%/take_file.t
 EXTRA_PROGRAMS += $(launcher_units)
-$(launcher_units): LDADD = launcher/liblauncher.la $(HDF5_LIBS) $(CMOCKA_LIBS)
-$(launcher_units): launcher/liblauncher.la
+$(launcher_units): LDADD = $(launcher_libs) $(HDF5_LIBS) $(CMOCKA_LIBS)
+$(launcher_units): $(launcher_archives)
 endif
 launcher_tests = %D%/executor.t %D%/doctor.t %D%/check.t %D%/monitor.t %D%/report.t %D%/outcomes.t %D%/lifecycle.t \
 	%D%/watch.t %D%/work.t %D%/digits.t %D%/server.t %D%/export.t %D%/custom.t %D%/flow.t %D%/code.t %D%/config.t %D%/hang.t \
@@ -16,9 +16,9 @@ TESTS += $(launcher_tests)
 
 # what scripts run
 EXTRA_PROGRAMS += %D%/putevent
-%C%_putevent_LDADD = launcher/liblauncher.la
+%C%_putevent_LDADD = $(launcher_libs)
 EXTRA_PROGRAMS += %D%/makesweep
-%C%_makesweep_LDADD = launcher/liblauncher.la $(HDF5_LIBS)
+%C%_makesweep_LDADD = $(launcher_libs) $(HDF5_LIBS)
 tests/launcher/lifecycle.log tests/launcher/memory.log tests/launcher/queue.log: %D%/putevent
 tests/launcher/report.log tests/launcher/watch.log tests/launcher/plot.log tests/launcher/best.log tests/launcher/export.log: %D%/makesweep
 tests/launcher/export.log tests/launcher/ckpt.log tests/launcher/flow.log tests/launcher/model.log: tests/runtime/writer

@@ -16,9 +16,9 @@ $(rank_units): runtime/librankenv.la
 EXTRA_LTLIBRARIES += %D%/libtest.la
 %C%_libtest_la_SOURCES = %D%/comm/collect.c %D%/comm/elasticcrowd.c %D%/comm/elasticrank.c %D%/comm/format.c \
 	%D%/comm/pairs.c %D%/comm/world.c
-runtime_ldadd = %D%/libtest.la runtime/libruntime.la
+runtime_ldadd = %D%/libtest.la $(runtime_libs)
 $(runtime_units): LDADD = $(runtime_ldadd) $(CMOCKA_LIBS) -lm -ldl
-$(runtime_units): $(runtime_ldadd)
+$(runtime_units): %D%/libtest.la $(runtime_archives)
 %C%_checkpoint_t_CPPFLAGS = $(AM_CPPFLAGS) -DBACKEND_DIR='"$(abs_builddir)/tests/fakes/device/.libs"'
 %C%_errors_t_CPPFLAGS = $(AM_CPPFLAGS) -DSOURCES='"$(abs_srcdir)"'
 %C%_topology_t_CPPFLAGS = $(AM_CPPFLAGS) -DMACHINES='"$(abs_srcdir)/%D%/topology"'
@@ -42,17 +42,17 @@ TESTS += $(runtime_tests)
 
 # what scripts run
 EXTRA_PROGRAMS += %D%/writer %D%/machine %D%/comm/meet
-%C%_writer_LDADD = runtime/libruntime.la
+%C%_writer_LDADD = $(runtime_libs)
 %C%_machine_LDADD =
 %C%_comm_meet_SOURCES = %D%/comm/meet.c %D%/comm/collect.c
 %C%_comm_meet_CPPFLAGS = $(AM_CPPFLAGS)
-%C%_comm_meet_LDADD = runtime/libruntime.la -lm
+%C%_comm_meet_LDADD = $(runtime_libs) -lm
 tests/runtime/crash.log: %D%/writer tests/fakes/trace.la tests/faults/shim.la
 tests/runtime/save.log: %D%/writer tests/faults/shim.la
 if HAVE_MPI
 if HAVE_CUDA
 EXTRA_PROGRAMS += %D%/comm/mpidevice
 %C%_comm_mpidevice_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-%C%_comm_mpidevice_LDADD = runtime/libruntime.la tests/fakes/libcudart.la
+%C%_comm_mpidevice_LDADD = $(runtime_libs) tests/fakes/libcudart.la
 endif
 endif
