@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl-check: start a collector beside srun, and report to it from each task.
- *
  */
-#include "spank/check_collector.h"
+#include "spank/hooks.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +13,6 @@
 
 #include "spank/context.h"
 #include "spank/helper.h"
-#include "spank/variable.h"
 
 /* The same numbers as launcher/gather.h: what dl ends with when the program is
  * not to start, and how long it may take.

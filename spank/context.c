@@ -1,15 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State of the plugin in a process, and its messages. */
+/* State of the plugin in a process: values of options, variables of the task,
+ * messages.
+ */
 #include "spank/context.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <link.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <slurm/spank.h>
+
+#include "runtime/network/nccl.h"
+#include "runtime/rank/variables.h"
+
+static int get_variable (void *arg, const char *name, char *buf, int size)
+{
+    spank_err_t rv = spank_getenv (arg, name, buf, size);
+
+    return rv == ESPANK_SUCCESS ? 0 : rv == ESPANK_ENV_NOEXIST ? -1 : 1;
+}
+
+static void set_variable (void *arg, const char *name, const char *value)
+{
+    spank_setenv (arg, name, value, 1);
+}
+
+static void unset_variable (void *arg, const char *name)
+{
+    spank_unsetenv (arg, name);
+}
+
+struct variables variables_of (spank_t sp)
+{
+    return (struct variables){ get_variable, set_variable, unset_variable, sp };
+}
+
+int variable_text (spank_t sp, const char *name, char *buf, int size)
+{
+    const struct variables v = variables_of (sp);
+
+    return variables_text (&v, name, buf, size);
+}
+
+long variable_number (spank_t sp, const char *name)
+{
+    const struct variables v = variables_of (sp);
+
+    return variables_number (&v, name);
+}
 
 struct plugin_context *context_own (void)
 {
@@ -104,4 +148,43 @@ void plugin_complain (const char *fmt, ...)
         if (!isascii (*c) || !isprint (*c))
             *c = '?';
     slurm_error ("dl: %s", line);
+}
+
+static bool is_builtin (const char *profile)
+{
+    return !strcmp (profile, "auto") || !strcmp (profile, "none");
+}
+
+/* Looks for the profile's file, too, unless on a node, where this runs as root.
+ * A login node may have no profiles at all: then only a node can tell.
+ */
+static int check_profile (const char *value, char *why, size_t size)
+{
+    const char *dir = option_nccl_dir ();
+    char path[NCCL_PATH];
+
+    if (nccl_check_name (value) < 0) {
+        snprintf (why, size, "no name of a profile");
+        return -1;
+    }
+    nccl_path (path, dir, value);
+    if (spank_context () == S_CTX_REMOTE || is_builtin (value) || access (dir, R_OK) < 0
+        || access (path, F_OK) == 0)
+        return 0;
+    snprintf (why, size, "no such profile in %.100s", dir);
+    return -1;
+}
+
+int option_check (int row, const char *value, char *why, size_t size)
+{
+    if (strnlen (value, VALUE_MAX + 1) > VALUE_MAX) {
+        snprintf (why, size, "the value is too long");
+        return -1;
+    }
+    if (plugin_option_check (row, value, why, size) == 0
+        && (row != PLUGIN_NCCL || check_profile (value, why, size) == 0))
+        return 0;
+    if (!plugin_options[row].words)
+        snprintf (why + strlen (why), size - strlen (why), "; see dl-spank(7)");
+    return -1;
 }

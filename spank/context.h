@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of the plugin in a process: values of its options, the site's policy.
- *
  */
 #pragma once
 
@@ -11,6 +10,7 @@
 #include <slurm/spank.h>
 
 #include "runtime/rank/plugin_options.h"
+#include "runtime/rank/variables.h"
 
 /* A value comes from the user, byte for byte, into a process of root's: it is
  * one of a list of words, and short.
@@ -71,5 +71,19 @@ enum { PLUGIN_BUILD = 20 };
 /* What the linker calls this build of the plugin, or "unknown". */
 void plugin_build (char build[PLUGIN_BUILD]);
 
-/* Say one line, whatever bytes of the user's are in it. */
+/* Log one line; bytes of the user's that do not print become '?'. */
 void plugin_complain (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));
+
+/* The variables of the task that is in its task_init. */
+struct variables variables_of (spank_t sp);
+
+/* Copy the value of a variable of the task; "" and -1 if it is not set, or does not fit. */
+int variable_text (spank_t sp, const char *name, char *buf, int size);
+
+/* The same as a number; -1 if it is not set or no number. */
+long variable_number (spank_t sp, const char *name);
+
+/* -1 and why if the option does not take this value, whatever the site's policy
+ * says.
+ */
+int option_check (int row, const char *value, char *why, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl-debug: set a task's variables for debugging, and start a watcher. */
-#include "spank/debug.h"
+#include "spank/hooks.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +12,6 @@
 
 #include "spank/context.h"
 #include "spank/helper.h"
-#include "spank/variable.h"
 
 enum { TEXT = 4096 };
 

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One decision a step: srun's policy, which all tasks follow. */
+/* The site's defaults: what is known of a step, and one decision a step, which
+ * srun makes and all tasks follow.
+ */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <slurm/spank.h>
+
+#include "runtime/rank/condition.h"
 
 enum { WORD_TEXT = 8192, WORDS = 256 };
 
@@ -38,3 +43,23 @@ void defaults_clear (spank_t sp);
 
 /* Rank 0 tells which defaults act, and how to switch them off. */
 void defaults_report (bool binds);
+
+/* In a task: GPUs, partition, account and QOS, from Slurm's variables. */
+void facts_of_task (spank_t sp, struct step_facts *f);
+
+/* In srun, before the step is there: it has no GPUs where neither the command
+ * nor the environment says a word of them.
+ */
+void facts_of_command (struct step_facts *f);
+
+/* In srun: the value of its option -C or --NAME into 'buf'.  Returns -1 if the
+ * command line has none that fits.
+ */
+int facts_option (char c, const char *name, char *buf, size_t size);
+
+/* Whether default=auto is meant for the program of a step.  'named': the site
+ * gave the default to a partition, so that all but programs of MPI and
+ * independent tasks are meant.  Else the program or its script, which are read
+ * as the user, has to show it.
+ */
+bool meant_for (spank_t sp, bool named);

@@ -29,7 +29,7 @@ int helper_wait (spank_t sp, const char *const *args, unsigned seconds);
 
 /* Start one that lives beside the task and is nobody's child.  It must end by
  * itself when the step's tasks have: not every site's Slurm kills it.  Its
- * standard input is a socket that ends then, where Slurm says so (step_end.h).
+ * standard input is a socket that ends then, where Slurm says so (below).
  * It closes descriptor 3 when it looks at that; if the step ends before, it is
  * killed, and 'folder' (NULL: none), if it is empty, removed.
  */
@@ -52,3 +52,17 @@ int helper_attend (spank_t sp, const char *word);
  * socket, or -1 with errno.
  */
 int helper_ask (spank_t sp, const char *const *args, unsigned seconds, char *line, size_t size);
+
+/* With proctrack/cgroup Slurm kills what is left of a step, and waits a second
+ * if something was.  A helper of --dl-monitor or --dl-debug has one end of a
+ * pair of sockets as its standard input; slurmstepd has the other one.
+ */
+
+/* In slurmstepd, before it starts tasks: make the pair. */
+void ending_open (spank_t sp);
+
+/* In slurmstepd, when a task has ended.  After the last one of this node the
+ * helpers see the end of their input, and have 200 ms to end: a busy node gives
+ * them no CPU earlier.
+ */
+void ending_task (void);

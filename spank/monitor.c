@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl-monitor: start the monitor of a node, and print its summary at the end.
- *
  */
-#include "spank/monitor.h"
+#include "spank/hooks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 
 #include "spank/context.h"
 #include "spank/helper.h"
-#include "spank/variable.h"
 
 enum { SUMMARY_WITHIN = 10 };
 

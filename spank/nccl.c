@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl-nccl: set the network variables of a task, and check the exported ones.
- *
  */
-#include "spank/nccl.h"
+#include "spank/hooks.h"
 
 #include <net/if.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include "runtime/network/fabric.h"
 #include "runtime/network/nccl.h"
 #include "spank/context.h"
-#include "spank/variable.h"
 
 enum { TEXT = 4096 };
 

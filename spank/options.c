@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options that the plugin adds to srun, sbatch and salloc. */
-#include "spank/options.h"
+#include "spank/hooks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "spank/check.h"
 #include "spank/context.h"
 #include "spank/defaults.h"
 #include "spank/policy.h"

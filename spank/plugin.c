@@ -7,24 +7,10 @@
 #include <slurm/slurm.h>
 
 #include "runtime/rank/task.h"
-#include "spank/bind.h"
-#include "spank/check_collector.h"
 #include "spank/context.h"
-#include "spank/debug.h"
 #include "spank/defaults.h"
 #include "spank/helper.h"
-#include "spank/hostfile.h"
-#include "spank/inherited.h"
-#include "spank/meant.h"
-#include "spank/monitor.h"
-#include "spank/nccl.h"
-#include "spank/options.h"
-#include "spank/rollcall.h"
-#include "spank/secret.h"
-#include "spank/step_end.h"
-#include "spank/step_facts.h"
-#include "spank/task.h"
-#include "spank/variable.h"
+#include "spank/hooks.h"
 
 SPANK_PLUGIN (dl, 1)
 

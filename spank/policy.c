@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "runtime/base/nearest_word.h"
-#include "spank/check.h"
+#include "spank/context.h"
 
 #define DEFAULT_NCCL_DIR SYSCONFDIR "/slurm-dl/nccl.d"
 #define DEFAULT_COMMAND  BINDIR "/dl"

@@ -2,7 +2,7 @@
 /* The roll call of a step: the first task of each node answers srun, which names
  * the nodes that do not.  Beside srun a process keeps what ranks post for others.
  */
-#include "spank/rollcall.h"
+#include "spank/hooks.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,8 +22,6 @@
 #include "runtime/rank/slurmconf.h"
 #include "spank/context.h"
 #include "spank/helper.h"
-#include "spank/secret.h"
-#include "spank/variable.h"
 
 enum {
     NAME = 256,

@@ -1,18 +1,440 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl: set the environment of a task, as the user, before its program starts.
- *
  */
-#include "spank/task.h"
+#include "spank/hooks.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <slurm/spank.h>
 
 #include "runtime/network/exported.h"
+#include "runtime/network/reach.h"
+#include "runtime/rank/layout.h"
+#include "runtime/rank/slurmconf.h"
+#include "runtime/rank/task.h"
 #include "spank/context.h"
-#include "spank/place.h"
-#include "spank/variable.h"
+
+enum { NAME = 256, LIST = 64 * 1024 };
+
+struct node_search {
+    int (*emit) (void *arg, const char *node, const char *to);
+    void *arg;
+    int rv;
+};
+
+/* ---- slurm.conf ---- */
+
+/* Addresses, each with its 0. */
+struct texts {
+    char *text;
+    size_t used, size;
+};
+
+static int add_text (void *arg, const char *text)
+{
+    struct texts *t = arg;
+    size_t n = strlen (text) + 1;
+
+    if (t->used + n > t->size) {
+        size_t size = 2 * t->size + n;
+        char *more = realloc (t->text, size);
+        if (!more)
+            return -1;
+        t->text = more;
+        t->size = size;
+    }
+    memcpy (t->text + t->used, text, n);
+    t->used += n;
+    return 0;
+}
+
+/* NodeName=n[1-4] NodeAddr=10.0.0.[1-4]: one line of nodes.  A single address
+ * is that of all of them.
+ */
+struct pairs {
+    struct node_search *s;
+    struct texts to;
+    size_t at;
+};
+
+static int emit_pair (void *arg, const char *node)
+{
+    struct pairs *p = arg;
+    const char *to = p->to.text + p->at;
+    size_t next = p->at + strlen (to) + 1;
+
+    p->s->rv = p->s->emit (p->s->arg, node, to);
+    if (next < p->to.used)
+        p->at = next;
+    return p->s->rv;
+}
+
+static int read_node (void *arg, const char *line)
+{
+    struct node_search *s = arg;
+    char *name = malloc (2 * LIST);
+    char *to = name ? name + LIST : NULL;
+    struct pairs p = { .s = s };
+
+    if (name && slurmconf_value (line, "NodeName", name, LIST) && strcasecmp (name, "DEFAULT")
+        && (slurmconf_value (line, "NodeAddr", to, LIST)
+            || slurmconf_value (line, "NodeHostname", to, LIST))
+        && layout_each_host (to, add_text, &p.to) == 0)
+        layout_each_host (name, emit_pair, &p);
+    free (p.to.text);
+    free (name);
+    return s->rv;
+}
+
+static void read_conf (struct node_search *s, spank_t sp)
+{
+    char chosen[PATH_MAX];
+    const char *path;
+
+    variable_text (sp, "SLURM_CONF", chosen, sizeof (chosen));
+    if ((path = slurmconf_path (chosen)))
+        slurmconf_each (path, read_node, s);
+}
+
+/* ---- SLURM_NODE_ALIASES ---- */
+
+/* "ec0:1.2.3.4:host,ec1:[fe::1]:host", of the nodes of a cloud. */
+static void read_aliases (struct node_search *s, const char *list)
+{
+    while (*list && s->rv == 0) {
+        size_t len = strcspn (list, ",");
+        char node[NAME], to[NAME];
+        const char *colon = memchr (list, ':', len);
+        if (colon && (size_t)(colon - list) < NAME && len < NAME) {
+            const char *from = colon + 1 + (colon[1] == '[');
+            snprintf (node, NAME, "%.*s", (int)(colon - list), list);
+            snprintf (to, NAME, "%.*s", (int)strcspn (from, colon[1] == '[' ? "]" : ":,"), from);
+            s->rv = s->emit (s->arg, node, to);
+        }
+        list += len + (list[len] == ',');
+    }
+}
+
+/* Call 'emit' for each node that SLURM_NODE_ALIASES or slurm.conf gives an
+ * address (NodeAddr, else NodeHostname) with its NodeName: from these files, as
+ * the user, and never by asking slurmctld.  Until it does not return 0.
+ */
+static void nodeaddr_each (spank_t sp, int (*emit) (void *arg, const char *node, const char *to),
+                           void *arg)
+{
+    struct node_search s = { emit, arg, 0 };
+    char *aliases = malloc (LIST);
+
+    if (aliases && variable_text (sp, "SLURM_NODE_ALIASES", aliases, LIST) == 0)
+        read_aliases (&s, aliases);
+    free (aliases);
+    if (s.rv == 0)
+        read_conf (&s, sp);
+}
+
+enum { EPHEMERAL = 32768, PEERS = 3, ADDRESS = 256 };
+
+/* ---- the nodes of the step ---- */
+
+/* What Slurm knows of them: read when a name leads to no other machine. */
+struct nodes {
+    const struct rank_layout *l;
+    char (*to)[ADDRESS]; /* of each node; "": not known */
+    long next;           /* lists of names are in one order, mostly */
+};
+
+static int take_address (void *arg, const char *node, const char *to)
+{
+    struct nodes *n = arg;
+
+    for (long k = 0; k < n->l->nodes; k++) {
+        long i = (n->next + k) % n->l->nodes;
+        if (strcmp (n->l->names + n->l->name[i], node))
+            continue;
+        if (!*n->to[i])
+            snprintf (n->to[i], ADDRESS, "%s", to);
+        n->next = i + 1;
+        break;
+    }
+    return 0;
+}
+
+static void read_nodes (spank_t sp, struct task *t, struct nodes *n)
+{
+    n->l = t->facts.layout;
+    n->to = n->l ? calloc ((size_t)n->l->nodes, ADDRESS) : NULL;
+    if (n->to)
+        nodeaddr_each (sp, take_address, n);
+}
+
+static bool is_own (const struct reach_address *a)
+{
+    char interface[64];
+
+    return reach_interface (a, interface, sizeof (interface)) == 0;
+}
+
+/* Several slurmd on one machine: each node has, by slurm.conf, an address of
+ * this machine.  What a resolver says of a name proves nothing.
+ */
+static bool is_one_machine (const struct nodes *n)
+{
+    struct reach_address a;
+
+    for (long i = 0; i < n->l->nodes; i++)
+        if (!*n->to[i]
+            || ((i == 0 || strcmp (n->to[i], n->to[i - 1]))
+                && (reach_resolve (n->to[i], &a) == REACH_UNKNOWN || !is_own (&a))))
+            return false;
+    return true;
+}
+
+/* The names of all nodes become their addresses. */
+static void rename_nodes (struct task *t, const struct nodes *n)
+{
+    struct rank_layout *l = &t->layout;
+
+    for (long i = 0; i < l->nodes; i++) {
+        size_t len = strlen (n->to[i]) + 1;
+        if (len == 1 || l->used + len > sizeof (l->names))
+            continue;
+        l->name[i] = (uint32_t)l->used;
+        memcpy (l->names + l->used, n->to[i], len);
+        l->used += len;
+    }
+}
+
+/* ---- the master, and the way to it ---- */
+
+static long master_node (const struct task *t)
+{
+    return t->facts.layout ? t->layout.node_of[t->master_rank] : 0;
+}
+
+static const char *name_of (const struct task *t, long node)
+{
+    return t->layout.names + t->layout.name[node];
+}
+
+/* An address of 'node': by its name, or as Slurm has it.  One of this machine
+ * is none unless it is known that the step has others.
+ */
+static bool find_node (const struct task *t, const struct nodes *n, long node,
+                       struct reach_address *to)
+{
+    const char *name = n->to && *n->to[node] ? n->to[node] : name_of (t, node);
+
+    return reach_resolve (name, to) == REACH_FOUND && (n->to || !is_own (to));
+}
+
+/* Another node, beginning with the next one. */
+static bool find_peer (const struct task *t, const struct nodes *n, struct reach_address *to)
+{
+    long nodes = t->facts.nodes;
+
+    for (long k = 1; k < nodes && k <= PEERS; k++)
+        if (find_node (t, n, (t->facts.node + k) % nodes, to) && !is_own (to))
+            return true;
+    return false;
+}
+
+static void set_way (struct task *t, const struct reach_address *master,
+                     const struct reach_address *own)
+{
+    struct rank_facts *f = &t->facts;
+
+    reach_interface (own, f->interface, sizeof (f->interface));
+    reach_figures (master, f->address, sizeof (f->address));
+    reach_figures (own, f->own_address, sizeof (f->own_address));
+}
+
+/* A name may well lead to an address that only this machine has, such as that
+ * of a bridge of containers.
+ */
+static bool is_beside (const struct reach_address *a, const struct reach_address *b)
+{
+    char first[64], second[64];
+
+    return reach_interface (a, first, sizeof (first)) == 0
+           && reach_interface (b, second, sizeof (second)) == 0 && !strcmp (first, second);
+}
+
+/* From the master's node: the way to another node.  Its own name may well be a
+ * loopback address here, as Debian's installer and cloud-init write it.
+ */
+static bool set_master_here (struct task *t, const struct nodes *n)
+{
+    struct rank_facts *f = &t->facts;
+    struct reach_address peer, own, named;
+    bool known = reach_resolve (f->master, &named) == REACH_FOUND && is_own (&named);
+
+    if (find_peer (t, n, &peer)) {
+        if (reach_source (&peer, &own) < 0)
+            return false;
+    } else if (!n->to) {
+        return false;
+    } else if (known) {
+        own = named;
+    } else if (!find_node (t, n, f->node, &own) || !is_own (&own)) {
+        return false;
+    }
+    set_way (t, known && is_beside (&named, &own) ? &named : &own, &own);
+    if (!known)
+        reach_figures (&own, f->master, sizeof (f->master));
+    return true;
+}
+
+static bool set_master_there (struct task *t, const struct nodes *n)
+{
+    struct rank_facts *f = &t->facts;
+    struct reach_address to, own;
+    long node = master_node (t);
+
+    if (!find_node (t, n, node, &to) || reach_source (&to, &own) < 0)
+        return false;
+    set_way (t, &to, &own);
+    if (n->to)
+        reach_figures (&to, f->master, sizeof (f->master));
+    return true;
+}
+
+static bool set_master (struct task *t, const struct nodes *n)
+{
+    return master_node (t) == t->facts.node ? set_master_here (t, n) : set_master_there (t, n);
+}
+
+/* Whether the names of nodes are those of hosts: then one without an address is
+ * a mistake, and its user wants to know.
+ */
+static bool names_are_hosts (const struct task *t)
+{
+    char host[ADDRESS] = "";
+
+    gethostname (host, sizeof (host) - 1);
+    return reach_same_name (host, t->facts.own);
+}
+
+/* What was found, or else what is missing; one line for each node. */
+static void report_name (const struct task *t, const char *name, const char *instead)
+{
+    char host[ADDRESS];
+
+    if (t->facts.local_rank != 0 || !option_is_given (PLUGIN_FRAMEWORK))
+        return;
+    snprintf (host, sizeof (host), "%s", t->facts.own);
+    if (*instead)
+        plugin_complain ("%s cannot resolve the name %s, the node of rank %ld, "
+                         "to an address of another machine, and takes %s of "
+                         "slurm.conf: mend /etc/hosts or the DNS of %s",
+                         host, name, t->master_rank, instead, host);
+    else
+        plugin_complain ("%s does not know an address of %s, the node of rank "
+                         "%ld, which other machines can reach, and ranks there "
+                         "will not meet: mend /etc/hosts or the DNS of %s, or "
+                         "set NodeAddr in slurm.conf",
+                         host, name, t->master_rank, host);
+}
+
+static void set_unknown (struct task *t, const char *name)
+{
+    snprintf (t->facts.unknown, sizeof (t->facts.unknown),
+              "the master is not set: no address of %.60s is known that other "
+              "nodes reach: mend /etc/hosts or the DNS, set NodeAddr in "
+              "slurm.conf, or export MASTER_ADDR",
+              name);
+    *t->facts.master = '\0';
+}
+
+/* Where the layout is not known, and so no other node. */
+static void find_way (struct task *t)
+{
+    struct reach_address to, own;
+
+    if (reach_resolve (t->facts.master, &to) == REACH_FOUND && reach_source (&to, &own) == 0)
+        set_way (t, &to, &own);
+}
+
+/* Names first: on most sites that is all. */
+static void find_master (spank_t sp, struct task *t)
+{
+    struct nodes none = { 0 }, n = { 0 };
+    char name[sizeof (t->facts.master)];
+
+    if (task_master_host (t, t->facts.master, sizeof (t->facts.master)) < 0)
+        return;
+    snprintf (name, sizeof (name), "%s", t->facts.master);
+    if (!t->facts.layout) {
+        find_way (t);
+        return;
+    }
+    if (set_master (t, &none))
+        return;
+    read_nodes (sp, t, &n);
+    if (n.to && is_one_machine (&n)) {
+        task_master_here (t);
+    } else if (n.to && set_master (t, &n)) {
+        if (names_are_hosts (t) && master_node (t) != t->facts.node)
+            report_name (t, name, t->facts.master);
+        rename_nodes (t, &n);
+    } else if (names_are_hosts (t)) {
+        report_name (t, name, "");
+    } else {
+        set_unknown (t, name);
+    }
+    free (n.to);
+}
+
+static void find_loopback (struct task *t)
+{
+    struct reach_address a;
+
+    task_master_here (t);
+    if (reach_resolve (t->facts.master, &a) != REACH_UNKNOWN)
+        set_way (t, &a, &a);
+}
+
+static int first_ephemeral (void)
+{
+    int fd = open ("/proc/sys/net/ipv4/ip_local_port_range", O_RDONLY | O_CLOEXEC);
+    char text[64] = "";
+    ssize_t n = fd < 0 ? 0 : read (fd, text, sizeof (text) - 1);
+
+    if (fd >= 0)
+        close (fd);
+    return n > 0 && atoi (text) > 0 ? atoi (text) : EPHEMERAL;
+}
+
+/* ---- */
+
+/* Find all that t->facts holds.  'roles' may be NULL.  Returns 0, or -1 with
+ * the reason in t->why.
+ */
+static int place_task (spank_t sp, struct task *t, const char *roles, bool of_tasks)
+{
+    t->vars = variables_of (sp);
+    spank_get_item (sp, S_JOB_STEPID, &t->step);
+    spank_get_item (sp, S_JOB_ID, &t->job);
+    if (task_read (t, roles) < 0)
+        return -1;
+    t->facts.job = t->job;
+    t->facts.step = t->step;
+    t->facts.is_master = master_node (t) == t->facts.node;
+    if (t->facts.nodes > 1)
+        find_master (sp, t);
+    if (t->facts.nodes == 1 || t->facts.one_machine)
+        find_loopback (t);
+    task_ports (t, of_tasks, first_ephemeral ());
+    return 0;
+}
+
+/* ---- the environment ---- */
 
 /* What must differ between ranks, ranks of a node or nodes, or be their number. */
 enum count_of { SIZE, RANK, LOCAL, NODE };
@@ -212,7 +634,7 @@ static void set_all (spank_t sp, struct task *t, const char *framework, const ch
 
     if (!*roles)
         roles = rankenv_roles (framework);
-    if (task_place (sp, t, roles, rankenv_needs_task_ports (framework)) < 0) {
+    if (place_task (sp, t, roles, rankenv_needs_task_ports (framework)) < 0) {
         char why[sizeof (t->why) + 32];
         snprintf (why, sizeof (why), "nothing is set: %s", t->why);
         report (t, framework, why);

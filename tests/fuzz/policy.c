@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments of plugstack.conf, a line each, and a value that they are about. */
 #include "spank/policy.h"
-#include "spank/check.h"
+#include "spank/context.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { ARGUMENTS = 16 };

@@ -2,7 +2,7 @@
 /* What a site's bounds and lists do to options of any kind. */
 #include <regex.h>
 
-#include "spank/check.h"
+#include "spank/context.h"
 #include "spank/policy.h"
 #include "tests/unit.h"
 

@@ -8,7 +8,7 @@
 
 #include <slurm/slurm.h>
 
-#include "spank/options.h"
+#include "spank/hooks.h"
 
 SPANK_PLUGIN (dl, 1)
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the hooks in plugin.c call, in the order of a step, by the file that has
+ * it.  In srun all of it runs as the user.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <slurm/spank.h>
+
+#include "runtime/rank/condition.h"
+
+/* ---- options.c: the options of srun, sbatch and salloc ---- */
+
+/* Register the options that the site has. */
+int options_register (spank_t sp);
+
+/* Read the site's policy before the options of the user are known.  Only root is
+ * told what is wrong in it.
+ */
+void options_begin (int ac, char **av);
+
+/* In slurmd: log what is wrong in the site's policy, also to syslog. */
+void options_log (int ac, char **av);
+
+/* In srun: report the options of the job that the site has switched off. */
+void options_lost (void);
+
+/* Find the values that hold, by what is known of the step: the user's, else
+ * those of the site.  'loud': a task reports what the policy takes away; srun
+ * reports what is wrong in the site's policy to a user who gave some option.
+ */
+void options_decide (const struct step_facts *facts, bool loud, int ac, char **av);
+
+/* ---- step_environment.c: what srun clears and sets before a step ---- */
+
+/* In srun, sbatch or salloc: unset what the plugin set in an outer step. */
+void inherited_clear (void);
+
+/* In sbatch and salloc, before their options are read: drop the options of the
+ * job from whose script they are called.
+ */
+void inherited_options_clear (void);
+
+enum { SECRET_TEXT = 33 };
+
+/* 128 random bits as hexadecimal digits; -1 with errno. */
+int secret_random (char text[SECRET_TEXT]);
+
+/* Before srun sends the environment.  'wanted': make DL_SECRET, one for all
+ * components of a heterogeneous job; else unset that of an outer step.
+ */
+void plugin_secret (bool wanted);
+
+/* Pass on the order of hosts that srun itself uses (SLURM_HOSTFILE, or -w with
+ * --distribution=arbitrary), for which Slurm has no variable.
+ */
+void hostfile_tell (bool wanted);
+
+/* ---- rollcall.c: the first task of each node answers srun ---- */
+
+/* In srun, before it builds the environment of the tasks: listen, if 'wanted',
+ * and set SLURM_DL_BOARD to the port and a token.
+ */
+void rollcall_start (bool wanted);
+
+/* In srun, when the tasks of a step are about to start: for more than one task,
+ * start the process that answers them.
+ */
+void rollcall_launch (spank_t sp);
+
+/* In srun, at its end: name the nodes that never answered and those that have
+ * another build of the plugin.
+ */
+void rollcall_end (void);
+
+/* In the first task of a node: answer, if srun listens.  'on': some option holds
+ * here.  Unsets SLURM_DL_BOARD for a task that is alone.
+ */
+void rollcall_answer (spank_t sp, bool on);
+
+/* ---- task.c: --dl, the environment of a task ---- */
+
+/* Whether the user exported a rank or a number of ranks, and so sets them up. */
+bool task_has_ranks (spank_t sp);
+
+/* A step of TensorFlow with parameter servers ends with one task, and the
+ * others serve until then.
+ */
+enum task_part { TASK_BY_ITSELF, TASK_LEADS, TASK_SERVES };
+
+enum task_part task_environment (spank_t sp, const char *framework, const char *roles);
+
+/* ---- bind.c, nccl.c, debug.c, monitor.c: one option each ---- */
+
+/* Bind one task to GPUs, cores and memory. */
+void bind_task (spank_t sp);
+
+/* Set the network variables of one task, and report what is wrong with those
+ * that its user exported.
+ */
+void nccl_task (spank_t sp);
+
+/* Set the variables that explain a hang, and start the watcher of this node;
+ * after nccl_task().
+ */
+void debug_task (spank_t sp);
+
+/* Start the monitor of this node, if this is its first task. */
+void monitor_task (spank_t sp);
+
+/* In srun: note which step to summarize, and do it at the end. */
+void monitor_begin (spank_t sp);
+void monitor_end (spank_t sp);
+
+/* ---- check_collector.c: --dl-check and the table of ranks ---- */
+
+/* 'level' is a value of --dl-check, or "".  'table': the user wants the table.
+ * In srun: start the collector that the ranks will find.
+ */
+void gather_start (spank_t sp, const char *level, bool table);
+
+/* In srun, at its end: wait for the last words of the collector. */
+void gather_end (void);
+
+/* In a task: take part, and wait for the verdict, which may end the task. */
+void gather_task (spank_t sp, const char *level, bool table);
