@@ -16,22 +16,22 @@ base_sources = \
 	%D%/base/array.c %D%/base/clock.c %D%/base/device_memory.c %D%/base/environment.c %D%/base/error.c %D%/base/futex.c \
 	%D%/base/process_id.c %D%/base/symbols.c %D%/base/step_id.c %D%/base/thread.c %D%/base/thread_pool.c %D%/base/utf8.c %D%/base/nearest_word.c \
 	%D%/storage/crc32c.c %D%/storage/inside.c %D%/storage/io.c %D%/storage/link.c %D%/storage/origin.c \
-	%D%/storage/name_index.c %D%/storage/own_folder.c %D%/storage/slab.c %D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c
+	%D%/storage/name_index.c %D%/storage/slab.c %D%/storage/tensor.c %D%/storage/whole_file.c
 run_sources = \
 	%D%/storage/h5.c %D%/storage/h5_image.c %D%/storage/hdf5_linked.c \
 	%D%/run/agree.c %D%/run/file_rendezvous.c %D%/run/region.c \
 	%D%/run/retain.c %D%/run/session.c %D%/run/stop.c %D%/run/time_limit.c %D%/run/wait.c \
-	%D%/metrics/empty_file.c %D%/metrics/dataset.c %D%/metrics/header.c %D%/metrics/file.c %D%/metrics/file_copy.c %D%/metrics/file_unsynced.c %D%/metrics/file_create.c %D%/metrics/file_thread.c \
-	%D%/metrics/logging.c %D%/metrics/metrics.c \
+	%D%/metrics/empty_file.c %D%/metrics/header.c %D%/metrics/file.c \
+ %D%/metrics/metrics.c \
 	%D%/metrics/queue.c %D%/metrics/reader.c %D%/metrics/recorder.c %D%/metrics/records.c \
-	%D%/metrics/ring.c %D%/metrics/histogram.c %D%/metrics/seal.c %D%/metrics/table.c \
+	%D%/metrics/ring.c %D%/metrics/table.c \
 	%D%/metrics/trial.c \
-	%D%/checkpoint/candidates.c %D%/checkpoint/check.c %D%/checkpoint/commit.c \
-	%D%/checkpoint/copy.c %D%/checkpoint/fetch.c %D%/checkpoint/finish.c \
-	%D%/checkpoint/manifest.c %D%/checkpoint/merge.c %D%/checkpoint/pieces.c \
-	%D%/checkpoint/restore.c %D%/checkpoint/save.c %D%/checkpoint/shard.c \
-	%D%/checkpoint/snapshot.c %D%/checkpoint/stages.c %D%/checkpoint/staging.c \
-	%D%/checkpoint/state.c %D%/checkpoint/stream.c %D%/checkpoint/striped_write.c \
+ %D%/checkpoint/check.c %D%/checkpoint/commit.c \
+ %D%/checkpoint/fetch.c \
+	%D%/checkpoint/manifest.c %D%/checkpoint/pieces.c \
+	%D%/checkpoint/restore.c %D%/checkpoint/save.c \
+	%D%/checkpoint/snapshot.c %D%/checkpoint/staging.c \
+ %D%/checkpoint/stream.c \
 	%D%/open/context.c
 net_sources = %D%/comm/net/address.c %D%/comm/net/board.c %D%/comm/net/clean.c %D%/comm/net/handshake.c \
 	%D%/comm/net/interface.c %D%/comm/net/listen.c %D%/comm/net/listener.c %D%/comm/net/notice.c %D%/comm/net/seal.c %D%/comm/net/secret.c \

@@ -27,7 +27,7 @@
 #include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/storage/own_folder.h"
+#include "runtime/storage/inside.h"
 
 /* ---- the file of a server ---- */
 

@@ -25,7 +25,7 @@
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
-#include "runtime/storage/own_folder.h"
+#include "runtime/storage/inside.h"
 
 /* ---- whether the main threads of Python ranks are where they were ---- */
 

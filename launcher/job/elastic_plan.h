@@ -8,7 +8,7 @@
 
 #include "launcher/sys/command_line.h"
 #include "runtime/base/error.h"
-#include "runtime/storage/own_folder.h"
+#include "runtime/storage/inside.h"
 
 /* A node of the allocation, or with --local a place on this machine.  Its
  * ranks are one step, so that they end together.

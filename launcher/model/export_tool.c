@@ -30,7 +30,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
-#include "runtime/storage/own_folder.h"
+#include "runtime/storage/inside.h"
 
 /* ---- the stream ---- */
 

@@ -29,7 +29,7 @@
 #include "runtime/base/nearest_word.h"
 #include "runtime/base/process_id.h"
 #include "runtime/host/sysfs.h"
-#include "runtime/storage/own_folder.h"
+#include "runtime/storage/inside.h"
 
 /* ---- what the processes of each rank use: CPU, memory, files ---- */
 

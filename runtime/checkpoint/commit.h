@@ -41,7 +41,3 @@ int commit (struct slurmdl *run, struct save_job *job, char *path, struct slurmd
 struct draft;
 int write_pieces (const char *path, int fd, struct piece *list, size_t n,
                   const struct draft *whole);
-
-/* stages.c: the same of several ranks, rank 0, and another. */
-int commit_lead (struct slurmdl *run, struct save_job *job, char *path, struct slurmdl_error *err);
-int commit_follow (struct slurmdl *run, struct save_job *job, struct slurmdl_error *err);

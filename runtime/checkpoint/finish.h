@@ -14,8 +14,5 @@ enum { SMALL_FILE = 16 << 20 };
 /* The names of a checkpoint while it is made and then (PATH_MAX each). */
 int finish_paths (const char *dir, int64_t step, char *tmp, char *path, struct slurmdl_error *err);
 
-/* All is written: seal the file, look at it, and give it its name. */
-int finish_file (struct draft *d, const char *tmp, const char *path, struct slurmdl_error *err);
-
 /* Name a finished file; what is of this name already is out of date. */
 int finish_name (const char *tmp, const char *path);

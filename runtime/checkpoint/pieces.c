@@ -1,16 +1,372 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write a rank's pieces into the file of a checkpoint. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "runtime/base/array.h"
 #include "runtime/base/device_memory.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/staging.h"
-#include "runtime/checkpoint/striped_write.h"
 #include "runtime/storage/crc32c.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
+
+struct memory_ops;
+
+/* Bytes that belong at a place of the file. */
+struct extent {
+    uint64_t at;
+    uint64_t bytes;
+    const unsigned char *data;
+    const struct memory_ops *device; /* NULL: the host's memory */
+    uint32_t *crc;                   /* goes on with these bytes; NULL: not wanted */
+};
+
+/* What O_DIRECT asks of places, lengths and memory; a request; what the
+ * processor's cache holds while it is summed up and copied.
+ */
+enum { PAGE = 4096, HUGE = 2 << 20, REQUEST = 4 << 20, HOT = 256 << 10, LITTLE = 16 << 10 };
+
+/* Requests at once; less than this is not worth a thread. */
+enum { DEPTH = 4, SMALL = 1 << 20 };
+
+/* ---- where we are in the list ---- */
+
+struct cursor {
+    const struct extent *list;
+    size_t n;
+    size_t i;      /* the extent */
+    uint64_t done; /* of it */
+};
+
+static uint64_t place (const struct cursor *c)
+{
+    return c->list[c->i].at + c->done;
+}
+
+static void move_on (struct cursor *c, size_t n)
+{
+    if ((c->done += n) == c->list[c->i].bytes) {
+        c->i++;
+        c->done = 0;
+    }
+}
+
+/* What of the next 'n' bytes is of one extent. */
+static size_t of_one (const struct cursor *c, size_t n)
+{
+    uint64_t left = c->list[c->i].bytes - c->done;
+
+    return left < n ? (size_t)left : n;
+}
+
+/* Bytes from here on that can be written where they are: 0 if few. */
+static size_t in_place (const struct cursor *c)
+{
+    const struct extent *x = &c->list[c->i];
+    uint64_t left = x->bytes - c->done;
+
+    if (x->device || (uintptr_t)(x->data + c->done) % PAGE || place (c) % PAGE || left < SMALL)
+        return 0;
+    return left > REQUEST ? REQUEST : (size_t)(left / PAGE * PAGE);
+}
+
+/* The end of the extents that follow each other without a gap. */
+static uint64_t chain_end (const struct cursor *c)
+{
+    uint64_t end = place (c);
+    uint64_t done = c->done;
+
+    for (size_t i = c->i; i < c->n && c->list[i].at + done == end; i++) {
+        end += c->list[i].bytes - done;
+        done = 0;
+    }
+    return end;
+}
+
+/* ---- requests ---- */
+
+/* Threads take them in order; the checksum of an extent that is in several is
+ * put together in the end.
+ */
+struct request {
+    struct cursor from;
+    size_t bytes;
+    size_t sum;    /* the first of its checksums */
+    bool direct;   /* past the page cache */
+    bool in_place; /* from the memory where it is, which is of one extent */
+};
+
+struct sum {
+    uint32_t *to; /* NULL: not wanted */
+    uint32_t crc;
+    uint64_t bytes;
+};
+
+struct striped_plan {
+    int fd;
+    atomic_int direct; /* -1: not any more */
+    struct request *list;
+    size_t n;
+    struct sum *sums;
+    size_t nsums;
+    atomic_size_t next;
+    atomic_int error;
+};
+
+static int add_request (struct striped_plan *p, struct cursor *c, uint64_t bytes, bool direct,
+                        bool in_place)
+{
+    struct request *list = array_grow (p->list, p->n, sizeof (*list));
+
+    if (!list)
+        return -1;
+    p->list = list;
+    p->list[p->n++] = (struct request){ *c, (size_t)bytes, p->nsums, direct, in_place };
+    while (bytes > 0) {
+        size_t k = of_one (c, (size_t)bytes);
+        p->nsums++;
+        bytes -= k;
+        move_on (c, k);
+    }
+    return 0;
+}
+
+/* Little extents of the host's that follow each other: to copy them costs less
+ * than to ask the kernel for each.
+ */
+static uint64_t little_ones (const struct cursor *c)
+{
+    uint64_t at = place (c);
+    uint64_t bytes = 0;
+
+    for (size_t i = c->i; c->done == 0 && i < c->n; i++) {
+        const struct extent *x = &c->list[i];
+        if (x->device || x->bytes > LITTLE || x->at != at + bytes || bytes + x->bytes > HOT)
+            break;
+        bytes += x->bytes;
+    }
+    return bytes;
+}
+
+/* Other host memory needs no copy of ours. */
+static int plan_buffered (struct striped_plan *p, struct cursor *c)
+{
+    int rv = 0;
+
+    while (rv == 0 && c->i < c->n) {
+        uint64_t bytes = little_ones (c);
+        size_t one = of_one (c, REQUEST);
+        if (bytes > one)
+            rv = add_request (p, c, bytes, false, false);
+        else
+            rv = add_request (p, c, one, false, !c->list[c->i].device);
+    }
+    return rv;
+}
+
+/* The next request of a chain whose last whole page ends at 'end'. */
+static int plan_direct (struct striped_plan *p, struct cursor *c, uint64_t end)
+{
+    uint64_t at = place (c);
+    uint64_t bytes = end - at < REQUEST ? end - at : REQUEST;
+    struct cursor look = *c;
+    size_t n = in_place (c);
+
+    if (n && at + n <= end)
+        return add_request (p, c, n, true, true);
+    /* up to where memory can be written as it is */
+    for (look.i++, look.done = 0; look.i < look.n && place (&look) < at + bytes; look.i++)
+        if (in_place (&look))
+            bytes = place (&look) - at;
+    return add_request (p, c, bytes, true, false);
+}
+
+static int plan_chain (struct striped_plan *p, struct cursor *c)
+{
+    uint64_t end = chain_end (c);
+    uint64_t first = (place (c) + PAGE - 1) / PAGE * PAGE;
+    uint64_t last = end / PAGE * PAGE;
+    int rv = 0;
+
+    if (last < first + SMALL)
+        return add_request (p, c, end - place (c), false, false);
+    if (first > place (c))
+        rv = add_request (p, c, first - place (c), false, false);
+    while (rv == 0 && c->i < c->n && place (c) < last)
+        rv = plan_direct (p, c, last);
+    if (rv == 0 && end > last)
+        rv = add_request (p, c, end - last, false, false);
+    return rv;
+}
+
+/* ---- to write them ---- */
+
+static int copy_part (unsigned char *to, const struct extent *x, uint64_t from, size_t n)
+{
+    if (x->device)
+        return x->device->to_host (to, x->data + from, n);
+    memcpy (to, x->data + from, n);
+    return 0;
+}
+
+static void sum_up (struct sum *s, const void *data, size_t n)
+{
+    if (s->to)
+        s->crc = crc32c (s->crc, data, n);
+    s->bytes += n;
+}
+
+/* Copy the bytes of a request to 'to', and sum them up. */
+static int take (struct striped_plan *p, const struct request *r, unsigned char *to)
+{
+    struct sum *s = &p->sums[r->sum];
+    struct cursor c = r->from;
+    size_t i = c.i;
+
+    for (size_t n = r->bytes; n > 0; s += c.i != i, i = c.i) {
+        const struct extent *x = &c.list[c.i];
+        size_t k = of_one (&c, n);
+        if (!x->device && k > HOT)
+            k = HOT;
+        if (copy_part (to, x, c.done, k) < 0)
+            return -1;
+        s->to = x->crc;
+        sum_up (s, to, k);
+        to += k;
+        n -= k;
+        move_on (&c, k);
+    }
+    return 0;
+}
+
+static int put (struct striped_plan *p, bool direct, const void *data, size_t n, uint64_t at)
+{
+    int fd = direct ? atomic_load (&p->direct) : -1;
+
+    if (fd >= 0) {
+        if (io_write_at (fd, data, n, (off_t)at) == 0)
+            return 0;
+        /* said yes to O_DIRECT, but not to this alignment */
+        if (errno != EINVAL)
+            return -1;
+        atomic_store (&p->direct, -1);
+    }
+    return io_write_at (p->fd, data, n, (off_t)at);
+}
+
+/* A part after the other: what was summed up is still in the cache. */
+static int put_in_place (struct striped_plan *p, const struct request *r)
+{
+    const struct extent *x = &r->from.list[r->from.i];
+    const unsigned char *data = x->data + r->from.done;
+    struct sum *s = &p->sums[r->sum];
+
+    s->to = x->crc;
+    for (size_t done = 0; done < r->bytes; done += HOT) {
+        size_t k = r->bytes - done < HOT ? r->bytes - done : HOT;
+        sum_up (s, data + done, k);
+        if (!r->direct && put (p, false, data + done, k, place (&r->from) + done) < 0)
+            return -1;
+    }
+    return r->direct ? put (p, true, data, r->bytes, place (&r->from)) : 0;
+}
+
+static int put_copy (struct striped_plan *p, const struct request *r, unsigned char **buf)
+{
+    if (!*buf) {
+        if ((errno = posix_memalign ((void **)buf, HUGE, REQUEST)))
+            return -1;
+        madvise (*buf, REQUEST, MADV_HUGEPAGE);
+    }
+    if (take (p, r, *buf) < 0)
+        return -1;
+    return put (p, r->direct, *buf, r->bytes, place (&r->from));
+}
+
+/* What goes through the page cache comes last: it would wait for all that is
+ * on the way past it, and hold up the rest.
+ */
+static void *put_some (void *arg)
+{
+    struct striped_plan *p = arg;
+    unsigned char *buf = NULL;
+    size_t i;
+
+    while (!atomic_load (&p->error) && (i = atomic_fetch_add (&p->next, 1)) < 2 * p->n) {
+        const struct request *r = &p->list[i % p->n];
+        if (r->direct != (i < p->n))
+            continue;
+        if ((r->in_place ? put_in_place (p, r) : put_copy (p, r, &buf)) < 0)
+            atomic_store (&p->error, errno ? errno : EIO);
+    }
+    free (buf);
+    return NULL;
+}
+
+static int put_all (struct striped_plan *p, uint64_t bytes)
+{
+    if (!(p->sums = calloc (p->nsums + 1, sizeof (*p->sums))))
+        return -1;
+    thread_pool_run (bytes < SMALL ? 1 : DEPTH, put_some, p);
+    if ((errno = atomic_load (&p->error)))
+        return -1;
+    for (size_t i = 0; i < p->nsums; i++) {
+        const struct sum *s = &p->sums[i];
+        if (s->to)
+            *s->to = crc32c_join (*s->to, s->crc, s->bytes);
+    }
+    return 0;
+}
+
+/* Write the extents, which are in order of place and do not overlap, past the
+ * page cache where 'direct' (a descriptor with O_DIRECT, or -1) takes them,
+ * else through 'fd'.  Several threads copy, sum up and write.  * Returns 0, or
+ * -1 with errno set.
+ */
+static int pour (int fd, int direct, const struct extent *list, size_t n)
+{
+    struct cursor c = { list, n, 0, 0 };
+    struct striped_plan p = { .fd = fd, .direct = direct };
+    uint64_t bytes = 0;
+    int rv = 0;
+    int e;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += list[i].bytes;
+    if (direct < 0 || bytes < SMALL)
+        rv = plan_buffered (&p, &c);
+    while (rv == 0 && c.i < n)
+        rv = plan_chain (&p, &c);
+    if (rv == 0)
+        rv = put_all (&p, bytes);
+    e = errno;
+    free (p.list);
+    free (p.sums);
+    errno = e;
+    return rv;
+}
+
+/* Open 'path' with O_DIRECT; -1 if the file system does not have it, or
+ * DL_DIRECT=0 forbids it.
+ */
+static int pour_open_direct (const char *path)
+{
+    const char *wish = getenv ("DL_DIRECT");
+
+    if (wish && !strcmp (wish, "0"))
+        return -1;
+    return inside_open_any (path, O_WRONLY | O_DIRECT, 0, NULL);
+}
 
 /* Shorter runs of a slab are written one by one. */
 enum { RUN_MIN = 64 << 10 };

@@ -12,11 +12,605 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/metrics/file_create.h"
+#include "runtime/base/futex.h"
+#include "runtime/base/thread.h"
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
+
+/* The room of a column is multiplied by this when it is used up: it is a hole
+ * in the file.
+ */
+enum { ROOM_GROWTH = 8 };
+
+/* ---- file_create.c ---- */
+
+/* ---- file_copy.c ---- */
+
+/* ---- file_unsynced.c: what was written since the last sync ---- */
+
+/* ---- file_thread.c: what another thread does, one thing at a time ---- */
+
+/* ---- checksums ---- */
+
+void rows_seal (struct row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        rows[i].crc = crc32c (0, &rows[i], offsetof (struct row, crc));
+}
+
+static size_t rows_check_plain (const struct row *rows, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && rows[i].crc == crc32c (0, &rows[i], 28))
+        i++;
+    return i;
+}
+
+#if defined(__x86_64__)
+__attribute__ ((target ("sse4.2"))) static size_t rows_check_sse (const struct row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t w[4];
+        uint64_t c = 0xffffffff;
+        memcpy (w, &rows[i], sizeof (w));
+        c = __builtin_ia32_crc32di (c, w[0]);
+        c = __builtin_ia32_crc32di (c, w[1]);
+        c = __builtin_ia32_crc32di (c, w[2]);
+        c = __builtin_ia32_crc32si ((uint32_t)c, (uint32_t)w[3]);
+        if (~(uint32_t)c != (uint32_t)(w[3] >> 32))
+            return i;
+    }
+    return n;
+}
+#endif
+
+size_t rows_check (const struct row *rows, size_t n)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports ("sse4.2"))
+        return rows_check_sse (rows, n);
+#endif
+    return rows_check_plain (rows, n);
+}
+
+uint32_t record_crc (const struct record *r)
+{
+    return crc32c (0, r, offsetof (struct record, crc));
+}
+
+/* ---- what was written since the last sync ---- */
+
+/* Bytes of a column: who writes more in a few seconds relies on the file. */
+enum { KEPT_MAX = 1 << 20, KEPT_LEAST = 4 << 10 };
+
+struct metrics_file_kept {
+    struct {
+        char *data;
+        size_t room;
+        uint64_t from; /* the number of its first record */
+    } columns[COLUMNS];
+    bool over; /* there was too much, or no memory */
+};
+
+/* All of the file is on stable storage. */
+static void metrics_file_kept_synced (struct metrics_file *f)
+{
+    for (int i = 0; f->kept && i < COLUMNS; i++)
+        f->kept->columns[i].from = f->columns[i].n;
+    if (f->kept)
+        f->kept->over = false;
+}
+
+/* If the sync fails, the client of a network file system may have thrown it
+ * away: a read gives zeros, and the next sync succeeds.  So it stays in memory,
+ * up to 1 MiB of a column, and is written into the file that takes the place of
+ * the suspect one.
+ */
+static void metrics_file_keep_new (struct metrics_file *f)
+{
+    f->kept = calloc (1, sizeof (*f->kept));
+    metrics_file_kept_synced (f);
+}
+
+static void metrics_file_keep_end (struct metrics_file *f)
+{
+    for (int i = 0; f->kept && i < COLUMNS; i++)
+        free (f->kept->columns[i].data);
+    free (f->kept);
+    f->kept = NULL;
+}
+
+static int grow_kept (struct metrics_file_kept *k, int i, size_t size)
+{
+    size_t room = k->columns[i].room ? k->columns[i].room : KEPT_LEAST;
+    char *data;
+
+    while (room < size)
+        room *= 2;
+    if (room > KEPT_MAX)
+        return -1;
+    if (room == k->columns[i].room)
+        return 0;
+    if (!(data = realloc (k->columns[i].data, room)))
+        return -1;
+    k->columns[i].data = data;
+    k->columns[i].room = room;
+    return 0;
+}
+
+/* These records are about to be written behind those that are there. */
+static void metrics_file_keep (struct metrics_file *f, const struct column *c, const void *records,
+                               uint64_t n)
+{
+    struct metrics_file_kept *k = f->kept;
+    int i = (int)(c - f->columns);
+    size_t at;
+
+    if (!k || k->over)
+        return;
+    at = (c->n - k->columns[i].from) * c->size;
+    if (grow_kept (k, i, at + n * c->size) < 0)
+        k->over = true;
+    else
+        memcpy (k->columns[i].data + at, records, n * c->size);
+}
+
+/* The number of the column's first record that is kept, in '*data'; all that
+ * follow are, too.  Where none is: the number of its records.
+ */
+static uint64_t metrics_file_kept (const struct metrics_file *f, const struct column *c,
+                                   const char **data)
+{
+    const struct metrics_file_kept *k = f->kept;
+    int i = (int)(c - f->columns);
+
+    if (!k || k->over)
+        return c->n;
+    *data = k->columns[i].data;
+    return k->columns[i].from;
+}
+
+/* ---- make a file and write into it ---- */
+
+enum { ALIGN = 64, FILES_MAX = 1000 };
+
+static int metrics_file_set_length (struct metrics_file *f, struct column *c, uint64_t n)
+{
+    if (io_write_at (f->fd, &n, sizeof (n), c->length) < 0)
+        return -1;
+    c->n = n;
+    return 0;
+}
+
+/* Write records after those that are there; say how many there are; or both:
+ * nobody sees a record before all are written.
+ */
+static int metrics_file_put (struct metrics_file *f, const struct column *c, const void *records,
+                             uint64_t n)
+{
+    f->dirty += n * c->size;
+    metrics_file_keep (f, c, records, n);
+    return io_write_at (f->fd, records, n * c->size, c->data + (off_t)(c->n * c->size));
+}
+
+/* The records first: nobody sees them before the length says so. */
+static int metrics_file_append (struct metrics_file *f, struct column *c, const void *records,
+                                uint64_t n)
+{
+    return metrics_file_put (f, c, records, n) < 0 ? -1 : metrics_file_set_length (f, c, c->n + n);
+}
+
+/* HDF5 2.0 refuses a dataset of length 0: each begins with one record, and so
+ * the blank says.
+ */
+static int first_records (struct metrics_file *f)
+{
+    static const char name[NAME_SIZE] = "slurmdl";
+    struct row row = { .value = 1 };
+    struct record record = { .bytes = 1 };
+
+    rows_seal (&row, 1);
+    record.data_crc = crc32c (0, "", 1);
+    record.crc = record_crc (&record);
+    for (int i = 0; i < COLUMNS; i++)
+        f->columns[i].n = 0;
+    if (metrics_file_put (f, &f->names, name, 1) < 0 || metrics_file_put (f, &f->rows, &row, 1) < 0
+        || metrics_file_put (f, &f->bytes, "", 1) < 0
+        || metrics_file_put (f, &f->records, &record, 1) < 0)
+        return -1;
+    for (int i = 0; i < COLUMNS; i++)
+        f->columns[i].n = 1;
+    return 0;
+}
+
+static uint64_t round_up (uint64_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* The room for records, at the end, stays a hole. */
+static int write_blank (struct metrics_file *f)
+{
+    uint64_t at = round_up (f->blank.size);
+
+    for (int i = 0; i < COLUMNS; i++) {
+        struct column *c = &f->columns[i];
+        c->data = (off_t)at;
+        blank_place (&f->blank, c);
+        at = round_up (at + c->room * c->size);
+    }
+    blank_end (&f->blank, at);
+    return io_write_at (f->fd, f->blank.image, f->blank.size, 0) < 0
+                   || ftruncate (f->fd, (off_t)at) < 0
+               ? -1
+               : 0;
+}
+
+/* Make a file of its room under 'name' in its folder, open as f->fd. */
+static int metrics_file_make (const char *name, struct metrics_file *f)
+{
+    int e;
+
+    f->fd = inside_open_at (f->folder, name, O_RDWR | O_CREAT | O_EXCL, 0644, NULL);
+    if (f->fd < 0)
+        return -1;
+    if (write_blank (f) == 0 && first_records (f) == 0)
+        return 0;
+    e = errno;
+    close (f->fd);
+    unlinkat (f->folder, name, 0);
+    f->fd = -1;
+    errno = e;
+    return -1;
+}
+
+/* Its name in its folder. */
+static const char *metrics_file_name (const struct metrics_file *f)
+{
+    return strrchr (f->path, '/') + 1;
+}
+
+/* It has a name, that is not synced: note it. */
+static void metrics_file_is_named (struct metrics_file *f)
+{
+    f->fresh = true;
+    if (f->named)
+        atomic_store (f->named, f->number + 1);
+}
+
+/* Give the synced file 'tmp' the first name that is free. */
+static int metrics_file_first_name (struct metrics_file *f, const char *tmp)
+{
+    size_t stem = strlen (f->path) - strlen (".h5");
+    int rv = link_unsynced_at (f->folder, tmp, metrics_file_name (f));
+
+    f->number = 0;
+    for (int i = 1; rv == 1 && i < FILES_MAX; i++) {
+        f->number = i;
+        snprintf (f->path + stem, sizeof (f->path) - stem, ".%d.h5", i);
+        rv = link_unsynced_at (f->folder, tmp, metrics_file_name (f));
+    }
+    if (rv != 0)
+        strcpy (f->path + stem, ".h5");
+    else
+        metrics_file_is_named (f);
+    return rv == 0 ? 0 : -1;
+}
+
+/* ---- a larger or an exact copy ---- */
+
+enum { COPY_SIZE = 1 << 20 };
+
+static int copy_bytes (int from, off_t at, int to, off_t where, uint64_t len)
+{
+    char *buf = malloc (COPY_SIZE);
+    int rv = buf ? 0 : -1;
+
+    while (rv == 0 && len > 0) {
+        size_t n = len < COPY_SIZE ? (size_t)len : COPY_SIZE;
+        if (io_read_at (from, buf, n, at) < 0 || io_write_at (to, buf, n, where) < 0)
+            rv = -1;
+        at += (off_t)n;
+        where += (off_t)n;
+        len -= n;
+    }
+    free (buf);
+    return rv;
+}
+
+static int copy_column (const struct metrics_file *old, const struct column *from,
+                        struct metrics_file *f, struct column *to)
+{
+    const char *data = NULL;
+    uint64_t kept = metrics_file_kept (old, from, &data);
+    off_t done = (off_t)(to->n * to->size);
+    off_t at = (off_t)(kept * to->size);
+
+    if (kept > to->n
+        && copy_bytes (old->fd, from->data + done, f->fd, to->data + done,
+                       (kept - to->n) * from->size)
+               < 0)
+        return -1;
+    if (from->n > kept
+        && io_write_at (f->fd, data, (from->n - kept) * from->size, to->data + at) < 0)
+        return -1;
+    return metrics_file_set_length (f, to, from->n);
+}
+
+/* The parts of it: copy the records that the new file lacks, and give it the
+ * name.
+ */
+static int metrics_file_copy_columns (const struct metrics_file *old, struct metrics_file *f,
+                                      const struct row *rows, uint64_t n)
+{
+    int rv = 0;
+
+    for (int i = 0; rv == 0 && i < COLUMNS; i++) {
+        struct column *to = &f->columns[i];
+        if (rows && to == &f->rows) {
+            to->n = 0;
+            rv = metrics_file_append (f, to, rows, n);
+        } else
+            rv = copy_column (old, &old->columns[i], f, to);
+    }
+    return rv;
+}
+
+static bool has_name (const struct metrics_file *f)
+{
+    struct stat file;
+    struct stat named;
+
+    return fstat (f->fd, &file) == 0 && fstatat (f->folder, metrics_file_name (f), &named, 0) == 0
+           && file.st_dev == named.st_dev && file.st_ino == named.st_ino;
+}
+
+/* What fails after the new file has the name has not failed: the old one is out
+ * of reach then.  The next sync tries once more.
+ */
+static int metrics_file_give_name (struct metrics_file *f, const char *tmp)
+{
+    f->dirty = 0;
+    f->suspect = f->fresh = false;
+    f->files++;
+    if (*f->tmp) {
+        if (metrics_file_first_name (f, tmp) < 0)
+            return -1;
+        unlinkat (f->folder, f->tmp, 0);
+        *f->tmp = '\0';
+        if (link_sync_folder (f->folder) == 0)
+            f->fresh = false;
+        else
+            f->dirty = 1; /* the next sync tries once more */
+        return 0;
+    }
+    if (link_replace_at (f->folder, tmp, metrics_file_name (f)) == 0)
+        return 0;
+    f->suspect = has_name (f);
+    f->dirty = f->suspect;
+    return f->suspect ? 0 : -1;
+}
+
+/* Have a file with these rooms in the place of the present one, with 'n' rows
+ * in the place of all, or all of them if 'rows' is NULL.  On failure the file
+ * is as it was.
+ */
+static int metrics_file_replace (struct metrics_file *f, const uint64_t *rooms,
+                                 const struct row *rows, uint64_t n)
+{
+    struct metrics_file new = *f;
+    char tmp[sizeof (f->tmp)];
+    int e;
+
+    new.kept = NULL; /* of 'f' until all is in the new file */
+
+    for (int i = 0; i < COLUMNS; i++)
+        new.columns[i].room = rooms[i];
+    link_tmp_name (tmp, sizeof (tmp), "");
+    if (metrics_file_make (tmp, &new) < 0)
+        return -1;
+    if (metrics_file_copy_columns (f, &new, rows, n) < 0 || fsync (new.fd) < 0
+        || metrics_file_give_name (&new, tmp) < 0) {
+        e = errno;
+        close (new.fd);
+        unlinkat (f->folder, tmp, 0);
+        errno = e;
+        return -1;
+    }
+    close (f->fd);
+    new.kept = f->kept;
+    *f = new;
+    metrics_file_kept_synced (f);
+    return 0;
+}
+
+/* The rooms of the columns as they are. */
+static void metrics_file_rooms (const struct metrics_file *f, uint64_t *rooms)
+{
+    for (int i = 0; i < COLUMNS; i++)
+        rooms[i] = f->columns[i].room;
+}
+
+/* ---- growth and syncs in another thread ---- */
+
+/* A smaller file is copied when its room is used up: that takes no time. */
+enum { LARGE = 1 << 20 };
+
+struct metrics_file_work {
+    pthread_t thread;
+    int (*run) (struct metrics_file_work *w);
+    int (*end) (struct metrics_file *f, struct metrics_file_work *w);
+    atomic_uint *bell;
+    atomic_bool done;
+    int error;                /* errno of run(), 0: it went well */
+    struct metrics_file from; /* as it began, with a copy of fd */
+    struct metrics_file to;   /* with more room; fd -1: none */
+    char tmp[40];
+};
+
+static int run_sync (struct metrics_file_work *w)
+{
+    if (fdatasync (w->from.fd) < 0)
+        return -1;
+    return w->from.fresh ? link_sync_folder (w->from.folder) : 0;
+}
+
+static int end_sync (struct metrics_file *f, struct metrics_file_work *w)
+{
+    if (w->error == 0 || w->from.files != f->files)
+        return 0;
+    f->suspect = true;
+    f->fresh = w->from.fresh;
+    f->dirty += w->from.dirty;
+    errno = w->error;
+    return -1;
+}
+
+static int run_growth (struct metrics_file_work *w)
+{
+    if (metrics_file_make (w->tmp, &w->to) < 0)
+        return -1;
+    return metrics_file_copy_columns (&w->from, &w->to, NULL, 0) < 0 || fsync (w->to.fd) < 0 ? -1
+                                                                                             : 0;
+}
+
+/* What was added meanwhile is copied, too.  A failure does no harm: there is
+ * room, and when it is used up the same is done at once.
+ */
+static int end_growth (struct metrics_file *f, struct metrics_file_work *w)
+{
+    uint64_t dirty = f->dirty;
+
+    if (w->error == 0 && w->from.files == f->files
+        && metrics_file_copy_columns (f, &w->to, NULL, 0) == 0
+        && metrics_file_give_name (&w->to, w->tmp) == 0) {
+        close (f->fd);
+        w->to.work = f->work;
+        w->to.kept = f->kept;
+        w->to.dirty += dirty;
+        *f = w->to;
+        return 0;
+    }
+    if (w->to.fd >= 0) {
+        close (w->to.fd);
+        unlinkat (f->folder, w->tmp, 0);
+    }
+    f->refused = f->rows.n;
+    return 0;
+}
+
+/* A quarter of the room is used: the rest is for the time that this takes. */
+static bool needs_room (const struct column *c)
+{
+    return c->room * c->size >= LARGE && c->n > c->room / 4;
+}
+
+/* Whether a larger file is to be made; make it.  A failure does no harm. */
+static bool metrics_file_needs_room (const struct metrics_file *f)
+{
+    return !f->suspect && f->rows.n >= 2 * f->refused
+           && (needs_room (&f->rows) || needs_room (&f->bytes));
+}
+
+static void *work (void *arg)
+{
+    struct metrics_file_work *w = arg;
+    atomic_uint *bell = w->bell;
+
+    w->error = w->run (w) < 0 ? errno : 0;
+    atomic_store (&w->done, true);
+    /* who ends the work joins this thread: the bell is there until then */
+    atomic_fetch_add (bell, 1);
+    futex_wake (bell);
+    return NULL;
+}
+
+static struct metrics_file_work *create_work (const struct metrics_file *f, atomic_uint *bell)
+{
+    struct metrics_file_work *w = calloc (1, sizeof (*w));
+
+    if (!w)
+        return NULL;
+    w->from = w->to = *f;
+    w->to.fd = -1;
+    w->from.kept = w->to.kept = NULL; /* the caller goes on changing it */
+    w->bell = bell;
+    if ((w->from.fd = fcntl (f->fd, F_DUPFD_CLOEXEC, 0)) >= 0)
+        return w;
+    free (w);
+    return NULL;
+}
+
+static void free_work (struct metrics_file_work *w)
+{
+    int e = errno;
+
+    close (w->from.fd);
+    free (w);
+    errno = e;
+}
+
+static void metrics_file_begin_growth (struct metrics_file *f, atomic_uint *bell)
+{
+    struct metrics_file_work *w = create_work (f, bell);
+
+    if (!w)
+        return;
+    link_tmp_name (w->tmp, sizeof (w->tmp), "");
+    for (int i = 0; i < COLUMNS; i++)
+        if (needs_room (&f->columns[i]))
+            w->to.columns[i].room *= ROOM_GROWTH;
+    w->run = run_growth;
+    w->end = end_growth;
+    if (thread_start (&w->thread, work, w) == 0)
+        f->work = w;
+    else
+        free_work (w);
+}
+
+/* -1: it is to be done by the caller. */
+static int metrics_file_begin_sync (struct metrics_file *f, atomic_uint *bell)
+{
+    struct metrics_file_work *w = f->suspect ? NULL : create_work (f, bell);
+
+    if (!w)
+        return -1;
+    w->run = run_sync;
+    w->end = end_sync;
+    if (thread_start (&w->thread, work, w) < 0) {
+        free_work (w);
+        return -1;
+    }
+    f->work = w;
+    f->dirty = 0;
+    f->fresh = false;
+    return 0;
+}
+
+/* Wait until it has ended: 0, or -1 with the errno of a sync. */
+static int metrics_file_end_work (struct metrics_file *f)
+{
+    struct metrics_file_work *w = f->work;
+    int rv;
+
+    if (!w)
+        return 0;
+    pthread_join (w->thread, NULL);
+    rv = w->end (f, w);
+    f->work = NULL;
+    free_work (w);
+    return rv;
+}
+
+bool metrics_file_is_done (const struct metrics_file *f)
+{
+    return f->work && atomic_load (&f->work->done);
+}
+
+/* ---- open, append, close ---- */
 
 enum { WASTE_MAX = 64 << 10 };
 

@@ -13,6 +13,7 @@
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/base/futex.h"
+#include "runtime/run/run.h"
 #include "runtime/storage/inside.h"
 
 enum {
@@ -138,7 +139,7 @@ bool metrics_has_name (const struct slurmdl_metrics *m, const char *name)
     return !strcmp (name, own);
 }
 
-long metrics_lost (const struct slurmdl_metrics *m)
+static long metrics_lost (const struct slurmdl_metrics *m)
 {
     return atomic_load (&m->lost);
 }
@@ -163,7 +164,7 @@ static int report (const struct slurmdl_metrics *m, struct slurmdl_error *err)
     return 0;
 }
 
-int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err)
+static int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err)
 {
     unsigned n = atomic_load_explicit (&m->troubles, memory_order_relaxed);
 
@@ -250,4 +251,60 @@ void metrics_discard (struct slurmdl_metrics *m)
 
     end (m, folder);
     inside_close (folder, 0);
+}
+
+/* ---- of a run: only rank 0 has a file; elsewhere nothing is done ---- */
+
+/* What a rank that does not write logs to. */
+static struct slurmdl_metric nowhere;
+
+struct slurmdl_metric *slurmdl_metric (struct slurmdl *run, const char *name)
+{
+    return run->metrics ? metrics_name (run->metrics, name) : &nowhere;
+}
+
+int slurmdl_log (struct slurmdl *run, const char *name, int64_t step, double value)
+{
+    return run->metrics ? slurmdl_metrics_log (run->metrics, name, step, value) : 0;
+}
+
+int slurmdl_epoch (struct slurmdl *run, double epoch)
+{
+    return run->metrics ? metrics_epoch (run->metrics, epoch) : 0;
+}
+
+int slurmdl_event (struct slurmdl *run, const char *kind, const char *json)
+{
+    return run->metrics ? metrics_event (run->metrics, kind, NO_STEP, json) : 0;
+}
+
+/* 'row' is where the rows that are logged from now on begin: those before it
+ * with a higher step are superseded.
+ */
+void metrics_resumed (struct slurmdl_metrics *m, int64_t step)
+{
+    char json[80];
+
+    if (!m)
+        return;
+    snprintf (json, sizeof (json), "{\"step\": %lld, \"row\": %lu}", (long long)step,
+              ring_count (&m->ring) + 1);
+    metrics_event (m, "resumed", step, json);
+}
+
+int64_t slurmdl_lost (const struct slurmdl *run)
+{
+    return run->metrics ? metrics_lost (run->metrics) : 0;
+}
+
+int slurmdl_trouble (struct slurmdl *run, struct slurmdl_error *err)
+{
+    error_clear (err);
+    return run->metrics ? metrics_trouble (run->metrics, err) : 0;
+}
+
+int slurmdl_flush (struct slurmdl *run, struct slurmdl_error *err)
+{
+    error_clear (err);
+    return run->metrics ? slurmdl_metrics_flush (run->metrics, err) : 0;
 }

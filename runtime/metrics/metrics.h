@@ -117,8 +117,6 @@ void item_put (struct slurmdl_metrics *m, struct item *item);
 
 /* records.c */
 int metrics_event (struct slurmdl_metrics *m, const char *kind, int64_t step, const char *json);
-int metrics_histogram (struct slurmdl_metrics *m, const char *name, int64_t step,
-                       const struct slurmdl_histogram *h);
 
 /* recorder.c: the thread that writes; wait until it has ended, at most so
  * long.
@@ -155,9 +153,6 @@ int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder,
 
 /* Destroy them and remove their file: nothing was logged. */
 void metrics_discard (struct slurmdl_metrics *m);
-
-long metrics_lost (const struct slurmdl_metrics *m);
-int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err);
 
 /* logging.c: the run was restored to this step: an event "resumed".  NULL is
  * accepted.

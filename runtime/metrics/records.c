@@ -83,8 +83,8 @@ static bool ascend (const double *edges, size_t n)
     return true;
 }
 
-int metrics_histogram (struct slurmdl_metrics *m, const char *name, int64_t step,
-                       const struct slurmdl_histogram *h)
+static int metrics_histogram (struct slurmdl_metrics *m, const char *name, int64_t step,
+                              const struct slurmdl_histogram *h)
 {
     struct histogram_head head = { h->nbins, h->min, h->max, h->mean,
                                    h->sd,    h->n,   h->nan, h->infinite };
@@ -188,4 +188,205 @@ int slurmdl_record_image (const struct slurmdl_record *r, struct slurmdl_image *
         return invalid ();
     *image = (struct slurmdl_image){ head.width, head.height, head.channels, data + sizeof (head) };
     return 0;
+}
+
+enum { BINS = 64, BLOCK = 1024 };
+
+/* Sign, exponent and mantissa of a small float; 'all' is the highest exponent,
+ * and says whether it stands for infinity and NaN.
+ */
+static double small_float (unsigned bits, int exponent, int mantissa, bool all)
+{
+    int bias = (1 << (exponent - 1)) - 1;
+    int e = (int)(bits >> mantissa & ((1u << exponent) - 1));
+    unsigned m = bits & ((1u << mantissa) - 1);
+    double sign = bits >> (exponent + mantissa) & 1 ? -1 : 1;
+
+    if (all && e == (1 << exponent) - 1)
+        return m ? (double)NAN : sign * (double)INFINITY;
+    if (e == 0)
+        return sign * ldexp (m, 1 - bias - mantissa);
+    return sign * ldexp (m + (double)(1u << mantissa), e - bias - mantissa);
+}
+
+static double half (uint16_t v)
+{
+    return small_float (v, 5, 10, true);
+}
+
+static double bfloat (uint16_t v)
+{
+    uint32_t bits = (uint32_t)v << 16;
+    float f;
+
+    memcpy (&f, &bits, sizeof (f));
+    return (double)f;
+}
+
+/* Its only special numbers are the two NaN. */
+static double e4m3 (uint8_t v)
+{
+    return (v & 0x7f) == 0x7f ? (double)NAN : small_float (v, 4, 3, false);
+}
+
+static double e5m2 (uint8_t v)
+{
+    return small_float (v, 5, 2, true);
+}
+
+#define PLAIN(v) ((double)(v))
+/* Arrays need not be aligned. */
+#define CONVERTER(name, type, number)                                                              \
+    static void name (const void *from, size_t n, double *to)                                      \
+    {                                                                                              \
+        type v;                                                                                    \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            memcpy (&v, (const char *)from + i * sizeof (v), sizeof (v));                          \
+            to[i] = number (v);                                                                    \
+        }                                                                                          \
+    }
+#define ABSOLUTE(name, type)                                                                       \
+    static void name (const void *from, size_t n, double *to)                                      \
+    {                                                                                              \
+        type v[2];                                                                                 \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            memcpy (v, (const char *)from + i * sizeof (v), sizeof (v));                           \
+            to[i] = hypot ((double)v[0], (double)v[1]);                                            \
+        }                                                                                          \
+    }
+/* clang-format off */
+CONVERTER (from_i8,   int8_t,   PLAIN)
+CONVERTER (from_u8,   uint8_t,  PLAIN)
+CONVERTER (from_i16,  int16_t,  PLAIN)
+CONVERTER (from_u16,  uint16_t, PLAIN)
+CONVERTER (from_i32,  int32_t,  PLAIN)
+CONVERTER (from_u32,  uint32_t, PLAIN)
+CONVERTER (from_i64,  int64_t,  PLAIN)
+CONVERTER (from_u64,  uint64_t, PLAIN)
+CONVERTER (from_f32,  float,    PLAIN)
+CONVERTER (from_f64,  double,   PLAIN)
+CONVERTER (from_f16,  uint16_t, half)
+CONVERTER (from_bf16, uint16_t, bfloat)
+CONVERTER (from_e4m3, uint8_t,  e4m3)
+CONVERTER (from_e5m2, uint8_t,  e5m2)
+ABSOLUTE (from_c64,  float)
+ABSOLUTE (from_c128, double)
+
+static const struct {
+    void (*convert) (const void *from, size_t n, double *to);
+    size_t size;
+} types[] = {
+    [SLURMDL_I8] = { from_i8, 1 },     [SLURMDL_U8] = { from_u8, 1 },
+    [SLURMDL_I16] = { from_i16, 2 },   [SLURMDL_U16] = { from_u16, 2 },
+    [SLURMDL_I32] = { from_i32, 4 },   [SLURMDL_U32] = { from_u32, 4 },
+    [SLURMDL_I64] = { from_i64, 8 },   [SLURMDL_U64] = { from_u64, 8 },
+    [SLURMDL_F16] = { from_f16, 2 },   [SLURMDL_BF16] = { from_bf16, 2 },
+    [SLURMDL_F32] = { from_f32, 4 },   [SLURMDL_F64] = { from_f64, 8 },
+    [SLURMDL_C64] = { from_c64, 8 },   [SLURMDL_C128] = { from_c128, 16 },
+    [SLURMDL_BOOL] = { from_u8, 1 },   [SLURMDL_F8_E4M3] = { from_e4m3, 1 },
+    [SLURMDL_F8_E5M2] = { from_e5m2, 1 },
+};
+/* clang-format on */
+enum { TYPES = sizeof (types) / sizeof (*types) };
+
+struct sample_summary {
+    double min, max, sum, mean, squares;
+    uint64_t finite, nan, infinite;
+    uint64_t counts[BINS];
+};
+
+static void look (struct sample_summary *s, const double *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite (v[i])) {
+            s->nan += isnan (v[i]) != 0;
+            s->infinite += isinf (v[i]) != 0;
+            continue;
+        }
+        s->min = s->finite && s->min < v[i] ? s->min : v[i];
+        s->max = s->finite && s->max > v[i] ? s->max : v[i];
+        s->sum += v[i];
+        s->finite++;
+    }
+}
+
+/* Halves, as the difference of two large numbers may be infinite. */
+static void count (struct sample_summary *s, const double *v, size_t n)
+{
+    double scale = s->max > s->min ? BINS / (s->max / 2 - s->min / 2) : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double d = v[i] - s->mean;
+        double bin;
+        if (!isfinite (v[i]))
+            continue;
+        s->squares += d * d;
+        bin = scale > 0 ? (v[i] / 2 - s->min / 2) * scale : BINS / 2;
+        s->counts[bin < BINS - 1 ? (int)bin : BINS - 1]++;
+    }
+}
+
+static void pass (struct sample_summary *s,
+                  void (*f) (struct sample_summary *s, const double *v, size_t n),
+                  enum slurmdl_type type, size_t n, const void *values)
+{
+    const char *p = values;
+    double block[BLOCK];
+
+    while (n > 0) {
+        size_t k = n < BLOCK ? n : BLOCK;
+        types[type].convert (p, k, block);
+        f (s, block, k);
+        p += k * types[type].size;
+        n -= k;
+    }
+}
+
+/* A single value has the middle of the bins. */
+static void set_edges (const struct sample_summary *s, double *edges)
+{
+    double min = s->finite ? s->min : 0;
+    double max = s->finite ? s->max : 1;
+    double margin = fabs (min) > 1 ? fabs (min) / 2 : 0.5;
+
+    if (min == max) {
+        min -= margin;
+        max += margin;
+    }
+    for (int i = 0; i <= BINS; i++)
+        edges[i] = min * (1 - (double)i / BINS) + max * ((double)i / BINS);
+}
+
+static int put (struct slurmdl_metrics *m, const char *name, int64_t step,
+                const struct sample_summary *s, size_t n)
+{
+    double edges[BINS + 1];
+    struct slurmdl_histogram h = { BINS, NAN,    NAN,         NAN,   NAN,
+                                   n,    s->nan, s->infinite, edges, s->counts };
+
+    if (s->finite) {
+        h.min = s->min;
+        h.max = s->max;
+        h.mean = s->mean;
+        h.sd = sqrt (s->squares / (double)s->finite);
+    }
+    set_edges (s, edges);
+    return metrics_histogram (m, name, step, &h);
+}
+
+int slurmdl_log_samples (struct slurmdl *run, const char *name, int64_t step,
+                         enum slurmdl_type type, size_t n, const void *values)
+{
+    struct sample_summary s = { 0 };
+
+    if (!run->metrics)
+        return 0;
+    if ((size_t)type >= TYPES || (n > 0 && !values)) {
+        errno = EINVAL;
+        return -1;
+    }
+    pass (&s, look, type, n, values);
+    s.mean = s.finite ? s.sum / (double)s.finite : 0;
+    pass (&s, count, type, n, values);
+    return put (run->metrics, name, step, &s, n);
 }

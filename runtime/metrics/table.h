@@ -3,12 +3,42 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/base/error.h"
-#include "runtime/metrics/dataset.h"
 #include "runtime/metrics/file.h"
 #include "runtime/slurmdl.h"
+#include "runtime/storage/h5.h"
+
+enum dataset_name { NAMES, METRICS, RECORDS, BYTES, DATASETS };
+
+/* One in the layout of empty_file.c is read in place, which is many times faster
+ * for a short one; libhdf5 reads others, such as one that was repacked.
+ */
+struct source {
+    int fd;     /* -1: libhdf5 reads it */
+    hid_t file; /* -1: it is read in place */
+    uid_t owner;
+    struct {
+        uint64_t length, address, bytes; /* offset of its length 0: none */
+        uint32_t size;                   /* of a record */
+    } places[DATASETS];
+    int64_t attempt;
+};
+
+struct dataset {
+    hid_t id;         /* -1: none, or it is read in place */
+    uint64_t address; /* 0: none, or libhdf5 reads it */
+    uint64_t n;
+    size_t size; /* of a record */
+};
+
+/* Returns -1 if it cannot be read, with EPERM if only libhdf5 could, which may
+ * not (h5_may_parse()); source_close() after either.
+ */
+int source_open (struct source *s, const char *path);
+void source_close (struct source *s);
 
 /* The rows before 'row' with a higher step than 'step' are superseded. */
 struct resume {

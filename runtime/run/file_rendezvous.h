@@ -8,7 +8,7 @@
 #include "runtime/base/process_id.h"
 #include "runtime/run/run.h"
 #include "runtime/run/session.h"
-#include "runtime/storage/own_folder.h"
+#include "runtime/storage/inside.h"
 
 /* A disk that is full, or a server that is away, may be better soon: so long a
  * message is tried again (s), and an error is not believed.

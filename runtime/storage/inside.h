@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "runtime/slurmdl.h"
+
 /* An experiment's own path is the user's choice, and canonical once it was
  * opened (realpath(3)).  What is inside, other members of a group may have
  * put there: no component of a path given here may be a symbolic link.
@@ -61,7 +63,27 @@ bool inside_has (const char *path);
 int inside_open_any (const char *path, int flags, mode_t mode, struct stat *st);
 
 int inside_unlink_any (const char *path, int flags);
-int inside_mkdir_any (const char *path, mode_t mode);
 
 /* What an errno of these functions means. */
 const char *inside_error (int e);
+
+/* Make a folder with this mode (0700: umask(2) never adds to it), and those
+ * above it that lack.  One that is there is taken only if it is a folder, no
+ * link to one, and belongs to this user: EPERM, or ENOTDIR.
+ */
+int own_folder_make (const char *path, mode_t mode, struct slurmdl_error *err);
+
+/* The same, and open: 'path' leads to what is in it, whatever others give its
+ * name to afterwards.  It is one of this process alone.
+ */
+struct own_folder {
+    int fd;
+    char path[32];
+};
+
+int own_folder_open (struct own_folder *f, const char *path, mode_t mode,
+                     struct slurmdl_error *err);
+void own_folder_close (struct own_folder *f);
+
+/* Remove the files in it, itself by its name if it is then empty, and close. */
+void own_folder_remove (struct own_folder *f, const char *path);

@@ -7,7 +7,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "runtime/metrics/dataset.h"
+#include "runtime/metrics/table.h"
 #include "runtime/metrics/header.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/slurmdl.h"

@@ -9,7 +9,7 @@
 #include "runtime/comm/api/comm.h"
 #include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/listen.h"
-#include "runtime/storage/own_folder.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/slab.h"
 
 /* ---- who is in which generation: files in a folder (membership.c) ---- */
