@@ -2,12 +2,12 @@
 # without dependencies: the plugin links it, too
 noinst_LTLIBRARIES += %D%/librankenv.la
 %C%_librankenv_la_SOURCES = %D%/base/nearest_word.c \
-	%D%/host/cpus.c %D%/host/place.c %D%/host/sysfs.c %D%/host/topology.c %D%/host/visible.c \
-	%D%/rank/binding.c %D%/rank/clusters.c %D%/rank/condition.c %D%/rank/layout.c \
+	%D%/host/cpus.c %D%/host/place.c %D%/host/sysfs.c %D%/host/topology.c \
+	%D%/rank/binding.c %D%/rank/condition.c %D%/rank/layout.c \
 	%D%/rank/plugin_options.c %D%/rank/ports.c %D%/rank/rankenv.c %D%/rank/roles.c %D%/rank/slurmconf.c \
 	%D%/rank/task.c %D%/rank/values.c %D%/rank/variables.c \
-	%D%/network/exported.c %D%/network/fabric.c %D%/network/nccl.c %D%/network/nccllint.c %D%/network/ncclnames.c %D%/network/ncclvalues.c \
-	%D%/network/ncclsite.c %D%/network/reach.c
+	%D%/network/exported.c %D%/network/fabric.c %D%/network/nccl.c %D%/network/nccllint.c %D%/network/ncclnames.c \
+ %D%/network/reach.c
 
 # Each library has its own copy of base (hidden by its map).  What it keeps is harmless twice: a
 # pointer to the one loaded slurmdl-cuda.so, and a table of CRC-32C.  What a process has once (signal
@@ -40,31 +40,31 @@ comm_sources = %D%/rank/layout.c %D%/rank/ports.c \
 	%D%/comm/reduce/convert.c %D%/comm/reduce/narrow.c %D%/comm/reduce/plain.c \
 	%D%/comm/reduce/reduce.c \
 	%D%/comm/bootstrap/accept.c %D%/comm/bootstrap/bootstrap.c \
-	%D%/comm/bootstrap/build_tree.c %D%/comm/bootstrap/node.c %D%/comm/bootstrap/pmi.c \
-	%D%/comm/bootstrap/pmix.c %D%/comm/bootstrap/rank_name.c %D%/comm/bootstrap/resolver.c \
+ %D%/comm/bootstrap/node.c %D%/comm/bootstrap/pmi.c \
+	%D%/comm/bootstrap/pmix.c \
 	%D%/comm/bootstrap/step.c %D%/comm/bootstrap/tcp.c %D%/comm/bootstrap/tree.c \
-	%D%/comm/mesh/listener_request.c %D%/comm/mesh/mismatch.c %D%/comm/mesh/connect.c \
-	%D%/comm/mesh/blamed_rank.c %D%/comm/mesh/accepted.c %D%/comm/mesh/dial.c \
+ %D%/comm/mesh/mismatch.c %D%/comm/mesh/connect.c \
+ %D%/comm/mesh/dial.c \
 	%D%/comm/mesh/endpoint.c %D%/comm/mesh/failure.c %D%/comm/mesh/mesh.c \
-	%D%/comm/mesh/peer_info.c %D%/comm/mesh/ranks.c %D%/comm/mesh/tag.c \
+ \
 	%D%/comm/mesh/transfer.c \
-	%D%/comm/node/node.c %D%/comm/node/ops.c %D%/comm/node/parts.c %D%/comm/node/sync.c \
-	%D%/comm/flat/flat.c %D%/comm/flat/parts.c \
-	%D%/comm/hierarchical/hierarchical.c %D%/comm/hierarchical/stages.c \
+	%D%/comm/node/node.c %D%/comm/node/ops.c %D%/comm/node/sync.c \
+	%D%/comm/flat/flat.c \
+	%D%/comm/hierarchical/hierarchical.c \
 	%D%/comm/backend/load.c %D%/comm/backend/native.c \
-	%D%/comm/engine/batch.c %D%/comm/engine/batch_memory.c %D%/comm/engine/batches.c \
+	%D%/comm/engine/batch.c \
 	%D%/comm/engine/connection.c %D%/comm/engine/control.c %D%/comm/engine/coordinator.c \
-	%D%/comm/engine/device.c %D%/comm/engine/engine.c %D%/comm/engine/executor.c \
-	%D%/comm/engine/fuse.c %D%/comm/engine/gather.c %D%/comm/engine/join.c \
+ %D%/comm/engine/engine.c %D%/comm/engine/executor.c \
+ %D%/comm/engine/gather.c %D%/comm/engine/join.c \
 	%D%/comm/engine/hash_map.c %D%/comm/engine/packet.c %D%/comm/engine/queue.c \
-	%D%/comm/engine/readiness.c %D%/comm/engine/requests.c %D%/comm/engine/responses.c \
-	%D%/comm/engine/stall.c %D%/comm/engine/startup.c %D%/comm/engine/submit.c \
+	%D%/comm/engine/readiness.c \
+	%D%/comm/engine/stall.c %D%/comm/engine/submit.c \
 	%D%/comm/engine/named_tasks.c %D%/comm/engine/tensor.c %D%/comm/engine/tensor_table.c \
 	%D%/comm/engine/timeline.c \
-	%D%/comm/elastic/directory.c %D%/comm/elastic/elastic.c %D%/comm/elastic/folder.c \
-	%D%/comm/elastic/membership.c %D%/comm/elastic/move.c %D%/comm/elastic/open.c \
-	%D%/comm/elastic/requests.c %D%/comm/elastic/restore.c %D%/comm/elastic/state.c \
-	%D%/comm/api/collectives.c %D%/comm/api/comm.c %D%/comm/api/open.c
+ %D%/comm/elastic/elastic.c %D%/comm/elastic/folder.c \
+	%D%/comm/elastic/membership.c %D%/comm/elastic/open.c \
+ %D%/comm/elastic/restore.c %D%/comm/elastic/state.c \
+	%D%/comm/api/collectives.c %D%/comm/api/comm.c
 noinst_LTLIBRARIES += %D%/libbase.la %D%/librun.la %D%/libnet.la %D%/libcomm.la
 %C%_libbase_la_SOURCES = $(base_sources)
 %C%_librun_la_SOURCES = $(run_sources)
@@ -98,7 +98,7 @@ pkglib_LTLIBRARIES += %D%/slurmdl-cuda.la
 %C%_slurmdl_cuda_la_LDFLAGS = $(CUDA_LDFLAGS) $(module_ldflags) \
 	-export-symbols-regex '^slurmdl_memory_cuda$$'
 endif
-mpi_sources = %D%/comm/mpi/calls.c %D%/comm/mpi/mpi.c %D%/comm/mpi/ops.c %D%/comm/mpi/sendrecv.c %D%/comm/mpi/wait.c \
+mpi_sources = %D%/comm/mpi/mpi.c \
 	%D%/base/clock.c %D%/base/error.c
 if HAVE_MPI
 pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
@@ -107,8 +107,7 @@ pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
 %C%_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread
 %C%_slurmdl_mpi_la_LDFLAGS = $(module_ldflags) -export-symbols-regex '^slurmdl_backend_mpi$$'
 endif
-nccl_sources = %D%/comm/nccl/calls.c %D%/comm/nccl/nccl.c %D%/comm/nccl/queue.c \
-	%D%/comm/nccl/wait.c
+nccl_sources = %D%/comm/nccl/nccl.c 
 if HAVE_NCCL
 pkglib_LTLIBRARIES += %D%/slurmdl-nccl.la
 %C%_slurmdl_nccl_la_SOURCES = $(nccl_sources) %D%/base/clock.c %D%/base/error.c

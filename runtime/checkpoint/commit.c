@@ -58,9 +58,6 @@ struct merge {
     struct draft draft;
 };
 
-/* Of a job; sets its size in bytes. */
-struct plan *make_plan (const struct save_job *job, size_t *size);
-
 static void merge_free (struct merge *g)
 {
     for (long r = 0; g->parts && r < g->ranks; r++) {
@@ -71,7 +68,8 @@ static void merge_free (struct merge *g)
     free (g->items);
 }
 
-struct plan *make_plan (const struct save_job *job, size_t *size)
+/* Of a job; sets its size in bytes. */
+static struct plan *make_plan (const struct save_job *job, size_t *size)
 {
     struct plan *p;
 
@@ -480,7 +478,7 @@ static void refuse (struct session *t, unsigned save, long ranks, const struct w
     free (l);
 }
 
-/* stages.c: the same of several ranks, rank 0, and another. */
+/* Of several ranks: what rank 0 does. */
 static int commit_lead (struct slurmdl *run, struct save_job *job, char *path,
                         struct slurmdl_error *err)
 {

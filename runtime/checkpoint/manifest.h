@@ -8,9 +8,8 @@
 #include "runtime/storage/h5.h"
 #include "runtime/storage/name_index.h"
 
-/* This folder: save.c, stages.c and stream.c make a checkpoint by staging.c,
- * pieces.c and commit.c and finish.c; restore.c reads one by check.c and
- * fetch.c.
+/* This folder: save.c and stream.c make a checkpoint by staging.c, pieces.c and
+ * commit.c; restore.c reads one by check.c and fetch.c.
  */
 
 /* One tensor: a dataset of the checkpoint. */

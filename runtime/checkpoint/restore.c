@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restore checkpoints. */
+/* Restore: find the checkpoints that there are, read the newest whole one, and
+ * the states in it.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

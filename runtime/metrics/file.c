@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extend a metrics file with pwrite(). */
+/* Write a metrics file: make it, extend it with pwrite(), sync it, and replace it
+ * by a larger or an exact copy.
+ */
 #include "runtime/metrics/file.h"
 
 #include <errno.h>
@@ -23,14 +25,6 @@
  * in the file.
  */
 enum { ROOM_GROWTH = 8 };
-
-/* ---- file_create.c ---- */
-
-/* ---- file_copy.c ---- */
-
-/* ---- file_unsynced.c: what was written since the last sync ---- */
-
-/* ---- file_thread.c: what another thread does, one thing at a time ---- */
 
 /* ---- checksums ---- */
 

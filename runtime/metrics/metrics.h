@@ -154,7 +154,7 @@ int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder,
 /* Destroy them and remove their file: nothing was logged. */
 void metrics_discard (struct slurmdl_metrics *m);
 
-/* logging.c: the run was restored to this step: an event "resumed".  NULL is
+/* The run was restored to this step: an event "resumed".  NULL is
  * accepted.
  */
 void metrics_resumed (struct slurmdl_metrics *m, int64_t step);

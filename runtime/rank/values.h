@@ -26,7 +26,7 @@ void env_endpoint (struct rank_environment *e, const char *name, const char *hos
 /* Keep the first reason. */
 void env_why (struct rank_environment *e, const char *why);
 
-/* Frameworks whose variables list the ranks (clusters.c). */
+/* Frameworks whose variables list the ranks. */
 void fill_tf (const struct rank_facts *f, struct rank_environment *e);
 void fill_ps (const struct rank_facts *f, struct rank_environment *e);
 void fill_paddle (const struct rank_facts *f, struct rank_environment *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which names and shapes a checkpoint's tensor may have. */
+/* Types of elements; which names and shapes a checkpoint's tensor may have. */
 #include "runtime/storage/tensor.h"
 
 #include <errno.h>

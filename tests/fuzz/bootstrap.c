@@ -2,7 +2,7 @@
 /* What ranks that have met send to rank 0, to another rank, and to one that is
  * told its place.  The first byte says which; the handshake before it is not
  * tried here. */
-#include "runtime/comm/bootstrap/build_tree.c"
+#include "runtime/comm/bootstrap/tree.c"
 
 #include "tests/fuzz/fuzz.h"
 

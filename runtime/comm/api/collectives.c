@@ -9,7 +9,7 @@
 #include "runtime/base/device_memory.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/api/comm.h"
-#include "runtime/comm/mesh/tag.h"
+#include "runtime/comm/mesh/collective.h"
 #include "runtime/comm/reduce/reduce.h"
 
 /* A collective on its way. */

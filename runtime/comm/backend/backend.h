@@ -2,8 +2,8 @@
 /* What a communication library does for us: a table of functions. */
 #pragma once
 
+#include "runtime/comm/mesh/collective.h"
 #include "runtime/comm/mesh/mesh.h"
-#include "runtime/comm/mesh/tag.h"
 
 /* What a module calls of the library, which does not export it. */
 struct comm_services {

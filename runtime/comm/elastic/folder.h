@@ -42,15 +42,6 @@ bool signs_has_bye (const struct signs *v, uint64_t nonce);
 const char *member_host (const struct generation *w, const struct elastic_member *of,
                          const struct elastic_member *from);
 
-/* As the run has it: from its least to its largest number. */
-long membership_bounded (const struct membership *g, long n);
-
-/* Where a rank of the generation before is in the new one, the old one has
- * ended. Else its ranks were only said to be over, and may live: wait until
- * they must have seen the new one, by membership_request().
- */
-void membership_outlast (const struct generation *w);
-
 /* ---- files ---- */
 
 int folder_put_member (const char *dir, uint64_t generation, const struct elastic_member *s);

@@ -1,12 +1,487 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restore the training state from what the ranks have of it. */
-#include "runtime/comm/elastic/directory.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/error.h"
+#include "runtime/comm/elastic/elastic.h"
+
+/* What a rank says that it has, or wants (id 0).  Without data. */
+struct directory_entry {
+    uint64_t id;
+    int64_t step;
+    int64_t rank;
+    bool summary; /* that it has the commit; else a slab of it */
+    struct elastic_piece piece;
+};
+
+struct directory {
+    struct directory_entry *list; /* the newest commit first: summaries, then the boxes of
+                           each tensor; at the end what is wanted */
+    size_t n;
+    uint64_t id; /* of the commit that all restore; 0: none */
+    int64_t step;
+    long *have, *lack; /* ranks that have it, and that do not */
+    long nhave, nlack;
+};
+
+/* After the last entry from 'i' on for which 'same' is true. */
+typedef bool (*same_f) (const struct directory_entry *a, const struct directory_entry *b);
+
+static void add (struct directory_entry *list, size_t *n, const struct slurmdl_elastic *e,
+                 const struct slot *s, const struct elastic_piece *p)
+{
+    struct directory_entry *x = &list[(*n)++];
+
+    memset (x, 0, sizeof (*x));
+    x->rank = e->membership.rank;
+    x->summary = !p;
+    if (s) {
+        x->id = s->id;
+        x->step = s->step;
+    }
+    if (p)
+        x->piece = *p;
+    x->piece.data = NULL;
+}
+
+static struct directory_entry *say (const struct slurmdl_elastic *e, size_t *n)
+{
+    size_t room = 2 + e->wants.n;
+    struct directory_entry *list;
+
+    for (int i = 0; i < 2; i++)
+        room += e->slots[i].own.n + e->slots[i].copies.n;
+    *n = 0;
+    if (!(list = calloc (room, sizeof (*list))))
+        return NULL;
+    for (size_t k = 0; k < e->wants.n; k++)
+        if (e->wants.list[k].kind == PIECE_SHARD)
+            add (list, n, e, NULL, &e->wants.list[k]);
+    for (int i = 0; i < 2; i++) {
+        const struct slot *s = &e->slots[i];
+        if (s->id == 0)
+            continue;
+        add (list, n, e, s, NULL);
+        for (size_t k = 0; k < s->own.n; k++)
+            if (s->own.list[k].kind == PIECE_SHARD)
+                add (list, n, e, s, &s->own.list[k]);
+        for (size_t k = 0; k < s->copies.n; k++)
+            add (list, n, e, s, &s->copies.list[k]);
+    }
+    return list;
+}
+
+static int compare_pieces (const struct elastic_piece *a, const struct elastic_piece *b)
+{
+    int c = strcmp (a->name, b->name);
+
+    return c ? c : box_compare (&a->box, &b->box);
+}
+
+/* The newest commit first; in it summaries, then the boxes of each tensor. */
+static int compare_entries (const void *a, const void *b)
+{
+    const struct directory_entry *x = a;
+    const struct directory_entry *y = b;
+    int c;
+
+    if (x->id != y->id)
+        return x->id > y->id ? -1 : 1;
+    if (x->summary != y->summary)
+        return x->summary ? -1 : 1;
+    if ((c = compare_pieces (&x->piece, &y->piece)))
+        return c;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* All ranks say what they have.  -1 if one was lost. */
+static int directory_gather (struct slurmdl_elastic *e, struct directory *d,
+                             struct slurmdl_error *err)
+{
+    size_t size = (size_t)slurmdl_comm_size (e->comm);
+    size_t *bytes = calloc (size, sizeof (*bytes));
+    size_t own = 0, total = 0;
+    struct directory_entry *mine = say (e, &own);
+    int rv = -1;
+
+    if (!mine || !bytes) {
+        errorf (err, "out of memory");
+        goto done;
+    }
+    own *= sizeof (*mine);
+    if (slurmdl_allgather (e->comm, &own, sizeof (own), bytes, NULL, err) < 0)
+        goto done;
+    for (size_t r = 0; r < size; r++)
+        total += bytes[r];
+    if (!(d->list = malloc (total + 1))) {
+        errorf (err, "out of memory");
+        goto done;
+    }
+    d->n = total / sizeof (*d->list);
+    if (total > 0 && slurmdl_allgather (e->comm, mine, own, d->list, bytes, err) < 0)
+        goto done;
+    qsort (d->list, d->n, sizeof (*d->list), compare_entries);
+    rv = 0;
+done:
+    free (mine);
+    free (bytes);
+    return rv;
+}
+
+static bool same_name (const struct directory_entry *a, const struct directory_entry *b)
+{
+    return a->id == b->id && !a->summary && !b->summary && !strcmp (a->piece.name, b->piece.name);
+}
+
+static bool same_box (const struct directory_entry *a, const struct directory_entry *b)
+{
+    return same_name (a, b) && box_compare (&a->piece.box, &b->piece.box) == 0;
+}
+
+static size_t run_end (const struct directory *d, size_t i, same_f same)
+{
+    size_t k = i + 1;
+
+    while (k < d->n && same (&d->list[i], &d->list[k]))
+        k++;
+    return k;
+}
+
+/* Whether the boxes of the entries i .. end of one tensor cover it.  Copies
+ * count once where 'once', as boxes are disjoint otherwise.
+ */
+static bool is_covered (const struct directory *d, size_t i, size_t end, bool once)
+{
+    const struct elastic_piece *p = &d->list[i].piece;
+    struct slab whole = slab_whole (p->box.ndims, p->dims);
+    uint64_t n = 0;
+
+    while (i < end) {
+        n += slab_elements (&d->list[i].piece.box);
+        i = once ? run_end (d, i, same_box) : i + 1;
+    }
+    return n == slab_elements (&whole);
+}
+
+/* Whether all slabs of the commit that begins at 'i' are there; '*end' is
+ * after its last entry.
+ */
+static bool is_whole (const struct directory *d, size_t i, size_t *end, const char **lost)
+{
+    uint64_t id = d->list[i].id;
+    bool whole = true;
+
+    while (i < d->n && d->list[i].id == id) {
+        size_t k = i + 1;
+        if (!d->list[i].summary) {
+            k = run_end (d, i, same_name);
+            if (!is_covered (d, i, k, true)) {
+                *lost = d->list[i].piece.name;
+                whole = false;
+            }
+        }
+        i = k;
+    }
+    *end = i;
+    return whole;
+}
+
+static int sort_ranks (const struct slurmdl_elastic *e, struct directory *d,
+                       struct slurmdl_error *err)
+{
+    long size = slurmdl_comm_size (e->comm);
+    bool *has = calloc ((size_t)size, sizeof (*has));
+
+    d->have = calloc ((size_t)size, sizeof (*d->have));
+    d->lack = calloc ((size_t)size, sizeof (*d->lack));
+    if (!has || !d->have || !d->lack) {
+        free (has);
+        return errorf (err, "out of memory");
+    }
+    for (size_t i = 0; i < d->n; i++)
+        if (d->list[i].summary && d->list[i].id == d->id)
+            has[d->list[i].rank] = true;
+    for (long r = 0; r < size; r++)
+        if (has[r])
+            d->have[d->nhave++] = r;
+        else
+            d->lack[d->nlack++] = r;
+    free (has);
+    return 0;
+}
+
+/* Choose the newest commit that is there as a whole, the same on all ranks.  1;
+ * 0 if there is none, and 'err' says if there was one; -1: out of memory.
+ */
+static int directory_choose (const struct slurmdl_elastic *e, struct directory *d,
+                             struct slurmdl_error *err)
+{
+    const char *lost = NULL;
+    int64_t step = 0;
+    size_t i = 0, end;
+
+    while (i < d->n && d->list[i].id && !d->id) {
+        if (is_whole (d, i, &end, &lost)) {
+            d->id = d->list[i].id;
+            d->step = d->list[i].step;
+        } else if (!step)
+            step = d->list[i].step;
+        i = end;
+    }
+    if (!d->id && lost)
+        errorf (err,
+                "slabs of '%s' of step %lld are lost: %ld ranks, among them "
+                "one and that which had its copies; go on from the checkpoint "
+                "on disk",
+                lost, (long long)step, (long)e->membership.generation->lost);
+    if (!d->id)
+        return 0;
+    return sort_ranks (e, d, err) < 0 ? -1 : 1;
+}
+
+/* Whether the slabs that are wanted cover each tensor once. Whether the slabs
+ * that are wanted cover each tensor once.
+ */
+static int directory_check (const struct directory *d, struct slurmdl_error *err)
+{
+    size_t i = 0, end;
+
+    while (i < d->n && d->list[i].id)
+        i++;
+    for (; i < d->n; i = end) {
+        end = run_end (d, i, same_name);
+        if (!is_covered (d, i, end, false)) {
+            errno = EINVAL;
+            return errorf (err,
+                           "the slabs of '%s' on all ranks do not cover it "
+                           "once",
+                           d->list[i].piece.name);
+        }
+    }
+    return 0;
+}
+
+static struct slot *elastic_slot (struct slurmdl_elastic *e, uint64_t id)
+{
+    for (int i = 0; i < 2; i++)
+        if (e->slots[i].id == id)
+            return &e->slots[i];
+    return NULL;
+}
+
+static void directory_free (struct directory *d)
+{
+    free (d->list);
+    free (d->have);
+    free (d->lack);
+}
+
+/* What goes from one rank to another for one tensor. */
+struct move {
+    const struct elastic_piece *from; /* the box that is there, */
+    const struct elastic_piece *to;   /* and the one that is wanted */
+};
+
+/* Who gives the box of the entries i .. end to rank 'to'. */
+static long box_giver (const struct directory *d, size_t i, size_t end, long to)
+{
+    for (size_t k = i; k < end; k++)
+        if (d->list[k].rank == to)
+            return to;
+    return d->list[i + (size_t)to % (end - i)].rank;
+}
+
+typedef int (*move_f) (const struct move *m, long giver, long taker, void *arg);
+
+/* Each overlap of what there is of a tensor (entries i .. end) and what is
+ * wanted of it (w .. wend), the taker's rank first, in one order for all.
+ */
+static int each_move (const struct directory *d, size_t i, size_t end, size_t w, size_t wend,
+                      move_f f, void *arg)
+{
+    for (; w < wend; w++)
+        for (size_t k = i, next; k < end; k = next) {
+            struct move m = { &d->list[k].piece, &d->list[w].piece };
+            struct slab both;
+            int rv;
+            next = run_end (d, k, same_box);
+            if (slab_overlap (&m.from->box, &m.to->box, &both)
+                && (rv = f (&m, box_giver (d, k, next, d->list[w].rank), d->list[w].rank, arg)))
+                return rv;
+        }
+    return 0;
+}
+
+struct packing {
+    struct slurmdl_elastic *e;
+    const struct slot *slot;
+    size_t *to, *from; /* bytes */
+    size_t *at_out, *at_in;
+    unsigned char *out, *in;
+    uint64_t size; /* of an element */
+    struct elastic_piece *want;
+    unsigned char *local; /* of what is wanted, in host memory */
+};
+
+static size_t move_bytes (const struct move *m, uint64_t size)
+{
+    struct slab both;
+
+    slab_overlap (&m->from->box, &m->to->box, &both);
+    return slab_elements (&both) * size;
+}
+
+static int count_move (const struct move *m, long giver, long taker, void *arg)
+{
+    struct packing *p = arg;
+
+    if (giver == p->e->membership.rank)
+        p->to[taker] += move_bytes (m, p->size);
+    if (taker == p->e->membership.rank)
+        p->from[giver] += move_bytes (m, p->size);
+    return 0;
+}
+
+static const struct elastic_piece *held (const struct slot *s, const struct elastic_piece *like)
+{
+    const struct pieces *lists[] = { &s->own, &s->copies };
+
+    for (int l = 0; l < 2; l++)
+        for (size_t i = 0; i < lists[l]->n; i++)
+            if (piece_is_same (&lists[l]->list[i], like))
+                return &lists[l]->list[i];
+    return NULL;
+}
+
+static int pack (const struct move *m, long giver, long taker, void *arg)
+{
+    struct packing *p = arg;
+    const struct elastic_piece *mine;
+    struct slab both;
+
+    if (giver != p->e->membership.rank)
+        return 0;
+    if (!(mine = held (p->slot, m->from)))
+        return -1;
+    slab_overlap (&m->from->box, &m->to->box, &both);
+    slab_copy (&both, p->out + p->at_out[taker], &mine->box, mine->data, p->size);
+    p->at_out[taker] += move_bytes (m, p->size);
+    return 0;
+}
+
+static int unpack (const struct move *m, long giver, long taker, void *arg)
+{
+    struct packing *p = arg;
+    struct slab both;
+
+    if (taker != p->e->membership.rank)
+        return 0;
+    slab_overlap (&m->from->box, &m->to->box, &both);
+    slab_copy (&m->to->box, p->local, &both, p->in + p->at_in[giver], p->size);
+    p->at_in[giver] += move_bytes (m, p->size);
+    return 0;
+}
+
+static void places (size_t *at, const size_t *bytes, size_t size)
+{
+    size_t sum = 0;
+
+    for (size_t r = 0; r < size; r++) {
+        at[r] = sum;
+        sum += bytes[r];
+    }
+}
+
+static size_t sum (const size_t *bytes, size_t size)
+{
+    size_t n = 0;
+
+    for (size_t r = 0; r < size; r++)
+        n += bytes[r];
+    return n;
+}
+
+static int move_tensor (struct packing *p, const struct directory *d, const size_t at[4],
+                        struct slurmdl_error *err)
+{
+    size_t size = (size_t)slurmdl_comm_size (p->e->comm);
+    int rv = -1;
+
+    memset (p->to, 0, size * sizeof (*p->to));
+    memset (p->from, 0, size * sizeof (*p->from));
+    each_move (d, at[0], at[1], at[2], at[3], count_move, p);
+    places (p->at_out, p->to, size);
+    places (p->at_in, p->from, size);
+    p->out = malloc (sum (p->to, size) + 1);
+    p->in = malloc (sum (p->from, size) + 1);
+    p->want = pieces_find (&p->e->wants, d->list[at[0]].piece.name);
+    p->local = malloc (p->want ? p->want->bytes + 1 : 1);
+    if (!p->out || !p->in || !p->local) {
+        errorf (err, "out of memory");
+        goto done;
+    }
+    if (each_move (d, at[0], at[1], at[2], at[3], pack, p) < 0) {
+        errorf (err, "an announced slab is missing");
+        goto done;
+    }
+    if (slurmdl_alltoall (p->e->comm, p->out, p->to, p->in, p->from, err) < 0)
+        goto done;
+    each_move (d, at[0], at[1], at[2], at[3], unpack, p);
+    rv = 0;
+    if (p->want && p->want->bytes && piece_store (p->want, p->local) < 0)
+        rv = errorf (err, "%s: cannot copy it to the device", p->want->name);
+done:
+    free (p->out);
+    free (p->in);
+    free (p->local);
+    return rv;
+}
+
+/* Entries of the name of entry 'i' that are wanted: at[2] .. at[3]. */
+static bool find_wants (const struct directory *d, size_t i, size_t at[4])
+{
+    size_t w = d->n;
+
+    while (w > 0 && d->list[w - 1].id == 0)
+        w--;
+    while (w < d->n && strcmp (d->list[w].piece.name, d->list[i].piece.name) != 0)
+        w++;
+    at[2] = w;
+    at[3] = w < d->n ? run_end (d, w, same_name) : w;
+    return w < d->n;
+}
+
+/* Move the slabs of the chosen commit to those who want them. */
+static int restore_slabs (struct slurmdl_elastic *e, const struct directory *d,
+                          struct slurmdl_error *err)
+{
+    size_t size = (size_t)slurmdl_comm_size (e->comm);
+    size_t *numbers = calloc (size * 4, sizeof (*numbers));
+    struct packing p = { .e = e,
+                         .slot = elastic_slot (e, d->id),
+                         .to = numbers,
+                         .from = numbers + size,
+                         .at_out = numbers + 2 * size,
+                         .at_in = numbers + 3 * size };
+    int rv = numbers ? 0 : errorf (err, "out of memory");
+    size_t at[4];
+
+    for (size_t i = 0; i < d->n && rv == 0; i = at[1]) {
+        at[0] = i;
+        at[1] = i + 1;
+        if (d->list[i].id != d->id || d->list[i].summary)
+            continue;
+        at[1] = run_end (d, i, same_name);
+        if (!find_wants (d, i, at))
+            continue;
+        p.size = slurmdl_type_size (d->list[i].piece.type);
+        rv = move_tensor (&p, d, at, err);
+    }
+    free (numbers);
+    return rv;
+}
 
 /* From whom the k-th rank that lacks it gets it: all that have it send. */
 static long giver (const struct directory *d, long k)

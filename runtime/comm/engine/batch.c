@@ -1,11 +1,443 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch of named tensors: memory, and whose steps it takes. */
+/* Run a batch of named tensors: pack small ones into one buffer, on the host or on
+ * a device, reduce or move it, and take it apart.
+ */
 #include "runtime/comm/engine/batch.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/comm/reduce/reduce.h"
+
+enum { CHUNK = 1024 }; /* elements that stay in the cache */
+
+void *engine_buffer_room (struct engine_buffer *b, size_t n)
+{
+    if (b->room < n) {
+        size_t room = (n + n / 4 + 4095) & ~(size_t)4095;
+        void *data = aligned_alloc (4096, room);
+        if (!data)
+            return NULL;
+        free (b->data);
+        b->data = data;
+        b->room = room;
+    }
+    return b->data ? b->data : (b->data = calloc (1, 64));
+}
+
+int batch_read (void *host, const void *from, size_t n)
+{
+    const struct memory_ops *ops = n ? memory_ops_of (from) : NULL;
+
+    if (ops)
+        return ops->to_host (host, from, n);
+    if (n)
+        memcpy (host, from, n);
+    return 0;
+}
+
+int batch_write (void *to, const void *host, size_t n)
+{
+    const struct memory_ops *ops = n ? memory_ops_of (to) : NULL;
+
+    if (ops)
+        return ops->to_device (to, host, n);
+    if (n && to != host)
+        memmove (to, host, n);
+    return 0;
+}
+
+/* Host memory that holds what is at 'p'; a copy in 'b' if it must be. */
+static const void *batch_view (const void *p, size_t n, struct engine_buffer *b)
+{
+    if (!n || !memory_ops_of (p))
+        return p;
+    if (!engine_buffer_room (b, n) || batch_read (b->data, p, n) < 0)
+        return NULL;
+    return b->data;
+}
+
+void *batch_target (const struct engine_task *t)
+{
+    return t->take ? t->result : t->out;
+}
+
+size_t batch_part (const struct engine *e, const struct tensor *t, long rank)
+{
+    size_t rows = t->n / t->row;
+
+    return (rows / (size_t)e->size + ((size_t)rank < rows % (size_t)e->size)) * t->row;
+}
+
+size_t batch_part_at (const struct engine *e, const struct tensor *t, long rank)
+{
+    size_t rows = t->n / t->row;
+    size_t more = rows % (size_t)e->size;
+
+    return ((size_t)rank * (rows / (size_t)e->size) + ((size_t)rank < more ? (size_t)rank : more))
+           * t->row;
+}
+
+size_t batch_elements (const struct engine_batch *b)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->n; i++)
+        n += b->items[i].t->n;
+    return n;
+}
+
+/* out = factor * in; they may be the same. */
+static void batch_scale (void *out, const void *in, size_t n, enum slurmdl_type type, double factor)
+{
+    size_t size = slurmdl_type_size (type);
+
+    if (factor == 1) {
+        if (n && out != in)
+            memcpy (out, in, n * size);
+        return;
+    }
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t some = n - i < CHUNK ? n - i : CHUNK;
+        char *to = (char *)out + i * size;
+        if (out != in)
+            memcpy (to, (const char *)in + i * size, some * size);
+        reduce_scale (to, some, type, factor);
+    }
+}
+
+static bool reduces (const struct tensor *t)
+{
+    return t->what == SLURMDL_ALLREDUCE || t->what == SLURMDL_REDUCE_SCATTER;
+}
+
+static double factor_of (const struct tensor *t)
+{
+    return t->prescale * t->postscale;
+}
+
+static bool sums (const struct tensor *t)
+{
+    return t->op == SLURMDL_SUM || t->op == SLURMDL_AVERAGE;
+}
+
+/* A factor of eight bits would be too far from what was asked for. */
+static bool scales_well (const struct tensor *t)
+{
+    return factor_of (t) == 1
+           || (sums (t) && t->type != SLURMDL_F8_E4M3 && t->type != SLURMDL_F8_E5M2);
+}
+
+/* Whether a batch can stay in device memory; all ranks give the same answer. */
+static bool device_suits (const struct engine *e, const struct engine_batch *b)
+{
+    const struct tensor *t = b->items->t;
+
+    if (!t->device || t->compression != SLURMDL_PLAIN)
+        return false;
+    return !reduces (t) || (e->size == 1 ? factor_of (t) == 1 : scales_well (t));
+}
+
+/* Of this rank, if it has not joined. */
+static const void *memory_of (const struct engine_batch *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->items[i].task)
+            return batch_target (b->items[i].task);
+    return NULL;
+}
+
+static int device_find (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err)
+{
+    const struct tensor *t = b->items->t;
+    const struct comm_backend *d;
+
+    if (atomic_load (&e->device) == DEVICE_UNKNOWN
+        && comm_find_device (e->channel, memory_of (b), err) < 0)
+        return -1;
+    d = e->channel->device;
+    atomic_store (&e->device, e->size == 1 || (d && d->queue) ? DEVICE_HERE : DEVICE_NONE);
+    if (e->size == 1)
+        return 1;
+    return d && d->queue
+           && (!reduces (t) || !d->takes || d->takes (e->channel->device_self, t->type, t->op));
+}
+
+static int await_one (struct engine *e, const struct engine_task *t, double deadline,
+                      struct slurmdl_error *err)
+{
+    struct timespec nap = { 0, 50000 };
+    int passed;
+
+    while ((passed = t->memory->passed (t->mark)) == 0) {
+        if ((errno = engine_code (e)))
+            return errorf (err, "the communicator is broken");
+        if (monotonic () > deadline) {
+            errno = ETIMEDOUT;
+            return errorf (err,
+                           "rank %ld (%s): the work on its stream before %.80s "
+                           "took more than %g s",
+                           e->rank, slurmdl_comm_host (e->owner, e->rank), t->name->text,
+                           e->timeout);
+        }
+        nanosleep (&nap, NULL);
+    }
+    return passed > 0 ? 0
+                      : errorf (err,
+                                "rank %ld (%s): what its stream had to do "
+                                "before %.80s has failed",
+                                e->rank, slurmdl_comm_host (e->owner, e->rank), t->name->text);
+}
+
+/* Until the streams have come to where the tensors of the batch are theirs. */
+static int batch_await (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err)
+{
+    double deadline = monotonic () + e->timeout;
+
+    for (size_t i = 0; i < b->n; i++) {
+        const struct engine_task *t = b->items[i].task;
+        if (t && t->mark && await_one (e, t, deadline, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int alone (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err)
+{
+    if (batch_await (e, b, err) < 0)
+        return -1;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct engine_item *it = &b->items[i];
+        if (it->task
+            && slurmdl_allgather (e->channel, it->task->in, tensor_weight (it->t),
+                                  batch_target (it->task), NULL, err)
+                   < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int device_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+{
+    return e->size == 1 ? alone (e, b, err) : queue_run (e, b, err);
+}
+
+enum { FUSE_CHUNK = 1024 }; /* elements that stay in the cache */
+
+static enum slurmdl_type wire_type (const struct tensor *t)
+{
+    if (t->compression == SLURMDL_AS_F16)
+        return SLURMDL_F16;
+    return t->compression == SLURMDL_AS_BF16 ? SLURMDL_BF16 : t->type;
+}
+
+/* Averages are made of what has its full width again. */
+static enum slurmdl_op wire_op (const struct tensor *t)
+{
+    bool later = t->op == SLURMDL_AVERAGE && wire_type (t) != t->type;
+
+    return later ? SLURMDL_SUM : t->op;
+}
+
+static double scale_after (const struct engine *e, const struct tensor *t)
+{
+    if (t->op == SLURMDL_AVERAGE && wire_type (t) != t->type)
+        return t->postscale / (double)e->size;
+    return t->postscale;
+}
+
+/* Scaled before it is rounded. */
+static void narrow (void *out, enum slurmdl_type wire, const void *in, enum slurmdl_type type,
+                    size_t n, double factor)
+{
+    size_t size = slurmdl_type_size (type);
+    double chunk[FUSE_CHUNK];
+
+    if (wire == type) {
+        batch_scale (out, in, n, type, factor);
+        return;
+    }
+    if (factor == 1) {
+        reduce_convert (out, wire, in, type, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i += FUSE_CHUNK) {
+        size_t some = n - i < FUSE_CHUNK ? n - i : FUSE_CHUNK;
+        memcpy (chunk, (const char *)in + i * size, some * size);
+        reduce_scale (chunk, some, type, factor);
+        reduce_convert ((char *)out + i * slurmdl_type_size (wire), wire, chunk, type, some);
+    }
+}
+
+static void widen (void *out, enum slurmdl_type type, const void *in, enum slurmdl_type wire,
+                   size_t n, double factor)
+{
+    if (wire == type) {
+        batch_scale (out, in, n, type, factor);
+        return;
+    }
+    reduce_convert (out, type, in, wire, n);
+    if (factor != 1)
+        reduce_scale (out, n, type, factor);
+}
+
+/* One tensor that needs no copy, or only one in its own memory. */
+static bool reduce_in_place (struct engine_batch *b)
+{
+    struct engine_item *it = b->items;
+    struct engine_task *task = it->task;
+
+    if (b->n != 1 || !task || wire_type (it->t) != it->t->type)
+        return false;
+    b->in = task->in;
+    b->out = batch_target (task);
+    if (!it->t->n || memory_ops_of (b->in) || memory_ops_of (b->out))
+        return false;
+    if (it->t->prescale != 1) {
+        batch_scale (b->out, b->in, it->t->n, it->t->type, it->t->prescale);
+        b->in = b->out;
+    }
+    return true;
+}
+
+static int pack_reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+{
+    enum slurmdl_type wire = wire_type (b->items->t);
+    size_t each = slurmdl_type_size (wire);
+    char *to;
+
+    if (reduce_in_place (b))
+        return 0;
+    if (!(to = engine_buffer_room (&e->slots[b->slot][0], batch_elements (b) * each)))
+        return errorf (err, "no memory to put tensors together");
+    b->in = b->out = to;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct engine_item *it = &b->items[i];
+        const void *in = NULL;
+        if (it->task
+            && !(in = batch_view (it->task->in, tensor_weight (it->t), &e->slots[b->slot][1]))
+            && it->t->n)
+            return errorf (err, "%.80s cannot be read", it->name->text);
+        if (in)
+            narrow (to, wire, in, it->t->type, it->t->n, it->t->prescale);
+        else
+            memset (to, 0, it->t->n * each);
+        to += it->t->n * each;
+    }
+    return 0;
+}
+
+static int run_reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+{
+    const struct tensor *t = b->items->t;
+
+    return slurmdl_allreduce (e->channel, b->in, b->out, batch_elements (b), wire_type (t),
+                              wire_op (t), err);
+}
+
+/* Elements of the result, from host memory to wherever they belong. */
+static int deliver (struct engine *e, struct engine_batch *b, const struct engine_item *it,
+                    const void *from, size_t n)
+{
+    enum slurmdl_type type = it->t->type;
+    struct engine_buffer *between = &e->slots[b->slot][1];
+    void *to = it->task ? batch_target (it->task) : NULL;
+    size_t bytes = n * slurmdl_type_size (type);
+
+    if (!to || !n)
+        return 0;
+    if (!memory_ops_of (to)) {
+        widen (to, type, from, wire_type (it->t), n, scale_after (e, it->t));
+        return 0;
+    }
+    if (!engine_buffer_room (between, bytes))
+        return -1;
+    widen (between->data, type, from, wire_type (it->t), n, scale_after (e, it->t));
+    return batch_write (to, between->data, bytes);
+}
+
+static int unpack_reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+{
+    const char *from = b->out;
+
+    for (size_t i = 0; i < b->n; i++) {
+        const struct engine_item *it = &b->items[i];
+        if (deliver (e, b, it, from, it->t->n) < 0)
+            return errorf (err, "%.80s cannot be written", it->name->text);
+        from += it->t->n * slurmdl_type_size (wire_type (it->t));
+    }
+    return 0;
+}
+
+const struct batch_steps batch_steps_reduce = { pack_reduce, run_reduce, unpack_reduce };
+
+/* ---- reduce-scatter: the parts of each rank, of all tensors, together ---- */
+
+static int pack_scatter (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+{
+    size_t each = slurmdl_type_size (b->items->t->type);
+    size_t total = batch_elements (b) * each;
+    char *to = engine_buffer_room (&e->slots[b->slot][0], total);
+
+    if (!to || !engine_buffer_room (&e->slots[b->slot][1], total))
+        return errorf (err, "no memory to put tensors together");
+    b->in = to;
+    b->out = e->slots[b->slot][1].data;
+    for (long r = 0; r < e->size; r++)
+        for (size_t i = 0; i < b->n; i++) {
+            const struct engine_item *it = &b->items[i];
+            size_t n = batch_part (e, it->t, r);
+            size_t begin = batch_part_at (e, it->t, r) * each;
+            if (!it->task)
+                memset (to, 0, n * each);
+            else if (batch_read (to, (const char *)it->task->in + begin, n * each) < 0)
+                return errorf (err, "%.80s cannot be read", it->name->text);
+            if (it->t->prescale != 1)
+                reduce_scale (to, n, it->t->type, it->t->prescale);
+            to += n * each;
+        }
+    return 0;
+}
+
+static int run_scatter (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+{
+    const struct tensor *t = b->items->t;
+    size_t *counts = calloc ((size_t)e->size, sizeof (*counts));
+    int rv;
+
+    if (!counts)
+        return errorf (err, "no memory for a reduce-scatter");
+    for (long r = 0; r < e->size; r++)
+        for (size_t i = 0; i < b->n; i++)
+            counts[r] += batch_part (e, b->items[i].t, r);
+    rv = slurmdl_reduce_scatter (e->channel, b->in, b->out, batch_elements (b), counts, t->type,
+                                 t->op, err);
+    free (counts);
+    return rv;
+}
+
+static int unpack_scatter (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+{
+    size_t each = slurmdl_type_size (b->items->t->type);
+    char *from = b->out;
+
+    for (size_t i = 0; i < b->n; i++) {
+        const struct engine_item *it = &b->items[i];
+        size_t n = batch_part (e, it->t, e->rank);
+        if (it->t->postscale != 1)
+            reduce_scale (from, n, it->t->type, it->t->postscale);
+        if (it->task && batch_write (batch_target (it->task), from, n * each) < 0)
+            return errorf (err, "%.80s cannot be written", it->name->text);
+        from += n * each;
+    }
+    return 0;
+}
+
+const struct batch_steps batch_steps_scatter = { pack_scatter, run_scatter, unpack_scatter };
 
 static size_t result_elements (const struct engine *e, const struct tensor *t)
 {

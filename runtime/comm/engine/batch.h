@@ -18,26 +18,12 @@ struct batch_steps {
 extern const struct batch_steps batch_steps_reduce, batch_steps_scatter, batch_steps_gather,
     batch_steps_broadcast;
 
-/* device.c: a batch of device memory, without the host.  suits(): it can be
- * one; all ranks say the same.  find(): whether there is a back end for it,
- * looked for where it is not known: 1, 0, -1; by the executor, collective.
- */
-bool device_suits (const struct engine *e, const struct engine_batch *b);
-int device_find (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err);
-int device_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *err);
-
 /* queue.c: of more than one rank. */
 int queue_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *err);
-
-/* Until the streams have come to where the tensors of the batch are theirs. */
-int batch_await (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err);
 
 /* Copy from and to memory of a task, of the host or of a device. */
 int batch_read (void *host, const void *from, size_t n);
 int batch_write (void *to, const void *host, size_t n);
-
-/* Host memory that holds what is at 'p'; a copy in 'b' if it must be. */
-const void *batch_view (const void *p, size_t n, struct engine_buffer *b);
 
 /* Where the result goes. */
 void *batch_target (const struct engine_task *t);
@@ -49,6 +35,3 @@ size_t batch_part_at (const struct engine *e, const struct tensor *t, long rank)
 
 /* All elements of its tensors. */
 size_t batch_elements (const struct engine_batch *b);
-
-/* out = factor * in; they may be the same. */
-void batch_scale (void *out, const void *in, size_t n, enum slurmdl_type type, double factor);

@@ -14,6 +14,656 @@
 
 #include "runtime/base/clock.h"
 
+static const double NEVER = 1e9, LOOK = 2; /* seconds */
+
+/* Whether the number stands for what this rank wants now. */
+static bool is_known (const struct control *k, const struct engine_task *t)
+{
+    const struct tensor *now = t->name->now;
+
+    if (!t->name->id || !tensor_agrees (now, &t->t))
+        return false;
+    return now->what != SLURMDL_ALLGATHER || now->counts[k->e->rank] == t->t.n;
+}
+
+static int describe (struct control *k, struct engine_task *t)
+{
+    t->state = TASK_WORDS;
+    if (!k->root) {
+        packet_number (&k->up, UP_REQUEST);
+        packet_number (&k->up, (uint64_t)k->e->rank);
+        tensor_put (&k->up, &t->t);
+        return k->up.bad ? -1 : 0;
+    }
+    struct tensor *copy = tensor_copy (&t->t);
+    return copy ? coordinator_request (k->root, 0, copy) : -1;
+}
+
+static int ask (struct control *k, struct engine_task *t)
+{
+    if (!is_known (k, t))
+        return describe (k, t);
+    t->state = TASK_BIT;
+    return readiness_ready (k->readiness, t->name->id);
+}
+
+/* Ask again for a tensor whose number means nothing any more. */
+static int control_ask_again (struct control *k, struct engine_task *t)
+{
+    return t->state == TASK_BIT ? describe (k, t) : 0;
+}
+
+static bool is_due (const struct engine *e, double now)
+{
+    return e->hurry || e->joining == JOIN_ASKED || e->leave || e->fresh_bytes >= e->fusion
+           || e->unanswered == e->known || now >= e->fresh_since + e->cycle;
+}
+
+/* With the lock held. */
+static int ask_fresh (struct control *k)
+{
+    struct engine *e = k->e;
+    struct engine_task *t = e->fresh;
+
+    e->fresh = NULL;
+    e->fresh_tail = &e->fresh;
+    e->nfresh = 0;
+    e->fresh_bytes = 0;
+    e->hurry = false;
+    e->stats.cycles++;
+    timeline_cycle (e->timeline, monotonic ());
+    for (; t; t = t->next) {
+        if (ask (k, t) < 0)
+            return -1;
+        *(t->state == TASK_BIT ? &e->stats.hits : &e->stats.negotiated) += 1;
+    }
+    return 0;
+}
+
+static int say_join (struct control *k)
+{
+    k->e->joining = JOIN_SENT;
+    if (readiness_join (k->readiness, 0) < 0)
+        return -1;
+    if (k->root)
+        return coordinator_join (k->root, 0);
+    packet_number (&k->up, UP_JOIN);
+    packet_number (&k->up, (uint64_t)k->e->rank);
+    return 0;
+}
+
+static void say_leave (struct control *k)
+{
+    k->told = true;
+    if (k->root) {
+        coordinator_leave (k->root, 0);
+        return;
+    }
+    packet_number (&k->up, UP_LEAVE);
+    packet_number (&k->up, (uint64_t)k->e->rank);
+}
+
+/* Ask for what is fresh, if it is time to. */
+static int control_ask (struct control *k)
+{
+    struct engine *e = k->e;
+    int rv = 0;
+
+    pthread_mutex_lock (&e->lock);
+    if (e->fresh && is_due (e, monotonic ()))
+        rv = ask_fresh (k);
+    if (rv == 0 && e->joining == JOIN_ASKED && !e->unanswered)
+        rv = say_join (k);
+    if (rv == 0 && e->leave && !e->code && !k->told)
+        say_leave (k);
+    pthread_mutex_unlock (&e->lock);
+    return rv;
+}
+
+/* When it is told again that something waits: then, and when it is over. */
+static double next_report (const struct control *k)
+{
+    const struct engine *e = k->e;
+    double since = e->oldest->submitted;
+    double at = since + (e->stall_seconds > 0 ? e->stall_seconds : NEVER);
+
+    if (e->stall_seconds > 0 && at <= k->stalled)
+        at = k->stalled + e->stall_seconds;
+    if (e->stall_abort > 0 && since + e->stall_abort > k->stalled && since + e->stall_abort < at)
+        at = since + e->stall_abort;
+    return at;
+}
+
+/* Whether this rank waits for others; then control_wait_seconds() is 2 s at
+ * most, to see whether their hosts are there.
+ */
+static bool control_waits (const struct control *k)
+{
+    bool rv;
+
+    pthread_mutex_lock (&k->e->lock);
+    rv = k->e->oldest || k->e->joining != JOIN_NO;
+    pthread_mutex_unlock (&k->e->lock);
+    return rv;
+}
+
+/* Seconds until control_ask() has something to do; -1: never. */
+static double control_wait_seconds (const struct control *k)
+{
+    struct engine *e = k->e;
+    double now = monotonic ();
+    double at = -1;
+
+    pthread_mutex_lock (&e->lock);
+    if (e->oldest)
+        at = next_report (k);
+    if (e->fresh && is_due (e, now))
+        at = now;
+    else if (e->fresh && e->fresh_since + e->cycle < at)
+        at = e->fresh_since + e->cycle;
+    if ((e->oldest || e->joining != JOIN_NO) && (at < 0 || at > now + LOOK))
+        at = now + LOOK;
+    pthread_mutex_unlock (&e->lock);
+    if (at < 0)
+        return -1;
+    return at > now ? at - now : 0;
+}
+
+/* Those below are told who keeps a tensor waiting: as an error after the time
+ * of DL_STALL_ABORT.
+ */
+static void control_report_late (struct control *k, double age, const char *text)
+{
+    if (k->e->stall_abort > 0 && age >= k->e->stall_abort) {
+        packet_number (&k->down, DOWN_FAIL);
+        packet_number (&k->down, ETIMEDOUT);
+    } else {
+        packet_number (&k->down, DOWN_TROUBLE);
+    }
+    packet_text (&k->down, text);
+}
+
+/* Above us nobody has begun: those below are told. */
+static void report_stall_here (struct control *k, const char *name, double age, uint64_t others)
+{
+    char text[256];
+    size_t n = stall_waits (name, age, others, text, sizeof (text));
+
+    snprintf (text + n, sizeof (text) - n, "rank %ld (%.30s)", k->tree.parent,
+              mesh_host (k->e->channel->mesh, k->tree.parent));
+    control_report_late (k, age, text);
+}
+
+static void report_stall (struct control *k, const struct engine_task *t, double age,
+                          uint64_t others)
+{
+    if (k->root) {
+        stall_report (k->stall, t->name->text, age, others, monotonic (), &k->down);
+        return;
+    }
+    if (!k->heard) {
+        report_stall_here (k, t->name->text, age, others);
+        return;
+    }
+    packet_number (&k->up, UP_STALL);
+    packet_text (&k->up, t->name->text);
+    packet_real (&k->up, age);
+    packet_number (&k->up, others);
+}
+
+/* What has been ready for too long. */
+static void control_report_stall (struct control *k, double now)
+{
+    struct engine *e = k->e;
+
+    pthread_mutex_lock (&e->lock);
+    if (e->oldest && now >= next_report (k)) {
+        k->stalled = now;
+        report_stall (k, e->oldest, now - e->oldest->submitted, e->unanswered - 1);
+    }
+    pthread_mutex_unlock (&e->lock);
+}
+
+/* ---- from below ---- */
+
+static int up_ready (struct control *k, size_t unit, struct packet *p)
+{
+    struct packet_run run = packet_take_ids (p);
+    uint32_t id;
+
+    (void)unit;
+    while (packet_take_id (p, &run, &id))
+        if (readiness_ready (k->readiness, id) < 0)
+            return -1;
+    return 0;
+}
+
+static int up_request (struct control *k, size_t unit, struct packet *p)
+{
+    uint64_t rank = packet_take_number (p);
+    struct tensor *t = tensor_take (p);
+
+    (void)unit;
+    if (!t || rank >= (uint64_t)k->e->size) {
+        tensor_free (t);
+        return -1;
+    }
+    if (k->root)
+        return coordinator_request (k->root, (long)rank, t);
+    packet_number (&k->up, UP_REQUEST);
+    packet_number (&k->up, rank);
+    tensor_put (&k->up, t);
+    tensor_free (t);
+    return 0;
+}
+
+static int up_join (struct control *k, size_t unit, struct packet *p)
+{
+    uint64_t rank = packet_take_number (p);
+
+    if (rank >= (uint64_t)k->e->size || readiness_join (k->readiness, unit) < 0)
+        return -1;
+    if (k->root)
+        return coordinator_join (k->root, (long)rank);
+    packet_number (&k->up, UP_JOIN);
+    packet_number (&k->up, rank);
+    return 0;
+}
+
+static int up_leave (struct control *k, size_t unit, struct packet *p)
+{
+    uint64_t rank = packet_take_number (p);
+
+    (void)unit;
+    if (rank >= (uint64_t)k->e->size)
+        return -1;
+    if (k->root) {
+        coordinator_leave (k->root, (long)rank);
+        return 0;
+    }
+    packet_number (&k->up, UP_LEAVE);
+    packet_number (&k->up, rank);
+    return 0;
+}
+
+static int up_stall (struct control *k, size_t unit, struct packet *p)
+{
+    const char *name = packet_take_text (p);
+    double age = packet_take_real (p);
+    uint64_t others = packet_take_number (p);
+
+    (void)unit;
+    if (k->root) {
+        stall_report (k->stall, name, age, others, monotonic (), &k->down);
+        return 0;
+    }
+    packet_number (&k->up, UP_STALL);
+    packet_text (&k->up, name);
+    packet_real (&k->up, age);
+    packet_number (&k->up, others);
+    return 0;
+}
+
+static int up_here (struct control *k, size_t unit, struct packet *p)
+{
+    uint64_t rank = packet_take_number (p);
+    const char *name = packet_take_text (p);
+    uint64_t here = packet_take_number (p);
+
+    (void)unit;
+    if (rank >= (uint64_t)k->e->size)
+        return -1;
+    if (k->root) {
+        stall_answer (k->stall, (long)rank, name, here != 0);
+        return 0;
+    }
+    packet_number (&k->up, UP_HERE);
+    packet_number (&k->up, rank);
+    packet_text (&k->up, name);
+    packet_number (&k->up, here);
+    return 0;
+}
+
+/* The others hear it from engine_fail(), after which this thread ends. */
+static int up_fail (struct control *k, size_t unit, struct packet *p)
+{
+    int code = (int)packet_take_number (p);
+
+    (void)unit;
+    engine_fail (k->e, code, packet_take_text (p));
+    return -1;
+}
+
+int control_up (struct control *k, size_t unit, struct packet *p)
+{
+    static int (*const take[]) (struct control *, size_t, struct packet *) = {
+        [UP_READY] = up_ready, [UP_REQUEST] = up_request, [UP_JOIN] = up_join,
+        [UP_LEAVE] = up_leave, [UP_STALL] = up_stall,     [UP_HERE] = up_here,
+        [UP_FAIL] = up_fail,
+    };
+
+    while (packet_more (p)) {
+        uint64_t what = packet_take_number (p);
+        if (what < UP_READY || what > UP_FAIL || take[what](k, unit, p) < 0)
+            return -1;
+    }
+    return p->bad ? -1 : 0;
+}
+
+static int take_counts (struct control *k, struct tensor *t, struct packet *p)
+{
+    if (t->what != SLURMDL_ALLGATHER)
+        return 0;
+    t->counts = calloc ((size_t)k->e->size, sizeof (*t->counts));
+    for (long r = 0; r < k->e->size; r++) {
+        size_t n = packet_take_number (p);
+        if (t->counts)
+            t->counts[r] = n;
+    }
+    return t->counts ? 0 : -1;
+}
+
+/* With the lock held. */
+static int learn (struct control *k, uint32_t id, struct tensor *t)
+{
+    struct name *n = name_find (k->e, t->name, true);
+
+    if (!n || map_get (&k->ids, id) || map_set (&k->ids, id, n) < 0
+        || readiness_assign (k->readiness, id) < 0)
+        return -1;
+    tensor_free (n->now);
+    n->now = t;
+    n->id = id;
+    k->e->known++;
+    return 0;
+}
+
+static int down_assign (struct control *k, struct packet *p)
+{
+    uint32_t id = (uint32_t)packet_take_number (p);
+    struct tensor *t = tensor_take (p);
+    int rv;
+
+    if (!t)
+        return -1;
+    if (take_counts (k, t, p) < 0) {
+        tensor_free (t);
+        return -1;
+    }
+    pthread_mutex_lock (&k->e->lock);
+    rv = learn (k, id, t);
+    pthread_mutex_unlock (&k->e->lock);
+    if (rv < 0)
+        tensor_free (t);
+    return rv;
+}
+
+static int down_drop (struct control *k, struct packet *p)
+{
+    uint32_t id = (uint32_t)packet_take_number (p);
+    struct name *n = map_get (&k->ids, id);
+    int rv = 0;
+
+    if (!n)
+        return 0;
+    readiness_drop (k->readiness, id);
+    map_set (&k->ids, id, NULL);
+    pthread_mutex_lock (&k->e->lock);
+    n->id = 0;
+    k->e->known--;
+    if (n->task)
+        rv = control_ask_again (k, n->task);
+    name_tidy (k->e, n);
+    pthread_mutex_unlock (&k->e->lock);
+    return rv;
+}
+
+static size_t count_ids (struct packet *p)
+{
+    struct packet copy = *p;
+    struct packet_run run = packet_take_ids (&copy);
+    size_t n = 0;
+    uint32_t id;
+
+    while (packet_take_id (&copy, &run, &id))
+        n++;
+    return n;
+}
+
+/* A rank that has joined has no task. */
+static int fill_batch (struct control *k, struct engine_batch *b, struct packet *p)
+{
+    struct packet_run run = packet_take_ids (p);
+    uint32_t id;
+
+    for (; packet_take_id (p, &run, &id); b->n++) {
+        struct name *n = map_get (&k->ids, id);
+        struct engine_item *i = &b->items[b->n];
+        if (!n)
+            return -1;
+        *i = (struct engine_item){ .name = n, .t = n->now, .task = n->task };
+        n->parts++;
+        n->now->refs++;
+        if (i->task) {
+            engine_answered (k->e, i->task);
+        }
+    }
+    return p->bad ? -1 : 0;
+}
+
+static int down_batch (struct control *k, struct packet *p)
+{
+    struct engine *e = k->e;
+    size_t n = count_ids (p);
+    struct engine_batch *b = calloc (1, sizeof (*b) + n * sizeof (*b->items));
+    int rv;
+
+    if (!b)
+        return -1;
+    b->agreed = monotonic ();
+    pthread_mutex_lock (&e->lock);
+    if ((rv = fill_batch (k, b, p)) == 0) {
+        *e->queue_tail = b;
+        e->queue_tail = &b->next;
+        e->batches++;
+        e->stats.fused++;
+        pthread_cond_signal (&e->work);
+    } else {
+        for (size_t i = 0; i < b->n; i++)
+            tensor_free (b->items[i].t);
+        free (b);
+    }
+    pthread_mutex_unlock (&e->lock);
+    return rv;
+}
+
+static int down_error (struct control *k, struct packet *p)
+{
+    const char *name = packet_take_text (p);
+    int code = (int)packet_take_number (p);
+    const char *text = packet_take_text (p);
+    struct name *n;
+
+    pthread_mutex_lock (&k->e->lock);
+    n = name_find (k->e, name, false);
+    if (n && n->task && n->task->state != TASK_BATCH) {
+        engine_answered (k->e, n->task);
+        engine_finish (k->e, n->task, code, text);
+    }
+    pthread_mutex_unlock (&k->e->lock);
+    return 0;
+}
+
+static int down_joined (struct control *k, struct packet *p)
+{
+    long last = (long)packet_take_number (p);
+
+    readiness_rejoin (k->readiness);
+    pthread_mutex_lock (&k->e->lock);
+    k->e->last_to_join = last;
+    k->e->joining = JOIN_NO;
+    k->e->joins++;
+    engine_wake_joined (k->e);
+    pthread_mutex_unlock (&k->e->lock);
+    return 0;
+}
+
+/* A rank that has joined keeps nobody waiting. */
+static void answer (struct control *k, long rank, const char *name, bool here)
+{
+    if (k->root) {
+        stall_answer (k->stall, rank, name, here);
+        return;
+    }
+    packet_number (&k->up, UP_HERE);
+    packet_number (&k->up, (uint64_t)rank);
+    packet_text (&k->up, name);
+    packet_number (&k->up, here);
+}
+
+static int down_who (struct control *k, struct packet *p)
+{
+    struct engine *e = k->e;
+    const char *name = packet_take_text (p);
+    struct name *n;
+    bool here;
+
+    pthread_mutex_lock (&e->lock);
+    n = name_find (e, name, false);
+    here = (n && n->task) || e->joining == JOIN_SENT;
+    pthread_mutex_unlock (&e->lock);
+    answer (k, e->rank, name, here);
+    for (size_t i = 0; i < k->tree.n; i++)
+        if (k->children[i].expected)
+            answer (k, k->tree.children[i], name, false);
+    return 0;
+}
+
+static int down_trouble (struct control *k, struct packet *p)
+{
+    struct engine *e = k->e;
+    const char *text = packet_take_text (p);
+
+    pthread_mutex_lock (&e->lock);
+    snprintf (e->trouble.text, sizeof (e->trouble.text), "%s", text);
+    e->news = true;
+    pthread_mutex_unlock (&e->lock);
+    return 0;
+}
+
+/* What it has not submitted before will not come any more. */
+static int down_left (struct control *k, struct packet *p)
+{
+    struct engine *e = k->e;
+    long rank = (long)packet_take_number (p);
+    char text[256];
+
+    if (rank < 0 || rank >= k->e->size)
+        return -1;
+    k->ended = true;
+    snprintf (text, sizeof (text), "rank %ld (%s) has closed the communicator", rank,
+              mesh_host (e->channel->mesh, rank));
+    pthread_mutex_lock (&e->lock);
+    e->left = true;
+    if (!e->code)
+        snprintf (e->why.text, sizeof (e->why.text), "%s", text);
+    engine_fail_unanswered (e, ECONNRESET, text);
+    engine_wake_joined (e);
+    pthread_mutex_unlock (&e->lock);
+    return 0;
+}
+
+static int down_fail (struct control *k, struct packet *p)
+{
+    int code = (int)packet_take_number (p);
+
+    engine_fail (k->e, code, packet_take_text (p));
+    return -1;
+}
+
+/* That it has come is what it says. */
+static int down_here (struct control *k, struct packet *p)
+{
+    (void)k;
+    (void)p;
+    return 0;
+}
+
+int control_down (struct control *k, struct packet *p)
+{
+    static int (*const take[]) (struct control *, struct packet *) = {
+        [DOWN_ASSIGN] = down_assign,   [DOWN_DROP] = down_drop,     [DOWN_BATCH] = down_batch,
+        [DOWN_ERROR] = down_error,     [DOWN_JOINED] = down_joined, [DOWN_WHO] = down_who,
+        [DOWN_TROUBLE] = down_trouble, [DOWN_LEFT] = down_left,     [DOWN_FAIL] = down_fail,
+        [DOWN_HERE] = down_here,
+    };
+
+    while (packet_more (p)) {
+        uint64_t what = packet_take_number (p);
+        if (what < DOWN_ASSIGN || what > DOWN_HERE || take[what](k, p) < 0)
+            return -1;
+    }
+    return p->bad ? -1 : 0;
+}
+
+static const double LOOK_SECONDS = 1; /* whether a rank has gone meanwhile */
+
+/* A child that has been told something knows that we are here. */
+static int welcome (struct control *k, size_t i, int fd, struct net_seal *seal)
+{
+    struct packet p = { NULL };
+    int rv;
+
+    packet_number (&p, DOWN_HERE);
+    rv = connection_open (&k->children[i], fd, seal);
+    if (rv == 0)
+        rv = connection_send (&k->children[i], &p);
+    packet_free (&p);
+    k->absent--;
+    return rv;
+}
+
+static int give_up (struct control *k, const struct slurmdl_error *err)
+{
+    engine_fail (k->e, errno, err->text);
+    return -1;
+}
+
+static int late (struct control *k, long rank)
+{
+    struct slurmdl_error err = { "" };
+
+    mesh_timed_out (k->e->channel->mesh, rank, &err);
+    return give_up (k, &err);
+}
+
+/* Children come one by one; -1: one has gone, or takes too long. */
+static int control_meet (struct control *k, double now)
+{
+    bool over = now - k->begun > k->e->timeout;
+
+    for (size_t i = 0; k->absent && i < k->tree.n; i++) {
+        struct slurmdl_error err = { "" };
+        long rank = k->tree.children[i];
+        struct net_seal *seal = NULL;
+        int fd;
+        if (!k->children[i].expected)
+            continue;
+        fd = mesh_socket_now (k->e->channel->mesh, rank, &seal, &err);
+        if (fd >= 0 ? welcome (k, i, fd, seal) < 0 : errno != EAGAIN)
+            return give_up (k, &err);
+        if (fd < 0 && over)
+            return late (k, rank);
+    }
+    return !k->root && !k->heard && over ? late (k, k->tree.parent) : 0;
+}
+
+/* Seconds until it has something to do but for those that come; -1: never. */
+static double control_meeting (const struct control *k)
+{
+    return k->absent || (!k->root && !k->heard) ? LOOK_SECONDS : -1;
+}
+
 /* Rank 0 keeps so many batches ahead of its executor: one that runs and one to
  * pack meanwhile.  What gets ready later than that travels together.
  */

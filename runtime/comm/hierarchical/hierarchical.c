@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ranks share a node, and which exchange data with other nodes. */
+/* Collectives in two stages: ranks that share a node, then one or more of each
+ * node with other nodes.
+ */
 #include "runtime/comm/hierarchical/hierarchical.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/comm/flat/flat.h"
+#include "runtime/comm/reduce/reduce.h"
 
 /* Of the mesh that rails and leaders make; no other has these numbers. */
 enum { CHANNEL_RAIL = 0x40000000, CHANNEL_LEADERS };
@@ -138,4 +142,340 @@ int hierarchy_prepare (struct hierarchy *h, struct slurmdl_error *err)
         return -1;
     h->shape = h->nodes == 1 ? HIERARCHY_NODE : least == most ? HIERARCHY_RAILS : HIERARCHY_LEADERS;
     return 0;
+}
+
+/* Up to so many bytes the leader of a node exchanges for all of its ranks: a
+ * message costs more than what is in it. */
+enum { EAGER_MAX = 64 << 10 };
+
+static bool in_parts (const struct hierarchy *h, size_t bytes)
+{
+    return h->shape == HIERARCHY_RAILS && bytes > EAGER_MAX;
+}
+
+/* The local rank that is the leader of its node where one is; 'r' if it can. */
+static long leader_of (const struct hierarchy *h, long r)
+{
+    return h->shape == HIERARCHY_RAILS ? mesh_local_rank (h->mesh, r) : 0;
+}
+
+/* The same with other memory, without the division of an average. */
+static struct collective part_of (const struct collective *c, const void *in, void *out, size_t n)
+{
+    struct collective p = *c;
+
+    p.in = in;
+    p.out = out;
+    p.n = n;
+    if (p.op == SLURMDL_AVERAGE)
+        p.op = SLURMDL_SUM;
+    return p;
+}
+
+static void divide_average (const struct hierarchy *h, const struct collective *c, void *sum,
+                            size_t n)
+{
+    if (c->op == SLURMDL_AVERAGE)
+        reduce_scale (sum, n, c->type, 1.0 / (double)mesh_size (h->mesh));
+}
+
+static int no_memory (struct slurmdl_error *err)
+{
+    return errorf (err, "out of memory");
+}
+
+/* ---- each local rank has a share ---- */
+
+/* One block for each local rank, of 'n' elements together, begun at multiples
+ * of 64 bytes; freed by the caller. */
+static size_t *shares (const struct hierarchy *h, size_t n, struct node_layout *l)
+{
+    size_t size = (size_t)h->local_size, each = (n / size + 64) / 64 * 64;
+    size_t *at = calloc (2 * size, sizeof (*at));
+
+    if (!at)
+        return NULL;
+    for (size_t r = 0; r < size; r++) {
+        at[r] = r * each < n ? r * each : n;
+        at[size + r] = n - at[r] < each ? n - at[r] : each;
+    }
+    *l = (struct node_layout){ 1, at, at + size };
+    return at;
+}
+
+/* The same in bytes. */
+static void to_bytes (const struct hierarchy *h, size_t *at, size_t size)
+{
+    for (long i = 0; i < 2 * h->local_size; i++)
+        at[i] *= size;
+}
+
+static int allreduce_parts (struct hierarchy *h, const struct collective *c,
+                            struct slurmdl_error *err)
+{
+    size_t size = slurmdl_type_size (c->type), count, *at;
+    struct collective p = part_of (c, c->in, c->out, c->n);
+    struct node_layout l;
+    char *own;
+    int rv;
+
+    if (!(at = shares (h, c->n, &l)))
+        return no_memory (err);
+    own = (char *)c->out + l.starts[h->local_rank] * size;
+    count = l.counts[h->local_rank];
+    rv = node_reduce_scatter (h->node, &p, own, &l, err);
+    p = part_of (c, own, own, count);
+    if (rv == 0 && count > 0)
+        rv = flat_run (h->rail, &p, err);
+    if (rv == 0) {
+        divide_average (h, c, own, count);
+        to_bytes (h, at, size);
+        rv = node_allgather (h->node, own, c->out, &l, err);
+    }
+    free (at);
+    return rv;
+}
+
+/* ---- the leader exchanges for its node ---- */
+
+static int node_part_reduce (struct hierarchy *h, const struct collective *c, void *out, long root,
+                             struct slurmdl_error *err)
+{
+    struct collective p = part_of (c, c->in, out, c->n);
+
+    p.what = COMM_REDUCE;
+    p.root = root;
+    if (h->node)
+        return node_run (h->node, &p, err);
+    if (c->in != out)
+        memcpy (out, c->in, c->n * slurmdl_type_size (c->type));
+    return 0;
+}
+
+static int node_part_broadcast (struct hierarchy *h, void *data, size_t bytes, long root,
+                                struct slurmdl_error *err)
+{
+    struct collective c = { .what = COMM_BROADCAST, .out = data, .n = bytes, .root = root };
+
+    return h->node ? node_run (h->node, &c, err) : 0;
+}
+
+static int allreduce (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+{
+    struct collective p = part_of (c, c->out, c->out, c->n);
+    size_t bytes = c->n * slurmdl_type_size (c->type);
+
+    if (in_parts (h, bytes))
+        return allreduce_parts (h, c, err);
+    if (node_part_reduce (h, c, c->out, 0, err) < 0)
+        return -1;
+    if (h->local_rank == 0) {
+        if (flat_run (h->rail, &p, err) < 0)
+            return -1;
+        divide_average (h, c, c->out, c->n);
+    }
+    return node_part_broadcast (h, c->out, bytes, 0, err);
+}
+
+/* From the leader of the root's node to the root. */
+static int hand_over (struct hierarchy *h, const void *from, void *out, size_t bytes, long root,
+                      struct slurmdl_error *err)
+{
+    long local = leader_of (h, root), node = mesh_node_of (h->mesh, root);
+    long by = h->members[local * h->nodes + node], own = mesh_rank (h->mesh);
+
+    if (own == by && own != root)
+        return mesh_send (h->mesh, root, from, bytes, err);
+    if (own == root && own != by)
+        return mesh_recv (h->mesh, by, out, bytes, err);
+    if (own == root)
+        memcpy (out, from, bytes);
+    return 0;
+}
+
+static int reduce (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+{
+    long by = leader_of (h, c->root);
+    bool leads = h->local_rank == by;
+    size_t bytes = c->n * slurmdl_type_size (c->type);
+    char *sum = leads ? malloc (bytes) : NULL;
+    struct collective p = part_of (c, sum, sum, c->n);
+    int rv = -1;
+
+    if (leads && !sum)
+        return no_memory (err);
+    p.root = mesh_node_of (h->mesh, c->root);
+    if (node_part_reduce (h, c, sum, by, err) == 0 && (!leads || flat_run (h->rail, &p, err) == 0))
+        rv = hand_over (h, sum, c->out, bytes, c->root, err);
+    if (rv == 0 && mesh_rank (h->mesh) == c->root)
+        divide_average (h, c, c->out, c->n);
+    free (sum);
+    return rv;
+}
+
+/* All ranks of the root's node have it; each rail takes a share along. */
+static int broadcast_parts (struct hierarchy *h, const struct collective *c,
+                            struct slurmdl_error *err)
+{
+    struct collective p = *c;
+    struct node_layout l;
+    size_t *at;
+    int rv = 0;
+
+    if (!(at = shares (h, c->n, &l)))
+        return no_memory (err);
+    p.root = mesh_node_of (h->mesh, c->root);
+    p.out = (char *)c->out + l.starts[h->local_rank];
+    p.n = l.counts[h->local_rank];
+    if (h->own == p.root)
+        rv = node_part_broadcast (h, c->out, c->n, mesh_local_rank (h->mesh, c->root), err);
+    if (rv == 0 && p.n > 0)
+        rv = flat_run (h->rail, &p, err);
+    if (rv == 0 && h->own != p.root)
+        rv = node_allgather (h->node, p.out, c->out, &l, err);
+    free (at);
+    return rv;
+}
+
+static int broadcast (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+{
+    long by = leader_of (h, c->root);
+    long local = mesh_local_rank (h->mesh, c->root);
+    struct collective p = *c;
+
+    if (in_parts (h, c->n))
+        return broadcast_parts (h, c, err);
+    p.root = mesh_node_of (h->mesh, c->root);
+    /* the leader gets it first where it is not the root */
+    if (by != local && h->own == p.root && node_part_broadcast (h, c->out, c->n, local, err) < 0)
+        return -1;
+    if (h->local_rank == by && flat_run (h->rail, &p, err) < 0)
+        return -1;
+    if (by != local && h->own == p.root)
+        return 0;
+    return node_part_broadcast (h, c->out, c->n, by, err);
+}
+
+static int barrier (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+{
+    if (h->node && node_run (h->node, c, err) < 0)
+        return -1;
+    if (h->local_rank == 0 && flat_run (h->rail, c, err) < 0)
+        return -1;
+    return h->node ? node_run (h->node, c, err) : 0;
+}
+
+/* ---- parts of given sizes ---- */
+
+/* Of the parts of all ranks: those of our rail, by node, and of the rails of
+ * all ranks of our node. */
+struct all_parts {
+    struct node_layout layout; /* of 'size' units */
+    size_t *memory;
+    size_t *rail; /* units on each node */
+    size_t total; /* of them */
+};
+
+static int divide (const struct hierarchy *h, const size_t *counts, struct all_parts *p)
+{
+    size_t nodes = (size_t)h->nodes, rails = (size_t)h->local_size;
+    size_t size = (size_t)mesh_size (h->mesh), at = 0;
+    size_t *places = calloc (size, sizeof (*places));
+
+    *p = (struct all_parts){ .memory = calloc (2 * nodes * rails + 1, sizeof (*p->memory)) };
+    if (!places || !p->memory) {
+        free (places);
+        free (p->memory);
+        return -1;
+    }
+    for (size_t r = 0; r < size; r++) {
+        places[r] = at;
+        at += counts[r];
+    }
+    for (size_t i = 0; i < nodes * rails; i++) {
+        p->memory[i] = places[h->members[i]];
+        p->memory[nodes * rails + i] = counts[h->members[i]];
+    }
+    p->layout = (struct node_layout){ nodes, p->memory, p->memory + nodes * rails };
+    p->rail = p->memory + nodes * rails + (size_t)h->local_rank * nodes;
+    for (size_t k = 0; k < nodes; k++)
+        p->total += p->rail[k];
+    free (places);
+    return 0;
+}
+
+static int reduce_scatter (struct hierarchy *h, const struct collective *c,
+                           struct slurmdl_error *err)
+{
+    struct collective part = part_of (c, c->in, c->out, 0);
+    struct all_parts p;
+    char *row = NULL;
+    int rv = -1;
+
+    if (h->shape == HIERARCHY_LEADERS)
+        return flat_run (h->mesh, c, err);
+    if (divide (h, c->counts, &p) < 0)
+        return no_memory (err);
+    if (h->nodes > 1 && !(row = malloc (p.total * slurmdl_type_size (c->type) + 1))) {
+        no_memory (err);
+        goto out;
+    }
+    rv = node_reduce_scatter (h->node, row ? &part : c, row ? row : c->out, &p.layout, err);
+    if (rv < 0 || !row)
+        goto out;
+    part.in = row;
+    part.counts = p.rail;
+    if (p.total > 0)
+        rv = flat_run (h->rail, &part, err);
+    if (rv == 0)
+        divide_average (h, c, c->out, p.rail[h->own]);
+out:
+    free (row);
+    free (p.memory);
+    return rv;
+}
+
+static int allgather (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+{
+    struct collective part = *c;
+    struct all_parts p;
+    char *row = NULL;
+    int rv = 0;
+
+    if (h->shape == HIERARCHY_LEADERS)
+        return flat_run (h->mesh, c, err);
+    if (divide (h, c->counts, &p) < 0)
+        return no_memory (err);
+    if (h->nodes > 1 && !(row = malloc (p.total + 1)))
+        rv = no_memory (err);
+    part.out = row;
+    part.counts = p.rail;
+    if (row && p.total > 0)
+        rv = flat_run (h->rail, &part, err);
+    if (rv == 0)
+        rv = node_allgather (h->node, row ? row : c->in, c->out, &p.layout, err);
+    free (row);
+    free (p.memory);
+    return rv;
+}
+
+static int alltoall (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+{
+    return flat_run (h->mesh, c, err);
+}
+
+int hierarchy_run (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+{
+    static int (*const run[COMM_KINDS]) (struct hierarchy *, const struct collective *,
+                                         struct slurmdl_error *) = {
+        [COMM_ALLREDUCE] = allreduce,
+        [COMM_REDUCE] = reduce,
+        [COMM_REDUCE_SCATTER] = reduce_scatter,
+        [COMM_ALLGATHER] = allgather,
+        [COMM_BROADCAST] = broadcast,
+        [COMM_ALLTOALL] = alltoall,
+        [COMM_BARRIER] = barrier,
+    };
+
+    return run[c->what](h, c, err);
 }

@@ -73,9 +73,6 @@ mesh_fail (struct mesh *m, int code, struct slurmdl_error *err, const char *fmt,
 /* The first reason is kept, for all parts of the root. */
 void mesh_reason (struct mesh *m, int code, const char *why);
 
-/* The host of that rank of the world has gone. */
-void mesh_found_unreachable (struct mesh *m, long rank);
-
 /* Say hello to a rank; a socket and its seal, or -1 (dial.h). */
 int mesh_call (const struct mesh *m, long peer, enum dial_kind kind, double seconds,
                struct net_seal **seal);
@@ -109,7 +106,3 @@ const struct mesh_peer_info *mesh_self (const struct mesh *m);
 long mesh_rank_of (const struct mesh *m, int64_t world);
 
 void mesh_close_links (struct mesh *m);
-
-/* Who it is for whom all wait in the end, 'peer' or one that it waits for
- * itself, and why it does not come; its number in the world. */
-long mesh_find_culprit (struct mesh *m, long peer, char *text, size_t size);

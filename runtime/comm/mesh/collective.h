@@ -35,3 +35,9 @@ struct collective {
 /* An implementation; 'self' is what it works on.  The arguments were checked.
  */
 typedef int (*collective_f) (void *self, const struct collective *c, struct slurmdl_error *err);
+
+/* Which collective a message belongs to, in 32 bits: 'call' counts the
+ * collectives of a communicator (modulo 4096), 'root' is kept modulo 256.
+ */
+uint32_t tag_of (enum collective_kind what, enum slurmdl_type type, enum slurmdl_op op, long root,
+                 uint32_t call);

@@ -3,7 +3,36 @@
 #pragma once
 
 #include "runtime/base/error.h"
-#include "runtime/comm/mesh/peer_info.h"
+#include "runtime/base/process_id.h"
+#include "runtime/comm/net/handshake.h"
+#include "runtime/comm/net/interface.h"
+
+enum { PEER_ADDRESSES = 8 };
+
+struct mesh_peer_info {
+    char host[64];
+    char word[32];  /* DL_COMM_NODE */
+    uint64_t shm;   /* the device that is mounted at /dev/shm; 0: none */
+    uint64_t netns; /* the network namespace */
+    unsigned char token[HANDSHAKE_TOKEN];
+    struct process_id member;
+    uint64_t cores_hash; /* of which it may run on */
+    int32_t cores;
+    uint16_t port;
+    struct interface_address at[PEER_ADDRESSES]; /* ended by family 0 */
+};
+
+/* This process, without its port.  Interfaces: those that are up and
+ * not loopback; DL_COMM_INTERFACE is a list of them, "ib0,eth1", else those
+ * of containers and virtual machines come last.
+ */
+void peer_info_fill (struct mesh_peer_info *c);
+int peer_info_addresses (const struct mesh_peer_info *c); /* how many */
+
+/* End the texts of what another rank has said. */
+void peer_info_end (struct mesh_peer_info *c);
+
+bool peer_info_same_node (const struct mesh_peer_info *a, const struct mesh_peer_info *b);
 
 /* What a rank wants of another one, which confirms it (handshake.h) without its
  * program's help.

@@ -3,14 +3,547 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <mpi.h>
+
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/mpi/module.h"
+#include "runtime/comm/backend/backend.h"
+
+/* MPI counts with int: more goes in parts of so many elements. */
+#ifndef MPI_PART
+#define MPI_PART (1 << 30)
+#endif
+
+static inline size_t mpi_least (size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A non-blocking call, and the end of it; 'request' is a variable. */
+#define CALL(s, err, name, ...)                                                                    \
+    (mpi_enter (),                                                                                 \
+     mpi_finish (s, MPI_I##name (__VA_ARGS__, &request), &request, "MPI_I" #name, err))
+
+struct mpi_self {
+    struct mesh *mesh;
+    MPI_Comm comm;
+    int size;
+    double timeout;
+    atomic_bool aborted, failed;
+    bool takes_device; /* on all ranks: sends and receives take device memory */
+    /* of each rank, for those calls that want int */
+    int *counts, *places, *counts2, *places2;
+};
+
+enum { CHECK_EACH = 4096 }; /* looks at a request between those at the clock */
+
+static const struct comm_services *mpi_lib;
+static atomic_bool mpi_has_failed; /* any communicator */
+static bool mpi_takes_turns;       /* MPI has promised threads only one at a time */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+/* Around each call of MPI, where it has promised threads only one at a time. */
+static void mpi_enter (void)
+{
+    if (mpi_takes_turns)
+        pthread_mutex_lock (&turn);
+}
+
+static void mpi_leave (void)
+{
+    if (mpi_takes_turns)
+        pthread_mutex_unlock (&turn);
+}
+
+/* Write what MPI says of 'code'; returns -1. */
+static int mpi_failed (int code, const char *what, struct slurmdl_error *err)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int n;
+
+    MPI_Error_string (code, text, &n);
+    errno = EIO;
+    return errorf (err, "%s: %s", what, text);
+}
+
+static int give_up (struct mpi_self *s, int error)
+{
+    atomic_store (&s->failed, true);
+    atomic_store (&mpi_has_failed, true);
+    errno = error;
+    return -1;
+}
+
+/* Whether to wait further: -1 after the deadline, an abort or the end of a
+ * rank.
+ */
+static int mpi_look (struct mpi_self *s, double deadline, struct slurmdl_error *err)
+{
+    if (atomic_load (&s->aborted)) {
+        errorf (err, "mpi: aborted");
+        return give_up (s, ECONNRESET);
+    }
+    if (mpi_lib->check (s->mesh, err) < 0)
+        return give_up (s, errno);
+    if (monotonic () < deadline)
+        return 0;
+    errorf (err, "mpi: rank %ld has waited for %g s for the others", mpi_lib->rank (s->mesh),
+            s->timeout);
+    return give_up (s, ETIMEDOUT);
+}
+
+/* Of a call that has returned 'code', after mpi_enter(): leave, and wait for
+ * it.  A request that is given up stays. Of a call that has returned 'code'; a
+ * request that is given up stays.
+ */
+static int mpi_finish (struct mpi_self *s, int code, MPI_Request *request, const char *what,
+                       struct slurmdl_error *err)
+{
+    double deadline = monotonic () + s->timeout;
+    int done = 0;
+
+    mpi_leave (); /* taken by the macro below */
+    if (code == MPI_SUCCESS)
+        for (long n = 1; !done; n++) {
+            mpi_enter ();
+            code = MPI_Test (request, &done, MPI_STATUS_IGNORE);
+            mpi_leave ();
+            if (code != MPI_SUCCESS || done)
+                break;
+            if (n % CHECK_EACH == 0 && mpi_look (s, deadline, err) < 0)
+                return -1;
+            sched_yield ();
+        }
+    if (code == MPI_SUCCESS)
+        return 0;
+    mpi_failed (code, what, err);
+    return give_up (s, EIO);
+}
+
+/* Those that MPI does not have travel as whole numbers of their size; only our
+ * operations, of which each knows its type, are used on them.
+ */
+static MPI_Datatype mpi_type_of (enum slurmdl_type type)
+{
+    switch (type) {
+    case SLURMDL_I8:
+        return MPI_INT8_T;
+    case SLURMDL_U8:
+    case SLURMDL_F8_E4M3:
+    case SLURMDL_F8_E5M2:
+        return MPI_UINT8_T;
+    case SLURMDL_I16:
+        return MPI_INT16_T;
+    case SLURMDL_U16:
+    case SLURMDL_F16:
+    case SLURMDL_BF16:
+        return MPI_UINT16_T;
+    case SLURMDL_I32:
+        return MPI_INT32_T;
+    case SLURMDL_U32:
+        return MPI_UINT32_T;
+    case SLURMDL_I64:
+        return MPI_INT64_T;
+    case SLURMDL_U64:
+        return MPI_UINT64_T;
+    case SLURMDL_F32:
+        return MPI_FLOAT;
+    case SLURMDL_F64:
+        return MPI_DOUBLE;
+    case SLURMDL_C64:
+        return MPI_C_FLOAT_COMPLEX;
+    case SLURMDL_C128:
+        return MPI_C_DOUBLE_COMPLEX;
+    case SLURMDL_BOOL:
+        return MPI_C_BOOL;
+    }
+    return MPI_DATATYPE_NULL;
+}
+
+#define OP(name, type, op)                                                                         \
+    static void name (void *in, void *out, int *n, MPI_Datatype *t)                                \
+    {                                                                                              \
+        (void)t;                                                                                   \
+        mpi_lib->pair (out, in, out, (size_t)*n, type, op);                                        \
+    }
+#define OPS(name, type)                                                                            \
+    OP (name##_sum, type, SLURMDL_SUM)                                                             \
+    OP (name##_min, type, SLURMDL_MIN)                                                             \
+    OP (name##_max, type, SLURMDL_MAX)                                                             \
+    OP (name##_product, type, SLURMDL_PRODUCT)
+/* Open MPI 4's vector code saturates sums of these, where ours wrap around. */
+OPS (i8, SLURMDL_I8)
+OPS (u8, SLURMDL_U8)
+OPS (i16, SLURMDL_I16)
+OPS (u16, SLURMDL_U16)
+/* added in F32, and rounded when they are passed on */
+OPS (f16, SLURMDL_F16)
+OPS (bf16, SLURMDL_BF16)
+OPS (e4m3, SLURMDL_F8_E4M3)
+OPS (e5m2, SLURMDL_F8_E5M2)
+
+/* clang-format off */
+#define ROW(name) { name##_sum, name##_sum, name##_min, name##_max, name##_product }
+/* clang-format on */
+
+enum { TYPES = SLURMDL_F8_E5M2 + 1, OPS = SLURMDL_PRODUCT + 1 };
+
+static MPI_User_function *const functions[TYPES][OPS] = {
+    [SLURMDL_I8] = ROW (i8),        [SLURMDL_U8] = ROW (u8),        [SLURMDL_I16] = ROW (i16),
+    [SLURMDL_U16] = ROW (u16),      [SLURMDL_F16] = ROW (f16),      [SLURMDL_BF16] = ROW (bf16),
+    [SLURMDL_F8_E4M3] = ROW (e4m3), [SLURMDL_F8_E5M2] = ROW (e5m2),
+};
+
+static MPI_Op own[TYPES][OPS];
+
+/* Once, after MPI's begin. */
+static int mpi_make_ops (struct slurmdl_error *err)
+{
+    for (int t = 0; t < TYPES; t++)
+        for (int i = 0; i < OPS && functions[t][i]; i++) {
+            int rv = MPI_Op_create (functions[t][i], 1, &own[t][i]);
+            if (rv != MPI_SUCCESS)
+                return mpi_failed (rv, "MPI_Op_create", err);
+        }
+    return 0;
+}
+
+static MPI_Op mpi_op_of (enum slurmdl_type type, enum slurmdl_op op)
+{
+    bool truth = type == SLURMDL_BOOL;
+
+    if (functions[type][op])
+        return own[type][op];
+    switch (op) {
+    case SLURMDL_SUM:
+    case SLURMDL_AVERAGE:
+        return truth ? MPI_LOR : MPI_SUM;
+    case SLURMDL_MIN:
+        return truth ? MPI_LAND : MPI_MIN;
+    case SLURMDL_MAX:
+        return truth ? MPI_LOR : MPI_MAX;
+    case SLURMDL_PRODUCT:
+        return truth ? MPI_LAND : MPI_PROD;
+    }
+    return MPI_OP_NULL;
+}
+
+/* Bytes of a broadcast that are on their way while the next ones come. */
+enum { PIECE = 1 << 22 };
+
+/* An all-to-all, an all-gather and a broadcast of any size use sends and
+ * receives, which take device memory where the library does; its non-blocking
+ * collectives do not (Open MPI's FAQ, "Which MPI APIs do NOT work with
+ * CUDA-aware?").
+ */
+static bool mpi_on_device (const struct mpi_self *s, const void *p)
+{
+    return s->takes_device && p && mpi_lib->is_device (p);
+}
+
+/* What goes to one rank while something comes from another. */
+struct mpi_sendrecv {
+    const char *out;
+    char *in;
+    size_t nout, nin;
+    int to, from;
+};
+
+static int part_of_trade (struct mpi_self *s, const struct mpi_sendrecv *t, size_t at,
+                          struct slurmdl_error *err)
+{
+    MPI_Request in = MPI_REQUEST_NULL, out = MPI_REQUEST_NULL;
+    int rv = MPI_SUCCESS;
+
+    mpi_enter ();
+    if (at < t->nin)
+        rv = MPI_Irecv (t->in + at, (int)mpi_least (MPI_PART, t->nin - at), MPI_BYTE, t->from, 1,
+                        s->comm, &in);
+    if (rv == MPI_SUCCESS && at < t->nout)
+        rv = MPI_Isend (t->out + at, (int)mpi_least (MPI_PART, t->nout - at), MPI_BYTE, t->to, 1,
+                        s->comm, &out);
+    if (mpi_finish (s, rv, &in, "MPI_Irecv", err) < 0)
+        return -1;
+    mpi_enter ();
+    return mpi_finish (s, MPI_SUCCESS, &out, "MPI_Isend", err);
+}
+
+static size_t sum_before (const size_t *n, int k)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < k; i++)
+        sum += n[i];
+    return sum;
+}
+
+static int mpi_sendrecv_all (struct mpi_self *s, const char *in, const size_t *to, char *out,
+                             const size_t *from, struct slurmdl_error *err)
+{
+    int rank = (int)mpi_lib->rank (s->mesh);
+
+    for (int step = 0; step < s->size; step++) {
+        int t = (rank + step) % s->size;
+        int f = (rank + s->size - step) % s->size;
+        struct mpi_sendrecv x = { to ? in + sum_before (to, t) : in,
+                                  out + sum_before (from, f),
+                                  to ? to[t] : from[rank],
+                                  from[f],
+                                  t,
+                                  f };
+        for (size_t at = 0; at < x.nout || at < x.nin; at += MPI_PART)
+            if (part_of_trade (s, &x, at, err) < 0)
+                return -1;
+    }
+    return 0;
+}
+
+/* A binomial tree; 'place' counts from the root.  Its children are the places
+ * that differ in one bit above its highest.
+ */
+static int pass_piece (struct mpi_self *s, char *data, int n, int root, int place,
+                       struct slurmdl_error *err)
+{
+    MPI_Request requests[32];
+    int bit = 1, sent = 0, rv = MPI_SUCCESS;
+
+    while (bit <= place)
+        bit *= 2;
+    if (place > 0) {
+        mpi_enter ();
+        rv = MPI_Irecv (data, n, MPI_BYTE, (place - bit / 2 + root) % s->size, 2, s->comm,
+                        &requests[0]);
+        if (mpi_finish (s, rv, &requests[0], "MPI_Irecv", err) < 0)
+            return -1;
+    }
+    for (; rv == MPI_SUCCESS && place + bit < s->size; bit *= 2) {
+        mpi_enter ();
+        rv = MPI_Isend (data, n, MPI_BYTE, (place + bit + root) % s->size, 2, s->comm,
+                        &requests[sent]);
+        mpi_leave ();
+        sent += rv == MPI_SUCCESS;
+    }
+    for (int i = 0; i < sent; i++) {
+        mpi_enter ();
+        if (mpi_finish (s, MPI_SUCCESS, &requests[i], "MPI_Isend", err) < 0)
+            return -1;
+    }
+    return rv == MPI_SUCCESS ? 0 : mpi_failed (rv, "MPI_Isend", err);
+}
+
+static int mpi_forward (struct mpi_self *s, char *data, size_t bytes, long root,
+                        struct slurmdl_error *err)
+{
+    int place = ((int)mpi_lib->rank (s->mesh) - (int)root + s->size) % s->size;
+    size_t most = mpi_least (PIECE, MPI_PART);
+
+    for (size_t at = 0; at < bytes; at += most)
+        if (pass_piece (s, data + at, (int)mpi_least (most, bytes - at), (int)root, place, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* A reduction to one rank, or to all where 'root' is -1. */
+struct mpi_job {
+    struct mpi_self *s;
+    enum slurmdl_type type;
+    enum slurmdl_op op;
+    long root;
+    bool mine; /* this rank gets the result */
+    struct slurmdl_error *err;
+};
+
+static int part_of_job (struct mpi_job *j, const void *in, void *out, size_t n)
+{
+    MPI_Datatype type = mpi_type_of (j->type);
+    MPI_Op op = mpi_op_of (j->type, j->op);
+    MPI_Request request;
+    int rv;
+
+    if (in == out && j->mine)
+        in = MPI_IN_PLACE;
+    if (j->root < 0)
+        rv = CALL (j->s, j->err, allreduce, in, out, (int)n, type, op, j->s->comm);
+    else
+        rv = CALL (j->s, j->err, reduce, in, j->mine ? out : NULL, (int)n, type, op, (int)j->root,
+                   j->s->comm);
+    if (rv == 0 && j->mine && j->op == SLURMDL_AVERAGE)
+        mpi_lib->scale (out, n, j->type, 1.0 / j->s->size);
+    return rv;
+}
+
+static int in_parts (struct mpi_job *j, const void *in, void *out, size_t n)
+{
+    size_t size = mpi_lib->type_size (j->type);
+
+    for (size_t at = 0; at < n; at += MPI_PART)
+        if (part_of_job (j, (const char *)in + at * size, out ? (char *)out + at * size : NULL,
+                         mpi_least (MPI_PART, n - at))
+            < 0)
+            return -1;
+    return 0;
+}
+
+static int allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct mpi_job j = { self, a->type, a->op, -1, true, err };
+
+    return in_parts (&j, a->in, a->out, a->n);
+}
+
+static int reduce (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct mpi_self *s = self;
+    bool mine = mpi_lib->rank (s->mesh) == a->root;
+    struct mpi_job j = { s, a->type, a->op, a->root, mine, err };
+
+    return in_parts (&j, a->in, a->out, a->n);
+}
+
+/* Counts of ranks as MPI wants them; false: they are too large. */
+static bool fit (const struct mpi_self *s, const size_t *counts, int *out, int *places)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < s->size; i++) {
+        if (counts[i] > MPI_PART || sum > MPI_PART)
+            return false;
+        out[i] = (int)counts[i];
+        places[i] = (int)sum;
+        sum += counts[i];
+    }
+    return sum <= MPI_PART;
+}
+
+static int scatter_in_parts (struct mpi_job *j, const void *in, void *out, const size_t *counts)
+{
+    size_t size = mpi_lib->type_size (j->type);
+    const char *from = in;
+
+    for (long r = 0; r < j->s->size; r++) {
+        j->root = r;
+        j->mine = mpi_lib->rank (j->s->mesh) == r;
+        if (in_parts (j, from, j->mine ? out : NULL, counts[r]) < 0)
+            return -1;
+        from += counts[r] * size;
+    }
+    return 0;
+}
+
+static int reduce_scatter (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct mpi_self *s = self;
+    struct mpi_job j = { s, a->type, a->op, 0, false, err };
+    MPI_Request request;
+
+    if (!fit (s, a->counts, s->counts, s->places))
+        return scatter_in_parts (&j, a->in, a->out, a->counts);
+    if (CALL (s, err, reduce_scatter, a->in, a->out, s->counts, mpi_type_of (a->type),
+              mpi_op_of (a->type, a->op), s->comm)
+        < 0)
+        return -1;
+    if (a->op == SLURMDL_AVERAGE)
+        mpi_lib->scale (a->out, a->counts[mpi_lib->rank (s->mesh)], a->type, 1.0 / s->size);
+    return 0;
+}
+
+static int broadcast_bytes (struct mpi_self *s, char *data, size_t bytes, long root,
+                            struct slurmdl_error *err)
+{
+    MPI_Request request;
+
+    if (mpi_on_device (s, data))
+        return mpi_forward (s, data, bytes, root, err);
+    for (size_t at = 0; at < bytes; at += MPI_PART)
+        if (CALL (s, err, bcast, data + at, (int)mpi_least (MPI_PART, bytes - at), MPI_BYTE,
+                  (int)root, s->comm)
+            < 0)
+            return -1;
+    return 0;
+}
+
+static int broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    return broadcast_bytes (self, a->out, a->n, a->root, err);
+}
+
+static int gather_in_parts (struct mpi_self *s, const void *in, char *out, const size_t *bytes,
+                            struct slurmdl_error *err)
+{
+    long rank = mpi_lib->rank (s->mesh);
+
+    for (long r = 0; r < s->size; r++) {
+        if (r == rank && in != out)
+            memcpy (out, in, bytes[r]);
+        if (broadcast_bytes (s, out, bytes[r], r, err) < 0)
+            return -1;
+        out += bytes[r];
+    }
+    return 0;
+}
+
+static int allgather (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct mpi_self *s = self;
+    MPI_Request request;
+
+    if (mpi_on_device (s, a->out))
+        return mpi_sendrecv_all (s, a->in, NULL, a->out, a->counts, err);
+    if (!fit (s, a->counts, s->counts, s->places))
+        return gather_in_parts (s, a->in, a->out, a->counts, err);
+    return CALL (s, err, allgatherv, a->in, (int)a->counts[mpi_lib->rank (s->mesh)], MPI_BYTE,
+                 a->out, s->counts, s->places, MPI_BYTE, s->comm);
+}
+
+static int alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct mpi_self *s = self;
+    MPI_Request request;
+    int32_t mine = fit (s, a->counts, s->counts, s->places)
+                   && fit (s, a->from, s->counts2, s->places2) && !mpi_on_device (s, a->in)
+                   && !mpi_on_device (s, a->out);
+    int32_t all = mine;
+
+    /* all of them, or none */
+    if (CALL (s, err, allreduce, &mine, &all, 1, MPI_INT32_T, MPI_MIN, s->comm) < 0)
+        return -1;
+    if (!all)
+        return mpi_sendrecv_all (s, a->in, a->counts, a->out, a->from, err);
+    return CALL (s, err, alltoallv, a->in, s->counts, s->places, MPI_BYTE, a->out, s->counts2,
+                 s->places2, MPI_BYTE, s->comm);
+}
+
+static int barrier (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct mpi_self *s = self;
+    MPI_Request request;
+
+    (void)a;
+    return CALL (s, err, barrier, s->comm);
+}
+
+static int mpi_run (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    static const collective_f run[COMM_KINDS] = {
+        [COMM_ALLREDUCE] = allreduce,
+        [COMM_REDUCE] = reduce,
+        [COMM_REDUCE_SCATTER] = reduce_scatter,
+        [COMM_ALLGATHER] = allgather,
+        [COMM_BROADCAST] = broadcast,
+        [COMM_ALLTOALL] = alltoall,
+        [COMM_BARRIER] = barrier,
+    };
+
+    return run[a->what](self, a, err);
+}
 
 static pid_t initialised; /* by us, in this process */
 

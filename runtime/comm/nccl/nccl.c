@@ -1,11 +1,740 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The back end NCCL: the module slurmdl-nccl.so. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/device_memory.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/nccl/module.h"
+#include "runtime/comm/backend/backend.h"
+
+/* Memory of the device that comm_queue.room() has given. */
+struct nccl_room {
+    struct nccl_room *smaller; /* given before, kept until the end */
+    size_t size;
+    void *data;
+};
+
+struct nccl_self {
+    struct mesh *mesh;
+    ncclComm_t comm;
+    cudaStream_t own;    /* ordered after the default one */
+    cudaStream_t user;   /* NULL: calls wait for their results */
+    cudaStream_t beside; /* of struct comm_queue; NULL: not used yet */
+    bool queueing;       /* calls go there, and do not wait */
+    bool one_by_one;     /* copies: CUDA does not take several at once */
+    double factor;       /* of the next reduction */
+    struct nccl_room *rooms[2];
+    void *token; /* of a barrier: 4 bytes of the device */
+    int device;
+    int rank, size;
+    bool f8; /* every rank's GPU and NCCL reduce numbers of eight bits */
+    double timeout;
+    atomic_bool aborted;
+    bool failed;
+};
+
+/* Looks at a stream: between those at the clock, and before naps. */
+enum { CHECK_EACH = 1024, BEFORE_NAPS = 20 };
+
+static const struct comm_services *nccl_lib;
+
+/* What CUDA says of an error; returns -1.  To be called after a failure. */
+static int nccl_cuda_failed (cudaError_t e, const char *what, struct slurmdl_error *err)
+{
+    cudaGetLastError (); /* else the program would find our error */
+    errno = e == cudaErrorMemoryAllocation ? ENOMEM : EIO;
+    return errorf (err, "nccl: %s: %s", what, cudaGetErrorString (e));
+}
+
+/* The calling thread's device, for the time of a call: returns what it was. */
+static int nccl_enter (const struct nccl_self *s)
+{
+    int before = s->device;
+
+    cudaGetDevice (&before);
+    if (before != s->device)
+        cudaSetDevice (s->device);
+    return before;
+}
+
+static void nccl_leave (const struct nccl_self *s, int before)
+{
+    if (before != s->device)
+        cudaSetDevice (before);
+}
+
+/* ncclCommAbort() is the only way to stop NCCL's kernels and proxy threads. */
+static int give_up (struct nccl_self *s, int error)
+{
+    if (s->comm)
+        ncclCommAbort (s->comm);
+    s->comm = NULL;
+    s->failed = true;
+    errno = error;
+    return -1;
+}
+
+/* What NCCL says of an error; the communicator has ended.  Returns -1. */
+static int nccl_failed (struct nccl_self *s, ncclResult_t r, const char *what,
+                        struct slurmdl_error *err)
+{
+    const char *detail = s->comm ? ncclGetLastError (s->comm) : NULL;
+
+    errorf (err, "nccl: rank %d: %s: %s%s%.100s", s->rank, what, ncclGetErrorString (r),
+            detail && *detail ? ": " : "", detail ? detail : "");
+    return give_up (s, r == ncclRemoteError ? ECONNRESET : r == ncclInvalidArgument ? EINVAL : EIO);
+}
+
+static int look (struct nccl_self *s, const char *what, double deadline, struct slurmdl_error *err)
+{
+    if (atomic_load (&s->aborted)) {
+        errorf (err, "nccl: aborted");
+        return give_up (s, ECONNRESET);
+    }
+    if (nccl_lib->check (s->mesh, err) < 0)
+        return give_up (s, errno);
+    if (monotonic () < deadline)
+        return 0;
+    errorf (err,
+            "nccl: rank %d (%s) has waited for %g s for %s; NCCL_DEBUG=INFO "
+            "says more",
+            s->rank, nccl_lib->host (s->mesh, s->rank), s->timeout, what);
+    return give_up (s, ETIMEDOUT);
+}
+
+/* Of a call on a non-blocking communicator that has returned 'r': wait until it
+ * is on its way.  'what' is waited for.
+ */
+static int nccl_settle (struct nccl_self *s, ncclResult_t r, const char *what,
+                        struct slurmdl_error *err)
+{
+    double deadline = monotonic () + s->timeout;
+    struct timespec pause = { 0, 100000 };
+
+    for (long n = 0; r == ncclInProgress || (r == ncclSuccess && n == 0); n++) {
+        ncclResult_t async = ncclSuccess;
+        r = ncclCommGetAsyncError (s->comm, &async);
+        if (r == ncclSuccess)
+            r = async;
+        if (r != ncclInProgress)
+            break;
+        if (look (s, what, deadline, err) < 0)
+            return -1;
+        nanosleep (&pause, NULL);
+    }
+    return r == ncclSuccess ? 0 : nccl_failed (s, r, what, err);
+}
+
+/* Until what was queued in 'stream' is done, without a pause, or with naps, so
+ * that the core is free for the program.
+ */
+static int nccl_drain (struct nccl_self *s, cudaStream_t stream, bool naps, const char *what,
+                       struct slurmdl_error *err)
+{
+    double deadline = monotonic () + s->timeout;
+    struct timespec nap = { 0, 20000 };
+    ncclResult_t async;
+
+    for (long n = 1;; n++) {
+        cudaError_t e = cudaStreamQuery (stream);
+        if (e == cudaSuccess)
+            return 0;
+        if (e != cudaErrorNotReady) {
+            nccl_cuda_failed (e, what, err);
+            return give_up (s, EIO);
+        }
+        if (naps && n > BEFORE_NAPS)
+            nanosleep (&nap, NULL);
+        if (n % CHECK_EACH)
+            continue;
+        if (ncclCommGetAsyncError (s->comm, &async) == ncclSuccess && async != ncclSuccess
+            && async != ncclInProgress)
+            return nccl_failed (s, async, what, err);
+        if (look (s, what, deadline, err) < 0)
+            return -1;
+    }
+}
+
+enum { ROOM_LEAST = 1 << 20 };
+
+static int check (cudaError_t e, const char *what, struct slurmdl_error *err)
+{
+    return e == cudaSuccess ? 0 : nccl_cuda_failed (e, what, err);
+}
+
+/* What the thread asks of CUDA must not end a capture of the program's. */
+static void use (const void *p)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+    struct cudaPointerAttributes a;
+
+    cudaThreadExchangeStreamCaptureMode (&mode);
+    if (p && cudaPointerGetAttributes (&a, p) == cudaSuccess && a.type == cudaMemoryTypeDevice)
+        cudaSetDevice (a.device);
+    cudaGetLastError ();
+}
+
+/* Neither waits for the default stream nor makes it wait; what is queued goes
+ * before the blocks of the program's kernels that have not begun.
+ */
+static int make_stream (struct nccl_self *s, struct slurmdl_error *err)
+{
+    int least = 0, greatest = 0;
+
+    cudaDeviceGetStreamPriorityRange (&least, &greatest);
+    return check (cudaStreamCreateWithPriority (&s->beside, cudaStreamNonBlocking, greatest),
+                  "cudaStreamCreateWithPriority", err);
+}
+
+static int queue_begin (void *self, struct slurmdl_error *err)
+{
+    struct nccl_self *s = self;
+    int before;
+    int rv = 0;
+
+    if (s->failed || !s->comm) {
+        errno = ENOTCONN;
+        return errorf (err, "nccl: the communicator has failed before");
+    }
+    before = nccl_enter (s);
+    if (!s->beside)
+        rv = make_stream (s, err);
+    nccl_leave (s, before);
+    s->queueing = rv == 0;
+    s->factor = 1;
+    return rv;
+}
+
+static int after (void *self, const struct memory_mark *m, struct slurmdl_error *err)
+{
+    struct nccl_self *s = self;
+
+    return check (cudaStreamWaitEvent (s->beside, m->event, 0), "cudaStreamWaitEvent", err);
+}
+
+/* cudaFree() would wait for all that the program has given the device to do:
+ * what has become too small is kept, and what comes after it twice as large.
+ */
+static void *room (void *self, int which, size_t n, struct slurmdl_error *err)
+{
+    struct nccl_self *s = self;
+    struct nccl_room *r = s->rooms[which];
+    size_t size = r ? 2 * r->size : ROOM_LEAST;
+    int before;
+
+    if (r && r->size >= n)
+        return r->data;
+    if (size < n)
+        size = n;
+    if (!(r = calloc (1, sizeof (*r)))) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    before = nccl_enter (s);
+    if (check (cudaMalloc (&r->data, size), "cudaMalloc", err) < 0) {
+        free (r);
+        r = NULL;
+    }
+    nccl_leave (s, before);
+    if (!r)
+        return NULL;
+    r->size = size;
+    r->smaller = s->rooms[which];
+    s->rooms[which] = r;
+    return r->data;
+}
+
+static cudaError_t copy_one (const struct nccl_self *s, const struct comm_copy *c)
+{
+    if (!c->n)
+        return cudaSuccess;
+    if (!c->from)
+        return cudaMemsetAsync (c->to, 0, c->n, s->beside);
+    return cudaMemcpyAsync (c->to, c->from, c->n, cudaMemcpyDeviceToDevice, s->beside);
+}
+
+static int copy_each (const struct nccl_self *s, const struct comm_copy *list, size_t n,
+                      struct slurmdl_error *err)
+{
+    int rv = 0;
+
+    for (size_t i = 0; i < n && rv == 0; i++)
+        rv = check (copy_one (s, &list[i]), "a copy on the device", err);
+    return rv;
+}
+
+/* Of hundreds of small copies each takes longer to begin than to do. */
+#if CUDART_VERSION >= 13000
+struct nccl_copies {
+    void **to;
+    const void **from;
+    size_t *bytes;
+    size_t n;
+};
+
+static bool batch_make (struct nccl_copies *b, const struct comm_copy *list, size_t n)
+{
+    b->n = 0;
+    b->to = malloc (n * sizeof (*b->to));
+    b->from = malloc (n * sizeof (*b->from));
+    b->bytes = malloc (n * sizeof (*b->bytes));
+    if (!b->to || !b->from || !b->bytes)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].from && list[i].n) {
+            b->to[b->n] = list[i].to;
+            b->from[b->n] = list[i].from;
+            b->bytes[b->n++] = list[i].n;
+        }
+    return true;
+}
+
+static bool batch_copy (const struct nccl_self *s, const struct nccl_copies *b)
+{
+    struct cudaMemcpyAttributes how = { .srcAccessOrder = cudaMemcpySrcAccessOrderStream };
+    size_t first = 0;
+
+    return !b->n
+           || cudaMemcpyBatchAsync (b->to, b->from, b->bytes, b->n, &how, &first, 1, s->beside)
+                  == cudaSuccess;
+}
+
+/* false: none of them was begun. */
+static bool copy_together (const struct nccl_self *s, const struct comm_copy *list, size_t n)
+{
+    struct nccl_copies b;
+    bool is_done = batch_make (&b, list, n) && batch_copy (s, &b);
+
+    cudaGetLastError ();
+    free (b.to);
+    free (b.from);
+    free (b.bytes);
+    return is_done;
+}
+#else
+static bool copy_together (const struct nccl_self *s, const struct comm_copy *list, size_t n)
+{
+    (void)s;
+    (void)list;
+    (void)n;
+    return false;
+}
+#endif
+
+static int copy_zeros (const struct nccl_self *s, const struct comm_copy *list, size_t n,
+                       struct slurmdl_error *err)
+{
+    int rv = 0;
+
+    for (size_t i = 0; i < n && rv == 0; i++)
+        if (!list[i].from)
+            rv = copy_each (s, &list[i], 1, err);
+    return rv;
+}
+
+static int copy (void *self, const struct comm_copy *list, size_t n, struct slurmdl_error *err)
+{
+    struct nccl_self *s = self;
+    int before = nccl_enter (s);
+    int rv;
+
+    if (n > 1 && !s->one_by_one && copy_together (s, list, n)) {
+        rv = copy_zeros (s, list, n, err);
+    } else {
+        s->one_by_one = s->one_by_one || n > 1;
+        rv = copy_each (s, list, n, err);
+    }
+    nccl_leave (s, before);
+    return rv;
+}
+
+static void set_factor (void *self, double factor)
+{
+    struct nccl_self *s = self;
+
+    s->factor = factor;
+}
+
+static int queue_end (void *self, struct slurmdl_error *err)
+{
+    struct nccl_self *s = self;
+    int before;
+    int rv;
+
+    if (!s->queueing)
+        return 0;
+    s->queueing = false;
+    if (s->failed)
+        return -1;
+    before = nccl_enter (s);
+    rv = nccl_drain (s, s->beside, true, "named tensors", err);
+    nccl_leave (s, before);
+    return rv;
+}
+
+static const struct comm_queue nccl_queue = { .use = use,
+                                       .begin = queue_begin,
+                                       .after = after,
+                                       .room = room,
+                                       .copy = copy,
+                                       .factor = set_factor,
+                                       .end = queue_end };
+
+static void nccl_queue_free (struct nccl_self *s)
+{
+    struct nccl_room *r;
+
+    if (s->beside)
+        cudaStreamDestroy (s->beside);
+    for (int i = 0; i < 2; i++)
+        while ((r = s->rooms[i])) {
+            s->rooms[i] = r->smaller;
+            cudaFree (r->data);
+            free (r);
+        }
+}
+
+/* ---- types ---- */
+
+/* How a type is given to NCCL, 'n' of its elements each; 0: not at all. */
+static const struct nccl_type {
+    ncclDataType_t type;
+    size_t n;
+} nccl_types[] = {
+    [SLURMDL_I8] = { ncclInt8, 1 },
+    [SLURMDL_U8] = { ncclUint8, 1 },
+    [SLURMDL_BOOL] = { ncclUint8, 1 },
+    [SLURMDL_I32] = { ncclInt32, 1 },
+    [SLURMDL_U32] = { ncclUint32, 1 },
+    [SLURMDL_I64] = { ncclInt64, 1 },
+    [SLURMDL_U64] = { ncclUint64, 1 },
+    [SLURMDL_F16] = { ncclFloat16, 1 },
+    [SLURMDL_BF16] = { ncclBfloat16, 1 },
+    [SLURMDL_C64] = { ncclFloat32, 2 },
+    [SLURMDL_F32] = { ncclFloat32, 1 },
+    [SLURMDL_C128] = { ncclFloat64, 2 },
+    [SLURMDL_F64] = { ncclFloat64, 1 },
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
+    [SLURMDL_F8_E4M3] = { ncclFloat8e4m3, 1 },
+    [SLURMDL_F8_E5M2] = { ncclFloat8e5m2, 1 },
+#endif
+};
+
+static bool type_of (enum slurmdl_type type, ncclDataType_t *to, size_t *n)
+{
+    *n = 0;
+    if ((size_t)type < sizeof (nccl_types) / sizeof (*nccl_types)) {
+        *to = nccl_types[type].type;
+        *n = nccl_types[type].n;
+    }
+    return *n > 0;
+}
+
+/* Of one rank NCCL 2.28 takes an average for a product, which it refuses for
+ * eight bits, and of which it leaves out the last elements of some lengths.
+ */
+static ncclRedOp_t op_of (const struct nccl_self *s, enum slurmdl_type type, enum slurmdl_op op)
+{
+    bool truth = type == SLURMDL_BOOL;
+
+    switch (op) {
+    case SLURMDL_SUM:
+        return truth ? ncclMax : ncclSum;
+    case SLURMDL_AVERAGE:
+        return s->size > 1 ? ncclAvg : ncclSum;
+    case SLURMDL_MIN:
+        return ncclMin;
+    case SLURMDL_MAX:
+        return ncclMax;
+    case SLURMDL_PRODUCT:
+        return truth ? ncclMin : ncclProd;
+    }
+    return ncclSum;
+}
+
+/* Pairs of numbers are added,
+ * and not multiplied, number by number.  What NCCL refuses would be the
+ * end of the communicator.
+ */
+static bool nccl_takes (void *self, enum slurmdl_type type, enum slurmdl_op op)
+{
+    const struct nccl_self *s = self;
+    ncclDataType_t t;
+    size_t n;
+
+    if (type == SLURMDL_F8_E4M3 || type == SLURMDL_F8_E5M2)
+        if (!s->f8)
+            return false;
+    return type_of (type, &t, &n) && (n == 1 || op != SLURMDL_PRODUCT);
+}
+
+/* ---- collectives ---- */
+
+struct nccl_call {
+    struct nccl_self *s;
+    cudaStream_t stream;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    size_t factor; /* of NCCL's elements in one of ours */
+    size_t size;   /* of ours, in bytes */
+    bool made;     /* the operation is for this call only */
+    int before;
+    const char *what;
+    struct slurmdl_error *err;
+};
+
+/* Memory of another device would be an error that ends the process. */
+static int check_memory (const struct nccl_call *c, const void *p)
+{
+    struct cudaPointerAttributes a;
+
+    if (!p)
+        return 0;
+    if (cudaPointerGetAttributes (&a, p) != cudaSuccess) {
+        cudaGetLastError ();
+        return 0;
+    }
+    if (a.type != cudaMemoryTypeDevice || a.device == c->s->device)
+        return 0;
+    errno = EINVAL;
+    return errorf (c->err,
+                   "nccl: rank %d: this memory is of device %d, and the "
+                   "communicator of device %d: cudaSetDevice() comes before "
+                   "slurmdl_comm_open()",
+                   c->s->rank, a.device, c->s->device);
+}
+
+static int begin_call (struct nccl_call *c, void *self, const char *what, const void *in,
+                       const void *out, struct slurmdl_error *err)
+{
+    struct nccl_self *s = self;
+
+    c->s = s;
+    c->stream = s->queueing ? s->beside : s->user ? s->user : s->own;
+    c->made = false;
+    c->what = what;
+    c->err = err;
+    if (s->failed || !s->comm) {
+        errno = ENOTCONN;
+        return errorf (err, "nccl: the communicator has failed before");
+    }
+    if (check_memory (c, in) < 0 || check_memory (c, out) < 0)
+        return -1;
+    c->before = nccl_enter (s);
+    return 0;
+}
+
+/* A sum of what is multiplied first; what an average divides by is part of
+ * the factor.
+ */
+static int make_op (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
+{
+    enum slurmdl_type real = type == SLURMDL_C64    ? SLURMDL_F32
+                             : type == SLURMDL_C128 ? SLURMDL_F64
+                                                    : type;
+    double factor = c->s->factor / (op == SLURMDL_AVERAGE ? c->s->size : 1);
+    double scalar; /* of any of these types */
+    ncclResult_t r;
+
+    c->s->factor = 1;
+    nccl_lib->convert (&scalar, real, &factor, SLURMDL_F64, 1);
+    r = ncclRedOpCreatePreMulSum (&c->op, &scalar, c->type, ncclScalarHostImmediate, c->s->comm);
+    if (nccl_settle (c->s, r, "an operation", c->err) < 0)
+        return -1;
+    c->made = true;
+    return 0;
+}
+
+/* -1 after begin_call() has been undone. */
+static int set_type (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
+{
+    type_of (type, &c->type, &c->factor);
+    c->op = op_of (c->s, type, op);
+    c->size = nccl_lib->type_size (type);
+    if (!c->s->queueing || c->s->factor == 1 || make_op (c, type, op) == 0)
+        return 0;
+    nccl_leave (c->s, c->before);
+    return -1;
+}
+
+/* Of a call that has returned 'r', or of the end of a group. */
+static int end_call (struct nccl_call *c, ncclResult_t r)
+{
+    int rv = nccl_settle (c->s, r, c->what, c->err);
+
+    if (rv == 0 && c->made)
+        ncclRedOpDestroy (c->op, c->s->comm);
+    if (rv == 0 && !c->s->user && !c->s->queueing)
+        rv = nccl_drain (c->s, c->stream, false, c->what, c->err);
+    nccl_leave (c->s, c->before);
+    return rv;
+}
+
+/* Keep the first error of the calls of a group, which must be ended. */
+static void note (ncclResult_t *first, ncclResult_t r)
+{
+    if (*first == ncclSuccess && r != ncclInProgress)
+        *first = r;
+}
+
+static ncclResult_t end_group (ncclResult_t first)
+{
+    ncclResult_t r = ncclGroupEnd ();
+
+    return first != ncclSuccess ? first : r;
+}
+
+static int allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct nccl_call c;
+
+    if (begin_call (&c, self, "an all-reduce", a->in, a->out, err) < 0
+        || set_type (&c, a->type, a->op) < 0)
+        return -1;
+    return end_call (
+        &c, ncclAllReduce (a->in, a->out, a->n * c.factor, c.type, c.op, c.s->comm, c.stream));
+}
+
+static int reduce (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct nccl_call c;
+
+    if (begin_call (&c, self, "a reduction", a->in, NULL, err) < 0
+        || set_type (&c, a->type, a->op) < 0)
+        return -1;
+    return end_call (&c, ncclReduce (a->in, a->out, a->n * c.factor, c.type, c.op, (int)a->root,
+                                     c.s->comm, c.stream));
+}
+
+static bool are_equal (const size_t *n, int size)
+{
+    for (int i = 1; i < size; i++)
+        if (n[i] != n[0])
+            return false;
+    return true;
+}
+
+/* A reduction to each rank, all together. */
+static ncclResult_t scatter_unequal (const struct nccl_call *c, const char *in, void *out,
+                                     const size_t *counts)
+{
+    ncclResult_t first = ncclGroupStart ();
+
+    for (int r = 0; r < c->s->size; r++) {
+        if (counts[r])
+            note (&first, ncclReduce (in, out, counts[r] * c->factor, c->type, c->op, r, c->s->comm,
+                                      c->stream));
+        in += counts[r] * c->size;
+    }
+    return end_group (first);
+}
+
+static int reduce_scatter (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct nccl_call c;
+
+    if (begin_call (&c, self, "a reduce-scatter", a->in, a->out, err) < 0
+        || set_type (&c, a->type, a->op) < 0)
+        return -1;
+    if (!are_equal (a->counts, c.s->size))
+        return end_call (&c, scatter_unequal (&c, a->in, a->out, a->counts));
+    return end_call (&c, ncclReduceScatter (a->in, a->out, a->counts[0] * c.factor, c.type, c.op,
+                                            c.s->comm, c.stream));
+}
+
+/* A broadcast of each rank, all together. */
+static ncclResult_t gather_unequal (const struct nccl_call *c, const void *in, char *out,
+                                    const size_t *bytes)
+{
+    ncclResult_t first = ncclGroupStart ();
+
+    for (int r = 0; r < c->s->size; r++) {
+        if (bytes[r])
+            note (&first, ncclBroadcast (r == c->s->rank ? in : out, out, bytes[r], ncclUint8, r,
+                                         c->s->comm, c->stream));
+        out += bytes[r];
+    }
+    return end_group (first);
+}
+
+static int allgather (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct nccl_call c;
+
+    if (begin_call (&c, self, "an all-gather", a->in, a->out, err) < 0)
+        return -1;
+    if (!are_equal (a->counts, c.s->size))
+        return end_call (&c, gather_unequal (&c, a->in, a->out, a->counts));
+    return end_call (&c,
+                     ncclAllGather (a->in, a->out, a->counts[0], ncclUint8, c.s->comm, c.stream));
+}
+
+static int broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct nccl_call c;
+
+    if (begin_call (&c, self, "a broadcast", a->out, NULL, err) < 0)
+        return -1;
+    return end_call (
+        &c, ncclBroadcast (a->out, a->out, a->n, ncclUint8, (int)a->root, c.s->comm, c.stream));
+}
+
+static int alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    const char *source = a->in;
+    char *target = a->out;
+    ncclResult_t first;
+    struct nccl_call c;
+
+    if (begin_call (&c, self, "an all-to-all", a->in, a->out, err) < 0)
+        return -1;
+    first = ncclGroupStart ();
+    for (int r = 0; r < c.s->size; r++) {
+        if (a->counts[r])
+            note (&first, ncclSend (source, a->counts[r], ncclUint8, r, c.s->comm, c.stream));
+        if (a->from[r])
+            note (&first, ncclRecv (target, a->from[r], ncclUint8, r, c.s->comm, c.stream));
+        source += a->counts[r];
+        target += a->from[r];
+    }
+    return end_call (&c, end_group (first));
+}
+
+static int barrier (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    struct nccl_self *s = self;
+    struct nccl_call c;
+    int rv;
+
+    (void)a;
+    if (begin_call (&c, s, "a barrier", s->token, NULL, err) < 0)
+        return -1;
+    rv =
+        end_call (&c, ncclAllReduce (s->token, s->token, 1, ncclInt32, ncclMax, s->comm, c.stream));
+    return rv == 0 && s->user ? nccl_drain (s, s->user, false, c.what, err) : rv;
+}
+
+static int nccl_run (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    static const collective_f run[COMM_KINDS] = {
+        [COMM_ALLREDUCE] = allreduce,
+        [COMM_REDUCE] = reduce,
+        [COMM_REDUCE_SCATTER] = reduce_scatter,
+        [COMM_ALLGATHER] = allgather,
+        [COMM_BROADCAST] = broadcast,
+        [COMM_ALLTOALL] = alltoall,
+        [COMM_BARRIER] = barrier,
+    };
+
+    return run[a->what](self, a, err);
+}
 
 /* What each rank says of itself. */
 struct nccl_peer {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
+#include "runtime/comm/node/node.h"
 #include "runtime/comm/node/sync.h"
 #include "runtime/comm/reduce/reduce.h"
 
@@ -18,7 +19,8 @@ static uint64_t mix (uint64_t h, uint64_t x)
     return h ^ h >> 29;
 }
 
-void node_begin (struct node_work *w, enum node_kind kind, uint64_t n, int type, int op)
+/* Take numbers for the steps; neighbours compare what is given here. */
+static void node_begin (struct node_work *w, enum node_kind kind, uint64_t n, int type, int op)
 {
     struct node_group *node = w->node;
     uint64_t h = mix ((uint64_t)kind + 1, n);
@@ -145,7 +147,8 @@ static int reduce_small (const struct node_work *w, struct slurmdl_error *err)
     return 0;
 }
 
-double node_factor (const struct node_group *n, enum slurmdl_op op)
+/* By which a reduction is multiplied at its end. */
+static double node_factor (const struct node_group *n, enum slurmdl_op op)
 {
     return op == SLURMDL_AVERAGE ? 1.0 / (double)n->size : 1;
 }
@@ -185,8 +188,8 @@ static int allreduce (struct node_group *n, const struct collective *c, struct s
 
 /* ---- steps of one meeting each ---- */
 
-int node_each_step (const struct node_work *w, node_step_f put, node_step_f take,
-                    struct slurmdl_error *err)
+static int node_each_step (const struct node_work *w, node_step_f put, node_step_f take,
+                           struct slurmdl_error *err)
 {
     uint64_t here, next = 0;
 
@@ -207,7 +210,8 @@ int node_each_step (const struct node_work *w, node_step_f put, node_step_f take
     return 0;
 }
 
-size_t node_step_of (const struct node_group *n, size_t size)
+/* Elements of a step where each rank has a part of a slot for each other. */
+static size_t node_step_of (const struct node_group *n, size_t size)
 {
     size_t step = n->chunk / size / (size_t)n->size;
 
@@ -251,7 +255,7 @@ struct node_exchange {
     const size_t *from, *places;
 };
 
-static size_t part_at (size_t all, size_t s, size_t step)
+static size_t step_part (size_t all, size_t s, size_t step)
 {
     return all > s * step ? least (step, all - s * step) : 0;
 }
@@ -264,7 +268,7 @@ static void exchange_put (const struct node_work *w, size_t s)
     for (long r = 0; r < n->size; r++)
         if (r != n->rank)
             copy (slot + (size_t)r * w->step, w->in + w->layout.starts[r] + s * w->step,
-                  part_at (w->layout.counts[r], s, w->step));
+                  step_part (w->layout.counts[r], s, w->step));
 }
 
 static void exchange_take (const struct node_work *w, size_t s)
@@ -276,7 +280,7 @@ static void exchange_take (const struct node_work *w, size_t s)
         if (r != n->rank)
             copy (w->out + x->places[r] + s * w->step,
                   node_slot (n, r, w->first + s) + (size_t)n->rank * w->step,
-                  part_at (x->from[r], s, w->step));
+                  step_part (x->from[r], s, w->step));
 }
 
 /* The most that one rank has for another, so that all make as many steps. */
@@ -357,4 +361,161 @@ int node_run (struct node_group *n, const struct collective *c, struct slurmdl_e
     };
 
     return run[c->what](n, c, err);
+}
+
+/* Elements of rank r's blocks that step 's' has. */
+static size_t rank_part (const struct node_work *w, long r, size_t s)
+{
+    size_t from = s * w->step, all = w->totals[r];
+
+    if (all <= from)
+        return 0;
+    return all - from < w->step ? all - from : w->step;
+}
+
+/* A part of one of a rank's blocks, where it is in the tensor ('whole') and
+ * in the row of its blocks. */
+typedef void (*piece_f) (char *row, char *whole, size_t bytes);
+
+static void into_row (char *row, char *whole, size_t bytes)
+{
+    memcpy (row, whole, bytes);
+}
+
+static void into_whole (char *row, char *whole, size_t bytes)
+{
+    memcpy (whole, row, bytes);
+}
+
+/* Elements from..from + n of the row of rank r's blocks. */
+static void each_piece (const struct node_work *w, long r, size_t from, size_t n, char *row,
+                        char *whole, piece_f f)
+{
+    const struct node_layout *l = &w->layout;
+    size_t first = (size_t)r * l->blocks, at = 0;
+
+    for (size_t b = first; b < first + l->blocks && n > 0; b++) {
+        size_t skip = from > at ? from - at : 0, part;
+
+        at += l->counts[b];
+        if (l->counts[b] <= skip)
+            continue;
+        part = l->counts[b] - skip < n ? l->counts[b] - skip : n;
+        f (row, whole + (l->starts[b] + skip) * w->size, part * w->size);
+        row += part * w->size;
+        from += part;
+        n -= part;
+    }
+}
+
+/* What each rank has; NULL: out of memory. */
+static size_t *totals_of (const struct node_group *n, const struct node_layout *l, size_t *most)
+{
+    size_t *totals = calloc ((size_t)n->size, sizeof (*totals));
+
+    *most = 0;
+    for (long r = 0; totals && r < n->size; r++) {
+        for (size_t b = 0; b < l->blocks; b++)
+            totals[r] += l->counts[(size_t)r * l->blocks + b];
+        *most = totals[r] > *most ? totals[r] : *most;
+    }
+    return totals;
+}
+
+static int run (struct node_work *w, enum node_kind kind, node_step_f put, node_step_f take,
+                struct slurmdl_error *err)
+{
+    size_t most, *totals = totals_of (w->node, &w->layout, &most);
+    int rv;
+
+    if (!totals)
+        return errorf (err, "out of memory");
+    w->totals = totals;
+    w->steps = (most + w->step - 1) / w->step;
+    node_begin (w, kind, most, (int)w->type, (int)w->op);
+    rv = node_each_step (w, put, take, err);
+    free (totals);
+    return rv;
+}
+
+/* Our own block is where it is; several of them are made a row. */
+static void scatter_put (const struct node_work *w, size_t s)
+{
+    struct node_group *n = w->node;
+    char *slot = node_slot (n, n->rank, w->first + s);
+
+    for (long r = 0; r < n->size; r++)
+        if (r != n->rank || w->layout.blocks > 1)
+            each_piece (w, r, s * w->step, rank_part (w, r, s),
+                        slot + (size_t)r * w->step * w->size, (char *)w->in, into_row);
+}
+
+static void scatter_take (const struct node_work *w, size_t s)
+{
+    struct node_group *n = w->node;
+    size_t count = rank_part (w, n->rank, s), from = s * w->step;
+    char *to;
+
+    if (count == 0)
+        return;
+    to = w->out + from * w->size;
+    for (long r = 0; r < n->size; r++)
+        n->parts[r] = node_slot (n, r, w->first + s) + (size_t)n->rank * w->step * w->size;
+    if (w->layout.blocks == 1)
+        n->parts[n->rank] = w->in + (w->layout.starts[n->rank] + from) * w->size;
+    reduce_many (to, n->parts, (size_t)n->size, count, w->type, w->op);
+    if (w->factor != 1)
+        reduce_scale (to, count, w->type, w->factor);
+}
+
+int node_reduce_scatter (struct node_group *n, const struct collective *c, void *out,
+                         const struct node_layout *l, struct slurmdl_error *err)
+{
+    size_t size = slurmdl_type_size (c->type);
+    struct node_work w = { .node = n,
+                           .in = c->in,
+                           .out = out,
+                           .size = size,
+                           .type = c->type,
+                           .op = c->op,
+                           .factor = node_factor (n, c->op),
+                           .layout = *l,
+                           .step = node_step_of (n, size),
+                           .root = -1 };
+
+    return run (&w, NODE_SCATTER, scatter_put, scatter_take, err);
+}
+
+static void gather_put (const struct node_work *w, size_t s)
+{
+    struct node_group *n = w->node;
+    size_t count = rank_part (w, n->rank, s);
+    char *row;
+
+    if (count == 0)
+        return;
+    row = (char *)w->in + s * w->step;
+    memcpy (node_slot (n, n->rank, w->first + s), row, count);
+    if (w->layout.blocks > 1 || row != w->out + w->layout.starts[n->rank] + s * w->step)
+        each_piece (w, n->rank, s * w->step, count, row, w->out, into_whole);
+}
+
+static void gather_take (const struct node_work *w, size_t s)
+{
+    struct node_group *n = w->node;
+
+    for (long r = 0; r < n->size; r++)
+        if (r != n->rank)
+            each_piece (w, r, s * w->step, rank_part (w, r, s), node_slot (n, r, w->first + s),
+                        w->out, into_whole);
+}
+
+int node_allgather (struct node_group *n, const void *in, void *out, const struct node_layout *l,
+                    struct slurmdl_error *err)
+{
+    struct node_work w = {
+        .node = n, .in = in, .out = out, .size = 1, .layout = *l, .step = n->chunk, .root = -1
+    };
+
+    return run (&w, NODE_GATHER, gather_put, gather_take, err);
 }

@@ -86,19 +86,8 @@ enum node_kind {
     NODE_BARRIER
 };
 
-/* Take numbers for the steps; neighbours compare what is given here. */
-void node_begin (struct node_work *w, enum node_kind kind, uint64_t n, int type, int op);
-
 /* Steps of one meeting each: put what the others need, take what we need. */
 typedef void (*node_step_f) (const struct node_work *w, size_t step);
-int node_each_step (const struct node_work *w, node_step_f put, node_step_f take,
-                    struct slurmdl_error *err);
-
-/* Elements of a step where each rank has a part of a slot for each other. */
-size_t node_step_of (const struct node_group *n, size_t size);
-
-/* By which a reduction is multiplied at its end. */
-double node_factor (const struct node_group *n, enum slurmdl_op op);
 
 /* Come to the next meeting, whose number is returned. */
 uint64_t node_come (struct node_group *n);
