@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module slurmdl-nccl.so with one rank on a GPU or its stand-in; TAP. */
 #include "runtime/base/clock.h"
+
 #include "runtime/base/device_memory.h"
 #include "runtime/comm/api/comm.h"
 #include "tests/gpu/device.h"

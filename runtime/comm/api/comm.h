@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "runtime/comm/backend/backend.h"
+#include "runtime/comm/api/backend.h"
 
 struct engine;
 
@@ -38,6 +38,13 @@ struct slurmdl_comm {
  */
 struct slurmdl_comm *comm_open_boot (struct boot *b, const struct slurmdl_comm_options *o,
                                      struct slurmdl_error *err);
+
+/* Of this mesh alone: the host's back end is opened. */
+struct slurmdl_comm *comm_of_mesh (struct mesh *m, const struct slurmdl_comm *parent,
+                                   struct slurmdl_error *err);
+
+/* Open the back end for host memory. */
+int comm_open_host (struct slurmdl_comm *c, struct slurmdl_error *err);
 
 /* A back end for device memory if there is one, once; collective.  It takes
  * the device of the memory 'p', NULL: that which is current.

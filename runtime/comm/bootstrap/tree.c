@@ -321,8 +321,7 @@ static int lose_peer (struct boot_exchange *x, struct boot_peer *p)
     else if (error == EPROTO)
         errorf (&x->t->why, "rank %ld (%s) is in another exchange", p->rank, p->host);
     else
-        errorf (&x->t->why, "rank %ld (%s) has ended or lost its connection", p->rank,
-                p->host);
+        errorf (&x->t->why, "rank %ld (%s) has ended or lost its connection", p->rank, p->host);
     return fail (x->t, error == EPROTO ? NULL : p, error);
 }
 

@@ -13,103 +13,6 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/reduce/reduce.h"
 
-enum { CHUNK = 1024 }; /* elements that stay in the cache */
-
-void *engine_buffer_room (struct engine_buffer *b, size_t n)
-{
-    if (b->room < n) {
-        size_t room = (n + n / 4 + 4095) & ~(size_t)4095;
-        void *data = aligned_alloc (4096, room);
-        if (!data)
-            return NULL;
-        free (b->data);
-        b->data = data;
-        b->room = room;
-    }
-    return b->data ? b->data : (b->data = calloc (1, 64));
-}
-
-int batch_read (void *host, const void *from, size_t n)
-{
-    const struct memory_ops *ops = n ? memory_ops_of (from) : NULL;
-
-    if (ops)
-        return ops->to_host (host, from, n);
-    if (n)
-        memcpy (host, from, n);
-    return 0;
-}
-
-int batch_write (void *to, const void *host, size_t n)
-{
-    const struct memory_ops *ops = n ? memory_ops_of (to) : NULL;
-
-    if (ops)
-        return ops->to_device (to, host, n);
-    if (n && to != host)
-        memmove (to, host, n);
-    return 0;
-}
-
-/* Host memory that holds what is at 'p'; a copy in 'b' if it must be. */
-static const void *batch_view (const void *p, size_t n, struct engine_buffer *b)
-{
-    if (!n || !memory_ops_of (p))
-        return p;
-    if (!engine_buffer_room (b, n) || batch_read (b->data, p, n) < 0)
-        return NULL;
-    return b->data;
-}
-
-void *batch_target (const struct engine_task *t)
-{
-    return t->take ? t->result : t->out;
-}
-
-size_t batch_part (const struct engine *e, const struct tensor *t, long rank)
-{
-    size_t rows = t->n / t->row;
-
-    return (rows / (size_t)e->size + ((size_t)rank < rows % (size_t)e->size)) * t->row;
-}
-
-size_t batch_part_at (const struct engine *e, const struct tensor *t, long rank)
-{
-    size_t rows = t->n / t->row;
-    size_t more = rows % (size_t)e->size;
-
-    return ((size_t)rank * (rows / (size_t)e->size) + ((size_t)rank < more ? (size_t)rank : more))
-           * t->row;
-}
-
-size_t batch_elements (const struct engine_batch *b)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < b->n; i++)
-        n += b->items[i].t->n;
-    return n;
-}
-
-/* out = factor * in; they may be the same. */
-static void batch_scale (void *out, const void *in, size_t n, enum slurmdl_type type, double factor)
-{
-    size_t size = slurmdl_type_size (type);
-
-    if (factor == 1) {
-        if (n && out != in)
-            memcpy (out, in, n * size);
-        return;
-    }
-    for (size_t i = 0; i < n; i += CHUNK) {
-        size_t some = n - i < CHUNK ? n - i : CHUNK;
-        char *to = (char *)out + i * size;
-        if (out != in)
-            memcpy (to, (const char *)in + i * size, some * size);
-        reduce_scale (to, some, type, factor);
-    }
-}
-
 static bool reduces (const struct tensor *t)
 {
     return t->what == SLURMDL_ALLREDUCE || t->what == SLURMDL_REDUCE_SCATTER;
@@ -132,7 +35,10 @@ static bool scales_well (const struct tensor *t)
            || (sums (t) && t->type != SLURMDL_F8_E4M3 && t->type != SLURMDL_F8_E5M2);
 }
 
-/* Whether a batch can stay in device memory; all ranks give the same answer. */
+/* device.c: a batch of device memory, without the host.  suits(): it can be
+ * one; all ranks say the same.  find(): whether there is a back end for it,
+ * looked for where it is not known: 1, 0, -1; by the executor, collective.
+ */
 static bool device_suits (const struct engine *e, const struct engine_batch *b)
 {
     const struct tensor *t = b->items->t;
@@ -226,7 +132,7 @@ static int device_run (struct engine *e, struct engine_batch *b, struct slurmdl_
     return e->size == 1 ? alone (e, b, err) : queue_run (e, b, err);
 }
 
-enum { FUSE_CHUNK = 1024 }; /* elements that stay in the cache */
+enum { CHUNK = 1024 }; /* elements that stay in the cache */
 
 static enum slurmdl_type wire_type (const struct tensor *t)
 {
@@ -255,7 +161,7 @@ static void narrow (void *out, enum slurmdl_type wire, const void *in, enum slur
                     size_t n, double factor)
 {
     size_t size = slurmdl_type_size (type);
-    double chunk[FUSE_CHUNK];
+    double chunk[CHUNK];
 
     if (wire == type) {
         batch_scale (out, in, n, type, factor);
@@ -265,8 +171,8 @@ static void narrow (void *out, enum slurmdl_type wire, const void *in, enum slur
         reduce_convert (out, wire, in, type, n);
         return;
     }
-    for (size_t i = 0; i < n; i += FUSE_CHUNK) {
-        size_t some = n - i < FUSE_CHUNK ? n - i : FUSE_CHUNK;
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t some = n - i < CHUNK ? n - i : CHUNK;
         memcpy (chunk, (const char *)in + i * size, some * size);
         reduce_scale (chunk, some, type, factor);
         reduce_convert ((char *)out + i * slurmdl_type_size (wire), wire, chunk, type, some);

@@ -25,6 +25,9 @@ int queue_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *e
 int batch_read (void *host, const void *from, size_t n);
 int batch_write (void *to, const void *host, size_t n);
 
+/* Host memory that holds what is at 'p'; a copy in 'b' if it must be. */
+const void *batch_view (const void *p, size_t n, struct engine_buffer *b);
+
 /* Where the result goes. */
 void *batch_target (const struct engine_task *t);
 
@@ -35,3 +38,6 @@ size_t batch_part_at (const struct engine *e, const struct tensor *t, long rank)
 
 /* All elements of its tensors. */
 size_t batch_elements (const struct engine_batch *b);
+
+/* out = factor * in; they may be the same. */
+void batch_scale (void *out, const void *in, size_t n, enum slurmdl_type type, double factor);

@@ -73,6 +73,9 @@ mesh_fail (struct mesh *m, int code, struct slurmdl_error *err, const char *fmt,
 /* The first reason is kept, for all parts of the root. */
 void mesh_reason (struct mesh *m, int code, const char *why);
 
+/* The host of that rank of the world has gone. */
+void mesh_found_unreachable (struct mesh *m, long rank);
+
 /* Say hello to a rank; a socket and its seal, or -1 (dial.h). */
 int mesh_call (const struct mesh *m, long peer, enum dial_kind kind, double seconds,
                struct net_seal **seal);

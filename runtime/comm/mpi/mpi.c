@@ -15,7 +15,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/backend/backend.h"
+#include "runtime/comm/api/backend.h"
 
 /* MPI counts with int: more goes in parts of so many elements. */
 #ifndef MPI_PART

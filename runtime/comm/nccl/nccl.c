@@ -12,7 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/device_memory.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/backend/backend.h"
+#include "runtime/comm/api/backend.h"
 
 /* Memory of the device that comm_queue.room() has given. */
 struct nccl_room {

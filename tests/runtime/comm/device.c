@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors in the memory of a stand-in for CUDA's devices. */
 #include "runtime/base/device_memory.h"
+
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/ondevice.h"
 #include "tests/unit.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors: ranks that disagree, keep others waiting, or die. */
 #include "runtime/comm/api/comm.h"
+
 #include "tests/runtime/comm/named.h"
 #include "tests/unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synchronise the ranks of a node. */
-#include "runtime/comm/node/sync.h"
+#include "runtime/comm/native/node_sync.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "runtime/comm/node/node.h"
+#include "runtime/comm/native/node.h"
 
 /* Where all nodes have as many ranks, each rank exchanges with those of the
  * same local rank on the other nodes, its rail: with its share of a large

@@ -10,8 +10,8 @@
 #include "runtime/base/device_memory.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/backend/backend.h"
-#include "runtime/comm/flat/flat.h"
+#include "runtime/comm/api/backend.h"
+#include "runtime/comm/native/flat.h"
 #include "runtime/comm/reduce/reduce.h"
 
 static int gather (struct mesh *m, const void *mine, size_t bytes, void *all,

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/node/node.h"
-#include "runtime/comm/node/sync.h"
+#include "runtime/comm/native/node.h"
+#include "runtime/comm/native/node_sync.h"
 #include "runtime/comm/reduce/reduce.h"
 
 /* Up to so many bytes of all ranks together, each rank reduces all of it. */

@@ -2,7 +2,7 @@
 /* Collectives in two stages: ranks that share a node, then one or more of each
  * node with other nodes.
  */
-#include "runtime/comm/hierarchical/hierarchical.h"
+#include "runtime/comm/native/hierarchical.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/flat/flat.h"
+#include "runtime/comm/native/flat.h"
 #include "runtime/comm/reduce/reduce.h"
 
 /* Of the mesh that rails and leaders make; no other has these numbers. */

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "runtime/comm/node/node.h"
+#include "runtime/comm/native/node.h"
 
 /* Meetings are counted; each has a counter, which is used again by the one
  * NODE_METERS later.  A rank comes to a meeting without waiting, and waits for

@@ -2,9 +2,9 @@
 /* The back end that is always there: host memory, shared or over the mesh. */
 #include <errno.h>
 
-#include "runtime/comm/backend/backend.h"
-#include "runtime/comm/flat/flat.h"
-#include "runtime/comm/hierarchical/hierarchical.h"
+#include "runtime/comm/api/backend.h"
+#include "runtime/comm/native/flat.h"
+#include "runtime/comm/native/hierarchical.h"
 
 static int native_probe (struct slurmdl_error *err)
 {

@@ -2,7 +2,7 @@
 /* Collectives in which all ranks of a mesh are alike: algorithms, and which one
  * when.
  */
-#include "runtime/comm/flat/flat.h"
+#include "runtime/comm/native/flat.h"
 
 #include <stdlib.h>
 #include <string.h>
