@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices a node has, from sysfs, and which of them a task sees.  Only links and small files of the devices that matter
- * are read: a scan of all PCI devices would cost milliseconds.
+/* What devices a node has, from sysfs, and which of them a task sees.  Only links and small files
+ * of the devices that matter are read: a scan of all PCI devices would cost milliseconds.
  */
 #include "runtime/host/topology.h"
 

@@ -7,9 +7,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "runtime/metrics/table.h"
 #include "runtime/metrics/header.h"
 #include "runtime/metrics/metrics.h"
+#include "runtime/metrics/table.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/crc32c.c"
 #include "tests/folder.h"

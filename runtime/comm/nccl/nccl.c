@@ -380,12 +380,12 @@ static int queue_end (void *self, struct slurmdl_error *err)
 }
 
 static const struct comm_queue nccl_queue = { .use = use,
-                                       .begin = queue_begin,
-                                       .after = after,
-                                       .room = room,
-                                       .copy = copy,
-                                       .factor = set_factor,
-                                       .end = queue_end };
+                                              .begin = queue_begin,
+                                              .after = after,
+                                              .room = room,
+                                              .copy = copy,
+                                              .factor = set_factor,
+                                              .end = queue_end };
 
 static void nccl_queue_free (struct nccl_self *s)
 {
