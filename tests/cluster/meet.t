@@ -94,7 +94,8 @@ if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     out=$(timeout 300 srun -Q -n2 --mpi=none "$meet" 2>&1)
     like "$out" 'the step has no PMI: start it with srun --mpi=pmix' "a step without PMI says so"
     export WORLD_SIZE=2 DL_COMM_ADDRESS=127.0.0.1:$((10000 + $$ % 10000))
-    RANK=1 timeout 300 "$meet" >"$work/one" 2>&1 &
+    mkdir -p "$work/its" # Open MPI's first processes of a user, started at once, both make its folder in TMPDIR: one fails
+    RANK=1 TMPDIR=$work/its timeout 300 "$meet" >"$work/one" 2>&1 &
     out=$(RANK=0 timeout 300 "$meet" 2>&1)
     wait $!
     unset WORLD_SIZE DL_COMM_ADDRESS
