@@ -44,16 +44,16 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/worker/report.c \
 	%D%/worker/segment.c %D%/worker/worker.c %D%/worker/worker_state.c \
 	%D%/cmd/code.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c \
-	%D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/forgotten.c %D%/cmd/fork.c \
+	%D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/command_check.c %D%/cmd/fork.c \
 	%D%/cmd/gc.c %D%/cmd/job.c %D%/cmd/gpus.c %D%/cmd/import.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
-	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/queue.c %D%/cmd/remove.c \
-	%D%/cmd/attend.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \
-	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \
+	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/scale.c \
+	%D%/cmd/attend.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/show.c %D%/cmd/start.c \
+	%D%/cmd/try.c %D%/cmd/watch.c \
 	%D%/model/ckpt.c %D%/model/safetensors.c \
 	%D%/model/model.c %D%/model/registry.c \
 	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/file.c %D%/flow/jobs.c %D%/flow/local.c \
 	%D%/flow/run_folder.c %D%/flow/show.c %D%/flow/step.c %D%/flow/step_text.c %D%/flow/sweep_step.c %D%/flow/values.c \
-	%D%/cmd/search_entries.c %D%/cmd/search_header.c %D%/cmd/search_server.c \
+	%D%/cmd/search_server.c \
 	%D%/node/check_command.c %D%/node/diagnosis.c \
 	%D%/node/gather.c \
 	%D%/node/peers.c \
@@ -69,9 +69,8 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/report/page_data.c %D%/report/failures.c %D%/report/experiments.c \
 	%D%/report/page.c %D%/report/params.c \
 	%D%/report/report_text.c \
-	%D%/cmd/best.c %D%/cmd/compare.c %D%/cmd/failures.c %D%/cmd/gnuplot.c %D%/cmd/plot.c \
+	%D%/cmd/best.c %D%/cmd/compare.c %D%/cmd/failures.c %D%/cmd/plot.c \
 	%D%/cmd/top.c \
-	%D%/cmd/watch.c \
 	%D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
 	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/members.c %D%/job/policy.c %D%/job/verdict.c \
 	%D%/node/env_command.c %D%/node/env_plan.c \

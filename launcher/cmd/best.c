@@ -46,7 +46,7 @@ static void put_variable (FILE *f, const char *name, const char *value)
     put_word (f, value);
 }
 
-static void put_number (FILE *f, const char *name, long long value)
+static void put_number_field (FILE *f, const char *name, long long value)
 {
     char text[32];
 
@@ -80,16 +80,16 @@ static void put_hparams_file (FILE *f, const struct sweep *s, long trial)
     }
 }
 
-static void put_environment (FILE *f, const struct sweep *s, long trial, int64_t length)
+static void put_environment_file (FILE *f, const struct sweep *s, long trial, int64_t length)
 {
     const struct experiment *e = s->exp;
     const json_t *hparams = trial_hparams (s, sweep_trial (s, trial));
     char name[256];
 
-    put_number (f, "DL_LENGTH", length);
-    put_number (f, "DL_SEED", searcher_trial_seed (e->search.seed, trial));
+    put_number_field (f, "DL_LENGTH", length);
+    put_number_field (f, "DL_SEED", searcher_trial_seed (e->search.seed, trial));
     if (e->search.repeats > 1)
-        put_number (f, "DL_REPEAT", trial_repeat (s, trial));
+        put_number_field (f, "DL_REPEAT", trial_repeat (s, trial));
     for (size_t i = 0; i < e->nhparams; i++) {
         char *text = hparams_text (hparams, e->hparams[i].path);
         hparams_variable (name, sizeof (name), e->hparams[i].path);
@@ -169,7 +169,7 @@ static char *trial_command (const struct sweep *s, long trial, int64_t length)
     fputs ("cd ", f);
     put_word (f, s->exp->dir ? s->exp->dir : ".");
     fputs (" && env", f);
-    put_environment (f, s, trial, length);
+    put_environment_file (f, s, trial, length);
     put_software (f, s);
     put_command (f, s, trial, length);
     if (fclose (f) == 0)
@@ -188,12 +188,12 @@ struct best {
     bool trust; /* what is copied is the user's own */
 };
 
-static bool is_repeated (const struct best *b)
+static bool best_is_repeated (const struct best *b)
 {
     return b->s->exp->search.repeats > 1;
 }
 
-static struct sweep_result metric_of (const struct best *b, size_t i)
+static struct sweep_result best_metric (const struct best *b, size_t i)
 {
     return point_result (b->s, trial_point (b->s, b->trial), i);
 }
@@ -257,7 +257,7 @@ static void print_no_checkpoint (const struct best *b)
 
 static void print_further (const struct best *b, size_t i)
 {
-    struct sweep_result r = metric_of (b, i);
+    struct sweep_result r = best_metric (b, i);
 
     printf ("     %s %.6g", sweep_metric (b->s, i), r.value);
     if (r.n > 1)
@@ -265,7 +265,7 @@ static void print_further (const struct best *b, size_t i)
     putchar ('\n');
 }
 
-static void print_text (const struct best *b)
+static void print_best (const struct best *b)
 {
     const struct sweep *s = b->s;
     char text[512];
@@ -277,7 +277,7 @@ static void print_text (const struct best *b)
     print_params (b);
     if (sweep_seed_unused (s))
         puts (sweep_seed_unused (s));
-    if (is_repeated (b))
+    if (best_is_repeated (b))
         printf ("trial %ld is nearest to the mean: %s %.6g\n", b->trial, s->exp->metric,
                 trial_result (s, b->trial, 0).value);
     if (*b->checkpoint)
@@ -299,19 +299,19 @@ static void print_text (const struct best *b)
 
 /* ---- JSON ---- */
 
-static json_t *text_json (const char *text)
+static json_t *text_or_null_json (const char *text)
 {
     json_t *o = json_string (text ? text : "");
 
     return o ? o : json_string ("(not UTF-8)");
 }
 
-static json_t *metrics_json (const struct best *b, bool deviations)
+static json_t *best_metrics_json (const struct best *b, bool deviations)
 {
     json_t *o = json_object ();
 
     for (size_t i = 0; i < sweep_metrics (b->s); i++) {
-        struct sweep_result r = metric_of (b, i);
+        struct sweep_result r = best_metric (b, i);
         json_object_set_new (o, sweep_metric (b->s, i),
                              finite_to_json (deviations ? r.deviation : r.value));
     }
@@ -320,19 +320,19 @@ static json_t *metrics_json (const struct best *b, bool deviations)
 
 static json_t *best_json (const struct best *b)
 {
-    json_t *metrics = metrics_json (b, false), *o;
+    json_t *metrics = best_metrics_json (b, false), *o;
 
     o = json_pack ("{s:o, s:o, s:I, s:I, s:I, s:o, s:O, s:o, s:o}", "experiment",
-                   text_json (sweep_folder_name (b->s)), "id", text_json (b->s->id), "trial",
-                   (json_int_t)b->trial, "length", (json_int_t)b->result.length, "seed",
+                   text_or_null_json (sweep_folder_name (b->s)), "id", text_or_null_json (b->s->id),
+                   "trial", (json_int_t)b->trial, "length", (json_int_t)b->result.length, "seed",
                    (json_int_t)searcher_trial_seed (b->s->exp->search.seed, b->trial), "metrics",
                    metrics, "hyperparameters", (json_t *)trial_hparams (b->s, b->t), "checkpoint",
-                   *b->checkpoint ? text_json (b->checkpoint) : json_null (), "command",
-                   text_json (b->command));
-    if (o && is_repeated (b)) {
+                   *b->checkpoint ? text_or_null_json (b->checkpoint) : json_null (), "command",
+                   text_or_null_json (b->command));
+    if (o && best_is_repeated (b)) {
         json_object_set_new (o, "point", json_integer (trial_point (b->s, b->trial)));
         json_object_set_new (o, "n", json_integer (b->result.n));
-        json_object_set_new (o, "deviations", metrics_json (b, true));
+        json_object_set_new (o, "deviations", best_metrics_json (b, true));
     }
     return o;
 }
@@ -342,8 +342,8 @@ static json_t *best_json (const struct best *b)
 /* One file of the folder, of which the manifest tells.  'path': of a
  * checkpoint, which says whose data it has.
  */
-static int put_file (int dir, const char *name, int from, const char *path, bool trust,
-                     json_t *files, struct slurmdl_error *err)
+static int copy_best_file (int dir, const char *name, int from, const char *path, bool trust,
+                           json_t *files, struct slurmdl_error *err)
 {
     char digest[DIGEST_SIZE];
     int64_t bytes;
@@ -364,8 +364,8 @@ static int put_file (int dir, const char *name, int from, const char *path, bool
     return 0;
 }
 
-static int put_text (int dir, const char *name, const char *text, json_t *files,
-                     struct slurmdl_error *err)
+static int put_text_file (int dir, const char *name, const char *text, json_t *files,
+                          struct slurmdl_error *err)
 {
     FILE *f = tmpfile ();
     int rv = -1;
@@ -374,20 +374,21 @@ static int put_text (int dir, const char *name, const char *text, json_t *files,
         return errorf (err, "%s: cannot write: %s", name, strerror (errno));
     if (fputs (text, f) >= 0 && fflush (f) == 0) {
         rewind (f);
-        rv = put_file (dir, name, fileno (f), NULL, true, files, err);
+        rv = copy_best_file (dir, name, fileno (f), NULL, true, files, err);
     } else
         errorf (err, "%s: cannot write: %s", name, strerror (errno));
     fclose (f);
     return rv;
 }
 
-static int put_json (int dir, const char *name, const json_t *o, json_t *files,
-                     struct slurmdl_error *err)
+static int put_json_file (int dir, const char *name, const json_t *o, json_t *files,
+                          struct slurmdl_error *err)
 {
     char *text = json_string_of (o, JSON_INDENT (2) | JSON_SORT_KEYS);
     char *line = NULL;
-    int rv = text && asprintf (&line, "%s\n", text) >= 0 ? put_text (dir, name, line, files, err)
-                                                         : errorf (err, "out of memory");
+    int rv = text && asprintf (&line, "%s\n", text) >= 0
+                 ? put_text_file (dir, name, line, files, err)
+                 : errorf (err, "out of memory");
 
     free (text);
     free (line);
@@ -405,21 +406,21 @@ static int put_checkpoint (const struct best *b, int dir, json_t *files, struct 
         return -1;
     if ((from = inside_open (b->checkpoint, O_RDONLY, 0, NULL)) < 0)
         return errorf (err, "%s: cannot open: %s", b->checkpoint, inside_error (errno));
-    rv = put_file (dir, "checkpoint.h5", from, b->checkpoint, b->trust, files, err);
+    rv = copy_best_file (dir, "checkpoint.h5", from, b->checkpoint, b->trust, files, err);
     close (from);
     return rv;
 }
 
 /* The manifest is the last file: a folder that has it is complete. */
-static int fill_folder (const struct best *b, int dir, struct slurmdl_error *err)
+static int fill_best_folder (const struct best *b, int dir, struct slurmdl_error *err)
 {
     json_t *files = json_object (), *o = best_json (b), *none = json_object ();
     int rv = -1;
 
     if (files && o && none && put_checkpoint (b, dir, files, err) == 0
-        && put_json (dir, "params.json", trial_hparams (b->s, b->t), files, err) == 0) {
+        && put_json_file (dir, "params.json", trial_hparams (b->s, b->t), files, err) == 0) {
         json_object_set (o, "files", files);
-        rv = put_json (dir, "manifest.json", o, none, err);
+        rv = put_json_file (dir, "manifest.json", o, none, err);
     }
     json_decref (files);
     json_decref (none);
@@ -427,7 +428,7 @@ static int fill_folder (const struct best *b, int dir, struct slurmdl_error *err
     return rv;
 }
 
-static void remove_folder (int dir, const char *path)
+static void remove_best_folder (int dir, const char *path)
 {
     static const char *const names[] = { "checkpoint.h5", "params.json", "manifest.json" };
 
@@ -453,10 +454,10 @@ static int export_best (const struct best *b, const char *path)
         complain ("--export: %s: %s", path, strerror (errno));
         return EXIT_IO;
     }
-    rv = fill_folder (b, dir, &err);
+    rv = fill_best_folder (b, dir, &err);
     if (rv < 0) {
         rv = fail (&err);
-        remove_folder (dir, path);
+        remove_best_folder (dir, path);
     } else
         fsync (dir);
     close (dir);
@@ -477,7 +478,7 @@ static int show (const struct best *b, const struct best_options *opt)
         putchar ('\n');
         json_decref (o);
     } else {
-        print_text (b);
+        print_best (b);
         if (opt->export_dir)
             printf ("%s: %sparams.json, manifest.json\n", opt->export_dir,
                     *b->checkpoint ? "checkpoint.h5, " : "");

@@ -51,7 +51,7 @@ static void warn_shared (const struct experiment *e, const struct code_files *fi
                   e->code_freeze ? "the variable DL_FREEZE" : "code.freeze", e->dir);
 }
 
-static bool is_frozen (const struct code_files *files)
+static bool has_frozen_files (const struct code_files *files)
 {
     return files->n > files->nlinks + files->nfolders && !*files->why;
 }
@@ -66,7 +66,7 @@ int code_freeze (struct experiment *e, const char *experiments, struct code_of_r
         return rv;
     warn_absolute (&r->files);
     warn_shared (e, &r->files);
-    if (is_frozen (&r->files) && code_archive_pack (&r->files, &r->archive, &err) == 0)
+    if (has_frozen_files (&r->files) && code_archive_pack (&r->files, &r->archive, &err) == 0)
         r->frozen.archive = &r->archive;
     if (r->files.is_text && r->frozen.archive)
         complain ("%s has more than 64 MiB or 20000 files: of them only text "
@@ -103,7 +103,7 @@ int code_preview (const struct experiment *e, const char *experiments)
         return rv;
     }
     n = files.n - files.nlinks - files.nfolders;
-    if (is_frozen (&files))
+    if (has_frozen_files (&files))
         printf ("code: %zu file%s of %s, %.1f KiB, would be frozen%s; %zu "
                 "other%s stay%s there\n",
                 n, n == 1 ? "" : "s", files.root, (double)files.bytes / 1024,
@@ -230,7 +230,7 @@ int code_now (const struct sweep *s, struct code_archive *a, struct slurmdl_erro
 /* ---- what has changed ---- */
 
 /* Programs: a folder has logs and results as well. */
-static bool is_program (const char *path)
+static bool path_is_program (const char *path)
 {
     static const char *const ends[] = { ".py",  ".pyx", ".sh",  ".bash", ".R",  ".r",  ".jl",
                                         ".pl",  ".lua", ".m",   ".c",    ".h",  ".cc", ".cpp",
@@ -244,7 +244,7 @@ static void add_program (const char *path, const void *text, size_t size, void *
 {
     char digest[DIGEST_SIZE];
 
-    if (!is_program (path))
+    if (!path_is_program (path))
         return;
     digest_of (digest, text, size);
     json_object_set_new (o, path, json_string (digest));

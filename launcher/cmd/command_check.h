@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Look whether the command of the trials can work, before it is started. */
+/* Check that the command of an experiment can be run, and uses what it is given. */
 #pragma once
 
 #include "launcher/config/diagnostics.h"

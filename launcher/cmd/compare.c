@@ -36,7 +36,7 @@ static char *list_text (char *const *list)
     return text;
 }
 
-__attribute__ ((format (printf, 1, 2))) static char *text_of (const char *fmt, ...)
+__attribute__ ((format (printf, 1, 2))) static char *text_of_format (const char *fmt, ...)
 {
     char *text;
     va_list ap;
@@ -58,7 +58,7 @@ static char *bools_text (const struct bools *b)
 }
 
 /* NULL: it has none, or one that is no single text. */
-static char *key_text (const struct experiment *e, const struct key *k)
+static char *compared_key_text (const struct experiment *e, const struct key *k)
 {
     const void *at = (const char *)e + k->offset;
     const char *text;
@@ -69,11 +69,11 @@ static char *key_text (const struct experiment *e, const struct key *k)
     case KEY_TEXT:
         return e->entrypoint ? strdup (e->entrypoint) : list_text (e->argv);
     case KEY_INT:
-        return text_of ("%" PRId64, *(const int64_t *)at);
+        return text_of_format ("%" PRId64, *(const int64_t *)at);
     case KEY_FLOAT:
         return isnan (*(const double *)at) || *(const double *)at == 0
                    ? NULL
-                   : text_of ("%.9g", *(const double *)at);
+                   : text_of_format ("%.9g", *(const double *)at);
     case KEY_BOOL:
         return strdup (*(const bool *)at ? "true" : "false");
     case KEY_BOOLS:
@@ -89,8 +89,8 @@ static char *key_text (const struct experiment *e, const struct key *k)
 static char *number_range (const struct param *p)
 {
     if (p->type == PARAM_LOG)
-        return text_of ("log %.4g to %.4g", pow (p->base, p->min), pow (p->base, p->max));
-    return text_of ("%s%.6g to %.6g", p->type == PARAM_INT ? "int " : "", p->min, p->max);
+        return text_of_format ("log %.4g to %.4g", pow (p->base, p->min), pow (p->base, p->max));
+    return text_of_format ("%s%.6g to %.6g", p->type == PARAM_INT ? "int " : "", p->min, p->max);
 }
 
 static char *hparam_text (const struct experiment *e, const char *path)
@@ -120,7 +120,7 @@ struct collection {
     void *arg;
 };
 
-static void tell (const struct collection *c, const char *key)
+static void print_settings_line (const struct collection *c, const char *key)
 {
     if (!all_equal (c->values, c->n))
         c->f (key, c->values, c->arg);
@@ -147,7 +147,7 @@ static void tell_hparams (const struct collection *c, size_t k)
             continue;
         for (size_t i = 0; i < c->n; i++)
             c->values[i] = hparam_text (c->list[i]->exp, path);
-        tell (c, path);
+        print_settings_line (c, path);
     }
 }
 
@@ -166,8 +166,8 @@ static int differences_each (struct sweep *const *list, size_t n,
         if (!strcmp (k->path, "name"))
             continue;
         for (size_t i = 0; i < n; i++)
-            c.values[i] = key_text (list[i]->exp, k);
-        tell (&c, k->path);
+            c.values[i] = compared_key_text (list[i]->exp, k);
+        print_settings_line (&c, k->path);
     }
     for (size_t k = 0; k < n; k++)
         tell_hparams (&c, k);
@@ -249,7 +249,7 @@ static double first_result (const struct comparison *c, size_t sweep)
     return found ? w.time : INFINITY;
 }
 
-static void measure (const struct comparison *c, size_t sweep, struct compare_outcome *o)
+static void measure_outcome (const struct comparison *c, size_t sweep, struct compare_outcome *o)
 {
     struct compare_walk w = walk_begin (c, sweep);
     double before = NAN, time = c->from, sum = 0;
@@ -268,7 +268,7 @@ static void measure (const struct comparison *c, size_t sweep, struct compare_ou
     best_walk_end (&w.best);
 }
 
-static struct compare_outcome outcome_of (const struct comparison *c, size_t k)
+static struct compare_outcome outcome_of_sweep (const struct comparison *c, size_t k)
 {
     const struct report *r = &c->report;
     const struct report_sweep *of = &r->sweeps[k];
@@ -278,7 +278,7 @@ static struct compare_outcome outcome_of (const struct comparison *c, size_t k)
 
     for (long i = of->first; i < of->first + of->s->ntrials; i++)
         o.failed += report_phase (r, i) == PHASE_FAILED;
-    measure (c, k, &o);
+    measure_outcome (c, k, &o);
     return o;
 }
 
@@ -312,12 +312,12 @@ static void set_time (struct libscols_line *line, size_t column, double seconds)
     table_set (line, column, "%s", text);
 }
 
-static void add_line (const struct comparison *c, struct libscols_table *tb, size_t k)
+static void add_compared_line (const struct comparison *c, struct libscols_table *tb, size_t k)
 {
     const struct report *r = &c->report;
     const struct report_sweep *of = &r->sweeps[k];
     struct libscols_line *line = scols_table_new_line (tb, NULL);
-    struct compare_outcome o = outcome_of (c, k);
+    struct compare_outcome o = outcome_of_sweep (c, k);
 
     if (!line)
         return;
@@ -372,7 +372,7 @@ static void print_differences (const struct comparison *c)
     scols_unref_table (tb);
 }
 
-static void print_text (const struct comparison *c)
+static void print_comparison (const struct comparison *c)
 {
     static const struct table_column columns[] = {
         { "experiment", false }, { "best", true },       { "trial", true },
@@ -392,7 +392,7 @@ static void print_text (const struct comparison *c)
         return;
     }
     for (size_t k = 0; k < c->n; k++)
-        add_line (c, tb, k);
+        add_compared_line (c, tb, k);
     left_out = table_fit (tb, least, FIXED + 1, 2);
     terminal_allow_colours (true);
     scols_print_table (tb);
@@ -416,7 +416,7 @@ static json_t *experiment_json (const struct comparison *c, size_t k)
 {
     const struct report *r = &c->report;
     const struct report_sweep *of = &r->sweeps[k];
-    struct compare_outcome o = outcome_of (c, k);
+    struct compare_outcome o = outcome_of_sweep (c, k);
 
     return json_pack ("{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "experiment",
                       text_to_json (of->name), "searcher", of->s->exp->searcher_name, "state",
@@ -445,7 +445,7 @@ static void difference_json (const char *key, char *const *values, void *arg)
                            json_pack ("{s:o, s:o}", "key", text_to_json (key), "values", texts));
 }
 
-static void print_json (const struct comparison *c)
+static void print_comparison_json (const struct comparison *c)
 {
     struct differences d = { json_array (), c->n };
     json_t *list = json_array (), *o;
@@ -463,7 +463,7 @@ static void print_json (const struct comparison *c)
 
 /* ---- the command ---- */
 
-static int open_all (struct comparison *c, const struct command_line *line)
+static int open_compared (struct comparison *c, const struct command_line *line)
 {
     int rv = EXIT_OK;
 
@@ -497,7 +497,7 @@ int cmd_compare (const struct command_line *line)
     const struct compare_options *opt = line->options;
     struct comparison c = { 0 };
     struct slurmdl_error err = { "" };
-    int rv = open_all (&c, line);
+    int rv = open_compared (&c, line);
 
     if (rv == EXIT_OK)
         rv = check_metric (&c);
@@ -506,9 +506,9 @@ int cmd_compare (const struct command_line *line)
     if (rv == EXIT_OK) {
         find_budget (&c);
         if (opt->json)
-            print_json (&c);
+            print_comparison_json (&c);
         else
-            print_text (&c);
+            print_comparison (&c);
     }
     report_free (&c.report);
     for (size_t k = 0; k < c.n; k++)

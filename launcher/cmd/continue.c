@@ -20,7 +20,7 @@
 
 /* ---- what the searcher cannot do must not be put ---- */
 
-static bool has_work (const struct sweep *s)
+static bool sweep_has_work (const struct sweep *s)
 {
     double *x = calloc (s->exp->nparams + 1, sizeof (*x));
     struct search_op op;
@@ -57,7 +57,7 @@ static int rehearse (const struct sweep *s, const struct event *events, size_t n
             rv = -1;
     }
     if (rv == 0)
-        rv = !has_work (copy);
+        rv = !sweep_has_work (copy);
     sweep_close (copy);
     problems_close (&p);
     free (p.text);
@@ -143,7 +143,7 @@ static int check_continue (const struct sweep *s, const struct continue_options 
 }
 
 /* Somebody else was faster, and wanted the same. */
-static bool goes_on (const struct sweep *s, const struct continue_options *opt)
+static bool others_continue (const struct sweep *s, const struct continue_options *opt)
 {
     const struct search_config *c = &s->exp->search;
 
@@ -165,7 +165,7 @@ static int say_goes_on (const struct sweep *s, const struct continue_options *op
 /* A trial goes on from its last accepted attempt; without that attempt's folder
  * it is trained again.
  */
-static void say_missing (const struct sweep *s)
+static void complain_missing_attempts (const struct sweep *s)
 {
     char dir[PATH_MAX], first[PATH_MAX];
     long missing = 0;
@@ -182,7 +182,7 @@ static void say_missing (const struct sweep *s)
                   first, missing, missing == 1 ? " is" : "s are");
 }
 
-static int go_on (struct sweep *s, const struct continue_options *opt)
+static int continue_sweep (struct sweep *s, const struct continue_options *opt)
 {
     struct event event = { .op = EVENT_CONTINUE,
                            .by = user_name (),
@@ -191,7 +191,7 @@ static int go_on (struct sweep *s, const struct continue_options *opt)
     int rv = -1;
 
     while (rv == -1) {
-        if (goes_on (s, opt))
+        if (others_continue (s, opt))
             return say_goes_on (s, opt);
         if ((rv = check_continue (s, opt)) || (rv = code_prepare (s)))
             return rv;
@@ -199,7 +199,7 @@ static int go_on (struct sweep *s, const struct continue_options *opt)
     }
     if (rv)
         return rv;
-    say_missing (s);
+    complain_missing_attempts (s);
     printf ("%s: goes on\n", s->dir);
     fflush (stdout);
     return start_missing_workers (s, &opt->start, false);
@@ -214,14 +214,14 @@ int cmd_continue (const struct command_line *line)
     if (rv)
         return rv;
     if ((rv = change_settings (&s, line, &opt->start)) == 0)
-        rv = go_on (s, opt);
+        rv = continue_sweep (s, opt);
     sweep_close (s);
     return rv;
 }
 
 /* ---- retry ---- */
 
-static bool is_number (const char *text)
+static bool text_is_number (const char *text)
 {
     return *text && text[strspn (text, "0123456789")] == '\0';
 }
@@ -319,7 +319,7 @@ static int retry (struct sweep *s, char **names, const struct start_options *opt
 int cmd_retry (const struct command_line *line)
 {
     const struct retry_options *opt = line->options;
-    bool named = line->nargs > 0 && !is_number (line->args[0]);
+    bool named = line->nargs > 0 && !text_is_number (line->args[0]);
     struct sweep *s;
     int rv = open_to_run (line, opt->trust, named ? line->args[0] : NULL, &s);
 

@@ -26,13 +26,13 @@ static void print_difference (long n, const char *name, const char *first, const
 }
 
 /* Returns how many differ. */
-static long compare (const char *title, json_t *a, json_t *b)
+static long compare_parts (const char *title, json_t *a, json_t *b)
 {
     return flat_compare (a, b, print_difference, (void *)title);
 }
 
 /* A digest takes the place of a file's content. */
-static void note_file (const char *path, const void *text, size_t size, void *o)
+static void note_file_digest (const char *path, const void *text, size_t size, void *o)
 {
     char digest[DIGEST_SIZE];
 
@@ -47,7 +47,7 @@ static json_t *files_in (const char *name, struct code_archive *a)
     struct slurmdl_error err = { "" };
     json_t *o = json_object ();
 
-    if (a->data && code_archive_each (a->data, a->size, note_file, o, &err) < 0) {
+    if (a->data && code_archive_each (a->data, a->size, note_file_digest, o, &err) < 0) {
         complain ("%s: %s", name, err.text);
         json_decref (o);
         o = NULL;
@@ -57,7 +57,7 @@ static json_t *files_in (const char *name, struct code_archive *a)
 }
 
 /* NULL after a line. */
-static json_t *files_of (const struct sweep *s)
+static json_t *frozen_files_json (const struct sweep *s)
 {
     struct slurmdl_error err = { "" };
     struct code_archive a;
@@ -94,9 +94,10 @@ static long compare_records (const struct sweep *a, const struct sweep *b)
     long n = 0;
 
     if (first && second) {
-        n = compare ("made with", here, there);
-        n += compare ("packages", json_object_get (json_object_get (first, "python"), "packages"),
-                      json_object_get (json_object_get (second, "python"), "packages"));
+        n = compare_parts ("made with", here, there);
+        n += compare_parts ("packages",
+                            json_object_get (json_object_get (first, "python"), "packages"),
+                            json_object_get (json_object_get (second, "python"), "packages"));
     }
     json_decref (first);
     json_decref (second);
@@ -117,10 +118,10 @@ static long compare_code (const struct sweep *a, const struct sweep *b)
     }
     if (!a->code || !strcmp (a->code, b->code))
         return 0;
-    first = files_of (a);
-    second = files_of (b);
+    first = frozen_files_json (a);
+    second = frozen_files_json (b);
     if (first && second)
-        n = compare ("code", first, second);
+        n = compare_parts ("code", first, second);
     json_decref (first);
     json_decref (second);
     return n;
@@ -130,7 +131,7 @@ static long compare_settings (const struct sweep *a, const struct sweep *b)
 {
     json_t *first = config_flat (a->frozen);
     json_t *second = config_flat (b->frozen);
-    long n = compare ("settings", first, second);
+    long n = compare_parts ("settings", first, second);
 
     json_decref (first);
     json_decref (second);
@@ -170,10 +171,10 @@ static int compare_folder (struct sweep *s, const char *folder)
     }
     if (code_now (s, &a, &err) < 0)
         return fail (&err);
-    first = files_of (s);
+    first = frozen_files_json (s);
     second = files_in (folder, &a);
     if (first && second)
-        changes = compare ("code", first, second);
+        changes = compare_parts ("code", first, second);
     json_decref (first);
     json_decref (second);
     return !first || !second ? EXIT_DAMAGED : changes ? EXIT_FAILED : EXIT_OK;

@@ -27,7 +27,7 @@
 /* Quotes as RFC 4180 has them; lines end as the system's do.  A spreadsheet
  * takes some first characters for a formula: 'safe' puts an apostrophe there.
  */
-static void put_text (FILE *f, const char *text, bool safe)
+static void put_csv_text (FILE *f, const char *text, bool safe)
 {
     const char *mark = safe && *text && strchr ("=+-@\t\r", *text) ? "'" : "";
 
@@ -55,7 +55,7 @@ static void put_real (FILE *f, double v)
     fputs (text, f);
 }
 
-static void put_cell (FILE *f, enum column_type type, const struct cell *cell, bool safe)
+static void put_csv_cell (FILE *f, enum column_type type, const struct cell *cell, bool safe)
 {
     switch (type) {
     case COLUMN_INT:
@@ -65,7 +65,7 @@ static void put_cell (FILE *f, enum column_type type, const struct cell *cell, b
         put_real (f, cell->real);
         break;
     case COLUMN_TEXT:
-        put_text (f, cell->text ? cell->text : "", safe);
+        put_csv_text (f, cell->text ? cell->text : "", safe);
         break;
     }
 }
@@ -76,7 +76,7 @@ void csv_put_names (FILE *f, const struct columns *c, bool safe)
     for (size_t i = 0; i < c->n; i++) {
         fputs (i ? "," : "", f);
         fputs (c->list[i].hparam ? "hp." : "", f);
-        put_text (f, c->list[i].name, safe && !c->list[i].hparam);
+        put_csv_text (f, c->list[i].name, safe && !c->list[i].hparam);
     }
     fputc ('\n', f);
 }
@@ -86,7 +86,7 @@ void csv_put_trial (FILE *f, const struct sweep *s, const struct columns *c, lon
     for (size_t i = 0; i < c->n; i++) {
         struct cell cell = column_cell (&c->list[i], s, trial);
         fputs (i ? "," : "", f);
-        put_cell (f, c->list[i].type, &cell, safe);
+        put_csv_cell (f, c->list[i].type, &cell, safe);
     }
     fputc ('\n', f);
 }
@@ -101,7 +101,7 @@ static void put_csv (FILE *f, const struct sweep *s, const struct columns *c, bo
 /* ---- JSON ---- */
 
 /* A trial a line, so that line tools have some use of it too. */
-static void put_json (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
+static void put_trials_json (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
 {
     (void)safe;
     fputc ('[', f);
@@ -124,7 +124,7 @@ struct export_format {
 /* clang-format off */
 static const struct export_format formats[] = {
     { "csv",  put_csv },
-    { "json", put_json },
+    { "json", put_trials_json },
     { "h5",   NULL }, /* results_write() */
     { NULL,   NULL },
 };
@@ -236,7 +236,7 @@ static int export_h5 (const struct sweep *s, const char *path, struct slurmdl_er
 }
 
 /* The file was written, without what cannot be read. */
-static int say_damaged (const struct sweep *s, const struct slurmdl_error *err)
+static int complain_damaged_results (const struct sweep *s, const struct slurmdl_error *err)
 {
     complain ("%s (the rest is in the file; 'dl show %s TRIAL' names the files "
               "of a trial)",
@@ -276,7 +276,7 @@ static int export_table (struct sweep *s, const struct export_format *format,
         else if (news > 0)
             rv = put_format (s, format, opt, &err);
     }
-    return rv < 0 ? fail (&err) : rv > 0 ? say_damaged (s, &err) : EXIT_OK;
+    return rv < 0 ? fail (&err) : rv > 0 ? complain_damaged_results (s, &err) : EXIT_OK;
 }
 
 static int check_export (const struct export_options *opt, const struct export_format *format)

@@ -43,7 +43,7 @@ static size_t read_log (const struct report *r, const struct report_attempt *a, 
     return file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL);
 }
 
-static void print_log (const struct failures *f, const struct report_attempt *a)
+static void print_log_end (const struct failures *f, const struct report_attempt *a)
 {
     char text[TAIL + 1];
     size_t n = read_log (&f->report, a, text);
@@ -62,7 +62,7 @@ static void print_log (const struct failures *f, const struct report_attempt *a)
 /* Trials with an attempt of the cause, each once and in order; the caller frees
  * the list.
  */
-static long *trials_of (const struct failures *f, size_t cause, long *n)
+static long *trials_of_cause (const struct failures *f, size_t cause, long *n)
 {
     const struct report *r = &f->report;
     bool *has = calloc ((size_t)r->n + 1, sizeof (*has));
@@ -84,7 +84,7 @@ static void print_cause (const struct failures *f, const struct failure_cause *c
     const struct report *r = &f->report;
     const struct report_attempt *a = &r->attempts[c->last];
     long n;
-    long *trials = trials_of (f, c->cause, &n);
+    long *trials = trials_of_cause (f, c->cause, &n);
     char took[32];
 
     printf ("%5ld  %s\n", c->attempts, r->causes.list[c->cause]);
@@ -96,7 +96,7 @@ static void print_cause (const struct failures *f, const struct failure_cause *c
     duration_text (took, sizeof (took), a->end - a->begin);
     printf ("; the last one: trial %ld, attempt %ld, after %s\n", r->trials[a->trial].number,
             a->number, took);
-    print_log (f, a);
+    print_log_end (f, a);
     free (trials);
 }
 
@@ -136,7 +136,7 @@ static bool finding_text (const struct failures *f, long cause, char *buf, size_
     return true;
 }
 
-static void print_all (const struct failures *f)
+static void print_failures (const struct failures *f)
 {
     const struct report *r = &f->report;
     long failed = 0, attempts = 0;
@@ -170,7 +170,7 @@ static json_t *cause_json (const struct failures *f, const struct failure_cause 
     char text[TAIL + 1];
     char where[512];
     long n;
-    long *trials = trials_of (f, c->cause, &n);
+    long *trials = trials_of_cause (f, c->cause, &n);
     size_t size = read_log (&f->report, a, text);
 
     for (long i = 0; trials && i < n; i++)
@@ -186,7 +186,7 @@ static json_t *cause_json (const struct failures *f, const struct failure_cause 
     return o;
 }
 
-static void print_json (const struct failures *f)
+static void print_failures_json (const struct failures *f)
 {
     json_t *list = json_array ();
 
@@ -199,7 +199,7 @@ static void print_json (const struct failures *f)
 
 /* ---- the command ---- */
 
-static int gather (struct failures *f, struct sweep *s, struct slurmdl_error *err)
+static int gather_failures (struct failures *f, struct sweep *s, struct slurmdl_error *err)
 {
     if (report_fill (&f->report, &s, 1, err) < 0)
         return -1;
@@ -219,12 +219,12 @@ int cmd_failures (const struct command_line *line)
 
     if (rv)
         return rv;
-    if (gather (&f, s, &err) < 0)
+    if (gather_failures (&f, s, &err) < 0)
         rv = fail (&err);
     else if (opt->json)
-        print_json (&f);
+        print_failures_json (&f);
     else
-        print_all (&f);
+        print_failures (&f);
     free (f.list);
     params_free (&f.params);
     report_free (&f.report);

@@ -27,7 +27,7 @@
 
 enum { TAIL = 4096, LINES = 8 };
 
-static void print_lines (char *text)
+static void print_indented_lines (char *text)
 {
     for (char *line; (line = strsep (&text, "\n"));) {
         policy_text (line);
@@ -46,7 +46,7 @@ static void print_log_end (const struct sweep *s)
     if ((n = file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL)) == 0)
         return;
     printf ("the end of the log of trial %ld, attempt %ld:\n", s->cause.trial, s->cause.attempt);
-    print_lines (text_last_lines (text, n, LINES));
+    print_indented_lines (text_last_lines (text, n, LINES));
 }
 
 /* The log of a worker that was written last; "": none has one. */
@@ -88,7 +88,7 @@ void print_last_words (const struct sweep *s)
     if (!*path || (n = file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL)) == 0)
         return;
     printf ("the end of %s:\n", path);
-    print_lines (text_last_lines (text, n, LINES));
+    print_indented_lines (text_last_lines (text, n, LINES));
 }
 
 /* A limit that was too low is raised by a command.  Returns whether it is one.
@@ -243,7 +243,7 @@ static void print_ended (const struct sweep *s)
 enum { AGAIN_TRIALS = 8, FILE_NAME = 256 };
 
 /* The file behind {resume_dir}, if its name is plain. */
-static bool file_behind (const char *text, char file[FILE_NAME])
+static bool file_behind_resume_dir (const char *text, char file[FILE_NAME])
 {
     static const char place[] = "{" RESUME_DIR "}/";
     const char *at = text ? strstr (text, place) : NULL;
@@ -257,10 +257,10 @@ static bool file_behind (const char *text, char file[FILE_NAME])
 
 static bool resume_file (const struct experiment *e, char file[FILE_NAME])
 {
-    bool has = file_behind (e->entrypoint, file);
+    bool has = file_behind_resume_dir (e->entrypoint, file);
 
     for (char **a = e->argv; !has && a && *a; a++)
-        has = file_behind (*a, file);
+        has = file_behind_resume_dir (*a, file);
     return has;
 }
 

@@ -39,7 +39,7 @@ struct follow_view {
 
 static volatile sig_atomic_t interrupted;
 
-static void on_interrupt (int sig)
+static void on_follow_interrupt (int sig)
 {
     (void)sig;
     interrupted = 1;
@@ -102,7 +102,7 @@ int follow_status (const struct sweep *s)
     }
 }
 
-static int conclude (struct follow_view *v, bool workers_left)
+static int conclude_follow (struct follow_view *v, bool workers_left)
 {
     struct sweep *s = v->s;
     char elapsed[32];
@@ -135,7 +135,7 @@ static int conclude (struct follow_view *v, bool workers_left)
     return EXIT_NO_WORKERS;
 }
 
-static void draw (struct follow_view *v)
+static void draw_follow (struct follow_view *v)
 {
     struct slurmdl_error err = { "" };
     struct screen c;
@@ -169,7 +169,7 @@ static void say_note (struct follow_view *v)
     fflush (stdout);
 }
 
-static int watch (struct follow_view *v, struct slurmdl_error *err)
+static int follow_until_end (struct follow_view *v, struct slurmdl_error *err)
 {
     int workers = 1;
     int looks = 0;
@@ -180,7 +180,7 @@ static int watch (struct follow_view *v, struct slurmdl_error *err)
             changes_say (v->said, v->s);
             say_note (v);
         } else if (looks++ % DRAW_EVERY == 0)
-            draw (v);
+            draw_follow (v);
         pause_watch (v);
         workers = v->x->ops->tick (v->x);
         if ((news = sweep_sync (v->s, err)) < 0)
@@ -206,7 +206,7 @@ static void finish_local (struct follow_view *v)
 
 void follow_signals (void)
 {
-    struct sigaction sa = { .sa_handler = on_interrupt };
+    struct sigaction sa = { .sa_handler = on_follow_interrupt };
 
     sigaction (SIGINT, &sa, NULL);
     sigaction (SIGTERM, &sa, NULL);
@@ -230,7 +230,7 @@ int follow (struct sweep *s, struct executor *x, struct changes *said)
         screen_take (false);
     else
         print_best (s);
-    workers = watch (&v, &err);
+    workers = follow_until_end (&v, &err);
     screen_give_back ();
     if (workers < 0)
         rv = fail (&err);
@@ -239,7 +239,7 @@ int follow (struct sweep *s, struct executor *x, struct changes *said)
         rv = EXIT_STOPPED;
     } else {
         finish_local (&v);
-        rv = conclude (&v, workers);
+        rv = conclude_follow (&v, workers);
     }
     picture_free (&v.picture);
     return rv;

@@ -18,7 +18,7 @@ static int add_option (char ***words, const char *name, const char *value)
 }
 
 /* What the package is told; it calls this program to check what it wrote. */
-static char **arguments (const struct command_line *line)
+static char **import_arguments (const struct command_line *line)
 {
     const struct import_options *opt = line->options;
     char self[PATH_MAX];
@@ -40,7 +40,7 @@ static char **arguments (const struct command_line *line)
 int cmd_import (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
-    char **words = arguments (line);
+    char **words = import_arguments (line);
     pid_t pid;
 
     if (!words) {

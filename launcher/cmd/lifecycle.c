@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl pause, resume, stop, kill: request another state. */
-#include "launcher/cmd/lifecycle.h"
+/* dl stop, pause, resume, kill and rm: change the state of an experiment, or remove it. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
-#include "launcher/cmd/wait.h"
+#include "launcher/cmd/watch.h"
+#include "launcher/code/store.h"
+#include "launcher/config/diagnostics.h"
 #include "launcher/progress/workers.h"
+#include "launcher/sweep/create.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/disk_reserve.h"
-#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "launcher/worker/executor.h"
@@ -76,7 +81,7 @@ static const struct state_request {
   stop_request = { EVENT_STOP, SWEEP_STOPPED, true, say_stop },
   kill_request = { EVENT_KILL, SWEEP_KILLED, true, say_kill };
 
-static bool is_allowed (const struct sweep *s, const void *op)
+static bool request_is_allowed (const struct sweep *s, const void *op)
 {
     return sweep_allows (s->state, *(const enum event_op *)op);
 }
@@ -99,8 +104,8 @@ static int say_why_not (const struct sweep *s, const struct state_request *w)
 
 static int put_request (struct sweep *s, const struct state_request *w, struct slurmdl_error *err)
 {
-    return sweep_insist (s, (struct event){ .op = w->op, .by = user_name () }, is_allowed, &w->op,
-                         err);
+    return sweep_insist (s, (struct event){ .op = w->op, .by = user_name () }, request_is_allowed,
+                         &w->op, err);
 }
 
 /* What holds nodes ends all the same. */
@@ -167,14 +172,15 @@ int cmd_kill (const struct command_line *line)
     return request_state (line, &kill_request);
 }
 
-int kill_experiment (struct sweep *s)
+/* Kill an experiment, and cancel its jobs, before it is removed. */
+static int kill_experiment (struct sweep *s)
 {
     return sweep_allows (s->state, EVENT_KILL) ? grant (s, &kill_request) : 0;
 }
 
 /* ---- resume ---- */
 
-static int say_ended (const struct sweep *s)
+static int print_has_ended (const struct sweep *s)
 {
     bool whole =
         s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED || s->state == SWEEP_PARTIAL;
@@ -283,7 +289,7 @@ static int resume (struct sweep *s, const struct command_line *line)
         trust_record (s, NULL);
     }
     /* tasks that run, after a pause, are about to end: put_resume() says so */
-    return sweep_has_ended (s) ? say_ended (s)
+    return sweep_has_ended (s) ? print_has_ended (s)
                                : start_missing_workers (s, &opt->start, was_running);
 }
 
@@ -313,4 +319,131 @@ int cmd_resume (const struct command_line *line)
         rv = opt->wait ? resume_and_wait (s, line) : resume (s, line);
     sweep_close (s);
     return rv;
+}
+
+/* ---- removal ---- */
+
+/* Whether workers on other machines live is known after two heartbeats. */
+static int check_workers (const char *dir, double seconds, bool force)
+{
+    struct slurmdl_error err = { "" };
+    long n = force ? 0 : peer_count (dir, seconds, &err);
+
+    if (n == 0 || (n < 0 && errno == ENOENT))
+        return EXIT_OK;
+    if (n < 0)
+        return fail (&err);
+    complain ("%s: %ld worker%s at work on it; --force removes it "
+              "nevertheless",
+              dir, n, n == 1 ? " is" : "s are");
+    return EXIT_BUSY;
+}
+
+static int check_sweep (struct sweep *s, bool force)
+{
+    if (force) {
+        kill_experiment (s);
+        return EXIT_OK;
+    }
+    if (sweep_has_lost_log (s)) {
+        complain ("%s/log: lost, but there are trials; --force removes them "
+                  "nevertheless",
+                  s->dir);
+        return EXIT_DAMAGED;
+    }
+    if (!sweep_has_ended (s) && s->state != SWEEP_NEW) {
+        complain ("%s is %s: 'dl stop' ends it; --force removes it "
+                  "nevertheless",
+                  s->dir, sweep_state_name (s->state));
+        return EXIT_BUSY;
+    }
+    return check_workers (s->dir, 2 * (double)s->exp->heartbeat, force);
+}
+
+static int check_removable (const char *dir, bool force)
+{
+    struct slurmdl_error err = { "" };
+    struct problems p;
+    struct sweep *s;
+    int rv = EXIT_OK;
+
+    if (problems_open (&p) < 0)
+        return EXIT_IO;
+    if ((s = sweep_open (dir, &p, &err))) {
+        if ((rv = check_sweep (s, force)) == EXIT_OK)
+            record_remove (s);
+    } else if (!force) {
+        complain ("%s: cannot be read (%s); --force removes it nevertheless", dir, err.text);
+        rv = EXIT_DAMAGED;
+    }
+    sweep_close (s);
+    problems_close (&p);
+    free (p.text);
+    return rv;
+}
+
+/* Only its full name: the newest of a name is too easily another one. */
+static int find_removed (const struct command_line *line, const char *name, char *dir)
+{
+    char path[PATH_MAX];
+    char found[PATH_MAX + 32];
+    struct stat s;
+    size_t n;
+
+    if (snprintf (path, sizeof (path), "%s", name) >= (int)sizeof (path)) {
+        complain ("rm: %s: the path is too long", name);
+        return EXIT_NOT_FOUND;
+    }
+    for (n = strlen (path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = '\0';
+    if (lstat (path, &s) < 0 && !strchr (path, '/'))
+        snprintf (path, sizeof (path), "%s/%s", line->dir, name);
+    if (lstat (path, &s) < 0) {
+        bool meant = experiment_find (line, name, found, PATH_MAX) == 0;
+        complain ("rm: no experiment '%s' in %s (its full name is needed%s%s)", name, line->dir,
+                  meant ? ": the newest is " : "", meant ? found : "");
+        return EXIT_NOT_FOUND;
+    }
+    if (S_ISLNK (s.st_mode)) {
+        complain ("rm: %s is a link; name the experiment's own folder", path);
+        return EXIT_USAGE;
+    }
+    snprintf (found, sizeof (found), "%s/experiment.conf", path);
+    if (S_ISDIR (s.st_mode) && access (found, F_OK) == 0 && realpath (path, dir))
+        return EXIT_OK;
+    complain ("rm: %s is not an experiment", path);
+    return EXIT_NOT_FOUND;
+}
+
+static int remove_experiment (const struct command_line *line, const char *name)
+{
+    const struct rm_options *opt = line->options;
+    struct slurmdl_error err = { "" };
+    char dir[PATH_MAX];
+    int rv = find_removed (line, name, dir);
+
+    if (rv == EXIT_OK)
+        rv = check_removable (dir, opt->force);
+    if (rv)
+        return rv;
+    if (sweep_remove (dir, &err) < 0) {
+        complain ("%s", err.text);
+        return EXIT_IO;
+    }
+    store_clean (dir);
+    printf ("%s: removed\n", dir);
+    return EXIT_OK;
+}
+
+/* One that cannot be removed does not keep the others. */
+int cmd_rm (const struct command_line *line)
+{
+    int status = EXIT_OK;
+
+    for (int i = 0; i < line->nargs; i++) {
+        int rv = remove_experiment (line, line->args[i]);
+        if (status == EXIT_OK)
+            status = rv;
+    }
+    return status;
 }

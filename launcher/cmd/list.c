@@ -97,7 +97,7 @@ static bool is_hidden (const struct sweep *s)
 }
 
 /* 's' is NULL if it cannot be read. */
-static bool is_listed (const struct ls_options *opt, const struct sweep *s)
+static bool sweep_is_listed (const struct ls_options *opt, const struct sweep *s)
 {
     bool has = !opt->label;
 
@@ -108,7 +108,7 @@ static bool is_listed (const struct ls_options *opt, const struct sweep *s)
     return has && (!is_hidden (s) || opt->all);
 }
 
-static int add_line (struct listing *l, const char *dir, const struct sweep *s)
+static int add_list_line (struct listing *l, const char *dir, const struct sweep *s)
 {
     struct libscols_line *line = scols_table_new_line (l->tb, NULL);
     const char *base = strrchr (dir, '/');
@@ -139,8 +139,8 @@ static int add_experiment (const char *dir, void *arg)
     if (problems_open (&p) < 0)
         return -1;
     s = sweep_open (dir, &p, &err);
-    if (is_listed (l->opt, s))
-        rv = add_line (l, dir, s);
+    if (sweep_is_listed (l->opt, s))
+        rv = add_list_line (l, dir, s);
     sweep_close (s);
     problems_close (&p);
     free (p.text);
@@ -148,7 +148,7 @@ static int add_experiment (const char *dir, void *arg)
 }
 
 /* An empty table says nothing: in the wrong folder, with a misspelt label. */
-static void say_none (const struct command_line *line)
+static void print_no_experiments (const struct command_line *line)
 {
     const struct ls_options *opt = line->options;
     complain ("no experiment%s%s%s in %s (%sset the folder with --dir or DL_DIR)",
@@ -173,7 +173,7 @@ int cmd_ls (const struct command_line *line)
         return EXIT_NOT_FOUND;
     }
     if (!opt->json && scols_table_get_nlines (tb) == 0)
-        say_none (line);
+        print_no_experiments (line);
     table_print (tb);
     scols_unref_table (tb);
     return EXIT_OK;

@@ -44,7 +44,7 @@ static bool has_log (const struct log_reading *r)
 }
 
 /* Where the last 'lines' lines begin; an end without a newline is a line. */
-static off_t start_of (int fd, int64_t lines)
+static off_t start_of_last_lines (int fd, int64_t lines)
 {
     off_t end = lseek (fd, 0, SEEK_END);
     char buf[65536];
@@ -63,14 +63,14 @@ static off_t start_of (int fd, int64_t lines)
     return 0;
 }
 
-static int open_log (struct log_reading *r, int64_t lines)
+static int open_attempt_log (struct log_reading *r, int64_t lines)
 {
     char path[PATH_MAX];
 
     log_path (path, sizeof (path), r);
     if ((r->fd = inside_open (path, O_RDONLY, 0, NULL)) < 0)
         return -1;
-    lseek (r->fd, start_of (r->fd, lines), SEEK_SET);
+    lseek (r->fd, start_of_last_lines (r->fd, lines), SEEK_SET);
     return 0;
 }
 
@@ -90,7 +90,7 @@ static int print_more (const struct log_reading *r, struct slurmdl_error *err)
 }
 
 /* No attempt will follow. */
-static bool is_over (const struct log_reading *r)
+static bool log_is_over (const struct log_reading *r)
 {
     const struct sweep_trial *t = sweep_trial (r->s, r->trial);
 
@@ -108,7 +108,7 @@ static int next_attempt (struct log_reading *r)
     long over = sweep_trial (r->s, r->trial)->over;
 
     for (next.attempt = r->attempt + 1; next.attempt <= over + 1; next.attempt++)
-        if (has_log (&next) && open_log (&next, -1) == 0) {
+        if (has_log (&next) && open_attempt_log (&next, -1) == 0) {
             if (r->fd >= 0)
                 close (r->fd);
             printf ("==> trial %ld, attempt %ld <==\n", next.trial, next.attempt);
@@ -130,13 +130,13 @@ static int follow_once (struct log_reading *r, bool one, struct slurmdl_error *e
         return -1;
     ended = sweep_trial (r->s, r->trial)->over >= r->attempt;
     if (r->fd < 0)
-        open_log (r, -1);
+        open_attempt_log (r, -1);
     /* its last lines came before the news of its end */
     if (r->fd >= 0 && print_more (r, err) < 0)
         return -1;
     if (ended && !one && next_attempt (r))
         return 1;
-    return !(is_over (r) || (ended && one));
+    return !(log_is_over (r) || (ended && one));
 }
 
 static int follow_log (struct log_reading *r, bool one, struct slurmdl_error *err)
@@ -159,7 +159,7 @@ static void last_attempt (struct log_reading *r)
         r->attempt--;
 }
 
-static int print_log (struct log_reading *r, const struct logs_options *opt)
+static int print_log_from (struct log_reading *r, const struct logs_options *opt)
 {
     struct slurmdl_error err = { "" };
     char path[PATH_MAX];
@@ -167,7 +167,7 @@ static int print_log (struct log_reading *r, const struct logs_options *opt)
 
     if ((r->attempt = (long)opt->attempt) == 0)
         last_attempt (r);
-    if (open_log (r, opt->lines) == 0 || (opt->follow && errno == ENOENT)) {
+    if (open_attempt_log (r, opt->lines) == 0 || (opt->follow && errno == ENOENT)) {
         rv = opt->follow ? follow_log (r, opt->attempt > 0, &err) : print_more (r, &err);
         return rv < 0 && *err.text ? fail (&err) : EXIT_OK;
     }
@@ -193,7 +193,7 @@ int cmd_logs (const struct command_line *line)
         return rv;
     terminal_allow_colours (true);
     if ((rv = parse_trial (r.s, line->args[named], &r.trial)) == 0)
-        rv = print_log (&r, line->options);
+        rv = print_log_from (&r, line->options);
     if (r.fd >= 0)
         close (r.fd);
     sweep_close (r.s);

@@ -76,7 +76,7 @@ static int find_file (const char *dir, char *path, size_t size)
     return rv;
 }
 
-static int read_node (const char *dir, struct notebook_server *s)
+static int read_server_node (const char *dir, struct notebook_server *s)
 {
     char path[PATH_MAX];
     char *text = NULL;
@@ -102,7 +102,7 @@ static bool is_token (const char *text)
                   == '\0';
 }
 
-static int take (const json_t *o, struct notebook_server *s)
+static int take_server_fields (const json_t *o, struct notebook_server *s)
 {
     const char *token = json_string_value (json_object_get (o, "token"));
     const char *host = json_string_value (json_object_get (o, "hostname"));
@@ -134,14 +134,14 @@ static int notebook_server_read (const char *folder, long job, struct notebook_s
 
     *s = (struct notebook_server){ 0 };
     snprintf (dir, sizeof (dir), "%s/%ld", folder, job);
-    if (find_file (dir, path, sizeof (path)) < 0 || read_node (dir, s) < 0)
+    if (find_file (dir, path, sizeof (path)) < 0 || read_server_node (dir, s) < 0)
         return 1;
     if (!(text = file_read_now (path, FILE_MAX, NULL, NULL, err)))
         return -1;
     o = json_loads (text, 0, NULL);
     free (text);
     /* it may be being written */
-    rv = o ? take (o, s) : 1;
+    rv = o ? take_server_fields (o, s) : 1;
     json_decref (o);
     if (rv < 0 && errno == EPERM)
         errorf (err,
@@ -155,7 +155,7 @@ static int notebook_server_read (const char *folder, long job, struct notebook_s
 
 enum { IDLE = 60 /* minutes */, ASK_FIRST = 3, ASK_EVERY = 10 /* s */ };
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t notebook_interrupted;
 
 /* The token is made by the server, and stands in files of mode 0600 alone: who
  * may log in to a machine sees the command lines of others.  Kernels by TCP
@@ -194,8 +194,8 @@ static const char text[] =
 
 /* ---- Slurm ---- */
 
-static int submit (const struct command_line *line, const char *folder, const char *script,
-                   long *job)
+static int submit_notebook (const struct command_line *line, const char *folder, const char *script,
+                            long *job)
 {
     struct command c = { .timeout = 300 };
     struct slurmdl_error err = { "" };
@@ -214,7 +214,7 @@ static int submit (const struct command_line *line, const char *folder, const ch
 
 /* ---- the script ---- */
 
-static bool is_program (const char *path)
+static bool is_executable (const char *path)
 {
     struct stat st;
 
@@ -228,7 +228,7 @@ static bool in_path (const char *name, char path[PATH_MAX])
     for (size_t n; at && *at; at += n + (at[n] == ':')) {
         n = strcspn (at, ":");
         if (*at == '/' && snprintf (path, PATH_MAX, "%.*s/%s", (int)n, at, name) < PATH_MAX
-            && is_program (path))
+            && is_executable (path))
             return true;
     }
     return false;
@@ -240,7 +240,7 @@ static int find_jupyter (const char *given, char path[PATH_MAX])
     static const char *const names[] = { "jupyter-lab", "jupyter-notebook", "jupyter-server" };
 
     if (given) {
-        if (strchr (given, '/') ? realpath (given, path) && is_program (path)
+        if (strchr (given, '/') ? realpath (given, path) && is_executable (path)
                                 : in_path (given, path))
             return EXIT_OK;
         complain ("--jupyter: there is no program '%s'", given);
@@ -254,8 +254,8 @@ static int find_jupyter (const char *given, char path[PATH_MAX])
     return EXIT_NOT_FOUND;
 }
 
-static int write_script (const struct notebook_options *opt, const char *folder,
-                         const char *jupyter, char *path, struct slurmdl_error *err)
+static int write_notebook_script (const struct notebook_options *opt, const char *folder,
+                                  const char *jupyter, char *path, struct slurmdl_error *err)
 {
     long long idle = 60 * (opt->idle < 0 ? IDLE : opt->idle);
     char *dir = shell_word (folder);
@@ -295,7 +295,7 @@ static void print_server (long job, const struct notebook_server *s)
 }
 
 /* A job that was killed has left its folder. */
-static void forget (const char *folder, const char *job)
+static void forget_notebook (const char *folder, const char *job)
 {
     char path[PATH_MAX];
 
@@ -303,7 +303,7 @@ static void forget (const char *folder, const char *job)
         remove_tree (path);
 }
 
-static int cancel (long job)
+static int cancel_notebook (long job)
 {
     struct slurmdl_error err = { "" };
     char number[32];
@@ -317,7 +317,7 @@ static int cancel (long job)
 }
 
 /* The last line of its output is mostly the reason. */
-static int say_ended (const char *folder, long job)
+static int complain_notebook_ended (const char *folder, long job)
 {
     char path[PATH_MAX], end[1024];
     const char *last;
@@ -341,17 +341,17 @@ static int say_ended (const char *folder, long job)
 static int end_job (const char *folder, long job)
 {
     char number[32];
-    int rv = cancel (job);
+    int rv = cancel_notebook (job);
 
     if (rv != EXIT_OK)
         return rv;
     snprintf (number, sizeof (number), "%ld", job);
-    forget (folder, number);
+    forget_notebook (folder, number);
     printf ("job %ld is cancelled\n", job);
     return EXIT_OK;
 }
 
-static void say_state (long job, const char *state, bool own)
+static void print_notebook_state (long job, const char *state, bool own)
 {
     printf ("job %ld: %s", job, state);
     if (!strncmp (state, "PENDING", 7) && own)
@@ -365,7 +365,7 @@ static void say_state (long job, const char *state, bool own)
 /* Until the server listens, or the job is gone: the file of one that was killed
  * remains, and its port is anybody's then.
  */
-static int attach (const char *folder, long job, bool own)
+static int attach_notebook (const char *folder, long job, bool own)
 {
     struct slurmdl_error err = { "" };
     struct notebook_server s;
@@ -379,34 +379,34 @@ static int attach (const char *folder, long job, bool own)
             gone = slurm_job_text (job, state, sizeof (state)) < 0;
             next = monotonic () + ASK_EVERY;
         }
-        if (interrupted)
+        if (notebook_interrupted)
             return end_job (folder, job) ?: EXIT_STOPPED;
         if (gone)
-            return say_ended (folder, job);
+            return complain_notebook_ended (folder, job);
         if (strcmp (state, told))
-            say_state (job, state, own);
+            print_notebook_state (job, state, own);
         memcpy (told, state, sizeof (told));
         poll (NULL, 0, 500);
     }
     if (rv < 0 && errno == EPERM) {
         complain ("%s: the job is cancelled", err.text);
-        cancel (job);
+        cancel_notebook (job);
         return EXIT_FAILED;
     }
     if (rv < 0)
         return fail (&err);
     if (slurm_job_text (job, state, sizeof (state)) < 0)
-        return say_ended (folder, job);
+        return complain_notebook_ended (folder, job);
     print_server (job, &s);
     return EXIT_OK;
 }
 
-static void on_interrupt (int sig)
+static void on_notebook_interrupt (int sig)
 {
-    interrupted = sig;
+    notebook_interrupted = sig;
 }
 
-static int start (const struct command_line *line, const char *folder)
+static int start_notebook (const struct command_line *line, const char *folder)
 {
     const struct notebook_options *opt = line->options;
     struct slurmdl_error err = { "" };
@@ -416,9 +416,9 @@ static int start (const struct command_line *line, const char *folder)
 
     if (rv != EXIT_OK)
         return rv;
-    if (write_script (opt, folder, jupyter, script, &err) < 0)
+    if (write_notebook_script (opt, folder, jupyter, script, &err) < 0)
         return fail (&err);
-    if ((rv = submit (line, folder, script, &job)) != EXIT_OK)
+    if ((rv = submit_notebook (line, folder, script, &job)) != EXIT_OK)
         return rv;
     printf ("job %ld; ^C cancels it; it goes on when this command ends "
             "otherwise, and 'dl notebook attach %ld' comes back to it\n",
@@ -426,14 +426,14 @@ static int start (const struct command_line *line, const char *folder)
     fflush (stdout);
     snprintf (own, sizeof (own), "%s/%ld", folder, job);
     mkdir (own, 0700); /* by it the others know one that waits */
-    if (signal (SIGINT, on_interrupt) == SIG_IGN)
+    if (signal (SIGINT, on_notebook_interrupt) == SIG_IGN)
         signal (SIGINT, SIG_IGN);
-    return attach (folder, job, true);
+    return attach_notebook (folder, job, true);
 }
 
 /* ---- those that there are ---- */
 
-static int by_number (const struct dirent **a, const struct dirent **b)
+static int by_job_number (const struct dirent **a, const struct dirent **b)
 {
     long x = atol ((*a)->d_name);
     long y = atol ((*b)->d_name);
@@ -441,30 +441,30 @@ static int by_number (const struct dirent **a, const struct dirent **b)
     return x < y ? -1 : x > y;
 }
 
-static int is_job (const struct dirent *e)
+static int is_job_folder (const struct dirent *e)
 {
     return e->d_name[strspn (e->d_name, "0123456789")] == '\0';
 }
 
-static void say_none (void)
+static void print_no_notebooks (void)
 {
     complain ("there is no notebook at work; 'dl notebook' starts one");
 }
 
-static int list (const struct command_line *line, const char *folder)
+static int list_notebooks (const struct command_line *line, const char *folder)
 {
     struct dirent **jobs = NULL;
     struct slurmdl_error err = { "" };
     struct notebook_server s;
     char state[256];
-    int n = scandir (folder, &jobs, is_job, by_number);
+    int n = scandir (folder, &jobs, is_job_folder, by_job_number);
     bool any = false;
 
     (void)line;
     for (int i = 0; i < n; i++) {
         long job = atol (jobs[i]->d_name);
         if (slurm_job_text (job, state, sizeof (state)) < 0)
-            forget (folder, jobs[i]->d_name);
+            forget_notebook (folder, jobs[i]->d_name);
         else {
             any = true;
             printf ("%ld %s %s\n", job, state,
@@ -474,7 +474,7 @@ static int list (const struct command_line *line, const char *folder)
     }
     free (jobs);
     if (!any)
-        say_none ();
+        print_no_notebooks ();
     return EXIT_OK;
 }
 
@@ -493,14 +493,14 @@ static long chosen (const struct command_line *line, const char *folder)
             complain ("'%s' is no number of a job", given);
         return job > 0 ? job : 0;
     }
-    n = scandir (folder, &jobs, is_job, by_number);
+    n = scandir (folder, &jobs, is_job_folder, by_job_number);
     for (int i = 0; i < n; i++) {
         job = atol (jobs[i]->d_name);
         free (jobs[i]);
     }
     free (jobs);
     if (job == 0)
-        say_none ();
+        print_no_notebooks ();
     return job;
 }
 
@@ -508,7 +508,7 @@ static int come_back (const struct command_line *line, const char *folder)
 {
     long job = chosen (line, folder);
 
-    return job ? attach (folder, job, false) : EXIT_NOT_FOUND;
+    return job ? attach_notebook (folder, job, false) : EXIT_NOT_FOUND;
 }
 
 static int stop (const struct command_line *line, const char *folder)
@@ -522,7 +522,7 @@ static const struct notebook_command {
     const char *name;
     int (*run) (const struct command_line *line, const char *folder);
 } commands[] = {
-    { "ls", list },
+    { "ls", list_notebooks },
     { "attach", come_back },
     { "stop", stop },
     { 0 },
@@ -542,7 +542,7 @@ int cmd_notebook (const struct command_line *line)
     if (notebooks_folder (folder, &err) < 0)
         return fail (&err);
     if (line->nargs == 0 || *line->args[0] == '-')
-        return start (line, folder);
+        return start_notebook (line, folder);
     for (const struct notebook_command *c = commands; c->name; c++)
         if (!strcmp (c->name, line->args[0]) && line->nargs <= 2)
             return c->run (line, folder);

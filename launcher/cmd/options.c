@@ -14,7 +14,7 @@
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
 
-static int set_number (const struct opt *o, const char *arg, void *at)
+static int set_number_option (const struct opt *o, const char *arg, void *at)
 {
     double v;
     char *end;
@@ -56,7 +56,7 @@ static int set_opt (const struct opt *o, const char *arg, struct command_line *l
     case OPT_INT:
     case OPT_COUNT:
     case OPT_REAL:
-        return set_number (o, arg, at);
+        return set_number_option (o, arg, at);
     }
     return -1;
 }

@@ -19,7 +19,7 @@
 #include "launcher/worker/executor.h"
 
 /* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second" */
-static void print_progress (const struct sweep *s, long trial)
+static void print_trial_progress (const struct sweep *s, long trial)
 {
     struct metric_progress p;
     char ago[32];
@@ -40,7 +40,7 @@ static void print_worker (const struct sweep *s, const struct peer_info *w)
 
     printf ("worker %s on %s", w->slot, w->host);
     if ((trial = worker_trial (s, w->nonce)))
-        print_progress (s, trial);
+        print_trial_progress (s, trial);
     if (silence > 2 * (double)s->exp->heartbeat)
         printf (" (no heartbeat for %.0f s)", silence);
     putchar ('\n');

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl plot: charts of an experiment by gnuplot, in the terminal or as a file. */
+/* dl plot: pictures of an experiment, drawn by gnuplot. */
+
+#include <errno.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
 
-#include "launcher/cmd/gnuplot.h"
 #include "launcher/cmd/view.h"
 #include "launcher/progress/screen.h"
 #include "launcher/report/curves.h"
@@ -19,9 +23,240 @@
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
 #include "launcher/sys/terminal.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
+
+/* ---- gnuplot ---- */
+
+enum plot_medium {
+    PLOT_DUMB,
+    PLOT_BLOCK,
+    PLOT_SIXEL,
+    PLOT_KITTY,
+    PLOT_SVG,
+    PLOT_PNG,
+    PLOT_PDF,
+    PLOT_MEDIA
+};
+
+enum { TIMEOUT = 120 /* s */, ANSWER = 8192 };
+
+/* What gnuplot draws on: a terminal, or a file. */
+static const char *const plot_media[PLOT_MEDIA] = {
+    "dumb", "block", "sixel", "kitty", "svg", "png", "pdf",
+};
+
+/* The best first; what gnuplot calls them. */
+static const char *const names[PLOT_MEDIA][3] = {
+    [PLOT_DUMB] = { "dumb" },     [PLOT_BLOCK] = { "block" },
+    [PLOT_SIXEL] = { "sixelgd" }, [PLOT_KITTY] = { "kittycairo", "kittygd" },
+    [PLOT_SVG] = { "svg" },       [PLOT_PNG] = { "pngcairo", "png" },
+    [PLOT_PDF] = { "pdfcairo" },
+};
+
+/* It is text of columns and lines, not pixels. */
+static bool plot_is_text (enum plot_medium m)
+{
+    return m == PLOT_DUMB || m == PLOT_BLOCK;
+}
+
+/* Which terminals gnuplot has, " dumb svg ... "; 127 as its exit status if it
+ * is not there.
+ */
+static int gnuplot_terminals (char *buf, size_t size)
+{
+    struct command c = { .timeout = TIMEOUT };
+    int rv;
+
+    command_add (&c, "gnuplot", NULL);
+    command_add (&c, "-d", NULL); /* no file of the user's */
+    command_add (&c, "-e", NULL);
+    command_add (&c, "print ' ' . GPVAL_TERMINALS . ' '", NULL);
+    rv = command_run (&c, NULL, buf, size);
+    command_free (&c);
+    return rv;
+}
+
+static const char *terminal_name (const char *terminals, enum plot_medium m)
+{
+    char word[32];
+
+    for (int i = 0; names[m][i]; i++) {
+        snprintf (word, sizeof (word), " %s ", names[m][i]);
+        if (strstr (terminals, word))
+            return names[m][i];
+    }
+    return NULL;
+}
+
+/* Whether it can draw on it. */
+static bool gnuplot_has (const char *terminals, enum plot_medium m)
+{
+    return terminal_name (terminals, m);
+}
+
+/* The commands that choose the terminal, for so many columns and lines. */
+static void gnuplot_begin (FILE *f, const char *terminals, enum plot_medium m, int columns,
+                           int lines, bool colours)
+{
+    const char *name = terminal_name (terminals, m);
+
+    fputs ("set encoding utf8\n", f);
+    switch (m) {
+    case PLOT_DUMB:
+        fprintf (f, "set terminal dumb nofeed noenhanced size %d,%d %s\n", columns, lines,
+                 colours ? "ansi" : "mono");
+        break;
+    case PLOT_BLOCK:
+        fprintf (f, "set terminal block braille noenhanced size %d,%d %s\n", columns, lines,
+                 colours ? "ansi" : "mono");
+        break;
+    case PLOT_SIXEL:
+    case PLOT_KITTY:
+        fprintf (f, "set terminal %s noenhanced size %d,%d\n", name, columns * 9, lines * 16);
+        break;
+    case PLOT_SVG:
+        fprintf (f, "set terminal svg noenhanced size 960,600 background 'white' "
+                    "font 'sans,14'\n");
+        break;
+    case PLOT_PNG:
+        fprintf (f, "set terminal %s noenhanced size 1280,800%s\n", name,
+                 strcmp (name, "png") ? " font 'sans,13'" : "");
+        break;
+    case PLOT_PDF:
+        fprintf (f, "set terminal pdfcairo noenhanced size 20cm,12.5cm\n");
+        break;
+    case PLOT_MEDIA:
+        break;
+    }
+}
+
+/* In single quotes only a quote is special, and gnuplot 5.4 does not always
+ * take two of them for one: another character stands for it.  What could be
+ * taken for a substitution is replaced, too, and a tic's label is a format.
+ */
+static void put_gnuplot_text (FILE *f, const char *text, bool tic)
+{
+    mbstate_t state = { 0 };
+    wchar_t c;
+
+    fputc ('\'', f);
+    while (*text) {
+        size_t n = mbrtowc (&c, text, MB_CUR_MAX, &state);
+        if (n == (size_t)-1 || n == (size_t)-2 || n == 0) {
+            state = (mbstate_t){ 0 };
+            fputc ('?', f);
+            n = 1;
+        } else if (n > 1)
+            fwrite (text, 1, wcwidth (c) < 0 ? 0 : n, f);
+        else if (*text == '\'' || *text == '`')
+            fputs (MB_CUR_MAX > 1 ? "\xe2\x80\x99" : "\"", f);
+        else if (*text == '%' && tic)
+            fputs ("%%", f);
+        else if (*text == '\\')
+            fputc ('/', f);
+        else
+            fputc ((unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text, f);
+        text += n;
+    }
+    fputc ('\'', f);
+}
+
+/* A text of others as a string of gnuplot's: in it nothing is a command, a
+ * substitution, a format or markup.  'tic': as the label of a tic.
+ */
+static void gnuplot_text (FILE *f, const char *text)
+{
+    put_gnuplot_text (f, text, false);
+}
+
+static void gnuplot_tic (FILE *f, const char *text)
+{
+    put_gnuplot_text (f, text, true);
+}
+
+/* Variables that lead gnuplot to other files. */
+static void clear_gnuplot_environment (const void *arg)
+{
+    static const char *const variables[] = { "GNUTERM", "GNUPLOT_LIB", "GNUPLOT_DRIVER_DIR",
+                                             "GNUPLOT_PS_DIR" };
+
+    (void)arg;
+    for (size_t i = 0; i < sizeof (variables) / sizeof (*variables); i++)
+        unsetenv (variables[i]);
+    alarm (TIMEOUT);
+}
+
+static char *read_output (FILE *f, size_t *n)
+{
+    long size = fseek (f, 0, SEEK_END) == 0 ? ftell (f) : -1;
+    char *text = size >= 0 ? malloc ((size_t)size + 1) : NULL;
+
+    rewind (f);
+    if (text) {
+        *n = fread (text, 1, (size_t)size, f);
+        text[*n] = '\0';
+    }
+    return text;
+}
+
+static int run_gnuplot (FILE *io[3])
+{
+    static char *const argv[] = { "gnuplot", "-d", "-", NULL };
+    const struct spawn s = {
+        .argv = argv,
+        .io = { fileno (io[0]), fileno (io[1]), fileno (io[2]) },
+        .prepare = clear_gnuplot_environment,
+    };
+
+    return subprocess_wait (subprocess_spawn (&s));
+}
+
+/* The last line that is none of the script. */
+static int report_gnuplot_error (FILE *errors, int status, struct slurmdl_error *err)
+{
+    size_t n = 0;
+    char *text = read_output (errors, &n), *line = text;
+
+    while (n > 0 && text[n - 1] == '\n')
+        text[--n] = '\0';
+    if (text && strrchr (text, '\n'))
+        line = strrchr (text, '\n') + 1;
+    errno = EIO;
+    errorf (err, "gnuplot has failed (exit status %d): %.80s", status, line ? line : "");
+    free (text);
+    return -1;
+}
+
+/* Run a script; what it draws is left in '*out', which the caller frees.
+ * Returns -1 with 'err'.
+ */
+static int gnuplot_run (const char *script, size_t size, char **out, size_t *nout,
+                        struct slurmdl_error *err)
+{
+    FILE *io[3] = { tmpfile (), tmpfile (), tmpfile () };
+    int rv = -1;
+    int status;
+
+    *out = NULL;
+    if (!io[0] || !io[1] || !io[2] || fwrite (script, 1, size, io[0]) != size || fflush (io[0]) != 0
+        || fseek (io[0], 0, SEEK_SET) != 0)
+        errorf (err, "cannot write a temporary file: %s", strerror (errno));
+    else if ((status = run_gnuplot (io)) != 0)
+        report_gnuplot_error (io[2], status, err);
+    else if (!(*out = read_output (io[1], nout)))
+        errorf (err, "out of memory");
+    else
+        rv = 0;
+    for (int i = 0; i < 3; i++)
+        if (io[i])
+            fclose (io[i]);
+    return rv;
+}
+
+/* ---- plots ---- */
 
 /* ---- charts ---- */
 
@@ -79,7 +314,7 @@ static bool focus_values (const struct report *r, const long *order, long n, dou
     return isfinite (*high - *low);
 }
 
-static const char *metric_of (const struct plot *p)
+static const char *plotted_metric (const struct plot *p)
 {
     return sweep_metric (p->report.sweeps[0].s, 0);
 }
@@ -117,7 +352,7 @@ static void put_range (const struct plot *p, const char *axis)
     fprintf (p->f, "set %srange [%.9g:%.9g]\n", axis, low, high);
 }
 
-static void put_title (const struct plot *p, const char *what)
+static void put_plot_title (const struct plot *p, const char *what)
 {
     char text[512];
 
@@ -142,7 +377,7 @@ static void plot_style (const struct plot *p)
 
 /* ---- history ---- */
 
-static void put_values (const struct plot *p)
+static void put_plot_values (const struct plot *p)
 {
     fputs ("$values << END_OF_VALUES\n", p->f);
     for (long i = 0; i < p->report.n; i++)
@@ -168,15 +403,15 @@ static void put_best_so_far (const struct plot *p)
     fputs ("END_OF_BEST\n", p->f);
 }
 
-static int draw_history (struct plot *p)
+static int draw_history_plot (struct plot *p)
 {
-    put_title (p, "history");
+    put_plot_title (p, "history");
     put_label (p, "x", "trial");
-    put_label (p, "y", metric_of (p));
+    put_label (p, "y", plotted_metric (p));
     put_range (p, "y");
     if (larger_is_better (p))
         fputs ("set key right bottom\n", p->f);
-    put_values (p);
+    put_plot_values (p);
     put_best_so_far (p);
     fprintf (p->f,
              "plot $values using 1:2 with points pt %s lc rgb '%s' title "
@@ -220,9 +455,9 @@ static int draw_curves (struct plot *p)
 
     if (!plot_is_text (p->medium))
         all = p->n < CURVES_MAX ? p->n : named > CURVES_MAX ? named : CURVES_MAX;
-    put_title (p, "learning curves");
+    put_plot_title (p, "learning curves");
     put_label (p, "x", "step");
-    put_label (p, "y", metric_of (p));
+    put_label (p, "y", plotted_metric (p));
     put_range (p, "y");
     if (larger_is_better (p))
         fputs ("set key right bottom\n", p->f);
@@ -231,7 +466,7 @@ static int draw_curves (struct plot *p)
         points += put_curve (p, p->order[i], name);
     }
     if (!points) {
-        complain ("%s: no trial has logged %s", p->report.sweeps[0].name, metric_of (p));
+        complain ("%s: no trial has logged %s", p->report.sweeps[0].name, plotted_metric (p));
         return -1;
     }
     fputs ("set key invert\n", p->f); /* the best one is drawn last */
@@ -267,10 +502,10 @@ static int draw_scatter (struct plot *p)
     const struct report_param *of = p->param;
     char what[256];
 
-    snprintf (what, sizeof (what), "%s by %s", metric_of (p), of->name);
-    put_title (p, what);
+    snprintf (what, sizeof (what), "%s by %s", plotted_metric (p), of->name);
+    put_plot_title (p, what);
     put_label (p, "x", of->name);
-    put_label (p, "y", metric_of (p));
+    put_label (p, "y", plotted_metric (p));
     put_range (p, "y");
     if (of->category)
         put_categories (p, of);
@@ -299,7 +534,7 @@ static int draw_scatter (struct plot *p)
 /* ---- parallel coordinates ---- */
 
 /* From 0 to 1 on its axis; the metric's best value is above. */
-static double place (const struct report_param *of, double v)
+static double axis_place (const struct report_param *of, double v)
 {
     double low = of->low, high = of->high;
 
@@ -315,7 +550,7 @@ static double place (const struct report_param *of, double v)
     return high > low ? (v - low) / (high - low) : 0.5;
 }
 
-static void put_end (const struct plot *p, size_t axis, const char *text, bool top)
+static void put_axis_end (const struct plot *p, size_t axis, const char *text, bool top)
 {
     fputs ("set label ", p->f);
     gnuplot_text (p->f, text);
@@ -333,15 +568,15 @@ static void put_axes (const struct plot *p)
         gnuplot_tic (p->f, of->list[k].name);
         fprintf (p->f, " %zu, ", k);
     }
-    gnuplot_tic (p->f, metric_of (p));
+    gnuplot_tic (p->f, plotted_metric (p));
     fprintf (p->f, " %zu) scale 0\nset xrange [-0.3:%zu.3]\n", of->n, of->n);
     for (size_t k = 0; k < of->n; k++) {
         const struct report_param *a = &of->list[k];
         bool named = a->category && a->table.n > 0;
         snprintf (text, sizeof (text), "%.4g", a->low);
-        put_end (p, k, named ? a->table.list[0] : text, false);
+        put_axis_end (p, k, named ? a->table.list[0] : text, false);
         snprintf (text, sizeof (text), "%.4g", a->high);
-        put_end (p, k, named ? a->table.list[a->table.n - 1] : text, true);
+        put_axis_end (p, k, named ? a->table.list[a->table.n - 1] : text, true);
     }
     for (size_t k = 0; k <= of->n; k++)
         fprintf (p->f, "set arrow from %zu,0 to %zu,1 nohead lc rgb '#999999'\n", k, k);
@@ -360,7 +595,7 @@ static void put_lines (const struct plot *p, long n)
         double at = fmin (fmax ((v - low) / span, 0), 1);
         double good = larger_is_better (p) ? at : 1 - at;
         for (size_t k = 0; k < p->params.n; k++) {
-            double y = place (&p->params.list[k], p->params.list[k].v[p->order[i]]);
+            double y = axis_place (&p->params.list[k], p->params.list[k].v[p->order[i]]);
             if (isfinite (y))
                 fprintf (p->f, "%zu %.5g %.5g\n", k, y, good);
         }
@@ -377,9 +612,9 @@ static void put_metric_ends (const struct plot *p)
     if (!focus_values (&p->report, p->order, p->n, &low, &high))
         return;
     snprintf (text, sizeof (text), "%.4g", low);
-    put_end (p, p->params.n, text, false);
+    put_axis_end (p, p->params.n, text, false);
     snprintf (text, sizeof (text), "%.4g", high);
-    put_end (p, p->params.n, text, true);
+    put_axis_end (p, p->params.n, text, true);
 }
 
 static int draw_parallel (struct plot *p)
@@ -393,7 +628,7 @@ static int draw_parallel (struct plot *p)
         return -1;
     }
     snprintf (what, sizeof (what), "the %ld best trials", n);
-    put_title (p, n < p->n ? what : "all trials");
+    put_plot_title (p, n < p->n ? what : "all trials");
     put_axes (p);
     put_metric_ends (p);
     put_lines (p, n);
@@ -414,7 +649,7 @@ static int draw_parallel (struct plot *p)
 /* Ended by name NULL. */
 static const struct plot_kind plot_kinds[] = {
     { "curves", draw_curves, true, false },
-    { "history", draw_history, false, false },
+    { "history", draw_history_plot, false, false },
     { "scatter", draw_scatter, false, true },
     { "parallel", draw_parallel, false, false },
     { NULL, NULL, false, false },
@@ -438,7 +673,7 @@ static const struct plot_kind *find_kind (const char *name)
 
 /* ---- where to ---- */
 
-static bool begins (const char *text, const char *const *starts)
+static bool begins_with_any (const char *text, const char *const *starts)
 {
     for (; text && *starts; starts++)
         if (!strncmp (text, *starts, strlen (*starts)))
@@ -457,10 +692,10 @@ static enum plot_medium seems_to_be (const char *terminals)
     bool utf8 = MB_CUR_MAX > 1;
 
     if (!getenv ("TMUX") && isatty (1)) {
-        if ((begins (term, kitty) || getenv ("KITTY_WINDOW_ID"))
+        if ((begins_with_any (term, kitty) || getenv ("KITTY_WINDOW_ID"))
             && gnuplot_has (terminals, PLOT_KITTY))
             return PLOT_KITTY;
-        if ((begins (term, sixel)
+        if ((begins_with_any (term, sixel)
              || (program && (!strcmp (program, "WezTerm") || !strcmp (program, "iTerm.app"))))
             && gnuplot_has (terminals, PLOT_SIXEL))
             return PLOT_SIXEL;
@@ -524,8 +759,8 @@ static int find_gnuplot (char *terminals, size_t size)
 
 /* ---- data ---- */
 
-static int gather (struct plot *p, struct sweep *s, const struct plot_kind *k,
-                   struct slurmdl_error *err)
+static int gather_plot (struct plot *p, struct sweep *s, const struct plot_kind *k,
+                        struct slurmdl_error *err)
 {
     if (report_fill (&p->report, &s, 1, err) < 0)
         return -1;
@@ -536,7 +771,7 @@ static int gather (struct plot *p, struct sweep *s, const struct plot_kind *k,
     return 0;
 }
 
-static int find_param (struct plot *p, const char *name)
+static int find_plot_param (struct plot *p, const char *name)
 {
     const char **words = calloc (p->params.n + 1, sizeof (*words));
     const char *meant;
@@ -594,7 +829,7 @@ static void blank_braille (char *text)
 }
 
 /* Without the empty lines and the blanks that it puts around a picture. */
-static void print_lines (char *text)
+static void print_picture_lines (char *text)
 {
     bool begun = false;
 
@@ -613,7 +848,7 @@ static void print_lines (char *text)
 /* Pictures in the terminal's own language go out as they are: no text of others
  * is in them, only pixels.
  */
-static int deliver (const struct plot *p, char *text, size_t n, struct slurmdl_error *err)
+static int deliver_picture (const struct plot *p, char *text, size_t n, struct slurmdl_error *err)
 {
     if (p->opt->output) {
         if (publish_replace (p->opt->output, text, n, err) < 0)
@@ -622,7 +857,7 @@ static int deliver (const struct plot *p, char *text, size_t n, struct slurmdl_e
     } else if (plot_is_text (p->medium)) {
         terminal_allow_colours (true);
         blank_braille (text);
-        print_lines (text);
+        print_picture_lines (text);
         terminal_allow_colours (false);
     } else {
         /* gnuplot 6 begins at the top of the window, over what is there */
@@ -632,7 +867,7 @@ static int deliver (const struct plot *p, char *text, size_t n, struct slurmdl_e
     return 0;
 }
 
-static int draw (struct plot *p, const struct plot_kind *k, const char *terminals)
+static int draw_plot (struct plot *p, const struct plot_kind *k, const char *terminals)
 {
     struct slurmdl_error err = { "" };
     char *script = NULL, *out = NULL;
@@ -650,14 +885,15 @@ static int draw (struct plot *p, const struct plot_kind *k, const char *terminal
         rv = EXIT_IO;
     }
     if (rv == EXIT_OK
-        && (gnuplot_run (script, size, &out, &n, &err) < 0 || deliver (p, out, n, &err) < 0))
+        && (gnuplot_run (script, size, &out, &n, &err) < 0
+            || deliver_picture (p, out, n, &err) < 0))
         rv = fail (&err);
     free (script);
     free (out);
     return rv;
 }
 
-static int plot (struct plot *p, struct sweep *s, const struct plot_kind *k)
+static int plot_sweep (struct plot *p, struct sweep *s, const struct plot_kind *k)
 {
     struct slurmdl_error err = { "" };
     char terminals[8192];
@@ -665,7 +901,7 @@ static int plot (struct plot *p, struct sweep *s, const struct plot_kind *k)
 
     if (rv == EXIT_OK)
         rv = find_medium (p, terminals);
-    if (rv == EXIT_OK && gather (p, s, k, &err) < 0)
+    if (rv == EXIT_OK && gather_plot (p, s, k, &err) < 0)
         rv = fail (&err);
     if (rv == EXIT_OK && p->n == 0) {
         complain ("%s: no trial has a finite value of %s yet", p->report.sweeps[0].name,
@@ -673,8 +909,8 @@ static int plot (struct plot *p, struct sweep *s, const struct plot_kind *k)
         rv = EXIT_NOT_FOUND;
     }
     if (rv == EXIT_OK && k->param)
-        rv = find_param (p, p->line->args[2]);
-    return rv == EXIT_OK ? draw (p, k, terminals) : rv;
+        rv = find_plot_param (p, p->line->args[2]);
+    return rv == EXIT_OK ? draw_plot (p, k, terminals) : rv;
 }
 
 /* "EXPERIMENT scatter lr"; history where nothing is said. */
@@ -705,7 +941,7 @@ int cmd_plot (const struct command_line *line)
 
     if (rv || (rv = open_experiment (line, line->args[0], &s)))
         return rv;
-    rv = plot (&p, s, k);
+    rv = plot_sweep (&p, s, k);
     free (p.order);
     curves_free (&p.curves);
     params_free (&p.params);

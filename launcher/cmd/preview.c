@@ -62,21 +62,22 @@ static bool waits_for (const struct param *d, const char *name, double value)
     return waits;
 }
 
-static double count_tree (const struct experiment *e, const struct param *d);
+static double count_point_tree (const struct experiment *e, const struct param *d);
 
 /* Points of all that wait for 'value' of 'd'. */
-static double count_below (const struct experiment *e, const struct param *d, double value)
+static double count_points_below (const struct experiment *e, const struct param *d, double value)
 {
     double points = 1;
 
     for (size_t i = 0; i < e->nparams; i++)
         if (waits_for (&e->params[i], d->name, value))
-            points *= count_tree (e, &e->params[i]);
+            points *= count_point_tree (e, &e->params[i]);
     return points;
 }
 
 /* Does a parameter before 'last', or an earlier value of it, name 'value'? */
-static bool is_counted (const struct experiment *e, const struct param *last, long at, double value)
+static bool value_is_counted (const struct experiment *e, const struct param *last, long at,
+                              double value)
 {
     for (const struct param *p = e->params; p < last; p++)
         if (waits_for (p, last->when, value))
@@ -88,7 +89,7 @@ static bool is_counted (const struct experiment *e, const struct param *last, lo
 }
 
 /* One for each value, and more for those that others wait for. */
-static double count_tree (const struct experiment *e, const struct param *d)
+static double count_point_tree (const struct experiment *e, const struct param *d)
 {
     double points = count_values (d);
 
@@ -97,8 +98,8 @@ static double count_tree (const struct experiment *e, const struct param *d)
         if (!p->when || strcmp (p->when, d->name))
             continue;
         for (long k = 0; k < p->when_count; k++)
-            if (!is_counted (e, p, k, p->when_values[k]))
-                points += count_below (e, d, p->when_values[k]) - 1;
+            if (!value_is_counted (e, p, k, p->when_values[k]))
+                points += count_points_below (e, d, p->when_values[k]) - 1;
     }
     return points;
 }
@@ -109,7 +110,7 @@ static double count_points (const struct experiment *e)
 
     for (size_t i = 0; i < e->nparams; i++)
         if (!e->params[i].when)
-            points *= count_tree (e, &e->params[i]);
+            points *= count_point_tree (e, &e->params[i]);
     return points;
 }
 
@@ -171,7 +172,7 @@ static double wall_hours (const struct preview_plan *plan)
 
 /* ---- printing ---- */
 
-static void print_head (const struct preview_plan *plan)
+static void print_preview_head (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
 
@@ -302,12 +303,12 @@ static void print_totals (const struct preview_plan *plan)
         print_time (plan);
 }
 
-static void print_plan (const struct experiment *e, double seconds, double bytes)
+static void print_preview_plan (const struct experiment *e, double seconds, double bytes)
 {
     struct preview_plan plan;
 
     make_plan (&plan, e, seconds, bytes);
-    print_head (&plan);
+    print_preview_head (&plan);
     print_space (&plan);
     print_rungs (&plan);
     print_totals (&plan);
@@ -315,12 +316,12 @@ static void print_plan (const struct experiment *e, double seconds, double bytes
 
 void print_preview (const struct experiment *e)
 {
-    print_plan (e, 0, 0);
+    print_preview_plan (e, 0, 0);
 }
 
 /* ---- JSON ---- */
 
-static json_t *rungs_json (const struct preview_plan *plan)
+static json_t *preview_rungs_json (const struct preview_plan *plan)
 {
     json_t *list = json_array ();
 
@@ -356,7 +357,7 @@ static json_t *plan_json (const struct preview_plan *plan)
         "tried_first", (json_int_t)e->search.npoints,
         "known", (json_int_t)e->search.nknown,
         "workers", (json_int_t)e->workers,
-        "rungs", rungs_json (plan),
+        "rungs", preview_rungs_json (plan),
         "trials", (json_int_t)plan->trials,
         "length", plan->length,
         "full_trainings", plan->length / full_length (plan),
@@ -373,7 +374,7 @@ static json_t *plan_json (const struct preview_plan *plan)
     return v;
 }
 
-static void print_json (const struct preview_plan *plan)
+static void print_preview_json (const struct preview_plan *plan)
 {
     json_t *v = plan_json (plan);
 
@@ -388,17 +389,17 @@ static void preview (const struct experiment *e, bool json, double seconds, doub
 
     if (json) {
         make_plan (&plan, e, seconds, bytes);
-        print_json (&plan);
+        print_preview_json (&plan);
         return;
     }
-    print_plan (e, seconds, bytes);
+    print_preview_plan (e, seconds, bytes);
     if (seconds == 0)
         puts ("--seconds=S, the time for one unit of length of one "
               "trial, gives hours too");
 }
 
 /* Seconds of a unit of length, of all attempts of all trials; 0: not known. */
-static double measured (const struct sweep *s)
+static double measured_seconds (const struct sweep *s)
 {
     double seconds = 0;
     double length = 0;
@@ -436,7 +437,7 @@ static int preview_made (const struct command_line *line)
 
     if (rv)
         return rv;
-    if (seconds == 0 && (seconds = measured (s)) > 0 && !opt->json)
+    if (seconds == 0 && (seconds = measured_seconds (s)) > 0 && !opt->json)
         printf ("a unit of length took %.4g s so far\n", seconds);
     preview (s->exp, opt->json, seconds, measured_files (s));
     sweep_close (s);

@@ -15,7 +15,7 @@
 
 enum { RECORD_MAX = 8 << 20 };
 
-static json_t *read_record (const struct sweep *s)
+static json_t *read_provenance_record (const struct sweep *s)
 {
     struct slurmdl_error err = { "" };
     char digest[DIGEST_SIZE] = "";
@@ -40,12 +40,12 @@ static json_t *read_record (const struct sweep *s)
 json_t *provenance_read (const struct sweep *s)
 {
     if (s->provenance)
-        return read_record (s);
+        return read_provenance_record (s);
     complain ("%s: there is no record of its code and packages", s->dir);
     return NULL;
 }
 
-static void print_text (const json_t *v, const char *name)
+static void print_provenance_text (const json_t *v, const char *name)
 {
     const char *text = json_string_value (json_object_get (v, name));
 
@@ -118,14 +118,14 @@ int provenance_print (const struct sweep *s, bool as_json)
     else
         printf ("code: not frozen, in %s\n", s->exp->dir);
     print_words (v, "command");
-    print_text (v, "folder");
-    print_text (v, "user");
-    print_text (v, "host");
-    print_text (v, "dl");
+    print_provenance_text (v, "folder");
+    print_provenance_text (v, "user");
+    print_provenance_text (v, "host");
+    print_provenance_text (v, "dl");
     print_words (v, "modules");
     software_record_print (v);
-    print_text (v, "cuda");
-    print_text (v, "driver");
+    print_provenance_text (v, "cuda");
+    print_provenance_text (v, "driver");
     print_python (json_object_get (v, "python"));
     print_git (json_object_get (v, "git"));
     json_decref (v);

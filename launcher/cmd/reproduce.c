@@ -81,7 +81,7 @@ static int in_allocation (struct sweep *s, long number, bool trust)
 /* Find the checkpoint of another trial, or of the experiment that this one is
  * a fork of.
  */
-static int find_source (struct sweep *s, long number, struct slurmdl_error *err)
+static int find_source_checkpoint (struct sweep *s, long number, struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (s, number);
     struct experiment *e = s->exp;
@@ -132,7 +132,7 @@ static int open_place (struct try_run *t, struct sweep *s, long number, struct s
 /* ---- the code ---- */
 
 /* A copy that is as new: trials may have changed that of the experiment. */
-static int take_code (struct sweep *s, struct try_run *t, struct slurmdl_error *err)
+static int take_frozen_code (struct sweep *s, struct try_run *t, struct slurmdl_error *err)
 {
     struct code_archive a;
     int rv;
@@ -165,8 +165,8 @@ static void compare_image (const struct sweep *s)
 /* ---- the metric ---- */
 
 /* At the length that was trained again. */
-static double value_of (const struct sweep *s, const struct sweep_trial *t, int64_t length,
-                        size_t i)
+static double value_at_length (const struct sweep *s, const struct sweep_trial *t, int64_t length,
+                               size_t i)
 {
     for (size_t k = 0; k < t->nmilestones; k++)
         if (t->milestones[k].length == length)
@@ -199,12 +199,12 @@ static void say_pieces (const struct sweep_trial *t, int64_t length)
                 text);
 }
 
-static bool is_same (double a, double b)
+static bool values_are_same (double a, double b)
 {
     return a == b || (isnan (a) && isnan (b));
 }
 
-static int compare (const struct try_run *t, const struct sweep *s)
+static int compare_values (const struct try_run *t, const struct sweep *s)
 {
     const struct sweep_trial *old = sweep_trial (s, t->attempt.trial);
     struct failure_class v = { .why = "" };
@@ -220,8 +220,8 @@ static int compare (const struct try_run *t, const struct sweep *s)
     }
     metric_summarise (&t->attempt, values);
     for (size_t i = 0; i < sweep_metrics (s); i++) {
-        double then = value_of (s, old, t->attempt.length, i);
-        bool equal = is_same (values[i], then);
+        double then = value_at_length (s, old, t->attempt.length, i);
+        bool equal = values_are_same (values[i], then);
         printf ("%s: %s is %.9g at length %lld, and was %.9g\n",
                 equal ? "reproduced" : "not reproduced", sweep_metric (s, i), values[i],
                 (long long)t->attempt.length, then);
@@ -242,11 +242,11 @@ static int run_again (struct sweep *s, long number, bool dry_run)
     char pieces[64];
     int rv;
 
-    if (find_source (s, number, &err) < 0)
+    if (find_source_checkpoint (s, number, &err) < 0)
         return fail (&err);
     rv = open_place (&t, s, number, &err);
     if (rv == 0 && !dry_run)
-        rv = take_code (s, &t, &err);
+        rv = take_frozen_code (s, &t, &err);
     if (rv == 0) {
         t.trial->x = old->x;
         t.trial->target = t.attempt.length = trial_result (s, number, 0).length;
@@ -261,7 +261,7 @@ static int run_again (struct sweep *s, long number, bool dry_run)
     if (rv < 0)
         rv = fail (&err);
     else if (!dry_run)
-        rv = compare (&t, s);
+        rv = compare_values (&t, s);
     try_run_close (&t);
     return rv;
 }

@@ -74,7 +74,7 @@ static int give_up_memory (struct sweep *s)
 }
 
 /* Returns 0 if a larger job takes this one's place. */
-static int grow (struct sweep *s)
+static int grow_job (struct sweep *s)
 {
     bool never = false;
 
@@ -117,7 +117,8 @@ int cmd_requeue (const struct command_line *line)
         exclude_here (s);
     rv = status;
     if (s->state == SWEEP_RUNNING && job && number
-        && ((status == EXIT_SMALL && grow (s) == 0) || (requeue (s) < 0 && chain (s, &never) == 0)))
+        && ((status == EXIT_SMALL && grow_job (s) == 0)
+            || (requeue (s) < 0 && chain (s, &never) == 0)))
         rv = EXIT_OK;
     sweep_close (s);
     return rv;

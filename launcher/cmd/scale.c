@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl scale: more or fewer workers while an experiment runs. */
+/* dl scale, and the array tasks of an experiment that Slurm has. */
+#include "launcher/cmd/scale.h"
+
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,19 +10,192 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
-#include "launcher/cmd/queue.h"
 #include "launcher/job/elastic_plan.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
+#include "launcher/sys/user.h"
 #include "launcher/worker/executor.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
+
+enum { SLOTS_MAX = 1 << 16 };
+
+/* More tasks than an event has room for need not be looked for. */
+enum { TASKS_MAX = 1 << 20, UNSEEN_MAX = 1 << 13 };
+
+/* Returns -1 if out of memory. */
+static int queue_add (struct queue *q, struct worker_slot slot)
+{
+    struct worker_slot *list = array_grow (q->list, (size_t)q->n, sizeof (*list));
+
+    if (!list)
+        return -1;
+    q->list = list;
+    list[q->n++] = slot;
+    return 0;
+}
+
+static bool is_retired (const struct sweep *s, long job, long task)
+{
+    char slot[64];
+
+    snprintf (slot, sizeof (slot), "%ld_%ld", job, task);
+    if (sweep_retires (s, slot))
+        return true;
+    snprintf (slot, sizeof (slot), "%ld_%ld.0", job, task);
+    return sweep_retires (s, slot);
+}
+
+static int add_tasks (struct queue *p, const struct sweep *s, const struct slurm_jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->n; i++) {
+        const struct slurm_job *j = &jobs->list[i];
+        if (j->task >= 0 && !is_retired (s, j->id, j->task)
+            && queue_add (p,
+                          (struct worker_slot){
+                              .job = j->id,
+                              .task = j->task,
+                              .pending = !strcmp (j->state, "PENDING"),
+                          })
+                   < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static char *job_list (const struct sweep *s)
+{
+    size_t capacity = 1;
+    char *text;
+
+    for (size_t i = 0; i < s->nsubmits; i++)
+        capacity += strlen (s->submits[i].job) + 1;
+    if (!(text = calloc (1, capacity)))
+        return NULL;
+    for (size_t i = 0; i < s->nsubmits; i++) {
+        strcat (text, i ? "," : "");
+        strcat (text, s->submits[i].job);
+    }
+    return text;
+}
+
+int queue_find (struct queue *p, const struct sweep *s, struct slurmdl_error *err)
+{
+    char *names = job_list (s);
+    struct slurm_jobs jobs;
+    enum slurm_answer answer;
+    int rv = 0;
+
+    if (!names)
+        return errorf (err, "out of memory");
+    if (s->nsubmits > 0) {
+        answer =
+            slurm_jobs_ask (&(struct slurm_queue){ .jobs = names, .each_task = true }, &jobs, err);
+        if (answer == SLURM_ANSWERED && add_tasks (p, s, &jobs) < 0)
+            rv = errorf (err, "out of memory");
+        else if (answer != SLURM_ANSWERED && answer != SLURM_NO_SUCH_JOB)
+            rv = -1;
+        slurm_jobs_free (&jobs);
+    }
+    free (names);
+    return rv;
+}
+
+static size_t add_slots (char *buf, size_t n, const struct worker_slot *p, long lanes)
+{
+    size_t capacity = SLOTS_MAX - n;
+
+    if (capacity < (size_t)lanes * 64)
+        return n;
+    if (p->local)
+        return n + (size_t)sprintf (buf + n, "local-%ld-%ld ", p->job, p->task);
+    if (lanes == 1)
+        return n + (size_t)sprintf (buf + n, "%ld_%ld ", p->job, p->task);
+    for (long i = 0; i < lanes; i++)
+        n += (size_t)sprintf (buf + n, "%ld_%ld.%ld ", p->job, p->task, i);
+    return n;
+}
+
+/* Publish the request for so many workers, of which the first 'n' in 'q' are to
+ * end.
+ */
+static int queue_retire (struct sweep *s, long workers, const struct queue *p, long n,
+                         struct slurmdl_error *err)
+{
+    char *slots = calloc (1, SLOTS_MAX);
+    size_t len = 0;
+    int rv;
+
+    if (!slots)
+        return errorf (err, "out of memory");
+    for (long i = 0; i < n; i++)
+        len = add_slots (slots, len, &p->list[i], (long)s->exp->lanes);
+    if (len)
+        slots[len - 1] = '\0';
+    rv = sweep_insist (s,
+                       (struct event){ .op = EVENT_SCALE,
+                                       .by = user_name (),
+                                       .workers = workers,
+                                       .slots = len ? slots : NULL },
+                       NULL, NULL, err);
+    free (slots);
+    return rv;
+}
+
+static bool queue_has (const struct queue *q, long job, long task)
+{
+    for (long i = 0; i < q->n; i++)
+        if (q->list[i].job == job && q->list[i].task == task)
+            return true;
+    return false;
+}
+
+/* A worker of this task is at work, or may be. */
+static bool slot_is_at_work (const struct peer_info *list, long n, long job, long task)
+{
+    char slot[64];
+    size_t len = (size_t)snprintf (slot, sizeof (slot), "%ld_%ld", job, task);
+
+    for (long i = 0; i < n; i++)
+        if (!list[i].gone && !strncmp (list[i].slot, slot, len) && strchr (".", list[i].slot[len]))
+            return true;
+    return false;
+}
+
+int queue_retire_unseen (struct sweep *s, const struct queue *seen, size_t nsubmits,
+                         struct slurmdl_error *err)
+{
+    long workers = s->wanted ? s->wanted : (long)s->exp->workers;
+    struct peer_info *peers = NULL;
+    struct queue unseen = { 0 };
+    long n = peer_list (s->dir, &peers, err);
+    int rv = n < 0 ? -1 : 0;
+
+    for (size_t i = 0; i < nsubmits && rv == 0; i++) {
+        const struct submit *a = &s->submits[i];
+        long job = strtol (a->job, NULL, 10);
+        /* whoever has put it: an array is no longer than that */
+        long last = a->last < TASKS_MAX ? a->last : TASKS_MAX;
+        for (long task = a->first > 0 ? a->first : 1;
+             task <= last && rv == 0 && unseen.n < UNSEEN_MAX; task++)
+            if (!queue_has (seen, job, task) && !is_retired (s, job, task)
+                && !slot_is_at_work (peers, n, job, task))
+                rv = queue_add (&unseen, (struct worker_slot){ .job = job, .task = task });
+    }
+    if (rv == 0 && unseen.n > 0)
+        rv = queue_retire (s, workers, &unseen, unseen.n, err);
+    free (unseen.list);
+    free (peers);
+    return rv;
+}
+
+/* ---- the command ---- */
 
 enum { TEXT_MAX = 1 << 12 };
 
@@ -62,7 +238,7 @@ static bool may_cancel (const struct sweep *s, const struct worker_slot *p)
 }
 
 /* A task that has begun meanwhile is left to end by itself. */
-static void cancel (const struct sweep *s, const struct queue *p, long n)
+static void cancel_pending (const struct sweep *s, const struct queue *p, long n)
 {
     struct slurmdl_error err = { "" };
     char **tasks = NULL;
@@ -78,7 +254,7 @@ static void cancel (const struct sweep *s, const struct queue *p, long n)
     strings_free (tasks);
 }
 
-static int more (struct sweep *s, const struct command_line *line, long workers)
+static int add_workers (struct sweep *s, const struct command_line *line, long workers)
 {
     struct slurmdl_error err = { "" };
     const struct scale_options *opt = line->options;
@@ -97,7 +273,8 @@ static int more (struct sweep *s, const struct command_line *line, long workers)
     return rv < 0 ? EXIT_SLURM : EXIT_OK;
 }
 
-static int scale (struct sweep *s, const struct command_line *line, struct queue *p, long workers)
+static int scale_to (struct sweep *s, const struct command_line *line, struct queue *p,
+                     long workers)
 {
     struct slurmdl_error err = { "" };
     bool local = p->n > 0;
@@ -111,9 +288,9 @@ static int scale (struct sweep *s, const struct command_line *line, struct queue
         qsort (p->list, (size_t)p->n, sizeof (*p->list), goes_first);
     if (queue_retire (s, workers, p, fewer, &err) < 0)
         return fail_on (s, &err);
-    cancel (s, p, fewer);
+    cancel_pending (s, p, fewer);
     if (!local && units > p->n)
-        return more (s, line, (units - p->n) * (long)s->exp->lanes);
+        return add_workers (s, line, (units - p->n) * (long)s->exp->lanes);
     printf ("%s: %ld worker%s\n", s->dir, workers, workers == 1 ? "" : "s");
     return EXIT_OK;
 }
@@ -183,7 +360,7 @@ int cmd_scale (const struct command_line *line)
     } else if (find_local (&places, s, &err) < 0)
         rv = fail_on (s, &err);
     else
-        rv = scale (s, line, &places, workers);
+        rv = scale_to (s, line, &places, workers);
     free (places.list);
     sweep_close (s);
     return rv;

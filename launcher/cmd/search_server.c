@@ -1,19 +1,656 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl search-server: the searchers for any program, over lines of JSON. */
+/* dl search-server: a search for programs that ask by lines of JSON. */
 #include "launcher/cmd/search_server.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/search_header.h"
 #include "launcher/config/json_fields.h"
+#include "launcher/config/values.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
+
+/* ---- hyperparameters of the first line ---- */
+
+struct search_header {
+    struct search_config config;
+    struct param *params;
+    json_t **choices; /* of each parameter, NULL: a number */
+    double *low, *high;
+    size_t n;
+    bool steps;   /* there is a "max_step" */
+    bool confirm; /* to ask begins nothing */
+    json_t *json; /* owns the names and the choices */
+    char ***labels;
+    double **when;
+    double *points, *known_x, *known_y;
+    struct search_known *known;
+};
+
+enum { COUNT_MOST = 10000000, WHO_SIZE = 80 };
+
+/* Fail with EINVAL and "WHO: WHAT", or WHAT if 'who' is empty. */
+static int header_bad (struct slurmdl_error *err, const char *who, const char *what)
+{
+    errno = EINVAL;
+    return errorf (err, "%.60s%s%s", who, *who ? ": " : "", what);
+}
+
+/* ---- parameters ---- */
+
+struct search_entry {
+    const char *name, *type;
+    bool log;
+    json_t *choices, *when;
+    double low, high, step, mean, deviation;
+    int64_t count;
+};
+
+#define ENTRY_AT(field) offsetof (struct search_entry, field)
+
+/* clang-format off */
+static const struct field number_fields[] = {
+    { "name",      FIELD_TEXT,    ENTRY_AT (name),      true,  0, 0 },
+    { "type",      FIELD_TEXT,    ENTRY_AT (type),      true,  0, 0 },
+    { "low",       FIELD_NUMBER,  ENTRY_AT (low),       true,  0, 0 },
+    { "high",      FIELD_NUMBER,  ENTRY_AT (high),      true,  0, 0 },
+    { "log",       FIELD_BOOL,    ENTRY_AT (log),       false, 0, 0 },
+    { "step",      FIELD_NUMBER,  ENTRY_AT (step),      false, 0, INFINITY },
+    { "count",     FIELD_INTEGER, ENTRY_AT (count),     false, 0, COUNT_MOST },
+    { "mean",      FIELD_NUMBER,  ENTRY_AT (mean),      false, 0, 0 },
+    { "deviation", FIELD_NUMBER,  ENTRY_AT (deviation), false, 0, INFINITY },
+    { "when",      FIELD_OBJECT,  ENTRY_AT (when),      false, 0, 0 },
+    { 0 },
+};
+
+static const struct field choice_fields[] = {
+    { "name",    FIELD_TEXT,   ENTRY_AT (name),    true,  0, 0 },
+    { "type",    FIELD_TEXT,   ENTRY_AT (type),    true,  0, 0 },
+    { "choices", FIELD_LIST,   ENTRY_AT (choices), true,  0, 0 },
+    { "when",    FIELD_OBJECT, ENTRY_AT (when),    false, 0, 0 },
+    { 0 },
+};
+
+/* clang-format on */
+
+/* A constraint knows choices by their texts. */
+static const char *twice (char *const *labels, size_t n)
+{
+    char **sorted = calloc (n + 1, sizeof (*sorted));
+    const char *found = NULL;
+
+    if (sorted && n > 0)
+        memcpy (sorted, labels, n * sizeof (*sorted));
+    if (sorted)
+        qsort (sorted, n, sizeof (*sorted), strings_compare);
+    for (size_t i = 1; sorted && i < n && !found; i++)
+        if (!strcmp (sorted[i - 1], sorted[i]))
+            found = sorted[i];
+    free (sorted);
+    return found;
+}
+
+static int read_entry_choices (struct search_header *h, struct param *p,
+                               const struct search_entry *e, struct slurmdl_error *err)
+{
+    size_t n = json_array_size (e->choices);
+    char **labels = calloc (n + 1, sizeof (*labels));
+    const char *repeated;
+
+    h->labels[h->n] = labels;
+    if (!labels)
+        return errorf (err, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        if (!(labels[i] = json_text (json_array_get (e->choices, i))))
+            return errorf (err, "out of memory");
+    errno = EINVAL;
+    if ((repeated = twice (labels, n)))
+        return errorf (err, "%.60s: 'choices' has %.60s twice", e->name, repeated);
+    p->type = PARAM_CATEGORICAL;
+    p->choices = (long)n;
+    p->labels = (const char *const *)labels;
+    h->choices[h->n] = e->choices;
+    return 0;
+}
+
+/* A logarithm is to the base of 10. */
+static void to_log (struct param *p)
+{
+    p->type = PARAM_LOG;
+    p->min = log10 (p->min);
+    p->max = log10 (p->max);
+    p->mean = log10 (p->mean);
+}
+
+static int read_entry_number (struct search_header *h, struct param *p,
+                              const struct search_entry *e, struct slurmdl_error *err)
+{
+    h->low[h->n] = e->low;
+    h->high[h->n] = e->high;
+    if (e->low > e->high)
+        return header_bad (err, e->name, "'low' is above 'high'");
+    if (e->log && !(e->low > 0))
+        return header_bad (err, e->name, "'log' needs a 'low' above 0");
+    if (!isnan (e->mean) && !(e->deviation > 0))
+        return header_bad (err, e->name, "'mean' needs a 'deviation' above 0");
+    p->type = !strcmp (e->type, "int") ? PARAM_INT : PARAM_FLOAT;
+    p->min = e->low;
+    p->max = e->high;
+    p->base = e->log ? 10 : 0;
+    p->step = e->step;
+    p->count = (long)e->count;
+    p->mean = e->mean;
+    p->deviation = e->deviation;
+    if (e->log && p->type == PARAM_FLOAT)
+        to_log (p);
+    if (isnan (e->mean))
+        p->mean = p->min + (p->max - p->min) / 2;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    const struct field *fields;
+    int (*read) (struct search_header *h, struct param *p, const struct search_entry *e,
+                 struct slurmdl_error *err);
+} types[] = { { "float", number_fields, read_entry_number },
+              { "int", number_fields, read_entry_number },
+              { "categorical", choice_fields, read_entry_choices } };
+
+enum { TYPES = sizeof (types) / sizeof (*types) };
+
+static int read_param (struct search_header *h, const json_t *o, struct slurmdl_error *err)
+{
+    const char *name = json_string_value (json_object_get (o, "name"));
+    const char *type = json_string_value (json_object_get (o, "type"));
+    struct search_entry e = { .mean = NAN };
+    int i = 0;
+
+    if (!json_is_object (o) || !name)
+        return header_bad (err, "", "'space' is a list of objects, each with a 'name'");
+    while (i < TYPES && (!type || strcmp (types[i].name, type)))
+        i++;
+    if (i == TYPES)
+        return header_bad (err, name, "'type' must be float, int or categorical");
+    if (fields_read (types[i].fields, o, name, &e, err) < 0)
+        return -1;
+    h->params[h->n].name = name;
+    if (types[i].read (h, &h->params[h->n], &e, err) < 0)
+        return -1;
+    h->n++;
+    return 0;
+}
+
+/* The value of a parameter as a double of a point; NaN: it has none such. */
+static double entry_value (const struct search_header *h, size_t i, const json_t *value)
+{
+    size_t n = json_array_size (h->choices[i]);
+
+    if (!h->choices[i])
+        return json_is_number (value) ? json_number_value (value) : NAN;
+    for (size_t k = 0; k < n; k++)
+        if (json_equal (json_array_get (h->choices[i], k), value))
+            return (double)k;
+    return NAN;
+}
+
+static int param_index (const struct search_header *h, const char *name)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (!strcmp (h->params[i].name, name))
+            return (int)i;
+    return -1;
+}
+
+/* "when": {"optimizer": "sgd"} or {"layers": [2, 3]} */
+static int read_entry_when (struct search_header *h, size_t i, const json_t *when,
+                            struct slurmdl_error *err)
+{
+    struct param *p = &h->params[i];
+    void *first = json_object_iter ((json_t *)when);
+    json_t *values = json_object_iter_value (first);
+    size_t n = json_is_array (values) ? json_array_size (values) : 1;
+    int parent;
+
+    if (json_object_size (when) != 1)
+        return header_bad (err, p->name, "'when' names one other parameter");
+    if ((parent = param_index (h, json_object_iter_key (first))) < 0)
+        return header_bad (err, p->name, "when: no such parameter");
+    if (!(h->when[i] = calloc (n + 1, sizeof (double))))
+        return errorf (err, "out of memory");
+    for (size_t k = 0; k < n; k++)
+        h->when[i][k] = entry_value (h, (size_t)parent,
+                                     json_is_array (values) ? json_array_get (values, k) : values);
+    p->when = h->params[parent].name;
+    p->when_values = h->when[i];
+    p->when_count = (long)n;
+    return 0;
+}
+
+/* Read the space into an empty header. */
+static int header_space (struct search_header *h, const json_t *space, struct slurmdl_error *err)
+{
+    size_t n = json_array_size (space);
+
+    h->params = calloc (n + 1, sizeof (*h->params));
+    h->choices = calloc (n + 1, sizeof (json_t *));
+    h->low = calloc (n + 1, sizeof (double));
+    h->high = calloc (n + 1, sizeof (double));
+    h->labels = calloc (n + 1, sizeof (*h->labels));
+    h->when = calloc (n + 1, sizeof (*h->when));
+    if (!h->params || !h->choices || !h->low || !h->high || !h->labels || !h->when)
+        return errorf (err, "out of memory");
+    if (n == 0)
+        return header_bad (err, "", "'space' is empty");
+    for (size_t i = 0; i < n; i++)
+        if (read_param (h, json_array_get (space, i), err) < 0)
+            return -1;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *when = json_object_get (json_array_get (space, i), "when");
+        if (when && read_entry_when (h, i, when, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- points ---- */
+
+/* Read a point, {"lr":0.1,"act":"relu"}, in which a parameter that is not there
+ * or null is not active.  Errors begin with 'who'.
+ */
+static int header_point (const struct search_header *h, const json_t *params, const char *who,
+                         double *x, struct slurmdl_error *err)
+{
+    const char *name;
+    json_t *value;
+
+    if (!json_is_object (params))
+        return header_bad (err, who, "a point is an object: {\"name\": value, ...}");
+    for (size_t i = 0; i < h->n; i++)
+        x[i] = NAN;
+    json_object_foreach ((json_t *)params, name, value) {
+        int i = param_index (h, name);
+        errno = EINVAL;
+        if (i < 0)
+            return errorf (err, "%s: no parameter '%.60s'", who, name);
+        if (json_is_null (value) && !h->choices[i])
+            continue;
+        x[i] = entry_value (h, (size_t)i, value);
+        if (isnan (x[i]) && !json_is_null (value))
+            return errorf (err, "%s: '%.60s' has no such value", who, name);
+    }
+    return 0;
+}
+
+/* Are they in the space, whatever the constraint says?  If the space itself is
+ * wrong that is not said here.
+ */
+static bool points_fit (const struct param *params, size_t n, const double *x, size_t count)
+{
+    const struct search_config config = {
+        .name = "random", .max_trials = 1, .max_length = 1, .points = x, .npoints = (long)count
+    };
+    int at;
+
+    return !searcher_check (&config, params, n, &at) || at >= 0;
+}
+
+/* Say why a point does not fit. */
+static int explain_misfit (const struct search_header *h, const char *who, const double *x,
+                           struct slurmdl_error *err)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        struct param alone = h->params[i];
+        alone.when = NULL;
+        errno = EINVAL;
+        if (!isnan (x[i]) && !points_fit (&alone, 1, &x[i], 1))
+            return errorf (err, "%s: '%.60s' cannot be %.9g", who, alone.name, x[i]);
+    }
+    return header_bad (err, who,
+                       "a point has a value for each active parameter, and for no "
+                       "other one");
+}
+
+/* Are 'count' points in the space, whatever the constraint says?  Returns -1
+ * and says which is not; 0 if the space itself is wrong.
+ */
+static int header_fit (const struct search_header *h, const char *what, const double *x,
+                       size_t count, struct slurmdl_error *err)
+{
+    char who[WHO_SIZE];
+
+    if (count == 0 || points_fit (h->params, h->n, x, count))
+        return 0;
+    for (size_t i = 0; i < count; i++, x += h->n) {
+        snprintf (who, sizeof (who), count > 1 ? "%s %zu" : "%s", what, i + 1);
+        if (!points_fit (h->params, h->n, x, 1))
+            return explain_misfit (h, who, x, err);
+    }
+    return 0;
+}
+
+/* ---- the other way ---- */
+
+/* A float's bounds may be missed by the last bit of a power of ten. */
+static double within (const struct search_header *h, size_t i, double v)
+{
+    return v < h->low[i] ? h->low[i] : v > h->high[i] ? h->high[i] : v;
+}
+
+/* The parameters at a point, without those that are not active. */
+static json_t *header_params (const struct search_header *h, const double *x)
+{
+    json_t *params = json_object ();
+
+    for (size_t i = 0; i < h->n; i++) {
+        json_t *v;
+        if (isnan (x[i]))
+            continue;
+        if (h->choices[i])
+            v = json_incref (json_array_get (h->choices[i], (size_t)x[i]));
+        else if (h->params[i].type == PARAM_INT)
+            v = json_integer ((json_int_t)x[i]);
+        else
+            v = json_real (within (h, i, x[i]));
+        json_object_set_new (params, h->params[i].name, v);
+    }
+    return params;
+}
+
+/* ---- the first line ---- */
+
+enum { TRIALS_DEFAULT = 100000, TRIALS_MOST = 10000000 };
+
+/* ---- keys ---- */
+
+struct keys {
+    json_t *space, *direction, *points, *known, *ignored;
+    const char *searcher, *sampler, *constraint, *mode;
+    int64_t seed, max_trials, max_step, min_step, max_rungs, repeats, population;
+    double budget, divisor, max_seconds;
+    bool cost_aware, confirm;
+};
+
+#define KEY_AT(field) offsetof (struct keys, field)
+#define BIG           0x1p53
+#define SEED_MAX      0x1p63
+
+/* clang-format off */
+static const struct field header_fields[] = {
+    { "space",       FIELD_LIST,    KEY_AT (space),       true,  0, 0 },
+    { "searcher",    FIELD_TEXT,    KEY_AT (searcher),    false, 0, 0 },
+    { "sampler",     FIELD_TEXT,    KEY_AT (sampler),     false, 0, 0 },
+    { "direction",   FIELD_ANY,     KEY_AT (direction),   false, 0, 0 },
+    { "seed",        FIELD_INTEGER, KEY_AT (seed),        false, 0, SEED_MAX },
+    { "budget",      FIELD_NUMBER,  KEY_AT (budget),      false, 0, TRIALS_MOST },
+    { "max_trials",  FIELD_INTEGER, KEY_AT (max_trials),  false, 0, TRIALS_MOST },
+    { "max_step",    FIELD_INTEGER, KEY_AT (max_step),    false, 1, BIG },
+    { "min_step",    FIELD_INTEGER, KEY_AT (min_step),    false, 0, BIG },
+    { "divisor",     FIELD_NUMBER,  KEY_AT (divisor),     false, 0, 0 },
+    { "max_rungs",   FIELD_INTEGER, KEY_AT (max_rungs),   false, 1, 64 },
+    { "mode",        FIELD_TEXT,    KEY_AT (mode),        false, 0, 0 },
+    { "constraint",  FIELD_TEXT,    KEY_AT (constraint),  false, 0, 0 },
+    { "points",      FIELD_LIST,    KEY_AT (points),      false, 0, 0 },
+    { "known",       FIELD_LIST,    KEY_AT (known),       false, 0, 0 },
+    { "repeats",     FIELD_INTEGER, KEY_AT (repeats),     false, 0, 64 },
+    { "max_seconds", FIELD_NUMBER,  KEY_AT (max_seconds), false, 0, INFINITY },
+    { "cost_aware",  FIELD_BOOL,    KEY_AT (cost_aware),  false, 0, 0 },
+    { "population",  FIELD_INTEGER, KEY_AT (population),  false, 0, 100000 },
+    { "confirm",     FIELD_BOOL,    KEY_AT (confirm),     false, 0, 0 },
+    { "metric",      FIELD_ANY,     KEY_AT (ignored),     false, 0, 0 },
+    { "workers",     FIELD_ANY,     KEY_AT (ignored),     false, 0, 0 },
+    { 0 },
+};
+/* clang-format on */
+
+/* ---- values ---- */
+
+static long objectives (const struct search_header *h)
+{
+    return h->config.objectives > 1 ? h->config.objectives : 1;
+}
+
+static int bad_value (const struct search_header *h, const char *who, struct slurmdl_error *err)
+{
+    errno = EINVAL;
+    if (objectives (h) == 1)
+        return errorf (err, "%s: 'value' must be a number or null", who);
+    return errorf (err, "%s: 'value' must be a list of %ld numbers, or null", who, objectives (h));
+}
+
+/* Read the value of a trial: a number, or a list of one for each objective;
+ * null is NaN.  Returns -1 if it is something else.
+ */
+static int header_values (const struct search_header *h, const json_t *json, const char *who,
+                          double *values, struct slurmdl_error *err)
+{
+    long n = objectives (h);
+
+    if (json_is_array (json) ? json_array_size (json) != (size_t)n : n > 1 && !json_is_null (json))
+        return bad_value (h, who, err);
+    for (long k = 0; k < n; k++) {
+        const json_t *v = json_is_array (json) ? json_array_get (json, (size_t)k) : json;
+        if (!json_is_number (v) && !json_is_null (v))
+            return bad_value (h, who, err);
+        values[k] = json_is_number (v) ? json_number_value (v) : NAN;
+    }
+    return 0;
+}
+
+/* ---- points ---- */
+
+static int read_points (struct search_header *h, const json_t *list, struct slurmdl_error *err)
+{
+    size_t n = json_array_size (list);
+
+    if (!(h->points = calloc (n * h->n + 1, sizeof (*h->points))))
+        return errorf (err, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        if (header_point (h, json_array_get (list, i), "points", h->points + i * h->n, err) < 0)
+            return -1;
+    h->config.points = h->points;
+    h->config.npoints = (long)n;
+    return header_fit (h, "point", h->points, n, err);
+}
+
+struct earlier {
+    json_t *params, *value;
+};
+
+static const struct field known_fields[] = {
+    { "params", FIELD_OBJECT, offsetof (struct earlier, params), true, 0, 0 },
+    { "value", FIELD_ANY, offsetof (struct earlier, value), true, 0, 0 },
+    { 0 },
+};
+
+static int read_earlier (const struct search_header *h, const json_t *o, double *x, double *y,
+                         struct slurmdl_error *err)
+{
+    struct earlier e = { 0 };
+
+    if (!json_is_object (o))
+        return header_bad (err, "known", "a list of objects: {\"params\": ..., \"value\": ...}");
+    if (fields_read (known_fields, o, "known", &e, err) < 0
+        || header_point (h, e.params, "known", x, err) < 0)
+        return -1;
+    return header_values (h, e.value, "known", y, err);
+}
+
+static int read_known (struct search_header *h, const json_t *list, struct slurmdl_error *err)
+{
+    size_t n = json_array_size (list);
+
+    h->known = calloc (n + 1, sizeof (*h->known));
+    h->known_x = calloc (n * h->n + 1, sizeof (double));
+    h->known_y = calloc (n * OBJECTIVES_MAX + 1, sizeof (double));
+    if (!h->known || !h->known_x || !h->known_y)
+        return errorf (err, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        double *x = h->known_x + i * h->n;
+        double *y = h->known_y + i * OBJECTIVES_MAX;
+        if (read_earlier (h, json_array_get (list, i), x, y, err) < 0)
+            return -1;
+        h->known[i] = (struct search_known){ x, y };
+    }
+    h->config.known = h->known;
+    h->config.nknown = (long)n;
+    return header_fit (h, "known", h->known_x, n, err);
+}
+
+/* ---- the configuration ---- */
+
+static int read_direction (const json_t *d, bool *larger)
+{
+    const char *text = json_string_value (d);
+
+    *larger = text && !strcmp (text, "maximize");
+    return *larger || (text && !strcmp (text, "minimize")) ? 0 : -1;
+}
+
+/* One, or a list of one for each objective. */
+static int read_directions (struct search_header *h, const json_t *d, struct slurmdl_error *err)
+{
+    size_t n = json_is_array (d) ? json_array_size (d) : 1;
+    bool larger;
+
+    if (n < 1 || n > OBJECTIVES_MAX)
+        return header_bad (err, "", "'direction' has 1 to 8 objectives");
+    for (size_t k = 0; k < n; k++) {
+        if (read_direction (json_is_array (d) ? json_array_get (d, k) : d, &larger) < 0)
+            return header_bad (err, "", "'direction' must be \"minimize\" or \"maximize\"");
+        h->config.larger[k] = larger;
+    }
+    h->config.smaller_is_better = !h->config.larger[0];
+    h->config.objectives = (long)n;
+    return 0;
+}
+
+static int read_search_mode (struct search_header *h, const char *text, struct slurmdl_error *err)
+{
+    static const char *const modes[] = {
+        [SEARCH_AGGRESSIVE] = "aggressive",
+        [SEARCH_STANDARD] = "standard",
+        [SEARCH_CONSERVATIVE] = "conservative",
+    };
+
+    for (int i = SEARCH_AGGRESSIVE; i <= SEARCH_CONSERVATIVE; i++)
+        if (!strcmp (modes[i], text)) {
+            h->config.mode = (enum search_mode)i;
+            return 0;
+        }
+    return header_bad (err, "", "'mode' must be aggressive, standard or conservative");
+}
+
+/* 'what' is "searcher" or "sampler". */
+static int check_search_kind (const char *what, const char *name, struct slurmdl_error *err)
+{
+    const char *words[64] = { 0 };
+    char hint[80];
+    size_t n = 0;
+
+    for (const struct searcher_kind *k = searcher_kinds; k->name && n < 63; k++) {
+        if (k->needs & IS_CUSTOM)
+            continue;
+        if (!name || !strcmp (k->name, name))
+            return 0;
+        words[n++] = k->name;
+    }
+    hint_text (hint, sizeof (hint), name, words);
+    errno = EINVAL;
+    return errorf (err, "unknown %s '%.60s'%s", what, name, hint);
+}
+
+/* A search by steps goes on until its caller has enough, or to max_trials. */
+static long header_trials (const struct keys *k)
+{
+    if (k->max_trials >= 0)
+        return (long)k->max_trials;
+    return k->budget >= 1 && k->max_step == 0 ? (long)k->budget : TRIALS_DEFAULT;
+}
+
+static int read_config (struct search_header *h, const struct keys *k, struct slurmdl_error *err)
+{
+    h->steps = k->max_step > 0;
+    h->confirm = k->confirm;
+    h->config = (struct search_config){
+        .name = k->searcher,
+        .seed = (uint64_t)k->seed,
+        .max_trials = header_trials (k),
+        .max_length = h->steps ? k->max_step : 1,
+        .divisor = k->divisor,
+        .max_rungs = (long)k->max_rungs,
+        .sampler = k->sampler,
+        .constraint = k->constraint,
+        .repeats = (long)k->repeats,
+        .max_seconds = k->max_seconds,
+        .cost_aware = k->cost_aware,
+        .min_length = k->min_step,
+        .population = (long)k->population,
+    };
+    if (check_search_kind ("searcher", k->searcher, err) < 0
+        || check_search_kind ("sampler", k->sampler, err) < 0
+        || read_search_mode (h, k->mode, err) < 0)
+        return -1;
+    if (k->confirm && (h->steps || k->repeats > 1))
+        return header_bad (err, "", "'confirm' needs full trainings that are not repeated");
+    h->config.smaller_is_better = true;
+    h->config.objectives = 1;
+    return k->direction ? read_directions (h, k->direction, err) : 0;
+}
+
+/* Read one; 'searcher', if not NULL, is its searcher whatever it says.  Takes
+ * the JSON over.  header_free() is due in any case.
+ *
+ * Returns -1 with errno EINVAL or ENOMEM; what searcher_check() would say of it
+ * is not said here.
+ */
+static int header_read (struct search_header *h, json_t *json, const char *searcher,
+                        struct slurmdl_error *err)
+{
+    struct keys k = {
+        .searcher = "auto", .mode = "standard", .max_trials = -1, .divisor = 3, .max_rungs = 32
+    };
+
+    *h = (struct search_header){ .json = json };
+    if (fields_read (header_fields, json, NULL, &k, err) < 0)
+        return -1;
+    if (searcher)
+        k.searcher = searcher;
+    if (header_space (h, k.space, err) < 0 || read_config (h, &k, err) < 0)
+        return -1;
+    return read_points (h, k.points, err) < 0 || read_known (h, k.known, err) < 0 ? -1 : 0;
+}
+
+static void header_free (struct search_header *h)
+{
+    for (size_t i = 0; h->labels && i < h->n + 1; i++) {
+        for (char **l = h->labels[i]; l && *l; l++)
+            free (*l);
+        free (h->labels[i]);
+    }
+    for (size_t i = 0; h->when && i < h->n; i++)
+        free (h->when[i]);
+    free (h->labels);
+    free (h->when);
+    free (h->params);
+    free (h->choices);
+    free (h->low);
+    free (h->high);
+    free (h->points);
+    free (h->known);
+    free (h->known_x);
+    free (h->known_y);
+    json_decref (h->json);
+}
+
+/* ---- the server ---- */
 
 /* The protocol is in dl-search-server(1).  Trial N is "id" N - 1. */
 struct server {
@@ -36,7 +673,7 @@ struct search_line {
     json_t *value, *params;
 };
 
-static int bad (struct slurmdl_error *err, const char *what)
+static int bad_request (struct slurmdl_error *err, const char *what)
 {
     errno = EINVAL;
     return errorf (err, "%s", what);
@@ -44,7 +681,7 @@ static int bad (struct slurmdl_error *err, const char *what)
 
 /* ---- the first line ---- */
 
-static int check (const struct server *s, struct slurmdl_error *err)
+static int check_searcher (const struct server *s, struct slurmdl_error *err)
 {
     const struct search_header *h = &s->header;
     int param;
@@ -58,11 +695,11 @@ static int check (const struct server *s, struct slurmdl_error *err)
     return errorf (err, "%.60s: %s", param >= 0 ? h->params[param].name : "searcher", why);
 }
 
-static int start (struct server *s, struct slurmdl_error *err)
+static int start_search (struct server *s, struct slurmdl_error *err)
 {
     const struct search_header *h = &s->header;
 
-    if (check (s, err) < 0)
+    if (check_searcher (s, err) < 0)
         return -1;
     s->searcher = searcher_create (&h->config, h->params, h->n);
     s->x = calloc (h->n + 1, sizeof (*s->x));
@@ -108,7 +745,7 @@ static int reserve_trial (struct server *s, long trial)
 
 /* ---- the operations ---- */
 
-static void answer (json_t *o)
+static void print_answer (json_t *o)
 {
     json_put (o, stdout, JSON_COMPACT);
     putchar ('\n');
@@ -122,7 +759,7 @@ static int begin_trial (struct server *s, const struct search_op *op, struct slu
     if (reserve_trial (s, op->trial) < 0)
         return errorf (err, "out of memory");
     if (searcher_begin (s->searcher, op, s->x) < 0)
-        return bad (err, "the searcher begins no such trial");
+        return bad_request (err, "the searcher begins no such trial");
     s->lengths[op->trial] = op->length;
     if (!op->fresh)
         return 0;
@@ -131,7 +768,7 @@ static int begin_trial (struct server *s, const struct search_op *op, struct slu
     return 0;
 }
 
-static void describe (const struct server *s, const struct search_op *op, json_t *o)
+static void describe_op (const struct server *s, const struct search_op *op, json_t *o)
 {
     json_object_set_new (o, "id", json_integer (op->trial - 1));
     if (!op->fresh) {
@@ -145,7 +782,7 @@ static void describe (const struct server *s, const struct search_op *op, json_t
     }
 }
 
-static int ask (struct server *s, const struct search_line *line, struct slurmdl_error *err)
+static int answer_ask (struct server *s, const struct search_line *line, struct slurmdl_error *err)
 {
     enum search_answer what;
     struct search_op op;
@@ -157,17 +794,18 @@ static int ask (struct server *s, const struct search_line *line, struct slurmdl
         return -1;
     o = json_object ();
     if (what == SEARCH_RUN)
-        describe (s, &op, o);
+        describe_op (s, &op, o);
     else
         json_object_set_new (o, "wait", json_true ());
     if (what == SEARCH_DONE)
         json_object_set_new (o, "done", json_true ());
-    answer (o);
+    print_answer (o);
     return 0;
 }
 
 /* A trial that somebody else has begun, to be trained in full. */
-static int begin (struct server *s, const struct search_line *line, struct slurmdl_error *err)
+static int answer_begin (struct server *s, const struct search_line *line,
+                         struct slurmdl_error *err)
 {
     struct search_op op = { .trial = s->trials + 1,
                             .fresh = true,
@@ -178,7 +816,7 @@ static int begin (struct server *s, const struct search_line *line, struct slurm
         return errorf (err, "'id' is %" PRId64 ", but the next is %ld", line->id, s->trials);
     }
     if (s->header.config.repeats > 1)
-        return bad (err, "begin and 'repeats' do not go together");
+        return bad_request (err, "begin and 'repeats' do not go together");
     if (header_point (&s->header, line->params, "params", s->x, err) < 0
         || header_fit (&s->header, "params", s->x, 1, err) < 0)
         return -1;
@@ -196,7 +834,7 @@ static long trial_of (const struct server *s, const struct search_line *line,
     return 0;
 }
 
-static void keep_best (struct server *s, long trial, double value)
+static void keep_best_trial (struct server *s, long trial, double value)
 {
     bool better = s->header.config.smaller_is_better ? value < s->value : value > s->value;
 
@@ -210,12 +848,13 @@ static int tell_values (struct server *s, long trial, int64_t length, const doub
 {
     if (searcher_observe (s->searcher, trial, length, values) < 0)
         return -1;
-    keep_best (s, trial, *values);
+    keep_best_trial (s, trial, *values);
     return 0;
 }
 
 /* null: the trial failed. */
-static int observe (struct server *s, const struct search_line *line, struct slurmdl_error *err)
+static int answer_observe (struct server *s, const struct search_line *line,
+                           struct slurmdl_error *err)
 {
     double values[OBJECTIVES_MAX];
     long trial = trial_of (s, line, err);
@@ -224,12 +863,12 @@ static int observe (struct server *s, const struct search_line *line, struct slu
     if (!trial || header_values (&s->header, line->value, "tell", values, err) < 0)
         return -1;
     if (searcher_spend (s->searcher, trial, line->seconds) < 0)
-        return bad (err, "'seconds' are too many");
+        return bad_request (err, "'seconds' are too many");
     rv = json_is_null (line->value) ? searcher_exit (s->searcher, trial)
                                     : tell_values (s, trial, s->lengths[trial], values);
     /* with steps, the last report has had it already */
     if (rv < 0 && !s->header.steps)
-        return bad (err, "the trial is not being trained");
+        return bad_request (err, "the trial is not being trained");
     return 0;
 }
 
@@ -240,12 +879,12 @@ static int reject (struct server *s, const struct search_line *line, struct slur
     if (!trial)
         return -1;
     if (searcher_reject (s->searcher, trial) < 0)
-        return bad (err, "the trial is not being trained");
+        return bad_request (err, "the trial is not being trained");
     return 0;
 }
 
 /* What becomes of the trial after a report; NULL: it is not being trained. */
-static const char *decide (struct server *s, long trial, int64_t step, const double *values)
+static const char *decide_trial (struct server *s, long trial, int64_t step, const double *values)
 {
     int64_t length = s->lengths[trial];
     bool last = step >= length;
@@ -259,7 +898,8 @@ static const char *decide (struct server *s, long trial, int64_t step, const dou
     return last && length < s->header.config.max_length && isfinite (*values) ? "pause" : "stop";
 }
 
-static int report (struct server *s, const struct search_line *line, struct slurmdl_error *err)
+static int answer_report (struct server *s, const struct search_line *line,
+                          struct slurmdl_error *err)
 {
     double values[OBJECTIVES_MAX];
     const char *decision;
@@ -267,13 +907,13 @@ static int report (struct server *s, const struct search_line *line, struct slur
 
     if (!trial || header_values (&s->header, line->value, "report", values, err) < 0)
         return -1;
-    if (!(decision = decide (s, trial, line->step, values)))
-        return bad (err, "the trial is not being trained");
-    answer (json_pack ("{s:s}", "decision", decision));
+    if (!(decision = decide_trial (s, trial, line->step, values)))
+        return bad_request (err, "the trial is not being trained");
+    print_answer (json_pack ("{s:s}", "decision", decision));
     return 0;
 }
 
-static int best (struct server *s, const struct search_line *line, struct slurmdl_error *err)
+static int answer_best (struct server *s, const struct search_line *line, struct slurmdl_error *err)
 {
     json_t *o = json_object ();
 
@@ -284,7 +924,7 @@ static int best (struct server *s, const struct search_line *line, struct slurmd
         json_object_set (o, "params", s->params[s->best]);
         json_object_set_new (o, "value", json_real (s->value));
     }
-    answer (o);
+    print_answer (o);
     return 0;
 }
 
@@ -298,16 +938,15 @@ static int quit (struct server *s, const struct search_line *line, struct slurmd
 
 /* ---- the lines ---- */
 
-#define AT(field) offsetof (struct search_line, field)
-#define BIG       0x1p53
+#define LINE_AT(field) offsetof (struct search_line, field)
 
 /* clang-format off */
-#define OP      { "op",      FIELD_TEXT,    AT (op),      true,  0, 0 }
-#define ID      { "id",      FIELD_INTEGER, AT (id),      true,  0, BIG }
-#define STEP    { "step",    FIELD_INTEGER, AT (step),    true,  1, BIG }
-#define VALUE   { "value",   FIELD_ANY,     AT (value),   true,  0, 0 }
-#define PARAMS  { "params",  FIELD_OBJECT,  AT (params),  true,  0, 0 }
-#define SECONDS { "seconds", FIELD_NUMBER,  AT (seconds), false, 0, INFINITY }
+#define OP      { "op",      FIELD_TEXT,    LINE_AT (op),      true,  0, 0 }
+#define ID      { "id",      FIELD_INTEGER, LINE_AT (id),      true,  0, BIG }
+#define STEP    { "step",    FIELD_INTEGER, LINE_AT (step),    true,  1, BIG }
+#define VALUE   { "value",   FIELD_ANY,     LINE_AT (value),   true,  0, 0 }
+#define PARAMS  { "params",  FIELD_OBJECT,  LINE_AT (params),  true,  0, 0 }
+#define SECONDS { "seconds", FIELD_NUMBER,  LINE_AT (seconds), false, 0, INFINITY }
 
 static const struct {
     const char *name;
@@ -316,12 +955,12 @@ static const struct {
                 const struct search_line *line,
                 struct slurmdl_error *err); /* 1: the end */
 } operations[] = {
-    { "ask",    { OP },                     ask },
-    { "tell",   { OP, ID, VALUE, SECONDS }, observe },
-    { "report", { OP, ID, STEP, VALUE },    report },
+    { "ask",    { OP },                     answer_ask },
+    { "tell",   { OP, ID, VALUE, SECONDS }, answer_observe },
+    { "report", { OP, ID, STEP, VALUE },    answer_report },
     { "reject", { OP, ID },                 reject },
-    { "begin",  { OP, ID, PARAMS },         begin },
-    { "best",   { OP },                     best },
+    { "begin",  { OP, ID, PARAMS },         answer_begin },
+    { "best",   { OP },                     answer_best },
     { "quit",   { OP },                     quit },
 };
 /* clang-format on */
@@ -339,7 +978,7 @@ static int operate (struct server *s, const json_t *o, struct slurmdl_error *err
             return -1;
         return operations[i].run (s, &line, err);
     }
-    return bad (err, "'op' must be ask, tell, report, reject, begin, best or quit");
+    return bad_request (err, "'op' must be ask, tell, report, reject, begin, best or quit");
 }
 
 /* The lines of standard input. */
@@ -350,7 +989,7 @@ struct input {
 };
 
 /* Python writes NaN and Infinity, which JSON has not. */
-static void explain (const json_error_t *why, struct slurmdl_error *err)
+static void explain_json_error (const json_error_t *why, struct slurmdl_error *err)
 {
     bool number = strstr (why->text, "'NaN'") || strstr (why->text, "Infinity'");
 
@@ -358,25 +997,25 @@ static void explain (const json_error_t *why, struct slurmdl_error *err)
             number ? "; use null for a value that is not finite" : "");
 }
 
-static json_t *parse (const char *text, size_t n, struct slurmdl_error *err)
+static json_t *parse_request (const char *text, size_t n, struct slurmdl_error *err)
 {
     json_error_t why;
     json_t *line = json_loadb (text, n, JSON_REJECT_DUPLICATES, &why);
 
     errno = EINVAL;
     if (memchr (text, '\0', n))
-        bad (err, "a NUL byte");
+        bad_request (err, "a NUL byte");
     else if (!line)
-        explain (&why, err);
+        explain_json_error (&why, err);
     else if (!json_is_object (line))
-        bad (err, "not a JSON object");
+        bad_request (err, "not a JSON object");
     if (!*err->text)
         return line;
     json_decref (line);
     return NULL;
 }
 
-static json_t *next_line (struct input *in, struct slurmdl_error *err)
+static json_t *next_request_line (struct input *in, struct slurmdl_error *err)
 {
     ssize_t n = getline (&in->text, &in->size, stdin);
 
@@ -386,18 +1025,18 @@ static json_t *next_line (struct input *in, struct slurmdl_error *err)
         return NULL;
     }
     in->number++;
-    return parse (in->text, (size_t)n, err);
+    return parse_request (in->text, (size_t)n, err);
 }
 
-static void serve (struct server *s, struct input *in, const char *searcher,
-                   struct slurmdl_error *err)
+static void serve_requests (struct server *s, struct input *in, const char *searcher,
+                            struct slurmdl_error *err)
 {
-    json_t *line = next_line (in, err);
+    json_t *line = next_request_line (in, err);
     int rv = -1;
 
     if (line && (rv = header_read (&s->header, line, searcher, err)) == 0)
-        rv = start (s, err);
-    while (rv == 0 && !ferror (stdout) && (line = next_line (in, err))) {
+        rv = start_search (s, err);
+    while (rv == 0 && !ferror (stdout) && (line = next_request_line (in, err))) {
         rv = operate (s, line, err);
         json_decref (line);
     }
@@ -418,7 +1057,7 @@ int cmd_search_server (const struct command_line *line)
     struct server s = { 0 };
     struct input in = { 0 };
 
-    serve (&s, &in, opt->searcher, &err);
+    serve_requests (&s, &in, opt->searcher, &err);
     server_free (&s);
     free (in.text);
     make_printable (err.text);

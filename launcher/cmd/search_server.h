@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command dl search-server. */
+/* dl search-server: a search for programs that ask by lines of JSON. */
 #pragma once
-
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "launcher/sys/command_line.h"
 

@@ -17,7 +17,7 @@
 
 enum { TELL_AFTER = 5 /* s */ };
 
-static void tell (long job)
+static void print_shell_note (long job)
 {
     char state[256];
 
@@ -35,7 +35,7 @@ static void relay (int from)
 
     for (;;) {
         if (job && poll (&p, 1, TELL_AFTER * 1000) == 0)
-            tell (job);
+            print_shell_note (job);
         if ((n = read (from, said, sizeof (said) - 1)) <= 0)
             return;
         said[n] = '\0';
@@ -47,7 +47,7 @@ static void relay (int from)
 }
 
 /* ^C is for srun, which cancels a job that waits. */
-static int run (char *const *argv)
+static int run_srun (char *const *argv)
 {
     int err[2];
     pid_t pid;
@@ -80,7 +80,7 @@ int cmd_shell (const struct command_line *line)
     for (int i = 0; i < line->nargs; i++)
         rv |= strings_add (&argv, line->args[i]);
     rv |= strings_add (&argv, shell) | strings_add (&argv, "-i");
-    rv = rv ? -1 : run (argv);
+    rv = rv ? -1 : run_srun (argv);
     strings_free (argv);
     return rv < 0 ? EXIT_SLURM : rv;
 }

@@ -1,18 +1,893 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl show: one experiment, one trial. */
+/* dl show: an experiment with the trials and columns that were chosen, or one trial. */
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/export.h"
 #include "launcher/cmd/overview.h"
 #include "launcher/cmd/provenance.h"
-#include "launcher/cmd/select.h"
-#include "launcher/cmd/show_output.h"
-#include "launcher/cmd/show_trial.h"
+#include "launcher/sweep/best.h"
+#include "launcher/sweep/columns.h"
+#include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sweep/table.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sweep/trials_table.h"
+#include "launcher/sys/command_line.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
+#include "runtime/base/error.h"
+#include "runtime/base/nearest_word.h"
+#include "runtime/slurmdl.h"
+#include "searcher/space/constraint.h"
+
+/* ---- which trials and which columns, in which order ---- */
+
+struct selection {
+    struct columns all;
+    struct logged_metrics logged; /* of its last columns */
+    struct columns shown;         /* of --columns, in that order, else all but those
+                                     of 'logged'; its list has columns of 'all' */
+    bool chosen;                  /* --columns was given */
+    bool complete;                /* all trials are in 'logged' */
+    long *trials;                 /* numbers, in the order of --sort, or best first */
+    long n;
+};
+
+/* ---- names of columns ---- */
+
+/* A name that a user may write, and the column that it means. */
+struct column_name {
+    const char *name;
+    size_t column;
+};
+
+struct column_names {
+    struct column_name *list;
+    size_t n;
+    char **owned; /* "hp.lr" */
+};
+
+static void add_column_name (struct column_names *names, const char *name, size_t column)
+{
+    names->list[names->n++] = (struct column_name){ name, column };
+}
+
+static size_t find_fixed (const struct columns *c, const char *name)
+{
+    size_t i = 0;
+
+    while (i < c->n && (c->list[i].hparam || strcmp (c->list[i].name, name)))
+        i++;
+    return i;
+}
+
+/* The metric's own name means the value by which trials are compared. */
+static void add_others (struct column_names *names, const struct columns *c, const struct sweep *s)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->list[i].title)
+            add_column_name (names, c->list[i].title, i);
+    if (sweep_metrics (s) == 1)
+        add_column_name (names, sweep_metric (s, 0), find_fixed (c, "best"));
+    for (size_t i = 0, k = 0; sweep_metrics (s) > 1 && i < c->n; i++)
+        if (!strncmp (c->list[i].name, "metric.", 7) && !c->list[i].hparam && !c->list[i].logged)
+            add_column_name (names, sweep_metric (s, k++), i);
+    for (size_t i = 0; i < c->n; i++)
+        if (c->list[i].logged)
+            add_column_name (names, c->list[i].text, i);
+    for (size_t i = 0; i < c->n; i++)
+        if (c->list[i].hparam && asprintf (&names->owned[i], "hp.%s", c->list[i].name) > 0)
+            add_column_name (names, names->owned[i], i);
+}
+
+/* The first that fits counts: a column before a hyperparameter of its name. */
+static int names_make (struct column_names *names, const struct columns *c, const struct sweep *s)
+{
+    size_t most = 3 * c->n + sweep_metrics (s);
+
+    *names = (struct column_names){ 0 };
+    names->list = calloc (most + 1, sizeof (*names->list));
+    names->owned = calloc (c->n + 1, sizeof (*names->owned));
+    if (!names->list || !names->owned)
+        return -1;
+    for (size_t i = 0; i < c->n; i++)
+        add_column_name (names, c->list[i].name, i);
+    add_others (names, c, s);
+    return 0;
+}
+
+static void names_free (struct column_names *names, const struct columns *c)
+{
+    for (size_t i = 0; names->owned && i < c->n; i++)
+        free (names->owned[i]);
+    free (names->owned);
+    free (names->list);
+}
+
+static const struct column_name *find_column_name (const struct column_names *names,
+                                                   const char *option, const char *name)
+{
+    const char **words;
+    const char *meant;
+
+    for (size_t i = 0; i < names->n; i++)
+        if (!strcmp (names->list[i].name, name))
+            return &names->list[i];
+    words = calloc (names->n + 1, sizeof (*words));
+    for (size_t i = 0; words && i < names->n; i++)
+        words[i] = names->list[i].name;
+    meant = words ? nearest_word (name, words) : NULL;
+    complain ("--%s: there is no column '%s'%s%s%s", option, name,
+              DID_YOU_MEAN (meant, "'", "'", "; 'dl export' has all of them"));
+    free (words);
+    return NULL;
+}
+
+/* ---- --columns ---- */
+
+static int choose_columns (struct selection *sel, const struct column_names *names,
+                           const char *wanted)
+{
+    struct columns *c = &sel->shown;
+    const struct column_name *found = NULL;
+    size_t most = strlen (wanted) + 1;
+    char *list = strdup (wanted);
+    char *save = NULL;
+    bool good = list && (c->list = calloc (most, sizeof (*c->list)));
+
+    for (char *w = good ? strtok_r (list, ", ", &save) : NULL; w && good;
+         w = strtok_r (NULL, ", ", &save))
+        if ((good = (found = find_column_name (names, "columns", w))))
+            c->list[c->n++] = sel->all.list[found->column];
+    free (list);
+    if (good && c->n == 0) {
+        complain ("--columns: names of columns are missing");
+        good = false;
+    }
+    sel->chosen = true;
+    return good ? 0 : -1;
+}
+
+/* ---- --where ---- */
+
+/* The texts of a column: the choices of the expression. */
+struct column_texts {
+    const char **list;
+    long n;
+    bool open; /* others would make sense, too */
+};
+
+static const char *const states[] = { "open",   "paused",        "completed",
+                                      "failed", "stopped early", "rejected" };
+enum { NSTATES = sizeof (states) / sizeof (*states) };
+
+/* Those of all trials, each once, sorted. */
+static int texts_make (struct column_texts *t, const struct sweep *s, const struct result_column *c)
+{
+    long n = 0;
+
+    t->open = strcmp (c->name, "state") || c->hparam;
+    t->list = calloc ((size_t)s->ntrials + NSTATES + 1, sizeof (*t->list));
+    if (!t->list)
+        return -1;
+    for (long i = 1; i <= s->ntrials; i++) {
+        const char *text = column_cell (c, s, i).text;
+        if (text)
+            t->list[n++] = text;
+    }
+    for (int i = 0; !t->open && i < NSTATES; i++)
+        t->list[n++] = states[i];
+    if (n > 0)
+        qsort (t->list, (size_t)n, sizeof (*t->list), strings_compare);
+    for (long i = 0; i < n; i++)
+        if (t->n == 0 || strcmp (t->list[t->n - 1], t->list[i]))
+            t->list[t->n++] = t->list[i];
+    return 0;
+}
+
+static double text_index (const struct column_texts *t, const char *text)
+{
+    const char **at =
+        text ? bsearch (&text, t->list, (size_t)t->n, sizeof (*t->list), strings_compare) : NULL;
+
+    return at ? (double)(at - t->list) : NAN;
+}
+
+struct filter {
+    const struct sweep *s;
+    const struct columns *all;
+    const struct column_names *names;
+    struct column_texts *texts; /* of each column; of numbers: empty */
+    double *values;             /* of each column, for a trial ... */
+    double *x;                  /* ... and of each name */
+    struct constraint program;
+};
+
+static void say_unknown (const struct column_names *names, const char *at)
+{
+    char word[64];
+
+    snprintf (word, sizeof (word), "%.*s", (int)strcspn (at, " \t\"'`<>=!&|()+-*/%^,"), at);
+    find_column_name (names, "where", word);
+}
+
+static int compile_filter (struct filter *f, const char *text)
+{
+    size_t n = f->names->n;
+    const char **words = calloc (n + 1, sizeof (*words));
+    const char *const **labels = calloc (n + 1, sizeof (*labels));
+    long *nlabels = calloc (n + 1, sizeof (*nlabels));
+    bool *open = calloc (n + 1, sizeof (*open));
+    struct constraint_names names = { words, labels, nlabels, n, open, true };
+    const char *why = "out of memory";
+    int column = 0;
+
+    if (words && labels && nlabels && open) {
+        for (size_t i = 0; i < n; i++) {
+            const struct column_texts *t = &f->texts[f->names->list[i].column];
+            words[i] = f->names->list[i].name;
+            labels[i] = t->list;
+            nlabels[i] = t->n;
+            open[i] = t->open;
+        }
+        why = constraint_compile (&f->program, text, &names, &column);
+    }
+    if (why && !strcmp (why, "there is nothing of this name"))
+        say_unknown (f->names, text + column - 1);
+    else if (why)
+        complain ("--where: column %d: %s%s", column, why,
+                  strstr (why, "choice") ? " (states are open, paused, completed, failed, "
+                                           "'stopped early' and rejected)"
+                                         : "");
+    free (words);
+    free (labels);
+    free (nlabels);
+    free (open);
+    return why ? -1 : 0;
+}
+
+static bool keeps (struct filter *f, long trial)
+{
+    for (size_t i = 0; i < f->all->n; i++) {
+        const struct result_column *c = &f->all->list[i];
+        struct cell cell = column_cell (c, f->s, trial);
+        f->values[i] = c->type == COLUMN_INT    ? (double)cell.integer
+                       : c->type == COLUMN_REAL ? cell.real
+                                                : text_index (&f->texts[i], cell.text);
+    }
+    for (size_t i = 0; i < f->names->n; i++)
+        f->x[i] = f->values[f->names->list[i].column];
+    return constraint_is_true (&f->program, f->x);
+}
+
+static int filter_make (struct filter *f, const char *text)
+{
+    size_t n = f->all->n;
+
+    f->texts = calloc (n + 1, sizeof (*f->texts));
+    f->values = calloc (n + 1, sizeof (*f->values));
+    f->x = calloc (f->names->n + 1, sizeof (*f->x));
+    if (!f->texts || !f->values || !f->x)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (f->all->list[i].type == COLUMN_TEXT
+            && texts_make (&f->texts[i], f->s, &f->all->list[i]) < 0)
+            return -1;
+    return compile_filter (f, text);
+}
+
+static int filter_trials (struct selection *sel, const struct sweep *s,
+                          const struct column_names *names, const char *text)
+{
+    struct filter f = { .s = s, .all = &sel->all, .names = names };
+    int rv = filter_make (&f, text);
+    long n = 0;
+
+    for (long i = 0; rv == 0 && i < sel->n; i++)
+        if (keeps (&f, sel->trials[i]))
+            sel->trials[n++] = sel->trials[i];
+    sel->n = n;
+    for (size_t i = 0; f.texts && i < sel->all.n; i++)
+        free (f.texts[i].list);
+    free (f.texts);
+    free (f.values);
+    free (f.x);
+    return rv;
+}
+
+/* ---- --sort ---- */
+
+struct sorting {
+    const struct sweep *s;
+    const struct result_column *column;
+    bool down;
+};
+
+static int compare_cells_real (double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Where there is no value is last, upwards and downwards. */
+static int compare_cells (const void *a, const void *b, void *arg)
+{
+    const struct sorting *o = arg;
+    long i = *(const long *)a;
+    long k = *(const long *)b;
+    struct cell x = column_cell (o->column, o->s, i);
+    struct cell y = column_cell (o->column, o->s, k);
+    bool text = o->column->type == COLUMN_TEXT;
+    bool real = o->column->type == COLUMN_REAL;
+    bool no_x = text ? !x.text : real && isnan (x.real);
+    bool no_y = text ? !y.text : real && isnan (y.real);
+    int rv;
+
+    if (no_x || no_y)
+        return no_x - no_y ?: compare_cells_real ((double)i, (double)k);
+    rv = text   ? strcmp (x.text, y.text)
+         : real ? compare_cells_real (x.real, y.real)
+                : (x.integer > y.integer) - (x.integer < y.integer);
+    rv = o->down ? -rv : rv;
+    return rv ?: compare_cells_real ((double)i, (double)k);
+}
+
+static int sort_selected_trials (struct selection *sel, const struct sweep *s,
+                                 const struct column_names *names, const char *key)
+{
+    struct sorting o = { .s = s, .down = *key == '-' };
+    const struct column_name *found = find_column_name (names, "sort", key + o.down);
+
+    if (!found)
+        return -1;
+    o.column = &sel->all.list[found->column];
+    if (sel->n > 0)
+        qsort_r (sel->trials, (size_t)sel->n, sizeof (*sel->trials), compare_cells, &o);
+    return 0;
+}
+
+/* ---- all ---- */
+
+static int select_by (struct selection *sel, const struct sweep *s, const struct show_options *opt,
+                      const struct column_names *names)
+{
+    sel->shown = (struct columns){ .n = 0 };
+    if (opt->columns && choose_columns (sel, names, opt->columns) < 0)
+        return EXIT_USAGE;
+    if (!opt->columns)
+        sel->shown = (struct columns){ sel->all.list, sel->all.n - sel->logged.n };
+    if ((opt->where && filter_trials (sel, s, names, opt->where) < 0)
+        || (opt->sort && sort_selected_trials (sel, s, names, opt->sort) < 0))
+        return EXIT_USAGE;
+    if (opt->trials > 0 && opt->trials < sel->n)
+        sel->n = (long)opt->trials;
+    return EXIT_OK;
+}
+
+/* Metrics that are logged, but not optimised, are columns if the options name
+ * one: reading them takes a while.  What a few trials have logged tells which
+ * there are.
+ */
+enum { SAMPLE_TRIALS = 8, SAMPLE_ROWS = 10000 };
+
+static bool names_logged (const struct selection *sel, const struct show_options *opt)
+{
+    const char *const texts[] = { opt->columns, opt->where, opt->sort };
+
+    for (size_t i = 0; i < sel->logged.n; i++)
+        for (size_t k = 0; k < sizeof (texts) / sizeof (*texts); k++)
+            if (texts[k] && strstr (texts[k], sel->logged.list[i].name))
+                return true;
+    return false;
+}
+
+static int read_shown (struct selection *sel, const struct sweep *s)
+{
+    struct columns *c = &sel->all;
+
+    for (size_t i = 0; i < sel->logged.n; i++) {
+        free (c->list[--c->n].name);
+        free (c->list[c->n].text);
+    }
+    logged_free (&sel->logged);
+    return logged_read_all (&sel->logged, s, sel->trials, sel->n) < 0
+               ? -1
+               : columns_add_logged (c, &sel->logged);
+}
+
+/* As text there are those that the table chooses. */
+static int show_logged (struct selection *sel, const struct sweep *s,
+                        const struct show_options *opt)
+{
+    if (sel->chosen || !(opt->json || opt->csv))
+        return 0;
+    if (!sel->complete && read_shown (sel, s) < 0)
+        return -1;
+    sel->shown = sel->all;
+    return 0;
+}
+
+static int add_logged (struct selection *sel, const struct sweep *s, const struct show_options *opt)
+{
+    long sample = sel->n < SAMPLE_TRIALS ? sel->n : SAMPLE_TRIALS;
+
+    if (!opt->columns && !opt->where && !opt->sort)
+        return 0;
+    if (logged_read (&sel->logged, s, sel->trials, sample, SAMPLE_ROWS) < 0)
+        return -1;
+    if (!names_logged (sel, opt))
+        return columns_add_logged (&sel->all, &sel->logged);
+    sel->complete = true;
+    logged_free (&sel->logged);
+    return logged_read (&sel->logged, s, sel->trials, sel->n, LONG_MAX) < 0
+               ? -1
+               : columns_add_logged (&sel->all, &sel->logged);
+}
+
+/* By --columns, --where, --sort and --trials.  Returns an exit status, after
+ * a line on stderr if it is not EXIT_OK; selection_free() in any case.
+ */
+static int selection_make (struct selection *sel, const struct sweep *s,
+                           const struct command_line *line)
+{
+    struct slurmdl_error err = { "out of memory" };
+    struct column_names names = { 0 };
+    int rv = -1;
+
+    *sel = (struct selection){ .n = s->ntrials };
+    if (columns_create (&sel->all, s) == 0 && (sel->trials = sweep_order (s))
+        && add_logged (sel, s, line->options) == 0 && names_make (&names, &sel->all, s) == 0)
+        rv = select_by (sel, s, line->options, &names);
+    names_free (&names, &sel->all);
+    if (rv == EXIT_OK && show_logged (sel, s, line->options) < 0)
+        rv = -1;
+    return rv < 0 ? fail (&err) : rv;
+}
+
+static void selection_free (struct selection *sel)
+{
+    if (sel->chosen)
+        free (sel->shown.list);
+    columns_destroy (&sel->all);
+    logged_free (&sel->logged);
+    free (sel->trials);
+}
+
+/* ---- as text, JSON or CSV ---- */
+
+/* Print, and free. */
+
+/* ---- text ---- */
+
+static void fill_hparam (struct libscols_line *line, size_t column, const struct sweep *s,
+                         const struct result_column *c, long trial)
+{
+    const struct hparam *h = &s->exp->hparams[c->index];
+    struct cell cell = column_cell (c, s, trial);
+    char *text = h->dim >= 0 ? cell_text (s, sweep_trial (s, trial), h) : NULL;
+
+    if (text || h->dim >= 0)
+        table_set (line, column, "%s", text ? text : "-");
+    else if (c->type == COLUMN_TEXT)
+        table_set (line, column, "%s", cell.text ? cell.text : "-");
+    else if (c->type == COLUMN_INT)
+        table_set (line, column, "%lld", (long long)cell.integer);
+    else
+        table_set (line, column, "%.6g", cell.real);
+    free (text);
+}
+
+static void fill_cell (struct libscols_line *line, size_t column, const struct sweep *s,
+                       const struct result_column *c, long trial)
+{
+    struct cell cell = column_cell (c, s, trial);
+    char text[32];
+
+    if (c->hparam)
+        fill_hparam (line, column, s, c, trial);
+    else if (c->type == COLUMN_TEXT)
+        table_set (line, column, "%s", cell.text ? cell.text : "-");
+    else if (c->type == COLUMN_INT)
+        table_set (line, column, "%lld", (long long)cell.integer);
+    else if (isnan (cell.real))
+        table_set (line, column, "%s", cell.text ? cell.text : "-");
+    else if (!strcmp (c->name, "seconds")) {
+        duration_text (text, sizeof (text), cell.real);
+        table_set (line, column, "%s", text);
+    } else if (!strcmp (c->name, "begin_time") || !strcmp (c->name, "end_time")) {
+        time_text (text, sizeof (text), cell.real);
+        table_set (line, column, "%s", text);
+    } else
+        table_set (line, column, "%.6g", cell.real);
+}
+
+/* Only the columns of --columns. */
+static void show_columns (const struct sweep *s, const struct selection *sel)
+{
+    const struct columns *c = &sel->shown;
+    struct table_column *heads = calloc (c->n + 1, sizeof (*heads));
+    struct libscols_table *tb;
+
+    for (size_t i = 0; heads && i < c->n; i++)
+        heads[i] = (struct table_column){ c->list[i].logged ? c->list[i].text : c->list[i].name,
+                                          c->list[i].type != COLUMN_TEXT };
+    if (!heads || !(tb = table_create ("trials", heads, false))) {
+        free (heads);
+        return;
+    }
+    for (long i = 0; i < sel->n; i++) {
+        struct libscols_line *line = scols_table_new_line (tb, NULL);
+        for (size_t k = 0; line && k < c->n; k++)
+            fill_cell (line, k, s, &c->list[k], sel->trials[i]);
+    }
+    table_print (tb);
+    scols_unref_table (tb);
+    free (heads);
+}
+
+/* ---- CSV ---- */
+
+static void show_csv (const struct sweep *s, const struct selection *sel)
+{
+    csv_put_names (stdout, &sel->shown, false);
+    for (long i = 0; i < sel->n; i++)
+        csv_put_trial (stdout, s, &sel->shown, sel->trials[i], false);
+}
+
+/* ---- JSON ---- */
+
+static json_t *selected_trials_json (const struct sweep *s, const struct selection *sel)
+{
+    bool *front = sweep_metrics (s) > 1 ? sweep_front (s) : NULL;
+    json_t *list = json_array ();
+
+    for (long i = 0; i < sel->n; i++) {
+        json_t *o = trial_json (s, &sel->shown, sel->trials[i]);
+        if (front)
+            json_object_set_new (o, "pareto", json_boolean (front[sel->trials[i] - 1]));
+        json_array_append_new (list, o);
+    }
+    free (front);
+    return list;
+}
+
+/* Those that are or were true, a line each. */
+static void print_conditions (const struct conditions *c)
+{
+    enum life_condition order[LIFE_CONDITIONS];
+    int known = conditions_order (c, order);
+
+    for (int i = 0; i < known; i++) {
+        const struct condition_entry *e = &c->list[order[i]];
+        char when[32];
+        time_text (when, sizeof (when), e->time);
+        printf ("  %-11s %s %s  %s%s%s\n", condition_names[order[i]],
+                e->is_true ? "since" : "until", when, e->reason, e->message ? ": " : "",
+                e->message ? e->message : "");
+    }
+}
+
+static void print_json (json_t *v)
+{
+    json_put (v, stdout, JSON_INDENT (2));
+    putchar ('\n');
+    json_decref (v);
+}
+
+/* The experiment with its trials. */
+static void show_json (const struct sweep *s, const struct selection *sel)
+{
+    json_t *o = experiment_json (s);
+
+    json_object_set_new (o, "trials", selected_trials_json (s, sel));
+    print_json (o);
+}
+
+/* ---- one trial ---- */
+
+/* ---- the rows of its metrics ---- */
+
+struct metric_summary {
+    char *name;
+    long rows;
+    int64_t first_step, last_step, min_step, max_step;
+    double last, min, max;
+    json_t *values; /* with --values */
+};
+
+struct trial_rows {
+    const struct sweep *sweep;
+    const struct show_options *opt;
+    long trial;
+    long last;    /* attempt; of later ones nothing counts */
+    long attempt; /* whose heading was printed last */
+    struct metric_summary *list;
+    size_t n;
+};
+
+/* The headings of all attempts up to this one. */
+static void print_headings (struct trial_rows *t, long attempt)
+{
+    char dir[PATH_MAX];
+
+    while (t->attempt < attempt) {
+        snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", t->sweep->dir, t->trial,
+                  ++t->attempt);
+        if (access (dir, F_OK) == 0)
+            printf ("  attempt %ld: %s\n", t->attempt, dir);
+    }
+}
+
+static struct metric_summary *trial_metric_summary (struct trial_rows *t, const char *name)
+{
+    struct metric_summary *m;
+
+    for (size_t i = 0; i < t->n; i++)
+        if (!strcmp (t->list[i].name, name))
+            return &t->list[i];
+    if (!(m = array_grow (t->list, t->n, sizeof (*m))))
+        return NULL;
+    t->list = m;
+    m += t->n;
+    *m = (struct metric_summary){ .name = strdup (name), .min = NAN, .max = NAN };
+    if (!m->name)
+        return NULL;
+    t->n++;
+    return m;
+}
+
+static void add_summary_row (struct metric_summary *m, const struct slurmdl_row *row)
+{
+    if (m->rows++ == 0)
+        m->first_step = row->step;
+    m->last_step = row->step;
+    m->last = row->value;
+    if (isfinite (row->value) && !(row->value >= m->min)) {
+        m->min = row->value;
+        m->min_step = row->step;
+    }
+    if (isfinite (row->value) && !(row->value <= m->max)) {
+        m->max = row->value;
+        m->max_step = row->step;
+    }
+}
+
+static void keep_summary_value (struct metric_summary *m, const struct slurmdl_row *row)
+{
+    if (!m->values)
+        m->values = json_array ();
+    json_array_append_new (m->values, isfinite (row->value)
+                                          ? json_pack ("[I, f]", (json_int_t)row->step, row->value)
+                                          : json_pack ("[I, n]", (json_int_t)row->step));
+}
+
+static int take_trial_row (const struct slurmdl_row *row, void *arg)
+{
+    struct trial_rows *t = arg;
+    struct metric_summary *m;
+
+    if (row->superseded || row->attempt > t->last)
+        return 0;
+    if (!(m = trial_metric_summary (t, row->name)))
+        return -1;
+    add_summary_row (m, row);
+    if (t->opt->values && t->opt->json)
+        keep_summary_value (m, row);
+    else if (t->opt->values) {
+        print_headings (t, row->attempt);
+        printf ("    %-32s %8lld  %.9g\n", row->name, (long long)row->step, row->value);
+    }
+    return 0;
+}
+
+/* Results were accepted of attempts whose folders are not there. */
+static int complain_missing_folders (const struct trial_rows *t)
+{
+    char dir[PATH_MAX];
+    int rv = EXIT_OK;
+
+    for (long k = 1; k <= t->last; k++)
+        if (attempt_is_missing (t->sweep, t->trial, k, dir, sizeof (dir))) {
+            complain ("%s: missing, although the result of this attempt was "
+                      "accepted",
+                      dir);
+            rv = EXIT_DAMAGED;
+        }
+    return rv;
+}
+
+static int read_rows (struct trial_rows *t)
+{
+    struct slurmdl_error err = { "" };
+    char dir[PATH_MAX];
+
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld", t->sweep->dir, t->trial);
+    if (slurmdl_trial_read (dir, take_trial_row, t, &err) == 0)
+        return complain_missing_folders (t);
+    complain ("%s", err.text);
+    return error_status (errno);
+}
+
+static void rows_free (struct trial_rows *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        free (t->list[i].name);
+        json_decref (t->list[i].values);
+    }
+    free (t->list);
+}
+
+/* ---- text ---- */
+
+static void print_summaries (const struct trial_rows *t)
+{
+    static const struct table_column heads[] = {
+        { "  metric", false }, { "values", true }, { "steps", true },
+        { "last", true },      { "min", true },    { "at", true },
+        { "max", true },       { "at", true },     { NULL, false },
+    };
+    struct libscols_table *tb = table_create ("metrics", heads, false);
+
+    for (size_t i = 0; tb && i < t->n; i++) {
+        const struct metric_summary *m = &t->list[i];
+        struct libscols_line *line = scols_table_new_line (tb, NULL);
+        table_set (line, 0, "  %s", m->name);
+        table_set (line, 1, "%ld", m->rows);
+        table_set (line, 2, "%lld-%lld", (long long)m->first_step, (long long)m->last_step);
+        table_set (line, 3, "%.6g", m->last);
+        table_set (line, 4, "%.6g", m->min);
+        table_set (line, 5, "%lld", (long long)m->min_step);
+        table_set (line, 6, "%.6g", m->max);
+        table_set (line, 7, "%lld", (long long)m->max_step);
+    }
+    if (tb && t->n > 0)
+        scols_print_table (tb);
+    scols_unref_table (tb);
+}
+
+/* "now at 7 of 27: loss 0.97, 3.0s ago, 2.1 a second" */
+static void print_trial_now (const struct sweep *s, long n)
+{
+    const struct sweep_trial *t = sweep_trial (s, n);
+    struct metric_progress p;
+    char ago[32];
+
+    if (t->state != TRIAL_OPEN || sweep_has_ended (s) || trial_progress (s, n, &p) < 0)
+        return;
+    duration_text (ago, sizeof (ago), progress_age (&p));
+    printf ("  now at %lld of %lld: %s %.6g, %s ago", (long long)p.step, (long long)t->target,
+            sweep_metric (s, 0), p.value, ago);
+    if (isfinite (progress_rate (&p)))
+        printf (", %.3g a second", progress_rate (&p));
+    putchar ('\n');
+}
+
+static void print_point (const struct sweep *s, long n)
+{
+    struct sweep_result r = point_result (s, trial_point (s, n), 0);
+
+    printf ("  point %ld, repeat %ld", trial_point (s, n), trial_repeat (s, n));
+    if (r.n > 0)
+        printf (": mean %.6g of %ld", r.value, r.n);
+    if (r.n > 1)
+        printf (", deviation %.2g", r.deviation);
+    putchar ('\n');
+}
+
+static void print_trial_head (const struct sweep *s, long n)
+{
+    struct sweep_trial *t = sweep_trial (s, n);
+    struct sweep_result r = trial_result (s, n, 0);
+    char *text = json_string_of (trial_hparams (s, t), JSON_SORT_KEYS);
+    char path[PATH_MAX];
+    char took[32];
+
+    printf ("trial %ld: %s", n, trial_state_name (s, t));
+    if (t->length > 0)
+        printf (", length %lld, %s %.6g", (long long)t->length, s->exp->metric, t->metric);
+    if (t->length > r.length)
+        printf (" (compared at %lld: %.6g)", (long long)r.length, r.value);
+    puts (t->length > 0 ? "" : ", no result");
+    print_trial_now (s, n);
+    printf ("  hyperparameters: %s\n", text ? text : "");
+    printf ("  seed: %u\n", (unsigned)searcher_trial_seed (s->exp->search.seed, n));
+    if (s->exp->search.repeats > 1)
+        print_point (s, n);
+    duration_text (took, sizeof (took), t->seconds);
+    printf ("  time: %s in %ld attempt%s that ended\n", took, t->over, t->over == 1 ? "" : "s");
+    if (t->from)
+        printf ("  starts from the checkpoint of trial %ld at length %lld\n", t->from,
+                (long long)t->from_length);
+    for (size_t i = 1; i < sweep_metrics (s) && trial_values (t); i++)
+        printf ("  %s: %.6g\n", sweep_metric (s, i), trial_values (t)[i]);
+    if (best_checkpoint (s, n, path, sizeof (path)) == 0)
+        printf ("  checkpoint of the best value: %s\n", path);
+    if (t->why)
+        printf ("  last failure: %s\n", t->why);
+    print_conditions (trial_conditions (s, n));
+    free (text);
+}
+
+/* ---- JSON ---- */
+
+static json_t *summary_json (const struct metric_summary *m)
+{
+    json_t *o = json_pack ("{s:I, s:I, s:I, s:o}", "rows", (json_int_t)m->rows, "first_step",
+                           (json_int_t)m->first_step, "last_step", (json_int_t)m->last_step, "last",
+                           finite_to_json (m->last));
+
+    if (isfinite (m->min))
+        json_object_update_new (o, json_pack ("{s:f, s:I, s:f, s:I}", "min", m->min, "min_step",
+                                              (json_int_t)m->min_step, "max", m->max, "max_step",
+                                              (json_int_t)m->max_step));
+    if (m->values)
+        json_object_set (o, "values", m->values);
+    return o;
+}
+
+static int print_trial_json (struct trial_rows *t)
+{
+    struct columns c;
+    json_t *metrics = json_object ();
+    char path[PATH_MAX];
+    json_t *o;
+
+    if (columns_create (&c, t->sweep) < 0) {
+        json_decref (metrics);
+        return EXIT_IO;
+    }
+    o = trial_json (t->sweep, &c, t->trial);
+    columns_destroy (&c);
+    for (size_t i = 0; i < t->n; i++)
+        json_object_set_new (metrics, t->list[i].name, summary_json (&t->list[i]));
+    json_object_set_new (o, "metrics", metrics);
+    if (best_checkpoint (t->sweep, t->trial, path, sizeof (path)) == 0)
+        json_object_set_new (o, "checkpoint", json_string (path));
+    json_object_set_new (o, "seed",
+                         json_integer (searcher_trial_seed (t->sweep->exp->search.seed, t->trial)));
+    print_json (o);
+    return EXIT_OK;
+}
+
+/* A summary of each metric, with --values each value; --json.  Returns an exit
+ * status.
+ */
+static int show_trial (const struct sweep *s, long n, const struct command_line *line)
+{
+    const struct show_options *opt = line->options;
+    struct trial_rows t = {
+        .sweep = s, .opt = opt, .trial = n, .last = sweep_trial (s, n)->over + 1
+    };
+    int rv;
+
+    if (!opt->json)
+        print_trial_head (s, n);
+    rv = read_rows (&t);
+    if (opt->json)
+        rv = print_trial_json (&t) ?: rv;
+    else {
+        print_headings (&t, t.last);
+        if (!opt->values)
+            print_summaries (&t);
+    }
+    rows_free (&t);
+    return rv;
+}
+
+/* ---- the command ---- */
 
 static void print_selected (const struct sweep *s, const struct selection *sel)
 {

@@ -12,7 +12,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/preview.h"
-#include "launcher/cmd/queue.h"
+#include "launcher/cmd/scale.h"
 #include "launcher/code/software.h"
 #include "launcher/code/store.h"
 #include "launcher/config/edit.h"
@@ -21,6 +21,7 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
@@ -240,7 +241,7 @@ int start_missing_workers (struct sweep *s, const struct start_options *opt, boo
 
 /* ---- other settings of one that there is ---- */
 
-static bool has_key (const char *const *keys, const char *set)
+static bool key_is_listed (const char *const *keys, const char *set)
 {
     size_t n = strcspn (set, "=");
 
@@ -258,7 +259,7 @@ static const char *const changing_numbers[] = { "searcher.max_hours", "searcher.
 
 static bool may_change (const char *set)
 {
-    if (has_key (changing_texts, set) || has_key (changing_numbers, set))
+    if (key_is_listed (changing_texts, set) || key_is_listed (changing_numbers, set))
         return true;
     complain ("--set %.*s: of an experiment that was made only resources.time, "
               "memory, max_memory, partition, account, qos and sbatch_args and "
@@ -274,14 +275,14 @@ static int add_quoted (char ***sets, const char *set)
     size_t n = strcspn (set, "=");
     const char *value = set[n] ? set + n + 1 : NULL;
 
-    if (!value || has_key (changing_numbers, set) || strchr ("\"[(", *value)
+    if (!value || key_is_listed (changing_numbers, set) || strchr ("\"[(", *value)
         || strpbrk (value, "\"\\"))
         return strings_add (sets, set);
     return strings_addf (sets, "%.*s=\"%s\"", (int)n, set, value);
 }
 
 /* A worker has the file that it began with. */
-static bool is_at_work (const struct sweep *s)
+static bool sweep_is_at_work (const struct sweep *s)
 {
     double look = 2 * (double)s->exp->heartbeat;
 
@@ -296,7 +297,7 @@ static bool is_at_work (const struct sweep *s)
 
 /* The file takes the place of the old one at once, and is this user's choice.
  */
-static int put_file (const struct sweep *s, const char *text)
+static int replace_experiment_file (const struct sweep *s, const char *text)
 {
     struct slurmdl_error err = { "" };
     char path[PATH_MAX];
@@ -348,9 +349,10 @@ int change_settings (struct sweep **s, const struct command_line *line,
     }
     edit.sets = sets;
     snprintf (path, sizeof (path), "%s/experiment.conf", (*s)->dir);
-    if (is_at_work (*s))
+    if (sweep_is_at_work (*s))
         rv = EXIT_BUSY;
-    else if ((rv = read_experiment (path, &edit, &e)) == 0 && (rv = put_file (*s, e->text)) == 0
+    else if ((rv = read_experiment (path, &edit, &e)) == 0
+             && (rv = replace_experiment_file (*s, e->text)) == 0
              && (rv = read_again (s, line, e->text)) == 0)
         /* what waits in the queue would have the old ones */
         executor_cancel (*s, "--state=PENDING", NULL);

@@ -30,15 +30,15 @@ static const char program[] =
     "    sys.exit(3)\n"
     "sys.exit(main(sys.argv[1]))\n";
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t tensorboard_interrupted;
 
-static void on_interrupt (int sig)
+static void on_tensorboard_interrupt (int sig)
 {
     (void)sig;
-    interrupted = 1;
+    tensorboard_interrupted = 1;
 }
 
-static pid_t spawn (char *const *argv, int output)
+static pid_t spawn_tensorboard (char *const *argv, int output)
 {
     return subprocess_spawn (
         &(struct spawn){ .argv = argv, .io = { -1, output, 2 }, .death_signal = SIGKILL });
@@ -65,7 +65,7 @@ static int start_export (const struct command_line *line, const char *name, cons
     own_program (own);
     snprintf (output, sizeof (output), "--output=%s", folder);
     argv[6] = s->dir;
-    if ((*pid = spawn (argv, -1)) < 0) { /* it prints its folder */
+    if ((*pid = spawn_tensorboard (argv, -1)) < 0) { /* it prints its folder */
         complain ("%s: %s", own, strerror (errno));
         rv = EXIT_IO;
     }
@@ -73,17 +73,17 @@ static int start_export (const struct command_line *line, const char *name, cons
     return rv;
 }
 
-static int serve (char *folder)
+static int serve_tensorboard (char *folder)
 {
     const char *given = getenv ("DL_PYTHON");
     const char *python = given && *given ? given : "python3";
     char *argv[] = { (char *)python, (char *)"-c", (char *)program, folder, NULL };
     int status = 0;
-    pid_t pid = spawn (argv, 1);
+    pid_t pid = spawn_tensorboard (argv, 1);
     pid_t ended = -1;
 
     while (pid > 0 && (ended = waitpid (pid, &status, 0)) < 0 && errno == EINTR)
-        if (interrupted)
+        if (tensorboard_interrupted)
             kill (pid, SIGTERM);
     if (pid < 0 || ended != pid)
         return EXIT_IO;
@@ -111,10 +111,10 @@ static void end_exports (const pid_t *pids, int n)
 
 int cmd_tensorboard (const struct command_line *line)
 {
-    const struct sigaction quiet = { .sa_handler = on_interrupt };
+    const struct sigaction quiet = { .sa_handler = on_tensorboard_interrupt };
     pid_t *pids = calloc ((size_t)line->nargs + 1, sizeof (*pids));
     char folder[PATH_MAX] = "";
-    int rv = serve (folder);
+    int rv = serve_tensorboard (folder);
 
     if (rv != EXIT_OK) {
         free (pids);
@@ -133,7 +133,7 @@ int cmd_tensorboard (const struct command_line *line)
     for (int i = 0; i < line->nargs && rv == EXIT_OK; i++)
         rv = start_export (line, line->args[i], folder, &pids[i]);
     if (rv == EXIT_OK)
-        rv = serve (folder);
+        rv = serve_tensorboard (folder);
     end_exports (pids, line->nargs);
     free (pids);
     remove_tree (folder);

@@ -50,7 +50,7 @@ struct top {
 
 /* ---- rows ---- */
 
-static bool is_there (const struct top *t, const struct gpu_row *r)
+static bool row_is_there (const struct top *t, const struct gpu_row *r)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->list[i].inode == r->inode && t->list[i].device == r->device
@@ -59,11 +59,11 @@ static bool is_there (const struct top *t, const struct gpu_row *r)
     return false;
 }
 
-static void add_row (struct top *t, const struct gpu_row *r)
+static void add_gpu_row (struct top *t, const struct gpu_row *r)
 {
     struct gpu_row *more;
 
-    if (is_there (t, r) || !(more = array_grow (t->list, t->n, sizeof (*more))))
+    if (row_is_there (t, r) || !(more = array_grow (t->list, t->n, sizeof (*more))))
         return;
     t->list = more;
     more[t->n++] = *r;
@@ -98,11 +98,11 @@ static void take_step (const char *path, const struct usage *u, void *arg)
             snprintf (r.node, sizeof (r.node), "%s", u->nodes[k].name);
             r.gpu = u->nodes[k].gpus[i];
             r.age = fmax (0, (double)time (NULL) - u->nodes[k].time);
-            add_row (t, &r);
+            add_gpu_row (t, &r);
         }
 }
 
-static int by_place (const void *a, const void *b)
+static int by_gpu_place (const void *a, const void *b)
 {
     const struct gpu_row *x = a, *y = b;
     int order = strverscmp (x->step, y->step);
@@ -134,7 +134,7 @@ static int look_at_experiment (const char *dir, void *arg)
 }
 
 /* Where the user's running jobs were submitted: one question a minute. */
-static void ask_slurm (struct top *t)
+static void find_running_jobs (struct top *t)
 {
     struct slurm_jobs jobs;
 
@@ -150,20 +150,20 @@ static void ask_slurm (struct top *t)
     slurm_jobs_free (&jobs);
 }
 
-static void look_around (struct top *t)
+static void find_monitored_folders (struct top *t)
 {
     const char *dir = getenv ("DL_MONITOR_DIR");
 
     monitored_steps (".", take_step, t);
     if (dir && *dir)
         monitored_steps (dir, take_step, t);
-    ask_slurm (t);
+    find_running_jobs (t);
     for (char **f = t->folders; f && *f; f++)
         monitored_steps (*f, take_step, t);
     each_experiment (t->line->dir, look_at_experiment, t);
 }
 
-static void gather (struct top *t)
+static void gather_gpus (struct top *t)
 {
     free (t->list);
     t->list = NULL;
@@ -171,9 +171,9 @@ static void gather (struct top *t)
     for (int i = 0; i < t->line->nargs; i++)
         monitored_steps (t->line->args[i], take_step, t);
     if (t->line->nargs == 0)
-        look_around (t);
+        find_monitored_folders (t);
     if (t->n > 0)
-        qsort (t->list, t->n, sizeof (*t->list), by_place);
+        qsort (t->list, t->n, sizeof (*t->list), by_gpu_place);
 }
 
 /* ---- text ---- */
@@ -193,7 +193,7 @@ static void put_memory (struct screen *c, const struct usage_gpu *g)
     screen_right (c, STYLE_PLAIN, c->column + 17, text);
 }
 
-static void put_row (struct screen *c, const struct gpu_row *r, const struct gpu_row *before)
+static void put_gpu_row (struct screen *c, const struct gpu_row *r, const struct gpu_row *before)
 {
     bool same = before && !strcmp (before->step, r->step);
     int wide = c->width >= 110 ? 20 : c->width >= 70 ? 10 : 0;
@@ -220,7 +220,7 @@ static void put_row (struct screen *c, const struct gpu_row *r, const struct gpu
     screen_line (c);
 }
 
-static void put_head (struct screen *c)
+static void put_top_head (struct screen *c)
 {
     int wide = c->width >= 110 ? 20 : c->width >= 70 ? 10 : 0;
 
@@ -260,7 +260,7 @@ static void put_sum (const struct top *t, struct screen *c)
 static const char nothing[] = "no GPU of a running job of yours is monitored: "
                               "srun --dl-monitor makes the files";
 
-static void put_all (const struct top *t, struct screen *c)
+static void put_top (const struct top *t, struct screen *c)
 {
     if (t->n == 0) {
         screen_put (c, STYLE_WARNING, "%s", nothing);
@@ -268,14 +268,14 @@ static void put_all (const struct top *t, struct screen *c)
         return;
     }
     put_sum (t, c);
-    put_head (c);
+    put_top_head (c);
     for (size_t i = 0; i < t->n; i++) {
         if (i + 1 < t->n && screen_room (c) == 1) {
             screen_put (c, STYLE_DIM, "and %zu more", t->n - i);
             screen_line (c);
             return;
         }
-        put_row (c, &t->list[i], i ? &t->list[i - 1] : NULL);
+        put_gpu_row (c, &t->list[i], i ? &t->list[i - 1] : NULL);
     }
 }
 
@@ -292,7 +292,7 @@ static json_t *row_json (const struct gpu_row *r)
                       finite_to_json (r->gpu.power), "age", finite_to_json (r->age));
 }
 
-static void print_json (const struct top *t)
+static void print_top_json (const struct top *t)
 {
     json_t *list = json_array ();
 
@@ -309,9 +309,9 @@ static int print_once (struct top *t)
 {
     struct screen c;
 
-    gather (t);
+    gather_gpus (t);
     if (t->opt->json) {
-        print_json (t);
+        print_top_json (t);
         return EXIT_OK;
     }
     if (t->n == 0) {
@@ -320,14 +320,14 @@ static int print_once (struct top *t)
     }
     if (screen_begin (&c, table_width () ?: 132, 500) < 0)
         return EXIT_IO;
-    put_all (t, &c);
+    put_top (t, &c);
     terminal_allow_colours (true);
     screen_end (&c, stdout);
     terminal_allow_colours (false);
     return EXIT_OK;
 }
 
-static int in_window (struct top *t)
+static int top_in_window (struct top *t)
 {
     double seconds = t->opt->seconds > 0 ? fmin (fmax (t->opt->seconds, least), most) : every;
     struct screen c;
@@ -336,10 +336,10 @@ static int in_window (struct top *t)
     screen_take (true);
     while (event != SCREEN_QUIT) {
         if (event == SCREEN_TIME)
-            gather (t);
+            gather_gpus (t);
         if (screen_begin (&c, 0, 0) < 0)
             break;
-        put_all (t, &c);
+        put_top (t, &c);
         screen_end (&c, NULL);
         event = screen_wait (seconds);
     }
@@ -357,7 +357,7 @@ int cmd_top (const struct command_line *line)
         complain ("top: --watch needs a terminal");
         return EXIT_USAGE;
     }
-    rv = opt->watch ? in_window (&t) : print_once (&t);
+    rv = opt->watch ? top_in_window (&t) : print_once (&t);
     free (t.list);
     strings_free (t.folders);
     return rv;

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl try: one short trial here, and what was seen of it. */
+/* dl try: run one trial of length 1 here, and say what was seen. */
+
+#include <libconfig.h>
 #include <limits.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/cmd/command_check.h"
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/try_point.h"
 #include "launcher/cmd/try_run.h"
 #include "launcher/code/archive.h"
 #include "launcher/code/frozen_files.h"
 #include "launcher/code/software.h"
 #include "launcher/code/working_copy.h"
+#include "launcher/config/diagnostics.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/queries.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/find_experiment.h"
@@ -29,10 +34,121 @@
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/shared_files.h"
-#include "launcher/trainer/work_folder.h"
 #include "launcher/worker/failure.h"
 #include "launcher/worker/retention.h"
 #include "runtime/slurmdl.h"
+#include "searcher/searcher.h"
+
+/* ---- the point that is tried ---- */
+
+/* A point of a random search: any searcher trains such ones. */
+static int sample_point (const struct experiment *e, double *x)
+{
+    const struct search_config config = {
+        .name = "random",
+        .seed = e->seed < 0 ? (uint64_t)time (NULL) : (uint64_t)e->seed,
+        .max_trials = 1,
+        .max_length = 1,
+        .smaller_is_better = true,
+        .constraint = e->constraint,
+    };
+    struct searcher *s = searcher_create (&config, e->params, e->nparams);
+    struct search_op op;
+    int rv = s && searcher_ask (s, &op, x) == SEARCH_RUN ? 0 : -1;
+
+    searcher_destroy (s);
+    return rv;
+}
+
+/* Write the point to 'x': the given one, which is the last of those that are
+ * tried first, or a random one.  Returns -1 if no point is allowed.
+ */
+static int try_point (const struct experiment *e, bool given, double *x)
+{
+    const double *last = e->points + (size_t)e->nparams * (size_t)(e->search.npoints - 1);
+
+    if (!given)
+        return sample_point (e, x);
+    memcpy (x, last, e->nparams * sizeof (*x));
+    return 0;
+}
+
+static bool is_value (const char *text)
+{
+    char *end;
+
+    strtod (text, &end);
+    return (*text && !*end) || !strcmp (text, "true") || !strcmp (text, "false")
+           || strchr ("\"[({", *text);
+}
+
+/* "NAME=VALUE" as --set takes it: a word needs no quotes. */
+static char *as_set (const char *arg)
+{
+    const char *value = strchr (arg, '=') + 1;
+    char *text = NULL;
+
+    if (asprintf (&text, is_value (value) ? "%.*s%s" : "%.*s\"%s\"", (int)(value - arg), arg, value)
+        < 0)
+        return NULL;
+    return text;
+}
+
+/* The arguments NAME=VALUE as the one point of searcher.try_first, a text for
+ * --set that the caller frees; NULL after lines that say what is wrong.
+ */
+static char *try_point_set (char **args, int n)
+{
+    char **sets = calloc ((size_t)n + 1, sizeof (*sets));
+    const struct edit edit = { .sets = sets, .words = "" };
+    char *text = NULL;
+    char *point = NULL;
+    struct problems p;
+    config_t cf;
+
+    config_init (&cf);
+    for (int i = 0; sets && i < n; i++)
+        sets[i] = as_set (args[i]);
+    if (sets && problems_open (&p) == 0) {
+        edit_apply (&edit, &cf, &p);
+        text = p.count ? NULL : edit_text (&cf);
+        problems_close (&p);
+        fputs (p.text, stderr);
+        free (p.text);
+    }
+    for (char *c = text; c && *c; c++)
+        if (*c == '\n')
+            *c = ' ';
+    if (text && asprintf (&point, "searcher.try_first=({ %s})", text) < 0)
+        point = NULL;
+    config_destroy (&cf);
+    strings_free (sets);
+    free (text);
+    return point;
+}
+
+/* For edit_apply(): leave out what only the file's own searcher knows, as not
+ * each takes a point.
+ */
+static void try_any_searcher (config_t *cf, const void *arg)
+{
+    static const char *const kept[] = { "metric", "smaller_is_better", "max_length", "constraint",
+                                        NULL };
+    config_setting_t *group = config_lookup (cf, "searcher");
+    int n = group && config_setting_is_group (group) ? config_setting_length (group) : 0;
+
+    (void)arg;
+    for (int i = n - 1; i >= 0; i--) {
+        const char *name = config_setting_name (config_setting_get_elem (group, (unsigned)i));
+        const char *const *k = kept;
+        while (*k && strcmp (*k, name))
+            k++;
+        if (!*k)
+            config_setting_remove_elem (group, (unsigned)i);
+    }
+}
+
+/* ---- the command ---- */
 
 /* ---- what was seen: metrics ---- */
 
@@ -50,7 +166,7 @@ struct all_logged {
     int n;
 };
 
-static int note_row (const struct slurmdl_row *row, void *arg)
+static int note_tried_row (const struct slurmdl_row *row, void *arg)
 {
     struct all_logged *all = arg;
     struct logged *l = all->list;
@@ -91,7 +207,7 @@ static void print_logged (const struct trial_attempt *a)
     struct all_logged all = { .n = 0 };
     long matched, lines;
 
-    slurmdl_metrics_read_dir (a->dir, note_row, &all, NULL);
+    slurmdl_metrics_read_dir (a->dir, note_tried_row, &all, NULL);
     for (int i = 0; i < all.n; i++)
         printf ("%s%s: %ld value%s, steps %lld to %lld, the last is %.6g\n",
                 i ? "            " : "metrics:    ", all.list[i].name, all.list[i].values,
@@ -217,7 +333,8 @@ static void print_policy_files (struct try_run *t)
 }
 
 /* As a sweep would have it; where nothing is frozen, the folder itself. */
-static int take_code (struct try_run *t, struct code_files *files, struct slurmdl_error *err)
+static int take_current_code (struct try_run *t, struct code_files *files,
+                              struct slurmdl_error *err)
 {
     struct code_archive a = { .data = NULL };
     int rv = code_select (t->sweep.exp, t->sweep.dir, files, err);
@@ -242,7 +359,7 @@ static void print_longer (const struct try_run *t)
                 (long long)t->attempt.length, (long long)whole);
 }
 
-static int conclude (struct try_run *t, enum working_folder work)
+static int conclude_try (struct try_run *t, enum working_folder work)
 {
     struct failure_class v = { .why = "" };
     double values[OBJECTIVES_MAX];
@@ -280,7 +397,7 @@ static int run_trial (struct experiment *e, double *x, int64_t length)
     t.trial->target = t.attempt.length = length;
     e->work = WORK_ATTEMPT; /* what is written is seen in a folder of its own */
     if (rv == 0)
-        rv = take_code (&t, &files, &err);
+        rv = take_current_code (&t, &files, &err);
     if (rv == 0) {
         try_run_print_command (&t);
         printf ("     in: %s%s\n", *t.attempt.work ? "a copy of " : "", dir ? dir : "");
@@ -288,7 +405,7 @@ static int run_trial (struct experiment *e, double *x, int64_t length)
         fflush (stdout);
         rv = try_run_train (&t, &err);
     }
-    rv = rv < 0 ? fail (&err) : conclude (&t, work);
+    rv = rv < 0 ? fail (&err) : conclude_try (&t, work);
     try_run_close (&t);
     code_files_free (&files);
     free (dir);
@@ -368,7 +485,7 @@ static int read_and_try (const struct command_line *line, char **sets, const cha
 }
 
 /* "lr=7 width=3" */
-static char *join (char **args)
+static char *join_points (char **args)
 {
     char *text = NULL;
     size_t size;
@@ -397,7 +514,7 @@ int cmd_try (const struct command_line *line)
     if (!(point = try_point_set (args, line->nargs - 1)))
         return EXIT_USAGE;
     sets = all_sets (opt, point);
-    words = join (args);
+    words = join_points (args);
     rv = words ? read_and_try (line, sets, words) : EXIT_IO;
     strings_free (sets);
     free (words);

@@ -28,7 +28,7 @@ enum { PLACE_MARGIN = 200 };
 
 static volatile sig_atomic_t interrupted;
 
-static void on_interrupt (int sig)
+static void on_try_interrupt (int sig)
 {
     (void)sig;
     interrupted = 1;
@@ -93,7 +93,7 @@ static void stop_if_asked (struct try_run *t, double *deadline)
 
 int try_run_train (struct try_run *t, struct slurmdl_error *err)
 {
-    const struct sigaction sa = { .sa_handler = on_interrupt };
+    const struct sigaction sa = { .sa_handler = on_try_interrupt };
     double start = monotonic ();
     double deadline = 0;
 

@@ -1,19 +1,200 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl watch: an experiment at work, in the window of a terminal. */
+/* dl wait and dl watch: follow an experiment whose workers somebody else has started. */
+#include "launcher/cmd/watch.h"
+
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/fault.h"
 #include "launcher/cmd/follow.h"
+#include "launcher/cmd/scale.h"
 #include "launcher/cmd/view.h"
-#include "launcher/cmd/wait.h"
 #include "launcher/progress/changes.h"
 #include "launcher/progress/picture.h"
+#include "launcher/progress/workers.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trials_table.h"
 #include "launcher/sys/say.h"
+#include "launcher/worker/executor.h"
 #include "runtime/base/clock.h"
+
+/* Looks for workers of a running experiment, of one who waits for its end. */
+struct watch_for_workers {
+    double next; /* look */
+    int looks;
+    bool said; /* that nobody is at work, but somebody may come */
+};
+
+static const double look_every = 1;
+static const double first_look = 5, idle_every = 30; /* for workers */
+
+static double time_until (double deadline)
+{
+    double left = deadline - monotonic ();
+
+    return left < look_every ? left : look_every;
+}
+
+/* ---- whether anybody is at work, or may be ---- */
+
+/* A worker of this machine that was killed may be about to be replaced. */
+static bool is_left_alone (struct sweep *s, const struct worker_view *v)
+{
+    struct slurmdl_error err = { "" };
+    struct queue q = { 0 };
+    bool alone;
+
+    if (v->alive > 0)
+        return false;
+    if (s->nsubmits == 0)
+        return v->n > 0 && v->silence > idle_every;
+    alone = queue_find (&q, s, &err) == 0 && q.n == 0;
+    free (q.list);
+    /* what has ended meanwhile may have put the end */
+    return alone && sweep_sync (s, &err) >= 0 && s->state == SWEEP_RUNNING;
+}
+
+/* Nobody may ever come. */
+static bool say_idle (const struct sweep *s, const struct worker_view *v)
+{
+    const struct submit *job = v->alive ? NULL : workers_awaited (s, v);
+    char text[PATH_MAX + 512];
+
+    workers_idle_text (s, v, text, sizeof (text));
+    if (*text) {
+        complain ("%s: %s; 'dl resume %s' starts workers", s->dir, text, s->word);
+        return true;
+    }
+    if (!job)
+        return false;
+    last_words_text (s, job->job, text, sizeof (text));
+    complain ("%s: no worker of job %s has %s%s; 'squeue --jobs=%s' says %s; "
+              "if it is gone, 'dl resume %s' makes another",
+              s->dir, job->job, *text ? "begun: " : "started", text, job->job,
+              *text ? "whether it is tried again" : "why", s->word);
+    return true;
+}
+
+/* Say so, with the reason. */
+static void say_workers_gone (const struct sweep *s)
+{
+    char text[PATH_MAX + 512] = "";
+
+    if (s->nsubmits > 0)
+        unseen_text (s, s->submits[s->nsubmits - 1].job, "", text, sizeof (text));
+    complain ("%s: no worker is left%s%s; 'dl resume %s' goes on", s->dir, *text ? ": " : "", text,
+              s->word);
+}
+
+/* To be called again and again.  Returns true if no worker is left: all are
+ * gone, and Slurm, which is asked then, has no task of the experiment either.
+ */
+static bool workers_are_gone (struct sweep *s, struct watch_for_workers *w)
+{
+    double now = monotonic ();
+    struct worker_view v;
+    bool gone;
+
+    if (w->next == 0)
+        w->next = now + first_look;
+    if (s->state != SWEEP_RUNNING || now < w->next)
+        return false;
+    v = workers_look (s);
+    gone = is_left_alone (s, &v);
+    if (!gone && !w->said && w->looks > 0 && s->state == SWEEP_RUNNING)
+        w->said = say_idle (s, &v);
+    free (v.list);
+    w->next = now + idle_every - (w->looks++ ? 0 : first_look);
+    return gone;
+}
+
+static int print_end (const struct sweep *s)
+{
+    printf ("%s: %s, %ld trials\n", s->dir, state_text (s), s->ntrials);
+    print_best (s);
+    print_failed (s);
+    print_fault (s);
+    print_results (s);
+    return follow_status (s);
+}
+
+int wait_while_at_work (struct sweep *s)
+{
+    struct slurmdl_error err = { "" };
+    struct watch_for_workers w = { 0 };
+
+    while (s->state == SWEEP_RUNNING) {
+        usleep ((useconds_t)(look_every * 1e6));
+        if (sweep_sync (s, &err) < 0)
+            return fail (&err);
+        if (workers_are_gone (s, &w))
+            return EXIT_NO_WORKERS;
+    }
+    return print_end (s);
+}
+
+/* What was paused, stopped or killed is so when its workers have read it. */
+static void wait_for_workers (const struct sweep *s, double deadline)
+{
+    double most = (double)(2 * s->exp->heartbeat + s->exp->grace);
+    double end = fmin (deadline, monotonic () + most);
+    bool asked = s->state == SWEEP_PAUSED || s->state == SWEEP_STOPPED || s->state == SWEEP_KILLED;
+    long alive = 1;
+
+    while (asked && alive > 0 && monotonic () < end) {
+        struct worker_view v = workers_look (s);
+        alive = v.alive;
+        free (v.list);
+        if (alive > 0)
+            usleep (200000);
+    }
+}
+
+/* It looks at the files, and asks Slurm only where nobody is at work. */
+static int wait_for_sweep_end (struct sweep *s, double seconds)
+{
+    double deadline = seconds < 0 ? 1e300 : monotonic () + seconds;
+    struct slurmdl_error err = { "" };
+    struct watch_for_workers w = { 0 };
+    double pause;
+
+    while (s->state == SWEEP_RUNNING) {
+        if ((pause = time_until (deadline)) <= 0) {
+            complain ("%s is still %s after %g s", s->dir, sweep_state_name (s->state), seconds);
+            return EXIT_TIMEOUT;
+        }
+        usleep ((useconds_t)(pause * 1e6));
+        if (sweep_sync (s, &err) < 0)
+            return fail (&err);
+        if (workers_are_gone (s, &w)) {
+            say_workers_gone (s);
+            return EXIT_NO_WORKERS;
+        }
+    }
+    wait_for_workers (s, deadline);
+    return print_end (s);
+}
+
+int cmd_wait (const struct command_line *line)
+{
+    const struct wait_options *opt = line->options;
+    struct sweep *s;
+    int rv = open_experiment (line, line->args[0], &s);
+
+    if (rv)
+        return rv;
+    rv = wait_for_sweep_end (s, opt->timeout);
+    sweep_close (s);
+    return rv;
+}
+
+/* ---- dl watch ---- */
 
 /* s between two looks, and its bounds */
 static const double every = 1, least = 0.2, most = 3600;
@@ -23,7 +204,7 @@ static double interval (const struct watch_options *opt)
     return opt->seconds > 0 ? fmin (fmax (opt->seconds, least), most) : every;
 }
 
-static int draw (struct picture *p, struct slurmdl_error *err)
+static int draw_watch (struct picture *p, struct slurmdl_error *err)
 {
     struct screen c;
 
@@ -39,7 +220,7 @@ static int draw (struct picture *p, struct slurmdl_error *err)
 enum watch_end { WATCH_ENDED, WATCH_LEFT, WATCH_GONE };
 
 /* Returns an enum watch_end, or -1. */
-static int in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
+static int watch_in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
 {
     struct watch_for_workers w = { .said = true };
     struct picture p = { .s = s };
@@ -47,7 +228,7 @@ static int in_window (struct sweep *s, double seconds, struct slurmdl_error *err
 
     screen_take (true);
     while (rv == WATCH_ENDED && s->state == SWEEP_RUNNING) {
-        if (draw (&p, err) < 0)
+        if (draw_watch (&p, err) < 0)
             rv = -1;
         else if (screen_wait (seconds) == SCREEN_QUIT)
             rv = WATCH_LEFT;
@@ -83,7 +264,7 @@ static int as_lines (struct sweep *s, double seconds, struct slurmdl_error *err)
     return rv;
 }
 
-static void conclude (const struct sweep *s)
+static void conclude_watch (const struct sweep *s)
 {
     printf ("%s: %s, %ld trials\n", s->dir, state_text (s), s->ntrials);
     print_best (s);
@@ -103,14 +284,14 @@ int cmd_watch (const struct command_line *line)
     if (rv)
         return rv;
     if (s->state == SWEEP_RUNNING)
-        how = screen_is_there () ? in_window (s, interval (line->options), &err)
+        how = screen_is_there () ? watch_in_window (s, interval (line->options), &err)
                                  : as_lines (s, interval (line->options), &err);
     if (how < 0)
         rv = fail (&err);
     else if (how == WATCH_LEFT)
         rv = EXIT_STOPPED;
     else {
-        conclude (s);
+        conclude_watch (s);
         if (how == WATCH_GONE)
             say_workers_gone (s);
         rv = how == WATCH_GONE ? EXIT_NO_WORKERS : follow_status (s);

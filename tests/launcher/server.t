@@ -49,7 +49,7 @@ like "$(cat got)" "^dl: line 1: layers: $(sed -n "s/^dl: line 1: lr: \(unknown k
 
 # ---- dl-search-server(1) has each key and operation
 sed -n '/^\.SH PROTOCOL/,/^\.SH CUSTOM/p' "$srcdir/doc/dl-search-server.1" >section
-for k in $(sed -n 's/^ *{ "\([a-z_]*\)", *FIELD_.*/\1/p' "$srcdir/launcher/cmd/search_header.c" "$srcdir/launcher/cmd/search_entries.c" | sort -u); do
+for k in $(sed -n 's/^ *{ "\([a-z_]*\)", *FIELD_.*/\1/p' "$srcdir/launcher/cmd/search_server.c" | sort -u); do
     grep -qE "^\.BR? (.* )?$k( |\$)|\"$k\":" section
     ok $? "dl-search-server(1) has the key $k"
 done

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The array tasks of an experiment that Slurm has, and those that are to end.
- */
+/* dl scale, and the array tasks of an experiment that Slurm has. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,19 +19,10 @@ struct queue {
     long n;
 };
 
-/* Returns -1 if out of memory. */
-int queue_add (struct queue *q, struct worker_slot slot);
-
 /* Add the tasks that Slurm has of the experiment's arrays, asked by squeue,
  * but those that are to end.
  */
 int queue_find (struct queue *q, const struct sweep *s, struct slurmdl_error *err);
-
-/* Publish the request for so many workers, of which the first 'n' in 'q' are to
- * end.
- */
-int queue_retire (struct sweep *s, long workers, const struct queue *q, long n,
-                  struct slurmdl_error *err);
 
 /* Whatever Slurm said, or did not say: of the first 'nsubmits' arrays those
  * tasks are to end, should they begin, that are not in 'seen' and have no
