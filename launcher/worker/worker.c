@@ -172,6 +172,7 @@ static enum turn publish_lost (struct worker *w, long trial, const char *owner,
           .free = memory > 0,
           .progress = progress,
           .memory = memory,
+          .cause = lost.counted ? "OutOfMemory" : NULL,
           .why = lost.why },
         { .op = EVENT_EXIT, .by = w->slot, .trial = trial },
     };

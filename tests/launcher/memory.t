@@ -128,7 +128,7 @@ work_in () { # work_in JOB MIB NAME: its worker, and what the script does with i
 work_in 101 4096 grow-0001
 is $status 77 "a worker whose job is too small leaves"
 like "$(sed -n 2p asked)" ' --array=1-1 .* --mem=6G ' "a larger job takes its place"
-like "$(entries grow-0001 fail)" '"memory":6442450944,"why":"out of memory \(killed by the kernel\); tried again with 6G of memory instead of 4G"' "the log"
+like "$(entries grow-0001 fail)" '"memory":6442450944,"cause":"OutOfMemory","why":"out of memory \(killed by the kernel\); tried again with 6G of memory instead of 4G"' "the log"
 like "$(dl show grow)" '^memory: 6G for each trial, since some ran out of it$' "dl show says it"
 work_in 102 6144 grow-0001
 like "$(sed -n 3p asked)" ' --mem=9G ' "and again"
@@ -186,7 +186,7 @@ kill -9 $pid
 wait $pid 2>/dev/null
 in_job 101 4096 env SLURM_STEP_ID=1 DL_LAST_STATUS=137 dl worker step-0001
 is $? 77 "its job is too small"
-like "$(entries step-0001 fail)" '"free":true,"memory":6442450944,"why":"out of memory; tried again with 6G of memory instead of 4G"' "the log"
+like "$(entries step-0001 fail)" '"free":true,"memory":6442450944,"cause":"OutOfMemory","why":"out of memory; tried again with 6G of memory instead of 4G"' "the log"
 in_job 101 4096 dl requeue -- step-0001 77
 work_in 102 6144 step-0001
 is "$status $(count step-0001 result)" "0 1" "a larger one gives a result"
@@ -195,5 +195,5 @@ is "$status $(count step-0001 result)" "0 1" "a larger one gives a result"
 conf shared 'dl log loss=1' 'name = "random"; max_trials = 1;' 'x = 1;' 'resources = { ranks_per_node = 2; workers = 2; max_memory = "16G"; };'
 timeout 300 dl run --detach shared.conf >/dev/null 2>&1
 in_job 101 8192 env SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 WANTS=9000 dl worker shared-0001
-like "$(entries shared-0001 fail)" '"memory":6442450944,"why":"out of memory.*; tried again with 6G of memory instead of 4G"' "it had half of the job's memory"
+like "$(entries shared-0001 fail)" '"memory":6442450944,"cause":"OutOfMemory","why":"out of memory.*; tried again with 6G of memory instead of 4G"' "it had half of the job's memory"
 done_testing

@@ -211,7 +211,7 @@ static const struct {
     { "7_1",     "TIMEOUTS\\n",                "", "?", false },
     { "local-1-2", "TIMEOUT\\n",               "", "?", false },
     { "7_1;id",  "TIMEOUT\\n",                 "", "?", false },
-    { "7",       "TIMEOUT\\n",                 "", "?", false },
+    { "7",       "TIMEOUT\\n",                 "", "TIMEOUT: ", false }, /* a job without an array */
     { "7_",      "TIMEOUT\\n",                 "", "?", false },
 };
 /* clang-format on */
