@@ -24,7 +24,7 @@ static char *read_node (struct usage *u, char *rest, double since)
         if (sscanf (line, "%lld %lf %lf %63s", &step, &row.time, &row.value, name) < 4)
             continue;
         row.step = step;
-        if (take_row (&row, &t) < 0)
+        if (take_usage_row (&row, &t) < 0)
             break;
     }
     if (end_file (u, "n1", &t) < 0)
