@@ -15,6 +15,10 @@ def real(path):
     return {k.decode(): v.decode() for k, v in pairs}
 
 
+def depends_on_node(why):
+    return why.startswith("set where ")
+
+
 def differences(rank, env):
     promised = dict(rank["environment"])
     for name, value in promised.items():
@@ -23,7 +27,9 @@ def differences(rank, env):
     got = {n for m in MARKS for n in env.get(m, "").split(",") if n}
     for name in got - set(promised) - set(rank["unknown"]):
         yield "%s=%r was not promised" % (name, env[name])
-    for name in set(rank["unknown"]) - set(env):
+    for name, why in rank["unknown"].items():
+        if name in env or depends_on_node(why):
+            continue
         yield "%s was promised, and is not there" % name
     place = (env["SLURM_NODEID"], env["SLURM_LOCALID"], env["SLURMD_NODENAME"])
     want = (str(rank["node_index"]), str(rank["local_rank"]), rank["node"])
@@ -39,7 +45,7 @@ def main():
     bad = ["rank %d: %s" % (r["rank"], d)
            for r in ranks
            for d in differences(r, real(sys.argv[2 + r["rank"]]))]
-    unknown = sorted({n for r in ranks for n in r["unknown"]})
+    unknown = sorted({n for r in ranks for n, why in r["unknown"].items() if not depends_on_node(why)})
     names = sum(len(r["environment"]) for r in ranks)
     print("\n".join(bad) if bad else
           "%d variables%s" % (names, " but " + ",".join(unknown) if unknown else ""))
