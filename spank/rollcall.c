@@ -525,7 +525,7 @@ void rollcall_start (bool wanted)
  */
 static bool is_alone (spank_t sp)
 {
-    uint32_t nodes, tasks;
+    uint32_t nodes = 0, tasks = 0;
 
     return components == 1 && spank_get_item (sp, S_JOB_NNODES, &nodes) == ESPANK_SUCCESS
            && spank_get_item (sp, S_JOB_TOTAL_TASK_COUNT, &tasks) == ESPANK_SUCCESS && nodes == 1
@@ -643,7 +643,7 @@ static int connect_to (const char *address, int port)
 
 static void answer (spank_t sp, const char *token, int port, bool on)
 {
-    char address[64], node[NAME], list[LIST], build[PLUGIN_BUILD], text[ANSWER];
+    char address[64], node[NAME], list[LIST] = "", build[PLUGIN_BUILD], text[ANSWER];
     int fd;
 
     if (variable_text (sp, "SLURM_LAUNCH_NODE_IPADDR", address, sizeof (address)) < 0

@@ -175,7 +175,7 @@ static bool queue_round (const struct comm_backend *b, void *self, struct comm_c
     size_t n = list[0].n * PIECES;
     struct collective how = { .what = COMM_ALLREDUCE, .type = SLURMDL_F32, .n = n / 4 };
     struct comm_copy back[PIECES];
-    char *room;
+    char *room = NULL;
     bool good = q->begin (self, err) == 0;
 
     good = good && (!m || q->after (self, m, err) == 0) && (room = q->room (self, 0, n, err));
