@@ -357,7 +357,7 @@ DL_DEVICE_FOLDER=$work/dev timeout 300 dl flow run --local --workers=8 share.con
 runner=$!
 wait_for 100 [ -e "$work/none" ]
 wait_for 100 sh -c "[ \$(ls $work/on.* | wc -l) -eq 2 ]"
-is "$(ls "$flows/share-0001/steps" | xargs) $(log share-0001/steps/one/0/a.1) $(log share-0001/steps/one/1/a.1)" "none one 0 1" "two tasks have a GPU each, others wait, one that needs none does not"
+is "$(cd "$flows/share-0001/steps" && echo *) $(log share-0001/steps/one/0/a.1) $(log share-0001/steps/one/1/a.1)" "none one 0 1" "two tasks have a GPU each, others wait, one that needs none does not"
 : >"$work/share.go"
 wait $runner
 is "$? $(log share-0001/steps/both/0/a.1)" "0 0,1" "and a step may have both"
