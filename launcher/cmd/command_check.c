@@ -100,13 +100,6 @@ static char *read_program_text (const char *path, bool *is_binary)
     return text;
 }
 
-static bool text_ends_with (const char *text, const char *end)
-{
-    size_t n = strlen (text), k = strlen (end);
-
-    return n >= k && !strcmp (text + n - k, end);
-}
-
 static bool is_of_python (const char *path, const char *text)
 {
     const char *line = strndupa (text, strcspn (text, "\n"));

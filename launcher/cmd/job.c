@@ -309,11 +309,6 @@ static void print_logs (struct output *o)
 
 enum { TRIES = 20, LOOK_MS = 300 };
 
-static int shell_status (int status)
-{
-    return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
-}
-
 /* Its exit status. */
 static int wait_for_worker (pid_t pid, struct output *o)
 {

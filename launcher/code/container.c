@@ -22,20 +22,12 @@
 
 /* ---- the image ---- */
 
-static bool name_ends_with (const char *text, const char *end)
-{
-    size_t n = strlen (text);
-    size_t k = strlen (end);
-
-    return n >= k && !strcmp (text + n - k, end);
-}
-
 static bool must_be_file (const char *image)
 {
     static const char *const ends[] = { ".sif", ".simg", ".sqsh", ".squashfs", ".img", NULL };
 
     for (const char *const *e = ends; *e; e++)
-        if (name_ends_with (image, *e))
+        if (text_ends_with (image, *e))
             return !strstr (image, "://");
     return *image == '/' || *image == '.';
 }
@@ -60,7 +52,7 @@ enum image_kind image_kind_of (const char *image)
         return REFERENCE;
     if (S_ISDIR (st.st_mode))
         return FOLDER;
-    return name_ends_with (image, ".sqsh") || name_ends_with (image, ".squashfs") ? SQUASHFS : SIF;
+    return text_ends_with (image, ".sqsh") || text_ends_with (image, ".squashfs") ? SQUASHFS : SIF;
 }
 
 /* ---- the folders that a container sees ---- */

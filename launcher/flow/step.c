@@ -12,6 +12,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
 #include "launcher/worker/allocation.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -240,11 +241,9 @@ static enum attempt_outcome outcome_of_failure (const struct command_report *r)
 static int put_end (const struct flow_scope *c, const struct attempt_end *end, const char *why,
                     enum attempt_outcome outcome, struct slurmdl_error *err)
 {
-    int status = end->report.status;
-    json_t *record = json_pack (
-        "{s:s, s:i, s:b, s:b, s:I}", "why", why, "status",
-        WIFSIGNALED (status) ? 128 + WTERMSIG (status) : WEXITSTATUS (status), "told",
-        outcome == ATTEMPT_TOLD, "free", outcome == ATTEMPT_FREE, "time", (json_int_t)time (NULL));
+    json_t *record = json_pack ("{s:s, s:i, s:b, s:b, s:I}", "why", why, "status",
+                                shell_status (end->report.status), "told", outcome == ATTEMPT_TOLD,
+                                "free", outcome == ATTEMPT_FREE, "time", (json_int_t)time (NULL));
 
     return flow_put (c->r, c->s, c->task, "end", c->attempt, record, err);
 }

@@ -90,6 +90,13 @@ static bool is_plain (const char *text)
     return n > 0 && !text[n];
 }
 
+bool text_ends_with (const char *text, const char *end)
+{
+    size_t n = strlen (text), k = strlen (end);
+
+    return n >= k && !strcmp (text + n - k, end);
+}
+
 char *shell_word (const char *text)
 {
     char *word = NULL;

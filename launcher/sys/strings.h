@@ -34,6 +34,8 @@ bool word_fits (const char *text);
 /* Put '_' in the place of each character that keeps 'text' from it. */
 void word_make_fit (char *text);
 
+bool text_ends_with (const char *text, const char *end);
+
 /* A text as one word for a shell, in quotes if it needs them; the caller frees
  * it.
  */

@@ -179,6 +179,11 @@ int subprocess_wait (pid_t pid)
     return pid > 0 && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
 }
 
+int shell_status (int status)
+{
+    return WIFSIGNALED (status) ? 128 + WTERMSIG (status) : WEXITSTATUS (status);
+}
+
 void command_add (struct command *c, const char *option, const char *value)
 {
     char *text = NULL;

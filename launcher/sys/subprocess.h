@@ -48,6 +48,9 @@ int exec_error (const char *name, int error);
  */
 int subprocess_wait (pid_t pid);
 
+/* What a shell makes of the status of waitpid(): the exit status, or 128 + the signal. */
+int shell_status (int status);
+
 /* ---- a command that runs to its end ---- */
 
 enum { COMMAND_ARGS = 260 };

@@ -152,7 +152,7 @@ static int rank_exit_status (const struct rank_proxy *r, int status)
     }
     if (r->asked)
         return EXIT_OK;
-    return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
+    return shell_status (status);
 }
 
 /* For the worker, which decides what follows; it is there once, and whole. */
@@ -192,6 +192,6 @@ int cmd_rank (const struct command_line *line)
     if (!r.asked)
         await_late_sigterm (&r);
     if (!r.asked && !r.preempted)
-        leave_end (WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status));
+        leave_end (shell_status (status));
     return rank_exit_status (&r, status);
 }

@@ -23,6 +23,7 @@
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/subprocess.h"
 #include "launcher/trainer/resume_dir.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
@@ -112,11 +113,6 @@ const struct end_row end_table[] = {
     { -1 },
 };
 /* clang-format on */
-
-static int shell_status (int status)
-{
-    return WIFSIGNALED (status) ? SHELL + WTERMSIG (status) : WEXITSTATUS (status);
-}
 
 /* A retry would log no metric either.  But the files of ranks on other nodes may become visible
  * late, and an attempt that resumed may have found nothing left to train.

@@ -24,6 +24,7 @@
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/oom.h"
+#include "launcher/sys/subprocess.h"
 #include "launcher/trainer/log_socket.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/trainer.h"
@@ -401,8 +402,7 @@ static void judge_failure (struct segment *s, struct segment_report *r)
 {
     r->outcome = OUTCOME_FAILED;
     failure_classify (&s->attempt, s->status, oom_kill_of (s), &r->verdict);
-    r->verdict.status =
-        WIFEXITED (s->status) ? WEXITSTATUS (s->status) : 128 + WTERMSIG (s->status);
+    r->verdict.status = shell_status (s->status);
     if (r->verdict.oom != OOM_NONE)
         r->verdict.cause = "OutOfMemory";
     r->peak = trainer_peak (s->trainer);
