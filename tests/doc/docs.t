@@ -68,7 +68,7 @@ section () { # section HEADING: the first block of code below it
         on && block && !/^    / && NF { exit }' "$readme"
 }
 mkdir script
-section "A script as it is" >script/readme.conf
+section "An unmodified script" >script/readme.conf
 touch script/digits.py
 (cd script && dl run --dry-run readme.conf) >out 2>&1
 ok $? "the experiment of the README is accepted"
