@@ -145,7 +145,7 @@ static int set_cpus (const struct cpu_set *s)
 }
 
 /* All that the cpuset of the step allows: the kernel leaves the rest out. */
-static void widest (const struct binding *b, struct cpu_set *s)
+static void widest_set (const struct binding *b, struct cpu_set *s)
 {
     struct cpu_set all;
 
@@ -156,7 +156,7 @@ static void widest (const struct binding *b, struct cpu_set *s)
     set_cpus (&b->own);
 }
 
-static int read_cpus (struct binding *b)
+static int read_step_cpus (struct binding *b)
 {
     struct cpu_set wide;
 
@@ -164,7 +164,7 @@ static int read_cpus (struct binding *b)
         return -1;
     wide = b->own;
     if (b->placement != PLACE_NONE)
-        widest (b, &wide);
+        widest_set (b, &wide);
     binding_cpus (b, &wide);
     return 0;
 }
@@ -203,7 +203,7 @@ static const char *bind_rank (struct binding *b)
 
     if (binding_place (b) < 0)
         return "Slurm does not say where this task is";
-    if (read_cpus (b) < 0)
+    if (read_step_cpus (b) < 0)
         return "the kernel does not say which CPUs this task has";
     if ((why = binding_decide (b, "/")))
         return why;

@@ -30,7 +30,7 @@ enum {
 static const char variable[] = "SLURM_DL_GATHER";
 static int collector = -1; /* srun's end of its standard input */
 
-static bool is_wanted (const char *level, bool table)
+static bool is_check_wanted (const char *level, bool table)
 {
     return table || (*level && strcmp (level, "off"));
 }
@@ -40,7 +40,7 @@ static const char *level_word (const char *level)
     return *level && strcmp (level, "off") ? level : "none";
 }
 
-static void start (spank_t sp, const char *level, bool table)
+static void run_collector (spank_t sp, const char *level, bool table)
 {
     const char *args[] = { "gather", level_word (level), table ? "table" : "plain", NULL };
     char line[128];
@@ -51,8 +51,8 @@ static void start (spank_t sp, const char *level, bool table)
         setenv (variable, line, 1);
     else
         slurm_error ("dl: %s: cannot run %s: %s",
-                     is_wanted (level, false) ? "--dl-check: each node is checked alone"
-                                              : "--dl-debug: no table of the ranks",
+                     is_check_wanted (level, false) ? "--dl-check: each node is checked alone"
+                                                    : "--dl-debug: no table of the ranks",
                      option_command (), helper_why (errno));
 }
 
@@ -61,9 +61,9 @@ void gather_start (spank_t sp, const char *level, bool table)
 {
     static pid_t done;
 
-    if (!is_wanted (level, table) || done == getpid ())
+    if (!is_check_wanted (level, table) || done == getpid ())
         return;
-    start (sp, level, table);
+    run_collector (sp, level, table);
     done = getpid ();
 }
 
@@ -101,7 +101,7 @@ void gather_task (spank_t sp, const char *level, bool table)
     unsigned seconds = strcmp (level, "full") ? QUICK : FULL;
     int status;
 
-    if (!is_wanted (level, table))
+    if (!is_check_wanted (level, table))
         return;
     describe_self (self);
     spank_setenv (sp, "DL_PLUGIN", self, 1);
@@ -110,8 +110,8 @@ void gather_task (spank_t sp, const char *level, bool table)
         _exit (status);
     if (status != 0 && variable_number (sp, "SLURM_LOCALID") <= 0)
         slurm_error ("dl: %s: %s: %s",
-                     is_wanted (level, false) ? "--dl-check: this node is not checked"
-                                              : "--dl-debug: this node is not in the table",
+                     is_check_wanted (level, false) ? "--dl-check: this node is not checked"
+                                                    : "--dl-debug: this node is not in the table",
                      option_command (), status < 0 ? helper_why (errno) : "it did not end well");
     spank_unsetenv (sp, variable);
     spank_unsetenv (sp, "DL_PLUGIN");

@@ -23,7 +23,7 @@ struct debug {
     struct given given;
 };
 
-static int make_folder (struct debug *d)
+static int make_debug_folder (struct debug *d)
 {
     char parent[PATH_MAX - 64] = "";
     char cwd[PATH_MAX - 64];
@@ -71,7 +71,7 @@ static bool can_have_pipes (const struct debug *d, long rank)
 
 /* What the profile of --dl-nccl and an outer step have set is not the user's.
  */
-static void begin (struct debug *d)
+static void begin_debug (struct debug *d)
 {
     struct given *g = &d->given;
     char nccl[sizeof (g->stale) / 2];
@@ -159,19 +159,19 @@ static void start_watcher (const struct debug *d)
                      helper_why (errno));
 }
 
-static void set_all (struct debug *d)
+static void set_debug_variables (struct debug *d)
 {
     long rank = variable_number (d->sp, "SLURM_PROCID");
     long local = variable_number (d->sp, "SLURM_LOCALID");
 
-    if (make_folder (d) < 0) {
+    if (make_debug_folder (d) < 0) {
         if (local == 0 && option_is_given (PLUGIN_DEBUG))
             slurm_error ("dl: --dl-debug: nothing is kept: %.300s: %s; choose "
                          "another folder with DL_DEBUG_DIR",
                          d->folder, strerror (errno));
         return;
     }
-    begin (d);
+    begin_debug (d);
     set_variables (d, rank);
     set_python (d);
     if (local == 0)
@@ -186,6 +186,6 @@ void debug_task (spank_t sp)
         return;
     d->sp = sp;
     if (hang_options_parse (option_value (PLUGIN_DEBUG), &d->options) == 0)
-        set_all (d);
+        set_debug_variables (d);
     free (d);
 }

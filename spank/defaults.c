@@ -60,7 +60,7 @@ static bool any_word (bool (*is_it) (const char *word))
 /* "-wVALUE", "--nodelist=VALUE" or shortened as getopt_long() takes it; NULL if
  * it is none of these, "" if its value is the next word.
  */
-static const char *value_of (const char *word, char c, const char *name)
+static const char *option_argument (const char *word, char c, const char *name)
 {
     size_t n = strcspn (word, "=");
 
@@ -77,7 +77,7 @@ int facts_option (char c, const char *name, char *buf, size_t size)
     size_t n = read_command (text, sizeof (text));
 
     for (size_t i = 0; i < n; i += strlen (text + i) + 1) {
-        const char *value = value_of (text + i, c, name);
+        const char *value = option_argument (text + i, c, name);
         if (!value)
             continue;
         if (!*value)
@@ -169,7 +169,7 @@ struct evidence {
     bool apart;    /* by something else, or never */
 };
 
-static bool has (const char *text, size_t n, const char *word)
+static bool contains_word (const char *text, size_t n, const char *word)
 {
     return memmem (text, n, word, strlen (word)) != NULL;
 }
@@ -177,12 +177,12 @@ static bool has (const char *text, size_t n, const char *word)
 static bool has_any (const char *text, size_t n, const char *const *words)
 {
     for (; *words; words++)
-        if (has (text, n, *words))
+        if (contains_word (text, n, *words))
             return true;
     return false;
 }
 
-static void look (struct evidence *e, const char *text, size_t n)
+static void scan_text (struct evidence *e, const char *text, size_t n)
 {
     static const char *const together[] = {
         "init_process_group",         "jax.distributed.init",
@@ -198,7 +198,7 @@ static void look (struct evidence *e, const char *text, size_t n)
 }
 
 /* Returns whether there is such a file. */
-static bool read_file (struct evidence *e, const char *path)
+static bool scan_file (struct evidence *e, const char *path)
 {
     int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char *text = fd < 0 ? NULL : malloc (TEXT);
@@ -207,7 +207,7 @@ static bool read_file (struct evidence *e, const char *path)
     ssize_t n = found ? read (fd, text, TEXT) : 0;
 
     if (n > 0)
-        look (e, text, (size_t)n);
+        scan_text (e, text, (size_t)n);
     free (text);
     if (fd >= 0)
         close (fd);
@@ -221,7 +221,7 @@ static void read_program (struct evidence *e, spank_t sp, const char *name)
     char *next = NULL;
 
     if (strchr (name, '/')) {
-        read_file (e, name);
+        scan_file (e, name);
         return;
     }
     variable_text (sp, "PATH", list, sizeof (list));
@@ -229,7 +229,7 @@ static void read_program (struct evidence *e, spank_t sp, const char *name)
         if (snprintf (path, sizeof (path), "%s/%s", d, name) >= (int)sizeof (path)
             || access (path, X_OK) < 0)
             continue;
-        read_file (e, path);
+        scan_file (e, path);
         return;
     }
 }
@@ -259,9 +259,9 @@ bool meant_for (spank_t sp, bool named)
     read_program (&e, sp, argv[0]);
     /* a program may be the word of another one: timeout, a container, a profiler */
     for (int i = 1; i < argc && argv[i]; i++) {
-        look (&e, argv[i], strlen (argv[i]));
+        scan_text (&e, argv[i], strlen (argv[i]));
         e.together = e.together || is_launcher (argv[i]);
-        if (*argv[i] != '-' && files < FILES && read_file (&e, argv[i]))
+        if (*argv[i] != '-' && files < FILES && scan_file (&e, argv[i]))
             files++;
     }
     return e.together && !e.apart;
@@ -317,7 +317,7 @@ void defaults_tell (bool any, int ac, char **av)
         setenv (variable, text, 1);
 }
 
-static void add (struct defaults_word *w, char *word)
+static void add_word (struct defaults_word *w, char *word)
 {
     if (w->ac < WORDS)
         w->words[w->ac++] = word;
@@ -340,13 +340,13 @@ void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av)
     w->av = w->words;
     for (int i = 0; i < ac && !is_condition (av[i]); i++)
         if (is_path (av[i]))
-            add (w, av[i]);
+            add_word (w, av[i]);
     word = strtok_r (w->text, " ", &next);
     w->may_bind = word && strstr (word, "bind,");
     w->starts = word && strstr (word, "mpi,");
     context_own ()->no_defaults = word && strstr (word, "off,");
     while ((word = strtok_r (NULL, " ", &next)))
-        add (w, word);
+        add_word (w, word);
 }
 
 void defaults_clear (spank_t sp)

@@ -130,7 +130,7 @@ enum { ARGS = 31, NOT_RUN = 127, FDS = 1024, READY_FD = 3, KEPT_FD = 3, LOOK_S =
 extern char **environ;
 
 /* Slurm calls task_init after it has become the user, with all three ids. */
-static bool is_users (spank_t sp)
+static bool runs_as_user (spank_t sp)
 {
     uid_t real, effective, saved;
     uid_t user;
@@ -162,7 +162,7 @@ static void plain_signals (void)
 }
 
 /* Between fork and exec, in a process that may have had threads. */
-static void run (char **argv, char **env)
+static void exec_helper (char **argv, char **env)
 {
     plain_signals ();
     execve (option_command (), argv, env);
@@ -178,10 +178,10 @@ static void become (char **argv, char **env, unsigned seconds, int in)
         dup2 (null, 0);
     dup2 (2, 1);
     alarm (seconds);
-    run (argv, env);
+    exec_helper (argv, env);
 }
 
-static int end_of (pid_t pid)
+static int helper_status (pid_t pid)
 {
     int status;
 
@@ -194,7 +194,7 @@ static int end_of (pid_t pid)
 /* Whether there is such a program.  A process of its own looks: one that the
  * file system keeps for ever is left behind.
  */
-static int look (void)
+static int probe_program (void)
 {
     static bool hangs; /* a task looks several times, one after the other */
     struct pollfd p = { .events = POLLIN };
@@ -214,7 +214,7 @@ static int look (void)
         error = errno;
     close (life[1]);
     p.fd = life[0];
-    if (pid > 0 && poll (&p, 1, 1000 * (LOOK_S + 1)) == 1 && (error = end_of (pid)) > 128)
+    if (pid > 0 && poll (&p, 1, 1000 * (LOOK_S + 1)) == 1 && (error = helper_status (pid)) > 128)
         error = ETIMEDOUT;
     close (life[0]);
     hangs = error == ETIMEDOUT;
@@ -222,11 +222,11 @@ static int look (void)
     return error ? -1 : 0;
 }
 
-static int prepare (spank_t sp, const char *const *args, char **argv)
+static int prepare_helper (spank_t sp, const char *const *args, char **argv)
 {
     size_t n = 0;
 
-    if (!is_users (sp)) {
+    if (!runs_as_user (sp)) {
         errno = EPERM;
         return -1;
     }
@@ -234,7 +234,7 @@ static int prepare (spank_t sp, const char *const *args, char **argv)
     for (; *args && n < ARGS; args++)
         argv[n++] = (char *)*args;
     argv[n] = NULL;
-    return look ();
+    return probe_program ();
 }
 
 const char *helper_why (int error)
@@ -248,11 +248,11 @@ int helper_wait (spank_t sp, const char *const *args, unsigned seconds)
     int status;
     pid_t pid;
 
-    if (prepare (sp, args, argv) < 0 || (pid = fork ()) < 0)
+    if (prepare_helper (sp, args, argv) < 0 || (pid = fork ()) < 0)
         return -1;
     if (pid == 0)
         become (argv, environment (sp), seconds, -1);
-    if ((status = end_of (pid)) != 128 + SIGALRM)
+    if ((status = helper_status (pid)) != 128 + SIGALRM)
         return status;
     errno = ETIMEDOUT;
     return -1;
@@ -296,7 +296,7 @@ pid_t helper_fork (int fds[2])
 /* A helper that still loads its libraries does not see the end of the step, and
  * has the tasks' streams open, for whose end Slurm waits: it is killed then.
  */
-static void guard (pid_t helper, int ready, const char *folder)
+static void guard_helper (pid_t helper, int ready, const char *folder)
 {
     struct pollfd p[] = { { .fd = 0, .events = POLLRDHUP }, { .fd = 1, .events = POLLIN } };
 
@@ -308,7 +308,7 @@ static void guard (pid_t helper, int ready, const char *folder)
         ;
     if (p[1].revents == 0) {
         kill (helper, SIGKILL);
-        end_of (helper);
+        helper_status (helper);
         if (folder)
             rmdir (folder);
     }
@@ -326,7 +326,7 @@ static void become_guarded (char **argv, char **env, const char *folder)
     if (pipe2 (ready, O_CLOEXEC) < 0 || (pid = fork ()) < 0)
         _exit (NOT_RUN);
     if (pid > 0)
-        guard (pid, ready[0], folder);
+        guard_helper (pid, ready[0], folder);
     ending_join ();
     dup2 (ready[1], READY_FD);
     fcntl (READY_FD, F_SETFD, 0);
@@ -338,7 +338,7 @@ int helper_detach (spank_t sp, const char *const *args, const char *folder)
     char *argv[ARGS + 1];
     pid_t pid;
 
-    if (prepare (sp, args, argv) < 0 || (pid = fork ()) < 0)
+    if (prepare_helper (sp, args, argv) < 0 || (pid = fork ()) < 0)
         return -1;
     if (pid == 0) {
         setsid ();
@@ -346,11 +346,11 @@ int helper_detach (spank_t sp, const char *const *args, const char *folder)
             become_guarded (argv, environment (sp), folder);
         _exit (pid < 0 ? NOT_RUN : 0);
     }
-    return end_of (pid) == 0 ? 0 : -1;
+    return helper_status (pid) == 0 ? 0 : -1;
 }
 
 /* Its first line, or what comes of it until the time is over. */
-static int read_line (int fd, unsigned seconds, char *line, size_t size)
+static int read_first_line (int fd, unsigned seconds, char *line, size_t size)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
     size_t n = 0;
@@ -377,11 +377,11 @@ static pid_t detach_with (char **argv, char **env, int in, int out)
         if ((pid = fork ()) == 0) {
             dup2 (in, 0);
             dup2 (out, 1);
-            run (argv, env);
+            exec_helper (argv, env);
         }
         _exit (pid < 0 ? NOT_RUN : 0);
     }
-    return pid > 0 && end_of (pid) == 0 ? pid : -1;
+    return pid > 0 && helper_status (pid) == 0 ? pid : -1;
 }
 
 /* life[1] stays open here, and nowhere else.  Who does not answer is killed: it
@@ -396,7 +396,7 @@ int helper_ask (spank_t sp, const char *const *args, unsigned seconds, char *lin
     int rv = -1;
     pid_t group;
 
-    if (prepare (sp, args, argv) < 0
+    if (prepare_helper (sp, args, argv) < 0
         || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, life) < 0
         || pipe2 (answer, O_CLOEXEC) < 0)
         goto out;
@@ -404,7 +404,7 @@ int helper_ask (spank_t sp, const char *const *args, unsigned seconds, char *lin
         goto out;
     close (answer[1]);
     answer[1] = -1;
-    if ((rv = read_line (answer[0], seconds, line, size)) < 0 && errno == ETIMEDOUT) {
+    if ((rv = read_first_line (answer[0], seconds, line, size)) < 0 && errno == ETIMEDOUT) {
         kill (-group, SIGKILL);
         errno = ETIMEDOUT;
     }
@@ -427,11 +427,11 @@ int helper_attend (spank_t sp, const char *word)
     pid_t me = getpid ();
     pid_t pid;
 
-    if (prepare (sp, args, argv) < 0 || (pid = fork ()) < 0)
+    if (prepare_helper (sp, args, argv) < 0 || (pid = fork ()) < 0)
         return -1;
     if (pid > 0) {
         snprintf (number, sizeof (number), "%ld", (long)pid);
-        run (argv, environment (sp));
+        exec_helper (argv, environment (sp));
     }
     /* Slurm kills the other one only */
     prctl (PR_SET_PDEATHSIG, SIGKILL);

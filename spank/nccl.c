@@ -15,7 +15,7 @@ enum { TEXT = 4096 };
 #define SYSFS     "/sys"
 #define NCCL_CONF "/etc/nccl.conf"
 
-static void say (void *arg, const char *line)
+static void print_finding (void *arg, const char *line)
 {
     (void)arg;
     slurm_error ("dl: %s", line);
@@ -68,7 +68,8 @@ void nccl_task (spank_t sp)
         return;
     variables_text (&v, "DL_NCCL_SET", stale, sizeof (stale));
     read_fabric (&f);
-    nccl_choose (option_nccl_dir (), NCCL_CONF, name, &f, &profile, loud ? say : NULL, NULL);
+    nccl_choose (option_nccl_dir (), NCCL_CONF, name, &f, &profile, loud ? print_finding : NULL,
+                 NULL);
     if (loud)
         lint (sp, stale, &f);
     nccl_set (&v, &profile);

@@ -120,7 +120,7 @@ static bool is_any_given (void)
 }
 
 /* What the policy of this partition, say, has against it, only a task knows. */
-static void decide (struct plugin_context *context, int row, bool loud)
+static void decide_option (struct plugin_context *context, int row, bool loud)
 {
     const char *value = context->given[row];
     char why[WHY_SIZE] = "";
@@ -143,7 +143,7 @@ void options_decide (const struct step_facts *facts, bool loud, int ac, char **a
 
     policy_read (&context->policy, facts, ac, av, tells ? complain_of : NULL);
     for (int i = 0; i < PLUGIN_OPTIONS; i++)
-        decide (context, i, loud);
+        decide_option (context, i, loud);
 }
 
 /* Slurm passes the options of sbatch and salloc to srun in variables, and says

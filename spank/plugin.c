@@ -147,7 +147,7 @@ int slurm_spank_task_exit (spank_t sp, int ac, char **av)
 /* No default joins ranks that the user has set up; one of 'auto' is for
  * programs that train together only.
  */
-static void follow (spank_t sp, int ac, char **av, bool *may_bind)
+static void apply_defaults (spank_t sp, int ac, char **av, bool *may_bind)
 {
     struct defaults_word w;
     struct step_facts facts;
@@ -176,7 +176,7 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
 
     if (!is_ordinary_step (sp))
         return 0;
-    follow (sp, ac, av, &may_bind);
+    apply_defaults (sp, ac, av, &may_bind);
     if (variable_number (sp, "SLURM_PROCID") == 0)
         defaults_report (may_bind);
     if (option_is_on (PLUGIN_FRAMEWORK))

@@ -32,7 +32,7 @@ struct target {
 
 typedef int take_f (struct target t, const char *value, char *why, size_t size);
 
-static int take_text (struct target t, const char *value, char *why, size_t size)
+static int take_policy_text (struct target t, const char *value, char *why, size_t size)
 {
     if (strnlen (value, t.size) >= t.size) {
         snprintf (why, size, "too long");
@@ -48,10 +48,10 @@ static int take_path (struct target t, const char *value, char *why, size_t size
         snprintf (why, size, "not a path from /");
         return -1;
     }
-    return take_text (t, value, why, size);
+    return take_policy_text (t, value, why, size);
 }
 
-static int take_number (struct target t, const char *value, char *why, size_t size)
+static int take_policy_number (struct target t, const char *value, char *why, size_t size)
 {
     size_t digits = strspn (value, "0123456789");
 
@@ -68,7 +68,7 @@ static int take_number (struct target t, const char *value, char *why, size_t si
 }
 
 /* The first part of "A,B" and what follows it, NULL after the last one. */
-static const char *next_part (const char *list, char *part, size_t size)
+static const char *next_list_part (const char *list, char *part, size_t size)
 {
     size_t len;
 
@@ -79,12 +79,12 @@ static const char *next_part (const char *list, char *part, size_t size)
     return list + len;
 }
 
-static const char *rest (const char *end)
+static const char *rest_of_word (const char *end)
 {
     return *end ? end + 1 : NULL;
 }
 
-static int row_of (const char *name)
+static int option_row (const char *name)
 {
     for (int i = 0; i < PLUGIN_OPTIONS; i++)
         if (!strcmp (plugin_options[i].name, name))
@@ -96,22 +96,22 @@ static int take_options (struct target t, const char *value, char *why, size_t s
 {
     char name[KEY_SIZE];
 
-    for (const char *l = value; (l = next_part (l, name, sizeof (name))); l = rest (l))
-        if (row_of (name) < 0) {
+    for (const char *l = value; (l = next_list_part (l, name, sizeof (name))); l = rest_of_word (l))
+        if (option_row (name) < 0) {
             snprintf (why, size, "'%s' is not an option", name);
             return -1;
         }
-    return take_text (t, value, why, size);
+    return take_policy_text (t, value, why, size);
 }
 
-static int take_list (struct target t, const char *value, char *why, size_t size)
+static int take_policy_list (struct target t, const char *value, char *why, size_t size)
 {
     char word[VALUE_MAX + 1];
 
-    for (const char *l = value; (l = next_part (l, word, sizeof (word))); l = rest (l))
+    for (const char *l = value; (l = next_list_part (l, word, sizeof (word))); l = rest_of_word (l))
         if (plugin_options[t.row].words && option_check (t.row, word, why, size) < 0)
             return -1;
-    return take_text (t, value, why, size);
+    return take_policy_text (t, value, why, size);
 }
 
 static int take_value (struct target t, const char *value, char *why, size_t size)
@@ -132,7 +132,7 @@ static int take_value (struct target t, const char *value, char *why, size_t siz
     if (option_check (t.row, value, why, size) < 0
         || policy_check (t.policy, t.row, value, why, size) < 0)
         return -1;
-    return take_text (t, value, why, size);
+    return take_policy_text (t, value, why, size);
 }
 
 static int take_when (struct target t, const char *value, char *why, size_t size)
@@ -170,10 +170,10 @@ static const struct argument {
     { "nccl_dir", NULL,     take_path,    OWN (nccl_dir), OF_SITE },
     { "monitor_dir", NULL,  take_path,    OWN (monitor_dir), OF_SITE },
     { "options",  NULL,     take_options, OWN (options),  OF_SITE },
-    { "allow",    "allow_", take_list,    EACH (allow),   OF_ALL },
-    { "deny",     "deny_",  take_list,    EACH (deny),    OF_ALL },
-    { NULL,       "min_",   take_number,  EACH (min),     OF_ALL },
-    { NULL,       "max_",   take_number,  EACH (max),     OF_ALL },
+    { "allow",    "allow_", take_policy_list,    EACH (allow),   OF_ALL },
+    { "deny",     "deny_",  take_policy_list,    EACH (deny),    OF_ALL },
+    { NULL,       "min_",   take_policy_number,  EACH (min),     OF_ALL },
+    { NULL,       "max_",   take_policy_number,  EACH (max),     OF_ALL },
     { "default",  "",       take_value,   EACH (fallback), OF_STEPS },
     /* clang-format on */
 };
@@ -185,7 +185,7 @@ enum { ARGUMENTS = sizeof (arguments) / sizeof (*arguments) };
 /* The row of plugin_options that a key of this row of the table names; 0 for
  * one that no option has; -1 if the key is another one's.
  */
-static int match (const struct argument *a, const char *key)
+static int match_key (const struct argument *a, const char *key)
 {
     size_t n = a->prefix ? strlen (a->prefix) : 0;
 
@@ -201,7 +201,7 @@ static int match (const struct argument *a, const char *key)
 }
 
 /* The row of the table that 'arg' is of, -1 if there is none. */
-static int find (const char *arg, int *row)
+static int find_argument (const char *arg, int *row)
 {
     char key[KEY_SIZE];
     size_t n = strcspn (arg, "=");
@@ -211,7 +211,7 @@ static int find (const char *arg, int *row)
     memcpy (key, arg, n);
     key[n] = '\0';
     for (int k = 0; k < ARGUMENTS; k++)
-        if ((*row = match (&arguments[k], key)) >= 0)
+        if ((*row = match_key (&arguments[k], key)) >= 0)
             return k;
     return -1;
 }
@@ -224,7 +224,7 @@ static const char *condition_of (char **av, int i)
     while (i-- > 0)
         if (!strncmp (av[i], "when=", 5))
             return av[i] + 5;
-        else if (find (av[i], &row) < 0)
+        else if (find_argument (av[i], &row) < 0)
             return never;
     return "";
 }
@@ -259,7 +259,7 @@ static int read_argument (struct site_policy *p, const struct step_facts *facts,
 {
     struct site_policy other;
     int row = 0;
-    const struct argument *a = &arguments[find (av[i], &row)];
+    const struct argument *a = &arguments[find_argument (av[i], &row)];
     bool here = a->scope == OF_SITE || holds (a, facts, condition_of (av, i));
     struct target t = { .policy = p, .row = row, .size = a->size };
 
@@ -279,7 +279,8 @@ static int read_argument (struct site_policy *p, const struct step_facts *facts,
 typedef void reject_f (const char *arg, const char *why);
 
 /* 'unknown': not an argument; that and a condition also end what follows. */
-static void tell (reject_f *reject, int ac, char **av, int i, const char *why, bool unknown)
+static void reject_argument (reject_f *reject, int ac, char **av, int i, const char *why,
+                             bool unknown)
 {
     char line[2 * WHY_SIZE];
     bool ends =
@@ -302,12 +303,13 @@ void policy_read (struct site_policy *p, const struct step_facts *facts, int ac,
     memcpy (p->nccl_dir, DEFAULT_NCCL_DIR, sizeof (DEFAULT_NCCL_DIR));
     memcpy (p->command, DEFAULT_COMMAND, sizeof (DEFAULT_COMMAND));
     for (int i = 0; reject && i < ac; i++)
-        if (find (av[i], &row) < 0)
-            tell (reject, ac, av, i, "no such argument", true);
+        if (find_argument (av[i], &row) < 0)
+            reject_argument (reject, ac, av, i, "no such argument", true);
     for (int k = 0; k < ARGUMENTS; k++)
         for (int i = 0; i < ac; i++)
-            if (find (av[i], &row) == k && read_argument (p, facts, av, i, why) < 0 && reject)
-                tell (reject, ac, av, i, why, false);
+            if (find_argument (av[i], &row) == k && read_argument (p, facts, av, i, why) < 0
+                && reject)
+                reject_argument (reject, ac, av, i, why, false);
     for (int i = 0; i < PLUGIN_OPTIONS; i++)
         if (p->no_default[i])
             *p->fallback[i] = '\0';
@@ -320,8 +322,8 @@ bool policy_has (const struct site_policy *p, int row)
     return !*p->options || word_listed (p->options, plugin_options[row].name);
 }
 
-static int check_word (const struct site_policy *p, int row, const char *word, char *why,
-                       size_t size)
+static int check_policy_word (const struct site_policy *p, int row, const char *word, char *why,
+                              size_t size)
 {
     if (!strcmp (word, "off") || !strcmp (word, "none"))
         return 0;
@@ -334,8 +336,8 @@ static int check_word (const struct site_policy *p, int row, const char *word, c
     return -1;
 }
 
-static int check_number (const struct site_policy *p, int row, const char *word, char *why,
-                         size_t size)
+static int check_policy_number (const struct site_policy *p, int row, const char *word, char *why,
+                                size_t size)
 {
     double x;
     char *end;
@@ -358,8 +360,9 @@ int policy_check (const struct site_policy *p, int row, const char *value, char 
 {
     char word[VALUE_MAX + 1];
 
-    for (const char *l = value; (l = next_part (l, word, sizeof (word))); l = rest (l))
-        if (check_word (p, row, word, why, size) < 0 || check_number (p, row, word, why, size) < 0)
+    for (const char *l = value; (l = next_list_part (l, word, sizeof (word))); l = rest_of_word (l))
+        if (check_policy_word (p, row, word, why, size) < 0
+            || check_policy_number (p, row, word, why, size) < 0)
             return -1;
     return 0;
 }

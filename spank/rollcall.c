@@ -112,7 +112,7 @@ static const char *more (const struct names *names)
     return names->n > NAMED ? ", ..." : "";
 }
 
-static int by_node (const void *a, const void *b)
+static int compare_node_builds (const void *a, const void *b)
 {
     return strcmp (((const struct node_answer *)a)->node, ((const struct node_answer *)b)->node);
 }
@@ -123,7 +123,8 @@ static int note_missing (void *arg, const char *node)
     struct node_answer key;
 
     snprintf (key.node, sizeof (key.node), "%s", node);
-    if (names->r->n == 0 || !bsearch (&key, names->r->answers, names->r->n, sizeof (key), by_node))
+    if (names->r->n == 0
+        || !bsearch (&key, names->r->answers, names->r->n, sizeof (key), compare_node_builds))
         name_node (names, node);
     return 0;
 }
@@ -132,7 +133,7 @@ static void find_missing (struct rollcall *r, struct names *names)
 {
     names->r = r;
     if (r->n > 0)
-        qsort (r->answers, r->n, sizeof (*r->answers), by_node);
+        qsort (r->answers, r->n, sizeof (*r->answers), compare_node_builds);
     for (int i = 0; i < r->nlists; i++)
         layout_each_host (r->lists[i], note_missing, names);
     if (r->n == 0 && *r->nodes == '=')
@@ -172,7 +173,7 @@ static void find_others (const struct rollcall *r, struct names *names)
 /* All of it in one line.  Nobody who did not ask is told of builds, nor that no
  * node at all has what the site wanted.
  */
-static void tell (struct rollcall *r, const char *since)
+static void print_rollcall (struct rollcall *r, const char *since)
 {
     struct names missing = { 0 }, others = { 0 };
     char line[4 * sizeof (missing.text)] = "";
@@ -207,7 +208,7 @@ static int count_node (void *arg, const char *node)
     return 0;
 }
 
-static void take_list (struct rollcall *r, const char *list)
+static void take_node_list (struct rollcall *r, const char *list)
 {
     for (int i = 0; i < r->nlists; i++)
         if (!strcmp (r->lists[i], list))
@@ -233,7 +234,7 @@ static void take_answer (struct rollcall *r, const char *text)
     r->on |= !strcmp (on, "on");
     r->first = r->first ? r->first : seconds ();
     r->same = r->same && !strcmp (a.build, r->answers[0].build);
-    take_list (r, list);
+    take_node_list (r, list);
     if (r->content)
         *r->content = r->n == r->expected && r->same;
 }
@@ -322,20 +323,20 @@ static bool take_line (struct rollcall *r, int fd, const char *text)
     return false;
 }
 
-static void forget (struct rollcall *r, int i)
+static void forget_client (struct rollcall *r, int i)
 {
     memmove (&r->callers[i], &r->callers[i + 1],
              (size_t)(--r->ncallers - i) * sizeof (*r->callers));
 }
 
-static void drop (struct rollcall *r, int i)
+static void drop_client (struct rollcall *r, int i)
 {
     close (r->callers[i].fd);
-    forget (r, i);
+    forget_client (r, i);
 }
 
 /* A line is all that anybody has to say. */
-static void hear (struct rollcall *r, int i)
+static void hear_client (struct rollcall *r, int i)
 {
     struct caller *c = &r->callers[i];
     ssize_t n = read (c->fd, c->text + c->used, ANSWER - 1 - c->used);
@@ -347,9 +348,9 @@ static void hear (struct rollcall *r, int i)
     if (n > 0 && c->used < ANSWER - 1 && !strchr (c->text, '\n'))
         return;
     if (n >= 0 && take_line (r, c->fd, c->text))
-        forget (r, i);
+        forget_client (r, i);
     else
-        drop (r, i);
+        drop_client (r, i);
 }
 
 /* Whoever says nothing gives way to those who come; most have said it by then.
@@ -362,14 +363,14 @@ static void accept_callers (struct rollcall *r)
         if ((fd = accept4 (r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) < 0)
             return;
         if (r->ncallers == CALLERS)
-            drop (r, 0);
+            drop_client (r, 0);
         r->callers[r->ncallers++] = (struct caller){ .fd = fd };
-        hear (r, r->ncallers - 1);
+        hear_client (r, r->ncallers - 1);
     }
 }
 
 /* The nodes of the step, with which srun ends.  Returns -1 if it was killed. */
-static int read_nodes (struct rollcall *r)
+static int read_step_nodes (struct rollcall *r)
 {
     ssize_t n = recv (r->srun, r->nodes, sizeof (r->nodes) - 1, 0);
 
@@ -395,7 +396,7 @@ static int serve (struct rollcall *r)
         if (late && left <= 0) {
             char since[32];
             snprintf (since, sizeof (since), " for %d s", LATE_S);
-            tell (r, since);
+            print_rollcall (r, since);
             r->first = 0;
             late = 0;
         }
@@ -406,20 +407,20 @@ static int serve (struct rollcall *r)
                 drop_post (r, i);
         for (int i = r->ncallers - 1; i >= 0; i--)
             if (p[i + 2].revents)
-                hear (r, i);
+                hear_client (r, i);
         if (p[1].revents)
             accept_callers (r);
         /* after all who came before; a flood is none of them */
         turns = p[0].revents ? turns + 1 : 0;
         if (turns > (p[1].revents ? WAITING / CALLERS : 0))
-            return read_nodes (r);
+            return read_step_nodes (r);
     }
 }
 
 static void live_beside (struct rollcall *r)
 {
     if (serve (r) == 0)
-        tell (r, "");
+        print_rollcall (r, "");
     _exit (0);
 }
 
@@ -458,7 +459,7 @@ static int bind_any (int fd, int family)
     return -1;
 }
 
-static int open_listener (int *port)
+static int listen_rollcall (int *port)
 {
     static const int families[] = { AF_INET6, AF_INET };
     struct sockaddr_in6 bound;
@@ -490,7 +491,7 @@ static void open_rollcall (void)
     if (!r)
         return;
     r->same = true;
-    r->listener = open_listener (&r->port);
+    r->listener = listen_rollcall (&r->port);
     if (r->listener < 0 || secret_random (r->token) < 0) {
         if (r->listener >= 0)
             close (r->listener);
@@ -612,7 +613,7 @@ void rollcall_end (void)
         end_beside (own);
     } else {
         read_answers (own);
-        tell (own, "");
+        print_rollcall (own, "");
     }
     free (own->answers);
     free (own);
@@ -621,7 +622,7 @@ void rollcall_end (void)
 
 /* ---- a task ---- */
 
-static int connect_to (const char *address, int port)
+static int connect_to_peer (const char *address, int port)
 {
     struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons ((uint16_t)port) };
     struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons ((uint16_t)port) };
@@ -641,7 +642,7 @@ static int connect_to (const char *address, int port)
     return -1;
 }
 
-static void answer (spank_t sp, const char *token, int port, bool on)
+static void answer_client (spank_t sp, const char *token, int port, bool on)
 {
     char address[64], node[NAME], list[LIST] = "", build[PLUGIN_BUILD], text[ANSWER];
     int fd;
@@ -653,7 +654,7 @@ static void answer (spank_t sp, const char *token, int port, bool on)
         snprintf (list, sizeof (list), "-");
     plugin_build (build);
     snprintf (text, sizeof (text), "%s %s %s %s %s\n", token, on ? "on" : "off", build, node, list);
-    if ((fd = connect_to (address, port)) < 0)
+    if ((fd = connect_to_peer (address, port)) < 0)
         return;
     send (fd, text, strlen (text), MSG_NOSIGNAL | MSG_DONTWAIT);
     close (fd);
@@ -669,7 +670,7 @@ void rollcall_answer (spank_t sp, bool on)
         || variable_text (sp, variable, where, sizeof (where)) < 0
         || sscanf (where, "%d %32s", &port, token) != 2)
         return;
-    answer (sp, token, port, on);
+    answer_client (sp, token, port, on);
     if (variable_number (sp, "SLURM_STEP_NUM_TASKS") == 1
         && variable_number (sp, "SLURM_HET_SIZE") <= 1)
         spank_unsetenv (sp, variable);

@@ -111,7 +111,7 @@ int secret_random (char text[SECRET_TEXT])
     return 0;
 }
 
-static void make (void)
+static void make_hostfile (void)
 {
     char text[SECRET_TEXT];
 
@@ -132,7 +132,7 @@ void plugin_secret (bool wanted)
     if (made == getpid ())
         return;
     if (wanted) {
-        make ();
+        make_hostfile ();
         made = getpid ();
     } else if (getenv ("SLURM_STEP_ID") && *getenv ("SLURM_STEP_ID"))
         unsetenv (variable);
@@ -156,7 +156,7 @@ static int add_host (char *list, size_t *used, char *host)
 }
 
 /* One or more hosts a line, which # ends. */
-static int read_file (const char *path, char *list)
+static int read_host_list (const char *path, char *list)
 {
     FILE *f = fopen (path, "re");
     char *line = NULL;
@@ -204,7 +204,7 @@ void hostfile_tell (bool wanted)
     if (is_list) {
         setenv (ORDER_VARIABLE, nodes, 1);
     } else if (path && (list = malloc (ORDER_TEXT))) {
-        if (read_file (path, list) == 0)
+        if (read_host_list (path, list) == 0)
             setenv (ORDER_VARIABLE, list, 1);
         free (list);
     }

@@ -166,7 +166,7 @@ static int take_address (void *arg, const char *node, const char *to)
     return 0;
 }
 
-static void read_nodes (spank_t sp, struct task *t, struct nodes *n)
+static void read_task_nodes (spank_t sp, struct task *t, struct nodes *n)
 {
     n->l = t->facts.layout;
     n->to = n->l ? calloc ((size_t)n->l->nodes, ADDRESS) : NULL;
@@ -184,7 +184,7 @@ static bool is_own (const struct reach_address *a)
 /* Several slurmd on one machine: each node has, by slurm.conf, an address of
  * this machine.  What a resolver says of a name proves nothing.
  */
-static bool is_one_machine (const struct nodes *n)
+static bool is_single_machine (const struct nodes *n)
 {
     struct reach_address a;
 
@@ -218,7 +218,7 @@ static long master_node (const struct task *t)
     return t->facts.layout ? t->layout.node_of[t->master_rank] : 0;
 }
 
-static const char *name_of (const struct task *t, long node)
+static const char *node_name (const struct task *t, long node)
 {
     return t->layout.names + t->layout.name[node];
 }
@@ -229,7 +229,7 @@ static const char *name_of (const struct task *t, long node)
 static bool find_node (const struct task *t, const struct nodes *n, long node,
                        struct reach_address *to)
 {
-    const char *name = n->to && *n->to[node] ? n->to[node] : name_of (t, node);
+    const char *name = n->to && *n->to[node] ? n->to[node] : node_name (t, node);
 
     return reach_resolve (name, to) == REACH_FOUND && (n->to || !is_own (to));
 }
@@ -258,7 +258,7 @@ static void set_way (struct task *t, const struct reach_address *master,
 /* A name may well lead to an address that only this machine has, such as that
  * of a bridge of containers.
  */
-static bool is_beside (const struct reach_address *a, const struct reach_address *b)
+static bool is_local_address (const struct reach_address *a, const struct reach_address *b)
 {
     char first[64], second[64];
 
@@ -285,7 +285,7 @@ static bool set_master_here (struct task *t, const struct nodes *n)
     } else if (!find_node (t, n, f->node, &own) || !is_own (&own)) {
         return false;
     }
-    set_way (t, known && is_beside (&named, &own) ? &named : &own, &own);
+    set_way (t, known && is_local_address (&named, &own) ? &named : &own, &own);
     if (!known)
         reach_figures (&own, f->master, sizeof (f->master));
     return true;
@@ -376,8 +376,8 @@ static void find_master (spank_t sp, struct task *t)
     }
     if (set_master (t, &none))
         return;
-    read_nodes (sp, t, &n);
-    if (n.to && is_one_machine (&n)) {
+    read_task_nodes (sp, t, &n);
+    if (n.to && is_single_machine (&n)) {
         task_master_here (t);
     } else if (n.to && set_master (t, &n)) {
         if (names_are_hosts (t) && master_node (t) != t->facts.node)
@@ -488,7 +488,7 @@ static void test_ports (const struct task *t, const char *framework, const char 
 /* One line for the step, not one for each rank; what only this node sees is
  * reported by its first task.
  */
-static void report (const struct task *t, const char *framework, const char *why)
+static void report_unset (const struct task *t, const char *framework, const char *why)
 {
     if (*why
         && (t->facts.rank <= 0 || ((t->contradicted || *t->facts.unknown) && !t->facts.local_rank)))
@@ -580,7 +580,7 @@ static void advise (const struct task *t, const char *framework)
         || (option_is_on (PLUGIN_BIND) && t->facts.visible_gpus == 1))
         return;
     rankenv_advice (framework, &t->facts, line, sizeof (line));
-    report (t, framework, line);
+    report_unset (t, framework, line);
 }
 
 /* The first task for which 0, the value of a batch script, is wrong.  To ranks
@@ -627,7 +627,8 @@ static void check_exported (const struct task *t, const char *stale)
         plugin_complain ("%s", lines[i]);
 }
 
-static void set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
+static void set_task_variables (spank_t sp, struct task *t, const char *framework,
+                                const char *roles)
 {
     char stale[GIVEN_TEXT];
     int n;
@@ -637,14 +638,14 @@ static void set_all (spank_t sp, struct task *t, const char *framework, const ch
     if (place_task (sp, t, roles, rankenv_needs_task_ports (framework)) < 0) {
         char why[sizeof (t->why) + 32];
         snprintf (why, sizeof (why), "nothing is set: %s", t->why);
-        report (t, framework, why);
+        report_unset (t, framework, why);
         return;
     }
     if (is_mpirun (sp)) {
         if (option_is_given (PLUGIN_FRAMEWORK))
-            report (t, framework,
-                    "nothing is set: mpirun starts the ranks itself: start "
-                    "them with srun");
+            report_unset (t, framework,
+                          "nothing is set: mpirun starts the ranks itself: start "
+                          "them with srun");
         return;
     }
     variable_text (sp, "DL_ENV_SET", stale, sizeof (stale));
@@ -656,7 +657,7 @@ static void set_all (spank_t sp, struct task *t, const char *framework, const ch
     n = rankenv_fill (framework, &t->facts, &t->environment);
     if (exported_way (t, stale))
         n = rankenv_fill (framework, &t->facts, &t->environment);
-    report (t, framework, t->environment.why);
+    report_unset (t, framework, t->environment.why);
     advise (t, framework);
     if (option_is_given (PLUGIN_FRAMEWORK))
         check_exported (t, stale);
@@ -678,7 +679,7 @@ bool task_has_ranks (spank_t sp)
 }
 
 /* The chief, or worker 0 where there is none, as in a TFJob of Kubeflow. */
-static enum task_part part_of (const struct task *t, const char *framework)
+static enum task_part task_part_of (const struct task *t, const char *framework)
 {
     const struct rank_roles *roles = t->facts.roles;
     long index, first;
@@ -703,8 +704,8 @@ enum task_part task_environment (spank_t sp, const char *framework, const char *
         slurm_error ("dl: --dl=%s: nothing is set: out of memory", framework);
         return TASK_BY_ITSELF;
     }
-    set_all (sp, t, framework, roles);
-    part = part_of (t, framework);
+    set_task_variables (sp, t, framework, roles);
+    part = task_part_of (t, framework);
     if (*t->order)
         spank_unsetenv (sp, ORDER_VARIABLE);
     free (t);

@@ -32,7 +32,7 @@ static bool process_has_cuda (void)
     return false;
 }
 
-static void load (void)
+static void load_cuda_module (void)
 {
     char path[PATH_MAX];
     void *h;
@@ -65,7 +65,7 @@ static bool find_cuda (void)
         atomic_store (&looked_at, loads);
         return false;
     }
-    pthread_once (&once, load);
+    pthread_once (&once, load_cuda_module);
     atomic_store_explicit (&found, true, memory_order_release);
     return true;
 }

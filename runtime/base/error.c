@@ -42,7 +42,7 @@ static char *longest_path (char *text, size_t *length)
 }
 
 /* Bytes of a character of UTF-8 that are not its first. */
-static int is_inside (char c)
+static int continues_character (char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
 }
@@ -50,7 +50,7 @@ static int is_inside (char c)
 /* The cause stands behind a path, and the end of a path names the file: of both
  * the middle is what a reader needs least.
  */
-static void shorten (char *text, size_t most)
+static void elide_path (char *text, size_t most)
 {
     static const char dots[] = "...";
     size_t least = 80, n;
@@ -66,9 +66,9 @@ static void shorten (char *text, size_t most)
             over = n - least / 2;
         from = (n - over) / 3;
         to = from + over;
-        while (from > 0 && is_inside (at[from]))
+        while (from > 0 && continues_character (at[from]))
             from--;
-        while (to < n && is_inside (at[to]))
+        while (to < n && continues_character (at[to]))
             to++;
         memcpy (at + from, dots, strlen (dots));
         memmove (at + from + strlen (dots), at + to, strlen (at + to) + 1);
@@ -91,7 +91,7 @@ int errorf (struct slurmdl_error *err, const char *fmt, ...)
             n = vasprintf (&whole, fmt, ap);
             va_end (ap);
             if (n >= 0) {
-                shorten (whole, sizeof (err->text) - 1);
+                elide_path (whole, sizeof (err->text) - 1);
                 strcpy (err->text, whole);
                 free (whole);
             }

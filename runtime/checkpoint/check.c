@@ -64,7 +64,7 @@ int check_file (const char *path, int64_t step, atomic_int *cancel)
     return rv;
 }
 
-static int cannot_read (const char *path, struct slurmdl_error *err)
+static int report_unreadable (const char *path, struct slurmdl_error *err)
 {
     if (errno == EBADMSG)
         return errorf (err, "%s: is not a checkpoint, or is damaged", path);
@@ -76,7 +76,7 @@ static int cannot_read (const char *path, struct slurmdl_error *err)
     return errorf (err, "%s: cannot read: %s", path, strerror (errno));
 }
 
-static int open_file (const char *path)
+static int open_checkpoint (const char *path)
 {
     struct stat st;
     int fd = inside_open_any (path, O_RDONLY, 0, &st);
@@ -96,9 +96,9 @@ struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path, struct slu
         free (c);
         return NULL;
     }
-    if ((c->fd = open_file (path)) >= 0 && manifest_read (c->fd, &c->m) == 0)
+    if ((c->fd = open_checkpoint (path)) >= 0 && manifest_read (c->fd, &c->m) == 0)
         return c;
-    cannot_read (path, err);
+    report_unreadable (path, err);
     slurmdl_checkpoint_close (c);
     return NULL;
 }
@@ -213,7 +213,7 @@ int slurmdl_checkpoint_verify (const char *path, int64_t *step, struct slurmdl_e
     else if (bad && errno == EBADMSG)
         errorf (err, "%s: '%s' is damaged", path, bad->name);
     slurmdl_checkpoint_close (c);
-    return rv == 0 ? 0 : cannot_read (path, err);
+    return rv == 0 ? 0 : report_unreadable (path, err);
 }
 
 int slurmdl_checkpoint_remove (const char *path, struct slurmdl_error *err)

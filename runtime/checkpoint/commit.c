@@ -69,7 +69,7 @@ static void merge_free (struct merge *g)
 }
 
 /* Of a job; sets its size in bytes. */
-static struct plan *make_plan (const struct save_job *job, size_t *size)
+static struct plan *make_save_plan (const struct save_job *job, size_t *size)
 {
     struct plan *p;
 
@@ -91,7 +91,7 @@ static struct plan *make_plan (const struct save_job *job, size_t *size)
     return p;
 }
 
-static int by_name (const void *a, const void *b)
+static int compare_names (const void *a, const void *b)
 {
     const struct merge_item *x = a;
     const struct merge_item *y = b;
@@ -114,7 +114,7 @@ static int list_items (struct merge *g)
         for (size_t i = 0; i < g->parts[r].plan->n; i++)
             g->items[k++] =
                 (struct merge_item){ .entry = &g->parts[r].plan->list[i], .rank = r, .i = i };
-    qsort (g->items, g->n, sizeof (*g->items), by_name);
+    qsort (g->items, g->n, sizeof (*g->items), compare_names);
     return 0;
 }
 
@@ -323,7 +323,7 @@ struct done {
     uint32_t crcs[];
 };
 
-static void say (struct word *w, int error, const struct slurmdl_error *err)
+static void set_word (struct word *w, int error, const struct slurmdl_error *err)
 {
     w->error = error;
     if (err)
@@ -351,7 +351,7 @@ static int collect_plans (struct session *t, unsigned save, const struct save_jo
     char name[64];
     size_t n;
 
-    if (!(g->parts[0].plan = make_plan (job, &n)))
+    if (!(g->parts[0].plan = make_save_plan (job, &n)))
         return errorf (err, "out of memory");
     for (long r = 1; r < g->ranks; r++) {
         struct plan *p;
@@ -465,7 +465,7 @@ static int lead_stages (struct slurmdl *run, unsigned save, struct save_job *job
 }
 
 /* Who waits for a layout learns that there will be none. */
-static void refuse (struct session *t, unsigned save, long ranks, const struct word *w)
+static void refuse_layout (struct session *t, unsigned save, long ranks, const struct word *w)
 {
     struct layout *l = calloc (1, sizeof (*l));
     char name[64];
@@ -500,9 +500,9 @@ static int commit_lead (struct slurmdl *run, struct save_job *job, char *path,
     merge_free (&g);
     if (rv < 0 && *tmp)
         unlink (tmp);
-    say (&w, rv < 0 ? (e ? e : EIO) : 0, &own);
+    set_word (&w, rv < 0 ? (e ? e : EIO) : 0, &own);
     if (rv < 0)
-        refuse (run->session, save, run->size, &w);
+        refuse_layout (run->session, save, run->size, &w);
     stage (name, save, "result", 0);
     /* who is not told takes it for failed */
     if (session_put (run->session, name, &w, sizeof (w)) < 0 && rv == 0) {
@@ -546,7 +546,7 @@ static int put_done (struct session *t, unsigned save, const struct save_job *jo
 
     if (!d)
         return -1;
-    say (&d->word, error, err);
+    set_word (&d->word, error, err);
     for (size_t i = 0; i < job->n; i++)
         d->crcs[i] = job->list[i].crc;
     stage (name, save, "done", 0);
@@ -579,7 +579,7 @@ static int follow_stages (struct slurmdl *run, unsigned save, struct save_job *j
     struct session *t = run->session;
     struct layout *l = NULL;
     size_t size;
-    struct plan *p = make_plan (job, &size);
+    struct plan *p = make_save_plan (job, &size);
     char name[64];
     int rv;
 
@@ -623,7 +623,8 @@ static int commit_follow (struct slurmdl *run, struct save_job *job, struct slur
     return rv;
 }
 
-static int alone (struct slurmdl *run, struct save_job *job, char *path, struct slurmdl_error *err)
+static int commit_alone (struct slurmdl *run, struct save_job *job, char *path,
+                         struct slurmdl_error *err)
 {
     struct part_of part = { 0 };
     struct merge g = { .ranks = 1, .parts = &part, .draft.fd = -1 };
@@ -633,7 +634,7 @@ static int alone (struct slurmdl *run, struct save_job *job, char *path, struct 
 
     if (finish_paths (run->dir, job->step, tmp, path, err) < 0)
         return -1;
-    if (!(part.plan = make_plan (job, &size)))
+    if (!(part.plan = make_save_plan (job, &size)))
         errorf (err, "out of memory");
     else if (merge_lay_out (&g, tmp, job->step, err) == 0) {
         merge_own_offsets (&g, job);
@@ -657,7 +658,7 @@ int commit (struct slurmdl *run, struct save_job *job, char *path, struct slurmd
 {
     *path = '\0';
     if (!job->shared)
-        return alone (run, job, path, err);
+        return commit_alone (run, job, path, err);
     if (session_join (run, err) < 0)
         return -1;
     return run->rank == 0 ? commit_lead (run, job, path, err) : commit_follow (run, job, err);

@@ -34,7 +34,7 @@ struct shard_reading {
     unsigned char *data;
 };
 
-static int read_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
+static int read_tensor_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
 {
     const struct shard_reading *r = arg;
 
@@ -88,7 +88,7 @@ static int get_room (struct shard_pass *p, uint64_t bytes)
     return 0;
 }
 
-static int read_part (struct shard_pass *p, const struct slab *part)
+static int read_shard_part (struct shard_pass *p, const struct slab *part)
 {
     uint64_t elements = slab_elements (part);
     uint64_t bytes = elements * p->from.size;
@@ -97,7 +97,7 @@ static int read_part (struct shard_pass *p, const struct slab *part)
     if (!place && get_room (p, bytes) < 0)
         return -1;
     p->from.data = place ? place : p->scratch->data;
-    if (slab_walk (&p->tensor, part, read_run, &p->from) < 0)
+    if (slab_walk (&p->tensor, part, read_tensor_run, &p->from) < 0)
         return -1;
     p->crc = crc32c (p->crc, p->from.data, bytes);
     if (!place && p->data)
@@ -110,7 +110,7 @@ static int read_next (const struct slab *part, void *arg)
     struct shard_pass *p = arg;
 
     if (!p->cancel || !atomic_load (p->cancel))
-        return read_part (p, part);
+        return read_shard_part (p, part);
     errno = ECANCELED;
     return -1;
 }
@@ -150,7 +150,7 @@ void fetch_free (struct fetch *f)
     f->n = 0;
 }
 
-static struct fetch_part *add (struct fetch *f)
+static struct fetch_part *add_fetch_part (struct fetch *f)
 {
     struct fetch_part *list = array_grow (f->list, f->n, sizeof (*list));
 
@@ -181,7 +181,7 @@ int fetch_add (struct fetch *f, const struct manifest_row *row, const struct sla
         uint64_t at = 0;
         if (slab_elements (&s) == 0 || !slab_overlap (&s, to, &both))
             continue;
-        if (!(p = add (f)))
+        if (!(p = add_fetch_part (f)))
             return -1;
         slab_walk (&tensor, &s, first_place, &at);
         *p = (struct fetch_part){ row, *shard, *to, data, 0 };
@@ -262,7 +262,7 @@ static void *read_some (void *arg)
     return NULL;
 }
 
-static int by_place (const void *a, const void *b)
+static int compare_file_offsets (const void *a, const void *b)
 {
     const struct fetch_part *x = a;
     const struct fetch_part *y = b;
@@ -270,7 +270,7 @@ static int by_place (const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static uint64_t bytes_of (const struct fetch_part *p)
+static uint64_t part_bytes (const struct fetch_part *p)
 {
     struct slab s = shard_slab (p->row, &p->shard);
 
@@ -285,11 +285,11 @@ static void make_shares (struct fetching *g)
     size_t n = 0;
 
     for (size_t i = 0; i < f->n; i++)
-        all += bytes_of (&f->list[i]);
+        all += part_bytes (&f->list[i]);
     for (size_t k = 0; k < g->shares; k++) {
         g->share[k].next = n;
         while (n < f->n && bytes < all * (k + 1) / g->shares)
-            bytes += bytes_of (&f->list[n++]);
+            bytes += part_bytes (&f->list[n++]);
         g->share[k].end = n;
     }
 }
@@ -299,7 +299,7 @@ int fetch_run (struct fetch *f, long threads, atomic_int *cancel)
     struct fetching g = { .f = f, .cancel = cancel };
 
     if (f->n)
-        qsort (f->list, f->n, sizeof (*f->list), by_place);
+        qsort (f->list, f->n, sizeof (*f->list), compare_file_offsets);
     g.shares = (size_t)threads < f->n ? (size_t)threads : f->n;
     make_shares (&g);
     thread_pool_run ((long)g.shares, read_some, &g);

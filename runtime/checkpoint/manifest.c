@@ -90,7 +90,7 @@ struct slab shard_slab (const struct manifest_row *row, const struct shard_row *
     return slab;
 }
 
-static int by_place (const void *a, const void *b)
+static int compare_rows (const void *a, const void *b)
 {
     const struct slab *x = a;
     const struct slab *y = b;
@@ -102,7 +102,7 @@ static bool overlap (struct slab *list, uint32_t n)
 {
     struct slab both;
 
-    qsort (list, n, sizeof (*list), by_place);
+    qsort (list, n, sizeof (*list), compare_rows);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = i + 1; k < n && list[k].offset[0] < list[i].offset[0] + list[i].dims[0];
              k++)
@@ -141,23 +141,23 @@ bool manifest_covered (const struct manifest *m, char *name)
 
 /* ---- read ---- */
 
-static int damaged (void)
+static int fail_damaged_manifest (void)
 {
     errno = EBADMSG;
     return -1;
 }
 
-static int read_end (int fd, uint64_t size, struct trailer *t)
+static int load_trailer (int fd, uint64_t size, struct trailer *t)
 {
     size_t n = sizeof (*t);
 
     if (size < n)
-        return damaged ();
+        return fail_damaged_manifest ();
     if (io_read_at (fd, t, n, (off_t)(size - n)) < 0)
         return -1;
     if (memcmp (t->magic, "SLURMDL2", sizeof (t->magic))
         || t->crc != crc32c (0, t, n - sizeof (t->crc)))
-        return damaged ();
+        return fail_damaged_manifest ();
     return 0;
 }
 
@@ -192,7 +192,7 @@ static int read_trailer (int fd, struct trailer *t)
     if (fstat (fd, &st) < 0)
         return -1;
     size = origin_at (fd, (uint64_t)st.st_size);
-    if (read_end (fd, size, t) < 0) {
+    if (load_trailer (fd, size, t) < 0) {
         if (errno == EBADMSG && is_newer (fd, size))
             errno = EPROTONOSUPPORT;
         return -1;
@@ -201,7 +201,7 @@ static int read_trailer (int fd, struct trailer *t)
                    && table_fits (t->manifest, t->rows, sizeof (struct manifest_row), t->length)
                    && table_fits (t->shards, t->nshards, sizeof (struct shard_row), t->length)
                ? 0
-               : damaged ();
+               : fail_damaged_manifest ();
 }
 
 static int crc_part (int fd, const struct part *p, uint32_t *crc)
@@ -272,7 +272,7 @@ int manifest_check_rest (int fd, const struct manifest *m)
 
     if (rest_crc (fd, m, m->length, false, &crc) < 0)
         return -1;
-    return crc == m->rest_crc ? 0 : damaged ();
+    return crc == m->rest_crc ? 0 : fail_damaged_manifest ();
 }
 
 /* A checksum is no signature: whoever made the file may have meant harm. */
@@ -291,15 +291,15 @@ static bool row_is_sane (const struct manifest *m, const struct manifest_row *r)
     return true;
 }
 
-static int check_rows (const struct manifest *m)
+static int check_manifest_rows (const struct manifest *m)
 {
     char name[DATASET_NAME_SIZE];
 
     for (hsize_t i = 0; i < m->n; i++)
         if (!row_is_sane (m, &m->rows[i]))
-            return damaged ();
+            return fail_damaged_manifest ();
     errno = 0;
-    return manifest_covered (m, name) ? 0 : errno == ENOMEM ? -1 : damaged ();
+    return manifest_covered (m, name) ? 0 : errno == ENOMEM ? -1 : fail_damaged_manifest ();
 }
 
 static int index_rows (struct manifest *m)
@@ -335,7 +335,7 @@ int manifest_read (int fd, struct manifest *m)
         m->shards_offset = t.shards;
         m->rows = read_table (fd, t.manifest, t.rows, sizeof (*m->rows));
         m->shards = read_table (fd, t.shards, t.nshards, sizeof (*m->shards));
-        if (m->rows && m->shards && check_rest (fd, m, &t) == 0 && check_rows (m) == 0
+        if (m->rows && m->shards && check_rest (fd, m, &t) == 0 && check_manifest_rows (m) == 0
             && index_rows (m) == 0)
             return 0;
     }

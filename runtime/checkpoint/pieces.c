@@ -48,7 +48,7 @@ struct cursor {
     uint64_t done; /* of it */
 };
 
-static uint64_t place (const struct cursor *c)
+static uint64_t cursor_offset (const struct cursor *c)
 {
     return c->list[c->i].at + c->done;
 }
@@ -75,7 +75,8 @@ static size_t in_place (const struct cursor *c)
     const struct extent *x = &c->list[c->i];
     uint64_t left = x->bytes - c->done;
 
-    if (x->device || (uintptr_t)(x->data + c->done) % PAGE || place (c) % PAGE || left < SMALL)
+    if (x->device || (uintptr_t)(x->data + c->done) % PAGE || cursor_offset (c) % PAGE
+        || left < SMALL)
         return 0;
     return left > REQUEST ? REQUEST : (size_t)(left / PAGE * PAGE);
 }
@@ -83,7 +84,7 @@ static size_t in_place (const struct cursor *c)
 /* The end of the extents that follow each other without a gap. */
 static uint64_t chain_end (const struct cursor *c)
 {
-    uint64_t end = place (c);
+    uint64_t end = cursor_offset (c);
     uint64_t done = c->done;
 
     for (size_t i = c->i; i < c->n && c->list[i].at + done == end; i++) {
@@ -146,7 +147,7 @@ static int add_request (struct striped_plan *p, struct cursor *c, uint64_t bytes
  */
 static uint64_t little_ones (const struct cursor *c)
 {
-    uint64_t at = place (c);
+    uint64_t at = cursor_offset (c);
     uint64_t bytes = 0;
 
     for (size_t i = c->i; c->done == 0 && i < c->n; i++) {
@@ -177,7 +178,7 @@ static int plan_buffered (struct striped_plan *p, struct cursor *c)
 /* The next request of a chain whose last whole page ends at 'end'. */
 static int plan_direct (struct striped_plan *p, struct cursor *c, uint64_t end)
 {
-    uint64_t at = place (c);
+    uint64_t at = cursor_offset (c);
     uint64_t bytes = end - at < REQUEST ? end - at : REQUEST;
     struct cursor look = *c;
     size_t n = in_place (c);
@@ -185,24 +186,24 @@ static int plan_direct (struct striped_plan *p, struct cursor *c, uint64_t end)
     if (n && at + n <= end)
         return add_request (p, c, n, true, true);
     /* up to where memory can be written as it is */
-    for (look.i++, look.done = 0; look.i < look.n && place (&look) < at + bytes; look.i++)
+    for (look.i++, look.done = 0; look.i < look.n && cursor_offset (&look) < at + bytes; look.i++)
         if (in_place (&look))
-            bytes = place (&look) - at;
+            bytes = cursor_offset (&look) - at;
     return add_request (p, c, bytes, true, false);
 }
 
 static int plan_chain (struct striped_plan *p, struct cursor *c)
 {
     uint64_t end = chain_end (c);
-    uint64_t first = (place (c) + PAGE - 1) / PAGE * PAGE;
+    uint64_t first = (cursor_offset (c) + PAGE - 1) / PAGE * PAGE;
     uint64_t last = end / PAGE * PAGE;
     int rv = 0;
 
     if (last < first + SMALL)
-        return add_request (p, c, end - place (c), false, false);
-    if (first > place (c))
-        rv = add_request (p, c, first - place (c), false, false);
-    while (rv == 0 && c->i < c->n && place (c) < last)
+        return add_request (p, c, end - cursor_offset (c), false, false);
+    if (first > cursor_offset (c))
+        rv = add_request (p, c, first - cursor_offset (c), false, false);
+    while (rv == 0 && c->i < c->n && cursor_offset (c) < last)
         rv = plan_direct (p, c, last);
     if (rv == 0 && end > last)
         rv = add_request (p, c, end - last, false, false);
@@ -227,7 +228,7 @@ static void sum_up (struct sum *s, const void *data, size_t n)
 }
 
 /* Copy the bytes of a request to 'to', and sum them up. */
-static int take (struct striped_plan *p, const struct request *r, unsigned char *to)
+static int copy_summed (struct striped_plan *p, const struct request *r, unsigned char *to)
 {
     struct sum *s = &p->sums[r->sum];
     struct cursor c = r->from;
@@ -249,7 +250,8 @@ static int take (struct striped_plan *p, const struct request *r, unsigned char 
     return 0;
 }
 
-static int put (struct striped_plan *p, bool direct, const void *data, size_t n, uint64_t at)
+static int write_stripe (struct striped_plan *p, bool direct, const void *data, size_t n,
+                         uint64_t at)
 {
     int fd = direct ? atomic_load (&p->direct) : -1;
 
@@ -275,10 +277,11 @@ static int put_in_place (struct striped_plan *p, const struct request *r)
     for (size_t done = 0; done < r->bytes; done += HOT) {
         size_t k = r->bytes - done < HOT ? r->bytes - done : HOT;
         sum_up (s, data + done, k);
-        if (!r->direct && put (p, false, data + done, k, place (&r->from) + done) < 0)
+        if (!r->direct
+            && write_stripe (p, false, data + done, k, cursor_offset (&r->from) + done) < 0)
             return -1;
     }
-    return r->direct ? put (p, true, data, r->bytes, place (&r->from)) : 0;
+    return r->direct ? write_stripe (p, true, data, r->bytes, cursor_offset (&r->from)) : 0;
 }
 
 static int put_copy (struct striped_plan *p, const struct request *r, unsigned char **buf)
@@ -288,9 +291,9 @@ static int put_copy (struct striped_plan *p, const struct request *r, unsigned c
             return -1;
         madvise (*buf, REQUEST, MADV_HUGEPAGE);
     }
-    if (take (p, r, *buf) < 0)
+    if (copy_summed (p, r, *buf) < 0)
         return -1;
-    return put (p, r->direct, *buf, r->bytes, place (&r->from));
+    return write_stripe (p, r->direct, *buf, r->bytes, cursor_offset (&r->from));
 }
 
 /* What goes through the page cache comes last: it would wait for all that is
@@ -313,7 +316,7 @@ static void *put_some (void *arg)
     return NULL;
 }
 
-static int put_all (struct striped_plan *p, uint64_t bytes)
+static int write_stripes (struct striped_plan *p, uint64_t bytes)
 {
     if (!(p->sums = calloc (p->nsums + 1, sizeof (*p->sums))))
         return -1;
@@ -348,7 +351,7 @@ static int pour (int fd, int direct, const struct extent *list, size_t n)
     while (rv == 0 && c.i < n)
         rv = plan_chain (&p, &c);
     if (rv == 0)
-        rv = put_all (&p, bytes);
+        rv = write_stripes (&p, bytes);
     e = errno;
     free (p.list);
     free (p.sums);
@@ -376,7 +379,7 @@ struct extents {
     size_t n;
 };
 
-static int add (struct extents *x, const struct extent *new)
+static int add_extent (struct extents *x, const struct extent *new)
 {
     struct extent *list = array_grow (x->list, x->n, sizeof (*list));
 
@@ -399,16 +402,16 @@ static int add_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
 {
     struct runs *r = arg;
 
-    return add (r->to, &(struct extent){
-                           .at = r->p->offset + at_tensor * r->size,
-                           .bytes = n * r->size,
-                           .data = r->p->data + at_slab * r->size,
-                           .device = r->p->device,
-                           .crc = &r->p->crc,
-                       });
+    return add_extent (r->to, &(struct extent){
+                                  .at = r->p->offset + at_tensor * r->size,
+                                  .bytes = n * r->size,
+                                  .data = r->p->data + at_slab * r->size,
+                                  .device = r->p->device,
+                                  .crc = &r->p->crc,
+                              });
 }
 
-static int write_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
+static int write_tensor_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
 {
     const struct runs *r = arg;
 
@@ -440,7 +443,7 @@ static int write_short_runs (struct runs *r, const struct slab *tensor)
     }
     if (rv == 0) {
         r->p->crc = crc32c (0, r->host, r->p->bytes);
-        rv = slab_walk (tensor, &r->p->slab, write_run, r);
+        rv = slab_walk (tensor, &r->p->slab, write_tensor_run, r);
     }
     e = errno;
     free (copy);
@@ -448,7 +451,7 @@ static int write_short_runs (struct runs *r, const struct slab *tensor)
     return rv;
 }
 
-static int put_piece (struct extents *x, int fd, struct piece *p)
+static int write_piece (struct extents *x, int fd, struct piece *p)
 {
     struct slab tensor = slab_whole (p->slab.ndims, p->dims);
     struct runs r = { x, p, NULL, slurmdl_type_size (p->type), fd };
@@ -463,7 +466,7 @@ static int put_piece (struct extents *x, int fd, struct piece *p)
     return slab_walk (&tensor, &p->slab, add_run, &r);
 }
 
-static int by_place (const void *a, const void *b)
+static int compare_extents (const void *a, const void *b)
 {
     const struct extent *x = a;
     const struct extent *y = b;
@@ -489,7 +492,7 @@ static int add_rest (struct extents *x, const struct draft *d, uint64_t *first)
     for (size_t i = 0; i < d->nrest; i++) {
         const struct part *p = &d->rest[i];
         struct extent new = { .at = p->at, .bytes = p->bytes, .data = image };
-        if (p->at > *first && p->at < last && add (x, &new) < 0)
+        if (p->at > *first && p->at < last && add_extent (x, &new) < 0)
             return -1;
         image += p->bytes;
     }
@@ -506,7 +509,7 @@ int write_pieces (const char *path, int fd, struct piece *list, size_t n, const 
 
     for (size_t i = 0; rv == 0 && i < n; i++)
         if (list[i].offset != UINT64_MAX)
-            rv = put_piece (&x, fd, &list[i]);
+            rv = write_piece (&x, fd, &list[i]);
     if (rv == 0 && whole && direct >= 0 && x.n > 0) {
         rv = add_rest (&x, whole, &first);
         /* appending is faster than filling a hole */
@@ -514,7 +517,7 @@ int write_pieces (const char *path, int fd, struct piece *list, size_t n, const 
             rv = ftruncate (fd, (off_t)first);
     }
     if (rv == 0 && x.n > 0) {
-        qsort (x.list, x.n, sizeof (*x.list), by_place);
+        qsort (x.list, x.n, sizeof (*x.list), compare_extents);
         rv = pour (fd, direct, x.list, x.n);
     }
     e = errno;

@@ -67,7 +67,7 @@ static void no_folder (struct candidates *c, const char *path)
 
 /* A disk that is not mounted: the link is there, and what it leads to is not.
  */
-static bool leads_nowhere (const char *path)
+static bool is_dangling (const char *path)
 {
     struct stat st;
     bool is = lstat (path, &st) == 0;
@@ -77,13 +77,13 @@ static bool leads_nowhere (const char *path)
 }
 
 /* What is absent, or is no folder of ours, has none. */
-static DIR *open_folder (struct candidates *c, const char *path)
+static DIR *open_candidates (struct candidates *c, const char *path)
 {
     int fd = inside_open_any (path, O_RDONLY | O_DIRECTORY, 0, NULL);
     DIR *d = fd < 0 ? NULL : fdopendir (fd);
 
     if (!d
-        && (errno == ENOENT ? leads_nowhere (path)
+        && (errno == ENOENT ? is_dangling (path)
                             : errno != ENOTDIR && errno != ELOOP && errno != EINVAL))
         no_folder (c, path);
     if (!d && fd >= 0)
@@ -111,7 +111,7 @@ static void add_attempt (struct candidates *c, const char *dir, const struct can
     DIR *d;
 
     snprintf (path, sizeof (path), "%s/a.%ld/ckpt", dir, like->attempt);
-    if (!(d = open_folder (c, path)))
+    if (!(d = open_candidates (c, path)))
         return;
     while ((e = next_entry (c, d, path))) {
         new.step = strtoll (e->d_name, &end, 10);
@@ -126,7 +126,7 @@ static void add_attempts (struct candidates *c, const char *dir, int64_t max_ste
                           bool other)
 {
     struct candidate like = { .other = other };
-    DIR *d = open_folder (c, dir);
+    DIR *d = open_candidates (c, dir);
     struct dirent *e;
 
     if (!d)
@@ -155,7 +155,7 @@ static int by_worth (const void *a, const void *b)
     return x->attempt > y->attempt ? -1 : x->attempt < y->attempt;
 }
 
-static void sort (struct candidates *c)
+static void sort_candidates (struct candidates *c)
 {
     if (c->n > 0)
         qsort (c->list, c->n, sizeof (*c->list), by_worth);
@@ -175,7 +175,7 @@ char *slurmdl_checkpoint_find (const char *dir, int64_t max_step, long prefer, i
     char *found = NULL;
 
     add_attempts (&c, dir, max_step, prefer, false);
-    sort (&c);
+    sort_candidates (&c);
     for (size_t i = 0; i < c.n && !found; i++)
         if (slurmdl_checkpoint_verify (c.list[i].path, step, NULL) == 0 && *step == c.list[i].step)
             found = strdup (c.list[i].path);
@@ -213,7 +213,7 @@ static int candidates_find (struct candidates *c, const struct slurmdl *run,
 
     add_attempts (c, run->trial_dir, run->length, prefer ? atol (prefer) : 0, false);
     add_other (c, run);
-    sort (c);
+    sort_candidates (c);
     if (!c->error)
         return 0;
     errno = c->error;
@@ -223,7 +223,7 @@ static int candidates_find (struct candidates *c, const struct slurmdl *run,
 
 /* ---- one file into the protected memory ---- */
 
-static bool wanted (const struct region *r, const char *pattern)
+static bool region_matches (const struct region *r, const char *pattern)
 {
     return !r->state && (!pattern || fnmatch (pattern, r->name, 0) == 0);
 }
@@ -234,7 +234,7 @@ static int compare (const struct slurmdl *run, const struct slurmdl_checkpoint *
     for (size_t i = 0; i < run->regions.n; i++) {
         const struct region *r = &run->regions.list[i];
         const struct manifest_row *row = manifest_find (&c->m, r->name);
-        if (!wanted (r, pattern)
+        if (!region_matches (r, pattern)
             || (row && row->type == r->type && row->ndims == (uint32_t)r->slab.ndims
                 && !memcmp (row->dims, r->dims, sizeof (r->dims))))
             continue;
@@ -283,7 +283,7 @@ static int add_wanted (struct fetch *f, const struct slurmdl *run, const char *p
 
     for (size_t i = 0; rv == 0 && i < run->regions.n; i++) {
         const struct region *r = &run->regions.list[i];
-        if (wanted (r, pattern) && r->bytes && !memory_ops_of (r->data))
+        if (region_matches (r, pattern) && r->bytes && !memory_ops_of (r->data))
             rv = fetch_add (f, manifest_find (f->m, r->name), &r->slab, r->data);
     }
     return rv;
@@ -306,7 +306,7 @@ static int fill_all (const struct slurmdl *run, const struct slurmdl_checkpoint 
     for (size_t i = 0; rv == 0 && i < run->regions.n; i++) {
         const struct region *r = &run->regions.list[i];
         const struct memory_ops *ops =
-            wanted (r, pattern) && r->bytes ? memory_ops_of (r->data) : NULL;
+            region_matches (r, pattern) && r->bytes ? memory_ops_of (r->data) : NULL;
         if (ops)
             rv = fill_device (c, r, ops);
     }
@@ -550,7 +550,7 @@ struct outcome {
     char text[sizeof (struct slurmdl_error)];
 };
 
-static void name_of (char *buf, unsigned restore, const char *what, unsigned i)
+static void outcome_name (char *buf, unsigned restore, const char *what, unsigned i)
 {
     snprintf (buf, 64, "restore%u.%s%u", restore, what, i);
 }
@@ -570,8 +570,8 @@ static void try_offer (struct slurmdl *run, const struct restore_offer *o, struc
 }
 
 /* The worst of all ranks' outcomes. */
-static int judge (struct slurmdl *run, const char *name, double extra, struct outcome *own,
-                  struct slurmdl_error *err)
+static int worst_outcome (struct slurmdl *run, const char *name, double extra, struct outcome *own,
+                          struct slurmdl_error *err)
 {
     for (long r = 1; r < run->size; r++) {
         struct outcome *theirs;
@@ -595,15 +595,15 @@ enum { RESTORE_SECONDS = 3600 };
 /* What the ranks made of offer 'i'; if that ends the search they are notified
  * by the next offer, which has no file.
  */
-static int settle (struct slurmdl *run, unsigned k, unsigned i, struct candidates *c,
-                   struct restore_offer *o, struct outcome *out, struct slurmdl_error *err)
+static int settle_offer (struct slurmdl *run, unsigned k, unsigned i, struct candidates *c,
+                         struct restore_offer *o, struct outcome *out, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     char name[64];
     int rv;
 
-    name_of (name, k, "outcome", i);
-    rv = judge (run, name, RESTORE_SECONDS, out, err);
+    outcome_name (name, k, "outcome", i);
+    rv = worst_outcome (run, name, RESTORE_SECONDS, out, err);
     if (rv < 0) {
         out->verdict = -1;
         out->error = errno;
@@ -620,7 +620,7 @@ static int settle (struct slurmdl *run, unsigned k, unsigned i, struct candidate
     memcpy (o->text, why.text, sizeof (o->text));
     if (o->verdict != 0) {
         *o->path = '\0';
-        name_of (name, k, "offer", i + 1);
+        outcome_name (name, k, "offer", i + 1);
         session_put (run->session, name, o, sizeof (*o));
     }
     return rv;
@@ -641,7 +641,8 @@ static void end_offers (const struct slurmdl *run, const struct candidates *c, b
     memcpy (o->text, err.text, sizeof (o->text));
 }
 
-static int lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
+static int restore_as_leader (struct slurmdl *run, unsigned k, int64_t *step,
+                              struct slurmdl_error *err)
 {
     struct candidates c = { 0 };
     struct restore_offer o = { 0 };
@@ -656,7 +657,7 @@ static int lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_
         o.verdict = -1;
         o.error = errno;
         memcpy (o.text, note.text, sizeof (o.text));
-        name_of (name, k, "offer", 0);
+        outcome_name (name, k, "offer", 0);
         rv = session_put (run->session, name, &o, sizeof (o));
     }
     for (size_t i = 0; o.verdict == 0 && rv == 0; i++) {
@@ -665,12 +666,12 @@ static int lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_
             snprintf (o.path, sizeof (o.path), "%s", c.list[i].path);
         } else
             end_offers (run, &c, touched, &o);
-        name_of (name, k, "offer", (unsigned)i);
+        outcome_name (name, k, "offer", (unsigned)i);
         rv = session_put (run->session, name, &o, sizeof (o));
         if (rv < 0 || i >= c.n)
             break;
         try_offer (run, &o, &out, &from);
-        rv = settle (run, k, (unsigned)i, &c, &o, &out, err);
+        rv = settle_offer (run, k, (unsigned)i, &c, &o, &out, err);
         c.list[i].bad = out.bad;
         touched |= out.touched;
         if (o.verdict == 0) {
@@ -695,7 +696,8 @@ static int lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_
     return o.verdict;
 }
 
-static int follow (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
+static int restore_with_leader (struct slurmdl *run, unsigned k, int64_t *step,
+                                struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *from = NULL;
     struct outcome out = { 0 };
@@ -705,7 +707,7 @@ static int follow (struct slurmdl *run, unsigned k, int64_t *step, struct slurmd
     int rv;
 
     for (unsigned i = 0;; i++) {
-        name_of (name, k, "offer", i);
+        outcome_name (name, k, "offer", i);
         rv = session_get (run->session, 0, name, RESTORE_SECONDS, (void **)&o, &n, err);
         if (rv < 0 || o->verdict != 0 || !*o->path)
             break;
@@ -713,7 +715,7 @@ static int follow (struct slurmdl *run, unsigned k, int64_t *step, struct slurmd
         try_offer (run, o, &out, &from);
         free (o);
         o = NULL;
-        name_of (name, k, "outcome", i);
+        outcome_name (name, k, "outcome", i);
         if ((rv = session_put (run->session, name, &out, sizeof (out))) < 0)
             break;
     }
@@ -742,7 +744,8 @@ static int restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error
     if (session_join (run, err) < 0)
         return -1;
     k = session_count (run->session, SESSION_RESTORE);
-    return run->rank == 0 ? lead (run, k, step, err) : follow (run, k, step, err);
+    return run->rank == 0 ? restore_as_leader (run, k, step, err)
+                          : restore_with_leader (run, k, step, err);
 }
 
 int slurmdl_restore (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)

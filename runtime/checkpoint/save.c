@@ -43,7 +43,7 @@ struct saver {
 
 /* ---- after a save ---- */
 
-static void remove_old (struct slurmdl *run, const char *path, int64_t step)
+static void remove_older_step (struct slurmdl *run, const char *path, int64_t step)
 {
     char folder[PATH_MAX];
 
@@ -73,7 +73,7 @@ static void verify_saved (struct saver *s)
     pthread_mutex_unlock (&s->lock);
     rv = was_read_back (path) ? 0 : check_file (path, step, &s->hurry);
     if (rv == 0)
-        remove_old (s->run, path, step);
+        remove_older_step (s->run, path, step);
     pthread_mutex_lock (&s->lock);
     s->verifying = false;
     if (rv < 0 && !atomic_load (&s->hurry) && !s->error) {
@@ -130,7 +130,7 @@ static void take_job (struct saver *s)
 }
 
 /* Nothing is in flight: the first buffer is idle.  A save_async waits. */
-static void prepare (struct saver *s)
+static void wait_for_buffer (struct saver *s)
 {
     pthread_mutex_unlock (&s->lock);
     snapshot_prepare (&s->buffers[0], &s->coming);
@@ -139,7 +139,7 @@ static void prepare (struct saver *s)
     s->prepares = false;
 }
 
-static void *work (void *arg)
+static void *saver_main (void *arg)
 {
     struct saver *s = arg;
 
@@ -150,7 +150,7 @@ static void *work (void *arg)
         else if (s->put != s->done)
             take_job (s);
         else if (s->prepares)
-            prepare (s);
+            wait_for_buffer (s);
         else if (s->last)
             break;
         else {
@@ -163,11 +163,11 @@ static void *work (void *arg)
     return NULL;
 }
 
-static int start_thread (struct saver *s)
+static int start_saver (struct saver *s)
 {
     if (s->started)
         return 0;
-    if ((errno = pthread_create (&s->thread, NULL, work, s)))
+    if ((errno = pthread_create (&s->thread, NULL, saver_main, s)))
         return -1;
     s->started = true;
     return 0;
@@ -217,7 +217,7 @@ int saver_destroy (struct saver *s)
 /* Until at most 'most' saves are in flight; of none, what was saved is
  * verified, too.
  */
-static void wait_for (struct saver *s, unsigned most)
+static void wait_for_saves (struct saver *s, unsigned most)
 {
     pthread_mutex_lock (&s->lock);
     while (s->put - s->done > most || s->prepares
@@ -226,7 +226,7 @@ static void wait_for (struct saver *s, unsigned most)
     pthread_mutex_unlock (&s->lock);
 }
 
-static int take_error (struct saver *s, struct slurmdl_error *err)
+static int take_save_error (struct saver *s, struct slurmdl_error *err)
 {
     int e;
 
@@ -240,8 +240,8 @@ static int take_error (struct saver *s, struct slurmdl_error *err)
     return e ? -1 : 0;
 }
 
-static int begin (struct slurmdl *run, int64_t step, struct saver **s, struct save_job *job,
-                  struct slurmdl_error *err)
+static int begin_save (struct slurmdl *run, int64_t step, struct saver **s, struct save_job *job,
+                       struct slurmdl_error *err)
 {
     error_clear (err);
     if (step < 0) {
@@ -264,7 +264,7 @@ static void verify_later (struct saver *s)
 
     for (size_t i = 0; i < s->run->regions.n; i++)
         bytes += s->run->regions.list[i].bytes;
-    if (bytes * (uint64_t)s->run->size > SMALL_FILE && start_thread (s) == 0) {
+    if (bytes * (uint64_t)s->run->size > SMALL_FILE && start_saver (s) == 0) {
         pthread_mutex_lock (&s->lock);
         pthread_cond_broadcast (&s->changed);
         pthread_mutex_unlock (&s->lock);
@@ -275,7 +275,7 @@ static void verify_later (struct saver *s)
     *s->unverified = '\0';
     pthread_mutex_unlock (&s->lock);
     if (*path)
-        remove_old (s->run, path, s->unverified_step);
+        remove_older_step (s->run, path, s->unverified_step);
 }
 
 static int save_now (struct saver *s, struct save_job *job, struct slurmdl_error *err)
@@ -283,7 +283,7 @@ static int save_now (struct saver *s, struct save_job *job, struct slurmdl_error
     int rv;
     int e;
 
-    wait_for (s, 0);
+    wait_for_saves (s, 0);
     rv = save (s, job, err);
     e = errno;
     job_free (job);
@@ -298,7 +298,7 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
     struct saver *s;
     struct save_job job;
 
-    if (begin (run, step, &s, &job, err) < 0)
+    if (begin_save (run, step, &s, &job, err) < 0)
         return -1;
     return save_now (s, &job, err);
 }
@@ -322,10 +322,10 @@ static int put_job (struct saver *s, struct save_job *job, struct slurmdl_error 
     /* another rank's part of what all have alike */
     if (job->n == 0 && !job->shared)
         return save_now (s, job, err);
-    wait_for (s, IN_FLIGHT - 1);
+    wait_for_saves (s, IN_FLIGHT - 1);
     s->used[at] = idle_buffer (s);
     copied = snapshot_take (&s->buffers[s->used[at]], job) == 0;
-    if (!copied || start_thread (s) < 0) {
+    if (!copied || start_saver (s) < 0) {
         int rv = save_now (s, job, err);
         if (rv == 0)
             errorf (err, "this save was not asynchronous: %s",
@@ -347,11 +347,11 @@ int slurmdl_save_async (struct slurmdl *run, int64_t step, struct slurmdl_error 
     int failed;
     int e;
 
-    if (begin (run, step, &s, &job, err) < 0)
+    if (begin_save (run, step, &s, &job, err) < 0)
         return -1;
     /* of an earlier one; this one is begun all the same: other ranks may not
      * know of the error */
-    failed = take_error (s, err);
+    failed = take_save_error (s, err);
     e = errno;
     if (put_job (s, &job, err) < 0)
         return -1;
@@ -364,10 +364,10 @@ void slurmdl_save_prepare (struct slurmdl *run)
     struct saver *s;
     struct save_job job;
 
-    if (begin (run, 0, &s, &job, NULL) < 0)
+    if (begin_save (run, 0, &s, &job, NULL) < 0)
         return;
-    wait_for (s, 0);
-    if (job.n == 0 || start_thread (s) < 0) {
+    wait_for_saves (s, 0);
+    if (job.n == 0 || start_saver (s) < 0) {
         job_free (&job);
         return;
     }
@@ -383,6 +383,6 @@ int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err)
     error_clear (err);
     if (!run->saver)
         return 0;
-    wait_for (run->saver, 0);
-    return take_error (run->saver, err);
+    wait_for_saves (run->saver, 0);
+    return take_save_error (run->saver, err);
 }

@@ -75,7 +75,7 @@ static bool is_mine (const struct slurmdl *run, const struct region *r)
     return run->rank == 0 || r->shard;
 }
 
-static struct piece *add (struct save_job *job)
+static struct piece *add_piece (struct save_job *job)
 {
     struct piece *list = array_grow (job->list, job->n, sizeof (*list));
 
@@ -96,7 +96,7 @@ static int add_part (const struct slab *part, void *arg)
 {
     struct cutting *c = arg;
     const struct region *r = c->r;
-    struct piece *p = add (c->job);
+    struct piece *p = add_piece (c->job);
 
     if (!p)
         return -1;
@@ -218,7 +218,7 @@ static int get_buffer (struct buffer *b, size_t size, const struct memory_ops *d
     return b->data ? 0 : -1;
 }
 
-static size_t room (uint64_t bytes)
+static size_t reserve_copy (uint64_t bytes)
 {
     return (size_t)((bytes + PAGE - 1) / PAGE * PAGE);
 }
@@ -245,8 +245,8 @@ static void *copy_some (void *arg)
 }
 
 /* What a device copies to the host meanwhile is only begun here. */
-static int copy_all (const struct save_job *job, unsigned char *const *places,
-                     const struct memory_ops *device)
+static int copy_pieces (const struct save_job *job, unsigned char *const *places,
+                        const struct memory_ops *device)
 {
     struct copying c = { .job = job, .places = places };
     uint64_t bytes = 0;
@@ -276,7 +276,7 @@ static void move_job (struct save_job *job, unsigned char *const *places)
 }
 
 /* The device of a job's memory. */
-static const struct memory_ops *device_of (const struct save_job *job)
+static const struct memory_ops *job_device (const struct save_job *job)
 {
     const struct memory_ops *device = NULL;
 
@@ -291,8 +291,8 @@ int snapshot_prepare (struct buffer *b, const struct save_job *job)
     size_t size = PAGE;
 
     for (size_t i = 0; i < job->n; i++)
-        size += room (job->list[i].bytes);
-    return get_buffer (b, size, device_of (job));
+        size += reserve_copy (job->list[i].bytes);
+    return get_buffer (b, size, job_device (job));
 }
 
 int snapshot_take (struct buffer *b, struct save_job *job)
@@ -305,9 +305,9 @@ int snapshot_take (struct buffer *b, struct save_job *job)
     if (places && snapshot_prepare (b, job) == 0) {
         for (size_t i = 0; i < job->n; i++) {
             places[i] = b->data + size;
-            size += room (job->list[i].bytes);
+            size += reserve_copy (job->list[i].bytes);
         }
-        rv = copy_all (job, places, device_of (job));
+        rv = copy_pieces (job, places, job_device (job));
     }
     if (rv == 0)
         move_job (job, places);

@@ -30,7 +30,7 @@ int draft_create (struct draft *d, const char *path, int64_t step)
     return d->fd < 0 ? -1 : 0;
 }
 
-static void *find_folder (const struct draft *d, const char *name)
+static void *find_draft_folder (const struct draft *d, const char *name)
 {
     return name_index_find (&d->folder_names, d->folders, sizeof (*d->folders), name);
 }
@@ -52,13 +52,13 @@ static int take_name (struct draft *d, const char *name)
     char folder[DATASET_NAME_SIZE] = "";
 
     errno = EINVAL;
-    if (manifest_find (&d->m, name) || find_folder (d, name))
+    if (manifest_find (&d->m, name) || find_draft_folder (d, name))
         return -1;
     for (const char *slash = strchr (name, '/'); slash; slash = strchr (slash + 1, '/')) {
         memcpy (folder, name, (size_t)(slash - name));
         if (manifest_find (&d->m, folder))
             return -1;
-        if (!find_folder (d, folder) && add_folder (d, folder) < 0)
+        if (!find_draft_folder (d, folder) && add_folder (d, folder) < 0)
             return -1;
     }
     return 0;
@@ -146,7 +146,7 @@ static struct h5_dataset table (const char *name, const struct h5_member *member
 }
 
 /* What HDF5 needs to know, behind the data and the tables. */
-static int describe (struct draft *d, struct h5_image *image)
+static int add_hdf5_structure (struct draft *d, struct h5_image *image)
 {
     const struct h5_attribute attributes[] = { { "slurmdl_version", 2 }, { "step", d->m.step } };
     const struct manifest *m = &d->m;
@@ -184,7 +184,8 @@ int draft_lay_out (struct draft *d)
     struct h5_image image = { .rest = NULL };
     uint64_t n = 0;
 
-    if (describe (d, &image) < 0 || !(d->rest = manifest_rest (&d->m, d->length, &d->nrest))) {
+    if (add_hdf5_structure (d, &image) < 0
+        || !(d->rest = manifest_rest (&d->m, d->length, &d->nrest))) {
         free (image.rest);
         return -1;
     }
@@ -216,7 +217,7 @@ int draft_reserve (struct draft *d)
 }
 
 /* Write the rows into the image. */
-static void put_rows (struct draft *d, uint64_t at, const void *rows, size_t bytes)
+static void put_table_rows (struct draft *d, uint64_t at, const void *rows, size_t bytes)
 {
     unsigned char *image = d->image;
 
@@ -255,8 +256,8 @@ int draft_seal (struct draft *d)
                          .nshards = d->m.nshards };
 
     memcpy (t.magic, "SLURMDL2", sizeof (t.magic));
-    put_rows (d, d->m.offset, d->m.rows, d->m.n * sizeof (*d->m.rows));
-    put_rows (d, d->m.shards_offset, d->m.shards, d->m.nshards * sizeof (*d->m.shards));
+    put_table_rows (d, d->m.offset, d->m.rows, d->m.n * sizeof (*d->m.rows));
+    put_table_rows (d, d->m.shards_offset, d->m.shards, d->m.nshards * sizeof (*d->m.shards));
     if (write_ends (d, &t.rest_crc) < 0)
         return -1;
     t.crc = crc32c (0, &t, offsetof (struct trailer, crc));

@@ -9,13 +9,13 @@
 
 enum { DEVICES_MAX = 64 };
 
-/* A stream a device, for copies that begin between begin() and end(); only one
+/* A stream a device, for copies that begin between cuda_begin() and cuda_end(); only one
  * thread at a time takes a snapshot.
  */
 static cudaStream_t streams[DEVICES_MAX];
 static bool used[DEVICES_MAX];
 
-static int check (cudaError_t e)
+static int cuda_check (cudaError_t e)
 {
     if (e == cudaSuccess)
         return 0;
@@ -24,18 +24,18 @@ static int check (cudaError_t e)
     return -1;
 }
 
-static bool is_device (const void *p)
+static bool cuda_is_device (const void *p)
 {
     struct cudaPointerAttributes a;
 
-    if (check (cudaPointerGetAttributes (&a, p)) < 0)
+    if (cuda_check (cudaPointerGetAttributes (&a, p)) < 0)
         return false;
     return a.type == cudaMemoryTypeDevice;
 }
 
 static int to_host (void *host, const void *device, size_t n)
 {
-    return check (cudaMemcpy (host, device, n, cudaMemcpyDeviceToHost));
+    return cuda_check (cudaMemcpy (host, device, n, cudaMemcpyDeviceToHost));
 }
 
 /* From memory that is not pinned cudaMemcpy() returns when the data are on
@@ -43,29 +43,29 @@ static int to_host (void *host, const void *device, size_t n)
  */
 static int to_device (void *device, const void *host, size_t n)
 {
-    return check (cudaMemcpy (device, host, n, cudaMemcpyHostToDevice)) < 0
+    return cuda_check (cudaMemcpy (device, host, n, cudaMemcpyHostToDevice)) < 0
                ? -1
-               : check (cudaStreamSynchronize (NULL));
+               : cuda_check (cudaStreamSynchronize (NULL));
 }
 
 /* Such a copy, too, is only begun by cudaMemcpy(). */
 static int on_device (void *to, const void *from, size_t n)
 {
-    return check (cudaMemcpy (to, from, n, cudaMemcpyDeviceToDevice)) < 0
+    return cuda_check (cudaMemcpy (to, from, n, cudaMemcpyDeviceToDevice)) < 0
                ? -1
-               : check (cudaStreamSynchronize (NULL));
+               : cuda_check (cudaStreamSynchronize (NULL));
 }
 
 static void *alloc_pinned (size_t n)
 {
     void *p;
 
-    return check (cudaHostAlloc (&p, n, cudaHostAllocPortable)) < 0 ? NULL : p;
+    return cuda_check (cudaHostAlloc (&p, n, cudaHostAllocPortable)) < 0 ? NULL : p;
 }
 
 static void free_pinned (void *p)
 {
-    check (cudaFreeHost (p));
+    cuda_check (cudaFreeHost (p));
 }
 
 /* Call 'f' with the device that is current made current again after it. */
@@ -74,32 +74,32 @@ static int with_device (int device, int (*f) (int device))
     int before;
     int rv;
 
-    if (check (cudaGetDevice (&before)) < 0 || check (cudaSetDevice (device)) < 0)
+    if (cuda_check (cudaGetDevice (&before)) < 0 || cuda_check (cudaSetDevice (device)) < 0)
         return -1;
     rv = f (device);
-    check (cudaSetDevice (before));
+    cuda_check (cudaSetDevice (before));
     return rv;
 }
 
-static int make_stream (int device)
+static int cuda_make_stream (int device)
 {
     return streams[device]
                ? 0
-               : check (cudaStreamCreateWithFlags (&streams[device], cudaStreamNonBlocking));
+               : cuda_check (cudaStreamCreateWithFlags (&streams[device], cudaStreamNonBlocking));
 }
 
 static int wait_for_device (int device)
 {
     (void)device;
-    return check (cudaDeviceSynchronize ());
+    return cuda_check (cudaDeviceSynchronize ());
 }
 
 static int wait_for_stream (int device)
 {
-    return check (cudaStreamSynchronize (streams[device]));
+    return cuda_check (cudaStreamSynchronize (streams[device]));
 }
 
-static int begin (void)
+static int cuda_begin (void)
 {
     for (int i = 0; i < DEVICES_MAX; i++)
         used[i] = false;
@@ -110,18 +110,20 @@ static int to_host_later (void *host, const void *device, size_t n)
 {
     struct cudaPointerAttributes a;
 
-    if (check (cudaPointerGetAttributes (&a, device)) < 0)
+    if (cuda_check (cudaPointerGetAttributes (&a, device)) < 0)
         return -1;
     if (a.device < 0 || a.device >= DEVICES_MAX)
         return to_host (host, device, n);
     if (!used[a.device]
-        && (with_device (a.device, wait_for_device) < 0 || with_device (a.device, make_stream) < 0))
+        && (with_device (a.device, wait_for_device) < 0
+            || with_device (a.device, cuda_make_stream) < 0))
         return -1;
     used[a.device] = true;
-    return check (cudaMemcpyAsync (host, device, n, cudaMemcpyDeviceToHost, streams[a.device]));
+    return cuda_check (
+        cudaMemcpyAsync (host, device, n, cudaMemcpyDeviceToHost, streams[a.device]));
 }
 
-static int end (void)
+static int cuda_end (void)
 {
     int rv = 0;
 
@@ -169,7 +171,7 @@ static struct mark *make_mark (int device)
 
     if (m || !(m = malloc (sizeof (*m))))
         return m;
-    if (check (cudaEventCreateWithFlags (&event, cudaEventDisableTiming)) < 0) {
+    if (cuda_check (cudaEventCreateWithFlags (&event, cudaEventDisableTiming)) < 0) {
         free (m);
         return NULL;
     }
@@ -185,44 +187,45 @@ static struct memory_mark *mark (const void *p, void *stream)
     struct mark *m;
     int before;
 
-    if (check (cudaPointerGetAttributes (&a, p)) < 0 || check (cudaGetDevice (&before)) < 0)
+    if (cuda_check (cudaPointerGetAttributes (&a, p)) < 0
+        || cuda_check (cudaGetDevice (&before)) < 0)
         return NULL;
     if (a.device < 0 || a.device >= DEVICES_MAX) {
         errno = ENOTSUP;
         return NULL;
     }
-    if (before != a.device && check (cudaSetDevice (a.device)) < 0)
+    if (before != a.device && cuda_check (cudaSetDevice (a.device)) < 0)
         return NULL;
     m = make_mark (a.device);
-    if (m && check (cudaEventRecord (m->shown.event, stream)) < 0) {
+    if (m && cuda_check (cudaEventRecord (m->shown.event, stream)) < 0) {
         unmark (&m->shown);
         m = NULL;
     }
     if (before != a.device)
-        check (cudaSetDevice (before));
+        cuda_check (cudaSetDevice (before));
     return m ? &m->shown : NULL;
 }
 
-static int passed (const struct memory_mark *m)
+static int cuda_mark_passed (const struct memory_mark *m)
 {
     cudaError_t e = cudaEventQuery (m->event);
 
-    return e == cudaErrorNotReady ? 0 : check (e) < 0 ? -1 : 1;
+    return e == cudaErrorNotReady ? 0 : cuda_check (e) < 0 ? -1 : 1;
 }
 
 extern const struct memory_ops slurmdl_memory_cuda;
 const struct memory_ops slurmdl_memory_cuda = {
     .name = "cuda",
-    .is_device = is_device,
+    .is_device = cuda_is_device,
     .to_host = to_host,
     .to_device = to_device,
     .on_device = on_device,
     .alloc_pinned = alloc_pinned,
     .free_pinned = free_pinned,
-    .begin = begin,
+    .begin = cuda_begin,
     .to_host_later = to_host_later,
-    .end = end,
+    .end = cuda_end,
     .mark = mark,
-    .passed = passed,
+    .passed = cuda_mark_passed,
     .unmark = unmark,
 };

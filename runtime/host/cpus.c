@@ -33,7 +33,7 @@ void cpus_and (struct cpu_set *out, const struct cpu_set *a, const struct cpu_se
         out->word[i] = a->word[i] & b->word[i];
 }
 
-static int refuse (struct cpu_set *s)
+static int refuse_list (struct cpu_set *s)
 {
     memset (s, 0, sizeof (*s));
     errno = EINVAL;
@@ -48,12 +48,12 @@ int cpus_parse (const char *list, struct cpu_set *s)
         long from = strtol (list, &end, 10);
         long to = *end == '-' ? strtol (end + 1, &end, 10) : from;
         if (from > to || to >= CPUS_MAX)
-            return refuse (s);
+            return refuse_list (s);
         while (from <= to)
             cpus_add (s, (int)from++);
         list = end + (*end == ',');
     }
-    return *list && *list != '\n' ? refuse (s) : 0;
+    return *list && *list != '\n' ? refuse_list (s) : 0;
 }
 
 int cpus_parse_hex (const char *mask, int len, struct cpu_set *s)
@@ -64,11 +64,11 @@ int cpus_parse_hex (const char *mask, int len, struct cpu_set *s)
         len -= 2;
     }
     if (len <= 0 || len > CPUS_MAX / 4)
-        return refuse (s);
+        return refuse_list (s);
     for (int i = 0; i < len; i++) {
         char digit[2] = { mask[len - 1 - i] };
         if (!isxdigit ((unsigned char)*digit))
-            return refuse (s);
+            return refuse_list (s);
         s->word[i / 16] |= (uint64_t)strtoul (digit, NULL, 16) << i % 16 * 4;
     }
     return 0;

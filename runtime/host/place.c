@@ -85,14 +85,14 @@ static int first_of (const struct place_request *r, int rank)
     return has_own_devices (r) ? rank * (r->devices / r->local_size) : rank % r->devices;
 }
 
-static int device_node (const struct choice *c, int position)
+static int choice_node (const struct choice *c, int position)
 {
     int gpu = c->r->visible[c->p->order[position]];
 
     return gpu < 0 ? -1 : c->t->gpu[gpu].node;
 }
 
-static bool is_near (const struct choice *c, int position, uint64_t nodes, bool package)
+static bool is_device_near (const struct choice *c, int position, uint64_t nodes, bool package)
 {
     int gpu = c->r->visible[position];
     int own = gpu < 0 ? -1 : c->t->gpu[gpu].node;
@@ -124,7 +124,7 @@ static void order_devices (struct choice *c)
             int from = pass % 2 ? 0 : i;
             int to = pass % 2 ? r->devices : i + 1;
             for (int d = from; order[i] < 0 && d < to; d++)
-                if (!used[d] && (pass >= 4 || is_near (c, d, nodes, pass >= 2))) {
+                if (!used[d] && (pass >= 4 || is_device_near (c, d, nodes, pass >= 2))) {
                     order[i] = d;
                     used[d] = true;
                 }
@@ -147,12 +147,12 @@ static uint64_t usable_nodes (const struct choice *c)
 }
 
 /* Nodes of the devices at 'count' positions from 'first' on. */
-static uint64_t nodes_of (const struct choice *c, int first, int count)
+static uint64_t device_nodes (const struct choice *c, int first, int count)
 {
     uint64_t nodes = 0;
 
     for (int i = 0; i < count; i++)
-        nodes |= bit (device_node (c, first + i));
+        nodes |= bit (choice_node (c, first + i));
     return nodes;
 }
 
@@ -179,7 +179,7 @@ static int take_turns (const struct choice *c, uint64_t nodes, int order[static 
 static void want_spread (struct choice *c)
 {
     uint64_t nodes = usable_nodes (c);
-    uint64_t devices = nodes & nodes_of (c, 0, c->r->devices);
+    uint64_t devices = nodes & device_nodes (c, 0, c->r->devices);
     int order[NODES_MAX];
     int n = take_turns (c, devices ? devices : nodes, order);
 
@@ -190,7 +190,7 @@ static void want_spread (struct choice *c)
 static void want_devices (struct choice *c)
 {
     for (int i = 0; i < c->r->local_size; i++)
-        c->want[i] = nodes_of (c, first_of (c->r, i), c->p->count);
+        c->want[i] = device_nodes (c, first_of (c->r, i), c->p->count);
 }
 
 /* Without devices: ranks in blocks over the nodes, or nodes over the ranks. */
@@ -214,7 +214,7 @@ static void want_nodes (struct choice *c)
 /* A rank whose device is nowhere, or where the step has no core, goes to the
  * node that has most cores for each of its ranks.
  */
-static void settle (struct choice *c, int rank)
+static void place_leftover_rank (struct choice *c, int rank)
 {
     int best = -1;
     int of_best = 0;
@@ -251,13 +251,13 @@ static void choose_wants (struct choice *c)
         c->want[i] &= usable;
     for (int i = 0; i < r->local_size; i++)
         if (!c->want[i])
-            settle (c, i);
+            place_leftover_rank (c, i);
 }
 
 /* ---- cores for this rank ---- */
 
 /* Add this rank's part of 'nodes', which those share that want one in 'by'. */
-static void share (struct choice *c, uint64_t nodes, uint64_t by)
+static void add_share (struct choice *c, uint64_t nodes, uint64_t by)
 {
     int own = c->r->local_rank;
     int k = 0;
@@ -288,7 +288,7 @@ static void share_packages (struct choice *c)
             if (c->t->node[k].package == c->t->node[i].package)
                 package |= bit (k);
         done |= package;
-        share (c, package & ~wanted, package);
+        add_share (c, package & ~wanted, package);
     }
 }
 
@@ -303,7 +303,7 @@ static void choose_cpus (struct choice *c)
     }
     for (int i = 0; i < c->t->nodes; i++)
         if (own & bit (i))
-            share (c, bit (i), bit (i));
+            add_share (c, bit (i), bit (i));
     if (c->r->placement == PLACE_SOCKET)
         share_packages (c);
 }
@@ -418,7 +418,7 @@ int place_rank (const struct topology *t, const struct place_request *r, struct 
         choose_cpus (&c);
     if (p->count > 0) {
         gpu = r->visible[p->order[p->first]];
-        p->node = device_node (&c, p->first);
+        p->node = choice_node (&c, p->first);
     }
     choose_nic (&c, gpu, own_node (&c));
     p->far = is_far (&c);

@@ -113,7 +113,7 @@ int topology_visible (const struct topology *t, enum gpu_vendor vendor, const ch
 
 enum { LINE = 4096, BDF = 12 };
 
-static void add_node (int root, struct topology *t, const char *name)
+static void read_node_row (int root, struct topology *t, const char *name)
 {
     struct numa_node *n = &t->node[t->nodes];
     char path[96];
@@ -139,22 +139,22 @@ static int first_cpu (const struct cpu_set *s)
     return cpu;
 }
 
-static int by_node (const void *a, const void *b)
+static int compare_gpu_nodes (const void *a, const void *b)
 {
     return ((const struct numa_node *)a)->id - ((const struct numa_node *)b)->id;
 }
 
-static void read_nodes (int root, struct topology *t)
+static void read_numa_nodes (int root, struct topology *t)
 {
     char path[96];
     char list[LINE];
 
-    sysfs_each (root, "sys/devices/system/node", t, add_node);
+    sysfs_each (root, "sys/devices/system/node", t, read_node_row);
     if (t->nodes == 0
         && sysfs_line (root, "sys/devices/system/cpu/online", list, sizeof (list)) == 0
         && cpus_parse (list, &t->node[0].cpus) == 0)
         t->nodes = 1; /* a kernel without NUMA */
-    qsort (t->node, (size_t)t->nodes, sizeof (*t->node), by_node);
+    qsort (t->node, (size_t)t->nodes, sizeof (*t->node), compare_gpu_nodes);
     for (int i = 0; i < t->nodes; i++) {
         snprintf (path, sizeof (path), "sys/devices/system/cpu/cpu%d/topology/physical_package_id",
                   first_cpu (&t->node[i].cpus));
@@ -244,7 +244,7 @@ int topology_home (const struct topology *t, const struct cpu_set *cpus)
 /* Where numa_node is -1, the CPUs that the kernel calls local may still lie in
  * one node; and a machine with one node has no other.
  */
-static int device_node (int root, const struct topology *t, const char *pci)
+static int pci_node (int root, const struct topology *t, const char *pci)
 {
     struct cpu_set local;
     char path[PCI_PATH_MAX + 40];
@@ -335,7 +335,7 @@ static void add_gpu (int root, struct topology *t, const char *link, int vendor)
     if (pci_path (root, link, g->path) < 0 || !is_gpu (root, g->path, vendors[vendor].pci_vendor))
         return;
     g->vendor = (enum gpu_vendor)vendor;
-    g->node = device_node (root, t, g->path);
+    g->node = pci_node (root, t, g->path);
     g->minor = -1;
     t->gpus++;
 }
@@ -430,7 +430,7 @@ static void describe_amd (int root, struct gpu *g, int n)
     }
 }
 
-static void read_gpus (int root, struct topology *t)
+static void read_gpu_devices (int root, struct topology *t)
 {
     for (int v = 0; v < GPU_VENDORS; v++) {
         struct gpu *g = &t->gpu[t->gpus];
@@ -461,7 +461,7 @@ static struct nic *add_nic (int root, struct topology *t, enum nic_kind kind, co
     if (pci_path (root, link, n->path) < 0)
         return NULL; /* virtual */
     n->kind = kind;
-    n->node = device_node (root, t, n->path);
+    n->node = pci_node (root, t, n->path);
     memcpy (n->name, name, strlen (name) + 1);
     t->nics++;
     return n;
@@ -513,7 +513,7 @@ static void add_net (int root, struct topology *t, const char *name)
 }
 
 /* mlx5_10 after mlx5_9 */
-static int by_name (const void *a, const void *b)
+static int compare_natural (const void *a, const void *b)
 {
     const struct nic *m = a;
     const struct nic *n = b;
@@ -527,7 +527,7 @@ static void read_nics (int root, struct topology *t)
     sysfs_each (root, "sys/class/infiniband", t, add_infiniband);
     sysfs_each (root, "sys/class/cxi", t, add_cxi);
     sysfs_each (root, "sys/class/net", t, add_net);
-    qsort (t->nic, (size_t)t->nics, sizeof (*t->nic), by_name);
+    qsort (t->nic, (size_t)t->nics, sizeof (*t->nic), compare_natural);
 }
 
 struct topology *topology_open (const char *root, const struct cpu_set *cpus)
@@ -539,9 +539,9 @@ struct topology *topology_open (const char *root, const struct cpu_set *cpus)
         return NULL;
     t = calloc (1, sizeof (*t));
     if (t) {
-        read_nodes (fd, t);
+        read_numa_nodes (fd, t);
         read_cores (fd, t, cpus);
-        read_gpus (fd, t);
+        read_gpu_devices (fd, t);
         read_nics (fd, t);
     }
     close (fd);

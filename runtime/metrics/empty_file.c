@@ -117,8 +117,8 @@ static int take_image (hid_t file, struct blank *b)
     return H5Fget_file_image (file, b->image, b->size) == n ? 0 : -1;
 }
 
-static int fill (hid_t file, struct blank *b, const struct metrics_file_about *about,
-                 struct column *columns)
+static int write_structure (hid_t file, struct blank *b, const struct metrics_file_about *about,
+                            struct column *columns)
 {
     int rv = add_about (file, about);
 
@@ -138,7 +138,8 @@ static int fill (hid_t file, struct blank *b, const struct metrics_file_about *a
     return rv == 0 ? 0 : -1;
 }
 
-static int make (struct blank *b, const struct metrics_file_about *about, struct column *columns)
+static int make_blank (struct blank *b, const struct metrics_file_about *about,
+                       struct column *columns)
 {
     struct h5_quiet q;
     hid_t access;
@@ -151,7 +152,7 @@ static int make (struct blank *b, const struct metrics_file_about *about, struct
     H5Pset_fapl_core (access, BLOCK, 0);
     file = H5Fcreate ("metrics.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access);
     if (file >= 0) {
-        rv = fill (file, b, about, columns);
+        rv = write_structure (file, b, about, columns);
         rv = H5Fclose (file) < 0 ? -1 : rv;
     }
     H5Pclose (access);
@@ -176,8 +177,8 @@ static int copy_blank (struct blank *to, const struct blank *from)
     return 0;
 }
 
-static void keep (const struct blank *b, const struct metrics_file_about *about,
-                  const struct column *columns)
+static void keep_blank (const struct blank *b, const struct metrics_file_about *about,
+                        const struct column *columns)
 {
     free (last.blank.image);
     last.blank.image = NULL;
@@ -187,7 +188,7 @@ static void keep (const struct blank *b, const struct metrics_file_about *about,
     memcpy (last.columns, columns, sizeof (last.columns));
 }
 
-static int set_number (struct blank *b, const char *name, int64_t n, uint64_t *at)
+static int set_attribute (struct blank *b, const char *name, int64_t n, uint64_t *at)
 {
     const struct header_image image = { b->image, b->size };
 
@@ -199,8 +200,8 @@ static int set_number (struct blank *b, const char *name, int64_t n, uint64_t *a
 
 int blank_number (struct blank *b, const struct metrics_file_about *about)
 {
-    return set_number (b, "trial", about->trial, &b->trial) < 0
-                   || set_number (b, "attempt", about->attempt, &b->attempt) < 0
+    return set_attribute (b, "trial", about->trial, &b->trial) < 0
+                   || set_attribute (b, "attempt", about->attempt, &b->attempt) < 0
                ? -1
                : 0;
 }
@@ -215,8 +216,8 @@ int blank_make (struct blank *b, const struct metrics_file_about *about, struct 
     if (locked && last.blank.image && !strcmp (last.about.experiment, about->experiment)) {
         rv = copy_blank (b, &last.blank);
         memcpy (columns, last.columns, sizeof (last.columns));
-    } else if ((rv = make (b, about, columns)) == 0 && locked)
-        keep (b, about, columns);
+    } else if ((rv = make_blank (b, about, columns)) == 0 && locked)
+        keep_blank (b, about, columns);
     if (locked)
         pthread_mutex_unlock (&last.lock);
     return rv == 0 ? blank_number (b, about) : -1;

@@ -353,7 +353,7 @@ static int metrics_file_copy_columns (const struct metrics_file *old, struct met
     return rv;
 }
 
-static bool has_name (const struct metrics_file *f)
+static bool file_is_named (const struct metrics_file *f)
 {
     struct stat file;
     struct stat named;
@@ -383,7 +383,7 @@ static int metrics_file_give_name (struct metrics_file *f, const char *tmp)
     }
     if (link_replace_at (f->folder, tmp, metrics_file_name (f)) == 0)
         return 0;
-    f->suspect = has_name (f);
+    f->suspect = file_is_named (f);
     f->dirty = f->suspect;
     return f->suspect ? 0 : -1;
 }
@@ -509,7 +509,7 @@ static bool metrics_file_needs_room (const struct metrics_file *f)
            && (needs_room (&f->rows) || needs_room (&f->bytes));
 }
 
-static void *work (void *arg)
+static void *file_worker (void *arg)
 {
     struct metrics_file_work *w = arg;
     atomic_uint *bell = w->bell;
@@ -559,7 +559,7 @@ static void metrics_file_begin_growth (struct metrics_file *f, atomic_uint *bell
             w->to.columns[i].room *= ROOM_GROWTH;
     w->run = run_growth;
     w->end = end_growth;
-    if (thread_start (&w->thread, work, w) == 0)
+    if (thread_start (&w->thread, file_worker, w) == 0)
         f->work = w;
     else
         free_work (w);
@@ -574,7 +574,7 @@ static int metrics_file_begin_sync (struct metrics_file *f, atomic_uint *bell)
         return -1;
     w->run = run_sync;
     w->end = end_sync;
-    if (thread_start (&w->thread, work, w) < 0) {
+    if (thread_start (&w->thread, file_worker, w) < 0) {
         free_work (w);
         return -1;
     }
@@ -608,8 +608,8 @@ bool metrics_file_is_done (const struct metrics_file *f)
 
 enum { WASTE_MAX = 64 << 10 };
 
-static int open_file (struct metrics_file *f, const char *dir, int folder, const char *stem,
-                      const char *tmp)
+static int create_metrics_file (struct metrics_file *f, const char *dir, int folder,
+                                const char *stem, const char *tmp)
 {
     snprintf (f->path, sizeof (f->path), "%s/%s.h5", dir, stem);
     if (tmp)
@@ -647,7 +647,7 @@ static int create_file (struct metrics_file *f, const char *dir, int folder, con
     }
     errno = 0;
     if (blank_make (&f->blank, about, f->columns) == 0
-        && open_file (f, dir, folder, stem, tmp) == 0) {
+        && create_metrics_file (f, dir, folder, stem, tmp) == 0) {
         metrics_file_keep_new (f);
         return 0;
     }
@@ -711,7 +711,7 @@ static uint64_t room_for (const struct column *c, uint64_t n)
 }
 
 /* Room for so many more records of each column. */
-static int make_room (struct metrics_file *f, const uint64_t *more)
+static int extend_columns (struct metrics_file *f, const uint64_t *more)
 {
     uint64_t rooms[COLUMNS];
     bool enough = true;
@@ -723,20 +723,20 @@ static int make_room (struct metrics_file *f, const uint64_t *more)
     if (enough)
         return 0;
     if (f->work && metrics_file_end_work (f) == 0)
-        return make_room (f, more); /* there may be room now */
+        return extend_columns (f, more); /* there may be room now */
     return metrics_file_replace (f, rooms, NULL, 0);
 }
 
 int metrics_file_add_names (struct metrics_file *f, const char (*names)[NAME_SIZE], uint64_t n)
 {
-    if (make_room (f, (uint64_t[COLUMNS]){ n }) < 0)
+    if (extend_columns (f, (uint64_t[COLUMNS]){ n }) < 0)
         return -1;
     return metrics_file_append (f, &f->names, names, n);
 }
 
 int metrics_file_add_rows (struct metrics_file *f, const struct row *rows, uint64_t n)
 {
-    if (make_room (f, (uint64_t[COLUMNS]){ 0, n }) < 0)
+    if (extend_columns (f, (uint64_t[COLUMNS]){ 0, n }) < 0)
         return -1;
     return metrics_file_append (f, &f->rows, rows, n);
 }
@@ -764,7 +764,7 @@ int metrics_file_add_records (struct metrics_file *f, struct record *records,
 
     for (uint64_t i = 0; i < n; i++)
         bytes += records[i].bytes;
-    if (make_room (f, (uint64_t[COLUMNS]){ 0, 0, n, bytes }) < 0)
+    if (extend_columns (f, (uint64_t[COLUMNS]){ 0, 0, n, bytes }) < 0)
         return -1;
     before = f->bytes.n;
     if (put_data (f, records, data, n) == 0
@@ -785,7 +785,7 @@ int metrics_file_replace_rows (struct metrics_file *f, const struct row *rows, u
 }
 
 /* What has no name yet gets it when all that is in it is synced. */
-static int sync_file (struct metrics_file *f)
+static int sync_columns (struct metrics_file *f)
 {
     if (!*f->tmp)
         return f->dirty ? fdatasync (f->fd) : 0;
@@ -819,7 +819,7 @@ int metrics_file_sync (struct metrics_file *f)
     metrics_file_rooms (f, rooms);
     if (f->suspect && (f->held || metrics_file_replace (f, rooms, NULL, 0) < 0))
         return -1;
-    f->suspect = sync_file (f) < 0;
+    f->suspect = sync_columns (f) < 0;
     if (f->suspect)
         return -1;
     f->dirty = 0;

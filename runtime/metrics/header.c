@@ -27,18 +27,18 @@ static bool get (const struct header_image *i, uint64_t at, void *to, uint64_t n
     return true;
 }
 
-static bool is (const struct header_image *i, uint64_t at, const void *what, size_t n)
+static bool has_bytes (const struct header_image *i, uint64_t at, const void *what, size_t n)
 {
     return at <= i->size && n <= i->size - at && !memcmp (i->bytes + at, what, n);
 }
 
-static bool is_ours (const struct header_image *i)
+static bool is_our_file (const struct header_image *i)
 {
     static const char signature[9] = "\211HDF\r\n\032\n";
     uint64_t base;
     unsigned char sizes[2];
 
-    return is (i, 0, signature, sizeof (signature)) && get (i, 13, sizes, 2) && sizes[0] == 8
+    return has_bytes (i, 0, signature, sizeof (signature)) && get (i, 13, sizes, 2) && sizes[0] == 8
            && sizes[1] == 8 && get (i, BASE_ADDRESS, &base, sizeof (base)) && base == 0;
 }
 
@@ -73,7 +73,7 @@ static void walk_header (struct header_walk *w, uint64_t at)
 {
     uint32_t size;
 
-    if (is (w->image, at, "\1", 1) && get (w->image, at + 8, &size, 4))
+    if (has_bytes (w->image, at, "\1", 1) && get (w->image, at + 8, &size, 4))
         each_message (w, at + 16, size);
 }
 
@@ -91,7 +91,7 @@ static uint64_t padded (uint16_t n)
 /* Version 1 (IV.A.2.m): sizes of name, type and dataspace, then these and the
  * value, an integer of 8 bytes.
  */
-static void take_number (struct header_walk *w, uint64_t at)
+static void take_attribute (struct header_walk *w, uint64_t at)
 {
     struct header_root *root = w->found;
     size_t n = strlen (root->name) + 1;
@@ -100,11 +100,11 @@ static void take_number (struct header_walk *w, uint64_t at)
     uint32_t size;
 
     if (!get (w->image, at, head, sizeof (head)) || (head[0] & 0xff) != 1 || head[1] != n
-        || !is (w->image, at + 8, root->name, n))
+        || !has_bytes (w->image, at + 8, root->name, n))
         return;
     type = at + 8 + padded (head[1]);
     value = type + padded (head[2]) + padded (head[3]);
-    if (is (w->image, type, "\20", 1) && get (w->image, type + 4, &size, 4) && size == 8
+    if (has_bytes (w->image, type, "\20", 1) && get (w->image, type + 4, &size, 4) && size == 8
         && get (w->image, value, &(uint64_t){ 0 }, 8))
         root->number = value;
 }
@@ -116,16 +116,16 @@ static void take_of_root (struct header_walk *w, uint16_t type, uint64_t at)
     if (type == SYMBOL_TABLE)
         get (w->image, at, root->table, sizeof (root->table));
     else if (type == ATTRIBUTE && root->name)
-        take_number (w, at);
+        take_attribute (w, at);
 }
 
-static int find_root (const struct header_image *image, struct header_root *root)
+static int find_root_group (const struct header_image *image, struct header_root *root)
 {
     struct header_walk w = { image, take_of_root, MESSAGES_MAX, root };
     uint64_t at;
 
     root->table[0] = root->table[1] = root->number = 0;
-    if (!is_ours (image) || !get (image, ROOT_HEADER, &at, sizeof (at)))
+    if (!is_our_file (image) || !get (image, ROOT_HEADER, &at, sizeof (at)))
         return -1;
     walk_header (&w, at);
     return root->table[0] ? 0 : -1;
@@ -135,7 +135,7 @@ uint64_t header_number (const struct header_image *image, const char *name)
 {
     struct header_root root = { .name = name };
 
-    return find_root (image, &root) < 0 ? 0 : root.number;
+    return find_root_group (image, &root) < 0 ? 0 : root.number;
 }
 
 int header_attempt (const struct header_image *image, int64_t *attempt)
@@ -152,12 +152,12 @@ static int find_in_node (const struct header_image *i, uint64_t node, uint64_t n
     uint64_t entry[2];
     uint16_t n;
 
-    if (!is (i, node, "SNOD\1", 5) || !get (i, node + 6, &n, sizeof (n)) || n > ENTRIES_MAX)
+    if (!has_bytes (i, node, "SNOD\1", 5) || !get (i, node + 6, &n, sizeof (n)) || n > ENTRIES_MAX)
         return -1;
     for (uint64_t e = 0; e < n; e++) {
         if (!get (i, node + 8 + 40 * e, entry, sizeof (entry)) || entry[0] > i->size)
             return -1;
-        if (is (i, names + entry[0], name, strlen (name) + 1)) {
+        if (has_bytes (i, names + entry[0], name, strlen (name) + 1)) {
             *header = entry[1];
             return 0;
         }
@@ -173,10 +173,10 @@ static int find_header (const struct header_image *i, const char *name, uint64_t
     uint16_t n;
     int rv = 1;
 
-    if (find_root (i, &root) < 0 || !is (i, root.table[0], "TREE\0\0", 6)
+    if (find_root_group (i, &root) < 0 || !has_bytes (i, root.table[0], "TREE\0\0", 6)
         || !get (i, root.table[0] + 6, &n, sizeof (n)) || n > ENTRIES_MAX
-        || !is (i, root.table[1], "HEAP", 5) || !get (i, root.table[1] + 24, &names, sizeof (names))
-        || names > i->size)
+        || !has_bytes (i, root.table[1], "HEAP", 5)
+        || !get (i, root.table[1] + 24, &names, sizeof (names)) || names > i->size)
         return -1;
     for (uint64_t e = 0; rv == 1 && e < n; e++)
         rv = get (i, root.table[0] + 32 + 16 * e, &node, sizeof (node))
@@ -194,11 +194,11 @@ static void take_of_dataset (struct header_walk *w, uint16_t type, uint64_t at)
     struct header_dataset *d = w->found;
     uint64_t words[2];
 
-    if (type == DATASPACE && is (w->image, at, simple, sizeof (simple)))
+    if (type == DATASPACE && has_bytes (w->image, at, simple, sizeof (simple)))
         d->length = at + 8;
     else if (type == DATATYPE)
         get (w->image, at + 4, &d->size, sizeof (d->size));
-    else if (type == STORAGE && is (w->image, at, "\3\1", 2)
+    else if (type == STORAGE && has_bytes (w->image, at, "\3\1", 2)
              && get (w->image, at + 2, words, sizeof (words)))
         d->storage = at + 2;
 }

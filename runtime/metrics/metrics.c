@@ -34,7 +34,7 @@ static void free_metrics (struct slurmdl_metrics *m)
     errno = e;
 }
 
-static struct slurmdl_metrics *allocate (void)
+static struct slurmdl_metrics *allocate_metrics (void)
 {
     struct slurmdl_metrics *m = aligned_alloc (CACHE_LINE, sizeof (*m));
 
@@ -60,11 +60,12 @@ struct metrics_file_about metrics_about (const char *experiment, long trial, lon
     return about;
 }
 
-static struct slurmdl_metrics *create (const char *dir, int folder, const char *held,
-                                       const struct metrics_file_about *about,
-                                       struct retention *retention, struct slurmdl_error *err)
+static struct slurmdl_metrics *create_metrics (const char *dir, int folder, const char *held,
+                                               const struct metrics_file_about *about,
+                                               struct retention *retention,
+                                               struct slurmdl_error *err)
 {
-    struct slurmdl_metrics *m = allocate ();
+    struct slurmdl_metrics *m = allocate_metrics ();
 
     if (!m) {
         errorf (err, "out of memory");
@@ -89,13 +90,13 @@ struct slurmdl_metrics *metrics_create (const char *dir, int folder,
                                         const struct metrics_file_about *about,
                                         struct retention *retention, struct slurmdl_error *err)
 {
-    return create (dir, folder, NULL, about, retention, err);
+    return create_metrics (dir, folder, NULL, about, retention, err);
 }
 
 struct slurmdl_metrics *metrics_spare (const char *dir, const char *name,
                                        const struct metrics_file_about *about)
 {
-    struct slurmdl_metrics *m = create (dir, -1, name, about, NULL, NULL);
+    struct slurmdl_metrics *m = create_metrics (dir, -1, name, about, NULL, NULL);
 
     if (m)
         metrics_flush_begin (m);
@@ -145,7 +146,7 @@ static long metrics_lost (const struct slurmdl_metrics *m)
 }
 
 /* What a user is told, -1; or 0 if nothing is lost. */
-static int report (const struct slurmdl_metrics *m, struct slurmdl_error *err)
+static int report_loss (const struct slurmdl_metrics *m, struct slurmdl_error *err)
 {
     int e = atomic_load (&m->error);
     long lost = atomic_load (&m->lost);
@@ -171,12 +172,12 @@ static int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err
     if (n == atomic_load_explicit (&m->told, memory_order_relaxed)
         || atomic_exchange (&m->told, n) == n || !metrics_ours (m))
         return 0;
-    if (report (m, err) == 0)
+    if (report_loss (m, err) == 0)
         errorf (err, "%s: could not be written for a while", m->file.path);
     return 1;
 }
 
-static int no_answer (const struct slurmdl_metrics *m, struct slurmdl_error *err)
+static int explain_recorder (const struct slurmdl_metrics *m, struct slurmdl_error *err)
 {
     errno = ETIMEDOUT;
     return errorf (err, "%s: the disk does not answer; %lu metrics wait in memory", m->file.path,
@@ -200,10 +201,10 @@ int metrics_flush_end (struct slurmdl_metrics *m, unsigned ticket, struct slurmd
     clock_gettime (CLOCK_MONOTONIC, &begin);
     while ((int)((done = atomic_load (&m->answered)) - ticket) < 0) {
         if ((left = FLUSH_MOST - elapsed (&begin)) <= 0)
-            return no_answer (m, err);
+            return explain_recorder (m, err);
         futex_wait (&m->answered, done, left);
     }
-    return report (m, err);
+    return report_loss (m, err);
 }
 
 int slurmdl_metrics_flush (struct slurmdl_metrics *m, struct slurmdl_error *err)
@@ -214,7 +215,7 @@ int slurmdl_metrics_flush (struct slurmdl_metrics *m, struct slurmdl_error *err)
     return metrics_flush_end (m, metrics_flush_begin (m), err);
 }
 
-static int end (struct slurmdl_metrics *m, int remove_in)
+static int end_metrics (struct slurmdl_metrics *m, int remove_in)
 {
     char name[32];
     int rv;
@@ -230,7 +231,7 @@ static int end (struct slurmdl_metrics *m, int remove_in)
         errno = ETIMEDOUT;
         return -1;
     }
-    rv = report (m, NULL);
+    rv = report_loss (m, NULL);
     own_name (m, name);
     if (remove_in >= 0)
         unlinkat (remove_in, *m->file.tmp ? m->file.tmp : name, 0);
@@ -241,7 +242,7 @@ static int end (struct slurmdl_metrics *m, int remove_in)
 int slurmdl_metrics_destroy (struct slurmdl_metrics *m)
 {
     /* a child of fork(): the memory is the parent's as well, leave all alone */
-    return m && metrics_ours (m) ? end (m, -1) : 0;
+    return m && metrics_ours (m) ? end_metrics (m, -1) : 0;
 }
 
 void metrics_discard (struct slurmdl_metrics *m)
@@ -249,7 +250,7 @@ void metrics_discard (struct slurmdl_metrics *m)
     /* the thread closes its own when it ends */
     int folder = fcntl (m->file.folder, F_DUPFD_CLOEXEC, 0);
 
-    end (m, folder);
+    end_metrics (m, folder);
     inside_close (folder, 0);
 }
 

@@ -24,14 +24,14 @@ static void count_fork (void)
     atomic_fetch_add_explicit (&generation, 1, memory_order_relaxed);
 }
 
-static void watch_forks (void)
+static void watch_metrics_forks (void)
 {
     pthread_atfork (NULL, NULL, count_fork);
 }
 
 void metrics_adopt (struct slurmdl_metrics *m)
 {
-    pthread_once (&watching, watch_forks);
+    pthread_once (&watching, watch_metrics_forks);
     m->generation = atomic_load (&generation);
 }
 
@@ -80,7 +80,7 @@ static struct slurmdl_metric *find_name (const struct slurmdl_metrics *m, const 
 }
 
 /* Under the lock. */
-static struct slurmdl_metric *add_name (struct slurmdl_metrics *m, const char *name, uint32_t at)
+static struct slurmdl_metric *intern_name (struct slurmdl_metrics *m, const char *name, uint32_t at)
 {
     unsigned n = atomic_load (&m->nnames);
     struct retention *r = m->retention;
@@ -119,7 +119,7 @@ struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m, const char *name
     }
     pthread_mutex_lock (&m->lock);
     if (!(found = find_name (m, name, &at)))
-        found = add_name (m, name, at);
+        found = intern_name (m, name, at);
     pthread_mutex_unlock (&m->lock);
     return found;
 }

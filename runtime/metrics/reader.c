@@ -14,7 +14,7 @@ struct giving {
     double epoch;
 };
 
-static int give_rows (const struct table *t, const struct row *rows, size_t n, uint64_t first,
+static int pass_rows (const struct table *t, const struct row *rows, size_t n, uint64_t first,
                       void *arg)
 {
     struct giving *g = arg;
@@ -42,7 +42,7 @@ int slurmdl_metrics_read (const char *path, slurmdl_row_f f, void *arg, struct s
 
     error_clear (err);
     if ((rv = table_open (&t, path, err)) == 0)
-        rv = table_read_rows (&t, give_rows, &g, err);
+        rv = table_read_rows (&t, pass_rows, &g, err);
     table_close (&t);
     return rv;
 }
@@ -68,7 +68,7 @@ struct folder_reading {
 };
 
 /* A damaged file is no reason not to read the others. */
-static int read_file (const char *path, void *arg, struct slurmdl_error *err)
+static int read_attempt_file (const char *path, void *arg, struct slurmdl_error *err)
 {
     struct folder_reading *r = arg;
     struct slurmdl_error why = { "" };
@@ -88,7 +88,7 @@ static int read_folder (const char *dir, struct folder_reading *r, struct slurmd
     int rv;
 
     error_clear (err);
-    rv = each_metrics_file (dir, read_file, r, err);
+    rv = each_metrics_file (dir, read_attempt_file, r, err);
     if (rv != 0 || !*r->damage.text)
         return rv;
     errno = EBADMSG;

@@ -21,7 +21,7 @@ static bool hurried (const struct slurmdl_metrics *m)
     return atomic_load (&m->closing) || atomic_load (&m->asked) != atomic_load (&m->answered);
 }
 
-static bool work (const struct slurmdl_metrics *m)
+static bool has_work (const struct slurmdl_metrics *m)
 {
     return m->nrows > 0 || m->pending || ring_count (&m->ring) != m->ring.taken
            || atomic_load (&m->items) || hurried (m) || metrics_file_is_done (&m->file);
@@ -34,7 +34,7 @@ static void wait_for_work (struct slurmdl_metrics *m)
         unsigned bell = atomic_load (&m->bell);
         long ms = m->file.dirty ? SYNC_EVERY - elapsed (&m->synced) : -1;
         atomic_store (&m->idle, 1);
-        if (work (m) || (m->file.dirty && ms <= 0))
+        if (has_work (m) || (m->file.dirty && ms <= 0))
             break;
         futex_wait (&m->bell, bell, ms);
     }
@@ -70,7 +70,7 @@ static int write_names (struct slurmdl_metrics *m)
                                    n - j->names.n);
 }
 
-static void take_rows (struct slurmdl_metrics *m)
+static void recorder_drain (struct slurmdl_metrics *m)
 {
     m->nrows = ring_take (&m->ring, m->rows, BATCH);
     for (size_t i = 0; i < m->nrows; i++) {
@@ -91,7 +91,7 @@ static void take_rows (struct slurmdl_metrics *m)
 static int write_rows (struct slurmdl_metrics *m)
 {
     if (m->nrows == 0)
-        take_rows (m);
+        recorder_drain (m);
     if (m->nrows == 0)
         return 0;
     if (write_names (m) < 0 || metrics_file_add_rows (&m->file, m->rows, m->nrows) < 0)
@@ -146,7 +146,7 @@ static int write_items (struct slurmdl_metrics *m)
 }
 
 /* All that was put before, and perhaps more. */
-static int write_all (struct slurmdl_metrics *m)
+static int recorder_flush (struct slurmdl_metrics *m)
 {
     unsigned long rows = ring_count (&m->ring);
 
@@ -175,7 +175,7 @@ static void note_lost (struct slurmdl_metrics *m)
 }
 
 /* Where there is much, rows need not wait for it. */
-static int sync_file (struct slurmdl_metrics *m, bool now)
+static int recorder_sync (struct slurmdl_metrics *m, bool now)
 {
     struct metrics_file *j = &m->file;
     bool due = elapsed (&m->synced) >= SYNC_EVERY;
@@ -192,15 +192,15 @@ static int sync_file (struct slurmdl_metrics *m, bool now)
 
 static int write_and_sync (struct slurmdl_metrics *m, bool now)
 {
-    if (write_all (m) < 0)
+    if (recorder_flush (m) < 0)
         return -1;
     note_lost (m);
-    if (now && write_all (m) < 0)
+    if (now && recorder_flush (m) < 0)
         return -1;
-    return sync_file (m, now);
+    return recorder_sync (m, now);
 }
 
-static void tell (struct slurmdl_metrics *m, int e)
+static void record_failure (struct slurmdl_metrics *m, int e)
 {
     atomic_store (&m->error, e);
     if (e && !m->pause)
@@ -210,7 +210,7 @@ static void tell (struct slurmdl_metrics *m, int e)
         m->pause = AGAIN_MOST;
 }
 
-static void end (struct slurmdl_metrics *m)
+static void recorder_end (struct slurmdl_metrics *m)
 {
     unsigned long rows = ring_count (&m->ring) - atomic_load (&m->written);
     long lost = (long)rows;
@@ -239,12 +239,12 @@ static void *record (void *arg)
         bool now = closing || asked != atomic_load (&m->answered);
         errno = 0;
         int rv = write_and_sync (m, now);
-        tell (m, rv == 0 ? 0 : errno ? errno : EIO);
+        record_failure (m, rv == 0 ? 0 : errno ? errno : EIO);
         atomic_store (&m->answered, asked);
         if (now)
             futex_wake (&m->answered);
     } while (!closing);
-    end (m);
+    recorder_end (m);
     return NULL;
 }
 

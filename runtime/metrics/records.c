@@ -29,8 +29,8 @@ static int invalid (void)
     return -1;
 }
 
-static int put_text (struct slurmdl_metrics *m, const char *name, int64_t step,
-                     enum slurmdl_kind kind, const char *text)
+static int put_text_record (struct slurmdl_metrics *m, const char *name, int64_t step,
+                            enum slurmdl_kind kind, const char *text)
 {
     struct item *item;
 
@@ -45,12 +45,12 @@ static int put_text (struct slurmdl_metrics *m, const char *name, int64_t step,
 
 int metrics_event (struct slurmdl_metrics *m, const char *kind, int64_t step, const char *json)
 {
-    return put_text (m, kind, step, SLURMDL_EVENT, json);
+    return put_text_record (m, kind, step, SLURMDL_EVENT, json);
 }
 
 int slurmdl_log_text (struct slurmdl *run, const char *name, int64_t step, const char *text)
 {
-    return run->metrics ? put_text (run->metrics, name, step, SLURMDL_TEXT, text) : 0;
+    return run->metrics ? put_text_record (run->metrics, name, step, SLURMDL_TEXT, text) : 0;
 }
 
 int slurmdl_log_vector (struct slurmdl *run, const char *name, int64_t step, size_t n,
@@ -295,7 +295,7 @@ struct sample_summary {
     uint64_t counts[BINS];
 };
 
-static void look (struct sample_summary *s, const double *v, size_t n)
+static void find_range (struct sample_summary *s, const double *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (!isfinite (v[i])) {
@@ -311,7 +311,7 @@ static void look (struct sample_summary *s, const double *v, size_t n)
 }
 
 /* Halves, as the difference of two large numbers may be infinite. */
-static void count (struct sample_summary *s, const double *v, size_t n)
+static void count_bins (struct sample_summary *s, const double *v, size_t n)
 {
     double scale = s->max > s->min ? BINS / (s->max / 2 - s->min / 2) : 0;
 
@@ -326,9 +326,9 @@ static void count (struct sample_summary *s, const double *v, size_t n)
     }
 }
 
-static void pass (struct sample_summary *s,
-                  void (*f) (struct sample_summary *s, const double *v, size_t n),
-                  enum slurmdl_type type, size_t n, const void *values)
+static void each_chunk (struct sample_summary *s,
+                        void (*f) (struct sample_summary *s, const double *v, size_t n),
+                        enum slurmdl_type type, size_t n, const void *values)
 {
     const char *p = values;
     double block[BLOCK];
@@ -357,8 +357,8 @@ static void set_edges (const struct sample_summary *s, double *edges)
         edges[i] = min * (1 - (double)i / BINS) + max * ((double)i / BINS);
 }
 
-static int put (struct slurmdl_metrics *m, const char *name, int64_t step,
-                const struct sample_summary *s, size_t n)
+static int put_summary (struct slurmdl_metrics *m, const char *name, int64_t step,
+                        const struct sample_summary *s, size_t n)
 {
     double edges[BINS + 1];
     struct slurmdl_histogram h = { BINS, NAN,    NAN,         NAN,   NAN,
@@ -385,8 +385,8 @@ int slurmdl_log_samples (struct slurmdl *run, const char *name, int64_t step,
         errno = EINVAL;
         return -1;
     }
-    pass (&s, look, type, n, values);
+    each_chunk (&s, find_range, type, n, values);
     s.mean = s.finite ? s.sum / (double)s.finite : 0;
-    pass (&s, count, type, n, values);
-    return put (run->metrics, name, step, &s, n);
+    each_chunk (&s, count_bins, type, n, values);
+    return put_summary (run->metrics, name, step, &s, n);
 }

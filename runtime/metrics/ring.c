@@ -28,7 +28,7 @@ void ring_close (struct ring *r)
     r->rows = NULL;
 }
 
-static struct row *place (const struct ring *r, unsigned long number)
+static struct row *ring_row (const struct ring *r, unsigned long number)
 {
     return &r->rows[number % RING_SIZE];
 }
@@ -50,7 +50,7 @@ long ring_put (struct ring *r, const struct row *row)
         if ((long)(t - h) >= RING_SIZE)
             return -1;
     } while (!atomic_compare_exchange_weak (&r->tail, &t, t + 1));
-    to = place (r, t);
+    to = ring_row (r, t);
     to->step = row->step;
     to->time = row->time;
     to->value = row->value;
@@ -65,7 +65,7 @@ static void give_back (struct ring *r)
     unsigned long h = atomic_load_explicit (&r->head, memory_order_relaxed);
 
     for (; r->taken - h >= GIVE_BACK; h += GIVE_BACK) {
-        madvise (place (r, h), GIVE_BACK * sizeof (struct row), MADV_DONTNEED);
+        madvise (ring_row (r, h), GIVE_BACK * sizeof (struct row), MADV_DONTNEED);
         atomic_store_explicit (&r->head, h + GIVE_BACK, memory_order_release);
     }
 }
@@ -75,7 +75,7 @@ size_t ring_take (struct ring *r, struct row *rows, size_t n)
     size_t i;
 
     for (i = 0; i < n; i++, r->taken++) {
-        const struct row *from = place (r, r->taken);
+        const struct row *from = ring_row (r, r->taken);
         if (__atomic_load_n (&from->crc, __ATOMIC_ACQUIRE) != lap (r->taken))
             break;
         rows[i] = *from;

@@ -32,7 +32,7 @@ static const char *const dataset_names[DATASETS] = {
     [BYTES] = "bytes",
 };
 
-static uint64_t word_of (const struct header_image *image, uint64_t at)
+static uint64_t header_word (const struct header_image *image, uint64_t at)
 {
     uint64_t word;
 
@@ -48,8 +48,8 @@ static int find_places (struct source *s, const struct header_image *image)
             return -1;
         s->places[i].length = d.length;
         s->places[i].size = d.size;
-        s->places[i].address = word_of (image, d.storage);
-        s->places[i].bytes = word_of (image, d.storage + 8);
+        s->places[i].address = header_word (image, d.storage);
+        s->places[i].bytes = header_word (image, d.storage + 8);
     }
     return 0;
 }
@@ -64,7 +64,7 @@ static bool is_in_place (struct source *s, const struct stat *st)
         image.size = (uint64_t)st->st_size;
     return image.size > END_OF_FILE + 8 && io_read_at (s->fd, bytes, image.size, 0) == 0
            && header_attempt (&image, &s->attempt) == 0
-           && word_of (&image, END_OF_FILE) <= (uint64_t)st->st_size
+           && header_word (&image, END_OF_FILE) <= (uint64_t)st->st_size
            && find_places (s, &image) == 0;
 }
 
@@ -233,7 +233,7 @@ enum { BLOCK = 8192, RECORDS_BLOCK = 1024 };
 /* No writer puts more: to look for names takes time by their square. */
 enum { NAMES_READ_MAX = 2 * NAMES_MAX, EVENT_MAX = 4096 };
 
-static int damaged (const char *path, struct slurmdl_error *err)
+static int fail_damaged_table (const char *path, struct slurmdl_error *err)
 {
     errno = EBADMSG;
     return errorf (err, "%s: is not a metrics file, or is damaged", path);
@@ -270,7 +270,7 @@ static int read_names (struct table *t)
 /* Rows and records first: the names and bytes that they use are then in the
  * file.
  */
-static int open_all (struct table *t)
+static int open_columns (struct table *t)
 {
     const struct source *s = &t->source;
 
@@ -300,17 +300,17 @@ bool table_superseded (const struct table *t, uint64_t number, const struct row 
 }
 
 /* A loss of power may have taken it, although it was written before. */
-static bool has_name (const struct table *t, uint32_t name)
+static bool name_is_stored (const struct table *t, uint32_t name)
 {
     return name < t->nnames && t->names[name][0];
 }
 
-static size_t check_rows (const struct table *t, const struct row *rows, size_t n)
+static size_t count_good_rows (const struct table *t, const struct row *rows, size_t n)
 {
     size_t good = rows_check (rows, n);
 
     for (size_t i = 0; i < good; i++)
-        if (!has_name (t, rows[i].name))
+        if (!name_is_stored (t, rows[i].name))
             return i;
     return good;
 }
@@ -381,7 +381,7 @@ static int give_good (const struct table *t, const struct row *rows, size_t n, u
     int rv = 0;
 
     while (rv == 0 && i < n) {
-        size_t good = check_rows (t, rows + i, n - i);
+        size_t good = count_good_rows (t, rows + i, n - i);
         if (good > 0) {
             count_zeros (l, at + i);
             rv = f (t, rows + i, good, at + i, arg);
@@ -405,7 +405,7 @@ int table_read_rows (const struct table *t, block_f f, void *arg, struct slurmdl
     for (uint64_t at = 1; rv == 0 && at < t->rows.n;) {
         uint64_t n = t->rows.n - at < BLOCK ? t->rows.n - at : BLOCK;
         if (dataset_read (&t->source, &t->rows, at, n, rows) < 0) {
-            rv = damaged (t->path, err);
+            rv = fail_damaged_table (t->path, err);
             break;
         }
         rv = give_good (t, rows, n, at, f, arg, &lost);
@@ -423,7 +423,7 @@ int table_read_rows (const struct table *t, block_f f, void *arg, struct slurmdl
 
 static bool good_record (const struct table *t, const struct record *r)
 {
-    return r->crc == record_crc (r) && has_name (t, r->name) && r->bytes <= RECORD_MAX
+    return r->crc == record_crc (r) && name_is_stored (t, r->name) && r->bytes <= RECORD_MAX
            && r->bytes <= t->bytes.n && r->offset <= t->bytes.n - r->bytes;
 }
 
@@ -479,7 +479,7 @@ static int read_records (const struct table *t, const char *event, slurmdl_recor
         uint64_t n = t->records.n - at;
         n = n < RECORDS_BLOCK ? n : RECORDS_BLOCK;
         if (dataset_read (&t->source, &t->records, at, n, list) < 0) {
-            rv = damaged (t->path, err);
+            rv = fail_damaged_table (t->path, err);
             break;
         }
         for (uint64_t i = 0; rv == 0 && i < n; i++)
@@ -509,7 +509,7 @@ int table_read_records (const struct table *t, slurmdl_record_f f, void *arg,
 
 /* ---- open and close ---- */
 
-static int note_resume (const struct slurmdl_record *r, void *arg)
+static int note_resumed (const struct slurmdl_record *r, void *arg)
 {
     struct table *t = arg;
     struct resume *list;
@@ -554,9 +554,9 @@ int table_open (struct table *t, const char *path, struct slurmdl_error *err)
                          .records.id = -1,
                          .bytes.id = -1 };
     errno = 0;
-    if (open_all (t) < 0)
-        return errno == EPERM ? refused (t, err) : damaged (path, err);
-    rv = read_records (t, "resumed", note_resume, t, err);
+    if (open_columns (t) < 0)
+        return errno == EPERM ? refused (t, err) : fail_damaged_table (path, err);
+    rv = read_records (t, "resumed", note_resumed, t, err);
     order_resumes (t);
     return rv;
 }
@@ -584,7 +584,7 @@ static int is_metrics (const struct dirent *e)
 }
 
 /* metrics.h5, metrics.1.h5, ..., metrics.10.h5 */
-static int by_number (const struct dirent **a, const struct dirent **b)
+static int compare_file_numbers (const struct dirent **a, const struct dirent **b)
 {
     long x = atol ((*a)->d_name + 8);
     long y = atol ((*b)->d_name + 8);
@@ -598,7 +598,7 @@ int each_metrics_file (const char *dir,
 {
     struct dirent **list;
     int fd = inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
-    int n = fd < 0 ? -1 : scandirat (fd, ".", &list, is_metrics, by_number);
+    int n = fd < 0 ? -1 : scandirat (fd, ".", &list, is_metrics, compare_file_numbers);
     char path[PATH_MAX];
     int rv = 0;
 

@@ -66,7 +66,7 @@ int slurmdl_resumed_at (const char *dir, int64_t *step)
     return 1;
 }
 
-static int by_number (const void *a, const void *b)
+static int compare_attempts (const void *a, const void *b)
 {
     const struct attempt *x = a;
     const struct attempt *y = b;
@@ -104,7 +104,7 @@ static int list_attempts (struct trial *t)
     if (d)
         closedir (d);
     if (t->n > 0)
-        qsort (t->attempts, t->n, sizeof (*t->attempts), by_number);
+        qsort (t->attempts, t->n, sizeof (*t->attempts), compare_attempts);
     return rv;
 }
 
@@ -205,8 +205,8 @@ static int64_t limit_of (const struct trial *t, const char *name)
     return least;
 }
 
-static int give_rows (const struct table *t, const struct row *rows, size_t n, uint64_t first,
-                      void *arg)
+static int pass_trial_rows (const struct table *t, const struct row *rows, size_t n, uint64_t first,
+                            void *arg)
 {
     struct trial *g = arg;
     int rv = 0;
@@ -235,7 +235,7 @@ static int give_file (const char *path, void *arg, struct slurmdl_error *err)
     for (uint64_t i = 0; trial->steps && i < t.nnames; i++)
         trial->steps[i] = limit_of (trial, t.names[i]);
     if (rv == 0)
-        rv = trial->steps ? table_read_rows (&t, give_rows, trial, &why)
+        rv = trial->steps ? table_read_rows (&t, pass_trial_rows, trial, &why)
                           : errorf (&why, "out of memory");
     free (trial->steps);
     table_close (&t);

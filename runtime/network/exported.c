@@ -24,7 +24,8 @@ struct check {
     int n;
 };
 
-__attribute__ ((format (printf, 2, 3))) static void tell (struct check *c, const char *fmt, ...)
+__attribute__ ((format (printf, 2, 3))) static void report_export (struct check *c, const char *fmt,
+                                                                   ...)
 {
     va_list ap;
     char *line;
@@ -53,7 +54,7 @@ bool exported_has (const struct task *t, const char *ours, const char *name)
 }
 
 /* One that the framework reads. */
-static bool is_read (const struct task *t, const char *name)
+static bool framework_reads (const struct task *t, const char *name)
 {
     for (int i = 0; i < t->environment.n; i++)
         if (!strcmp (t->environment.vars[i].name, name))
@@ -85,12 +86,12 @@ static void check_port (struct check *c, const char *name, const char *text)
     long port = strtol (text, &end, 10);
 
     if (end == text || *end || port < 1 || port > 65535)
-        tell (c, "%s=%.64s was exported, and is no port", name, text);
+        report_export (c, "%s=%.64s was exported, and is no port", name, text);
     else if (exported_port_is_taken ((int)port))
-        tell (c,
-              "%s=%ld was exported, and rank %ld cannot listen there (%s): "
-              "unset it in the job script",
-              name, port, c->t->facts.rank, strerror (errno));
+        report_export (c,
+                       "%s=%ld was exported, and rank %ld cannot listen there (%s): "
+                       "unset it in the job script",
+                       name, port, c->t->facts.rank, strerror (errno));
 }
 
 /* Whether rank 0 can listen at that name, and the others find it. */
@@ -103,20 +104,20 @@ static void check_host (struct check *c, const char *name, const char *host)
     char interface[64];
 
     if (found == REACH_UNKNOWN)
-        tell (c,
-              "%s=%.64s was exported, and has no address on %.64s, where rank "
-              "%ld runs: unset it in the job script",
-              name, host, f->own, f->rank);
+        report_export (c,
+                       "%s=%.64s was exported, and has no address on %.64s, where rank "
+                       "%ld runs: unset it in the job script",
+                       name, host, f->own, f->rank);
     else if (found == REACH_LOOPBACK && apart && !reach_same_name (host, f->own))
-        tell (c,
-              "%s=%.64s was exported, and no other node of this step reaches "
-              "it: unset it in the job script",
-              name, host);
+        report_export (c,
+                       "%s=%.64s was exported, and no other node of this step reaches "
+                       "it: unset it in the job script",
+                       name, host);
     else if (found == REACH_FOUND && reach_interface (&a, interface, sizeof (interface)) < 0)
-        tell (c,
-              "%s=%.64s was exported, and is no address of %.64s, where rank "
-              "%ld runs: unset it in the job script",
-              name, host, f->own, f->rank);
+        report_export (c,
+                       "%s=%.64s was exported, and is no address of %.64s, where rank "
+                       "%ld runs: unset it in the job script",
+                       name, host, f->own, f->rank);
 }
 
 enum port_of { HOST_ONLY, HOST_OR_PORT, HOST_AND_PORT };
@@ -136,14 +137,15 @@ static void check_endpoint (struct check *c, const char *name, enum port_of want
     if (colon) {
         *colon = '\0';
         if (wanted == HOST_ONLY)
-            tell (c,
-                  "%s=%.64s:%.64s was exported, and is no address, but one with a port: "
-                  "unset it in the job script",
-                  name, host, colon + 1);
+            report_export (c,
+                           "%s=%.64s:%.64s was exported, and is no address, but one with a port: "
+                           "unset it in the job script",
+                           name, host, colon + 1);
         else
             check_port (c, name, colon + 1);
     } else if (wanted == HOST_AND_PORT) {
-        tell (c, "%s=%.64s was exported, and has no port: unset it in the job script", name, host);
+        report_export (c, "%s=%.64s was exported, and has no port: unset it in the job script",
+                       name, host);
     }
     if (!colon || wanted != HOST_ONLY)
         check_host (c, name, host);
@@ -166,10 +168,11 @@ static void check_master (struct check *c)
     char text[TEXT];
 
     for (size_t i = 0; i < sizeof (addresses) / sizeof (*addresses); i++)
-        if (is_read (c->t, addresses[i].name) && text_of (c->t, c->ours, addresses[i].name, text))
+        if (framework_reads (c->t, addresses[i].name)
+            && text_of (c->t, c->ours, addresses[i].name, text))
             check_endpoint (c, addresses[i].name, addresses[i].wanted, text);
     for (size_t i = 0; i < sizeof (ports) / sizeof (*ports); i++)
-        if (is_read (c->t, ports[i]) && text_of (c->t, c->ours, ports[i], text))
+        if (framework_reads (c->t, ports[i]) && text_of (c->t, c->ours, ports[i], text))
             check_port (c, ports[i], text);
 }
 
@@ -181,10 +184,10 @@ bool exported_way (struct task *t, const char *ours)
     char text[TEXT], interface[sizeof (t->facts.interface)];
     struct reach_address to, own;
 
-    if (!is_read (t, "GLOO_SOCKET_IFNAME"))
+    if (!framework_reads (t, "GLOO_SOCKET_IFNAME"))
         return false;
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if (is_read (t, names[i]) && text_of (t, ours, names[i], text)
+        if (framework_reads (t, names[i]) && text_of (t, ours, names[i], text)
             && reach_resolve (text, &to) == REACH_FOUND && reach_source (&to, &own) == 0
             && reach_interface (&own, interface, sizeof (interface)) == 0
             && strcmp (interface, "lo") /* 0.0.0.0 */
@@ -227,10 +230,10 @@ static void check_interface (struct check *c, const char *name, bool is_nccl)
             break;
     }
     if (why && (f->rank == 0 || !strstr (why, "loopback")))
-        tell (c,
-              "%s=%.64s was exported, and %s on %.64s: other nodes do not "
-              "reach this one; unset it in the job script",
-              name, text, why, f->own);
+        report_export (c,
+                       "%s=%.64s was exported, and %s on %.64s: other nodes do not "
+                       "reach this one; unset it in the job script",
+                       name, text, why, f->own);
 }
 
 static void check_interfaces (struct check *c)
@@ -240,10 +243,11 @@ static void check_interfaces (struct check *c)
     char text[TEXT];
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if (is_read (c->t, names[i]) && text_of (c->t, c->ours, names[i], text) && !*text
+        if (framework_reads (c->t, names[i]) && text_of (c->t, c->ours, names[i], text) && !*text
             && c->t->facts.rank == 0)
-            tell (c, "%s was exported, and is empty: unset it in the job script", names[i]);
-        else if (is_read (c->t, names[i]))
+            report_export (c, "%s was exported, and is empty: unset it in the job script",
+                           names[i]);
+        else if (framework_reads (c->t, names[i]))
             check_interface (c, names[i], false);
     check_interface (c, "NCCL_SOCKET_IFNAME", true);
     check_interface (c, "TP_SOCKET_IFNAME", false);

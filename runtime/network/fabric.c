@@ -32,9 +32,9 @@ static const char *const virtual_names[] = {
 /* ---- sysfs ---- */
 
 /* The first line of a file below root; "" if there is none. */
-static const char *line_of (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
+static const char *first_line (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
-static const char *line_of (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
+static const char *first_line (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
 {
     char path[PATH_SIZE];
     va_list ap;
@@ -57,7 +57,7 @@ static const char *line_of (char line[static TEXT_SIZE], const char *root, const
     return line;
 }
 
-static bool has (const char *root, const char *class, const char *name, const char *member)
+static bool has_member (const char *root, const char *class, const char *name, const char *member)
 {
     char path[PATH_SIZE];
 
@@ -66,14 +66,14 @@ static bool has (const char *root, const char *class, const char *name, const ch
            && access (path, F_OK) == 0;
 }
 
-static int by_name (const void *a, const void *b)
+static int compare_devices (const void *a, const void *b)
 {
     return strverscmp (a, b);
 }
 
 /* Names in a folder in natural order; returns how many. */
-static int names_of (const char *root, const char *folder,
-                     char names[static FABRIC_MAX][FABRIC_NAME])
+static int list_device_names (const char *root, const char *folder,
+                              char names[static FABRIC_MAX][FABRIC_NAME])
 {
     char path[PATH_SIZE];
     struct dirent *e;
@@ -87,7 +87,7 @@ static int names_of (const char *root, const char *folder,
         if (*e->d_name != '.' && strlen (e->d_name) < FABRIC_NAME)
             memcpy (names[n++], e->d_name, strlen (e->d_name) + 1);
     closedir (d);
-    qsort (names, (size_t)n, FABRIC_NAME, by_name);
+    qsort (names, (size_t)n, FABRIC_NAME, compare_devices);
     return n;
 }
 
@@ -111,7 +111,7 @@ static bool is_efa (const char *root, const char *hca)
     n = readlink (path, link, sizeof (link) - 1);
     link[n > 0 ? n : 0] = '\0';
     return !strcmp (strrchr (link, '/') ? strrchr (link, '/') + 1 : link, "efa")
-           || !strcmp (line_of (line, root, "class/infiniband/%s/device/vendor", hca), "0x1d0f");
+           || !strcmp (first_line (line, root, "class/infiniband/%s/device/vendor", hca), "0x1d0f");
 }
 
 static void read_port (const char *root, const char *hca, const char *number, struct fabric_port *p)
@@ -120,17 +120,17 @@ static void read_port (const char *root, const char *hca, const char *number, st
 
     snprintf (p->name, sizeof (p->name), "%s", hca);
     p->number = positive (number);
-    line_of (line, root, "class/infiniband/%s/ports/%s/link_layer", hca, number);
+    first_line (line, root, "class/infiniband/%s/ports/%s/link_layer", hca, number);
     p->kind = is_efa (root, hca)             ? FABRIC_EFA
               : !strcmp (line, "InfiniBand") ? FABRIC_INFINIBAND
                                              : FABRIC_ROCE;
-    p->rate = positive (line_of (line, root, "class/infiniband/%s/ports/%s/rate", hca, number));
-    line_of (line, root, "class/infiniband/%s/node_type", hca);
+    p->rate = positive (first_line (line, root, "class/infiniband/%s/ports/%s/rate", hca, number));
+    first_line (line, root, "class/infiniband/%s/node_type", hca);
     if (*line == '4')
         p->unused = "iWARP";
-    else if (!has (root, "infiniband", hca, "device"))
+    else if (!has_member (root, "infiniband", hca, "device"))
         p->unused = "software";
-    else if (*line_of (line, root, "class/infiniband/%s/ports/%s/state", hca, number) != '4')
+    else if (*first_line (line, root, "class/infiniband/%s/ports/%s/state", hca, number) != '4')
         p->unused = "down";
 }
 
@@ -139,11 +139,11 @@ static void read_infiniband (const char *root, struct fabric *f)
     char hcas[FABRIC_MAX][FABRIC_NAME];
     char ports[FABRIC_MAX][FABRIC_NAME];
     char folder[TEXT_SIZE];
-    int n = names_of (root, "class/infiniband", hcas);
+    int n = list_device_names (root, "class/infiniband", hcas);
 
     for (int i = 0; i < n; i++) {
         snprintf (folder, sizeof (folder), "class/infiniband/%s/ports", hcas[i]);
-        int m = names_of (root, folder, ports);
+        int m = list_device_names (root, folder, ports);
         for (int j = 0; j < m && f->nports < FABRIC_MAX; j++)
             read_port (root, hcas[i], ports[j], &f->ports[f->nports++]);
     }
@@ -155,7 +155,7 @@ static void read_cxi (const char *root, struct fabric *f)
     char names[FABRIC_MAX][FABRIC_NAME];
     char nets[FABRIC_MAX][FABRIC_NAME];
     char text[TEXT_SIZE];
-    int n = names_of (root, "class/cxi", names);
+    int n = list_device_names (root, "class/cxi", names);
 
     for (int i = 0; i < n && f->nports < FABRIC_MAX; i++) {
         struct fabric_port *p = &f->ports[f->nports++];
@@ -163,11 +163,11 @@ static void read_cxi (const char *root, struct fabric *f)
         p->kind = FABRIC_SLINGSHOT;
         p->number = 1;
         snprintf (text, sizeof (text), "class/cxi/%s/device/net", names[i]);
-        if (names_of (root, text, nets) == 0)
+        if (list_device_names (root, text, nets) == 0)
             continue;
-        if (!strcmp (line_of (text, root, "class/net/%s/operstate", nets[0]), "down"))
+        if (!strcmp (first_line (text, root, "class/net/%s/operstate", nets[0]), "down"))
             p->unused = "down";
-        p->rate = positive (line_of (text, root, "class/net/%s/speed", nets[0])) / 1000;
+        p->rate = positive (first_line (text, root, "class/net/%s/speed", nets[0])) / 1000;
     }
 }
 
@@ -196,7 +196,7 @@ static void choose_kind (struct fabric *f)
 
 /* ---- interfaces ---- */
 
-static bool begins (const char *name, const char *prefix)
+static bool begins_with (const char *name, const char *prefix)
 {
     return !strncmp (name, prefix, strlen (prefix));
 }
@@ -204,7 +204,7 @@ static bool begins (const char *name, const char *prefix)
 bool fabric_is_virtual (const char *name)
 {
     for (const char *const *v = virtual_names; *v; v++)
-        if (begins (name, *v))
+        if (begins_with (name, *v))
             return true;
     return false;
 }
@@ -212,21 +212,21 @@ bool fabric_is_virtual (const char *name)
 static void read_interface (const char *root, struct fabric_interface *i)
 {
     char line[TEXT_SIZE];
-    int type = positive (line_of (line, root, "class/net/%s/type", i->name));
+    int type = positive (first_line (line, root, "class/net/%s/type", i->name));
 
-    i->index = positive (line_of (line, root, "class/net/%s/ifindex", i->name));
-    i->speed = positive (line_of (line, root, "class/net/%s/speed", i->name));
+    i->index = positive (first_line (line, root, "class/net/%s/ifindex", i->name));
+    i->speed = positive (first_line (line, root, "class/net/%s/speed", i->name));
     i->is_ib = type == IPOIB;
-    line_of (line, root, "class/net/%s/flags", i->name);
+    first_line (line, root, "class/net/%s/flags", i->name);
     if (type == LOOPBACK)
         i->unused = "loopback";
     else if (*line && !(strtoul (line, NULL, 16) & 1))
         i->unused = "down";
     else if (fabric_is_virtual (i->name))
         i->unused = "virtual";
-    else if (has (root, "net", i->name, "master"))
+    else if (has_member (root, "net", i->name, "master"))
         i->unused = "part of another";
-    line_of (line, root, "class/net/%s/operstate", i->name);
+    first_line (line, root, "class/net/%s/operstate", i->name);
     if (!i->unused && *line && strcmp (line, "up") && strcmp (line, "unknown"))
         i->unused = "down";
 }
@@ -243,10 +243,10 @@ static int by_index (const void *a, const void *b)
 static void read_interfaces (const char *root, struct fabric *f)
 {
     char names[FABRIC_MAX][FABRIC_NAME];
-    int n = names_of (root, "class/net", names);
+    int n = list_device_names (root, "class/net", names);
 
     for (int i = 0; i < n; i++)
-        if (has (root, "net", names[i], "type")) {
+        if (has_member (root, "net", names[i], "type")) {
             struct fabric_interface *to = &f->interfaces[f->ninterfaces++];
             memcpy (to->name, names[i], FABRIC_NAME);
             read_interface (root, to);
@@ -271,10 +271,10 @@ const struct fabric_interface *fabric_nccl_choice (const struct fabric *f)
         const struct fabric_interface *i = &f->interfaces[k];
         if (i->unused && strcmp (i->unused, "virtual"))
             continue;
-        if (begins (i->name, "ib"))
+        if (begins_with (i->name, "ib"))
             return i;
-        if (!best && !begins (i->name, "docker") && !begins (i->name, "lo")
-            && !begins (i->name, "virbr"))
+        if (!best && !begins_with (i->name, "docker") && !begins_with (i->name, "lo")
+            && !begins_with (i->name, "virbr"))
             best = i;
     }
     return best;
@@ -287,8 +287,9 @@ struct text {
     size_t size, used;
 };
 
-static void add (struct text *t, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
-static void add (struct text *t, const char *fmt, ...)
+static void append_format (struct text *t, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+static void append_format (struct text *t, const char *fmt, ...)
 {
     va_list ap;
     int n;
@@ -306,11 +307,11 @@ static void add_ports (const struct fabric *f, struct text *t, bool unused)
 
     for (const struct fabric_port *p = f->ports; p < f->ports + f->nports; p++)
         if (!p->unused == !unused) {
-            add (t, "%s%s", space, p->name);
+            append_format (t, "%s%s", space, p->name);
             if (p->number > 1)
-                add (t, ":%d", p->number);
+                append_format (t, ":%d", p->number);
             if (unused)
-                add (t, " (%s)", p->unused);
+                append_format (t, " (%s)", p->unused);
             space = " ";
         }
 }
@@ -326,24 +327,24 @@ size_t fabric_text (const struct fabric *f, char *buf, size_t size)
             used++;
             rate = f->ports[i].rate;
         }
-    add (&t, "%s:", fabric_names[f->kind]);
+    append_format (&t, "%s:", fabric_names[f->kind]);
     if (used > 0 && rate > 0)
-        add (&t, " %d x %d Gb/s (", used, rate);
+        append_format (&t, " %d x %d Gb/s (", used, rate);
     else if (used > 0)
-        add (&t, " %d (", used);
+        append_format (&t, " %d (", used);
     add_ports (f, &t, false);
-    add (&t, "%s", used > 0 ? ")" : " no adapter");
+    append_format (&t, "%s", used > 0 ? ")" : " no adapter");
     if (used < f->nports) {
-        add (&t, ", not ");
+        append_format (&t, ", not ");
         add_ports (f, &t, true);
     }
-    add (&t, "; IP over");
+    append_format (&t, "; IP over");
     used = 0;
     for (int i = 0; i < f->ninterfaces; i++)
         if (!f->interfaces[i].unused) {
-            add (&t, " %s", f->interfaces[i].name);
+            append_format (&t, " %s", f->interfaces[i].name);
             used++;
         }
-    add (&t, "%s", used ? "" : " nothing");
+    append_format (&t, "%s", used ? "" : " nothing");
     return t.used;
 }

@@ -168,7 +168,7 @@ static bool is_printable (struct span s)
 }
 
 /* 'name' is told only if it has no byte that a terminal would obey. */
-static int refuse (struct parser *x, const char *name, const char *why)
+static int refuse_line (struct parser *x, const char *name, const char *why)
 {
     char line[NCCL_LINE];
 
@@ -178,7 +178,7 @@ static int refuse (struct parser *x, const char *name, const char *why)
     return 1;
 }
 
-static const char *why_not (const struct nccl_setting *s, char why[static NCCL_WHY])
+static const char *reject_reason (const struct nccl_setting *s, char why[static NCCL_WHY])
 {
     const struct nccl_variable *v = nccl_find (s->name);
     const char *meant = v ? NULL : nccl_nearest (s->name);
@@ -195,7 +195,7 @@ static const char *why_not (const struct nccl_setting *s, char why[static NCCL_W
     return NULL;
 }
 
-static bool is_set (const struct nccl_profile *p, const char *name)
+static bool profile_sets (const struct nccl_profile *p, const char *name)
 {
     for (int i = 0; i < p->n; i++)
         if (!strcmp (p->settings[i].name, name))
@@ -210,17 +210,17 @@ static int add_setting (struct parser *x, struct span name, struct span value)
     const char *why;
 
     if (!is_printable (name) || !is_printable (value))
-        return refuse (x, "", "a byte that is not printable ASCII");
+        return refuse_line (x, "", "a byte that is not printable ASCII");
     if (name.n >= sizeof (s.name) || value.n >= sizeof (s.value))
-        return refuse (x, "", "too long");
+        return refuse_line (x, "", "too long");
     memcpy (s.name, name.at, name.n);
     memcpy (s.value, value.at, value.n);
-    if ((why = why_not (&s, text)))
-        return refuse (x, s.name, why);
-    if (is_set (x->p, s.name))
-        return refuse (x, s.name, "set a second time");
+    if ((why = reject_reason (&s, text)))
+        return refuse_line (x, s.name, why);
+    if (profile_sets (x->p, s.name))
+        return refuse_line (x, s.name, "set a second time");
     if (x->p->n == NCCL_SETTINGS)
-        return refuse (x, s.name, "too many variables");
+        return refuse_line (x, s.name, "too many variables");
     x->p->settings[x->p->n++] = s;
     return 0;
 }
@@ -235,7 +235,7 @@ static int parse_line (struct parser *x, struct span line)
         return 0;
     eq = memchr (line.at, '=', line.n);
     if (!eq)
-        return refuse (x, "", "no NAME=VALUE");
+        return refuse_line (x, "", "no NAME=VALUE");
     value = trim ((struct span){ eq + 1, line.n - (size_t)(eq + 1 - line.at) });
     if (value.n > 1 && *value.at == '"' && value.at[value.n - 1] == '"')
         value = (struct span){ value.at + 1, value.n - 2 };
@@ -287,7 +287,7 @@ out:
     return n < 0 ? -1 : parse_profile (text, used, path, p, say, arg);
 }
 
-static void set (struct nccl_profile *p, const char *name, const char *value)
+static void set_nccl_variable (struct nccl_profile *p, const char *name, const char *value)
 {
     struct nccl_setting *s = &p->settings[p->n++];
 
@@ -303,7 +303,7 @@ static bool has_hsn (const struct fabric *f)
     return false;
 }
 
-static bool has_interface (const struct fabric *f)
+static bool has_socket_interface (const struct fabric *f)
 {
     for (int i = 0; i < f->ninterfaces; i++)
         if (!f->interfaces[i].unused)
@@ -317,11 +317,11 @@ void nccl_defaults (const struct fabric *f, struct nccl_profile *p)
     const struct fabric_interface *first = fabric_nccl_choice (f);
 
     p->n = 0;
-    set (p, "NCCL_DEBUG", "WARN");
+    set_nccl_variable (p, "NCCL_DEBUG", "WARN");
     if (f->kind == FABRIC_SLINGSHOT && has_hsn (f))
-        set (p, "NCCL_SOCKET_IFNAME", "hsn");
-    else if (first && first->unused && has_interface (f))
-        set (p, "NCCL_SOCKET_IFNAME",
-             "^lo,docker,virbr,veth,br-,cni,cali,flannel,podman,lxcbr,lxdbr,"
-             "tunl,dummy,kube-ipvs,vnet,tap,tun,wg,cilium,vxlan,usb,idrac");
+        set_nccl_variable (p, "NCCL_SOCKET_IFNAME", "hsn");
+    else if (first && first->unused && has_socket_interface (f))
+        set_nccl_variable (p, "NCCL_SOCKET_IFNAME",
+                           "^lo,docker,virbr,veth,br-,cni,cali,flannel,podman,lxcbr,lxdbr,"
+                           "tunl,dummy,kube-ipvs,vnet,tap,tun,wg,cilium,vxlan,usb,idrac");
 }

@@ -60,7 +60,7 @@ static const struct domain domains[] = {
 };
 /* clang-format on */
 
-static const struct domain *find (const char *name, size_t n)
+static const struct domain *find_variable (const char *name, size_t n)
 {
     for (size_t i = 0; i < sizeof (domains) / sizeof (*domains); i++)
         if (strlen (domains[i].name) == n && !strncmp (domains[i].name, name, n))
@@ -79,12 +79,12 @@ static bool is_in_range (const struct domain *d, const char *value)
     return d->high > d->low && errno == 0 && end != value && !*end && n >= d->low && n <= d->high;
 }
 
-static size_t add (char *why, size_t n, const char *separator, const char *word)
+static size_t append_word (char *why, size_t n, const char *separator, const char *word)
 {
     return n + (size_t)snprintf (why + n, NCCL_WHY - n, "%s%s", separator, word);
 }
 
-static void describe (const struct domain *d, char why[static NCCL_WHY])
+static void describe_domain (const struct domain *d, char why[static NCCL_WHY])
 {
     char number[64] = "";
     size_t n;
@@ -93,21 +93,21 @@ static void describe (const struct domain *d, char why[static NCCL_WHY])
         snprintf (number, sizeof (number), "a number from %lld on", d->low);
     else if (d->high > d->low)
         snprintf (number, sizeof (number), "a number from %lld to %lld", d->low, d->high);
-    n = add (why, 0, "must be ", number);
+    n = append_word (why, 0, "must be ", number);
     for (int i = 0; i < 6 && d->words[i]; i++)
-        n = add (why, n, i || *number ? " or " : "", d->words[i]);
+        n = append_word (why, n, i || *number ? " or " : "", d->words[i]);
 }
 
 bool nccl_value_is_wrong (const char *name, const char *value, char why[static NCCL_WHY])
 {
-    const struct domain *d = find (name, strcspn (name, "="));
+    const struct domain *d = find_variable (name, strcspn (name, "="));
 
     if (!d || !*value || is_in_range (d, value))
         return false;
     for (int i = 0; i < 6 && d->words[i]; i++)
         if (!strcasecmp (d->words[i], value))
             return false;
-    describe (d, why);
+    describe_domain (d, why);
     return true;
 }
 
@@ -119,8 +119,8 @@ struct lint {
     int n; /* also those that have no place */
 };
 
-static void tell (struct lint *l, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
-static void tell (struct lint *l, const char *fmt, ...)
+static void add_lint (struct lint *l, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
+static void add_lint (struct lint *l, const char *fmt, ...)
 {
     va_list ap;
 
@@ -131,7 +131,7 @@ static void tell (struct lint *l, const char *fmt, ...)
     va_end (ap);
 }
 
-static bool begins (const char *text, const char *prefix)
+static bool starts_with (const char *text, const char *prefix)
 {
     return !strncmp (text, prefix, strlen (prefix));
 }
@@ -162,10 +162,10 @@ static bool next_item (const char **list, char item[static ITEM])
 
 static bool matches (const char *item, const char *name, bool exact)
 {
-    return exact ? !strcmp (item, name) : begins (name, item);
+    return exact ? !strcmp (item, name) : starts_with (name, item);
 }
 
-static bool has_interface (const struct fabric *f, const char *item, bool exact)
+static bool interface_matches (const struct fabric *f, const char *item, bool exact)
 {
     for (int i = 0; i < f->ninterfaces; i++)
         if (matches (item, f->interfaces[i].name, exact))
@@ -204,13 +204,13 @@ static bool names_none (const struct fabric *f, const char *value, bool exact,
 
 static bool no_prefix (const struct fabric *f, const char *value)
 {
-    return f->ninterfaces > 0 && names_none (f, value, false, has_interface);
+    return f->ninterfaces > 0 && names_none (f, value, false, interface_matches);
 }
 
 static bool no_interface (const struct fabric *f, const char *value)
 {
     return f->ninterfaces > 0 && !strpbrk (value, "/.")
-           && names_none (f, value, true, has_interface);
+           && names_none (f, value, true, interface_matches);
 }
 
 static bool no_adapter (const struct fabric *f, const char *value)
@@ -218,14 +218,15 @@ static bool no_adapter (const struct fabric *f, const char *value)
     return f->nports > 0 && names_none (f, value, false, has_port);
 }
 
-static bool either (const struct fabric *f, const char *item, bool exact)
+static bool either_prefix (const struct fabric *f, const char *item, bool exact)
 {
-    return has_interface (f, item, exact) || has_port (f, item, exact);
+    return interface_matches (f, item, exact) || has_port (f, item, exact);
 }
 
 static bool no_device (const struct fabric *f, const char *value)
 {
-    return f->ninterfaces > 0 && strcmp (value, "all") && names_none (f, value, true, either);
+    return f->ninterfaces > 0 && strcmp (value, "all")
+           && names_none (f, value, true, either_prefix);
 }
 
 static bool no_rdma (const struct fabric *f, const char *value)
@@ -255,7 +256,7 @@ static bool is_rdma_transport (const char *item)
     static const char *const known[] = { "rc", "dc", "ud", "ib", "all", NULL };
 
     for (const char *const *k = known; *k; k++)
-        if (begins (item, *k))
+        if (starts_with (item, *k))
             return true;
     return false;
 }
@@ -345,7 +346,7 @@ static const char *const ucx[] = {
 static bool is_foreign (const char *name)
 {
     for (const char *const *p = foreign; *p; p++)
-        if (begins (name, *p))
+        if (starts_with (name, *p))
             return true;
     return false;
 }
@@ -359,12 +360,12 @@ static void lint_value (struct lint *l, const char *e)
         size_t n = strlen (values[i].name);
         if (value == e + n && !strncmp (e, values[i].name, n)
             && values[i].is_wrong (l->f, value + 1)) {
-            tell (l, "%.*s=%.64s: %s", (int)n, e, value + 1, values[i].why);
+            add_lint (l, "%.*s=%.64s: %s", (int)n, e, value + 1, values[i].why);
             return;
         }
     }
     if (value && nccl_value_is_wrong (e, value + 1, why))
-        tell (l, "%.*s=%.64s: %s", (int)(value - e), e, value + 1, why);
+        add_lint (l, "%.*s=%.64s: %s", (int)(value - e), e, value + 1, why);
 }
 
 /* ---- names ---- */
@@ -399,12 +400,12 @@ static void lint_nccl_name (struct lint *l, const char *e)
     const char *meant;
 
     if (v && v->class == NCCL_GONE)
-        tell (l, "%s has no effect: %s", v->name, v->what);
+        add_lint (l, "%s has no effect: %s", v->name, v->what);
     if (v || is_undocumented (e) || is_foreign (e))
         return;
     snprintf (name, sizeof (name), "%.*s", (int)strcspn (e, "="), e);
     meant = nccl_nearest (name);
-    tell (l, "%s: NCCL has no such variable%s%s%s", name, DID_YOU_MEAN (meant, "", "", ""));
+    add_lint (l, "%s: NCCL has no such variable%s%s%s", name, DID_YOU_MEAN (meant, "", "", ""));
 }
 
 static void lint_ucx_name (struct lint *l, const char *e)
@@ -415,14 +416,14 @@ static void lint_ucx_name (struct lint *l, const char *e)
     for (const char *const *u = ucx; *u; u++)
         if (strlen (*u) == n && !strncmp (*u, word, n))
             return;
-    tell (l, "%.*s: UCX has no such variable", (int)strcspn (e, "="), e);
+    add_lint (l, "%.*s: UCX has no such variable", (int)strcspn (e, "="), e);
 }
 
 static void lint_name (struct lint *l, const char *e)
 {
-    if (begins (e, "NCCL_"))
+    if (starts_with (e, "NCCL_"))
         lint_nccl_name (l, e);
-    else if (begins (e, "UCX_"))
+    else if (starts_with (e, "UCX_"))
         lint_ucx_name (l, e);
 }
 
@@ -443,9 +444,9 @@ static void lint_debug (struct lint *l, const char *e)
     const struct nccl_variable *v = nccl_find (e);
 
     if (v && v->class == NCCL_DEBUG && !has_value_line (e))
-        tell (l, "%s is for debugging only: %s", v->name, v->what);
-    else if (begins (e, "NCCL_DEBUG=TRACE"))
-        tell (l, "NCCL_DEBUG=TRACE is for debugging only: it slows NCCL");
+        add_lint (l, "%s is for debugging only: %s", v->name, v->what);
+    else if (starts_with (e, "NCCL_DEBUG=TRACE"))
+        add_lint (l, "NCCL_DEBUG=TRACE is for debugging only: it slows NCCL");
 }
 
 int nccl_lint (char *const *env, const char *skip, const struct fabric *f,

@@ -29,7 +29,7 @@ static bool is_loopback (const struct sockaddr *a)
 }
 
 /* Without an interface a link-local address is none. */
-static bool is_usable (const struct sockaddr *a)
+static bool is_reachable_address (const struct sockaddr *a)
 {
     return a->sa_family == AF_INET
            || (a->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL (&v6 (a)->sin6_addr));
@@ -45,7 +45,7 @@ enum reach_name reach_resolve (const char *name, struct reach_address *to)
     if (!*name || getaddrinfo (name, NULL, &hints, &list) != 0)
         return REACH_UNKNOWN;
     for (const struct addrinfo *i = list; i && rv != REACH_FOUND; i = i->ai_next) {
-        if (!is_usable (i->ai_addr) || (rv && is_loopback (i->ai_addr)))
+        if (!is_reachable_address (i->ai_addr) || (rv && is_loopback (i->ai_addr)))
             continue;
         memcpy (&to->a, i->ai_addr, i->ai_addrlen);
         to->len = i->ai_addrlen;
@@ -73,7 +73,7 @@ int reach_source (const struct reach_address *to, struct reach_address *own)
     return rv;
 }
 
-static bool is_same (const struct sockaddr *a, const struct sockaddr *b)
+static bool is_same_address (const struct sockaddr *a, const struct sockaddr *b)
 {
     if (!a || a->sa_family != b->sa_family)
         return false;
@@ -93,7 +93,7 @@ int reach_interface (const struct reach_address *own, char *buf, size_t size)
     if (own->len == 0 || getifaddrs (&list) < 0)
         return -1;
     for (const struct ifaddrs *i = list; i && rv < 0; i = i->ifa_next)
-        if (is_same (i->ifa_addr, a)
+        if (is_same_address (i->ifa_addr, a)
             || (i->ifa_addr && i->ifa_flags & IFF_LOOPBACK && is_loopback (a)
                 && a->sa_family == i->ifa_addr->sa_family)) {
             snprintf (buf, size, "%s", i->ifa_name);
@@ -133,7 +133,7 @@ const char *reach_useless (const char *name, const char *wanted)
         if (!strcmp (i->ifa_name, name)) {
             found = true;
             flags = i->ifa_flags;
-            has_address |= i->ifa_addr && is_usable (i->ifa_addr);
+            has_address |= i->ifa_addr && is_reachable_address (i->ifa_addr);
         }
     freeifaddrs (list);
     if (!found)

@@ -82,7 +82,7 @@ static char *absolute (const char *path)
 }
 
 /* What a worker names is EXPERIMENT/trials/NUMBER: others may write there. */
-static int guard (struct slurmdl *run)
+static int guard_folder (struct slurmdl *run)
 {
     char root[PATH_MAX];
     char own[PATH_MAX];
@@ -108,7 +108,7 @@ static int enter_folder (struct slurmdl *run, const char *dir)
         run->dir = strdup (attempt);
         run->trial_dir = strndup (attempt, (size_t)(slash - attempt));
         run->attempt = (long)environment_number ("DL_ATTEMPT", 1);
-        return run->dir && run->trial_dir ? guard (run) : -1;
+        return run->dir && run->trial_dir ? guard_folder (run) : -1;
     }
     run->trial_dir = absolute (dir ? dir : environment_text ("DL_RUN_DIR", "slurmdl"));
     if (!run->trial_dir || make_folders (run->trial_dir) < 0)

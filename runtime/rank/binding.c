@@ -91,7 +91,7 @@ static int mask_of (const char *list, int rank, struct cpu_set *s)
     return cpus_parse_hex (list, (int)strcspn (list, ","), s);
 }
 
-static bool is_same (const struct cpu_set *a, const struct cpu_set *b)
+static bool is_same_set (const struct cpu_set *a, const struct cpu_set *b)
 {
     return !memcmp (a, b, sizeof (*a));
 }
@@ -105,13 +105,13 @@ static bool are_private (struct binding *b, char list[static TEXT])
     variables_text (&b->vars, "SLURM_CPU_BIND_TYPE", list, TEXT);
     if (!strstr (list, "mask_cpu")
         || variables_text (&b->vars, "SLURM_CPU_BIND_LIST", list, TEXT) < 0
-        || mask_of (list, b->r.local_rank, &mask) < 0 || !is_same (&mask, &b->own))
+        || mask_of (list, b->r.local_rank, &mask) < 0 || !is_same_set (&mask, &b->own))
         return false; /* no mask, or another step's that was inherited */
     for (int i = 0; i < b->r.local_size; i++)
         if (mask_of (list, i, &mask) < 0)
             return false;
         else
-            differ |= !is_same (&mask, &b->own);
+            differ |= !is_same_set (&mask, &b->own);
     return differ;
 }
 
@@ -198,7 +198,7 @@ static void find_order (struct binding *b)
 
 /* ---- setting ---- */
 
-static const char *part_of (const char *list, int n)
+static const char *list_part (const char *list, int n)
 {
     while (n-- > 0)
         list += strcspn (list, ",") + 1;
@@ -215,7 +215,7 @@ static void write_devices (struct binding *b, struct given *g)
     int at = 0;
 
     for (int i = 0; i < count; i++) {
-        const char *part = part_of (b->list, b->p.order[first + i]);
+        const char *part = list_part (b->list, b->p.order[first + i]);
         used += snprintf (value + used, sizeof (value) - (size_t)used, "%s%.*s", i ? "," : "",
                           (int)strcspn (part, ","), part);
         at += snprintf (ids + at, sizeof (ids) - (size_t)at, "%s%d", i ? "," : "", i);

@@ -21,7 +21,7 @@ static const struct condition_row {
 static const char gpus_key[] = "gpus:";
 
 /* The next "KEY:WORDS" of the list; what follows it, NULL after the last. */
-static const char *next_part (const char *list, char key[KEY_TEXT], char words[WORDS_TEXT])
+static const char *next_condition (const char *list, char key[KEY_TEXT], char words[WORDS_TEXT])
 {
     size_t len = list ? strcspn (list, ";") : 0;
     size_t n = list ? strcspn (list, ":;") + 1 : 0;
@@ -35,7 +35,7 @@ static const char *next_part (const char *list, char key[KEY_TEXT], char words[W
     return list + len + (list[len] == ';');
 }
 
-static const struct condition_row *row_of (const char *key)
+static const struct condition_row *condition_row_of (const char *key)
 {
     for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
         if (!strcmp (rows[i].key, key))
@@ -67,7 +67,7 @@ static int check_part (const char *key, const char *words, char *why, size_t n)
 
     if (strchr (words, ':'))
         what = "has a comma where a semicolon divides two conditions";
-    else if (strcmp (key, gpus_key) ? row_of (key) && are_names (words) : is_gpus (words))
+    else if (strcmp (key, gpus_key) ? condition_row_of (key) && are_names (words) : is_gpus (words))
         return 0;
     snprintf (why, n, "'%.32s%.64s' %s", key, words, what);
     return -1;
@@ -78,7 +78,7 @@ static int keys_of (const char *condition, const char *key)
     char other[KEY_TEXT], words[WORDS_TEXT];
     int n = 0;
 
-    for (const char *l = condition; (l = next_part (l, other, words));)
+    for (const char *l = condition; (l = next_condition (l, other, words));)
         n += !strcmp (other, key);
     return n;
 }
@@ -96,7 +96,7 @@ int condition_check (const char *condition, char *why, size_t size)
         snprintf (why, size, "a condition is missing after the last semicolon");
         return -1;
     }
-    for (const char *l = condition; (l = next_part (l, key, words));) {
+    for (const char *l = condition; (l = next_condition (l, key, words));) {
         if (check_part (key, words, why, size) < 0)
             return -1;
         if (keys_of (condition, key) > 1) {
@@ -120,7 +120,7 @@ static enum answer gpus_hold (const char *words, const struct step_facts *facts)
 
 static enum answer part_holds (const char *key, const char *words, const struct step_facts *facts)
 {
-    const struct condition_row *row = row_of (key);
+    const struct condition_row *row = condition_row_of (key);
     const char *name = row ? (const char *)facts + row->offset : "";
 
     if (!strcmp (key, gpus_key))
@@ -137,7 +137,7 @@ enum answer condition_holds (const char *condition, const struct step_facts *fac
 
     if (condition_check (condition, why, sizeof (why)) < 0)
         return ANSWER_NO;
-    for (const char *l = condition; (l = next_part (l, key, words));) {
+    for (const char *l = condition; (l = next_condition (l, key, words));) {
         enum answer one = part_holds (key, words, facts);
         if (one == ANSWER_NO)
             return ANSWER_NO;

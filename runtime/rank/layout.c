@@ -12,13 +12,13 @@
 
 enum { HOST = 256, BRACKETS = 4, DIGITS = 9 };
 
-static int fail (int code)
+static int fail_layout (int code)
 {
     errno = code;
     return -1;
 }
 
-static bool is_empty (const char *text)
+static bool is_empty_text (const char *text)
 {
     return !text || !*text;
 }
@@ -31,7 +31,7 @@ struct expansion {
     void *arg;
 };
 
-static int expand (struct expansion *e, size_t n, const char *rest, size_t len, int depth);
+static int expand_hosts (struct expansion *e, size_t n, const char *rest, size_t len, int depth);
 
 /* One "lo-hi" or "lo" with its leading zeros; the rest of the host after it. */
 static int expand_range (struct expansion *e, size_t n, const char *range, const char *rest,
@@ -44,42 +44,43 @@ static int expand_range (struct expansion *e, size_t n, const char *range, const
     int rv = 0;
 
     if (width == 0 || width > DIGITS)
-        return fail (EINVAL);
+        return fail_layout (EINVAL);
     lo = hi = strtol (range, NULL, 10);
     if (*end == '-') {
         size_t w = strspn (end + 1, "0123456789");
         if (w == 0 || w > DIGITS)
-            return fail (EINVAL);
+            return fail_layout (EINVAL);
         hi = strtol (end + 1, NULL, 10);
         end += 1 + w;
     }
     if ((*end != ',' && *end != ']') || hi < lo)
-        return fail (EINVAL);
+        return fail_layout (EINVAL);
     for (; rv == 0 && lo <= hi; lo++) {
         int w = snprintf (e->host + n, sizeof (e->host) - n, "%0*ld", (int)width, lo);
-        rv = n + (size_t)w >= sizeof (e->host) ? fail (EINVAL)
-                                               : expand (e, n + (size_t)w, rest, len, depth + 1);
+        rv = n + (size_t)w >= sizeof (e->host)
+                 ? fail_layout (EINVAL)
+                 : expand_hosts (e, n + (size_t)w, rest, len, depth + 1);
     }
     return rv;
 }
 
 /* The 'len' bytes at 'rest' follow the 'n' bytes of e->host. */
-static int expand (struct expansion *e, size_t n, const char *rest, size_t len, int depth)
+static int expand_hosts (struct expansion *e, size_t n, const char *rest, size_t len, int depth)
 {
     const char *open = memchr (rest, '[', len);
     size_t plain = open ? (size_t)(open - rest) : len;
     const char *shut;
 
     if (n + plain >= sizeof (e->host) || memchr (rest, ']', plain) || depth > BRACKETS)
-        return fail (EINVAL);
+        return fail_layout (EINVAL);
     memcpy (e->host + n, rest, plain);
     n += plain;
     e->host[n] = '\0';
     if (!open)
-        return n ? e->emit (e->arg, e->host) : fail (EINVAL);
+        return n ? e->emit (e->arg, e->host) : fail_layout (EINVAL);
     shut = memchr (open, ']', len - plain);
     if (!shut)
-        return fail (EINVAL);
+        return fail_layout (EINVAL);
     for (const char *p = open + 1; p <= shut; p += strcspn (p, ",]") + 1) {
         int rv = expand_range (e, n, p, shut + 1, len - (size_t)(shut + 1 - rest), depth);
         if (rv != 0)
@@ -105,7 +106,7 @@ int layout_each_host (const char *list, int (*emit) (void *arg, const char *host
 
     for (;;) {
         size_t n = element_length (list);
-        int rv = expand (&e, 0, list, n, 0);
+        int rv = expand_hosts (&e, 0, list, n, 0);
         if (rv != 0)
             return rv;
         list += n;
@@ -124,7 +125,7 @@ static int keep_first (void *arg, const char *host)
     struct first *f = arg;
 
     if (strlen (host) >= f->size)
-        return fail (EINVAL);
+        return fail_layout (EINVAL);
     memcpy (f->buf, host, strlen (host) + 1);
     return 1;
 }
@@ -144,16 +145,16 @@ static int next_tasks (const char **spec, long *tasks, long *nodes)
     char *end;
 
     if (!isdigit ((unsigned char)**spec))
-        return fail (EINVAL);
+        return fail_layout (EINVAL);
     *tasks = strtol (*spec, &end, 10);
     *nodes = 1;
     if (!strncmp (end, "(x", 2)) {
         *nodes = strtol (end + 2, &end, 10);
         if (*end++ != ')' || *nodes < 1)
-            return fail (EINVAL);
+            return fail_layout (EINVAL);
     }
     if (*end && *end != ',')
-        return fail (EINVAL);
+        return fail_layout (EINVAL);
     *spec = end + (*end == ',');
     return 0;
 }
@@ -178,7 +179,7 @@ long layout_count (const char *gtids)
     for (;;) {
         size_t digits = strspn (gtids, "0123456789");
         if (digits == 0 || (gtids[digits] && gtids[digits] != ','))
-            return fail (EINVAL);
+            return fail_layout (EINVAL);
         n++;
         gtids += digits;
         if (!*gtids++)
@@ -188,13 +189,13 @@ long layout_count (const char *gtids)
 
 /* ---- the nodes ---- */
 
-static int add_name (void *arg, const char *host)
+static int append_host_name (void *arg, const char *host)
 {
     struct rank_layout *l = arg;
     size_t n = strlen (host) + 1;
 
     if (l->nodes == LAYOUT_NODES || l->used + n > sizeof (l->names))
-        return fail (E2BIG);
+        return fail_layout (E2BIG);
     l->name[l->nodes++] = (uint32_t)l->used;
     memcpy (l->names + l->used, host, n);
     l->used += n;
@@ -209,15 +210,15 @@ static int read_tasks (struct rank_layout *l, const char *spec)
 
     while (node < l->nodes) {
         if (next_tasks (&spec, &tasks, &nodes) < 0 || nodes > l->nodes - node || tasks < 1)
-            return fail (EINVAL);
+            return fail_layout (EINVAL);
         if (tasks > LAYOUT_RANKS)
-            return fail (E2BIG);
+            return fail_layout (E2BIG);
         for (; nodes > 0; nodes--)
             l->tasks[node++] = (uint32_t)tasks;
         if (tasks > l->most)
             l->most = tasks;
     }
-    return *spec ? fail (EINVAL) : 0;
+    return *spec ? fail_layout (EINVAL) : 0;
 }
 
 /* Bring the nodes of one component to the front of those not yet placed. */
@@ -255,7 +256,7 @@ static long deal (struct rank_layout *l, uint16_t *dealt, long rank, long from, 
     for (long i = from; i < to; i++)
         left += l->tasks[i];
     if (rank + left > l->ranks)
-        return fail (EINVAL);
+        return fail_layout (EINVAL);
     while (left > 0)
         for (long i = from; i < to; i++)
             for (long k = 0; k < block && dealt[i] < l->tasks[i]; k++, left--) {
@@ -267,16 +268,16 @@ static long deal (struct rank_layout *l, uint16_t *dealt, long rank, long from, 
 
 static long block_of (const struct layout_facts *f)
 {
-    if (is_empty (f->distribution) || !strncmp (f->distribution, "block", 5))
+    if (is_empty_text (f->distribution) || !strncmp (f->distribution, "block", 5))
         return LAYOUT_RANKS;
     if (!strncmp (f->distribution, "cyclic", 6))
         return 1;
     if (!strncmp (f->distribution, "plane", 5) && f->plane > 0)
         return f->plane;
-    return fail (ENOTSUP);
+    return fail_layout (ENOTSUP);
 }
 
-static int is_listed (const char *gtids, long rank)
+static int lists_rank (const char *gtids, long rank)
 {
     char *end;
 
@@ -310,7 +311,7 @@ static int deal_host (void *arg, const char *host)
         k++;
     }
     if (k == l->nodes)
-        return fail (EINVAL);
+        return fail_layout (EINVAL);
     l->node_of[d->rank] = (uint16_t)d->node;
     l->local_of[d->rank++] = d->dealt[d->node]++;
     return 0;
@@ -321,10 +322,10 @@ static int deal_order (struct rank_layout *l, const struct layout_facts *f)
     struct dealing d = { .l = l };
 
     if (layout_each_host (f->order, deal_host, &d) < 0 || d.rank < l->ranks)
-        return fail (EINVAL);
+        return fail_layout (EINVAL);
     for (long i = 0; i < l->nodes; i++)
         if (d.dealt[i] != l->tasks[i])
-            return fail (EINVAL);
+            return fail_layout (EINVAL);
     return 0;
 }
 
@@ -333,12 +334,12 @@ static int deal_arbitrary (struct rank_layout *l, const struct layout_facts *f)
 {
     uint16_t dealt[2] = { 0, 0 };
 
-    if (!is_empty (f->order) && !f->ngroups && deal_order (l, f) == 0)
+    if (!is_empty_text (f->order) && !f->ngroups && deal_order (l, f) == 0)
         return 0;
-    if (l->nodes > 2 || f->ngroups || is_empty (f->gtids))
-        return fail (ENOTSUP);
+    if (l->nodes > 2 || f->ngroups || is_empty_text (f->gtids))
+        return fail_layout (ENOTSUP);
     for (long r = 0; r < l->ranks; r++) {
-        long here = l->nodes == 1 || is_listed (f->gtids, r);
+        long here = l->nodes == 1 || lists_rank (f->gtids, r);
         long node = here ? f->node : 1 - f->node;
         l->node_of[r] = (uint16_t)node;
         l->local_of[r] = dealt[node]++;
@@ -353,20 +354,20 @@ static int deal_all (struct rank_layout *l, const struct layout_facts *f)
     long block;
     long rank = 0;
 
-    if (!is_empty (f->distribution) && !strncmp (f->distribution, "arbitrary", 9))
+    if (!is_empty_text (f->distribution) && !strncmp (f->distribution, "arbitrary", 9))
         return deal_arbitrary (l, f);
     block = block_of (f);
     if (block < 0)
         return -1;
     for (int g = 0; g < f->ngroups && rank >= 0; g++) {
         long from = p.placed;
-        if (is_empty (f->groups[g]) || layout_each_host (f->groups[g], place_node, &p) != 0)
-            return fail (EINVAL);
+        if (is_empty_text (f->groups[g]) || layout_each_host (f->groups[g], place_node, &p) != 0)
+            return fail_layout (EINVAL);
         rank = deal (l, dealt, rank, from, p.placed, block);
     }
     if (f->ngroups == 0)
         rank = deal (l, dealt, 0, 0, l->nodes, block);
-    return rank == l->ranks ? 0 : fail (EINVAL);
+    return rank == l->ranks ? 0 : fail_layout (EINVAL);
 }
 
 /* What this node has by the layout is what it really has. */
@@ -379,11 +380,11 @@ static int verify (const struct rank_layout *l, const struct layout_facts *f)
         if (l->node_of[r] == f->node) {
             char *end;
             if (strtol (p, &end, 10) != r || end == p)
-                return fail (EINVAL);
+                return fail_layout (EINVAL);
             p = end + (*end == ',');
             count++;
         }
-    return *p || count != l->tasks[f->node] ? fail (EINVAL) : 0;
+    return *p || count != l->tasks[f->node] ? fail_layout (EINVAL) : 0;
 }
 
 int layout_deal (struct rank_layout *l, const struct layout_facts *f)
@@ -391,19 +392,19 @@ int layout_deal (struct rank_layout *l, const struct layout_facts *f)
     l->nodes = l->most = 0;
     l->used = 0;
     l->ranks = f->ranks;
-    if (is_empty (f->hosts) || is_empty (f->tasks) || f->ranks < 1)
-        return fail (EINVAL);
+    if (is_empty_text (f->hosts) || is_empty_text (f->tasks) || f->ranks < 1)
+        return fail_layout (EINVAL);
     if (f->ranks > LAYOUT_RANKS)
-        return fail (E2BIG);
-    if (layout_each_host (f->hosts, add_name, l) != 0 || read_tasks (l, f->tasks) < 0)
+        return fail_layout (E2BIG);
+    if (layout_each_host (f->hosts, append_host_name, l) != 0 || read_tasks (l, f->tasks) < 0)
         return -1;
-    return f->node >= l->nodes ? fail (EINVAL) : deal_all (l, f);
+    return f->node >= l->nodes ? fail_layout (EINVAL) : deal_all (l, f);
 }
 
 int layout_fill (struct rank_layout *l, const struct layout_facts *f)
 {
-    if (is_empty (f->gtids) || f->node < 0)
-        return fail (EINVAL);
+    if (is_empty_text (f->gtids) || f->node < 0)
+        return fail_layout (EINVAL);
     return layout_deal (l, f) < 0 ? -1 : verify (l, f);
 }
 

@@ -28,7 +28,7 @@ static int reserved_port (const char *list, long n)
 }
 
 /* Jobs that are near each other get ports that are not. */
-static uint64_t mix (uint32_t job)
+static uint64_t mix_job (uint32_t job)
 {
     uint64_t z = (uint64_t)job + 0x9e3779b97f4a7c15u;
 
@@ -41,7 +41,7 @@ struct rank_ports rankenv_ports (const char *reserved, uint32_t job, uint32_t st
                                  long tasks)
 {
     int low = ephemeral - PORTS < PORT_MIN ? PORT_MIN : ephemeral - PORTS;
-    uint64_t turn = mix (job) % PORTS + step;
+    uint64_t turn = mix_job (job) % PORTS + step;
     int three = low + PORTS / 2 + (int)(turn % (PORTS / 6)) * 3;
     int blocks = PORTS / 2 / RANK_TASK_PORTS;
     struct rank_ports p = { reserved_port (reserved, 0), reserved_port (reserved, 1),

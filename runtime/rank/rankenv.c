@@ -10,23 +10,23 @@
 
 static const char self[] = "127.0.0.1";
 
-static const char *host_of (const struct rank_facts *f, long rank)
+static const char *fact_host (const struct rank_facts *f, long rank)
 {
     return f->one_machine || f->nodes == 1 ? self : layout_host (f->layout, rank);
 }
 
-static long port_of (const struct rank_facts *f, long rank)
+static long fact_port (const struct rank_facts *f, long rank)
 {
     return f->task_port + (f->one_machine ? rank : f->layout->local_of[rank]);
 }
 
 static void put_rank (struct value *v, const struct rank_facts *f, long rank)
 {
-    value_put (v, "%s:%ld", host_of (f, rank), port_of (f, rank));
+    value_put (v, "%s:%ld", fact_host (f, rank), fact_port (f, rank));
 }
 
-static void put_ranks (struct value *v, const struct rank_facts *f, long first, long count,
-                       const char *quote)
+static void put_rank_addresses (struct value *v, const struct rank_facts *f, long first, long count,
+                                const char *quote)
 {
     for (long r = first; r < first + count; r++) {
         value_put (v, "%s%s", r > first ? "," : "", quote);
@@ -78,7 +78,7 @@ void fill_tf (const struct rank_facts *f, struct rank_environment *e)
         if (role == ROLE_SCHEDULER || role == ROLE_EVALUATOR)
             continue; /* the evaluator is beside the training */
         value_put (&v, "%s\"%s\": [", comma, tf_type (role));
-        put_ranks (&v, f, first, f->roles->row[i].count, "\"");
+        put_rank_addresses (&v, f, first, f->roles->row[i].count, "\"");
         value_put (&v, "]");
         comma = ", ";
     }
@@ -135,7 +135,7 @@ static void add_ranks (const struct rank_facts *f, struct rank_environment *e, c
 {
     struct value v = value_begin (e, name);
 
-    put_ranks (&v, f, first, count, "");
+    put_rank_addresses (&v, f, first, count, "");
     value_end (&v);
 }
 
@@ -158,8 +158,8 @@ static void fill_paddle_ps (const struct rank_facts *f, struct rank_environment 
     env_number (e, "PADDLE_TRAINERS_NUM", workers);
     if (!server)
         env_number (e, "PADDLE_TRAINER_ID", index);
-    env_text (e, "POD_IP", host_of (f, f->rank)); /* as in the lists */
-    env_number (e, "PADDLE_PORT", port_of (f, f->rank));
+    env_text (e, "POD_IP", fact_host (f, f->rank)); /* as in the lists */
+    env_number (e, "PADDLE_PORT", fact_port (f, f->rank));
 }
 
 void fill_paddle (const struct rank_facts *f, struct rank_environment *e)

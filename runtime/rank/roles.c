@@ -20,8 +20,8 @@ const char *const role_names[] = {
     [ROLE_EVALUATOR] = "evaluator", [ROLES] = NULL,
 };
 
-__attribute__ ((format (printf, 3, 4))) static int refuse (char *why, size_t size, const char *fmt,
-                                                           ...)
+__attribute__ ((format (printf, 3, 4))) static int refuse_role (char *why, size_t size,
+                                                                const char *fmt, ...)
 {
     va_list ap;
 
@@ -74,17 +74,18 @@ static int add_role (struct rank_roles *r, const char **text, char *why, size_t 
     role = find_role (name);
     meant = nearest_word (name, role_names);
     if (role < 0)
-        return refuse (why, size, "no role '%s'%s%s%s", name, DID_YOU_MEAN (meant, "", "", ""));
+        return refuse_role (why, size, "no role '%s'%s%s%s", name,
+                            DID_YOU_MEAN (meant, "", "", ""));
     *text += n;
     if (*(*text)++ != ':' || (count = read_count (text)) == 0)
-        return refuse (why, size, "'%s' needs a number of ranks or '*' after ':'", name);
+        return refuse_role (why, size, "'%s' needs a number of ranks or '*' after ':'", name);
     if (is_single ((enum role)role) && count != 1)
-        return refuse (why, size, "there is one %s", name);
+        return refuse_role (why, size, "there is one %s", name);
     for (int i = 0; i < r->n; i++)
         if ((int)r->row[i].role == role)
-            return refuse (why, size, "'%s' is there twice", name);
+            return refuse_role (why, size, "'%s' is there twice", name);
         else if (count < 0 && r->row[i].count < 0)
-            return refuse (why, size, "there is more than one '*'");
+            return refuse_role (why, size, "there is more than one '*'");
     r->row[r->n].role = (enum role)role;
     r->row[r->n++].count = count;
     return 0;
@@ -99,7 +100,7 @@ int roles_parse (const char *text, struct rank_roles *r, char *why, size_t size)
         if (!*text)
             return 0;
         if (*text++ != ',')
-            return refuse (why, size, "a ',' is missing between two roles");
+            return refuse_role (why, size, "a ',' is missing between two roles");
     }
 }
 
@@ -119,9 +120,9 @@ int roles_resolve (struct rank_roles *r, long ranks, char *why, size_t size)
     }
     if (star < 0 && sum == ranks)
         return 0;
-    return refuse (why, size, "the roles need %s%ld task%s; the step has %ld",
-                   star >= 0 ? "at least " : "", sum + (star >= 0),
-                   sum + (star >= 0) == 1 ? "" : "s", ranks);
+    return refuse_role (why, size, "the roles need %s%ld task%s; the step has %ld",
+                        star >= 0 ? "at least " : "", sum + (star >= 0),
+                        sum + (star >= 0) == 1 ? "" : "s", ranks);
 }
 
 enum role roles_of (const struct rank_roles *r, long rank, long *index)

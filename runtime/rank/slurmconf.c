@@ -53,11 +53,11 @@ static bool next_line (FILE *f, char **line, size_t *size)
     return n >= 0;
 }
 
-static int read_file (const struct conf_reader *l, const char *path, int depth);
+static int read_conf_file (const struct conf_reader *l, const char *path, int depth);
 
 /* Relative to the folder of the file. */
-static int read_included (const struct conf_reader *l, const char *from, const char *name,
-                          int depth)
+static int read_conf_include (const struct conf_reader *l, const char *from, const char *name,
+                              int depth)
 {
     const char *slash = strrchr (from, '/');
     char path[PATH_MAX];
@@ -65,10 +65,10 @@ static int read_included (const struct conf_reader *l, const char *from, const c
 
     if (snprintf (path, sizeof (path), "%.*s%s", n, from, name) >= (int)sizeof (path))
         return 0;
-    return read_file (l, path, depth + 1);
+    return read_conf_file (l, path, depth + 1);
 }
 
-static int read_file (const struct conf_reader *l, const char *path, int depth)
+static int read_conf_file (const struct conf_reader *l, const char *path, int depth)
 {
     FILE *f = depth < DEPTH ? fopen (path, "re") : NULL;
     char *line = NULL;
@@ -80,7 +80,7 @@ static int read_file (const struct conf_reader *l, const char *path, int depth)
         if (!strncasecmp (at, "Include", 7) && at[7] && strchr (" \t", at[7])) {
             at += 7 + strspn (at + 7, " \t");
             at[strcspn (at, " \t\r\n")] = '\0';
-            rv = read_included (l, path, at, depth);
+            rv = read_conf_include (l, path, at, depth);
         } else {
             rv = l->emit (l->arg, at);
         }
@@ -95,7 +95,7 @@ int slurmconf_each (const char *path, int (*emit) (void *arg, const char *line),
 {
     const struct conf_reader l = { emit, arg };
 
-    return read_file (&l, path, 0);
+    return read_conf_file (&l, path, 0);
 }
 
 bool slurmconf_value (const char *line, const char *key, char *buf, size_t size)

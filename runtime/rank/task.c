@@ -59,7 +59,7 @@ static bool are_parted (const struct variables *v)
     return false;
 }
 
-static void read_gpus (struct task *t)
+static void read_task_gpus (struct task *t)
 {
     static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
                                          "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK" };
@@ -80,7 +80,7 @@ static void read_gpus (struct task *t)
         && (f->local_size == 1 || (n >= f->visible_gpus * f->local_size && are_parted (&t->vars)));
 }
 
-static void read_cpus (struct task *t)
+static void read_task_cpus (struct task *t)
 {
     cpu_set_t own;
 
@@ -95,7 +95,7 @@ static void read_pmi (struct task *t)
         t->facts.pmi = RANK_PMI_2;
 }
 
-static void read_group (struct task *t, int i)
+static void read_het_group (struct task *t, int i)
 {
     char name[NAME];
 
@@ -123,7 +123,7 @@ static void find_layout (struct task *t)
 
     l.plane = variables_number (&t->vars, "SLURM_DIST_PLANESIZE");
     for (int i = 0; i < het && het <= LAYOUT_GROUPS; i++) {
-        read_group (t, i);
+        read_het_group (t, i);
         l.groups[l.ngroups++] = t->groups[i];
     }
     t->is_het = l.ngroups > 1;
@@ -153,8 +153,8 @@ int task_read (struct task *t, const char *roles)
     }
     t->master_rank = rankenv_master_rank (t->facts.roles);
     find_layout (t);
-    read_gpus (t);
-    read_cpus (t);
+    read_task_gpus (t);
+    read_task_cpus (t);
     read_pmi (t);
     return 0;
 }

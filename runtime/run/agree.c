@@ -91,7 +91,7 @@ static bool decides (const void *data, size_t n, const void *arg)
     return n == sizeof (*g) && (g->stop || g->last >= a->calls);
 }
 
-static int take (struct slurmdl *run, struct agreement *a)
+static int take_agreement (struct slurmdl *run, struct agreement *a)
 {
     struct grant *g;
     size_t n;
@@ -104,7 +104,7 @@ static int take (struct slurmdl *run, struct agreement *a)
     return 0;
 }
 
-static int ask (struct slurmdl *run, struct agreement *a)
+static int post_agreement (struct slurmdl *run, struct agreement *a)
 {
     if (run->rank == 0)
         return give (run, a);
@@ -112,7 +112,7 @@ static int ask (struct slurmdl *run, struct agreement *a)
         session_put (run->session, "halt", "", 0);
         a->told = true;
     }
-    return take (run, a);
+    return take_agreement (run, a);
 }
 
 static struct agreement *agreement_of (struct slurmdl *run)
@@ -133,7 +133,7 @@ int slurmdl_stop_here (struct slurmdl *run, int64_t step)
         return -1;
     a->calls++;
     while (a->calls > a->granted && !a->stop)
-        if (ask (run, a) < 0)
+        if (post_agreement (run, a) < 0)
             return -1;
     if (a->calls <= a->granted)
         return 0;

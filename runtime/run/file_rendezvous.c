@@ -20,7 +20,7 @@ enum { TIMEOUT = 600 };
 /* A thread that saves and the program may both come to meet the others. */
 static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
 
-static void path_of (const struct session *t, char *buf, const char *name, long rank)
+static void rank_message_path (const struct session *t, char *buf, const char *name, long rank)
 {
     snprintf (buf, PATH_MAX, "%s/%s.%ld", t->folder.path, name, rank);
 }
@@ -33,7 +33,7 @@ static int look_at_hello (struct session *t, long rank)
     size_t n;
     int rv = 0;
 
-    path_of (t, path, "hello", rank);
+    rank_message_path (t, path, "hello", rank);
     if (message_get (path, &data, &n) < 0)
         return 0;
     if (n == sizeof (struct process_id)
@@ -56,7 +56,7 @@ static int put_welcome (struct session *t)
         return -1;
     memcpy (text, &t->at, sizeof (t->at));
     memcpy (text + sizeof (t->at), t->members, n - sizeof (t->at));
-    path_of (t, path, "welcome", 0);
+    rank_message_path (t, path, "welcome", 0);
     rv = session_put_file (path, text, n);
     free (text);
     return rv;
@@ -89,13 +89,13 @@ static int say_hello (struct session *t, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
 
-    path_of (t, path, "hello", t->rank);
+    rank_message_path (t, path, "hello", t->rank);
     if (session_put_file (path, &t->self, sizeof (t->self)) == 0)
         return 0;
     return errorf (err, "%s: cannot write: %s", t->dir, strerror (errno));
 }
 
-static int gather (struct session *t, struct slurmdl_error *err)
+static int gather_ranks (struct session *t, struct slurmdl_error *err)
 {
     struct waiting w = session_wait_begin (t, 0);
 
@@ -138,7 +138,7 @@ static bool hear_welcome (struct session *t)
     size_t n;
     bool rv;
 
-    path_of (t, path, "welcome", 0);
+    rank_message_path (t, path, "welcome", 0);
     if (message_get (path, &data, &n) < 0)
         return false;
     rv = accept_welcome (t, data, n);
@@ -185,7 +185,7 @@ static int come (struct session *t, struct slurmdl_error *err)
 /* Under a worker an attempt has its own folder; else what the launcher of the
  * ranks says tells runs in one folder apart.
  */
-static void name_folder (struct session *t, const struct slurmdl *run)
+static void name_session_folder (struct session *t, const struct slurmdl *run)
 {
     static const char *const marks[] = {
         "SLURM_JOB_ID",        "SLURM_STEP_ID", "SLURM_RESTART_COUNT",
@@ -209,7 +209,7 @@ static double timeout (void)
     return v > 0 ? v : TIMEOUT;
 }
 
-static int join (struct slurmdl *run, struct slurmdl_error *err)
+static int join_ranks (struct slurmdl *run, struct slurmdl_error *err)
 {
     struct session *t;
     int rv;
@@ -224,7 +224,7 @@ static int join (struct slurmdl *run, struct slurmdl_error *err)
     t->rank = run->rank;
     t->size = run->size;
     t->timeout = timeout ();
-    name_folder (t, run);
+    name_session_folder (t, run);
     process_id_describe (&t->self);
     if (own_folder_open (&t->folder, t->dir, 0700, err) < 0)
         rv = -1;
@@ -232,7 +232,7 @@ static int join (struct slurmdl *run, struct slurmdl_error *err)
         t->at.number = t->self.nonce;
         snprintf (t->at.dir, sizeof (t->at.dir), "%s", run->dir);
         t->members[0] = t->self;
-        rv = gather (t, err);
+        rv = gather_ranks (t, err);
     } else
         rv = come (t, err);
     if (rv < 0) {
@@ -250,7 +250,7 @@ int session_join (struct slurmdl *run, struct slurmdl_error *err)
     int rv;
 
     pthread_mutex_lock (&meeting);
-    rv = join (run, err);
+    rv = join_ranks (run, err);
     pthread_mutex_unlock (&meeting);
     return rv;
 }

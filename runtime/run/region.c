@@ -26,7 +26,7 @@ struct region *regions_find (const struct regions *r, const char *name)
     return name_index_find (&r->names, r->list, sizeof (*r->list), name);
 }
 
-static int put (struct regions *r, const struct region *new)
+static int put_region (struct regions *r, const struct region *new)
 {
     struct region *have = regions_find (r, new->name);
     struct region *list;
@@ -75,7 +75,7 @@ static int protect (struct slurmdl *run, const char *name, struct region *new, c
         errno = EINVAL;
         return -1;
     }
-    return put (&run->regions, new);
+    return put_region (&run->regions, new);
 }
 
 int slurmdl_protect (struct slurmdl *run, const char *name, enum slurmdl_type type, int ndims,
@@ -170,5 +170,5 @@ int regions_put_state (struct regions *r, const char *name, void *data, size_t n
     new.dims[0] = n;
     new.slab = slab_whole (1, new.dims);
     snprintf (new.name, sizeof (new.name), "%s", name);
-    return put (r, &new);
+    return put_region (r, &new);
 }

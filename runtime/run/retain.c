@@ -61,7 +61,7 @@ static double recent_value (struct retention *r, int64_t step)
 }
 
 /* The metric may come before the checkpoint of its step, or after it. */
-static void look_up (struct retention *r)
+static void read_metric_values (struct retention *r)
 {
     pthread_mutex_lock (&r->lock);
     for (size_t i = 0; i < r->nsaved; i++) {
@@ -87,7 +87,7 @@ static int add_saved (struct retention *r, int64_t step)
     return 0;
 }
 
-static double value_of (const struct retention *r, int64_t step)
+static double metric_of_step (const struct retention *r, int64_t step)
 {
     for (size_t i = 0; i < r->nsaved; i++)
         if (r->saved[i].step == step)
@@ -98,19 +98,19 @@ static double value_of (const struct retention *r, int64_t step)
 /* Of equal ones the older is the better. */
 static bool is_among_best (const struct retention *r, const int64_t *steps, int n, int at)
 {
-    double value = value_of (r, steps[at]);
+    double value = metric_of_step (r, steps[at]);
     long better = 0;
 
     if (!isfinite (value))
         return false;
     for (int i = 0; i < n; i++) {
-        double other = value_of (r, steps[i]);
+        double other = metric_of_step (r, steps[i]);
         better += isfinite (other) && (other < value || (other == value && i < at));
     }
     return better < r->best;
 }
 
-static int by_number (const struct dirent **a, const struct dirent **b)
+static int compare_step_numbers (const struct dirent **a, const struct dirent **b)
 {
     long long x = atoll ((*a)->d_name);
     long long y = atoll ((*b)->d_name);
@@ -142,7 +142,7 @@ void retain_saved (struct retention *r, const char *folder, int64_t step)
 {
     struct dirent **list;
     int fd = inside_open_any (folder, O_RDONLY | O_DIRECTORY, 0, NULL);
-    int n = fd < 0 ? -1 : scandirat (fd, ".", &list, is_checkpoint, by_number);
+    int n = fd < 0 ? -1 : scandirat (fd, ".", &list, is_checkpoint, compare_step_numbers);
     int64_t *steps;
 
     if (fd >= 0)
@@ -151,7 +151,7 @@ void retain_saved (struct retention *r, const char *folder, int64_t step)
         return;
     if ((!r->metric || add_saved (r, step) == 0)
         && (steps = calloc ((size_t)n + 1, sizeof (*steps)))) {
-        look_up (r);
+        read_metric_values (r);
         for (int i = 0; i < n; i++)
             steps[i] = atoll (list[i]->d_name);
         remove_files (r, folder, list, steps, n);

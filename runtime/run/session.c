@@ -49,7 +49,7 @@ struct wish {
     double extra;
 };
 
-static int look (struct session *t, long from, const struct wish *w, void **data, size_t *n)
+static int poll_wish (struct session *t, long from, const struct wish *w, void **data, size_t *n)
 {
     int rv = session_look (t, from, w->name, data, n);
 
@@ -61,15 +61,15 @@ static int look (struct session *t, long from, const struct wish *w, void **data
     return rv;
 }
 
-static int wait_for (struct session *t, long from, const struct wish *wish, void **data, size_t *n,
-                     struct slurmdl_error *err)
+static int wait_for_wish (struct session *t, long from, const struct wish *wish, void **data,
+                          size_t *n, struct slurmdl_error *err)
 {
     struct waiting w = session_wait_begin (t, wish->extra);
     double bad = 0; /* since when there is an error */
     bool ended = false;
     int rv;
 
-    while ((rv = look (t, from, wish, data, n)) <= 0) {
+    while ((rv = poll_wish (t, from, wish, data, n)) <= 0) {
         if (rv == 0)
             bad = 0;
         else if (bad == 0)
@@ -99,7 +99,7 @@ int session_get (struct session *t, long from, const char *name, double extra, v
 {
     struct wish w = { .name = name, .extra = extra };
 
-    return wait_for (t, from, &w, data, n, err);
+    return wait_for_wish (t, from, &w, data, n, err);
 }
 
 int session_wait (struct session *t, long from, const char *name, session_enough_f enough,
@@ -107,7 +107,7 @@ int session_wait (struct session *t, long from, const char *name, session_enough
 {
     struct wish w = { name, enough, arg, 0 };
 
-    return wait_for (t, from, &w, data, n, err);
+    return wait_for_wish (t, from, &w, data, n, err);
 }
 
 void session_forget (struct session *t, const char *name)

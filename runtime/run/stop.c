@@ -86,13 +86,13 @@ static bool wait_to_be_killed (const char *job)
     return nanosleep (&t, NULL) == 0;
 }
 
-static const char *name_of (int by)
+static const char *stop_name (int by)
 {
     return by == SIGTERM ? "SIGTERM" : by == SIGUSR2 ? "SIGUSR2" : "its time limit";
 }
 
 /* Not in slurmdl_close(): only here is all written, and the status known. */
-static void end (int status, void *unused)
+static void write_exit_status (int status, void *unused)
 {
     const char *job = getenv ("SLURM_JOB_ID");
     int by = atomic_load (&requested);
@@ -109,7 +109,7 @@ static void end (int status, void *unused)
                  "slurmdl: job %s: stopped by %s before its end, which Slurm "
                  "takes as complete unless the job's script requeues it: "
                  "scontrol requeue %s\n",
-                 job, name_of (by), job);
+                 job, stop_name (by), job);
 }
 
 void stop_open (const struct slurmdl *run)
@@ -121,7 +121,7 @@ void stop_open (const struct slurmdl *run)
     first_rank = run->rank == 0;
     process = getpid ();
     if (!at_exit)
-        at_exit = on_exit (end, NULL) == 0;
+        at_exit = on_exit (write_exit_status, NULL) == 0;
     pthread_mutex_unlock (&lock);
 }
 

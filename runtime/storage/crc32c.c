@@ -37,8 +37,8 @@ enum { BLOCK = 2048 };
 static uint32_t zeros[4][256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-__attribute__ ((target ("sse4.2"))) static uint64_t run (uint64_t c, const unsigned char *p,
-                                                         size_t words)
+__attribute__ ((target ("sse4.2"))) static uint64_t crc_run (uint64_t c, const unsigned char *p,
+                                                             size_t words)
 {
     uint64_t word;
 
@@ -55,13 +55,13 @@ static void make_zeros (void)
 
     for (int k = 0; k < 4; k++)
         for (uint32_t bit = 1; bit < 256; bit <<= 1) {
-            uint32_t c = (uint32_t)run (bit << 8 * k, none, BLOCK / 8);
+            uint32_t c = (uint32_t)crc_run (bit << 8 * k, none, BLOCK / 8);
             for (uint32_t i = 0; i < bit; i++)
                 zeros[k][bit + i] = zeros[k][i] ^ c;
         }
 }
 
-static uint32_t shift (uint64_t c)
+static uint32_t crc_shift (uint64_t c)
 {
     return zeros[0][c & 0xff] ^ zeros[1][c >> 8 & 0xff] ^ zeros[2][c >> 16 & 0xff]
            ^ zeros[3][c >> 24 & 0xff];
@@ -81,7 +81,7 @@ __attribute__ ((target ("sse4.2"))) static uint64_t run_three (uint64_t c, const
         d = __builtin_ia32_crc32di (d, y);
         e = __builtin_ia32_crc32di (e, z);
     }
-    return shift (shift (c) ^ d) ^ e;
+    return crc_shift (crc_shift (c) ^ d) ^ e;
 }
 
 __attribute__ ((target ("sse4.2"))) static uint32_t crc32c_sse (uint32_t crc, const void *data,
@@ -94,7 +94,7 @@ __attribute__ ((target ("sse4.2"))) static uint32_t crc32c_sse (uint32_t crc, co
         pthread_once (&once, make_zeros);
     for (; n >= 3 * BLOCK; n -= 3 * BLOCK, p += 3 * BLOCK)
         c = run_three (c, p);
-    c = run (c, p, n / 8);
+    c = crc_run (c, p, n / 8);
     p += n / 8 * 8;
     for (n %= 8; n > 0; n--)
         c = __builtin_ia32_crc32qi ((uint32_t)c, *p++);

@@ -82,7 +82,7 @@ static void put_padding (struct h5_bytes *w, size_t start)
     put_bytes (w, NULL, (0 - (w->n - start)) % 8);
 }
 
-static void put_name (struct h5_bytes *w, const char *name, size_t n)
+static void put_h5_name (struct h5_bytes *w, const char *name, size_t n)
 {
     size_t start = w->n;
 
@@ -97,7 +97,7 @@ static void set_bytes (struct h5_bytes *w, size_t at, const void *value, size_t 
         memcpy (w->data + at, value, n);
 }
 
-static uint64_t place (const struct h5_bytes *w)
+static uint64_t bytes_offset (const struct h5_bytes *w)
 {
     return w->base + w->n;
 }
@@ -151,8 +151,8 @@ static void put_boolean (struct h5_bytes *w)
 {
     put_class (w, ENUM, 2, 0, 1);
     put_integer (w, 1, true);
-    put_name (w, "FALSE", 5);
-    put_name (w, "TRUE", 4);
+    put_h5_name (w, "FALSE", 5);
+    put_h5_name (w, "TRUE", 4);
     put8 (w, 0);
     put8 (w, 1);
 }
@@ -160,10 +160,10 @@ static void put_boolean (struct h5_bytes *w)
 static void put_complex (struct h5_bytes *w, size_t size, unsigned exponent)
 {
     put_class (w, COMPOUND, 2, 0, size);
-    put_name (w, "r", 1);
+    put_h5_name (w, "r", 1);
     put32 (w, 0);
     put_float (w, size / 2, exponent);
-    put_name (w, "i", 1);
+    put_h5_name (w, "i", 1);
     put32 (w, size / 2);
     put_float (w, size / 2, exponent);
 }
@@ -210,7 +210,7 @@ static void put_type (struct h5_bytes *w, enum slurmdl_type type)
     }
 }
 
-static void put_member (struct h5_bytes *w, enum h5_member_kind kind)
+static void put_h5_member (struct h5_bytes *w, enum h5_member_kind kind)
 {
     enum { ENDS_WITH_ZEROS = 1 };
 
@@ -242,9 +242,9 @@ static void put_compound (struct h5_bytes *w, const struct h5_member *members, s
         n++;
     put_class (w, COMPOUND, n, 0, size);
     for (; members->name; members++) {
-        put_name (w, members->name, strlen (members->name));
+        put_h5_name (w, members->name, strlen (members->name));
         put32 (w, members->offset);
-        put_member (w, members->kind);
+        put_h5_member (w, members->kind);
     }
 }
 
@@ -297,7 +297,7 @@ static void put_space (struct h5_bytes *w, int ndims, const uint64_t *dims)
 static uint64_t put_dataset (struct h5_bytes *w, const struct h5_dataset *d)
 {
     enum { CONTIGUOUS = 1, EARLY = 1, NEVER = 1, DEFAULT = 1 };
-    uint64_t at = place (w);
+    uint64_t at = bytes_offset (w);
     size_t header = begin_header (w, 4);
     size_t m = begin_message (w, SPACE, 0);
 
@@ -337,7 +337,7 @@ static void put_attribute (struct h5_bytes *w, const struct h5_attribute *a)
     put16 (w, (unsigned)strlen (a->name) + 1);
     put16 (w, TYPE_BYTES);
     put16 (w, SPACE_BYTES);
-    put_name (w, a->name, strlen (a->name));
+    put_h5_name (w, a->name, strlen (a->name));
     at = w->n;
     put_integer (w, 8, true);
     put_padding (w, at);
@@ -367,19 +367,19 @@ struct h5_node {
 
 static uint64_t put_heap (struct h5_bytes *w, struct h5_child *list, size_t n)
 {
-    uint64_t at = place (w);
+    uint64_t at = bytes_offset (w);
     uint64_t bytes;
     size_t names;
 
     put_bytes (w, "HEAP\0\0\0", 8);
     put64 (w, 0);
     put64 (w, NO_FREE);
-    put64 (w, place (w) + 8);
+    put64 (w, bytes_offset (w) + 8);
     names = w->n;
     put64 (w, 0); /* the empty name, before all others */
     for (size_t i = 0; i < n; i++) {
         list[i].name_at = w->n - names;
-        put_name (w, list[i].name, list[i].length);
+        put_h5_name (w, list[i].name, list[i].length);
     }
     bytes = w->n - names;
     set_bytes (w, names - 24, &bytes, sizeof (bytes));
@@ -403,7 +403,7 @@ static size_t put_leaves (struct h5_bytes *w, const struct h5_child *list, size_
 
     for (size_t i = 0; i < n; i += LEAF) {
         size_t here = n - i < LEAF ? n - i : LEAF;
-        nodes[count++] = (struct h5_node){ place (w), list[i + here - 1].name_at };
+        nodes[count++] = (struct h5_node){ bytes_offset (w), list[i + here - 1].name_at };
         put_bytes (w, "SNOD\1", 6);
         put16 (w, (unsigned)here);
         for (size_t k = 0; k < here; k++)
@@ -422,7 +422,7 @@ static size_t put_level (struct h5_bytes *w, struct h5_node *nodes, size_t n, un
 
     for (size_t i = 0; i < n; i += CHILDREN) {
         size_t here = n - i < CHILDREN ? n - i : CHILDREN;
-        uint64_t at = place (w);
+        uint64_t at = bytes_offset (w);
         put_bytes (w, "TREE", 5);
         put8 (w, level);
         put16 (w, (unsigned)here);
@@ -468,7 +468,7 @@ static struct h5_group put_symbols (struct h5_bytes *w, struct h5_child *list, s
 
     g.heap = put_heap (w, list, n);
     g.tree = put_tree (w, list, n);
-    g.header = place (w);
+    g.header = bytes_offset (w);
     header = begin_header (w, 1 + (unsigned)nattributes);
     m = begin_message (w, SYMBOLS, 0);
     put64 (w, g.tree);
@@ -481,8 +481,8 @@ static struct h5_group put_symbols (struct h5_bytes *w, struct h5_child *list, s
 }
 
 /* The group of sorted datasets; 'skip': bytes of its own name and slash. */
-static struct h5_group put_group (struct h5_bytes *w, const struct h5_dataset *list, size_t n,
-                                  size_t skip, const struct h5_attribute *a, size_t nattributes)
+static struct h5_group put_h5_group (struct h5_bytes *w, const struct h5_dataset *list, size_t n,
+                                     size_t skip, const struct h5_attribute *a, size_t nattributes)
 {
     struct h5_child *children = calloc (n, sizeof (*children));
     struct h5_group g = { 0 };
@@ -502,7 +502,7 @@ static struct h5_group put_group (struct h5_bytes *w, const struct h5_dataset *l
         } else {
             while (end < n && !strncmp (list[end].name + skip, c->name, c->length + 1))
                 end++;
-            g = put_group (w, list + i, end - i, skip + c->length + 1, NULL, 0);
+            g = put_h5_group (w, list + i, end - i, skip + c->length + 1, NULL, 0);
             c->header = g.header;
             c->tree = g.tree;
             c->heap = g.heap;
@@ -515,7 +515,7 @@ static struct h5_group put_group (struct h5_bytes *w, const struct h5_dataset *l
 }
 
 /* What is in one group is together, in the order of its names. */
-static int by_path (const void *a, const void *b)
+static int compare_paths (const void *a, const void *b)
 {
     const unsigned char *x = (const unsigned char *)((const struct h5_dataset *)a)->name;
     const unsigned char *y = (const unsigned char *)((const struct h5_dataset *)b)->name;
@@ -548,9 +548,9 @@ int h5_image_make (struct h5_image *image, struct h5_dataset *list, size_t n,
     struct h5_group root;
 
     image->n = 0;
-    qsort (list, n, sizeof (*list), by_path);
-    root = put_group (&w, list, n, 0, attributes, nattributes);
-    put_superblock (&s, &root, place (&w));
+    qsort (list, n, sizeof (*list), compare_paths);
+    root = put_h5_group (&w, list, n, 0, attributes, nattributes);
+    put_superblock (&s, &root, bytes_offset (&w));
     if (!w.failed && !s.failed) {
         memcpy (image->superblock, s.data, H5_SUPERBLOCK);
         free (s.data);

@@ -24,7 +24,7 @@ static const struct symbol entries[] = { HDF5_FUNCTIONS (ENTRY) HDF5_DATA (ENTRY
                                              "H5dont_atexit", offsetof (struct lazy, dont_atexit) },
                                          { NULL } };
 
-static void load (void)
+static void load_hdf5 (void)
 {
     if (symbols_load (&lazy, dlopen (HDF5_SONAME, RTLD_LAZY | RTLD_LOCAL), entries)) {
         fprintf (stderr, "dl: HDF5 cannot be loaded: %s\n", dlerror ());
@@ -38,6 +38,6 @@ const struct hdf5_table *hdf5 (void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once (&once, load);
+    pthread_once (&once, load_hdf5);
     return &lazy.table;
 }

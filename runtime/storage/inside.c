@@ -228,7 +228,7 @@ struct entered {
 static struct entered *folders;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct entered **find_folder (const char *dir)
+static struct entered **find_entered (const char *dir)
 {
     struct entered **at = &folders;
 
@@ -243,7 +243,7 @@ int inside_enter (const char *dir)
     struct entered *e;
 
     pthread_mutex_lock (&lock);
-    if (!(e = *find_folder (dir)) && (e = malloc (sizeof (*e) + n + 1))) {
+    if (!(e = *find_entered (dir)) && (e = malloc (sizeof (*e) + n + 1))) {
         *e = (struct entered){ .next = folders, .len = n };
         memcpy (e->dir, dir, n + 1);
         folders = e;
@@ -260,7 +260,7 @@ void inside_leave (const char *dir)
     struct entered *e;
 
     pthread_mutex_lock (&lock);
-    if ((e = *(at = find_folder (dir))) && --e->uses == 0) {
+    if ((e = *(at = find_entered (dir))) && --e->uses == 0) {
         *at = e->next;
         free (e);
     }
@@ -322,7 +322,7 @@ static void make_above (const char *path, mode_t mode)
     }
 }
 
-static int refuse (const char *path, uid_t owner, struct slurmdl_error *err)
+static int refuse_owner (const char *path, uid_t owner, struct slurmdl_error *err)
 {
     errno = EPERM;
     return errorf (err,
@@ -332,7 +332,7 @@ static int refuse (const char *path, uid_t owner, struct slurmdl_error *err)
 }
 
 /* By the folder that is open: its name may be given to another one. */
-static int open_own (const char *path, struct slurmdl_error *err)
+static int open_entered (const char *path, struct slurmdl_error *err)
 {
     int flags = O_RDONLY | O_DIRECTORY;
     int fd = inside_has (path) ? inside_open (path, flags, 0, NULL)
@@ -340,7 +340,7 @@ static int open_own (const char *path, struct slurmdl_error *err)
     struct stat st;
 
     if (fd < 0 && errno == EACCES && lstat (path, &st) == 0 && st.st_uid != geteuid ())
-        return refuse (path, st.st_uid, err);
+        return refuse_owner (path, st.st_uid, err);
     if (fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
         errno = ENOTDIR;
         return errorf (err,
@@ -352,7 +352,7 @@ static int open_own (const char *path, struct slurmdl_error *err)
         if (st.st_uid == geteuid ())
             return fd;
         close (fd);
-        return refuse (path, st.st_uid, err);
+        return refuse_owner (path, st.st_uid, err);
     }
     errorf (err, "%s: %s", path, strerror (errno));
     return inside_close (fd, -1);
@@ -369,7 +369,7 @@ int own_folder_open (struct own_folder *f, const char *path, mode_t mode, struct
     }
     if (rv < 0 && errno != EEXIST)
         return errorf (err, "%s: cannot make: %s", path, strerror (errno));
-    if ((f->fd = open_own (path, err)) < 0)
+    if ((f->fd = open_entered (path, err)) < 0)
         return -1;
     snprintf (f->path, sizeof (f->path), "/proc/self/fd/%d", f->fd);
     return 0;

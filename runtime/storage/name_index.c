@@ -7,7 +7,7 @@
 
 /* Linear probing; a slot has the row's number and 1, or 0. */
 
-static const char *name_of (const void *rows, size_t size, uint32_t slot)
+static const char *slot_name (const void *rows, size_t size, uint32_t slot)
 {
     return (const char *)rows + (slot - 1) * size;
 }
@@ -27,14 +27,14 @@ void *name_index_find (const struct name_index *x, const void *rows, size_t size
     if (!x->room)
         return NULL;
     for (size_t at = home_of (x, name); x->slots[at]; at = (at + 1) & (x->room - 1)) {
-        const char *found = name_of (rows, size, x->slots[at]);
+        const char *found = slot_name (rows, size, x->slots[at]);
         if (!strcmp (found, name))
             return (void *)found;
     }
     return NULL;
 }
 
-static void put (struct name_index *x, const char *name, uint32_t slot)
+static void put_slot (struct name_index *x, const char *name, uint32_t slot)
 {
     size_t at = home_of (x, name);
 
@@ -43,7 +43,7 @@ static void put (struct name_index *x, const char *name, uint32_t slot)
     x->slots[at] = slot;
 }
 
-static int grow (struct name_index *x, const void *rows, size_t size)
+static int grow_index (struct name_index *x, const void *rows, size_t size)
 {
     struct name_index new = { .room = x->room ? 2 * x->room : 64, .used = x->used };
 
@@ -51,7 +51,7 @@ static int grow (struct name_index *x, const void *rows, size_t size)
         return -1;
     for (size_t at = 0; at < x->room; at++)
         if (x->slots[at])
-            put (&new, name_of (rows, size, x->slots[at]), x->slots[at]);
+            put_slot (&new, slot_name (rows, size, x->slots[at]), x->slots[at]);
     free (x->slots);
     *x = new;
     return 0;
@@ -59,16 +59,16 @@ static int grow (struct name_index *x, const void *rows, size_t size)
 
 int name_index_add (struct name_index *x, const void *rows, size_t size, size_t i)
 {
-    if (2 * (x->used + 1) > x->room && grow (x, rows, size) < 0)
+    if (2 * (x->used + 1) > x->room && grow_index (x, rows, size) < 0)
         return -1;
-    put (x, name_of (rows, size, (uint32_t)i + 1), (uint32_t)i + 1);
+    put_slot (x, slot_name (rows, size, (uint32_t)i + 1), (uint32_t)i + 1);
     x->used++;
     return 0;
 }
 
 static size_t slot_of (const struct name_index *x, const void *rows, size_t size, size_t i)
 {
-    size_t at = home_of (x, name_of (rows, size, (uint32_t)i + 1));
+    size_t at = home_of (x, slot_name (rows, size, (uint32_t)i + 1));
 
     while (x->slots[at] != i + 1)
         at = (at + 1) & (x->room - 1);
@@ -82,7 +82,7 @@ void name_index_remove (struct name_index *x, const void *rows, size_t size, siz
     size_t gap = slot_of (x, rows, size, i);
 
     for (size_t at = (gap + 1) & mask; x->slots[at]; at = (at + 1) & mask) {
-        size_t home = home_of (x, name_of (rows, size, x->slots[at]));
+        size_t home = home_of (x, slot_name (rows, size, x->slots[at]));
         if (((at - home) & mask) < ((at - gap) & mask))
             continue;
         x->slots[gap] = x->slots[at];

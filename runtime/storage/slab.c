@@ -51,7 +51,7 @@ bool slab_overlap (const struct slab *a, const struct slab *b, struct slab *both
 }
 
 /* Place in box 's' of the element 'at' of the tensor. */
-static uint64_t place (const struct slab *s, const uint64_t *at)
+static uint64_t element_offset (const struct slab *s, const uint64_t *at)
 {
     uint64_t n = 0;
 
@@ -61,7 +61,7 @@ static uint64_t place (const struct slab *s, const uint64_t *at)
 }
 
 /* The next place in the first 'depth' dimensions; false after the last. */
-static bool step (const struct slab *s, uint64_t *at, int depth)
+static bool next_element (const struct slab *s, uint64_t *at, int depth)
 {
     for (int i = depth - 1; i >= 0; i--) {
         if (++at[i] < s->offset[i] + s->dims[i])
@@ -90,13 +90,13 @@ int slab_walk (const struct slab *a, const struct slab *b, slab_f f, void *arg)
     }
     memcpy (at, both.offset, sizeof (at));
     do
-        if ((rv = f (place (a, at), place (b, at), run, arg)))
+        if ((rv = f (element_offset (a, at), element_offset (b, at), run, arg)))
             return rv;
-    while (step (&both, at, depth));
+    while (next_element (&both, at, depth));
     return 0;
 }
 
-static int cut (struct slab s, int dim, uint64_t most, slab_part_f f, void *arg)
+static int cut_slab (struct slab s, int dim, uint64_t most, slab_part_f f, void *arg)
 {
     uint64_t end, row, rows;
     int rv = 0;
@@ -110,7 +110,7 @@ static int cut (struct slab s, int dim, uint64_t most, slab_part_f f, void *arg)
     rows = row < most ? most / row : 1;
     while (rv == 0 && s.offset[dim] < end) {
         s.dims[dim] = end - s.offset[dim] < rows ? end - s.offset[dim] : rows;
-        rv = cut (s, dim + 1, most, f, arg);
+        rv = cut_slab (s, dim + 1, most, f, arg);
         s.offset[dim] += s.dims[dim];
     }
     return rv;
@@ -118,7 +118,7 @@ static int cut (struct slab s, int dim, uint64_t most, slab_part_f f, void *arg)
 
 int slab_cut (const struct slab *s, uint64_t most, slab_part_f f, void *arg)
 {
-    return cut (*s, 0, most ? most : 1, f, arg);
+    return cut_slab (*s, 0, most ? most : 1, f, arg);
 }
 
 struct slab_copy {

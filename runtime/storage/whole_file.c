@@ -53,7 +53,7 @@ int message_put (const char *path, const void *data, size_t n)
 }
 
 /* Of a pipe, a link or another user's file nothing is read. */
-static int open_own (const char *path)
+static int open_plain_file (const char *path)
 {
     int fd = inside_has (path) ? inside_open (path, O_RDONLY, 0, NULL)
                                : open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -72,7 +72,7 @@ static int open_own (const char *path)
 int message_get (const char *path, void **data, size_t *n)
 {
     struct envelope e;
-    int fd = open_own (path);
+    int fd = open_plain_file (path);
     int rv = -1;
 
     *data = NULL;

@@ -57,13 +57,13 @@ size_t cmaes_size (int64_t d, int64_t population)
 }
 
 /* to += scale * from */
-static void add (double *to, double scale, const double *from, int64_t n)
+static void add_scaled (double *to, double scale, const double *from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] += scale * from[i];
 }
 
-static double clip (double x, double low, double high)
+static double clip_to (double x, double low, double high)
 {
     return x < low ? low : x > high ? high : x;
 }
@@ -71,7 +71,7 @@ static double clip (double x, double low, double high)
 /* What a standard normal variable is above with probability q <= 0.5, within
  * 0.0005 (M. Abramowitz and I. A. Stegun, Handbook, 1964, 26.2.23).
  */
-static double quantile (double q)
+static double normal_quantile (double q)
 {
     double t = sqrt (-2 * log (q));
     double p = 2.515517 + t * (0.802853 + t * 0.010328);
@@ -91,7 +91,7 @@ static void spin (double *x, double *y, int64_t n, int64_t stride, double co, do
 /* Turn axes p and q to make work[p][q] 0 (C. G. J. Jacobi, 1846); false: it
  * is.
  */
-static bool turn (struct cmaes *s, int64_t p, int64_t q)
+static bool rotate_axes (struct cmaes *s, int64_t p, int64_t q)
 {
     double *w = row (s, WORK, 0), *wp = w + p * s->d, *wq = w + q * s->d;
     double theta = (wq[q] - wp[p]) / (2 * wp[q]);
@@ -110,13 +110,13 @@ static bool turn (struct cmaes *s, int64_t p, int64_t q)
 static void add_square (struct cmaes *s, enum matrix m, double w, const double *v)
 {
     for (int64_t i = 0; i < s->d; i++)
-        add (row (s, m, i), w * v[i], v, s->d);
+        add_scaled (row (s, m, i), w * v[i], v, s->d);
 }
 
 /* B diag (D^power) B^T, power 2 or -2.  Not by pow(), whose last bit is not the
  * same on all processors.
  */
-static void compose (struct cmaes *s, enum matrix to, int power)
+static void compose_matrix (struct cmaes *s, enum matrix to, int power)
 {
     memset (row (s, to, 0), 0, s->d * s->d * sizeof (double));
     for (int64_t k = 0; k < s->d; k++) {
@@ -142,16 +142,16 @@ static void decompose (struct cmaes *s)
         any = false;
         for (int64_t p = 0; p < s->d; p++)
             for (int64_t q = p + 1; q < s->d; q++)
-                any = turn (s, p, q) || any;
+                any = rotate_axes (s, p, q) || any;
     }
     for (int64_t i = 0; i < s->d; i++)
         vector (s, D)[i] = sqrt (fmax (row (s, WORK, i)[i], least));
-    compose (s, C, 2);
+    compose_matrix (s, C, 2);
 }
 
 static double cell_of (double u, double cells)
 {
-    return clip (floor (u * cells), 0, cells - 1);
+    return clip_to (floor (u * cells), 0, cells - 1);
 }
 
 /* Leave a share of the points to the cells next to the mean's: alpha in all.
@@ -159,8 +159,8 @@ static double cell_of (double u, double cells)
  */
 static void keep_margin (struct cmaes *s)
 {
-    double alpha = 1.0 / (s->d * s->lambda), edge = quantile (alpha);
-    double side = quantile (alpha / 2);
+    double alpha = 1.0 / (s->d * s->lambda), edge = normal_quantile (alpha);
+    double side = normal_quantile (alpha / 2);
 
     for (int64_t i = 0; i < s->d; i++) {
         double n = vector (s, CELLS)[i], *a = vector (s, A) + i;
@@ -236,7 +236,7 @@ void cmaes_warm_start (void *state, int64_t d, const int64_t *steps, const doubl
     mean = vector (s, MEAN);
     memset (mean, 0, d * sizeof (double));
     for (int64_t k = 0; k < best; k++) {
-        add (mean, 1 / best, points + k * d, d);
+        add_scaled (mean, 1 / best, points + k * d, d);
         add_square (s, C, 1 / best / (0.1 * 0.1), points + k * d);
     }
     add_square (s, C, -1 / (0.1 * 0.1), mean);
@@ -245,14 +245,14 @@ void cmaes_warm_start (void *state, int64_t d, const int64_t *steps, const doubl
 }
 
 /* False: it is outside. */
-static bool draw (const struct cmaes *s, struct rng *r, double *u)
+static bool draw_candidate (const struct cmaes *s, struct rng *r, double *u)
 {
     bool inside = true;
 
     memset (u, 0, s->d * sizeof (double));
     for (int64_t k = 0; k < s->d; k++) {
         double length = s->sigma * vector (s, D)[k] * rng_gauss (r);
-        add (u, length, row (s, AXIS, k), s->d);
+        add_scaled (u, length, row (s, AXIS, k), s->d);
     }
     for (int64_t i = 0; i < s->d; i++) {
         u[i] = vector (s, MEAN)[i] + vector (s, A)[i] * u[i];
@@ -266,10 +266,10 @@ void cmaes_ask (const void *state, struct rng *r, double *u)
     const struct cmaes *s = state;
     const double *cells = vector (s, CELLS);
 
-    for (int i = 0; i <= TRIES && !draw (s, r, u); i++)
+    for (int i = 0; i <= TRIES && !draw_candidate (s, r, u); i++)
         ;
     for (int64_t i = 0; i < s->d; i++)
-        u[i] = cells[i] > 0 ? (cell_of (u[i], cells[i]) + 0.5) / cells[i] : clip (u[i], 0, 1);
+        u[i] = cells[i] > 0 ? (cell_of (u[i], cells[i]) + 0.5) / cells[i] : clip_to (u[i], 0, 1);
 }
 
 /* Draw y[i] anew, given the others (WORK is the inverse of C) and the cell. */
@@ -284,7 +284,7 @@ static void redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng 
     double dev = 1 / sqrt (inverse[i]);
     double z = rng_gauss_between (r, (low - centre) / dev, (high - centre) / dev);
 
-    y[i] = clip (centre + dev * z, low, high);
+    y[i] = clip_to (centre + dev * z, low, high);
 }
 
 /* Turn point k into y.  Where in its cell it was drawn has no part in its
@@ -316,7 +316,7 @@ static double whiten (struct cmaes *s, const double *y)
     memset (z, 0, s->d * sizeof (double));
     for (int64_t k = 0; k < s->d; k++) {
         const double *b = row (s, AXIS, k);
-        add (z, row_dot (b, y, s->d) / vector (s, D)[k], b, s->d);
+        add_scaled (z, row_dot (b, y, s->d) / vector (s, D)[k], b, s->d);
     }
     return row_dot (z, z, s->d);
 }
@@ -334,7 +334,7 @@ static double adapt_sigma (struct cmaes *s)
     length = sqrt (row_dot (path, path, s->d)) / s->chi;
     /* at most by e: points from elsewhere may be very far away */
     s->sigma *= exp (fmin (1, c / s->d_sigma * (length - 1)));
-    s->sigma = clip (s->sigma, 1e-40, 1e10);
+    s->sigma = clip_to (s->sigma, 1e-40, 1e10);
     return length < (1.4 + 2.0 / (s->d + 1)) * settled;
 }
 
@@ -360,12 +360,12 @@ static void adapt (struct cmaes *s)
 {
     double sigma = s->sigma;
 
-    compose (s, WORK, -2);
+    compose_matrix (s, WORK, -2);
     for (int64_t k = 0; k < s->lambda; k++)
         set_y (s, k);
     memset (vector (s, STEP), 0, s->d * sizeof (double));
     for (int64_t k = 0; k < s->mu; k++)
-        add (vector (s, STEP), weights (s)[k], row (s, POINT, k), s->d);
+        add_scaled (vector (s, STEP), weights (s)[k], row (s, POINT, k), s->d);
     s->generation++;
     adapt_covariance (s, adapt_sigma (s));
     /* without A, as in the paper, a mean in a wrong cell leaves it too late */

@@ -32,7 +32,7 @@ static double level (const struct lines *l, double value, int rung)
     return fmin (value, l->clip[rung]);
 }
 
-static void find_top (const struct searcher *s, struct lines *l)
+static void find_top_rung (const struct searcher *s, struct lines *l)
 {
     int64_t n[RUNGS_MAX] = { 0 };
 
@@ -69,7 +69,7 @@ struct sums {
     double n, x, y, xx, xy, yy;
 };
 
-static struct sums add_up (const struct searcher *s, const struct lines *l, int rung)
+static struct sums sum_lines (const struct searcher *s, const struct lines *l, int rung)
 {
     struct sums sum = { 0 };
     double mx = 0, my = 0;
@@ -102,7 +102,7 @@ static struct sums add_up (const struct searcher *s, const struct lines *l, int 
 
 static void set_line (const struct searcher *s, struct lines *l, int rung)
 {
-    struct sums m = add_up (s, l, rung);
+    struct sums m = sum_lines (s, l, rung);
     double above = l->slope[rung + 1];
     double slope = m.xy / (m.xx + 1e-12);
     double rest;
@@ -116,7 +116,7 @@ static void set_line (const struct searcher *s, struct lines *l, int rung)
 
 static void set_lines (const struct searcher *s, struct lines *l, double *room)
 {
-    find_top (s, l);
+    find_top_rung (s, l);
     for (int r = 0; r <= l->top; r++)
         set_clip (s, l, r, room);
     l->slope[l->top] = 1;
@@ -166,7 +166,7 @@ static int oldest_first (const void *a, const void *b)
 }
 
 /* The longest ones are in front; returns how many are kept. */
-static int64_t choose (struct transfer_row *row, int64_t n)
+static int64_t choose_longest (struct transfer_row *row, int64_t n)
 {
     int64_t others = n - LONGEST, kept = LONGEST;
 
@@ -181,8 +181,8 @@ static int64_t choose (struct transfer_row *row, int64_t n)
     return kept;
 }
 
-static void fill (struct training_set *v, const struct searcher *s, const struct lines *l,
-                  struct transfer_row *row)
+static void fill_predicted (struct training_set *v, const struct searcher *s, const struct lines *l,
+                            struct transfer_row *row)
 {
     int64_t n = 0;
 
@@ -191,7 +191,7 @@ static void fill (struct training_set *v, const struct searcher *s, const struct
             n++;
         else if (i > 0 && searcher_trial (s, i)->state == TRIAL_RUNNING)
             v->pending[v->npending++] = i;
-    v->n = choose (row, n);
+    v->n = choose_longest (row, n);
     for (int64_t i = 0; i < v->n; i++) {
         v->trial[i] = row[i].trial;
         v->value[i] = row[i].value;
@@ -213,7 +213,7 @@ int transfer_open (struct training_set *v, const struct searcher *s)
     if (row && v->trial && v->value && v->noise) {
         v->pending = v->trial + most;
         set_lines (s, &l, v->value);
-        fill (v, s, &l, row);
+        fill_predicted (v, s, &l, row);
         v->rung = l.top;
         rv = 0;
     }

@@ -103,7 +103,7 @@ struct data {
     const double *z, *y, *extra;
 };
 
-static void load (struct gp *gp, const int64_t *which, int64_t n, const struct data *data)
+static void load_data (struct gp *gp, const int64_t *which, int64_t n, const struct data *data)
 {
     gp->n = n;
     for (int64_t i = 0; i < n; i++) {
@@ -182,12 +182,12 @@ static void fit_many (struct gp *gp, const struct data *data, int64_t n)
 
     /* the room of the factor holds the order of the points */
     choose_part (data->y, n, part, (int64_t *)gp->l);
-    load (gp, part, PART, data);
+    load_data (gp, part, PART, data);
     bfgs_minimise (&b, gp->theta, STEPS);
     if (!gp->straight)
         fit_warps (gp);
     bfgs_scale (&b, (double)n / PART);
-    load (gp, NULL, n, data);
+    load_data (gp, NULL, n, data);
     bfgs_minimise (&b, gp->theta, FEW);
 }
 
@@ -195,7 +195,7 @@ static void fit_few (struct gp *gp, const struct data *data, int64_t n)
 {
     const struct bfgs b = optimiser (gp, false);
 
-    load (gp, NULL, n, data);
+    load_data (gp, NULL, n, data);
     bfgs_minimise (&b, gp->theta, STEPS);
     if (!gp->straight)
         fit_warps (gp);

@@ -39,7 +39,7 @@ static void features (const struct fit *f, const double *x, double *z)
 }
 
 /* Of more values than are fitted, those at equal distances in time. */
-static int64_t choose (const double *y, long n, long *rows)
+static int64_t choose_values (const double *y, long n, long *rows)
 {
     int64_t found = 0, kept = 0;
 
@@ -144,7 +144,7 @@ static double mean_at (struct fit *f, int64_t a, double xa, int64_t b, double xb
     return n ? sum / n : NAN;
 }
 
-static double variance (const double *v, int64_t n)
+static double sample_variance (const double *v, int64_t n)
 {
     double sum = 0, square = 0;
     int64_t known = 0;
@@ -174,7 +174,7 @@ static int measure_all (struct fit *f)
         point_mask (f->s, f->point);
         all[i] = predict (f, f->point);
     }
-    f->variance = variance (all, ALL_OVER);
+    f->variance = sample_variance (all, ALL_OVER);
     free (all);
     return f->variance > 1e-6 ? 0 : 1;
 }
@@ -192,7 +192,7 @@ static int grid (const struct dim *d, int most, double *x)
     return (int)n;
 }
 
-static double share_of (const struct fit *f, double variance_of)
+static double variance_share (const struct fit *f, double variance_of)
 {
     double share = variance_of / f->variance;
 
@@ -208,7 +208,7 @@ static void marginal_fill (struct fit *f, int64_t k, struct marginal *m)
         m->mean[i] = mean_at (f, k, m->x[i], -1, 0, &part);
         most = part > most ? part : most;
     }
-    m->share = share_of (f, most * variance (m->mean, m->n));
+    m->share = variance_share (f, most * sample_variance (m->mean, m->n));
     for (int i = 0; i < m->n; i++)
         m->mean[i] = unwarp (f, m->mean[i]);
 }
@@ -225,7 +225,7 @@ static void surface_fill (struct fit *f, const struct importance *m, struct surf
             *mean = mean_at (f, u->a, u->xa[i], u->b, u->xb[j], &part);
             most = part > most ? part : most;
         }
-    u->share = share_of (f, most * variance (u->mean, (int64_t)u->na * u->nb))
+    u->share = variance_share (f, most * sample_variance (u->mean, (int64_t)u->na * u->nb))
                - m->marginals[u->a].share - m->marginals[u->b].share;
     u->share = u->share < 0 ? 0 : u->share;
     for (int i = 0; i < u->na * u->nb; i++)
@@ -251,7 +251,7 @@ static int most_important (const struct importance *m, long *list)
     return n;
 }
 
-static void fill (struct fit *f, struct importance *m)
+static void fit_importance (struct fit *f, struct importance *m)
 {
     double alone = 0;
     long list[PAIRED];
@@ -303,12 +303,12 @@ int importance_fit (struct importance *m, const struct searcher *s, const double
     m->marginals = calloc ((size_t)f.d + 1, sizeof (*m->marginals));
     if (!rows || !m->marginals || fit_open (&f, f.d) < 0)
         goto end;
-    f.n = choose (y, n, rows);
+    f.n = choose_values (y, n, rows);
     rv = f.d < 1 || f.n < FIT_MIN ? 1 : fit_rows (&f, x, y, rows);
     if (rv == 0)
         rv = measure_all (&f);
     if (rv == 0)
-        fill (&f, m);
+        fit_importance (&f, m);
 end:
     gp_destroy (f.gp);
     free (rows);

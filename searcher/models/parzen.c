@@ -60,12 +60,12 @@ static double log_mass (double a, double b)
 
 /* ---- kernels ---- */
 
-static bool is_discrete (const struct dim *d)
+static bool is_discrete_dim (const struct dim *d)
 {
     return d->step > 0;
 }
 
-static double clip (double x, double low, double high)
+static double clip_bandwidth (double x, double low, double high)
 {
     return x < low ? low : x > high ? high : x;
 }
@@ -115,7 +115,7 @@ static void set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, doubl
     kernel->log_norm = mu - low > ALL * sigma && high - mu > ALL * sigma
                            ? 0
                            : log_mass ((low - mu) / sigma, (high - mu) / sigma);
-    if (!is_discrete (p->dims + i))
+    if (!is_discrete_dim (p->dims + i))
         kernel->log_norm += log (sigma) + log_sqrt_2pi;
 }
 
@@ -133,7 +133,7 @@ static void fit_number (struct parzen *p, int64_t i, const double *const *points
     if (p->count == 1)
         gap[0] = fmax (value[0] - low, high - value[0]);
     for (int64_t k = 0; k < p->count; k++)
-        set_kernel (p, k, i, value[k], clip (gap[k], range / parts, range));
+        set_kernel (p, k, i, value[k], clip_bandwidth (gap[k], range / parts, range));
     if (p->dims[i].deviation > 0)
         set_kernel (p, p->count, i, p->dims[i].mean, p->dims[i].deviation);
     else
@@ -168,7 +168,7 @@ static void weigh (struct parzen *p)
         p->log_weight[k] = log (p->log_weight[k] / sum);
 }
 
-static int fit (struct parzen *p, const double *const *points)
+static int fit_kernels (struct parzen *p, const double *const *points)
 {
     double *room = malloc ((2 * p->count + 1) * sizeof (*room));
     int rv = room ? 0 : -1;
@@ -193,7 +193,7 @@ struct parzen *parzen_create (const struct dim *dims, int64_t n, const double *c
     p->log_weight = malloc ((count + 1) * sizeof (double));
     p->scratch = malloc ((count + 1) * sizeof (double));
     p->kernels = malloc ((count + 1) * (n + 1) * sizeof (struct kernel));
-    if (!p->log_weight || !p->scratch || !p->kernels || fit (p, points) < 0) {
+    if (!p->log_weight || !p->scratch || !p->kernels || fit_kernels (p, points) < 0) {
         parzen_destroy (p);
         return NULL;
     }
@@ -231,7 +231,7 @@ static double sample_choice (const struct parzen *p, const struct kernel *kernel
 
     if (kernel->mu >= 0 && rng_next (r) * (1 + part * choices) < 1)
         return kernel->mu;
-    return clip (floor (rng_next (r) * choices), 0, choices - 1);
+    return clip_bandwidth (floor (rng_next (r) * choices), 0, choices - 1);
 }
 
 /* Draw until one is inside: at least a third are, as mu is. */
@@ -302,7 +302,7 @@ static void add_masses (const struct parzen *p, const double *u)
     int64_t dims[DISCRETE_MAX], n = 0;
 
     for (int64_t i = 0; i < p->n && n < DISCRETE_MAX; i++)
-        if (is_discrete (p->dims + i)) {
+        if (is_discrete_dim (p->dims + i)) {
             space_cell (p->dims + i, u[i], &low[n], &high[n]);
             dims[n++] = i;
         }
@@ -322,7 +322,7 @@ double parzen_log (const struct parzen *p, const double *u)
     for (int64_t i = 0; i < p->n; i++)
         if (p->dims[i].type == PARAM_CATEGORICAL)
             add_choice (p, i, u[i]);
-        else if (!is_discrete (p->dims + i))
+        else if (!is_discrete_dim (p->dims + i))
             add_density (p, i, u[i]);
     add_masses (p, u);
     for (int64_t k = 0; k <= p->count; k++)

@@ -9,7 +9,7 @@
 #include "searcher/objectives/pareto.h"
 #include "searcher/state/point.h"
 
-static int allocate (struct surrogate *t)
+static int surrogate_allocate (struct surrogate *t)
 {
     int64_t d = t->d;
 
@@ -58,7 +58,7 @@ static int mark_best (const struct training_set *v, bool *best)
     return rv;
 }
 
-static int choose_rows (struct surrogate *t)
+static int choose_training_rows (struct surrogate *t)
 {
     const struct training_set *v = t->v;
     bool *best = calloc (v->n + 1, sizeof (*best));
@@ -96,7 +96,7 @@ static void read_values (struct surrogate *t, int64_t k, double *y)
             y[i] = isfinite (worst) ? worst : 0;
 }
 
-static double variance (const double *y, int64_t n, double *mean)
+static double mean_variance (const double *y, int64_t n, double *mean)
 {
     double square = 0;
 
@@ -111,7 +111,7 @@ static double variance (const double *y, int64_t n, double *mean)
 /* In units of the warped values. */
 static void read_noise (struct surrogate *t, const double *y)
 {
-    double mean, square = variance (y, t->n, &mean);
+    double mean, square = mean_variance (y, t->n, &mean);
 
     for (int64_t i = 0; i < t->n; i++)
         t->noise[i] = t->v->noise[t->row[i]] / (square + 1e-12);
@@ -162,7 +162,7 @@ static int fit_cost (struct surrogate *t)
         memcpy (z + n * d, t->z + i * d, d * sizeof (*z));
         y[n++] = log (seconds);
     }
-    t->cost_deviation = sqrt (variance (y, n, &mean));
+    t->cost_deviation = sqrt (mean_variance (y, n, &mean));
     for (int64_t i = 0; i < n; i++)
         y[i] = (y[i] - mean) / (t->cost_deviation + 1e-12);
     if (z && n >= 3)
@@ -180,7 +180,7 @@ static int fit_cost (struct surrogate *t)
 int surrogate_open (struct surrogate *t, const struct searcher *s, const struct training_set *v)
 {
     *t = (struct surrogate){ .s = s, .v = v, .d = s->n, .m = v->m };
-    if (allocate (t) < 0 || choose_rows (t) < 0)
+    if (surrogate_allocate (t) < 0 || choose_training_rows (t) < 0)
         return -1;
     for (int64_t i = 0; i < t->n; i++)
         surrogate_features (t, searcher_point (s, surrogate_trial (t, i)), t->z + i * t->d);
@@ -219,7 +219,7 @@ static double erfcx (double x)
 /* log of E[max(f - Y, 0)], Y normal, without underflow (S. Ament and others,
  * arXiv 2310.20708).
  */
-static double log_improvement (double mean, double deviation, double f)
+static double log_expected_improvement (double mean, double deviation, double f)
 {
     const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1, sqrt_half = 0x1.6a09e667f3bcdp-1;
     const double sqrt_half_pi = 0x1.40d931ff62706p+0;
@@ -306,7 +306,7 @@ static double weighted (const struct improve *a, const double *mean, const doubl
         sum += a->weight[k] * mean[k];
         square += a->weight[k] * a->weight[k] * deviation[k] * deviation[k];
     }
-    return log_improvement (sum, sqrt (square), a->best);
+    return log_expected_improvement (sum, sqrt (square), a->best);
 }
 
 /* Logarithm of the seconds, but for a constant. */
@@ -331,7 +331,7 @@ double improve_log (const struct improve *a, const double *x)
         deviation[k] = sqrt (deviation[k]);
     }
     if (t->m == 1)
-        gain = log_improvement (*mean, *deviation, a->best);
+        gain = log_expected_improvement (*mean, *deviation, a->best);
     else if (a->boxes)
         gain = pareto_log_ehvi (a->boxes, mean, deviation);
     else

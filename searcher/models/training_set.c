@@ -17,7 +17,7 @@ static int64_t count_at (const struct searcher *s, int64_t rung)
 }
 
 /* The rung with the most values. */
-static int64_t widest (const struct searcher *s)
+static int64_t widest_rung (const struct searcher *s)
 {
     int64_t best = s->rungs - 1, most = count_at (s, best);
 
@@ -38,12 +38,12 @@ static int64_t learn_from (const struct searcher *s)
     for (int64_t rung = s->rungs - 1; rung >= 0; rung--)
         if (count_at (s, rung) >= enough)
             return rung;
-    return widest (s);
+    return widest_rung (s);
 }
 
 int64_t training_set_count (const struct searcher *s)
 {
-    return count_at (s, widest (s));
+    return count_at (s, widest_rung (s));
 }
 
 static bool came_below (const double *values, int64_t rung)
@@ -54,7 +54,8 @@ static bool came_below (const double *values, int64_t rung)
     return false;
 }
 
-static void add (struct training_set *v, const struct searcher *s, long i, int64_t rung, bool wide)
+static void add_trained (struct training_set *v, const struct searcher *s, long i, int64_t rung,
+                         bool wide)
 {
     const double *values = searcher_values (s, i);
 
@@ -70,7 +71,7 @@ static void add (struct training_set *v, const struct searcher *s, long i, int64
     }
 }
 
-static int fill (struct training_set *v, const struct searcher *s, bool wide)
+static int fill_from_rungs (struct training_set *v, const struct searcher *s, bool wide)
 {
     int64_t rung = learn_from (s), most = s->created + s->known + 1;
 
@@ -81,18 +82,18 @@ static int fill (struct training_set *v, const struct searcher *s, bool wide)
         return -1;
     v->pending = v->trial + most;
     for (long i = searcher_first (s); i <= s->created; i++)
-        add (v, s, i, rung, wide);
+        add_trained (v, s, i, rung, wide);
     return 0;
 }
 
 int training_set_open (struct training_set *v, const struct searcher *s)
 {
-    return fill (v, s, false);
+    return fill_from_rungs (v, s, false);
 }
 
 int training_set_open_wide (struct training_set *v, const struct searcher *s)
 {
-    return fill (v, s, true);
+    return fill_from_rungs (v, s, true);
 }
 
 void training_set_close (struct training_set *v)

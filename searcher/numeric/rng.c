@@ -9,7 +9,7 @@
 enum { TRIES = 100 };
 
 /* The finaliser of splitmix64 (Stafford's variant 13). */
-static uint64_t mix (uint64_t x)
+static uint64_t splitmix (uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C (0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C (0x94d049bb133111eb);
@@ -32,7 +32,7 @@ uint64_t rng_bits (uint64_t seed, uint64_t trial, uint64_t key, uint64_t draw)
     uint64_t h = 0;
 
     for (size_t i = 0; i < sizeof (word) / sizeof (word[0]); i++)
-        h = mix ((h ^ word[i]) + UINT64_C (0x9e3779b97f4a7c15));
+        h = splitmix ((h ^ word[i]) + UINT64_C (0x9e3779b97f4a7c15));
     return h;
 }
 

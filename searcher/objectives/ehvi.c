@@ -31,7 +31,7 @@ static size_t zone_size (const struct zones *z)
     return z->m * (z->m + 1) * sizeof (double);
 }
 
-static int make_room (struct zones *z)
+static int make_zone_room (struct zones *z)
 {
     int64_t max = 2 * z->max + PARETO_MAX;
     double *at;
@@ -53,7 +53,7 @@ static int add_first (struct zones *z, const double *reference)
 {
     int64_t m = z->m;
 
-    if (make_room (z) < 0)
+    if (make_zone_room (z) < 0)
         return -1;
     for (int64_t i = 0; i < m * (m + 1); i++)
         z->at[i] = -INFINITY;
@@ -78,7 +78,7 @@ static double inner (const double *zone, int64_t m, int64_t k, int64_t rows)
  * objective, but for those within another zone.  Of equal values that of a
  * later row counts as the larger.
  */
-static void split (struct zones *z, int64_t i, const double *row)
+static void split_zone (struct zones *z, int64_t i, const double *row)
 {
     double old[PARETO_MAX * (PARETO_MAX + 1)];
     int64_t m = z->m;
@@ -96,7 +96,7 @@ static void split (struct zones *z, int64_t i, const double *row)
     }
 }
 
-static bool is_inside (const double *row, const double *corner, int64_t m)
+static bool is_below_corner (const double *row, const double *corner, int64_t m)
 {
     for (int64_t k = 0; k < m; k++)
         if (!isfinite (row[k]) || row[k] >= corner[k])
@@ -105,13 +105,13 @@ static bool is_inside (const double *row, const double *corner, int64_t m)
 }
 
 /* Backwards: what is put at i or at the end is not inside any more. */
-static int add_row (struct zones *z, const double *row)
+static int add_front_row (struct zones *z, const double *row)
 {
     for (int64_t i = z->n - 1; i >= 0; i--)
-        if (is_inside (row, zone_at (z, i), z->m)) {
-            if (make_room (z) < 0)
+        if (is_below_corner (row, zone_at (z, i), z->m)) {
+            if (make_zone_room (z) < 0)
                 return -1;
-            split (z, i, row);
+            split_zone (z, i, row);
         }
     return 0;
 }
@@ -125,7 +125,7 @@ static int add_rows (struct zones *z, const double *y, int64_t n, const double *
     if (!rank || pareto_ranks (y, n, z->m, rank) < 0 || add_first (z, reference) < 0)
         goto out;
     for (int64_t i = 0; i < n; i++)
-        if (rank[i] == 0 && add_row (z, y + i * z->m) < 0)
+        if (rank[i] == 0 && add_front_row (z, y + i * z->m) < 0)
             goto out;
     rv = 0;
 out:
@@ -207,7 +207,7 @@ static double tail (double t)
     return c / (c - t);
 }
 
-static double log_improvement (double t)
+static double log_unit_improvement (double t)
 {
     if (t < -EDGE)
         return log (tail (t)) - t * t / 2 - log_sqrt_2pi;
@@ -220,8 +220,8 @@ static double log_improvement (double t)
  */
 static double log_part (double a, double b)
 {
-    double top = log_improvement (b);
-    double ratio = log_improvement (a) - top;
+    double top = log_unit_improvement (b);
+    double ratio = log_unit_improvement (a) - top;
 
     return ratio < 0 ? top + log (1 - exp (ratio)) : -INFINITY;
 }

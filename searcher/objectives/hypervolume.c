@@ -60,7 +60,7 @@ static void drop_covered (struct front *f, const double *row)
     f->n = n;
 }
 
-static void add (struct front *f, const double *row)
+static void add_to_front (struct front *f, const double *row)
 {
     int64_t at, size = f->m * sizeof (*row);
 
@@ -83,10 +83,10 @@ static void add_common (struct front *f, const double *row, const double *other)
 
     for (int64_t k = 0; k < f->m; k++)
         worse[k] = fmax (row[k], other[k]);
-    add (f, worse);
+    add_to_front (f, worse);
 }
 
-static bool is_inside (const double *row, const double *reference, int64_t m)
+static bool dominates_reference (const double *row, const double *reference, int64_t m)
 {
     for (int64_t k = 0; k < m; k++)
         if (!(row[k] < reference[k]))
@@ -133,7 +133,7 @@ static double slice (const struct front *f, const double *reference)
 
     for (int64_t i = 0; i < f->n; i++) {
         double top = i + 1 < f->n ? row_at (f, i + 1)[2] : reference[2];
-        add (&section, row_at (f, i));
+        add_to_front (&section, row_at (f, i));
         sum += (top - row_at (f, i)[2]) * sweep (&section, reference);
     }
     return sum;
@@ -205,8 +205,8 @@ static void set_gains (struct volume_choice *c)
     for (int64_t i = 0; i < c->n; i++) {
         const double *row = c->y + i * m;
         c->fresh[i] = 0;
-        c->gain[i] = is_inside (row, c->reference, m) ? one_volume (row, c->reference, m)
-                                                      : (row_is_finite (row, m) ? 0 : -1);
+        c->gain[i] = dominates_reference (row, c->reference, m) ? one_volume (row, c->reference, m)
+                                                                : (row_is_finite (row, m) ? 0 : -1);
     }
 }
 
@@ -242,8 +242,8 @@ static void choose_next (struct volume_choice *c)
  * C. M. Fonseca and L. Paquete, Evolutionary Computation 24, 2016).  Rows that
  * add nothing come after the others, and bad ones last.
  */
-static int choose_rows (const double *y, int64_t n, int64_t m, const double *reference,
-                        int64_t want, int64_t *chosen)
+static int choose_largest_volume (const double *y, int64_t n, int64_t m, const double *reference,
+                                  int64_t want, int64_t *chosen)
 {
     struct volume_choice c = { .y = y, .reference = reference, .n = n, .chosen = chosen };
     int rv = -1;
@@ -294,7 +294,7 @@ static int choose_rank (const double *y, int64_t m, const double *reference, int
 
     for (int64_t i = 0; front && i < n; i++)
         memcpy (front + i * m, y + rows[i] * m, m * sizeof (*y));
-    if (front && chosen && choose_rows (front, n, m, reference, want, chosen) == 0) {
+    if (front && chosen && choose_largest_volume (front, n, m, reference, want, chosen) == 0) {
         for (int64_t i = 0; i < want; i++)
             chosen[n + i] = rows[chosen[i]];
         memcpy (rows, chosen + n, want * sizeof (*rows));

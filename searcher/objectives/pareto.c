@@ -46,7 +46,7 @@ struct rank_table {
 typedef bool (*before_f) (const struct rank_table *t, int64_t a, int64_t b);
 
 /* Stable; room for n behind the n numbers of rows. */
-static void sort (int64_t *order, int64_t n, const struct rank_table *t, before_f before)
+static void merge_sort (int64_t *order, int64_t n, const struct rank_table *t, before_f before)
 {
     int64_t *room = order + n;
 
@@ -63,7 +63,7 @@ static void sort (int64_t *order, int64_t n, const struct rank_table *t, before_
     }
 }
 
-static bool is_first (const struct rank_table *t, int64_t a, int64_t b)
+static bool precedes (const struct rank_table *t, int64_t a, int64_t b)
 {
     const double *ya = t->y + a * t->m, *yb = t->y + b * t->m;
 
@@ -73,7 +73,7 @@ static bool is_first (const struct rank_table *t, int64_t a, int64_t b)
     return false;
 }
 
-static bool is_below (const struct rank_table *t, int64_t a, int64_t b)
+static bool precedes_backwards (const struct rank_table *t, int64_t a, int64_t b)
 {
     if (t->rank[a] != t->rank[b])
         return t->rank[a] < t->rank[b];
@@ -112,7 +112,7 @@ static int64_t find_front (const struct rank_table *t, const struct fronts *f, i
     return low;
 }
 
-static void add_row (const struct rank_table *t, struct fronts *f, int64_t row, int64_t *rank)
+static void add_to_fronts (const struct rank_table *t, struct fronts *f, int64_t row, int64_t *rank)
 {
     int64_t at = find_front (t, f, row);
 
@@ -135,9 +135,9 @@ int pareto_ranks (const double *y, int64_t n, int64_t m, int64_t *rank)
     f.head = order + 2 * n;
     f.next = order + 3 * n;
     good = list_good (y, n, m, order);
-    sort (order, good, &t, is_first);
+    merge_sort (order, good, &t, precedes);
     for (int64_t i = 0; i < good; i++)
-        add_row (&t, &f, order[i], rank);
+        add_to_fronts (&t, &f, order[i], rank);
     for (int64_t i = 0; i < n; i++)
         if (!row_is_finite (y + i * m, m))
             rank[i] = f.n;
@@ -163,7 +163,7 @@ static void add_gaps (const struct rank_table *t, const int64_t *order, int64_t 
 
 static void add_objective (const struct rank_table *t, int64_t *order, int64_t n, double *distance)
 {
-    sort (order, n, t, is_below);
+    merge_sort (order, n, t, precedes_backwards);
     for (int64_t at = 0, end; at < n; at = end) {
         end = at + 1;
         while (end < n && t->rank[order[end]] == t->rank[order[at]])

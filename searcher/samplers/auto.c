@@ -40,7 +40,7 @@ static bool is_tree (const struct searcher *s)
 /* Nothing is rugged in a space of steps and choices: a point has no neighbours
  * that are nearer than others.
  */
-static bool is_discrete (const struct searcher *s)
+static bool is_discrete_space (const struct searcher *s)
 {
     for (int64_t i = 0; i < s->n; i++)
         if (space_values (searcher_dims (s) + i) == 0)
@@ -88,7 +88,7 @@ static double tpe_share (const struct searcher *s, const struct hunt *h)
 
     if (is_tree (s))
         return tree_share;
-    if (is_discrete (s))
+    if (is_discrete_space (s))
         return 0;
     error = bayes_error (h);
     while (error >= shares[i].error)
@@ -123,7 +123,8 @@ static bool is_for_tpe (const struct searcher *s, const struct hunt *h, long tri
     return s->rungs == 1 && s->objectives == 1 && dice (s, trial) < tpe_share (s, h);
 }
 
-static void model_point (const struct searcher *s, struct training_set *v, long trial, double *x)
+static void auto_model_point (const struct searcher *s, struct training_set *v, long trial,
+                              double *x)
 {
     struct hunt *h;
 
@@ -151,7 +152,7 @@ static void full_point (const struct searcher *s, long trial, double *x)
     else if (training_set_open (&v, s) < 0)
         point_random (s, trial, x);
     else
-        model_point (s, &v, trial, x);
+        auto_model_point (s, &v, trial, x);
     training_set_close (&v);
 }
 
@@ -170,7 +171,7 @@ static void rung_point (const struct searcher *s, long trial, double *x)
     if (is_wide (s) || transfer_open (&v, s) < 0 || dice (s, trial) < share_at (s, v.rung))
         new_random_point (s, trial, x);
     else
-        model_point (s, &v, trial, x);
+        auto_model_point (s, &v, trial, x);
     training_set_close (&v);
 }
 
@@ -194,7 +195,7 @@ static void auto_learn (struct searcher *s, long trial)
     void *evolution = searcher_at (s, s->at_sample);
 
     if (s->rungs > 1 || s->objectives > 1 || s->n > ACTIVE_MAX || !is_numeric (s)
-        || is_discrete (s))
+        || is_discrete_space (s))
         return;
     if (evolve_begun (evolution))
         evolve_learn (s, evolution, trial);

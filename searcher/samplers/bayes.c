@@ -36,7 +36,7 @@ void bayes_close (struct hunt *h)
     free (h);
 }
 
-static int prepare (struct hunt *h, const struct searcher *s, const struct training_set *v)
+static int prepare_hunt (struct hunt *h, const struct searcher *s, const struct training_set *v)
 {
     int64_t rows = CANDIDATES > POOL ? CANDIDATES : POOL;
 
@@ -62,7 +62,7 @@ struct hunt *bayes_open (const struct searcher *s, const struct training_set *v,
     h->s = s;
     h->d = s->n;
     h->rng = (struct rng){ s->seed, trial, rng_key ("gp"), 0 };
-    if (prepare (h, s, v) == 0)
+    if (prepare_hunt (h, s, v) == 0)
         return h;
     bayes_close (h);
     return NULL;
@@ -88,7 +88,7 @@ static double score (const struct hunt *h, const double *cube)
     return improve_log (&h->a, h->x);
 }
 
-static double fold (double u)
+static double reflect (double u)
 {
     u = fabs (u);
     u = u > 1 ? 2 - u : u;
@@ -96,7 +96,7 @@ static double fold (double u)
 }
 
 /* Move some coordinates, one at least. */
-static void move (struct hunt *h, const double *from, double by, double share, double *to)
+static void perturb (struct hunt *h, const double *from, double by, double share, double *to)
 {
     int64_t sure = rng_pick (&h->rng, h->d);
 
@@ -105,7 +105,7 @@ static void move (struct hunt *h, const double *from, double by, double share, d
         double u = from[k];
         if (moves)
             u += by * rng_gauss (&h->rng);
-        to[k] = fold (u);
+        to[k] = reflect (u);
     }
 }
 
@@ -131,7 +131,7 @@ static void make_candidates (struct hunt *h)
             c[k] = rng_next (&h->rng);
     for (int i = 0; i < 3 * NEAR; i++, c += h->d) {
         some_best (h, c);
-        move (h, c, distance[i / NEAR], share, c);
+        perturb (h, c, distance[i / NEAR], share, c);
     }
     for (int i = 0; i < ANEW; i++, c += h->d) {
         some_best (h, c);
@@ -169,7 +169,7 @@ static void improve_candidates (struct hunt *h)
     for (int round = 0; round < ROUNDS; round++, by *= 0.6) {
         for (int64_t i = 0; i < KEPT * MOVES; i++) {
             double *to = h->cube + (KEPT + i) * h->d;
-            move (h, h->cube + i / MOVES * h->d, by, share, to);
+            perturb (h, h->cube + i / MOVES * h->d, by, share, to);
             h->score[KEPT + i] = score (h, to);
         }
         keep_best (h, POOL, KEPT);
@@ -208,8 +208,8 @@ bool bayes_is_early (const struct searcher *s, long trial)
     return s->n == 0 || trial + s->known <= n;
 }
 
-static void model_point (const struct searcher *s, const struct training_set *v, long trial,
-                         double *x)
+static void bayes_model_point (const struct searcher *s, const struct training_set *v, long trial,
+                               double *x)
 {
     struct hunt *h = bayes_open (s, v, trial);
 
@@ -232,7 +232,7 @@ static void gp_point (const struct searcher *s, long trial, double *x)
     else if (training_set_good (&v) < 3)
         sobol_point (s, trial, x);
     else
-        model_point (s, &v, trial, x);
+        bayes_model_point (s, &v, trial, x);
     training_set_close (&v);
 }
 

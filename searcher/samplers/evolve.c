@@ -58,7 +58,7 @@ struct sorted {
     long trial;
 };
 
-static int by_value (const void *a, const void *b)
+static int compare_scores (const void *a, const void *b)
 {
     const struct sorted *x = a, *y = b;
 
@@ -74,7 +74,7 @@ static int64_t sort_trials (const struct searcher *s, struct sorted *list)
     for (long i = searcher_first (s); i <= s->created; i++)
         if (isfinite (searcher_value (s, i)))
             list[n++] = (struct sorted){ searcher_value (s, i), i };
-    qsort (list, n, sizeof (*list), by_value);
+    qsort (list, n, sizeof (*list), compare_scores);
     return n;
 }
 
@@ -87,7 +87,8 @@ static void start_at (const struct searcher *s, void *evolution, const int64_t *
     cmaes_start (strategy (evolution), s->n, steps, mean, 1.0 / 6, s->population);
 }
 
-static void begin (const struct searcher *s, void *evolution, struct sorted *list, double *u)
+static void begin_evolution (const struct searcher *s, void *evolution, struct sorted *list,
+                             double *u)
 {
     int64_t steps[DIMS_MAX], n = sort_trials (s, list);
     double middle[DIMS_MAX];
@@ -114,7 +115,7 @@ void evolve_begin (const struct searcher *s, void *evolution)
     list = malloc (most * sizeof (*list));
     u = malloc (most * s->n * sizeof (*u));
     if (list && u) {
-        begin (s, evolution, list, u);
+        begin_evolution (s, evolution, list, u);
         ((struct evolution *)evolution)->begun = 1;
     }
     free (list);

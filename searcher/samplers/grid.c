@@ -22,7 +22,7 @@ static int64_t limited (int64_t a, int64_t b)
 static int64_t count_tree (const struct grid_forest *f, int64_t root);
 
 /* Points of all that wait for 'value' of 'parent' (-1: for nothing). */
-static int64_t count_below (const struct grid_forest *f, int64_t parent, double value)
+static int64_t count_subtree (const struct grid_forest *f, int64_t parent, double value)
 {
     int64_t points = 1;
 
@@ -49,7 +49,7 @@ static int64_t count_tree (const struct grid_forest *f, int64_t root)
     if (!has_children (f, root))
         return d->points > TRIALS_MAX ? TRIALS_MAX + 1 : d->points;
     for (int64_t i = 0; i < d->points && points <= TRIALS_MAX; i++)
-        points += count_below (f, root, space_grid (d, i));
+        points += count_subtree (f, root, space_grid (d, i));
     return points;
 }
 
@@ -90,7 +90,7 @@ static void place_tree (const struct grid_forest *f, int64_t root, int64_t rank,
 
     if (has_children (f, root))
         for (i = 0; i < d->points - 1; i++) {
-            int64_t points = count_below (f, root, space_grid (d, i));
+            int64_t points = count_subtree (f, root, space_grid (d, i));
             if (rank < points)
                 break;
             rank -= points;
@@ -100,7 +100,7 @@ static void place_tree (const struct grid_forest *f, int64_t root, int64_t rank,
         place_below (f, root, x[root], rank, x);
 }
 
-static void place (const struct grid_forest *f, int64_t rank, double *x)
+static void point_of_rank (const struct grid_forest *f, int64_t rank, double *x)
 {
     for (int64_t i = 0; i < f->n; i++)
         x[i] = NAN;
@@ -113,13 +113,13 @@ static void place (const struct grid_forest *f, int64_t rank, double *x)
 static int64_t list_allowed (const struct grid_forest *f, const struct constraint *c, int32_t *list,
                              int64_t max)
 {
-    int64_t points = count_below (f, -1, 0), n = 0;
+    int64_t points = count_subtree (f, -1, 0), n = 0;
     double *x = malloc ((f->n + 1) * sizeof (*x));
 
     if (!x)
         return -1;
     for (int64_t rank = 0; rank < points; rank++) {
-        place (f, rank, x);
+        point_of_rank (f, rank, x);
         if (!constraint_holds (c, x))
             continue;
         if (n < max)
@@ -132,7 +132,7 @@ static int64_t list_allowed (const struct grid_forest *f, const struct constrain
 
 static int64_t count_allowed (const struct search_request *request, const struct grid_forest *f)
 {
-    int64_t points = count_below (f, -1, 0);
+    int64_t points = count_subtree (f, -1, 0);
     struct constraint c;
     int column;
 
@@ -209,7 +209,7 @@ static void grid_point (const struct searcher *s, long trial, double *x)
     const struct grid_forest f = { searcher_dims (s), s, s->n };
     const int32_t *allowed = searcher_at (s, s->at_schedule);
 
-    place (&f, s->at_constraint ? allowed[trial - 1] : trial - 1, x);
+    point_of_rank (&f, s->at_constraint ? allowed[trial - 1] : trial - 1, x);
 }
 
 const struct search_scheduler schedule_grid = {

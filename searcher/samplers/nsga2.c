@@ -25,7 +25,7 @@ struct nest {
     struct rng rng;
 };
 
-static int64_t size_of (const struct searcher *s)
+static int64_t population_size (const struct searcher *s)
 {
     return s->population > 0 ? s->population : POPULATION;
 }
@@ -42,7 +42,7 @@ static bool is_better (const struct nest *t, int64_t a, int64_t b)
 /* Insertion into the best so far: few of many are kept. */
 static void choose_parents (struct nest *t)
 {
-    int64_t most = size_of (t->s);
+    int64_t most = population_size (t->s);
 
     for (int64_t i = 0; i < t->n; i++) {
         int64_t k = t->nparents < most ? t->nparents++ : most;
@@ -64,7 +64,7 @@ static int nest_open (struct nest *t, const struct searcher *s, long trial)
     t->from = t->v.n > NEW_MAX ? t->v.n - NEW_MAX : 0;
     t->n = t->v.n - t->from;
     t->rank = malloc ((t->n + 1) * sizeof (*t->rank));
-    t->parent = malloc ((size_of (s) + 1) * sizeof (*t->parent));
+    t->parent = malloc ((population_size (s) + 1) * sizeof (*t->parent));
     t->lonely = malloc ((t->n + 1) * sizeof (*t->lonely));
     y = t->v.value + t->from * t->v.m;
     if (!t->rank || !t->parent || !t->lonely || pareto_ranks (y, t->n, t->v.m, t->rank) < 0
@@ -91,7 +91,7 @@ static const double *tournament (struct nest *t)
     return searcher_point (t->s, t->v.trial[t->from + (is_better (t, a, b) ? a : b)]);
 }
 
-static double fold (double u)
+static double reflect_once (double u)
 {
     u = fabs (u);
     u = u > 1 ? 2 - u : u;
@@ -106,7 +106,7 @@ static double cross (struct nest *t, double a, double b)
         u < 0.5 ? pow (2 * u, 1 / (cross_power + 1)) : pow (1 / (2 - 2 * u), 1 / (cross_power + 1));
 
     spread *= rng_next (&t->rng) < 0.5 ? 1 : -1;
-    return fold ((a + b) / 2 + spread * (a - b) / 2);
+    return reflect_once ((a + b) / 2 + spread * (a - b) / 2);
 }
 
 /* Polynomial mutation (K. Deb and S. Agrawal, 1999). */
@@ -116,11 +116,11 @@ static double mutate (struct nest *t, double a)
     double by = u < 0.5 ? pow (2 * u, 1 / (mutate_power + 1)) - 1
                         : 1 - pow (2 - 2 * u, 1 / (mutate_power + 1));
 
-    return fold (a + by);
+    return reflect_once (a + by);
 }
 
 /* The value of one parameter; NaN: the parent did not have it. */
-static double inherit (struct nest *t, const struct dim *d, double a, double b, bool mates)
+static double inherit_value (struct nest *t, const struct dim *d, double a, double b, bool mates)
 {
     bool changes = rng_next (&t->rng) * t->s->n < 1;
     double part;
@@ -148,7 +148,7 @@ static void breed (struct nest *t, double *x)
         const double *a = tournament (t), *b = tournament (t);
         bool mates = rng_next (&t->rng) < crossed;
         for (int64_t i = 0; i < t->s->n; i++)
-            x[i] = inherit (t, dims + i, a[i], b[i], mates);
+            x[i] = inherit_value (t, dims + i, a[i], b[i], mates);
         point_mask (t->s, x);
         if (point_allowed (t->s, x))
             return;
@@ -159,7 +159,7 @@ void nsga2_point (const struct searcher *s, long trial, double *x)
 {
     struct nest t;
 
-    if (training_set_count (s) < size_of (s)) {
+    if (training_set_count (s) < population_size (s)) {
         sobol_point (s, trial, x);
         return;
     }

@@ -97,7 +97,7 @@ static int mark_good (const struct training_set *v, const bool *part, int64_t n,
 
 /* ---- groups ---- */
 
-static bool same_group (const struct searcher *s, int64_t a, int64_t b)
+static bool shares_group (const struct searcher *s, int64_t a, int64_t b)
 {
     const struct dim *x = searcher_dims (s) + a, *y = searcher_dims (s) + b;
 
@@ -107,7 +107,7 @@ static bool same_group (const struct searcher *s, int64_t a, int64_t b)
                            x->nwhen * sizeof (double)));
 }
 
-static double *take (const struct searcher *s, struct group *g, long trial)
+static double *take_group (const struct searcher *s, struct group *g, long trial)
 {
     double *u = g->coordinates + (g->ngood + g->nothers) * g->n;
 
@@ -133,16 +133,16 @@ static int fill_group (const struct searcher *s, const struct training_set *v, s
         others += part[i] && !good[i];
     for (int64_t i = 0; i < v->n; i++)
         if (part[i] && good[i]) {
-            g->good[g->ngood] = take (s, g, v->trial[i]);
+            g->good[g->ngood] = take_group (s, g, v->trial[i]);
             g->ngood++;
         } else if (part[i] && is_chosen (seen++, others)) {
-            g->others[g->nothers] = take (s, g, v->trial[i]);
+            g->others[g->nothers] = take_group (s, g, v->trial[i]);
             g->nothers++;
         }
     for (int64_t i = v->npending > PENDING_MAX ? v->npending - PENDING_MAX : 0; i < v->npending;
          i++)
         if (!isnan (searcher_point (s, v->pending[i])[g->index[0]])) {
-            g->others[g->nothers] = take (s, g, v->pending[i]);
+            g->others[g->nothers] = take_group (s, g, v->pending[i]);
             g->nothers++;
         }
     g->likely = parzen_create (g->dims, g->n, g->good, g->ngood);
@@ -175,7 +175,7 @@ static int group_open (struct group *g, const struct searcher *s, const struct t
     g->good = malloc (rows * sizeof (*g->good));
     g->others = malloc (rows * sizeof (*g->others));
     for (int64_t i = first; g->index && g->dims && i < s->n; i++)
-        if (same_group (s, first, i)) {
+        if (shares_group (s, first, i)) {
             g->index[g->n] = i;
             g->dims[g->n++] = searcher_dims (s)[i];
         }
@@ -211,10 +211,10 @@ static void best_candidate (const struct group *g, struct rng *r, double *u)
     }
 }
 
-static bool is_first (const struct searcher *s, int64_t i)
+static bool is_group_first (const struct searcher *s, int64_t i)
 {
     for (int64_t k = 0; k < i; k++)
-        if (same_group (s, k, i))
+        if (shares_group (s, k, i))
             return false;
     return true;
 }
@@ -273,7 +273,7 @@ static int group_state (const struct searcher *s, int64_t i, const double *x, co
 static void mark_done (const struct searcher *s, int64_t first, bool *done)
 {
     for (int64_t i = first; i < s->n; i++)
-        done[i] = done[i] || same_group (s, first, i);
+        done[i] = done[i] || shares_group (s, first, i);
 }
 
 static int place_all (struct tpe_forest *f, double *x)
@@ -288,7 +288,8 @@ static int place_all (struct tpe_forest *f, double *x)
         again = false;
         for (int64_t i = 0; i < s->n; i++) {
             int active;
-            if (f->done[i] || !is_first (s, i) || (active = group_state (s, i, x, f->done)) < 0)
+            if (f->done[i] || !is_group_first (s, i)
+                || (active = group_state (s, i, x, f->done)) < 0)
                 continue;
             if (active && place_group (f, i, x) < 0)
                 return -1;
@@ -299,7 +300,8 @@ static int place_all (struct tpe_forest *f, double *x)
     return 0;
 }
 
-static int propose (const struct searcher *s, const struct training_set *v, long trial, double *x)
+static int tpe_propose (const struct searcher *s, const struct training_set *v, long trial,
+                        double *x)
 {
     struct tpe_forest f;
     int rv = forest_open (&f, s, v, trial);
@@ -322,7 +324,7 @@ void tpe_point (const struct searcher *s, long trial, double *x)
         return;
     }
     /* without memory for the model a random point is a point, too */
-    if (training_set_open_wide (&v, s) < 0 || propose (s, &v, trial, x) < 0)
+    if (training_set_open_wide (&v, s) < 0 || tpe_propose (s, &v, trial, x) < 0)
         point_random (s, trial, x);
     training_set_close (&v);
 }

@@ -9,7 +9,7 @@
  * one.  Bad trials go nowhere.
  */
 
-static int64_t share_of (const struct searcher *s, int64_t all)
+static int64_t promoted_share (const struct searcher *s, int64_t all)
 {
     int64_t share = ratio_share (s->divisor, all);
 
@@ -22,14 +22,14 @@ static int64_t expected (const struct bracket *b, int rung)
     return rung == b->first ? b->capacity : b->rung[rung - 1].promoted;
 }
 
-static void settle (struct searcher *s, struct bracket *b, int rung)
+static void halve_rung (struct searcher *s, struct bracket *b, int rung)
 {
     struct results r = rung_results (s, b, rung);
     int64_t all = expected (b, rung);
 
     if (r.rung->results == 0 || r.rung->results < all)
         return;
-    rung_resize (&r, share_of (s, all));
+    rung_resize (&r, promoted_share (s, all));
     for (int64_t k = 0; k < r.rung->top; k++)
         if (isfinite (r.value[r.ranked[k]]))
             asha_promote (s, r.trial[r.ranked[k]], rung);
@@ -41,8 +41,8 @@ static void halving_ended (struct searcher *s, long trial, double value)
     struct bracket *b = searcher_bracket (s, t->bracket);
     struct results r = rung_results (s, b, t->rung);
 
-    rung_add (&r, trial, value, share_of (s, expected (b, t->rung)));
-    settle (s, b, t->rung);
+    rung_add (&r, trial, value, promoted_share (s, expected (b, t->rung)));
+    halve_rung (s, b, t->rung);
 }
 
 /* Rungs may have all of fewer trials. */
@@ -53,7 +53,7 @@ static void halving_extended (struct searcher *s, int top)
     for (int i = 0; i < s->brackets; i++) {
         struct bracket *b = searcher_bracket (s, i);
         for (int rung = b->first; rung < s->top; rung++)
-            settle (s, b, rung);
+            halve_rung (s, b, rung);
     }
 }
 

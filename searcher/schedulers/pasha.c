@@ -20,7 +20,7 @@ struct pasha_top {
     int64_t n;
 };
 
-static void find_top (const struct searcher *s, struct pasha_top *t)
+static void find_ranked_top (const struct searcher *s, struct pasha_top *t)
 {
     t->n = 0;
     for (long i = s->created; i >= 1 && t->n < RANKED_MAX; i--)
@@ -65,7 +65,7 @@ static bool is_unclear (const struct searcher *s)
     struct pasha_top t;
     double least;
 
-    find_top (s, &t);
+    find_ranked_top (s, &t);
     least = noise (s, &t);
     for (int64_t i = 0; i < t.n; i++)
         for (int64_t j = 0; j < i; j++) {

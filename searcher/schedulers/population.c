@@ -97,7 +97,7 @@ static bool is_member (const struct searcher *s, long trial)
 }
 
 /* The latest rung, 'rung' at most, from which both have a result, or -1. */
-static int meet (const double *a, const double *b, int rung)
+static int latest_common_rung (const double *a, const double *b, int rung)
 {
     while (rung >= 0 && !(isfinite (a[rung]) && isfinite (b[rung])))
         rung--;
@@ -125,7 +125,7 @@ static bool is_loser (const struct searcher *s, long trial, int rung)
         if (i != trial && has_come (s, i, rung))
             at = rung;
         else if (is_member (s, i) && isnan (other[rung]))
-            at = meet (mine, other, rung);
+            at = latest_common_rung (mine, other, rung);
         members += at >= 0;
         better += at >= 0 && other[at] < mine[at];
     }

@@ -70,7 +70,7 @@ static int64_t ladder_room (const struct search_request *request, const struct s
     return ladder_size (ladder.rungs - 1, 2 * trials, plan);
 }
 
-static struct steps *steps_of (const struct searcher *s, int bracket)
+static struct steps *bracket_steps (const struct searcher *s, int bracket)
 {
     struct ladder *l = searcher_at (s, s->at_schedule);
 
@@ -85,7 +85,7 @@ static void set_ladder (struct searcher *s, const struct search_plan *plan)
     l->divisor = plan->divisor;
     memcpy (l->length, plan->length, sizeof (l->length));
     for (int i = 0; i < s->brackets; i++)
-        steps_of (s, i)->first = plan->bracket[i].first;
+        bracket_steps (s, i)->first = plan->bracket[i].first;
 }
 
 static void ladder_start (struct searcher *s, const struct search_request *request)
@@ -106,9 +106,9 @@ static void adaptive_stop_start (struct searcher *s, const struct search_request
     set_ladder (s, &plan);
 }
 
-static uint8_t *passed (const struct searcher *s, long trial)
+static uint8_t *passed_slots (const struct searcher *s, long trial)
 {
-    return (uint8_t *)steps_of (s, (int)s->brackets) + trial - 1;
+    return (uint8_t *)bracket_steps (s, (int)s->brackets) + trial - 1;
 }
 
 static struct results ladder_results (struct searcher *s, int bracket, int rung)
@@ -119,15 +119,15 @@ static struct results ladder_results (struct searcher *s, int bracket, int rung)
 
     for (int i = 0; i < bracket; i++)
         before += searcher_bracket (s, i)->capacity;
-    at = (char *)passed (s, 1) - (char *)s + passed_size (s->capacity)
+    at = (char *)passed_slots (s, 1) - (char *)s + passed_size (s->capacity)
          + (l->rungs * before + rung * n) * RESULT_SIZE;
     trial = searcher_at (s, at + n * (int64_t)sizeof (double));
-    return (struct results){ steps_of (s, bracket)->rung + rung, n, searcher_at (s, at), trial,
+    return (struct results){ bracket_steps (s, bracket)->rung + rung, n, searcher_at (s, at), trial,
                              trial + n };
 }
 
 /* Of n results so many run on: the first arrival is among them. */
-static int64_t share_of (struct ratio divisor, int64_t n)
+static int64_t kept_share (struct ratio divisor, int64_t n)
 {
     int64_t share = ratio_share (divisor, n);
 
@@ -142,14 +142,14 @@ static bool pass_rung (struct searcher *s, long trial, int rung, double value)
 
     if (r.rung->results == r.capacity)
         return true;
-    return rung_add (&r, trial, value, share_of (l->divisor, result + 1)) == result;
+    return rung_add (&r, trial, value, kept_share (l->divisor, result + 1)) == result;
 }
 
 static bool ladder_watch (struct searcher *s, long trial, int64_t length, double value)
 {
     const struct ladder *l = searcher_at (s, s->at_schedule);
-    int64_t first = steps_of (s, searcher_trial (s, trial)->bracket)->first;
-    uint8_t *rung = passed (s, trial);
+    int64_t first = bracket_steps (s, searcher_trial (s, trial)->bracket)->first;
+    uint8_t *rung = passed_slots (s, trial);
 
     if (!isfinite (value))
         return true;
@@ -170,7 +170,7 @@ static void ladder_forget (struct searcher *s, long trial)
     for (int rung = 0; rung < l->rungs; rung++) {
         struct results r = ladder_results (s, searcher_trial (s, trial)->bracket, rung);
         rung_remove (&r, trial);
-        rung_resize (&r, share_of (l->divisor, r.rung->results));
+        rung_resize (&r, kept_share (l->divisor, r.rung->results));
     }
 }
 
@@ -197,9 +197,9 @@ static void ladder_move (struct searcher *s, const struct searcher *old)
     const struct ladder *before = searcher_at (old, old->at_schedule);
 
     *l = ladder_of (s, old);
-    memcpy (passed (s, 1), passed (old, 1), old->created);
+    memcpy (passed_slots (s, 1), passed_slots (old, 1), old->created);
     for (int i = 0; i < old->brackets; i++) {
-        *steps_of (s, i) = *steps_of (old, i);
+        *bracket_steps (s, i) = *bracket_steps (old, i);
         for (int rung = 0; rung < before->rungs; rung++) {
             struct results from = ladder_results ((struct searcher *)old, i, rung);
             struct results to = ladder_results (s, i, rung);
@@ -322,7 +322,7 @@ static int64_t slot_at (const struct searcher *s, int64_t length)
 }
 
 /* It is not being trained; one that is due has ended at an earlier length. */
-static bool has_ended (const struct searcher *s, long trial)
+static bool is_not_training (const struct searcher *s, long trial)
 {
     return searcher_trial (s, trial)->state != TRIAL_RUNNING;
 }
@@ -330,13 +330,13 @@ static bool has_ended (const struct searcher *s, long trial)
 /* Trials that have ended, came to the slot, and have an average below 'limit',
  * or one that is equal to it if 'equal'.
  */
-static int64_t count_below (const struct searcher *s, int64_t slot, double limit, bool equal)
+static int64_t count_worse (const struct searcher *s, int64_t slot, double limit, bool equal)
 {
     int64_t n = 0;
 
     for (long i = 1; i <= s->created; i++) {
         float a = averages (course_of (s, i))[slot];
-        n += has_ended (s, i) && (a < limit || (equal && a == limit));
+        n += is_not_training (s, i) && (a < limit || (equal && a == limit));
     }
     return n;
 }
@@ -346,15 +346,15 @@ static int64_t count_below (const struct searcher *s, int64_t slot, double limit
  */
 static bool worse_than_median (const struct searcher *s, int64_t slot, float best)
 {
-    int64_t all = count_below (s, slot, INFINITY, true);
-    int64_t below = count_below (s, slot, best, false);
+    int64_t all = count_worse (s, slot, INFINITY, true);
+    int64_t below = count_worse (s, slot, best, false);
     double left = -INFINITY, right = INFINITY;
 
     if (all < ENDED_MIN || 2 * below != all)
         return all >= ENDED_MIN && 2 * below > all;
     for (long i = 1; i <= s->created; i++) {
         float a = averages (course_of (s, i))[slot];
-        if (!has_ended (s, i))
+        if (!is_not_training (s, i))
             continue;
         if (a < best && a > left)
             left = a;

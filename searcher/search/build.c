@@ -55,7 +55,7 @@ double search_work (const struct search_plan *plan)
 }
 
 /* Offset of an array at the end of the state. */
-static int64_t append (int64_t *size, int64_t bytes)
+static int64_t append_array (int64_t *size, int64_t bytes)
 {
     int64_t at = *size;
 
@@ -68,27 +68,27 @@ void search_lay_out (struct searcher *s, struct bracket *brackets, bool keeps)
     int64_t rows = s->capacity + s->known;
     bool compares = s->divisor.p > s->divisor.q;
 
-    s->at_brackets = append (&s->size, s->brackets * sizeof (struct bracket));
+    s->at_brackets = append_array (&s->size, s->brackets * sizeof (struct bracket));
     for (int i = 0; i < s->brackets; i++) {
         struct bracket *b = brackets + i;
         int64_t rungs = compares ? s->rungs - b->first : 0;
-        b->results = append (&s->size, b->capacity * rungs * RESULT_SIZE);
+        b->results = append_array (&s->size, b->capacity * rungs * RESULT_SIZE);
     }
-    s->at_trials = append (&s->size, s->capacity * sizeof (struct search_trial));
-    s->at_due = append (&s->size, s->capacity * sizeof (int32_t));
+    s->at_trials = append_array (&s->size, s->capacity * sizeof (struct search_trial));
+    s->at_due = append_array (&s->size, s->capacity * sizeof (int32_t));
     if (keeps) {
-        s->at_points = append (&s->size, rows * s->n * sizeof (double));
-        s->at_values = append (&s->size, rows * s->width * sizeof (double));
+        s->at_points = append_array (&s->size, rows * s->n * sizeof (double));
+        s->at_values = append_array (&s->size, rows * s->width * sizeof (double));
     }
     if (s->cost_aware)
-        s->at_seconds = append (&s->size, s->capacity * sizeof (double));
+        s->at_seconds = append_array (&s->size, s->capacity * sizeof (double));
     if (s->repeats > 1)
-        s->at_repeats = append (&s->size, s->capacity * sizeof (struct repeat));
+        s->at_repeats = append_array (&s->size, s->capacity * sizeof (struct repeat));
 }
 
 void search_lay_out_own (struct searcher *s, int64_t room)
 {
-    s->at_schedule = append (&s->size, room);
+    s->at_schedule = append_array (&s->size, room);
 }
 
 /* What never grows. */
@@ -97,18 +97,19 @@ static void lay_out_space (struct searcher *s, const struct search_request *requ
     const struct search_config *config = request->config;
     const struct search_sampler *sampler = kind_sampler (config);
 
-    s->at_dims = append (&s->size, s->n * sizeof (struct dim));
-    s->at_when = append (&s->size, space_when_values (request->params, s->n) * sizeof (double));
+    s->at_dims = append_array (&s->size, s->n * sizeof (struct dim));
+    s->at_when =
+        append_array (&s->size, space_when_values (request->params, s->n) * sizeof (double));
     if (config->constraint)
-        s->at_constraint = append (&s->size, sizeof (struct constraint));
+        s->at_constraint = append_array (&s->size, sizeof (struct constraint));
     s->points = config->npoints;
-    s->at_first = append (&s->size, s->points * s->n * sizeof (double));
-    s->at_sample = append (&s->size, sampler->room ? sampler->room (request) : 0);
+    s->at_first = append_array (&s->size, s->points * s->n * sizeof (double));
+    s->at_sample = append_array (&s->size, sampler->room ? sampler->room (request) : 0);
 }
 
 /* Set the offsets in 's' and in the brackets. */
-static void lay_out (struct searcher *s, const struct search_request *request,
-                     struct search_plan *plan, const struct search_scheduler *schedule)
+static void lay_out_state (struct searcher *s, const struct search_request *request,
+                           struct search_plan *plan, const struct search_scheduler *schedule)
 {
     const struct search_config *config = request->config;
     bool keeps = schedule->keeps || kind_sampler (config)->keeps || config->repeats > 1;
@@ -131,8 +132,8 @@ static void lay_out (struct searcher *s, const struct search_request *request,
     search_lay_out_own (s, schedule->room ? schedule->room (request, plan) : 0);
 }
 
-static void fill (struct searcher *s, const struct search_request *request,
-                  const struct search_plan *plan)
+static void fill_header (struct searcher *s, const struct search_request *request,
+                         const struct search_plan *plan)
 {
     const struct search_config *config = request->config;
 
@@ -159,7 +160,7 @@ struct searcher *search_build (const struct search_request *request)
     int column;
 
     if (kind) {
-        lay_out (&header, request, &plan, kind->scheduler);
+        lay_out_state (&header, request, &plan, kind->scheduler);
         s = calloc (1, header.size);
     }
     if (s) {
@@ -167,7 +168,7 @@ struct searcher *search_build (const struct search_request *request)
         memcpy (s, &header, sizeof (header));
         s->kind = kind - searcher_kinds;
         s->sampler = sampler ? kind_find (sampler) - searcher_kinds : s->kind;
-        fill (s, request, &plan);
+        fill_header (s, request, &plan);
         if (s->at_constraint)
             plan_constraint (request, searcher_at (s, s->at_constraint), &column);
     }

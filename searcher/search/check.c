@@ -18,7 +18,7 @@ static const char *check_trials (const struct search_config *config, int needs)
     return NULL;
 }
 
-static const char *check_numbers (const struct search_config *config)
+static const char *check_search_numbers (const struct search_config *config)
 {
     if (config->max_length < 1)
         return "max_length is below 1";
@@ -88,7 +88,7 @@ static const char *check_config (const struct search_config *config)
 
     if (!kind)
         return "unknown searcher";
-    if ((why = check_numbers (config)) || (why = check_objectives (config, kind))
+    if ((why = check_search_numbers (config)) || (why = check_objectives (config, kind))
         || (why = check_sampler (config, kind)) || (why = check_repeats (config, kind)))
         return why;
     return check_trials (config, kind->needs);

@@ -40,7 +40,7 @@ bool searcher_is_spent (const struct searcher *s)
 }
 
 /* One of those to be tried first, or the sampler's, masked. */
-static void propose (const struct searcher *s, long trial, double *x)
+static void propose_point (const struct searcher *s, long trial, double *x)
 {
     if (trial <= s->points) {
         const double *first = searcher_at (s, s->at_first);
@@ -56,14 +56,14 @@ static void propose (const struct searcher *s, long trial, double *x)
     }
 }
 
-static void ask_fresh (const struct searcher *s, struct search_op *op, double *x)
+static void ask_new_point (const struct searcher *s, struct search_op *op, double *x)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
 
     op->trial = s->created + 1;
     op->fresh = true;
     if (!schedule->clone || !schedule->clone (s, op, x))
-        propose (s, op->trial, x);
+        propose_point (s, op->trial, x);
 }
 
 static int64_t due_length (const struct searcher *s)
@@ -82,7 +82,7 @@ enum search_answer inner_ask (const struct searcher *s, struct search_op *op, do
     /* a population advances together, however few workers there are */
     if (b && (s->due == 0 || searcher_schedule (s)->clone)) {
         op->length = s->length[b->first];
-        ask_fresh (s, op, x);
+        ask_new_point (s, op, x);
         if (s->due == 0 || op->length <= due_length (s))
             return SEARCH_RUN;
         *op = (struct search_op){ 0 };
@@ -98,7 +98,7 @@ enum search_answer inner_ask (const struct searcher *s, struct search_op *op, do
 
 /* ---- events ---- */
 
-static void run (struct searcher *s, struct search_trial *t)
+static void start_trial (struct searcher *s, struct search_trial *t)
 {
     t->state = TRIAL_RUNNING;
     s->running++;
@@ -145,7 +145,7 @@ static int rung_at (const struct searcher *s, int64_t length)
 }
 
 /* A clone has the results of the trial whose checkpoint it has. */
-static void inherit (struct searcher *s, const struct search_op *op)
+static void inherit_results (struct searcher *s, const struct search_op *op)
 {
     struct search_trial *t = searcher_trial (s, op->trial);
 
@@ -175,11 +175,11 @@ static int begin_fresh (struct searcher *s, const struct search_op *op, const do
     t->bracket = b - searcher_bracket (s, 0);
     t->rung = op->from ? rung_at (s, op->length) : b->first;
     if (op->from)
-        inherit (s, op);
+        inherit_results (s, op);
     s->created++;
     b->created++;
     s->work_open += searcher_segment (s, t);
-    run (s, t);
+    start_trial (s, t);
     return 0;
 }
 
@@ -193,7 +193,7 @@ static int begin_next (struct searcher *s, const struct search_op *op)
     if (t->state != TRIAL_DUE || op->length != s->length[t->rung])
         return inner_refuse ();
     due_remove (s, op->trial);
-    run (s, t);
+    start_trial (s, t);
     return 0;
 }
 
@@ -254,7 +254,7 @@ static void stop_running (struct searcher *s, struct search_trial *t)
 }
 
 /* Say what is to be made of the trial's value. */
-static void judge (struct searcher *s, long trial, double value)
+static void judge_value (struct searcher *s, long trial, double value)
 {
     struct search_trial *t = searcher_trial (s, trial);
     struct results r;
@@ -285,14 +285,14 @@ static int end_segment (struct searcher *s, long trial, const double *values, bo
         b->highest = t->rung;
     if (s->at_values)
         keep_values (s, trial, values);
-    judge (s, trial, values ? searcher_objective (s, 0, *values) : INFINITY);
+    judge_value (s, trial, values ? searcher_objective (s, 0, *values) : INFINITY);
     if (learns && searcher_sampler (s)->learn)
         searcher_sampler (s)->learn (s, trial);
     update_progress (s);
     return 0;
 }
 
-static bool is_running (const struct searcher *s, long trial)
+static bool is_trial_running (const struct searcher *s, long trial)
 {
     return trial >= 1 && trial <= s->created && searcher_trial (s, trial)->state == TRIAL_RUNNING;
 }
@@ -302,7 +302,7 @@ int inner_observe (struct searcher *s, long trial, int64_t length, const double 
     const struct search_trial *t;
     bool good = true;
 
-    if (!is_running (s, trial))
+    if (!is_trial_running (s, trial))
         return inner_refuse ();
     t = searcher_trial (s, trial);
     if (length != searcher_goal (s, t)
@@ -348,7 +348,7 @@ static bool is_replaceable (const struct searcher *s, long trial)
 
 int inner_exit (struct searcher *s, long trial, bool rejected)
 {
-    if (!is_running (s, trial))
+    if (!is_trial_running (s, trial))
         return inner_refuse ();
     if (rejected && is_replaceable (s, trial)) {
         replace (s, trial);
@@ -380,7 +380,7 @@ int inner_revive (struct searcher *s, long trial)
         schedule->revived (s, trial);
     s->work -= searcher_segment (s, t);
     s->work_open += searcher_segment (s, t);
-    run (s, t);
+    start_trial (s, t);
     inner_restart_progress (s);
     return 0;
 }
@@ -390,7 +390,7 @@ int inner_report (struct searcher *s, long trial, int64_t length, double value)
     const struct search_scheduler *schedule = searcher_schedule (s);
     struct search_trial *t;
 
-    if (!is_running (s, trial))
+    if (!is_trial_running (s, trial))
         return inner_refuse ();
     t = searcher_trial (s, trial);
     if (length < 1 || length > searcher_goal (s, t))

@@ -46,7 +46,7 @@ static int lengthen (struct searcher *s, struct search_plan *plan, int64_t lengt
     return 0;
 }
 
-static int64_t count (const struct search_plan *plan)
+static int64_t count_planned (const struct search_plan *plan)
 {
     int64_t trials = 0;
 
@@ -71,7 +71,7 @@ static void resize (struct bracket *b, int64_t trials, bool wider)
 }
 
 /* Take so many trials that have not begun from the last brackets. */
-static void cut (struct search_plan *plan, int64_t excess)
+static void cut_unbegun (struct search_plan *plan, int64_t excess)
 {
     for (int i = plan->brackets - 1; i >= 0 && excess > 0; i--) {
         struct bracket *b = plan->bracket + i;
@@ -84,48 +84,48 @@ static void cut (struct search_plan *plan, int64_t excess)
 }
 
 /* To each bracket its part of the trials, what is left over to the first. */
-static void share (struct search_plan *plan, int64_t trials, bool wider)
+static void share_trials (struct search_plan *plan, int64_t trials, bool wider)
 {
-    int64_t all = count (plan), left;
+    int64_t all = count_planned (plan), left;
 
     for (int i = 0; i < plan->brackets; i++) {
         struct bracket *b = plan->bracket + i;
         int64_t part = (int64_t)((__int128)trials * b->capacity / all);
         resize (b, part > begun (b) ? part : begun (b), wider);
     }
-    left = trials - count (plan);
+    left = trials - count_planned (plan);
     if (left > 0)
         resize (plan->bracket, plan->bracket[0].capacity + left, wider);
-    cut (plan, -left);
+    cut_unbegun (plan, -left);
 }
 
 static int add_brackets (struct search_plan *plan, const struct search_scheduler *schedule,
                          int64_t more)
 {
     int before = plan->brackets;
-    int64_t all = count (plan) + more;
+    int64_t all = count_planned (plan) + more;
 
     schedule->widen (plan, more);
     for (int i = before; i < plan->brackets; i++) {
         plan->bracket[i].highest = -1;
         plan->bracket[i].capacity = plan->bracket[i].trials;
     }
-    return count (plan) == all ? 0 : -1;
+    return count_planned (plan) == all ? 0 : -1;
 }
 
 static int set_trials (struct search_plan *plan, const struct searcher *s, int64_t trials)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
-    int64_t before = count (plan);
+    int64_t before = count_planned (plan);
 
     if (!(searcher_kinds[s->kind].needs & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
         return 0;
     if (schedule->widen && trials > before)
         return add_brackets (plan, schedule, trials - before);
     if (schedule->widen)
-        cut (plan, before - trials);
+        cut_unbegun (plan, before - trials);
     else
-        share (plan, trials, s->limit == 0);
+        share_trials (plan, trials, s->limit == 0);
     return 0;
 }
 
@@ -145,7 +145,8 @@ static int64_t capacity (const struct search_plan *plan)
 }
 
 /* 's' is the old header, with a new plan. */
-static void lay_out (struct searcher *s, struct search_plan *plan, const struct searcher *old)
+static void lay_out_extended (struct searcher *s, struct search_plan *plan,
+                              const struct searcher *old)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
     int64_t trials = capacity (plan);
@@ -214,8 +215,8 @@ static void move_own (struct searcher *s, const struct searcher *old)
                 old->size - old->at_schedule);
 }
 
-static struct searcher *move (const struct searcher *header, const struct search_plan *plan,
-                              const struct searcher *old)
+static struct searcher *move_state (const struct searcher *header, const struct search_plan *plan,
+                                    const struct searcher *old)
 {
     struct searcher *s = calloc (1, header->size);
 
@@ -243,7 +244,7 @@ static struct searcher *move (const struct searcher *header, const struct search
 /* Full trainings are longer now: those that are done, and their values good,
  * go on, and those that are not done, or failed, end where they were to end.
  */
-static void go_on (struct searcher *s)
+static void continue_trials (struct searcher *s)
 {
     for (long i = 1; i <= s->created; i++) {
         struct search_trial *t = searcher_trial (s, i);
@@ -257,12 +258,12 @@ static void go_on (struct searcher *s)
     }
 }
 
-static void settle (struct searcher *s, const struct searcher *old)
+static void settle_extended (struct searcher *s, const struct searcher *old)
 {
     const struct search_sampler *sampler = searcher_sampler (s);
 
     if (s->nearlier > old->nearlier)
-        go_on (s);
+        continue_trials (s);
     else if (searcher_schedule (s)->extended)
         searcher_schedule (s)->extended (s, old->rungs - 1);
     if (s->trials != old->trials && sampler->extended)
@@ -280,9 +281,9 @@ static struct searcher *extend (const struct searcher *old, struct search_plan *
         errno = EINVAL;
         return NULL;
     }
-    lay_out (&header, plan, old);
-    if ((s = move (&header, plan, old)))
-        settle (s, old);
+    lay_out_extended (&header, plan, old);
+    if ((s = move_state (&header, plan, old)))
+        settle_extended (s, old);
     return s;
 }
 

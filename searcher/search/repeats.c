@@ -29,7 +29,7 @@ static long half_begun (const struct searcher *s, long inner)
     return 0;
 }
 
-static bool is_first (const struct searcher *s, long inner)
+static bool is_first_repeat (const struct searcher *s, long inner)
 {
     return searcher_start (s, searcher_trial (s, inner)) == 0;
 }
@@ -38,7 +38,7 @@ static void ask_repeat (const struct searcher *s, long inner, struct search_op *
 {
     *op = (struct search_op){
         .trial = (inner - 1) * s->repeats + 1 + repeat_of (s, inner)->begun,
-        .fresh = is_first (s, inner),
+        .fresh = is_first_repeat (s, inner),
         .length = searcher_goal (s, searcher_trial (s, inner)),
     };
     if (op->fresh && s->n > 0)
@@ -78,7 +78,7 @@ static int begin_first (struct searcher *s, const struct search_op *op, const do
 }
 
 /* The method's trial is being trained, to this length (0: to any). */
-static bool is_running (const struct searcher *s, long inner, int64_t length)
+static bool is_inner_running (const struct searcher *s, long inner, int64_t length)
 {
     const struct search_trial *t;
 
@@ -99,9 +99,9 @@ int searcher_begin (struct searcher *s, const struct search_op *op, const double
     inner = inner_of (s, op->trial);
     if ((op->trial - 1) % s->repeats == 0)
         return begin_first (s, op, x, inner);
-    if (!is_running (s, inner, op->length)
+    if (!is_inner_running (s, inner, op->length)
         || (op->trial - 1) % s->repeats != repeat_of (s, inner)->begun
-        || op->fresh != is_first (s, inner))
+        || op->fresh != is_first_repeat (s, inner))
         return inner_refuse ();
     s->outer++;
     if (++repeat_of (s, inner)->begun < s->repeats)
@@ -134,7 +134,7 @@ static int observe_repeat (struct searcher *s, long trial, int64_t length, const
     struct repeat *r;
     int64_t place;
 
-    if (!is_running (s, inner, length))
+    if (!is_inner_running (s, inner, length))
         return inner_refuse ();
     place = (trial - 1) % s->repeats;
     r = repeat_of (s, inner);
@@ -188,7 +188,7 @@ int searcher_revive (struct searcher *s, long trial)
         return inner_refuse ();
     r = repeat_of (s, inner);
     bit = UINT64_C (1) << (trial - 1) % s->repeats;
-    if (!(r->failed & bit) || (!is_running (s, inner, 0) && inner_revive (s, inner) < 0))
+    if (!(r->failed & bit) || (!is_inner_running (s, inner, 0) && inner_revive (s, inner) < 0))
         return inner_refuse ();
     r->failed &= ~bit;
     r->ended &= ~bit;
@@ -200,7 +200,7 @@ int searcher_report (struct searcher *s, long trial, int64_t length, double valu
 {
     if (s->repeats == 1)
         return inner_report (s, trial, length, value);
-    return trial >= 1 && is_running (s, inner_of (s, trial), 0) ? 0 : inner_refuse ();
+    return trial >= 1 && is_inner_running (s, inner_of (s, trial), 0) ? 0 : inner_refuse ();
 }
 
 bool searcher_stops (const struct searcher *s, long trial)

@@ -61,7 +61,7 @@ struct operand {
 };
 
 /* The first error counts.  The text ends there, so that all returns. */
-static void fail (struct constraint_parser *p, const char *at, const char *why)
+static void fail_parse (struct constraint_parser *p, const char *at, const char *why)
 {
     if (p->why)
         return;
@@ -71,13 +71,13 @@ static void fail (struct constraint_parser *p, const char *at, const char *why)
 }
 
 /* Add a step.  The result of a failure is an operand that harms nobody. */
-static struct operand emit (struct constraint_parser *p, enum constraint_kind kind,
-                            enum constraint_op op, int32_t index, double value)
+static struct operand emit_step (struct constraint_parser *p, enum constraint_kind kind,
+                                 enum constraint_op op, int32_t index, double value)
 {
     int i = p->c.used;
 
     if (i == CONSTRAINT_STEPS)
-        fail (p, p->at, "the constraint is too long");
+        fail_parse (p, p->at, "the constraint is too long");
     if (p->why)
         return (struct operand){ 0 };
     p->c.step[p->c.used++] = (struct constraint_step){ op, 0, index, value };
@@ -91,7 +91,7 @@ static bool in (const char *set, char c)
     return c && strchr (set, c);
 }
 
-static bool is (struct constraint_span s, const char *text)
+static bool span_is (struct constraint_span s, const char *text)
 {
     return strlen (text) == s.n && !memcmp (s.text, text, s.n);
 }
@@ -103,7 +103,7 @@ static const char *next (struct constraint_parser *p)
     return p->at;
 }
 
-static bool take (struct constraint_parser *p, const char *token)
+static bool take_token (struct constraint_parser *p, const char *token)
 {
     const char *at = next (p);
     size_t n = strlen (token);
@@ -115,7 +115,7 @@ static bool take (struct constraint_parser *p, const char *token)
 }
 
 /* Take a name, or what is in quotes. */
-static struct constraint_span take_word (struct constraint_parser *p)
+static struct constraint_span take_name_token (struct constraint_parser *p)
 {
     struct constraint_span s = { p->at, strspn (p->at, NAME) };
     const char *end = s.text + s.n;
@@ -123,7 +123,7 @@ static struct constraint_span take_word (struct constraint_parser *p)
     if (s.n == 0) {
         end = strchr (++s.text, *p->at);
         if (!end) {
-            fail (p, p->at, "the quote is not closed");
+            fail_parse (p, p->at, "the quote is not closed");
             return s;
         }
         s.n = end++ - s.text;
@@ -166,16 +166,17 @@ static int find_labels (struct constraint_parser *p, const char *at, int32_t i)
         if (c->step[k].op == OP_LABEL && c->step[k].index == i)
             return c->step[k].value;
     if (count > CONSTRAINT_LABELS - start)
-        fail (p, at, "too many choices to calculate with");
+        fail_parse (p, at, "too many choices to calculate with");
     for (long k = 0; !p->why && k < count; k++) {
         size_t n = read_number (labels[k], c->label + c->labels++);
         if (n == 0 || labels[k][n])
-            fail (p, at, "a choice of this parameter is not a number");
+            fail_parse (p, at, "a choice of this parameter is not a number");
     }
     return start;
 }
 
-static void need (struct constraint_parser *p, enum constraint_kind kind, const struct operand *o)
+static void need_kind (struct constraint_parser *p, enum constraint_kind kind,
+                       const struct operand *o)
 {
     struct constraint_step *s = p->c.step + o->step;
 
@@ -184,17 +185,17 @@ static void need (struct constraint_parser *p, enum constraint_kind kind, const 
         s->count = p->why ? 0 : p->names->nlabels[s->index];
         s->op = OP_LABEL;
     } else if (o->kind == KIND_TEXT && in (LETTERS, *o->at))
-        fail (p, o->at, "there is nothing of this name");
+        fail_parse (p, o->at, "there is nothing of this name");
     else if (o->kind == KIND_TEXT)
-        fail (p, o->at, "a text is compared with a parameter of choices only");
+        fail_parse (p, o->at, "a text is compared with a parameter of choices only");
     else if (o->kind != kind && kind == KIND_TRUTH)
-        fail (p, o->at, "a comparison is needed here");
+        fail_parse (p, o->at, "a comparison is needed here");
     else if (o->kind != kind)
-        fail (p, o->at, "a number is needed here");
+        fail_parse (p, o->at, "a number is needed here");
 }
 
 /* Compare a choice with a text.  Returns false if they are no such two. */
-static bool match (struct constraint_parser *p, struct operand *a, struct operand *b)
+static bool match_choice (struct constraint_parser *p, struct operand *a, struct operand *b)
 {
     const struct operand *choice = a->kind == KIND_CHOICE ? a : b;
     const struct operand *text = choice == a ? b : a;
@@ -203,11 +204,11 @@ static bool match (struct constraint_parser *p, struct operand *a, struct operan
 
     if (choice->kind != KIND_CHOICE || !text->text.text)
         return false;
-    while (k < p->names->nlabels[i] && !is (text->text, p->names->labels[i][k]))
+    while (k < p->names->nlabels[i] && !span_is (text->text, p->names->labels[i][k]))
         k++;
     p->c.step[text->step].value = k;
     if (k >= p->names->nlabels[i] && !(p->names->open && p->names->open[i]))
-        fail (p, text->at, "the parameter has no such choice");
+        fail_parse (p, text->at, "the parameter has no such choice");
     return true;
 }
 
@@ -221,13 +222,13 @@ static struct operand apply (struct constraint_parser *p, enum constraint_op op,
     struct operand result;
 
     if (compare && a.compared)
-        fail (p, at, "comparisons do not chain: write a < b && b < c");
-    if (!compare || !match (p, &a, &b)) {
-        need (p, kind, &a);
-        need (p, kind, &b);
+        fail_parse (p, at, "comparisons do not chain: write a < b && b < c");
+    if (!compare || !match_choice (p, &a, &b)) {
+        need_kind (p, kind, &a);
+        need_kind (p, kind, &b);
     } else if (op > OP_NE)
-        fail (p, at, "choices have no order: compare them by == or !=");
-    result = emit (p, compare ? KIND_TRUTH : kind, op, 0, 0);
+        fail_parse (p, at, "choices have no order: compare them by == or !=");
+    result = emit_step (p, compare ? KIND_TRUTH : kind, op, 0, 0);
     result.at = a.at;
     result.compared = compare;
     return result;
@@ -239,8 +240,8 @@ static struct operand binary (struct constraint_parser *p, enum level level);
 
 static void need_close (struct constraint_parser *p)
 {
-    if (!take (p, ")"))
-        fail (p, p->at, "an operator or a ) is missing here");
+    if (!take_token (p, ")"))
+        fail_parse (p, p->at, "an operator or a ) is missing here");
 }
 
 static struct operand call (struct constraint_parser *p, struct constraint_span name)
@@ -249,24 +250,24 @@ static struct operand call (struct constraint_parser *p, struct constraint_span 
     int start = p->c.used, n = 1;
     struct operand a;
 
-    while (w < end && (w->level != CALL || !is (name, w->text)))
+    while (w < end && (w->level != CALL || !span_is (name, w->text)))
         w++;
     if (w == end) {
-        fail (p, name.text, "no function has this name");
+        fail_parse (p, name.text, "no function has this name");
         return (struct operand){ 0 };
     }
     a = binary (p, OR);
-    for (; take (p, ","); n++)
+    for (; take_token (p, ","); n++)
         a = apply (p, w->op, name.text, a, binary (p, OR));
     need_close (p);
     if (n > 1 && w->op < OP_AND)
-        fail (p, name.text, "this function takes one value");
+        fail_parse (p, name.text, "this function takes one value");
     if (n == 1 && w->op >= OP_AND)
-        fail (p, name.text, "this function takes two values or more");
+        fail_parse (p, name.text, "this function takes two values or more");
     if (w->op != OP_ACTIVE)
         return n > 1 ? a : apply (p, w->op, name.text, a, a);
     if (p->c.used != start + 1 || p->c.step[start].op != OP_PARAM)
-        fail (p, a.at, "active takes the name of a parameter");
+        fail_parse (p, a.at, "active takes the name of a parameter");
     else
         p->c.step[start].op = OP_ACTIVE;
     a.kind = KIND_TRUTH;
@@ -276,44 +277,44 @@ static struct operand call (struct constraint_parser *p, struct constraint_span 
 static struct operand name (struct constraint_parser *p)
 {
     const char *at = p->at;
-    struct constraint_span s = take_word (p);
+    struct constraint_span s = take_name_token (p);
     bool bare = *at != '`';
     size_t i = 0;
 
-    if (bare && (is (s, "true") || is (s, "false"))) {
-        struct operand a = emit (p, KIND_TRUTH, OP_NUMBER, 0, *at == 't' ? TRUE : FALSE);
+    if (bare && (span_is (s, "true") || span_is (s, "false"))) {
+        struct operand a = emit_step (p, KIND_TRUTH, OP_NUMBER, 0, *at == 't' ? TRUE : FALSE);
         a.text = s;
         return a;
     }
-    if (bare && take (p, "("))
+    if (bare && take_token (p, "("))
         return call (p, s);
-    while (i < p->names->n && !is (s, p->names->names[i]))
+    while (i < p->names->n && !span_is (s, p->names->names[i]))
         i++;
     if (i < p->names->n) {
         bool choice = p->names->labels[i];
-        return emit (p, choice ? KIND_CHOICE : KIND_NUMBER, OP_PARAM, i, 0);
+        return emit_step (p, choice ? KIND_CHOICE : KIND_NUMBER, OP_PARAM, i, 0);
     }
     if (bare && p->names->bare) {
-        struct operand a = emit (p, KIND_TEXT, OP_NUMBER, 0, 0);
+        struct operand a = emit_step (p, KIND_TEXT, OP_NUMBER, 0, 0);
         a.text = s;
         return a;
     }
-    fail (p, at, "no parameter has this name (a text needs quotes)");
+    fail_parse (p, at, "no parameter has this name (a text needs quotes)");
     return (struct operand){ 0 };
 }
 
-static struct operand number (struct constraint_parser *p)
+static struct operand parse_number (struct constraint_parser *p)
 {
     double value = 0;
     size_t n = read_number (p->at, &value);
 
     if (!in (DIGITS ".", *p->at))
-        fail (p, p->at, "a value is missing here");
+        fail_parse (p, p->at, "a value is missing here");
     else if (n == 0)
-        fail (p, p->at, "this is not a number, or one too long or too large");
+        fail_parse (p, p->at, "this is not a number, or one too long or too large");
     else
         p->at += n;
-    return emit (p, KIND_NUMBER, OP_NUMBER, 0, value);
+    return emit_step (p, KIND_NUMBER, OP_NUMBER, 0, value);
 }
 
 static struct operand primary (struct constraint_parser *p)
@@ -321,16 +322,16 @@ static struct operand primary (struct constraint_parser *p)
     const char *at = next (p);
     struct operand a;
 
-    if (take (p, "(")) {
+    if (take_token (p, "(")) {
         a = binary (p, OR);
         need_close (p);
         a.compared = false;
     } else if (in ("'\"", *at)) {
-        struct constraint_span text = take_word (p);
-        a = emit (p, KIND_TEXT, OP_NUMBER, 0, 0);
+        struct constraint_span text = take_name_token (p);
+        a = emit_step (p, KIND_TEXT, OP_NUMBER, 0, 0);
         a.text = text;
     } else
-        a = in (LETTERS "`", *at) ? name (p) : number (p);
+        a = in (LETTERS "`", *at) ? name (p) : parse_number (p);
     a.at = at;
     return a;
 }
@@ -342,16 +343,16 @@ static struct operand operand (struct constraint_parser *p)
     struct operand a;
 
     if (++p->depth > CONSTRAINT_DEPTH)
-        fail (p, at, "nested too deeply");
-    if (take (p, "not")) {
+        fail_parse (p, at, "nested too deeply");
+    if (take_token (p, "not")) {
         a = binary (p, COMPARE);
         a = apply (p, OP_NOT, at, a, a);
-    } else if (take (p, "!") || take (p, "-")) {
+    } else if (take_token (p, "!") || take_token (p, "-")) {
         a = operand (p);
         a = apply (p, *at == '!' ? OP_NOT : OP_NEGATE, at, a, a);
     } else {
         a = primary (p);
-        if (take (p, "^"))
+        if (take_token (p, "^"))
             a = apply (p, OP_POWER, at, a, operand (p));
     }
     a.at = at;
@@ -362,7 +363,7 @@ static struct operand operand (struct constraint_parser *p)
 static const struct word *infix (struct constraint_parser *p, enum level level)
 {
     for (size_t i = 0; i < COUNT (words); i++)
-        if (words[i].level >= level && take (p, words[i].text))
+        if (words[i].level >= level && take_token (p, words[i].text))
             return words + i;
     return NULL;
 }
@@ -387,14 +388,14 @@ const char *constraint_compile (struct constraint *c, const char *text,
     struct operand a;
 
     if (strlen (text) > CONSTRAINT_TEXT)
-        fail (&p, text + CONSTRAINT_TEXT, "the constraint is too long");
+        fail_parse (&p, text + CONSTRAINT_TEXT, "the constraint is too long");
     a = binary (&p, OR);
     if (*next (&p) == '=')
-        fail (&p, p.at, "write == to compare");
+        fail_parse (&p, p.at, "write == to compare");
     if (*p.at)
-        fail (&p, p.at, "an operator is missing here");
+        fail_parse (&p, p.at, "an operator is missing here");
     if (a.kind != KIND_TRUTH)
-        fail (&p, a.at, "this is not a comparison");
+        fail_parse (&p, a.at, "this is not a comparison");
     *column = p.column;
     if (!p.why)
         *c = p.c;

@@ -52,7 +52,7 @@ static struct constraint_value combine (enum constraint_op op, struct constraint
     return (struct constraint_value){ x, false };
 }
 
-static struct constraint_value load (const struct constraint *c, int i, const double *x)
+static struct constraint_value load_operand (const struct constraint *c, int i, const double *x)
 {
     const struct constraint_step *s = c->step + i;
     double v = s->op == OP_NUMBER ? s->value : x[s->index];
@@ -74,7 +74,7 @@ static enum constraint_truth evaluate (const struct constraint *c, const double 
     for (int i = 0; i < c->used; i++) {
         enum constraint_op op = c->step[i].op;
         if (op < OP_NOT)
-            *top++ = load (c, i, x);
+            *top++ = load_operand (c, i, x);
         else if (op < OP_AND)
             top[-1] = combine (op, top[-1], top[-1]);
         else {

@@ -38,7 +38,7 @@ static const char *check_step (const struct param *p)
     return NULL;
 }
 
-static const char *check_range (const struct param *p)
+static const char *check_param_range (const struct param *p)
 {
     if (!isfinite (p->min) || !isfinite (p->max))
         return "min or max is not a finite number";
@@ -51,7 +51,7 @@ static const char *check_range (const struct param *p)
 
 static const char *check_int (const struct param *p)
 {
-    const char *why = check_range (p);
+    const char *why = check_param_range (p);
 
     if (why)
         return why;
@@ -68,7 +68,7 @@ static const char *check_int (const struct param *p)
 
 static const char *check_log (const struct param *p)
 {
-    const char *why = check_range (p);
+    const char *why = check_param_range (p);
 
     if (why)
         return why;
@@ -92,7 +92,7 @@ static const char *check_type (const struct param *p)
 {
     switch (p->type) {
     case PARAM_FLOAT:
-        return check_range (p);
+        return check_param_range (p);
     case PARAM_INT:
         return check_int (p);
     case PARAM_LOG:

@@ -12,15 +12,15 @@ static const double integer_max = 0x1p53;
 
 static const double sqrt_half = 0x1.6a09e667f3bcdp-1;
 
-static bool is_whole (double x)
+static bool is_integral (double x)
 {
     return floor (x) == x && fabs (x) <= integer_max;
 }
 
 /* The number of steps from min to max, which rounding may miss by a bit. */
-static double steps_of (double min, double max, double step)
+static double step_total (double min, double max, double step)
 {
-    if (is_whole (min) && is_whole (max) && is_whole (step))
+    if (is_integral (min) && is_integral (max) && is_integral (step))
         return ((int64_t)max - (int64_t)min) / (int64_t)step;
     return floor ((max - min) / step * (1 + 1e-12) + 1e-12);
 }
@@ -42,7 +42,7 @@ int64_t space_points (const struct param *p)
         return p->choices;
     if (step == 0)
         return p->count;
-    range = (int64_t)steps_of (p->min, p->max, step) + 1;
+    range = (int64_t)step_total (p->min, p->max, step) + 1;
     return p->count > 0 && p->count < range ? p->count : range;
 }
 
@@ -87,7 +87,7 @@ static double mass_below (double z)
 /* The inverse, p in (0, 1): Newton's method on the logarithm, which is
  * concave, from the left.
  */
-static double quantile (double p)
+static double truncated_quantile (double p)
 {
     const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1;
     bool high = p > 0.5;
@@ -107,7 +107,7 @@ static double quantile (double p)
     return high ? -z : z;
 }
 
-static void set_prior (struct dim *d, const struct param *p)
+static void set_dim_prior (struct dim *d, const struct param *p)
 {
     double high;
 
@@ -137,10 +137,10 @@ void space_dim (struct dim *d, const struct param *p)
         d->step = p->type == PARAM_INT && p->step == 0 ? 1 : p->step;
     if (d->step > 0) {
         d->unit = unit_of (d->min, d->step);
-        double last = step_value (d, steps_of (d->min, d->max, d->step));
+        double last = step_value (d, step_total (d->min, d->max, d->step));
         d->max = d->max - last > 1e-9 * d->step ? last : d->max;
     }
-    set_prior (d, p);
+    set_dim_prior (d, p);
 }
 
 int64_t space_when_values (const struct param *params, size_t n)
@@ -257,7 +257,7 @@ double space_inner (const struct dim *d, double x)
 /* The nearest of the values that are 'step' apart. */
 static double on_step (const struct dim *d, double x)
 {
-    if (d->step == 1 && is_whole (d->min))
+    if (d->step == 1 && is_integral (d->min))
         return clamp (floor (x + 0.5), d->min, d->max);
     return clamp (step_value (d, floor ((x - d->min) / d->step + 0.5)), d->min, d->max);
 }
@@ -295,7 +295,7 @@ int64_t space_values (const struct dim *d)
         return d->choices;
     if (d->step == 0)
         return d->type != PARAM_INT && d->min == d->max;
-    n = steps_of (d->min, d->max, d->step) + 1;
+    n = step_total (d->min, d->max, d->step) + 1;
     return n < 1e6 ? (int64_t)n : 0;
 }
 
@@ -304,10 +304,11 @@ double space_at (const struct dim *d, double part)
     double low = space_low (d);
 
     if (d->deviation > 0)
-        return space_outer (d, d->mean
-                                   + d->deviation
-                                         * quantile (clamp (d->prior_low + part * d->prior_mass,
-                                                            1e-300, 1 - 0x1p-53)));
+        return space_outer (
+            d, d->mean
+                   + d->deviation
+                         * truncated_quantile (
+                             clamp (d->prior_low + part * d->prior_mass, 1e-300, 1 - 0x1p-53)));
     return space_outer (d, low + part * (space_high (d) - low));
 }
 
@@ -328,7 +329,7 @@ double space_sample (const struct dim *d, uint64_t seed, uint64_t trial)
         return space_at (d, rng_unit (seed, trial, d->key));
     switch ((enum param_type)d->type) {
     case PARAM_INT: {
-        int64_t range = (int64_t)steps_of (d->min, d->max, d->step) + 1;
+        int64_t range = (int64_t)step_total (d->min, d->max, d->step) + 1;
         return d->min + d->step * (double)rng_below (seed, trial, d->key, range);
     }
     case PARAM_CATEGORICAL:
@@ -376,7 +377,7 @@ double space_grid (const struct dim *d, int64_t i)
         return grid_integer (min, (int64_t)d->max - min, i, steps);
     if (d->step > 0)
         return on_step (
-            d, d->min + d->step * grid_integer (0, steps_of (d->min, d->max, d->step), i, steps));
+            d, d->min + d->step * grid_integer (0, step_total (d->min, d->max, d->step), i, steps));
     return between (d, (double)i / steps);
 }
 

@@ -49,7 +49,7 @@ bool point_allowed (const struct searcher *s, const double *x)
     return !s->at_constraint || constraint_holds (searcher_at (s, s->at_constraint), x);
 }
 
-static void draw (const struct searcher *s, uint64_t seed, uint64_t trial, double *x)
+static void draw_point (const struct searcher *s, uint64_t seed, uint64_t trial, double *x)
 {
     const struct dim *dims = searcher_dims (s);
 
@@ -61,7 +61,7 @@ static void draw (const struct searcher *s, uint64_t seed, uint64_t trial, doubl
 void point_random (const struct searcher *s, long trial, double *x)
 {
     for (uint64_t try = 0; try < TRIES; try++) {
-        draw (s, s->seed, trial + (try << 40), x);
+        draw_point (s, s->seed, trial + (try << 40), x);
         if (!s->at_constraint)
             return;
         point_mask (s, x);
@@ -77,7 +77,7 @@ bool point_possible (const struct searcher *s)
     int allowed = 0;
 
     for (uint64_t i = 0; x && i < SAMPLE && allowed < ALLOWED_MIN; i++) {
-        draw (s, 0, i, x);
+        draw_point (s, 0, i, x);
         point_mask (s, x);
         allowed += point_allowed (s, x);
     }

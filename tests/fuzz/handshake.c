@@ -55,11 +55,11 @@ static void hear_all (struct listener *l, int fd)
 {
     struct listener_arrival a;
 
-    begin (l, fd);
+    begin_pending (l, fd);
     while (l->n > 0 && !l->pending[0].whole) {
         poll (&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 5000);
-        if (hear (l, &l->pending[0]) < 0)
-            drop (l, 0);
+        if (hear_pending (l, &l->pending[0]) < 0)
+            drop_pending (l, 0);
     }
     while (listener_take (l, &a)) {
         keep_all (NULL, a.body, a.length);
@@ -76,8 +76,8 @@ static void say_all (int fd, const struct speech *s, bool begins_well)
                                      .version = 1 };
 
     if (begins_well)
-        say (fd, &hello, sizeof (hello));
-    say (fd, s->data, s->n);
+        send_bytes (fd, &hello, sizeof (hello));
+    send_bytes (fd, s->data, s->n);
     shutdown (fd, SHUT_WR);
 }
 

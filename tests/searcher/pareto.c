@@ -133,8 +133,8 @@ static double volume_below (const double *y, int64_t n, int64_t m, const double 
 
     assert_int_equal (front_init (&f, m, n), 0);
     for (int64_t i = 0; i < n; i++)
-        if (is_inside (y + i * m, reference, m))
-            add (&f, y + i * m);
+        if (dominates_reference (y + i * m, reference, m))
+            add_to_front (&f, y + i * m);
     volume = volume_of (&f, reference);
     free (f.rows);
     return volume;
@@ -316,7 +316,7 @@ static void choice_is_greedy_and_good (void **state)
         draw_rows (&r, n, m, c % 3 * 4, y);
         if (c % 2)
             spoil (&r, n, m, y);
-        assert_int_equal (choose_rows (y, n, m, ones, want, chosen), 0);
+        assert_int_equal (choose_largest_volume (y, n, m, ones, want, chosen), 0);
         check_greedy (y, n, m, chosen, want);
         assert_true (volume_of_set (y, m, chosen, want)
                      >= (1 - exp (-1)) * best_volume (y, n, m, want));
@@ -331,10 +331,10 @@ static void choice_of_all (void **state)
     static const int64_t order[] = { 1, 4, 5, 2, 3, 7, 0, 6 };
     int64_t chosen[8];
 
-    assert_int_equal (choose_rows (y, 8, 2, ones, 8, chosen), 0);
+    assert_int_equal (choose_largest_volume (y, 8, 2, ones, 8, chosen), 0);
     assert_memory_equal (chosen, order, sizeof (order));
-    assert_int_equal (choose_rows (y, 8, 2, ones, 0, chosen), 0);
-    assert_int_equal (choose_rows (y, 0, 2, ones, 0, chosen), 0);
+    assert_int_equal (choose_largest_volume (y, 8, 2, ones, 0, chosen), 0);
+    assert_int_equal (choose_largest_volume (y, 0, 2, ones, 0, chosen), 0);
 }
 
 static void refusals (void **state)
@@ -346,12 +346,12 @@ static void refusals (void **state)
         errno = 0;
         assert_null (pareto_boxes_create (y, 1, m, y));
         assert_int_equal (errno, EINVAL);
-        assert_int_equal (choose_rows (y, 1, m, y, 1, chosen), -1);
+        assert_int_equal (choose_largest_volume (y, 1, m, y, 1, chosen), -1);
     }
     errno = 0;
-    assert_int_equal (choose_rows (y, 1, 2, y, 2, chosen), -1);
+    assert_int_equal (choose_largest_volume (y, 1, 2, y, 2, chosen), -1);
     assert_int_equal (errno, EINVAL);
-    assert_int_equal (choose_rows (y, 1, 2, y, -1, chosen), -1);
+    assert_int_equal (choose_largest_volume (y, 1, 2, y, -1, chosen), -1);
     assert_true (chosen[0] == 7);
 }
 

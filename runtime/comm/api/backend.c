@@ -14,8 +14,8 @@
 #include "runtime/comm/native/flat.h"
 #include "runtime/comm/reduce/reduce.h"
 
-static int gather (struct mesh *m, const void *mine, size_t bytes, void *all,
-                   struct slurmdl_error *err)
+static int gather_bytes (struct mesh *m, const void *mine, size_t bytes, void *all,
+                         struct slurmdl_error *err)
 {
     size_t n = (size_t)mesh_size (m);
     size_t *counts = malloc (n * sizeof (*counts));
@@ -32,19 +32,20 @@ static int gather (struct mesh *m, const void *mine, size_t bytes, void *all,
     return rv;
 }
 
-static bool is_device (const void *p)
+static bool is_device_pointer (const void *p)
 {
     return memory_ops_of (p) != NULL;
 }
 
-static const struct comm_services services = { mesh_rank,       mesh_size,         mesh_timeout,
-                                               mesh_local_rank, mesh_host,         mesh_check,
-                                               gather,          slurmdl_type_size, reduce_pair,
-                                               reduce_scale,    reduce_convert,    is_device };
+static const struct comm_services services = {
+    mesh_rank,   mesh_size,    mesh_timeout,   mesh_local_rank,
+    mesh_host,   mesh_check,   gather_bytes,   slurmdl_type_size,
+    reduce_pair, reduce_scale, reduce_convert, is_device_pointer
+};
 
 static const char *const names[] = { "mpi", "nccl", NULL };
 
-static bool is_known (const char *name)
+static bool is_backend (const char *name)
 {
     for (int i = 0; names[i]; i++)
         if (!strcmp (names[i], name))
@@ -59,7 +60,7 @@ const struct comm_backend *comm_backend_load (const char *name, struct slurmdl_e
     char symbol[64];
     void *h;
 
-    if (!is_known (name)) {
+    if (!is_backend (name)) {
         errno = EINVAL;
         errorf (err, "'%s' is not a back end: native, mpi or nccl", name);
         return NULL;

@@ -30,7 +30,7 @@ static int usable (struct slurmdl_comm *c, struct slurmdl_error *err)
     return errorf (err, "the communicator is broken: %s", c->why.text);
 }
 
-static int refuse (struct slurmdl_error *err, const char *what)
+static int refuse_call (struct slurmdl_error *err, const char *what)
 {
     errno = EINVAL;
     return errorf (err, "%s", what);
@@ -39,7 +39,7 @@ static int refuse (struct slurmdl_error *err, const char *what)
 static int check_op (const struct comm_call *k)
 {
     if (!slurmdl_type_size (k->how.type))
-        return refuse (k->err, "there is no such type of element");
+        return refuse_call (k->err, "there is no such type of element");
     if (k->how.op > SLURMDL_PRODUCT || !reduce_defined (k->how.type, k->how.op)) {
         errno = EINVAL;
         return errorf (k->err, "this operation (%d) is not defined for %s", (int)k->how.op,
@@ -48,16 +48,16 @@ static int check_op (const struct comm_call *k)
     return 0;
 }
 
-static int check (const struct comm_call *k)
+static int check_collective (const struct comm_call *k)
 {
     if (usable (k->c, k->err) < 0)
         return -1;
     if (k->how.root < 0 || k->how.root >= mesh_size (k->c->mesh))
-        return refuse (k->err, "the root is not a rank");
+        return refuse_call (k->err, "the root is not a rank");
     if (k->how.what <= COMM_REDUCE_SCATTER && check_op (k) < 0)
         return -1;
     if ((k->bytes_in && !k->how.in) || (k->bytes_out && !k->how.out))
-        return refuse (k->err, "memory is NULL");
+        return refuse_call (k->err, "memory is NULL");
     return 0;
 }
 
@@ -107,7 +107,7 @@ static int through_host (const struct comm_call *k, const struct memory_ops *ops
     return rv;
 }
 
-static const struct memory_ops *memory_of (const struct comm_call *k)
+static const struct memory_ops *call_memory (const struct comm_call *k)
 {
     const void *p = k->bytes_out && k->how.out ? k->how.out : k->how.in;
 
@@ -115,9 +115,9 @@ static const struct memory_ops *memory_of (const struct comm_call *k)
 }
 
 /* One rank: what it has is the result. */
-static int alone (const struct comm_call *k)
+static int run_alone (const struct comm_call *k)
 {
-    const struct memory_ops *ops = memory_of (k);
+    const struct memory_ops *ops = call_memory (k);
     size_t n = k->bytes_in < k->bytes_out ? k->bytes_in : k->bytes_out;
     void *copy;
     int rv;
@@ -142,7 +142,7 @@ static int alone (const struct comm_call *k)
 }
 
 /* On all ranks alike. */
-static bool is_empty (const struct comm_call *k)
+static bool is_empty_call (const struct comm_call *k)
 {
     return k->how.what <= COMM_REDUCE_SCATTER                               ? k->how.n == 0
            : k->how.what == COMM_ALLGATHER || k->how.what == COMM_BROADCAST ? k->bytes_out == 0
@@ -166,7 +166,7 @@ static bool host_takes_device (const struct comm_call *k)
 }
 
 /* A library that is not told of streams: what the default one has to do. */
-static int settle (const struct comm_call *k, const struct memory_ops *ops)
+static int sync_default_stream (const struct comm_call *k, const struct memory_ops *ops)
 {
     struct timespec nap = { 0, 20000 };
     struct memory_mark *m;
@@ -188,11 +188,11 @@ static int perform (const struct comm_call *k)
     const struct memory_ops *ops;
     int rv;
 
-    if (is_empty (k))
+    if (is_empty_call (k))
         return 0;
     if (mesh_size (c->mesh) == 1)
-        return alone (k);
-    ops = memory_of (k);
+        return run_alone (k);
+    ops = call_memory (k);
     if (ops && comm_find_device (c, NULL, k->err) < 0)
         return comm_break (c, k->err);
     mesh_tag (c->mesh, tag_of (k->how.what, k->how.type, k->how.op, k->how.root, ++c->calls));
@@ -200,7 +200,7 @@ static int perform (const struct comm_call *k)
         rv = c->device->run (c->device_self, &k->how, k->err);
     else if (ops && !host_takes_device (k))
         rv = through_host (k, ops);
-    else if (ops && settle (k, ops) < 0)
+    else if (ops && sync_default_stream (k, ops) < 0)
         rv = -1;
     else
         rv = on_host (k, &k->how);
@@ -254,19 +254,19 @@ int comm_find_device (struct slurmdl_comm *c, const void *p, struct slurmdl_erro
     return 0;
 }
 
-static int begin (struct comm_call *k)
+static int begin_collective (struct comm_call *k)
 {
     struct slurmdl_error spare;
 
     /* the reason is kept even where the caller does not want it */
     if (k->err)
-        return check (k) < 0 ? -1 : perform (k);
+        return check_collective (k) < 0 ? -1 : perform (k);
     spare = (struct slurmdl_error){ "" };
     k->err = &spare;
-    return check (k) < 0 ? -1 : perform (k);
+    return check_collective (k) < 0 ? -1 : perform (k);
 }
 
-static size_t bytes_of (size_t n, enum slurmdl_type type)
+static size_t type_bytes (size_t n, enum slurmdl_type type)
 {
     return n * slurmdl_type_size (type);
 }
@@ -281,11 +281,11 @@ int slurmdl_allreduce (struct slurmdl_comm *c, const void *in, void *out, size_t
                            .how.n = n,
                            .how.in = in,
                            .how.out = out,
-                           .bytes_in = bytes_of (n, type),
-                           .bytes_out = bytes_of (n, type),
+                           .bytes_in = type_bytes (n, type),
+                           .bytes_out = type_bytes (n, type),
                            .err = err };
 
-    return begin (&k);
+    return begin_collective (&k);
 }
 
 int slurmdl_reduce (struct slurmdl_comm *c, const void *in, void *out, size_t n,
@@ -301,11 +301,11 @@ int slurmdl_reduce (struct slurmdl_comm *c, const void *in, void *out, size_t n,
                            .how.n = n,
                            .how.in = in,
                            .how.out = is_root ? out : NULL,
-                           .bytes_in = bytes_of (n, type),
-                           .bytes_out = is_root ? bytes_of (n, type) : 0,
+                           .bytes_in = type_bytes (n, type),
+                           .bytes_out = is_root ? type_bytes (n, type) : 0,
                            .err = err };
 
-    return begin (&k);
+    return begin_collective (&k);
 }
 
 /* SIZE_MAX where that is no size: no memory and no 'n' is so large. */
@@ -344,7 +344,7 @@ int slurmdl_reduce_scatter (struct slurmdl_comm *c, const void *in, void *out, s
                            .how.in = in,
                            .how.out = out,
                            .how.counts = parts,
-                           .bytes_in = bytes_of (n, type),
+                           .bytes_in = type_bytes (n, type),
                            .err = err };
     int rv = -1;
 
@@ -353,10 +353,10 @@ int slurmdl_reduce_scatter (struct slurmdl_comm *c, const void *in, void *out, s
     if (!parts)
         errorf (err, "out of memory");
     else if (total (parts, size) != n)
-        refuse (err, "the parts of all ranks must have n elements in total");
+        refuse_call (err, "the parts of all ranks must have n elements in total");
     else {
-        k.bytes_out = bytes_of (parts[mesh_rank (c->mesh)], type);
-        rv = begin (&k);
+        k.bytes_out = type_bytes (parts[mesh_rank (c->mesh)], type);
+        rv = begin_collective (&k);
     }
     free (own);
     return rv;
@@ -381,10 +381,10 @@ int slurmdl_allgather (struct slurmdl_comm *c, const void *in, size_t own, void 
     if (!k.how.counts)
         errorf (err, "out of memory");
     else if (k.how.counts[mesh_rank (c->mesh)] != own)
-        refuse (err, "bytes[] of this rank differs from its number of bytes");
+        refuse_call (err, "bytes[] of this rank differs from its number of bytes");
     else {
         k.bytes_out = total (k.how.counts, size);
-        rv = begin (&k);
+        rv = begin_collective (&k);
     }
     free (even);
     return rv;
@@ -401,7 +401,7 @@ int slurmdl_broadcast (struct slurmdl_comm *c, void *data, size_t bytes, long ro
                            .bytes_out = bytes,
                            .err = err };
 
-    return begin (&k);
+    return begin_collective (&k);
 }
 
 int slurmdl_alltoall (struct slurmdl_comm *c, const void *in, const size_t *to, void *out,
@@ -419,18 +419,18 @@ int slurmdl_alltoall (struct slurmdl_comm *c, const void *in, const size_t *to, 
     if (!to || !from) {
         if (err)
             *err->text = '\0';
-        return refuse (err, "the sizes are NULL");
+        return refuse_call (err, "the sizes are NULL");
     }
     k.bytes_in = total (to, size);
     k.bytes_out = total (from, size);
-    return begin (&k);
+    return begin_collective (&k);
 }
 
 int slurmdl_barrier (struct slurmdl_comm *c, struct slurmdl_error *err)
 {
     struct comm_call k = { .c = c, .how.what = COMM_BARRIER, .err = err };
 
-    return begin (&k);
+    return begin_collective (&k);
 }
 
 int slurmdl_comm_stream (struct slurmdl_comm *c, void *stream)

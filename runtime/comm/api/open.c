@@ -7,7 +7,7 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/api/comm.h"
 
-static const char *wanted (const struct slurmdl_comm_options *o, struct slurmdl_error *err)
+static const char *wanted_backend (const struct slurmdl_comm_options *o, struct slurmdl_error *err)
 {
     static const char *const names[] = { "native", "mpi", "nccl" };
     const char *name = o && o->backend ? o->backend : NULL;
@@ -27,7 +27,7 @@ static const char *wanted (const struct slurmdl_comm_options *o, struct slurmdl_
 struct slurmdl_comm *comm_open_boot (struct boot *b, const struct slurmdl_comm_options *o,
                                      struct slurmdl_error *err)
 {
-    const char *name = b ? wanted (o, err) : NULL;
+    const char *name = b ? wanted_backend (o, err) : NULL;
     struct mesh *m = name ? mesh_open (b, err) : NULL;
     struct slurmdl_comm *c = m ? comm_of_mesh (m, NULL, err) : NULL;
 
@@ -70,7 +70,7 @@ static int by_key (const void *a, const void *b)
 }
 
 /* Those of our color, in their order; returns how many. */
-static long choose (struct split_choice *all, long size, int64_t color, long *ranks)
+static long choose_color (struct split_choice *all, long size, int64_t color, long *ranks)
 {
     long n = 0;
 
@@ -99,7 +99,8 @@ struct slurmdl_comm *slurmdl_comm_split (struct slurmdl_comm *c, long color, lon
         errno = 0;
     else if (!c->broken)
         part = comm_of_mesh (
-            mesh_subset (c->mesh, ranks, choose (all, size, color, ranks), channel, err), c, err);
+            mesh_subset (c->mesh, ranks, choose_color (all, size, color, ranks), channel, err), c,
+            err);
     free (all);
     free (ranks);
     return part;

@@ -120,7 +120,7 @@ void boot_accept_close (struct boot_accept *m)
     free (m->missing);
 }
 
-static void drop (struct boot_accept *m, long i)
+static void drop_peer (struct boot_accept *m, long i)
 {
     struct boot_peer *p = &m->peers[i];
 
@@ -142,7 +142,7 @@ static int add_peer (struct boot_accept *m, const struct boot_peer *p)
     return 0;
 }
 
-static int refuse (struct boot_peer *p, const char *why)
+static int refuse_peer (struct boot_peer *p, const char *why)
 {
     net_stream_send (&p->stream, BOOT_REFUSED, why, strlen (why), monotonic () + 1);
     return -1;
@@ -163,14 +163,14 @@ static bool is_expected (const struct boot_accept *m, uint32_t rank, char *why)
     return false;
 }
 
-/* -1: what it has taken is given back by drop(). */
+/* -1: what it has taken is given back by drop_peer(). */
 static int take_ranks (struct boot_accept *m, struct boot_peer *p, uint32_t n)
 {
     char why[BOOT_TEXT] = "";
 
     for (uint32_t i = 0; i < n; i++) {
         if (!is_expected (m, p->ranks[i], why))
-            return refuse (p, why);
+            return refuse_peer (p, why);
         m->missing[p->ranks[i]] = false;
         m->left--;
         p->nranks++;
@@ -189,7 +189,7 @@ static int introduce (struct boot_accept *m, struct boot_peer *p, const char *bo
     if (h.size != m->place->size) {
         snprintf (why, sizeof (why), "rank %ld is one of %ld ranks, and rank %ld one of %ld",
                   (long)h.rank, (long)h.size, m->place->rank, m->place->size);
-        return refuse (p, why);
+        return refuse_peer (p, why);
     }
     h.host[sizeof (h.host) - 1] = '\0';
     clean_text (h.host);
@@ -212,7 +212,7 @@ static bool is_hello (const struct listener_arrival *a)
     return h.nranks > 0 && a->length == sizeof (h) + (size_t)h.nranks * sizeof (uint32_t);
 }
 
-static void admit (struct boot_accept *m, const struct listener_arrival *a)
+static void admit_peer (struct boot_accept *m, const struct listener_arrival *a)
 {
     struct boot_hello h;
     struct boot_peer p;
@@ -226,7 +226,7 @@ static void admit (struct boot_accept *m, const struct listener_arrival *a)
     if (!is_hello (a) || !a->agrees || add_peer (m, &p) < 0)
         boot_peer_close (&p);
     else if (introduce (m, &m->peers[m->n - 1], a->body) < 0)
-        drop (m, m->n - 1);
+        drop_peer (m, m->n - 1);
     free (a->body);
 }
 
@@ -249,7 +249,7 @@ static int wait_for_any (struct boot_accept *m, double deadline)
         return errno == EINTR ? 0 : -1;
     for (long i = m->n - 1; i >= 0; i--)
         if (p[first + (size_t)i].revents)
-            drop (m, i);
+            drop_peer (m, i);
     return 0;
 }
 
@@ -264,7 +264,7 @@ int boot_accept_run (struct boot_accept *m, double deadline)
         if (m->post)
             board_serve (m->post);
         while (listener_take (&m->listener, &a))
-            admit (m, &a);
+            admit_peer (m, &a);
         if (*m->differs.text) {
             errno = EOPNOTSUPP;
             return -1;
@@ -301,7 +301,7 @@ int boot_accept_end (struct boot_accept *m, struct boot_tree *t)
 
 /* ---- ranks that have not come, in a line ---- */
 
-static const char *host_of (const struct rank_layout *layout, long rank)
+static const char *host_of_rank (const struct rank_layout *layout, long rank)
 {
     return layout && rank < layout->ranks ? layout_host (layout, rank) : "";
 }
@@ -309,10 +309,10 @@ static const char *host_of (const struct rank_layout *layout, long rank)
 /* The first rank after 'from' that does not go on with it. */
 static long end_of_run (const bool *missing, long n, long from, const struct rank_layout *l)
 {
-    const char *host = host_of (l, from);
+    const char *host = host_of_rank (l, from);
     long to = from + 1;
 
-    while (to < n && missing[to] && !strcmp (host_of (l, to), host))
+    while (to < n && missing[to] && !strcmp (host_of_rank (l, to), host))
         to++;
     return to;
 }
@@ -348,7 +348,7 @@ void boot_name_ranks (char *buf, size_t size, const bool *missing, long n,
         if (!missing[r])
             continue;
         to = end_of_run (missing, n, r, layout);
-        put_run (run, sizeof (run), r, to, host_of (layout, r));
+        put_run (run, sizeof (run), r, to, host_of_rank (layout, r));
         if (used + strlen (run) + 2 + (left > to - r ? MORE : 1) > size) {
             snprintf (buf + used, size - used, "%s%ld more", used ? " and " : "", left);
             return;

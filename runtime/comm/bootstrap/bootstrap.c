@@ -76,8 +76,8 @@ static const struct boot_method *find_method (const char *name, struct slurmdl_e
     return NULL;
 }
 
-static int find_place (struct boot *b, const struct slurmdl_comm_options *o,
-                       struct slurmdl_error *err)
+static int find_boot_place (struct boot *b, const struct slurmdl_comm_options *o,
+                            struct slurmdl_error *err)
 {
     const char *name = o->bootstrap ? o->bootstrap : getenv ("DL_COMM_BOOTSTRAP");
     const struct boot_method *w;
@@ -93,12 +93,12 @@ static int find_place (struct boot *b, const struct slurmdl_comm_options *o,
     return -1;
 }
 
-static int meet (struct boot *b, struct slurmdl_error *err)
+static int join_tree (struct boot *b, struct slurmdl_error *err)
 {
     return b->place.size > 1 ? boot_tree_open (&b->tree, &b->place, err) : 0;
 }
 
-static void destroy (struct boot *b)
+static void destroy_boot (struct boot *b)
 {
     int saved = errno;
 
@@ -112,7 +112,7 @@ static void destroy (struct boot *b)
     errno = saved;
 }
 
-static struct boot *create (struct slurmdl_error *err)
+static struct boot *create_boot (struct slurmdl_error *err)
 {
     struct boot *b = calloc (1, sizeof (*b));
 
@@ -126,30 +126,30 @@ static struct boot *create (struct slurmdl_error *err)
 struct boot *boot_open (const struct slurmdl_comm_options *o, struct slurmdl_error *err)
 {
     static const struct slurmdl_comm_options none;
-    struct boot *b = create (err);
+    struct boot *b = create_boot (err);
 
-    if (b && find_place (b, o ? o : &none, err) == 0) {
+    if (b && find_boot_place (b, o ? o : &none, err) == 0) {
         if (b->place.size > 1)
             b->place.layout = b->layout = boot_layout (&b->place);
-        if (meet (b, err) == 0)
+        if (join_tree (b, err) == 0)
             return b;
     }
-    destroy (b);
+    destroy_boot (b);
     return NULL;
 }
 
 struct boot *boot_open_place (const struct boot_place *p, struct slurmdl_error *err)
 {
-    struct boot *b = create (err);
+    struct boot *b = create_boot (err);
     int plain;
 
     if (b && (plain = handshake_wants_plain (err)) >= 0) {
         b->place = *p;
         b->place.plain = plain;
-        if (meet (b, err) == 0)
+        if (join_tree (b, err) == 0)
             return b;
     }
-    destroy (b);
+    destroy_boot (b);
     return NULL;
 }
 
@@ -159,7 +159,7 @@ void boot_close (struct boot *b)
         return;
     if (b->place.size > 1)
         boot_tree_close (&b->tree, b->pid == getpid ());
-    destroy (b);
+    destroy_boot (b);
 }
 
 long boot_rank (const struct boot *b)

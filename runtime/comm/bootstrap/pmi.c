@@ -24,13 +24,13 @@ static int users; /* meetings that are open */
 static unsigned turn;
 
 /* An MPI library of the program's speaks over the same connection. */
-static bool is_there (void)
+static bool pmi_is_there (void)
 {
     return getenv ("PMI_FD") && getenv ("PMI_RANK") && getenv ("PMI_SIZE")
            && !dlsym (RTLD_DEFAULT, "MPI_Init");
 }
 
-static int read_line (int fd, char *line, double deadline)
+static int pmi_read_line (int fd, char *line, double deadline)
 {
     size_t n = 0;
 
@@ -55,7 +55,7 @@ static int read_line (int fd, char *line, double deadline)
 }
 
 /* Value of a key in "cmd=x key=value"; NULL. */
-static char *value_of (char *line, const char *key, char *value, size_t size)
+static char *pmi_value (char *line, const char *key, char *value, size_t size)
 {
     size_t n = strlen (key);
 
@@ -70,16 +70,17 @@ static char *value_of (char *line, const char *key, char *value, size_t size)
 }
 
 /* Ask, and read the answer, which must be the command 'answer'. */
-static int ask (int fd, char *line, const char *answer, double deadline, struct slurmdl_error *err)
+static int pmi_request (int fd, char *line, const char *answer, double deadline,
+                        struct slurmdl_error *err)
 {
     char asked[32], value[64];
     size_t n = strlen (line);
 
     snprintf (asked, sizeof (asked), "%.*s", (int)strcspn (line, " \n"), line);
-    if (write (fd, line, n) != (ssize_t)n || read_line (fd, line, deadline) < 0)
+    if (write (fd, line, n) != (ssize_t)n || pmi_read_line (fd, line, deadline) < 0)
         return errorf (err, "PMI: %s: %s", asked, strerror (errno));
-    if (value_of (line, "cmd", value, sizeof (value)) && !strcmp (value, answer)
-        && (!value_of (line, "rc", value, sizeof (value)) || !strcmp (value, "0")))
+    if (pmi_value (line, "cmd", value, sizeof (value)) && !strcmp (value, answer)
+        && (!pmi_value (line, "rc", value, sizeof (value)) || !strcmp (value, "0")))
         return 0;
     errno = EPROTO;
     return errorf (err, "PMI: %s: it answers '%.80s'", asked, line);
@@ -94,8 +95,8 @@ static int exchange (int fd, struct boot_place *p, char *line, struct slurmdl_er
     bool failed = false;
 
     strcpy (line, "cmd=get_my_kvsname\n");
-    if (ask (fd, line, "my_kvsname", deadline, err) < 0
-        || !value_of (line, "kvsname", space, sizeof (space)))
+    if (pmi_request (fd, line, "my_kvsname", deadline, err) < 0
+        || !pmi_value (line, "kvsname", space, sizeof (space)))
         return errorf (err, "PMI: no name");
     if (p->rank == 0) {
         failed = boot_prepare (p, &why) < 0;
@@ -106,40 +107,41 @@ static int exchange (int fd, struct boot_place *p, char *line, struct slurmdl_er
             boot_compose (p, notice);
         snprintf (line, LINE, "cmd=put kvsname=%s key=slurmdl-boot-%u value=%s\n", space, turn,
                   notice);
-        if (ask (fd, line, "put_result", deadline, err) < 0)
+        if (pmi_request (fd, line, "put_result", deadline, err) < 0)
             return -1;
     }
     strcpy (line, "cmd=barrier_in\n");
-    if (ask (fd, line, "barrier_out", deadline, err) < 0)
+    if (pmi_request (fd, line, "barrier_out", deadline, err) < 0)
         return -1;
     if (p->rank == 0)
         return failed ? -1 : 0;
     snprintf (line, LINE, "cmd=get kvsname=%s key=slurmdl-boot-%u\n", space, turn);
-    if (ask (fd, line, "get_result", deadline, err) < 0)
+    if (pmi_request (fd, line, "get_result", deadline, err) < 0)
         return -1;
-    if (!value_of (line, "value", notice, sizeof (notice))) {
+    if (!pmi_value (line, "value", notice, sizeof (notice))) {
         errno = EPROTO;
         return errorf (err, "PMI: no value");
     }
     return boot_parse (p, notice, err);
 }
 
-static int begin (int fd, char *line, struct slurmdl_error *err)
+static int pmi_init (int fd, char *line, struct slurmdl_error *err)
 {
     strcpy (line, "cmd=init pmi_version=1 pmi_subversion=1\n");
-    return users > 0 ? 0 : ask (fd, line, "response_to_init", monotonic () + 10, err);
+    return users > 0 ? 0 : pmi_request (fd, line, "response_to_init", monotonic () + 10, err);
 }
 
-static void leave (void)
+static void pmi_leave (void)
 {
     char line[LINE] = "cmd=finalize\n";
 
     if (--users == 0)
-        ask ((int)environment_number ("PMI_FD", -1), line, "finalize_ack", monotonic () + 10, NULL);
+        pmi_request ((int)environment_number ("PMI_FD", -1), line, "finalize_ack",
+                     monotonic () + 10, NULL);
 }
 
-static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
-                 struct slurmdl_error *err)
+static int pmi_find (struct boot_place *p, const struct slurmdl_comm_options *o,
+                     struct slurmdl_error *err)
 {
     int fd = (int)environment_number ("PMI_FD", -1);
     char line[LINE];
@@ -151,17 +153,17 @@ static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
         errno = EINVAL;
         return errorf (err, "PMI: PMI_FD, PMI_RANK or PMI_SIZE is not a number");
     }
-    if (begin (fd, line, err) < 0)
+    if (pmi_init (fd, line, err) < 0)
         return -1;
     users++;
     if (p->size > 1 && exchange (fd, p, line, err) < 0) {
         /* a barrier that is waited for cannot be left */
         if (errno != ETIMEDOUT)
-            leave ();
+            pmi_leave ();
         return -1;
     }
     turn++;
     return 0;
 }
 
-const struct boot_method boot_pmi = { "pmi", is_there, find, leave };
+const struct boot_method boot_pmi = { "pmi", pmi_is_there, pmi_find, pmi_leave };

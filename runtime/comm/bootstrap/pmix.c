@@ -14,7 +14,7 @@
 #include "runtime/base/symbols.h"
 #include "runtime/comm/bootstrap/method.h"
 
-static bool is_there (void)
+static bool pmix_is_there (void)
 {
     return getenv ("PMIX_RANK") && getenv ("PMIX_NAMESPACE");
 }
@@ -45,7 +45,7 @@ static const struct symbol symbols[] = {
     { NULL },
 };
 
-static int load (struct slurmdl_error *err)
+static int load_pmix (struct slurmdl_error *err)
 {
     const char *missing;
 
@@ -96,7 +96,7 @@ static int find_size (const pmix_proc_t *self, struct boot_place *p, struct slur
     return 0;
 }
 
-static int publish (struct boot_place *p, const char *key, struct slurmdl_error *err)
+static int pmix_put (struct boot_place *p, const char *key, struct slurmdl_error *err)
 {
     char notice[BOOT_NOTICE];
     pmix_value_t v = { .type = PMIX_STRING };
@@ -119,8 +119,8 @@ static int publish (struct boot_place *p, const char *key, struct slurmdl_error 
 }
 
 /* No fence: it would wait for ranks that do not come, without a name. */
-static int look_up (const pmix_proc_t *self, struct boot_place *p, const char *key,
-                    struct slurmdl_error *err)
+static int pmix_get (const pmix_proc_t *self, struct boot_place *p, const char *key,
+                     struct slurmdl_error *err)
 {
     pmix_proc_t first = *self;
     pmix_value_t *v = NULL;
@@ -152,8 +152,8 @@ static int look_up (const pmix_proc_t *self, struct boot_place *p, const char *k
     return rv;
 }
 
-static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
-                 struct slurmdl_error *err)
+static int pmix_find (struct boot_place *p, const struct slurmdl_comm_options *o,
+                      struct slurmdl_error *err)
 {
     pmix_proc_t self;
     pmix_status_t s;
@@ -161,7 +161,7 @@ static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
     int rv;
 
     (void)o;
-    if (load (err) < 0)
+    if (load_pmix (err) < 0)
         return -1;
     memset (&self, 0, sizeof (self));
     if ((s = pmix.init (&self, NULL, 0)) != PMIX_SUCCESS)
@@ -169,21 +169,21 @@ static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
     next_key (key, sizeof (key));
     rv = find_size (&self, p, err);
     if (rv == 0 && p->size > 1)
-        rv = p->rank == 0 ? publish (p, key, err) : look_up (&self, p, key, err);
+        rv = p->rank == 0 ? pmix_put (p, key, err) : pmix_get (&self, p, key, err);
     if (rv < 0)
         pmix.finalize (NULL, 0);
     return rv;
 }
 
-static void leave (void)
+static void pmix_leave (void)
 {
     pmix.finalize (NULL, 0);
 }
 
 #else
 
-static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
-                 struct slurmdl_error *err)
+static int pmix_find (struct boot_place *p, const struct slurmdl_comm_options *o,
+                      struct slurmdl_error *err)
 {
     (void)p;
     (void)o;
@@ -194,10 +194,10 @@ static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
                         "--mpi=pmi2, or DL_COMM_BOOTSTRAP=tcp");
 }
 
-static void leave (void)
+static void pmix_leave (void)
 {
 }
 
 #endif
 
-const struct boot_method boot_pmix = { "pmix", is_there, find, leave };
+const struct boot_method boot_pmix = { "pmix", pmix_is_there, pmix_find, pmix_leave };

@@ -113,7 +113,7 @@ int boot_parse (struct boot_place *p, const char *notice, struct slurmdl_error *
     return take_hosts (p, machine, hosts, err);
 }
 
-static void find_ranks (struct boot_place *p)
+static void find_step_ranks (struct boot_place *p)
 {
     p->rank = environment_number ("RANK", -1);
     p->size = environment_number ("WORLD_SIZE", -1);
@@ -235,18 +235,18 @@ static int find_secret (struct boot_place *p, struct slurmdl_error *err)
     return 0;
 }
 
-static bool is_there (void)
+static bool step_is_there (void)
 {
     return true;
 }
 
-static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
-                 struct slurmdl_error *err)
+static int step_find (struct boot_place *p, const struct slurmdl_comm_options *o,
+                      struct slurmdl_error *err)
 {
     p->rank = o->rank;
     p->size = o->size;
     if (o->size == 0)
-        find_ranks (p);
+        find_step_ranks (p);
     if (p->size < 1 || p->rank < 0 || p->rank >= p->size) {
         errno = EINVAL;
         return errorf (err, "there is no rank %ld of %ld", p->rank, p->size);
@@ -254,11 +254,11 @@ static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
     return p->size == 1 ? 0 : find_address (p, o, err) < 0 ? -1 : find_secret (p, err);
 }
 
-static void leave (void)
+static void step_leave (void)
 {
 }
 
-const struct boot_method boot_tcp = { "tcp", is_there, find, leave };
+const struct boot_method boot_tcp = { "tcp", step_is_there, step_find, step_leave };
 
 struct rank_layout *boot_layout (const struct boot_place *p)
 {

@@ -29,13 +29,13 @@ struct lookup {
     char name[256], address[NI_MAXHOST];
 };
 
-static void release (struct lookup *l)
+static void release_lookup (struct lookup *l)
 {
     if (atomic_fetch_sub (&l->users, 1) == 1)
         free (l);
 }
 
-static void *ask (void *arg)
+static void *lookup_main (void *arg)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
     struct addrinfo *list = NULL;
@@ -48,7 +48,7 @@ static void *ask (void *arg)
             atomic_store (&l->known, true);
         freeaddrinfo (list);
     }
-    release (l);
+    release_lookup (l);
     return NULL;
 }
 
@@ -70,7 +70,7 @@ static struct lookup *lookup_start (const char *name)
     pthread_sigmask (SIG_SETMASK, &all, &old);
     pthread_attr_init (&attr);
     pthread_attr_setdetachstate (&attr, PTHREAD_CREATE_DETACHED);
-    code = pthread_create (&thread, &attr, ask, l);
+    code = pthread_create (&thread, &attr, lookup_main, l);
     pthread_attr_destroy (&attr);
     pthread_sigmask (SIG_SETMASK, &old, NULL);
     if (code == 0)
@@ -93,7 +93,7 @@ static void lookup_leave (struct lookup *l)
     int saved = errno;
 
     if (l)
-        release (l);
+        release_lookup (l);
     errno = saved;
 }
 
@@ -133,7 +133,7 @@ static void pause_ms (long ms)
  * where all who have the secret would find another one.  Others may know it, and
  * sit there.
  */
-static bool is_known (const struct boot_place *p)
+static bool is_port_known (const struct boot_place *p)
 {
     return p->is_named || !*p->notice || (p->has_key && !board_is_there ());
 }
@@ -159,7 +159,7 @@ static int say_missing (const struct boot_accept *m, struct slurmdl_error *err)
 /* At any port, unless others look at one; if that is taken, at any, too. */
 static int open_any (struct boot_place *p, struct slurmdl_error *err)
 {
-    if (is_known (p) && listen_open (&p->listener, p->host, p->port) == 0)
+    if (is_port_known (p) && listen_open (&p->listener, p->host, p->port) == 0)
         return 0;
     if (!boot_is_loopback (p->host))
         return listen_open_range (&p->listener, NULL, 0, err);
@@ -169,7 +169,7 @@ static int open_any (struct boot_place *p, struct slurmdl_error *err)
 /* With srun only for who has the secret: it does not get that.  Who has it, and
  * cannot publish, can still be where it is looked for.
  */
-static int publish (struct boot_place *p, struct slurmdl_error *err)
+static int publish_root (struct boot_place *p, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     char notice[BOOT_NOTICE];
@@ -200,7 +200,7 @@ static int publish (struct boot_place *p, struct slurmdl_error *err)
 /* The others are not to wait for what does not come; srun tells those who come
  * later, too.
  */
-static void publish_failure (struct boot_place *p, const char *why)
+static void publish_boot_failure (struct boot_place *p, const char *why)
 {
     char notice[BOOT_NOTICE];
     int saved = errno;
@@ -221,16 +221,16 @@ static void linger (const struct boot_place *p)
     notice_remove (p->notice);
 }
 
-static int open_listener (struct boot_place *p, struct slurmdl_error *err)
+static int open_root_listener (struct boot_place *p, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
 
     if (p->listener.n > 0)
         return 0;
     if (open_any (p, &why) == 0)
-        return publish (p, err);
+        return publish_root (p, err);
     errorf (err, "rank 0 (%s) cannot listen: %s", p->own, why.text);
-    publish_failure (p, err->text);
+    publish_boot_failure (p, err->text);
     return -1;
 }
 
@@ -247,7 +247,7 @@ static int host_meeting (struct boot_tree *t, struct boot_place *p, struct slurm
     struct boot_accept m;
     int rv = -1;
 
-    if (open_listener (p, err) < 0)
+    if (open_root_listener (p, err) < 0)
         return -1;
     raise_limit (p->size);
     if (boot_accept_open (&m, p, &p->listener) < 0) {
@@ -265,7 +265,7 @@ static int host_meeting (struct boot_tree *t, struct boot_place *p, struct slurm
     if (rv == 0 || errno == ETIMEDOUT)
         remove_notice (p);
     else
-        publish_failure (p, *err->text ? err->text : strerror (errno));
+        publish_boot_failure (p, *err->text ? err->text : strerror (errno));
     if (boot_accept_end (&m, t) < 0)
         rv = -1;
     if (rv == 0)
@@ -361,7 +361,7 @@ static const char *host_of_root (const struct boot_place *p, struct lookup *name
                                                                                              : host;
 }
 
-static int connect_to (const char *host, int port, double deadline)
+static int connect_to_root (const char *host, int port, double deadline)
 {
     double until = monotonic () + ATTEMPT_S;
 
@@ -412,7 +412,7 @@ struct boot_search {
 /* Others than the notice are not asked before it might be there, unless it
  * cannot.
  */
-static bool is_late (const struct boot_search *s, int notice)
+static bool is_source_due (const struct boot_search *s, int notice)
 {
     return notice < 0 || monotonic () > s->begun + NOTICE_S;
 }
@@ -430,11 +430,11 @@ static double askers (const struct boot_place *p)
 /* All of them together ask srun a thousand times in a second, and then half of
  * that.
  */
-static bool may_ask (const struct boot_place *p, struct boot_search *s, int notice)
+static bool may_ask_srun (const struct boot_place *p, struct boot_search *s, int notice)
 {
     double now = monotonic ();
 
-    if (!p->has_key || !*p->notice || !board_is_there () || !is_late (s, notice))
+    if (!p->has_key || !*p->notice || !board_is_there () || !is_source_due (s, notice))
         return false;
     if (s->gap == 0) {
         s->gap = 0.05 + askers (p) / 1000;
@@ -462,8 +462,8 @@ static int read_board (const struct boot_place *p, struct boot_search *s, struct
 }
 
 /* As in introduce_at(); ENOENT: nobody says where rank 0 is. */
-static int find_root (const struct boot_place *p, struct boot_search *s, struct boot_place *found,
-                      struct slurmdl_error *err)
+static int find_rank0 (const struct boot_place *p, struct boot_search *s, struct boot_place *found,
+                       struct slurmdl_error *err)
 {
     int notice = *p->notice ? read_notice (p, found, err) : 1;
     const char *host;
@@ -471,11 +471,11 @@ static int find_root (const struct boot_place *p, struct boot_search *s, struct 
 
     if (notice == 0 || (notice < 0 && (errno == ECONNREFUSED || !p->has_key)))
         return notice;
-    if (may_ask (p, s, notice) && (rv = read_board (p, s, found, err)) <= 0)
+    if (may_ask_srun (p, s, notice) && (rv = read_board (p, s, found, err)) <= 0)
         return rv;
     *found = *p;
     errno = ENOENT;
-    if (*p->notice && (!p->has_key || !is_known (p) || !is_late (s, notice)))
+    if (*p->notice && (!p->has_key || !is_port_known (p) || !is_source_due (s, notice)))
         return 1;
     errno = EHOSTUNREACH;
     if (!(host = host_of_root (p, s->name)))
@@ -489,14 +489,14 @@ static int try_root (struct boot_tree *t, struct boot_place *p, struct boot_sear
 {
     double deadline = s->begun + p->timeout;
     struct boot_place found;
-    int rv = find_root (p, s, &found, err);
+    int rv = find_rank0 (p, s, &found, err);
     int fd;
 
     if (rv != 0)
         return rv;
     memcpy (p->key, found.key, sizeof (p->key));
     snprintf (s->tried, sizeof (s->tried), "%s:%d", found.host, found.port);
-    fd = connect_to (found.host, found.port, deadline);
+    fd = connect_to_root (found.host, found.port, deadline);
     if (fd < 0)
         return 1;
     *err = (struct slurmdl_error){ "" };
@@ -505,8 +505,8 @@ static int try_root (struct boot_tree *t, struct boot_place *p, struct boot_sear
     return introduce_at (t, p, listener, deadline, err);
 }
 
-static int no_answer (const struct boot_place *p, const struct slurmdl_error *why,
-                      const struct boot_search *s, struct slurmdl_error *err)
+static int explain_no_answer (const struct boot_place *p, const struct slurmdl_error *why,
+                              const struct boot_search *s, struct slurmdl_error *err)
 {
     const char *text = *why->text ? why->text : strerror (errno);
     const char *more = p->has_key ? "" : "without DL_SECRET all ranks need the same home directory";
@@ -532,7 +532,7 @@ static int come_to_root (struct boot_tree *t, struct boot_place *p, struct liste
     long wait = 5;
     int rv;
 
-    if (is_known (p)) {
+    if (is_port_known (p)) {
         snprintf (s.tried, sizeof (s.tried), "%s:%d", p->host, p->port);
         s.name = p->nearby ? lookup_start (p->host) : NULL;
     }
@@ -548,7 +548,7 @@ static int come_to_root (struct boot_tree *t, struct boot_place *p, struct liste
     }
     lookup_leave (s.name);
     if (rv == 1)
-        return no_answer (p, &why, &s, err);
+        return explain_no_answer (p, &why, &s, err);
     return rv < 0 ? errorf (err, "%s", why.text) : 0;
 }
 

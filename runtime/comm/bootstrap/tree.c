@@ -23,7 +23,7 @@ struct boot_plan {
     char *message;
 };
 
-static long parent_of (long place)
+static long tree_parent (long place)
 {
     return (place - 1) / BOOT_FANOUT;
 }
@@ -34,12 +34,12 @@ static int say_lost (const struct boot_peer *p, struct slurmdl_error *err)
 }
 
 /* "" of who is on rank 0's machine: others know it as they know rank 0. */
-static const char *address_of (const struct boot_peer *p)
+static const char *peer_address (const struct boot_peer *p)
 {
     return !strncmp (p->from, "127.", 4) || !strcmp (p->from, "::1") ? "" : p->from;
 }
 
-static size_t compose (struct boot_plan *x, long place)
+static size_t compose_plan (struct boot_plan *x, long place)
 {
     const struct boot_peer *peers = x->t->children - 1;
     struct boot_welcome w = { .parent = -1 };
@@ -47,15 +47,15 @@ static size_t compose (struct boot_plan *x, long place)
     size_t n = sizeof (w);
 
     snprintf (w.host, sizeof (w.host), "%s", x->p->own);
-    if (x->n > BOOT_STAR && parent_of (place) > 0) {
-        const struct boot_peer *parent = &peers[parent_of (place)];
+    if (x->n > BOOT_STAR && tree_parent (place) > 0) {
+        const struct boot_peer *parent = &peers[tree_parent (place)];
         w.parent = parent->rank;
         w.parent_port = parent->port;
         memcpy (w.parent_host, parent->host, sizeof (w.parent_host));
-        snprintf (w.parent_from, sizeof (w.parent_from), "%s", address_of (parent));
+        snprintf (w.parent_from, sizeof (w.parent_from), "%s", peer_address (parent));
     }
-    for (long i = BOOT_FANOUT * place + 1; x->n > BOOT_STAR && i <= x->n && parent_of (i) == place;
-         i++, w.nchildren++) {
+    for (long i = BOOT_FANOUT * place + 1;
+         x->n > BOOT_STAR && i <= x->n && tree_parent (i) == place; i++, w.nchildren++) {
         c.rank = (uint32_t)peers[i].rank;
         c.nranks = x->below[i];
         memcpy (x->message + n, &c, sizeof (c));
@@ -71,7 +71,7 @@ static int send_plan (struct boot_plan *x, struct slurmdl_error *err)
 
     for (long i = 1; i <= x->n; i++) {
         struct boot_peer *p = &x->t->children[i - 1];
-        size_t n = compose (x, i);
+        size_t n = compose_plan (x, i);
         if (net_stream_send (&p->stream, BOOT_WELCOME, x->message, n, deadline) < 0)
             return say_lost (p, err);
     }
@@ -103,7 +103,7 @@ int boot_tree_build (struct boot_tree *t, const struct boot_place *p, struct slu
         goto out;
     for (long i = x.n; i > 0; i--) {
         x.below[i] += (uint32_t)t->children[i - 1].nranks;
-        x.below[parent_of (i)] += x.below[i];
+        x.below[tree_parent (i)] += x.below[i];
     }
     rv = send_plan (&x, err);
     if (rv == 0)
@@ -260,7 +260,7 @@ void boot_tree_tell (struct boot_tree *t, const struct boot_peer *but, int error
             net_stream_send (&t->children[i].stream, BOOT_FAILED, body, n, deadline);
 }
 
-static void drain (struct boot_peer *p, double deadline)
+static void drain_peer (struct boot_peer *p, double deadline)
 {
     char byte[4096];
 
@@ -275,9 +275,9 @@ void boot_tree_drain (struct boot_tree *t)
 {
     double deadline = monotonic () + 1;
 
-    drain (&t->parent, deadline);
+    drain_peer (&t->parent, deadline);
     for (long i = 0; i < t->nchildren; i++)
-        drain (&t->children[i], deadline);
+        drain_peer (&t->children[i], deadline);
 }
 
 const char *boot_tree_reason (const struct net_stream *w)
@@ -295,7 +295,7 @@ const char *boot_tree_reason (const struct net_stream *w)
 }
 
 /* After an error all later exchanges fail in the same way. */
-static int fail (struct boot_tree *t, const struct boot_peer *from, int error)
+static int fail_tree (struct boot_tree *t, const struct boot_peer *from, int error)
 {
     boot_tree_tell (t, from, error, t->why.text);
     t->broken = true;
@@ -322,7 +322,7 @@ static int lose_peer (struct boot_exchange *x, struct boot_peer *p)
         errorf (&x->t->why, "rank %ld (%s) is in another exchange", p->rank, p->host);
     else
         errorf (&x->t->why, "rank %ld (%s) has ended or lost its connection", p->rank, p->host);
-    return fail (x->t, error == EPROTO ? NULL : p, error);
+    return fail_tree (x->t, error == EPROTO ? NULL : p, error);
 }
 
 static int take_gathered (struct boot_exchange *x, struct boot_peer *p)
@@ -354,7 +354,7 @@ static int take_message (struct boot_exchange *x, struct boot_peer *p)
         return rv < 0 ? lose_peer (x, p) : 0;
     if (p->stream.head.kind == BOOT_FAILED) {
         errorf (&x->t->why, "%s", boot_tree_reason (&p->stream));
-        return fail (x->t, p, errno);
+        return fail_tree (x->t, p, errno);
     }
     if (p->stream.head.kind == BOOT_GATHER && p != &x->t->parent) {
         if (take_gathered (x, p) < 0)
@@ -391,13 +391,13 @@ static struct boot_peer *peer_at (struct boot_tree *t, long i)
 }
 
 /* Returns 1: there was something, 0: the deadline has passed. */
-static int step (struct boot_exchange *x, double deadline)
+static int exchange_step (struct boot_exchange *x, double deadline)
 {
     int n = poll_peers (x, deadline);
 
     if (n < 0) {
         errorf (&x->t->why, "poll: %s", strerror (errno));
-        return fail (x->t, NULL, errno);
+        return fail_tree (x->t, NULL, errno);
     }
     for (long i = 0; n > 0 && i <= x->t->nchildren; i++)
         if (x->poll[i].revents && take_message (x, peer_at (x->t, i)) < 0)
@@ -405,7 +405,7 @@ static int step (struct boot_exchange *x, double deadline)
     return n > 0 || monotonic () < deadline;
 }
 
-static int send_up (struct boot_exchange *x, double deadline)
+static int send_block_up (struct boot_exchange *x, double deadline)
 {
     struct boot_tree *t = x->t;
     char *body, *to;
@@ -416,7 +416,7 @@ static int send_up (struct boot_exchange *x, double deadline)
         n += !x->missing[r];
     if (!(body = to = malloc (n * x->record + 1))) {
         errorf (&t->why, "rank %ld: %s", t->rank, strerror (errno));
-        return fail (t, NULL, ENOMEM);
+        return fail_tree (t, NULL, ENOMEM);
     }
     for (uint32_t r = 0; r < t->size; r++) {
         if (x->missing[r])
@@ -430,7 +430,7 @@ static int send_up (struct boot_exchange *x, double deadline)
     return rv < 0 ? lose_peer (x, &t->parent) : 0;
 }
 
-static int send_down (struct boot_exchange *x, double deadline)
+static int send_block_down (struct boot_exchange *x, double deadline)
 {
     struct boot_tree *t = x->t;
 
@@ -450,10 +450,10 @@ static int say_late (struct boot_exchange *x)
     boot_name_ranks (names, sizeof (names), x->missing, t->size, t->layout);
     errorf (&t->why, "rank %ld has waited for %g s for an exchange with %s", t->rank, t->timeout,
             names);
-    return fail (t, NULL, ETIMEDOUT);
+    return fail_tree (t, NULL, ETIMEDOUT);
 }
 
-static int run (struct boot_exchange *x)
+static int run_exchange (struct boot_exchange *x)
 {
     struct boot_tree *t = x->t;
     double deadline = monotonic () + t->timeout;
@@ -461,15 +461,15 @@ static int run (struct boot_exchange *x)
     int rv = 1;
 
     while (x->left > 0 && rv == 1)
-        rv = step (x, deadline);
+        rv = exchange_step (x, deadline);
     if (rv < 0)
         return -1;
     if (t->rank == 0)
-        return x->left > 0 ? say_late (x) : send_down (x, deadline + slack);
-    if (send_up (x, deadline + slack) < 0)
+        return x->left > 0 ? say_late (x) : send_block_down (x, deadline + slack);
+    if (send_block_up (x, deadline + slack) < 0)
         return -1;
     for (rv = 1; !x->done && rv == 1;)
-        rv = step (x, deadline + slack);
+        rv = exchange_step (x, deadline + slack);
     if (rv < 0)
         return -1;
     if (!x->done) {
@@ -477,10 +477,10 @@ static int run (struct boot_exchange *x)
         x->missing[0] = true;
         return say_late (x);
     }
-    return send_down (x, deadline + slack);
+    return send_block_down (x, deadline + slack);
 }
 
-static int prepare (struct boot_exchange *x, const void *mine)
+static int prepare_exchange (struct boot_exchange *x, const void *mine)
 {
     struct boot_tree *t = x->t;
     size_t size = (size_t)t->size;
@@ -509,9 +509,9 @@ int boot_tree_allgather (struct boot_tree *t, const void *mine, size_t bytes, vo
         errno = ENOTCONN;
         return errorf (err, "%s", t->why.text);
     }
-    if (prepare (&x, mine) < 0)
+    if (prepare_exchange (&x, mine) < 0)
         errorf (err, "rank %ld: %s", t->rank, strerror (errno));
-    else if ((rv = run (&x)) < 0)
+    else if ((rv = run_exchange (&x)) < 0)
         errorf (err, "%s", t->why.text);
     free (x.missing);
     free (x.poll);

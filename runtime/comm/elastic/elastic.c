@@ -182,7 +182,8 @@ static int bad (struct slurmdl_error *err, const char *name, const char *why)
 }
 
 /* Put it in the place of the one with its name. */
-static int put (struct slurmdl_elastic *e, const struct elastic_piece *p, struct slurmdl_error *err)
+static int replace_piece (struct slurmdl_elastic *e, const struct elastic_piece *p,
+                          struct slurmdl_error *err)
 {
     struct elastic_piece *at = pieces_find (&e->wants, p->name);
     struct elastic_piece *list;
@@ -228,7 +229,7 @@ static int finish_piece (struct slurmdl_elastic *e, struct elastic_piece *p, voi
     if (p->bytes && !data)
         return bad (err, p->name, "there is no memory");
     p->data = data;
-    return put (e, p, err);
+    return replace_piece (e, p, err);
 }
 
 int slurmdl_elastic_protect (struct slurmdl_elastic *e, const char *name, enum slurmdl_type type,

@@ -16,7 +16,7 @@
 
 /* ---- files ---- */
 
-static void path_of (char *buf, const char *dir, const char *kind, uint64_t generation)
+static void sign_path (char *buf, const char *dir, const char *kind, uint64_t generation)
 {
     snprintf (buf, PATH_MAX, "%s/%s.%llu", dir, kind, (unsigned long long)generation);
 }
@@ -64,7 +64,7 @@ int folder_put_generation (const char *dir, const struct generation *w)
     char tmp[PATH_MAX];
     int rv;
 
-    path_of (path, dir, "world", w->number);
+    sign_path (path, dir, "world", w->number);
     link_tmp_name (tmp, sizeof (tmp), path);
     if (message_put (tmp, w, sizeof (*w) + (size_t)w->size * sizeof (*w->members)) < 0)
         return -1;
@@ -89,7 +89,7 @@ struct generation *folder_get_generation (const char *dir, uint64_t generation)
     void *data;
     size_t n;
 
-    path_of (path, dir, "world", generation);
+    sign_path (path, dir, "world", generation);
     if (message_get (path, &data, &n) < 0)
         return NULL;
     w = data;
@@ -105,7 +105,7 @@ void folder_take_generation (const char *dir, uint64_t generation)
 {
     char path[PATH_MAX];
 
-    path_of (path, dir, "world", generation);
+    sign_path (path, dir, "world", generation);
     unlink (path);
 }
 
@@ -151,7 +151,7 @@ long membership_target (const char *dir)
 
 /* ---- a look ---- */
 
-static struct sign *find (const struct signs *v, uint64_t generation, uint64_t n)
+static struct sign *find_sign (const struct signs *v, uint64_t generation, uint64_t n)
 {
     for (long i = 0; i < v->nsigns; i++)
         if (v->signs[i].nonce == n && v->signs[i].generation == generation)
@@ -159,7 +159,7 @@ static struct sign *find (const struct signs *v, uint64_t generation, uint64_t n
     return NULL;
 }
 
-static int read_member (const char *dir, struct sign *s)
+static int read_sign_member (const char *dir, struct sign *s)
 {
     char path[PATH_MAX];
     void *data;
@@ -180,7 +180,7 @@ static int read_member (const char *dir, struct sign *s)
 static int add_sign (struct signs *v, const char *dir, uint64_t generation, uint64_t nonce)
 {
     struct sign s = { .generation = generation, .nonce = nonce, .seen = true };
-    struct sign *known = find (v, generation, nonce);
+    struct sign *known = find_sign (v, generation, nonce);
     struct sign *list;
 
     if (known) {
@@ -188,7 +188,7 @@ static int add_sign (struct signs *v, const char *dir, uint64_t generation, uint
         return 0;
     }
     /* it was taken meanwhile */
-    if (read_member (dir, &s) < 0)
+    if (read_sign_member (dir, &s) < 0)
         return 0;
     if (!(list = array_grow (v->signs, v->nsigns, sizeof (*list))))
         return -1;
@@ -219,7 +219,7 @@ static int add_ended (struct signs *v, const char *unit)
     return 0;
 }
 
-static int look_at (struct signs *v, const char *dir, const char *name)
+static int read_sign (struct signs *v, const char *dir, const char *name)
 {
     unsigned long long g, nonce;
 
@@ -241,7 +241,7 @@ static int look_at (struct signs *v, const char *dir, const char *name)
 /* What was there and is no more: its process has taken it back.  array_grow()
  * goes by the number, and there is never less room than for that.
  */
-static void forget (struct signs *v)
+static void forget_withdrawn (struct signs *v)
 {
     long n = 0;
 
@@ -268,9 +268,9 @@ int signs_look (struct signs *v, const char *dir, struct slurmdl_error *err)
     v->byes = NULL;
     v->ended = NULL;
     while (rv == 0 && (e = readdir (d)))
-        rv = look_at (v, dir, e->d_name);
+        rv = read_sign (v, dir, e->d_name);
     closedir (d);
-    forget (v);
+    forget_withdrawn (v);
     return rv < 0 ? errorf (err, "out of memory") : 0;
 }
 
@@ -284,7 +284,7 @@ void signs_free (struct signs *v)
 
 const struct sign *signs_find (const struct signs *v, uint64_t generation, uint64_t nonce)
 {
-    return find (v, generation, nonce);
+    return find_sign (v, generation, nonce);
 }
 
 long signs_count (const struct signs *v, uint64_t generation)

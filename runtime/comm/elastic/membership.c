@@ -229,20 +229,20 @@ static bool reaches (struct membership *g, const struct generation *w)
     return false;
 }
 
-static bool may_ask (struct formation *m)
+static bool may_ask_folder (struct formation *m)
 {
     if (!m->last || was_in_last (m, &m->g->self) || m->asked)
         return true;
     return monotonic () >= m->g->hold && (is_deserted (m) || reaches (m->g, m->last));
 }
 
-static int put_member (struct formation *m, uint64_t next)
+static int announce_member (struct formation *m, uint64_t next)
 {
     struct membership *g = m->g;
     const struct sign *mine = signs_find (&m->view, 0, g->self.self.nonce);
     bool in = !m->last || was_in_last (m, &g->self) || is_called (m, next) || is_deserted (m);
 
-    if (!may_ask (m))
+    if (!may_ask_folder (m))
         return 0;
     /* rank 0 takes back what was not answered in time */
     if (m->last && !was_in_last (m, &g->self) && !mine
@@ -270,7 +270,7 @@ static long agreed (const struct formation *m)
     return n;
 }
 
-static long wanted (const struct formation *m)
+static long wanted_members (const struct formation *m)
 {
     long n = agreed (m);
 
@@ -286,7 +286,7 @@ static bool is_complete (struct formation *m, uint64_t next)
 {
     double now = monotonic ();
     long n = signs_count (&m->view, next);
-    long want = wanted (m);
+    long want = wanted_members (m);
 
     if (n != m->count) {
         m->count = n;
@@ -379,7 +379,7 @@ static struct generation *make_generation (struct formation *m, uint64_t next)
     if (!w)
         return NULL;
     w->number = next;
-    w->wanted = wanted (m);
+    w->wanted = wanted_members (m);
     if (getrandom (w->key, sizeof (w->key), 0) != sizeof (w->key)) {
         free (w);
         return NULL;
@@ -403,7 +403,7 @@ static struct generation *make_generation (struct formation *m, uint64_t next)
     return w;
 }
 
-static int decide (struct formation *m, uint64_t next, struct slurmdl_error *err)
+static int decide_generation (struct formation *m, uint64_t next, struct slurmdl_error *err)
 {
     struct generation *w;
     int rv;
@@ -421,7 +421,7 @@ static int decide (struct formation *m, uint64_t next, struct slurmdl_error *err
 
 /* ---- to wait ---- */
 
-static int late (const struct formation *m, struct slurmdl_error *err)
+static int fail_late_formation (const struct formation *m, struct slurmdl_error *err)
 {
     errno = ETIMEDOUT;
     return errorf (err,
@@ -438,7 +438,7 @@ static int not_needed (const struct membership *g, const char *why, struct slurm
 }
 
 /* 1: we are in a new generation, 0: not yet. */
-static int turn (struct formation *m, struct slurmdl_error *err)
+static int form_generation (struct formation *m, struct slurmdl_error *err)
 {
     struct membership *g = m->g;
     int rv;
@@ -451,9 +451,9 @@ static int turn (struct formation *m, struct slurmdl_error *err)
         return not_needed (g, "the world is to be smaller", err);
     if (has_ended_well (m))
         return not_needed (g, "the training has ended", err);
-    if (put_member (m, m->view.highest + 1) < 0)
+    if (announce_member (m, m->view.highest + 1) < 0)
         return errorf (err, "%s: cannot write: %s", g->dir, strerror (errno));
-    return decide (m, m->view.highest + 1, err);
+    return decide_generation (m, m->view.highest + 1, err);
 }
 
 static void nap (const struct formation *m, long *us)
@@ -466,7 +466,7 @@ static void nap (const struct formation *m, long *us)
         *us += *us / 2;
 }
 
-static bool is_late (const struct formation *m)
+static bool is_formation_late (const struct formation *m)
 {
     return monotonic () - since (m) > m->g->timeout;
 }
@@ -487,9 +487,9 @@ int membership_form (struct membership *g, struct slurmdl_error *err)
 
     if (new_listener (g, err) < 0)
         return -1;
-    while ((rv = turn (&m, err)) == 0) {
-        if (is_late (&m)) {
-            rv = late (&m, err);
+    while ((rv = form_generation (&m, err)) == 0) {
+        if (is_formation_late (&m)) {
+            rv = fail_late_formation (&m, err);
             break;
         }
         nap (&m, &us);

@@ -15,7 +15,7 @@
 #include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/comm/net/socket.h"
 
-static double number (const char *name, double given, double otherwise)
+static double number_option (const char *name, double given, double otherwise)
 {
     const char *text = getenv (name);
     double v = given;
@@ -26,7 +26,7 @@ static double number (const char *name, double given, double otherwise)
 }
 
 /* A folder that the ranks of this step have alone. */
-static int name_folder (char *buf, size_t size)
+static int name_step_folder (char *buf, size_t size)
 {
     const char *run = getenv ("DL_RUN_DIR");
     const char *job = getenv ("SLURM_JOB_ID");
@@ -42,7 +42,7 @@ static int name_folder (char *buf, size_t size)
                      again ? again : "0");
 }
 
-static void describe (struct elastic_member *s)
+static void describe_member (struct elastic_member *s)
 {
     const char *node = getenv ("SLURMD_NODENAME");
     const char *unit = getenv ("DL_ELASTIC_UNIT");
@@ -53,7 +53,7 @@ static void describe (struct elastic_member *s)
     if (stat ("/proc/self/ns/net", &st) == 0)
         s->netns = st.st_ino;
     s->was_rank = -1;
-    s->local = (int32_t)number ("SLURM_LOCALID", 0, 0);
+    s->local = (int32_t)number_option ("SLURM_LOCALID", 0, 0);
     snprintf (s->unit, sizeof (s->unit), "%.31s", unit ? unit : "");
     if (node && *node)
         snprintf (s->host, sizeof (s->host), "%.63s", node);
@@ -65,23 +65,24 @@ int membership_open (struct membership *g, const struct slurmdl_elastic_options 
                      struct slurmdl_error *err)
 {
     static const struct slurmdl_elastic_options none;
-    long ranks = (long)number ("SLURM_STEP_NUM_TASKS", 0, number ("WORLD_SIZE", 0, 1));
+    long ranks =
+        (long)number_option ("SLURM_STEP_NUM_TASKS", 0, number_option ("WORLD_SIZE", 0, 1));
     int n;
 
     o = o ? o : &none;
     memset (g, 0, sizeof (*g));
     g->folder.fd = -1;
-    g->min = (long)number ("DL_ELASTIC_MIN", (double)o->min, 1);
-    g->max = (long)number ("DL_ELASTIC_MAX", (double)o->max, 0);
-    g->start = (long)number ("DL_ELASTIC_START", 0, (double)ranks);
-    g->settle = number ("DL_ELASTIC_SETTLE", o->settle, 20);
-    g->timeout = number ("DL_ELASTIC_TIMEOUT", o->timeout, 600);
-    g->wait = number ("DL_COMM_TIMEOUT", 0, 300);
+    g->min = (long)number_option ("DL_ELASTIC_MIN", (double)o->min, 1);
+    g->max = (long)number_option ("DL_ELASTIC_MAX", (double)o->max, 0);
+    g->start = (long)number_option ("DL_ELASTIC_START", 0, (double)ranks);
+    g->settle = number_option ("DL_ELASTIC_SETTLE", o->settle, 20);
+    g->timeout = number_option ("DL_ELASTIC_TIMEOUT", o->timeout, 600);
+    g->wait = number_option ("DL_COMM_TIMEOUT", 0, 300);
     errno = EINVAL;
     if (g->max > 0 && g->max < g->min)
         return errorf (err, "at most %ld ranks are fewer than at least %ld", g->max, g->min);
     n = o->dir ? snprintf (g->dir, sizeof (g->dir), "%s", o->dir)
-               : name_folder (g->dir, sizeof (g->dir));
+               : name_step_folder (g->dir, sizeof (g->dir));
     if (n >= (int)sizeof (g->dir)) {
         errno = ENAMETOOLONG;
         return errorf (err, "the path of the folder is too long");
@@ -89,7 +90,7 @@ int membership_open (struct membership *g, const struct slurmdl_elastic_options 
     g->by_hand = n < 1;
     if (!g->by_hand && own_folder_open (&g->folder, g->dir, 0700, err) < 0)
         return -1;
-    describe (&g->self);
+    describe_member (&g->self);
     return 0;
 }
 
@@ -123,15 +124,15 @@ void membership_close (struct membership *g)
     g->generation = NULL;
 }
 
-static bool is_beside (const struct elastic_member *a, const struct elastic_member *b)
+static bool shares_host (const struct elastic_member *a, const struct elastic_member *b)
 {
     return a->netns == b->netns && !strcmp (a->self.boot, b->self.boot);
 }
 
-static bool is_one_machine (const struct generation *w)
+static bool is_one_host (const struct generation *w)
 {
     for (long r = 1; r < w->size; r++)
-        if (!is_beside (&w->members[r], &w->members[0]))
+        if (!shares_host (&w->members[r], &w->members[0]))
             return false;
     return true;
 }
@@ -140,7 +141,7 @@ static bool is_one_machine (const struct generation *w)
 const char *member_host (const struct generation *w, const struct elastic_member *of,
                          const struct elastic_member *from)
 {
-    return is_one_machine (w) && is_beside (of, from) ? "127.0.0.1" : of->host;
+    return is_one_host (w) && shares_host (of, from) ? "127.0.0.1" : of->host;
 }
 
 void membership_boot_place (const struct membership *g, struct boot_place *p)
@@ -159,7 +160,7 @@ void membership_boot_place (const struct membership *g, struct boot_place *p)
 }
 
 /* Also that nobody listens is an answer. */
-static bool answers (const struct membership *g, long rank, double deadline)
+static bool member_answers (const struct membership *g, long rank, double deadline)
 {
     const struct elastic_member *s = &g->generation->members[rank];
     const char *host = member_host (g->generation, s, &g->self);
@@ -184,7 +185,7 @@ bool membership_is_isolated (const struct membership *g)
             continue;
         if (now >= deadline)
             break;
-        if (answers (g, r, now + 1 < deadline ? now + 1 : deadline))
+        if (member_answers (g, r, now + 1 < deadline ? now + 1 : deadline))
             return false;
         tried++;
     }

@@ -29,8 +29,9 @@ struct directory {
 /* After the last entry from 'i' on for which 'same' is true. */
 typedef bool (*same_f) (const struct directory_entry *a, const struct directory_entry *b);
 
-static void add (struct directory_entry *list, size_t *n, const struct slurmdl_elastic *e,
-                 const struct slot *s, const struct elastic_piece *p)
+static void add_directory_entry (struct directory_entry *list, size_t *n,
+                                 const struct slurmdl_elastic *e, const struct slot *s,
+                                 const struct elastic_piece *p)
 {
     struct directory_entry *x = &list[(*n)++];
 
@@ -46,7 +47,7 @@ static void add (struct directory_entry *list, size_t *n, const struct slurmdl_e
     x->piece.data = NULL;
 }
 
-static struct directory_entry *say (const struct slurmdl_elastic *e, size_t *n)
+static struct directory_entry *list_own_pieces (const struct slurmdl_elastic *e, size_t *n)
 {
     size_t room = 2 + e->wants.n;
     struct directory_entry *list;
@@ -58,17 +59,17 @@ static struct directory_entry *say (const struct slurmdl_elastic *e, size_t *n)
         return NULL;
     for (size_t k = 0; k < e->wants.n; k++)
         if (e->wants.list[k].kind == PIECE_SHARD)
-            add (list, n, e, NULL, &e->wants.list[k]);
+            add_directory_entry (list, n, e, NULL, &e->wants.list[k]);
     for (int i = 0; i < 2; i++) {
         const struct slot *s = &e->slots[i];
         if (s->id == 0)
             continue;
-        add (list, n, e, s, NULL);
+        add_directory_entry (list, n, e, s, NULL);
         for (size_t k = 0; k < s->own.n; k++)
             if (s->own.list[k].kind == PIECE_SHARD)
-                add (list, n, e, s, &s->own.list[k]);
+                add_directory_entry (list, n, e, s, &s->own.list[k]);
         for (size_t k = 0; k < s->copies.n; k++)
-            add (list, n, e, s, &s->copies.list[k]);
+            add_directory_entry (list, n, e, s, &s->copies.list[k]);
     }
     return list;
 }
@@ -103,7 +104,7 @@ static int directory_gather (struct slurmdl_elastic *e, struct directory *d,
     size_t size = (size_t)slurmdl_comm_size (e->comm);
     size_t *bytes = calloc (size, sizeof (*bytes));
     size_t own = 0, total = 0;
-    struct directory_entry *mine = say (e, &own);
+    struct directory_entry *mine = list_own_pieces (e, &own);
     int rv = -1;
 
     if (!mine || !bytes) {
@@ -168,7 +169,7 @@ static bool is_covered (const struct directory *d, size_t i, size_t end, bool on
 /* Whether all slabs of the commit that begins at 'i' are there; '*end' is
  * after its last entry.
  */
-static bool is_whole (const struct directory *d, size_t i, size_t *end, const char **lost)
+static bool is_commit_whole (const struct directory *d, size_t i, size_t *end, const char **lost)
 {
     uint64_t id = d->list[i].id;
     bool whole = true;
@@ -223,7 +224,7 @@ static int directory_choose (const struct slurmdl_elastic *e, struct directory *
     size_t i = 0, end;
 
     while (i < d->n && d->list[i].id && !d->id) {
-        if (is_whole (d, i, &end, &lost)) {
+        if (is_commit_whole (d, i, &end, &lost)) {
             d->id = d->list[i].id;
             d->step = d->list[i].step;
         } else if (!step)
@@ -355,7 +356,7 @@ static const struct elastic_piece *held (const struct slot *s, const struct elas
     return NULL;
 }
 
-static int pack (const struct move *m, long giver, long taker, void *arg)
+static int pack_move (const struct move *m, long giver, long taker, void *arg)
 {
     struct packing *p = arg;
     const struct elastic_piece *mine;
@@ -384,7 +385,7 @@ static int unpack (const struct move *m, long giver, long taker, void *arg)
     return 0;
 }
 
-static void places (size_t *at, const size_t *bytes, size_t size)
+static void prefix_sums (size_t *at, const size_t *bytes, size_t size)
 {
     size_t sum = 0;
 
@@ -412,8 +413,8 @@ static int move_tensor (struct packing *p, const struct directory *d, const size
     memset (p->to, 0, size * sizeof (*p->to));
     memset (p->from, 0, size * sizeof (*p->from));
     each_move (d, at[0], at[1], at[2], at[3], count_move, p);
-    places (p->at_out, p->to, size);
-    places (p->at_in, p->from, size);
+    prefix_sums (p->at_out, p->to, size);
+    prefix_sums (p->at_in, p->from, size);
     p->out = malloc (sum (p->to, size) + 1);
     p->in = malloc (sum (p->from, size) + 1);
     p->want = pieces_find (&p->e->wants, d->list[at[0]].piece.name);
@@ -422,7 +423,7 @@ static int move_tensor (struct packing *p, const struct directory *d, const size
         errorf (err, "out of memory");
         goto done;
     }
-    if (each_move (d, at[0], at[1], at[2], at[3], pack, p) < 0) {
+    if (each_move (d, at[0], at[1], at[2], at[3], pack_move, p) < 0) {
         errorf (err, "an announced slab is missing");
         goto done;
     }
@@ -553,7 +554,7 @@ static int check_wants (const struct slurmdl_elastic *e, const struct pieces *co
 }
 
 /* All fail if one does. */
-static int agree (struct slurmdl_elastic *e, int rv, struct slurmdl_error *err)
+static int agree_on_error (struct slurmdl_elastic *e, int rv, struct slurmdl_error *err)
 {
     int32_t bad = rv < 0;
 
@@ -566,8 +567,8 @@ static int agree (struct slurmdl_elastic *e, int rv, struct slurmdl_error *err)
 }
 
 /* The program's memory, or a state's bytes, from a committed piece. */
-static int put_piece (struct slurmdl_elastic *e, const struct elastic_piece *committed,
-                      const void *data, struct slurmdl_error *err)
+static int restore_piece (struct slurmdl_elastic *e, const struct elastic_piece *committed,
+                          const void *data, struct slurmdl_error *err)
 {
     struct elastic_piece *want = pieces_find (&e->wants, committed->name);
 
@@ -581,8 +582,8 @@ static int put_piece (struct slurmdl_elastic *e, const struct elastic_piece *com
     return 0;
 }
 
-static int take (struct slurmdl_elastic *e, long from, const struct elastic_piece *p,
-                 struct slurmdl_error *err)
+static int take_piece (struct slurmdl_elastic *e, long from, const struct elastic_piece *p,
+                       struct slurmdl_error *err)
 {
     void *data = malloc (p->bytes + 1);
     int rv;
@@ -591,7 +592,7 @@ static int take (struct slurmdl_elastic *e, long from, const struct elastic_piec
         return errorf (err, "out of memory");
     rv = p->bytes ? mesh_recv (e->comm->mesh, from, data, p->bytes, err) : 0;
     if (rv == 0)
-        rv = put_piece (e, p, data, err);
+        rv = restore_piece (e, p, data, err);
     free (data);
     return rv;
 }
@@ -603,7 +604,7 @@ static int share_piece (struct slurmdl_elastic *e, const struct directory *d,
         if (giver (d, k) == e->membership.rank && p->bytes
             && mesh_send (e->comm->mesh, d->lack[k], p->data, p->bytes, err) < 0)
             return -1;
-        if (d->lack[k] == e->membership.rank && take (e, giver (d, k), p, err) < 0)
+        if (d->lack[k] == e->membership.rank && take_piece (e, giver (d, k), p, err) < 0)
             return -1;
     }
     return 0;
@@ -617,7 +618,7 @@ static int share_all (struct slurmdl_elastic *e, const struct directory *d,
             continue;
         if (share_piece (e, d, &list->list[i], err) < 0)
             return -1;
-        if (have && put_piece (e, &list->list[i], list->list[i].data, err) < 0)
+        if (have && restore_piece (e, &list->list[i], list->list[i].data, err) < 0)
             return -1;
     }
     return 0;
@@ -633,7 +634,8 @@ static void keep_only (struct slurmdl_elastic *e, uint64_t id)
             slot_clear (&e->slots[i]);
 }
 
-static int fill (struct slurmdl_elastic *e, struct directory *d, struct slurmdl_error *err)
+static int fill_directory (struct slurmdl_elastic *e, struct directory *d,
+                           struct slurmdl_error *err)
 {
     struct slot *s = elastic_slot (e, d->id);
     struct pieces got = { NULL, 0 };
@@ -641,7 +643,7 @@ static int fill (struct slurmdl_elastic *e, struct directory *d, struct slurmdl_
     int rv = share_lists (e, d, &got, err);
 
     if (rv == 0)
-        rv = agree (e, check_wants (e, list, err), err);
+        rv = agree_on_error (e, check_wants (e, list, err), err);
     if (rv == 0)
         rv = share_all (e, d, list, s != NULL, err);
     if (rv == 0)
@@ -665,7 +667,7 @@ int slurmdl_elastic_restore (struct slurmdl_elastic *e, int64_t *step, struct sl
         goto done;
     rv = directory_choose (e, &d, err);
     if (rv == 1)
-        rv = fill (e, &d, err) < 0 ? -1 : 1;
+        rv = fill_directory (e, &d, err) < 0 ? -1 : 1;
     if (rv >= 0)
         keep_only (e, d.id);
     if (rv == 1 && state_commit (e, d.step, &request, err) < 0)

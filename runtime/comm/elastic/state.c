@@ -172,8 +172,8 @@ static struct elastic_piece *slabs_of (const struct pieces *p, uint64_t *n)
 }
 
 /* To one rank and from another at once; -1 is none. */
-static int pass (struct slurmdl_elastic *e, const long peers[2], const void *out, size_t nout,
-                 void *in, size_t nin, struct slurmdl_error *err)
+static int exchange_slabs (struct slurmdl_elastic *e, const long peers[2], const void *out,
+                           size_t nout, void *in, size_t nin, struct slurmdl_error *err)
 {
     struct mesh *m = e->comm->mesh;
     bool to = peers[0] >= 0 && nout > 0, from = peers[1] >= 0 && nin > 0;
@@ -202,8 +202,8 @@ static int pass_data (struct slurmdl_elastic *e, const long peers[2], struct slo
             in = &s->copies.list[k++];
         if (!out && !in)
             return 0;
-        if (pass (e, peers, out ? out->data : NULL, out ? out->bytes : 0, in ? in->data : NULL,
-                  in ? in->bytes : 0, err)
+        if (exchange_slabs (e, peers, out ? out->data : NULL, out ? out->bytes : 0,
+                            in ? in->data : NULL, in ? in->bytes : 0, err)
             < 0)
             return -1;
     }
@@ -223,13 +223,14 @@ static int pass_slabs (struct slurmdl_elastic *e, const long peers[2], struct sl
         errorf (err, "out of memory");
         goto done;
     }
-    if (pass (e, peers, &out, sizeof (out), &in, sizeof (in), err) < 0)
+    if (exchange_slabs (e, peers, &out, sizeof (out), &in, sizeof (in), err) < 0)
         goto done;
     if (in > 1 << 20 || !(theirs = calloc (in + 1, sizeof (*theirs)))) {
         errorf (err, "out of memory");
         goto done;
     }
-    if (pass (e, peers, mine, out * sizeof (*mine), theirs, in * sizeof (*theirs), err) < 0)
+    if (exchange_slabs (e, peers, mine, out * sizeof (*mine), theirs, in * sizeof (*theirs), err)
+        < 0)
         goto done;
     if (shape (&s->copies, keep, theirs, in) < 0)
         errorf (err, "out of memory: no copies of another rank's slabs");
@@ -244,8 +245,8 @@ done:
 /* The ranks that are to leave, the last ones, give their slabs to the others
  * in turn.
  */
-static int hand_over (struct slurmdl_elastic *e, struct slot *s, long stay,
-                      struct slurmdl_error *err)
+static int hand_over_slabs (struct slurmdl_elastic *e, struct slot *s, long stay,
+                            struct slurmdl_error *err)
 {
     long size = e->membership.generation->size;
 
@@ -262,7 +263,8 @@ static int hand_over (struct slurmdl_elastic *e, struct slot *s, long stay,
 /* ---- a commit ---- */
 
 /* All have come here: all have what is theirs to have. */
-static int agree (struct slurmdl_elastic *e, int64_t step, long *request, struct slurmdl_error *err)
+static int agree_on_resize (struct slurmdl_elastic *e, int64_t step, long *request,
+                            struct slurmdl_error *err)
 {
     int64_t all[3] = { *request, step, -step };
 
@@ -294,10 +296,10 @@ int state_commit (struct slurmdl_elastic *e, int64_t step, long *request, struct
     if (copy_own (e, s, err) < 0 || (e->next >= 0 && pass_slabs (e, ring, s, 0, err) < 0))
         return -1;
     s->id = e->membership.generation->number << 32 | ++e->commits;
-    if (agree (e, step, request, err) < 0)
+    if (agree_on_resize (e, step, request, err) < 0)
         return -1;
     e->newest = which;
     return *request > 0 && *request < e->membership.generation->size
-               ? hand_over (e, s, *request, err)
+               ? hand_over_slabs (e, s, *request, err)
                : 0;
 }

@@ -13,7 +13,7 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/reduce/reduce.h"
 
-static bool reduces (const struct tensor *t)
+static bool tensor_reduces (const struct tensor *t)
 {
     return t->what == SLURMDL_ALLREDUCE || t->what == SLURMDL_REDUCE_SCATTER;
 }
@@ -45,11 +45,11 @@ static bool device_suits (const struct engine *e, const struct engine_batch *b)
 
     if (!t->device || t->compression != SLURMDL_PLAIN)
         return false;
-    return !reduces (t) || (e->size == 1 ? factor_of (t) == 1 : scales_well (t));
+    return !tensor_reduces (t) || (e->size == 1 ? factor_of (t) == 1 : scales_well (t));
 }
 
 /* Of this rank, if it has not joined. */
-static const void *memory_of (const struct engine_batch *b)
+static const void *batch_memory (const struct engine_batch *b)
 {
     for (size_t i = 0; i < b->n; i++)
         if (b->items[i].task)
@@ -63,14 +63,15 @@ static int device_find (struct engine *e, const struct engine_batch *b, struct s
     const struct comm_backend *d;
 
     if (atomic_load (&e->device) == DEVICE_UNKNOWN
-        && comm_find_device (e->channel, memory_of (b), err) < 0)
+        && comm_find_device (e->channel, batch_memory (b), err) < 0)
         return -1;
     d = e->channel->device;
     atomic_store (&e->device, e->size == 1 || (d && d->queue) ? DEVICE_HERE : DEVICE_NONE);
     if (e->size == 1)
         return 1;
     return d && d->queue
-           && (!reduces (t) || !d->takes || d->takes (e->channel->device_self, t->type, t->op));
+           && (!tensor_reduces (t) || !d->takes
+               || d->takes (e->channel->device_self, t->type, t->op));
 }
 
 static int await_one (struct engine *e, const struct engine_task *t, double deadline,
@@ -112,7 +113,7 @@ static int batch_await (struct engine *e, const struct engine_batch *b, struct s
     return 0;
 }
 
-static int alone (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err)
+static int reduce_alone (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err)
 {
     if (batch_await (e, b, err) < 0)
         return -1;
@@ -129,7 +130,7 @@ static int alone (struct engine *e, const struct engine_batch *b, struct slurmdl
 
 static int device_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
-    return e->size == 1 ? alone (e, b, err) : queue_run (e, b, err);
+    return e->size == 1 ? reduce_alone (e, b, err) : queue_run (e, b, err);
 }
 
 enum { CHUNK = 1024 }; /* elements that stay in the cache */
@@ -157,8 +158,8 @@ static double scale_after (const struct engine *e, const struct tensor *t)
 }
 
 /* Scaled before it is rounded. */
-static void narrow (void *out, enum slurmdl_type wire, const void *in, enum slurmdl_type type,
-                    size_t n, double factor)
+static void scale_to_wire (void *out, enum slurmdl_type wire, const void *in,
+                           enum slurmdl_type type, size_t n, double factor)
 {
     size_t size = slurmdl_type_size (type);
     double chunk[CHUNK];
@@ -179,8 +180,8 @@ static void narrow (void *out, enum slurmdl_type wire, const void *in, enum slur
     }
 }
 
-static void widen (void *out, enum slurmdl_type type, const void *in, enum slurmdl_type wire,
-                   size_t n, double factor)
+static void scale_from_wire (void *out, enum slurmdl_type type, const void *in,
+                             enum slurmdl_type wire, size_t n, double factor)
 {
     if (wire == type) {
         batch_scale (out, in, n, type, factor);
@@ -229,7 +230,7 @@ static int pack_reduce (struct engine *e, struct engine_batch *b, struct slurmdl
             && it->t->n)
             return errorf (err, "%.80s cannot be read", it->name->text);
         if (in)
-            narrow (to, wire, in, it->t->type, it->t->n, it->t->prescale);
+            scale_to_wire (to, wire, in, it->t->type, it->t->n, it->t->prescale);
         else
             memset (to, 0, it->t->n * each);
         to += it->t->n * each;
@@ -237,7 +238,7 @@ static int pack_reduce (struct engine *e, struct engine_batch *b, struct slurmdl
     return 0;
 }
 
-static int run_reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+static int reduce_packed (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     const struct tensor *t = b->items->t;
 
@@ -246,8 +247,8 @@ static int run_reduce (struct engine *e, struct engine_batch *b, struct slurmdl_
 }
 
 /* Elements of the result, from host memory to wherever they belong. */
-static int deliver (struct engine *e, struct engine_batch *b, const struct engine_item *it,
-                    const void *from, size_t n)
+static int deliver_result (struct engine *e, struct engine_batch *b, const struct engine_item *it,
+                           const void *from, size_t n)
 {
     enum slurmdl_type type = it->t->type;
     struct engine_buffer *between = &e->slots[b->slot][1];
@@ -257,12 +258,12 @@ static int deliver (struct engine *e, struct engine_batch *b, const struct engin
     if (!to || !n)
         return 0;
     if (!memory_ops_of (to)) {
-        widen (to, type, from, wire_type (it->t), n, scale_after (e, it->t));
+        scale_from_wire (to, type, from, wire_type (it->t), n, scale_after (e, it->t));
         return 0;
     }
     if (!engine_buffer_room (between, bytes))
         return -1;
-    widen (between->data, type, from, wire_type (it->t), n, scale_after (e, it->t));
+    scale_from_wire (between->data, type, from, wire_type (it->t), n, scale_after (e, it->t));
     return batch_write (to, between->data, bytes);
 }
 
@@ -272,14 +273,14 @@ static int unpack_reduce (struct engine *e, struct engine_batch *b, struct slurm
 
     for (size_t i = 0; i < b->n; i++) {
         const struct engine_item *it = &b->items[i];
-        if (deliver (e, b, it, from, it->t->n) < 0)
+        if (deliver_result (e, b, it, from, it->t->n) < 0)
             return errorf (err, "%.80s cannot be written", it->name->text);
         from += it->t->n * slurmdl_type_size (wire_type (it->t));
     }
     return 0;
 }
 
-const struct batch_steps batch_steps_reduce = { pack_reduce, run_reduce, unpack_reduce };
+const struct batch_steps batch_steps_reduce = { pack_reduce, reduce_packed, unpack_reduce };
 
 /* ---- reduce-scatter: the parts of each rank, of all tensors, together ---- */
 
@@ -309,7 +310,7 @@ static int pack_scatter (struct engine *e, struct engine_batch *b, struct slurmd
     return 0;
 }
 
-static int run_scatter (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+static int scatter_packed (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     const struct tensor *t = b->items->t;
     size_t *counts = calloc ((size_t)e->size, sizeof (*counts));
@@ -343,7 +344,7 @@ static int unpack_scatter (struct engine *e, struct engine_batch *b, struct slur
     return 0;
 }
 
-const struct batch_steps batch_steps_scatter = { pack_scatter, run_scatter, unpack_scatter };
+const struct batch_steps batch_steps_scatter = { pack_scatter, scatter_packed, unpack_scatter };
 
 static size_t result_elements (const struct engine *e, const struct tensor *t)
 {
@@ -377,7 +378,7 @@ static const struct batch_steps *const steps[] = {
     [SLURMDL_REDUCE_SCATTER] = &batch_steps_scatter,
 };
 
-static const struct batch_steps *steps_of (const struct engine_batch *b)
+static const struct batch_steps *batch_steps_of (const struct engine_batch *b)
 {
     return steps[b->items->t->what];
 }
@@ -402,7 +403,7 @@ bool batch_may_pack (const struct engine *e, const struct engine_batch *b)
 
 static int pack_on_host (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
-    return batch_await (e, b, err) < 0 ? -1 : steps_of (b)->pack (e, b, err);
+    return batch_await (e, b, err) < 0 ? -1 : batch_steps_of (b)->pack (e, b, err);
 }
 
 int batch_pack (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
@@ -425,10 +426,10 @@ int batch_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *e
     if (b->device && pack_on_host (e, b, err) < 0)
         return -1;
     b->device = false;
-    return steps_of (b)->run (e, b, err);
+    return batch_steps_of (b)->run (e, b, err);
 }
 
 int batch_unpack (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
-    return b->device ? 0 : steps_of (b)->unpack (e, b, err);
+    return b->device ? 0 : batch_steps_of (b)->unpack (e, b, err);
 }

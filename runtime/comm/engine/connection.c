@@ -107,7 +107,7 @@ bool connection_waits (const struct connection *w)
 }
 
 /* What was taken makes room. */
-static void shift (struct packet *p)
+static void drop_taken_bytes (struct packet *p)
 {
     memmove (p->data, p->data + p->at, p->n - p->at);
     p->n -= p->at;
@@ -120,7 +120,7 @@ int connection_read (struct connection *w)
     ssize_t n;
 
     if (w->in.at)
-        shift (&w->in);
+        drop_taken_bytes (&w->in);
     do {
         n = recv (w->fd, chunk, sizeof (chunk), 0);
         if (n > 0)

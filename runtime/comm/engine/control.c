@@ -17,7 +17,7 @@
 static const double NEVER = 1e9, LOOK = 2; /* seconds */
 
 /* Whether the number stands for what this rank wants now. */
-static bool is_known (const struct control *k, const struct engine_task *t)
+static bool knows_task (const struct control *k, const struct engine_task *t)
 {
     const struct tensor *now = t->name->now;
 
@@ -26,7 +26,7 @@ static bool is_known (const struct control *k, const struct engine_task *t)
     return now->what != SLURMDL_ALLGATHER || now->counts[k->e->rank] == t->t.n;
 }
 
-static int describe (struct control *k, struct engine_task *t)
+static int describe_task (struct control *k, struct engine_task *t)
 {
     t->state = TASK_WORDS;
     if (!k->root) {
@@ -39,10 +39,10 @@ static int describe (struct control *k, struct engine_task *t)
     return copy ? coordinator_request (k->root, 0, copy) : -1;
 }
 
-static int ask (struct control *k, struct engine_task *t)
+static int announce_task (struct control *k, struct engine_task *t)
 {
-    if (!is_known (k, t))
-        return describe (k, t);
+    if (!knows_task (k, t))
+        return describe_task (k, t);
     t->state = TASK_BIT;
     return readiness_ready (k->readiness, t->name->id);
 }
@@ -50,7 +50,7 @@ static int ask (struct control *k, struct engine_task *t)
 /* Ask again for a tensor whose number means nothing any more. */
 static int control_ask_again (struct control *k, struct engine_task *t)
 {
-    return t->state == TASK_BIT ? describe (k, t) : 0;
+    return t->state == TASK_BIT ? describe_task (k, t) : 0;
 }
 
 static bool is_due (const struct engine *e, double now)
@@ -60,7 +60,7 @@ static bool is_due (const struct engine *e, double now)
 }
 
 /* With the lock held. */
-static int ask_fresh (struct control *k)
+static int announce_new_tasks (struct control *k)
 {
     struct engine *e = k->e;
     struct engine_task *t = e->fresh;
@@ -73,7 +73,7 @@ static int ask_fresh (struct control *k)
     e->stats.cycles++;
     timeline_cycle (e->timeline, monotonic ());
     for (; t; t = t->next) {
-        if (ask (k, t) < 0)
+        if (announce_task (k, t) < 0)
             return -1;
         *(t->state == TASK_BIT ? &e->stats.hits : &e->stats.negotiated) += 1;
     }
@@ -111,7 +111,7 @@ static int control_ask (struct control *k)
 
     pthread_mutex_lock (&e->lock);
     if (e->fresh && is_due (e, monotonic ()))
-        rv = ask_fresh (k);
+        rv = announce_new_tasks (k);
     if (rv == 0 && e->joining == JOIN_ASKED && !e->unanswered)
         rv = say_join (k);
     if (rv == 0 && e->leave && !e->code && !k->told)
@@ -509,7 +509,7 @@ static int down_joined (struct control *k, struct packet *p)
 }
 
 /* A rank that has joined keeps nobody waiting. */
-static void answer (struct control *k, long rank, const char *name, bool here)
+static void answer_question (struct control *k, long rank, const char *name, bool here)
 {
     if (k->root) {
         stall_answer (k->stall, rank, name, here);
@@ -532,10 +532,10 @@ static int down_who (struct control *k, struct packet *p)
     n = name_find (e, name, false);
     here = (n && n->task) || e->joining == JOIN_SENT;
     pthread_mutex_unlock (&e->lock);
-    answer (k, e->rank, name, here);
+    answer_question (k, e->rank, name, here);
     for (size_t i = 0; i < k->tree.n; i++)
         if (k->children[i].expected)
-            answer (k, k->tree.children[i], name, false);
+            answer_question (k, k->tree.children[i], name, false);
     return 0;
 }
 
@@ -623,18 +623,18 @@ static int welcome (struct control *k, size_t i, int fd, struct net_seal *seal)
     return rv;
 }
 
-static int give_up (struct control *k, const struct slurmdl_error *err)
+static int fail_control (struct control *k, const struct slurmdl_error *err)
 {
     engine_fail (k->e, errno, err->text);
     return -1;
 }
 
-static int late (struct control *k, long rank)
+static int fail_silent_rank (struct control *k, long rank)
 {
     struct slurmdl_error err = { "" };
 
     mesh_timed_out (k->e->channel->mesh, rank, &err);
-    return give_up (k, &err);
+    return fail_control (k, &err);
 }
 
 /* Children come one by one; -1: one has gone, or takes too long. */
@@ -651,11 +651,11 @@ static int control_meet (struct control *k, double now)
             continue;
         fd = mesh_socket_now (k->e->channel->mesh, rank, &seal, &err);
         if (fd >= 0 ? welcome (k, i, fd, seal) < 0 : errno != EAGAIN)
-            return give_up (k, &err);
+            return fail_control (k, &err);
         if (fd < 0 && over)
-            return late (k, rank);
+            return fail_silent_rank (k, rank);
     }
-    return !k->root && !k->heard && over ? late (k, k->tree.parent) : 0;
+    return !k->root && !k->heard && over ? fail_silent_rank (k, k->tree.parent) : 0;
 }
 
 /* Seconds until it has something to do but for those that come; -1: never. */
@@ -671,7 +671,7 @@ enum { AHEAD = 2, FAN = 32 };
 
 static const double GOODBYE = 5; /* seconds, to see that all have heard it */
 
-static const char *host_of (const void *arg, long rank)
+static const char *rank_host (const void *arg, long rank)
 {
     const struct engine *e = arg;
 
@@ -680,7 +680,7 @@ static const char *host_of (const void *arg, long rank)
 
 /* ---- start ---- */
 
-static int connect_to (struct control *k, struct connection *w, long rank)
+static int connect_to_rank (struct control *k, struct connection *w, long rank)
 {
     struct slurmdl_error err = { "" };
     struct net_seal *seal = NULL;
@@ -693,7 +693,7 @@ static int connect_to (struct control *k, struct connection *w, long rank)
     return -1;
 }
 
-static int find_place (struct control *k)
+static int find_tree_place (struct control *k)
 {
     struct mesh *m = k->e->channel->mesh;
     const char *text = getenv ("DL_COMM_FAN");
@@ -732,20 +732,20 @@ static int make_root (struct control *k)
 
     if (e->rank)
         return 0;
-    k->root = coordinator_create (e->size, host_of, e, &k->down);
-    k->stall = stall_create (e->size, host_of, e);
+    k->root = coordinator_create (e->size, rank_host, e, &k->down);
+    k->stall = stall_create (e->size, rank_host, e);
     return k->root && k->stall ? 0 : -1;
 }
 
-static int start (struct control *k)
+static int control_init (struct control *k)
 {
     k->parent.fd = -1;
-    if (find_place (k) < 0 || make_relay (k) < 0 || make_root (k) < 0) {
+    if (find_tree_place (k) < 0 || make_relay (k) < 0 || make_root (k) < 0) {
         engine_fail (k->e, ENOMEM, "no memory for named tensors");
         return -1;
     }
     k->begun = monotonic ();
-    return k->tree.parent >= 0 ? connect_to (k, &k->parent, k->tree.parent) : 0;
+    return k->tree.parent >= 0 ? connect_to_rank (k, &k->parent, k->tree.parent) : 0;
 }
 
 /* ---- one round ---- */
@@ -754,7 +754,7 @@ static void lost (struct control *k, long rank)
 {
     char text[256];
 
-    snprintf (text, sizeof (text), "rank %ld (%s) has gone", rank, host_of (k->e, rank));
+    snprintf (text, sizeof (text), "rank %ld (%s) has gone", rank, rank_host (k->e, rank));
     engine_fail (k->e, ECONNRESET, text);
 }
 
@@ -765,11 +765,11 @@ static void altered (struct control *k, long rank)
     snprintf (text, sizeof (text),
               "what rank %ld (%s) sent was altered on its way (wrong MAC): the "
               "connection is ended",
-              rank, host_of (k->e, rank));
+              rank, rank_host (k->e, rank));
     engine_fail (k->e, EBADMSG, text);
 }
 
-static int send_down (struct control *k, const struct packet *p)
+static int send_packet_down (struct control *k, const struct packet *p)
 {
     for (size_t i = 0; i < k->tree.n; i++)
         if (connection_send (&k->children[i], p) < 0) {
@@ -782,7 +782,7 @@ static int send_down (struct control *k, const struct packet *p)
 /* What the coordinator says goes to all, this rank too, which may have
  * something to answer.
  */
-static int deliver (struct control *k)
+static int deliver_decisions (struct control *k)
 {
     while (k->down.n) {
         struct packet now = k->down;
@@ -790,7 +790,7 @@ static int deliver (struct control *k)
         memset (&k->down, 0, sizeof (k->down));
         if (now.bad)
             engine_fail (k->e, ENOMEM, "no memory for named tensors");
-        rv = now.bad ? -1 : send_down (k, &now);
+        rv = now.bad ? -1 : send_packet_down (k, &now);
         if (rv == 0)
             rv = control_down (k, &now);
         packet_free (&now);
@@ -801,7 +801,7 @@ static int deliver (struct control *k)
 }
 
 /* What all units are ready for goes up. */
-static int pass_on (struct control *k)
+static int pass_readiness_up (struct control *k)
 {
     size_t n;
     uint32_t *ids = readiness_full (k->readiness, &n);
@@ -817,7 +817,7 @@ static int pass_on (struct control *k)
     return 0;
 }
 
-static void emit (struct control *k)
+static void send_decisions (struct control *k)
 {
     struct engine *e = k->e;
     size_t ahead, fusion;
@@ -854,24 +854,24 @@ static void look_at_stall (struct control *k, double now)
 }
 
 /* Rank 0 hears itself and decides; what follows may be news for it. */
-static int decide (struct control *k, double now)
+static int hear_and_decide (struct control *k, double now)
 {
     look_at_stall (k, now);
     do {
-        if (pass_on (k) < 0)
+        if (pass_readiness_up (k) < 0)
             return -1;
-        emit (k);
-        if (deliver (k) < 0)
+        send_decisions (k);
+        if (deliver_decisions (k) < 0)
             return -1;
     } while (has_more (k));
     return 0;
 }
 
-static int send_up (struct control *k)
+static int send_packet_up (struct control *k)
 {
     int rv = 0;
 
-    if (pass_on (k) < 0)
+    if (pass_readiness_up (k) < 0)
         return -1;
     if (k->up.n && (rv = connection_send (&k->parent, &k->up)) < 0)
         lost (k, k->tree.parent);
@@ -879,7 +879,7 @@ static int send_up (struct control *k)
     return rv;
 }
 
-static int hear (struct control *k, size_t unit)
+static int hear_unit (struct control *k, size_t unit)
 {
     struct connection *w = unit ? &k->children[unit - 1] : &k->parent;
     long from = unit ? k->tree.children[unit - 1] : k->tree.parent;
@@ -892,7 +892,7 @@ static int hear (struct control *k, size_t unit)
             rv = control_up (k, unit, &p);
         } else if (!k->ended) {
             k->heard = true;
-            rv = send_down (k, &p);
+            rv = send_packet_down (k, &p);
             rv = rv < 0 ? rv : control_down (k, &p);
         }
         if (rv < 0)
@@ -905,7 +905,7 @@ static int hear (struct control *k, size_t unit)
     return w->altered ? -1 : gone;
 }
 
-static size_t fill (const struct control *k, struct pollfd *p)
+static size_t fill_poll (const struct control *k, struct pollfd *p)
 {
     p[0] = (struct pollfd){ .fd = k->e->wake, .events = POLLIN };
     p[1] = (struct pollfd){ .fd = k->parent.fd, .events = POLLIN };
@@ -935,7 +935,7 @@ static double wait_seconds (const struct control *k, double now)
     return k->stall ? sooner (wait, stall_wait_seconds (k->stall, now)) : wait;
 }
 
-static int sleep_until (struct pollfd *p, size_t n, double seconds)
+static int poll_seconds (struct pollfd *p, size_t n, double seconds)
 {
     struct timespec t = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
 
@@ -944,10 +944,10 @@ static int sleep_until (struct pollfd *p, size_t n, double seconds)
 
 static int listen_to (struct control *k, struct pollfd *p, double seconds)
 {
-    size_t n = fill (k, p);
+    size_t n = fill_poll (k, p);
     uint64_t count;
 
-    if (sleep_until (p, n + 1, seconds) <= 0)
+    if (poll_seconds (p, n + 1, seconds) <= 0)
         return 0;
     if (p[0].revents) {
         if (read (k->e->wake, &count, sizeof (count)) < 0)
@@ -958,7 +958,7 @@ static int listen_to (struct control *k, struct pollfd *p, double seconds)
         struct connection *w = i > 1 ? &k->children[i - 2] : &k->parent;
         if (p[i].revents & POLLOUT)
             connection_flush (w); /* a failure is seen when it is read from */
-        if (p[i].revents & ~POLLOUT && hear (k, i - 1) < 0)
+        if (p[i].revents & ~POLLOUT && hear_unit (k, i - 1) < 0)
             return -1;
     }
     return 0;
@@ -997,9 +997,9 @@ static void exchange_packets (struct control *k, struct pollfd *p)
             || look_at_hosts (k, now) < 0)
             break;
         control_report_stall (k, now);
-        if ((k->root ? decide (k, now) : send_up (k)) < 0)
+        if ((k->root ? hear_and_decide (k, now) : send_packet_up (k)) < 0)
             break;
-        if (!k->root && deliver (k) < 0)
+        if (!k->root && deliver_decisions (k) < 0)
             break;
         helped = executor_help (k->e);
     }
@@ -1033,7 +1033,7 @@ static void spread (struct control *k)
  */
 static void goodbye (struct control *k, struct pollfd *p, double until)
 {
-    size_t n = fill (k, p);
+    size_t n = fill_poll (k, p);
     size_t open = 0;
 
     for (size_t i = 1; i < n; i++) {
@@ -1043,7 +1043,7 @@ static void goodbye (struct control *k, struct pollfd *p, double until)
     }
     while (open && monotonic () < until) {
         p[0].fd = -1;
-        if (sleep_until (p, n, until - monotonic ()) <= 0)
+        if (poll_seconds (p, n, until - monotonic ()) <= 0)
             return;
         for (size_t i = 1; i < n; i++) {
             struct connection *w = i > 1 ? &k->children[i - 2] : &k->parent;
@@ -1064,7 +1064,7 @@ static void goodbye (struct control *k, struct pollfd *p, double until)
     }
 }
 
-static void release (struct control *k)
+static void release_control (struct control *k)
 {
     size_t n = k->children ? k->tree.n : 0;
     struct name *name;
@@ -1090,7 +1090,7 @@ static void release (struct control *k)
 }
 
 /* The executor goes on to the end of its queue, or drops it. */
-static void end (struct control *k)
+static void control_end (struct control *k)
 {
     struct engine *e = k->e;
 
@@ -1108,16 +1108,16 @@ void *control_main (void *arg)
     struct pollfd *p = NULL;
 
     pthread_setname_np (pthread_self (), "dl-tensors");
-    if (start (&k) == 0 && (p = calloc (k.tree.n + 3, sizeof (*p))))
+    if (control_init (&k) == 0 && (p = calloc (k.tree.n + 3, sizeof (*p))))
         exchange_packets (&k, p);
     if (!k.ended && !engine_code (k.e))
         engine_fail (k.e, ENOMEM, "no memory for named tensors");
     if (k.children && engine_code (k.e))
         spread (&k);
-    end (&k);
+    control_end (&k);
     if (p)
         goodbye (&k, p, monotonic () + (engine_code (k.e) ? 1 : GOODBYE));
     free (p);
-    release (&k);
+    release_control (&k);
     return NULL;
 }

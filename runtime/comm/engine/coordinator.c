@@ -61,7 +61,7 @@ static void put_error (struct coordinator *c, const char *name, int code, const 
     packet_text (c->down, text);
 }
 
-static void fail (struct coordinator *c, struct tensor_entry *f, const char *text)
+static void fail_tensor (struct coordinator *c, struct tensor_entry *f, const char *text)
 {
     put_error (c, f->name, EPROTO, text);
     tensor_entry_reset (f);
@@ -92,7 +92,8 @@ static bool joinable (const struct coordinator *c, const struct tensor *t)
     return t->what == SLURMDL_ALLGATHER || t->op == SLURMDL_SUM || t->op == SLURMDL_AVERAGE;
 }
 
-static bool wrong (struct coordinator *c, const struct tensor_entry *f, char *text, size_t size)
+static bool find_mismatch (struct coordinator *c, const struct tensor_entry *f, char *text,
+                           size_t size)
 {
     if (f->differs) {
         mismatch (c, f, text, size);
@@ -127,7 +128,7 @@ static struct tensor_group *gang_of (struct coordinator *c, uint64_t hash)
 }
 
 /* In the order in which its members were completed. */
-static void release (struct coordinator *c, struct tensor_group *g)
+static void release_group (struct coordinator *c, struct tensor_group *g)
 {
     struct tensor_entry *f, *next, *in_order = NULL;
 
@@ -139,7 +140,7 @@ static void release (struct coordinator *c, struct tensor_group *g)
     for (f = in_order; f; f = next) {
         next = f->next;
         if (g->why)
-            fail (c, f, g->why);
+            fail_tensor (c, f, g->why);
         else
             make_ready (c, f);
     }
@@ -161,20 +162,20 @@ static int into_group (struct coordinator *c, struct tensor_entry *f, const char
     if (++g->complete < f->t->members)
         return 0;
     map_set (&c->gangs, hash, NULL);
-    release (c, g);
+    release_group (c, g);
     return 0;
 }
 
 static int complete (struct coordinator *c, struct tensor_entry *f)
 {
     char why[256];
-    bool bad = wrong (c, f, why, sizeof (why));
+    bool bad = find_mismatch (c, f, why, sizeof (why));
 
     f->complete = true;
     if (f->t->group)
         return into_group (c, f, bad ? why : NULL);
     if (bad)
-        fail (c, f, why);
+        fail_tensor (c, f, why);
     else
         make_ready (c, f);
     return 0;
@@ -279,7 +280,7 @@ void coordinator_leave (struct coordinator *c, long rank)
  * two copies. */
 enum { ALONE_BYTES = 1 << 20 };
 
-static size_t size_of (const struct coordinator *c, const struct tensor_entry *f)
+static size_t entry_bytes (const struct coordinator *c, const struct tensor_entry *f)
 {
     const struct tensor *t = f->t;
     size_t n = 0;
@@ -291,26 +292,26 @@ static size_t size_of (const struct coordinator *c, const struct tensor_entry *f
     return n * tensor_item (t);
 }
 
-static bool alone (const struct coordinator *c, const struct tensor_entry *f)
+static bool goes_alone (const struct coordinator *c, const struct tensor_entry *f)
 {
-    return f->t->compression == SLURMDL_PLAIN && size_of (c, f) >= ALONE_BYTES;
+    return f->t->compression == SLURMDL_PLAIN && entry_bytes (c, f) >= ALONE_BYTES;
 }
 
 /* Take the first that is ready out of the list, and all that go with it. */
-static struct tensor_entry *choose (struct coordinator *c, size_t fusion, size_t *n)
+static struct tensor_entry *choose_ready (struct coordinator *c, size_t fusion, size_t *n)
 {
     struct tensor_entry *head = c->ready;
     struct tensor_entry **at;
-    size_t bytes = size_of (c, head);
+    size_t bytes = entry_bytes (c, head);
     struct tensor_entry **end = &head->next;
     struct tensor_entry *chosen = NULL;
 
     c->ready = head->next;
     *n = 1;
-    for (at = alone (c, head) ? NULL : &c->ready; at && *at;) {
+    for (at = goes_alone (c, head) ? NULL : &c->ready; at && *at;) {
         struct tensor_entry *f = *at;
-        size_t more = size_of (c, f);
-        if (bytes + more > fusion || alone (c, f) || !tensor_fuses (head->t, f->t)) {
+        size_t more = entry_bytes (c, f);
+        if (bytes + more > fusion || goes_alone (c, f) || !tensor_fuses (head->t, f->t)) {
             at = &f->next;
             continue;
         }
@@ -330,7 +331,7 @@ static struct tensor_entry *choose (struct coordinator *c, size_t fusion, size_t
 static void emit_one (struct coordinator *c, size_t fusion)
 {
     size_t n, i = 0;
-    struct tensor_entry *list = choose (c, fusion, &n);
+    struct tensor_entry *list = choose_ready (c, fusion, &n);
     uint32_t *ids = malloc (n * sizeof (*ids));
 
     if (!ids) {

@@ -21,7 +21,7 @@ static size_t result_bytes (const struct engine *e, const struct engine_item *i)
     return tensor_total (i->t, e->size) * tensor_item (i->t);
 }
 
-static void draw (struct engine *e, const struct engine_batch *b, double now)
+static void draw_batch (struct engine *e, const struct engine_batch *b, double now)
 {
     size_t all = 0;
 
@@ -52,7 +52,7 @@ static void retire (struct engine *e, int code, const char *text)
     if (!code) {
         e->stats.seconds += b->ended - b->started;
         if (e->timeline)
-            draw (e, b, monotonic ());
+            draw_batch (e, b, monotonic ());
     }
     for (size_t i = 0; i < b->n; i++) {
         struct engine_item *it = &b->items[i];
@@ -74,7 +74,7 @@ static void retire (struct engine *e, int code, const char *text)
 }
 
 /* With the lock held, which is let go meanwhile. */
-static int pack (struct engine *e, struct engine_batch *b, int slot)
+static int pack_batch (struct engine *e, struct engine_batch *b, int slot)
 {
     struct slurmdl_error err = { "" };
     int rv;
@@ -102,13 +102,13 @@ bool executor_help (struct engine *e)
     b = e->running && !e->code ? e->queue->next : NULL;
     found = b && b->state == BATCH_NEW && batch_may_pack (e, b);
     if (found)
-        pack (e, b, !e->queue->slot);
+        pack_batch (e, b, !e->queue->slot);
     pthread_mutex_unlock (&e->lock);
     return found;
 }
 
 /* With the lock held, which is let go meanwhile. */
-static int reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+static int reduce_next (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     int rv;
 
@@ -132,10 +132,10 @@ static void one (struct engine *e)
     struct slurmdl_error err = { "" };
 
     if (b->state == BATCH_NEW && !e->code)
-        pack (e, b, 0);
+        pack_batch (e, b, 0);
     while (b->state == BATCH_PACKING)
         pthread_cond_wait (&e->work, &e->lock);
-    if (!e->code && reduce (e, b, &err) < 0) {
+    if (!e->code && reduce_next (e, b, &err) < 0) {
         engine_fail_locked (e, errno ? errno : EIO, err.text);
         engine_wake (e);
     }

@@ -14,7 +14,7 @@ static size_t block (const struct engine_batch *b, long rank)
     return n;
 }
 
-static size_t blocks (const struct engine *e, const struct engine_batch *b)
+static size_t gather_blocks (const struct engine *e, const struct engine_batch *b)
 {
     size_t n = 0;
 
@@ -36,7 +36,7 @@ static int pack_gather (struct engine *e, struct engine_batch *b, struct slurmdl
         return 0;
     }
     if (!(to = engine_buffer_room (&slot[0], block (b, e->rank)))
-        || !engine_buffer_room (&slot[1], blocks (e, b)))
+        || !engine_buffer_room (&slot[1], gather_blocks (e, b)))
         return errorf (err, "no memory to put tensors together");
     b->in = to;
     b->out = slot[1].data;
@@ -51,7 +51,7 @@ static int pack_gather (struct engine *e, struct engine_batch *b, struct slurmdl
     return 0;
 }
 
-static int run_gather (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+static int gather_batch (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     size_t *bytes = calloc ((size_t)e->size, sizeof (*bytes));
     int rv;
@@ -85,7 +85,7 @@ static int unpack_gather (struct engine *e, struct engine_batch *b, struct slurm
     return 0;
 }
 
-const struct batch_steps batch_steps_gather = { pack_gather, run_gather, unpack_gather };
+const struct batch_steps batch_steps_gather = { pack_gather, gather_batch, unpack_gather };
 
 static size_t batch_bytes (const struct engine_batch *b)
 {
@@ -120,7 +120,7 @@ static int pack_broadcast (struct engine *e, struct engine_batch *b, struct slur
     return 0;
 }
 
-static int run_broadcast (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+static int broadcast_batch (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     return slurmdl_broadcast (e->channel, b->out, batch_bytes (b), b->items->t->root, err);
 }
@@ -141,5 +141,5 @@ static int unpack_broadcast (struct engine *e, struct engine_batch *b, struct sl
     return 0;
 }
 
-const struct batch_steps batch_steps_broadcast = { pack_broadcast, run_broadcast,
+const struct batch_steps batch_steps_broadcast = { pack_broadcast, broadcast_batch,
                                                    unpack_broadcast };

@@ -13,7 +13,7 @@ static size_t first (const struct map *m, uint64_t key)
 }
 
 /* The slot of 'key', or the empty one where it would be. */
-static struct map_slot *find (const struct map *m, uint64_t key)
+static struct map_slot *find_map_slot (const struct map *m, uint64_t key)
 {
     size_t i = first (m, key);
 
@@ -24,10 +24,10 @@ static struct map_slot *find (const struct map *m, uint64_t key)
 
 void *map_get (const struct map *m, uint64_t key)
 {
-    return m->room ? find (m, key)->value : NULL;
+    return m->room ? find_map_slot (m, key)->value : NULL;
 }
 
-static int grow (struct map *m)
+static int grow_map (struct map *m)
 {
     struct map bigger = { .room = 64 };
 
@@ -37,7 +37,7 @@ static int grow (struct map *m)
         return -1;
     for (size_t i = 0; i < m->room; i++)
         if (m->slots[i].value && m->slots[i].value != &gone)
-            *find (&bigger, m->slots[i].key) = m->slots[i];
+            *find_map_slot (&bigger, m->slots[i].key) = m->slots[i];
     bigger.used = m->used;
     bigger.filled = m->used;
     free (m->slots);
@@ -49,11 +49,11 @@ int map_set (struct map *m, uint64_t key, void *value)
 {
     struct map_slot *s;
 
-    if (value && 2 * (m->filled + 1) > m->room && grow (m) < 0)
+    if (value && 2 * (m->filled + 1) > m->room && grow_map (m) < 0)
         return -1;
     if (!m->room)
         return 0;
-    s = find (m, key);
+    s = find_map_slot (m, key);
     if (!s->value && !value)
         return 0;
     if (!s->value) {

@@ -113,7 +113,7 @@ bool packet_more (const struct packet *p)
     return p->at < p->n && !p->bad;
 }
 
-static int by_value (const void *a, const void *b)
+static int compare_numbers (const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a;
     uint32_t y = *(const uint32_t *)b;
@@ -136,7 +136,7 @@ void packet_ids (struct packet *p, uint32_t *ids, size_t n)
     size_t len;
 
     if (n)
-        qsort (ids, n, sizeof (*ids), by_value);
+        qsort (ids, n, sizeof (*ids), compare_numbers);
     for (size_t i = 0; i < n; i += run_length (ids + i, n - i))
         runs++;
     packet_number (p, runs);

@@ -17,13 +17,13 @@ struct queue_plan {
     struct slurmdl_error *err;
 };
 
-static void add (struct queue_plan *p, void *to, const void *from, size_t n)
+static void queue_copy (struct queue_plan *p, void *to, const void *from, size_t n)
 {
     if (n && to != from)
         p->list[p->n++] = (struct comm_copy){ to, from, n };
 }
 
-static int copy (struct queue_plan *p)
+static int queue_flush_copies (struct queue_plan *p)
 {
     size_t n = p->n;
 
@@ -31,7 +31,7 @@ static int copy (struct queue_plan *p)
     return n ? p->queue->copy (p->self, p->list, n, p->err) : 0;
 }
 
-static void *room (struct queue_plan *p, int which, size_t n)
+static void *queue_buffer (struct queue_plan *p, int which, size_t n)
 {
     return p->queue->room (p->self, which, n ? n : 1, p->err);
 }
@@ -42,12 +42,12 @@ static bool is_direct (const struct queue_plan *p)
     return p->b->n == 1 && p->b->items->task;
 }
 
-static size_t bytes_of (const struct engine_item *it, size_t elements)
+static size_t item_bytes (const struct engine_item *it, size_t elements)
 {
     return elements * tensor_item (it->t);
 }
 
-static void set_factor (struct queue_plan *p)
+static void queue_set_factor (struct queue_plan *p)
 {
     const struct tensor *t = p->b->items->t;
     double factor = t->prescale * t->postscale;
@@ -58,37 +58,37 @@ static void set_factor (struct queue_plan *p)
 
 /* ---- all-reduce ---- */
 
-static int reduce (struct queue_plan *p, const void *in, void *out)
+static int queue_allreduce (struct queue_plan *p, const void *in, void *out)
 {
     const struct tensor *t = p->b->items->t;
 
-    set_factor (p);
+    queue_set_factor (p);
     return slurmdl_allreduce (p->e->channel, in, out, batch_elements (p->b), t->type, t->op,
                               p->err);
 }
 
-static int run_reduce (struct queue_plan *p)
+static int queue_reduce (struct queue_plan *p)
 {
     const struct engine_batch *b = p->b;
     const struct engine_item *it = b->items;
     char *all, *at;
 
     if (is_direct (p))
-        return reduce (p, it->task->in, batch_target (it->task));
-    if (!(all = room (p, 0, bytes_of (it, batch_elements (b)))))
+        return queue_allreduce (p, it->task->in, batch_target (it->task));
+    if (!(all = queue_buffer (p, 0, item_bytes (it, batch_elements (b)))))
         return -1;
     for (at = all, it = b->items; it < b->items + b->n; it++) {
-        add (p, at, it->task ? it->task->in : NULL, bytes_of (it, it->t->n));
-        at += bytes_of (it, it->t->n);
+        queue_copy (p, at, it->task ? it->task->in : NULL, item_bytes (it, it->t->n));
+        at += item_bytes (it, it->t->n);
     }
-    if (copy (p) < 0 || reduce (p, all, all) < 0)
+    if (queue_flush_copies (p) < 0 || queue_allreduce (p, all, all) < 0)
         return -1;
     for (at = all, it = b->items; it < b->items + b->n; it++) {
         if (it->task)
-            add (p, batch_target (it->task), at, bytes_of (it, it->t->n));
-        at += bytes_of (it, it->t->n);
+            queue_copy (p, batch_target (it->task), at, item_bytes (it, it->t->n));
+        at += item_bytes (it, it->t->n);
     }
-    return copy (p);
+    return queue_flush_copies (p);
 }
 
 /* ---- reduce-scatter: the parts of each rank, of all tensors, together ---- */
@@ -105,7 +105,7 @@ static int scatter (struct queue_plan *p, const void *in, void *out)
     for (long r = 0; r < e->size; r++)
         for (size_t i = 0; i < p->b->n; i++)
             counts[r] += batch_part (e, p->b->items[i].t, r);
-    set_factor (p);
+    queue_set_factor (p);
     rv = slurmdl_reduce_scatter (e->channel, in, out, batch_elements (p->b), counts, t->type, t->op,
                                  p->err);
     free (counts);
@@ -119,42 +119,42 @@ static void put_parts (struct queue_plan *p, char *to)
     for (long r = 0; r < e->size; r++)
         for (size_t i = 0; i < p->b->n; i++) {
             const struct engine_item *it = &p->b->items[i];
-            size_t begin = bytes_of (it, batch_part_at (e, it->t, r));
-            size_t n = bytes_of (it, batch_part (e, it->t, r));
+            size_t begin = item_bytes (it, batch_part_at (e, it->t, r));
+            size_t n = item_bytes (it, batch_part (e, it->t, r));
             const char *from = it->task ? it->task->in : NULL;
-            add (p, to, from ? from + begin : NULL, n);
+            queue_copy (p, to, from ? from + begin : NULL, n);
             to += n;
         }
 }
 
-static int run_scatter (struct queue_plan *p)
+static int queue_scatter (struct queue_plan *p)
 {
     const struct engine_batch *b = p->b;
     const struct engine_item *it = b->items;
-    size_t bytes = bytes_of (it, batch_elements (b));
+    size_t bytes = item_bytes (it, batch_elements (b));
     char *in, *out;
 
     if (is_direct (p))
         return scatter (p, it->task->in, batch_target (it->task));
-    if (!(in = room (p, 0, bytes)) || !(out = room (p, 1, bytes)))
+    if (!(in = queue_buffer (p, 0, bytes)) || !(out = queue_buffer (p, 1, bytes)))
         return -1;
     put_parts (p, in);
-    if (copy (p) < 0 || scatter (p, in, out) < 0)
+    if (queue_flush_copies (p) < 0 || scatter (p, in, out) < 0)
         return -1;
     for (size_t i = 0; i < b->n; i++) {
         size_t n;
         it = &b->items[i];
-        n = bytes_of (it, batch_part (p->e, it->t, p->e->rank));
+        n = item_bytes (it, batch_part (p->e, it->t, p->e->rank));
         if (it->task)
-            add (p, batch_target (it->task), out, n);
+            queue_copy (p, batch_target (it->task), out, n);
         out += n;
     }
-    return copy (p);
+    return queue_flush_copies (p);
 }
 
 /* ---- all-gather: what a rank has, of all tensors, together ---- */
 
-static size_t *blocks (const struct queue_plan *p, size_t *all)
+static size_t *queue_blocks (const struct queue_plan *p, size_t *all)
 {
     size_t size = (size_t)p->e->size;
     size_t *bytes = calloc (size, sizeof (*bytes));
@@ -162,7 +162,7 @@ static size_t *blocks (const struct queue_plan *p, size_t *all)
     *all = 0;
     for (size_t r = 0; bytes && r < size; r++) {
         for (size_t i = 0; i < p->b->n; i++)
-            bytes[r] += bytes_of (&p->b->items[i], p->b->items[i].t->counts[r]);
+            bytes[r] += item_bytes (&p->b->items[i], p->b->items[i].t->counts[r]);
         *all += bytes[r];
     }
     if (!bytes)
@@ -170,34 +170,34 @@ static size_t *blocks (const struct queue_plan *p, size_t *all)
     return bytes;
 }
 
-static int put_rows (struct queue_plan *p, char *to)
+static int queue_unpack (struct queue_plan *p, char *to)
 {
     for (size_t i = 0; i < p->b->n; i++) {
         const struct engine_item *it = &p->b->items[i];
-        size_t n = bytes_of (it, it->t->counts[p->e->rank]);
-        add (p, to, it->task ? it->task->in : NULL, n);
+        size_t n = item_bytes (it, it->t->counts[p->e->rank]);
+        queue_copy (p, to, it->task ? it->task->in : NULL, n);
         to += n;
     }
-    return copy (p);
+    return queue_flush_copies (p);
 }
 
-static int take_rows (struct queue_plan *p, const char *from)
+static int queue_pack (struct queue_plan *p, const char *from)
 {
     for (size_t i = 0; i < p->b->n; i++)
         p->b->items[i].done = 0;
     for (long r = 0; r < p->e->size; r++)
         for (size_t i = 0; i < p->b->n; i++) {
             struct engine_item *it = &p->b->items[i];
-            size_t n = bytes_of (it, it->t->counts[r]);
+            size_t n = item_bytes (it, it->t->counts[r]);
             if (it->task)
-                add (p, (char *)batch_target (it->task) + it->done, from, n);
+                queue_copy (p, (char *)batch_target (it->task) + it->done, from, n);
             it->done += n;
             from += n;
         }
-    return copy (p);
+    return queue_flush_copies (p);
 }
 
-static int gather (struct queue_plan *p, const size_t *bytes, size_t all)
+static int queue_allgatherv (struct queue_plan *p, const size_t *bytes, size_t all)
 {
     const struct engine_item *it = p->b->items;
     size_t own = bytes[p->e->rank];
@@ -208,21 +208,21 @@ static int gather (struct queue_plan *p, const size_t *bytes, size_t all)
         in = it->task->in;
         out = batch_target (it->task);
     } else {
-        void *rows = room (p, 0, own);
-        if (!rows || !(out = room (p, 1, all)) || put_rows (p, rows) < 0)
+        void *rows = queue_buffer (p, 0, own);
+        if (!rows || !(out = queue_buffer (p, 1, all)) || queue_unpack (p, rows) < 0)
             return -1;
         in = rows;
     }
     if (slurmdl_allgather (p->e->channel, in, own, out, bytes, p->err) < 0)
         return -1;
-    return is_direct (p) ? 0 : take_rows (p, out);
+    return is_direct (p) ? 0 : queue_pack (p, out);
 }
 
-static int run_gather (struct queue_plan *p)
+static int queue_gather (struct queue_plan *p)
 {
     size_t all;
-    size_t *bytes = blocks (p, &all);
-    int rv = bytes ? gather (p, bytes, all) : -1;
+    size_t *bytes = queue_blocks (p, &all);
+    int rv = bytes ? queue_allgatherv (p, bytes, all) : -1;
 
     free (bytes);
     return rv;
@@ -234,42 +234,43 @@ static void put_values (struct queue_plan *p, char *to)
 {
     for (size_t i = 0; i < p->b->n; i++) {
         const struct engine_item *it = &p->b->items[i];
-        add (p, to, it->task->in, tensor_weight (it->t));
+        queue_copy (p, to, it->task->in, tensor_weight (it->t));
         to += tensor_weight (it->t);
     }
 }
 
-static int run_broadcast (struct queue_plan *p)
+static int queue_broadcast (struct queue_plan *p)
 {
     const struct engine_batch *b = p->b;
     const struct engine_item *it = b->items;
     bool is_root = it->t->root == p->e->rank;
-    size_t bytes = bytes_of (it, batch_elements (b));
+    size_t bytes = item_bytes (it, batch_elements (b));
     char *all;
 
     if (is_direct (p))
         all = is_root ? (void *)it->task->in : batch_target (it->task);
-    else if (!(all = room (p, 0, bytes)))
+    else if (!(all = queue_buffer (p, 0, bytes)))
         return -1;
     if (is_root && !is_direct (p))
         put_values (p, all);
-    if (copy (p) < 0 || slurmdl_broadcast (p->e->channel, all, bytes, it->t->root, p->err) < 0)
+    if (queue_flush_copies (p) < 0
+        || slurmdl_broadcast (p->e->channel, all, bytes, it->t->root, p->err) < 0)
         return -1;
     for (it = b->items; it < b->items + b->n; it++) {
         if (it->task)
-            add (p, batch_target (it->task), all, tensor_weight (it->t));
+            queue_copy (p, batch_target (it->task), all, tensor_weight (it->t));
         all += tensor_weight (it->t);
     }
-    return copy (p);
+    return queue_flush_copies (p);
 }
 
 /* ---- all of them ---- */
 
 static int (*const runs[]) (struct queue_plan *) = {
-    [SLURMDL_ALLREDUCE] = run_reduce,
-    [SLURMDL_ALLGATHER] = run_gather,
-    [SLURMDL_BROADCAST] = run_broadcast,
-    [SLURMDL_REDUCE_SCATTER] = run_scatter,
+    [SLURMDL_ALLREDUCE] = queue_reduce,
+    [SLURMDL_ALLGATHER] = queue_gather,
+    [SLURMDL_BROADCAST] = queue_broadcast,
+    [SLURMDL_REDUCE_SCATTER] = queue_scatter,
 };
 
 static int queue_all (struct queue_plan *p)

@@ -77,7 +77,7 @@ void readiness_drop (struct readiness *r, uint32_t id)
     free (c);
 }
 
-static int append (struct readiness *r, uint32_t id)
+static int append_ready (struct readiness *r, uint32_t id)
 {
     if (r->nfull == r->room) {
         size_t room = 2 * r->room + 64;
@@ -91,12 +91,12 @@ static int append (struct readiness *r, uint32_t id)
     return 0;
 }
 
-static int look (struct readiness *r, struct count *c)
+static int count_ready (struct readiness *r, struct count *c)
 {
     if (!c->ready || c->ready + r->joined < r->units)
         return 0;
     c->ready = 0;
-    return append (r, c->id);
+    return append_ready (r, c->id);
 }
 
 int readiness_ready (struct readiness *r, uint32_t id)
@@ -106,7 +106,7 @@ int readiness_ready (struct readiness *r, uint32_t id)
     if (!c)
         return 0;
     c->ready++;
-    return look (r, c);
+    return count_ready (r, c);
 }
 
 int readiness_join (struct readiness *r, size_t unit)
@@ -119,7 +119,7 @@ int readiness_join (struct readiness *r, size_t unit)
         return 0;
     r->joined++;
     while ((c = map_next (&r->counts, &at)))
-        rv |= look (r, c);
+        rv |= count_ready (r, c);
     return rv;
 }
 
@@ -152,7 +152,7 @@ static long *leaders (long size, const long *node, long *n)
     return first;
 }
 
-static long parent_of (long rank, const long *node, const long *first, long fan)
+static long unit_parent (long rank, const long *node, const long *first, long fan)
 {
     long k = node[rank];
 
@@ -164,7 +164,7 @@ static long parent_of (long rank, const long *node, const long *first, long fan)
 /* Parents have smaller ranks than their children, so that one pass from the
  * end counts what is below each.
  */
-static int fill (struct engine_tree *t, long rank, long size, const long *parent, long *below)
+static int fill_tree (struct engine_tree *t, long rank, long size, const long *parent, long *below)
 {
     for (long r = size - 1; r > 0; r--)
         below[parent[r]] += ++below[r];
@@ -193,9 +193,9 @@ int engine_tree_make (struct engine_tree *t, long rank, long size, const long *n
     memset (t, 0, sizeof (*t));
     if (first && parent && below) {
         for (long r = 0; r < size; r++)
-            parent[r] = parent_of (r, node, first, fan);
+            parent[r] = unit_parent (r, node, first, fan);
         t->parent = parent[rank];
-        rv = fill (t, rank, size, parent, below);
+        rv = fill_tree (t, rank, size, parent, below);
     }
     free (first);
     free (parent);

@@ -56,7 +56,7 @@ void stall_destroy (struct stall *s)
     free (s);
 }
 
-static struct question *find (struct stall *s, const char *name)
+static struct question *find_question (struct stall *s, const char *name)
 {
     struct question *q = s->open;
 
@@ -65,7 +65,7 @@ static struct question *find (struct stall *s, const char *name)
     return q;
 }
 
-static struct question *ask (struct stall *s, const char *name)
+static struct question *ask_question (struct stall *s, const char *name)
 {
     struct question **end = &s->open;
     struct question *q = calloc (1, sizeof (*q));
@@ -86,10 +86,10 @@ static struct question *ask (struct stall *s, const char *name)
 void stall_report (struct stall *s, const char *name, double age, uint64_t others, double now,
                    struct packet *down)
 {
-    struct question *q = find (s, name);
+    struct question *q = find_question (s, name);
 
     if (!q) {
-        if (!(q = ask (s, name)))
+        if (!(q = ask_question (s, name)))
             return;
         q->until = now + ANSWER_SECONDS;
         packet_number (down, DOWN_WHO);
@@ -103,7 +103,7 @@ void stall_report (struct stall *s, const char *name, double age, uint64_t other
 
 void stall_answer (struct stall *s, long rank, const char *name, bool here)
 {
-    struct question *q = find (s, name);
+    struct question *q = find_question (s, name);
 
     if (!q || q->said[rank])
         return;
@@ -122,7 +122,7 @@ double stall_wait_seconds (const struct stall *s, double now)
     return wait;
 }
 
-static long count (const struct stall *s, const struct question *q, unsigned char said)
+static long count_answers (const struct stall *s, const struct question *q, unsigned char said)
 {
     long n = 0;
 
@@ -134,9 +134,10 @@ static long count (const struct stall *s, const struct question *q, unsigned cha
 /* "rank 1 (node01), rank 2 (node01)" and "12 more"; of those that say nothing
  * only their number if others have said no: these may keep them, too.
  */
-static size_t put_ranks (const struct stall *s, const struct question *q, char *text, size_t size)
+static size_t print_silent_ranks (const struct stall *s, const struct question *q, char *text,
+                                  size_t size)
 {
-    long no = count (s, q, NOT_HERE), silent = count (s, q, 0), named = 0;
+    long no = count_answers (s, q, NOT_HERE), silent = count_answers (s, q, 0), named = 0;
     unsigned char which = no ? NOT_HERE : 0;
     long missing = no ? no : silent;
     size_t n = 0;
@@ -173,7 +174,7 @@ static size_t put_question (const struct stall *s, const struct question *q, cha
 {
     size_t n = stall_waits (q->name, q->age, q->others, text, size);
 
-    return n + put_ranks (s, q, text + n, size - n);
+    return n + print_silent_ranks (s, q, text + n, size - n);
 }
 
 /* One that all have submitted meanwhile is no trouble. */

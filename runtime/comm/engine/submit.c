@@ -13,18 +13,19 @@
 /* Of a process, over all communicators. */
 static atomic_llong next_ticket = 1;
 
-static bool is_real (enum slurmdl_type type)
+static bool is_real_type (enum slurmdl_type type)
 {
     return type == SLURMDL_F32 || type == SLURMDL_F64;
 }
 
-static bool is_integer (enum slurmdl_type type)
+static bool is_integer_type (enum slurmdl_type type)
 {
-    return type != SLURMDL_F16 && type != SLURMDL_BF16 && !is_real (type) && type != SLURMDL_C64
-           && type != SLURMDL_C128 && type != SLURMDL_F8_E4M3 && type != SLURMDL_F8_E5M2;
+    return type != SLURMDL_F16 && type != SLURMDL_BF16 && !is_real_type (type)
+           && type != SLURMDL_C64 && type != SLURMDL_C128 && type != SLURMDL_F8_E4M3
+           && type != SLURMDL_F8_E5M2;
 }
 
-static bool reduces (const struct slurmdl_request *r)
+static bool request_reduces (const struct slurmdl_request *r)
 {
     return r->what == SLURMDL_ALLREDUCE || r->what == SLURMDL_REDUCE_SCATTER;
 }
@@ -58,12 +59,12 @@ static const char *check_reduction (const struct slurmdl_request *r)
 {
     if ((unsigned)r->op > SLURMDL_PRODUCT || !reduce_defined (r->type, r->op))
         return "this operation is not defined for this type";
-    if (scales (r) && is_integer (r->type))
+    if (scales (r) && is_integer_type (r->type))
         return "integers have no factors";
     return NULL;
 }
 
-static const char *check (const struct engine *e, const struct slurmdl_request *r)
+static const char *check_request (const struct engine *e, const struct slurmdl_request *r)
 {
     if (!r->name || !*r->name)
         return "a tensor has a name";
@@ -83,9 +84,9 @@ static const char *check (const struct engine *e, const struct slurmdl_request *
         return "there is no such root";
     if (r->group && !r->members)
         return "a group has members";
-    if (!reduces (r) && scales (r))
+    if (!request_reduces (r) && scales (r))
         return "only what is reduced has factors";
-    if (reduces (r) && check_reduction (r))
+    if (request_reduces (r) && check_reduction (r))
         return check_reduction (r);
     return check_compression (r);
 }
@@ -101,8 +102,8 @@ static const void *input_of (const struct slurmdl_request *r)
     return r->in && (r->n || !r->out) ? r->in : r->out;
 }
 
-static int find_place (const struct slurmdl_request *r, struct memory_place *p,
-                       struct slurmdl_error *err)
+static int find_memory_place (const struct slurmdl_request *r, struct memory_place *p,
+                              struct slurmdl_error *err)
 {
     const void *in = input_of (r);
     const struct memory_ops *ops;
@@ -133,13 +134,13 @@ static void normalize (const struct slurmdl_request *r, const struct memory_plac
                           .prescale = r->prescale != 0 ? r->prescale : 1,
                           .postscale = r->postscale != 0 ? r->postscale : 1,
                           .refs = 1 };
-    if (reduces (r))
+    if (request_reduces (r))
         t->op = r->op;
     if (r->what == SLURMDL_BROADCAST)
         t->root = r->root;
     if (in_rows (r) && r->row)
         t->row = is_zero_width (r) ? 0 : r->row;
-    if (is_real (r->type))
+    if (is_real_type (r->type))
         t->compression = r->compression;
     if (r->group)
         t->members = r->members;
@@ -213,7 +214,7 @@ static bool is_time_to_wake (const struct engine *e)
     return e->nfresh == 1 || e->fresh_bytes >= e->fusion || e->unanswered == e->known;
 }
 
-static int refuse (const struct engine *e, struct slurmdl_error *err)
+static int refuse_request (const struct engine *e, struct slurmdl_error *err)
 {
     if (e->code || e->left) {
         errno = ENOTCONN;
@@ -233,7 +234,7 @@ static int64_t submit_locked (struct engine *e, const struct slurmdl_request *r,
     struct engine_task *t;
 
     if (e->code || e->left || e->closing || e->joining != JOIN_NO)
-        return refuse (e, err);
+        return refuse_request (e, err);
     if (!(name = name_find (e, r->name, true)))
         return errorf (err, "no memory for a tensor");
     if (name->task) {
@@ -255,7 +256,7 @@ static int64_t submit_locked (struct engine *e, const struct slurmdl_request *r,
 
 static int64_t submit (struct engine *e, const struct slurmdl_request *r, struct slurmdl_error *err)
 {
-    const char *wrong = check (e, r);
+    const char *wrong = check_request (e, r);
     struct memory_place place;
     int64_t ticket;
     int saved;
@@ -264,7 +265,7 @@ static int64_t submit (struct engine *e, const struct slurmdl_request *r, struct
         errno = EINVAL;
         return errorf (err, "%.80s: %s", r->name ? r->name : "", wrong);
     }
-    if (find_place (r, &place, err) < 0)
+    if (find_memory_place (r, &place, err) < 0)
         return -1;
     pthread_mutex_lock (&e->lock);
     ticket = submit_locked (e, r, &place, err);
@@ -288,7 +289,7 @@ int64_t slurmdl_submit (struct slurmdl_comm *c, const struct slurmdl_request *r,
     return ticket;
 }
 
-static int unknown (int64_t ticket, struct slurmdl_error *err)
+static int unknown_ticket (int64_t ticket, struct slurmdl_error *err)
 {
     bool old = ticket > 0 && ticket < atomic_load (&next_ticket);
 
@@ -338,7 +339,7 @@ static void wait_locked (struct engine *e, struct engine_task *t)
     }
 }
 
-static int end_of (struct engine_task *t, struct slurmdl_error *err)
+static int wait_for_task (struct engine_task *t, struct slurmdl_error *err)
 {
     if (!t->code)
         return 0;
@@ -365,7 +366,7 @@ static int wait_all (struct engine *e, struct slurmdl_error *err)
         wait_locked (e, t);
         if (t->take && !t->code)
             continue;
-        if (end_of (t, err) < 0 && !code)
+        if (wait_for_task (t, err) < 0 && !code)
             code = t->code;
         unlink_task (e, t);
         task_free (e, t);
@@ -380,9 +381,9 @@ static int wait_one (struct engine *e, int64_t ticket, struct slurmdl_error *err
     int rv;
 
     if (!t)
-        return unknown (ticket, err);
+        return unknown_ticket (ticket, err);
     wait_locked (e, t);
-    rv = end_of (t, err);
+    rv = wait_for_task (t, err);
     unlink_task (e, t);
     task_free (e, t);
     return rv;
@@ -395,7 +396,7 @@ int slurmdl_wait (struct slurmdl_comm *c, int64_t ticket, struct slurmdl_error *
     int rv;
 
     if (!e)
-        return ticket ? unknown (ticket, err) : 0;
+        return ticket ? unknown_ticket (ticket, err) : 0;
     pthread_mutex_lock (&e->lock);
     rv = ticket ? wait_one (e, ticket, err) : wait_all (e, err);
     saved = errno;
@@ -422,13 +423,13 @@ static int take_one (struct engine *e, int64_t ticket, void **out, size_t *n, si
     int rv;
 
     if (!t)
-        return unknown (ticket, err);
+        return unknown_ticket (ticket, err);
     if (!t->take) {
         errno = EINVAL;
         return errorf (err, "the result is in the request's own memory");
     }
     wait_locked (e, t);
-    rv = end_of (t, err);
+    rv = wait_for_task (t, err);
     if (rv == 0)
         give_result (e, t, out, n, counts);
     unlink_task (e, t);
@@ -446,7 +447,7 @@ int slurmdl_take (struct slurmdl_comm *c, int64_t ticket, void **out, size_t *n,
     *out = NULL;
     *n = 0;
     if (!e)
-        return unknown (ticket, err);
+        return unknown_ticket (ticket, err);
     pthread_mutex_lock (&e->lock);
     rv = take_one (e, ticket, out, n, counts, err);
     saved = errno;

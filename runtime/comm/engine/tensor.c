@@ -78,7 +78,7 @@ size_t tensor_weight (const struct tensor *t)
     return t->n * tensor_item (t);
 }
 
-static bool same_group (const struct tensor *a, const struct tensor *b)
+static bool is_same_group (const struct tensor *a, const struct tensor *b)
 {
     if (!a->group || !b->group)
         return a->group == b->group;
@@ -101,7 +101,7 @@ bool tensor_agrees (const struct tensor *a, const struct tensor *b)
 {
     return a->what == b->what && same_shape (a, b) && a->op == b->op && a->root == b->root
            && a->compression == b->compression && a->device == b->device && same_scale (a, b)
-           && same_group (a, b);
+           && is_same_group (a, b);
 }
 
 static void describe_group (const struct tensor *t, char *text, size_t size)
@@ -133,7 +133,8 @@ static void describe_shape (const struct tensor *t, char *text, size_t size)
         snprintf (text, size, "%s of %zu", name, t->n);
 }
 
-static void describe (const struct tensor *t, const struct tensor *other, char *text, size_t size)
+static void describe_difference (const struct tensor *t, const struct tensor *other, char *text,
+                                 size_t size)
 {
     if (t->what != other->what)
         snprintf (text, size, "%s", nouns[t->what]);
@@ -156,8 +157,8 @@ static void describe (const struct tensor *t, const struct tensor *other, char *
 void tensor_differs (const struct tensor *a, const struct tensor *b, char *ours, char *theirs,
                      size_t size)
 {
-    describe (a, b, ours, size);
-    describe (b, a, theirs, size);
+    describe_difference (a, b, ours, size);
+    describe_difference (b, a, theirs, size);
 }
 
 bool tensor_fuses (const struct tensor *a, const struct tensor *b)

@@ -92,7 +92,7 @@ void tensor_entry_reset (struct tensor_entry *f)
     f->differs = NULL;
 }
 
-static void make_room (struct coordinator *c)
+static void forget_oldest_tensor (struct coordinator *c)
 {
     struct tensor_entry *f = c->oldest;
 
@@ -107,7 +107,7 @@ static void make_room (struct coordinator *c)
 void tensor_entry_number (struct coordinator *c, struct tensor_entry *f)
 {
     if (c->cached >= CACHE_MAX)
-        make_room (c);
+        forget_oldest_tensor (c);
     f->id = ++c->last_id;
     f->asked = 0;
     if (map_set (&c->ids, f->id, f) < 0)

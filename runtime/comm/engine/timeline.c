@@ -28,7 +28,7 @@ struct timeline {
     double flushed;
 };
 
-static int expand (const char *path, long rank, char *out, size_t size)
+static int expand_rank (const char *path, long rank, char *out, size_t size)
 {
     const char *mark = strstr (path, "%r");
     int n = mark ? snprintf (out, size, "%.*s%ld%s", (int)(mark - path), path, rank, mark + 2)
@@ -40,7 +40,7 @@ static int expand (const char *path, long rank, char *out, size_t size)
     return -1;
 }
 
-static void put_text (FILE *f, const char *text)
+static void print_json_text (FILE *f, const char *text)
 {
     fputc ('"', f);
     for (; *text; text++) {
@@ -55,18 +55,18 @@ static void put_text (FILE *f, const char *text)
     fputc ('"', f);
 }
 
-static void begin (struct timeline *t, const char *phase, uintptr_t row)
+static void begin_phase (struct timeline *t, const char *phase, uintptr_t row)
 {
     fprintf (t->f, "%s{\"ph\":\"%s\",\"pid\":%ld,\"tid\":%lu", t->some ? ",\n" : "[\n", phase,
              t->rank, (unsigned long)row);
     t->some = true;
 }
 
-static void put_name (struct timeline *t, uintptr_t row, const char *what, const char *name)
+static void print_phase (struct timeline *t, uintptr_t row, const char *what, const char *name)
 {
-    begin (t, "M", row);
+    begin_phase (t, "M", row);
     fprintf (t->f, ",\"name\":\"%s\",\"args\":{\"name\":", what);
-    put_text (t->f, name);
+    print_json_text (t->f, name);
     if (row == 0) {
         struct timespec now;
         clock_gettime (CLOCK_REALTIME, &now);
@@ -79,7 +79,7 @@ static void put_name (struct timeline *t, uintptr_t row, const char *what, const
 /* Names of such files are guessed: through no link, and into no file of another
  * user's.
  */
-static FILE *open_own (const char *name)
+static FILE *open_timeline_file (const char *name)
 {
     int fd = open (name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     struct stat st;
@@ -104,7 +104,8 @@ int timeline_open (struct timeline **made, const char *path, long rank, const ch
     if (rank && !strstr (path, "%r"))
         return 0;
     t = calloc (1, sizeof (*t));
-    if (!t || expand (path, rank, name, sizeof (name)) < 0 || !(t->f = open_own (name))) {
+    if (!t || expand_rank (path, rank, name, sizeof (name)) < 0
+        || !(t->f = open_timeline_file (name))) {
         errorf (err, "%s: cannot be written: %s", path, strerror (errno));
         free (t);
         return -1;
@@ -113,7 +114,7 @@ int timeline_open (struct timeline **made, const char *path, long rank, const ch
     t->start = monotonic ();
     t->cycles = cycles;
     snprintf (title, sizeof (title), "rank %ld (%s)", rank, host);
-    put_name (t, 0, "process_name", title);
+    print_phase (t, 0, "process_name", title);
     *made = t;
     return 0;
 }
@@ -132,7 +133,7 @@ int timeline_close (struct timeline *t)
     return rv;
 }
 
-static uintptr_t row_of (struct timeline *t, const char *title)
+static uintptr_t timeline_row (struct timeline *t, const char *title)
 {
     uint64_t hash = map_hash (title);
     uintptr_t row = (uintptr_t)map_get (&t->rows, hash);
@@ -141,7 +142,7 @@ static uintptr_t row_of (struct timeline *t, const char *title)
         return row;
     row = ++t->nrows;
     map_set (&t->rows, hash, (void *)row);
-    put_name (t, row, "thread_name", title);
+    print_phase (t, row, "thread_name", title);
     return row;
 }
 
@@ -155,16 +156,16 @@ void timeline_cycle (struct timeline *t, double now)
 {
     if (!t || !t->cycles)
         return;
-    begin (t, "i", 0);
+    begin_phase (t, "i", 0);
     fprintf (t->f, ",\"name\":\"CYCLE_START\",\"ts\":%.3f,\"s\":\"g\"}", micros (t, now));
 }
 
 void timeline_span (struct timeline *t, const char *row, const char *event, double start,
                     double end, size_t bytes)
 {
-    uintptr_t id = row_of (t, row);
+    uintptr_t id = timeline_row (t, row);
 
-    begin (t, "X", id);
+    begin_phase (t, "X", id);
     fprintf (t->f, ",\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f", event, micros (t, start),
              micros (t, end) - micros (t, start));
     if (bytes)

@@ -31,7 +31,7 @@ static uint64_t inode_of (const char *path)
     return stat (path, &st) == 0 ? st.st_ino : 0;
 }
 
-static uint64_t device_of (const char *path)
+static uint64_t path_device (const char *path)
 {
     struct stat st;
 
@@ -71,7 +71,7 @@ void peer_info_fill (struct mesh_peer_info *c)
     else if (gethostname (c->host, sizeof (c->host) - 1) < 0)
         snprintf (c->host, sizeof (c->host), "?");
     snprintf (c->word, sizeof (c->word), "%s", word ? word : "");
-    c->shm = device_of ("/dev/shm");
+    c->shm = path_device ("/dev/shm");
     c->netns = inode_of ("/proc/self/ns/net");
     process_id_describe (&c->member);
     if (getrandom (c->token, sizeof (c->token), 0) != sizeof (c->token))
@@ -137,7 +137,7 @@ bool dial_is_silent (int fd, double timeout)
            && i.tcpi_last_ack_recv > patience (timeout) * 1000;
 }
 
-static int connect_to (const struct address *a, double deadline)
+static int connect_to_address (const struct address *a, double deadline)
 {
     int fd = socket (a->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int code = 0;
@@ -182,7 +182,7 @@ static bool same_network (const struct interface_address *a, const struct interf
     return bits % 8 == 0 || (a->bytes[bits / 8] ^ b->bytes[bits / 8]) >> (8 - bits % 8) == 0;
 }
 
-static bool is_near (const struct mesh_peer_info *self, const struct interface_address *a)
+static bool is_on_network (const struct mesh_peer_info *self, const struct interface_address *a)
 {
     for (int i = 0; i < PEER_ADDRESSES && self->at[i].family; i++)
         if (same_network (&self->at[i], a))
@@ -208,7 +208,7 @@ static int addresses (const struct mesh_peer_info *self, const struct mesh_peer_
     }
     for (int near = 1; near >= 0; near--)
         for (int i = 0; i < PEER_ADDRESSES && to->at[i].family; i++)
-            if (is_near (self, &to->at[i]) == near)
+            if (is_on_network (self, &to->at[i]) == near)
                 set_address (&out[n++], &to->at[i], to->port);
     return n;
 }
@@ -224,7 +224,7 @@ struct dial {
 
 static int try_one (struct dial *c, const struct address *a, double deadline)
 {
-    int fd = connect_to (a, deadline);
+    int fd = connect_to_address (a, deadline);
     int saved;
 
     c->reached |= fd >= 0 || errno == ECONNREFUSED;
@@ -284,9 +284,9 @@ int dial_rank (const struct dial_caller *caller, const struct mesh_peer_info *to
 }
 
 /* Whether the kernel answers at that address. */
-static bool answers (const struct address *a, double deadline)
+static bool address_answers (const struct address *a, double deadline)
 {
-    int fd = connect_to (a, deadline);
+    int fd = connect_to_address (a, deadline);
 
     if (fd >= 0)
         close (fd);
@@ -303,7 +303,7 @@ bool dial_reaches (const struct dial_caller *caller, const struct mesh_peer_info
 
     while (now < deadline) {
         for (int i = 0; i < n; i++) {
-            if (answers (&at[i], fmin (deadline, now + 1)))
+            if (address_answers (&at[i], fmin (deadline, now + 1)))
                 return true;
             now = monotonic ();
         }

@@ -49,14 +49,14 @@ static void in_child (void)
     after_fork ();
 }
 
-static void watch_forks (void)
+static void watch_endpoint_forks (void)
 {
     pthread_atfork (before_fork, after_fork, in_child);
 }
 
 static void list_endpoint (struct endpoint *h)
 {
-    pthread_once (&endpoints_once, watch_forks);
+    pthread_once (&endpoints_once, watch_endpoint_forks);
     pthread_mutex_lock (&endpoints_mutex);
     h->next = endpoints;
     endpoints = h;
@@ -112,7 +112,7 @@ static bool is_welcome (void *arg, const void *body, size_t n)
     return w.to == h->rank && w.from >= 0 && w.from < h->size;
 }
 
-static void admit (struct endpoint *h, const struct listener_arrival *a)
+static void admit_arrival (struct endpoint *h, const struct listener_arrival *a)
 {
     struct mesh_hello w;
     struct mesh *m;
@@ -149,12 +149,12 @@ static void *listen_on (void *arg)
             break;
         listener_serve (l);
         while (listener_take (l, &a))
-            admit (h, &a);
+            admit_arrival (h, &a);
     }
     return NULL;
 }
 
-static int start_thread (struct endpoint *h, struct slurmdl_error *err)
+static int start_acceptor (struct endpoint *h, struct slurmdl_error *err)
 {
     pthread_attr_t attr;
     sigset_t all;
@@ -183,7 +183,7 @@ static int start_listening (struct endpoint *h, const struct mesh_peer_info *sel
                                      .is_welcome = is_welcome,
                                      .arg = h,
                                      .timeout = h->timeout };
-    return start_thread (h, err);
+    return start_acceptor (h, err);
 }
 
 /* What the others have said of themselves is printed. */
@@ -195,7 +195,7 @@ static void clean_peers (struct endpoint *h)
     }
 }
 
-static int meet (struct endpoint *h, struct boot *b, struct slurmdl_error *err)
+static int exchange_endpoints (struct endpoint *h, struct boot *b, struct slurmdl_error *err)
 {
     struct mesh_peer_info mine;
     struct interface_address at[LISTEN_SOCKETS] = { { 4, 8, { 127, 0, 0, 1 } } };
@@ -215,7 +215,7 @@ static int meet (struct endpoint *h, struct boot *b, struct slurmdl_error *err)
     return h->size > 1 ? start_listening (h, &mine, err) : 0;
 }
 
-static void end (struct endpoint *h)
+static void endpoint_end (struct endpoint *h)
 {
     uint64_t one = 1;
 
@@ -261,10 +261,10 @@ struct endpoint *endpoint_open (struct boot *b, struct slurmdl_error *err)
     atomic_init (&h->unreachable, -1);
     pthread_mutex_init (&h->mutex, NULL);
     list_endpoint (h);
-    if (meet (h, b, err) == 0)
+    if (exchange_endpoints (h, b, err) == 0)
         return h;
     saved = errno;
-    end (h);
+    endpoint_end (h);
     errno = saved;
     return NULL;
 }
@@ -284,7 +284,7 @@ void endpoint_close (struct endpoint *h)
     left = --h->uses;
     pthread_mutex_unlock (&h->mutex);
     if (left == 0)
-        end (h);
+        endpoint_end (h);
 }
 
 bool endpoint_is_foreign (const struct endpoint *h)

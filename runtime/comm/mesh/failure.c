@@ -83,7 +83,7 @@ static const char *gone_host (const struct mesh *m)
 
 /* Where two ranks of a host do not answer, or it has gone, no others of it are
  * called. */
-static void tell (const struct mesh *m)
+static void spread_failure (const struct mesh *m)
 {
     const char *silent = gone_host (m);
     int times = silent ? 2 : 0;
@@ -106,15 +106,15 @@ static void tell (const struct mesh *m)
     }
 }
 
-static int report (struct mesh *m, struct slurmdl_error *err)
+static int report_failure (struct mesh *m, struct slurmdl_error *err)
 {
     /* the listener may be about to give the reason to the root */
     pthread_mutex_lock (&m->endpoint->mutex);
     pthread_mutex_unlock (&m->endpoint->mutex);
     if (!atomic_exchange (&m->root->told, true)) {
-        tell (m->root);
+        spread_failure (m->root);
         if (m != m->root)
-            tell (m);
+            spread_failure (m);
     }
     errno = m->code;
     return errorf (err, "%s", m->why);
@@ -129,7 +129,7 @@ int mesh_fail (struct mesh *m, int code, struct slurmdl_error *err, const char *
     vsnprintf (text, sizeof (text), fmt, ap);
     va_end (ap);
     mesh_reason (m, code, text);
-    return report (m, err);
+    return report_failure (m, err);
 }
 
 int mesh_usable (struct mesh *m, struct slurmdl_error *err)
@@ -137,7 +137,7 @@ int mesh_usable (struct mesh *m, struct slurmdl_error *err)
     if (!atomic_load (&m->aborted) && !endpoint_is_foreign (m->endpoint))
         return 0;
     if (!endpoint_is_foreign (m->endpoint))
-        return report (m, err);
+        return report_failure (m, err);
     errno = ENOTCONN;
     return errorf (err, "the communicator is the parent process's");
 }

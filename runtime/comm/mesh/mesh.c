@@ -21,7 +21,7 @@ static void links_init (struct mesh *m)
     m->event = -1;
 }
 
-static void release (struct mesh *m)
+static void release_mesh (struct mesh *m)
 {
     if (m->event >= 0)
         close (m->event);
@@ -67,8 +67,8 @@ static bool has_cores (const struct mesh *m)
     return sharers <= own->cores;
 }
 
-static struct mesh *make (struct endpoint *h, uint64_t channel, const long *world, long size,
-                          struct slurmdl_error *err)
+static struct mesh *make_mesh (struct endpoint *h, uint64_t channel, const long *world, long size,
+                               struct slurmdl_error *err)
 {
     struct mesh *m = calloc (1, sizeof (*m));
 
@@ -88,7 +88,7 @@ static struct mesh *make (struct endpoint *h, uint64_t channel, const long *worl
     m->links = calloc ((size_t)size, sizeof (*m->links));
     if (!m->world || !m->node || !m->links) {
         errorf (err, "out of memory");
-        release (m);
+        release_mesh (m);
         return NULL;
     }
     links_init (m);
@@ -99,7 +99,7 @@ static struct mesh *make (struct endpoint *h, uint64_t channel, const long *worl
     }
     if ((m->event = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
         errorf (err, "eventfd: %s", strerror (errno));
-        release (m);
+        release_mesh (m);
         return NULL;
     }
     find_nodes (m);
@@ -110,7 +110,7 @@ static struct mesh *make (struct endpoint *h, uint64_t channel, const long *worl
 struct mesh *mesh_open (struct boot *b, struct slurmdl_error *err)
 {
     struct endpoint *h = endpoint_open (b, err);
-    struct mesh *m = h ? make (h, 0, NULL, h->size, err) : NULL;
+    struct mesh *m = h ? make_mesh (h, 0, NULL, h->size, err) : NULL;
 
     if (m)
         endpoint_enter (h, m);
@@ -119,12 +119,12 @@ struct mesh *mesh_open (struct boot *b, struct slurmdl_error *err)
     return m;
 }
 
-static struct mesh *derive (struct mesh *m, const long *ranks, long n, unsigned channel,
-                            struct slurmdl_error *err)
+static struct mesh *derive_mesh (struct mesh *m, const long *ranks, long n, unsigned channel,
+                                 struct slurmdl_error *err)
 {
     /* as many as there can be of parts of parts, without a common counter */
     uint64_t id = (m->channel + channel) * UINT64_C (0x9e3779b97f4a7c15) + 1;
-    struct mesh *part = make (m->endpoint, id, ranks, n, err);
+    struct mesh *part = make_mesh (m->endpoint, id, ranks, n, err);
 
     if (!part)
         return NULL;
@@ -138,7 +138,7 @@ static struct mesh *derive (struct mesh *m, const long *ranks, long n, unsigned 
 
 struct mesh *mesh_channel (struct mesh *m, unsigned channel, struct slurmdl_error *err)
 {
-    return derive (m, m->world, m->size, channel, err);
+    return derive_mesh (m, m->world, m->size, channel, err);
 }
 
 struct mesh *mesh_subset (struct mesh *m, const long *ranks, long n, unsigned channel,
@@ -153,7 +153,7 @@ struct mesh *mesh_subset (struct mesh *m, const long *ranks, long n, unsigned ch
     }
     for (long i = 0; i < n; i++)
         world[i] = m->world[ranks[i]];
-    part = derive (m, world, n, channel, err);
+    part = derive_mesh (m, world, n, channel, err);
     free (world);
     return part;
 }
@@ -193,6 +193,6 @@ void mesh_close (struct mesh *m)
         free (p);
     }
     endpoint_close (m->endpoint);
-    release (m);
+    release_mesh (m);
     errno = saved;
 }

@@ -88,7 +88,7 @@ static int pieces (const struct side *s, int i, struct iovec *v)
 }
 
 /* What comes and is to be reduced has its place in the buffer. */
-static int place (struct mesh_transfer *x, struct side *s, int i, struct iovec *v)
+static int place_records (struct mesh_transfer *x, struct side *s, int i, struct iovec *v)
 {
     if (s != &x->in || !x->t->reduce)
         return pieces (s, i, v);
@@ -97,7 +97,7 @@ static int place (struct mesh_transfer *x, struct side *s, int i, struct iovec *
 }
 
 /* What is still to be moved of the batch. */
-static int rest (struct mesh_transfer *x, struct side *s, struct iovec *v)
+static int remaining_vectors (struct mesh_transfer *x, struct side *s, struct iovec *v)
 {
     size_t tag = seal_size (s->seal);
     size_t skip = s->done;
@@ -109,7 +109,7 @@ static int rest (struct mesh_transfer *x, struct side *s, struct iovec *v)
         all[n++] = (struct iovec){ s->head_tag, tag };
     }
     for (int i = 0; i < records (s); i++) {
-        n += place (x, s, i, all + n);
+        n += place_records (x, s, i, all + n);
         all[n++] = (struct iovec){ s->tag[i], tag };
     }
     for (int i = 0; i < n; i++) {
@@ -122,12 +122,12 @@ static int rest (struct mesh_transfer *x, struct side *s, struct iovec *v)
 }
 
 /* A record in one piece: of two, a copy. */
-static const void *whole (struct mesh_transfer *x, struct side *s, int i)
+static const void *whole_record (struct mesh_transfer *x, struct side *s, int i)
 {
     struct iovec v[2] = { { NULL, 0 }, { NULL, 0 } };
     char *copy = x->m->record;
 
-    if (place (x, s, i, v) < 2)
+    if (place_records (x, s, i, v) < 2)
         return v[0].iov_base;
     memcpy (copy, v[0].iov_base, v[0].iov_len);
     memcpy (copy + v[0].iov_len, v[1].iov_base, v[1].iov_len);
@@ -146,7 +146,7 @@ static void seal_batch (struct mesh_transfer *x)
     if (!s->begun)
         seal_make (s->seal, &s->head, HEAD, s->head_tag);
     for (int i = 0; i < records (s); i++)
-        seal_make (s->seal, whole (x, s, i), size_of_record (s, i), s->tag[i]);
+        seal_make (s->seal, whole_record (x, s, i), size_of_record (s, i), s->tag[i]);
 }
 
 /* The batch was moved: true: it was the last. */
@@ -168,7 +168,7 @@ static int push (struct mesh_transfer *x)
     struct msghdr h = { .msg_iov = v };
     ssize_t n;
 
-    h.msg_iovlen = (size_t)rest (x, s, v);
+    h.msg_iovlen = (size_t)remaining_vectors (x, s, v);
     n = sendmsg (s->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : mesh_lost (x->m, s->peer, x->err);
@@ -227,7 +227,7 @@ static int check_records (struct mesh_transfer *x)
         size_t first = (size_t)i * MESH_RECORD;
         if (s->done < head + first + size + (size_t)(i + 1) * tag)
             break;
-        if (s->seal && seal_check (s->seal, whole (x, s, i), size, s->tag[i]) < 0)
+        if (s->seal && seal_check (s->seal, whole_record (x, s, i), size, s->tag[i]) < 0)
             return mesh_altered (x->m, s->peer, x->err);
         if (x->t->reduce)
             x->t->reduce (x->t->arg, s->at + first, x->m->buffer + first, size);
@@ -243,7 +243,7 @@ static int pull (struct mesh_transfer *x)
     struct msghdr h = { .msg_iov = v };
     ssize_t n;
 
-    h.msg_iovlen = (size_t)rest (x, s, v);
+    h.msg_iovlen = (size_t)remaining_vectors (x, s, v);
     n = recvmsg (s->fd, &h, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
@@ -264,7 +264,7 @@ static void listener_said (struct mesh *m)
     eventfd_read (m->event, &value);
 }
 
-static long awaited (const struct mesh_transfer *x)
+static long awaited_rank (const struct mesh_transfer *x)
 {
     return x->in.peer >= 0 ? x->in.peer : x->out.peer;
 }
@@ -350,7 +350,7 @@ static int look_around (struct mesh_transfer *x)
     if (x->in.peer >= 0 && (n < 4 || n % 16 == 0) && mesh_check_call (x->m, x->in.peer, x->err) < 0)
         return -1;
     if (monotonic () > x->until)
-        return mesh_timed_out (x->m, awaited (x), x->err);
+        return mesh_timed_out (x->m, awaited_rank (x), x->err);
     return 0;
 }
 
@@ -371,7 +371,7 @@ static int sleep_on (struct mesh_transfer *x)
         p[3].fd = m->links[x->in.peer].out;
         ms = p[3].fd < 0 ? 50 : 1000;
     }
-    mesh_set_waits (m, awaited (x));
+    mesh_set_waits (m, awaited_rank (x));
     x->slept = true;
     if (poll (p, 4, ms) <= 0)
         return look_around (x);
@@ -416,7 +416,7 @@ static void refresh (struct mesh_transfer *x)
     x->until = x->spin = 0;
 }
 
-static int move (struct mesh_transfer *x)
+static int move_once (struct mesh_transfer *x)
 {
     int out = 0;
     int in = 0;
@@ -430,10 +430,10 @@ static int move (struct mesh_transfer *x)
     return out < 0 || in < 0 ? -1 : out + in;
 }
 
-static int run (struct mesh_transfer *x)
+static int run_transfer (struct mesh_transfer *x)
 {
     while (x->out.peer >= 0 || x->in.peer >= 0) {
-        int moved = move (x);
+        int moved = move_once (x);
         if (moved < 0)
             return -1;
         if (moved)
@@ -496,7 +496,7 @@ int mesh_sendrecv (struct mesh *m, const struct mesh_sendrecv *t, struct slurmdl
         x.out.seal = m->links[t->to].out_seal;
         seal_batch (&x);
     }
-    return run (&x);
+    return run_transfer (&x);
 }
 
 int mesh_exchange (struct mesh *m, long to, const void *out, size_t nout, long from, void *in,

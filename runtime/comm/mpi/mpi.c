@@ -74,7 +74,7 @@ static int mpi_failed (int code, const char *what, struct slurmdl_error *err)
     return errorf (err, "%s: %s", what, text);
 }
 
-static int give_up (struct mpi_self *s, int error)
+static int mpi_give_up (struct mpi_self *s, int error)
 {
     atomic_store (&s->failed, true);
     atomic_store (&mpi_has_failed, true);
@@ -89,15 +89,15 @@ static int mpi_look (struct mpi_self *s, double deadline, struct slurmdl_error *
 {
     if (atomic_load (&s->aborted)) {
         errorf (err, "mpi: aborted");
-        return give_up (s, ECONNRESET);
+        return mpi_give_up (s, ECONNRESET);
     }
     if (mpi_lib->check (s->mesh, err) < 0)
-        return give_up (s, errno);
+        return mpi_give_up (s, errno);
     if (monotonic () < deadline)
         return 0;
     errorf (err, "mpi: rank %ld has waited for %g s for the others", mpi_lib->rank (s->mesh),
             s->timeout);
-    return give_up (s, ETIMEDOUT);
+    return mpi_give_up (s, ETIMEDOUT);
 }
 
 /* Of a call that has returned 'code', after mpi_enter(): leave, and wait for
@@ -125,7 +125,7 @@ static int mpi_finish (struct mpi_self *s, int code, MPI_Request *request, const
     if (code == MPI_SUCCESS)
         return 0;
     mpi_failed (code, what, err);
-    return give_up (s, EIO);
+    return mpi_give_up (s, EIO);
 }
 
 /* Those that MPI does not have travel as whole numbers of their size; only our
@@ -380,7 +380,7 @@ static int part_of_job (struct mpi_job *j, const void *in, void *out, size_t n)
     return rv;
 }
 
-static int in_parts (struct mpi_job *j, const void *in, void *out, size_t n)
+static int mpi_allreduce_parts (struct mpi_job *j, const void *in, void *out, size_t n)
 {
     size_t size = mpi_lib->type_size (j->type);
 
@@ -392,24 +392,24 @@ static int in_parts (struct mpi_job *j, const void *in, void *out, size_t n)
     return 0;
 }
 
-static int allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
+static int mpi_allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_job j = { self, a->type, a->op, -1, true, err };
 
-    return in_parts (&j, a->in, a->out, a->n);
+    return mpi_allreduce_parts (&j, a->in, a->out, a->n);
 }
 
-static int reduce (void *self, const struct collective *a, struct slurmdl_error *err)
+static int mpi_reduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     bool mine = mpi_lib->rank (s->mesh) == a->root;
     struct mpi_job j = { s, a->type, a->op, a->root, mine, err };
 
-    return in_parts (&j, a->in, a->out, a->n);
+    return mpi_allreduce_parts (&j, a->in, a->out, a->n);
 }
 
 /* Counts of ranks as MPI wants them; false: they are too large. */
-static bool fit (const struct mpi_self *s, const size_t *counts, int *out, int *places)
+static bool mpi_counts_fit (const struct mpi_self *s, const size_t *counts, int *out, int *places)
 {
     size_t sum = 0;
 
@@ -431,20 +431,20 @@ static int scatter_in_parts (struct mpi_job *j, const void *in, void *out, const
     for (long r = 0; r < j->s->size; r++) {
         j->root = r;
         j->mine = mpi_lib->rank (j->s->mesh) == r;
-        if (in_parts (j, from, j->mine ? out : NULL, counts[r]) < 0)
+        if (mpi_allreduce_parts (j, from, j->mine ? out : NULL, counts[r]) < 0)
             return -1;
         from += counts[r] * size;
     }
     return 0;
 }
 
-static int reduce_scatter (void *self, const struct collective *a, struct slurmdl_error *err)
+static int mpi_reduce_scatter (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     struct mpi_job j = { s, a->type, a->op, 0, false, err };
     MPI_Request request;
 
-    if (!fit (s, a->counts, s->counts, s->places))
+    if (!mpi_counts_fit (s, a->counts, s->counts, s->places))
         return scatter_in_parts (&j, a->in, a->out, a->counts);
     if (CALL (s, err, reduce_scatter, a->in, a->out, s->counts, mpi_type_of (a->type),
               mpi_op_of (a->type, a->op), s->comm)
@@ -470,7 +470,7 @@ static int broadcast_bytes (struct mpi_self *s, char *data, size_t bytes, long r
     return 0;
 }
 
-static int broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
+static int mpi_broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     return broadcast_bytes (self, a->out, a->n, a->root, err);
 }
@@ -490,26 +490,26 @@ static int gather_in_parts (struct mpi_self *s, const void *in, char *out, const
     return 0;
 }
 
-static int allgather (void *self, const struct collective *a, struct slurmdl_error *err)
+static int mpi_allgather (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     MPI_Request request;
 
     if (mpi_on_device (s, a->out))
         return mpi_sendrecv_all (s, a->in, NULL, a->out, a->counts, err);
-    if (!fit (s, a->counts, s->counts, s->places))
+    if (!mpi_counts_fit (s, a->counts, s->counts, s->places))
         return gather_in_parts (s, a->in, a->out, a->counts, err);
     return CALL (s, err, allgatherv, a->in, (int)a->counts[mpi_lib->rank (s->mesh)], MPI_BYTE,
                  a->out, s->counts, s->places, MPI_BYTE, s->comm);
 }
 
-static int alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
+static int mpi_alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     MPI_Request request;
-    int32_t mine = fit (s, a->counts, s->counts, s->places)
-                   && fit (s, a->from, s->counts2, s->places2) && !mpi_on_device (s, a->in)
-                   && !mpi_on_device (s, a->out);
+    int32_t mine = mpi_counts_fit (s, a->counts, s->counts, s->places)
+                   && mpi_counts_fit (s, a->from, s->counts2, s->places2)
+                   && !mpi_on_device (s, a->in) && !mpi_on_device (s, a->out);
     int32_t all = mine;
 
     /* all of them, or none */
@@ -521,7 +521,7 @@ static int alltoall (void *self, const struct collective *a, struct slurmdl_erro
                  s->places2, MPI_BYTE, s->comm);
 }
 
-static int barrier (void *self, const struct collective *a, struct slurmdl_error *err)
+static int mpi_barrier (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     MPI_Request request;
@@ -533,13 +533,13 @@ static int barrier (void *self, const struct collective *a, struct slurmdl_error
 static int mpi_run (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     static const collective_f run[COMM_KINDS] = {
-        [COMM_ALLREDUCE] = allreduce,
-        [COMM_REDUCE] = reduce,
-        [COMM_REDUCE_SCATTER] = reduce_scatter,
-        [COMM_ALLGATHER] = allgather,
-        [COMM_BROADCAST] = broadcast,
-        [COMM_ALLTOALL] = alltoall,
-        [COMM_BARRIER] = barrier,
+        [COMM_ALLREDUCE] = mpi_allreduce,
+        [COMM_REDUCE] = mpi_reduce,
+        [COMM_REDUCE_SCATTER] = mpi_reduce_scatter,
+        [COMM_ALLGATHER] = mpi_allgather,
+        [COMM_BROADCAST] = mpi_broadcast,
+        [COMM_ALLTOALL] = mpi_alltoall,
+        [COMM_BARRIER] = mpi_barrier,
     };
 
     return run[a->what](self, a, err);
@@ -547,7 +547,7 @@ static int mpi_run (void *self, const struct collective *a, struct slurmdl_error
 
 static pid_t initialised; /* by us, in this process */
 
-static void attach (const struct comm_services *s)
+static void mpi_attach (const struct comm_services *s)
 {
     mpi_lib = s;
 }
@@ -617,7 +617,7 @@ static void try_once (void)
     can = initialise (&why_not);
 }
 
-static int probe (struct slurmdl_error *err)
+static int mpi_probe (struct slurmdl_error *err)
 {
     int over = 0;
 
@@ -686,7 +686,7 @@ static void making_leave (struct making *m)
         free (m);
 }
 
-static void *make (void *arg)
+static void *make_communicator (void *arg)
 {
     struct making *m = arg;
 
@@ -703,7 +703,7 @@ static void *make (void *arg)
 }
 
 /* The program's signals are not for our thread. */
-static int start (struct making *m)
+static int start_making (struct making *m)
 {
     sigset_t all, before;
     pthread_attr_t attr;
@@ -714,7 +714,7 @@ static int start (struct making *m)
     pthread_sigmask (SIG_SETMASK, &all, &before);
     pthread_attr_init (&attr);
     pthread_attr_setdetachstate (&attr, PTHREAD_CREATE_DETACHED);
-    rc = pthread_create (&thread, &attr, make, m);
+    rc = pthread_create (&thread, &attr, make_communicator, m);
     pthread_attr_destroy (&attr);
     pthread_sigmask (SIG_SETMASK, &before, NULL);
     errno = rc;
@@ -730,8 +730,8 @@ static int make_in_time (struct mpi_self *s, struct making *m, struct slurmdl_er
     double deadline = monotonic () + s->timeout;
     struct timespec nap = { 0, 100000 };
 
-    if (mpi_takes_turns || start (m) < 0)
-        make (m);
+    if (mpi_takes_turns || start_making (m) < 0)
+        make_communicator (m);
     for (long n = 1; !atomic_load (&m->done); n++) {
         if (n % 100 == 0 && mpi_look (s, deadline, err) < 0)
             return -1;
@@ -768,7 +768,7 @@ static int make_comm (struct mpi_self *s, const struct mpi_peer *peers, struct s
     return rv;
 }
 
-static void close_self (void *self)
+static void mpi_close (void *self)
 {
     struct mpi_self *s = self;
     int over = 0;
@@ -786,7 +786,7 @@ static void close_self (void *self)
     free (s);
 }
 
-static struct mpi_self *create (struct mesh *m)
+static struct mpi_self *mpi_create (struct mesh *m)
 {
     struct mpi_self *s = calloc (1, sizeof (*s));
 
@@ -807,10 +807,10 @@ static struct mpi_self *create (struct mesh *m)
     return s;
 }
 
-static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
+static int mpi_open (struct mesh *m, void **self, struct slurmdl_error *err)
 {
     static atomic_int tags;
-    struct mpi_self *s = create (m);
+    struct mpi_self *s = mpi_create (m);
     struct mpi_peer mine = { 0, atomic_fetch_add (&tags, 1) % 16384, takes_cuda () };
     struct mpi_peer *peers;
     int rv = -1;
@@ -829,13 +829,13 @@ static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
         s->takes_device = s->takes_device && peers[i].cuda;
     free (peers);
     if (rv < 0)
-        close_self (s);
+        mpi_close (s);
     else
         *self = s;
     return rv;
 }
 
-static void abort_self (void *self)
+static void mpi_abort (void *self)
 {
     struct mpi_self *s = self;
 
@@ -845,11 +845,11 @@ static void abort_self (void *self)
 extern const struct comm_backend slurmdl_backend_mpi;
 const struct comm_backend slurmdl_backend_mpi = {
     .name = "mpi",
-    .probe = probe,
-    .open = open_self,
-    .close = close_self,
-    .abort = abort_self,
+    .probe = mpi_probe,
+    .open = mpi_open,
+    .close = mpi_close,
+    .abort = mpi_abort,
     .run = mpi_run,
-    .attach = attach,
+    .attach = mpi_attach,
     .takes_device = takes_device,
 };

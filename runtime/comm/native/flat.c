@@ -220,20 +220,20 @@ static int parts_chain (struct mesh *m, char *data, size_t bytes, long root,
  * a rank from which a broadcast goes along a chain. */
 enum { GATHER_MOST = 64 * 1024, CHAIN_LEAST = 256 * 1024 };
 
-static int no_memory (size_t bytes, struct slurmdl_error *err)
+static int fail_no_memory (size_t bytes, struct slurmdl_error *err)
 {
     return errorf (err, "out of memory: %zu bytes", bytes);
 }
 
 /* Where each rank's part begins, NULL: out of memory. */
-static size_t *places (const struct mesh *m)
+static size_t *part_places (const struct mesh *m)
 {
     return calloc ((size_t)mesh_size (m) + 1, sizeof (size_t));
 }
 
 static size_t *places_of (const struct mesh *m, const size_t *counts)
 {
-    size_t *at = places (m);
+    size_t *at = part_places (m);
 
     for (long r = 0; at && r < mesh_size (m); r++)
         at[r + 1] = at[r] + counts[r];
@@ -247,7 +247,7 @@ static struct parts parts_of (struct mesh *m, const struct collective *c, void *
                            c->type, c->op };
 }
 
-static size_t bytes_of (const struct collective *c)
+static size_t collective_bytes (const struct collective *c)
 {
     return c->n * slurmdl_type_size (c->type);
 }
@@ -263,12 +263,12 @@ static int small_allreduce (struct mesh *m, const struct collective *c, struct s
 
 static int large_allreduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
-    size_t *at = places (m);
+    size_t *at = part_places (m);
     struct parts p = parts_of (m, c, c->out, at);
     int rv;
 
     if (!at)
-        return no_memory (sizeof (*at), err);
+        return fail_no_memory (sizeof (*at), err);
     parts_even (at, p.n, c->n);
     rv = parts_reduce_scatter (m, &p, err);
     if (rv == 0)
@@ -277,9 +277,9 @@ static int large_allreduce (struct mesh *m, const struct collective *c, struct s
     return rv;
 }
 
-static int allreduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
+static int flat_allreduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
-    size_t bytes = bytes_of (c);
+    size_t bytes = collective_bytes (c);
     size_t size = (size_t)mesh_size (m);
 
     if (size == 1) {
@@ -291,8 +291,8 @@ static int allreduce (struct mesh *m, const struct collective *c, struct slurmdl
 }
 
 /* Each rank's part of 'data', reduced, goes to 'root'. */
-static int collect (struct mesh *m, char *data, const size_t *at, char *out, long root,
-                    struct slurmdl_error *err)
+static int collect_parts (struct mesh *m, char *data, const size_t *at, char *out, long root,
+                          struct slurmdl_error *err)
 {
     long me = mesh_rank (m);
     int rv = 0;
@@ -310,11 +310,11 @@ static int collect (struct mesh *m, char *data, const size_t *at, char *out, lon
 
 static int large_reduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
-    size_t bytes = bytes_of (c);
-    size_t *at = places (m);
+    size_t bytes = collective_bytes (c);
+    size_t *at = part_places (m);
     char *work = malloc (bytes);
     struct parts p = parts_of (m, c, work, at);
-    int rv = at && work ? 0 : no_memory (bytes, err);
+    int rv = at && work ? 0 : fail_no_memory (bytes, err);
 
     if (rv == 0) {
         parts_even (at, p.n, c->n);
@@ -323,31 +323,32 @@ static int large_reduce (struct mesh *m, const struct collective *c, struct slur
     if (rv == 0) {
         for (long r = 0; r <= p.n; r++)
             at[r] *= p.size;
-        rv = collect (m, work, at, c->out, c->root, err);
+        rv = collect_parts (m, work, at, c->out, c->root, err);
     }
     free (work);
     free (at);
     return rv;
 }
 
-static int reduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
+static int flat_reduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     struct collective all = *c;
-    size_t bytes = bytes_of (c);
+    size_t bytes = collective_bytes (c);
     int rv;
 
     if (bytes > GATHER_MOST / (size_t)mesh_size (m))
         return large_reduce (m, c, err);
     if (mesh_rank (m) == c->root)
-        return allreduce (m, c, err);
+        return flat_allreduce (m, c, err);
     if (!(all.out = malloc (bytes + 1)))
-        return no_memory (bytes, err);
-    rv = allreduce (m, &all, err);
+        return fail_no_memory (bytes, err);
+    rv = flat_allreduce (m, &all, err);
     free (all.out);
     return rv;
 }
 
-static int reduce_scatter (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
+static int flat_reduce_scatter (struct mesh *m, const struct collective *c,
+                                struct slurmdl_error *err)
 {
     long me = mesh_rank (m);
     size_t *at = places_of (m, c->counts);
@@ -356,7 +357,7 @@ static int reduce_scatter (struct mesh *m, const struct collective *c, struct sl
     int rv = 0;
 
     if (!at || !(p.out = malloc (bytes + 1)))
-        rv = no_memory (bytes, err);
+        rv = fail_no_memory (bytes, err);
     if (rv == 0)
         rv = parts_reduce_scatter (m, &p, err);
     if (rv == 0) {
@@ -368,7 +369,7 @@ static int reduce_scatter (struct mesh *m, const struct collective *c, struct sl
     return rv;
 }
 
-static int allgather (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
+static int flat_allgather (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     long me = mesh_rank (m);
     size_t *at = places_of (m, c->counts);
@@ -377,7 +378,7 @@ static int allgather (struct mesh *m, const struct collective *c, struct slurmdl
     int rv;
 
     if (!at)
-        return no_memory (sizeof (*at), err);
+        return fail_no_memory (sizeof (*at), err);
     if (c->counts[me] && c->in != out + at[me])
         memmove (out + at[me], c->in, c->counts[me]);
     rv = parts_allgather (m, &p, err);
@@ -403,20 +404,20 @@ static int tree_broadcast (struct mesh *m, const struct collective *c, struct sl
     return rv;
 }
 
-static int broadcast (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
+static int flat_broadcast (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     if (mesh_size (m) > 2 && c->n / (size_t)mesh_size (m) >= CHAIN_LEAST)
         return parts_chain (m, c->out, c->n, c->root, err);
     return tree_broadcast (m, c, err);
 }
 
-static int alltoall (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
+static int flat_alltoall (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     long n = mesh_size (m);
     long me = mesh_rank (m);
     size_t *give = places_of (m, c->counts);
     size_t *get = places_of (m, c->from);
-    int rv = give && get ? 0 : no_memory ((size_t)n * sizeof (*give), err);
+    int rv = give && get ? 0 : fail_no_memory ((size_t)n * sizeof (*give), err);
 
     for (long s = 0; s < n && rv == 0; s++) {
         long dst = (me + s) % n;
@@ -430,7 +431,7 @@ static int alltoall (struct mesh *m, const struct collective *c, struct slurmdl_
 }
 
 /* Dissemination: after step k a rank knows of the 2^k after it. */
-static int barrier (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
+static int flat_barrier (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     long n = mesh_size (m);
     long me = mesh_rank (m);
@@ -446,13 +447,13 @@ int flat_run (struct mesh *m, const struct collective *c, struct slurmdl_error *
 {
     static int (*const run[COMM_KINDS]) (struct mesh *, const struct collective *,
                                          struct slurmdl_error *) = {
-        [COMM_ALLREDUCE] = allreduce,
-        [COMM_REDUCE] = reduce,
-        [COMM_REDUCE_SCATTER] = reduce_scatter,
-        [COMM_ALLGATHER] = allgather,
-        [COMM_BROADCAST] = broadcast,
-        [COMM_ALLTOALL] = alltoall,
-        [COMM_BARRIER] = barrier,
+        [COMM_ALLREDUCE] = flat_allreduce,
+        [COMM_REDUCE] = flat_reduce,
+        [COMM_REDUCE_SCATTER] = flat_reduce_scatter,
+        [COMM_ALLGATHER] = flat_allgather,
+        [COMM_BROADCAST] = flat_broadcast,
+        [COMM_ALLTOALL] = flat_alltoall,
+        [COMM_BARRIER] = flat_barrier,
     };
 
     return run[c->what](m, c, err);

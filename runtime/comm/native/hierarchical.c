@@ -66,7 +66,7 @@ static void measure (const struct hierarchy *h, long *least, long *most)
 }
 
 /* Whether all nodes' ranks have shared memory. */
-static int share (struct hierarchy *h, bool *all, struct slurmdl_error *err)
+static int all_nodes_share (struct hierarchy *h, bool *all, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     struct node_group *node = NULL;
@@ -130,7 +130,7 @@ int hierarchy_prepare (struct hierarchy *h, struct slurmdl_error *err)
     if (h->shape != HIERARCHY_UNKNOWN)
         return 0;
     measure (h, &least, &most);
-    if (most > 1 && share (h, &all, err) < 0)
+    if (most > 1 && all_nodes_share (h, &all, err) < 0)
         return -1;
     if (!all) {
         node_close (h->node);
@@ -148,7 +148,7 @@ int hierarchy_prepare (struct hierarchy *h, struct slurmdl_error *err)
  * message costs more than what is in it. */
 enum { EAGER_MAX = 64 << 10 };
 
-static bool in_parts (const struct hierarchy *h, size_t bytes)
+static bool reduces_in_parts (const struct hierarchy *h, size_t bytes)
 {
     return h->shape == HIERARCHY_RAILS && bytes > EAGER_MAX;
 }
@@ -160,7 +160,7 @@ static long leader_of (const struct hierarchy *h, long r)
 }
 
 /* The same with other memory, without the division of an average. */
-static struct collective part_of (const struct collective *c, const void *in, void *out, size_t n)
+static struct collective part_call (const struct collective *c, const void *in, void *out, size_t n)
 {
     struct collective p = *c;
 
@@ -179,7 +179,7 @@ static void divide_average (const struct hierarchy *h, const struct collective *
         reduce_scale (sum, n, c->type, 1.0 / (double)mesh_size (h->mesh));
 }
 
-static int no_memory (struct slurmdl_error *err)
+static int fail_hierarchy_memory (struct slurmdl_error *err)
 {
     return errorf (err, "out of memory");
 }
@@ -214,17 +214,17 @@ static int allreduce_parts (struct hierarchy *h, const struct collective *c,
                             struct slurmdl_error *err)
 {
     size_t size = slurmdl_type_size (c->type), count, *at;
-    struct collective p = part_of (c, c->in, c->out, c->n);
+    struct collective p = part_call (c, c->in, c->out, c->n);
     struct node_layout l;
     char *own;
     int rv;
 
     if (!(at = shares (h, c->n, &l)))
-        return no_memory (err);
+        return fail_hierarchy_memory (err);
     own = (char *)c->out + l.starts[h->local_rank] * size;
     count = l.counts[h->local_rank];
     rv = node_reduce_scatter (h->node, &p, own, &l, err);
-    p = part_of (c, own, own, count);
+    p = part_call (c, own, own, count);
     if (rv == 0 && count > 0)
         rv = flat_run (h->rail, &p, err);
     if (rv == 0) {
@@ -241,7 +241,7 @@ static int allreduce_parts (struct hierarchy *h, const struct collective *c,
 static int node_part_reduce (struct hierarchy *h, const struct collective *c, void *out, long root,
                              struct slurmdl_error *err)
 {
-    struct collective p = part_of (c, c->in, out, c->n);
+    struct collective p = part_call (c, c->in, out, c->n);
 
     p.what = COMM_REDUCE;
     p.root = root;
@@ -260,12 +260,13 @@ static int node_part_broadcast (struct hierarchy *h, void *data, size_t bytes, l
     return h->node ? node_run (h->node, &c, err) : 0;
 }
 
-static int allreduce (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+static int hierarchy_allreduce (struct hierarchy *h, const struct collective *c,
+                                struct slurmdl_error *err)
 {
-    struct collective p = part_of (c, c->out, c->out, c->n);
+    struct collective p = part_call (c, c->out, c->out, c->n);
     size_t bytes = c->n * slurmdl_type_size (c->type);
 
-    if (in_parts (h, bytes))
+    if (reduces_in_parts (h, bytes))
         return allreduce_parts (h, c, err);
     if (node_part_reduce (h, c, c->out, 0, err) < 0)
         return -1;
@@ -278,8 +279,8 @@ static int allreduce (struct hierarchy *h, const struct collective *c, struct sl
 }
 
 /* From the leader of the root's node to the root. */
-static int hand_over (struct hierarchy *h, const void *from, void *out, size_t bytes, long root,
-                      struct slurmdl_error *err)
+static int send_to_root (struct hierarchy *h, const void *from, void *out, size_t bytes, long root,
+                         struct slurmdl_error *err)
 {
     long local = leader_of (h, root), node = mesh_node_of (h->mesh, root);
     long by = h->members[local * h->nodes + node], own = mesh_rank (h->mesh);
@@ -293,20 +294,21 @@ static int hand_over (struct hierarchy *h, const void *from, void *out, size_t b
     return 0;
 }
 
-static int reduce (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+static int hierarchy_reduce (struct hierarchy *h, const struct collective *c,
+                             struct slurmdl_error *err)
 {
     long by = leader_of (h, c->root);
     bool leads = h->local_rank == by;
     size_t bytes = c->n * slurmdl_type_size (c->type);
     char *sum = leads ? malloc (bytes) : NULL;
-    struct collective p = part_of (c, sum, sum, c->n);
+    struct collective p = part_call (c, sum, sum, c->n);
     int rv = -1;
 
     if (leads && !sum)
-        return no_memory (err);
+        return fail_hierarchy_memory (err);
     p.root = mesh_node_of (h->mesh, c->root);
     if (node_part_reduce (h, c, sum, by, err) == 0 && (!leads || flat_run (h->rail, &p, err) == 0))
-        rv = hand_over (h, sum, c->out, bytes, c->root, err);
+        rv = send_to_root (h, sum, c->out, bytes, c->root, err);
     if (rv == 0 && mesh_rank (h->mesh) == c->root)
         divide_average (h, c, c->out, c->n);
     free (sum);
@@ -323,7 +325,7 @@ static int broadcast_parts (struct hierarchy *h, const struct collective *c,
     int rv = 0;
 
     if (!(at = shares (h, c->n, &l)))
-        return no_memory (err);
+        return fail_hierarchy_memory (err);
     p.root = mesh_node_of (h->mesh, c->root);
     p.out = (char *)c->out + l.starts[h->local_rank];
     p.n = l.counts[h->local_rank];
@@ -337,13 +339,14 @@ static int broadcast_parts (struct hierarchy *h, const struct collective *c,
     return rv;
 }
 
-static int broadcast (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+static int hierarchy_broadcast (struct hierarchy *h, const struct collective *c,
+                                struct slurmdl_error *err)
 {
     long by = leader_of (h, c->root);
     long local = mesh_local_rank (h->mesh, c->root);
     struct collective p = *c;
 
-    if (in_parts (h, c->n))
+    if (reduces_in_parts (h, c->n))
         return broadcast_parts (h, c, err);
     p.root = mesh_node_of (h->mesh, c->root);
     /* the leader gets it first where it is not the root */
@@ -356,7 +359,8 @@ static int broadcast (struct hierarchy *h, const struct collective *c, struct sl
     return node_part_broadcast (h, c->out, c->n, by, err);
 }
 
-static int barrier (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+static int hierarchy_barrier (struct hierarchy *h, const struct collective *c,
+                              struct slurmdl_error *err)
 {
     if (h->node && node_run (h->node, c, err) < 0)
         return -1;
@@ -404,10 +408,10 @@ static int divide (const struct hierarchy *h, const size_t *counts, struct all_p
     return 0;
 }
 
-static int reduce_scatter (struct hierarchy *h, const struct collective *c,
-                           struct slurmdl_error *err)
+static int hierarchy_reduce_scatter (struct hierarchy *h, const struct collective *c,
+                                     struct slurmdl_error *err)
 {
-    struct collective part = part_of (c, c->in, c->out, 0);
+    struct collective part = part_call (c, c->in, c->out, 0);
     struct all_parts p;
     char *row = NULL;
     int rv = -1;
@@ -415,9 +419,9 @@ static int reduce_scatter (struct hierarchy *h, const struct collective *c,
     if (h->shape == HIERARCHY_LEADERS)
         return flat_run (h->mesh, c, err);
     if (divide (h, c->counts, &p) < 0)
-        return no_memory (err);
+        return fail_hierarchy_memory (err);
     if (h->nodes > 1 && !(row = malloc (p.total * slurmdl_type_size (c->type) + 1))) {
-        no_memory (err);
+        fail_hierarchy_memory (err);
         goto out;
     }
     rv = node_reduce_scatter (h->node, row ? &part : c, row ? row : c->out, &p.layout, err);
@@ -435,7 +439,8 @@ out:
     return rv;
 }
 
-static int allgather (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+static int hierarchy_allgather (struct hierarchy *h, const struct collective *c,
+                                struct slurmdl_error *err)
 {
     struct collective part = *c;
     struct all_parts p;
@@ -445,9 +450,9 @@ static int allgather (struct hierarchy *h, const struct collective *c, struct sl
     if (h->shape == HIERARCHY_LEADERS)
         return flat_run (h->mesh, c, err);
     if (divide (h, c->counts, &p) < 0)
-        return no_memory (err);
+        return fail_hierarchy_memory (err);
     if (h->nodes > 1 && !(row = malloc (p.total + 1)))
-        rv = no_memory (err);
+        rv = fail_hierarchy_memory (err);
     part.out = row;
     part.counts = p.rail;
     if (row && p.total > 0)
@@ -459,7 +464,8 @@ static int allgather (struct hierarchy *h, const struct collective *c, struct sl
     return rv;
 }
 
-static int alltoall (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
+static int hierarchy_alltoall (struct hierarchy *h, const struct collective *c,
+                               struct slurmdl_error *err)
 {
     return flat_run (h->mesh, c, err);
 }
@@ -468,13 +474,13 @@ int hierarchy_run (struct hierarchy *h, const struct collective *c, struct slurm
 {
     static int (*const run[COMM_KINDS]) (struct hierarchy *, const struct collective *,
                                          struct slurmdl_error *) = {
-        [COMM_ALLREDUCE] = allreduce,
-        [COMM_REDUCE] = reduce,
-        [COMM_REDUCE_SCATTER] = reduce_scatter,
-        [COMM_ALLGATHER] = allgather,
-        [COMM_BROADCAST] = broadcast,
-        [COMM_ALLTOALL] = alltoall,
-        [COMM_BARRIER] = barrier,
+        [COMM_ALLREDUCE] = hierarchy_allreduce,
+        [COMM_REDUCE] = hierarchy_reduce,
+        [COMM_REDUCE_SCATTER] = hierarchy_reduce_scatter,
+        [COMM_ALLGATHER] = hierarchy_allgather,
+        [COMM_BROADCAST] = hierarchy_broadcast,
+        [COMM_ALLTOALL] = hierarchy_alltoall,
+        [COMM_BARRIER] = hierarchy_barrier,
     };
 
     return run[c->what](h, c, err);

@@ -32,7 +32,7 @@ static void native_abort (void *self)
 }
 
 /* Those that wait for us elsewhere are to know why we do not come. */
-static int end (struct hierarchy *h, int rv, const struct slurmdl_error *err)
+static int native_end (struct hierarchy *h, int rv, const struct slurmdl_error *err)
 {
     int number = errno;
 
@@ -59,7 +59,7 @@ static int native_run (void *self, const struct collective *c, struct slurmdl_er
         rv = node_run (h->node, c, err);
     else if (rv == 0)
         rv = hierarchy_run (h, c, err);
-    return end (h, rv, err);
+    return native_end (h, rv, err);
 }
 
 const struct comm_backend comm_backend_native = {

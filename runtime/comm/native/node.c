@@ -40,7 +40,7 @@ static size_t node_memory (long size)
 }
 
 /* Which ranks of the mesh are ours. */
-static int find_ranks (struct node_group *n)
+static int find_node_ranks (struct node_group *n)
 {
     struct mesh *m = n->mesh;
     long own = mesh_rank (m), node = mesh_node_of (m, own), found = 0;
@@ -58,7 +58,7 @@ static int find_ranks (struct node_group *n)
 }
 
 /* Memory that is all there: no store into it meets SIGBUS. */
-static int make (size_t bytes)
+static int make_shared_memory (size_t bytes)
 {
     int fd = memfd_create ("slurmdl", MFD_CLOEXEC);
 
@@ -79,7 +79,7 @@ static int map (struct node_group *n, int fd)
     return 0;
 }
 
-static bool is_wanted (void)
+static bool is_node_memory_wanted (void)
 {
     const char *value = getenv ("DL_COMM_SHARED");
 
@@ -89,7 +89,7 @@ static bool is_wanted (void)
 /* The first rank's part; its file descriptor, -1 if it has no memory. */
 static int offer (struct node_group *n, struct node_offer *o)
 {
-    int fd = is_wanted () ? make (n->bytes) : -1;
+    int fd = is_node_memory_wanted () ? make_shared_memory (n->bytes) : -1;
 
     if (fd >= 0 && map (n, fd) < 0) {
         close (fd);
@@ -108,7 +108,7 @@ static int offer (struct node_group *n, struct node_offer *o)
 
 /* The others' part.  That the nonce is there tells that the process of that
  * number is the one that we know: ours may be in another container. */
-static bool take (struct node_group *n, const struct node_offer *o)
+static bool map_peer (struct node_group *n, const struct node_offer *o)
 {
     char path[64];
     struct stat st;
@@ -126,7 +126,7 @@ static bool take (struct node_group *n, const struct node_offer *o)
 }
 
 /* Offer, answer, and whether all have it; 1: they do. */
-static int lead (struct node_group *n, struct slurmdl_error *err)
+static int offer_node_memory (struct node_group *n, struct slurmdl_error *err)
 {
     struct node_offer o = { 0 };
     int fd = offer (n, &o), rv = -1;
@@ -152,14 +152,14 @@ out:
     return rv;
 }
 
-static int follow (struct node_group *n, struct slurmdl_error *err)
+static int join_node_memory (struct node_group *n, struct slurmdl_error *err)
 {
     struct node_offer o;
     char ok, all = 0;
 
     if (mesh_recv (n->mesh, n->world[0], &o, sizeof (o), err) < 0)
         return -1;
-    ok = take (n, &o);
+    ok = map_peer (n, &o);
     if (mesh_send (n->mesh, n->world[0], &ok, 1, err) < 0
         || mesh_recv (n->mesh, n->world[0], &all, 1, err) < 0)
         return -1;
@@ -181,10 +181,10 @@ struct node_group *node_open (struct mesh *m, struct slurmdl_error *err)
     if (!n)
         goto fail;
     n->mesh = m;
-    if (find_ranks (n) < 0)
+    if (find_node_ranks (n) < 0)
         goto fail;
     n->bytes = node_memory (n->size);
-    all = n->rank == 0 ? lead (n, err) : follow (n, err);
+    all = n->rank == 0 ? offer_node_memory (n, err) : join_node_memory (n, err);
     if (all < 0)
         goto fail;
     if (!all) {

@@ -13,7 +13,7 @@ enum { SMALL = 32 << 10 };
 /* Parts of a chunk begin at multiples of so many elements. */
 enum { GRAIN = 64 };
 
-static uint64_t mix (uint64_t h, uint64_t x)
+static uint64_t mix_hash (uint64_t h, uint64_t x)
 {
     h = (h ^ x) * 0x9e3779b97f4a7c15;
     return h ^ h >> 29;
@@ -23,27 +23,27 @@ static uint64_t mix (uint64_t h, uint64_t x)
 static void node_begin (struct node_work *w, enum node_kind kind, uint64_t n, int type, int op)
 {
     struct node_group *node = w->node;
-    uint64_t h = mix ((uint64_t)kind + 1, n);
+    uint64_t h = mix_hash ((uint64_t)kind + 1, n);
 
-    h = mix (mix (h, (uint64_t)type), (uint64_t)op);
-    node->call = mix (h, (uint64_t)w->root);
+    h = mix_hash (mix_hash (h, (uint64_t)type), (uint64_t)op);
+    node->call = mix_hash (h, (uint64_t)w->root);
     w->first = node->step;
     node->step += w->steps;
 }
 
 /* With nothing to copy the pointers may be NULL. */
-static void copy (char *to, const char *from, size_t n)
+static void copy_nonempty (char *to, const char *from, size_t n)
 {
     if (n > 0)
         memcpy (to, from, n);
 }
 
-static size_t least (size_t a, size_t b)
+static size_t least_size (size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static size_t steps_of (size_t n, size_t step)
+static size_t step_count (size_t n, size_t step)
 {
     return (n + step - 1) / step;
 }
@@ -53,7 +53,7 @@ static size_t steps_of (size_t n, size_t step)
 /* Elements of step 's', and of them those that rank 'r' reduces. */
 static size_t length_at (const struct node_work *w, size_t s)
 {
-    return least (w->step, w->n - s * w->step);
+    return least_size (w->step, w->n - s * w->step);
 }
 
 static void slice_at (const struct node_work *w, size_t s, long r, size_t *from, size_t *n)
@@ -61,12 +61,12 @@ static void slice_at (const struct node_work *w, size_t s, long r, size_t *from,
     size_t all = length_at (w, s), size = (size_t)w->node->size;
     size_t each = ((all + size - 1) / size + GRAIN - 1) / GRAIN * GRAIN;
 
-    *from = least (all, (size_t)r * each);
-    *n = least (each, all - *from);
+    *from = least_size (all, (size_t)r * each);
+    *n = least_size (each, all - *from);
 }
 
 /* All but what we reduce ourselves. */
-static uint64_t publish (const struct node_work *w, size_t s)
+static uint64_t publish_slice (const struct node_work *w, size_t s)
 {
     struct node_group *n = w->node;
     char *slot = node_slot (n, n->rank, w->first + s);
@@ -75,8 +75,8 @@ static uint64_t publish (const struct node_work *w, size_t s)
 
     slice_at (w, s, n->rank, &from, &count);
     after = (from + count) * w->size;
-    copy (slot, in, from * w->size);
-    copy (slot + after, in + after, length_at (w, s) * w->size - after);
+    copy_nonempty (slot, in, from * w->size);
+    copy_nonempty (slot + after, in + after, length_at (w, s) * w->size - after);
     return node_come (n);
 }
 
@@ -97,21 +97,21 @@ static uint64_t reduce_slice (const struct node_work *w, size_t s)
     return node_come (n);
 }
 
-static void collect (const struct node_work *w, size_t s)
+static void reduce_slices (const struct node_work *w, size_t s)
 {
     if (w->root < 0 || w->root == w->node->rank)
-        copy (w->out + s * w->step * w->size, node_result (w->node, w->first + s),
-              length_at (w, s) * w->size);
+        copy_nonempty (w->out + s * w->step * w->size, node_result (w->node, w->first + s),
+                       length_at (w, s) * w->size);
 }
 
 /* The next step's part is there before we wait for this one's, and it is
  * collected while the others reduce. */
 static int reduce_steps (const struct node_work *w, struct slurmdl_error *err)
 {
-    uint64_t in = publish (w, 0), out = 0;
+    uint64_t in = publish_slice (w, 0), out = 0;
 
     for (size_t s = 0; s < w->steps; s++) {
-        uint64_t next = s + 1 < w->steps ? publish (w, s + 1) : 0, last = out;
+        uint64_t next = s + 1 < w->steps ? publish_slice (w, s + 1) : 0, last = out;
 
         if (node_wait (w->node, in, err) < 0)
             return -1;
@@ -119,13 +119,13 @@ static int reduce_steps (const struct node_work *w, struct slurmdl_error *err)
         if (s > 0) {
             if (node_wait (w->node, last, err) < 0)
                 return -1;
-            collect (w, s - 1);
+            reduce_slices (w, s - 1);
         }
         in = next;
     }
     if (node_wait (w->node, out, err) < 0)
         return -1;
-    collect (w, w->steps - 1);
+    reduce_slices (w, w->steps - 1);
     return 0;
 }
 
@@ -134,7 +134,7 @@ static int reduce_small (const struct node_work *w, struct slurmdl_error *err)
 {
     struct node_group *n = w->node;
 
-    copy (node_slot (n, n->rank, w->first), w->in, w->n * w->size);
+    copy_nonempty (node_slot (n, n->rank, w->first), w->in, w->n * w->size);
     if (node_wait (n, node_come (n), err) < 0)
         return -1;
     if (w->root >= 0 && w->root != n->rank)
@@ -171,17 +171,18 @@ static int reduce_to (struct node_group *n, const struct collective *c, long roo
 
     if (c->n == 0)
         return 0;
-    w.steps = steps_of (c->n, w.step);
+    w.steps = step_count (c->n, w.step);
     node_begin (&w, NODE_REDUCE, c->n, (int)c->type, (int)c->op);
     return small ? reduce_small (&w, err) : reduce_steps (&w, err);
 }
 
-static int reduce (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
+static int node_reduce (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
 {
     return reduce_to (n, c, c->root, err);
 }
 
-static int allreduce (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
+static int node_allreduce (struct node_group *n, const struct collective *c,
+                           struct slurmdl_error *err)
 {
     return reduce_to (n, c, -1, err);
 }
@@ -223,16 +224,19 @@ static size_t node_step_of (const struct node_group *n, size_t size)
 static void root_put (const struct node_work *w, size_t s)
 {
     if (w->root == w->node->rank)
-        copy (node_slot (w->node, w->root, w->first + s), w->in + s * w->step, length_at (w, s));
+        copy_nonempty (node_slot (w->node, w->root, w->first + s), w->in + s * w->step,
+                       length_at (w, s));
 }
 
 static void root_take (const struct node_work *w, size_t s)
 {
     if (w->root != w->node->rank)
-        copy (w->out + s * w->step, node_slot (w->node, w->root, w->first + s), length_at (w, s));
+        copy_nonempty (w->out + s * w->step, node_slot (w->node, w->root, w->first + s),
+                       length_at (w, s));
 }
 
-static int broadcast (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
+static int node_broadcast (struct node_group *n, const struct collective *c,
+                           struct slurmdl_error *err)
 {
     struct node_work w = { .node = n,
                            .in = c->out,
@@ -240,7 +244,7 @@ static int broadcast (struct node_group *n, const struct collective *c, struct s
                            .size = 1,
                            .n = c->n,
                            .step = n->chunk,
-                           .steps = steps_of (c->n, n->chunk),
+                           .steps = step_count (c->n, n->chunk),
                            .root = c->root };
 
     node_begin (&w, NODE_BROADCAST, c->n, 0, 0);
@@ -257,7 +261,7 @@ struct node_exchange {
 
 static size_t step_part (size_t all, size_t s, size_t step)
 {
-    return all > s * step ? least (step, all - s * step) : 0;
+    return all > s * step ? least_size (step, all - s * step) : 0;
 }
 
 static void exchange_put (const struct node_work *w, size_t s)
@@ -267,8 +271,8 @@ static void exchange_put (const struct node_work *w, size_t s)
 
     for (long r = 0; r < n->size; r++)
         if (r != n->rank)
-            copy (slot + (size_t)r * w->step, w->in + w->layout.starts[r] + s * w->step,
-                  step_part (w->layout.counts[r], s, w->step));
+            copy_nonempty (slot + (size_t)r * w->step, w->in + w->layout.starts[r] + s * w->step,
+                           step_part (w->layout.counts[r], s, w->step));
 }
 
 static void exchange_take (const struct node_work *w, size_t s)
@@ -278,9 +282,9 @@ static void exchange_take (const struct node_work *w, size_t s)
 
     for (long r = 0; r < n->size; r++)
         if (r != n->rank)
-            copy (w->out + x->places[r] + s * w->step,
-                  node_slot (n, r, w->first + s) + (size_t)n->rank * w->step,
-                  step_part (x->from[r], s, w->step));
+            copy_nonempty (w->out + x->places[r] + s * w->step,
+                           node_slot (n, r, w->first + s) + (size_t)n->rank * w->step,
+                           step_part (x->from[r], s, w->step));
 }
 
 /* The most that one rank has for another, so that all make as many steps. */
@@ -301,7 +305,7 @@ static int agree_on_most (struct node_group *n, size_t *most, struct slurmdl_err
 }
 
 /* Sums of 'counts', the largest of which is returned. */
-static size_t add_up (const size_t *counts, long size, size_t *starts)
+static size_t sum_counts (const size_t *counts, long size, size_t *starts)
 {
     size_t at = 0, most = 0;
 
@@ -313,7 +317,8 @@ static size_t add_up (const size_t *counts, long size, size_t *starts)
     return most;
 }
 
-static int alltoall (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
+static int node_alltoall (struct node_group *n, const struct collective *c,
+                          struct slurmdl_error *err)
 {
     size_t *starts = calloc (2 * (size_t)n->size, sizeof (*starts));
     size_t *places = starts + n->size, most;
@@ -330,12 +335,12 @@ static int alltoall (struct node_group *n, const struct collective *c, struct sl
 
     if (!starts)
         return errorf (err, "out of memory");
-    most = add_up (c->counts, n->size, starts);
-    add_up (c->from, n->size, places);
+    most = sum_counts (c->counts, n->size, starts);
+    sum_counts (c->from, n->size, places);
     if (agree_on_most (n, &most, err) < 0)
         goto out;
-    copy (x.w.out + places[n->rank], x.w.in + starts[n->rank], c->counts[n->rank]);
-    x.w.steps = steps_of (most, x.w.step);
+    copy_nonempty (x.w.out + places[n->rank], x.w.in + starts[n->rank], c->counts[n->rank]);
+    x.w.steps = step_count (most, x.w.step);
     node_begin (&x.w, NODE_ALLTOALL, most, 0, 0);
     rv = node_each_step (&x.w, exchange_put, exchange_take, err);
 out:
@@ -343,7 +348,8 @@ out:
     return rv;
 }
 
-static int barrier (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
+static int node_barrier (struct node_group *n, const struct collective *c,
+                         struct slurmdl_error *err)
 {
     struct node_work w = { .node = n, .root = -1 };
 
@@ -356,8 +362,9 @@ int node_run (struct node_group *n, const struct collective *c, struct slurmdl_e
 {
     static int (*const run[COMM_KINDS]) (struct node_group *, const struct collective *,
                                          struct slurmdl_error *) = {
-        [COMM_ALLREDUCE] = allreduce, [COMM_REDUCE] = reduce,   [COMM_BROADCAST] = broadcast,
-        [COMM_ALLTOALL] = alltoall,   [COMM_BARRIER] = barrier,
+        [COMM_ALLREDUCE] = node_allreduce, [COMM_REDUCE] = node_reduce,
+        [COMM_BROADCAST] = node_broadcast, [COMM_ALLTOALL] = node_alltoall,
+        [COMM_BARRIER] = node_barrier,
     };
 
     return run[c->what](n, c, err);
@@ -422,8 +429,8 @@ static size_t *totals_of (const struct node_group *n, const struct node_layout *
     return totals;
 }
 
-static int run (struct node_work *w, enum node_kind kind, node_step_f put, node_step_f take,
-                struct slurmdl_error *err)
+static int run_node_steps (struct node_work *w, enum node_kind kind, node_step_f put,
+                           node_step_f take, struct slurmdl_error *err)
 {
     size_t most, *totals = totals_of (w->node, &w->layout, &most);
     int rv;
@@ -483,7 +490,7 @@ int node_reduce_scatter (struct node_group *n, const struct collective *c, void 
                            .step = node_step_of (n, size),
                            .root = -1 };
 
-    return run (&w, NODE_SCATTER, scatter_put, scatter_take, err);
+    return run_node_steps (&w, NODE_SCATTER, scatter_put, scatter_take, err);
 }
 
 static void gather_put (const struct node_work *w, size_t s)
@@ -517,5 +524,5 @@ int node_allgather (struct node_group *n, const void *in, void *out, const struc
         .node = n, .in = in, .out = out, .size = 1, .layout = *l, .step = n->chunk, .root = -1
     };
 
-    return run (&w, NODE_GATHER, gather_put, gather_take, err);
+    return run_node_steps (&w, NODE_GATHER, gather_put, gather_take, err);
 }

@@ -39,16 +39,16 @@ static struct node_meter *meter_of (struct node_group *n, uint64_t meeting)
 }
 
 /* What the counter is when all have come; both wrap around. */
-static unsigned whole (struct node_group *n, uint64_t meeting)
+static unsigned barrier_target (struct node_group *n, uint64_t meeting)
 {
     return (unsigned)((meeting / NODE_METERS + 1) * (uint64_t)n->size);
 }
 
-static bool is_whole (struct node_group *n, uint64_t meeting)
+static bool is_barrier_complete (struct node_group *n, uint64_t meeting)
 {
     unsigned came = atomic_load_explicit (&meter_of (n, meeting)->came, memory_order_acquire);
 
-    return (int)(came - whole (n, meeting)) >= 0;
+    return (int)(came - barrier_target (n, meeting)) >= 0;
 }
 
 uint64_t node_come (struct node_group *n)
@@ -61,12 +61,13 @@ uint64_t node_come (struct node_group *n)
     own->number[meeting % NODE_METERS] = n->say;
     own->tag[meeting % NODE_METERS] = mesh_called (n->mesh);
     atomic_store_explicit (&own->meeting, meeting + 1, memory_order_relaxed);
-    if (atomic_fetch_add (&m->came, 1) + 1 == whole (n, meeting) && atomic_load (&m->sleepers))
+    if (atomic_fetch_add (&m->came, 1) + 1 == barrier_target (n, meeting)
+        && atomic_load (&m->sleepers))
         futex_wake_shared (&m->came);
     return meeting;
 }
 
-static void give_up (struct node_group *n, int code, const char *why)
+static void abandon_barrier (struct node_group *n, int code, const char *why)
 {
     struct node_head *h = n->head;
     unsigned none = 0;
@@ -82,15 +83,15 @@ static void give_up (struct node_group *n, int code, const char *why)
 
 void node_abort (struct node_group *n, const char *why)
 {
-    give_up (n, ECONNRESET, why);
+    abandon_barrier (n, ECONNRESET, why);
 }
 
 /* The mesh has failed. */
-static int fail (struct node_group *n, struct slurmdl_error *err)
+static int fail_node_group (struct node_group *n, struct slurmdl_error *err)
 {
     int saved = errno;
 
-    give_up (n, saved, err->text);
+    abandon_barrier (n, saved, err->text);
     mesh_set_waits (n->mesh, -1);
     errno = saved;
     return -1;
@@ -114,7 +115,7 @@ static int look_at_reason (struct node_group *n, struct slurmdl_error *err)
 }
 
 /* The first that has not come, as the mesh counts. */
-static long awaited (const struct node_group *n, uint64_t meeting)
+static long awaited_node_rank (const struct node_group *n, uint64_t meeting)
 {
     long r = 0;
 
@@ -130,28 +131,28 @@ static void doze (struct node_group *n, uint64_t meeting)
 
     atomic_fetch_add (&m->sleepers, 1);
     came = atomic_load (&m->came);
-    if (!is_whole (n, meeting) && atomic_load (&n->head->broken) != 2)
+    if (!is_barrier_complete (n, meeting) && atomic_load (&n->head->broken) != 2)
         futex_wait_shared (&m->came, came, LOOK_MS);
     atomic_fetch_sub (&m->sleepers, 1);
 }
 
-static int sleep_until (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
+static int sleep_at_barrier (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
 {
     double begin = monotonic (), look = begin, now;
 
-    while (!is_whole (n, meeting)) {
+    while (!is_barrier_complete (n, meeting)) {
         if (look_at_reason (n, err) < 0)
             return -1;
-        mesh_set_waits (n->mesh, awaited (n, meeting));
+        mesh_set_waits (n->mesh, awaited_node_rank (n, meeting));
         doze (n, meeting);
         now = monotonic ();
-        if (now - look < LOOK_MS / 1e3 || is_whole (n, meeting))
+        if (now - look < LOOK_MS / 1e3 || is_barrier_complete (n, meeting))
             continue;
         if (mesh_check (n->mesh, err) < 0)
-            return fail (n, err);
+            return fail_node_group (n, err);
         if (now - begin > mesh_timeout (n->mesh)) {
-            mesh_timed_out (n->mesh, awaited (n, meeting), err);
-            return fail (n, err);
+            mesh_timed_out (n->mesh, awaited_node_rank (n, meeting), err);
+            return fail_node_group (n, err);
         }
         look = now;
     }
@@ -173,7 +174,7 @@ static int check_call (struct node_group *n, uint64_t meeting, struct slurmdl_er
                    "numbers of bytes",
                    mesh_world_rank (n->mesh, n->world[n->rank]),
                    mesh_world_rank (n->mesh, n->world[r]));
-    return fail (n, err);
+    return fail_node_group (n, err);
 }
 
 static void is_crowded (struct node_group *n)
@@ -193,7 +194,7 @@ static void yield (struct node_group *n, uint64_t meeting)
         n->left--;
         return;
     }
-    for (int i = 0; i < YIELDS && !is_whole (n, meeting); i++, then = now) {
+    for (int i = 0; i < YIELDS && !is_barrier_complete (n, meeting); i++, then = now) {
         sched_yield ();
         now = monotonic ();
         if (now - then > SLOW_TURN) {
@@ -210,11 +211,11 @@ int node_wait (struct node_group *n, uint64_t meeting, struct slurmdl_error *err
 
     if (!err)
         err = &own;
-    for (int i = 0; i < SPINS && !is_whole (n, meeting); i++)
+    for (int i = 0; i < SPINS && !is_barrier_complete (n, meeting); i++)
         pause_cpu ();
-    if (!is_whole (n, meeting))
+    if (!is_barrier_complete (n, meeting))
         yield (n, meeting);
-    if (!is_whole (n, meeting) && sleep_until (n, meeting, err) < 0)
+    if (!is_barrier_complete (n, meeting) && sleep_at_barrier (n, meeting, err) < 0)
         return -1;
     return check_call (n, meeting, err);
 }

@@ -14,7 +14,7 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/api/backend.h"
 
-/* Memory of the device that comm_queue.room() has given. */
+/* Memory of the device that comm_queue.nccl_buffer() has given. */
 struct nccl_room {
     struct nccl_room *smaller; /* given before, kept until the end */
     size_t size;
@@ -71,7 +71,7 @@ static void nccl_leave (const struct nccl_self *s, int before)
 }
 
 /* ncclCommAbort() is the only way to stop NCCL's kernels and proxy threads. */
-static int give_up (struct nccl_self *s, int error)
+static int nccl_give_up (struct nccl_self *s, int error)
 {
     if (s->comm)
         ncclCommAbort (s->comm);
@@ -89,24 +89,27 @@ static int nccl_failed (struct nccl_self *s, ncclResult_t r, const char *what,
 
     errorf (err, "nccl: rank %d: %s: %s%s%.100s", s->rank, what, ncclGetErrorString (r),
             detail && *detail ? ": " : "", detail ? detail : "");
-    return give_up (s, r == ncclRemoteError ? ECONNRESET : r == ncclInvalidArgument ? EINVAL : EIO);
+    return nccl_give_up (s, r == ncclRemoteError       ? ECONNRESET
+                            : r == ncclInvalidArgument ? EINVAL
+                                                       : EIO);
 }
 
-static int look (struct nccl_self *s, const char *what, double deadline, struct slurmdl_error *err)
+static int poll_stream (struct nccl_self *s, const char *what, double deadline,
+                        struct slurmdl_error *err)
 {
     if (atomic_load (&s->aborted)) {
         errorf (err, "nccl: aborted");
-        return give_up (s, ECONNRESET);
+        return nccl_give_up (s, ECONNRESET);
     }
     if (nccl_lib->check (s->mesh, err) < 0)
-        return give_up (s, errno);
+        return nccl_give_up (s, errno);
     if (monotonic () < deadline)
         return 0;
     errorf (err,
             "nccl: rank %d (%s) has waited for %g s for %s; NCCL_DEBUG=INFO "
             "says more",
             s->rank, nccl_lib->host (s->mesh, s->rank), s->timeout, what);
-    return give_up (s, ETIMEDOUT);
+    return nccl_give_up (s, ETIMEDOUT);
 }
 
 /* Of a call on a non-blocking communicator that has returned 'r': wait until it
@@ -125,7 +128,7 @@ static int nccl_settle (struct nccl_self *s, ncclResult_t r, const char *what,
             r = async;
         if (r != ncclInProgress)
             break;
-        if (look (s, what, deadline, err) < 0)
+        if (poll_stream (s, what, deadline, err) < 0)
             return -1;
         nanosleep (&pause, NULL);
     }
@@ -148,7 +151,7 @@ static int nccl_drain (struct nccl_self *s, cudaStream_t stream, bool naps, cons
             return 0;
         if (e != cudaErrorNotReady) {
             nccl_cuda_failed (e, what, err);
-            return give_up (s, EIO);
+            return nccl_give_up (s, EIO);
         }
         if (naps && n > BEFORE_NAPS)
             nanosleep (&nap, NULL);
@@ -157,14 +160,14 @@ static int nccl_drain (struct nccl_self *s, cudaStream_t stream, bool naps, cons
         if (ncclCommGetAsyncError (s->comm, &async) == ncclSuccess && async != ncclSuccess
             && async != ncclInProgress)
             return nccl_failed (s, async, what, err);
-        if (look (s, what, deadline, err) < 0)
+        if (poll_stream (s, what, deadline, err) < 0)
             return -1;
     }
 }
 
 enum { ROOM_LEAST = 1 << 20 };
 
-static int check (cudaError_t e, const char *what, struct slurmdl_error *err)
+static int check_cuda (cudaError_t e, const char *what, struct slurmdl_error *err)
 {
     return e == cudaSuccess ? 0 : nccl_cuda_failed (e, what, err);
 }
@@ -184,13 +187,13 @@ static void use (const void *p)
 /* Neither waits for the default stream nor makes it wait; what is queued goes
  * before the blocks of the program's kernels that have not begun.
  */
-static int make_stream (struct nccl_self *s, struct slurmdl_error *err)
+static int nccl_make_stream (struct nccl_self *s, struct slurmdl_error *err)
 {
     int least = 0, greatest = 0;
 
     cudaDeviceGetStreamPriorityRange (&least, &greatest);
-    return check (cudaStreamCreateWithPriority (&s->beside, cudaStreamNonBlocking, greatest),
-                  "cudaStreamCreateWithPriority", err);
+    return check_cuda (cudaStreamCreateWithPriority (&s->beside, cudaStreamNonBlocking, greatest),
+                       "cudaStreamCreateWithPriority", err);
 }
 
 static int queue_begin (void *self, struct slurmdl_error *err)
@@ -205,7 +208,7 @@ static int queue_begin (void *self, struct slurmdl_error *err)
     }
     before = nccl_enter (s);
     if (!s->beside)
-        rv = make_stream (s, err);
+        rv = nccl_make_stream (s, err);
     nccl_leave (s, before);
     s->queueing = rv == 0;
     s->factor = 1;
@@ -216,13 +219,13 @@ static int after (void *self, const struct memory_mark *m, struct slurmdl_error 
 {
     struct nccl_self *s = self;
 
-    return check (cudaStreamWaitEvent (s->beside, m->event, 0), "cudaStreamWaitEvent", err);
+    return check_cuda (cudaStreamWaitEvent (s->beside, m->event, 0), "cudaStreamWaitEvent", err);
 }
 
 /* cudaFree() would wait for all that the program has given the device to do:
  * what has become too small is kept, and what comes after it twice as large.
  */
-static void *room (void *self, int which, size_t n, struct slurmdl_error *err)
+static void *nccl_buffer (void *self, int which, size_t n, struct slurmdl_error *err)
 {
     struct nccl_self *s = self;
     struct nccl_room *r = s->rooms[which];
@@ -238,7 +241,7 @@ static void *room (void *self, int which, size_t n, struct slurmdl_error *err)
         return NULL;
     }
     before = nccl_enter (s);
-    if (check (cudaMalloc (&r->data, size), "cudaMalloc", err) < 0) {
+    if (check_cuda (cudaMalloc (&r->data, size), "cudaMalloc", err) < 0) {
         free (r);
         r = NULL;
     }
@@ -266,7 +269,7 @@ static int copy_each (const struct nccl_self *s, const struct comm_copy *list, s
     int rv = 0;
 
     for (size_t i = 0; i < n && rv == 0; i++)
-        rv = check (copy_one (s, &list[i]), "a copy on the device", err);
+        rv = check_cuda (copy_one (s, &list[i]), "a copy on the device", err);
     return rv;
 }
 
@@ -339,7 +342,7 @@ static int copy_zeros (const struct nccl_self *s, const struct comm_copy *list, 
     return rv;
 }
 
-static int copy (void *self, const struct comm_copy *list, size_t n, struct slurmdl_error *err)
+static int nccl_copy (void *self, const struct comm_copy *list, size_t n, struct slurmdl_error *err)
 {
     struct nccl_self *s = self;
     int before = nccl_enter (s);
@@ -355,7 +358,7 @@ static int copy (void *self, const struct comm_copy *list, size_t n, struct slur
     return rv;
 }
 
-static void set_factor (void *self, double factor)
+static void nccl_set_factor (void *self, double factor)
 {
     struct nccl_self *s = self;
 
@@ -382,9 +385,9 @@ static int queue_end (void *self, struct slurmdl_error *err)
 static const struct comm_queue nccl_queue = { .use = use,
                                               .begin = queue_begin,
                                               .after = after,
-                                              .room = room,
-                                              .copy = copy,
-                                              .factor = set_factor,
+                                              .room = nccl_buffer,
+                                              .copy = nccl_copy,
+                                              .factor = nccl_set_factor,
                                               .end = queue_end };
 
 static void nccl_queue_free (struct nccl_self *s)
@@ -491,7 +494,7 @@ struct nccl_call {
 };
 
 /* Memory of another device would be an error that ends the process. */
-static int check_memory (const struct nccl_call *c, const void *p)
+static int check_device_memory (const struct nccl_call *c, const void *p)
 {
     struct cudaPointerAttributes a;
 
@@ -525,7 +528,7 @@ static int begin_call (struct nccl_call *c, void *self, const char *what, const 
         errno = ENOTCONN;
         return errorf (err, "nccl: the communicator has failed before");
     }
-    if (check_memory (c, in) < 0 || check_memory (c, out) < 0)
+    if (check_device_memory (c, in) < 0 || check_device_memory (c, out) < 0)
         return -1;
     c->before = nccl_enter (s);
     return 0;
@@ -591,7 +594,7 @@ static ncclResult_t end_group (ncclResult_t first)
     return first != ncclSuccess ? first : r;
 }
 
-static int allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
+static int nccl_allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_call c;
 
@@ -602,7 +605,7 @@ static int allreduce (void *self, const struct collective *a, struct slurmdl_err
         &c, ncclAllReduce (a->in, a->out, a->n * c.factor, c.type, c.op, c.s->comm, c.stream));
 }
 
-static int reduce (void *self, const struct collective *a, struct slurmdl_error *err)
+static int nccl_reduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_call c;
 
@@ -636,7 +639,7 @@ static ncclResult_t scatter_unequal (const struct nccl_call *c, const char *in, 
     return end_group (first);
 }
 
-static int reduce_scatter (void *self, const struct collective *a, struct slurmdl_error *err)
+static int nccl_reduce_scatter (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_call c;
 
@@ -664,7 +667,7 @@ static ncclResult_t gather_unequal (const struct nccl_call *c, const void *in, c
     return end_group (first);
 }
 
-static int allgather (void *self, const struct collective *a, struct slurmdl_error *err)
+static int nccl_allgather (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_call c;
 
@@ -676,7 +679,7 @@ static int allgather (void *self, const struct collective *a, struct slurmdl_err
                      ncclAllGather (a->in, a->out, a->counts[0], ncclUint8, c.s->comm, c.stream));
 }
 
-static int broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
+static int nccl_broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_call c;
 
@@ -686,7 +689,7 @@ static int broadcast (void *self, const struct collective *a, struct slurmdl_err
         &c, ncclBroadcast (a->out, a->out, a->n, ncclUint8, (int)a->root, c.s->comm, c.stream));
 }
 
-static int alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
+static int nccl_alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     const char *source = a->in;
     char *target = a->out;
@@ -707,7 +710,7 @@ static int alltoall (void *self, const struct collective *a, struct slurmdl_erro
     return end_call (&c, end_group (first));
 }
 
-static int barrier (void *self, const struct collective *a, struct slurmdl_error *err)
+static int nccl_barrier (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_self *s = self;
     struct nccl_call c;
@@ -724,13 +727,13 @@ static int barrier (void *self, const struct collective *a, struct slurmdl_error
 static int nccl_run (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     static const collective_f run[COMM_KINDS] = {
-        [COMM_ALLREDUCE] = allreduce,
-        [COMM_REDUCE] = reduce,
-        [COMM_REDUCE_SCATTER] = reduce_scatter,
-        [COMM_ALLGATHER] = allgather,
-        [COMM_BROADCAST] = broadcast,
-        [COMM_ALLTOALL] = alltoall,
-        [COMM_BARRIER] = barrier,
+        [COMM_ALLREDUCE] = nccl_allreduce,
+        [COMM_REDUCE] = nccl_reduce,
+        [COMM_REDUCE_SCATTER] = nccl_reduce_scatter,
+        [COMM_ALLGATHER] = nccl_allgather,
+        [COMM_BROADCAST] = nccl_broadcast,
+        [COMM_ALLTOALL] = nccl_alltoall,
+        [COMM_BARRIER] = nccl_barrier,
     };
 
     return run[a->what](self, a, err);
@@ -744,7 +747,7 @@ struct nccl_peer {
     ncclUniqueId id; /* rank 0's */
 };
 
-static void attach (const struct comm_services *s)
+static void nccl_attach (const struct comm_services *s)
 {
     nccl_lib = s;
 }
@@ -758,7 +761,7 @@ static void attach (const struct comm_services *s)
         }                                                                                          \
     } while (0)
 
-static int probe (struct slurmdl_error *err)
+static int nccl_probe (struct slurmdl_error *err)
 {
     int n = 0;
     cudaError_t e = cudaGetDeviceCount (&n);
@@ -805,7 +808,7 @@ static bool reduces_f8 (int device)
            && major >= 9;
 }
 
-static int describe (struct nccl_peer *mine, struct slurmdl_error *err)
+static int describe_peer (struct nccl_peer *mine, struct slurmdl_error *err)
 {
     CUDA (cudaDeviceGetPCIBusId (mine->bus, (int)sizeof (mine->bus), mine->device), err);
     mine->f8 = reduces_f8 (mine->device);
@@ -842,7 +845,7 @@ static int choose_device (struct nccl_self *s, struct nccl_peer *mine, struct nc
     if (find_twins (s, peers, &a, &b) && is_unchosen (s, peers)) {
         mine->device = (int)nccl_lib->local_rank (s->mesh, s->rank);
         cudaSetDevice (mine->device);
-        if (describe (mine, err) < 0
+        if (describe_peer (mine, err) < 0
             || nccl_lib->gather (s->mesh, mine, sizeof (*mine), peers, err) < 0)
             return -1;
     }
@@ -862,7 +865,7 @@ static int choose_device (struct nccl_self *s, struct nccl_peer *mine, struct nc
     return 0;
 }
 
-static void destroy (struct nccl_self *s)
+static void nccl_destroy (struct nccl_self *s)
 {
     ncclResult_t r = ncclSuccess;
 
@@ -879,7 +882,7 @@ static void destroy (struct nccl_self *s)
     cudaGetLastError ();
 }
 
-static void close_self (void *self)
+static void nccl_close (void *self)
 {
     struct nccl_self *s = self;
     int before;
@@ -887,7 +890,7 @@ static void close_self (void *self)
     if (!s)
         return;
     before = nccl_enter (s);
-    destroy (s);
+    nccl_destroy (s);
     nccl_leave (s, before);
     free (s);
 }
@@ -908,7 +911,7 @@ fail:
     return rv;
 }
 
-static int meet (struct nccl_self *s, struct nccl_peer *peers, struct slurmdl_error *err)
+static int exchange_peers (struct nccl_self *s, struct nccl_peer *peers, struct slurmdl_error *err)
 {
     struct nccl_peer mine;
     int devices = 0;
@@ -920,7 +923,7 @@ static int meet (struct nccl_self *s, struct nccl_peer *peers, struct slurmdl_er
     CUDA (cudaGetDeviceCount (&devices), err);
     mine.device = s->device;
     mine.devices = devices;
-    if (describe (&mine, err) < 0)
+    if (describe_peer (&mine, err) < 0)
         return -1;
     if (s->rank == 0 && (r = ncclGetUniqueId (&mine.id)) != ncclSuccess)
         return nccl_failed (s, r, "ncclGetUniqueId", err);
@@ -931,7 +934,7 @@ fail:
     return -1;
 }
 
-static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
+static int nccl_open (struct mesh *m, void **self, struct slurmdl_error *err)
 {
     struct nccl_self *s = calloc (1, sizeof (*s));
     size_t size = (size_t)nccl_lib->size (m);
@@ -946,19 +949,19 @@ static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
     s->rank = (int)nccl_lib->rank (m);
     s->size = (int)size;
     s->timeout = nccl_lib->timeout (m);
-    rv = meet (s, peers, err);
+    rv = exchange_peers (s, peers, err);
 out:
     free (peers);
     if (rv < 0) {
         int saved = errno;
-        close_self (s);
+        nccl_close (s);
         errno = saved;
     } else
         *self = s;
     return rv;
 }
 
-static void abort_self (void *self)
+static void nccl_abort (void *self)
 {
     struct nccl_self *s = self;
 
@@ -976,14 +979,14 @@ static int set_stream (void *self, void *stream)
 extern const struct comm_backend slurmdl_backend_nccl;
 const struct comm_backend slurmdl_backend_nccl = {
     .name = "nccl",
-    .probe = probe,
-    .open = open_self,
-    .close = close_self,
-    .abort = abort_self,
+    .probe = nccl_probe,
+    .open = nccl_open,
+    .close = nccl_close,
+    .abort = nccl_abort,
     .device = true,
     .run = nccl_run,
     .stream = set_stream,
-    .attach = attach,
+    .attach = nccl_attach,
     .takes = nccl_takes,
     .queue = &nccl_queue,
 };

@@ -64,7 +64,7 @@ bool address_is_loopback (const struct sockaddr *a)
            && ntohl (((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
 }
 
-static bool is_known (const char *host)
+static bool is_numeric_host (const char *host)
 {
     struct addrinfo *list = address_look_up (host, 1, 0);
 
@@ -73,7 +73,7 @@ static bool is_known (const char *host)
     return list;
 }
 
-static bool is_usable (const struct sockaddr *a)
+static bool is_listen_address (const struct sockaddr *a)
 {
     return a->sa_family == AF_INET
            || (a->sa_family == AF_INET6
@@ -86,7 +86,8 @@ static int add_number (const struct sockaddr *a, char *to)
     socklen_t n =
         a->sa_family == AF_INET ? sizeof (struct sockaddr_in) : sizeof (struct sockaddr_in6);
 
-    return is_usable (a) && getnameinfo (a, n, to, ADDRESS_NUMBER, NULL, 0, NI_NUMERICHOST) == 0;
+    return is_listen_address (a)
+           && getnameinfo (a, n, to, ADDRESS_NUMBER, NULL, 0, NI_NUMERICHOST) == 0;
 }
 
 static int own_numbers (char (*to)[ADDRESS_NUMBER], int room)
@@ -103,7 +104,7 @@ static int own_numbers (char (*to)[ADDRESS_NUMBER], int room)
     return n;
 }
 
-static void append (char *buf, size_t size, const char *host)
+static void append_host (char *buf, size_t size, const char *host)
 {
     size_t n = strlen (buf);
 
@@ -117,10 +118,10 @@ void address_own (const char *name, char *buf, size_t size)
     int n = own_numbers (number, 16);
 
     *buf = '\0';
-    if (name && *name && is_known (name))
-        append (buf, size, name);
+    if (name && *name && is_numeric_host (name))
+        append_host (buf, size, name);
     for (int i = 0; i < n; i++)
-        append (buf, size, number[i]);
+        append_host (buf, size, number[i]);
 }
 
 void address_machine (char *buf, size_t size)

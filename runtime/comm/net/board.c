@@ -17,7 +17,7 @@
 
 enum { AGAIN_S = 1 };
 
-static int find_place (struct board_place *w)
+static int find_board (struct board_place *w)
 {
     *w = (struct board_place){ 0 };
     snprintf (w->address, sizeof (w->address), "%s",
@@ -34,13 +34,13 @@ bool board_is_there (void)
 {
     struct board_place w;
 
-    return find_place (&w) == 0;
+    return find_board (&w) == 0;
 }
 
 /* Under what name it is posted, or its code: neither says anything of the key.
  */
-static void derive (const unsigned char *key, const char *name, const char *text,
-                    char hex[SECRET_DIGITS + 1])
+static void derive_post_code (const unsigned char *key, const char *name, const char *text,
+                              char hex[SECRET_DIGITS + 1])
 {
     char purpose[NOTICE_NAME + NOTICE_TEXT + 16];
     unsigned char digest[HANDSHAKE_KEY];
@@ -50,19 +50,19 @@ static void derive (const unsigned char *key, const char *name, const char *text
     secret_print (digest, hex);
 }
 
-static void compose (const struct board_place *w, const char *how, const unsigned char *key,
-                     const char *name, const char *text, char *line)
+static void compose_line (const struct board_place *w, const char *how, const unsigned char *key,
+                          const char *name, const char *text, char *line)
 {
     char posted[SECRET_DIGITS + 1], code[SECRET_DIGITS + 1];
 
-    derive (key, name, "", posted);
-    derive (key, name, text, code);
+    derive_post_code (key, name, "", posted);
+    derive_post_code (key, name, text, code);
     snprintf (line, BOARD_LINE, "%s %s %s %s %s\n", w->token, how, posted, code, text);
 }
 
 /* ---- whoever posts ---- */
 
-static void fail (struct board_post *b)
+static void fail_post (struct board_post *b)
 {
     b->why = (struct slurmdl_error){ "" };
     errorf (&b->why, "srun (%s:%d): %s", b->at.address, b->at.port, strerror (errno));
@@ -74,13 +74,13 @@ static void fail (struct board_post *b)
 }
 
 /* Nobody waits for it: the others may see the notice. */
-static void begin (struct board_post *b)
+static void begin_post (struct board_post *b)
 {
     struct addrinfo *a = address_look_up (b->at.address, b->at.port, AI_NUMERICHOST);
 
     b->fd = a ? socket_new (a->ai_family) : -1;
     if (b->fd < 0 || (connect (b->fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS))
-        fail (b);
+        fail_post (b);
     if (a)
         freeaddrinfo (a);
 }
@@ -88,11 +88,11 @@ static void begin (struct board_post *b)
 void board_post (struct board_post *b, const unsigned char *key, const char *name, const char *text)
 {
     board_end (b);
-    if (find_place (&b->at) < 0)
+    if (find_board (&b->at) < 0)
         return;
     b->is_on = true;
-    compose (&b->at, "put", key, name, text, b->line);
-    begin (b);
+    compose_line (&b->at, "put", key, name, text, b->line);
+    begin_post (b);
 }
 
 struct pollfd board_poll (const struct board_post *b)
@@ -102,7 +102,7 @@ struct pollfd board_poll (const struct board_post *b)
 }
 
 /* It is connected, or could not be; or, after that, has been closed. */
-static void go_on (struct board_post *b)
+static void continue_post (struct board_post *b)
 {
     size_t n = strlen (b->line);
     socklen_t size = sizeof (int);
@@ -115,7 +115,7 @@ static void go_on (struct board_post *b)
     else
         b->is_posted = false;
     if (!b->is_posted)
-        fail (b);
+        fail_post (b);
 }
 
 void board_serve (struct board_post *b)
@@ -123,9 +123,9 @@ void board_serve (struct board_post *b)
     struct pollfd p = board_poll (b);
 
     if (b->is_on && b->fd < 0 && monotonic () >= b->again)
-        begin (b);
+        begin_post (b);
     else if (p.fd >= 0 && poll (&p, 1, 0) == 1)
-        go_on (b);
+        continue_post (b);
 }
 
 void board_wait (struct board_post *b, double deadline)
@@ -150,7 +150,7 @@ void board_end (struct board_post *b)
 
 /* ---- whoever waits for an answer ---- */
 
-static int read_line (int fd, char *line, double deadline)
+static int read_board_line (int fd, char *line, double deadline)
 {
     size_t n = 0;
 
@@ -175,7 +175,7 @@ static int read_line (int fd, char *line, double deadline)
 }
 
 /* Say 'line', which becomes the answer. */
-static int ask (const struct board_place *w, char *line, double deadline)
+static int board_ask (const struct board_place *w, char *line, double deadline)
 {
     int fd = socket_connect (w->address, w->port, deadline);
     int rv = -1, saved;
@@ -183,7 +183,7 @@ static int ask (const struct board_place *w, char *line, double deadline)
     if (fd < 0)
         return -1;
     if (socket_send (fd, line, strlen (line), deadline) == 0)
-        rv = read_line (fd, line, deadline);
+        rv = read_board_line (fd, line, deadline);
     saved = errno;
     close (fd);
     errno = saved;
@@ -196,14 +196,14 @@ int board_keep (const unsigned char *key, const char *name, const char *text, do
     struct board_place w;
 
     errno = ENOENT;
-    if (find_place (&w) < 0)
+    if (find_board (&w) < 0)
         return -1;
-    compose (&w, "keep", key, name, text, line);
-    return ask (&w, line, deadline);
+    compose_line (&w, "keep", key, name, text, line);
+    return board_ask (&w, line, deadline);
 }
 
 /* "CODE TEXT" */
-static int check (const unsigned char *key, const char *name, const char *line, char *text)
+static int check_post (const unsigned char *key, const char *name, const char *line, char *text)
 {
     char code[SECRET_DIGITS + 1];
     size_t n = strlen (line);
@@ -212,7 +212,7 @@ static int check (const unsigned char *key, const char *name, const char *line, 
     if (n <= SECRET_DIGITS + 1 || n - SECRET_DIGITS > NOTICE_TEXT || line[SECRET_DIGITS] != ' ')
         return -1;
     memcpy (text, line + SECRET_DIGITS + 1, n - SECRET_DIGITS);
-    derive (key, name, text, code);
+    derive_post_code (key, name, text, code);
     return sodium_memcmp (code, line, SECRET_DIGITS) == 0 ? 0 : -1;
 }
 
@@ -223,11 +223,11 @@ int board_get (const unsigned char *key, const char *name, char text[NOTICE_TEXT
     struct board_place w;
 
     errno = ENOENT;
-    if (find_place (&w) < 0)
+    if (find_board (&w) < 0)
         return -1;
-    derive (key, name, "", posted);
+    derive_post_code (key, name, "", posted);
     snprintf (line, sizeof (line), "%s get %s\n", w.token, posted);
-    if (ask (&w, line, deadline) == 0 && check (key, name, line, text) == 0)
+    if (board_ask (&w, line, deadline) == 0 && check_post (key, name, line, text) == 0)
         return 0;
     return errorf (err, "srun (%s:%d): %s", w.address, w.port,
                    errno == ENOENT ? "nothing is posted there" : strerror (errno));

@@ -4,7 +4,7 @@
 
 /* U+0080 to U+009F are control characters, too, as UTF-8 and as single bytes.
  */
-static int is_control (const unsigned char *c, unsigned char before)
+static int is_control_character (const unsigned char *c, unsigned char before)
 {
     return *c < 0x20 || *c == 0x7f
            || (*c >= 0x80 && *c <= 0x9f && (before < 0x80 || before == 0xc2));
@@ -16,7 +16,7 @@ char *clean_text (char *text)
 
     for (unsigned char *c = (unsigned char *)text; *c; c++) {
         unsigned char now = *c;
-        if (is_control (c, before))
+        if (is_control_character (c, before))
             *c = '?';
         before = now;
     }

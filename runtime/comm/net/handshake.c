@@ -39,14 +39,14 @@ static bool has_key (const struct handshake *h)
     return sodium_init () >= 0 && !sodium_is_zero (h->key, sizeof (h->key));
 }
 
-static int draw (unsigned char *bytes, size_t n)
+static int draw_bytes (unsigned char *bytes, size_t n)
 {
     return getrandom (bytes, n, 0) == (ssize_t)n ? 0 : -1;
 }
 
 int handshake_draw (struct handshake_pair *p)
 {
-    if (sodium_init () < 0 || draw (p->secret, sizeof (p->secret)) < 0)
+    if (sodium_init () < 0 || draw_bytes (p->secret, sizeof (p->secret)) < 0)
         return -1;
     return crypto_scalarmult_base (p->point, p->secret);
 }
@@ -57,9 +57,9 @@ static uint32_t flags_of (const struct handshake *h)
 }
 
 /* All that is said before the codes. */
-static void begin (crypto_generichash_state *s, const struct handshake *h, const char *role,
-                   const struct handshake_hello *hello, const struct handshake_challenge *c,
-                   size_t size)
+static void hash_hellos (crypto_generichash_state *s, const struct handshake *h, const char *role,
+                         const struct handshake_hello *hello, const struct handshake_challenge *c,
+                         size_t size)
 {
     crypto_generichash_init (s, h->key, sizeof (h->key), size);
     crypto_generichash_update (s, (const unsigned char *)role, strlen (role) + 1);
@@ -69,7 +69,7 @@ static void begin (crypto_generichash_state *s, const struct handshake *h, const
                                offsetof (struct handshake_challenge, mac));
 }
 
-static void end (crypto_generichash_state *s, unsigned char *to, size_t size)
+static void finish_hash (crypto_generichash_state *s, unsigned char *to, size_t size)
 {
     crypto_generichash_final (s, to, size);
     sodium_memzero (s, sizeof (*s));
@@ -80,8 +80,8 @@ static void listener_mac (const struct handshake *h, const struct handshake_hell
 {
     crypto_generichash_state s;
 
-    begin (&s, h, listener_role, hello, c, HANDSHAKE_MAC);
-    end (&s, mac, HANDSHAKE_MAC);
+    hash_hellos (&s, h, listener_role, hello, c, HANDSHAKE_MAC);
+    finish_hash (&s, mac, HANDSHAKE_MAC);
 }
 
 static void caller_mac (const struct handshake *h, const struct handshake_hello *hello,
@@ -90,10 +90,10 @@ static void caller_mac (const struct handshake *h, const struct handshake_hello 
 {
     crypto_generichash_state s;
 
-    begin (&s, h, caller_role, hello, c, HANDSHAKE_MAC);
+    hash_hellos (&s, h, caller_role, hello, c, HANDSHAKE_MAC);
     crypto_generichash_update (&s, (const unsigned char *)&proof->length, sizeof (proof->length));
     crypto_generichash_update (&s, body, proof->length);
-    end (&s, mac, HANDSHAKE_MAC);
+    finish_hash (&s, mac, HANDSHAKE_MAC);
 }
 
 /* The keys of a connection; 'secret' is ours, 'point' the other side's. */
@@ -108,9 +108,9 @@ static struct net_seal *make_seal (const struct handshake *h, const struct hands
     errno = EACCES;
     if (crypto_scalarmult (shared, secret, point) != 0)
         return NULL;
-    begin (&s, h, session_role, hello, c, sizeof (keys));
+    hash_hellos (&s, h, session_role, hello, c, sizeof (keys));
     crypto_generichash_update (&s, shared, sizeof (shared));
-    end (&s, keys[0], sizeof (keys));
+    finish_hash (&s, keys[0], sizeof (keys));
     seal = seal_create (keys[listens], keys[!listens], hello->flags & c->flags & HANDSHAKE_AES);
     sodium_memzero (shared, sizeof (shared));
     sodium_memzero (keys, sizeof (keys));
@@ -125,7 +125,7 @@ bool handshake_is_hello (const struct handshake *h, const struct handshake_hello
 int handshake_answer (const struct handshake *h, const struct handshake_pair *p,
                       const struct handshake_hello *hello, struct handshake_challenge *c)
 {
-    if (!has_key (h) || draw (c->nonce, sizeof (c->nonce)) < 0)
+    if (!has_key (h) || draw_bytes (c->nonce, sizeof (c->nonce)) < 0)
         return -1;
     c->flags = flags_of (h);
     memcpy (c->point, p->point, sizeof (c->point));
@@ -190,7 +190,8 @@ static int hear_challenge (int fd, const struct handshake *h, const struct hands
 }
 
 /* All that is said before the next answer, in a piece. */
-static int say (int fd, const struct handshake_proof *proof, const void *body, double deadline)
+static int send_proof (int fd, const struct handshake_proof *proof, const void *body,
+                       double deadline)
 {
     struct iovec v[2] = { { (void *)proof, sizeof (*proof) }, { (void *)body, proof->length } };
 
@@ -217,7 +218,7 @@ static int prove (int fd, const struct handshake *h, const struct handshake_hell
         || hear_challenge (fd, h, hello, c, deadline) < 0)
         return -1;
     caller_mac (h, hello, c, &proof, body, proof.mac);
-    if (say (fd, &proof, body, deadline) < 0)
+    if (send_proof (fd, &proof, body, deadline) < 0)
         return -1;
     if (h->plain == !!(c->flags & HANDSHAKE_PLAIN))
         return 0;
@@ -237,7 +238,8 @@ int handshake_call (int fd, const struct handshake *h, const void *body, size_t 
     struct net_seal *s = NULL;
 
     errno = EACCES;
-    if (!has_key (h) || draw (hello.nonce, sizeof (hello.nonce)) < 0 || handshake_draw (&own) < 0)
+    if (!has_key (h) || draw_bytes (hello.nonce, sizeof (hello.nonce)) < 0
+        || handshake_draw (&own) < 0)
         return -1;
     memcpy (hello.point, own.point, sizeof (hello.point));
     if (prove (fd, h, &hello, &c, body, n, deadline) == 0)

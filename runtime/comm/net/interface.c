@@ -17,7 +17,7 @@ static int bits_of (const uint8_t *mask, int n)
     return bits;
 }
 
-static bool address_of (const struct ifaddrs *i, struct interface_address *a)
+static bool interface_address_of (const struct ifaddrs *i, struct interface_address *a)
 {
     const struct sockaddr_in *v4 = (const void *)i->ifa_addr;
     const struct sockaddr_in6 *v6 = (const void *)i->ifa_addr;
@@ -85,7 +85,7 @@ int interface_addresses (const char *wanted, struct interface_address *to, int r
     for (int pass = 0; pass < 4; pass++)
         for (const struct ifaddrs *i = all; i && n < room; i = i->ifa_next)
             if (i->ifa_addr && (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK)
-                && pass_of (i, wanted) == pass && address_of (i, &to[n]))
+                && pass_of (i, wanted) == pass && interface_address_of (i, &to[n]))
                 n++;
     freeifaddrs (all);
     return n;

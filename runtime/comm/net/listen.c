@@ -29,7 +29,7 @@ static int listen_at (const struct sockaddr *a, socklen_t n)
     return socket_keep (fd, bind (fd, a, n) < 0 || listen (fd, BACKLOG) < 0 ? -1 : 0);
 }
 
-static int port_of (int fd)
+static int socket_port (int fd)
 {
     union interface_socket a;
     socklen_t n = sizeof (a);
@@ -39,14 +39,14 @@ static int port_of (int fd)
     return ntohs (a.v6.sin6_port); /* at the same place for both */
 }
 
-static int add (struct listen_sockets *s, const struct sockaddr *a, socklen_t n)
+static int add_socket (struct listen_sockets *s, const struct sockaddr *a, socklen_t n)
 {
     int fd = listen_at (a, n);
 
     if (fd < 0)
         return -1;
     s->fd[s->n++] = fd;
-    s->port = port_of (fd);
+    s->port = socket_port (fd);
     return 0;
 }
 
@@ -59,7 +59,7 @@ void listen_close (struct listen_sockets *s)
     errno = saved;
 }
 
-static bool is_repeated (const struct interface_address *list, int i)
+static bool is_repeated_address (const struct interface_address *list, int i)
 {
     for (int j = 0; j < i; j++)
         if (!memcmp (&list[i], &list[j], sizeof (*list)))
@@ -70,8 +70,8 @@ static bool is_repeated (const struct interface_address *list, int i)
 /* What is no address of the moment (an interface without its cable) is left
  * out, but one must be.
  */
-static int open_all (struct listen_sockets *s, const struct interface_address *list, int n,
-                     int port)
+static int open_sockets (struct listen_sockets *s, const struct interface_address *list, int n,
+                         int port)
 {
     union interface_socket a;
 
@@ -79,8 +79,8 @@ static int open_all (struct listen_sockets *s, const struct interface_address *l
     s->port = port;
     for (int i = 0; i < n; i++) {
         socklen_t size = interface_socket (&list[i], s->port, &a);
-        if (is_repeated (list, i) || add (s, &a.any, size) == 0 || errno == EADDRNOTAVAIL
-            || errno == EAFNOSUPPORT)
+        if (is_repeated_address (list, i) || add_socket (s, &a.any, size) == 0
+            || errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT)
             continue;
         listen_close (s);
         return -1;
@@ -95,7 +95,7 @@ static int open_one (struct listen_sockets *s, const struct interface_address *l
     int rv = -1;
 
     for (int i = 0; rv < 0 && i < (port ? 1 : TRIES); i++)
-        if ((rv = open_all (s, list, n, port)) < 0 && errno != EADDRINUSE)
+        if ((rv = open_sockets (s, list, n, port)) < 0 && errno != EADDRINUSE)
             break;
     return rv;
 }
@@ -120,7 +120,7 @@ int listen_open (struct listen_sockets *s, const char *host, int port)
     if (host)
         list = address_look_up (address_name (host), port, AI_NUMERICHOST);
     if (list && address_is_loopback (list->ai_addr))
-        rv = add (s, list->ai_addr, list->ai_addrlen);
+        rv = add_socket (s, list->ai_addr, list->ai_addrlen);
     else
         rv = open_one (s, own, own_addresses (own), port);
     if (list)

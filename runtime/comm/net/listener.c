@@ -53,7 +53,7 @@ static size_t most_strangers (const struct listener *l)
     return LISTENER_STRANGERS + l->expected;
 }
 
-static void drop (struct listener *l, size_t i)
+static void drop_pending (struct listener *l, size_t i)
 {
     close (l->pending[i].fd);
     seal_destroy (l->pending[i].seal);
@@ -62,7 +62,7 @@ static void drop (struct listener *l, size_t i)
     l->pending[i] = l->pending[--l->n];
 }
 
-static int make_room (struct listener *l)
+static int make_pending_room (struct listener *l)
 {
     size_t room = 2 * l->room + 16;
     struct listener_pending *p;
@@ -90,7 +90,7 @@ static void drop_stranger (struct listener *l)
             && (first == l->n || goes_before (&l->pending[i], &l->pending[first])))
             first = i;
     if (first < l->n)
-        drop (l, first);
+        drop_pending (l, first);
 }
 
 /* ---- what they say ---- */
@@ -114,7 +114,7 @@ static char *next_of (struct listener_pending *p, size_t *n)
     return (char *)p->go + (SEAL_TAG - *n);
 }
 
-static int say (int fd, const void *data, size_t n)
+static int send_bytes (int fd, const void *data, size_t n)
 {
     return send (fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
 }
@@ -128,7 +128,7 @@ static int challenge (struct listener *l, struct listener_pending *p)
     if (!handshake_is_hello (&l->handshake, &p->hello)
         || handshake_answer (&l->handshake, &l->pair, &p->hello, &p->challenge) < 0)
         return -1;
-    return say (p->fd, &p->challenge, sizeof (p->challenge));
+    return send_bytes (p->fd, &p->challenge, sizeof (p->challenge));
 }
 
 static int take_proof (struct listener *l, struct listener_pending *p)
@@ -139,16 +139,16 @@ static int take_proof (struct listener *l, struct listener_pending *p)
     return 0;
 }
 
-static int answer (struct listener_pending *p)
+static int send_answer (struct listener_pending *p)
 {
     unsigned char tag[SEAL_TAG];
 
     handshake_confirm (p->seal, tag);
-    return say (p->fd, tag, sizeof (tag));
+    return send_bytes (p->fd, tag, sizeof (tag));
 }
 
 /* Its body has come: 1: that is all, 0: it is to confirm. */
-static int take_body (struct listener *l, struct listener_pending *p)
+static int take_pending_body (struct listener *l, struct listener_pending *p)
 {
     const struct handshake *h = &l->handshake;
 
@@ -162,12 +162,12 @@ static int take_body (struct listener *l, struct listener_pending *p)
     p->since = monotonic ();
     return handshake_agrees (h, &p->hello)
                    && (!l->is_welcome || l->is_welcome (l->arg, p->body, p->proof.length))
-               ? answer (p)
+               ? send_answer (p)
                : -1;
 }
 
 /* 1: all was said, 0: there is more to come, -1: it is not welcome. */
-static int check (struct listener *l, struct listener_pending *p)
+static int check_pending (struct listener *l, struct listener_pending *p)
 {
     if (p->got < HELLO)
         return 0;
@@ -180,13 +180,13 @@ static int check (struct listener *l, struct listener_pending *p)
     if (p->got < PROOF + p->proof.length)
         return 0;
     if (!p->proven)
-        return take_body (l, p);
+        return take_pending_body (l, p);
     if (p->got < PROOF + p->proof.length + SEAL_TAG)
         return 0;
     return handshake_is_confirmed (p->seal, p->go) < 0 ? -1 : 1;
 }
 
-static int hear (struct listener *l, struct listener_pending *p)
+static int hear_pending (struct listener *l, struct listener_pending *p)
 {
     while (!p->whole) {
         size_t n;
@@ -198,7 +198,7 @@ static int hear (struct listener *l, struct listener_pending *p)
         if (got <= 0)
             return -1;
         p->got += (size_t)got;
-        if ((rv = check (l, p)) < 0)
+        if ((rv = check_pending (l, p)) < 0)
             return -1;
         p->whole = rv == 1;
     }
@@ -207,16 +207,16 @@ static int hear (struct listener *l, struct listener_pending *p)
 
 /* ---- turns ---- */
 
-static void begin (struct listener *l, int fd)
+static void begin_pending (struct listener *l, int fd)
 {
-    if (!listener_is_mine (fd) || make_room (l) < 0) {
+    if (!listener_is_mine (fd) || make_pending_room (l) < 0) {
         close (fd);
         return;
     }
     l->pending[l->n++] = (struct listener_pending){ .fd = fd, .since = monotonic () };
     l->strangers++;
-    if (hear (l, &l->pending[l->n - 1]) < 0)
-        drop (l, l->n - 1);
+    if (hear_pending (l, &l->pending[l->n - 1]) < 0)
+        drop_pending (l, l->n - 1);
     else if (l->strangers > most_strangers (l))
         drop_stranger (l);
 }
@@ -247,7 +247,7 @@ static void accept_some (struct listener *l, int listener)
         l->spare = open ("/dev/null", O_RDONLY | O_CLOEXEC);
     for (int i = 0; i < ACCEPTS; i++) {
         if ((fd = accept_one (listener)) >= 0)
-            begin (l, fd);
+            begin_pending (l, fd);
         else if (errno == EMFILE || errno == ENFILE)
             make_way (l, listener);
         else if (errno != ECONNABORTED && errno != EINTR)
@@ -279,7 +279,7 @@ struct pollfd *listener_poll (struct listener *l, size_t more)
     return l->poll;
 }
 
-static bool is_late (const struct listener *l, const struct listener_pending *p, double now)
+static bool is_pending_late (const struct listener *l, const struct listener_pending *p, double now)
 {
     double seconds = p->proven                               ? l->timeout
                      : l->strangers > most_strangers (l) / 2 ? CROWDED_S
@@ -296,9 +296,9 @@ void listener_serve (struct listener *l)
 
     for (size_t i = l->n; i-- > 0;) {
         struct listener_pending *p = &l->pending[i];
-        bool ended = pending[i].revents && hear (l, p) < 0;
-        if (ended || is_late (l, p, now))
-            drop (l, i);
+        bool ended = pending[i].revents && hear_pending (l, p) < 0;
+        if (ended || is_pending_late (l, p, now))
+            drop_pending (l, i);
     }
     for (int i = 0; i < l->at.n; i++)
         if (sockets[i].revents)
@@ -326,7 +326,7 @@ bool listener_take (struct listener *l, struct listener_arrival *a)
 void listener_close (struct listener *l)
 {
     while (l->n > 0)
-        drop (l, l->n - 1);
+        drop_pending (l, l->n - 1);
     listen_close (&l->at);
     if (l->spare > 0)
         close (l->spare);

@@ -48,7 +48,7 @@ static bool is_private (const struct stat *st)
     return st->st_uid == geteuid () && !(st->st_mode & 077);
 }
 
-static int keep (int fd, bool good)
+static int keep_notice (int fd, bool good)
 {
     if (good)
         return fd;
@@ -58,7 +58,7 @@ static int keep (int fd, bool good)
 }
 
 /* The folder; -1: EPERM if it is another user's, or others may enter it. */
-static int open_folder (bool make)
+static int open_notice_folder (bool make)
 {
     const char *dir = home ();
     struct stat st;
@@ -72,23 +72,24 @@ static int open_folder (bool make)
         mkdirat (at, folder, 0700);
     fd = openat (at, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     close (at);
-    return fd < 0 ? -1 : keep (fd, fstat (fd, &st) == 0 && is_private (&st));
+    return fd < 0 ? -1 : keep_notice (fd, fstat (fd, &st) == 0 && is_private (&st));
 }
 
 /* A link, a pipe, or anybody else's file is none. */
-static int open_file (int at, const char *name)
+static int open_notice (int at, const char *name)
 {
     int fd = openat (at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
 
-    return fd < 0 ? -1
-                  : keep (fd, fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && is_private (&st)
-                                  && st.st_size > 0 && st.st_size < NOTICE_TEXT);
+    return fd < 0
+               ? -1
+               : keep_notice (fd, fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && is_private (&st)
+                                      && st.st_size > 0 && st.st_size < NOTICE_TEXT);
 }
 
-static int read_file (int at, const char *name, char *text)
+static int read_notice_file (int at, const char *name, char *text)
 {
-    int fd = open_file (at, name);
+    int fd = open_notice (at, name);
     ssize_t n;
 
     if (fd < 0)
@@ -116,7 +117,7 @@ static int write_file (int at, const char *name, const char *text)
     return rv;
 }
 
-static int explain (const char *name, struct slurmdl_error *err)
+static int explain_notice (const char *name, struct slurmdl_error *err)
 {
     int saved = errno;
     const char *dir = home (); /* looks a user up */
@@ -138,7 +139,7 @@ static void unlink_quietly (int at, const char *name)
 
 int notice_put (const char *name, const char *text, struct slurmdl_error *err)
 {
-    int at = open_folder (true);
+    int at = open_notice_folder (true);
     uint64_t nonce;
     char tmp[64];
     int rv = -1;
@@ -152,13 +153,13 @@ int notice_put (const char *name, const char *text, struct slurmdl_error *err)
             unlink_quietly (at, tmp);
     }
     rv = inside_close (at, rv);
-    return rv < 0 ? explain (name, err) : 0;
+    return rv < 0 ? explain_notice (name, err) : 0;
 }
 
 /* A name that was looked for and not found may be remembered by the client of a
  * network file system; a list of the folder is not, that long.
  */
-static bool is_listed (int at, const char *name)
+static bool is_listed_notice (int at, const char *name)
 {
     int copy = openat (at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = copy < 0 ? NULL : fdopendir (copy);
@@ -176,20 +177,20 @@ static bool is_listed (int at, const char *name)
 
 int notice_get (const char *name, char *text, struct slurmdl_error *err)
 {
-    int at = open_folder (false);
+    int at = open_notice_folder (false);
     int rv = -1;
 
     errno = at < 0 ? errno : ENOENT;
-    if (at >= 0 && is_listed (at, name))
-        rv = read_file (at, name, text);
+    if (at >= 0 && is_listed_notice (at, name))
+        rv = read_notice_file (at, name, text);
     rv = inside_close (at, rv);
-    return rv < 0 ? explain (name, err) : 0;
+    return rv < 0 ? explain_notice (name, err) : 0;
 }
 
 void notice_remove (const char *name)
 {
     int saved = errno;
-    int at = open_folder (false);
+    int at = open_notice_folder (false);
 
     if (at >= 0)
         unlink_quietly (at, name);

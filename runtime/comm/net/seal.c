@@ -38,7 +38,7 @@ bool seal_has_aes (void)
     return sodium_init () >= 0 && crypto_aead_aes256gcm_is_available ();
 }
 
-static void begin (struct way *w, const unsigned char *key, bool aes)
+static void begin_way (struct way *w, const unsigned char *key, bool aes)
 {
     static const unsigned char purpose[] = "slurmdl blocks";
     static const unsigned char nonce[crypto_stream_chacha20_ietf_NONCEBYTES];
@@ -59,8 +59,8 @@ struct net_seal *seal_create (const unsigned char *out, const unsigned char *in,
     if (!s)
         return NULL;
     s->aes = aes;
-    begin (&s->out, out, aes);
-    begin (&s->in, in, aes);
+    begin_way (&s->out, out, aes);
+    begin_way (&s->in, in, aes);
     return s;
 }
 
@@ -91,7 +91,7 @@ static void next_nonce (struct way *w, unsigned char *nonce)
  * have the same with a probability of 2^-64 at most (Black, Halevi, Krawczyk,
  * Krovetz, Rogaway: UMAC, CRYPTO '99, theorem 4.2).
  */
-static void shorten (const uint64_t *key, const unsigned char *data, void *out)
+static void hash_block (const uint64_t *key, const unsigned char *data, void *out)
 {
     unsigned __int128 even = 0, odd = 0;
     uint64_t v[4];
@@ -123,11 +123,11 @@ static const void *digest (const struct way *w, const void *data, size_t *n, str
         return data;
     d->size = left;
     for (; left >= BLOCK; left -= BLOCK, p += BLOCK)
-        shorten (w->words, p, d->blocks[k++]);
+        hash_block (w->words, p, d->blocks[k++]);
     if (left > 0) {
         memcpy (last, p, left);
         memset (last + left, 0, BLOCK - left);
-        shorten (w->words, last, d->blocks[k++]);
+        hash_block (w->words, last, d->blocks[k++]);
     }
     *n = offsetof (struct digest, blocks) + k * SHORT;
     return d;

@@ -41,7 +41,7 @@ int secret_parse (const char *text, unsigned char *key)
 /* A secret that several steps have been given is not one of theirs, nor is that
  * of a job that was requeued.
  */
-static void derive (const unsigned char *secret, const char *purpose, unsigned char *key)
+static void derive_key (const unsigned char *secret, const char *purpose, unsigned char *key)
 {
     const char *step = step_id ();
     char text[256];
@@ -65,7 +65,7 @@ int secret_of_environment (const char *purpose, unsigned char *key, struct slurm
                             "set it to the output of `openssl rand -hex 16`, the "
                             "same for all ranks");
     }
-    derive (secret, purpose, key);
+    derive_key (secret, purpose, key);
     handshake_forget (secret, sizeof (secret));
     return 1;
 }

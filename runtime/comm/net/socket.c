@@ -124,7 +124,7 @@ static int finish_connect (int fd, double deadline)
     return error ? -1 : 0;
 }
 
-static int connect_to (const struct addrinfo *a, double deadline)
+static int connect_socket (const struct addrinfo *a, double deadline)
 {
     int fd = socket_new (a->ai_family);
     int rv;
@@ -145,7 +145,7 @@ static int connect_to_host (const char *host, int port, double deadline)
     int fd = -1;
 
     for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-        fd = connect_to (a, deadline);
+        fd = connect_socket (a, deadline);
     saved = errno;
     if (list)
         freeaddrinfo (list);
@@ -183,7 +183,7 @@ void socket_tune (int fd, int idle, int interval, int probes)
 }
 
 /* After a call that has returned 'k': 0: again, if there is more. */
-static int settle (int fd, ssize_t k, short events, double deadline)
+static int wait_after_call (int fd, ssize_t k, short events, double deadline)
 {
     if (k >= 0 || errno == EINTR)
         return 0;
@@ -211,7 +211,7 @@ int socket_sendv (int fd, struct iovec *v, int n, double deadline)
     skip (&h, 0);
     while (h.msg_iovlen > 0) {
         ssize_t k = sendmsg (fd, &h, MSG_NOSIGNAL);
-        if (settle (fd, k, POLLOUT, deadline) < 0)
+        if (wait_after_call (fd, k, POLLOUT, deadline) < 0)
             return -1;
         if (k > 0)
             skip (&h, (size_t)k);
@@ -236,7 +236,7 @@ int socket_recv (int fd, void *data, size_t n, double deadline)
             errno = ECONNRESET;
             return -1;
         }
-        if (settle (fd, k, POLLIN, deadline) < 0)
+        if (wait_after_call (fd, k, POLLIN, deadline) < 0)
             return -1;
         if (k > 0) {
             p += k;

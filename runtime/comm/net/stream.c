@@ -30,7 +30,7 @@ void net_stream_close (struct net_stream *w)
 }
 
 /* Returns 1: all 'n' bytes are there. */
-static int take (struct net_stream *w, char *to, size_t n)
+static int take_stream_bytes (struct net_stream *w, char *to, size_t n)
 {
     while (w->got < n) {
         ssize_t k = recv (w->fd, to + w->got, n - w->got, MSG_DONTWAIT);
@@ -47,7 +47,7 @@ static int take (struct net_stream *w, char *to, size_t n)
     return 1;
 }
 
-static int make_room (struct net_stream *w, size_t most)
+static int make_stream_room (struct net_stream *w, size_t most)
 {
     size_t need;
     char *body;
@@ -69,24 +69,24 @@ static int make_room (struct net_stream *w, size_t most)
 static int take_head (struct net_stream *w, size_t most)
 {
     size_t n = sizeof (w->head);
-    int rv = take (w, w->begin, n + seal_size (w->seal));
+    int rv = take_stream_bytes (w, w->begin, n + seal_size (w->seal));
 
     if (rv <= 0)
         return rv;
     if (seal_check (w->seal, w->begin, n, w->begin + n) < 0)
         return -1;
     memcpy (&w->head, w->begin, n);
-    if (make_room (w, most) < 0)
+    if (make_stream_room (w, most) < 0)
         return -1;
     w->begun = true;
     w->got = 0;
     return 1;
 }
 
-static int take_body (struct net_stream *w)
+static int take_record_body (struct net_stream *w)
 {
     size_t n = (size_t)w->head.length;
-    int rv = n ? take (w, w->body, n + seal_size (w->seal)) : 1;
+    int rv = n ? take_stream_bytes (w, w->body, n + seal_size (w->seal)) : 1;
 
     if (rv == 1 && n > 0 && seal_check (w->seal, w->body, n, w->body + n) < 0)
         return -1;
@@ -99,7 +99,7 @@ int net_stream_read (struct net_stream *w, size_t most)
 {
     int rv = w->begun ? 1 : take_head (w, most);
 
-    return rv == 1 ? take_body (w) : rv;
+    return rv == 1 ? take_record_body (w) : rv;
 }
 
 void net_stream_next (struct net_stream *w)

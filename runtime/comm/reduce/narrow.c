@@ -21,7 +21,7 @@ static inline uint32_t as_bits (float f)
 }
 
 /* without a branch, of which no vector instructions could be made */
-static inline uint32_t either (bool first, uint32_t a, uint32_t b)
+static inline uint32_t select_bits (bool first, uint32_t a, uint32_t b)
 {
     return b ^ ((a ^ b) & -(uint32_t)first);
 }
@@ -43,7 +43,7 @@ struct narrow_format {
 /* Numbers below the least normal one are made by adding and subtracting
  * powers of two, which are normal in F32: so they are right in a program that
  * flushes subnormal numbers to zero, too. */
-static inline float widen (uint32_t x, struct narrow_format f)
+static inline float widen_one (uint32_t x, struct narrow_format f)
 {
     uint32_t sign = x >> (f.e + f.m) << 31, bits = x & ((1u << (f.e + f.m)) - 1);
     uint32_t up = (128u - (1u << (f.e - 1))) << 23, shift = 23 - f.m;
@@ -53,14 +53,14 @@ static inline float widen (uint32_t x, struct narrow_format f)
     uint32_t small = as_bits (as_float (number + (1u << 23)) - one);
 
     if (f.e < 8) {
-        number = either (bits < 1u << f.m, small, number);
+        number = select_bits (bits < 1u << f.m, small, number);
         special = f.infinity == f.nan ? 0x7fc00000 : special;
-        number = either (bits >= f.infinity, special, number);
+        number = select_bits (bits >= f.infinity, special, number);
     }
     return as_float (number | sign);
 }
 
-static inline uint32_t narrow (float x, struct narrow_format f)
+static inline uint32_t narrow_one (float x, struct narrow_format f)
 {
     uint32_t all = as_bits (x), bits = all & 0x7fffffff;
     uint32_t sign = all >> 31 << (f.e + f.m), shift = 23 - f.m;
@@ -72,10 +72,10 @@ static inline uint32_t narrow (float x, struct narrow_format f)
     uint32_t small = as_bits (as_float (bits) + as_float (one)) - one;
 
     if (f.e < 8) {
-        number = either (number > f.infinity, f.infinity, number);
-        number = either (bits < down + (1u << 23), small, number);
+        number = select_bits (number > f.infinity, f.infinity, number);
+        number = select_bits (bits < down + (1u << 23), small, number);
     }
-    return either (bits > 0x7f800000, f.nan, number) | sign;
+    return select_bits (bits > 0x7f800000, f.nan, number) | sign;
 }
 
 #define float_sum(a, b)     ((a) + (b))
@@ -91,7 +91,7 @@ KERNEL_EXTREME (float_max, float, uint32_t, >, &)
                                                                                                    \
         KERNEL_LOOP                                                                                \
         for (size_t i = 0; i < n; i++) {                                                           \
-            float a = acc[i], b = widen (r[i], format);                                            \
+            float a = acc[i], b = widen_one (r[i], format);                                        \
             acc[i] = float_##op (a, b);                                                            \
         }                                                                                          \
     }
@@ -108,7 +108,7 @@ KERNEL_EXTREME (float_max, float, uint32_t, >, &)
                                                                                                    \
         KERNEL_LOOP                                                                                \
         for (size_t i = 0; i < n; i++)                                                             \
-            o[i] = widen (l[i], format);                                                           \
+            o[i] = widen_one (l[i], format);                                                       \
     }                                                                                              \
     KERNEL static void name##_narrow (void *out, const void *in, size_t n)                         \
     {                                                                                              \
@@ -117,7 +117,7 @@ KERNEL_EXTREME (float_max, float, uint32_t, >, &)
                                                                                                    \
         KERNEL_LOOP                                                                                \
         for (size_t i = 0; i < n; i++)                                                             \
-            o[i] = narrow (l[i], format);                                                          \
+            o[i] = narrow_one (l[i], format);                                                      \
     }                                                                                              \
     static const struct kernel_narrow name##_kernels = {                                           \
         .widen = name##_widen,                                                                     \

@@ -17,7 +17,7 @@ bool reduce_defined (enum slurmdl_type type, enum slurmdl_op op)
     return is_type (type, op) && (kernel_narrow (type) || kernel_pair (type, op));
 }
 
-static const char *at (const void *in, size_t offset)
+static const char *offset_in (const void *in, size_t offset)
 {
     return (const char *)in + offset;
 }
@@ -32,9 +32,9 @@ static void many_narrow (void *out, const void *const *in, size_t k, size_t n,
     for (size_t done = 0; done < n; done += BLOCK_FLOATS) {
         size_t part = n - done < BLOCK_FLOATS ? n - done : BLOCK_FLOATS;
 
-        t->widen (acc, at (in[0], done * size), part);
+        t->widen (acc, offset_in (in[0], done * size), part);
         for (size_t i = 1; i < k; i++)
-            t->fold[op](acc, at (in[i], done * size), part);
+            t->fold[op](acc, offset_in (in[i], done * size), part);
         t->narrow ((char *)out + done * size, acc, part);
     }
 }
@@ -48,12 +48,12 @@ static void many_plain (void *out, const void *const *in, size_t k, size_t n,
 
     for (size_t done = 0; done < n; done += block) {
         size_t part = n - done < block ? n - done : block, offset = done * size;
-        const void *so_far = at (in[0], offset);
+        const void *so_far = offset_in (in[0], offset);
 
         for (size_t i = 1; i < k; i++) {
             void *to = i == k - 1 ? (char *)out + offset : acc;
 
-            pair (to, so_far, at (in[i], offset), part);
+            pair (to, so_far, offset_in (in[i], offset), part);
             so_far = to;
         }
     }
