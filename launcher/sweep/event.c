@@ -144,12 +144,17 @@ const char *event_name (enum event_op op)
     return names[op];
 }
 
-struct event event_now (struct event e)
+double event_clock (void)
 {
     struct timespec ts;
 
     clock_gettime (CLOCK_REALTIME, &ts);
-    e.time = (double)ts.tv_sec + (double)(ts.tv_nsec / 1000000) / 1000;
+    return (double)ts.tv_sec + (double)(ts.tv_nsec / 1000000) / 1000;
+}
+
+struct event event_now (struct event e)
+{
+    e.time = event_clock ();
     return e;
 }
 

@@ -96,6 +96,11 @@ enum published {
 /* The word of a kind of event in the log, as "begin". */
 const char *event_name (enum event_op op);
 
+/* The present time as events have it, in milliseconds: whole seconds would let a search of a few
+ * seconds go on for one more.
+ */
+double event_clock (void);
+
 /* The event 'e' with the present time. */
 struct event event_now (struct event e);
 

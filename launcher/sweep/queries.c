@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
@@ -159,7 +158,7 @@ bool sweep_has_lost_log (const struct sweep *s)
 
 bool sweep_is_late (const struct sweep *s)
 {
-    return s->exp->max_hours > 0 && (double)time (NULL) > s->created + s->exp->max_hours * 3600;
+    return s->exp->max_hours > 0 && event_clock () > s->created + s->exp->max_hours * 3600;
 }
 
 bool sweep_is_goal (const struct sweep *s, double value)
