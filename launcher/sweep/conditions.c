@@ -88,8 +88,15 @@ enum life_condition condition_after (enum life_condition from, enum life_event_k
     return LIFE_CONDITIONS;
 }
 
-static void set (struct condition_entry *entry, const struct life_event *e)
+static void set (struct conditions *c, enum life_condition which, const struct life_event *e)
 {
+    struct condition_entry *entry = &c->list[which];
+
+    if (which == CONDITION_RESTARTING && !entry->is_true) {
+        free (c->restarted.message);
+        c->restarted = *entry;
+        entry->message = NULL;
+    }
     entry->is_true = true;
     entry->time = e->time;
     entry->reason = e->reason;
@@ -97,9 +104,26 @@ static void set (struct condition_entry *entry, const struct life_event *e)
     entry->message = e->message ? strdup (e->message) : NULL;
 }
 
-/* The time is that of the change, the reason that of what it was. */
-static void unset (struct condition_entry *entry, double time)
+/* A failure that is the last one is two events of one moment: the attempt has ended, and no other
+ * follows.
+ */
+static bool never_restarted (const struct conditions *c, enum life_condition to, double time)
 {
+    return c->last == CONDITION_RESTARTING && to != CONDITION_RUNNING
+           && c->list[CONDITION_RESTARTING].time == time;
+}
+
+/* The time is that of the change, the reason that of what it was. */
+static void unset (struct conditions *c, enum life_condition to, double time)
+{
+    struct condition_entry *entry = &c->list[c->last];
+
+    if (never_restarted (c, to, time)) {
+        free (entry->message);
+        *entry = c->restarted;
+        c->restarted = (struct condition_entry){ .message = NULL };
+        return;
+    }
     entry->is_true = false;
     entry->time = time;
 }
@@ -118,10 +142,10 @@ bool conditions_apply (struct conditions *c, const struct life_event *e)
     if (c->is_there && to == c->last && same_reason (c->list[to].reason, e->reason))
         return false;
     if (c->is_there && c->last != CONDITION_CREATED && c->last != to)
-        unset (&c->list[c->last], e->time);
+        unset (c, to, e->time);
     /* it was created once only */
     if (to != CONDITION_CREATED || !c->is_there)
-        set (&c->list[to], e);
+        set (c, to, e);
     c->is_there = true;
     c->last = to;
     return true;
@@ -131,6 +155,7 @@ void conditions_free (struct conditions *c)
 {
     for (int i = 0; i < LIFE_CONDITIONS; i++)
         free (c->list[i].message);
+    free (c->restarted.message);
     *c = (struct conditions){ .is_there = false };
 }
 

@@ -9,6 +9,8 @@
  *    those that were are false from then on, and keep their time and reason.
  *  - What has succeeded or failed changes only if it is begun again.
  *  - A condition that is true, of the same reason, stays as it is.
+ *  - Restarting that ends in the moment it began, other than by a start, never was: the
+ *    failure was the last one.
  */
 #pragma once
 
@@ -52,8 +54,9 @@ struct condition_entry {
 };
 
 struct conditions {
-    bool is_there;            /* it was created */
-    enum life_condition last; /* of the true ones the one that says most */
+    bool is_there;                    /* it was created */
+    enum life_condition last;         /* of the true ones the one that says most */
+    struct condition_entry restarted; /* Restarting as it was before it last became true */
     struct condition_entry list[LIFE_CONDITIONS];
 };
 

@@ -121,6 +121,41 @@ static void what_was (void **state)
     conditions_free (&c);
 }
 
+/* A failure that is the last one: Restarting is what it was before, or never was. */
+static void last_failure (void **state)
+{
+    const struct condition_entry *again;
+    struct conditions c;
+
+    lead (&c, CONDITION_RUNNING);
+    assert_true (apply (&c, LIFE_BROKEN, 5, "Hang"));
+    assert_true (apply (&c, LIFE_FAILED, 5, "GivenUp"));
+    assert_null (c.list[CONDITION_RESTARTING].reason);
+    assert_true (c.list[CONDITION_RUNNING].time == 5);
+    conditions_free (&c);
+
+    lead (&c, CONDITION_RUNNING);
+    again = &c.list[CONDITION_RESTARTING];
+    assert_true (apply (&c, LIFE_BROKEN, 5, "NodeLost"));
+    assert_true (apply (&c, LIFE_STARTED, 6, "AttemptStarted"));
+    assert_true (apply (&c, LIFE_BROKEN, 7, "Hang"));
+    assert_true (apply (&c, LIFE_FAILED, 7, "GivenUp"));
+    assert_true (again->time == 6 && !again->is_true);
+    assert_string_equal (again->reason, "NodeLost");
+    assert_string_equal (again->message, "a message");
+    conditions_free (&c);
+
+    /* it did begin again, if only in the same moment; or waited for some time */
+    lead (&c, CONDITION_RUNNING);
+    assert_true (apply (&c, LIFE_BROKEN, 5, "Hang"));
+    assert_true (apply (&c, LIFE_STARTED, 5, "AttemptStarted"));
+    assert_string_equal (again->reason, "Hang");
+    assert_true (apply (&c, LIFE_BROKEN, 6, "Hang"));
+    assert_true (apply (&c, LIFE_SUSPENDED, 7, "ExperimentPaused"));
+    assert_true (again->time == 7 && !again->is_true);
+    conditions_free (&c);
+}
+
 /* ---- roles ---- */
 
 #define TF(...)                                                                                    \
@@ -283,9 +318,10 @@ static void manual (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (every_cell), cmocka_unit_test (every_cell_applied),
-    cmocka_unit_test (what_was),   cmocka_unit_test (operators_cases),
-    cmocka_unit_test (exit_codes), cmocka_unit_test (manual),
+    cmocka_unit_test (every_cell),      cmocka_unit_test (every_cell_applied),
+    cmocka_unit_test (what_was),        cmocka_unit_test (last_failure),
+    cmocka_unit_test (operators_cases), cmocka_unit_test (exit_codes),
+    cmocka_unit_test (manual),
 };
 
 RUN_TESTS (tests)
