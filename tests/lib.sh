@@ -28,6 +28,31 @@ like () { # like TEXT PATTERN NAME
     [ "$1" -eq 0 ] || { echo "# no line matches: $3"; printf '%s\n' "$2" | sed 's/^/# /'; }
 }
 
+# A command that ends in time, or a function: at_most SECONDS COMMAND...
+at_most () {
+    case $(command -v "$2") in /*) set -- timeout "$@" ;; *) shift ;; esac
+    "$@"
+}
+
+# What a command says is in the file "out"; where it should have succeeded, its end is shown: runs STATUS NAME COMMAND...
+runs () {
+    runs_wanted=$1 runs_name=$2
+    shift 2
+    at_most 300 "$@" >out 2>&1 </dev/null
+    set -- $?
+    is "$1" "$runs_wanted" "$runs_name"
+    [ "$1" -eq "$runs_wanted" ] || tail -5 out | sed 's/^/# /'
+}
+
+# Bad input has its status and one line, which is in the file "out", too: refused STATUS PATTERN NAME COMMAND...
+refused () {
+    refused_status=$1 refused_pattern=$2 refused_name=$3
+    shift 3
+    runs "$refused_status" "$refused_name: status" "$@"
+    is "$(grep -c '' out)" 1 "$refused_name: one line"
+    like "$(cat out)" "$refused_pattern" "$refused_name"
+}
+
 skip_all () { # skip_all WHY
     echo "1..0 # SKIP $1"
     exit 0

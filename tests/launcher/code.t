@@ -63,8 +63,7 @@ TMPDIR=$work/tmp timeout 300 dl run --local local.conf >out 2>&1
 is "$(grep -hc "^$work/tmp/slurm-dl\..*/code/.*/up/proj\.000.\.1$" local-0001/trials/*/a.1/log | tr -d '\n')" 111 "code.local: the trials run in a folder of the worker's own"
 [ ! -e local-0001/code ] && rmdir "$work/tmp"
 ok $? "and it is gone, also from the experiment"
-dl run --local --set resources.ranks_per_node=2 local.conf >out 2>&1
-is $? 2 "not for trials of several ranks"
+runs 2 "not for trials of several ranks" dl run --local --set resources.ranks_per_node=2 local.conf
 like "$(cat out)" "^local.conf:[0-9]+: 'code.local' is for trials of one process" "and the message says so"
 rm -r local-0001 go
 
@@ -73,11 +72,9 @@ conf same "sh src/train.sh $work/go"
 for i in 1 2; do timeout 300 dl run --local same.conf >out 2>&1; done
 is "$(stat -c %h same-0002/code.tar.zst)" 3 "two experiments with the same code share a file"
 dl rm same-0001 >/dev/null
-timeout 300 dl continue --local --trials=4 same-0002 >out 2>&1
-is $? 0 "one goes on when the other is removed"
+runs 0 "one goes on when the other is removed" dl continue --local --trials=4 same-0002
 rm -r same-0002/code
-timeout 300 dl continue --local --trials=5 same-0002 >out 2>&1
-is $? 0 "a copy that is gone is made again"
+runs 0 "a copy that is gone is made again" dl continue --local --trials=5 same-0002
 dl rm same-0002 >/dev/null
 [ ! -e .dl-code ]
 ok $? "the last one takes the file with it"
@@ -126,8 +123,7 @@ rm -r bin refused
 
 # ---- where it cannot be
 conf wrong ./all.sh 'code = { path = "src"; };'
-dl run --local wrong.conf >out 2>&1
-is $? 2 "a folder beside the experiment file"
+runs 2 "a folder beside the experiment file" dl run --local wrong.conf
 like "$(cat out)" "'code.path' $proj/src must be the folder of the experiment file, or one above it" "a line says so"
 cp all.sh "$HOME"
 conf "$HOME/home" "sh all.sh" 'max_restarts = 0;'
@@ -159,8 +155,7 @@ rm -r big runs write.sh text-000?
 # ---- a fault that is mended before there is a result
 echo 'exit 3' >fault.sh
 conf fault 'sh fault.sh'
-timeout 300 dl run --local fault.conf >out 2>&1
-is $? 11 "a fault of all trials"
+runs 11 "a fault of all trials" dl run --local fault.conf
 echo 'echo loss = 4' >fault.sh
 timeout 300 dl resume --local fault-0001 >out 2>&1
 is "$? $(values fault-0001)" "0 metric:4.0" "mended and resumed: the trials run the new code"
@@ -178,8 +173,7 @@ rm -r bad-0001/code
 echo 'echo loss = 666' >all.sh
 tar -cf - all.sh | zstd -q >new.zst 2>/dev/null || cp all.sh new.zst
 mv -f new.zst bad-0001/code.tar.zst
-timeout 100 dl continue --local --trials=4 bad-0001 >out 2>&1
-is $? 5 "another archive is refused"
+runs 5 "another archive is refused" dl continue --local --trials=4 bad-0001
 like "$(cat out)" "^dl: $proj/bad-0001/code.tar.zst: this is not the code that was frozen: nothing of it is run" "a line says so"
 [ ! -e bad-0001/code ]
 ok $? "and nothing is unpacked"

@@ -24,27 +24,21 @@ hyperparameters = {
 # mistake SED-SCRIPT PATTERN NAME: edit the good file, look for the line
 mistake () {
     printf '%s\n' "$good" | sed -e "$1" >exp.conf
-    out=$(dl run --dry-run exp.conf 2>&1)
-    status=$?
-    like "$out" "$2" "$3"
-    is $status 2 "$3: exit status"
+    refused 2 "$2" "$3" dl run --dry-run exp.conf
     [ -z "$(ls -d t-* 2>/dev/null)" ]
     ok $? "$3: nothing made"
 }
 
 printf '%s\n' "$good" >exp.conf
-out=$(dl run --dry-run exp.conf 2>&1)
-is $? 0 "a good file"
-like "$out" '^t: searcher asha, metric loss \(smaller is better\)' "its plan"
-like "$out" 'nothing was started' "its end"
+runs 0 "a good file" dl run --dry-run exp.conf
+like "$(cat out)" '^t: searcher asha, metric loss \(smaller is better\)' "its plan"
+like "$(cat out)" 'nothing was started' "its end"
 
 # accepted SED-SCRIPT PATTERN NAME: the same, but the file is good
 accepted () {
     printf '%s\n' "$good" | sed -e "$1" >exp.conf
-    out=$(dl run --dry-run exp.conf 2>&1)
-    status=$?
-    is $status 0 "$3: exit status"
-    like "$out" "$2" "$3"
+    runs 0 "$3: exit status" dl run --dry-run exp.conf
+    like "$(cat out)" "$2" "$3"
 }
 # the points of the first trials show with a seed
 seed='$a reproducibility = { experiment_seed = 1; };'
@@ -57,7 +51,7 @@ mistake 's/max_trials = 9/max_trials = 9.5/' "^exp.conf:6: 'searcher.max_trials'
 mistake 's/max_trials = 9/max_trials = 0/' "^exp.conf:6: 'searcher.max_trials' is 0, but must be from 1 to" "number out of range"
 mistake 's/metric = "loss"/metric = 3/' "^exp.conf:5: 'searcher.metric' is an integer, but must be a string" "number for a string"
 mistake 's/"loss";/"loss"; smaller_is_better = 1;/' "^exp.conf:5: 'searcher.smaller_is_better' is an integer, but must be true or false" "number for a boolean"
-mistake 's/^searcher = {/searcher = 3; x = {/' "^exp.conf:3: 'searcher' is an integer, but must be a group" "number for a group"
+mistake '3,8d; 2a searcher = 3;' "^exp.conf:3: 'searcher' is an integer, but must be a group" "number for a group"
 mistake '/metric/d' "^exp.conf: 'searcher.metric' is missing" "missing key"
 mistake '/^name/d' "^exp.conf: 'name' is missing" "missing name"
 mistake '/max_trials/d' "^exp.conf:3: searcher \"asha\" needs 'searcher.max_trials'" "what the searcher needs"
@@ -80,12 +74,12 @@ mistake 's/optimizer = .*/a = { b = 1; }; a_b = 2;/' "^exp.conf:11: hyperparamet
 mistake '$a metrics = { pattern = "loss=(" };' "^exp.conf:13: 'metrics.pattern'" "bad expression"
 mistake '$a metrics = { pattern = "loss=[0-9]+" };' "^exp.conf:13: .*names no metric" "expression without a name"
 mistake '$a worker = { lease = 10; heartbeat = 6; };' "^exp.conf:13: 'worker.lease' must be at least twice" "short lease"
-mistake '1d;5d' "^exp.conf: 'name' is missing" "several at once, first"
-mistake '1d;5d' "^exp.conf: 'searcher.metric' is missing" "several at once, second"
+printf '%s\n' "$good" | sed '1d; 5d' >exp.conf
+runs 2 "several at once" dl run --dry-run exp.conf
+is "$(sort out | sed 's/^exp.conf: //; s/ is missing.*//' | xargs -d '\n')" "'name' 'searcher.metric'" "each has its line"
 mistake 's/searcher = {/searcher = /' "^exp.conf:[0-9]+: syntax error" "syntax"
 while IFS='|' read -r edit line said; do
     mistake "$edit" "^exp.conf:$line: $said" "$edit"
-    is "$(printf '%s\n' "$out" | wc -l)" 1 "$edit: one line"
 done <<'EOF2'
 s/"t"/t/|1|syntax error: 't': neither a number nor true or false; a text stands in double quotes
 s/"t"/'t'/|1|syntax error: a text stands in double quotes
@@ -153,7 +147,7 @@ mistake '1a name = "u";' "^exp.conf:2: duplicate setting name: a name stands onc
 # ---- ranges: by exponents, by values
 lr () { echo "s/lr = .*/lr = { $1 };/"; }
 accepted "$(lr 'type = "loguniform"; min = 1e-4; max = 1e-1;')" '^  lr: 0.0001 to 0.1, logarithmic$' "loguniform"
-like "$out" '^  sample 3: \{"lr": 0\.0[0-9]+, "optimizer": \{"momentum": 0.9\}\}$' "loguniform: three points of it"
+like "$(cat out)" '^  sample 3: \{"lr": 0\.0[0-9]+, "optimizer": \{"momentum": 0.9\}\}$' "loguniform: three points of it"
 accepted "$(lr 'type = "loguniform"; minval = 1e-4; maxval = 1e-1; default = 3e-4; mean = 1e-3; deviation = 1;')" '^  lr: 0.0001 to 0.1' "loguniform with the other names"
 mistake "$(lr 'type = "loguniform"; min = 0; max = 1e-1;')" "^exp.conf:10: hyperparameter 'lr': 'min' and 'max' of a loguniform must be above 0" "loguniform from 0"
 mistake "$(lr 'type = "loguniform"; min = 1e-4;')" "^exp.conf:10: hyperparameter 'lr': type \"loguniform\" needs 'max'" "loguniform to nowhere"
@@ -229,9 +223,7 @@ like "$(dl show t; dl export --format=csv t)" 'null' "dl show and dl export have
 rm -r t-0001
 in_yaml () { # in_yaml SED-SCRIPT PATTERN NAME
     sed "$1" exp.yaml >bad.yml
-    out=$(dl run --dry-run bad.yml 2>&1)
-    is $? 2 "$3: exit status"
-    like "$out" "$2" "$3"
+    refused 2 "$2" "$3" dl run --dry-run bad.yml
 }
 in_yaml 's/max_trials/max_trails/' "^bad.yml:6: unknown key 'searcher.max_trails'; did you mean 'searcher.max_trials'" "YAML: unknown key"
 in_yaml 's/max_trials: 9/max_trials: "9"/' "^bad.yml:6: 'searcher.max_trials' is a string, but must be an integer" "YAML: quoted number"
@@ -255,18 +247,11 @@ in_yaml 's/momentum: 0.1/momentum: !!int x/' "^bad.yml:13: the value is not what
 in_yaml '$a ---\na: 1' "^bad.yml:20: a second document begins here" "YAML: two documents"
 in_yaml '1i - a' "^bad.yml:" "YAML: a list"
 
-# ---- one mistake, one line
-one_line () { # one_line SED-SCRIPT PATTERN NAME
-    mistake "$@"
-    is "$(printf '%s\n' "$out" | wc -l)" 1 "$3: one line"
-}
-one_line 's/max_trials/max_trails/' "^exp.conf:6: unknown key 'searcher.max_trails'" "a misspelt key is not missing, too"
-one_line 's/^searcher/sercher/' "^exp.conf:3: unknown key 'sercher'" "nor are those of a misspelt group"
-one_line 's/max_trials = 9/max_trials = "9"/' "^exp.conf:6: 'searcher.max_trials' is a string" "nor one of the wrong type"
-one_line 's/minval = -3/min = -3/' "^exp.conf:10: hyperparameter 'lr': unknown key 'min'; did you mean 'minval'" "nor a bound"
-one_line 's/type = "log"/typ = "log"/' "^exp.conf:10: hyperparameter 'lr': 'type' is missing" "a parameter without a type is no group of constants"
-one_line '4a warm_start = "nowhere";' "^exp.conf:5: 'searcher.warm_start': .*/nowhere/experiment.conf: cannot read: No such file" "warm start from nowhere"
-one_line '$a environment = { A = 3; };' "^exp.conf:13: 'environment.A' is an integer" "a variable that is no text"
+# ---- what only one line can say
+mistake 's/minval = -3/min = -3/' "^exp.conf:10: hyperparameter 'lr': unknown key 'min'; did you mean 'minval'" "a misspelt bound is not missing, too"
+mistake 's/type = "log"/typ = "log"/' "^exp.conf:10: hyperparameter 'lr': 'type' is missing" "a parameter without a type is no group of constants"
+mistake '4a warm_start = "nowhere";' "^exp.conf:5: 'searcher.warm_start': .*/nowhere/experiment.conf: cannot read: No such file" "warm start from nowhere"
+mistake '$a environment = { A = 3; };' "^exp.conf:13: 'environment.A' is an integer" "a variable that is no text"
 out=$(dl run --dry-run --set a.b=3 exp.conf 2>&1)
 like "$out" "^--set a.b=3: unknown key 'a'" "an unknown group of --set"
 : >empty.conf
@@ -274,15 +259,15 @@ out=$(dl run --dry-run empty.conf 2>&1)
 like "$out" "^empty.conf: searcher \"auto\" needs 'searcher.max_trials'" "a file without lines has no line 0"
 
 # ---- what libconfig would not say, or would get wrong
-one_line 's/max_trials = 9/max_trials = 99999999999/' "^exp.conf:6: 'searcher.max_trials' is 99999999999, but must be from 1 to" "an integer of 64 bits"
-one_line 's/max_trials = 9/max_trials = 0x1000000009/' "^exp.conf:6: 'searcher.max_trials' is 68719476745, but" "in hexadecimal"
-one_line 's/max_trials = 9/max_trials = 99999999999999999999/' "^exp.conf:6: 99999999999999999999 does not fit into 64 bits" "an integer of more"
+mistake 's/max_trials = 9/max_trials = 99999999999/' "^exp.conf:6: 'searcher.max_trials' is 99999999999, but must be from 1 to" "an integer of 64 bits"
+mistake 's/max_trials = 9/max_trials = 0x1000000009/' "^exp.conf:6: 'searcher.max_trials' is 68719476745, but" "in hexadecimal"
+mistake 's/max_trials = 9/max_trials = 99999999999999999999/' "^exp.conf:6: 99999999999999999999 does not fit into 64 bits" "an integer of more"
 accepted 's/lr = .*/lr = { type = "int"; minval = 0; maxval = 4294967296; };/' '^space: 1 dimension, 4294967297 points' "a range above 32 bits"
 accepted 's/lr = .*/lr = { type = "int"; minval = 0; maxval = 4294967296L; }; # 99999999999999999999 "/' '^space: 1 dimension, 4294967297 points' "with an L, too, and a comment"
-one_line '$a /* resources' "^exp.conf:13: the comment that begins here has no end" "comment without an end"
-one_line '$a description = "a' "^exp.conf:13: the text that begins here has no end" "text without an end"
-one_line "s/lr = .*/lr = { type = \"categorical\"; vals = [\"a\", \"\\xe9\"]; };/" "^exp.conf:10: this text is not UTF-8" "a choice in Latin-1"
-one_line "s/lr = .*/lr = { type = \"categorical\"; vals = [\"a\", \"\\\\xe9\"]; };/" "^exp.conf:10: this text is not UTF-8" "in escapes"
+mistake '$a /* resources' "^exp.conf:13: the comment that begins here has no end" "comment without an end"
+mistake '$a description = "a' "^exp.conf:13: the text that begins here has no end" "text without an end"
+mistake "s/lr = .*/lr = { type = \"categorical\"; vals = [\"a\", \"\\xe9\"]; };/" "^exp.conf:10: this text is not UTF-8" "a choice in Latin-1"
+mistake "s/lr = .*/lr = { type = \"categorical\"; vals = [\"a\", \"\\\\xe9\"]; };/" "^exp.conf:10: this text is not UTF-8" "in escapes"
 printf '\357\273\277%s\n' "$good" >exp.conf
 dl run --dry-run exp.conf >/dev/null 2>&1
 is $? 0 "a byte order mark"
@@ -301,7 +286,6 @@ accepted '4d' '^t: searcher auto' "no searcher.name: auto"
 accepted 's/lr = .*/lr = { type = "float"; minval = 0; maxval = 1; step = 0.25; };/' '^space: 1 dimension, 5 points$' "step of a float"
 accepted 's/lr = .*/lr = { type = "int"; minval = 1; maxval = 8; step = 3; };/' '^space: 1 dimension, 3 points$' "step of an int"
 mistake 's/minval = -3/step = 0.5; minval = -3/' "^exp.conf:10: hyperparameter 'lr': unknown key 'step'" "step of a log"
-is "$(printf '%s\n' "$out" | wc -l)" 1 "and no other line"
 mistake 's/lr = .*/lr = { type = "int"; minval = 1; maxval = 8; step = 1.5; };/' "^exp.conf:10: hyperparameter 'lr': step is not an integer" "broken step of an int"
 mistake 's/lr = .*/lr = { type = "int"; minval = 1; maxval = 8; step = 0; };/' "^exp.conf:10: hyperparameter 'lr': 'step' must be above 0" "no step"
 mistake 's/minval = -3/mean = -1; minval = -3/' "^exp.conf:10: hyperparameter 'lr': 'mean' needs 'deviation'" "mean alone"
@@ -310,7 +294,7 @@ mistake 's/minval = -3/deviation = 0; minval = -3/' "^exp.conf:10: hyperparamete
 accepted "s/minval = -3/deviation = 1e-9; minval = -3/; s/\"asha\"/\"random\"/; $seed" 'trial 3: \{"lr": 0.031622' "a deviation is around the middle"
 accepted "s/minval = -3/mean = -1; deviation = 1e-9; minval = -3/; s/\"asha\"/\"random\"/; $seed" 'trial 3: \{"lr": (0.1|0.1000000[0-9]*|0.0999999[0-9]*),' "a deviation around a mean"
 accepted "s/minval = -3/default = 0.5; minval = -3/; $seed" 'trial 1: \{"lr": 0.5,' "a default is trial 1"
-like "$out" '^tried first: 1 given point$' "and said"
+like "$(cat out)" '^tried first: 1 given point$' "and said"
 mistake 's/minval = -3/default = -1; minval = -3/' "^exp.conf:10: hyperparameter 'lr': 'default': -1 is not a value of 'lr': it has numbers from 0.001 to 1" "a default is no exponent"
 mistake 's/lr = .*/lr = { type = "int"; minval = 1; maxval = 8; step = 3; default = 5; };/' "^exp.conf:10: hyperparameter 'lr': 'default': 5 is not a value of 'lr': it has numbers from 1 to 8 in steps of 3" "default between two steps"
 mistake 's/lr = .*/lr = { type = "categorical"; vals = ("sgd", "adam"); default = "adan"; };/' "^exp.conf:10: hyperparameter 'lr': 'default': \"adan\" is not a value of 'lr'; did you mean \"adam\"\?" "default that is no choice"
@@ -374,9 +358,9 @@ mistake "$(more 'constraint = "lr > 2";')" '^exp.conf:6: searcher.constraint: .*
 mistake "$(more 'constraint = ("lr > 0.1", "lr < 0.05");')" '^exp.conf:6: searcher.constraint: .*fewer than 10 fulfil' "constraints: impossible together"
 mistake "$(more 'constraint = 3;')" "^exp.conf:6: 'searcher.constraint' is an integer" "constraint: no text"
 accepted "$(more 'try_first = ({ optimizer = { name = "sgd"; momentum = 0.25; }; }, { lr = 0.125; });'); $seed" 'trial 1: .*"momentum": 0.25, "name": "sgd"' "try_first: first"
-like "$out" 'trial 2: .*"lr": 0.125, "optimizer": \{"name": "adam"\}' "try_first: second, with first choices"
+like "$(cat out)" 'trial 2: .*"lr": 0.125, "optimizer": \{"name": "adam"\}' "try_first: second, with first choices"
 accepted "$(more 'try_first = ({ lr = 0.125; });'); s/minval = -3/default = 0.5; minval = -3/; $seed" 'trial 1: .*"lr": 0.5' "the defaults go before try_first"
-like "$out" 'trial 2: .*"lr": 0.125' "which is next"
+like "$(cat out)" 'trial 2: .*"lr": 0.125' "which is next"
 bad="^exp.conf:6: 'searcher.try_first'"
 mistake "$(more 'try_first = { lr = 0.1; };')" "$bad must be a list of points" "try_first: no list"
 mistake "$(more 'try_first = (0.1);')" "$bad must be a list of points" "try_first: no groups"
@@ -420,9 +404,7 @@ mistake "$(more ''); s/\"loss\"/()/" "^exp.conf:5: 'searcher.metric' must be 1 t
 mistake "$(more ''); s/\"loss\"/(\"a\", 3)/" "^exp.conf:5: 'searcher.metric' is an integer" "a number among metrics"
 mistake "$(more ''); s/\"loss\"/(\"a\", \"b\", \"c\", \"d\", \"e\", \"f\", \"g\", \"h\", \"i\")/" "^exp.conf:5: 'searcher.metric' must be 1 to 8 metrics" "nine metrics"
 
-out=$(dl run --dry-run absent.conf 2>&1)
-is $? 3 "absent file: exit status"
-like "$out" '^absent.conf: cannot read: No such file' "absent file"
+refused 3 '^absent.conf: cannot read: No such file' "absent file" dl run --dry-run absent.conf
 head -c 100 /dev/urandom >exp.conf
 dl run --dry-run exp.conf >/dev/null 2>&1
 is $? 2 "noise"

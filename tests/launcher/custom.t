@@ -53,8 +53,7 @@ END
 }
 
 conf random 'exec python3 random_search.py' 6 '[ $DL_TRIAL != 2 ] && dl log loss=$DL_HP_lr'
-timeout 300 dl run --local random.conf >out 2>&1
-is $? 0 "a random searcher in Python"
+runs 0 "a random searcher in Python" dl run --local random.conf
 is "$(count random-0001 begin) $(count random-0001 result)" "6 5" "six trials, one of which failed"
 [ "$(ls told.* | wc -l)" -ge 2 ]
 ok $? "each worker has a process of its own"
@@ -113,8 +112,7 @@ for line in sys.stdin:
         print('{"params": {"lr": 1, "n": 2, "opt.name": "adam", "opt.momentum": null}}', flush=True)
 END
 conf few 'python3 few.py' 50 'sleep 0.3; dl log loss=1'
-timeout 300 dl run --local few.conf >out 2>&1
-is $? 0 "a searcher that waits and ends"
+runs 0 "a searcher that waits and ends" dl run --local few.conf
 # what a program answers to two workers at the same time is one more
 like "$(count few-0001 begin) $(count few-0001 result) $(count few-0001 end)" '^([34]) \1 1$' "one trial at a time, three in all"
 
@@ -124,20 +122,17 @@ sed -i 's/workers = 2/workers = 4/' sobol.conf
 timeout 300 dl run --local sobol.conf >out 2>&1
 is "$? $(grep -h '"op":"begin"' sobol-0001/log/0*/0* | grep -o '"x":[^]]*' | sort -u | wc -l)" "0 24" "four workers train no point twice"
 conf server 'dl search-server --searcher=tpe' 14
-timeout 300 dl run --local server.conf >out 2>&1
-is $? 0 "dl search-server as the searcher"
+runs 0 "dl search-server as the searcher" dl run --local server.conf
 is "$(count server-0001 begin) $(count server-0001 result)" "14 14" "all trials are its"
 conf repeated 'dl search-server' 3
 sed -i 's/max_trials = 3;/max_trials = 3; repeats = 2;/' repeated.conf
-timeout 300 dl run --local repeated.conf >out 2>&1
-is $? 0 "dl search-server with repeats"
+runs 0 "dl search-server with repeats" dl run --local repeated.conf
 is "$(count repeated-0001 begin) $(count repeated-0001 result)" "6 6" "and all trials"
 
 # ---- what can go wrong: mistake NAME COMMAND LINE-OF-ERROR
 mistake () {
     conf "$1" "$2"
-    DL_COMMAND_TIMEOUT=${4:-200} timeout 300 dl run --local "$1.conf" >out 2>&1
-    is $? 8 "$1: no worker is left"
+    runs 8 "$1: no worker is left" env "DL_COMMAND_TIMEOUT=${4:-200}" dl run --local "$1.conf"
     like "$(cat "$1"-0001/workers/*.log)" "^dl: searcher.command: $3" "$1: and says why"
     is "$(grep -hc '^dl:' "$1"-0001/workers/*-1.log)" 1 "$1: in one line"
     like "$(cat out)" "^dl: no worker is left: a worker ended early: searcher.command: $3" "$1: so does dl run"
@@ -166,11 +161,9 @@ for line in sys.stdin:
         print(json.dumps({"params": {"lr": 0.5, "n": 3, "opt.name": "adam"}}), flush=True)
 END
 conf mortal 'python3 mortal.py' 4
-timeout 300 dl run --local mortal.conf >out 2>&1
-is $? 8 "a searcher that dies after two trials"
+runs 8 "a searcher that dies after two trials" dl run --local mortal.conf
 touch fixed
-timeout 300 dl resume --local mortal >out 2>&1
-is $? 0 "is mended, and resumed"
+runs 0 "is mended, and resumed" dl resume --local mortal
 is "$(count mortal-0001 begin) $(count mortal-0001 result)" "4 4" "no trial was lost or trained twice"
 
 # ---- a stop while it thinks

@@ -27,15 +27,13 @@ entries_of () { # entries_of RESULTS: how many entries of the log it shows
 
 # ---- results.h5 whose last writer was killed
 conf end 'cp end-0001/results.h5 end-0001/early.h5; dl log loss=$DL_TRIAL; : {x}' 'name = "random"; max_trials = 4; max_length = 1;'
-timeout 300 dl run --local end.conf >out 2>&1
-is $? 0 "a sweep ends"
+runs 0 "a sweep ends" dl run --local end.conf
 entries=$(ls end-0001/log/000000 | wc -l)
 [ -f end-0001/early.h5 ]
 ok $? "results.h5 was there before the end"
 for reader in 'dl show end' 'dl wait end'; do
     cp end-0001/early.h5 end-0001/results.h5
-    $reader >out 2>&1
-    is $? 0 "$reader"
+    runs 0 "$reader" $reader
     if [ "$python" ]; then
         is "$(entries_of end-0001/results.h5)" "$entries completed" "$reader writes what the worker that died had to"
     else
@@ -201,8 +199,7 @@ is "$(dl show edit-0001 2>&1; echo $?)" "dl: $work/edit-0001/experiment.conf: ch
 rm -r edit-0001 gone-0001/trials/*
 is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001: its creation was interrupted; 'dl rm gone-0001' removes it
 3" "nothing had begun"
-dl rm gone-0001 >out 2>&1
-is $? 0 "it is removed"
+runs 0 "it is removed" dl rm gone-0001
 if unshare -Urm true 2>/dev/null; then
     mkdir full
     unshare -Urm sh -c 'mount -t tmpfs -o size=64k none full && cp end.conf full && cd full || exit 9

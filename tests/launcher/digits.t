@@ -61,8 +61,7 @@ unset DL_SEED DL_HP_hidden DL_HP_lr
 # one worker: which trials are cloned depends on the order of the results
 sed 's/population = 8/population = 4/; s/max_length = 27/max_length = 12/; s/min_length = 3/min_length = 2/
      s/workers = 4/workers = 1/; s/experiment_seed = 1/experiment_seed = 2/' pbt.conf >pbt4.conf
-timeout 300 dl run --local --set checkpoint_policy.save_trial_latest=99 pbt4.conf >out 2>&1
-is $? 0 "population based training"
+runs 0 "population based training" dl run --local --set checkpoint_policy.save_trial_latest=99 pbt4.conf
 is "$(cat digits-pbt-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 clones=$(cat digits-pbt-0001/log/0*/0* | sed -n 's/.*"op":"begin".*"trial":\([0-9]*\),.*"from":\([0-9]*\),"from_length":\([0-9]*\).*/\1 \2 \3/p')
 [ -n "$clones" ]
@@ -74,8 +73,7 @@ is "$wrong" "" "each began at the length where the other one was"
 set -- $clones
 like "$(dl show digits-pbt "$1")" "starts from the checkpoint of trial $2 at length $3" "show says so"
 again () { # again EXPERIMENT TRIAL LENGTH WHAT
-    timeout 300 dl reproduce "$1" "$2" >out 2>&1
-    is $? 0 "dl reproduce: $4"
+    runs 0 "dl reproduce: $4" dl reproduce "$1" "$2"
     like "$(cat out)" "^restored epoch $3" "from the other one's checkpoint"
 }
 again digits-pbt-0001 "$1" "$3" "a clone"
@@ -100,8 +98,7 @@ wait $pid 2>/dev/null
 
 # ---- the sweep over the script that knows nothing of us
 if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
-    PATH=/usr/bin:$PATH timeout 300 dl run --local --set searcher.max_trials=9 python.conf >out 2>&1
-    is $? 0 "the sweep in Python"
+    runs 0 "the sweep in Python" env "PATH=/usr/bin:$PATH" dl run --local --set searcher.max_trials=9 python.conf
     like "$(cat out)" '^best accuracy 0\.[89]' "finds something that works"
     best=$(sed -n 's/^best accuracy .*: trial \([0-9]*\) at length .*/\1/p' out)
     lr=$(dl show --csv digits-python-0001 | awk -F, -v best="$best" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "hp.lr") lr = i } $1 == best { print $lr }')

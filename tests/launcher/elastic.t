@@ -5,21 +5,17 @@
 . "$srcdir/tests/launcher/elastic.sh"
 
 # ---- in processes: the exit status, and what is there at the end
-timeout 300 dl elastic --local --nodes=2 "$ranks" rank 50 1000 >out 2>&1
-is $? 0 "two ranks train to the end"
+runs 0 "two ranks train to the end" dl elastic --local --nodes=2 "$ranks" rank 50 1000
 is "$(grep -c 'the weights are right' out)" 2 "to the right weights"
 is "$(ls -d elastic.* 2>/dev/null)" "" "and their folder goes"
-timeout 300 dl elastic --local --nodes=2 --restarts=1 sh -c 'exit 3' >out 2>&1
-is $? 8 "ranks that always fail are given up"
+runs 8 "ranks that always fail are given up" dl elastic --local --nodes=2 --restarts=1 sh -c 'exit 3'
 is "$(grep -c 'ended with status 3' out) $(grep -c '; again in 1 s' out)" "4 2" "after they were begun again"
 like "$(cat out)" 'place 2: ended with status 3; not started again after 2 failures in a row' "with a line for each"
 like "$(cat out)" 'fewer than --min=1 nodes are left' "and it says so"
-timeout 300 dl elastic --local --nodes=2 sh -c 'exit 78' >out 2>&1
-is $? 1 "one that ends with 78 ends all"
+runs 1 "one that ends with 78 ends all" dl elastic --local --nodes=2 sh -c 'exit 78'
 timeout 300 dl elastic --nodes=2 true >out 2>&1
 is "$? $(grep -c 'not in a job' out)" "2 1" "without a job it says what to do"
-timeout 300 dl elastic --local --nodes=2 --min=3 true >out 2>&1
-is $? 2 "fewer than --min is refused"
+runs 2 "fewer than --min is refused" dl elastic --local --nodes=2 --min=3 true
 
 # ---- a rank is killed, a spare one takes its place, and it comes back
 rm -f out
@@ -68,7 +64,6 @@ kill_rank 0.1 "$ranks"
 is $? 1 "and its ranks"
 
 # ---- the example
-timeout 300 dl elastic --local --nodes=3 "$builddir/contrib/examples/digits/elastic" digits.csv.gz 6 >out 2>&1
-is $? 0 "the digits"
+runs 0 "the digits" dl elastic --local --nodes=3 "$builddir/contrib/examples/digits/elastic" digits.csv.gz 6
 like "$(cat out)" '^epoch 6 error 0\.[01][0-9]*, 3 ranks' "are learned"
 done_testing

@@ -33,10 +33,7 @@ like "$(dl env --nodes=1 --ntasks=1)" 'No variable is set' "without --dl"
 mistake () { # mistake PATTERN ARGUMENT...
     pattern=$1
     shift
-    out=$(dl env "$@" 2>&1)
-    is $? 2 "dl env $*: a mistake"
-    like "$out" "$pattern" "and which"
-    is "$(echo "$out" | wc -l)" 1 "in one line"
+    refused 2 "$pattern" "dl env $*" dl env "$@"
 }
 mistake "^dl: --dl: 'toch': no such value; did you mean torch\?$" --nodes=1 --dl=toch
 mistake "^dl: --dl: '': no value is given$" --nodes=1 --dl=

@@ -42,8 +42,7 @@ END
 
 # ---- modules
 conf 'modules = ["cuda", "nccl"]; variables = { A = "1"; }; B = "2";' '"nvcc; env >$DL_ATTEMPT_DIR/variables; echo loss = {lr}"' "$lr"
-GONE=1 timeout 300 dl run --local exp.conf >out 2>&1
-is $? 0 "trials with modules"
+runs 0 "trials with modules" env GONE=1 dl run --local exp.conf
 is "$(wc -l <calls)" 4 "loaded once at submission and once in the worker"
 is "$(head -n 1 t-0001/trials/0002/a.1/log)" nvcc "PATH"
 for v in "CUDA_HOME=$work/cuda" "NEEDS=$work/cuda" "WORDS=two" lines A=1 B=2 LOADEDMODULES=cuda:nccl DL_TRIAL=3; do
@@ -89,9 +88,7 @@ fi
 # ---- mistakes
 wrong () { # wrong ENVIRONMENT PATTERN NAME
     conf "$1" '"true"'
-    timeout 100 dl run --no-workers exp.conf >out 2>&1
-    is "$? $(grep -c . out)" "2 1" "$3: one line"
-    like "$(cat out)" "^exp.conf:2: $2" "$3"
+    refused 2 "^exp.conf:2: $2" "$3" dl run --no-workers exp.conf
 }
 wrong 'modules = "cudaa";' "'environment.modules': cannot load 'cudaa': Lmod has detected an error: .*31m" "a module that does not exist"
 grep -q "$(printf '\033')" out

@@ -72,18 +72,15 @@ gpus () { # gpus NAME: which sets the trials saw
     sed -n 's/^gpus=\([^ ]*\) .*/\1/p' "$1"/trials/*/a.*/log | sort -u | tr '\n' ' '
 }
 conf two ./show.sh 'workers = 2; slots_per_trial = 2;'
-DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local two.conf >out 2>&1
-is $? 0 "two GPUs for each of two workers"
+runs 0 "two GPUs for each of two workers" env "DL_DEVICE_FOLDER=$work/dev" dl run --local two.conf
 is "$(gpus two-0001)" "0,1 2,3 " "each worker has its own"
-ROCR_VISIBLE_DEVICES=5,6 DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local --set searcher.max_trials=2 two.conf >out 2>&1
-is $? 0 "two GPUs for two workers that want two"
+runs 0 "two GPUs for two workers that want two" env ROCR_VISIBLE_DEVICES=5,6 "DL_DEVICE_FOLDER=$work/dev" dl run --local --set searcher.max_trials=2 two.conf
 is "$(gpus two-0002)" "5,6 " "only those that the variable names"
 like "$(cat out)" '^dl: 1 of 2 workers: this machine has 2 GPUs, a trial needs 2$' "and a line says so"
 like "$(cat out)" ' 1 worker \(local\)' "one worker works"
 CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c timeout 300 dl run --local --workers 1 --set searcher.max_trials=2 two.conf >out 2>&1
 is "$(gpus two-0003)" "GPU-a,GPU-b " "names that are no numbers"
-DL_DEVICE_FOLDER=$work/none timeout 300 dl run --local two.conf >out 2>&1
-is $? 2 "no GPUs: exit status"
+runs 2 "no GPUs: exit status" env "DL_DEVICE_FOLDER=$work/none" dl run --local two.conf
 is "$(cat out)" "dl: a trial needs 2 GPUs ('resources.slots_per_trial') and this machine has 0" "no GPUs: one line"
 [ ! -e two-0004 ]
 ok $? "no GPUs: nothing was made"
@@ -98,13 +95,11 @@ is "$(sed -n 's/.*cores=//p' cores-0002/trials/*/a.1/log | sort -u)" "$cores" "t
 
 # ---- what needs Slurm
 conf ranks ./show.sh 'nodes_per_trial = 2; ranks_per_node = 2;'
-timeout 300 dl run --local ranks.conf >out 2>&1
-is $? 2 "ranks without Slurm: exit status"
+runs 2 "ranks without Slurm: exit status" dl run --local ranks.conf
 like "$(cat out)" "^dl: 'resources.nodes_per_trial' and 'ranks_per_node' need Slurm" "ranks without Slurm"
 conf both ./show.sh 'ranks_per_node = 2;
 trials_per_task = 2;'
-timeout 300 dl run --dry-run both.conf >out 2>&1
-is $? 2 "ranks and several trials in a task: exit status"
+runs 2 "ranks and several trials in a task: exit status" dl run --dry-run both.conf
 like "$(cat out)" "^both.conf:6: 'resources.trials_per_task' is for trials of one process" "with its line"
 
 # ---- more and fewer local workers
@@ -288,8 +283,7 @@ done
 beside pending env CALLS="$work/calls.pending" TASKS='101 1 PENDING PartitionConfig' dl run pending.conf
 conf many './show.sh {x}' 'workers = 10; memory = "2G";'
 : >calls
-SIZE=3 timeout 300 dl run --detach many.conf >out 2>&1
-is $? 0 "an array that is too large"
+runs 0 "an array that is too large" env SIZE=3 dl run --detach many.conf
 is "$(submits many-0001)" "103:1-2 104:1-2 105:1-2 106:1-2 107:1-2 " "becomes several"
 is "$(cat out)" "$work/many-0001" "nothing is said about it"
 like "$(dl show many)" "^no worker of job 107 has started: submitted 20[-0-9]* [0-9:]*, [0-9.hms]* ago; see 'squeue --jobs=107'( .its nodes must see this folder, which is on [a-z0-9]*, this machine's own.)?$" "show: since when a job waits"
@@ -298,8 +292,7 @@ sh -n many-0001/workers/job.sh
 ok $? "the script is one"
 rm -f calls.sum
 : >calls
-LIMIT=7 timeout 300 dl run --detach many.conf >out 2>&1
-is $? 0 "a limit on submitted jobs"
+runs 0 "a limit on submitted jobs" env LIMIT=7 dl run --detach many.conf
 is "$(submits many-0002)" "102:1-5 104:1-2 " "what is granted is taken"
 like "$(cat out)" '^dl: 7 of 10 workers: sbatch: .*QOSMaxSubmitJobPerUserLimit$' "and said in a line"
 [ "$(wc -l <out)" -eq 2 ]
@@ -310,8 +303,7 @@ is "$? $(ls -d many-0003 2>/dev/null)" "6 " "nothing granted: exit status, and n
 like "$(cat out)" 'QOSMaxSubmitJobPerUserLimit; .*; no experiment was made' "one line says so"
 : >calls
 begin=$(date +%s)
-FULL=1 timeout 300 dl run --detach many.conf >out 2>&1
-is $? 6 "a full queue: exit status"
+runs 6 "a full queue: exit status" env FULL=1 dl run --detach many.conf
 [ $(($(date +%s) - begin)) -lt 250 ]
 ok $? "sbatch is not waited for"
 [ "$(wc -l <calls)" -le 64 ]
@@ -399,8 +391,7 @@ like "$(cat calls)" '--nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 
 
 # ---- a task with work left whose requeue is refused submits itself again
 : >calls
-SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 SLURM_CPU_BIND=none timeout 300 dl requeue lanes-0001 75 >out 2>&1
-is $? 0 "again"
+runs 0 "again" env SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 SLURM_CPU_BIND=none dl requeue lanes-0001 75
 like "$(cat calls)" '^scontrol requeue 101_2$' "requeue is tried"
 like "$(cat calls)" '^sbatch .* --array=1-1 ' "then an array of one task is submitted"
 is "$(cat lanes-0001/log/0*/0* | grep -c '"op":"submit"')" 2 "and is in the log"
@@ -425,12 +416,10 @@ SLURMD_NODENAME=n7 timeout 300 dl worker --slot bad "$dir"
 is $? 76 "a worker leaves its machine, which is excluded"
 rm -f calls.sum
 : >calls
-SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 76 >out 2>&1
-is $? 0 "its task goes on elsewhere"
+runs 0 "its task goes on elsewhere" env SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
 like "$(cat calls)" '^sbatch .*--array=1-1 .*--exclude=n7 ' "an array that keeps away from it"
 : >calls
-NOHOST=n7 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 76 >out 2>&1
-is $? 0 "a machine that Slurm does not know"
+runs 0 "a machine that Slurm does not know" env NOHOST=n7 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
 is "$(grep -c '^sbatch' calls)" 2 "is left out"
 : >calls
 ACCESS=1 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76 >out 2>&1 &
@@ -456,11 +445,9 @@ $job 2 RUNNING
 $job 3 PENDING"
 export TASKS
 : >calls
-timeout 300 dl scale 5 scale >out 2>&1
-is $? 0 "scale up"
+runs 0 "scale up" dl scale 5 scale
 like "$(cat calls)" '^sbatch .* --array=1-2 ' "two more"
-timeout 300 dl scale 1 scale >out 2>&1
-is $? 0 "scale down"
+runs 0 "scale down" dl scale 1 scale
 like "$(cat calls)" "^scancel --state=PENDING -- ${job}_3$" "the one that waits is cancelled"
 like "$(cat scale-0001/log/0*/0*)" "\"slots\":\"${job}_3 ${job}_2\"" "then the highest is to end"
 timeout 300 dl scale 2 scale >out 2>&1

@@ -31,8 +31,7 @@ kept () { # kept DIR: its checkpoints
 
 # ---- a search with checkpoints, exported in each format
 conf asha 'name = "asha"; max_trials = 12; max_length = 9; divisor = 3.0;' "[\"$builddir/tests/runtime/writer\", \"train\"]" ''
-timeout 300 dl run --local asha.conf >out 2>&1
-is $? 0 "asha with checkpoints"
+runs 0 "asha with checkpoints" dl run --local asha.conf
 dl export asha >asha.csv
 is $? 0 "export"
 is "$(head -1 asha.csv)" "trial,state,length,metric,best,best_length,seconds,attempts,fails,begin_time,end_time,host,gpus,why,hp.fixed,hp.kind,hp.lr,hp.net.width,metric.lr" "its first line"
@@ -116,8 +115,7 @@ is "$(for t in asha-0001/trials/*; do [ "$(find "$t" -path '*/ckpt/*' | wc -l)" 
 is "$(dl gc asha | tail -1 | cut -d' ' -f1-3)" "deleted 0 files," "a second gc has nothing to do"
 conf none 'name = "random"; max_trials = 3; max_length = 2;' "[\"$builddir/tests/runtime/writer\", \"train\"]" \
     'save_trial_best = 0; save_trial_latest = 0;'
-timeout 300 dl run --local none.conf >out 2>&1
-is $? 0 "a search that keeps nothing"
+runs 0 "a search that keeps nothing" dl run --local none.conf
 is "$(kept none-0001)" "" "nothing is kept"
 is "$(find none-0001 -name ckpt)" "" "nor an empty folder"
 like "$(conf bad 'name = "random"; max_trials = 1;' '"x"' 'save_trial_latst = 1;' && dl run --dry-run bad.conf 2>&1)" \

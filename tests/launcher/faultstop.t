@@ -81,28 +81,24 @@ timeout 300 dl run --local --workers=8 alive.conf >out4 2>&1
 is "$? $(count alive-0001 result)" "0 8" "eight workers that wait for each other"
 
 # ---- resume: three more; and when it is mended all trials
-timeout 300 dl resume --local --workers=1 pattern-0001 >out 2>&1
-is $? 11 "resume without a change: paused again"
+runs 11 "resume without a change: paused again" dl resume --local --workers=1 pattern-0001
 is "$(attempts pattern-0001)" 6 "after three attempts more"
 sed -i 's/Epoch/epoch/; s/acc/accuracy/' other.sh
-timeout 300 dl resume --local pattern-0001 >out 2>&1
-is $? 0 "mended and resumed: completed"
+runs 0 "mended and resumed: completed" dl resume --local pattern-0001
 is "$(count pattern-0001 result)" 12 "all trials have a result, the ones that had failed too"
 is "$(grep -c '^failed: ' out)" 0 "and none has failed"
 
 # ---- different failures are no shared fault
 conf mixed 'exit $((DL_TRIAL + 1))' 'max_restarts = 0;'
 sed -i 's/max_trials = 12/max_trials = 5/' mixed.conf
-timeout 300 dl run --local mixed.conf >out 2>&1
-is $? 1 "different failures: all trials fail"
+runs 1 "different failures: all trials fail" dl run --local mixed.conf
 is "$(count mixed-0001 pause)" 0 "no pause"
 like "$(cat out)" '^failed: 5 of 5 trials' "the summary has them"
 
 # ---- nothing is paused where nothing is left
 conf last 'exit 1' 'max_restarts = 2;'
 sed -i 's/max_trials = 12/max_trials = 1/' last.conf
-timeout 300 dl run --local last.conf >out 2>&1
-is $? 1 "three failures of the only trial: failed"
+runs 1 "three failures of the only trial: failed" dl run --local last.conf
 is "$(count last-0001 pause)" 0 "no pause"
 
 # ---- those that take their time; their cases come below
@@ -156,8 +152,7 @@ like "$(cat half.out)" '^failed: 5 of 8 trials, more than max_failed \(4\): exit
 like "$(dl ls)" '^half-0001 +partial' "dl ls"
 dl wait half >out
 is $? 12 "dl wait"
-timeout 300 dl continue --local --trials=9 half-0001 >out 2>&1
-is $? 12 "a partial experiment can go on"
+runs 12 "a partial experiment can go on" dl continue --local --trials=9 half-0001
 ended most
 is $? 0 "max_failed: completed"
 like "$(cat most.out)" '^failed: 5 of 8 trials: exit status 9: no luck' "the failed ones are told all the same"

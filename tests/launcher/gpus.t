@@ -202,8 +202,7 @@ mkdir dev
 touch dev/nvidia0 dev/nvidia1 dev/nvidiactl
 conf 'gpus_per_trial = 2; workers = 1;'
 sed -i 's/"true {x}"/"dl log loss=1; echo $CUDA_VISIBLE_DEVICES"/' g.conf
-DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local g.conf >out 2>&1
-is $? 0 "--local"
+runs 0 "--local" env "DL_DEVICE_FOLDER=$work/dev" dl run --local g.conf
 is "$(cat g-0001/trials/0001/a.1/log)" "0,1" "--local: a trial has them all"
 rm dev/nvidia1
 for options in --local "--local --dry-run"; do

@@ -165,8 +165,7 @@ is "$(state none-0001)" killed "and it is killed all the same"
 
 # ---- retry: all that failed, one, and in an experiment that goes on
 conf retry 'name = "random"; max_trials = 4;' '"[ -f good ] || [ $DL_TRIAL -gt 2 ] || exit 3; dl log loss=$DL_TRIAL"'
-timeout 300 dl run --local retry.conf >out 2>&1
-is $? 0 "a sweep with two failed trials"
+runs 0 "a sweep with two failed trials" dl run --local retry.conf
 try 0 '1 trial is tried again' dl retry --local retry 1
 is "$(count retry-0001 retry) $(count retry-0001 exit)" "1 3" "one was tried again, and failed again"
 touch good
@@ -281,8 +280,7 @@ done
 END
 conf script 'name = "random"; max_trials = 2; max_length = 3;' '"sh script.sh {length} {lr} {attempt_dir} [{resume_dir}]"' \
     'metrics = { pattern = "epoch {step}: loss {loss}"; };'
-timeout 300 dl run --local script.conf >out 2>&1
-is $? 0 "a script with files of its own"
+runs 0 "a script with files of its own" dl run --local script.conf
 try 0 'trial 2 was trained to length 3, and the fork trains to 3: it begins from the beginning; with --set searcher.max_length=L' dl fork --local script-0001 2
 try 0 'script: completed' dl fork --local --set searcher.max_length=5 script-0001 2
 like "$(cat script-fork-0002/trials/0001/a.1/log)" '^seed [0-9]* goes on from 3 with deep last $' "a fork goes on from the files of the trial"
@@ -324,8 +322,7 @@ echo $s >"$DL_ATTEMPT_DIR/beside"
 END
 conf folder 'name = "random"; max_trials = 2; max_length = 3;' '"sh folder.sh {length} {lr} {trial_dir} [{trial_dir}/last]"' \
     'metrics = { pattern = "epoch {step}: loss {loss}"; };'
-timeout 300 dl run --local folder.conf >out 2>&1
-is $? 0 "a script whose files are in {trial_dir}"
+runs 0 "a script whose files are in {trial_dir}" dl run --local folder.conf
 export FAIL="$work/folder-fork-0001"
 try 0 'folder: completed' dl fork --local --set searcher.max_length=5 folder-0001 2
 unset FAIL
@@ -339,8 +336,7 @@ cp "$srcdir"/contrib/examples/digits/digits.csv.gz .
 ln -s "$builddir/contrib/examples/digits/digits" digits
 sed 's/"asha"/"random"/; s/max_trials = 64/max_trials = 2/; s/max_length = 27/max_length = 3/; /divisor\|max_rungs/d
      s/workers = 4/workers = 2/' "$srcdir/contrib/examples/digits/asha.conf" >digits.conf
-timeout 300 dl run --local digits.conf >out 2>&1
-is $? 0 "a sweep with checkpoints"
+runs 0 "a sweep with checkpoints" dl run --local digits.conf
 try 2 'is of length 3, and trials would be trained to length 3 first' dl fork --local digits-0001 2
 try 0 'digits: completed' dl fork --local --set searcher.max_length=5 digits-0001 2
 like "$(cat digits-fork-0001/trials/0001/a.1/log)" '^restored epoch 3' "its trial begins with the checkpoint"

@@ -101,8 +101,7 @@ is "$(cat asha-0001/log/0*/0* | grep '"op":"result"' | grep -o '"trial":[0-9]*,"
 
 # ---- every trial fails: the experiment failed
 conf fail 'name = "random"; max_trials = 3;' '"exit 1"' 'max_restarts = 0;'
-timeout 300 dl run --local fail.conf >out 2>&1
-is $? 1 "all trials failed: exit status"
+runs 1 "all trials failed: exit status" dl run --local fail.conf
 like "$(dl ls)" 'fail-0001 +failed' "and state"
 timeout 300 dl resume --local fail >/dev/null 2>&1
 is $? 2 "one that has failed is not resumed"

@@ -13,8 +13,7 @@ resources = { workers = 2; };
 reproducibility = { experiment_seed = 5; };
 worker = { heartbeat = 1; lease = 30; grace = 5; };
 END
-timeout 300 dl run --local exp.conf >out 2>&1
-is $? 0 "a sweep with checkpoints"
+runs 0 "a sweep with checkpoints" dl run --local exp.conf
 best=$(dl show --trials=1 --columns=trial --csv exp | tail -1)
 json () { # json FILE KEY: a text or a number of it
     sed -n "s/^ *\"$2\": \"*\([^\",]*\)\"*,*\$/\1/p" "$1"

@@ -87,8 +87,7 @@ searcher = { name = "grid"; metric = "loss"; goal = 0.3; smaller_is_better = fal
 resources = { workers = 1; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; step = 0.1; }; };
 EOF2
-timeout 300 dl run --local goal.conf >out 2>&1
-is $? 0 "an experiment that reaches its goal is completed"
+runs 0 "an experiment that reaches its goal is completed" dl run --local goal.conf
 like "$(cat out)" '^searcher.goal \(0.3\) is reached$' "which is told"
 is "$(count goal-0001 result) $(count goal-0001 begin)" "4 4" "0, 0.1, 0.2 and 0.3, and no further trial begins"
 timeout 300 dl continue --local goal >/dev/null 2>&1
@@ -116,8 +115,7 @@ like "$(dl show seeds)" '^trial +state .* point mean deviation +n +x$' "and the 
 is "$(dl export seeds | head -n 1 | grep -o 'point,repeat')" point,repeat "dl export has both"
 is "$(dl show --json seeds | python3 -c 'import json, sys; print([(p["point"], p["mean"]["loss"]) for p in json.load(sys.stdin)["points"]])')" "[(1, 4.5), (2, 3.5)]" "--json has the points"
 sed 's/"seeds"/"front"/; s/"loss"; repeats/("loss", "size"); repeats/; s/"grid"/"random"; max_trials = 2/' seeds.conf >front.conf
-timeout 300 dl run --local front.conf >out 2>&1
-is $? 0 "repeats of several metrics"
+runs 0 "repeats of several metrics" dl run --local front.conf
 is "$(count front-0001 result)" 4 "two trials of each point"
 
 # the best point's seeds are 0.9 to 0.902, the luckiest seed of all is 0.99
@@ -193,8 +191,7 @@ is "$(dl compare --json rungs rungs | python3 -c 'import json, sys; e = json.loa
 is "$(dl show --csv --columns=trial,best,best_length rungs | sed -n 2p)" "${trial% 9},$value,9" "the table has it first"
 dl report rungs -o rungs.html >/dev/null
 like "$(cat rungs.html)" "<p class=\"value\">$value</p><p class=\"dim\">trial ${trial% 9} at length 9 " "dl report"
-dl reproduce rungs >out 2>&1
-is $? 1 "dl reproduce"
+runs 1 "dl reproduce" dl reproduce rungs
 like "$(cat out)" "^trial ${trial% 9} of .*rungs-0001, length 9 \(3 segments, 3 attempts\)$" "it says in how many segments the trial was trained"
 like "$(cat out)" "^not reproduced: acc is .* at length 9, and was $value$" "it compares at that length"
 like "$(cat out)" "in pieces \(3 segments, 3 attempts\), this one at once: .* seeds itself at each start cannot match$" "and says why it cannot match"

@@ -55,8 +55,7 @@ fi
 dl log loss=1
 END
 chmod +x when.sh
-timeout 300 dl run --local when.conf >out 2>&1
-is $? 0 "a sweep with a conditional parameter"
+runs 0 "a sweep with a conditional parameter" dl run --local when.conf
 is "$(count when-0001 fail)" 0 "an inactive one is left out of variables, hparams.json and command"
 events when-0001 'all(("nan" in x["x"]) == ("momentum" not in x["hparams"]["opt"]) for x in e if x.get("op") == "begin")' >out
 is "$(cat out)" True "the log has nan for it"
@@ -74,21 +73,18 @@ dl log loss="$DL_TRIAL"
 END
 chmod +x reject.sh
 conf reject 'name = "random"; max_trials = 4;' '"./reject.sh"' 'max_restarts = 1;'
-timeout 300 dl run --local reject.conf >out 2>&1
-is $? 0 "a sweep with a rejected point"
+runs 0 "a sweep with a rejected point" dl run --local reject.conf
 is "$(count reject-0001 reject) $(count reject-0001 result) $(count reject-0001 exit)" "1 3 1" \
     "is rejected once, and replaced by another"
 like "$(dl show reject)" '^ *2 rejected +0 ' "its state"
 like "$(cat out)" 'trial 2 +rejected' "is told"
 like "$(dl show reject 2)" 'exit status 65: the trainer rejects the point' "and why"
 conf rejectall 'name = "random"; max_trials = 2;' '"exit 65"'
-timeout 300 dl run --local rejectall.conf >out 2>&1
-is $? 1 "no trial gave a result: the experiment failed"
+runs 1 "no trial gave a result: the experiment failed" dl run --local rejectall.conf
 
 # ---- results that are no numbers
 conf nan 'name = "random"; max_trials = 3;' '"dl log loss=nan"'
-timeout 300 dl run --local nan.conf >out 2>&1
-is $? 1 "a metric that is never a number: the experiment failed"
+runs 1 "a metric that is never a number: the experiment failed" dl run --local nan.conf
 for out in "$(cat out)" "$(dl show nan)" "$(dl wait nan)"; do
     like "$out" '^loss was never a finite number in 3 results: there is no best trial$' "which run, show and wait say"
 done
@@ -105,8 +101,7 @@ END
 chmod +x two.sh
 conf two 'name = "random"; max_trials = 4;' '"./two.sh"'
 sed -i 's/metric = "loss"/metric = ["loss", "size"]; smaller_is_better = [true, false]/' two.conf
-timeout 300 dl run --local two.conf >out 2>&1
-is $? 0 "two metrics"
+runs 0 "two metrics" dl run --local two.conf
 events two-0001 'sorted((x["trial"], x["metric"], x["metrics"]) for x in e if x.get("op") == "result")' >got
 is "$(cat got)" "[(1, 1.0, [1.0, 9.0]), (2, 2.0, [2.0, 8.0]), (3, 20.0, [20.0, 7.0]), (4, 'nan', ['nan', 0.0])]" \
     "values of the last step that has both, the newest of a step"
@@ -156,8 +151,7 @@ beside deaf dl run --local deaf.conf
 
 # ---- budgets
 conf budget 'name = "random"; max_trials = 500; max_gpu_hours = 0.0006;' '"sleep 0.5; dl log loss=1"'
-timeout 300 dl run --local budget.conf >out 2>&1
-is $? 0 "max_gpu_hours ends the experiment"
+runs 0 "max_gpu_hours ends the experiment" dl run --local budget.conf
 like "$(dl ls)" 'budget-0001 +completed' "as completed"
 begun=$(count budget-0001 begin)
 [ "$begun" -ge 1 ] && [ "$begun" -le 7 ]
@@ -170,14 +164,12 @@ out=$(timeout 300 dl continue --local --set searcher.max_gpu_hours=0.0012 budget
 is "$? $([ "$(count budget-0001 begin)" -gt "$begun" ]; echo $?) $(count budget-0001 end)" "0 0 2" "and goes on with a higher one"
 like "$(dl show budget)" 'max_gpu_hours \(0.0012\) is used up' "until that is used up"
 conf rungs 'name = "asha"; max_trials = 100; max_length = 9; divisor = 3; max_gpu_hours = 0.0006;' '"sleep 0.4; dl log loss=1"'
-timeout 300 dl run --local rungs.conf >out 2>&1
-is $? 0 "also with trials that are paused or due"
+runs 0 "also with trials that are paused or due" dl run --local rungs.conf
 like "$(dl show rungs)" 'stopped early' "which then have stopped early"
 is "$(dl show rungs --json | grep -c 'ended early')" 0 "one word for it"
 
 conf hours 'name = "random"; max_trials = 500; max_hours = 0.0005;' '"sleep 0.7; dl log loss=1"'
-timeout 300 dl run --local hours.conf >out 2>&1
-is $? 0 "max_hours ends the experiment"
+runs 0 "max_hours ends the experiment" dl run --local hours.conf
 is "$(count hours-0001 expire) $(count hours-0001 end)" "1 1" "one expire, one end"
 is "$(count hours-0001 park) $(count hours-0001 fail)" "0 0" "what ran got its result"
 is "$(events hours-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("expire", "begin")][-1]')" expire \
@@ -191,14 +183,12 @@ ok $? "of which not all trials had the time"
 timeout 300 dl continue --local --set searcher.max_hours=100 late >out 2>&1
 is "$? $(count late-0001 result) $(count late-0001 end) $(dl show late | grep -c 'is over')" "0 3 2 0" "with a higher limit they have"
 # what began before it has no time left, either
-timeout 300 dl resume --local hold >out 2>&1
-is $? 0 "a resumed worker ends an expired experiment"
+runs 0 "a resumed worker ends an expired experiment" dl resume --local hold
 is "$(count hold-0001 expire) $(count hold-0001 end)" "1 1" "with one expire and one end"
 
 # ---- repeats
 conf repeat 'name = "random"; max_trials = 2; repeats = 2;' '"[ {repeat} = $DL_REPEAT ]; dl log loss=$DL_REPEAT"'
-timeout 300 dl run --local repeat.conf >out 2>&1
-is $? 0 "repeats"
+runs 0 "repeats" dl run --local repeat.conf
 is "$(events repeat-0001 'sorted((x["trial"], x["metric"]) for x in e if x.get("op") == "result")')" \
     "[(1, 0.0), (2, 1.0), (3, 0.0), (4, 1.0)]" "DL_REPEAT and {repeat}"
 is "$(events repeat-0001 'len({str(x["x"]) for x in e if x.get("op") == "begin"})')" 2 "a point each pair"
@@ -227,26 +217,22 @@ is "$(count hours-0001 report)" 0 "other searchers have no reports"
 
 # ---- how a trainer ends
 conf again 'name = "random"; max_trials = 1;' '"[ $DL_ATTEMPT -gt 2 ] || exit 75; dl log loss=1"' 'max_restarts = 0;'
-timeout 300 dl run --local again.conf >out 2>&1
-is $? 0 "status 75 twice, then success"
+runs 0 "status 75 twice, then success" dl run --local again.conf
 is "$(events again-0001 '[(x["op"], x.get("free")) for x in e if x.get("op") in ("fail", "result", "exit")]')" \
     "[('fail', True), ('fail', True), ('result', None)]" "is no failure"
 is "$(grep -c failed out)" 0 "and none is told"
 conf ever 'name = "random"; max_trials = 1;' '"exit 75"'
-timeout 300 dl run --local ever.conf >out 2>&1
-is $? 1 "status 75 for ever"
+runs 1 "status 75 for ever" dl run --local ever.conf
 is "$(count ever-0001 fail) $(count ever-0001 exit)" "21 1" "is tried again 20 times"
 conf never 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || exit 78; dl log loss=1"'
-timeout 300 dl run --local never.conf >out 2>&1
-is $? 0 "status 78"
+runs 0 "status 78" dl run --local never.conf
 is "$(count never-0001 fail) $(count never-0001 exit)" "1 1" "gives up at once"
 like "$(dl show never 1)" 'exit status 78: the trainer says that another try makes no sense' "and says why"
 
 # ---- log_policies
 conf cancel 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || { echo bad shape; exit 1; }; dl log loss=1"' \
     'log_policies = ( { name = "shape"; pattern = "bad s.ape"; action = "cancel_retries"; } );'
-timeout 300 dl run --local cancel.conf >out 2>&1
-is $? 0 "policy cancel_retries"
+runs 0 "policy cancel_retries" dl run --local cancel.conf
 is "$(count cancel-0001 fail) $(count cancel-0001 exit)" "1 1" "gives up at once"
 like "$(dl show cancel 1)" 'last failure: policy shape: bad shape; exit status 1$' "and says why"
 conf label 'name = "random"; max_trials = 1;' '"echo RuntimeError: CUDA out of memory. Tried 2 GiB; exit 1"' 'max_restarts = 2;'
@@ -259,8 +245,7 @@ timeout 300 dl run --local nolabel.conf >out 2>&1
 like "$(dl show nolabel 1)" 'last failure: exit status 1: RuntimeError: CUDA out of memory. Tried 2 GiB$' "it can be switched off"
 conf bus 'name = "random"; max_trials = 3;' '"echo GPU fell off the bus; exit 1"' \
     'log_policies = ( { name = "bus"; pattern = "off the bus"; action = "exclude_node"; } );'
-timeout 300 dl run --local bus.conf >out 2>&1
-is $? 8 "policy exclude_node on the only machine"
+runs 8 "policy exclude_node on the only machine" dl run --local bus.conf
 why="machine $(hostname) is excluded: policy bus: GPU fell off the bus; exit status 1"
 like "$(cat out)" "^$why\$" "says which machine was excluded, and why"
 like "$(cat out)" "no worker is left: this machine is excluded from the experiment" "and how it ended"
@@ -270,8 +255,7 @@ is "$(events bus-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("exclude
     "nothing begins there any more"
 like "$(cat out)" 'trial [0-9]+ +failed \(1\): policy bus' "the failure counts"
 is "$(count bus-0001 exit)" 0 "the trial stays open"
-timeout 300 dl worker --slot x bus-0001 >out 2>&1
-is $? 76 "a worker there ends with status 76"
+runs 76 "a worker there ends with status 76" dl worker --slot x bus-0001
 
 # ---- a worker that Slurm killed: what its successor says of it
 mkdir bin
@@ -279,8 +263,7 @@ printf '#!/bin/sh\necho "7"\n' >bin/sbatch
 printf '#!/bin/sh\necho "$*" >>"%s/asked"\ncase " $* " in *" -X "*) printf "PREEMPTED\\nRUNNING\\n" ;; *) echo OUT_OF_MEMORY ;; esac\n' "$work" >bin/sacct
 chmod +x bin/sbatch bin/sacct
 conf gone 'name = "random"; max_trials = 1;' '"[ $DL_ATTEMPT -gt 2 ] || sleep 300; dl log loss=1"' 'max_restarts = 2;'
-PATH=$work/bin:$PATH dl run --detach gone.conf >out 2>&1
-is $? 0 "an experiment without workers"
+runs 0 "an experiment without workers" env "PATH=$work/bin:$PATH" dl run --detach gone.conf
 # worker VARIABLE=VALUE...: one of the same place in the same job
 worker () {
     exec env PATH="$work/bin:$PATH" SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=1 SLURM_JOB_ID=8 "$@" dl worker gone-0001

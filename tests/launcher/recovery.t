@@ -158,8 +158,7 @@ hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 1; };
 worker = { heartbeat = 1; lease = 4; grace = 5; };
 END
-timeout 300 dl run --local stopped.conf >out 2>&1
-is $? 0 "a sweep that stops trials, whose workers are killed then"
+runs 0 "a sweep that stops trials, whose workers are killed then" dl run --local stopped.conf
 is "$(count stopped-0001 lost) $(cat stopped-0001/log/0*/0* | grep '"op":"result"' | grep -c '"seconds":0')" "2 2" "others put two results without training"
 is "$(cat out; dl show stopped)" "$(cat out; dl show stopped | grep -v damaged)" "nothing is damaged"
 is "$(dl show stopped 2 >/dev/null 2>&1; echo $?) $(dl export --format=h5 --output=x.h5 stopped 2>&1; echo $?)" "0 0" "dl show TRIAL and dl export find all"

@@ -169,8 +169,7 @@ done
 # ---- the next segment goes on from the last one; the newest attempt that has the file
 conf rungs '[ "sh", "train.sh", "--out", "{attempt_dir}", "--epochs", "{length}", "[--resume {resume_dir}/last.pt]", "[--momentum {momentum}]" ]'
 sed -i 's/name = "random".*/name = "asha"; divisor = 2; metric = "loss"; max_trials = 8; max_length = 8; };/' rungs.conf
-timeout 300 dl run --local rungs.conf >out 2>&1
-is $? 0 "promotions, with a list of arguments"
+runs 0 "promotions, with a list of arguments" dl run --local rungs.conf
 is "$(count rungs-0001 fail)" 0 "nothing failed, with momentum and without"
 long=$(grep -l '^epoch 8' rungs-0001/trials/*/a.*/log | head -1)
 like "$(cat "$long")" '^from 4, momentum' "a promoted trial goes on"
@@ -179,11 +178,9 @@ is "$(cat rungs-0001/trials/*/a.1/log | sed -n 's/^from 0, momentum \(none\|0\.[
 
 # ---- a fork from a trial at which a parameter is not active
 adam=$(grep -l '"opt": "adam"' rungs-0001/trials/*/a.1/hparams.json | head -1 | sed 's|.*trials/0*\([0-9]*\)/.*|\1|')
-dl fork --local rungs-0001 "$adam" >out 2>&1
-is $? 0 "a fork of it"
+runs 0 "a fork of it" dl fork --local rungs-0001 "$adam"
 like "$(cat rungs-fork-0001/trials/0001/a.1/log)" '^from [0-9]*, momentum none' "which is trained without the parameter"
-dl fork --local --set searcher.max_length=12 rungs-0001 "$(echo "$long" | sed 's|.*trials/0*\([0-9]*\)/.*|\1|')" >out 2>&1
-is $? 0 "one that trains on"
+runs 0 "one that trains on" dl fork --local --set searcher.max_length=12 rungs-0001 "$(echo "$long" | sed 's|.*trials/0*\([0-9]*\)/.*|\1|')"
 like "$(cat rungs-fork-0002/trials/0001/a.1/log)" '^from 8, momentum' "goes on from the last file of the trial"
 
 # ---- {trial_dir}, DL_TRIAL_DIR and DL_RESUME_DIR
@@ -197,8 +194,7 @@ echo "resume [$DL_RESUME_DIR]"
 echo "epoch 500: loss = 1"
 END
 conf own '"sh own.sh {trial_dir}"'
-timeout 300 dl run --local own.conf >out 2>&1
-is $? 0 "a folder of the trial"
+runs 0 "a folder of the trial" dl run --local own.conf
 is "$(tr '\n' ' ' <own-0001/trials/0001/attempts)" "1 2 3 " "outlives its attempts"
 is "$(cat own-0001/trials/0001/a.1/log)" "resume []" "DL_RESUME_DIR: none at first"
 like "$(cat own-0001/trials/0001/a.3/log)" '^resume \[/.*/own-0001/trials/0001/a.1\]$' "then the newest attempt that has files; an empty one is none"
@@ -207,8 +203,7 @@ like "$(cat own-0001/trials/0001/a.3/log)" '^resume \[/.*/own-0001/trials/0001/a
 sed 's/\[ ! -f "$PACE" \] || sleep 0.2/[ "$epoch" -lt 3 ] || [ -n "$resume" ] || exit 75/' train.sh >stop.sh
 for group in '--resume {trial_dir}/last.pt' '--resume {resume_dir}/last.pt'; do
     conf folder "\"sh stop.sh --out {trial_dir} --epochs {length} [$group]\""
-    timeout 300 dl run --local folder.conf >out 2>&1
-    is $? 0 "$group: completed"
+    runs 0 "$group: completed" dl run --local folder.conf
 done
 for i in 1 2; do
     is "$(grep -h ^from folder-000$i/trials/0001/a.*/log | cut -d, -f1 | tr '\n' ' ')" "from 0 from 2 " "and the second attempt went on"
@@ -225,8 +220,7 @@ echo "epoch $DL_ATTEMPT: loss = 0.5"
 [ "$DL_ATTEMPT" -gt 3 ] || exit 75
 END
 conf works '"sh save.sh [{resume_dir}]"'
-timeout 300 dl run --local works.conf >out 2>&1
-is $? 0 "an attempt whose file is broken"
+runs 0 "an attempt whose file is broken" dl run --local works.conf
 like "$(cat works-0001/trials/0001/a.5/log)" '^attempt 2$' "after an attempt that failed before its first metric the files of the attempt before are taken"
 like "$(cat works-0001/trials/0001/a.5/log)" '^dl: this attempt goes on from attempt 2, and not from attempt 3: an attempt failed before its first metric$' "a line says so"
 touch never
@@ -235,30 +229,26 @@ is "$(sed -n 's/^attempt //p' works-0002/trials/0001/a.[2-9]/log | tr '\n' ' ')"
 rm never
 
 # ---- mistakes, before anything is started
-refused () { # refused SED PATTERN NAME
+misspelt () { # misspelt SED PATTERN NAME
     sed "$1" pause.conf >bad.conf
-    dl run --local bad.conf >out 2>&1
-    is $? 2 "$3: exit status"
-    like "$(cat out)" "$2" "$3: message"
-    dl run --local --dry-run bad.conf >out2 2>&1
-    is $? 2 "$3: dry run"
+    refused 2 "$2" "$3" dl run --local bad.conf
+    refused 2 "$2" "$3: dry run" dl run --local --dry-run bad.conf
 }
-refused 's/\[--momentum {momentum}\]/--momentum {momentum}/' \
+misspelt 's/\[--momentum {momentum}\]/--momentum {momentum}/' \
     "^bad.conf:2: 'entrypoint': \{momentum\} has no value where its 'when' does not hold; write it as a group, which is then left out: \[--momentum \{momentum\}\]$" \
     "a conditional parameter outside a group"
-refused 's/\[--momentum {momentum}\]/--momentum={momentum}/' ': \[--momentum=\{momentum\}\]$' "in one word"
-refused 's/\[--resume {resume_dir}.last.pt\]/--resume {resume_dir}\/last.pt/' \
+misspelt 's/\[--momentum {momentum}\]/--momentum={momentum}/' ': \[--momentum=\{momentum\}\]$' "in one word"
+misspelt 's/\[--resume {resume_dir}.last.pt\]/--resume {resume_dir}\/last.pt/' \
     '^bad.conf:2: .*\{resume_dir\} has no value before.*: \[--resume \{resume_dir\}/last.pt\]$' "a file in {resume_dir}"
-refused 's/^entrypoint.*/entrypoint = [ "sh", "train.sh", "--momentum", "{momentum}" ];/' ': "\[--momentum \{momentum\}\]"$' "in a list"
-refused 's/train.sh/trian.sh/' "^bad.conf:2: 'entrypoint': there is no file 'trian.sh' in $work, where the trials run; did you mean 'train.sh'\?$" "a misspelt script"
-refused 's/"sh train.sh/"nosuchprogram train.sh/' "there is no program 'nosuchprogram' in PATH" "a misspelt program"
+misspelt 's/^entrypoint.*/entrypoint = [ "sh", "train.sh", "--momentum", "{momentum}" ];/' ': "\[--momentum \{momentum\}\]"$' "in a list"
+misspelt 's/train.sh/trian.sh/' "^bad.conf:2: 'entrypoint': there is no file 'trian.sh' in $work, where the trials run; did you mean 'train.sh'\?$" "a misspelt script"
+misspelt 's/"sh train.sh/"nosuchprogram train.sh/' "there is no program 'nosuchprogram' in PATH" "a misspelt program"
 like "$(dl run --dry-run bad.conf 2>&1)" "^dl: bad.conf: there is no program 'nosuchprogram' in PATH on this host" "with Slurm a line: its nodes may have it"
-refused 's/"sh train.sh/".\/train.sh/' "'./train.sh' cannot be run: chmod \+x $work/./train.sh" "a script that is no program"
+misspelt 's/"sh train.sh/".\/train.sh/' "'./train.sh' cannot be run: chmod \+x $work/./train.sh" "a script that is no program"
 is "$(ls -d pause-0002 2>/dev/null)" "" "no experiment was made"
 for command in 'cd /; sh nosuch.sh' '$HOME/nosuch' 'sh -c nosuch.sh' 'python3 -m nosuch' 'A=1 nosuch' 'module load x; nosuch'; do
     sed "s|^entrypoint.*|entrypoint = \"$command\";|" pause.conf >good.conf
-    dl run --dry-run good.conf >out 2>&1
-    is $? 0 "only the shell knows: $command"
+    runs 0 "only the shell knows: $command" dl run --dry-run good.conf
 done
 
 done_testing

@@ -76,16 +76,13 @@ else
 fi
 
 # ---- mistakes in a line: one line that says which and why, status 2
-refused () { # refused PATTERN NAME: the lines of the file "lines"
-    timeout 300 dl search-server <lines >out 2>err
-    is $? 2 "refused: $2"
-    like "$(cat err)" "^dl: line [0-9]+: $1" "and why"
-    is "$(wc -l <err)" 1 "in one line"
+wrong () { # wrong PATTERN NAME: the lines of the file "lines"
+    refused 2 "^dl: line [0-9]+: $1" "$2" sh -c 'exec dl search-server <lines 2>&1 >answers'
 }
 bad () { # bad LINE PATTERN: after a good first line and a trial
     printf '%s\n' "{$space,\"seed\":1,\"budget\":9}" '{"op":"ask"}' "$1" >lines
-    refused "$2" "$1"
-    like "$(cat err)" '^dl: line 3:' "which is the third"
+    wrong "$2" "$1"
+    like "$(cat out)" '^dl: line 3:' "which is the third"
 }
 bad 'x' "column 1: '\\[' or '\\{' expected near 'x'"
 bad '' "column 0: '\\[' or '\\{' expected near end of file"
@@ -130,21 +127,21 @@ bad '{"op":"begin","id":1,"params":{"l\nr":2}}' "params: no parameter 'l\?r'"
 for op in tell reject report; do
     printf '%s\n' "{$space}" '{"op":"ask"}' '{"op":"tell","id":0,"value":1}' "{\"op\":\"$op\",\"id\":0$(
         case $op in tell) echo ',"value":1' ;; report) echo ',"value":1,"step":1' ;; esac)}" >lines
-    refused 'the trial is not being trained' "$op after the end"
+    wrong 'the trial is not being trained' "$op after the end"
 done
 for how in '"repeats":2' '"max_step":9'; do
     printf '%s\n' "{$space,$how}" '{"op":"begin","id":0,"params":{"lr":0.1,"k":1,"act":7}}' >lines
-    refused '(begin and .repeats. do not|the searcher begins no such trial)' "begin with $how"
+    wrong '(begin and .repeats. do not|the searcher begins no such trial)' "begin with $how"
 done
 printf '%s\n' "{$space,\"budget\":1}" '{"op":"ask"}' '{"op":"begin","id":1,"params":{"lr":0.1,"k":1,"act":7}}' >lines
-refused 'the searcher begins no such trial' "begin beyond the budget"
+wrong 'the searcher begins no such trial' "begin beyond the budget"
 printf '%s\n' "{$space,\"direction\":[\"minimize\",\"maximize\"]}" '{"op":"ask"}' '{"op":"tell","id":0,"value":1}' >lines
-refused "tell: 'value' must be a list of 2 numbers, or null" "one value for two objectives"
+wrong "tell: 'value' must be a list of 2 numbers, or null" "one value for two objectives"
 
 # ---- mistakes in the first line
 first () { # first LINE PATTERN
     echo "$1" >lines
-    refused "$2" "$(echo "$1" | cut -c 1-70 | sed "s/^{$(echo "$space" | sed 's/[][]/\\&/g'),/.../")"
+    wrong "$2" "$(echo "$1" | cut -c 1-70 | sed "s/^{$(echo "$space" | sed 's/[][]/\\&/g'),/.../")"
 }
 with () { # with KEYS PATTERN: beside a good space
     first "{$space,$1}" "$2"
@@ -234,19 +231,19 @@ with '"known":[{"params":{"lr":1,"k":0,"act":7},"value":1}]' "known: 'k' cannot 
 
 # ---- lines that no program should write
 printf '{"op":"ask"}\0\n' >lines
-refused 'a NUL byte' "a NUL byte"
+wrong 'a NUL byte' "a NUL byte"
 printf '{"op":"\377"}\n' >lines
-refused 'column [0-9]+: unable to decode byte 0xff' "invalid UTF-8"
+wrong 'column [0-9]+: unable to decode byte 0xff' "invalid UTF-8"
 printf '{"op":"\001"}\n' >lines
-refused 'column [0-9]+: control character 0x1' "a control character"
+wrong 'column [0-9]+: control character 0x1' "a control character"
 head -c 100000 /dev/zero | tr '\0' '[' >lines
-refused 'column [0-9]+: maximum parsing depth reached' "100000 brackets"
+wrong 'column [0-9]+: maximum parsing depth reached' "100000 brackets"
 deep=$(head -c 1000 /dev/zero | tr '\0' '[')$(head -c 1000 /dev/zero | tr '\0' ']')
 with "\"points\":$deep" 'points: a point is an object'
 { printf '{"%s' "$space"; head -c 2000000 /dev/zero | tr '\0' 'x'; } >lines
-refused "column [0-9]+: " "2 MB without an end"
+wrong "column [0-9]+: " "2 MB without an end"
 { printf '{"'; head -c 2000000 /dev/zero | tr '\0' 'x'; echo '":1}'; } >lines
-refused "unknown key 'x{60}'" "a key of 2 MB"
+wrong "unknown key 'x{60}'" "a key of 2 MB"
 { printf '{"space":[{"name":"x","type":"categorical","choices":["'; head -c 2000000 /dev/zero | tr '\0' 'x'; echo '",1]}]}'; echo '{"op":"quit"}'; } | serve >out 2>&1
 is "$?$(cat out)" 0 "a choice of 2 MB"
 printf '%s\n' "{\"space\":[{\"name\":\"x\",\"type\":\"categorical\",\"choices\":[$deep,1]}],\"searcher\":\"grid\"}" '{"op":"ask"}' | serve >out 2>&1

@@ -46,14 +46,11 @@ tmp
 train.sh" "no experiment, nothing left behind"
 for searcher in 'name = "grid";' 'name = "single";' 'name = "pbt"; population = 4;' 'name = "custom"; command = "false"; max_trials = 3;'; do
     conf "$searcher" '[ "sh", "train.sh", "{length}", "{opt.name}", "[-m {opt.momentum}]" ]'
-    timeout 100 dl try exp.conf >out 2>&1
-    is $? 0 "$searcher: a random point"
-    timeout 100 dl try exp.conf opt.name=sgd opt.momentum=0.75 >out 2>&1
-    is $? 0 "$searcher: a given point"
+    runs 0 "$searcher: a random point" dl try exp.conf
+    runs 0 "$searcher: a given point" dl try exp.conf opt.name=sgd opt.momentum=0.75
     like "$(cat out)" 'at 1 sgd -m 0.75$' "$searcher: is the one that is tried"
 done
-END=3 NO_SAVE=1 timeout 100 dl try exp.conf >out 2>&1
-is $? 1 "a trial that fails"
+runs 1 "a trial that fails" env END=3 NO_SAVE=1 dl try exp.conf
 like "$(cat out)" '^no result: +exit status 3: not a metric$' "says why"
 like "$(cat out)" '^checkpoint: none: a trial that is interrupted begins again' "and that there is no checkpoint"
 printf '%s\n' 'printf "1/2 loss = 9\b\b\b\b\b\b\b\b\b\b\b\b2/2 loss = 0.5\n"' >bar.sh
@@ -61,25 +58,21 @@ like "$(timeout 100 dl try --set 'entrypoint="sh bar.sh {lr}"' --set 'metrics.pa
 echo '[ "$1" -lt 5 ] || echo "epoch $1: loss = 0.5"' >steps.sh
 like "$(timeout 100 dl try --set 'entrypoint="sh steps.sh {length} {lr}"' exp.conf 2>&1)" '^ +the length of this trial was 1 of 9: --length=L tries a longer one$' "a length of 1 that is too short for a metric"
 like "$(timeout 100 dl try --length=5 --set 'entrypoint="sh steps.sh {length} {lr}"' exp.conf 2>&1)" '^result: +loss 0.5 at step 5$' "a longer one"
-timeout 100 dl try --set 'metrics.pattern="Epoch {step}: loss {loss}"' exp.conf >out 2>&1
-is $? 1 "a pattern that matches nothing"
+runs 1 "a pattern that matches nothing" dl try --set 'metrics.pattern="Epoch {step}: loss {loss}"' exp.conf
 like "$(cat out)" '^no result: .*metrics.pattern matched 0 of 2 lines; the nearest line: "epoch 1: loss = 0.5' "says what nearly matched"
 timeout 100 dl try --set 'entrypoint="echo epoch 1: loss = 0,5"' exp.conf >out 2>&1
 is "$? $(sed -n 's/.*matched 0 of 1 line; //p' out)" '1 the nearest line: "epoch 1: loss = 0,5": a number has no comma' "a decimal comma is not a result of 0"
 timeout 100 dl try --set 'entrypoint="echo epoch 1: loss = nan"' exp.conf >out 2>&1
 like "$(cat out)" '^result: +loss nan at step 1: not a finite number, so the trial is a bad one$' "a result that is no number"
-timeout 100 dl try exp.conf lr=5 >out 2>&1
-is $? 2 "a value out of its range"
+runs 2 "a value out of its range" dl try exp.conf lr=5
 like "$(cat out)" "^lr=5: the point: 5 is not a value of 'lr'" "names what was typed"
 like "$(dl try exp.conf lr= 2>&1)" "^lr=: the text after = is not a value" "also of what cannot be read"
-timeout 100 dl try exp.conf lr >out 2>&1
-is $? 2 "no value"
+runs 2 "no value" dl try exp.conf lr
 conf 'name = "asha"; max_trials = 4;' '"sleep 300"'
 timeout -s INT 2 dl try exp.conf >out 2>&1
 is "$(grep -c '^ended: *by signal 15' out) $(ls tmp)" "1 " "Ctrl-C stops it, and nothing is left behind"
 sed -i 's/^searcher.*/searcher = { metric = "loss"; name = "asha"; max_trials = 4; }; resources = { nodes_per_trial = 2; framework = "torch"; };/; s/^entrypoint.*/entrypoint = "dl log loss=4";/' exp.conf
-timeout 100 dl try exp.conf >out 2>&1
-is $? 0 "of a trial of several ranks one, without Slurm; dl log works"
+runs 0 "of a trial of several ranks one, without Slurm; dl log works" dl try exp.conf
 like "$(cat out)" '^ranks: one, not 2$' "and this is told"
 
 done_testing
