@@ -47,7 +47,7 @@ PY
     chmod 644 plant.py
     attacker sh -c "umask 0; /usr/bin/python3 '$work/plant.py' /tmp/planted.$$ && mv -f /tmp/planted.$$ '$group/c-0001/code.tar.zst'"
 }
-refused () { # refused NAME STATUS PATTERN [EXPERIMENT]
+is_refused () { # is_refused NAME STATUS PATTERN [EXPERIMENT]
     victim timeout 100 dl continue --local --trials=3 "$group/${4:-c-0001}" >out 2>&1 </dev/null
     is $? "$2" "$1 is refused"
     like "$(cat out)" "$3" "$1: a line says why"
@@ -56,10 +56,10 @@ refused () { # refused NAME STATUS PATTERN [EXPERIMENT]
 }
 again
 plant 'add("train.sh", evil)'
-refused "another archive" 5 'code.tar.zst: this is not the code that was frozen: nothing of it is run'
+is_refused "another archive" 5 'code.tar.zst: this is not the code that was frozen: nothing of it is run'
 again
 attacker sh -c "umask 0; ln -s /etc/passwd '$group/c-0001/l' && mv -f '$group/c-0001/l' '$group/c-0001/code.tar.zst'"
-refused "a link" 5 'code.tar.zst'
+is_refused "a link" 5 'code.tar.zst'
 
 # ---- none
 again
@@ -68,7 +68,7 @@ victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </de
 is "$?" 0 "code that a member has removed is found beside the experiment"
 again
 attacker sh -c "rm -f '$group/c-0001/code.tar.zst'; mv '$group/.dl-code' '$group/kept'"
-refused "code that is gone" 3 "^dl: $group/c-0001/code.tar.zst is gone, .*put the file back, or run the code as it is now"
+is_refused "code that is gone" 3 "^dl: $group/c-0001/code.tar.zst is gone, .*put the file back, or run the code as it is now"
 mv "$group/kept" "$group/.dl-code"
 
 # ---- a log that says that it is the right one
@@ -76,7 +76,7 @@ again
 plant 'add("train.sh", evil)'
 digest='line["code"] = hashlib.sha256(open(exp + "/code.tar.zst", "rb").read()).hexdigest()'
 attacker /usr/bin/python3 "$srcdir/tests/attacks/forge.py" "$group/c-0001" "$digest" || echo "# cannot change the log"
-refused "another log" 2 'what its trials run as you has changed since you last started it'
+is_refused "another log" 2 'what its trials run as you has changed since you last started it'
 
 # ---- a folder of that name in the experiment
 again
@@ -101,7 +101,7 @@ with open(folder + "/train.sh", "w") as f:
 subprocess.check_call([sys.executable, src + "/tests/attacks/forge.py", exp,
                        'line["dir"] = %r; del line["code"], line["root"]' % folder])
 PY
-refused "a folder that says what the record does" 2 'what its trials run as you has changed since you last started it' c-0002
+is_refused "a folder that says what the record does" 2 'what its trials run as you has changed since you last started it' c-0002
 
 # ---- names that lead out: even an archive that is trusted unpacks nowhere else
 for lines in 'add("../../../../../evil", evil)' "add(\"$victim_home/evil\", evil)" \

@@ -5,7 +5,7 @@
 limit=300 # s for what must not wait
 head="name = \"x\"; entrypoint = \"true\"; searcher = { name = \"random\"; metric = \"loss\"; max_trials = 1; };"
 
-refused () { # refused NAME PATTERN COMMAND...: within 10 s of a processor, which a hundredth of it does
+refused_soon () { # refused_soon NAME PATTERN COMMAND...: within 10 s of a processor, which a hundredth of it does
     name=$1
     pattern=$2
     shift 2
@@ -25,13 +25,13 @@ for what in pipe zero link folder; do
     printf '%s\n@include "%s"\n' "$head" $what >i.conf
     for command in 'run --dry-run' preview 'flow run --dry-run' 'run --local' try; do
         # shellcheck disable=SC2086
-        refused "dl $command, @include of a $what" "^?i.conf:2: @include: cannot read $what: (it is no regular file|.*)" dl $command i.conf
+        refused_soon "dl $command, @include of a $what" "^?i.conf:2: @include: cannot read $what: (it is no regular file|.*)" dl $command i.conf
     done
 done
 printf '%s\n@include "big"\n' "$head" >i.conf
-refused "a file that is too large" "(File too large|more than 64 MiB of text)" dl run --dry-run i.conf
+refused_soon "a file that is too large" "(File too large|more than 64 MiB of text)" dl run --dry-run i.conf
 printf '%s\n@include "many"\n@include "many"\n' "$head" >i.conf
-refused "two that are" "more than 64 MiB of text" dl run --dry-run i.conf
+refused_soon "two that are" "more than 64 MiB of text" dl run --dry-run i.conf
 
 # ---- limits come before the work
 {
@@ -42,10 +42,10 @@ awk 'BEGIN { for (i = 0; i < 200000; i++) printf "%%TAG !a%d! tag:example.org,20
 awk 'BEGIN { printf "name: x\nlist: {"; for (i = 0; i < 200000; i++) printf "k%d: 1, ", i; print "}" }' >flat.yaml
 awk 'BEGIN { print "name = \"x\";"; for (i = 0; i < 200000; i++) printf "k%d = 1;\n", i }' >keys.conf
 awk 'BEGIN { printf "name = \"x\";\nlist = ["; for (i = 0; i < 20000000; i++) printf "1,"; print "1];" }' >list.conf
-refused "200,000 keys of YAML" "keys.yaml:[0-9]*: more than 20000 settings" dl run --dry-run keys.yaml
-refused "in one line" "flat.yaml:[0-9]*: more than 20000 settings" dl run --dry-run flat.yaml
-refused "200,000 directives" "tags.yaml:[0-9]*: more than 100 lines begin with '%'" dl run --dry-run tags.yaml
-refused "200,000 keys of libconfig" "keys.conf:[0-9]*: more than 20000 settings" dl run --dry-run keys.conf
+refused_soon "200,000 keys of YAML" "keys.yaml:[0-9]*: more than 20000 settings" dl run --dry-run keys.yaml
+refused_soon "in one line" "flat.yaml:[0-9]*: more than 20000 settings" dl run --dry-run flat.yaml
+refused_soon "200,000 directives" "tags.yaml:[0-9]*: more than 100 lines begin with '%'" dl run --dry-run tags.yaml
+refused_soon "200,000 keys of libconfig" "keys.conf:[0-9]*: more than 20000 settings" dl run --dry-run keys.conf
 # shellcheck disable=SC3045
 (ulimit -v 2000000 && exec timeout "$limit" dl run --dry-run list.conf) >out 2>&1
 like "$? $(cat out)" "^2 list.conf:2: more than a million values in lists$" "20,000,000 values, in 2 GB"

@@ -25,8 +25,7 @@ refuses () {
     rm -f "$CALLS"
     attacker "$putevent" "$e" '{"op": "continue", "by": "u", "max_trials": 9}' >/dev/null 2>&1
     attacker "$putevent" "$e" "$event" >/dev/null 2>&1
-    victim timeout 60 dl "$@" >out 2>&1
-    is $? 5 "$name: the experiment is damaged"
+    runs 5 "$name: the experiment is damaged" victim timeout 60 dl "$@"
     like "$(cat out)" "^dl: $e/log/000000/[0-9]*: the value of \"$member\" is not one" "which it says, in a line"
     is "$(cat "$CALLS" 2>/dev/null)" "" "and starts nothing"
 }
@@ -66,7 +65,6 @@ is "$? $(grep -c ', 1 worker (local)' out)" "0 1" "fewer than none"
 
 # a worker's own file
 attacker sh -c "printf '%s\n%020d\n' '{\"slot\":\"local-1-1 --x\",\"host\":\"n1\"}' 7 >'$e/workers/0123456789abcdef0123456789abcdef'"
-victim dl show "$e" >out 2>&1
-is $? 0 "a worker's file that dl has not written does not keep the experiment from being read"
+runs 0 "a worker's file that dl has not written does not keep the experiment from being read" victim dl show "$e"
 like "$(cat out)" "^dl: $e/workers/0123456789abcdef.*: no worker has such a slot" "and is told"
 done_testing

@@ -76,8 +76,7 @@ cp -a "$e/trials/0001/a.1" "$victim_home/secret"
 sed -i 's/loss/pass/' "$victim_home/secret/metrics.h5"
 chown -R "$victim_id" "$victim_home/secret"
 attacker sh -c "rm -r '$e/trials/0001/a.1'; ln -s '$victim_home/secret' '$e/trials/0001/a.1'"
-victim dl logs "$e" 1 >out 2>&1
-is $? 3 "what a link leads to is not printed"
+runs 3 "what a link leads to is not printed" victim dl logs "$e" 1
 like "$(cat out)" 'symbolic link' "but said"
 victim dl export "$e" --format=h5 --output="$victim_home/x.h5" >out 2>&1
 victim dl show "$e" 1 >>out 2>&1

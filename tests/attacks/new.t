@@ -137,8 +137,7 @@ searcher = { name = "single"; metric = "loss"; max_length = 1; };
 environment = { conda = "$work/evil"; };
 END
 for where in '' --local; do
-    timeout 100 dl run --dry-run $where exp.conf >out 2>&1
-    is $? 0 "--dry-run $where"
+    runs 0 "--dry-run $where" dl run --dry-run $where exp.conf
     was_run "--dry-run $where"
 done
 

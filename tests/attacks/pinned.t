@@ -13,12 +13,11 @@ evil () { # evil FILE
     rm -f "$group/ran"
 }
 
-refused () { # refused NAME PATTERN COMMAND...
+is_refused () { # is_refused NAME PATTERN COMMAND...
     name=$1
     pattern=$2
     shift 2
-    "$@" >out 2>&1 </dev/null
-    is $? 2 "$name is refused"
+    runs 2 "$name is refused" "$@"
     like "$(cat out)" "$pattern" "$name: a line says why, and how it is taken"
     [ ! -e "$group/ran" ]
     ok $? "$name: nothing of it runs"
@@ -29,36 +28,33 @@ is "$(find "$victim_home/$state" -name pin | wc -l)" 1 "there is one"
 like "$(head -1 "$group/s-0001/log/000000/00000001")" "\"id\":\"[0-9a-f]{32}\",\"digest\":\"$(sha256sum <"$group/s-0001/experiment.conf" | cut -c 1-64)\"" "the log's first entry has the digest"
 
 case_of same
-victim timeout 100 dl continue --local --trials=3 "$e" >out 2>&1
-is $? 0 "what the user has started himself goes on without a question"
+runs 0 "what the user has started himself goes on without a question" victim timeout 100 dl continue --local --trials=3 "$e"
 
 case_of evil
 evil
 changed="^dl: $e: what its trials run as you has changed since you last started it: see experiment.conf of user $attacker_id.* --trust says that you want that"
 for command in 'continue --trials=3' 'fork'; do
-    refused "$command after a change" "$changed" victim timeout 100 dl $command --local "$e"
+    is_refused "$command after a change" "$changed" victim timeout 100 dl $command --local "$e"
 done
 attacker sh -c "umask 0; mv '$e/experiment.conf' '$e/x' && cp '$e/x' '$e/experiment.conf'"
-refused "worker after a change" "$changed" victim timeout 100 dl worker "$e"
+is_refused "worker after a change" "$changed" victim timeout 100 dl worker "$e"
 case_of owner
 attacker sh -c "umask 0; cp '$e/experiment.conf' '$e/new' && mv -f '$e/new' '$e/experiment.conf'"
-refused "another owner of the same file" "see experiment.conf of user $attacker_id" victim timeout 100 dl continue --trials=3 --local "$e"
+is_refused "another owner of the same file" "see experiment.conf of user $attacker_id" victim timeout 100 dl continue --trials=3 --local "$e"
 
 # between the start of an experiment's workers and theirs
 case_of later
 evil
-refused "a worker that was submitted before" "has changed since this worker was submitted" \
+is_refused "a worker that was submitted before" "has changed since this worker was submitted" \
     victim env DL_PIN=0123 timeout 100 dl worker "$e"
 
 case_of taken
 evil
-victim timeout 100 dl continue --trust --trials=3 --local "$e" >out 2>&1
-is $? 0 "with --trust it is taken"
+runs 0 "with --trust it is taken" victim timeout 100 dl continue --trust --trials=3 --local "$e"
 like "$(cat out)" '^dl:   entrypoint: "echo trained; : .x.; dl log loss=1" -> "id -u >' "which says what has changed"
 like "$(cat out)" "^dl:   owner: \"$victim_id\" -> \"$attacker_id\"" "and whose it is"
 is "$(cat "$group/ran")" "$victim_id" "and runs"
-victim timeout 100 dl continue --trials=4 --local "$e" >out 2>&1
-is $? 0 "from then on without a question"
+runs 0 "from then on without a question" victim timeout 100 dl continue --trials=4 --local "$e"
 
 case_of searcher
 attacker sh -c "umask 0; sed 's|\"random\"|\"sobol\"|' '$e/experiment.conf' >'$e/new' && mv -f '$e/new' '$e/experiment.conf'"
@@ -70,7 +66,7 @@ done
 # the first time
 case_of join
 rm "$group/ran"
-refused "another user's experiment" "its trials would run, as you, what experiment.conf of user $victim_id says, in the folder" \
+is_refused "another user's experiment" "its trials would run, as you, what experiment.conf of user $victim_id says, in the folder" \
     attacker timeout 100 dl continue --trials=3 --local "$e"
 attacker timeout 100 script -qec "dl continue --trials=3 --local $e" /dev/null >out 2>&1 <<'ANSWER'
 n
@@ -96,8 +92,7 @@ chmod 755 bin bin/*
 case_of slurm
 CALLS=$victim_home/calls
 export CALLS
-PATH=$work/bin:$PATH victim dl continue --trust --trials=3 --detach "$e" >out 2>&1
-is $? 0 "workers are submitted"
+PATH=$work/bin:$PATH runs 0 "workers are submitted" victim dl continue --trust --trials=3 --detach "$e"
 record=$(dirname "$(find "$victim_home/$state" -name pin | head -1)")
 is "$(tail -1 "$CALLS")" "$record/job.sh" "the script is where nobody else may write"
 is "$(grep -A 1 -e --output "$CALLS" | head -1)" "--output=$record/%A_%a.log" "and the output"

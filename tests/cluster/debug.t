@@ -37,8 +37,7 @@ is "$(timeout 300 srun --dl-debug --dl-nccl=auto -n1 sh -c 'echo $NCCL_DEBUG')" 
 is "$(DL_DEBUG_DIR=sub timeout 300 srun --dl-debug -n1 sh -c 'echo ${DL_DEBUG_PATH##*/}' 2>err)" "" "a folder that is not there"
 like "$(cat err)" 'dl: --dl-debug: nothing is kept: .*/sub/dl-debug-[0-9]+\.0: No such file or directory; choose another folder' "is told, and the job goes on"
 is "$(grep -c 'dl:' err)" 1 "in one line"
-timeout 300 srun --dl-debug -n2 sh -c 'exit 3' >out 2>&1
-is $? 3 "the exit status is the job's"
+runs 3 "the exit status is the job's" srun --dl-debug -n2 sh -c 'exit 3'
 
 # ---- a user's own sitecustomize
 mkdir mine

@@ -48,7 +48,6 @@ searcher = { name = "random"; metric = "loss"; max_trials = 2; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 1; trials_per_task = 2; slots_per_trial = 2; };
 END
-timeout 300 dl run lane.conf >out 2>&1
-is $? 0 "two trials side by side in a task"
+runs 0 "two trials side by side in a task" dl run lane.conf
 is "$(cat lane-0001/trials/*/a.*/log | grep gpus | sort -u | tr '\n' ' ')" "gpus=0,1 gpus=2,3 " "each has its own GPUs"
 done_testing

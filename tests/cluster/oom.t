@@ -39,8 +39,7 @@ hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 1; };
 max_restarts = 1; max_failed = 5;
 END
-inside dl run --local oom.conf >out 2>&1
-is $? 0 "the sweep completes"
+runs 0 "the sweep completes" inside dl run --local oom.conf
 why () { # why TRIAL: of its failures
     cat oom-0001/log/0*/0* | grep "\"op\":\"fail\".*\"trial\":$1," | sed 's/.*"why":"\([^"]*\)".*/\1/'
 }
@@ -63,8 +62,7 @@ time.sleep(1)
 subprocess.check_call(["dl", "log", "loss=1"])
 END
 sed 's/"oom"/"share"/; s/.\/hog.sh/exec python3 need.py/; s/workers = 1;/workers = 2; max_memory = "1G";/' oom.conf >share.conf
-inside dl run --local share.conf >out 2>&1
-is $? 0 "two workers, memory for one: the sweep completes"
+runs 0 "two workers, memory for one: the sweep completes" inside dl run --local share.conf
 is "$(cat share-0001/log/0*/0* | grep -c '"op":"result"')" 5 "with all results"
 like "$(cat out)" 'out of memory \(killed by the kernel\); tried again with [0-9]*M of memory instead of 128M$' "a trial is tried again with more"
 like "$(cat share-0001/workers/*.log)" '^dl: the trials need [0-9]*M of memory each: one worker less has room here$' "beside fewer workers"
@@ -79,8 +77,7 @@ if ! try_cluster oom --nodes=1 --cpus=2 --hosts --conf=SelectTypeParameters=CR_C
     done_testing
 fi
 sed 's/workers = 1;/& memory = "64M";/; s/"oom"/"step"/' oom.conf >step.conf
-timeout 300 dl run step.conf >out 2>&1
-is $? 0 "in a step of Slurm the sweep completes"
+runs 0 "in a step of Slurm the sweep completes" dl run step.conf
 is "$(cat step-0001/log/0*/0* | grep '"op":"fail".*"trial":2,' | sed 's/.*"why":"\([^"]*\)".*/\1/')" \
     "out of memory (killed by the kernel)
 out of memory (killed by the kernel)" "its trainer was killed: the reason"
@@ -89,8 +86,7 @@ is "$(cat step-0001/log/0*/0* | grep -c '"op":"result"')" 2 "the others have res
 # ---- which then gets a job of more memory
 sed 's/"oom"/"more"/; s/.\/hog.sh/exec python3 need.py/; s/workers = 1;/& memory = "100M"; max_memory = "1G";/; s/max_trials = 5/max_trials = 2/' \
     oom.conf >more.conf
-timeout 300 dl run more.conf >out 2>&1
-is $? 0 "max_memory: the sweep completes"
+runs 0 "max_memory: the sweep completes" dl run more.conf
 is "$(cat more-0001/log/0*/0* | grep -c '"op":"result"') $(cat more-0001/log/0*/0* | grep -c '"op":"exit"')" "2 0" "with all results"
 like "$(cat more-0001/log/0*/0* | grep '"op":"fail"')" 'tried again with 150M of memory instead of 100M' "more, as often as it takes"
 like "$(cat more-0001/log/0*/0* | grep '"op":"submit"')" '"memory":157286400' "in another job"

@@ -136,7 +136,6 @@ done
 
 # ---- mistakes
 sed 's/workers = 4; partition = "low"/workers = 1; partition = "nope"/' low.conf >nope.conf
-timeout 300 dl run nope.conf >out 2>&1
-is $? 6 "a job that Slurm refuses: exit status"
+runs 6 "a job that Slurm refuses: exit status" dl run nope.conf
 like "$(cat out)" 'sbatch: .*partition' "and Slurm's reason"
 done_testing

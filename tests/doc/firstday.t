@@ -42,8 +42,7 @@ is "$(dl show --csv --columns=attempts parked | tail -n +2 | sort -u | tail -n 1
 # ---- a fork of a trial that keeps files of its own
 conf own 'echo x >{attempt_dir}/last.pt; echo loss = 1'
 timeout 300 dl run --local own.conf >out 2>&1
-dl fork --local own-0001 1 >out 2>&1
-is $? 0 "a fork of a trial that keeps files of its own"
+runs 0 "a fork of a trial that keeps files of its own" dl fork --local own-0001 1
 like "$(cat out)" "it begins from the beginning; with --set searcher.max_length=L it goes on from the trial's files" "says how it goes on from them"
 timeout 300 dl fork --local own >out 2>&1
 like "$(dl show own | head -1)" "^$work/own-0001: " "a fork does not take the name"
@@ -114,8 +113,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
     mkdir theirs
     conf theirs 'echo loss = 1'
     dl run --no-workers --dir theirs theirs.conf >out
-    setpriv --reuid=65534 --regid=65534 --clear-groups "$(command -v dl)" kill --dir theirs theirs-0001 >out 2>&1
-    is $? 7 "another user's dl kill"
+    runs 7 "another user's dl kill" setpriv --reuid=65534 --regid=65534 --clear-groups "$(command -v dl)" kill --dir theirs theirs-0001
     like "$(cat out)" 'theirs-0001: the experiment belongs to root, who alone may change it: ' "names the owner"
 else
     skip "another user's dl kill" "not root"

@@ -92,7 +92,7 @@ is $? 3 "no Python"
 like "$said" "dl import needs Python" "no Python: the line"
 
 # ---- values that nobody thought of: told, or refused
-refused () { # refused LINE NAME <FILE: nothing is written
+no_import () { # no_import LINE NAME <FILE: nothing is written
     cat >case.yaml
     said=$(timeout 60 dl import -o case.conf --entrypoint='python3 t.py' case.yaml 2>&1)
     is $? 2 "$2: refused"
@@ -108,40 +108,40 @@ made () { # made PATTERN NAME [LINE] <FILE: what is written has the pattern, and
 sweep='program: t.py
 method: random
 run_cap: 4'
-refused "4: goal: 'maximum' is none of minimize, maximize" "wandb, a direction" <<END
+no_import "4: goal: 'maximum' is none of minimize, maximize" "wandb, a direction" <<END
 $sweep
 metric: {name: p, goal: maximum}
 parameters: {lr: {min: 0.1, max: 0.2}}
 END
-refused "5: direction: 'maximum' is none of minimize, maximize" "Hydra, a direction" <<END
+no_import "5: direction: 'maximum' is none of minimize, maximize" "Hydra, a direction" <<END
 hydra:
   sweeper:
     n_trials: 3
     params: {a: "interval(0.1, 0.2)"}
     direction: maximum
 END
-refused "1: direction: 'up' is none of minimize, .*" "Optuna, a direction" <<END
+no_import "1: direction: 'up' is none of minimize, .*" "Optuna, a direction" <<END
 {"direction": "up", "distributions": {"a": {"name": "FloatDistribution", "attributes": {"low": 0.1, "high": 0.2}}}}
 END
-refused "2: mode: 'maximum' is none of min, max" "Ray, a direction" <<END
+no_import "2: mode: 'maximum' is none of min, max" "Ray, a direction" <<END
 param_space: {a: {uniform: [0, 1]}}
 tune_config: {metric: p, mode: maximum}
 END
-refused "5: type: 'max' is none of minimize, maximize" "Katib, a direction" <<END
+no_import "5: type: 'max' is none of minimize, maximize" "Katib, a direction" <<END
 apiVersion: kubeflow.org/v1beta1
 kind: Experiment
 metadata: {name: k}
 spec:
   objective: {type: max, objectiveMetricName: p}
 END
-refused "5: replicas: 'two' is no number" "a number of replicas" <<END
+no_import "5: replicas: 'two' is no number" "a number of replicas" <<END
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata: {name: k}
 spec:
   pytorchReplicaSpecs: {Worker: {replicas: two, template: {spec: {containers: [{name: pytorch, command: [a]}]}}}}
 END
-refused "3: x.NevergradSweeper: the sweepers that are read are .*" "a sweeper" <<END
+no_import "3: x.NevergradSweeper: the sweepers that are read are .*" "a sweeper" <<END
 hydra:
   sweeper:
     _target_: x.NevergradSweeper
@@ -192,7 +192,7 @@ spec:
   maxTrialCount: 3
   parameters: [{name: a, parameterType: int, feasibleSpace: {min: "1", max: "9"}}]
 END
-refused "6: b.lr is in fixed and in grid, which SEML refuses, too" "SEML, a parameter that is there twice" <<END
+no_import "6: b.lr is in fixed and in grid, which SEML refuses, too" "SEML, a parameter that is there twice" <<END
 seml: {executable: t.py}
 slurm: {experiments_per_job: 1}
 large:
@@ -330,8 +330,7 @@ parameters: {aug: {values: [true, false]}, amp: {value: true}, debug: {value: fa
 END
 mkdir -p bin && ln -sf "$(command -v python3)" bin/python
 timeout 60 dl import flags.yaml >/dev/null 2>&1
-PATH=$work/bin:$PATH timeout 300 dl run --local flags.conf >out 2>&1
-is $? 0 "flags: the sweep runs"
+runs 0 "flags: the sweep runs" env "PATH=$work/bin:$PATH" dl run --local flags.conf
 is "$(cat flags-0001/trials/*/a.1/log | grep GOT | sort -u | tr '\n' ' ')" "GOT False True False GOT True True False " "flags: --amp or nothing"
 
 # a script that reads wandb.config alone: by the file that wandb.init() reads, as YAML 1.1
@@ -357,8 +356,7 @@ parameters:
 END
 timeout 60 dl import config.yaml >/dev/null 2>said
 like "$(cat said)" 'command: taken over, but there are no ..args.: the program gets its parameters from wandb.config' "wandb.config: said"
-PATH=$work/bin:$PATH timeout 300 dl run --local config.conf >out 2>&1
-is $? 0 "wandb.config: the sweep runs"
+runs 0 "wandb.config: the sweep runs" env "PATH=$work/bin:$PATH" dl run --local config.conf
 is "$(cat config-0001/trials/*/a.1/log | grep -c "^GOT \[('a b', 'it\\\\'s \"x\"'), ('deep', {'x': [12], 'y': \[1, 2.5\]}), ('flag', True), ('lr', 1e-05), ('none', None)\] <class 'float'>$")" 2 \
     "wandb.config: what wandb.init() reads"
 
@@ -409,8 +407,7 @@ command: [sh, words.sh, "${args}"]
 END
 printf 'printf "%%s\\n" "$@" >>"$DL_ATTEMPT_DIR/words"; echo "wandb: loss 1"\n' >words.sh
 timeout 60 dl import -o hostile2.conf hostile2.yaml >/dev/null 2>&1
-timeout 300 dl run --local hostile2.conf >out 2>&1
-is $? 0 "a hostile sweep runs"
+runs 0 "a hostile sweep runs" dl run --local hostile2.conf
 is "$(find . -name 'pwned*')" "" "a hostile sweep: nothing is run"
 is "$(cat hostile2-0001/trials/*/a.1/words | sort -u | grep -c -e '--x={y} \[z' -e '^--a b; touch pwned13=')" 3 "a hostile sweep: its words arrive as they are"
 

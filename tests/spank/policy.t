@@ -8,7 +8,7 @@ stub=$builddir/tests/fakes/spank
 one='SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_TASKS_PER_NODE=1
     SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 SLURM_GTIDS=0 SLURM_CPUS_ON_NODE=1 SLURM_TASKS_PER_NODE=1'
 
-refused () { # refused OPTION LINE ARGUMENT...
+not_allowed () { # not_allowed OPTION LINE ARGUMENT...
     option=$1
     line=$2
     shift 2
@@ -45,11 +45,11 @@ ignored () { # ignored ARGUMENT WHY [ARGUMENT]...: told at submission, quiet on 
 }
 
 # ---- lists
-refused dl=tf 'dl=tf: this site allows torch,jax' allow=torch,jax
-refused dl=ps 'dl=ps: this site does not allow ps,paddle' deny=ps,paddle
-refused dl=jax 'dl=jax: this site does not allow jax' allow=torch,jax deny=jax
-refused dl-bind=closest,own-gpu 'dl-bind=closest,own-gpu: this site does not allow own-gpu' deny_bind=own-gpu
-refused dl-nccl=site 'dl-nccl=site: this site allows auto' allow_nccl=auto
+not_allowed dl=tf 'dl=tf: this site allows torch,jax' allow=torch,jax
+not_allowed dl=ps 'dl=ps: this site does not allow ps,paddle' deny=ps,paddle
+not_allowed dl=jax 'dl=jax: this site does not allow jax' allow=torch,jax deny=jax
+not_allowed dl-bind=closest,own-gpu 'dl-bind=closest,own-gpu: this site does not allow own-gpu' deny_bind=own-gpu
+not_allowed dl-nccl=site 'dl-nccl=site: this site allows auto' allow_nccl=auto
 taken dl=torch allow=torch,jax
 taken dl=off allow=torch deny=off
 taken dl-bind=closest,verbose deny_bind=own-gpu
