@@ -15,9 +15,9 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/say.h"
-#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 
 /* TensorFlow's parameter servers, and the workers of a coordinator, serve for
@@ -66,21 +66,18 @@ struct attended_process {
 
 static struct attended_process *list_processes (size_t *n)
 {
-    struct attended_process *list = NULL, *more;
+    struct attended_process *list = NULL;
     DIR *proc = opendir ("/proc");
-    struct dirent *e;
+    struct proc_stat s;
+    char path[32];
+    pid_t pid;
 
     *n = 0;
-    while (proc && (e = readdir (proc))) {
-        struct proc_stat s;
-        char path[NAME_MAX + 8];
-        pid_t pid = (pid_t)strtol (e->d_name, NULL, 10);
-        snprintf (path, sizeof (path), "%s/stat", e->d_name);
-        if (pid <= 0 || proc_stat (dirfd (proc), path, &s) < 0)
+    while (proc && (pid = proc_next (proc))) {
+        snprintf (path, sizeof (path), "%d/stat", (int)pid);
+        if (proc_stat (dirfd (proc), path, &s) < 0)
             continue;
-        if (!(more = array_grow (list, *n, sizeof (*list))))
-            break;
-        list = more;
+        XGROW (list, *n);
         list[(*n)++] = (struct attended_process){ pid, s.parent };
     }
     if (proc)

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
+#include "launcher/sys/proc.h"
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 
@@ -84,32 +86,30 @@ void doctor_peermem (struct site *s)
 
 /* ---- limits of slurmd, which jobs inherit ---- */
 
-static bool is_slurmd (const struct site *s, const char *pid)
+static bool is_slurmd (const struct site *s, pid_t pid)
 {
     char path[64];
     char *text;
     bool yes;
 
-    snprintf (path, sizeof (path), "/proc/%.20s/comm", pid);
+    snprintf (path, sizeof (path), "/proc/%d/comm", (int)pid);
     text = doctor_read (s->root, path);
     yes = text && !strcmp (text, "slurmd\n");
     free (text);
     return yes;
 }
 
-static int find_slurmd (const struct site *s)
+static pid_t find_slurmd (const struct site *s)
 {
     char name[FULL];
-    struct dirent *d;
     DIR *dir;
-    int pid = 0;
+    pid_t pid;
 
     snprintf (name, sizeof (name), "%s/proc", s->root);
     if (!(dir = opendir (name)))
         return 0;
-    while (!pid && (d = readdir (dir)))
-        if (isdigit ((unsigned char)*d->d_name) && is_slurmd (s, d->d_name))
-            pid = atoi (d->d_name);
+    while ((pid = proc_next (dir)) && !is_slurmd (s, pid))
+        ;
     closedir (dir);
     return pid;
 }
@@ -117,13 +117,13 @@ static int find_slurmd (const struct site *s)
 /* -1: unlimited; -2: there is no slurmd here. */
 static long limit_of_slurmd (const struct site *s, const char *limit, char *where, size_t n)
 {
-    int pid = find_slurmd (s);
+    pid_t pid = find_slurmd (s);
     char path[64];
     char *text;
     char *at;
     long value = -2;
 
-    snprintf (path, sizeof (path), "/proc/%d/limits", pid);
+    snprintf (path, sizeof (path), "/proc/%d/limits", (int)pid);
     snprintf (where, n, "slurmd (%s)", path);
     text = pid ? doctor_read (s->root, path) : NULL;
     at = text ? strstr (text, limit) : NULL;
@@ -317,11 +317,12 @@ static void tell_time (struct site *s)
 void doctor_step (struct site *s)
 {
     enum { ROOM = 64 * 1024 };
-    char *said = s->run ? malloc (ROOM) : NULL;
+    char *said;
     int status;
 
-    if (!said)
+    if (!s->run)
         return;
+    said = xmalloc (ROOM);
     status = slurm_try ("--dl=torch", "env", said, ROOM);
     if (status != 0)
         site_report (s, BROKEN, "srun --dl=torch env", "it ended with status %d: %.*s", status,

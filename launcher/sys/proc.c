@@ -22,6 +22,16 @@ ssize_t proc_read (int dir, const char *path, char *buf, size_t size)
     return got < 0 ? -1 : (ssize_t)n;
 }
 
+pid_t proc_next (DIR *proc)
+{
+    struct dirent *e;
+
+    while ((e = readdir (proc)))
+        if (*e->d_name >= '1' && *e->d_name <= '9')
+            return (pid_t)atol (e->d_name);
+    return 0;
+}
+
 /* The name may hold any character, and is ended by the last ')'. */
 int proc_stat (int dir, const char *path, struct proc_stat *s)
 {

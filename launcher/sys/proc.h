@@ -2,6 +2,7 @@
 /* Read the small files of proc(5). */
 #pragma once
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -10,6 +11,9 @@
  * fit and ended by 0.  Returns the number of bytes, or -1 with errno and "".
  */
 ssize_t proc_read (int dir, const char *path, char *buf, size_t size);
+
+/* The next process of /proc or a copy of it, which the caller has opened; 0: there is no other. */
+pid_t proc_next (DIR *proc);
 
 /* The stat file of a process or of a thread; times are in clock ticks. */
 struct proc_stat {

@@ -209,23 +209,24 @@ static int add (struct process_table *t, const struct process_entry *e)
     return 0;
 }
 
-static bool is_users (const struct ranks *r, const char *name)
+static bool is_users (const struct ranks *r, pid_t pid)
 {
+    char name[32];
     struct stat st;
 
-    return *name >= '1' && *name <= '9' && fstatat (r->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0
-           && st.st_uid == r->user;
+    snprintf (name, sizeof (name), "%d", (int)pid);
+    return fstatat (r->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == r->user;
 }
 
 static int read_all (const struct ranks *r, DIR *dir, struct process_table *t)
 {
-    struct dirent *d;
     struct process_entry e;
+    pid_t pid;
 
-    while ((d = readdir (dir))) {
+    while ((pid = proc_next (dir))) {
         e.role = UNKNOWN;
-        if (!is_users (r, d->d_name) || read_stat (r, (pid_t)atol (d->d_name), &e.p) < 0
-            || e.p.state == 'Z' || e.p.state == 'X')
+        if (!is_users (r, pid) || read_stat (r, pid, &e.p) < 0 || e.p.state == 'Z'
+            || e.p.state == 'X')
             continue;
         remember (&r->now, &e);
         if (add (t, &e) < 0)
