@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "launcher/sys/alloc.h"
 #include "runtime/base/environment.h"
 
 static bool has_colours (void)
@@ -27,7 +28,7 @@ struct libscols_table *table_create (const char *name, const struct table_column
     struct libscols_table *tb = scols_new_table ();
 
     if (!tb)
-        return NULL;
+        out_of_memory ();
     scols_table_set_name (tb, name);
     scols_table_enable_json (tb, json);
     scols_table_set_termforce (tb, SCOLS_TERMFORCE_NEVER);
@@ -37,15 +38,24 @@ struct libscols_table *table_create (const char *name, const struct table_column
     return tb;
 }
 
+struct libscols_line *table_line (struct libscols_table *tb)
+{
+    struct libscols_line *line = scols_table_new_line (tb, NULL);
+
+    if (!line)
+        out_of_memory ();
+    return line;
+}
+
 void table_set (struct libscols_line *line, size_t column, const char *fmt, ...)
 {
-    char *text = NULL;
+    char *text;
     va_list ap;
 
     va_start (ap, fmt);
-    if (vasprintf (&text, fmt, ap) >= 0)
-        scols_line_refer_data (line, column, text);
+    text = xvasprintf (fmt, ap);
     va_end (ap);
+    scols_line_refer_data (line, column, text);
 }
 
 void table_colour (struct libscols_line *line, size_t column, const char *colour)

@@ -11,11 +11,12 @@ struct table_column {
     bool right;
 };
 
-/* Returns NULL if out of memory.  As text no cell is ever cut; with colours on
- * a terminal, unless NO_COLOR says no.
- */
+/* As text no cell is ever cut; with colours on a terminal, unless NO_COLOR says no. */
 struct libscols_table *table_create (const char *name, const struct table_column *columns,
                                      bool json);
+
+/* Add an empty line. */
+struct libscols_line *table_line (struct libscols_table *tb);
 
 /* Columns of the window, or of the variable COLUMNS; 0: no limit, as output
  * into a file or a pipe has none.

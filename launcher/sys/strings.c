@@ -90,6 +90,12 @@ static bool is_plain (const char *text)
     return n > 0 && !text[n];
 }
 
+const char *and_more (char buf[AND_MORE_SIZE], long left)
+{
+    snprintf (buf, AND_MORE_SIZE, left > 0 ? " and %ld more" : "", left);
+    return buf;
+}
+
 bool text_ends_with (const char *text, const char *end)
 {
     size_t n = strlen (text), k = strlen (end);

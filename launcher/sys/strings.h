@@ -34,6 +34,12 @@ bool word_fits (const char *text);
 /* Put '_' in the place of each character that keeps 'text' from it. */
 void word_make_fit (char *text);
 
+/* " and 3 more", which follows a list of which only the first elements are shown; "" if none is
+ * left.  Returns 'buf'.
+ */
+enum { AND_MORE_SIZE = 32 };
+const char *and_more (char buf[AND_MORE_SIZE], long left);
+
 bool text_ends_with (const char *text, const char *end);
 
 /* A text as one word for a shell, in quotes if it needs them; the caller frees
