@@ -16,10 +16,12 @@
 #include "launcher/config/hparams.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/create.h"
+#include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
@@ -36,7 +38,7 @@ static void put_word (FILE *f, const char *text)
 {
     char *word = shell_word (text);
 
-    fputs (word ? word : "", f);
+    fputs (word, f);
     free (word);
 }
 
@@ -110,10 +112,9 @@ static void put_software (FILE *f, const struct sweep *s)
 
     if (!with->image && !with->modules && !with->conda && !with->venv)
         return;
-    if ((text = software_text (with, folders, true))) {
-        put_variable (f, "DL_SOFTWARE", text);
-        fputs (" dl within --", f);
-    }
+    text = software_text (with, folders, true);
+    put_variable (f, "DL_SOFTWARE", text);
+    fputs (" dl within --", f);
     free (text);
 }
 
@@ -160,22 +161,18 @@ static void put_command (FILE *f, const struct sweep *s, long trial, int64_t len
  */
 static char *trial_command (const struct sweep *s, long trial, int64_t length)
 {
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *f = open_memstream (&text, &size);
+    FILE *f = xopen_memstream (&text, &size);
 
-    if (!f)
-        return NULL;
     fputs ("cd ", f);
     put_word (f, s->exp->dir ? s->exp->dir : ".");
     fputs (" && env", f);
     put_environment_file (f, s, trial, length);
     put_software (f, s);
     put_command (f, s, trial, length);
-    if (fclose (f) == 0)
-        return text;
-    free (text);
-    return NULL;
+    xclose_memstream (f);
+    return text;
 }
 
 struct best {
@@ -285,10 +282,10 @@ static void print_best (const struct best *b)
     else
         print_no_checkpoint (b);
     /* the source of a function of Python's is one of its words */
-    if (b->command && strchr (b->command, '\n'))
+    if (strchr (b->command, '\n'))
         printf ("to train it again: dl reproduce %s %ld\n", s->word, b->trial);
     else if (!s->code || access (s->exp->dir, F_OK) == 0)
-        printf ("to train it again: %s\n", b->command ? b->command : "");
+        printf ("to train it again: %s\n", b->command);
     if (s->code)
         printf ("to do so with the code of then, and compare: dl reproduce %s "
                 "%ld\n",
@@ -298,13 +295,6 @@ static void print_best (const struct best *b)
 }
 
 /* ---- JSON ---- */
-
-static json_t *text_or_null_json (const char *text)
-{
-    json_t *o = json_string (text ? text : "");
-
-    return o ? o : json_string ("(not UTF-8)");
-}
 
 static json_t *best_metrics_json (const struct best *b, bool deviations)
 {
@@ -323,13 +313,13 @@ static json_t *best_json (const struct best *b)
     json_t *metrics = best_metrics_json (b, false), *o;
 
     o = json_pack ("{s:o, s:o, s:I, s:I, s:I, s:o, s:O, s:o, s:o}", "experiment",
-                   text_or_null_json (sweep_folder_name (b->s)), "id", text_or_null_json (b->s->id),
-                   "trial", (json_int_t)b->trial, "length", (json_int_t)b->result.length, "seed",
+                   text_json (sweep_folder_name (b->s)), "id", text_json (b->s->id), "trial",
+                   (json_int_t)b->trial, "length", (json_int_t)b->result.length, "seed",
                    (json_int_t)searcher_trial_seed (b->s->exp->search.seed, b->trial), "metrics",
                    metrics, "hyperparameters", (json_t *)trial_hparams (b->s, b->t), "checkpoint",
-                   *b->checkpoint ? text_or_null_json (b->checkpoint) : json_null (), "command",
-                   text_or_null_json (b->command));
-    if (o && best_is_repeated (b)) {
+                   *b->checkpoint ? text_json (b->checkpoint) : json_null (), "command",
+                   text_json (b->command));
+    if (best_is_repeated (b)) {
         json_object_set_new (o, "point", json_integer (trial_point (b->s, b->trial)));
         json_object_set_new (o, "n", json_integer (b->result.n));
         json_object_set_new (o, "deviations", best_metrics_json (b, true));
@@ -385,10 +375,8 @@ static int put_json_file (int dir, const char *name, const json_t *o, json_t *fi
                           struct slurmdl_error *err)
 {
     char *text = json_string_of (o, JSON_INDENT (2) | JSON_SORT_KEYS);
-    char *line = NULL;
-    int rv = text && asprintf (&line, "%s\n", text) >= 0
-                 ? put_text_file (dir, name, line, files, err)
-                 : errorf (err, "out of memory");
+    char *line = xasprintf ("%s\n", text);
+    int rv = put_text_file (dir, name, line, files, err);
 
     free (text);
     free (line);
@@ -417,7 +405,7 @@ static int fill_best_folder (const struct best *b, int dir, struct slurmdl_error
     json_t *files = json_object (), *o = best_json (b), *none = json_object ();
     int rv = -1;
 
-    if (files && o && none && put_checkpoint (b, dir, files, err) == 0
+    if (put_checkpoint (b, dir, files, err) == 0
         && put_json_file (dir, "params.json", trial_hparams (b->s, b->t), files, err) == 0) {
         json_object_set (o, "files", files);
         rv = put_json_file (dir, "manifest.json", o, none, err);
@@ -466,14 +454,15 @@ static int export_best (const struct best *b, const char *path)
 
 /* ---- the command ---- */
 
-static int show (const struct best *b, const struct best_options *opt)
+static int show_best (const struct best *b, const struct best_options *opt)
 {
     json_t *o;
     int rv = opt->export_dir ? export_best (b, opt->export_dir) : EXIT_OK;
 
     if (rv != EXIT_OK)
         return rv;
-    if (opt->json && (o = best_json (b))) {
+    if (opt->json) {
+        o = best_json (b);
         json_put (o, stdout, JSON_INDENT (2) | JSON_SORT_KEYS);
         putchar ('\n');
         json_decref (o);
@@ -507,7 +496,7 @@ int cmd_best (const struct command_line *line)
         if (best_checkpoint (s, b.trial, b.checkpoint, sizeof (b.checkpoint)) < 0)
             *b.checkpoint = '\0';
         b.command = trial_command (s, b.trial, b.result.length);
-        rv = show (&b, opt);
+        rv = show_best (&b, opt);
     }
     free (b.command);
     sweep_close (s);

@@ -13,6 +13,7 @@
 #include "launcher/code/provenance.h"
 #include "launcher/code/store.h"
 #include "launcher/sweep/trust.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
@@ -197,18 +198,15 @@ int code_prepare (const struct sweep *s)
 int code_enter (struct sweep *s, struct scratch *own)
 {
     char dir[PATH_MAX];
-    char *folder;
     int rv;
 
     if (!s->code)
         return EXIT_OK;
     if ((rv = find_copy (s, own, dir, sizeof (dir))))
         return rv;
-    if (!(folder = strdup (dir)))
-        return EXIT_IO;
     free (s->exp->file_dir);
     s->exp->file_dir = s->exp->dir;
-    s->exp->dir = folder;
+    s->exp->dir = xstrdup (dir);
     return EXIT_OK;
 }
 

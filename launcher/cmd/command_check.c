@@ -18,12 +18,11 @@
 #include "launcher/config/json_fields.h"
 #include "launcher/config/optional_group.h"
 #include "launcher/config/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
 #include "searcher/space/space.h"
-
-/* ---- what its program forgets ---- */
 
 /* ---- what the entrypoint runs ---- */
 
@@ -84,13 +83,12 @@ static const char *const libraries[] = {
 
 static char *read_program_text (const char *path, bool *is_binary)
 {
-    char *text = malloc (TEXT_MOST + 1);
-    FILE *f = text ? fopen (path, "re") : NULL;
+    char *text = xmalloc (TEXT_MOST + 1);
+    FILE *f = fopen (path, "re");
     size_t n = f ? fread (text, 1, TEXT_MOST, f) : 0;
 
-    *is_binary = n == TEXT_MOST || (text && memchr (text, '\0', n));
-    if (text)
-        text[n] = '\0';
+    *is_binary = n == TEXT_MOST || memchr (text, '\0', n);
+    text[n] = '\0';
     if (!f || *is_binary) {
         free (text);
         text = NULL;
@@ -138,10 +136,10 @@ static void read_script (struct program_texts *t, const char *path)
     }
     strings_add (&t->paths, whole);
     strings_add (&t->list, text);
-    dir = strndup (whole, (size_t)(strrchr (whole, '/') - whole));
+    dir = xstrndup (whole, (size_t)(strrchr (whole, '/') - whole));
     if (!t->first) {
-        t->first = strdup (whole);
-        t->scripts = strdup (dir);
+        t->first = xstrdup (whole);
+        t->scripts = xstrdup (dir);
     }
     if (is_of_python (whole, text))
         read_python_imports (t, text, dir);
@@ -182,10 +180,9 @@ static bool read_from (struct program_texts *t, const char *dir, const char *nam
 
     while (found && *(parts += strspn (parts, " \t(,\\")) && *parts != '\n' && *parts != '#') {
         size_t n = strcspn (parts, " \t,()\n\\#");
-        char *both;
-        if (n > 0
-            && asprintf (&both, "%.*s%s%.*s", (int)length, name, length ? "." : "", (int)n, parts)
-                   > 0) {
+        if (n > 0) {
+            char *both =
+                xasprintf ("%.*s%s%.*s", (int)length, name, length ? "." : "", (int)n, parts);
             read_module (t, dir, both, strlen (both));
             free (both);
         }
@@ -198,7 +195,7 @@ static void read_import (struct program_texts *t, const char *name, const char *
                          const char *dir)
 {
     size_t length = strcspn (name, " \t,;\n#");
-    char *above = strdup (dir), *top;
+    char *above = xstrdup (dir), *top;
 
     if (*name == '.') { /* of the same package */
         for (name++, length--; *name == '.'; name++, length--)
@@ -208,7 +205,7 @@ static void read_import (struct program_texts *t, const char *name, const char *
     } else if (!read_from (t, dir, name, length, parts)
                && !read_from (t, t->scripts, name, length, parts)
                && !read_from (t, t->e->dir, name, length, parts)) {
-        top = strndup (name, strcspn (name, " \t.,;\n#"));
+        top = xstrndup (name, strcspn (name, " \t.,;\n#"));
         t->unknown |= !strings_contain (libraries, top);
         free (top);
     }
@@ -290,7 +287,7 @@ static bool is_keyword (const char *word, size_t n)
 
 static void read_command_word (struct program_texts *t, const char *word, size_t n, bool found)
 {
-    char *name = strndup (word, n);
+    char *name = xstrndup (word, n);
     const char *base = strrchr (name, '/') ? strrchr (name, '/') + 1 : name;
     char path[PATH_MAX];
 
@@ -618,10 +615,12 @@ static size_t count_span (const char *at, int (*is) (int c))
     return n;
 }
 
-/* 1: larger is better, -1: smaller is, 0: the name does not say so.  Its words
- * are "val_acc", "valAcc", "val/mAP50" and "F1 (macro)".
+enum metric_direction { DIRECTION_UNKNOWN, LARGER_IS_BETTER, SMALLER_IS_BETTER };
+
+/* The direction that a metric's name suggests.  Words are found in "val_acc", "valAcc",
+ * "val/mAP50" and "F1 (macro)".
  */
-static int direction_of (const char *metric, bool given)
+static enum metric_direction direction_of (const char *metric, bool given)
 {
     struct direction d = { .other = metric[0] == '1' && !isalnum ((unsigned char)metric[1]) };
 
@@ -637,7 +636,9 @@ static int direction_of (const char *metric, bool given)
         }
         at += n ? n : 1;
     }
-    return d.other || d.up == d.down ? 0 : d.up ? 1 : -1;
+    return d.other || d.up == d.down ? DIRECTION_UNKNOWN
+           : d.up                    ? LARGER_IS_BETTER
+                                     : SMALLER_IS_BETTER;
 }
 
 static void warn_of_direction (const struct experiment *e)
@@ -645,9 +646,9 @@ static void warn_of_direction (const struct experiment *e)
     char where[512];
 
     for (size_t i = 0; i < e->nmetrics; i++) {
-        int direction = direction_of (e->metrics[i], e->given.smaller);
+        enum metric_direction suggested = direction_of (e->metrics[i], e->given.smaller);
         bool is_larger = e->search.larger[i];
-        if (direction == 0 || (direction > 0) == is_larger)
+        if (suggested == DIRECTION_UNKNOWN || (suggested == LARGER_IS_BETTER) == is_larger)
             continue;
         where_text (e, e->metric_origin, where, sizeof (where));
         complain ("%s: '%s' is %s, and its name suggests that %s is better: "
@@ -678,12 +679,10 @@ static void forgotten_warn (const struct experiment *e)
     texts_free (&t);
 }
 
-/* ---- what can be run ---- */
-
 /* ---- the words of the first command ---- */
 
 /* Those that a shell would change end the list. */
-static int add_words (const char *text, char ***words)
+static void add_words (const char *text, char ***words)
 {
     static const char changed[] = "$`'\"\\*?[]{}~#;|&()<>\n";
 
@@ -691,14 +690,12 @@ static int add_words (const char *text, char ***words)
         size_t len = strcspn (text, " \t\n;|&()<>");
         size_t unchanged = strcspn (text, changed);
         if (unchanged < len || len == 0)
-            return 0;
-        if (strings_add_part (words, text, len) < 0)
-            return -1;
+            return;
+        strings_add_part (words, text, len);
         text += len;
         if (*text && !strchr (" \t", *text))
-            return 0;
+            return;
     }
-    return 0;
 }
 
 static char **first_words (const struct experiment *e)
@@ -765,7 +762,7 @@ static char *nearest_file (const struct experiment *e, const char *name)
     for (int i = 0; i < n && i < 255; i++)
         words[i] = list[i]->d_name;
     meant = nearest_word (name, words);
-    copy = meant ? strdup (meant) : NULL;
+    copy = xstrdup (meant);
     for (int i = 0; i < n; i++)
         free (list[i]);
     free (list);
@@ -1053,14 +1050,13 @@ static bool always_succeeds (const char *command)
 {
     static const char *const names[] = { ":",  "cat",    "cp", "date", "echo",  "ls",   "mkdir",
                                          "mv", "printf", "rm", "sync", "touch", "true", NULL };
-    char *name = strndup (command, strcspn (command, " \t\n;&"));
-    const char *rest = command + strlen (name ? name : "");
+    char *name = xstrndup (command, strcspn (command, " \t\n;&"));
+    const char *rest = command + strlen (name);
     bool does;
 
     rest += strspn (rest, " \t;\n");
-    does = name
-           && (strings_contain (names, name) || (!strcmp (name, "wait") && !*rest)
-               || (!strcmp (name, "exit") && *rest == '0'));
+    does = strings_contain (names, name) || (!strcmp (name, "wait") && !*rest)
+           || (!strcmp (name, "exit") && *rest == '0');
     free (name);
     return does;
 }
@@ -1069,10 +1065,10 @@ static bool always_succeeds (const char *command)
 static bool has_script (const char *text, size_t length)
 {
     static const char *const marks[] = { "python", ".py", ".sh", "./", ".R", ".jl", NULL };
-    char *before = strndup (text, length);
+    char *before = xstrndup (text, length);
     const char *const *m = marks;
 
-    while (before && *m && !strstr (before, *m))
+    while (*m && !strstr (before, *m))
         m++;
     free (before);
     return *m;

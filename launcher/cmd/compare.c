@@ -12,11 +12,13 @@
 #include "launcher/config/values.h"
 #include "launcher/report/experiments.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"
@@ -25,27 +27,17 @@
 
 static char *list_text (char *const *list)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *f = list && *list ? open_memstream (&text, &size) : NULL;
-
-    for (size_t i = 0; f && list[i]; i++)
-        fprintf (f, "%s%s", i ? " " : "", list[i]);
-    if (f)
-        fclose (f);
-    return text;
-}
-
-__attribute__ ((format (printf, 1, 2))) static char *text_of_format (const char *fmt, ...)
-{
     char *text;
-    va_list ap;
-    int n;
+    size_t size;
+    FILE *f;
 
-    va_start (ap, fmt);
-    n = vasprintf (&text, fmt, ap);
-    va_end (ap);
-    return n < 0 ? NULL : text;
+    if (!list || !*list)
+        return NULL;
+    f = xopen_memstream (&text, &size);
+    for (size_t i = 0; list[i]; i++)
+        fprintf (f, "%s%s", i ? " " : "", list[i]);
+    xclose_memstream (f);
+    return text;
 }
 
 static char *bools_text (const struct bools *b)
@@ -54,28 +46,27 @@ static char *bools_text (const struct bools *b)
 
     for (int i = 0; i < b->n && i < OBJECTIVES_MAX; i++)
         end = stpcpy (stpcpy (end, i ? " " : ""), b->value[i] ? "true" : "false");
-    return strdup (text);
+    return xstrdup (text);
 }
 
 /* NULL: it has none, or one that is no single text. */
 static char *compared_key_text (const struct experiment *e, const struct key *k)
 {
     const void *at = (const char *)e + k->offset;
-    const char *text;
 
     switch (k->type) {
     case KEY_STRING:
-        return (text = *(char *const *)at) ? strdup (text) : NULL;
+        return xstrdup (*(char *const *)at);
     case KEY_TEXT:
-        return e->entrypoint ? strdup (e->entrypoint) : list_text (e->argv);
+        return e->entrypoint ? xstrdup (e->entrypoint) : list_text (e->argv);
     case KEY_INT:
-        return text_of_format ("%" PRId64, *(const int64_t *)at);
+        return xasprintf ("%" PRId64, *(const int64_t *)at);
     case KEY_FLOAT:
         return isnan (*(const double *)at) || *(const double *)at == 0
                    ? NULL
-                   : text_of_format ("%.9g", *(const double *)at);
+                   : xasprintf ("%.9g", *(const double *)at);
     case KEY_BOOL:
-        return strdup (*(const bool *)at ? "true" : "false");
+        return xstrdup (*(const bool *)at ? "true" : "false");
     case KEY_BOOLS:
         return bools_text (at);
     case KEY_LIST:
@@ -89,8 +80,8 @@ static char *compared_key_text (const struct experiment *e, const struct key *k)
 static char *number_range (const struct param *p)
 {
     if (p->type == PARAM_LOG)
-        return text_of_format ("log %.4g to %.4g", pow (p->base, p->min), pow (p->base, p->max));
-    return text_of_format ("%s%.6g to %.6g", p->type == PARAM_INT ? "int " : "", p->min, p->max);
+        return xasprintf ("log %.4g to %.4g", pow (p->base, p->min), pow (p->base, p->max));
+    return xasprintf ("%s%.6g to %.6g", p->type == PARAM_INT ? "int " : "", p->min, p->max);
 }
 
 static char *hparam_text (const struct experiment *e, const char *path)
@@ -153,15 +144,14 @@ static void tell_hparams (const struct collection *c, size_t k)
 
 /* Call 'f' for each key of the experiment file, and each hyperparameter, that
  * has not the same value in all; 'values' has one text an experiment, NULL:
- * it has none.  Returns -1 if out of memory.
+ * it has none.
  */
-static int differences_each (struct sweep *const *list, size_t n,
-                             void (*f) (const char *key, char *const *values, void *arg), void *arg)
+static void differences_each (struct sweep *const *list, size_t n,
+                              void (*f) (const char *key, char *const *values, void *arg),
+                              void *arg)
 {
-    struct collection c = { list, n, calloc (n + 1, sizeof (char *)), f, arg };
+    struct collection c = { list, n, xcalloc (n + 1, sizeof (char *)), f, arg };
 
-    if (!c.values)
-        return -1;
     for (const struct key *k = experiment_keys; k->path; k++) {
         if (!strcmp (k->path, "name"))
             continue;
@@ -172,7 +162,6 @@ static int differences_each (struct sweep *const *list, size_t n,
     for (size_t k = 0; k < n; k++)
         tell_hparams (&c, k);
     free (c.values);
-    return 0;
 }
 
 struct comparison {
@@ -232,10 +221,7 @@ static struct compare_walk walk_begin (const struct comparison *c, size_t sweep)
 {
     struct compare_walk w = { .c = c, .sweep = sweep };
 
-    if (best_walk_begin (&w.best, c->report.sweeps[sweep].s) < 0) {
-        complain ("out of memory");
-        exit (EXIT_IO);
-    }
+    best_walk_begin (&w.best, c->report.sweeps[sweep].s);
     return w;
 }
 
@@ -316,11 +302,9 @@ static void add_compared_line (const struct comparison *c, struct libscols_table
 {
     const struct report *r = &c->report;
     const struct report_sweep *of = &r->sweeps[k];
-    struct libscols_line *line = scols_table_new_line (tb, NULL);
+    struct libscols_line *line = table_line (tb);
     struct compare_outcome o = outcome_of_sweep (c, k);
 
-    if (!line)
-        return;
     table_set (line, 0, "%s", of->name);
     set_value (line, 1, o.best < 0 ? NAN : report_value (r, o.best, 0));
     if (o.best >= 0)
@@ -342,10 +326,8 @@ static void add_compared_line (const struct comparison *c, struct libscols_table
 static void add_difference (const char *key, char *const *values, void *arg)
 {
     struct libscols_table *tb = arg;
-    struct libscols_line *line = scols_table_new_line (tb, NULL);
+    struct libscols_line *line = table_line (tb);
 
-    if (!line)
-        return;
     table_set (line, 0, "%s", key);
     for (size_t i = 1; i < scols_table_get_ncols (tb); i++)
         table_set (line, i, "%s", values[i - 1] ? values[i - 1] : "-");
@@ -356,12 +338,11 @@ static void print_differences (const struct comparison *c)
     static const struct table_column first[] = { { "setting", false }, { NULL, false } };
     struct libscols_table *tb = table_create ("settings", first, false);
 
-    for (size_t k = 0; tb && k < c->n; k++)
+    for (size_t k = 0; k < c->n; k++)
         scols_table_new_column (tb, c->report.sweeps[k].name, 0,
                                 table_width () ? SCOLS_FL_TRUNC : 0);
-    if (!tb || differences_each (c->list, c->n, add_difference, tb) < 0) {
-        complain ("out of memory");
-    } else if (scols_table_get_nlines (tb) == 0) {
+    differences_each (c->list, c->n, add_difference, tb);
+    if (scols_table_get_nlines (tb) == 0) {
         puts ("\nall settings are the same");
     } else {
         static const char *const none[] = { NULL };
@@ -387,10 +368,6 @@ static void print_comparison (const struct comparison *c)
     char budget[32];
     char *left_out;
 
-    if (!tb) {
-        complain ("out of memory");
-        return;
-    }
     for (size_t k = 0; k < c->n; k++)
         add_compared_line (c, tb, k);
     left_out = table_fit (tb, least, FIXED + 1, 2);
@@ -412,14 +389,14 @@ static void print_comparison (const struct comparison *c)
 
 /* ---- JSON ---- */
 
-static json_t *experiment_json (const struct comparison *c, size_t k)
+static json_t *compared_json (const struct comparison *c, size_t k)
 {
     const struct report *r = &c->report;
     const struct report_sweep *of = &r->sweeps[k];
     struct compare_outcome o = outcome_of_sweep (c, k);
 
     return json_pack ("{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "experiment",
-                      text_to_json (of->name), "searcher", of->s->exp->searcher_name, "state",
+                      text_json (of->name), "searcher", of->s->exp->searcher_name, "state",
                       sweep_state_name (of->s->state), "best",
                       finite_to_json (o.best < 0 ? NAN : report_value (r, o.best, 0)), "trial",
                       o.best < 0 ? json_null () : json_integer (r->trials[o.best].number),
@@ -440,9 +417,9 @@ static void difference_json (const char *key, char *const *values, void *arg)
     json_t *texts = json_array ();
 
     for (size_t i = 0; i < d->n; i++)
-        json_array_append_new (texts, values[i] ? text_to_json (values[i]) : json_null ());
+        json_array_append_new (texts, values[i] ? text_json (values[i]) : json_null ());
     json_array_append_new (d->list,
-                           json_pack ("{s:o, s:o}", "key", text_to_json (key), "values", texts));
+                           json_pack ("{s:o, s:o}", "key", text_json (key), "values", texts));
 }
 
 static void print_comparison_json (const struct comparison *c)
@@ -451,9 +428,9 @@ static void print_comparison_json (const struct comparison *c)
     json_t *list = json_array (), *o;
 
     for (size_t k = 0; k < c->n; k++)
-        json_array_append_new (list, experiment_json (c, k));
+        json_array_append_new (list, compared_json (c, k));
     differences_each (c->list, c->n, difference_json, &d);
-    o = json_pack ("{s:o, s:o, s:o, s:o}", "metric", text_to_json (sweep_metric (c->list[0], 0)),
+    o = json_pack ("{s:o, s:o, s:o, s:o}", "metric", text_json (sweep_metric (c->list[0], 0)),
                    "budget_seconds", finite_to_json (c->budget), "experiments", list, "settings",
                    d.list);
     json_put (o, stdout, JSON_INDENT (2));
@@ -467,10 +444,7 @@ static int open_compared (struct comparison *c, const struct command_line *line)
 {
     int rv = EXIT_OK;
 
-    if (!(c->list = calloc ((size_t)line->nargs + 1, sizeof (struct sweep *)))) {
-        complain ("out of memory");
-        return EXIT_IO;
-    }
+    c->list = xcalloc ((size_t)line->nargs + 1, sizeof (struct sweep *));
     while (rv == EXIT_OK && c->n < (size_t)line->nargs) {
         rv = open_experiment (line, line->args[c->n], &c->list[c->n]);
         c->n += rv == EXIT_OK;

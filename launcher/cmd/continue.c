@@ -15,6 +15,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 
@@ -22,9 +23,9 @@
 
 static bool sweep_has_work (const struct sweep *s)
 {
-    double *x = calloc (s->exp->nparams + 1, sizeof (*x));
+    double *x = xcalloc (s->exp->nparams + 1, sizeof (*x));
     struct search_op op;
-    bool has = x && searcher_ask (s->searcher, &op, x) != SEARCH_DONE;
+    bool has = searcher_ask (s->searcher, &op, x) != SEARCH_DONE;
 
     for (long i = 0; i < s->ntrials; i++)
         has = has || s->trials[i].state == TRIAL_OPEN;
@@ -39,29 +40,27 @@ static bool took_effect (const struct sweep *s, const struct event *e)
                                 : s->state == SWEEP_RUNNING;
 }
 
-/* Apply the events to another copy of the sweep.  Returns 0, 1 if nothing
- * would be left to do, -1.
- */
-static int rehearse (const struct sweep *s, const struct event *events, size_t n,
-                     struct slurmdl_error *err)
+enum rehearsal { REHEARSED, NO_WORK, NOT_SUPPORTED };
+
+/* Apply the events to another copy of the sweep.  NO_WORK: nothing would be left to do. */
+static enum rehearsal rehearse (const struct sweep *s, const struct event *events, size_t n,
+                                struct slurmdl_error *err)
 {
     struct sweep *copy = NULL;
     struct problems p;
-    int rv = -1;
+    enum rehearsal r = NOT_SUPPORTED;
 
     if (problems_open (&p) == 0 && (copy = sweep_open (s->dir, &p, err)))
-        rv = 0;
-    for (size_t i = 0; i < n && rv == 0; i++) {
-        rv = sweep_apply (&events[i], copy, err);
-        if (rv == 0 && !took_effect (copy, &events[i]))
-            rv = -1;
-    }
-    if (rv == 0)
-        rv = !sweep_has_work (copy);
+        r = REHEARSED;
+    for (size_t i = 0; i < n && r == REHEARSED; i++)
+        if (sweep_apply (&events[i], copy, err) != 0 || !took_effect (copy, &events[i]))
+            r = NOT_SUPPORTED;
+    if (r == REHEARSED && !sweep_has_work (copy))
+        r = NO_WORK;
     sweep_close (copy);
     problems_close (&p);
     free (p.text);
-    return rv;
+    return r;
 }
 
 /* What --trials counts: with repeats a point is one. */
@@ -72,7 +71,7 @@ static long points_of (const struct sweep *s)
     return (s->ntrials + repeats - 1) / repeats;
 }
 
-static int no_work (const struct sweep *s, const struct continue_options *opt)
+static int complain_no_work (const struct sweep *s, const struct continue_options *opt)
 {
     const struct search_config *c = &s->exp->search;
 
@@ -94,15 +93,18 @@ static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
                           const struct continue_options *opt)
 {
     struct slurmdl_error err = { "" };
-    int rv = rehearse (s, events, n, &err);
+    int rv;
 
-    if (rv < 0) {
+    switch (rehearse (s, events, n, &err)) {
+    case NOT_SUPPORTED:
         complain ("%s: the searcher %s does not support this%s%s", s->dir, s->exp->searcher_name,
                   *err.text ? ": " : "", err.text);
         return EXIT_USAGE;
+    case NO_WORK:
+        return complain_no_work (s, opt);
+    case REHEARSED:
+        break;
     }
-    if (rv > 0)
-        return no_work (s, opt);
     if ((rv = sweep_publish (s, events, n, &err)) < 0)
         return fail_on (s, &err);
     return rv == 1 ? -1 : EXIT_OK;
@@ -294,8 +296,7 @@ static int retry (struct sweep *s, char **names, const struct start_options *opt
         for (char **arg = names; *arg; arg++)
             capacity++;
         free (events);
-        if (!(events = calloc (capacity, sizeof (*events))))
-            return EXIT_IO;
+        events = xcalloc (capacity, sizeof (*events));
         if ((rv = fill_retries (s, names, events, &n)))
             break;
         retries = (long)n - sweep_has_ended (s);

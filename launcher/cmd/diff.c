@@ -14,6 +14,7 @@
 #include "launcher/config/flat.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/say.h"
 
@@ -167,7 +168,7 @@ static int compare_folder (struct sweep *s, const char *folder)
     }
     if (strncmp (folder, s->root, n) || (folder[n] && folder[n] != '/')) {
         free (s->exp->dir);
-        s->exp->dir = strdup (folder);
+        s->exp->dir = xstrdup (folder);
     }
     if (code_now (s, &a, &err) < 0)
         return fail (&err);

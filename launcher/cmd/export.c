@@ -16,6 +16,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/results_file.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
@@ -201,21 +202,20 @@ static int write_text (const char *path, const char *buf, size_t size, struct sl
 static int export_text (const struct sweep *s, const struct export_format *format,
                         const struct export_options *opt, struct slurmdl_error *err)
 {
-    struct logged_metrics logged = { .n = 0 };
+    struct logged_metrics logged;
     struct columns columns;
-    char *buf = NULL;
-    size_t size = 0;
-    FILE *f = NULL;
-    int rv = -1;
+    char *buf;
+    size_t size;
+    FILE *f = xopen_memstream (&buf, &size);
+    int rv, e;
 
-    if (columns_create (&columns, s) == 0 && logged_read_all (&logged, s, NULL, s->ntrials) >= 0
-        && columns_add_logged (&columns, &logged) == 0 && (f = open_memstream (&buf, &size)))
-        format->put (f, s, &columns, opt->safe_csv);
-    if (f && fclose (f) == 0)
-        rv = write_text (opt->output, buf, size, err);
-    else
-        errorf (err, "out of memory");
-    int e = errno;
+    columns_create (&columns, s);
+    logged_read_all (&logged, s, NULL, s->ntrials);
+    columns_add_logged (&columns, &logged);
+    format->put (f, s, &columns, opt->safe_csv);
+    xclose_memstream (f);
+    rv = write_text (opt->output, buf, size, err);
+    e = errno;
     columns_destroy (&columns);
     logged_free (&logged);
     free (buf);

@@ -12,11 +12,14 @@
 #include "launcher/config/log_policy.h"
 #include "launcher/report/experiments.h"
 #include "launcher/report/failures.h"
+#include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
@@ -43,7 +46,7 @@ static size_t read_log (const struct report *r, const struct report_attempt *a, 
     return file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL);
 }
 
-static void print_log_end (const struct failures *f, const struct report_attempt *a)
+static void print_attempt_log_end (const struct failures *f, const struct report_attempt *a)
 {
     char text[TAIL + 1];
     size_t n = read_log (&f->report, a, text);
@@ -65,14 +68,14 @@ static void print_log_end (const struct failures *f, const struct report_attempt
 static long *trials_of_cause (const struct failures *f, size_t cause, long *n)
 {
     const struct report *r = &f->report;
-    bool *has = calloc ((size_t)r->n + 1, sizeof (*has));
-    long *list = calloc ((size_t)r->n + 1, sizeof (*list));
+    bool *has = xcalloc ((size_t)r->n + 1, sizeof (*has));
+    long *list = xcalloc ((size_t)r->n + 1, sizeof (*list));
 
     *n = 0;
-    for (size_t i = 0; has && list && i < r->nattempts; i++)
+    for (size_t i = 0; i < r->nattempts; i++)
         if (r->attempts[i].cause == cause)
             has[r->attempts[i].trial] = true;
-    for (long i = 0; has && list && i < r->n; i++)
+    for (long i = 0; i < r->n; i++)
         if (has[i])
             list[(*n)++] = r->trials[i].number;
     free (has);
@@ -85,18 +88,16 @@ static void print_cause (const struct failures *f, const struct failure_cause *c
     const struct report_attempt *a = &r->attempts[c->last];
     long n;
     long *trials = trials_of_cause (f, c->cause, &n);
-    char took[32];
+    char took[32], more[AND_MORE_SIZE];
 
     printf ("%5ld  %s\n", c->attempts, r->causes.list[c->cause]);
     printf ("       trial%s", n == 1 ? "" : "s");
-    for (long i = 0; trials && i < n && i < TRIALS; i++)
+    for (long i = 0; i < n && i < TRIALS; i++)
         printf ("%s %ld", i ? "," : "", trials[i]);
-    if (n > TRIALS)
-        printf (" and %ld more", n - TRIALS);
     duration_text (took, sizeof (took), a->end - a->begin);
-    printf ("; the last one: trial %ld, attempt %ld, after %s\n", r->trials[a->trial].number,
-            a->number, took);
-    print_log_end (f, a);
+    printf ("%s; the last one: trial %ld, attempt %ld, after %s\n", and_more (more, n - TRIALS),
+            r->trials[a->trial].number, a->number, took);
+    print_attempt_log_end (f, a);
     free (trials);
 }
 
@@ -114,14 +115,12 @@ static void mark_failed (const struct report *r, long cause, bool *failed)
 /* "lr >= 0.05: 70 % of these trials failed, 3 % of the others" */
 static bool finding_text (const struct failures *f, long cause, char *buf, size_t size)
 {
-    bool *failed = calloc ((size_t)f->report.n + 1, sizeof (*failed));
-    struct failure_finding found = { 0 };
+    bool *failed = xcalloc ((size_t)f->report.n + 1, sizeof (*failed));
+    struct failure_finding found;
     char at[32];
 
-    if (failed) {
-        mark_failed (&f->report, cause, failed);
-        found = failure_explain (&f->report, &f->params, failed);
-    }
+    mark_failed (&f->report, cause, failed);
+    found = failure_explain (&f->report, &f->params, failed);
     free (failed);
     if (!(found.chi > 0))
         return false;
@@ -173,16 +172,16 @@ static json_t *cause_json (const struct failures *f, const struct failure_cause 
     long *trials = trials_of_cause (f, c->cause, &n);
     size_t size = read_log (&f->report, a, text);
 
-    for (long i = 0; trials && i < n; i++)
+    for (long i = 0; i < n; i++)
         json_array_append_new (numbers, json_integer (trials[i]));
     free (trials);
-    o = json_pack (
-        "{s:o, s:I, s:o, s:I, s:I, s:o}", "cause", text_to_json (f->report.causes.list[c->cause]),
-        "attempts", (json_int_t)c->attempts, "trials", numbers, "last_trial",
-        (json_int_t)f->report.trials[a->trial].number, "last_attempt", (json_int_t)a->number, "log",
-        text_to_json (size ? text_last_lines (text, size, f->lines) : ""));
+    o = json_pack ("{s:o, s:I, s:o, s:I, s:I, s:o}", "cause",
+                   text_json (f->report.causes.list[c->cause]), "attempts", (json_int_t)c->attempts,
+                   "trials", numbers, "last_trial", (json_int_t)f->report.trials[a->trial].number,
+                   "last_attempt", (json_int_t)a->number, "log",
+                   text_json (size ? text_last_lines (text, size, f->lines) : ""));
     if (finding_text (f, (long)c->cause, where, sizeof (where)))
-        json_object_set_new (o, "where", text_to_json (where));
+        json_object_set_new (o, "where", text_json (where));
     return o;
 }
 
@@ -203,9 +202,8 @@ static int gather_failures (struct failures *f, struct sweep *s, struct slurmdl_
 {
     if (report_fill (&f->report, &s, 1, err) < 0)
         return -1;
-    if (params_fill (&f->params, &f->report) < 0
-        || (f->n = failure_causes (&f->report, &f->list)) < 0)
-        return errorf (err, "out of memory");
+    params_fill (&f->params, &f->report);
+    f->n = failure_causes (&f->report, &f->list);
     return 0;
 }
 

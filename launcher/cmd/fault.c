@@ -17,6 +17,7 @@
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/results_file.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
@@ -35,7 +36,7 @@ static void print_indented_lines (char *text)
     }
 }
 
-static void print_log_end (const struct sweep *s)
+static void print_fault_log_end (const struct sweep *s)
 {
     char path[PATH_MAX];
     char text[TAIL + 1];
@@ -125,7 +126,7 @@ void print_fault (const struct sweep *s)
     printf ("paused after %d attempts that failed alike, before any result: "
             "%s\n",
             FAULT_LIMIT, s->cause.why);
-    print_log_end (s);
+    print_fault_log_end (s);
     if (print_remedy (s, s->cause.why, "resume"))
         return;
     printf ("when the program is fixed, 'dl resume %s' goes on and tries %d "
@@ -181,11 +182,11 @@ struct cause_count {
 /* The commonest cause of the failed trials. */
 static struct cause_count commonest (const struct sweep *s)
 {
-    struct cause_count *list = calloc (CAUSES_MAX + 1, sizeof (*list));
+    struct cause_count *list = xcalloc (CAUSES_MAX + 1, sizeof (*list));
     struct cause_count most = { .count = 0 };
     long n = 0;
 
-    for (long i = 0; list && i < s->ntrials && n < CAUSES_MAX; i++) {
+    for (long i = 0; i < s->ntrials && n < CAUSES_MAX; i++) {
         const struct sweep_trial *t = &s->trials[i];
         long k = 0;
         if (t->state != TRIAL_FAILED)

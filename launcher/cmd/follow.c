@@ -60,7 +60,7 @@ static void say_why (const struct sweep *s)
 {
     char *dir = shell_word (s->dir);
 
-    for (long i = 1; dir && i <= s->ntrials; i++)
+    for (long i = 1; i <= s->ntrials; i++)
         if (sweep_trial (s, i)->why) {
             printf ("no result: trial %ld: %s; 'dl logs %s %ld' prints its "
                     "output\n",
@@ -141,7 +141,8 @@ static void draw_follow (struct follow_view *v)
     struct screen c;
 
     v->picture.note = v->x->note;
-    if (picture_look (&v->picture, &err) == 0 && screen_begin (&c, 0, 0) == 0) {
+    if (picture_look (&v->picture, &err) == 0) {
+        screen_begin (&c, 0, 0);
         picture_draw (&v->picture, &c);
         screen_end (&c, NULL);
     }

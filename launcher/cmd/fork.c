@@ -16,6 +16,7 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/take_file.h"
@@ -206,10 +207,10 @@ static int make_fork (struct sweep *s, long trial, const struct command_line *li
     if ((rv = read_experiment (opt->file ? opt->file : path, &edit, &e))
         || (rv = gpus_to_nodes (&e, opt->file ? opt->file : path, &edit, &opt->start)))
         return rv;
-    e->source = strdup (s->dir);
+    e->source = xstrdup (s->dir);
     /* NAME is to be the old one, not its newest fork */
-    if (!strcmp (e->name, s->exp->name) && asprintf (&e->folder, "%s-fork", e->name) < 0)
-        e->folder = NULL;
+    if (!strcmp (e->name, s->exp->name))
+        e->folder = xasprintf ("%s-fork", e->name);
     if (trial && (rv = take_checkpoint (e, s, trial, opt))) {
         experiment_destroy (e);
         return rv;

@@ -18,16 +18,16 @@
 enum { NOW = 60 }; /* s */
 
 /* What the user has not said. */
-static int add_shape (char ***sets, const struct experiment *e, const struct shape *shape)
+static void add_shape (char ***sets, const struct experiment *e, const struct shape *shape)
 {
-    if ((!e->given.nodes && strings_addf (sets, "resources.nodes_per_trial=%ld", shape->nodes) < 0)
-        || (!e->given.node_gpus
-            && strings_addf (sets, "resources.gpus_per_node=%ld", shape->gpus) < 0)
-        || (!e->given.ranks
-            && strings_addf (sets, "resources.ranks_per_node=%ld", shape->ranks) < 0))
-        return -1;
-    return *shape->partition ? strings_addf (sets, "resources.partition=\"%s\"", shape->partition)
-                             : 0;
+    if (!e->given.nodes)
+        strings_addf (sets, "resources.nodes_per_trial=%ld", shape->nodes);
+    if (!e->given.node_gpus)
+        strings_addf (sets, "resources.gpus_per_node=%ld", shape->gpus);
+    if (!e->given.ranks)
+        strings_addf (sets, "resources.ranks_per_node=%ld", shape->ranks);
+    if (*shape->partition)
+        strings_addf (sets, "resources.partition=\"%s\"", shape->partition);
 }
 
 /* "; a job would start now", if Slurm was asked. */
@@ -124,12 +124,11 @@ int gpus_to_nodes (struct experiment **e, const char *path, const struct edit *e
         experiment_destroy (*e);
         return rv;
     }
-    rv = strings_add_all (&sets, edit->sets);
-    if (rv == 0)
-        rv = add_shape (&sets, *e, &shape);
+    strings_add_all (&sets, edit->sets);
+    add_shape (&sets, *e, &shape);
     experiment_destroy (*e);
     more.sets = sets;
-    rv = rv < 0 ? EXIT_IO : read_experiment (path, &more, e);
+    rv = read_experiment (path, &more, e);
     strings_free (sets);
     return rv;
 }

@@ -65,33 +65,33 @@ static void name_job (char *const *argv, char *name, size_t size)
 }
 
 /* Slurm sets these in batch scripts and under salloc. */
-static long slurm_number (const char *name)
+static long allocation_number (const char *name)
 {
     return (long)environment_number (name, 0);
 }
 
-static bool in_allocation (void)
+static bool is_in_allocation (void)
 {
     return environment_text ("SLURM_JOB_ID", NULL) && !*step_id ();
 }
 
 /* What the options say, else the allocation; 0: neither. */
-static long nodes_of (const struct job_options *opt)
+static long job_nodes (const struct job_options *opt)
 {
-    return opt->nodes         ? (long)opt->nodes
-           : in_allocation () ? slurm_number ("SLURM_JOB_NUM_NODES")
-                              : 0;
+    return opt->nodes            ? (long)opt->nodes
+           : is_in_allocation () ? allocation_number ("SLURM_JOB_NUM_NODES")
+                                 : 0;
 }
 
 /* SLURM_NTASKS_PER_NODE is there if the user gave it. */
-static long ranks_of (const struct job_options *opt, long nodes)
+static long job_ranks (const struct job_options *opt, long nodes)
 {
-    long tasks = slurm_number ("SLURM_NTASKS");
+    long tasks = allocation_number ("SLURM_NTASKS");
 
-    if (opt->ranks || !in_allocation ())
+    if (opt->ranks || !is_in_allocation ())
         return (long)opt->ranks;
-    if (slurm_number ("SLURM_NTASKS_PER_NODE") > 0)
-        return slurm_number ("SLURM_NTASKS_PER_NODE");
+    if (allocation_number ("SLURM_NTASKS_PER_NODE") > 0)
+        return allocation_number ("SLURM_NTASKS_PER_NODE");
     return nodes > 0 && tasks > nodes && tasks % nodes == 0 ? tasks / nodes : 0;
 }
 
@@ -99,16 +99,17 @@ static long ranks_of (const struct job_options *opt, long nodes)
  * come last, and win. */
 static char **sets_of (const struct job_options *opt, bool file)
 {
-    long nodes = nodes_of (opt);
-    long ranks = file ? (long)opt->ranks : ranks_of (opt, nodes);
+    long nodes = job_nodes (opt);
+    long ranks = file ? (long)opt->ranks : job_ranks (opt, nodes);
     char **sets = NULL;
 
     if (nodes > 0)
         strings_addf (&sets, "resources.nodes_per_trial=%ld", nodes);
     if (ranks > 0)
         strings_addf (&sets, "resources.ranks_per_node=%ld", ranks);
-    if (in_allocation () && slurm_number ("SLURM_CPUS_PER_TASK") > 0)
-        strings_addf (&sets, "resources.cpus_per_trial=%ld", slurm_number ("SLURM_CPUS_PER_TASK"));
+    if (is_in_allocation () && allocation_number ("SLURM_CPUS_PER_TASK") > 0)
+        strings_addf (&sets, "resources.cpus_per_trial=%ld",
+                      allocation_number ("SLURM_CPUS_PER_TASK"));
     if (opt->framework)
         strings_addf (&sets, "resources.framework=\"%s\"", opt->framework);
     if (opt->name)
@@ -137,14 +138,14 @@ static void put_program (config_t *cf, const void *argv)
 }
 
 /* A file without the group is a job all the same. */
-static void put_group (config_t *cf, const void *arg)
+static void put_job_group (config_t *cf, const void *arg)
 {
     (void)arg;
     if (!config_lookup (cf, "job"))
         config_setting_add (config_root_setting (cf), "job", CONFIG_TYPE_GROUP);
 }
 
-static int read_job (const struct command_line *line, struct experiment **e)
+static int read_job_file (const struct command_line *line, struct experiment **e)
 {
     const struct job_options *opt = line->options;
     char *here = realpath (".", NULL);
@@ -152,7 +153,7 @@ static int read_job (const struct command_line *line, struct experiment **e)
     char **sets = sets_of (opt, file);
     struct edit edit = { .file = file ? NULL : "",
                          .dir = file ? NULL : here,
-                         .f = file ? put_group : put_program,
+                         .f = file ? put_job_group : put_program,
                          .arg = line->args,
                          .sets = sets };
     int rv = EXIT_USAGE;
@@ -162,7 +163,7 @@ static int read_job (const struct command_line *line, struct experiment **e)
                   line->args[0]);
     else if (!file || !refuse_experiment (line, line->args[0]))
         rv = read_experiment (file ? line->args[0] : "dl job", &edit, e);
-    if (rv == 0 && !in_allocation ())
+    if (rv == 0 && !is_in_allocation ())
         rv = gpus_to_nodes (e, line->args[0], &edit, &opt->start);
     strings_free (sets);
     free (here);
@@ -187,7 +188,7 @@ static bool is_of_job (const struct sweep *s, const char *job)
 }
 
 /* The first that has not ended, else the last. */
-static int look_at (const char *dir, void *arg)
+static int look_at_earlier (const char *dir, void *arg)
 {
     struct earlier_job *e = arg;
     struct slurmdl_error err = { "" };
@@ -214,9 +215,9 @@ static bool find_earlier (const struct experiment *e, const struct command_line 
 {
     struct earlier_job found = { .exp = e };
 
-    if (slurm_number ("SLURM_RESTART_COUNT") <= 0)
+    if (allocation_number ("SLURM_RESTART_COUNT") <= 0)
         return false;
-    each_experiment (line->dir, look_at, &found);
+    each_experiment (line->dir, look_at_earlier, &found);
     snprintf (dir, PATH_MAX, "%s", found.found);
     return *dir;
 }
@@ -235,7 +236,7 @@ static int note_job (struct sweep *s, struct slurmdl_error *err)
 
 static volatile pid_t worker;
 
-static void pass_on (int sig)
+static void forward_to_worker (int sig)
 {
     int e = errno;
 
@@ -249,7 +250,7 @@ static void pass_on (int sig)
  */
 static void pass_signals (void)
 {
-    struct sigaction action = { .sa_handler = pass_on };
+    struct sigaction action = { .sa_handler = forward_to_worker };
 
     sigaction (SIGTERM, &action, NULL);
     sigaction (SIGUSR2, &action, NULL);
@@ -359,7 +360,7 @@ static int run_worker (const struct sweep *s)
 /* The allocation is lost: a batch job goes back into the queue, and this ends
  * with it.
  */
-static void requeue (const struct sweep *s)
+static void requeue_or_complain (const struct sweep *s)
 {
     struct slurmdl_error err = { "" };
     const char *batch = getenv ("ENVIRONMENT");
@@ -397,7 +398,7 @@ static int run_here (struct sweep *s)
         return fail_on (s, &err);
     if (sweep_has_ended (s) || s->state == SWEEP_PAUSED)
         return say_end (s);
-    requeue (s);
+    requeue_or_complain (s);
     return status ?: EXIT_STOPPED;
 }
 
@@ -422,11 +423,11 @@ int cmd_job (const struct command_line *line)
 {
     const struct job_options *opt = line->options;
     struct experiment *e;
-    int rv = read_job (line, &e);
+    int rv = read_job_file (line, &e);
 
     if (rv)
         return rv;
-    if (opt->start.local || opt->start.dry_run || e->job.is_suspended || !in_allocation ())
+    if (opt->start.local || opt->start.dry_run || e->job.is_suspended || !is_in_allocation ())
         return run_new (e, line, &opt->start);
     return job_here (e, line);
 }

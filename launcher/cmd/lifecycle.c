@@ -24,6 +24,7 @@
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
@@ -220,15 +221,14 @@ static size_t fill_resume (const struct sweep *s, const char *code, const char *
 static char *slots_at_work (const struct sweep *s)
 {
     struct worker_view v = workers_look (s);
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *f = open_memstream (&text, &size);
+    FILE *f = xopen_memstream (&text, &size);
 
-    for (long i = 0; f && i < v.n; i++)
+    for (long i = 0; i < v.n; i++)
         if (worker_is_alive (s, &v.list[i]) && !sweep_retires (s, v.list[i].slot))
             fprintf (f, "%s%s", ftell (f) ? " " : "", v.list[i].slot);
-    if (f)
-        fclose (f);
+    xclose_memstream (f);
     free (v.list);
     return text;
 }
@@ -239,10 +239,9 @@ static int put_resume (struct sweep *s, const char *code, struct slurmdl_error *
     int rv = 1;
 
     while (rv == 1 && sweep_allows (s->state, EVENT_RESUME)) {
-        struct event *events = calloc ((size_t)s->ntrials + 2, sizeof (*events));
+        struct event *events = xcalloc ((size_t)s->ntrials + 2, sizeof (*events));
         char *slots = slots_at_work (s);
-        rv = events && slots ? sweep_publish (s, events, fill_resume (s, code, slots, events), err)
-                             : errorf (err, "out of memory");
+        rv = sweep_publish (s, events, fill_resume (s, code, slots, events), err);
         free (events);
         free (slots);
     }

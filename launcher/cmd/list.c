@@ -18,6 +18,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 
 /* clang-format off */
@@ -40,14 +41,13 @@ enum { ARCHIVED = 9 }; /* the column, the last */
 /* "best,paper" */
 static char *labels_text (const struct sweep *s)
 {
-    char *out = NULL;
+    char *out;
     size_t size;
-    FILE *f = open_memstream (&out, &size);
+    FILE *f = xopen_memstream (&out, &size);
 
-    for (char **l = s->labels; f && l && *l; l++)
+    for (char **l = s->labels; l && *l; l++)
         fprintf (f, "%s%s", l == s->labels ? "" : ",", *l);
-    if (f)
-        fclose (f);
+    xclose_memstream (f);
     return out;
 }
 
@@ -108,13 +108,11 @@ static bool sweep_is_listed (const struct ls_options *opt, const struct sweep *s
     return has && (!is_hidden (s) || opt->all);
 }
 
-static int add_list_line (struct listing *l, const char *dir, const struct sweep *s)
+static void add_list_line (const struct listing *l, const char *dir, const struct sweep *s)
 {
-    struct libscols_line *line = scols_table_new_line (l->tb, NULL);
+    struct libscols_line *line = table_line (l->tb);
     const char *base = strrchr (dir, '/');
 
-    if (!line)
-        return -1;
     table_set (line, 0, "%s", base ? base + 1 : dir);
     if (s) {
         set_state (line, s, l->opt->json);
@@ -124,7 +122,6 @@ static int add_list_line (struct listing *l, const char *dir, const struct sweep
         table_set (line, ARCHIVED, "%s", is_hidden (s) ? "yes" : "no");
     if (!s)
         table_set (line, 1, "damaged");
-    return 0;
 }
 
 /* One experiment that cannot be read must not hide the others. */
@@ -134,17 +131,16 @@ static int add_experiment (const char *dir, void *arg)
     struct slurmdl_error err = { "" };
     struct problems p;
     struct sweep *s;
-    int rv = 0;
 
     if (problems_open (&p) < 0)
         return -1;
     s = sweep_open (dir, &p, &err);
     if (sweep_is_listed (l->opt, s))
-        rv = add_list_line (l, dir, s);
+        add_list_line (l, dir, s);
     sweep_close (s);
     problems_close (&p);
     free (p.text);
-    return rv;
+    return 0;
 }
 
 /* An empty table says nothing: in the wrong folder, with a misspelt label. */
@@ -160,11 +156,8 @@ int cmd_ls (const struct command_line *line)
 {
     const struct ls_options *opt = line->options;
     struct libscols_table *tb = table_create ("experiments", experiment_columns, opt->json);
-
     struct listing l = { tb, opt };
 
-    if (!tb)
-        return EXIT_IO;
     if (!opt->all && !opt->json)
         scols_table_remove_column (tb, scols_table_get_column (tb, ARCHIVED));
     if (each_experiment (line->dir, add_experiment, &l) < 0) {

@@ -101,8 +101,8 @@ static bool log_is_over (const struct log_reading *r)
                && (t->stopped || t->length >= r->s->exp->search.max_length));
 }
 
-/* Go on to the next attempt that has a log.  Returns 1 if there is one. */
-static int next_attempt (struct log_reading *r)
+/* Go on to the next attempt that has a log; returns whether there is one. */
+static bool next_attempt_log (struct log_reading *r)
 {
     struct log_reading next = { .s = r->s, .trial = r->trial, .fd = -1 };
     long over = sweep_trial (r->s, r->trial)->over;
@@ -113,43 +113,44 @@ static int next_attempt (struct log_reading *r)
                 close (r->fd);
             printf ("==> trial %ld, attempt %ld <==\n", next.trial, next.attempt);
             *r = next;
-            return 1;
+            return true;
         }
-    return 0;
+    return false;
 }
 
-/* 1: go on, 0: the end, -1 */
-static int follow_once (struct log_reading *r, bool one, struct slurmdl_error *err)
+enum follow_step { FOLLOW_ON, FOLLOW_END, FOLLOW_ERROR };
+
+static enum follow_step follow_once (struct log_reading *r, bool one, struct slurmdl_error *err)
 {
     bool ended;
 
     if (monotonic () - r->asked < ask_every)
-        return 1;
+        return FOLLOW_ON;
     r->asked = monotonic ();
     if (sweep_sync (r->s, err) < 0)
-        return -1;
+        return FOLLOW_ERROR;
     ended = sweep_trial (r->s, r->trial)->over >= r->attempt;
     if (r->fd < 0)
         open_attempt_log (r, -1);
     /* its last lines came before the news of its end */
     if (r->fd >= 0 && print_more (r, err) < 0)
-        return -1;
-    if (ended && !one && next_attempt (r))
-        return 1;
-    return !(log_is_over (r) || (ended && one));
+        return FOLLOW_ERROR;
+    if (ended && !one && next_attempt_log (r))
+        return FOLLOW_ON;
+    return log_is_over (r) || (ended && one) ? FOLLOW_END : FOLLOW_ON;
 }
 
 static int follow_log (struct log_reading *r, bool one, struct slurmdl_error *err)
 {
-    int rv = 1;
+    enum follow_step step = FOLLOW_ON;
 
-    while (rv > 0) {
+    while (step == FOLLOW_ON) {
         if (r->fd >= 0 && print_more (r, err) < 0)
-            rv = -1;
-        else if ((rv = follow_once (r, one, err)) > 0)
+            step = FOLLOW_ERROR;
+        else if ((step = follow_once (r, one, err)) == FOLLOW_ON)
             usleep ((useconds_t)(look_every * 1e6));
     }
-    return rv;
+    return step == FOLLOW_ERROR ? -1 : 0;
 }
 
 static void last_attempt (struct log_reading *r)

@@ -18,6 +18,7 @@
 #include "launcher/cmd/interactive.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/trust.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
@@ -57,7 +58,7 @@ static int notebooks_folder (char path[PATH_MAX], struct slurmdl_error *err)
 
 /* The server writes jpserver-PID.json (older ones nbserver-) once it listens.
  */
-static int find_file (const char *dir, char *path, size_t size)
+static int find_server_file (const char *dir, char *path, size_t size)
 {
     DIR *d = opendir (dir);
     struct dirent *e;
@@ -120,11 +121,18 @@ static int take_server_fields (const json_t *o, struct notebook_server *s)
     return s->port > 0 && s->port < 65536 ? 0 : -1;
 }
 
-/* Returns 0; 1 if there is no server yet; -1 with errno and 'err', EPERM if its
- * configuration switches the token off.
+enum server_state {
+    SERVER_LISTENS,
+    SERVER_ABSENT,   /* it has not written its file yet */
+    SERVER_NO_TOKEN, /* the user's configuration switches the token off */
+    SERVER_ERROR,
+};
+
+/* Read the file of a job's server.  SERVER_NO_TOKEN and SERVER_ERROR set 'err', SERVER_ERROR also
+ * errno.
  */
-static int notebook_server_read (const char *folder, long job, struct notebook_server *s,
-                                 struct slurmdl_error *err)
+static enum server_state notebook_server_read (const char *folder, long job,
+                                               struct notebook_server *s, struct slurmdl_error *err)
 {
     char dir[PATH_MAX];
     char path[2 * PATH_MAX];
@@ -134,23 +142,27 @@ static int notebook_server_read (const char *folder, long job, struct notebook_s
 
     *s = (struct notebook_server){ 0 };
     snprintf (dir, sizeof (dir), "%s/%ld", folder, job);
-    if (find_file (dir, path, sizeof (path)) < 0 || read_server_node (dir, s) < 0)
-        return 1;
+    if (find_server_file (dir, path, sizeof (path)) < 0 || read_server_node (dir, s) < 0)
+        return SERVER_ABSENT;
     if (!(text = file_read_now (path, FILE_MAX, NULL, NULL, err)))
-        return -1;
+        return SERVER_ERROR;
     o = json_loads (text, 0, NULL);
     free (text);
-    /* it may be being written */
-    rv = o ? take_server_fields (o, s) : 1;
+    if (!o) /* it may be being written */
+        return SERVER_ABSENT;
+    rv = take_server_fields (o, s);
     json_decref (o);
-    if (rv < 0 && errno == EPERM)
+    if (rv == 0)
+        return SERVER_LISTENS;
+    if (errno == EPERM) {
         errorf (err,
                 "the Jupyter server of job %ld has no token: your Jupyter "
                 "configuration switches it off, and others could use it",
                 job);
-    else if (rv < 0)
-        errorf (err, "%s: no server of Jupyter's wrote it", path);
-    return rv;
+        return SERVER_NO_TOKEN;
+    }
+    errorf (err, "%s: no server of Jupyter's wrote it", path);
+    return SERVER_ERROR;
 }
 
 enum { IDLE = 60 /* minutes */, ASK_FIRST = 3, ASK_EVERY = 10 /* s */ };
@@ -162,7 +174,7 @@ static volatile sig_atomic_t notebook_interrupted;
  * would send what they print to every user of the node who asks; their sockets
  * are in the folder, under a short name as sockets want it.
  */
-static const char text[] =
+static const char notebook_script[] =
     "#!/bin/sh\n"
     "# Jupyter in a job; dl notebook writes this file whenever it submits it.\n"
     "umask 077\n"
@@ -260,17 +272,13 @@ static int write_notebook_script (const struct notebook_options *opt, const char
     long long idle = 60 * (opt->idle < 0 ? IDLE : opt->idle);
     char *dir = shell_word (folder);
     char *program = shell_word (jupyter);
-    char *script = NULL;
-    int rv = -1;
+    char *script = xasprintf (notebook_script, dir, program,
+                              opt->network ? "\"$(hostname)\"" : "127.0.0.1", idle, idle, idle);
+    int rv;
 
     snprintf (path, PATH_MAX + 16, "%s/job.sh", folder);
-    if (dir && program)
-        rv = asprintf (&script, text, dir, program, opt->network ? "\"$(hostname)\"" : "127.0.0.1",
-                       idle, idle, idle);
     free (dir);
     free (program);
-    if (rv < 0)
-        return errorf (err, "out of memory");
     rv = publish_replace (path, script, strlen (script), err);
     free (script);
     return rv;
@@ -371,9 +379,9 @@ static int attach_notebook (const char *folder, long job, bool own)
     struct notebook_server s;
     char state[256] = "", told[256] = "";
     double next = own ? monotonic () + ASK_FIRST : 0;
-    int rv;
+    enum server_state server;
 
-    while ((rv = notebook_server_read (folder, job, &s, &err)) > 0) {
+    while ((server = notebook_server_read (folder, job, &s, &err)) == SERVER_ABSENT) {
         bool gone = false;
         if (monotonic () >= next) {
             gone = slurm_job_text (job, state, sizeof (state)) < 0;
@@ -388,12 +396,12 @@ static int attach_notebook (const char *folder, long job, bool own)
         memcpy (told, state, sizeof (told));
         poll (NULL, 0, 500);
     }
-    if (rv < 0 && errno == EPERM) {
+    if (server == SERVER_NO_TOKEN) {
         complain ("%s: the job is cancelled", err.text);
         cancel_notebook (job);
         return EXIT_FAILED;
     }
-    if (rv < 0)
+    if (server == SERVER_ERROR)
         return fail (&err);
     if (slurm_job_text (job, state, sizeof (state)) < 0)
         return complain_notebook_ended (folder, job);
@@ -468,7 +476,7 @@ static int list_notebooks (const struct command_line *line, const char *folder)
         else {
             any = true;
             printf ("%ld %s %s\n", job, state,
-                    notebook_server_read (folder, job, &s, &err) == 0 ? s.node : "-");
+                    notebook_server_read (folder, job, &s, &err) == SERVER_LISTENS ? s.node : "-");
         }
         free (jobs[i]);
     }
@@ -479,7 +487,7 @@ static int list_notebooks (const struct command_line *line, const char *folder)
 }
 
 /* The job that the user names, else the newest; 0 after a line. */
-static long chosen (const struct command_line *line, const char *folder)
+static long chosen_notebook (const struct command_line *line, const char *folder)
 {
     const char *given = line->nargs > 1 ? line->args[1] : NULL;
     struct dirent **jobs = NULL;
@@ -504,16 +512,16 @@ static long chosen (const struct command_line *line, const char *folder)
     return job;
 }
 
-static int come_back (const struct command_line *line, const char *folder)
+static int reattach_notebook (const struct command_line *line, const char *folder)
 {
-    long job = chosen (line, folder);
+    long job = chosen_notebook (line, folder);
 
     return job ? attach_notebook (folder, job, false) : EXIT_NOT_FOUND;
 }
 
-static int stop (const struct command_line *line, const char *folder)
+static int stop_notebook (const struct command_line *line, const char *folder)
 {
-    long job = chosen (line, folder);
+    long job = chosen_notebook (line, folder);
 
     return job ? end_job (folder, job) : EXIT_NOT_FOUND;
 }
@@ -523,8 +531,8 @@ static const struct notebook_command {
     int (*run) (const struct command_line *line, const char *folder);
 } commands[] = {
     { "ls", list_notebooks },
-    { "attach", come_back },
-    { "stop", stop },
+    { "attach", reattach_notebook },
+    { "stop", stop_notebook },
     { 0 },
 };
 

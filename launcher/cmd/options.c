@@ -50,9 +50,11 @@ static int set_opt (const struct opt *o, const char *arg, struct command_line *l
         *(const char **)at = arg;
         return 0;
     case OPT_LIST:
-        return strings_add (at, arg);
+        strings_add (at, arg);
+        return 0;
     case OPT_WORD:
-        return strings_addf (at, "--%s%s%s", o->name, arg ? "=" : "", arg ? arg : "");
+        strings_addf (at, "--%s%s%s", o->name, arg ? "=" : "", arg ? arg : "");
+        return 0;
     case OPT_INT:
     case OPT_COUNT:
     case OPT_REAL:
@@ -130,7 +132,7 @@ static void complain_of_option (const struct cmd *cmd, const struct spelling *s,
 }
 
 /* Numbers have their initial values, and an option what its variable says. */
-static void set_defaults (const struct spelling *s, struct command_line *line, void *options)
+static void set_option_defaults (const struct spelling *s, struct command_line *line, void *options)
 {
     for (const struct opt *o = s->rows; o->name; o++) {
         void *at = (char *)options + o->offset;
@@ -188,7 +190,7 @@ int command_line_parse (const struct cmd *cmd, int argc, char **argv, struct com
 
     spell (cmd, &s);
     *line = (struct command_line){ .dir = ".", .options = options };
-    set_defaults (&s, line, options);
+    set_option_defaults (&s, line, options);
     opterr = 0;
     optind = 1;
     while ((c = getopt_long (argc, argv, s.letters, s.names, &i)) != -1) {

@@ -20,6 +20,7 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/table.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
@@ -49,7 +50,7 @@ static const char *const plot_media[PLOT_MEDIA] = {
 };
 
 /* The best first; what gnuplot calls them. */
-static const char *const names[PLOT_MEDIA][3] = {
+static const char *const gnuplot_names[PLOT_MEDIA][3] = {
     [PLOT_DUMB] = { "dumb" },     [PLOT_BLOCK] = { "block" },
     [PLOT_SIXEL] = { "sixelgd" }, [PLOT_KITTY] = { "kittycairo", "kittygd" },
     [PLOT_SVG] = { "svg" },       [PLOT_PNG] = { "pngcairo", "png" },
@@ -83,10 +84,10 @@ static const char *terminal_name (const char *terminals, enum plot_medium m)
 {
     char word[32];
 
-    for (int i = 0; names[m][i]; i++) {
-        snprintf (word, sizeof (word), " %s ", names[m][i]);
+    for (int i = 0; gnuplot_names[m][i]; i++) {
+        snprintf (word, sizeof (word), " %s ", gnuplot_names[m][i]);
         if (strstr (terminals, word))
-            return names[m][i];
+            return gnuplot_names[m][i];
     }
     return NULL;
 }
@@ -189,16 +190,14 @@ static void clear_gnuplot_environment (const void *arg)
     alarm (TIMEOUT);
 }
 
-static char *read_output (FILE *f, size_t *n)
+static char *read_gnuplot_output (FILE *f, size_t *n)
 {
     long size = fseek (f, 0, SEEK_END) == 0 ? ftell (f) : -1;
-    char *text = size >= 0 ? malloc ((size_t)size + 1) : NULL;
+    char *text = xmalloc (size > 0 ? (size_t)size + 1 : 1);
 
     rewind (f);
-    if (text) {
-        *n = fread (text, 1, (size_t)size, f);
-        text[*n] = '\0';
-    }
+    *n = fread (text, 1, size > 0 ? (size_t)size : 0, f);
+    text[*n] = '\0';
     return text;
 }
 
@@ -218,14 +217,14 @@ static int run_gnuplot (FILE *io[3])
 static int report_gnuplot_error (FILE *errors, int status, struct slurmdl_error *err)
 {
     size_t n = 0;
-    char *text = read_output (errors, &n), *line = text;
+    char *text = read_gnuplot_output (errors, &n), *line = text;
 
     while (n > 0 && text[n - 1] == '\n')
         text[--n] = '\0';
-    if (text && strrchr (text, '\n'))
+    if (strrchr (text, '\n'))
         line = strrchr (text, '\n') + 1;
     errno = EIO;
-    errorf (err, "gnuplot has failed (exit status %d): %.80s", status, line ? line : "");
+    errorf (err, "gnuplot has failed (exit status %d): %.80s", status, line);
     free (text);
     return -1;
 }
@@ -246,17 +245,15 @@ static int gnuplot_run (const char *script, size_t size, char **out, size_t *nou
         errorf (err, "cannot write a temporary file: %s", strerror (errno));
     else if ((status = run_gnuplot (io)) != 0)
         report_gnuplot_error (io[2], status, err);
-    else if (!(*out = read_output (io[1], nout)))
-        errorf (err, "out of memory");
-    else
+    else {
+        *out = read_gnuplot_output (io[1], nout);
         rv = 0;
+    }
     for (int i = 0; i < 3; i++)
         if (io[i])
             fclose (io[i]);
     return rv;
 }
-
-/* ---- plots ---- */
 
 /* ---- charts ---- */
 
@@ -427,8 +424,8 @@ static int draw_history_plot (struct plot *p)
 
 static size_t put_curve (const struct plot *p, long trial, const char *name)
 {
-    struct curve_point *list = calloc (POINTS, sizeof (*list));
-    size_t n = list ? curve_thin (&p->curves.trials[trial], 0, POINTS, list) : 0;
+    struct curve_point *list = xcalloc (POINTS, sizeof (*list));
+    size_t n = curve_thin (&p->curves.trials[trial], 0, POINTS, list);
 
     fprintf (p->f, "$%s << END_OF_CURVE\n", name);
     for (size_t i = 0; i < n; i++)
@@ -764,26 +761,25 @@ static int gather_plot (struct plot *p, struct sweep *s, const struct plot_kind 
 {
     if (report_fill (&p->report, &s, 1, err) < 0)
         return -1;
-    if (params_fill (&p->params, &p->report) < 0
-        || (k->curves && curves_read (&p->curves, &p->report, NULL) < 0)
-        || (p->n = report_order (&p->report, &p->order)) < 0)
-        return errorf (err, "out of memory");
+    params_fill (&p->params, &p->report);
+    if (k->curves)
+        curves_read (&p->curves, &p->report, NULL);
+    p->n = report_order (&p->report, &p->order);
     return 0;
 }
 
 static int find_plot_param (struct plot *p, const char *name)
 {
-    const char **words = calloc (p->params.n + 1, sizeof (*words));
+    const char **words = xcalloc (p->params.n + 1, sizeof (*words));
     const char *meant;
 
     for (size_t i = 0; i < p->params.n; i++) {
         if (!strcmp (p->params.list[i].name, name))
             p->param = &p->params.list[i];
-        if (words)
-            words[i] = p->params.list[i].name;
+        words[i] = p->params.list[i].name;
     }
     if (!p->param) {
-        meant = words ? nearest_word (name, words) : NULL;
+        meant = nearest_word (name, words);
         complain ("'%s' is no hyperparameter that is searched%s%s%s", name,
                   DID_YOU_MEAN (meant, "'", "'", ""));
     }
@@ -870,20 +866,14 @@ static int deliver_picture (const struct plot *p, char *text, size_t n, struct s
 static int draw_plot (struct plot *p, const struct plot_kind *k, const char *terminals)
 {
     struct slurmdl_error err = { "" };
-    char *script = NULL, *out = NULL;
+    char *script, *out = NULL;
     size_t size, n;
     int rv = EXIT_OK;
 
-    if (!(p->f = open_memstream (&script, &size))) {
-        complain ("out of memory");
-        return EXIT_IO;
-    }
+    p->f = xopen_memstream (&script, &size);
     if (put_script (p, k, terminals) < 0)
         rv = EXIT_NOT_FOUND;
-    if (fclose (p->f) != 0 && rv == EXIT_OK) {
-        complain ("out of memory");
-        rv = EXIT_IO;
-    }
+    xclose_memstream (p->f);
     if (rv == EXIT_OK
         && (gnuplot_run (script, size, &out, &n, &err) < 0
             || deliver_picture (p, out, n, &err) < 0))

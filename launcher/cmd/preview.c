@@ -122,8 +122,8 @@ static bool is_most (const struct experiment *e)
     return experiment_needs (e) & HAS_REPORTS;
 }
 
-static void make_plan (struct preview_plan *plan, const struct experiment *e, double seconds,
-                       double bytes)
+static void make_preview_plan (struct preview_plan *plan, const struct experiment *e,
+                               double seconds, double bytes)
 {
     *plan = (struct preview_plan){ .exp = e, .seconds = seconds, .bytes = bytes };
     plan->n = searcher_preview (&e->search, e->params, e->nparams, plan->rungs, RUNGS);
@@ -307,7 +307,7 @@ static void print_preview_plan (const struct experiment *e, double seconds, doub
 {
     struct preview_plan plan;
 
-    make_plan (&plan, e, seconds, bytes);
+    make_preview_plan (&plan, e, seconds, bytes);
     print_preview_head (&plan);
     print_space (&plan);
     print_rungs (&plan);
@@ -367,9 +367,9 @@ static json_t *plan_json (const struct preview_plan *plan)
         "megabytes", megabytes (plan));
     /* clang-format on */
 
-    if (v && plan->seconds > 0)
+    if (plan->seconds > 0)
         set_times (v, plan);
-    if (v && plan->bytes > 0)
+    if (plan->bytes > 0)
         json_object_set_new (v, "megabytes_of_a_file", json_real (plan->bytes / 1e6));
     return v;
 }
@@ -388,7 +388,7 @@ static void preview (const struct experiment *e, bool json, double seconds, doub
     struct preview_plan plan;
 
     if (json) {
-        make_plan (&plan, e, seconds, bytes);
+        make_preview_plan (&plan, e, seconds, bytes);
         print_preview_json (&plan);
         return;
     }

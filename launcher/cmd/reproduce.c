@@ -48,7 +48,7 @@ static int check_trial (const struct sweep *s, long number)
 /* ---- where several ranks are ---- */
 
 /* Become 'salloc dl reproduce': returns only if that is not possible. */
-static int in_allocation (struct sweep *s, long number, bool trust)
+static int reproduce_in_allocation (struct sweep *s, long number, bool trust)
 {
     static char dl[PATH_MAX], trial[24];
     struct command c = { 0 };
@@ -204,7 +204,7 @@ static bool values_are_same (double a, double b)
     return a == b || (isnan (a) && isnan (b));
 }
 
-static int compare_values (const struct try_run *t, const struct sweep *s)
+static int compare_metrics (const struct try_run *t, const struct sweep *s)
 {
     const struct sweep_trial *old = sweep_trial (s, t->attempt.trial);
     struct failure_class v = { .why = "" };
@@ -261,7 +261,7 @@ static int run_again (struct sweep *s, long number, bool dry_run)
     if (rv < 0)
         rv = fail (&err);
     else if (!dry_run)
-        rv = compare_values (&t, s);
+        rv = compare_metrics (&t, s);
     try_run_close (&t);
     return rv;
 }
@@ -282,7 +282,7 @@ int cmd_reproduce (const struct command_line *line)
     if (rv == 0)
         rv = check_trial (s, number);
     if (rv == 0 && experiment_has_ranks (s->exp) && !opt->dry_run && !getenv ("SLURM_JOB_ID"))
-        rv = in_allocation (s, number, opt->trust);
+        rv = reproduce_in_allocation (s, number, opt->trust);
     else if (rv == 0)
         rv = run_again (s, number, opt->dry_run);
     sweep_close (s);

@@ -10,11 +10,12 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/executor.h"
 
-static int requeue (const struct sweep *s)
+static int requeue_task (const struct sweep *s)
 {
     char hosts[PATH_MAX];
 
@@ -25,7 +26,7 @@ static int requeue (const struct sweep *s)
 /* Another array of one task takes this one's place.  '*never': Slurm never
  * makes such a one.
  */
-static int chain (struct sweep *s, bool *never)
+static int submit_successor (struct sweep *s, bool *never)
 {
     struct slurmdl_error err = { "" };
     struct executor x;
@@ -44,9 +45,9 @@ static int chain (struct sweep *s, bool *never)
 /* Slurm will never give what the trials need that ran out of memory: they have
  * failed, and the others have no more than this job.
  */
-static int give_up_memory (struct sweep *s)
+static void give_up_memory (struct sweep *s)
 {
-    struct event *events = calloc ((size_t)s->ntrials + 1, sizeof (*events));
+    struct event *events = xcalloc ((size_t)s->ntrials + 1, sizeof (*events));
     struct job_memory here;
     struct slurmdl_error err = { "" };
     char need[32], why[128];
@@ -55,7 +56,7 @@ static int give_up_memory (struct sweep *s)
     job_memory_find ("", &here);
     slurm_bytes_text (need, sizeof (need), s->memory);
     snprintf (why, sizeof (why), "out of memory: Slurm has no job with %s for each trial", need);
-    while (events && rv == 1) {
+    while (rv == 1) {
         size_t n = 0;
         for (long i = 1; i <= s->ntrials; i++)
             if (sweep_trial (s, i)->state == TRIAL_OPEN
@@ -70,7 +71,6 @@ static int give_up_memory (struct sweep *s)
     free (events);
     if (rv < 0)
         complain ("%s", err.text);
-    return rv;
 }
 
 /* Returns 0 if a larger job takes this one's place. */
@@ -78,7 +78,7 @@ static int grow_job (struct sweep *s)
 {
     bool never = false;
 
-    if (chain (s, &never) == 0)
+    if (submit_successor (s, &never) == 0)
         return 0;
     if (never)
         give_up_memory (s);
@@ -118,7 +118,7 @@ int cmd_requeue (const struct command_line *line)
     rv = status;
     if (s->state == SWEEP_RUNNING && job && number
         && ((status == EXIT_SMALL && grow_job (s) == 0)
-            || (requeue (s) < 0 && chain (s, &never) == 0)))
+            || (requeue_task (s) < 0 && submit_successor (s, &never) == 0)))
         rv = EXIT_OK;
     sweep_close (s);
     return rv;

@@ -17,11 +17,11 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/trust.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/worker/executor.h"
-#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 enum { SLOTS_MAX = 1 << 16 };
@@ -29,16 +29,10 @@ enum { SLOTS_MAX = 1 << 16 };
 /* More tasks than an event has room for need not be looked for. */
 enum { TASKS_MAX = 1 << 20, UNSEEN_MAX = 1 << 13 };
 
-/* Returns -1 if out of memory. */
-static int queue_add (struct queue *q, struct worker_slot slot)
+static void queue_add (struct queue *q, struct worker_slot slot)
 {
-    struct worker_slot *list = array_grow (q->list, (size_t)q->n, sizeof (*list));
-
-    if (!list)
-        return -1;
-    q->list = list;
-    list[q->n++] = slot;
-    return 0;
+    XGROW (q->list, (size_t)q->n);
+    q->list[q->n++] = slot;
 }
 
 static bool is_retired (const struct sweep *s, long job, long task)
@@ -52,59 +46,45 @@ static bool is_retired (const struct sweep *s, long job, long task)
     return sweep_retires (s, slot);
 }
 
-static int add_tasks (struct queue *p, const struct sweep *s, const struct slurm_jobs *jobs)
+static void add_tasks (struct queue *p, const struct sweep *s, const struct slurm_jobs *jobs)
 {
     for (size_t i = 0; i < jobs->n; i++) {
         const struct slurm_job *j = &jobs->list[i];
-        if (j->task >= 0 && !is_retired (s, j->id, j->task)
-            && queue_add (p,
-                          (struct worker_slot){
-                              .job = j->id,
-                              .task = j->task,
-                              .pending = !strcmp (j->state, "PENDING"),
-                          })
-                   < 0)
-            return -1;
+        if (j->task >= 0 && !is_retired (s, j->id, j->task))
+            queue_add (p, (struct worker_slot){ .job = j->id,
+                                                .task = j->task,
+                                                .pending = !strcmp (j->state, "PENDING") });
     }
-    return 0;
 }
 
-static char *job_list (const struct sweep *s)
+/* "12,17" */
+static char *submitted_jobs_text (const struct sweep *s)
 {
-    size_t capacity = 1;
     char *text;
+    size_t size;
+    FILE *f = xopen_memstream (&text, &size);
 
     for (size_t i = 0; i < s->nsubmits; i++)
-        capacity += strlen (s->submits[i].job) + 1;
-    if (!(text = calloc (1, capacity)))
-        return NULL;
-    for (size_t i = 0; i < s->nsubmits; i++) {
-        strcat (text, i ? "," : "");
-        strcat (text, s->submits[i].job);
-    }
+        fprintf (f, "%s%s", i ? "," : "", s->submits[i].job);
+    xclose_memstream (f);
     return text;
 }
 
 int queue_find (struct queue *p, const struct sweep *s, struct slurmdl_error *err)
 {
-    char *names = job_list (s);
+    char *names;
     struct slurm_jobs jobs;
     enum slurm_answer answer;
-    int rv = 0;
 
-    if (!names)
-        return errorf (err, "out of memory");
-    if (s->nsubmits > 0) {
-        answer =
-            slurm_jobs_ask (&(struct slurm_queue){ .jobs = names, .each_task = true }, &jobs, err);
-        if (answer == SLURM_ANSWERED && add_tasks (p, s, &jobs) < 0)
-            rv = errorf (err, "out of memory");
-        else if (answer != SLURM_ANSWERED && answer != SLURM_NO_SUCH_JOB)
-            rv = -1;
-        slurm_jobs_free (&jobs);
-    }
+    if (s->nsubmits == 0)
+        return 0;
+    names = submitted_jobs_text (s);
+    answer = slurm_jobs_ask (&(struct slurm_queue){ .jobs = names, .each_task = true }, &jobs, err);
+    if (answer == SLURM_ANSWERED)
+        add_tasks (p, s, &jobs);
+    slurm_jobs_free (&jobs);
     free (names);
-    return rv;
+    return answer == SLURM_ANSWERED || answer == SLURM_NO_SUCH_JOB ? 0 : -1;
 }
 
 static size_t add_slots (char *buf, size_t n, const struct worker_slot *p, long lanes)
@@ -128,12 +108,10 @@ static size_t add_slots (char *buf, size_t n, const struct worker_slot *p, long 
 static int queue_retire (struct sweep *s, long workers, const struct queue *p, long n,
                          struct slurmdl_error *err)
 {
-    char *slots = calloc (1, SLOTS_MAX);
+    char *slots = xcalloc (1, SLOTS_MAX);
     size_t len = 0;
     int rv;
 
-    if (!slots)
-        return errorf (err, "out of memory");
     for (long i = 0; i < n; i++)
         len = add_slots (slots, len, &p->list[i], (long)s->exp->lanes);
     if (len)
@@ -182,11 +160,10 @@ int queue_retire_unseen (struct sweep *s, const struct queue *seen, size_t nsubm
         long job = strtol (a->job, NULL, 10);
         /* whoever has put it: an array is no longer than that */
         long last = a->last < TASKS_MAX ? a->last : TASKS_MAX;
-        for (long task = a->first > 0 ? a->first : 1;
-             task <= last && rv == 0 && unseen.n < UNSEEN_MAX; task++)
+        for (long task = a->first > 0 ? a->first : 1; task <= last && unseen.n < UNSEEN_MAX; task++)
             if (!queue_has (seen, job, task) && !is_retired (s, job, task)
                 && !slot_is_at_work (peers, n, job, task))
-                rv = queue_add (&unseen, (struct worker_slot){ .job = job, .task = task });
+                queue_add (&unseen, (struct worker_slot){ .job = job, .task = task });
     }
     if (rv == 0 && unseen.n > 0)
         rv = queue_retire (s, workers, &unseen, unseen.n, err);
@@ -208,8 +185,8 @@ static int find_local (struct queue *p, const struct sweep *s, struct slurmdl_er
         struct worker_slot place = { .local = true };
         if (!list[i].gone && list[i].here
             && sscanf (list[i].slot, "local-%ld-%ld", &place.job, &place.task) == 2
-            && !sweep_retires (s, list[i].slot) && queue_add (p, place) < 0)
-            n = errorf (err, "out of memory");
+            && !sweep_retires (s, list[i].slot))
+            queue_add (p, place);
     }
     free (list);
     return n < 0 ? -1 : 0;
@@ -242,14 +219,11 @@ static void cancel_pending (const struct sweep *s, const struct queue *p, long n
 {
     struct slurmdl_error err = { "" };
     char **tasks = NULL;
-    int bad = 0;
 
     for (long i = 0; i < n; i++)
         if (may_cancel (s, &p->list[i]))
-            bad |= strings_addf (&tasks, "%ld_%ld", p->list[i].job, p->list[i].task);
-    if (bad)
-        complain ("out of memory");
-    else if (slurm_cancel (tasks, "--state=PENDING", &err) < 0)
+            strings_addf (&tasks, "%ld_%ld", p->list[i].job, p->list[i].task);
+    if (slurm_cancel (tasks, "--state=PENDING", &err) < 0)
         complain ("%s", err.text);
     strings_free (tasks);
 }

@@ -12,6 +12,7 @@
 
 #include "launcher/config/json_fields.h"
 #include "launcher/config/values.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
@@ -81,16 +82,15 @@ static const struct field choice_fields[] = {
 /* clang-format on */
 
 /* A constraint knows choices by their texts. */
-static const char *twice (char *const *labels, size_t n)
+static const char *repeated_label (char *const *labels, size_t n)
 {
-    char **sorted = calloc (n + 1, sizeof (*sorted));
+    char **sorted = xcalloc (n + 1, sizeof (*sorted));
     const char *found = NULL;
 
-    if (sorted && n > 0)
+    if (n > 0)
         memcpy (sorted, labels, n * sizeof (*sorted));
-    if (sorted)
-        qsort (sorted, n, sizeof (*sorted), strings_compare);
-    for (size_t i = 1; sorted && i < n && !found; i++)
+    qsort (sorted, n, sizeof (*sorted), strings_compare);
+    for (size_t i = 1; i < n && !found; i++)
         if (!strcmp (sorted[i - 1], sorted[i]))
             found = sorted[i];
     free (sorted);
@@ -101,17 +101,14 @@ static int read_entry_choices (struct search_header *h, struct param *p,
                                const struct search_entry *e, struct slurmdl_error *err)
 {
     size_t n = json_array_size (e->choices);
-    char **labels = calloc (n + 1, sizeof (*labels));
+    char **labels = xcalloc (n + 1, sizeof (*labels));
     const char *repeated;
 
     h->labels[h->n] = labels;
-    if (!labels)
-        return errorf (err, "out of memory");
     for (size_t i = 0; i < n; i++)
-        if (!(labels[i] = json_text (json_array_get (e->choices, i))))
-            return errorf (err, "out of memory");
+        labels[i] = json_text (json_array_get (e->choices, i));
     errno = EINVAL;
-    if ((repeated = twice (labels, n)))
+    if ((repeated = repeated_label (labels, n)))
         return errorf (err, "%.60s: 'choices' has %.60s twice", e->name, repeated);
     p->type = PARAM_CATEGORICAL;
     p->choices = (long)n;
@@ -189,7 +186,7 @@ static int read_param (struct search_header *h, const json_t *o, struct slurmdl_
 }
 
 /* The value of a parameter as a double of a point; NaN: it has none such. */
-static double entry_value (const struct search_header *h, size_t i, const json_t *value)
+static double choice_or_number (const struct search_header *h, size_t i, const json_t *value)
 {
     size_t n = json_array_size (h->choices[i]);
 
@@ -223,11 +220,10 @@ static int read_entry_when (struct search_header *h, size_t i, const json_t *whe
         return header_bad (err, p->name, "'when' names one other parameter");
     if ((parent = param_index (h, json_object_iter_key (first))) < 0)
         return header_bad (err, p->name, "when: no such parameter");
-    if (!(h->when[i] = calloc (n + 1, sizeof (double))))
-        return errorf (err, "out of memory");
+    h->when[i] = xcalloc (n + 1, sizeof (double));
     for (size_t k = 0; k < n; k++)
-        h->when[i][k] = entry_value (h, (size_t)parent,
-                                     json_is_array (values) ? json_array_get (values, k) : values);
+        h->when[i][k] = choice_or_number (
+            h, (size_t)parent, json_is_array (values) ? json_array_get (values, k) : values);
     p->when = h->params[parent].name;
     p->when_values = h->when[i];
     p->when_count = (long)n;
@@ -239,14 +235,12 @@ static int header_space (struct search_header *h, const json_t *space, struct sl
 {
     size_t n = json_array_size (space);
 
-    h->params = calloc (n + 1, sizeof (*h->params));
-    h->choices = calloc (n + 1, sizeof (json_t *));
-    h->low = calloc (n + 1, sizeof (double));
-    h->high = calloc (n + 1, sizeof (double));
-    h->labels = calloc (n + 1, sizeof (*h->labels));
-    h->when = calloc (n + 1, sizeof (*h->when));
-    if (!h->params || !h->choices || !h->low || !h->high || !h->labels || !h->when)
-        return errorf (err, "out of memory");
+    h->params = xcalloc (n + 1, sizeof (*h->params));
+    h->choices = xcalloc (n + 1, sizeof (json_t *));
+    h->low = xcalloc (n + 1, sizeof (double));
+    h->high = xcalloc (n + 1, sizeof (double));
+    h->labels = xcalloc (n + 1, sizeof (*h->labels));
+    h->when = xcalloc (n + 1, sizeof (*h->when));
     if (n == 0)
         return header_bad (err, "", "'space' is empty");
     for (size_t i = 0; i < n; i++)
@@ -282,7 +276,7 @@ static int header_point (const struct search_header *h, const json_t *params, co
             return errorf (err, "%s: no parameter '%.60s'", who, name);
         if (json_is_null (value) && !h->choices[i])
             continue;
-        x[i] = entry_value (h, (size_t)i, value);
+        x[i] = choice_or_number (h, (size_t)i, value);
         if (isnan (x[i]) && !json_is_null (value))
             return errorf (err, "%s: '%.60s' has no such value", who, name);
     }
@@ -450,8 +444,7 @@ static int read_points (struct search_header *h, const json_t *list, struct slur
 {
     size_t n = json_array_size (list);
 
-    if (!(h->points = calloc (n * h->n + 1, sizeof (*h->points))))
-        return errorf (err, "out of memory");
+    h->points = xcalloc (n * h->n + 1, sizeof (*h->points));
     for (size_t i = 0; i < n; i++)
         if (header_point (h, json_array_get (list, i), "points", h->points + i * h->n, err) < 0)
             return -1;
@@ -487,11 +480,9 @@ static int read_known (struct search_header *h, const json_t *list, struct slurm
 {
     size_t n = json_array_size (list);
 
-    h->known = calloc (n + 1, sizeof (*h->known));
-    h->known_x = calloc (n * h->n + 1, sizeof (double));
-    h->known_y = calloc (n * OBJECTIVES_MAX + 1, sizeof (double));
-    if (!h->known || !h->known_x || !h->known_y)
-        return errorf (err, "out of memory");
+    h->known = xcalloc (n + 1, sizeof (*h->known));
+    h->known_x = xcalloc (n * h->n + 1, sizeof (double));
+    h->known_y = xcalloc (n * OBJECTIVES_MAX + 1, sizeof (double));
     for (size_t i = 0; i < n; i++) {
         double *x = h->known_x + i * h->n;
         double *y = h->known_y + i * OBJECTIVES_MAX;
@@ -608,8 +599,8 @@ static int read_config (struct search_header *h, const struct keys *k, struct sl
 /* Read one; 'searcher', if not NULL, is its searcher whatever it says.  Takes
  * the JSON over.  header_free() is due in any case.
  *
- * Returns -1 with errno EINVAL or ENOMEM; what searcher_check() would say of it
- * is not said here.
+ * Returns -1 with errno EINVAL; what searcher_check() would say of it is not
+ * said here.
  */
 static int header_read (struct search_header *h, json_t *json, const char *searcher,
                         struct slurmdl_error *err)
@@ -657,12 +648,13 @@ struct server {
     struct search_header header;
     struct searcher *searcher;
     int64_t *lengths; /* of the segment of each trial */
-    long capacity;    /* of lengths and params */
+    long capacity;    /* elements of lengths and params */
     long trials;      /* so many have begun */
     double *x;
     json_t **params; /* of each trial */
     long best;       /* trial with the best value, 0: none */
     double value;    /* of it */
+    bool quits;      /* the client has asked for the end */
 };
 
 /* A line, in which an operation may have some of these. */
@@ -701,10 +693,9 @@ static int start_search (struct server *s, struct slurmdl_error *err)
 
     if (check_searcher (s, err) < 0)
         return -1;
-    s->searcher = searcher_create (&h->config, h->params, h->n);
-    s->x = calloc (h->n + 1, sizeof (*s->x));
-    if (!s->searcher || !s->x)
-        return errorf (err, "out of memory");
+    if (!(s->searcher = searcher_create (&h->config, h->params, h->n)))
+        out_of_memory ();
+    s->x = xcalloc (h->n + 1, sizeof (*s->x));
     return 0;
 }
 
@@ -720,27 +711,14 @@ static void server_free (struct server *s)
 }
 
 /* Make space for the data of a trial. */
-static int reserve_trial (struct server *s, long trial)
+static void reserve_trial (struct server *s, long trial)
 {
-    long capacity = s->capacity ? s->capacity : 64;
-    int64_t *lengths;
-    json_t **params;
-
-    while (capacity <= trial)
-        capacity *= 2;
-    if (capacity == s->capacity)
-        return 0;
-    if (!(lengths = realloc (s->lengths, (size_t)capacity * sizeof (*lengths))))
-        return -1;
-    s->lengths = lengths;
-    if (!(params = realloc (s->params, (size_t)capacity * sizeof (json_t *))))
-        return -1;
-    s->params = params;
-    for (; s->capacity < capacity; s->capacity++) {
+    for (; s->capacity <= trial; s->capacity++) {
+        XGROW (s->lengths, (size_t)s->capacity);
+        XGROW (s->params, (size_t)s->capacity);
         s->lengths[s->capacity] = 0;
         s->params[s->capacity] = NULL;
     }
-    return 0;
 }
 
 /* ---- the operations ---- */
@@ -756,8 +734,7 @@ static void print_answer (json_t *o)
 /* Begin what 'op' says, at s->x if it is fresh. */
 static int begin_trial (struct server *s, const struct search_op *op, struct slurmdl_error *err)
 {
-    if (reserve_trial (s, op->trial) < 0)
-        return errorf (err, "out of memory");
+    reserve_trial (s, op->trial);
     if (searcher_begin (s->searcher, op, s->x) < 0)
         return bad_request (err, "the searcher begins no such trial");
     s->lengths[op->trial] = op->length;
@@ -834,7 +811,7 @@ static long trial_of (const struct server *s, const struct search_line *line,
     return 0;
 }
 
-static void keep_best_trial (struct server *s, long trial, double value)
+static void keep_best_observed (struct server *s, long trial, double value)
 {
     bool better = s->header.config.smaller_is_better ? value < s->value : value > s->value;
 
@@ -848,7 +825,7 @@ static int tell_values (struct server *s, long trial, int64_t length, const doub
 {
     if (searcher_observe (s->searcher, trial, length, values) < 0)
         return -1;
-    keep_best_trial (s, trial, *values);
+    keep_best_observed (s, trial, *values);
     return 0;
 }
 
@@ -872,7 +849,8 @@ static int answer_observe (struct server *s, const struct search_line *line,
     return 0;
 }
 
-static int reject (struct server *s, const struct search_line *line, struct slurmdl_error *err)
+static int answer_reject (struct server *s, const struct search_line *line,
+                          struct slurmdl_error *err)
 {
     long trial = trial_of (s, line, err);
 
@@ -928,12 +906,12 @@ static int answer_best (struct server *s, const struct search_line *line, struct
     return 0;
 }
 
-static int quit (struct server *s, const struct search_line *line, struct slurmdl_error *err)
+static int answer_quit (struct server *s, const struct search_line *line, struct slurmdl_error *err)
 {
-    (void)s;
     (void)line;
     (void)err;
-    return 1;
+    s->quits = true;
+    return 0;
 }
 
 /* ---- the lines ---- */
@@ -953,19 +931,18 @@ static const struct {
     struct field fields[6];
     int (*run) (struct server *s,
                 const struct search_line *line,
-                struct slurmdl_error *err); /* 1: the end */
+                struct slurmdl_error *err);
 } operations[] = {
     { "ask",    { OP },                     answer_ask },
     { "tell",   { OP, ID, VALUE, SECONDS }, answer_observe },
     { "report", { OP, ID, STEP, VALUE },    answer_report },
-    { "reject", { OP, ID },                 reject },
+    { "reject", { OP, ID },                 answer_reject },
     { "begin",  { OP, ID, PARAMS },         answer_begin },
     { "best",   { OP },                     answer_best },
-    { "quit",   { OP },                     quit },
+    { "quit",   { OP },                     answer_quit },
 };
 /* clang-format on */
 
-/* 0, 1: quit, -1 */
 static int operate (struct server *s, const json_t *o, struct slurmdl_error *err)
 {
     const char *op = json_string_value (json_object_get (o, "op"));
@@ -1036,7 +1013,7 @@ static void serve_requests (struct server *s, struct input *in, const char *sear
 
     if (line && (rv = header_read (&s->header, line, searcher, err)) == 0)
         rv = start_search (s, err);
-    while (rv == 0 && !ferror (stdout) && (line = next_request_line (in, err))) {
+    while (rv == 0 && !s->quits && !ferror (stdout) && (line = next_request_line (in, err))) {
         rv = operate (s, line, err);
         json_decref (line);
     }

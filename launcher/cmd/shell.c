@@ -26,7 +26,7 @@ static void print_shell_note (long job)
 }
 
 /* srun says that its job waits, but not for what: Slurm is asked once. */
-static void relay (int from)
+static void relay_srun_messages (int from)
 {
     struct pollfd p = { .fd = from, .events = POLLIN };
     char said[4096];
@@ -61,7 +61,7 @@ static int run_srun (char *const *argv)
     close (err[1]);
     signal (SIGINT, SIG_IGN);
     signal (SIGQUIT, SIG_IGN);
-    relay (err[0]);
+    relay_srun_messages (err[0]);
     close (err[0]);
     return subprocess_wait (pid);
 }
@@ -71,16 +71,18 @@ int cmd_shell (const struct command_line *line)
     const char *given = getenv ("SHELL");
     const char *shell = given && *given == '/' ? given : "/bin/sh";
     char **argv = NULL;
-    int rv = slurm_terminal_words (&argv);
+    int rv;
 
     if (!isatty (STDIN_FILENO)) {
         complain ("shell: standard input is no terminal: use srun or sbatch");
         return EXIT_USAGE;
     }
+    slurm_terminal_words (&argv);
     for (int i = 0; i < line->nargs; i++)
-        rv |= strings_add (&argv, line->args[i]);
-    rv |= strings_add (&argv, shell) | strings_add (&argv, "-i");
-    rv = rv ? -1 : run_srun (argv);
+        strings_add (&argv, line->args[i]);
+    strings_add (&argv, shell);
+    strings_add (&argv, "-i");
+    rv = run_srun (argv);
     strings_free (argv);
     return rv < 0 ? EXIT_SLURM : rv;
 }

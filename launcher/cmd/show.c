@@ -24,11 +24,11 @@
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sweep/trials_table.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
 #include "runtime/slurmdl.h"
@@ -90,29 +90,28 @@ static void add_others (struct column_names *names, const struct columns *c, con
         if (c->list[i].logged)
             add_column_name (names, c->list[i].text, i);
     for (size_t i = 0; i < c->n; i++)
-        if (c->list[i].hparam && asprintf (&names->owned[i], "hp.%s", c->list[i].name) > 0)
+        if (c->list[i].hparam) {
+            names->owned[i] = xasprintf ("hp.%s", c->list[i].name);
             add_column_name (names, names->owned[i], i);
+        }
 }
 
 /* The first that fits counts: a column before a hyperparameter of its name. */
-static int names_make (struct column_names *names, const struct columns *c, const struct sweep *s)
+static void names_make (struct column_names *names, const struct columns *c, const struct sweep *s)
 {
     size_t most = 3 * c->n + sweep_metrics (s);
 
     *names = (struct column_names){ 0 };
-    names->list = calloc (most + 1, sizeof (*names->list));
-    names->owned = calloc (c->n + 1, sizeof (*names->owned));
-    if (!names->list || !names->owned)
-        return -1;
+    names->list = xcalloc (most + 1, sizeof (*names->list));
+    names->owned = xcalloc (c->n + 1, sizeof (*names->owned));
     for (size_t i = 0; i < c->n; i++)
         add_column_name (names, c->list[i].name, i);
     add_others (names, c, s);
-    return 0;
 }
 
 static void names_free (struct column_names *names, const struct columns *c)
 {
-    for (size_t i = 0; names->owned && i < c->n; i++)
+    for (size_t i = 0; i < c->n; i++)
         free (names->owned[i]);
     free (names->owned);
     free (names->list);
@@ -127,10 +126,10 @@ static const struct column_name *find_column_name (const struct column_names *na
     for (size_t i = 0; i < names->n; i++)
         if (!strcmp (names->list[i].name, name))
             return &names->list[i];
-    words = calloc (names->n + 1, sizeof (*words));
-    for (size_t i = 0; words && i < names->n; i++)
+    words = xcalloc (names->n + 1, sizeof (*words));
+    for (size_t i = 0; i < names->n; i++)
         words[i] = names->list[i].name;
-    meant = words ? nearest_word (name, words) : NULL;
+    meant = nearest_word (name, words);
     complain ("--%s: there is no column '%s'%s%s%s", option, name,
               DID_YOU_MEAN (meant, "'", "'", "; 'dl export' has all of them"));
     free (words);
@@ -145,12 +144,12 @@ static int choose_columns (struct selection *sel, const struct column_names *nam
     struct columns *c = &sel->shown;
     const struct column_name *found = NULL;
     size_t most = strlen (wanted) + 1;
-    char *list = strdup (wanted);
+    char *list = xstrdup (wanted);
     char *save = NULL;
-    bool good = list && (c->list = calloc (most, sizeof (*c->list)));
+    bool good = true;
 
-    for (char *w = good ? strtok_r (list, ", ", &save) : NULL; w && good;
-         w = strtok_r (NULL, ", ", &save))
+    c->list = xcalloc (most, sizeof (*c->list));
+    for (char *w = strtok_r (list, ", ", &save); w && good; w = strtok_r (NULL, ", ", &save))
         if ((good = (found = find_column_name (names, "columns", w))))
             c->list[c->n++] = sel->all.list[found->column];
     free (list);
@@ -176,14 +175,13 @@ static const char *const states[] = { "open",   "paused",        "completed",
 enum { NSTATES = sizeof (states) / sizeof (*states) };
 
 /* Those of all trials, each once, sorted. */
-static int texts_make (struct column_texts *t, const struct sweep *s, const struct result_column *c)
+static void texts_make (struct column_texts *t, const struct sweep *s,
+                        const struct result_column *c)
 {
     long n = 0;
 
     t->open = strcmp (c->name, "state") || c->hparam;
-    t->list = calloc ((size_t)s->ntrials + NSTATES + 1, sizeof (*t->list));
-    if (!t->list)
-        return -1;
+    t->list = xcalloc ((size_t)s->ntrials + NSTATES + 1, sizeof (*t->list));
     for (long i = 1; i <= s->ntrials; i++) {
         const char *text = column_cell (c, s, i).text;
         if (text)
@@ -196,7 +194,6 @@ static int texts_make (struct column_texts *t, const struct sweep *s, const stru
     for (long i = 0; i < n; i++)
         if (t->n == 0 || strcmp (t->list[t->n - 1], t->list[i]))
             t->list[t->n++] = t->list[i];
-    return 0;
 }
 
 static double text_index (const struct column_texts *t, const char *text)
@@ -228,24 +225,22 @@ static void say_unknown (const struct column_names *names, const char *at)
 static int compile_filter (struct filter *f, const char *text)
 {
     size_t n = f->names->n;
-    const char **words = calloc (n + 1, sizeof (*words));
-    const char *const **labels = calloc (n + 1, sizeof (*labels));
-    long *nlabels = calloc (n + 1, sizeof (*nlabels));
-    bool *open = calloc (n + 1, sizeof (*open));
+    const char **words = xcalloc (n + 1, sizeof (*words));
+    const char *const **labels = xcalloc (n + 1, sizeof (*labels));
+    long *nlabels = xcalloc (n + 1, sizeof (*nlabels));
+    bool *open = xcalloc (n + 1, sizeof (*open));
     struct constraint_names names = { words, labels, nlabels, n, open, true };
-    const char *why = "out of memory";
+    const char *why;
     int column = 0;
 
-    if (words && labels && nlabels && open) {
-        for (size_t i = 0; i < n; i++) {
-            const struct column_texts *t = &f->texts[f->names->list[i].column];
-            words[i] = f->names->list[i].name;
-            labels[i] = t->list;
-            nlabels[i] = t->n;
-            open[i] = t->open;
-        }
-        why = constraint_compile (&f->program, text, &names, &column);
+    for (size_t i = 0; i < n; i++) {
+        const struct column_texts *t = &f->texts[f->names->list[i].column];
+        words[i] = f->names->list[i].name;
+        labels[i] = t->list;
+        nlabels[i] = t->n;
+        open[i] = t->open;
     }
+    why = constraint_compile (&f->program, text, &names, &column);
     if (why && !strcmp (why, "there is nothing of this name"))
         say_unknown (f->names, text + column - 1);
     else if (why)
@@ -260,7 +255,7 @@ static int compile_filter (struct filter *f, const char *text)
     return why ? -1 : 0;
 }
 
-static bool keeps (struct filter *f, long trial)
+static bool filter_keeps (struct filter *f, long trial)
 {
     for (size_t i = 0; i < f->all->n; i++) {
         const struct result_column *c = &f->all->list[i];
@@ -278,15 +273,12 @@ static int filter_make (struct filter *f, const char *text)
 {
     size_t n = f->all->n;
 
-    f->texts = calloc (n + 1, sizeof (*f->texts));
-    f->values = calloc (n + 1, sizeof (*f->values));
-    f->x = calloc (f->names->n + 1, sizeof (*f->x));
-    if (!f->texts || !f->values || !f->x)
-        return -1;
+    f->texts = xcalloc (n + 1, sizeof (*f->texts));
+    f->values = xcalloc (n + 1, sizeof (*f->values));
+    f->x = xcalloc (f->names->n + 1, sizeof (*f->x));
     for (size_t i = 0; i < n; i++)
-        if (f->all->list[i].type == COLUMN_TEXT
-            && texts_make (&f->texts[i], f->s, &f->all->list[i]) < 0)
-            return -1;
+        if (f->all->list[i].type == COLUMN_TEXT)
+            texts_make (&f->texts[i], f->s, &f->all->list[i]);
     return compile_filter (f, text);
 }
 
@@ -298,10 +290,10 @@ static int filter_trials (struct selection *sel, const struct sweep *s,
     long n = 0;
 
     for (long i = 0; rv == 0 && i < sel->n; i++)
-        if (keeps (&f, sel->trials[i]))
+        if (filter_keeps (&f, sel->trials[i]))
             sel->trials[n++] = sel->trials[i];
     sel->n = n;
-    for (size_t i = 0; f.texts && i < sel->all.n; i++)
+    for (size_t i = 0; i < sel->all.n; i++)
         free (f.texts[i].list);
     free (f.texts);
     free (f.values);
@@ -394,7 +386,7 @@ static bool names_logged (const struct selection *sel, const struct show_options
     return false;
 }
 
-static int read_shown (struct selection *sel, const struct sweep *s)
+static void read_shown_metrics (struct selection *sel, const struct sweep *s)
 {
     struct columns *c = &sel->all;
 
@@ -403,38 +395,35 @@ static int read_shown (struct selection *sel, const struct sweep *s)
         free (c->list[c->n].text);
     }
     logged_free (&sel->logged);
-    return logged_read_all (&sel->logged, s, sel->trials, sel->n) < 0
-               ? -1
-               : columns_add_logged (c, &sel->logged);
+    logged_read_all (&sel->logged, s, sel->trials, sel->n);
+    columns_add_logged (c, &sel->logged);
 }
 
 /* As text there are those that the table chooses. */
-static int show_logged (struct selection *sel, const struct sweep *s,
-                        const struct show_options *opt)
+static void show_logged (struct selection *sel, const struct sweep *s,
+                         const struct show_options *opt)
 {
     if (sel->chosen || !(opt->json || opt->csv))
-        return 0;
-    if (!sel->complete && read_shown (sel, s) < 0)
-        return -1;
+        return;
+    if (!sel->complete)
+        read_shown_metrics (sel, s);
     sel->shown = sel->all;
-    return 0;
 }
 
-static int add_logged (struct selection *sel, const struct sweep *s, const struct show_options *opt)
+static void add_logged_columns (struct selection *sel, const struct sweep *s,
+                                const struct show_options *opt)
 {
     long sample = sel->n < SAMPLE_TRIALS ? sel->n : SAMPLE_TRIALS;
 
     if (!opt->columns && !opt->where && !opt->sort)
-        return 0;
-    if (logged_read (&sel->logged, s, sel->trials, sample, SAMPLE_ROWS) < 0)
-        return -1;
-    if (!names_logged (sel, opt))
-        return columns_add_logged (&sel->all, &sel->logged);
-    sel->complete = true;
-    logged_free (&sel->logged);
-    return logged_read (&sel->logged, s, sel->trials, sel->n, LONG_MAX) < 0
-               ? -1
-               : columns_add_logged (&sel->all, &sel->logged);
+        return;
+    logged_read (&sel->logged, s, sel->trials, sample, SAMPLE_ROWS);
+    if (names_logged (sel, opt)) {
+        sel->complete = true;
+        logged_free (&sel->logged);
+        logged_read (&sel->logged, s, sel->trials, sel->n, LONG_MAX);
+    }
+    columns_add_logged (&sel->all, &sel->logged);
 }
 
 /* By --columns, --where, --sort and --trials.  Returns an exit status, after
@@ -443,18 +432,19 @@ static int add_logged (struct selection *sel, const struct sweep *s, const struc
 static int selection_make (struct selection *sel, const struct sweep *s,
                            const struct command_line *line)
 {
-    struct slurmdl_error err = { "out of memory" };
-    struct column_names names = { 0 };
-    int rv = -1;
+    struct column_names names;
+    int rv;
 
     *sel = (struct selection){ .n = s->ntrials };
-    if (columns_create (&sel->all, s) == 0 && (sel->trials = sweep_order (s))
-        && add_logged (sel, s, line->options) == 0 && names_make (&names, &sel->all, s) == 0)
-        rv = select_by (sel, s, line->options, &names);
+    columns_create (&sel->all, s);
+    sel->trials = sweep_order (s);
+    add_logged_columns (sel, s, line->options);
+    names_make (&names, &sel->all, s);
+    rv = select_by (sel, s, line->options, &names);
     names_free (&names, &sel->all);
-    if (rv == EXIT_OK && show_logged (sel, s, line->options) < 0)
-        rv = -1;
-    return rv < 0 ? fail (&err) : rv;
+    if (rv == EXIT_OK)
+        show_logged (sel, s, line->options);
+    return rv;
 }
 
 static void selection_free (struct selection *sel)
@@ -465,10 +455,6 @@ static void selection_free (struct selection *sel)
     logged_free (&sel->logged);
     free (sel->trials);
 }
-
-/* ---- as text, JSON or CSV ---- */
-
-/* Print, and free. */
 
 /* ---- text ---- */
 
@@ -518,19 +504,16 @@ static void fill_cell (struct libscols_line *line, size_t column, const struct s
 static void show_columns (const struct sweep *s, const struct selection *sel)
 {
     const struct columns *c = &sel->shown;
-    struct table_column *heads = calloc (c->n + 1, sizeof (*heads));
+    struct table_column *heads = xcalloc (c->n + 1, sizeof (*heads));
     struct libscols_table *tb;
 
-    for (size_t i = 0; heads && i < c->n; i++)
+    for (size_t i = 0; i < c->n; i++)
         heads[i] = (struct table_column){ c->list[i].logged ? c->list[i].text : c->list[i].name,
                                           c->list[i].type != COLUMN_TEXT };
-    if (!heads || !(tb = table_create ("trials", heads, false))) {
-        free (heads);
-        return;
-    }
+    tb = table_create ("trials", heads, false);
     for (long i = 0; i < sel->n; i++) {
-        struct libscols_line *line = scols_table_new_line (tb, NULL);
-        for (size_t k = 0; line && k < c->n; k++)
+        struct libscols_line *line = table_line (tb);
+        for (size_t k = 0; k < c->n; k++)
             fill_cell (line, k, s, &c->list[k], sel->trials[i]);
     }
     table_print (tb);
@@ -580,7 +563,7 @@ static void print_conditions (const struct conditions *c)
     }
 }
 
-static void print_json (json_t *v)
+static void print_shown_json (json_t *v)
 {
     json_put (v, stdout, JSON_INDENT (2));
     putchar ('\n');
@@ -593,12 +576,10 @@ static void show_json (const struct sweep *s, const struct selection *sel)
     json_t *o = experiment_json (s);
 
     json_object_set_new (o, "trials", selected_trials_json (s, sel));
-    print_json (o);
+    print_shown_json (o);
 }
 
-/* ---- one trial ---- */
-
-/* ---- the rows of its metrics ---- */
+/* ---- one trial: the rows of its metrics ---- */
 
 struct metric_summary {
     char *name;
@@ -638,14 +619,9 @@ static struct metric_summary *trial_metric_summary (struct trial_rows *t, const 
     for (size_t i = 0; i < t->n; i++)
         if (!strcmp (t->list[i].name, name))
             return &t->list[i];
-    if (!(m = array_grow (t->list, t->n, sizeof (*m))))
-        return NULL;
-    t->list = m;
-    m += t->n;
-    *m = (struct metric_summary){ .name = strdup (name), .min = NAN, .max = NAN };
-    if (!m->name)
-        return NULL;
-    t->n++;
+    XGROW (t->list, t->n);
+    m = &t->list[t->n++];
+    *m = (struct metric_summary){ .name = xstrdup (name), .min = NAN, .max = NAN };
     return m;
 }
 
@@ -681,8 +657,7 @@ static int take_trial_row (const struct slurmdl_row *row, void *arg)
 
     if (row->superseded || row->attempt > t->last)
         return 0;
-    if (!(m = trial_metric_summary (t, row->name)))
-        return -1;
+    m = trial_metric_summary (t, row->name);
     add_summary_row (m, row);
     if (t->opt->values && t->opt->json)
         keep_summary_value (m, row);
@@ -741,9 +716,9 @@ static void print_summaries (const struct trial_rows *t)
     };
     struct libscols_table *tb = table_create ("metrics", heads, false);
 
-    for (size_t i = 0; tb && i < t->n; i++) {
+    for (size_t i = 0; i < t->n; i++) {
         const struct metric_summary *m = &t->list[i];
-        struct libscols_line *line = scols_table_new_line (tb, NULL);
+        struct libscols_line *line = table_line (tb);
         table_set (line, 0, "  %s", m->name);
         table_set (line, 1, "%ld", m->rows);
         table_set (line, 2, "%lld-%lld", (long long)m->first_step, (long long)m->last_step);
@@ -753,7 +728,7 @@ static void print_summaries (const struct trial_rows *t)
         table_set (line, 6, "%.6g", m->max);
         table_set (line, 7, "%lld", (long long)m->max_step);
     }
-    if (tb && t->n > 0)
+    if (t->n > 0)
         scols_print_table (tb);
     scols_unref_table (tb);
 }
@@ -802,7 +777,7 @@ static void print_trial_head (const struct sweep *s, long n)
         printf (" (compared at %lld: %.6g)", (long long)r.length, r.value);
     puts (t->length > 0 ? "" : ", no result");
     print_trial_now (s, n);
-    printf ("  hyperparameters: %s\n", text ? text : "");
+    printf ("  hyperparameters: %s\n", text);
     printf ("  seed: %u\n", (unsigned)searcher_trial_seed (s->exp->search.seed, n));
     if (s->exp->search.repeats > 1)
         print_point (s, n);
@@ -838,17 +813,14 @@ static json_t *summary_json (const struct metric_summary *m)
     return o;
 }
 
-static int print_trial_json (struct trial_rows *t)
+static void print_trial_json (struct trial_rows *t)
 {
     struct columns c;
     json_t *metrics = json_object ();
     char path[PATH_MAX];
     json_t *o;
 
-    if (columns_create (&c, t->sweep) < 0) {
-        json_decref (metrics);
-        return EXIT_IO;
-    }
+    columns_create (&c, t->sweep);
     o = trial_json (t->sweep, &c, t->trial);
     columns_destroy (&c);
     for (size_t i = 0; i < t->n; i++)
@@ -858,8 +830,7 @@ static int print_trial_json (struct trial_rows *t)
         json_object_set_new (o, "checkpoint", json_string (path));
     json_object_set_new (o, "seed",
                          json_integer (searcher_trial_seed (t->sweep->exp->search.seed, t->trial)));
-    print_json (o);
-    return EXIT_OK;
+    print_shown_json (o);
 }
 
 /* A summary of each metric, with --values each value; --json.  Returns an exit
@@ -877,7 +848,7 @@ static int show_trial (const struct sweep *s, long n, const struct command_line 
         print_trial_head (s, n);
     rv = read_rows (&t);
     if (opt->json)
-        rv = print_trial_json (&t) ?: rv;
+        print_trial_json (&t);
     else {
         print_headings (&t, t.last);
         if (!opt->values)

@@ -23,6 +23,7 @@
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
@@ -36,10 +37,10 @@
 
 static void print_points (const struct experiment *e, struct searcher *s, const char *name)
 {
-    double *x = calloc (e->nparams + 1, sizeof (*x));
+    double *x = xcalloc (e->nparams + 1, sizeof (*x));
     struct search_op op;
 
-    for (int i = 0; s && x && i < 3; i++) {
+    for (int i = 0; s && i < 3; i++) {
         if (searcher_ask (s, &op, x) != SEARCH_RUN || searcher_begin (s, &op, x) < 0)
             break;
         json_t *h = hparams_json (e, x);
@@ -270,15 +271,16 @@ static bool may_change (const char *set)
 }
 
 /* resources.time=8:00:00 needs no quotes. */
-static int add_quoted (char ***sets, const char *set)
+static void add_quoted (char ***sets, const char *set)
 {
     size_t n = strcspn (set, "=");
     const char *value = set[n] ? set + n + 1 : NULL;
 
     if (!value || key_is_listed (changing_numbers, set) || strchr ("\"[(", *value)
         || strpbrk (value, "\"\\"))
-        return strings_add (sets, set);
-    return strings_addf (sets, "%.*s=\"%s\"", (int)n, set, value);
+        strings_add (sets, set);
+    else
+        strings_addf (sets, "%.*s=\"%s\"", (int)n, set, value);
 }
 
 /* A worker has the file that it began with. */
@@ -341,8 +343,8 @@ int change_settings (struct sweep **s, const struct command_line *line,
     for (char **set = opt->sets; set && *set; set++)
         if (!may_change (*set))
             rv = EXIT_USAGE;
-        else if (add_quoted (&sets, *set) < 0)
-            rv = EXIT_IO;
+        else
+            add_quoted (&sets, *set);
     if (!sets || rv) {
         strings_free (sets);
         return rv;
@@ -427,7 +429,7 @@ static int open_new (struct experiment *e, const struct command_line *line, stru
 }
 
 /* Nobody begins it before somebody resumes it. */
-static int suspend (struct sweep *s)
+static int suspend_new (struct sweep *s)
 {
     struct event event = { .op = EVENT_PAUSE, .by = user_name () };
     struct slurmdl_error err = { "" };
@@ -451,7 +453,7 @@ int run_new (struct experiment *e, const struct command_line *line, const struct
     if ((rv = open_new (e, line, &s)))
         return rv;
     if (s->exp->job.is_suspended)
-        rv = suspend (s);
+        rv = suspend_new (s);
     else if (opt->no_workers)
         puts (s->dir);
     else

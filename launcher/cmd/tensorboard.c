@@ -12,6 +12,7 @@
 #include "launcher/cmd/interactive.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
@@ -112,7 +113,7 @@ static void end_exports (const pid_t *pids, int n)
 int cmd_tensorboard (const struct command_line *line)
 {
     const struct sigaction quiet = { .sa_handler = on_tensorboard_interrupt };
-    pid_t *pids = calloc ((size_t)line->nargs + 1, sizeof (*pids));
+    pid_t *pids = xcalloc ((size_t)line->nargs + 1, sizeof (*pids));
     char folder[PATH_MAX] = "";
     int rv = serve_tensorboard (folder);
 
@@ -120,9 +121,8 @@ int cmd_tensorboard (const struct command_line *line)
         free (pids);
         return rv;
     }
-
     snprintf (folder, sizeof (folder), "%s/dl-tensorboard.XXXXXX", user_tmp ());
-    if (!pids || !mkdtemp (folder)) {
+    if (!mkdtemp (folder)) {
         free (pids);
         complain ("%s: %s", folder, strerror (errno));
         return EXIT_IO;

@@ -17,11 +17,11 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/terminal.h"
-#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 
 enum { SQUEUE_TIMEOUT = 20 /* s */ };
@@ -61,12 +61,10 @@ static bool row_is_there (const struct top *t, const struct gpu_row *r)
 
 static void add_gpu_row (struct top *t, const struct gpu_row *r)
 {
-    struct gpu_row *more;
-
-    if (row_is_there (t, r) || !(more = array_grow (t->list, t->n, sizeof (*more))))
+    if (row_is_there (t, r))
         return;
-    t->list = more;
-    more[t->n++] = *r;
+    XGROW (t->list, t->n);
+    t->list[t->n++] = *r;
 }
 
 /* "digits-0001 7", of EXPERIMENT/trials/0007/a.1/dl-monitor-... */
@@ -262,6 +260,8 @@ static const char nothing[] = "no GPU of a running job of yours is monitored: "
 
 static void put_top (const struct top *t, struct screen *c)
 {
+    char more[AND_MORE_SIZE];
+
     if (t->n == 0) {
         screen_put (c, STYLE_WARNING, "%s", nothing);
         screen_line (c);
@@ -271,7 +271,7 @@ static void put_top (const struct top *t, struct screen *c)
     put_top_head (c);
     for (size_t i = 0; i < t->n; i++) {
         if (i + 1 < t->n && screen_room (c) == 1) {
-            screen_put (c, STYLE_DIM, "and %zu more", t->n - i);
+            screen_put (c, STYLE_DIM, "%s", and_more (more, (long)(t->n - i)) + 1);
             screen_line (c);
             return;
         }
@@ -318,8 +318,7 @@ static int print_once (struct top *t)
         complain ("%s", nothing);
         return EXIT_NOT_FOUND;
     }
-    if (screen_begin (&c, table_width () ?: 132, 500) < 0)
-        return EXIT_IO;
+    screen_begin (&c, table_width () ?: 132, 500);
     put_top (t, &c);
     terminal_allow_colours (true);
     screen_end (&c, stdout);
@@ -327,7 +326,7 @@ static int print_once (struct top *t)
     return EXIT_OK;
 }
 
-static int top_in_window (struct top *t)
+static void top_in_window (struct top *t)
 {
     double seconds = t->opt->seconds > 0 ? fmin (fmax (t->opt->seconds, least), most) : every;
     struct screen c;
@@ -337,27 +336,28 @@ static int top_in_window (struct top *t)
     while (event != SCREEN_QUIT) {
         if (event == SCREEN_TIME)
             gather_gpus (t);
-        if (screen_begin (&c, 0, 0) < 0)
-            break;
+        screen_begin (&c, 0, 0);
         put_top (t, &c);
         screen_end (&c, NULL);
         event = screen_wait (seconds);
     }
     screen_give_back ();
-    return EXIT_OK;
 }
 
 int cmd_top (const struct command_line *line)
 {
     const struct top_options *opt = line->options;
     struct top t = { .line = line, .opt = opt };
-    int rv;
+    int rv = EXIT_OK;
 
     if (opt->watch && (opt->json || !screen_is_there ())) {
         complain ("top: --watch needs a terminal");
         return EXIT_USAGE;
     }
-    rv = opt->watch ? top_in_window (&t) : print_once (&t);
+    if (opt->watch)
+        top_in_window (&t);
+    else
+        rv = print_once (&t);
     free (t.list);
     strings_free (t.folders);
     return rv;

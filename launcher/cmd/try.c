@@ -30,6 +30,7 @@
 #include "launcher/sweep/missing_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/resume_dir.h"
@@ -86,12 +87,8 @@ static bool is_value (const char *text)
 static char *as_set (const char *arg)
 {
     const char *value = strchr (arg, '=') + 1;
-    char *text = NULL;
 
-    if (asprintf (&text, is_value (value) ? "%.*s%s" : "%.*s\"%s\"", (int)(value - arg), arg, value)
-        < 0)
-        return NULL;
-    return text;
+    return xasprintf (is_value (value) ? "%.*s%s" : "%.*s\"%s\"", (int)(value - arg), arg, value);
 }
 
 /* The arguments NAME=VALUE as the one point of searcher.try_first, a text for
@@ -99,7 +96,7 @@ static char *as_set (const char *arg)
  */
 static char *try_point_set (char **args, int n)
 {
-    char **sets = calloc ((size_t)n + 1, sizeof (*sets));
+    char **sets = xcalloc ((size_t)n + 1, sizeof (*sets));
     const struct edit edit = { .sets = sets, .words = "" };
     char *text = NULL;
     char *point = NULL;
@@ -107,9 +104,9 @@ static char *try_point_set (char **args, int n)
     config_t cf;
 
     config_init (&cf);
-    for (int i = 0; sets && i < n; i++)
+    for (int i = 0; i < n; i++)
         sets[i] = as_set (args[i]);
-    if (sets && problems_open (&p) == 0) {
+    if (problems_open (&p) == 0) {
         edit_apply (&edit, &cf, &p);
         text = p.count ? NULL : edit_text (&cf);
         problems_close (&p);
@@ -119,8 +116,8 @@ static char *try_point_set (char **args, int n)
     for (char *c = text; c && *c; c++)
         if (*c == '\n')
             *c = ' ';
-    if (text && asprintf (&point, "searcher.try_first=({ %s})", text) < 0)
-        point = NULL;
+    if (text)
+        point = xasprintf ("searcher.try_first=({ %s})", text);
     config_destroy (&cf);
     strings_free (sets);
     free (text);
@@ -147,8 +144,6 @@ static void try_any_searcher (config_t *cf, const void *arg)
             config_setting_remove_elem (group, (unsigned)i);
     }
 }
-
-/* ---- the command ---- */
 
 /* ---- what was seen: metrics ---- */
 
@@ -283,10 +278,10 @@ static int print_shared (const char *path, long long size, void *arg)
 
 static void print_whose (int n, const char *whose)
 {
-    if (n > WRITTEN_SHOWN)
-        printf (" and %d more", n - WRITTEN_SHOWN);
+    char more[AND_MORE_SIZE];
+
     if (n > 0)
-        printf (": %s\n", whose);
+        printf ("%s: %s\n", and_more (more, n - WRITTEN_SHOWN), whose);
 }
 
 /* Of a script that saves by a relative path: whose file is that in a sweep? */
@@ -389,7 +384,7 @@ static int run_trial (struct experiment *e, double *x, int64_t length)
     struct slurmdl_error err = { "" };
     struct code_files files = { .root = NULL };
     enum working_folder work = e->work;
-    char *dir = strdup (e->dir);
+    char *dir = xstrdup (e->dir);
     struct try_run t;
     int rv = try_run_open (&t, e, 1, NULL, &err);
 
@@ -434,10 +429,10 @@ static void make_small (struct experiment *e)
 
 static int try_it (struct experiment *e, bool given, int64_t length)
 {
-    double *x = calloc (e->nparams + 1, sizeof (*x));
+    double *x = xcalloc (e->nparams + 1, sizeof (*x));
     int rv = command_check (e, true, true);
 
-    if (rv == 0 && (!x || try_point (e, given, x) < 0)) {
+    if (rv == 0 && try_point (e, given, x) < 0) {
         complain ("no point satisfies searcher.constraint");
         rv = EXIT_USAGE;
     }
@@ -487,13 +482,14 @@ static int read_and_try (const struct command_line *line, char **sets, const cha
 /* "lr=7 width=3" */
 static char *join_points (char **args)
 {
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *f = open_memstream (&text, &size);
+    FILE *f = xopen_memstream (&text, &size);
 
-    for (char **a = args; f && *a; a++)
+    for (char **a = args; *a; a++)
         fprintf (f, "%s%s", a == args ? "" : " ", *a);
-    return f && fclose (f) == 0 ? text : NULL;
+    xclose_memstream (f);
+    return text;
 }
 
 int cmd_try (const struct command_line *line)
@@ -515,7 +511,7 @@ int cmd_try (const struct command_line *line)
         return EXIT_USAGE;
     sets = all_sets (opt, point);
     words = join_points (args);
-    rv = words ? read_and_try (line, sets, words) : EXIT_IO;
+    rv = read_and_try (line, sets, words);
     strings_free (sets);
     free (words);
     free (point);

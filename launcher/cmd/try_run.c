@@ -17,7 +17,9 @@
 #include "launcher/code/software.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/trainer/work_folder.h"
@@ -45,8 +47,9 @@ static int make_place (struct try_run *t, const char *above, struct slurmdl_erro
         errno = ENAMETOOLONG;
         return errorf (err, "%s: cannot make a folder there: its path is too long", above);
     }
-    if (!mkdtemp (dir) || !(t->sweep.dir = strdup (dir)))
+    if (!mkdtemp (dir))
         return errorf (err, "%s: cannot make a folder: %s", dir, strerror (errno));
+    t->sweep.dir = xstrdup (dir);
     snprintf (dir, sizeof (dir), "%s/trials", t->sweep.dir);
     if (mkdir (dir, 0777) < 0)
         return errorf (err, "%s: cannot make a folder: %s", dir, strerror (errno));
@@ -132,8 +135,7 @@ int try_run_take_code (struct try_run *t, const char *root, const struct code_ar
         return -1;
     free (e->file_dir);
     e->file_dir = e->dir;
-    if (!(e->dir = strdup (dir)))
-        return errorf (err, "out of memory");
+    e->dir = xstrdup (dir);
     t->sweep.root = (char *)root;
     work_folder_name (&t->attempt);
     return 0;
@@ -149,9 +151,7 @@ void try_run_print_command (const struct try_run *t)
         printf (" %s", *a);
     printf ("\n");
     fflush (stdout);
-    for (char **a = argv; a && *a; a++)
-        free (*a);
-    free (argv);
+    strings_free (argv);
 }
 
 int try_run_open (struct try_run *t, struct experiment *e, long number, const char *above,
@@ -162,9 +162,7 @@ int try_run_open (struct try_run *t, struct experiment *e, long number, const ch
         .attempt = { .trial = number, .number = 1 },
     };
     t->attempt.sweep = &t->sweep;
-    t->sweep.trials = calloc ((size_t)number, sizeof (*t->sweep.trials));
-    if (!t->sweep.trials)
-        return errorf (err, "out of memory");
+    t->sweep.trials = xcalloc ((size_t)number, sizeof (*t->sweep.trials));
     t->trial = sweep_trial (&t->sweep, number);
     log_socket_open (&t->socket);
     t->attempt.socket = *t->socket.path ? t->socket.path : NULL;

@@ -210,58 +210,56 @@ static int draw_watch (struct picture *p, struct slurmdl_error *err)
 
     if (picture_look (p, err) < 0)
         return -1;
-    if (screen_begin (&c, 0, 0) == 0) {
-        picture_draw (p, &c);
-        screen_end (&c, NULL);
-    }
+    screen_begin (&c, 0, 0);
+    picture_draw (p, &c);
+    screen_end (&c, NULL);
     return 0;
 }
 
-enum watch_end { WATCH_ENDED, WATCH_LEFT, WATCH_GONE };
+enum watch_end { WATCH_ENDED, WATCH_LEFT, WATCH_GONE, WATCH_ERROR };
 
-/* Returns an enum watch_end, or -1. */
-static int watch_in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
+static enum watch_end watch_in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
 {
     struct watch_for_workers w = { .said = true };
     struct picture p = { .s = s };
-    int rv = WATCH_ENDED;
+    enum watch_end end = WATCH_ENDED;
 
     screen_take (true);
-    while (rv == WATCH_ENDED && s->state == SWEEP_RUNNING) {
+    while (end == WATCH_ENDED && s->state == SWEEP_RUNNING) {
         if (draw_watch (&p, err) < 0)
-            rv = -1;
+            end = WATCH_ERROR;
         else if (screen_wait (seconds) == SCREEN_QUIT)
-            rv = WATCH_LEFT;
+            end = WATCH_LEFT;
         else if (sweep_sync (s, err) < 0)
-            rv = -1;
+            end = WATCH_ERROR;
         else if (workers_are_gone (s, &w))
-            rv = WATCH_GONE;
+            end = WATCH_GONE;
     }
     screen_give_back ();
     picture_free (&p);
-    return rv;
+    return end;
 }
 
-static int as_lines (struct sweep *s, double seconds, struct slurmdl_error *err)
+static enum watch_end watch_as_lines (struct sweep *s, double seconds, struct slurmdl_error *err)
 {
     struct changes c = { .start = monotonic () };
     struct watch_for_workers w = { 0 };
-    int rv = WATCH_ENDED;
+    enum watch_end end = WATCH_ENDED;
 
     printf ("%s: %s, %.0f %% done, %ld trials\n", s->dir, sweep_state_name (s->state),
             floor (100 * searcher_progress (s->searcher)), s->ntrials);
     print_best (s);
     fflush (stdout);
     changes_skip (&c, s);
-    while (rv == WATCH_ENDED && s->state == SWEEP_RUNNING && !ferror (stdout)) {
+    while (end == WATCH_ENDED && s->state == SWEEP_RUNNING && !ferror (stdout)) {
         screen_wait (seconds);
-        rv = sweep_sync (s, err) < 0 ? -1 : WATCH_ENDED;
+        end = sweep_sync (s, err) < 0 ? WATCH_ERROR : WATCH_ENDED;
         changes_say (&c, s);
-        if (rv == WATCH_ENDED && workers_are_gone (s, &w))
-            rv = WATCH_GONE;
+        if (end == WATCH_ENDED && workers_are_gone (s, &w))
+            end = WATCH_GONE;
     }
     changes_free (&c);
-    return rv;
+    return end;
 }
 
 static void conclude_watch (const struct sweep *s)
@@ -279,14 +277,14 @@ int cmd_watch (const struct command_line *line)
     struct slurmdl_error err = { "" };
     struct sweep *s;
     int rv = open_experiment (line, line->args[0], &s);
-    int how = WATCH_ENDED;
+    enum watch_end how = WATCH_ENDED;
 
     if (rv)
         return rv;
     if (s->state == SWEEP_RUNNING)
         how = screen_is_there () ? watch_in_window (s, interval (line->options), &err)
-                                 : as_lines (s, interval (line->options), &err);
-    if (how < 0)
+                                 : watch_as_lines (s, interval (line->options), &err);
+    if (how == WATCH_ERROR)
         rv = fail (&err);
     else if (how == WATCH_LEFT)
         rv = EXIT_STOPPED;

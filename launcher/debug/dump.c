@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/debug/process_class.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
@@ -221,8 +222,8 @@ static off_t wait_for_text (int fd)
 
 static char *read_dump_text (int fd, off_t size)
 {
-    char *text = malloc ((size_t)size + 1);
-    ssize_t n = text ? pread (fd, text, (size_t)size, 0) : -1;
+    char *text = xmalloc ((size_t)size + 1);
+    ssize_t n = pread (fd, text, (size_t)size, 0);
 
     if (n > 0)
         text[n] = '\0';
@@ -422,10 +423,10 @@ static void dump_process (FILE *out, const struct rank_process *p, enum process_
 
 void dump_rank (FILE *out, const char *host, const struct rank_process *p, size_t n, double until)
 {
-    enum process_kind *kinds = calloc (n ? n : 1, sizeof (*kinds));
+    enum process_kind *kinds = xcalloc (n, sizeof (*kinds));
     int helpers = 0;
 
-    if (!kinds || n == 0) {
+    if (n == 0) {
         free (kinds);
         return;
     }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/clock.h"
 
@@ -289,15 +290,13 @@ static void read_rank (const char *dir, const char *name, void *arg)
 
 size_t debug_read (const char *dir, long dump, struct stack **stacks, size_t **group)
 {
-    struct folder_reader r = { .stacks = calloc (STACKS_MAX, sizeof (*r.stacks)) };
+    struct folder_reader r = { .stacks = xcalloc (STACKS_MAX, sizeof (*r.stacks)) };
     char path[PATH_MAX];
 
-    *group = calloc (STACKS_MAX, sizeof (**group));
+    *group = xcalloc (STACKS_MAX, sizeof (**group));
     debug_path (path, sizeof (path), dir, dump, "");
-    if (r.stacks && *group) {
-        debug_each (path, "rank-", read_rank, &r);
-        stacks_group (r.stacks, r.n, *group);
-    }
+    debug_each (path, "rank-", read_rank, &r);
+    stacks_group (r.stacks, r.n, *group);
     *stacks = r.stacks;
     return r.n;
 }

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "launcher/debug/process_class.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/proc.h"
-#include "runtime/base/array.h"
 
 enum { TEN = 10 };
 
@@ -48,12 +48,10 @@ struct rank_progress {
 
 struct rank_progress *progress_create (const char *proc)
 {
-    struct rank_progress *p = calloc (1, sizeof (*p));
+    struct rank_progress *p = xcalloc (1, sizeof (*p));
 
-    if (p) {
-        snprintf (p->proc, sizeof (p->proc), "%s", proc);
-        p->hertz = sysconf (_SC_CLK_TCK);
-    }
+    snprintf (p->proc, sizeof (p->proc), "%s", proc);
+    p->hertz = sysconf (_SC_CLK_TCK);
     return p;
 }
 
@@ -96,8 +94,10 @@ static void read_io (const char *folder, struct thread *t)
 
 static struct thread *add_thread (struct threads *t)
 {
-    if (array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list)) < 0)
-        return NULL;
+    if (t->n == t->capacity) {
+        t->capacity = 2 * t->capacity + 16;
+        t->list = xreallocarray (t->list, t->capacity, sizeof (*t->list));
+    }
     memset (&t->list[t->n], 0, sizeof (*t->list));
     return &t->list[t->n++];
 }
@@ -140,8 +140,7 @@ static bool observe_process (struct rank_progress *p, pid_t pid, double elapsed)
         if (tid <= 0)
             continue;
         snprintf (folder, sizeof (folder), "%s/%s", path, e->d_name);
-        if (!(t = add_thread (&p->now)))
-            break;
+        t = add_thread (&p->now);
         t->tid = tid;
         if (read_thread_stat (folder, t) < 0) {
             p->now.n--;
@@ -157,17 +156,12 @@ static bool observe_process (struct rank_progress *p, pid_t pid, double elapsed)
 
 void progress_mark (struct rank_progress *p, long rank, double now)
 {
-    struct progress_seen *more;
-
     for (size_t i = 0; i < p->nranks; i++)
         if (p->ranks[i].rank == rank) {
             p->ranks[i].last = now;
             return;
         }
-    more = array_grow (p->ranks, p->nranks, sizeof (*more));
-    if (!more)
-        return;
-    p->ranks = more;
+    XGROW (p->ranks, p->nranks);
     p->ranks[p->nranks++] = (struct progress_seen){ rank, now };
 }
 
@@ -179,14 +173,12 @@ double progress_last (const struct rank_progress *p, long rank, double now)
     return now;
 }
 
-static bool look_at_rank (struct rank_progress *p, const struct rank_process *list, size_t n,
+static bool observe_rank (struct rank_progress *p, const struct rank_process *list, size_t n,
                           double elapsed)
 {
-    enum process_kind *kinds = calloc (n, sizeof (*kinds));
+    enum process_kind *kinds = xcalloc (n, sizeof (*kinds));
     bool moved = false;
 
-    if (!kinds)
-        return true;
     family_kinds (p->proc, list, n, kinds);
     for (size_t i = 0; i < n; i++)
         if (kinds[i] == PROCESS_MAIN || kinds[i] == PROCESS_HELPER)
@@ -206,7 +198,7 @@ void progress_look (struct rank_progress *p, const struct rank_process *all, siz
     for (size_t i = 0; i < n; i = end) {
         for (end = i; end < n && all[end].rank == all[i].rank; end++)
             ;
-        if (look_at_rank (p, all + i, end - i, elapsed)
+        if (observe_rank (p, all + i, end - i, elapsed)
             && progress_last (p, all[i].rank, now) > asked)
             progress_mark (p, all[i].rank, now);
     }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/alloc.h"
+
 enum { LINE = 1024, PLACES_SAID = 4 };
 
 enum section { NONE, PYTHON, NATIVE, KERNEL };
@@ -318,19 +320,15 @@ static void count_members (struct grouped *all, size_t n)
 
 size_t stacks_group (struct stack *stacks, size_t n, size_t *group)
 {
-    struct grouped *all = calloc (n ? n : 1, sizeof (*all));
+    struct grouped *all = xcalloc (n, sizeof (*all));
     size_t places = 0;
 
-    if (all)
-        for (size_t i = 0; i < n; i++)
-            all[i].stack = stacks[i];
-    if (all) {
-        count_members (all, n);
-        qsort (all, n, sizeof (*all), by_group);
-    }
+    for (size_t i = 0; i < n; i++)
+        all[i].stack = stacks[i];
+    count_members (all, n);
+    qsort (all, n, sizeof (*all), by_group);
     for (size_t i = 0; i < n; i++) {
-        if (all)
-            stacks[i] = all[i].stack;
+        stacks[i] = all[i].stack;
         places += i == 0 || place_compare (&stacks[i - 1], &stacks[i]) != 0;
         group[i] = places - 1;
     }
@@ -365,7 +363,7 @@ static void append_frame (char *buf, size_t size, const struct stack_frame *f)
         append_text (buf, size, " (%s)", file);
 }
 
-static const char *state_text (char state)
+static const char *process_state_text (char state)
 {
     switch (state) {
     case 'T':
@@ -384,7 +382,7 @@ static const char *state_text (char state)
 
 char *stack_place (const struct stack *s, char *buf, size_t size)
 {
-    snprintf (buf, size, "%s", state_text (s->state));
+    snprintf (buf, size, "%s", process_state_text (s->state));
     if (!*s->top.function && !*s->user.function) {
         if (!*buf)
             append_text (buf, size, "%s: no stack", s->name);
@@ -430,7 +428,7 @@ char *stacks_line (const struct stack *stacks, const size_t *group, size_t n, ch
             ;
         stacks_ranks (stacks + i, end - i, ranks, sizeof (ranks));
         stack_place (&stacks[i], place, sizeof (place));
-        in = *state_text (stacks[i].state) ? "" : "in ";
+        in = *process_state_text (stacks[i].state) ? "" : "in ";
         if (end - i == 1)
             append_text (buf, size, "%srank %s is ", i ? "; " : "", ranks);
         else

@@ -22,6 +22,7 @@
 #include "launcher/debug/process_class.h"
 #include "launcher/debug/progress.h"
 #include "launcher/debug/stacks.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
@@ -280,20 +281,20 @@ static void dump_one (struct watcher *w, long dump, long rank, double until)
     const struct rank_process *p;
     char file[32];
     char path[PATH_MAX];
-    char *text = NULL;
-    size_t size = 0;
+    char *text;
+    size_t size;
     size_t n;
     FILE *f;
 
     p = ranks_of (w->roots.ranks, rank, &n);
-    if (n == 0 || !(f = open_memstream (&text, &size)))
+    if (n == 0)
         return;
+    f = xopen_memstream (&text, &size);
     dump_rank (f, w->host, p, n, until);
-    if (fclose (f) == 0) {
-        snprintf (file, sizeof (file), "rank-%ld", rank);
-        debug_path (path, sizeof (path), w->folder.path, dump, file);
-        debug_write (path, text);
-    }
+    xclose_memstream (f);
+    snprintf (file, sizeof (file), "rank-%ld", rank);
+    debug_path (path, sizeof (path), w->folder.path, dump, file);
+    debug_write (path, text);
     free (text);
 }
 
@@ -610,23 +611,21 @@ static int watch_create (const struct command_line *line, struct watcher *w)
     w->served = debug_newest (w->folder.path);
     w->roots.ranks = ranks_create ("/proc", job, step, &err);
     w->progress = progress_create ("/proc");
-    return w->roots.ranks && w->progress ? EXIT_OK : EXIT_FAILED;
+    return w->roots.ranks ? EXIT_OK : EXIT_FAILED;
 }
 
 int cmd_watch_ranks (const struct command_line *line)
 {
-    struct watcher *w = calloc (1, sizeof (*w));
-    int rv = EXIT_FAILED;
+    struct watcher *w = xcalloc (1, sizeof (*w));
+    int rv;
 
     close (READY_FD); /* for the plugin: the end of the step is seen now */
-    if (w && (rv = watch_create (line, w)) == EXIT_OK) {
+    if ((rv = watch_create (line, w)) == EXIT_OK) {
         watch_ranks (w);
         clean_folder (w);
     }
-    if (w) {
-        ranks_destroy (w->roots.ranks);
-        progress_destroy (w->progress);
-    }
+    ranks_destroy (w->roots.ranks);
+    progress_destroy (w->progress);
     free (w);
     return rv;
 }

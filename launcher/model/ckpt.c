@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "launcher/model/safetensors.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
@@ -36,8 +37,9 @@ static char *newest_in (const char *dir)
     char *path = slurmdl_checkpoint_find (dir, INT64_MAX, 0, &step);
     char *trial;
 
-    if (path || asprintf (&trial, "%s/..", dir) < 0)
+    if (path)
         return path;
+    trial = xasprintf ("%s/..", dir);
     path = slurmdl_checkpoint_find (trial, INT64_MAX, 0, &step);
     free (trial);
     return path;
@@ -87,23 +89,21 @@ static int is_part (const struct dirent *e)
 
 enum { LEVELS = 3 };
 
-static size_t look_into (const char *dir, int level, void (*f) (const char *path, void *arg),
-                         void *arg)
+static size_t each_in_folder (const char *dir, int level, void (*f) (const char *path, void *arg),
+                              void *arg)
 {
     struct dirent **list;
     int n = scandir (dir, &list, is_part, versionsort);
     size_t found = 0;
 
     for (int i = 0; i < n; i++) {
-        char *path;
-        if (asprintf (&path, "%s/%s", dir, list[i]->d_name) >= 0) {
-            if (strspn (list[i]->d_name, "0123456789")) {
-                f (path, arg);
-                found++;
-            } else if (level > 1)
-                found += look_into (path, level - 1, f, arg);
-            free (path);
-        }
+        char *path = xasprintf ("%s/%s", dir, list[i]->d_name);
+        if (strspn (list[i]->d_name, "0123456789")) {
+            f (path, arg);
+            found++;
+        } else if (level > 1)
+            found += each_in_folder (path, level - 1, f, arg);
+        free (path);
         free (list[i]);
     }
     if (n >= 0)
@@ -119,7 +119,7 @@ static size_t ckpt_each (const char *path, void (*f) (const char *path, void *ar
     struct stat st;
 
     if (stat (path, &st) == 0 && S_ISDIR (st.st_mode))
-        return look_into (path, LEVELS, f, arg);
+        return each_in_folder (path, LEVELS, f, arg);
     f (path, arg);
     return 1;
 }
@@ -175,12 +175,9 @@ static int write_npy_header (FILE *f, const struct slurmdl_tensor *t)
 static char *file_for (const struct ckpt_options *opt, const struct slurmdl_tensor *t, bool npy)
 {
     const char *slash = strrchr (t->name, '/');
-    char *path;
 
-    if (opt->output)
-        return strdup (opt->output);
-    return asprintf (&path, "%s.%s", slash ? slash + 1 : t->name, npy ? "npy" : "raw") < 0 ? NULL
-                                                                                           : path;
+    return opt->output ? xstrdup (opt->output)
+                       : xasprintf ("%s.%s", slash ? slash + 1 : t->name, npy ? "npy" : "raw");
 }
 
 static int write_tensor_file (const char *path, const struct slurmdl_tensor *t, const void *data,
@@ -204,18 +201,15 @@ static int write_tensor_file (const char *path, const struct slurmdl_tensor *t, 
     return EXIT_IO;
 }
 
-static int extract (struct slurmdl_checkpoint *c, const struct command_line *line,
-                    const struct slurmdl_tensor *t, bool npy)
+static int extract_tensor (struct slurmdl_checkpoint *c, const struct command_line *line,
+                           const struct slurmdl_tensor *t, bool npy)
 {
     struct slurmdl_error err = { "" };
     char *path = file_for (line->options, t, npy);
-    void *data = malloc (t->bytes + 1);
+    void *data = xmalloc (t->bytes);
     int rv;
 
-    if (!path || !data) {
-        complain ("out of memory");
-        rv = EXIT_IO;
-    } else if (slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, &err) < 0)
+    if (slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, &err) < 0)
         rv = fail (&err);
     else
         rv = write_tensor_file (path, t, data, npy);
@@ -251,7 +245,7 @@ static int ckpt_extract (const struct command_line *line)
         rv = EXIT_NOT_FOUND;
     } else {
         slurmdl_checkpoint_info (c, (size_t)i, &t);
-        rv = extract (c, line, &t, !raw);
+        rv = extract_tensor (c, line, &t, !raw);
     }
     slurmdl_checkpoint_close (c);
     return rv;
@@ -275,12 +269,10 @@ static int ckpt_export (const struct command_line *line)
 static int import_tensor (struct slurmdl_writer *w, const struct safetensors *s, size_t i,
                           struct slurmdl_error *err)
 {
-    void *data = malloc (s->list[i].bytes + 1);
-    int rv = -1;
+    void *data = xmalloc (s->list[i].bytes);
+    int rv = safetensors_read (s, i, data, err);
 
-    if (!data)
-        errorf (err, "out of memory");
-    else if (safetensors_read (s, i, data, err) == 0)
+    if (rv == 0)
         rv = slurmdl_writer_add (w, &s->list[i], data, err);
     free (data);
     return rv;
@@ -385,8 +377,8 @@ static double tensor_number (enum slurmdl_type type, const unsigned char *p, siz
 }
 
 /* The largest difference; NaN against a number is infinite. */
-static double largest (const struct slurmdl_tensor *t, const unsigned char *a,
-                       const unsigned char *b)
+static double largest_difference (const struct slurmdl_tensor *t, const unsigned char *a,
+                                  const unsigned char *b)
 {
     bool pairs = t->type == SLURMDL_C64 || t->type == SLURMDL_C128;
     size_t n = t->bytes / slurmdl_type_size (t->type) * (pairs ? 2 : 1);
@@ -404,9 +396,9 @@ static double largest (const struct slurmdl_tensor *t, const unsigned char *a,
     return most;
 }
 
-enum difference { SAME, VALUES, TYPE, SHAPE, ONLY_FIRST, ONLY_SECOND };
+enum difference { SAME, VALUES, TYPE, SHAPE, ONLY_FIRST, ONLY_SECOND, UNREADABLE };
 
-static const char *const texts[] = {
+static const char *const difference_texts[] = {
     [SAME] = "same",
     [VALUES] = "values",
     [TYPE] = "type",
@@ -415,28 +407,28 @@ static const char *const texts[] = {
     [ONLY_SECOND] = "only in the second",
 };
 
-static int compare_values (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b,
-                           const struct slurmdl_tensor *t, double *most, struct slurmdl_error *err)
+static enum difference compare_tensor_values (struct slurmdl_checkpoint *a,
+                                              struct slurmdl_checkpoint *b,
+                                              const struct slurmdl_tensor *t, double *most,
+                                              struct slurmdl_error *err)
 {
-    unsigned char *x = malloc (t->bytes + 1);
-    unsigned char *y = malloc (t->bytes + 1);
-    int rv = -1;
+    unsigned char *x = xmalloc (t->bytes);
+    unsigned char *y = xmalloc (t->bytes);
+    enum difference d = UNREADABLE;
 
-    if (!x || !y)
-        errorf (err, "out of memory");
-    else if (slurmdl_checkpoint_read (a, t->name, NULL, NULL, x, err) == 0
-             && slurmdl_checkpoint_read (b, t->name, NULL, NULL, y, err) == 0) {
-        rv = memcmp (x, y, t->bytes) ? VALUES : SAME;
-        if (rv == VALUES)
-            *most = largest (t, x, y);
-    }
+    if (slurmdl_checkpoint_read (a, t->name, NULL, NULL, x, err) == 0
+        && slurmdl_checkpoint_read (b, t->name, NULL, NULL, y, err) == 0)
+        d = memcmp (x, y, t->bytes) ? VALUES : SAME;
+    if (d == VALUES)
+        *most = largest_difference (t, x, y);
     free (x);
     free (y);
-    return rv;
+    return d;
 }
 
-static int compare_tensor (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b,
-                           const struct slurmdl_tensor *t, double *most, struct slurmdl_error *err)
+static enum difference compare_tensor (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b,
+                                       const struct slurmdl_tensor *t, double *most,
+                                       struct slurmdl_error *err)
 {
     int64_t i = slurmdl_checkpoint_find_tensor (b, t->name);
     struct slurmdl_tensor u;
@@ -448,17 +440,17 @@ static int compare_tensor (struct slurmdl_checkpoint *a, struct slurmdl_checkpoi
         return TYPE;
     if (u.ndims != t->ndims || memcmp (u.dims, t->dims, sizeof (u.dims)))
         return SHAPE;
-    return compare_values (a, b, t, most, err);
+    return compare_tensor_values (a, b, t, most, err);
 }
 
-static void report_difference (const char *name, int d, double most, json_t *list)
+static void report_difference (const char *name, enum difference d, double most, json_t *list)
 {
     json_t *v;
 
     if (d == SAME)
         return;
     if (list) {
-        v = json_pack ("{s:s, s:s}", "name", name, "difference", texts[d]);
+        v = json_pack ("{s:s, s:s}", "name", name, "difference", difference_texts[d]);
         if (d == VALUES)
             json_object_set_new (v, "largest",
                                  isfinite (most) ? json_real (most) : json_string ("inf"));
@@ -466,9 +458,9 @@ static void report_difference (const char *name, int d, double most, json_t *lis
     } else if (d == VALUES)
         printf ("%s: values differ by at most %g\n", name, most);
     else if (d == TYPE || d == SHAPE)
-        printf ("%s: another %s\n", name, texts[d]);
+        printf ("%s: another %s\n", name, difference_texts[d]);
     else
-        printf ("%s: %s\n", name, texts[d]);
+        printf ("%s: %s\n", name, difference_texts[d]);
 }
 
 /* The number of differences; -1 on an error. */
@@ -480,8 +472,8 @@ static long compare_all (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint
     long n = 0;
 
     for (size_t i = 0; slurmdl_checkpoint_info (a, i, &t) == 0; i++) {
-        int d = compare_tensor (a, b, &t, &most, err);
-        if (d < 0)
+        enum difference d = compare_tensor (a, b, &t, &most, err);
+        if (d == UNREADABLE)
             return -1;
         report_difference (t.name, d, most, list);
         n += d != SAME;
@@ -543,7 +535,7 @@ static int print_ckpt_json (json_t *v)
     return EXIT_OK;
 }
 
-static int ls_json (struct slurmdl_checkpoint *c)
+static int print_tensors_json (struct slurmdl_checkpoint *c)
 {
     json_t *tensors = json_array ();
     struct slurmdl_tensor t;
@@ -569,17 +561,15 @@ static void add_tensor_line (struct libscols_table *tb, const struct slurmdl_ten
     scols_line_set_data (line, 4, shards);
 }
 
-static int ls_table (struct slurmdl_checkpoint *c)
+static void print_tensor_table (struct slurmdl_checkpoint *c)
 {
     struct libscols_table *tb = scols_new_table ();
     struct slurmdl_tensor t;
     uint64_t sum = 0;
     size_t i;
 
-    if (!tb) {
-        complain ("out of memory");
-        return EXIT_IO;
-    }
+    if (!tb)
+        out_of_memory ();
     scols_table_new_column (tb, "TENSOR", 0, 0);
     scols_table_new_column (tb, "TYPE", 0, 0);
     scols_table_new_column (tb, "SHAPE", 0, 0);
@@ -593,18 +583,20 @@ static int ls_table (struct slurmdl_checkpoint *c)
             i, sum);
     scols_print_table (tb);
     scols_unref_table (tb);
-    return EXIT_OK;
 }
 
-static int ls (const struct command_line *line)
+static int ckpt_ls (const struct command_line *line)
 {
     const struct ckpt_options *opt = line->options;
-    int rv = 0;
+    int rv = EXIT_OK;
     struct slurmdl_checkpoint *c = ckpt_open (line->args[1], &rv);
 
     if (!c)
         return rv;
-    rv = opt->json ? ls_json (c) : ls_table (c);
+    if (opt->json)
+        rv = print_tensors_json (c);
+    else
+        print_tensor_table (c);
     slurmdl_checkpoint_close (c);
     return rv;
 }
@@ -644,7 +636,7 @@ static int verify_checkpoint (const struct command_line *line)
 }
 
 static const struct subcommand subcommands[] = {
-    { "ls", "FILE", 1, 1, ls },
+    { "ls", "FILE", 1, 1, ckpt_ls },
     { "verify", "FILE...", 1, -1, verify_checkpoint },
     { "extract", "FILE TENSOR", 2, 2, ckpt_extract },
     { "diff", "FILE FILE", 2, 2, ckpt_diff },

@@ -20,13 +20,13 @@
 #include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/python.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
-#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
@@ -98,8 +98,7 @@ static const char *stream_number (char buf[32], double v)
 static int stream_begin (struct export_stream *x, FILE *f, const struct sweep *s)
 {
     *x = (struct export_stream){ .f = f, .sweep = s };
-    if (columns_create (&x->columns, s) < 0)
-        return -1;
+    columns_create (&x->columns, s);
     return put_stream_line (x, json_pack ("{s:o}", "experiment", experiment_json (s)));
 }
 
@@ -187,7 +186,7 @@ struct row_telling {
     size_t name;
 };
 
-enum { NO_MEMORY = 1, READER_GONE };
+enum { READER_GONE = 1 };
 
 /* Metrics are logged in turn: the one after the last is the likeliest. */
 static size_t find_metric_name (const struct export_stream *x, const char *name, size_t last)
@@ -200,14 +199,8 @@ static size_t find_metric_name (const struct export_stream *x, const char *name,
 
 static int add_metric_name (struct export_stream *x, const char *name)
 {
-    char **list = array_grow (x->names, x->nnames, sizeof (*list));
-
-    if (!list)
-        return -1;
-    x->names = list;
-    if (!(list[x->nnames] = strdup (name)))
-        return -1;
-    x->nnames++;
+    XGROW (x->names, x->nnames);
+    x->names[x->nnames++] = xstrdup (name);
     return put_stream_line (
         x, json_pack ("{s:I, s:o}", "metric", (json_int_t)x->nnames - 1, "name", text_json (name)));
 }
@@ -221,7 +214,7 @@ static int put_stream_row (const struct slurmdl_row *row, void *arg)
         return 0;
     g->name = find_metric_name (g->x, row->name, g->name);
     if (g->name == g->x->nnames && add_metric_name (g->x, row->name) < 0)
-        return NO_MEMORY;
+        return READER_GONE;
     fprintf (g->x->f, "[%ld,%zu,%ld,%" PRId64 ",%s,%s]\n", g->trial, g->name, row->attempt,
              row->step, stream_number (time, row->time), stream_number (value, row->value));
     return ferror (g->x->f) ? READER_GONE : 0;
@@ -281,18 +274,15 @@ static int put_if_new (struct export_stream *x, long n)
  * rows that no later attempt has superseded; then "flush".  A trial whose
  * metrics cannot all be read has those that can, and is told again.
  *
- * Returns -1 if out of memory or, see ferror(), if the reader is gone.
+ * Returns -1 if the reader is gone.
  */
 static int stream_changes (struct export_stream *x)
 {
     const struct told_trial none = { .length = -1 };
 
     while (x->ntrials < x->sweep->ntrials) {
-        struct told_trial *list = array_grow (x->trials, (size_t)x->ntrials, sizeof (*list));
-        if (!list)
-            return -1;
-        x->trials = list;
-        list[x->ntrials++] = none;
+        XGROW (x->trials, (size_t)x->ntrials);
+        x->trials[x->ntrials++] = none;
     }
     for (long n = 1; n <= x->ntrials; n++)
         if (put_if_new (x, n) < 0)

@@ -21,6 +21,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
@@ -52,7 +53,7 @@ static int mark_open (struct model_mark *m, const struct command_line *line,
     m->entry =
         json_pack ("{s:s, s:I, s:f, s:s}", "model", m->ref.name, "version",
                    (json_int_t)m->ref.version, "time", (double)time (NULL), "by", user_name ());
-    return m->entry ? 0 : errorf (err, "out of memory");
+    return 0;
 }
 
 /* Put one more entry, which has 'text' under the name of its kind. */
@@ -194,7 +195,7 @@ static int put_model_json (const char *dir, const char *name, const json_t *o,
                            char digest[DIGEST_SIZE], struct slurmdl_error *err)
 {
     char *text = json_string_of (o, JSON_INDENT (2));
-    int rv = text ? put_model_text (dir, name, text, digest, err) : errorf (err, "out of memory");
+    int rv = put_model_text (dir, name, text, digest, err);
 
     free (text);
     return rv;
@@ -252,7 +253,7 @@ static void remove_model_folder (const char *dir)
     errno = e;
 }
 
-static int export(const struct command_line *line, struct slurmdl_error *err)
+static int export_model (const struct command_line *line, struct slurmdl_error *err)
 {
     const struct model_options *opt = line->options;
     struct model_reference ref;
@@ -278,7 +279,7 @@ static int model_export (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
 
-    return export(line, &err) == 0 ? EXIT_OK : fail (&err);
+    return export_model (line, &err) == 0 ? EXIT_OK : fail (&err);
 }
 
 /* ---- lists ---- */
@@ -304,7 +305,7 @@ static void model_value_text (const json_t *entry, char *buf, size_t size)
         snprintf (buf, size, "%.20s", json_is_string (v) ? json_string_value (v) : "");
 }
 
-static const char *text_or_empty (const char *text)
+static const char *shown_or_empty (const char *text)
 {
     return text ? text : "";
 }
@@ -321,7 +322,7 @@ static void keep_note (const json_t *entry, void *arg)
 
     if (text && entry_int (entry, NULL, "version") == last->version) {
         free (last->text);
-        last->text = strdup (text);
+        last->text = xstrdup (text);
     }
 }
 
@@ -329,13 +330,9 @@ static void keep_note (const json_t *entry, void *arg)
 static char *note_of (const struct registry *r, const char *name, long version,
                       struct slurmdl_error *err)
 {
-    struct last_note last = { version, strdup ("") };
+    struct last_note last = { version, xstrdup ("") };
 
-    int rv = registry_entries (r, name, "note", keep_note, &last, err);
-
-    if (rv == 0 && !last.text)
-        rv = errorf (err, "out of memory");
-    if (rv == 0)
+    if (registry_entries (r, name, "note", keep_note, &last, err) == 0)
         return last.text;
     free (last.text);
     return NULL;
@@ -356,7 +353,7 @@ struct model_listing {
 static void add_model_line (const struct model_listing *l, const char *name,
                             const struct model_entry *e, const char *stages)
 {
-    struct libscols_line *line = scols_table_new_line (l->tb, NULL);
+    struct libscols_line *line = table_line (l->tb);
     char value[32], when[32], by[64];
     char *note = note_of (l->r, name, entry_int (e->json, NULL, "number"), NULL);
 
@@ -366,10 +363,10 @@ static void add_model_line (const struct model_listing *l, const char *name,
     table_set (line, 0, "%s", name);
     table_set (line, 1, "%lld", (long long)entry_int (e->json, NULL, "number"));
     table_set (line, 2, "%s", stages);
-    table_set (line, 3, "%s", text_or_empty (entry_text (e->json, "metric", "name")));
+    table_set (line, 3, "%s", shown_or_empty (entry_text (e->json, "metric", "name")));
     table_set (line, 4, "%s", value);
     table_set (line, 5, "%lld", (long long)entry_int (e->json, "checkpoint", "step"));
-    table_set (line, 6, "%s", text_or_empty (entry_text (e->json, "experiment", "name")));
+    table_set (line, 6, "%s", shown_or_empty (entry_text (e->json, "experiment", "name")));
     table_set (line, 7, "%lld", (long long)entry_int (e->json, "experiment", "trial"));
     table_set (line, 8, "%s", when);
     table_set (line, 9, "%s", by);
@@ -420,8 +417,7 @@ static int list_models (const struct command_line *line, struct slurmdl_error *e
     if (registry_open (&r, line, false, err) < 0
         || (line->args[1] && model_name_check (line->args[1], err) < 0))
         return -1;
-    if (!(l.tb = table_create ("versions", version_columns, opt->json)))
-        return errorf (err, "out of memory");
+    l.tb = table_create ("versions", version_columns, opt->json);
     rv = line->args[1] ? list_versions (line->args[1], &l)
                        : registry_each (&r, list_versions, &l, err);
     if (rv == 0 && line->args[1] && !l.damaged && scols_table_get_nlines (l.tb) == 0) {
@@ -434,7 +430,7 @@ static int list_models (const struct command_line *line, struct slurmdl_error *e
     return rv < 0 ? -1 : l.damaged;
 }
 
-int model_ls (const struct command_line *line)
+static int model_ls (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
 
@@ -454,7 +450,7 @@ static char *shown_text (const char *name, const json_t *v)
         time_text (text, sizeof (text), json_number_value (v));
     else
         return json_text (v);
-    return strdup (text);
+    return xstrdup (text);
 }
 
 static void print_values (const json_t *o, const char *prefix)
@@ -471,13 +467,13 @@ static void print_values (const json_t *o, const char *prefix)
             continue;
         }
         text = shown_text (name, v);
-        printf ("%-36s %s\n", name, text_or_empty (text));
+        printf ("%-36s %s\n", name, shown_or_empty (text));
         free (text);
     }
 }
 
-static int print_entry (const struct model_options *opt, const struct model_entry *e,
-                        const char *stages, const char *note)
+static void print_model_entry (const struct model_options *opt, const struct model_entry *e,
+                               const char *stages, const char *note)
 {
     char by[64];
 
@@ -489,7 +485,6 @@ static int print_entry (const struct model_options *opt, const struct model_entr
         print_values (e->json, "");
     else if (json_put (e->json, stdout, JSON_INDENT (2)) == 0)
         puts ("");
-    return 0;
 }
 
 static int show_models (const struct command_line *line, struct slurmdl_error *err)
@@ -505,15 +500,17 @@ static int show_models (const struct command_line *line, struct slurmdl_error *e
         || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
         return -1;
     if ((stages = registry_stages (&r, ref.name, ref.version, err))
-        && (note = note_of (&r, ref.name, ref.version, err)))
-        rv = print_entry (line->options, &e, stages, note);
+        && (note = note_of (&r, ref.name, ref.version, err))) {
+        print_model_entry (line->options, &e, stages, note);
+        rv = 0;
+    }
     free (stages);
     free (note);
     json_decref (e.json);
     return rv;
 }
 
-int model_show (const struct command_line *line)
+static int model_show (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
 

@@ -21,7 +21,3 @@ int cmd_model (const struct command_line *line);
 
 /* Print the words that may follow, for completion. */
 void model_words (void);
-
-/* Each returns an exit status of launcher/sys/say.h. */
-int model_ls (const struct command_line *line);
-int model_show (const struct command_line *line);

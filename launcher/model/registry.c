@@ -14,6 +14,7 @@
 
 #include "launcher/model/model.h"
 #include "launcher/sweep/find_experiment.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/take_file.h"
@@ -249,17 +250,18 @@ char *registry_stages (const struct registry *r, const char *name, long version,
                        struct slurmdl_error *err)
 {
     json_t *stages = json_object (), *of;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream (&text, &size);
+    char *text;
+    size_t size;
+    FILE *f = xopen_memstream (&text, &size);
     const char *stage;
-    int rv = f ? read_stages (r, name, stages, err) : errorf (err, "out of memory");
+    int rv = read_stages (r, name, stages, err);
 
     json_object_foreach (stages, stage, of)
         if (rv == 0 && json_integer_value (of) == version)
             fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", stage);
     json_decref (stages);
-    if (f && fclose (f) == 0 && rv == 0)
+    xclose_memstream (f);
+    if (rv == 0)
         return text;
     free (text);
     return NULL;
@@ -416,19 +418,19 @@ int registry_remove (const struct registry *r, const char *name, long version, c
 
 /* ---- values ---- */
 
-static const json_t *entry_value (const json_t *entry, const char *group, const char *key)
+static const json_t *entry_member (const json_t *entry, const char *group, const char *key)
 {
     return json_object_get (group ? json_object_get (entry, group) : entry, key);
 }
 
 const char *entry_text (const json_t *entry, const char *group, const char *key)
 {
-    return json_string_value (entry_value (entry, group, key));
+    return json_string_value (entry_member (entry, group, key));
 }
 
 json_int_t entry_int (const json_t *entry, const char *group, const char *key)
 {
-    const json_t *v = entry_value (entry, group, key);
+    const json_t *v = entry_member (entry, group, key);
 
     return json_is_integer (v) ? json_integer_value (v) : -1;
 }

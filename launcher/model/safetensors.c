@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "launcher/sys/alloc.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/io.h"
@@ -191,16 +192,11 @@ static int by_tensor_place (const void *a, const void *b)
 static int put_in_order (struct safetensors *s, uint64_t size, const char *path,
                          struct slurmdl_error *err)
 {
-    struct tensor_order *order = calloc (s->n + 1, sizeof (*order));
-    struct slurmdl_tensor *list = calloc (s->n + 1, sizeof (*list));
+    struct tensor_order *order = xcalloc (s->n + 1, sizeof (*order));
+    struct slurmdl_tensor *list = xcalloc (s->n + 1, sizeof (*list));
     uint64_t at = 0;
     int rv = 0;
 
-    if (!order || !list) {
-        free (order);
-        free (list);
-        return errorf (err, "out of memory");
-    }
     for (size_t i = 0; i < s->n; i++)
         /* of those that begin at one place the empty ones come first */
         order[i] = (struct tensor_order){ s->offsets[i], s->list[i].bytes ? s->n + i : i };
@@ -227,10 +223,8 @@ static int read_tensor_entries (struct safetensors *s, json_t *header, uint64_t 
     json_t *v;
     size_t n = json_object_size (header);
 
-    s->list = calloc (n + 1, sizeof (*s->list));
-    s->offsets = calloc (n + 1, sizeof (*s->offsets));
-    if (!s->list || !s->offsets)
-        return errorf (err, "out of memory");
+    s->list = xcalloc (n + 1, sizeof (*s->list));
+    s->offsets = xcalloc (n + 1, sizeof (*s->offsets));
     json_object_foreach (header, name, v) {
         if (!strcmp (name, "__metadata__")) {
             if (read_metadata (s, v, path, err) < 0)
@@ -263,8 +257,7 @@ static int read_header (struct safetensors *s, const char *path, struct slurmdl_
         n = n << 8 | length[i];
     if (n > HEADER_MAX || n > (uint64_t)st.st_size - 8)
         return bad_safetensors (path, "the length of its header", err);
-    if (!(text = malloc (n + 1)))
-        return errorf (err, "out of memory");
+    text = xmalloc (n + 1);
     if (io_read_at (s->fd, text, n, 8) < 0) {
         free (text);
         return errorf (err, "%s: %s", path, strerror (errno));
@@ -395,8 +388,8 @@ static int write_header (int fd, const json_t *header, off_t *end)
 static int write_tensor_data (int fd, struct slurmdl_checkpoint *c, const struct slurmdl_tensor *t,
                               off_t *at, struct slurmdl_error *err)
 {
-    void *data = malloc (t->bytes + 1);
-    int rv = data ? slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, err) : -1;
+    void *data = xmalloc (t->bytes);
+    int rv = slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, err);
 
     if (rv == 0)
         rv = io_write_at (fd, data, t->bytes, *at);

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/nvml.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/host/sysfs.h"
@@ -173,10 +174,10 @@ static void nvidia_close (struct nvidia *n)
 /* NULL: there are none. */
 static struct nvidia *nvidia_open (void)
 {
-    struct nvidia *n = calloc (1, sizeof (*n));
+    struct nvidia *n = xcalloc (1, sizeof (*n));
     unsigned count = 0;
 
-    if (!n || nvml_open (&n->nvml, NULL) < 0) {
+    if (nvml_open (&n->nvml, NULL) < 0) {
         free (n);
         return NULL;
     }
@@ -343,10 +344,8 @@ static void select_of_step (struct gpu_readings *r, const char *list)
 
 static void answer_readings (int fd, struct nvidia *nvidia, int sysfs)
 {
-    struct gpu_readings *r = calloc (1, sizeof (*r));
+    struct gpu_readings *r = xcalloc (1, sizeof (*r));
 
-    if (!r)
-        _exit (1);
     if (nvidia)
         nvidia_read (nvidia, r);
     else
@@ -371,10 +370,10 @@ static void read_gpu_samples (int fd, const char *sysfs)
 
 struct gpus *gpus_start (const char *sysfs)
 {
-    struct gpus *g = calloc (1, sizeof (*g));
+    struct gpus *g = xcalloc (1, sizeof (*g));
     int pair[2];
 
-    if (!g || socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+    if (socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
         free (g);
         return NULL;
     }

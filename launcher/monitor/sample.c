@@ -21,9 +21,9 @@
 
 #include "launcher/monitor/gpus.h"
 #include "launcher/monitor/series.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/step_processes.h"
-#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/nearest_word.h"
@@ -155,17 +155,12 @@ static void add_process (const struct load *l, const struct rank_process *p, dou
 
 static struct rank_load *find_rank (struct load *l, long rank)
 {
-    struct rank_load *more;
-
     for (size_t i = 0; i < l->nranks; i++)
         if (l->ranks[i].rank == rank)
             return &l->ranks[i];
-    more = array_grow (l->ranks, l->nranks, sizeof (*more));
-    if (!more)
-        return NULL;
-    l->ranks = more;
-    more[l->nranks] = (struct rank_load){ .rank = rank };
-    return &more[l->nranks++];
+    XGROW (l->ranks, l->nranks);
+    l->ranks[l->nranks] = (struct rank_load){ .rank = rank };
+    return &l->ranks[l->nranks++];
 }
 
 static void put_cores (const struct load *l, const struct rank_process *root, struct series *s)
@@ -198,11 +193,11 @@ static void put_rank_load (struct rank_load *r, struct series *s)
 
 static void remember_processes (struct load *l, const struct rank_process *p, size_t n)
 {
-    struct spent *list = calloc (n + 1, sizeof (*list));
+    struct spent *list = xcalloc (n + 1, sizeof (*list));
 
     free (l->spent);
     l->spent = list;
-    l->nspent = list ? n : 0;
+    l->nspent = n;
     for (size_t i = 0; i < l->nspent; i++)
         list[i] = (struct spent){ p[i].pid, p[i].start, p[i].user + p[i].system };
     if (l->nspent > 0)
@@ -226,8 +221,6 @@ static void load_sample (struct load *l, const struct ranks *ranks, double time,
     }
     for (size_t i = 0; i < n; i++) {
         struct rank_load *r = find_rank (l, p[i].rank);
-        if (!r)
-            continue;
         if (!r->alive && !(seconds > 0))
             r->gauge[BUSIEST] = NAN;
         r->alive = true;
@@ -246,10 +239,8 @@ static void load_sample (struct load *l, const struct ranks *ranks, double time,
  */
 static struct load *load_create (const char *proc, double cores)
 {
-    struct load *l = calloc (1, sizeof (*l));
+    struct load *l = xcalloc (1, sizeof (*l));
 
-    if (!l)
-        return NULL;
     l->cores = cores;
     l->time = NAN;
     l->tick = 1.0 / (double)sysconf (_SC_CLK_TCK);
@@ -536,15 +527,13 @@ static void node_sample (struct node_usage *n, struct series *s)
     sample_ports (n, s);
 }
 
-/* 'proc' and 'sys' are the roots, "/proc" and "/sys" but in tests.  Returns
- * NULL if out of memory; what cannot be read is left out.
+/* 'proc' and 'sys' are the roots, "/proc" and "/sys" but in tests.  What cannot be read is left
+ * out.
  */
 static struct node_usage *node_create (const char *proc, const char *sys)
 {
-    struct node_usage *n = calloc (1, sizeof (*n));
+    struct node_usage *n = xcalloc (1, sizeof (*n));
 
-    if (!n)
-        return NULL;
     n->cgroup = -1;
     n->limit = NAN;
     n->proc = open (proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -613,20 +602,16 @@ static double clock_of (clockid_t which)
 
 static void watch_task (struct usage_sampler *m, pid_t pid, uint64_t start)
 {
-    struct usage_task *more;
-
     for (size_t i = 0; i < m->ntasks; i++)
         if (m->tasks[i].pid == pid) {
             m->tasks[i].start = start;
             return;
         }
-    if (!(more = array_grow (m->tasks, m->ntasks, sizeof (*more))))
-        return;
-    m->tasks = more;
-    more[m->ntasks++] = (struct usage_task){ pid, start, process_open (pid) };
+    XGROW (m->tasks, m->ntasks);
+    m->tasks[m->ntasks++] = (struct usage_task){ pid, start, process_open (pid) };
 }
 
-static void find_tasks (struct usage_sampler *m)
+static void find_step_tasks (struct usage_sampler *m)
 {
     const struct rank_process *roots;
     size_t n = 0;
@@ -664,18 +649,18 @@ static void forget_ended (struct usage_sampler *m)
 /* Until 'until', an answer about GPUs (if 'gpus'), or the end of a task. */
 static void wait_for_sample (struct usage_sampler *m, double until, bool gpus)
 {
-    struct pollfd *p = calloc (m->ntasks + 2, sizeof (*p));
+    struct pollfd *p = xcalloc (m->ntasks + 2, sizeof (*p));
     double left = until - monotonic ();
     nfds_t n = 0;
 
-    for (size_t i = 0; p && i < m->ntasks; i++) {
+    for (size_t i = 0; i < m->ntasks; i++) {
         if (m->tasks[i].fd < 0 && left > 1)
             left = 1; /* task_has_ended() decides */
         p[n++] = (struct pollfd){ m->tasks[i].fd, POLLIN, 0 };
     }
-    if (p && m->step_end >= 0)
+    if (m->step_end >= 0)
         p[n++] = (struct pollfd){ m->step_end, POLLIN, 0 };
-    if (p && gpus)
+    if (gpus)
         p[n++] = (struct pollfd){ gpus_fd (m->gpus), POLLIN, 0 };
     if (left > 0)
         poll (p, n, (int)ceil (left * 1000));
@@ -698,13 +683,13 @@ static bool some_come (struct usage_sampler *m)
     if (m->step_end >= 0) {
         wait_for_sample (m, until, false);
         if (!step_has_ended (m))
-            find_tasks (m);
+            find_step_tasks (m);
         return !step_has_ended (m);
     }
-    find_tasks (m);
+    find_step_tasks (m);
     while (m->ntasks == 0 && m->seen < m->expected && monotonic () < until) {
         usleep (100 * 1000);
-        find_tasks (m);
+        find_step_tasks (m);
     }
     return m->ntasks > 0;
 }
@@ -765,7 +750,7 @@ static void take_sample (struct usage_sampler *m)
     double now = monotonic ();
 
     gpus_ask (m->gpus);
-    find_tasks (m);
+    find_step_tasks (m);
     load_sample (m->load, m->ranks, now, m->series);
     node_sample (m->node, m->series);
     take_gpu_readings (m);
@@ -781,7 +766,7 @@ static void begin_sampling (struct usage_sampler *m)
     double until = monotonic () + BEGIN_WITHIN;
     double pause = 0.05;
 
-    for (find_tasks (m); m->seen == 0; find_tasks (m)) {
+    for (find_step_tasks (m); m->seen == 0; find_step_tasks (m)) {
         if (m->ntasks == 0 || monotonic () > until || step_has_ended (m))
             return;
         wait_for_sample (m, monotonic () + pause, false);
@@ -977,11 +962,9 @@ int cmd_sample (const struct command_line *line)
 {
     const char *proc = line->nargs > 1 ? line->args[1] : "/proc";
     const char *sys = line->nargs > 2 ? line->args[2] : "/sys";
-    struct usage_sampler *m = calloc (1, sizeof (*m));
+    struct usage_sampler *m = xcalloc (1, sizeof (*m));
     int rv = EXIT_IO;
 
-    if (!m)
-        return EXIT_IO;
     m->interval = atof (line->args[0]);
     m->step = required_variable ("SLURM_STEP_ID");
     if (m->interval < 1 || m->interval > SECONDS_MAX || !*m->step) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/alloc.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/io.h"
 
@@ -149,19 +150,16 @@ static int64_t join_all (struct joiner *j, const struct row *rows, size_t n)
     return number;
 }
 
-static int start_joiner (struct joiner *j, struct series *s, size_t n)
+static void start_joiner (struct joiner *j, struct series *s, size_t n)
 {
     *j = (struct joiner){ .lines = s->lines, .nnames = s->nlines };
-    j->held = calloc (s->nlines, sizeof (double));
-    j->sum = calloc (s->nlines, sizeof (double));
-    j->out = calloc (s->nlines, sizeof (double));
-    j->samples = calloc (s->nlines, sizeof (unsigned));
-    j->rows = calloc (n + s->nlines + 1, sizeof (struct row));
-    if (!j->held || !j->sum || !j->out || !j->samples || !j->rows)
-        return -1;
+    j->held = xcalloc (s->nlines, sizeof (double));
+    j->sum = xcalloc (s->nlines, sizeof (double));
+    j->out = xcalloc (s->nlines, sizeof (double));
+    j->samples = xcalloc (s->nlines, sizeof (unsigned));
+    j->rows = xcalloc (n + s->nlines + 1, sizeof (struct row));
     for (size_t i = 0; i < s->nlines; i++)
         j->held[i] = j->out[i] = NAN;
-    return 0;
 }
 
 static void end_joiner (struct joiner *j)
@@ -176,13 +174,13 @@ static void end_joiner (struct joiner *j)
 static int thin_series (struct series *s)
 {
     size_t n = s->file.rows.n;
-    struct row *rows = calloc (n, sizeof (*rows));
-    struct joiner j = { 0 };
+    struct row *rows = xcalloc (n, sizeof (*rows));
+    struct joiner j;
     int64_t number;
     int rv = -1;
 
-    if (!rows || start_joiner (&j, s, n) < 0
-        || io_read_at (s->file.fd, rows, n * sizeof (*rows), s->file.rows.data) < 0)
+    start_joiner (&j, s, n);
+    if (io_read_at (s->file.fd, rows, n * sizeof (*rows), s->file.rows.data) < 0)
         goto out;
     j.rows[j.n++] = rows[0]; /* that of 'slurmdl' */
     number = join_all (&j, rows + 1, n - 1);
@@ -288,20 +286,15 @@ struct series *series_create (const char *dir, int folder, const char *stem,
                               const struct metrics_file_about *about, size_t max,
                               struct slurmdl_error *err)
 {
-    struct series *s = calloc (1, sizeof (*s));
+    struct series *s = xcalloc (1, sizeof (*s));
 
-    if (!s || !(s->lines = calloc (NAMES, sizeof (*s->lines)))
-        || !(s->rows = calloc (NAMES, sizeof (*s->rows)))) {
-        errorf (err, "out of memory");
-        goto fail;
-    }
+    s->lines = xcalloc (NAMES, sizeof (*s->lines));
+    s->rows = xcalloc (NAMES, sizeof (*s->rows));
     s->joined = 1;
     s->max = max;
     if (metrics_file_create_as (&s->file, dir, folder, stem, about, err) == 0)
         return s;
-fail:
-    if (s)
-        free_series (s);
+    free_series (s);
     return NULL;
 }
 

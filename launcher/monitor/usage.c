@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/array.h"
+#include "launcher/sys/alloc.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
@@ -32,13 +32,13 @@ enum { TRACKS_MAX = 16384 };
 
 struct tracks {
     struct track *list;
-    size_t n, capacity, next;
+    size_t n, next;
     long long step;
     double begin, time, before; /* of the first, this and the last sample */
     double since;               /* what was before counts as one sample */
 };
 
-static struct track *find_track (struct tracks *t, const char *name)
+static struct track *find_usage_track (struct tracks *t, const char *name)
 {
     for (size_t i = 0; i < t->n; i++) {
         size_t at = (t->next + i) % t->n; /* rows come in one order */
@@ -54,9 +54,9 @@ static struct track *add_track_value (struct tracks *t, const char *name, double
 {
     struct track *k;
 
-    if (t->n == TRACKS_MAX
-        || array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list)) < 0)
+    if (t->n == TRACKS_MAX)
         return NULL;
+    XGROW (t->list, t->n);
     k = &t->list[t->n++];
     *k = (struct track){ .first = value,
                          .first_time = t->time,
@@ -87,7 +87,7 @@ static int take_usage_row (const struct slurmdl_row *row, void *arg)
         t->before = t->time;
     t->step = row->step;
     t->time = row->time;
-    if (!(k = find_track (t, row->name)))
+    if (!(k = find_usage_track (t, row->name)))
         return add_track_value (t, row->name, row->value) ? 0 : -1;
     if (t->before < t->since)
         forget_before (k, t->before);
@@ -169,24 +169,19 @@ static void fill_usage_rank (struct usage_rank *r, const struct tracks *t)
 #undef MOST
 }
 
-static int add_usage_ranks (struct usage *u, size_t node, const struct tracks *t)
+static void add_usage_ranks (struct usage *u, size_t node, const struct tracks *t)
 {
     for (size_t i = 0; i < t->n; i++) {
-        struct usage_rank *more;
         char end[16];
         long rank;
         /* "rank/01/processes" is no name of ours */
         if (sscanf (t->list[i].name, "rank/%ld/%15s", &rank, end) != 2 || strcmp (end, "processes")
             || track (t, "rank/%ld/processes", rank) != &t->list[i])
             continue;
-        more = array_grow (u->ranks, u->nranks, sizeof (*more));
-        if (!more)
-            return -1;
-        u->ranks = more;
-        more[u->nranks] = (struct usage_rank){ .rank = rank, .node = node };
-        fill_usage_rank (&more[u->nranks++], t);
+        XGROW (u->ranks, u->nranks);
+        u->ranks[u->nranks] = (struct usage_rank){ .rank = rank, .node = node };
+        fill_usage_rank (&u->ranks[u->nranks++], t);
     }
-    return 0;
 }
 
 /* ---- GPUs ---- */
@@ -319,17 +314,14 @@ static int by_usage_rank (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int add_usage_node (struct usage *u, const char *name, const struct tracks *t)
+static void add_usage_node (struct usage *u, const char *name, const struct tracks *t)
 {
     size_t first = u->nranks;
     struct usage_node *n;
     const struct track *cpu = track (t, "monitor/cpu");
 
-    n = array_grow (u->nodes, u->nnodes, sizeof (*n));
-    if (!n)
-        return -1;
-    u->nodes = n;
-    n += u->nnodes++;
+    XGROW (u->nodes, u->nnodes);
+    n = &u->nodes[u->nnodes++];
     *n = (struct usage_node){ .seconds = t->time - t->begin, .time = t->time };
     snprintf (n->name, sizeof (n->name), "%s", name);
     fill_memory (n, t);
@@ -340,13 +332,11 @@ static int add_usage_node (struct usage *u, const char *name, const struct track
     n->lost = track (t, "monitor/lost") ? most (track (t, "monitor/lost")) : 0;
     u->seconds = fmax (u->seconds, n->seconds);
     add_gpus (n, t);
-    if (add_usage_ranks (u, u->nnodes - 1, t) < 0)
-        return -1;
+    add_usage_ranks (u, u->nnodes - 1, t);
     if (u->nranks > first)
         qsort (u->ranks + first, u->nranks - first, sizeof (*u->ranks), by_usage_rank);
     own_gpus (u, first, n, t);
     give_gpus (u, first, n);
-    return 0;
 }
 
 /* ---- the folder ---- */
@@ -379,46 +369,42 @@ static int is_series_file (const struct dirent *e)
 }
 
 /* All rows of a node's file were taken. */
-static int end_file (struct usage *u, const char *name, struct tracks *t)
+static void end_series_file (struct usage *u, const char *name, struct tracks *t)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->list[i].last_time < t->since)
             forget_before (&t->list[i], t->list[i].last_time);
-    return t->n > 0 ? add_usage_node (u, name, t) : 0;
+    if (t->n > 0)
+        add_usage_node (u, name, t);
 }
 
-static int read_series_file (struct usage *u, const char *dir, const char *file, double since)
+static void read_series_file (struct usage *u, const char *dir, const char *file, double since)
 {
     struct tracks t = { .begin = NAN, .since = since };
     char path[PATH_MAX + NAME_MAX];
     char name[64];
-    int rv = 0;
 
     snprintf (path, sizeof (path), "%s/%s", dir, file);
     snprintf (name, sizeof (name), "%.*s", (int)strlen (file) - 3, file);
     if (slurmdl_metrics_read (path, take_usage_row, &t, NULL) == 0)
-        rv = end_file (u, name, &t);
+        end_series_file (u, name, &t);
     free (t.list);
-    return rv;
 }
 
 int usage_read_since (struct usage *u, const char *dir, double since, struct slurmdl_error *err)
 {
     struct dirent **list;
     int n = scandir (dir, &list, is_series_file, versionsort);
-    int rv = 0;
 
     *u = (struct usage){ NULL };
     if (n < 0)
         return errorf (err, "%s: %s", dir, strerror (errno));
     for (int i = 0; i < n; i++) {
-        if (rv == 0 && is_newest (dir, list[i]->d_name))
-            rv = read_series_file (u, dir, list[i]->d_name, since);
+        if (is_newest (dir, list[i]->d_name))
+            read_series_file (u, dir, list[i]->d_name, since);
         free (list[i]);
     }
     free (list);
-    if (rv < 0)
-        return errorf (err, "out of memory");
     if (u->nnodes == 0) {
         errno = ENOENT;
         return errorf (err, "%s: there is no sample yet", dir);

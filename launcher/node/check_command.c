@@ -25,6 +25,7 @@
 #include "launcher/node/diagnosis.h"
 #include "launcher/node/gather.h"
 #include "launcher/node/node.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
@@ -156,13 +157,11 @@ static void put_address (json_t *facts, const char *interface)
 /* What the rank will use: what --dl-bind=nic chose, else the fabric. */
 static void put_network (json_t *facts)
 {
-    struct fabric *f = calloc (1, sizeof (*f));
+    struct fabric *f = xcalloc (1, sizeof (*f));
     const char *nic = getenv ("UCX_NET_DEVICES");
     const struct fabric_interface *i;
     char text[2 * FABRIC_NAME];
 
-    if (!f)
-        return;
     fabric_read ("/sys", f);
     i = fabric_nccl_choice (f);
     put_address (facts, i ? i->name : "lo");
@@ -190,7 +189,7 @@ static void find_facts (struct rank_check *r, int peer_port)
     r->facts = json_pack ("{s:i, s:i, s:s, s:i, s:i}", "rank", (int)r->rank, "local_rank",
                           (int)r->local_rank, "host", r->host, "pid", (int)getppid (), "peer_port",
                           peer_port);
-    if (!r->facts)
+    if (!r->facts) /* a name that is not UTF-8 */
         r->facts = json_object ();
     put_cores_fact (r->facts);
     put_network (r->facts);
@@ -235,13 +234,12 @@ static int introduce_rank (struct rank_check *r)
     json_t *self = json_pack ("{s:i, s:i, s:o*}", "rank", (int)r->rank, "size", (int)r->size,
                               "layout", r->local_rank ? NULL : layout_facts ());
     char *text = json_dumps (self, JSON_COMPACT);
-    int rv = -1;
+    int rv;
 
-    if (text)
-        rv = handshake_call (r->stream.fd, &with, text, strlen (text), monotonic () + CONNECT_S,
-                             &r->stream.seal);
-    else
-        errno = ENOMEM;
+    if (!text)
+        out_of_memory ();
+    rv = handshake_call (r->stream.fd, &with, text, strlen (text), monotonic () + CONNECT_S,
+                         &r->stream.seal);
     free (text);
     json_decref (self);
     return rv;
@@ -391,7 +389,7 @@ static int gather_rank (const struct gather_client *c, json_t **all)
 
 enum { NOTICE_S = 10, ASK_S = 2 };
 
-static long slurm_number (const char *name)
+static long step_number (const char *name)
 {
     return (long)environment_number (name, 0);
 }
@@ -446,7 +444,7 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
     char *space;
 
     c->address = getenv ("SLURM_LAUNCH_NODE_IPADDR");
-    if (!from && slurm_number ("SLURM_PROCID") == 0 && slurm_number ("SLURM_NNODES") > 1)
+    if (!from && step_number ("SLURM_PROCID") == 0 && step_number ("SLURM_NNODES") > 1)
         complain ("check: the collector of srun is unknown here: each node is checked alone");
     if (!from || !c->address || snprintf (text, size, "%s", from) >= (int)size
         || !(space = strchr (text, ' '))) {
@@ -564,7 +562,7 @@ static int find_notice (struct collector_place *m, int port, struct slurmdl_erro
         if (asks && (late || never) && board_get (m->c->key, m->name, text, now + ASK_S, NULL) == 0
             && take_notice (m, text) == 0)
             return 0;
-        usleep (late ? 500000 + (useconds_t)(slurm_number ("SLURM_PROCID") % 100) * 5000 : 50000);
+        usleep (late ? 500000 + (useconds_t)(step_number ("SLURM_PROCID") % 100) * 5000 : 50000);
     }
     if (!m->has_key || asks || !list || layout_first_host (list, m->host, sizeof (m->host)) < 0)
         return errorf (err, "%s", why.text);
@@ -621,10 +619,10 @@ static int check_together (const struct check_options *opt)
                         .parent = -1 };
     struct gather_client c = { .level = g.level, .table = g.table, .waits = true };
     struct rank_ports p =
-        rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"), (uint32_t)slurm_number ("SLURM_JOB_ID"),
-                       (uint32_t)slurm_number ("SLURM_STEP_ID"), 32768, 1);
+        rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"), (uint32_t)step_number ("SLURM_JOB_ID"),
+                       (uint32_t)step_number ("SLURM_STEP_ID"), 32768, 1);
     struct collector_place m = { .c = &c };
-    bool first = slurm_number ("SLURM_PROCID") == 0;
+    bool first = step_number ("SLURM_PROCID") == 0;
     struct slurmdl_error err = { "" };
     pid_t pid = -1;
     int status;
@@ -656,7 +654,7 @@ int cmd_check (const struct command_line *line)
     if (opt->gpus >= 0)
         setenv (EXPECTED_VARIABLE, text, 1);
     signal (SIGPIPE, SIG_IGN);
-    if (slurm_number ("SLURM_STEP_NUM_TASKS") > 1 && getenv ("SLURM_PROCID"))
+    if (step_number ("SLURM_STEP_NUM_TASKS") > 1 && getenv ("SLURM_PROCID"))
         return check_together (opt);
     return check_alone (opt);
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
+
 void gather_line_free (struct gather_line *line)
 {
     free (line->text);
@@ -16,14 +18,13 @@ void gather_line_free (struct gather_line *line)
 static int grow_line (struct gather_line *line)
 {
     size_t capacity = line->capacity ? 2 * line->capacity : 4096;
-    char *text;
 
     if (line->used < line->capacity)
         return 0;
     errno = EMSGSIZE;
-    if (capacity > GATHER_LINE || !(text = realloc (line->text, capacity)))
+    if (capacity > GATHER_LINE)
         return -1;
-    line->text = text;
+    line->text = xrealloc (line->text, capacity);
     line->capacity = capacity;
     return 0;
 }
@@ -91,10 +92,8 @@ int gather_send (struct net_stream *w, const json_t *object, double deadline)
     char *text = json_dumps (object, JSON_COMPACT);
     int rv;
 
-    if (!text) {
-        errno = ENOMEM;
-        return -1;
-    }
+    if (!text)
+        out_of_memory ();
     rv = net_stream_send (w, 0, text, strlen (text), deadline);
     free (text);
     return rv;

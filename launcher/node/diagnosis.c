@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "launcher/node/check_messages.h"
-#include "runtime/base/array.h"
+#include "launcher/sys/alloc.h"
+#include "launcher/sys/strings.h"
 
 enum { FINDINGS_MAX = 1000, NAMED = 8, SKEW = 1 };
 
@@ -34,26 +35,22 @@ static bool is_node_leader (const json_t *rank)
 
 /* ---- nodes ---- */
 
-/* Ranks of a node mostly follow each other.  -1: no memory. */
+/* Ranks of a node mostly follow each other. */
 static long node_named (struct diagnosis *d, const char *name)
 {
     char clean[NAME_TEXT];
-    struct node_row *list;
 
     gather_clean (clean, sizeof (clean), name);
     for (long i = d->nnodes - 1; i >= 0; i--)
         if (!strcmp (d->nodes[i].name, clean))
             return i;
-    list = array_grow (d->nodes, (size_t)d->nnodes, sizeof (*list));
-    if (!list)
-        return -1;
-    d->nodes = list;
-    list[d->nnodes] = (struct node_row){ 0 };
-    memcpy (list[d->nnodes].name, clean, sizeof (clean));
+    XGROW (d->nodes, (size_t)d->nnodes);
+    d->nodes[d->nnodes] = (struct node_row){ 0 };
+    memcpy (d->nodes[d->nnodes].name, clean, sizeof (clean));
     return d->nnodes++;
 }
 
-static void describe_node (struct node_row *n, const json_t *rank)
+static void describe_checked_node (struct node_row *n, const json_t *rank)
 {
     const json_t *gpus = rank_fact (rank, "gpus");
     const char *name;
@@ -73,8 +70,8 @@ static void describe_node (struct node_row *n, const json_t *rank)
     }
 }
 
-static int find_nodes_of_ranks (struct diagnosis *d, json_t *const *ranks,
-                                const struct rank_layout *layout)
+static void find_nodes_of_ranks (struct diagnosis *d, json_t *const *ranks,
+                                 const struct rank_layout *layout)
 {
     for (long i = 0; i < d->size; i++) {
         const char *name = layout ? layout_host (layout, i) : NULL;
@@ -86,53 +83,46 @@ static int find_nodes_of_ranks (struct diagnosis *d, json_t *const *ranks,
         d->unreachable += !name;
         if (!name)
             continue;
-        if ((node = node_named (d, name)) < 0)
-            return -1;
+        node = node_named (d, name);
         d->node_of[i] = node;
         d->nodes[node].ranks++;
         if (!ranks[i])
             continue;
         d->nodes[node].answered++;
-        describe_node (&d->nodes[node], ranks[i]);
+        describe_checked_node (&d->nodes[node], ranks[i]);
     }
-    return 0;
 }
 
 /* ---- findings ---- */
 
 static struct finding *finding_for (struct diagnosis *d, enum severity severity, const char *why)
 {
-    struct finding *list;
-
     for (long i = 0; i < d->nfindings; i++)
         if (d->findings[i].severity == severity && !strcmp (d->findings[i].why, why))
             return &d->findings[i];
     if (d->nfindings == FINDINGS_MAX)
         return NULL;
-    list = array_grow (d->findings, (size_t)d->nfindings, sizeof (*list));
-    if (!list)
-        return NULL;
-    d->findings = list;
-    list[d->nfindings] = (struct finding){ .severity = severity };
-    gather_clean (list[d->nfindings].why, WHY_TEXT, why);
-    return &list[d->nfindings++];
+    XGROW (d->findings, (size_t)d->nfindings);
+    d->findings[d->nfindings] = (struct finding){ .severity = severity };
+    gather_clean (d->findings[d->nfindings].why, WHY_TEXT, why);
+    return &d->findings[d->nfindings++];
 }
 
 /* 'node' -1: of no node. */
-static void add_finding (struct diagnosis *d, enum severity severity, const char *why, long node)
+static void add_node_finding (struct diagnosis *d, enum severity severity, const char *why,
+                              long node)
 {
     char clean[WHY_TEXT];
     struct finding *f;
-    long *nodes;
 
     gather_clean (clean, sizeof (clean), why);
     f = finding_for (d, severity, clean);
     for (long i = 0; f && i < f->count; i++)
         if (f->nodes[i] == node)
             return;
-    if (!f || node < 0 || !(nodes = array_grow (f->nodes, (size_t)f->count, sizeof (*nodes))))
+    if (!f || node < 0)
         return;
-    f->nodes = nodes;
+    XGROW (f->nodes, (size_t)f->count);
     f->nodes[f->count++] = node;
 }
 
@@ -145,7 +135,7 @@ static void add_reported_findings (struct diagnosis *d, const json_t *rank, long
         long severity = json_integer_value (json_object_get (f, "severity"));
         const char *why = json_string_value (json_object_get (f, "why"));
         if (why && severity >= SEVERITY_NOTE && severity <= SEVERITY_SHARED)
-            add_finding (d, (enum severity)severity, why, node);
+            add_node_finding (d, (enum severity)severity, why, node);
     }
 }
 
@@ -162,13 +152,13 @@ static void add_unreachable (struct diagnosis *d)
         else
             snprintf (why, sizeof (why), "no answer from %ld of its %ld ranks",
                       n->ranks - n->answered, n->ranks);
-        add_finding (d, SEVERITY_BAD, why, i);
+        add_node_finding (d, SEVERITY_BAD, why, i);
     }
     if (d->unreachable == 0)
         return;
     snprintf (why, sizeof (why), "no answer from %ld of %ld ranks, whose nodes are not known",
               d->unreachable, d->size);
-    add_finding (d, SEVERITY_STOP, why, -1);
+    add_node_finding (d, SEVERITY_STOP, why, -1);
 }
 
 /* ---- what should be the same everywhere ---- */
@@ -253,7 +243,7 @@ static void compare_versions (struct diagnosis *d, json_t *const *ranks,
             continue;
         snprintf (why, sizeof (why), "%s %.60s, but %.60s on %ld of %ld nodes", row->name, v,
                   w.value, w.count, all);
-        add_finding (d, severity, why, d->node_of[i]);
+        add_node_finding (d, severity, why, d->node_of[i]);
     }
 }
 
@@ -300,14 +290,10 @@ static long collect_rates (json_t *const *ranks, long size, const char *kind, st
             const char *name;
             json_t *v;
             json_object_foreach (both[k], name, v) {
-                struct rate *grown;
                 if (strncmp (name, kind, strlen (kind)) || !(json_number_value (v) >= 0))
                     continue;
-                grown = array_grow (*list, (size_t)n, sizeof (**list));
-                if (!grown)
-                    return n;
-                *list = grown;
-                grown[n++] = (struct rate){ json_number_value (v), i, name };
+                XGROW (*list, (size_t)n);
+                (*list)[n++] = (struct rate){ json_number_value (v), i, name };
             }
         }
     }
@@ -327,14 +313,14 @@ static void find_slow (struct diagnosis *d, json_t *const *ranks, const struct r
         for (long i = 0; i < n && list[i].value < median / 2; i++) {
             snprintf (why, sizeof (why), "%.60s: %.4g %s, half of the nodes have %.4g or more",
                       list[i].name, list[i].value, row->unit, median);
-            add_finding (d, row->severity, why, d->node_of[list[i].rank]);
+            add_node_finding (d, row->severity, why, d->node_of[list[i].rank]);
         }
         snprintf (why, sizeof (why), "%s: %.4g to %.4g %s, median %.4g", row->kind, list[0].value,
                   list[n - 1].value, row->unit, median);
-        add_finding (d, SEVERITY_NOTE, why, -1);
+        add_node_finding (d, SEVERITY_NOTE, why, -1);
     } else if (n == 1) {
         snprintf (why, sizeof (why), "%.60s: %.4g %s", list[0].name, list[0].value, row->unit);
-        add_finding (d, SEVERITY_NOTE, why, -1);
+        add_node_finding (d, SEVERITY_NOTE, why, -1);
     }
     free (list);
 }
@@ -363,7 +349,7 @@ static void compare_clocks (struct diagnosis *d, json_t *const *ranks)
         return;
     snprintf (why, sizeof (why), "clocks differ by %.1f s: %.50s is ahead of %.50s", most - least,
               d->nodes[d->node_of[first]].name, d->nodes[d->node_of[last]].name);
-    add_finding (d, SEVERITY_NOTE, why, -1);
+    add_node_finding (d, SEVERITY_NOTE, why, -1);
 }
 
 /* ---- the result ---- */
@@ -394,16 +380,11 @@ static void judge_nodes (struct diagnosis *d)
 struct diagnosis *diagnosis_create (json_t *const *ranks, long size,
                                     const struct rank_layout *layout)
 {
-    struct diagnosis *d = calloc (1, sizeof (*d));
+    struct diagnosis *d = xcalloc (1, sizeof (*d));
 
-    if (!d)
-        return NULL;
     d->size = size;
-    if (!(d->node_of = calloc ((size_t)size, sizeof (*d->node_of)))
-        || find_nodes_of_ranks (d, ranks, layout) < 0) {
-        diagnosis_destroy (d);
-        return NULL;
-    }
+    d->node_of = xcalloc ((size_t)size, sizeof (*d->node_of));
+    find_nodes_of_ranks (d, ranks, layout);
     for (long i = 0; i < size; i++)
         if (ranks[i])
             add_reported_findings (d, ranks[i], d->node_of[i]);
@@ -444,16 +425,16 @@ enum { NODES_SHOWN = 64, NODES_NAMED = 8, CELL = 256 };
 
 void finding_text (const struct diagnosis *d, const struct finding *f, char *buf, size_t size)
 {
+    char more[AND_MORE_SIZE];
     size_t n = 0;
 
     *buf = '\0';
     for (long i = 0; i < f->count && i < NODES_NAMED && n < size; i++)
         n +=
             (size_t)snprintf (buf + n, size - n, "%s%s", i ? ", " : "", d->nodes[f->nodes[i]].name);
-    if (f->count > NODES_NAMED && n < size)
-        n += (size_t)snprintf (buf + n, size - n, " and %ld more", f->count - NODES_NAMED);
     if (n < size)
-        snprintf (buf + n, size - n, "%s%s", f->count ? ": " : "", f->why);
+        snprintf (buf + n, size - n, "%s%s%s", and_more (more, f->count - NODES_NAMED),
+                  f->count ? ": " : "", f->why);
 }
 
 static const char *plural (long n)
@@ -473,7 +454,7 @@ static void size_text (const struct diagnosis *d, char *buf, size_t size)
 
 void diagnosis_line (const struct diagnosis *d, char *buf, size_t size)
 {
-    char what[128], text[384];
+    char what[128], text[384], others[AND_MORE_SIZE];
     long more = 0;
 
     size_text (d, what, sizeof (what));
@@ -486,7 +467,7 @@ void diagnosis_line (const struct diagnosis *d, char *buf, size_t size)
     finding_text (d, &d->findings[0], text, sizeof (text));
     snprintf (buf, size, "%s: BAD: %s", what, text);
     if (more > 0 && strlen (buf) + 32 < size)
-        snprintf (buf + strlen (buf), size - strlen (buf), "; and %ld more", more);
+        snprintf (buf + strlen (buf), size - strlen (buf), ";%s", and_more (others, more));
 }
 
 static struct libscols_table *table_of (const char *const *columns, FILE *to)
@@ -494,7 +475,7 @@ static struct libscols_table *table_of (const char *const *columns, FILE *to)
     struct libscols_table *table = scols_new_table ();
 
     if (!table)
-        return NULL;
+        out_of_memory ();
     scols_table_set_stream (table, to);
     scols_table_enable_maxout (table, 0);
     for (; *columns; columns++)
@@ -502,15 +483,19 @@ static struct libscols_table *table_of (const char *const *columns, FILE *to)
     return table;
 }
 
-static struct libscols_line *add_line (struct libscols_table *table)
+static struct libscols_line *add_check_line (struct libscols_table *table)
 {
-    return scols_table_new_line (table, NULL);
+    struct libscols_line *line = scols_table_new_line (table, NULL);
+
+    if (!line)
+        out_of_memory ();
+    return line;
 }
 
 static void put_cell (struct libscols_line *line, size_t column, const char *text)
 {
-    if (line)
-        scols_line_set_data (line, column, *text ? text : "-");
+    if (scols_line_set_data (line, column, *text ? text : "-") < 0)
+        out_of_memory ();
 }
 
 static void put_number_cell (struct libscols_line *line, size_t column, long n)
@@ -538,12 +523,12 @@ static void nodes_print (const struct diagnosis *d, FILE *to)
     struct libscols_table *table = table_of (columns, to);
     long shown = 0;
 
-    for (long i = 0; table && i < d->nnodes; i++) {
+    for (long i = 0; i < d->nnodes; i++) {
         const struct node_row *n = &d->nodes[i];
         struct libscols_line *line;
         if (!is_shown (d, n) || shown++ >= NODES_SHOWN)
             continue;
-        line = add_line (table);
+        line = add_check_line (table);
         put_cell (line, 0, n->name);
         put_number_cell (line, 1, n->ranks);
         put_number_cell (line, 2, n->gpus);
@@ -553,7 +538,7 @@ static void nodes_print (const struct diagnosis *d, FILE *to)
         put_cell (line, 6, n->address);
         put_cell (line, 7, node_state (n));
     }
-    if (table && shown)
+    if (shown)
         scols_print_table (table);
     scols_unref_table (table);
 }
@@ -646,8 +631,8 @@ void ranks_print (json_t *const *ranks, long size, FILE *to)
                                            "CORES", "NETWORK", "ADDRESS", NULL };
     struct libscols_table *table = table_of (columns, to);
 
-    for (long i = 0; table && i < size; i++) {
-        struct libscols_line *line = add_line (table);
+    for (long i = 0; i < size; i++) {
+        struct libscols_line *line = add_check_line (table);
         put_number_cell (line, 0, i);
         if (!ranks[i]) {
             put_cell (line, 1, "(no answer)");
@@ -661,7 +646,6 @@ void ranks_print (json_t *const *ranks, long size, FILE *to)
         fact_cell (line, 6, ranks[i], "nic");
         fact_cell (line, 7, ranks[i], "address");
     }
-    if (table)
-        scols_print_table (table);
+    scols_print_table (table);
     scols_unref_table (table);
 }

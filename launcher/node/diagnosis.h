@@ -59,8 +59,7 @@ struct diagnosis {
 
 /* 'ranks' has 'size' objects as the ranks sent them, NULL for those without
  * answer; 'layout' says where those are, or is NULL.  What one of them holds is
- * never trusted to be there, or to be of its type.  Returns NULL if out of
- * memory.
+ * never trusted to be there, or to be of its type.
  */
 struct diagnosis *diagnosis_create (json_t *const *ranks, long size,
                                     const struct rank_layout *layout);

@@ -12,10 +12,10 @@
 
 #include "launcher/node/doctor.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
-#include "runtime/base/array.h"
 #include "runtime/base/environment.h"
 #include "runtime/rank/layout.h"
 
@@ -162,49 +162,39 @@ static size_t find_node_name (const struct survey *v, const char *name)
     return i;
 }
 
-static int add_surveyed_node (struct survey *v, const char *name, size_t *i)
+static size_t surveyed_node (struct survey *v, const char *name)
 {
-    char **more;
+    size_t i = find_node_name (v, name);
 
-    if ((*i = find_node_name (v, name)) < v->nodes)
-        return 0;
-    if (!(more = array_grow (v->names, v->nodes, sizeof (*more))))
-        return -1;
-    v->names = more;
-    v->names[v->nodes++] = strdup (name);
-    return 0;
+    if (i == v->nodes) {
+        XGROW (v->names, v->nodes);
+        v->names[v->nodes++] = xstrdup (name);
+    }
+    return i;
 }
 
 static struct shared_finding *find_same_finding (struct survey *v, const struct doctor_finding *f)
 {
-    struct shared_finding *more;
-
     for (size_t i = 0; i < v->n; i++) {
         struct doctor_finding *other = &v->list[i].f;
         if (f->severity == other->severity && !strcmp (f->check, other->check)
             && !strcmp (f->where, other->where) && !strcmp (f->what, other->what))
             return &v->list[i];
     }
-    if (!(more = array_grow (v->list, v->n, sizeof (*more))))
-        return NULL;
-    v->list = more;
-    more[v->n] = (struct shared_finding){
-        { strdup (f->check), f->severity, strdup (f->where), strdup (f->what) }, NULL, 0
+    XGROW (v->list, v->n);
+    v->list[v->n] = (struct shared_finding){
+        { xstrdup (f->check), f->severity, xstrdup (f->where), xstrdup (f->what) }, NULL, 0
     };
-    return &more[v->n++];
+    return &v->list[v->n++];
 }
 
-static void add_finding (struct survey *v, const char *node, const struct doctor_finding *f)
+static void add_shared_finding (struct survey *v, const char *node, const struct doctor_finding *f)
 {
-    struct shared_finding *same;
-    size_t i;
-    size_t *more;
+    size_t i = surveyed_node (v, node);
+    struct shared_finding *same = find_same_finding (v, f);
 
-    if (add_surveyed_node (v, node, &i) < 0 || !(same = find_same_finding (v, f))
-        || !(more = array_grow (same->nodes, same->n, sizeof (*more))))
-        return;
-    same->nodes = more;
-    more[same->n++] = i;
+    XGROW (same->nodes, same->n);
+    same->nodes[same->n++] = i;
 }
 
 static void read_finding_line (struct survey *v, const char *line)
@@ -223,7 +213,7 @@ static void read_finding_line (struct survey *v, const char *line)
         while (k < DOCTOR_SEVERITIES - 1 && strcmp (severity, doctor_severity_names[k]))
             k++;
         f.severity = (enum doctor_severity)k;
-        add_finding (v, node, &f);
+        add_shared_finding (v, node, &f);
     }
     json_decref (o);
 }
@@ -256,15 +246,15 @@ static int start_srun (const struct survey *v, char **options, int out, pid_t *p
     static const char script[] = "\"$0\" doctor --json || [ $? = 1 ]";
     char path[PATH_MAX];
     char **words = NULL;
-    int bad = slurm_node_step_words (options, v->wanted ? (long long)v->nwanted : 0, &words);
 
     own_program (path);
-    bad |= strings_add (&words, "sh") | strings_add (&words, "-c") | strings_add (&words, script);
-    bad |= strings_add (&words, path);
+    slurm_node_step_words (options, v->wanted ? (long long)v->nwanted : 0, &words);
+    strings_add (&words, "sh");
+    strings_add (&words, "-c");
+    strings_add (&words, script);
+    strings_add (&words, path);
     setenv ("DL_DEFAULTS", "off", 1);
-    *pid =
-        bad ? -1
-            : subprocess_spawn (&(struct spawn){ .argv = words, .io = { -1, out, STDERR_FILENO } });
+    *pid = subprocess_spawn (&(struct spawn){ .argv = words, .io = { -1, out, STDERR_FILENO } });
     strings_free (words);
     return *pid > 0 ? 0 : -1;
 }
@@ -323,9 +313,9 @@ static int note_silent_node (void *arg, const char *host)
 static void name_more (char *text, size_t n)
 {
     size_t used = strlen (text);
+    char more[AND_MORE_SIZE];
 
-    if (n > NAMED)
-        snprintf (text + used, LINE - used, " and %zu more", n - NAMED);
+    snprintf (text + used, LINE - used, "%s", and_more (more, (long)n - NAMED));
 }
 
 /* Returns how many nodes did not answer. */
@@ -450,10 +440,7 @@ int cmd_doctor (const struct command_line *line)
 
     if (opt->srun_options)
         return look_at_nodes (opt);
-    if (!(s = calloc (1, sizeof (*s)))) {
-        complain ("doctor: out of memory");
-        return EXIT_IO;
-    }
+    s = xcalloc (1, sizeof (*s));
     s->root = opt->root ? opt->root : "";
     s->run = opt->run;
     if (opt->config && !(s->config = doctor_read ("", opt->config))) {

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
-#include "runtime/base/array.h"
 #include "runtime/rank/slurmconf.h"
 
 /* ---- configuration files ---- */
@@ -30,15 +30,10 @@ char *doctor_read (const char *root, const char *path)
     return file_text (full, DOCTOR_FILE);
 }
 
-static int add_conf_line (struct conf *c, const char *file, int line, const char *text, size_t len)
+static void add_conf_line (struct conf *c, const char *file, int line, const char *text, size_t len)
 {
-    struct conf_line *more = array_grow (c->list, c->n, sizeof (*more));
-
-    if (!more)
-        return -1;
-    c->list = more;
-    more[c->n++] = (struct conf_line){ strdup (file), line, strndup (text, len) };
-    return 0;
+    XGROW (c->list, c->n);
+    c->list[c->n++] = (struct conf_line){ xstrdup (file), line, xstrndup (text, len) };
 }
 
 static int read_deep (struct conf *c, const char *root, const char *path, int depth);
@@ -89,12 +84,11 @@ static int read_deep (struct conf *c, const char *root, const char *path, int de
         size_t len = strip (&start, whole);
         line++;
         if (len > 8 && !strncasecmp (start, "include", 7) && isspace ((unsigned char)start[7])) {
-            char *pattern = strndup (start + 8, len - 8);
-            if (pattern)
-                include (c, root, path, pattern + strspn (pattern, " \t"), depth);
+            char *pattern = xstrndup (start + 8, len - 8);
+            include (c, root, path, pattern + strspn (pattern, " \t"), depth);
             free (pattern);
-        } else if (len && add_conf_line (c, path, line, start, len) < 0)
-            break;
+        } else if (len)
+            add_conf_line (c, path, line, start, len);
         at += whole + (at[whole] == '\n');
     }
     free (text);
@@ -134,19 +128,15 @@ const char *const doctor_severity_names[] = { "ok", "hint", "change", "broken" }
 void site_report (struct site *s, enum doctor_severity severity, const char *where, const char *fmt,
                   ...)
 {
-    struct doctor_finding *more = array_grow (s->findings, s->nfindings, sizeof (*more));
-    struct doctor_finding *f;
     va_list ap;
+    char *what;
 
-    if (!more)
-        return;
-    s->findings = more;
-    f = &more[s->nfindings++];
-    *f = (struct doctor_finding){ s->check->name, severity, strdup (where), NULL };
     va_start (ap, fmt);
-    if (vasprintf (&f->what, fmt, ap) < 0)
-        f->what = NULL;
+    what = xvasprintf (fmt, ap);
     va_end (ap);
+    XGROW (s->findings, s->nfindings);
+    s->findings[s->nfindings++] =
+        (struct doctor_finding){ s->check->name, severity, xstrdup (where), what };
 }
 
 /* ---- scontrol show config ---- */
@@ -279,8 +269,7 @@ static void read_alone (struct site *s)
         return;
     for (size_t i = 0; i < s->slurm.n; i++)
         size += strlen (s->slurm.list[i].text) + 1;
-    if (!(s->config = malloc (size)))
-        return;
+    s->config = xmalloc (size);
     s->alone = true;
     snprintf (s->conf_path, sizeof (s->conf_path), "%s", path);
     used = (size_t)snprintf (s->config, size, "SLURM_CONF=%s\n", path);
@@ -341,7 +330,7 @@ void site_plugin_path (const struct site *s, const char *name, char path[PATH_MA
 }
 
 /* "optional dl.so ARGUMENT...": spank(8). */
-static void read_stack_line (struct site *s, const struct conf_line *l)
+static void read_plugstack_line (struct site *s, const struct conf_line *l)
 {
     struct stack_line p = { .at = l };
     char plugin[PATH_MAX];
@@ -382,7 +371,7 @@ void site_read (struct site *s)
     read_beside (s, &s->gres, "gres.conf");
     find_stack (s);
     for (size_t i = 0; i < s->stack.n; i++)
-        read_stack_line (s, &s->stack.list[i]);
+        read_plugstack_line (s, &s->stack.list[i]);
 }
 
 void site_free (struct site *s)

@@ -12,6 +12,7 @@
 
 #include "launcher/node/env_plan.h"
 #include "launcher/node/node.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/nearest_word.h"
 #include "runtime/network/exported.h"
@@ -163,10 +164,10 @@ static void guess_facts (struct rank_facts *f)
 static void read_users (struct inside *x)
 {
     struct env_entries all = { NULL };
-    struct task *t = calloc (1, sizeof (*t));
+    struct task *t = xcalloc (1, sizeof (*t));
 
     fill_environment (&all);
-    if (t && getenv ("DL_ENV_SET")) {
+    if (getenv ("DL_ENV_SET")) {
         t->vars = entries_variables (&all);
         t->job = 1;
         if (task_read (t, NULL) == 0) {
@@ -287,11 +288,9 @@ static void check_elastic (struct inside *x)
 static void check_network (struct inside *x)
 {
     char lines[NCCL_LINES][NCCL_LINE];
-    struct fabric *f = calloc (1, sizeof (*f));
+    struct fabric *f = xcalloc (1, sizeof (*f));
     int n;
 
-    if (!f)
-        return;
     fabric_read ("/sys", f);
     n = nccl_lint (environ, value ("DL_NCCL_SET"), f, lines);
     for (int i = 0; i < n; i++)
@@ -330,7 +329,7 @@ static void print_explanation (const struct inside *x)
         printf ("  %s\n", x->line[i]);
 }
 
-static json_t *object (const struct env_entries *e)
+static json_t *entries_json (const struct env_entries *e)
 {
     json_t *o = json_object ();
 
@@ -347,7 +346,8 @@ static void print_explanation_json (const struct inside *x)
     for (int i = 0; i < x->lines; i++)
         json_array_append_new (lines, json_string (x->line[i]));
     o = json_pack ("{s:i, s:o, s:o, s:o}", "rank", atoi (value ("SLURM_PROCID")), "plugin",
-                   object (&x->ours), "exported", object (&x->user), "contradictions", lines);
+                   entries_json (&x->ours), "exported", entries_json (&x->user), "contradictions",
+                   lines);
     json_dumpf (o, stdout, JSON_INDENT (2) | JSON_PRESERVE_ORDER);
     putchar ('\n');
     json_decref (o);
@@ -367,10 +367,7 @@ static int explain_print (bool json)
                   "experiment file, or give --nodes=N");
         return EXIT_USAGE;
     }
-    if (!(x = calloc (1, sizeof (*x)))) {
-        complain ("env: out of memory");
-        return EXIT_IO;
-    }
+    x = xcalloc (1, sizeof (*x));
     for (int i = 0; i < MARKS; i++)
         read_plugin_mark (x, marks[i]);
     read_users (x);
@@ -556,9 +553,9 @@ static void print_differing (const struct plan_rank *r, long n)
     for (long k = 0; k < n; k++)
         for (size_t i = 0; i < r[k].vars.n; i++) {
             const struct env_entry *e = &r[k].vars.list[i];
-            if (!entry_is_known (&r[k], e) || entries_find (&seen, e->name)
-                || entries_put (&seen, e->name, "") < 0)
+            if (!entry_is_known (&r[k], e) || entries_find (&seen, e->name))
                 continue;
+            entries_put (&seen, e->name, "");
             if (!is_same_in_all_ranks (r, n, e->name))
                 print_rank_values (r, n, e->name);
         }
@@ -630,36 +627,34 @@ static void print_all_variables (struct env_plan *p, const struct plan_rank *r)
 
 /* ---- all ranks ---- */
 
-static struct plan_rank *ranks_create (struct env_plan *p, struct slurmdl_error *err)
-{
-    struct plan_rank *r = calloc ((size_t)p->ranks, sizeof (*r));
-    int rv = r ? 0 : errorf (err, "out of memory");
-
-    for (long i = 0; rv == 0 && i < p->ranks; i++)
-        rv = plan_rank (p, i, &r[i], err);
-    if (rv == 0)
-        return r;
-    for (long i = 0; r && i < p->ranks; i++)
-        plan_rank_free (&r[i]);
-    free (r);
-    return NULL;
-}
-
-static void ranks_destroy (struct plan_rank *r, long n)
+static void free_planned_ranks (struct plan_rank *r, long n)
 {
     for (long i = 0; i < n; i++)
         plan_rank_free (&r[i]);
     free (r);
 }
 
+static struct plan_rank *plan_all_ranks (struct env_plan *p, struct slurmdl_error *err)
+{
+    struct plan_rank *r = xcalloc ((size_t)p->ranks, sizeof (*r));
+    int rv = 0;
+
+    for (long i = 0; rv == 0 && i < p->ranks; i++)
+        rv = plan_rank (p, i, &r[i], err);
+    if (rv == 0)
+        return r;
+    free_planned_ranks (r, p->ranks);
+    return NULL;
+}
+
 static int print_env_plan (struct env_plan *p, struct slurmdl_error *err)
 {
-    struct plan_rank *r = ranks_create (p, err);
+    struct plan_rank *r = plan_all_ranks (p, err);
 
     if (!r)
         return -1;
     print_all_variables (p, r);
-    ranks_destroy (r, p->ranks);
+    free_planned_ranks (r, p->ranks);
     return 0;
 }
 
@@ -689,7 +684,7 @@ static json_t *json_of_rank (const struct plan_rank *r)
 
 static json_t *json_of_plan (struct env_plan *p, struct slurmdl_error *err)
 {
-    struct plan_rank *r = ranks_create (p, err);
+    struct plan_rank *r = plan_all_ranks (p, err);
     json_t *v;
 
     if (!r)
@@ -699,7 +694,7 @@ static json_t *json_of_plan (struct env_plan *p, struct slurmdl_error *err)
         json_array_append_new (json_object_get (v, "ranks"), json_of_rank (&r[i]));
     for (int i = 0; i < p->notes; i++)
         json_array_append_new (json_object_get (v, "notes"), json_string (p->note[i]));
-    ranks_destroy (r, p->ranks);
+    free_planned_ranks (r, p->ranks);
     return v;
 }
 

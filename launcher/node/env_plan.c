@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/job_variables.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
 #include "runtime/host/sysfs.h"
@@ -44,26 +44,19 @@ static struct env_entry *add_entry (struct env_entries *e, const char *name)
 
     if (at)
         return at;
-    if (array_reserve (&e->list, &e->capacity, e->n, 1, sizeof (*e->list)) < 0)
-        return NULL;
-    at = &e->list[e->n];
-    *at = (struct env_entry){ .name = strdup (name) };
-    if (!at->name)
-        return NULL;
-    e->n++;
+    XGROW (e->list, e->n);
+    at = &e->list[e->n++];
+    *at = (struct env_entry){ .name = xstrdup (name) };
     return at;
 }
 
-int entries_put (struct env_entries *e, const char *name, const char *value)
+void entries_put (struct env_entries *e, const char *name, const char *value)
 {
     struct env_entry *at = add_entry (e, name);
 
-    if (!at)
-        return -1;
     free (at->value);
-    at->value = strdup (value);
+    at->value = xstrdup (value);
     at->user = false;
-    return at->value ? 0 : -1;
 }
 
 static void entries_prune (struct env_entries *e)
@@ -104,11 +97,8 @@ static void set_entry (void *arg, const char *name, const char *value)
 {
     struct env_entry *at = add_entry (arg, name);
 
-    if (!at)
-        abort (); /* a wrong answer would be worse */
     free (at->value);
-    if (!(at->value = strdup (value)))
-        abort ();
+    at->value = xstrdup (value);
     at->given = true;
     at->kept = false;
 }
@@ -224,16 +214,16 @@ static int read_option_number (struct env_plan *p, enum env_option key, bool typ
 
 struct hosts {
     char **name;
-    size_t n, capacity;
+    size_t n;
 };
 
 static int add_plan_host (void *arg, const char *host)
 {
     struct hosts *h = arg;
 
-    if (array_reserve (&h->name, &h->capacity, h->n, 1, sizeof (*h->name)) < 0)
-        return -1;
-    return (h->name[h->n++] = strdup (host)) ? 0 : -1;
+    XGROW (h->name, h->n);
+    h->name[h->n++] = xstrdup (host);
+    return 0;
 }
 
 /* By name and then by number, as Slurm lists its nodes. */
@@ -266,14 +256,13 @@ static void hosts_free (struct hosts *h)
 
 static char *join_hosts (const struct hosts *h)
 {
-    char *out = NULL;
+    char *out;
     size_t size;
-    FILE *f = open_memstream (&out, &size);
+    FILE *f = xopen_memstream (&out, &size);
 
-    for (size_t i = 0; f && i < h->n; i++)
+    for (size_t i = 0; i < h->n; i++)
         fprintf (f, "%s%s", i ? "," : "", h->name[i]);
-    if (f)
-        fclose (f);
+    xclose_memstream (f);
     return out;
 }
 
@@ -295,11 +284,11 @@ static void share_out (const struct env_plan *p, long *tasks, long block)
 
 static char *write_tasks (const long *tasks, long nodes)
 {
-    char *out = NULL;
+    char *out;
     size_t size;
-    FILE *f = open_memstream (&out, &size);
+    FILE *f = xopen_memstream (&out, &size);
 
-    for (long i = 0; f && i < nodes;) {
+    for (long i = 0; i < nodes;) {
         long same = 1;
         while (i + same < nodes && tasks[i + same] == tasks[i])
             same++;
@@ -308,17 +297,14 @@ static char *write_tasks (const long *tasks, long nodes)
             fprintf (f, "(x%ld)", same);
         i += same;
     }
-    if (f)
-        fclose (f);
+    xclose_memstream (f);
     return out;
 }
 
-static int find_tasks (struct env_plan *p, struct slurmdl_error *err)
+static void share_tasks (struct env_plan *p)
 {
-    long *tasks = calloc ((size_t)p->nodes, sizeof (*tasks));
+    long *tasks = xcalloc ((size_t)p->nodes, sizeof (*tasks));
 
-    if (!tasks)
-        return errorf (err, "out of memory");
     share_out (p, tasks, p->plane > 0 ? p->plane : 1);
     if (p->ranks % p->nodes && !p->arbitrary)
         plan_note (p,
@@ -328,13 +314,12 @@ static int find_tasks (struct env_plan *p, struct slurmdl_error *err)
                    p->ranks, p->nodes);
     p->tasks = write_tasks (tasks, p->nodes);
     free (tasks);
-    return p->tasks ? 0 : errorf (err, "out of memory");
 }
 
 /* ---- --nodes, --nodelist, --ntasks, --ntasks-per-node ---- */
 
 /* "4(x2),3": how many nodes and tasks. */
-static void count_tasks (const char *spec, long *nodes, long *ranks)
+static void count_listed_tasks (const char *spec, long *nodes, long *ranks)
 {
     long n;
 
@@ -353,31 +338,26 @@ static int read_per_node (struct env_plan *p, struct slurmdl_error *err)
 
     if (!strpbrk (spec, ",("))
         return read_option_number (p, ENV_PER_NODE, false, LAYOUT_RANKS, &p->per_node, err);
-    count_tasks (spec, &nodes, &ranks);
+    count_listed_tasks (spec, &nodes, &ranks);
     if (nodes < 1 || nodes > LAYOUT_NODES || (p->nodes && p->nodes != nodes)
         || (p->ranks && p->ranks != ranks))
         return refuse_value (p, ENV_PER_NODE, "not of as many nodes and tasks", err);
     p->nodes = nodes;
     p->ranks = ranks;
-    p->tasks = strdup (spec);
-    return p->tasks ? 0 : errorf (err, "out of memory");
+    p->tasks = xstrdup (spec);
+    return 0;
 }
 
-static int name_hosts (struct env_plan *p, struct slurmdl_error *err)
+static void name_hosts (struct env_plan *p)
 {
-    char *list = NULL;
-
     if (p->hosts)
-        return 0;
-    if (asprintf (&list, p->nodes > 1 ? "node[1-%ld]" : "node%ld", p->nodes) < 0)
-        return errorf (err, "out of memory");
-    p->hosts = list;
+        return;
+    p->hosts = xasprintf (p->nodes > 1 ? "node[1-%ld]" : "node%ld", p->nodes);
     if (p->nodes > 1)
         plan_note (p,
                    "which nodes Slurm will give is not known: they are called "
                    "%s here (--nodelist=...)",
-                   list);
-    return 0;
+                   p->hosts);
 }
 
 static int read_counts (struct env_plan *p, struct slurmdl_error *err)
@@ -400,7 +380,9 @@ static int read_counts (struct env_plan *p, struct slurmdl_error *err)
         || (p->per_node && p->ranks > p->per_node * p->nodes))
         return refuse_value (p, p->per_node ? ENV_PER_NODE : ENV_NODES,
                              "too few for --ntasks, or too many", err);
-    return p->tasks ? 0 : find_tasks (p, err);
+    if (!p->tasks)
+        share_tasks (p);
+    return 0;
 }
 
 static int read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error *err)
@@ -418,8 +400,6 @@ static int read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error
         unite (h);
         p->nodes = (long)h->n;
         p->hosts = join_hosts (h);
-        if (!p->hosts)
-            return errorf (err, "out of memory");
     }
     if (!p->arbitrary && asked && asked != p->nodes) {
         errno = EINVAL;
@@ -529,7 +509,8 @@ static int read_layout (struct env_plan *p, struct slurmdl_error *err)
         rv = read_option_number (p, ENV_NTASKS, false, LAYOUT_RANKS, &p->ranks, err);
         rv = rv < 0 ? rv : deal_listed_tasks (p, &h, err);
     } else if (rv == 0) {
-        rv = read_counts (p, err) < 0 || name_hosts (p, err) < 0 ? -1 : 0;
+        if ((rv = read_counts (p, err)) == 0)
+            name_hosts (p);
         if (rv == 0 && deal_tasks (p, p->distribution) < 0)
             rv = errorf (err, "%ld tasks on the nodes %.60s as %.40s: %s", p->ranks, p->hosts,
                          p->tasks, errno == E2BIG ? "too many" : "it does not fit");
@@ -651,40 +632,34 @@ static int read_all_options (struct env_plan *p, struct slurmdl_error *err)
                : 0;
 }
 
-static int list_ranks (struct env_plan *p)
+static void list_ranks (struct env_plan *p)
 {
-    FILE **f = calloc ((size_t)p->nodes, sizeof (*f));
     size_t size;
-    int rv = f && (p->gtids = calloc ((size_t)p->nodes, sizeof (char *))) ? 0 : -1;
 
-    for (long i = 0; rv == 0 && i < p->nodes; i++) {
+    p->gtids = xcalloc ((size_t)p->nodes, sizeof (char *));
+    for (long i = 0; i < p->nodes; i++) {
+        FILE *f = xopen_memstream (&p->gtids[i], &size);
         const char *gap = "";
-        if (!(f[i] = open_memstream (&p->gtids[i], &size))) {
-            rv = -1;
-            break;
-        }
         for (long r = 0; r < p->ranks; r++)
             if (p->layout.node_of[r] == i) {
-                fprintf (f[i], "%s%ld", gap, r);
+                fprintf (f, "%s%ld", gap, r);
                 gap = ",";
             }
-        fclose (f[i]);
+        xclose_memstream (f);
     }
-    free (f);
-    return rv;
 }
 
 int plan_create (struct env_plan **plan, char *const *words, struct slurmdl_error *err)
 {
-    struct env_plan *p = *plan = calloc (1, sizeof (*p));
+    struct env_plan *p = *plan = xcalloc (1, sizeof (*p));
 
-    if (!p || !(p->task = calloc (1, sizeof (*p->task))))
-        return errorf (err, "out of memory");
+    p->task = xcalloc (1, sizeof (*p->task));
     p->job = 1;
     read_plan_words (p, words);
     if (read_all_options (p, err) < 0)
         return -1;
-    return list_ranks (p) < 0 ? errorf (err, "out of memory") : 0;
+    list_ranks (p);
+    return 0;
 }
 
 void plan_destroy (struct env_plan *p)
@@ -722,16 +697,16 @@ struct variant {
 
 /* ---- Slurm's variables ---- */
 
-static int put_number_entry (struct env_entries *e, const char *name, long n)
+static void put_number_entry (struct env_entries *e, const char *name, long n)
 {
     char value[32];
 
     snprintf (value, sizeof (value), "%ld", n);
-    return entries_put (e, name, value);
+    entries_put (e, name, value);
 }
 
 /* What is exported here reaches the job (--export=ALL, the default). */
-static int inherit_exports (struct env_entries *e)
+static void inherit_exports (struct env_entries *e)
 {
     char name[256];
 
@@ -740,15 +715,13 @@ static int inherit_exports (struct env_entries *e)
         if (variable_is_of_job (*v) || !strncmp (*v, "SLURM_", 6) || n >= sizeof (name))
             continue;
         snprintf (name, sizeof (name), "%.*s", (int)n, *v);
-        if (entries_put (e, name, *v + n + ((*v)[n] == '=')) < 0)
-            return -1;
+        entries_put (e, name, *v + n + ((*v)[n] == '='));
         e->list[e->n - 1].user = true;
     }
-    return 0;
 }
 
 /* Slurm's order: all of the node's GPUs, or the task's own ones. */
-static int put_visible_gpus (const struct env_plan *p, long local, struct env_entries *e)
+static void put_visible_gpus (const struct env_plan *p, long local, struct env_entries *e)
 {
     static const char *const names[] = { [GPU_NVIDIA] = "CUDA_VISIBLE_DEVICES",
                                          [GPU_AMD] = "ROCR_VISIBLE_DEVICES",
@@ -759,69 +732,68 @@ static int put_visible_gpus (const struct env_plan *p, long local, struct env_en
     int used = 0;
 
     if (count < 1)
-        return 0;
+        return;
     for (long i = first; i < first + count; i++)
         used += snprintf (list + used, sizeof (list) - (size_t)used, "%s%ld", used ? "," : "", i);
-    if (p->gpus_per_task && put_number_entry (e, "SLURM_GPUS_PER_TASK", p->gpus_per_task) < 0)
-        return -1;
-    if (put_number_entry (e, "SLURM_GPUS_ON_NODE",
-                          p->gpus ? p->gpus : p->gpus_per_task * p->layout.most)
-        < 0)
-        return -1;
-    return entries_put (e, names[p->vendor], list);
+    if (p->gpus_per_task)
+        put_number_entry (e, "SLURM_GPUS_PER_TASK", p->gpus_per_task);
+    put_number_entry (e, "SLURM_GPUS_ON_NODE",
+                      p->gpus ? p->gpus : p->gpus_per_task * p->layout.most);
+    entries_put (e, names[p->vendor], list);
 }
 
-static int put_pmi (const struct env_plan *p, long rank, struct env_entries *e)
+static void put_pmi (const struct env_plan *p, long rank, struct env_entries *e)
 {
     const char *mpi = p->value[ENV_MPI];
 
     if (!mpi)
         mpi = strcmp (p->dl, "mpi") ? "none" : "pmix";
     if (!strncmp (mpi, "pmix", 4))
-        return put_number_entry (e, "PMIX_RANK", rank);
-    return strcmp (mpi, "pmi2") ? 0 : put_number_entry (e, "PMI_FD", 3);
+        put_number_entry (e, "PMIX_RANK", rank);
+    else if (!strcmp (mpi, "pmi2"))
+        put_number_entry (e, "PMI_FD", 3);
 }
 
-static int put_place (const struct env_plan *p, long rank, struct env_entries *e)
+static void put_place (const struct env_plan *p, long rank, struct env_entries *e)
 {
     long node = p->layout.node_of[rank];
-    int rv = put_number_entry (e, "SLURM_PROCID", rank);
 
-    rv |= put_number_entry (e, "SLURM_STEP_NUM_TASKS", p->ranks);
-    rv |= put_number_entry (e, "SLURM_STEP_NUM_NODES", p->nodes);
-    rv |= put_number_entry (e, "SLURM_LOCALID", p->layout.local_of[rank]);
-    rv |= put_number_entry (e, "SLURM_NODEID", node);
-    rv |= entries_put (e, "SLURM_STEP_NODELIST", p->hosts);
-    rv |= entries_put (e, "SLURM_STEP_TASKS_PER_NODE", p->tasks);
-    rv |= entries_put (e, "SLURM_GTIDS", p->gtids[node]);
-    rv |= entries_put (e, "SLURMD_NODENAME", layout_host (&p->layout, rank));
+    put_number_entry (e, "SLURM_PROCID", rank);
+    put_number_entry (e, "SLURM_STEP_NUM_TASKS", p->ranks);
+    put_number_entry (e, "SLURM_STEP_NUM_NODES", p->nodes);
+    put_number_entry (e, "SLURM_LOCALID", p->layout.local_of[rank]);
+    put_number_entry (e, "SLURM_NODEID", node);
+    entries_put (e, "SLURM_STEP_NODELIST", p->hosts);
+    entries_put (e, "SLURM_STEP_TASKS_PER_NODE", p->tasks);
+    entries_put (e, "SLURM_GTIDS", p->gtids[node]);
+    entries_put (e, "SLURMD_NODENAME", layout_host (&p->layout, rank));
     if (*p->distribution)
-        rv |= entries_put (e, "SLURM_DISTRIBUTION", p->distribution);
+        entries_put (e, "SLURM_DISTRIBUTION", p->distribution);
     if (p->plane)
-        rv |= put_number_entry (e, "SLURM_DIST_PLANESIZE", p->plane);
+        put_number_entry (e, "SLURM_DIST_PLANESIZE", p->plane);
     if (p->cpus)
-        rv |= put_number_entry (e, "SLURM_CPUS_PER_TASK", p->cpus);
+        put_number_entry (e, "SLURM_CPUS_PER_TASK", p->cpus);
     if (p->per_node)
-        rv |= put_number_entry (e, "SLURM_NTASKS_PER_NODE", p->per_node);
-    return rv;
+        put_number_entry (e, "SLURM_NTASKS_PER_NODE", p->per_node);
 }
 
-static int put_slurm (const struct env_plan *p, long rank, const struct variant *v,
-                      struct env_entries *e)
+static void put_slurm (const struct env_plan *p, long rank, const struct variant *v,
+                       struct env_entries *e)
 {
     const char *ports = p->value[ENV_RESV_PORTS];
     int cpus = cpus_count (&p->all);
-    int rv = inherit_exports (e) < 0 || put_place (p, rank, e) < 0
-             || put_visible_gpus (p, p->layout.local_of[rank], e) < 0 || put_pmi (p, rank, e) < 0
-             || put_number_entry (e, "SLURM_JOB_ID", v->job) < 0;
 
-    if (!rv && p->arbitrary)
-        rv = entries_put (e, ORDER_VARIABLE, plan_text (p, ENV_NODELIST));
-    if (!rv && ports)
-        rv = entries_put (e, "SLURM_STEP_RESV_PORTS", ports);
-    if (!rv && cpus)
-        rv = put_number_entry (e, "SLURM_CPUS_ON_NODE", cpus);
-    return rv ? -1 : 0;
+    inherit_exports (e);
+    put_place (p, rank, e);
+    put_visible_gpus (p, p->layout.local_of[rank], e);
+    put_pmi (p, rank, e);
+    put_number_entry (e, "SLURM_JOB_ID", v->job);
+    if (p->arbitrary)
+        entries_put (e, ORDER_VARIABLE, plan_text (p, ENV_NODELIST));
+    if (ports)
+        entries_put (e, "SLURM_STEP_RESV_PORTS", ports);
+    if (cpus)
+        put_number_entry (e, "SLURM_CPUS_ON_NODE", cpus);
 }
 
 /* ---- --dl ---- */
@@ -944,11 +916,9 @@ static int bind_plan_rank (struct env_plan *p, struct binding *b, struct plan_ra
 
 static int set_binding (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
 {
-    struct binding *b = calloc (1, sizeof (*b));
+    struct binding *b = xcalloc (1, sizeof (*b));
     int rv = 0;
 
-    if (!b)
-        return errorf (err, "out of memory");
     b->vars = entries_variables (&r->vars);
     binding_words (b, p->bind);
     if (binding_is_wanted (b) && !p->value[ENV_TOPOLOGY])
@@ -976,12 +946,10 @@ static void set_network (struct env_plan *p, struct plan_rank *r)
     const struct variables v = entries_variables (&r->vars);
     const char *dir = p->value[ENV_NCCL_DIR];
     struct nccl_profile profile = { .n = 0 };
-    struct fabric *f = calloc (1, sizeof (*f));
+    struct fabric *f = xcalloc (1, sizeof (*f));
     char text[NCCL_VALUE];
     char sys[TEXT];
 
-    if (!f)
-        return;
     if (p->value[ENV_TOPOLOGY]) {
         snprintf (sys, sizeof (sys), "%s/sys", p->value[ENV_TOPOLOGY]);
         fabric_read (sys, f);
@@ -1008,16 +976,16 @@ static int note_variant (struct env_plan *p, struct plan_rank *r, const struct v
                          enum plan_doubt why, struct slurmdl_error *err)
 {
     struct env_entries other = { NULL };
-    int rv = put_slurm (p, r->rank, v, &other) < 0 ? errorf (err, "out of memory")
-                                                   : set_framework (p, v, &other, err);
+    int rv;
 
+    put_slurm (p, r->rank, v, &other);
+    rv = set_framework (p, v, &other, err);
     for (size_t i = 0; rv == 0 && i < other.n; i++) {
         const struct env_entry *o = &other.list[i];
         const struct env_entry *e = entries_find (&r->vars, o->name);
         if (!o->given || (e && e->value && o->value && !strcmp (e->value, o->value)))
             continue;
-        if (entries_put (&r->unknown, o->name, plan_doubts[why]) < 0)
-            rv = errorf (err, "out of memory");
+        entries_put (&r->unknown, o->name, plan_doubts[why]);
     }
     entries_free (&other);
     return rv;
@@ -1030,8 +998,7 @@ static int fill_rank (struct env_plan *p, struct plan_rank *r, struct slurmdl_er
     struct variant cpu = { p->job, p->step, false, true };
     struct variant job = { p->job + 4711, p->step, false, false };
 
-    if (put_slurm (p, r->rank, &v, &r->vars) < 0)
-        return errorf (err, "out of memory");
+    put_slurm (p, r->rank, &v, &r->vars);
     if (*p->dl && set_framework (p, &v, &r->vars, err) < 0)
         return -1;
     if (*p->dl && p->task->facts.roles)

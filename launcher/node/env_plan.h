@@ -23,12 +23,12 @@ struct env_entry {
 
 struct env_entries {
     struct env_entry *list;
-    size_t n, capacity;
+    size_t n;
 };
 
 /* Functions over it; 'e' must stay where it is. */
 struct variables entries_variables (struct env_entries *e);
-int entries_put (struct env_entries *e, const char *name, const char *value);
+void entries_put (struct env_entries *e, const char *name, const char *value);
 const struct env_entry *entries_find (const struct env_entries *e, const char *name);
 
 /* Leave only what was given or kept. */

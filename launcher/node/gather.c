@@ -15,6 +15,7 @@
 
 #include "launcher/node/check_messages.h"
 #include "launcher/node/diagnosis.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/listener.h"
@@ -61,7 +62,7 @@ int gather_open (struct gather *g, int port, const char *range, struct slurmdl_e
 
 /* ---- the collector ---- */
 
-enum { EVENTS = 64, LINGER = 60, SIZE_MAX_NOTES = 1 << 16, RANKS = 32768 };
+enum { EVENTS = 64, LINGER = 60, NOTES_MAX = 1 << 16, RANKS = 32768 };
 
 enum phase { FACTS, PEERS, OVER };
 
@@ -110,18 +111,15 @@ static void watch_descriptor (struct gather_hub *h, int fd, void *what)
     epoll_ctl (h->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-static int add_connection (struct gather_hub *h, const struct listener_arrival *a, long rank)
+static void add_connection (struct gather_hub *h, const struct listener_arrival *a, long rank)
 {
-    struct gather_connection *c = calloc (1, sizeof (*c));
+    struct gather_connection *c = xcalloc (1, sizeof (*c));
 
-    if (!c)
-        return -1;
     net_stream_init (&c->stream, a->fd, a->seal);
     c->rank = rank;
     c->next = h->clients;
     h->clients = h->client_of[rank] = c;
     watch_descriptor (h, a->fd, c);
-    return 0;
 }
 
 static void answer_rank (struct gather_hub *h, long rank)
@@ -151,8 +149,9 @@ static void learn_layout (struct gather_hub *h, const json_t *facts)
                               .gtids = fact_text (at, "gtids"),
                               .ranks = h->size };
 
-    if (h->layout || !at || !(h->layout = malloc (sizeof (*h->layout))))
+    if (h->layout || !at)
         return;
+    h->layout = xmalloc (sizeof (*h->layout));
     f.plane = json_integer_value (json_object_get (at, "plane"));
     f.node = json_integer_value (json_object_get (at, "node"));
     if (layout_fill (h->layout, &f) == 0)
@@ -169,10 +168,8 @@ static int begin_gathering (struct gather_hub *h, const json_t *line)
         return 0;
     if (size < 1 || size > RANKS)
         return -1;
-    h->ranks = calloc ((size_t)size, sizeof (*h->ranks));
-    h->client_of = calloc ((size_t)size, sizeof (*h->client_of));
-    if (!h->ranks || !h->client_of)
-        return -1;
+    h->ranks = xcalloc ((size_t)size, sizeof (*h->ranks));
+    h->client_of = xcalloc ((size_t)size, sizeof (*h->client_of));
     h->size = size;
     h->begun = monotonic ();
     return 0;
@@ -187,7 +184,8 @@ static int greet (struct gather_hub *h, const struct listener_arrival *a, const 
         || h->client_of[rank] || h->ranks[rank])
         return -1;
     learn_layout (h, said);
-    return add_connection (h, a, rank);
+    add_connection (h, a, rank);
+    return 0;
 }
 
 static void take_arrivals (struct gather_hub *h)
@@ -315,14 +313,13 @@ static bool is_node_name (const char *name)
 static void write_notes (const struct gather_hub *h)
 {
     const struct diagnosis *d = h->diagnosis;
-    char *text = calloc (1, SIZE_MAX_NOTES);
+    char *text = xcalloc (1, NOTES_MAX);
     size_t n = 0;
 
-    for (long i = 0; text && i < d->nnodes; i++)
-        if (d->nodes[i].bad && is_node_name (d->nodes[i].name)
-            && n + 2 * NAME_TEXT < SIZE_MAX_NOTES)
-            n += (size_t)snprintf (text + n, SIZE_MAX_NOTES - n, "%s\n", d->nodes[i].name);
-    if (text && n > 0)
+    for (long i = 0; i < d->nnodes; i++)
+        if (d->nodes[i].bad && is_node_name (d->nodes[i].name) && n + 2 * NAME_TEXT < NOTES_MAX)
+            n += (size_t)snprintf (text + n, NOTES_MAX - n, "%s\n", d->nodes[i].name);
+    if (n > 0)
         publish_replace (h->g->notes, text, n, NULL);
     free (text);
 }
@@ -348,11 +345,6 @@ static void end_gathering (struct gather_hub *h)
 {
     h->phase = OVER;
     h->diagnosis = diagnosis_create (h->ranks, h->size, h->layout);
-    if (!h->diagnosis) {
-        fputs ("dl: check: out of memory\n", stderr);
-        h->ended = true;
-        return;
-    }
     if (h->g->level == LEVEL_NONE)
         h->diagnosis->stop = false;
     else if (h->g->notes)
@@ -441,10 +433,8 @@ static void collector_loop (struct gather_hub *h)
     while (!h->ended) {
         struct pollfd *p = listener_poll (&h->listener, 1);
         size_t last = listener_fds (&h->listener);
-        if (!p) {
-            fputs ("dl: check: out of memory\n", stderr);
-            return;
-        }
+        if (!p)
+            out_of_memory ();
         p[last] = (struct pollfd){ .fd = h->epoll, .events = POLLIN };
         if (poll (p, last + 1, wait_ms (h)) < 0)
             continue;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "launcher/node/checks.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/version.h"
 #include "runtime/base/clock.h"
@@ -141,11 +142,9 @@ static int check_links (const struct check_place *p)
 
 void check_network (const struct check_place *p)
 {
-    struct fabric *f = calloc (1, sizeof (*f));
+    struct fabric *f = xcalloc (1, sizeof (*f));
     int usable;
 
-    if (!f)
-        return;
     check_stage (p, "/sys");
     fabric_read ("/sys", f);
     look_at_ports (p, f);
@@ -187,7 +186,7 @@ void check_kernel (const struct check_place *p)
 {
     enum { READ_ALL = 3, SIZE_OF = 10 };
     int size = klogctl (SIZE_OF, NULL, 0);
-    char *log = size > 0 ? calloc (1, (size_t)size + 1) : NULL;
+    char *log = size > 0 ? xcalloc (1, (size_t)size + 1) : NULL;
 
     if (access ("/proc/driver/nvidia/version", F_OK) < 0) {
         free (log);
@@ -396,12 +395,12 @@ enum { SMALL = 4096, BLOCK = 1 << 20, BLOCKS = 256, FEW_MIB = 100 };
 static int write_probe_file (const char *folder, long blocks, size_t size)
 {
     char path[PATH_MAX];
-    char *data = calloc (1, size);
+    char *data = xcalloc (1, size);
     int rv = 0;
     int fd, e;
 
     snprintf (path, sizeof (path), "%s/.dl-check.XXXXXX", folder);
-    fd = data ? mkostemp (path, O_CLOEXEC) : -1;
+    fd = mkostemp (path, O_CLOEXEC);
     if (fd < 0) {
         e = errno;
         free (data);

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
@@ -57,11 +58,11 @@ static void count_all (struct listener *l, char *block)
 /* To be connected to is all that is asked of the master's port. */
 static void serve_peers (struct listener *rates, const struct listen_sockets *master)
 {
-    char *block = malloc (BLOCK);
+    char *block = xmalloc (BLOCK);
     struct pollfd *p;
     int fd;
 
-    while (block && (p = listener_poll (rates, (size_t)master->n))) {
+    while ((p = listener_poll (rates, (size_t)master->n))) {
         nfds_t first = listener_fds (rates);
         for (int i = 0; i < master->n; i++)
             p[first + (nfds_t)i] = (struct pollfd){ .fd = master->fd[i], .events = POLLIN };
@@ -181,7 +182,7 @@ static double send_for_a_while (int fd, const unsigned char *key)
 {
     struct handshake with = handshake_of (key);
     double start = monotonic (), took;
-    char *block = calloc (1, BLOCK);
+    char *block = xcalloc (1, BLOCK);
     char answer[sizeof (unsigned long long) + SEAL_TAG];
     unsigned long long sum;
     struct net_seal *seal = NULL;
@@ -190,7 +191,7 @@ static double send_for_a_while (int fd, const unsigned char *key)
     if (handshake_call (fd, &with, "", 0, start + CONNECT_S, &seal) < 0)
         n = -1;
     start = monotonic ();
-    while (block && n > 0 && monotonic () - start < SEND_S)
+    while (n > 0 && monotonic () - start < SEND_S)
         n = send (fd, block, BLOCK, MSG_NOSIGNAL);
     free (block);
     shutdown (fd, SHUT_WR);

@@ -8,8 +8,8 @@
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
-#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 
 /* What was already said of a trial. */
@@ -20,16 +20,12 @@ struct reported {
     int ooms;
 };
 
-static int add_reported (struct changes *c, const struct sweep *s)
+static void add_reported (struct changes *c, const struct sweep *s)
 {
     while (c->nreported < s->ntrials) {
-        struct reported *list = array_grow (c->reported, (size_t)c->nreported, sizeof (*list));
-        if (!list)
-            return -1;
-        c->reported = list;
-        list[c->nreported++] = (struct reported){ 0 };
+        XGROW (c->reported, (size_t)c->nreported);
+        c->reported[c->nreported++] = (struct reported){ 0 };
     }
-    return 0;
 }
 
 static void say_space (struct changes *c, const struct sweep *s, const char *elapsed)
@@ -79,8 +75,7 @@ void changes_say (struct changes *c, const struct sweep *s)
 {
     char elapsed[32];
 
-    if (add_reported (c, s) < 0)
-        return;
+    add_reported (c, s);
     duration_text (elapsed, sizeof (elapsed), monotonic () - c->start);
     say_space (c, s, elapsed);
     for (long i = 0; i < s->ntrials; i++) {
@@ -102,8 +97,7 @@ void changes_say (struct changes *c, const struct sweep *s)
 
 void changes_skip (struct changes *c, const struct sweep *s)
 {
-    if (add_reported (c, s) < 0)
-        return;
+    add_reported (c, s);
     for (long i = 0; i < s->ntrials; i++)
         note_trial (&c->reported[i], &s->trials[i]);
 }

@@ -15,8 +15,9 @@
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
-#include "runtime/base/array.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
@@ -30,25 +31,18 @@ struct history_rung {
     double value;
 };
 
-static int note_time (struct history *h, const struct event *e)
+static void note_event_time (struct history *h, const struct event *e)
 {
-    size_t trial = (size_t)e->trial;
-
-    if (trial > h->nsince) {
-        if (array_reserve (&h->since, &h->room, h->nsince, trial - h->nsince, sizeof (*h->since))
-            < 0)
-            return -1;
-        while (h->nsince < trial)
-            h->since[h->nsince++] = NAN;
+    while (h->nsince < (size_t)e->trial) {
+        XGROW (h->since, h->nsince);
+        h->since[h->nsince++] = NAN;
     }
-    h->since[trial - 1] = e->time;
-    return 0;
+    h->since[e->trial - 1] = e->time;
 }
 
-static int note_result (struct history *h, const struct event *e)
+static void note_result (struct history *h, const struct event *e)
 {
-    if (array_reserve (&h->results, &h->capacity, h->n, 1, sizeof (*h->results)) < 0)
-        return -1;
+    XGROW (h->results, h->n);
     h->results[h->n++] = (struct history_result){
         .trial = (long)e->trial,
         .attempt = (long)e->attempt,
@@ -56,17 +50,18 @@ static int note_result (struct history *h, const struct event *e)
         .value = e->nmetrics ? e->metrics[0] : e->metric,
         .time = e->time,
     };
-    return 0;
 }
 
 static int take_history_event (const struct event *e, void *arg, struct slurmdl_error *err)
 {
     struct history *h = arg;
 
+    (void)err;
     if (e->trial < 1 || e->trial > h->limit)
         return 0;
-    if (note_time (h, e) < 0 || (e->op == EVENT_RESULT && note_result (h, e) < 0))
-        return errorf (err, "out of memory");
+    note_event_time (h, e);
+    if (e->op == EVENT_RESULT)
+        note_result (h, e);
     return 0;
 }
 
@@ -159,20 +154,15 @@ static int history_rungs (const struct history *h, const struct sweep *s, struct
 }
 
 /* The best value after each accepted result that counts (best_walk_take()); the
- * caller frees the list.  Returns how many, -1: out of memory.
+ * caller frees the list.  Returns how many.
  */
 static long history_best (const struct history *h, const struct sweep *s, double **list)
 {
     struct best_walk walk;
     long n = 0;
 
-    *list = malloc ((h->n + 1) * sizeof (**list));
-    if (best_walk_begin (&walk, s) < 0 || !*list) {
-        best_walk_end (&walk);
-        free (*list);
-        *list = NULL;
-        return -1;
-    }
+    *list = xmalloc ((h->n + 1) * sizeof (**list));
+    best_walk_begin (&walk, s);
     for (size_t i = 0; i < h->n; i++) {
         const struct history_result *r = &h->results[i];
         if (isfinite (r->value) && counts (s, r) && best_walk_take (&walk, r->trial, r->length))
@@ -184,20 +174,13 @@ static long history_best (const struct history *h, const struct sweep *s, double
 
 /* ---- the newest values of its trials ---- */
 
-/* Have room for so many trials.  Returns -1 if out of memory. */
-static int newest_room (struct picture_trial **list, long *n, long wanted)
+/* Have an element for each of so many trials. */
+static void add_newest (struct picture *p, long ntrials)
 {
-    struct picture_trial *more;
-
-    if (wanted <= *n)
-        return 0;
-    wanted += wanted / 2 + 16;
-    if (!(more = realloc (*list, (size_t)wanted * sizeof (*more))))
-        return -1;
-    memset (more + *n, 0, (size_t)(wanted - *n) * sizeof (*more));
-    *list = more;
-    *n = wanted;
-    return 0;
+    while (p->ntrials < ntrials) {
+        XGROW (p->trials, (size_t)p->ntrials);
+        p->trials[p->ntrials++] = (struct picture_trial){ 0 };
+    }
 }
 
 /* A number that is another one when a row was added. */
@@ -293,11 +276,9 @@ static char *put_braille (char *to, const struct chart *g, int x, int y)
 
 static void draw_row (struct screen *c, const struct chart *g, int y, int height)
 {
-    char *text = calloc ((size_t)c->width, 3), *end = text;
+    char *text = xcalloc ((size_t)c->width, 3), *end = text;
     char label[32] = "";
 
-    if (!text)
-        return;
     if (y == 0)
         snprintf (label, sizeof (label), "%.5g", g->high);
     else if (y == height - 1)
@@ -321,8 +302,9 @@ void line_chart (struct screen *c, const double *values, long n, int height)
                        .low = INFINITY,
                        .high = -INFINITY };
 
-    if (g.columns < 4 || !(g.dots = calloc ((size_t)g.columns, (size_t)g.rows)))
+    if (g.columns < 4)
         return;
+    g.dots = xcalloc ((size_t)g.columns, (size_t)g.rows);
     for (long i = 0; i < n; i++) {
         g.low = fmin (g.low, values[i]);
         g.high = fmax (g.high, values[i]);
@@ -444,9 +426,11 @@ static long lines_for (long n, int room)
 
 static void draw_more (struct screen *c, long n, const char *what)
 {
+    char more[AND_MORE_SIZE];
+
     if (n <= 0)
         return;
-    screen_put (c, STYLE_DIM, "      and %ld more %s", n, what);
+    screen_put (c, STYLE_DIM, "     %s %s", and_more (more, n), what);
     screen_line (c);
 }
 
@@ -544,11 +528,11 @@ static void draw_best_trials (const struct picture *p, struct screen *c, int roo
     long *list = sweep_order (s);
     long n = 0;
 
-    for (long i = 0; list && i < s->ntrials; i++)
+    for (long i = 0; i < s->ntrials; i++)
         if (trial_repeat (s, list[i]) == 0
             && isfinite (point_result (s, trial_point (s, list[i]), 0).value))
             list[n++] = list[i];
-    if (list && n > 1 && room >= 4) {
+    if (n > 1 && room >= 4) {
         draw_heading (p, c, s->exp->search.repeats > 1 ? "means" : "best");
         for (long i = 0; i < n && i < room - 1; i++) {
             struct sweep_result r = point_result (s, trial_point (s, list[i]), 0);
@@ -608,8 +592,7 @@ int picture_look (struct picture *p, struct slurmdl_error *err)
 
     if (history_sync (&p->history, p->s, err) < 0)
         return -1;
-    if (newest_room (&p->trials, &p->ntrials, p->s->ntrials) < 0)
-        return errorf (err, "out of memory");
+    add_newest (p, p->s->ntrials);
     if (p->looked == 0 || now - p->looked >= (p->workers.alive ? look_every : look_soon)) {
         free (p->workers.list);
         p->workers = workers_look (p->s);
@@ -654,17 +637,15 @@ static void estimate (const struct picture *p, struct picture_tally *t)
         t->eta = fmin (t->eta, fmax (0, s->exp->max_hours * 3600 - experiment_age (s)));
 }
 
-static int count_trials (const struct picture *p, struct picture_tally *t)
+static void count_trials (const struct picture *p, struct picture_tally *t)
 {
     const struct sweep *s = p->s;
     size_t room = (size_t)s->ntrials + 1;
     long nfailed = 0;
     int claims = 0;
 
-    *t = (struct picture_tally){ .running = calloc (room, sizeof (long)),
-                                 .failed = calloc (room, sizeof (long)) };
-    if (!t->running || !t->failed)
-        return -1;
+    *t = (struct picture_tally){ .running = xcalloc (room, sizeof (long)),
+                                 .failed = xcalloc (room, sizeof (long)) };
     for (long i = s->ntrials; i >= 1; i--) {
         const struct sweep_trial *of = sweep_trial (s, i);
         enum trial_phase phase = trial_phase_of (s, of);
@@ -681,7 +662,6 @@ static int count_trials (const struct picture *p, struct picture_tally *t)
             t->running[t->n[phase] - 1] = i;
     }
     estimate (p, t);
-    return 0;
 }
 
 /* ---- the head ---- */
@@ -919,18 +899,17 @@ void picture_draw (struct picture *p, struct screen *c)
 {
     struct picture_tally t;
 
-    if (count_trials (p, &t) == 0) {
-        draw_title (p, c);
-        draw_progress (p, &t, c);
-        draw_counts (p, &t, c);
-        draw_hours (p, &t, c);
-        draw_gpus (p, c);
-        draw_best (p, c);
-        draw_notes (p, c);
-        draw_history_lines (p, c);
-        draw_rungs (p, c);
-        picture_trials (p, &t, c);
-    }
+    count_trials (p, &t);
+    draw_title (p, c);
+    draw_progress (p, &t, c);
+    draw_counts (p, &t, c);
+    draw_hours (p, &t, c);
+    draw_gpus (p, c);
+    draw_best (p, c);
+    draw_notes (p, c);
+    draw_history_lines (p, c);
+    draw_rungs (p, c);
+    picture_trials (p, &t, c);
     free (t.running);
     free (t.failed);
 }

@@ -18,9 +18,9 @@ struct history_result {
 struct history {
     struct log *log;
     struct history_result *results;
-    size_t n, capacity;
+    size_t n;
     double *since; /* of trial N at N - 1: the time of its last event */
-    size_t nsince, room;
+    size_t nsince;
     int64_t limit; /* numbers of trials above are ignored */
 };
 

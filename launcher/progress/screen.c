@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/terminal.h"
 #include "runtime/base/clock.h"
 
@@ -144,7 +145,7 @@ static int bounded (int n, int least, int most)
     return n < least ? least : n > most ? most : n;
 }
 
-int screen_begin (struct screen *s, int width, int height)
+void screen_begin (struct screen *s, int width, int height)
 {
     const char *no = getenv ("NO_COLOR");
     struct winsize ws = { .ws_col = 80, .ws_row = 24 };
@@ -159,8 +160,7 @@ int screen_begin (struct screen *s, int width, int height)
         .utf8 = !strcmp (nl_langinfo (CODESET), "UTF-8"),
         .colours = screen_is_there () && !(no && *no),
     };
-    s->f = open_memstream (&s->text, &s->size);
-    return s->f ? 0 : -1;
+    s->f = xopen_memstream (&s->text, &s->size);
 }
 
 /* Invisible characters that change the order or the place of others. */
@@ -243,15 +243,14 @@ static void put_cut_text (struct screen *s, enum screen_style style, int until, 
 
 void screen_put (struct screen *s, enum screen_style style, const char *fmt, ...)
 {
-    char *text = NULL;
+    char *text;
     va_list ap;
 
     va_start (ap, fmt);
-    if (vasprintf (&text, fmt, ap) >= 0) {
-        put_cut_text (s, style, s->width, text);
-        free (text);
-    }
+    text = xvasprintf (fmt, ap);
     va_end (ap);
+    put_cut_text (s, style, s->width, text);
+    free (text);
 }
 
 static void put_blanks (struct screen *s, int until)
@@ -314,12 +313,10 @@ int screen_room (const struct screen *s)
  */
 static void show_lines (char *text)
 {
-    char *all = NULL, *line, *end;
+    char *all, *line, *end;
     size_t size;
-    FILE *f = open_memstream (&all, &size);
+    FILE *f = xopen_memstream (&all, &size);
 
-    if (!f)
-        return;
     fputs ("\033[H", f);
     for (line = text; line && *line; line = end) {
         if ((end = strchr (line, '\n')))
@@ -327,20 +324,19 @@ static void show_lines (char *text)
         fprintf (f, "%s\033[K%s", line, end && *end ? "\r\n" : "");
     }
     fputs ("\033[J", f);
-    if (fclose (f) == 0)
-        terminal_control ("%s", all);
+    xclose_memstream (f);
+    terminal_control ("%s", all);
     fflush (stdout);
     free (all);
 }
 
 void screen_end (struct screen *s, FILE *to)
 {
-    if (fclose (s->f) == 0) {
-        if (to)
-            fputs (s->text, to);
-        else
-            show_lines (s->text);
-    }
+    xclose_memstream (s->f);
+    if (to)
+        fputs (s->text, to);
+    else
+        show_lines (s->text);
     free (s->text);
     s->text = NULL;
 }

@@ -46,9 +46,9 @@ enum screen_event { SCREEN_TIME, SCREEN_RESIZED, SCREEN_QUIT };
 enum screen_event screen_wait (double seconds);
 
 /* Begin a picture: of the window, or of a given size (for the tests, and where
- * 'width' is not 0).  Returns -1 if out of memory.
+ * 'width' is not 0).
  */
-int screen_begin (struct screen *s, int width, int height);
+void screen_begin (struct screen *s, int width, int height);
 
 /* Add to the line.  Control characters and what is no UTF-8 become \xNN; what
  * the line has no room for is left out.

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
@@ -34,22 +35,19 @@ struct curve_reading {
     size_t name;
 };
 
-static int add_point (struct curve_reading *g, const char *name, int64_t step, double value)
+static void add_point (struct curve_reading *g, const char *name, int64_t step, double value)
 {
     struct words *w = &g->c->names;
     struct trial_curves *t = g->t;
 
     if (!strcmp (name, "epoch"))
-        return 0;
+        return;
     if (w->n && !strcmp (w->list[(g->name + 1) % w->n], name))
         g->name = (g->name + 1) % w->n; /* they are logged in turn */
     else
         g->name = words_number (w, name);
-    if (g->name == SIZE_MAX
-        || array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list)) < 0)
-        return -1;
+    XGROW (t->list, t->n);
     t->list[t->n++] = (struct curve_point){ step, value, g->name };
-    return 0;
 }
 
 static int take_curve_row (const struct slurmdl_row *row, void *arg)
@@ -58,7 +56,8 @@ static int take_curve_row (const struct slurmdl_row *row, void *arg)
 
     if (row->superseded || row->attempt > g->last)
         return 0;
-    return add_point (g, row->name, row->step, row->value);
+    add_point (g, row->name, row->step, row->value);
+    return 0;
 }
 
 /* Has it attempts after the one whose result was accepted last? */
@@ -69,17 +68,18 @@ static bool trial_goes_on (const struct report *r, long i)
     return t->state == TRIAL_OPEN || trial_last (t).attempt < t->over;
 }
 
-static int read_trial_folder (struct curves *c, const struct report *r, long i)
+static void read_trial_folder (struct curves *c, const struct report *r, long i)
 {
     struct curve_reading g = { .c = c, .t = &c->trials[i], .last = r->trials[i].of->over + 1 };
     char dir[PATH_MAX];
 
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", r->sweeps[r->trials[i].sweep].s->dir,
               r->trials[i].number);
-    return slurmdl_trial_read (dir, take_curve_row, &g, NULL) == -1 && g.name == SIZE_MAX ? -1 : 0;
+    slurmdl_trial_read (dir, take_curve_row, &g, NULL);
 }
 
-static int take_trial_rows (struct curves *c, const struct report *r, size_t k, struct rows *rows)
+static void take_trial_rows (struct curves *c, const struct report *r, size_t k,
+                             const struct rows *rows)
 {
     struct curve_reading g = { .c = c };
     char name[ROW_NAME_SIZE + 1] = "";
@@ -91,42 +91,37 @@ static int take_trial_rows (struct curves *c, const struct report *r, size_t k, 
             continue;
         g.t = &c->trials[trial];
         memcpy (name, rows->names[row->name], ROW_NAME_SIZE);
-        if (add_point (&g, name, row->step, row->value) < 0)
-            return -1;
+        add_point (&g, name, row->step, row->value);
     }
-    return 0;
 }
 
-static int read_sweep (struct curves *c, const struct report *r, size_t k, struct rows *old)
+static void read_sweep_curves (struct curves *c, const struct report *r, size_t k, struct rows *old)
 {
     const struct sweep *s = r->sweeps[k].s;
     struct rows rows;
-    int rv = rows_read (&rows, s, old && old->ntrials ? old : NULL);
 
-    if (rv == 0)
-        rv = take_trial_rows (c, r, k, &rows);
-    for (long i = 0; rv == 0 && i < s->ntrials; i++)
+    rows_read (&rows, s, old && old->ntrials ? old : NULL);
+    take_trial_rows (c, r, k, &rows);
+    for (long i = 0; i < s->ntrials; i++)
         if (trial_goes_on (r, r->sweeps[k].first + i))
-            rv = read_trial_folder (c, r, r->sweeps[k].first + i);
-    if (old)
+            read_trial_folder (c, r, r->sweeps[k].first + i);
+    if (old) {
         rows_destroy (old);
-    if (old && rv == 0)
         *old = rows;
-    else
+    } else
         rows_destroy (&rows);
-    return rv;
 }
 
 /* As many names as there is room for, those with the least points last. */
 static size_t shown_names (const struct curves *c, size_t nmetrics)
 {
-    size_t *points = calloc (c->names.n + 1, sizeof (*points));
+    size_t *points = xcalloc (c->names.n + 1, sizeof (*points));
     size_t sum = 0, n = nmetrics;
 
-    for (long i = 0; points && i < c->n; i++)
+    for (long i = 0; i < c->n; i++)
         for (size_t k = 0; k < c->trials[i].n; k++)
             points[c->trials[i].list[k].name]++;
-    while (points && n < c->names.n) {
+    while (n < c->names.n) {
         sum += points[n] < POINTS_ALL / 4 ? points[n] : POINTS_ALL / 4;
         if (sum > OTHERS_ALL)
             break;
@@ -136,21 +131,17 @@ static size_t shown_names (const struct curves *c, size_t nmetrics)
     return n;
 }
 
-int curves_read (struct curves *c, const struct report *r, struct rows *old)
+void curves_read (struct curves *c, const struct report *r, struct rows *old)
 {
     const struct sweep *s = r->sweeps[0].s;
 
     *c = (struct curves){ .n = r->n };
-    if (!(c->trials = calloc ((size_t)r->n + 1, sizeof (*c->trials))))
-        return -1;
+    c->trials = xcalloc ((size_t)r->n + 1, sizeof (*c->trials));
     for (size_t m = 0; m < sweep_metrics (s); m++)
-        if (words_number (&c->names, sweep_metric (s, m)) == SIZE_MAX)
-            return -1;
+        words_number (&c->names, sweep_metric (s, m));
     for (size_t k = 0; k < r->nsweeps; k++)
-        if (read_sweep (c, r, k, old ? &old[k] : NULL) < 0)
-            return -1;
+        read_sweep_curves (c, r, k, old ? &old[k] : NULL);
     c->nshown = shown_names (c, sweep_metrics (s));
-    return 0;
 }
 
 void curves_free (struct curves *c)
@@ -234,13 +225,10 @@ static size_t select_name (const struct trial_curves *t, size_t name, struct cur
 
 size_t curve_thin (const struct trial_curves *t, size_t name, size_t max, struct curve_point *to)
 {
-    struct curve_point *all = malloc ((t->n + 1) * sizeof (*all));
-    size_t n = 0;
+    struct curve_point *all = xmalloc ((t->n + 1) * sizeof (*all));
+    size_t n = thin_curve (all, select_name (t, name, all), max);
 
-    if (all) {
-        n = thin_curve (all, select_name (t, name, all), max);
-        memcpy (to, all, n * sizeof (*to));
-    }
+    memcpy (to, all, n * sizeof (*to));
     free (all);
     return n;
 }
@@ -302,11 +290,11 @@ static uint64_t zigzag (int64_t n)
 /* Differences of steps and of levels, in turn. */
 static json_t *pack_curve (const struct scale *s, const struct curve_point *p, size_t n)
 {
-    char *text = malloc (n * 28 + 1), *to = text;
+    char *text = xmalloc (n * 28 + 1), *to = text;
     int64_t step = 0, level = 0;
     json_t *o;
 
-    for (size_t i = 0; text && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         int64_t now = isfinite (p[i].value)
                           ? llround ((inner_scale (s, p[i].value) - s->base) / s->step) + 1
                           : 0;
@@ -315,8 +303,6 @@ static json_t *pack_curve (const struct scale *s, const struct curve_point *p, s
         step = p[i].step;
         level = now;
     }
-    if (!text)
-        return NULL;
     *to = '\0';
     o = json_string (text);
     free (text);

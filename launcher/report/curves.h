@@ -15,7 +15,7 @@ struct curve_point {
 
 struct trial_curves {
     struct curve_point *list;
-    size_t n, capacity;
+    size_t n;
 };
 
 struct curves {
@@ -27,9 +27,9 @@ struct curves {
 
 /* Read the metrics of all trials; a file that cannot be read is passed over.
  * 'old' (one struct rows an experiment, or NULL) takes and gives what was read
- * the last time.  Returns -1: out of memory.  curves_free() in any case.
+ * the last time.
  */
-int curves_read (struct curves *c, const struct report *r, struct rows *old);
+void curves_read (struct curves *c, const struct report *r, struct rows *old);
 void curves_free (struct curves *c);
 
 /* The curves as the page's script reads them: doc/formats.md. */

@@ -16,6 +16,7 @@
 #include "launcher/config/trial_gpus.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
@@ -72,17 +73,11 @@ static int by_order (const void *a, const void *b)
 
 long report_order (const struct report *r, long **list)
 {
-    struct order_entry *sorted = malloc (((size_t)r->n + 1) * sizeof (*sorted));
+    struct order_entry *sorted = xmalloc (((size_t)r->n + 1) * sizeof (*sorted));
     bool smaller = r->sweeps[0].s->exp->search.smaller_is_better;
     long n = 0;
 
-    *list = malloc (((size_t)r->n + 1) * sizeof (**list));
-    if (!sorted || !*list) {
-        free (sorted);
-        free (*list);
-        *list = NULL;
-        return -1;
-    }
+    *list = xmalloc (((size_t)r->n + 1) * sizeof (**list));
     for (long i = 0; i < r->n; i++) {
         struct sweep_result of = report_result (r, i, 0);
         if (isfinite (of.value))
@@ -133,7 +128,6 @@ struct reading {
     long npeers;
     double *until; /* of each slot: when its last attempt ended */
     size_t nuntil;
-    size_t attempts, results, requests; /* capacities */
 };
 
 /* ---- who ---- */
@@ -185,11 +179,8 @@ static size_t slot_number (struct reading *g, const char *slot)
 
     snprintf (name, sizeof (name), "%s%s%s", r->nsweeps > 1 ? r->sweeps[g->i].name : "",
               r->nsweeps > 1 ? " " : "", slot);
-    if ((n = words_number (&g->r->slots, name)) >= g->nuntil && n != SIZE_MAX) {
-        double *until = realloc (g->until, (n + 16) * sizeof (*until));
-        if (!until)
-            return SIZE_MAX;
-        g->until = until;
+    if ((n = words_number (&g->r->slots, name)) >= g->nuntil) {
+        g->until = xreallocarray (g->until, n + 16, sizeof (*g->until));
         while (g->nuntil < n + 16)
             g->until[g->nuntil++] = 0;
     }
@@ -252,35 +243,16 @@ static size_t cause_number (struct report *r, const char *why)
 
 /* ---- lists ---- */
 
-static int add_attempt_of_event (struct reading *g, const struct report_attempt *a)
+static void add_attempt_of_event (struct report *r, const struct report_attempt *a)
 {
-    struct report *r = g->r;
-
-    if (a->slot == SIZE_MAX || a->cause == SIZE_MAX
-        || array_reserve (&r->attempts, &g->attempts, r->nattempts, 1, sizeof (*r->attempts)) < 0)
-        return -1;
+    XGROW (r->attempts, r->nattempts);
     r->attempts[r->nattempts++] = *a;
-    return 0;
 }
 
-static int add_result (struct reading *g, const struct report_result *result)
+static void add_request_of_event (struct report *r, double time, enum event_op op)
 {
-    struct report *r = g->r;
-
-    if (array_reserve (&r->results, &g->results, r->nresults, 1, sizeof (*r->results)) < 0)
-        return -1;
-    r->results[r->nresults++] = *result;
-    return 0;
-}
-
-static int add_request_of_event (struct reading *g, double time, enum event_op op)
-{
-    struct report *r = g->r;
-
-    if (array_reserve (&r->requests, &g->requests, r->nrequests, 1, sizeof (*r->requests)) < 0)
-        return -1;
+    XGROW (r->requests, r->nrequests);
     r->requests[r->nrequests++] = (struct report_request){ time, event_name (op) };
-    return 0;
 }
 
 /* ---- events ---- */
@@ -304,7 +276,7 @@ static void begin_segment (struct reading *g, const struct event *e)
     snprintf (t->slot, sizeof (t->slot), "%s", e->by ? e->by : "");
 }
 
-static int end_attempt_of_event (struct reading *g, const struct event *e, enum report_end how)
+static void end_attempt_of_event (struct reading *g, const struct event *e, enum report_end how)
 {
     struct report_segment *t = &g->segments[e->trial - 1];
     double end = since_start (g, e->time), begin = end - e->seconds;
@@ -319,8 +291,6 @@ static int end_attempt_of_event (struct reading *g, const struct event *e, enum 
     };
 
     a.slot = slot_number (g, told ? e->by : worker_of (g, t, (long)e->trial, a.number, slot));
-    if (a.slot == SIZE_MAX)
-        return -1;
     a.cause = cause_number (g->r, how == ATTEMPT_RESULT ? "" : e->why);
     a.begin = told ? begin : fmax (t->begin, g->until[a.slot]);
     a.begin = fmin (fmax (a.begin, 0), end);
@@ -328,7 +298,7 @@ static int end_attempt_of_event (struct reading *g, const struct event *e, enum 
     t->over = (long)e->attempt;
     t->begin = end;
     t->open = how != ATTEMPT_RESULT && how != ATTEMPT_REJECTED;
-    return add_attempt_of_event (g, &a);
+    add_attempt_of_event (g->r, &a);
 }
 
 /* The value of the report's metric, which may be another one here. */
@@ -343,12 +313,14 @@ static double event_value (const struct reading *g, const struct event *e)
     return NAN;
 }
 
-static int result_of (struct reading *g, const struct event *e)
+static void add_result_of_event (struct reading *g, const struct event *e)
 {
-    struct report_result result = { g->r->sweeps[g->i].first + (long)e->trial - 1, e->length,
-                                    event_value (g, e) };
+    struct report *r = g->r;
 
-    return end_attempt_of_event (g, e, ATTEMPT_RESULT) < 0 ? -1 : add_result (g, &result);
+    end_attempt_of_event (g, e, ATTEMPT_RESULT);
+    XGROW (r->results, r->nresults);
+    r->results[r->nresults++] = (struct report_result){ r->sweeps[g->i].first + (long)e->trial - 1,
+                                                        e->length, event_value (g, e) };
 }
 
 static int take_report_event (const struct event *e, void *arg, struct slurmdl_error *err)
@@ -358,27 +330,32 @@ static int take_report_event (const struct event *e, void *arg, struct slurmdl_e
     struct report_segment *t =
         e->trial >= 1 && e->trial <= s->ntrials ? &g->segments[e->trial - 1] : NULL;
     bool next = t && t->open && e->attempt == t->over + 1;
-    int rv = 0;
 
+    (void)err;
     switch (e->op) {
     case EVENT_BEGIN:
         if (t)
             begin_segment (g, e);
         break;
     case EVENT_RESULT:
-        rv = next ? result_of (g, e) : 0;
+        if (next)
+            add_result_of_event (g, e);
         break;
     case EVENT_FAIL:
-        rv = next ? end_attempt_of_event (g, e, ATTEMPT_FAILED) : 0;
+        if (next)
+            end_attempt_of_event (g, e, ATTEMPT_FAILED);
         break;
     case EVENT_REJECT:
-        rv = next ? end_attempt_of_event (g, e, ATTEMPT_REJECTED) : 0;
+        if (next)
+            end_attempt_of_event (g, e, ATTEMPT_REJECTED);
         break;
     case EVENT_PARK:
-        rv = next ? end_attempt_of_event (g, e, ATTEMPT_PARKED) : 0;
+        if (next)
+            end_attempt_of_event (g, e, ATTEMPT_PARKED);
         break;
     case EVENT_LOST:
-        rv = next ? end_attempt_of_event (g, e, ATTEMPT_LOST) : 0;
+        if (next)
+            end_attempt_of_event (g, e, ATTEMPT_LOST);
         break;
     case EVENT_EXIT:
         if (t)
@@ -392,18 +369,18 @@ static int take_report_event (const struct event *e, void *arg, struct slurmdl_e
     case EVENT_RETRY:
     case EVENT_SCALE:
     case EVENT_EXPIRE:
-        rv = add_request_of_event (g, since_start (g, e->time), e->op);
+        add_request_of_event (g->r, since_start (g, e->time), e->op);
         break;
     default:
         break;
     }
     if (e->op == EVENT_RETRY && t)
         t->open = true;
-    return rv < 0 ? errorf (err, "out of memory") : 0;
+    return 0;
 }
 
 /* What has begun and not ended. */
-static int add_running (struct reading *g)
+static void add_running (struct reading *g)
 {
     const struct report_sweep *of = &g->r->sweeps[g->i];
     double now = since_start (g, of->s->changed);
@@ -420,21 +397,15 @@ static int add_running (struct reading *g)
             continue;
         a.slot = slot_number (g, worker_of (g, t, n, a.number, slot));
         a.cause = words_number (&g->r->causes, "");
-        a.begin = t->begin;
-        if (a.slot != SIZE_MAX)
-            a.begin = fmin (now, fmax (a.begin, g->until[a.slot]));
-        if (add_attempt_of_event (g, &a) < 0)
-            return -1;
+        a.begin = fmin (now, fmax (t->begin, g->until[a.slot]));
+        add_attempt_of_event (g->r, &a);
     }
-    return 0;
 }
 
 /* Add those of r->sweeps[i].  Returns -1 with 'err'. */
 static int attempts_read (struct report *r, size_t i, struct slurmdl_error *err)
 {
-    struct reading g = {
-        .r = r, .i = i, .attempts = r->nattempts, .results = r->nresults, .requests = r->nrequests
-    };
+    struct reading g = { .r = r, .i = i };
     struct sweep *s = r->sweeps[i].s;
     struct log *log = NULL;
     char path[PATH_MAX];
@@ -443,10 +414,11 @@ static int attempts_read (struct report *r, size_t i, struct slurmdl_error *err)
     snprintf (path, sizeof (path), "%s/log", s->dir);
     if ((g.npeers = peer_list (s->dir, &g.peers, NULL)) < 0)
         g.npeers = 0; /* nobody has worked yet */
-    if ((g.segments = calloc ((size_t)s->ntrials + 1, sizeof (*g.segments)))
-        && (log = log_create (path, err)) && log_sync (log, take_report_event, &g, err) >= 0
-        && ((rv = add_running (&g)) < 0))
-        errorf (err, "out of memory");
+    g.segments = xcalloc ((size_t)s->ntrials + 1, sizeof (*g.segments));
+    if ((log = log_create (path, err)) && log_sync (log, take_report_event, &g, err) >= 0) {
+        add_running (&g);
+        rv = 0;
+    }
     int e = errno;
     log_destroy (log);
     free (g.segments);
@@ -465,13 +437,11 @@ static const char *end_of_path (const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static int fill_trials (struct report *r)
+static void fill_report_trials (struct report *r)
 {
     for (size_t k = 0; k < r->nsweeps; k++)
         r->n += r->sweeps[k].s->ntrials;
-    r->trials = calloc ((size_t)r->n + 1, sizeof (*r->trials));
-    if (!r->trials)
-        return -1;
+    r->trials = xcalloc ((size_t)r->n + 1, sizeof (*r->trials));
     for (size_t k = 0, i = 0; k < r->nsweeps; k++) {
         r->sweeps[k].first = (long)i;
         for (long n = 1; n <= r->sweeps[k].s->ntrials; n++, i++)
@@ -483,7 +453,6 @@ static int fill_trials (struct report *r)
                 .files.step = -1,
             };
     }
-    return 0;
 }
 
 static void fill_points (struct report *r)
@@ -516,13 +485,11 @@ static int by_rung_length (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int fill_lengths (struct report *r)
+static void fill_lengths (struct report *r)
 {
     size_t n = 0;
 
-    r->lengths = malloc ((r->nresults + 1) * sizeof (*r->lengths));
-    if (!r->lengths)
-        return -1;
+    r->lengths = xmalloc ((r->nresults + 1) * sizeof (*r->lengths));
     for (size_t i = 0; i < r->nresults; i++)
         r->lengths[i] = r->results[i].length;
     qsort (r->lengths, r->nresults, sizeof (*r->lengths), by_rung_length);
@@ -530,7 +497,6 @@ static int fill_lengths (struct report *r)
         if (n == 0 || r->lengths[i] != r->lengths[n - 1])
             r->lengths[n++] = r->lengths[i];
     r->nlengths = n;
-    return 0;
 }
 
 struct slot_entry {
@@ -544,26 +510,23 @@ static int by_version (const void *a, const void *b)
 }
 
 /* "job_2" before "job_10". */
-static int sort_slots (struct report *r)
+static void sort_slots (struct report *r)
 {
     size_t n = r->slots.n;
-    struct slot_entry *list = malloc ((n + 1) * sizeof (*list));
-    size_t *new = malloc ((n + 1) * sizeof (*new));
+    struct slot_entry *list = xmalloc ((n + 1) * sizeof (*list));
+    size_t *new = xmalloc ((n + 1) * sizeof (*new));
 
-    for (size_t i = 0; list && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         list[i] = (struct slot_entry){ r->slots.list[i], i };
-    if (list && new) {
-        qsort (list, n, sizeof (*list), by_version);
-        for (size_t i = 0; i < n; i++) {
-            r->slots.list[i] = list[i].name;
-            new[list[i].old] = i;
-        }
-        for (size_t i = 0; i < r->nattempts; i++)
-            r->attempts[i].slot = new[r->attempts[i].slot];
+    qsort (list, n, sizeof (*list), by_version);
+    for (size_t i = 0; i < n; i++) {
+        r->slots.list[i] = list[i].name;
+        new[list[i].old] = i;
     }
+    for (size_t i = 0; i < r->nattempts; i++)
+        r->attempts[i].slot = new[r->attempts[i].slot];
     free (list);
     free (new);
-    return list && new ? 0 : -1;
 }
 
 static void add_checkpoint_files (struct report_files *f, const char *dir, long attempt)
@@ -606,21 +569,21 @@ void report_fill_files (struct report *r)
 
 int report_fill (struct report *r, struct sweep *const *list, size_t n, struct slurmdl_error *err)
 {
-    if (!(r->sweeps = calloc (n + 1, sizeof (*r->sweeps))))
-        return errorf (err, "out of memory");
+    r->sweeps = xcalloc (n + 1, sizeof (*r->sweeps));
     r->nsweeps = n;
     for (size_t k = 0; k < n; k++) {
         r->sweeps[k].s = list[k];
         r->sweeps[k].name = end_of_path (list[k]->dir);
     }
-    if (fill_trials (r) < 0)
-        return errorf (err, "out of memory");
+    fill_report_trials (r);
     for (size_t k = 0; k < n; k++)
         if (attempts_read (r, k, err) < 0)
             return -1;
     fill_points (r);
     fill_best (r);
-    return sort_slots (r) < 0 || fill_lengths (r) < 0 ? errorf (err, "out of memory") : 0;
+    sort_slots (r);
+    fill_lengths (r);
+    return 0;
 }
 
 /* ---- what they cost: seconds of workers and of GPUs ---- */
@@ -632,12 +595,10 @@ static bool attempt_is_of_sweep (const struct report *r, size_t attempt, size_t 
 
 static double time_of_slots (const struct report *r, size_t sweep)
 {
-    double *from = malloc ((r->slots.n + 1) * 2 * sizeof (*from));
+    double *from = xmalloc ((r->slots.n + 1) * 2 * sizeof (*from));
     double *to = from + r->slots.n;
     double sum = 0;
 
-    if (!from)
-        return NAN;
     for (size_t k = 0; k < r->slots.n; k++) {
         from[k] = INFINITY;
         to[k] = 0;

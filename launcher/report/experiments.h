@@ -99,13 +99,12 @@ double report_value (const struct report *r, long trial, size_t metric);
 bool report_better (const struct report *r, double a, double b);
 
 /* Those with a finite value, the best first, those that are not compared
- * (sweep/best.h) last; the caller frees the list.
- * Returns how many, -1: no memory.
+ * (sweep/best.h) last; the caller frees the list.  Returns how many.
  */
 long report_order (const struct report *r, long **list);
 
-/* The experiments must outlive the report; 'list' and what it leads to stay
- * the caller's.  Returns -1 with 'err'.  report_free() in any case.
+/* The experiments must outlive the report.  Returns -1 with 'err' if a log cannot be read;
+ * report_free() in any case.
  */
 int report_fill (struct report *r, struct sweep *const *list, size_t n, struct slurmdl_error *err);
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "launcher/sys/alloc.h"
 #include "runtime/base/array.h"
 
 /* Failed trials that a finding needs; cuts of a number's values, and choices of
@@ -23,11 +24,10 @@ static int by_attempts (const void *a, const void *b)
 
 long failure_causes (const struct report *r, struct failure_cause **list)
 {
-    struct failure_cause *found = calloc (r->causes.n + 1, sizeof (*found));
+    struct failure_cause *found = xcalloc (r->causes.n + 1, sizeof (*found));
     long n = 0;
 
-    if (!(*list = found))
-        return -1;
+    *list = found;
     for (size_t i = 0; i < r->nattempts; i++) {
         size_t cause = r->attempts[i].cause;
         if (!r->causes.list[cause][0] || r->attempts[i].how == ATTEMPT_PARKED)
@@ -72,14 +72,13 @@ static void compare_shares (struct failure_finding *found, struct failure_findin
 static void compare_number (struct failure_finding *found, const struct report_param *p,
                             const bool *failed, long n, long all)
 {
-    double *v = malloc (((size_t)n + 1) * sizeof (*v));
+    double *v = xmalloc (((size_t)n + 1) * sizeof (*v));
     long known = 0;
 
-    for (long i = 0; v && i < n; i++)
+    for (long i = 0; i < n; i++)
         if (!isnan (p->began[i]))
             v[known++] = p->began[i];
-    if (v)
-        qsort (v, (size_t)known, sizeof (*v), compare_doubles);
+    qsort (v, (size_t)known, sizeof (*v), compare_doubles);
     for (int k = 1; k < CUTS && known > 0; k++)
         for (int above = 0; above < 2; above++)
             compare_shares (

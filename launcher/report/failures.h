@@ -11,7 +11,7 @@ struct failure_cause {
 };
 
 /* The causes of attempts that failed, the most frequent first; the caller frees
- * the list.  Returns how many, -1: no memory.
+ * the list.  Returns how many.
  */
 long failure_causes (const struct report *r, struct failure_cause **list);
 

@@ -22,9 +22,11 @@
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/version.h"
 #include "runtime/base/array.h"
@@ -96,9 +98,9 @@ static double place_on_axis (const struct report_param *p, double v)
 static void say_range (FILE *f, const struct report_data *d, const struct report_param *p)
 {
     long top = d->nordered / 40 > 5 ? d->nordered / 40 : 5, n = 0;
-    double *at = malloc ((size_t)top * sizeof (*at));
+    double *at = xmalloc ((size_t)top * sizeof (*at));
 
-    for (long i = 0; at && i < top && i < d->nordered; i++)
+    for (long i = 0; i < top && i < d->nordered; i++)
         if (!isnan (p->v[d->order[i]]))
             at[n++] = place_on_axis (p, p->v[d->order[i]]);
     if (n >= 5) {
@@ -166,12 +168,12 @@ static void put_finding (FILE *f, const struct failure_finding *c)
 static void say_failures (FILE *f, const struct report_data *d)
 {
     const struct report *r = &d->report;
-    bool *failed = calloc ((size_t)r->n + 1, sizeof (*failed));
+    bool *failed = xcalloc ((size_t)r->n + 1, sizeof (*failed));
     struct failure_finding found;
 
-    for (long i = 0; failed && i < r->n; i++)
+    for (long i = 0; i < r->n; i++)
         failed[i] = report_phase (r, i) == PHASE_FAILED;
-    if (failed && (found = failure_explain (r, &d->params, failed)).chi > 0)
+    if ((found = failure_explain (r, &d->params, failed)).chi > 0)
         put_finding (f, &found);
     free (failed);
 }
@@ -196,18 +198,17 @@ static void say_gpus (FILE *f, const struct report_data *d)
 
 void notes_put (FILE *f, const struct report_data *d)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *list = open_memstream (&text, &size);
+    char *text;
+    size_t size;
+    FILE *list = xopen_memstream (&text, &size);
 
-    if (!list)
-        return;
     say_importance (list, d);
     say_ranges (list, d);
     say_when (list, d);
     say_failures (list, d);
     say_gpus (list, d);
-    if (fclose (list) == 0 && size > 0)
+    xclose_memstream (list);
+    if (size > 0)
         fprintf (f,
                  "<section class=\"card notes\" aria-labelledby=\"h-notes\"><h2 "
                  "id=\"h-notes\">What stands out</h2><ul>%s</ul></section>",
@@ -269,8 +270,8 @@ static void shrink (struct media_item *m, const struct slurmdl_image *from)
     m->channels = from->channels;
     m->width = (from->width + by - 1) / by;
     m->height = (from->height + by - 1) / by;
-    to = m->pixels = malloc ((size_t)m->width * m->height * m->channels);
-    for (unsigned y = 0; to && y < m->height; y++)
+    to = m->pixels = xmalloc ((size_t)m->width * m->height * m->channels);
+    for (unsigned y = 0; y < m->height; y++)
         for (unsigned x = 0; x < m->width; x++) {
             unsigned row = y * by + by / 2, column = x * by + by / 2;
             row = row < from->height ? row : from->height - 1;
@@ -286,12 +287,12 @@ static bool fill_item (struct media_item *m, const struct slurmdl_record *r)
     struct slurmdl_image image;
 
     if (r->kind == SLURMDL_TEXT)
-        m->text = strndup (r->data, TEXT_MOST);
+        m->text = xstrndup (r->data, TEXT_MOST);
     else if (slurmdl_record_image (r, &image) == 0)
         shrink (m, &image);
-    m->name = strdup (r->name);
+    m->name = xstrdup (r->name);
     m->step = r->step;
-    return m->name && (m->text || m->pixels);
+    return m->text || m->pixels;
 }
 
 static int take_media_record (const struct slurmdl_record *r, void *arg)
@@ -799,7 +800,7 @@ static void put_causes (FILE *f, const struct report *r)
     struct failure_cause *list;
     long n = failure_causes (r, &list);
 
-    if (n <= 0) {
+    if (n == 0) {
         free (list);
         return;
     }
@@ -978,13 +979,13 @@ struct page {
 static void put_page_title (FILE *f, const struct page *p)
 {
     const struct report *r = &p->d->report;
+    char more[AND_MORE_SIZE];
 
     for (size_t k = 0; k < r->nsweeps && k < 3; k++) {
         fputs (k ? ", " : "", f);
         html_put (f, r->sweeps[k].name);
     }
-    if (r->nsweeps > 3)
-        fprintf (f, " and %zu more", r->nsweeps - 3);
+    fputs (and_more (more, (long)r->nsweeps - 3), f);
 }
 
 static void put_state (FILE *f, const struct page *p)
@@ -1121,7 +1122,7 @@ static int page_put (FILE *f, const struct report_data *d, struct slurmdl_error 
 /* s between two files of --watch, and its bounds */
 static const double every = 15, least = 0.2, most = 86400;
 
-struct job {
+struct report_job {
     struct sweep **list;
     struct rows *rows; /* that were read the last time, of each */
     size_t n;
@@ -1130,17 +1131,13 @@ struct job {
     double seconds;
 };
 
-static int open_reported_sweeps (struct job *j, const struct command_line *line)
+static int open_reported_sweeps (struct report_job *j, const struct command_line *line)
 {
     size_t n = line->nargs > 0 ? (size_t)line->nargs : 1;
     int rv = EXIT_OK;
 
-    j->list = calloc (n, sizeof (struct sweep *));
-    j->rows = calloc (n, sizeof (*j->rows));
-    if (!j->list || !j->rows) {
-        complain ("out of memory");
-        return EXIT_IO;
-    }
+    j->list = xcalloc (n, sizeof (struct sweep *));
+    j->rows = xcalloc (n, sizeof (*j->rows));
     while (rv == EXIT_OK && j->n < n) {
         rv = open_experiment (line, line->nargs > 0 ? line->args[j->n] : NULL, &j->list[j->n]);
         j->n += rv == EXIT_OK;
@@ -1148,7 +1145,7 @@ static int open_reported_sweeps (struct job *j, const struct command_line *line)
     return rv;
 }
 
-static void close_all (struct job *j)
+static void close_reported_sweeps (struct report_job *j)
 {
     for (size_t k = 0; k < j->n; k++) {
         sweep_close (j->list[k]);
@@ -1159,7 +1156,7 @@ static void close_all (struct job *j)
 }
 
 /* "NAME.html" in the current folder, if the user gives none. */
-static int find_path (struct job *j, const char *output)
+static int find_path (struct report_job *j, const char *output)
 {
     const char *dir = j->list[0]->dir, *name = strrchr (dir, '/');
     char found[PATH_MAX];
@@ -1177,7 +1174,7 @@ static int find_path (struct job *j, const char *output)
     return EXIT_USAGE;
 }
 
-static bool in_progress (const struct job *j)
+static bool in_progress (const struct report_job *j)
 {
     for (size_t k = 0; k < j->n; k++)
         if (!sweep_has_ended (j->list[k]))
@@ -1185,7 +1182,7 @@ static bool in_progress (const struct job *j)
     return false;
 }
 
-static int fill_page (struct job *j, FILE *f, struct slurmdl_error *err)
+static int fill_page (struct report_job *j, FILE *f, struct slurmdl_error *err)
 {
     struct report_data d;
     int rv = data_read (&d, j->list, j->n, j->rows, err);
@@ -1200,43 +1197,38 @@ static int fill_page (struct job *j, FILE *f, struct slurmdl_error *err)
     return rv;
 }
 
-static int write_page (struct job *j, struct slurmdl_error *err)
+static int write_page (struct report_job *j, struct slurmdl_error *err)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream (&text, &size);
-    int rv = f ? fill_page (j, f, err) : errorf (err, "out of memory");
-
-    if (f && fclose (f) != 0 && rv == 0)
-        rv = errorf (err, "out of memory");
-    if (rv == 0)
-        rv = publish_replace (j->path, text, size, err);
+    char *text;
+    size_t size;
+    FILE *f = xopen_memstream (&text, &size);
+    int rv = fill_page (j, f, err);
     int e = errno;
+
+    xclose_memstream (f);
+    if (rv == 0) {
+        rv = publish_replace (j->path, text, size, err);
+        e = errno;
+    }
     free (text);
     errno = e;
     return rv;
 }
 
-/* Returns 1 if anything is new, 0, -1. */
-static int sync_all (struct job *j, struct slurmdl_error *err)
+static int sync_reported_sweeps (struct report_job *j, struct slurmdl_error *err)
 {
-    int rv = 0;
-
-    for (size_t k = 0; k < j->n; k++) {
-        int n = sweep_sync (j->list[k], err);
-        if (n < 0)
+    for (size_t k = 0; k < j->n; k++)
+        if (sweep_sync (j->list[k], err) < 0)
             return -1;
-        rv = rv || n > 0;
-    }
-    return rv;
+    return 0;
 }
 
 /* Also where no event is new: trials log as they train. */
-static int watch_experiments (struct job *j, struct slurmdl_error *err)
+static int watch_experiments (struct report_job *j, struct slurmdl_error *err)
 {
     while (in_progress (j)) {
         poll (NULL, 0, (int)(j->seconds * 1000));
-        if (sync_all (j, err) < 0 || write_page (j, err) < 0)
+        if (sync_reported_sweeps (j, err) < 0 || write_page (j, err) < 0)
             return -1;
     }
     return 0;
@@ -1245,7 +1237,7 @@ static int watch_experiments (struct job *j, struct slurmdl_error *err)
 int cmd_report (const struct command_line *line)
 {
     const struct report_options *opt = line->options;
-    struct job j = { .live = opt->watch };
+    struct report_job j = { .live = opt->watch };
     struct slurmdl_error err = { "" };
     int rv;
 
@@ -1266,6 +1258,6 @@ int cmd_report (const struct command_line *line)
                 rv = fail (&err);
         }
     }
-    close_all (&j);
+    close_reported_sweeps (&j);
     return rv;
 }

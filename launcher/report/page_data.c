@@ -15,7 +15,7 @@
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/columns.h"
 #include "launcher/sweep/queries.h"
-#include "runtime/base/array.h"
+#include "launcher/sys/alloc.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
@@ -76,46 +76,44 @@ static size_t largest_sweep (const struct report *r)
     return found;
 }
 
-static int find_params (struct explanation *x, const struct experiment *e,
-                        const struct report_params *p)
+static void find_explained_params (struct explanation *x, const struct experiment *e,
+                                   const struct report_params *p)
 {
-    if (!(x->param = malloc ((e->nparams + 1) * sizeof (*x->param))))
-        return -1;
+    x->param = xmalloc ((e->nparams + 1) * sizeof (*x->param));
     for (size_t d = 0; d < e->nparams; d++) {
         x->param[d] = -1;
         for (size_t i = 0; i < p->n; i++)
             if (!strcmp (p->list[i].name, e->params[d].name))
                 x->param[d] = (long)i;
     }
-    return 0;
 }
 
 /* Trials are compared at one length where that is possible: one that was
- * trained longer is better for that alone.  -1: no memory.  explanation_free()
- * in any case.
+ * trained longer is better for that alone.
  */
-static int explain (struct explanation *x, const struct report *r, const struct report_params *p)
+static void explain_values (struct explanation *x, const struct report *r,
+                            const struct report_params *p)
 {
     struct sweep *s;
     const double **points;
     double *y;
-    int rv = -1;
+    int rv;
 
     *x = (struct explanation){ .sweep = largest_sweep (r) };
     s = r->sweeps[x->sweep].s;
     find_length (x, r);
-    points = malloc (((size_t)s->ntrials + 1) * sizeof (*points));
-    y = malloc (((size_t)s->ntrials + 1) * sizeof (*y));
-    if (points && y && find_params (x, s->exp, p) == 0) {
-        for (long i = 0; i < s->ntrials; i++)
-            points[i] = s->trials[i].x;
-        fill_explained_values (x, r, y);
-        rv = s->searcher ? importance_fit (&x->of, s->searcher, points, y, s->ntrials) : 1;
-    }
+    points = xmalloc (((size_t)s->ntrials + 1) * sizeof (*points));
+    y = xmalloc (((size_t)s->ntrials + 1) * sizeof (*y));
+    find_explained_params (x, s->exp, p);
+    for (long i = 0; i < s->ntrials; i++)
+        points[i] = s->trials[i].x;
+    fill_explained_values (x, r, y);
+    rv = s->searcher ? importance_fit (&x->of, s->searcher, points, y, s->ntrials) : 1;
+    if (rv < 0)
+        out_of_memory ();
     x->known = rv == 0;
     free (points);
     free (y);
-    return rv < 0 ? -1 : 0;
 }
 
 static void explanation_free (struct explanation *x)
@@ -223,7 +221,7 @@ static void put_busy (struct series_reading *g, double from, double to, double b
     }
 }
 
-static struct gpu_track *find_track (struct series_reading *g, int gpu)
+static struct gpu_track *find_gpu_track (struct series_reading *g, int gpu)
 {
     for (int i = 0; i < g->n; i++)
         if (g->tracks[i].gpu == gpu)
@@ -251,7 +249,7 @@ static int take_gpu_row (const struct slurmdl_row *row, void *arg)
             g->before = g->time;
     }
     if (sscanf (row->name, "gpu/%d/busy%n", &gpu, &end) != 1 || !end || row->name[end]
-        || !(t = find_track (g, gpu)))
+        || !(t = find_gpu_track (g, gpu)))
         return 0;
     if (!isnan (t->last))
         put_busy (g, t->since, g->before, t->last);
@@ -333,7 +331,7 @@ static void measure_attempt (struct gpu_attempt *a, const struct usage *usage)
     a->busy = known ? busy / known : NAN;
 }
 
-static int read_step (struct gpu_use *u, const struct report *r, size_t i, const char *dir)
+static void read_step_usage (struct gpu_use *u, const struct report *r, size_t i, const char *dir)
 {
     const struct report_attempt *of = &r->attempts[i];
     double created = r->sweeps[r->trials[of->trial].sweep].s->created;
@@ -341,41 +339,37 @@ static int read_step (struct gpu_use *u, const struct report *r, size_t i, const
     struct usage usage;
 
     if (usage_read (&usage, dir, NULL) < 0)
-        return 0;
+        return;
     measure_attempt (&a, &usage);
     add_advice (u, &usage);
     usage_free (&usage);
     if (a.gpus)
         read_series (&a, dir, created + of->begin, created + of->end);
-    if (array_reserve (&u->list, &u->capacity, u->n, 1, sizeof (a)) < 0)
-        return -1;
+    XGROW (u->list, u->n);
     u->list[u->n++] = a;
-    return 0;
 }
 
 /* ---- all ---- */
 
-static int read_attempt_usage (struct gpu_use *u, const struct report *r, size_t i)
+static void read_attempt_usage (struct gpu_use *u, const struct report *r, size_t i)
 {
     const struct report_attempt *of = &r->attempts[i];
     const struct report_trial *t = &r->trials[of->trial];
     char dir[PATH_MAX], step[PATH_MAX + 300];
     struct dirent *e;
-    int rv = 0;
     DIR *d;
 
     snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", r->sweeps[t->sweep].s->dir, t->number,
               of->number);
     d = opendir (dir);
-    while (rv == 0 && d && (e = readdir (d))) {
+    while (d && (e = readdir (d))) {
         if (strncmp (e->d_name, "dl-monitor-", 11))
             continue;
         snprintf (step, sizeof (step), "%s/%s", dir, e->d_name);
-        rv = read_step (u, r, i, step);
+        read_step_usage (u, r, i, step);
     }
     if (d)
         closedir (d);
-    return rv;
 }
 
 static int by_advice_number (const void *a, const void *b)
@@ -385,16 +379,12 @@ static int by_advice_number (const void *a, const void *b)
     return (x->n < y->n) - (x->n > y->n);
 }
 
-/* Look for monitored steps in the folders of all attempts.  -1: no memory.
- * gpu_use_free() in any case.
- */
-static int gpu_use_read (struct gpu_use *u, const struct report *r)
+/* Look for monitored steps in the folders of all attempts. */
+static void gpu_use_read (struct gpu_use *u, const struct report *r)
 {
     for (size_t i = 0; i < r->nattempts; i++)
-        if (read_attempt_usage (u, r, i) < 0)
-            return -1;
+        read_attempt_usage (u, r, i);
     qsort (u->advice, u->nadvice, sizeof (*u->advice), by_advice_number);
-    return 0;
 }
 
 static void gpu_use_free (struct gpu_use *u)
@@ -453,10 +443,11 @@ int data_read (struct report_data *d, struct sweep *const *list, size_t n, struc
     if (report_fill (&d->report, list, n, err) < 0)
         return -1;
     report_fill_files (&d->report);
-    if (params_fill (&d->params, r) < 0 || curves_read (&d->curves, r, old) < 0
-        || explain (&d->explanation, r, &d->params) < 0 || gpu_use_read (&d->gpus, r) < 0
-        || (d->nordered = report_order (r, &d->order)) < 0)
-        return errorf (err, "out of memory");
+    params_fill (&d->params, r);
+    curves_read (&d->curves, r, old);
+    explain_values (&d->explanation, r, &d->params);
+    gpu_use_read (&d->gpus, r);
+    d->nordered = report_order (r, &d->order);
     return 0;
 }
 

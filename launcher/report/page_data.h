@@ -42,7 +42,7 @@ struct gpu_advice {
 
 struct gpu_use {
     struct gpu_attempt *list;
-    size_t n, capacity;
+    size_t n;
     struct gpu_advice advice[ADVICE_MAX]; /* the most frequent first */
     size_t nadvice;
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "launcher/config/values.h"
-#include "runtime/base/array.h"
+#include "launcher/sys/alloc.h"
 
 static struct report_param *find_report_param (const struct report_params *p, const char *name)
 {
@@ -41,18 +41,16 @@ static void join_range (struct report_param *p, const struct param *of)
     p->integer = p->integer && of->type == PARAM_INT;
 }
 
-static int add_report_param (struct report_params *p, const struct report *r,
-                             const struct experiment *e, const struct hparam *h)
+static void add_report_param (struct report_params *p, const struct report *r,
+                              const struct experiment *e, const struct hparam *h)
 {
-    struct report_param *to = find_report_param (p, h->path), *list;
+    struct report_param *to = find_report_param (p, h->path);
 
     if (h->dim < 0 && same_in_all (r, h))
-        return 0;
+        return;
     if (!to) {
-        if (!(list = array_grow (p->list, p->n, sizeof (*list))))
-            return -1;
-        p->list = list;
-        to = &list[p->n++];
+        XGROW (p->list, p->n);
+        to = &p->list[p->n++];
         *to = (struct report_param){
             .name = h->path, .integer = true, .low = INFINITY, .high = -INFINITY
         };
@@ -61,14 +59,11 @@ static int add_report_param (struct report_params *p, const struct report *r,
         join_range (to, &e->params[h->dim]);
     else if (h->dim >= 0 || !json_is_number (h->values))
         to->category = true;
-    return 0;
 }
 
-static double category (struct report_param *p, const char *text)
+static double category_number (struct report_param *p, const char *text)
 {
-    size_t n = words_number (&p->table, text);
-
-    return n == SIZE_MAX ? NAN : (double)n;
+    return (double)words_number (&p->table, text);
 }
 
 static double param_number_text (struct report_param *p, double v)
@@ -76,19 +71,20 @@ static double param_number_text (struct report_param *p, double v)
     char text[40];
 
     snprintf (text, sizeof (text), "%.6g", v);
-    return category (p, text);
+    return category_number (p, text);
 }
 
-static double constant (struct report_param *p, const struct hparam *h)
+static double constant_value (struct report_param *p, const struct hparam *h)
 {
-    char *text = NULL;
+    char *text;
     double v;
 
     if (!p->category)
         return json_number_value (h->values);
     if (json_is_string (h->values))
-        return category (p, json_string_value (h->values));
-    v = (text = json_text (h->values)) ? category (p, text) : NAN;
+        return category_number (p, json_string_value (h->values));
+    text = json_text (h->values);
+    v = category_number (p, text);
     free (text);
     return v;
 }
@@ -99,12 +95,12 @@ static double param_value (struct report_param *p, const struct experiment *e,
     double x;
 
     if (h->dim < 0)
-        return constant (p, h);
+        return constant_value (p, h);
     x = point[h->dim];
     if (isnan (x))
         return NAN;
     if (e->params[h->dim].type == PARAM_CATEGORICAL)
-        return category (p, h->labels[(long)x]);
+        return category_number (p, h->labels[(long)x]);
     if (p->category)
         return param_number_text (p, x);
     return x;
@@ -120,12 +116,10 @@ static void fill_table (struct report_param *p, const struct report *r)
     }
 }
 
-static int fill_param_values (struct report_param *p, const struct report *r)
+static void fill_param_values (struct report_param *p, const struct report *r)
 {
-    p->v = malloc (((size_t)r->n + 1) * sizeof (*p->v));
-    p->began = malloc (((size_t)r->n + 1) * sizeof (*p->began));
-    if (!p->v || !p->began)
-        return -1;
+    p->v = xmalloc (((size_t)r->n + 1) * sizeof (*p->v));
+    p->began = xmalloc (((size_t)r->n + 1) * sizeof (*p->began));
     if (p->category)
         fill_table (p, r);
     for (size_t k = 0; k < r->nsweeps; k++) {
@@ -138,22 +132,18 @@ static int fill_param_values (struct report_param *p, const struct report *r)
             p->began[at] = h && t->began ? param_value (p, s->exp, h, t->began) : p->v[at];
         }
     }
-    return 0;
 }
 
-int params_fill (struct report_params *p, const struct report *r)
+void params_fill (struct report_params *p, const struct report *r)
 {
     *p = (struct report_params){ 0 };
     for (size_t k = 0; k < r->nsweeps; k++) {
         const struct experiment *e = r->sweeps[k].s->exp;
         for (size_t i = 0; i < e->nhparams; i++)
-            if (add_report_param (p, r, e, &e->hparams[i]) < 0)
-                return -1;
+            add_report_param (p, r, e, &e->hparams[i]);
     }
     for (size_t i = 0; i < p->n; i++)
-        if (fill_param_values (&p->list[i], r) < 0)
-            return -1;
-    return 0;
+        fill_param_values (&p->list[i], r);
 }
 
 void params_free (struct report_params *p)

@@ -19,10 +19,8 @@ struct report_params {
     size_t n;
 };
 
-/* Those that are searched and, of several experiments, those that differ.
- * Returns -1: out of memory.  params_free() in any case.
- */
-int params_fill (struct report_params *p, const struct report *r);
+/* Those that are searched and, of several experiments, those that differ. */
+void params_fill (struct report_params *p, const struct report *r);
 void params_free (struct report_params *p);
 
 /* A trial's value as text, exact enough to be given to a command; false: it has

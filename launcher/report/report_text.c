@@ -9,24 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/array.h"
+#include "launcher/sys/alloc.h"
 #include "runtime/base/utf8.h"
 
 /* ---- tables ---- */
 
 size_t words_number (struct words *w, const char *text)
 {
-    char **list;
-
     text = text ? text : "";
     for (size_t i = 0; i < w->n; i++)
         if (!strcmp (w->list[i], text))
             return i;
-    if (!(list = array_grow (w->list, w->n, sizeof (*list))))
-        return SIZE_MAX;
-    w->list = list;
-    if (!(list[w->n] = strdup (text)))
-        return SIZE_MAX;
+    XGROW (w->list, w->n);
+    w->list[w->n] = xstrdup (text);
     return w->n++;
 }
 
@@ -54,16 +49,15 @@ static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 /* The text with what is no UTF-8 replaced; the caller frees it. */
 static char *repaired (const char *text)
 {
-    char *buf = malloc (3 * strlen (text) + 1), *to = buf;
+    char *buf = xmalloc (3 * strlen (text) + 1), *to = buf;
 
-    while (buf && *text) {
+    while (*text) {
         size_t n = utf8_length (text);
         memcpy (to, n ? text : replacement, n ? n : 3);
         to += n ? n : 3;
         text += n ? n : 1;
     }
-    if (buf)
-        *to = '\0';
+    *to = '\0';
     return buf;
 }
 
@@ -72,7 +66,8 @@ json_t *text_to_json (const char *text)
     json_t *o = json_string (text ? text : "");
     char *good;
 
-    if (!o && text && (good = repaired (text))) {
+    if (!o && text) {
+        good = repaired (text);
         o = json_string (good);
         free (good);
     }
@@ -108,15 +103,14 @@ void html_put (FILE *f, const char *text)
 
 void html_format (FILE *f, const char *fmt, ...)
 {
-    char *text = NULL;
+    char *text;
     va_list ap;
 
     va_start (ap, fmt);
-    if (vasprintf (&text, fmt, ap) >= 0) {
-        html_put (f, text);
-        free (text);
-    }
+    text = xvasprintf (fmt, ap);
     va_end (ap);
+    html_put (f, text);
+    free (text);
 }
 
 void html_put_word (FILE *f, const char *text)

@@ -13,7 +13,7 @@ struct words {
     size_t n;
 };
 
-/* The number of a text, which is added if it is new; SIZE_MAX: no memory. */
+/* The number of a text, which is added if it is new. */
 size_t words_number (struct words *w, const char *text);
 json_t *words_json (const struct words *w);
 void words_free (struct words *w);

@@ -16,14 +16,14 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
     snprintf (dir, sizeof (dir), "%s", fuzz_files ("registry", data, size, NULL));
     line.args = (char *[]){ (char *)"ls", NULL };
-    model_ls (&line);
+    cmd_model (&line);
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++) {
         if (registry_open (&r, &line, false, &err) < 0
             || registry_resolve (&r, names[i], &ref, &err) < 0)
             fuzz_failed (&err);
         line.args = (char *[]){ (char *)"show", (char *)names[i], NULL };
         line.nargs = 2;
-        model_show (&line);
+        cmd_model (&line);
     }
     return 0;
 }
