@@ -10,7 +10,7 @@ launcher_tests = %D%/executor.t %D%/doctor.t %D%/check.t %D%/monitor.t %D%/repor
 	%D%/watch.t %D%/work.t %D%/digits.t %D%/server.t %D%/export.t %D%/custom.t %D%/flow.t %D%/code.t %D%/config.t %D%/hang.t \
 	%D%/damage.t %D%/container.t %D%/recovery.t %D%/interactive.t %D%/faultstop.t %D%/plot.t %D%/fuzz.t %D%/numbers.t \
 	%D%/ckpt.t %D%/resume.t %D%/local.t %D%/memory.t %D%/best.t %D%/notify.t %D%/path.t %D%/environment.t %D%/env.t %D%/elastic.t \
-	%D%/model.t %D%/gpus.t %D%/queue.t %D%/stream.t %D%/options.t %D%/cli.t %D%/share.t %D%/show.t %D%/completion.t \
+	%D%/model.t %D%/output.t %D%/gpus.t %D%/queue.t %D%/stream.t %D%/options.t %D%/cli.t %D%/share.t %D%/show.t %D%/completion.t \
 	%D%/try.t %D%/job.t $(launcher_units)
 TESTS += $(launcher_tests)
 
@@ -20,7 +20,7 @@ EXTRA_PROGRAMS += %D%/putevent
 EXTRA_PROGRAMS += %D%/makesweep
 %C%_makesweep_LDADD = $(launcher_libs) $(HDF5_LIBS)
 tests/launcher/lifecycle.log tests/launcher/memory.log tests/launcher/queue.log: %D%/putevent
-tests/launcher/report.log tests/launcher/watch.log tests/launcher/plot.log tests/launcher/best.log tests/launcher/export.log: %D%/makesweep
+tests/launcher/output.log tests/launcher/report.log tests/launcher/watch.log tests/launcher/plot.log tests/launcher/best.log tests/launcher/export.log: %D%/makesweep
 tests/launcher/export.log tests/launcher/ckpt.log tests/launcher/flow.log tests/launcher/model.log: tests/runtime/writer
 tests/launcher/check.log: tests/fakes/nvml.la tests/fakes/nvmlless.la tests/fakes/cuda.la
 tests/launcher/monitor.log: tests/fakes/nvml.la

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/config/trial_gpus.h"
@@ -32,6 +34,18 @@ int fsync (int fd)
 int fdatasync (int fd)
 {
     return fsync (fd);
+}
+
+/* MAKE_TIME, in s since the epoch, is when all of it is made: what commands print then never
+ * changes. */
+int clock_gettime (clockid_t which, struct timespec *t)
+{
+    const char *made = getenv ("MAKE_TIME");
+
+    if (!made || which != CLOCK_REALTIME)
+        return (int)syscall (SYS_clock_gettime, which, t);
+    *t = (struct timespec){ .tv_sec = atol (made) };
+    return 0;
 }
 
 enum { WORKERS_MAX = 64, BATCH = 200 };
