@@ -12,12 +12,12 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/slurm/time.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/flat.c %D%/config/hparams.c \
 	%D%/config/job_settings.c %D%/config/json_fields.c %D%/config/key_values.c %D%/config/keys.c %D%/config/known_points.c \
-	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
-	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
+	%D%/config/log_policy.c %D%/config/failure_settings.c %D%/config/metric_pattern.c \
+	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/plugin_settings.c %D%/config/queries.c \
 	%D%/config/param_kind.c %D%/config/reading.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
 	%D%/code/activate.c %D%/code/software.c %D%/code/container.c \
 	%D%/code/archive.c %D%/code/frozen_files.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c \
-	%D%/code/store.c %D%/code/working_copy.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
+	%D%/code/store.c %D%/code/working_copy.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/resources.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
 	%D%/sweep/event.c %D%/sweep/experiment_json.c %D%/sweep/log.c \
 	%D%/sweep/peer.c \

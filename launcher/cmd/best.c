@@ -14,6 +14,10 @@
 #include "launcher/cmd/view.h"
 #include "launcher/code/software.h"
 #include "launcher/config/hparams.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/software_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/experiment_json.h"
@@ -89,12 +93,12 @@ static void put_environment_file (FILE *f, const struct sweep *s, long trial, in
     char name[256];
 
     put_number_field (f, "DL_LENGTH", length);
-    put_number_field (f, "DL_SEED", searcher_trial_seed (e->search.seed, trial));
-    if (e->search.repeats > 1)
+    put_number_field (f, "DL_SEED", searcher_trial_seed (e->search->config.seed, trial));
+    if (e->search->config.repeats > 1)
         put_number_field (f, "DL_REPEAT", trial_repeat (s, trial));
-    for (size_t i = 0; i < e->nhparams; i++) {
-        char *text = hparams_text (hparams, e->hparams[i].path);
-        hparams_variable (name, sizeof (name), e->hparams[i].path);
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        char *text = hparams_text (hparams, e->space->hparams[i].path);
+        hparams_variable (name, sizeof (name), e->space->hparams[i].path);
         if (text)
             put_variable (f, name, text);
         free (text);
@@ -106,7 +110,7 @@ static void put_environment_file (FILE *f, const struct sweep *s, long trial, in
 /* `dl within` loads modules and starts the container. */
 static void put_software (FILE *f, const struct sweep *s)
 {
-    const struct software *with = &s->exp->software;
+    const struct software *with = s->exp->software;
     char *folders[] = { s->dir, NULL };
     char *text;
 
@@ -140,8 +144,8 @@ static void put_command (FILE *f, const struct sweep *s, long trial, int64_t len
     json_t *builtins =
         json_pack ("{s:I, s:I, s:I, s:I, s:s, s:s}", "length", (json_int_t)length, "trial",
                    (json_int_t)trial, "repeat", (json_int_t)trial_repeat (s, trial), "seed",
-                   (json_int_t)searcher_trial_seed (e->search.seed, trial), "attempt_dir", ".",
-                   "trial_dir", ".");
+                   (json_int_t)searcher_trial_seed (e->search->config.seed, trial), "attempt_dir",
+                   ".", "trial_dir", ".");
     const struct command_values v = { e, trial_hparams (s, sweep_trial (s, trial)), builtins,
                                       no_files, NULL };
     char *text;
@@ -187,7 +191,7 @@ struct best {
 
 static bool best_is_repeated (const struct best *b)
 {
-    return b->s->exp->search.repeats > 1;
+    return b->s->exp->search->config.repeats > 1;
 }
 
 static struct sweep_result best_metric (const struct best *b, size_t i)
@@ -202,14 +206,14 @@ static void print_params (const struct best *b)
     const struct experiment *e = b->s->exp;
     int width = 10;
 
-    for (size_t i = 0; i < e->nhparams; i++)
-        if ((int)strlen (e->hparams[i].path) > width)
-            width = (int)strlen (e->hparams[i].path);
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if ((int)strlen (e->space->hparams[i].path) > width)
+            width = (int)strlen (e->space->hparams[i].path);
     width = width > 40 ? 40 : width;
-    for (size_t i = 0; i < e->nhparams; i++) {
-        char *text = hparams_text (trial_hparams (b->s, b->t), e->hparams[i].path);
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        char *text = hparams_text (trial_hparams (b->s, b->t), e->space->hparams[i].path);
         if (text)
-            printf ("  %-*s  %s\n", width, e->hparams[i].path, text);
+            printf ("  %-*s  %s\n", width, e->space->hparams[i].path, text);
         free (text);
     }
 }
@@ -275,7 +279,7 @@ static void print_best (const struct best *b)
     if (sweep_seed_unused (s))
         puts (sweep_seed_unused (s));
     if (best_is_repeated (b))
-        printf ("trial %ld is nearest to the mean: %s %.6g\n", b->trial, s->exp->metric,
+        printf ("trial %ld is nearest to the mean: %s %.6g\n", b->trial, s->exp->metric->name,
                 trial_result (s, b->trial, 0).value);
     if (*b->checkpoint)
         printf ("checkpoint: %s\n", b->checkpoint);
@@ -315,10 +319,10 @@ static json_t *best_json (const struct best *b)
     o = json_pack ("{s:o, s:o, s:I, s:I, s:I, s:o, s:O, s:o, s:o}", "experiment",
                    text_json (sweep_folder_name (b->s)), "id", text_json (b->s->id), "trial",
                    (json_int_t)b->trial, "length", (json_int_t)b->result.length, "seed",
-                   (json_int_t)searcher_trial_seed (b->s->exp->search.seed, b->trial), "metrics",
-                   metrics, "hyperparameters", (json_t *)trial_hparams (b->s, b->t), "checkpoint",
-                   *b->checkpoint ? text_json (b->checkpoint) : json_null (), "command",
-                   text_json (b->command));
+                   (json_int_t)searcher_trial_seed (b->s->exp->search->config.seed, b->trial),
+                   "metrics", metrics, "hyperparameters", (json_t *)trial_hparams (b->s, b->t),
+                   "checkpoint", *b->checkpoint ? text_json (b->checkpoint) : json_null (),
+                   "command", text_json (b->command));
     if (best_is_repeated (b)) {
         json_object_set_new (o, "point", json_integer (trial_point (b->s, b->trial)));
         json_object_set_new (o, "n", json_integer (b->result.n));

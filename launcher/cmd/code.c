@@ -12,6 +12,8 @@
 #include "launcher/code/archive.h"
 #include "launcher/code/provenance.h"
 #include "launcher/code/store.h"
+#include "launcher/config/code_settings.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
@@ -46,10 +48,10 @@ static void warn_absolute (const struct code_files *files)
  */
 static void warn_shared (const struct experiment *e, const struct code_files *files)
 {
-    if (files->is_off && e->work != WORK_SHARED && strcmp (e->searcher_name, "single"))
+    if (files->is_off && e->code->work != WORK_SHARED && strcmp (e->search->searcher, "single"))
         complain ("the code is not frozen (%s): all trials run in %s, and one "
                   "overwrites the files of another that has the same names",
-                  e->code_freeze ? "the variable DL_FREEZE" : "code.freeze", e->dir);
+                  e->code->freeze ? "the variable DL_FREEZE" : "code.freeze", e->dir);
 }
 
 static bool has_frozen_files (const struct code_files *files)
@@ -82,7 +84,7 @@ int code_freeze (struct experiment *e, const char *experiments, struct code_of_r
     r->frozen.root = r->files.root;
     r->frozen.provenance = r->provenance = provenance_collect (e, &r->files);
     if (r->provenance)
-        e->frozen_code = &r->frozen;
+        e->code->frozen = &r->frozen;
     return EXIT_OK;
 }
 
@@ -115,7 +117,7 @@ int code_preview (const struct experiment *e, const char *experiments)
     else
         printf ("code: not frozen: %s\n",
                 *files.why ? files.why
-                : e->code_freeze && !getenv ("DL_FREEZE")
+                : e->code->freeze && !getenv ("DL_FREEZE")
                     ? "the entrypoint names no file of the folder"
                     : "code.freeze or DL_FREEZE says so, so the trials share "
                       "the files that they write there");
@@ -172,8 +174,8 @@ static int find_copy (const struct sweep *s, struct scratch *own, char *dir, siz
     char base[PATH_MAX];
     const struct code_copy copy = { base, s->root, s->exp->dir };
 
-    if (s->exp->code_local ? scratch_path (own, base, sizeof (base), &err) < 0
-                           : base_path (s, base, sizeof (base), &err) < 0)
+    if (s->exp->code->local ? scratch_path (own, base, sizeof (base), &err) < 0
+                            : base_path (s, base, sizeof (base), &err) < 0)
         return fail (&err);
     if (code_copy_path (&copy, dir, size) < 0 && errno == ENAMETOOLONG) {
         complain ("%s: the path of its copy in %s is too long", s->exp->dir, base);
@@ -192,7 +194,7 @@ int code_prepare (const struct sweep *s)
 {
     char dir[PATH_MAX];
 
-    return s->code && !s->exp->code_local ? find_copy (s, NULL, dir, sizeof (dir)) : EXIT_OK;
+    return s->code && !s->exp->code->local ? find_copy (s, NULL, dir, sizeof (dir)) : EXIT_OK;
 }
 
 int code_enter (struct sweep *s, struct scratch *own)

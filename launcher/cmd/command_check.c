@@ -14,10 +14,15 @@
 
 #include "launcher/code/activate.h"
 #include "launcher/code/software.h"
+#include "launcher/config/fork_origin.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/json_fields.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/optional_group.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/software_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
@@ -420,8 +425,8 @@ static void where_text (const struct experiment *e, struct origin origin, char *
 
 static bool program_decides (const struct experiment *e, const char *path)
 {
-    for (size_t i = 0; i < e->nparams; i++)
-        if (e->params[i].when && !strcmp (e->params[i].when, path))
+    for (size_t i = 0; i < e->space->nparams; i++)
+        if (e->space->params[i].when && !strcmp (e->space->params[i].when, path))
             return true;
     return false;
 }
@@ -469,8 +474,8 @@ static void warn_of_hparams (const struct experiment *e, const struct program_te
 {
     char where[512], variable[256];
 
-    for (size_t i = 0; i < e->nhparams; i++) {
-        const struct hparam *h = &e->hparams[i];
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        const struct hparam *h = &e->space->hparams[i];
         bool dollar = !experiment_has_placeholder (e, h->path) && has_dollar (e, h->path);
         if (h->dim < 0 || experiment_has_placeholder (e, h->path))
             continue;
@@ -504,14 +509,14 @@ static void warn_of_length (const struct experiment *e, const struct program_tex
     static const char *const uses[] = { "{length}", "DL_LENGTH", "slurmdl", "determined", NULL };
     char where[512];
 
-    if (!(experiment_needs (e) & HAS_RUNGS) || e->search.max_length < 2 || t->unknown
+    if (!(experiment_needs (e) & HAS_RUNGS) || e->search->config.max_length < 2 || t->unknown
         || texts_have_any (t, uses))
         return;
     where_text (e, e->entrypoint_origin, where, sizeof (where));
     complain ("%s: searcher \"%s\" trains to several lengths, but the "
               "entrypoint has no {length}%s%s%s: every segment is a whole "
               "training",
-              where, e->searcher_name, script_name (t) ? ", and " : "",
+              where, e->search->searcher, script_name (t) ? ", and " : "",
               script_name (t) ? script_name (t) : "",
               script_name (t) ? " does not read DL_LENGTH" : "");
 }
@@ -522,13 +527,13 @@ static void warn_of_seed (const struct experiment *e, const struct program_texts
                                         "DL_TRIAL", "slurmdl", "determined", NULL };
     char where[512];
 
-    if (e->search.repeats < 2 || t->unknown || texts_have_any (t, uses))
+    if (e->search->config.repeats < 2 || t->unknown || texts_have_any (t, uses))
         return;
     where_text (e, e->entrypoint_origin, where, sizeof (where));
     complain ("%s: 'searcher.repeats' is %ld, but the entrypoint has no "
               "{seed}%s%s%s: repeats differ only if the program draws a seed "
               "of its own",
-              where, e->search.repeats, script_name (t) ? ", and " : "",
+              where, e->search->config.repeats, script_name (t) ? ", and " : "",
               script_name (t) ? script_name (t) : "",
               script_name (t) ? " does not read DL_SEED" : "");
 }
@@ -540,7 +545,7 @@ static void warn_of_pbt (const struct experiment *e, const struct program_texts 
                                         "slurmdl",      "determined",    NULL };
     char where[512];
 
-    if (!e->searcher_name || strcmp (e->searcher_name, "pbt") || t->unknown
+    if (!e->search->searcher || strcmp (e->search->searcher, "pbt") || t->unknown
         || texts_have_any (t, uses))
         return;
     where_text (e, e->entrypoint_origin, where, sizeof (where));
@@ -645,15 +650,16 @@ static void warn_of_direction (const struct experiment *e)
 {
     char where[512];
 
-    for (size_t i = 0; i < e->nmetrics; i++) {
-        enum metric_direction suggested = direction_of (e->metrics[i], e->given.smaller);
-        bool is_larger = e->search.larger[i];
+    for (size_t i = 0; i < e->metric->n; i++) {
+        enum metric_direction suggested =
+            direction_of (e->metric->names[i], e->metric->smaller_is_given);
+        bool is_larger = e->search->config.larger[i];
         if (suggested == DIRECTION_UNKNOWN || (suggested == LARGER_IS_BETTER) == is_larger)
             continue;
-        where_text (e, e->metric_origin, where, sizeof (where));
+        where_text (e, e->metric->origin, where, sizeof (where));
         complain ("%s: '%s' is %s, and its name suggests that %s is better: "
                   "'searcher.smaller_is_better = %s' %s it",
-                  where, e->metrics[i], is_larger ? "maximised" : "minimised",
+                  where, e->metric->names[i], is_larger ? "maximised" : "minimised",
                   is_larger ? "smaller" : "larger", is_larger ? "true" : "false",
                   is_larger ? "minimises" : "maximises");
     }
@@ -670,7 +676,7 @@ static void forgotten_warn (const struct experiment *e)
     struct program_texts t;
 
     texts_read (&t, e);
-    if (!e->searcher_name || strcmp (e->searcher_name, "single"))
+    if (!e->search->searcher || strcmp (e->search->searcher, "single"))
         warn_of_hparams (e, &t);
     warn_of_length (e, &t);
     warn_of_seed (e, &t);
@@ -726,7 +732,7 @@ static bool word_is_of_shell (const char *word)
 
 static bool command_is_in_path (const struct experiment *e, const char *name)
 {
-    char *path = program_path (software_variable (&e->software, "PATH"), name);
+    char *path = program_path (software_variable (e->software, "PATH"), name);
 
     free (path);
     return path;
@@ -847,7 +853,7 @@ static const char *script_of (char **words)
 static bool is_missing (const struct experiment *e, char **words)
 {
     return words && *words && !strpbrk (*words, "/=") && !word_is_of_shell (*words)
-           && !e->software.image && !sets_path (e) && software_is_loaded (&e->software)
+           && !e->software->image && !sets_path (e) && software_is_loaded (e->software)
            && !command_is_in_path (e, *words);
 }
 
@@ -867,7 +873,7 @@ static void check_program (const struct experiment *e, char **words, bool local,
     if (!words || !*words || strchr (*words, '=') || word_is_of_shell (*words))
         return;
     if (strchr (*words, '/'))
-        check_file (e, *words, X_OK, local && !e->software.image, p);
+        check_file (e, *words, X_OK, local && !e->software->image, p);
     else if (local && is_missing (e, words))
         problem_at (p, e->entrypoint_origin, "'entrypoint': there is no program '%s' in PATH",
                     *words);
@@ -880,7 +886,7 @@ static void near_name (const struct experiment *e, const char *metric, char *hin
 {
     char **names = NULL;
 
-    for (char **text = e->patterns; *text; text++)
+    for (char **text = e->metric->patterns; *text; text++)
         for (const char *at = *text; (at = strchr (at, '{')); at++)
             strings_add_part (&names, at + 1, strcspn (at + 1, "}"));
     if (names)
@@ -894,15 +900,15 @@ static void warn_of_metrics (const struct experiment *e)
     char name[256];
     char hint[256] = "";
 
-    for (char **m = e->metrics; e->patterns && m && *m; m++) {
-        char **text = e->patterns;
+    for (char **m = e->metric->names; e->metric->patterns && m && *m; m++) {
+        char **text = e->metric->patterns;
         snprintf (name, sizeof (name), "{%s}", *m);
         /* one without {name} takes the names from the output */
         while (*text && strchr (*text, '{') && !strstr (*text, name))
             text++;
         if (!*text)
             near_name (e, *m, hint, sizeof (hint));
-        if (!*text && !e->metrics_format)
+        if (!*text && !e->metric->format)
             complain ("%s: no metrics.pattern has %s, the metric of the "
                       "search%s: a trial has a result only if its program "
                       "logs it in another way",
@@ -930,22 +936,22 @@ static void warn_of_braces (const struct experiment *e, const char *text, const 
 
 static void warn_of_near_names (const struct experiment *e)
 {
-    for (size_t i = 0; i < e->nhparams; i++) {
-        warn_of_braces (e, e->entrypoint, e->hparams[i].path);
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        warn_of_braces (e, e->entrypoint, e->space->hparams[i].path);
         for (char **a = e->argv; a && *a; a++)
-            warn_of_braces (e, *a, e->hparams[i].path);
+            warn_of_braces (e, *a, e->space->hparams[i].path);
     }
 }
 
 /* A random point of a range never has one value exactly. */
 static void warn_of_when (const struct experiment *e)
 {
-    bool grid = e->searcher_name && !strcmp (e->searcher_name, "grid");
+    bool grid = e->search->searcher && !strcmp (e->search->searcher, "grid");
 
-    for (size_t i = 0; i < e->nparams && !grid; i++) {
-        const struct param *d = &e->params[i];
-        int of = d->when ? space_find (e->params, e->nparams, d->when) : -1;
-        const struct param *o = of < 0 ? NULL : &e->params[of];
+    for (size_t i = 0; i < e->space->nparams && !grid; i++) {
+        const struct param *d = &e->space->params[i];
+        int of = d->when ? space_find (e->space->params, e->space->nparams, d->when) : -1;
+        const struct param *o = of < 0 ? NULL : &e->space->params[of];
         if (o && o->step == 0 && (o->type == PARAM_FLOAT || o->type == PARAM_LOG))
             complain ("%s: hyperparameter '%s' is hardly ever active: its "
                       "'when' wants one value of the range of '%s'",
@@ -956,15 +962,16 @@ static void warn_of_when (const struct experiment *e)
 /* In other programs a list is what to choose from; it may be one value, too. */
 static void warn_of_lists (const struct experiment *e)
 {
-    for (size_t i = 0; i < e->nhparams; i++) {
-        const struct hparam *h = &e->hparams[i];
-        if (h->dim >= 0 || !json_is_array (h->values) || e->search.max_trials < 2
-            || (e->nparams > 0 && !experiment_has_placeholder (e, h->path)))
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        const struct hparam *h = &e->space->hparams[i];
+        if (h->dim >= 0 || !json_is_array (h->values) || e->search->config.max_trials < 2
+            || (e->space->nparams > 0 && !experiment_has_placeholder (e, h->path)))
             continue;
         complain ("%s:%d: %seach trial has the whole list "
                   "'%s'; to choose from it: { type = \"categorical\"; "
                   "vals = [...]; }",
-                  e->file, h->origin.line, e->nparams == 0 ? "nothing is searched: " : "", h->path);
+                  e->file, h->origin.line, e->space->nparams == 0 ? "nothing is searched: " : "",
+                  h->path);
         return;
     }
 }
@@ -973,21 +980,22 @@ static void warn_of_lists (const struct experiment *e)
 static void warn_of_rungs (const struct experiment *e)
 {
     static const char *const undivided[] = { "median", "pbt", NULL };
-    double least = strings_contain (undivided, e->searcher_name) ? 2 : e->search.divisor;
+    double least = strings_contain (undivided, e->search->searcher) ? 2 : e->search->config.divisor;
 
     if (!(experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS))
-        && (e->search.divisor != 4 || e->search.max_rungs != 5))
+        && (e->search->config.divisor != 4 || e->search->config.max_rungs != 5))
         complain ("%s: searcher \"%s\" stops no trial early: "
                   "'searcher.divisor' and 'searcher.max_rungs' are for "
                   "searchers with rungs, such as \"asha\" with "
                   "'searcher.sampler'",
-                  e->file, e->searcher_name);
-    else if (experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS) && strcmp (e->searcher_name, "auto")
-             && (double)e->search.max_length < least)
+                  e->file, e->search->searcher);
+    else if (experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS)
+             && strcmp (e->search->searcher, "auto")
+             && (double)e->search->config.max_length < least)
         complain ("%s: searcher \"%s\" stops no trial early: "
                   "'searcher.max_length', the length of a full training, is "
                   "%lld, but must be at least %g for that",
-                  e->file, e->searcher_name, (long long)e->search.max_length, least);
+                  e->file, e->search->searcher, (long long)e->search->config.max_length, least);
 }
 
 enum joint { JOINT_NONE, JOINT_NEXT, JOINT_AND, JOINT_OR, JOINT_PIPE };
@@ -1128,7 +1136,7 @@ int command_check (struct experiment *e, bool local, bool loads)
 
     if (problems_open (&p) == 0) {
         p.file = e->file;
-        if (!e->source) /* it may be of a time without groups */
+        if (!e->fork->experiment) /* it may be of a time without groups */
             groups_check (e, &p);
         software_check (e, local, loads, &p);
         check_program (e, words, local, &p);

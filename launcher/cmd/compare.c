@@ -8,7 +8,11 @@
 #include <string.h>
 
 #include "launcher/cmd/view.h"
+#include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/config/values.h"
 #include "launcher/report/experiments.h"
 #include "launcher/sweep/best.h"
@@ -52,7 +56,7 @@ static char *bools_text (const struct bools *b)
 /* NULL: it has none, or one that is no single text. */
 static char *compared_key_text (const struct experiment *e, const struct key *k)
 {
-    const void *at = (const char *)e + k->offset;
+    const void *at = key_at (e, k);
 
     switch (k->type) {
     case KEY_STRING:
@@ -90,9 +94,9 @@ static char *hparam_text (const struct experiment *e, const char *path)
 
     if (!h)
         return NULL;
-    if (h->dim < 0 || e->params[h->dim].type == PARAM_CATEGORICAL)
+    if (h->dim < 0 || e->space->params[h->dim].type == PARAM_CATEGORICAL)
         return json_text (h->values);
-    return number_range (&e->params[h->dim]);
+    return number_range (&e->space->params[h->dim]);
 }
 
 static bool all_equal (char *const *values, size_t n)
@@ -132,8 +136,8 @@ static void tell_hparams (const struct collection *c, size_t k)
 {
     const struct experiment *e = c->list[k]->exp;
 
-    for (size_t h = 0; h < e->nhparams; h++) {
-        const char *path = e->hparams[h].path;
+    for (size_t h = 0; h < e->space->nhparams; h++) {
+        const char *path = e->space->hparams[h].path;
         if (was_told (c, k, path))
             continue;
         for (size_t i = 0; i < c->n; i++)
@@ -311,7 +315,7 @@ static void add_compared_line (const struct comparison *c, struct libscols_table
         table_set (line, 2, "%ld", r->trials[o.best].number);
     set_value (line, 3, o.at_budget);
     set_value (line, 4, o.area);
-    table_set (line, 5, "%s", of->s->exp->searcher_name);
+    table_set (line, 5, "%s", of->s->exp->search->searcher);
     table_set (line, 6, "%s", sweep_state_name (of->s->state));
     table_set (line, 7, "%ld", of->s->ntrials);
     table_set (line, 8, "%ld", o.failed);
@@ -383,7 +387,7 @@ static void print_comparison (const struct comparison *c)
             "at budget: after %s of trial time, which all have spent; area: the "
             "mean of the best so far up to there\n",
             sweep_metric (c->list[0], 0),
-            c->list[0]->exp->search.smaller_is_better ? "smaller" : "larger", budget);
+            c->list[0]->exp->search->config.smaller_is_better ? "smaller" : "larger", budget);
     print_differences (c);
 }
 
@@ -396,7 +400,7 @@ static json_t *compared_json (const struct comparison *c, size_t k)
     struct compare_outcome o = outcome_of_sweep (c, k);
 
     return json_pack ("{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "experiment",
-                      text_json (of->name), "searcher", of->s->exp->searcher_name, "state",
+                      text_json (of->name), "searcher", of->s->exp->search->searcher, "state",
                       sweep_state_name (of->s->state), "best",
                       finite_to_json (o.best < 0 ? NAN : report_value (r, o.best, 0)), "trial",
                       o.best < 0 ? json_null () : json_integer (r->trials[o.best].number),
@@ -457,8 +461,8 @@ static int check_metric (const struct comparison *c)
 {
     for (size_t k = 1; k < c->n; k++)
         if (strcmp (sweep_metric (c->list[k], 0), sweep_metric (c->list[0], 0))
-            || c->list[k]->exp->search.smaller_is_better
-                   != c->list[0]->exp->search.smaller_is_better) {
+            || c->list[k]->exp->search->config.smaller_is_better
+                   != c->list[0]->exp->search->config.smaller_is_better) {
             complain ("%s optimises %s, but %s %s: they cannot be compared", c->list[0]->dir,
                       sweep_metric (c->list[0], 0), c->list[k]->dir, sweep_metric (c->list[k], 0));
             return EXIT_USAGE;

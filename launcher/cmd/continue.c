@@ -10,6 +10,8 @@
 #include "launcher/cmd/start.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
@@ -23,7 +25,7 @@
 
 static bool sweep_has_work (const struct sweep *s)
 {
-    double *x = xcalloc (s->exp->nparams + 1, sizeof (*x));
+    double *x = xcalloc (s->exp->space->nparams + 1, sizeof (*x));
     struct search_op op;
     bool has = searcher_ask (s->searcher, &op, x) != SEARCH_DONE;
 
@@ -66,14 +68,14 @@ static enum rehearsal rehearse (const struct sweep *s, const struct event *event
 /* What --trials counts: with repeats a point is one. */
 static long points_of (const struct sweep *s)
 {
-    long repeats = s->exp->search.repeats > 1 ? s->exp->search.repeats : 1;
+    long repeats = s->exp->search->config.repeats > 1 ? s->exp->search->config.repeats : 1;
 
     return (s->ntrials + repeats - 1) / repeats;
 }
 
 static int complain_no_work (const struct sweep *s, const struct continue_options *opt)
 {
-    const struct search_config *c = &s->exp->search;
+    const struct search_config *c = &s->exp->search->config;
 
     if (opt && (opt->trials || opt->length))
         complain ("%s: there is no work to continue: the searcher supports no "
@@ -97,7 +99,7 @@ static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
 
     switch (rehearse (s, events, n, &err)) {
     case NOT_SUPPORTED:
-        complain ("%s: the searcher %s does not support this%s%s", s->dir, s->exp->searcher_name,
+        complain ("%s: the searcher %s does not support this%s%s", s->dir, s->exp->search->searcher,
                   *err.text ? ": " : "", err.text);
         return EXIT_USAGE;
     case NO_WORK:
@@ -115,7 +117,7 @@ static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
 /* Returns an exit status after a line if it cannot be. */
 static int check_continue (const struct sweep *s, const struct continue_options *opt)
 {
-    const struct search_config *c = &s->exp->search;
+    const struct search_config *c = &s->exp->search->config;
 
     if (!sweep_has_ended (s))
         complain ("%s is %s: only one that has ended can be continued; 'dl resume' "
@@ -124,7 +126,7 @@ static int check_continue (const struct sweep *s, const struct continue_options 
     else if (opt->trials && !(experiment_needs (s->exp) & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
         complain ("%s: --trials: the searcher %s sets the number of trials "
                   "itself",
-                  s->dir, s->exp->searcher_name);
+                  s->dir, s->exp->search->searcher);
     else if (opt->trials && (long)opt->trials < points_of (s))
         complain ("%s: --trials %ld: there are %ld already", s->dir, (long)opt->trials,
                   points_of (s));
@@ -134,11 +136,11 @@ static int check_continue (const struct sweep *s, const struct continue_options 
     else if (sweep_is_late (s))
         complain ("%s: searcher.max_hours (%g) have passed: 'dl continue --set "
                   "searcher.max_hours=HOURS %s' goes on with more",
-                  s->dir, s->exp->max_hours, s->word);
+                  s->dir, s->exp->search->max_hours, s->word);
     else if (s->searcher && searcher_is_spent (s->searcher))
         complain ("%s: searcher.max_gpu_hours (%g) is used up: 'dl continue "
                   "--set searcher.max_gpu_hours=HOURS %s' goes on with more",
-                  s->dir, s->exp->max_gpu_hours, s->word);
+                  s->dir, s->exp->search->max_gpu_hours, s->word);
     else
         return EXIT_OK;
     return EXIT_USAGE;
@@ -147,7 +149,7 @@ static int check_continue (const struct sweep *s, const struct continue_options 
 /* Somebody else was faster, and wanted the same. */
 static bool others_continue (const struct sweep *s, const struct continue_options *opt)
 {
-    const struct search_config *c = &s->exp->search;
+    const struct search_config *c = &s->exp->search->config;
 
     return s->state == SWEEP_RUNNING && !opt->start.workers && s->last_action.what
            && !strcmp (s->last_action.what, "continued")

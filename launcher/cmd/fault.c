@@ -11,8 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/config/code_settings.h"
 #include "launcher/config/log_policy.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/placeholder.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/results_file.h"
@@ -102,18 +107,19 @@ static bool print_remedy (const struct sweep *s, const char *why, const char *co
         printf ("'dl %s --set resources.time=TIME %s' goes on with a longer "
                 "time limit than %s, of which the last %lld s (worker.grace) "
                 "are for saving\n",
-                command, s->word, e->time ? e->time : "the partition's", (long long)e->grace);
+                command, s->word, e->resources->time ? e->resources->time : "the partition's",
+                (long long)e->worker->grace);
     else if (why && (!strcmp (why, "out of memory") || strstr (why, "out of memory (killed")))
         printf ("'dl %s --set resources.%s=SIZE %s' goes on with more than "
                 "%s%s\n",
-                command, e->max_memory ? "max_memory" : "memory", s->word,
-                e->max_memory ? e->max_memory
-                : e->memory   ? e->memory
-                              : "the partition gives",
-                e->max_memory ? ""
-                              : "; with resources.max_memory=SIZE as well a "
-                                "trial that runs out of memory is tried again "
-                                "with more, up to that");
+                command, e->resources->max_memory ? "max_memory" : "memory", s->word,
+                e->resources->max_memory ? e->resources->max_memory
+                : e->resources->memory   ? e->resources->memory
+                                         : "the partition gives",
+                e->resources->max_memory ? ""
+                                         : "; with resources.max_memory=SIZE as well a "
+                                           "trial that runs out of memory is tried again "
+                                           "with more, up to that");
     else
         return false;
     return true;
@@ -142,7 +148,7 @@ void print_limits (const struct sweep *s)
     if (!s->expired && !(s->searcher && searcher_is_spent (s->searcher)))
         return;
     printf ("searcher.%s (%g) is %s: no segment begins any more", key,
-            s->expired ? s->exp->max_hours : s->exp->max_gpu_hours,
+            s->expired ? s->exp->search->max_hours : s->exp->search->max_gpu_hours,
             s->expired ? "over" : "used up");
     if (sweep_has_ended (s))
         printf ("; 'dl continue --set searcher.%s=HOURS %s' goes on with more", key, s->word);
@@ -160,8 +166,9 @@ void print_shared_files (const struct sweep *s)
             f.trials[0], f.trials[1], f.path);
     if (f.others)
         printf (" (and %ld other%s)", f.others, f.others == 1 ? "" : "s");
-    puts (s->exp->work == WORK_SHARED ? ": each overwrites the other's; without working_folder = "
-                                        "\"shared\" each attempt has a folder of its own"
+    puts (s->exp->code->work == WORK_SHARED
+              ? ": each overwrites the other's; without working_folder = "
+                "\"shared\" each attempt has a folder of its own"
           : s->code ? ": each overwrites the other's; dl links it instead of copying "
                       "it for each attempt (.dlignore, its size, or \"data\" in its "
                       "name): write into {attempt_dir}"
@@ -319,7 +326,7 @@ static void print_begun_again (const struct sweep *s)
     bool steps = false;
     long from;
 
-    for (char **p = s->exp->patterns; p && *p; p++)
+    for (char **p = s->exp->metric->patterns; p && *p; p++)
         steps |= strstr (*p, "{step}") != NULL;
     if (!steps || !resume_file (s->exp, file))
         return;

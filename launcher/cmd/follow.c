@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/fault.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/progress/picture.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/log.h"
@@ -223,8 +224,8 @@ int follow (struct sweep *s, struct executor *x, struct changes *said)
     int rv;
 
     follow_signals ();
-    printf ("%s: searcher %s, %ld worker%s (%s%s%s)\n", s->dir, s->exp->searcher_name, x->granted,
-            x->granted == 1 ? "" : "s", x->ops->name, *x->job ? " job " : "", x->job);
+    printf ("%s: searcher %s, %ld worker%s (%s%s%s)\n", s->dir, s->exp->search->searcher,
+            x->granted, x->granted == 1 ? "" : "s", x->ops->name, *x->job ? " job " : "", x->job);
     print_direction (s);
     said->start = monotonic ();
     if (v.tty)

@@ -9,7 +9,11 @@
 #include "launcher/cmd/gpus.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/fork_origin.h"
 #include "launcher/config/hparams.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/create.h"
@@ -86,10 +90,10 @@ static void make_single (config_t *cf, const void *source)
         config_setting_set_int64 (config_setting_add (group, "repeats", CONFIG_TYPE_INT64),
                                   o->seeds);
     if (sweep_metrics (o->s) > 1) {
-        put_string (cf, "searcher.metric", o->s->exp->metric);
+        put_string (cf, "searcher.metric", o->s->exp->metric->name);
         config_setting_remove (group, "smaller_is_better");
         config_setting_set_bool (config_setting_add (group, "smaller_is_better", CONFIG_TYPE_BOOL),
-                                 o->s->exp->search.smaller_is_better);
+                                 o->s->exp->search->config.smaller_is_better);
     }
     config_setting_remove (root, "hyperparameters");
     edit_add_json (root, "hyperparameters", trial_hparams (o->s, t));
@@ -102,9 +106,9 @@ static void make_single (config_t *cf, const void *source)
 static int64_t first_length (const struct experiment *e)
 {
     struct search_rung rungs[64];
-    int n = searcher_preview (&e->search, e->params, e->nparams, rungs, 64);
+    int n = searcher_preview (&e->search->config, e->space->params, e->space->nparams, rungs, 64);
 
-    return n > 0 ? rungs[0].length : e->search.max_length;
+    return n > 0 ? rungs[0].length : e->search->config.max_length;
 }
 
 /* ---- what the trials begin with ---- */
@@ -135,18 +139,18 @@ static void take_files (struct experiment *e, const struct sweep *s, long trial,
     char folder[PATH_MAX];
 
     snprintf (folder, sizeof (folder), "%s/trials/%04ld", s->dir, trial);
-    find_files (s, trial, &e->source_files);
-    list_trial_files (folder, &e->source_shared);
-    e->source_owner = opt->trust ? (uid_t)ANYBODY : opt->file ? 0 : s->owner;
-    if (length > 0 && first > length && (e->source_files || e->source_shared)) {
-        e->source_length = length;
+    find_files (s, trial, &e->fork->files);
+    list_trial_files (folder, &e->fork->shared);
+    e->fork->owner = opt->trust ? (uid_t)ANYBODY : opt->file ? 0 : s->owner;
+    if (length > 0 && first > length && (e->fork->files || e->fork->shared)) {
+        e->fork->length = length;
         return;
     }
     if (length == 0)
         complain ("trial %ld has no result yet: the fork begins from the "
                   "beginning",
                   trial);
-    else if (!e->source_files && !e->source_shared)
+    else if (!e->fork->files && !e->fork->shared)
         complain ("trial %ld has left neither a checkpoint nor files: the fork "
                   "begins from the beginning",
                   trial);
@@ -155,9 +159,9 @@ static void take_files (struct experiment *e, const struct sweep *s, long trial,
                   "to %lld: it begins from the beginning; with --set "
                   "searcher.max_length=L it goes on from the trial's files",
                   trial, (long long)length, (long long)first);
-    strings_free (e->source_files);
-    strings_free (e->source_shared);
-    e->source_files = e->source_shared = NULL;
+    strings_free (e->fork->files);
+    strings_free (e->fork->shared);
+    e->fork->files = e->fork->shared = NULL;
 }
 
 static int take_checkpoint (struct experiment *e, const struct sweep *s, long trial,
@@ -167,22 +171,22 @@ static int take_checkpoint (struct experiment *e, const struct sweep *s, long tr
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s/trials/%04ld", s->dir, trial);
-    e->source_trial = trial;
+    e->fork->trial = trial;
     if (opt->seeds)
         return 0;
-    e->source_file = slurmdl_checkpoint_find (
-        path, INT64_MAX, trial_last (sweep_trial (s, trial)).attempt, &e->source_length);
-    if (!e->source_file) {
+    e->fork->file = slurmdl_checkpoint_find (
+        path, INT64_MAX, trial_last (sweep_trial (s, trial)).attempt, &e->fork->length);
+    if (!e->fork->file) {
         take_files (e, s, trial, opt);
         return 0;
     }
-    e->source_owner = opt->trust ? (uid_t)ANYBODY : opt->file ? 0 : s->owner;
-    if (length > e->source_length)
+    e->fork->owner = opt->trust ? (uid_t)ANYBODY : opt->file ? 0 : s->owner;
+    if (length > e->fork->length)
         return 0;
     complain ("%s: the checkpoint of trial %ld is of length %lld, and trials "
               "would be trained to length %lld first (lengths count from the "
               "beginning): --set searcher.max_length=L",
-              s->dir, trial, (long long)e->source_length, (long long)length);
+              s->dir, trial, (long long)e->fork->length, (long long)length);
     return EXIT_USAGE;
 }
 
@@ -207,10 +211,10 @@ static int make_fork (struct sweep *s, long trial, const struct command_line *li
     if ((rv = read_experiment (opt->file ? opt->file : path, &edit, &e))
         || (rv = gpus_to_nodes (&e, opt->file ? opt->file : path, &edit, &opt->start)))
         return rv;
-    e->source = xstrdup (s->dir);
+    e->fork->experiment = xstrdup (s->dir);
     /* NAME is to be the old one, not its newest fork */
     if (!strcmp (e->name, s->exp->name))
-        e->folder = xasprintf ("%s-fork", e->name);
+        e->fork->folder = xasprintf ("%s-fork", e->name);
     if (trial && (rv = take_checkpoint (e, s, trial, opt))) {
         experiment_destroy (e);
         return rv;

@@ -3,6 +3,8 @@
 #include <stdio.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/config/checkpoint_policy.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/sweep.h"
@@ -46,7 +48,7 @@ static void print_superseded (const struct sweep *s)
     int64_t bytes = 0;
     size_t n = 0;
 
-    if (!s->exp->checkpoint_files && trainer_files_mark (s, all, &list) == 0) {
+    if (!s->exp->checkpoints->files && trainer_files_mark (s, all, &list) == 0) {
         for (size_t i = 0; i < list.n; i++) {
             const struct trainer_file *f = &list.files[i];
             if (f->kept)
@@ -76,7 +78,7 @@ int cmd_gc (const struct command_line *line)
 
     if (rv)
         return rv;
-    if (!opt->dry_run && peer_count (s->dir, 2 * (double)s->exp->heartbeat, NULL) != 0) {
+    if (!opt->dry_run && peer_count (s->dir, 2 * (double)s->exp->worker->heartbeat, NULL) != 0) {
         complain ("%s: workers are at work, and save checkpoints; 'dl pause' "
                   "first",
                   s->dir);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/resources.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
@@ -20,11 +20,11 @@ enum { NOW = 60 }; /* s */
 /* What the user has not said. */
 static void add_shape (char ***sets, const struct experiment *e, const struct shape *shape)
 {
-    if (!e->given.nodes)
+    if (!e->resources->given.nodes)
         strings_addf (sets, "resources.nodes_per_trial=%ld", shape->nodes);
-    if (!e->given.node_gpus)
+    if (!e->resources->given.node_gpus)
         strings_addf (sets, "resources.gpus_per_node=%ld", shape->gpus);
-    if (!e->given.ranks)
+    if (!e->resources->given.ranks)
         strings_addf (sets, "resources.ranks_per_node=%ld", shape->ranks);
     if (*shape->partition)
         strings_addf (sets, "resources.partition=\"%s\"", shape->partition);
@@ -73,11 +73,12 @@ static void say_shape (const struct experiment *e, const struct shape *s)
 /* Several nodes that the user has chosen. */
 static void say_given (const struct experiment *e)
 {
-    const struct shape s = {
-        .nodes = (long)e->nodes, .gpus = (long)e->node_gpus, .ranks = (long)e->ranks, .seconds = -1
-    };
+    const struct shape s = { .nodes = (long)e->resources->nodes,
+                             .gpus = (long)e->resources->node_gpus,
+                             .ranks = (long)e->resources->ranks,
+                             .seconds = -1 };
 
-    if (e->slots > 0 && e->nodes > 1)
+    if (e->resources->slots > 0 && e->resources->nodes > 1)
         say_shape (e, &s);
 }
 
@@ -90,9 +91,9 @@ static int find_shape (const struct experiment *e, const struct start_options *o
     struct slurmdl_error err = { "" };
     int rv;
 
-    *shape = (struct shape){ .nodes = 1, .gpus = (long)e->gpus, .ranks = 1 };
-    if (opt->local || (opt->no_workers && e->gpus == 0))
-        return e->gpus > 0 ? 0 : -1;
+    *shape = (struct shape){ .nodes = 1, .gpus = (long)e->resources->gpus, .ranks = 1 };
+    if (opt->local || (opt->no_workers && e->resources->gpus == 0))
+        return e->resources->gpus > 0 ? 0 : -1;
     if ((rv = shape_choose (e, shape, &err)) == 0)
         say_shape (e, shape);
     if (rv >= 0)

@@ -16,6 +16,7 @@
 #include "launcher/cmd/gpus.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/job_settings.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
@@ -427,7 +428,7 @@ int cmd_job (const struct command_line *line)
 
     if (rv)
         return rv;
-    if (opt->start.local || opt->start.dry_run || e->job.is_suspended || !is_in_allocation ())
+    if (opt->start.local || opt->start.dry_run || e->job->is_suspended || !is_in_allocation ())
         return run_new (e, line, &opt->start);
     return job_here (e, line);
 }

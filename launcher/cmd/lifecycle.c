@@ -16,6 +16,7 @@
 #include "launcher/cmd/watch.h"
 #include "launcher/code/store.h"
 #include "launcher/config/diagnostics.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/progress/workers.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/find_experiment.h"
@@ -37,7 +38,7 @@
 /* Seconds until all workers have read the request and stopped. */
 static long long delay_of (const struct sweep *s)
 {
-    return (long long)(s->exp->heartbeat + s->exp->grace);
+    return (long long)(s->exp->worker->heartbeat + s->exp->worker->grace);
 }
 
 /* It ends as its workers see fit. */
@@ -70,7 +71,8 @@ static void say_kill (const struct sweep *s)
 
     if (executor_cancel (s, NULL, &err) < 0)
         complain ("%s: its jobs were not cancelled: %s", s->dir, err.text);
-    printf ("%s: killed; what runs ends within %lld s\n", s->dir, (long long)s->exp->heartbeat + 1);
+    printf ("%s: killed; what runs ends within %lld s\n", s->dir,
+            (long long)s->exp->worker->heartbeat + 1);
 }
 
 static const struct state_request {
@@ -251,7 +253,7 @@ static int put_resume (struct sweep *s, const char *code, struct slurmdl_error *
 /* A second look at those of other machines takes a while. */
 static long workers_at_work (const struct sweep *s)
 {
-    double look = 2 * (double)s->exp->heartbeat;
+    double look = 2 * (double)s->exp->worker->heartbeat;
 
     return peer_count (s->dir, 0, NULL) <= 0 ? 0 : peer_count (s->dir, look, NULL);
 }
@@ -356,7 +358,7 @@ static int check_sweep (struct sweep *s, bool force)
                   s->dir, sweep_state_name (s->state));
         return EXIT_BUSY;
     }
-    return check_workers (s->dir, 2 * (double)s->exp->heartbeat, force);
+    return check_workers (s->dir, 2 * (double)s->exp->worker->heartbeat, force);
 }
 
 static int check_removable (const char *dir, bool force)

@@ -12,6 +12,9 @@
 #include "launcher/cmd/fault.h"
 #include "launcher/cmd/overview.h"
 #include "launcher/config/diagnostics.h"
+#include "launcher/config/job_settings.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
@@ -71,11 +74,11 @@ static void fill_experiment (struct libscols_line *line, const struct sweep *s)
     char created[32];
 
     time_text (created, sizeof (created), s->created > 0 ? s->created : NAN);
-    table_set (line, 2, "%s", s->exp->searcher_name);
+    table_set (line, 2, "%s", s->exp->search->searcher);
     if (s->searcher)
         table_set (line, 3, "%.0f%%", floor (100 * searcher_progress (s->searcher)));
     table_set (line, 4, "%ld", s->ntrials);
-    table_set (line, 5, "%s", s->exp->metric);
+    table_set (line, 5, "%s", s->exp->metric->name);
     if (best)
         table_set (line, 6, "%.6g", point_result (s, trial_point (s, best), 0).value);
     table_set (line, 7, "%s", created);
@@ -90,7 +93,7 @@ struct listing {
 /* By dl archive, or by its own job.ttl_after_finished. */
 static bool is_hidden (const struct sweep *s)
 {
-    int64_t ttl = s->exp->job.ttl;
+    int64_t ttl = s->exp->job->ttl;
 
     return s->archived
            || (ttl >= 0 && sweep_has_ended (s) && time (NULL) >= (time_t)s->changed + (time_t)ttl);

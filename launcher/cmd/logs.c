@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -98,7 +99,7 @@ static bool log_is_over (const struct log_reading *r)
         return true;
     return sweep_has_ended (r->s)
            || (t->state == TRIAL_PAUSED
-               && (t->stopped || t->length >= r->s->exp->search.max_length));
+               && (t->stopped || t->length >= r->s->exp->search->config.max_length));
 }
 
 /* Go on to the next attempt that has a log; returns whether there is one. */

@@ -9,6 +9,9 @@
 #include <time.h>
 
 #include "launcher/cmd/fault.h"
+#include "launcher/config/fork_origin.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/progress/workers.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/metrics.h"
@@ -41,7 +44,7 @@ static void print_worker (const struct sweep *s, const struct peer_info *w)
     printf ("worker %s on %s", w->slot, w->host);
     if ((trial = worker_trial (s, w->nonce)))
         print_trial_progress (s, trial);
-    if (silence > 2 * (double)s->exp->heartbeat)
+    if (silence > 2 * (double)s->exp->worker->heartbeat)
         printf (" (no heartbeat for %.0f s)", silence);
     putchar ('\n');
 }
@@ -137,13 +140,14 @@ static void print_source (const struct sweep *s)
 {
     const struct experiment *e = s->exp;
 
-    if (e->source && e->source_trial && !e->source_length)
-        printf ("forked from %s, the configuration of trial %ld\n", e->source, e->source_trial);
-    else if (e->source && e->source_trial)
-        printf ("forked from %s, trial %ld at length %lld\n", e->source, e->source_trial,
-                (long long)e->source_length);
-    else if (e->source)
-        printf ("forked from %s\n", e->source);
+    if (e->fork->experiment && e->fork->trial && !e->fork->length)
+        printf ("forked from %s, the configuration of trial %ld\n", e->fork->experiment,
+                e->fork->trial);
+    else if (e->fork->experiment && e->fork->trial)
+        printf ("forked from %s, trial %ld at length %lld\n", e->fork->experiment, e->fork->trial,
+                (long long)e->fork->length);
+    else if (e->fork->experiment)
+        printf ("forked from %s\n", e->fork->experiment);
 }
 
 static void print_memory (const struct sweep *s)
@@ -191,7 +195,7 @@ void print_overview (const struct sweep *s)
 
     printf ("%s: %s%s", s->dir, state_text (s), s->archived ? " (archived)" : "");
     print_idle (s, &v);
-    printf (", searcher %s, %.0f %% done\n", s->exp->searcher_name,
+    printf (", searcher %s, %.0f %% done\n", s->exp->search->searcher,
             floor (100 * searcher_progress (s->searcher)));
     print_direction (s);
     print_best (s);

@@ -13,6 +13,7 @@
 #include <wchar.h>
 
 #include "launcher/cmd/view.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/progress/screen.h"
 #include "launcher/report/curves.h"
 #include "launcher/report/experiments.h"
@@ -318,7 +319,7 @@ static const char *plotted_metric (const struct plot *p)
 
 static bool larger_is_better (const struct plot *p)
 {
-    return !p->report.sweeps[0].s->exp->search.smaller_is_better;
+    return !p->report.sweeps[0].s->exp->search->config.smaller_is_better;
 }
 
 /* gnuplot's terminal "block" does not turn that of the y axis, and what is left

@@ -10,9 +10,13 @@
 
 #include "launcher/cmd/command_check.h"
 #include "launcher/cmd/commands.h"
+#include "launcher/config/checkpoint_policy.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/queries.h"
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"
@@ -69,9 +73,9 @@ static double count_points_below (const struct experiment *e, const struct param
 {
     double points = 1;
 
-    for (size_t i = 0; i < e->nparams; i++)
-        if (waits_for (&e->params[i], d->name, value))
-            points *= count_point_tree (e, &e->params[i]);
+    for (size_t i = 0; i < e->space->nparams; i++)
+        if (waits_for (&e->space->params[i], d->name, value))
+            points *= count_point_tree (e, &e->space->params[i]);
     return points;
 }
 
@@ -79,7 +83,7 @@ static double count_points_below (const struct experiment *e, const struct param
 static bool value_is_counted (const struct experiment *e, const struct param *last, long at,
                               double value)
 {
-    for (const struct param *p = e->params; p < last; p++)
+    for (const struct param *p = e->space->params; p < last; p++)
         if (waits_for (p, last->when, value))
             return true;
     for (long i = 0; i < at; i++)
@@ -93,8 +97,8 @@ static double count_point_tree (const struct experiment *e, const struct param *
 {
     double points = count_values (d);
 
-    for (size_t i = 0; i < e->nparams; i++) {
-        const struct param *p = &e->params[i];
+    for (size_t i = 0; i < e->space->nparams; i++) {
+        const struct param *p = &e->space->params[i];
         if (!p->when || strcmp (p->when, d->name))
             continue;
         for (long k = 0; k < p->when_count; k++)
@@ -108,9 +112,9 @@ static double count_points (const struct experiment *e)
 {
     double points = 1;
 
-    for (size_t i = 0; i < e->nparams; i++)
-        if (!e->params[i].when)
-            points *= count_point_tree (e, &e->params[i]);
+    for (size_t i = 0; i < e->space->nparams; i++)
+        if (!e->space->params[i].when)
+            points *= count_point_tree (e, &e->space->params[i]);
     return points;
 }
 
@@ -126,7 +130,8 @@ static void make_preview_plan (struct preview_plan *plan, const struct experimen
                                double seconds, double bytes)
 {
     *plan = (struct preview_plan){ .exp = e, .seconds = seconds, .bytes = bytes };
-    plan->n = searcher_preview (&e->search, e->params, e->nparams, plan->rungs, RUNGS);
+    plan->n = searcher_preview (&e->search->config, e->space->params, e->space->nparams,
+                                plan->rungs, RUNGS);
     if (plan->n > RUNGS)
         plan->n = RUNGS;
     for (int i = 0; i < plan->n; i++) {
@@ -140,7 +145,7 @@ static void make_preview_plan (struct preview_plan *plan, const struct experimen
 
 static double full_length (const struct preview_plan *plan)
 {
-    return (double)plan->exp->search.max_length;
+    return (double)plan->exp->search->config.max_length;
 }
 
 static double trial_hours (const struct preview_plan *plan)
@@ -162,11 +167,11 @@ static double megabytes (const struct preview_plan *plan)
 static double wall_hours (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
-    double at_once = fmin ((double)e->workers, plan->trials);
+    double at_once = fmin ((double)e->resources->workers, plan->trials);
     double longest = full_length (plan) * plan->seconds / 3600;
 
-    if (e->search.max_concurrent > 0)
-        at_once = fmin (at_once, (double)e->search.max_concurrent);
+    if (e->search->config.max_concurrent > 0)
+        at_once = fmin (at_once, (double)e->search->config.max_concurrent);
     return fmax (longest, trial_hours (plan) / fmax (at_once, 1));
 }
 
@@ -176,11 +181,12 @@ static void print_preview_head (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
 
-    printf ("%s: searcher %s, metric", e->name, e->searcher_name);
-    for (size_t i = 0; i < e->nmetrics; i++)
-        printf ("%s %s (%s is better)", i ? "," : "", e->metrics[i],
-                e->search.larger[i] ? "larger" : "smaller");
-    printf (", %lld worker%s\n", (long long)e->workers, e->workers == 1 ? "" : "s");
+    printf ("%s: searcher %s, metric", e->name, e->search->searcher);
+    for (size_t i = 0; i < e->metric->n; i++)
+        printf ("%s %s (%s is better)", i ? "," : "", e->metric->names[i],
+                e->search->config.larger[i] ? "larger" : "smaller");
+    printf (", %lld worker%s\n", (long long)e->resources->workers,
+            e->resources->workers == 1 ? "" : "s");
 }
 
 static void print_choices (const struct hparam *h)
@@ -192,7 +198,7 @@ static void print_choices (const struct hparam *h)
 /* "lr: 0.0001 to 0.1, logarithmic" */
 static void print_range (const struct experiment *e, const struct hparam *h)
 {
-    const struct param *d = &e->params[h->dim];
+    const struct param *d = &e->space->params[h->dim];
     bool is_log = d->type == PARAM_LOG;
 
     printf ("  %s: ", h->path);
@@ -209,27 +215,27 @@ static void print_range (const struct experiment *e, const struct hparam *h)
 
 static void print_ranges (const struct experiment *e)
 {
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (e->hparams[i].dim >= 0)
-            print_range (e, &e->hparams[i]);
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if (e->space->hparams[i].dim >= 0)
+            print_range (e, &e->space->hparams[i]);
 }
 
 static void print_space (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
 
-    printf ("space: %zu dimension%s", e->nparams, e->nparams == 1 ? "" : "s");
+    printf ("space: %zu dimension%s", e->space->nparams, e->space->nparams == 1 ? "" : "s");
     if (isfinite (plan->points))
-        printf (", %s%.15g point%s", e->search.constraint ? "at most " : "", plan->points,
+        printf (", %s%.15g point%s", e->search->config.constraint ? "at most " : "", plan->points,
                 plan->points == 1 ? "" : "s");
-    puts (e->search.constraint ? ", constrained" : "");
+    puts (e->search->config.constraint ? ", constrained" : "");
     print_ranges (e);
-    if (e->search.npoints > 0)
-        printf ("tried first: %ld given point%s\n", e->search.npoints,
-                e->search.npoints == 1 ? "" : "s");
-    if (e->search.nknown > 0)
-        printf ("known before: %ld point%s of %s\n", e->search.nknown,
-                e->search.nknown == 1 ? "" : "s", e->warm_start);
+    if (e->search->config.npoints > 0)
+        printf ("tried first: %ld given point%s\n", e->search->config.npoints,
+                e->search->config.npoints == 1 ? "" : "s");
+    if (e->search->config.nknown > 0)
+        printf ("known before: %ld point%s of %s\n", e->search->config.nknown,
+                e->search->config.nknown == 1 ? "" : "s", e->search->warm_start);
 }
 
 static void print_rungs (const struct preview_plan *plan)
@@ -249,17 +255,18 @@ static void print_time (const struct preview_plan *plan)
 
     printf ("%.4g trial-hours, %.4g GPU-hours, about %.4g hours with %lld "
             "worker%s\n",
-            hours, gpus, wall_hours (plan), (long long)e->workers, e->workers == 1 ? "" : "s");
-    if (e->max_gpu_hours > 0 && fmax (gpus, hours) > e->max_gpu_hours)
-        printf ("'searcher.max_gpu_hours' = %.9g will end it early\n", e->max_gpu_hours);
-    if (e->max_hours > 0 && wall_hours (plan) > e->max_hours)
-        printf ("'searcher.max_hours' = %.9g will end it early\n", e->max_hours);
+            hours, gpus, wall_hours (plan), (long long)e->resources->workers,
+            e->resources->workers == 1 ? "" : "s");
+    if (e->search->max_gpu_hours > 0 && fmax (gpus, hours) > e->search->max_gpu_hours)
+        printf ("'searcher.max_gpu_hours' = %.9g will end it early\n", e->search->max_gpu_hours);
+    if (e->search->max_hours > 0 && wall_hours (plan) > e->search->max_hours)
+        printf ("'searcher.max_hours' = %.9g will end it early\n", e->search->max_hours);
 }
 
 /* Of a file that the trials save, one a segment: how many stay at the end. */
 static double count_kept (const struct preview_plan *plan)
 {
-    const struct gc_policy *p = &plan->exp->policy;
+    const struct checkpoint_policy *p = plan->exp->checkpoints;
 
     return fmin (plan->segments, plan->trials * (double)(p->trial_best + p->trial_latest)
                                      + (double)p->experiment_best);
@@ -267,7 +274,7 @@ static double count_kept (const struct preview_plan *plan)
 
 static void print_trainer_files (const struct preview_plan *plan)
 {
-    char **patterns = plan->exp->checkpoint_files;
+    char **patterns = plan->exp->checkpoints->files;
     double n = 0;
 
     while (patterns && patterns[(size_t)n])
@@ -350,13 +357,13 @@ static json_t *plan_json (const struct preview_plan *plan)
     json_t *v = json_pack (
         "{s:s, s:s, s:I, s:o, s:b, s:I, s:I, s:I, s:o, s:I, s:f, s:f, s:I, s:b, s:I, s:f}",
         "name", e->name,
-        "searcher", e->searcher_name,
-        "dimensions", (json_int_t)e->nparams,
+        "searcher", e->search->searcher,
+        "dimensions", (json_int_t)e->space->nparams,
         "points", points,
-        "constrained", e->search.constraint != NULL,
-        "tried_first", (json_int_t)e->search.npoints,
-        "known", (json_int_t)e->search.nknown,
-        "workers", (json_int_t)e->workers,
+        "constrained", e->search->config.constraint != NULL,
+        "tried_first", (json_int_t)e->search->config.npoints,
+        "known", (json_int_t)e->search->config.nknown,
+        "workers", (json_int_t)e->resources->workers,
         "rungs", preview_rungs_json (plan),
         "trials", (json_int_t)plan->trials,
         "length", plan->length,
@@ -419,8 +426,8 @@ static double measured_files (const struct sweep *s)
     struct trainer_files saved = { 0 };
     double bytes = 0;
 
-    if (s->exp->checkpoint_files)
-        trainer_files_list (s, s->exp->checkpoint_files, &saved);
+    if (s->exp->checkpoints->files)
+        trainer_files_list (s, s->exp->checkpoints->files, &saved);
     for (size_t i = 0; i < saved.n; i++)
         bytes += (double)saved.files[i].bytes / (double)saved.n;
     trainer_files_free (&saved);

@@ -15,7 +15,10 @@
 #include "launcher/code/archive.h"
 #include "launcher/code/software.h"
 #include "launcher/code/store.h"
+#include "launcher/config/fork_origin.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/software_settings.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/find_experiment.h"
@@ -30,6 +33,7 @@
 #include "launcher/worker/failure.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
+#include "searcher/searcher.h"
 
 /* ---- whether it can be ---- */
 
@@ -55,7 +59,7 @@ static int reproduce_in_allocation (struct sweep *s, long number, bool trust)
 
     own_program (dl);
     snprintf (trial, sizeof (trial), "%ld", number);
-    s->exp->lanes = 1;
+    s->exp->resources->lanes = 1;
     command_add (&c, "salloc", NULL);
     slurm_add_resources (&c, s->exp, s->memory);
     command_add (&c, dl, NULL);
@@ -66,7 +70,7 @@ static int reproduce_in_allocation (struct sweep *s, long number, bool trust)
     command_add (&c, trial, NULL);
     c.argv[c.n] = NULL;
     printf ("trial %ld has %lld ranks: a job for them by salloc\n", number,
-            (long long)(s->exp->nodes * s->exp->ranks));
+            (long long)(s->exp->resources->nodes * s->exp->resources->ranks));
     fflush (stdout);
     setenv ("DL_PIN", s->pin, 1);
     execvp ("salloc", (char *const *)c.argv);
@@ -89,22 +93,22 @@ static int find_source_checkpoint (struct sweep *s, long number, struct slurmdl_
     long attempt = 1;
     int64_t length;
 
-    if (!t->from && !e->source_length)
+    if (!t->from && !e->fork->length)
         return 0;
     snprintf (dir, sizeof (dir), "%s/source", s->dir);
     if (t->from) {
-        e->source_length = t->from_length;
+        e->fork->length = t->from_length;
         attempt = trial_milestone (sweep_trial (s, t->from), t->from_length);
         snprintf (dir, sizeof (dir), "%s/trials/%04ld", s->dir, t->from);
     }
-    e->source_file = slurmdl_checkpoint_find (dir, e->source_length, attempt, &length);
-    if (e->source_file && length == e->source_length)
+    e->fork->file = slurmdl_checkpoint_find (dir, e->fork->length, attempt, &length);
+    if (e->fork->file && length == e->fork->length)
         return 0;
     if (!t->from) {
-        list_trial_files (dir, &e->source_shared);
+        list_trial_files (dir, &e->fork->shared);
         fork_source_dir (dir, sizeof (dir), s->dir);
-        list_trainer_files (dir, &e->source_files);
-        if (e->source_files || e->source_shared)
+        list_trainer_files (dir, &e->fork->files);
+        if (e->fork->files || e->fork->shared)
             return 0;
     }
     errno = ENOENT;
@@ -113,7 +117,7 @@ static int find_source_checkpoint (struct sweep *s, long number, struct slurmdl_
                    "length %lld, which is no longer there: nothing trains it "
                    "again",
                    s->dir, number, t->from ? "trial " : "the experiment that this is a fork of",
-                   t->from, (long long)e->source_length);
+                   t->from, (long long)e->fork->length);
 }
 
 /* Ranks on other machines see the folder of the experiments. */
@@ -122,9 +126,9 @@ static int open_place (struct try_run *t, struct sweep *s, long number, struct s
     char above[PATH_MAX];
 
     snprintf (above, sizeof (above), "%.*s", (int)(strrchr (s->dir, '/') - s->dir), s->dir);
-    if (try_run_open (t, s->exp, number, s->exp->nodes > 1 ? above : NULL, err) < 0)
+    if (try_run_open (t, s->exp, number, s->exp->resources->nodes > 1 ? above : NULL, err) < 0)
         return -1;
-    return s->exp->source_file || s->exp->source_files || s->exp->source_shared
+    return s->exp->fork->file || s->exp->fork->files || s->exp->fork->shared
                ? fork_source_publish (s->exp, t->sweep.dir, err)
                : 0;
 }
@@ -153,12 +157,12 @@ static int take_frozen_code (struct sweep *s, struct try_run *t, struct slurmdl_
 /* Of a large file the digest would take longer than the training. */
 static void compare_image (const struct sweep *s)
 {
-    json_t *record = s->provenance && s->exp->software.image ? provenance_read (s) : NULL;
+    json_t *record = s->provenance && s->exp->software->image ? provenance_read (s) : NULL;
 
     if (software_image_differs (record))
         complain ("%s: the image %s is not the file that it was when the "
                   "experiment was made (dl show --provenance)",
-                  s->dir, s->exp->software.image);
+                  s->dir, s->exp->software->image);
     json_decref (record);
 }
 
@@ -254,7 +258,7 @@ static int run_again (struct sweep *s, long number, bool dry_run)
         printf ("trial %ld of %s, length %lld (%s)\n", number, s->dir, (long long)t.attempt.length,
                 pieces);
         try_run_print_command (&t);
-        software_print (&t.sweep.exp->software);
+        software_print (t.sweep.exp->software);
         compare_image (s);
         rv = dry_run ? 0 : try_run_train (&t, &err);
     }
@@ -276,7 +280,7 @@ int cmd_reproduce (const struct command_line *line)
     if (rv)
         return rv;
     number = sweep_best (s);
-    s->exp->source_owner = opt->trust ? (uid_t)ANYBODY : s->owner;
+    s->exp->fork->owner = opt->trust ? (uid_t)ANYBODY : s->owner;
     if (line->nargs > 1)
         rv = parse_trial (s, line->args[1], &number);
     if (rv == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/config/resources.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
@@ -32,7 +33,7 @@ static int submit_successor (struct sweep *s, bool *never)
     struct executor x;
     int rv;
 
-    executor_open (&x, s, false, s->exp->lanes);
+    executor_open (&x, s, false, s->exp->resources->lanes);
     if ((rv = x.ops->start (&x, &err)) < 0) {
         complain ("%s", err.text);
         *never = x.never;
@@ -60,11 +61,11 @@ static void give_up_memory (struct sweep *s)
         size_t n = 0;
         for (long i = 1; i <= s->ntrials; i++)
             if (sweep_trial (s, i)->state == TRIAL_OPEN
-                && sweep_trial (s, i)->memory * s->exp->lanes > here.bytes)
+                && sweep_trial (s, i)->memory * s->exp->resources->lanes > here.bytes)
                 events[n++] = (struct event){ .op = EVENT_EXIT,
                                               .by = "memory",
                                               .trial = i,
-                                              .memory = here.bytes / s->exp->lanes,
+                                              .memory = here.bytes / s->exp->resources->lanes,
                                               .why = why };
         rv = n && here.bytes > 0 ? sweep_publish (s, events, n, &err) : 0;
     }

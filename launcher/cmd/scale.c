@@ -10,6 +10,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
+#include "launcher/config/resources.h"
 #include "launcher/job/elastic_plan.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
@@ -113,7 +114,7 @@ static int queue_retire (struct sweep *s, long workers, const struct queue *p, l
     int rv;
 
     for (long i = 0; i < n; i++)
-        len = add_slots (slots, len, &p->list[i], (long)s->exp->lanes);
+        len = add_slots (slots, len, &p->list[i], (long)s->exp->resources->lanes);
     if (len)
         slots[len - 1] = '\0';
     rv = sweep_insist (s,
@@ -149,7 +150,7 @@ static bool slot_is_at_work (const struct peer_info *list, long n, long job, lon
 int queue_retire_unseen (struct sweep *s, const struct queue *seen, size_t nsubmits,
                          struct slurmdl_error *err)
 {
-    long workers = s->wanted ? s->wanted : (long)s->exp->workers;
+    long workers = s->wanted ? s->wanted : (long)s->exp->resources->workers;
     struct peer_info *peers = NULL;
     struct queue unseen = { 0 };
     long n = peer_list (s->dir, &peers, err);
@@ -264,7 +265,7 @@ static int scale_to (struct sweep *s, const struct command_line *line, struct qu
         return fail_on (s, &err);
     cancel_pending (s, p, fewer);
     if (!local && units > p->n)
-        return add_workers (s, line, (units - p->n) * (long)s->exp->lanes);
+        return add_workers (s, line, (units - p->n) * (long)s->exp->resources->lanes);
     printf ("%s: %ld worker%s\n", s->dir, workers, workers == 1 ? "" : "s");
     return EXIT_OK;
 }

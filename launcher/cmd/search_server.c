@@ -17,6 +17,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
+#include "searcher/searcher.h"
 
 /* ---- hyperparameters of the first line ---- */
 

@@ -14,6 +14,10 @@
 #include "launcher/cmd/export.h"
 #include "launcher/cmd/overview.h"
 #include "launcher/cmd/provenance.h"
+#include "launcher/config/job_settings.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/columns.h"
 #include "launcher/sweep/experiment_json.h"
@@ -461,7 +465,7 @@ static void selection_free (struct selection *sel)
 static void fill_hparam (struct libscols_line *line, size_t column, const struct sweep *s,
                          const struct result_column *c, long trial)
 {
-    const struct hparam *h = &s->exp->hparams[c->index];
+    const struct hparam *h = &s->exp->space->hparams[c->index];
     struct cell cell = column_cell (c, s, trial);
     char *text = h->dim >= 0 ? cell_text (s, sweep_trial (s, trial), h) : NULL;
 
@@ -772,14 +776,14 @@ static void print_trial_head (const struct sweep *s, long n)
 
     printf ("trial %ld: %s", n, trial_state_name (s, t));
     if (t->length > 0)
-        printf (", length %lld, %s %.6g", (long long)t->length, s->exp->metric, t->metric);
+        printf (", length %lld, %s %.6g", (long long)t->length, s->exp->metric->name, t->metric);
     if (t->length > r.length)
         printf (" (compared at %lld: %.6g)", (long long)r.length, r.value);
     puts (t->length > 0 ? "" : ", no result");
     print_trial_now (s, n);
     printf ("  hyperparameters: %s\n", text);
-    printf ("  seed: %u\n", (unsigned)searcher_trial_seed (s->exp->search.seed, n));
-    if (s->exp->search.repeats > 1)
+    printf ("  seed: %u\n", (unsigned)searcher_trial_seed (s->exp->search->config.seed, n));
+    if (s->exp->search->config.repeats > 1)
         print_point (s, n);
     duration_text (took, sizeof (took), t->seconds);
     printf ("  time: %s in %ld attempt%s that ended\n", took, t->over, t->over == 1 ? "" : "s");
@@ -828,8 +832,9 @@ static void print_trial_json (struct trial_rows *t)
     json_object_set_new (o, "metrics", metrics);
     if (best_checkpoint (t->sweep, t->trial, path, sizeof (path)) == 0)
         json_object_set_new (o, "checkpoint", json_string (path));
-    json_object_set_new (o, "seed",
-                         json_integer (searcher_trial_seed (t->sweep->exp->search.seed, t->trial)));
+    json_object_set_new (
+        o, "seed",
+        json_integer (searcher_trial_seed (t->sweep->exp->search->config.seed, t->trial)));
     print_shown_json (o);
 }
 
@@ -864,7 +869,7 @@ static void print_selected (const struct sweep *s, const struct selection *sel)
 {
     if (!sel->chosen)
         print_overview (s);
-    if (!sel->chosen && s->exp->job.is_given)
+    if (!sel->chosen && s->exp->job->is_given)
         print_conditions (job_conditions (s));
     if (sel->chosen)
         show_columns (s, sel);

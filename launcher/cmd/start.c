@@ -17,6 +17,11 @@
 #include "launcher/code/store.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/hparams.h"
+#include "launcher/config/job_settings.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/log.h"
@@ -37,7 +42,7 @@
 
 static void print_points (const struct experiment *e, struct searcher *s, const char *name)
 {
-    double *x = xcalloc (e->nparams + 1, sizeof (*x));
+    double *x = xcalloc (e->space->nparams + 1, sizeof (*x));
     struct search_op op;
 
     for (int i = 0; s && i < 3; i++) {
@@ -57,12 +62,14 @@ static void print_points (const struct experiment *e, struct searcher *s, const 
  */
 static void print_first_points (const struct experiment *e)
 {
-    const struct search_config any = {
-        .name = "random", .max_trials = 3, .max_length = 1, .constraint = e->search.constraint
-    };
-    struct searcher *s = searcher_create (e->seed >= 0 ? &e->search : &any, e->params, e->nparams);
+    const struct search_config any = { .name = "random",
+                                       .max_trials = 3,
+                                       .max_length = 1,
+                                       .constraint = e->search->config.constraint };
+    struct searcher *s = searcher_create (e->search->seed >= 0 ? &e->search->config : &any,
+                                          e->space->params, e->space->nparams);
 
-    print_points (e, s, e->seed >= 0 ? "trial" : "sample");
+    print_points (e, s, e->search->seed >= 0 ? "trial" : "sample");
     searcher_destroy (s);
 }
 
@@ -72,7 +79,7 @@ static int dry_run (const struct experiment *e, const char *root)
 
     print_preview (e);
     print_first_points (e);
-    software_print (&e->software);
+    software_print (e->software);
     if ((rv = code_preview (e, root)))
         return rv;
     puts ("nothing was started (--dry-run)");
@@ -229,7 +236,7 @@ int start_missing_workers (struct sweep *s, const struct start_options *opt, boo
     tasks = slurm_tasks (s->exp, trust_workers (s));
     missing = tasks - tasks_in_queue (s, &before.seen, running);
     if (missing > 0) {
-        mine.workers = missing < tasks ? missing * s->exp->lanes : 0;
+        mine.workers = missing < tasks ? missing * s->exp->resources->lanes : 0;
         rv = running ? announce_start (s, &err) : 0;
         rv = rv < 0    ? fail_on (s, &err)
              : rv == 1 ? say_others_start (s)
@@ -286,7 +293,7 @@ static void add_quoted (char ***sets, const char *set)
 /* A worker has the file that it began with. */
 static bool sweep_is_at_work (const struct sweep *s)
 {
-    double look = 2 * (double)s->exp->heartbeat;
+    double look = 2 * (double)s->exp->worker->heartbeat;
 
     if (s->state != SWEEP_RUNNING || peer_count (s->dir, 0, NULL) == 0
         || peer_count (s->dir, look, NULL) == 0)
@@ -452,7 +459,7 @@ int run_new (struct experiment *e, const struct command_line *line, const struct
     }
     if ((rv = open_new (e, line, &s)))
         return rv;
-    if (s->exp->job.is_suspended)
+    if (s->exp->job->is_suspended)
         rv = suspend_new (s);
     else if (opt->no_workers)
         puts (s->dir);

@@ -20,10 +20,17 @@
 #include "launcher/code/frozen_files.h"
 #include "launcher/code/software.h"
 #include "launcher/code/working_copy.h"
+#include "launcher/config/checkpoint_policy.h"
+#include "launcher/config/code_settings.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/plugin_settings.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/metrics.h"
@@ -47,13 +54,13 @@ static int sample_point (const struct experiment *e, double *x)
 {
     const struct search_config config = {
         .name = "random",
-        .seed = e->seed < 0 ? (uint64_t)time (NULL) : (uint64_t)e->seed,
+        .seed = e->search->seed < 0 ? (uint64_t)time (NULL) : (uint64_t)e->search->seed,
         .max_trials = 1,
         .max_length = 1,
         .smaller_is_better = true,
-        .constraint = e->constraint,
+        .constraint = e->search->constraint,
     };
-    struct searcher *s = searcher_create (&config, e->params, e->nparams);
+    struct searcher *s = searcher_create (&config, e->space->params, e->space->nparams);
     struct search_op op;
     int rv = s && searcher_ask (s, &op, x) == SEARCH_RUN ? 0 : -1;
 
@@ -66,11 +73,12 @@ static int sample_point (const struct experiment *e, double *x)
  */
 static int try_point (const struct experiment *e, bool given, double *x)
 {
-    const double *last = e->points + (size_t)e->nparams * (size_t)(e->search.npoints - 1);
+    const double *last =
+        e->search->points + (size_t)e->space->nparams * (size_t)(e->search->config.npoints - 1);
 
     if (!given)
         return sample_point (e, x);
-    memcpy (x, last, e->nparams * sizeof (*x));
+    memcpy (x, last, e->space->nparams * sizeof (*x));
     return 0;
 }
 
@@ -187,8 +195,8 @@ static void print_beyond (const struct trial_attempt *a, const struct all_logged
     const struct experiment *e = a->sweep->exp;
 
     for (int i = 0; i < all->n; i++)
-        if (!strcmp (all->list[i].name, e->metric) && experiment_needs (e) & HAS_RUNGS
-            && e->search.max_length > 1 && all->list[i].last > a->length) {
+        if (!strcmp (all->list[i].name, e->metric->name) && experiment_needs (e) & HAS_RUNGS
+            && e->search->config.max_length > 1 && all->list[i].last > a->length) {
             printf ("length:     it logged steps to %lld, and was to train to "
                     "%lld: it does not use {length} (DL_LENGTH), or counts "
                     "steps in another unit\n",
@@ -211,11 +219,11 @@ static void print_logged (const struct trial_attempt *a)
     if (all.n == 0)
         puts ("metrics:    none");
     print_beyond (a, &all);
-    if (!a->sweep->exp->patterns)
+    if (!a->sweep->exp->metric->patterns)
         return;
     matched_lines (a, &matched, &lines);
     printf ("%s matched %ld of %ld lines\n",
-            a->sweep->exp->metrics_format ? "format:    " : "pattern:   ", matched, lines);
+            a->sweep->exp->metric->format ? "format:    " : "pattern:   ", matched, lines);
 }
 
 static void print_status (const struct try_run *t)
@@ -311,7 +319,7 @@ static void print_work (const struct try_run *t, enum working_folder work)
 /* What dl gc and the end of the sweep keep or remove. */
 static void print_policy_files (struct try_run *t)
 {
-    char *const *patterns = t->sweep.exp->checkpoint_files;
+    char *const *patterns = t->sweep.exp->checkpoints->files;
     struct trainer_files saved = { 0 };
     long long bytes = 0;
 
@@ -346,7 +354,7 @@ static int take_current_code (struct try_run *t, struct code_files *files,
 /* A program that counts iterations has not come to its first metric. */
 static void print_longer (const struct try_run *t)
 {
-    int64_t whole = t->sweep.exp->search.max_length;
+    int64_t whole = t->sweep.exp->search->config.max_length;
 
     if (WIFEXITED (t->status) && WEXITSTATUS (t->status) == 0 && t->attempt.length < whole)
         printf ("            the length of this trial was %lld of %lld: --length=L "
@@ -383,20 +391,20 @@ static int run_trial (struct experiment *e, double *x, int64_t length)
 {
     struct slurmdl_error err = { "" };
     struct code_files files = { .root = NULL };
-    enum working_folder work = e->work;
+    enum working_folder work = e->code->work;
     char *dir = xstrdup (e->dir);
     struct try_run t;
     int rv = try_run_open (&t, e, 1, NULL, &err);
 
     t.trial->x = x;
     t.trial->target = t.attempt.length = length;
-    e->work = WORK_ATTEMPT; /* what is written is seen in a folder of its own */
+    e->code->work = WORK_ATTEMPT; /* what is written is seen in a folder of its own */
     if (rv == 0)
         rv = take_current_code (&t, &files, &err);
     if (rv == 0) {
         try_run_print_command (&t);
         printf ("     in: %s%s\n", *t.attempt.work ? "a copy of " : "", dir ? dir : "");
-        software_print (&t.sweep.exp->software);
+        software_print (t.sweep.exp->software);
         fflush (stdout);
         rv = try_run_train (&t, &err);
     }
@@ -412,24 +420,23 @@ static int run_trial (struct experiment *e, double *x, int64_t length)
 /* One process here, whatever the file says of nodes and ranks. */
 static void make_small (struct experiment *e)
 {
-    char **const options[] = {
-        &e->framework, &e->check, &e->bind, &e->nccl, &e->monitor, &e->debug
-    };
+    char **const options[] = { &e->plugin->framework, &e->plugin->check,   &e->plugin->bind,
+                               &e->plugin->nccl,      &e->plugin->monitor, &e->plugin->debug };
 
-    if (e->nodes * e->ranks > 1)
-        printf ("ranks: one, not %lld\n", (long long)(e->nodes * e->ranks));
-    e->nodes = e->ranks = 1;
+    if (e->resources->nodes * e->resources->ranks > 1)
+        printf ("ranks: one, not %lld\n", (long long)(e->resources->nodes * e->resources->ranks));
+    e->resources->nodes = e->resources->ranks = 1;
     for (size_t i = 0; i < sizeof (options) / sizeof (*options); i++) {
         free (*options[i]);
         *options[i] = NULL;
     }
-    if (e->seed < 0)
-        e->seed = e->search.seed = 0;
+    if (e->search->seed < 0)
+        e->search->seed = e->search->config.seed = 0;
 }
 
 static int try_it (struct experiment *e, bool given, int64_t length)
 {
-    double *x = xcalloc (e->nparams + 1, sizeof (*x));
+    double *x = xcalloc (e->space->nparams + 1, sizeof (*x));
     int rv = command_check (e, true, true);
 
     if (rv == 0 && try_point (e, given, x) < 0) {

@@ -15,6 +15,7 @@
 
 #include "launcher/code/archive.h"
 #include "launcher/code/software.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
@@ -89,7 +90,7 @@ static void stop_if_asked (struct try_run *t, double *deadline)
 {
     if (interrupted && *deadline == 0) {
         trainer_signal (t->trainer, SIGTERM);
-        *deadline = monotonic () + (double)t->sweep.exp->grace;
+        *deadline = monotonic () + (double)t->sweep.exp->worker->grace;
     } else if (*deadline > 0 && monotonic () > *deadline)
         trainer_signal (t->trainer, SIGKILL);
 }

@@ -13,6 +13,7 @@
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/scale.h"
 #include "launcher/cmd/view.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/progress/changes.h"
 #include "launcher/progress/picture.h"
 #include "launcher/progress/workers.h"
@@ -23,6 +24,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/worker/executor.h"
 #include "runtime/base/clock.h"
+#include "searcher/searcher.h"
 
 /* Looks for workers of a running experiment, of one who waits for its end. */
 struct watch_for_workers {
@@ -142,7 +144,7 @@ int wait_while_at_work (struct sweep *s)
 /* What was paused, stopped or killed is so when its workers have read it. */
 static void wait_for_workers (const struct sweep *s, double deadline)
 {
-    double most = (double)(2 * s->exp->heartbeat + s->exp->grace);
+    double most = (double)(2 * s->exp->worker->heartbeat + s->exp->worker->grace);
     double end = fmin (deadline, monotonic () + most);
     bool asked = s->state == SWEEP_PAUSED || s->state == SWEEP_STOPPED || s->state == SWEEP_KILLED;
     long alive = 1;

@@ -16,6 +16,8 @@
 #include "launcher/code/git.h"
 #include "launcher/code/pattern_list.h"
 #include "launcher/code/working_copy.h"
+#include "launcher/config/code_settings.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
@@ -102,7 +104,7 @@ static void note_absolute (struct code_files *c, const char *text)
 /* Whether the command names files of the folder. */
 static bool command_uses_folder (const struct experiment *e, struct code_files *c)
 {
-    const char *const texts[] = { e->entrypoint, e->command };
+    const char *const texts[] = { e->entrypoint, e->search->command };
     bool used = false;
 
     for (char **a = e->argv; a && *a; a++) {
@@ -153,12 +155,12 @@ static char *git_root (const char *dir)
 static int given_root (const struct experiment *e, char *own, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    bool is_absolute = *e->code_path == '/';
+    bool is_absolute = *e->code->path == '/';
 
     snprintf (path, sizeof (path), "%s%s%s", is_absolute ? "" : e->dir, is_absolute ? "" : "/",
-              e->code_path);
+              e->code->path);
     if (!realpath (path, own))
-        return errorf (err, "'code.path': %s: %s", e->code_path, strerror (errno));
+        return errorf (err, "'code.path': %s: %s", e->code->path, strerror (errno));
     errno = EINVAL;
     return is_root_or_below (e->dir, own)
                ? 0
@@ -174,7 +176,7 @@ static int find_code_root (const struct experiment *e, struct code_files *c,
     char own[PATH_MAX];
     char *top;
 
-    if (e->code_path) {
+    if (e->code->path) {
         if (given_root (e, own, err) < 0)
             return -1;
         c->root = xstrdup (own);
@@ -300,7 +302,7 @@ static bool is_frozen_file (const struct walk *w, const char *path, const struct
     if (w->text)
         return is_text (path) && st->st_size <= FILE_MAX && kind != ' '
                && !is_closed_to_group (w, st);
-    if (pattern_list_has (w->e->code_include, path, false))
+    if (pattern_list_has (w->e->code->include, path, false))
         return true;
     if (is_closed_to_group (w, st))
         return false;
@@ -326,7 +328,7 @@ static bool is_frozen_folder (const struct walk *w, const char *path, const char
 
     if (is_environment (full, name) || pattern_list_has (w->exclude, path, true))
         return false;
-    if (pattern_list_has (w->e->code_include, path, true) || kind == 'H')
+    if (pattern_list_has (w->e->code->include, path, true) || kind == 'H')
         return true;
     return kind == '?' && count_entries (full) <= FOLDER_MAX;
 }
@@ -336,7 +338,7 @@ static bool is_frozen_folder (const struct walk *w, const char *path, const char
  */
 static bool is_mirrored (const struct walk *w, const char *path, const char *full, const char *name)
 {
-    return w->e->work != WORK_SHARED && w->c->is_git && !is_environment (full, name)
+    return w->e->code->work != WORK_SHARED && w->c->is_git && !is_environment (full, name)
            && !pattern_list_has (w->exclude, path, true) && fnmatch ("*data*", name, FNM_CASEFOLD)
            && count_entries (full) <= FOLDER_MAX;
 }
@@ -375,7 +377,7 @@ static bool may_be_output_folder (const struct walk *w, const char *path, size_t
     int64_t bytes = 0;
     struct stat st;
 
-    if (w->e->work == WORK_SHARED || c->n - before > OUTPUTS_MAX
+    if (w->e->code->work == WORK_SHARED || c->n - before > OUTPUTS_MAX
         || fnmatch ("*data*", name, FNM_CASEFOLD) == 0)
         return false;
     for (size_t i = before; i < c->n; i++)
@@ -475,7 +477,7 @@ static void read_excluded (struct walk *w)
     char path[PATH_MAX];
     char *text;
 
-    strings_add_all (&w->exclude, w->e->code_exclude);
+    strings_add_all (&w->exclude, w->e->code->exclude);
     snprintf (path, sizeof (path), "%s/.dlignore", w->c->root);
     if ((text = file_text (path, IGNORE_MAX)))
         pattern_list_read (&w->exclude, text);
@@ -533,12 +535,12 @@ enum code_selection code_select (const struct experiment *e, const char *experim
                                  struct code_files *c, struct slurmdl_error *err)
 {
     *c = (struct code_files){ .root = NULL };
-    if (!e->code_freeze || freezing_is_off ()) {
+    if (!e->code->freeze || freezing_is_off ()) {
         c->is_off = command_uses_folder (e, c);
         *c->absolute = '\0';
         return CODE_NONE;
     }
-    if (!command_uses_folder (e, c) && !e->code_path)
+    if (!command_uses_folder (e, c) && !e->code->path)
         return CODE_NONE;
     if (find_code_root (e, c, err) < 0)
         return CODE_INVALID;

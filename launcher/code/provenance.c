@@ -13,6 +13,7 @@
 #include "launcher/code/activate.h"
 #include "launcher/code/git.h"
 #include "launcher/code/software.h"
+#include "launcher/config/software_settings.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
@@ -276,8 +277,8 @@ static json_t *python_json (const struct experiment *e)
 
     python_of (e, python, sizeof (python));
     if (*python) {
-        if (e->software.activated)
-            add_environment (&c, &e->software);
+        if (e->software->activated)
+            add_environment (&c, e->software);
         command_add (&c, python, NULL);
         command_add (&c, "-c", NULL);
         command_add (&c, list_packages, NULL);
@@ -293,7 +294,7 @@ static json_t *python_json (const struct experiment *e)
 
 static json_t *modules_json (const struct experiment *e)
 {
-    const char *loaded = software_variable (&e->software, "LOADEDMODULES");
+    const char *loaded = software_variable (e->software, "LOADEDMODULES");
     json_t *list = json_array ();
 
     while (loaded && *loaded) {
@@ -335,7 +336,7 @@ static void put_driver (json_t *o)
 char *provenance_collect (const struct experiment *e, const struct code_files *c)
 {
     json_t *o = json_object ();
-    json_t *python = e->software.image ? NULL : python_json (e);
+    json_t *python = e->software->image ? NULL : python_json (e);
     char text[PATH_MAX] = "";
     char *json;
 
@@ -346,7 +347,7 @@ char *provenance_collect (const struct experiment *e, const struct code_files *c
     put_text (o, "folder", getcwd (text, sizeof (text)));
     json_object_set_new (o, "command", caller_json () ?: command_json ());
     json_object_set_new (o, "modules", modules_json (e));
-    software_record (&e->software, e->dir, o);
+    software_record (e->software, e->dir, o);
     put_cuda (o);
     put_driver (o);
     if (c->is_git)

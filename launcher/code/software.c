@@ -15,6 +15,7 @@
 #include "launcher/code/activate.h"
 #include "launcher/code/container.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/software_settings.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
@@ -233,7 +234,7 @@ void software_print (const struct software *s)
 
 static void check_software_image (struct experiment *e, bool local, struct problems *p)
 {
-    const struct software *s = &e->software;
+    const struct software *s = e->software;
     struct slurmdl_error err = { "" };
     char *image = container_image (s, e->dir);
 
@@ -248,7 +249,7 @@ static void check_software_image (struct experiment *e, bool local, struct probl
 
 void software_check (struct experiment *e, bool local, bool loads, struct problems *p)
 {
-    struct software *s = &e->software;
+    struct software *s = e->software;
     struct slurmdl_error err = { "" };
     struct origin where = NO_ORIGIN;
 
@@ -261,7 +262,7 @@ void software_check (struct experiment *e, bool local, bool loads, struct proble
 /* Of ranks on other nodes each one finds its own. */
 static int find_local_runtime (const struct experiment *e, struct slurmdl_error *err)
 {
-    const struct software *s = &e->software;
+    const struct software *s = e->software;
 
     if (!s->image || experiment_has_ranks (e)
         || container_runtime (s, e->dir, software_variable (s, "PATH"), err))
@@ -272,7 +273,7 @@ static int find_local_runtime (const struct experiment *e, struct slurmdl_error 
 
 int software_enter (struct experiment *e, struct slurmdl_error *err)
 {
-    struct software *s = &e->software;
+    struct software *s = e->software;
 
     if (s->image && experiment_has_ranks (e))
         s->by_srun = container_by_srun (s, e->dir);

@@ -9,20 +9,29 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launcher/config/checkpoint_policy.h"
+#include "launcher/config/code_settings.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/failure_settings.h"
+#include "launcher/config/fork_origin.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/known_points.h"
-#include "launcher/config/log_policy_config.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/notify_settings.h"
 #include "launcher/config/option_origin.h"
+#include "launcher/config/plugin_settings.h"
 #include "launcher/config/reading.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/config/syntax.h"
-#include "launcher/config/trial_gpus.h"
 #include "launcher/config/validate.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/config/yaml.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
 
@@ -243,6 +252,75 @@ static void read_group (struct experiment *e, const config_setting_t *group, con
     }
 }
 
+/* ---- an experiment and its parts ---- */
+
+struct experiment *experiment_create (void)
+{
+    struct {
+        struct experiment e;
+        struct space space;
+        struct search_settings search;
+        struct metric_settings metric;
+        struct resources resources;
+        struct plugin_settings plugin;
+        struct software software;
+        struct code_settings code;
+        struct checkpoint_policy checkpoints;
+        struct failure_settings failures;
+        struct notify_settings notify;
+        struct worker_settings worker;
+        struct job_settings job;
+        struct fork_origin fork;
+    } *all = xcalloc (1, sizeof (*all));
+
+    all->e = (struct experiment){
+        .space = &all->space,
+        .search = &all->search,
+        .metric = &all->metric,
+        .resources = &all->resources,
+        .plugin = &all->plugin,
+        .software = &all->software,
+        .code = &all->code,
+        .checkpoints = &all->checkpoints,
+        .failures = &all->failures,
+        .notify = &all->notify,
+        .worker = &all->worker,
+        .job = &all->job,
+        .fork = &all->fork,
+    };
+    return &all->e;
+}
+
+void experiment_destroy (struct experiment *e)
+{
+    int saved = errno;
+
+    if (!e)
+        return;
+    for (const struct key *k = experiment_keys; k->path; k++)
+        key_free (e, k);
+    strings_free (e->argv);
+    strings_free (e->variables);
+    strings_free (e->software->activated);
+    space_free (e);
+    free (e->search->constraint);
+    free (e->search->points);
+    policies_free (e);
+    job_settings_free (e->job);
+    known_points_free (e);
+    free (e->file);
+    free (e->dir);
+    free (e->file_dir);
+    free (e->fork->folder);
+    free (e->text);
+    free (e->fork->experiment);
+    free (e->fork->file);
+    strings_free (e->fork->files);
+    strings_free (e->fork->shared);
+    free (e);
+    errno = saved;
+}
+
 /* ---- the whole file ---- */
 
 char *file_folder (const char *path)
@@ -293,18 +371,18 @@ static void check_gpus (const struct experiment *e, const config_t *cf, struct p
 static struct experiment *read_experiment (const char *path, const char *text, size_t size,
                                            const struct edit *edit, struct problems *p)
 {
-    struct experiment *e = calloc (1, sizeof (*e));
+    struct experiment *e = experiment_create ();
     int parts = 0;
     config_t cf;
 
     config_init (&cf);
     p->file = path;
-    if (!e || !(e->file = strdup (path))
-        || (text ? syntax_read_text (&cf, path, text, size, p)
-                 : experiment_parse (&cf, path, edit ? &parts : NULL, p))
-               < 0)
+    e->file = xstrdup (path);
+    if ((text ? syntax_read_text (&cf, path, text, size, p)
+              : experiment_parse (&cf, path, edit ? &parts : NULL, p))
+        < 0)
         goto fail;
-    e->dir = edit && edit->dir ? strdup (edit->dir) : file_folder (path);
+    e->dir = edit && edit->dir ? xstrdup (edit->dir) : file_folder (path);
     if (!e->dir) {
         file_folder_problem (p, errno);
         errno = EINVAL;
@@ -314,10 +392,10 @@ static struct experiment *read_experiment (const char *path, const char *text, s
     if ((edit && edit_apply (edit, &cf, p) == 1) || parts > 0)
         e->text = edit_text (&cf);
     else if (edit && edit->file)
-        e->text = strdup (edit->file);
-    e->seed = e->max_failed = -1;
-    e->job.backoff = e->job.ttl = -1;
-    e->goal = NAN;
+        e->text = xstrdup (edit->file);
+    e->search->seed = e->failures->max_failed = -1;
+    e->job->backoff = e->job->ttl = -1;
+    e->metric->goal = NAN;
     for (const struct key *k = experiment_keys; k->path; k++)
         key_default (e, k);
     if (setting_check_texts (config_lookup (&cf, "hyperparameters"), p) == 0
@@ -350,34 +428,4 @@ struct experiment *experiment_read_text (const char *path, const char *text, siz
                                          struct problems *p)
 {
     return read_experiment (path, text, size, NULL, p);
-}
-
-void experiment_destroy (struct experiment *e)
-{
-    int saved = errno;
-
-    if (!e)
-        return;
-    for (const struct key *k = experiment_keys; k->path; k++)
-        key_free (e, k);
-    strings_free (e->argv);
-    strings_free (e->variables);
-    strings_free (e->software.activated);
-    space_free (e);
-    free (e->constraint);
-    free (e->points);
-    policies_free (e);
-    job_settings_free (&e->job);
-    known_points_free (e);
-    free (e->file);
-    free (e->dir);
-    free (e->file_dir);
-    free (e->folder);
-    free (e->text);
-    free (e->source);
-    free (e->source_file);
-    strings_free (e->source_files);
-    strings_free (e->source_shared);
-    free (e);
-    errno = saved;
 }

@@ -11,6 +11,7 @@
 
 #include "launcher/config/optional_group.h"
 #include "launcher/config/placeholder.h"
+#include "launcher/config/space.h"
 #include "launcher/sys/json_number.h"
 
 static const char *const builtins[] = { "length",    "trial",    "repeat",      "seed",
@@ -22,7 +23,7 @@ json_t *hparam_json (const struct experiment *e, const struct hparam *h, const d
         return json_incref (h->values);
     if (isnan (x[h->dim]))
         return NULL; /* not active */
-    switch (e->params[h->dim].type) {
+    switch (e->space->params[h->dim].type) {
     case PARAM_INT:
         return json_integer ((json_int_t)x[h->dim]);
     case PARAM_CATEGORICAL:
@@ -58,8 +59,8 @@ json_t *hparams_json (const struct experiment *e, const double *x)
 {
     json_t *root = json_object ();
 
-    for (size_t i = 0; root && i < e->nhparams; i++) {
-        const struct hparam *h = &e->hparams[i];
+    for (size_t i = 0; root && i < e->space->nhparams; i++) {
+        const struct hparam *h = &e->space->hparams[i];
         json_t *value = hparam_json (e, h, x);
         const char *last;
         json_t *parent = value ? parent_of (root, h->path, &last) : NULL;
@@ -276,8 +277,8 @@ int hparams_arguments (const char *text, const struct command_values *v,
 
 static bool is_known (const struct experiment *e, const char *name)
 {
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (!strcmp (e->hparams[i].path, name))
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if (!strcmp (e->space->hparams[i].path, name))
             return true;
     for (size_t i = 0; builtins[i]; i++)
         if (!strcmp (builtins[i], name))
@@ -295,8 +296,8 @@ static bool lacks_one (const struct experiment *e, const char *text, size_t len,
         if (n == 0)
             continue;
         snprintf (name, sizeof (name), "%.*s", (int)n - 2, c + 1);
-        for (size_t i = 0; i < e->nhparams; i++)
-            if (!strcmp (e->hparams[i].path, name) && !hparams_value (hparams, name))
+        for (size_t i = 0; i < e->space->nhparams; i++)
+            if (!strcmp (e->space->hparams[i].path, name) && !hparams_value (hparams, name))
                 return true;
     }
     return false;

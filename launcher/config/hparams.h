@@ -6,6 +6,8 @@
 
 #include "launcher/config/experiment.h"
 
+struct hparam;
+
 /* The hyperparameters at point 'x' as a (nested) JSON object, without those
  * that are not active there.
  */

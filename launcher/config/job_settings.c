@@ -6,10 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/failure_settings.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/option_origin.h"
+#include "launcher/config/plugin_settings.h"
 #include "launcher/config/reading.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
@@ -175,10 +180,10 @@ int64_t job_cpus (const struct experiment *e)
 {
     int64_t most = 0;
 
-    for (size_t i = 0; i < e->job.nroles; i++)
-        if (e->job.roles[i].cpus > most)
-            most = e->job.roles[i].cpus;
-    return most ?: e->cpus;
+    for (size_t i = 0; i < e->job->nroles; i++)
+        if (e->job->roles[i].cpus > most)
+            most = e->job->roles[i].cpus;
+    return most ?: e->resources->cpus;
 }
 
 int64_t job_gpus (const struct job_settings *j)
@@ -231,25 +236,25 @@ static void read_deadline (struct job_settings *j, config_t *cf, struct problems
 /* What a job need not say, for it has one trial, and perhaps no metric. */
 static void set_defaults (struct experiment *e, config_t *cf)
 {
-    bool all = e->job.nroles > 0;
+    bool all = e->job->nroles > 0;
 
-    for (size_t i = 0; i < e->job.nroles; i++)
-        all &= e->job.roles[i].command != NULL;
+    for (size_t i = 0; i < e->job->nroles; i++)
+        all &= e->job->roles[i].command != NULL;
     if (all && !e->entrypoint && !e->argv)
-        e->entrypoint = xstrdup (e->job.roles[0].command);
+        e->entrypoint = xstrdup (e->job->roles[0].command);
     if (!config_lookup (cf, "searcher.name")) {
-        free (e->searcher_name);
-        e->searcher_name = xstrdup ("single");
+        free (e->search->searcher);
+        e->search->searcher = xstrdup ("single");
     }
-    if (!e->metrics && !config_lookup (cf, "searcher.metric"))
-        strings_add (&e->metrics, "loss");
-    if (e->job.backoff >= 0)
-        e->max_restarts = e->job.backoff;
+    if (!e->metric->names && !config_lookup (cf, "searcher.metric"))
+        strings_add (&e->metric->names, "loss");
+    if (e->job->backoff >= 0)
+        e->failures->max_restarts = e->job->backoff;
 }
 
 void job_settings_read (struct experiment *e, config_t *cf, struct problems *p)
 {
-    struct job_settings *j = &e->job;
+    struct job_settings *j = e->job;
 
     if (!(j->is_given = config_lookup (cf, "job")))
         return;
@@ -266,7 +271,7 @@ void job_settings_read (struct experiment *e, config_t *cf, struct problems *p)
                              origin_of_key (cf, "job.exit_codes"), p);
     read_deadline (j, cf, p);
     read_roles (j, cf, p);
-    j->plugin_roles = e->framework ? plugin_roles (j) : NULL;
+    j->plugin_roles = e->plugin->framework ? plugin_roles (j) : NULL;
     set_defaults (e, cf);
 }
 
@@ -338,11 +343,11 @@ static void check_success (const struct job_settings *j, config_t *cf, struct pr
 
 void job_settings_check (const struct experiment *e, config_t *cf, struct problems *p)
 {
-    const struct job_settings *j = &e->job;
+    const struct job_settings *j = e->job;
 
     if (!j->is_given)
         return;
-    if (e->searcher_name && strcmp (e->searcher_name, "single"))
+    if (e->search->searcher && strcmp (e->search->searcher, "single"))
         problem_at (p, origin_of_key (cf, "searcher.name"),
                     "a job is one trial: 'searcher.name' is \"single\", or the group 'job' is left "
                     "out");
@@ -356,7 +361,7 @@ void job_settings_check (const struct experiment *e, config_t *cf, struct proble
                         "of Slurm's cannot ask for: give all roles the same",
                         j->roles[0].name, j->roles[i].name);
     check_success (j, cf, p);
-    if (j->nroles && (e->given.ranks || e->lanes > 1))
+    if (j->nroles && (e->resources->given.ranks || e->resources->lanes > 1))
         problem_at (p, origin_of_key (cf, "job.roles"),
                     "'job.roles' says how many processes there are: leave out "
                     "'resources.ranks_per_node' and 'trials_per_task'");

@@ -2,7 +2,65 @@
 /* The group "job" of an experiment file. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "launcher/config/experiment.h"
+
+/* Which members of a job begin again when they end (launcher/job/verdict.h). */
+enum restart_policy {
+    RESTART_ON_FAILURE, /* one that fails */
+    RESTART_NEVER,      /* none: its failure is the job's */
+    RESTART_ALWAYS,     /* one that ends, however it ended */
+    RESTART_EXIT_CODE,  /* one that fails, by its exit status */
+};
+
+/* When a job has succeeded. */
+enum success_policy {
+    SUCCESS_DEFAULT,     /* the chief has; without one, the first worker */
+    SUCCESS_CHIEF,       /* the chief has */
+    SUCCESS_ALL_WORKERS, /* the chief has; without one, all workers */
+    SUCCESS_ANY,         /* any worker has, or the chief */
+};
+
+/* Exit statuses, as of a shell, and whether a member that ends with one begins
+ * again.
+ */
+struct exit_range {
+    int first, last;
+    bool again;
+};
+
+/* One role of a job. */
+struct job_role {
+    char *name;
+    int64_t count;
+    char *command; /* for the shell; NULL: the entrypoint */
+    int64_t cpus;  /* of a member; 0: as resources says */
+    int64_t gpus;  /* of a member */
+    char *restart_policy;
+    char **exit_codes;
+    enum restart_policy restart;
+    struct exit_range *ranges; /* ended by .last 0; NULL: those of the job */
+};
+
+/* The group "job": a search of one trial whose attempts are the job's starts. */
+struct job_settings {
+    bool is_given;
+    char *restart_policy, *success_policy, *clean_up, *deadline_text;
+    char **exit_codes;
+    enum restart_policy restart;
+    struct exit_range *ranges; /* NULL: exit_ranges */
+    enum success_policy success;
+    bool waits;      /* for the workers that still run when it has ended */
+    int64_t backoff; /* -1: not given */
+    double deadline; /* s that it may be active; 0: for ever */
+    int64_t ttl;     /* s after its end until dl ls hides it; -1: never */
+    bool is_suspended;
+    struct job_role *roles;
+    size_t nroles;
+    char *plugin_roles; /* for --dl-roles, or NULL */
+};
 
 /* The table of RESTART_EXIT_CODE where nobody gives one: 128 and above (signals)
  * begins again, 1 to 127 does not.  Ended by .last 0.

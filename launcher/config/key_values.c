@@ -6,13 +6,18 @@
 #include <string.h>
 
 #include "launcher/config/experiment.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
 #include "launcher/sys/strings.h"
 
-static void *at (void *object, const struct key *k)
+void *key_at (const void *object, const struct key *k)
 {
-    return (char *)object + k->offset;
+    const char *part = object;
+
+    if (k->part != KEY_WHOLE)
+        part = *(char *const *)(part + k->part);
+    return (char *)part + k->offset;
 }
 
 static const char *type_name (const config_setting_t *s)
@@ -73,9 +78,9 @@ static int set_number (void *e, const struct key *k, const config_setting_t *s, 
         return -1;
     }
     if (k->type == KEY_INT)
-        *(int64_t *)at (e, k) = (int64_t)v;
+        *(int64_t *)key_at (e, k) = (int64_t)v;
     else
-        *(double *)at (e, k) = v;
+        *(double *)key_at (e, k) = v;
     return 0;
 }
 
@@ -102,7 +107,7 @@ static char **string_list (const char *path, const config_setting_t *s, struct p
 
 static void set_list (void *e, const struct key *k, const config_setting_t *s, struct problems *p)
 {
-    char ***list = k->type == KEY_TEXT ? &((struct experiment *)e)->argv : at (e, k);
+    char ***list = k->type == KEY_TEXT ? &((struct experiment *)e)->argv : key_at (e, k);
 
     strings_free (*list);
     *list = string_list (k->path, s, p);
@@ -110,7 +115,7 @@ static void set_list (void *e, const struct key *k, const config_setting_t *s, s
 
 static void set_string (void *e, const struct key *k, const config_setting_t *s, struct problems *p)
 {
-    char **text = at (e, k);
+    char **text = key_at (e, k);
 
     if (!config_setting_get_string (s)) {
         key_wrong_type (p, s, k->path,
@@ -124,7 +129,7 @@ static void set_string (void *e, const struct key *k, const config_setting_t *s,
 static void set_bools (void *e, const struct key *k, const config_setting_t *s, struct problems *p)
 {
     int n = setting_is_list (s) ? config_setting_length (s) : 1;
-    struct bools *list = at (e, k);
+    struct bools *list = key_at (e, k);
 
     list->n = 0;
     for (int i = 0; i < n; i++) {
@@ -151,7 +156,7 @@ void key_set (void *e, const struct key *k, const config_setting_t *s, struct pr
         if (config_setting_type (s) != CONFIG_TYPE_BOOL)
             key_wrong_type (p, s, k->path, "true or false");
         else
-            *(bool *)at (e, k) = config_setting_get_bool (s);
+            *(bool *)key_at (e, k) = config_setting_get_bool (s);
         return;
     case KEY_BOOLS:
         set_bools (e, k, s, p);
@@ -178,20 +183,20 @@ void key_default (void *e, const struct key *k)
         return;
     switch (k->type) {
     case KEY_INT:
-        *(int64_t *)at (e, k) = strtoll (k->byname, NULL, 10);
+        *(int64_t *)key_at (e, k) = strtoll (k->byname, NULL, 10);
         break;
     case KEY_FLOAT:
-        *(double *)at (e, k) = strtod (k->byname, NULL);
+        *(double *)key_at (e, k) = strtod (k->byname, NULL);
         break;
     case KEY_BOOL:
-        *(bool *)at (e, k) = !strcmp (k->byname, "true");
+        *(bool *)key_at (e, k) = !strcmp (k->byname, "true");
         break;
     case KEY_BOOLS:
-        *(struct bools *)at (e, k) = (struct bools){ 1, { !strcmp (k->byname, "true") } };
+        *(struct bools *)key_at (e, k) = (struct bools){ 1, { !strcmp (k->byname, "true") } };
         break;
     case KEY_STRING:
     case KEY_TEXT:
-        *(char **)at (e, k) = strdup (k->byname);
+        *(char **)key_at (e, k) = strdup (k->byname);
         break;
     case KEY_LIST:
     case KEY_GROUPS:
@@ -210,7 +215,7 @@ const struct key *key_find (const struct key *table, const char *path)
 void key_free (void *e, const struct key *k)
 {
     if (k->type == KEY_STRING || k->type == KEY_TEXT)
-        free (*(char **)at (e, k));
+        free (*(char **)key_at (e, k));
     else if (k->type == KEY_LIST)
-        strings_free (*(char ***)at (e, k));
+        strings_free (*(char ***)key_at (e, k));
 }

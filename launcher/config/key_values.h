@@ -10,6 +10,9 @@
 /* The row of a path, NULL: there is none. */
 const struct key *key_find (const struct key *table, const char *path);
 
+/* Where an object has the value of a key. */
+void *key_at (const void *object, const struct key *k);
+
 /* Put the value of a setting, or the default, into the struct 'object' that the
  * table is of (that of a KEY_TEXT is a struct experiment); a wrong type or
  * range is a problem.

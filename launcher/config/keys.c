@@ -2,117 +2,130 @@
 /* The keys of an experiment file. */
 #include "launcher/config/keys.h"
 
-#include "launcher/sweep/warm_start.h"
+#include "launcher/config/checkpoint_policy.h"
+#include "launcher/config/code_settings.h"
+#include "launcher/config/failure_settings.h"
+#include "launcher/config/job_settings.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/notify_settings.h"
+#include "launcher/config/plugin_settings.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/software_settings.h"
+#include "launcher/config/worker_settings.h"
 
-#define AT(field) offsetof (struct experiment, field)
-#define BIG       9007199254740992.0 /* 2^53 */
+#define PART(name)      (*((struct experiment *)NULL)->name)
+#define IN(part, field) offsetof (struct experiment, part), offsetof (typeof (PART (part)), field)
+#define AT(field)       KEY_WHOLE, offsetof (struct experiment, field)
+#define NONE            KEY_WHOLE, 0
+#define BIG             9007199254740992.0 /* 2^53 */
 
 /* clang-format off */
 const struct key experiment_keys[] = {
     { "name",        KEY_STRING, AT (name),        0, 0, "!",  "name of the experiment: letters, digits, '.', '_' and '-'" },
     { "description", KEY_STRING, AT (description), 0, 0, NULL, "free text" },
     { "entrypoint",  KEY_TEXT,   AT (entrypoint),  0, 0, "!",  "command that trains one trial: a string for the shell, or a list of arguments; {name} stands for a hyperparameter" },
-    { "max_restarts", KEY_INT,   AT (max_restarts), 0, 1e6, "5", "times that a failing trial is tried again" },
-    { "max_failed",  KEY_INT,    AT (max_failed), 0, 1e7, NULL, "failed trials with which an experiment is still called completed; default: half of its trials" },
-    { "working_folder", KEY_STRING, AT (working_folder), 0, 0, "attempt", "where the trials run: a folder of each attempt, of each trial, or one that all share: attempt, trial or shared" },
-    { "log_policies", KEY_GROUPS, 0,                 0, 0, NULL, "list of groups { name; pattern; action; }: what a line in the log of a failed attempt means" },
+    { "max_restarts", KEY_INT,   IN (failures, max_restarts), 0, 1e6, "5", "times that a failing trial is tried again" },
+    { "max_failed",  KEY_INT,    IN (failures, max_failed), 0, 1e7, NULL, "failed trials with which an experiment is still called completed; default: half of its trials" },
+    { "working_folder", KEY_STRING, IN (code, working_folder), 0, 0, "attempt", "where the trials run: a folder of each attempt, of each trial, or one that all share: attempt, trial or shared" },
+    { "log_policies", KEY_GROUPS, NONE,                 0, 0, NULL, "list of groups { name; pattern; action; }: what a line in the log of a failed attempt means" },
 
-    { "container.image",   KEY_STRING, AT (software.image),   0, 0, NULL, "image in which the trials run: a file, a folder, or the reference of one in a registry; container = \"IMAGE\" is the same" },
-    { "container.runtime", KEY_STRING, AT (software.runtime), 0, 0, NULL, "pyxis, enroot, apptainer, singularity, charliecloud or podman; default: the first that is there and takes the image" },
-    { "container.binds",   KEY_LIST,   AT (software.binds),   0, 0, NULL, "further folders that the container sees: /SOURCE[:/DESTINATION[:OPTIONS]]" },
-    { "container.options", KEY_LIST,   AT (software.options), 0, 0, NULL, "further options for the runtime" },
+    { "container.image",   KEY_STRING, IN (software, image),   0, 0, NULL, "image in which the trials run: a file, a folder, or the reference of one in a registry; container = \"IMAGE\" is the same" },
+    { "container.runtime", KEY_STRING, IN (software, runtime), 0, 0, NULL, "pyxis, enroot, apptainer, singularity, charliecloud or podman; default: the first that is there and takes the image" },
+    { "container.binds",   KEY_LIST,   IN (software, binds),   0, 0, NULL, "further folders that the container sees: /SOURCE[:/DESTINATION[:OPTIONS]]" },
+    { "container.options", KEY_LIST,   IN (software, options), 0, 0, NULL, "further options for the runtime" },
 
-    { "environment.modules", KEY_LIST,   AT (software.modules), 0, 0, NULL, "environment modules that are loaded for the trials" },
-    { "environment.conda",   KEY_STRING, AT (software.conda),   0, 0, NULL, "conda environment of the trials: its name or its folder" },
-    { "environment.venv",    KEY_STRING, AT (software.venv),    0, 0, NULL, "virtual environment of the trials' Python: its folder" },
+    { "environment.modules", KEY_LIST,   IN (software, modules), 0, 0, NULL, "environment modules that are loaded for the trials" },
+    { "environment.conda",   KEY_STRING, IN (software, conda),   0, 0, NULL, "conda environment of the trials: its name or its folder" },
+    { "environment.venv",    KEY_STRING, IN (software, venv),    0, 0, NULL, "virtual environment of the trials' Python: its folder" },
 
-    { "code.freeze",  KEY_BOOL,   AT (code_freeze),  0, 0, "true", "the trials run a copy of the folder as it is now, where the entrypoint names a file of it" },
-    { "code.local",   KEY_BOOL,   AT (code_local),   0, 0, "false", "each worker unpacks the frozen code into a folder of its own in TMPDIR; what trials write there is lost" },
-    { "code.path",    KEY_STRING, AT (code_path),    0, 0, NULL, "folder that is frozen; default: that of the experiment file, or its git work tree" },
-    { "code.include", KEY_LIST,   AT (code_include), 0, 0, NULL, "patterns of files that are frozen, be they large or ignored by git" },
-    { "code.exclude", KEY_LIST,   AT (code_exclude), 0, 0, NULL, "patterns of files and folders that stay where they are, as in .dlignore" },
+    { "code.freeze",  KEY_BOOL,   IN (code, freeze),  0, 0, "true", "the trials run a copy of the folder as it is now, where the entrypoint names a file of it" },
+    { "code.local",   KEY_BOOL,   IN (code, local),   0, 0, "false", "each worker unpacks the frozen code into a folder of its own in TMPDIR; what trials write there is lost" },
+    { "code.path",    KEY_STRING, IN (code, path),    0, 0, NULL, "folder that is frozen; default: that of the experiment file, or its git work tree" },
+    { "code.include", KEY_LIST,   IN (code, include), 0, 0, NULL, "patterns of files that are frozen, be they large or ignored by git" },
+    { "code.exclude", KEY_LIST,   IN (code, exclude), 0, 0, NULL, "patterns of files and folders that stay where they are, as in .dlignore" },
 
-    { "searcher.name",              KEY_STRING, AT (searcher_name),            0, 0,   "auto",     "auto, or how to search; dl-experiment(5) has the list" },
-    { "searcher.sampler",           KEY_STRING, AT (sampler),                  0, 0,   NULL,       "where the points come from: a searcher of full trainings, e.g. tpe; default: the searcher's own" },
-    { "searcher.metric",            KEY_LIST,   AT (metrics),                  0, 0,   "!",        "metric to optimise, as the trainer logs it, or a list of up to 8" },
-    { "searcher.smaller_is_better", KEY_BOOLS,  AT (smaller),                  0, 0,   "true",     "whether to minimise the metric; a list: of each metric" },
-    { "searcher.summary",           KEY_LIST,   AT (summaries),                0, 0,   NULL,       "the value of a trial: last (the default), best, min or max of what it logged; a list: of each metric" },
-    { "searcher.mean_of_last",      KEY_INT,    AT (mean_of_last),             1, MEAN_MAX, NULL,  "the value of a trial is the mean of so many last values" },
-    { "searcher.goal",              KEY_FLOAT,  AT (goal),                     -1e300, 1e300, NULL, "the search ends when the metric reaches this value" },
-    { "searcher.max_trials",        KEY_INT,    AT (search.max_trials),        1, 1e7, NULL,       "number of trials (all searchers but single, grid and pbt)" },
-    { "searcher.max_length",        KEY_INT,    AT (search.max_length),        1, BIG, "1",        "length of a full training, in the trainer's unit, e.g. epochs" },
-    { "searcher.divisor",           KEY_FLOAT,  AT (search.divisor),           1, 1e6, "4",        "asha and the like: one in this number of trials of a rung is promoted" },
-    { "searcher.max_rungs",         KEY_INT,    AT (search.max_rungs),         1, 64,  "5",        "asha and the like: at most so many rungs" },
-    { "searcher.mode",              KEY_STRING, AT (mode),                     0, 0,   "standard", "adaptive_asha, adaptive_stopping: aggressive, standard or conservative" },
-    { "searcher.max_concurrent_trials", KEY_INT, AT (search.max_concurrent),   0, 1e7, "16",       "trials at once, 0: as many as there are workers" },
-    { "searcher.constraint",        KEY_LIST,   AT (constraints),              0, 0,   NULL,       "expression, or a list of them, that each point must satisfy" },
-    { "searcher.try_first",         KEY_GROUPS, 0,                             0, 0,   NULL,       "list of points, each a group { name = value; }, that are tried first" },
-    { "searcher.warm_start",        KEY_STRING, AT (warm_start),               0, 0,   NULL,       "folder of an earlier experiment, or a file of results, to learn from" },
-    { "searcher.repeats",           KEY_INT,    AT (search.repeats),           1, 64,  "1",        "trials of each point, whose mean counts" },
-    { "searcher.max_gpu_hours",     KEY_FLOAT,  AT (max_gpu_hours),         1e-6, 1e9, NULL,       "no segment begins once all those that ended took so many GPU-hours (without GPUs: trial-hours)" },
-    { "searcher.max_hours",         KEY_FLOAT,  AT (max_hours),             1e-6, 1e6, NULL,       "hours after its creation from which no segment begins" },
-    { "searcher.cost_aware",        KEY_BOOL,   AT (search.cost_aware),        0, 0,   "false",    "gp, auto: prefer points that take less time" },
-    { "searcher.population",        KEY_INT,    AT (search.population),        2, 1e5, NULL,       "cmaes, nsga2, pbt: size of a generation" },
-    { "searcher.min_length",        KEY_INT,    AT (search.min_length),        1, BIG, NULL,       "median: no trial is stopped before; pbt: length of a generation" },
-    { "searcher.command",           KEY_STRING, AT (command),                  0, 0,   NULL,       "custom: command that chooses the points" },
+    { "searcher.name",              KEY_STRING, IN (search, searcher),            0, 0,   "auto",     "auto, or how to search; dl-experiment(5) has the list" },
+    { "searcher.sampler",           KEY_STRING, IN (search, sampler),                  0, 0,   NULL,       "where the points come from: a searcher of full trainings, e.g. tpe; default: the searcher's own" },
+    { "searcher.metric",            KEY_LIST,   IN (metric, names),                  0, 0,   "!",        "metric to optimise, as the trainer logs it, or a list of up to 8" },
+    { "searcher.smaller_is_better", KEY_BOOLS,  IN (metric, smaller),                  0, 0,   "true",     "whether to minimise the metric; a list: of each metric" },
+    { "searcher.summary",           KEY_LIST,   IN (metric, summaries),                0, 0,   NULL,       "the value of a trial: last (the default), best, min or max of what it logged; a list: of each metric" },
+    { "searcher.mean_of_last",      KEY_INT,    IN (metric, mean_of_last),             1, MEAN_MAX, NULL,  "the value of a trial is the mean of so many last values" },
+    { "searcher.goal",              KEY_FLOAT,  IN (metric, goal),                     -1e300, 1e300, NULL, "the search ends when the metric reaches this value" },
+    { "searcher.max_trials",        KEY_INT,    IN (search, config.max_trials),        1, 1e7, NULL,       "number of trials (all searchers but single, grid and pbt)" },
+    { "searcher.max_length",        KEY_INT,    IN (search, config.max_length),        1, BIG, "1",        "length of a full training, in the trainer's unit, e.g. epochs" },
+    { "searcher.divisor",           KEY_FLOAT,  IN (search, config.divisor),           1, 1e6, "4",        "asha and the like: one in this number of trials of a rung is promoted" },
+    { "searcher.max_rungs",         KEY_INT,    IN (search, config.max_rungs),         1, 64,  "5",        "asha and the like: at most so many rungs" },
+    { "searcher.mode",              KEY_STRING, IN (search, mode),                     0, 0,   "standard", "adaptive_asha, adaptive_stopping: aggressive, standard or conservative" },
+    { "searcher.max_concurrent_trials", KEY_INT, IN (search, config.max_concurrent),   0, 1e7, "16",       "trials at once, 0: as many as there are workers" },
+    { "searcher.constraint",        KEY_LIST,   IN (search, constraints),              0, 0,   NULL,       "expression, or a list of them, that each point must satisfy" },
+    { "searcher.try_first",         KEY_GROUPS, NONE,                             0, 0,   NULL,       "list of points, each a group { name = value; }, that are tried first" },
+    { "searcher.warm_start",        KEY_STRING, IN (search, warm_start),               0, 0,   NULL,       "folder of an earlier experiment, or a file of results, to learn from" },
+    { "searcher.repeats",           KEY_INT,    IN (search, config.repeats),           1, 64,  "1",        "trials of each point, whose mean counts" },
+    { "searcher.max_gpu_hours",     KEY_FLOAT,  IN (search, max_gpu_hours),         1e-6, 1e9, NULL,       "no segment begins once all those that ended took so many GPU-hours (without GPUs: trial-hours)" },
+    { "searcher.max_hours",         KEY_FLOAT,  IN (search, max_hours),             1e-6, 1e6, NULL,       "hours after its creation from which no segment begins" },
+    { "searcher.cost_aware",        KEY_BOOL,   IN (search, config.cost_aware),        0, 0,   "false",    "gp, auto: prefer points that take less time" },
+    { "searcher.population",        KEY_INT,    IN (search, config.population),        2, 1e5, NULL,       "cmaes, nsga2, pbt: size of a generation" },
+    { "searcher.min_length",        KEY_INT,    IN (search, config.min_length),        1, BIG, NULL,       "median: no trial is stopped before; pbt: length of a generation" },
+    { "searcher.command",           KEY_STRING, IN (search, command),                  0, 0,   NULL,       "custom: command that chooses the points" },
 
-    { "resources.workers",         KEY_INT,    AT (workers),     1, 1e6, NULL, "trials that are trained at once; default: the searcher's own, at most 16" },
-    { "resources.slots_per_trial", KEY_INT,    AT (slots),       0, 65536, "0", "GPUs of a trial on all of its nodes" },
-    { "resources.gpus_per_trial",  KEY_INT,    AT (gpus),        0, 65536, "0", "the same, with a rank for each; dl run finds the nodes, ranks and partition that would start first" },
-    { "resources.gpus_per_node",   KEY_INT,    AT (node_gpus),   0, 64,  "0",  "GPUs of a trial on each of its nodes (--gpus-per-node)" },
-    { "resources.cpus_per_trial",  KEY_INT,    AT (cpus),        1, 1e4, "1",  "cores of a trial, or of each of its ranks (--cpus-per-task)" },
-    { "resources.trials_per_task", KEY_INT,    AT (lanes),       1, 256, "1",  "trials side by side in one array task" },
-    { "resources.nodes_per_trial", KEY_INT,    AT (nodes),       1, 4096, "1", "nodes of a trial (--nodes), on each of which its ranks are started" },
-    { "resources.ranks_per_node",  KEY_INT,    AT (ranks),       1, 1024, "1", "ranks of a trial on each of its nodes (--ntasks-per-node)" },
-    { "resources.memory",          KEY_STRING, AT (memory),      0, 0,   NULL, "memory of a trial (--mem), e.g. \"16G\"" },
-    { "resources.max_memory",      KEY_STRING, AT (max_memory),  0, 0,   NULL, "a trial that runs out of memory is tried again with more, at most this, e.g. \"64G\"" },
-    { "resources.partition",       KEY_STRING, AT (partition),   0, 0,   NULL, "partition (--partition)" },
-    { "resources.account",         KEY_STRING, AT (account),     0, 0,   NULL, "account (--account)" },
-    { "resources.qos",             KEY_STRING, AT (qos),         0, 0,   NULL, "quality of service (--qos)" },
-    { "resources.time",            KEY_STRING, AT (time),        0, 0,   NULL, "time limit of an array task (--time), e.g. \"4:00:00\"" },
-    { "resources.framework",       KEY_STRING, AT (framework),   0, 0,   NULL, "set the rank environment for this framework (--dl), e.g. \"torch\"" },
-    { "resources.check",           KEY_STRING, AT (check),       0, 0,   NULL, "check nodes and GPUs before a trial begins (--dl-check): \"quick\" or \"full\"" },
-    { "resources.bind",            KEY_STRING, AT (bind),        0, 0,   NULL, "bind each rank to cores near its GPU (--dl-bind), e.g. \"closest\"" },
-    { "resources.nccl",            KEY_STRING, AT (nccl),        0, 0,   NULL, "the site's network variables (--dl-nccl): \"auto\", \"none\" or a profile" },
-    { "resources.monitor",         KEY_STRING, AT (monitor),     0, 0,   NULL, "sample the use of CPUs and GPUs (--dl-monitor): seconds between samples" },
-    { "resources.debug",           KEY_STRING, AT (debug),       0, 0,   NULL, "look for hangs (--dl-debug), e.g. \"hang:600,kill\"" },
-    { "resources.sbatch_args",     KEY_LIST,   AT (sbatch_args), 0, 0,   NULL, "further options for sbatch" },
+    { "resources.workers",         KEY_INT,    IN (resources, workers),     1, 1e6, NULL, "trials that are trained at once; default: the searcher's own, at most 16" },
+    { "resources.slots_per_trial", KEY_INT,    IN (resources, slots),       0, 65536, "0", "GPUs of a trial on all of its nodes" },
+    { "resources.gpus_per_trial",  KEY_INT,    IN (resources, gpus),        0, 65536, "0", "the same, with a rank for each; dl run finds the nodes, ranks and partition that would start first" },
+    { "resources.gpus_per_node",   KEY_INT,    IN (resources, node_gpus),   0, 64,  "0",  "GPUs of a trial on each of its nodes (--gpus-per-node)" },
+    { "resources.cpus_per_trial",  KEY_INT,    IN (resources, cpus),        1, 1e4, "1",  "cores of a trial, or of each of its ranks (--cpus-per-task)" },
+    { "resources.trials_per_task", KEY_INT,    IN (resources, lanes),       1, 256, "1",  "trials side by side in one array task" },
+    { "resources.nodes_per_trial", KEY_INT,    IN (resources, nodes),       1, 4096, "1", "nodes of a trial (--nodes), on each of which its ranks are started" },
+    { "resources.ranks_per_node",  KEY_INT,    IN (resources, ranks),       1, 1024, "1", "ranks of a trial on each of its nodes (--ntasks-per-node)" },
+    { "resources.memory",          KEY_STRING, IN (resources, memory),      0, 0,   NULL, "memory of a trial (--mem), e.g. \"16G\"" },
+    { "resources.max_memory",      KEY_STRING, IN (resources, max_memory),  0, 0,   NULL, "a trial that runs out of memory is tried again with more, at most this, e.g. \"64G\"" },
+    { "resources.partition",       KEY_STRING, IN (resources, partition),   0, 0,   NULL, "partition (--partition)" },
+    { "resources.account",         KEY_STRING, IN (resources, account),     0, 0,   NULL, "account (--account)" },
+    { "resources.qos",             KEY_STRING, IN (resources, qos),         0, 0,   NULL, "quality of service (--qos)" },
+    { "resources.time",            KEY_STRING, IN (resources, time),        0, 0,   NULL, "time limit of an array task (--time), e.g. \"4:00:00\"" },
+    { "resources.framework",       KEY_STRING, IN (plugin, framework),   0, 0,   NULL, "set the rank environment for this framework (--dl), e.g. \"torch\"" },
+    { "resources.check",           KEY_STRING, IN (plugin, check),       0, 0,   NULL, "check nodes and GPUs before a trial begins (--dl-check): \"quick\" or \"full\"" },
+    { "resources.bind",            KEY_STRING, IN (plugin, bind),        0, 0,   NULL, "bind each rank to cores near its GPU (--dl-bind), e.g. \"closest\"" },
+    { "resources.nccl",            KEY_STRING, IN (plugin, nccl),        0, 0,   NULL, "the site's network variables (--dl-nccl): \"auto\", \"none\" or a profile" },
+    { "resources.monitor",         KEY_STRING, IN (plugin, monitor),     0, 0,   NULL, "sample the use of CPUs and GPUs (--dl-monitor): seconds between samples" },
+    { "resources.debug",           KEY_STRING, IN (plugin, debug),       0, 0,   NULL, "look for hangs (--dl-debug), e.g. \"hang:600,kill\"" },
+    { "resources.sbatch_args",     KEY_LIST,   IN (resources, sbatch_args), 0, 0,   NULL, "further options for sbatch" },
 
-    { "job.roles",              KEY_GROUPS, 0,                            0, 0,   NULL, "list of groups { name; count; command; cpus; gpus; restart_policy; exit_codes; }: the roles of a job's members" },
-    { "job.restart_policy",     KEY_STRING, AT (job.restart_policy),      0, 0,   NULL, "which members begin again: on_failure (the default), never, always, or exit_code: by exit_codes" },
-    { "job.exit_codes",         KEY_LIST,   AT (job.exit_codes),          0, 0,   NULL, "restart_policy = \"exit_code\": what exit statuses mean, e.g. (\"1-127: fail\", \"128-255: restart\"), the default" },
-    { "job.backoff_limit",      KEY_INT,    AT (job.backoff),             0, 1e6, NULL, "times that a job that fails begins again without progress; default: max_restarts" },
-    { "job.active_deadline",    KEY_STRING, AT (job.deadline_text),       0, 0,   NULL, "time after which a job that is active has failed, e.g. \"12:00:00\"" },
-    { "job.success_policy",     KEY_STRING, AT (job.success_policy),      0, 0,   NULL, "who must end well: chief, all_workers or any; default: the chief, without one the first worker" },
-    { "job.clean_up",           KEY_STRING, AT (job.clean_up),            0, 0,   NULL, "members that still run when the job has ended: running (they are ended, the default) or none (workers may end by themselves)" },
-    { "job.ttl_after_finished", KEY_INT,    AT (job.ttl),                 0, 1e9, NULL, "seconds after its end from which dl ls hides the job, as dl archive does" },
-    { "job.suspend",            KEY_BOOL,   AT (job.is_suspended),        0, 0,   "false", "the job is made suspended: dl resume begins it" },
+    { "job.roles",              KEY_GROUPS, NONE,                            0, 0,   NULL, "list of groups { name; count; command; cpus; gpus; restart_policy; exit_codes; }: the roles of a job's members" },
+    { "job.restart_policy",     KEY_STRING, IN (job, restart_policy),      0, 0,   NULL, "which members begin again: on_failure (the default), never, always, or exit_code: by exit_codes" },
+    { "job.exit_codes",         KEY_LIST,   IN (job, exit_codes),          0, 0,   NULL, "restart_policy = \"exit_code\": what exit statuses mean, e.g. (\"1-127: fail\", \"128-255: restart\"), the default" },
+    { "job.backoff_limit",      KEY_INT,    IN (job, backoff),             0, 1e6, NULL, "times that a job that fails begins again without progress; default: max_restarts" },
+    { "job.active_deadline",    KEY_STRING, IN (job, deadline_text),       0, 0,   NULL, "time after which a job that is active has failed, e.g. \"12:00:00\"" },
+    { "job.success_policy",     KEY_STRING, IN (job, success_policy),      0, 0,   NULL, "who must end well: chief, all_workers or any; default: the chief, without one the first worker" },
+    { "job.clean_up",           KEY_STRING, IN (job, clean_up),            0, 0,   NULL, "members that still run when the job has ended: running (they are ended, the default) or none (workers may end by themselves)" },
+    { "job.ttl_after_finished", KEY_INT,    IN (job, ttl),                 0, 1e9, NULL, "seconds after its end from which dl ls hides the job, as dl archive does" },
+    { "job.suspend",            KEY_BOOL,   IN (job, is_suspended),        0, 0,   "false", "the job is made suspended: dl resume begins it" },
 
-    { "metrics.pattern", KEY_LIST, AT (patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },
-    { "metrics.format",  KEY_STRING, AT (metrics_format), 0, 0, NULL, "text: the output has metrics as name=value; json: as lines that are JSON objects" },
-    { "metrics.file",    KEY_STRING, AT (metrics_file), 0, 0, NULL, "look for them in this file of the attempt's folder or of its working folder, and not in the output" },
+    { "metrics.pattern", KEY_LIST, IN (metric, patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },
+    { "metrics.format",  KEY_STRING, IN (metric, format), 0, 0, NULL, "text: the output has metrics as name=value; json: as lines that are JSON objects" },
+    { "metrics.file",    KEY_STRING, IN (metric, file), 0, 0, NULL, "look for them in this file of the attempt's folder or of its working folder, and not in the output" },
 
-    { "checkpoint_policy.save_experiment_best", KEY_INT, AT (policy.experiment_best), 0, 1e6, "0", "checkpoints to keep: those with the best metric of all" },
-    { "checkpoint_policy.save_trial_best",      KEY_INT, AT (policy.trial_best),      0, 1e6, "1", "checkpoints of each trial that stay: those with the best metric" },
-    { "checkpoint_policy.save_trial_latest",    KEY_INT, AT (policy.trial_latest),    0, 1e6, "1", "checkpoints of each trial that stay: the latest" },
-    { "checkpoint_policy.files",                KEY_LIST, AT (checkpoint_files),    0, 0, NULL, "patterns of files that the trials save as their checkpoints, e.g. \"last.pt\": those that a later attempt has superseded are removed" },
+    { "checkpoint_policy.save_experiment_best", KEY_INT, IN (checkpoints, experiment_best), 0, 1e6, "0", "checkpoints to keep: those with the best metric of all" },
+    { "checkpoint_policy.save_trial_best",      KEY_INT, IN (checkpoints, trial_best),      0, 1e6, "1", "checkpoints of each trial that stay: those with the best metric" },
+    { "checkpoint_policy.save_trial_latest",    KEY_INT, IN (checkpoints, trial_latest),    0, 1e6, "1", "checkpoints of each trial that stay: the latest" },
+    { "checkpoint_policy.files",                KEY_LIST, IN (checkpoints, files),    0, 0, NULL, "patterns of files that the trials save as their checkpoints, e.g. \"last.pt\": those that a later attempt has superseded are removed" },
 
-    { "reproducibility.experiment_seed", KEY_INT, AT (seed), 0, 2147483647, NULL, "seed of the search and, with the trial's number, of each trial; default: random, recorded in the log" },
+    { "reproducibility.experiment_seed", KEY_INT, IN (search, seed), 0, 2147483647, NULL, "seed of the search and, with the trial's number, of each trial; default: random, recorded in the log" },
 
-    { "notify.command", KEY_STRING, AT (notify.command),  0, 0,  NULL, "shell command that is run; it gets JSON on its standard input, and DL_NOTIFY_TEXT" },
-    { "notify.mail",    KEY_STRING, AT (notify.mail),     0, 0,  NULL, "address that gets a mail" },
-    { "notify.webhook", KEY_STRING, AT (notify.webhook),  0, 0,  NULL, "file (mode 0600) with a URL that gets JSON, or \"$NAME\", a variable with it" },
-    { "notify.on",      KEY_LIST,   AT (notify.on),       0, 0,  NULL, "when: end, failure; default: both" },
-    { "notify.pattern", KEY_LIST,   AT (notify.patterns), 0, 0,  NULL, "extended regular expressions: when a line of a trial's log matches" },
-    { "notify.timeout", KEY_INT,    AT (notify.timeout),  1, 60, "10", "seconds that each way may take" },
+    { "notify.command", KEY_STRING, IN (notify, command),  0, 0,  NULL, "shell command that is run; it gets JSON on its standard input, and DL_NOTIFY_TEXT" },
+    { "notify.mail",    KEY_STRING, IN (notify, mail),     0, 0,  NULL, "address that gets a mail" },
+    { "notify.webhook", KEY_STRING, IN (notify, webhook),  0, 0,  NULL, "file (mode 0600) with a URL that gets JSON, or \"$NAME\", a variable with it" },
+    { "notify.on",      KEY_LIST,   IN (notify, on),       0, 0,  NULL, "when: end, failure; default: both" },
+    { "notify.pattern", KEY_LIST,   IN (notify, patterns), 0, 0,  NULL, "extended regular expressions: when a line of a trial's log matches" },
+    { "notify.timeout", KEY_INT,    IN (notify, timeout),  1, 60, "10", "seconds that each way may take" },
 
-    { "worker.heartbeat", KEY_INT, AT (heartbeat), 1, 3600,  "10",  "seconds between heartbeats of a worker" },
-    { "worker.lease",     KEY_INT, AT (lease),     2, 86400, "300", "seconds without a heartbeat after which another worker takes over the trial" },
-    { "worker.grace",     KEY_INT, AT (grace),     1, 3600,  "30",  "seconds that a trainer has to end after a stop request" },
+    { "worker.heartbeat", KEY_INT, IN (worker, heartbeat), 1, 3600,  "10",  "seconds between heartbeats of a worker" },
+    { "worker.lease",     KEY_INT, IN (worker, lease),     2, 86400, "300", "seconds without a heartbeat after which another worker takes over the trial" },
+    { "worker.grace",     KEY_INT, IN (worker, grace),     1, 3600,  "30",  "seconds that a trainer has to end after a stop request" },
     { 0 },
 };
 #undef AT
-#define AT(field) offsetof (struct job_role, field)
+#define AT(field) KEY_WHOLE, offsetof (struct job_role, field)
 
 const struct key role_keys[] = {
     { "name",           KEY_STRING, AT (name),           0, 0,     "!",  "name of the role: letters, digits and '_'" },

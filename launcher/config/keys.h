@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum key_type {
     KEY_STRING,
@@ -16,10 +17,14 @@ enum key_type {
     KEY_GROUPS, /* a list of groups, which a function of its own reads */
 };
 
+#define KEY_WHOLE SIZE_MAX
+
 struct key {
     const char *path; /* "searcher.metric" */
     enum key_type type;
-    size_t offset;      /* in struct experiment, or that of another table */
+    size_t part;        /* offset of the pointer to the part that has the value,
+                           KEY_WHOLE: the struct of the table itself has it */
+    size_t offset;      /* in that part */
     double min, max;    /* of a number */
     const char *byname; /* the default, NULL: none, "!": must be given */
     const char *help;

@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include <jansson.h>
+
 #include "launcher/config/experiment.h"
 
 /* Allocate 'n' points in e->known; search.nknown counts those that are filled.

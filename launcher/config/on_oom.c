@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/config/option_origin.h"
+#include "launcher/config/space.h"
 
 enum { PATH_SIZE = 192 };
 
@@ -27,8 +28,8 @@ static const char *why_not (const struct experiment *e, const struct hparam *h,
         return "must be \"halve\"";
     if (h->values && !has_only_numbers (h->values))
         return "needs numbers in 'vals'";
-    return e->params[h->dim].type != PARAM_CATEGORICAL && !(e->params[h->dim].max > 0)
-                   && e->params[h->dim].type != PARAM_LOG
+    return e->space->params[h->dim].type != PARAM_CATEGORICAL && !(e->space->params[h->dim].max > 0)
+                   && e->space->params[h->dim].type != PARAM_LOG
                ? "needs values above 0"
                : NULL;
 }
@@ -37,8 +38,8 @@ void on_oom_read (struct experiment *e, config_setting_t *group, struct problems
 {
     char path[PATH_SIZE];
 
-    for (size_t i = 0; i < e->nhparams; i++) {
-        struct hparam *h = &e->hparams[i];
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        struct hparam *h = &e->space->hparams[i];
         const config_setting_t *s;
         const char *why;
         snprintf (path, sizeof (path), "%s.on_oom", h->path);
@@ -69,13 +70,13 @@ static double half_choice (const struct hparam *h, double x)
 
 const struct hparam *on_oom_halve (const struct experiment *e, double *x)
 {
-    for (size_t i = 0; i < e->nhparams; i++) {
-        const struct hparam *h = &e->hparams[i];
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        const struct hparam *h = &e->space->hparams[i];
         double half;
         if (!h->halves || isnan (x[h->dim]))
             continue;
-        half =
-            h->values ? half_choice (h, x[h->dim]) : searcher_half (&e->params[h->dim], x[h->dim]);
+        half = h->values ? half_choice (h, x[h->dim])
+                         : searcher_half (&e->space->params[h->dim], x[h->dim]);
         if (isfinite (half)) {
             x[h->dim] = half;
             return h;

@@ -5,15 +5,16 @@
 #include <string.h>
 
 #include "launcher/config/placeholder.h"
+#include "launcher/config/space.h"
 
 static const char blanks[] = " \t\n";
 
 static bool is_conditional (const struct experiment *e, const char *name, size_t len)
 {
-    for (size_t i = 0; i < e->nhparams; i++) {
-        const struct hparam *h = &e->hparams[i];
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        const struct hparam *h = &e->space->hparams[i];
         if (strlen (h->path) == len && !memcmp (h->path, name, len))
-            return h->dim >= 0 && e->params[h->dim].when;
+            return h->dim >= 0 && e->space->params[h->dim].when;
     }
     return false;
 }
@@ -21,8 +22,8 @@ static bool is_conditional (const struct experiment *e, const char *name, size_t
 /* null, or a choice that may be null. */
 static bool is_nullable (const struct experiment *e, const char *name, size_t n)
 {
-    for (size_t i = 0; i < e->nhparams; i++) {
-        const struct hparam *h = &e->hparams[i];
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        const struct hparam *h = &e->space->hparams[i];
 
         if (strlen (h->path) != n || memcmp (h->path, name, n))
             continue;

@@ -9,6 +9,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/option_origin.h"
 #include "runtime/base/nearest_word.h"
+#include "searcher/searcher.h"
 
 enum { TEXT_SIZE = 256 };
 

@@ -8,6 +8,8 @@
 
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/config/values.h"
 
 enum { PATH_SIZE = 128 };
@@ -22,12 +24,12 @@ static const char *subject (const struct problems *p)
 
 bool point_active (const struct experiment *e, size_t i, const double *x)
 {
-    const struct param *d = &e->params[i];
+    const struct param *d = &e->space->params[i];
     size_t other = 0;
 
     if (!d->when)
         return true;
-    while (strcmp (e->params[other].name, d->when))
+    while (strcmp (e->space->params[other].name, d->when))
         other++;
     for (long k = 0; k < d->when_count; k++)
         if (x[other] == d->when_values[k])
@@ -38,11 +40,11 @@ bool point_active (const struct experiment *e, size_t i, const double *x)
 /* Take out of 'x' what is not active. */
 static void mask (const struct experiment *e, double *x)
 {
-    bool *active = calloc (e->nparams + 1, sizeof (*active));
+    bool *active = calloc (e->space->nparams + 1, sizeof (*active));
 
-    for (size_t i = 0; active && i < e->nparams; i++)
+    for (size_t i = 0; active && i < e->space->nparams; i++)
         active[i] = point_active (e, i, x);
-    for (size_t i = 0; active && i < e->nparams; i++)
+    for (size_t i = 0; active && i < e->space->nparams; i++)
         if (!active[i])
             x[i] = NAN;
     free (active);
@@ -56,16 +58,16 @@ static void mask (const struct experiment *e, double *x)
 static int middle (const struct experiment *e, double *x)
 {
     const struct search_config config = { .name = "single", .max_length = 1 };
-    struct param *free_params = calloc (e->nparams + 1, sizeof (*free_params));
+    struct param *free_params = calloc (e->space->nparams + 1, sizeof (*free_params));
     struct searcher *s = NULL;
     struct search_op op;
     int rv = -1;
 
-    for (size_t i = 0; free_params && i < e->nparams; i++) {
-        free_params[i] = e->params[i];
+    for (size_t i = 0; free_params && i < e->space->nparams; i++) {
+        free_params[i] = e->space->params[i];
         free_params[i].when = NULL;
     }
-    if (free_params && (s = searcher_create (&config, free_params, e->nparams))
+    if (free_params && (s = searcher_create (&config, free_params, e->space->nparams))
         && searcher_ask (s, &op, x) == SEARCH_RUN)
         rv = 0;
     searcher_destroy (s);
@@ -82,9 +84,9 @@ static int defaults (const struct experiment *e, double *x)
 
     if (middle (e, x) < 0)
         return -1;
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (!isnan (e->hparams[i].preset)) {
-            x[e->hparams[i].dim] = e->hparams[i].preset;
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if (!isnan (e->space->hparams[i].preset)) {
+            x[e->space->hparams[i].dim] = e->space->hparams[i].preset;
             n++;
         }
     return n;
@@ -131,19 +133,19 @@ static void read_point (struct experiment *e, const config_setting_t *group, con
 static void complete_point (const struct experiment *e, const config_setting_t *s,
                             const double *preset, double *x, struct problems *p)
 {
-    bool *given = calloc (e->nparams + 1, sizeof (*given));
+    bool *given = calloc (e->space->nparams + 1, sizeof (*given));
 
-    for (size_t i = 0; given && i < e->nparams; i++) {
+    for (size_t i = 0; given && i < e->space->nparams; i++) {
         given[i] = !isnan (x[i]);
         if (!given[i])
             x[i] = preset[i];
     }
     mask (e, x);
-    for (size_t i = 0; given && i < e->nparams; i++)
+    for (size_t i = 0; given && i < e->space->nparams; i++)
         if (given[i] && isnan (x[i]))
             problem_at (p, origin_of (s),
                         "%s: '%s' is not active at this point: it depends on '%s'", subject (p),
-                        e->params[i].name, e->params[i].when);
+                        e->space->params[i].name, e->space->params[i].when);
     free (given);
 }
 
@@ -154,12 +156,12 @@ static void check_point (const struct experiment *e, const double *x, struct ori
     const struct search_config config = { .name = "random",
                                           .max_trials = 1,
                                           .max_length = 1,
-                                          .constraint = e->constraint,
+                                          .constraint = e->search->constraint,
                                           .points = x,
                                           .npoints = 1 };
     int at;
 
-    if (searcher_check (&config, e->params, e->nparams, &at))
+    if (searcher_check (&config, e->space->params, e->space->nparams, &at))
         problem_at (p, origin, "%s: 'searcher.constraint' forbids this point", what);
 }
 
@@ -169,9 +171,9 @@ static void add_listed (struct experiment *e, const config_setting_t *list, cons
 {
     for (int i = 0; list && i < config_setting_length (list); i++) {
         const config_setting_t *s = config_setting_get_elem (list, (unsigned)i);
-        double *x = e->points + (size_t)e->search.npoints * e->nparams;
+        double *x = e->search->points + (size_t)e->search->config.npoints * e->space->nparams;
         int before = p->count;
-        for (size_t k = 0; k < e->nparams; k++)
+        for (size_t k = 0; k < e->space->nparams; k++)
             x[k] = NAN;
         read_point (e, s, "", x, p);
         if (p->count == before)
@@ -179,40 +181,40 @@ static void add_listed (struct experiment *e, const config_setting_t *list, cons
         if (p->count == before)
             check_point (e, x, origin_of (s), subject (p), p);
         if (p->count == before)
-            e->search.npoints++;
+            e->search->config.npoints++;
     }
 }
 
 static void add_defaults (struct experiment *e, config_t *cf, const double *preset,
                           struct problems *p)
 {
-    memcpy (e->points, preset, e->nparams * sizeof (*preset));
-    mask (e, e->points);
-    check_point (e, e->points, origin_of_key (cf, "hyperparameters"),
+    memcpy (e->search->points, preset, e->space->nparams * sizeof (*preset));
+    mask (e, e->search->points);
+    check_point (e, e->search->points, origin_of_key (cf, "hyperparameters"),
                  "the hyperparameters' defaults, which are trial 1", p);
-    e->search.npoints = 1;
+    e->search->config.npoints = 1;
 }
 
 static void check_number (const struct experiment *e, const config_setting_t *list, long trials,
                           struct problems *p)
 {
-    if (trials > 0 && e->search.npoints > trials)
+    if (trials > 0 && e->search->config.npoints > trials)
         problem_at (p, origin_of (list),
                     "%s: %ld points, the defaults included, are more "
                     "than the %ld trial%s",
-                    subject (p), e->search.npoints, trials, trials == 1 ? "" : "s");
+                    subject (p), e->search->config.npoints, trials, trials == 1 ? "" : "s");
 }
 
 void points_read (struct experiment *e, config_t *cf, struct problems *p)
 {
     const config_setting_t *list = config_lookup (cf, "searcher.try_first");
-    bool grid = !strcmp (e->searcher_name, "grid");
+    bool grid = !strcmp (e->search->searcher, "grid");
     size_t n = list ? (size_t)config_setting_length (list) : 0;
-    double *preset = calloc (e->nparams + 1, sizeof (*preset));
+    double *preset = calloc (e->space->nparams + 1, sizeof (*preset));
     int given = preset ? defaults (e, preset) : -1;
 
-    e->points = calloc ((n + 1) * (e->nparams + 1), sizeof (*e->points));
-    if (given < 0 || !e->points)
+    e->search->points = calloc ((n + 1) * (e->space->nparams + 1), sizeof (*e->search->points));
+    if (given < 0 || !e->search->points)
         problem_at (p, NO_ORIGIN, "out of memory");
     else if (list && !setting_is_list_of_groups (list))
         problem_at (p, origin_of (list),
@@ -227,9 +229,10 @@ void points_read (struct experiment *e, config_t *cf, struct problems *p)
             add_defaults (e, cf, preset, p);
         add_listed (e, list, preset, p);
         if (list)
-            check_number (e, list, strcmp (e->searcher_name, "single") ? e->search.max_trials : 1,
+            check_number (e, list,
+                          strcmp (e->search->searcher, "single") ? e->search->config.max_trials : 1,
                           p);
     }
     free (preset);
-    e->search.points = e->points;
+    e->search->config.points = e->search->points;
 }

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "launcher/config/keys.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/points.h"
 #include "launcher/config/queries.h"
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/space.h"
 #include "launcher/config/values.h"
 #include "runtime/base/nearest_word.h"
 
@@ -61,14 +63,14 @@ static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
     static const char *const modes[] = { "aggressive", "standard", "conservative", NULL };
 
     for (int i = 0; modes[i]; i++)
-        if (!strcmp (modes[i], e->mode)) {
-            e->search.mode = (enum search_mode)i;
+        if (!strcmp (modes[i], e->search->mode)) {
+            e->search->config.mode = (enum search_mode)i;
             return 0;
         }
     problem_at (p, origin_of_key (cf, "searcher.mode"),
                 "'searcher.mode' must be \"aggressive\", \"standard\" or "
                 "\"conservative\"%s",
-                !strcmp (e->mode, "min") || !strcmp (e->mode, "max")
+                !strcmp (e->search->mode, "min") || !strcmp (e->search->mode, "max")
                     ? "; did you mean 'searcher.smaller_is_better'?"
                     : "");
     return -1;
@@ -97,29 +99,29 @@ static void read_summary (struct experiment *e, config_t *cf, struct problems *p
     bool known = true;
     bool last = true;
 
-    while (e->summaries && e->summaries[n])
+    while (e->metric->summaries && e->metric->summaries[n])
         n++;
     for (size_t i = 0; i < OBJECTIVES_MAX && n > 0; i++) {
-        e->summary[i] = summary_of (e->summaries[n == 1 ? 0 : i % n]);
-        known = known && e->summary[i] <= SUMMARY_MAX;
-        last = last && e->summary[i] == SUMMARY_LAST;
+        e->metric->summary[i] = summary_of (e->metric->summaries[n == 1 ? 0 : i % n]);
+        known = known && e->metric->summary[i] <= SUMMARY_MAX;
+        last = last && e->metric->summary[i] == SUMMARY_LAST;
     }
     if (!known)
         problem_at (p, origin_of_key (cf, "searcher.summary"),
                     "'searcher.summary' must be \"last\", \"best\", \"min\" or "
                     "\"max\" (a mean is 'searcher.mean_of_last' = N)");
-    else if (n > 1 && n != e->nmetrics)
+    else if (n > 1 && n != e->metric->n)
         problem_at (p, origin_of_key (cf, "searcher.summary"),
                     "'searcher.summary' has %zu values and "
                     "'searcher.metric' %zu",
-                    n, e->nmetrics);
-    else if (e->mean_of_last && !last)
+                    n, e->metric->n);
+    else if (e->metric->mean_of_last && !last)
         problem_at (p, origin_of_key (cf, "searcher.mean_of_last"),
                     "'searcher.mean_of_last' and 'searcher.summary' do not go "
                     "together: leave one out");
-    for (size_t i = 0; e->mean_of_last && i < OBJECTIVES_MAX; i++)
-        e->summary[i] = SUMMARY_MEAN;
-    if (!isnan (e->goal) && e->nmetrics > 1)
+    for (size_t i = 0; e->metric->mean_of_last && i < OBJECTIVES_MAX; i++)
+        e->metric->summary[i] = SUMMARY_MEAN;
+    if (!isnan (e->metric->goal) && e->metric->n > 1)
         problem_at (p, origin_of_key (cf, "searcher.goal"), "'searcher.goal' is for one metric");
 }
 
@@ -135,38 +137,38 @@ static void check_metrics (struct experiment *e, config_t *cf, struct problems *
 {
     struct origin origin = origin_of_key (cf, "searcher.metric");
 
-    e->metric_origin = origin;
-    if (!e->metrics)
+    e->metric->origin = origin;
+    if (!e->metric->names)
         return;
-    while (e->metrics[e->nmetrics])
-        e->nmetrics++;
-    e->metric = e->metrics[0];
-    if (e->nmetrics < 1 || e->nmetrics > OBJECTIVES_MAX)
+    while (e->metric->names[e->metric->n])
+        e->metric->n++;
+    e->metric->name = e->metric->names[0];
+    if (e->metric->n < 1 || e->metric->n > OBJECTIVES_MAX)
         problem_at (p, origin, "'searcher.metric' must be 1 to 8 metrics");
-    for (size_t i = 0; i < e->nmetrics; i++)
-        if (!*e->metrics[i] || strlen (e->metrics[i]) > 63)
+    for (size_t i = 0; i < e->metric->n; i++)
+        if (!*e->metric->names[i] || strlen (e->metric->names[i]) > 63)
             problem_at (p, origin, "'searcher.metric' must be 1 to 63 bytes long");
-        else if (is_repeated (e->metrics, i))
-            problem_at (p, origin, "'searcher.metric' has \"%s\" twice", e->metrics[i]);
+        else if (is_repeated (e->metric->names, i))
+            problem_at (p, origin, "'searcher.metric' has \"%s\" twice", e->metric->names[i]);
 }
 
 static void check_smaller (struct experiment *e, config_t *cf, struct problems *p)
 {
-    const struct bools *b = &e->smaller;
+    const struct bools *b = &e->metric->smaller;
 
-    e->given.smaller = config_lookup (cf, "searcher.smaller_is_better");
+    e->metric->smaller_is_given = config_lookup (cf, "searcher.smaller_is_better");
 
-    if (b->n != 1 && (size_t)b->n != e->nmetrics) {
+    if (b->n != 1 && (size_t)b->n != e->metric->n) {
         problem_at (p, origin_of_key (cf, "searcher.smaller_is_better"),
                     "'searcher.smaller_is_better' has %d values, but "
                     "'searcher.metric' has %zu",
-                    b->n, e->nmetrics);
+                    b->n, e->metric->n);
         return;
     }
-    e->search.objectives = (long)e->nmetrics;
-    e->search.smaller_is_better = b->value[0];
-    for (size_t i = 0; i < e->nmetrics && i < OBJECTIVES_MAX; i++)
-        e->search.larger[i] = !b->value[b->n == 1 ? 0 : i];
+    e->search->config.objectives = (long)e->metric->n;
+    e->search->config.smaller_is_better = b->value[0];
+    for (size_t i = 0; i < e->metric->n && i < OBJECTIVES_MAX; i++)
+        e->search->config.larger[i] = !b->value[b->n == 1 ? 0 : i];
 }
 
 /* ---- keys that one searcher has and another has not ---- */
@@ -207,11 +209,11 @@ static void check_users (const struct experiment *e, config_t *cf, struct proble
     for (size_t i = 0; i < sizeof (some_have) / sizeof (*some_have); i++) {
         const config_setting_t *s = config_lookup (cf, some_have[i].key);
         if (!s || is_off (s) || problem_is_about (p, some_have[i].key)
-            || has_word (some_have[i].users, e->searcher_name)
-            || has_word (some_have[i].users, e->sampler))
+            || has_word (some_have[i].users, e->search->searcher)
+            || has_word (some_have[i].users, e->search->sampler))
             continue;
         problem_at (p, origin_of (s), "searcher \"%s\" does not use '%s' (%s): remove it",
-                    e->searcher_name, some_have[i].key, some_have[i].users);
+                    e->search->searcher, some_have[i].key, some_have[i].users);
     }
 }
 
@@ -219,22 +221,22 @@ static void needs (const struct experiment *e, config_t *cf, const char *key, st
 {
     if (!problem_is_about (p, key))
         problem_at (p, origin_of_key (cf, "searcher"), "searcher \"%s\" needs '%s'",
-                    e->searcher_name, key);
+                    e->search->searcher, key);
 }
 
 static void check_needs (const struct experiment *e, config_t *cf, struct problems *p)
 {
-    int bits = searcher_kind_of (e->searcher_name)->needs;
+    int bits = searcher_kind_of (e->search->searcher)->needs;
 
-    if (!strcmp (e->searcher_name, "custom") && (!e->command || !*e->command))
+    if (!strcmp (e->search->searcher, "custom") && (!e->search->command || !*e->search->command))
         needs (e, cf, "searcher.command", p);
-    if (bits & NEED_MAX_TRIALS && e->search.max_trials == 0)
+    if (bits & NEED_MAX_TRIALS && e->search->config.max_trials == 0)
         needs (e, cf, "searcher.max_trials", p);
-    if (!(bits & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)) && e->search.max_trials > 0)
+    if (!(bits & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)) && e->search->config.max_trials > 0)
         problem_at (p, origin_of_key (cf, "searcher.max_trials"),
                     "searcher \"%s\" sets the number of trials itself: "
                     "leave 'searcher.max_trials' out",
-                    e->searcher_name);
+                    e->search->searcher);
 }
 
 /* ---- the searcher's own opinion ---- */
@@ -253,10 +255,10 @@ static void ask (const struct experiment *e, const struct search_config *config,
                  struct problems *p)
 {
     int dim = -1;
-    const char *why = searcher_check (config, e->params, e->nparams, &dim);
+    const char *why = searcher_check (config, e->space->params, e->space->nparams, &dim);
 
     if (why && dim >= 0) {
-        const struct hparam *h = hparam_find (e, e->params[dim].name);
+        const struct hparam *h = hparam_find (e, e->space->params[dim].name);
         problem_at (p, h->origin, "hyperparameter '%s': %s", h->path, why);
     } else if (why)
         problem_at (p, origin_about (cf, why), "searcher: %s", why);
@@ -267,14 +269,14 @@ static void ask (const struct experiment *e, const struct search_config *config,
 /* ": 'hiden'; did you mean 'hidden'?", of the name that begins at 'at'. */
 static void name_hint (const struct experiment *e, const char *at, char *hint, size_t size)
 {
-    const char **words = calloc (e->nparams + 1, sizeof (*words));
+    const char **words = calloc (e->space->nparams + 1, sizeof (*words));
     const char *meant;
     char name[128];
 
     at += *at == '`';
     snprintf (name, sizeof (name), "%.*s", (int)strcspn (at, " \t\n`<>=!&|()+-*/%^,"), at);
-    for (size_t i = 0; words && i < e->nparams; i++)
-        words[i] = e->params[i].name;
+    for (size_t i = 0; words && i < e->space->nparams; i++)
+        words[i] = e->space->params[i].name;
     meant = words ? nearest_word (name, words) : NULL;
     snprintf (hint, size, ": '%s'%s%s%s", name,
               DID_YOU_MEAN (meant, "'", "'", hparam_find (e, name) ? ", which is a constant" : ""));
@@ -288,7 +290,7 @@ static void check_constraint (const struct experiment *e, const char *text, stru
         .name = "random", .max_trials = 1, .max_length = 1, .constraint = text
     };
     int at;
-    const char *why = searcher_check (&config, e->params, e->nparams, &at);
+    const char *why = searcher_check (&config, e->space->params, e->space->nparams, &at);
     char hint[512] = "";
 
     if (why && at < -1 && !strncmp (why, "no parameter", 12))
@@ -318,46 +320,47 @@ static void read_constraints (struct experiment *e, config_t *cf, struct problem
     const config_setting_t *s = config_lookup (cf, "searcher.constraint");
     int before = p->count;
 
-    if (!e->constraints || !e->constraints[0])
+    if (!e->search->constraints || !e->search->constraints[0])
         return;
-    for (int i = 0; e->constraints[i]; i++) {
+    for (int i = 0; e->search->constraints[i]; i++) {
         const config_setting_t *item =
             config_setting_get_string (s) ? s : config_setting_get_elem (s, (unsigned)i);
-        check_constraint (e, e->constraints[i], origin_of (item), p);
+        check_constraint (e, e->search->constraints[i], origin_of (item), p);
     }
-    e->constraint = join (e->constraints);
-    if (p->count == before && e->constraint && e->constraints[1])
-        check_constraint (e, e->constraint, origin_of (s), p);
-    e->search.constraint = e->constraint;
+    e->search->constraint = join (e->search->constraints);
+    if (p->count == before && e->search->constraint && e->search->constraints[1])
+        check_constraint (e, e->search->constraint, origin_of (s), p);
+    e->search->config.constraint = e->search->constraint;
 }
 
 /* ---- all ---- */
 
 void search_check (struct experiment *e, config_t *cf, struct problems *p)
 {
-    int named = check_kind (origin_of_key (cf, "searcher.name"), "searcher", e->searcher_name, p);
+    int named =
+        check_kind (origin_of_key (cf, "searcher.name"), "searcher", e->search->searcher, p);
 
     check_metrics (e, cf, p);
     if (p->count == 0)
         check_smaller (e, cf, p);
-    if (check_kind (origin_of_key (cf, "searcher.sampler"), "sampler", e->sampler, p) < 0
+    if (check_kind (origin_of_key (cf, "searcher.sampler"), "sampler", e->search->sampler, p) < 0
         || named < 0 || read_mode (e, cf, p) < 0)
         return;
     read_summary (e, cf, p);
     check_users (e, cf, p);
     check_needs (e, cf, p);
-    e->search.name = e->searcher_name;
-    e->search.sampler = e->sampler;
-    e->search.seed = (uint64_t)e->seed;
-    e->warm_start_origin = origin_of_key (cf, "searcher.warm_start");
-    e->search.max_seconds = experiment_max_seconds (e);
+    e->search->config.name = e->search->searcher;
+    e->search->config.sampler = e->search->sampler;
+    e->search->config.seed = (uint64_t)e->search->seed;
+    e->search->warm_start_origin = origin_of_key (cf, "searcher.warm_start");
+    e->search->config.max_seconds = experiment_max_seconds (e);
     /* each step takes the one before for right */
     if (p->count == 0)
-        ask (e, &e->search, cf, p);
+        ask (e, &e->search->config, cf, p);
     if (p->count == 0)
         read_constraints (e, cf, p);
     if (p->count == 0)
         points_read (e, cf, p);
     if (p->count == 0)
-        ask (e, &e->search, cf, p);
+        ask (e, &e->search->config, cf, p);
 }

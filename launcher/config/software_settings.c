@@ -96,7 +96,7 @@ static void check_binds (const struct software *s, config_setting_t *group, stru
 static void check_container (const struct experiment *e, config_setting_t *group,
                              struct problems *p)
 {
-    const struct software *s = &e->software;
+    const struct software *s = e->software;
 
     if (!s->image) {
         if (s->runtime || s->binds || s->options)
@@ -116,7 +116,7 @@ static void check_container (const struct experiment *e, config_setting_t *group
 
 void software_settings_check (struct experiment *e, config_setting_t *group, struct problems *p)
 {
-    struct software *s = &e->software;
+    struct software *s = e->software;
 
     s->origins.image = origin_in (group, "container.image");
     if (!s->origins.image.line && !s->origins.image.option)

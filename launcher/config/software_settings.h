@@ -3,9 +3,27 @@
 #pragma once
 
 #include <libconfig.h>
+#include <stdbool.h>
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
+
+/* In which software the trials run (launcher/code); NULL: not given. */
+struct software {
+    char *image;   /* of a container: a file, a folder or a reference */
+    char *runtime; /* one of container_runtimes */
+    char **binds;
+    char **options; /* for the runtime */
+    char **modules; /* to load */
+    char *conda;    /* name or folder of an environment */
+    char *venv;     /* folder */
+    struct {
+        struct origin image, modules, conda, venv;
+    } origins;
+    char **activated; /* all variables with modules, conda or venv, NULL-ended;
+                         NULL: those of this process */
+    bool by_srun;     /* srun itself starts the container (pyxis) */
+};
 
 /* Names of the container runtimes in the order in which they are looked for,
  * NULL-ended; the first is srun's own (pyxis).

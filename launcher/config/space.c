@@ -20,17 +20,17 @@ enum { PATH_SIZE = 128 };
 
 static struct hparam *add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
 {
-    struct hparam *h = array_grow (e->hparams, e->nhparams, sizeof (*h));
+    struct hparam *h = array_grow (e->space->hparams, e->space->nhparams, sizeof (*h));
 
     if (!h)
         return NULL;
-    e->hparams = h;
-    h += e->nhparams;
+    e->space->hparams = h;
+    h += e->space->nhparams;
     *h =
         (struct hparam){ .path = strdup (path), .dim = -1, .preset = NAN, .origin = origin_of (s) };
     if (!h->path)
         return NULL;
-    e->nhparams++;
+    e->space->nhparams++;
     return h;
 }
 
@@ -103,13 +103,13 @@ static int take_logarithms (struct param *d, const char *path, const config_sett
 
 static int add_dimension (struct experiment *e, struct hparam *h, const struct param *d)
 {
-    struct param *list = array_grow (e->params, e->nparams, sizeof (*list));
+    struct param *list = array_grow (e->space->params, e->space->nparams, sizeof (*list));
 
     if (!list)
         return -1;
-    e->params = list;
-    h->dim = (int)e->nparams;
-    list[e->nparams++] = *d;
+    e->space->params = list;
+    h->dim = (int)e->space->nparams;
+    list[e->space->nparams++] = *d;
     return 0;
 }
 
@@ -276,23 +276,23 @@ static int by_path (const void *a, const void *b)
 /* The order of the file must not matter: dimensions follow the names. */
 static int sort_dimensions (struct experiment *e)
 {
-    struct param *sorted = calloc (e->nparams + 1, sizeof (*sorted));
+    struct param *sorted = calloc (e->space->nparams + 1, sizeof (*sorted));
     int n = 0;
 
     if (!sorted)
         return -1;
-    if (e->nhparams > 0)
-        qsort (e->hparams, e->nhparams, sizeof (*e->hparams), by_path);
-    for (size_t i = 0; i < e->nhparams; i++) {
-        struct hparam *h = &e->hparams[i];
+    if (e->space->nhparams > 0)
+        qsort (e->space->hparams, e->space->nhparams, sizeof (*e->space->hparams), by_path);
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        struct hparam *h = &e->space->hparams[i];
         if (h->dim < 0)
             continue;
-        sorted[n] = e->params[h->dim];
+        sorted[n] = e->space->params[h->dim];
         sorted[n].name = h->path;
         h->dim = n++;
     }
-    free (e->params);
-    e->params = sorted;
+    free (e->space->params);
+    e->space->params = sorted;
     return 0;
 }
 
@@ -301,15 +301,15 @@ static void check_variables (const struct experiment *e, struct problems *p)
     char a[PATH_SIZE + 8];
     char b[PATH_SIZE + 8];
 
-    for (size_t i = 0; i < e->nhparams; i++)
+    for (size_t i = 0; i < e->space->nhparams; i++)
         for (size_t j = 0; j < i; j++) {
-            hparams_variable (a, sizeof (a), e->hparams[i].path);
-            hparams_variable (b, sizeof (b), e->hparams[j].path);
+            hparams_variable (a, sizeof (a), e->space->hparams[i].path);
+            hparams_variable (b, sizeof (b), e->space->hparams[j].path);
             if (!strcmp (a, b))
-                problem_at (p, e->hparams[i].origin,
+                problem_at (p, e->space->hparams[i].origin,
                             "hyperparameters '%s' and '%s' would both be "
                             "%s; rename one",
-                            e->hparams[j].path, e->hparams[i].path, a);
+                            e->space->hparams[j].path, e->space->hparams[i].path, a);
         }
 }
 
@@ -323,9 +323,9 @@ int space_check_exponents (const struct experiment *e, struct problems *p)
 {
     int before = p->count;
 
-    for (size_t i = 0; i < e->nhparams; i++) {
-        const struct hparam *h = &e->hparams[i];
-        const struct param *d = h->exponents ? &e->params[h->dim] : NULL;
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        const struct hparam *h = &e->space->hparams[i];
+        const struct param *d = h->exponents ? &e->space->params[h->dim] : NULL;
         if (d && is_doubtful (d))
             problem_at (p, h->origin,
                         "hyperparameter '%s': 'minval' and 'maxval' of \"log\" "
@@ -339,14 +339,14 @@ int space_check_exponents (const struct experiment *e, struct problems *p)
 
 void space_free (struct experiment *e)
 {
-    for (size_t i = 0; i < e->nhparams; i++) {
-        free (e->hparams[i].path);
-        json_decref (e->hparams[i].values);
-        strings_free (e->hparams[i].labels);
-        free (e->hparams[i].when_values);
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        free (e->space->hparams[i].path);
+        json_decref (e->space->hparams[i].values);
+        strings_free (e->space->hparams[i].labels);
+        free (e->space->hparams[i].when_values);
     }
-    free (e->hparams);
-    free (e->params);
+    free (e->space->hparams);
+    free (e->space->params);
 }
 
 void space_read (struct experiment *e, config_setting_t *group, struct problems *p)

@@ -2,12 +2,34 @@
 /* Read the search space of an experiment file. */
 #pragma once
 
+#include <jansson.h>
 #include <libconfig.h>
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
+#include "searcher/searcher.h"
 
-/* Read the group "hyperparameters" into e->hparams and e->params. */
+/* One hyperparameter.  A constant has no dimension of the search. */
+struct hparam {
+    char *path;     /* "optimizer.lr" */
+    int dim;        /* index in params, -1: constant */
+    json_t *values; /* categorical: array; constant: the value; else NULL */
+    struct origin origin;
+    char **labels;       /* categorical: texts of the choices, NULL-ended */
+    double *when_values; /* of its param */
+    double preset;       /* its default, NaN: none */
+    bool exponents;      /* its range was given by exponents */
+    bool halves;         /* where the memory of a GPU is too small */
+};
+
+struct space {
+    struct hparam *hparams; /* sorted by path */
+    size_t nhparams;
+    struct param *params; /* the dimensions, in the same order */
+    size_t nparams;
+};
+
+/* Read the group "hyperparameters" into e->space. */
 void space_read (struct experiment *e, config_setting_t *group, struct problems *p);
 /* Ranges of exponents that were plainly meant as values; -1 if there are any.
  * Not for the file of an experiment that was made before.

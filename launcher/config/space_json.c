@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "launcher/config/space.h"
 #include "launcher/config/values.h"
 
 static json_t *when_json (const struct experiment *e, const struct param *d)
@@ -13,7 +14,7 @@ static json_t *when_json (const struct experiment *e, const struct param *d)
 
     for (long i = 0; i < d->when_count; i++)
         json_array_append_new (
-            values, e->params[other->dim].type == PARAM_CATEGORICAL
+            values, e->space->params[other->dim].type == PARAM_CATEGORICAL
                         ? json_incref (json_array_get (other->values, (size_t)d->when_values[i]))
                         : json_real (d->when_values[i]));
     return json_pack ("{s:o}", d->when, values);
@@ -29,7 +30,7 @@ static json_t *bound_json (const struct param *d, double v)
 static json_t *param_json (const struct experiment *e, const struct hparam *h)
 {
     static const char *const types[] = { "float", "int", "float", "categorical" };
-    const struct param *d = &e->params[h->dim];
+    const struct param *d = &e->space->params[h->dim];
     json_t *o = json_pack ("{s:s, s:s}", "name", h->path, "type", types[d->type]);
 
     if (d->type == PARAM_CATEGORICAL)
@@ -58,8 +59,8 @@ json_t *space_json (const struct experiment *e)
 {
     json_t *space = json_array ();
 
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (e->hparams[i].dim >= 0)
-            json_array_append_new (space, param_json (e, &e->hparams[i]));
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if (e->space->hparams[i].dim >= 0)
+            json_array_append_new (space, param_json (e, &e->space->hparams[i]));
     return space;
 }

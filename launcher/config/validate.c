@@ -6,25 +6,33 @@
 #include <string.h>
 #include <strings.h>
 
+#include "launcher/config/code_settings.h"
+#include "launcher/config/failure_settings.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/job_settings.h"
+#include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/log_policy.h"
-#include "launcher/config/log_policy_config.h"
 #include "launcher/config/metric_pattern.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/notify_settings.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/placeholder.h"
+#include "launcher/config/plugin_settings.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/software_settings.h"
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/space.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
+#include "runtime/rank/plugin_options.h"
 
 static bool is_set (const struct experiment *e, const struct key *k)
 {
-    const void *at = (const char *)e + k->offset;
+    const void *at = key_at (e, k);
 
     return (k->type == KEY_TEXT && e->argv) || *(char *const *)at;
 }
@@ -71,8 +79,8 @@ static void check_placeholders (const struct experiment *e, const char *text, co
                     name);
         return;
     }
-    for (size_t i = 0; i < e->nhparams && n < 255; i++)
-        words[n++] = e->hparams[i].path;
+    for (size_t i = 0; i < e->space->nhparams && n < 255; i++)
+        words[n++] = e->space->hparams[i].path;
     meant = nearest_word (name, words);
     problem_at (p, origin_of_key (cf, "entrypoint"),
                 "'entrypoint': {%s} is not a hyperparameter%s%s%s", name,
@@ -93,13 +101,13 @@ static void check_entrypoint (struct experiment *e, config_t *cf, struct problem
 /* A format is one more pattern. */
 static void read_format (struct experiment *e, config_t *cf, struct problems *p)
 {
-    bool json = e->metrics_format && !strcmp (e->metrics_format, "json");
-    char **list = e->patterns;
+    bool json = e->metric->format && !strcmp (e->metric->format, "json");
+    char **list = e->metric->patterns;
     size_t n = 0;
 
-    if (!e->metrics_format)
+    if (!e->metric->format)
         return;
-    if (!json && strcmp (e->metrics_format, "text")) {
+    if (!json && strcmp (e->metric->format, "text")) {
         problem_at (p, origin_of_key (cf, "metrics.format"),
                     "'metrics.format' must be \"text\" (name=value) or "
                     "\"json\" (a JSON object in each line)");
@@ -111,24 +119,24 @@ static void read_format (struct experiment *e, config_t *cf, struct problems *p)
         return;
     list[n] = strdup (json ? PATTERN_JSON : PATTERN_TEXT);
     list[n + 1] = NULL;
-    e->patterns = list;
+    e->metric->patterns = list;
 }
 
 static void check_patterns (const struct experiment *e, config_t *cf, struct problems *p)
 {
     struct slurmdl_error err = { "" };
-    const char *file = e->metrics_file;
+    const char *file = e->metric->file;
 
     if (file && (*file == '/' || !*file || strstr (file, "..")))
         problem_at (p, origin_of_key (cf, "metrics.file"),
                     "'metrics.file' must be a path in the attempt's folder, "
                     "which the entrypoint has as {attempt_dir}, or in its "
                     "working folder");
-    if (file && !e->patterns)
+    if (file && !e->metric->patterns)
         problem_at (p, origin_of_key (cf, "metrics.file"),
                     "'metrics.file' needs 'metrics.format' or "
                     "'metrics.pattern'");
-    for (char **text = e->patterns; text && *text; text++) {
+    for (char **text = e->metric->patterns; text && *text; text++) {
         struct pattern *pattern = pattern_create (*text, &err);
         if (!pattern)
             problem_at (p, origin_of_key (cf, "metrics.pattern"), "'metrics.pattern' \"%s\": %s",
@@ -139,7 +147,7 @@ static void check_patterns (const struct experiment *e, config_t *cf, struct pro
 
 static void check_lease (const struct experiment *e, config_t *cf, struct problems *p)
 {
-    if (e->lease < 2 * e->heartbeat)
+    if (e->worker->lease < 2 * e->worker->heartbeat)
         problem_at (p, origin_of_key (cf, "worker"),
                     "'worker.lease' must be at least twice "
                     "'worker.heartbeat'");
@@ -150,13 +158,13 @@ static void check_memory (struct experiment *e, config_t *cf, struct problems *p
 {
     static const char *const options[] = { "--mem", NULL };
     const char *key = "resources.max_memory";
-    int64_t bytes = e->memory ? slurm_bytes (e->memory) : 0;
+    int64_t bytes = e->resources->memory ? slurm_bytes (e->resources->memory) : 0;
 
-    e->memory_bytes = bytes > 0 ? bytes : 0;
-    if (!e->max_memory)
+    e->resources->memory_bytes = bytes > 0 ? bytes : 0;
+    if (!e->resources->max_memory)
         return;
-    e->memory_most = slurm_bytes (e->max_memory);
-    if (e->memory_most <= 0)
+    e->resources->memory_most = slurm_bytes (e->resources->max_memory);
+    if (e->resources->memory_most <= 0)
         problem_at (p, origin_of_key (cf, key), "'%s' must be an amount of memory, such as \"64G\"",
                     key);
     else if (bytes < 0)
@@ -164,9 +172,9 @@ static void check_memory (struct experiment *e, config_t *cf, struct problems *p
                     "'resources.memory' must be an amount of memory, such as "
                     "\"16G\", with '%s'",
                     key);
-    else if (e->memory_most < bytes)
+    else if (e->resources->memory_most < bytes)
         problem_at (p, origin_of_key (cf, key), "'%s' (%s) is less than 'resources.memory' (%s)",
-                    key, e->max_memory, e->memory);
+                    key, e->resources->max_memory, e->resources->memory);
     else if (experiment_has_option (e, options))
         problem_at (p, origin_of_key (cf, key),
                     "'%s' needs 'resources.memory' instead of --mem in "
@@ -179,22 +187,23 @@ static void check_memory (struct experiment *e, config_t *cf, struct problems *p
  */
 static void check_on_oom (const struct experiment *e, struct problems *p)
 {
-    bool custom = e->searcher_name && !strcmp (e->searcher_name, "custom");
+    bool custom = e->search->searcher && !strcmp (e->search->searcher, "custom");
 
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (e->hparams[i].halves && (e->search.repeats > 1 || custom))
-            problem_at (p, e->hparams[i].origin,
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if (e->space->hparams[i].halves && (e->search->config.repeats > 1 || custom))
+            problem_at (p, e->space->hparams[i].origin,
                         "hyperparameter '%s': 'on_oom' cannot be used with "
                         "%s",
-                        e->hparams[i].path, custom ? "the searcher custom" : "'searcher.repeats'");
+                        e->space->hparams[i].path,
+                        custom ? "the searcher custom" : "'searcher.repeats'");
 }
 
 static void note_given (struct experiment *e, const config_t *cf)
 {
-    e->given.nodes = config_lookup (cf, "resources.nodes_per_trial");
-    e->given.node_gpus = config_lookup (cf, "resources.gpus_per_node");
-    e->given.ranks = config_lookup (cf, "resources.ranks_per_node");
-    e->given.length = config_lookup (cf, "searcher.max_length");
+    e->resources->given.nodes = config_lookup (cf, "resources.nodes_per_trial");
+    e->resources->given.node_gpus = config_lookup (cf, "resources.gpus_per_node");
+    e->resources->given.ranks = config_lookup (cf, "resources.ranks_per_node");
+    e->search->length_is_given = config_lookup (cf, "searcher.max_length");
 }
 
 /* The next word of a command line, with the quotes of a shell taken out; NULL:
@@ -238,7 +247,7 @@ void experiment_split_sbatch_args (struct experiment *e)
 {
     char **list = NULL;
 
-    for (char **a = e->sbatch_args; a && *a; a++) {
+    for (char **a = e->resources->sbatch_args; a && *a; a++) {
         const char *text = *a + strspn (*a, " \t\n");
         char *word;
         if (!is_command_line (text)) {
@@ -249,8 +258,8 @@ void experiment_split_sbatch_args (struct experiment *e)
         for (; (word = next_word (&text)); free (word))
             strings_add (&list, word);
     }
-    strings_free (e->sbatch_args);
-    e->sbatch_args = list;
+    strings_free (e->resources->sbatch_args);
+    e->resources->sbatch_args = list;
 }
 
 struct plugin_check {
@@ -279,43 +288,45 @@ static void read_working_folder (struct experiment *e, config_t *cf, struct prob
     };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if (!strcmp (e->working_folder, names[i])) {
-            e->work = (enum working_folder)i;
+        if (!strcmp (e->code->working_folder, names[i])) {
+            e->code->work = (enum working_folder)i;
             return;
         }
     problem_at (p, origin_of_key (cf, "working_folder"),
                 "'working_folder' is \"%s\", but must be attempt, trial or "
                 "shared",
-                e->working_folder);
+                e->code->working_folder);
 }
 
 static void check_resources (const struct experiment *e, config_t *cf, struct problems *p)
 {
-    if (e->lanes > 1 && experiment_has_ranks (e))
+    if (e->resources->lanes > 1 && experiment_has_ranks (e))
         problem_at (p, origin_of_key (cf, "resources.trials_per_task"),
                     "'resources.trials_per_task' is for trials of one "
                     "process: leave it out, or 'resources.nodes_per_trial' "
                     "and 'resources.ranks_per_node'");
-    if (e->lanes > 1 && e->memory && !strspn (e->memory, "0123456789"))
+    if (e->resources->lanes > 1 && e->resources->memory
+        && !strspn (e->resources->memory, "0123456789"))
         problem_at (p, origin_of_key (cf, "resources.memory"),
                     "'resources.memory' must begin with a number");
-    if (e->time && e->time[strspn (e->time, "0123456789:-")] && strcasecmp (e->time, "unlimited")
-        && strcasecmp (e->time, "infinite"))
+    if (e->resources->time && e->resources->time[strspn (e->resources->time, "0123456789:-")]
+        && strcasecmp (e->resources->time, "unlimited")
+        && strcasecmp (e->resources->time, "infinite"))
         problem_at (p, origin_of_key (cf, "resources.time"),
                     "'resources.time' is '%s', but must be as \"4:00:00\", "
                     "\"1-12:00:00\" (a day and a half) or \"30\" (minutes)",
-                    e->time);
-    if (e->memory && e->memory[strcspn (e->memory, " ")])
+                    e->resources->time);
+    if (e->resources->memory && e->resources->memory[strcspn (e->resources->memory, " ")])
         problem_at (p, origin_of_key (cf, "resources.memory"),
                     "'resources.memory' is '%s', but must be an amount of "
                     "memory, such as \"16G\"",
-                    e->memory);
+                    e->resources->memory);
     experiment_each_plugin_option (e, check_plugin_option, &(struct plugin_check){ cf, p });
 }
 
 static void check_code (const struct experiment *e, config_t *cf, struct problems *p)
 {
-    if (e->code_local && (experiment_has_ranks (e) || e->gpus))
+    if (e->code->local && (experiment_has_ranks (e) || e->resources->gpus))
         problem_at (p, origin_of_key (cf, "code.local"),
                     "'code.local' is for trials of one process: other nodes "
                     "do not see the folder");
@@ -346,14 +357,14 @@ static void check_notify (const struct experiment *e, config_t *cf, struct probl
 {
     struct slurmdl_error err = { "" };
 
-    check_webhook (e->notify.webhook, cf, p);
-    check_mail (e->notify.mail, cf, p);
-    for (char **on = e->notify.on; on && *on; on++)
+    check_webhook (e->notify->webhook, cf, p);
+    check_mail (e->notify->mail, cf, p);
+    for (char **on = e->notify->on; on && *on; on++)
         if (strcmp (*on, "end") && strcmp (*on, "failure"))
             problem_at (p, origin_of_key (cf, "notify.on"),
                         "'notify.on' must be \"end\", \"failure\" or a list "
                         "of them");
-    for (char **text = e->notify.patterns; text && *text; text++)
+    for (char **text = e->notify->patterns; text && *text; text++)
         if (policy_check (*text, &err) < 0)
             problem_at (p, origin_of_key (cf, "notify.pattern"), "'notify.pattern' \"%s\": %s",
                         *text, err.text);
@@ -362,14 +373,14 @@ static void check_notify (const struct experiment *e, config_t *cf, struct probl
 static void default_workers (struct experiment *e)
 {
     long most = experiment_trials (e);
-    long limit = e->search.max_concurrent ? e->search.max_concurrent : 16;
+    long limit = e->search->config.max_concurrent ? e->search->config.max_concurrent : 16;
 
     if (most < 1)
         most = 1;
     if (limit > 16)
         limit = 16;
-    if (e->workers == 0)
-        e->workers = most < limit ? most : limit;
+    if (e->resources->workers == 0)
+        e->resources->workers = most < limit ? most : limit;
 }
 
 void experiment_check (struct experiment *e, config_t *cf, struct problems *p)

@@ -9,6 +9,7 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
+#include "launcher/config/space.h"
 #include "runtime/base/nearest_word.h"
 
 char *json_text (const json_t *v)
@@ -22,22 +23,22 @@ char *json_text (const json_t *v)
 
 struct hparam *hparam_find (const struct experiment *e, const char *path)
 {
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (!strcmp (e->hparams[i].path, path))
-            return &e->hparams[i];
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if (!strcmp (e->space->hparams[i].path, path))
+            return &e->space->hparams[i];
     return NULL;
 }
 
 /* The nearest path, or one whose last part is the same. */
 static const char *path_meant (const struct experiment *e, const char *path)
 {
-    const char **words = calloc (e->nhparams + 1, sizeof (*words));
+    const char **words = calloc (e->space->nhparams + 1, sizeof (*words));
     const char *last = strrchr (path, '.') ? strrchr (path, '.') + 1 : path;
     const char *meant = NULL;
 
-    for (size_t i = 0; words && i < e->nhparams; i++) {
-        const char *dot = strrchr (e->hparams[i].path, '.');
-        words[i] = e->hparams[i].path;
+    for (size_t i = 0; words && i < e->space->nhparams; i++) {
+        const char *dot = strrchr (e->space->hparams[i].path, '.');
+        words[i] = e->space->hparams[i].path;
         if (dot && !strcmp (dot + 1, last))
             meant = words[i];
     }
@@ -76,7 +77,7 @@ static bool in_range (const struct param *d, double x)
 
 int json_value (const struct experiment *e, const struct hparam *h, const json_t *v, double *x)
 {
-    const struct param *d = &e->params[h->dim];
+    const struct param *d = &e->space->params[h->dim];
     char *text;
 
     if (d->type != PARAM_CATEGORICAL) {
@@ -96,7 +97,7 @@ int json_value (const struct experiment *e, const struct hparam *h, const json_t
 static void describe (const struct experiment *e, const struct hparam *h, const char *text,
                       char *buf, size_t size)
 {
-    const struct param *d = &e->params[h->dim];
+    const struct param *d = &e->space->params[h->dim];
     const char *meant;
     bool is_log = d->type == PARAM_LOG;
 

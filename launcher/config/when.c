@@ -8,6 +8,7 @@
 
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
+#include "launcher/config/space.h"
 #include "launcher/config/values.h"
 
 enum { WHERE_SIZE = 192, PATH_SIZE = 128 };
@@ -70,7 +71,7 @@ static void read_when (struct experiment *e, struct hparam *h, const config_sett
                        const char *where, struct problems *p)
 {
     const struct hparam *other = NULL;
-    struct param *d = &e->params[h->dim];
+    struct param *d = &e->space->params[h->dim];
     bool one;
     int n;
 
@@ -97,8 +98,8 @@ void when_read (struct experiment *e, config_setting_t *group, struct problems *
 {
     char where[WHERE_SIZE];
 
-    for (size_t i = 0; i < e->nhparams; i++) {
-        struct hparam *h = &e->hparams[i];
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        struct hparam *h = &e->space->hparams[i];
         const config_setting_t *s = member (group, h, "when", where);
         if (s)
             read_when (e, h, s, where, p);
@@ -109,8 +110,8 @@ void presets_read (struct experiment *e, config_setting_t *group, struct problem
 {
     char where[WHERE_SIZE];
 
-    for (size_t i = 0; i < e->nhparams; i++) {
-        struct hparam *h = &e->hparams[i];
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        struct hparam *h = &e->space->hparams[i];
         const config_setting_t *s = member (group, h, "default", where);
         if (s && setting_value (e, h, s, where, &h->preset, p) < 0)
             h->preset = NAN;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the command of a step, and take what it has left. */
+#include "launcher/config/code_settings.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/software_settings.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/flow/run.h"
 
 #include <errno.h>
@@ -164,7 +168,7 @@ static void add_input_mounts (char ***list, const struct flow_scope *c)
     for (char **i = c->s->inputs; i && *i; i++) {
         char *text = flow_text (c, *i, NULL);
         bool is_absolute = text && *text == '/';
-        snprintf (path, sizeof (path), "%s%s%s", is_absolute ? "" : c->r->flow->base.dir,
+        snprintf (path, sizeof (path), "%s%s%s", is_absolute ? "" : c->r->flow->base->dir,
                   is_absolute ? "" : "/", text ? text : "");
         add_mount_of (list, path);
         free (text);
@@ -205,7 +209,7 @@ static char **mounts_of_task (const struct flow_scope *c)
 
     add_mount_of (&list, c->r->dir);
     add_mount (&list, c->r->dir);
-    add_mount (&list, c->r->flow->base.dir);
+    add_mount (&list, c->r->flow->base->dir);
     if (root)
         add_mount (&list, root);
     add_input_mounts (&list, c);
@@ -222,10 +226,10 @@ int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slu
     const char *root = json_string_value (json_object_get (r->about, "root"));
     struct code_archive a = { .data = NULL };
     char base[PATH_MAX + 8];
-    const struct code_copy copy = { base, root, r->flow->base.dir };
+    const struct code_copy copy = { base, root, r->flow->base->dir };
     int rv;
 
-    snprintf (path, PATH_MAX, "%s", r->flow->base.dir);
+    snprintf (path, PATH_MAX, "%s", r->flow->base->dir);
     if (!code)
         return 0;
     snprintf (base, sizeof (base), "%s/code", r->dir);
@@ -274,7 +278,11 @@ static bool attempt_is_over (const struct flow_scope *c, long attempt)
  * experiment without a searcher and a log.
  */
 struct step_attempt {
-    struct experiment exp;
+    struct experiment exp; /* the step's, with these parts of its own: */
+    struct code_settings code;
+    struct resources resources;
+    struct software software;
+    struct worker_settings worker;
     struct sweep run;
     struct own_command own;
     struct trial_attempt attempt;
@@ -302,16 +310,23 @@ static int prepare_attempt (const struct flow_scope *c, struct step_attempt *t,
     struct experiment *e = &t->exp;
     struct trial_attempt *a = &t->attempt;
 
-    *e = c->s->exp;
-    e->name = f->base.name;
+    *e = *c->s->exp;
+    t->code = *e->code;
+    t->resources = *e->resources;
+    t->software = *flow_software_of (f, c->s);
+    t->worker = *e->worker;
+    e->code = &t->code;
+    e->resources = &t->resources;
+    e->software = &t->software;
+    e->worker = &t->worker;
+    e->name = f->base->name;
     e->dir = t->dir;
-    e->file_dir = f->base.dir;
-    e->code_exclude = f->base.code_exclude;
-    e->software = *flow_software_of (f, c->s);
-    e->work = c->s->work;
+    e->file_dir = f->base->dir;
+    t->code.exclude = f->base->code->exclude;
+    t->code.work = c->s->work;
     if (c->s->sweep) {
-        e->work = WORK_SHARED;
-        e->nodes = e->ranks = 1;
+        t->code.work = WORK_SHARED;
+        t->resources.nodes = t->resources.ranks = 1;
     }
     t->run = (struct sweep){ .exp = e, .dir = (char *)c->r->dir };
     t->run.root = (char *)json_string_value (json_object_get (c->r->about, "root"));
@@ -338,15 +353,15 @@ static int run_command (const struct flow_scope *c, struct attempt_end *end,
     int rv = prepare_attempt (c, &t, err);
 
     /* of a short job the end must not need the most */
-    if (seconds > 0 && (double)t.exp.grace > seconds / 4)
-        t.exp.grace = (int64_t)(seconds / 4);
+    if (seconds > 0 && (double)t.worker.grace > seconds / 4)
+        t.worker.grace = (int64_t)(seconds / 4);
     if (rv == 0)
         rv = command_attempt (&t.attempt, c->end > 0 && seconds < 1 ? 1 : seconds, &end->report,
                               err);
     strings_free (t.own.words);
     strings_free (t.own.variables);
     strings_free (t.own.folders);
-    strings_free (t.exp.software.activated);
+    strings_free (t.software.activated);
     return rv;
 }
 

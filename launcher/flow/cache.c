@@ -234,7 +234,7 @@ static json_t *key_of_inputs (const struct flow_scope *c, struct slurmdl_error *
         json_t *file = NULL;
         char path[PATH_MAX];
         if (text) {
-            snprintf (path, sizeof (path), "%s%s%s", *text == '/' ? "" : c->r->flow->base.dir,
+            snprintf (path, sizeof (path), "%s%s%s", *text == '/' ? "" : c->r->flow->base->dir,
                       *text == '/' ? "" : "/", text);
             file = flow_file (path, err);
         }
@@ -265,10 +265,10 @@ static json_t *key_object (const struct flow_scope *c, const char *code, json_t 
     json_t *key =
         json_pack ("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                    "s:o, s:o, s:o, s:{}, s:O}",
-                   "version", 1, "code", code, "shell", json_of_text (s->exp.entrypoint), "argv",
-                   json_of_strings (s->exp.argv), "sweep", json_of_text (s->sweep), "set",
-                   json_of_strings (s->set), "environment", json_of_strings (s->exp.variables),
-                   "all_environment", json_of_strings (c->r->flow->base.variables), "values",
+                   "version", 1, "code", code, "shell", json_of_text (s->exp->entrypoint), "argv",
+                   json_of_strings (s->exp->argv), "sweep", json_of_text (s->sweep), "set",
+                   json_of_strings (s->set), "environment", json_of_strings (s->exp->variables),
+                   "all_environment", json_of_strings (c->r->flow->base->variables), "values",
                    json_of_strings (s->values), "outputs", key_of_outputs (s), "item",
                    item ? item : json_null (), "inputs", files, "needs", key_of_needs (c), "params",
                    "all", c->r->flow->params);
@@ -291,7 +291,7 @@ static int add_sweep_file (const struct flow_scope *c, json_t *files, struct slu
 
     if (!name)
         return c->s->sweep ? -1 : 0;
-    snprintf (path, sizeof (path), "%s%s%s", *name == '/' ? "" : c->r->flow->base.dir,
+    snprintf (path, sizeof (path), "%s%s%s", *name == '/' ? "" : c->r->flow->base->dir,
               *name == '/' ? "" : "/", name);
     free (name);
     if (!(file = flow_file (path, err)))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check a flow: which steps wait for which, and what cannot be. */
+#include "launcher/config/space.h"
 #include "launcher/flow/file.h"
 
 #include <errno.h>
@@ -16,8 +17,8 @@
 #include "launcher/config/edit.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/placeholder.h"
+#include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"
-#include "launcher/config/trial_gpus.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
@@ -198,25 +199,25 @@ static void flow_check_sweep (const struct flow_checking *c)
     char path[PATH_MAX];
 
     if (!s->sweep || c->f->is_frozen || flow_has_name (s->sweep) || any_has_name (s->set)
-        || !c->f->base.dir)
+        || !c->f->base->dir)
         return;
-    snprintf (path, sizeof (path), "%s%s%s", *s->sweep == '/' ? "" : c->f->base.dir,
+    snprintf (path, sizeof (path), "%s%s%s", *s->sweep == '/' ? "" : c->f->base->dir,
               *s->sweep == '/' ? "" : "/", s->sweep);
     e = experiment_read_edited (path, &edit, c->p);
     if (e)
         command_check_files (e, c->p);
     c->p->file = file;
-    for (size_t i = 0; e && i < e->nhparams; i++)
-        strings_add (&s->values, e->hparams[i].path);
+    for (size_t i = 0; e && i < e->space->nhparams; i++)
+        strings_add (&s->values, e->space->hparams[i].path);
     experiment_destroy (e);
 }
 
 /* In the folder of the file; a flow's copy was checked when it was made. */
 static void flow_check_command (const struct flow_checking *c)
 {
-    struct experiment e = c->s->exp;
+    struct experiment e = *c->s->exp;
 
-    e.dir = c->f->base.dir;
+    e.dir = c->f->base->dir;
     e.entrypoint_origin = flow_check_origin (c, "entrypoint");
     if (c->f->is_frozen)
         return;
@@ -234,7 +235,7 @@ static void flow_check_inputs (const struct flow_checking *c)
         snprintf (path,
                   sizeof (path),
                   "%s%s%s",
-                  text && *text == '/' ? "" : c->f->base.dir ?: "",
+                  text && *text == '/' ? "" : c->f->base->dir ?: "",
                   text && *text == '/' ? "" : "/",
                   text ? text : "");
         if (text && !flow_has_name (text) && !c->f->is_frozen && access (path, R_OK) < 0)
@@ -291,16 +292,16 @@ const struct software *flow_software_of (const struct flow *f, const struct flow
     static const struct software none;
 
     return s->sweep                               ? &none
-           : software_is_given (&s->exp.software) ? &s->exp.software
-                                                  : &f->base.software;
+           : software_is_given (s->exp->software) ? s->exp->software
+                                                  : f->base->software;
 }
 
 static void check_step_software (struct flow *f, struct flow_step *s, const config_t *cf,
                                  struct problems *p)
 {
-    bool is_own = software_is_given (&s->exp.software);
-    struct software *from = is_own ? &s->exp.software : &f->base.software;
-    struct experiment e = s->exp;
+    bool is_own = software_is_given (s->exp->software);
+    struct software *from = is_own ? s->exp->software : f->base->software;
+    struct experiment e = *s->exp;
     config_setting_t *group = config_root_setting (cf);
 
     if (s->sweep && is_own)
@@ -311,11 +312,10 @@ static void check_step_software (struct flow *f, struct flow_step *s, const conf
                     s->name, s->sweep);
     if (s->sweep || !software_is_given (from))
         return;
-    e.software = *from;
+    e.software = from;
     if (is_own)
         group = config_setting_lookup (config_lookup (cf, "steps"), s->name);
     software_settings_check (&e, group, p);
-    from->origins = e.software.origins;
 }
 
 void flow_check_software (struct flow *f, const config_t *cf, struct problems *p)
@@ -328,10 +328,11 @@ void flow_check_software (struct flow *f, const config_t *cf, struct problems *p
 static void find_software (const struct flow *f, const struct software *s, bool local, bool loads,
                            struct problems *p)
 {
-    struct experiment e = { .dir = f->base.dir, .software = *s };
+    struct software own = *s;
+    struct experiment e = { .dir = f->base->dir, .software = &own };
 
     software_check (&e, local, loads, p);
-    strings_free (e.software.activated);
+    strings_free (own.activated);
 }
 
 void flow_find_software (const struct flow *f, bool local, bool loads, struct problems *p)
@@ -340,20 +341,20 @@ void flow_find_software (const struct flow *f, bool local, bool loads, struct pr
 
     for (size_t i = 0; i < f->n; i++) {
         const struct software *s = flow_software_of (f, &f->steps[i]);
-        if (s == &f->base.software)
+        if (s == f->base->software)
             is_used = true;
         else
             find_software (f, s, local, loads, p);
     }
     if (is_used)
-        find_software (f, &f->base.software, local, loads, p);
+        find_software (f, f->base->software, local, loads, p);
 }
 
 json_t *flow_software_key (const struct flow *f, const struct flow_step *s)
 {
     const struct software *w = flow_software_of (f, s);
     char *text = software_is_given (w) ? software_text (w, NULL, true) : NULL;
-    char *image = w->image ? container_image (w, f->base.dir) : NULL;
+    char *image = w->image ? container_image (w, f->base->dir) : NULL;
     json_t *key = text ? json_pack ("{s:s}", "settings", text) : NULL;
     struct stat st;
 
@@ -535,9 +536,9 @@ static void check_step_keys (struct flow_checking *c)
     struct slurmdl_error why = { "" };
     bool holds;
 
-    if (!s->exp.entrypoint && !s->exp.argv && !s->sweep)
+    if (!s->exp->entrypoint && !s->exp->argv && !s->sweep)
         say_wrong_step (c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
-    else if ((s->exp.entrypoint || s->exp.argv) && s->sweep)
+    else if ((s->exp->entrypoint || s->exp->argv) && s->sweep)
         say_wrong_step (c, "sweep", "it has an 'entrypoint' and a 'sweep': one of them");
     if (s->set && !s->sweep)
         say_wrong_step (c, "set", "'set' is for a 'sweep'");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl flow: make a run, start it, go on with it and end it. */
+#include "launcher/config/code_settings.h"
+#include "launcher/config/plugin_settings.h"
+#include "launcher/config/resources.h"
 #include "launcher/flow/flow.h"
 #include "launcher/flow/run.h"
 
@@ -26,15 +29,15 @@
 static void exclude_own_files (struct flow *f)
 {
     const char *name = strrchr (f->file, '/');
-    size_t n = strlen (f->base.dir);
+    size_t n = strlen (f->base->dir);
 
     name = name ? name + 1 : f->file;
-    strings_add (&f->base.code_exclude, name);
+    strings_add (&f->base->code->exclude, name);
     for (size_t i = 0; i < f->n; i++)
         for (size_t k = 0; k < f->steps[i].noutputs; k++) {
             const char *path = f->steps[i].outputs[k].path;
-            if (!strncmp (path, f->base.dir, n) && path[n] == '/' && !strpbrk (path, "{*?"))
-                strings_add (&f->base.code_exclude, path + n + 1);
+            if (!strncmp (path, f->base->dir, n) && path[n] == '/' && !strpbrk (path, "{*?"))
+                strings_add (&f->base->code->exclude, path + n + 1);
         }
 }
 
@@ -43,11 +46,11 @@ static void list_step_commands (struct flow *f)
 {
     for (size_t i = 0; i < f->n; i++) {
         const struct flow_step *s = &f->steps[i];
-        const char *one[] = { s->exp.entrypoint, s->sweep };
+        const char *one[] = { s->exp->entrypoint, s->sweep };
         for (size_t k = 0; k < 2; k++)
             if (one[k])
-                strings_add (&f->base.argv, one[k]);
-        strings_add_all (&f->base.argv, s->exp.argv);
+                strings_add (&f->base->argv, one[k]);
+        strings_add_all (&f->base->argv, s->exp->argv);
     }
 }
 
@@ -55,7 +58,7 @@ static bool freezing_is_off (const struct flow *f)
 {
     const char *text = getenv ("DL_FREEZE");
 
-    return !f->base.code_freeze || (text && (!strcmp (text, "false") || !strcmp (text, "0")));
+    return !f->base->code->freeze || (text && (!strcmp (text, "false") || !strcmp (text, "0")));
 }
 
 /* Without frozen code nobody knows what an earlier task has run. */
@@ -68,11 +71,11 @@ static int freeze_flow_code (struct flow_run *r, const char *root, struct slurmd
 
     exclude_own_files (r->flow);
     list_step_commands (r->flow);
-    r->flow->base.work = WORK_SHARED;
+    r->flow->base->code->work = WORK_SHARED;
     for (size_t i = 0; i < r->flow->n; i++)
         if (r->flow->steps[i].work != WORK_SHARED && !r->flow->steps[i].sweep)
-            r->flow->base.work = WORK_ATTEMPT;
-    rv = code_select (&r->flow->base, root, &files, err);
+            r->flow->base->code->work = WORK_ATTEMPT;
+    rv = code_select (r->flow->base, root, &files, err);
     if (rv == 0 && (rv = code_archive_pack (&files, &a, err)) == 0
         && (rv = store_put (r->dir, &a, err)) == 0) {
         json_object_set_new (r->about, "code", json_string (a.digest));
@@ -203,29 +206,34 @@ static int flow_rest (const struct command_line *line)
 
 enum { EVERY_LEAST = 60 };
 
-/* The job that begins the next run has the resources of a small one. */
+/* The job that begins the next run, as a step. */
 static struct flow_step flow_next_step (const struct flow_run *r)
 {
     struct flow_step s = r->flow->steps[r->flow->order[0]];
 
     s.name = (char *)"next+"; /* no step has such a name */
-    s.exp.nodes = s.exp.ranks = s.exp.cpus = 1;
-    s.exp.node_gpus = 0;
-    s.exp.memory = s.exp.framework = s.exp.check = NULL;
-    s.exp.bind = s.exp.nccl = s.exp.monitor = s.exp.debug = NULL;
-    s.exp.sbatch_args = NULL;
     return s;
 }
 
 static int flow_submit_next (const struct flow_run *r, struct slurmdl_error *err)
 {
-    const struct flow_step s = flow_next_step (r);
+    struct flow_step s = flow_next_step (r);
+    struct resources small = *s.exp->resources;
+    struct plugin_settings plugin = { .framework = NULL };
+    struct experiment exp = *s.exp;
     json_int_t every = json_integer_value (json_object_get (r->about, "every"));
     char begin[48];
     const struct flow_request q = { .mode = "next", .begin = begin };
 
     if (every <= 0 || flow_last (r, &s, -1, "job"))
         return 0;
+    s.exp = &exp;
+    exp.plugin = &plugin;
+    exp.resources = &small;
+    small.nodes = small.ranks = small.cpus = 1;
+    small.node_gpus = 0;
+    small.memory = NULL;
+    small.sbatch_args = NULL;
     snprintf (begin, sizeof (begin), "now+%lld", (long long)every);
     /* of one whose number was lost the job ends at once: it is not the last */
     return flow_submit_once (r, &s, flow_last (r, &s, -1, "intent") + 1, &q, err) < 0 ? -1 : 0;
@@ -301,7 +309,7 @@ static int make_next_run (const struct flow_run *r, const struct command_line *l
     int rv = EXIT_OK;
 
     snprintf (root, sizeof (root), "%.*s", (int)(strrchr (r->dir, '/') - r->dir), r->dir);
-    snprintf (file, sizeof (file), "%s/%s", r->flow->base.dir, base ?: "");
+    snprintf (file, sizeof (file), "%s/%s", r->flow->base->dir, base ?: "");
     mine.args = run_arguments (r, file, &mine.nargs);
     mine.dir = root;
     *next = (struct flow_run){ .flow = flow_file_read (file, mine.args + 2, line->options) };

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/code_settings.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/resources.h"
 #include "launcher/config/validate.h"
 #include "launcher/config/values.h"
 #include "launcher/flow/flow.h"
@@ -24,7 +25,7 @@
 
 enum { WORDS_MAX = 96 };
 
-#define AT(field) offsetof (struct flow_step, field)
+#define AT(field) KEY_WHOLE, offsetof (struct flow_step, field)
 
 /* clang-format off */
 static const struct key step_keys[] = {
@@ -66,7 +67,7 @@ static void flow_read_working_folder (struct flow *f, const config_t *cf, struct
 
     for (size_t i = 0; i < f->n; i++) {
         struct flow_step *s = &f->steps[i];
-        const char *word = s->working_folder ?: f->base.working_folder;
+        const char *word = s->working_folder ?: f->base->code->working_folder;
         size_t k = 0;
         while (word && k <= WORK_SHARED && strcmp (word, names[k]))
             k++;
@@ -141,23 +142,16 @@ static void flow_read_container (struct experiment *e, const config_setting_t *s
         key_set (e, key_find (experiment_keys, "container.image"), s, p);
 }
 
-static void flow_set_defaults (struct experiment *e)
+static struct experiment *create_flow_settings (void)
 {
+    struct experiment *e = experiment_create ();
+
     for (const struct key *k = experiment_keys; k->path; k++)
         if (is_step_resource (k->path) || !strncmp (k->path, "code.", 5)
             || !strcmp (k->path, "worker.grace"))
             key_default (e, k);
-    e->lanes = 1;
-}
-
-static void flow_free_settings (struct experiment *e)
-{
-    for (const struct key *k = experiment_keys; k->path; k++)
-        key_free (e, k);
-    strings_free (e->argv);
-    strings_free (e->variables);
-    free (e->file);
-    free (e->dir);
+    e->resources->lanes = 1;
+    return e;
 }
 
 /* ---- a step ---- */
@@ -219,17 +213,17 @@ static void read_step_key (struct flow_step *st, const config_setting_t *s, stru
     if (k)
         key_set (st, k, s, p);
     else if (!strcmp (name, "entrypoint"))
-        key_set (&st->exp, key_find (experiment_keys, name), s, p);
+        key_set (st->exp, key_find (experiment_keys, name), s, p);
     else if (!strcmp (name, "outputs"))
         read_step_outputs (st, s, p);
     else if (!strcmp (name, "foreach"))
         read_step_foreach (st, s, p);
     else if (!strcmp (name, "resources"))
-        flow_read_group (&st->exp, s, "resources", path, p);
+        flow_read_group (st->exp, s, "resources", path, p);
     else if (!strcmp (name, "environment"))
-        experiment_read_environment (&st->exp, s, p);
+        experiment_read_environment (st->exp, s, p);
     else if (!strcmp (name, "container"))
-        flow_read_container (&st->exp, s, path, p);
+        flow_read_container (st->exp, s, path, p);
     else
         flow_unknown_key (p, s, path, step_groups, step_keys);
 }
@@ -240,11 +234,11 @@ static void flow_read_step (struct flow_step *st, const config_setting_t *s,
     st->name = xstrdup (config_setting_name (s));
     st->origin = origin_of (s);
     st->source = -1;
-    flow_set_defaults (&st->exp);
+    st->exp = create_flow_settings ();
     for (const struct key *k = step_keys; k->path; k++)
         key_default (st, k);
     if (resources)
-        flow_read_group (&st->exp, resources, "resources", "resources", p);
+        flow_read_group (st->exp, resources, "resources", "resources", p);
     if (!flow_is_name (st->name)) {
         problem_at (p, st->origin,
                     "'%s' is no name of a step: 1 to 64 letters, digits, '_' "
@@ -258,17 +252,17 @@ static void flow_read_step (struct flow_step *st, const config_setting_t *s,
     }
     for (int i = 0; i < config_setting_length (s); i++)
         read_step_key (st, config_setting_get_elem (s, (unsigned)i), p);
-    st->exp.given.nodes = st->exp.nodes > 1;
-    st->exp.given.node_gpus = st->exp.node_gpus > 0;
-    experiment_split_sbatch_args (&st->exp);
-    experiment_share_gpus (&st->exp);
+    st->exp->resources->given.nodes = st->exp->resources->nodes > 1;
+    st->exp->resources->given.node_gpus = st->exp->resources->node_gpus > 0;
+    experiment_split_sbatch_args (st->exp);
+    experiment_share_gpus (st->exp);
 }
 
 static void flow_step_free (struct flow_step *s)
 {
     for (const struct key *k = step_keys; k->path; k++)
         key_free (s, k);
-    flow_free_settings (&s->exp);
+    experiment_destroy (s->exp);
     for (size_t i = 0; i < s->noutputs; i++) {
         free (s->outputs[i].name);
         free (s->outputs[i].path);
@@ -379,7 +373,7 @@ static void read_flow_steps (struct flow *f, const config_t *cf, const config_se
     }
     /* its mistakes are told once */
     if (resources)
-        flow_read_group (&f->base, resources, "resources", "resources", p);
+        flow_read_group (f->base, resources, "resources", "resources", p);
     if (p->count > 0)
         return;
     f->steps = xcalloc ((size_t)n, sizeof (*f->steps));
@@ -401,13 +395,13 @@ static void read_flow_root (struct flow *f, const config_t *cf, struct problems 
         const char *name = config_setting_name (s);
         if (!strcmp (name, "name") || !strcmp (name, "description")
             || !strcmp (name, "working_folder"))
-            key_set (&f->base, key_find (experiment_keys, name), s, p);
+            key_set (f->base, key_find (experiment_keys, name), s, p);
         else if (!strcmp (name, "code"))
-            flow_read_group (&f->base, s, "code", "code", p);
+            flow_read_group (f->base, s, "code", "code", p);
         else if (!strcmp (name, "environment"))
-            experiment_read_environment (&f->base, s, p);
+            experiment_read_environment (f->base, s, p);
         else if (!strcmp (name, "container"))
-            flow_read_container (&f->base, s, name, p);
+            flow_read_container (f->base, s, name, p);
         else if (!strcmp (name, "parameters"))
             flow_read_parameters (f, s, p);
         else if (strcmp (name, "steps") && strcmp (name, "resources")) {
@@ -418,13 +412,13 @@ static void read_flow_root (struct flow *f, const config_t *cf, struct problems 
     flow_read_working_folder (f, cf, p);
     if (!steps && !misspelt)
         problem_at (p, NO_ORIGIN, "'steps' is missing: steps { NAME { ... } }");
-    if (!f->base.name && !misspelt)
+    if (!f->base->name && !misspelt)
         problem_at (p, NO_ORIGIN, "'name' is missing: the name of the flow");
-    else if (f->base.name && !flow_is_name (f->base.name))
+    else if (f->base->name && !flow_is_name (f->base->name))
         problem_at (p, origin_of_key (cf, "name"),
                     "'name' is '%s': 1 to 64 letters, digits, '_' and '-', not "
                     "'-' first",
-                    f->base.name);
+                    f->base->name);
 }
 
 struct flow *flow_read (const char *path, const char *dir, char *const *given, const json_t *values,
@@ -443,9 +437,9 @@ struct flow *flow_read (const char *path, const char *dir, char *const *given, c
     }
     f->file = xstrdup (path);
     f->params = json_object ();
-    flow_set_defaults (&f->base);
-    f->base.dir = dir ? xstrdup (dir) : file_folder (path);
-    if (!f->base.dir)
+    f->base = create_flow_settings ();
+    f->base->dir = dir ? xstrdup (dir) : file_folder (path);
+    if (!f->base->dir)
         file_folder_problem (p, errno);
     if (parts == 0)
         f->text = file_read_named (path, FILE_SIZE_MAX, NULL, NULL);
@@ -463,7 +457,7 @@ struct flow *flow_read (const char *path, const char *dir, char *const *given, c
     if (p->count == 0)
         flow_check (f, &cf, p);
     config_destroy (&cf);
-    if (p->count == 0 && f->text && f->base.dir)
+    if (p->count == 0 && f->text && f->base->dir)
         return f;
     flow_free (f);
     errno = EINVAL;
@@ -476,7 +470,7 @@ void flow_free (struct flow *f)
         return;
     for (size_t i = 0; i < f->n; i++)
         flow_step_free (&f->steps[i]);
-    flow_free_settings (&f->base);
+    experiment_destroy (f->base);
     json_decref (f->params);
     free (f->steps);
     free (f->order);

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <libconfig.h>
 
+#include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
 #include "runtime/base/error.h"
 
@@ -28,7 +29,7 @@ struct flow_output {
 struct flow_step {
     char *name;
     struct origin origin;
-    struct experiment exp; /* its entrypoint, resources and environment */
+    struct experiment *exp; /* its entrypoint, resources and environment */
     char **after, **after_any, **after_each;
     char *when;
     char **inputs; /* files from outside the flow */
@@ -53,7 +54,7 @@ struct flow_step {
 struct flow {
     char *file; /* for messages */
     char *text; /* what it says, as one file */
-    struct experiment base;
+    struct experiment *base;
     json_t *params;
     bool is_frozen;
     struct flow_step *steps;

@@ -182,7 +182,7 @@ static long submit_job_of_step (const struct flow_run *r, const struct flow_step
     own_program (dl);
     flow_job_token (token, r, s, n);
     snprintf (script, sizeof (script), "%s/job.sh", r->dir);
-    snprintf (name, sizeof (name), "%s.%s", r->flow->base.name, s->name);
+    snprintf (name, sizeof (name), "%s.%s", r->flow->base->name, s->name);
     snprintf (number, sizeof (number), "%ld", n);
     snprintf (folder, sizeof (folder), "%s/steps", r->dir);
     snprintf (output, sizeof (output), "%s.%s.log", s->name, q->array ? "%A_%a" : "%j");
@@ -192,7 +192,7 @@ static long submit_job_of_step (const struct flow_run *r, const struct flow_step
     command_add (&c, "--job-name", name);
     command_add (&c, "--comment", token);
     slurm_add_output (&c, folder, output);
-    slurm_add_resources (&c, &s->exp, 0);
+    slurm_add_resources (&c, s->exp, 0);
     if (q->dependency && *q->dependency)
         command_add (&c, "--dependency", q->dependency);
     if (q->array)

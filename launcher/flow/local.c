@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the steps of a flow as processes of this machine. */
+#include "launcher/config/resources.h"
 #include "launcher/flow/run.h"
 
 #include <errno.h>
@@ -114,7 +115,7 @@ static bool gpus_are_taken (const struct local_flow *f, long place, long each)
 {
     for (size_t k = 0; k < f->r->flow->n; k++) {
         const struct local_step *l = &f->steps[k];
-        long n = (long)l->s->exp.node_gpus;
+        long n = (long)l->s->exp->resources->node_gpus;
         for (long i = 0; i < l->width; i++)
             if (l->tasks[i].pid > 0 && l->tasks[i].place * n < (place + 1) * each
                 && place * each < (l->tasks[i].place + 1) * n)
@@ -126,7 +127,7 @@ static bool gpus_are_taken (const struct local_flow *f, long place, long each)
 /* Whether there are GPUs for a task of the step, if it needs any: its place. */
 static bool find_gpus (const struct local_flow *f, const struct local_step *l, int *place)
 {
-    int each = (int)l->s->exp.node_gpus;
+    int each = (int)l->s->exp->resources->node_gpus;
 
     for (*place = 0; *place < devices_places (f->devices, each); (*place)++)
         if (each == 0 || !gpus_are_taken (f, *place, each))
@@ -200,12 +201,12 @@ static int spawn_task (struct local_flow *f, struct local_step *l, long i)
     snprintf (task, sizeof (task), "%ld", i);
     if (t->tries++ == 0)
         t->began = monotonic ();
-    t->pid = subprocess_spawn (
-        &(struct spawn){ .argv = argv,
-                         .io = { -1, 1, 2 },
-                         .death_signal = SIGTERM,
-                         .prepare = prepare_task,
-                         .arg = &(struct task_start){ f, t, (int)l->s->exp.node_gpus } });
+    t->pid = subprocess_spawn (&(struct spawn){
+        .argv = argv,
+        .io = { -1, 1, 2 },
+        .death_signal = SIGTERM,
+        .prepare = prepare_task,
+        .arg = &(struct task_start){ f, t, (int)l->s->exp->resources->node_gpus } });
     if (t->pid < 0) {
         complain ("cannot start a process: %s", strerror (errno));
         return -1;
@@ -371,7 +372,7 @@ int flow_local (const struct flow_run *r, long workers)
 
     own_program (f.dl);
     for (size_t i = 0; i < r->flow->n; i++)
-        if (local_check (&r->flow->steps[i].exp, &err) < 0) {
+        if (local_check (r->flow->steps[i].exp, &err) < 0) {
             complain ("step '%s': %s", r->flow->steps[i].name, err.text);
             return EXIT_USAGE;
         }

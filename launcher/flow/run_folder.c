@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/resources.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
@@ -38,7 +38,7 @@ static int claim_run_folder (struct flow_run *r, const char *root, struct slurmd
     if (!realpath (root, own))
         return errorf (err, "%s: %s", root, strerror (errno));
     for (int i = 1; i <= NUMBER_MAX; i++) {
-        if (snprintf (r->dir, sizeof (r->dir), "%s/%s-%04d", own, r->flow->base.name, i)
+        if (snprintf (r->dir, sizeof (r->dir), "%s/%s-%04d", own, r->flow->base->name, i)
             >= (int)sizeof (r->dir) - 200) {
             errno = ENAMETOOLONG;
             break;
@@ -68,8 +68,8 @@ int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err
     if (!realpath (r->flow->file, file))
         errno = 0;
     r->about = json_pack ("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:O}", "version", FLOW_VERSION,
-                          "name", r->flow->base.name, "id", id, "file", r->flow->file, "base",
-                          strrchr (file, '/') + 1, "dir", r->flow->base.dir, "sha256", digest,
+                          "name", r->flow->base->name, "id", id, "file", r->flow->file, "base",
+                          strrchr (file, '/') + 1, "dir", r->flow->base->dir, "sha256", digest,
                           "time", (json_int_t)time (NULL), "parameters", r->flow->params);
     snprintf (path, sizeof (path), "%s/steps", r->dir);
     return folder_create (path, err);
@@ -104,8 +104,8 @@ const char *flow_code_below (const struct flow_run *r)
 {
     const char *root = json_string_value (json_object_get (r->about, "root"));
 
-    return root && !strncmp (r->flow->base.dir, root, strlen (root))
-               ? r->flow->base.dir + strlen (root)
+    return root && !strncmp (r->flow->base->dir, root, strlen (root))
+               ? r->flow->base->dir + strlen (root)
                : "";
 }
 

@@ -374,7 +374,7 @@ static void write_dot (FILE *o, const struct flow *f, const struct status *t)
     fprintf (o,
              "digraph \"%s\" {\n  rankdir = LR;\n  node [shape = box, style = "
              "\"rounded,filled\", fillcolor = white];\n",
-             f->base.name);
+             f->base->name);
     for (size_t i = 0; i < f->n; i++) {
         const struct flow_step *s = &f->steps[f->order[i]];
         fprintf (o, "  \"%s\" [label = \"%s", s->name, s->name);

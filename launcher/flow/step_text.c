@@ -53,16 +53,16 @@ static int names_of_list (char *const *list, const char *where, flow_name_f f, v
 
 int flow_each_name (const struct flow_step *s, flow_name_f f, void *arg)
 {
-    int rv = names_of_text (s->exp.entrypoint, "entrypoint", f, arg);
+    int rv = names_of_text (s->exp->entrypoint, "entrypoint", f, arg);
 
     for (size_t i = 0; rv == 0 && i < s->noutputs; i++)
         rv = names_of_text (s->outputs[i].path, "outputs", f, arg);
-    return rv || (rv = names_of_list (s->exp.argv, "entrypoint", f, arg))
+    return rv || (rv = names_of_list (s->exp->argv, "entrypoint", f, arg))
                    || (rv = names_of_text (s->when, "when", f, arg))
                    || (rv = names_of_text (s->sweep, "sweep", f, arg))
                    || (rv = names_of_list (s->set, "set", f, arg))
                    || (rv = names_of_list (s->inputs, "inputs", f, arg))
-                   || (rv = names_of_list (s->exp.variables, "environment", f, arg))
+                   || (rv = names_of_list (s->exp->variables, "environment", f, arg))
                ? rv
                : 0;
 }

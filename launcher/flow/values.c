@@ -261,7 +261,7 @@ int flow_command (const struct flow_scope *c, char ***argv, char ***variables,
                   struct slurmdl_error *err)
 {
     struct filling f = { .c = c, .variables = variables };
-    const struct experiment *e = &c->s->exp;
+    const struct experiment *e = c->s->exp;
     char *text = NULL;
     int rv = 0;
 
@@ -346,7 +346,7 @@ int flow_variables (const struct flow_scope *c, char ***list, struct slurmdl_err
     if (c->failed)
         strings_addf (list, "DL_FLOW_FAILED=%s", c->failed);
     if (set_output_variables (c, list, err) < 0
-        || set_given_variables (c, c->r->flow->base.variables, list, err) < 0)
+        || set_given_variables (c, c->r->flow->base->variables, list, err) < 0)
         return -1;
-    return set_given_variables (c, c->s->exp.variables, list, err);
+    return set_given_variables (c, c->s->exp->variables, list, err);
 }

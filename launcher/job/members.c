@@ -84,7 +84,7 @@ static bool only_servers_run (const struct look *l)
 
 void members_look (const struct trial_attempt *a, struct members *m)
 {
-    const struct job_settings *j = &a->sweep->exp->job;
+    const struct job_settings *j = a->sweep->exp->job;
     struct look l = { .job = j, .list = xcalloc (j->nroles, sizeof (*l.list)), .m = m };
     char dir[PATH_MAX], node[65];
     int status;

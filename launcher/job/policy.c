@@ -2,12 +2,13 @@
 /* What the policies of a job say of an attempt that failed. */
 #include "launcher/job/policy.h"
 
+#include "launcher/config/failure_settings.h"
 #include "launcher/job/verdict.h"
 #include "launcher/sweep/replay.h"
 
 const char *job_gives_up (const struct experiment *e, const struct job_failure *f)
 {
-    const struct job_settings *j = &e->job;
+    const struct job_settings *j = e->job;
 
     if (f->free)
         return NULL;
@@ -17,7 +18,7 @@ const char *job_gives_up (const struct experiment *e, const struct job_failure *
         return NULL;
     if (f->alike >= FAULT_LIMIT)
         return "SameCause";
-    return f->before >= e->max_restarts ? "BackoffLimitExceeded" : NULL;
+    return f->before >= e->failures->max_restarts ? "BackoffLimitExceeded" : NULL;
 }
 
 double job_deadline (const struct sweep *s, const struct sweep_trial *t)
@@ -25,5 +26,5 @@ double job_deadline (const struct sweep *s, const struct sweep_trial *t)
     const struct condition_entry *suspended = &t->conditions.list[CONDITION_SUSPENDED];
     double start = suspended->reason && !suspended->is_true ? suspended->time : t->begin_time;
 
-    return s->exp->job.deadline > 0 ? start + s->exp->job.deadline : 0;
+    return s->exp->job->deadline > 0 ? start + s->exp->job->deadline : 0;
 }

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/queries.h"
@@ -132,7 +134,7 @@ static void put_trial_values (struct export_stream *x, long n)
     double v[OBJECTIVES_MAX], deviation[OBJECTIVES_MAX];
     struct sweep_result r = { .n = 0 };
 
-    if (s->exp->search.repeats <= 1) {
+    if (s->exp->search->config.repeats <= 1) {
         put_numbers (x, "values", own, k);
         return;
     }
@@ -154,9 +156,9 @@ static json_t *active_hparams (const struct sweep *s, const struct columns *c, l
 
     for (size_t i = 0; i < c->n; i++)
         if (c->list[i].hparam)
-            json_object_set_new (
-                hparams, c->list[i].name,
-                trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->list[i].index]));
+            json_object_set_new (hparams, c->list[i].name,
+                                 trial_hparam (s, sweep_trial (s, trial),
+                                               &s->exp->space->hparams[c->list[i].index]));
     return hparams;
 }
 
@@ -244,7 +246,7 @@ static struct told_trial told_now (const struct sweep *s, long n)
         .over = t->over,
         .fails = t->fails,
         .final = trial_is_final (s, t),
-        .n = s->exp->search.repeats > 1 ? point_result (s, trial_point (s, n), 0).n : 0,
+        .n = s->exp->search->config.repeats > 1 ? point_result (s, trial_point (s, n), 0).n : 0,
     };
 }
 

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/config/search_settings.h"
 #include "launcher/config/values.h"
 #include "launcher/model/registry.h"
 #include "launcher/sweep/best.h"
@@ -616,8 +617,8 @@ static json_t *version_json (const struct sweep *s, long trial, const struct cho
     return json_pack ("{s:s, s:O, s:{s:s, s:o, s:b}, s:o, s:f, s:s}", "model", name, "checkpoint",
                       kept, "metric", "name", sweep_metric (s, 0), "value",
                       number_to_json (c->metric), "smaller_is_better",
-                      (int)s->exp->search.smaller_is_better, "experiment", origin_json (s, trial),
-                      "time", (double)time (NULL), "by", user_name ());
+                      (int)s->exp->search->config.smaller_is_better, "experiment",
+                      origin_json (s, trial), "time", (double)time (NULL), "by", user_name ());
 }
 
 /* A version of the same checkpoint that is there already; 0: none. */

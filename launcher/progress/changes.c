@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/text.h"
@@ -40,7 +42,7 @@ static void say_space (struct changes *c, const struct sweep *s, const char *ela
 /* With repeats it is the mean that can be the best, not a trial. */
 static bool is_best (const struct sweep *s, long trial, int64_t length)
 {
-    return s->exp->search.repeats <= 1 && trial == sweep_best (s)
+    return s->exp->search->config.repeats <= 1 && trial == sweep_best (s)
            && length == sweep_best_length (s);
 }
 
@@ -54,7 +56,7 @@ static void say_results (struct changes *c, const struct sweep *s, long trial, c
         const struct milestone *m = &t->milestones[r->results];
         bool last = r->results + 1 == t->nmilestones;
         printf ("%8s  trial %-4ld length %-6lld %s %.6g%s", elapsed, trial, (long long)m->length,
-                s->exp->metric, m->metric,
+                s->exp->metric->name, m->metric,
                 last && t->stopped              ? "  stopped early"
                 : is_best (s, trial, m->length) ? "  best"
                                                 : "");

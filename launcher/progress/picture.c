@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
@@ -144,7 +146,7 @@ static int history_rungs (const struct history *h, const struct sweep *s, struct
             continue;
         g->results++;
         of = point_result_at (s, trial_point (s, r->trial), r->length);
-        if ((s->exp->search.repeats <= 1 || of.n == s->exp->search.repeats)
+        if ((s->exp->search->config.repeats <= 1 || of.n == s->exp->search->config.repeats)
             && sweep_better (s, of.value, g->value)) {
             g->value = of.value;
             g->best = r->trial;
@@ -372,7 +374,7 @@ static void draw_heading (const struct picture *p, struct screen *c, const char 
         screen_put (c, STYLE_DIM, "  ");
         screen_cell (c, STYLE_DIM, w.bar, "");
     }
-    screen_right (c, STYLE_DIM, c->column + w.value, p->s->exp->metric);
+    screen_right (c, STYLE_DIM, c->column + w.value, p->s->exp->metric->name);
     screen_right (c, STYLE_DIM, c->column + w.age, "age");
     if (w.rate)
         screen_right (c, STYLE_DIM, c->column + w.rate, "per s");
@@ -533,12 +535,12 @@ static void draw_best_trials (const struct picture *p, struct screen *c, int roo
             && isfinite (point_result (s, trial_point (s, list[i]), 0).value))
             list[n++] = list[i];
     if (n > 1 && room >= 4) {
-        draw_heading (p, c, s->exp->search.repeats > 1 ? "means" : "best");
+        draw_heading (p, c, s->exp->search->config.repeats > 1 ? "means" : "best");
         for (long i = 0; i < n && i < room - 1; i++) {
             struct sweep_result r = point_result (s, trial_point (s, list[i]), 0);
             struct trial_line l = { .number = list[i],
                                     .at = r.length,
-                                    .of = s->exp->search.max_length,
+                                    .of = s->exp->search->config.max_length,
                                     .value = r.value,
                                     .rate = NAN,
                                     .age = history_age (&p->history, list[i]),
@@ -633,8 +635,8 @@ static void estimate (const struct picture *p, struct picture_tally *t)
     t->left = fmax (left / 10, left - t->begun); /* some take longer */
     if (p->workers.alive > 0 && at_work > 0)
         t->eta = t->left / (double)at_work;
-    if (s->exp->max_hours > 0 && !isnan (t->eta))
-        t->eta = fmin (t->eta, fmax (0, s->exp->max_hours * 3600 - experiment_age (s)));
+    if (s->exp->search->max_hours > 0 && !isnan (t->eta))
+        t->eta = fmin (t->eta, fmax (0, s->exp->search->max_hours * 3600 - experiment_age (s)));
 }
 
 static void count_trials (const struct picture *p, struct picture_tally *t)
@@ -697,7 +699,7 @@ static void draw_title (const struct picture *p, struct screen *c)
     screen_put (c, STYLE_BOLD, "%s", slash ? slash + 1 : s->dir);
     screen_put (c, STYLE_DIM, "%s", dot (c));
     screen_put (c, state_style (s), "%s", sweep_state_name (s->state));
-    screen_put (c, STYLE_DIM, "%s%s", dot (c), s->exp->searcher_name);
+    screen_put (c, STYLE_DIM, "%s%s", dot (c), s->exp->search->searcher);
     if (s->state == SWEEP_RUNNING)
         screen_put (c, STYLE_DIM, "%s%ld worker%s", dot (c), p->workers.alive,
                     p->workers.alive == 1 ? "" : "s");
@@ -764,8 +766,8 @@ static void draw_hours (const struct picture *p, const struct picture_tally *t, 
         duration_text (left, sizeof (left), t->left * each);
         screen_put (c, STYLE_PLAIN, ", about %s left", left);
     }
-    if (p->s->exp->max_gpu_hours > 0)
-        screen_put (c, STYLE_DIM, " (of %g h)", p->s->exp->max_gpu_hours);
+    if (p->s->exp->search->max_gpu_hours > 0)
+        screen_put (c, STYLE_DIM, " (of %g h)", p->s->exp->search->max_gpu_hours);
     screen_line (c);
 }
 
@@ -889,7 +891,7 @@ static void draw_rungs (const struct picture *p, struct screen *c)
         screen_right (c, STYLE_PLAIN, 15 + wide + 7, text);
         if (list[i].best)
             screen_put (c, STYLE_DIM, "  best %.6g, %s %ld", list[i].value,
-                        s->exp->search.repeats > 1 ? "point" : "trial",
+                        s->exp->search->config.repeats > 1 ? "point" : "trial",
                         trial_point (s, list[i].best));
         screen_line (c);
     }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "launcher/config/worker_settings.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/small_file.h"
@@ -67,7 +68,7 @@ double worker_silence (const struct sweep *s, const struct peer_info *w)
 
 bool worker_is_alive (const struct sweep *s, const struct peer_info *w)
 {
-    return !w->gone && (w->here || worker_silence (s, w) <= (double)s->exp->lease);
+    return !w->gone && (w->here || worker_silence (s, w) <= (double)s->exp->worker->lease);
 }
 
 struct worker_view workers_look (const struct sweep *s)
@@ -107,7 +108,7 @@ const struct submit *workers_awaited (const struct sweep *s, const struct worker
 double workers_idle (const struct sweep *s, const struct worker_view *v)
 {
     if (s->state != SWEEP_RUNNING || v->n <= 0 || workers_awaited (s, v)
-        || (v->alive > 0 && v->silence <= 3 * (double)s->exp->heartbeat))
+        || (v->alive > 0 && v->silence <= 3 * (double)s->exp->worker->heartbeat))
         return NAN;
     return v->silence;
 }

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sys/alloc.h"
@@ -74,7 +75,7 @@ static int by_order (const void *a, const void *b)
 long report_order (const struct report *r, long **list)
 {
     struct order_entry *sorted = xmalloc (((size_t)r->n + 1) * sizeof (*sorted));
-    bool smaller = r->sweeps[0].s->exp->search.smaller_is_better;
+    bool smaller = r->sweeps[0].s->exp->search->config.smaller_is_better;
     long n = 0;
 
     *list = xmalloc (((size_t)r->n + 1) * sizeof (**list));
@@ -461,7 +462,7 @@ static void fill_points (struct report *r)
         struct report_trial *t = &r->trials[i];
         const struct sweep *s = r->sweeps[t->sweep].s;
         t->point = i - trial_repeat (s, t->number);
-        r->repeats |= s->exp->search.repeats > 1;
+        r->repeats |= s->exp->search->config.repeats > 1;
     }
 }
 

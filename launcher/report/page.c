@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl report: one page of HTML, with the parts that need no script. */
+#include "launcher/config/fork_origin.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/report/report.h"
 
 #include <errno.h>
@@ -134,7 +136,7 @@ static void say_when (FILE *f, const struct report_data *d)
         return;
     best = &r->trials[r->best];
     s = r->sweeps[best->sweep].s;
-    if (s->ntrials < NEED || s->exp->search.repeats > 1)
+    if (s->ntrials < NEED || s->exp->search->config.repeats > 1)
         return;
     later = s->ntrials - best->number;
     if (!later) {
@@ -560,13 +562,13 @@ static void put_origin (FILE *f, const struct report_sweep *of)
     time_fact (f, "Begun", s->created);
     time_fact (f, "Last event", s->changed);
     text_fact (f, "State", sweep_state_name (s->state));
-    text_fact (f, "Searcher", e->searcher_name);
-    text_fact (f, "Sampler", e->sampler);
-    number_fact (f, "Seed", e->seed);
+    text_fact (f, "Searcher", e->search->searcher);
+    text_fact (f, "Sampler", e->search->sampler);
+    number_fact (f, "Seed", e->search->seed);
     command_fact (f, e);
-    text_fact (f, "Forked from", e->source);
-    if (e->search.repeats > 1)
-        number_fact (f, "Repeats of a point", e->search.repeats);
+    text_fact (f, "Forked from", e->fork->experiment);
+    if (e->search->config.repeats > 1)
+        number_fact (f, "Repeats of a point", e->search->config.repeats);
     for (size_t i = 0; i < s->nsubmits; i++)
         text_fact (f, "Slurm job", s->submits[i].job);
     number_fact (f, "Entries of the decision log", log_length (s->log));
@@ -616,13 +618,14 @@ static void put_commands (FILE *f, const struct report *r, long trial)
     const struct experiment *e = r->sweeps[t->sweep].s->exp;
 
     for (int seeds = 0; seeds <= 1; seeds++) {
-        if (!seeds && e->search.max_length <= 1)
+        if (!seeds && e->search->config.max_length <= 1)
             continue;
         fputs ("<div class=\"copy\"><code>dl fork --", f);
         if (seeds)
             fprintf (f, "seeds %d ", SEEDS);
         else
-            fprintf (f, "set searcher.max_length=%lld ", 2 * (long long)e->search.max_length);
+            fprintf (f, "set searcher.max_length=%lld ",
+                     2 * (long long)e->search->config.max_length);
         html_put_word (f, r->sweeps[t->sweep].name);
         fprintf (f, " %ld%s", t->number, HTML_COPY);
     }
@@ -634,7 +637,7 @@ static void put_whose (FILE *f, const struct report *r)
     const struct report_trial *best = &r->trials[r->best];
     const struct sweep *s = r->sweeps[best->sweep].s;
     struct sweep_result of = report_result (r, r->best, 0);
-    long repeats = s->exp->search.repeats, point;
+    long repeats = s->exp->search->config.repeats, point;
     char name[300];
 
     if (repeats <= 1) {
@@ -664,7 +667,7 @@ static void put_whose (FILE *f, const struct report *r)
 static void put_median (FILE *f, const struct report_data *d)
 {
     const struct report *r = &d->report;
-    long repeats = r->nsweeps == 1 ? r->sweeps[0].s->exp->search.repeats : 1;
+    long repeats = r->nsweeps == 1 ? r->sweeps[0].s->exp->search->config.repeats : 1;
     long n = 0;
 
     while (n < d->nordered && report_result (r, d->order[n], 0).compared)
@@ -694,7 +697,7 @@ static void put_best (FILE *f, const struct report_data *d)
            f);
     html_put (f, sweep_metric (s, 0));
     fprintf (f, " <span class=\"dim\">(%s is better)</span></h2><p class=\"value\">",
-             s->exp->search.smaller_is_better ? "smaller" : "larger");
+             s->exp->search->config.smaller_is_better ? "smaller" : "larger");
     if (r->best < 0) {
         fputs ("–</p><p>No trial has a finite value yet.</p></section>", f);
         return;
@@ -702,7 +705,7 @@ static void put_best (FILE *f, const struct report_data *d)
     html_number (f, report_value (r, r->best, 0), 5);
     fputs ("</p><p class=\"dim\">", f);
     put_whose (f, r);
-    if (s->exp->search.max_length > 1)
+    if (s->exp->search->config.max_length > 1)
         html_format (f, " at length %lld", (long long)report_result (r, r->best, 0).length);
     for (size_t m = 1; m < sweep_metrics (s); m++) {
         html_format (f, " · %s ", sweep_metric (s, m));
@@ -850,7 +853,7 @@ static void put_compared (FILE *f, const struct report_data *d, size_t k)
     fputs ("<tr><td class=\"t\"><b>", f);
     html_put (f, of->name);
     fputs ("</b></td><td class=\"t\">", f);
-    html_put (f, of->s->exp->searcher_name);
+    html_put (f, of->s->exp->search->searcher);
     fprintf (f, "</td><td class=\"t\">%s</td><td>", sweep_state_name (of->s->state));
     html_number (f, best < 0 ? NAN : report_value (r, best, 0), 5);
     fputs ("</td><td>", f);
@@ -921,7 +924,7 @@ static void put_trial_row (FILE *f, const struct report_data *d, long i)
     trial_name (r, i, text, sizeof (text));
     fputs ("<tr><td>", f);
     html_put (f, text);
-    last = r->trials[i].number + r->sweeps[r->trials[i].sweep].s->exp->search.repeats - 1;
+    last = r->trials[i].number + r->sweeps[r->trials[i].sweep].s->exp->search->config.repeats - 1;
     if (last > r->trials[i].number)
         fprintf (f, "–%ld", last);
     fprintf (f, "</td><td class=\"t\">%s</td>", trial_phases[report_phase (r, i)]);
@@ -1003,7 +1006,7 @@ static void put_about (FILE *f, const struct page *p)
     const struct report *r = &p->d->report;
 
     if (r->nsweeps == 1) {
-        html_put (f, r->sweeps[0].s->exp->searcher_name);
+        html_put (f, r->sweeps[0].s->exp->search->searcher);
         fputs (" · ", f);
     }
     html_count (f, r->n);

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/monitor/advise.h"
 #include "launcher/monitor/usage.h"
 #include "launcher/sweep/best.h"
@@ -79,11 +81,11 @@ static size_t largest_sweep (const struct report *r)
 static void find_explained_params (struct explanation *x, const struct experiment *e,
                                    const struct report_params *p)
 {
-    x->param = xmalloc ((e->nparams + 1) * sizeof (*x->param));
-    for (size_t d = 0; d < e->nparams; d++) {
+    x->param = xmalloc ((e->space->nparams + 1) * sizeof (*x->param));
+    for (size_t d = 0; d < e->space->nparams; d++) {
         x->param[d] = -1;
         for (size_t i = 0; i < p->n; i++)
-            if (!strcmp (p->list[i].name, e->params[d].name))
+            if (!strcmp (p->list[i].name, e->space->params[d].name))
                 x->param[d] = (long)i;
     }
 }
@@ -627,7 +629,7 @@ static json_t *trial_columns_json (const struct report *r, json_t *data)
 static json_t *metric_columns_json (const struct report *r)
 {
     const struct sweep *s = r->sweeps[0].s;
-    const struct search_config *search = &s->exp->search;
+    const struct search_config *search = &s->exp->search->config;
     json_t *list = json_array ();
 
     for (size_t m = 0; m < sweep_metrics (s); m++) {
@@ -769,11 +771,11 @@ static json_t *report_experiment_json (const struct report_sweep *of)
 
     return json_pack ("{s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "name",
                       text_to_json (of->name), "state", sweep_state_name (s->state), "searcher",
-                      text_to_json (e->searcher_name), "first", (json_int_t)of->first, "n",
-                      (json_int_t)s->ntrials, "length", (json_int_t)e->search.max_length, "gpus",
-                      (json_int_t)experiment_gpus (e), "repeats",
-                      (json_int_t)(e->search.repeats > 1 ? e->search.repeats : 1), "created",
-                      rounded_to_json (s->created, 11));
+                      text_to_json (e->search->searcher), "first", (json_int_t)of->first, "n",
+                      (json_int_t)s->ntrials, "length", (json_int_t)e->search->config.max_length,
+                      "gpus", (json_int_t)experiment_gpus (e), "repeats",
+                      (json_int_t)(e->search->config.repeats > 1 ? e->search->config.repeats : 1),
+                      "created", rounded_to_json (s->created, 11));
 }
 
 static json_t *experiments_json (const struct report *r)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/space.h"
 #include "launcher/config/values.h"
 #include "launcher/sys/alloc.h"
 
@@ -55,8 +56,8 @@ static void add_report_param (struct report_params *p, const struct report *r,
             .name = h->path, .integer = true, .low = INFINITY, .high = -INFINITY
         };
     }
-    if (h->dim >= 0 && e->params[h->dim].type != PARAM_CATEGORICAL)
-        join_range (to, &e->params[h->dim]);
+    if (h->dim >= 0 && e->space->params[h->dim].type != PARAM_CATEGORICAL)
+        join_range (to, &e->space->params[h->dim]);
     else if (h->dim >= 0 || !json_is_number (h->values))
         to->category = true;
 }
@@ -99,7 +100,7 @@ static double param_value (struct report_param *p, const struct experiment *e,
     x = point[h->dim];
     if (isnan (x))
         return NAN;
-    if (e->params[h->dim].type == PARAM_CATEGORICAL)
+    if (e->space->params[h->dim].type == PARAM_CATEGORICAL)
         return category_number (p, h->labels[(long)x]);
     if (p->category)
         return param_number_text (p, x);
@@ -139,8 +140,8 @@ void params_fill (struct report_params *p, const struct report *r)
     *p = (struct report_params){ 0 };
     for (size_t k = 0; k < r->nsweeps; k++) {
         const struct experiment *e = r->sweeps[k].s->exp;
-        for (size_t i = 0; i < e->nhparams; i++)
-            add_report_param (p, r, e, &e->hparams[i]);
+        for (size_t i = 0; i < e->space->nhparams; i++)
+            add_report_param (p, r, e, &e->space->hparams[i]);
     }
     for (size_t i = 0; i < p->n; i++)
         fill_param_values (&p->list[i], r);

@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
 
 static long repeats_of (const struct sweep *s)
 {
-    return s->exp->search.repeats > 1 ? s->exp->search.repeats : 1;
+    return s->exp->search->config.repeats > 1 ? s->exp->search->config.repeats : 1;
 }
 
 /* ---- the values of a trial ---- */
@@ -130,7 +131,7 @@ static void choose_length (const struct sweep *s, struct standing *found)
         double here = 0;
         for (next = i; next < n && list[next].length == list[i].length; next++)
             here += list[next].n == found->n;
-        if (here < 1 || here < floor (below / s->exp->search.divisor / 2))
+        if (here < 1 || here < floor (below / s->exp->search->config.divisor / 2))
             continue;
         found->length = list[i].length;
         below = here;
@@ -281,7 +282,7 @@ void sweep_best_text (const struct sweep *s, const char *of, char *buf, size_t s
         return;
     point = trial_point (s, best);
     r = point_result (s, point, 0);
-    if (s->exp->search.max_length > 1)
+    if (s->exp->search->config.max_length > 1)
         snprintf (at, sizeof (at), " at length %lld", (long long)r.length);
     mean_text (s, &r, mean, sizeof (mean));
     if (repeats > 1)
@@ -358,7 +359,7 @@ long *sweep_order (const struct sweep *s)
         list[i] = (struct ranked){
             trial_repeat (s, i + 1) ? list[i - 1].of : point_result (s, trial_point (s, i + 1), 0),
             i + 1,
-            s->exp->search.smaller_is_better,
+            s->exp->search->config.smaller_is_better,
         };
     if (s->ntrials)
         qsort (list, (size_t)s->ntrials, sizeof (*list), best_value_first);
@@ -377,7 +378,8 @@ static void fill_point_values (const struct sweep *s, long trial, double *v)
 {
     for (size_t i = 0; i < sweep_metrics (s); i++) {
         struct sweep_result r = point_result (s, trial_point (s, trial), i);
-        bool larger = i ? s->exp->search.larger[i] : !s->exp->search.smaller_is_better;
+        bool larger =
+            i ? s->exp->search->config.larger[i] : !s->exp->search->config.smaller_is_better;
         v[i] = !r.compared ? NAN : larger ? -r.value : r.value;
     }
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "launcher/config/hparams.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/config/values.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
@@ -55,7 +57,7 @@ static size_t further_metrics (const struct sweep *s)
 
 static size_t if_repeated (const struct sweep *s)
 {
-    return s->exp->search.repeats > 1;
+    return s->exp->search->config.repeats > 1;
 }
 
 /* clang-format off */
@@ -94,7 +96,7 @@ enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };
 
 static json_t *hparam_cell (const struct sweep *s, const struct result_column *c, long trial)
 {
-    return trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->index]);
+    return trial_hparam (s, sweep_trial (s, trial), &s->exp->space->hparams[c->index]);
 }
 
 static void get_integer (const struct sweep *s, const struct result_column *c, long trial,
@@ -119,7 +121,7 @@ static void get_real (const struct sweep *s, const struct result_column *c, long
 static void get_text (const struct sweep *s, const struct result_column *c, long trial,
                       struct cell *cell)
 {
-    const struct hparam *h = &s->exp->hparams[c->index];
+    const struct hparam *h = &s->exp->space->hparams[c->index];
     json_t *v = hparam_cell (s, c, trial);
 
     if (!v || c->text)
@@ -136,7 +138,7 @@ static void get_text (const struct sweep *s, const struct result_column *c, long
 /* The narrowest type that holds all of its values, and that it has none. */
 static enum column_type type_of_hparam (const struct experiment *e, const struct hparam *h)
 {
-    const struct param *p = h->dim >= 0 ? &e->params[h->dim] : NULL;
+    const struct param *p = h->dim >= 0 ? &e->space->params[h->dim] : NULL;
     enum column_type type = COLUMN_INT;
     size_t n = p ? json_array_size (h->values) : 1;
 
@@ -160,7 +162,7 @@ static void add_hparam_column (struct columns *c, const struct experiment *e, si
         [COLUMN_REAL] = get_real,
         [COLUMN_TEXT] = get_text,
     };
-    const struct hparam *h = &e->hparams[index];
+    const struct hparam *h = &e->space->hparams[index];
     struct result_column *new = &c->list[c->n++];
 
     *new = (struct result_column){
@@ -239,10 +241,10 @@ int columns_create (struct columns *c, const struct sweep *s)
     const struct experiment *e = s->exp;
 
     *c = (struct columns){ 0 };
-    c->list = xcalloc (NFIXED + sweep_metrics (s) + e->nhparams, sizeof (*c->list));
+    c->list = xcalloc (NFIXED + sweep_metrics (s) + e->space->nhparams, sizeof (*c->list));
     for (size_t i = 0; i < NFIXED; i++)
         add_fixed (c, s, i);
-    for (size_t i = 0; i < e->nhparams; i++)
+    for (size_t i = 0; i < e->space->nhparams; i++)
         add_hparam_column (c, e, i);
     return 0;
 }

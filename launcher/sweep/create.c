@@ -14,7 +14,10 @@
 #include <unistd.h>
 
 #include "launcher/code/store.h"
+#include "launcher/config/code_settings.h"
+#include "launcher/config/fork_origin.h"
 #include "launcher/config/known_points.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -176,20 +179,20 @@ int fork_source_publish (const struct experiment *e, const char *dir, struct slu
     char path[PATH_MAX + 40];
     int64_t step;
 
-    if (make_source_folders (dir, !e->source_file, err) < 0)
+    if (make_source_folders (dir, !e->fork->file, err) < 0)
         return -1;
     fork_source_dir (folder, sizeof (folder), dir);
-    if (!e->source_file) {
+    if (!e->fork->file) {
         snprintf (path, sizeof (path), "%s/source", dir);
-        return copy_source_files (e->source_files, folder, e->source_owner, err) < 0
-                       || copy_source_files (e->source_shared, path, e->source_owner, err) < 0
+        return copy_source_files (e->fork->files, folder, e->fork->owner, err) < 0
+                       || copy_source_files (e->fork->shared, path, e->fork->owner, err) < 0
                    ? -1
                    : 0;
     }
-    snprintf (path, sizeof (path), "%s/ckpt/%08lld.h5", folder, (long long)e->source_length);
+    snprintf (path, sizeof (path), "%s/ckpt/%08lld.h5", folder, (long long)e->fork->length);
     /* the copy belongs to this user, and pickled Python in it would run as this user */
-    if (file_take_of (e->source_file, path, e->source_owner) < 0)
-        return cannot_copy (e->source_file, path, err);
+    if (file_take_of (e->fork->file, path, e->fork->owner) < 0)
+        return cannot_copy (e->fork->file, path, err);
     return slurmdl_checkpoint_verify (path, &step, err);
 }
 
@@ -283,17 +286,17 @@ static int put_code (const struct frozen_code *c, const char *dir, char provenan
 static int first_entry (const struct experiment *e, const char *dir, const char *digest,
                         const char *provenance, char id[SWEEP_ID_SIZE], struct slurmdl_error *err)
 {
-    const struct frozen_code *c = e->frozen_code;
+    const struct frozen_code *c = e->code->frozen;
     struct event event = event_now ((struct event){
         .op = EVENT_CREATE,
         .by = user_name (),
         .version = LOG_VERSION,
         .name = e->name,
         .dir = e->dir,
-        .seed = e->seed < 0 ? random_seed () : e->seed,
-        .source = e->source,
-        .from = e->source_trial,
-        .from_length = e->source_length,
+        .seed = e->search->seed < 0 ? random_seed () : e->search->seed,
+        .source = e->fork->experiment,
+        .from = e->fork->trial,
+        .from_length = e->fork->length,
         .id = id,
         .digest = digest,
         .code = c && c->archive ? c->archive->digest : NULL,
@@ -306,7 +309,7 @@ static int first_entry (const struct experiment *e, const char *dir, const char 
 
     if (random_word (id, SWEEP_ID_SIZE / 2) < 0)
         return errorf (err, "no random numbers: %s", strerror (errno));
-    if (e->search.nknown > 0)
+    if (e->search->config.nknown > 0)
         event.known = known_points_json (e);
     snprintf (path, sizeof (path), "%s/log", dir);
     if ((log = log_create (path, err)) && log_sync (log, NULL, NULL, err) == 0)
@@ -331,9 +334,9 @@ static int fill_experiment_folder (const struct experiment *e, const char *dir,
     }
     ignore_in_git (dir);
     if (disk_reserve_make (dir, err) < 0 || freeze_file (e, dir, digest, err) != 0
-        || ((e->source_file || e->source_files || e->source_shared)
+        || ((e->fork->file || e->fork->files || e->fork->shared)
             && fork_source_publish (e, dir, err) < 0)
-        || (e->frozen_code && put_code (e->frozen_code, dir, provenance, err) != 0))
+        || (e->code->frozen && put_code (e->code->frozen, dir, provenance, err) != 0))
         return -1;
     return first_entry (e, dir, digest, provenance, id, err) == 0 ? 0 : -1;
 }
@@ -359,7 +362,7 @@ int sweep_create (const struct experiment *e, const char *root, char *dir, size_
 
     if (!realpath (root, own))
         return cannot_make (root, err);
-    if (claim_folder (own, e->folder ? e->folder : e->name, dir, size, err) < 0)
+    if (claim_folder (own, e->fork->folder ? e->fork->folder : e->name, dir, size, err) < 0)
         return -1;
     if (fill_experiment_folder (e, dir, id, err) == 0)
         return 0;

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/job_settings.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/config/space_json.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/conditions.h"
@@ -49,7 +52,7 @@ static json_t *column_cell_json (enum column_type type, const struct cell *cell)
 /* As the trainer has it: a boolean, a list, an integer as such. */
 static json_t *shown_hparam (const struct sweep *s, const struct result_column *c, long trial)
 {
-    json_t *v = trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->index]);
+    json_t *v = trial_hparam (s, sweep_trial (s, trial), &s->exp->space->hparams[c->index]);
 
     return v ? v : json_null ();
 }
@@ -122,10 +125,11 @@ static json_t *objectives_json (const struct sweep *s)
     json_t *list = json_array ();
 
     for (size_t i = 0; i < sweep_metrics (s); i++)
-        json_array_append_new (
-            list,
-            json_pack ("{s:o, s:b}", "name", text_json (sweep_metric (s, i)), "smaller_is_better",
-                       (int)(i ? !s->exp->search.larger[i] : s->exp->search.smaller_is_better)));
+        json_array_append_new (list,
+                               json_pack ("{s:o, s:b}", "name", text_json (sweep_metric (s, i)),
+                                          "smaller_is_better",
+                                          (int)(i ? !s->exp->search->config.larger[i]
+                                                  : s->exp->search->config.smaller_is_better)));
     return list;
 }
 
@@ -139,7 +143,7 @@ static void set_best (json_t *o, const struct sweep *s)
     set_new (o, "best_trial", best ? json_integer (best) : json_null ());
     set_new (o, "best", finite_to_json (r.value));
     set_new (o, "best_length", best ? json_integer (r.length) : json_null ());
-    if (s->exp->search.repeats <= 1)
+    if (s->exp->search->config.repeats <= 1)
         return;
     set_new (o, "best_point", best ? json_integer (trial_point (s, best)) : json_null ());
     set_new (o, "best_n", json_integer (r.n));
@@ -156,14 +160,14 @@ json_t *experiment_json (const struct sweep *s)
     set_new (o, "digest", text_json (s->digest));
     set_new (o, "description", text_json (s->exp->description));
     set_new (o, "state", text_json (sweep_state_name (s->state)));
-    if (s->exp->job.is_given)
+    if (s->exp->job->is_given)
         set_new (o, "conditions", conditions_json (job_conditions (s)));
-    set_new (o, "searcher", text_json (s->exp->searcher_name));
+    set_new (o, "searcher", text_json (s->exp->search->searcher));
     set_new (o, "done", finite_to_json (searcher_progress (s->searcher)));
     set_new (o, "metrics", objectives_json (s));
     set_new (o, "space", space_json (s->exp));
     set_best (o, s);
-    if (s->exp->search.repeats > 1)
+    if (s->exp->search->config.repeats > 1)
         set_new (o, "points", points_json (s));
     return o;
 }

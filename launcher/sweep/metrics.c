@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -34,7 +36,7 @@ struct summing {
 
 static bool wants_larger (const struct sweep *s, size_t metric)
 {
-    switch (s->exp->summary[metric]) {
+    switch (s->exp->metric->summary[metric]) {
     case SUMMARY_MIN:
         return false;
     case SUMMARY_MAX:
@@ -44,13 +46,14 @@ static bool wants_larger (const struct sweep *s, size_t metric)
     case SUMMARY_MEAN:
         break;
     }
-    return metric ? s->exp->search.larger[metric] : !s->exp->search.smaller_is_better;
+    return metric ? s->exp->search->config.larger[metric]
+                  : !s->exp->search->config.smaller_is_better;
 }
 
 static int add_to_summary (const struct slurmdl_row *row, void *arg)
 {
     struct summing *sum = arg;
-    int64_t most = sum->sweep->exp->mean_of_last;
+    int64_t most = sum->sweep->exp->metric->mean_of_last;
 
     if (row->superseded || row->attempt > sum->attempt || !isfinite (row->value))
         return 0;
@@ -85,16 +88,16 @@ void metric_summarise (const struct trial_attempt *a, double *values)
 
     for (size_t i = 0; i < sweep_metrics (a->sweep); i++) {
         sum.of[i].larger = wants_larger (a->sweep, i);
-        last = last && e->summary[i] == SUMMARY_LAST;
+        last = last && e->metric->summary[i] == SUMMARY_LAST;
     }
     if (last)
         return;
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", a->sweep->dir, a->trial);
     slurmdl_trial_read (dir, add_to_summary, &sum, NULL);
     for (size_t i = 0; i < sweep_metrics (a->sweep); i++)
-        if (sum.of[i].n > 0 && e->summary[i] != SUMMARY_LAST)
-            values[i] = e->summary[i] == SUMMARY_MEAN
-                            ? mean_of (sum.of[i].last, sum.of[i].n, e->mean_of_last)
+        if (sum.of[i].n > 0 && e->metric->summary[i] != SUMMARY_LAST)
+            values[i] = e->metric->summary[i] == SUMMARY_MEAN
+                            ? mean_of (sum.of[i].last, sum.of[i].n, e->metric->mean_of_last)
                             : sum.of[i].best;
 }
 
@@ -126,8 +129,9 @@ static int64_t step_of_value (const struct sweep *s, long trial, double value)
 int best_checkpoint (const struct sweep *s, long trial, char *path, size_t size)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
-    bool at_step = s->exp->summary[0] == SUMMARY_BEST || s->exp->summary[0] == SUMMARY_MIN
-                   || s->exp->summary[0] == SUMMARY_MAX;
+    bool at_step = s->exp->metric->summary[0] == SUMMARY_BEST
+                   || s->exp->metric->summary[0] == SUMMARY_MIN
+                   || s->exp->metric->summary[0] == SUMMARY_MAX;
     struct sweep_result r = trial_result (s, trial, 0);
     int64_t step = at_step ? step_of_value (s, trial, r.value) : r.length;
 

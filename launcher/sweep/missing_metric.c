@@ -11,6 +11,7 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/config/metric_pattern.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
@@ -201,14 +202,14 @@ static void put_scan (FILE *f, const struct log_scan *s)
 
 static const char *format_name (const struct experiment *e)
 {
-    return !e->metrics_format                    ? NULL
-           : !strcmp (e->metrics_format, "json") ? "metrics.format = \"json\""
+    return !e->metric->format                    ? NULL
+           : !strcmp (e->metric->format, "json") ? "metrics.format = \"json\""
                                                  : "metrics.format = \"text\"";
 }
 
 static int look_through (const struct trial_attempt *a, struct log_scan *s)
 {
-    *s = (struct log_scan){ .texts = a->sweep->exp->patterns,
+    *s = (struct log_scan){ .texts = a->sweep->exp->metric->patterns,
                             .metric = sweep_metric (a->sweep, 0),
                             .format = format_name (a->sweep->exp) };
     while (s->texts && s->texts[s->n])

@@ -11,8 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launcher/config/failure_settings.h"
 #include "launcher/config/hparams.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/attempt.h"
 #include "runtime/storage/inside.h"
 
@@ -83,7 +87,7 @@ bool sweep_better (const struct sweep *s, double a, double b)
 {
     if (!isfinite (a) || !isfinite (b))
         return isfinite (a) && !isfinite (b);
-    return s->exp->search.smaller_is_better ? a < b : a > b;
+    return s->exp->search->config.smaller_is_better ? a < b : a > b;
 }
 
 struct sweep_trial *sweep_trial (const struct sweep *s, long number)
@@ -98,7 +102,7 @@ long trial_number (const struct sweep *s, const struct sweep_trial *t)
 
 static long repeats (const struct sweep *s)
 {
-    return s->exp->search.repeats > 1 ? s->exp->search.repeats : 1;
+    return s->exp->search->config.repeats > 1 ? s->exp->search->config.repeats : 1;
 }
 
 long trial_point (const struct sweep *s, long number)
@@ -158,12 +162,14 @@ bool sweep_has_lost_log (const struct sweep *s)
 
 bool sweep_is_late (const struct sweep *s)
 {
-    return s->exp->max_hours > 0 && event_clock () > s->created + s->exp->max_hours * 3600;
+    return s->exp->search->max_hours > 0
+           && event_clock () > s->created + s->exp->search->max_hours * 3600;
 }
 
 bool sweep_is_goal (const struct sweep *s, double value)
 {
-    return !isnan (s->exp->goal) && isfinite (value) && !sweep_better (s, s->exp->goal, value);
+    return !isnan (s->exp->metric->goal) && isfinite (value)
+           && !sweep_better (s, s->exp->metric->goal, value);
 }
 
 long sweep_failed_trials (const struct sweep *s)
@@ -177,17 +183,17 @@ long sweep_failed_trials (const struct sweep *s)
 
 long sweep_max_failed (const struct sweep *s)
 {
-    return s->exp->max_failed < 0 ? s->ntrials / 2 : (long)s->exp->max_failed;
+    return s->exp->failures->max_failed < 0 ? s->ntrials / 2 : (long)s->exp->failures->max_failed;
 }
 
 size_t sweep_metrics (const struct sweep *s)
 {
-    return s->exp->nmetrics > 1 ? s->exp->nmetrics : 1;
+    return s->exp->metric->n > 1 ? s->exp->metric->n : 1;
 }
 
 const char *sweep_metric (const struct sweep *s, size_t i)
 {
-    return s->exp->nmetrics > 1 ? s->exp->metrics[i] : s->exp->metric;
+    return s->exp->metric->n > 1 ? s->exp->metric->names[i] : s->exp->metric->name;
 }
 
 struct host *sweep_host (const struct sweep *s, const char *name)
@@ -244,7 +250,7 @@ const char *trial_state_name (const struct sweep *s, const struct sweep_trial *t
     }
     if (t->stopped)
         return "stopped early";
-    if (t->length >= s->exp->search.max_length)
+    if (t->length >= s->exp->search->config.max_length)
         return "completed";
     return sweep_has_ended (s) ? "stopped early" : "paused";
 }
@@ -297,7 +303,7 @@ const char *sweep_code_below (const struct sweep *s)
 
 int attempt_open_lines (const struct sweep *s, const char *dir)
 {
-    const char *file = s->exp->metrics_file;
+    const char *file = s->exp->metric->file;
     char *path;
     int fd = -1;
 
@@ -333,7 +339,7 @@ enum trial_phase trial_phase_of (const struct sweep *s, const struct sweep_trial
     case TRIAL_PAUSED:
         break;
     }
-    if (!t->stopped && t->length >= s->exp->search.max_length)
+    if (!t->stopped && t->length >= s->exp->search->config.max_length)
         return PHASE_COMPLETED;
     return t->stopped || sweep_has_ended (s) ? PHASE_STOPPED : PHASE_PAUSED;
 }

@@ -4,6 +4,8 @@
 
 #include "launcher/sweep/sweep.h"
 
+struct hparam;
+
 /* ---- the states of an experiment ---- */
 
 /* Whether a request (EVENT_PAUSE to EVENT_KILL, EVENT_CONTINUE, EVENT_ARCHIVE) is valid in a state;

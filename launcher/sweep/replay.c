@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/fork_origin.h"
 #include "launcher/config/known_points.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/snapshot.h"
@@ -336,7 +340,7 @@ static enum applied apply_resume (struct sweep *s, const struct event *e, struct
 static enum applied apply_continue (struct sweep *s, const struct event *e,
                                     struct slurmdl_error *err)
 {
-    struct search_config *c = &s->exp->search;
+    struct search_config *c = &s->exp->search->config;
 
     (void)err;
     sweep_unshare_searcher (s);
@@ -500,7 +504,7 @@ static void note_result_condition (const struct sweep *s, struct sweep_trial *t,
 {
     if (t->stopped)
         note_condition (t, LIFE_SUCCEEDED, e->time, "StoppedEarly", NULL);
-    else if (t->length >= s->exp->search.max_length)
+    else if (t->length >= s->exp->search->config.max_length)
         note_condition (t, LIFE_SUCCEEDED, e->time,
                         condition_reason (e->cause, "TrainingCompleted"), NULL);
     else
@@ -549,20 +553,20 @@ static enum applied apply_create (struct sweep *s, const struct event *e, struct
                        "has format %lld, this dl reads format %d)",
                        s->dir ? s->dir : ".", (long long)e->version, LOG_VERSION);
     }
-    exp->seed = e->seed;
-    exp->search.seed = (uint64_t)exp->seed;
+    exp->search->seed = e->seed;
+    exp->search->config.seed = (uint64_t)exp->search->seed;
     state_set_text (&exp->dir, e->dir ? e->dir : ".");
-    state_set_text (&exp->source, e->source);
+    state_set_text (&exp->fork->experiment, e->source);
     state_set_text (&s->id, e->id);
     state_set_text (&s->logged_digest, e->digest);
     state_set_text (&s->code, e->code);
     state_set_text (&s->root, e->root);
     state_set_text (&s->provenance, e->provenance);
-    exp->source_trial = (long)e->from;
-    exp->source_length = e->from_length;
+    exp->fork->trial = (long)e->from;
+    exp->fork->length = e->from_length;
     if (known_points_read (exp, e->known) < 0)
         out_of_memory ();
-    s->searcher = searcher_create (&exp->search, exp->params, exp->nparams);
+    s->searcher = searcher_create (&exp->search->config, exp->space->params, exp->space->nparams);
     if (!s->searcher)
         return errorf (err, "cannot create the searcher: %s", strerror (errno));
     s->created = e->time;
@@ -573,7 +577,7 @@ static enum applied apply_create (struct sweep *s, const struct event *e, struct
 
 static void add_trial (struct sweep *s, const struct event *e)
 {
-    size_t n = s->exp->nparams;
+    size_t n = s->exp->space->nparams;
     double *x = xcalloc (n + 1, sizeof (*x));
 
     for (size_t i = 0; i < n; i++)
@@ -604,7 +608,7 @@ static enum applied apply_begin (struct sweep *s, const struct event *e, struct 
     };
     struct sweep_trial *t;
 
-    if ((op.fresh && e->nx != s->exp->nparams)
+    if ((op.fresh && e->nx != s->exp->space->nparams)
         || (searcher_begin (s->searcher, &op, e->x) < 0 && searcher_refused ()))
         return state_damaged (err, "a segment begins that the searcher cannot begin");
     if (op.fresh)
@@ -719,7 +723,7 @@ static bool trial_reaches_goal (const struct sweep *s, const struct sweep_trial 
         return false;
     r = point_result (s, point, 0);
     return r.compared && sweep_is_goal (s, r.value)
-           && (s->exp->search.repeats <= 1 || r.n == s->exp->search.repeats);
+           && (s->exp->search->config.repeats <= 1 || r.n == s->exp->search->config.repeats);
 }
 
 static enum applied apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
@@ -764,7 +768,8 @@ static int move_trial (struct sweep *s, struct sweep_trial *t, const struct even
 {
     if (e->nx == 0 || t->length > 0)
         return 0;
-    if (e->nx != s->exp->nparams || searcher_move (s->searcher, trial_number (s, t), e->x) < 0)
+    if (e->nx != s->exp->space->nparams
+        || searcher_move (s->searcher, trial_number (s, t), e->x) < 0)
         return state_damaged (err, "a trial goes on where there is no point");
     if (!t->began) {
         t->began = xmemdup (t->x, e->nx * sizeof (*t->began));
@@ -777,7 +782,7 @@ static int move_trial (struct sweep *s, struct sweep_trial *t, const struct even
 /* Whether the user's own file allows so much memory, whoever published the event. */
 static bool memory_is_allowed (const struct sweep *s, int64_t memory)
 {
-    return memory > 0 && memory <= s->exp->memory_most;
+    return memory > 0 && memory <= s->exp->resources->memory_most;
 }
 
 /* A trial that ran out of memory gets more from now on, and so do all others. */
@@ -899,7 +904,8 @@ static enum applied apply_expire (struct sweep *s, const struct event *e, struct
 {
     (void)err;
     /* max_hours may have been raised since then */
-    s->expired |= s->exp->max_hours > 0 && e->time >= s->created + s->exp->max_hours * 3600;
+    s->expired |=
+        s->exp->search->max_hours > 0 && e->time >= s->created + s->exp->search->max_hours * 3600;
     return APPLY_DONE;
 }
 

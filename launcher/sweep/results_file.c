@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/columns.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/metrics.h"
@@ -359,7 +360,8 @@ static int write_about (hid_t file, const struct sweep *s)
     return h5_write_int (file, "slurmdl_version", RESULTS_VERSION) < 0
                    || h5_write_text (file, "experiment", e->name) < 0
                    || h5_write_text (file, "metric", sweep_metric (s, 0)) < 0
-                   || h5_write_int (file, "smaller_is_better", e->search.smaller_is_better) < 0
+                   || h5_write_int (file, "smaller_is_better", e->search->config.smaller_is_better)
+                          < 0
                    || h5_write_text (file, "state", sweep_state_name (s->state)) < 0
                    || h5_write_int (file, "entries", s->log ? log_length (s->log) : 0) < 0
                    || h5_write_real (file, "created", s->created) < 0

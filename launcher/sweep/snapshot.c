@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "launcher/sys/alloc.h"
+#include "searcher/searcher.h"
 
 /* The state of a searcher has no pointers into itself: it lies in a file in
  * memory that the sweep maps, and each snapshot is a private mapping of it.

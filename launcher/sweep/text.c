@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "launcher/config/hparams.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/queries.h"
 
 void duration_text (char *buf, size_t size, double seconds)
@@ -53,8 +54,8 @@ char *trial_text (const struct sweep *s, const struct sweep_trial *t)
     FILE *f = open_memstream (&out, &size);
     const char *gap = "";
 
-    for (size_t i = 0; f && i < s->exp->nhparams; i++) {
-        const struct hparam *h = &s->exp->hparams[i];
+    for (size_t i = 0; f && i < s->exp->space->nhparams; i++) {
+        const struct hparam *h = &s->exp->space->hparams[i];
         char *value = h->dim >= 0 ? cell_text (s, t, h) : NULL;
         if (value) {
             fprintf (f, "%s%s=%s", gap, h->path, value);

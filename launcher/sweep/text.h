@@ -4,6 +4,8 @@
 
 #include "launcher/sweep/sweep.h"
 
+struct hparam;
+
 /* A hyperparameter's value as text; NULL: the trial has none.  The caller frees
  * it.
  */

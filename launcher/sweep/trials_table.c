@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/job_settings.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/columns.h"
 #include "launcher/sweep/metrics.h"
@@ -44,7 +48,7 @@ enum { TRIALS_READ = 100, ROWS_READ = 500000, LOGGED_SHOWN = 4 };
 
 static bool value_is_repeated (const struct sweep *s)
 {
-    return s->exp->search.repeats > 1;
+    return s->exp->search->config.repeats > 1;
 }
 
 /* The columns of a table; those of 'logged' are behind the fixed ones. */
@@ -73,8 +77,8 @@ static void fill_metrics (struct libscols_line *line, const struct sweep *s,
 static void fill_hparams (struct libscols_line *line, const struct sweep *s,
                           const struct sweep_trial *t, size_t column)
 {
-    for (size_t i = 0; i < s->exp->nhparams; i++) {
-        const struct hparam *h = &s->exp->hparams[i];
+    for (size_t i = 0; i < s->exp->space->nhparams; i++) {
+        const struct hparam *h = &s->exp->space->hparams[i];
         char *value = h->dim >= 0 ? cell_text (s, t, h) : NULL;
         if (value)
             scols_line_refer_data (line, column, value);
@@ -186,9 +190,9 @@ static void add_columns (const struct trials_table *t)
         scols_table_new_column (tb, of_point[i], 0, SCOLS_FL_RIGHT);
     for (size_t i = 1; i < sweep_metrics (s); i++)
         scols_table_new_column (tb, sweep_metric (s, i), 0, SCOLS_FL_RIGHT);
-    for (size_t i = 0; i < s->exp->nhparams; i++)
-        if (s->exp->hparams[i].dim >= 0)
-            scols_table_new_column (tb, s->exp->hparams[i].path, 0, SCOLS_FL_RIGHT);
+    for (size_t i = 0; i < s->exp->space->nhparams; i++)
+        if (s->exp->space->hparams[i].dim >= 0)
+            scols_table_new_column (tb, s->exp->space->hparams[i].path, 0, SCOLS_FL_RIGHT);
     if (has_failures (s))
         scols_table_new_column (tb, "failure", 0, SCOLS_FL_TRUNC);
 }
@@ -299,7 +303,7 @@ static bool has_number (const struct sweep *s, size_t metric)
 static void print_numberless (const struct sweep *s)
 {
     for (size_t i = 0; i < sweep_metrics (s); i++)
-        if (!has_number (s, i) && !s->exp->job.is_given)
+        if (!has_number (s, i) && !s->exp->job->is_given)
             printf ("%s was never a finite number in %ld result%s: %s\n", sweep_metric (s, i),
                     s->nresults, s->nresults == 1 ? "" : "s",
                     i ? "the Pareto front is empty" : "there is no best trial");
@@ -318,8 +322,9 @@ void print_direction (const struct sweep *s)
     printf (sweep_metrics (s) > 1 ? "metrics: " : "metric: ");
     for (size_t i = 0; i < sweep_metrics (s); i++)
         printf ("%s%s, %s is better", i ? "; " : "", sweep_metric (s, i),
-                (i ? s->exp->search.larger[i] : !s->exp->search.smaller_is_better) ? "larger"
-                                                                                   : "smaller");
+                (i ? s->exp->search->config.larger[i] : !s->exp->search->config.smaller_is_better)
+                    ? "larger"
+                    : "smaller");
     putchar ('\n');
 }
 
@@ -337,5 +342,5 @@ void print_best (const struct sweep *s)
     if (sweep_seed_unused (s))
         puts (sweep_seed_unused (s));
     if (s->reached)
-        printf ("searcher.goal (%g) is reached\n", s->exp->goal);
+        printf ("searcher.goal (%g) is reached\n", s->exp->metric->goal);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/config/flat.h"
+#include "launcher/config/resources.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/publish.h"
@@ -548,11 +549,11 @@ enum { WORKERS_TIMES = 4, WORKERS_LEAST = 16 };
 
 long trust_workers (const struct sweep *s)
 {
-    long most = WORKERS_TIMES * (long)s->exp->workers;
+    long most = WORKERS_TIMES * (long)s->exp->resources->workers;
 
     most = most > WORKERS_LEAST ? most : WORKERS_LEAST;
     if (s->wanted < 1)
-        return (long)s->exp->workers;
+        return (long)s->exp->resources->workers;
     if (s->wanted <= most || trust_is_private (s))
         return s->wanted;
     complain ("%s: %ld of the %ld workers that its log asks for: its group may "

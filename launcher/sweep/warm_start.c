@@ -9,7 +9,10 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/known_points.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/points.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/config/values.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -23,12 +26,12 @@ static bool same_constants (const struct experiment *e, const json_t *hparams)
 {
     bool same = true;
 
-    for (size_t i = 0; same && i < e->nhparams; i++) {
+    for (size_t i = 0; same && i < e->space->nhparams; i++) {
         char *then, *now;
-        if (e->hparams[i].dim >= 0)
+        if (e->space->hparams[i].dim >= 0)
             continue;
-        then = hparams_text (hparams, e->hparams[i].path);
-        now = json_text (e->hparams[i].values);
+        then = hparams_text (hparams, e->space->hparams[i].path);
+        now = json_text (e->space->hparams[i].values);
         same = !then || (now && !strcmp (then, now));
         free (then);
         free (now);
@@ -52,7 +55,7 @@ static json_t *json_of_text (const struct param *d, const char *text)
 static double old_value (const struct experiment *e, const struct hparam *h, const json_t *old)
 {
     char *text = hparams_text (old, h->path);
-    json_t *v = text ? json_of_text (&e->params[h->dim], text) : NULL;
+    json_t *v = text ? json_of_text (&e->space->params[h->dim], text) : NULL;
     double x = text ? NAN : h->preset;
 
     if (v && json_value (e, h, v, &x) < 0)
@@ -66,14 +69,14 @@ static double old_value (const struct experiment *e, const struct hparam *h, con
 static int old_point (const struct experiment *e, const json_t *old, double *x)
 {
     bool ok = same_constants (e, old);
-    bool *active = calloc (e->nparams + 1, sizeof (*active));
+    bool *active = calloc (e->space->nparams + 1, sizeof (*active));
 
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (e->hparams[i].dim >= 0)
-            x[e->hparams[i].dim] = old_value (e, &e->hparams[i], old);
-    for (size_t i = 0; active && i < e->nparams; i++)
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if (e->space->hparams[i].dim >= 0)
+            x[e->space->hparams[i].dim] = old_value (e, &e->space->hparams[i], old);
+    for (size_t i = 0; active && i < e->space->nparams; i++)
         active[i] = point_active (e, i, x);
-    for (size_t i = 0; active && i < e->nparams; i++) {
+    for (size_t i = 0; active && i < e->space->nparams; i++) {
         if (!active[i])
             x[i] = NAN;
         ok = ok && active[i] == !isnan (x[i]);
@@ -84,22 +87,22 @@ static int old_point (const struct experiment *e, const json_t *old, double *x)
 
 static bool is_finished (const struct sweep *s, const struct sweep_trial *t)
 {
-    return t->state == TRIAL_PAUSED && t->length >= s->exp->search.max_length;
+    return t->state == TRIAL_PAUSED && t->length >= s->exp->search->config.max_length;
 }
 
 /* Index of each of our metrics among the earlier one's; -1 after a problem. */
 static int find_metrics (const struct experiment *e, const struct sweep *s, size_t *at,
                          struct problems *p)
 {
-    for (size_t i = 0; i < e->nmetrics; i++) {
-        for (at[i] = 0; at[i] < s->exp->nmetrics; at[i]++)
-            if (!strcmp (e->metrics[i], s->exp->metrics[at[i]]))
+    for (size_t i = 0; i < e->metric->n; i++) {
+        for (at[i] = 0; at[i] < s->exp->metric->n; at[i]++)
+            if (!strcmp (e->metric->names[i], s->exp->metric->names[at[i]]))
                 break;
-        if (at[i] == s->exp->nmetrics) {
-            problem_at (p, e->warm_start_origin,
+        if (at[i] == s->exp->metric->n) {
+            problem_at (p, e->search->warm_start_origin,
                         "'searcher.warm_start': %s has no metric '%s'; "
                         "its metric is '%s'",
-                        s->dir, e->metrics[i], s->exp->metric);
+                        s->dir, e->metric->names[i], s->exp->metric->name);
             return -1;
         }
     }
@@ -113,15 +116,16 @@ static long take_trials (struct experiment *e, const struct sweep *s, const size
 
     for (long n = 0; n < s->ntrials; n++) {
         struct sweep_trial *t = &s->trials[n];
-        double *x = e->known_numbers + (size_t)e->search.nknown * (e->nparams + e->nmetrics);
+        double *x = e->search->known_numbers
+                    + (size_t)e->search->config.nknown * (e->space->nparams + e->metric->n);
         if (!is_finished (s, t))
             continue;
         finished++;
         if (old_point (e, trial_hparams (s, t), x) < 0)
             continue;
-        for (size_t i = 0; i < e->nmetrics; i++)
-            x[e->nparams + i] = trial_values (t) ? trial_values (t)[at[i]] : t->metric;
-        e->search.nknown++;
+        for (size_t i = 0; i < e->metric->n; i++)
+            x[e->space->nparams + i] = trial_values (t) ? trial_values (t)[at[i]] : t->metric;
+        e->search->config.nknown++;
     }
     return finished;
 }
@@ -129,12 +133,13 @@ static long take_trials (struct experiment *e, const struct sweep *s, const size
 /* What counts as a full training there may be a part of one here. */
 static void note_length (const struct experiment *e, const struct sweep *s, struct problems *p)
 {
-    if (s->exp->search.max_length != e->search.max_length)
-        note_at (p, e->warm_start_origin,
+    if (s->exp->search->config.max_length != e->search->config.max_length)
+        note_at (p, e->search->warm_start_origin,
                  "warning: 'searcher.warm_start': the trials of %s have the "
                  "length %lld, those of this experiment %lld: their values "
                  "count as they are",
-                 s->dir, (long long)s->exp->search.max_length, (long long)e->search.max_length);
+                 s->dir, (long long)s->exp->search->config.max_length,
+                 (long long)e->search->config.max_length);
 }
 
 static int take_sweep (struct experiment *e, const struct sweep *s, struct problems *p)
@@ -145,15 +150,15 @@ static int take_sweep (struct experiment *e, const struct sweep *s, struct probl
     if (find_metrics (e, s, at, p) < 0)
         return -1;
     if (known_points_allocate (e, (size_t)s->ntrials) < 0) {
-        problem_at (p, e->warm_start_origin, "out of memory");
+        problem_at (p, e->search->warm_start_origin, "out of memory");
         return -1;
     }
     finished = take_trials (e, s, at);
-    if (e->search.nknown > 0) {
+    if (e->search->config.nknown > 0) {
         note_length (e, s, p);
         return 0;
     }
-    problem_at (p, e->warm_start_origin,
+    problem_at (p, e->search->warm_start_origin,
                 "'searcher.warm_start': of the %ld finished trials of %s "
                 "none lies in this space (a hyperparameter that it did not have "
                 "needs a default)",
@@ -187,9 +192,9 @@ static int result_values (const struct experiment *e, const json_t *trial, doubl
 {
     const json_t *v = json_object_get (trial, "value");
 
-    if (json_is_array (v) && json_array_size (v) != e->nmetrics)
+    if (json_is_array (v) && json_array_size (v) != e->metric->n)
         return -1;
-    for (size_t i = 0; i < e->nmetrics; i++) {
+    for (size_t i = 0; i < e->metric->n; i++) {
         const json_t *one = json_is_array (v) ? json_array_get (v, i) : v;
         if (!json_is_number (one) || (i > 0 && !json_is_array (v)))
             return -1;
@@ -206,11 +211,12 @@ static size_t take_results (struct experiment *e, const json_t *list)
     json_t *trial;
 
     json_array_foreach (list, i, trial) {
-        double *x = e->known_numbers + (size_t)e->search.nknown * (e->nparams + e->nmetrics);
-        if (result_values (e, trial, x + e->nparams) < 0)
+        double *x = e->search->known_numbers
+                    + (size_t)e->search->config.nknown * (e->space->nparams + e->metric->n);
+        if (result_values (e, trial, x + e->space->nparams) < 0)
             continue;
         n++;
-        e->search.nknown += old_point (e, json_object_get (trial, "params"), x) == 0;
+        e->search->config.nknown += old_point (e, json_object_get (trial, "params"), x) == 0;
     }
     return n;
 }
@@ -226,22 +232,22 @@ static int take_file (struct experiment *e, const char *path, struct problems *p
 
     free (text);
     if (!text)
-        problem_at (p, e->warm_start_origin, "'searcher.warm_start': %s", err.text);
+        problem_at (p, e->search->warm_start_origin, "'searcher.warm_start': %s", err.text);
     else if (!json_is_array (list))
-        problem_at (p, e->warm_start_origin,
+        problem_at (p, e->search->warm_start_origin,
                     "'searcher.warm_start': %s: line %d: is no list of "
                     "{\"params\": {NAME: VALUE, ...}, \"value\": NUMBER}%s%s",
                     path, why.line > 0 ? why.line : 1, *why.text ? ": " : "", why.text);
     else if (known_points_allocate (e, json_array_size (list)) < 0)
-        problem_at (p, e->warm_start_origin, "out of memory");
-    else if ((n = take_results (e, list), e->search.nknown == 0))
-        problem_at (p, e->warm_start_origin,
+        problem_at (p, e->search->warm_start_origin, "out of memory");
+    else if ((n = take_results (e, list), e->search->config.nknown == 0))
+        problem_at (p, e->search->warm_start_origin,
                     "'searcher.warm_start': of the %zu trials with a value of "
                     "%s none lies in this space (a hyperparameter that they "
                     "do not have needs a default)",
                     n, path);
     json_decref (list);
-    return e->search.nknown > 0 ? 0 : -1;
+    return e->search->config.nknown > 0 ? 0 : -1;
 }
 
 static int take_folder (struct experiment *e, const char *dir, struct problems *p)
@@ -253,22 +259,24 @@ static int take_folder (struct experiment *e, const char *dir, struct problems *
     if (s)
         rv = take_sweep (e, s, p);
     else
-        problem_at (p, e->warm_start_origin, "'searcher.warm_start': %s", err.text);
+        problem_at (p, e->search->warm_start_origin, "'searcher.warm_start': %s", err.text);
     sweep_close (s);
     return rv;
 }
 
 int warm_start (struct experiment *e, struct problems *p)
 {
-    bool absolute = e->warm_start && *e->warm_start == '/';
+    bool absolute = e->search->warm_start && *e->search->warm_start == '/';
     struct stat st;
     char *path;
     int rv;
 
     p->file = e->file;
-    if (!e->warm_start)
+    if (!e->search->warm_start)
         return 0;
-    if (asprintf (&path, "%s%s%s", absolute ? "" : e->dir, absolute ? "" : "/", e->warm_start) < 0)
+    if (asprintf (&path, "%s%s%s", absolute ? "" : e->dir, absolute ? "" : "/",
+                  e->search->warm_start)
+        < 0)
         return -1;
     rv = stat (path, &st) == 0 && S_ISREG (st.st_mode) ? take_file (e, path, p)
                                                        : take_folder (e, path, p);

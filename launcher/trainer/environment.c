@@ -6,8 +6,15 @@
 
 #include "launcher/code/container.h"
 #include "launcher/code/software.h"
+#include "launcher/config/checkpoint_policy.h"
+#include "launcher/config/fork_origin.h"
 #include "launcher/config/hparams.h"
+#include "launcher/config/job_settings.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/software_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
@@ -64,9 +71,9 @@ static void env_hparams (struct env *env, const struct trial_attempt *a)
     const json_t *hparams = trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     char name[256];
 
-    for (size_t i = 0; i < e->nhparams; i++) {
-        char *text = hparams_text (hparams, e->hparams[i].path);
-        hparams_variable (name, sizeof (name), e->hparams[i].path);
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        char *text = hparams_text (hparams, e->space->hparams[i].path);
+        hparams_variable (name, sizeof (name), e->space->hparams[i].path);
         if (text)
             env_set (env, name, text);
         free (text);
@@ -90,7 +97,7 @@ static int64_t checkpoint_dir (const struct trial_attempt *a, char *path, size_t
     }
     if (m.attempt)
         snprintf (path, size, "%s/trials/%04ld/a.%ld", a->sweep->dir, trial, m.attempt);
-    else if ((m.length = a->sweep->exp->source_length))
+    else if ((m.length = a->sweep->exp->fork->length))
         fork_source_dir (path, size, a->sweep->dir);
     return m.length;
 }
@@ -137,12 +144,12 @@ static void env_variables (struct env *env, char **variables)
 
 static uint32_t seed_of (const struct trial_attempt *a)
 {
-    return searcher_trial_seed (a->sweep->exp->search.seed, a->trial);
+    return searcher_trial_seed (a->sweep->exp->search->config.seed, a->trial);
 }
 
 static long repeat_of_attempt (const struct trial_attempt *a)
 {
-    long repeats = a->sweep->exp->search.repeats;
+    long repeats = a->sweep->exp->search->config.repeats;
 
     return repeats > 1 ? (a->trial - 1) % repeats : 0;
 }
@@ -151,7 +158,7 @@ static long repeat_of_attempt (const struct trial_attempt *a)
 static void env_inherit (struct env *env, const struct experiment *e)
 {
     bool is_step = experiment_has_ranks (e);
-    char **v = e->software.activated ? e->software.activated : environ;
+    char **v = e->software->activated ? e->software->activated : environ;
 
     for (; *v; v++)
         if (strncmp (*v, "DL_HP_", 6) && !(is_step && variable_is_of_step (*v)))
@@ -161,12 +168,12 @@ static void env_inherit (struct env *env, const struct experiment *e)
 /* The best checkpoints of the experiment are among the best of its trials. */
 static void env_retention (struct env *env, const struct experiment *e)
 {
-    const struct gc_policy *p = &e->policy;
+    const struct checkpoint_policy *p = e->checkpoints;
 
     env_set_number (env, "DL_KEEP_BEST",
                     p->trial_best > p->experiment_best ? p->trial_best : p->experiment_best);
     env_set_number (env, "DL_KEEP_LATEST", p->trial_latest);
-    env_set_number (env, "DL_LARGER_IS_BETTER", !e->search.smaller_is_better);
+    env_set_number (env, "DL_LARGER_IS_BETTER", !e->search->config.smaller_is_better);
 }
 
 /* ---- a container ---- */
@@ -209,7 +216,7 @@ static char **container_folders (const struct trial_attempt *a)
 
 static void env_container (struct env *env, const struct trial_attempt *a)
 {
-    const struct software *s = &a->sweep->exp->software;
+    const struct software *s = a->sweep->exp->software;
     char **folders = s->image && !s->by_srun ? container_folders (a) : NULL;
     char *text = folders ? software_text (s, folders, false) : NULL;
 
@@ -236,10 +243,10 @@ char **attempt_environment (const struct trial_attempt *a)
     env_set (&env, "DL_EXPERIMENT_DIR", a->sweep->dir);
     env_set (&env, "DL_ATTEMPT_DIR", a->dir);
     env_set (&env, "DL_HPARAMS", path);
-    env_set (&env, "DL_METRIC", e->metric);
+    env_set (&env, "DL_METRIC", e->metric->name);
     env_retention (&env, e);
     snprintf (path, sizeof (path), "%s/" ENDS_NAME, a->dir);
-    env_set (&env, "DL_JOB_ENDS", e->job.nroles ? path : "");
+    env_set (&env, "DL_JOB_ENDS", e->job->nroles ? path : "");
     env_set (&env, "DL_SOCKET", a->socket ? a->socket : "");
     env_set_number (&env, "DL_TRIAL", a->trial);
     env_set_number (&env, "DL_ATTEMPT", a->number);
@@ -311,8 +318,8 @@ static char *role_script (const struct experiment *e, const struct command_value
     size_t size;
     FILE *f = xopen_memstream (&text, &size);
 
-    for (size_t i = 0; i < e->job.nroles; i++) {
-        const struct job_role *r = &e->job.roles[i];
+    for (size_t i = 0; i < e->job->nroles; i++) {
+        const struct job_role *r = &e->job->roles[i];
         char *command = r->command ? hparams_expand (r->command, v, true) : entrypoint_text (e, v);
         long long end = first + (long long)r->count;
         fprintf (f,
@@ -336,11 +343,11 @@ char **attempt_words (const struct trial_attempt *a)
     const struct command_values v = { e, hparams, more, find_resume_dir, (void *)a };
     struct env argv = { 0 };
 
-    if (e->entrypoint || e->job.nroles > 0) {
+    if (e->entrypoint || e->job->nroles > 0) {
         env_add (&argv, xstrdup ("/bin/sh"));
         env_add (&argv, xstrdup ("-c"));
-        add_argument_word (&argv, e->job.nroles > 0 ? role_script (e, &v)
-                                                    : hparams_expand (e->entrypoint, &v, true));
+        add_argument_word (&argv, e->job->nroles > 0 ? role_script (e, &v)
+                                                     : hparams_expand (e->entrypoint, &v, true));
     } else
         for (char **s = e->argv; *s; s++)
             hparams_arguments (*s, &v, add_argument_word, &argv);
@@ -357,7 +364,7 @@ char **attempt_words (const struct trial_attempt *a)
 static int add_launch_words (char ***words, const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
-    const struct software *s = &e->software;
+    const struct software *s = e->software;
     char **folders;
     int rv;
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/config/metric_settings.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
 #include "runtime/base/array.h"
@@ -133,7 +134,7 @@ struct printed *printed_create (const struct trial_attempt *a)
     const struct sweep_trial *t = sweep_trial (a->sweep, a->trial);
     struct printed *r;
 
-    if (!a->sweep->exp->patterns || a->number <= trial_last (t).attempt + 1)
+    if (!a->sweep->exp->metric->patterns || a->number <= trial_last (t).attempt + 1)
         return NULL;
     r = xcalloc (1, sizeof (*r));
     r->a = a;
@@ -201,7 +202,7 @@ static void read_printed_lines (const struct printed *r, const char *dir,
                                 struct printed_values *lines)
 {
     const struct experiment *e = r->a->sweep->exp;
-    struct line_reader *l = lines_create (e->patterns, add_printed_line, lines);
+    struct line_reader *l = lines_create (e->metric->patterns, add_printed_line, lines);
     int fd = l ? attempt_open_lines (r->a->sweep, dir) : -1;
     off_t at = 0;
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "launcher/code/working_copy.h"
+#include "launcher/config/job_settings.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
@@ -232,7 +233,7 @@ static bool has_trained (const struct handing_on *h, long k, long from)
 static bool logs_metrics (const struct handing_on *h)
 {
     char path[PATH_MAX];
-    bool logs = !h->a->sweep->exp->job.is_given;
+    bool logs = !h->a->sweep->exp->job->is_given;
 
     for (long k = 1; k < h->a->number && !logs; k++) {
         attempt_folder_of (h, k, path, sizeof (path));

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #include "launcher/config/job_settings.h"
-#include "launcher/config/queries.h"
+#include "launcher/config/plugin_settings.h"
+#include "launcher/config/resources.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
@@ -44,12 +45,14 @@ void within_command (char ***words)
 
 void step_command (const struct experiment *e, bool proxy, char ***words)
 {
-    bool roles = e->job.nroles > 0;
-    const struct slurm_step step = { .nodes = roles && !e->given.nodes ? 0 : e->nodes,
-                                     .tasks = roles ? job_members (&e->job) : e->nodes * e->ranks,
-                                     .tasks_per_node = roles ? 0 : e->ranks,
-                                     .cpus = roles ? job_cpus (e) : e->cpus,
-                                     .goes_on = roles };
+    bool roles = e->job->nroles > 0;
+    const struct slurm_step step = {
+        .nodes = roles && !e->resources->given.nodes ? 0 : e->resources->nodes,
+        .tasks = roles ? job_members (e->job) : e->resources->nodes * e->resources->ranks,
+        .tasks_per_node = roles ? 0 : e->resources->ranks,
+        .cpus = roles ? job_cpus (e) : e->resources->cpus,
+        .goes_on = roles
+    };
     slurm_step_words (&step, words);
     experiment_add_plugin_options (e, words);
     if (proxy)

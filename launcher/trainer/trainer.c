@@ -18,7 +18,10 @@
 #include <unistd.h>
 
 #include "launcher/code/activate.h"
+#include "launcher/config/fork_origin.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/software_settings.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
@@ -277,10 +280,10 @@ static int prepare_folder (struct trainer *t, const struct trial_attempt *a,
     if (t->folder < 0 || fstat (t->folder, &t->made) < 0)
         return -1;
     trial_dir (a, folder, sizeof (folder));
-    if ((a->sweep->exp->source_length && fork_source_hand_on (a->sweep->dir, folder, err) < 0)
+    if ((a->sweep->exp->fork->length && fork_source_hand_on (a->sweep->dir, folder, err) < 0)
         || work_folder_make (a, err) < 0)
         return -1;
-    if (made && spare && spare->metrics && a->sweep->exp->patterns)
+    if (made && spare && spare->metrics && a->sweep->exp->metric->patterns)
         t->metrics = take_spare_metrics (t, spare);
     return 0;
 }
@@ -334,7 +337,7 @@ static int spawn_trainer (struct trainer *t, const struct trial_attempt *a,
     char **argv = attempt_command (a);
     char **envp = attempt_environment (a);
 
-    find_trainer_program (&a->sweep->exp->software, argv);
+    find_trainer_program (a->sweep->exp->software, argv);
     if (!argv || !envp || (t->pid = vfork_trainer (a, t->log, argv, envp)) < 0)
         goto fail;
     t->group = t->pid;
@@ -386,13 +389,13 @@ struct trainer *trainer_start (const struct trial_attempt *a, struct trainer_spa
     t->newest.name = sweep_metric (a->sweep, 0);
     t->about = metrics_about (a->sweep->exp->name, a->trial, a->number);
     snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
-    if (a->sweep->exp->metrics_file)
-        snprintf (t->file, sizeof (t->file), "%s/%s", a->dir, a->sweep->exp->metrics_file);
+    if (a->sweep->exp->metric->file)
+        snprintf (t->file, sizeof (t->file), "%s/%s", a->dir, a->sweep->exp->metric->file);
     if (*t->file && *a->work)
         snprintf (t->work_file, sizeof (t->work_file), "%s/%s", a->work,
-                  a->sweep->exp->metrics_file);
+                  a->sweep->exp->metric->file);
     t->printed = printed_create (a);
-    if (!(t->lines = lines_create (a->sweep->exp->patterns, log_match, t))) {
+    if (!(t->lines = lines_create (a->sweep->exp->metric->patterns, log_match, t))) {
         errorf (err, "out of memory");
         trainer_destroy (t);
         return NULL;

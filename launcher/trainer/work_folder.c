@@ -14,6 +14,7 @@
 #include "launcher/code/frozen_files.h"
 #include "launcher/code/pattern_list.h"
 #include "launcher/code/working_copy.h"
+#include "launcher/config/code_settings.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/remove_tree.h"
@@ -33,7 +34,7 @@ static bool work_is_copied (const struct trial_attempt *a)
     const char *below = sweep_code_below (a->sweep);
     size_t whole = strlen (e->dir);
 
-    return e->work != WORK_SHARED && a->sweep->root && e->file_dir && strlen (below) <= whole
+    return e->code->work != WORK_SHARED && a->sweep->root && e->file_dir && strlen (below) <= whole
            && !strcmp (e->dir + whole - strlen (below), below);
 }
 
@@ -154,7 +155,7 @@ static char **excluded_patterns (const struct experiment *e, const char *root)
     char **list = NULL;
     char *text;
 
-    strings_add_all (&list, e->code_exclude);
+    strings_add_all (&list, e->code->exclude);
     if (snprintf (path, sizeof (path), "%s/.dlignore", root) < (int)sizeof (path)
         && (text = file_text (path, IGNORE_MAX))) {
         pattern_list_read (&list, text);
@@ -219,7 +220,7 @@ int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
         work_folder_settle_earlier (a, a->number - 1);
     if (!take_spare_folder (a, to))
         rv = work_folder_copy (a->sweep->exp, from, to, err);
-    if (rv == 0 && a->sweep->exp->work == WORK_TRIAL
+    if (rv == 0 && a->sweep->exp->code->work == WORK_TRIAL
         && attempt_with_work (a, last, sizeof (last)) == 0)
         rv = working_copy_add (last, to, err);
     return rv;

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/config/resources.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/best.h"
@@ -162,11 +164,12 @@ static void take_gpus (const struct experiment *e)
     struct devices *d;
     int lane = (int)environment_number ("SLURM_LOCALID", 0);
 
-    if (e->node_gpus == 0 || environment_number ("SLURM_STEP_NUM_TASKS", 0) < 2
+    if (e->resources->node_gpus == 0 || environment_number ("SLURM_STEP_NUM_TASKS", 0) < 2
         || !(d = devices_find (NULL)))
         return;
-    if (d->ngpus > e->node_gpus && lane < devices_places (d, (int)e->node_gpus))
-        devices_take (d, lane, (int)e->node_gpus);
+    if (d->ngpus > e->resources->node_gpus
+        && lane < devices_places (d, (int)e->resources->node_gpus))
+        devices_take (d, lane, (int)e->resources->node_gpus);
     devices_destroy (d);
 }
 
@@ -225,7 +228,7 @@ bool budget_fits (const struct worker *w, long trial, int64_t length)
 {
     const struct sweep *s = w->sweep;
     const struct sweep_trial *t = sweep_trial (s, trial);
-    double grace = (double)s->exp->grace;
+    double grace = (double)s->exp->worker->grace;
     double left = w->end - monotonic () - grace;
 
     if (w->end == 0 || w->fresh
@@ -250,7 +253,7 @@ bool budget_in_vain (const struct worker *w, const struct trial_attempt *a)
     int64_t before = 0;
 
     if (w->end == 0 || !w->fresh || a->number < 2
-        || monotonic () + (double)a->sweep->exp->grace < w->end
+        || monotonic () + (double)a->sweep->exp->worker->grace < w->end
         || attempt_has_ckpt (a->sweep, a->trial, a->number))
         return false;
     for (long k = 1; k < a->number; k++) {
@@ -371,15 +374,15 @@ int64_t memory_of_attempt (const struct worker *w)
 
     if (w->sweep->memory)
         return w->sweep->memory;
-    if (e->memory_bytes > 0 && (w->memory.is_job || w->memory.bytes == 0))
-        return e->memory_bytes;
+    if (e->resources->memory_bytes > 0 && (w->memory.is_job || w->memory.bytes == 0))
+        return e->resources->memory_bytes;
     return w->memory.bytes / w->memory.places;
 }
 
 /* A machine cannot provide more memory than it has, but Slurm may. */
 static int64_t most_memory (const struct worker *w)
 {
-    int64_t most = w->sweep->exp->memory_most;
+    int64_t most = w->sweep->exp->resources->memory_most;
 
     if (!w->memory.is_job && w->memory.bytes > 0 && w->memory.bytes < most)
         most = w->memory.bytes;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The searcher "custom": a program of the user chooses the points. */
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/worker/worker_private.h"
 
 #include <errno.h>
@@ -49,12 +53,13 @@ static int blame_program (struct slurmdl_error *err, const char *what, const cha
 static json_t *header_json (const struct experiment *e)
 {
     return json_pack (
-        "{s:o, s:s, s:s*, s:s, s:I, s:I, s:I, s:b}", "space", space_json (e), "metric", e->metric,
-        "constraint", e->constraint, "direction",
-        e->search.smaller_is_better ? "minimize" : "maximize", "seed", (json_int_t)e->seed,
-        "budget",
-        (json_int_t)(e->search.max_trials * (e->search.repeats > 1 ? e->search.repeats : 1)),
-        "workers", (json_int_t)e->workers, "confirm", 1);
+        "{s:o, s:s, s:s*, s:s, s:I, s:I, s:I, s:b}", "space", space_json (e), "metric",
+        e->metric->name, "constraint", e->search->constraint, "direction",
+        e->search->config.smaller_is_better ? "minimize" : "maximize", "seed",
+        (json_int_t)e->search->seed, "budget",
+        (json_int_t)(e->search->config.max_trials
+                     * (e->search->config.repeats > 1 ? e->search->config.repeats : 1)),
+        "workers", (json_int_t)e->resources->workers, "confirm", 1);
 }
 
 static json_t *begin_json (const struct sweep *s, long trial)
@@ -63,10 +68,10 @@ static json_t *begin_json (const struct sweep *s, long trial)
     const json_t *hparams = trial_hparams (s, sweep_trial (s, trial));
     json_t *params = json_object ();
 
-    for (size_t i = 0; i < e->nhparams; i++) {
-        const json_t *v = hparams_value (hparams, e->hparams[i].path);
-        if (v && e->hparams[i].dim >= 0)
-            json_object_set (params, e->hparams[i].path, (json_t *)v);
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        const json_t *v = hparams_value (hparams, e->space->hparams[i].path);
+        if (v && e->space->hparams[i].dim >= 0)
+            json_object_set (params, e->space->hparams[i].path, (json_t *)v);
     }
     return json_pack ("{s:s, s:I, s:o}", "op", "begin", "id", (json_int_t)trial - 1, "params",
                       params);
@@ -110,7 +115,7 @@ static char *make_lines (struct custom_searcher *c, const struct sweep *s, bool 
 static int start_program (struct worker *w, struct slurmdl_error *err)
 {
     const struct experiment *e = w->sweep->exp;
-    char *argv[] = { (char *)"sh", (char *)"-c", e->command, NULL };
+    char *argv[] = { (char *)"sh", (char *)"-c", e->search->command, NULL };
     struct custom_searcher *c = xcalloc (1, sizeof (*c));
     int ends[2] = { -1, -1 };
 
@@ -278,11 +283,11 @@ static int read_param_value (const struct experiment *e, const json_t *params,
 /* Ignore values for parameters that are not active. */
 static int mask_inactive (const struct experiment *e, double *x, struct slurmdl_error *err)
 {
-    for (size_t i = 0; i < e->nparams; i++) {
+    for (size_t i = 0; i < e->space->nparams; i++) {
         if (!point_active (e, i, x))
             x[i] = NAN;
         else if (isnan (x[i]))
-            return blame_program (err, "its point has no value for ", e->params[i].name);
+            return blame_program (err, "its point has no value for ", e->space->params[i].name);
     }
     return 0;
 }
@@ -303,21 +308,22 @@ static int check_param_names (const struct experiment *e, json_t *params, struct
 static int read_program_point (const struct experiment *e, json_t *params, double *x,
                                struct slurmdl_error *err)
 {
-    struct search_config config = e->search;
+    struct search_config config = e->search->config;
     const char *why;
     int at;
 
     if (check_param_names (e, params, err) < 0)
         return -1;
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (e->hparams[i].dim >= 0 && read_param_value (e, params, &e->hparams[i], x, err) < 0)
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if (e->space->hparams[i].dim >= 0
+            && read_param_value (e, params, &e->space->hparams[i], x, err) < 0)
             return -1;
     if (mask_inactive (e, x, err) < 0)
         return -1;
     config.points = x;
     config.npoints = 1;
     config.nknown = 0;
-    if ((why = searcher_check (&config, e->params, e->nparams, &at)))
+    if ((why = searcher_check (&config, e->space->params, e->space->nparams, &at)))
         return blame_program (err, "its point does not fit: ", why);
     return 0;
 }
@@ -391,7 +397,8 @@ bool custom_is_taken (const struct worker *w, const double *x)
     const struct sweep *s = w->sweep;
 
     for (long i = w->custom->reported; i < s->nhistory; i++)
-        if (s->history[i] > 0 && same_point (sweep_trial (s, s->history[i])->x, x, s->exp->nparams))
+        if (s->history[i] > 0
+            && same_point (sweep_trial (s, s->history[i])->x, x, s->exp->space->nparams))
             return true;
     return false;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decide what comes next: begin segments, publish results with what follows, end the sweep. */
+#include "launcher/config/job_settings.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/space.h"
 #include "launcher/worker/worker_private.h"
 
 #include <dirent.h>
@@ -226,7 +229,7 @@ static struct event begin_event (const struct worker *w, const struct search_op 
 
     if (op->fresh) {
         event.x = x;
-        event.nx = e->nparams;
+        event.nx = e->space->nparams;
         event.hparams = hparams_json (e, x);
         event.from = op->from;
         event.from_length = op->from_length;
@@ -238,7 +241,7 @@ static struct event begin_event (const struct worker *w, const struct search_op 
 static bool has_result (const struct sweep *s, const struct sweep_trial *t)
 {
     for (size_t i = 0; t->state == TRIAL_PAUSED && i < t->nmilestones; i++)
-        if (isfinite (t->milestones[i].metric) || s->exp->job.is_given)
+        if (isfinite (t->milestones[i].metric) || s->exp->job->is_given)
             return true;
     return false;
 }
@@ -274,7 +277,7 @@ static enum turn publish_one (struct worker *w, struct event event, struct slurm
 /* At the start one entry begins trials for all workers, or they would race for each entry. */
 static size_t decisions_wanted (const struct worker *w)
 {
-    return w->sweep->ntrials == 0 ? (size_t)w->sweep->exp->workers : 1;
+    return w->sweep->ntrials == 0 ? (size_t)w->sweep->exp->resources->workers : 1;
 }
 
 struct decisions {
@@ -307,7 +310,7 @@ static void decide_some (const struct worker *w, struct searcher *s, const struc
                          struct decisions *d, enum search_answer *answer)
 {
     size_t most = others ? 1 + others->n : decisions_wanted (w);
-    size_t dims = w->sweep->exp->nparams;
+    size_t dims = w->sweep->exp->space->nparams;
     struct search_op op;
 
     *answer = SEARCH_WAIT;
@@ -449,7 +452,7 @@ enum published worker_publish_result (struct worker *w, struct event *result,
 static enum published put_point (struct worker *w, double *x, struct slurmdl_error *err)
 {
     struct searcher *s = sweep_snapshot (w->sweep);
-    double *y = xcalloc (w->sweep->exp->nparams + 1, sizeof (*y));
+    double *y = xcalloc (w->sweep->exp->space->nparams + 1, sizeof (*y));
     struct search_op op;
     bool wanted = searcher_ask (s, &op, y) == SEARCH_RUN && searcher_begin (s, &op, x) == 0
                   && w->sweep->state == SWEEP_RUNNING;
@@ -489,7 +492,7 @@ static enum turn decide_custom (struct worker *w, double *x, struct slurmdl_erro
 
 static enum turn ask_program (struct worker *w, struct slurmdl_error *err)
 {
-    double *x = xcalloc (w->sweep->exp->nparams + 1, sizeof (*x));
+    double *x = xcalloc (w->sweep->exp->space->nparams + 1, sizeof (*x));
     enum turn turn = decide_custom (w, x, err);
 
     free (x);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "launcher/config/queries.h"
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/resources.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
@@ -56,12 +56,12 @@ static void prepare_worker (const void *arg)
     const struct experiment *e = s->x->sweep->exp;
     char place[64];
 
-    if (e->node_gpus > 0)
-        devices_take (s->x->devices, s->w->place, (int)e->node_gpus);
+    if (e->resources->node_gpus > 0)
+        devices_take (s->x->devices, s->w->place, (int)e->resources->node_gpus);
     setenv ("DL_PIN", s->x->sweep->pin, 1);
     snprintf (place, sizeof (place), "%d/%ld", s->w->place, s->x->workers);
     setenv ("DL_WORKER_PLACE", place, 1);
-    cores_take (s->w->place, s->x->workers, (long)e->cpus);
+    cores_take (s->w->place, s->x->workers, (long)e->resources->cpus);
 }
 
 /* An existing file is from an earlier try, or an earlier process with this PID; but a file with a
@@ -140,7 +140,7 @@ static long workers_staying (const struct executor *x)
 /* How many of the workers can have GPUs of their own; complains if not all of them. */
 static long workers_with_gpus (const struct executor *x, long workers)
 {
-    int each = (int)x->sweep->exp->node_gpus;
+    int each = (int)x->sweep->exp->resources->node_gpus;
     int places = devices_places (x->devices, each);
 
     if (places >= workers)
@@ -171,17 +171,17 @@ int local_check (const struct experiment *e, struct slurmdl_error *err)
     if (experiment_has_ranks (e))
         return errorf (err, "'resources.nodes_per_trial' and 'ranks_per_node' need "
                             "Slurm: leave out --local, or set them to 1");
-    if (e->node_gpus == 0)
+    if (e->resources->node_gpus == 0)
         return 0;
     d = local_devices ();
     ngpus = d->ngpus;
     devices_destroy (d);
     errno = EINVAL;
-    if (ngpus < e->node_gpus)
+    if (ngpus < e->resources->node_gpus)
         return errorf (err,
                        "a trial needs %lld GPU%s ('resources.%s') "
                        "and this machine has %d",
-                       (long long)e->node_gpus, e->node_gpus == 1 ? "" : "s",
+                       (long long)e->resources->node_gpus, e->resources->node_gpus == 1 ? "" : "s",
                        experiment_gpus_key (e), ngpus);
     return 0;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/resources.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
@@ -32,10 +32,11 @@ static bool asks_other_cluster (const struct experiment *e)
 
 bool shape_is_open (const struct experiment *e)
 {
-    if (e->gpus > 0)
-        return !(e->given.nodes && e->given.node_gpus);
-    return e->slots > 1 && e->lanes == 1 && !e->given.nodes && !e->given.node_gpus
-           && !experiment_places_itself (e) && !asks_other_cluster (e);
+    if (e->resources->gpus > 0)
+        return !(e->resources->given.nodes && e->resources->given.node_gpus);
+    return e->resources->slots > 1 && e->resources->lanes == 1 && !e->resources->given.nodes
+           && !e->resources->given.node_gpus && !experiment_places_itself (e)
+           && !asks_other_cluster (e);
 }
 
 /* ---- what the user has chosen ---- */
@@ -57,11 +58,11 @@ static const char *partition_in (char **args)
 /* NULL: none; any may be taken. */
 static const char *chosen_partition (const struct experiment *e)
 {
-    const char *name = partition_in (e->sbatch_args);
+    const char *name = partition_in (e->resources->sbatch_args);
     const char *variable = getenv ("SBATCH_PARTITION");
 
     if (!name)
-        name = e->partition ? e->partition : variable;
+        name = e->resources->partition ? e->resources->partition : variable;
     return name && *name ? name : NULL;
 }
 
@@ -109,8 +110,8 @@ static void find_partitions (struct shapes *s)
 
 static long ranks_for (const struct experiment *e, long wanted, long gpus)
 {
-    if (e->given.ranks || e->gpus == 0)
-        return (long)e->ranks;
+    if (e->resources->given.ranks || e->resources->gpus == 0)
+        return (long)e->resources->ranks;
     return wanted > 1 ? gpus : 1;
 }
 
@@ -120,10 +121,11 @@ static bool shape_is_possible (const struct shapes *s, long wanted, long each, c
     const struct experiment *e = s->e;
     long nodes = wanted / each;
 
-    if (wanted % each || (e->given.nodes && nodes != e->nodes)
-        || (e->given.node_gpus && each != e->node_gpus))
+    if (wanted % each || (e->resources->given.nodes && nodes != e->resources->nodes)
+        || (e->resources->given.node_gpus && each != e->resources->node_gpus))
         return false;
-    return slurm_nodes_with (&s->nodes, name, each, (long)e->cpus * ranks_for (e, wanted, each))
+    return slurm_nodes_with (&s->nodes, name, each,
+                             (long)e->resources->cpus * ranks_for (e, wanted, each))
            >= nodes;
 }
 
@@ -141,10 +143,10 @@ static long most_gpus (const struct shapes *s, const char *name)
  */
 static bool fits_one_node (const struct shapes *s)
 {
-    if (s->e->gpus > 0)
+    if (s->e->resources->gpus > 0)
         return false;
     for (int i = 0; i < s->nnames; i++)
-        if (most_gpus (s, s->names[i]) >= s->e->slots)
+        if (most_gpus (s, s->names[i]) >= s->e->resources->slots)
             return true;
     return false;
 }
@@ -178,14 +180,16 @@ static int test_shape (const struct shapes *s, struct shape *shape, struct slurm
                        struct slurmdl_error *err)
 {
     struct command c = { 0 };
+    struct resources resources = *s->e->resources;
     struct experiment e = *s->e;
     int rv;
 
-    e.nodes = shape->nodes;
-    e.node_gpus = shape->gpus;
-    e.ranks = shape->ranks;
+    e.resources = &resources;
+    resources.nodes = shape->nodes;
+    resources.node_gpus = shape->gpus;
+    resources.ranks = shape->ranks;
     if (!s->chosen)
-        e.partition = *shape->partition ? shape->partition : NULL;
+        resources.partition = *shape->partition ? shape->partition : NULL;
     slurm_add_resources (&c, &e, 0);
     rv = slurm_test (&c, start, err);
     shape->seconds = rv < 0 ? -1 : start->seconds;
@@ -314,7 +318,7 @@ enum shape_choice shape_choose (const struct experiment *e, struct shape *best,
             rv = SHAPE_UNCHANGED;
         else
             rv = s->n ? choose_shape (s, best, err) : say_impossible (s, err);
-    } else if (e->gpus == 0)
+    } else if (e->resources->gpus == 0)
         rv = SHAPE_UNCHANGED; /* sbatch will report the error */
     if (s->chosen)
         *best->partition = '\0';

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start workers as job arrays of Slurm, and explain why none of them has begun. */
+#include "launcher/config/plugin_settings.h"
+#include "launcher/config/resources.h"
 #include "launcher/worker/executor.h"
 
 #include <ctype.h>
@@ -29,6 +31,7 @@
 #include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/rank/plugin_options.h"
 #include "runtime/storage/inside.h"
 
 /* ---- why no worker has begun ---- */
@@ -215,7 +218,7 @@ static void worker_step_words (const struct experiment *e, char *buf, size_t siz
         snprintf (buf, size,
                   "srun --nodes=1 --ntasks=%lld --cpus-per-task=%lld "
                   "--input=none --kill-on-bad-exit=0 --wait=0 \\\n        ",
-                  (long long)e->lanes, (long long)e->cpus);
+                  (long long)e->resources->lanes, (long long)e->resources->cpus);
 }
 
 /* Write the script of the array tasks, job.sh, into a folder. */
@@ -252,14 +255,14 @@ enum { SIGNAL_FROM = 600 };
 
 long slurm_tasks (const struct experiment *e, long workers)
 {
-    return (workers + (long)e->lanes - 1) / (long)e->lanes;
+    return (workers + (long)e->resources->lanes - 1) / (long)e->resources->lanes;
 }
 
 /* Bytes for an array task whose trials turned out to need more than the experiment requests, else
  * 0. */
 static int64_t larger_memory (const struct sweep *s)
 {
-    return s->memory > s->exp->memory_bytes ? s->memory * s->exp->lanes : 0;
+    return s->memory > s->exp->resources->memory_bytes ? s->memory * s->exp->resources->lanes : 0;
 }
 
 /* "16G" for each trial, or 'larger' bytes for all of them if that is not 0. */
@@ -274,11 +277,11 @@ static void add_sbatch_memory (struct command *c, const struct experiment *e, in
         command_add (c, "--mem", text);
         return;
     }
-    if (!e->memory)
+    if (!e->resources->memory)
         return;
-    n = strtoll (e->memory, &unit, 10);
-    snprintf (text, sizeof (text), "%lld%s", n * (long long)e->lanes, unit);
-    command_add (c, "--mem", e->lanes > 1 ? text : e->memory);
+    n = strtoll (e->resources->memory, &unit, 10);
+    snprintf (text, sizeof (text), "%lld%s", n * (long long)e->resources->lanes, unit);
+    command_add (c, "--mem", e->resources->lanes > 1 ? text : e->resources->memory);
 }
 
 static void add_sbatch_plugin_option (enum plugin_option_id id, const char *key, const char *value,
@@ -293,30 +296,31 @@ static void add_sbatch_plugin_option (enum plugin_option_id id, const char *key,
 
 void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger)
 {
-    if (e->job.nroles == 0 || e->given.nodes)
-        command_number (c, "--nodes", e->nodes);
-    if (e->job.nroles > 0)
-        command_number (c, "--ntasks", job_members (&e->job));
+    if (e->job->nroles == 0 || e->resources->given.nodes)
+        command_number (c, "--nodes", e->resources->nodes);
+    if (e->job->nroles > 0)
+        command_number (c, "--ntasks", job_members (e->job));
     else {
-        command_number (c, "--ntasks", e->lanes * e->nodes * e->ranks);
-        command_number (c, "--ntasks-per-node", e->lanes * e->ranks);
+        command_number (c, "--ntasks",
+                        e->resources->lanes * e->resources->nodes * e->resources->ranks);
+        command_number (c, "--ntasks-per-node", e->resources->lanes * e->resources->ranks);
     }
     command_number (c, "--cpus-per-task", job_cpus (e));
-    if (job_gpus (&e->job) > 0)
-        command_number (c, "--gpus-per-task", job_gpus (&e->job));
-    if (e->node_gpus)
-        command_number (c, "--gpus-per-node", e->node_gpus * e->lanes);
+    if (job_gpus (e->job) > 0)
+        command_number (c, "--gpus-per-task", job_gpus (e->job));
+    if (e->resources->node_gpus)
+        command_number (c, "--gpus-per-node", e->resources->node_gpus * e->resources->lanes);
     add_sbatch_memory (c, e, larger);
-    if (e->partition)
-        command_add (c, "--partition", e->partition);
-    if (e->account)
-        command_add (c, "--account", e->account);
-    if (e->qos)
-        command_add (c, "--qos", e->qos);
-    if (e->time)
-        command_add (c, "--time", e->time);
+    if (e->resources->partition)
+        command_add (c, "--partition", e->resources->partition);
+    if (e->resources->account)
+        command_add (c, "--account", e->resources->account);
+    if (e->resources->qos)
+        command_add (c, "--qos", e->resources->qos);
+    if (e->resources->time)
+        command_add (c, "--time", e->resources->time);
     experiment_each_plugin_option (e, add_sbatch_plugin_option, c);
-    for (char **a = e->sbatch_args; a && *a; a++)
+    for (char **a = e->resources->sbatch_args; a && *a; a++)
         command_add (c, *a, NULL);
 }
 
@@ -339,7 +343,7 @@ static void add_array_options (struct command *c, const struct executor *x, cons
 {
     const struct sweep *s = x->sweep;
     char text[PATH_MAX + 32];
-    double limit = slurm_seconds (s->exp->time);
+    double limit = slurm_seconds (s->exp->resources->time);
 
     command_add (c, "--requeue", NULL);
     command_add (c, "--open-mode", "append");
@@ -435,7 +439,7 @@ static int start_slurm (struct executor *x, struct slurmdl_error *err)
         return -1;
     if ((taken = submit_tasks (x, folder, tasks, &why)) < 0)
         return errorf (err, "%s", why.text);
-    x->granted = taken < tasks ? taken * (long)e->lanes : x->workers;
+    x->granted = taken < tasks ? taken * (long)e->resources->lanes : x->workers;
     if (taken < tasks)
         complain ("%ld of %ld workers: %.*s", x->granted, x->workers, (int)strcspn (why.text, ";"),
                   why.text);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/config/failure_settings.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
 #include "launcher/node/node.h"
@@ -207,16 +208,16 @@ static void add_last_line (const struct trial_attempt *a, struct failure_class *
 static int search_log_policies (const struct trial_attempt *a, struct failure_class *v)
 {
     const struct experiment *e = a->sweep->exp;
-    char (*found)[POLICY_LINE] = xcalloc (e->npolicies + 1, sizeof (*found));
+    char (*found)[POLICY_LINE] = xcalloc (e->failures->npolicies + 1, sizeof (*found));
     char path[PATH_MAX + 8];
     int hits;
 
     snprintf (path, sizeof (path), "%s/log", a->dir);
-    hits = policies_search (e->policies, e->npolicies, path, found);
+    hits = policies_search (e->failures->policies, e->failures->npolicies, path, found);
     if (hits > 0)
-        for (size_t i = 0; i < e->npolicies; i++)
+        for (size_t i = 0; i < e->failures->npolicies; i++)
             if (*found[i])
-                apply_log_policy (&e->policies[i], found[i], v);
+                apply_log_policy (&e->failures->policies[i], found[i], v);
     free (found);
     return hits;
 }

@@ -18,6 +18,9 @@
 
 #include "launcher/config/experiment.h"
 #include "launcher/config/log_policy.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/notify_settings.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
@@ -64,7 +67,7 @@ static int read_url_file (const char *path, char url[URL_MAX], struct slurmdl_er
 static int find_webhook_url (const struct experiment *e, char url[URL_MAX],
                              struct slurmdl_error *err)
 {
-    const char *where = e->notify.webhook;
+    const char *where = e->notify->webhook;
     const char *value = *where == '$' ? getenv (where + 1) : NULL;
     char path[PATH_MAX];
 
@@ -135,7 +138,7 @@ int webhook_check (const struct experiment *e, struct slurmdl_error *err)
 {
     char url[URL_MAX];
 
-    return e->notify.webhook
+    return e->notify->webhook
                    && (find_webhook_url (e, url, err) < 0 || check_webhook_url (url, err) < 0)
                ? -1
                : 0;
@@ -223,9 +226,9 @@ static int run_notifier (const struct experiment *e, const struct notice *n,
         complain ("notify: %s: %s", argv[0], strerror (errno));
         return -1;
     }
-    status = wait_for_notifier (pid, (double)e->notify.timeout);
+    status = wait_for_notifier (pid, (double)e->notify->timeout);
     if (status == -1)
-        complain ("notify: %s: killed after %lld s", argv[0], (long long)e->notify.timeout);
+        complain ("notify: %s: killed after %lld s", argv[0], (long long)e->notify->timeout);
     else if (WIFSIGNALED (status))
         complain ("notify: %s: killed by signal %d", argv[0], WTERMSIG (status));
     return status != -1 && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
@@ -260,7 +263,7 @@ static void complain_of_curl (int status)
 
 static void run_notify_command (const struct experiment *e, const struct notice *n)
 {
-    const char *argv[] = { "/bin/sh", "-c", e->notify.command, NULL };
+    const char *argv[] = { "/bin/sh", "-c", e->notify->command, NULL };
 
     char *line = xasprintf ("%s\n", n->json);
     int why = 0;
@@ -278,7 +281,7 @@ static void run_notify_command (const struct experiment *e, const struct notice 
 
 static void send_mail (const struct experiment *e, const struct notice *n)
 {
-    const char *mail[] = { "mail", "-s", n->subject, e->notify.mail, NULL };
+    const char *mail[] = { "mail", "-s", n->subject, e->notify->mail, NULL };
     const char *sendmail[] = { "sendmail", "-t", NULL };
     const char *used = "mail";
     char body[2048], whole[4096];
@@ -293,7 +296,7 @@ static void send_mail (const struct experiment *e, const struct notice *n)
         snprintf (whole, sizeof (whole),
                   "To: %s\nSubject: %s\nContent-Type: text/plain; "
                   "charset=utf-8\n\n%s",
-                  e->notify.mail, n->subject, body);
+                  e->notify->mail, n->subject, body);
         status = run_notifier (e, n, sendmail, add_sendmail_folders, whole, &why);
     }
     if (why)
@@ -320,7 +323,7 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
         complain ("notify: %s", err.text);
         return;
     }
-    snprintf (timeout, sizeof (timeout), "%lld", (long long)e->notify.timeout);
+    snprintf (timeout, sizeof (timeout), "%lld", (long long)e->notify->timeout);
     status = run_notifier (e, n, argv, set_notice_variables, config, &why);
     if (why)
         complain ("notify: cannot call the webhook: 'curl' could not be run (%s)", strerror (why));
@@ -333,25 +336,25 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
 /* Send it in each configured way.  Failures are reported on standard error only. */
 static void notice_send (const struct experiment *e, const struct notice *n)
 {
-    if (e->notify.command)
+    if (e->notify->command)
         run_notify_command (e, n);
-    if (e->notify.mail)
+    if (e->notify->mail)
         send_mail (e, n);
-    if (e->notify.webhook)
+    if (e->notify->webhook)
         call_webhook (e, n);
 }
 
 static bool notify_is_wanted (const struct experiment *e)
 {
-    return e->notify.command || e->notify.mail || e->notify.webhook;
+    return e->notify->command || e->notify->mail || e->notify->webhook;
 }
 
 static bool event_is_on (const struct experiment *e, const char *event)
 {
-    for (char **on = e->notify.on; on && *on; on++)
+    for (char **on = e->notify->on; on && *on; on++)
         if (!strcmp (*on, event))
             return true;
-    return !e->notify.on;
+    return !e->notify->on;
 }
 
 /* ---- each notice once ---- */
@@ -387,10 +390,10 @@ static json_t *notice_best_json (const struct sweep *s)
 {
     long trial = sweep_best (s);
     struct sweep_result r = point_result (s, trial_point (s, trial), 0);
-    json_t *o = json_pack ("{s:s, s:f, s:I}", "metric", s->exp->metric, "value", r.value, "trial",
-                           (json_int_t)trial);
+    json_t *o = json_pack ("{s:s, s:f, s:I}", "metric", s->exp->metric->name, "value", r.value,
+                           "trial", (json_int_t)trial);
 
-    if (o && s->exp->search.repeats > 1) {
+    if (o && s->exp->search->config.repeats > 1) {
         json_object_set_new (o, "n", json_integer (r.n));
         json_object_set_new (o, "point", json_integer (trial_point (s, trial)));
     }
@@ -491,7 +494,7 @@ static bool pattern_is_sent (const struct sweep *s, int pattern)
 
 static void notify_patterns (const struct sweep *s, long trial, long attempt)
 {
-    char **patterns = s->exp->notify.patterns;
+    char **patterns = s->exp->notify->patterns;
     char path[PATH_MAX], marker[64], what[400];
 
     snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/log", s->dir, trial, attempt);
@@ -520,7 +523,7 @@ enum { EVERY = 5 /* s */, EFFORT = 20 };
 
 static bool has_unsent_pattern (const struct sweep *s)
 {
-    for (int i = 0; s->exp->notify.patterns && s->exp->notify.patterns[i]; i++)
+    for (int i = 0; s->exp->notify->patterns && s->exp->notify->patterns[i]; i++)
         if (!pattern_is_sent (s, i))
             return true;
     return false;
@@ -541,7 +544,7 @@ void notify_watch (const struct sweep *s, long trial, long attempt, struct notif
 {
     double now = monotonic ();
 
-    if (!s->exp->notify.patterns || !notify_is_wanted (s->exp) || notify_unwatch (w)
+    if (!s->exp->notify->patterns || !notify_is_wanted (s->exp) || notify_unwatch (w)
         || now < w->next)
         return;
     w->begun = now;

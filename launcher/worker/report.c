@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publish how an attempt ended: results, failures, faults that all attempts share. */
+#include "launcher/config/failure_settings.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/space.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/worker/worker_private.h"
 
 #include <limits.h>
@@ -45,7 +49,7 @@ static bool has_other_open (const struct sweep *s, long but)
 /* Whether the search goes on once the trial 'failed' (0: none) has been given up. */
 static bool search_goes_on (const struct sweep *s, long failed)
 {
-    double *x = xcalloc (s->exp->nparams + 1, sizeof (*x));
+    double *x = xcalloc (s->exp->space->nparams + 1, sizeof (*x));
     struct searcher *copy = searcher_copy (s->searcher);
     enum search_answer answer = SEARCH_WAIT;
     struct search_op op;
@@ -87,7 +91,7 @@ static bool works_elsewhere (struct worker *w)
 
     for (long i = 0; here && i < n && !found; i++)
         found = !list[i].gone && strcmp (list[i].host, here)
-                && !peer_dead (w->peer, list[i].nonce, w->sweep->exp->lease);
+                && !peer_dead (w->peer, list[i].nonce, w->sweep->exp->worker->lease);
     free (list);
     return found;
 }
@@ -245,7 +249,7 @@ static void add_halved_reason (const struct hparam *h, const json_t *before,
 static void retry_halved (const struct sweep *s, long trial, struct segment_report *r)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
-    size_t n = s->exp->nparams;
+    size_t n = s->exp->space->nparams;
     double *x = xcalloc (n + 1, sizeof (*x));
     const struct hparam *h;
 
@@ -325,7 +329,7 @@ static struct event report_event (const struct worker *w, long trial, struct seg
 
     if (r->retry.x) {
         e.x = r->retry.x;
-        e.nx = w->sweep->exp->nparams;
+        e.nx = w->sweep->exp->space->nparams;
         e.hparams = r->retry.hparams;
     }
     if (r->outcome != OUTCOME_RESULT)
@@ -352,7 +356,7 @@ static const char *job_end (const struct worker *w, long trial, const struct seg
                                          .before = sweep_trial (w->sweep, trial)->fails,
                                          .alike = 1 + (f ? f->count : 0) };
 
-    return w->sweep->exp->job.is_given && r->outcome == OUTCOME_FAILED
+    return w->sweep->exp->job->is_given && r->outcome == OUTCOME_FAILED
                ? job_gives_up (w->sweep->exp, &failure)
                : NULL;
 }
@@ -366,7 +370,8 @@ static bool gives_up (const struct worker *w, long trial, const struct segment_r
 
     if (r->verdict.last || r->verdict.progress)
         return r->verdict.last;
-    return (r->verdict.free ? t->losts >= LOST_MAX : t->fails >= w->sweep->exp->max_restarts);
+    return (r->verdict.free ? t->losts >= LOST_MAX
+                            : t->fails >= w->sweep->exp->failures->max_restarts);
 }
 
 static const char *why_exclude (const struct worker *w, long trial, const struct segment_report *r)
@@ -556,7 +561,7 @@ enum { WORKERS_FEW = 64 };
 
 void worker_leave_sweep (const struct worker *w)
 {
-    if (w->sweep->exp->workers <= WORKERS_FEW && results_are_stale (w->sweep)
+    if (w->sweep->exp->resources->workers <= WORKERS_FEW && results_are_stale (w->sweep)
         && peer_count (w->sweep->dir, 0, NULL) <= 1)
         results_renew (w->sweep, NULL);
 }

@@ -18,6 +18,9 @@
 
 #include "launcher/code/pattern_list.h"
 #include "launcher/code/working_copy.h"
+#include "launcher/config/checkpoint_policy.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
@@ -131,7 +134,8 @@ static void keep_first_of (struct gc_checkpoint **list, size_t n, bool of_trial,
     }
 }
 
-void gc_mark (const struct gc_policy *policy, bool smaller, struct gc_checkpoint *list, size_t n)
+void gc_mark (const struct checkpoint_policy *policy, bool smaller, struct gc_checkpoint *list,
+              size_t n)
 {
     struct gc_checkpoint **order = xcalloc (n + 1, sizeof (*order));
     size_t m;
@@ -153,7 +157,7 @@ bool gc_is_over (const struct sweep *s)
 
 bool gc_keeps_nothing (const struct sweep *s)
 {
-    const struct gc_policy *p = &s->exp->policy;
+    const struct checkpoint_policy *p = s->exp->checkpoints;
 
     return gc_is_over (s) && !p->experiment_best && !p->trial_best && !p->trial_latest;
 }
@@ -174,7 +178,7 @@ struct file_listing {
  */
 static const char *name_below_attempt (const struct file_listing *l, const char *path)
 {
-    const char *file = l->sweep->exp->metrics_file;
+    const char *file = l->sweep->exp->metric->file;
     const char *base = strrchr (path, '/');
     char first[NAME_MAX + 1];
     size_t n = strcspn (path, "/");
@@ -389,16 +393,16 @@ static void keep_best_unit (struct units *u)
         u->stays[k] = true;
 }
 
-static void keep_by_policy (struct units *u, struct gc_policy policy)
+static void keep_by_policy (struct units *u, struct checkpoint_policy policy)
 {
-    gc_mark (&policy, u->sweep->exp->search.smaller_is_better, u->list, u->n);
+    gc_mark (&policy, u->sweep->exp->search->config.smaller_is_better, u->list, u->n);
     for (size_t i = 0; i < u->n; i++)
         u->stays[i] = u->stays[i] || u->list[i].kept;
 }
 
 static void choose_units (struct units *u)
 {
-    struct gc_policy p = u->sweep->exp->policy;
+    struct checkpoint_policy p = *u->sweep->exp->checkpoints;
 
     for (size_t i = 0, end; i < u->n; i = end) {
         long trial = u->list[i].trial;
@@ -413,10 +417,10 @@ static void choose_units (struct units *u)
     keep_sources (u);
     if (p.experiment_best || p.trial_best)
         keep_best_unit (u);
-    keep_by_policy (u, (struct gc_policy){ 0, p.trial_best, p.trial_latest });
+    keep_by_policy (u, (struct checkpoint_policy){ 0, p.trial_best, p.trial_latest });
     for (size_t i = 0; i < u->n; i++)
         u->list[i].metric = u->compared[i];
-    keep_by_policy (u, (struct gc_policy){ p.experiment_best, 0, 0 });
+    keep_by_policy (u, (struct checkpoint_policy){ p.experiment_best, 0, 0 });
 }
 
 /* Mark the files of one kind. */
@@ -913,7 +917,7 @@ static void read_validations (struct shelf *sh, long trial)
 
 static void read_all_validations (struct shelf *sh)
 {
-    const struct gc_policy *p = &sh->sweep->exp->policy;
+    const struct checkpoint_policy *p = sh->sweep->exp->checkpoints;
 
     if (!p->experiment_best && !p->trial_best)
         return;
@@ -954,7 +958,7 @@ static void keep_restorable (struct shelf *sh, long trial, int64_t max_step, lon
 static void keep_best_trial (struct shelf *sh)
 {
     const struct sweep *s = sh->sweep;
-    const struct gc_policy *p = &s->exp->policy;
+    const struct checkpoint_policy *p = s->exp->checkpoints;
     long best = p->experiment_best || p->trial_best ? sweep_best (s) : 0;
     int64_t length = best ? trial_result (s, best, 0).length : 0;
 
@@ -1005,7 +1009,7 @@ static void choose_kept (struct shelf *sh)
     const struct experiment *e = sh->sweep->exp;
 
     do {
-        gc_mark (&e->policy, e->search.smaller_is_better, sh->list, sh->n);
+        gc_mark (e->checkpoints, e->search->config.smaller_is_better, sh->list, sh->n);
         keep_needed (sh);
     } while (!verify_kept (sh));
 }
@@ -1067,7 +1071,7 @@ static void report_shelf (struct shelf *sh, struct gc_report *r)
 static int report_trainer_files (const struct sweep *s, struct gc_report *r)
 {
     struct trainer_files list;
-    int rv = trainer_files_mark (s, s->exp->checkpoint_files, &list);
+    int rv = trainer_files_mark (s, s->exp->checkpoints->files, &list);
 
     for (size_t i = 0; rv == 0 && i < list.n; i++) {
         struct trainer_file *t = &list.files[i];
@@ -1102,7 +1106,7 @@ int gc_run (const struct sweep *s, bool dry, struct gc_report *report, struct sl
         choose_kept (&sh);
     }
     report_shelf (&sh, report);
-    if (s->exp->checkpoint_files && report_trainer_files (s, report) < 0)
+    if (s->exp->checkpoints->files && report_trainer_files (s, report) < 0)
         errorf (err, "%s/trials: cannot list what trials saved: %s", s->dir, inside_error (errno));
     else
         rv = dry ? 0 : remove_reported (report, gc_is_over (s), err);

@@ -8,6 +8,8 @@
 
 #include "launcher/sweep/sweep.h"
 
+struct checkpoint_policy;
+
 /* ---- which stay ---- */
 
 struct gc_checkpoint {
@@ -26,8 +28,8 @@ struct gc_checkpoint {
  * several attempts saved the same step, only the one that a restore would take counts: the accepted
  * attempt's, else the highest attempt's.
  */
-void gc_mark (const struct gc_policy *policy, bool smaller_is_better, struct gc_checkpoint *list,
-              size_t n);
+void gc_mark (const struct checkpoint_policy *policy, bool smaller_is_better,
+              struct gc_checkpoint *list, size_t n);
 
 /* Whether the experiment ended by itself; one that was stopped or killed may be continued. */
 bool gc_is_over (const struct sweep *s);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run one attempt at a segment and judge how it ended. */
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/worker/worker_private.h"
 
 #include <errno.h>
@@ -82,7 +85,7 @@ static void ask_trainer_to_stop (struct segment *s)
 {
     if (s->deadline == 0) {
         trainer_signal (s->trainer, SIGTERM);
-        s->deadline = monotonic () + (double)s->w->sweep->exp->grace;
+        s->deadline = monotonic () + (double)s->w->sweep->exp->worker->grace;
     }
 }
 
@@ -100,7 +103,7 @@ static bool is_overdue (const struct segment *s)
  */
 static void check_members (struct segment *s)
 {
-    const struct job_settings *job = &s->w->sweep->exp->job;
+    const struct job_settings *job = s->w->sweep->exp->job;
 
     if (job->nroles == 0 || monotonic () < s->members_at)
         return;
@@ -209,7 +212,7 @@ static void poll_trainer (struct segment *s, int ms)
 /* A shell died of the signal, but the program that it ran may still be saving a checkpoint. */
 static void await_lingering (struct segment *s)
 {
-    double limit = monotonic () + (double)s->w->sweep->exp->grace;
+    double limit = monotonic () + (double)s->w->sweep->exp->worker->grace;
 
     if (s->deadline > 0 && s->deadline < limit)
         limit = s->deadline;
@@ -269,7 +272,7 @@ static bool knows_length (const struct segment *s)
 {
     const struct experiment *e = s->w->sweep->exp;
 
-    return e->given.length || e->search.max_length > 1;
+    return e->search->length_is_given || e->search->config.max_length > 1;
 }
 
 static bool segment_is_complete (const struct segment *s)
@@ -321,9 +324,9 @@ static int64_t least_credible_step (const struct experiment *e)
 {
     bool has = false;
 
-    for (char **p = e->patterns; p && *p && !has; p++)
+    for (char **p = e->metric->patterns; p && *p && !has; p++)
         has = strstr (*p, "{step}");
-    return has ? 1 : e->patterns ? INT64_MAX : 2;
+    return has ? 1 : e->metric->patterns ? INT64_MAX : 2;
 }
 
 /* The program ignores {length}, or its steps count something else. */
@@ -331,7 +334,7 @@ static bool ran_beyond (const struct segment *s)
 {
     const struct experiment *e = s->w->sweep->exp;
 
-    return experiment_needs (e) & HAS_RUNGS && s->attempt.length < e->search.max_length
+    return experiment_needs (e) & HAS_RUNGS && s->attempt.length < e->search->config.max_length
            && s->step > s->attempt.length;
 }
 
@@ -347,7 +350,7 @@ static int64_t ended_early_at (const struct segment *s)
 static bool segment_has_result (const struct segment *s, struct segment_report *r)
 {
     bool asked = s->deadline > 0 || s->w->stop;
-    bool found = s->found || s->w->sweep->exp->job.is_given;
+    bool found = s->found || s->w->sweep->exp->job->is_given;
 
     r->length = s->attempt.length;
     r->ended = ended_early_at (s);
@@ -452,7 +455,7 @@ static void judge_overdue (const struct segment *s, struct segment_report *r)
     r->verdict.last = true;
     r->verdict.cause = "DeadlineExceeded";
     snprintf (r->verdict.why, sizeof (r->verdict.why), "active for longer than %s",
-              s->w->sweep->exp->job.deadline_text);
+              s->w->sweep->exp->job->deadline_text);
 }
 
 /* The member that decides is named. */
@@ -479,7 +482,7 @@ static void judge_member (struct segment *s, struct segment_report *r)
 /* Whether the members have decided it. */
 static bool judge_members (struct segment *s, struct segment_report *r)
 {
-    if (s->w->sweep->exp->job.nroles == 0)
+    if (s->w->sweep->exp->job->nroles == 0)
         return false;
     members_look (&s->attempt, &s->members);
     if (s->members.verdict.kind == LIFE_SUCCEEDED) {
@@ -508,7 +511,7 @@ static void judge_segment (struct segment *s, struct segment_report *r)
     else if (s->overdue)
         judge_overdue (s, r);
     else if (WIFEXITED (s->status) && WEXITSTATUS (s->status) == SLURMDL_EXIT_REJECT
-             && !s->w->sweep->exp->job.is_given) {
+             && !s->w->sweep->exp->job->is_given) {
         r->outcome = OUTCOME_REJECTED;
         snprintf (r->verdict.why, sizeof (r->verdict.why),
                   "exit status %d: the trainer rejects the point", SLURMDL_EXIT_REJECT);
@@ -551,7 +554,7 @@ static bool result_is_in_memory (struct segment *s)
     const struct sweep *sweep = s->w->sweep;
 
     return trainer_succeeded (s) && !s->homeless && sweep_metrics (sweep) == 1
-           && sweep->exp->summary[0] == SUMMARY_LAST
+           && sweep->exp->metric->summary[0] == SUMMARY_LAST
            && trainer_newest (s->trainer, &s->step, s->values) && s->step >= s->attempt.length;
 }
 
@@ -636,7 +639,7 @@ void segment_end (struct segment_report *report)
 static int run_to_its_end (struct segment *s, double seconds, struct command_report *r,
                            struct slurmdl_error *err)
 {
-    double grace = (double)s->w->sweep->exp->grace;
+    double grace = (double)s->w->sweep->exp->worker->grace;
 
     if (!(s->trainer = trainer_start (&s->attempt, NULL, err)))
         return -1;

@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #include "launcher/code/software.h"
+#include "launcher/config/failure_settings.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
@@ -161,7 +164,7 @@ static enum turn publish_lost (struct worker *w, long trial, const char *owner,
     counted = lost.counted && memory == 0;
     progress = attempt_progress (w->sweep, trial, attempt) == PROGRESS_STEPS;
     last = progress  ? false
-           : counted ? t->fails >= w->sweep->exp->max_restarts
+           : counted ? t->fails >= w->sweep->exp->failures->max_restarts
                      : t->losts >= LOST_MAX;
     struct event events[2] = {
         { .op = lost.counted ? EVENT_FAIL : EVENT_LOST,
@@ -214,7 +217,7 @@ static enum turn try_trial (struct worker *w, long trial, struct slurmdl_error *
         return claim_trial (w, trial, err);
     if (!strcmp (owner, worker_nonce (w)))
         return TURN_DONE;
-    if (!w->looks || !peer_dead (w->peer, owner, w->sweep->exp->lease))
+    if (!w->looks || !peer_dead (w->peer, owner, w->sweep->exp->worker->lease))
         return TURN_WAIT;
     return publish_lost (w, trial, owner, err);
 }
@@ -311,7 +314,7 @@ static enum turn try_next (struct worker *w, struct slurmdl_error *err)
 /* Idle workers together read the log about 300 times a second. */
 static double least_pause (const struct worker *w)
 {
-    double pause = (double)w->sweep->exp->workers / 320;
+    double pause = (double)w->sweep->exp->resources->workers / 320;
 
     return fmin (fmax (pause, 0.05), 2);
 }

@@ -12,6 +12,7 @@
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/failure.h"
 #include "launcher/worker/lost_worker.h"
+#include "searcher/searcher.h"
 
 struct peer_membership;
 struct custom_searcher;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all parts of a worker use: signals, heartbeats, claims, publishing. */
+#include "launcher/config/resources.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/worker/worker_private.h"
 
 #include <errno.h>
@@ -48,14 +50,14 @@ int worker_signal (struct worker *w)
 /* Stop in time for the trainer to save a checkpoint before Slurm kills the job. */
 static void watch_time_limit (struct worker *w)
 {
-    if (w->end > 0 && !w->stop && monotonic () + (double)w->sweep->exp->grace >= w->end)
+    if (w->end > 0 && !w->stop && monotonic () + (double)w->sweep->exp->worker->grace >= w->end)
         w->stop = SIGUSR2;
 }
 
 int worker_tick (struct worker *w, struct slurmdl_error *err)
 {
     watch_time_limit (w);
-    if (!w->peer || monotonic () - w->beat < (double)w->sweep->exp->heartbeat)
+    if (!w->peer || monotonic () - w->beat < (double)w->sweep->exp->worker->heartbeat)
         return 0;
     w->beat = monotonic ();
     /* a heartbeat that cannot be written is no reason to stop */
@@ -91,7 +93,7 @@ static int node_is_excluded (void *sweep, const char *name)
 /* A trial of several nodes uses all nodes of the allocation. */
 bool worker_is_excluded (const struct worker *w)
 {
-    const char *nodes = w->sweep->exp->nodes > 1 ? getenv ("SLURM_JOB_NODELIST") : NULL;
+    const char *nodes = w->sweep->exp->resources->nodes > 1 ? getenv ("SLURM_JOB_NODELIST") : NULL;
 
     return node_is_excluded (w->sweep, w->host)
            || (nodes && w->sweep->nhosts > 0
@@ -121,14 +123,14 @@ bool worker_trains (struct worker *w, long trial)
     const char *owner = worker_owner_of (w, trial);
 
     return owner && strcmp (owner, worker_nonce (w))
-           && !peer_dead (w->peer, owner, w->sweep->exp->lease);
+           && !peer_dead (w->peer, owner, w->sweep->exp->worker->lease);
 }
 
 /* A worker that was asked to stop retries for as long as it would grant a trainer. */
 static bool may_wait_for_space (const struct worker *w, double *limit)
 {
     if (w->stop && *limit == 0)
-        *limit = monotonic () + (double)w->sweep->exp->grace;
+        *limit = monotonic () + (double)w->sweep->exp->worker->grace;
     return *limit == 0 || monotonic () < *limit;
 }
 

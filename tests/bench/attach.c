@@ -8,6 +8,8 @@
  *                                        have this file, and print its folder
  */
 #include "launcher/config/hparams.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/sys/small_file.h"
 #include "tests/bench/bench.h"
 #include "tests/launcher/made.h"
@@ -15,7 +17,7 @@
 /* As a worker does: a result and what begins next, in one entry. */
 static int fill (struct sweep *s, long n)
 {
-    double *x = calloc (s->exp->nparams + 1, sizeof (*x));
+    double *x = calloc (s->exp->space->nparams + 1, sizeof (*x));
     struct event events[2];
     struct search_op op;
     int rv = 0;
@@ -34,7 +36,7 @@ static int fill (struct sweep *s, long n)
         if (i < n) {
             op = (struct search_op){ .trial = i + 1, .fresh = true };
             op.length = 1;
-            for (size_t d = 0; d < s->exp->nparams; d++)
+            for (size_t d = 0; d < s->exp->space->nparams; d++)
                 x[d] = drand48 ();
             events[k++] = (struct event){ .op = EVENT_BEGIN,
                                           .by = "1_1",
@@ -42,7 +44,7 @@ static int fill (struct sweep *s, long n)
                                           .length = 1,
                                           .owner = "0123",
                                           .x = x,
-                                          .nx = s->exp->nparams,
+                                          .nx = s->exp->space->nparams,
                                           .hparams = hparams_json (s->exp, x) };
         }
         rv = sweep_publish (s, events, k, NULL);
@@ -76,14 +78,14 @@ static int attach (const char *dir)
     double start = now ();
     struct sweep *s = made_open (dir);
     double opened = now ();
-    double *x = s ? calloc (s->exp->nparams + 1, sizeof (*x)) : NULL;
+    double *x = s ? calloc (s->exp->space->nparams + 1, sizeof (*x)) : NULL;
     struct search_op op;
 
     if (!x)
         return 1;
     searcher_ask (s->searcher, &op, x);
     printf ("%ld trials, searcher %s: opened in %.1f ms, first decision %.1f ms\n", s->ntrials,
-            s->exp->searcher_name, 1e3 * (opened - start), 1e3 * (now () - opened));
+            s->exp->search->searcher, 1e3 * (opened - start), 1e3 * (now () - opened));
     free (x);
     sweep_close (s);
     return 0;

@@ -6,6 +6,7 @@
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/hparams.h"
+#include "launcher/config/space.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SETS = 4 };
@@ -20,7 +21,7 @@ static void read_again (const struct experiment *e, const char *path)
         return;
     copy = experiment_read_text (path, e->text, strlen (e->text), &p);
     problems_close (&p);
-    if (!copy || copy->nparams != e->nparams) {
+    if (!copy || copy->space->nparams != e->space->nparams) {
         fprintf (stderr, "its own text is refused: %s\n%s", p.text, e->text);
         abort ();
     }
@@ -31,12 +32,12 @@ static void read_again (const struct experiment *e, const char *path)
 static void look (const struct experiment *e)
 {
     char name[64];
-    double *x = calloc (e->nparams + 1, sizeof (*x));
+    double *x = calloc (e->space->nparams + 1, sizeof (*x));
 
     if (e->entrypoint)
         hparams_unknown (e, e->entrypoint, name, sizeof (name));
-    for (size_t i = 0; x && i < e->nparams; i++)
-        x[i] = e->params[i].type == PARAM_CATEGORICAL ? 0 : e->params[i].min;
+    for (size_t i = 0; x && i < e->space->nparams; i++)
+        x[i] = e->space->params[i].type == PARAM_CATEGORICAL ? 0 : e->space->params[i].min;
     if (x)
         json_decref (hparams_json (e, x));
     free (x);

@@ -2,6 +2,7 @@
 /* The JSON of a point, below it a text with {names}. */
 #include "launcher/config/hparams.h"
 #include "launcher/config/experiment.h"
+#include "launcher/config/space.h"
 #include "launcher/sys/json_number.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -21,7 +22,8 @@ static int put_word (void *arg, char *word)
 static void expand (const char *text, const json_t *o)
 {
     json_t *builtins = json_pack ("{s:i, s:s}", "trial", 7, "attempt_dir", "/t");
-    static const struct experiment without;
+    static struct space none;
+    static const struct experiment without = { .space = &none };
     struct command_values v = {
         .exp = &without, .hparams = o, .builtins = builtins, .resume_dir = resume_dir
     };

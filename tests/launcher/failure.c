@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What follows from each end of a trainer, and from lines of its log. */
 #include "launcher/worker/failure.h"
+#include "launcher/config/experiment.h"
+#include "launcher/config/failure_settings.h"
 #include "launcher/config/log_policy.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/trainer/trainer.h"
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
@@ -39,16 +42,17 @@ static const struct {
 static void judge (const struct log_policy *list, size_t n, int status, enum oom_kill killed,
                    struct failure_class *v)
 {
-    struct experiment exp = { .metrics = metrics,
-                              .metric = metrics[0],
-                              .nmetrics = 1,
-                              .policies = (struct log_policy *)list,
-                              .npolicies = n };
+    struct metric_settings metric = { .names = metrics, .name = metrics[0], .n = 1 };
+    struct failure_settings failures = { .policies = (struct log_policy *)list, .npolicies = n };
+    struct experiment *parts = experiment_create (), exp = *parts;
     struct sweep sweep = { .exp = &exp };
     struct trial_attempt a = { .sweep = &sweep };
 
+    exp.metric = &metric;
+    exp.failures = &failures;
     snprintf (a.dir, sizeof (a.dir), "%s", dir);
     failure_classify (&a, status, killed, v);
+    experiment_destroy (parts);
 }
 
 static void table_of_ends (void **state)

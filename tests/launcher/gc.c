@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which checkpoints a policy keeps, and what becomes of their files. */
+#include "launcher/config/checkpoint_policy.h"
 #include "launcher/worker/retention.h"
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
@@ -22,7 +23,7 @@ static const struct gc_checkpoint example[] = {
 enum { NEXAMPLE = COUNT (example) };
 
 static const struct {
-    struct gc_policy policy;
+    struct checkpoint_policy policy;
     const char *kept;
 } conformance[] = {
     { { 0, 0, 0 }, "" },
@@ -43,8 +44,8 @@ static const struct {
 };
 
 /* The steps that are kept, in the order of the list. */
-static const char *mark (const struct gc_policy *policy, bool smaller, struct gc_checkpoint *list,
-                         size_t n)
+static const char *mark (const struct checkpoint_policy *policy, bool smaller,
+                         struct gc_checkpoint *list, size_t n)
 {
     static char text[256];
     size_t at = 0;
@@ -91,9 +92,12 @@ static void larger_is_better (void **state)
     struct gc_checkpoint list[NEXAMPLE];
 
     memcpy (list, example, sizeof (list));
-    assert_string_equal (mark (&(struct gc_policy){ 2, 0, 0 }, false, list, NEXAMPLE), "3 4 ");
-    assert_string_equal (mark (&(struct gc_policy){ 0, 1, 0 }, false, list, NEXAMPLE), "3 8 ");
-    assert_string_equal (mark (&(struct gc_policy){ 1, 1, 1 }, false, list, NEXAMPLE), "3 5 8 10 ");
+    assert_string_equal (mark (&(struct checkpoint_policy){ 2, 0, 0 }, false, list, NEXAMPLE),
+                         "3 4 ");
+    assert_string_equal (mark (&(struct checkpoint_policy){ 0, 1, 0 }, false, list, NEXAMPLE),
+                         "3 8 ");
+    assert_string_equal (mark (&(struct checkpoint_policy){ 1, 1, 1 }, false, list, NEXAMPLE),
+                         "3 5 8 10 ");
 }
 
 static void no_numbers_are_no_validation (void **state)
@@ -105,9 +109,9 @@ static void no_numbers_are_no_validation (void **state)
         { .trial = 1, .attempt = 1, .step = 4, .metric = INFINITY },
     };
 
-    assert_string_equal (mark (&(struct gc_policy){ 0, 4, 0 }, true, list, 4), "3 ");
-    assert_string_equal (mark (&(struct gc_policy){ 4, 0, 0 }, false, list, 4), "3 ");
-    assert_string_equal (mark (&(struct gc_policy){ 0, 0, 2 }, true, list, 4), "3 4 ");
+    assert_string_equal (mark (&(struct checkpoint_policy){ 0, 4, 0 }, true, list, 4), "3 ");
+    assert_string_equal (mark (&(struct checkpoint_policy){ 4, 0, 0 }, false, list, 4), "3 ");
+    assert_string_equal (mark (&(struct checkpoint_policy){ 0, 0, 2 }, true, list, 4), "3 4 ");
 }
 
 static void of_equal_ones_the_older (void **state)
@@ -120,12 +124,12 @@ static void of_equal_ones_the_older (void **state)
     };
 
     for (int smaller = 0; smaller < 2; smaller++) {
-        mark (&(struct gc_policy){ 0, 1, 0 }, smaller, list, 2);
+        mark (&(struct checkpoint_policy){ 0, 1, 0 }, smaller, list, 2);
         assert_false (list[0].kept);
         assert_true (list[1].kept);
-        mark (&(struct gc_policy){ 1, 0, 0 }, smaller, list, 4);
+        mark (&(struct checkpoint_policy){ 1, 0, 0 }, smaller, list, 4);
         assert_true (list[1].kept && !list[3].kept);
-        mark (&(struct gc_policy){ 2, 0, 0 }, smaller, list, 4);
+        mark (&(struct checkpoint_policy){ 2, 0, 0 }, smaller, list, 4);
         assert_true (list[3].kept && !list[2].kept);
     }
 }
@@ -139,13 +143,13 @@ static void one_of_a_step (void **state)
         { .trial = 1, .attempt = 3, .step = 4, .metric = 4 },
     };
 
-    mark (&(struct gc_policy){ 9, 9, 1 }, true, list, 4);
+    mark (&(struct checkpoint_policy){ 9, 9, 1 }, true, list, 4);
     assert_true (!list[0].kept && !list[1].kept && list[2].kept && list[3].kept);
     list[1].accepted = true;
-    mark (&(struct gc_policy){ 9, 9, 1 }, true, list, 4);
+    mark (&(struct checkpoint_policy){ 9, 9, 1 }, true, list, 4);
     assert_true (!list[0].kept && list[1].kept && !list[2].kept);
     list[1].bad = true;
-    mark (&(struct gc_policy){ 0, 0, 1 }, true, list, 4);
+    mark (&(struct checkpoint_policy){ 0, 0, 1 }, true, list, 4);
     assert_true (list[2].kept && !list[1].kept && !list[3].kept);
 }
 

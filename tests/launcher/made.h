@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launcher/config/metric_settings.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/sweep.h"
 
@@ -92,9 +93,9 @@ static inline struct sweep *made_sweep (const char *folder, const char *conf, lo
 /* Of several metrics the first has a value. */
 static inline double *made_values (const struct sweep *s, double v)
 {
-    double *values = s->exp->nmetrics > 1 ? malloc (s->exp->nmetrics * sizeof (v)) : NULL;
+    double *values = s->exp->metric->n > 1 ? malloc (s->exp->metric->n * sizeof (v)) : NULL;
 
-    for (size_t i = 0; values && i < s->exp->nmetrics; i++)
+    for (size_t i = 0; values && i < s->exp->metric->n; i++)
         values[i] = i ? NAN : v;
     return values;
 }

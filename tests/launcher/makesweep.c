@@ -14,7 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/failure_settings.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/search_settings.h"
+#include "launcher/config/space.h"
 #include "launcher/monitor/series.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/log.h"
@@ -131,21 +134,23 @@ static double value_at (const struct maker *m, long trial, double step, size_t m
     const double *x = sweep_trial (m->s, trial)->x;
     double v = 1 / (1 + 0.3 * step), weight = 2;
 
-    for (size_t k = 0; k < e->nparams; k++, weight /= 2) {
-        double u = place (&e->params[k], x[k]) - (metric ? 0.8 : 0.3);
+    for (size_t k = 0; k < e->space->nparams; k++, weight /= 2) {
+        double u = place (&e->space->params[k], x[k]) - (metric ? 0.8 : 0.3);
         v += weight * u * u;
     }
     v += 0.01 * sin ((double)trial * 7 + step * 3);
     if (trial % 97 == 13 && step > 5)
         return trial % 2 ? NAN : INFINITY;
-    return (metric ? e->search.larger[metric] : !e->search.smaller_is_better) ? 2 - v : v;
+    return (metric ? e->search->config.larger[metric] : !e->search->config.smaller_is_better)
+               ? 2 - v
+               : v;
 }
 
 static void log_metrics (struct maker *m, const struct worker *w, int64_t from, const char *dir)
 {
     struct slurmdl_metrics *f = slurmdl_metrics_create (dir, NULL);
     double length = (double)w->length;
-    long n = m->points * (w->length - from) / m->s->exp->search.max_length;
+    long n = m->points * (w->length - from) / m->s->exp->search->config.max_length;
 
     if (!f)
         die (dir, NULL);
@@ -200,7 +205,7 @@ static void make_files (struct maker *m, const struct worker *w)
 /* Returns false if there is nothing to do now. */
 static bool begin (struct maker *m, struct worker *w)
 {
-    size_t n = m->s->exp->nparams;
+    size_t n = m->s->exp->space->nparams;
     double *x = calloc (n + 1, sizeof (*x));
     struct search_op op;
 
@@ -258,7 +263,8 @@ static bool fails (struct maker *m, const struct worker *w)
 {
     const struct experiment *e = m->s->exp;
 
-    return place (&e->params[0], sweep_trial (m->s, w->trial)->x[0]) > 0.9 && chance (m) < 0.7;
+    return place (&e->space->params[0], sweep_trial (m->s, w->trial)->x[0]) > 0.9
+           && chance (m) < 0.7;
 }
 
 static void end (struct maker *m, struct worker *w)
@@ -270,11 +276,11 @@ static void end (struct maker *m, struct worker *w)
                        .host = "n2" };
 
     m->now = w->end;
-    if (m->s->exp->nparams && fails (m, w)) {
+    if (m->s->exp->space->nparams && fails (m, w)) {
         e.op = EVENT_FAIL;
         e.why = "out of memory: tried to allocate 2.5 GiB </script><b>x";
         put (m, e);
-        if (sweep_trial (m->s, w->trial)->fails > m->s->exp->max_restarts) {
+        if (sweep_trial (m->s, w->trial)->fails > m->s->exp->failures->max_restarts) {
             put (m, (struct event){
                         .op = EVENT_EXIT, .by = w->slot, .trial = w->trial, .why = e.why });
             w->trial = 0;
@@ -350,7 +356,9 @@ static void open_experiment (struct maker *m, const char *root, const char *file
         die (root, &err);
     problems_close (&p);
     free (p.text);
-    m->n = e->workers > 0 && e->workers < WORKERS_MAX ? (int)e->workers : 8;
+    m->n = e->resources->workers > 0 && e->resources->workers < WORKERS_MAX
+               ? (int)e->resources->workers
+               : 8;
     experiment_destroy (e);
     m->now = m->s->created;
     for (int i = 0; i < m->n; i++) {

@@ -2,6 +2,7 @@
 /* Metrics in lines of output; words that were meant; placeholders. */
 #include "launcher/config/hparams.h"
 #include "launcher/config/metric_pattern.h"
+#include "launcher/config/space.h"
 #include "runtime/base/nearest_word.h"
 #include "tests/unit.h"
 
@@ -180,7 +181,7 @@ static void placeholders (void **state)
     json_t *h = json_pack ("{s:f, s:{s:s}, s:i, s:b, s:[i,i], s:s}", "lr", 0.001, "opt", "name",
                            "it's \"x\"", "big", 123456789, "flag", 1, "list", 1, 2, "empty", "");
     json_t *more = json_pack ("{s:i, s:i}", "length", 9, "trial", 2);
-    struct experiment exp = { .nhparams = 0 };
+    struct experiment exp = { .space = &(struct space){ .nhparams = 0 } };
     const struct command_values v = { &exp, h, more, NULL, NULL };
 
     for (size_t i = 0; i < COUNT (expansions); i++) {
@@ -241,7 +242,8 @@ static void optional_groups (void **state)
     struct param params[] = { { .when = "opt" } };
     struct hparam hparams[] = { { .path = (char *)"lr", .dim = -1 },
                                 { .path = (char *)"momentum", .dim = 0 } };
-    struct experiment exp = { .params = params, .nparams = 1, .hparams = hparams, .nhparams = 2 };
+    struct space space = { .params = params, .nparams = 1, .hparams = hparams, .nhparams = 2 };
+    struct experiment exp = { .space = &space };
     json_t *with = json_pack ("{s:f, s:f}", "lr", 0.001, "momentum", 0.9);
     json_t *without = json_pack ("{s:f}", "lr", 0.001);
     bool there[] = { false, true };

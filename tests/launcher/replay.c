@@ -3,7 +3,7 @@
  * states.
  */
 #include "launcher/sweep/replay.h"
-#include "launcher/config/trial_gpus.h"
+#include "launcher/config/resources.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "tests/launcher/applied.h"

@@ -2,6 +2,7 @@
 /* A snapshot of a sweep's searcher is as good as a whole copy, for all of them.
  */
 #include "launcher/sweep/snapshot.h"
+#include "searcher/searcher.h"
 #include "tests/unit.h"
 
 enum { RUNNING_MAX = 64, STEPS = 60, AHEAD = 4 };

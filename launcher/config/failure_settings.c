@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read log_policies from the experiment file. */
-#include "launcher/config/log_policy_config.h"
+#include "launcher/config/failure_settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,9 +77,9 @@ static int read_members (const config_setting_t *group, const char **texts, stru
 
 static struct log_policy *find_policy (const struct experiment *e, const char *name)
 {
-    for (size_t i = 0; i < e->npolicies; i++)
-        if (!strcmp (e->policies[i].name, name))
-            return &e->policies[i];
+    for (size_t i = 0; i < e->failures->npolicies; i++)
+        if (!strcmp (e->failures->policies[i].name, name))
+            return &e->failures->policies[i];
     return NULL;
 }
 
@@ -89,7 +89,7 @@ static void set_policy (struct experiment *e, const char *name, const char *patt
     struct log_policy *policy = find_policy (e, name);
 
     if (!policy) {
-        policy = &e->policies[e->npolicies++];
+        policy = &e->failures->policies[e->failures->npolicies++];
         policy->name = strdup (name);
     } else
         free (policy->pattern);
@@ -107,7 +107,7 @@ static void read_policy (struct experiment *e, const config_setting_t *group, st
     if (read_members (group, texts, p) < 0
         || (texts[2] && (action = find_word (group, "action", texts[2], actions, p)) < 0))
         return;
-    if ((other = find_policy (e, texts[0])) && other - e->policies >= BUILTIN)
+    if ((other = find_policy (e, texts[0])) && other - e->failures->policies >= BUILTIN)
         problem_at (p, origin_of (group), "'%s': two policies have the name \"%s\"", key, texts[0]);
     else if (policy_check (texts[1], &err) < 0)
         problem_at (p, origin_of (group), "'%s': 'pattern' \"%s\": %s", key, texts[1], err.text);
@@ -120,7 +120,7 @@ void policies_read (struct experiment *e, config_t *cf, struct problems *p)
     const config_setting_t *list = config_lookup (cf, key);
     int n = list ? config_setting_length (list) : 0;
 
-    if (!(e->policies = calloc ((size_t)n + BUILTIN, sizeof (*e->policies)))) {
+    if (!(e->failures->policies = calloc ((size_t)n + BUILTIN, sizeof (*e->failures->policies)))) {
         problem_at (p, NO_ORIGIN, "out of memory");
         return;
     }
@@ -138,9 +138,9 @@ void policies_read (struct experiment *e, config_t *cf, struct problems *p)
 
 void policies_free (struct experiment *e)
 {
-    for (size_t i = 0; i < e->npolicies; i++) {
-        free (e->policies[i].name);
-        free (e->policies[i].pattern);
+    for (size_t i = 0; i < e->failures->npolicies; i++) {
+        free (e->failures->policies[i].name);
+        free (e->failures->policies[i].pattern);
     }
-    free (e->policies);
+    free (e->failures->policies);
 }

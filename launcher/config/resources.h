@@ -1,9 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs of a trial: in all, and on each of its nodes. */
+/* The resources of a trial. */
 #pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
+
+struct resources {
+    int64_t workers;
+    int64_t gpus;      /* of a trial, one rank for each; 0: 'slots' says it */
+    int64_t slots;     /* of a trial, 0: 'node_gpus' and 'nodes' say it */
+    int64_t node_gpus; /* GPUs of a trial on each of its nodes */
+    int64_t cpus;      /* cores of a trial, or of each of its ranks */
+    int64_t lanes;     /* trials side by side in one array task */
+    int64_t nodes;     /* of a trial */
+    int64_t ranks;     /* of a trial on each of its nodes */
+    struct {
+        bool nodes, node_gpus, ranks;
+    } given; /* in the file or by --set */
+    char *memory;
+    char *max_memory;     /* with which a trial that ran out is tried again */
+    int64_t memory_bytes; /* of 'memory', 0: not given, and ... */
+    int64_t memory_most;  /* ... of 'max_memory' */
+    char *partition;
+    char *account;
+    char *qos;
+    char *time;
+    char **sbatch_args;
+};
 
 /* GPUs of a trial on all of its nodes. */
 int64_t experiment_gpus (const struct experiment *e);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which checkpoints of an experiment stay (launcher/worker/retention.h). */
+#pragma once
+
+#include <stdint.h>
+
+struct checkpoint_policy {
+    int64_t experiment_best;
+    int64_t trial_best;
+    int64_t trial_latest;
+    char **files; /* patterns, NULL: none */
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of the Slurm plugin that an experiment has keys for. */
+#pragma once
+
+#include "launcher/config/experiment.h"
+#include "runtime/rank/plugin_options.h"
+
+/* Their values; NULL: not given. */
+struct plugin_settings {
+    char *framework; /* --dl=FRAMEWORK for the workers' steps */
+    char *check;     /* --dl-check=LEVEL, the same */
+    char *bind;      /* --dl-bind */
+    char *nccl;      /* --dl-nccl */
+    char *monitor;   /* --dl-monitor */
+    char *debug;     /* --dl-debug */
+};
+
+/* Call 'f' for each that is set. */
+void experiment_each_plugin_option (const struct experiment *e,
+                                    void (*f) (enum plugin_option_id id, const char *key,
+                                               const char *value, void *arg),
+                                    void *arg);
+
+/* Add them to a command line, "--dl-bind=closest". */
+void experiment_add_plugin_options (const struct experiment *e, char ***words);
