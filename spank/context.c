@@ -19,11 +19,13 @@
 #include "runtime/network/nccl.h"
 #include "runtime/rank/variables.h"
 
-static int get_variable (void *arg, const char *name, char *buf, int size)
+static enum variable_state get_variable (void *arg, const char *name, char *buf, int size)
 {
     spank_err_t rv = spank_getenv (arg, name, buf, size);
 
-    return rv == ESPANK_SUCCESS ? 0 : rv == ESPANK_ENV_NOEXIST ? -1 : 1;
+    return rv == ESPANK_SUCCESS       ? VARIABLE_COPIED
+           : rv == ESPANK_ENV_NOEXIST ? VARIABLE_UNSET
+                                      : VARIABLE_TOO_LONG;
 }
 
 static void set_variable (void *arg, const char *name, const char *value)

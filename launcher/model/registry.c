@@ -356,17 +356,18 @@ static json_t *settle_entry (const struct registry *r, const char *tmp, struct s
     int64_t step;
     int fd = inside_open (tmp, O_RDONLY, 0, NULL);
     int rv = fd < 0 ? -1 : inside_close (fd, digest_of_file (digest, fd));
+    enum link_result linked = LINK_TAKEN;
     long copy;
 
     if (rv < 0)
         errorf (err, "%s: %s", tmp, inside_error (errno));
     if (rv < 0 || slurmdl_checkpoint_verify (tmp, &step, err) < 0)
         return NULL;
-    for (copy = 0, rv = 1; rv == 1 && copy < VERSIONS_MAX; copy++) {
+    for (copy = 0; linked == LINK_TAKEN && copy < VERSIONS_MAX; copy++) {
         copy_path (r, digest, copy, path);
-        rv = link_if_absent (tmp, path);
+        linked = link_if_absent (tmp, path);
     }
-    if (rv == 0)
+    if (linked == LINKED)
         return json_pack ("{s:s, s:I}", "sha256", digest, "copy", (json_int_t)copy - 1);
     errorf (err, "%s: %s", path, strerror (errno));
     return NULL;

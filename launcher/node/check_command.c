@@ -599,11 +599,11 @@ static pid_t start_collector (struct collector_place *m, struct gather *g, int p
 
 static int find_key (struct collector_place *m, bool first, struct slurmdl_error *err)
 {
-    int rv = secret_of_environment ("check", m->c->key, err);
+    enum secret_result secret = secret_of_environment ("check", m->c->key, err);
 
-    if (rv < 0)
+    if (secret == SECRET_INVALID)
         return -1;
-    m->has_key = rv > 0;
+    m->has_key = secret == SECRET_FOUND;
     if (notice_step_name (m->name, sizeof (m->name), "check") < 0)
         return errorf (err, "SLURM_JOB_ID and SLURM_STEP_ID name no step");
     if (m->has_key || !first || getrandom (m->c->key, sizeof (m->c->key), 0) == sizeof (m->c->key))

@@ -71,11 +71,11 @@ json_t *gather_read (int fd, struct gather_line *line)
 
 json_t *gather_receive (struct net_stream *w)
 {
-    int rv = net_stream_read (w, GATHER_LINE);
+    enum stream_read got = net_stream_read (w, GATHER_LINE);
     json_t *object;
 
-    if (rv <= 0) {
-        errno = rv < 0 ? errno : EAGAIN;
+    if (got != STREAM_WHOLE) {
+        errno = got == STREAM_FAILED ? errno : EAGAIN;
         return NULL;
     }
     object = json_loadb (w->body, w->head.length, JSON_REJECT_DUPLICATES, NULL);

@@ -83,14 +83,15 @@ void entries_free (struct env_entries *e)
     *e = (struct env_entries){ NULL };
 }
 
-static int get_entry (void *arg, const char *name, char *buf, int size)
+static enum variable_state get_entry (void *arg, const char *name, char *buf, int size)
 {
     struct env_entry *at = find_entry (arg, name);
 
     if (!at || !at->value)
-        return -1;
+        return VARIABLE_UNSET;
     at->kept = at->user && !at->given && strncmp (name, "DL_", 3);
-    return snprintf (buf, (size_t)size, "%s", at->value) < size ? 0 : 1;
+    return snprintf (buf, (size_t)size, "%s", at->value) < size ? VARIABLE_COPIED
+                                                                : VARIABLE_TOO_LONG;
 }
 
 static void set_entry (void *arg, const char *name, const char *value)

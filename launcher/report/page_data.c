@@ -99,7 +99,7 @@ static void explain_values (struct explanation *x, const struct report *r,
     struct sweep *s;
     const double **points;
     double *y;
-    int rv;
+    enum importance_result result = IMPORTANCE_NONE;
 
     *x = (struct explanation){ .sweep = largest_sweep (r) };
     s = r->sweeps[x->sweep].s;
@@ -110,10 +110,11 @@ static void explain_values (struct explanation *x, const struct report *r,
     for (long i = 0; i < s->ntrials; i++)
         points[i] = s->trials[i].x;
     fill_explained_values (x, r, y);
-    rv = s->searcher ? importance_fit (&x->of, s->searcher, points, y, s->ntrials) : 1;
-    if (rv < 0)
+    if (s->searcher)
+        result = importance_fit (&x->of, s->searcher, points, y, s->ntrials);
+    if (result == IMPORTANCE_FAILED)
         out_of_memory ();
-    x->known = rv == 0;
+    x->known = result == IMPORTANCE_FITTED;
     free (points);
     free (y);
 }

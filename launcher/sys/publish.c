@@ -89,22 +89,23 @@ int publish_unsynced_at (int folder, const char *path, const char *buf, size_t l
 {
     const char *name = strrchr (path, '/') + 1;
     char tmp[64];
-    int rv = -1;
+    enum link_result linked = LINK_FAILED;
 
     /* ENOENT: `dl gc` took the file for a dead writer's */
-    for (int i = 0; rv < 0 && i < TRIES_MAX; i++) {
+    for (int i = 0; linked == LINK_FAILED && i < TRIES_MAX; i++) {
         if (write_tmp (folder, tmp, sizeof (tmp), 0644, buf, len, after) < 0)
             return errorf (err, "%s: cannot write: %s", path, inside_error (errno));
         if (after && after->end (after->arg, err) < 0) {
             remove_tmp (folder, tmp);
             return -1;
         }
-        if ((rv = link_unsynced_at (folder, tmp, name)) < 0 && errno != ENOENT)
+        if ((linked = link_unsynced_at (folder, tmp, name)) == LINK_FAILED && errno != ENOENT)
             break;
     }
-    if (rv == 1)
+    if (linked == LINK_TAKEN)
         unlinkat (folder, tmp, 0);
-    return rv < 0 ? errorf (err, "%s: cannot create: %s", path, strerror (errno)) : rv;
+    return linked == LINK_FAILED ? errorf (err, "%s: cannot create: %s", path, strerror (errno))
+                                 : linked;
 }
 
 int publish_if_absent (const char *path, const char *buf, size_t len, struct slurmdl_error *err)

@@ -150,7 +150,7 @@ int file_keep_owner (int from, int to, const char *name, bool trust)
                    ? -1
                    : 0;
     rv = origin_keep (from, to, &owner);
-    if (rv == 1)
+    if (rv == ORIGIN_MARKED)
         say_owner (name, owner);
     return rv;
 }

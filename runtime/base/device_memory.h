@@ -5,12 +5,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a stream has been given to do up to a moment.  Of CUDA: a cudaEvent_t,
- * for which other streams can wait.
+/* The work in a stream up to a moment.  With CUDA: a cudaEvent_t, for which other
+ * streams can wait.
  */
 struct memory_mark {
     void *event;
 };
+
+enum mark_state { MARK_FAILED = -1, MARK_PENDING, MARK_PASSED };
 
 struct memory_ops {
     const char *name;
@@ -29,12 +31,12 @@ struct memory_ops {
     int (*begin) (void);
     int (*to_host_later) (void *host, const void *device, size_t n);
     int (*end) (void);
-    /* Mark what the program has given a stream of p's device to do until now;
-     * 'stream' is a cudaStream_t, NULL the default one.  NULL with errno on
-     * failure; unmark() gives it back.  passed(): 1 if all of it is done, 0 if
-     * not, -1 if it has failed.  They are NULL where there are no streams. */
+    /* Mark the work that is in a stream of p's device now; 'stream' is a
+     * cudaStream_t, NULL the default one.  Returns NULL with errno on failure;
+     * unmark() frees it.  state(): whether that work is done.  All three are
+     * NULL where there are no streams. */
     struct memory_mark *(*mark) (const void *p, void *stream);
-    int (*passed) (const struct memory_mark *m);
+    enum mark_state (*state) (const struct memory_mark *m);
     void (*unmark) (struct memory_mark *m);
 };
 

@@ -243,11 +243,11 @@ static int merge_own_crcs (struct merge *g, const struct save_job *job)
 
 int finish_name (const char *tmp, const char *path)
 {
-    int rv = link_if_absent (tmp, path);
+    enum link_result linked = link_if_absent (tmp, path);
 
     /* a step is saved again only after a restore from an older one: the file
      * of that name is then this attempt's own and out of date */
-    return rv == 1 ? link_replace (tmp, path) : rv;
+    return linked == LINK_TAKEN ? link_replace (tmp, path) : linked == LINKED ? 0 : -1;
 }
 
 /* What was written is there: of a small file all, else the tables. */

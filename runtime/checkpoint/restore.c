@@ -341,7 +341,15 @@ static bool is_damage (int e)
     return e == EBADMSG || e == EPROTONOSUPPORT || e == EISDIR || e == ELOOP || e == ENOENT;
 }
 
-static int unreadable (const char *path, int e, bool *bad, struct slurmdl_error *err)
+/* What came of one file, or of all of them.  RESTORE_NEXT: 'err' says why the
+ * file cannot be used; another one may do.  RESTORE_FAILED: it does not fit
+ * (EINVAL), or the disk or this process failed, and no other file is tried.
+ * Ranks exchange it: the worst of theirs, the smallest, counts.
+ */
+enum restore_verdict { RESTORE_FAILED = -1, RESTORE_NEXT, RESTORE_DONE };
+
+static enum restore_verdict unreadable (const char *path, int e, bool *bad,
+                                        struct slurmdl_error *err)
 {
     bool gone = is_gone (path, e);
 
@@ -353,7 +361,7 @@ static int unreadable (const char *path, int e, bool *bad, struct slurmdl_error 
             errorf (err, "%s: cannot read: %s", path, strerror (e));
     }
     errno = e;
-    return *bad || gone ? 0 : -1;
+    return *bad || gone ? RESTORE_NEXT : RESTORE_FAILED;
 }
 
 static void say_touched (struct slurmdl_error *err)
@@ -364,38 +372,38 @@ static void say_touched (struct slurmdl_error *err)
         strcat (err->text, text);
 }
 
-/* 1: done, and '*from' is the open file; 0: 'err' says why not, and '*bad'
- * whether it is damaged, or else is gone; -1: it does not fit (EINVAL), or
- * something else failed.  '*touched' is set where memory has some of it.
+/* RESTORE_DONE: '*from' is the open file.  RESTORE_NEXT: '*bad' tells a damaged
+ * file from one that is gone.  '*touched' is set once memory has some of it.
  */
-static int try_file (struct slurmdl *run, const struct restore_source *s, bool *bad, bool *touched,
-                     struct slurmdl_checkpoint **from, struct slurmdl_error *err)
+static enum restore_verdict try_file (struct slurmdl *run, const struct restore_source *s,
+                                      bool *bad, bool *touched, struct slurmdl_checkpoint **from,
+                                      struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (s->path, err);
-    int rv = 0;
+    enum restore_verdict verdict = RESTORE_NEXT;
 
     *from = NULL;
     *bad = false;
     if (!c)
         return unreadable (s->path, errno, bad, err);
-    if (s->step < 0 || c->m.step == s->step) {
-        rv = compare (run, c, s->pattern, err);
-        if (rv == 0) {
-            rv = fill_all (run, c, s->pattern, s->states);
-            *touched |= rv < 0 && run->regions.n > 0;
-            rv = rv == 0 ? 1 : unreadable (s->path, errno, bad, err);
-            if (rv < 0 && *touched)
-                say_touched (err);
-        }
-    } else {
+    if (s->step >= 0 && c->m.step != s->step) {
         *bad = true;
         errorf (err, "%s: has step %lld", s->path, (long long)c->m.step);
+    } else if (compare (run, c, s->pattern, err) < 0)
+        verdict = RESTORE_FAILED;
+    else if (fill_all (run, c, s->pattern, s->states) == 0)
+        verdict = RESTORE_DONE;
+    else {
+        *touched |= run->regions.n > 0;
+        verdict = unreadable (s->path, errno, bad, err);
+        if (verdict == RESTORE_FAILED && *touched)
+            say_touched (err);
     }
-    if (rv == 1)
+    if (verdict == RESTORE_DONE)
         *from = c;
     else
         slurmdl_checkpoint_close (c);
-    return rv;
+    return verdict;
 }
 
 static void restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
@@ -450,8 +458,8 @@ static void tell_skipped (const struct slurmdl *run, const struct candidates *c,
 /* A training that began anew in their place would throw away what was trained,
  * although a copy of the disk's may still have it.
  */
-static int none_left (const struct slurmdl *run, const struct candidates *c, bool touched,
-                      struct slurmdl_error *err)
+static enum restore_verdict none_left (const struct slurmdl *run, const struct candidates *c,
+                                       bool touched, struct slurmdl_error *err)
 {
     static const char what[] = "every checkpoint is damaged: put back copies "
                                "of them, or move them away to start from the "
@@ -459,7 +467,7 @@ static int none_left (const struct slurmdl *run, const struct candidates *c, boo
     char list[NAMES_SIZE];
 
     if (name_bad (run, c, 0, list) == 0)
-        return 0;
+        return RESTORE_NEXT;
     errno = EBADMSG;
     return errorf (err, "%s: %s%s (%s)", run->trial_dir, what,
                    touched ? "; what is protected has parts of them" : "", list);
@@ -492,43 +500,45 @@ static void name_unreadable (const struct slurmdl *run, struct candidates *c, si
     errno = e;
 }
 
-/* The newest that can be read; as try_file(). */
-static int try_newest (struct slurmdl *run, const char *pattern, bool states,
-                       struct slurmdl_checkpoint **from, struct slurmdl_error *err)
+/* The newest that can be read.  RESTORE_NEXT: there is none. */
+static enum restore_verdict try_newest (struct slurmdl *run, const char *pattern, bool states,
+                                        struct slurmdl_checkpoint **from, struct slurmdl_error *err)
 {
     struct slurmdl_error note = { "" };
     struct candidates c = { 0 };
     bool touched = false;
-    int rv = candidates_find (&c, run, err);
+    enum restore_verdict verdict =
+        candidates_find (&c, run, err) < 0 ? RESTORE_FAILED : RESTORE_NEXT;
 
-    for (size_t i = 0; i < c.n && rv == 0; i++) {
+    for (size_t i = 0; i < c.n && verdict == RESTORE_NEXT; i++) {
         struct restore_source s = { c.list[i].path, c.list[i].step, pattern, states };
         struct slurmdl_error why = { "" };
-        rv = try_file (run, &s, &c.list[i].bad, &touched, from, &why);
-        if (rv < 0) {
+        verdict = try_file (run, &s, &c.list[i].bad, &touched, from, &why);
+        if (verdict == RESTORE_FAILED) {
             name_unreadable (run, &c, i, &why);
             errorf (err, "%s", why.text);
-        } else if (rv == 0 && c.list[i].bad)
+        } else if (verdict == RESTORE_NEXT && c.list[i].bad)
             errorf (&note, "%s", why.text); /* the first stays */
     }
-    if (rv == 0)
-        rv = none_left (run, &c, touched, err);
+    if (verdict == RESTORE_NEXT)
+        verdict = none_left (run, &c, touched, err);
     int e = errno;
-    if (rv >= 0)
+    if (verdict != RESTORE_FAILED)
         tell_skipped (run, &c, note.text, err);
     candidates_free (&c);
     errno = e;
-    return rv;
+    return verdict;
 }
 
-static int restore_alone (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
+static enum restore_verdict restore_alone (struct slurmdl *run, int64_t *step,
+                                           struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *from = NULL;
-    int rv = try_newest (run, NULL, true, &from, err);
+    enum restore_verdict verdict = try_newest (run, NULL, true, &from, err);
 
-    if (rv == 1)
+    if (verdict == RESTORE_DONE)
         restored (run, from, step);
-    return rv;
+    return verdict;
 }
 
 /* ---- by all ranks ---- */
@@ -536,7 +546,7 @@ static int restore_alone (struct slurmdl *run, int64_t *step, struct slurmdl_err
 /* Rank 0 names a file, each tries it, rank 0 says what comes of it. */
 struct restore_offer {
     int64_t step;
-    int32_t verdict; /* of the file before: 1 done, 0 the next, -1 failed */
+    int32_t verdict; /* enum restore_verdict, of the file before */
     int32_t error;
     char text[sizeof (struct slurmdl_error)];
     char path[PATH_MAX]; /* empty: there is none */
@@ -563,7 +573,7 @@ static void try_offer (struct slurmdl *run, const struct restore_offer *o, struc
     bool bad, touched = false;
 
     out->verdict = try_file (run, &s, &bad, &touched, from, &err);
-    out->error = out->verdict < 0 ? errno : 0;
+    out->error = out->verdict == RESTORE_FAILED ? errno : 0;
     out->bad = bad;
     out->touched = touched;
     memcpy (out->text, err.text, sizeof (out->text));
@@ -605,7 +615,7 @@ static int settle_offer (struct slurmdl *run, unsigned k, unsigned i, struct can
     outcome_name (name, k, "outcome", i);
     rv = worst_outcome (run, name, RESTORE_SECONDS, out, err);
     if (rv < 0) {
-        out->verdict = -1;
+        out->verdict = RESTORE_FAILED;
         out->error = errno;
         if (err)
             memcpy (out->text, err->text, sizeof (out->text));
@@ -613,12 +623,12 @@ static int settle_offer (struct slurmdl *run, unsigned k, unsigned i, struct can
     o->verdict = out->verdict;
     o->error = out->error;
     memcpy (why.text, out->text, sizeof (why.text));
-    if (o->verdict < 0 && rv == 0) {
+    if (o->verdict == RESTORE_FAILED && rv == 0) {
         errno = o->error;
         name_unreadable (run, c, i, &why);
     }
     memcpy (o->text, why.text, sizeof (o->text));
-    if (o->verdict != 0) {
+    if (o->verdict != RESTORE_NEXT) {
         *o->path = '\0';
         outcome_name (name, k, "offer", i + 1);
         session_put (run->session, name, o, sizeof (*o));
@@ -634,15 +644,15 @@ static void end_offers (const struct slurmdl *run, const struct candidates *c, b
 
     o->step = 0;
     *o->path = '\0';
-    if (o->verdict == 0 && none_left (run, c, touched, &err) < 0) {
-        o->verdict = -1;
+    if (o->verdict == RESTORE_NEXT && none_left (run, c, touched, &err) == RESTORE_FAILED) {
+        o->verdict = RESTORE_FAILED;
         o->error = errno;
     }
     memcpy (o->text, err.text, sizeof (o->text));
 }
 
-static int restore_as_leader (struct slurmdl *run, unsigned k, int64_t *step,
-                              struct slurmdl_error *err)
+static enum restore_verdict restore_as_leader (struct slurmdl *run, unsigned k, int64_t *step,
+                                               struct slurmdl_error *err)
 {
     struct candidates c = { 0 };
     struct restore_offer o = { 0 };
@@ -654,13 +664,13 @@ static int restore_as_leader (struct slurmdl *run, unsigned k, int64_t *step,
     int rv = 0;
 
     if (candidates_find (&c, run, &note) < 0) {
-        o.verdict = -1;
+        o.verdict = RESTORE_FAILED;
         o.error = errno;
         memcpy (o.text, note.text, sizeof (o.text));
         outcome_name (name, k, "offer", 0);
         rv = session_put (run->session, name, &o, sizeof (o));
     }
-    for (size_t i = 0; o.verdict == 0 && rv == 0; i++) {
+    for (size_t i = 0; o.verdict == RESTORE_NEXT && rv == 0; i++) {
         if (i < c.n) {
             o.step = c.list[i].step;
             snprintf (o.path, sizeof (o.path), "%s", c.list[i].path);
@@ -674,34 +684,35 @@ static int restore_as_leader (struct slurmdl *run, unsigned k, int64_t *step,
         rv = settle_offer (run, k, (unsigned)i, &c, &o, &out, err);
         c.list[i].bad = out.bad;
         touched |= out.touched;
-        if (o.verdict == 0) {
+        if (o.verdict == RESTORE_NEXT) {
             if (out.bad)
                 errorf (&note, "%s", out.text); /* the first stays */
             slurmdl_checkpoint_close (from);
             from = NULL;
         }
     }
-    if (rv == 0 && o.verdict >= 0)
+    if (rv == 0 && o.verdict != RESTORE_FAILED)
         tell_skipped (run, &c, note.text, err);
     candidates_free (&c);
-    if (o.verdict == 1)
+    if (o.verdict == RESTORE_DONE)
         restored (run, from, step);
     else
         slurmdl_checkpoint_close (from);
     if (rv < 0)
         return errorf (err, "cannot restore: %s", strerror (errno));
     errno = o.error;
-    if (o.verdict < 0)
+    if (o.verdict == RESTORE_FAILED)
         return errorf (err, "%.1023s", o.text);
     return o.verdict;
 }
 
-static int restore_with_leader (struct slurmdl *run, unsigned k, int64_t *step,
-                                struct slurmdl_error *err)
+static enum restore_verdict restore_with_leader (struct slurmdl *run, unsigned k, int64_t *step,
+                                                 struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *from = NULL;
     struct outcome out = { 0 };
     struct restore_offer *o = NULL;
+    enum restore_verdict verdict;
     char name[64];
     size_t n;
     int rv;
@@ -709,7 +720,7 @@ static int restore_with_leader (struct slurmdl *run, unsigned k, int64_t *step,
     for (unsigned i = 0;; i++) {
         outcome_name (name, k, "offer", i);
         rv = session_get (run->session, 0, name, RESTORE_SECONDS, (void **)&o, &n, err);
-        if (rv < 0 || o->verdict != 0 || !*o->path)
+        if (rv < 0 || o->verdict != RESTORE_NEXT || !*o->path)
             break;
         slurmdl_checkpoint_close (from);
         try_offer (run, o, &out, &from);
@@ -719,22 +730,23 @@ static int restore_with_leader (struct slurmdl *run, unsigned k, int64_t *step,
         if ((rv = session_put (run->session, name, &out, sizeof (out))) < 0)
             break;
     }
-    rv = rv < 0 ? -1 : o->verdict;
-    if (rv == 1 && from)
+    verdict = rv < 0 ? RESTORE_FAILED : o->verdict;
+    if (verdict == RESTORE_DONE && from)
         restored (run, from, step);
     else
         slurmdl_checkpoint_close (from);
-    if (o && rv < 0) {
+    if (o && verdict == RESTORE_FAILED) {
         errno = o->error;
         errorf (err, "%.1023s", o->text);
     }
     int e = errno;
     free (o);
     errno = e;
-    return rv;
+    return verdict;
 }
 
-static int restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
+static enum restore_verdict restore_any (struct slurmdl *run, int64_t *step,
+                                         struct slurmdl_error *err)
 {
     unsigned k;
 
@@ -742,7 +754,7 @@ static int restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error
     if (run->size == 1 || !regions_shared (&run->regions))
         return restore_alone (run, step, err);
     if (session_join (run, err) < 0)
-        return -1;
+        return RESTORE_FAILED;
     k = session_count (run->session, SESSION_RESTORE);
     return run->rank == 0 ? restore_as_leader (run, k, step, err)
                           : restore_with_leader (run, k, step, err);
@@ -750,11 +762,11 @@ static int restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error
 
 int slurmdl_restore (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
 {
-    int rv = restore_any (run, step, err);
+    enum restore_verdict verdict = restore_any (run, step, err);
 
-    if (rv == 1)
+    if (verdict == RESTORE_DONE)
         metrics_resumed (run->metrics, *step);
-    return rv;
+    return verdict;
 }
 
 int slurmdl_restore_only (struct slurmdl *run, const char *pattern, const char *path, int64_t *step,
@@ -762,18 +774,18 @@ int slurmdl_restore_only (struct slurmdl *run, const char *pattern, const char *
 {
     struct restore_source s = { path, -1, pattern, false };
     struct slurmdl_checkpoint *from = NULL;
+    enum restore_verdict verdict;
     bool bad, touched = false;
-    int rv;
 
     error_clear (err);
-    rv = path ? try_file (run, &s, &bad, &touched, &from, err)
-              : try_newest (run, pattern, false, &from, err);
-    if (rv == 0 && path && touched)
+    verdict = path ? try_file (run, &s, &bad, &touched, &from, err)
+                   : try_newest (run, pattern, false, &from, err);
+    if (verdict == RESTORE_NEXT && path && touched)
         say_touched (err);
-    if (rv == 1)
+    if (verdict == RESTORE_DONE)
         *step = from->m.step;
     slurmdl_checkpoint_close (from);
-    return rv == 0 && path ? -1 : rv;
+    return verdict == RESTORE_NEXT && path ? -1 : verdict;
 }
 
 int slurmdl_state (struct slurmdl *run, const char *name, const void *bytes, size_t n)

@@ -206,11 +206,11 @@ static struct memory_mark *mark (const void *p, void *stream)
     return m ? &m->shown : NULL;
 }
 
-static int cuda_mark_passed (const struct memory_mark *m)
+static enum mark_state cuda_mark_state (const struct memory_mark *m)
 {
     cudaError_t e = cudaEventQuery (m->event);
 
-    return e == cudaErrorNotReady ? 0 : cuda_check (e) < 0 ? -1 : 1;
+    return e == cudaErrorNotReady ? MARK_PENDING : cuda_check (e) < 0 ? MARK_FAILED : MARK_PASSED;
 }
 
 extern const struct memory_ops slurmdl_memory_cuda;
@@ -226,6 +226,6 @@ const struct memory_ops slurmdl_memory_cuda = {
     .to_host_later = to_host_later,
     .end = cuda_end,
     .mark = mark,
-    .passed = cuda_mark_passed,
+    .state = cuda_mark_state,
     .unmark = unmark,
 };

@@ -129,13 +129,15 @@ static int write_structure (hid_t file, struct blank *b, const struct metrics_fi
     for (int i = 0; rv == 0 && i < COLUMNS; i++) {
         struct header_image image = { b->image, b->size };
         struct header_dataset d;
-        if ((rv = header_find (&image, layout[i].name, &d)) == 0)
+        if (header_find (&image, layout[i].name, &d) == HEADER_FOUND)
             columns[i] = (struct column){ .length = (off_t)d.length,
                                           .storage = (off_t)d.storage,
                                           .room = layout[i].room,
                                           .size = layout[i].size };
+        else
+            rv = -1;
     }
-    return rv == 0 ? 0 : -1;
+    return rv;
 }
 
 static int make_blank (struct blank *b, const struct metrics_file_about *about,

@@ -279,19 +279,20 @@ static void metrics_file_is_named (struct metrics_file *f)
 static int metrics_file_first_name (struct metrics_file *f, const char *tmp)
 {
     size_t stem = strlen (f->path) - strlen (".h5");
-    int rv = link_unsynced_at (f->folder, tmp, metrics_file_name (f));
+    enum link_result linked = link_unsynced_at (f->folder, tmp, metrics_file_name (f));
 
     f->number = 0;
-    for (int i = 1; rv == 1 && i < FILES_MAX; i++) {
+    for (int i = 1; linked == LINK_TAKEN && i < FILES_MAX; i++) {
         f->number = i;
         snprintf (f->path + stem, sizeof (f->path) - stem, ".%d.h5", i);
-        rv = link_unsynced_at (f->folder, tmp, metrics_file_name (f));
+        linked = link_unsynced_at (f->folder, tmp, metrics_file_name (f));
     }
-    if (rv != 0)
+    if (linked != LINKED) {
         strcpy (f->path + stem, ".h5");
-    else
-        metrics_file_is_named (f);
-    return rv == 0 ? 0 : -1;
+        return -1;
+    }
+    metrics_file_is_named (f);
+    return 0;
 }
 
 /* ---- a larger or an exact copy ---- */

@@ -146,43 +146,44 @@ int header_attempt (const struct header_image *image, int64_t *attempt)
 }
 
 /* One node of a symbol table (III.C). */
-static int find_in_node (const struct header_image *i, uint64_t node, uint64_t names,
-                         const char *name, uint64_t *header)
+static enum header_result find_in_node (const struct header_image *i, uint64_t node, uint64_t names,
+                                        const char *name, uint64_t *header)
 {
     uint64_t entry[2];
     uint16_t n;
 
     if (!has_bytes (i, node, "SNOD\1", 5) || !get (i, node + 6, &n, sizeof (n)) || n > ENTRIES_MAX)
-        return -1;
+        return HEADER_UNKNOWN;
     for (uint64_t e = 0; e < n; e++) {
         if (!get (i, node + 8 + 40 * e, entry, sizeof (entry)) || entry[0] > i->size)
-            return -1;
+            return HEADER_UNKNOWN;
         if (has_bytes (i, names + entry[0], name, strlen (name) + 1)) {
             *header = entry[1];
-            return 0;
+            return HEADER_FOUND;
         }
     }
-    return 1;
+    return HEADER_HAS_NONE;
 }
 
 /* A B-tree of one level (III.A.1), names in a local heap (III.D). */
-static int find_header (const struct header_image *i, const char *name, uint64_t *header)
+static enum header_result find_header (const struct header_image *i, const char *name,
+                                       uint64_t *header)
 {
     uint64_t names, node;
     struct header_root root = { .name = NULL };
     uint16_t n;
-    int rv = 1;
+    enum header_result result = HEADER_HAS_NONE;
 
     if (find_root_group (i, &root) < 0 || !has_bytes (i, root.table[0], "TREE\0\0", 6)
         || !get (i, root.table[0] + 6, &n, sizeof (n)) || n > ENTRIES_MAX
         || !has_bytes (i, root.table[1], "HEAP", 5)
         || !get (i, root.table[1] + 24, &names, sizeof (names)) || names > i->size)
-        return -1;
-    for (uint64_t e = 0; rv == 1 && e < n; e++)
-        rv = get (i, root.table[0] + 32 + 16 * e, &node, sizeof (node))
-                 ? find_in_node (i, node, names, name, header)
-                 : -1;
-    return rv;
+        return HEADER_UNKNOWN;
+    for (uint64_t e = 0; result == HEADER_HAS_NONE && e < n; e++)
+        result = get (i, root.table[0] + 32 + 16 * e, &node, sizeof (node))
+                     ? find_in_node (i, node, names, name, header)
+                     : HEADER_UNKNOWN;
+    return result;
 }
 
 /* Dataspace with a maximum (IV.A.2.b), type (IV.A.2.d), layout version 3,
@@ -203,16 +204,18 @@ static void take_of_dataset (struct header_walk *w, uint16_t type, uint64_t at)
         d->storage = at + 2;
 }
 
-int header_find (const struct header_image *image, const char *name, struct header_dataset *d)
+enum header_result header_find (const struct header_image *image, const char *name,
+                                struct header_dataset *d)
 {
     struct header_walk w = { image, take_of_dataset, MESSAGES_MAX, d };
     uint64_t header;
-    int rv = find_header (image, name, &header);
+    enum header_result result = find_header (image, name, &header);
 
-    if (rv != 0)
-        return rv;
+    if (result != HEADER_FOUND)
+        return result;
     *d = (struct header_dataset){ 0 };
     walk_header (&w, header);
     /* the length changes by one write of one aligned word */
-    return d->length > 0 && d->length % 8 == 0 && d->storage > 0 && d->size > 0 ? 0 : -1;
+    return d->length > 0 && d->length % 8 == 0 && d->storage > 0 && d->size > 0 ? HEADER_FOUND
+                                                                                : HEADER_UNKNOWN;
 }

@@ -17,16 +17,18 @@ struct header_dataset {
     uint32_t size;    /* of a record */
 };
 
-/* A contiguous dataset of one dimension in the root group.  Returns 1 if there
- * is none of that name, -1 if the file is laid out in another way than
- * empty_file.c has it: libhdf5 may be able to read it.
+/* A contiguous dataset of one dimension in the root group.  HEADER_UNKNOWN: the
+ * file is laid out in another way than empty_file.c has it; libhdf5 may be able
+ * to read it.
  */
-int header_find (const struct header_image *image, const char *name, struct header_dataset *d);
+enum header_result { HEADER_UNKNOWN = -1, HEADER_FOUND, HEADER_HAS_NONE };
+enum header_result header_find (const struct header_image *image, const char *name,
+                                struct header_dataset *d);
 
 /* The offset of the value, an integer of 8 bytes, of an attribute of the root
  * group; 0: not found, or laid out in another way.
  */
 uint64_t header_number (const struct header_image *image, const char *name);
 
-/* The attribute 'attempt'; -1 as above. */
+/* The attribute 'attempt'.  Returns 0; -1: not found, or laid out in another way. */
 int header_attempt (const struct header_image *image, int64_t *attempt);

@@ -44,7 +44,7 @@ static int find_places (struct source *s, const struct header_image *image)
 {
     for (int i = 0; i < DATASETS; i++) {
         struct header_dataset d;
-        if (header_find (image, dataset_names[i], &d) != 0)
+        if (header_find (image, dataset_names[i], &d) != HEADER_FOUND)
             return -1;
         s->places[i].length = d.length;
         s->places[i].size = d.size;
@@ -443,19 +443,19 @@ static char *read_data (const struct table *t, const struct record *r)
     return NULL;
 }
 
-/* Returns 1 if its data are wrong. */
-static int give_record (const struct table *t, const struct record *r, slurmdl_record_f f,
-                        void *arg, int *rv)
+/* Returns false if its data are damaged; '*rv' is what f() has returned. */
+static bool give_record (const struct table *t, const struct record *r, slurmdl_record_f f,
+                         void *arg, int *rv)
 {
     char *data = read_data (t, r);
 
     if (!data)
-        return 1;
+        return false;
     *rv =
         f (&(struct slurmdl_record){ r->step, r->time, t->names[r->name], r->kind, r->bytes, data },
            arg);
     free (data);
-    return 0;
+    return true;
 }
 
 static bool is_event (const struct table *t, const struct record *r, const char *event)
@@ -486,7 +486,7 @@ static int read_records (const struct table *t, const char *event, slurmdl_recor
             if (!good_record (t, &list[i]))
                 lose (&lost, at + i, is_zero (&list[i], sizeof (*list)));
             else if ((!event || is_event (t, &list[i], event))
-                     && give_record (t, &list[i], f, arg, &rv))
+                     && !give_record (t, &list[i], f, arg, &rv))
                 lose (&lost, at + i, false);
             else
                 count_zeros (&lost, at + i);

@@ -11,7 +11,7 @@
 int variables_text (const struct variables *v, const char *name, char *buf, int size)
 {
     *buf = '\0';
-    if (v->get (v->arg, name, buf, size) == 0)
+    if (v->get (v->arg, name, buf, size) == VARIABLE_COPIED)
         return 0;
     *buf = '\0';
     return -1;
@@ -34,7 +34,7 @@ static bool variables_has (const struct variables *v, const char *name)
 {
     char text[8];
 
-    return v->get (v->arg, name, text, sizeof (text)) >= 0;
+    return v->get (v->arg, name, text, sizeof (text)) != VARIABLE_UNSET;
 }
 
 void given_begin (struct given *g, const struct variables *v, const char *mark)

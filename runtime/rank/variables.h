@@ -4,10 +4,11 @@
 
 #include <stdbool.h>
 
+enum variable_state { VARIABLE_UNSET = -1, VARIABLE_COPIED, VARIABLE_TOO_LONG };
+
 /* slurmstepd's for the plugin, a list for `dl env`. */
 struct variables {
-    /* Copy the value.  Returns 0; -1 if it is not set; 1 if it does not fit. */
-    int (*get) (void *arg, const char *name, char *buf, int size);
+    enum variable_state (*get) (void *arg, const char *name, char *buf, int size);
     void (*set) (void *arg, const char *name, const char *value);
     void (*unset) (void *arg, const char *name);
     void *arg;

@@ -40,7 +40,7 @@ static bool wanted_by_any (struct slurmdl *run)
     for (long r = 1; r < run->size; r++) {
         void *data;
         size_t n;
-        if (session_look (run->session, r, "halt", &data, &n) == 1) {
+        if (session_poll (run->session, r, "halt", &data, &n) == SESSION_HAS) {
             free (data);
             return true;
         }

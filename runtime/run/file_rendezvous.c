@@ -25,24 +25,24 @@ static void rank_message_path (const struct session *t, char *buf, const char *n
     snprintf (buf, PATH_MAX, "%s/%s.%ld", t->folder.path, name, rank);
 }
 
-/* Look at hello.R again: 1 if it is another than before. */
-static int look_at_hello (struct session *t, long rank)
+/* Read hello.R again.  Returns whether it has changed. */
+static bool reread_hello (struct session *t, long rank)
 {
     char path[PATH_MAX];
     void *data;
     size_t n;
-    int rv = 0;
+    bool changed = false;
 
     rank_message_path (t, path, "hello", rank);
     if (message_get (path, &data, &n) < 0)
-        return 0;
+        return false;
     if (n == sizeof (struct process_id)
         && memcmp (data, &t->members[rank], sizeof (struct process_id))) {
         memcpy (&t->members[rank], data, sizeof (struct process_id));
-        rv = 1;
+        changed = true;
     }
     free (data);
-    return rv;
+    return changed;
 }
 
 static int put_welcome (struct session *t)
@@ -62,14 +62,14 @@ static int put_welcome (struct session *t)
     return rv;
 }
 
-/* A rank may have found the hello of its forerunner still there. */
+/* Rank 0 may have answered the hello that a killed run left. */
 void session_welcome_again (struct session *t)
 {
-    int changed = 0;
+    bool changed = false;
 
     pthread_mutex_lock (&meeting);
     for (long r = 1; r < t->size; r++)
-        changed += look_at_hello (t, r);
+        changed |= reread_hello (t, r);
     if (changed)
         put_welcome (t);
     pthread_mutex_unlock (&meeting);
@@ -103,7 +103,7 @@ static int gather_ranks (struct session *t, struct slurmdl_error *err)
         return -1;
     for (long r = 1; r < t->size; r++)
         while (t->members[r].nonce == 0) {
-            if (look_at_hello (t, r) && !is_forerunner (t, &t->members[r]))
+            if (reread_hello (t, r) && !is_forerunner (t, &t->members[r]))
                 break;
             memset (&t->members[r], 0, sizeof (t->members[r]));
             session_read_folder (t->folder.path);
@@ -151,7 +151,7 @@ static bool rank0_has_ended (struct session *t, bool *met)
 {
     struct process_id *m = &t->members[0];
 
-    if (look_at_hello (t, 0))
+    if (reread_hello (t, 0))
         *met = false;
     if (!process_id_has_ended (m, &t->self)) {
         *met = m->pid != 0;
@@ -176,7 +176,7 @@ static int come (struct session *t, struct slurmdl_error *err)
         if (monotonic () - w.last < 0.1)
             continue;
         w.last = monotonic ();
-        /* it may have put it just before; so look once more */
+        /* it may have put it just before it ended: read once more */
         ended = rank0_has_ended (t, &met);
     }
     return 0;

@@ -32,14 +32,15 @@ int session_put (struct session *t, const char *name, const void *data, size_t n
     return session_put_file (path, data, n);
 }
 
-int session_look (struct session *t, long from, const char *name, void **data, size_t *n)
+enum session_poll session_poll (struct session *t, long from, const char *name, void **data,
+                                size_t *n)
 {
     char path[PATH_MAX];
 
     message_path (t, path, name, from);
     if (message_get (path, data, n) == 0)
-        return 1;
-    return errno == ENOENT || errno == ESTALE ? 0 : -1;
+        return SESSION_HAS;
+    return errno == ENOENT || errno == ESTALE ? SESSION_NOT_YET : SESSION_FAILED;
 }
 
 struct wish {
@@ -49,16 +50,17 @@ struct wish {
     double extra;
 };
 
-static int poll_wish (struct session *t, long from, const struct wish *w, void **data, size_t *n)
+static enum session_poll poll_wish (struct session *t, long from, const struct wish *w, void **data,
+                                    size_t *n)
 {
-    int rv = session_look (t, from, w->name, data, n);
+    enum session_poll got = session_poll (t, from, w->name, data, n);
 
-    if (rv == 1 && w->enough && !w->enough (*data, *n, w->arg)) {
+    if (got == SESSION_HAS && w->enough && !w->enough (*data, *n, w->arg)) {
         free (*data);
         *data = NULL;
-        return 0;
+        return SESSION_NOT_YET;
     }
-    return rv;
+    return got;
 }
 
 static int wait_for_wish (struct session *t, long from, const struct wish *wish, void **data,
@@ -67,10 +69,10 @@ static int wait_for_wish (struct session *t, long from, const struct wish *wish,
     struct waiting w = session_wait_begin (t, wish->extra);
     double bad = 0; /* since when there is an error */
     bool ended = false;
-    int rv;
+    enum session_poll got;
 
-    while ((rv = poll_wish (t, from, wish, data, n)) <= 0) {
-        if (rv == 0)
+    while ((got = poll_wish (t, from, wish, data, n)) != SESSION_HAS) {
+        if (got == SESSION_NOT_YET)
             bad = 0;
         else if (bad == 0)
             bad = monotonic ();
@@ -86,12 +88,13 @@ static int wait_for_wish (struct session *t, long from, const struct wish *wish,
         session_read_folder (t->folder.path);
         if (t->rank == 0)
             session_welcome_again (t);
-        /* it may have put it just before; so look once more */
+        /* it may have put it just before it ended: poll once more */
         ended = process_id_has_ended (&t->members[from], &t->self);
     }
-    return rv > 0 ? 0
-                  : errorf (err, "%s: cannot read what rank %ld says: %s", t->dir, from,
-                            strerror (errno));
+    if (got == SESSION_HAS)
+        return 0;
+    return errorf (err, "%s: cannot read the message of rank %ld: %s", t->dir, from,
+                   strerror (errno));
 }
 
 int session_get (struct session *t, long from, const char *name, double extra, void **data,
@@ -120,7 +123,7 @@ void session_forget (struct session *t, const char *name)
     }
 }
 
-/* Who is the last to say so cleans up: the others need nothing more. */
+/* The last rank to leave removes the folder: the others need nothing more. */
 void session_destroy (struct session *t)
 {
     bool all = true;
@@ -131,7 +134,7 @@ void session_destroy (struct session *t)
         return;
     session_put (t, "bye", "", 0);
     for (long r = 0; all && r < t->size; r++) {
-        all = session_look (t, r, "bye", &data, &n) == 1;
+        all = session_poll (t, r, "bye", &data, &n) == SESSION_HAS;
         if (all)
             free (data);
     }

@@ -41,8 +41,10 @@ typedef bool (*session_enough_f) (const void *data, size_t n, const void *arg);
 int session_wait (struct session *t, long from, const char *name, session_enough_f enough,
                   const void *arg, void **data, size_t *n, struct slurmdl_error *err);
 
-/* The same without waiting: 1 if it is there, 0 if not yet. */
-int session_look (struct session *t, long from, const char *name, void **data, size_t *n);
+/* The same without waiting. */
+enum session_poll { SESSION_FAILED = -1, SESSION_NOT_YET, SESSION_HAS };
+enum session_poll session_poll (struct session *t, long from, const char *name, void **data,
+                                size_t *n);
 
 /* Remove what all ranks have put under this name. */
 void session_forget (struct session *t, const char *name);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -54,22 +55,22 @@ static int sync_folder_of (const char *path)
 }
 
 /* 'at' is the folder, or AT_FDCWD; then the names are paths. */
-static int hard_link (int at, const char *tmp, const char *path)
+static enum link_result hard_link (int at, const char *tmp, const char *path)
 {
     struct stat st;
     int e;
 
     if (linkat (at, tmp, at, path, 0) == 0)
-        return 0;
+        return LINKED;
     e = errno;
     /* the reply may have been lost although the link was made */
     if (fstatat (at, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 2)
-        return 0;
+        return LINKED;
     errno = e;
-    return e == EEXIST ? 1 : -1;
+    return e == EEXIST ? LINK_TAKEN : LINK_FAILED;
 }
 
-static int soft_link (int at, const char *tmp, const char *path)
+static enum link_result soft_link (int at, const char *tmp, const char *path)
 {
     const char *target = tmp + folder_length (tmp);
     char have[PATH_MAX];
@@ -77,36 +78,36 @@ static int soft_link (int at, const char *tmp, const char *path)
     int e;
 
     if (symlinkat (target, at, path) == 0)
-        return 0;
+        return LINKED;
     e = errno;
     n = readlinkat (at, path, have, sizeof (have) - 1);
     have[n > 0 ? n : 0] = '\0';
     if (!strcmp (have, target))
-        return 0;
+        return LINKED;
     errno = e;
-    return e == EEXIST ? 1 : -1;
+    return e == EEXIST ? LINK_TAKEN : LINK_FAILED;
 }
 
-static int no_hard_links (int e)
+static bool no_hard_links (int e)
 {
     return e == EPERM || e == ENOTSUP || e == ENOSYS || e == EMLINK;
 }
 
-static int link_name (int at, const char *tmp, const char *path)
+static enum link_result link_name (int at, const char *tmp, const char *path)
 {
-    int rv = hard_link (at, tmp, path);
-    int soft = rv < 0 && no_hard_links (errno);
+    enum link_result result = hard_link (at, tmp, path);
+    bool soft = result == LINK_FAILED && no_hard_links (errno);
     int e;
 
     if (soft)
-        rv = soft_link (at, tmp, path);
+        result = soft_link (at, tmp, path);
     /* what a symlink leads to, or may lead to, must stay */
-    if (!soft && rv != 1) {
+    if (!soft && result != LINK_TAKEN) {
         e = errno;
         unlinkat (at, tmp, 0);
         errno = e;
     }
-    return rv;
+    return result;
 }
 
 static const char *name_in (const char *path)
@@ -115,7 +116,7 @@ static const char *name_in (const char *path)
 }
 
 /* What others may write to has its folder opened first. */
-static int link_unsynced (const char *tmp, const char *path)
+static enum link_result link_unsynced (const char *tmp, const char *path)
 {
     int folder;
 
@@ -126,16 +127,16 @@ static int link_unsynced (const char *tmp, const char *path)
     return inside_close (folder, link_name (folder, name_in (tmp), name_in (path)));
 }
 
-int link_unsynced_at (int folder, const char *tmp, const char *name)
+enum link_result link_unsynced_at (int folder, const char *tmp, const char *name)
 {
     return link_name (folder, tmp, name);
 }
 
-int link_if_absent (const char *tmp, const char *path)
+enum link_result link_if_absent (const char *tmp, const char *path)
 {
-    int rv = link_unsynced (tmp, path);
+    enum link_result result = link_unsynced (tmp, path);
 
-    return rv == 0 ? sync_folder_of (path) : rv;
+    return result == LINKED && sync_folder_of (path) < 0 ? LINK_FAILED : result;
 }
 
 /* What a link of another name leads to is not ours. */

@@ -14,16 +14,21 @@ void link_tmp_name (char *buf, size_t size, const char *path);
  * file system (link(2), BUGS).  Where hard links are refused, 'path' becomes
  * a symbolic link to 'tmp'.
  *
- * Returns 0 if the name is ours (the name 'tmp' is then used up), 1 if it was
- * taken, -1 with errno set; in both cases 'tmp' is still there.
+ * LINKED: the name is ours, and 'tmp' is used up.  LINK_TAKEN: another file has
+ * it; LINK_FAILED: errno says why; in both cases 'tmp' is still there.
  */
-int link_if_absent (const char *tmp, const char *path);
+enum link_result { LINK_FAILED = -1, LINKED, LINK_TAKEN };
+enum link_result link_if_absent (const char *tmp, const char *path);
 
-/* The same for two names in an open folder, which is left to be synced. */
-int link_unsynced_at (int folder, const char *tmp, const char *name);
+/* The same for two names in an open folder, which the caller syncs. */
+enum link_result link_unsynced_at (int folder, const char *tmp, const char *name);
+
+/* As link_replace(), for two names in an open folder, which is synced. */
 int link_replace_at (int folder, const char *tmp, const char *name);
 
-/* The same, replacing a file of this process's own that has the name. */
+/* The same, replacing a file of this process's own that has the name.  Returns
+ * 0, or -1 with errno.
+ */
 int link_replace (const char *tmp, const char *path);
 
 /* Whether a file that a user names may be replaced: 0 if it is a regular one,

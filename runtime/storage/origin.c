@@ -76,13 +76,13 @@ int origin_put (int fd, uint32_t owner)
     return io_write_at (fd, mark, ORIGIN_SIZE, (off_t)origin_at (fd, (uint64_t)st.st_size));
 }
 
-int origin_keep (int from, int to, uint32_t *owner)
+enum origin_result origin_keep (int from, int to, uint32_t *owner)
 {
     struct stat st;
 
     if (fstat (from, &st) < 0)
-        return -1;
+        return ORIGIN_FAILED;
     if (origin_is_own (from, &st, owner))
-        return 0;
-    return origin_put (to, *owner) < 0 ? -1 : 1;
+        return ORIGIN_OWN;
+    return origin_put (to, *owner) < 0 ? ORIGIN_FAILED : ORIGIN_MARKED;
 }

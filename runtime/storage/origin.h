@@ -29,7 +29,8 @@ bool origin_mark_is_own (int fd, uint64_t size, uint32_t *owner);
 /* 'fd', open for reading too, has data of 'owner'. */
 int origin_put (int fd, uint32_t owner);
 
-/* 'to', open for reading too, has all of 'from': put the mark if that is not
- * this user's own, but '*owner's.  1: it is not, 0: it is, -1 with errno.
+/* 'to', open for reading too, is a copy of 'from': mark it if 'from' is not this
+ * user's own, but '*owner's.  ORIGIN_FAILED: errno says why.
  */
-int origin_keep (int from, int to, uint32_t *owner);
+enum origin_result { ORIGIN_FAILED = -1, ORIGIN_OWN, ORIGIN_MARKED };
+enum origin_result origin_keep (int from, int to, uint32_t *owner);

@@ -68,14 +68,15 @@ static void limit (double *y, double *sorted, int64_t n)
         y[i] = fmin (fmax (y[i], low - width), high + width);
 }
 
-static int fit_rows (struct fit *f, const double *const *x, const double *y, const long *rows)
+static enum importance_result fit_rows (struct fit *f, const double *const *x, const double *y,
+                                        const long *rows)
 {
     double *z = malloc ((size_t)f->n * (size_t)(f->d + 2) * sizeof (*z));
     double *given = z + f->n * f->d, *warped = given + f->n;
-    int rv = -1;
+    enum importance_result result = IMPORTANCE_FAILED;
 
     if (!z)
-        return -1;
+        return IMPORTANCE_FAILED;
     for (int64_t i = 0; i < f->n; i++) {
         features (f, x[rows[i]], z + i * f->d);
         given[i] = y[rows[i]];
@@ -84,12 +85,12 @@ static int fit_rows (struct fit *f, const double *const *x, const double *y, con
     memcpy (f->values, given, (size_t)f->n * sizeof (*given));
     warp_values (given, f->n, warped);
     if ((f->gp = gp_create (f->n, f->d, f->category)))
-        rv = gp_fit (f->gp, f->n, z, warped, NULL) < 0 ? 1 : 0;
+        result = gp_fit (f->gp, f->n, z, warped, NULL) < 0 ? IMPORTANCE_NONE : IMPORTANCE_FITTED;
     memcpy (f->warped, warped, (size_t)f->n * sizeof (*warped));
     qsort (f->values, (size_t)f->n, sizeof (double), row_ascending);
     qsort (f->warped, (size_t)f->n, sizeof (double), row_ascending);
     free (z);
-    return rv;
+    return result;
 }
 
 static double predict (struct fit *f, double *x)
@@ -160,12 +161,12 @@ static double sample_variance (const double *v, int64_t n)
     return known ? square / known : 0;
 }
 
-static int measure_all (struct fit *f)
+static enum importance_result measure_all (struct fit *f)
 {
     double *all = malloc (ALL_OVER * sizeof (*all));
 
     if (!all)
-        return -1;
+        return IMPORTANCE_FAILED;
     for (int64_t i = 0; i < ALL_OVER; i++) {
         double *x = base_point (f, i);
         for (int64_t k = 0; k < f->d; k++)
@@ -176,7 +177,7 @@ static int measure_all (struct fit *f)
     }
     f->variance = sample_variance (all, ALL_OVER);
     free (all);
-    return f->variance > 1e-6 ? 0 : 1;
+    return f->variance > 1e-6 ? IMPORTANCE_FITTED : IMPORTANCE_NONE;
 }
 
 /* Values of a parameter that stand for all: returns how many. */
@@ -292,29 +293,29 @@ static int fit_open (struct fit *f, int64_t d)
     return 0;
 }
 
-int importance_fit (struct importance *m, const struct searcher *s, const double *const *x,
-                    const double *y, long n)
+enum importance_result importance_fit (struct importance *m, const struct searcher *s,
+                                       const double *const *x, const double *y, long n)
 {
     struct fit f = { .s = s, .dims = searcher_dims (s), .d = s->n };
     long *rows = malloc (((size_t)n + 1) * sizeof (*rows));
-    int rv = -1;
+    enum importance_result result = IMPORTANCE_FAILED;
 
     *m = (struct importance){ .n = (long)f.d };
     m->marginals = calloc ((size_t)f.d + 1, sizeof (*m->marginals));
     if (!rows || !m->marginals || fit_open (&f, f.d) < 0)
         goto end;
     f.n = choose_values (y, n, rows);
-    rv = f.d < 1 || f.n < FIT_MIN ? 1 : fit_rows (&f, x, y, rows);
-    if (rv == 0)
-        rv = measure_all (&f);
-    if (rv == 0)
+    result = f.d < 1 || f.n < FIT_MIN ? IMPORTANCE_NONE : fit_rows (&f, x, y, rows);
+    if (result == IMPORTANCE_FITTED)
+        result = measure_all (&f);
+    if (result == IMPORTANCE_FITTED)
         fit_importance (&f, m);
 end:
     gp_destroy (f.gp);
     free (rows);
     free (f.category);
     free (f.base);
-    return rv;
+    return result;
 }
 
 void importance_free (struct importance *m)

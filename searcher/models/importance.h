@@ -35,9 +35,10 @@ struct importance {
 };
 
 /* Fit to the finite ones of 'n' values y[] at points x[], over the space of
- * 's'.  Returns 0, 1 if there is nothing to say (too few or equal values), -1
- * if there is no memory.  importance_free() in any case.
+ * 's'.  IMPORTANCE_NONE: the values are too few, or equal; IMPORTANCE_FAILED: out
+ * of memory.  Call importance_free() in any case.
  */
-int importance_fit (struct importance *m, const struct searcher *s, const double *const *x,
-                    const double *y, long n);
+enum importance_result { IMPORTANCE_FAILED = -1, IMPORTANCE_FITTED, IMPORTANCE_NONE };
+enum importance_result importance_fit (struct importance *m, const struct searcher *s,
+                                       const double *const *x, const double *y, long n);
 void importance_free (struct importance *m);

@@ -260,14 +260,19 @@ static int place_group (struct tpe_forest *f, int64_t first, double *x)
     return 0;
 }
 
-/* Is the group active?  Not known (-1) before the parent has its place. */
-static int group_state (const struct searcher *s, int64_t i, const double *x, const bool *done)
+/* Whether the group is active is not known before its parent has a value. */
+enum group_state { GROUP_UNKNOWN, GROUP_INACTIVE, GROUP_ACTIVE };
+
+static enum group_state group_state (const struct searcher *s, int64_t i, const double *x,
+                                     const bool *done)
 {
     const struct dim *d = searcher_dims (s) + i;
 
     if (d->parent < 0)
-        return 1;
-    return done[d->parent] ? space_waits (d, s, x[d->parent]) : -1;
+        return GROUP_ACTIVE;
+    if (!done[d->parent])
+        return GROUP_UNKNOWN;
+    return space_waits (d, s, x[d->parent]) ? GROUP_ACTIVE : GROUP_INACTIVE;
 }
 
 static void mark_done (const struct searcher *s, int64_t first, bool *done)
@@ -287,11 +292,11 @@ static int place_all (struct tpe_forest *f, double *x)
     while (again) {
         again = false;
         for (int64_t i = 0; i < s->n; i++) {
-            int active;
+            enum group_state state;
             if (f->done[i] || !is_group_first (s, i)
-                || (active = group_state (s, i, x, f->done)) < 0)
+                || (state = group_state (s, i, x, f->done)) == GROUP_UNKNOWN)
                 continue;
-            if (active && place_group (f, i, x) < 0)
+            if (state == GROUP_ACTIVE && place_group (f, i, x) < 0)
                 return -1;
             mark_done (s, i, f->done);
             again = true;

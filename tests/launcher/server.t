@@ -215,7 +215,7 @@ with '"population":100001' "'population' is 100001, but must be from 0 to 100000
 with '"constraint":3' "'constraint' is 3, but must be a string"
 with '"constraint":"lr < "' 'constraint: column 6: '
 with '"constraint":"lr < momentum"' 'constraint: column 6: '
-with '"constraint":"lr > 2"' 'searcher: of 20000 random points fewer than 10'
+with '"constraint":"lr > 2"' 'searcher: fewer than 10 of 20000 random points'
 with '"points":{}' "'points' is an object, but must be a list"
 with '"points":[3]' 'points: a point is an object'
 with '"points":[{"lr":1,"k":3,"act":7},{"lr":5,"k":3,"act":7}]' "point 2: 'lr' cannot be 5"

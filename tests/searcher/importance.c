@@ -208,9 +208,10 @@ static void test_nothing (void **state)
 
     assert_int_equal (make (&m, params, 1, constant), 1);
     importance_free (&m.of);
-    assert_int_equal (importance_fit (&m.of, m.s, (const double *const *)m.x, m.y, 3), 1);
+    assert_int_equal (importance_fit (&m.of, m.s, (const double *const *)m.x, m.y, 3),
+                      IMPORTANCE_NONE);
     importance_free (&m.of);
-    assert_int_equal (importance_fit (&m.of, m.s, NULL, NULL, 0), 1);
+    assert_int_equal (importance_fit (&m.of, m.s, NULL, NULL, 0), IMPORTANCE_NONE);
     made_free (&m);
 }
 

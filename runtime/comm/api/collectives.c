@@ -170,16 +170,16 @@ static int sync_default_stream (const struct comm_call *k, const struct memory_o
 {
     struct timespec nap = { 0, 20000 };
     struct memory_mark *m;
-    int passed;
+    enum mark_state state;
 
     if (!ops->mark)
         return 0;
     if (!(m = ops->mark (k->bytes_out ? k->how.out : k->how.in, NULL)))
         return errorf (k->err, "the device's stream cannot be asked");
-    while ((passed = ops->passed (m)) == 0)
+    while ((state = ops->state (m)) == MARK_PENDING)
         nanosleep (&nap, NULL);
     ops->unmark (m);
-    return passed > 0 ? 0 : errorf (k->err, "the device's stream has failed");
+    return state == MARK_PASSED ? 0 : errorf (k->err, "the device's stream has failed");
 }
 
 static int perform (const struct comm_call *k)

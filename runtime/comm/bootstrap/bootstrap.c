@@ -51,11 +51,9 @@ static int try_method (struct boot *b, const struct boot_method *w,
                        const struct slurmdl_comm_options *o, struct slurmdl_error *why)
 {
     struct boot_place *p = &b->place;
-    int plain = handshake_wants_plain (why);
 
-    if (plain < 0)
+    if (handshake_wants_plain (&p->plain, why) < 0)
         return -1;
-    p->plain = plain;
     p->timeout = find_timeout (o);
     find_own_name (p->own, sizeof (p->own));
     if (w->find (p, o, why) == 0) {
@@ -141,9 +139,9 @@ struct boot *boot_open (const struct slurmdl_comm_options *o, struct slurmdl_err
 struct boot *boot_open_place (const struct boot_place *p, struct slurmdl_error *err)
 {
     struct boot *b = create_boot (err);
-    int plain;
+    bool plain;
 
-    if (b && (plain = handshake_wants_plain (err)) >= 0) {
+    if (b && handshake_wants_plain (&plain, err) == 0) {
         b->place = *p;
         b->place.plain = plain;
         if (join_tree (b, err) == 0)

@@ -226,11 +226,11 @@ static void name_notice (struct boot_place *p)
 
 static int find_secret (struct boot_place *p, struct slurmdl_error *err)
 {
-    int rv = secret_of_environment ("comm", p->key, err);
+    enum secret_result secret = secret_of_environment ("comm", p->key, err);
 
-    if (rv < 0)
+    if (secret == SECRET_INVALID)
         return -1;
-    p->has_key = rv > 0;
+    p->has_key = secret == SECRET_FOUND;
     name_notice (p);
     return 0;
 }

@@ -279,16 +279,20 @@ out:
 
 /* ---- the others ---- */
 
-/* Returns 0, 1: try again, or -1: told not to. */
-static int hear_answer (struct boot_tree *t, const struct boot_place *p,
-                        struct listen_sockets *listener, struct slurmdl_error *err)
+/* One try to join the ranks at an address.  JOIN_RETRY: nobody answered, or
+ * somebody else.
+ */
+enum join_result { JOIN_FAILED = -1, JOINED, JOIN_RETRY };
+
+static enum join_result hear_answer (struct boot_tree *t, const struct boot_place *p,
+                                     struct listen_sockets *listener, struct slurmdl_error *err)
 {
     struct net_stream *w = &t->parent.stream;
     size_t most =
         BOOT_TEXT + sizeof (struct boot_welcome) + (size_t)p->size * sizeof (struct boot_child);
 
-    if (net_stream_wait (w, most, monotonic () + p->timeout + slack) < 0)
-        return errno == EBADMSG ? boot_say_altered (&t->parent, err) : 1;
+    if (net_stream_wait (w, most, monotonic () + p->timeout + slack) == STREAM_FAILED)
+        return errno == EBADMSG ? boot_say_altered (&t->parent, err) : JOIN_RETRY;
     if (p->heard)
         *p->heard = true;
     switch (w->head.kind) {
@@ -301,39 +305,39 @@ static int hear_answer (struct boot_tree *t, const struct boot_place *p,
         return errorf (err, "%s", boot_tree_reason (w));
     }
     errno = EPROTO;
-    return 1;
+    return JOIN_RETRY;
 }
 
-static int introduce_at (struct boot_tree *t, const struct boot_place *p,
-                         struct listen_sockets *listener, double deadline,
-                         struct slurmdl_error *err)
+static enum join_result introduce_at (struct boot_tree *t, const struct boot_place *p,
+                                      struct listen_sockets *listener, double deadline,
+                                      struct slurmdl_error *err)
 {
     double until = monotonic () + ATTEMPT_S;
-    int rv = 1;
+    enum join_result result = JOIN_RETRY;
 
     /* what does not answer there may be somebody else's */
     if (boot_introduce (t, p, listener->n ? listener->port : 0, false,
                         until < deadline ? until : deadline)
         == 0)
-        rv = hear_answer (t, p, listener, err);
+        result = hear_answer (t, p, listener, err);
     else if (errno == EOPNOTSUPP)
-        rv = boot_say_differs (p->plain, p->rank, p->own, err);
-    if (rv != 0) {
+        result = boot_say_differs (p->plain, p->rank, p->own, err);
+    if (result != JOINED) {
         int saved = errno;
         boot_peer_close (&t->parent);
         errno = saved;
     }
-    return rv;
+    return result;
 }
 
-static int come_to_leader (struct boot_tree *t, const struct boot_place *p,
-                           struct slurmdl_error *err)
+static enum join_result join_leader (struct boot_tree *t, const struct boot_place *p,
+                                     struct slurmdl_error *err)
 {
     int fd = boot_node_connect (p);
     struct listen_sockets none = { 0 };
 
     if (fd < 0)
-        return 1;
+        return JOIN_RETRY;
     boot_peer_init (&t->parent, fd, NULL);
     t->parent.rank = boot_node_leader (p);
     memcpy (t->parent.host, p->own, sizeof (t->parent.host));
@@ -369,20 +373,28 @@ static int connect_to_root (const char *host, int port, double deadline)
     return host ? socket_connect (host, port, until < deadline ? until : deadline) : -1;
 }
 
-/* 1: rank 0 has published nothing yet; -1: it never will, or it has said why it
- * failed.
+/* What rank 0 has published.  SOURCE_EMPTY: nothing yet.  SOURCE_FAILED: nothing
+ * will come, or rank 0 has published why it failed.
  */
-static int read_notice (const struct boot_place *p, struct boot_place *found,
-                        struct slurmdl_error *err)
+enum source_result { SOURCE_FAILED = -1, SOURCE_FOUND, SOURCE_EMPTY };
+
+static enum source_result parse_published (const char *text, struct boot_place *found,
+                                           struct slurmdl_error *err)
+{
+    if (boot_parse (found, text, err) == 0)
+        return SOURCE_FOUND;
+    return errno == ECONNREFUSED ? SOURCE_FAILED : SOURCE_EMPTY;
+}
+
+static enum source_result read_notice (const struct boot_place *p, struct boot_place *found,
+                                       struct slurmdl_error *err)
 {
     char text[NOTICE_TEXT];
 
     *found = *p;
     if (notice_get (p->notice, text, err) < 0)
-        return errno == ENOENT || errno == ESTALE ? 1 : -1;
-    if (boot_parse (found, text, err) == 0)
-        return 0;
-    return errno == ECONNREFUSED ? -1 : 1;
+        return errno == ENOENT || errno == ESTALE ? SOURCE_EMPTY : SOURCE_FAILED;
+    return parse_published (text, found, err);
 }
 
 /* For the meeting of a node, which has no time-out of its own. */
@@ -390,13 +402,14 @@ static int await_secret (struct boot_place *p)
 {
     double deadline = monotonic () + p->timeout / 4;
     struct boot_place found;
-    int rv;
+    enum source_result got;
 
-    while ((rv = read_notice (p, &found, NULL)) == 1 && monotonic () < deadline)
+    while ((got = read_notice (p, &found, NULL)) == SOURCE_EMPTY && monotonic () < deadline)
         pause_ms (10);
-    if (rv == 0)
-        memcpy (p->key, found.key, sizeof (p->key));
-    return rv ? -1 : 0;
+    if (got != SOURCE_FOUND)
+        return -1;
+    memcpy (p->key, found.key, sizeof (p->key));
+    return 0;
 }
 
 /* How a rank looks for rank 0. */
@@ -412,9 +425,9 @@ struct boot_search {
 /* Others than the notice are not asked before it might be there, unless it
  * cannot.
  */
-static bool is_source_due (const struct boot_search *s, int notice)
+static bool is_source_due (const struct boot_search *s, enum source_result notice)
 {
-    return notice < 0 || monotonic () > s->begun + NOTICE_S;
+    return notice == SOURCE_FAILED || monotonic () > s->begun + NOTICE_S;
 }
 
 /* One of each node, where there are thousands, and those on rank 0's, that do
@@ -430,7 +443,8 @@ static double askers (const struct boot_place *p)
 /* All of them together ask srun a thousand times in a second, and then half of
  * that.
  */
-static bool may_ask_srun (const struct boot_place *p, struct boot_search *s, int notice)
+static bool may_ask_srun (const struct boot_place *p, struct boot_search *s,
+                          enum source_result notice)
 {
     double now = monotonic ();
 
@@ -448,57 +462,58 @@ static bool may_ask_srun (const struct boot_place *p, struct boot_search *s, int
 }
 
 /* As read_notice(), from srun. */
-static int read_board (const struct boot_place *p, struct boot_search *s, struct boot_place *found,
-                       struct slurmdl_error *err)
+static enum source_result read_board (const struct boot_place *p, struct boot_search *s,
+                                      struct boot_place *found, struct slurmdl_error *err)
 {
     char text[NOTICE_TEXT];
 
     *found = *p;
     s->board = (struct slurmdl_error){ "" };
     if (board_get (p->key, p->notice, text, monotonic () + ASK_S, &s->board) < 0)
-        return 1;
+        return SOURCE_EMPTY;
     *err = (struct slurmdl_error){ "" };
-    return boot_parse (found, text, err) == 0 ? 0 : errno == ECONNREFUSED ? -1 : 1;
+    return parse_published (text, found, err);
 }
 
-/* As in introduce_at(); ENOENT: nobody says where rank 0 is. */
-static int find_rank0 (const struct boot_place *p, struct boot_search *s, struct boot_place *found,
-                       struct slurmdl_error *err)
+/* SOURCE_EMPTY with ENOENT: no source names rank 0's address. */
+static enum source_result find_rank0 (const struct boot_place *p, struct boot_search *s,
+                                      struct boot_place *found, struct slurmdl_error *err)
 {
-    int notice = *p->notice ? read_notice (p, found, err) : 1;
+    enum source_result notice = *p->notice ? read_notice (p, found, err) : SOURCE_EMPTY;
+    enum source_result board;
     const char *host;
-    int rv;
 
-    if (notice == 0 || (notice < 0 && (errno == ECONNREFUSED || !p->has_key)))
+    if (notice == SOURCE_FOUND
+        || (notice == SOURCE_FAILED && (errno == ECONNREFUSED || !p->has_key)))
         return notice;
-    if (may_ask_srun (p, s, notice) && (rv = read_board (p, s, found, err)) <= 0)
-        return rv;
+    if (may_ask_srun (p, s, notice) && (board = read_board (p, s, found, err)) != SOURCE_EMPTY)
+        return board;
     *found = *p;
     errno = ENOENT;
     if (*p->notice && (!p->has_key || !is_port_known (p) || !is_source_due (s, notice)))
-        return 1;
+        return SOURCE_EMPTY;
     errno = EHOSTUNREACH;
     if (!(host = host_of_root (p, s->name)))
-        return 1;
+        return SOURCE_EMPTY;
     snprintf (found->host, sizeof (found->host), "%s", host);
-    return 0;
+    return SOURCE_FOUND;
 }
 
-static int try_root (struct boot_tree *t, struct boot_place *p, struct boot_search *s,
-                     struct listen_sockets *listener, struct slurmdl_error *err)
+static enum join_result try_root (struct boot_tree *t, struct boot_place *p, struct boot_search *s,
+                                  struct listen_sockets *listener, struct slurmdl_error *err)
 {
     double deadline = s->begun + p->timeout;
     struct boot_place found;
-    int rv = find_rank0 (p, s, &found, err);
+    enum source_result source = find_rank0 (p, s, &found, err);
     int fd;
 
-    if (rv != 0)
-        return rv;
+    if (source != SOURCE_FOUND)
+        return source == SOURCE_FAILED ? JOIN_FAILED : JOIN_RETRY;
     memcpy (p->key, found.key, sizeof (p->key));
     snprintf (s->tried, sizeof (s->tried), "%s:%d", found.host, found.port);
     fd = connect_to_root (found.host, found.port, deadline);
     if (fd < 0)
-        return 1;
+        return JOIN_RETRY;
     *err = (struct slurmdl_error){ "" };
     boot_peer_init (&t->parent, fd, NULL);
     t->parent.rank = 0;
@@ -524,13 +539,13 @@ static int explain_no_answer (const struct boot_place *p, const struct slurmdl_e
     return -1;
 }
 
-static int come_to_root (struct boot_tree *t, struct boot_place *p, struct listen_sockets *listener,
-                         struct slurmdl_error *err)
+static int join_root (struct boot_tree *t, struct boot_place *p, struct listen_sockets *listener,
+                      struct slurmdl_error *err)
 {
     struct boot_search s = { .begun = monotonic () };
     struct slurmdl_error why;
+    enum join_result result;
     long wait = 5;
-    int rv;
 
     if (is_port_known (p)) {
         snprintf (s.tried, sizeof (s.tried), "%s:%d", p->host, p->port);
@@ -539,24 +554,25 @@ static int come_to_root (struct boot_tree *t, struct boot_place *p, struct liste
     /* rank 0 may not listen yet; not all ranks come back at once */
     for (;;) {
         why = (struct slurmdl_error){ "" };
-        rv = try_root (t, p, &s, listener, &why);
-        s.strange |= rv == 1 && errno == EACCES;
-        if (rv != 1 || monotonic () > s.begun + p->timeout)
+        result = try_root (t, p, &s, listener, &why);
+        s.strange |= result == JOIN_RETRY && errno == EACCES;
+        if (result != JOIN_RETRY || monotonic () > s.begun + p->timeout)
             break;
         pause_ms (wait + (p->rank * 7) % (wait + 1));
         wait = wait < 200 ? wait * 2 : wait;
     }
     lookup_leave (s.name);
-    if (rv == 1)
+    if (result == JOIN_RETRY)
         return explain_no_answer (p, &why, &s, err);
-    return rv < 0 ? errorf (err, "%s", why.text) : 0;
+    return result == JOIN_FAILED ? errorf (err, "%s", why.text) : 0;
 }
 
 static int join_meeting (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err)
 {
     long leader = p->size > BOOT_STAR ? boot_node_leader (p) : -1;
     struct listen_sockets listener = { 0 };
-    int rv = 1;
+    enum join_result result = JOIN_RETRY;
+    int rv;
 
     /* a node meets under a name that is made of the secret */
     if (leader > 0 && *p->notice && !p->has_key && await_secret (p) < 0)
@@ -564,11 +580,12 @@ static int join_meeting (struct boot_tree *t, struct boot_place *p, struct slurm
     if (leader == p->rank)
         boot_node_gather (t, p);
     else if (leader > 0)
-        rv = come_to_leader (t, p, err);
-    if (rv == 1 && p->size > BOOT_STAR && listen_open_range (&listener, NULL, 0, err) < 0)
+        result = join_leader (t, p, err);
+    if (result != JOIN_RETRY)
+        return result == JOINED ? 0 : -1;
+    if (p->size > BOOT_STAR && listen_open_range (&listener, NULL, 0, err) < 0)
         return -1;
-    if (rv == 1)
-        rv = come_to_root (t, p, &listener, err);
+    rv = join_root (t, p, &listener, err);
     listen_close (&listener);
     return rv;
 }

@@ -348,10 +348,10 @@ wrong:
 
 static int take_message (struct boot_exchange *x, struct boot_peer *p)
 {
-    int rv = net_stream_read (&p->stream, x->most);
+    enum stream_read got = net_stream_read (&p->stream, x->most);
 
-    if (rv <= 0)
-        return rv < 0 ? lose_peer (x, p) : 0;
+    if (got != STREAM_WHOLE)
+        return got == STREAM_FAILED ? lose_peer (x, p) : 0;
     if (p->stream.head.kind == BOOT_FAILED) {
         errorf (&x->t->why, "%s", boot_tree_reason (&p->stream));
         return fail_tree (x->t, p, errno);
@@ -390,8 +390,9 @@ static struct boot_peer *peer_at (struct boot_tree *t, long i)
     return i == 0 ? &t->parent : &t->children[i - 1];
 }
 
-/* Returns 1: there was something, 0: the deadline has passed. */
-static int exchange_step (struct boot_exchange *x, double deadline)
+enum exchange_event { EXCHANGE_FAILED = -1, EXCHANGE_TIMED_OUT, EXCHANGE_GOES_ON };
+
+static enum exchange_event exchange_step (struct boot_exchange *x, double deadline)
 {
     int n = poll_peers (x, deadline);
 
@@ -401,8 +402,8 @@ static int exchange_step (struct boot_exchange *x, double deadline)
     }
     for (long i = 0; n > 0 && i <= x->t->nchildren; i++)
         if (x->poll[i].revents && take_message (x, peer_at (x->t, i)) < 0)
-            return -1;
-    return n > 0 || monotonic () < deadline;
+            return EXCHANGE_FAILED;
+    return n > 0 || monotonic () < deadline ? EXCHANGE_GOES_ON : EXCHANGE_TIMED_OUT;
 }
 
 static int send_block_up (struct boot_exchange *x, double deadline)
@@ -458,19 +459,20 @@ static int run_exchange (struct boot_exchange *x)
     struct boot_tree *t = x->t;
     double deadline = monotonic () + t->timeout;
     double slack = 2;
-    int rv = 1;
+    enum exchange_event event = EXCHANGE_GOES_ON;
 
-    while (x->left > 0 && rv == 1)
-        rv = exchange_step (x, deadline);
-    if (rv < 0)
+    while (x->left > 0 && event == EXCHANGE_GOES_ON)
+        event = exchange_step (x, deadline);
+    if (event == EXCHANGE_FAILED)
         return -1;
     if (t->rank == 0)
         return x->left > 0 ? say_late (x) : send_block_down (x, deadline + slack);
     if (send_block_up (x, deadline + slack) < 0)
         return -1;
-    for (rv = 1; !x->done && rv == 1;)
-        rv = exchange_step (x, deadline + slack);
-    if (rv < 0)
+    event = EXCHANGE_GOES_ON;
+    while (!x->done && event == EXCHANGE_GOES_ON)
+        event = exchange_step (x, deadline + slack);
+    if (event == EXCHANGE_FAILED)
         return -1;
     if (!x->done) {
         memset (x->missing, 0, (size_t)t->size * sizeof (*x->missing));

@@ -58,20 +58,20 @@ void folder_take_member (const char *dir, uint64_t generation, uint64_t nonce)
     unlink (path);
 }
 
-int folder_put_generation (const char *dir, const struct generation *w)
+enum link_result folder_put_generation (const char *dir, const struct generation *w)
 {
     char path[PATH_MAX];
     char tmp[PATH_MAX];
-    int rv;
+    enum link_result linked;
 
     sign_path (path, dir, "world", w->number);
     link_tmp_name (tmp, sizeof (tmp), path);
     if (message_put (tmp, w, sizeof (*w) + (size_t)w->size * sizeof (*w->members)) < 0)
-        return -1;
-    rv = link_if_absent (tmp, path);
-    if (rv != 0)
+        return LINK_FAILED;
+    linked = link_if_absent (tmp, path);
+    if (linked != LINKED)
         unlink (tmp);
-    return rv;
+    return linked;
 }
 
 static bool has_sane_members (const struct generation *w)

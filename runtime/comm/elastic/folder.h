@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/comm/elastic/elastic.h"
+#include "runtime/storage/link.h"
 
 /* A file that tells of a process; 'member' is read when it is first seen. */
 struct sign {
@@ -47,8 +48,8 @@ const char *member_host (const struct generation *w, const struct elastic_member
 int folder_put_member (const char *dir, uint64_t generation, const struct elastic_member *s);
 void folder_take_ask (const char *dir, uint64_t nonce);
 void folder_take_member (const char *dir, uint64_t generation, uint64_t nonce);
-/* 0 if it is ours, 1 if there is another one. */
-int folder_put_generation (const char *dir, const struct generation *w);
+/* LINK_TAKEN: another process has put a generation of that number. */
+enum link_result folder_put_generation (const char *dir, const struct generation *w);
 /* The caller frees it; NULL if it cannot be read. */
 struct generation *folder_get_generation (const char *dir, uint64_t generation);
 void folder_take_generation (const char *dir, uint64_t generation);

@@ -94,29 +94,28 @@ static double since (const struct formation *m)
     return m->called > 0 ? m->called : monotonic ();
 }
 
-/* The newest generation, and what it means for us: 1 if we have come into it.
- */
-static int look_at_generation (struct formation *m)
+/* Read the newest generation.  Returns whether this process is now in it. */
+static bool joined_generation (struct formation *m)
 {
     struct membership *g = m->g;
     struct generation *w;
 
     if (m->view.highest == 0 || (m->last && m->last->number == m->view.highest))
-        return 0;
+        return false;
     if (!(w = folder_get_generation (g->folder.path, m->view.highest)))
-        return 0;
+        return false;
     g->since = since (m);
     free (m->last);
     m->last = w;
     m->called = m->count = 0;
     if (g->generation && g->generation->number == w->number)
-        return 0;
+        return false;
     for (long r = 0; r < w->size; r++)
         if (w->members[r].self.nonce == g->self.self.nonce) {
             g->rank = r;
-            return 1;
+            return true;
         }
-    return 0;
+    return false;
 }
 
 /* We were left out as there was no way to us, though we live and see the
@@ -131,23 +130,24 @@ static void hold_off (struct membership *g)
     g->self.outcome = OUTCOME_GOOD;
 }
 
-/* The generation went on without us: as it is large enough (1), or because we
- * were thought to be lost; then we come in as a new one.
+/* The next generation was formed without us.  Returns true if that is because it
+ * is large enough; else the others took us for lost, and we ask to come in as a
+ * new process.
  */
-static int passed_over (struct formation *m)
+static bool is_surplus (struct formation *m)
 {
     struct membership *g = m->g;
 
     if (!m->last || g->self.was == 0 || g->self.was == m->last->number)
-        return 0;
+        return false;
     if (g->self.was == m->last->number - 1 && m->last->size >= m->last->wanted)
-        return 1;
+        return true;
     if (g->self.outcome != OUTCOME_GOOD)
         hold_off (g);
     g->self.was = 0;
     g->self.isolated = 0; /* reaches() is asked from now on */
     g->self.was_rank = -1;
-    return 0;
+    return false;
 }
 
 static bool is_called (const struct formation *m, uint64_t next)
@@ -406,15 +406,16 @@ static struct generation *make_generation (struct formation *m, uint64_t next)
 static int decide_generation (struct formation *m, uint64_t next, struct slurmdl_error *err)
 {
     struct generation *w;
-    int rv;
+    enum link_result put = LINKED;
 
     if (m->put != next || !is_complete (m, next) || m->count < m->g->min)
         return 0;
     if (!(w = make_generation (m, next)))
         return errorf (err, "out of memory");
-    rv = w->size < m->g->min ? 0 : folder_put_generation (m->g->folder.path, w);
+    if (w->size >= m->g->min)
+        put = folder_put_generation (m->g->folder.path, w);
     free (w);
-    if (rv < 0)
+    if (put == LINK_FAILED)
         return errorf (err, "%s: cannot write: %s", m->g->dir, strerror (errno));
     return 0;
 }
@@ -437,23 +438,23 @@ static int not_needed (const struct membership *g, const char *why, struct slurm
     return errorf (err, "no place for this rank: %s", why);
 }
 
-/* 1: we are in a new generation, 0: not yet. */
-static int form_generation (struct formation *m, struct slurmdl_error *err)
+enum form_step { FORM_FAILED = -1, FORM_WAITS, FORMED };
+
+static enum form_step form_generation (struct formation *m, struct slurmdl_error *err)
 {
     struct membership *g = m->g;
-    int rv;
 
     if (signs_look (&m->view, g->folder.path, err) < 0)
-        return -1;
-    if ((rv = look_at_generation (m)) != 0)
-        return rv;
-    if (passed_over (m))
+        return FORM_FAILED;
+    if (joined_generation (m))
+        return FORMED;
+    if (is_surplus (m))
         return not_needed (g, "the world is to be smaller", err);
     if (has_ended_well (m))
         return not_needed (g, "the training has ended", err);
     if (announce_member (m, m->view.highest + 1) < 0)
         return errorf (err, "%s: cannot write: %s", g->dir, strerror (errno));
-    return decide_generation (m, m->view.highest + 1, err);
+    return decide_generation (m, m->view.highest + 1, err) < 0 ? FORM_FAILED : FORM_WAITS;
 }
 
 static void nap (const struct formation *m, long *us)
@@ -483,18 +484,18 @@ int membership_form (struct membership *g, struct slurmdl_error *err)
 {
     struct formation m = { .g = g, .begin = monotonic () };
     long us = 500;
-    int rv;
+    enum form_step step;
 
     if (new_listener (g, err) < 0)
         return -1;
-    while ((rv = form_generation (&m, err)) == 0) {
+    while ((step = form_generation (&m, err)) == FORM_WAITS) {
         if (is_formation_late (&m)) {
-            rv = fail_late_formation (&m, err);
+            step = fail_late_formation (&m, err);
             break;
         }
         nap (&m, &us);
     }
-    if (rv == 1) {
+    if (step == FORMED) {
         free (g->generation);
         g->generation = m.last;
         m.last = NULL;
@@ -510,5 +511,5 @@ int membership_form (struct membership *g, struct slurmdl_error *err)
     }
     free (m.last);
     signs_free (&m.view);
-    return rv == 1 ? 0 : -1;
+    return step == FORMED ? 0 : -1;
 }

@@ -213,11 +213,13 @@ static int sort_ranks (const struct slurmdl_elastic *e, struct directory *d,
     return 0;
 }
 
-/* Choose the newest commit that is there as a whole, the same on all ranks.  1;
- * 0 if there is none, and 'err' says if there was one; -1: out of memory.
+/* Choose the newest commit of which all slabs are there, the same on all ranks.
+ * CHOICE_NONE: 'err' says so if slabs of one were lost.
  */
-static int directory_choose (const struct slurmdl_elastic *e, struct directory *d,
-                             struct slurmdl_error *err)
+enum choice_result { CHOICE_FAILED = -1, CHOICE_NONE, CHOICE_MADE };
+
+static enum choice_result directory_choose (const struct slurmdl_elastic *e, struct directory *d,
+                                            struct slurmdl_error *err)
 {
     const char *lost = NULL;
     int64_t step = 0;
@@ -238,13 +240,11 @@ static int directory_choose (const struct slurmdl_elastic *e, struct directory *
                 "on disk",
                 lost, (long long)step, (long)e->membership.generation->lost);
     if (!d->id)
-        return 0;
-    return sort_ranks (e, d, err) < 0 ? -1 : 1;
+        return CHOICE_NONE;
+    return sort_ranks (e, d, err) < 0 ? CHOICE_FAILED : CHOICE_MADE;
 }
 
-/* Whether the slabs that are wanted cover each tensor once. Whether the slabs
- * that are wanted cover each tensor once.
- */
+/* Whether the slabs that are wanted cover each tensor once. */
 static int directory_check (const struct directory *d, struct slurmdl_error *err)
 {
     size_t i = 0, end;
@@ -656,7 +656,7 @@ int slurmdl_elastic_restore (struct slurmdl_elastic *e, int64_t *step, struct sl
 {
     struct directory d = { 0 };
     long request = 0;
-    int rv = -1;
+    enum choice_result rv = CHOICE_FAILED;
 
     error_clear (err);
     errno = ENOTCONN;
@@ -666,16 +666,16 @@ int slurmdl_elastic_restore (struct slurmdl_elastic *e, int64_t *step, struct sl
     if (directory_gather (e, &d, err) < 0 || directory_check (&d, err) < 0)
         goto done;
     rv = directory_choose (e, &d, err);
-    if (rv == 1)
-        rv = fill_directory (e, &d, err) < 0 ? -1 : 1;
-    if (rv >= 0)
+    if (rv == CHOICE_MADE && fill_directory (e, &d, err) < 0)
+        rv = CHOICE_FAILED;
+    if (rv != CHOICE_FAILED)
         keep_only (e, d.id);
-    if (rv == 1 && state_commit (e, d.step, &request, err) < 0)
-        rv = -1;
-    if (rv == 1)
+    if (rv == CHOICE_MADE && state_commit (e, d.step, &request, err) < 0)
+        rv = CHOICE_FAILED;
+    if (rv == CHOICE_MADE)
         *step = d.step;
 done:
-    e->broken |= rv < 0 && errno != EINVAL;
+    e->broken |= rv == CHOICE_FAILED && errno != EINVAL;
     directory_free (&d);
     return rv;
 }

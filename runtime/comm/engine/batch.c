@@ -57,7 +57,9 @@ static const void *batch_memory (const struct engine_batch *b)
     return NULL;
 }
 
-static int device_find (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err)
+/* Sets '*takes' to whether the library of the device reduces this batch. */
+static int device_takes (struct engine *e, const struct engine_batch *b, bool *takes,
+                         struct slurmdl_error *err)
 {
     const struct tensor *t = b->items->t;
     const struct comm_backend *d;
@@ -67,20 +69,20 @@ static int device_find (struct engine *e, const struct engine_batch *b, struct s
         return -1;
     d = e->channel->device;
     atomic_store (&e->device, e->size == 1 || (d && d->queue) ? DEVICE_HERE : DEVICE_NONE);
-    if (e->size == 1)
-        return 1;
-    return d && d->queue
-           && (!tensor_reduces (t) || !d->takes
-               || d->takes (e->channel->device_self, t->type, t->op));
+    *takes = e->size == 1
+             || (d && d->queue
+                 && (!tensor_reduces (t) || !d->takes
+                     || d->takes (e->channel->device_self, t->type, t->op)));
+    return 0;
 }
 
 static int await_one (struct engine *e, const struct engine_task *t, double deadline,
                       struct slurmdl_error *err)
 {
     struct timespec nap = { 0, 50000 };
-    int passed;
+    enum mark_state state;
 
-    while ((passed = t->memory->passed (t->mark)) == 0) {
+    while ((state = t->memory->state (t->mark)) == MARK_PENDING) {
         if ((errno = engine_code (e)))
             return errorf (err, "the communicator is broken");
         if (monotonic () > deadline) {
@@ -93,11 +95,10 @@ static int await_one (struct engine *e, const struct engine_task *t, double dead
         }
         nanosleep (&nap, NULL);
     }
-    return passed > 0 ? 0
-                      : errorf (err,
-                                "rank %ld (%s): what its stream had to do "
-                                "before %.80s has failed",
-                                e->rank, slurmdl_comm_host (e->owner, e->rank), t->name->text);
+    if (state == MARK_PASSED)
+        return 0;
+    return errorf (err, "rank %ld (%s): the work on its stream before %.80s has failed", e->rank,
+                   slurmdl_comm_host (e->owner, e->rank), t->name->text);
 }
 
 /* Until the streams have come to where the tensors of the batch are theirs. */
@@ -395,7 +396,7 @@ bool batch_may_pack (const struct engine *e, const struct engine_batch *b)
         return true;
     for (size_t i = 0; i < b->n; i++) {
         const struct engine_task *t = b->items[i].task;
-        if (t && t->mark && t->memory->passed (t->mark) == 0)
+        if (t && t->mark && t->memory->state (t->mark) == MARK_PENDING)
             return false;
     }
     return true;
@@ -417,11 +418,11 @@ int batch_pack (struct engine *e, struct engine_batch *b, struct slurmdl_error *
 
 int batch_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
-    int there = b->device ? device_find (e, b, err) : 0;
+    bool takes = false;
 
-    if (there < 0)
+    if (b->device && device_takes (e, b, &takes, err) < 0)
         return -1;
-    if (there)
+    if (takes)
         return device_run (e, b, err);
     if (b->device && pack_on_host (e, b, err) < 0)
         return -1;

@@ -58,11 +58,12 @@ enum { MESH_RECORD = 64 * 1024 };
 /* The connection to that rank, made if there is none; -1 after mesh_fail(). */
 int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err);
 
-/* Whether a rank that has not connected to us is there.  1: it has ended, but
- * may have connected before, and sent all that we wait for; -1 after
- * mesh_fail().
+/* Whether a rank that has not connected to us is alive.  PEER_ENDED: it is not,
+ * but may have connected before, and sent all that we wait for.  PEER_FAILED:
+ * after mesh_fail().
  */
-int mesh_look_for (struct mesh *m, long peer, struct slurmdl_error *err);
+enum mesh_presence { PEER_FAILED = -1, PEER_ALIVE, PEER_ENDED };
+enum mesh_presence mesh_probe_peer (struct mesh *m, long peer, struct slurmdl_error *err);
 
 /* The mesh can no longer be used: 'code' becomes errno, the first reason is
  * kept and told to the others.  Returns -1 with 'err' filled.

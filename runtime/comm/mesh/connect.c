@@ -35,11 +35,11 @@ int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
     return fd >= 0 ? fd : not_reached (m, peer, err);
 }
 
-int mesh_look_for (struct mesh *m, long peer, struct slurmdl_error *err)
+enum mesh_presence mesh_probe_peer (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     if (reach (m, peer) >= 0)
-        return 0;
-    return errno == ETIMEDOUT || errno == EHOSTUNREACH ? not_reached (m, peer, err) : 1;
+        return PEER_ALIVE;
+    return errno == ETIMEDOUT || errno == EHOSTUNREACH ? not_reached (m, peer, err) : PEER_ENDED;
 }
 
 /* The first that this peer has made, or -1. */
@@ -68,7 +68,8 @@ static int await_socket (struct mesh *m, long peer, struct net_seal **seal,
     double until = monotonic () + m->timeout;
     struct pollfd p[2] = { { .fd = m->event, .events = POLLIN } };
     eventfd_t value;
-    int gone = 0, rv;
+    enum mesh_presence presence;
+    int gone = 0;
 
     for (;;) {
         int fd = take_socket (m, peer, seal);
@@ -78,13 +79,13 @@ static int await_socket (struct mesh *m, long peer, struct net_seal **seal,
             return -1;
         if (monotonic () > until)
             return mesh_timed_out (m, peer, err);
-        if ((rv = mesh_look_for (m, peer, err)) < 0)
+        if ((presence = mesh_probe_peer (m, peer, err)) == PEER_FAILED)
             return -1;
         p[1].fd = atomic_load (&m->links[peer].out);
         p[1].events = POLLRDHUP;
         poll (p, 2, 100);
         /* it may have called before it closed */
-        if ((p[1].revents || rv > 0) && gone++ > 10)
+        if ((p[1].revents || presence == PEER_ENDED) && gone++ > 10)
             return mesh_lost (m, peer, err);
         if (p[1].revents)
             poll (p, 1, 50);
@@ -100,19 +101,20 @@ int mesh_event (const struct mesh *m)
 int mesh_socket_now (struct mesh *m, long peer, struct net_seal **seal, struct slurmdl_error *err)
 {
     struct pollfd p = { .events = POLLRDHUP };
+    enum mesh_presence presence;
     eventfd_t value;
-    int fd, rv;
+    int fd;
 
     eventfd_read (m->event, &value);
     if ((fd = take_socket (m, peer, seal)) >= 0)
         return fd;
-    if (mesh_usable (m, err) < 0 || (rv = mesh_look_for (m, peer, err)) < 0)
+    if (mesh_usable (m, err) < 0 || (presence = mesh_probe_peer (m, peer, err)) == PEER_FAILED)
         return -1;
     p.fd = atomic_load (&m->links[peer].out);
     if (p.fd >= 0 && mesh_is_unreachable (m, peer, p.fd))
         return mesh_lost (m, peer, err);
     /* it may have called before it closed */
-    if (rv > 0 || poll (&p, 1, 0) > 0)
+    if (presence == PEER_ENDED || poll (&p, 1, 0) > 0)
         return await_socket (m, peer, seal, err);
     errno = EAGAIN;
     return -1;

@@ -160,8 +160,9 @@ static bool end_batch (struct side *s)
     return true;
 }
 
-/* 1: something was moved, 0: not now, -1: failed. */
-static int push (struct mesh_transfer *x)
+enum moved { MOVE_FAILED = -1, MOVED_NOTHING, MOVED_SOME };
+
+static enum moved push (struct mesh_transfer *x)
 {
     struct side *s = &x->out;
     struct iovec v[PIECES];
@@ -171,11 +172,12 @@ static int push (struct mesh_transfer *x)
     h.msg_iovlen = (size_t)remaining_vectors (x, s, v);
     n = sendmsg (s->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : mesh_lost (x->m, s->peer, x->err);
+        return errno == EAGAIN || errno == EINTR ? MOVED_NOTHING
+                                                 : mesh_lost (x->m, s->peer, x->err);
     s->done += (size_t)n;
     if (s->done == s->all && !end_batch (s))
         seal_batch (x);
-    return 1;
+    return MOVED_SOME;
 }
 
 /* ---- to receive ---- */
@@ -236,7 +238,7 @@ static int check_records (struct mesh_transfer *x)
     return 0;
 }
 
-static int pull (struct mesh_transfer *x)
+static enum moved pull (struct mesh_transfer *x)
 {
     struct side *s = &x->in;
     struct iovec v[PIECES];
@@ -246,15 +248,15 @@ static int pull (struct mesh_transfer *x)
     h.msg_iovlen = (size_t)remaining_vectors (x, s, v);
     n = recvmsg (s->fd, &h, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
+        return MOVED_NOTHING;
     if (n <= 0)
         return mesh_lost (x->m, s->peer, x->err);
     s->done += (size_t)n;
     if (check_records (x) < 0)
-        return -1;
+        return MOVE_FAILED;
     if (s->done == s->all && !end_batch (s))
         open_batch (s);
-    return 1;
+    return MOVED_SOME;
 }
 
 static void listener_said (struct mesh *m)
@@ -303,15 +305,15 @@ static int await_link (struct mesh_transfer *x)
     }
 }
 
-/* A rank that has not connected is looked for, to know whether it lives. */
-static int look_for (struct mesh_transfer *x)
+/* Find out whether a rank that has not connected is still alive. */
+static int probe_sender (struct mesh_transfer *x)
 {
-    int rv;
+    enum mesh_presence peer;
 
     if (x->in.peer < 0 || x->in.fd >= 0 || monotonic () < x->began + 0.05)
         return 0;
-    rv = mesh_look_for (x->m, x->in.peer, x->err);
-    return rv > 0 ? await_link (x) : rv;
+    peer = mesh_probe_peer (x->m, x->in.peer, x->err);
+    return peer == PEER_FAILED ? -1 : peer == PEER_ENDED ? await_link (x) : 0;
 }
 
 /* Whether the one we wait for has closed our connection to it. */
@@ -360,7 +362,7 @@ static int sleep_on (struct mesh_transfer *x)
     struct pollfd p[4];
     int ms = 1000;
 
-    if (look_for (x) < 0)
+    if (probe_sender (x) < 0)
         return -1;
     p[0] = (struct pollfd){ .fd = m->event, .events = POLLIN };
     p[1] =
@@ -416,27 +418,27 @@ static void refresh (struct mesh_transfer *x)
     x->until = x->spin = 0;
 }
 
-static int move_once (struct mesh_transfer *x)
+static enum moved move_once (struct mesh_transfer *x)
 {
-    int out = 0;
-    int in = 0;
+    enum moved out = MOVED_NOTHING;
+    enum moved in = MOVED_NOTHING;
 
     if (x->in.peer >= 0 && x->in.fd < 0)
         find_link (x);
     if (x->out.peer >= 0)
         out = push (x);
-    if (out >= 0 && x->in.peer >= 0 && x->in.fd >= 0)
+    if (out != MOVE_FAILED && x->in.peer >= 0 && x->in.fd >= 0)
         in = pull (x);
-    return out < 0 || in < 0 ? -1 : out + in;
+    return out == MOVE_FAILED ? out : in == MOVED_NOTHING ? out : in;
 }
 
 static int run_transfer (struct mesh_transfer *x)
 {
     while (x->out.peer >= 0 || x->in.peer >= 0) {
-        int moved = move_once (x);
-        if (moved < 0)
+        enum moved moved = move_once (x);
+        if (moved == MOVE_FAILED)
             return -1;
-        if (moved)
+        if (moved == MOVED_SOME)
             refresh (x);
         else if (rest_a_while (x) < 0)
             return -1;

@@ -125,11 +125,14 @@ static bool map_peer (struct node_group *n, const struct node_offer *o)
     return ok;
 }
 
-/* Offer, answer, and whether all have it; 1: they do. */
-static int offer_node_memory (struct node_group *n, struct slurmdl_error *err)
+/* Whether all ranks of the node have mapped the memory. */
+enum node_memory { NODE_MEMORY_FAILED = -1, NODE_MEMORY_NONE, NODE_MEMORY_SHARED };
+
+static enum node_memory offer_node_memory (struct node_group *n, struct slurmdl_error *err)
 {
     struct node_offer o = { 0 };
-    int fd = offer (n, &o), rv = -1;
+    enum node_memory result = NODE_MEMORY_FAILED;
+    int fd = offer (n, &o);
     char all = fd >= 0;
 
     for (long r = 1; r < n->size; r++)
@@ -145,25 +148,25 @@ static int offer_node_memory (struct node_group *n, struct slurmdl_error *err)
     for (long r = 1; r < n->size; r++)
         if (mesh_send (n->mesh, n->world[r], &all, 1, err) < 0)
             goto out;
-    rv = all;
+    result = all ? NODE_MEMORY_SHARED : NODE_MEMORY_NONE;
 out:
     if (fd >= 0)
         close (fd);
-    return rv;
+    return result;
 }
 
-static int join_node_memory (struct node_group *n, struct slurmdl_error *err)
+static enum node_memory join_node_memory (struct node_group *n, struct slurmdl_error *err)
 {
     struct node_offer o;
     char ok, all = 0;
 
     if (mesh_recv (n->mesh, n->world[0], &o, sizeof (o), err) < 0)
-        return -1;
+        return NODE_MEMORY_FAILED;
     ok = map_peer (n, &o);
     if (mesh_send (n->mesh, n->world[0], &ok, 1, err) < 0
         || mesh_recv (n->mesh, n->world[0], &all, 1, err) < 0)
-        return -1;
-    return all;
+        return NODE_MEMORY_FAILED;
+    return all ? NODE_MEMORY_SHARED : NODE_MEMORY_NONE;
 }
 
 static void set_up (struct node_group *n)
@@ -176,7 +179,7 @@ static void set_up (struct node_group *n)
 struct node_group *node_open (struct mesh *m, struct slurmdl_error *err)
 {
     struct node_group *n = calloc (1, sizeof (*n));
-    int all;
+    enum node_memory memory;
 
     if (!n)
         goto fail;
@@ -184,13 +187,11 @@ struct node_group *node_open (struct mesh *m, struct slurmdl_error *err)
     if (find_node_ranks (n) < 0)
         goto fail;
     n->bytes = node_memory (n->size);
-    all = n->rank == 0 ? offer_node_memory (n, err) : join_node_memory (n, err);
-    if (all < 0)
-        goto fail;
-    if (!all) {
+    memory = n->rank == 0 ? offer_node_memory (n, err) : join_node_memory (n, err);
+    if (memory == NODE_MEMORY_NONE)
         errno = ENOTSUP;
+    if (memory != NODE_MEMORY_SHARED)
         goto fail;
-    }
     set_up (n);
     return n;
 fail:

@@ -94,8 +94,8 @@ static int nccl_failed (struct nccl_self *s, ncclResult_t r, const char *what,
                                                        : EIO);
 }
 
-static int poll_stream (struct nccl_self *s, const char *what, double deadline,
-                        struct slurmdl_error *err)
+static int check_wait (struct nccl_self *s, const char *what, double deadline,
+                       struct slurmdl_error *err)
 {
     if (atomic_load (&s->aborted)) {
         errorf (err, "nccl: aborted");
@@ -128,7 +128,7 @@ static int nccl_settle (struct nccl_self *s, ncclResult_t r, const char *what,
             r = async;
         if (r != ncclInProgress)
             break;
-        if (poll_stream (s, what, deadline, err) < 0)
+        if (check_wait (s, what, deadline, err) < 0)
             return -1;
         nanosleep (&pause, NULL);
     }
@@ -160,7 +160,7 @@ static int nccl_drain (struct nccl_self *s, cudaStream_t stream, bool naps, cons
         if (ncclCommGetAsyncError (s->comm, &async) == ncclSuccess && async != ncclSuccess
             && async != ncclInProgress)
             return nccl_failed (s, async, what, err);
-        if (poll_stream (s, what, deadline, err) < 0)
+        if (check_wait (s, what, deadline, err) < 0)
             return -1;
     }
 }

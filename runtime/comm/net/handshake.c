@@ -22,14 +22,13 @@ _Static_assert(2 * SEAL_KEY <= crypto_generichash_BYTES_MAX, "both keys");
 _Static_assert(HANDSHAKE_POINT == crypto_scalarmult_BYTES, "a point");
 _Static_assert(HANDSHAKE_POINT == crypto_scalarmult_SCALARBYTES, "a scalar");
 
-int handshake_wants_plain (struct slurmdl_error *err)
+int handshake_wants_plain (bool *plain, struct slurmdl_error *err)
 {
     const char *text = environment_text ("DL_COMM_INTEGRITY", "");
 
-    if (!*text || !strcmp (text, "frames"))
+    *plain = !strcmp (text, "handshake");
+    if (*plain || !*text || !strcmp (text, "frames"))
         return 0;
-    if (!strcmp (text, "handshake"))
-        return 1;
     errno = EINVAL;
     return errorf (err, "DL_COMM_INTEGRITY=%.40s: not frames or handshake", text);
 }

@@ -73,10 +73,10 @@ struct handshake_proof {
     unsigned char mac[HANDSHAKE_MAC];
 };
 
-/* Whether DL_COMM_INTEGRITY is "handshake", which makes a handshake plain; -1:
+/* '*plain' is whether DL_COMM_INTEGRITY is "handshake".  Returns -1 with EINVAL if
  * it is neither that nor "frames" nor empty.
  */
-int handshake_wants_plain (struct slurmdl_error *err);
+int handshake_wants_plain (bool *plain, struct slurmdl_error *err);
 
 /* The caller's part, until the deadline (monotonic()); '*seal', which the
  * caller owns, is for what follows.  -1 with errno; EACCES: who listens there

@@ -147,43 +147,45 @@ static int send_answer (struct listener_pending *p)
     return send_bytes (p->fd, tag, sizeof (tag));
 }
 
-/* Its body has come: 1: that is all, 0: it is to confirm. */
-static int take_pending_body (struct listener *l, struct listener_pending *p)
+/* What a caller that is not accepted yet has sent. */
+enum pending_progress { PENDING_REJECTED = -1, PENDING_SENDS_MORE, PENDING_COMPLETE };
+
+static enum pending_progress take_pending_body (struct listener *l, struct listener_pending *p)
 {
     const struct handshake *h = &l->handshake;
 
     if (!handshake_is_proven (h, &p->hello, &p->challenge, &p->proof, p->body)
         || !(p->seal = handshake_seal (h, &l->pair, &p->hello, &p->challenge)))
-        return -1;
+        return PENDING_REJECTED;
     p->proven = true;
     l->strangers--;
     if (!h->confirms)
-        return 1;
+        return PENDING_COMPLETE;
     p->since = monotonic ();
     return handshake_agrees (h, &p->hello)
                    && (!l->is_welcome || l->is_welcome (l->arg, p->body, p->proof.length))
-               ? send_answer (p)
-               : -1;
+                   && send_answer (p) == 0
+               ? PENDING_SENDS_MORE
+               : PENDING_REJECTED;
 }
 
-/* 1: all was said, 0: there is more to come, -1: it is not welcome. */
-static int check_pending (struct listener *l, struct listener_pending *p)
+static enum pending_progress check_pending (struct listener *l, struct listener_pending *p)
 {
     if (p->got < HELLO)
-        return 0;
+        return PENDING_SENDS_MORE;
     if (!p->challenged)
-        return challenge (l, p);
+        return challenge (l, p) < 0 ? PENDING_REJECTED : PENDING_SENDS_MORE;
     if (p->got < PROOF)
-        return 0;
+        return PENDING_SENDS_MORE;
     if (!p->body && take_proof (l, p) < 0)
-        return -1;
+        return PENDING_REJECTED;
     if (p->got < PROOF + p->proof.length)
-        return 0;
+        return PENDING_SENDS_MORE;
     if (!p->proven)
         return take_pending_body (l, p);
     if (p->got < PROOF + p->proof.length + SEAL_TAG)
-        return 0;
-    return handshake_is_confirmed (p->seal, p->go) < 0 ? -1 : 1;
+        return PENDING_SENDS_MORE;
+    return handshake_is_confirmed (p->seal, p->go) < 0 ? PENDING_REJECTED : PENDING_COMPLETE;
 }
 
 static int hear_pending (struct listener *l, struct listener_pending *p)
@@ -192,15 +194,15 @@ static int hear_pending (struct listener *l, struct listener_pending *p)
         size_t n;
         char *to = next_of (p, &n);
         ssize_t got = recv (p->fd, to, n, MSG_DONTWAIT);
-        int rv;
+        enum pending_progress progress;
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return 0;
         if (got <= 0)
             return -1;
         p->got += (size_t)got;
-        if ((rv = check_pending (l, p)) < 0)
+        if ((progress = check_pending (l, p)) == PENDING_REJECTED)
             return -1;
-        p->whole = rv == 1;
+        p->whole = progress == PENDING_COMPLETE;
     }
     return 0;
 }

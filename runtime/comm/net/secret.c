@@ -52,13 +52,14 @@ static void derive_key (const unsigned char *secret, const char *purpose, unsign
     handshake_derive (secret, text, key, HANDSHAKE_KEY);
 }
 
-int secret_of_environment (const char *purpose, unsigned char *key, struct slurmdl_error *err)
+enum secret_result secret_of_environment (const char *purpose, unsigned char *key,
+                                          struct slurmdl_error *err)
 {
     const char *text = environment_text ("DL_SECRET", "");
     unsigned char secret[HANDSHAKE_KEY];
 
     if (!*text)
-        return 0;
+        return SECRET_UNSET;
     if (secret_parse (text, secret) < 0) {
         errno = EINVAL;
         return errorf (err, "DL_SECRET is not 32 hexadecimal digits: unset it, or "
@@ -67,5 +68,5 @@ int secret_of_environment (const char *purpose, unsigned char *key, struct slurm
     }
     derive_key (secret, purpose, key);
     handshake_forget (secret, sizeof (secret));
-    return 1;
+    return SECRET_FOUND;
 }

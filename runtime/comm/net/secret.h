@@ -5,13 +5,16 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/net/handshake.h"
 
-/* The key for a purpose, the same in all processes with that DL_SECRET, job,
- * start of it and step.  Returns 1; 0: DL_SECRET is not set; -1: it is not 32
- * hexadecimal digits.
+/* Derive the key for a purpose from DL_SECRET: the same in all processes of a
+ * start of a job's step.  SECRET_INVALID: it is not 32 hexadecimal digits.
  */
-int secret_of_environment (const char *purpose, unsigned char *key, struct slurmdl_error *err);
+enum secret_result { SECRET_INVALID = -1, SECRET_UNSET, SECRET_FOUND };
+enum secret_result secret_of_environment (const char *purpose, unsigned char *key,
+                                          struct slurmdl_error *err);
 
-/* The key as 32 hexadecimal digits and '\0'; and back, -1: that it is not. */
+/* Write the key as 32 hexadecimal digits and '\0', and read it back; -1 if 'text'
+ * is no key.
+ */
 enum { SECRET_DIGITS = 2 * HANDSHAKE_KEY };
 void secret_print (const unsigned char *key, char *text);
 int secret_parse (const char *text, unsigned char *key);

@@ -29,22 +29,21 @@ void net_stream_close (struct net_stream *w)
     net_stream_init (w, -1, NULL);
 }
 
-/* Returns 1: all 'n' bytes are there. */
-static int take_stream_bytes (struct net_stream *w, char *to, size_t n)
+static enum stream_read take_stream_bytes (struct net_stream *w, char *to, size_t n)
 {
     while (w->got < n) {
         ssize_t k = recv (w->fd, to + w->got, n - w->got, MSG_DONTWAIT);
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0 && errno == EAGAIN)
-            return 0;
+            return STREAM_PARTIAL;
         if (k <= 0) {
             errno = ECONNRESET;
-            return -1;
+            return STREAM_FAILED;
         }
         w->got += (size_t)k;
     }
-    return 1;
+    return STREAM_WHOLE;
 }
 
 static int make_stream_room (struct net_stream *w, size_t most)
@@ -66,40 +65,42 @@ static int make_stream_room (struct net_stream *w, size_t most)
     return 0;
 }
 
-static int take_head (struct net_stream *w, size_t most)
+static enum stream_read take_head (struct net_stream *w, size_t most)
 {
     size_t n = sizeof (w->head);
-    int rv = take_stream_bytes (w, w->begin, n + seal_size (w->seal));
+    enum stream_read got = take_stream_bytes (w, w->begin, n + seal_size (w->seal));
 
-    if (rv <= 0)
-        return rv;
+    if (got != STREAM_WHOLE)
+        return got;
     if (seal_check (w->seal, w->begin, n, w->begin + n) < 0)
-        return -1;
+        return STREAM_FAILED;
     memcpy (&w->head, w->begin, n);
     if (make_stream_room (w, most) < 0)
-        return -1;
+        return STREAM_FAILED;
     w->begun = true;
     w->got = 0;
-    return 1;
+    return STREAM_WHOLE;
 }
 
-static int take_record_body (struct net_stream *w)
+static enum stream_read take_record_body (struct net_stream *w)
 {
     size_t n = (size_t)w->head.length;
-    int rv = n ? take_stream_bytes (w, w->body, n + seal_size (w->seal)) : 1;
+    enum stream_read got =
+        n ? take_stream_bytes (w, w->body, n + seal_size (w->seal)) : STREAM_WHOLE;
 
-    if (rv == 1 && n > 0 && seal_check (w->seal, w->body, n, w->body + n) < 0)
-        return -1;
-    if (rv == 1)
-        w->body[n] = '\0';
-    return rv;
+    if (got != STREAM_WHOLE)
+        return got;
+    if (n > 0 && seal_check (w->seal, w->body, n, w->body + n) < 0)
+        return STREAM_FAILED;
+    w->body[n] = '\0';
+    return STREAM_WHOLE;
 }
 
-int net_stream_read (struct net_stream *w, size_t most)
+enum stream_read net_stream_read (struct net_stream *w, size_t most)
 {
-    int rv = w->begun ? 1 : take_head (w, most);
+    enum stream_read got = w->begun ? STREAM_WHOLE : take_head (w, most);
 
-    return rv == 1 ? take_record_body (w) : rv;
+    return got == STREAM_WHOLE ? take_record_body (w) : got;
 }
 
 void net_stream_next (struct net_stream *w)
@@ -108,14 +109,14 @@ void net_stream_next (struct net_stream *w)
     w->begun = false;
 }
 
-int net_stream_wait (struct net_stream *w, size_t most, double deadline)
+enum stream_read net_stream_wait (struct net_stream *w, size_t most, double deadline)
 {
-    int rv;
+    enum stream_read got;
 
-    while ((rv = net_stream_read (w, most)) == 0)
+    while ((got = net_stream_read (w, most)) == STREAM_PARTIAL)
         if (socket_wait (w->fd, POLLIN, deadline) < 0)
-            return -1;
-    return rv;
+            return STREAM_FAILED;
+    return got;
 }
 
 int net_stream_send (struct net_stream *w, uint32_t kind, const void *body, size_t n,

@@ -29,16 +29,21 @@ struct net_stream {
 void net_stream_init (struct net_stream *w, int fd, struct net_seal *seal);
 void net_stream_close (struct net_stream *w); /* also one that is closed */
 
-/* Take what has come, without waiting.  Returns 1: a message is whole, in
- * w->head and w->body until net_stream_next(); 0: not yet; -1: ECONNRESET, the
- * other side has closed; EBADMSG, what came was changed on its way; EPROTO,
- * this is no message of ours, or longer than 'most'.
+/* STREAM_WHOLE: a message is in w->head and w->body until net_stream_next().
+ * STREAM_FAILED sets errno: ECONNRESET, the other side has closed; EBADMSG, what
+ * came was changed on its way; EPROTO, it is no message of ours, or is longer
+ * than 'most' bytes.
  */
-int net_stream_read (struct net_stream *w, size_t most);
+enum stream_read { STREAM_FAILED = -1, STREAM_PARTIAL, STREAM_WHOLE };
+
+/* Read what has arrived, without waiting. */
+enum stream_read net_stream_read (struct net_stream *w, size_t most);
 void net_stream_next (struct net_stream *w);
 
-/* The same, but wait for it until the deadline (monotonic()). */
-int net_stream_wait (struct net_stream *w, size_t most, double deadline);
+/* Wait for a whole message until the deadline (monotonic()): never
+ * STREAM_PARTIAL; ETIMEDOUT as well.
+ */
+enum stream_read net_stream_wait (struct net_stream *w, size_t most, double deadline);
 
 int net_stream_send (struct net_stream *w, uint32_t kind, const void *body, size_t n,
                      double deadline);

@@ -25,11 +25,11 @@ static void parsing (void **state)
     for (size_t i = 0; i < COUNT (wrong); i++)
         assert_int_equal (secret_parse (wrong[i], key), -1);
     setenv ("DL_SECRET", "hunter2", 1);
-    assert_int_equal (secret_of_environment ("test", key, &err), -1);
+    assert_int_equal (secret_of_environment ("test", key, &err), SECRET_INVALID);
     assert_non_null (strstr (err.text, "DL_SECRET is not 32 hexadecimal digits"));
     assert_null (strstr (err.text, "hunter2"));
     unsetenv ("DL_SECRET");
-    assert_int_equal (secret_of_environment ("test", key, &err), 0);
+    assert_int_equal (secret_of_environment ("test", key, &err), SECRET_UNSET);
 }
 
 /* The same in a step, and another one in the next, and for something else. */
@@ -40,15 +40,15 @@ static void deriving (void **state)
     setenv ("DL_SECRET", "0123456789abcdef0123456789abcdef", 1);
     setenv ("SLURM_JOB_ID", "7", 1);
     setenv ("SLURM_STEP_ID", "0", 1);
-    assert_int_equal (secret_of_environment ("test", key[0], NULL), 1);
-    assert_int_equal (secret_of_environment ("test", key[1], NULL), 1);
-    assert_int_equal (secret_of_environment ("other", key[2], NULL), 1);
+    assert_int_equal (secret_of_environment ("test", key[0], NULL), SECRET_FOUND);
+    assert_int_equal (secret_of_environment ("test", key[1], NULL), SECRET_FOUND);
+    assert_int_equal (secret_of_environment ("other", key[2], NULL), SECRET_FOUND);
     setenv ("SLURM_STEP_ID", "1", 1);
-    assert_int_equal (secret_of_environment ("test", key[3], NULL), 1);
+    assert_int_equal (secret_of_environment ("test", key[3], NULL), SECRET_FOUND);
     /* nor after the job was requeued */
     setenv ("SLURM_STEP_ID", "0", 1);
     setenv ("SLURM_RESTART_COUNT", "1", 1);
-    assert_int_equal (secret_of_environment ("test", key[4], NULL), 1);
+    assert_int_equal (secret_of_environment ("test", key[4], NULL), SECRET_FOUND);
     assert_memory_not_equal (key[0], key[4], HANDSHAKE_KEY);
     unsetenv ("SLURM_RESTART_COUNT");
     assert_memory_equal (key[0], key[1], HANDSHAKE_KEY);
