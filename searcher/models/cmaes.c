@@ -9,8 +9,8 @@
 
 enum { TRIES = 100, ROUNDS = 30, SWEEPS = 2 };
 
-/* Names are those of the tutorial: x = mean + sigma y, y ~ N (0, C), and
- * C = B D^2 B^T.  With margin a point is mean + sigma A y, A diagonal.
+/* Names follow the tutorial: x = mean + sigma y, y ~ N (0, C), C = B D^2 B^T.
+ * With margin a point is mean + sigma A y, A diagonal.
  */
 struct cmaes {
     int64_t d, lambda, mu, observed, generation;
@@ -27,7 +27,7 @@ enum vector { MEAN, PATH_SIGMA, PATH_C, D, A, CELLS, STEP, SCRATCH, VECTORS };
 /* Row i of AXIS is eigenvector i; points are sorted, the best first. */
 enum matrix { C, AXIS, WORK, POINT };
 
-/* Like strchr(), these leave it to the caller to mind const. */
+/* As with strchr(), the caller takes care of const. */
 static double *vector (const struct cmaes *s, enum vector v)
 {
     return (double *)s->room + (int64_t)v * s->d;
@@ -68,8 +68,9 @@ static double clip_to (double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* What a standard normal variable is above with probability q <= 0.5, within
- * 0.0005 (M. Abramowitz and I. A. Stegun, Handbook, 1964, 26.2.23).
+/* The value that a standard normal variable exceeds with probability q <= 0.5,
+ * accurate to 0.0005 (M. Abramowitz and I. A. Stegun, Handbook of Mathematical
+ * Functions, 1964, 26.2.23).
  */
 static double normal_quantile (double q)
 {
@@ -88,8 +89,8 @@ static void spin (double *x, double *y, int64_t n, int64_t stride, double co, do
     }
 }
 
-/* Turn axes p and q to make work[p][q] 0 (C. G. J. Jacobi, 1846); false: it
- * is.
+/* Rotate axes p and q so that work[p][q] becomes 0 (C. G. J. Jacobi, 1846).
+ * Returns false if it is 0 already.
  */
 static bool rotate_axes (struct cmaes *s, int64_t p, int64_t q)
 {
@@ -113,8 +114,8 @@ static void add_square (struct cmaes *s, enum matrix m, double w, const double *
         add_scaled (row (s, m, i), w * v[i], v, s->d);
 }
 
-/* B diag (D^power) B^T, power 2 or -2.  Not by pow(), whose last bit is not the
- * same on all processors.
+/* B diag (D^power) B^T, power 2 or -2. pow() is avoided: its last bit differs
+ * between processors.
  */
 static void compose_matrix (struct cmaes *s, enum matrix to, int power)
 {
@@ -125,7 +126,7 @@ static void compose_matrix (struct cmaes *s, enum matrix to, int power)
     }
 }
 
-/* Set B and D.  Rounding must not make C singular. */
+/* Compute B and D. Rounding must not make C singular. */
 static void decompose (struct cmaes *s)
 {
     size_t size = s->d * s->d * sizeof (double);
@@ -154,8 +155,8 @@ static double cell_of (double u, double cells)
     return clip_to (floor (u * cells), 0, cells - 1);
 }
 
-/* Leave a share of the points to the cells next to the mean's: alpha in all.
- * (In the paper a side that has more also gives some of it to the other.)
+/* Keep a total probability of alpha for the cells next to the mean's.  (In the
+ * paper, a side that has more than its share gives some to the other side.)
  */
 static void keep_margin (struct cmaes *s)
 {
@@ -244,7 +245,7 @@ void cmaes_warm_start (void *state, int64_t d, const int64_t *steps, const doubl
     keep_margin (s);
 }
 
-/* False: it is outside. */
+/* Returns false if the point is outside the cube. */
 static bool draw_candidate (const struct cmaes *s, struct rng *r, double *u)
 {
     bool inside = true;
@@ -272,7 +273,7 @@ void cmaes_ask (const void *state, struct rng *r, double *u)
         u[i] = cells[i] > 0 ? (cell_of (u[i], cells[i]) + 0.5) / cells[i] : clip_to (u[i], 0, 1);
 }
 
-/* Draw y[i] anew, given the others (WORK is the inverse of C) and the cell. */
+/* Draw y[i] again, given the other coordinates (WORK is the inverse of C) and the cell. */
 static void redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng *r)
 {
     double n = vector (s, CELLS)[i], cell = cell_of (u, n);
@@ -287,9 +288,10 @@ static void redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng 
     y[i] = clip_to (centre + dev * z, low, high);
 }
 
-/* Turn point k into y.  Where in its cell it was drawn has no part in its
- * value, nor is it observed; another draw from there, by Gibbs sampling, serves
- * as well.  The centre would not: y would be too small, and so would sigma.
+/* Convert point k to y.  The position within a cell does not influence the
+ * value and is not observed, so y is drawn again within the cell, by Gibbs
+ * sampling.  Using the centre of the cell would make y, and therefore sigma,
+ * too small.
  */
 static void set_y (struct cmaes *s, int64_t k)
 {
@@ -308,7 +310,7 @@ static void set_y (struct cmaes *s, int64_t k)
                 redraw (s, i, u[i], y, &r);
 }
 
-/* Set SCRATCH to z = C^(-1/2) y; returns its squared length. */
+/* Set SCRATCH to z = C^(-1/2) y and return its squared length. */
 static double whiten (struct cmaes *s, const double *y)
 {
     double *z = vector (s, SCRATCH);
@@ -321,7 +323,7 @@ static double whiten (struct cmaes *s, const double *y)
     return row_dot (z, z, s->d);
 }
 
-/* Returns h_sigma: 0 while the step grows too fast for the covariance. */
+/* Returns h_sigma: 0 while the step size grows too fast for the covariance to follow. */
 static double adapt_sigma (struct cmaes *s)
 {
     double *path = vector (s, PATH_SIGMA), *z = vector (s, SCRATCH);
@@ -332,7 +334,7 @@ static double adapt_sigma (struct cmaes *s)
     for (int64_t i = 0; i < s->d; i++)
         path[i] = (1 - c) * path[i] + gain * z[i];
     length = sqrt (row_dot (path, path, s->d)) / s->chi;
-    /* at most by e: points from elsewhere may be very far away */
+    /* grow at most by e: points from elsewhere may be very far away */
     s->sigma *= exp (fmin (1, c / s->d_sigma * (length - 1)));
     s->sigma = clip_to (s->sigma, 1e-40, 1e10);
     return length < (1.4 + 2.0 / (s->d + 1)) * settled;
@@ -368,7 +370,7 @@ static void adapt (struct cmaes *s)
         add_scaled (vector (s, STEP), weights (s)[k], row (s, POINT, k), s->d);
     s->generation++;
     adapt_covariance (s, adapt_sigma (s));
-    /* without A, as in the paper, a mean in a wrong cell leaves it too late */
+    /* the paper leaves A out here; a mean in a wrong cell then leaves it too late */
     for (int64_t i = 0; i < s->d; i++)
         vector (s, MEAN)[i] += sigma * vector (s, A)[i] * vector (s, STEP)[i];
     decompose (s);

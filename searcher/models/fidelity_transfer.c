@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transfer between fidelities: what short trainings say about long ones. */
+/* Transfer between fidelities: what short trainings tell about long ones. */
 #include "searcher/models/fidelity_transfer.h"
 
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 
 enum { FEW = 6, LONGEST = 110, OTHERS = 40 };
 
-/* Slopes beyond these are an accident of few trials. */
+/* Steeper or flatter slopes come from having too few trials. */
 static const double slope_min = 0.2, slope_max = 1.5;
 
-/* Of each rung: a value beyond 'clip' is as bad as clip; top value = shift +
- * slope * value, with a variance.
+/* For each rung: values beyond 'clip' count as 'clip'; the value at the top is
+ * predicted as shift + slope * value, with a variance.
  */
 struct lines {
     int top;
@@ -48,7 +48,7 @@ static void find_top_rung (const struct searcher *s, struct lines *l)
             l->top = r;
 }
 
-/* As far above the median as the best is below. */
+/* Clip as far above the median as the best value is below it. */
 static void set_clip (const struct searcher *s, struct lines *l, int rung, double *room)
 {
     int64_t n = 0;
@@ -64,7 +64,7 @@ static void set_clip (const struct searcher *s, struct lines *l, int rung, doubl
         l->clip[rung] = 2 * room[n / 2] - room[0];
 }
 
-/* Least squares of the values at rung + 1 over those at rung. */
+/* Least squares fit of the values at rung + 1 to those at rung. */
 struct sums {
     double n, x, y, xx, xy, yy;
 };
@@ -165,7 +165,7 @@ static int oldest_first (const void *a, const void *b)
     return (x->trial > y->trial) - (x->trial < y->trial);
 }
 
-/* The longest ones are in front; returns how many are kept. */
+/* Move the trials that were trained longest to the front.  Returns how many are kept. */
 static int64_t choose_longest (struct transfer_row *row, int64_t n)
 {
     int64_t others = n - LONGEST, kept = LONGEST;

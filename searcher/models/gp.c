@@ -11,17 +11,15 @@
 #include "searcher/numeric/kumaraswamy.h"
 #include "searcher/numeric/matern.h"
 
-/* With more points than PART so many are fitted first, and then FEW steps with
- * all.
- */
+/* With more than PART points, a part of that size is fitted first, then all points in FEW steps. */
 enum { STEPS = 30, PART = 40, FEW = 4 };
 
-/* A warp must gain so much in the logarithm of the posterior for each of its
- * parameters (H. Akaike, IEEE Trans. Automatic Control 19, 1974).
+/* A warp is kept only if it gains this much in the log posterior for each of
+ * its parameters (H. Akaike, IEEE Trans. Automatic Control 19, 1974).
  */
 static const double gain_each = 1;
 
-/* Of log a and log b, either way. */
+/* Bound of |log a| and |log b|. */
 static const double warp_most = 2;
 
 struct gp *gp_create (int64_t max, int64_t d, const bool *category)
@@ -116,7 +114,7 @@ static void load_data (struct gp *gp, const int64_t *which, int64_t n, const str
     gp_set_points (gp, gp->theta);
 }
 
-/* Every so many-th point by value, the best and the worst included. */
+/* Choose every k-th point by value, including the best and the worst. */
 static void choose_part (const double *y, int64_t n, int64_t *part, int64_t *order)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -129,7 +127,7 @@ static void choose_part (const double *y, int64_t n, int64_t *part, int64_t *ord
         part[i] = order[i * (n - 1) / (PART - 1)];
 }
 
-/* That a warp gains enough is known from fewer steps than its best shape is. */
+/* Fewer steps are enough to see whether a warp gains enough than to find its best shape. */
 static struct bfgs optimiser (struct gp *gp, bool warps)
 {
     return (struct bfgs){ .n = gp_parameters (gp, warps),
@@ -141,7 +139,7 @@ static struct bfgs optimiser (struct gp *gp, bool warps)
                           .room = warps ? gp->search_warp : gp->search };
 }
 
-/* What a warp must gain. */
+/* The gain that the warps must reach. */
 static double gain_due (const struct gp *gp)
 {
     double parameters = 0;
@@ -151,8 +149,8 @@ static double gain_due (const struct gp *gp)
     return gain_each * parameters;
 }
 
-/* From the best process without warps all parameters move, if the slope there
- * promises enough: with the prior alone to hold it, that is what is gained.
+/* Starting from the best process without warps, optimise all parameters if the
+ * slope there promises enough gain with only the prior holding the warps back.
  */
 static void fit_warps (struct gp *gp)
 {
@@ -174,13 +172,13 @@ static void fit_warps (struct gp *gp)
     }
 }
 
-/* The warps of a part stay as they are. */
+/* The warps found for a part stay as they are. */
 static void fit_many (struct gp *gp, const struct data *data, int64_t n)
 {
     const struct bfgs b = optimiser (gp, false);
     int64_t part[PART];
 
-    /* the room of the factor holds the order of the points */
+    /* the room of the factor is used to sort the points */
     choose_part (data->y, n, part, (int64_t *)gp->l);
     load_data (gp, part, PART, data);
     bfgs_minimise (&b, gp->theta, STEPS);
@@ -229,7 +227,7 @@ static const double *warp_point (const struct gp *gp, const double *z)
     return gp->point;
 }
 
-/* Covariance of a (warped) point with those that are known. */
+/* Covariances of a (warped) point with the known points. */
 static void covariances (const struct gp *gp, const double *z, double *k)
 {
     memset (k, 0, gp->n * sizeof (*k));
@@ -293,7 +291,9 @@ double gp_best (const struct gp *gp)
     return best;
 }
 
-/* alpha_i / (K^-1)_ii is the error without point i (Rasmussen 5.12) */
+/* alpha_i / (K^-1)_ii is the error of predicting point i from the others
+ * (Rasmussen and Williams, 5.12)
+ */
 double gp_error (const struct gp *gp)
 {
     const struct factor f = gp_factor (gp);

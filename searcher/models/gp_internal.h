@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside a Gaussian process: for gp.c, posterior.c and their test only. */
+/* Internals of the Gaussian process, for gp.c, posterior.c and their test. */
 #pragma once
 
 #include "searcher/models/gp.h"
@@ -37,29 +37,31 @@ static inline struct factor gp_factor (const struct gp *gp)
     return (struct factor){ gp->l, gp->n, gp->max };
 }
 
-/* Length scales and noise; with the warps. */
+/* Number of hyperparameters without, and with, the warps. */
 static inline int64_t gp_parameters (const struct gp *gp, bool warps)
 {
     return (warps ? 3 * gp->d : gp->d) + 1;
 }
 
-/* Variance of the noise, as it is on the diagonal. */
+/* Noise variance, as it appears on the diagonal. */
 double gp_diagonal (const double *theta, int64_t d);
 
-/* Logarithm of a length scale that is to be expected. */
+/* Logarithm of the length scale that the prior expects. */
 double gp_usual_scale (const struct gp *gp);
 
-/* z from u, by the warps of theta, or as it is; then pairs anew. */
+/* Set z from u, using the warps of theta if there are any, and recompute the pairs. */
 void gp_set_points (struct gp *gp, const double *theta);
 
-/* Covariance of theta; its factor and alpha.  -1: not positive definite. */
+/* Set the covariance for theta, its factor and alpha.  Returns -1 if it is not
+ * positive definite.
+ */
 int gp_set_covariance (struct gp *gp, const double *theta);
 void gp_set_alpha (struct gp *gp);
 
-/* gp_posterior() of the warps, too, only if gp->bending: a bfgs_f. */
+/* A bfgs_f: gp_posterior(), over the warps only if gp->bending. */
 double gp_energy (void *gp, const double *theta, double *gradient);
 
-/* What warps would gain if the likelihood went on with the slope that it has
- * where there are none, and only their prior held them.
+/* The gain to expect from warps: the likelihood continues with its slope at the
+ * identity, and only the prior holds the warps back.
  */
 double gp_promise (const struct gp *gp, const double *gradient);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of a value's variance each parameter explains. */
+/* How much of the variance of a value each parameter explains. */
 #include "searcher/models/importance.h"
 
 #include <math.h>
@@ -12,8 +12,9 @@
 #include "searcher/space/space.h"
 #include "searcher/state/point.h"
 
-/* Points that are fitted, at least and at most; points of the space over which
- * a mean is taken, and the variance; parameters whose surfaces are made.
+/* Least and greatest number of points to fit; points of the space to average
+ * over, and to take the variance over; number of parameters to draw surfaces
+ * for.
  */
 enum { FIT_MIN = 12, FIT_MAX = 200, MEAN_OVER = 96, ALL_OVER = 2048, PAIRED = 4 };
 
@@ -38,7 +39,7 @@ static void features (const struct fit *f, const double *x, double *z)
         z[k] = isnan (x[k]) ? -1 : f->category[k] ? x[k] : space_part (f->dims + k, x[k]);
 }
 
-/* Of more values than are fitted, those at equal distances in time. */
+/* If there are more values than can be fitted, choose evenly in time. */
 static int64_t choose_values (const double *y, long n, long *rows)
 {
     int64_t found = 0, kept = 0;
@@ -52,8 +53,8 @@ static int64_t choose_values (const double *y, long n, long *rows)
     return kept;
 }
 
-/* What diverged is only bad: no value lies further from the middle half than
- * three times the width of that half.
+/* A diverged trial is only bad: clip values to within three interquartile
+ * ranges of the quartiles.
  */
 static void limit (double *y, double *sorted, int64_t n)
 {
@@ -102,7 +103,7 @@ static double predict (struct fit *f, double *x)
     return mean;
 }
 
-/* The value that has this warped value. */
+/* Invert the warp of a value. */
 static double unwarp (const struct fit *f, double w)
 {
     int64_t i = 1;
@@ -122,8 +123,8 @@ static double *base_point (const struct fit *f, int64_t i)
     return f->base + i * f->d;
 }
 
-/* Expected value with parameters a and b (-1: only a) at given values; NaN
- * where they are never active together.  *part is how often they are.
+/* Expected value with parameters a and b (-1: only a) fixed; NaN if they are
+ * never active together.  '*part' is how often they are.
  */
 static double mean_at (struct fit *f, int64_t a, double xa, int64_t b, double xb, double *part)
 {
@@ -180,7 +181,7 @@ static enum importance_result measure_all (struct fit *f)
     return f->variance > 1e-6 ? IMPORTANCE_FITTED : IMPORTANCE_NONE;
 }
 
-/* Values of a parameter that stand for all: returns how many. */
+/* Representative values of a parameter.  Returns how many. */
 static int grid (const struct dim *d, int most, double *x)
 {
     int64_t n = d->type == PARAM_CATEGORICAL ? d->choices : most;
@@ -236,7 +237,7 @@ static void surface_fill (struct fit *f, const struct importance *m, struct surf
 
 /* ---- all ---- */
 
-/* The PAIRED most important parameters, the first first. */
+/* List the PAIRED most important parameters in descending order. */
 static int most_important (const struct importance *m, long *list)
 {
     int n = 0;
@@ -262,7 +263,7 @@ static void fit_importance (struct fit *f, struct importance *m)
         marginal_fill (f, k, &m->marginals[k]);
         alone += m->marginals[k].share;
     }
-    /* the variance over the space is an estimate */
+    /* the shares can exceed 1: the variance over the space is an estimate */
     for (long k = 0; alone > 1 && k < m->n; k++)
         m->marginals[k].share /= alone;
     f->variance *= fmax (alone, 1);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of a value's variance each parameter explains. */
+/* How much of the variance of a value each parameter explains. */
 #pragma once
 
 #include "searcher/searcher.h"
 
-/* The Gaussian process of the search is fitted to trials, and its mean is
- * decomposed over the space (functional ANOVA: F. Hutter and others, ICML
- * 2014; I. M. Sobol, 2001).  The decomposition is of values that are warped to
- * look normal, so that one diverged trial is not all that there is to explain.
+/* Fits the Gaussian process of the search to the trials and decomposes its mean
+ * over the space (functional ANOVA: F. Hutter and others, ICML 2014; I. M.
+ * Sobol, 2001).  Values are first warped to look normal, so that one diverged
+ * trial does not dominate the variance.
  */
 enum { MARGINAL_POINTS = 20, SURFACE_POINTS = 12, SURFACES_MAX = 6 };
 
-/* The expected value by one parameter, averaged over all others. */
+/* Expected value as a function of one parameter, averaged over all others. */
 struct marginal {
     double share; /* of the variance, 0 to 1 */
     int n;        /* points */
     double x[MARGINAL_POINTS], mean[MARGINAL_POINTS];
 };
 
-/* The same by two: mean[j * na + i] is at point i of a and point j of b. */
+/* The same for two parameters: mean[j * na + i] is at point i of a and point j of b. */
 struct surface {
     long a, b;    /* parameters */
     double share; /* of the variance, that only both together explain */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Parzen estimator: kernels, their widths and weights; sampling and
- * densities.
- */
+/* A Parzen estimator: kernels with their widths and weights, sampling and densities. */
 #include "searcher/models/parzen.h"
 
 #include <math.h>
@@ -9,7 +7,7 @@
 #include <string.h>
 
 enum { FLAT = 25, NARROW = 100, CELLS_MAX = 2 * NARROW, TRIES = 1000 };
-/* More integers than so many are not looked at in a density. */
+/* Integers with more values than this have a density, not masses. */
 enum { DISCRETE_MAX = 256, NEGLIGIBLE = 40, ALL = 9 };
 
 /* One kernel in one dimension. */
@@ -36,7 +34,7 @@ static struct kernel *kernel_at (const struct parzen *p, int64_t k, int64_t i)
 static const double sqrt_half = 0x1.6a09e667f3bcdp-1;
 static const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1;
 
-/* Mass between a and b standard deviations; exact in the far tails too. */
+/* Probability mass between a and b standard deviations, accurate far out in the tails. */
 static double mass (double a, double b)
 {
     if (a > 0)
@@ -70,10 +68,10 @@ static double clip_bandwidth (double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* The larger distance of each value to its neighbours, the first of equal ones
- * below the others; 0 if that is less than the width of a cell.  So there is no
- * need to sort: a neighbour that is farther away than that is the first or the
- * last of another cell.
+/* For each value, the larger distance to its two neighbours; the first of
+ * several equal values ranks below the others. 0 if it is less than the width
+ * of a cell.  This avoids sorting: a neighbour farther away than a cell is the
+ * first or the last value of another cell.
  */
 static void find_gaps (const double *value, int64_t n, double low, double range, int64_t cells,
                        double *gap)
@@ -106,12 +104,12 @@ static void set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, doubl
     double low = space_low (p->dims + i), high = space_high (p->dims + i);
     struct kernel *kernel = kernel_at (p, k, i);
 
-    if (!(sigma > 0)) /* there is but one value */
+    if (!(sigma > 0)) /* there is only one value */
         sigma = 1;
     kernel->mu = mu;
     kernel->sigma = sigma;
     kernel->inverse = 1 / sigma;
-    /* all but 1e-19 of it lies inside if the ends are so far away */
+    /* with ends this far away, all but 1e-19 of it lies inside */
     kernel->log_norm = mu - low > ALL * sigma && high - mu > ALL * sigma
                            ? 0
                            : log_mass ((low - mu) / sigma, (high - mu) / sigma);
@@ -119,7 +117,7 @@ static void set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, doubl
         kernel->log_norm += log (sigma) + log_sqrt_2pi;
 }
 
-/* 'room' is for two numbers a point. */
+/* 'room' has two numbers for each point. */
 static void fit_number (struct parzen *p, int64_t i, const double *const *points, double *room)
 {
     double low = space_low (p->dims + i), high = space_high (p->dims + i);
@@ -128,7 +126,7 @@ static void fit_number (struct parzen *p, int64_t i, const double *const *points
 
     for (int64_t k = 0; k < p->count; k++)
         value[k] = points[k][i];
-    /* cells of half the least width, whatever is rounded */
+    /* cells of half the least width, even after rounding */
     find_gaps (value, p->count, low, range, 2 * parts, gap);
     if (p->count == 1)
         gap[0] = fmax (value[0] - low, high - value[0]);
@@ -140,8 +138,8 @@ static void fit_number (struct parzen *p, int64_t i, const double *const *points
         set_kernel (p, p->count, i, low + range / 2, range);
 }
 
-/* Of a choice: mu is the choice, -1 for the prior.  Kernel k gives its choice
- * 1 + 1/kernels, each other one 1/kernels, over the sum of them.
+/* For a choice, mu is the choice, -1 for the prior.  Kernel k weighs its own
+ * choice by 1 + 1/kernels and every other by 1/kernels, normalised.
  */
 static void fit_choice (struct parzen *p, int64_t i, const double *const *points)
 {
@@ -151,7 +149,7 @@ static void fit_choice (struct parzen *p, int64_t i, const double *const *points
         };
 }
 
-/* The newest have weight 1, as has the prior; older ones less, down to 1/n. */
+/* The newest kernels and the prior have weight 1; older ones less, down to 1/n. */
 static void weigh (struct parzen *p)
 {
     int64_t old = p->count - FLAT;
@@ -234,7 +232,7 @@ static double sample_choice (const struct parzen *p, const struct kernel *kernel
     return clip_bandwidth (floor (rng_next (r) * choices), 0, choices - 1);
 }
 
-/* Draw until one is inside: at least a third are, as mu is. */
+/* Draw until a number is inside: at least a third are, because mu is. */
 static double sample_number (const struct dim *d, const struct kernel *kernel, struct rng *r)
 {
     double low = space_low (d), high = space_high (d), u = kernel->mu;
@@ -263,7 +261,7 @@ void parzen_sample (const struct parzen *p, struct rng *r, double *u)
 
 /* ---- density ---- */
 
-/* Add what dimension i says of u to the logarithm of each kernel. */
+/* Add the log density of u in dimension i to each kernel. */
 static void add_density (const struct parzen *p, int64_t i, double u)
 {
     const struct kernel *kernel = kernel_at (p, 0, i);
@@ -293,8 +291,8 @@ static double log_cell (const struct kernel *kernel, double low, double high)
     return log_mass (a, b) - kernel->log_norm;
 }
 
-/* Masses are dear, and at most e^2 by their norm: a kernel that cannot come
- * within e^40 of the prior's is left as it is.
+/* Masses are expensive, and norming adds at most e^2: skip a kernel that cannot
+ * come within e^40 of the prior.
  */
 static void add_masses (const struct parzen *p, const double *u)
 {

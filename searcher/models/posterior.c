@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Posterior density of a Gaussian process's hyperparameters, and its gradient.
- *
- */
+/* Posterior density of a Gaussian process's hyperparameters, and its gradient. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +9,7 @@
 
 static const double jitter = 1e-8, usual_noise = 1e-3;
 
-/* Of log a and log b about 0: 19 of 20 are between a half and twice. */
+/* Variance of log a and log b around 0: 19 of 20 lie between one half and two. */
 static const double warp_variance = 0.125;
 
 static double square (const struct gp *gp, int64_t k, double u, double v)
@@ -38,7 +36,7 @@ static void set_pairs (struct gp *gp)
     }
 }
 
-/* Warp what is numeric. */
+/* Warp the numeric dimensions. */
 static void set_warp (struct gp *gp, const double *theta)
 {
     const double *log_a = theta + gp->d + 1, *log_b = log_a + gp->d;
@@ -105,7 +103,7 @@ int gp_set_covariance (struct gp *gp, const double *theta)
     return 0;
 }
 
-/* Grows with the distances in the unit cube. */
+/* It grows with the distances in a unit cube of d dimensions. */
 double gp_usual_scale (const struct gp *gp)
 {
     return log (0.3) + 0.5 * log ((double)gp->d);
@@ -130,7 +128,7 @@ static double prior (const struct gp *gp, const double *theta, double *g)
     return f;
 }
 
-/* dr2 = 2/l^2 (z_i - z_j)(dz_i - dz_j); of all pairs together that is dz_i
+/* dr2 = 2/l^2 (z_i - z_j)(dz_i - dz_j); summed over all pairs this is dz_i
  * times a sum over j.  The weights are -2 times the gradient by r2.
  */
 static void add_warp_gradient (const struct gp *gp, int64_t k, double *g)
@@ -150,7 +148,7 @@ static void add_warp_gradient (const struct gp *gp, int64_t k, double *g)
     g[gp->d] -= gp->scale[k] * factor_dot (sum, gp->by_b + k * gp->max, gp->n);
 }
 
-/* d/d log l = -2 D^2/l^2 dK/dr2; the weights take the place of the slopes */
+/* d/d log l = -2 D^2/l^2 dK/dr2; the weights overwrite the slopes */
 static void add_gradient (const struct gp *gp, const double *theta, double *g)
 {
     const struct factor f = gp_factor (gp);

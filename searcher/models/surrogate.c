@@ -43,7 +43,7 @@ void surrogate_close (struct surrogate *t)
     free (t->z);
 }
 
-/* Mark the best half of POINTS_MAX. */
+/* Mark the better half of POINTS_MAX. */
 static int mark_best (const struct training_set *v, bool *best)
 {
     int64_t *rows = malloc (POINTS_MAX / 2 * sizeof (*rows));
@@ -81,7 +81,7 @@ void surrogate_features (const struct surrogate *t, const double *x, double *z)
         z[k] = isnan (x[k]) ? -1 : t->category[k] ? x[k] : space_part (d + k, x[k]);
 }
 
-/* A bad trial is one of the worst. */
+/* A bad trial counts as one of the worst. */
 static void read_values (struct surrogate *t, int64_t k, double *y)
 {
     double worst = -INFINITY;
@@ -108,7 +108,7 @@ static double mean_variance (const double *y, int64_t n, double *mean)
     return square;
 }
 
-/* In units of the warped values. */
+/* Convert to units of the warped values. */
 static void read_noise (struct surrogate *t, const double *y)
 {
     double mean, square = mean_variance (y, t->n, &mean);
@@ -127,8 +127,8 @@ static void sort_points (struct surrogate *t, const double *y)
     }
 }
 
-/* Warped always: in trials of one against the other, and of both with the
- * better by leave-one-out, this was as good on BBOB and better on tables.
+/* Values are always warped.  Compared with no warp, and with choosing by
+ * leave-one-out error, this was as good on BBOB and better on tables.
  */
 static int fit_values (struct surrogate *t)
 {
@@ -147,7 +147,7 @@ static int fit_values (struct surrogate *t)
     return 0;
 }
 
-/* The trials whose seconds are known; those from before are not. */
+/* Fit the trials whose duration is known; it is not for those of an earlier search. */
 static int fit_cost (struct surrogate *t)
 {
     double *y = t->y + t->m * POINTS_MAX, mean;
@@ -216,9 +216,7 @@ static double erfcx (double x)
     return 0x1.20dd750429b6dp-1 / (x + f);
 }
 
-/* log of E[max(f - Y, 0)], Y normal, without underflow (S. Ament and others,
- * arXiv 2310.20708).
- */
+/* log of E[max(f - Y, 0)], Y normal, without underflow (S. Ament and others, arXiv 2310.20708). */
 static double log_expected_improvement (double mean, double deviation, double f)
 {
     const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1, sqrt_half = 0x1.6a09e667f3bcdp-1;
@@ -253,7 +251,7 @@ static int open_boxes (struct improve *a)
     return a->boxes ? 0 : -1;
 }
 
-/* Exponential numbers over their sum: uniform on the simplex. */
+/* Exponential numbers divided by their sum are uniform on the simplex. */
 static void set_weights (struct improve *a, struct rng *r)
 {
     double sum = 0;
@@ -271,8 +269,8 @@ static void set_weights (struct improve *a, struct rng *r)
     }
 }
 
-/* As the budget is spent, time counts less (E. H. Lee and others, arXiv
- * 2003.10870).
+/* The more of the budget is spent, the less the duration counts (E. H. Lee and
+ * others, arXiv 2003.10870).
  */
 static double thrift_of (const struct searcher *s)
 {
@@ -309,7 +307,7 @@ static double weighted (const struct improve *a, const double *mean, const doubl
     return log_expected_improvement (sum, sqrt (square), a->best);
 }
 
-/* Logarithm of the seconds, but for a constant. */
+/* Log of the duration, up to a constant. */
 static double log_cost (const struct surrogate *t)
 {
     double mean, variance;

@@ -9,7 +9,7 @@
 #include "searcher/numeric/rng.h"
 #include "searcher/objectives/pareto.h"
 
-/* Of more trials the best and the newest half are used. */
+/* If there are more trials, the best half and the newest half of POINTS_MAX are used. */
 enum { POINTS_MAX = 150, PENDING_MAX = 100 };
 
 struct surrogate {
@@ -28,19 +28,19 @@ struct surrogate {
     double cost_deviation;
 };
 
-/* Fit; the training set must outlive it.  -1: no memory, or the points are
- * degenerate. surrogate_close() is due in any case.
+/* Fit the models; the training set must outlive them.  Returns -1 if out of
+ * memory or if the points are degenerate.  Call surrogate_close() in any case.
  */
 int surrogate_open (struct surrogate *t, const struct searcher *s, const struct training_set *v);
 void surrogate_close (struct surrogate *t);
 
-/* As if the trials that are being trained gave what is expected. */
+/* Treat running trials as if they had returned the expected value. */
 void surrogate_believe (struct surrogate *t);
 
-/* Features of a masked point: where in its range a number is, which choice. */
+/* Features of a masked point: the position of a number in its range, the index of a choice. */
 void surrogate_features (const struct surrogate *t, const double *x, double *z);
 
-/* Number of the trial of point i. */
+/* Trial number of point i. */
 static inline long surrogate_trial (const struct surrogate *t, int64_t i)
 {
     return t->v->trial[t->row[i]];
@@ -48,9 +48,9 @@ static inline long surrogate_trial (const struct surrogate *t, int64_t i)
 
 /* ---- the expected improvement of a trial at a point ---- */
 
-/* One objective: log of the expected improvement on the best expected value.
- * Up to EHVI_MAX: log of the expected gain of hypervolume.  More: the first
- * for a sum of the objectives with random weights (ParEGO).
+/* One objective: log of the expected improvement over the best expected value.
+ * Up to EHVI_MAX objectives: log of the expected gain in hypervolume.  More:
+ * the former, for a sum of the objectives with random weights (ParEGO).
  */
 enum { EHVI_MAX = 3 };
 
@@ -62,10 +62,9 @@ struct improve {
     double thrift; /* weight of the log of the seconds, 0 .. 1 */
 };
 
-/* 'r' gives the weights.  -1: no memory.  improve_close() is due in any case.
- */
+/* 'r' provides the weights.  Returns -1 if out of memory.  Call improve_close() in any case. */
 int improve_open (struct improve *a, struct surrogate *t, struct rng *r);
 void improve_close (struct improve *a);
 
-/* Of a masked point; -INFINITY if it is not allowed. */
+/* Evaluate at a masked point; -INFINITY if it is not allowed. */
 double improve_log (const struct improve *a, const double *x);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Values at a rung that make it worth more than a lower one. */
+/* A rung with this many values is preferred to any lower one. */
 enum { ENOUGH = 10 };
 
 static int64_t count_at (const struct searcher *s, int64_t rung)

@@ -44,7 +44,7 @@ void bfgs_scale (const struct bfgs *b, double scale)
         h[i] /= scale;
 }
 
-/* Downhill, at most STEP_MAX in any direction; returns the slope. */
+/* Set a downhill step of at most STEP_MAX in any direction.  Returns the slope. */
 static double set_step (const struct bfgs *b, const struct vectors *v)
 {
     double most = 0, slope = 0;
@@ -61,7 +61,7 @@ static double set_step (const struct bfgs *b, const struct vectors *v)
     return slope;
 }
 
-/* H = (1 - r s y')H(1 - r y s') + r s s', r = 1/y's (6.17) */
+/* H = (1 - r s y')H(1 - r y s') + r s s', r = 1/y's (6.17 of Nocedal and Wright) */
 static void update (const struct bfgs *b, const struct vectors *v, const double *x)
 {
     double sy, yhy;
@@ -81,7 +81,7 @@ static void update (const struct bfgs *b, const struct vectors *v, const double 
                                   - (v->hy[i] * v->step[j] + v->step[i] * v->hy[j]) / sy;
 }
 
-/* Try shorter and shorter steps.  Returns the new value, or the old one. */
+/* Try ever shorter steps.  Returns the new value, or the old one. */
 static double line_search (const struct bfgs *b, const struct vectors *v, const double *x, double f,
                            double slope)
 {

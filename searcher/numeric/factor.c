@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cholesky factorisation of a covariance, and what is solved with it. */
+/* Cholesky factorisation of a covariance, and solving with it. */
 #include "searcher/numeric/factor.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
 
 #include "searcher/numeric/vector.h"
 
-/* Powers of what is nearer to 0 or 1 are taken from here, or their logarithms
- * are too large for exp_minus() when a and b are up to 10.
+/* Powers of numbers nearer to 0 or 1, or their logarithms, would be too large
+ * for exp_minus() with a and b up to 10.
  */
 static const double least = 1e-28, most = 1 - 0x1p-53;
 

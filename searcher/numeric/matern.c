@@ -24,7 +24,7 @@ VECTOR void matern_add_unequal (double *r2, const double *z, double u, double sc
         r2[i] += z[i] != u ? scale : 0;
 }
 
-/* sqrt (5 r2), where e^-a is still a number above 0. */
+/* sqrt (5 r2), limited so that e^-a stays above 0. */
 INLINE double distance (double r2)
 {
     double a = sqrt (5 * r2 + 5e-18);

@@ -10,7 +10,7 @@ void matern_add (double *r2, const double *p, double scale, int64_t n);
 void matern_add_square (double *r2, const double *z, double u, double scale, int64_t n);
 void matern_add_unequal (double *r2, const double *z, double u, double scale, int64_t n);
 
-/* Replace squared distances by covariances (1 + a + a^2/3) e^-a, a =
- * sqrt(5 r2); slope, if not NULL, is their derivative by r2.
+/* Replace squared distances by covariances (1 + a + a^2/3) e^-a, a = sqrt(5
+ * r2); 'slope', unless NULL, receives their derivatives by r2.
  */
 void matern (double *r2, double *slope, int64_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counter-based random numbers: a function of what they are for. */
+/* Counter-based random numbers: a pure function of their purpose. */
 #include "searcher/numeric/rng.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ double rng_gauss (struct rng *r)
     return radius * cos (0x1.921fb54442d18p+2 * rng_next (r));
 }
 
-/* From the exponential distribution that is most like it; low > 0. */
+/* Draw from the exponential distribution that resembles it most; low > 0. */
 static double tail_between (struct rng *r, double low, double high)
 {
     double rate = (low + sqrt (low * low + 4)) / 2, z = low;
@@ -70,7 +70,7 @@ static double tail_between (struct rng *r, double low, double high)
     return z;
 }
 
-/* Round 0: from the normal or the uniform distribution. */
+/* Near 0: draw from the normal or the uniform distribution. */
 static double middle_between (struct rng *r, double low, double high)
 {
     bool wide = high - low > 2.5;
@@ -84,9 +84,9 @@ static double middle_between (struct rng *r, double low, double high)
     return z;
 }
 
-/* By rejection, from a distribution that suits the interval (C. P. Robert,
+/* Rejection sampling from a distribution that suits the interval (C. P. Robert,
  * Simulation of Truncated Normal Variables, 1995): at least 0.48 of the draws
- * are accepted, wherever it is.
+ * are accepted, wherever the interval is.
  */
 double rng_gauss_between (struct rng *r, double low, double high)
 {
@@ -106,8 +106,8 @@ int64_t rng_pick (struct rng *r, int64_t n)
 
 uint64_t rng_below (uint64_t seed, uint64_t trial, uint64_t key, uint64_t bound)
 {
-    /* The high half of bits * bound is uniform once the few products whose
-     * low half is below 2^64 mod bound are drawn again (Lemire 2019).
+    /* The high half of bits * bound is uniform if the few products whose low
+     * half is below 2^64 mod bound are drawn again (D. Lemire, 2019).
      */
     uint64_t skip = -bound % bound;
     uint64_t draw = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a row of numbers. */
+/* Operations on a row of numbers. */
 #pragma once
 
 #include <math.h>
@@ -14,7 +14,7 @@ static inline bool row_is_finite (const double *row, int64_t n)
     return true;
 }
 
-/* Added up one after the other, unlike factor_dot(). */
+/* Added in order, unlike factor_dot(). */
 static inline double row_dot (const double *a, const double *b, int64_t n)
 {
     double sum = 0;
@@ -24,7 +24,7 @@ static inline double row_dot (const double *a, const double *b, int64_t n)
     return sum;
 }
 
-/* For qsort(): the least first. */
+/* For qsort(): ascending. */
 static inline int row_ascending (const void *a, const void *b)
 {
     const double *x = a, *y = b;

@@ -6,11 +6,11 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Each number is calculated by the same operations in the same order by all of
- * them, so that the results are the same.
+/* Every version computes each number by the same operations in the same order,
+ * so that the results are equal.
  */
 
-/* An instrumented program cannot choose a function before it has begun, and
+/* An instrumented program cannot select a function before it starts, and
  * clang's clones cannot be called from other files.
  */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && !defined(__clang__)      \
@@ -40,8 +40,9 @@ INLINE double vector_dot (const double *a, const double *b, int64_t n)
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-/* e^-a for 0 <= a <= 700: 2^k e^f, |f| <= ln(2)/2, whose series ends with
- * f^13/13! < 1e-16.  libm's exp() is a call, and not the same everywhere.
+/* e^-a for 0 <= a <= 700: 2^k e^f, |f| <= ln(2)/2, where the series for e^f
+ * ends with f^13/13! < 1e-16. libm's exp() is a call, and its results differ
+ * between machines.
  */
 INLINE double exp_minus (double a)
 {
@@ -51,7 +52,7 @@ INLINE double exp_minus (double a)
     double p = 1.0 / 6227020800;
     uint64_t bits;
 
-    /* written out, or the loop that this is in cannot be vectorised */
+    /* unrolled: otherwise the surrounding loop cannot be vectorised */
     p = p * f + 1.0 / 479001600;
     p = p * f + 1.0 / 39916800;
     p = p * f + 1.0 / 3628800;
@@ -71,9 +72,9 @@ INLINE double exp_minus (double a)
     return p * k;
 }
 
-/* -log u of 0 < u < 1, not subnormal: u = 2^k r, r from sqrt(1/2) on, and log r
- * = 2 atanh s, s = (r - 1)/(r + 1), |s| < 0.172; the series ends with s^23/23
- * < 1e-18.
+/* -log u for 0 < u < 1, not subnormal: u = 2^k r with r >= sqrt(1/2), and log r
+ * = 2 atanh s, s = (r - 1)/(r + 1), |s| < 0.172; the series ends with s^23/23 <
+ * 1e-18.
  */
 INLINE double minus_log (double u)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Yeo-Johnson transformation of largest likelihood. */
+/* The Yeo-Johnson transformation of maximum likelihood. */
 #include "searcher/numeric/warp.h"
 
 #include <math.h>
 
-/* To mean 0 and variance 1; returns the deviation. */
+/* Scale to mean 0 and variance 1.  Returns the deviation. */
 static double standardise (double *y, int64_t n)
 {
     double mean = 0, square = 0, deviation;
@@ -28,7 +28,7 @@ static double yeo_johnson (double y, double p)
     return -(pow (1 - y, 2 - p) - 1) / (2 - p);
 }
 
-/* Sum of the logarithms of the derivative at each value. */
+/* Sum of the logs of the derivative at each value. */
 static double log_slope (const double *y, int64_t n, double p)
 {
     double sum = 0;
@@ -38,7 +38,7 @@ static double log_slope (const double *y, int64_t n, double p)
     return sum;
 }
 
-/* How well the values fit a normal distribution when warped by p. */
+/* Log likelihood of a normal distribution of the values warped by p. */
 static double fit_of (const double *y, int64_t n, double p, double *warped)
 {
     for (int64_t i = 0; i < n; i++)
@@ -46,7 +46,7 @@ static double fit_of (const double *y, int64_t n, double p, double *warped)
     return log_slope (y, n, p) - n * log (standardise (warped, n));
 }
 
-/* Golden section over -2 .. 2. */
+/* Golden section search over -2 .. 2. */
 static double best_power (const double *y, int64_t n, double *warped)
 {
     const double ratio = 0.6180339887498949;

@@ -4,9 +4,8 @@
 
 #include <stdint.h>
 
-/* Write to warped[] the n values y[], standardised, then through the power
- * transformation of I.-K. Yeo and R. A. Johnson (Biometrika 87, 2000) of
- * largest likelihood, standardised again, and within -6 .. 3.  y[] is left
- * standardised.
+/* Standardise the n values y[] in place, and write to warped[] their power
+ * transformation of maximum likelihood (I.-K. Yeo and R. A. Johnson, Biometrika
+ * 87, 2000), standardised again and limited to -6 .. 3.
  */
 void warp_values (double *y, int64_t n, double *warped);

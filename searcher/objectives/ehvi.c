@@ -12,8 +12,8 @@ struct pareto_boxes {
     double *sides; /* of each box: m lows, m highs */
 };
 
-/* Zones are the largest boxes, open downwards, that no row is in.  Each is a
- * corner, then m rows: the k-th bounds the zone in objective k, and is below
+/* Zones are the largest boxes, open downwards, that contain no row.  Each is a
+ * corner and m rows: the k-th row bounds the zone in objective k and is below
  * the corner in the others.
  */
 struct zones {
@@ -48,7 +48,7 @@ static int make_zone_room (struct zones *z)
     return 0;
 }
 
-/* No row bounds it but the reference. */
+/* Only the reference bounds it. */
 static int add_first (struct zones *z, const double *reference)
 {
     int64_t m = z->m;
@@ -63,7 +63,7 @@ static int add_first (struct zones *z, const double *reference)
     return 0;
 }
 
-/* The largest value of objective k in the first rows of a zone but the k-th. */
+/* Largest value of objective k in the first rows of a zone, without the k-th. */
 static double inner (const double *zone, int64_t m, int64_t k, int64_t rows)
 {
     double most = -INFINITY;
@@ -74,9 +74,9 @@ static double inner (const double *zone, int64_t m, int64_t k, int64_t rows)
     return most;
 }
 
-/* Put in its place the parts of zone i that are below the row in one
- * objective, but for those within another zone.  Of equal values that of a
- * later row counts as the larger.
+/* Replace zone i by its parts that are below the row in one objective, except
+ * parts within another zone.  Among equal values, that of a later row counts as
+ * larger.
  */
 static void split_zone (struct zones *z, int64_t i, const double *row)
 {
@@ -104,7 +104,7 @@ static bool is_below_corner (const double *row, const double *corner, int64_t m)
     return true;
 }
 
-/* Backwards: what is put at i or at the end is not inside any more. */
+/* Iterate backwards: zones put at i or at the end no longer contain the row. */
 static int add_front_row (struct zones *z, const double *row)
 {
     for (int64_t i = z->n - 1; i >= 0; i--)
@@ -116,7 +116,7 @@ static int add_front_row (struct zones *z, const double *row)
     return 0;
 }
 
-/* Dominated rows would leave zones that are not the largest. */
+/* Dominated rows would leave zones that are not maximal. */
 static int add_rows (struct zones *z, const double *y, int64_t n, const double *reference)
 {
     int64_t *rank = malloc ((n + 1) * sizeof (*rank));
@@ -133,8 +133,8 @@ out:
     return rv;
 }
 
-/* Keep of a zone what is not in another: it begins in objective k where the
- * rows before the k-th do.
+/* Keep the part of a zone that no other zone contains: it begins in objective k
+ * where the rows before the k-th do.
  */
 static void add_box (struct pareto_boxes *b, const double *zone)
 {
@@ -188,15 +188,16 @@ void pareto_boxes_destroy (struct pareto_boxes *b)
     }
 }
 
-/* Below -EDGE the continued fraction is exact after so many terms. */
+/* Below -EDGE the continued fraction is exact after TERMS terms. */
 enum { EDGE = 5, TERMS = 25 };
 
 static const double sqrt_half = 0x1.6a09e667f3bcdp-1;
 static const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1;
 
-/* The expected improvement is h(t) = f(t) + t F(t), f and F the density and
- * the distribution of the normal.  For t < -EDGE these nearly cancel, but
- * F(t)/f(t) = 1/(c - t), c a continued fraction (Laplace), gives h(t)/f(t).
+/* The expected improvement is h(t) = f(t) + t F(t), with f and F the density
+ * and the distribution function of the normal.  For t < -EDGE these nearly
+ * cancel, but F(t)/f(t) = 1/(c - t), with a continued fraction c (Laplace),
+ * gives h(t)/f(t).
  */
 static double tail (double t)
 {
@@ -214,8 +215,8 @@ static double log_unit_improvement (double t)
     return log (exp (-t * t / 2 - log_sqrt_2pi) + t * erfc (-t * sqrt_half) / 2);
 }
 
-/* log (h(b) - h(a)).  That the difference is not more exact than h(b) does no
- * harm: the product of all h(b) is of a zone, which as a whole is a part of
+/* log (h(b) - h(a)).  The difference is no more exact than h(b), which is
+ * harmless: the product of all h(b) belongs to a zone, whose whole is part of
  * the sum.
  */
 static double log_part (double a, double b)

@@ -9,8 +9,8 @@
 
 #include "searcher/numeric/row.h"
 
-/* Rows of which none covers another, by their last objective.  They lie in
- * front of the room for as many rows of each smaller m.
+/* Rows none of which covers another, sorted by their last objective.  Behind
+ * them is room for as many rows of each smaller m.
  */
 struct front {
     int64_t m, n, max;
@@ -35,13 +35,13 @@ static double *row_at (const struct front *f, int64_t i)
     return f->rows + i * f->m;
 }
 
-/* An empty front of one objective less. */
+/* An empty front with one objective less. */
 static struct front below (const struct front *f)
 {
     return (struct front){ f->m - 1, 0, f->max, row_at (f, f->max) };
 }
 
-/* Is a nowhere worse than b? */
+/* Whether a is nowhere worse than b. */
 static bool covers (const double *a, const double *b, int64_t m)
 {
     for (int64_t k = 0; k < m; k++)
@@ -76,7 +76,7 @@ static void add_to_front (struct front *f, const double *row)
     memcpy (row_at (f, at), row, size);
 }
 
-/* Add what a row dominates of that which 'other' does. */
+/* Add the part of the region that 'row' dominates within that of 'other'. */
 static void add_common (struct front *f, const double *row, const double *other)
 {
     double worse[PARETO_MAX];
@@ -96,10 +96,10 @@ static bool dominates_reference (const double *row, const double *reference, int
 
 /* ---- volume ---- */
 
-/* Of what the rows dominate below the reference.  Exact: a sweep for two
- * objectives, slices for three, and above L. While, L. Bradstreet and L.
- * Barone's WFG (IEEE Transactions on Evolutionary Computation 16, 2012), whose
- * time may grow as n^(m-1).
+/* Volume that the rows dominate below the reference, exactly: a sweep for two
+ * objectives, slices for three, and for more the WFG algorithm of L. While, L.
+ * Bradstreet and L. Barone (IEEE Transactions on Evolutionary Computation 16,
+ * 2012), whose time can grow as n^(m-1).
  */
 
 static double volume_of (const struct front *f, const double *reference);
@@ -125,7 +125,7 @@ static double sweep (const struct front *f, const double *reference)
     return sum;
 }
 
-/* From one row to the next the section is the same. */
+/* Between two rows the cross-section is constant. */
 static double slice (const struct front *f, const double *reference)
 {
     struct front section = below (f);
@@ -139,8 +139,8 @@ static double slice (const struct front *f, const double *reference)
     return sum;
 }
 
-/* What each row adds to those before: they are better in the last objective,
- * so that what they have in common with it is as deep as the row.
+/* Sum what each row adds to those before it: they are better in the last
+ * objective, so that the overlap is as deep as the row.
  */
 static double wfg (const struct front *f, const double *reference)
 {
@@ -181,8 +181,8 @@ struct volume_choice {
     struct front common; /* room */
 };
 
-/* The volume that row i adds to those that are taken: all are inside, as those
- * that are not have no gain and come after all that have.
+/* The volume that row i adds to the rows taken so far.  All are inside: rows
+ * outside have no gain and come after all rows that have one.
  */
 static double exclusive (struct volume_choice *c, int64_t i)
 {
@@ -197,7 +197,7 @@ static double exclusive (struct volume_choice *c, int64_t i)
     return gain > 0 ? gain : 0;
 }
 
-/* Negative: bad, then taken. */
+/* Negative marks bad rows, later taken ones. */
 static void set_gains (struct volume_choice *c)
 {
     int64_t m = c->common.m;
@@ -220,9 +220,7 @@ static int64_t best (const struct volume_choice *c)
     return at;
 }
 
-/* A gain only falls as more are taken: only one that was the largest has to
- * be found again.
- */
+/* Gains only decrease as rows are taken: only the largest has to be recomputed. */
 static void choose_next (struct volume_choice *c)
 {
     int64_t i = best (c);
@@ -236,11 +234,11 @@ static void choose_next (struct volume_choice *c)
     c->gain[i] = -INFINITY;
 }
 
-/* Choose the row that adds the most volume to those that are chosen, 'want' (0
- * .. n, else EINVAL) times; chosen[] are indices in that order.  The first k
- * of them have at least 1 - 1/e of the volume of any k rows (A. P. Guerreiro,
- * C. M. Fonseca and L. Paquete, Evolutionary Computation 24, 2016).  Rows that
- * add nothing come after the others, and bad ones last.
+/* Choose, 'want' times (0 .. n, else EINVAL), the row that adds the most volume
+ * to those chosen so far; chosen[] receives the indices in that order.  For any
+ * k, the first k have at least 1 - 1/e of the volume of the best k rows (A. P.
+ * Guerreiro, C. M. Fonseca and L. Paquete, Evolutionary Computation 24, 2016).
+ * Rows that add nothing come after the others, bad rows last.
  */
 static int choose_largest_volume (const double *y, int64_t n, int64_t m, const double *reference,
                                   int64_t want, int64_t *chosen)
@@ -284,7 +282,7 @@ static void set_reference (const double *y, int64_t n, int64_t m, double *refere
     }
 }
 
-/* Of the rows of one rank, those that keep most of the volume. */
+/* Choose the rows of one rank that keep the most volume. */
 static int choose_rank (const double *y, int64_t m, const double *reference, int64_t *rows,
                         int64_t n, int64_t want)
 {

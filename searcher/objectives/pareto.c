@@ -8,7 +8,7 @@
 
 #include "searcher/numeric/row.h"
 
-/* Is a nowhere worse than b and somewhere better? */
+/* Whether a is nowhere worse than b and somewhere better. */
 static bool dominates (const double *a, const double *b, int64_t m)
 {
     bool better = false;
@@ -25,7 +25,7 @@ static bool dominates (const double *a, const double *b, int64_t m)
     return better;
 }
 
-/* The numbers of the good rows. */
+/* List the indices of the good rows. */
 static int64_t list_good (const double *y, int64_t n, int64_t m, int64_t *order)
 {
     int64_t good = 0;
@@ -45,7 +45,7 @@ struct rank_table {
 
 typedef bool (*before_f) (const struct rank_table *t, int64_t a, int64_t b);
 
-/* Stable; room for n behind the n numbers of rows. */
+/* Stable; needs room for n more numbers behind the n row numbers. */
 static void merge_sort (int64_t *order, int64_t n, const struct rank_table *t, before_f before)
 {
     int64_t *room = order + n;
@@ -80,7 +80,7 @@ static bool precedes_backwards (const struct rank_table *t, int64_t a, int64_t b
     return t->y[a * t->m + t->k] < t->y[b * t->m + t->k];
 }
 
-/* The rows of each front as a list, the last one that came first. */
+/* The rows of each front as a list, the latest first. */
 struct fronts {
     int64_t n;
     int64_t *head, *next; /* of a front; of a row, -1: none */
@@ -95,8 +95,8 @@ static bool is_dominated (const struct rank_table *t, const struct fronts *f, in
     return false;
 }
 
-/* Whoever dominates a row comes before it, and is dominated by a row of each
- * front before its own: the fronts that dominate are the first ones.
+/* Rows that dominate a row come before it and are dominated by a row of each
+ * earlier front, so that the fronts that dominate it are the first ones.
  */
 static int64_t find_front (const struct rank_table *t, const struct fronts *f, int64_t row)
 {
@@ -145,13 +145,13 @@ int pareto_ranks (const double *y, int64_t n, int64_t m, int64_t *rank)
     return 0;
 }
 
-/* Half of it, as the whole may be beyond the largest double. */
+/* Half the gap: the whole one may exceed the largest double. */
 static double gap (const struct rank_table *t, int64_t a, int64_t b)
 {
     return t->y[b * t->m + t->k] / 2 - t->y[a * t->m + t->k] / 2;
 }
 
-/* 'order' holds the n rows of a rank by an objective. */
+/* 'order' holds the n rows of a rank, sorted by an objective. */
 static void add_gaps (const struct rank_table *t, const int64_t *order, int64_t n, double *out)
 {
     double range = gap (t, order[0], order[n - 1]);

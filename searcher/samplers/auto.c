@@ -7,19 +7,20 @@
 #include "searcher/samplers/samplers.h"
 #include "searcher/state/point.h"
 
-/* Full trainings: after some points of a sequence a Gaussian process proposes.
- * Where it explains little of what it has seen (the error of leaving one out),
- * the estimator of tpe does so instead in a share of the trials: it needs no
- * smoothness.  After EVOLVE_FROM trials an evolution strategy goes on from the
- * best of them in spaces of numbers.
+/* Full trainings: after the first points of a Sobol sequence, a Gaussian
+ * process proposes points.  If it explains little of the data (its
+ * leave-one-out error is large), the estimator of tpe, which needs no
+ * smoothness, proposes a share of the trials instead.  In numeric spaces, an
+ * evolution strategy continues from the best trials after EVOLVE_FROM of them.
  *
- * Rung by rung: the process sees transferred values, and a share of the
- * trials stays random: all of them before some came to the second rung, more
- * before some came half-way up.  Early values are of fast learners.
+ * Rung by rung: the process sees extrapolated values, and a share of the trials
+ * stays random, because early values favour fast learners: all trials until
+ * some have reached the second rung, and a larger share until some have come
+ * half-way up.
  */
 enum { EVOLVE_FROM = 100, CROWD_FROM = 250 };
 
-/* A process of more parameters at once, or of more in all, is not tried. */
+/* The process is not used with more active parameters than this, or more in all. */
 enum { ACTIVE_MAX = 60, DIMS_MAX = 200, SAMPLE = 100 };
 
 static const struct {
@@ -37,8 +38,8 @@ static bool is_tree (const struct searcher *s)
     return false;
 }
 
-/* Nothing is rugged in a space of steps and choices: a point has no neighbours
- * that are nearer than others.
+/* Without steps only choices vary: no point has neighbours that are nearer than
+ * others, so that nothing is rugged.
  */
 static bool is_discrete_space (const struct searcher *s)
 {
@@ -68,9 +69,7 @@ static int64_t active_count (const struct searcher *s, long trial)
     return n;
 }
 
-/* The first points are spread over the space: the widest of them is as wide as
- * the space, or nearly.
- */
+/* The first points spread over the space: their widest distance is nearly that of the space. */
 static bool is_wide (const struct searcher *s)
 {
     if (s->n <= ACTIVE_MAX || s->n > DIMS_MAX || !is_tree (s))
@@ -111,7 +110,7 @@ static void new_random_point (const struct searcher *s, long trial, double *x)
     }
 }
 
-/* False: the estimator proposes an old point. */
+/* Returns false if the estimator proposes an old point. */
 static bool find_tpe (const struct searcher *s, long trial, double *x)
 {
     tpe_point (s, trial, x);
@@ -156,7 +155,7 @@ static void full_point (const struct searcher *s, long trial, double *x)
     training_set_close (&v);
 }
 
-/* More while nothing is known of long trainings. */
+/* A larger share while nothing is known of long trainings. */
 static double share_at (const struct searcher *s, int64_t rung)
 {
     if (rung == 0)

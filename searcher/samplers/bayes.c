@@ -10,13 +10,14 @@
 
 enum { START_MIN = 5, START_MAX = 14 };
 
-/* Candidates: anywhere, near the best points at three distances, and these
- * with one coordinate anew; then the best of all are moved a few times.
+/* Candidates: random points, points near the best ones at three distances, and
+ * these with one coordinate drawn again; the best candidates are then perturbed
+ * a few times.
  */
 enum { ANYWHERE = 400, NEAR = 80, ANEW = 60, BEST = 6, KEPT = 8, ROUNDS = 7, MOVES = 12 };
 enum { CANDIDATES = ANYWHERE + 3 * NEAR + ANEW, POOL = KEPT * (MOVES + 1) };
 
-/* Candidates are places in the unit cube, which stand for the values there. */
+/* Candidates are positions in the unit cube, which stand for values. */
 struct hunt {
     const struct searcher *s;
     struct surrogate t;
@@ -95,7 +96,7 @@ static double reflect (double u)
     return u < 0 ? 0 : u < 1 ? u : 1 - 1e-9;
 }
 
-/* Move some coordinates, one at least. */
+/* Perturb at least one coordinate. */
 static void perturb (struct hunt *h, const double *from, double by, double share, double *to)
 {
     int64_t sure = rng_pick (&h->rng, h->d);
@@ -109,7 +110,7 @@ static void perturb (struct hunt *h, const double *from, double by, double share
     }
 }
 
-/* One of the best points, as a place in the cube. */
+/* One of the best points, as a position in the cube. */
 static void some_best (struct hunt *h, double *cube)
 {
     const struct dim *dims = searcher_dims (h->s);
@@ -142,7 +143,7 @@ static void make_candidates (struct hunt *h)
         h->score[i] = score (h, h->cube + i * h->d);
 }
 
-/* Bring the best of n candidates to the front, best first. */
+/* Move the best of n candidates to the front, best first. */
 static void keep_best (struct hunt *h, int64_t n, int64_t kept)
 {
     for (int64_t i = 0; i < kept && i < n; i++) {
@@ -176,7 +177,7 @@ static void improve_candidates (struct hunt *h)
     }
 }
 
-/* The best candidate that is not the point of a trial. */
+/* Take the best candidate that is not the point of a trial. */
 static bool take_best (struct hunt *h, int64_t n, double *x)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -226,7 +227,7 @@ static void gp_point (const struct searcher *s, long trial, double *x)
         sobol_point (s, trial, x);
         return;
     }
-    /* without a model a random point is a point, too */
+    /* without a model, use a random point */
     if (training_set_open (&v, s) < 0)
         point_random (s, trial, x);
     else if (training_set_good (&v) < 3)

@@ -9,10 +9,10 @@
 #include "searcher/samplers/samplers.h"
 #include "searcher/state/point.h"
 
-/* More dimensions have no covariance matrix: a search goes at random. */
+/* With more dimensions there is no covariance matrix, and points are random. */
 enum { DIMS_MAX = 200, TRIES = 50 };
 
-/* Then comes the state of cmaes.h. */
+/* The state of cmaes.h follows. */
 struct evolution {
     int64_t begun;
 };
@@ -34,7 +34,7 @@ static bool is_possible (const struct searcher *s)
     return s->n > 0 && s->n <= DIMS_MAX;
 }
 
-/* Values whose cells in the cube are not of one width are no steps to it. */
+/* Discrete values whose cells in the cube differ in width count as continuous. */
 static void set_steps (const struct searcher *s, int64_t *steps)
 {
     const struct dim *d = searcher_dims (s);
@@ -43,7 +43,7 @@ static void set_steps (const struct searcher *s, int64_t *steps)
         steps[i] = d->deviation > 0 || (d->type == PARAM_INT && d->base > 1) ? 0 : space_values (d);
 }
 
-/* What is not active is in the middle. */
+/* Inactive parameters are set to the middle. */
 static void to_cube (const struct searcher *s, const double *x, double *u)
 {
     const struct dim *d = searcher_dims (s);
@@ -52,7 +52,7 @@ static void to_cube (const struct searcher *s, const double *x, double *u)
         u[i] = isnan (x[i]) ? 0.5 : space_part (d + i, x[i]);
 }
 
-/* The trials with a value, the best first. */
+/* Trials with a value, the best first. */
 struct sorted {
     double value;
     long trial;
@@ -78,8 +78,8 @@ static int64_t sort_trials (const struct searcher *s, struct sorted *list)
     return n;
 }
 
-/* A sixth of each range, as in other libraries: wider, 100 trials find half as
- * much on BBOB.
+/* A sixth of each range, as in other libraries: a wider start finds half as
+ * much on BBOB with 100 trials.
  */
 static void start_at (const struct searcher *s, void *evolution, const int64_t *steps,
                       const double *mean)
@@ -127,7 +127,7 @@ bool evolve_begun (const void *evolution)
     return ((const struct evolution *)evolution)->begun;
 }
 
-/* From anywhere, as the old place has nothing more to give. */
+/* Restart from a random point: the old region has no more to give. */
 static void begin_anew (const struct searcher *s, void *evolution, long trial)
 {
     struct rng r = { s->seed, trial, rng_key ("cmaes restart"), 0 };

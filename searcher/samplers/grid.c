@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Grid search: a trial for each point of a grid. */
+/* Grid search: one trial for each point of a grid. */
 #include <stdlib.h>
 
 #include "searcher/samplers/samplers.h"
 #include "searcher/state/plan.h"
 
-/* A parameter that waits for another's value lies below it: the space is a
- * forest, and the points below a value are those of all who wait for it.
+/* A parameter that is active only for some values of another lies below that
+ * one: the space is a forest, and the points below a value are those of all
+ * parameters that are active for it.
  */
 struct grid_forest {
     const struct dim *dims;
-    const void *base; /* of the values that are waited for */
+    const void *base; /* of the parents' values */
     int64_t n;
 };
 
@@ -21,7 +22,9 @@ static int64_t limited (int64_t a, int64_t b)
 
 static int64_t count_tree (const struct grid_forest *f, int64_t root);
 
-/* Points of all that wait for 'value' of 'parent' (-1: for nothing). */
+/* Number of points of all parameters that are active for 'value' of 'parent'
+ * (-1: always active).
+ */
 static int64_t count_subtree (const struct grid_forest *f, int64_t parent, double value)
 {
     int64_t points = 1;
@@ -55,8 +58,8 @@ static int64_t count_tree (const struct grid_forest *f, int64_t root)
 
 static void place_tree (const struct grid_forest *f, int64_t root, int64_t rank, double *x);
 
-/* Of those that wait for the value, the one with the greatest name below
- * 'order', -1: none.
+/* Of the parameters that are active for the value, the one with the greatest
+ * name below 'order'; -1 if there is none.
  */
 static int64_t previous (const struct grid_forest *f, int64_t parent, double value, int64_t order)
 {
@@ -107,8 +110,8 @@ static void point_of_rank (const struct grid_forest *f, int64_t rank, double *x)
     place_below (f, -1, 0, rank, x);
 }
 
-/* Write the ranks of the first 'max' points that are allowed.  Returns how
- * many there are in all, -1 if there is no memory.
+/* Write the ranks of the first 'max' allowed points.  Returns how many there
+ * are in all, -1 if out of memory.
  */
 static int64_t list_allowed (const struct grid_forest *f, const struct constraint *c, int32_t *list,
                              int64_t max)
@@ -142,7 +145,7 @@ static int64_t count_allowed (const struct search_request *request, const struct
     return list_allowed (f, &c, NULL, 0);
 }
 
-/* Points of the whole grid, -1 if there is no memory. */
+/* Number of points of the whole grid, -1 if out of memory. */
 static int64_t count_request (const struct search_request *request)
 {
     size_t n = request->n;
@@ -188,7 +191,7 @@ static void grid_plan (const struct search_request *request, struct search_plan 
     plan_flat (plan, request->config, points > 0 ? points : 1);
 }
 
-/* With a constraint the state has the ranks of the points that are allowed. */
+/* With a constraint, the state holds the ranks of the allowed points. */
 static int64_t grid_room (const struct search_request *request, const struct search_plan *plan)
 {
     return request->config->constraint ? plan->bracket[0].trials * (int64_t)sizeof (int32_t) : 0;

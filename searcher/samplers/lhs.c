@@ -5,9 +5,9 @@
 
 enum { ROUNDS = 4 };
 
-/* A permutation of 0 .. n-1 as a function: a Feistel network over the next
- * even number of bits, walked until it comes back into the range (J. Black
- * and P. Rogaway, 2002).
+/* A permutation of 0 .. n-1 as a function: a Feistel network over the next even
+ * number of bits, repeated until the result is in range (J. Black and P.
+ * Rogaway, 2002).
  */
 static uint64_t permute (uint64_t i, uint64_t n, uint64_t seed, uint64_t key)
 {
@@ -29,7 +29,7 @@ static uint64_t permute (uint64_t i, uint64_t n, uint64_t seed, uint64_t key)
     return i;
 }
 
-/* The trials of a cube: those of the plan, or those that were added to it. */
+/* The trials of a hypercube: the planned ones, or those added later. */
 struct cube {
     int64_t before, trials;
 };
@@ -48,7 +48,7 @@ static void lhs_start (struct searcher *s)
     c->trials = s->trials - s->created;
 }
 
-/* Each of the n equal parts of each dimension holds one trial. */
+/* Each of the n equal intervals of each dimension gets one trial. */
 static void lhs_point (const struct searcher *s, long trial, double *x)
 {
     const struct dim *dims = searcher_dims (s);

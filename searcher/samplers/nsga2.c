@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A genetic algorithm for several objectives: NSGA-II. */
+/* NSGA-II, a genetic algorithm for several objectives. */
 #include <stdlib.h>
 
 #include "searcher/models/training_set.h"
@@ -8,9 +8,9 @@
 #include "searcher/samplers/samplers.h"
 #include "searcher/state/point.h"
 
-/* K. Deb and others, IEEE Transactions on Evolutionary Computation 6, 2002,
- * without generations, as trials end at any time: each child has two parents
- * from the best 'population' of the newest NEW_MAX trials.
+/* K. Deb and others, IEEE Transactions on Evolutionary Computation 6, 2002, but
+ * without generations, because trials end at any time: each child has two
+ * parents from the best 'population' of the newest NEW_MAX trials.
  */
 enum { POPULATION = 50, NEW_MAX = 2000, TRIES = 20 };
 
@@ -39,7 +39,7 @@ static bool is_better (const struct nest *t, int64_t a, int64_t b)
     return a > b;
 }
 
-/* Insertion into the best so far: few of many are kept. */
+/* Insertion into a sorted list: few of many are kept. */
 static void choose_parents (struct nest *t)
 {
     int64_t most = population_size (t->s);
@@ -82,7 +82,7 @@ static void nest_close (struct nest *t)
     free (t->lonely);
 }
 
-/* The better of two. */
+/* Binary tournament. */
 static const double *tournament (struct nest *t)
 {
     int64_t a = t->parent[rng_pick (&t->rng, t->nparents)];
@@ -119,7 +119,7 @@ static double mutate (struct nest *t, double a)
     return reflect_once (a + by);
 }
 
-/* The value of one parameter; NaN: the parent did not have it. */
+/* The value of one parameter; NaN if the parent did not have it. */
 static double inherit_value (struct nest *t, const struct dim *d, double a, double b, bool mates)
 {
     bool changes = rng_next (&t->rng) * t->s->n < 1;

@@ -7,10 +7,10 @@
 extern const struct search_sampler sample_middle, sample_grid, sample_random, sample_sobol,
     sample_lhs, sample_tpe, sample_gp, sample_cmaes, sample_nsga2, sample_auto;
 
-/* Of the sampler of a grid, whose points give the number of trials. */
+/* For the grid sampler, whose points determine the number of trials. */
 extern const struct search_scheduler schedule_grid;
 
-/* Points that another sampler takes, too, not masked. */
+/* Points for other samplers, not masked. */
 void sobol_point (const struct searcher *s, long trial, double *x);
 void tpe_point (const struct searcher *s, long trial, double *x);
 void nsga2_point (const struct searcher *s, long trial, double *x);

@@ -5,11 +5,10 @@
 
 enum { BITS = 32, DIMS = 64, DEGREE_MAX = 9 };
 
-/* Primitive polynomials over GF(2), the leading bit included, and initial
+/* Primitive polynomials over GF(2), including the leading bit, and initial
  * direction numbers of dimensions 2 to 64: S. Joe and F. Y. Kuo, Constructing
- * Sobol sequences with better two-dimensional projections, SIAM J. Sci.
- * Comput. 30 (2008), file new-joe-kuo-6.21201.  Dimension 1 is van der
- * Corput's.
+ * Sobol sequences with better two-dimensional projections, SIAM J. Sci. Comput.
+ * 30 (2008), file new-joe-kuo-6.21201.  Dimension 1 is van der Corput's.
  */
 /* clang-format off */
 static const struct {
@@ -60,7 +59,7 @@ static int degree (uint32_t polynomial)
     return n;
 }
 
-/* Direction numbers of dimension 'd', the first bit in the highest place. */
+/* Direction numbers of dimension 'd', the first bit in the highest position. */
 static void directions (int64_t d, uint32_t v[BITS])
 {
     uint32_t p = d ? table[d - 1].polynomial : 0;
@@ -89,9 +88,9 @@ static uint32_t reverse (uint32_t x)
     return y;
 }
 
-/* Owen's nested uniform scrambling, by a hash in which a bit depends on the
- * bits below it only (S. Laine and T. Karras 2011, constants of B. Burley,
- * JCGT 9(4), 2020).
+/* Owen's nested uniform scrambling, by a hash in which each bit depends only on
+ * the bits below it (S. Laine and T. Karras, 2011; constants of B. Burley, JCGT
+ * 9(4), 2020).
  */
 static uint32_t scramble (uint32_t x, uint32_t seed)
 {
@@ -110,7 +109,7 @@ static double coordinate (const struct dim *d, int64_t i, uint64_t seed, long tr
     uint32_t v[BITS];
     uint32_t x = 0;
 
-    /* beyond the table a dimension is random */
+    /* dimensions beyond the table are random */
     if (i >= DIMS)
         return rng_unit (seed, trial, d->key);
     directions (i, v);

@@ -9,15 +9,15 @@
 #include "searcher/samplers/samplers.h"
 #include "searcher/state/point.h"
 
-/* Optuna's: random trials first, the best tenth is good but at most 25, the
+/* As in Optuna: first random trials; the best tenth, at most 25, is good; the
  * best of 24 candidates is taken.  Of more than OTHERS_MAX other trials the
- * newest ones and an even share of the rest are looked at, and of those that
- * are being trained the newest PENDING_MAX.
+ * newest and an even share of the rest are used, and of the running trials the
+ * newest PENDING_MAX.
  */
 enum { STARTUP = 10, GOOD_MAX = 25, CANDIDATES = 24 };
 enum { OTHERS_MAX = 400, OTHERS_NEW = 100, PENDING_MAX = 200, TRIES = 20 };
 
-/* The parameters that wait for the same values of the same parameter are
+/* Parameters that are active for the same values of the same parent are
  * modelled together, from the trials in which they are active (Optuna's
  * 'group').
  */
@@ -26,8 +26,7 @@ struct group {
     int64_t *index; /* of the parameters */
     struct dim *dims;
     double *coordinates;
-    const double **good, **others; /* oldest first; those that are being
-                                      trained are others, too */
+    const double **good, **others; /* oldest first; running trials count as others */
     int64_t ngood, nothers;
     struct parzen *likely, *unlikely;
 };
@@ -41,8 +40,8 @@ static int64_t good_ones (int64_t n)
     return good < GOOD_MAX ? good : GOOD_MAX;
 }
 
-/* Mark the 'want' smallest values of those that take part; the first observed
- * of equal ones is better.
+/* Mark the 'want' smallest values of the trials that take part; among equal
+ * values the first observed is better.
  */
 static void mark_smallest (const struct training_set *v, const bool *part, int64_t want, bool *good)
 {
@@ -62,8 +61,8 @@ static void mark_smallest (const struct training_set *v, const bool *part, int64
         good[best[i]] = true;
 }
 
-/* Several objectives: by non-domination, and in the last front that fits in
- * part by hypervolume (Y. Ozaki and others, GECCO 2020).
+/* Several objectives: rank by non-domination, then by hypervolume within the
+ * last front that fits in part (Y. Ozaki and others, GECCO 2020).
  */
 static int mark_fronts (const struct training_set *v, const bool *part, int64_t want, bool *good)
 {
@@ -116,7 +115,7 @@ static double *take_group (const struct searcher *s, struct group *g, long trial
     return u;
 }
 
-/* Of many: the newest and every so many-th of the others. */
+/* If there are many, choose the newest and every k-th of the others. */
 static bool is_chosen (int64_t i, int64_t n)
 {
     int64_t old = n - OTHERS_NEW, want = OTHERS_MAX - OTHERS_NEW;
@@ -161,7 +160,7 @@ static void group_close (struct group *g)
     parzen_destroy (g->unlikely);
 }
 
-/* The group of parameter 'first'. */
+/* Open the group of parameter 'first'. */
 static int group_open (struct group *g, const struct searcher *s, const struct training_set *v,
                        int64_t first)
 {
@@ -193,9 +192,7 @@ static int group_open (struct group *g, const struct searcher *s, const struct t
 
 /* ---- the proposal ---- */
 
-/* The candidate that the good points explain best against the others; 'u' has
- * room for two.
- */
+/* The candidate with the largest ratio of good density to other density; 'u' has room for two. */
 static void best_candidate (const struct group *g, struct rng *r, double *u)
 {
     double *next = u + g->n, top = -INFINITY;
@@ -219,13 +216,13 @@ static bool is_group_first (const struct searcher *s, int64_t i)
     return true;
 }
 
-/* What a proposal needs; groups are fitted when they are first active. */
+/* The state of one proposal; a group is fitted when it is first active. */
 struct tpe_forest {
     const struct searcher *s;
     const struct training_set *v;
     struct rng rng;
-    struct group *groups; /* of each parameter that is the first of one */
-    bool *done;           /* the parameter has its place */
+    struct group *groups; /* by the first parameter of a group */
+    bool *done;           /* the parameter has its value */
     double *u;            /* room for two points */
 };
 
@@ -328,7 +325,7 @@ void tpe_point (const struct searcher *s, long trial, double *x)
         point_random (s, trial, x);
         return;
     }
-    /* without memory for the model a random point is a point, too */
+    /* without memory for the model, use a random point */
     if (training_set_open_wide (&v, s) < 0 || tpe_propose (s, &v, trial, x) < 0)
         point_random (s, trial, x);
     training_set_close (&v);

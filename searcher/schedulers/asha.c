@@ -7,13 +7,14 @@
 #include "searcher/state/plan.h"
 #include "searcher/state/waiting_trials.h"
 
-/* Of n results in a rung the best floor (n / divisor) go on to the next, as
- * soon as they are among them: nothing waits for a rung to fill, so that early
- * on a mediocre trial is promoted, too.
+/* Of n results at a rung the best floor (n / divisor) are promoted as soon as
+ * they are among the best: no trial waits for a rung to fill, so that early on
+ * a mediocre trial is promoted, too.
  */
 
-/* Can the trial of a result be promoted?  A bad one has ended, and one that was
- * pushed out of the top after its promotion is in a higher rung.
+/* Whether the trial of a result can be promoted.  A bad trial has ended, and
+ * one that was pushed out of the top after its promotion is at a higher rung
+ * already.
  */
 static bool waits (const struct searcher *s, long trial, int rung)
 {
@@ -51,9 +52,9 @@ void asha_promote_share (struct searcher *s, struct bracket *b, int rung)
         asha_promote (s, r.trial[r.ranked[i]], rung);
 }
 
-/* A bracket of few trials can end before a rung has a share to promote: its
- * best goes on all the same, or the search would end without one trial that
- * was trained in full (and below what searcher_preview() said).
+/* A bracket of few trials can end before a rung has enough results to promote
+ * one.  Promote its best: otherwise the search would end without a full
+ * training (and with less than searcher_preview() announced).
  */
 static void promote_last (struct searcher *s, struct bracket *b)
 {
@@ -75,7 +76,7 @@ void asha_ended (struct searcher *s, long trial, double value)
         promote_last (s, b);
 }
 
-/* The next best of a rung may come to its share. */
+/* Without it, the next best trial of a rung may be among the best share. */
 void asha_forget (struct searcher *s, long trial)
 {
     struct search_trial *t = searcher_trial (s, trial);
@@ -90,8 +91,8 @@ void asha_forget (struct searcher *s, long trial)
         b->highest--;
 }
 
-/* What was the top rung has its share now; and with fewer trials than were
- * planned a bracket may be at its end.
+/* The former top rung now has a share to promote; and with fewer trials than
+ * planned a bracket may have reached its end.
  */
 void asha_extended (struct searcher *s, int top)
 {
@@ -144,7 +145,7 @@ void asha_plan (const struct search_request *request, struct search_plan *plan)
     plan->bracket[0].limit = config->max_concurrent ?: config->max_trials;
 }
 
-/* The ladder of a lower bracket is the upper part of the highest one's. */
+/* The ladder of a lower bracket is the upper part of the highest bracket's. */
 void adaptive_plan (const struct search_request *request, struct search_plan *plan)
 {
     const struct search_config *config = request->config;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials that are trained in full: one, or as many as wanted. */
+/* Full trainings: one trial, or as many as wanted. */
 #include "searcher/schedulers/schedulers.h"
 #include "searcher/state/plan.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Successive halving, a rung at a time; Hyperband. */
+/* Successive halving, rung by rung; Hyperband. */
 #include "searcher/schedulers/asha.h"
 #include "searcher/schedulers/rung.h"
 #include "searcher/schedulers/schedulers.h"
 
 /* K. Jamieson and A. Talwalkar, AISTATS 2016; L. Li and others, JMLR 18, 2018:
- * when a whole rung is trained, its best floor (n / divisor) go on, at least
- * one.  Bad trials go nowhere.
+ * once all trials of a rung are trained, the best floor (n / divisor) are
+ * promoted, at least one.  Bad trials are never promoted.
  */
 
 static int64_t promoted_share (const struct searcher *s, int64_t all)
@@ -16,7 +16,7 @@ static int64_t promoted_share (const struct searcher *s, int64_t all)
     return share > 0 ? share : 1;
 }
 
-/* Trials that come to the rung. */
+/* Number of trials that will reach the rung. */
 static int64_t expected (const struct bracket *b, int rung)
 {
     return rung == b->first ? b->capacity : b->rung[rung - 1].promoted;
@@ -45,7 +45,7 @@ static void halving_ended (struct searcher *s, long trial, double value)
     halve_rung (s, b, t->rung);
 }
 
-/* Rungs may have all of fewer trials. */
+/* With fewer trials, rungs may be complete already. */
 static void halving_extended (struct searcher *s, int top)
 {
     (void)top;
@@ -57,7 +57,7 @@ static void halving_extended (struct searcher *s, int top)
     }
 }
 
-/* Later trials are a search of their own. */
+/* Trials that are added later are a search of their own. */
 static void halving_widen (struct search_plan *plan, int64_t trials)
 {
     if (plan->brackets == BRACKETS_MAX)
@@ -72,8 +72,8 @@ static void halving_plan (const struct search_request *request, struct search_pl
         plan->bracket[0].limit = request->config->max_trials;
 }
 
-/* Trials of the bracket that starts 'steps' rungs below the top one:
- * ceil ((top + 1) d^steps / (steps + 1)).
+/* Number of trials of the bracket that starts 'steps' rungs below the top: ceil
+ * ((top + 1) d^steps / (steps + 1)).
  */
 static int64_t width (struct ratio d, int top, int steps)
 {
@@ -84,7 +84,7 @@ static int64_t width (struct ratio d, int top, int steps)
     return n < TRIALS_MAX ? (int64_t)n : TRIALS_MAX;
 }
 
-/* So many times as wide are the brackets if there would be too many. */
+/* Factor by which brackets are widened if there would be too many of them. */
 static int64_t widening (const struct search_plan *plan, int64_t trials)
 {
     int top = plan->rungs - 1;
@@ -95,7 +95,7 @@ static int64_t widening (const struct search_plan *plan, int64_t trials)
     return rounds > 0 ? (trials + rounds * round - 1) / (rounds * round) : 1;
 }
 
-/* Add the bracket after the last one.  Returns its trials, at most 'left'. */
+/* Append a bracket.  Returns its number of trials, at most 'left'. */
 static int64_t add_bracket (struct search_plan *plan, int64_t times, int64_t left)
 {
     struct bracket *b = plan->bracket + plan->brackets;
@@ -118,7 +118,7 @@ static void hyperband_widen (struct search_plan *plan, int64_t trials)
         trials -= add_bracket (plan, times, trials);
 }
 
-/* Rounds of all brackets until there are max_trials, one if that is 0. */
+/* Repeat rounds of all brackets until there are max_trials; one round if that is 0. */
 static void hyperband_plan (const struct search_request *request, struct search_plan *plan)
 {
     const struct search_config *config = request->config;

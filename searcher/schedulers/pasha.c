@@ -7,14 +7,14 @@
 #include "searcher/schedulers/rung.h"
 #include "searcher/schedulers/schedulers.h"
 
-/* O. Bohdal and others, ICLR 2023 (arXiv 2207.06940): trials go to the second
- * rung at first.  The top rung rises by one when it ranks its trials otherwise
- * than the rung below does, beyond what is noise: the difference at the top of
- * trials whose curves cross more than once.
+/* O. Bohdal and others, ICLR 2023 (arXiv 2207.06940): at first trials are
+ * trained to the second rung.  The top rung rises by one when it ranks its
+ * trials differently from the rung below, beyond noise: the difference at the
+ * top of trials whose curves cross more than once.
  */
 enum { RANKED_MAX = 60 };
 
-/* The trials that came to the top rung, the newest RANKED_MAX of them. */
+/* The newest RANKED_MAX trials that reached the top rung. */
 struct pasha_top {
     long trial[RANKED_MAX];
     int64_t n;
@@ -28,7 +28,7 @@ static void find_ranked_top (const struct searcher *s, struct pasha_top *t)
             t->trial[t->n++] = i;
 }
 
-/* How often the order of two trials changes from rung to rung. */
+/* Number of times that the order of two trials changes from rung to rung. */
 static int crossings (const struct searcher *s, long a, long b)
 {
     int n = 0, before = 0;
@@ -42,7 +42,7 @@ static int crossings (const struct searcher *s, long a, long b)
     return n;
 }
 
-/* The 90th percentile of the differences of trials that cross and cross. */
+/* The 90th percentile of the differences between trials that cross repeatedly. */
 static double noise (const struct searcher *s, const struct pasha_top *t)
 {
     double differences[RANKED_MAX * (RANKED_MAX - 1) / 2];
@@ -59,7 +59,7 @@ static double noise (const struct searcher *s, const struct pasha_top *t)
     return differences[(n - 1) * 9 / 10];
 }
 
-/* The rungs disagree about two trials by more than noise in both. */
+/* Whether the two rungs disagree about two trials by more than noise at both. */
 static bool is_unclear (const struct searcher *s)
 {
     struct pasha_top t;
@@ -79,7 +79,7 @@ static bool is_unclear (const struct searcher *s)
     return false;
 }
 
-/* The share that waited in what was the top rung goes on. */
+/* Promote the share that waits at the former top rung. */
 static void raise_top (struct searcher *s)
 {
     int rung = s->top++;
@@ -87,7 +87,7 @@ static void raise_top (struct searcher *s)
     asha_promote_share (s, searcher_bracket (s, 0), rung);
 }
 
-/* The best goes on to full length in the end, whatever the top rung is. */
+/* The best trial is trained in full at the end, wherever the top rung is. */
 static void finish (struct searcher *s)
 {
     struct bracket *b = searcher_bracket (s, 0);
@@ -116,7 +116,7 @@ static void pasha_start (struct searcher *s, const struct search_request *reques
         s->top = 1;
 }
 
-/* The top rung rises if it was the last one and is unclear. */
+/* The top rung rises if it was the last one and its ranking is unclear. */
 static void pasha_extended (struct searcher *s, int top)
 {
     struct results r = rung_results (s, searcher_bracket (s, 0), top);

@@ -8,17 +8,17 @@
 #include "searcher/state/point.h"
 #include "searcher/state/waiting_trials.h"
 
-/* A member of the population is trained a generation at a time.  If it is among
- * the worst quarter when it would go on, or is bad, it ends, and a fresh trial
- * goes on in its place from the checkpoint of one of the best quarter that came
- * there, whose hyperparameters it has with some changes, and whose results are
- * its own until it has others, as in the paper.
+/* A member of the population is trained one generation at a time.  If it is
+ * bad, or among the worst quarter when its next generation is due, it ends, and
+ * a fresh trial takes its place: it starts from the checkpoint of one of the
+ * best quarter at that rung, with that trial's hyperparameters, some of them
+ * changed, and, as in the paper, that trial's results until it has its own.
  */
 enum { POPULATION = 16, GENERATIONS = 10, QUARTER = 4, TRIES = 50 };
 
 static const double resampled = 0.25;
 
-/* The place of a trial that ended at a rung, where one is to be cloned. */
+/* The place that a trial left at a rung, to be filled by a clone. */
 struct vacancy {
     int32_t winner, rung, loser;
 };
@@ -44,7 +44,7 @@ static const char *population_check (const struct search_request *request, int *
 
     (void)param;
     if (config->population != 0 && config->population < QUARTER)
-        return "a population has 4 members at least";
+        return "population is below 4";
     if (generation (config) > config->max_length)
         return "a generation (min_length) is longer than max_length";
     if ((config->max_length - 1) / generation (config) + 1 > RUNGS_MAX)
@@ -96,7 +96,7 @@ static bool is_member (const struct searcher *s, long trial)
     return t->state != TRIAL_ENDED && t->state != TRIAL_FAILED;
 }
 
-/* The latest rung, 'rung' at most, from which both have a result, or -1. */
+/* The latest rung, 'rung' at most, at which both have a result; -1 if there is none. */
 static int latest_common_rung (const double *a, const double *b, int rung)
 {
     while (rung >= 0 && !(isfinite (a[rung]) && isfinite (b[rung])))
@@ -104,15 +104,16 @@ static int latest_common_rung (const double *a, const double *b, int rung)
     return rung;
 }
 
-/* It came there itself, and was good. */
+/* It reached the rung itself, with a good value. */
 static bool has_come (const struct searcher *s, long trial, int rung)
 {
     return searcher_trial (s, trial)->own <= rung && isfinite (searcher_values (s, trial)[rung]);
 }
 
-/* Among the worst quarter of the population: of those that came to the rung,
- * also if a clone has their place now, and of those that have not come yet, who
- * are compared with by the last results that both have.
+/* Whether it is among the worst quarter of the population: of the trials that
+ * reached the rung, even if a clone has their place now, and of those that have
+ * not reached it yet, which are compared by the last rung at which both have a
+ * result.
  */
 static bool is_loser (const struct searcher *s, long trial, int rung)
 {
@@ -132,8 +133,8 @@ static bool is_loser (const struct searcher *s, long trial, int rung)
     return members >= QUARTER && better >= members - members / QUARTER;
 }
 
-/* A better one than the loser, among the best quarter of those that came to the
- * rung, with a checkpoint of its own there.
+/* Whether it is better than the loser, among the best quarter of those that
+ * reached the rung, and has a checkpoint of its own there.
  */
 static bool is_winner (const struct searcher *s, long trial, long loser, int rung)
 {
@@ -151,7 +152,7 @@ static bool is_winner (const struct searcher *s, long trial, long loser, int run
     return better == 0 || better < came / QUARTER;
 }
 
-/* One of the winners, 0: there is none. */
+/* Choose a winner; 0 if there is none. */
 static long choose_winner (const struct searcher *s, long loser, int rung)
 {
     int64_t winners = 0, pick;
@@ -188,7 +189,7 @@ static void take_vacancy (struct searcher *s, int64_t i)
     vacancies (s)[c->open] = (struct vacancy){ 0 };
 }
 
-/* The places of bad trials, for which there was no winner. */
+/* Fill the places of bad trials for which there was no winner. */
 static void fill_places (struct searcher *s, int rung)
 {
     for (long i = 1; i <= s->created; i++) {
@@ -223,7 +224,7 @@ static void population_ended (struct searcher *s, long trial, double value)
 
 /* ---- explore ---- */
 
-/* By a fifth up or down, or to a neighbour; sometimes anywhere. */
+/* Change by a fifth up or down, or to a neighbour; sometimes to a random value. */
 static double change (const struct dim *d, double x, struct rng *r, double anywhere)
 {
     double factor = rng_next (r) < 0.5 ? 0.8 : 1.2;
@@ -232,7 +233,7 @@ static double change (const struct dim *d, double x, struct rng *r, double anywh
         return space_at (d, anywhere);
     if (d->type == PARAM_CATEGORICAL)
         return space_outer (d, x + (factor < 1 ? -1 : 1));
-    /* a step at least */
+    /* at least one step */
     if (d->step > 0 && fabs (x * factor - x) < d->step)
         return space_outer (d, space_inner (d, x + (factor < 1 ? -d->step : d->step)));
     return space_outer (d, space_inner (d, x * factor));
@@ -286,7 +287,7 @@ static void population_relieve (const struct searcher *s, struct search_op *op, 
     explore (s, winner, op->trial, x);
 }
 
-/* The first trial that is due ends: a clone takes its place. */
+/* The first trial that is due ends, and a clone takes its place. */
 static bool relieved (struct searcher *s, const struct search_op *op)
 {
     long loser = s->due > 0 ? *due_trial (s, 0) : 0;
@@ -308,7 +309,7 @@ static bool relieved (struct searcher *s, const struct search_op *op)
     return true;
 }
 
-/* Vacancies are kept for clones. */
+/* Vacancies are reserved for clones. */
 static bool population_begun (struct searcher *s, const struct search_op *op)
 {
     const struct bracket *b = searcher_bracket (s, 0);
@@ -328,8 +329,8 @@ static bool population_begun (struct searcher *s, const struct search_op *op)
     return true;
 }
 
-/* If its clone has begun there is one more than the population, who leaves no
- * vacancy behind.
+/* If its clone has begun already, there is one more member than the population,
+ * who leaves no vacancy.
  */
 static void population_revived (struct searcher *s, long trial)
 {
@@ -363,7 +364,7 @@ static int population_lengthen (struct search_plan *plan, int64_t length)
     return 0;
 }
 
-/* What was the last generation is judged as the others are. */
+/* Judge the former last generation like the others. */
 static void population_extended (struct searcher *s, int top)
 {
     if (top == s->rungs - 1)

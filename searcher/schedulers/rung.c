@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* The results are numbered in the order in which they come, and are kept in two
- * heaps: the top ones, with the worst of them at the root, and the rest, with
- * the best of them at the root.  One report moves at most one result from heap
- * to heap.  The heaps share one array and grow from its ends.
+/* Results are numbered in the order in which they arrive and kept in two heaps:
+ * the top results, with the worst of them at the root, and the rest, with the
+ * best of them at the root.  One report moves at most one result between the
+ * heaps, which share one array and grow from its ends.
  */
 struct results rung_results (struct searcher *s, struct bracket *b, int rung)
 {
@@ -50,7 +50,7 @@ static int32_t *heap_at (const struct heap *h, int64_t i)
     return h->root + i * h->step;
 }
 
-/* Does 'a' belong nearer to the root than 'b'? */
+/* Whether 'a' belongs nearer to the root than 'b'. */
 static bool heap_before (const struct heap *h, int32_t a, int32_t b)
 {
     return h->worst_first ? better (h->value, b, a) : better (h->value, a, b);
@@ -84,7 +84,7 @@ static int32_t heap_pop (struct heap *h)
     return popped;
 }
 
-/* Returns the result that has newly come to the top, or -1. */
+/* Returns the result that has entered the top, or -1. */
 static int32_t rank_result (struct results *r, int32_t result, int64_t share)
 {
     struct heap top = top_heap (r), rest = rest_heap (r);
@@ -124,7 +124,7 @@ void rung_resize (struct results *r, int64_t share)
     r->rung->top = top.n;
 }
 
-/* So sorted it is a heap still. */
+/* A sorted heap is still a heap. */
 void rung_sort (struct results *r)
 {
     struct heap top = top_heap (r);
@@ -141,7 +141,7 @@ void rung_sort (struct results *r)
     }
 }
 
-/* Push all but one anew, and number those after it. */
+/* Rebuild the heap without one result, and renumber those after it. */
 static void heap_drop (struct heap *h, int32_t result)
 {
     int64_t n = h->n;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Early stopping, for trainers without checkpoints: stopping ASHA, median rule.
- *
- */
+/* Early stopping for trainers without checkpoints: stopping ASHA, median rule. */
 #include <string.h>
 
 #include "searcher/schedulers/asha.h"
@@ -35,14 +33,14 @@ struct ladder {
     struct ratio divisor;
 };
 
-/* After it, of each bracket: trials are compared from the rung 'first' on. */
+/* Behind it, for each bracket: trials are compared from rung 'first' on. */
 struct steps {
     int64_t first;
     struct rung rung[RUNGS_MAX];
 };
 
-/* After these: of each trial (rejected ones, too) the rungs that it has
- * passed, then of each rung of each bracket as in rung.h.
+/* Behind these: for each trial (rejected ones, too) the rungs that it has
+ * passed, then for each rung of each bracket what rung.h keeps.
  */
 static int64_t passed_size (int64_t capacity)
 {
@@ -126,7 +124,7 @@ static struct results ladder_results (struct searcher *s, int bracket, int rung)
                              trial + n };
 }
 
-/* Of n results so many run on: the first arrival is among them. */
+/* Number of n results that continue, including the first to arrive. */
 static int64_t kept_share (struct ratio divisor, int64_t n)
 {
     int64_t share = ratio_share (divisor, n);
@@ -174,7 +172,7 @@ static void ladder_forget (struct searcher *s, long trial)
     }
 }
 
-/* The ladder up to the length that 's' has now; without room as it was. */
+/* The ladder up to the current length of 's'; the one before, if there is no room. */
 static struct ladder ladder_of (const struct searcher *s, const struct searcher *old)
 {
     struct ladder l = *(struct ladder *)searcher_at (old, old->at_schedule);
@@ -233,17 +231,17 @@ const struct search_scheduler schedule_adaptive_stop = {
 /* ---- the median rule ---- */
 
 /* D. Golovin and others, KDD 2017: a trial stops if its best value so far is
- * worse than the median of the averages, up to the same length, of the trials
- * that have ended and came so far.  It is asked at every report.
+ * worse than the median of the averages, up to the same length, of the ended
+ * trials that reached it.  It is checked at every report.
  */
 enum { SLOTS_MAX = 128, SLOTS_MANY = 32, MANY = 1000, ENDED_MIN = 3 };
 
 struct medians {
-    int64_t slots;      /* of the length, in which averages are kept */
-    int64_t min_length; /* no trial stops before */
+    int64_t slots;      /* of the length, for which averages are kept */
+    int64_t min_length; /* no trial stops earlier */
 };
 
-/* After it, of each trial this and a float a slot: NaN, as not reached. */
+/* Behind it, for each trial this struct and a float for each slot: NaN until it is reached. */
 struct course {
     double sum, best;
     int64_t count, length; /* of reports; of the last one */
@@ -321,14 +319,14 @@ static int64_t slot_at (const struct searcher *s, int64_t length)
     return (int64_t)((__int128)(length - 1) * m->slots / s->length[0]);
 }
 
-/* It is not being trained; one that is due has ended at an earlier length. */
+/* It is not being trained, or is due: then it has ended at an earlier length. */
 static bool is_not_training (const struct searcher *s, long trial)
 {
     return searcher_trial (s, trial)->state != TRIAL_RUNNING;
 }
 
-/* Trials that have ended, came to the slot, and have an average below 'limit',
- * or one that is equal to it if 'equal'.
+/* Number of ended trials that reached the slot with an average below 'limit',
+ * or equal to it if 'equal'.
  */
 static int64_t count_worse (const struct searcher *s, int64_t slot, double limit, bool equal)
 {
@@ -342,7 +340,7 @@ static int64_t count_worse (const struct searcher *s, int64_t slot, double limit
 }
 
 /* The median is below 'best' if more than half of the averages are, or if
- * just half are and the mean of the two in the middle is.
+ * exactly half are and the mean of the two in the middle is.
  */
 static bool worse_than_median (const struct searcher *s, int64_t slot, float best)
 {
@@ -364,9 +362,7 @@ static bool worse_than_median (const struct searcher *s, int64_t slot, float bes
     return left + right < 2 * (double)best;
 }
 
-/* What was skipped has the average of the reports before it, at the start that
- * of the first one.
- */
+/* Skipped slots get the average of the reports before them; at the start, the first one. */
 static void fill_slots (float *average, int64_t slot, double now)
 {
     int64_t last = slot - 1;
@@ -409,7 +405,7 @@ static int64_t median_regrow (const struct searcher *s, const struct search_plan
     return median_size (slots, s->capacity);
 }
 
-/* Where a slot begins. */
+/* Start of a slot. */
 static int64_t slot_start (const struct searcher *s, int64_t slot)
 {
     const struct medians *m = searcher_at (s, s->at_schedule);
@@ -417,7 +413,7 @@ static int64_t slot_start (const struct searcher *s, int64_t slot)
     return (int64_t)(((__int128)slot * s->length[0] + m->slots - 1) / m->slots) + 1;
 }
 
-/* The last average in the part of the length that the slot stands for. */
+/* The last average in the part of the length that the slot covers. */
 static float average_of (const struct searcher *s, const struct searcher *old, const float *before,
                          int64_t slot)
 {

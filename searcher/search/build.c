@@ -54,7 +54,7 @@ double search_work (const struct search_plan *plan)
     return work;
 }
 
-/* Offset of an array at the end of the state. */
+/* Append an array to the state.  Returns its offset. */
 static int64_t append_array (int64_t *size, int64_t bytes)
 {
     int64_t at = *size;
@@ -91,7 +91,7 @@ void search_lay_out_own (struct searcher *s, int64_t room)
     s->at_schedule = append_array (&s->size, room);
 }
 
-/* What never grows. */
+/* The part that never grows. */
 static void lay_out_space (struct searcher *s, const struct search_request *request)
 {
     const struct search_config *config = request->config;

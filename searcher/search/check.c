@@ -103,13 +103,13 @@ static const char *check_points (const struct search_request *request,
 
     if (!config->constraint && !config->npoints && !config->nknown)
         return NULL;
-    /* the point of a single trial is where the user says, if he does */
+    /* the point of a single trial may be given by the user */
     if (config->npoints && schedule->fixed && (schedule != &schedule_single || config->npoints > 1))
         return "this searcher has points of its own";
     if (!(s = search_build (request)))
         return "out of memory";
     if (config->constraint && schedule != &schedule_grid && !point_possible (s))
-        why = "of 20000 random points fewer than 10 fulfil the constraint";
+        why = "fewer than 10 of 20000 random points satisfy the constraint";
     for (long i = 0; !why && i < config->npoints; i++)
         if (!point_fits (s, config->points + i * s->n))
             why = "a point to try first is not in the space";

@@ -12,10 +12,10 @@
 
 /* ---- which trial is next ---- */
 
-/* The bracket that a fresh trial goes to: of those with trials left, the first,
- * or the one that has begun the least part of its trials, so that all brackets
- * advance together, however few workers there are.  'length', if not 0, is
- * where its trials start.
+/* The bracket for a fresh trial: among those with trials left, the first, or
+ * the one that has begun the smallest part of its trials, so that all brackets
+ * advance together, however few workers there are.  'length', unless 0, is the
+ * length at which its trials start.
  */
 static struct bracket *fresh_bracket (const struct searcher *s, int64_t length, bool within_limit)
 {
@@ -39,7 +39,7 @@ bool searcher_is_spent (const struct searcher *s)
     return s->max_seconds > 0 && s->spent >= s->max_seconds;
 }
 
-/* One of those to be tried first, or the sampler's, masked. */
+/* Take the next point that is to be tried first, or ask the sampler; masked. */
 static void propose_point (const struct searcher *s, long trial, double *x)
 {
     if (trial <= s->points) {
@@ -111,7 +111,7 @@ static void forget_values (struct searcher *s, long trial)
         searcher_values (s, trial)[i] = NAN;
 }
 
-/* Of several objectives all. */
+/* For several objectives, all values. */
 static void forget_rung (struct searcher *s, long trial)
 {
     if (s->objectives > 1)
@@ -120,7 +120,7 @@ static void forget_rung (struct searcher *s, long trial)
         searcher_values (s, trial)[searcher_trial (s, trial)->rung] = NAN;
 }
 
-/* The bracket of the fresh trial of 'op', NULL if there is none. */
+/* The bracket for the fresh trial of 'op', NULL if there is none. */
 static struct bracket *bracket_for (struct searcher *s, const struct search_op *op)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
@@ -144,7 +144,7 @@ static int rung_at (const struct searcher *s, int64_t length)
     return rung;
 }
 
-/* A clone has the results of the trial whose checkpoint it has. */
+/* A clone inherits the results of the trial whose checkpoint it starts from. */
 static void inherit_results (struct searcher *s, const struct search_op *op)
 {
     struct search_trial *t = searcher_trial (s, op->trial);
@@ -154,9 +154,9 @@ static void inherit_results (struct searcher *s, const struct search_op *op)
             t->rung * sizeof (double));
 }
 
-/* A log may hold what this searcher would not have asked for, because several
- * workers ask at once: only what makes no sense is refused, limits are not
- * enforced.
+/* Several workers ask at once, so that a log may hold a trial that this
+ * searcher would not have proposed: reject only what is inconsistent, and
+ * enforce no limits.
  */
 static int begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
 {
@@ -202,8 +202,8 @@ int inner_begin (struct searcher *s, const struct search_op *op, const double *x
     return op->fresh ? begin_fresh (s, op, x) : begin_next (s, op);
 }
 
-/* The work that is done by what is known to be needed, at least what was
- * planned.  A promotion makes more needed: the value may not go back then.
+/* Work done, relative to the work known to be needed, at least the planned
+ * work.  Promotions add work: the value must not decrease then.
  */
 static void update_progress (struct searcher *s)
 {
@@ -230,7 +230,7 @@ void inner_restart_progress (struct searcher *s)
     update_progress (s);
 }
 
-/* The values of a rung, or all of a full training's; NULL: a bad trial. */
+/* Store the values of a rung, or all values of a full training; NULL: a bad trial. */
 static void keep_values (struct searcher *s, long trial, const double *values)
 {
     double *kept = searcher_values (s, trial);
@@ -253,7 +253,7 @@ static void stop_running (struct searcher *s, struct search_trial *t)
     s->work_open -= searcher_segment (s, t);
 }
 
-/* Say what is to be made of the trial's value. */
+/* Decide what to do after the trial's value. */
 static void judge_value (struct searcher *s, long trial, double value)
 {
     struct search_trial *t = searcher_trial (s, trial);
@@ -264,18 +264,18 @@ static void judge_value (struct searcher *s, long trial, double value)
     else if (t->goal && t->state == TRIAL_PAUSED)
         due_go_on (s, trial);
     else if (s->divisor.p > s->divisor.q) {
-        /* for when there is a rung above */
+        /* kept for the case that a rung is added above */
         r = rung_results (s, searcher_bracket (s, t->bracket), t->rung);
         rung_add (&r, trial, value, 0);
     }
 }
 
-/* The segment of the running trial has ended; no values: badly. */
+/* The segment of the running trial has ended; NULL: without a result. */
 static int end_segment (struct searcher *s, long trial, const double *values, bool ended)
 {
     struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
-    /* once for each trial: a strategy compares those of one time */
+    /* learn once for each trial: a strategy compares values of the same length */
     bool learns = (t->rung == s->rungs - 1 || ended) && !t->from;
 
     t->state = ended ? TRIAL_ENDED : TRIAL_PAUSED;
@@ -313,7 +313,7 @@ int inner_observe (struct searcher *s, long trial, int64_t length, const double 
     return end_segment (s, trial, good ? values : NULL, t->stops || !good);
 }
 
-/* One more for a trial that did not count; its values say where not to look. */
+/* Add a trial in place of one that does not count; its values tell where not to search. */
 static void replace (struct searcher *s, long trial)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
@@ -335,7 +335,7 @@ static void replace (struct searcher *s, long trial)
     update_progress (s);
 }
 
-/* Its place can be another's: it has no results, or they can be forgotten. */
+/* Whether another trial can take its place: it has no results, or they can be forgotten. */
 static bool is_replaceable (const struct searcher *s, long trial)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
@@ -360,7 +360,7 @@ int inner_exit (struct searcher *s, long trial, bool rejected)
     return 0;
 }
 
-/* As before the exit, but for what was decided since then. */
+/* As before the exit, except for what was decided since. */
 int inner_revive (struct searcher *s, long trial)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);

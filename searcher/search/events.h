@@ -21,5 +21,5 @@ int inner_report (struct searcher *s, long trial, int64_t length, double value);
 int inner_spend (struct searcher *s, long trial, double seconds);
 int inner_revive (struct searcher *s, long trial);
 
-/* The progress after there came to be more to do. */
+/* Restart the progress after more work was added. */
 void inner_restart_progress (struct searcher *s);

@@ -55,13 +55,13 @@ static int64_t count_planned (const struct search_plan *plan)
     return trials;
 }
 
-/* Those that have begun and were not rejected. */
+/* Number of trials that have begun and were not rejected. */
 static int64_t begun (const struct bracket *b)
 {
     return b->created - b->rejected;
 }
 
-/* Without a limit on trials at once a bracket grows in width, too. */
+/* Without a limit on concurrent trials a bracket also grows in width. */
 static void resize (struct bracket *b, int64_t trials, bool wider)
 {
     if (wider && trials > b->capacity && b->capacity > 0)
@@ -70,7 +70,7 @@ static void resize (struct bracket *b, int64_t trials, bool wider)
     b->trials = trials + b->rejected;
 }
 
-/* Take so many trials that have not begun from the last brackets. */
+/* Remove 'excess' trials that have not begun from the last brackets. */
 static void cut_unbegun (struct search_plan *plan, int64_t excess)
 {
     for (int i = plan->brackets - 1; i >= 0 && excess > 0; i--) {
@@ -83,7 +83,7 @@ static void cut_unbegun (struct search_plan *plan, int64_t excess)
     }
 }
 
-/* To each bracket its part of the trials, what is left over to the first. */
+/* Give each bracket its share of the trials, the remainder to the first. */
 static void share_trials (struct search_plan *plan, int64_t trials, bool wider)
 {
     int64_t all = count_planned (plan), left;
@@ -131,7 +131,7 @@ static int set_trials (struct search_plan *plan, const struct searcher *s, int64
 
 /* ---- the state ---- */
 
-/* Room for rejected ones, as at the start. */
+/* Include room for rejected trials, as at the start. */
 static int64_t capacity (const struct search_plan *plan)
 {
     int64_t trials = 0;
@@ -200,7 +200,7 @@ static void move_points (struct searcher *s, const struct searcher *old)
             searcher_values (s, i)[k] = k < old->width ? searcher_values (old, i)[k] : NAN;
 }
 
-/* An array with an element a trial. */
+/* Move an array with one element for each trial. */
 static void move_rows (struct searcher *s, int64_t to, const void *from, size_t size)
 {
     memcpy (searcher_at (s, to), from, s->created * size);
@@ -241,8 +241,9 @@ static struct searcher *move_state (const struct searcher *header, const struct 
 
 /* ---- what follows ---- */
 
-/* Full trainings are longer now: those that are done, and their values good,
- * go on, and those that are not done, or failed, end where they were to end.
+/* Full trainings have become longer: completed trials with good values
+ * continue; trials that are not complete, or failed, end where they were to
+ * end.
  */
 static void continue_trials (struct searcher *s)
 {
@@ -251,7 +252,7 @@ static void continue_trials (struct searcher *s)
         if (t->state == TRIAL_PAUSED)
             due_go_on (s, i);
         else if (t->state == TRIAL_DUE) {
-            /* it will be trained farther */
+            /* it will be trained further */
             s->work_open += s->length[0] - s->earlier[s->nearlier - 1];
         } else if (t->goal == 0)
             t->goal = s->nearlier;

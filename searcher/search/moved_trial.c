@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trial that is being trained gets another point. */
+/* Move a running trial to another point. */
 #include <math.h>
 #include <string.h>
 

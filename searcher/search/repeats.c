@@ -4,9 +4,9 @@
 
 #include "searcher/search/events.h"
 
-/* With r repeats the trials (i - 1) r + 1 .. i r train the point of the
- * method's trial i, and their mean is its value.  The method knows only its
- * own trials.
+/* With r repeats, the trials (i - 1) r + 1 .. i r train the point of the
+ * method's trial i, and its value is the mean of theirs.  The method sees only
+ * its own trials.
  */
 static struct repeat *repeat_of (const struct searcher *s, long inner)
 {
@@ -18,8 +18,8 @@ static long inner_of (const struct searcher *s, long trial)
     return (trial - 1) / s->repeats + 1;
 }
 
-/* The first trial of the method from 'inner' on of which not all repeats have
- * begun, 0: none.
+/* The first trial of the method, from 'inner' on, whose repeats have not all
+ * begun; 0 if there is none.
  */
 static long half_begun (const struct searcher *s, long inner)
 {
@@ -77,7 +77,7 @@ static int begin_first (struct searcher *s, const struct search_op *op, const do
     return 0;
 }
 
-/* The method's trial is being trained, to this length (0: to any). */
+/* Whether the method's trial is being trained, to this length (0: to any). */
 static bool is_inner_running (const struct searcher *s, long inner, int64_t length)
 {
     const struct search_trial *t;
@@ -114,7 +114,7 @@ int searcher_begin (struct searcher *s, const struct search_op *op, const double
 
 enum repeat_outcome { OBSERVED, FAILED, REJECTED };
 
-/* All repeats have a result: the mean, which a bad one makes bad. */
+/* All repeats have a result: observe the mean; a bad one makes it bad. */
 static int observe_mean (struct searcher *s, long inner)
 {
     const struct repeat *r = repeat_of (s, inner);

@@ -17,7 +17,7 @@
 
 enum level { CALL, OR, AND, COMPARE, SUM, PRODUCT };
 
-/* A text is tried before its beginning. */
+/* A longer word comes before its prefix. */
 static const struct word {
     const char *text;
     enum level level;
@@ -51,7 +51,7 @@ struct constraint_parser {
 
 enum constraint_kind { KIND_NUMBER, KIND_TRUTH, KIND_CHOICE, KIND_TEXT };
 
-/* A choice or a text is one step, which changes once its use is known. */
+/* A choice or a text is one step, which is rewritten once its use is known. */
 struct operand {
     enum constraint_kind kind;
     const char *at;
@@ -60,7 +60,7 @@ struct operand {
     struct constraint_span text; /* of a KIND_TEXT, or of true and false */
 };
 
-/* The first error counts.  The text ends there, so that all returns. */
+/* The first error is reported.  It ends the text, so that all callers return. */
 static void fail_parse (struct constraint_parser *p, const char *at, const char *why)
 {
     if (p->why)
@@ -70,7 +70,7 @@ static void fail_parse (struct constraint_parser *p, const char *at, const char 
     p->at = "";
 }
 
-/* Add a step.  The result of a failure is an operand that harms nobody. */
+/* Append a step.  After a failure the result is a harmless operand. */
 static struct operand emit_step (struct constraint_parser *p, enum constraint_kind kind,
                                  enum constraint_op op, int32_t index, double value)
 {
@@ -114,7 +114,7 @@ static bool take_token (struct constraint_parser *p, const char *token)
     return true;
 }
 
-/* Take a name, or what is in quotes. */
+/* Take a name, or quoted text. */
 static struct constraint_span take_name_token (struct constraint_parser *p)
 {
     struct constraint_span s = { p->at, strspn (p->at, NAME) };
@@ -132,7 +132,7 @@ static struct constraint_span take_name_token (struct constraint_parser *p)
     return s;
 }
 
-/* The length of the number at 's', or 0.  strtod() also takes "0x1", "inf". */
+/* Length of the number at 's', or 0. strtod() would also accept "0x1" and "inf". */
 static size_t read_number (const char *s, double *value)
 {
     size_t sign = in ("+-", *s), n = sign + strspn (s + sign, DIGITS ".");
@@ -152,7 +152,7 @@ static size_t read_number (const char *s, double *value)
     return !*stop && isfinite (*value) ? n : 0;
 }
 
-/* ---- what is needed of an operand ---- */
+/* ---- checks of an operand ---- */
 
 /* Where the numbers of the choices of parameter 'i' begin. */
 static int find_labels (struct constraint_parser *p, const char *at, int32_t i)
@@ -194,7 +194,7 @@ static void need_kind (struct constraint_parser *p, enum constraint_kind kind,
         fail_parse (p, o->at, "a number is needed here");
 }
 
-/* Compare a choice with a text.  Returns false if they are no such two. */
+/* Compare a choice with a text.  Returns false if the operands are not one of each. */
 static bool match_choice (struct constraint_parser *p, struct operand *a, struct operand *b)
 {
     const struct operand *choice = a->kind == KIND_CHOICE ? a : b;
@@ -212,7 +212,7 @@ static bool match_choice (struct constraint_parser *p, struct operand *a, struct
     return true;
 }
 
-/* Apply 'op', which stands at 'at', to one operand (twice the same) or two. */
+/* Apply 'op', which stands at 'at', to one operand (passed twice) or to two. */
 static struct operand apply (struct constraint_parser *p, enum constraint_op op, const char *at,
                              struct operand a, struct operand b)
 {
@@ -336,7 +336,7 @@ static struct operand primary (struct constraint_parser *p)
     return a;
 }
 
-/* All recursion comes through here, a few calls apart. */
+/* All recursion passes through here, with few calls in between. */
 static struct operand operand (struct constraint_parser *p)
 {
     const char *at = next (p);

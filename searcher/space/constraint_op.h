@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a compiled constraint, and the truth values that they give. */
+/* The steps of a compiled constraint, and the truth values that they produce. */
 #pragma once
 
-/* && takes the least of two, || the greatest.  A comparison is broken by a
- * number that does not exist, unknown for a parameter that is not active.
+/* && takes the smaller of two, || the greater.  A comparison is BROKEN if a
+ * number is undefined, UNKNOWN if a parameter is inactive.
  */
 enum constraint_truth { FALSE, BROKEN, UNKNOWN, TRUE };
 
-/* In constraint_step.op: their order says how many values a step takes. */
+/* In constraint_step.op: the order gives the number of values a step takes. */
 /* clang-format off */
 enum constraint_op {
     /* push a value */

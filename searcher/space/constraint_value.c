@@ -9,7 +9,7 @@
 /* A number or an enum constraint_truth. */
 struct constraint_value {
     double x;
-    bool absent; /* a number from a parameter that is not active */
+    bool absent; /* a number computed from an inactive parameter */
 };
 
 static const enum constraint_truth negated[] = { TRUE, BROKEN, UNKNOWN, FALSE };
@@ -67,7 +67,7 @@ static struct constraint_value load_operand (const struct constraint *c, int i, 
 
 static enum constraint_truth evaluate (const struct constraint *c, const double *x)
 {
-    /* each value but one goes away by a step; the first is for no steps */
+    /* each step but the first consumes a value; the initial one is for an empty program */
     struct constraint_value stack[1 + (CONSTRAINT_STEPS + 1) / 2] = { { TRUE, false } };
     struct constraint_value *top = stack + 1;
 

@@ -5,7 +5,7 @@
 
 #include "searcher/space/space.h"
 
-/* Beyond it not every integer is a double. */
+/* Beyond 2^53 not every integer is a double. */
 static const double integer_max = 0x1p53;
 
 static const char *check_prior (const struct param *p)
@@ -116,7 +116,7 @@ static const char *check_param (const struct param *p)
     return (why = check_step (p)) ? why : check_prior (p);
 }
 
-/* Is one of the values that 'p' waits for a value of 'parent'? */
+/* Whether one of the values for which 'p' is active is a value of 'parent'. */
 static const char *check_values (const struct param *p, const struct param *parent)
 {
     struct dim d;
@@ -130,7 +130,7 @@ static const char *check_values (const struct param *p, const struct param *pare
     return NULL;
 }
 
-/* Is it active by another one, in the end by one that always is? */
+/* Whether it depends, possibly through others, on one that is always active. */
 static const char *check_when (const struct param *params, size_t n, size_t i)
 {
     const struct param *p = params + i;

@@ -7,7 +7,7 @@
 
 #include "searcher/numeric/rng.h"
 
-/* Beyond it not every integer is a double. */
+/* Beyond 2^53 not every integer is a double. */
 static const double integer_max = 0x1p53;
 
 static const double sqrt_half = 0x1.6a09e667f3bcdp-1;
@@ -17,7 +17,7 @@ static bool is_integral (double x)
     return floor (x) == x && fabs (x) <= integer_max;
 }
 
-/* The number of steps from min to max, which rounding may miss by a bit. */
+/* Number of steps from min to max; rounding may be off by one bit. */
 static double step_total (double min, double max, double step)
 {
     if (is_integral (min) && is_integral (max) && is_integral (step))
@@ -48,7 +48,7 @@ int64_t space_points (const struct param *p)
 
 /* ---- steps ---- */
 
-/* Is x a decimal with so many places, its nearest double? */
+/* Whether x is the double nearest to a decimal with that many places. */
 static bool is_decimal (double x, double unit)
 {
     double whole = floor (x * unit + 0.5);
@@ -65,8 +65,7 @@ static double unit_of (double min, double step)
     return unit <= 1e15 ? unit : 0;
 }
 
-/* min + k steps: where both are decimals, so is it, 0.3 and not 0.1 + 2 * 0.1.
- */
+/* min + k steps.  If both are decimals, so is the result: 0.3, not 0.1 + 2 * 0.1. */
 static double step_value (const struct dim *d, double k)
 {
     double whole;
@@ -84,7 +83,7 @@ static double mass_below (double z)
     return erfc (-z * sqrt_half) / 2;
 }
 
-/* The inverse, p in (0, 1): Newton's method on the logarithm, which is
+/* The inverse for p in (0, 1): Newton's method on the logarithm, which is
  * concave, from the left.
  */
 static double truncated_quantile (double p)
@@ -113,7 +112,7 @@ static void set_dim_prior (struct dim *d, const struct param *p)
 
     if (p->type == PARAM_CATEGORICAL || !(p->deviation > 0))
         return;
-    /* so wide that it is uniform to all digits, or there is but one value */
+    /* so wide that it is uniform to all digits, or there is only one value */
     if (p->deviation > 1e6 * (space_high (d) - space_low (d)))
         return;
     d->mean = p->mean;
@@ -157,8 +156,8 @@ static double *when_of (const struct dim *d, const void *base)
     return (double *)((char *)base + d->at_when);
 }
 
-/* How much two values that are one may differ by rounding: 0.1 + 2 * 0.1 is
- * above 0.3, and pow() of another machine may differ in the last bit.
+/* How much two values that mean the same may differ by rounding: 0.1 + 2 * 0.1
+ * is above 0.3, and pow() of another machine may differ in the last bit.
  */
 static double slack (const struct dim *d)
 {
@@ -205,13 +204,13 @@ bool space_waits (const struct dim *d, const void *base, double x)
     return false;
 }
 
-/* Rounding must not lead out of the range. */
+/* Rounding must not leave the range. */
 static double clamp (double x, double min, double max)
 {
     return x < min ? min : x > max ? max : x;
 }
 
-/* The value 'part' (0 to 1) of the way from min to max. */
+/* The value at 'part' (0 to 1) of the way from min to max. */
 static double between (const struct dim *d, double part)
 {
     double x = clamp (d->min + part * (d->max - d->min), d->min, d->max);
@@ -354,8 +353,8 @@ double space_middle (const struct dim *d)
     return between (d, 0.5);
 }
 
-/* Number of the value: i * (values - 1) / (points - 1), exactly, then to the
- * nearest integer.  In units of the integer itself, halves go away from 0.
+/* Index of the value: i * (values - 1) / (points - 1), computed exactly and
+ * rounded to the nearest integer, halves away from 0.
  */
 static int64_t grid_integer (int64_t min, int64_t span, int64_t i, int64_t steps)
 {
@@ -381,7 +380,7 @@ double space_grid (const struct dim *d, int64_t i)
     return between (d, (double)i / steps);
 }
 
-/* Is it min + some steps?  Another machine may have rounded otherwise. */
+/* Whether it is min plus a number of steps.  Another machine may have rounded differently. */
 static bool is_on_step (const struct dim *d, double x)
 {
     return fabs (on_step (d, x) - x) <= 1e-9 * d->step;

@@ -8,7 +8,7 @@
 
 #include "searcher/searcher.h"
 
-/* A parameter as it lies in the state: without its name. */
+/* A parameter as stored in the state: without its name. */
 struct dim {
     double min, max, base;
     double step;                  /* 0: continuous; an integer's is 1 or more */
@@ -29,50 +29,52 @@ struct dim {
 /* As searcher_check(), for the space. */
 const char *space_check (const struct param *params, size_t n, int *param);
 
-/* Index of the parameter of that name, -1: none. */
+/* Index of the parameter of that name, -1 if there is none. */
 int space_find (const struct param *params, size_t n, const char *name);
 
-/* Points of 'p' on a grid: 0 if it has no count and needs one. */
+/* Number of grid points of 'p'; 0 if it needs a count and has none. */
 int64_t space_points (const struct param *p);
 
-/* All but what the other parameters have to say: parent, at_when, order. */
+/* Set all members but those that depend on other parameters: parent, at_when, order. */
 void space_dim (struct dim *d, const struct param *p);
 
-/* Fill n dims; the values that they wait for, space_when_values() doubles in
- * all, go to base + at, base + at + 8 ...
+/* Fill in n dims; the values for which they are active, space_when_values()
+ * doubles in all, go to base + at, base + at + 8 ...
  */
 int64_t space_when_values (const struct param *params, size_t n);
 void space_fill (struct dim *dims, void *base, int64_t at, const struct param *params, size_t n);
 
-/* Does 'd' wait for the value 'x' of its parent? */
+/* Whether 'd' is active when its parent has the value 'x'. */
 bool space_waits (const struct dim *d, const void *base, double x);
 
 double space_sample (const struct dim *d, uint64_t seed, uint64_t trial);
 double space_middle (const struct dim *d);
 
-/* Point 'i', 0 .. points - 1. */
+/* Point 'i' of the grid, 0 .. points - 1. */
 double space_grid (const struct dim *d, int64_t i);
 
-/* A method that measures distances uses the coordinate of a value: the
- * exponent of PARAM_LOG, the logarithm of an integer that has a base, else the
- * value itself (the index of a choice).  The coordinates lie from space_low()
- * to space_high(); one of discrete values owns half a step to each side.
+/* Methods that measure distances use the coordinate of a value: the exponent of
+ * PARAM_LOG, the logarithm of an integer that has a base, else the value itself
+ * (the index of a choice).  Coordinates lie between space_low() and
+ * space_high(); the coordinate of a discrete value owns half a step to each
+ * side.
  */
 double space_low (const struct dim *d);
 double space_high (const struct dim *d);
 double space_inner (const struct dim *d, double x);
-/* The value at, or for discrete ones nearest to, a coordinate. */
+/* The value at a coordinate; for discrete ones, the nearest. */
 double space_outer (const struct dim *d, double u);
 /* The coordinates that round to the same value as u. */
 void space_cell (const struct dim *d, double u, double *low, double *high);
-/* Values there are, 0: a continuum (or too many to count). */
+/* Number of values; 0 for a continuum (or too many to count). */
 int64_t space_values (const struct dim *d);
 
 /* The value below which the part (0 to 1) of the prior's mass lies: uniform
- * parts give values of the prior.  And back: the middle of a discrete value's.
+ * parts yield values distributed as the prior.  And the inverse; for a discrete
+ * value, the middle of its part.
  */
 double space_at (const struct dim *d, double part);
 double space_part (const struct dim *d, double x);
 
-/* Can 'x' be a value of 'd'? */
+/* Whether 'x' can be a value of 'd'. */
 bool space_has (const struct dim *d, double x);

@@ -9,8 +9,8 @@ enum {
     DIVISOR_MAX = 1000,
 };
 
-/* Largest: trials * weight, below 2^24 * p^31 * lcm (1 .. 32) * 32, with p at
- * most 10^6 that is below 2^720.
+/* The largest product is trials * weight, below 2^24 * p^31 * lcm (1 .. 32) *
+ * 32; with p at most 10^6 that is below 2^720.
  */
 struct wide {
     uint64_t word[12];
@@ -129,9 +129,9 @@ int64_t ladder_rung (struct ratio d, int64_t length, int steps)
     return rung > 1 ? rung : 1;
 }
 
-/* Two rungs of one length are merged.  Determined keeps both: a trial is then
- * compared twice without any training in between, and the second comparison,
- * of a few survivors with themselves, only loses good trials.
+/* Two rungs of the same length are merged.  Determined keeps both: a trial is
+ * then compared twice without training in between, and the second comparison,
+ * among a few survivors, only loses good trials.
  */
 int ladder_build (struct ratio d, int rungs, int64_t length, int64_t *out)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points of a search: which parameters are active, what is allowed. */
+/* Points of a search: active parameters, and the constraint. */
 #include "searcher/state/point.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* So many random points are looked at for whether some are allowed, and at
- * least so many must be; then one is found in TRIES draws but for e^-50.
+/* SAMPLE random points are tested; at least ALLOWED_MIN of them must be
+ * allowed.  Then TRIES draws fail to find an allowed one with probability
+ * e^-50.
  */
 enum { SAMPLE = 20000, ALLOWED_MIN = 10, TRIES = 100000 };
 
@@ -15,7 +16,7 @@ static bool is_active (const struct searcher *s, const struct dim *d, const doub
     return d->parent < 0 || space_waits (d, s, x[d->parent]);
 }
 
-/* A parameter may wait for a later one: go round until nothing changes. */
+/* A parameter may depend on a later one: repeat until nothing changes. */
 void point_mask (const struct searcher *s, double *x)
 {
     const struct dim *dims = searcher_dims (s);
@@ -57,7 +58,7 @@ static void draw_point (const struct searcher *s, uint64_t seed, uint64_t trial,
         x[i] = space_sample (dims + i, seed, trial);
 }
 
-/* Draw 'try' of a trial has random numbers of its own. */
+/* Draw 'try' of a trial uses random numbers of its own. */
 void point_random (const struct searcher *s, long trial, double *x)
 {
     for (uint64_t try = 0; try < TRIES; try++) {
@@ -70,7 +71,7 @@ void point_random (const struct searcher *s, long trial, double *x)
     }
 }
 
-/* Whatever the seed of the search is. */
+/* The answer does not depend on the seed of the search. */
 bool point_possible (const struct searcher *s)
 {
     double *x = malloc ((s->n + 1) * sizeof (*x));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a search, and what a method is. */
+/* The state of a search, and the interface of a method. */
 #pragma once
 
 #include <math.h>
@@ -40,7 +40,7 @@ struct search_trial {
 /* Bytes of a result: its value, its trial and its rank. */
 enum { RESULT_SIZE = sizeof (double) + 2 * sizeof (int32_t) };
 
-/* The results at one length in one bracket.  Where they lie, see rung.h. */
+/* The results at one length in one bracket.  For their layout see rung.h. */
 struct rung {
     int64_t results;
     int64_t top; /* the best of them, whose share was promoted */
@@ -59,14 +59,14 @@ struct bracket {
     struct rung rung[RUNGS_MAX];
 };
 
-/* What searcher_create() was given. */
+/* The arguments of searcher_create(). */
 struct search_request {
     const struct search_config *config;
     const struct param *params;
     size_t n;
 };
 
-/* What a method makes of a request before there is any state. */
+/* What a method makes of a request before there is a state. */
 struct search_plan {
     struct ratio divisor;
     int rungs;
@@ -77,7 +77,7 @@ struct search_plan {
     int64_t spare;           /* trials that may come beyond all brackets' */
 };
 
-/* One flat block: this, then the arrays at the offsets. */
+/* One flat block: this struct, then the arrays at the offsets. */
 struct searcher {
     int64_t size;
     uint64_t seed;
@@ -114,8 +114,8 @@ struct searcher {
     int64_t at_repeats;
 };
 
-/* The repeats of a trial: bits of those that have ended, and that failed for
- * good, of the segment that is being trained.
+/* The repeats of a trial: one bit for each that has ended, and that failed for
+ * good, in the current segment.
  */
 struct repeat {
     double sum[OBJECTIVES_MAX];
@@ -124,72 +124,66 @@ struct repeat {
     int32_t rejected;
 };
 
-/* How far trials are trained, and in which order.  All but 'plan' may be NULL.
- */
+/* How far trials are trained, and in which order.  All members but 'plan' may be NULL. */
 struct search_scheduler {
-    /* As searcher_check(), for the keys and parameters only this needs. */
+    /* As searcher_check(), for keys and parameters that only this scheduler needs. */
     const char *(*check) (const struct search_request *request, int *param);
-    /* Fill a zeroed plan. */
+    /* Fill in a zeroed plan. */
     void (*plan) (const struct search_request *request, struct search_plan *plan);
     /* Brackets are filled one after another, not evenly. */
     bool in_order;
-    /* The points are what they are: one that is rejected is not replaced. */
+    /* The points are fixed: a rejected one is not replaced. */
     bool fixed;
-    /* Points and values of the trials are kept in the state. */
+    /* The state keeps points and values of the trials. */
     bool keeps;
-    /* Bytes of a state of its own. */
+    /* Bytes of the scheduler's own state. */
     int64_t (*room) (const struct search_request *request, const struct search_plan *plan);
     void (*start) (struct searcher *s, const struct search_request *request);
-    /* The segment that ended was below the top rung. */
+    /* A segment below the top rung has ended. */
     void (*ended) (struct searcher *s, long trial, double value);
-    /* The metric on the way; true: the trial should stop. */
+    /* A value was reported during training; returns true if the trial should stop. */
     bool (*watch) (struct searcher *s, long trial, int64_t length, double value);
-    /* Fill in a fresh trial's 'from'; NULL or false: it has none. */
+    /* Fill in 'from' of a fresh trial; NULL or false: it starts from nothing. */
     bool (*clone) (const struct searcher *s, struct search_op *op, double *x);
-    /* 'op' is the next segment of a trial that is due: a fresh trial may take
-     * its place.
-     */
+    /* 'op' is the next segment of a trial that is due: a fresh trial may take its place. */
     void (*relieve) (const struct searcher *s, struct search_op *op, double *x);
-    /* A fresh trial begins; false: it does not fit.  NULL: none has a 'from'.
-     */
+    /* A fresh trial begins; returns false if it does not fit.  NULL: none has a 'from'. */
     bool (*begun) (struct searcher *s, const struct search_op *op);
-    /* A trial was rejected: none of its results counts any more.  NULL: one
+    /* A trial was rejected: none of its results counts any more.  NULL: a trial
      * that has results below its rung is not replaced.
      */
     void (*forget) (struct searcher *s, long trial);
-    /* A trial that failed is being trained again. */
+    /* A failed trial is being trained again. */
     void (*revived) (struct searcher *s, long trial);
 
-    /* For searcher_extend().  Add rungs to the plan of the search as it is, up
-     * to 'length'; NULL: full trainings have a new length, and others a longer
-     * ladder.  -1: there is no room.
+    /* For searcher_extend().  Append rungs to the plan, up to 'length'; NULL:
+     * full trainings get a new length, others a longer ladder.  Returns -1 if
+     * there is no room.
      */
     int (*lengthen) (struct search_plan *plan, int64_t length);
-    /* Add brackets of so many trials; NULL: those that there are grow. */
+    /* Add brackets for 'trials' more trials; NULL: the existing brackets grow. */
     void (*widen) (struct search_plan *plan, int64_t trials);
-    /* Bytes of its own state in 's', of which there is only the header, ... */
+    /* Bytes of its own state in 's', of which only the header exists yet, ... */
     int64_t (*regrow) (const struct searcher *s, const struct search_plan *plan,
                        const struct searcher *old);
-    /* ... and all but that state.  NULL: it stays as it is. */
+    /* ... and move everything but that state.  NULL: it stays as it is. */
     void (*move) (struct searcher *s, const struct searcher *old);
-    /* All is there: give trials their next segment.  The top rung was 'top'. */
+    /* The state is complete: give trials their next segment.  The top rung was 'top'. */
     void (*extended) (struct searcher *s, int top);
 };
 
-/* Where points come from.  All but 'point' may be NULL. */
+/* Where points come from.  All members but 'point' may be NULL. */
 struct search_sampler {
     const char *(*check) (const struct search_request *request, int *param);
     bool keeps;
     int64_t (*room) (const struct search_request *request);
-    /* The state is complete, its own part zero. */
+    /* The state is complete; the sampler's own part is zero. */
     void (*start) (struct searcher *s);
-    /* Write the point of a fresh trial, for all parameters: those that are not
-     * active are masked by the caller.
-     */
+    /* Write the point of a fresh trial, all parameters: the caller masks inactive ones. */
     void (*point) (const struct searcher *s, long trial, double *x);
     /* A fully trained trial has a value. */
     void (*learn) (struct searcher *s, long trial);
-    /* There are more trials to come, or fewer. */
+    /* The number of trials has changed. */
     void (*extended) (struct searcher *s);
 };
 
@@ -214,7 +208,7 @@ static inline struct search_trial *searcher_trial (const struct searcher *s, lon
     return (struct search_trial *)searcher_at (s, s->at_trials) + id - 1;
 }
 
-/* What is kept: the point of a trial, ...  What is known from before has the
+/* Kept data: the point of a trial, ... Results of an earlier search have the
  * ids 0, -1, ... 1 - s->known.
  */
 static inline double *searcher_point (const struct searcher *s, long id)
@@ -222,8 +216,8 @@ static inline double *searcher_point (const struct searcher *s, long id)
     return (double *)searcher_at (s, s->at_points) + (id - 1 + s->known) * s->n;
 }
 
-/* ... and its values, one a rung or one an objective, such that smaller is
- * better: NaN if it is not there (yet), infinity if it is a bad trial.
+/* ... and its values, one for each rung or objective, negated if larger is
+ * better: NaN if there is none (yet), infinity for a bad trial.
  */
 static inline double *searcher_values (const struct searcher *s, long id)
 {
@@ -252,13 +246,13 @@ static inline bool searcher_is_full (const struct searcher *s)
     return s->divisor.p == s->divisor.q && s->rungs == 1;
 }
 
-/* Where the segment of a trial ends, ... */
+/* Length at which the segment of a trial ends, ... */
 static inline int64_t searcher_goal (const struct searcher *s, const struct search_trial *t)
 {
     return t->goal ? s->earlier[t->goal - 1] : s->length[t->rung];
 }
 
-/* ... and where it begins. */
+/* ... and at which it begins. */
 static inline int64_t searcher_start (const struct searcher *s, const struct search_trial *t)
 {
     if (t->from)
@@ -271,14 +265,13 @@ static inline int64_t searcher_segment (const struct searcher *s, const struct s
     return searcher_goal (s, t) - searcher_start (s, t);
 }
 
-/* Length of the segment that ends at a rung, of a trial that starts at 'first'
- */
+/* Length of the segment that ends at a rung, for a trial that starts at rung 'first'. */
 static inline int64_t segment_length (const int64_t *length, int first, int rung)
 {
     return length[rung] - (rung > first ? length[rung - 1] : 0);
 }
 
-/* The user's value of an objective, such that smaller is better. */
+/* The user's value of an objective, negated if larger is better. */
 static inline double searcher_objective (const struct searcher *s, int64_t k, double value)
 {
     return !isfinite (value) ? INFINITY : s->larger >> k & 1 ? -value : value;

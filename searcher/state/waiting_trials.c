@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trials that wait for their next segment: a ring, first come first out. */
+/* The trials that wait for their next segment: a first-in, first-out ring. */
 #include "searcher/state/waiting_trials.h"
 
 int32_t *due_trial (const struct searcher *s, int64_t i)

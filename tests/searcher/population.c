@@ -407,7 +407,7 @@ static void test_bad (void **state)
         long population;
         const char *why;
     } cases[] = {
-        { 10, 0, 3, "a population has 4 members at least" },
+        { 10, 0, 3, "population is below 4" },
         { 10, 11, 0, "a generation (min_length) is longer than max_length" },
         { 33, 1, 0, "more than 32 generations: min_length is too small" },
         { 32, 1, 0, NULL },
