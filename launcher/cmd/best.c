@@ -13,6 +13,7 @@
 
 #include "launcher/cmd/view.h"
 #include "launcher/code/software.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"

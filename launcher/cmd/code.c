@@ -13,6 +13,7 @@
 #include "launcher/code/provenance.h"
 #include "launcher/code/store.h"
 #include "launcher/config/code_settings.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/alloc.h"

@@ -14,6 +14,7 @@
 
 #include "launcher/code/activate.h"
 #include "launcher/code/software.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/json_fields.h"

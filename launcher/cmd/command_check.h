@@ -3,7 +3,8 @@
 #pragma once
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
 
 /* Check the groups of 'entrypoint', with 'loads' load what the trials'
  * environment has, look for their container, and whether the program and script

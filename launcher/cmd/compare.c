@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "launcher/cmd/view.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/metric_settings.h"

@@ -9,6 +9,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/diagnostics.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/queries.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"

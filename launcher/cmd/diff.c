@@ -11,6 +11,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/provenance.h"
 #include "launcher/code/store.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/flat.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/config/code_settings.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/placeholder.h"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/fault.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/progress/picture.h"
 #include "launcher/sweep/best.h"

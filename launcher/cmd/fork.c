@@ -9,6 +9,7 @@
 #include "launcher/cmd/gpus.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/metric_settings.h"

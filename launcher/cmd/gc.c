@@ -4,6 +4,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/config/checkpoint_policy.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/peer.h"

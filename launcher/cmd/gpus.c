@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/text.h"

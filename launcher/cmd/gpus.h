@@ -3,8 +3,8 @@
 #pragma once
 
 #include "launcher/config/edit.h"
-#include "launcher/config/experiment.h"
 
+struct experiment;
 struct start_options;
 
 /* If '*e', which was read from 'path' with 'edit', asks for a number of GPUs

@@ -16,6 +16,7 @@
 #include "launcher/cmd/gpus.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"

@@ -16,6 +16,7 @@
 #include "launcher/cmd/watch.h"
 #include "launcher/code/store.h"
 #include "launcher/config/diagnostics.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/progress/workers.h"
 #include "launcher/sweep/create.h"

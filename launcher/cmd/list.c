@@ -12,6 +12,7 @@
 #include "launcher/cmd/fault.h"
 #include "launcher/cmd/overview.h"
 #include "launcher/config/diagnostics.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"

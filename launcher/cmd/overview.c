@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "launcher/cmd/fault.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/worker_settings.h"

@@ -13,6 +13,7 @@
 #include <wchar.h>
 
 #include "launcher/cmd/view.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/progress/screen.h"
 #include "launcher/report/curves.h"

@@ -12,6 +12,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/config/checkpoint_policy.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/queries.h"
 #include "launcher/config/resources.h"

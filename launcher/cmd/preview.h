@@ -2,7 +2,7 @@
 /* What a search will cost. */
 #pragma once
 
-#include "launcher/config/experiment.h"
+struct experiment;
 
 /* What the search will cost; 'seconds' for a unit of length, 0: unknown. */
 void print_preview (const struct experiment *e);

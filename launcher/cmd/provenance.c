@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "launcher/code/software.h"
+#include "launcher/config/experiment.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"

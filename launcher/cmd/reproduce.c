@@ -15,6 +15,7 @@
 #include "launcher/code/archive.h"
 #include "launcher/code/software.h"
 #include "launcher/code/store.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/queries.h"
 #include "launcher/config/resources.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"

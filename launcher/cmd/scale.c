@@ -10,6 +10,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
 #include "launcher/job/elastic_plan.h"
 #include "launcher/slurm/slurm.h"

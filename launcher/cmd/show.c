@@ -14,6 +14,7 @@
 #include "launcher/cmd/export.h"
 #include "launcher/cmd/overview.h"
 #include "launcher/cmd/provenance.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"

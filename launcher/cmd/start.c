@@ -16,6 +16,7 @@
 #include "launcher/code/software.h"
 #include "launcher/code/store.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/resources.h"

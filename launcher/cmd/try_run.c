@@ -15,6 +15,7 @@
 
 #include "launcher/code/archive.h"
 #include "launcher/code/software.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"

@@ -13,6 +13,7 @@
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/scale.h"
 #include "launcher/cmd/view.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/progress/changes.h"
 #include "launcher/progress/picture.h"

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/config/diagnostics.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"

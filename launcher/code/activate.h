@@ -2,8 +2,12 @@
 /* Load the modules and the environment of trials, once per process. */
 #pragma once
 
-#include "launcher/config/experiment.h"
+#include <stdbool.h>
+
+#include "launcher/config/diagnostics.h"
 #include "runtime/base/error.h"
+
+struct software;
 
 /* Set s->activated to this process's variables plus what the modules, the conda environment or the
  * virtual environment set.  Does nothing if there are none of these, or if called again.  'dir' is

@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-#include "launcher/config/experiment.h"
 #include "runtime/base/error.h"
+
+struct software;
 
 /* ---- the image: a file, a folder, or a reference ---- */
 

@@ -17,6 +17,7 @@
 #include "launcher/code/pattern_list.h"
 #include "launcher/code/working_copy.h"
 #include "launcher/config/code_settings.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"

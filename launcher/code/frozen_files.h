@@ -7,8 +7,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "launcher/config/experiment.h"
 #include "runtime/base/error.h"
+
+struct experiment;
 
 /* A file, or a link: 'target' is where it leads, else NULL. */
 struct code_file {

@@ -13,6 +13,7 @@
 #include "launcher/code/activate.h"
 #include "launcher/code/git.h"
 #include "launcher/code/software.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"

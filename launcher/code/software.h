@@ -5,9 +5,11 @@
 #include <jansson.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
 #include "launcher/sys/command_line.h"
 #include "runtime/base/error.h"
+
+struct experiment;
+struct software;
 
 /* ---- checking and loading ---- */
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
 
 struct failure_settings {
     int64_t max_restarts;

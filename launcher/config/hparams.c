@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/optional_group.h"
 #include "launcher/config/placeholder.h"
 #include "launcher/config/space.h"

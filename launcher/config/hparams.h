@@ -3,9 +3,9 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 
-#include "launcher/config/experiment.h"
-
+struct experiment;
 struct hparam;
 
 /* The hyperparameters at point 'x' as a (nested) JSON object, without those

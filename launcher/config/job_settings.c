@@ -2,10 +2,12 @@
 /* The group "job" of an experiment file: roles and policies. */
 #include "launcher/config/job_settings.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"

@@ -2,10 +2,13 @@
 /* The group "job" of an experiment file. */
 #pragma once
 
+#include <libconfig.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "launcher/config/experiment.h"
+struct experiment;
+struct problems;
 
 /* Which members of a job begin again when they end (launcher/job/verdict.h). */
 enum restart_policy {

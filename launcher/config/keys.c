@@ -4,6 +4,7 @@
 
 #include "launcher/config/checkpoint_policy.h"
 #include "launcher/config/code_settings.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/metric_settings.h"

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "launcher/config/experiment.h"
+struct experiment;
 
 /* Allocate 'n' points in e->known; search.nknown counts those that are filled.
  * Returns -1 if out of memory.

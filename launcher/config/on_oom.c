@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/space.h"
 

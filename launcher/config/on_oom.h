@@ -5,7 +5,9 @@
 #include <libconfig.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
+struct hparam;
 
 /* Read on_oom of each hyperparameter in 'group'. */
 void on_oom_read (struct experiment *e, config_setting_t *group, struct problems *p);

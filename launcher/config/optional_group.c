@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/placeholder.h"
 #include "launcher/config/space.h"
 

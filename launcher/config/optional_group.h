@@ -3,7 +3,8 @@
 #pragma once
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
 
 /* Length of the group "[--momentum {momentum}]" that 'text' begins with, 0 if
  * it does not.  'start' is the beginning of the whole text.  A group begins a

@@ -2,6 +2,7 @@
 /* The options of the Slurm plugin that an experiment has keys for. */
 #include "launcher/config/plugin_settings.h"
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/sys/strings.h"
 

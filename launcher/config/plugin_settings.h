@@ -2,8 +2,9 @@
 /* The options of the Slurm plugin that an experiment has keys for. */
 #pragma once
 
-#include "launcher/config/experiment.h"
 #include "runtime/rank/plugin_options.h"
+
+struct experiment;
 
 /* Their values; NULL: not given. */
 struct plugin_settings {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
 #include "launcher/config/search_settings.h"

@@ -5,7 +5,8 @@
 #include <libconfig.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
 
 /* Is parameter 'i' active, given the values of those that it waits for? */
 bool point_active (const struct experiment *e, size_t i, const double *x);

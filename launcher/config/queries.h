@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "launcher/config/experiment.h"
+struct experiment;
 
 /* Whether a trial is several processes that Slurm starts as a step; those of a
  * job with roles are one.

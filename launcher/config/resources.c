@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 
 int64_t experiment_gpus (const struct experiment *e)

@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
 
 struct resources {
     int64_t workers;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/option_origin.h"

@@ -5,8 +5,9 @@
 #include <libconfig.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
 #include "searcher/searcher.h"
+
+struct experiment;
 
 struct search_settings {
     struct search_config config;

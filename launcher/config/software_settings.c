@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/queries.h"
 #include "runtime/base/nearest_word.h"

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
 
 /* In which software the trials run (launcher/code); NULL: not given. */
 struct software {

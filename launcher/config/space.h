@@ -6,8 +6,9 @@
 #include <libconfig.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
 #include "searcher/searcher.h"
+
+struct experiment;
 
 /* One hyperparameter.  A constant has no dimension of the search. */
 struct hparam {

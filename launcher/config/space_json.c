@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/space.h"
 #include "launcher/config/values.h"
 

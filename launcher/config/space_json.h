@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "launcher/config/experiment.h"
+struct experiment;
 
 /* The searched parameters as the first line of dl-search-server(1) has them:
  * an array of objects.  Returns a new reference.

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "launcher/config/code_settings.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/job_settings.h"

@@ -5,7 +5,8 @@
 #include <libconfig.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
 
 /* Check what depends on several keys, and finish the struct. */
 void experiment_check (struct experiment *e, config_t *cf, struct problems *p);

@@ -6,7 +6,9 @@
 #include <libconfig.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
+struct hparam;
 
 /* JSON as a text for the user, who frees it. */
 char *json_text (const json_t *v);

@@ -5,7 +5,8 @@
 #include <libconfig.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
 
 /* Read the keys "when" and "default" of all, once the space is known. */
 void when_read (struct experiment *e, config_setting_t *group, struct problems *p);

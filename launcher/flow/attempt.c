@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the command of a step, and take what it has left. */
 #include "launcher/config/code_settings.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/worker_settings.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of tasks by the digest of all that they depend on. */
+#include "launcher/config/experiment.h"
 #include "launcher/flow/run.h"
 
 #include <errno.h>

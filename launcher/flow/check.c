@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check a flow: which steps wait for which, and what cannot be. */
+#include "launcher/config/experiment.h"
 #include "launcher/config/space.h"
 #include "launcher/flow/file.h"
 

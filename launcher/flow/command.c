@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl flow: make a run, start it, go on with it and end it. */
 #include "launcher/config/code_settings.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/plugin_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/flow/flow.h"

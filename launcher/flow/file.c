@@ -9,6 +9,7 @@
 
 #include "launcher/config/code_settings.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"

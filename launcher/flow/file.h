@@ -6,8 +6,12 @@
 #include <libconfig.h>
 
 #include "launcher/config/code_settings.h"
-#include "launcher/config/experiment.h"
+#include "launcher/config/diagnostics.h"
 #include "runtime/base/error.h"
+
+struct experiment;
+struct software;
+struct problems;
 
 enum { FLOW_STEPS_MAX = 1000, FLOW_WIDTH_MAX = 1000, FLOW_NAME_MAX = 64 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jobs of a flow, which wait for each other by dependencies. */
+#include "launcher/config/experiment.h"
 #include "launcher/flow/run.h"
 
 #include <errno.h>

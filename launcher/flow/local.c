@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the steps of a flow as processes of this machine. */
+#include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
 #include "launcher/flow/run.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of a run: complete files that never change, and what they say. */
+#include "launcher/config/experiment.h"
 #include "launcher/flow/run.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl flow ls, show and graph. */
+#include "launcher/config/experiment.h"
 #include "launcher/flow/flow.h"
 #include "launcher/flow/run.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The texts of a flow's steps: the {names} in them, and conditions. */
+#include "launcher/config/experiment.h"
 #include "launcher/flow/file.h"
 
 #include <ctype.h>

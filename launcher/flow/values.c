@@ -2,6 +2,7 @@
 /* What the {names} in the texts of a step stand for; its condition, its command and
  * its variables.
  */
+#include "launcher/config/experiment.h"
 #include "launcher/flow/run.h"
 
 #include <ctype.h>

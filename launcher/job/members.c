@@ -4,10 +4,12 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/trainer/step.h"

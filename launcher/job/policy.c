@@ -2,6 +2,7 @@
 /* What the policies of a job say of an attempt that failed. */
 #include "launcher/job/policy.h"
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/job/verdict.h"
 #include "launcher/sweep/replay.h"

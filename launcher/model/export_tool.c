@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/sweep/best.h"

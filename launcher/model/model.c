@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/values.h"
 #include "launcher/model/registry.h"

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/text.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl report: one page of HTML, with the parts that need no script. */
+#include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/report/report.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/space.h"
 #include "launcher/config/values.h"
 #include "launcher/sys/alloc.h"

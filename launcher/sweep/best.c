@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"

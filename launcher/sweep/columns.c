@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"

@@ -15,6 +15,7 @@
 
 #include "launcher/code/store.h"
 #include "launcher/config/code_settings.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/known_points.h"
 #include "launcher/config/search_settings.h"

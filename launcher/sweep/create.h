@@ -4,8 +4,9 @@
 
 #include <stddef.h>
 
-#include "launcher/config/experiment.h"
 #include "runtime/base/error.h"
+
+struct experiment;
 
 /* What the trials run, and where it comes from (e->frozen_code). */
 struct frozen_code {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"

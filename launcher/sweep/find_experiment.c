@@ -15,6 +15,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/space.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/trust.h"

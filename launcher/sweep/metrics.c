@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/sweep/best.h"

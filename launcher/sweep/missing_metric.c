@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/metric_pattern.h"
 #include "launcher/config/metric_settings.h"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/sweep/columns.h"
 #include "launcher/sweep/log.h"

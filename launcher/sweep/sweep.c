@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/config/diagnostics.h"
+#include "launcher/config/experiment.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"

@@ -7,11 +7,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "launcher/config/experiment.h"
 #include "launcher/sweep/conditions.h"
 #include "launcher/sweep/event.h"
 #include "launcher/sys/digest.h"
 #include "runtime/base/error.h"
+
+struct experiment;
+struct problems;
 
 enum sweep_trial_state {
     TRIAL_OPEN,     /* a segment is to be trained, or is being trained */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/space.h"
 #include "launcher/sweep/queries.h"

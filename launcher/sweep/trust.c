@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/flat.h"
 #include "launcher/config/resources.h"
 #include "launcher/sys/alloc.h"

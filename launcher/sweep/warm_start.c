@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/known_points.h"
 #include "launcher/config/metric_settings.h"

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/config/experiment.h"
+
+struct experiment;
 
 /* Read the finished trials of the experiment 'warm_start', or the results in
  * the JSON file of that name, whose points lie in this space into

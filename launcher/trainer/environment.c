@@ -7,6 +7,7 @@
 #include "launcher/code/container.h"
 #include "launcher/code/software.h"
 #include "launcher/config/checkpoint_policy.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/job_settings.h"

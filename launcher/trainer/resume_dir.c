@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "launcher/code/working_copy.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "launcher/code/working_copy.h"
+#include "launcher/config/experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"

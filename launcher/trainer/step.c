@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/plugin_settings.h"
 #include "launcher/config/resources.h"

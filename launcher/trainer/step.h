@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "launcher/config/experiment.h"
 #include "launcher/sys/command_line.h"
+
+struct experiment;
 
 /* Add the words that go before the trainer's command to a list: srun's, followed by `dl rank` if
  * 'proxy' is set; and `dl within --`.

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "launcher/code/activate.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/queries.h"

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/slurm/slurm.h"

@@ -6,8 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "launcher/config/experiment.h"
-
+struct experiment;
 struct trial_attempt;
 struct worker;
 struct worker_place;

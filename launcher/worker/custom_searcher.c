@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The searcher "custom": a program of the user chooses the points. */
+#include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decide what comes next: begin segments, publish results with what follows, end the sweep. */
+#include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/space.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start workers as processes of this machine. */
+#include "launcher/config/experiment.h"
 #include "launcher/worker/executor.h"
 
 #include <ctype.h>

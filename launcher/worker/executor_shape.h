@@ -2,8 +2,11 @@
 /* The nodes and ranks of a trial that asks for a number of GPUs. */
 #pragma once
 
-#include "launcher/config/experiment.h"
+#include <stdbool.h>
+
 #include "runtime/base/error.h"
+
+struct experiment;
 
 struct shape {
     long nodes, gpus, ranks; /* GPUs and ranks on each of the nodes */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start workers as job arrays of Slurm, and explain why none of them has begun. */
+#include "launcher/config/experiment.h"
 #include "launcher/config/plugin_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/worker/executor.h"

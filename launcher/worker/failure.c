@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"

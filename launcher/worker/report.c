@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publish how an attempt ended: results, failures, faults that all attempts share. */
+#include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/space.h"

@@ -19,6 +19,7 @@
 #include "launcher/code/pattern_list.h"
 #include "launcher/code/working_copy.h"
 #include "launcher/config/checkpoint_policy.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/sweep/best.h"

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/code/software.h"
+#include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/worker_settings.h"

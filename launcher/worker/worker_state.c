@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all parts of a worker use: signals, heartbeats, claims, publishing. */
+#include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/worker/worker_private.h"

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/sweep.h"

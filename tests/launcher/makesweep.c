@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics in lines of output; words that were meant; placeholders. */
+#include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/metric_pattern.h"
 #include "launcher/config/space.h"

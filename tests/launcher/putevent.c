@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "launcher/config/diagnostics.h"
 #include "launcher/sweep/sweep.h"
 
 int main (int argc, char **argv)
