@@ -143,11 +143,11 @@ for trial in sorted(json.load(sys.stdin)["trials"], key=lambda t: t["trial"]):
 EOF2
 is "$(dl show --json life | python3 conditions.py)" "Created:T:Created Restarting:F:AttemptFailed Running:F:AttemptStarted Succeeded:T:TrainingCompleted
 True
-Created:T:Created Running:F:AttemptStarted Restarting:F:AttemptFailed Failed:T:GivenUp
+Created:T:Created Restarting:F:AttemptFailed Running:F:AttemptStarted Failed:T:GivenUp
 True" "conditions, as JSON"
 dl show life 2 >two
 like "$(cat two)" '^  Failed      since [-0-9: ]+  GivenUp: exit status 78: ' "and as text"
-like "$(cat two)" '^  Restarting  until [-0-9: ]+  AttemptFailed: exit status 78' "with those that were"
+like "$(cat two)" '^  Restarting  until [-0-9: ]+  AttemptFailed: exit status 3' "with those that were"
 cat >wait.conf <<'EOF2'
 name = "wait";
 entrypoint = ": >>$DL_EXPERIMENT_DIR/begun; sleep 600";
