@@ -51,7 +51,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/cmd/try.c %D%/cmd/watch.c \
 	%D%/model/ckpt.c %D%/model/safetensors.c \
 	%D%/model/model.c %D%/model/registry.c \
-	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/file.c %D%/flow/jobs.c %D%/flow/local.c \
+	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/file.c %D%/flow/history.c %D%/flow/jobs.c %D%/flow/local.c \
 	%D%/flow/run_folder.c %D%/flow/show.c %D%/flow/step.c %D%/flow/step_text.c %D%/flow/sweep_step.c %D%/flow/values.c \
 	%D%/cmd/search_server.c \
 	%D%/node/check_command.c %D%/node/diagnosis.c \

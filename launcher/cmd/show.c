@@ -552,22 +552,6 @@ static json_t *selected_trials_json (const struct sweep *s, const struct selecti
     return list;
 }
 
-/* Those that are or were true, a line each. */
-static void print_conditions (const struct conditions *c)
-{
-    enum life_condition order[LIFE_CONDITIONS];
-    int known = conditions_order (c, order);
-
-    for (int i = 0; i < known; i++) {
-        const struct condition_entry *e = &c->list[order[i]];
-        char when[32];
-        time_text (when, sizeof (when), e->time);
-        printf ("  %-11s %s %s  %s%s%s\n", condition_names[order[i]],
-                e->is_true ? "since" : "until", when, e->reason, e->message ? ": " : "",
-                e->message ? e->message : "");
-    }
-}
-
 static void print_shown_json (json_t *v)
 {
     json_put (v, stdout, JSON_INDENT (2));
@@ -797,7 +781,7 @@ static void print_trial_head (const struct sweep *s, long n)
         printf ("  checkpoint of the best value: %s\n", path);
     if (t->why)
         printf ("  last failure: %s\n", t->why);
-    print_conditions (trial_conditions (s, n));
+    conditions_print (trial_conditions (s, n), stdout);
     free (text);
 }
 
@@ -871,7 +855,7 @@ static void print_selected (const struct sweep *s, const struct selection *sel)
     if (!sel->chosen)
         print_overview (s);
     if (!sel->chosen && s->exp->job->is_given)
-        print_conditions (job_conditions (s));
+        conditions_print (job_conditions (s), stdout);
     if (sel->chosen)
         show_columns (s, sel);
     else

@@ -192,12 +192,11 @@ static void add_result_mounts (char ***list, const struct flow_scope *c)
         const struct flow_step *to = &c->r->flow->steps[c->s->links[i].step];
         long width = flow_width (c->r, to);
         for (long k = 0; k < width; k++) {
-            json_t *done = flow_record (c->r, to, k, "done", 0);
+            const json_t *done = flow_done (c->r, to, k);
             const char *name;
             json_t *o;
             json_object_foreach (json_object_get (done, "outputs"), name, o)
                 add_mount_of (list, json_string_value (json_object_get (o, "path")) ?: "");
-            json_decref (done);
         }
     }
 }
@@ -253,24 +252,16 @@ int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slu
  * that has not ended itself: its job runs another attempt now, a later start
  * took its place, or its process is gone.
  */
-static bool attempt_is_over (const struct flow_scope *c, long attempt)
+static bool attempt_is_over (const struct flow_scope *c, const struct flow_attempt *a)
 {
-    json_t *begin = flow_record (c->r, c->s, c->task, "begin", attempt);
-    json_t *end = flow_record (c->r, c->s, c->task, "end", attempt);
     const char *own = getenv ("SLURM_JOB_ID");
-    const char *job = json_string_value (json_object_get (begin, "job"));
-    const char *host = json_string_value (json_object_get (begin, "host"));
-    pid_t pid = (pid_t)json_integer_value (json_object_get (begin, "pid"));
-    char here[256] = "";
-    bool over;
+    char here[FLOW_HOST_SIZE] = "";
 
     gethostname (here, sizeof (here) - 1);
-    over = end || json_integer_value (json_object_get (begin, "start")) < c->start
-           || (job && *job && own && !strcmp (job, own) && !getenv ("DL_FLOW_LOCAL"))
-           || (host && !strcmp (host, here) && pid > 0 && kill (pid, 0) < 0 && errno == ESRCH);
-    json_decref (begin);
-    json_decref (end);
-    return over;
+    return a->outcome != ATTEMPT_OPEN || a->start < c->start
+           || (a->job && own && !strcmp (a->job, own) && !getenv ("DL_FLOW_LOCAL"))
+           || (a->host && !strcmp (a->host, here) && a->pid > 0 && kill ((pid_t)a->pid, 0) < 0
+               && errno == ESRCH);
 }
 
 /* ---- the command ---- */
@@ -341,7 +332,7 @@ static int prepare_attempt (const struct flow_scope *c, struct step_attempt *t,
         return -1;
     work_folder_name (a);
     for (long k = c->attempt - 1; k >= 1; k--)
-        if (attempt_is_over (c, k))
+        if (attempt_is_over (c, &flow_task (c->r, c->s, c->task)->attempts[k - 1]))
             work_folder_settle_earlier (a, k);
     return software_enter (e, err) < 0 ? -1 : find_command (c, &t->own, err);
 }
@@ -394,7 +385,7 @@ static char *file_left_elsewhere (const struct flow_scope *c, const char *line, 
         long width = flow_width (c->r, to);
         *by = to->name;
         for (long k = 0; !m.found && k < width; k++) {
-            long last = flow_last (c->r, to, k, "begin");
+            long last = (long)flow_task (c->r, to, k)->n;
             flow_path (folder, c->r, to, k, "a", last);
             if (last <= 0)
                 continue;

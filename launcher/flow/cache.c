@@ -215,12 +215,8 @@ static json_t *key_of_needs (const struct flow_scope *c)
         const struct flow_step *to = &c->r->flow->steps[l->step];
         long width = flow_width (c->r, to);
         for (long k = 0; k < width; k++) {
-            json_t *done;
-            if (l->wait == AFTER_EACH && k != c->task)
-                continue;
-            done = flow_record (c->r, to, k, "done", 0);
-            json_array_append_new (all, left_by_task (done));
-            json_decref (done);
+            if (l->wait != AFTER_EACH || k == c->task)
+                json_array_append_new (all, left_by_task (flow_done (c->r, to, k)));
         }
     }
     return all;

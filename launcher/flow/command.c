@@ -212,7 +212,7 @@ static struct flow_step flow_next_step (const struct flow_run *r)
 {
     struct flow_step s = r->flow->steps[r->flow->order[0]];
 
-    s.name = (char *)"next+"; /* no step has such a name */
+    s.name = (char *)FLOW_NEXT;
     return s;
 }
 
@@ -226,7 +226,7 @@ static int flow_submit_next (const struct flow_run *r, struct slurmdl_error *err
     char begin[48];
     const struct flow_request q = { .mode = "next", .begin = begin };
 
-    if (every <= 0 || flow_last (r, &s, -1, "job"))
+    if (every <= 0 || flow_job (r, &s))
         return 0;
     s.exp = &exp;
     exp.plugin = &plugin;
@@ -237,7 +237,7 @@ static int flow_submit_next (const struct flow_run *r, struct slurmdl_error *err
     small.sbatch_args = NULL;
     snprintf (begin, sizeof (begin), "now+%lld", (long long)every);
     /* of one whose number was lost the job ends at once: it is not the last */
-    return flow_submit_once (r, &s, flow_last (r, &s, -1, "intent") + 1, &q, err) < 0 ? -1 : 0;
+    return flow_submit_once (r, &s, flow_starts (r, &s) + 1, &q, err) < 0 ? -1 : 0;
 }
 
 /* "1:00:00" as Slurm writes times, or 90, 30m, 12h, 7d. */
@@ -287,16 +287,20 @@ static char **run_arguments (const struct flow_run *r, const char *file, int *n)
     return (char **)args;
 }
 
-/* "made" names the next run, so that this job, begun again, makes no second
- * one.
- */
+/* The result of this job names the next run, so that the job, begun again, makes no second one. */
 static int put_next_made (const struct flow_run *r, const struct flow_run *next,
                           struct slurmdl_error *err)
 {
-    const struct flow_step s = flow_next_step (r);
-    json_t *made = json_pack ("{s:s}", "flow", next->dir);
+    const struct event e = {
+        .op = EVENT_DONE,
+        .step = FLOW_NEXT,
+        .state = task_states[TASK_OK],
+        .json = json_pack ("{s:s}", "flow", next->dir),
+    };
+    int rv = flow_insist (r, &e, err);
 
-    return flow_put (r, &s, -1, "made", 0, made, err);
+    json_decref (e.json);
+    return rv;
 }
 
 static int make_next_run (const struct flow_run *r, const struct command_line *line,
@@ -327,18 +331,16 @@ static int flow_next (const struct command_line *line)
     struct slurmdl_error err = { "" };
     struct flow_run r, next = { .flow = NULL }, opened;
     int rv = flow_open_pinned (line, &r);
+    const json_t *made;
     struct flow_step s;
-    json_t *made;
 
     if (!rv)
         s = flow_next_step (&r);
-    if (rv || flow_is_stopped (&r)
-        || flow_last (&r, &s, -1, "intent") > flow_number (line->args[4])) {
+    if (rv || flow_is_stopped (&r) || flow_starts (&r, &s) > flow_number (line->args[4])) {
         flow_close (&r);
         return rv ? rv : EXIT_STOPPED;
     }
-    made = flow_record (&r, &s, -1, "made", 0);
-    if (made)
+    if ((made = flow_task (&r, &s, 0)->done))
         snprintf (next.dir, sizeof (next.dir), "%s",
                   json_string_value (json_object_get (made, "flow")) ?: "");
     else
@@ -350,7 +352,6 @@ static int flow_next (const struct command_line *line)
             rv = fail (&err);
         flow_close (&opened);
     }
-    json_decref (made);
     flow_close (&r);
     return rv;
 }
@@ -428,9 +429,9 @@ static bool run_has_jobs (const struct flow_run *r)
     const struct flow_step next = flow_next_step (r);
 
     for (size_t i = 0; i < r->flow->n; i++)
-        if (flow_last (r, &r->flow->steps[i], -1, "job"))
+        if (flow_job (r, &r->flow->steps[i]))
             return true;
-    return flow_last (r, &next, -1, "job") > 0;
+    return flow_job (r, &next) > 0;
 }
 
 static int flow_stop (const struct command_line *line)

@@ -99,61 +99,58 @@ int flow_cancel (const struct flow_queue *q, struct slurmdl_error *err)
 
 /* ---- one job, once ---- */
 
-static long flow_job_of (const struct flow_run *r, const struct flow_step *s, long n)
+struct event flow_start_event (const struct flow_step *s, long n, const char *mode,
+                               char host[FLOW_HOST_SIZE])
 {
-    json_t *record = n > 0 ? flow_record (r, s, -1, "job", n) : NULL;
-    long id = (long)json_integer_value (json_object_get (record, "job"));
-
-    json_decref (record);
-    return id;
-}
-
-json_t *flow_intent (const char *mode)
-{
-    char host[HOST_NAME_MAX + 1] = "";
     pid_t pid = getpid ();
 
-    gethostname (host, sizeof (host) - 1);
-    return json_pack ("{s:s, s:s, s:I, s:I}", "mode", mode, "host", host, "pid", (json_int_t)pid,
-                      "began", (json_int_t)process_start ("/proc", pid));
+    memset (host, 0, FLOW_HOST_SIZE);
+    gethostname (host, FLOW_HOST_SIZE - 1);
+    return (struct event){
+        .op = EVENT_START,
+        .step = s->name,
+        .start = n,
+        .mode = mode,
+        .host = host,
+        .pid = pid,
+        .began = (int64_t)process_start ("/proc", pid),
+    };
 }
 
-enum flow_process flow_intent_process (const json_t *intent)
+enum flow_process flow_start_process (const struct flow_start *start)
 {
-    const char *on = json_string_value (json_object_get (intent, "host"));
-    json_int_t pid = json_integer_value (json_object_get (intent, "pid"));
-    json_int_t began = json_integer_value (json_object_get (intent, "began"));
-    char host[HOST_NAME_MAX + 1] = "";
+    char here[FLOW_HOST_SIZE] = "";
 
-    gethostname (host, sizeof (host) - 1);
-    if (pid <= 0 || !on)
+    gethostname (here, sizeof (here) - 1);
+    if (!start || start->pid <= 0 || !start->host)
         return PROCESS_ENDED;
-    if (strcmp (on, host))
+    if (strcmp (start->host, here))
         return PROCESS_ELSEWHERE;
-    if (began > 0 ? process_has_ended ("/proc", pid, (uint64_t)began)
-                  : kill ((pid_t)pid, 0) < 0 && errno != EPERM)
+    if (start->began > 0 ? process_has_ended ("/proc", (pid_t)start->pid, (uint64_t)start->began)
+                         : kill ((pid_t)start->pid, 0) < 0 && errno != EPERM)
         return PROCESS_ENDED;
     return PROCESS_RUNS;
 }
 
-/* Whether who has said that he submits it may still be at it. */
-static bool other_may_submit (const struct flow_run *r, const struct flow_step *s, long n)
+static long job_of_start (const struct flow_run *r, const struct flow_step *s, long n)
 {
-    json_t *intent = flow_record (r, s, -1, "intent", n);
-    bool may = flow_intent_process (intent) != PROCESS_ENDED;
+    const struct flow_start *start = flow_start_of (r, s, n);
 
-    json_decref (intent);
-    return may;
+    return start ? start->job : 0;
 }
 
+/* The job of a start that somebody has announced, who may still be at it. */
 static long flow_job_to_come (const struct flow_run *r, const struct flow_step *s, long n)
 {
     double limit = monotonic () + OTHERS_WAIT;
-    long id;
 
-    while ((id = flow_job_of (r, s, n)) == 0 && monotonic () < limit && other_may_submit (r, s, n))
+    while (job_of_start (r, s, n) == 0 && monotonic () < limit
+           && flow_start_process (flow_start_of (r, s, n)) != PROCESS_ENDED) {
         usleep (100000);
-    return id > 0 ? id : flow_job_of (r, s, n);
+        flow_sync (r, NULL);
+    }
+    flow_sync (r, NULL);
+    return job_of_start (r, s, n);
 }
 
 /* Somebody else was faster to say that he submits it. */
@@ -207,29 +204,43 @@ static long submit_job_of_step (const struct flow_run *r, const struct flow_step
     return job > 0 ? job : errorf (err, "step '%s': %s", s->name, why.text);
 }
 
-static int flow_note_job (const struct flow_run *r, const struct flow_step *s, long n, long id,
-                          struct slurmdl_error *err)
+static int note_job (const struct flow_run *r, const struct flow_step *s, long n, long id,
+                     struct slurmdl_error *err)
 {
-    return flow_put (r, s, -1, "job", n, json_pack ("{s:I}", "job", (json_int_t)id), err);
+    char job[32];
+
+    snprintf (job, sizeof (job), "%ld", id);
+    return flow_insist (
+        r, &(struct event){ .op = EVENT_SUBMIT, .step = s->name, .start = n, .job = job }, err);
+}
+
+/* Announce start 'n' before anybody else does. */
+static enum published announce_start (const struct flow_run *r, const struct flow_step *s, long n,
+                                      const struct flow_request *q, struct slurmdl_error *err)
+{
+    char host[FLOW_HOST_SIZE];
+    struct event e = flow_start_event (s, n, q->mode, host);
+    enum published rv = PUBLISH_LATE;
+
+    e.jobs = q->jobs;
+    while (rv == PUBLISH_LATE && flow_starts (r, s) < n)
+        rv = flow_publish (r, e, err);
+    return rv;
 }
 
 long flow_submit_once (const struct flow_run *r, const struct flow_step *s, long n,
                        const struct flow_request *q, struct slurmdl_error *err)
 {
-    json_t *intent = flow_intent (q->mode);
-    int rv;
+    enum published rv = announce_start (r, s, n, q, err);
     long id;
 
-    json_object_set_new (intent, "time", json_integer ((json_int_t)time (NULL)));
-    if (q->jobs)
-        json_object_set_new (intent, "jobs", q->jobs);
-    if ((rv = flow_put (r, s, -1, "intent", n, intent, err)) < 0)
+    if (rv == PUBLISH_FAILED)
         return -1;
-    if (rv == 1)
+    if (rv == PUBLISH_LATE)
         return wait_for_others_job (r, s, n, err);
     if ((id = submit_job_of_step (r, s, n, q, err)) < 0)
         return -1;
-    return flow_note_job (r, s, n, id, err) < 0 ? -1 : id;
+    return note_job (r, s, n, id, err) < 0 ? -1 : id;
 }
 
 /* ---- all steps ---- */
@@ -250,7 +261,7 @@ struct pass {
  */
 static long newest_start (const struct pass *p, const struct flow_step *s)
 {
-    return p->again ? flow_last (p->r, s, -1, "intent") : 0;
+    return p->again ? flow_starts (p->r, s) : 0;
 }
 
 /* The job of the newest start; one that was submitted, and whose number nobody
@@ -258,14 +269,14 @@ static long newest_start (const struct pass *p, const struct flow_step *s)
  */
 static long find_step_job (struct pass *p, const struct flow_step *s, long n)
 {
-    long id = flow_job_of (p->r, s, n);
+    long id = job_of_start (p->r, s, n);
     char token[160];
 
     flow_job_token (token, p->r, s, n);
     for (size_t i = 0; id == 0 && n > 0 && i < p->q.n; i++)
         if (!strcmp (p->q.list[i].token, token)) {
             id = p->q.list[i].id;
-            flow_note_job (p->r, s, n, id, NULL);
+            note_job (p->r, s, n, id, NULL);
         }
     return id > 0 || n == 0 ? id : flow_job_to_come (p->r, s, n);
 }
@@ -293,12 +304,9 @@ static bool job_is_active (struct pass *p, long id, bool *pending)
 
 static bool job_submits_rest (const struct pass *p, const struct flow_step *s, long n)
 {
-    json_t *intent = n > 0 ? flow_record (p->r, s, -1, "intent", n) : NULL;
-    const char *mode = json_string_value (json_object_get (intent, "mode"));
-    bool is = mode && !strcmp (mode, "submit");
+    const struct flow_start *start = flow_start_of (p->r, s, n);
 
-    json_decref (intent);
-    return is;
+    return start && start->mode && !strcmp (start->mode, "submit");
 }
 
 /* "afterok:12:13,afterany:14" */
@@ -324,17 +332,20 @@ static void add_dependencies (const struct pass *p, const struct flow_step *s, F
     }
 }
 
-/* Those of all others, "afterany:12:13"; and the list of them. */
-static json_t *add_all_dependencies (const struct pass *p, FILE *o)
+/* Those of all others, "afterany:12:13"; and a list of them, "12 13", which the caller frees. */
+static char *add_all_dependencies (const struct pass *p, FILE *o)
 {
-    json_t *list = json_array ();
+    char *text = NULL;
+    size_t size;
+    FILE *list = xopen_memstream (&text, &size);
 
     for (size_t i = 0; i < p->r->flow->n; i++)
         if (!p->r->flow->steps[i].on_exit && p->jobs[i]) {
+            fprintf (list, "%s%ld", ftell (o) > 0 ? " " : "", p->jobs[i]);
             fprintf (o, "%s:%ld", ftell (o) > 0 ? "" : "afterany", p->jobs[i]);
-            json_array_append_new (list, json_integer (p->jobs[i]));
         }
-    return list;
+    xclose_memstream (list);
+    return text;
 }
 
 /* "0-4,7": the tasks without a result. */
@@ -347,7 +358,7 @@ static char *tasks_without_result (const struct pass *p, const struct flow_step 
     long from = -1;
 
     for (long i = 0; i <= width; i++) {
-        bool left = i < width && flow_task_state (p->r, s, i, NULL) < TASK_SKIPPED;
+        bool left = i < width && flow_task_state (p->r, s, i) < TASK_SKIPPED;
         if (left && from < 0)
             from = i;
         if (left || from < 0)
@@ -366,13 +377,13 @@ static int submit_pass_step (struct pass *p, const struct flow_step *s, long n)
     size_t k = flow_step_number (p->r->flow, s);
     bool known = flow_width (p->r, s) >= 0;
     struct flow_request q = { .mode = known ? "step" : "submit" };
-    char *dependency = NULL, *array = NULL;
+    char *dependency = NULL, *array = NULL, *jobs = NULL;
     size_t size;
     FILE *o = xopen_memstream (&dependency, &size);
     long id;
 
     if (s->on_exit)
-        q.jobs = add_all_dependencies (p, o);
+        q.jobs = jobs = add_all_dependencies (p, o);
     else
         add_dependencies (p, s, o);
     xclose_memstream (o);
@@ -382,6 +393,7 @@ static int submit_pass_step (struct pass *p, const struct flow_step *s, long n)
     id = flow_submit_once (p->r, s, n, &q, p->err);
     free (dependency);
     free (array);
+    free (jobs);
     if (id < 0)
         return -1;
     p->jobs[k] = id;
@@ -500,13 +512,13 @@ long flow_submit (const struct flow_run *r, bool again, struct slurmdl_error *er
 
 /* ---- a step with on_exit ---- */
 
-static bool has_job (const json_t *list, long id)
+static bool waits_for_job (const struct flow_start *start, long id)
 {
-    size_t i;
-    json_t *v;
+    const char *text = start && start->jobs ? start->jobs : "";
+    char *end;
 
-    json_array_foreach (list, i, v)
-        if (json_integer_value (v) == id)
+    for (long job; (job = strtol (text, &end, 10)), end > text; text = end)
+        if (job == id)
             return true;
     return false;
 }
@@ -514,8 +526,6 @@ static bool has_job (const json_t *list, long id)
 int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long start, bool *again,
                      struct slurmdl_error *err)
 {
-    json_t *intent = flow_record (r, s, -1, "intent", start);
-    const json_t *list = json_object_get (intent, "jobs");
     size_t n = r->flow->n;
     struct pass p = { .r = r, .err = err };
     int rv = 0;
@@ -527,12 +537,11 @@ int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long s
         const struct flow_step *to = &r->flow->steps[i];
         if (to->on_exit)
             continue;
-        p.jobs[i] = flow_job_of (r, to, flow_last (r, to, -1, "job"));
-        *again |= p.jobs[i] > 0 && !has_job (list, p.jobs[i]);
+        p.jobs[i] = flow_job (r, to);
+        *again |= p.jobs[i] > 0 && !waits_for_job (flow_start_of (r, s, start), p.jobs[i]);
     }
     if (*again)
         rv = submit_pass_step (&p, s, start + 1);
-    json_decref (intent);
     free (p.jobs);
     free (p.fresh);
     return rv;

@@ -163,22 +163,23 @@ static void say_task (const struct local_step *l, long i, const char *what)
 
 static void say_task_state (const struct local_flow *f, const struct local_step *l, long i)
 {
-    say_task (l, i, task_states[flow_task_state (f->r, l->s, i, NULL)]);
+    say_task (l, i, task_states[flow_task_state (f->r, l->s, i)]);
 }
 
 /* The number of this start is nobody else's. */
-static int put_local_intent (const struct local_flow *f, struct local_step *l)
+static int put_local_start (const struct local_flow *f, struct local_step *l)
 {
     struct slurmdl_error err = { "" };
-    int rv = 1;
+    char host[FLOW_HOST_SIZE];
+    enum published rv;
 
-    for (long n = flow_last (f->r, l->s, -1, "intent") + 1; rv == 1; n++) {
-        l->start = n;
-        rv = flow_put (f->r, l->s, -1, "intent", n, flow_intent ("local"), &err);
-    }
-    if (rv < 0)
+    do {
+        l->start = flow_starts (f->r, l->s) + 1;
+        rv = flow_publish (f->r, flow_start_event (l->s, l->start, "local", host), &err);
+    } while (rv == PUBLISH_LATE);
+    if (rv == PUBLISH_FAILED)
         fail (&err);
-    return rv;
+    return rv == PUBLISH_DONE ? 0 : -1;
 }
 
 static int spawn_task (struct local_flow *f, struct local_step *l, long i)
@@ -196,7 +197,7 @@ static int spawn_task (struct local_flow *f, struct local_step *l, long i)
                      NULL };
     struct local_task *t = &l->tasks[i];
 
-    if (l->start == 0 && put_local_intent (f, l) < 0)
+    if (l->start == 0 && put_local_start (f, l) < 0)
         return -1;
     snprintf (start, sizeof (start), "%ld", l->start);
     snprintf (task, sizeof (task), "%ld", i);
@@ -234,8 +235,8 @@ static bool settle_task (const struct local_flow *f, const struct local_step *l,
 static void begin_task (struct local_flow *f, struct local_step *l, long i)
 {
     struct local_task *t = &l->tasks[i];
-    bool was_there = !l->s->on_exit && t->state == LOCAL_IDLE
-                     && flow_task_state (f->r, l->s, i, NULL) >= TASK_SKIPPED;
+    bool was_there =
+        !l->s->on_exit && t->state == LOCAL_IDLE && flow_task_state (f->r, l->s, i) >= TASK_SKIPPED;
 
     if (!l->start && settle_task (f, l, i)) {
         t->state = LOCAL_OK;
@@ -288,6 +289,7 @@ static void end_local_task (struct local_flow *f, struct local_step *l, long i, 
 
 static void reap_task (struct local_flow *f, pid_t pid, int status)
 {
+    flow_sync (f->r, NULL);
     for (size_t k = 0; k < f->r->flow->n; k++)
         for (long i = 0; i < f->steps[k].width; i++)
             if (f->steps[k].tasks[i].pid == pid)
@@ -329,6 +331,7 @@ static void run_steps (struct local_flow *f)
 
     while (!f->told && (any || f->running > 0)) {
         any = false;
+        flow_sync (f->r, NULL);
         for (size_t k = 0; k < flow->n; k++)
             any |= begin_tasks (f, &f->steps[flow->order[k]]);
         if (!any && f->running > 0 && !f->told) {
@@ -402,12 +405,10 @@ pid_t flow_local_process (const struct flow_run *r)
 
     for (size_t i = 0; !found && i < r->flow->n; i++) {
         const struct flow_step *s = &r->flow->steps[i];
-        long n = flow_last (r, s, -1, "intent");
-        json_t *o = n > 0 ? flow_record (r, s, -1, "intent", n) : NULL;
-        const char *mode = json_string_value (json_object_get (o, "mode"));
-        if (mode && !strcmp (mode, "local") && flow_intent_process (o) == PROCESS_RUNS)
-            found = (pid_t)json_integer_value (json_object_get (o, "pid"));
-        json_decref (o);
+        const struct flow_start *start = flow_start_of (r, s, flow_starts (r, s));
+        if (start && start->mode && !strcmp (start->mode, "local")
+            && flow_start_process (start) == PROCESS_RUNS)
+            found = (pid_t)start->pid;
     }
     return found;
 }

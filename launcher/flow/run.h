@@ -7,6 +7,8 @@
 #include "launcher/code/archive.h"
 #include "launcher/flow/file.h"
 #include "launcher/flow/flow.h"
+#include "launcher/sweep/conditions.h"
+#include "launcher/sweep/event.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/digest.h"
 #include "launcher/worker/worker.h"
@@ -19,21 +21,17 @@
  *   flow.conf        as submitted
  *   job.sh           of the jobs
  *   code.tar.zst, code/
- *   stop.N, resume.N it is to end; it goes on
- *   steps/STEP/intent.N   its tasks are about to be started the Nth time
- *   steps/STEP/job.N      and are this job of Slurm's
- *   steps/STEP/I/begin.K  attempt K of task I has begun,
- *   steps/STEP/I/end.K    has failed,
- *   steps/STEP/I/a.K/     has this folder (in 'work' what its command wrote
- *                         into its working folder);
- *   steps/STEP/I/done     the result of the task, the first one counts (of a
- *                         step with on_exit done.N, of the Nth start)
+ *   log/             a decision log (launcher/sweep/log.h): what was started, tried and left
+ *   steps/STEP/I/a.K/     the folder of attempt K at task I (in 'work' what its
+ *                         command wrote into its working folder)
  */
+struct flow_history;
 struct flow_run {
     char dir[PATH_MAX]; /* canonical */
     struct flow *flow;
     json_t *about;         /* flow.json */
     char pin[DIGEST_SIZE]; /* digest of it */
+    struct flow_history *history;
 };
 
 /* Make the folder of a new run below 'root'.  'about' is completed with the
@@ -56,26 +54,96 @@ const char *flow_code_below (const struct flow_run *r);
 /* Call 'f' for each run below 'root', by name. */
 int flow_each (const char *root, void (*f) (const char *dir, void *arg), void *arg);
 
-/* ---- its records: what has begun, and how it has ended ---- */
-
-/* "DIR/steps/STEP", "DIR/steps/STEP/I", or a file there with a number. */
+/* "DIR/steps/STEP", "DIR/steps/STEP/I", or a file there with a number (0: none). */
 void flow_path (char buf[PATH_MAX], const struct flow_run *r, const struct flow_step *s, long task,
                 const char *file, long number);
 
-/* A record; NULL if there is none, or with 'err' it cannot be read.  'task' is
- * -1 for one of the step's.
+/* The same of the attempt's folder, which is made with those above it; -1 with 'err'. */
+int flow_make_folder (char buf[PATH_MAX], const struct flow_run *r, const struct flow_step *s,
+                      long task, long attempt, struct slurmdl_error *err);
+
+/* ---- its log: what was started, what was tried, and what it left ---- */
+
+/* Replay what is new in it; -1 with 'err'.  Everything below is as of the last call. */
+int flow_sync (const struct flow_run *r, struct slurmdl_error *err);
+
+/* Append an event, with the present time.  PUBLISH_LATE: others were faster, and the log was read.
  */
-json_t *flow_record (const struct flow_run *r, const struct flow_step *s, long task,
-                     const char *file, long number);
+enum published flow_publish (const struct flow_run *r, struct event e, struct slurmdl_error *err);
 
-/* Put one; it is taken.  1: there is one already.  -1 with 'err'. */
-int flow_put (const struct flow_run *r, const struct flow_step *s, long task, const char *file,
-              long number, json_t *record, struct slurmdl_error *err);
+/* The same until it is in the log, whatever others do; -1 with 'err'. */
+int flow_insist (const struct flow_run *r, const struct event *e, struct slurmdl_error *err);
 
-/* The highest number of "intent.N", "begin.K", ..., 0: there is none. */
-long flow_last (const struct flow_run *r, const struct flow_step *s, long task, const char *file);
+/* Begin and end the replay of a run that was opened; NULL with 'err'. */
+struct flow_history *flow_history_open (struct flow_run *r, struct slurmdl_error *err);
+void flow_history_close (struct flow_history *h);
 
-/* "stop.N" and "resume.N": whether the last word is that it is to end. */
+/* A submission of a step, announced before it is made. */
+struct flow_start {
+    char *mode;         /* "step", "submit", "next" or "local" */
+    char *host;         /* of the process that announced it, ... */
+    int64_t pid, began; /* ... which process_id.h tells from others */
+    char *jobs;         /* of an exit handler: "12 13", for which it waits */
+    long job;           /* 0: not known */
+};
+
+/* The step that is the job which begins the next run; no flow file can have one of this name. */
+#define FLOW_NEXT "next+"
+
+/* The number of the newest start of a step, 0: none; start N, NULL: there is none; the job of the
+ * newest start that has one, 0: none.
+ */
+long flow_starts (const struct flow_run *r, const struct flow_step *s);
+const struct flow_start *flow_start_of (const struct flow_run *r, const struct flow_step *s,
+                                        long n);
+long flow_job (const struct flow_run *r, const struct flow_step *s);
+
+/* What has become of an attempt. */
+enum attempt_outcome {
+    ATTEMPT_ERROR = -1, /* it could not be recorded */
+    ATTEMPT_OPEN,       /* it runs, or has ended without a word */
+    ATTEMPT_DONE,       /* it has a result */
+    ATTEMPT_FAILED,
+    ATTEMPT_FREE, /* by no fault of the step's */
+    ATTEMPT_LAST, /* another try would fail, too */
+    ATTEMPT_TOLD, /* to end */
+};
+struct flow_attempt {
+    long start;
+    char *host, *job;
+    int64_t pid;
+    enum attempt_outcome outcome;
+    char *why; /* it failed, or NULL */
+};
+
+/* What is known of a task: its attempts, and its result, which has
+ * { status, attempt, key, outputs, values, begin, end, flow, why }.
+ */
+struct flow_task {
+    struct flow_attempt *attempts; /* K is attempts[K - 1] */
+    size_t n;
+    json_t *done;    /* NULL: none */
+    long done_start; /* of it */
+};
+const struct flow_task *flow_task (const struct flow_run *r, const struct flow_step *s, long task);
+
+/* Its result, of an exit handler that of the newest start; NULL: none. */
+const json_t *flow_done (const struct flow_run *r, const struct flow_step *s, long task);
+
+/* Attempts under one start; whether they were enough. */
+struct flow_tries {
+    long failed;
+    long lost; /* ended without a word, by the loss of a node say, or by no fault of the step's */
+    bool is_last;
+};
+enum { FLOW_LOST_MAX = 20 };
+struct flow_tries flow_tries (const struct flow_task *t, long start);
+bool flow_gives_up (const struct flow_step *s, const struct flow_tries *n);
+
+/* The conditions of a step, as dl-show(1) explains them. */
+struct conditions *flow_conditions (const struct flow_run *r, const struct flow_step *s);
+
+/* Whether it is to end; say so, or that it goes on. */
 bool flow_is_stopped (const struct flow_run *r);
 int flow_mark (const struct flow_run *r, bool stop, struct slurmdl_error *err);
 
@@ -90,12 +158,10 @@ enum flow_task_state {
     TASK_OK,
 };
 extern const char *const task_states[];
-
-/* 'done' (if given) is its result, for the caller to release. */
 enum flow_task_state flow_task_state (const struct flow_run *r, const struct flow_step *s,
-                                      long task, json_t **done);
+                                      long task);
 
-/* The result of a task of on_exit, where nothing was run: as flow_put(). */
+/* The result of a task of on_exit, where nothing was run; -1 with 'err'. */
 int flow_put_skipped (const struct flow_run *r, const struct flow_step *s, long task,
                       struct slurmdl_error *err);
 
@@ -123,7 +189,7 @@ struct flow_scope {
     const struct flow_run *r;
     const struct flow_step *s;
     long task;
-    long start;          /* the number of its intent */
+    long start;          /* its number */
     long attempt;        /* its number */
     const char *folder;  /* of its attempt */
     double end;          /* of its job, by the monotonic clock; 0: not known */
@@ -169,7 +235,7 @@ enum flow_need flow_settle (const struct flow_scope *c, struct slurmdl_error *er
 bool flow_settle_step (const struct flow_run *r, const struct flow_step *s);
 
 /* Try a task until it succeeds or has failed for good; 'start' is the number
- * under which it was started (intent.N): a later one takes its place.  Returns
+ * under which it was started: a later one takes its place.  Returns
  * an exit status, after a line.
  */
 int flow_task_run (const struct flow_run *r, const struct flow_step *s, long task, long start);
@@ -264,28 +330,29 @@ int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slur
 /* scancel them; -1 with 'err'. */
 int flow_cancel (const struct flow_queue *q, struct slurmdl_error *err);
 
-/* Submit job.sh with 'mode' and these arguments, at most once under the number
- * 'n' of "intent.N" and "job.N" of 's'.  'option' is one more of sbatch's, or
- * NULL.  Returns the job, -1 with 'err'.
+/* Submit job.sh with 'mode' and these arguments, at most once under the number 'n' of starts of
+ * 's'.  Returns the job, -1 with 'err'.
  */
 struct flow_request {
     const char *mode; /* "step", "submit" or "next" */
     const char *dependency, *array, *begin;
-    json_t *jobs; /* for the intent, taken */
+    const char *jobs; /* for which it waits: "12 13", or NULL */
 };
 long flow_submit_once (const struct flow_run *r, const struct flow_step *s, long n,
                        const struct flow_request *q, struct slurmdl_error *err);
 
-/* A new record "intent" of this process, which the caller owns. */
-json_t *flow_intent (const char *mode);
+/* The event "start" N of a step, by this process; 'host' is room for its name. */
+enum { FLOW_HOST_SIZE = 65 };
+struct event flow_start_event (const struct flow_step *s, long n, const char *mode,
+                               char host[FLOW_HOST_SIZE]);
 
-/* The process that wrote one. */
+/* The process that announced a start. */
 enum flow_process {
-    PROCESS_ENDED, /* or there is no record */
+    PROCESS_ENDED, /* or there is no start */
     PROCESS_RUNS,  /* or that cannot be told */
     PROCESS_ELSEWHERE,
 };
-enum flow_process flow_intent_process (const json_t *intent);
+enum flow_process flow_start_process (const struct flow_start *start);
 
 /* The text of job.sh. */
 extern const char flow_job_script[];

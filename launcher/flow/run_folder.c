@@ -22,7 +22,7 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-enum { NUMBER_MAX = 9999, RECORD_MAX = 8 << 20, FLOW_VERSION = 2 };
+enum { NUMBER_MAX = 9999, RECORD_MAX = 8 << 20, FLOW_VERSION = 3 };
 
 /* ---- a new one ---- */
 
@@ -57,13 +57,13 @@ int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err
 {
     char path[PATH_MAX], file[PATH_MAX] = "/";
     char digest[DIGEST_SIZE];
-    char id[17];
+    char id[33];
 
     umask (umask (077) | 022);
     if (claim_run_folder (r, root, err) < 0)
         return -1;
     digest_of (digest, r->flow->text, strlen (r->flow->text));
-    if (random_word (id, 8) < 0)
+    if (random_word (id, 16) < 0)
         return errorf (err, "no random numbers: %s", strerror (errno));
     /* of a pipe the name is not one of a file in a folder */
     if (!realpath (r->flow->file, file))
@@ -72,6 +72,9 @@ int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err
                           "name", r->flow->base->name, "id", id, "file", r->flow->file, "base",
                           strrchr (file, '/') + 1, "dir", r->flow->base->dir, "sha256", digest,
                           "time", (json_int_t)time (NULL), "parameters", r->flow->params);
+    snprintf (path, sizeof (path), "%s/log", r->dir);
+    if (folder_create (path, err) < 0)
+        return -1;
     snprintf (path, sizeof (path), "%s/steps", r->dir);
     return folder_create (path, err);
 }
@@ -243,7 +246,7 @@ static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
         errorf (err, "%.*s", (int)strcspn (p.text, "\n"), p.text);
     free (p.text);
     errno = EBADMSG;
-    return r->flow ? 0 : -1;
+    return r->flow && flow_history_open (r, err) ? flow_sync (r, err) : -1;
 }
 
 int flow_open (struct flow_run *r, const struct command_line *line, const char *name, bool own)
@@ -266,27 +269,15 @@ int flow_open (struct flow_run *r, const struct command_line *line, const char *
 
 void flow_close (struct flow_run *r)
 {
+    flow_history_close (r->history);
     flow_free (r->flow);
     json_decref (r->about);
+    r->history = NULL;
     r->flow = NULL;
     r->about = NULL;
 }
 
-/* ---- records: what has begun, and how it has ended ---- */
-
-static json_t *read_record (const char *path, struct slurmdl_error *err)
-{
-    size_t n;
-    char *text = file_read_now (path, RECORD_MAX, &n, NULL, err);
-    json_t *v = text ? json_loads (text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-
-    if (text && !v) {
-        errorf (err, "%s: damaged", path);
-        errno = EBADMSG;
-    }
-    free (text);
-    return v;
-}
+/* ---- its folders ---- */
 
 void flow_path (char buf[PATH_MAX], const struct flow_run *r, const struct flow_step *s, long task,
                 const char *file, long number)
@@ -303,239 +294,15 @@ void flow_path (char buf[PATH_MAX], const struct flow_run *r, const struct flow_
     snprintf (buf, PATH_MAX, "%s/steps/%s%s%s", r->dir, s->name, folder, last);
 }
 
-json_t *flow_record (const struct flow_run *r, const struct flow_step *s, long task,
-                     const char *file, long number)
+int flow_make_folder (char buf[PATH_MAX], const struct flow_run *r, const struct flow_step *s,
+                      long task, long attempt, struct slurmdl_error *err)
 {
-    char path[PATH_MAX];
-
-    flow_path (path, r, s, task, file, number);
-    return read_record (path, NULL);
-}
-
-static int make_record_folders (const struct flow_run *r, const struct flow_step *s, long task,
-                                struct slurmdl_error *err)
-{
-    char path[PATH_MAX];
-
-    flow_path (path, r, s, -1, NULL, 0);
-    if (folder_create (path, err) < 0)
+    flow_path (buf, r, s, -1, NULL, 0);
+    if (folder_create (buf, err) < 0)
         return -1;
-    flow_path (path, r, s, task, NULL, 0);
-    return task < 0 ? 0 : folder_create (path, err);
-}
-
-int flow_put (const struct flow_run *r, const struct flow_step *s, long task, const char *file,
-              long number, json_t *record, struct slurmdl_error *err)
-{
-    char *text = json_dumps (record, JSON_SORT_KEYS);
-    char path[PATH_MAX];
-    int rv = -1;
-
-    json_decref (record);
-    flow_path (path, r, s, task, file, number);
-    if (make_record_folders (r, s, task, err) == 0)
-        rv = publish_if_absent (path, text, strlen (text), err);
-    free (text);
-    return rv;
-}
-
-static DIR *open_record_folder (const char *dir)
-{
-    int fd = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
-
-    return fd < 0 ? NULL : fdopendir (fd);
-}
-
-static long last_record_number (const char *dir, const char *file)
-{
-    DIR *d = open_record_folder (dir);
-    size_t n = strlen (file);
-    struct dirent *e;
-    long last = 0;
-
-    while (d && (e = readdir (d)))
-        if (!strncmp (e->d_name, file, n) && e->d_name[n] == '.') {
-            long number = strtol (e->d_name + n + 1, NULL, 10);
-            last = number > last ? number : last;
-        }
-    if (d)
-        closedir (d);
-    return last;
-}
-
-long flow_last (const struct flow_run *r, const struct flow_step *s, long task, const char *file)
-{
-    char path[PATH_MAX];
-
-    flow_path (path, r, s, task, NULL, 0);
-    return last_record_number (path, file);
-}
-
-static bool *flow_tasks_begun (const struct flow_run *r, const struct flow_step *s, long width)
-{
-    bool *begun = width > 0 ? xcalloc ((size_t)width, sizeof (*begun)) : NULL;
-    char path[PATH_MAX];
-    struct dirent *e;
-    DIR *d = NULL;
-
-    if (begun) {
-        flow_path (path, r, s, -1, NULL, 0);
-        d = open_record_folder (path);
-    }
-    while (d && (e = readdir (d))) {
-        char *end;
-        long task = strtol (e->d_name, &end, 10);
-        if (end > e->d_name && !*end && task >= 0 && task < width)
-            begun[task] = true;
-    }
-    if (d)
-        closedir (d);
-    return begun;
-}
-
-bool flow_is_stopped (const struct flow_run *r)
-{
-    return last_record_number (r->dir, "stop") > last_record_number (r->dir, "resume");
-}
-
-int flow_mark (const struct flow_run *r, bool stop, struct slurmdl_error *err)
-{
-    long n = last_record_number (r->dir, "stop");
-    char path[PATH_MAX];
-
-    if (stop == flow_is_stopped (r))
-        return 0;
-    snprintf (path, sizeof (path), "%s/%s.%ld", r->dir, stop ? "stop" : "resume", stop ? n + 1 : n);
-    return publish_if_absent (path, "{}\n", 3, err) < 0 ? -1 : 0;
-}
-
-/* ---- how far its tasks are ---- */
-
-const char *const task_states[] = { "waiting", "running", "failed", "skipped", "cached", "ok" };
-
-static enum flow_task_state state_of_result (const json_t *done)
-{
-    const char *text = json_string_value (json_object_get (done, "status"));
-
-    for (int i = TASK_SKIPPED; text && i <= TASK_OK; i++)
-        if (!strcmp (text, task_states[i]))
-            return (enum flow_task_state)i;
-    return TASK_OK;
-}
-
-static long start_of_attempt (const struct flow_run *r, const struct flow_step *s, long task,
-                              long attempt)
-{
-    json_t *begin = flow_record (r, s, task, "begin", attempt);
-    long start = (long)json_integer_value (json_object_get (begin, "start"));
-
-    json_decref (begin);
-    return start;
-}
-
-static bool attempt_has_ended (const struct flow_run *r, const struct flow_step *s, long task,
-                               long attempt)
-{
-    char path[PATH_MAX];
-
-    flow_path (path, r, s, task, "end", attempt);
-    return access (path, F_OK) == 0;
-}
-
-enum flow_task_state flow_task_state (const struct flow_run *r, const struct flow_step *s,
-                                      long task, json_t **done)
-{
-    long start = s->on_exit ? flow_last (r, s, -1, "intent") : 0;
-    json_t *v = flow_record (r, s, task, "done", start);
-    enum flow_task_state state = v ? state_of_result (v) : TASK_WAITING;
-    long k;
-
-    /* an attempt of an earlier start is over */
-    if (!v && (k = flow_last (r, s, task, "begin")) > 0
-        && start_of_attempt (r, s, task, k) >= flow_last (r, s, -1, "intent"))
-        state = attempt_has_ended (r, s, task, k) ? TASK_FAILED : TASK_RUNNING;
-    if (done)
-        *done = v;
-    else
-        json_decref (v);
-    return state;
-}
-
-int flow_put_skipped (const struct flow_run *r, const struct flow_step *s, long task,
-                      struct slurmdl_error *err)
-{
-    json_t *record =
-        json_pack ("{s:s, s:s}", "status", task_states[TASK_SKIPPED], "why", "nothing was run");
-
-    return flow_put (r, s, task, "done", 0, record, err);
-}
-
-/* The list of another step's result; a reference of the caller's. */
-static json_t *list_of_step (const struct flow_run *r, const struct flow_step *s)
-{
-    json_t *done, *list = NULL;
-
-    if (s->items)
-        return json_incref (s->items);
-    if (s->source < 0)
-        return NULL;
-    done = flow_record (r, &r->flow->steps[s->source], 0, "done", 0);
-    if (done) {
-        list = json_incref (json_object_get (json_object_get (done, "values"), s->source_value));
-        if (!json_is_array (list)) { /* it was skipped */
-            json_decref (list);
-            list = json_array ();
-        }
-    }
-    json_decref (done);
-    return list;
-}
-
-long flow_width (const struct flow_run *r, const struct flow_step *s)
-{
-    json_t *list;
-    size_t n;
-
-    if (!s->foreach)
-        return 1;
-    list = list_of_step (r, s);
-    n = json_array_size (list);
-    json_decref (list);
-    return list ? (long)(n > FLOW_WIDTH_MAX ? FLOW_WIDTH_MAX : n) : -1;
-}
-
-json_t *flow_item (const struct flow_run *r, const struct flow_step *s, long task)
-{
-    json_t *list = s->foreach ? list_of_step (r, s) : NULL;
-    json_t *item = json_incref (json_array_get (list, (size_t)task));
-
-    json_decref (list);
-    return item;
-}
-
-long flow_count (const struct flow_run *r, const struct flow_step *s, long counts[TASK_OK + 1])
-{
-    long width = flow_width (r, s);
-    bool *begun = flow_tasks_begun (r, s, width);
-
-    memset (counts, 0, (TASK_OK + 1) * sizeof (*counts));
-    for (long i = 0; i < width; i++)
-        counts[!begun || begun[i] ? flow_task_state (r, s, i, NULL) : TASK_WAITING]++;
-    free (begun);
-    return width;
-}
-
-bool flow_all_done (long width, const long counts[TASK_OK + 1])
-{
-    return width >= 0 && counts[TASK_OK] + counts[TASK_CACHED] + counts[TASK_SKIPPED] == width;
-}
-
-bool flow_is_done (const struct flow_run *r, const struct flow_step *s, bool *ran)
-{
-    long counts[TASK_OK + 1];
-    long width = flow_count (r, s, counts);
-
-    if (ran)
-        *ran = counts[TASK_OK] + counts[TASK_CACHED] > 0;
-    return flow_all_done (width, counts);
+    flow_path (buf, r, s, task, NULL, 0);
+    if (folder_create (buf, err) < 0)
+        return -1;
+    flow_path (buf, r, s, task, "a", attempt);
+    return folder_create (buf, err);
 }

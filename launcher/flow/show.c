@@ -94,7 +94,7 @@ static enum step_state step_state_of (const struct status *t, const struct flow_
             && (before == STEP_FAILED || before == STEP_LOST || before == STEP_NOT_RUN))
             return STEP_NOT_RUN;
     }
-    return alive || flow_last (r, s, -1, "intent") == 0 ? STEP_WAITING : STEP_LOST;
+    return alive || flow_starts (r, s) == 0 ? STEP_WAITING : STEP_LOST;
 }
 
 static void status_free (struct status *t)
@@ -103,6 +103,14 @@ static void status_free (struct status *t)
     free (t->tasks);
     free (t->q.list);
     *t = (struct status){ .steps = NULL };
+}
+
+/* Nobody was left to put it into the log. */
+static void note_lost_step (const struct flow_run *r, const struct flow_step *s)
+{
+    conditions_apply (flow_conditions (r, s), &(struct life_event){ .kind = LIFE_FAILED,
+                                                                    .time = event_clock (),
+                                                                    .reason = "WorkerLost" });
 }
 
 /* Slurm is asked once, and only where jobs are left. */
@@ -117,8 +125,8 @@ static void status_read (const struct flow_run *r, struct status *t, bool ask)
         struct tasks_of_step *n = &t->tasks[i];
         n->width = flow_count (r, &f->steps[i], n->counts);
         if (!flow_all_done (n->width, n->counts)) {
-            started |= flow_last (r, &f->steps[i], -1, "intent") > 0;
-            jobs |= flow_last (r, &f->steps[i], -1, "job") > 0;
+            started |= flow_starts (r, &f->steps[i]) > 0;
+            jobs |= flow_job (r, &f->steps[i]) > 0;
         }
     }
     t->local = started && flow_local_process (r) > 0;
@@ -126,6 +134,8 @@ static void status_read (const struct flow_run *r, struct status *t, bool ask)
     for (size_t i = 0; i < f->n; i++) {
         size_t k = f->order[i];
         t->steps[k] = step_state_of (t, r, &f->steps[k]);
+        if (t->steps[k] == STEP_LOST)
+            note_lost_step (r, &f->steps[k]);
     }
 }
 
@@ -218,8 +228,11 @@ int flow_ls (const struct command_line *line)
 static const struct table_column step_columns[] = {
     { "step", false },  { "state", false },  { "tasks", true },  { "ok", true },
     { "cached", true }, { "skipped", true }, { "failed", true }, { "job", true },
-    { "after", false }, { NULL, false },
+    { "since", false }, { "after", false },  { NULL, false },
 };
+static const enum flow_task_state counted_states[] = { TASK_OK, TASK_CACHED, TASK_SKIPPED,
+                                                       TASK_FAILED };
+enum { COUNTED_STATES = sizeof (counted_states) / sizeof (*counted_states) };
 
 static char *steps_before_text (const struct flow *f, const struct flow_step *s)
 {
@@ -240,24 +253,60 @@ static void add_step_line (struct libscols_table *tb, const struct flow_run *r,
 {
     struct libscols_line *line = scols_table_new_line (tb, NULL);
     const struct flow_step *s = &r->flow->steps[k];
-    static const int states[] = { TASK_OK, TASK_CACHED, TASK_SKIPPED, TASK_FAILED };
+    const struct conditions *c = flow_conditions (r, s);
     const struct tasks_of_step *n = &t->tasks[k];
-    json_t *job = flow_record (r, s, -1, "job", flow_last (r, s, -1, "job"));
     char *before = steps_before_text (r->flow, s);
+    char since[32];
 
+    time_text (since, sizeof (since), c->list[c->last].time);
     table_set (line, 0, "%s", s->name);
     table_set (line, 1, "%s", looks[t->steps[k]].name);
     if (n->width >= 0)
         table_set (line, 2, "%ld", n->width);
     else
         table_set (line, 2, "?");
-    for (size_t i = 0; i < 4; i++)
-        table_set (line, 3 + i, "%ld", n->counts[states[i]]);
-    if (job)
-        table_set (line, 7, "%lld", (long long)json_integer_value (json_object_get (job, "job")));
-    table_set (line, 8, "%s", before);
-    json_decref (job);
+    for (size_t i = 0; i < COUNTED_STATES; i++)
+        table_set (line, 3 + i, "%ld", n->counts[counted_states[i]]);
+    if (flow_job (r, s))
+        table_set (line, 7, "%ld", flow_job (r, s));
+    table_set (line, 8, "%s", since);
+    table_set (line, 9, "%s", before);
     free (before);
+}
+
+static json_t *step_json (const struct flow_run *r, const struct status *t, size_t k)
+{
+    const struct flow_step *s = &r->flow->steps[k];
+    const struct tasks_of_step *n = &t->tasks[k];
+    json_t *after = json_array ();
+    json_t *o = json_object ();
+
+    for (size_t i = 0; i < s->nlinks; i++)
+        json_array_append_new (after, json_string (r->flow->steps[s->links[i].step].name));
+    json_object_set_new (o, "step", json_string (s->name));
+    json_object_set_new (o, "state", json_string (looks[t->steps[k]].name));
+    json_object_set_new (o, "tasks", n->width >= 0 ? json_integer (n->width) : json_null ());
+    for (size_t i = 0; i < COUNTED_STATES; i++)
+        json_object_set_new (o, task_states[counted_states[i]],
+                             json_integer (n->counts[counted_states[i]]));
+    json_object_set_new (o, "job", flow_job (r, s) ? json_integer (flow_job (r, s)) : json_null ());
+    json_object_set_new (o, "after", after);
+    json_object_set_new (o, "on_exit", json_boolean (s->on_exit));
+    json_object_set_new (o, "conditions", conditions_json (flow_conditions (r, s)));
+    return o;
+}
+
+static void print_run_json (const struct flow_run *r, const struct status *t)
+{
+    json_t *steps = json_array ();
+    json_t *o = json_pack ("{s:s, s:s, s:o}", "flow", r->dir, "state", flow_state_text (r, t),
+                           "steps", steps);
+
+    for (size_t i = 0; i < r->flow->n; i++)
+        json_array_append_new (steps, step_json (r, t, r->flow->order[i]));
+    json_put (o, stdout, JSON_INDENT (2));
+    putchar ('\n');
+    json_decref (o);
 }
 
 /* The reason and the log of the last attempt of each task that failed. */
@@ -266,46 +315,51 @@ static void print_step_failures (const struct flow_run *r, const struct flow_ste
     long width = flow_width (r, s);
 
     for (long i = 0; i < width; i++) {
-        long k = flow_last (r, s, i, "begin");
-        json_t *end;
+        const struct flow_task *t = flow_task (r, s, i);
         char path[PATH_MAX];
-        if (flow_task_state (r, s, i, NULL) != TASK_FAILED
-            || !(end = flow_record (r, s, i, "end", k)))
+        if (flow_task_state (r, s, i) != TASK_FAILED)
             continue;
-        flow_path (path, r, s, i, "a", k);
+        flow_path (path, r, s, i, "a", (long)t->n);
         printf ("%s", s->name);
         if (s->foreach)
             printf (" %ld", i);
-        printf (": %s; %s/log\n", json_string_value (json_object_get (end, "why")) ?: "", path);
-        json_decref (end);
+        printf (": %s; %s/log\n", t->attempts[t->n - 1].why ?: "", path);
     }
+}
+
+static void print_run (const struct flow_run *r, const struct status *t, struct libscols_table *tb)
+{
+    for (size_t i = 0; i < r->flow->n; i++)
+        add_step_line (tb, r, t, r->flow->order[i]);
+    printf ("%s: %s\n", r->dir, flow_state_text (r, t));
+    table_print (tb);
+    for (size_t i = 0; i < r->flow->n; i++)
+        print_step_failures (r, &r->flow->steps[r->flow->order[i]]);
 }
 
 static int show_run (const struct flow_run *r, const struct flow_options *opt)
 {
-    struct libscols_table *tb = table_create ("steps", step_columns, opt->json);
+    struct libscols_table *tb = table_create ("steps", step_columns, false);
     struct status t;
 
     if (!tb)
         return EXIT_IO;
     status_read (r, &t, true);
-    for (size_t i = 0; i < r->flow->n; i++)
-        add_step_line (tb, r, &t, r->flow->order[i]);
-    if (!opt->json)
-        printf ("%s: %s\n", r->dir, flow_state_text (r, &t));
-    table_print (tb);
+    if (opt->json)
+        print_run_json (r, &t);
+    else
+        print_run (r, &t, tb);
     scols_unref_table (tb);
-    for (size_t i = 0; !opt->json && i < r->flow->n; i++)
-        print_step_failures (r, &r->flow->steps[r->flow->order[i]]);
     status_free (&t);
     return EXIT_OK;
 }
 
 static void print_task (const struct flow_run *r, const struct flow_step *s, long i)
 {
-    json_t *done, *v, *item = flow_item (r, s, i);
-    enum flow_task_state state = flow_task_state (r, s, i, &done);
-    long k = flow_last (r, s, i, "begin");
+    json_t *v, *item = flow_item (r, s, i);
+    enum flow_task_state state = flow_task_state (r, s, i);
+    const json_t *done = flow_done (r, s, i);
+    long k = (long)flow_task (r, s, i)->n;
     char path[PATH_MAX];
     const char *name;
     char *text;
@@ -334,18 +388,53 @@ static void print_task (const struct flow_run *r, const struct flow_step *s, lon
                 json_string_value (json_object_get (v, "path")) ?: "",
                 json_string_value (json_object_get (v, "sha256")) ?: "");
     json_decref (item);
-    json_decref (done);
 }
 
-static int show_step (const struct flow_run *r, const char *name)
+/* A step, with its tasks. */
+static void print_step_json (const struct flow_run *r, const struct status *t,
+                             const struct flow_step *s)
+{
+    json_t *o = step_json (r, t, flow_step_number (r->flow, s));
+    json_t *results = json_array ();
+    long width = flow_width (r, s);
+
+    for (long i = 0; i < width; i++) {
+        const struct flow_task *task = flow_task (r, s, i);
+        json_t *item = flow_item (r, s, i);
+        json_t *one = json_pack ("{s:s, s:I}", "state", task_states[flow_task_state (r, s, i)],
+                                 "attempts", (json_int_t)task->n);
+        const json_t *done = flow_done (r, s, i);
+        json_object_set_new (one, "item", item ? item : json_null ());
+        if (task->n && task->attempts[task->n - 1].why)
+            json_object_set_new (one, "why", json_string (task->attempts[task->n - 1].why));
+        json_object_update (one, (json_t *)done);
+        json_object_del (one, "status");
+        json_array_append_new (results, one);
+    }
+    json_object_set_new (o, "results", results);
+    json_put (o, stdout, JSON_INDENT (2));
+    putchar ('\n');
+    json_decref (o);
+}
+
+static int show_step (const struct flow_run *r, const char *name, bool json)
 {
     const struct flow_step *s = flow_step_find (r->flow, name);
     long width = s ? flow_width (r, s) : 0;
+    struct status t;
 
     if (!s) {
         complain ("%s has no step '%s' (dl flow show lists them)", r->dir, name);
         return EXIT_NOT_FOUND;
     }
+    status_read (r, &t, true);
+    if (json) {
+        print_step_json (r, &t, s);
+        status_free (&t);
+        return EXIT_OK;
+    }
+    status_free (&t);
+    conditions_print (flow_conditions (r, s), stdout);
     if (width < 0)
         printf ("%s: its list is not known yet\n", s->name);
     for (long i = 0; i < width; i++)
@@ -360,7 +449,9 @@ int flow_show (const struct command_line *line)
     int rv = flow_open (&r, line, line->args[1], false);
 
     if (!rv)
-        rv = line->nargs > 2 ? show_step (&r, line->args[2]) : show_run (&r, line->options);
+        rv = line->nargs > 2
+                 ? show_step (&r, line->args[2], ((const struct flow_options *)line->options)->json)
+                 : show_run (&r, line->options);
     flow_close (&r);
     return rv;
 }

@@ -17,11 +17,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
-/* Attempts that ended without a word, by the loss of a node say, or by no fault
- * of the step's, do not count as failures, but are not begun for ever.
- */
-enum { LOST_MAX = 20 };
-
 void flow_task_name (char *buf, size_t size, const struct flow_step *s, long task)
 {
     if (s->foreach)
@@ -39,31 +34,45 @@ static bool follows_skip (const struct flow_scope *c)
         const struct flow_link *l = &c->s->links[i];
         const struct flow_step *to = &c->r->flow->steps[l->step];
         bool ran = true;
-        if (l->wait == AFTER_EACH ? flow_task_state (c->r, to, c->task, NULL) == TASK_SKIPPED
+        if (l->wait == AFTER_EACH ? flow_task_state (c->r, to, c->task) == TASK_SKIPPED
                                   : l->wait == AFTER_OK && flow_is_done (c->r, to, &ran) && !ran)
             return true;
     }
     return false;
 }
 
-static int put_task_result (const struct flow_scope *c, json_t *record, enum flow_task_state state,
-                            struct slurmdl_error *err)
+/* 'left' is taken: what the task has left. */
+static int put_task_result (const struct flow_scope *c, json_t *left, const char *why,
+                            enum flow_task_state state, struct slurmdl_error *err)
 {
-    json_object_set_new (record, "status", json_string (task_states[state]));
-    json_object_set_new (record, "end", json_integer (time (NULL)));
-    return flow_put (c->r, c->s, c->task, "done", c->s->on_exit ? c->start : 0, record, err);
+    struct event e = {
+        .op = EVENT_DONE,
+        .step = c->s->name,
+        .task = c->task,
+        .attempt = c->attempt,
+        .start = c->start,
+        .state = task_states[state],
+        .why = why,
+        .json = left,
+    };
+    int rv;
+
+    json_object_set_new (left, "end", json_integer (time (NULL)));
+    rv = flow_insist (c->r, &e, err);
+    json_decref (left);
+    return rv;
 }
 
-static enum flow_need settle_as (const struct flow_scope *c, json_t *record,
+static enum flow_need settle_as (const struct flow_scope *c, json_t *left, const char *why,
                                  enum flow_task_state state, struct slurmdl_error *err)
 {
-    return put_task_result (c, record, state, err) < 0 ? NEED_ERROR : NEED_NOTHING;
+    return put_task_result (c, left, why, state, err) < 0 ? NEED_ERROR : NEED_NOTHING;
 }
 
 static enum flow_need skip_task (const struct flow_scope *c, const char *why,
                                  struct slurmdl_error *err)
 {
-    return settle_as (c, json_pack ("{s:s}", "why", why), TASK_SKIPPED, err);
+    return settle_as (c, json_object (), why, TASK_SKIPPED, err);
 }
 
 enum flow_need flow_settle (const struct flow_scope *c, struct slurmdl_error *err)
@@ -72,7 +81,7 @@ enum flow_need flow_settle (const struct flow_scope *c, struct slurmdl_error *er
     json_t *entry;
     bool holds;
 
-    if (flow_task_state (c->r, c->s, c->task, NULL) >= TASK_SKIPPED)
+    if (flow_task_state (c->r, c->s, c->task) >= TASK_SKIPPED)
         return NEED_NOTHING;
     if (follows_skip (c))
         return skip_task (c, "a step before it was skipped", err);
@@ -85,7 +94,7 @@ enum flow_need flow_settle (const struct flow_scope *c, struct slurmdl_error *er
     if (flow_key (c, key, err) < 0)
         return NEED_ERROR;
     entry = *key ? flow_cache_find (c->r, key) : NULL;
-    return entry ? settle_as (c, entry, TASK_CACHED, err) : NEED_RUN;
+    return entry ? settle_as (c, entry, NULL, TASK_CACHED, err) : NEED_RUN;
 }
 
 bool flow_settle_step (const struct flow_run *r, const struct flow_step *s)
@@ -107,29 +116,7 @@ static bool flow_is_in_job (void)
     return getenv ("SLURM_JOB_ID") && !getenv ("DL_FLOW_LOCAL");
 }
 
-/* ---- what came before ---- */
-
-struct step_history {
-    long failed, lost; /* attempts since it was started the last time */
-    long last;
-};
-
-static void read_task_history (const struct flow_scope *c, struct step_history *h)
-{
-    *h = (struct step_history){ .last = flow_last (c->r, c->s, c->task, "begin") };
-    for (long k = 1; k <= h->last; k++) {
-        json_t *begin = flow_record (c->r, c->s, c->task, "begin", k);
-        json_t *end = flow_record (c->r, c->s, c->task, "end", k);
-        if (json_integer_value (json_object_get (begin, "start")) != c->start)
-            ;
-        else if (!end || json_is_true (json_object_get (end, "free")))
-            h->lost++;
-        else if (!json_is_true (json_object_get (end, "told")))
-            h->failed++;
-        json_decref (begin);
-        json_decref (end);
-    }
-}
+/* ---- an attempt ---- */
 
 /* Those that it needs have all succeeded. */
 static int check_steps_before (const struct flow_scope *c, struct slurmdl_error *err)
@@ -138,7 +125,7 @@ static int check_steps_before (const struct flow_scope *c, struct slurmdl_error 
         const struct flow_link *l = &c->s->links[i];
         const struct flow_step *to = &c->r->flow->steps[l->step];
         if (l->wait == AFTER_ANY
-            || (l->wait == AFTER_EACH ? flow_task_state (c->r, to, c->task, NULL) >= TASK_SKIPPED
+            || (l->wait == AFTER_EACH ? flow_task_state (c->r, to, c->task) >= TASK_SKIPPED
                                       : flow_is_done (c->r, to, NULL)))
             continue;
         errno = ECANCELED;
@@ -147,49 +134,42 @@ static int check_steps_before (const struct flow_scope *c, struct slurmdl_error 
     return 0;
 }
 
-/* ---- an attempt ---- */
-
-static const char *text_or_empty (const char *text)
+/* Its number, under which nobody else began one. */
+static long put_begin (const struct flow_scope *c, struct slurmdl_error *err)
 {
-    return text ? text : "";
-}
-
-static json_t *new_begin_record (long start)
-{
-    char host[256] = "";
+    char host[FLOW_HOST_SIZE] = "";
+    struct event e = {
+        .op = EVENT_BEGIN,
+        .step = c->s->name,
+        .task = c->task,
+        .start = c->start,
+        .host = host,
+        .pid = getpid (),
+        .job = getenv ("SLURM_JOB_ID"),
+    };
+    enum published rv;
 
     gethostname (host, sizeof (host) - 1);
-    return json_pack ("{s:I, s:I, s:s, s:I, s:s, s:s}", "start", (json_int_t)start, "time",
-                      (json_int_t)time (NULL), "host", host, "pid", (json_int_t)getpid (), "job",
-                      text_or_empty (getenv ("SLURM_JOB_ID")), "task",
-                      text_or_empty (getenv ("SLURM_ARRAY_TASK_ID")));
+    do {
+        e.attempt = (int64_t)flow_task (c->r, c->s, c->task)->n + 1;
+        rv = flow_publish (c->r, e, err);
+    } while (rv == PUBLISH_LATE);
+    return rv == PUBLISH_DONE ? (long)e.attempt : -1;
 }
 
-/* Its number, under which nobody else began one. */
-static long put_begin (const struct flow_scope *c, long number, struct slurmdl_error *err)
-{
-    int rv;
-
-    do
-        rv = flow_put (c->r, c->s, c->task, "begin", number++, new_begin_record (c->start), err);
-    while (rv == 1);
-    return rv < 0 ? -1 : number - 1;
-}
-
-static int publish_task_result (const struct flow_scope *c, long attempt, const char *key,
+static int publish_task_result (const struct flow_scope *c, const char *key,
                                 const struct attempt_end *end, time_t began,
                                 struct slurmdl_error *err)
 {
-    json_t *done = json_pack ("{s:I, s:s, s:O, s:O, s:I, s:s}", "attempt", (json_int_t)attempt,
-                              "key", key, "outputs", end->outputs, "values", end->values, "begin",
-                              (json_int_t)began, "flow", c->r->dir);
+    json_t *left = json_pack ("{s:s, s:O, s:O, s:I, s:s}", "key", key, "outputs", end->outputs,
+                              "values", end->values, "begin", (json_int_t)began, "flow", c->r->dir);
     int rv;
 
-    json_incref (done);
-    rv = put_task_result (c, done, TASK_OK, err);
+    json_incref (left);
+    rv = put_task_result (c, left, NULL, TASK_OK, err);
     if (rv == 0 && *key)
-        flow_cache_put (c->r, key, done);
-    json_decref (done);
+        flow_cache_put (c->r, key, left);
+    json_decref (left);
     return rv;
 }
 
@@ -200,15 +180,6 @@ static void say_task_failed (const struct flow_scope *c, const char *why)
     flow_task_name (name, sizeof (name), c->s, c->task);
     complain ("step %s failed: %s; %s/log", name, why, c->folder);
 }
-
-enum attempt_outcome {
-    ATTEMPT_ERROR = -1, /* 'err' says why */
-    ATTEMPT_DONE,       /* it has a result */
-    ATTEMPT_FAILED,
-    ATTEMPT_FREE, /* by no fault of the step's */
-    ATTEMPT_LAST, /* another try would fail, too */
-    ATTEMPT_TOLD, /* to end */
-};
 
 /* What its machine, or too little time, made of it: a job on other nodes, or one
  * with new time, goes on.  Slurm may refuse.
@@ -238,18 +209,32 @@ static enum attempt_outcome outcome_of_failure (const struct command_report *r)
     return r->verdict.free && !r->verdict.error ? ATTEMPT_FREE : ATTEMPT_FAILED;
 }
 
-static int put_end (const struct flow_scope *c, const struct attempt_end *end, const char *why,
-                    enum attempt_outcome outcome, struct slurmdl_error *err)
+static const char *cause_of_failure (const struct command_report *r, enum attempt_outcome outcome)
 {
-    json_t *record = json_pack ("{s:s, s:i, s:b, s:b, s:I}", "why", why, "status",
-                                shell_status (end->report.status), "told", outcome == ATTEMPT_TOLD,
-                                "free", outcome == ATTEMPT_FREE, "time", (json_int_t)time (NULL));
+    return outcome == ATTEMPT_LAST ? "GivenUp" : r->verdict.cause;
+}
 
-    return flow_put (c->r, c->s, c->task, "end", c->attempt, record, err);
+static int put_failure (const struct flow_scope *c, const struct attempt_end *end, const char *why,
+                        enum attempt_outcome outcome, double began, struct slurmdl_error *err)
+{
+    const struct event e = {
+        .op = outcome == ATTEMPT_TOLD ? EVENT_PARK : EVENT_FAIL,
+        .step = c->s->name,
+        .task = c->task,
+        .start = c->start,
+        .attempt = c->attempt,
+        .seconds = monotonic () - began,
+        .status = shell_status (end->report.status),
+        .free = outcome == ATTEMPT_FREE,
+        .cause = cause_of_failure (&end->report, outcome),
+        .why = why,
+    };
+
+    return flow_insist (c->r, &e, err);
 }
 
 /* 'failed' attempts came before this one. */
-static enum attempt_outcome make_attempt (const struct flow_scope *step, long number, long failed,
+static enum attempt_outcome make_attempt (const struct flow_scope *step, long failed,
                                           struct slurmdl_error *err)
 {
     struct flow_scope here = *step, *c = &here;
@@ -257,21 +242,20 @@ static enum attempt_outcome make_attempt (const struct flow_scope *step, long nu
     struct attempt_end end = { .values = NULL };
     char folder[PATH_MAX], key[DIGEST_SIZE] = "";
     time_t began = time (NULL);
+    double from = monotonic ();
     enum attempt_outcome outcome = ATTEMPT_ERROR;
 
-    if ((here.attempt = put_begin (c, number, err)) < 0)
+    if ((here.attempt = put_begin (c, err)) < 0
+        || flow_make_folder (folder, c->r, c->s, c->task, c->attempt, err) < 0)
         return ATTEMPT_ERROR;
-    flow_path (folder, c->r, c->s, c->task, "a", c->attempt);
     c->folder = folder;
-    if (folder_create (folder, err) < 0)
-        return ATTEMPT_ERROR;
     if (check_steps_before (c, &why) == 0 && flow_settle (c, &why) != NEED_ERROR
         && flow_key (c, key, &why) == 0 && attempt_run (c, &end, &why) == 0) {
-        if (publish_task_result (c, c->attempt, key, &end, began, err) >= 0)
+        if (publish_task_result (c, key, &end, began, err) == 0)
             outcome = ATTEMPT_DONE;
     } else {
         outcome = outcome_of_failure (&end.report);
-        if (put_end (c, &end, why.text, outcome, err) < 0)
+        if (put_failure (c, &end, why.text, outcome, from, err) < 0)
             outcome = ATTEMPT_ERROR;
         else
             say_task_failed (c, why.text);
@@ -283,40 +267,37 @@ static enum attempt_outcome make_attempt (const struct flow_scope *step, long nu
     return outcome;
 }
 
-static bool start_is_superseded (const struct flow_scope *c)
-{
-    return flow_last (c->r, c->s, -1, "intent") > c->start;
-}
-
 static int try_task (struct flow_scope *c)
 {
     struct slurmdl_error err = { "" };
-    struct step_history h;
 
-    read_task_history (c, &h);
-    while (h.failed <= c->s->retries && h.lost <= LOST_MAX) {
-        if (flow_is_stopped (c->r) || start_is_superseded (c))
+    for (;;) {
+        struct flow_tries n;
+        if (flow_sync (c->r, &err) < 0)
+            return fail (&err);
+        n = flow_tries (flow_task (c->r, c->s, c->task), c->start);
+        if (flow_gives_up (c->s, &n))
+            return EXIT_FAILED;
+        /* a later start takes the place of this one */
+        if (flow_is_stopped (c->r) || flow_starts (c->r, c->s) > c->start)
             return EXIT_STOPPED;
         if (check_steps_before (c, NULL) == 0 && flow_settle (c, NULL) == NEED_NOTHING)
             return EXIT_OK;
-        switch (make_attempt (c, ++h.last, h.failed, &err)) {
+        switch (make_attempt (c, n.failed, &err)) {
         case ATTEMPT_ERROR:
             return fail (&err);
         case ATTEMPT_DONE:
             return EXIT_OK;
-        case ATTEMPT_FAILED:
-            h.failed++;
-            break;
-        case ATTEMPT_FREE:
-            h.lost++;
-            break;
         case ATTEMPT_LAST:
             return EXIT_FAILED;
         case ATTEMPT_TOLD:
             return EXIT_STOPPED;
+        case ATTEMPT_OPEN:
+        case ATTEMPT_FAILED:
+        case ATTEMPT_FREE:
+            break;
         }
     }
-    return EXIT_FAILED;
 }
 
 /* Of the steps without on_exit: "completed" or "failed", and which are not

@@ -31,15 +31,12 @@ static json_t *value_in_result (const json_t *done, const char *key)
 static json_t *value_of_task (const struct flow_scope *c, const struct flow_step *of, long task,
                               const char *key, struct slurmdl_error *err)
 {
-    json_t *done;
-    enum flow_task_state state = flow_task_state (c->r, of, task, &done);
-    json_t *v = value_in_result (done, key);
+    json_t *v = value_in_result (flow_done (c->r, of, task), key);
 
-    json_decref (done);
     errno = ENOENT;
     if (!v)
         errorf (err, "{%s.%s}: step '%s' has not left it: %s", of->name, key, of->name,
-                task_states[state]);
+                task_states[flow_task_state (c->r, of, task)]);
     return v;
 }
 

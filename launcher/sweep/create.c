@@ -311,12 +311,12 @@ static int first_entry (const struct experiment *e, const char *dir, const char 
     if (random_word (id, SWEEP_ID_SIZE / 2) < 0)
         return errorf (err, "no random numbers: %s", strerror (errno));
     if (e->search->config.nknown > 0)
-        event.known = known_points_json (e);
+        event.json = known_points_json (e);
     snprintf (path, sizeof (path), "%s/log", dir);
     if ((log = log_create (path, err)) && log_sync (log, NULL, NULL, err) == 0)
         rv = log_append (log, &event, 1, err);
     log_destroy (log);
-    json_decref (event.known);
+    json_decref (event.json);
     return rv;
 }
 

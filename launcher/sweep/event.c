@@ -17,7 +17,7 @@
 #define DIGITS "0123456789"
 #define HEX    DIGITS "abcdef"
 
-enum type { TEXT, INT, REAL, REALS, FLAG, HPARAMS, KNOWN };
+enum type { TEXT, INT, REAL, REALS, FLAG, HPARAMS, JSON };
 
 struct event_member {
     const char *name;
@@ -35,7 +35,7 @@ static const char *const names[EVENT_OPS] = {
     [EVENT_KILL] = "kill",       [EVENT_CONTINUE] = "continue", [EVENT_RETRY] = "retry",
     [EVENT_EXPIRE] = "expire",   [EVENT_END] = "end",           [EVENT_SUBMIT] = "submit",
     [EVENT_SCALE] = "scale",     [EVENT_EXCLUDE] = "exclude",   [EVENT_LABEL] = "label",
-    [EVENT_ARCHIVE] = "archive",
+    [EVENT_ARCHIVE] = "archive", [EVENT_START] = "start",       [EVENT_DONE] = "done",
 };
 
 /* ---- what a text may be ---- */
@@ -88,17 +88,24 @@ static bool is_words (const char *text)
 #define ALL       (~0u)
 #define ENDS      (OP (RESULT) | OP (FAIL) | OP (PARK) | OP (REJECT))
 #define TRIES     (ENDS | OP (REPORT) | OP (LOST))
+/* Of a flow: its steps, and their tasks. */
+#define TASKS (OP (BEGIN) | OP (FAIL) | OP (PARK) | OP (DONE))
+#define STEPS (TASKS | OP (START) | OP (SUBMIT))
 
 /* In the order in which they stand in an entry. */
 /* clang-format off */
 static const struct event_member members[] = {
     { "time",        REAL,    AT (time),        ALL },
     { "by",          TEXT,    AT (by),          ALL },
+    { "step",        TEXT,    AT (step),        STEPS, member_is_word },
+    { "task",        INT,     AT (task),        TASKS },
+    { "start",       INT,     AT (start),       STEPS },
+    { "mode",        TEXT,    AT (mode),        OP (START) },
     { "version",     INT,     AT (version),     OP (CREATE) },
     { "name",        TEXT,    AT (name),        OP (CREATE) },
     { "dir",         TEXT,    AT (dir),         OP (CREATE) },
     { "seed",        INT,     AT (seed),        OP (CREATE) },
-    { "known",       KNOWN,   AT (known),       OP (CREATE) },
+    { "known",       JSON,    AT (json),        OP (CREATE) },
     { "source",      TEXT,    AT (source),      OP (CREATE) },
     { "id",          TEXT,    AT (id),          OP (CREATE), is_id },
     { "digest",      TEXT,    AT (digest),      OP (CREATE), member_is_word },
@@ -106,7 +113,7 @@ static const struct event_member members[] = {
     { "root",        TEXT,    AT (root),        OP (CREATE) },
     { "provenance",  TEXT,    AT (provenance),  OP (CREATE), member_is_word },
     { "trial",       INT,     AT (trial),       TRIES | OP (BEGIN) | OP (EXIT) | OP (RETRY) | OP (PAUSE) },
-    { "attempt",     INT,     AT (attempt),     TRIES | OP (PAUSE) },
+    { "attempt",     INT,     AT (attempt),     TRIES | OP (PAUSE) | TASKS },
     { "length",      INT,     AT (length),      OP (BEGIN) | OP (REPORT) | OP (RESULT) },
     { "metric",      REAL,    AT (metric),      OP (REPORT) | OP (RESULT) },
     { "metrics",     REALS,   AT (metrics),     OP (RESULT) },
@@ -115,7 +122,9 @@ static const struct event_member members[] = {
     { "seconds",     REAL,    AT (seconds),     ENDS | OP (LOST) },
     { "free",        FLAG,    AT (free),        OP (FAIL) },
     { "progress",    FLAG,    AT (progress),    OP (FAIL) | OP (LOST) },
-    { "host",        TEXT,    AT (host),        TRIES | OP (EXCLUDE), member_is_word },
+    { "host",        TEXT,    AT (host),        TRIES | OP (EXCLUDE) | OP (START) | OP (BEGIN), member_is_word },
+    { "pid",         INT,     AT (pid),         OP (START) | OP (BEGIN) },
+    { "began",       INT,     AT (began),       OP (START) },
     { "gpus",        TEXT,    AT (gpus),        ENDS },
     { "owner",       TEXT,    AT (owner),       OP (BEGIN), member_is_word },
     { "from",        INT,     AT (from),        OP (BEGIN) | OP (CREATE) },
@@ -125,16 +134,19 @@ static const struct event_member members[] = {
     { "memory",      INT,     AT (memory),      OP (FAIL) | OP (EXIT) | OP (SUBMIT) },
     { "max_trials",  INT,     AT (max_trials),  OP (CONTINUE) },
     { "max_length",  INT,     AT (max_length),  OP (CONTINUE) },
-    { "job",         TEXT,    AT (job),         OP (SUBMIT), is_job_id },
+    { "job",         TEXT,    AT (job),         OP (SUBMIT) | OP (BEGIN), is_job_id },
+    { "jobs",        TEXT,    AT (jobs),        OP (START), is_words },
     { "first",       INT,     AT (first),       OP (SUBMIT) },
     { "last",        INT,     AT (last),        OP (SUBMIT) },
     { "workers",     INT,     AT (workers),     OP (SCALE) },
     { "slots",       TEXT,    AT (slots),       OP (SCALE), is_words },
     { "label",       TEXT,    AT (label),       OP (LABEL) },
     { "off",         FLAG,    AT (off),         OP (LABEL) | OP (ARCHIVE) | OP (EXCLUDE) },
-    { "state",       TEXT,    AT (state),       OP (END) },
+    { "state",       TEXT,    AT (state),       OP (END) | OP (DONE) },
+    { "status",      INT,     AT (status),      OP (FAIL) | OP (PARK) },
     { "cause",       TEXT,    AT (cause),       OP (RESULT) | OP (FAIL) | OP (LOST) | OP (PARK) | OP (EXIT) },
-    { "why",         TEXT,    AT (why),         ENDS | OP (LOST) | OP (EXIT) | OP (EXCLUDE) | OP (PAUSE) },
+    { "why",         TEXT,    AT (why),         ENDS | OP (LOST) | OP (EXIT) | OP (EXCLUDE) | OP (PAUSE) | OP (DONE) },
+    { "left",        JSON,    AT (json),        OP (DONE) },
 };
 /* clang-format on */
 enum { MEMBERS = sizeof (members) / sizeof (*members) };
@@ -195,7 +207,7 @@ static json_t *member_json (const struct event *e, const struct event_member *m)
     case FLAG:
         return *(const bool *)p ? json_true () : NULL;
     case HPARAMS:
-    case KNOWN:
+    case JSON:
         return json_incref (*(json_t *const *)p);
     }
     return NULL;
@@ -248,7 +260,7 @@ static int read_event_member (const json_t *v, struct event *e, const struct eve
         break;
     case HPARAMS:
         break;
-    case KNOWN:
+    case JSON:
         *(json_t **)p = json_incref ((json_t *)v);
     }
     return 0;
@@ -303,9 +315,9 @@ void event_free (struct event *e)
 {
     free (e->x);
     free (e->metrics);
-    json_decref (e->known);
+    json_decref (e->json);
     e->x = e->metrics = NULL;
-    e->known = NULL;
+    e->json = NULL;
 }
 
 /* ---- packed ---- */
@@ -354,8 +366,8 @@ static void pack_member (struct packed *p, const struct event *e, const struct e
         break;
     case HPARAMS:
         break;
-    case KNOWN:
-        known = json_dumps (e->known, JSON_COMPACT);
+    case JSON:
+        known = json_dumps (e->json, JSON_COMPACT);
         pack_counted (p, known, known ? strlen (known) + 1 : 0);
         free (known);
         break;
@@ -440,7 +452,7 @@ static void unpack_member (struct pack_cursor *c, struct event *e, const struct 
         break;
     case HPARAMS:
         break;
-    case KNOWN:
+    case JSON:
         bytes = take_bytes (c, &n);
         c->bad |= bytes && bytes[n - 1];
         *(json_t **)to = bytes && !c->bad ? json_loads (bytes, 0, NULL) : NULL;

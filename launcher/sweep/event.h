@@ -30,6 +30,8 @@ enum event_op {
     EVENT_EXCLUDE,
     EVENT_LABEL,
     EVENT_ARCHIVE,
+    EVENT_START, /* of a flow: a step is about to be submitted */
+    EVENT_DONE,  /* of a flow: a task has its result */
     EVENT_OPS,
 };
 
@@ -68,7 +70,7 @@ struct event {
     const char *name;
     const char *dir;
     int64_t seed;
-    json_t *known;
+    json_t *json;           /* of "create" the known points, of "done" what the task left */
     const char *id;         /* of the experiment, random */
     const char *digest;     /* of its experiment.conf */
     const char *code;       /* of its frozen code, ... */
@@ -84,6 +86,13 @@ struct event {
     int64_t max_length;
     const char *label;
     bool off;
+    const char *step; /* of a flow, with the number of its task, ... */
+    int64_t task;
+    int64_t start;      /* ... and the number of the start that it belongs to */
+    const char *mode;   /* what that submits: "step", "submit", "next", or "local" */
+    int64_t pid, began; /* its process, and when that began (process_id.h) */
+    const char *jobs;   /* "12 13": for which it waits */
+    int64_t status;     /* as of a shell */
 };
 
 /* What came of appending an entry of events to the log. */
@@ -137,7 +146,7 @@ enum unpacked {
     UNPACK_EVENT,
 };
 
-/* Read the event at *at and advance *at.  Pointers lead into 'data', except 'known', which the
+/* Read the event at *at and advance *at.  Pointers lead into 'data', except 'json', which the
  * caller releases with json_decref().
  */
 enum unpacked event_unpack (const char *data, size_t size, size_t *at, struct event *e);

@@ -548,7 +548,7 @@ static int read_pack (const struct entry_reading *r, long block, struct slurmdl_
         return 0;
     while (rv == 0 && (unpacked = pack_next (pack, &e)) == UNPACK_EVENT) {
         rv = (member = event_unfit (&e)) ? entry_unfit (err, path, member) : r->f (&e, r->arg, err);
-        json_decref (e.known);
+        json_decref (e.json);
     }
     pack_close (pack);
     if (rv < 0 || unpacked == UNPACK_INVALID)

@@ -565,7 +565,7 @@ static enum applied apply_create (struct sweep *s, const struct event *e, struct
     state_set_text (&s->provenance, e->provenance);
     exp->fork->trial = (long)e->from;
     exp->fork->length = e->from_length;
-    if (known_points_read (exp, e->known) < 0)
+    if (known_points_read (exp, e->json) < 0)
         out_of_memory ();
     s->searcher = searcher_create (&exp->search->config, exp->space->params, exp->space->nparams);
     if (!s->searcher)
@@ -932,6 +932,7 @@ static enum applied (*const apply_by_op[EVENT_OPS]) (struct sweep *s, const stru
     [EVENT_END] = apply_wish,      [EVENT_SUBMIT] = apply_submit,
     [EVENT_SCALE] = apply_scale,   [EVENT_EXCLUDE] = apply_exclude,
     [EVENT_LABEL] = apply_label,   [EVENT_ARCHIVE] = apply_archive,
+    [EVENT_START] = apply_wish,    [EVENT_DONE] = apply_wish,
 };
 
 /* Events that make no sense in the present state came too late and are ignored. */

@@ -80,3 +80,18 @@ char *text_last_lines (char *text, size_t n, long lines)
             break;
     return text + n;
 }
+
+void conditions_print (const struct conditions *c, FILE *f)
+{
+    enum life_condition order[LIFE_CONDITIONS];
+    int n = conditions_order (c, order);
+
+    for (int i = 0; i < n; i++) {
+        const struct condition_entry *e = &c->list[order[i]];
+        char when[32];
+        time_text (when, sizeof (when), e->time);
+        fprintf (f, "  %-11s %s %s  %s%s%s\n", condition_names[order[i]],
+                 e->is_true ? "since" : "until", when, e->reason, e->message ? ": " : "",
+                 e->message ? e->message : "");
+    }
+}

@@ -2,6 +2,8 @@
 /* Durations, times and trials as text. */
 #pragma once
 
+#include <stdio.h>
+
 #include "launcher/sweep/sweep.h"
 
 struct hparam;
@@ -22,3 +24,6 @@ char *text_last_lines (char *text, size_t n, long lines);
 void duration_text (char *buf, size_t size, double seconds);
 /* "2026-11-21 10:55" */
 void time_text (char *buf, size_t size, double when);
+
+/* Print the conditions that are or were true, a line each. */
+void conditions_print (const struct conditions *c, FILE *f);

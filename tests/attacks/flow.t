@@ -38,7 +38,7 @@ attacker sh -c "mv '$work/group/one-0003' '$work/group/aside' && mkdir -p '${fil
     touch -r '$work/group/aside/steps/a/0/a.1/who' '$file'"
 is "$?" 0 "the attacker has put a file there"
 like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" 2>&1)" 'one-0004: completed' "the flow runs again"
-is "$(grep -l one-0003/steps/a "$work"/group/one-0004/steps/*/0/done)" "" "and does not take that file"
+is "$(grep -l one-0003/steps/a "$work"/group/one-0004/log/*/*)" "" "and does not take that file"
 attacker sh -c "rm -r '$work/group/one-0003' && mv '$work/group/aside' '$work/group/one-0003'"
 
 # ---- runs that are none: a file that is not there, a pipe
@@ -57,6 +57,6 @@ done
 attacker rm "$work/group/two-0001"
 
 # ---- what the victim has made is nobody else's to write
-attacker sh -c "touch '$work/group/one-0002/stop.1' '$work/group/one-0002/steps/b/0/x'" 2>/dev/null
+attacker sh -c "touch '$work/group/one-0002/log/000000/00000099' '$work/group/one-0002/steps/b/0/x'" 2>/dev/null
 is "$?" 1 "the attacker cannot write into a flow"
 done_testing

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flow files and the records of a run: flow.conf, steps/STEP/I/done ... */
+/* Flow files and the log of a run, whose entries get the checksum that they should have. */
+#include <sys/stat.h>
+#include <xxhash.h>
+
 #include "launcher/config/diagnostics.h"
 #include "launcher/flow/run.h"
 #include "launcher/sys/strings.h"
@@ -14,7 +17,7 @@ static void look_at (const struct flow_scope *c)
     char path[PATH_MAX];
     bool holds;
 
-    flow_task_state (c->r, c->s, c->task, NULL);
+    flow_task_state (c->r, c->s, c->task);
     if (flow_command (c, &argv, &variables, &err) < 0 || flow_condition (c, &holds, &err) < 0)
         fuzz_failed (&err);
     for (size_t i = 0; i < c->s->noutputs; i++)
@@ -31,8 +34,9 @@ static void look_at_tasks (const struct flow_run *r, const struct flow_step *s)
     long width = flow_width (r, s);
 
     flow_is_done (r, s, NULL);
+    json_decref (conditions_json (flow_conditions (r, s)));
     for (long i = 0; i < width && i < TASKS_MAX; i++) {
-        flow_path (folder, r, s, i, "a", flow_last (r, s, i, "begin"));
+        flow_path (folder, r, s, i, "a", (long)flow_task (r, s, i)->n);
         look_at (&(struct flow_scope){ .r = r,
                                        .s = s,
                                        .task = i,
@@ -60,11 +64,24 @@ static void put_programs (void)
     done = true;
 }
 
+static void put_file (const char *path, const void *data, size_t size)
+{
+    FILE *f = fopen (path, "w");
+
+    if (!f)
+        abort ();
+    fwrite (data, 1, size, f);
+    if (strstr (path, "/log/000000/"))
+        fprintf (f, "{\"xxh64\": \"%016llx\"}\n", (unsigned long long)XXH64 (data, size, 0));
+    fclose (f);
+}
+
 /* The flow itself, or below "== flow.conf" with what its steps have left. */
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     bool is_run = size > 3 && !memcmp (data, "== ", 3);
     char *given[] = { (char *)"n=[1, \"two\"]", NULL };
+    struct slurmdl_error err = { "" };
     struct flow_run r = { .flow = NULL };
     struct problems p;
     char path[PATH_MAX];
@@ -73,7 +90,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         return 0;
     put_programs ();
     snprintf (r.dir, sizeof (r.dir), "%s",
-              is_run ? fuzz_files ("run", data, size, NULL) : fuzz_path ("run"));
+              is_run ? fuzz_files ("run", data, size, put_file) : fuzz_path ("run"));
     snprintf (path, sizeof (path), "%.4000s/flow.conf", r.dir);
     r.flow = is_run ? flow_read (path, "/", NULL, NULL, &p)
                     : flow_read (fuzz_file ("one.conf", data, size), NULL,
@@ -81,9 +98,13 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     problems_close (&p);
     if (!r.flow && p.count == 0)
         abort ();
-    for (size_t i = 0; r.flow && i < r.flow->n; i++)
+    mkdir (r.dir, 0777);
+    if (r.flow && flow_history_open (&r, &err) && flow_sync (&r, &err) < 0)
+        fuzz_failed (&err);
+    for (size_t i = 0; r.history && i < r.flow->n; i++)
         look_at_tasks (&r, &r.flow->steps[r.flow->order[i]]);
     fuzz_refused = !r.flow;
+    flow_history_close (r.history);
     flow_free (r.flow);
     free (p.text);
     return 0;

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         abort ();
     while (pack_next (p, &e) == UNPACK_EVENT) {
         fuzz_sum += weigh (&e) + (event_name (e.op) != NULL);
-        json_decref (e.known);
+        json_decref (e.json);
     }
     pack_close (p);
     return 0;

@@ -45,6 +45,14 @@ static struct event full (enum event_op op)
         .max_length = 81,
         .label = "l",
         .off = true,
+        .step = "train",
+        .task = 3,
+        .start = 2,
+        .mode = "local",
+        .pid = 4711,
+        .began = 99,
+        .jobs = "12 13",
+        .status = 137,
     };
 }
 
@@ -85,17 +93,17 @@ static void through_packing (void **state)
 
     for (int op = 0; op < EVENT_OPS; op++) {
         struct event e = full ((enum event_op)op);
-        e.known = op == EVENT_CREATE ? json_pack ("[{s:i}]", "a", 1) : NULL;
+        e.json = op == EVENT_CREATE || op == EVENT_DONE ? json_pack ("[{s:i}]", "a", 1) : NULL;
         event_pack (&p, &e);
-        json_decref (e.known);
+        json_decref (e.json);
     }
     for (int op = 0; op < EVENT_OPS; op++) {
         struct event e = full ((enum event_op)op);
         char *want, *have;
         assert_int_equal (event_unpack (p.data, p.size, &at, &back), UNPACK_EVENT);
-        assert_int_equal (json_array_size (back.known), op == EVENT_CREATE);
-        json_decref (back.known);
-        back.known = NULL;
+        assert_int_equal (json_array_size (back.json), op == EVENT_CREATE || op == EVENT_DONE);
+        json_decref (back.json);
+        back.json = NULL;
         want = text_of (&e);
         have = text_of (&back);
         assert_string_equal (want, have);
@@ -126,7 +134,7 @@ static void damaged_packing (void **state)
         p.data[i] ^= 0x55;
         at = 0;
         if (event_unpack (p.data, p.size, &at, &back) == UNPACK_EVENT)
-            json_decref (back.known);
+            json_decref (back.json);
         p.data[i] ^= 0x55;
     }
     packed_free (&p);

@@ -16,6 +16,14 @@ flow () { # flow RUN|RESUME ARGUMENT...: its output in $work/out
     timeout 300 dl flow "$word" --local "$@" >"$work/out" 2>&1
 }
 log () { cat "$work/flows/$1"/log; }
+step () { # step FLOW STEP EXPRESSION: Python over its JSON, s
+    dl flow show --json "$1" "$2" | python3 -c 'import json, sys
+s = json.load(sys.stdin)
+print(eval(sys.argv[1]))' "$3"
+}
+conditions () { # conditions FLOW STEP: those that are true, and their messages
+    step "$1" "$2" '" ".join(c["type"] + ":" + c["reason"] + (" (" + c["message"] + ")" if "message" in c else "") for c in s["conditions"] if c["status"] and c["type"] != "Created")'
+}
 
 cat >demo.conf <<'END'
 name = "demo";
@@ -56,11 +64,13 @@ is "$(grep -c . "$work"/flows/demo-0001/steps/join/0/a.1/all.txt)" 12 "and files
 is "$(log demo-0001/steps/each/1/a.1)" "b c b c hi it's \"\$HOME\"" "a list that a step has reported, and a variable"
 is "$(log demo-0001/steps/test/1/a.1)" 2 "after_each"
 is "$(dl flow show demo | awk '$2 == "skipped" { print $1 }' | sort | tr '\n' ' ')" "afterbad bad " "a condition, and what comes after it"
+is "$(conditions demo bad), $(conditions demo test)" "Succeeded:StepSkipped (its condition does not hold), Succeeded:StepCompleted" "as conditions"
 is "$(log demo-0001/steps/end/0/a.1)" "completed []" "the exit handler"
 
 # ---- the cache
 flow run demo.conf
 is "$(last)" "$work/flows/demo-0002: completed, 0 tasks run" "a second run runs nothing"
+is "$(conditions demo train)" "Succeeded:StepCached" "and its steps say so"
 flow run demo.conf n=4
 is "$(last)" "$work/flows/demo-0003: completed, 8 tasks run" "another parameter: what depends on it"
 echo "# changed" >other.sh
@@ -110,10 +120,15 @@ is "$?" 1 "a flow that fails"
 like "$(cat "$work/out")" "^dl: step breaks failed: exit status 1: not ä mended[?]; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
 is "$(dl flow show fail | awk '/^[a-z]+ / && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is told of it"
 is "$(wc -l <"$work/flaky")" 3 "retries"
+is "$(conditions fail flaky), $(conditions fail breaks | tr -cd ' -~'), $(conditions fail rest), $(conditions fail any)" \
+    "Succeeded:StepCompleted, Failed:GivenUp (exit status 1: not  mended?), Failed:StepBeforeFailed (breaks), Succeeded:StepCompleted" "the conditions of steps"
+is "$(step fail flaky '[c["reason"] for c in s["conditions"] if c["type"] == "Restarting" and not c["status"]]')" "['AttemptFailed']" "one that was tried again"
+like "$(dl flow show fail rest)" '^  Failed      since 20..-..-.. ..:..  StepBeforeFailed: breaks$' "dl flow show STEP prints them"
 touch "$work/mended"
 flow resume fail
 is "$? $(last)" "0 $work/flows/fail-0001: completed, 3 tasks run" "dl flow resume goes on from there"
 is "$(wc -l <"$work/first")" 1 "and runs nothing twice"
+is "$(conditions fail breaks), $(conditions fail rest)" "Succeeded:StepCompleted, Succeeded:StepCompleted" "they have succeeded then"
 is "$(cat "$work/ends")" "failed breaks rest
 completed " "the exit handler is told each time"
 for what in 'outputs = { x = "x.txt"; };it ended without its output .x.' 'values = ["v"];it ended without its value .v.: echo v=' ';it was told to end'; do
@@ -221,13 +236,12 @@ done
 # each has a step at work, which waits: nothing is done before the sweep is
 wait_for 100 sh -c "[ \$(ls $flows/slow-0001/steps/tune/0 | grep -c '^a[.]') -ge 2 ]"
 wait_for 100 grep -q "nothing to resume\|worker" "$flows/slow-0001/steps/tune/0/a.2/log"
-# shellcheck disable=SC2010
-is "$(ls "$flows/slow-0001/steps/tune/0/done" 2>&1 | grep -c '^/')$(dl show "$sweep" | head -1 | grep -o running)" 0running "a step that begins again takes no best so far"
+is "$(step slow-0001 tune 's["ok"]')$(dl show "$sweep" | head -1 | grep -o running)" 0running "a step that begins again takes no best so far"
 : >"$work/go"
 wait_for 250 grep -q completed "$work/slow.1" "$work/slow.2"
-is "$(dl show "$sweep" | head -1 | grep -o completed)$(grep -o '"lr": *[0-9."]*' "$flows/slow-0001/steps/use/0/done" | tr -d '" ')" "completedlr:0.25" "it takes the best when the sweep has ended"
+is "$(dl show "$sweep" | head -1 | grep -o completed)$(step slow-0001 use 's["results"][0]["values"]["lr"]')" "completed0.25" "it takes the best when the sweep has ended"
 timeout 300 dl flow run --local slowflow.conf >"$work/out" 2>&1
-is "$(tail -1 "$work/out") $(grep -o '"lr": *[0-9."]*' "$flows/slow-0002/steps/use/0/done" | tr -d '" ')" "$flows/slow-0002: completed, 0 tasks run lr:0.25" "and so does the cache"
+is "$(tail -1 "$work/out") $(step slow-0002 use 's["results"][0]["values"]["lr"]')" "$flows/slow-0002: completed, 0 tasks run 0.25" "and so does the cache"
 
 # ---- 20 steps, 5 kills: of wrappers, of commands, of dl itself
 {
@@ -239,18 +253,18 @@ is "$(tail -1 "$work/out") $(grep -o '"lr": *[0-9."]*' "$flows/slow-0002/steps/u
     done
     echo 's20 = { entrypoint = "cat {s17.o} {s18.o} {s19.o} >{out.o}"; outputs = { o = "o"; }; }; };'
 } >twenty.conf
-timeout 300 dl flow run --local --workers=3 twenty.conf >"$work/out" 2>&1 &
+timeout 300 dl flow run --local --workers=3 "$PWD/twenty.conf" >"$work/out" 2>&1 &
 kills=0
 while [ $kills -lt 5 ]; do
     sleep 0.1
     case $kills in
-    1 | 4) victim=$(pgrep -f "^dl flow (run|resume) --local .*twenty" | head -1) ;;
+    1 | 4) victim=$(pgrep -f "^dl flow (run|resume) --local .*$work/.*twenty" | head -1) ;;
     *) victim=$(pgrep -f "^[^ ]*dl flow step -- $work/flows/twenty-0001" | head -1) ;;
     esac
     [ "$victim" ] && kill -9 "$victim" 2>/dev/null && kills=$((kills + 1)) || {
         dl flow ls | grep -q 'twenty-0001 *completed' && break
-        pgrep -f "^dl flow (run|resume) --local .*twenty" >/dev/null ||
-            timeout 300 dl flow resume --local --workers=3 twenty-0001 >>"$work/out" 2>&1 &
+        pgrep -f "^dl flow (run|resume) --local .*$work/.*twenty" >/dev/null ||
+            timeout 300 dl flow resume --local --workers=3 "$flows/twenty-0001" >>"$work/out" 2>&1 &
         continue
     }
     sleep 0.3
@@ -260,7 +274,7 @@ gone () { ! pgrep -f "^[^ ]*dl flow step -- $work/flows/twenty-0001"; }
 wait_for 60 gone
 flow resume twenty
 is "$? $(cat "$work"/flows/twenty-0001/steps/s20/0/a.*/o | tr '\n' ' ')" "0 17 18 19 " "20 steps complete in spite of $kills kills"
-is "$(ls "$work"/flows/twenty-0001/steps/*/0/done | wc -l)" 20 "each has one result"
+is "$(cat "$work"/flows/twenty-0001/log/0*/* | grep -o '"op":"done".*"step":"[^"]*"' | sed 's/.*"step"//' | sort -u | wc -l)" 20 "each has its result"
 
 # ---- containers and environments, by stand-ins that run the command
 mkdir "$work/fakes" "$work/made" venv venv/bin
@@ -334,9 +348,7 @@ pid=$!
 wait_for 300 [ -e "$work/begun" ]
 kill $pid
 wait $pid
-is "$? $(ls "$work/flows/ends-0001/steps/saves/0")" "4 a.1
-begin.1
-end.1" "a step that was told to end, and ended well, has no result"
+is "$? $(step ends saves 's["ok"]') $(conditions ends saves)" "4 0 Suspended:FlowStopped" "a step that was told to end, and ended well, has no result"
 flow resume ends
 is "$? $(log ends-0001/steps/saves/0/a.2)" "1 x" "it goes on from what it saved"
 is "$(wc -l <"$work/again") $(wc -l <"$work/never")" "3 1" "status 75 does not count, after 78 it is not tried again"
