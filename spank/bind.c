@@ -17,8 +17,9 @@
 
 /* ---- advice ---- */
 
-/* GPUs of the step on this node.  SLURM_GPUS_ON_NODE may be the job's, of which
- * the step wanted a part: it counts where Slurm was told to part them by task.
+/* Number of GPUs of the step on this node.  SLURM_GPUS_ON_NODE may be the
+ * number of the job's GPUs, of which the step asked for a part: it counts only
+ * if Slurm was told to divide them among the tasks.
  */
 static long gpus_asked (const struct binding *b)
 {
@@ -36,8 +37,9 @@ static long gpus_asked (const struct binding *b)
     return asked;
 }
 
-/* Peers that a task cannot open are lost to NVLink; peers that it only cannot
- * see are not, but LOCAL_RANK is no index of what it sees.
+/* NVLink is lost for peers whose device files a task cannot open.  Peers that
+ * are only invisible are still reachable, but LOCAL_RANK does not index the
+ * visible GPUs.
  */
 static void report_hidden_gpus (const struct binding *b)
 {
@@ -116,8 +118,8 @@ static void report_place (const struct binding *b, const struct cpu_set *now)
                      b->p.nic < 0 ? "" : distance_names[b->p.nic_distance]);
 }
 
-/* Report hidden GPUs, lost CPUs and far cores; where the rank is if asked.
- * 'now' is the affinity of this process after the binding.
+/* Report hidden GPUs, lost CPUs and distant cores and, if asked, the placement
+ * of the rank.  'now' is the affinity of this process after the binding.
  */
 static void advice_report (const struct binding *b, const struct cpu_set *now)
 {
@@ -144,7 +146,7 @@ static int set_cpus (const struct cpu_set *s)
     return sched_setaffinity (0, sizeof (*s), (const cpu_set_t *)s);
 }
 
-/* All that the cpuset of the step allows: the kernel leaves the rest out. */
+/* Everything that the cpuset of the step allows: the kernel ignores the rest. */
 static void widest_set (const struct binding *b, struct cpu_set *s)
 {
     struct cpu_set all;
@@ -169,8 +171,8 @@ static int read_step_cpus (struct binding *b)
     return 0;
 }
 
-/* Memory of the node in which all cores are, as long as there is some; what
- * srun --mem-bind chose stays.
+/* Prefer memory of the node that contains all cores, as long as there is some;
+ * the choice of srun --mem-bind stays.
  */
 static void apply_memory (const struct binding *b)
 {

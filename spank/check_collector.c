@@ -14,8 +14,8 @@
 #include "spank/context.h"
 #include "spank/helper.h"
 
-/* The same numbers as launcher/gather.h: what dl ends with when the program is
- * not to start, and how long it may take.
+/* The same numbers as in launcher/node: dl's exit status if the program must
+ * not start, and the time that dl may take.
  */
 enum {
     END_AGAIN = 75,
@@ -28,7 +28,7 @@ enum {
 };
 
 static const char variable[] = "SLURM_DL_GATHER";
-static int collector = -1; /* srun's end of its standard input */
+static int collector = -1; /* srun's end of the collector's standard input */
 
 static bool is_check_wanted (const char *level, bool table)
 {
@@ -79,7 +79,7 @@ void gather_end (void)
     collector = -1;
 }
 
-/* "BUILD ARGUMENTS": what nodes should have in common. */
+/* "BUILD ARGUMENTS": what all nodes should have in common. */
 static void describe_self (char self[SELF_TEXT])
 {
     const struct plugin_context *context = context_own ();

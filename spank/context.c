@@ -157,8 +157,8 @@ static bool is_builtin (const char *profile)
     return !strcmp (profile, "auto") || !strcmp (profile, "none");
 }
 
-/* Looks for the profile's file, too, unless on a node, where this runs as root.
- * A login node may have no profiles at all: then only a node can tell.
+/* Looks for the file of the profile, too, except on a node, where this runs as
+ * root.  A login node may have no profiles at all: then only a node can tell.
  */
 static int check_profile (const char *value, char *why, size_t size)
 {

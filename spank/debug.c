@@ -44,7 +44,7 @@ static int make_debug_folder (struct debug *d)
     else
         snprintf (d->folder, PATH_MAX, "%s%s%s/dl-debug-%s.%u", cwd, *parent ? "/" : "", parent,
                   job, step);
-    /* NCCL and PyTorch follow links: nobody else may make any in it */
+    /* NCCL and PyTorch follow symbolic links: nobody else may create any in it */
     if (mkdir (d->folder, 0755) == 0)
         return 0;
     if (errno != EEXIST)
@@ -57,7 +57,7 @@ static int make_debug_folder (struct debug *d)
                : -1;
 }
 
-/* PyTorch fails where it cannot make its pipe. */
+/* PyTorch fails if it cannot create its pipe. */
 static bool can_have_pipes (const struct debug *d, long rank)
 {
     char path[PATH_MAX + 32];
@@ -69,8 +69,7 @@ static bool can_have_pipes (const struct debug *d, long rank)
     return can;
 }
 
-/* What the profile of --dl-nccl and an outer step have set is not the user's.
- */
+/* Variables set by the profile of --dl-nccl or by an outer step are not the user's. */
 static void begin_debug (struct debug *d)
 {
     struct given *g = &d->given;
@@ -121,7 +120,7 @@ static void set_variables (struct debug *d, long rank)
     spank_setenv (d->sp, "DL_DEBUG_PATH", d->folder, 1);
 }
 
-/* Our folder goes in front.  No empty part: that is the working directory. */
+/* Put our folder first.  An empty component would mean the working directory. */
 static void set_python (struct debug *d)
 {
     char ours[PATH_MAX];

@@ -32,9 +32,7 @@ void facts_of_task (spank_t sp, struct step_facts *f)
     variable_text (sp, "SLURM_JOB_QOS", f->qos, sizeof (f->qos));
 }
 
-/* The words of its command line, each with its 0; the user's program is among
- * them.
- */
+/* The words of the command line, each with its NUL; the user's program is among them. */
 static size_t read_command (char *text, size_t size)
 {
     int fd = open ("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -57,8 +55,8 @@ static bool any_word (bool (*is_it) (const char *word))
     return false;
 }
 
-/* "-wVALUE", "--nodelist=VALUE" or shortened as getopt_long() takes it; NULL if
- * it is none of these, "" if its value is the next word.
+/* Value of "-wVALUE", "--nodelist=VALUE", or an abbreviation that getopt_long()
+ * accepts; NULL if 'word' is none of these, "" if the value is the next word.
  */
 static const char *option_argument (const char *word, char c, const char *name)
 {
@@ -120,7 +118,7 @@ void facts_of_command (struct step_facts *f)
     f->gpus = ANSWER_NO;
 }
 
-/* As getopt_long takes them, shortened. */
+/* Including abbreviations that getopt_long() accepts. */
 static bool is_option_of_cores (const char *word)
 {
     static const char *const options[] = { "--cpu-b", "--cpu_b", "--hint", "--threads-per" };
@@ -131,8 +129,8 @@ static bool is_option_of_cores (const char *word)
     return false;
 }
 
-/* In srun: whether the user has chosen the cores, by an option of srun or by a
- * variable of Slurm's or OpenMP's.
+/* In srun: whether the user chose the cores, by an option of srun or a variable
+ * of Slurm's or OpenMP's.
  */
 static bool facts_user_binds (void)
 {
@@ -161,12 +159,12 @@ static bool facts_user_starts (void)
     return (type && strcmp (type, "none")) || any_word (is_option_of_programs);
 }
 
-/* Imports of a script, and the libraries of a program, are at its beginning. */
+/* Imports of a script, and the libraries of a program, stand at its beginning. */
 enum { TEXT = 128 * 1024, FILES = 8 };
 
 struct evidence {
-    bool together; /* the ranks are to meet by RANK and MASTER_ADDR */
-    bool apart;    /* by something else, or never */
+    bool together; /* the ranks find each other by RANK and MASTER_ADDR */
+    bool apart;    /* in another way, or never */
 };
 
 static bool contains_word (const char *text, size_t n, const char *word)
@@ -197,7 +195,7 @@ static void scan_text (struct evidence *e, const char *text, size_t n)
     e->apart = e->apart || has_any (text, n, apart);
 }
 
-/* Returns whether there is such a file. */
+/* Returns whether the file exists. */
 static bool scan_file (struct evidence *e, const char *path)
 {
     int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -214,7 +212,7 @@ static bool scan_file (struct evidence *e, const char *path)
     return found;
 }
 
-/* As the shell finds it. */
+/* Find it as the shell does. */
 static void read_program (struct evidence *e, spank_t sp, const char *name)
 {
     char list[4096], path[PATH_MAX];
@@ -257,7 +255,7 @@ bool meant_for (spank_t sp, bool named)
         return named;
     e.together = e.together || is_launcher (argv[0]);
     read_program (&e, sp, argv[0]);
-    /* a program may be the word of another one: timeout, a container, a profiler */
+    /* the program may be an argument of another one: timeout, a container, a profiler */
     for (int i = 1; i < argc && argv[i]; i++) {
         scan_text (&e, argv[i], strlen (argv[i]));
         e.together = e.together || is_launcher (argv[i]);
@@ -267,7 +265,7 @@ bool meant_for (spank_t sp, bool named)
     return e.together && !e.apart;
 }
 
-/* srun passes variables of this prefix with --export=NONE, too. */
+/* srun passes variables with this prefix even with --export=NONE. */
 static const char variable[] = "SLURM_DL_POLICY";
 
 bool defaults_are_off (void)
@@ -289,9 +287,9 @@ static bool is_condition (const char *argument)
     return !strncmp (argument, "when=", 5) && argument[5];
 }
 
-/* "bind when=gpus:any default=auto": words of what srun knows, "-" for none,
- * and its arguments, but for the paths, which are each node's own.  One behind
- * a when= is none: it is invalid.
+/* "bind when=gpus:any default=auto": words for what srun knows, "-" for none,
+ * and its arguments without the paths, which each node has its own of.  An
+ * argument after an invalid when= is left out.
  */
 void defaults_tell (bool any, int ac, char **av)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The site's defaults: what is known of a step, and one decision a step, which
- * srun makes and all tasks follow.
+/* The site's defaults: what is known of a step, and one decision per step,
+ * which srun makes and all tasks follow.
  */
 #pragma once
 
@@ -17,8 +17,8 @@ enum { WORD_TEXT = 8192, WORDS = 256 };
 struct defaults_word {
     bool known;    /* srun told something */
     bool may_bind; /* the user has not chosen the cores */
-    bool starts;   /* srun was told to start programs of MPI, or several ones */
-    int ac;        /* the arguments in plugstack.conf that hold here */
+    bool starts;   /* srun was asked to start MPI programs, or several programs */
+    int ac;        /* the arguments in plugstack.conf that apply */
     char **av;
     char text[WORD_TEXT];
     char *words[WORDS];
@@ -27,39 +27,39 @@ struct defaults_word {
 /* Whether the user wants no default: --dl=off, or DL_DEFAULTS=off. */
 bool defaults_are_off (void);
 
-/* In srun: tell the tasks the arguments of its own plugstack.conf.  Nodes with
- * others would split the step.
+/* In srun: pass the arguments of its plugstack.conf to the tasks.  If each node
+ * used its own, nodes that differ would split the step.
  */
 void defaults_tell (bool any, int ac, char **av);
 
-/* In a task: what srun told, taken out of its environment.  Its own arguments
- * are those of this node: paths are its own in any case.  Without a word of
- * srun's no default holds.
+/* In a task: read what srun passed, and remove it from the environment.  Paths
+ * always come from this node's own arguments.  If srun passed nothing, no
+ * default applies.
  */
 void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av);
 
-/* In a task where nothing is on: take out what srun has prepared. */
+/* In a task where no option is on: remove what srun prepared. */
 void defaults_clear (spank_t sp);
 
-/* Rank 0 tells which defaults act, and how to switch them off. */
+/* Rank 0 reports which defaults are active, and how to switch them off. */
 void defaults_report (bool binds);
 
 /* In a task: GPUs, partition, account and QOS, from Slurm's variables. */
 void facts_of_task (spank_t sp, struct step_facts *f);
 
-/* In srun, before the step is there: it has no GPUs where neither the command
- * nor the environment says a word of them.
+/* In srun, before the step exists: it has no GPUs if neither the command line
+ * nor the environment mentions any.
  */
 void facts_of_command (struct step_facts *f);
 
-/* In srun: the value of its option -C or --NAME into 'buf'.  Returns -1 if the
- * command line has none that fits.
+/* In srun: copy the value of its option -C or --NAME to 'buf'.  Returns -1 if
+ * the command line has none, or it does not fit.
  */
 int facts_option (char c, const char *name, char *buf, size_t size);
 
-/* Whether default=auto is meant for the program of a step.  'named': the site
- * gave the default to a partition, so that all but programs of MPI and
- * independent tasks are meant.  Else the program or its script, which are read
- * as the user, has to show it.
+/* Whether default=auto applies to the program of a step.  'named': the site set
+ * the default for a partition, so that it applies to everything but MPI
+ * programs and independent tasks.  Otherwise the program or its script, which
+ * are read as the user, must show that it needs the default.
  */
 bool meant_for (spank_t sp, bool named);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run the command dl for a task, or beside it, and tell helpers that the step ends. */
+/* Run the command dl for a task, or beside it, and tell helpers when the step ends. */
 #include "spank/helper.h"
 
 #include <errno.h>
@@ -21,15 +21,15 @@
 #include "runtime/base/process_id.h"
 #include "spank/context.h"
 
-/* They need 2 ms, and a CPU: on a busy node that takes longer, which is still
- * less than the second of proctrack/cgroup.
+/* Helpers need 2 ms, and a CPU: on a busy node that takes longer, but still
+ * less than the second that proctrack/cgroup waits.
  */
 enum { HELPERS = 8, WITHIN_MS = 200, EXIT_MS = 2 };
 
-/* Of slurmstepd; tasks inherit it. */
+/* In slurmstepd; tasks inherit it. */
 static struct ending {
     int own, helper;
-    uint32_t tasks; /* that have not ended; 0: no pair */
+    uint32_t tasks; /* helpers still running; 0: no socket pair */
 } ending = { -1, -1, 0 };
 
 void ending_open (spank_t sp)
@@ -45,20 +45,20 @@ void ending_open (spank_t sp)
     ending = (struct ending){ pair[0], pair[1], tasks };
 }
 
-/* The helpers' end, for a task that starts one; -1: there is none. */
+/* The helpers' end, for a task that starts one; -1 if there is none. */
 static int ending_of_helper (void)
 {
     return ending.helper;
 }
 
-/* In a helper, before it becomes another program: it is one to wait for. */
+/* In a helper, before exec: register it as one to wait for. */
 static void ending_join (void)
 {
     if (ending.helper >= 0)
         send (ending.helper, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The next process that has joined, by the kernel's word; -1: no more. */
+/* The next registered process, as the kernel identifies it; -1 after the last. */
 static pid_t next_helper (void)
 {
     union {
@@ -79,8 +79,8 @@ static pid_t next_helper (void)
     return who.pid;
 }
 
-/* Without pidfds (Linux 5.3): until they have closed their end, and a little
- * longer, as they die after that.
+/* Without pidfds (before Linux 5.3): wait until they have closed their end, and
+ * a little longer, because a process closes its files before it is gone.
  */
 static void await_close (void)
 {
@@ -101,7 +101,7 @@ static void await_ends (const int *fds, int n)
     }
 }
 
-/* Nothing else is taken from a user's process. */
+/* Nothing else is accepted from a user's process. */
 void ending_task (void)
 {
     int fds[HELPERS];
@@ -124,12 +124,12 @@ void ending_task (void)
     close (ending.own);
 }
 
-/* Where there is no close_range(): descriptors that there may be. */
+/* Without close_range(): the descriptors that may be open. */
 enum { ARGS = 31, NOT_RUN = 127, FDS = 1024, READY_FD = 3, KEPT_FD = 3, LOOK_S = 5 };
 
 extern char **environ;
 
-/* Slurm calls task_init after it has become the user, with all three ids. */
+/* Slurm calls task_init after it has become the user, with all three user IDs. */
 static bool runs_as_user (spank_t sp)
 {
     uid_t real, effective, saved;
@@ -161,7 +161,7 @@ static void plain_signals (void)
     sigprocmask (SIG_SETMASK, &none, NULL);
 }
 
-/* Between fork and exec, in a process that may have had threads. */
+/* Runs between fork and exec, in a process that may have had threads. */
 static void exec_helper (char **argv, char **env)
 {
     plain_signals ();
@@ -169,7 +169,7 @@ static void exec_helper (char **argv, char **env)
     _exit (NOT_RUN);
 }
 
-/* Its standard input is 'in', or /dev/null. */
+/* Standard input is 'in', or /dev/null. */
 static void become (char **argv, char **env, unsigned seconds, int in)
 {
     int null = in < 0 ? open ("/dev/null", O_RDONLY | O_CLOEXEC) : in;
@@ -191,12 +191,12 @@ static int helper_status (pid_t pid)
     return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
 }
 
-/* Whether there is such a program.  A process of its own looks: one that the
- * file system keeps for ever is left behind.
+/* Whether the program exists.  A child process checks: if the file system
+ * hangs, the child is left behind.
  */
 static int probe_program (void)
 {
-    static bool hangs; /* a task looks several times, one after the other */
+    static bool hangs; /* a task checks several times in a row */
     struct pollfd p = { .events = POLLIN };
     int life[2];
     int error = ETIMEDOUT;
@@ -268,7 +268,7 @@ static void close_from (unsigned first)
         close ((int)fd);
 }
 
-/* Signals from the terminal are for srun. */
+/* Signals from the terminal are meant for srun. */
 pid_t helper_fork (int fds[2])
 {
     pid_t pid = fork ();
@@ -293,8 +293,9 @@ pid_t helper_fork (int fds[2])
     return 0;
 }
 
-/* A helper that still loads its libraries does not see the end of the step, and
- * has the tasks' streams open, for whose end Slurm waits: it is killed then.
+/* A helper that is still loading its libraries does not notice the end of the
+ * step, but holds the tasks' streams open, for whose end Slurm waits: kill it
+ * in that case.
  */
 static void guard_helper (pid_t helper, int ready, const char *folder)
 {
@@ -349,7 +350,7 @@ int helper_detach (spank_t sp, const char *const *args, const char *folder)
     return helper_status (pid) == 0 ? 0 : -1;
 }
 
-/* Its first line, or what comes of it until the time is over. */
+/* Its first line, or what arrives before the timeout. */
 static int read_first_line (int fd, unsigned seconds, char *line, size_t size)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -367,7 +368,7 @@ static int read_first_line (int fd, unsigned seconds, char *line, size_t size)
     return -1;
 }
 
-/* Returns its process group, -1 on failure. */
+/* Returns its process group, or -1. */
 static pid_t detach_with (char **argv, char **env, int in, int out)
 {
     pid_t pid = fork ();
@@ -384,8 +385,8 @@ static pid_t detach_with (char **argv, char **env, int in, int out)
     return pid > 0 && helper_status (pid) == 0 ? pid : -1;
 }
 
-/* life[1] stays open here, and nowhere else.  Who does not answer is killed: it
- * has srun's streams open, for whose end others may wait.
+/* life[1] stays open here, and nowhere else.  A helper that does not answer is
+ * killed: it holds srun's streams open, for whose end others may wait.
  */
 int helper_ask (spank_t sp, const char *const *args, unsigned seconds, char *line, size_t size)
 {
@@ -433,7 +434,7 @@ int helper_attend (spank_t sp, const char *word)
         snprintf (number, sizeof (number), "%ld", (long)pid);
         exec_helper (argv, environment (sp));
     }
-    /* Slurm kills the other one only */
+    /* Slurm only kills the other process */
     prctl (PR_SET_PDEATHSIG, SIGKILL);
     if (getppid () != me)
         _exit (NOT_RUN);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the hooks in plugin.c call, in the order of a step, by the file that has
- * it.  In srun all of it runs as the user.
+/* What the hooks in plugin.c call, in the order of a step, by file.  In srun
+ * all of it runs as the user.
  */
 #pragma once
 
@@ -13,23 +13,23 @@
 
 /* ---- options.c: the options of srun, sbatch and salloc ---- */
 
-/* Register the options that the site has. */
+/* Register the options that the site allows. */
 int options_register (spank_t sp);
 
-/* Read the site's policy before the options of the user are known.  Only root is
- * told what is wrong in it.
+/* Read the site's policy before the user's options are known.  Only root is
+ * told about errors in it.
  */
 void options_begin (int ac, char **av);
 
-/* In slurmd: log what is wrong in the site's policy, also to syslog. */
+/* In slurmd: log errors in the site's policy, also to syslog. */
 void options_log (int ac, char **av);
 
-/* In srun: report the options of the job that the site has switched off. */
+/* In srun: report the job's options that the site has switched off. */
 void options_lost (void);
 
-/* Find the values that hold, by what is known of the step: the user's, else
- * those of the site.  'loud': a task reports what the policy takes away; srun
- * reports what is wrong in the site's policy to a user who gave some option.
+/* Determine the values that apply, from the facts of the step: the user's, else
+ * the site's.  'loud': a task reports what the policy takes away; srun reports
+ * errors in the site's policy to a user who gave some option.
  */
 void options_decide (const struct step_facts *facts, bool loud, int ac, char **av);
 
@@ -38,17 +38,17 @@ void options_decide (const struct step_facts *facts, bool loud, int ac, char **a
 /* In srun, sbatch or salloc: unset what the plugin set in an outer step. */
 void inherited_clear (void);
 
-/* In sbatch and salloc, before their options are read: drop the options of the
- * job from whose script they are called.
+/* In sbatch and salloc, before they read their options: drop the options of the
+ * job whose script calls them.
  */
 void inherited_options_clear (void);
 
 enum { SECRET_TEXT = 33 };
 
-/* 128 random bits as hexadecimal digits; -1 with errno. */
+/* Write 128 random bits as hexadecimal digits.  Returns -1 with errno on failure. */
 int secret_random (char text[SECRET_TEXT]);
 
-/* Before srun sends the environment.  'wanted': make DL_SECRET, one for all
+/* Before srun sends the environment.  'wanted': create DL_SECRET, one for all
  * components of a heterogeneous job; else unset that of an outer step.
  */
 void plugin_secret (bool wanted);
@@ -60,34 +60,32 @@ void hostfile_tell (bool wanted);
 
 /* ---- rollcall.c: the first task of each node answers srun ---- */
 
-/* In srun, before it builds the environment of the tasks: listen, if 'wanted',
+/* In srun, before it builds the environment of the tasks: if 'wanted', listen,
  * and set SLURM_DL_BOARD to the port and a token.
  */
 void rollcall_start (bool wanted);
 
-/* In srun, when the tasks of a step are about to start: for more than one task,
- * start the process that answers them.
+/* In srun, when the tasks of a step are about to start: if there is more than
+ * one task, start the process that serves them.
  */
 void rollcall_launch (spank_t sp);
 
-/* In srun, at its end: name the nodes that never answered and those that have
+/* In srun, at its end: name the nodes that never answered and those with
  * another build of the plugin.
  */
 void rollcall_end (void);
 
-/* In the first task of a node: answer, if srun listens.  'on': some option holds
- * here.  Unsets SLURM_DL_BOARD for a task that is alone.
+/* In the first task of a node: answer, if srun listens.  'on': some option
+ * applies here.  For a single task, unsets SLURM_DL_BOARD.
  */
 void rollcall_answer (spank_t sp, bool on);
 
 /* ---- task.c: --dl, the environment of a task ---- */
 
-/* Whether the user exported a rank or a number of ranks, and so sets them up. */
+/* Whether the user exported a rank or a number of ranks, and so sets them up without the plugin. */
 bool task_has_ranks (spank_t sp);
 
-/* A step of TensorFlow with parameter servers ends with one task, and the
- * others serve until then.
- */
+/* A step of TensorFlow with parameter servers ends with one task; the others serve until then. */
 enum task_part { TASK_BY_ITSELF, TASK_LEADS, TASK_SERVES };
 
 enum task_part task_environment (spank_t sp, const char *framework, const char *roles);
@@ -97,31 +95,29 @@ enum task_part task_environment (spank_t sp, const char *framework, const char *
 /* Bind one task to GPUs, cores and memory. */
 void bind_task (spank_t sp);
 
-/* Set the network variables of one task, and report what is wrong with those
- * that its user exported.
- */
+/* Set the network variables of one task, and report errors in those that the user exported. */
 void nccl_task (spank_t sp);
 
-/* Set the variables that explain a hang, and start the watcher of this node;
- * after nccl_task().
+/* Set the variables that help to explain a hang, and start the watcher of this
+ * node; after nccl_task().
  */
 void debug_task (spank_t sp);
 
 /* Start the monitor of this node, if this is its first task. */
 void monitor_task (spank_t sp);
 
-/* In srun: note which step to summarize, and do it at the end. */
+/* In srun: remember which step to summarize, and do it at the end. */
 void monitor_begin (spank_t sp);
 void monitor_end (spank_t sp);
 
 /* ---- check_collector.c: --dl-check and the table of ranks ---- */
 
 /* 'level' is a value of --dl-check, or "".  'table': the user wants the table.
- * In srun: start the collector that the ranks will find.
+ * In srun: start the collector for the ranks.
  */
 void gather_start (spank_t sp, const char *level, bool table);
 
-/* In srun, at its end: wait for the last words of the collector. */
+/* In srun, at its end: wait for the last output of the collector. */
 void gather_end (void);
 
 /* In a task: take part, and wait for the verdict, which may end the task. */

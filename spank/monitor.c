@@ -12,9 +12,9 @@
 
 enum { SUMMARY_WITHIN = 10 };
 
-static char step_name[32]; /* srun's: "JOB.STEP", "": none to summarize */
+static char step_name[32]; /* in srun: "JOB.STEP", "": none to summarize */
 
-/* A default keeps what it samples in the site's folder, and says nothing. */
+/* Samples of a default go to the site's folder, without any output. */
 static void sample_quietly (spank_t sp, const char *const *args)
 {
     static const char variable[] = "DL_MONITOR_DIR";

@@ -21,8 +21,8 @@ static void print_finding (void *arg, const char *line)
     slurm_error ("dl: %s", line);
 }
 
-/* In a network namespace with the host's /sys the interfaces there are not
- * those of the task: better to know none.
+/* In a network namespace with the host's /sys, the interfaces listed there are
+ * not the task's: better report none.
  */
 static void read_fabric (struct fabric *f)
 {

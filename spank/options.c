@@ -17,18 +17,16 @@ extern char **environ;
 static const char is_off[] = "this site has switched this option off "
                              "(options= in plugstack.conf): it does nothing";
 
-/* How an option without its value arrives in an inner srun; and --dl=$NAME of a
- * NAME that is not set.
- */
+/* How an option without a value arrives in an inner srun; also --dl=$NAME if NAME is not set. */
 static bool is_absent (const char *value)
 {
     return !value || !*value || !strcmp (value, "(null)");
 }
 
-/* May be called twice with the same value.  An error here refuses the command
- * at submission; on a node it could only come from a forged environment, and
- * must not fail the job.  The policy of a node's own plugstack.conf may be
- * another one than that of the step.
+/* Slurm may call this twice with the same value.  An error here rejects the
+ * command at submission; on a node it could only come from a forged
+ * environment, and must not fail the job.  The policy in a node's
+ * plugstack.conf may differ from that of the step.
  */
 static int set_option (int row, const char *value, int remote)
 {
@@ -55,7 +53,7 @@ static bool is_remote (void)
     return spank_context () == S_CTX_REMOTE;
 }
 
-/* A node knows all of them: what holds is srun's policy. */
+/* A node accepts all of them: srun's policy decides. */
 int options_register (spank_t sp)
 {
     for (int i = 0; i < PLUGIN_OPTIONS; i++) {
@@ -85,7 +83,7 @@ static void log_of (const char *arg, const char *why)
     syslog (LOG_DAEMON | LOG_WARNING, "slurm-dl: plugstack.conf: %.64s: %.600s", arg, why);
 }
 
-/* dl doctor asks in the name of root. */
+/* dl doctor checks on behalf of root. */
 static bool is_administrator (void)
 {
     return geteuid () == 0 || getenv ("DL_DOCTOR");
@@ -119,7 +117,7 @@ static bool is_any_given (void)
     return false;
 }
 
-/* What the policy of this partition, say, has against it, only a task knows. */
+/* Only a task knows whether the policy of its partition, for example, forbids the option. */
 static void decide_option (struct plugin_context *context, int row, bool loud)
 {
     const char *value = context->given[row];
@@ -146,8 +144,8 @@ void options_decide (const struct step_facts *facts, bool loud, int ac, char **a
         decide_option (context, i, loud);
 }
 
-/* Slurm passes the options of sbatch and salloc to srun in variables, and says
- * nothing of one that nobody has registered.
+/* Slurm passes the options of sbatch and salloc to srun in variables, and
+ * ignores silently those that nobody has registered.
  */
 void options_lost (void)
 {

@@ -15,8 +15,8 @@
 
 enum { KEY_SIZE = 64, NUMBER_DIGITS = 9 };
 
-/* What follows a condition that cannot be understood, or an argument that may
- * have been meant as one.
+/* Condition of what follows an unintelligible condition, or an argument that
+ * may have been meant as one.
  */
 static const char never[] = "?";
 
@@ -67,7 +67,7 @@ static int take_policy_number (struct target t, const char *value, char *why, si
     return 0;
 }
 
-/* The first part of "A,B" and what follows it, NULL after the last one. */
+/* Copy the first part of "A,B".  Returns the rest, NULL after the last part. */
 static const char *next_list_part (const char *list, char *part, size_t size)
 {
     size_t len;
@@ -147,15 +147,15 @@ static int take_when (struct target t, const char *value, char *why, size_t size
     offsetof (struct site_policy, field), sizeof (((struct site_policy *)NULL)->field)
 #define EACH(field) OWN (field[0])
 
-/* Which steps an argument that follows no when= is for. */
+/* The steps that an argument without when= applies to. */
 enum argument_scope {
     OF_ALL,
-    OF_STEPS, /* those with GPUs: a default touches no other */
-    OF_SITE   /* all, and it follows no when= */
+    OF_STEPS, /* those with GPUs: a default affects no other steps */
+    OF_SITE   /* all; when= does not apply to it */
 };
 
-/* The only list of them (dl-spank(8) is compared with it), in the order in
- * which they are read: a default is looked up in nccl_dir.
+/* The only list of the arguments (a test compares dl-spank(8) with it), in the
+ * order in which they are read: a default looks up its profile in nccl_dir.
  */
 static const struct argument {
     const char *name;   /* NULL: not for --dl */
@@ -182,8 +182,8 @@ enum { ARGUMENTS = sizeof (arguments) / sizeof (*arguments) };
 
 /* ---- reading ---- */
 
-/* The row of plugin_options that a key of this row of the table names; 0 for
- * one that no option has; -1 if the key is another one's.
+/* The row of plugin_options that a key for this row of the table names; 0 for
+ * an option that does not exist; -1 if the key belongs to another row.
  */
 static int match_key (const struct argument *a, const char *key)
 {
@@ -200,7 +200,7 @@ static int match_key (const struct argument *a, const char *key)
     return -1;
 }
 
-/* The row of the table that 'arg' is of, -1 if there is none. */
+/* The row of the table for 'arg', -1 if there is none. */
 static int find_argument (const char *arg, int *row)
 {
     char key[KEY_SIZE];
@@ -216,7 +216,7 @@ static int find_argument (const char *arg, int *row)
     return -1;
 }
 
-/* The when= before av[i]; "": there is none. */
+/* The when= before av[i]; "" if there is none. */
 static const char *condition_of (char **av, int i)
 {
     int row;
@@ -237,7 +237,7 @@ static bool follows_when (char **av, int i)
     return false;
 }
 
-/* A default that may hold is one until a node knows better; a bound is none. */
+/* A default that may apply counts until a node knows better; a bound does not. */
 static bool holds (const struct argument *a, const struct step_facts *facts, const char *condition)
 {
     enum answer holds = condition_holds (condition, facts, a->scope == OF_STEPS);
@@ -245,7 +245,7 @@ static bool holds (const struct argument *a, const struct step_facts *facts, con
     return holds == ANSWER_YES || (holds == ANSWER_UNKNOWN && a->scope == OF_STEPS);
 }
 
-/* A default never relies on what was not understood. */
+/* Defaults never rely on what was not understood. */
 static void no_default (struct site_policy *p, const struct argument *a, int row)
 {
     for (int i = 0; i < PLUGIN_OPTIONS; i++)
@@ -253,7 +253,7 @@ static void no_default (struct site_policy *p, const struct argument *a, int row
             p->no_default[i] = true;
 }
 
-/* One that does not hold here is checked all the same. */
+/* Arguments that do not apply here are checked all the same. */
 static int read_argument (struct site_policy *p, const struct step_facts *facts, char **av, int i,
                           char *why)
 {
@@ -278,7 +278,7 @@ static int read_argument (struct site_policy *p, const struct step_facts *facts,
 
 typedef void reject_f (const char *arg, const char *why);
 
-/* 'unknown': not an argument; that and a condition also end what follows. */
+/* 'unknown': it is no argument; that and a wrong condition also invalidate what follows. */
 static void reject_argument (reject_f *reject, int ac, char **av, int i, const char *why,
                              bool unknown)
 {

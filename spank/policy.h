@@ -5,15 +5,16 @@
 #include "runtime/rank/condition.h"
 #include "spank/context.h"
 
-/* Read the arguments in plugstack.conf that hold for the step, and the defaults
- * that may.  A wrong one holds for no step, and is given to 'reject' (NULL:
- * nobody).  No step gets a default of its option.  What follows a wrong
- * condition or an unknown argument, up to the next when=, holds for no step.
+/* Read the arguments in plugstack.conf that apply to the step, and the defaults
+ * that may.  An invalid argument applies to no step and is passed to 'reject'
+ * (may be NULL); its option then gets no default in any step.  What follows an
+ * invalid condition or an unknown argument, up to the next when=, applies to no
+ * step.
  */
 void policy_read (struct site_policy *p, const struct step_facts *facts, int ac, char **av,
                   void (*reject) (const char *arg, const char *why));
 
 bool policy_has (const struct site_policy *p, int row);
 
-/* -1 and why if this site does not take a value that the option has. */
+/* Returns -1 and the reason if this site forbids a valid value of the option. */
 int policy_check (const struct site_policy *p, int row, const char *value, char *why, size_t size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The roll call of a step: the first task of each node answers srun, which names
- * the nodes that do not.  Beside srun a process keeps what ranks post for others.
+/* The roll call of a step: the first task of each node answers srun, which
+ * names the nodes that do not.  A process beside srun keeps the lines that
+ * ranks post for others.
  */
 #include "spank/hooks.h"
 
@@ -29,12 +30,12 @@ enum {
     ANSWER = LIST + NAME + 128,
     CALLERS = 64,   /* whose answers are read at once */
     LISTS = 16,     /* components of a heterogeneous step */
-    WAITING = 4096, /* to be accepted */
+    WAITING = 4096, /* waiting to be accepted */
     POSTS = 64,
     POST_NAME = 33,
     POST_TEXT = 600,
     KEEP_S = 30,
-    SILENT_S = 5, /* in which the kernel keeps whoever has said nothing */
+    SILENT_S = 5, /* seconds that the kernel keeps a silent connection */
     NAMED = 8,
     LATE_S = 20, /* after the first answer */
     CONNECT_MS = 2000,
@@ -51,8 +52,8 @@ struct caller {
     char text[ANSWER];
 };
 
-/* A line that a process of the step has posted; it stays as long as the
- * connection of whoever posted it, or for KEEP_S.
+/* A line that a process of the step has posted.  It is kept as long as the
+ * poster's connection, or for KEEP_S.
  */
 struct post {
     int fd;     /* -1: none */
@@ -68,22 +69,22 @@ struct rollcall {
     volatile bool *content; /* shared with srun: all have answered; NULL: no process */
     int srun, listener, port;
     char token[SECRET_TEXT];
-    char asked[ASKED_TEXT];           /* options of the user's; "": none */
-    bool launched, on, is_told, same; /* all builds are */
-    long first;                       /* second in which somebody answered; 0: nobody has */
+    char asked[ASKED_TEXT];           /* the user's options; "": none */
+    bool launched, on, is_told, same; /* of all builds */
+    long first;                       /* second of the latest answer; 0: none yet */
     struct caller callers[CALLERS];
     int ncallers;
     struct post posts[POSTS];
     int nposts;
     struct node_answer *answers;
     size_t n;
-    char lists[LISTS][LIST]; /* nodes, as the tasks say */
+    char lists[LISTS][LIST]; /* nodes, as the tasks report them */
     int nlists;
     size_t expected;        /* nodes of these lists */
-    char nodes[NODES_TEXT]; /* as srun says at its end */
+    char nodes[NODES_TEXT]; /* as srun reports them at its end */
 };
 
-/* Nodes to be named in a line. */
+/* Nodes to be named in one line. */
 struct names {
     const struct rollcall *r;
     size_t n;
@@ -140,7 +141,7 @@ static void find_missing (struct rollcall *r, struct names *names)
         layout_each_host (r->nodes + 1, note_missing, names);
 }
 
-/* The build that most nodes have, the first of several. */
+/* The most frequent build; among equals, the first. */
 static const char *usual_build (const struct rollcall *r)
 {
     const char *usual = r->answers[0].build;
@@ -170,8 +171,8 @@ static void find_others (const struct rollcall *r, struct names *names)
             name_node (names, r->answers[i].node);
 }
 
-/* All of it in one line.  Nobody who did not ask is told of builds, nor that no
- * node at all has what the site wanted.
+/* Print everything in one line.  If the user asked for nothing, omit builds,
+ * and omit it if no node at all has what the site wanted.
  */
 static void print_rollcall (struct rollcall *r, const char *since)
 {
@@ -219,7 +220,7 @@ static void take_node_list (struct rollcall *r, const char *list)
     layout_each_host (list, count_node, &r->expected);
 }
 
-/* "on|off BUILD NODE NODES", of the first task of a node. */
+/* "on|off BUILD NODE NODES", from the first task of a node. */
 static void take_answer (struct rollcall *r, const char *text)
 {
     char on[4], list[LIST];
@@ -264,7 +265,7 @@ static void drop_old_posts (struct rollcall *r)
             drop_post (r, i);
 }
 
-/* "NAME TEXT": instead of an older one of that name. */
+/* "NAME TEXT": replaces an older line of that name. */
 static bool take_post (struct rollcall *r, int fd, const char *text)
 {
     struct post p = { .fd = fd, .until = seconds () + KEEP_S };
@@ -280,7 +281,7 @@ static bool take_post (struct rollcall *r, int fd, const char *text)
     return true;
 }
 
-/* "get NAME": whoever posts later is not waited for. */
+/* "get NAME": do not wait for a later post. */
 static void tell_post (const struct rollcall *r, int fd, const char *text)
 {
     char name[POST_NAME] = "", line[POST_TEXT + 1];
@@ -293,7 +294,7 @@ static void tell_post (const struct rollcall *r, int fd, const char *text)
     send (fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* No time tells how much of it is right. */
+/* Compare in constant time. */
 static bool has_token (const struct rollcall *r, const char *text)
 {
     unsigned char differs = 0;
@@ -305,7 +306,7 @@ static bool has_token (const struct rollcall *r, const char *text)
     return !differs && text[SECRET_TEXT - 1] == ' ';
 }
 
-/* "TOKEN ...", of whoever has that.  Returns whether the connection is kept. */
+/* "TOKEN ...", from a process that has the token.  Returns whether to keep the connection. */
 static bool take_line (struct rollcall *r, int fd, const char *text)
 {
     if (!has_token (r, text))
@@ -335,7 +336,7 @@ static void drop_client (struct rollcall *r, int i)
     forget_client (r, i);
 }
 
-/* A line is all that anybody has to say. */
+/* Each client sends one line. */
 static void hear_client (struct rollcall *r, int i)
 {
     struct caller *c = &r->callers[i];
@@ -353,8 +354,7 @@ static void hear_client (struct rollcall *r, int i)
         drop_client (r, i);
 }
 
-/* Whoever says nothing gives way to those who come; most have said it by then.
- */
+/* Silent clients give way to new ones; most clients have sent their line by then. */
 static void accept_callers (struct rollcall *r)
 {
     int fd;
@@ -369,7 +369,7 @@ static void accept_callers (struct rollcall *r)
     }
 }
 
-/* The nodes of the step, with which srun ends.  Returns -1 if it was killed. */
+/* The nodes of the step, sent when srun ends.  Returns -1 if srun was killed. */
 static int read_step_nodes (struct rollcall *r)
 {
     ssize_t n = recv (r->srun, r->nodes, sizeof (r->nodes) - 1, 0);
@@ -410,7 +410,7 @@ static int serve (struct rollcall *r)
                 hear_client (r, i);
         if (p[1].revents)
             accept_callers (r);
-        /* after all who came before; a flood is none of them */
+        /* first serve the clients that came before; a flood must not delay the end */
         turns = p[0].revents ? turns + 1 : 0;
         if (turns > (p[1].revents ? WAITING / CALLERS : 0))
             return read_step_nodes (r);
@@ -430,7 +430,7 @@ static void live_beside (struct rollcall *r)
 static const char variable[] = "SLURM_DL_BOARD";
 
 static struct rollcall *own; /* of this srun; NULL: there is none */
-static int beside = -1;      /* srun's end of a pair of sockets with the process */
+static int beside = -1;      /* srun's end of a socket pair with the process */
 static int components;       /* of a heterogeneous job */
 static bool in_allocation;
 
@@ -443,9 +443,7 @@ static int bind_to (int fd, int family, int port)
                               : bind (fd, (struct sockaddr *)&four, sizeof (four));
 }
 
-/* In the site's range of ports for srun, if there is one: others may not pass
- * a firewall.
- */
+/* Use the site's port range for srun, if there is one: other ports may not pass a firewall. */
 static int bind_any (int fd, int family)
 {
     long from, to, first;
@@ -475,7 +473,7 @@ static int listen_rollcall (int *port)
         setsockopt (fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent, sizeof (silent));
         if (bind_any (fd, families[i]) == 0 && listen (fd, WAITING) == 0
             && getsockname (fd, (struct sockaddr *)&bound, &size) == 0) {
-            *port = ntohs (bound.sin6_port); /* in the same place for IPv4 */
+            *port = ntohs (bound.sin6_port); /* at the same offset for IPv4 */
             return fd;
         }
         close (fd);
@@ -512,7 +510,7 @@ void rollcall_start (bool wanted)
         components++;
         return;
     }
-    unsetenv (variable); /* that of a step that srun is in */
+    unsetenv (variable); /* of a step that contains this srun */
     if (!wanted)
         return;
     in_allocation = getenv ("SLURM_JOB_ID") != NULL;
@@ -521,8 +519,8 @@ void rollcall_start (bool wanted)
     done = getpid ();
 }
 
-/* Nobody posts anything for a task that is alone, and its node cannot be late:
- * srun reads the answer at its end, which saves a fork.
+/* A single task has no peers to post for, and its node cannot be late: srun
+ * reads the answer at its end, which saves a fork.
  */
 static bool is_alone (spank_t sp)
 {
@@ -533,7 +531,7 @@ static bool is_alone (spank_t sp)
            && tasks == 1;
 }
 
-/* Without a process beside it srun still reads the answers at its end. */
+/* Without this process srun still reads the answers at its end. */
 static void start_beside (struct rollcall *r)
 {
     bool *content =
@@ -578,7 +576,7 @@ void rollcall_launch (spank_t sp)
         start_beside (own);
 }
 
-/* Where all have answered srun waits for nobody. */
+/* If all have answered, srun does not wait. */
 static void end_beside (const struct rollcall *r)
 {
     struct pollfd p = { .fd = beside, .events = POLLIN };
@@ -589,7 +587,7 @@ static void end_beside (const struct rollcall *r)
     close (beside);
 }
 
-/* Tasks answered before they started their programs. */
+/* Tasks have answered before they started their programs. */
 static void read_answers (struct rollcall *r)
 {
     struct pollfd p = { .fd = r->listener, .events = POLLIN };
@@ -599,7 +597,7 @@ static void read_answers (struct rollcall *r)
     close (r->listener);
 }
 
-/* In an allocation srun knows only the nodes of all of it. */
+/* In an allocation srun only knows the nodes of the whole allocation. */
 void rollcall_end (void)
 {
     const char *nodes = getenv ("SLURM_NODELIST");
@@ -660,7 +658,7 @@ static void answer_client (spank_t sp, const char *token, int port, bool on)
     close (fd);
 }
 
-/* A task that is alone has nobody beside srun who would answer it. */
+/* For a single task no process beside srun would answer. */
 void rollcall_answer (spank_t sp, bool on)
 {
     char where[64] = "", token[SECRET_TEXT];

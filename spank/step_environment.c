@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment that srun prepares for a step: what an outer step left is
- * cleared; the secret and the order of hosts are set.
+/* The environment that srun prepares for a step: it clears what an outer step
+ * left, and sets the secret and the order of hosts.
  */
 #include "spank/hooks.h"
 
@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-/* "A,B,C", of names that a plugin wrote. */
+/* "A,B,C": names that a plugin wrote. */
 static void unset_all (const char *list)
 {
     char name[128];
@@ -33,7 +33,7 @@ static void unset_all (const char *list)
     }
 }
 
-/* Its folder is the first part of the path. */
+/* Remove our folder, the first component of the path. */
 static void leave_python (void)
 {
     const char *path = getenv ("PYTHONPATH");
@@ -78,7 +78,7 @@ void inherited_clear (void)
         unsetenv (others[i]);
 }
 
-/* Slurm passes options of plugins to the steps of a job in variables. */
+/* Slurm passes plugin options to the steps of a job in variables. */
 void inherited_options_clear (void)
 {
     static const char mark[] = "_SLURM_SPANK_OPTION_dl_";
@@ -138,7 +138,7 @@ void plugin_secret (bool wanted)
         unsetenv (variable);
 }
 
-/* "n1*4" is four times n1. */
+/* "n1*4" stands for four times n1. */
 static int add_host (char *list, size_t *used, char *host)
 {
     char *star = strchr (host, '*');
@@ -155,7 +155,7 @@ static int add_host (char *list, size_t *used, char *host)
     return 0;
 }
 
-/* One or more hosts a line, which # ends. */
+/* One or more hosts per line; # starts a comment. */
 static int read_host_list (const char *path, char *list)
 {
     FILE *f = fopen (path, "re");

@@ -31,7 +31,7 @@ struct node_search {
 
 /* ---- slurm.conf ---- */
 
-/* Addresses, each with its 0. */
+/* Addresses, each with its NUL. */
 struct texts {
     char *text;
     size_t used, size;
@@ -55,8 +55,8 @@ static int add_text (void *arg, const char *text)
     return 0;
 }
 
-/* NodeName=n[1-4] NodeAddr=10.0.0.[1-4]: one line of nodes.  A single address
- * is that of all of them.
+/* NodeName=n[1-4] NodeAddr=10.0.0.[1-4]: one line for several nodes.  A single
+ * address belongs to all of them.
  */
 struct pairs {
     struct node_search *s;
@@ -105,7 +105,7 @@ static void read_conf (struct node_search *s, spank_t sp)
 
 /* ---- SLURM_NODE_ALIASES ---- */
 
-/* "ec0:1.2.3.4:host,ec1:[fe::1]:host", of the nodes of a cloud. */
+/* "ec0:1.2.3.4:host,ec1:[fe::1]:host", for the nodes of a cloud. */
 static void read_aliases (struct node_search *s, const char *list)
 {
     while (*list && s->rv == 0) {
@@ -122,9 +122,9 @@ static void read_aliases (struct node_search *s, const char *list)
     }
 }
 
-/* Call 'emit' for each node that SLURM_NODE_ALIASES or slurm.conf gives an
- * address (NodeAddr, else NodeHostname) with its NodeName: from these files, as
- * the user, and never by asking slurmctld.  Until it does not return 0.
+/* Call 'emit' with the NodeName of each node that has an address (NodeAddr,
+ * else NodeHostname) in SLURM_NODE_ALIASES or slurm.conf, until it returns
+ * nonzero.  The files are read as the user; slurmctld is never asked.
  */
 static void nodeaddr_each (spank_t sp, int (*emit) (void *arg, const char *node, const char *to),
                            void *arg)
@@ -143,11 +143,11 @@ enum { EPHEMERAL = 32768, PEERS = 3, ADDRESS = 256 };
 
 /* ---- the nodes of the step ---- */
 
-/* What Slurm knows of them: read when a name leads to no other machine. */
+/* What Slurm knows of the nodes; read only if a name leads to no other machine. */
 struct nodes {
     const struct rank_layout *l;
-    char (*to)[ADDRESS]; /* of each node; "": not known */
-    long next;           /* lists of names are in one order, mostly */
+    char (*to)[ADDRESS]; /* of each node; "": unknown */
+    long next;           /* the lists of names usually have the same order */
 };
 
 static int take_address (void *arg, const char *node, const char *to)
@@ -181,8 +181,8 @@ static bool is_own (const struct reach_address *a)
     return reach_interface (a, interface, sizeof (interface)) == 0;
 }
 
-/* Several slurmd on one machine: each node has, by slurm.conf, an address of
- * this machine.  What a resolver says of a name proves nothing.
+/* Several slurmd run on one machine: slurm.conf gives each node an address of
+ * this machine.  What a resolver returns for a name proves nothing.
  */
 static bool is_single_machine (const struct nodes *n)
 {
@@ -196,7 +196,7 @@ static bool is_single_machine (const struct nodes *n)
     return true;
 }
 
-/* The names of all nodes become their addresses. */
+/* Replace the names of all nodes by their addresses. */
 static void rename_nodes (struct task *t, const struct nodes *n)
 {
     struct rank_layout *l = &t->layout;
@@ -223,8 +223,8 @@ static const char *node_name (const struct task *t, long node)
     return t->layout.names + t->layout.name[node];
 }
 
-/* An address of 'node': by its name, or as Slurm has it.  One of this machine
- * is none unless it is known that the step has others.
+/* Find an address of 'node': by its name, or from Slurm.  An address of this
+ * machine does not count unless the step is known to use several.
  */
 static bool find_node (const struct task *t, const struct nodes *n, long node,
                        struct reach_address *to)
@@ -234,7 +234,7 @@ static bool find_node (const struct task *t, const struct nodes *n, long node,
     return reach_resolve (name, to) == REACH_FOUND && (n->to || !is_own (to));
 }
 
-/* Another node, beginning with the next one. */
+/* Another node, starting with the next one. */
 static bool find_peer (const struct task *t, const struct nodes *n, struct reach_address *to)
 {
     long nodes = t->facts.nodes;
@@ -255,9 +255,7 @@ static void set_way (struct task *t, const struct reach_address *master,
     reach_figures (own, f->own_address, sizeof (f->own_address));
 }
 
-/* A name may well lead to an address that only this machine has, such as that
- * of a bridge of containers.
- */
+/* A name may lead to an address that only this machine has, such as that of a container bridge. */
 static bool is_local_address (const struct reach_address *a, const struct reach_address *b)
 {
     char first[64], second[64];
@@ -266,8 +264,9 @@ static bool is_local_address (const struct reach_address *a, const struct reach_
            && reach_interface (b, second, sizeof (second)) == 0 && !strcmp (first, second);
 }
 
-/* From the master's node: the way to another node.  Its own name may well be a
- * loopback address here, as Debian's installer and cloud-init write it.
+/* On the master's node: find the interface towards another node.  The node's
+ * own name may resolve to a loopback address here, as Debian's installer and
+ * cloud-init write it.
  */
 static bool set_master_here (struct task *t, const struct nodes *n)
 {
@@ -310,8 +309,8 @@ static bool set_master (struct task *t, const struct nodes *n)
     return master_node (t) == t->facts.node ? set_master_here (t, n) : set_master_there (t, n);
 }
 
-/* Whether the names of nodes are those of hosts: then one without an address is
- * a mistake, and its user wants to know.
+/* Whether node names are host names: then a name without an address is a
+ * mistake that its user wants to know about.
  */
 static bool names_are_hosts (const struct task *t)
 {
@@ -321,7 +320,7 @@ static bool names_are_hosts (const struct task *t)
     return reach_same_name (host, t->facts.own);
 }
 
-/* What was found, or else what is missing; one line for each node. */
+/* Report what was found, or what is missing; one line per node. */
 static void report_name (const struct task *t, const char *name, const char *instead)
 {
     char host[ADDRESS];
@@ -352,7 +351,7 @@ static void set_unknown (struct task *t, const char *name)
     *t->facts.master = '\0';
 }
 
-/* Where the layout is not known, and so no other node. */
+/* If the layout, and so any other node, is unknown. */
 static void find_way (struct task *t)
 {
     struct reach_address to, own;
@@ -361,7 +360,7 @@ static void find_way (struct task *t)
         set_way (t, &to, &own);
 }
 
-/* Names first: on most sites that is all. */
+/* Try names first: on most sites that is enough. */
 static void find_master (spank_t sp, struct task *t)
 {
     struct nodes none = { 0 }, n = { 0 };
@@ -413,9 +412,7 @@ static int first_ephemeral (void)
 
 /* ---- */
 
-/* Find all that t->facts holds.  'roles' may be NULL.  Returns 0, or -1 with
- * the reason in t->why.
- */
+/* Fill in t->facts.  'roles' may be NULL. Returns 0, or -1 with the reason in t->why. */
 static int place_task (spank_t sp, struct task *t, const char *roles, bool of_tasks)
 {
     t->vars = variables_of (sp);
@@ -457,8 +454,7 @@ static const struct {
     { "HOROVOD_LOCAL_SIZE", SIZE },
 };
 
-/* This task is about to listen there: report now what would else be a time-out.
- */
+/* This task is about to listen there: report now what would become a timeout. */
 static void test_port (const struct task *t, int port)
 {
     char text[8];
@@ -470,7 +466,7 @@ static void test_port (const struct task *t, int port)
                          : "");
 }
 
-/* Not the port in whose place the program takes the user's. */
+/* Skip the port that the program replaces by the user's. */
 static void test_ports (const struct task *t, const char *framework, const char *stale)
 {
     const struct rank_facts *f = &t->facts;
@@ -485,8 +481,8 @@ static void test_ports (const struct task *t, const char *framework, const char 
     }
 }
 
-/* One line for the step, not one for each rank; what only this node sees is
- * reported by its first task.
+/* One line for the step, not one per rank; what only this node sees is reported
+ * by its first task.
  */
 static void report_unset (const struct task *t, const char *framework, const char *why)
 {
@@ -495,7 +491,7 @@ static void report_unset (const struct task *t, const char *framework, const cha
         slurm_error ("dl: --dl=%s: %s", framework, why);
 }
 
-/* The words of the program; 0 of them if Slurm does not say. */
+/* The words of the program; 0 if Slurm does not know them. */
 static int program (spank_t sp, char ***argv)
 {
     int argc;
@@ -504,7 +500,7 @@ static int program (spank_t sp, char ***argv)
 }
 
 /* mpirun starts one of these on each node, and the ranks from there: they would
- * all have the rank of their node.
+ * all inherit the rank of their node.
  */
 static bool is_mpirun (spank_t sp)
 {
@@ -522,7 +518,7 @@ static bool is_mpirun (spank_t sp)
     return false;
 }
 
-/* "--max-restarts=3", or in two words, or with a "_" as torchrun takes it. */
+/* "--max-restarts=3", or in two words, or with "_", as torchrun accepts it. */
 static const char *argument (char **argv, int n, const char *name)
 {
     size_t len = strlen (name);
@@ -540,7 +536,7 @@ static const char *argument (char **argv, int n, const char *name)
     return NULL;
 }
 
-/* What torchrun is told on its command line, which wins, or by a variable. */
+/* The value of a setting of torchrun: its command line wins over the variable. */
 static const char *setting (spank_t sp, const char *option, const char *name, char text[32])
 {
     char **argv = NULL;
@@ -559,7 +555,7 @@ static bool is_elastic (spank_t sp)
            || strchr (setting (sp, "--nnodes", "PET_NNODES", text), ':');
 }
 
-/* Its own choice stays, and torchrun fails after minutes. */
+/* torchrun's own choice stays, and it fails after minutes. */
 static void report_static (spank_t sp, const struct task *t)
 {
     char text[32];
@@ -571,7 +567,7 @@ static void report_static (spank_t sp, const struct task *t)
                          "no other node hears of a restart");
 }
 
-/* --dl-bind has a line of its own for GPUs that are hidden. */
+/* --dl-bind reports hidden GPUs itself. */
 static void advise (const struct task *t, const char *framework)
 {
     char line[200];
@@ -583,8 +579,8 @@ static void advise (const struct task *t, const char *framework)
     report_unset (t, framework, line);
 }
 
-/* The first task for which 0, the value of a batch script, is wrong.  To ranks
- * that see one GPU each it is the number of theirs.
+/* The first task for which 0, the value in a batch script, is wrong.  For ranks
+ * that see one GPU each, GPU numbers are their own.
  */
 static bool is_first_other (const struct rank_facts *f, enum count_of of)
 {
@@ -600,8 +596,8 @@ static bool is_first_other (const struct rank_facts *f, enum count_of of)
     }
 }
 
-/* What the user exported stays, and one value for all ranks, such as that of
- * RANK=$SLURM_PROCID in a batch script, makes them wait for ever.
+/* Values that the user exported stay.  One value for all ranks, as from
+ * RANK=$SLURM_PROCID in a batch script, makes them wait forever.
  */
 static void report_exported (spank_t sp, const struct task *t, const char *name, enum count_of of)
 {
@@ -617,7 +613,7 @@ static void report_exported (spank_t sp, const struct task *t, const char *name,
                              name, own, v[i].value);
 }
 
-/* What the user exported stays, and is looked at as hard as what is set. */
+/* Values that the user exported stay, and are checked as strictly as ours. */
 static void check_exported (const struct task *t, const char *stale)
 {
     char lines[EXPORTED_LINES][EXPORTED_LINE];
@@ -678,7 +674,7 @@ bool task_has_ranks (spank_t sp)
     return false;
 }
 
-/* The chief, or worker 0 where there is none, as in a TFJob of Kubeflow. */
+/* The chief, or worker 0 if there is none, as in a TFJob of Kubeflow. */
 static enum task_part task_part_of (const struct task *t, const char *framework)
 {
     const struct rank_roles *roles = t->facts.roles;
