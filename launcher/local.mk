@@ -76,7 +76,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/node/env_command.c %D%/node/env_plan.c \
 	%D%/node/check_messages.c %D%/node/checks.c %D%/node/gpu_checks.c %D%/node/host_checks.c \
 	%D%/debug/dump_folder.c
-launcher_archives = %D%/liblauncher.a %D%/libreport.a searcher/libsearcher.la $(runtime_archives) runtime/librankenv.la
+launcher_archives = %D%/liblauncher.a %D%/libreport.a searcher/libsearcher.la $(runtime_archives) runtime/librank.la
 launcher_libs = $(launcher_archives) \
 	$(HDF5_LIBS) $(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
 

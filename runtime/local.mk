@@ -1,12 +1,12 @@
 # runtime/: libslurmdl, and what the plugin and the launcher share with it.
 # without dependencies: the plugin links it, too
-noinst_LTLIBRARIES += %D%/librankenv.la
-%C%_librankenv_la_SOURCES = \
+noinst_LTLIBRARIES += %D%/librank.la
+%C%_librank_la_SOURCES = \
 	%D%/base/nearest_word.c %D%/host/cpus.c %D%/host/place.c %D%/host/sysfs.c %D%/host/topology.c \
 	%D%/rank/binding.c %D%/rank/condition.c %D%/rank/layout.c %D%/rank/plugin_options.c %D%/rank/ports.c \
-	%D%/rank/rankenv.c %D%/rank/roles.c %D%/rank/slurmconf.c %D%/rank/task.c %D%/rank/values.c \
-	%D%/rank/variables.c %D%/network/exported.c %D%/network/fabric.c %D%/network/nccl.c %D%/network/nccllint.c \
-	%D%/network/ncclnames.c %D%/network/reach.c
+	%D%/rank/rank_environment.c %D%/rank/roles.c %D%/rank/slurmconf.c %D%/rank/task.c \
+	%D%/rank/variables.c %D%/network/exported.c %D%/network/fabric.c %D%/network/nccl.c %D%/network/nccl_lint.c \
+	%D%/network/nccl_variables.c %D%/network/reach.c
 
 # Each library has its own copy of base (hidden by its map).  What it keeps is harmless twice: a
 # pointer to the one loaded slurmdl-cuda.so, and a table of CRC-32C.  What a process has once (signal
@@ -40,7 +40,7 @@ comm_sources = \
 	%D%/comm/engine/connection.c %D%/comm/engine/control.c %D%/comm/engine/coordinator.c %D%/comm/engine/engine.c \
 	%D%/comm/engine/executor.c %D%/comm/engine/gather.c %D%/comm/engine/join.c %D%/comm/engine/hash_map.c \
 	%D%/comm/engine/packet.c %D%/comm/engine/queue.c %D%/comm/engine/readiness.c %D%/comm/engine/stall.c \
-	%D%/comm/engine/submit.c %D%/comm/engine/named_tasks.c %D%/comm/engine/tensor.c %D%/comm/engine/tensor_table.c \
+	%D%/comm/engine/submit.c %D%/comm/engine/named_tasks.c %D%/comm/engine/tensor.c \
 	%D%/comm/engine/timeline.c %D%/comm/elastic/elastic.c %D%/comm/elastic/folder.c %D%/comm/elastic/membership.c \
 	%D%/comm/elastic/open.c %D%/comm/elastic/restore.c %D%/comm/elastic/state.c %D%/comm/api/collectives.c \
 	%D%/comm/api/comm.c %D%/comm/api/open.c

@@ -384,8 +384,8 @@ int slurmdl_metrics_read_dir (const char *dir, slurmdl_row_f f, void *arg,
 
 /* The same for all attempts a.1/, a.2/, .. in the trial's folder 'dir',
  * including superseded rows: those above the step to which a later attempt was
- * restored, or at or above a step at which one has logged the same metric.  Damaged files are skipped, and the call then fails with EBADMSG at
- * the end.
+ * restored, or at or above a step at which one has logged the same metric.  Damaged files are
+ * skipped, and the call then fails with EBADMSG at the end.
  */
 int slurmdl_trial_read (const char *dir, slurmdl_row_f f, void *arg, struct slurmdl_error *err);
 

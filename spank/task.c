@@ -473,7 +473,7 @@ static void test_ports (const struct task *t, const char *framework, const char 
     bool own = exported_has (t, stale, "MASTER_PORT") || exported_has (t, stale, "PET_MASTER_PORT")
                || exported_has (t, stale, "JAX_COORDINATOR_ADDRESS");
 
-    if (rankenv_needs_task_ports (framework)) {
+    if (rank_environment_needs_task_ports (framework)) {
         if (f->task_port)
             test_port (t, f->task_port + (int)(f->one_machine ? f->rank : f->local_rank));
     } else if (f->rank == t->master_rank && strcmp (framework, "mpi") && !own) {
@@ -575,7 +575,7 @@ static void advise (const struct task *t, const char *framework)
     if (!option_is_given (PLUGIN_FRAMEWORK)
         || (option_is_on (PLUGIN_BIND) && t->facts.visible_gpus == 1))
         return;
-    rankenv_advice (framework, &t->facts, line, sizeof (line));
+    rank_environment_advice (framework, &t->facts, line, sizeof (line));
     report_unset (t, framework, line);
 }
 
@@ -630,8 +630,8 @@ static void set_task_variables (spank_t sp, struct task *t, const char *framewor
     int n;
 
     if (!*roles)
-        roles = rankenv_roles (framework);
-    if (place_task (sp, t, roles, rankenv_needs_task_ports (framework)) < 0) {
+        roles = rank_environment_roles (framework);
+    if (place_task (sp, t, roles, rank_environment_needs_task_ports (framework)) < 0) {
         char why[sizeof (t->why) + 32];
         snprintf (why, sizeof (why), "nothing is set: %s", t->why);
         report_unset (t, framework, why);
@@ -650,9 +650,9 @@ static void set_task_variables (spank_t sp, struct task *t, const char *framewor
         t->facts.elastic = is_elastic (sp);
         report_static (sp, t);
     }
-    n = rankenv_fill (framework, &t->facts, &t->environment);
+    n = rank_environment_fill (framework, &t->facts, &t->environment);
     if (exported_way (t, stale))
-        n = rankenv_fill (framework, &t->facts, &t->environment);
+        n = rank_environment_fill (framework, &t->facts, &t->environment);
     report_unset (t, framework, t->environment.why);
     advise (t, framework);
     if (option_is_given (PLUGIN_FRAMEWORK))

@@ -41,7 +41,7 @@
 #include "runtime/host/topology.h"
 #include "runtime/network/fabric.h"
 #include "runtime/rank/layout.h"
-#include "runtime/rank/rankenv.h"
+#include "runtime/rank/rank_environment.h"
 #include "runtime/rank/slurmconf.h"
 
 /* ---- one rank: facts, checks, and the answer of the collector ---- */
@@ -618,9 +618,9 @@ static int check_together (const struct check_options *opt)
                         .json = opt->json,
                         .parent = -1 };
     struct gather_client c = { .level = g.level, .table = g.table, .waits = true };
-    struct rank_ports p =
-        rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"), (uint32_t)step_number ("SLURM_JOB_ID"),
-                       (uint32_t)step_number ("SLURM_STEP_ID"), 32768, 1);
+    struct rank_ports p = rank_environment_ports (
+        getenv ("SLURM_STEP_RESV_PORTS"), (uint32_t)step_number ("SLURM_JOB_ID"),
+        (uint32_t)step_number ("SLURM_STEP_ID"), 32768, 1);
     struct collector_place m = { .c = &c };
     bool first = step_number ("SLURM_PROCID") == 0;
     struct slurmdl_error err = { "" };

@@ -126,15 +126,15 @@ static void find_users (struct inside *x, struct task *t)
     const char *best = NULL;
     int fewest = RANK_VARIABLES_MAX + 1;
 
-    for (const char *const *f = rankenv_frameworks; *f; f++)
-        if (rankenv_fill (*f, &t->facts, &t->environment) >= 0 && explains (&t->environment, set)
-            && t->environment.n < fewest) {
+    for (const char *const *f = rank_environment_frameworks; *f; f++)
+        if (rank_environment_fill (*f, &t->facts, &t->environment) >= 0
+            && explains (&t->environment, set) && t->environment.n < fewest) {
             fewest = t->environment.n;
             best = *f;
         }
     if (!best)
         return;
-    rankenv_fill (best, &t->facts, &t->environment);
+    rank_environment_fill (best, &t->facts, &t->environment);
     explain_exported (x, t);
     for (int i = 0; i < t->environment.n; i++) {
         const struct rank_variable *v = &t->environment.vars[i];

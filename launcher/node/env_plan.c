@@ -569,7 +569,7 @@ static int read_options (struct env_plan *p, struct slurmdl_error *err)
     p->roles = plan_text (p, ENV_ROLES);
     p->bind = plan_text (p, ENV_BIND);
     p->nccl = plan_text (p, ENV_NCCL);
-    if (read_word (p, ENV_DL, rankenv_frameworks, false, err) < 0
+    if (read_word (p, ENV_DL, rank_environment_frameworks, false, err) < 0
         || read_word (p, ENV_BIND, bind_words, true, err) < 0
         || read_word (p, ENV_MPI, types, false, err) < 0)
         return -1;
@@ -841,7 +841,7 @@ static int set_framework (struct env_plan *p, const struct variant *v, struct en
                           struct slurmdl_error *err)
 {
     struct task *t = p->task;
-    const char *roles = *p->roles ? p->roles : rankenv_roles (p->dl);
+    const char *roles = *p->roles ? p->roles : rank_environment_roles (p->dl);
     char line[200];
     int n;
 
@@ -856,11 +856,11 @@ static int set_framework (struct env_plan *p, const struct variant *v, struct en
     t->facts.step = v->step;
     t->facts.one_cpu = v->one_cpu;
     find_plan_master (p, t, v);
-    task_ports (t, rankenv_needs_task_ports (p->dl), first_ephemeral_port ());
-    n = rankenv_fill (p->dl, &t->facts, &t->environment);
+    task_ports (t, rank_environment_needs_task_ports (p->dl), first_ephemeral_port ());
+    n = rank_environment_fill (p->dl, &t->facts, &t->environment);
     if (*t->environment.why)
         plan_note (p, "--dl=%s: %s", p->dl, t->environment.why);
-    rankenv_advice (p->dl, &t->facts, line, sizeof (line));
+    rank_environment_advice (p->dl, &t->facts, line, sizeof (line));
     if (*line)
         plan_note (p, "--dl=%s: %s", p->dl, line);
     if (n > 0)

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/checkpoint/finish.h"
 #include "runtime/checkpoint/staging.h"
 #include "runtime/run/session.h"
 #include "runtime/storage/inside.h"

@@ -41,3 +41,12 @@ int commit (struct slurmdl *run, struct save_job *job, char *path, struct slurmd
 struct draft;
 int write_pieces (const char *path, int fd, struct piece *list, size_t n,
                   const struct draft *whole);
+
+/* Files up to this size are read back whole before they get their name. */
+enum { SMALL_FILE = 16 << 20 };
+
+/* The name of a checkpoint while it is written, and its final name (PATH_MAX each). */
+int finish_paths (const char *dir, int64_t step, char *tmp, char *path, struct slurmdl_error *err);
+
+/* Give a finished file its name; an existing file of that name is out of date. */
+int finish_name (const char *tmp, const char *path);

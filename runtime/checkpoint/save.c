@@ -13,7 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/check.h"
-#include "runtime/checkpoint/finish.h"
+#include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/snapshot.h"
 
 enum { IN_FLIGHT = 2 };

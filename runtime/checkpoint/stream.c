@@ -8,7 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/check.h"
-#include "runtime/checkpoint/finish.h"
+#include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/checkpoint/staging.h"
 #include "runtime/storage/crc32c.h"

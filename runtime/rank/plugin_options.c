@@ -8,7 +8,7 @@
 
 #include "runtime/base/nearest_word.h"
 #include "runtime/rank/binding.h"
-#include "runtime/rank/rankenv.h"
+#include "runtime/rank/rank_environment.h"
 #include "runtime/rank/roles.h"
 
 enum { WORD_SIZE = 64, SAMPLE_MAX = 3600, HANG_MIN = 5, HANG_MAX = 86400, HANG_DEFAULT = 600 };
@@ -94,7 +94,7 @@ const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
         "dl",
         "FRAMEWORK",
         "[dl] set each rank's environment for torch, tf, jax, ...",
-        .words = rankenv_frameworks,
+        .words = rank_environment_frameworks,
     },
     [PLUGIN_ROLES] = {
         "dl-roles",

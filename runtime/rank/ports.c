@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ports on which the ranks of a step listen. */
-#include "runtime/rank/rankenv.h"
+#include "runtime/rank/rank_environment.h"
 
 #include <stdlib.h>
 
@@ -37,8 +37,8 @@ static uint64_t mix_job (uint32_t job)
     return z ^ (z >> 31);
 }
 
-struct rank_ports rankenv_ports (const char *reserved, uint32_t job, uint32_t step, int ephemeral,
-                                 long tasks)
+struct rank_ports rank_environment_ports (const char *reserved, uint32_t job, uint32_t step,
+                                          int ephemeral, long tasks)
 {
     int low = ephemeral - PORTS < PORT_MIN ? PORT_MIN : ephemeral - PORTS;
     uint64_t turn = mix_job (job) % PORTS + step;

@@ -151,7 +151,7 @@ int task_read (struct task *t, const char *roles)
             return -1;
         t->facts.roles = &t->roles;
     }
-    t->master_rank = rankenv_master_rank (t->facts.roles);
+    t->master_rank = rank_environment_master_rank (t->facts.roles);
     find_layout (t);
     read_task_gpus (t);
     read_task_cpus (t);
@@ -193,7 +193,7 @@ void task_ports (struct task *t, bool of_tasks, int ephemeral)
     variables_text (&t->vars, "SLURM_STEP_RESV_PORTS", reserved, sizeof (reserved));
     if (of_tasks && t->is_het)
         *reserved = '\0';
-    p = rankenv_ports (reserved, t->job, t->step, ephemeral, of_tasks ? tasks : 1);
+    p = rank_environment_ports (reserved, t->job, t->step, ephemeral, of_tasks ? tasks : 1);
     f->port = p.master;
     f->port2 = p.second;
     f->task_port = p.tasks;

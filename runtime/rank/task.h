@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "runtime/rank/rankenv.h"
+#include "runtime/rank/rank_environment.h"
 #include "runtime/rank/variables.h"
 
 /* In which srun tells the tasks its hosts, with --distribution=arbitrary. */

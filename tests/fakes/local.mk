@@ -17,7 +17,7 @@ endif
 if HAVE_SLURM
 EXTRA_PROGRAMS += %D%/spank
 %C%_spank_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
-%C%_spank_LDADD = runtime/librankenv.la -ldl
+%C%_spank_LDADD = runtime/librank.la -ldl
 endif
 
 # Folders of modules, as the library looks for them: device/ (memory that looks

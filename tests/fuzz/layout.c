@@ -2,7 +2,7 @@
 /* Lists of hosts and numbers of tasks, as Slurm writes them: hosts, tasks,
  * distribution, plane, ranks, node, ranks of the node, components. */
 #include "runtime/rank/layout.h"
-#include "runtime/rank/rankenv.h"
+#include "runtime/rank/rank_environment.h"
 #include "tests/fuzz/fuzz.h"
 
 static int count (void *arg, const char *host)
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     layout_first_host (f.hosts, host, sizeof (host));
     layout_each_host (f.hosts, count, &n);
     layout_tasks_of_node (f.tasks, f.node);
-    rankenv_ports (f.gtids, 1, 0, 32768, f.ranks);
+    rank_environment_ports (f.gtids, 1, 0, 32768, f.ranks);
     free (text);
     return 0;
 }

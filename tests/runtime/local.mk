@@ -1,6 +1,6 @@
 # tests/runtime/: units of comm/ run each rank as a process (comm/world.c)
 if HAVE_CMOCKA
-rank_units = %D%/rankenv.t %D%/layout.t %D%/topology.t %D%/nccl.t
+rank_units = %D%/rank_environment.t %D%/layout.t %D%/topology.t %D%/nccl.t
 runtime_units = %D%/comm/commfail.t %D%/comm/elasticjoins.t %D%/comm/elastic.t %D%/comm/handshake.t \
 	%D%/comm/bootstrap.t %D%/comm/stalls.t %D%/comm/elasticwait.t %D%/disks.t \
 	%D%/comm/node.t %D%/comm/comm.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/run.t %D%/shards.t \
@@ -11,8 +11,8 @@ if HAVE_NCCL
 device_units = %D%/comm/ncclcomm.t %D%/comm/device.t
 endif
 EXTRA_PROGRAMS += $(rank_units) $(runtime_units) $(device_units)
-$(rank_units): LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
-$(rank_units): runtime/librankenv.la
+$(rank_units): LDADD = runtime/librank.la $(CMOCKA_LIBS)
+$(rank_units): runtime/librank.la
 EXTRA_LTLIBRARIES += %D%/libtest.la
 %C%_libtest_la_SOURCES = %D%/comm/collect.c %D%/comm/elasticcrowd.c %D%/comm/elasticrank.c %D%/comm/format.c \
 	%D%/comm/pairs.c %D%/comm/world.c

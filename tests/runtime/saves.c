@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <time.h>
 
-#include "runtime/checkpoint/finish.h"
+#include "runtime/checkpoint/commit.h"
 #include "runtime/slurmdl.h"
 #include "tests/runtime/counted.h"
 

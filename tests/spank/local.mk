@@ -5,7 +5,7 @@ spank_units = %D%/bounds.t
 EXTRA_PROGRAMS += %D%/bounds.t
 %C%_bounds_t_SOURCES = %D%/bounds.c runtime/rank/condition.c spank/policy.c
 %C%_bounds_t_CFLAGS = $(AM_CFLAGS)
-%C%_bounds_t_LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
+%C%_bounds_t_LDADD = runtime/librank.la $(CMOCKA_LIBS)
 endif
 tests/spank/helpers.log tests/spank/plugin.log tests/spank/policy.log: tests/fakes/spank
 tests/spank/bind.log: tests/fakes/spank tests/runtime/machine

@@ -76,7 +76,7 @@ like "$out" '^error dl: --dl=torch: nothing is set: mpirun starts the ranks itse
 out=$(fake PROGRAM=/usr/bin/orted "$stub" "$PLUGIN" 0 -- default=torch when=gpus:any default=torch)
 is "$(echo "$out" | grep -cE '^(set|error)')" 0 "a default of the site is silent there"
 
-# ---- the other frameworks (tests/runtime/rankenv.c has all layouts)
+# ---- the other frameworks (tests/runtime/rank_environment.c has all layouts)
 out=$(fake "$stub" "$PLUGIN" 0 dl=tf)
 like "$out" '^set TF_CONFIG=\{"cluster": \{"worker": \["127.0.0.1:[0-9]+","127.0.0.1:[0-9]+","127.0.0.1:[0-9]+"\]\}, "task": \{"type": "worker", "index": 2\}, "rpc_layer": "grpc"\}$' "TF_CONFIG"
 out=$(apart "$stub" "$PLUGIN" 0 dl=tf dl-roles=ps:1,worker:*)

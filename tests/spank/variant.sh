@@ -3,7 +3,7 @@
 # Variants of the plugin for a test, from the same sources: source this after lib.sh.
 sources () {
     echo "$srcdir"/spank/*.c
-    sed -n '/librankenv_la_SOURCES/,/[^\\]$/p' "$srcdir/runtime/local.mk" | grep -o '%D%/[a-z_/]*\.c' | sed "s|%D%|$srcdir/runtime|"
+    sed -n '/librank_la_SOURCES/,/[^\\]$/p' "$srcdir/runtime/local.mk" | grep -o '%D%/[a-z_/]*\.c' | sed "s|%D%|$srcdir/runtime|"
 }
 
 # shellcheck disable=SC2046

@@ -15,7 +15,7 @@
 #include "runtime/comm/net/address.h"
 #include "runtime/comm/net/clean.h"
 #include "runtime/rank/layout.h"
-#include "runtime/rank/rankenv.h"
+#include "runtime/rank/rank_environment.h"
 
 /* Nodes of a cluster may have other names than their hosts, or be several on
  * one: to ask the resolver for these may take seconds.
@@ -148,9 +148,9 @@ static int find_step_address (struct boot_place *p)
 
     if (!hosts || layout_first_host (hosts, p->host, sizeof (p->host)) < 0)
         return -1;
-    ports = rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"),
-                           (uint32_t)environment_number ("SLURM_JOB_ID", 0),
-                           (uint32_t)environment_number ("SLURM_STEP_ID", 0), ephemeral (), 1);
+    ports = rank_environment_ports (
+        getenv ("SLURM_STEP_RESV_PORTS"), (uint32_t)environment_number ("SLURM_JOB_ID", 0),
+        (uint32_t)environment_number ("SLURM_STEP_ID", 0), ephemeral (), 1);
     p->port = ports.third;
     p->nearby = true;
     return 0;

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/engine/users.h"
 
 /* Guards the pointers to engines in communicators. */
 static pthread_mutex_t engines = PTHREAD_MUTEX_INITIALIZER;

@@ -191,3 +191,10 @@ int batch_unpack (struct engine *e, struct engine_batch *b, struct slurmdl_error
 
 /* At least 'n' bytes; NULL: no memory. */
 void *engine_buffer_room (struct engine_buffer *b, size_t n);
+
+/* For the public functions: the engine of a communicator, which stays until
+ * engine_leave(); NULL if it has none.  'start' creates it; NULL is then a
+ * failure.
+ */
+struct engine *engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err);
+void engine_leave (struct engine *e);

@@ -5,7 +5,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/futex.h"
-#include "runtime/comm/engine/users.h"
+#include "runtime/comm/engine/engine.h"
 
 /* What this rank has submitted is completed first: from then on the others
  * need not ask.

@@ -7,7 +7,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/futex.h"
-#include "runtime/comm/engine/users.h"
+#include "runtime/comm/engine/engine.h"
 #include "runtime/comm/reduce/reduce.h"
 
 /* Of a process, over all communicators. */

@@ -1,12 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The variables that each framework reads. */
-#include "runtime/rank/rankenv.h"
+#include "runtime/rank/rank_environment.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/rank/values.h"
+/* ---- write variables ---- */
+
+/* A value is written piece by piece; one that does not fit is left out, and
+ * e->why says so.
+ */
+struct value {
+    struct rank_environment *e;
+    const char *name;
+    size_t start;
+    bool cut;
+};
+
+static struct value value_begin (struct rank_environment *e, const char *name)
+{
+    return (struct value){ e, name, e->used, false };
+}
+
+__attribute__ ((format (printf, 2, 3))) static void value_put (struct value *v, const char *fmt,
+                                                               ...)
+{
+    struct rank_environment *e = v->e;
+    size_t limit = v->start + RANK_VALUE_MAX;
+    size_t room;
+    va_list ap;
+    int n;
+
+    if (limit > sizeof (e->text))
+        limit = sizeof (e->text);
+    if (v->cut || e->used >= limit) {
+        v->cut = true;
+        return;
+    }
+    room = limit - e->used;
+    va_start (ap, fmt);
+    n = vsnprintf (e->text + e->used, room, fmt, ap);
+    va_end (ap);
+    if (n < 0 || (size_t)n >= room)
+        v->cut = true;
+    else
+        e->used += (size_t)n;
+}
+
+static void value_end (struct value *v)
+{
+    struct rank_environment *e = v->e;
+
+    if (v->cut || e->used >= sizeof (e->text) || e->n == RANK_VARIABLES_MAX) {
+        e->used = v->start;
+        snprintf (e->why, sizeof (e->why),
+                  "%s is not set: its list of hosts is longer than %d bytes", v->name,
+                  RANK_VALUE_MAX);
+        return;
+    }
+    e->text[e->used++] = '\0';
+    e->vars[e->n++] = (struct rank_variable){ v->name, e->text + v->start };
+}
+
+/* An empty text is unknown, and not set. */
+static void env_text (struct rank_environment *e, const char *name, const char *t)
+{
+    struct value v = value_begin (e, name);
+
+    if (!*t)
+        return;
+    value_put (&v, "%s", t);
+    value_end (&v);
+}
+
+static void env_number (struct rank_environment *e, const char *name, long n)
+{
+    struct value v = value_begin (e, name);
+
+    value_put (&v, "%ld", n);
+    value_end (&v);
+}
+
+static void env_endpoint (struct rank_environment *e, const char *name, const char *host, int port)
+{
+    struct value v = value_begin (e, name);
+
+    if (!*host)
+        return;
+    value_put (&v, strchr (host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+    value_end (&v);
+}
+
+static void env_why (struct rank_environment *e, const char *why)
+{
+    if (!*e->why)
+        snprintf (e->why, sizeof (e->why), "%s", why);
+}
+
+/* ---- what the frameworks read ---- */
 
 static const char self[] = "127.0.0.1";
 
@@ -62,7 +155,7 @@ static long count_servers (const struct rank_roles *r, long *first)
     return n ? n : roles_count (r, ROLE_PS, first);
 }
 
-void fill_tf (const struct rank_facts *f, struct rank_environment *e)
+static void fill_tf (const struct rank_facts *f, struct rank_environment *e)
 {
     struct value v = value_begin (e, "TF_CONFIG");
     const char *comma = "";
@@ -112,7 +205,7 @@ static void fill_dmlc (const struct rank_facts *f, struct rank_environment *e, l
     env_text (e, "DMLC_INTERFACE", f->interface);
 }
 
-void fill_ps (const struct rank_facts *f, struct rank_environment *e)
+static void fill_ps (const struct rank_facts *f, struct rank_environment *e)
 {
     long workers = roles_count (f->roles, ROLE_WORKER, NULL);
     long servers = count_servers (f->roles, NULL);
@@ -162,7 +255,7 @@ static void fill_paddle_ps (const struct rank_facts *f, struct rank_environment 
     env_number (e, "PADDLE_PORT", fact_port (f, f->rank));
 }
 
-void fill_paddle (const struct rank_facts *f, struct rank_environment *e)
+static void fill_paddle (const struct rank_facts *f, struct rank_environment *e)
 {
     struct value v;
 
@@ -405,7 +498,7 @@ static const struct framework {
     { "off",        fill_off,       NULL,                            false },
 };
 
-const char *const rankenv_frameworks[] = {
+const char *const rank_environment_frameworks[] = {
     "torch", "torchrun", "lightning", "deepspeed", "accelerate", "tf", "jax",
     "horovod", "ps", "paddle", "mpi", "auto", "off", NULL };
 /* clang-format on */
@@ -420,21 +513,21 @@ static const struct framework *find_framework (const char *name)
     return NULL;
 }
 
-bool rankenv_needs_task_ports (const char *framework)
+bool rank_environment_needs_task_ports (const char *framework)
 {
     const struct framework *w = find_framework (framework);
 
     return w && w->task_ports;
 }
 
-const char *rankenv_roles (const char *framework)
+const char *rank_environment_roles (const char *framework)
 {
     const struct framework *w = find_framework (framework);
 
     return w ? w->roles : NULL;
 }
 
-long rankenv_master_rank (const struct rank_roles *roles)
+long rank_environment_master_rank (const struct rank_roles *roles)
 {
     long first = 0;
 
@@ -456,7 +549,8 @@ static void fill_roles (const struct rank_facts *f, struct rank_environment *e)
     env_number (e, "DL_ROLE_INDEX", index);
 }
 
-int rankenv_fill (const char *framework, const struct rank_facts *facts, struct rank_environment *e)
+int rank_environment_fill (const char *framework, const struct rank_facts *facts,
+                           struct rank_environment *e)
 {
     const struct framework *w = find_framework (framework);
 
@@ -494,7 +588,8 @@ static void advise_jax (const struct rank_facts *f, char *buf, size_t size)
                   seen, tasks, seen / tasks, seen % tasks);
 }
 
-void rankenv_advice (const char *framework, const struct rank_facts *f, char *buf, size_t size)
+void rank_environment_advice (const char *framework, const struct rank_facts *f, char *buf,
+                              size_t size)
 {
     const struct framework *w = find_framework (framework);
     long seen = f->visible_gpus;

@@ -66,16 +66,16 @@ struct rank_environment {
 };
 
 /* Names of the frameworks, ended by NULL.  "off" has no variables. */
-extern const char *const rankenv_frameworks[];
+extern const char *const rank_environment_frameworks[];
 
 /* Whether the framework needs a port for each task. */
-bool rankenv_needs_task_ports (const char *framework);
+bool rank_environment_needs_task_ports (const char *framework);
 
 /* The roles that the framework has if none are given; NULL: it has none. */
-const char *rankenv_roles (const char *framework);
+const char *rank_environment_roles (const char *framework);
 
 /* The rank whose node is the master: that of the scheduler, else 0. */
-long rankenv_master_rank (const struct rank_roles *roles);
+long rank_environment_master_rank (const struct rank_roles *roles);
 
 /* Write the variables that 'framework' reads; dl-spank(7) lists them.  Returns
  * how many, or -1 with errno EINVAL if there is no such framework.  What cannot
@@ -84,13 +84,14 @@ long rankenv_master_rank (const struct rank_roles *roles);
  * Never TORCHELASTIC_*, which would make every rank wait for a server that
  * nobody starts.
  */
-int rankenv_fill (const char *framework, const struct rank_facts *facts,
-                  struct rank_environment *e);
+int rank_environment_fill (const char *framework, const struct rank_facts *facts,
+                           struct rank_environment *e);
 
 /* For the user of a framework whose ranks have a GPU each: a line if there are
  * fewer ranks than GPUs, or the other way round; else "".
  */
-void rankenv_advice (const char *framework, const struct rank_facts *f, char *buf, size_t size);
+void rank_environment_advice (const char *framework, const struct rank_facts *f, char *buf,
+                              size_t size);
 
 struct rank_ports {
     int master, second, third; /* for rank 0 */
@@ -106,5 +107,5 @@ enum { RANK_TASK_PORTS = 64 };
  * half is divided in 2,000 threes, the lower one in 93 blocks of
  * RANK_TASK_PORTS; the job chooses the first, each next step has the next.
  */
-struct rank_ports rankenv_ports (const char *reserved, uint32_t job, uint32_t step, int ephemeral,
-                                 long tasks);
+struct rank_ports rank_environment_ports (const char *reserved, uint32_t job, uint32_t step,
+                                          int ephemeral, long tasks);

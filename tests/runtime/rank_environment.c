@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rank environment as a function of facts. */
-#include "runtime/rank/rankenv.h"
+#include "runtime/rank/rank_environment.h"
 #include "runtime/base/nearest_word.h"
 #include "tests/runtime/golden.h"
 #include "tests/runtime/steps.h"
@@ -33,7 +33,8 @@ static const struct {
 static void ports_are_chosen (void **state)
 {
     for (size_t i = 0; i < COUNT (ports); i++) {
-        struct rank_ports p = rankenv_ports (ports[i].reserved, 1, 0, 32768, ports[i].tasks);
+        struct rank_ports p =
+            rank_environment_ports (ports[i].reserved, 1, 0, 32768, ports[i].tasks);
         if (ports[i].master)
             assert_int_equal (p.master, ports[i].master);
         else
@@ -51,9 +52,9 @@ static void ports_are_chosen (void **state)
         else
             assert_in_range (p.tasks, 20768, 26768 - RANK_TASK_PORTS);
     }
-    assert_in_range (rankenv_ports (NULL, 1, 0, 1024, 1).master, 16000, 21999);
-    assert_int_equal (rankenv_ports (NULL, 1, 0, 32768, 65).tasks, 0);
-    assert_int_not_equal (rankenv_ports (NULL, 1, 0, 32768, 64).tasks, 0);
+    assert_in_range (rank_environment_ports (NULL, 1, 0, 1024, 1).master, 16000, 21999);
+    assert_int_equal (rank_environment_ports (NULL, 1, 0, 32768, 65).tasks, 0);
+    assert_int_not_equal (rank_environment_ports (NULL, 1, 0, 32768, 64).tasks, 0);
 }
 
 /* Steps of a job differ in all their ports; jobs meet as chance has it. */
@@ -65,7 +66,7 @@ static void ports_differ (void **state)
     for (uint32_t job = 1; job <= 1000; job++) {
         int used[12000] = { 0 };
         for (uint32_t step = 0; step < 93; step++) {
-            struct rank_ports p = rankenv_ports (NULL, job, step, 32768, 64);
+            struct rank_ports p = rank_environment_ports (NULL, job, step, 32768, 64);
             assert_int_equal (p.second, p.master + 1);
             assert_int_equal (used[p.master - 20768]++, 0);
             assert_int_equal (used[p.second - 20768]++, 0);
@@ -106,7 +107,7 @@ static void set_scene (struct scene *c, const struct golden *g)
 {
     const struct step *s = &steps[g->step];
     struct rank_facts *f = &c->f;
-    const char *text = g->roles ? g->roles : rankenv_roles (g->framework);
+    const char *text = g->roles ? g->roles : rank_environment_roles (g->framework);
     long first;
 
     memset (c, 0, sizeof (*c));
@@ -131,7 +132,7 @@ static void set_scene (struct scene *c, const struct golden *g)
         return;
     f->layout = &c->l;
     strcpy (f->own, layout_host (&c->l, g->rank));
-    first = rankenv_master_rank (f->roles);
+    first = rank_environment_master_rank (f->roles);
     strcpy (f->master, f->nodes > 1 ? layout_host (&c->l, first) : "127.0.0.1");
     sprintf (f->address, f->nodes > 1 ? "10.0.0.%s" : "127.0.0.%s",
              f->nodes > 1 ? f->master + 1 : "1");
@@ -152,7 +153,7 @@ static void golden_environments (void **state)
 
     for (size_t i = 0; i < COUNT (golden); i++) {
         set_scene (c, &golden[i]);
-        assert_true (rankenv_fill (golden[i].framework, &c->f, &c->e) >= 0);
+        assert_true (rank_environment_fill (golden[i].framework, &c->f, &c->e) >= 0);
         assert_string_equal (env_of (&c->e, text), golden[i].env);
         if (golden[i].why)
             assert_non_null (strstr (c->e.why, golden[i].why));
@@ -187,7 +188,7 @@ static void gpus (void **state)
         set_scene (c, &g);
         c->f.visible_gpus = rows[i].visible;
         c->f.local_size = rows[i].local_size;
-        rankenv_fill ("jax", &c->f, &c->e);
+        rank_environment_fill ("jax", &c->f, &c->e);
         ids = value_of (&c->e, "JAX_LOCAL_DEVICE_IDS");
         if (rows[i].ids)
             assert_string_equal (ids, rows[i].ids);
@@ -195,7 +196,7 @@ static void gpus (void **state)
             assert_null (ids);
     }
     c->f.gpus = 8;
-    rankenv_fill ("torchrun", &c->f, &c->e);
+    rank_environment_fill ("torchrun", &c->f, &c->e);
     assert_string_equal (value_of (&c->e, "PET_NPROC_PER_NODE"), "8");
     free (c);
 }
@@ -208,10 +209,10 @@ static void communicator (void **state)
     struct golden g = { "torch", 1, 5, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
 
-    for (int i = 0; rankenv_frameworks[i]; i++) {
-        g.framework = rankenv_frameworks[i];
+    for (int i = 0; rank_environment_frameworks[i]; i++) {
+        g.framework = rank_environment_frameworks[i];
         set_scene (c, &g);
-        rankenv_fill (g.framework, &c->f, &c->e);
+        rank_environment_fill (g.framework, &c->f, &c->e);
         assert_null (value_of (&c->e, "DL_COMM_ADDRESS"));
     }
     free (c);
@@ -230,7 +231,7 @@ static void long_lists (void **state)
     c->f.nodes = 256;
     c->f.size = c->r.row[0].count = 1024;
     assert_int_equal (layout_fill (&c->l, &f), 0);
-    assert_int_equal (rankenv_fill ("tf", &c->f, &c->e), 3);
+    assert_int_equal (rank_environment_fill ("tf", &c->f, &c->e), 3);
     assert_in_range (strlen (value_of (&c->e, "TF_CONFIG")), 17000, 18000);
     assert_non_null (strstr (value_of (&c->e, "TF_CONFIG"), "\"node0256:41004\"]"));
     f.hosts = "node[0001-2048]";
@@ -238,10 +239,10 @@ static void long_lists (void **state)
     c->f.nodes = 2048;
     c->f.size = f.ranks = c->r.row[0].count = 8192;
     assert_int_equal (layout_fill (&c->l, &f), 0);
-    assert_int_equal (rankenv_fill ("tf", &c->f, &c->e), 0);
+    assert_int_equal (rank_environment_fill ("tf", &c->f, &c->e), 0);
     assert_string_equal (c->e.why, "TF_CONFIG is not set: its list of hosts is longer "
                                    "than 100000 bytes");
-    assert_true (rankenv_fill ("paddle", &c->f, &c->e) > 0);
+    assert_true (rank_environment_fill ("paddle", &c->f, &c->e) > 0);
     assert_null (value_of (&c->e, "PADDLE_TRAINER_ENDPOINTS"));
     free (c);
 }
@@ -252,15 +253,15 @@ static void one_thread_is_too_few_for_a_worker (void **state)
     struct scene *c = malloc (sizeof (*c));
 
     set_scene (c, &g);
-    assert_true (rankenv_fill ("tf", &c->f, &c->e) > 0);
+    assert_true (rank_environment_fill ("tf", &c->f, &c->e) > 0);
     assert_null (value_of (&c->e, "TF_NUM_INTEROP_THREADS"));
     c->f.one_cpu = true;
-    assert_true (rankenv_fill ("tf", &c->f, &c->e) > 0);
+    assert_true (rank_environment_fill ("tf", &c->f, &c->e) > 0);
     assert_string_equal (value_of (&c->e, "TF_NUM_INTEROP_THREADS"), "2");
     g.roles = NULL;
     set_scene (c, &g);
     c->f.one_cpu = true;
-    assert_true (rankenv_fill ("tf", &c->f, &c->e) > 0);
+    assert_true (rank_environment_fill ("tf", &c->f, &c->e) > 0);
     assert_null (value_of (&c->e, "TF_NUM_INTEROP_THREADS"));
     free (c);
 }
@@ -272,14 +273,14 @@ static void lists_need_ports (void **state)
 
     set_scene (c, &g);
     c->f.task_port = 0;
-    assert_int_equal (rankenv_fill ("tf", &c->f, &c->e), 0);
+    assert_int_equal (rank_environment_fill ("tf", &c->f, &c->e), 0);
     assert_non_null (strstr (c->e.why, "MpiParams=ports="));
-    assert_int_equal (rankenv_fill ("paddle", &c->f, &c->e), 0);
-    assert_true (rankenv_needs_task_ports ("tf"));
-    assert_false (rankenv_needs_task_ports ("torch"));
+    assert_int_equal (rank_environment_fill ("paddle", &c->f, &c->e), 0);
+    assert_true (rank_environment_needs_task_ports ("tf"));
+    assert_false (rank_environment_needs_task_ports ("torch"));
     c->f.task_port = 20000;
     c->f.one_machine = true; /* no two tasks of it may share a port */
-    rankenv_fill ("paddle", &c->f, &c->e);
+    rank_environment_fill ("paddle", &c->f, &c->e);
     assert_string_equal (value_of (&c->e, "PADDLE_TRAINER_ENDPOINTS"),
                          "127.0.0.1:20000,127.0.0.1:20001,127.0.0.1:20002,"
                          "127.0.0.1:20003,127.0.0.1:20004,127.0.0.1:20005,"
@@ -293,21 +294,21 @@ static void frameworks_are_known (void **state)
     struct golden g = { "torch", 1, 5, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
 
-    for (int i = 0; rankenv_frameworks[i]; i++) {
-        g.framework = rankenv_frameworks[i];
+    for (int i = 0; rank_environment_frameworks[i]; i++) {
+        g.framework = rank_environment_frameworks[i];
         set_scene (c, &g);
         c->f.pmi = RANK_PMI_X;
-        assert_true (rankenv_fill (g.framework, &c->f, &c->e) >= 0);
+        assert_true (rank_environment_fill (g.framework, &c->f, &c->e) >= 0);
         assert_int_equal (c->e.n == 0,
                           !strcmp (g.framework, "off") || !strcmp (g.framework, "torchrun"));
     }
-    assert_int_equal (rankenv_fill ("toch", &c->f, &c->e), -1);
+    assert_int_equal (rank_environment_fill ("toch", &c->f, &c->e), -1);
     assert_int_equal (errno, EINVAL);
-    assert_string_equal (nearest_word ("toch", rankenv_frameworks), "torch");
+    assert_string_equal (nearest_word ("toch", rank_environment_frameworks), "torch");
     free (c);
 }
 
-static const struct CMUnitTest tests_of_rankenv[] = {
+static const struct CMUnitTest tests_of_rank_environment[] = {
     cmocka_unit_test (ports_are_chosen),
     cmocka_unit_test (ports_differ),
     cmocka_unit_test (golden_environments),
@@ -319,4 +320,4 @@ static const struct CMUnitTest tests_of_rankenv[] = {
     cmocka_unit_test (frameworks_are_known),
 };
 
-RUN_TESTS (tests_of_rankenv)
+RUN_TESTS (tests_of_rank_environment)
