@@ -53,6 +53,12 @@ refused () {
     like "$(cat out)" "$refused_pattern" "$refused_name"
 }
 
+# A program of the test's own, a script for sh: program FILE <TEXT
+program () {
+    { echo '#!/bin/sh' && cat; } >"$1"
+    chmod +x "$1"
+}
+
 skip_all () { # skip_all WHY
     echo "1..0 # SKIP $1"
     exit 0
@@ -217,8 +223,7 @@ hosts_up () { # on hosts of their own (then $hosts is set) where that is possibl
 
 own_stepd () { # a slurmd, for PATH, that starts bin/slurmstepd of the test; Slurm's is $stepd
     mkdir bin
-    cat >bin/slurmd <<END
-#!/bin/sh
+    program bin/slurmd <<END
 PATH=\${PATH#*:}
 exec slurmd -d $work/bin/slurmstepd "\$@"
 END

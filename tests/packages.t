@@ -97,12 +97,10 @@ tree () { # tree FOLDER
 # Compiled is in a soak only; else these stand in for configure and make, and the rest is that of the packages.
 mkdir bin bin/all
 echo 'exec true' >bin/quiet
-cat >bin/configured <<END
-#!/bin/sh
+program bin/configured <<END
 printf '%s\n' "\$@" >$work/configured
 END
-cat >bin/stage <<END
-#!/bin/sh
+program bin/stage <<END
 # stage FOLDER LIBDIR MAKE'S WORD...
 to=\$1 lib=\$2
 mkdir -p "\$to"
@@ -114,11 +112,10 @@ done
 dir=\$(sed -n 's/^--with-slurm-plugindir=//p' $work/configured)
 mkdir -p "\$to\$dir" && cp $work/stage/dl.so "\$to\$dir"
 END
-cat >bin/dh_auto_install <<END
-#!/bin/sh
+program bin/dh_auto_install <<END
 exec $work/bin/stage debian/tmp lib/\$(dpkg-architecture -q DEB_HOST_MULTIARCH) "\$@"
 END
-chmod +x bin/quiet bin/configured bin/stage bin/dh_auto_install
+chmod +x bin/quiet
 ln -s configured bin/dh_auto_configure
 printf '#!/bin/sh\nprintf "%%s\\n" "$@" >%s\n' "$work/built" >bin/dh_auto_build
 chmod +x bin/dh_auto_build
@@ -225,11 +222,9 @@ if command -v rpmbuild >/dev/null; then
     rpms rpmold --define "slurm $old"
     is "$(common rpmnew.files rpmold.files)" "" "rpm: two releases on one node: no file is in both"
     # a Slurm that is a package's: its release is pinned
-    cat >bin/rpm <<END
-#!/bin/sh
+    program bin/rpm <<END
 case "\$*" in "-qf "*"$new/bin/srun") echo slurm-site ;; *) exec $(command -v rpm) "\$@" ;; esac
 END
-    chmod +x bin/rpm
     path=$work/bin:$PATH
     is "$(cd tree && PATH=$path rpmspec -q --nodebuginfo --requires --define "slurm $new" contrib/slurm-dl.spec 2>/dev/null | grep slurm-site | sort | tr '\n' ';')" \
         "slurm-site < 25.11.99;slurm-site >= 25.11;" "rpm: the release of a packaged Slurm is pinned"

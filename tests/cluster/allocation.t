@@ -23,14 +23,12 @@ queue_is_empty () {
 }
 
 # ---- more workers than an array may have; then fewer, then more
-cat >wait.sh <<'END'
-#!/bin/sh
+program wait.sh <<'END'
 trap 'exit 0' TERM
 while [ ! -f go ]; do sleep 0.1; done
 sleep 0.1
 dl log loss=$DL_TRIAL
 END
-chmod +x wait.sh
 conf many ./wait.sh 30 'workers = 8;'
 dir=$(timeout 300 dl run --detach many.conf)
 is "$(count many-0001 submit)" 4 "an array above MaxArraySize becomes four"
@@ -71,8 +69,7 @@ is "$(count many-0001 fail)$(count many-0001 lost)" 00 "nothing failed or was lo
 # ---- a sweep that is longer than a job may last: here 50 s, as a squeue says that the script asks; one trainer saves
 # checkpoints and goes back into the queue, the other's tasks submit themselves again
 mkdir short chain
-cat >short/squeue <<END
-#!/bin/sh
+program short/squeue <<END
 case "\$*" in
 *--format=%L*) echo 0:50; exit ;;
 *--format=%F*) echo "1|N/A|RUNNING|None|0:50"; exit ;;
@@ -80,9 +77,8 @@ esac
 exec $(command -v squeue) "\$@"
 END
 printf '#!/bin/sh\nexit 1\n' >chain/scontrol
-chmod +x short/squeue chain/scontrol
-cat >save.sh <<'END'
-#!/bin/sh
+chmod +x chain/scontrol
+program save.sh <<'END'
 # goes on from the newest step that an attempt has saved
 n=$(cat "${DL_ATTEMPT_DIR%/*}"/a.*/ckpt/n 2>/dev/null | sort -n | tail -1)
 n=${n:-0}
@@ -95,12 +91,10 @@ while [ "$n" -lt "$DL_LENGTH" ]; do
 done
 dl log --step "$n" loss=1
 END
-cat >sleep.sh <<'END'
-#!/bin/sh
+program sleep.sh <<'END'
 sleep 8
 dl log loss=$DL_TRIAL
 END
-chmod +x save.sh sleep.sh
 conf save ./save.sh 1 'workers = 1; time = "2";' 'max_length = 48;'
 conf sleep ./sleep.sh 7 'workers = 1; time = "2";'
 PATH=$work/short:$PATH timeout 1500 dl run save.conf >save.out 2>&1 &
@@ -109,13 +103,11 @@ PATH=$work/short:$work/chain:$PATH timeout 1500 dl run sleep.conf >sleep.out 2>&
 sleep=$!
 
 # ---- meanwhile, on the other cores, several trials in a task, one of which is killed
-cat >lane.sh <<'END'
-#!/bin/sh
+program lane.sh <<'END'
 echo begun
 until [ -f killed ]; do sleep 0.1; done
 dl log loss=$DL_TRIAL
 END
-chmod +x lane.sh
 conf lane ./lane.sh 8 'workers = 2; trials_per_task = 2;'
 timeout 900 dl run lane.conf >lane.out 2>&1 &
 lane=$!
@@ -133,14 +125,12 @@ ok $? "what the worker had begun, or had claimed, was lost with it ($lost)"
 like "$(cat lane-0001/workers/*)" '"slot":"[0-9]*_1\.1"' "workers are named by their lane"
 
 # ---- a trial of two nodes with two ranks each; stopped in the midst
-cat >rank.sh <<'END'
-#!/bin/sh
+program rank.sh <<'END'
 trap 'sleep 1; touch "$DL_ATTEMPT_DIR/saved.$SLURM_PROCID"; exit 0' TERM
 echo "rank $SLURM_PROCID of $SLURM_NTASKS on $SLURMD_NODENAME local $SLURM_LOCALID"
 while [ ! -f go ]; do sleep 0.1; done
 [ "$SLURM_PROCID" != 0 ] || dl log loss=$DL_TRIAL
 END
-chmod +x rank.sh
 rm -f go
 conf rank ./rank.sh 2 'workers = 1; nodes_per_trial = 2; ranks_per_node = 2;'
 timeout 1500 dl run rank.conf >out 2>&1 &
@@ -155,13 +145,11 @@ ok $? "the trial is parked"
 is "$(find rank-0001 -name 'saved.*' | wc -l)" 4 "each rank heard SIGTERM and had the time to save"
 
 # ---- a step of one's own
-cat >step.sh <<'END'
-#!/bin/sh
+program step.sh <<'END'
 # until all four have come
 until [ "$(ls step-0001/workers | wc -l)" -ge 4 ]; do sleep 0.1; done
 dl log loss=$DL_TRIAL
 END
-chmod +x step.sh
 conf step ./step.sh 6 'workers = 1;'
 dir=$(timeout 300 dl run --no-workers step.conf)
 # on the two cores that are free whether or not the ranks have come back

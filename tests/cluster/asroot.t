@@ -19,11 +19,9 @@ chown nobody home
 line="optional $work/dl.so nccl_dir=$work/nccl.d dl=$work/dl"
 
 own_stepd
-cat >bin/slurmstepd <<END
-#!/bin/sh
+program bin/slurmstepd <<END
 exec strace -f -qq -s 4096 -e trace=file,network,process,%creds -e signal=none -o $work/trace.\$\$ $stepd "\$@"
 END
-chmod +x bin/*
 PATH=$work/bin:$PATH cluster_up asroot --nodes=1
 chmod 1777 "${SLURM_CONF%/*}"/tmp-*
 

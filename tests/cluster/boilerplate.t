@@ -24,12 +24,10 @@ done
 block "profile network" >nccl.d/site.conf
 
 # in place of Python and torchrun: what they would find
-cat >bin/python <<'END'
-#!/bin/sh
+program bin/python <<'END'
 echo "$SLURM_PROCID: $RANK/$WORLD_SIZE $LOCAL_RANK $MASTER_ADDR port ${MASTER_PORT:-none} net $NCCL_SOCKET_IFNAME $NCCL_CROSS_NIC $NCCL_NET $FI_CXI_DISABLE_HOST_REGISTER"
 END
-cat >bin/torchrun <<'END'
-#!/bin/sh
+program bin/torchrun <<'END'
 nnodes=$PET_NNODES nproc=$PET_NPROC_PER_NODE host=$PET_MASTER_ADDR
 for a; do
     case $a in
@@ -40,7 +38,6 @@ for a; do
 done
 echo "$SLURM_PROCID: $nnodes nodes, $nproc processes, at $host"
 END
-chmod +x bin/*
 ranks () { # ranks PART WHEN [OPTION]...
     script=$1.$2
     shift 2

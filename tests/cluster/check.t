@@ -39,12 +39,10 @@ FAKE_FAULTS=n2:unloaded:0 step 79 "a driver that is not loaded on n2" --dl-check
 like "$(cat err)" 'bad: n2: GPUs: 2 expected \(by Slurm\), and none can be looked at: the NVIDIA driver is not loaded \(NVML error 9\)' "is told"
 FAKE_FAULTS=n1:driver:0 step 0 "another driver on n1" --dl-check -N3 -n3 true
 like "$(cat err)" 'warning: n1: NVIDIA driver 470.1, but 550.54.15 on 2 of 3 nodes' "is told"
-cat >slow.sh <<'END'
-#!/bin/sh
+program slow.sh <<'END'
 case $1 in check-rank) [ "$SLURM_PROCID" != 2 ] || exec sleep 800 ;; esac
 exec dl "$@"
 END
-chmod +x slow.sh
 if ! command -v python3 >/dev/null; then
     skip "port in use" "no python3"
 else

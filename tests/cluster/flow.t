@@ -51,8 +51,7 @@ is "$(dl flow show all | sed 1q)" "$work/flows/all-0002: completed" "it is compl
 echo '#' >>upper.py
 rm "$GO"
 mkdir "$work/slow"
-cat >"$work/slow/sbatch" <<END
-#!/bin/sh
+program "$work/slow/sbatch" <<END
 case "\$SLURM_JOB_ID \$*" in " "*all.twin*)
     touch $GO
     while ! grep -q '"op":"start".*"step":"fan","start":2' $DL_DIR/all-0003/log/*/*; do sleep 0.1; done
@@ -60,7 +59,6 @@ case "\$SLURM_JOB_ID \$*" in " "*all.twin*)
 esac
 exec $(command -v sbatch) "\$@"
 END
-chmod +x "$work/slow/sbatch"
 like "$(PATH=$work/slow:$PATH timeout 300 dl flow run all.conf)" '/all-0003: [1-9] jobs submitted' "other code: it runs again"
 wait_for 300 no_jobs
 is "$(dl flow show all | sed 1q)" "$work/flows/all-0003: completed" "and completes"

@@ -17,11 +17,10 @@ ok $? "and what keeps a sanitizer's allocator whole over a fork"
 
 # slurmstepd begins with the sanitizer's library; not slurmd, whose threads and forks it is not made for
 own_stepd
-cat >bin/slurmstepd <<END
-#!/bin/sh
+program bin/slurmstepd <<END
 LD_PRELOAD="$work/forklock.so $asan" exec $stepd "\$@"
 END
-chmod +x bin/slurmd bin/slurmstepd
+chmod +x bin/slurmd
 export ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0:handle_abort=1:log_path=$work/asan.log" UBSAN_OPTIONS=print_stacktrace=1
 PATH=$work/bin:$PATH cluster_up hostile --nodes=2
 echo "optional $work/dl.so" >"$plugstack"

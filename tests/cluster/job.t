@@ -25,8 +25,7 @@ run_script () { # run_script NAME OPTION...: submit NAME.sh, and wait for its en
 }
 
 # ---- a program of two processes, which ends badly twice and goes on from its file
-cat >ranks.sh <<'END'
-#!/bin/sh
+program ranks.sh <<'END'
 [ "$SLURM_PROCID" = 0 ] || exec sleep 4
 n=$(cat state 2>/dev/null || echo 0)
 n=$((n + 1))
@@ -34,7 +33,6 @@ echo "$n" >state
 echo "step $n of $SLURM_NTASKS on $SLURM_JOB_NUM_NODES"
 [ "$n" -eq 3 ] || exit 3
 END
-chmod +x ranks.sh
 
 # in a batch script: the nodes are those of the job
 printf '#!/bin/sh\nexec "%s" job --dir="%s" -- ./ranks.sh\n' "$dl" "$work" >batch.sh
@@ -87,12 +85,10 @@ is "$(role_job codes '' "{ name = \"chief\"; command = \"test \$DL_ATTEMPT = 2 |
     "0 Succeeded:ChiefSucceeded 2" "one that is killed begins again by its exit code, with all others"
 
 # ---- the job is requeued: the same command goes on with the same experiment
-cat >long.sh <<'END'
-#!/bin/sh
+program long.sh <<'END'
 echo "$SLURM_RESTART_COUNT" >>starts
 [ -e "$GO" ] || exec sleep 600
 END
-chmod +x long.sh
 printf '#!/bin/sh\nexport GO="%s/go"\nexec "%s" job --dir="%s" -- ./long.sh\n' "$work" "$dl" "$work" >again.sh
 chmod +x again.sh
 job=$(sbatch --parsable --requeue --open-mode=append --output="$work/again.out" --nodes=1 again.sh)

@@ -23,15 +23,13 @@ limit "$v1/dl-test$$" memory.limit_in_bytes || limit "$v2/dl-test$$" memory.max 
 inside () { # inside COMMAND...
     timeout 300 sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$group" "$@"
 }
-cat >hog.sh <<'END'
-#!/bin/sh
+program hog.sh <<'END'
 # tail keeps the line that never ends
 if [ "$DL_TRIAL" = 2 ]; then exec tail /dev/zero; fi
 if [ "$DL_TRIAL" = 3 ]; then tail /dev/zero; exit $?; fi
 if [ "$DL_TRIAL" = 4 ]; then exit 1; fi
 dl log loss=1
 END
-chmod +x hog.sh
 cat >oom.conf <<'END'
 name = "oom"; entrypoint = "./hog.sh";
 searcher = { name = "random"; metric = "loss"; max_trials = 5; };

@@ -55,13 +55,11 @@ wait_for 300 sh -c '[ -z "$(squeue -h -o %i)" ]'
 ok $? "the array has ended"
 
 # ---- pause and resume
-cat >slow.sh <<'END'
-#!/bin/sh
+program slow.sh <<'END'
 trap 'exit 0' TERM
 while [ ! -f go ]; do sleep 0.1; done
 dl log loss=$DL_TRIAL
 END
-chmod +x slow.sh
 cat >slow.conf <<'END'
 name = "slow";
 entrypoint = "./slow.sh";

@@ -86,12 +86,10 @@ rm -r made
 like "$(dl run --local warn 2>&1)" "^warn: cannot read: .*; did you mean 'warn.conf'\?" "a file without its .conf"
 like "$(dl run --local --dir=none warn.conf 2>&1)" "none: cannot make an experiment folder: .*; make it first" "a folder that there is not"
 mkdir bin
-cat >bin/sbatch <<'END'
-#!/bin/sh
+program bin/sbatch <<'END'
 echo "$SAY" >&2
 exit 1
 END
-chmod +x bin/sbatch
 PATH=$work/bin:$PATH
 SAY='sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host
 sbatch: error: fetch_config: DNS SRV lookup failed

@@ -125,14 +125,12 @@ like "$(cat out)" "^dl: container: none of " "and says why"
 rm -r "$dir"
 
 # ---- pyxis: a step of several ranks
-cat >fakes/srun <<'END'
-#!/bin/sh
+program fakes/srun <<'END'
 [ "$1" = --help ] && { echo "  --container-mounts=SRC:DST"; exit; }
 printf ' <%s>' "$@" | tr '\n' ' ' >srun.args
 while [ "$1" != /bin/sh ]; do shift; done
 exec "$@"
 END
-chmod +x fakes/srun
 conf '{ image = "nvcr.io#a/b:1"; options = "--no-container-mount-home"; }' 'resources = { nodes_per_trial = 2; }; environment = { A = "1"; }; code = { freeze = false; };'
 echo 'echo "epoch 1: loss = $1"' >train.sh
 dir=$(PATH=$work/fakes:$PATH timeout 100 dl run --no-workers exp.conf)

@@ -182,8 +182,7 @@ is "$(cat out.1)" "n1: change  /etc/slurm/slurm.conf:9: KillWait: 7 s between SI
 is "$(grep -c '^n0: change' out.0) $(grep -c '^n0: ok' out.0) $(grep -c '^n0: hint' out.0)" "1 0 $(doctor | grep -c '^hint')" "but rank 0 has the hints, too"
 
 # ---- many nodes in one view
-cat >srun <<'END'
-#!/bin/sh
+program srun <<'END'
 # tasks on n1 to n4, which have other files each
 echo "$*" >srun.args
 [ ! -e silent ] || exit 1
@@ -194,7 +193,6 @@ for n in 1 2 3 4; do
 done
 echo "a line of a prolog's"
 END
-chmod +x srun
 site
 survey () {
     env PATH="$PWD:$PATH" dl doctor "$@" 2>err
@@ -247,13 +245,11 @@ is "$(echo "$out" | grep -cE '^(change|broken)')" 1 "and nothing else is said"
 rm bin/test
 
 # ---- munge is down: its advice comes first, and is not the cause
-cat >bin/scontrol <<'END'
-#!/bin/sh
+program bin/scontrol <<'END'
 echo "scontrol: error: If munged is up, restart with --num-threads=10" >&2
 echo 'scontrol: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file or directory' >&2
 exit 1
 END
-chmod +x bin/scontrol
 why='^broken +scontrol show config: slurm: scontrol: error: Munge encode failed: .*No such file or directory: '
 alone () { # alone [VARIABLE=VALUE]...
     env PATH="$PWD/bin:$PATH" "$@" dl doctor --root="$PWD/site"

@@ -8,15 +8,13 @@ HOME=$work/home
 mkdir -p home modules bin
 MODULEPATH=$work/modules
 export HOME MODULEPATH
-cat >bin/modulecmd <<'END'
-#!/bin/sh
+program bin/modulecmd <<'END'
 [ "$1 $2" = "bash load" ] || exit 2
 echo "$3" >>"$MODULEPATH/../calls"
 [ -e "$MODULEPATH/$3" ] || { printf 'Lmod has detected an error:\033[31m\nThe module "%s" is unknown\n' "$3" >&2; echo false; exit 1; }
 cat "$MODULEPATH/$3"
 echo "LOADEDMODULES=\${LOADEDMODULES:+\$LOADEDMODULES:}$3; export LOADEDMODULES"
 END
-chmod +x bin/modulecmd
 echo "PATH=$work/cuda/bin:\$PATH; export PATH; CUDA_HOME=$work/cuda; export CUDA_HOME; WORDS='two
 lines'; export WORDS; unset GONE" >modules/cuda
 echo 'NEEDS=$CUDA_HOME; export NEEDS; f () { :; }' >modules/nccl
@@ -109,11 +107,9 @@ rm bin/modulecmd
 if ! command -v modulecmd >/dev/null; then
     wrong 'modules = "cuda";' "'environment.modules': no module command is here" "no modules"
 fi
-cat >lmod <<'END'
-#!/bin/sh
+program lmod <<'END'
 echo "export BY=lmod"
 END
-chmod +x lmod
 conf 'modules = "x";' '"echo $BY; echo loss = 1"'
 like "$(LMOD_CMD=$work/lmod timeout 100 dl try exp.conf 2>&1)" '^lmod$' "LMOD_CMD"
 done_testing

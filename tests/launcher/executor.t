@@ -18,8 +18,7 @@ END
 }
 
 # ---- time limits that no attempt can keep, one that goes on, and one that does not
-cat >long.sh <<'END'
-#!/bin/sh
+program long.sh <<'END'
 trap 'exit 0' TERM
 start=1
 [ "$1" = goes ] && [ -f kept.goes ] && start=$(($(cat kept.goes) + 1))
@@ -29,7 +28,6 @@ for step in $(seq "$start" 60); do
     sleep 0.2
 done
 END
-chmod +x long.sh
 limited () { # limited NAME: one worker in a fresh job of 3 s
     SLURM_JOB_ID=1 SLURM_JOB_END_TIME=$(($(date +%s) + 15)) timeout 300 dl worker "$1" >/dev/null 2>&1
 }
@@ -61,13 +59,11 @@ beside waits dl wait --timeout=200 left
 # ---- GPUs of local workers
 mkdir dev none
 touch dev/nvidia0 dev/nvidia1 dev/nvidia2 dev/nvidia3 dev/nvidiactl
-cat >show.sh <<'END'
-#!/bin/sh
+program show.sh <<'END'
 echo "gpus=$CUDA_VISIBLE_DEVICES$ROCR_VISIBLE_DEVICES cores=$(nproc)"
 sleep 0.3
 dl log loss=$DL_TRIAL
 END
-chmod +x show.sh
 gpus () { # gpus NAME: which sets the trials saw
     sed -n 's/^gpus=\([^ ]*\) .*/\1/p' "$1"/trials/*/a.*/log | sort -u | tr '\n' ' '
 }
@@ -103,13 +99,11 @@ runs 2 "ranks and several trials in a task: exit status" dl run --dry-run both.c
 like "$(cat out)" "^both.conf:6: 'resources.trials_per_task' is for trials of one process" "with its line"
 
 # ---- more and fewer local workers
-cat >slow.sh <<'END'
-#!/bin/sh
+program slow.sh <<'END'
 trap 'exit 0' TERM
 while [ ! -f go ]; do sleep 0.1; done
 dl log loss=$DL_TRIAL
 END
-chmod +x slow.sh
 conf slow ./slow.sh 'workers = 1;'
 timeout 300 dl run --local slow.conf >out 2>&1 &
 pid=$!
@@ -146,13 +140,11 @@ is $? 0 "a worker by hand"
 like "$(dl ls)" 'hand-0001 +completed' "it completes the experiment"
 
 # ---- Slurm signals the deepest process first: a trainer's answer comes before the worker's own signal
-cat >late.sh <<'END'
-#!/bin/sh
+program late.sh <<'END'
 setsid sh -c "touch ready; while kill -0 $$; do :; done 2>/dev/null; kill -15 $PPID" &
 while [ ! -e ready ]; do sleep 0.1; done
 exit 1
 END
-chmod +x late.sh
 conf late ./late.sh 'workers = 1;'
 sed -i 's|"./late.sh.*"|["./late.sh"]|' late.conf
 SLURM_JOB_ID=1 timeout 300 dl run --local late.conf >out 2>&1 &
@@ -206,8 +198,7 @@ is "$?$(count "$dir" result)" 06 "a TMPDIR in which nothing can be made: /tmp is
 
 # ---- a Slurm that refuses: programs in its place say what it would
 mkdir bin
-cat >bin/sbatch <<'END'
-#!/bin/sh
+program bin/sbatch <<'END'
 echo "sbatch $*" >>"$CALLS"
 for a; do case $a in
     --array=1-*) n=${a#--array=1-} ;;
@@ -237,26 +228,22 @@ echo $sum >"$CALLS.sum"
 echo "sbatch: warning: something else" >&2
 echo "$((100 + $(wc -l <"$CALLS")));cluster"
 END
-cat >bin/squeue <<'END'
-#!/bin/sh
+program bin/squeue <<'END'
 echo "squeue $*" >>"$CALLS"
 case "$*" in
 *--states=all*) echo "${ENDED:+101|1|$ENDED}" ;;
 *) echo "$TASKS" | tr ' ' '|' ;;
 esac
 END
-cat >bin/scancel <<'END'
-#!/bin/sh
+program bin/scancel <<'END'
 echo "scancel $*" >>"$CALLS"
 END
-cat >bin/scontrol <<'END'
-#!/bin/sh
+program bin/scontrol <<'END'
 echo "scontrol $*" >>"$CALLS"
 [ -n "$ACCESS" ] && exit 0
 echo "no access" >&2
 exit 1
 END
-chmod +x bin/*
 PATH=$work/bin:$PATH
 CALLS=$work/calls
 export CALLS
@@ -397,13 +384,11 @@ like "$(cat calls)" '^sbatch .* --array=1-1 ' "then an array of one task is subm
 is "$(cat lanes-0001/log/0*/0* | grep -c '"op":"submit"')" 2 "and is in the log"
 
 # ---- a machine that is excluded
-cat >fail.sh <<'END'
-#!/bin/sh
+program fail.sh <<'END'
 [ "$SLURMD_NODENAME" = n8 ] || { echo "GPU 3 fell off the bus"; exit 1; }
 [ "$DL_TRIAL" = 1 ] || while [ ! -f go ]; do sleep 0.1; done
 dl log loss=$DL_TRIAL
 END
-chmod +x fail.sh
 conf host ./fail.sh 'workers = 1;'
 sed -i 's/^name/max_restarts = 1; name/' host.conf
 echo 'log_policies = ({ name = "bus"; pattern = "fell off the bus"; action = "exclude_node"; });' >>host.conf

@@ -7,8 +7,7 @@ unset DL_DIR SBATCH_PARTITION
 
 mkdir bin
 # a1 to a4 with 8 GPUs and 64 cores, b1 to b4 with 4, one that is in both partitions, one without GPUs, one of the future
-cat >bin/scontrol <<'END'
-#!/bin/sh
+program bin/scontrol <<'END'
 echo "$*" >>scontrol.asked
 case $* in *partition) cat partitions 2>/dev/null; exit ;; esac
 [ ! -e silent ] || { echo "slurm_load_node error: Unable to contact slurm controller" >&2; exit 1; }
@@ -22,8 +21,7 @@ node c1 64 '(null)' IDLE cpu
 node f1 64 gpu:16 FUTURE big
 END
 # when a job of these nodes would start: a line "PATTERN SECONDS" in the file "starts"; SECONDS none: it cannot
-cat >bin/sbatch <<'END'
-#!/bin/sh
+program bin/sbatch <<'END'
 echo "$*" >>asked
 case " $* " in *" --test-only "*) ;; *) echo 7; exit ;; esac
 while read -r pattern seconds; do
@@ -34,7 +32,6 @@ partition=$(cat default 2>/dev/null || echo big)
 case "$*" in *--partition=*) partition=${*#*--partition=} partition=${partition%% *} ;; esac
 echo "sbatch: Job 12 to start at $(date -d "@$(($(date +%s) + seconds))" +%Y-%m-%dT%H:%M:%S) using 4 processors on nodes n1 in partition $partition" >&2
 END
-chmod +x bin/*
 PATH=$work/bin:$PATH
 conf () { # conf RESOURCES
     cat >g.conf <<END

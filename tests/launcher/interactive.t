@@ -175,8 +175,7 @@ searcher = { name = "single"; metric = "loss"; };
 hyperparameters = { x = 1; };
 END
 timeout 300 dl run --local exp.conf >/dev/null
-cat >python <<'END'
-#!/bin/sh
+program python <<'END'
 [ "$4" = tensorboard ] && { cat >"$5/rows"; exit; }
 [ -n "$3" ] || exit 0
 while [ ! -s "$3/rows" ]; do sleep 0.1; done
@@ -184,7 +183,6 @@ stat -c '%a %n' "$3" >"$WORK/seen"
 echo http://there
 exec sleep 600
 END
-chmod +x python
 TMPDIR=$work DL_PYTHON=$work/python timeout 300 dl tensorboard exp >board.out 2>&1 &
 pid=$!
 wait_for 120 test -s seen

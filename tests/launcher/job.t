@@ -13,8 +13,7 @@ attempts () {
 }
 
 # ---- a program that knows nothing of dl, and goes on from a file of its own
-cat >steps.sh <<'END'
-#!/bin/sh
+program steps.sh <<'END'
 n=$(cat state 2>/dev/null || echo 0)
 while [ "$n" -lt 6 ]; do
     n=$((n + 1))
@@ -23,7 +22,6 @@ while [ "$n" -lt 6 ]; do
     [ $((n % 2)) -ne 0 ] || [ "$n" -eq 6 ] || exit 3
 done
 END
-chmod +x steps.sh
 runs 0 "a job whose program fails twice" dl job --local -- ./steps.sh
 is "$(cat steps-0001/trials/0001/a.*/log | grep '^step' | tr '\n' ' ')" "step 1 step 2 step 3 step 4 step 5 step 6 " "goes on from its own file"
 is "$(conditions steps)" "Succeeded:TrainingCompleted" "and has succeeded, without a metric"

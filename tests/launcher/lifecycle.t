@@ -30,14 +30,12 @@ try () {
     like "$out" "$pattern" "$*: says so"
 }
 
-cat >slow.sh <<'END'
-#!/bin/sh
+program slow.sh <<'END'
 trap 'exit 0' TERM
 echo "trial $DL_TRIAL begins"
 while [ ! -f go ]; do sleep 0.1; done
 dl log --step "$DL_LENGTH" "loss=$DL_HP_lr"
 END
-chmod +x slow.sh
 begin () { # begin NAME: workers train two of its trials
     rm -f go
     timeout 300 dl run --local "$1.conf" >"$1.out" 2>&1 &
@@ -216,15 +214,13 @@ is "$(dl logs -n 0 lines 1)" "" "logs -n 0"
 is "$(dl logs -n 9999 lines 1 | head -1)" 1 "more lines than there are"
 try 3 'lines-0001: trial 1 has no attempt 9 yet' dl logs --attempt 9 lines 1
 try 2 'the number of the trial is missing: dl logs lines TRIAL' dl logs lines
-cat >twice.sh <<'END'
-#!/bin/sh
+program twice.sh <<'END'
 echo "attempt $DL_ATTEMPT"
 while [ ! -f followed ]; do sleep 0.1; done
 echo more
 [ "$DL_ATTEMPT" -ge 2 ] || exit 1
 dl log loss=1
 END
-chmod +x twice.sh
 conf twice 'name = "random"; max_trials = 1;' '"./twice.sh"'
 sed -i 's/max_restarts = 0/max_restarts = 3/' twice.conf
 timeout 300 dl run --local twice.conf >out 2>&1 &

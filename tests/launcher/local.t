@@ -21,8 +21,7 @@ END
 }
 
 # ---- a shell script that logs with dl log; hyperparameters in all three ways
-cat >shell.sh <<'END'
-#!/bin/sh
+program shell.sh <<'END'
 set -e
 grep -q '"k": 7' "$DL_HPARAMS"
 [ "$DL_HP_opt_name" = "$1" ]
@@ -32,7 +31,6 @@ for step in $(seq 1 "$DL_LENGTH"); do
 done
 dl log loss=$(awk "BEGIN{print $DL_HP_lr * 2}")
 END
-chmod +x shell.sh
 conf grid 'name = "grid"; max_length = 2;' '"./shell.sh {opt.name} {lr}"'
 out=$(timeout 300 dl run --local grid.conf)
 is $? 0 "grid of a shell script"
@@ -73,8 +71,7 @@ is "$(cat print-0001/log/0*/0* | grep -o '"trial":[0-9]*,"length.*"hparams":{.*'
     "$(cat print-0002/log/0*/0* | grep -o '"trial":[0-9]*,"length.*"hparams":{.*' | sed 's/"owner":"[^"]*",//' | sort)" "same seed, same trials"
 
 # ---- asha: promotions, NaN, failing trials, restarts counted
-cat >asha.sh <<'END'
-#!/bin/sh
+program asha.sh <<'END'
 case $DL_TRIAL in
 2) echo loss nan; exit 0 ;;
 3) exit 3 ;;
@@ -83,7 +80,6 @@ case $DL_TRIAL in
 esac
 echo "loss 0.$DL_TRIAL"
 END
-chmod +x asha.sh
 conf asha 'name = "asha"; max_trials = 9; max_length = 9; divisor = 3;' '"./asha.sh"' \
     'metrics = { pattern = "loss {loss}"; }; max_restarts = 2;'
 timeout 300 dl run --local asha.conf >out
@@ -109,15 +105,13 @@ is $? 2 "one that has failed is not resumed"
 # ---- files for metrics that never came, or were made ahead and are gone
 conf spare 'name = "grid"; max_length = 1;' '"./spare.sh {trial_dir}"' 'metrics = { pattern = "loss={loss}"; }; max_restarts = 0;'
 sed -i 's/workers = 2/workers = 1/' spare.conf
-cat >spare.sh <<'END'
-#!/bin/sh
+program spare.sh <<'END'
 case $DL_TRIAL in
 2) exit 1 ;;
 3) find "${1%/trials/*}" -name '.[0-9a-f]*' -delete ;;
 esac
 echo "loss=$DL_TRIAL"
 END
-chmod +x spare.sh
 timeout 300 dl run --local spare.conf >out 2>&1
 is "$(count spare-0001 result)" 5 "a worker whose files for metrics to come are removed goes on"
 is "$(cd spare-0001/trials && find . -name metrics.h5 | sort | tr -d '\n')" \

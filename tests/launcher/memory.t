@@ -18,15 +18,13 @@ entries () { # entries NAME OP: its entries
 }
 
 # ---- the memory of a GPU
-cat >gpu.sh <<'END'
-#!/bin/sh
+program gpu.sh <<'END'
 if [ "$1" -gt 40 ]; then
     echo "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
     exit 1
 fi
 dl log loss="$1"
 END
-chmod +x gpu.sh
 batch='batch = { type = "categorical"; vals = [16, 32, 64, 128]; on_oom = "halve"; };'
 conf half './gpu.sh {batch}' 'name = "asha"; max_trials = 8; max_length = 4;' "$batch"
 runs 0 "a batch that is too large: completed" dl run --local --workers 1 half.conf
@@ -82,8 +80,7 @@ bad "'resources.max_memory' needs 'resources.memory' instead of --mem" "two word
 
 # ---- the memory of a job: a step that Slurm kills, until it has 8G
 mkdir bin
-cat >bin/srun <<'END'
-#!/bin/sh
+program bin/srun <<'END'
 while [ "$1" != -- ]; do shift; done
 if [ "$MIB" -lt "$WANTS" ]; then
     echo "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.0. Some of your processes may have been killed"
@@ -92,18 +89,15 @@ fi
 shift
 exec "$@"
 END
-cat >bin/sbatch <<'END'
-#!/bin/sh
+program bin/sbatch <<'END'
 echo "$*" >>"$ASKED"
 [ -z "$SAYS" ] || { echo "sbatch: error: $SAYS" >&2; exit 1; }
 expr 100 + "$(wc -l <"$ASKED")"
 END
-cat >bin/scontrol <<'END'
-#!/bin/sh
+program bin/scontrol <<'END'
 echo "$*" >>"$ASKED.scontrol"
 exit 1
 END
-chmod +x bin/*
 PATH=$work/bin:$PATH
 export ASKED="$work/asked" WANTS=8192 SAYS=
 conf grow 'dl log loss=1' 'name = "random"; max_trials = 2;' 'x = { type = "float"; minval = 0; maxval = 1; };' \

@@ -40,8 +40,7 @@ hyperparameters = {
 };
 resources = { workers = 2; };
 END
-cat >when.sh <<'END'
-#!/bin/sh
+program when.sh <<'END'
 set -e
 [ "${DL_HP_left_over-none}" = none ]
 if [ "$1" = adam ]; then
@@ -54,7 +53,6 @@ else
 fi
 dl log loss=1
 END
-chmod +x when.sh
 runs 0 "a sweep with a conditional parameter" dl run --local when.conf
 is "$(count when-0001 fail)" 0 "an inactive one is left out of variables, hparams.json and command"
 events when-0001 'all(("nan" in x["x"]) == ("momentum" not in x["hparams"]["opt"]) for x in e if x.get("op") == "begin")' >out
@@ -65,13 +63,11 @@ dl show --json when | python3 -c 'import json,sys; t=json.load(sys.stdin)["trial
 ok $? "null in JSON"
 
 # ---- rejected points
-cat >reject.sh <<'END'
-#!/bin/sh
+program reject.sh <<'END'
 [ "$DL_TRIAL" != 2 ] || exit 65
 [ "$DL_TRIAL" != 3 ] || exit 1
 dl log loss="$DL_TRIAL"
 END
-chmod +x reject.sh
 conf reject 'name = "random"; max_trials = 4;' '"./reject.sh"' 'max_restarts = 1;'
 runs 0 "a sweep with a rejected point" dl run --local reject.conf
 is "$(count reject-0001 reject) $(count reject-0001 result) $(count reject-0001 exit)" "1 3 1" \
@@ -90,15 +86,13 @@ for out in "$(cat out)" "$(dl show nan)" "$(dl wait nan)"; do
 done
 
 # ---- several metrics
-cat >two.sh <<'END'
-#!/bin/sh
+program two.sh <<'END'
 echo "loss=$DL_TRIAL"
 dl log --step 1 "loss=$DL_TRIAL" "size=$((10 - DL_TRIAL))"
 [ "$DL_TRIAL" != 3 ] || dl log --step 1 loss=20
 dl log --step 2 size=0
 [ "$DL_TRIAL" != 4 ] || dl log --step 2 loss=nan
 END
-chmod +x two.sh
 conf two 'name = "random"; max_trials = 4;' '"./two.sh"'
 sed -i 's/metric = "loss"/metric = ["loss", "size"]; smaller_is_better = [true, false]/' two.conf
 runs 0 "two metrics" dl run --local two.conf
@@ -124,8 +118,7 @@ pid=$!
 wait_for 300 sh -c 'ls hold-0001/trials/*/a.1/log'
 kill -INT $pid
 wait $pid
-cat >slow.sh <<'END'
-#!/bin/sh
+program slow.sh <<'END'
 trap 'echo asked; exit 0' TERM
 bad=$([ "$DL_TRIAL" -le 3 ] && echo 1 || echo 9)
 for step in $(seq 1 "$DL_LENGTH"); do
@@ -133,18 +126,15 @@ for step in $(seq 1 "$DL_LENGTH"); do
     [ "$DL_TRIAL" -le 3 ] && sleep 0.1 || sleep 0.4
 done
 END
-chmod +x slow.sh
 conf median 'name = "median"; max_trials = 5; max_length = 20; min_length = 2; max_concurrent_trials = 2;' '"./slow.sh"'
 beside median dl run --local median.conf
-cat >deaf.sh <<'END'
-#!/bin/sh
+program deaf.sh <<'END'
 trap 'touch asked' TERM
 for step in $(seq 1 10); do dl log --step "$step" loss="$DL_TRIAL"; sleep 0.2; done
 [ "$DL_TRIAL" -gt 3 ] || exit 0
 # its worker is killed: it ends with this file
 while [ -e deaf.sh ]; do sleep 0.2; done
 END
-chmod +x deaf.sh
 conf deaf 'name = "median"; max_trials = 4; max_length = 20; min_length = 2; max_concurrent_trials = 1;' '"./deaf.sh"'
 sed -i 's/workers = 2/workers = 1/; s/lease = 60/lease = 4/; s/grace = 3/grace = 200/' deaf.conf
 beside deaf dl run --local deaf.conf

@@ -43,14 +43,12 @@ is "$? $(head -c 3 out | od -An -tx1 | tr -d ' ')" "0 1b5071" "sixel"
 # ---- what gnuplot 6 has more; where it is not, one that answers like it
 if ! gnuplot -d -e "print GPVAL_TERMINALS" 2>&1 | grep -q ' block '; then
     mkdir six
-    cat >six/gnuplot <<'END2'
-#!/bin/sh
+    program six/gnuplot <<'END2'
 [ "$2" = - ] || { echo " block dumb kittycairo "; exit; }
 cat >script
 grep -q kitty script && printf '\033[H\033_Ga=T;iVBOR\033\\' && exit
 printf '\342\240\200\342\240\200\n\342\240\200 rungs-0001: history\n loss\n\342\242\260\342\240\200\n'
 END2
-    chmod +x six/gnuplot
 fi
 PATH=$work/six:$PATH dl plot --term=block rungs >out 2>&1
 is "$? $(head -n 2 out | tr -s ' ' | tr '\n' '|')" "0  rungs-0001: history| loss|" "block: what the axis has is above it"

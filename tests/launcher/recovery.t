@@ -23,14 +23,12 @@ zombie=$(pgrep -f "worker --slot local-.*-1 -- $work/freeze-0001$" | head -1)
 kill -STOP "$zombie"
 
 # ---- pause, resume
-cat >slow.sh <<'END'
-#!/bin/sh
+program slow.sh <<'END'
 trap 'echo stopped >&2; exit 0' TERM
 echo begun
 while [ ! -f go ]; do sleep 0.1; done
 dl log --step "$DL_LENGTH" loss=1
 END
-chmod +x slow.sh
 conf slow 'max_trials = 4; max_length = 5;' '"./slow.sh"'
 timeout 300 dl run --local slow.conf >out &
 pid=$!

@@ -12,14 +12,12 @@ hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 1; };
 worker = { heartbeat = 1; lease = 30; grace = 5; };
 END
-cat >tool <<'END'
-#!/bin/sh
+program tool <<'END'
 echo "$1 $3 $4 ${5##*/}" >args
 [ -z "$TOOL_READS" ] || { head -n "$TOOL_READS" >lines; exit "$TOOL_STATUS"; }
 cat >lines
 exit "${TOOL_STATUS:-0}"
 END
-chmod +x tool
 export DL_PYTHON="$work/tool"
 trial () { # trial N: what is told of it, without times
     sed -n -E "/\"trial\":$1,/s/"'^(\{"values":\[[^]]*\],"trial":[0-9]+,"state":"[^"]*"),("length":[0-9]+),.*("attempts":[0-9]+),.*("why":(null|"[^"]*")),.*("final":(true|false)).*/\1,\6,\2,\3,\4/p; '"s/^\[$1,([0-9]+,[0-9]+,[0-9]+),[0-9.]+,/\1,/p" lines | tr '\n' ' '

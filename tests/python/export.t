@@ -112,11 +112,9 @@ is "$(dl export --follow csv 2>&1; echo $?)" "dl: --follow with --format=csv nee
 2" "--follow needs a file"
 
 # ---- mistakes
-cat >none <<'END'
-#!/bin/sh
+program none <<'END'
 exec /usr/bin/env -u PYTHONPATH python3 -S -E "$@"
 END
-chmod +x none
 like "$(DL_PYTHON=./none dl export --format=optuna --output=bad ended 2>&1; echo "=$?")" \
     "dl: .*slurmdl.*: install the Python package of slurm-dl" "no package slurmdl"
 is "$(DL_PYTHON=./none dl export --format=optuna --output=bad ended >/dev/null 2>&1; echo $?)" 3 "its exit status"

@@ -384,12 +384,10 @@ spec:
           "lev\nel\ntouch pwned11": 1
 END
 mkdir -p bin
-cat >bin/srun <<'END'
-#!/bin/sh
+program bin/srun <<'END'
 [ "$1" = --help ] && exit 0
 printf '%s\n' "$@" "$V" >arrived
 END
-chmod +x bin/srun
 timeout 60 dl import -o hostile.sh hostile.yaml >out 2>said
 DL_IMAGE='' PATH=$work/bin:$PATH timeout 60 bash hostile.sh >/dev/null 2>&1
 PATH=$work/bin:$PATH timeout 60 bash hostile.sh >/dev/null 2>&1

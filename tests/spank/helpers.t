@@ -7,8 +7,7 @@ stub=$builddir/tests/fakes/spank
 said=$work/said
 
 # dl in their place: says what it was called with and what its standard input is, and keeps what comes from there.
-cat >"$work/dl" <<EOF
-#!/bin/sh
+program "$work/dl" <<EOF
 exec 3>&- # it has begun
 case \$1 in
 gather) echo token-of-the-collector ;;
@@ -19,7 +18,7 @@ mv "$work/heard.new" "$work/heard"
 EOF
 printf '#!/bin/sh\nexit 3\n' >"$work/mute"
 head -c 64 /dev/zero >"$work/broken"
-chmod +x "$work/dl" "$work/mute" "$work/broken"
+chmod +x "$work/mute" "$work/broken"
 called () {
     grep -c called "$said" 2>/dev/null || :
 }
@@ -30,8 +29,7 @@ heard () {
 
 # ---- srun hears of its nodes
 
-cat >"$work/tasks" <<'EOF'
-#!/bin/sh
+program "$work/tasks" <<'EOF'
 # tasks NODE...: one of each node that has the plugin, in a step of three
 for n; do
     SLURMD_NODENAME=n$n SLURM_LAUNCH_NODE_IPADDR=${address:-127.0.0.1} SLURM_STEP_NODELIST=$SLURM_NODELIST SLURM_LOCALID=0 \
@@ -39,14 +37,13 @@ for n; do
         sed -n "s/^unset SLURM_DL_BOARD/dl: n$n has no board/p"
 done
 EOF
-cat >"$work/forged" <<'EOF'
-#!/bin/sh
+program "$work/forged" <<'EOF'
 SLURM_DL_BOARD="${SLURM_DL_BOARD% *} $(echo "${SLURM_DL_BOARD#* }" | tr 0-9a-f 1-9a-f0)"
 export SLURM_DL_BOARD
 exec "${0%forged}tasks" 1 2 3
 EOF
 printf '#!/bin/sh\necho "dl: listens at ${SLURM_DL_BOARD%%%%? *}"\nexec %s 1 2 3\n' "$work/tasks" >"$work/port"
-chmod +x "$work/tasks" "$work/forged" "$work/port"
+chmod +x "$work/port"
 roll () { # roll [VARIABLE=VALUE]... -- OPTION... -- NODE...: what srun says of nodes
     settings=
     while [ "$1" != -- ]; do
@@ -83,8 +80,7 @@ alone="SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=1 SLURM_NODELIST=n1"
     is "$(roll $alone -- dl=torch -- 1)" "n1 has no board" "a task that is alone answers, and has nobody to ask"
     is "$(roll $alone -- dl=torch --)" "$(missing n1 --dl=torch)" "a node of one task that does not answer is named"
     is "$(roll $alone FAKE_COMPONENTS=2 -- dl=torch --)" "$(missing n1 --dl=torch)" "so is that of a component"
-    cat >"$work/count" <<'EOF'
-#!/bin/sh
+    program "$work/count" <<'EOF'
 # children of srun, in whose shell this may run
 srun=$PPID
 case $(cat /proc/$srun/comm) in
@@ -93,7 +89,6 @@ esac
 read -r children </proc/$srun/task/$srun/children
 echo "dl: $(echo "$children" | wc -w)"
 EOF
-    chmod +x "$work/count"
     for step in '1 1 1' '1 2 1' '2 2 1' '1 1 2'; do
         set -- $step
         roll SLURM_STEP_NUM_NODES=$1 SLURM_STEP_NUM_TASKS=$2 FAKE_COMPONENTS=$3 FAKE_PROBE=$work/count -- dl=torch -- | sed -n 1p
@@ -162,14 +157,12 @@ task 0 dl=torch >/dev/null
 is "$(called)" "" "nor a task without --dl-monitor"
 
 # ---- a helper that is not ready when the step ends
-cat >"$work/slow" <<EOF
-#!/bin/sh
+program "$work/slow" <<EOF
 [ "\$1" != check-rank ] || exit 0
 echo \$\$ >>"$said.pids"
 exec sleep 1000
 EOF
-cat >"$work/ready" <<EOF
-#!/bin/sh
+program "$work/ready" <<EOF
 [ "\$1" != check-rank ] || exit 0
 exec 3>&-
 : >"$said.ready"
@@ -177,7 +170,6 @@ cat >/dev/null
 sleep 0.3
 mv "$said.pids" "$said.end"
 EOF
-chmod +x "$work/slow" "$work/ready"
 gone () {
     # shellcheck disable=SC2046
     ! kill -0 $(cat "$said.pids") 2>/dev/null
@@ -203,8 +195,7 @@ vars=FAKE_PATIENCE=5000
 dl=ready task 0 dl-monitor=5 >out
 ok "$(test -e "$said.end"; echo $?)" "and the step waits for that"
 vars=
-cat >"$work/busy" <<EOF
-#!/bin/sh
+program "$work/busy" <<EOF
 [ "\$1" != check-rank ] || exit 0
 exec 3>&- >/dev/null 2>&1
 : >"$said.ready"
@@ -212,7 +203,6 @@ cat >/dev/null
 sleep 0.05
 : >"$said.end"
 EOF
-chmod +x "$work/busy"
 for _ in $(seq 20); do # at least once also where this test gets no CPU
     rm -f "$said.ready" "$said.end"
     dl=busy task 0 dl-monitor=5 >/dev/null
