@@ -660,13 +660,20 @@ static int put_version (const struct registry *r, const char *name, json_t *entr
 {
     long same = entry ? find_same (r, name, entry) : 0;
     long n = same;
+    char kept[PATH_MAX];
 
     if (!entry)
         return errorf (err, "cannot make the entry: a name is no UTF-8");
     if (same)
         drop_copy (r, name, same, entry);
-    else if ((n = registry_put (r, name, "version", entry, err)) < 0)
+    else if ((n = registry_put (r, name, "version", entry, err)) < 0) {
+        int e = errno;
+        /* no version names it, unless the entry is there in spite of the error */
+        if (find_same (r, name, entry) == 0 && registry_checkpoint (r, entry, kept, NULL) == 0)
+            inside_unlink (kept, 0);
+        errno = e;
         return -1;
+    }
     printf ("%s/%ld%s\n", name, n, same ? " (it was there already)" : "");
     return 0;
 }

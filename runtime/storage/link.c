@@ -57,14 +57,17 @@ static int sync_folder_of (const char *path)
 /* 'at' is the folder, or AT_FDCWD; then the names are paths. */
 static enum link_result hard_link (int at, const char *tmp, const char *path)
 {
-    struct stat st;
+    struct stat st, other;
     int e;
 
     if (linkat (at, tmp, at, path, 0) == 0)
         return LINKED;
     e = errno;
-    /* the reply may have been lost although the link was made */
-    if (fstatat (at, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 2)
+    /* the reply may have been lost although the link was made; 'tmp' may have been
+     * one of two names before */
+    if (fstatat (at, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 2
+        && fstatat (at, path, &other, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == other.st_dev
+        && st.st_ino == other.st_ino)
         return LINKED;
     errno = e;
     return e == EEXIST ? LINK_TAKEN : LINK_FAILED;

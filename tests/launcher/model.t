@@ -60,6 +60,13 @@ like "$(dl model register huge-0001 best huge 2>&1)" \
     'the entry has more than 4194304 bytes' "too long an entry is not made"
 is "$(dl model ls >/dev/null 2>&1; echo $?) $(ls -d models/huge 2>/dev/null)" "0 " "and the registry can be listed"
 rm -r huge-0001
+is "$(cd models/.checkpoints && ls | wc -l) $(cat "models/.checkpoints/$digest.h5" | sha256sum)" "2 $digest  -" "what was kept for it goes, and no other version's file"
+
+# ---- the same bytes in two experiments: each version has a file of its own
+cp -a exp-0001 copy-0001
+is "$(dl model register copy-0001 "$best" copied)" copied/1 "a trial of a copied experiment"
+is "$(dl model rm copied) $(sha256sum <"models/.checkpoints/$digest.h5")" "copied/1 is removed $digest  -" "goes, and leaves the other's file"
+rm -r copy-0001 models/copied
 is "$(dl model register exp 1 a/b 2>&1; echo $?)" "dl: 'a/b' is no name: 1 to 64 letters, digits, '.', '_' and '-', not '.' first
 2" "no name"
 is "$(dl model rename x 2>/dev/null; echo $?)" 2 "an unknown word"
