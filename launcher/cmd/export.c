@@ -141,62 +141,12 @@ static const struct export_format *find_format (const char *name)
     return f;
 }
 
-/* The name of the file itself: one that a symbolic link leads to is replaced,
- * not the link, unless another user has made that.  Of one that is not there
- * yet its folder's.
- */
-static void follow_links (char *path, size_t size, const char *given)
-{
-    const char *slash = strrchr (given, '/');
-    char folder[PATH_MAX];
-    char found[PATH_MAX];
-
-    snprintf (folder, sizeof (folder), "%.*s", slash ? (int)(slash - given) + 1 : 1,
-              slash ? given : ".");
-    if (user_may_follow (given) && realpath (given, found))
-        snprintf (path, size, "%s", found);
-    else if (realpath (folder, found))
-        snprintf (path, size, "%s/%s", found, slash ? slash + 1 : given);
-    else
-        snprintf (path, size, "%s", given);
-}
-
-/* A device or a pipe must be written into, not replaced; another user's would
- * keep us.
- */
-static bool is_special (const char *path)
-{
-    struct stat st;
-
-    return user_may_follow (path) && stat (path, &st) == 0 && !S_ISREG (st.st_mode)
-           && !user_is_of_others (&st);
-}
-
-static int write_into (const char *path, const char *buf, size_t size, struct slurmdl_error *err)
-{
-    FILE *f = user_open_output (path, err);
-    bool good;
-
-    if (!f)
-        return -1;
-    good = fwrite (buf, 1, size, f) == size;
-    if (fclose (f) == 0 && good)
-        return 0;
-    return errorf (err, "%s: cannot write: %s", path, strerror (errno));
-}
-
 static int write_text (const char *path, const char *buf, size_t size, struct slurmdl_error *err)
 {
-    char file[PATH_MAX];
-
-    if (!path) {
-        fwrite (buf, 1, size, stdout); /* main() looks for what failed */
-        return 0;
-    }
-    if (is_special (path))
-        return write_into (path, buf, size, err);
-    follow_links (file, sizeof (file), path);
-    return publish_replace (file, buf, size, err);
+    if (path)
+        return publish_output (path, buf, size, err);
+    fwrite (buf, 1, size, stdout); /* main() looks for what failed */
+    return 0;
 }
 
 static int export_text (const struct sweep *s, const struct export_format *format,
@@ -227,11 +177,10 @@ static int export_h5 (const struct sweep *s, const char *path, struct slurmdl_er
 {
     char file[PATH_MAX];
 
-    if (!path || is_special (path)) {
+    if (!path || !publish_output_path (path, file, sizeof (file))) {
         errno = EINVAL;
         return errorf (err, "--format=h5 needs --output=FILE, a plain file");
     }
-    follow_links (file, sizeof (file), path);
     return results_write (s, file, err);
 }
 

@@ -21,10 +21,10 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/json_number.h"
+#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subcommand.h"
 #include "launcher/sys/take_file.h"
-#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
@@ -137,6 +137,8 @@ static void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t)
 
 /* ---- extract, export, import ---- */
 
+enum { NPY_HEADER = 1024 };
+
 /* What numpy calls it; it has no name for some, of which the bits are kept. */
 static const char *numpy_type (enum slurmdl_type type)
 {
@@ -153,9 +155,9 @@ static const char *numpy_type (enum slurmdl_type type)
 }
 
 /* Version 1.0 of the format: the header and its length are 64 bytes, or a
- * multiple of that.
+ * multiple of that, which is returned.
  */
-static int write_npy_header (FILE *f, const struct slurmdl_tensor *t)
+static size_t npy_header (char header[NPY_HEADER], const struct slurmdl_tensor *t)
 {
     char text[512];
     int n = snprintf (text, sizeof (text), "{'descr': '%s', 'fortran_order': False, 'shape': (",
@@ -166,10 +168,10 @@ static int write_npy_header (FILE *f, const struct slurmdl_tensor *t)
         n += snprintf (text + n, sizeof (text) - (size_t)n, "%" PRIu64 ",", t->dims[i]);
     n += snprintf (text + n, sizeof (text) - (size_t)n, "), }");
     padded = (10 + n + 1 + 63) / 64 * 64 - 10;
-    return fprintf (f, "\x93NUMPY\x01%c%c%c%-*s\n", 0, padded & 0xff, padded >> 8, padded - 1, text)
-                   < 0
-               ? -1
-               : 0;
+    memcpy (header, (const char[]){ '\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0 }, 8);
+    header[8] = (char)(padded & 0xff);
+    header[9] = (char)(padded >> 8);
+    return 10 + (size_t)snprintf (header + 10, NPY_HEADER - 10, "%-*s\n", padded - 1, text);
 }
 
 static char *file_for (const struct ckpt_options *opt, const struct slurmdl_tensor *t, bool npy)
@@ -180,45 +182,24 @@ static char *file_for (const struct ckpt_options *opt, const struct slurmdl_tens
                        : xasprintf ("%s.%s", slash ? slash + 1 : t->name, npy ? "npy" : "raw");
 }
 
-static int write_tensor_file (const char *path, const struct slurmdl_tensor *t, const void *data,
-                              bool npy)
-{
-    struct slurmdl_error err = { "" };
-    FILE *f = user_open_output (path, &err);
-    int rv = 0;
-
-    if (!f) {
-        complain ("%s", err.text);
-        return EXIT_IO;
-    }
-    if (npy)
-        rv = write_npy_header (f, t);
-    if (rv == 0 && t->bytes && fwrite (data, t->bytes, 1, f) != 1)
-        rv = -1;
-    if (fclose (f) == 0 && rv == 0)
-        return EXIT_OK;
-    complain ("%s: cannot write: %s", path, strerror (errno));
-    return EXIT_IO;
-}
-
 static int extract_tensor (struct slurmdl_checkpoint *c, const struct command_line *line,
                            const struct slurmdl_tensor *t, bool npy)
 {
     struct slurmdl_error err = { "" };
     char *path = file_for (line->options, t, npy);
-    void *data = xmalloc (t->bytes);
-    int rv;
+    char *file = xmalloc (NPY_HEADER + t->bytes);
+    size_t n = npy ? npy_header (file, t) : 0;
+    int rv = EXIT_OK;
 
-    if (slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, &err) < 0)
+    if (slurmdl_checkpoint_read (c, t->name, NULL, NULL, file + n, &err) < 0
+        || publish_output (path, file, n + t->bytes, &err) < 0)
         rv = fail (&err);
-    else
-        rv = write_tensor_file (path, t, data, npy);
     if (rv == EXIT_OK)
         printf ("%s\n", path);
     if (rv == EXIT_OK && npy && numpy_type (t->type)[1] == 'u'
         && *slurmdl_type_name (t->type) != 'u')
         complain ("%s: numpy has no %s; these are its bits", path, slurmdl_type_name (t->type));
-    free (data);
+    free (file);
     free (path);
     return rv;
 }

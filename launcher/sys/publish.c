@@ -4,12 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
@@ -143,6 +146,66 @@ int publish_replace (const char *path, const char *buf, size_t len, struct slurm
     if (rv < 0)
         errorf (err, "%s: cannot write: %s", path, inside_error (errno));
     return inside_close (dir, rv);
+}
+
+/* The name of the file itself: one that a symbolic link leads to is replaced,
+ * not the link, unless another user has made that.  Of one that is not there
+ * yet its folder's.
+ */
+static void follow_links (const char *given, char *path, size_t size)
+{
+    const char *slash = strrchr (given, '/');
+    char folder[PATH_MAX];
+    char found[PATH_MAX];
+
+    snprintf (folder, sizeof (folder), "%.*s", slash ? (int)(slash - given) + 1 : 1,
+              slash ? given : ".");
+    if (user_may_follow (given) && realpath (given, found))
+        snprintf (path, size, "%s", found);
+    else if (realpath (folder, found))
+        snprintf (path, size, "%s/%s", found, slash ? slash + 1 : given);
+    else
+        snprintf (path, size, "%s", given);
+}
+
+/* A device or a pipe must be written into, not replaced; another user's would
+ * keep us.
+ */
+static bool is_special (const char *path)
+{
+    struct stat st;
+
+    return user_may_follow (path) && stat (path, &st) == 0 && !S_ISREG (st.st_mode)
+           && !user_is_of_others (&st);
+}
+
+static int write_into (const char *path, const char *buf, size_t size, struct slurmdl_error *err)
+{
+    FILE *f = user_open_output (path, err);
+    bool good;
+
+    if (!f)
+        return -1;
+    good = fwrite (buf, 1, size, f) == size;
+    if (fclose (f) == 0 && good)
+        return 0;
+    return errorf (err, "%s: cannot write: %s", path, strerror (errno));
+}
+
+bool publish_output_path (const char *path, char *file, size_t size)
+{
+    if (is_special (path))
+        return false;
+    follow_links (path, file, size);
+    return true;
+}
+
+int publish_output (const char *path, const char *buf, size_t size, struct slurmdl_error *err)
+{
+    char file[PATH_MAX];
+
+    return publish_output_path (path, file, sizeof (file)) ? publish_replace (file, buf, size, err)
+                                                           : write_into (path, buf, size, err);
 }
 
 int folder_create (const char *path, struct slurmdl_error *err)

@@ -2,6 +2,7 @@
 /* Change shared state: create a complete file under a name not yet taken. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "runtime/base/error.h"
@@ -40,6 +41,13 @@ int publish_unsynced_at (int folder, const char *path, const char *buf, size_t l
  * part: the old file or the new one is there.  Nobody else may write to it.
  */
 int publish_replace (const char *path, const char *buf, size_t len, struct slurmdl_error *err);
+
+/* The same of a file that the user names, where symbolic links of his own are
+ * followed: 'file' is what is replaced.  A device or a pipe (false) is written
+ * into.
+ */
+bool publish_output_path (const char *path, char *file, size_t size);
+int publish_output (const char *path, const char *buf, size_t len, struct slurmdl_error *err);
 
 /* Create a folder; one that exists is fine.  Returns 0, or -1 with errno. */
 int folder_create (const char *path, struct slurmdl_error *err);

@@ -102,6 +102,24 @@ is "$(sort out | tr '\n' ';')" "half: only in the first;hulf: only in the second
 is "$(dl ckpt diff --json a.h5 value.h5 | "$python" -c 'import json, sys; print(sorted(d.get("largest", -1) for d in json.load(sys.stdin)))')" \
     "[-1, -1, 0.5]" "diff --json is JSON"
 
+"$python" - <<'END'
+import json, struct
+first = {"I8": ("b", -5), "U8": ("B", 200), "I16": ("h", -300), "U16": ("H", 60000), "I32": ("i", -70000), "U32": ("I", 4000000000),
+         "I64": ("q", -2**40), "U64": ("Q", 2**40), "F32": ("f", 1.5), "F64": ("d", 2.25), "F16": ("H", 0x3e00), "BF16": ("H", 0x3fc0),
+         "F8_E4M3": ("B", 0x3c), "F8_E5M2": ("B", 0x3e), "BOOL": ("B", 0)}
+for name, more in ("from", 0), ("to", 1): # one more; of a small float one more in its bits
+    head, data = {}, b""
+    for t, (code, value) in first.items():
+        raw = struct.pack("<" + code, value + more)
+        head[t] = {"dtype": t, "shape": [1], "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(head).encode()
+    open(name + ".safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
+END
+for f in from to; do dl ckpt import --step=1 $f.safetensors $f.h5; done
+is "$(dl ckpt diff from.h5 to.h5 | sed 's/: values differ by at most /=/' | sort | tr '\n' ' ')" \
+    "BF16=0.0078125 BOOL=1 F16=0.000976562 F32=1 F64=1 F8_E4M3=0.125 F8_E5M2=0.25 I16=1 I32=1 I64=1 I8=1 U16=1 U32=1 U64=1 U8=1 " "a difference in each type"
+
 # ---- damage
 cp a.h5 bad.h5
 printf 'x' | dd of=bad.h5 bs=1 seek=3000 conv=notrunc 2>/dev/null
