@@ -19,6 +19,7 @@
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subcommand.h"
@@ -106,6 +107,7 @@ static int flow_make (struct flow_run *r, const struct command_line *line, doubl
                       struct slurmdl_error *err)
 {
     json_t *given = json_array ();
+    int e;
 
     if (flow_create (r, line->dir, err) < 0)
         return -1;
@@ -114,9 +116,13 @@ static int flow_make (struct flow_run *r, const struct command_line *line, doubl
     json_object_set_new (r->about, "given", given);
     if (every > 0)
         json_object_set_new (r->about, "every", json_integer ((json_int_t)every));
-    if (freeze_flow_code (r, line->dir, err) < 0 || write_job_script (r, err) < 0)
-        return -1;
-    return flow_commit (r, err);
+    if (freeze_flow_code (r, line->dir, err) == 0 && write_job_script (r, err) == 0
+        && flow_commit (r, err) == 0)
+        return 0;
+    e = errno;
+    remove_tree (r->dir);
+    errno = e;
+    return -1;
 }
 
 enum { WORKERS_LOCAL = 4 };

@@ -16,6 +16,7 @@
 #include "launcher/config/resources.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
@@ -58,6 +59,7 @@ int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err
     char path[PATH_MAX], file[PATH_MAX] = "/";
     char digest[DIGEST_SIZE];
     char id[33];
+    int e;
 
     umask (umask (077) | 022);
     if (claim_run_folder (r, root, err) < 0)
@@ -73,10 +75,15 @@ int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err
                           strrchr (file, '/') + 1, "dir", r->flow->base->dir, "sha256", digest,
                           "time", (json_int_t)time (NULL), "parameters", r->flow->params);
     snprintf (path, sizeof (path), "%s/log", r->dir);
-    if (folder_create (path, err) < 0)
-        return -1;
-    snprintf (path, sizeof (path), "%s/steps", r->dir);
-    return folder_create (path, err);
+    if (folder_create (path, err) == 0) {
+        snprintf (path, sizeof (path), "%s/steps", r->dir);
+        if (folder_create (path, err) == 0)
+            return 0;
+    }
+    e = errno;
+    remove_tree (r->dir);
+    errno = e;
+    return -1;
 }
 
 static int publish_in_run (const struct flow_run *r, const char *name, const char *text,

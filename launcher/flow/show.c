@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,10 @@
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
+#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
 
 /* ---- what a flow has come to ---- */
@@ -485,14 +488,29 @@ static void write_dot (FILE *o, const struct flow *f, const struct status *t)
     fputs ("}\n", o);
 }
 
+static int publish_picture (FILE *f, const char *path)
+{
+    struct slurmdl_error err = { "" };
+    off_t n = lseek (fileno (f), 0, SEEK_END);
+    char *picture = xmalloc ((size_t)n);
+    int rv = pread (fileno (f), picture, (size_t)n, 0) == n
+                 ? publish_output (path, picture, (size_t)n, &err)
+                 : errorf (&err, "cannot read a temporary file: %s", strerror (errno));
+
+    fclose (f);
+    free (picture);
+    return rv < 0 ? fail (&err) : EXIT_OK;
+}
+
 /* By graphviz, from a pipe. */
 static int write_picture (const char *path, const struct flow *f, const struct status *t)
 {
     const char *dot = strrchr (path, '.');
     char format[16];
-    char *argv[] = { (char *)"dot", format, (char *)"-o", (char *)path, NULL };
+    char *argv[] = { (char *)"dot", format, NULL };
     int ends[2];
-    FILE *o;
+    int missing = 0;
+    FILE *o, *picture;
     pid_t pid;
 
     if (!dot || !word_listed ("svg,png,pdf", dot + 1)) {
@@ -500,19 +518,23 @@ static int write_picture (const char *path, const struct flow *f, const struct s
         return EXIT_USAGE;
     }
     snprintf (format, sizeof (format), "-T%.10s", dot + 1);
-    if (pipe (ends) < 0)
+    if (!(picture = tmpfile ()) || pipe (ends) < 0) {
+        complain ("cannot make a temporary file: %s", strerror (errno));
         return EXIT_IO;
-    pid = subprocess_spawn (&(struct spawn){ .argv = argv, .io = { ends[0], 1, 2 } });
+    }
+    pid = subprocess_spawn (&(struct spawn){
+        .argv = argv, .io = { ends[0], fileno (picture), -1 }, .error = &missing });
     close (ends[0]);
+    signal (SIGPIPE, SIG_IGN);
     if ((o = fdopen (ends[1], "w"))) {
         write_dot (o, f, t);
         fclose (o);
     }
     if (subprocess_wait (pid) == 0)
-        return EXIT_OK;
-    complain ("%s was not written: graphviz's dot made no picture; without -o "
-              "its text is printed",
-              path);
+        return publish_picture (picture, path);
+    fclose (picture);
+    complain ("%s was not written: dot, of graphviz, %s%s; without -o its text is printed", path,
+              missing ? "cannot be run: " : "made no picture", missing ? strerror (missing) : "");
     return EXIT_FAILED;
 }
 

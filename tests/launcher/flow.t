@@ -480,6 +480,12 @@ like "$(dl flow graph demo-0001)" '"bad" .*fillcolor = lightgrey' "and of a run"
 dl flow graph -o x.txt demo.conf >out 2>&1
 is "$? $(cat out)" "2 dl: --output: 'x.txt' must end in .svg, .png or .pdf" "another kind of picture"
 is "$(dl flow stop demo)" "$work/flows/demo-0007: nothing of it was at work" "dl flow stop of one that has ended"
+mkdir nodot
+ln -s "$(command -v dl)" nodot/dl
+echo old >"$work/old.svg"
+refused 1 "^dl: $work/old.svg was not written: dot, of graphviz, cannot be run: No such file or directory; without -o its text is printed$" \
+    "no graphviz" env PATH="$PWD/nodot" dl flow graph -o "$work/old.svg" demo.conf
+is "$(cat "$work/old.svg")" old "an old picture stays"
 if command -v dot >/dev/null; then
     dl flow graph -o "$work/demo.svg" demo.conf
     like "$(cat "$work/demo.svg")" '<svg' "as SVG"
