@@ -334,61 +334,67 @@ static json_t *best_json (const struct best *b)
 
 /* ---- export ---- */
 
+struct best_folder {
+    int fd;
+    const char *path; /* as the user has written it */
+};
+
 /* One file of the folder, of which the manifest tells.  'path': of a
  * checkpoint, which says whose data it has.
  */
-static int copy_best_file (int dir, const char *name, int from, const char *path, bool trust,
-                           json_t *files, struct slurmdl_error *err)
+static int copy_best_file (const struct best_folder *to, const char *name, int from,
+                           const char *path, bool trust, json_t *files, struct slurmdl_error *err)
 {
     char digest[DIGEST_SIZE];
     int64_t bytes;
-    int to = openat (dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    int rv = to < 0 ? -1 : digest_copy (from, to, digest, &bytes);
+    int fd = openat (to->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int rv = fd < 0 ? -1 : digest_copy (from, fd, digest, &bytes);
 
-    if (rv == 0 && path && (rv = file_keep_owner (from, to, path, trust)) >= 0
-        && lseek (to, 0, SEEK_SET) == 0)
-        rv = digest_copy (to, -1, digest, &bytes);
+    if (rv == 0 && path && (rv = file_keep_owner (from, fd, path, trust)) >= 0
+        && lseek (fd, 0, SEEK_SET) == 0)
+        rv = digest_copy (fd, -1, digest, &bytes);
     if (rv == 0)
-        rv = fsync (to);
-    if (to >= 0 && close (to) < 0)
+        rv = fsync (fd);
+    if (fd >= 0 && close (fd) < 0)
         rv = -1;
     if (rv < 0)
-        return errorf (err, "%s: cannot write: %s", name, strerror (errno));
+        return errorf (err, "%s/%s: cannot write: %s", to->path, name, strerror (errno));
     json_object_set_new (files, name,
                          json_pack ("{s:I, s:s}", "bytes", (json_int_t)bytes, "sha256", digest));
     return 0;
 }
 
-static int put_text_file (int dir, const char *name, const char *text, json_t *files,
-                          struct slurmdl_error *err)
+static int put_text_file (const struct best_folder *to, const char *name, const char *text,
+                          json_t *files, struct slurmdl_error *err)
 {
     FILE *f = tmpfile ();
     int rv = -1;
 
     if (!f)
-        return errorf (err, "%s: cannot write: %s", name, strerror (errno));
+        return errorf (err, "%s/%s: cannot write: %s", to->path, name, strerror (errno));
     if (fputs (text, f) >= 0 && fflush (f) == 0) {
         rewind (f);
-        rv = copy_best_file (dir, name, fileno (f), NULL, true, files, err);
+        rv = copy_best_file (to, name, fileno (f), NULL, true, files, err);
     } else
-        errorf (err, "%s: cannot write: %s", name, strerror (errno));
+        errorf (err, "%s/%s: cannot write: %s", to->path, name, strerror (errno));
     fclose (f);
     return rv;
 }
 
-static int put_json_file (int dir, const char *name, const json_t *o, json_t *files,
-                          struct slurmdl_error *err)
+static int put_json_file (const struct best_folder *to, const char *name, const json_t *o,
+                          json_t *files, struct slurmdl_error *err)
 {
     char *text = json_string_of (o, JSON_INDENT (2) | JSON_SORT_KEYS);
     char *line = xasprintf ("%s\n", text);
-    int rv = put_text_file (dir, name, line, files, err);
+    int rv = put_text_file (to, name, line, files, err);
 
     free (text);
     free (line);
     return rv;
 }
 
-static int put_checkpoint (const struct best *b, int dir, json_t *files, struct slurmdl_error *err)
+static int put_checkpoint (const struct best *b, const struct best_folder *to, json_t *files,
+                           struct slurmdl_error *err)
 {
     int64_t step;
     int from, rv;
@@ -399,21 +405,22 @@ static int put_checkpoint (const struct best *b, int dir, json_t *files, struct 
         return -1;
     if ((from = inside_open (b->checkpoint, O_RDONLY, 0, NULL)) < 0)
         return errorf (err, "%s: cannot open: %s", b->checkpoint, inside_error (errno));
-    rv = copy_best_file (dir, "checkpoint.h5", from, b->checkpoint, b->trust, files, err);
+    rv = copy_best_file (to, "checkpoint.h5", from, b->checkpoint, b->trust, files, err);
     close (from);
     return rv;
 }
 
 /* The manifest is the last file: a folder that has it is complete. */
-static int fill_best_folder (const struct best *b, int dir, struct slurmdl_error *err)
+static int fill_best_folder (const struct best *b, const struct best_folder *to,
+                             struct slurmdl_error *err)
 {
     json_t *files = json_object (), *o = best_json (b), *none = json_object ();
     int rv = -1;
 
-    if (put_checkpoint (b, dir, files, err) == 0
-        && put_json_file (dir, "params.json", trial_hparams (b->s, b->t), files, err) == 0) {
+    if (put_checkpoint (b, to, files, err) == 0
+        && put_json_file (to, "params.json", trial_hparams (b->s, b->t), files, err) == 0) {
         json_object_set (o, "files", files);
-        rv = put_json_file (dir, "manifest.json", o, none, err);
+        rv = put_json_file (to, "manifest.json", o, none, err);
     }
     json_decref (files);
     json_decref (none);
@@ -447,7 +454,7 @@ static int export_best (const struct best *b, const char *path)
         complain ("--export: %s: %s", path, strerror (errno));
         return EXIT_IO;
     }
-    rv = fill_best_folder (b, dir, &err);
+    rv = fill_best_folder (b, &(struct best_folder){ dir, path }, &err);
     if (rv < 0) {
         rv = fail (&err);
         remove_best_folder (dir, path);

@@ -168,9 +168,16 @@ static int write_run (const struct elastic *e, struct slurmdl_error *err)
 
 int elastic_plan (struct elastic *e, struct slurmdl_error *err)
 {
+    int error;
+
     if (find_units (e, err) < 0 || check_numbers (e, err) < 0 || make_folder (e, err) < 0)
         return -1;
-    return write_run (e, err);
+    if (write_run (e, err) == 0)
+        return 0;
+    error = errno;
+    elastic_remove (e);
+    errno = error;
+    return -1;
 }
 
 /* What 'run' says; false if it is none of the user's own runs. */
