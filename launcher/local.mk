@@ -62,6 +62,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/process_class.c \
 	%D%/debug/progress.c %D%/debug/live_ranks.c %D%/debug/stacks.c \
 	%D%/debug/watcher.c \
+	%D%/heal/judge.c %D%/heal/rank.c %D%/heal/watch.c %D%/worker/heal.c \
 	%D%/monitor/advise.c %D%/monitor/gpus.c %D%/monitor/sample.c \
 	%D%/monitor/monitor.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \

@@ -18,6 +18,7 @@
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
+#include "launcher/config/resources.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
@@ -27,6 +28,8 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
+#include "launcher/worker/allocation.h"
+#include "launcher/worker/executor.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
 
@@ -77,12 +80,12 @@ static bool is_in_allocation (void)
     return environment_text ("SLURM_JOB_ID", NULL) && !*step_id ();
 }
 
-/* What the options say, else the allocation; 0: neither. */
-static long job_nodes (const struct job_options *opt)
+/* What the options say, else the allocation, without its spares; 0: neither. */
+static long job_nodes (const struct job_options *opt, long spares)
 {
-    return opt->nodes            ? (long)opt->nodes
-           : is_in_allocation () ? allocation_number ("SLURM_JOB_NUM_NODES")
-                                 : 0;
+    long nodes = is_in_allocation () ? allocation_number ("SLURM_JOB_NUM_NODES") : 0;
+
+    return opt->nodes ? (long)opt->nodes : nodes > spares ? nodes - spares : nodes;
 }
 
 /* SLURM_NTASKS_PER_NODE is there if the user gave it. */
@@ -99,9 +102,9 @@ static long job_ranks (const struct job_options *opt, long nodes)
 
 /* The options as --set has them, of a file without those that it has itself; the user's own --set
  * come last, and win. */
-static char **sets_of (const struct job_options *opt, bool file)
+static char **sets_of (const struct job_options *opt, bool file, long spares)
 {
-    long nodes = job_nodes (opt);
+    long nodes = job_nodes (opt, spares);
     long ranks = file ? (long)opt->ranks : job_ranks (opt, nodes);
     char **sets = NULL;
 
@@ -147,28 +150,60 @@ static void put_job_group (config_t *cf, const void *arg)
         config_setting_add (config_root_setting (cf), "job", CONFIG_TYPE_GROUP);
 }
 
-static int read_job_file (const struct command_line *line, struct experiment **e)
+static int read_with_spares (const struct command_line *line, long spares, struct experiment **e)
 {
     const struct job_options *opt = line->options;
     char *here = realpath (".", NULL);
     const bool file = is_file (line->args[0]);
-    char **sets = sets_of (opt, file);
+    char **sets = sets_of (opt, file, spares);
     struct edit edit = { .file = file ? NULL : "",
                          .dir = file ? NULL : here,
                          .f = file ? put_job_group : put_program,
                          .arg = line->args,
                          .sets = sets };
-    int rv = EXIT_USAGE;
+    int rv = read_experiment (file ? line->args[0] : "dl job", &edit, e);
 
-    if (file && line->args[1])
-        complain ("job: '%s' follows the file '%s'; options come before it", line->args[1],
-                  line->args[0]);
-    else if (!file || !refuse_experiment (line, line->args[0]))
-        rv = read_experiment (file ? line->args[0] : "dl job", &edit, e);
     if (rv == 0 && !is_in_allocation ())
         rv = gpus_to_nodes (e, line->args[0], &edit, &opt->start);
     strings_free (sets);
     free (here);
+    return rv;
+}
+
+/* Of an allocation that is there. */
+static int check_spares (const struct experiment *e)
+{
+    long nodes = allocation_number ("SLURM_JOB_NUM_NODES");
+
+    if (!is_in_allocation () || nodes == 0 || e->resources->nodes + e->resources->spares <= nodes)
+        return 0;
+    complain (
+        "job: %lld node%s and %lld spare%s (resources.spares) are more than the %ld of job %s",
+        (long long)e->resources->nodes, e->resources->nodes == 1 ? "" : "s",
+        (long long)e->resources->spares, e->resources->spares == 1 ? "" : "s", nodes,
+        getenv ("SLURM_JOB_ID"));
+    return EXIT_USAGE;
+}
+
+static int read_job_file (const struct command_line *line, struct experiment **e)
+{
+    int rv;
+
+    if (is_file (line->args[0]) && line->args[1]) {
+        complain ("job: '%s' follows the file '%s'; options come before it", line->args[1],
+                  line->args[0]);
+        return EXIT_USAGE;
+    }
+    if (is_file (line->args[0]) && refuse_experiment (line, line->args[0]))
+        return EXIT_USAGE;
+    if ((rv = read_with_spares (line, 0, e)) == 0 && is_in_allocation ()
+        && (*e)->resources->spares > 0) {
+        long spares = (long)(*e)->resources->spares;
+        experiment_destroy (*e);
+        rv = read_with_spares (line, spares, e);
+    }
+    if (rv == 0 && (rv = check_spares (*e)))
+        experiment_destroy (*e);
     return rv;
 }
 
@@ -359,20 +394,21 @@ static int run_worker (const struct sweep *s)
     return status;
 }
 
-/* The allocation is lost: a batch job goes back into the queue, and this ends
- * with it.
+/* The allocation is lost: a batch job goes back into the queue, away from the machines that are
+ * excluded, and this ends with it.
  */
 static void requeue_or_complain (const struct sweep *s)
 {
-    struct slurmdl_error err = { "" };
     const char *batch = getenv ("ENVIRONMENT");
+    char hosts[PATH_MAX];
 
-    if (batch && !strcmp (batch, "BATCH") && slurm_requeue (getenv ("SLURM_JOB_ID"), &err) == 0) {
+    if (batch && !strcmp (batch, "BATCH")) {
         complain ("%s goes on when Slurm begins job %s again", s->word, getenv ("SLURM_JOB_ID"));
-        sleep (60);
-    } else
-        complain ("%s is not at its end%s%s; 'dl resume %s' goes on", s->word,
-                  *err.text ? ": " : "", err.text, s->word);
+        slurm_excluded (s, hosts, sizeof (hosts));
+        if (allocation_requeue (hosts) == 0)
+            return;
+    }
+    complain ("%s is not at its end; 'dl resume %s' goes on", s->word, s->word);
 }
 
 static int say_end (struct sweep *s)

@@ -552,6 +552,59 @@ static json_t *selected_trials_json (const struct sweep *s, const struct selecti
     return list;
 }
 
+/* What the worker saw of the ranks, and did: each line "TIME TEXT" of all attempts. */
+static void each_healing (const struct sweep *s, long n,
+                          void (*f) (long attempt, double when, const char *text, void *arg),
+                          void *arg)
+{
+    for (long k = 1; k <= sweep_trial (s, n)->over + 1; k++) {
+        char *save = NULL, *end, *text = trial_healing (s, n, k);
+        for (char *line = text ? strtok_r (text, "\n", &save) : NULL; line;
+             line = strtok_r (NULL, "\n", &save)) {
+            double when = strtod (line, &end);
+            f (k, when, end + (*end == ' '), arg);
+        }
+        free (text);
+    }
+}
+
+/* The last so many are printed. */
+struct healing_lines {
+    long seen, from;
+};
+
+static void count_healing (long attempt, double when, const char *text, void *lines)
+{
+    (void)attempt, (void)when, (void)text;
+    ((struct healing_lines *)lines)->from++;
+}
+
+static void print_healing_line (long attempt, double when, const char *text, void *arg)
+{
+    struct healing_lines *lines = arg;
+    char at[32];
+
+    if (lines->seen++ < lines->from)
+        return;
+    time_text (at, sizeof (at), when);
+    printf ("  %s attempt %ld: %s\n", at, attempt, text);
+}
+
+static void print_healing (const struct sweep *s, long n, long most)
+{
+    struct healing_lines lines = { 0 };
+
+    each_healing (s, n, count_healing, &lines);
+    lines.from -= most;
+    each_healing (s, n, print_healing_line, &lines);
+}
+
+static void add_healing_json (long attempt, double when, const char *text, void *list)
+{
+    json_array_append_new (list, json_pack ("{s:I, s:f, s:s}", "attempt", (json_int_t)attempt,
+                                            "time", when, "text", text));
+}
+
 static void print_shown_json (json_t *v)
 {
     json_put (v, stdout, JSON_INDENT (2));
@@ -782,6 +835,7 @@ static void print_trial_head (const struct sweep *s, long n)
     if (t->why)
         printf ("  last failure: %s\n", t->why);
     conditions_print (trial_conditions (s, n), stdout);
+    print_healing (s, n, LONG_MAX);
     free (text);
 }
 
@@ -806,6 +860,7 @@ static void print_trial_json (struct trial_rows *t)
 {
     struct columns c;
     json_t *metrics = json_object ();
+    json_t *healing = json_array ();
     char path[PATH_MAX];
     json_t *o;
 
@@ -815,6 +870,8 @@ static void print_trial_json (struct trial_rows *t)
     for (size_t i = 0; i < t->n; i++)
         json_object_set_new (metrics, t->list[i].name, summary_json (&t->list[i]));
     json_object_set_new (o, "metrics", metrics);
+    each_healing (t->sweep, t->trial, add_healing_json, healing);
+    json_object_set_new (o, "healing", healing);
     if (best_checkpoint (t->sweep, t->trial, path, sizeof (path)) == 0)
         json_object_set_new (o, "checkpoint", json_string (path));
     json_object_set_new (
@@ -850,12 +907,17 @@ static int show_trial (const struct sweep *s, long n, const struct command_line 
 
 /* ---- the command ---- */
 
+/* Of a job; 'dl show JOB 1' prints all. */
+enum { HEALING_SHOWN = 10 };
+
 static void print_selected (const struct sweep *s, const struct selection *sel)
 {
     if (!sel->chosen)
         print_overview (s);
     if (!sel->chosen && s->exp->job->is_given)
         conditions_print (job_conditions (s), stdout);
+    if (!sel->chosen && s->exp->job->is_given && s->ntrials > 0)
+        print_healing (s, 1, HEALING_SHOWN);
     if (sel->chosen)
         show_columns (s, sel);
     else

@@ -78,6 +78,8 @@ const struct key experiment_keys[] = {
     { "resources.trials_per_task", KEY_INT,    IN (resources, lanes),       1, 256, "1",  "trials side by side in one array task" },
     { "resources.nodes_per_trial", KEY_INT,    IN (resources, nodes),       1, 4096, "1", "nodes of a trial (--nodes), on each of which its ranks are started" },
     { "resources.ranks_per_node",  KEY_INT,    IN (resources, ranks),       1, 1024, "1", "ranks of a trial on each of its nodes (--ntasks-per-node)" },
+    { "resources.spares",          KEY_INT,    IN (resources, spares),      0, 64,  "0",  "nodes of a job beside those of its trial, for a node that is lost or bad" },
+    { "resources.min_nodes",       KEY_INT,    IN (resources, min_nodes),   0, 4096, "0", "nodes with which a trial goes on when others are lost; 0: all" },
     { "resources.memory",          KEY_STRING, IN (resources, memory),      0, 0,   NULL, "memory of a trial (--mem), e.g. \"16G\"" },
     { "resources.max_memory",      KEY_STRING, IN (resources, max_memory),  0, 0,   NULL, "a trial that runs out of memory is tried again with more, at most this, e.g. \"64G\"" },
     { "resources.partition",       KEY_STRING, IN (resources, partition),   0, 0,   NULL, "partition (--partition)" },
@@ -123,6 +125,7 @@ const struct key experiment_keys[] = {
     { "worker.heartbeat", KEY_INT, IN (worker, heartbeat), 1, 3600,  "10",  "seconds between heartbeats of a worker" },
     { "worker.lease",     KEY_INT, IN (worker, lease),     2, 86400, "300", "seconds without a heartbeat after which another worker takes over the trial" },
     { "worker.grace",     KEY_INT, IN (worker, grace),     1, 3600,  "30",  "seconds that a trainer has to end after a stop request" },
+    { "worker.hang",      KEY_INT, IN (worker, hang),     -1, 1e6,   "-1",  "seconds without progress of any rank after which a trial of several ranks begins again; 0: never, -1: learned from the run" },
     { 0 },
 };
 #undef AT

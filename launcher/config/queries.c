@@ -18,6 +18,18 @@ bool experiment_has_ranks (const struct experiment *e)
     return e->resources->nodes * e->resources->ranks > 1 || e->job->nroles > 0;
 }
 
+int64_t experiment_least_nodes (const struct experiment *e)
+{
+    return e->resources->min_nodes > 0 && e->resources->min_nodes < e->resources->nodes
+               ? e->resources->min_nodes
+               : e->resources->nodes;
+}
+
+int64_t experiment_job_nodes (const struct experiment *e)
+{
+    return e->resources->nodes + e->resources->spares;
+}
+
 bool experiment_has_placeholder (const struct experiment *e, const char *name)
 {
     char placeholder[256];

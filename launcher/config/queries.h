@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct experiment;
 
@@ -10,6 +11,10 @@ struct experiment;
  * job with roles are one.
  */
 bool experiment_has_ranks (const struct experiment *e);
+
+/* The nodes that an attempt needs at least, and those that a job asks for. */
+int64_t experiment_least_nodes (const struct experiment *e);
+int64_t experiment_job_nodes (const struct experiment *e);
 
 /* Whether {NAME} is in the entrypoint. */
 bool experiment_has_placeholder (const struct experiment *e, const char *name);

@@ -18,6 +18,8 @@ struct resources {
     int64_t lanes;     /* trials side by side in one array task */
     int64_t nodes;     /* of a trial */
     int64_t ranks;     /* of a trial on each of its nodes */
+    int64_t spares;    /* nodes that a job has more than a trial uses */
+    int64_t min_nodes; /* with which a trial goes on; 0: all */
     struct {
         bool nodes, node_gpus, ranks;
     } given; /* in the file or by --set */

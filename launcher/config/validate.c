@@ -325,6 +325,26 @@ static void check_resources (const struct experiment *e, config_t *cf, struct pr
     experiment_each_plugin_option (e, check_plugin_option, &(struct plugin_check){ cf, p });
 }
 
+/* Nodes beside those of a trial, and fewer than it has. */
+static void check_nodes (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    if (e->resources->spares > 0 && !experiment_has_ranks (e))
+        problem_at (p, origin_of_key (cf, "resources.spares"),
+                    "'resources.spares' is for a trial of several ranks: give "
+                    "'resources.nodes_per_trial' or 'ranks_per_node'");
+    else if (e->resources->spares > 0 && e->job->nroles > 0 && !e->resources->given.nodes)
+        problem_at (p, origin_of_key (cf, "resources.spares"),
+                    "'resources.spares' needs 'resources.nodes_per_trial' where a job has roles");
+    if (e->resources->min_nodes > e->resources->nodes)
+        problem_at (p, origin_of_key (cf, "resources.min_nodes"),
+                    "'resources.min_nodes' (%lld) is more than 'resources.nodes_per_trial' (%lld)",
+                    (long long)e->resources->min_nodes, (long long)e->resources->nodes);
+    else if (e->resources->min_nodes > 0 && e->job->nroles > 0)
+        problem_at (p, origin_of_key (cf, "resources.min_nodes"),
+                    "'resources.min_nodes' and 'job.roles' do not go together: all members are "
+                    "needed");
+}
+
 static void check_code (const struct experiment *e, config_t *cf, struct problems *p)
 {
     if (e->code->local && (experiment_has_ranks (e) || e->resources->gpus))
@@ -398,6 +418,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     note_given (e, cf);
     experiment_share_gpus (e);
     check_resources (e, cf, p);
+    check_nodes (e, cf, p);
     check_memory (e, cf, p);
     check_code (e, cf, p);
     read_working_folder (e, cf, p);

@@ -334,8 +334,9 @@ static bool run_native (FILE *out, pid_t pid, const char *const *tool, double un
     close (fds[1]);
     if (child > 0) {
         any = copy_output (fds[0], out, end < until ? end : until);
-        kill (child, SIGKILL); /* what it has stopped goes on */
+        kill (child, SIGKILL);
         waitpid (child, NULL, 0);
+        kill (pid, SIGCONT); /* it may have been about to stop it, which nobody takes back */
     }
     close (fds[0]);
     return any;

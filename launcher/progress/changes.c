@@ -4,9 +4,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
+#include "launcher/config/queries.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
@@ -21,13 +23,15 @@ struct reported {
     int fails;
     bool rejected;
     int ooms;
+    long attempt;  /* whose healing was said ... */
+    size_t healed; /* ... up to here */
 };
 
 static void add_reported (struct changes *c, const struct sweep *s)
 {
     while (c->nreported < s->ntrials) {
         XGROW (c->reported, (size_t)c->nreported);
-        c->reported[c->nreported++] = (struct reported){ 0 };
+        c->reported[c->nreported++] = (struct reported){ .attempt = 1 };
     }
 }
 
@@ -69,9 +73,41 @@ static void say_results (struct changes *c, const struct sweep *s, long trial, c
     }
 }
 
+/* Lines "TIME TEXT" of one attempt, from 'from' on; returns how long they are now. */
+static size_t say_attempt (const struct sweep *s, long trial, long attempt, size_t from,
+                           const char *elapsed)
+{
+    char *notes = trial_healing (s, trial, attempt);
+    size_t n = notes ? strlen (notes) : 0;
+    char *save = NULL;
+
+    for (char *line = n > from ? strtok_r (notes + from, "\n", &save) : NULL; line;
+         line = strtok_r (NULL, "\n", &save))
+        printf ("%8s  trial %-4ld attempt %ld:%s\n", elapsed, trial, attempt,
+                strchr (line, ' ') ?: "");
+    free (notes);
+    return n > from ? n : from;
+}
+
+/* What its worker saw of its ranks, and did; also of attempts that ended since the last look. */
+static void say_healing (struct reported *r, const struct sweep *s, long trial, const char *elapsed)
+{
+    const struct sweep_trial *t = sweep_trial (s, trial);
+
+    if (!experiment_has_ranks (s->exp))
+        return;
+    for (; r->attempt <= t->over; r->attempt++, r->healed = 0)
+        say_attempt (s, trial, r->attempt, r->healed, elapsed);
+    if (t->state == TRIAL_OPEN)
+        r->healed = say_attempt (s, trial, r->attempt, r->healed, elapsed);
+}
+
 static void note_trial (struct reported *r, const struct sweep_trial *t)
 {
-    *r = (struct reported){ t->nmilestones, t->fails, t->state == TRIAL_REJECTED, t->ooms };
+    r->results = t->nmilestones;
+    r->fails = t->fails;
+    r->rejected = t->state == TRIAL_REJECTED;
+    r->ooms = t->ooms;
 }
 
 void changes_say (struct changes *c, const struct sweep *s)
@@ -84,6 +120,7 @@ void changes_say (struct changes *c, const struct sweep *s)
     for (long i = 0; i < s->ntrials; i++) {
         const struct sweep_trial *t = &s->trials[i];
         struct reported *r = &c->reported[i];
+        say_healing (r, s, i + 1, elapsed);
         if (t->fails != r->fails)
             printf ("%8s  trial %-4ld failed (%d): %s\n", elapsed, i + 1, t->fails,
                     t->why ? t->why : "");
@@ -101,8 +138,10 @@ void changes_say (struct changes *c, const struct sweep *s)
 void changes_skip (struct changes *c, const struct sweep *s)
 {
     add_reported (c, s);
-    for (long i = 0; i < s->ntrials; i++)
+    for (long i = 0; i < s->ntrials; i++) {
         note_trial (&c->reported[i], &s->trials[i]);
+        c->reported[i].attempt = s->trials[i].over + 1;
+    }
 }
 
 void changes_free (struct changes *c)

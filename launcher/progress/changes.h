@@ -12,7 +12,7 @@ struct changes {
     bool full; /* the disk, as was said last */
 };
 
-/* Print a line for each new result, failure and rejection. */
+/* Print a line for each new result, failure and rejection, and what was done about ranks. */
 void changes_say (struct changes *c, const struct sweep *s);
 
 /* Take all that there is for said. */

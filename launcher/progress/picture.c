@@ -831,6 +831,28 @@ static void draw_note (struct screen *c, const char *text)
     screen_line (c);
 }
 
+/* Trials of which it is shown how they were healed last. */
+enum { HEALED_MOST = 4 };
+
+static void draw_healing (const struct sweep *s, long trial, struct screen *c)
+{
+    long over = sweep_trial (s, trial)->over;
+    char *notes = trial_healing (s, trial, over + 1);
+    char text[256], *last, *said;
+
+    if (!notes && over > 0)
+        notes = trial_healing (s, trial, over);
+    if (!notes)
+        return;
+    notes[strlen (notes) - (*notes != '\0')] = '\0';
+    last = strrchr (notes, '\n') ? strrchr (notes, '\n') + 1 : notes;
+    if ((said = strchr (last, ' '))) {
+        snprintf (text, sizeof (text), "trial %ld:%.200s", trial, said);
+        draw_note (c, text);
+    }
+    free (notes);
+}
+
 static void draw_notes (const struct picture *p, struct screen *c)
 {
     const struct sweep *s = p->s;
@@ -847,6 +869,8 @@ static void draw_notes (const struct picture *p, struct screen *c)
     draw_note (c, p->note);
     if (s->state == SWEEP_RUNNING && disk_reserve_is_spent (s->dir))
         draw_note (c, DISK_RESERVE_SPENT);
+    for (long i = 0; i < s->nopen && i < HEALED_MOST; i++)
+        draw_healing (s, s->open[i], c);
     for (size_t i = 0; i < s->nhosts; i++)
         if (s->hosts[i].why) {
             snprintf (text, sizeof (text), "machine %.60s is excluded: %.80s", s->hosts[i].name,

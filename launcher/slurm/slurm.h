@@ -159,7 +159,7 @@ void slurm_job_state (const char *job, char state[32]);
  */
 struct slurm_step {
     long long nodes, tasks, tasks_per_node, cpus; /* nodes, tasks_per_node: 0: any */
-    const char *node;                             /* the only one; NULL: any */
+    const char *node;                             /* the only ones, "n1,n2"; NULL: any */
     bool no_kill;                                 /* the loss of a node does not end it */
     bool goes_on;                                 /* a task that ends does not end the others */
 };
@@ -170,6 +170,12 @@ int slurm_step_words (const struct slurm_step *s, char ***words);
  * ends the others.
  */
 int slurm_node_step_words (char *const *options, long long nodes, char ***words);
+
+/* Run a program with one argument in a task on this node of the job that this process is in.
+ * Returns its exit status, -1 if it took longer; 'text' gets its output.
+ */
+int slurm_run_on (const char *node, const char *program, const char *argument, unsigned seconds,
+                  char *text, size_t size);
 
 /* Add the words of srun for a terminal, up to its options. */
 int slurm_terminal_words (char ***words);

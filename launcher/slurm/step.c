@@ -41,6 +41,26 @@ int slurm_node_step_words (char *const *options, long long nodes, char ***words)
     return rv ? -1 : 0;
 }
 
+int slurm_run_on (const char *node, const char *program, const char *argument, unsigned seconds,
+                  char *text, size_t size)
+{
+    struct command c = { .timeout = seconds, .keeps_job = true };
+    int status;
+
+    command_add (&c, "srun", NULL);
+    command_add (&c, "--overlap", NULL);
+    command_add (&c, "--nodes=1", NULL);
+    command_add (&c, "--ntasks=1", NULL);
+    command_add (&c, "--input=none", NULL);
+    command_add (&c, "--mpi=none", NULL);
+    command_add (&c, "--nodelist", node);
+    command_add (&c, program, NULL);
+    command_add (&c, argument, NULL);
+    status = command_run (&c, NULL, text, size);
+    command_free (&c);
+    return status;
+}
+
 int slurm_terminal_words (char ***words)
 {
     return strings_add (words, "srun") | strings_add (words, "--pty");

@@ -18,12 +18,22 @@ struct own_command {
     char **folders;   /* ... and what its container sees */
 };
 
+/* What the worker did about ranks that died or hung: lines "TIME TEXT"; and
+ * their stacks (launcher/debug/dump_folder.h).
+ */
+#define HEALING_NAME "healing"
+#define STACKS_NAME  "stacks"
+enum { HEALING_MOST = 4096 };
+
 struct trial_attempt {
     const struct sweep *sweep;
     long trial;
     long number;
     int64_t length;
     const char *socket;            /* for `dl log`, NULL: none */
+    const char *ranks;             /* notice of who watches its ranks, NULL: nobody */
+    const char *nodes;             /* of the allocation, "n1,n2", on which they are; NULL: all */
+    long nnodes;                   /* of 'nodes' */
     char dir[4096];                /* trials/0007/a.2 */
     char work[4096];               /* where it runs, "": where all do (exp->dir) */
     const struct own_command *own; /* instead of the experiment's; NULL */

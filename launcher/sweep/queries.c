@@ -19,6 +19,7 @@
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/sweep/attempt.h"
+#include "launcher/sys/small_file.h"
 #include "runtime/storage/inside.h"
 
 /* ---- the states of an experiment ---- */
@@ -195,6 +196,15 @@ size_t sweep_metrics (const struct sweep *s)
 const char *sweep_metric (const struct sweep *s, size_t i)
 {
     return s->exp->metric->n > 1 ? s->exp->metric->names[i] : s->exp->metric->name;
+}
+
+char *trial_healing (const struct sweep *s, long trial, long attempt)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%.3900s/trials/%04ld/a.%ld/" HEALING_NAME, s->dir, trial,
+              attempt);
+    return file_read_now (path, HEALING_MOST, NULL, NULL, NULL);
 }
 
 struct host *sweep_host (const struct sweep *s, const char *name)

@@ -98,6 +98,11 @@ struct milestone trial_last (const struct sweep_trial *t);
 /* Its last values of all metrics; NULL unless there are several, and some. */
 const double *trial_values (const struct sweep_trial *t);
 
+/* What the worker noted about the ranks of an attempt, lines "TIME TEXT", which the caller frees;
+ * NULL: nothing.
+ */
+char *trial_healing (const struct sweep *s, long trial, long attempt);
+
 /* What is known of a machine, NULL: nothing. */
 struct host *sweep_host (const struct sweep *s, const char *name);
 

@@ -192,12 +192,17 @@ static size_t word_length (const char *text)
     return strcspn (text, " \t'\"()[]<>,;");
 }
 
-/* If no metric was logged, the rest of the reason quotes the attempt's log, and differs. */
+/* If no metric was logged, the rest of the reason quotes the attempt's log, and differs; of a hang
+ * it says where the ranks were.
+ */
 static size_t length_that_counts (const char *why)
 {
-    static const char nothing[] = "ended without logging";
+    static const char *const cut[] = { "ended without logging", "no rank has made progress" };
 
-    return strncmp (why, nothing, sizeof (nothing) - 1) ? strlen (why) : strcspn (why, ";");
+    for (size_t i = 0; i < sizeof (cut) / sizeof (*cut); i++)
+        if (!strncmp (why, cut[i], strlen (cut[i])))
+            return strcspn (why, ";");
+    return strlen (why);
 }
 
 void fault_key (char key[FAULT_KEY], const char *why)
@@ -207,7 +212,10 @@ void fault_key (char key[FAULT_KEY], const char *why)
 
     for (const char *c = why; c < end && n < FAULT_KEY - 1;) {
         size_t len = word_length (c);
-        if (len > 1 && memchr (c, '/', len)) {
+        if (has_ending (key, key + n, "rank # on ")) {
+            key[n++] = '#'; /* whichever machine it was on */
+            c += strcspn (c, " :;,");
+        } else if (len > 1 && memchr (c, '/', len)) {
             key[n++] = '/';
             c += len;
         } else if (isdigit ((unsigned char)*c) && !is_status (why, c)) {

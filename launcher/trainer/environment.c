@@ -249,6 +249,8 @@ char **attempt_environment (const struct trial_attempt *a)
     snprintf (path, sizeof (path), "%s/" ENDS_NAME, a->dir);
     env_set (&env, "DL_JOB_ENDS", e->job->nroles ? path : "");
     env_set (&env, "DL_SOCKET", a->socket ? a->socket : "");
+    if (a->ranks)
+        env_set (&env, "DL_RANKS", a->ranks);
     env_set_number (&env, "DL_TRIAL", a->trial);
     env_set_number (&env, "DL_ATTEMPT", a->number);
     env_set_number (&env, "DL_LENGTH", a->length);
@@ -370,7 +372,7 @@ static int add_launch_words (char ***words, const struct trial_attempt *a)
     int rv;
 
     if (experiment_has_ranks (e))
-        step_command (e, !s->by_srun, words);
+        step_command (a, !s->by_srun, words);
     if (!s->image)
         return 0;
     if (!s->by_srun) {

@@ -18,7 +18,9 @@
 #include "launcher/config/job_settings.h"
 #include "launcher/config/plugin_settings.h"
 #include "launcher/config/resources.h"
+#include "launcher/heal/rank.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
@@ -44,16 +46,18 @@ void within_command (char ***words)
     add_own_command (words, "within");
 }
 
-void step_command (const struct experiment *e, bool proxy, char ***words)
+void step_command (const struct trial_attempt *a, bool proxy, char ***words)
 {
+    const struct experiment *e = a->sweep->exp;
+    const struct resources *r = e->resources;
     bool roles = e->job->nroles > 0;
-    const struct slurm_step step = {
-        .nodes = roles && !e->resources->given.nodes ? 0 : e->resources->nodes,
-        .tasks = roles ? job_members (e->job) : e->resources->nodes * e->resources->ranks,
-        .tasks_per_node = roles ? 0 : e->resources->ranks,
-        .cpus = roles ? job_cpus (e) : e->resources->cpus,
-        .goes_on = roles
-    };
+    int64_t nodes = a->nodes ? a->nnodes : r->nodes;
+    const struct slurm_step step = { .nodes = roles && !r->given.nodes ? 0 : nodes,
+                                     .tasks = roles ? job_members (e->job) : nodes * r->ranks,
+                                     .tasks_per_node = roles ? 0 : r->ranks,
+                                     .cpus = roles ? job_cpus (e) : r->cpus,
+                                     .node = a->nodes,
+                                     .goes_on = roles };
     slurm_step_words (&step, words);
     experiment_add_plugin_options (e, words);
     if (proxy)
@@ -95,13 +99,14 @@ void step_end (pid_t srun, double *ended)
 /* Slurm signals one process after the other: the command may exit before the SIGTERM that caused it
  * arrives here.
  */
-enum { LATE_MS = 200 };
+enum { LATE_MS = 200, BEAT_MS = 1000 };
 
 struct rank_proxy {
     pid_t pid;
     int signals;
     bool asked;
     bool preempted;
+    struct heal_rank *watched; /* by the worker; NULL: it is not */
 };
 
 static const int rank_signals[] = { SIGTERM, SIGUSR2, SIGCHLD };
@@ -135,6 +140,20 @@ static void on_rank_signal (struct rank_proxy *r)
         r->asked = true;
         kill (-r->pid, SIGTERM);
     }
+}
+
+/* Wait for a signal, or for what the worker says. */
+static void wait_and_serve (struct rank_proxy *r)
+{
+    struct pollfd p[2] = {
+        { .fd = r->signals, .events = POLLIN },
+        { .fd = r->watched ? heal_rank_fd (r->watched) : -1, .events = POLLIN },
+    };
+
+    if (poll (p, 2, r->watched ? BEAT_MS : -1) > 0 && p[0].revents)
+        on_rank_signal (r);
+    if (r->watched && !heal_rank_serve (r->watched))
+        kill (-r->pid, SIGKILL);
 }
 
 static void await_late_sigterm (struct rank_proxy *r)
@@ -183,7 +202,7 @@ int cmd_rank (const struct command_line *line)
                                    .new_group = true,
                                    .death_signal = SIGKILL,
                                    .prepare = ignore_request };
-    struct rank_proxy r = { .signals = -1 };
+    struct rank_proxy r = { .signals = -1, .watched = heal_rank_create () };
     int status;
 
     watch_rank_signals (&r);
@@ -192,7 +211,9 @@ int cmd_rank (const struct command_line *line)
         return EXIT_FAILED;
     }
     while (waitpid (r.pid, &status, WNOHANG) == 0)
-        on_rank_signal (&r);
+        wait_and_serve (&r);
+    if (r.watched)
+        heal_rank_over (r.watched, r.asked ? 0 : status);
     if (!r.asked)
         await_late_sigterm (&r);
     if (!r.asked && !r.preempted)

@@ -7,12 +7,12 @@
 
 #include "launcher/sys/command_line.h"
 
-struct experiment;
+struct trial_attempt;
 
 /* Add the words that go before the trainer's command to a list: srun's, followed by `dl rank` if
- * 'proxy' is set; and `dl within --`.
+ * 'proxy' is set, on all nodes of the job or on those of the attempt; and `dl within --`.
  */
-void step_command (const struct experiment *e, bool proxy, char ***words);
+void step_command (const struct trial_attempt *a, bool proxy, char ***words);
 void within_command (char ***words);
 
 /* SIGTERM asks the ranks to stop; SIGKILL, sent repeatedly, ends them.  '*ended' must be 0 at

@@ -472,6 +472,17 @@ bool trainer_lingers (const struct trainer *t)
     return t->group > 0 && !t->is_step && kill (-t->group, 0) == 0;
 }
 
+void trainer_note (struct trainer *t, const char *text)
+{
+    dprintf (t->log, "dl: %s\n", text);
+}
+
+void trainer_leave (struct trainer *t)
+{
+    if (t->is_step && t->pid > 0)
+        kill (t->pid, SIGKILL);
+}
+
 void trainer_signal (struct trainer *t, int signal)
 {
     if (t->is_step && t->pid > 0)

@@ -88,5 +88,11 @@ int64_t trainer_peak (const struct trainer *t);
  */
 bool trainer_lingers (const struct trainer *t);
 
+/* A line of the worker's own, in the log. */
+void trainer_note (struct trainer *t, const char *text);
+
+/* Kill srun itself, which cannot end a step whose host is gone. */
+void trainer_leave (struct trainer *t);
+
 /* Send a signal to the trainer, or to its ranks through srun. */
 void trainer_signal (struct trainer *t, int signal);

@@ -297,13 +297,16 @@ static void add_sbatch_plugin_option (enum plugin_option_id id, const char *key,
 
 void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger)
 {
+    int64_t nodes = experiment_job_nodes (e);
+
     if (e->job->nroles == 0 || e->resources->given.nodes)
-        command_number (c, "--nodes", e->resources->nodes);
+        command_number (c, "--nodes", nodes);
+    if (nodes > experiment_least_nodes (e))
+        command_add (c, "--no-kill", NULL);
     if (e->job->nroles > 0)
         command_number (c, "--ntasks", job_members (e->job));
     else {
-        command_number (c, "--ntasks",
-                        e->resources->lanes * e->resources->nodes * e->resources->ranks);
+        command_number (c, "--ntasks", e->resources->lanes * nodes * e->resources->ranks);
         command_number (c, "--ntasks-per-node", e->resources->lanes * e->resources->ranks);
     }
     command_number (c, "--cpus-per-task", job_cpus (e));
@@ -439,7 +442,10 @@ static int start_slurm (struct executor *x, struct slurmdl_error *err)
         || script_write (x, folder, err) < 0)
         return -1;
     if ((taken = submit_tasks (x, folder, tasks, &why)) < 0)
-        return errorf (err, "%s", why.text);
+        return e->resources->spares > 0 && x->never
+                   ? errorf (err, "%.300s (%lld nodes and %lld of resources.spares)", why.text,
+                             (long long)e->resources->nodes, (long long)e->resources->spares)
+                   : errorf (err, "%s", why.text);
     x->granted = taken < tasks ? taken * (long)e->resources->lanes : x->workers;
     if (taken < tasks)
         complain ("%ld of %ld workers: %.*s", x->granted, x->workers, (int)strcspn (why.text, ";"),

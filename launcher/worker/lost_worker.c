@@ -189,8 +189,7 @@ static bool has_new_file (const char *dir, const char *before)
             && snprintf (a, sizeof (a), "%s/ckpt", dir) < (int)sizeof (a)
             && snprintf (b, sizeof (b), "%s/ckpt", before) < (int)sizeof (b))
             new = has_new_file (a, b);
-        else if (strcmp (e->d_name, "log") && strcmp (e->d_name, "hparams.json")
-                 && strncmp (e->d_name, "metrics.", 8) && *e->d_name != '.')
+        else if (!attempt_file_is_ours (e->d_name) && strncmp (e->d_name, "metrics.", 8))
             new = file_is_new (dir, before, e->d_name);
     }
     if (d)

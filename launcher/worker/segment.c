@@ -19,6 +19,7 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/resources.h"
 #include "launcher/job/members.h"
 #include "launcher/job/policy.h"
 #include "launcher/sweep/attempt.h"
@@ -34,6 +35,7 @@
 #include "launcher/trainer/trainer.h"
 #include "launcher/trainer/work_folder.h"
 #include "launcher/worker/allocation.h"
+#include "launcher/worker/heal.h"
 #include "launcher/worker/lost_worker.h"
 #include "launcher/worker/notify.h"
 #include "launcher/worker/worker.h"
@@ -52,6 +54,9 @@ enum { LATE_MS = 2000 };
  */
 enum { SETTLE_MS = 5 };
 
+/* How often the ranks of a step are heard. */
+enum { RANKS_MS = 200 };
+
 struct segment {
     struct worker *w;
     struct trial_attempt attempt;
@@ -61,6 +66,7 @@ struct segment {
     double deadline; /* when to kill a trainer that was asked to stop */
     double look;     /* when to look for a report next */
     struct notify_watch notice;
+    struct heal heal;
     bool dropped;
     bool early;        /* the searcher stopped it */
     double members_at; /* when to look at the members of a job next */
@@ -141,6 +147,8 @@ static void check_stop (struct segment *s)
         ask_trainer_to_stop (s);
     if (s->deadline && monotonic () > s->deadline)
         trainer_signal (s->trainer, SIGKILL);
+    if (!s->deadline && !s->dropped)
+        heal_tick (&s->heal, &s->attempt, s->trainer);
 }
 
 /* ---- reports ---- */
@@ -410,6 +418,7 @@ static void judge_failure (struct segment *s, struct segment_report *r)
     if (r->verdict.oom != OOM_NONE)
         r->verdict.cause = "OutOfMemory";
     r->peak = trainer_peak (s->trainer);
+    heal_explain (&s->heal, &r->verdict);
     judge_progress (s, r);
     /* then it is not the program's fault that there is no metric */
     if (s->status == 0 && trainer_lost_metrics (s->trainer))
@@ -492,8 +501,9 @@ static bool judge_members (struct segment *s, struct segment_report *r)
         r->verdict.cause = s->members.verdict.reason;
         return true;
     }
-    if (s->members.verdict.kind == LIFE_STARTED || s->w->stop || s->deadline > 0)
-        return false;
+    if (s->members.verdict.kind == LIFE_STARTED || s->w->stop || s->deadline > 0
+        || s->heal.verdict.cause != HEAL_NONE)
+        return false; /* what ended the step has ended the members */
     judge_member (s, r);
     return true;
 }
@@ -569,7 +579,7 @@ static int settle_and_poll (struct segment *s, struct slurmdl_error *err)
     }
     if (!young && sweep_settle (s->w->sweep, err) < 0)
         return -1;
-    poll_trainer (s, young ? SETTLE_MS : 1000);
+    poll_trainer (s, young ? SETTLE_MS : s->heal.watch ? RANKS_MS : 1000);
     return 0;
 }
 
@@ -583,6 +593,7 @@ static int train_segment (struct segment *s, struct slurmdl_error *err)
         notify_watch (s->w->sweep, s->attempt.trial, s->attempt.number, &s->notice);
         check_stop (s);
     }
+    s->status = heal_status (&s->heal, s->status);
     while (rv == 0 && notify_unwatch (&s->notice)) {
         worker_sleep (s->w, 0.02);
         rv = worker_tick (s->w, err);
@@ -617,11 +628,16 @@ int segment_run (struct worker *w, long trial, struct segment_report *report,
         judge_early (&s, report);
         return 0;
     }
-    if (!(s.trainer = trainer_start (&s.attempt, &w->spare, err)))
+    heal_begin (&s.heal, w, &s.attempt);
+    if (!(s.trainer = trainer_start (&s.attempt, &w->spare, err))) {
+        heal_end (&s.heal, w, &s.attempt, NULL);
         return -1;
+    }
     log_begin_to_settle (w->sweep->log);
     if ((rv = train_segment (&s, err)) == 0)
         judge_segment (&s, report);
+    heal_end (&s.heal, w, &s.attempt,
+              rv == 0 && report->outcome == OUTCOME_FAILED ? &report->verdict : NULL);
     if (rv == 0 && s.in_memory)
         report->trainer = s.trainer;
     else

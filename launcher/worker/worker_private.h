@@ -19,6 +19,9 @@ struct custom_searcher;
 
 /* ---- the worker (worker_state.c) ---- */
 
+/* Nodes that an allocation may lose. */
+enum { LOST_NODES = 16 };
+
 struct worker {
     struct sweep *sweep;
     const char *slot;
@@ -43,6 +46,9 @@ struct worker {
     int held;                       /* waits to see whether a fault reaches this count ... */
     double held_until;              /* ... until then */
     struct job_memory memory;
+    char lost_nodes[LOST_NODES][64]; /* that did not answer, of this allocation */
+    int nlost;
+    double tolerated; /* s without progress, after an attempt that was ended for that in vain */
     struct {
         double at, took; /* when it last wrote results.h5, and how long that took */
     } results;
@@ -77,8 +83,17 @@ void worker_sleep (struct worker *w, double seconds);
 /* The unique name of this worker in claims and results. */
 const char *worker_nonce (const struct worker *w);
 
-/* Whether no attempt may begin on this worker's nodes. */
+/* Whether no attempt may begin on this worker's nodes: fewer than an attempt needs are left. */
 bool worker_is_excluded (const struct worker *w);
+
+/* The nodes of the next attempt of several ranks, "n1,n2", how many, and whether that is the whole
+ * allocation; the caller frees it.  NULL: there is no allocation.
+ */
+char *worker_good_nodes (const struct worker *w, long *n, bool *all);
+
+/* Note that this node did not answer, and whether that is new; or that it does again. */
+bool worker_lose_node (struct worker *w, const char *name);
+void worker_find_node (struct worker *w, int lost);
 
 /* Whether it may go on with what is open; whether it may begin something new. */
 bool worker_may_go_on (const struct worker *w);

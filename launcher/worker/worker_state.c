@@ -6,6 +6,7 @@
 #include "launcher/worker/worker_private.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "launcher/config/job_settings.h"
+#include "launcher/config/queries.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
@@ -84,21 +87,92 @@ const char *worker_nonce (const struct worker *w)
     return peer_self (w->peer)->nonce;
 }
 
-static int node_is_excluded (void *sweep, const char *name)
-{
-    const struct host *h = sweep_host (sweep, name);
+struct good_nodes {
+    const struct worker *w;
+    long all, good, wanted;
+    FILE *list; /* gets those that are wanted; NULL: they are only counted */
+};
 
-    return h && h->why;
+static bool is_lost (const struct worker *w, const char *name)
+{
+    for (int i = 0; i < w->nlost; i++)
+        if (!strcmp (w->lost_nodes[i], name))
+            return true;
+    return false;
 }
 
-/* A trial of several nodes uses all nodes of the allocation. */
+static int count_node (void *nodes, const char *name)
+{
+    struct good_nodes *n = nodes;
+    const struct host *h = sweep_host (n->w->sweep, name);
+
+    n->all++;
+    if ((h && h->why) || is_lost (n->w, name))
+        return 0;
+    if (n->good++ < n->wanted && n->list)
+        fprintf (n->list, "%s%s", n->good > 1 ? "," : "", name);
+    return 0;
+}
+
+/* Members with roles are where Slurm puts them, on all nodes. */
+static bool takes_any (const struct experiment *e)
+{
+    return e->job->nroles > 0 && !e->resources->given.nodes;
+}
+
+/* Returns whether the allocation says which nodes it has. */
+static bool find_nodes (struct good_nodes *n)
+{
+    const char *list = getenv ("SLURM_JOB_NODELIST");
+
+    n->wanted = takes_any (n->w->sweep->exp) ? LONG_MAX : (long)n->w->sweep->exp->resources->nodes;
+    return list && layout_each_host (list, count_node, n) == 0 && n->all > 0;
+}
+
+char *worker_good_nodes (const struct worker *w, long *count, bool *all)
+{
+    char *text = NULL;
+    size_t size;
+    struct good_nodes n = { .w = w, .list = open_memstream (&text, &size) };
+    bool found = n.list && find_nodes (&n);
+
+    if (n.list)
+        fclose (n.list);
+    *count = n.good < n.wanted ? n.good : n.wanted;
+    *all = n.all == n.good && n.all <= n.wanted;
+    if (found && n.good > 0)
+        return text;
+    free (text);
+    return NULL;
+}
+
+void worker_find_node (struct worker *w, int lost)
+{
+    w->nlost--;
+    memmove (w->lost_nodes[lost], w->lost_nodes[lost + 1],
+             sizeof (w->lost_nodes[0]) * (size_t)(w->nlost - lost));
+}
+
+bool worker_lose_node (struct worker *w, const char *name)
+{
+    if (is_lost (w, name) || w->nlost == LOST_NODES)
+        return false;
+    snprintf (w->lost_nodes[w->nlost++], sizeof (w->lost_nodes[0]), "%s", name);
+    return true;
+}
+
+/* A worker of trials of several ranks only starts them, perhaps elsewhere. */
 bool worker_is_excluded (const struct worker *w)
 {
-    const char *nodes = w->sweep->exp->resources->nodes > 1 ? getenv ("SLURM_JOB_NODELIST") : NULL;
+    const struct experiment *e = w->sweep->exp;
+    const struct host *h = sweep_host (w->sweep, w->host);
+    struct good_nodes n = { .w = w };
 
-    return node_is_excluded (w->sweep, w->host)
-           || (nodes && w->sweep->nhosts > 0
-               && layout_each_host (nodes, node_is_excluded, w->sweep) > 0);
+    if (w->nlost == 0 && w->sweep->nhosts == 0)
+        return false;
+    if (experiment_has_ranks (e) && find_nodes (&n))
+        return n.good < (takes_any (e) ? n.all : experiment_least_nodes (e));
+    return h && h->why;
 }
 
 bool worker_may_go_on (const struct worker *w)

@@ -103,7 +103,7 @@ is "$(cat missing)" "" "the walks of ARCHITECTURE.md are true"
 
 # ---- security.md: what listens; another file here wants a row of the table there
 is "$(cd "$srcdir" && grep -rlE '\b(listen|listen_open|listen_open_range) \(|socketserver|HTTPServer|\.listen\(' --include='*.c' --include='*.py' runtime launcher spank contrib | sort | xargs)" \
-    "launcher/node/gather.c launcher/node/peers.c runtime/comm/bootstrap/node.c runtime/comm/bootstrap/step.c runtime/comm/bootstrap/tcp.c runtime/comm/elastic/membership.c runtime/comm/mesh/endpoint.c runtime/comm/net/listen.c spank/rollcall.c" \
+    "launcher/heal/watch.c launcher/node/gather.c launcher/node/peers.c runtime/comm/bootstrap/node.c runtime/comm/bootstrap/step.c runtime/comm/bootstrap/tcp.c runtime/comm/elastic/membership.c runtime/comm/mesh/endpoint.c runtime/comm/net/listen.c spank/rollcall.c" \
     "security.md has all listeners"
 # its claims: each row of a table, and each paragraph of what holds, names a test that is there, as `FILE: CASE`
 reference='`[a-z][a-z0-9/_]*[.](t|c|py): [^`]*`'

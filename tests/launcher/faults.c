@@ -14,6 +14,9 @@ static const struct {
     { "ended without logging the metric \"a\"; logged: b3", "ended without logging the metric \"a\"" },
     { "exit status 1: trials/0001/a.3/log: no such file", "exit status 1: / no such file" },
     { "exit status 1: cuda:0 x3 layer12",                 "exit status 1: cuda:# x3 layer12" },
+    { "exit status 3: rank 1 on n-2.x was the first to end", "exit status 3: rank # on # was the first to end" },
+    { "rank 0 on n1 was killed by signal 9 (Killed)",     "rank # on # was killed by signal 9 (Killed)" },
+    { "no rank has made progress for 15 s; rank 2 on n1 is elsewhere", "no rank has made progress for # s" },
     { "",                                                 "" },
 };
 /* clang-format on */

@@ -69,8 +69,10 @@ bad () { # bad PATTERN NAME ARGUMENT...
     shift 2
     refused 2 "$bad_pattern" "$bad_name" dl job --dry-run "$@"
 }
-bad_set () {
-    bad "$1" "$2" --set "$3" -- ./steps.sh
+bad_set () { # bad_set PATTERN NAME SET [OPTION...]
+    set_pattern=$1 set_name=$2 set_first=$3
+    shift 3
+    bad "$set_pattern" "$set_name" --set "$set_first" "$@" -- ./steps.sh
 }
 bad_set "'count' is 0, but must be from 1" "a role without members" 'job.roles=({name="worker"; count=0;})'
 bad_set "a role must have a 'name'" "a role without a name" 'job.roles=({count=2;})'
@@ -83,5 +85,9 @@ bad_set "'143: restart'|\"143: restart\"" "a table of codes" 'job={restart_polic
 bad_set "only where restart_policy" "a table that nobody reads" 'job.exit_codes="3: fail"'
 bad_set "nothing begins again" "policies that contradict each other" 'job={restart_policy="never"; backoff_limit=3;}'
 bad_set "must be as \"12:00:00\"" "a deadline" 'job.active_deadline="soon"'
+bad_set "'resources.spares' is for a trial of several ranks" "a spare for one process" 'resources.spares=1'
+bad_set "needs 'resources.nodes_per_trial' where a job has roles" "a spare for roles on any nodes" 'job.roles=({name="worker";})' --set resources.spares=1
+bad_set "'resources.min_nodes' \\(3\\) is more than" "more nodes at least than at all" 'resources={nodes_per_trial=2; min_nodes=3;}'
+bad_set "do not go together" "fewer nodes for roles" 'job.roles=({name="worker";})' --set 'resources={nodes_per_trial=2; min_nodes=1;}'
 bad "follows the file" "an option behind the file" never.conf --detach
 done_testing

@@ -15,6 +15,7 @@ enum handshake_service {
     HANDSHAKE_MESH = 0x6d65,
     HANDSHAKE_COLLECTOR = 0x636f,
     HANDSHAKE_RATES = 0x7261,
+    HANDSHAKE_RANKS = 0x726b,
 };
 
 enum {

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with the ranks of a step, by what they said: pure. */
+#include "launcher/heal/judge.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* clang-format off */
+const struct heal_row heal_rows[HEAL_CAUSES] = {
+    [HEAL_NONE]    = { "" },
+    [HEAL_DIED]    = { "RankDied" },
+    [HEAL_CUT]     = { "RankDied",    .checks = true, .is_free = true },
+    [HEAL_STOPPED] = { "RankStopped", .takes_stacks = true },
+    [HEAL_HANG]    = { "Hang",        .takes_stacks = true, .checks = true },
+    [HEAL_LOST]    = { "NodeLost",    .leaves = true, .is_free = true },
+};
+/* clang-format on */
+
+enum {
+    FACTOR = 5,      /* of the longest gap that was seen */
+    BUSY_FACTOR = 4, /* for ranks that compute, and for a run without a rhythm */
+    BEGUN_SIGNS = 2, /* the first may be a greeting */
+    RHYTHM_SIGNS = 10,
+    STOPPED_SECONDS = 10,
+};
+static const double busy_cores = 0.5;
+
+void heal_learn (struct heal_learned *l, double quiet)
+{
+    if (quiet < l->gap && l->gap > l->longest)
+        l->longest = l->gap;
+    l->gap = quiet;
+}
+
+bool heal_lives (const struct heal_seen *r)
+{
+    return r->came && !r->over && !r->cut && !r->lost;
+}
+
+double heal_quiet (const struct heal_seen *ranks, size_t n, double output, double now)
+{
+    double last = output;
+
+    for (size_t i = 0; i < n; i++) {
+        /* the end of one is a sign of life of the others: they have to notice */
+        double at = heal_lives (&ranks[i]) ? ranks[i].moved : ranks[i].at;
+        if (ranks[i].came && at > last)
+            last = at;
+    }
+    return now > last ? now - last : 0;
+}
+
+bool heal_has_begun (const struct heal_limits *limits)
+{
+    return limits->signs >= BEGUN_SIGNS;
+}
+
+static double most (double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* What a rank does says how long it may be quiet. */
+static double patience (const struct heal_seen *r, const struct heal_limits *limits)
+{
+    if (r->state == 'D' || (r->sleeps > 0 && r->sleeps <= limits->start))
+        return limits->start;
+    return r->cores >= busy_cores || r->state == 'R' ? BUSY_FACTOR * limits->least : 0;
+}
+
+double heal_limit (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
+                   const struct heal_learned *learned)
+{
+    double limit = limits->least;
+
+    if (limits->fixed)
+        return limits->least;
+    if (!heal_has_begun (limits))
+        limit = limits->start;
+    else if (limits->signs < RHYTHM_SIGNS)
+        limit *= BUSY_FACTOR;
+    for (size_t i = 0; i < n; i++)
+        if (heal_lives (&ranks[i]))
+            limit = most (limit, patience (&ranks[i], limits));
+    return most (limit, FACTOR * learned->longest);
+}
+
+static void put_rank (struct heal_verdict *v, enum heal_cause cause, long rank,
+                      const struct heal_seen *r)
+{
+    v->cause = cause;
+    v->rank = rank;
+    snprintf (v->host, sizeof (v->host), "%s", r->host ? r->host : "");
+}
+
+static bool went_wrong (const struct heal_seen *r, const struct heal_limits *limits)
+{
+    return (r->over && r->status != 0 && !limits->may_end) || r->cut || r->lost;
+}
+
+/* A rank that ends because another did ends later. */
+static long first_wrong (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits)
+{
+    long first = -1;
+
+    for (size_t i = 0; i < n; i++)
+        if (went_wrong (&ranks[i], limits) && (first < 0 || ranks[i].at < ranks[first].at))
+            first = (long)i;
+    return first;
+}
+
+static void say_end (struct heal_verdict *v, const struct heal_seen *r)
+{
+    int status = r->status;
+    int signal = WIFSIGNALED (status)         ? WTERMSIG (status)
+                 : WEXITSTATUS (status) > 128 ? WEXITSTATUS (status) - 128
+                                              : 0;
+
+    if (signal)
+        snprintf (v->why, sizeof (v->why), "rank %ld on %s was killed by signal %d (%s)", v->rank,
+                  v->host, signal, strsignal (signal));
+    else
+        snprintf (v->why, sizeof (v->why), "rank %ld on %s ended with exit status %d", v->rank,
+                  v->host, WEXITSTATUS (status));
+}
+
+/* "rank 2" or "4 ranks" of that host. */
+static void say_lost (struct heal_verdict *v, const struct heal_seen *ranks, size_t n)
+{
+    size_t there = 0;
+
+    for (size_t i = 0; i < n; i++)
+        there += ranks[i].came && !ranks[i].over && !strcmp (ranks[i].host, v->host);
+    snprintf (v->why, sizeof (v->why), "node %s does not answer; %zu rank%s there", v->host, there,
+              there == 1 ? "" : "s");
+}
+
+/* srun gave the step up while ranks were still missing, say because it cannot reach a slurmd: those
+ * that it killed are not to blame.
+ */
+static bool is_stillborn (const struct heal_seen *ranks, size_t n, const struct heal_seen *first)
+{
+    if (first->over && !WIFSIGNALED (first->status))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!ranks[i].came)
+            return true;
+    return false;
+}
+
+static void judge_first (struct heal_verdict *v, const struct heal_seen *ranks, size_t n,
+                         long first)
+{
+    const struct heal_seen *r = &ranks[first];
+
+    if (r->lost) {
+        put_rank (v, HEAL_LOST, first, r);
+        say_lost (v, ranks, n);
+    } else if (is_stillborn (ranks, n, r)) {
+        v->cause = HEAL_CUT;
+        snprintf (v->why, sizeof (v->why), "the step was ended before all of its ranks had begun");
+    } else if (r->over) {
+        put_rank (v, HEAL_DIED, first, r);
+        v->status = r->status;
+        say_end (v, r);
+    } else {
+        put_rank (v, HEAL_CUT, first, r);
+        snprintf (v->why, sizeof (v->why), "rank %ld on %s is gone: its processes were killed",
+                  v->rank, v->host);
+    }
+}
+
+static long stopped_rank (const struct heal_seen *ranks, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (heal_lives (&ranks[i]) && ranks[i].state == 'T')
+            return (long)i;
+    return -1;
+}
+
+void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
+                 const struct heal_learned *learned, double output, double now,
+                 struct heal_verdict *v)
+{
+    double quiet = heal_quiet (ranks, n, output, now);
+    long first = first_wrong (ranks, n, limits);
+    long stopped = stopped_rank (ranks, n);
+    size_t come = 0;
+
+    *v = (struct heal_verdict){ .rank = -1,
+                                .quiet = quiet,
+                                .limit = heal_limit (ranks, n, limits, learned) };
+    for (size_t i = 0; i < n; i++)
+        come += heal_lives (&ranks[i]);
+    if (first >= 0)
+        judge_first (v, ranks, n, first);
+    else if (limits->least <= 0 || come == 0)
+        return;
+    else if (stopped >= 0 && heal_has_begun (limits) && quiet >= STOPPED_SECONDS) {
+        put_rank (v, HEAL_STOPPED, stopped, &ranks[stopped]);
+        snprintf (v->why, sizeof (v->why),
+                  "rank %ld on %s is stopped (SIGSTOP), and no rank has made progress for %.0f s",
+                  v->rank, v->host, quiet);
+    } else if (quiet >= v->limit) {
+        v->cause = HEAL_HANG;
+        snprintf (v->why, sizeof (v->why), "no rank has made progress for %.0f s", quiet);
+    }
+}

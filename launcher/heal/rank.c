@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The side of a rank: tell the worker how its program fares. */
+#include "launcher/heal/rank.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/debug/dump.h"
+#include "launcher/debug/dump_folder.h"
+#include "launcher/debug/process_class.h"
+#include "launcher/debug/progress.h"
+#include "launcher/heal/message.h"
+#include "launcher/sys/proc.h"
+#include "launcher/sys/step_processes.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
+#include "runtime/comm/net/notice.h"
+#include "runtime/comm/net/secret.h"
+#include "runtime/comm/net/socket.h"
+#include "runtime/comm/net/stream.h"
+
+enum {
+    CONNECT_SECONDS = 3,
+    HANDSHAKE_SECONDS = 10,
+    SEND_SECONDS = 2,
+    ALONE_SECONDS = 60, /* without the worker until the program is killed */
+    STACK_SECONDS = 3,
+};
+
+struct heal_rank {
+    struct net_stream stream;
+    struct handshake handshake;
+    struct heal_hello hello;
+    char hosts[NOTICE_TEXT];
+    int port;
+    struct ranks *ranks;
+    struct rank_progress *progress;
+    double cpu; /* s that its processes had used at the last look ... */
+    double looked;
+    double again;  /* when to connect again */
+    double heard;  /* when the worker was last connected; 0: never */
+    double second; /* when to beat next */
+};
+
+static void take_address (struct heal_rank *r, const char *name)
+{
+    char text[NOTICE_TEXT], key[SECRET_DIGITS + 1];
+
+    r->handshake = heal_handshake ();
+    if (notice_get (name, text, NULL) < 0
+        || sscanf (text, "%d %32s %511s", &r->port, key, r->hosts) != 3
+        || secret_parse (key, r->handshake.key) < 0)
+        r->port = 0;
+    handshake_forget (text, sizeof (text));
+    handshake_forget (key, sizeof (key));
+}
+
+static void introduce (struct heal_rank *r)
+{
+    char host[HEAL_HOST] = "";
+
+    gethostname (host, sizeof (host) - 1);
+    r->hello.rank = environment_number ("SLURM_PROCID", 0);
+    r->hello.step = environment_number ("SLURM_STEP_ID", -1);
+    snprintf (r->hello.host, sizeof (r->hello.host), "%.63s",
+              environment_text ("SLURMD_NODENAME", host));
+}
+
+struct heal_rank *heal_rank_create (void)
+{
+    const char *name = environment_text (HEAL_VARIABLE, NULL);
+    struct heal_rank *r = name ? calloc (1, sizeof (*r)) : NULL;
+
+    if (r) {
+        net_stream_init (&r->stream, -1, NULL);
+        take_address (r, name);
+        introduce (r);
+        r->ranks = ranks_create ("/proc", environment_text ("SLURM_JOB_ID", ""),
+                                 environment_text ("SLURM_STEP_ID", ""), NULL);
+        r->progress = progress_create ("/proc");
+    }
+    unsetenv (HEAL_VARIABLE);
+    if (r && r->port && r->ranks && r->progress)
+        return r;
+    heal_rank_destroy (r);
+    return NULL;
+}
+
+void heal_rank_destroy (struct heal_rank *r)
+{
+    if (!r)
+        return;
+    net_stream_close (&r->stream);
+    handshake_forget (r->handshake.key, sizeof (r->handshake.key));
+    ranks_destroy (r->ranks);
+    progress_destroy (r->progress);
+    free (r);
+}
+
+int heal_rank_fd (const struct heal_rank *r)
+{
+    return r->stream.fd;
+}
+
+/* ---- the connection ---- */
+
+static void connect_again (struct heal_rank *r)
+{
+    double now = monotonic ();
+    int limit = HEAL_SILENCE * 1000;
+    struct net_seal *seal = NULL;
+    int fd;
+
+    if (now < r->again)
+        return;
+    fd = socket_connect (r->hosts, r->port, now + CONNECT_SECONDS);
+    if (fd >= 0
+        && handshake_call (fd, &r->handshake, &r->hello, sizeof (r->hello),
+                           monotonic () + HANDSHAKE_SECONDS, &seal)
+               < 0) {
+        close (fd);
+        fd = -1;
+    }
+    r->again = monotonic () + CONNECT_SECONDS;
+    if (fd < 0)
+        return;
+    setsockopt (fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof (limit));
+    socket_no_delay (fd);
+    net_stream_init (&r->stream, fd, seal);
+}
+
+static void say (struct heal_rank *r, enum heal_message kind, const void *body, size_t n)
+{
+    if (r->stream.fd >= 0
+        && net_stream_send (&r->stream, kind, body, n, monotonic () + SEND_SECONDS) < 0)
+        net_stream_close (&r->stream);
+}
+
+/* ---- what it says ---- */
+
+static double cpu_of (const struct rank_process *p, size_t n)
+{
+    uint64_t ticks = 0;
+
+    for (size_t i = 0; i < n; i++)
+        ticks += p[i].user + p[i].system + p[i].user_ended + p[i].system_ended;
+    return (double)ticks / (double)sysconf (_SC_CLK_TCK);
+}
+
+/* Of several processes, as those of torchrun, the one that holds the others up. */
+static char worse_state (char a, char b)
+{
+    static const char order[] = "TDR";
+
+    for (const char *c = order; *c; c++)
+        if (a == *c || b == *c)
+            return *c;
+    return a ? a : b;
+}
+
+/* The argument 'n' (from 0) of the system call that its main thread is in, if that is this one. */
+static bool is_in_call (const char *text, long call, int n, unsigned long long *argument)
+{
+    char *end;
+
+    if (strtol (text, &end, 10) != call || end == text)
+        return false;
+    for (int i = 0; i <= n; i++)
+        *argument = strtoull (end, &end, 16);
+    return *argument != 0;
+}
+
+static double read_time (pid_t pid, unsigned long long at)
+{
+    struct timespec t = { 0 };
+    struct iovec here = { &t, sizeof (t) };
+    struct iovec there = { (void *)(uintptr_t)at, sizeof (t) };
+
+    if (process_vm_readv (pid, &here, 1, &there, 1, 0) != sizeof (t))
+        return 0;
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Who sleeps goes on by himself: the s until then at most, by the arguments of nanosleep(2). */
+static double sleep_of (pid_t pid)
+{
+    char path[64], text[256];
+    unsigned long long at, flags = 0;
+    struct timespec now;
+    double seconds;
+
+    snprintf (path, sizeof (path), "/proc/%d/syscall", (int)pid);
+    if (proc_read (AT_FDCWD, path, text, sizeof (text)) < 0)
+        return 0;
+    if (is_in_call (text, SYS_nanosleep, 0, &at))
+        return read_time (pid, at);
+    if (!is_in_call (text, SYS_clock_nanosleep, 2, &at))
+        return 0;
+    seconds = read_time (pid, at);
+    if (!is_in_call (text, SYS_clock_nanosleep, 1, &flags))
+        return seconds; /* not until a time */
+    is_in_call (text, SYS_clock_nanosleep, 0, &flags);
+    clock_gettime ((clockid_t)flags, &now);
+    seconds -= (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return seconds > 0.001 ? seconds : 0.001;
+}
+
+/* Look at the processes that train. */
+static void observe (const struct rank_process *p, size_t n, struct heal_beat *b)
+{
+    enum process_kind *kinds = n ? calloc (n, sizeof (*kinds)) : NULL;
+
+    if (!kinds)
+        return;
+    family_kinds ("/proc", p, n, kinds);
+    for (size_t i = 0; i < n; i++)
+        if (kinds[i] == PROCESS_MAIN) {
+            double sleeps = p[i].state == 'S' ? sleep_of (p[i].pid) : 0;
+            b->state = worse_state ((char)b->state, p[i].state);
+            if (sleeps > 0 && (b->sleeps <= 0 || sleeps < b->sleeps))
+                b->sleeps = sleeps;
+        }
+    free (kinds);
+}
+
+static void beat (struct heal_rank *r)
+{
+    double now = monotonic ();
+    struct heal_beat b = { 0 };
+    const struct rank_process *p;
+    double cpu;
+    size_t n;
+
+    if (now < r->second)
+        return;
+    r->second = now + 1;
+    ranks_look (r->ranks);
+    p = ranks_of (r->ranks, r->hello.rank, &n);
+    progress_look (r->progress, p, n, now, 0);
+    cpu = cpu_of (p, n);
+    b.cores = r->looked > 0 && cpu > r->cpu ? (cpu - r->cpu) / (now - r->looked) : 0;
+    observe (p, n, &b);
+    b.quiet = now - progress_last (r->progress, r->hello.rank, now);
+    r->cpu = cpu;
+    r->looked = now;
+    say (r, HEAL_BEAT, &b, sizeof (b));
+}
+
+/* ---- what it is told ---- */
+
+static void dump (struct heal_rank *r, const char *where)
+{
+    char *folder;
+    long number = strtol (where, &folder, 10);
+    const struct rank_process *p;
+    char path[PATH_MAX], file[64];
+    char *text = NULL;
+    size_t size = 0, n;
+    FILE *f;
+
+    ranks_look (r->ranks);
+    p = ranks_of (r->ranks, r->hello.rank, &n);
+    if (n > 0 && (f = open_memstream (&text, &size))) {
+        dump_rank (f, r->hello.host, p, n, monotonic () + STACK_SECONDS);
+        snprintf (file, sizeof (file), "rank-%ld", (long)r->hello.rank);
+        debug_path (path, sizeof (path), folder + (*folder == ' '), number, file);
+        if (fclose (f) == 0)
+            debug_write (path, text);
+        free (text);
+    }
+    say (r, HEAL_DUMPED, NULL, 0);
+}
+
+/* Returns false when the program is to be killed. */
+static bool obey (struct heal_rank *r)
+{
+    bool goes_on = true;
+    int rv = 0;
+
+    while (goes_on && r->stream.fd >= 0
+           && (rv = net_stream_read (&r->stream, PATH_MAX + 32)) == 1) {
+        uint32_t kind = r->stream.head.kind;
+        char *body = kind == HEAL_DUMP ? strdup (r->stream.body) : NULL;
+        net_stream_next (&r->stream);
+        goes_on = kind != HEAL_END;
+        if (body)
+            dump (r, body);
+        free (body);
+    }
+    if (rv < 0)
+        net_stream_close (&r->stream);
+    return goes_on;
+}
+
+bool heal_rank_serve (struct heal_rank *r)
+{
+    if (r->stream.fd < 0)
+        connect_again (r);
+    if (!obey (r))
+        return false;
+    beat (r);
+    if (r->stream.fd >= 0)
+        r->heard = monotonic ();
+    return r->heard <= 0 || monotonic () - r->heard < ALONE_SECONDS;
+}
+
+void heal_rank_over (struct heal_rank *r, int status)
+{
+    int64_t said = status;
+
+    say (r, HEAL_OVER, &said, sizeof (said));
+}

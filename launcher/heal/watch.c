@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The side of the worker: hear what the ranks of a step say. */
+#include "launcher/heal/watch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/heal/message.h"
+#include "launcher/sys/strings.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/net/address.h"
+#include "runtime/comm/net/listener.h"
+#include "runtime/comm/net/notice.h"
+#include "runtime/comm/net/secret.h"
+#include "runtime/comm/net/socket.h"
+#include "runtime/comm/net/stream.h"
+
+enum { PING_SECONDS = 2, CONFIRM_SECONDS = 60 };
+
+struct watched_rank {
+    struct net_stream stream;
+    char host[HEAL_HOST];
+    bool dumping;
+};
+
+struct rank_watch {
+    struct listener listener;
+    char name[NOTICE_NAME];
+    struct watched_rank *ranks;
+    struct heal_seen *seen;
+    size_t n;
+    long step;
+    double pinged;
+};
+
+/* ---- the beginning ---- */
+
+static int listen_anywhere (struct rank_watch *w, struct slurmdl_error *err)
+{
+    if (getrandom (w->listener.handshake.key, HANDSHAKE_KEY, 0) != HANDSHAKE_KEY)
+        return errorf (err, "no random numbers: %s", strerror (errno));
+    return listen_open_range (&w->listener.at, NULL, 0, err);
+}
+
+static int publish (const struct rank_watch *w, struct slurmdl_error *err)
+{
+    char host[HEAL_HOST] = "", hosts[NOTICE_TEXT - 64], key[SECRET_DIGITS + 1];
+    char text[NOTICE_TEXT];
+    int rv;
+
+    gethostname (host, sizeof (host) - 1);
+    address_own (host, hosts, sizeof (hosts));
+    secret_print (w->listener.handshake.key, key);
+    snprintf (text, sizeof (text), "%d %s %s", w->listener.at.port, key,
+              *hosts ? hosts : "localhost");
+    rv = notice_put (w->name, text, err);
+    handshake_forget (text, sizeof (text));
+    handshake_forget (key, sizeof (key));
+    return rv;
+}
+
+struct rank_watch *rank_watch_create (const char *name, size_t ranks, struct slurmdl_error *err)
+{
+    struct rank_watch *w = calloc (1, sizeof (*w));
+
+    if (!w || !(w->ranks = calloc (ranks, sizeof (*w->ranks)))
+        || !(w->seen = calloc (ranks, sizeof (*w->seen)))) {
+        errorf (err, "out of memory");
+        rank_watch_destroy (w);
+        return NULL;
+    }
+    snprintf (w->name, sizeof (w->name), "%s", name);
+    w->n = ranks;
+    w->step = -1;
+    for (size_t i = 0; i < ranks; i++) {
+        net_stream_init (&w->ranks[i].stream, -1, NULL);
+        w->seen[i].host = w->ranks[i].host;
+    }
+    w->listener.handshake = heal_handshake ();
+    w->listener.most = sizeof (struct heal_hello);
+    w->listener.expected = ranks;
+    w->listener.timeout = CONFIRM_SECONDS;
+    if (listen_anywhere (w, err) == 0 && publish (w, err) == 0)
+        return w;
+    rank_watch_destroy (w);
+    return NULL;
+}
+
+void rank_watch_destroy (struct rank_watch *w)
+{
+    int e = errno;
+
+    if (!w)
+        return;
+    if (*w->name)
+        notice_remove (w->name);
+    for (size_t i = 0; i < w->n; i++)
+        net_stream_close (&w->ranks[i].stream);
+    handshake_forget (w->listener.handshake.key, HANDSHAKE_KEY);
+    listener_close (&w->listener);
+    free (w->ranks);
+    free (w->seen);
+    free (w);
+    errno = e;
+}
+
+/* ---- who comes ---- */
+
+/* A rank that has lost its connection comes again. */
+static bool greet (struct rank_watch *w, const struct listener_arrival *a)
+{
+    int limit = HEAL_SILENCE * 1000;
+    struct heal_hello hello;
+    struct watched_rank *r;
+    struct heal_seen *seen;
+
+    if (a->length != sizeof (hello))
+        return false;
+    memcpy (&hello, a->body, sizeof (hello));
+    hello.host[sizeof (hello.host) - 1] = '\0';
+    if (!word_fits (hello.host) || hello.rank < 0 || hello.rank >= (int64_t)w->n
+        || w->seen[hello.rank].over)
+        return false;
+    r = &w->ranks[hello.rank];
+    seen = &w->seen[hello.rank];
+    net_stream_close (&r->stream);
+    net_stream_init (&r->stream, a->fd, a->seal);
+    setsockopt (a->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof (limit));
+    socket_no_delay (a->fd);
+    memcpy (r->host, hello.host, sizeof (r->host));
+    w->step = (long)hello.step;
+    if (!seen->came || seen->cut || seen->lost)
+        seen->moved = monotonic ();
+    seen->came = true;
+    seen->cut = seen->lost = false;
+    return true;
+}
+
+static void take_ranks (struct rank_watch *w)
+{
+    struct listener_arrival a;
+
+    while (listener_take (&w->listener, &a)) {
+        if (!a.agrees || a.version != HEAL_VERSION || !greet (w, &a)) {
+            seal_destroy (a.seal);
+            close (a.fd);
+        }
+        free (a.body);
+    }
+}
+
+/* ---- what they say ---- */
+
+/* Whether the other host is out of reach, by the errno of a connection. */
+static bool is_silence (int error)
+{
+    return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH
+           || error == EHOSTDOWN;
+}
+
+static void drop (struct rank_watch *w, size_t i, int error)
+{
+    struct heal_seen *seen = &w->seen[i];
+
+    net_stream_close (&w->ranks[i].stream);
+    w->ranks[i].dumping = false;
+    if (seen->over)
+        return;
+    seen->at = monotonic ();
+    if (is_silence (error))
+        seen->lost = true;
+    else
+        seen->cut = true;
+}
+
+static void take_beat (struct heal_seen *seen, const struct heal_beat *b)
+{
+    double moved = monotonic () - b->quiet;
+
+    if (moved > seen->moved)
+        seen->moved = moved;
+    seen->cores = b->cores;
+    seen->sleeps = b->sleeps;
+    seen->state = b->state > 0 && b->state < 127 ? (char)b->state : 0;
+}
+
+static void take_message (struct rank_watch *w, size_t i)
+{
+    const struct net_stream *s = &w->ranks[i].stream;
+    struct heal_seen *seen = &w->seen[i];
+    struct heal_beat b;
+    int64_t status;
+
+    if (s->head.kind == HEAL_BEAT && s->head.length == sizeof (b)) {
+        memcpy (&b, s->body, sizeof (b));
+        take_beat (seen, &b);
+    } else if (s->head.kind == HEAL_OVER && s->head.length == sizeof (status)) {
+        memcpy (&status, s->body, sizeof (status));
+        seen->over = true;
+        seen->status = (int)status;
+        seen->at = monotonic ();
+    } else if (s->head.kind == HEAL_DUMPED)
+        w->ranks[i].dumping = false;
+}
+
+static void hear (struct rank_watch *w, size_t i)
+{
+    struct net_stream *s = &w->ranks[i].stream;
+    int rv;
+
+    while ((rv = net_stream_read (s, HEAL_MOST)) == 1) {
+        take_message (w, i);
+        net_stream_next (s);
+    }
+    if (rv < 0)
+        drop (w, i, errno);
+}
+
+static void tell (struct rank_watch *w, size_t i, enum heal_message kind, const void *body,
+                  size_t n)
+{
+    struct net_stream *s = &w->ranks[i].stream;
+
+    if (s->fd >= 0 && net_stream_send (s, kind, body, n, monotonic () + 0.1) < 0)
+        drop (w, i, errno);
+}
+
+/* What a host does not acknowledge ends its connection. */
+static void ping (struct rank_watch *w)
+{
+    if (monotonic () - w->pinged < PING_SECONDS)
+        return;
+    w->pinged = monotonic ();
+    for (size_t i = 0; i < w->n; i++)
+        tell (w, i, HEAL_PING, NULL, 0);
+}
+
+/* The socket tells only once why its connection has ended. */
+static int error_of (int fd)
+{
+    int error = 0;
+    socklen_t size = sizeof (error);
+
+    return getsockopt (fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? errno : error;
+}
+
+void rank_watch_serve (struct rank_watch *w)
+{
+    struct pollfd *p = listener_poll (&w->listener, w->n);
+    size_t first = listener_fds (&w->listener);
+
+    if (!p)
+        return;
+    for (size_t i = 0; i < w->n; i++)
+        p[first + i] = (struct pollfd){ .fd = w->ranks[i].stream.fd, .events = POLLIN };
+    if (poll (p, first + w->n, 0) > 0)
+        for (size_t i = 0; i < w->n; i++) {
+            int error = p[first + i].revents & POLLERR ? error_of (p[first + i].fd) : 0;
+            if (error)
+                drop (w, i, error);
+            else if (p[first + i].revents)
+                hear (w, i);
+        }
+    listener_serve (&w->listener);
+    take_ranks (w);
+    ping (w);
+}
+
+const struct heal_seen *rank_watch_seen (const struct rank_watch *w, size_t *n)
+{
+    *n = w->n;
+    return w->seen;
+}
+
+long rank_watch_step (const struct rank_watch *w)
+{
+    return w->step;
+}
+
+/* ---- what they are told ---- */
+
+void rank_watch_dump (struct rank_watch *w, const char *folder, long number)
+{
+    char where[PATH_MAX + 32];
+
+    snprintf (where, sizeof (where), "%ld %s", number, folder);
+    for (size_t i = 0; i < w->n; i++)
+        if (w->ranks[i].stream.fd >= 0 && !w->seen[i].over) {
+            w->ranks[i].dumping = true;
+            tell (w, i, HEAL_DUMP, where, strlen (where));
+        }
+}
+
+size_t rank_watch_dumping (const struct rank_watch *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n; i++)
+        n += w->ranks[i].dumping;
+    return n;
+}
+
+void rank_watch_end (struct rank_watch *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        tell (w, i, HEAL_END, NULL, 0);
+}

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heal an attempt of several ranks within the allocation. */
+#include "launcher/worker/heal.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "launcher/config/experiment.h"
+#include "launcher/config/job_settings.h"
+#include "launcher/config/log_policy.h"
+#include "launcher/config/queries.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/software_settings.h"
+#include "launcher/config/worker_settings.h"
+#include "launcher/debug/dump_folder.h"
+#include "launcher/heal/watch.h"
+#include "launcher/slurm/slurm.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
+#include "launcher/trainer/trainer.h"
+#include "runtime/base/clock.h"
+
+enum {
+    START_SECONDS = 300, /* without progress before the first output */
+    LEAST_SECONDS = 15,  /* and after it, at least */
+    STACKS_SECONDS = 10,
+    DOUBT_SECONDS = 2,
+    MOMENT_SECONDS = 1, /* for ranks to end by themselves, and for their last output */
+    SRUN_SECONDS = 5,   /* for srun, once its ranks were killed */
+    UNSEEN_SECONDS = 90,
+    CHECK_SECONDS = 20,
+};
+
+/* ---- tell ---- */
+
+/* One line an event: to the worker's output, the attempt's log and its folder,
+ * where dl show and dl watch find it.
+ */
+static void __attribute__ ((format (printf, 4, 5)))
+note (struct heal *h, const struct trial_attempt *a, struct trainer *t, const char *format, ...)
+{
+    char text[512], path[PATH_MAX];
+    size_t n = strlen (h->notes);
+    va_list ap;
+
+    va_start (ap, format);
+    vsnprintf (text, sizeof (text), format, ap);
+    va_end (ap);
+    policy_text (text);
+    fprintf (stderr, "dl: trial %ld, attempt %ld: %s\n", a->trial, a->number, text);
+    if (t)
+        trainer_note (t, text);
+    if (n + strlen (text) + 32 < sizeof (h->notes))
+        snprintf (h->notes + n, sizeof (h->notes) - n, "%lld %s\n", (long long)time (NULL), text);
+    snprintf (path, sizeof (path), "%.4000s/" HEALING_NAME, a->dir);
+    publish_replace (path, h->notes, strlen (h->notes), NULL);
+}
+
+/* ---- begin ---- */
+
+static int run_check (const char *node, char *text, size_t size)
+{
+    char dl[PATH_MAX];
+
+    own_program (dl);
+    return slurm_run_on (node, dl, "check", CHECK_SECONDS, text, size);
+}
+
+/* A host that is back is used again where no spare can do. */
+static void find_lost_nodes (struct heal *h, struct worker *w, const struct trial_attempt *a)
+{
+    char text[4096];
+
+    for (int i = w->nlost; i-- > 0;)
+        if (run_check (w->lost_nodes[i], text, sizeof (text)) == 0) {
+            note (h, a, NULL, "%s answers again", w->lost_nodes[i]);
+            worker_find_node (w, i);
+        }
+}
+
+static void choose_nodes (struct heal *h, struct worker *w, struct trial_attempt *a)
+{
+    bool all;
+
+    h->nodes = worker_good_nodes (w, &a->nnodes, &all);
+    if (w->nlost > 0 && a->nnodes < w->sweep->exp->resources->nodes) {
+        find_lost_nodes (h, w, a);
+        free (h->nodes);
+        h->nodes = worker_good_nodes (w, &a->nnodes, &all);
+    }
+    if (h->nodes && !all)
+        a->nodes = h->nodes;
+}
+
+static size_t ranks_of (const struct experiment *e, const struct trial_attempt *a)
+{
+    if (e->job->nroles > 0)
+        return (size_t)job_members (e->job);
+    return (size_t)((a->nodes ? a->nnodes : e->resources->nodes) * e->resources->ranks);
+}
+
+void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
+{
+    const struct experiment *e = w->sweep->exp;
+    struct slurmdl_error err = { "" };
+
+    *h = (struct heal){ .start = monotonic (),
+                        .output = monotonic (),
+                        .learned.longest = w->tolerated };
+    h->limits = (struct heal_limits){ .start = START_SECONDS,
+                                      .least = e->worker->hang < 0 ? LEAST_SECONDS
+                                                                   : (double)e->worker->hang,
+                                      .fixed = e->worker->hang >= 0,
+                                      .may_end = e->job->nroles > 0 };
+    if (!experiment_has_ranks (e))
+        return;
+    choose_nodes (h, w, a);
+    if (e->software->by_srun)
+        return;
+    snprintf (h->notice, sizeof (h->notice), "ranks.%.40s.%ld.%ld", worker_nonce (w), a->trial,
+              a->number);
+    h->watch = rank_watch_create (h->notice, ranks_of (e, a), &err);
+    if (h->watch)
+        a->ranks = h->notice;
+    else
+        complain ("hangs and lost nodes of this attempt are not seen: %s", err.text);
+}
+
+/* ---- watch ---- */
+
+static long long size_of (const struct trial_attempt *a, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%.4000s/%s", a->dir, name);
+    return stat (path, &st) == 0 ? (long long)st.st_size : 0;
+}
+
+static void observe_output (struct heal *h, const struct trial_attempt *a)
+{
+    long long printed = size_of (a, "log") + size_of (a, "metrics.h5");
+
+    if (printed == h->printed)
+        return;
+    h->limits.signs++;
+    h->printed = printed;
+    h->output = monotonic ();
+}
+
+/* Ranks that cannot reach the worker, behind a firewall, say. */
+static void warn_unseen (struct heal *h, const struct trial_attempt *a, struct trainer *t,
+                         const struct heal_seen *ranks, size_t n)
+{
+    size_t come = 0;
+
+    for (size_t i = 0; i < n; i++)
+        come += ranks[i].came;
+    if (h->warned || come > 0 || monotonic () - h->start < UNSEEN_SECONDS
+        || !heal_has_begun (&h->limits))
+        return;
+    h->warned = true;
+    note (h, a, t, "no rank has reached the worker: hangs and lost nodes will not be seen");
+}
+
+/* ---- act ---- */
+
+static void stacks_folder (const struct trial_attempt *a, char *path, size_t size)
+{
+    snprintf (path, size, "%.4000s/" STACKS_NAME, a->dir);
+}
+
+static void take_stacks (struct heal *h, const struct trial_attempt *a)
+{
+    char path[PATH_MAX];
+
+    stacks_folder (a, path, sizeof (path));
+    mkdir (path, 0777);
+    debug_request (path, ++h->dumps, DEBUG_HANG, h->verdict.why);
+    rank_watch_dump (h->watch, path, h->dumps);
+}
+
+/* A place where one rank is alone, while others are at another. */
+static const struct stack *odd_rank (const struct stack *stacks, const size_t *group, size_t n)
+{
+    size_t count[2] = { 0, 0 };
+    const struct stack *odd = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        if (group[i] > 1)
+            return NULL;
+        count[group[i]]++;
+        if (group[i] == 1)
+            odd = &stacks[i];
+    }
+    return count[1] == 1 && count[0] > 1 ? odd : NULL;
+}
+
+/* Whether only the kernel has told where it is, and perhaps gdb held it there. */
+static bool is_vague (const struct stack *s)
+{
+    return s->state == 'T' || s->state == 't' || strstr (s->top.function, "the kernel's ")
+           || !strcmp (s->top.function, "its own code");
+}
+
+static bool is_same_place (const struct stack *a, const struct stack *b)
+{
+    if (is_vague (a) || is_vague (b))
+        return true;
+    return !strcmp (a->top.function, b->top.function) && a->top.line == b->top.line
+           && !strcmp (a->user.function, b->user.function) && a->user.line == b->user.line;
+}
+
+/* A process that was at another place in the dump before. */
+static long moved_rank (const char *folder, long dump)
+{
+    struct stack *now, *before;
+    size_t *group, *old_group;
+    size_t n = debug_read (folder, dump, &now, &group);
+    size_t m = debug_read (folder, dump - 1, &before, &old_group);
+    long rank = -1;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < m && rank < 0; k++)
+            if (now[i].pid == before[k].pid && !strcmp (now[i].host, before[k].host)
+                && !is_same_place (&now[i], &before[k]))
+                rank = now[i].rank;
+    free (now);
+    free (before);
+    free (group);
+    free (old_group);
+    return rank;
+}
+
+/* The stacks name the rank that is elsewhere. */
+static void read_stacks (struct heal *h, const struct trial_attempt *a, struct trainer *t)
+{
+    struct heal_verdict *v = &h->verdict;
+    const struct stack *odd;
+    struct stack *stacks;
+    char path[PATH_MAX], where[DEBUG_LINE / 2] = "";
+    size_t *group;
+    size_t n;
+
+    stacks_folder (a, path, sizeof (path));
+    n = debug_read (path, h->dumps, &stacks, &group);
+    if (n > 0)
+        stacks_line (stacks, group, n, where, sizeof (where));
+    odd = stacks && group ? odd_rank (stacks, group, n) : NULL;
+    if (odd && v->rank < 0) {
+        size_t used = strlen (v->why);
+        v->rank = odd->rank;
+        snprintf (v->host, sizeof (v->host), "%s", odd->host);
+        snprintf (v->why + used, sizeof (v->why) - used,
+                  "; rank %ld on %s is elsewhere than the others", v->rank, v->host);
+    }
+    note (h, a, t, "%s; stacks: %s/dump-%ld", *where ? where : "no stacks", path, h->dumps);
+    free (stacks);
+    free (group);
+}
+
+static void enter (struct heal *h, enum heal_phase phase, double seconds)
+{
+    h->phase = phase;
+    h->until = monotonic () + seconds;
+}
+
+static void read_first_stacks (struct heal *h, const struct trial_attempt *a, struct trainer *t)
+{
+    if (h->verdict.cause == HEAL_HANG && !h->limits.fixed)
+        enter (h, HEAL_DOUBTS, DOUBT_SECONDS);
+    else {
+        read_stacks (h, a, t);
+        enter (h, HEAL_ENDS, 0);
+    }
+}
+
+/* A program may compute for long without anything that is seen from outside, but it moves. */
+static void read_second_stacks (struct heal *h, const struct trial_attempt *a, struct trainer *t)
+{
+    char path[PATH_MAX];
+    long rank;
+
+    stacks_folder (a, path, sizeof (path));
+    if ((rank = moved_rank (path, h->dumps)) < 0) {
+        read_stacks (h, a, t);
+        enter (h, HEAL_ENDS, 0);
+        return;
+    }
+    note (h, a, t, "rank %ld goes on, by its stacks", rank);
+    if (h->learned.longest < h->verdict.quiet)
+        h->learned.longest = h->verdict.quiet;
+    h->output = monotonic ();
+    h->verdict = (struct heal_verdict){ .rank = -1 };
+    enter (h, HEAL_WATCHES, 0);
+}
+
+static void begin_to_act (struct heal *h, const struct trial_attempt *a, struct trainer *t)
+{
+    const struct heal_row *row = &heal_rows[h->verdict.cause];
+    time_t began = time (NULL) - (time_t)h->verdict.quiet;
+    char since[32] = "";
+    struct tm tm;
+
+    if (row->takes_stacks && localtime_r (&began, &tm)
+        && strftime (since, sizeof (since), "%H:%M:%S", &tm) > 0)
+        note (h, a, t, "%s, since %s", h->verdict.why, since);
+    else
+        note (h, a, t, "%s", h->verdict.why);
+    if (row->takes_stacks) {
+        take_stacks (h, a);
+        enter (h, HEAL_STACKS, STACKS_SECONDS);
+    } else
+        enter (h, HEAL_ENDS, row->leaves ? 0 : MOMENT_SECONDS);
+}
+
+/* srun would wait for a host that is gone, for as long as Slurm does. */
+static void leave_behind (struct heal *h, struct trainer *t)
+{
+    char step[64];
+    char *const steps[] = { step, NULL };
+    struct slurmdl_error err = { "" };
+
+    h->left = true;
+    trainer_leave (t);
+    if (rank_watch_step (h->watch) < 0)
+        return;
+    snprintf (step, sizeof (step), "%.32s.%ld", getenv ("SLURM_JOB_ID") ?: "",
+              rank_watch_step (h->watch));
+    if (slurm_cancel (steps, NULL, &err) < 0)
+        complain ("step %s: %s", step, err.text);
+}
+
+static void end_step (struct heal *h, struct trainer *t)
+{
+    rank_watch_end (h->watch);
+    enter (h, HEAL_WAITS, SRUN_SECONDS);
+    if (heal_rows[h->verdict.cause].leaves)
+        leave_behind (h, t);
+    else
+        trainer_signal (t, SIGKILL);
+}
+
+static void judge (struct heal *h, const struct trial_attempt *a, struct trainer *t)
+{
+    const struct heal_seen *ranks;
+    double now = monotonic ();
+    size_t n;
+
+    ranks = rank_watch_seen (h->watch, &n);
+    heal_learn (&h->learned, heal_quiet (ranks, n, h->output, now));
+    warn_unseen (h, a, t, ranks, n);
+    heal_judge (ranks, n, &h->limits, &h->learned, h->output, now, &h->verdict);
+    if (h->verdict.cause != HEAL_NONE)
+        begin_to_act (h, a, t);
+}
+
+/* It need not clear away what has ended. */
+static void wait_for_srun (struct heal *h, struct trainer *t)
+{
+    size_t n;
+    const struct heal_seen *ranks = rank_watch_seen (h->watch, &n);
+    size_t live = 0;
+
+    for (size_t i = 0; i < n; i++)
+        live += heal_lives (&ranks[i]);
+    if (live == 0 && h->until > monotonic () + MOMENT_SECONDS)
+        h->until = monotonic () + MOMENT_SECONDS;
+    if (monotonic () >= h->until && !h->left)
+        leave_behind (h, t);
+}
+
+void heal_tick (struct heal *h, const struct trial_attempt *a, struct trainer *t)
+{
+    if (!h->watch)
+        return;
+    rank_watch_serve (h->watch);
+    observe_output (h, a);
+    switch (h->phase) {
+    case HEAL_WATCHES:
+        judge (h, a, t);
+        break;
+    case HEAL_STACKS:
+        if (rank_watch_dumping (h->watch) == 0 || monotonic () >= h->until)
+            read_first_stacks (h, a, t);
+        break;
+    case HEAL_DOUBTS:
+        if (monotonic () < h->until)
+            break;
+        take_stacks (h, a);
+        enter (h, HEAL_AGAIN, STACKS_SECONDS);
+        break;
+    case HEAL_AGAIN:
+        if (rank_watch_dumping (h->watch) == 0 || monotonic () >= h->until)
+            read_second_stacks (h, a, t);
+        break;
+    case HEAL_ENDS:
+        if (monotonic () >= h->until)
+            end_step (h, t);
+        break;
+    case HEAL_WAITS:
+        wait_for_srun (h, t);
+    }
+}
+
+/* ---- the end ---- */
+
+int heal_status (const struct heal *h, int status)
+{
+    return h->verdict.cause == HEAL_DIED ? h->verdict.status : status;
+}
+
+void heal_explain (const struct heal *h, struct failure_class *v)
+{
+    char was[sizeof (v->why)];
+
+    if (h->verdict.cause == HEAL_NONE || v->oom != OOM_NONE || v->exclude || v->error)
+        return;
+    memcpy (was, v->why, sizeof (was));
+    v->free |= heal_rows[h->verdict.cause].is_free;
+    v->cause = heal_rows[h->verdict.cause].word;
+    if (h->verdict.cause != HEAL_DIED || strstr (h->verdict.why, "by signal"))
+        snprintf (v->why, sizeof (v->why), "%s", h->verdict.why);
+    else
+        snprintf (v->why, sizeof (v->why), "%s: rank %ld on %s was the first to end", was,
+                  h->verdict.rank, h->verdict.host);
+    policy_text (v->why);
+}
+
+static const char too_few[] = "too few nodes are left: the job goes back into the queue";
+
+static void lose_node (struct heal *h, struct worker *w, const struct trial_attempt *a,
+                       const char *name)
+{
+    struct event e = { .op = EVENT_EXCLUDE, .by = w->slot, .why = "it did not answer" };
+
+    if (!*name || !worker_lose_node (w, name))
+        return;
+    note (h, a, NULL, "%s is left out", name);
+    if (!worker_is_excluded (w))
+        return;
+    note (h, a, NULL, "%s", too_few);
+    for (int i = 0; i < w->nlost; i++) {
+        e.host = w->lost_nodes[i];
+        worker_publish (w, &e, 1, NULL);
+    }
+}
+
+/* What is bad: "n2: GPU 0: ..." of all that dl check and srun print. */
+static const char *bad_line (char *text)
+{
+    static const char mark[] = "check: bad: ";
+    char *found = strstr (text, mark);
+
+    found = found ? found + sizeof (mark) - 1 : text;
+    found[strcspn (found, "\n")] = '\0';
+    return found;
+}
+
+/* Then it was not the program's fault. */
+static void blame_check (struct failure_class *v, const char *name)
+{
+    size_t n = strlen (v->why);
+
+    v->cause = "CheckFailed";
+    v->free = true;
+    snprintf (v->why + n, sizeof (v->why) - n, "; %s failed its check", name);
+    policy_text (v->why);
+}
+
+/* A rank may die or hang, or not even begin, because of its node. */
+static void check_node (struct heal *h, struct worker *w, const struct trial_attempt *a,
+                        const char *name, const char *after, struct failure_class *v)
+{
+    char text[4096], why[256];
+    struct event e = { .op = EVENT_EXCLUDE, .by = w->slot, .host = name, .why = why };
+    int status = run_check (name, text, sizeof (text));
+
+    if (status == 0)
+        note (h, a, NULL, "dl check on %s: good", name);
+    else if (status == EXIT_BAD_NODE) {
+        note (h, a, NULL, "dl check on %s: bad, and it is left out: %.200s", name, bad_line (text));
+        snprintf (why, sizeof (why), "it failed its check after %s", after);
+        worker_publish (w, &e, 1, NULL);
+        if (v)
+            blame_check (v, name);
+        if (worker_is_excluded (w))
+            note (h, a, NULL, "%s", too_few);
+    } else {
+        note (h, a, NULL, "dl check on %s: no answer", name);
+        lose_node (h, w, a, name);
+    }
+}
+
+static bool had_rank (const struct heal *h, const char *node)
+{
+    size_t n;
+    const struct heal_seen *ranks = rank_watch_seen (h->watch, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (ranks[i].came && !strcmp (ranks[i].host, node))
+            return true;
+    return false;
+}
+
+/* slurmd is dead there, or the allocation has lost them. */
+static void check_missing (struct heal *h, struct worker *w, const struct trial_attempt *a,
+                           struct failure_class *verdict)
+{
+    char *list = h->nodes ? strdup (h->nodes) : NULL;
+    char *save = NULL;
+
+    for (char *name = list ? strtok_r (list, ",", &save) : NULL; name;
+         name = strtok_r (NULL, ",", &save))
+        if (!had_rank (h, name))
+            check_node (h, w, a, name, "no rank had begun there", verdict);
+    free (list);
+}
+
+void heal_end (struct heal *h, struct worker *w, const struct trial_attempt *a,
+               struct failure_class *verdict)
+{
+    const struct heal_verdict *v = &h->verdict;
+
+    /* what hung at the same place as before may be slower than was learned */
+    if (v->cause == HEAL_HANG && verdict && !verdict->progress && !verdict->free)
+        w->tolerated = v->quiet;
+    else if (!verdict || verdict->progress)
+        w->tolerated = 0;
+    if (v->cause == HEAL_LOST)
+        lose_node (h, w, a, v->host);
+    else if (heal_rows[v->cause].checks && *v->host)
+        check_node (h, w, a, v->host, v->cause == HEAL_HANG ? "a rank had hung" : "a rank had died",
+                    verdict);
+    else if (verdict && h->watch && *v->host == '\0' && v->cause <= HEAL_CUT
+             && w->sweep->exp->resources->nodes > 1)
+        check_missing (h, w, a, verdict);
+    rank_watch_destroy (h->watch);
+    h->watch = NULL;
+    free (h->nodes);
+    h->nodes = NULL;
+}

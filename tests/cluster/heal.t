@@ -1,0 +1,91 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# needs: root
+# an unedited DDP training whose ranks die, stop and hang and whose nodes are lost goes on in its allocation
+. "$srcdir/tests/lib.sh"
+need_hosts
+need_cluster
+. "$srcdir/tests/cluster/heal.sh"
+try_cluster heal --nodes=4 --cpus=4 --gpus=2 --hosts --conf=SlurmdTimeout=3600 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
+bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
+
+experiment () { # experiment NAME RESOURCES
+    cat >"code/$1.conf" <<END
+name = "$1";
+entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";
+searcher = { name = "single"; metric = "loss"; max_length = 1000000; };
+metrics = { pattern = [ "step={step} loss={loss}" ]; };
+resources = { nodes_per_trial = 2; ranks_per_node = 2; framework = "torch"; $2 };
+max_restarts = 20;
+END
+    wait_for 300 sh -c '! sinfo -h -N -o %t | grep -qv "^idle$"'
+    dl run --detach "code/$1.conf" >out 2>&1
+    is $? 0 "$1: submitted"
+    begins "$1"
+}
+
+# ---- a process dies, stops, hangs
+experiment spare "spares = 1;"
+kill_rank () { kill -9 "$(of_rank 3 python3)"; }
+fault "a rank is killed" kill_rank
+told '^[0-9]+ rank 3 on n2 was killed by signal 9 \(Killed\)$' "it is named"
+job=$(squeue -h -o %A)
+stop_rank () { kill -STOP "$(of_rank 1 python3)"; }
+fault "a rank is stopped" stop_rank
+told '^[0-9]+ rank 1 on n1 is stopped \(SIGSTOP\), and no rank has made progress for 1[0-9] s' "it is named"
+told 'rank 1 is stopped \(SIGSTOP\)' "with the stacks of all"
+is "$(ls "$trial/a.$((attempt - 1))/stacks/dump-1" | grep -c '^rank-[0-3]$')" 4 "which are kept"
+hang () { # once its rhythm is known
+    wait_for 300 sh -c "[ \$(grep -c '^step=' '$trial/a.$attempt/log') -ge 30 ]"
+    touch "$work/hang.2"
+}
+fault "a collective does not end" hang
+told 'no rank has made progress for [0-9]+ s, since [0-9:]+$' "it is told"
+kill_proxy () { kill -9 "$(of_rank 2 dl)"; }
+fault "a proxy is killed" kill_proxy
+told 'rank 2 on n2 (is gone: its processes were killed|was killed by signal 9)' "it is told"
+# ---- a node is lost: the spare comes in
+unplug () { ip link set "$bridge.2" down; }
+fault "a node is unplugged" unplug
+told 'node n2 does not answer; 2 ranks there' "the node is named"
+told 'n2 is left out' "and left out"
+wait_for 60 test "$(processes python3 | wc -l)" -ge 4
+is "$(for p in $(processes python3); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^SLURMD_NODENAME=//p'; done | sort -u | tr '\n' ' ')" \
+    "n1 n3 " "the spare has its ranks"
+is "$(squeue -h -o %A)" "$job" "in the same job"
+like "$(dl show spare 1)" 'attempt 1: rank 3 on n2 was killed by signal 9' "dl show has what was done"
+like "$(cat spare-0001/workers/*.log)" 'trial 1, attempt 1: rank 3 on n2 was killed' "the output of the worker, too"
+like "$(cat "$trial/a.2/log")" '^dl: rank 1 on n1 is stopped' "and the log"
+ip link set "$bridge.2" up
+end spare
+is "$(causes spare)" "RankDied RankStopped Hang RankDied NodeLost " "the causes are in the log"
+
+# ---- the check of the node fails: a GPU of the stand-in driver is bad there
+mkdir gpus
+ln -s "$builddir/tests/fakes/.libs/nvml.so" gpus/libnvidia-ml.so.1
+export FAKE_FAULTS=n2:ecc:0 LD_LIBRARY_PATH="$work/gpus"
+experiment bad "spares = 1; gpus_per_node = 2;"
+fault "a proxy is killed on a bad node" kill_proxy
+told 'dl check on n2: bad, and it is left out: n2: GPU ' "the check is told"
+like "$(dl show bad)" 'machine n2 is excluded: it failed its check after a rank had died' "and the machine is excluded"
+end bad
+is "$(causes bad)" "CheckFailed " "which was the cause"
+unset FAKE_FAULTS LD_LIBRARY_PATH
+
+# ---- no spare: it shrinks; a host that is back is used again; slurmd is dead
+experiment shrink "min_nodes = 1;"
+fault "a node is unplugged, without a spare" unplug
+like "$(cat "$trial/a.$attempt/log")" '^2 ranks begin' "two ranks go on"
+ip link set "$bridge.2" up
+kill_rank () { kill -9 "$(of_rank 1 python3)"; }
+fault "a rank is killed, and the host is back" kill_rank
+like "$(cat "$trial/a.$attempt/log")" '^4 ranks begin' "it is used again"
+kill_slurmd () {
+    kill -9 "$(cat "$(dirname "$SLURM_CONF")/run/slurmd-n2.pid")"
+    kill -9 "$(of_rank 3 python3)"
+}
+fault "slurmd is dead" kill_slurmd
+told 'dl check on n2: no answer' "its node is found"
+end shrink
+sed 's/^/# /' ./*-0001/workers/*.log
+done_testing

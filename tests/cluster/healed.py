@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A PyTorch DDP training that knows nothing of dl: it saves after each step, and goes on from --resume.
+
+The file hang.RANK in --work makes that rank wait for ever, so that a collective does not end; enough ends the training.
+With --quiet SECONDS it is silent for so long when it begins, in an evaluation and in a checkpoint, as programs are.
+"""
+import argparse
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--work")
+parser.add_argument("--resume")
+parser.add_argument("--quiet", type=float, default=0)
+args = parser.parse_args()
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = DistributedDataParallel(torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+first = 1
+if args.resume and os.path.exists(args.resume):
+    state = torch.load(args.resume)
+    model.load_state_dict(state["model"])
+    first = state["step"] + 1
+if rank == 0:
+    print(f"{dist.get_world_size()} ranks begin at step {first}", flush=True)
+    print("the data are there", flush=True)
+    time.sleep(args.quiet)  # the others wait for it
+step = first
+enough = torch.zeros(1)
+while not enough.item():
+    if os.path.exists(f"{args.work}/hang.{rank}"):
+        os.unlink(f"{args.work}/hang.{rank}")
+        time.sleep(1e6)
+    optimizer.zero_grad()
+    loss = model(torch.randn(16, 8)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    time.sleep(0.2)
+    if rank == 0:
+        until = time.monotonic() + (args.quiet if step == first + 30 else 0)
+        right = 0
+        while time.monotonic() < until:
+            right += 1 if step else 2
+        if step == first + 40:
+            time.sleep(args.quiet)
+        torch.save({"model": model.state_dict(), "step": step}, "ckpt.tmp")
+        os.replace("ckpt.tmp", "ckpt.pt")
+        print(f"step={step} loss={loss.item()}", flush=True)
+        enough.fill_(os.path.exists(f"{args.work}/enough"))
+    dist.broadcast(enough, 0)
+    step += 1
+dist.destroy_process_group()

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with ranks, by what they said; and how they say it */
+#include <signal.h>
+#include <string.h>
+
+#include "launcher/heal/judge.h"
+#include "launcher/heal/rank.h"
+#include "launcher/heal/watch.h"
+#include "runtime/base/clock.h"
+#include "runtime/comm/net/notice.h"
+#include "tests/unit.h"
+
+enum { N = 4 };
+
+static const struct heal_limits begun = { .start = 300, .least = 15, .signs = 10 };
+static const struct heal_limits starting = { .start = 300, .least = 15 };
+static const struct heal_learned nothing = { 0 };
+
+/* Two nodes, two ranks each, that moved at 100. */
+static void fill (struct heal_seen *r)
+{
+    for (int i = 0; i < N; i++)
+        r[i] = (struct heal_seen){
+            .came = true, .moved = 100, .state = 'S', .host = i < 2 ? "n1" : "n2"
+        };
+}
+
+static struct heal_verdict judge (const struct heal_seen *r, const struct heal_limits *l,
+                                  double now)
+{
+    struct heal_verdict v;
+
+    heal_judge (r, N, l, &nothing, 100, now, &v);
+    return v;
+}
+
+static void nothing_is_wrong (void **state)
+{
+    struct heal_seen r[N] = { 0 };
+
+    (void)state;
+    assert_int_equal (judge (r, &begun, 1e6).cause, HEAL_NONE); /* none has come */
+    fill (r);
+    assert_int_equal (judge (r, &begun, 114).cause, HEAL_NONE);
+    r[3].moved = 114;
+    assert_int_equal (judge (r, &begun, 128).cause, HEAL_NONE);
+    for (int i = 0; i < N; i++)
+        r[i].over = true; /* all with status 0 */
+    assert_int_equal (judge (r, &begun, 1e6).cause, HEAL_NONE);
+}
+
+static void the_first_end_is_to_blame (void **state)
+{
+    struct heal_seen r[N];
+    struct heal_verdict v;
+
+    (void)state;
+    fill (r);
+    r[0].over = r[1].over = r[3].over = true;
+    r[0].status = r[1].status = 1 << 8;
+    r[0].at = 103.2, r[1].at = 103.1;
+    r[3].status = SIGKILL;
+    r[3].at = 103;
+    v = judge (r, &begun, 104);
+    assert_int_equal (v.cause, HEAL_DIED);
+    assert_int_equal (v.rank, 3);
+    assert_int_equal (v.status, SIGKILL);
+    assert_string_equal (v.host, "n2");
+    assert_string_equal (v.why, "rank 3 on n2 was killed by signal 9 (Killed)");
+    r[3].status = 137 << 8; /* passed on by a shell */
+    assert_string_equal (judge (r, &begun, 104).why,
+                         "rank 3 on n2 was killed by signal 9 (Killed)");
+    r[1].at = 102;
+    assert_string_equal (judge (r, &begun, 104).why, "rank 1 on n1 ended with exit status 1");
+}
+
+/* Of members with roles their policy says what an end means; nobody else knows what became of those
+ * that are gone.
+ */
+static void who_has_a_role_may_end (void **state)
+{
+    const struct heal_limits roles = { .start = 300, .least = 15, .signs = 10, .may_end = true };
+    struct heal_seen r[N];
+
+    (void)state;
+    fill (r);
+    r[3].over = true;
+    r[3].status = 1 << 8;
+    r[3].at = 103;
+    assert_int_equal (judge (r, &begun, 104).cause, HEAL_DIED);
+    assert_int_equal (judge (r, &roles, 104).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &roles, 118).cause, HEAL_HANG);
+    r[2].cut = true;
+    r[2].at = 104;
+    assert_int_equal (judge (r, &roles, 105).cause, HEAL_CUT);
+}
+
+static void a_node_is_lost (void **state)
+{
+    struct heal_seen r[N];
+    struct heal_verdict v;
+
+    (void)state;
+    fill (r);
+    r[2].lost = r[3].lost = true;
+    r[2].at = r[3].at = 110;
+    v = judge (r, &starting, 110.1);
+    assert_int_equal (v.cause, HEAL_LOST);
+    assert_string_equal (v.host, "n2");
+    assert_string_equal (v.why, "node n2 does not answer; 2 ranks there");
+    assert_true (heal_rows[v.cause].leaves && heal_rows[v.cause].is_free);
+    r[2].lost = false;
+    r[2].cut = true;
+    r[2].at = 109;
+    v = judge (r, &starting, 110.1);
+    assert_int_equal (v.cause, HEAL_CUT);
+    assert_int_equal (v.rank, 2);
+}
+
+static void ranks_are_missing (void **state)
+{
+    struct heal_seen r[N];
+    struct heal_verdict v;
+
+    (void)state;
+    fill (r);
+    r[0].cut = true;
+    r[0].at = 103;
+    r[2] = r[3] = (struct heal_seen){ .came = false };
+    v = judge (r, &starting, 104);
+    assert_int_equal (v.cause, HEAL_CUT);
+    assert_int_equal (v.rank, -1);
+    assert_string_equal (v.why, "the step was ended before all of its ranks had begun");
+    r[1].over = true;
+    r[1].status = 1 << 8; /* by itself */
+    r[1].at = 102;
+    assert_string_equal (judge (r, &begun, 104).why, "rank 1 on n1 ended with exit status 1");
+}
+
+static void a_stopped_rank_is_named (void **state)
+{
+    struct heal_seen r[N];
+    struct heal_verdict v;
+
+    (void)state;
+    fill (r);
+    r[1].state = 'T';
+    r[0].moved = 105; /* as long as one goes on, it is not waited for */
+    assert_int_equal (judge (r, &begun, 114.9).cause, HEAL_NONE);
+    v = judge (r, &begun, 115);
+    assert_int_equal (v.cause, HEAL_STOPPED);
+    assert_int_equal (v.rank, 1);
+    assert_string_equal (
+        v.why, "rank 1 on n1 is stopped (SIGSTOP), and no rank has made progress for 10 s");
+    assert_int_equal (judge (r, &starting, 115).cause, HEAL_NONE);
+}
+
+static void all_are_quiet (void **state)
+{
+    const struct heal_limits never = { .fixed = true, .signs = 10 };
+    const struct heal_limits fixed = { .least = 5, .fixed = true };
+    struct heal_seen r[N];
+    struct heal_verdict v;
+
+    (void)state;
+    fill (r);
+    v = judge (r, &begun, 115);
+    assert_int_equal (v.cause, HEAL_HANG);
+    assert_int_equal (v.rank, -1);
+    assert_string_equal (v.why, "no rank has made progress for 15 s");
+    assert_int_equal (judge (r, &starting, 399).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &starting, 400).cause, HEAL_HANG);
+    assert_int_equal (judge (r, &never, 1e9).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &fixed, 104).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &fixed, 105).cause, HEAL_HANG);
+    /* the others have to notice that one has ended well */
+    r[0].over = true;
+    r[0].at = 110;
+    assert_int_equal (judge (r, &begun, 124).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &begun, 125).cause, HEAL_HANG);
+}
+
+static void who_computes_has_longer (void **state)
+{
+    static const struct {
+        double cores;
+        char state;
+    } busy[] = { { 0.9, 'S' }, { 0.1, 'R' } };
+    struct heal_seen r[N];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (busy) / sizeof (*busy); i++) {
+        fill (r);
+        r[2].cores = busy[i].cores;
+        r[2].state = busy[i].state;
+        assert_int_equal (judge (r, &begun, 159).cause, HEAL_NONE);
+        assert_int_equal (judge (r, &begun, 160).cause, HEAL_HANG);
+    }
+}
+
+/* Nor is a run quiet for good that has printed little so far, waits for a disk or sleeps. */
+static void who_will_go_on_has_longer (void **state)
+{
+    const struct heal_limits few = { .start = 300, .least = 15, .signs = 2 };
+    struct heal_seen r[N];
+
+    (void)state;
+    fill (r);
+    assert_int_equal (judge (r, &few, 159).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &few, 160).cause, HEAL_HANG);
+    r[2].state = 'D';
+    assert_int_equal (judge (r, &begun, 399).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &begun, 400).cause, HEAL_HANG);
+    r[2].state = 'S';
+    r[2].sleeps = 0.5;
+    assert_int_equal (judge (r, &begun, 399).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &begun, 400).cause, HEAL_HANG);
+    r[2].sleeps = 1e6; /* for ever */
+    assert_int_equal (judge (r, &begun, 115).cause, HEAL_HANG);
+}
+
+static void the_run_teaches_its_gaps (void **state)
+{
+    struct heal_learned l = { 0 };
+    struct heal_seen r[N];
+    struct heal_verdict v;
+
+    (void)state;
+    fill (r);
+    for (double t = 0; t < 8; t += 0.5)
+        heal_learn (&l, t);
+    assert_true (l.longest == 0); /* it has not ended */
+    heal_learn (&l, 0);
+    heal_learn (&l, 3);
+    heal_learn (&l, 0);
+    assert_true (l.longest == 7.5);
+    heal_judge (r, N, &begun, &l, 0, 137, &v);
+    assert_int_equal (v.cause, HEAL_NONE);
+    heal_judge (r, N, &begun, &l, 0, 137.5, &v);
+    assert_int_equal (v.cause, HEAL_HANG);
+}
+
+/* dl-trainer(7), HEALING: a row for each cause, in their order. */
+static void the_manual_has_the_table (void **state)
+{
+    char path[4096], line[512], cause[32], stacks[32], step[32], node[32], attempt[32];
+    const char *srcdir = getenv ("srcdir");
+    int n = 0;
+    FILE *f;
+
+    (void)state;
+    snprintf (path, sizeof (path), "%s/doc/dl-trainer.7", srcdir ? srcdir : ".");
+    assert_non_null (f = fopen (path, "r"));
+    while (fgets (line, sizeof (line), f))
+        if (sscanf (line, "%*[^\t]\t%31[^\t]\t%31[^\t]\t%31[^\t]\t%31[^\t]\t%31[^\t\n]", cause,
+                    stacks, step, node, attempt)
+                == 5
+            && strcmp (cause, "cause") && ++n < HEAL_CAUSES) {
+            const struct heal_row *row = &heal_rows[n];
+            assert_string_equal (cause, row->word);
+            assert_string_equal (stacks, row->takes_stacks ? "kept" : "no");
+            assert_string_equal (step, row->leaves ? "left behind" : "ended");
+            assert_string_equal (node, row->leaves ? "left out" : row->checks ? "checked" : "kept");
+            assert_string_equal (attempt, row->is_free ? "free" : "counted");
+        }
+    fclose (f);
+    assert_int_equal (n, HEAL_CAUSES - 1);
+}
+
+/* ---- a rank and its worker ---- */
+
+enum { SECONDS = 60 };
+
+static pid_t start_rank (const char *notice, const char *rank, bool ends)
+{
+    struct heal_rank *r;
+    pid_t pid = fork ();
+
+    assert_true (pid >= 0);
+    if (pid > 0)
+        return pid;
+    setenv ("DL_RANKS", notice, 1);
+    setenv ("SLURM_PROCID", rank, 1);
+    setenv ("SLURM_JOB_ID", "1", 1);
+    setenv ("SLURM_STEP_ID", "7", 1);
+    setenv ("SLURMD_NODENAME", "n5", 1);
+    if (!(r = heal_rank_create ()) || getenv ("DL_RANKS"))
+        _exit (1);
+    while (heal_rank_fd (r) < 0)
+        heal_rank_serve (r);
+    if (ends) {
+        heal_rank_over (r, SIGKILL);
+        _exit (0);
+    }
+    while (heal_rank_serve (r))
+        usleep (10000);
+    _exit (3); /* it was told to */
+}
+
+static bool came (const struct heal_seen *r)
+{
+    return r->came;
+}
+static bool over (const struct heal_seen *r)
+{
+    return r->over;
+}
+static bool cut (const struct heal_seen *r)
+{
+    return r->cut;
+}
+
+static const struct heal_seen *await (struct rank_watch *w, size_t rank,
+                                      bool (*is) (const struct heal_seen *))
+{
+    double until = monotonic () + SECONDS;
+    const struct heal_seen *seen;
+    size_t n;
+
+    do {
+        rank_watch_serve (w);
+        seen = &rank_watch_seen (w, &n)[rank];
+        usleep (10000);
+    } while (!is (seen) && monotonic () < until);
+    assert_true (is (seen));
+    return seen;
+}
+
+static int status_of (struct rank_watch *w, pid_t pid)
+{
+    int status = -1;
+
+    while (waitpid (pid, &status, WNOHANG) == 0) {
+        rank_watch_serve (w);
+        usleep (10000);
+    }
+    return status;
+}
+
+static void a_worker_hears_and_ends_its_ranks (void **state)
+{
+    struct rank_watch *w;
+    const struct heal_seen *seen;
+    char text[NOTICE_TEXT];
+    pid_t ending, living, killed;
+
+    (void)state;
+    assert_non_null (w = rank_watch_create ("test.ranks", 3, NULL));
+    assert_int_equal (rank_watch_step (w), -1);
+    ending = start_rank ("test.ranks", "0", true);
+    living = start_rank ("test.ranks", "1", false);
+    killed = start_rank ("test.ranks", "2", false);
+    seen = await (w, 0, over);
+    assert_int_equal (seen->status, SIGKILL);
+    assert_string_equal (seen->host, "n5");
+    assert_int_equal (rank_watch_step (w), 7);
+    assert_int_equal (status_of (w, ending), 0);
+    await (w, 1, came);
+    await (w, 2, came);
+    kill (killed, SIGKILL);
+    await (w, 2, cut);
+    waitpid (killed, NULL, 0);
+    rank_watch_end (w);
+    assert_int_equal (status_of (w, living), 3 << 8);
+    rank_watch_destroy (w);
+    assert_int_equal (notice_get ("test.ranks", text, NULL), -1);
+}
+
+/* Whoever does not have the key of the notice is not heard. */
+static void a_stranger_is_no_rank (void **state)
+{
+    struct rank_watch *w;
+    char text[NOTICE_TEXT], *key;
+    double until;
+    size_t n;
+    pid_t pid;
+
+    (void)state;
+    assert_non_null (w = rank_watch_create ("test.ranks", 1, NULL));
+    assert_int_equal (notice_get ("test.ranks", text, NULL), 0);
+    assert_non_null (key = strchr (text, ' '));
+    key[1] = key[1] == '0' ? '1' : '0';
+    assert_int_equal (notice_put ("test.wrong", text, NULL), 0);
+    pid = start_rank ("test.wrong", "0", false);
+    until = monotonic () + 2;
+    while (monotonic () < until) {
+        rank_watch_serve (w);
+        usleep (10000);
+    }
+    assert_false (rank_watch_seen (w, &n)->came);
+    kill (pid, SIGKILL);
+    waitpid (pid, NULL, 0);
+    notice_remove ("test.wrong");
+    rank_watch_destroy (w);
+}
+
+static int make_home (void **state)
+{
+    static char home[] = "/tmp/dl-heal.XXXXXX";
+
+    (void)state;
+    return mkdtemp (home) && setenv ("HOME", home, 1) == 0 ? 0 : -1;
+}
+
+static int remove_home (void **state)
+{
+    char path[128];
+
+    (void)state;
+    snprintf (path, sizeof (path), "%s/.slurm-dl", getenv ("HOME"));
+    rmdir (path);
+    return rmdir (getenv ("HOME"));
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (nothing_is_wrong),
+        cmocka_unit_test (the_first_end_is_to_blame),
+        cmocka_unit_test (who_has_a_role_may_end),
+        cmocka_unit_test (a_node_is_lost),
+        cmocka_unit_test (ranks_are_missing),
+        cmocka_unit_test (a_stopped_rank_is_named),
+        cmocka_unit_test (all_are_quiet),
+        cmocka_unit_test (who_computes_has_longer),
+        cmocka_unit_test (who_will_go_on_has_longer),
+        cmocka_unit_test (the_run_teaches_its_gaps),
+        cmocka_unit_test (the_manual_has_the_table),
+        cmocka_unit_test (a_worker_hears_and_ends_its_ranks),
+        cmocka_unit_test (a_stranger_is_no_rank),
+    };
+    return cmocka_run_group_tests (tests, make_home, remove_home);
+}
