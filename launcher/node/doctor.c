@@ -440,6 +440,10 @@ int cmd_doctor (const struct command_line *line)
 
     if (opt->srun_options)
         return look_at_nodes (opt);
+    if (opt->root && access (opt->root, X_OK) < 0) {
+        complain ("--root: %s: %s", opt->root, strerror (errno));
+        return EXIT_NOT_FOUND;
+    }
     s = xcalloc (1, sizeof (*s));
     s->root = opt->root ? opt->root : "";
     s->run = opt->run;

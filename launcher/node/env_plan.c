@@ -194,6 +194,7 @@ static int read_option_number (struct env_plan *p, enum env_option key, bool typ
 {
     const char *value = plan_text (p, key);
     const char *colon = typed ? strrchr (value, ':') : NULL;
+    char bounds[64];
     char *end;
 
     *n = 0;
@@ -206,8 +207,10 @@ static int read_option_number (struct env_plan *p, enum env_option key, bool typ
         plan_note (p, "--nodes=%s: as if Slurm gave %ld", value, *n);
         return 0;
     }
-    if (end == value || *end || *n < 1 || *n > max)
-        return refuse_value (p, key, "not a number in the range", err);
+    if (end == value || *end || *n < 1 || *n > max) {
+        snprintf (bounds, sizeof (bounds), "must be a number from 1 to %ld", max);
+        return refuse_value (p, key, bounds, err);
+    }
     return 0;
 }
 

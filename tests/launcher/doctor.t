@@ -57,6 +57,8 @@ like "$out" '^0 to change, [0-9]+ hints, [0-9]+ ok$' "a sum"
 doctor --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(len(d) < 25 or any(f["severity"] not in ("ok", "hint") for f in d))'
 is $? 0 "as JSON"
 
+refused 3 "^dl: --root: nowhere: No such file or directory$" "a root that is not there is no site" dl doctor --root=nowhere
+
 # ---- each thing that can be wrong
 sick () { # sick NAME PATTERN COMMAND: after COMMAND in a healthy site
     site

@@ -42,6 +42,8 @@ mistake "^dl: --dl: 'xyz': no such value; there are torch, torchrun, .*, auto, o
 mistake "no such distribution; there are block, cyclic, plane, arbitrary$" --nodes=1 --distribution=xyz
 mistake "did you mean cyclic\?" --nodes=1 --distribution=cylic
 mistake "did you mean '--nodes'\?" --nodse=1
+mistake "^dl: --nodes: '0': must be a number from 1 to [0-9]+$" --nodes=0
+mistake "^dl: --ntasks: '2x': must be a number from 1 to [0-9]+$" --nodes=1 --ntasks=2x
 mistake "no list of hosts" --nodelist='n[1-'
 mistake "2 hosts for --nodes=3" --nodelist=a,b --nodes=3
 mistake "the roles need 3 tasks; the step has 2|roles" --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:2

@@ -79,11 +79,11 @@ dl export --output=link.csv asha
 [ -h link.csv ] && [ "$(wc -l <asha.csv)" -eq 13 ]
 ok $? "a symbolic link stays one"
 is "$(dl export --output=/dev/stdout asha | wc -l)" 13 "a device is written into"
-dl export --output=none/asha.csv asha 2>/dev/null
-is $? 3 "a folder that is not there"
-dl export --format=h5 asha >/dev/null 2>&1
-is $? 2 "h5 needs a file"
-like "$(dl export --format=xml asha 2>&1)" "'xml' is none of csv, json, h5, tensorboard" "an unknown format"
+refused 3 "^dl: .*none/asha.csv: cannot write: No such file or directory$" "a folder that is not there" dl export --output=none/asha.csv asha
+refused 2 "^dl: --format=h5 needs --output=FILE, a plain file$" "h5 needs a file" dl export --format=h5 asha
+refused 2 "^dl: --follow with --format=h5 needs --output=FILE$" "to follow it, too" dl export --follow --format=h5 asha
+refused 2 "^dl: --safe-csv is for --format=csv, not json$" "what only a spreadsheet needs" dl export --safe-csv --format=json asha
+refused 2 "'xml' is none of csv, json, h5, tensorboard" "an unknown format" dl export --format=xml asha
 if [ -w /dev/full ]; then
     dl export asha >/dev/full 2>/dev/null
     is $? 7 "a full disk under stdout"
