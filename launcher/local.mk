@@ -2,23 +2,21 @@
 # libraries in it anew whenever one file changes.
 noinst_LIBRARIES += %D%/liblauncher.a
 %C%_liblauncher_a_SOURCES = \
-	%D%/sys/alloc.c %D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
+	%D%/sys/alloc.c %D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c \
 	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/background_sync.c %D%/sys/publish.c %D%/sys/python.c %D%/sys/say.c %D%/sys/temporary_folder.c %D%/sys/terminal.c \
 	%D%/sys/take_file.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c \
 	%D%/sys/subcommand.c \
 	%D%/sys/subprocess.c \
 	%D%/sys/user.c \
-	%D%/slurm/accounting.c %D%/slurm/cancel.c %D%/slurm/memory.c %D%/slurm/nodes.c %D%/slurm/queue.c %D%/slurm/step.c %D%/slurm/submit.c \
-	%D%/slurm/time.c \
+	%D%/slurm/accounting.c %D%/slurm/cancel.c %D%/slurm/amounts.c %D%/slurm/nodes.c %D%/slurm/queue.c %D%/slurm/step.c %D%/slurm/submit.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/flat.c %D%/config/hparams.c \
-	%D%/config/job_settings.c %D%/config/json_fields.c %D%/config/key_values.c %D%/config/keys.c %D%/config/known_points.c \
+	%D%/config/job_settings.c %D%/config/json_fields.c %D%/config/keys.c \
 	%D%/config/log_policy.c %D%/config/failure_settings.c %D%/config/metric_pattern.c \
-	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/plugin_settings.c %D%/config/queries.c \
-	%D%/config/param_kind.c %D%/config/reading.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
+	%D%/config/points.c %D%/config/plugin_settings.c \
+	%D%/config/setting.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
 	%D%/code/activate.c %D%/code/software.c %D%/code/container.c \
 	%D%/code/archive.c %D%/code/frozen_files.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c \
-	%D%/code/store.c %D%/code/working_copy.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/resources.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
-	%D%/config/yaml.c \
+	%D%/code/store.c %D%/code/working_copy.c %D%/config/syntax.c %D%/config/resources.c %D%/config/yaml.c \
 	%D%/sweep/event.c %D%/sweep/experiment_json.c %D%/sweep/log.c \
 	%D%/sweep/peer.c \
 	%D%/sweep/best.c %D%/sweep/create.c \

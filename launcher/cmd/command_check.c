@@ -19,8 +19,6 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/json_fields.h"
 #include "launcher/config/metric_settings.h"
-#include "launcher/config/optional_group.h"
-#include "launcher/config/queries.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/space.h"

@@ -9,12 +9,11 @@
 
 #include "launcher/cmd/view.h"
 #include "launcher/config/experiment.h"
-#include "launcher/config/key_values.h"
+#include "launcher/config/hparams.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
-#include "launcher/config/values.h"
 #include "launcher/report/experiments.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/experiment_json.h"
@@ -89,7 +88,7 @@ static char *number_range (const struct param *p)
     return xasprintf ("%s%.6g to %.6g", p->type == PARAM_INT ? "int " : "", p->min, p->max);
 }
 
-static char *hparam_text (const struct experiment *e, const char *path)
+static char *compared_hparam_text (const struct experiment *e, const char *path)
 {
     const struct hparam *h = hparam_find (e, path);
 
@@ -142,7 +141,7 @@ static void tell_hparams (const struct collection *c, size_t k)
         if (was_told (c, k, path))
             continue;
         for (size_t i = 0; i < c->n; i++)
-            c->values[i] = hparam_text (c->list[i]->exp, path);
+            c->values[i] = compared_hparam_text (c->list[i]->exp, path);
         print_settings_line (c, path);
     }
 }

@@ -10,7 +10,6 @@
 #include "launcher/cmd/start.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
-#include "launcher/config/queries.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/sweep/find_experiment.h"

@@ -13,9 +13,9 @@
 
 #include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
+#include "launcher/config/hparams.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/metric_settings.h"
-#include "launcher/config/placeholder.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/worker_settings.h"

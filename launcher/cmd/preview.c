@@ -14,7 +14,6 @@
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
-#include "launcher/config/queries.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"

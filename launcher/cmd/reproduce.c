@@ -17,7 +17,6 @@
 #include "launcher/code/store.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
-#include "launcher/config/queries.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/sweep/best.h"

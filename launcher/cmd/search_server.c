@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/hparams.h"
 #include "launcher/config/json_fields.h"
-#include "launcher/config/values.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"

@@ -27,7 +27,6 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/plugin_settings.h"
-#include "launcher/config/queries.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"

@@ -15,7 +15,7 @@
 #include "launcher/code/activate.h"
 #include "launcher/code/container.h"
 #include "launcher/config/experiment.h"
-#include "launcher/config/queries.h"
+#include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/option_origin.h"
+#include "launcher/config/setting.h"
 #include "launcher/config/syntax.h"
 #include "launcher/sys/json_number.h"
 
@@ -198,14 +198,14 @@ static void write_float (FILE *f, double v)
     fprintf (f, "%.*s%s%s", (int)mantissa, text, strchr (text, '.') ? "" : ".0", text + mantissa);
 }
 
-static void write_value (FILE *f, const config_setting_t *s, int depth);
+static void write_edited_value (FILE *f, const config_setting_t *s, int depth);
 
 static void write_members (FILE *f, const config_setting_t *s, int depth)
 {
     for (int i = 0; i < config_setting_length (s); i++) {
         const config_setting_t *m = config_setting_get_elem (s, (unsigned)i);
         fprintf (f, "%*s%s = ", 4 * depth, "", config_setting_name (m));
-        write_value (f, m, depth);
+        write_edited_value (f, m, depth);
         fputs (";\n", f);
     }
 }
@@ -215,12 +215,12 @@ static void write_list (FILE *f, const config_setting_t *s, const char *ends, in
     putc (ends[0], f);
     for (int i = 0; i < config_setting_length (s); i++) {
         fputs (i ? ", " : " ", f);
-        write_value (f, config_setting_get_elem (s, (unsigned)i), depth);
+        write_edited_value (f, config_setting_get_elem (s, (unsigned)i), depth);
     }
     fprintf (f, " %c", ends[1]);
 }
 
-static void write_value (FILE *f, const config_setting_t *s, int depth)
+static void write_edited_value (FILE *f, const config_setting_t *s, int depth)
 {
     switch (config_setting_type (s)) {
     case CONFIG_TYPE_INT:

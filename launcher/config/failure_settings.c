@@ -7,8 +7,7 @@
 
 #include "launcher/config/experiment.h"
 #include "launcher/config/log_policy.h"
-#include "launcher/config/option_origin.h"
-#include "launcher/config/reading.h"
+#include "launcher/config/setting.h"
 #include "runtime/base/nearest_word.h"
 
 static const char key[] = "log_policies";
@@ -36,8 +35,8 @@ static const char *const actions[] = {
 static const char *const members[] = { "name", "pattern", "action", NULL };
 
 /* The index of a word in a list; -1 after a problem. */
-static int find_word (const config_setting_t *s, const char *what, const char *word,
-                      const char *const *words, struct problems *p)
+static int find_policy_word (const config_setting_t *s, const char *what, const char *word,
+                             const char *const *words, struct problems *p)
 {
     const char *meant = nearest_word (word, words);
 
@@ -52,11 +51,11 @@ static int find_word (const config_setting_t *s, const char *what, const char *w
 /* The texts of a policy, NULL where there is none.  Returns -1 after a
  * problem.
  */
-static int read_members (const config_setting_t *group, const char **texts, struct problems *p)
+static int read_policy_keys (const config_setting_t *group, const char **texts, struct problems *p)
 {
     for (int i = 0; i < config_setting_length (group); i++) {
         const config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
-        int k = find_word (s, "key", config_setting_name (s), members, p);
+        int k = find_policy_word (s, "key", config_setting_name (s), members, p);
         if (k < 0)
             return -1;
         if (!(texts[k] = config_setting_get_string (s))) {
@@ -105,8 +104,8 @@ static void read_policy (struct experiment *e, const config_setting_t *group, st
     const struct log_policy *other;
     int action = POLICY_LABEL;
 
-    if (read_members (group, texts, p) < 0
-        || (texts[2] && (action = find_word (group, "action", texts[2], actions, p)) < 0))
+    if (read_policy_keys (group, texts, p) < 0
+        || (texts[2] && (action = find_policy_word (group, "action", texts[2], actions, p)) < 0))
         return;
     if ((other = find_policy (e, texts[0])) && other - e->failures->policies >= BUILTIN)
         problem_at (p, origin_of (group), "'%s': two policies have the name \"%s\"", key, texts[0]);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/reading.h"
+#include "launcher/config/setting.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/strings.h"
 

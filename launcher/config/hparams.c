@@ -10,10 +10,290 @@
 #include <sys/stat.h>
 
 #include "launcher/config/experiment.h"
-#include "launcher/config/optional_group.h"
-#include "launcher/config/placeholder.h"
+#include "launcher/config/setting.h"
 #include "launcher/config/space.h"
 #include "launcher/sys/json_number.h"
+#include "runtime/base/nearest_word.h"
+
+/* ---- where a {name} stands ---- */
+
+size_t placeholder_length (const char *start, const char *text)
+{
+    size_t n = 1;
+
+    if (*text != '{' || (text > start && text[-1] == '$')
+        || !(isalpha ((unsigned char)text[1]) || text[1] == '_'))
+        return 0;
+    while (isalnum ((unsigned char)text[n]) || strchr ("_.-", text[n])) {
+        if (!text[n])
+            return 0;
+        n++;
+    }
+    return text[n] == '}' ? n + 1 : 0;
+}
+
+/* ---- groups that may be left out ---- */
+
+static const char blanks[] = " \t\n";
+
+static bool hparam_is_conditional (const struct experiment *e, const char *name, size_t len)
+{
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        const struct hparam *h = &e->space->hparams[i];
+        if (strlen (h->path) == len && !memcmp (h->path, name, len))
+            return h->dim >= 0 && e->space->params[h->dim].when;
+    }
+    return false;
+}
+
+/* null, or a choice that may be null. */
+static bool hparam_is_nullable (const struct experiment *e, const char *name, size_t n)
+{
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        const struct hparam *h = &e->space->hparams[i];
+
+        if (strlen (h->path) != n || memcmp (h->path, name, n))
+            continue;
+        if (h->dim < 0)
+            return json_is_null (h->values);
+        for (size_t at = 0; at < json_array_size (h->values); at++)
+            if (json_is_null (json_array_get (h->values, at)))
+                return true;
+    }
+    return false;
+}
+
+static bool is_hparam_name (const char *wanted, const char *name, size_t len)
+{
+    return len == strlen (wanted) && !memcmp (name, wanted, len);
+}
+
+/* The placeholder of 'n' characters may stand for nothing. */
+static bool may_be_absent (const struct experiment *e, const char *text, size_t n)
+{
+    return hparam_is_conditional (e, text + 1, n - 2) || hparam_is_nullable (e, text + 1, n - 2)
+           || is_hparam_name (RESUME_DIR, text + 1, n - 2);
+}
+
+/* Length of the group "[--momentum {momentum}]" that 'text' begins with, 0 if
+ * it does not.  'start' is the beginning of the whole text.  A group begins a
+ * word, neither a blank nor another bracket follows, it ends a word, and it
+ * has a {name} that may be absent, or begins with '-' and has any: so no test,
+ * pattern or list of the shell is one.
+ */
+static size_t group_length (const struct experiment *e, const char *start, const char *text)
+{
+    bool optional = false;
+    size_t n;
+
+    if (*text != '[' || !text[1] || strchr (" \t\n[", text[1])
+        || (text > start && !strchr (blanks, text[-1])))
+        return 0;
+    for (const char *c = text + 1; *c; c += n ? n : 1) {
+        if ((n = placeholder_length (start, c)))
+            optional |= text[1] == '-' || may_be_absent (e, c, n)
+                        || is_hparam_name ("trial_dir", c + 1, n - 2);
+        else if (*c == ']' && (!c[1] || strchr (" \t\n;|&)<>", c[1])))
+            return optional ? (size_t)(c - text) + 1 : 0;
+    }
+    return 0;
+}
+
+/* The words in which a placeholder stands, its option first. */
+static void find_group_bounds (const char *start, const char *text, const char **from, size_t *len)
+{
+    const char *word = text;
+    const char *option;
+
+    while (word > start && !strchr (blanks, word[-1]))
+        word--;
+    *len = strcspn (text, blanks) + (size_t)(text - word);
+    *from = word;
+    if (*word == '-')
+        return;
+    for (option = word; option > start && strchr (blanks, option[-1]);)
+        option--;
+    while (option > start && !strchr (blanks, option[-1]))
+        option--;
+    if (*option == '-') {
+        *len += (size_t)(word - option);
+        *from = option;
+    }
+}
+
+static void say_absent (const struct experiment *e, const char *name, int n, struct problems *p,
+                        const char *before, const char *words, int len)
+{
+    bool is_folder = is_hparam_name (RESUME_DIR, name, (size_t)n);
+
+    problem_at (p, e->entrypoint_origin,
+                "'entrypoint': {%.*s} has %s; write it as a group, which is "
+                "then left out: %s[%s%s%.*s]%s",
+                n, name,
+                is_folder ? "no value before the trial's first attempt"
+                          : "no value where its 'when' does not hold",
+                e->argv ? "\"" : "", before, *before ? " " : "", len, words, e->argv ? "\"" : "");
+}
+
+/* {resume_dir} alone is an empty word; with a file it would be another file. */
+static bool stands_alone (const struct experiment *e, const char *text, size_t n)
+{
+    return hparam_is_conditional (e, text + 1, n - 2)
+           || (is_hparam_name (RESUME_DIR, text + 1, n - 2) && text[n] == '/');
+}
+
+static void check_groups_of_text (const struct experiment *e, const char *start, const char *before,
+                                  struct problems *p)
+{
+    const char *words;
+    size_t len;
+    size_t n;
+
+    for (const char *c = start; *c; c += n ? n : 1) {
+        if ((n = group_length (e, start, c)))
+            continue;
+        if (!(n = placeholder_length (start, c)) || !stands_alone (e, c, n))
+            continue;
+        find_group_bounds (start, c, &words, &len);
+        say_absent (e, c + 1, (int)n - 2, p, before, words, (int)len);
+    }
+}
+
+void groups_check (const struct experiment *e, struct problems *p)
+{
+    if (e->entrypoint)
+        check_groups_of_text (e, e->entrypoint, "", p);
+    for (char **a = e->argv; a && *a; a++)
+        check_groups_of_text (e, *a, a > e->argv && a[-1][0] == '-' && **a != '-' ? a[-1] : "", p);
+}
+
+/* ---- values, as users write them ---- */
+
+char *json_text (const json_t *v)
+{
+    json_t *one = json_pack ("{s:O}", "v", v);
+    char *text = one ? hparams_text (one, "v") : NULL;
+
+    json_decref (one);
+    return text;
+}
+
+struct hparam *hparam_find (const struct experiment *e, const char *path)
+{
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if (!strcmp (e->space->hparams[i].path, path))
+            return &e->space->hparams[i];
+    return NULL;
+}
+
+/* The nearest path, or one whose last part is the same. */
+static const char *path_meant (const struct experiment *e, const char *path)
+{
+    const char **words = calloc (e->space->nhparams + 1, sizeof (*words));
+    const char *last = strrchr (path, '.') ? strrchr (path, '.') + 1 : path;
+    const char *meant = NULL;
+
+    for (size_t i = 0; words && i < e->space->nhparams; i++) {
+        const char *dot = strrchr (e->space->hparams[i].path, '.');
+        words[i] = e->space->hparams[i].path;
+        if (dot && !strcmp (dot + 1, last))
+            meant = words[i];
+    }
+    if (words && !meant)
+        meant = nearest_word (path, words);
+    free (words);
+    return meant;
+}
+
+void hparam_unknown (const struct experiment *e, const config_setting_t *s, const char *where,
+                     const char *path, struct problems *p)
+{
+    const char *meant = path_meant (e, path);
+
+    problem_at (p, origin_of (s), "%s: '%s' is not a hyperparameter%s%s%s", where, path,
+                DID_YOU_MEAN (meant, "'", "'", ""));
+}
+
+/* The searcher's own opinion, asked with this parameter alone.  It has no
+ * sharp bounds for PARAM_LOG, where the value is what pow() makes of it.
+ */
+static bool is_in_range (const struct param *d, double x)
+{
+    struct param alone = *d;
+    struct search_config config = {
+        .name = "random", .max_trials = 1, .max_length = 1, .points = &x, .npoints = 1
+    };
+    int at;
+
+    alone.when = NULL;
+    if (d->type == PARAM_LOG
+        && !(x >= pow (d->base, d->min) * (1 - 1e-9) && x <= pow (d->base, d->max) * (1 + 1e-9)))
+        return false;
+    return !searcher_check (&config, &alone, 1, &at);
+}
+
+int json_value (const struct experiment *e, const struct hparam *h, const json_t *v, double *x)
+{
+    const struct param *d = &e->space->params[h->dim];
+    char *text;
+
+    if (d->type != PARAM_CATEGORICAL) {
+        *x = json_number_value (v);
+        return json_is_number (v) && is_in_range (d, *x) ? 0 : -1;
+    }
+    if (!(text = json_text (v)))
+        return -1;
+    for (*x = 0; *x < d->choices; ++*x)
+        if (!strcmp (h->labels[(long)*x], text))
+            break;
+    free (text);
+    return *x < d->choices ? 0 : -1;
+}
+
+/* What would be one: "; it has sgd, adam", " (from 0.001 to 1)". */
+static void describe_values (const struct experiment *e, const struct hparam *h, const char *text,
+                             char *buf, size_t size)
+{
+    const struct param *d = &e->space->params[h->dim];
+    const char *meant;
+    bool is_log = d->type == PARAM_LOG;
+
+    if (d->type != PARAM_CATEGORICAL) {
+        size_t n = (size_t)snprintf (buf, size, ": it has numbers from %.9g to %.9g",
+                                     is_log ? pow (d->base, d->min) : d->min,
+                                     is_log ? pow (d->base, d->max) : d->max);
+        if (d->step > 0 && n < size)
+            snprintf (buf + n, size - n, " in steps of %.9g", d->step);
+        return;
+    }
+    meant = nearest_word (text, (const char *const *)h->labels);
+    snprintf (buf, size, meant ? "; did you mean \"%s\"?" : ": its first is \"%s\"",
+              meant          ? meant
+              : h->labels[0] ? h->labels[0]
+                             : "");
+}
+
+int setting_value (const struct experiment *e, const struct hparam *h, const config_setting_t *s,
+                   const char *where, double *x, struct problems *p)
+{
+    json_t *v = setting_json (s);
+    char hint[160];
+    char *text;
+
+    if (json_value (e, h, v, x) == 0) {
+        json_decref (v);
+        return 0;
+    }
+    text = json_text (v);
+    describe_values (e, h, text ? text : "", hint, sizeof (hint));
+    free (text);
+    text = json_is_string (v) ? json_dumps (v, JSON_ENCODE_ANY) : json_text (v);
+    json_decref (v);
+    problem_at (p, origin_of (s), "%s: %s is not a value of '%s'%s", where, text ? text : "this",
+                h->path, hint);
+    free (text);
+    return -1;
+}
 
 static const char *const builtins[] = { "length",    "trial",    "repeat",      "seed",
                                         "trial_dir", RESUME_DIR, "attempt_dir", NULL };
@@ -37,7 +317,7 @@ json_t *hparam_json (const struct experiment *e, const struct hparam *h, const d
 }
 
 /* Walk 'path' down from 'root'; '*last' is its last part. */
-static json_t *parent_of (json_t *root, const char *path, const char **last)
+static json_t *parent_object (json_t *root, const char *path, const char **last)
 {
     char part[256];
     const char *dot;
@@ -64,7 +344,7 @@ json_t *hparams_json (const struct experiment *e, const double *x)
         const struct hparam *h = &e->space->hparams[i];
         json_t *value = hparam_json (e, h, x);
         const char *last;
-        json_t *parent = value ? parent_of (root, h->path, &last) : NULL;
+        json_t *parent = value ? parent_object (root, h->path, &last) : NULL;
         if (parent)
             json_object_set_new (parent, last, value);
     }
@@ -134,7 +414,7 @@ static void put_quoted (FILE *f, const char *value, bool quote)
 }
 
 /* A file in {resume_dir}: the rest of its word, as far as that is plain. */
-static char *file_behind (const char *text)
+static char *file_after_placeholder (const char *text)
 {
     size_t n = *text == '/' ? strcspn (text, " \t\n'\"]\\{}$*?[;|&()<>") : 0;
 
@@ -145,7 +425,7 @@ static char *file_behind (const char *text)
  * Every {name} is known (experiment_check()): one without a value is that of a
  * hyperparameter that is not active, or of a folder that is not there.
  */
-static char *value_of (const struct command_values *v, const char *text, size_t len)
+static char *placeholder_value (const struct command_values *v, const char *text, size_t len)
 {
     char name[256];
     char *value;
@@ -156,7 +436,7 @@ static char *value_of (const struct command_values *v, const char *text, size_t 
         return value;
     if (strcmp (name, RESUME_DIR) || !v->resume_dir)
         return hparams_text (v->builtins, name);
-    file = file_behind (text + len);
+    file = file_after_placeholder (text + len);
     value = v->resume_dir (v->arg, file);
     free (file);
     return value;
@@ -166,7 +446,7 @@ static char *value_of (const struct command_values *v, const char *text, size_t 
 static bool has_trial_file (const struct command_values *v, const char *text, size_t len)
 {
     const char *dir = json_string_value (json_object_get (v->builtins, "trial_dir"));
-    char *file = file_behind (text + len);
+    char *file = file_after_placeholder (text + len);
     char path[PATH_MAX];
     struct stat st;
     bool has = true;
@@ -181,9 +461,10 @@ static bool has_trial_file (const struct command_values *v, const char *text, si
 /* Not null: what has no value has no text in a group either.  A group about
  * nothing but a file in {trial_dir} is about going on from it.
  */
-static bool has_value (const struct command_values *v, const char *text, size_t len, bool alone)
+static bool placeholder_has_value (const struct command_values *v, const char *text, size_t len,
+                                   bool alone)
 {
-    char *value = value_of (v, text, len);
+    char *value = placeholder_value (v, text, len);
     bool has = value;
     char name[256];
 
@@ -195,8 +476,8 @@ static bool has_value (const struct command_values *v, const char *text, size_t 
     return has;
 }
 
-static bool has_all (const struct command_values *v, const char *start, const char *text,
-                     const char *end)
+static bool group_has_values (const struct command_values *v, const char *start, const char *text,
+                              const char *end)
 {
     const char *c;
     int names = 0;
@@ -207,23 +488,23 @@ static bool has_all (const struct command_values *v, const char *start, const ch
         names += (n = placeholder_length (start, c)) > 0;
     for (c = text; c < end && has; c += n ? n : 1)
         if ((n = placeholder_length (start, c)))
-            has = has_value (v, c, n, names == 1);
+            has = placeholder_has_value (v, c, n, names == 1);
     return has;
 }
 
 /* A group that is left out leaves nothing, one that stays its inner part. */
-static void expand (FILE *f, const struct command_values *v, const char *start, const char *text,
-                    const char *end, bool quote)
+static void expand_text (FILE *f, const struct command_values *v, const char *start,
+                         const char *text, const char *end, bool quote)
 {
     size_t n;
 
     while (text < end) {
         if ((n = group_length (v->exp, start, text))) {
-            if (has_all (v, start, text, text + n))
-                expand (f, v, start, text + 1, text + n - 1, quote);
+            if (group_has_values (v, start, text, text + n))
+                expand_text (f, v, start, text + 1, text + n - 1, quote);
             text += n;
         } else if ((n = placeholder_length (start, text))) {
-            char *value = value_of (v, text, n);
+            char *value = placeholder_value (v, text, n);
             put_quoted (f, value ? value : "", quote);
             free (value);
             text += n;
@@ -241,7 +522,7 @@ static char *expand_part (const struct command_values *v, const char *start, con
 
     if (!f)
         return NULL;
-    expand (f, v, start, text, text + len, quote);
+    expand_text (f, v, start, text, text + len, quote);
     fclose (f);
     return out;
 }
@@ -263,7 +544,7 @@ int hparams_arguments (const char *text, const struct command_values *v,
         return put (arg, expand_part (v, text, text + 1, strlen (text + 1), false));
     if (n == 0 || text[n])
         return put (arg, hparams_expand (text, v, false));
-    if (!has_all (v, text, text, end))
+    if (!group_has_values (v, text, text, end))
         return 0;
     for (const char *c = text + 1; c < end && rv == 0;) {
         size_t len = strcspn (c, " \t\n");
@@ -276,7 +557,7 @@ int hparams_arguments (const char *text, const struct command_values *v,
     return rv;
 }
 
-static bool is_known (const struct experiment *e, const char *name)
+static bool is_placeholder (const struct experiment *e, const char *name)
 {
     for (size_t i = 0; i < e->space->nhparams; i++)
         if (!strcmp (e->space->hparams[i].path, name))
@@ -287,8 +568,8 @@ static bool is_known (const struct experiment *e, const char *name)
     return false;
 }
 
-static bool lacks_one (const struct experiment *e, const char *text, size_t len,
-                       const json_t *hparams)
+static bool group_lacks_value (const struct experiment *e, const char *text, size_t len,
+                               const json_t *hparams)
 {
     char name[256];
 
@@ -313,7 +594,7 @@ char *hparams_drop_groups (const struct experiment *e, const char *text, const j
 
     while (f && *text) {
         size_t n = group_length (e, start, text);
-        if (n && lacks_one (e, text, n, hparams))
+        if (n && group_lacks_value (e, text, n, hparams))
             text += n;
         else
             fputc (*text++, f);
@@ -332,8 +613,19 @@ int hparams_unknown (const struct experiment *e, const char *text, char *buf, si
         if (!n)
             continue;
         snprintf (buf, size, "%.*s", (int)n - 2, text + 1);
-        if (!is_known (e, buf))
+        if (!is_placeholder (e, buf))
             return 1;
     }
     return 0;
+}
+
+bool experiment_has_placeholder (const struct experiment *e, const char *name)
+{
+    char placeholder[256];
+    char **a = e->argv;
+
+    snprintf (placeholder, sizeof (placeholder), "{%s}", name);
+    while (a && *a && !strstr (*a, placeholder))
+        a++;
+    return (a && *a) || (e->entrypoint && strstr (e->entrypoint, placeholder));
 }

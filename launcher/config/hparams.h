@@ -3,7 +3,11 @@
 #pragma once
 
 #include <jansson.h>
+#include <libconfig.h>
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "launcher/config/diagnostics.h"
 
 struct experiment;
 struct hparam;
@@ -40,7 +44,7 @@ struct command_values {
 };
 
 /* Replace each {name} in 'text' by its value (by nothing if it has none), and
- * leave out the groups (optional_group.h) in which one has no value.  'quote'
+ * leave out the groups (group_length()) in which one has no value.  'quote'
  * for the shell.
  */
 char *hparams_expand (const char *text, const struct command_values *v, bool quote);
@@ -63,3 +67,44 @@ int hparams_unknown (const struct experiment *e, const char *text, char *buf, si
 
 /* "DL_HP_optimizer_lr" for "optimizer.lr". */
 void hparams_variable (char *buf, size_t size, const char *path);
+
+/* ---- values, as users write them ---- */
+
+/* JSON as a text for the user, who frees it. */
+char *json_text (const json_t *v);
+
+/* The hyperparameter of that path; NULL: there is none. */
+struct hparam *hparam_find (const struct experiment *e, const char *path);
+
+/* "'PATH' is not a hyperparameter; did you mean ...", with 'where' before it.
+ */
+void hparam_unknown (const struct experiment *e, const config_setting_t *s, const char *where,
+                     const char *path, struct problems *p);
+
+/* The coordinate of 'v' in the dimension of 'h'.  Returns -1 if it has no
+ * such value; setting_value() then says so, with 'where' before it.
+ */
+int json_value (const struct experiment *e, const struct hparam *h, const json_t *v, double *x);
+int setting_value (const struct experiment *e, const struct hparam *h, const config_setting_t *s,
+                   const char *where, double *x, struct problems *p);
+
+/* ---- groups that may be left out ---- */
+
+/* Add a problem for each hyperparameter that may be absent and stands outside
+ * a group, and for a file in {resume_dir} that does, with the group that it
+ * should be.
+ */
+void groups_check (const struct experiment *e, struct problems *p);
+
+/* ---- where a {name} stands ---- */
+
+#define RESUME_DIR "resume_dir"
+
+/* Length of the "{name}" that 'text' begins with, 0 if it does not; 'start' is
+ * the beginning of the whole text.  Neither ${VARIABLE} nor awk's { print } is
+ * one.
+ */
+size_t placeholder_length (const char *start, const char *text);
+
+/* Whether {NAME} is in the entrypoint. */
+bool experiment_has_placeholder (const struct experiment *e, const char *name);

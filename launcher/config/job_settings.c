@@ -9,14 +9,12 @@
 
 #include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
-#include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/metric_settings.h"
-#include "launcher/config/option_origin.h"
 #include "launcher/config/plugin_settings.h"
-#include "launcher/config/reading.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
+#include "launcher/config/setting.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
@@ -33,7 +31,7 @@ static const char *const restart_words[] = { "on_failure", "never", "always", "e
 static const char *const success_words[] = { "", "chief", "all_workers", "any", NULL };
 static const char *const clean_words[] = { "running", "none", NULL };
 
-static bool is_one_of (const char *name, const char *const *names)
+static bool is_job_word (const char *name, const char *const *names)
 {
     while (*names && strcmp (*names, name))
         names++;
@@ -44,14 +42,14 @@ bool role_is_chief (const char *name)
 {
     static const char *const chiefs[] = { "chief", "master", "launcher", NULL };
 
-    return is_one_of (name, chiefs);
+    return is_job_word (name, chiefs);
 }
 
 bool role_serves (const char *name)
 {
     static const char *const servers[] = { "ps", "server", "scheduler", "evaluator", NULL };
 
-    return is_one_of (name, servers);
+    return is_job_word (name, servers);
 }
 
 /* The index of a word; 'otherwise' if there is none, or after a problem. */

@@ -34,7 +34,7 @@ void hint_text (char *buf, size_t size, const char *word, const char *const *wor
     snprintf (buf, size, "%s%s%s", DID_YOU_MEAN (meant, "'", "'", ""));
 }
 
-static const struct field *find (const struct field *fields, const char *name)
+static const struct field *find_field (const struct field *fields, const char *name)
 {
     for (const struct field *f = fields; f->name; f++)
         if (!strcmp (f->name, name))
@@ -113,7 +113,7 @@ static int check_range (const struct field *f, const json_t *v, const char *who,
                    f->max);
 }
 
-static void set (const struct field *f, json_t *v, void *at)
+static void set_field (const struct field *f, json_t *v, void *at)
 {
     void *to = (char *)at + f->offset;
 
@@ -160,14 +160,14 @@ int fields_read (const struct field *fields, const json_t *o, const char *who, v
     if (who)
         snprintf (prefix, sizeof (prefix), "%.60s: ", who);
     json_object_foreach ((json_t *)o, name, v) {
-        const struct field *f = find (fields, name);
+        const struct field *f = find_field (fields, name);
         if (!f)
             return unknown (fields, name, prefix, err);
         if (!has_type (f, v))
             return wrong_type (f, v, prefix, err);
         if (check_range (f, v, prefix, err) < 0)
             return -1;
-        set (f, v, at);
+        set_field (f, v, at);
     }
     return missing (fields, o, prefix, err);
 }

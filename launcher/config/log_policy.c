@@ -142,7 +142,7 @@ static void hurry (struct policy_scan *s, int fd, off_t size, double start)
     }
 }
 
-static int read_all (struct policy_scan *s, const char *path)
+static int read_log_part (struct policy_scan *s, const char *path)
 {
     double start = monotonic ();
     int fd = inside_open_any (path, O_RDONLY, 0, NULL);
@@ -178,7 +178,7 @@ int policies_search (const struct log_policy *list, size_t n, const char *path,
     s->found = found;
     for (size_t i = 0; i < n; i++)
         s->open[i] = *list[i].pattern && compile (&s->re[i], list[i].pattern) == 0;
-    if (read_all (s, path) == 0)
+    if (read_log_part (s, path) == 0)
         rv = s->hits;
     for (size_t i = 0; i < n; i++)
         if (s->open[i])

@@ -7,16 +7,17 @@
 #include <string.h>
 
 #include "launcher/config/experiment.h"
-#include "launcher/config/option_origin.h"
-#include "launcher/config/reading.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"
+#include "launcher/config/setting.h"
 #include "launcher/config/space.h"
-#include "launcher/config/values.h"
+#include "launcher/sys/json_number.h"
 
 enum { PATH_SIZE = 128 };
 
 /* What a message is about: the key, or the point of dl try. */
-static const char *subject (const struct problems *p)
+static const char *point_subject (const struct problems *p)
 {
     return p->words ? "the point" : "'searcher.try_first'";
 }
@@ -39,7 +40,7 @@ bool point_active (const struct experiment *e, size_t i, const double *x)
 }
 
 /* Take out of 'x' what is not active. */
-static void mask (const struct experiment *e, double *x)
+static void clear_inactive (const struct experiment *e, double *x)
 {
     bool *active = calloc (e->space->nparams + 1, sizeof (*active));
 
@@ -56,7 +57,7 @@ static void mask (const struct experiment *e, double *x)
 /* The middle of each parameter, be it active or not: what the searcher
  * "single" tries when nothing waits.
  */
-static int middle (const struct experiment *e, double *x)
+static int middle_point (const struct experiment *e, double *x)
 {
     const struct search_config config = { .name = "single", .max_length = 1 };
     struct param *free_params = calloc (e->space->nparams + 1, sizeof (*free_params));
@@ -79,11 +80,11 @@ static int middle (const struct experiment *e, double *x)
 /* What each parameter is where nobody says: returns how many have a default
  * of their own, -1 on failure.
  */
-static int defaults (const struct experiment *e, double *x)
+static int default_point (const struct experiment *e, double *x)
 {
     int n = 0;
 
-    if (middle (e, x) < 0)
+    if (middle_point (e, x) < 0)
         return -1;
     for (size_t i = 0; i < e->space->nhparams; i++)
         if (!isnan (e->space->hparams[i].preset)) {
@@ -98,21 +99,22 @@ static int defaults (const struct experiment *e, double *x)
 static void read_point (struct experiment *e, const config_setting_t *group, const char *prefix,
                         double *x, struct problems *p);
 
-static void read_member (struct experiment *e, const config_setting_t *s, const char *path,
-                         double *x, struct problems *p)
+static void read_point_value (struct experiment *e, const config_setting_t *s, const char *path,
+                              double *x, struct problems *p)
 {
     const struct hparam *h = hparam_find (e, path);
     char prefix[PATH_SIZE + 1];
 
     if (h && h->dim >= 0)
-        setting_value (e, h, s, subject (p), &x[h->dim], p);
+        setting_value (e, h, s, point_subject (p), &x[h->dim], p);
     else if (h)
-        problem_at (p, origin_of (s), "%s: '%s' is a constant; leave it out", subject (p), path);
+        problem_at (p, origin_of (s), "%s: '%s' is a constant; leave it out", point_subject (p),
+                    path);
     else if (config_setting_is_group (s)) {
         snprintf (prefix, sizeof (prefix), "%s.", path);
         read_point (e, s, prefix, x, p);
     } else
-        hparam_unknown (e, s, subject (p), path, p);
+        hparam_unknown (e, s, point_subject (p), path, p);
 }
 
 static void read_point (struct experiment *e, const config_setting_t *group, const char *prefix,
@@ -124,9 +126,9 @@ static void read_point (struct experiment *e, const config_setting_t *group, con
         const config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
         int n = snprintf (path, sizeof (path), "%s%s", prefix, config_setting_name (s));
         if (n >= (int)sizeof (path))
-            hparam_unknown (e, s, subject (p), path, p);
+            hparam_unknown (e, s, point_subject (p), path, p);
         else
-            read_member (e, s, path, x, p);
+            read_point_value (e, s, path, x, p);
     }
 }
 
@@ -141,12 +143,12 @@ static void complete_point (const struct experiment *e, const config_setting_t *
         if (!given[i])
             x[i] = preset[i];
     }
-    mask (e, x);
+    clear_inactive (e, x);
     for (size_t i = 0; given && i < e->space->nparams; i++)
         if (given[i] && isnan (x[i]))
             problem_at (p, origin_of (s),
-                        "%s: '%s' is not active at this point: it depends on '%s'", subject (p),
-                        e->space->params[i].name, e->space->params[i].when);
+                        "%s: '%s' is not active at this point: it depends on '%s'",
+                        point_subject (p), e->space->params[i].name, e->space->params[i].when);
     free (given);
 }
 
@@ -167,8 +169,8 @@ static void check_point (const struct experiment *e, const double *x, struct ori
 }
 
 /* Add the points of 'list', which may be NULL. */
-static void add_listed (struct experiment *e, const config_setting_t *list, const double *preset,
-                        struct problems *p)
+static void add_listed_points (struct experiment *e, const config_setting_t *list,
+                               const double *preset, struct problems *p)
 {
     for (int i = 0; list && i < config_setting_length (list); i++) {
         const config_setting_t *s = config_setting_get_elem (list, (unsigned)i);
@@ -180,30 +182,30 @@ static void add_listed (struct experiment *e, const config_setting_t *list, cons
         if (p->count == before)
             complete_point (e, s, preset, x, p);
         if (p->count == before)
-            check_point (e, x, origin_of (s), subject (p), p);
+            check_point (e, x, origin_of (s), point_subject (p), p);
         if (p->count == before)
             e->search->config.npoints++;
     }
 }
 
-static void add_defaults (struct experiment *e, config_t *cf, const double *preset,
-                          struct problems *p)
+static void add_default_point (struct experiment *e, config_t *cf, const double *preset,
+                               struct problems *p)
 {
     memcpy (e->search->points, preset, e->space->nparams * sizeof (*preset));
-    mask (e, e->search->points);
+    clear_inactive (e, e->search->points);
     check_point (e, e->search->points, origin_of_key (cf, "hyperparameters"),
                  "the hyperparameters' defaults, which are trial 1", p);
     e->search->config.npoints = 1;
 }
 
-static void check_number (const struct experiment *e, const config_setting_t *list, long trials,
-                          struct problems *p)
+static void check_point_count (const struct experiment *e, const config_setting_t *list,
+                               long trials, struct problems *p)
 {
     if (trials > 0 && e->search->config.npoints > trials)
         problem_at (p, origin_of (list),
                     "%s: %ld points, the defaults included, are more "
                     "than the %ld trial%s",
-                    subject (p), e->search->config.npoints, trials, trials == 1 ? "" : "s");
+                    point_subject (p), e->search->config.npoints, trials, trials == 1 ? "" : "s");
 }
 
 void points_read (struct experiment *e, config_t *cf, struct problems *p)
@@ -212,7 +214,7 @@ void points_read (struct experiment *e, config_t *cf, struct problems *p)
     bool grid = !strcmp (e->search->searcher, "grid");
     size_t n = list ? (size_t)config_setting_length (list) : 0;
     double *preset = calloc (e->space->nparams + 1, sizeof (*preset));
-    int given = preset ? defaults (e, preset) : -1;
+    int given = preset ? default_point (e, preset) : -1;
 
     e->search->points = calloc ((n + 1) * (e->space->nparams + 1), sizeof (*e->search->points));
     if (given < 0 || !e->search->points)
@@ -227,13 +229,80 @@ void points_read (struct experiment *e, config_t *cf, struct problems *p)
                     "'searcher.try_first' out");
     else {
         if (given > 0 && !grid)
-            add_defaults (e, cf, preset, p);
-        add_listed (e, list, preset, p);
+            add_default_point (e, cf, preset, p);
+        add_listed_points (e, list, preset, p);
         if (list)
-            check_number (e, list,
-                          strcmp (e->search->searcher, "single") ? e->search->config.max_trials : 1,
-                          p);
+            check_point_count (
+                e, list, strcmp (e->search->searcher, "single") ? e->search->config.max_trials : 1,
+                p);
     }
     free (preset);
     e->search->config.points = e->search->points;
+}
+
+/* ---- points of an earlier experiment ---- */
+
+void known_points_free (struct experiment *e)
+{
+    free (e->search->known);
+    free (e->search->known_numbers);
+    e->search->known = NULL;
+    e->search->known_numbers = NULL;
+    e->search->config.known = NULL;
+    e->search->config.nknown = 0;
+}
+
+int known_points_allocate (struct experiment *e, size_t n)
+{
+    size_t width = e->space->nparams + e->metric->n;
+
+    known_points_free (e);
+    e->search->known = calloc (n + 1, sizeof (*e->search->known));
+    e->search->known_numbers = calloc (n * width + 1, sizeof (*e->search->known_numbers));
+    if (!e->search->known || !e->search->known_numbers)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        e->search->known[i].x = e->search->known_numbers + i * width;
+        e->search->known[i].values = e->search->known[i].x + e->space->nparams;
+    }
+    e->search->config.known = e->search->known;
+    return 0;
+}
+
+json_t *known_points_json (const struct experiment *e)
+{
+    json_t *list = json_array ();
+
+    for (long i = 0; i < e->search->config.nknown; i++) {
+        const struct search_known *k = &e->search->known[i];
+        json_t *metric = e->metric->n > 1 ? numbers_to_json (k->values, e->metric->n)
+                                          : number_to_json (k->values[0]);
+        json_array_append_new (list, json_pack ("{s:o, s:o}", "x",
+                                                numbers_to_json (k->x, e->space->nparams), "metric",
+                                                metric));
+    }
+    return list;
+}
+
+int known_points_read (struct experiment *e, const json_t *known)
+{
+    size_t n = json_array_size (known);
+
+    if (n == 0)
+        return 0;
+    if (known_points_allocate (e, n) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *k = json_array_get (known, i);
+        const json_t *x = json_object_get (k, "x");
+        const json_t *metric = json_object_get (k, "metric");
+        double *row = e->search->known_numbers + i * (e->space->nparams + e->metric->n);
+        for (size_t j = 0; j < e->space->nparams; j++)
+            *row++ = number_from_json (json_array_get (x, j));
+        for (size_t j = 0; j < e->metric->n; j++)
+            *row++ =
+                number_from_json (json_is_array (metric) ? json_array_get (metric, j) : metric);
+    }
+    e->search->config.nknown = (long)n;
+    return 0;
 }

@@ -3,10 +3,14 @@
 #include "launcher/config/resources.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/config/experiment.h"
+#include "launcher/config/job_settings.h"
 #include "launcher/config/search_settings.h"
+#include "launcher/sys/alloc.h"
+#include "launcher/sys/strings.h"
 
 int64_t experiment_gpus (const struct experiment *e)
 {
@@ -103,4 +107,77 @@ void experiment_check_gpus (const struct experiment *e, struct origin origin, st
                     e->resources->gpus ? ""
                                        : ": it counts the GPUs of a trial on all of its "
                                          "nodes, 'gpus_per_node' those of a node");
+}
+
+bool experiment_has_ranks (const struct experiment *e)
+{
+    return e->resources->nodes * e->resources->ranks > 1 || e->job->nroles > 0;
+}
+
+/* The next word of a command line, with the quotes of a shell taken out; NULL:
+ * none.  The caller frees it.
+ */
+static char *next_option_word (const char **text)
+{
+    const char *c = *text + strspn (*text, " \t\n");
+    char *word = *c ? xmalloc (strlen (c) + 1) : NULL;
+    char quote = '\0';
+    size_t n = 0;
+
+    for (; word && *c && (quote || !strchr (" \t\n", *c)); c++)
+        if (quote ? *c == quote : *c == '"' || *c == '\'')
+            quote = quote ? '\0' : *c;
+        else
+            word[n++] = *c;
+    if (word)
+        word[n] = '\0';
+    *text = c;
+    return word;
+}
+
+/* Whether a text is several options, or one with its value: "-w n4". */
+static bool is_command_line (const char *text)
+{
+    const char *blank = strpbrk (text, " \t\n");
+
+    if (!blank)
+        return false;
+    if (*text == '-' && !memchr (text, '=', (size_t)(blank - text)))
+        return true;
+    for (; blank; blank = strpbrk (blank + 1, " \t\n"))
+        if (blank[1] == '-')
+            return true;
+    return false;
+}
+
+/* "-w n4 --exclusive" is how everybody writes them; "" is nothing. */
+void experiment_split_sbatch_args (struct experiment *e)
+{
+    char **list = NULL;
+
+    for (char **a = e->resources->sbatch_args; a && *a; a++) {
+        const char *text = *a + strspn (*a, " \t\n");
+        char *word;
+        if (!is_command_line (text)) {
+            if (*text)
+                strings_add (&list, *a);
+            continue;
+        }
+        for (; (word = next_option_word (&text)); free (word))
+            strings_add (&list, word);
+    }
+    strings_free (e->resources->sbatch_args);
+    e->resources->sbatch_args = list;
+}
+
+int64_t experiment_least_nodes (const struct experiment *e)
+{
+    return e->resources->min_nodes > 0 && e->resources->min_nodes < e->resources->nodes
+               ? e->resources->min_nodes
+               : e->resources->nodes;
+}
+
+int64_t experiment_job_nodes (const struct experiment *e)
+{
+    return e->resources->nodes + e->resources->spares;
 }

@@ -56,3 +56,17 @@ void experiment_check_gpus (const struct experiment *e, struct origin origin, st
 
 /* Time of all trials that 'max_gpu_hours' allows, s; 0: no limit. */
 double experiment_max_seconds (const struct experiment *e);
+
+/* Whether a trial is several processes that Slurm starts as a step; those of a
+ * job with roles are one.
+ */
+bool experiment_has_ranks (const struct experiment *e);
+
+/* resources.sbatch_args as one string, "-w n4
+ * --exclusive", become words; empty ones are none.
+ */
+void experiment_split_sbatch_args (struct experiment *e);
+
+/* The nodes that an attempt needs at least, and those that a job asks for. */
+int64_t experiment_least_nodes (const struct experiment *e);
+int64_t experiment_job_nodes (const struct experiment *e);

@@ -7,15 +7,23 @@
 #include <string.h>
 
 #include "launcher/config/experiment.h"
+#include "launcher/config/hparams.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/metric_settings.h"
-#include "launcher/config/option_origin.h"
 #include "launcher/config/points.h"
-#include "launcher/config/queries.h"
 #include "launcher/config/resources.h"
+#include "launcher/config/setting.h"
 #include "launcher/config/space.h"
-#include "launcher/config/values.h"
 #include "runtime/base/nearest_word.h"
+
+/* The searcher of that name; NULL if there is none. */
+static const struct searcher_kind *searcher_kind_of (const char *name)
+{
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
+        if (!strcmp (k->name, name))
+            return k;
+    return NULL;
+}
 
 /* ---- names ---- */
 
@@ -252,8 +260,8 @@ static struct origin origin_about (config_t *cf, const char *why)
     return origin_of_key (cf, "searcher");
 }
 
-static void ask (const struct experiment *e, const struct search_config *config, config_t *cf,
-                 struct problems *p)
+static void check_with_searcher (const struct experiment *e, const struct search_config *config,
+                                 config_t *cf, struct problems *p)
 {
     int dim = -1;
     const char *why = searcher_check (config, e->space->params, e->space->nparams, &dim);
@@ -303,7 +311,7 @@ static void check_constraint (const struct experiment *e, const char *text, stru
 }
 
 /* "(a) && (b)" */
-static char *join (char *const *list)
+static char *join_constraints (char *const *list)
 {
     char *text = NULL;
     size_t size;
@@ -328,7 +336,7 @@ static void read_constraints (struct experiment *e, config_t *cf, struct problem
             config_setting_get_string (s) ? s : config_setting_get_elem (s, (unsigned)i);
         check_constraint (e, e->search->constraints[i], origin_of (item), p);
     }
-    e->search->constraint = join (e->search->constraints);
+    e->search->constraint = join_constraints (e->search->constraints);
     if (p->count == before && e->search->constraint && e->search->constraints[1])
         check_constraint (e, e->search->constraint, origin_of (s), p);
     e->search->config.constraint = e->search->constraint;
@@ -357,11 +365,29 @@ void search_check (struct experiment *e, config_t *cf, struct problems *p)
     e->search->config.max_seconds = experiment_max_seconds (e);
     /* each step takes the one before for right */
     if (p->count == 0)
-        ask (e, &e->search->config, cf, p);
+        check_with_searcher (e, &e->search->config, cf, p);
     if (p->count == 0)
         read_constraints (e, cf, p);
     if (p->count == 0)
         points_read (e, cf, p);
     if (p->count == 0)
-        ask (e, &e->search->config, cf, p);
+        check_with_searcher (e, &e->search->config, cf, p);
+}
+
+long experiment_trials (const struct experiment *e)
+{
+    struct search_rung rungs[64];
+    int n = searcher_preview (&e->search->config, e->space->params, e->space->nparams, rungs, 64);
+    long trials = 0;
+
+    for (int i = 0; i < n && i < 64; i++)
+        trials += rungs[i].trials;
+    return trials;
+}
+
+int experiment_needs (const struct experiment *e)
+{
+    const struct searcher_kind *k = searcher_kind_of (e->search->config.name);
+
+    return k ? k->needs : 0;
 }

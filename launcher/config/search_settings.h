@@ -30,3 +30,9 @@ struct search_settings {
 
 /* Check the group "searcher" and finish e->search and e->metric. */
 void search_check (struct experiment *e, config_t *cf, struct problems *p);
+
+/* Number of trials that the search may make, 0 if unknown. */
+long experiment_trials (const struct experiment *e);
+
+/* What its searcher is and needs (the bits of searcher_kinds). */
+int experiment_needs (const struct experiment *e);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "launcher/config/experiment.h"
-#include "launcher/config/option_origin.h"
-#include "launcher/config/queries.h"
+#include "launcher/config/resources.h"
+#include "launcher/config/setting.h"
 #include "runtime/base/nearest_word.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

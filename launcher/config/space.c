@@ -1,23 +1,350 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read the search space of an experiment file. */
+/* The search space of an experiment: the group "hyperparameters". */
 #include "launcher/config/space.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
-#include "launcher/config/on_oom.h"
-#include "launcher/config/option_origin.h"
-#include "launcher/config/param_kind.h"
-#include "launcher/config/reading.h"
-#include "launcher/config/values.h"
-#include "launcher/config/when.h"
+#include "launcher/config/setting.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
+#include "runtime/base/nearest_word.h"
+#include "searcher/searcher.h"
 
-enum { PATH_SIZE = 128 };
+/* ---- hyperparameters that are halved ---- */
+
+enum { PATH_SIZE = 128, WHERE_SIZE = 192 };
+
+static bool has_only_numbers (const json_t *values)
+{
+    for (size_t i = 0; i < json_array_size (values); i++)
+        if (!json_is_number (json_array_get (values, i)))
+            return false;
+    return true;
+}
+
+static const char *why_not_halved (const struct experiment *e, const struct hparam *h,
+                                   const config_setting_t *s)
+{
+    const char *text = config_setting_get_string (s);
+
+    if (!text || strcmp (text, "halve"))
+        return "must be \"halve\"";
+    if (h->values && !has_only_numbers (h->values))
+        return "needs numbers in 'vals'";
+    return e->space->params[h->dim].type != PARAM_CATEGORICAL && !(e->space->params[h->dim].max > 0)
+                   && e->space->params[h->dim].type != PARAM_LOG
+               ? "needs values above 0"
+               : NULL;
+}
+
+/* Read on_oom of each hyperparameter in 'group'. */
+static void on_oom_read (struct experiment *e, config_setting_t *group, struct problems *p)
+{
+    char path[WHERE_SIZE];
+
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        struct hparam *h = &e->space->hparams[i];
+        const config_setting_t *s;
+        const char *why;
+        snprintf (path, sizeof (path), "%s.on_oom", h->path);
+        if (h->dim < 0 || !(s = config_setting_lookup (group, path)))
+            continue;
+        if ((why = why_not_halved (e, h, s)))
+            problem_at (p, origin_of (s), "hyperparameter '%s': 'on_oom' %s", h->path, why);
+        h->halves = !why;
+    }
+}
+
+/* The greatest choice that is above 0 and at most half of this one. */
+static double halved_choice (const struct hparam *h, double x)
+{
+    double limit = json_number_value (json_array_get (h->values, (size_t)x)) / 2;
+    double best = 0;
+    double found = NAN;
+
+    for (size_t i = 0; i < json_array_size (h->values); i++) {
+        double value = json_number_value (json_array_get (h->values, i));
+        if (value <= limit && value > best) {
+            best = value;
+            found = (double)i;
+        }
+    }
+    return found;
+}
+
+const struct hparam *on_oom_halve (const struct experiment *e, double *x)
+{
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        const struct hparam *h = &e->space->hparams[i];
+        double half;
+        if (!h->halves || isnan (x[h->dim]))
+            continue;
+        half = h->values ? halved_choice (h, x[h->dim])
+                         : searcher_half (&e->space->params[h->dim], x[h->dim]);
+        if (isfinite (half)) {
+            x[h->dim] = half;
+            return h;
+        }
+    }
+    return NULL;
+}
+
+/* ---- when a hyperparameter is active, and its default ---- */
+
+/* The member KEY of the hyperparameter 'h'; 'where' names it. */
+static config_setting_t *hparam_member (config_setting_t *group, const struct hparam *h,
+                                        const char *key, char *where)
+{
+    char path[WHERE_SIZE];
+
+    snprintf (where, WHERE_SIZE, "hyperparameter '%.*s': '%s'", PATH_SIZE, h->path, key);
+    snprintf (path, sizeof (path), "%s.%s", h->path, key);
+    return h->dim >= 0 ? config_setting_lookup (group, path) : NULL;
+}
+
+/* Walk down from { optimizer = { name = "sgd" } } to the "sgd".  Returns NULL
+ * after a problem.
+ */
+static const config_setting_t *find_awaited (const struct experiment *e, const config_setting_t *s,
+                                             const char *where, const struct hparam **other,
+                                             struct problems *p)
+{
+    char path[PATH_SIZE] = "";
+    size_t n = 0;
+
+    while (config_setting_is_group (s) && config_setting_length (s) == 1) {
+        s = config_setting_get_elem (s, 0);
+        n += (size_t)snprintf (path + n, sizeof (path) - n, "%s%s", n ? "." : "",
+                               config_setting_name (s));
+        if (n >= sizeof (path))
+            break;
+        if ((*other = hparam_find (e, path)))
+            return s;
+        if (!config_setting_is_group (s)) {
+            hparam_unknown (e, s, where, path, p);
+            return NULL;
+        }
+    }
+    problem_at (p, origin_of (s),
+                "%s must be { name = value; }: one other hyperparameter, "
+                "and the value or values for which this one is active",
+                where);
+    return NULL;
+}
+
+/* One value, or a list of them; a choice may be a list itself. */
+static bool is_one_value (const struct experiment *e, const struct hparam *other,
+                          const config_setting_t *s)
+{
+    json_t *v = setting_json (s);
+    double x;
+    bool one = (!config_setting_is_list (s) && !config_setting_is_array (s))
+               || json_value (e, other, v, &x) == 0;
+
+    json_decref (v);
+    return one;
+}
+
+static void read_hparam_when (struct experiment *e, struct hparam *h, const config_setting_t *s,
+                              const char *where, struct problems *p)
+{
+    const struct hparam *other = NULL;
+    struct param *d = &e->space->params[h->dim];
+    bool one;
+    int n;
+
+    if (!(s = find_awaited (e, s, where, &other, p)))
+        return;
+    if (other->dim < 0) {
+        problem_at (p, origin_of (s), "%s: '%s' is a constant; name one that is searched", where,
+                    other->path);
+        return;
+    }
+    one = is_one_value (e, other, s);
+    n = one ? 1 : config_setting_length (s);
+    if (!(h->when_values = calloc ((size_t)n + 1, sizeof (double))))
+        return;
+    for (int i = 0; i < n; i++)
+        setting_value (e, other, one ? s : config_setting_get_elem (s, (unsigned)i), where,
+                       h->when_values + i, p);
+    d->when = other->path;
+    d->when_values = h->when_values;
+    d->when_count = n;
+}
+
+/* Read the keys "when" and "default" of all, once the space is known. */
+static void when_read (struct experiment *e, config_setting_t *group, struct problems *p)
+{
+    char where[WHERE_SIZE];
+
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        struct hparam *h = &e->space->hparams[i];
+        const config_setting_t *s = hparam_member (group, h, "when", where);
+        if (s)
+            read_hparam_when (e, h, s, where, p);
+    }
+}
+
+static void presets_read (struct experiment *e, config_setting_t *group, struct problems *p)
+{
+    char where[WHERE_SIZE];
+
+    for (size_t i = 0; i < e->space->nhparams; i++) {
+        struct hparam *h = &e->space->hparams[i];
+        const config_setting_t *s = hparam_member (group, h, "default", where);
+        if (s && setting_value (e, h, s, where, &h->preset, p) < 0)
+            h->preset = NAN;
+    }
+}
+
+/* ---- the types of hyperparameters ---- */
+
+enum { KIND_CONST = -1 };
+
+/* What a hyperparameter may hold; the first 'must' keys are needed. */
+struct param_kind {
+    const char *name;
+    int type; /* enum param_type, or KIND_CONST */
+    const char *keys[11];
+    int must;
+    bool values; /* a logarithmic range has its ends, not their exponents */
+};
+
+enum { TEXT_SIZE = 256 };
+
+/* clang-format off */
+static const struct param_kind kinds[] = {
+    { "float",       PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when", "on_oom" }, 2 },
+    { "double",      PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when", "on_oom" }, 2 },
+    { "int",         PARAM_INT,         { "minval", "maxval", "base", "count", "step", "mean", "deviation", "default", "when", "on_oom" }, 2 },
+    { "log",         PARAM_LOG,         { "minval", "maxval", "base", "count", "mean", "deviation", "default", "when", "on_oom" }, 2 },
+    { "loguniform",  PARAM_LOG,         { "min", "max", "count", "mean", "deviation", "default", "when", "on_oom" }, 2, true },
+    { "loguniform",  PARAM_LOG,         { "minval", "maxval", "count", "mean", "deviation", "default", "when", "on_oom" }, 2, true },
+    { "categorical", PARAM_CATEGORICAL, { "vals", "default", "when", "on_oom" }, 1 },
+    { "const",       KIND_CONST,        { "val" }, 1 },
+    { "null",        KIND_CONST,        { NULL }, 0 },
+    { 0 },
+};
+/* clang-format on */
+
+/* Of several rows of a name the one whose first or second key is there. */
+static const struct param_kind *param_kind_find (const char *name, const config_setting_t *s)
+{
+    const struct param_kind *found = NULL;
+
+    for (const struct param_kind *k = kinds; k->name; k++)
+        if (!strcmp (k->name, name)
+            && (!found || config_setting_get_member (s, k->keys[0])
+                || config_setting_get_member (s, k->keys[1])))
+            found = k;
+    return found;
+}
+
+/* Tell 'text' about the hyperparameter 'path', where 's' stands. Returns -1. */
+static int param_problem (const config_setting_t *s, struct problems *p, const char *path,
+                          const char *text)
+{
+    problem_at (p, origin_of (s), "hyperparameter '%s': %s", path, text);
+    return -1;
+}
+
+/* Its index in the keys, or that of their end. */
+static int kind_key_index (const struct param_kind *kind, const char *name)
+{
+    int k = 0;
+
+    while (kind->keys[k] && strcmp (kind->keys[k], name))
+        k++;
+    return k;
+}
+
+/* What other programs call a type, and the first or the second key of one. */
+static const char *const other_types[][2] = {
+    { "uniform", "float" },      { "integer", "int" },
+    { "choice", "categorical" }, { "discrete", "categorical" },
+    { "bool", "categorical" },   { "log_uniform_values", "loguniform" },
+};
+static const char *const other_keys[][2] = {
+    { "low", "high" },
+    { "lower", "upper" },
+    { "choices", "" },
+    { "options", "" },
+};
+
+static const char *type_meant (const char *name)
+{
+    const char *names[sizeof (kinds) / sizeof (*kinds)] = { 0 };
+
+    for (size_t i = 0; i < sizeof (other_types) / sizeof (*other_types); i++)
+        if (!strcasecmp (other_types[i][0], name))
+            return other_types[i][1];
+    for (size_t i = 0; kinds[i].name; i++)
+        names[i] = kinds[i].name;
+    return nearest_word (name, names);
+}
+
+/* The nearest key, or for "max" "maxval". */
+static const char *key_meant (const struct param_kind *kind, const char *name)
+{
+    const char *meant = nearest_word (name, kind->keys);
+
+    for (size_t i = 0; i < sizeof (other_keys) / sizeof (*other_keys); i++)
+        for (int k = 0; k < kind->must && k < 2; k++)
+            if (!strcmp (other_keys[i][k], name))
+                return kind->keys[k];
+    for (int k = 0; !meant && k < kind->must; k++)
+        if (strlen (name) > 2 && !strncmp (kind->keys[k], name, strlen (name)))
+            meant = kind->keys[k];
+    return meant;
+}
+
+/* Tell each unknown key and each needed one that is missing.
+ * Returns 0, or -1 if there was one.
+ */
+static int param_kind_check (const struct param_kind *kind, const char *path,
+                             const config_setting_t *s, struct problems *p)
+{
+    char text[TEXT_SIZE];
+    int before = p->count;
+    for (int i = 0; i < config_setting_length (s); i++) {
+        const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
+        const char *name = config_setting_name (c);
+        const char *meant;
+        if (kind->keys[kind_key_index (kind, name)] || !strcmp (name, "type"))
+            continue;
+        meant = key_meant (kind, name);
+        snprintf (text, sizeof (text), "unknown key '%s'%s%s%s", name,
+                  DID_YOU_MEAN (meant, "'", "'", ""));
+        param_problem (c, p, path, text);
+    }
+    /* an unknown key may be meant to be a missing one */
+    for (int k = 0; k < kind->must && p->count == before; k++)
+        if (!config_setting_get_member (s, kind->keys[k])) {
+            snprintf (text, sizeof (text), "type \"%s\" needs '%s'", kind->name, kind->keys[k]);
+            param_problem (s, p, path, text);
+        }
+    return p->count == before ? 0 : -1;
+}
+
+/* Tell that there is no such 'type', and which was meant. */
+static void param_kind_unknown (const config_setting_t *type, const char *path, struct problems *p)
+{
+    const char *name = config_setting_get_string (type);
+    const char *meant = name ? type_meant (name) : NULL;
+    char text[TEXT_SIZE];
+
+    snprintf (text, sizeof (text),
+              "type must be \"float\", \"int\", \"log\", \"loguniform\", "
+              "\"categorical\", \"const\" or \"null\"%s%s%s",
+              DID_YOU_MEAN (meant, "\"", "\"", ""));
+    param_problem (type, p, path, text);
+}
 
 static struct hparam *add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
 {
@@ -51,8 +378,8 @@ static const struct {
     { "deviation", offsetof (struct param, deviation), true },
 };
 
-static int set_field (struct param *d, const char *path, const config_setting_t *s,
-                      struct problems *p)
+static int set_param_bound (struct param *d, const char *path, const config_setting_t *s,
+                            struct problems *p)
 {
     const char *name = config_setting_name (s);
     char text[PATH_SIZE];
@@ -75,8 +402,8 @@ static int set_field (struct param *d, const char *path, const config_setting_t 
 }
 
 /* A mean alone would be ignored; a deviation alone is around the middle. */
-static int set_prior (struct param *d, bool values, const char *path, const config_setting_t *s,
-                      struct problems *p)
+static int set_param_prior (struct param *d, bool values, const char *path,
+                            const config_setting_t *s, struct problems *p)
 {
     bool mean = config_setting_get_member (s, "mean");
 
@@ -167,8 +494,8 @@ static void read_choices (struct experiment *e, struct hparam *h, const config_s
     add_dimension (e, h, &d);
 }
 
-static void read_typed (struct experiment *e, const char *path, const config_setting_t *s,
-                        const struct param_kind *kind, struct problems *p)
+static void read_typed_hparam (struct experiment *e, const char *path, const config_setting_t *s,
+                               const struct param_kind *kind, struct problems *p)
 {
     struct param d = { .type = (enum param_type)kind->type,
                        .base = kind->type == PARAM_LOG ? 10 : 0 };
@@ -188,17 +515,17 @@ static void read_typed (struct experiment *e, const char *path, const config_set
         const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
         const char *name = config_setting_name (c);
         if (strcmp (name, "type") && strcmp (name, "default") && strcmp (name, "when")
-            && strcmp (name, "on_oom") && set_field (&d, path, c, p) < 0)
+            && strcmp (name, "on_oom") && set_param_bound (&d, path, c, p) < 0)
             return;
     }
-    if (set_prior (&d, kind->values, path, s, p) < 0
+    if (set_param_prior (&d, kind->values, path, s, p) < 0
         || (kind->values && take_logarithms (&d, path, s, p) < 0))
         return;
     h->exponents = kind->type == PARAM_LOG && !kind->values;
     add_dimension (e, h, &d);
 }
 
-static void read_members (struct experiment *e, const config_setting_t *group, const char *prefix,
+static void read_hparams (struct experiment *e, const config_setting_t *group, const char *prefix,
                           struct problems *p);
 
 /* Whether a group without 'type' is meant to be a parameter: as constants these
@@ -215,8 +542,8 @@ static bool lacks_type (const config_setting_t *s)
     return false;
 }
 
-static void read_one (struct experiment *e, const config_setting_t *s, const char *path,
-                      struct problems *p)
+static void read_hparam (struct experiment *e, const config_setting_t *s, const char *path,
+                         struct problems *p)
 {
     const config_setting_t *type =
         config_setting_is_group (s) ? config_setting_get_member (s, "type") : NULL;
@@ -228,7 +555,7 @@ static void read_one (struct experiment *e, const config_setting_t *s, const cha
     if (type) {
         name = config_setting_get_string (type);
         if (name && (kind = param_kind_find (name, s)))
-            read_typed (e, path, s, kind, p);
+            read_typed_hparam (e, path, s, kind, p);
         else {
             param_kind_unknown (type, path, p);
             add_hparam (e, path, s);
@@ -244,14 +571,14 @@ static void read_one (struct experiment *e, const config_setting_t *s, const cha
     }
     if (config_setting_is_group (s) && config_setting_length (s) > 0) {
         snprintf (prefix, sizeof (prefix), "%s.", path);
-        read_members (e, s, prefix, p);
+        read_hparams (e, s, prefix, p);
         return;
     }
     if ((h = add_hparam (e, path, s)))
         h->values = setting_json (s);
 }
 
-static void read_members (struct experiment *e, const config_setting_t *group, const char *prefix,
+static void read_hparams (struct experiment *e, const config_setting_t *group, const char *prefix,
                           struct problems *p)
 {
     char path[PATH_SIZE];
@@ -262,11 +589,11 @@ static void read_members (struct experiment *e, const config_setting_t *group, c
         if (n >= (int)sizeof (path))
             param_problem (s, p, path, "the name is too long");
         else
-            read_one (e, s, path, p);
+            read_hparam (e, s, path, p);
     }
 }
 
-static int by_path (const void *a, const void *b)
+static int compare_hparam_paths (const void *a, const void *b)
 {
     const struct hparam *x = a;
     const struct hparam *y = b;
@@ -283,7 +610,8 @@ static int sort_dimensions (struct experiment *e)
     if (!sorted)
         return -1;
     if (e->space->nhparams > 0)
-        qsort (e->space->hparams, e->space->nhparams, sizeof (*e->space->hparams), by_path);
+        qsort (e->space->hparams, e->space->nhparams, sizeof (*e->space->hparams),
+               compare_hparam_paths);
     for (size_t i = 0; i < e->space->nhparams; i++) {
         struct hparam *h = &e->space->hparams[i];
         if (h->dim < 0)
@@ -297,7 +625,7 @@ static int sort_dimensions (struct experiment *e)
     return 0;
 }
 
-static void check_variables (const struct experiment *e, struct problems *p)
+static void check_variable_names (const struct experiment *e, struct problems *p)
 {
     char a[PATH_SIZE + 8];
     char b[PATH_SIZE + 8];
@@ -315,7 +643,7 @@ static void check_variables (const struct experiment *e, struct problems *p)
 }
 
 /* Exponents that look like values: 0.001 to 0.1 would be 1.002 to 1.26. */
-static bool is_doubtful (const struct param *d)
+static bool is_doubtful_range (const struct param *d)
 {
     return d->min > 0 && d->max >= 10 * d->min && (d->min < 0.1 || d->max > 64);
 }
@@ -327,7 +655,7 @@ int space_check_exponents (const struct experiment *e, struct problems *p)
     for (size_t i = 0; i < e->space->nhparams; i++) {
         const struct hparam *h = &e->space->hparams[i];
         const struct param *d = h->exponents ? &e->space->params[h->dim] : NULL;
-        if (d && is_doubtful (d))
+        if (d && is_doubtful_range (d))
             problem_at (p, h->origin,
                         "hyperparameter '%s': 'minval' and 'maxval' of \"log\" "
                         "are exponents: its values would be from %.4g to "
@@ -358,14 +686,74 @@ void space_read (struct experiment *e, config_setting_t *group, struct problems 
         problem_at (p, origin_of (group), "'hyperparameters' must be a group { ... }");
         return;
     }
-    read_members (e, group, "", p);
+    read_hparams (e, group, "", p);
     if (sort_dimensions (e) < 0)
         problem_at (p, NO_ORIGIN, "out of memory");
-    check_variables (e, p);
+    check_variable_names (e, p);
     /* a space that is not whole would only give further, wrong lines */
     if (p->count > before)
         return;
     when_read (e, group, p);
     presets_read (e, group, p);
     on_oom_read (e, group, p);
+}
+
+/* ---- the space as JSON ---- */
+
+static json_t *when_json (const struct experiment *e, const struct param *d)
+{
+    const struct hparam *other = hparam_find (e, d->when);
+    json_t *values = json_array ();
+
+    for (long i = 0; i < d->when_count; i++)
+        json_array_append_new (
+            values, e->space->params[other->dim].type == PARAM_CATEGORICAL
+                        ? json_incref (json_array_get (other->values, (size_t)d->when_values[i]))
+                        : json_real (d->when_values[i]));
+    return json_pack ("{s:o}", d->when, values);
+}
+
+static json_t *bound_json (const struct param *d, double v)
+{
+    return d->type == PARAM_INT   ? json_integer ((json_int_t)v)
+           : d->type == PARAM_LOG ? json_real (pow (d->base, v))
+                                  : json_real (v);
+}
+
+static json_t *param_json (const struct experiment *e, const struct hparam *h)
+{
+    static const char *const types[] = { "float", "int", "float", "categorical" };
+    const struct param *d = &e->space->params[h->dim];
+    json_t *o = json_pack ("{s:s, s:s}", "name", h->path, "type", types[d->type]);
+
+    if (d->type == PARAM_CATEGORICAL)
+        json_object_set (o, "choices", h->values);
+    else {
+        json_object_set_new (o, "low", bound_json (d, d->min));
+        json_object_set_new (o, "high", bound_json (d, d->max));
+    }
+    if (d->type == PARAM_LOG || d->base > 1)
+        json_object_set_new (o, "log", json_true ());
+    if (d->step > 0)
+        json_object_set_new (o, "step", json_real (d->step));
+    if (d->deviation > 0) {
+        json_object_set_new (o, "mean",
+                             json_real (d->type == PARAM_LOG ? pow (d->base, d->mean) : d->mean));
+        json_object_set_new (
+            o, "deviation",
+            json_real (d->type == PARAM_LOG ? d->deviation * log10 (d->base) : d->deviation));
+    }
+    if (d->when)
+        json_object_set_new (o, "when", when_json (e, d));
+    return o;
+}
+
+json_t *space_json (const struct experiment *e)
+{
+    json_t *space = json_array ();
+
+    for (size_t i = 0; i < e->space->nhparams; i++)
+        if (e->space->hparams[i].dim >= 0)
+            json_array_append_new (space, param_json (e, &e->space->hparams[i]));
+    return space;
 }

@@ -8,17 +8,178 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <regex.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/config/syntax_hint.h"
 #include "runtime/base/array.h"
 #include "runtime/storage/inside.h"
+
+/* ---- what a syntax error may be ---- */
+
+#define FIRST "(^|[;{,])[ \t]*"
+#define NAME  "[A-Za-z*][A-Za-z0-9_*-]*"
+
+enum { DEPTH_MAX = 64 };
+
+/* Where comments are gone and texts are blank.  The first that matches counts;
+ * its group 2 is shown.
+ */
+static const struct mistake {
+    const char *pattern;
+    const char *hint;
+} mistakes[] = {
+    { "()'", "a text stands in double quotes" },
+    { "()==", "one = sets a value" },
+    { FIRST "([0-9][A-Za-z0-9_*-]*)[ \t]*[=:]", "a name begins with a letter" },
+    { FIRST "()\"[^\"]*\"[ \t]*[=:]", "a name has no quotes" },
+    { "(\\{)[ \t]*\"", "a list stands in [ ], a group has names" },
+    { FIRST "(" NAME "[. \t]+" NAME ")[ \t]*[=:]",
+      "a name has letters, digits, '_' and '-'; the member b of the group a is "
+      "a = { b = ...; };" },
+    { FIRST "(" NAME ")([ \t]*\\{|[ \t]+[\"0-9])", "a = is missing behind it" },
+    { "()[=:][ \t]*[;}]", "a value is missing behind =" },
+    { "([=:[(])[ \t]*([A-Za-z][^];},) \t]*)",
+      "neither a number nor true or false; a text stands in double quotes" },
+    { "([=:])[ \t]*([-+.0-9]+([eE][-+]?[0-9]+)?[^];},) \t0-9.eEL][^];},) \t]*)",
+      "no number; a text stands in double quotes" },
+    { "([=:])[ \t]*([-+.0-9]+[eE][-+]?[0-9]+[.][0-9]*)", "no number" },
+    { "(),[ \t]*[])]", "a list does not end with a comma" },
+    { "();[ \t]*;", "one ; too many" },
+};
+
+static void blank_out (char *from, const char *to)
+{
+    for (; from < to; from++)
+        if (*from != '\n')
+            *from = ' ';
+}
+
+static char *mask_strings (const char *text)
+{
+    char *copy = strdup (text);
+    char *end;
+
+    for (char *c = copy; c && *c; c = end) {
+        end = c + 1;
+        if (*c == '"') {
+            while (*end && *end != '"')
+                end += *end == '\\' && end[1] ? 2 : 1;
+            blank_out (c + 1, end);
+            end += *end == '"';
+        } else if (*c == '#' || (*c == '/' && c[1] == '/')) {
+            end = c + strcspn (c, "\n");
+            blank_out (c, end);
+        } else if (*c == '/' && c[1] == '*') {
+            end = strstr (c, "*/") ? strstr (c, "*/") + 2 : c + strlen (c);
+            blank_out (c, end);
+        } else if (c > copy && strchr (" \t=:[(,", c[-1])
+                   && (!strncasecmp (c, "true", 4) || !strncasecmp (c, "false", 5)))
+            memset (c, '0', 4); /* a value like a number */
+    }
+    return copy;
+}
+
+/* The line of the first that does not fit, 0: none. */
+static int check_brackets (const char *text, char *hint, size_t size)
+{
+    static const char open[] = "{[(", close[] = "}])";
+    struct {
+        char opened_by, closed_by;
+        int line;
+    } stack[DEPTH_MAX];
+    int depth = 0, line = 1;
+
+    for (; *text && depth < DEPTH_MAX; text++) {
+        const char *at = strchr (open, *text);
+        line += *text == '\n';
+        if (at) {
+            stack[depth].opened_by = *text;
+            stack[depth].closed_by = close[at - open];
+            stack[depth++].line = line;
+        } else if (strchr (close, *text) && depth == 0) {
+            snprintf (hint, size, "this %c closes nothing", *text);
+            return line;
+        } else if (strchr (close, *text) && stack[--depth].closed_by != *text) {
+            snprintf (hint, size, "this %c closes the %c of line %d", *text, stack[depth].opened_by,
+                      stack[depth].line);
+            return line;
+        }
+    }
+    if (depth == 0 || *text)
+        return 0;
+    snprintf (hint, size, "the %c of this line is not closed", stack[depth - 1].opened_by);
+    return stack[depth - 1].line;
+}
+
+static bool find_mistake (const char *line, char *hint, size_t size)
+{
+    regmatch_t m[4];
+    regex_t re;
+
+    for (size_t i = 0; i < sizeof (mistakes) / sizeof (*mistakes); i++) {
+        bool found;
+        if (regcomp (&re, mistakes[i].pattern, REG_EXTENDED) != 0)
+            continue;
+        found = regexec (&re, line, 4, m, 0) == 0;
+        regfree (&re);
+        if (!found)
+            continue;
+        if (m[2].rm_eo > m[2].rm_so)
+            snprintf (hint, size, "'%.*s': %s", (int)(m[2].rm_eo - m[2].rm_so), line + m[2].rm_so,
+                      mistakes[i].hint);
+        else
+            snprintf (hint, size, "%s", mistakes[i].hint);
+        return true;
+    }
+    return false;
+}
+
+/* That line alone; NULL: there is none. */
+static char *line_of_text (const char *text, int line)
+{
+    while (text && --line > 0 && (text = strchr (text, '\n')))
+        text++;
+    return text ? strndup (text, strcspn (text, "\n")) : NULL;
+}
+
+static bool ends_with_equals (const char *line)
+{
+    size_t n = line ? strlen (line) : 0;
+
+    while (n > 0 && strchr (" \t\r", line[n - 1]))
+        n--;
+    return n > 0 && strchr ("=:", line[n - 1]);
+}
+
+char *syntax_hint (const char *text, int *line)
+{
+    char *plain = mask_strings (text);
+    char *here = plain ? line_of_text (plain, *line) : NULL;
+    char *before = *line > 1 && plain ? line_of_text (plain, *line - 1) : NULL;
+    char hint[256] = "settings are written name = value; and texts in quotes";
+    char *said = NULL;
+    int at;
+
+    if (ends_with_equals (before)) {
+        snprintf (hint, sizeof (hint), "a value is missing behind =");
+        --*line;
+    } else if (!(here && find_mistake (here, hint, sizeof (hint))) && plain
+               && (at = check_brackets (plain, hint, sizeof (hint))) > 0)
+        *line = at;
+    if (asprintf (&said, "syntax error: %s", hint) < 0)
+        said = NULL;
+    free (plain);
+    free (here);
+    free (before);
+    return said;
+}
 
 /* libconfig compares each name with all before it, and an element of a list
  * takes a hundred bytes.  The size is that of all files of a text.
@@ -48,7 +209,7 @@ struct syntax_scan {
 };
 
 static int __attribute__ ((format (printf, 3, 4)))
-wrong (struct syntax_scan *s, int line, const char *fmt, ...)
+syntax_wrong (struct syntax_scan *s, int line, const char *fmt, ...)
 {
     va_list ap;
 
@@ -60,7 +221,7 @@ wrong (struct syntax_scan *s, int line, const char *fmt, ...)
     return -1;
 }
 
-static void copy (struct syntax_scan *s, size_t n)
+static void copy_chars (struct syntax_scan *s, size_t n)
 {
     for (; n > 0 && *s->at; n--) {
         s->line += *s->at == '\n';
@@ -78,12 +239,12 @@ static int copy_comment (struct syntax_scan *s)
     const char *end;
 
     if (s->at[1] != '*' || *s->at == '#') {
-        copy (s, strcspn (s->at, "\n"));
+        copy_chars (s, strcspn (s->at, "\n"));
         return 0;
     }
     if (!(end = strstr (s->at + 2, "*/")))
-        return wrong (s, line, "the comment that begins here has no end");
-    copy (s, (size_t)(end - s->at) + 2);
+        return syntax_wrong (s, line, "the comment that begins here has no end");
+    copy_chars (s, (size_t)(end - s->at) + 2);
     return 0;
 }
 
@@ -91,18 +252,18 @@ static int copy_string (struct syntax_scan *s)
 {
     int line = s->line;
 
-    copy (s, 1);
+    copy_chars (s, 1);
     while (*s->at && *s->at != '"')
-        copy (s, *s->at == '\\' ? 2 : 1);
+        copy_chars (s, *s->at == '\\' ? 2 : 1);
     if (s->line > line && !s->spanning)
         s->spanning = line;
     if (!*s->at)
-        return wrong (s, s->spanning ? s->spanning : line,
-                      "the text that begins here has no end: a \" is missing");
-    copy (s, 1);
+        return syntax_wrong (s, s->spanning ? s->spanning : line,
+                             "the text that begins here has no end: a \" is missing");
+    copy_chars (s, 1);
     /* an experiment's own copy may be an old one */
     if (s->lists > 0 && s->inc && s->at[strspn (s->at, " \t")] == '"')
-        return wrong (s, s->line, "a comma is missing between two texts");
+        return syntax_wrong (s, s->line, "a comma is missing between two texts");
     return 0;
 }
 
@@ -113,7 +274,7 @@ static int copy_name (struct syntax_scan *s)
     while (isalnum ((unsigned char)s->at[n]) || strchr ("-_*", s->at[n]))
         if (!s->at[n++])
             break;
-    copy (s, strnlen (s->at, n));
+    copy_chars (s, strnlen (s->at, n));
     return 0;
 }
 
@@ -140,17 +301,17 @@ static int copy_number (struct syntax_scan *s)
     long long v;
 
     if (n == 0) {
-        copy (s, 1 + strspn (s->at + 1, "0123456789.eE+-"));
+        copy_chars (s, 1 + strspn (s->at + 1, "0123456789.eE+-"));
         return 0;
     }
     snprintf (word, sizeof (word), "%.*s", (int)n, s->at);
     errno = 0;
     v = strtoll (word, NULL, tolower (word[n > 1]) == 'x' ? 16 : 10);
     if (errno || n >= sizeof (word))
-        return wrong (s, s->line, "%s does not fit into 64 bits", word);
-    copy (s, n);
+        return syntax_wrong (s, s->line, "%s does not fit into 64 bits", word);
+    copy_chars (s, n);
     if (*s->at == 'L')
-        copy (s, strspn (s->at, "L"));
+        copy_chars (s, strspn (s->at, "L"));
     else if (v != (int)v)
         putc ('L', s->out);
     return 0;
@@ -158,7 +319,7 @@ static int copy_number (struct syntax_scan *s)
 
 /* ---- @include ---- */
 
-static int copy_all (struct syntax_scan *s);
+static int copy_settings (struct syntax_scan *s);
 static char *read_included (const char *path, size_t *size);
 static size_t mark_length (const char *text);
 
@@ -193,7 +354,7 @@ static int copy_included (struct syntax_scan *s, const char *path, const char *t
 
     inc->file = path;
     inc->depth++;
-    rv = problems_part (inc->p, inc->line, path, 1) < 0 ? -1 : copy_all (&in);
+    rv = problems_part (inc->p, inc->line, path, 1) < 0 ? -1 : copy_settings (&in);
     inc->file = outer;
     inc->depth--;
     putc ('\n', s->out);
@@ -201,7 +362,7 @@ static int copy_included (struct syntax_scan *s, const char *path, const char *t
     s->settings += in.settings;
     s->elements += in.elements;
     if (rv == 0 && s->settings > SETTINGS_MAX)
-        return wrong (s, s->line, "more than 20000 settings");
+        return syntax_wrong (s, s->line, "more than 20000 settings");
     if (rv == 0)
         return problems_part (inc->p, inc->line, outer, s->line);
     if (!inc->bad)
@@ -219,17 +380,17 @@ static int copy_include (struct syntax_scan *s)
     int rv;
 
     if (!s->inc)
-        return wrong (s, s->line, "@include: an experiment is one file");
+        return syntax_wrong (s, s->line, "@include: an experiment is one file");
     if (!path)
-        rv = wrong (s, s->line, "@include needs the name of a file in quotes");
+        rv = syntax_wrong (s, s->line, "@include needs the name of a file in quotes");
     else if (s->inc->depth >= 8 || s->inc->count++ >= INCLUDES_MAX)
-        rv = wrong (s, s->line, "@include: too many files in each other");
+        rv = syntax_wrong (s, s->line, "@include: too many files in each other");
     else if (!(text = read_included (path, &size)))
-        rv = wrong (s, s->line, "@include: cannot read %s: %s", path, inside_error (errno));
+        rv = syntax_wrong (s, s->line, "@include: cannot read %s: %s", path, inside_error (errno));
     else if ((s->inc->size += size) > (size_t)SIZE_MAX_MB << 20)
-        rv = wrong (s, s->line, "@include: more than 64 MiB of text");
+        rv = syntax_wrong (s, s->line, "@include: more than 64 MiB of text");
     else if (strlen (text) < size)
-        rv = wrong (s, s->line, "@include: %s is not text", path);
+        rv = syntax_wrong (s, s->line, "@include: %s is not text", path);
     else
         rv = copy_included (s, path, text);
     free (text);
@@ -237,7 +398,7 @@ static int copy_include (struct syntax_scan *s)
     return rv;
 }
 
-static int copy_all (struct syntax_scan *s)
+static int copy_settings (struct syntax_scan *s)
 {
     int rv = 0;
 
@@ -257,18 +418,18 @@ static int copy_all (struct syntax_scan *s)
             s->lists += *s->at == '[' || *s->at == '(';
             s->lists -= *s->at == ']' || *s->at == ')';
             s->elements += *s->at == ',';
-            copy (s, 1);
+            copy_chars (s, 1);
             if (s->settings > SETTINGS_MAX)
-                rv = wrong (s, s->line, "more than 20000 settings");
+                rv = syntax_wrong (s, s->line, "more than 20000 settings");
             else if (s->elements > ELEMENTS_MAX)
-                rv = wrong (s, s->line, "more than a million values in lists");
+                rv = syntax_wrong (s, s->line, "more than a million values in lists");
         }
     return rv;
 }
 
 /* ---- libconfig ---- */
 
-static void parse (config_t *cf, const char *text, struct syntax_scan *s)
+static void parse_copy (config_t *cf, const char *text, struct syntax_scan *s)
 {
     const char *why;
 
@@ -279,14 +440,15 @@ static void parse (config_t *cf, const char *text, struct syntax_scan *s)
     if (!strcmp (why, "syntax error"))
         s->why = syntax_hint (text, &s->line);
     else
-        wrong (s, s->line, "%s%s", why,
-               strstr (why, "duplicate") ? ": a name stands once in its group, with what @include "
-                                           "puts there; --set replaces a value"
-               : strstr (why, "mismatched") ? ": values of several types stand in ( )"
-                                            : "");
+        syntax_wrong (s, s->line, "%s%s", why,
+                      strstr (why, "duplicate")
+                          ? ": a name stands once in its group, with what @include "
+                            "puts there; --set replaces a value"
+                      : strstr (why, "mismatched") ? ": values of several types stand in ( )"
+                                                   : "");
 }
 
-static char *parse_all (config_t *cf, const char *text, struct inclusion *inc, int *line)
+static char *parse_text_of (config_t *cf, const char *text, struct inclusion *inc, int *line)
 {
     struct syntax_scan s = { .at = text, .line = 1, .inc = inc };
     char *out = NULL;
@@ -294,11 +456,11 @@ static char *parse_all (config_t *cf, const char *text, struct inclusion *inc, i
 
     if (!(s.out = open_memstream (&out, &size)))
         return strdup ("out of memory");
-    copy_all (&s);
+    copy_settings (&s);
     putc ('\n', s.out); /* without which a comment is an error */
     fclose (s.out);
     if (!s.why) {
-        parse (cf, out, &s);
+        parse_copy (cf, out, &s);
         if (s.why && inc) {
             inc->file = problems_file (inc->p, &s.line);
             inc->bad = strdup (inc->file);
@@ -311,7 +473,7 @@ static char *parse_all (config_t *cf, const char *text, struct inclusion *inc, i
 
 char *syntax_parse (config_t *cf, const char *text, int *line)
 {
-    return parse_all (cf, text, NULL, line);
+    return parse_text_of (cf, text, NULL, line);
 }
 
 /* ---- the file ---- */
@@ -323,7 +485,7 @@ static int too_large (void)
 }
 
 /* All of it, with a NUL behind it; -1 with errno. */
-static int read_all (int fd, char **text, size_t *size)
+static int read_syntax_text (int fd, char **text, size_t *size)
 {
     size_t capacity = 0;
     ssize_t n;
@@ -343,7 +505,7 @@ static int read_all (int fd, char **text, size_t *size)
     }
 }
 
-static char *read_file (const char *path, size_t *size)
+static char *read_syntax_file (const char *path, size_t *size)
 {
     /* a user may name a pipe: dl run <(command) */
     int fd = inside_has (path) ? inside_open (path, O_RDONLY, 0, NULL)
@@ -353,7 +515,7 @@ static char *read_file (const char *path, size_t *size)
 
     if (fd < 0)
         return NULL;
-    if (read_all (fd, &text, size) < 0) {
+    if (read_syntax_text (fd, &text, size) < 0) {
         saved = errno;
         free (text);
         text = NULL;
@@ -376,7 +538,7 @@ static char *read_included (const char *path, size_t *size)
     if (fd < 0)
         return NULL;
     if (S_ISREG (st.st_mode))
-        rv = read_all (fd, &text, size);
+        rv = read_syntax_text (fd, &text, size);
     else
         errno = EINVAL;
     rv = inside_close (fd, rv);
@@ -399,8 +561,8 @@ static bool is_program (const char *path, const char *text)
     return !strncmp (text, "#!", 2) || (dot && (!strcmp (dot, ".py") || !strcmp (dot, ".sh")));
 }
 
-static int read_text (config_t *cf, const char *path, const char *text, size_t size, int *includes,
-                      struct problems *p)
+static int read_settings (config_t *cf, const char *path, const char *text, size_t size,
+                          int *includes, struct problems *p)
 {
     struct inclusion inc = { .p = p, .file = path, .line = 1 };
     char *why;
@@ -409,7 +571,7 @@ static int read_text (config_t *cf, const char *path, const char *text, size_t s
     if (strlen (text) < size)
         why = strdup ("a byte is zero here: this is not text");
     else
-        why = parse_all (cf, text + mark_length (text), includes ? &inc : NULL, &line);
+        why = parse_text_of (cf, text + mark_length (text), includes ? &inc : NULL, &line);
     for (const char *c = text; strlen (text) < size && *c; c++)
         line += *c == '\n';
     if (why && is_program (path, text))
@@ -428,7 +590,7 @@ static int read_text (config_t *cf, const char *path, const char *text, size_t s
 }
 
 /* Of a file that there is not: with ".conf" behind it there may be one. */
-static void cannot_read (const char *path, int e, struct problems *p)
+static void problem_unreadable (const char *path, int e, struct problems *p)
 {
     char conf[PATH_MAX];
 
@@ -442,15 +604,15 @@ static void cannot_read (const char *path, int e, struct problems *p)
 int syntax_read (config_t *cf, const char *path, int *includes, struct problems *p)
 {
     size_t size = 0;
-    char *text = read_file (path, &size);
+    char *text = read_syntax_file (path, &size);
     int e = errno;
     int rv = -1;
 
     if (text) {
-        rv = read_text (cf, path, text, size, includes, p);
+        rv = read_settings (cf, path, text, size, includes, p);
         e = errno;
     } else
-        cannot_read (path, e, p);
+        problem_unreadable (path, e, p);
     free (text);
     errno = e;
     return rv;
@@ -459,5 +621,5 @@ int syntax_read (config_t *cf, const char *path, int *includes, struct problems 
 int syntax_read_text (config_t *cf, const char *path, const char *text, size_t size,
                       struct problems *p)
 {
-    return read_text (cf, path, text, size, NULL, p);
+    return read_settings (cf, path, text, size, NULL, p);
 }

@@ -22,3 +22,18 @@ int syntax_read (config_t *cf, const char *path, int *includes, struct problems 
 int syntax_read_text (config_t *cf, const char *path, const char *text, size_t size,
                       struct problems *p);
 char *syntax_parse (config_t *cf, const char *text, int *line);
+
+/* ---- what a syntax error may be ---- */
+
+/* The mistake of 'text' at 'line', which becomes that of the mistake.  Returns
+ * a text that the caller frees, NULL if memory is short.
+ */
+char *syntax_hint (const char *text, int *line);
+
+/* Make of a YAML file the settings that libconfig would make of the same keys,
+ * with their lines.  Mappings are groups, sequences are lists; plain scalars
+ * are integers, numbers, true and false, else strings.
+ *
+ * Returns -1 with errno EINVAL (see 'p'), ENOENT, ....
+ */
+int yaml_read (config_t *cf, const char *path, struct problems *p);

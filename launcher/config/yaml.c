@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read an experiment file in YAML. */
-#include "launcher/config/yaml.h"
+#include "launcher/config/syntax.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static int line_of (const yaml_node_t *node)
     return (int)node->start_mark.line + 1;
 }
 
-static int wrong (struct yaml_tree *t, const yaml_node_t *node, const char *why)
+static int yaml_wrong (struct yaml_tree *t, const yaml_node_t *node, const char *why)
 {
     problem_at (t->p, (struct origin){ line_of (node), NULL }, "%s", why);
     return -1;
@@ -40,7 +40,7 @@ static int wrong (struct yaml_tree *t, const yaml_node_t *node, const char *why)
 
 /* ---- scalars ---- */
 
-static bool is_one_of (const char *text, const char *a, const char *b)
+static bool is_scalar_word (const char *text, const char *a, const char *b)
 {
     return !strcmp (text, a) || !strcmp (text, b);
 }
@@ -109,15 +109,15 @@ static const char *infinite (const char *text)
     return NULL;
 }
 
-static bool is_null (const char *text)
+static bool is_null_scalar (const char *text)
 {
-    return !*text || is_one_of (text, "~", "null") || is_one_of (text, "Null", "NULL");
+    return !*text || is_scalar_word (text, "~", "null") || is_scalar_word (text, "Null", "NULL");
 }
 
 static bool is_truth (const char *text, bool *v)
 {
-    *v = is_one_of (text, "true", "True") || !strcmp (text, "TRUE");
-    return *v || is_one_of (text, "false", "False") || !strcmp (text, "FALSE");
+    *v = is_scalar_word (text, "true", "True") || !strcmp (text, "TRUE");
+    return *v || is_scalar_word (text, "false", "False") || !strcmp (text, "FALSE");
 }
 
 /* Digits of base 60 (1:30:00), of which the last may have a fraction. */
@@ -183,8 +183,8 @@ static const char *other_in_1_1 (const char *text)
     return is_real (plain, &v) ? "a number" : NULL;
 }
 
-static config_setting_t *add (config_setting_t *to, const char *name, int type,
-                              const yaml_node_t *node)
+static config_setting_t *add_yaml_setting (config_setting_t *to, const char *name, int type,
+                                           const yaml_node_t *node)
 {
     config_setting_t *s = config_setting_add (to, name, type);
 
@@ -196,10 +196,10 @@ static config_setting_t *add (config_setting_t *to, const char *name, int type,
 /* { type = "null"; }, as libconfig has none. */
 static int add_null (config_setting_t *to, const char *name, const yaml_node_t *node)
 {
-    config_setting_t *s = add (to, name, CONFIG_TYPE_GROUP, node);
+    config_setting_t *s = add_yaml_setting (to, name, CONFIG_TYPE_GROUP, node);
 
     if (s)
-        s = add (s, "type", CONFIG_TYPE_STRING, node);
+        s = add_yaml_setting (s, "type", CONFIG_TYPE_STRING, node);
     return s && config_setting_set_string (s, "null") ? 0 : -1;
 }
 
@@ -207,8 +207,8 @@ static int add_null (config_setting_t *to, const char *name, const yaml_node_t *
 static bool has_value_tag (const char *tag)
 {
     return tag
-           && (is_one_of (tag, YAML_NULL_TAG, YAML_BOOL_TAG)
-               || is_one_of (tag, YAML_INT_TAG, YAML_FLOAT_TAG));
+           && (is_scalar_word (tag, YAML_NULL_TAG, YAML_BOOL_TAG)
+               || is_scalar_word (tag, YAML_INT_TAG, YAML_FLOAT_TAG));
 }
 
 static bool is_float (const yaml_node_t *node)
@@ -226,7 +226,7 @@ static bool is_as_tagged (const char *text, const char *tag)
     if (!has_value_tag (tag))
         return true;
     if (!strcmp (tag, YAML_NULL_TAG))
-        return is_null (text);
+        return is_null_scalar (text);
     if (!strcmp (tag, YAML_BOOL_TAG))
         return is_truth (text, &truth);
     return is_integer (text, &integer)
@@ -262,22 +262,22 @@ static int add_scalar (struct yaml_tree *t, config_setting_t *to, const char *na
     bool truth;
 
     if (strlen (text) < node->data.scalar.length)
-        return wrong (t, node, "a byte is zero in this text");
+        return yaml_wrong (t, node, "a byte is zero in this text");
     if (!is_as_tagged (text, (const char *)node->tag))
-        return wrong (t, node, "the value is not what its tag says");
-    if (plain && t->space && *text && is_null (text))
+        return yaml_wrong (t, node, "the value is not what its tag says");
+    if (plain && t->space && *text && is_null_scalar (text))
         return add_null (to, name, node);
-    if (plain && is_null (text))
-        return wrong (t, node, "a value is missing here");
+    if (plain && is_null_scalar (text))
+        return yaml_wrong (t, node, "a value is missing here");
     if (plain && !has_value_tag ((const char *)node->tag))
         note_other (t, node, text);
     if (plain && is_truth (text, &truth)) {
-        s = add (to, name, CONFIG_TYPE_BOOL, node);
+        s = add_yaml_setting (to, name, CONFIG_TYPE_BOOL, node);
         return s && config_setting_set_bool (s, truth) ? 0 : -1;
     }
     if (plain && !is_float (node) && is_integer (text, &integer)) {
         bool small = integer >= INT_MIN && integer <= INT_MAX;
-        s = add (to, name, small ? CONFIG_TYPE_INT : CONFIG_TYPE_INT64, node);
+        s = add_yaml_setting (to, name, small ? CONFIG_TYPE_INT : CONFIG_TYPE_INT64, node);
         return s
                        && (small ? config_setting_set_int (s, (int)integer)
                                  : config_setting_set_int64 (s, integer))
@@ -287,12 +287,12 @@ static int add_scalar (struct yaml_tree *t, config_setting_t *to, const char *na
     if (plain && is_integer (text, &integer))
         real = (double)integer;
     if (plain && (is_integer (text, &integer) || is_real (text, &real))) {
-        s = add (to, name, CONFIG_TYPE_FLOAT, node);
+        s = add_yaml_setting (to, name, CONFIG_TYPE_FLOAT, node);
         return s && config_setting_set_float (s, real) ? 0 : -1;
     }
     if (plain && infinite (text))
         text = infinite (text);
-    s = add (to, name, CONFIG_TYPE_STRING, node);
+    s = add_yaml_setting (to, name, CONFIG_TYPE_STRING, node);
     return s && config_setting_set_string (s, text) ? 0 : -1;
 }
 
@@ -310,10 +310,10 @@ static int add_pair (struct yaml_tree *t, config_setting_t *to, const yaml_node_
     bool outer = t->space;
 
     if (!key || !value || key->type != YAML_SCALAR_NODE)
-        return key ? wrong (t, key, "the name of a key must be a word") : -1;
+        return key ? yaml_wrong (t, key, "the name of a key must be a word") : -1;
     name = (const char *)key->data.scalar.value;
     if (strlen (name) > 100)
-        return wrong (t, key, "the name of a key is too long");
+        return yaml_wrong (t, key, "the name of a key is too long");
     if (config_setting_get_member (to, name)) {
         problem_at (t->p, (struct origin){ line_of (key), NULL }, "duplicate setting name '%s'",
                     name);
@@ -362,12 +362,12 @@ static int add_node (struct yaml_tree *t, config_setting_t *to, const char *name
     if (!node)
         return -1;
     if (++t->settings > SETTINGS_MAX)
-        return wrong (t, node, too_many);
+        return yaml_wrong (t, node, too_many);
     if (node->type == YAML_SCALAR_NODE)
         return add_scalar (t, to, name, node);
     if (t->depth >= DEPTH_MAX)
-        return wrong (t, node, "nested too deeply");
-    if (!(s = add (to, name, group ? CONFIG_TYPE_GROUP : CONFIG_TYPE_LIST, node)))
+        return yaml_wrong (t, node, "nested too deeply");
+    if (!(s = add_yaml_setting (to, name, group ? CONFIG_TYPE_GROUP : CONFIG_TYPE_LIST, node)))
         return -1;
     t->depth++;
     rv = group ? add_pairs (t, s, node) : add_items (t, s, node);
@@ -427,7 +427,7 @@ static int take_document (config_t *cf, yaml_parser_t *parser, struct yaml_tree 
     if (root && root->type == YAML_MAPPING_NODE)
         rv = add_pairs (t, config_root_setting (cf), root);
     else
-        rv = root ? wrong (t, root, "an experiment file has keys and values") : 0;
+        rv = root ? yaml_wrong (t, root, "an experiment file has keys and values") : 0;
     yaml_document_delete (&t->document);
     return rv;
 }
@@ -449,7 +449,7 @@ static int no_more_documents (yaml_parser_t *parser, struct problems *p)
     return rv;
 }
 
-static int cannot_read (const char *path, struct problems *p, int e)
+static int problem_yaml_unreadable (const char *path, struct problems *p, int e)
 {
     problem (p, "%s: cannot read: %s", path, strerror (e));
     errno = e;
@@ -465,17 +465,17 @@ static bool is_read (const yaml_event_t *e)
 
     if (e->type == YAML_MAPPING_START_EVENT) {
         tag = (const char *)e->data.mapping_start.tag;
-        return !tag || is_one_of (tag, YAML_MAP_TAG, "!");
+        return !tag || is_scalar_word (tag, YAML_MAP_TAG, "!");
     }
     if (e->type == YAML_SEQUENCE_START_EVENT) {
         tag = (const char *)e->data.sequence_start.tag;
-        return !tag || is_one_of (tag, YAML_SEQ_TAG, "!");
+        return !tag || is_scalar_word (tag, YAML_SEQ_TAG, "!");
     }
     if (e->type != YAML_SCALAR_EVENT || !e->data.scalar.tag)
         return true;
     tag = (const char *)e->data.scalar.tag;
     return has_value_tag (tag)
-           || (is_one_of (tag, YAML_STR_TAG, "!")
+           || (is_scalar_word (tag, YAML_STR_TAG, "!")
                && e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE);
 }
 
@@ -535,7 +535,7 @@ static int check_events (FILE *f, struct problems *p)
     int rv = 0;
 
     if (!yaml_parser_initialize (&parser))
-        return cannot_read (p->file, p, ENOMEM);
+        return problem_yaml_unreadable (p->file, p, ENOMEM);
     yaml_parser_set_input_file (&parser, f);
     while (!ends && rv == 0 && yaml_parser_parse (&parser, &e)) {
         bool begins = e.type == YAML_MAPPING_START_EVENT || e.type == YAML_SEQUENCE_START_EVENT;
@@ -558,7 +558,7 @@ static int check_events (FILE *f, struct problems *p)
     return bad ? -1 : rv;
 }
 
-static int read_file (config_t *cf, FILE *f, struct problems *p)
+static int read_yaml_file (config_t *cf, FILE *f, struct problems *p)
 {
     struct yaml_tree t = { .p = p };
     yaml_parser_t parser;
@@ -567,7 +567,7 @@ static int read_file (config_t *cf, FILE *f, struct problems *p)
     if (check_directives (f, p) < 0 || check_events (f, p) < 0)
         return -1;
     if (!yaml_parser_initialize (&parser))
-        return cannot_read (p->file, p, ENOMEM);
+        return problem_yaml_unreadable (p->file, p, ENOMEM);
     yaml_parser_set_input_file (&parser, f);
     rv = take_document (cf, &parser, &t);
     if (rv == 0)
@@ -584,15 +584,15 @@ int yaml_read (config_t *cf, const char *path, struct problems *p)
     int rv;
 
     if (!f)
-        return cannot_read (path, p, errno);
+        return problem_yaml_unreadable (path, p, errno);
     if (fstat (fd, &st) < 0 || !S_ISREG (st.st_mode) || st.st_size > (off_t)SIZE_MAX_MB << 20) {
         fclose (f);
-        return cannot_read (path, p,
-                            S_ISDIR (st.st_mode)   ? EISDIR
-                            : S_ISREG (st.st_mode) ? EFBIG
-                                                   : EINVAL);
+        return problem_yaml_unreadable (path, p,
+                                        S_ISDIR (st.st_mode)   ? EISDIR
+                                        : S_ISREG (st.st_mode) ? EFBIG
+                                                               : EINVAL);
     }
-    rv = read_file (cf, f, p);
+    rv = read_yaml_file (cf, f, p);
     fclose (f);
     errno = rv < 0 ? EINVAL : errno;
     return rv;

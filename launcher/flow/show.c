@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/config/values.h"
+#include "launcher/config/hparams.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"

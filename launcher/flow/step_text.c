@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/placeholder.h"
-#include "launcher/config/values.h"
+#include "launcher/config/hparams.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"

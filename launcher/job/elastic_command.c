@@ -14,7 +14,6 @@
 
 #include "launcher/job/elastic_plan.h"
 #include "launcher/slurm/slurm.h"
-#include "launcher/sys/job_variables.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"

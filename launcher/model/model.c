@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "launcher/config/experiment.h"
+#include "launcher/config/hparams.h"
 #include "launcher/config/search_settings.h"
-#include "launcher/config/values.h"
 #include "launcher/model/registry.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/find_experiment.h"

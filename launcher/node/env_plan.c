@@ -15,8 +15,8 @@
 
 #include "config.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/job_variables.h"
 #include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
 #include "runtime/host/sysfs.h"

@@ -8,7 +8,7 @@
 
 #include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
-#include "launcher/config/queries.h"
+#include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"

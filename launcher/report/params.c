@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "launcher/config/experiment.h"
+#include "launcher/config/hparams.h"
 #include "launcher/config/space.h"
-#include "launcher/config/values.h"
 #include "launcher/sys/alloc.h"
 
 static struct report_param *find_report_param (const struct report_params *p, const char *name)

@@ -14,7 +14,7 @@ static const char *const final_states[] = {
     "PREEMPTED", "TIMEOUT", "DEADLINE",      "CANCELLED", NULL,
 };
 
-static int ask (const char *const *words, char *text, size_t size)
+static int run_accounting (const char *const *words, char *text, size_t size)
 {
     struct command c = { .timeout = WAIT, .no_errors = true };
     int status;
@@ -46,7 +46,7 @@ void slurm_step_state (long job, long step, char state[32])
 
     *state = '\0';
     snprintf (id, sizeof (id), "%ld.%ld", job, step);
-    if (ask (words, text, sizeof (text)) == 0)
+    if (run_accounting (words, text, sizeof (text)) == 0)
         last_state (text, state);
 }
 
@@ -58,7 +58,7 @@ void slurm_job_state (const char *job, char state[32])
     const char *at;
 
     *state = '\0';
-    if (ask (accounting, text, sizeof (text)) == 0)
+    if (run_accounting (accounting, text, sizeof (text)) == 0)
         last_state (text, state);
     if (!*state && slurm_show ("job", job, WAIT, text, sizeof (text)) == 0
         && (at = strstr (text, " JobState=")))

@@ -14,7 +14,7 @@
 enum { TEXT_MAX = 64 << 20, CONFIG_TEXT = 1 << 20, ASK_WAIT = 60, NODE_WAIT = 10 };
 
 /* The value of " KEY=" in a line, up to a blank; "" if there is none. */
-static const char *value_of (const char *line, const char *key)
+static const char *node_field (const char *line, const char *key)
 {
     size_t n = strcspn (line, "\n");
     const char *at = memmem (line, n, key, strlen (key));
@@ -26,14 +26,14 @@ static long gpus_of (const char *line)
 {
     char gres[4096];
 
-    snprintf (gres, sizeof (gres), "%.*s", (int)strcspn (value_of (line, " Gres="), " \n"),
-              value_of (line, " Gres="));
+    snprintf (gres, sizeof (gres), "%.*s", (int)strcspn (node_field (line, " Gres="), " \n"),
+              node_field (line, " Gres="));
     return slurmconf_gpus (gres);
 }
 
 static bool is_there (const char *line)
 {
-    const char *state = value_of (line, " State=");
+    const char *state = node_field (line, " State=");
 
     return !strncmp (line, "NodeName=", 9) && strncmp (state, "FUTURE", 6);
 }
@@ -51,8 +51,8 @@ static int read_nodes (struct slurm_nodes *c, char *text)
         c->list = list;
         list[c->n++] = (struct slurm_node){
             .gpus = gpus_of (line),
-            .cpus = strtol (value_of (line, " CPUTot="), NULL, 10),
-            .partitions = value_of (line, " Partitions="),
+            .cpus = strtol (node_field (line, " CPUTot="), NULL, 10),
+            .partitions = node_field (line, " Partitions="),
         };
     }
     return 0;
@@ -153,7 +153,7 @@ static const char *partition_line (const char *text, const char *name)
 
 static long tier_of (const char *line)
 {
-    return strtol (value_of (line, " PriorityTier="), NULL, 10);
+    return strtol (node_field (line, " PriorityTier="), NULL, 10);
 }
 
 static bool share_nodes (const struct slurm_nodes *c, const char *a, const char *b)
@@ -171,7 +171,7 @@ static bool find_higher (const struct slurm_nodes *c, const char *text, const ch
     for (; *text; text += strcspn (text, "\n"), text += *text == '\n') {
         if (tier_of (text) <= tier)
             continue;
-        take_word (by, 256, value_of (text, "PartitionName="));
+        take_word (by, 256, node_field (text, "PartitionName="));
         if (share_nodes (c, name, by))
             return true;
     }
@@ -187,7 +187,7 @@ bool slurm_preempts (const struct slurm_nodes *c, const char *name, char by[256]
     bool yes = false;
 
     if (line) {
-        take_word (how, 64, value_of (line, " PreemptMode="));
+        take_word (how, 64, node_field (line, " PreemptMode="));
         yes = *how && strcmp (how, "OFF") && find_higher (c, text, name, tier_of (line), by);
     }
     free (text);

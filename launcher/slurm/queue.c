@@ -67,7 +67,7 @@ static enum slurm_answer answer_of (int status, const char *said)
     return strstr (said, "contact slurm controller") ? SLURM_UNREACHABLE : SLURM_FAILED;
 }
 
-static int ask (const struct slurm_queue *q, char *text, size_t size)
+static int run_squeue (const struct slurm_queue *q, char *text, size_t size)
 {
     struct command c = { .timeout = q->seconds };
     int status;
@@ -101,7 +101,7 @@ enum slurm_answer slurm_jobs_ask (const struct slurm_queue *q, struct slurm_jobs
         errorf (err, "out of memory");
         return SLURM_FAILED;
     }
-    status = ask (q, jobs->text, size);
+    status = run_squeue (q, jobs->text, size);
     answer = answer_of (status, jobs->text);
     if (answer == SLURM_ANSWERED && read_jobs (jobs) == 0)
         return answer;

@@ -10,7 +10,6 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
-#include "launcher/config/values.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"

@@ -17,7 +17,7 @@
 #include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
-#include "launcher/config/known_points.h"
+#include "launcher/config/points.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"

@@ -11,7 +11,6 @@
 #include "launcher/config/job_settings.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
-#include "launcher/config/space_json.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/conditions.h"
 #include "launcher/sweep/metrics.h"

@@ -15,7 +15,6 @@
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/metric_settings.h"
-#include "launcher/config/queries.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/sweep/attempt.h"

@@ -10,7 +10,7 @@
 
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
-#include "launcher/config/known_points.h"
+#include "launcher/config/points.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"

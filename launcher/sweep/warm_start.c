@@ -9,12 +9,10 @@
 
 #include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
-#include "launcher/config/known_points.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/points.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
-#include "launcher/config/values.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/small_file.h"

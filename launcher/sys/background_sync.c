@@ -46,7 +46,7 @@ struct background_sync *background_sync_create (void)
     return NULL;
 }
 
-static void ask (struct background_sync *s)
+static void ask_sync_thread (struct background_sync *s)
 {
     atomic_fetch_add (&s->asked, 1);
     futex_wake (&s->asked);
@@ -55,7 +55,7 @@ static void ask (struct background_sync *s)
 void background_sync_begin (struct background_sync *s, int fd)
 {
     s->fd = fd;
-    ask (s);
+    ask_sync_thread (s);
 }
 
 int background_sync_end (struct background_sync *s)
@@ -74,7 +74,7 @@ void background_sync_destroy (struct background_sync *s)
         return;
     background_sync_end (s);
     atomic_store (&s->closing, true);
-    ask (s);
+    ask_sync_thread (s);
     pthread_join (s->thread, NULL);
     free (s);
 }

@@ -16,7 +16,7 @@ void digest_of (char digest[DIGEST_SIZE], const void *data, size_t size)
     sodium_bin2hex (digest, DIGEST_SIZE, sum, sizeof (sum));
 }
 
-static int write_all (int fd, const char *data, size_t n)
+static int write_digested (int fd, const char *data, size_t n)
 {
     while (n > 0) {
         ssize_t done = write (fd, data, n);
@@ -42,7 +42,7 @@ int digest_copy (int from, int to, char digest[DIGEST_SIZE], int64_t *bytes)
         size_t size = got > 0 ? (size_t)got : 0;
         crypto_hash_sha256_update (&state, (unsigned char *)part, size);
         *bytes += (int64_t)size;
-        if (to >= 0 && write_all (to, part, size) < 0) {
+        if (to >= 0 && write_digested (to, part, size) < 0) {
             got = -1;
             break;
         }

@@ -19,7 +19,7 @@
 
 enum { TRIES_MAX = 3 };
 
-static int write_all (int fd, const char *buf, size_t len)
+static int write_whole (int fd, const char *buf, size_t len)
 {
     while (len > 0) {
         ssize_t n = write (fd, buf, len);
@@ -43,7 +43,7 @@ static int write_synced (int dir, const char *name, mode_t mode, const char *buf
 
     if (fd < 0)
         return -1;
-    rv = write_all (fd, buf, len);
+    rv = write_whole (fd, buf, len);
     if (rv == 0 && after)
         after->begin (after->arg);
     if (rv == 0)

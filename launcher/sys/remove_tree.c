@@ -14,7 +14,7 @@ enum { TRIES = 3 };
 
 static int remove_entries (DIR *folder, dev_t dev);
 
-static int open_folder (int at, const char *name)
+static int open_removed_folder (int at, const char *name)
 {
     return openat (at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
@@ -31,7 +31,7 @@ static int open_closed (int at, const char *name)
         return -1;
     snprintf (path, sizeof (path), "/proc/self/fd/%d", it);
     if (chmod (path, 0700) == 0)
-        fd = open_folder (at, name);
+        fd = open_removed_folder (at, name);
     e = errno;
     close (it);
     errno = e;
@@ -41,7 +41,7 @@ static int open_closed (int at, const char *name)
 /* A link is removed, not followed, and what is mounted there stays. */
 static int remove_folder (int at, const char *name, dev_t dev)
 {
-    int fd = open_folder (at, name);
+    int fd = open_removed_folder (at, name);
     struct stat st;
     DIR *folder;
     int rv = -1;

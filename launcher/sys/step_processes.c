@@ -77,7 +77,7 @@ static int read_stat (const struct ranks *r, pid_t pid, struct rank_process *p)
 /* ---- what its environment says ---- */
 
 /* Texts one after the other, each with its 0, and one 0 more at the end. */
-static int read_environment (struct ranks *r, pid_t pid)
+static int read_process_environment (struct ranks *r, pid_t pid)
 {
     char path[64];
     ssize_t n;
@@ -117,7 +117,7 @@ static long number (const struct ranks *r, const char *name)
     return end == text || *end ? -1 : n;
 }
 
-static bool is_ours (const struct ranks *r, pid_t pid)
+static bool is_own_process (const struct ranks *r, pid_t pid)
 {
     char path[64];
     char program[PATH_MAX];
@@ -136,7 +136,7 @@ static bool is_ours (const struct ranks *r, pid_t pid)
  */
 static void judge (struct ranks *r, struct process_entry *e)
 {
-    if (read_environment (r, e->p.pid) < 0)
+    if (read_process_environment (r, e->p.pid) < 0)
         return;
     e->role = FOREIGN;
     if (strcmp (variable (r, "SLURM_JOB_ID"), r->job)
@@ -149,7 +149,7 @@ static void judge (struct ranks *r, struct process_entry *e)
     if (number (r, "SLURM_TASK_PID") == e->p.pid)
         e->role = ROOT;
     else
-        e->role = is_ours (r, e->p.pid) ? HELPER : MEMBER;
+        e->role = is_own_process (r, e->p.pid) ? HELPER : MEMBER;
 }
 
 /* ---- the table ---- */
@@ -162,7 +162,7 @@ static int by_pid (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static struct process_entry *find (const struct process_table *t, pid_t pid)
+static struct process_entry *find_step_process (const struct process_table *t, pid_t pid)
 {
     struct process_entry key = { .p.pid = pid };
 
@@ -172,7 +172,7 @@ static struct process_entry *find (const struct process_table *t, pid_t pid)
 /* exec changes neither pid nor start time, but, nearly always, the name. */
 static void remember (const struct process_table *old, struct process_entry *e)
 {
-    const struct process_entry *was = find (old, e->p.pid);
+    const struct process_entry *was = find_step_process (old, e->p.pid);
 
     if (!was || was->p.start != e->p.start
         || (was->role == FOREIGN && strcmp (was->p.name, e->p.name)))
@@ -188,7 +188,7 @@ static void settle (struct ranks *r, struct process_entry *e, int depth)
 
     if (e->role != UNKNOWN || depth > DEPTH_MAX)
         return;
-    parent = find (&r->now, e->p.parent);
+    parent = find_step_process (&r->now, e->p.parent);
     if (parent && parent != e) {
         settle (r, parent, depth + 1);
         if (parent->role >= HELPER) {
@@ -201,7 +201,7 @@ static void settle (struct ranks *r, struct process_entry *e, int depth)
     judge (r, e);
 }
 
-static int add (struct process_table *t, const struct process_entry *e)
+static int add_step_process (struct process_table *t, const struct process_entry *e)
 {
     if (array_reserve (&t->entries, &t->capacity, t->n, 1, sizeof (*t->entries)) < 0)
         return -1;
@@ -218,7 +218,7 @@ static bool is_users (const struct ranks *r, pid_t pid)
     return fstatat (r->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == r->user;
 }
 
-static int read_all (const struct ranks *r, DIR *dir, struct process_table *t)
+static int read_proc_text (const struct ranks *r, DIR *dir, struct process_table *t)
 {
     struct process_entry e;
     pid_t pid;
@@ -229,7 +229,7 @@ static int read_all (const struct ranks *r, DIR *dir, struct process_table *t)
             || e.p.state == 'X')
             continue;
         remember (&r->now, &e);
-        if (add (t, &e) < 0)
+        if (add_step_process (t, &e) < 0)
             return -1;
     }
     return 0;
@@ -294,7 +294,7 @@ int ranks_look (struct ranks *r)
 
     if (!dir)
         return -1;
-    rv = read_all (r, dir, &t);
+    rv = read_proc_text (r, dir, &t);
     closedir (dir);
     if (rv < 0) {
         free (t.entries);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,44 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/sys/job_variables.h"
+/* ---- variables of the job ---- */
+
+bool variable_is_of_job (const char *variable)
+{
+    return (!strncmp (variable, "SLURM_", 6) || !strncmp (variable, "_SLURM_", 7))
+           && strncmp (variable, "SLURM_CONF=", 11);
+}
+
+bool variable_is_of_step (const char *variable)
+{
+    static const char *const of_job[] = {
+        "SLURM_JOB_",
+        "SLURM_JOBID=",
+        "SLURM_ARRAY_",
+        "SLURM_CLUSTER_NAME",
+        "SLURM_SUBMIT_",
+        /* options of our plugin that sbatch was given, for every step */
+        "SLURM_SPANK__SLURM_SPANK_OPTION_dl_",
+        NULL,
+    };
+
+    if (!variable_is_of_job (variable))
+        return false;
+    for (const char *const *name = of_job; *name; name++)
+        if (!strncmp (variable, *name, strlen (*name)))
+            return false;
+    return true;
+}
+
+void variables_drop (bool (*is) (const char *variable))
+{
+    char **to = environ;
+
+    for (char **v = environ; *v; v++)
+        if (!is (*v))
+            *to++ = *v;
+    *to = NULL;
+}
 
 void own_program (char path[PATH_MAX])
 {
@@ -220,7 +258,7 @@ static void drain (int fd)
         ;
 }
 
-static void read_all (int fd, pid_t pid, const char *enough, char *buf, size_t size)
+static void read_output (int fd, pid_t pid, const char *enough, char *buf, size_t size)
 {
     size_t fill = 0;
     ssize_t n;
@@ -266,7 +304,7 @@ int command_run (struct command *c, const char *enough, char *buf, size_t size)
                                              .arg = c });
     close (out[1]);
     if (pid > 0) {
-        read_all (out[0], pid, enough, buf, size);
+        read_output (out[0], pid, enough, buf, size);
         status = subprocess_wait (pid);
     }
     close (out[0]);

@@ -77,3 +77,18 @@ void command_free (struct command *c);
  * Returns its exit status; 127 if there is no such program; -1 on failure.
  */
 int command_run (struct command *c, const char *enough, char *buf, size_t size);
+
+/* ---- variables of the job ---- */
+
+/* Whether "NAME=VALUE" describes the job or step that this process is in;
+ * SLURM_CONF does not.
+ */
+bool variable_is_of_job (const char *variable);
+
+/* Whether srun would take it for an option of a new step, because it describes
+ * the step that the new one is started from.
+ */
+bool variable_is_of_step (const char *variable);
+
+/* Remove from 'environ' the variables of which 'is' is true. */
+void variables_drop (bool (*is) (const char *variable));

@@ -71,7 +71,7 @@ static int link_file (int in, int folder, const char *name)
     return linkat (AT_FDCWD, opened, folder, name, AT_SYMLINK_FOLLOW);
 }
 
-static int take (int in, const char *to, bool may_link, bool keep)
+static int take_open_file (int in, const char *to, bool may_link, bool keep)
 {
     const char *name;
     int folder = inside_parent (to, &name);
@@ -86,7 +86,7 @@ int file_take (const char *from, const char *to)
 {
     struct stat st = { 0 };
     int in = inside_open_any (from, O_RDONLY, 0, &st);
-    int rv = in < 0 ? -1 : take (in, to, st.st_uid == geteuid (), true);
+    int rv = in < 0 ? -1 : take_open_file (in, to, st.st_uid == geteuid (), true);
 
     return inside_close (in, rv);
 }
@@ -110,7 +110,7 @@ static int take_of (const char *from, const char *to, uid_t owner, bool may_link
     if (in >= 0 && !is_of (in, &st, owner))
         errno = EPERM;
     else if (in >= 0)
-        rv = take (in, to, may_link, false);
+        rv = take_open_file (in, to, may_link, false);
     return inside_close (in, rv);
 }
 

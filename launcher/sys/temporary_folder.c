@@ -38,7 +38,7 @@ static int lock_folder (const char *path)
 }
 
 /* The copy of the code, working folders beside it, and a spare one. */
-static bool is_ours (const char *name)
+static bool is_scratch_name (const char *name)
 {
     return !strcmp (name, SCRATCH_CODE) || inside_is_hidden (name)
            || !strncmp (name, SCRATCH_CODE ".", strlen (SCRATCH_CODE "."));
@@ -54,7 +54,7 @@ static void empty_folder (const char *path)
         snprintf (name, sizeof (name), "%s/%s", path, e->d_name);
         if (!strcmp (e->d_name, SCRATCH_SOCKET))
             unlink (name);
-        else if (is_ours (e->d_name))
+        else if (is_scratch_name (e->d_name))
             remove_tree (name);
     }
     if (folder)

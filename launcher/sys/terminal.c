@@ -121,7 +121,7 @@ static void hold_character (struct terminal *t, unsigned char c)
         show_held (t);
 }
 
-static void take (struct terminal *t, unsigned char c)
+static void take_bytes (struct terminal *t, unsigned char c)
 {
     bool after_return = t->returned;
     bool continues = t->nheld && t->held[0] != ESCAPE;
@@ -156,7 +156,7 @@ static ssize_t guard_write (void *cookie, const char *bytes, size_t n)
     struct terminal *t = cookie;
 
     for (size_t i = 0; i < n; i++) {
-        take (t, (unsigned char)bytes[i]);
+        take_bytes (t, (unsigned char)bytes[i]);
         if (t->n > OUT_MAX - 8 * HELD_MAX && put_all (t) < 0)
             return 0;
     }

@@ -21,7 +21,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/metric_settings.h"
-#include "launcher/config/queries.h"
+#include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"

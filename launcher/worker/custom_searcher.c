@@ -19,8 +19,6 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/points.h"
-#include "launcher/config/space_json.h"
-#include "launcher/config/values.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "launcher/config/hparams.h"
-#include "launcher/config/queries.h"
+#include "launcher/config/search_settings.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"

@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/config/queries.h"
 #include "launcher/config/resources.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"

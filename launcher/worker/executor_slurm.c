@@ -19,7 +19,6 @@
 
 #include "launcher/config/job_settings.h"
 #include "launcher/config/log_policy.h"
-#include "launcher/config/queries.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"

@@ -14,7 +14,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/log_policy.h"
-#include "launcher/config/queries.h"
+#include "launcher/config/resources.h"
 #include "launcher/node/node.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/metrics.h"

@@ -14,7 +14,6 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/log_policy.h"
-#include "launcher/config/queries.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/worker_settings.h"

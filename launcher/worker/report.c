@@ -15,7 +15,6 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/log_policy.h"
-#include "launcher/config/on_oom.h"
 #include "launcher/job/policy.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "launcher/config/log_policy.h"
-#include "launcher/config/queries.h"
 #include "launcher/config/resources.h"
 #include "launcher/job/members.h"
 #include "launcher/job/policy.h"

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "launcher/config/job_settings.h"
-#include "launcher/config/queries.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Experiment files that libconfig refuses, at each of their first lines. */
-#include "launcher/config/syntax_hint.h"
+#include "launcher/config/syntax.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { LINES = 3 };

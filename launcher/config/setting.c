@@ -1,11 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Take values out of settings of libconfig. */
-#include "launcher/config/reading.h"
+#include "launcher/config/setting.h"
 
 #include <string.h>
 
-#include "launcher/config/option_origin.h"
 #include "runtime/base/utf8.h"
+
+/* ---- where a setting comes from ---- */
+
+/* libconfig keeps a pointer of ours with each setting: the option's text. */
+
+struct origin origin_of (const config_setting_t *s)
+{
+    return (struct origin){ .line = config_setting_source_line (s),
+                            .option = config_setting_get_hook (s) };
+}
+
+struct origin origin_of_key (const config_t *cf, const char *path)
+{
+    const config_setting_t *s = config_lookup (cf, path);
+
+    return s ? origin_of (s) : NO_ORIGIN;
+}
+
+void origin_set (config_setting_t *s, const char *option)
+{
+    config_setting_set_hook (s, (char *)option);
+    if (config_setting_is_aggregate (s))
+        for (int i = 0; i < config_setting_length (s); i++)
+            origin_set (config_setting_get_elem (s, (unsigned)i), option);
+}
+
+void origin_copy (config_setting_t *to, const config_setting_t *from)
+{
+    to->line = from->line;
+    config_setting_set_hook (to, config_setting_get_hook (from));
+}
 
 int setting_number (const config_setting_t *s, double *v)
 {
@@ -25,7 +55,7 @@ int setting_number (const config_setting_t *s, double *v)
 }
 
 /* libconfig has no null: { type = "null"; } stands for it. */
-static bool is_null (const config_setting_t *s)
+static bool is_null_setting (const config_setting_t *s)
 {
     const char *type;
 
@@ -37,7 +67,7 @@ json_t *setting_json (const config_setting_t *s)
 {
     json_t *v;
 
-    if (is_null (s))
+    if (is_null_setting (s))
         return json_null ();
     switch (config_setting_type (s)) {
     case CONFIG_TYPE_INT:
