@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs of a trial become nodes and ranks. */
+/* Turn the number of GPUs that a trial asks for into nodes and ranks. */
 #include "launcher/cmd/gpus.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +11,357 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
-#include "launcher/worker/executor_shape.h"
+#include "launcher/sys/subprocess.h"
+#include "launcher/worker/executor.h"
+#include "runtime/base/error.h"
 
-enum { NOW = 60 }; /* s */
+/* Nodes, with GPUs and ranks on each. */
+struct shape {
+    long nodes, gpus, ranks;
+    char partition[256]; /* "": the user chose one */
+    char start[64];      /* when a job of this shape would start, as sbatch prints it */
+    double seconds;      /* until then; negative: unknown */
+    char preempts[256];  /* a partition whose jobs preempt those of this one, ... */
+    char how[64];        /* ... and Slurm's PreemptMode; "": none does */
+};
 
-/* What the user has not said. */
+enum shape_choice {
+    SHAPE_FAILED = -1, /* 'err' says why; errno EINVAL: no shape is possible */
+    SHAPE_CHOSEN,
+    SHAPE_UNCHANGED, /* a node has enough GPUs for slots_per_trial */
+};
+
+/* How many shapes sbatch tests at most, and how many of them in one partition. */
+enum { SHAPES_MAX = 16, OF_PARTITION = 3, NAMES_MAX = 64 };
+
+/* Seconds by which two start times may differ and still count as the same. */
+static const double same_start = 60;
+
+/* scontrol does not show the nodes of another cluster. */
+static bool asks_other_cluster (const struct experiment *e)
+{
+    static const char *const options[] = { "--clusters", "-M", NULL };
+
+    return getenv ("SBATCH_CLUSTERS") || experiment_has_option (e, options);
+}
+
+/* Whether resources.gpus_per_trial, or a slots_per_trial that may exceed a node, has yet to be
+ * turned into nodes.
+ */
+static bool shape_is_open (const struct experiment *e)
+{
+    if (e->resources->gpus > 0)
+        return !(e->resources->given.nodes && e->resources->given.node_gpus);
+    return e->resources->slots > 1 && e->resources->lanes == 1 && !e->resources->given.nodes
+           && !e->resources->given.node_gpus && !experiment_places_itself (e)
+           && !asks_other_cluster (e);
+}
+
+/* ---- the partition that the user chose ---- */
+
+/* Find "--partition=a", "-pa" or "-p", "a" in sbatch_args. */
+static const char *partition_in (char **args)
+{
+    for (char **a = args; a && *a; a++) {
+        if (!strncmp (*a, "--partition=", 12))
+            return *a + 12;
+        if (!strncmp (*a, "-p", 2) && (*a)[2])
+            return *a + 2 + ((*a)[2] == '=');
+        if ((!strcmp (*a, "-p") || !strcmp (*a, "--partition")) && a[1])
+            return a[1];
+    }
+    return NULL;
+}
+
+/* NULL: the user leaves the choice to dl. */
+static const char *chosen_partition (const struct experiment *e)
+{
+    const char *name = partition_in (e->resources->sbatch_args);
+    const char *variable = getenv ("SBATCH_PARTITION");
+
+    if (!name)
+        name = e->resources->partition ? e->resources->partition : variable;
+    return name && *name ? name : NULL;
+}
+
+/* ---- the possible shapes ---- */
+
+struct shapes {
+    const struct experiment *e;
+    struct slurm_nodes nodes;
+    const char *chosen;
+    char names[NAMES_MAX][256]; /* of partitions */
+    int nnames;
+    char by_default[256];
+    struct shape list[SHAPES_MAX];
+    int n;
+};
+
+static void add_partition_name (struct shapes *s, const char *name, size_t len)
+{
+    if (len == 0 || len >= sizeof (s->names[0]) || s->nnames == NAMES_MAX)
+        return;
+    for (int i = 0; i < s->nnames; i++)
+        if (strlen (s->names[i]) == len && !strncmp (s->names[i], name, len))
+            return;
+    snprintf (s->names[s->nnames++], sizeof (s->names[0]), "%.*s", (int)len, name);
+}
+
+/* "a,b" */
+static void add_partition_names (struct shapes *s, const char *p)
+{
+    for (size_t n; *p && !strchr (" \n", *p); p += n + (p[n] == ',')) {
+        n = strcspn (p, ", \n");
+        add_partition_name (s, p, n);
+    }
+}
+
+/* List the partitions that have GPUs, or those that the user chose. */
+static void find_partitions (struct shapes *s)
+{
+    if (s->chosen)
+        add_partition_names (s, s->chosen);
+    for (size_t i = 0; i < s->nodes.n && !s->chosen; i++)
+        if (s->nodes.list[i].gpus > 0)
+            add_partition_names (s, s->nodes.list[i].partitions);
+}
+
+static long ranks_for (const struct experiment *e, long wanted, long gpus)
+{
+    if (e->resources->given.ranks || e->resources->gpus == 0)
+        return (long)e->resources->ranks;
+    return wanted > 1 ? gpus : 1;
+}
+
+/* Whether the partition has enough nodes for 'wanted' GPUs, 'each' on a node. */
+static bool shape_is_possible (const struct shapes *s, long wanted, long each, const char *name)
+{
+    const struct experiment *e = s->e;
+    long nodes = wanted / each;
+
+    if (wanted % each || (e->resources->given.nodes && nodes != e->resources->nodes)
+        || (e->resources->given.node_gpus && each != e->resources->node_gpus))
+        return false;
+    return slurm_nodes_with (&s->nodes, name, each,
+                             (long)e->resources->cpus * ranks_for (e, wanted, each))
+           >= nodes;
+}
+
+static long most_gpus (const struct shapes *s, const char *name)
+{
+    long most = 0;
+
+    for (size_t i = 0; i < s->nodes.n; i++)
+        if (s->nodes.list[i].gpus > most && slurm_node_is_in (&s->nodes.list[i], name))
+            most = s->nodes.list[i].gpus;
+    return most;
+}
+
+/* With slots_per_trial, a trial stays one process if some node has that many GPUs. */
+static bool fits_one_node (const struct shapes *s)
+{
+    if (s->e->resources->gpus > 0)
+        return false;
+    for (int i = 0; i < s->nnames; i++)
+        if (most_gpus (s, s->names[i]) >= s->e->resources->slots)
+            return true;
+    return false;
+}
+
+/* List the shapes, those with the fewest nodes first. */
+static void find_shapes (struct shapes *s)
+{
+    long wanted = (long)experiment_gpus (s->e);
+
+    for (int i = 0; i < s->nnames; i++) {
+        int found = 0;
+        long each = most_gpus (s, s->names[i]);
+        for (each = each < wanted ? each : wanted;
+             each > 0 && found < OF_PARTITION && s->n < SHAPES_MAX; each--)
+            if (shape_is_possible (s, wanted, each, s->names[i])) {
+                struct shape *shape = &s->list[s->n++];
+                *shape = (struct shape){
+                    .nodes = wanted / each,
+                    .gpus = each,
+                    .ranks = ranks_for (s->e, wanted, each),
+                };
+                snprintf (shape->partition, sizeof (shape->partition), "%s", s->names[i]);
+                found++;
+            }
+    }
+}
+
+/* ---- start times ---- */
+
+static int test_shape (const struct shapes *s, struct shape *shape, struct slurm_start *start,
+                       struct slurmdl_error *err)
+{
+    struct command c = { 0 };
+    struct resources resources = *s->e->resources;
+    struct experiment e = *s->e;
+    int rv;
+
+    e.resources = &resources;
+    resources.nodes = shape->nodes;
+    resources.node_gpus = shape->gpus;
+    resources.ranks = shape->ranks;
+    if (!s->chosen)
+        resources.partition = *shape->partition ? shape->partition : NULL;
+    slurm_add_resources (&c, &e, 0);
+    rv = slurm_test (&c, start, err);
+    shape->seconds = rv < 0 ? -1 : start->seconds;
+    snprintf (shape->start, sizeof (shape->start), "%s", rv < 0 ? "" : start->time);
+    return rv;
+}
+
+/* Find the partition in which Slurm puts a job that names none. */
+static void find_default_partition (struct shapes *s)
+{
+    struct shape any = s->list[0];
+    struct slurm_start start;
+
+    *any.partition = '\0';
+    if (!s->chosen && s->nnames > 1 && test_shape (s, &any, &start, NULL) == 0)
+        snprintf (s->by_default, sizeof (s->by_default), "%s", start.partition);
+}
+
+static bool shape_is_better (const struct shapes *s, const struct shape *a, const struct shape *b)
+{
+    bool mine, other;
+
+    if (!b)
+        return true;
+    if (fabs (a->seconds - b->seconds) > same_start)
+        return a->seconds < b->seconds;
+    mine = !strcmp (a->partition, s->by_default);
+    other = !strcmp (b->partition, s->by_default);
+    return mine != other ? mine : a->nodes < b->nodes;
+}
+
+/* ---- messages ---- */
+
+/* Return the nearest possible number of GPUs, upwards or downwards, or 0. */
+static long nearest_gpus (const struct shapes *s, long step, long most)
+{
+    long from = (long)experiment_gpus (s->e) + step;
+
+    for (long g = step < 0 && from > most ? most : from; g > 0 && g <= most; g += step)
+        for (int i = 0; i < s->nnames; i++)
+            for (long each = most_gpus (s, s->names[i]); each > 0; each--)
+                if (shape_is_possible (s, g, each, s->names[i]))
+                    return g;
+    return 0;
+}
+
+static size_t add_partitions (const struct shapes *s, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < s->nnames && i < 4 && n < size; i++) {
+        long most = most_gpus (s, s->names[i]);
+        n += (size_t)snprintf (
+            buf + n, size - n, "%s%.40s has %ld node%s with GPUs, at most %ld on one",
+            i ? ", " : "", s->names[i], slurm_nodes_with (&s->nodes, s->names[i], 1, 0),
+            slurm_nodes_with (&s->nodes, s->names[i], 1, 0) == 1 ? "" : "s", most);
+    }
+    return n < size ? n : size - 1;
+}
+
+static int say_impossible (const struct shapes *s, struct slurmdl_error *err)
+{
+    char text[512] = "no partition has GPUs";
+    char near[64] = "";
+    long total = 0;
+    long less, more;
+
+    for (size_t i = 0; i < s->nodes.n; i++)
+        total += s->nodes.list[i].gpus;
+    less = nearest_gpus (s, -1, total);
+    more = nearest_gpus (s, 1, total);
+    add_partitions (s, text, sizeof (text));
+    if (less && more)
+        snprintf (near, sizeof (near), "; possible: %ld, %ld", less, more);
+    else if (less || more)
+        snprintf (near, sizeof (near), less ? "; possible: %ld and less" : "; possible: %ld",
+                  less + more);
+    errno = EINVAL;
+    return errorf (err,
+                   "'resources.%s' = %lld: there are no such nodes "
+                   "(%s)%s",
+                   experiment_gpus_key (s->e), (long long)experiment_gpus (s->e), text, near);
+}
+
+static int choose_shape (struct shapes *s, struct shape *best, struct slurmdl_error *err)
+{
+    const struct shape *found = NULL;
+    struct slurmdl_error why = { "" }, first = { "" };
+    struct slurm_start start;
+
+    find_default_partition (s);
+    for (int i = 0; i < s->n; i++) {
+        struct shape *shape = &s->list[i];
+        if (test_shape (s, shape, &start, &why) == 0 && shape_is_better (s, shape, found))
+            found = shape;
+        else if (shape->seconds < 0 && !*first.text)
+            first = why;
+    }
+    errno = EPROTO;
+    if (!found)
+        return errorf (err,
+                       "'resources.%s' = %lld: Slurm takes none of "
+                       "%d shapes, first %ld x %ld in partition %s: %s",
+                       experiment_gpus_key (s->e), (long long)experiment_gpus (s->e), s->n,
+                       s->list[0].nodes, s->list[0].gpus, s->list[0].partition, first.text);
+    *best = *found;
+    if (s->chosen || !slurm_preempts (&s->nodes, best->partition, best->preempts, best->how))
+        *best->how = '\0';
+    return 0;
+}
+
+/* Choose the shape that would start first; of two, the one in Slurm's default partition, else the
+ * one with fewer nodes.  Decides only what the user's settings leave open, with one `scontrol show
+ * node` and a few `sbatch --test-only`.
+ */
+static enum shape_choice shape_choose (const struct experiment *e, struct shape *best,
+                                       struct slurmdl_error *err)
+{
+    struct shapes *s = xcalloc (1, sizeof (*s));
+    enum shape_choice rv = SHAPE_FAILED;
+    int saved;
+
+    s->e = e;
+    s->chosen = chosen_partition (e);
+    if (slurm_nodes_ask (&s->nodes, err) == 0) {
+        find_partitions (s);
+        find_shapes (s);
+        if (fits_one_node (s))
+            rv = SHAPE_UNCHANGED;
+        else
+            rv = (s->n ? choose_shape (s, best, err) : say_impossible (s, err)) < 0 ? SHAPE_FAILED
+                                                                                    : SHAPE_CHOSEN;
+    } else if (e->resources->gpus == 0)
+        rv = SHAPE_UNCHANGED; /* sbatch will report the error */
+    if (s->chosen)
+        *best->partition = '\0';
+    saved = errno;
+    slurm_nodes_free (&s->nodes);
+    free (s);
+    errno = saved;
+    return rv;
+}
+
+/* ---- the settings of an experiment ---- */
+
+/* A job that starts within so many seconds starts now. */
+enum { NOW = 60 };
+
+/* Set what the user left open. */
 static void add_shape (char ***sets, const struct experiment *e, const struct shape *shape)
 {
     if (!e->resources->given.nodes)
@@ -31,7 +374,7 @@ static void add_shape (char ***sets, const struct experiment *e, const struct sh
         strings_addf (sets, "resources.partition=\"%s\"", shape->partition);
 }
 
-/* "; a job would start now", if Slurm was asked. */
+/* "; a job would start now", if sbatch was asked. */
 static void start_text (char *buf, size_t size, const struct shape *s)
 {
     char wait[32];
@@ -45,7 +388,7 @@ static void start_text (char *buf, size_t size, const struct shape *s)
     }
 }
 
-/* Slurm itself tells nobody. */
+/* Slurm does not warn of this. */
 static void preempt_text (char *buf, size_t size, const struct shape *s)
 {
     *buf = '\0';
@@ -71,7 +414,7 @@ static void say_shape (const struct experiment *e, const struct shape *s)
              *s->partition ? ", in partition " : "", s->partition, when, preempted);
 }
 
-/* Several nodes that the user has chosen. */
+/* Print several nodes that the user chose. */
 static void say_given (const struct experiment *e)
 {
     const struct shape s = { .nodes = (long)e->resources->nodes,
@@ -83,22 +426,23 @@ static void say_given (const struct experiment *e)
         say_shape (e, &s);
 }
 
-/* Without Slurm all are on this machine, and the command has all of them.
- * Returns an exit status, -1 if nothing is to be changed.
+/* Without Slurm, all GPUs are those of this machine, and one command gets all of them.  Returns an
+ * exit status, or -1 if nothing needs to change.
  */
 static int find_shape (const struct experiment *e, const struct start_options *opt,
                        struct shape *shape)
 {
     struct slurmdl_error err = { "" };
-    int rv;
+    enum shape_choice choice;
 
     *shape = (struct shape){ .nodes = 1, .gpus = (long)e->resources->gpus, .ranks = 1 };
     if (opt->local || (opt->no_workers && e->resources->gpus == 0))
         return e->resources->gpus > 0 ? 0 : -1;
-    if ((rv = shape_choose (e, shape, &err)) == 0)
+    choice = shape_choose (e, shape, &err);
+    if (choice == SHAPE_CHOSEN)
         say_shape (e, shape);
-    if (rv >= 0)
-        return -rv;
+    if (choice != SHAPE_FAILED)
+        return choice == SHAPE_CHOSEN ? 0 : -1;
     if (errno != EPROTO)
         return fail (&err);
     complain ("%s; with nodes_per_trial and gpus_per_node Slurm is not asked; "
