@@ -222,7 +222,7 @@ static void get_logged (const struct sweep *s, const struct result_column *c, lo
         cell->text = "nan";
 }
 
-int columns_add_logged (struct columns *c, const struct logged_metrics *l)
+void columns_add_logged (struct columns *c, const struct logged_metrics *l)
 {
     c->list = xreallocarray (c->list, c->n + l->n, sizeof (*c->list));
     for (size_t i = 0; i < l->n; i++) {
@@ -233,10 +233,9 @@ int columns_add_logged (struct columns *c, const struct logged_metrics *l)
                                        .get = get_logged };
         new->name = metric_name (c, l->list[i].name);
     }
-    return 0;
 }
 
-int columns_create (struct columns *c, const struct sweep *s)
+void columns_create (struct columns *c, const struct sweep *s)
 {
     const struct experiment *e = s->exp;
 
@@ -246,7 +245,6 @@ int columns_create (struct columns *c, const struct sweep *s)
         add_fixed (c, s, i);
     for (size_t i = 0; i < e->space->nhparams; i++)
         add_hparam_column (c, e, i);
-    return 0;
 }
 
 void columns_destroy (struct columns *c)

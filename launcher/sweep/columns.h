@@ -34,13 +34,12 @@ struct columns {
 };
 
 /* The columns for the trials of 's': no two names of hyperparameters, nor of
- * the others, are equal, and none has a '/'.  Returns -1 if out of memory.
+ * the others, are equal, and none has a '/'.
  */
-int columns_create (struct columns *c, const struct sweep *s);
-/* One more for each metric of 'l', which must outlive them, behind the others:
- * "metric.NAME".  Returns -1 if out of memory.
- */
-int columns_add_logged (struct columns *c, const struct logged_metrics *l);
+void columns_create (struct columns *c, const struct sweep *s);
+
+/* Append a column "metric.NAME" for each metric of 'l', which must outlive the columns. */
+void columns_add_logged (struct columns *c, const struct logged_metrics *l);
 void columns_destroy (struct columns *c);
 
 /* What the table of dl show calls the column 'name'. */

@@ -431,8 +431,10 @@ static enum results_outcome write_new (const struct sweep *s, const char *path, 
     int rv = rows_read (&rows, s, old->ntrials ? old : NULL);
 
     rows_destroy (old);
-    if (rv == 0 && columns_create (&columns, s) == 0)
+    if (rv == 0) {
+        columns_create (&columns, s);
         buf = make_image (s, &columns, &rows, &size);
+    }
     if (buf) {
         rv = publish_replace (path, buf, size, err);
         if (rv == 0 && rows.damaged > 0) {
