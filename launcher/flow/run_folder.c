@@ -3,9 +3,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/flow/run.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/config/resources.h"
-#include "launcher/sys/alloc.h"
+#include "launcher/sweep/create.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
@@ -23,7 +21,7 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-enum { NUMBER_MAX = 9999, RECORD_MAX = 8 << 20, FLOW_VERSION = 3 };
+enum { RECORD_MAX = 8 << 20, FLOW_VERSION = 3 };
 
 /* ---- a new one ---- */
 
@@ -39,19 +37,10 @@ static int claim_run_folder (struct flow_run *r, const char *root, struct slurmd
     error_clear (err);
     if (!realpath (root, own))
         return errorf (err, "%s: %s", root, strerror (errno));
-    for (int i = 1; i <= NUMBER_MAX; i++) {
-        if (snprintf (r->dir, sizeof (r->dir), "%s/%s-%04d", own, r->flow->base->name, i)
-            >= (int)sizeof (r->dir) - 200) {
-            errno = ENAMETOOLONG;
-            break;
-        }
-        /* what is in it is run as this user: it is nobody else's to change */
-        if (mkdir (r->dir, 0755) == 0)
-            return 0;
-        if (errno != EEXIST)
-            break;
-    }
-    return errorf (err, "%s: cannot make a flow's folder: %s", root, strerror (errno));
+    /* dl runs what is in it as this user, so nobody else may change it */
+    if (numbered_folder (own, r->flow->base->name, 0755, r->dir, sizeof (r->dir)) == 0)
+        return 0;
+    return errorf (err, "%s: cannot create the folder of a flow: %s", root, strerror (errno));
 }
 
 int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err)
@@ -122,72 +111,19 @@ const char *flow_code_below (const struct flow_run *r)
 
 /* ---- one that is there ---- */
 
-static bool is_run_folder (const char *dir)
+int flow_each (const char *root, int (*f) (const char *dir, void *arg), void *arg)
 {
-    char path[PATH_MAX];
-
-    snprintf (path, sizeof (path), "%s/flow.json", dir);
-    return user_may_follow (dir) && access (path, F_OK) == 0;
-}
-
-int flow_each (const char *root, void (*f) (const char *dir, void *arg), void *arg)
-{
-    struct dirent **list;
-    char path[PATH_MAX];
-    int n = scandir (root, &list, NULL, alphasort);
-
-    for (int i = 0; i < n; i++) {
-        snprintf (path, sizeof (path), "%s/%s", root, list[i]->d_name);
-        if (*list[i]->d_name != '.' && is_run_folder (path))
-            f (path, arg);
-        free (list[i]);
-    }
-    if (n >= 0)
-        free (list);
-    return n < 0 ? -1 : 0;
-}
-
-struct flow_search {
-    const char *name; /* NULL: any */
-    char *dir;
-    struct timespec newest;
-};
-
-static void keep_newest_run (const char *dir, void *arg)
-{
-    struct flow_search *s = arg;
-    const char *base = strrchr (dir, '/') + 1;
-    size_t n = s->name ? strlen (s->name) : 0;
-    char path[PATH_MAX];
-    struct stat st;
-
-    if (s->name && (strncmp (base, s->name, n) || base[n] != '-' || strlen (base + n) != 5))
-        return;
-    snprintf (path, sizeof (path), "%s/flow.json", dir);
-    if (stat (path, &st) < 0 || st.st_mtim.tv_sec < s->newest.tv_sec
-        || (st.st_mtim.tv_sec == s->newest.tv_sec && st.st_mtim.tv_nsec < s->newest.tv_nsec))
-        return;
-    s->newest = st.st_mtim;
-    snprintf (s->dir, PATH_MAX, "%s", dir);
+    return each_folder (root, "flow.json", f, arg);
 }
 
 static int find_run_folder (char dir[PATH_MAX], const char *root, const char *name)
 {
-    struct flow_search s = { .name = name, .dir = dir };
-    char path[PATH_MAX];
+    char found[PATH_MAX];
 
-    *dir = '\0';
-    if (name && is_run_folder (name))
-        return realpath (name, dir) ? 0 : -1;
-    if (name) {
-        snprintf (path, sizeof (path), "%s/%s", root, name);
-        if (is_run_folder (path))
-            return realpath (path, dir) ? 0 : -1;
-    }
-    if (!name || !strchr (name, '/'))
-        flow_each (root, keep_newest_run, &s);
-    snprintf (path, sizeof (path), "%s", dir);
-    return *path && realpath (path, dir) ? 0 : -1;
+    return find_folder (root, "flow.json", name, found, sizeof (found)) == 0
+                   && user_may_follow (found) && realpath (found, dir)
+               ? 0
+               : -1;
 }
 
 static int check_run_owner (const struct flow_run *r, struct slurmdl_error *err)
@@ -214,7 +150,7 @@ static char *read_run_text (const char *path, bool own, size_t *n, struct slurmd
                : file_read_now (path, RECORD_MAX, n, NULL, err);
 }
 
-static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
+static int read_flow_run (struct flow_run *r, bool own, struct slurmdl_error *err)
 {
     struct problems p;
     char path[PATH_MAX];
@@ -269,7 +205,7 @@ int flow_open (struct flow_run *r, const struct command_line *line, const char *
     }
     if (own)
         umask (umask (077) | 022);
-    if ((own && check_run_owner (r, &err) < 0) || read_run (r, own, &err) < 0)
+    if ((own && check_run_owner (r, &err) < 0) || read_flow_run (r, own, &err) < 0)
         return fail (&err);
     return EXIT_OK;
 }

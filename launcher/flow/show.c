@@ -180,7 +180,7 @@ static void owner_text (const char *dir, char *buf, size_t size)
         snprintf (buf, size, "%u", (unsigned)st.st_uid);
 }
 
-static void list_flow (const char *dir, void *arg)
+static int list_flow (const char *dir, void *arg)
 {
     const struct flow_list *l = arg;
     struct libscols_line *line;
@@ -191,7 +191,7 @@ static void list_flow (const char *dir, void *arg)
 
     if (flow_open (&r, l->line, dir, false)) {
         flow_close (&r);
-        return;
+        return 0;
     }
     status_read (&r, &t, false);
     for (size_t i = 0; i < r.flow->n; i++)
@@ -207,6 +207,7 @@ static void list_flow (const char *dir, void *arg)
     table_set (line, 5, "%s", by);
     status_free (&t);
     flow_close (&r);
+    return 0;
 }
 
 int flow_ls (const struct command_line *line)

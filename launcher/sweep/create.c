@@ -224,22 +224,19 @@ static int cannot_make (const char *root, struct slurmdl_error *err)
                    errno == ENOENT ? "; make it first" : "");
 }
 
-static int claim_folder (const char *root, const char *name, char *dir, size_t size,
-                         struct slurmdl_error *err)
+int numbered_folder (const char *root, const char *name, mode_t mode, char *dir, size_t size)
 {
     for (int i = 1; i <= NUMBER_MAX; i++) {
         if (snprintf (dir, size, "%s/%s-%04d", root, name, i) >= (int)size - SWEEP_FILES_LENGTH) {
             errno = ENAMETOOLONG;
-            break;
+            return -1;
         }
-        if (mkdir (dir, 0777) == 0) {
-            share_folder (root, dir);
+        if (mkdir (dir, mode) == 0)
             return 0;
-        }
         if (errno != EEXIST)
-            break;
+            return -1;
     }
-    return cannot_make (root, err);
+    return -1;
 }
 
 static int freeze_file (const struct experiment *e, const char *dir, char digest[DIGEST_SIZE],
@@ -363,8 +360,9 @@ int sweep_create (const struct experiment *e, const char *root, char *dir, size_
 
     if (!realpath (root, own))
         return cannot_make (root, err);
-    if (claim_folder (own, e->fork->folder ? e->fork->folder : e->name, dir, size, err) < 0)
-        return -1;
+    if (numbered_folder (own, e->fork->folder ? e->fork->folder : e->name, 0777, dir, size) < 0)
+        return cannot_make (own, err);
+    share_folder (own, dir);
     if (fill_experiment_folder (e, dir, id, err) == 0)
         return 0;
     remove_unfinished (dir);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "runtime/base/error.h"
 
@@ -22,6 +23,11 @@ struct frozen_code {
 enum { SWEEP_ID_SIZE = 33 };
 int sweep_create (const struct experiment *e, const char *root, char *dir, size_t size,
                   char id[SWEEP_ID_SIZE], struct slurmdl_error *err);
+
+/* Make the folder ROOT/NAME-0001, or the first with a free number, and write its path to 'dir'.
+ * Returns -1 with errno.
+ */
+int numbered_folder (const char *root, const char *name, mode_t mode, char *dir, size_t size);
 
 /* Remove the experiment 'dir' with everything in it; 'dir' contains a '/'.  Links are removed, not
  * followed, and mounted file systems stay.

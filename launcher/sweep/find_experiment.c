@@ -25,21 +25,25 @@
 #include "launcher/sys/user.h"
 #include "runtime/base/nearest_word.h"
 
-static bool is_experiment (const char *dir)
+/* The frozen file that makes a folder an experiment. */
+static const char frozen_conf[] = "experiment.conf";
+
+static bool folder_has_mark (const char *dir, const char *mark)
 {
     char path[PATH_MAX];
 
-    snprintf (path, sizeof (path), "%s/experiment.conf", dir);
+    snprintf (path, sizeof (path), "%s/%s", dir, mark);
     return access (path, F_OK) == 0;
 }
 
-/* An error that may pass is for the one who reads the file. */
-static bool may_be_experiment (const char *dir)
+/* Whoever reads the file reports an error that may be temporary. */
+static bool folder_may_have_mark (const char *dir, const char *mark)
 {
-    return is_experiment (dir) || (errno != ENOENT && errno != ENOTDIR);
+    return folder_has_mark (dir, mark) || (errno != ENOENT && errno != ENOTDIR);
 }
 
-int each_experiment (const char *root, int (*f) (const char *dir, void *arg), void *arg)
+int each_folder (const char *root, const char *mark, int (*f) (const char *dir, void *arg),
+                 void *arg)
 {
     struct dirent **list;
     int n = scandir (root, &list, NULL, alphasort);
@@ -50,7 +54,8 @@ int each_experiment (const char *root, int (*f) (const char *dir, void *arg), vo
         return -1;
     for (int i = 0; i < n; i++) {
         snprintf (path, sizeof (path), "%s/%s", root, list[i]->d_name);
-        if (rv == 0 && list[i]->d_name[0] != '.' && user_may_follow (path) && is_experiment (path))
+        if (rv == 0 && list[i]->d_name[0] != '.' && user_may_follow (path)
+            && folder_has_mark (path, mark))
             rv = f (path, arg);
         free (list[i]);
     }
@@ -58,15 +63,21 @@ int each_experiment (const char *root, int (*f) (const char *dir, void *arg), vo
     return rv;
 }
 
-struct experiment_search {
+int each_experiment (const char *root, int (*f) (const char *dir, void *arg), void *arg)
+{
+    return each_folder (root, frozen_conf, f, arg);
+}
+
+struct folder_search {
+    const char *mark;
     const char *name; /* NULL: any */
     char *dir;
     size_t size;
     struct timespec newest;
 };
 
-/* NAME-0003 is one of NAME */
-static bool is_named (const char *dir, const char *name)
+/* Whether a folder is NAME-0003. */
+static bool is_numbered_name (const char *dir, const char *name)
 {
     const char *base = strrchr (dir, '/');
     size_t n = strlen (name);
@@ -76,46 +87,51 @@ static bool is_named (const char *dir, const char *name)
            && strspn (base + n + 1, "0123456789") == 4;
 }
 
-static bool later (struct timespec a, struct timespec b)
+static bool is_later (struct timespec a, struct timespec b)
 {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* The frozen file is never written again: its time is the creation's. */
+/* Nobody writes the marking file again, so its time is that of the creation. */
 static int keep_newest_folder (const char *dir, void *arg)
 {
-    struct experiment_search *s = arg;
+    struct folder_search *s = arg;
     char path[PATH_MAX];
     struct stat st;
 
-    snprintf (path, sizeof (path), "%s/experiment.conf", dir);
-    if ((!s->name || is_named (dir, s->name)) && stat (path, &st) == 0
-        && (!*s->dir || later (st.st_mtim, s->newest))) {
+    snprintf (path, sizeof (path), "%s/%s", dir, s->mark);
+    if ((!s->name || is_numbered_name (dir, s->name)) && stat (path, &st) == 0
+        && (!*s->dir || is_later (st.st_mtim, s->newest))) {
         s->newest = st.st_mtim;
         snprintf (s->dir, s->size, "%s", dir);
     }
     return 0;
 }
 
-int experiment_find (const struct command_line *line, const char *name, char *dir, size_t size)
+int find_folder (const char *root, const char *mark, const char *name, char *dir, size_t size)
 {
-    struct experiment_search s = { .name = name, .dir = dir, .size = size };
+    struct folder_search s = { .mark = mark, .name = name, .dir = dir, .size = size };
 
     *dir = '\0';
-    if (name && may_be_experiment (name)) {
+    if (name && folder_may_have_mark (name, mark)) {
         snprintf (dir, size, "%s", name);
         return 0;
     }
     if (name) {
-        snprintf (dir, size, "%s/%s", line->dir, name);
-        if (may_be_experiment (dir))
+        snprintf (dir, size, "%s/%s", root, name);
+        if (folder_may_have_mark (dir, mark))
             return 0;
         *dir = '\0';
     }
-    if (each_experiment (line->dir, keep_newest_folder, &s) < 0)
+    if (each_folder (root, mark, keep_newest_folder, &s) < 0)
         return -1;
     errno = 0;
     return *dir ? 0 : -1;
+}
+
+int experiment_find (const struct command_line *line, const char *name, char *dir, size_t size)
+{
+    return find_folder (line->dir, frozen_conf, name, dir, size);
 }
 
 bool experiment_is_there (const struct command_line *line, const char *name)
@@ -140,7 +156,7 @@ static bool is_flow (const struct command_line *line, const char *name)
     return found;
 }
 
-/* NAME-0003 and NAME. */
+/* Collect "NAME-0003" and "NAME". */
 static int note_names (const char *dir, void *arg)
 {
     const char *base = strrchr (dir, '/') + 1;
@@ -168,7 +184,7 @@ static void say_no_such (const struct command_line *line, const char *name)
     strings_free (names);
 }
 
-/* The folder of a run of dl elastic, which dl scale knows. */
+/* Whether it is the folder of a run of dl elastic, which dl scale accepts. */
 static bool is_elastic_job (const struct command_line *line, const char *name)
 {
     char path[PATH_MAX];
@@ -208,7 +224,7 @@ static int find_experiment (const struct command_line *line, const char *name, c
     return EXIT_NOT_FOUND;
 }
 
-/* A folder that all may write in, like /tmp, says nothing about a group. */
+/* A folder to which everybody may write, like /tmp, does not mean that a group shares it. */
 void share_umask (const char *dir)
 {
     struct stat st;
@@ -298,9 +314,7 @@ static bool ask_user (void)
     return fgets (answer, sizeof (answer), stdin) && answer_is_yes (answer);
 }
 
-/* 'pin' is from the command that has started this one, and from nobody else:
- * then there is no question.
- */
+/* Only the command that started this process knows 'pin', so there is no need to ask the user. */
 static int check_pin (struct sweep *s, const char *pin)
 {
     trust_allow (s);
@@ -353,14 +367,14 @@ int open_to_run (const struct command_line *line, bool trust, const char *name,
 
 /* ---- experiment files ---- */
 
-/* 'p' is opened, and printed. */
+/* Open 'p', and print what it collected. */
 static struct experiment *read_experiment_file (const char *path, const struct edit *edit,
                                                 struct problems *p)
 {
     struct experiment *e = experiment_read_edited (path, edit, p);
     int saved = errno;
 
-    /* a fork is of a file that was accepted */
+    /* the file of a fork was accepted before */
     if (e
         && (((!edit || !edit->dir) && space_check_exponents (e, p) < 0) || warm_start (e, p) < 0)) {
         experiment_destroy (e);

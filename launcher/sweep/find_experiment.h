@@ -30,7 +30,16 @@ int open_to_run (const struct command_line *line, bool trust, const char *name,
  */
 int ask_trust (struct sweep *sweep, bool trust);
 
-/* Call 'f' for each experiment folder under 'root', by name. */
+/* Call 'f', until it returns nonzero, for each folder under 'root' that has the file 'mark', by
+ * name; return what it returned, or -1 if 'root' cannot be read.
+ */
+int each_folder (const char *root, const char *mark, int (*f) (const char *dir, void *arg),
+                 void *arg);
+
+/* Find such a folder as experiment_find() does. */
+int find_folder (const char *root, const char *mark, const char *name, char *dir, size_t size);
+
+/* The same for experiments. */
 int each_experiment (const char *root, int (*f) (const char *dir, void *arg), void *arg);
 
 /* Read an experiment file, edited if 'edit' is not NULL, and the earlier experiment that it names.
