@@ -295,8 +295,8 @@ static int find_command (const struct flow_scope *c, struct own_command *own,
     return rv;
 }
 
-static int prepare_attempt (const struct flow_scope *c, struct step_attempt *t,
-                            struct slurmdl_error *err)
+static int prepare_step_attempt (const struct flow_scope *c, struct step_attempt *t,
+                                 struct slurmdl_error *err)
 {
     const struct flow *f = c->r->flow;
     struct experiment *e = &t->exp;
@@ -337,12 +337,12 @@ static int prepare_attempt (const struct flow_scope *c, struct step_attempt *t,
     return software_enter (e, err) < 0 ? -1 : find_command (c, &t->own, err);
 }
 
-static int run_command (const struct flow_scope *c, struct attempt_end *end,
-                        struct slurmdl_error *err)
+static int run_step_command (const struct flow_scope *c, struct attempt_end *end,
+                             struct slurmdl_error *err)
 {
     struct step_attempt t = { .dir = "" };
     double seconds = c->end > 0 ? c->end - monotonic () : 0;
-    int rv = prepare_attempt (c, &t, err);
+    int rv = prepare_step_attempt (c, &t, err);
 
     /* of a short job the end must not need the most */
     if (seconds > 0 && (double)t.worker.grace > seconds / 4)
@@ -432,7 +432,7 @@ static int finish_sweep (const struct flow_scope *c, struct attempt_end *end,
             errno = EBUSY;
             return errorf (err, "the sweep has not ended; 'dl show' prints its state");
         }
-        if (run_command (c, end, err) < 0)
+        if (run_step_command (c, end, err) < 0)
             return -1;
     }
     return 0;
@@ -445,7 +445,7 @@ int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slu
     *end = (struct attempt_end){ .values = NULL };
     if (c->s->sweep && flow_sweep_is_over (c))
         return flow_sweep_take (c, end, err);
-    if (run_command (c, end, err) < 0 || (c->s->sweep && finish_sweep (c, end, err) < 0))
+    if (run_step_command (c, end, err) < 0 || (c->s->sweep && finish_sweep (c, end, err) < 0))
         return -1;
     errno = EINVAL;
     /* it may have saved what it had, and ended well */

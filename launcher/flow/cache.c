@@ -169,7 +169,7 @@ static json_t *json_of_strings (char *const *list)
     return v;
 }
 
-static json_t *json_of_text (const char *text)
+static json_t *text_of_key (const char *text)
 {
     return text ? json_string (text) : json_null ();
 }
@@ -262,8 +262,8 @@ static json_t *key_object (const struct flow_scope *c, const char *code, json_t 
     json_t *key =
         json_pack ("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                    "s:o, s:o, s:o, s:{}, s:O}",
-                   "version", 1, "code", code, "shell", json_of_text (s->exp->entrypoint), "argv",
-                   json_of_strings (s->exp->argv), "sweep", json_of_text (s->sweep), "set",
+                   "version", 1, "code", code, "shell", text_of_key (s->exp->entrypoint), "argv",
+                   json_of_strings (s->exp->argv), "sweep", text_of_key (s->sweep), "set",
                    json_of_strings (s->set), "environment", json_of_strings (s->exp->variables),
                    "all_environment", json_of_strings (c->r->flow->base->variables), "values",
                    json_of_strings (s->values), "outputs", key_of_outputs (s), "item",

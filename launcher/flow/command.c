@@ -56,7 +56,7 @@ static void list_step_commands (struct flow *f)
     }
 }
 
-static bool freezing_is_off (const struct flow *f)
+static bool flow_is_not_frozen (const struct flow *f)
 {
     const char *text = getenv ("DL_FREEZE");
 
@@ -85,7 +85,7 @@ static int freeze_flow_code (struct flow_run *r, const char *root, struct slurmd
     }
     if (*files.why)
         complain ("the code is not frozen, and nothing is cached: %s", files.why);
-    else if (rv >= 0 && !freezing_is_off (r->flow)
+    else if (rv >= 0 && !flow_is_not_frozen (r->flow)
              && (digests = flow_code_digests (r->flow, &files, &a, err))) {
         json_object_set_new (r->about, "code_of", digests);
         flow_say_code_change (r, &files, &a);
@@ -136,7 +136,7 @@ static long local_workers (const struct flow_options *opt)
     return cores > WORKERS_LOCAL ? WORKERS_LOCAL : cores > 1 ? cores : 2;
 }
 
-static int flow_start (const struct flow_run *r, const struct flow_options *opt, bool again)
+static int start_flow_run (const struct flow_run *r, const struct flow_options *opt, bool again)
 {
     struct slurmdl_error err = { "" };
     char dir[PATH_MAX];
@@ -178,7 +178,7 @@ static long flow_number (const char *text)
     return end > text && !*end && n >= 0 ? n : -1;
 }
 
-static int flow_step (const struct command_line *line)
+static int run_step_of_job (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
     struct flow_run r;
@@ -353,7 +353,7 @@ static int flow_next (const struct command_line *line)
         rv = make_next_run (&r, line, &next);
     flow_close (&next);
     if (!rv && (rv = flow_open (&opened, line, next.dir, true)) == 0) {
-        if ((rv = flow_start (&opened, line->options, true)) == 0
+        if ((rv = start_flow_run (&opened, line->options, true)) == 0
             && flow_submit_next (&opened, &err) < 0)
             rv = fail (&err);
         flow_close (&opened);
@@ -404,7 +404,7 @@ static int flow_run (const struct command_line *line)
     flow_close (&r);
     /* as its jobs will read it */
     if ((rv = flow_open (&made, line, r.dir, true)) == 0
-        && (rv = flow_start (&made, opt, false)) == 0 && flow_submit_next (&made, &err) < 0)
+        && (rv = start_flow_run (&made, opt, false)) == 0 && flow_submit_next (&made, &err) < 0)
         rv = fail (&err);
     flow_close (&made);
     return rv;
@@ -424,7 +424,7 @@ static int flow_resume (const struct command_line *line)
     if (!rv && flow_mark (&r, false, &err) < 0)
         rv = fail (&err);
     if (!rv)
-        rv = flow_start (&r, line->options, true);
+        rv = start_flow_run (&r, line->options, true);
     flow_close (&r);
     return rv;
 }
@@ -478,7 +478,7 @@ static const struct subcommand subcommands[] = {
     { "graph", "[FLOW|FILE]", 0, 1, flow_graph },
     { "resume", "[FLOW]", 0, 1, flow_resume },
     { "stop", "[FLOW]", 0, 1, flow_stop },
-    { "step", "FLOW PIN STEP START TASK", 5, 5, flow_step, true },
+    { "step", "FLOW PIN STEP START TASK", 5, 5, run_step_of_job, true },
     { "submit", "FLOW PIN STEP START TASK", 5, 5, flow_rest, true },
     { "next", "FLOW PIN STEP START TASK", 5, 5, flow_next, true },
     { 0 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A flow: steps that wait for each other, as its file describes them. */
+/* The flow file: steps, and what they wait for. */
 #pragma once
 
 #include <jansson.h>
@@ -15,8 +15,8 @@ struct problems;
 
 enum { FLOW_STEPS_MAX = 1000, FLOW_WIDTH_MAX = 1000, FLOW_NAME_MAX = 64 };
 
-/* How a step waits for another one: until it has succeeded, has ended in any
- * way, or until its task of the same number has succeeded.
+/* A step waits until another one succeeds, until it ends in any way, or until its task with the
+ * same number succeeds.
  */
 enum flow_wait { AFTER_OK, AFTER_ANY, AFTER_EACH };
 
@@ -27,7 +27,7 @@ struct flow_link {
 
 struct flow_output {
     char *name;
-    char *path; /* below the attempt's folder, or absolute; with {names} */
+    char *path; /* relative to the attempt's folder, or absolute; may have {names} */
 };
 
 struct flow_step {
@@ -37,93 +37,90 @@ struct flow_step {
     char **after, **after_any, **after_each;
     char *when;
     char **inputs; /* files from outside the flow */
-    char **values; /* what it reports, besides files */
-    char **code;   /* patterns: the part of the code that it depends on */
+    char **values; /* names of the values that it reports */
+    char **code;   /* patterns of the code that it depends on */
     char *sweep;   /* an experiment file, instead of an entrypoint */
     char *working_folder;
-    enum working_folder work; /* WORK_TRIAL: of the task */
+    enum working_folder work; /* WORK_TRIAL: one for each task */
     char **set;               /* KEY=VALUE for that file */
     int64_t retries;
     bool cache, on_exit;
     struct flow_output *outputs;
     size_t noutputs;
-    json_t *foreach;         /* as written; NULL: it is one task */
-    json_t *items;           /* a list; NULL: known when 'source' has ended */
+    json_t *foreach;         /* as written; NULL: the step is one task */
+    json_t *items;           /* the list; NULL until 'source' has ended */
     char *source_value;      /* the value of 'source' that is the list */
-    struct flow_link *links; /* all that it waits for; the first ones ... */
+    struct flow_link *links; /* the steps that it waits for */
     size_t nlinks;
-    long source; /* step, -1: none */
+    long source; /* a step, or -1 */
 };
 
 struct flow {
-    char *file; /* for messages */
-    char *text; /* what it says, as one file */
+    char *file; /* its name in messages */
+    char *text; /* its content, with included files */
     struct experiment *base;
     json_t *params;
     bool is_frozen;
     struct flow_step *steps;
     size_t n;
-    size_t *order; /* each behind those for which it waits; exit steps last */
+    size_t *order; /* topological; exit handlers come last */
 };
 
-/* Read and check a flow file.  'given' has values of parameters: strings
- * "NAME=VALUE" in a NULL-ended list, or a JSON object, or neither.  'frozen':
- * it is a flow's own copy, whose folder is 'dir'.  All problems go to 'p'.
- * Returns NULL on failure, with errno.
+/* Read and check a flow file.  The values of parameters come from 'given', a NULL-ended list of
+ * "NAME=VALUE", or from the object 'values', or are the defaults.  'dir' is NULL unless the file is
+ * a run's frozen copy of one in that folder.  Collects all problems in 'p'.  Returns NULL with
+ * errno.
  */
 struct flow *flow_read (const char *path, const char *dir, char *const *given, const json_t *values,
                         struct problems *p);
 void flow_free (struct flow *f);
 
-/* flow_read() of a file that the user names; NULL with errno, after a line for
- * each mistake.  With 'opt' its containers and environments must be there.
+/* Read a file that the user names, and print a line for each problem; NULL with errno.  With 'opt',
+ * its containers and environments must exist.
  */
 struct flow_options;
 struct flow *flow_file_read (const char *path, char *const *given, const struct flow_options *opt);
 
-/* Add the links and the order, and check names, conditions and outputs. */
+/* Fill in links and order, and check names, conditions and outputs. */
 void flow_check (struct flow *f, const config_t *cf, struct problems *p);
 
-/* A step's own container and environment, or that of all; a sweep has that of
- * its experiment file.
+/* A step's container and environment, or else those of the flow.  A sweep uses those of its
+ * experiment file.
  */
 const struct software *flow_software_of (const struct flow *f, const struct flow_step *s);
 
-/* Check what a flow file says of them, without a look at the file system. */
+/* Check the settings of containers and environments without reading the file system. */
 void flow_check_software (struct flow *f, const config_t *cf, struct problems *p);
 
-/* Look whether they are there, each once.  With 'local' the runtime must be on
- * this machine, too; with 'loads' they are loaded, which runs code that the
- * file names.
+/* Check that each of them exists.  With 'local', the container runtime must be installed on this
+ * host, too.  With 'loads', load the environments, which executes code that the file names.
  */
 void flow_find_software (const struct flow *f, bool local, bool loads, struct problems *p);
 
-/* What tasks of a step depend on, for the key of the cache; NULL: nothing. */
+/* The software of a step as part of its cache key; NULL: none. */
 json_t *flow_software_key (const struct flow *f, const struct flow_step *s);
 
-/* The step of that name; NULL: there is none. */
+/* Find a step by its name; NULL: there is none. */
 struct flow_step *flow_step_find (const struct flow *f, const char *name);
 size_t flow_step_number (const struct flow *f, const struct flow_step *s);
 
-/* The values of a sweep that its file need not name: "checkpoint", ... */
+/* Whether the step reports this value; every sweep reports "checkpoint", "metric" and the like. */
 bool flow_step_has (const struct flow_step *s, const char *value);
 
-/* Call 'f' for each {name} in the texts of a step, until it returns nonzero,
- * which is returned.
- */
+/* Call 'f' for each {name} in the texts of a step until it returns nonzero, and return that. */
 typedef int (*flow_name_f) (const char *name, const char *where, void *arg);
 int flow_each_name (const struct flow_step *s, flow_name_f f, void *arg);
 
-/* Whether a text has a {name}. */
+/* Whether a text contains a {name}. */
 bool flow_has_name (const char *text);
 
-/* 'text' with the values of the parameters, which are known when a file is
- * checked; the caller frees it.
+/* Replace the parameters in 'text', whose values are known before anything runs.  The caller frees
+ * the result.
  */
 char *flow_with_params (const struct flow *f, const char *text);
 
-/* Whether a condition holds; -1 with 'err'.  'value' gives the text that a
- * {name} stands for, which is freed here, or NULL with its 'err'.
+/* Evaluate a condition; -1 with 'err'.  'value' returns the text of a {name}, which this function
+ * frees, or NULL with 'err'.
  */
 typedef char *(*flow_value_f) (const char *name, void *arg, struct slurmdl_error *err);
 int flow_condition_holds (const char *text, flow_value_f value, void *arg, bool *holds,

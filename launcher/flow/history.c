@@ -210,14 +210,14 @@ bool flow_gives_up (const struct flow_step *s, const struct flow_tries *n)
 
 /* ---- conditions ---- */
 
-static bool note (const struct flow_run *r, const struct flow_step *s, const struct event *e,
-                  enum life_event_kind kind, const char *reason, const char *message)
+static bool note_step (const struct flow_run *r, const struct flow_step *s, const struct event *e,
+                       enum life_event_kind kind, const char *reason, const char *message)
 {
     return conditions_apply (flow_conditions (r, s),
                              &(struct life_event){ kind, e->time, reason, message });
 }
 
-static bool has_failed (const struct flow_run *r, const struct flow_step *s)
+static bool step_has_failed (const struct flow_run *r, const struct flow_step *s)
 {
     return flow_conditions (r, s)->last == CONDITION_FAILED;
 }
@@ -238,10 +238,10 @@ static const struct flow_step *task_blocker (const struct flow_run *r, const str
     for (size_t i = 0; i < s->nlinks; i++) {
         const struct flow_link *l = &s->links[i];
         const struct flow_step *to = &r->flow->steps[l->step];
-        if ((l->wait == AFTER_OK && has_failed (r, to))
+        if ((l->wait == AFTER_OK && step_has_failed (r, to))
             || (l->wait == AFTER_EACH
                 && (task_is_given_up (r, to, task)
-                    || (has_failed (r, to) && !flow_done (r, to, task)))))
+                    || (step_has_failed (r, to) && !flow_done (r, to, task)))))
             return to;
     }
     return NULL;
@@ -269,8 +269,8 @@ static bool note_failure (const struct flow_run *r, const struct flow_step *s,
         else
             return false;
     }
-    return given_up ? note (r, s, e, LIFE_FAILED, "GivenUp", why)
-                    : before && note (r, s, e, LIFE_FAILED, "StepBeforeFailed", before->name);
+    return given_up ? note_step (r, s, e, LIFE_FAILED, "GivenUp", why)
+                    : before && note_step (r, s, e, LIFE_FAILED, "StepBeforeFailed", before->name);
 }
 
 static void note_success (const struct flow_run *r, const struct flow_step *s,
@@ -281,17 +281,18 @@ static void note_success (const struct flow_run *r, const struct flow_step *s,
 
     if (!flow_all_done (width, counts))
         return;
-    note (r, s, e, LIFE_SUCCEEDED,
-          counts[TASK_OK]       ? "StepCompleted"
-          : counts[TASK_CACHED] ? "StepCached"
-                                : "StepSkipped",
-          e->why);
+    note_step (r, s, e, LIFE_SUCCEEDED,
+               counts[TASK_OK]       ? "StepCompleted"
+               : counts[TASK_CACHED] ? "StepCached"
+                                     : "StepSkipped",
+               e->why);
 }
 
 /* A list that is empty completes the step that was to have a task for each element; a failure
  * reaches the steps that wait for this one.
  */
-static void note_ends (const struct flow_run *r, const struct flow_step *s, const struct event *e)
+static void note_step_end (const struct flow_run *r, const struct flow_step *s,
+                           const struct event *e)
 {
     note_success (r, s, e);
     for (size_t i = 0; i < r->flow->n; i++)
@@ -304,18 +305,19 @@ static void note_ends (const struct flow_run *r, const struct flow_step *s, cons
 }
 
 /* What waits for a step that is started again is not lost any more, either. */
-static void note_start (const struct flow_run *r, const struct flow_step *s, const struct event *e)
+static void note_step_start (const struct flow_run *r, const struct flow_step *s,
+                             const struct event *e)
 {
     const struct conditions *c;
 
     if (flow_starts (r, s) > 1)
-        note (r, s, e, LIFE_REVIVED, "FlowResumed", NULL);
+        note_step (r, s, e, LIFE_REVIVED, "FlowResumed", NULL);
     for (size_t i = 0; i < r->flow->n; i++) {
         const struct flow_step *after = &r->flow->steps[r->flow->order[i]];
         c = flow_conditions (r, after);
         if (after != s && c->last == CONDITION_FAILED && !task_blocker (r, after, 0)
             && !strcmp (c->list[CONDITION_FAILED].reason, "StepBeforeFailed"))
-            note (r, after, e, LIFE_REVIVED, "FlowResumed", NULL);
+            note_step (r, after, e, LIFE_REVIVED, "FlowResumed", NULL);
     }
 }
 
@@ -323,7 +325,7 @@ static void note_all (const struct flow_run *r, const struct event *e, enum life
                       const char *reason)
 {
     for (size_t i = 0; i < r->flow->n; i++)
-        note (r, &r->flow->steps[i], e, kind, reason, NULL);
+        note_step (r, &r->flow->steps[i], e, kind, reason, NULL);
 }
 
 /* ---- replay ---- */
@@ -350,8 +352,8 @@ static char *copy_text (const char *text)
     return text ? xstrdup (text) : NULL;
 }
 
-static void apply_start (const struct flow_run *r, const struct flow_step *s,
-                         struct step_history *h, const struct event *e)
+static void replay_start (const struct flow_run *r, const struct flow_step *s,
+                          struct step_history *h, const struct event *e)
 {
     if (e->start != (int64_t)h->nstarts + 1)
         return;
@@ -364,17 +366,17 @@ static void apply_start (const struct flow_run *r, const struct flow_step *s,
         .jobs = copy_text (e->jobs),
     };
     if (strcmp (s->name, FLOW_NEXT))
-        note_start (r, s, e);
+        note_step_start (r, s, e);
 }
 
-static void apply_submit (struct step_history *h, const struct event *e)
+static void replay_submit (struct step_history *h, const struct event *e)
 {
     if (e->start >= 1 && e->start <= (int64_t)h->nstarts && h->starts[e->start - 1].job == 0)
         h->starts[e->start - 1].job = e->job ? strtol (e->job, NULL, 10) : 0;
 }
 
-static void apply_begin (const struct flow_run *r, const struct flow_step *s,
-                         struct step_history *h, const struct event *e)
+static void replay_begin (const struct flow_run *r, const struct flow_step *s,
+                          struct step_history *h, const struct event *e)
 {
     struct flow_task *t = grow_task (h, e->task);
 
@@ -382,7 +384,7 @@ static void apply_begin (const struct flow_run *r, const struct flow_step *s,
         return;
     /* the one before it has ended without a word */
     if (t->n > 0 && t->attempts[t->n - 1].outcome == ATTEMPT_OPEN)
-        note (r, s, e, LIFE_BROKEN, "WorkerLost", NULL);
+        note_step (r, s, e, LIFE_BROKEN, "WorkerLost", NULL);
     XGROW (t->attempts, t->n);
     t->attempts[t->n++] = (struct flow_attempt){
         .start = (long)e->start,
@@ -391,7 +393,7 @@ static void apply_begin (const struct flow_run *r, const struct flow_step *s,
         .job = copy_text (e->job),
         .outcome = ATTEMPT_OPEN,
     };
-    note (r, s, e, LIFE_STARTED, "AttemptStarted", NULL);
+    note_step (r, s, e, LIFE_STARTED, "AttemptStarted", NULL);
 }
 
 static enum attempt_outcome outcome_of_event (const struct event *e)
@@ -403,8 +405,8 @@ static enum attempt_outcome outcome_of_event (const struct event *e)
     return e->cause && !strcmp (e->cause, "GivenUp") ? ATTEMPT_LAST : ATTEMPT_FAILED;
 }
 
-static void apply_failure (const struct flow_run *r, const struct flow_step *s,
-                           struct step_history *h, const struct event *e)
+static void replay_failure (const struct flow_run *r, const struct flow_step *s,
+                            struct step_history *h, const struct event *e)
 {
     struct flow_task *t = grow_task (h, e->task);
     struct flow_attempt *a;
@@ -416,14 +418,15 @@ static void apply_failure (const struct flow_run *r, const struct flow_step *s,
         return;
     a->outcome = outcome_of_event (e);
     a->why = copy_text (e->why);
-    note (r, s, e, LIFE_BROKEN,
-          condition_reason (e->cause, e->op == EVENT_PARK ? "Parked" : "AttemptFailed"), e->why);
-    note_ends (r, s, e);
+    note_step (r, s, e, LIFE_BROKEN,
+               condition_reason (e->cause, e->op == EVENT_PARK ? "Parked" : "AttemptFailed"),
+               e->why);
+    note_step_end (r, s, e);
 }
 
 /* The first result of a task counts; an exit handler has one of each start. */
-static void apply_done (const struct flow_run *r, const struct flow_step *s, struct step_history *h,
-                        const struct event *e)
+static void replay_done (const struct flow_run *r, const struct flow_step *s,
+                         struct step_history *h, const struct event *e)
 {
     struct flow_task *t = grow_task (h, e->task);
 
@@ -439,11 +442,11 @@ static void apply_done (const struct flow_run *r, const struct flow_step *s, str
         json_object_set_new (t->done, "why", json_string (e->why));
     t->done_start = (long)e->start;
     if (strcmp (s->name, FLOW_NEXT))
-        note_ends (r, s, e);
+        note_step_end (r, s, e);
 }
 
 /* Events that make no sense came too late, or are not dl's, and are ignored. */
-static int apply_event (const struct event *e, void *run, struct slurmdl_error *err)
+static int replay_event (const struct event *e, void *run, struct slurmdl_error *err)
 {
     const struct flow_run *r = run;
     struct flow_step next = { .name = (char *)FLOW_NEXT };
@@ -458,15 +461,15 @@ static int apply_event (const struct event *e, void *run, struct slurmdl_error *
     if (!s || e->task < 0 || e->task >= FLOW_WIDTH_MAX)
         return 0;
     if (e->op == EVENT_START)
-        apply_start (r, s, history_of (r, s), e);
+        replay_start (r, s, history_of (r, s), e);
     else if (e->op == EVENT_SUBMIT)
-        apply_submit (history_of (r, s), e);
+        replay_submit (history_of (r, s), e);
     else if (e->op == EVENT_DONE)
-        apply_done (r, s, history_of (r, s), e);
+        replay_done (r, s, history_of (r, s), e);
     else if (e->op == EVENT_BEGIN && s != &next)
-        apply_begin (r, s, history_of (r, s), e);
+        replay_begin (r, s, history_of (r, s), e);
     else if ((e->op == EVENT_FAIL || e->op == EVENT_PARK) && s != &next)
-        apply_failure (r, s, history_of (r, s), e);
+        replay_failure (r, s, history_of (r, s), e);
     return 0;
 }
 
@@ -474,7 +477,7 @@ static int apply_event (const struct event *e, void *run, struct slurmdl_error *
 
 int flow_sync (const struct flow_run *r, struct slurmdl_error *err)
 {
-    return log_sync (r->history->log, apply_event, (void *)r, err) < 0 ? -1 : 0;
+    return log_sync (r->history->log, replay_event, (void *)r, err) < 0 ? -1 : 0;
 }
 
 enum published flow_publish (const struct flow_run *r, struct event e, struct slurmdl_error *err)
@@ -485,7 +488,7 @@ enum published flow_publish (const struct flow_run *r, struct event e, struct sl
     e.by = user_name ();
     rv = log_append (r->history->log, &e, 1, err);
     if (rv == PUBLISH_DONE)
-        apply_event (&e, (void *)r, err);
+        replay_event (&e, (void *)r, err);
     else if (rv == PUBLISH_LATE && flow_sync (r, err) < 0)
         rv = PUBLISH_FAILED;
     return rv;

@@ -204,8 +204,8 @@ static long submit_job_of_step (const struct flow_run *r, const struct flow_step
     return job > 0 ? job : errorf (err, "step '%s': %s", s->name, why.text);
 }
 
-static int note_job (const struct flow_run *r, const struct flow_step *s, long n, long id,
-                     struct slurmdl_error *err)
+static int note_flow_job (const struct flow_run *r, const struct flow_step *s, long n, long id,
+                          struct slurmdl_error *err)
 {
     char job[32];
 
@@ -215,8 +215,9 @@ static int note_job (const struct flow_run *r, const struct flow_step *s, long n
 }
 
 /* Announce start 'n' before anybody else does. */
-static enum published announce_start (const struct flow_run *r, const struct flow_step *s, long n,
-                                      const struct flow_request *q, struct slurmdl_error *err)
+static enum published announce_flow_start (const struct flow_run *r, const struct flow_step *s,
+                                           long n, const struct flow_request *q,
+                                           struct slurmdl_error *err)
 {
     char host[FLOW_HOST_SIZE];
     struct event e = flow_start_event (s, n, q->mode, host);
@@ -231,7 +232,7 @@ static enum published announce_start (const struct flow_run *r, const struct flo
 long flow_submit_once (const struct flow_run *r, const struct flow_step *s, long n,
                        const struct flow_request *q, struct slurmdl_error *err)
 {
-    enum published rv = announce_start (r, s, n, q, err);
+    enum published rv = announce_flow_start (r, s, n, q, err);
     long id;
 
     if (rv == PUBLISH_FAILED)
@@ -240,7 +241,7 @@ long flow_submit_once (const struct flow_run *r, const struct flow_step *s, long
         return wait_for_others_job (r, s, n, err);
     if ((id = submit_job_of_step (r, s, n, q, err)) < 0)
         return -1;
-    return note_job (r, s, n, id, err) < 0 ? -1 : id;
+    return note_flow_job (r, s, n, id, err) < 0 ? -1 : id;
 }
 
 /* ---- all steps ---- */
@@ -276,7 +277,7 @@ static long find_step_job (struct pass *p, const struct flow_step *s, long n)
     for (size_t i = 0; id == 0 && n > 0 && i < p->q.n; i++)
         if (!strcmp (p->q.list[i].token, token)) {
             id = p->q.list[i].id;
-            note_job (p->r, s, n, id, NULL);
+            note_flow_job (p->r, s, n, id, NULL);
         }
     return id > 0 || n == 0 ? id : flow_job_to_come (p->r, s, n);
 }

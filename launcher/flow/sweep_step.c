@@ -92,7 +92,7 @@ bool flow_sweep_is_over (const struct flow_scope *c)
 }
 
 /* What `dl best --json` says of the best trial. */
-static json_t *sweep_best (const char *experiment, struct slurmdl_error *err)
+static json_t *best_of_sweep (const char *experiment, struct slurmdl_error *err)
 {
     struct command c = { .no_errors = true };
     char dl[PATH_MAX];
@@ -138,7 +138,7 @@ int flow_sweep_take (const struct flow_scope *c, struct attempt_end *end, struct
     json_t *best, *file, *v;
 
     sweep_find (c, home, found);
-    if (!*found || !(best = sweep_best (found, err)))
+    if (!*found || !(best = best_of_sweep (found, err)))
         return errorf (err, "the sweep has made no experiment");
     end->outputs = json_object ();
     end->values = json_object ();

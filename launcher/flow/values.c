@@ -123,7 +123,7 @@ struct filling {
     char quote; /* in which the shell is, 0: none */
 };
 
-static void write_value (struct filling *f, const json_t *v, bool first)
+static void write_step_value (struct filling *f, const json_t *v, bool first)
 {
     char *text = json_text (v);
 
@@ -151,9 +151,9 @@ static int write_name (struct filling *f, const char *name, struct slurmdl_error
         return -1;
     if (json_is_array (v))
         json_array_foreach (v, i, item)
-            write_value (f, item, i == 0);
+            write_step_value (f, item, i == 0);
     else
-        write_value (f, v, true);
+        write_step_value (f, v, true);
     json_decref (v);
     return 0;
 }

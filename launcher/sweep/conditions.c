@@ -94,7 +94,8 @@ enum life_condition condition_after (enum life_condition from, enum life_event_k
     return LIFE_CONDITIONS;
 }
 
-static void set (struct conditions *c, enum life_condition which, const struct life_event *e)
+static void set_condition (struct conditions *c, enum life_condition which,
+                           const struct life_event *e)
 {
     struct condition_entry *entry = &c->list[which];
 
@@ -120,7 +121,7 @@ static bool never_restarted (const struct conditions *c, enum life_condition to,
 }
 
 /* The time is that of the change, the reason that of what it was. */
-static void unset (struct conditions *c, enum life_condition to, double time)
+static void unset_condition (struct conditions *c, enum life_condition to, double time)
 {
     struct condition_entry *entry = &c->list[c->last];
 
@@ -148,10 +149,10 @@ bool conditions_apply (struct conditions *c, const struct life_event *e)
     if (c->is_there && to == c->last && same_reason (c->list[to].reason, e->reason))
         return false;
     if (c->is_there && c->last != CONDITION_CREATED && c->last != to)
-        unset (c, to, e->time);
+        unset_condition (c, to, e->time);
     /* it was created once only */
     if (to != CONDITION_CREATED || !c->is_there)
-        set (c, to, e);
+        set_condition (c, to, e);
     c->is_there = true;
     c->last = to;
     return true;

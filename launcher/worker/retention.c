@@ -632,7 +632,7 @@ static int search_log (const struct leftover_search *s, const char *dir)
     return rv;
 }
 
-static bool has_result (const struct sweep_trial *t, long attempt)
+static bool attempt_has_result (const struct sweep_trial *t, long attempt)
 {
     for (size_t i = 0; i < t->nmilestones; i++)
         if (t->milestones[i].attempt == attempt)
@@ -648,7 +648,7 @@ static int search_trial (const struct leftover_search *search, const struct swee
     int rv = 0;
 
     for (long k = 1; rv == 0 && k <= t->over; k++) {
-        if (has_result (t, k))
+        if (attempt_has_result (t, k))
             continue;
         snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld", s->dir, n, k);
         rv = search_folder (search, path);
