@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 
-# What a training script does not need, and torch, is imported when it is asked for.
+# What a training script does not need, and torch, is imported on first use.
 _LATER = {
     "Choice": "space",
     "DistributedOptimizer": "distributed",

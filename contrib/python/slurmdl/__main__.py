@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m slurmdl SCRIPT ARGUMENTS, or -m MODULE ARGUMENTS: run it, and collect what it logs and prints."""
+"""python -m slurmdl SCRIPT ARGUMENTS, or -m MODULE ARGUMENTS: run a program, and collect what it logs and prints."""
 
 import os
 import runpy
@@ -10,7 +10,7 @@ from . import init
 
 
 def run_script(name: str, prepare: Callable[[], object]) -> None:
-    """Run what the command line says, in place of this program, after prepare()."""
+    """Run the program of the command line in this process, after prepare()."""
     arguments = sys.argv[1:]
     module = arguments[:1] == ["-m"]
     if module:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays and tensors as memory with a type and a shape: of numpy, torch, cupy and whatever has a buffer."""
+"""Arrays and tensors as memory with a type and a shape: numpy, torch, cupy and anything with a buffer."""
 
 import functools
 import os
@@ -25,7 +25,7 @@ NUMPY_TYPES = {
     "c64": "complex64",
     "c128": "complex128",
 }
-# where ml_dtypes is not there these are read as integers of the same size
+# without ml_dtypes these are read as integers of the same size
 EXTENDED_TYPES = {
     "bf16": ("bfloat16", "uint16"),
     "f8_e4m3": ("float8_e4m3fn", "uint8"),
@@ -46,7 +46,7 @@ class Memory(NamedTuple):
 
 @functools.lru_cache(maxsize=None)
 def has_cuda() -> bool:
-    """Whether the library's module for the memory of CUDA devices is installed."""
+    """Whether the library's module for memory of CUDA devices is installed."""
     return _slurmdl.has_cuda()
 
 
@@ -61,13 +61,13 @@ def _is_tensor_type(kind: type) -> bool:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether x is a tensor of torch, which need not be imported for that."""
+    """Whether x is a torch tensor; does not import torch."""
     return _is_tensor_type(type(x))
 
 
 @functools.lru_cache(maxsize=None)
 def type_of_torch(dtype: Any) -> Optional[str]:
-    """Our name of a type of torch's; None if we have none."""
+    """Our name of a torch type; None if there is none."""
     return TYPES.get(str(dtype).split(".")[-1])
 
 
@@ -115,14 +115,14 @@ def memory_of(x: Any) -> Memory:
 
 
 def number_of(table: Dict[str, int], word: str, what: str) -> int:
-    """The number that the library has for a word."""
+    """The library's number for a word."""
     if word not in table:
         raise ValueError(f"{what} is one of {', '.join(table)}, not {word!r}")
     return table[word]
 
 
 class naming:
-    """What is wrong with an array is told with its name."""
+    """Add the name of the array to errors about it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -140,7 +140,7 @@ class naming:
 
 
 def dtype_of(code: str) -> Any:
-    """numpy's type for one of ours."""
+    """The numpy type for one of ours."""
     import numpy
 
     if code in NUMPY_TYPES:
@@ -161,7 +161,7 @@ def empty(code: str, shape: Tuple[int, ...]) -> Any:
 
 
 def host(x: Any) -> Any:
-    """A tensor, a list or an array as an array of numpy."""
+    """Convert a tensor, a list or an array to a numpy array."""
     import numpy
 
     if not is_tensor(x):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collect what a script writes to TensorBoard or prints, without a change to it.
+"""Collect what a script writes to TensorBoard or prints, without changes to the script.
 
     python -m slurmdl script.py ARGUMENTS
     DL_CAPTURE=1 python script.py           # where the script calls slurmdl.init()
 
-The SummaryWriter of torch.utils.tensorboard and of tensorboardX, and tf.summary, are watched from the moment that they
-are imported; what is printed is read line by line (slurmdl.patterns).  The script's own files and output are what they
-were: its calls are made first, and no error of ours reaches it.  The first thing that could not be collected is named
-on stderr.
+The SummaryWriter of torch.utils.tensorboard and tensorboardX, and tf.summary, are hooked when they are imported;
+printed text is parsed line by line (slurmdl.patterns).  The script's files and output stay the same: its own calls are
+made first, and no error of ours reaches it.  The first value that cannot be collected is reported on stderr.
 """
 
 import atexit
@@ -29,7 +28,7 @@ _told = False
 
 
 def _step(tag: str, step: Any) -> int:
-    """The step of a call; where it gives none, the number of the call."""
+    """The step of a call; if the call has none, the number of the call."""
     if step is None:
         _steps[tag] = _steps.get(tag, -1) + 1
         return _steps[tag]
@@ -37,7 +36,7 @@ def _step(tag: str, step: Any) -> int:
 
 
 def _quietly(record: Callable[..., None], *args: Any, **options: Any) -> None:
-    """Log, but only to the run, only what the script itself asked for, and without an error."""
+    """Log to the run, only what the script itself wrote, and without raising errors."""
     global _told
     if _run is None or _run.closed or getattr(_busy, "now", False):
         return
@@ -53,7 +52,7 @@ def _quietly(record: Callable[..., None], *args: Any, **options: Any) -> None:
 
 
 def _watch(owner: Any, name: str, record: Callable[..., None]) -> None:
-    """Replace owner.name by itself and then 'record'."""
+    """Wrap owner.name: call the original, then 'record'."""
     original = getattr(owner, name, None)
     if original is None or hasattr(original, "_slurmdl"):
         return
@@ -166,7 +165,7 @@ _WATCHED: Dict[str, Callable[[Any], None]] = {
 
 
 class _Loader(importlib.abc.Loader):
-    """A module's own loader, and then a look at the module."""
+    """The module's own loader, followed by our hook."""
 
     def __init__(self, loader: Any, look: Callable[[Any], None]) -> None:
         self._loader, self._look = loader, look
@@ -178,7 +177,7 @@ class _Loader(importlib.abc.Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: Any) -> None:
-        # what asks the module for its loader gets its own
+        # code that asks for the module's loader gets the original
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
@@ -190,7 +189,7 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds a watched module as the other finders do."""
+    """Finds a hooked module with the other finders."""
 
     def __init__(self) -> None:
         self._finding: Set[str] = set()
@@ -223,7 +222,7 @@ def _find(name: str, path: Sequence[str], target: Any) -> Any:
 
 
 class _Lines:
-    """Puts together the lines of what is written, and reads them."""
+    """Assembles written text to lines, and parses them."""
 
     def __init__(self) -> None:
         self._line = ""
@@ -263,17 +262,17 @@ def _watch_output() -> None:
         return result
 
     both._slurmdl = True  # type: ignore[attr-defined]
-    # the last line need not have an end; the run is closed after this
+    # the last line may lack a newline; the run is closed after this
     atexit.register(_quietly, lines.feed, "\n")
     try:
-        # the stream stays the one it was: only its write() is ours
+        # the stream object stays the same; only its write() is replaced
         sys.stdout.write = both  # type: ignore[method-assign]
     except AttributeError:
         pass
 
 
 def start(run: Run) -> None:
-    """Collect from now on into 'run'."""
+    """Start collecting into 'run'."""
     global _run
     _run = run
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
@@ -285,7 +284,7 @@ def start(run: Run) -> None:
 
 
 def stop() -> None:
-    """Collect nothing any more."""
+    """Stop collecting."""
     global _run
     _run = None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ranks of a job compute together: collectives on arrays and tensors, and named tensors in the background.
+"""Communication between the ranks of a job: collectives on arrays and tensors, and named tensors in the background.
 
     import slurmdl.comm
 
@@ -10,8 +10,8 @@
     ...
     handle.wait()
 
-An array is one of numpy, torch (CPU, CUDA) or anything with a buffer, and a result is of the same kind.  Every wait is
-bounded: slurmdl.Error names the rank and host that did not come, or has gone.
+Arrays are numpy arrays, torch tensors (CPU, CUDA) or anything with a buffer; results are of the same kind.  Every wait
+is bounded: slurmdl.Error names the rank and host that did not answer or is gone.
 """
 
 import atexit
@@ -39,7 +39,7 @@ _open_comms: "weakref.WeakSet[Comm]" = weakref.WeakSet()
 
 
 def _contiguous(x: Any) -> Any:
-    """x, or a copy of it that is contiguous."""
+    """x, or a contiguous copy."""
     if is_tensor(x):
         return x.detach().contiguous()
     if hasattr(x, "__array__") or isinstance(x, (int, float, list, tuple)):
@@ -50,7 +50,7 @@ def _contiguous(x: Any) -> Any:
 
 
 def _shape(shape: Tuple[int, ...]) -> Tuple[int, ...]:
-    """What of a shape the ranks compare: 8 dimensions, the last one of all that are left."""
+    """The part of a shape that the ranks compare: at most 8 dimensions; the last one is the product of the rest."""
     return shape if len(shape) <= 8 else (*shape[:7], math.prod(shape[7:]))
 
 
@@ -61,7 +61,7 @@ def _rows(m: Memory) -> int:
 
 
 def _like(x: Any, code: str, shape: Tuple[int, ...]) -> Any:
-    """A new array of this shape, of the kind that x is."""
+    """A new array of this shape, of the same kind as x."""
     return x.new_empty(shape) if is_tensor(x) else empty(code, shape)
 
 
@@ -81,20 +81,20 @@ def _of_bytes(x: Any, code: str, shape: Tuple[int, ...], data: bytes) -> Any:
 
 
 def _settle(x: Any) -> None:
-    """Wait for what a CUDA device has still to do to this tensor."""
+    """Wait for the work that the CUDA device still has to do for this tensor."""
     if is_tensor(x) and x.device.type == "cuda":
         sys.modules["torch"].cuda.current_stream(x.device).synchronize()
 
 
 def _stream(x: Any) -> int:
-    """The CUDA stream that gives this tensor its values; 0: the default one, or it is not on a device."""
+    """The CUDA stream that computes this tensor; 0: the default one, or host memory."""
     if is_tensor(x) and x.device.type == "cuda":
         return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream)
     return 0
 
 
 class Handle:
-    """A tensor that is on its way."""
+    """A tensor in flight."""
 
     def __init__(self, comm: "Comm", ticket: int, array: Any, out: Any, rows: Optional[Memory] = None) -> None:
         self._comm = comm
@@ -111,7 +111,7 @@ class Handle:
             return self._ticket is None or self._comm.done(self._ticket)
 
     def wait(self) -> Any:
-        """The result, when it is there."""
+        """Wait for the result and return it."""
         with self._lock:
             if self._ticket is not None:
                 ticket, self._ticket = self._ticket, None
@@ -128,7 +128,7 @@ class Handle:
 
 
 class Comm(_slurmdl_comm.Comm):
-    """A communicator; slurmdl.comm.init() opens that of all ranks, split() makes parts of it."""
+    """A communicator; slurmdl.comm.init() opens the one of all ranks, split() makes parts of it."""
 
     def __new__(cls, **options: Any) -> "Comm":
         self = super().__new__(cls, **options)
@@ -159,7 +159,7 @@ class Comm(_slurmdl_comm.Comm):
         return "<slurmdl.Comm, closed>" if self.closed else f"<slurmdl.Comm, rank {self.rank} of {self.size}>"
 
     def split(self, color: int, key: int = 0) -> Optional["Comm"]:
-        """The communicator of those that give the same color, ordered by key; None for a negative one."""
+        """A communicator of the ranks with the same color, ordered by key; None for a negative color."""
         part = self.split_ranks(color, key)
         if part is not None:
             part._own()
@@ -185,7 +185,7 @@ class Comm(_slurmdl_comm.Comm):
         self.allreduce_memory(m.type, math.prod(m.shape), m.where, memory_of(out).where, number_of(OPS, op, "op"))
 
     def reduce(self, array: Any, op: str = "sum", root: int = 0) -> Any:
-        """The same on rank 'root' only; None on the others."""
+        """The same, on rank 'root' only; None on the others."""
         a = _contiguous(array)
         m = memory_of(a)
         out = _like(a, m.type, m.shape) if self.rank == root else None
@@ -195,7 +195,7 @@ class Comm(_slurmdl_comm.Comm):
         return out
 
     def parts(self, n: int) -> Tuple[int, ...]:
-        """How reduce_scatter() shares n rows out."""
+        """How reduce_scatter() distributes n rows."""
         return tuple(n // self.size + (r < n % self.size) for r in range(self.size))
 
     def reduce_scatter(self, array: Any, op: str = "sum") -> Any:
@@ -211,7 +211,7 @@ class Comm(_slurmdl_comm.Comm):
         return out
 
     def allgather(self, array: Any) -> Any:
-        """The arrays of all ranks, one after the other along the first dimension, in which they may differ."""
+        """The arrays of all ranks, concatenated along the first dimension, in which they may differ."""
         a = _contiguous(array)
         m = memory_of(a)
         rows = self._allgather_numbers(_rows(m))
@@ -228,15 +228,15 @@ class Comm(_slurmdl_comm.Comm):
         return memoryview(every).cast("Q").tolist()
 
     def broadcast_(self, array: Any, root: int = 0) -> Any:
-        """Rank root's array, into this one."""
+        """Overwrite this array with that of rank root."""
         m = memory_of(array)
         _settle(array)
         self.broadcast_memory(m.where, math.prod(m.shape) * _slurmdl.item_size(m.type), root)
         return array
 
     def alltoall(self, array: Any, rows: Optional[Sequence[int]] = None) -> Tuple[Any, Tuple[int, ...]]:
-        """Give rank r its rows[r] rows of the array (default: as many each); the rows that all gave to this rank, and
-        how many came from each."""
+        """Send rows[r] rows of the array to rank r (default: the same number to each).  Returns the received rows, and
+        how many came from each rank."""
         a = _contiguous(array)
         m = memory_of(a)
         to = tuple(rows) if rows is not None else self.parts(_rows(m))
@@ -253,20 +253,20 @@ class Comm(_slurmdl_comm.Comm):
         self.alltoall_memory(m.where, tuple(n * row for n in to), where, tuple(n * row for n in came))
         return out, came
 
-    # ---- Python objects: what JSON says, arrays and tensors; with trust=True on all ranks anything that can be pickled
+    # ---- Python objects: JSON values, arrays and tensors; with trust=True on all ranks anything that can be pickled
 
     def broadcast_object(self, obj: Any = None, root: int = 0, *, trust: bool = False) -> Any:
-        """Rank root's object: numbers, texts, lists, dicts, arrays, tensors.
-
-        An object of another kind has to be pickled, and a pickle runs code where it is read: it is sent and read only
-        where all ranks say trust=True, which is for ranks of one step of one user.
+        """Rank root's object: numbers, texts, lists, dicts, arrays, tensors.  Other objects must be pickled, and
+        reading a pickle runs code: they are sent and read only if all ranks pass trust=True, which is meant for the
+        ranks of one user's step.
         """
         return self.broadcast_with(obj, root, trust)
 
     def broadcast_with(
         self, obj: Any, root: int, trust: bool, put: Optional[Put] = None, get: Optional[Get] = None
     ) -> Any:
-        """The same; put() takes tensors out, for which get() has others, as slurmdl.structure has the words."""
+        """The same; put() takes tensors out of the object, and get() returns their replacements (see
+        slurmdl.structure)."""
         data = message.to_send(obj, trust, put) if self.rank == root else b""
         found = self.broadcast_bytes(data, root)
         if self.rank == root and data[:1] != message.REFUSED:
@@ -274,13 +274,13 @@ class Comm(_slurmdl_comm.Comm):
         return message.from_bytes(found, trust, f"rank {root}", get)
 
     def allgather_object(self, obj: Any, *, trust: bool = False) -> List[Any]:
-        """The objects of all ranks, of the same kinds."""
+        """The objects of all ranks; for their kinds see broadcast_object()."""
         every = self.allgather_bytes(message.to_send(obj, trust))
         return [message.from_bytes(data, trust, f"rank {r}") for r, data in enumerate(every)]
 
 
     def broadcast_bytes(self, data: bytes = b"", root: int = 0) -> bytes:
-        """Rank root's bytes, of any number."""
+        """Rank root's bytes, of any length."""
         length = bytearray(len(data).to_bytes(8, sys.byteorder))
         self.broadcast_memory(length, 8, root)
         buffer = bytearray(data) if self.rank == root else bytearray(int.from_bytes(length, sys.byteorder))
@@ -288,7 +288,7 @@ class Comm(_slurmdl_comm.Comm):
         return bytes(buffer)
 
     def allgather_bytes(self, data: bytes) -> List[bytes]:
-        """The bytes of all ranks, of any number each."""
+        """The bytes of all ranks, each of any length."""
         sizes = self._allgather_numbers(len(data))
         every = bytearray(sum(sizes))
         self.allgather_memory(data, len(data), every, tuple(sizes))
@@ -309,26 +309,25 @@ class Comm(_slurmdl_comm.Comm):
         group: Optional[str] = None,
         members: int = 0,
     ) -> Handle:
-        """Reduce 'array' over all ranks that submit 'name', into 'out' (default: in place).
-
-        It belongs to the library until the handle's wait() returns.  'compression': none, f16 or bf16.
+        """Reduce 'array' over all ranks that submit 'name', into 'out' (default: in place).  Do not use the array until
+        the handle's wait() has returned.  'compression': none, f16 or bf16.
         """
         out = array if out is None else out
         how = (number_of(OPS, op, "op"), prescale, postscale, number_of(COMPRESSIONS, compression, "compression"))
         return self._submit(_ALLREDUCE, name, array, out, how, group=group, members=members)
 
     def submit_broadcast(self, name: str, array: Any, root: int = 0) -> Handle:
-        """Rank root's array, into this one."""
+        """Overwrite this array with that of rank root."""
         return self._submit(_BROADCAST, name, array, array, root=root)
 
     def submit_allgather(self, name: str, array: Any) -> Handle:
-        """The arrays of all ranks along the first dimension; wait() returns them."""
+        """Concatenate the arrays of all ranks along the first dimension; wait() returns the result."""
         return self._submit(_ALLGATHER, name, _contiguous(array), None)
 
     def submit_reduce_scatter(
         self, name: str, array: Any, op: str = "sum", prescale: float = 1.0, postscale: float = 1.0
     ) -> Handle:
-        """Reduce 'array' over all ranks; wait() returns this rank's rows, as parts() shares them out."""
+        """Reduce 'array' over all ranks; wait() returns this rank's rows, distributed as by parts()."""
         a = _contiguous(array)
         m = memory_of(a)
         out = _like(a, m.type, (self.parts(_rows(m))[self.rank],) + m.shape[1:])
@@ -362,7 +361,7 @@ class Comm(_slurmdl_comm.Comm):
         return Handle(self, ticket, array, out, m if out is None else None)
 
     def _room(self, name: str, given: Memory, out: Any, what: int) -> Any:
-        """Where the result goes, which the library cannot measure."""
+        """Check the memory for the result, whose size the library cannot know."""
         m = memory_of(out)
         n, wanted = math.prod(m.shape), math.prod(given.shape)
         if m.type != given.type or (what != _REDUCE_SCATTER and n != wanted):
@@ -370,7 +369,7 @@ class Comm(_slurmdl_comm.Comm):
         return m.where
 
     def tell(self) -> None:
-        """Say, as a warning, what the library has to say: which ranks hold up which tensors."""
+        """Report problems as warnings: which ranks hold up which tensors."""
         text = self.trouble()
         if text:
             warnings.warn(text, RuntimeWarning, stacklevel=3)
@@ -382,8 +381,9 @@ class Comm(_slurmdl_comm.Comm):
             threading.Thread(target=_tell_always, args=(weakref.ref(self),), name="slurmdl-told", daemon=True).start()
 
     def timeline(self, path: Optional[str], cycles: bool = False) -> None:
-        """Write what happens to named tensors, in Chrome's trace format, to this file, by rank 0, or with %r, the rank,
-        to one each; None ends it.  'cycles': also when this rank asks for what is new."""
+        """Write the events of named tensors, in Chrome's trace format, to this file: on rank 0, or on all ranks if the
+        path has %r, which becomes the rank; None ends it.  'cycles' adds an event whenever this rank asks for new
+        tensors."""
         self.write_timeline(path, cycles)
 
 
@@ -418,8 +418,8 @@ def init(
     backend: Optional[str] = None,
     timeout: float = 0.0,
 ) -> Comm:
-    """The communicator of all ranks of this step, which is opened at the first call.  Options that are not given come
-    from the environment (slurmdl_comm_open()).  Under `dl elastic` it is that of slurmdl.elastic."""
+    """The communicator of all ranks of this step, opened by the first call.  Options default to the environment
+    (slurmdl_comm_open()).  Under `dl elastic` it is the one of slurmdl.elastic."""
     found = current()
     if found is not None:
         return found
@@ -439,7 +439,7 @@ def adopt(comm: Comm) -> None:
 
 
 def current() -> Optional[Comm]:
-    """What init() has opened in this process."""
+    """The communicator that init() has opened in this process."""
     if _world is None or _world.pid != os.getpid() or _world.comm.closed:
         return None
     return _world.comm
@@ -447,7 +447,7 @@ def current() -> Optional[Comm]:
 
 def _close_all() -> None:
     mine = [c for c in list(_open_comms) if not c.closed and c._pid == os.getpid()]
-    # parts before the communicator that they are parts of
+    # close parts before the communicator that they belong to
     for comm in sorted(mine, key=lambda c: _world is not None and c is _world.comm):
         try:
             comm.close()

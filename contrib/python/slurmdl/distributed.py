@@ -9,7 +9,7 @@
     loss.backward()                # each gradient is on its way as soon as it is there
     optimizer.step()               # waits for all of them
 
-or, where the model is wrapped in torch's DistributedDataParallel, its buckets go over the communicator:
+or, if the model is wrapped in torch's DistributedDataParallel, let its buckets use the communicator:
 
     ddp.register_comm_hook(slurmdl.distributed.HookState(), slurmdl.distributed.hook)
 """
@@ -32,7 +32,7 @@ from .message import about_tensor, is_plain_tensor, new_tensor
 
 
 class _Tensors:
-    """The tensors of a value, which are sent by themselves."""
+    """The tensors of a value, which are sent separately."""
 
     def __init__(self) -> None:
         self.tensors: List[Any] = []
@@ -49,15 +49,15 @@ class _Tensors:
 
 
 def _plain(x: Any) -> Any:
-    """Dicts of other kinds as dicts: to load_state_dict() the kind does not matter."""
+    """Convert other kinds of dicts to dict: load_state_dict() accepts any."""
     if isinstance(x, dict) and type(x) not in (Counter, OrderedDict):
         return {k: _plain(v) for k, v in x.items()}
     return type(x)(map(_plain, x)) if type(x) in (list, tuple) else x
 
 
 def broadcast_value(value: Any, root: int = 0, comm: Optional[Comm] = None, *, trust: bool = False) -> Any:
-    """Rank root's dicts, lists, tensors and numbers; tensors are sent as they are.  Objects of other kinds are pickled
-    where all ranks say trust=True (Comm.broadcast_object())."""
+    """Rank root's dicts, lists, tensors and numbers; tensors are sent as raw memory.  Other objects are pickled if all
+    ranks pass trust=True (Comm.broadcast_object())."""
     world = comm or init()
     here = _Tensors()
     found = world.broadcast_with(_plain(value), root, trust, here.put, here.get)
@@ -68,7 +68,7 @@ def broadcast_value(value: Any, root: int = 0, comm: Optional[Comm] = None, *, t
 
 
 def broadcast_state(part: Any, root: int = 0, comm: Optional[Comm] = None, *, trust: bool = False) -> None:
-    """Give all ranks the state of rank root's model, optimizer, scheduler: of whatever has a state_dict()."""
+    """Copy the state of rank root's model, optimizer or scheduler to all ranks: anything with a state_dict()."""
     world = comm or init()
     state = broadcast_value(part.state_dict() if world.rank == root else None, root, world, trust=trust)
     if world.rank != root:
@@ -76,7 +76,7 @@ def broadcast_state(part: Any, root: int = 0, comm: Optional[Comm] = None, *, tr
 
 
 def broadcast_tensors(named: Iterable[Tuple[str, Any]], root: int = 0, comm: Optional[Comm] = None) -> None:
-    """Rank root's tensors into those of all ranks, which have the same names and shapes."""
+    """Copy rank root's tensors to all ranks, which must have the same names and shapes."""
     world = comm or init()
     waiting = []
     for name, t in named:
@@ -94,12 +94,12 @@ def broadcast_tensors(named: Iterable[Tuple[str, Any]], root: int = 0, comm: Opt
 
 
 class _Sparse:
-    """A gradient of rows: the rows of all ranks, one after the other."""
+    """A sparse gradient: the rows of all ranks, concatenated."""
 
     def __init__(self, comm: Comm, name: str, p: Any, scale: float) -> None:
         g = p.grad.coalesce()
         self.p, self.scale = p, scale
-        # by the name that a dense one has: ranks that differ in this are told
+        # the same name as a dense gradient: ranks that disagree are reported
         self.indices = comm.submit_allgather(name, g.indices().t().contiguous())
         self.values = comm.submit_allgather(f"{name}/values", g.values())
 
@@ -110,7 +110,7 @@ class _Sparse:
 
 
 class _Dense:
-    """'finish' makes of what was sent what the gradient is to be."""
+    """'finish' converts what was sent to the gradient."""
 
     def __init__(self, handle: Handle, p: Any, sent: Any, finish: Optional[Callable[[Any], Any]]) -> None:
         self.handle, self.p, self.sent, self.finish = handle, p, sent, finish
@@ -125,14 +125,14 @@ class _Dense:
 
 
 class _Own:
-    """The gradient of one rank, which is that of all: neither copied nor waited for."""
+    """The gradient of a single rank: neither copied nor waited for."""
 
     def wait(self) -> None:
         pass
 
 
 def _after_gradient(p: Any, f: Callable[[Any], None]) -> Any:
-    """Call f(p) when p.grad has its value; what must be kept alive for that."""
+    """Call f(p) once p.grad has its value; returns what the caller must keep alive."""
     if hasattr(p, "register_post_accumulate_grad_hook"):
         return p.register_post_accumulate_grad_hook(f)
     node = p.expand_as(p).grad_fn.next_functions[0][0]
@@ -141,7 +141,7 @@ def _after_gradient(p: Any, f: Callable[[Any], None]) -> Any:
 
 
 class _Distributed:
-    """The part of a distributed optimizer that is not the optimizer's own: see DistributedOptimizer()."""
+    """The methods that a distributed optimizer adds to the optimizer's own: see DistributedOptimizer()."""
 
     param_groups: List[Dict[str, Any]]
     _dl: "_Gradients"
@@ -151,7 +151,7 @@ class _Distributed:
         return dict(self._dl.names)
 
     def synchronize(self) -> None:
-        """Wait for the gradients; step() does it."""
+        """Wait for the gradients; step() does so, too."""
         self._dl.wait()
         self._dl.synchronized = True
 
@@ -160,7 +160,7 @@ class _Distributed:
         self._dl.reset()
 
     def add_param_group(self, *args: Any, **options: Any) -> None:
-        """All ranks, in the same order."""
+        """Call it on all ranks, in the same order."""
         super().add_param_group(*args, **options)  # type: ignore[misc]
         self._dl.add(self.param_groups[-1]["params"])
 
@@ -170,7 +170,7 @@ class _Distributed:
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """step() does not wait inside: after synchronize(), as where gradients are clipped or unscaled."""
+        """Do not wait inside step(): after synchronize(), to clip or unscale gradients."""
         self._dl.skip = True
         try:
             yield
@@ -202,7 +202,7 @@ class _Distributed:
 
 
 class _Gradients:
-    """Which gradients are on their way."""
+    """The gradients in flight."""
 
     def __init__(
         self,
@@ -220,12 +220,12 @@ class _Gradients:
         self._comm, self.passes, self.dense, self.how = comm, passes, dense, how
         self.compressor = compressor
         self.names = {p: name for name, p in named if p.requires_grad}
-        # what gets no gradient here is not waited for
+        # parameters without a gradient here are not waited for
         groups = [[p for p in group if p in self.names] for group in groups]
         self.groups: Dict[Any, Dict[str, Any]] = {
             p: {"group": f"gradients/{i}", "members": len(group)} for i, group in enumerate(groups) for p in group
         }
-        self.sparse: Dict[Any, int] = {}  # parameters whose gradients are sparse, and in how many dimensions
+        self.sparse: Dict[Any, int] = {}  # parameters with sparse gradients, and the number of sparse dimensions
         self.synchronized = False
         self.left = {p: passes for p in self.names}
         self.sent: Dict[Any, Any] = {}
@@ -236,11 +236,11 @@ class _Gradients:
 
     @property
     def comm(self) -> Comm:
-        """Of an elastic training the one of the world that is."""
+        """In elastic training: of the current world."""
         return self._comm or init()
 
     def add(self, parameters: Iterable[Any]) -> None:
-        """These, too, by the order in which they come."""
+        """Add parameters, in this order."""
         for p in parameters if not self.alone else ():
             if p.requires_grad and p not in self.names:
                 self.names[p] = f"added/{len(self.names)}"
@@ -248,7 +248,7 @@ class _Gradients:
                 self._hooks.append(_after_gradient(p, self._ready))
 
     def reset(self) -> None:
-        """Forget what was on its way: the world has changed."""
+        """Forget gradients in flight: the world has changed."""
         with self._lock:
             self.sent.clear()
             self.left = {p: self.passes for p in self.names}
@@ -280,7 +280,7 @@ class _Gradients:
         return _Dense(self.comm.submit(name, sent, **self.how, **self.groups.get(p, {})), p, sent, finish)
 
     def _as_it_travels(self, gradient: Any) -> Tuple[Any, Optional[Callable[[Any], Any]]]:
-        """And what makes a gradient of it again."""
+        """What is sent, and how to convert it back to a gradient."""
         if gradient.is_sparse:
             return gradient.to_dense(), lambda x: x.to_sparse()
         if self.compressor is None:
@@ -297,7 +297,7 @@ class _Gradients:
 
     def wait(self) -> None:
         with self._lock:
-            # a parameter that had no part in this pass has one on other ranks, perhaps
+            # a parameter without a gradient in this pass may have one on other ranks
             for p in self.names:
                 if p not in self.sent:
                     if p.grad is None:
@@ -316,13 +316,13 @@ _all: "weakref.WeakSet[_Gradients]" = weakref.WeakSet()
 
 
 def reset() -> None:
-    """The world has changed (slurmdl.elastic): gradients that were on their way are none any more."""
+    """The world has changed (slurmdl.elastic): drop gradients that were in flight."""
     for gradients in list(_all):
         gradients.reset()
 
 
 def named(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Any]]]) -> List[Tuple[str, Any]]:
-    """The optimizer's parameters, each with a name that no other has."""
+    """The optimizer's parameters, each with a unique name."""
     own = [p for group in optimizer.param_groups for p in group["params"]]
     if named_parameters is None:
         return [(f"{i}", p) for i, p in enumerate(own)]
@@ -336,7 +336,7 @@ def named(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Any]]])
 
 
 def take_step(optimizer: Any) -> None:
-    """A scheduler that was made before has put its own step() around the other optimizer's: around this one's now."""
+    """A scheduler created earlier has wrapped step() of the other optimizer: wrap this one's instead."""
     if "step" not in vars(optimizer):
         return
     del optimizer.step
@@ -345,7 +345,7 @@ def take_step(optimizer: Any) -> None:
     @functools.wraps(inner)
     def step(*args: Any, **options: Any) -> Any:
         own: Any = ref()
-        own._opt_called = True  # what torch's schedulers look at
+        own._opt_called = True  # attributes that torch's schedulers read
         return inner(own, *args, **options)
 
     step._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
@@ -366,13 +366,13 @@ def DistributedOptimizer(
     alone: bool = False,
 ) -> Any:
     """An optimizer of the same class, with the same parameters and state, that steps with the gradients of all ranks.
+    Each gradient is submitted as soon as backward() has computed it, after 'backward_passes_per_step' accumulated
+    passes.
 
-    Each gradient is submitted as soon as backward() has made it, after 'backward_passes_per_step' passes, which add up.
-    'op': average, sum; 'compression': none, f16, bf16.  'predivide' divides gradients
-    before they are added, and multiplies the sum.  A parameter without a gradient counts as zeros.  Sparse gradients
-    are gathered, or with 'sparse_as_dense' added.  'groups': lists of parameters whose gradients travel together, or
-    not at all.  'compressor' has compress(gradient), which returns a tensor and a context, and decompress(tensor,
-    context).  'alone': this rank takes no part.
+    'op': average, sum; 'compression': none, f16, bf16.  'predivide' divides gradients before the sum and multiplies the
+    result.  A missing gradient counts as zeros.  Sparse gradients are gathered, or reduced with 'sparse_as_dense'.
+    'groups': lists of parameters whose gradients are sent together or not at all.  'compressor' has compress(gradient),
+    which returns a tensor and a context, and decompress(tensor, context).  'alone': this rank does not take part.
     """
     if op not in ("average", "sum"):
         raise ValueError(f"op is average or sum, not {op!r}")
@@ -383,7 +383,7 @@ def DistributedOptimizer(
         raise ValueError("the optimizer is a distributed one already")
     new: Any = type(kind.__name__, (_Distributed, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
     self = new.__new__(new)
-    # shared, so that a scheduler made for the other one works for this one
+    # shared, so that a scheduler created for the other optimizer works for this one
     self.__dict__ = optimizer.__dict__
     take_step(self)
     how = {"op": op, "compression": compression, "prescale": 1 / predivide, "postscale": predivide}
@@ -398,7 +398,7 @@ def DistributedOptimizer(
 
 
 class HookState:
-    """How hook() reduces the buckets of one model; 'name' tells several of a process apart."""
+    """How hook() reduces the buckets of one model; 'name' distinguishes several models of a process."""
 
     def __init__(
         self, comm: Optional[Comm] = None, compression: str = "none", name: str = "ddp"
@@ -414,7 +414,7 @@ class HookState:
         return self._comm or init()
 
     def later(self, handle: Handle, buffer: Any) -> Any:
-        """A future of this buffer."""
+        """A future for this buffer."""
         devices = [buffer.device] if buffer.device.type == "cuda" else None
         future: Any = torch.futures.Future(devices=devices) if devices else torch.futures.Future()
         if self._thread is None:
@@ -429,14 +429,14 @@ class HookState:
             try:
                 handle.wait()
                 future.set_result(buffer)
-            except Exception as error:  # whatever it is, backward() has to raise it
+            except Exception as error:  # backward() must raise it, whatever it is
                 future.set_exception(error)
 
 
-def hook(state, bucket):  # type: ignore[no-untyped-def] # torch wants its own annotations, or none
-    """For ddp.register_comm_hook(HookState(), hook): each bucket is averaged by the communicator."""
+def hook(state, bucket):  # type: ignore[no-untyped-def] # torch requires its own annotations, or none
+    """For ddp.register_comm_hook(HookState(), hook): the communicator averages each bucket."""
     buffer = bucket.buffer()
-    # buckets are made anew after the first step, with other sizes
+    # buckets are rebuilt after the first step, with other sizes
     name = f"{state.name}/{bucket.index()}/{buffer.numel()}"
     return state.later(state.comm.submit(name, buffer, **state.how), buffer)
 

@@ -33,12 +33,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 from . import _slurmdl, _slurmdl_comm, comm, message
 from .arrays import Path, memory_of
 
-# a call of the communicator failed as a rank was lost
+# a call of the communicator failed because a rank was lost
 _LOST = {errno.ECONNRESET, errno.ENOTCONN, errno.ETIMEDOUT, errno.EPIPE, errno.ECONNREFUSED, errno.ECONNABORTED}
 
 
 class HostsUpdatedInterrupt(Exception):
-    """Ranks come or go: the world is to be formed anew."""
+    """Ranks join or leave: form a new world."""
 
 
 class NotNeeded(Exception):
@@ -46,10 +46,10 @@ class NotNeeded(Exception):
 
 
 class Elastic(_slurmdl_comm.Elastic):
-    """A world that loses ranks and takes others in: slurmdl_elastic_open() has the words.
+    """A world that can lose ranks and accept new ones: see slurmdl_elastic_open().
 
-    'dir' is a folder that all ranks see; 'min' and 'max' are numbers of ranks.  What is not given comes from
-    `dl elastic`.  By hand, alone or with RANK, WORLD_SIZE and MASTER_ADDR, it needs none, and no rank may be lost.
+    'dir' is a folder that all ranks see; 'min' and 'max' are numbers of ranks.  Defaults come from `dl elastic`.
+    Started by hand, alone or with RANK, WORLD_SIZE and MASTER_ADDR, it needs none of them, and no rank may be lost.
     """
 
     formed: Optional[comm.Comm] = None  # what form() has returned last
@@ -69,7 +69,8 @@ class Elastic(_slurmdl_comm.Elastic):
         self.close()
 
     def form(self) -> comm.Comm:
-        """Meet those that live in a new world, which slurmdl.comm.init() then returns too; NotNeeded."""
+        """Form a new world with the live ranks; slurmdl.comm.init() then returns its communicator, too.  May raise
+        NotNeeded."""
         try:
             world: comm.Comm = self.form_world(comm.Comm)
         except _slurmdl.Error as error:
@@ -82,12 +83,12 @@ class Elastic(_slurmdl_comm.Elastic):
         return world
 
     def protect(self, name: str, array: Any) -> None:
-        """Say that this array or tensor is part of the state, the same on all ranks."""
+        """Add this array or tensor to the state; it is the same on all ranks."""
         memory = memory_of(array)
         self.protect_memory(name, memory.type, memory.shape, memory.where, memory.owner)
 
     def protect_shard(self, name: str, array: Any, shape: Tuple[int, ...], offset: Tuple[int, ...]) -> None:
-        """Say that this array is this rank's slab, at 'offset', of a tensor of 'shape'."""
+        """Add this array, this rank's slab at 'offset' of a tensor of 'shape', to the state."""
         memory = memory_of(array)
         self.protect_slab(name, memory.type, tuple(shape), tuple(offset), memory.shape, memory.where, memory.owner)
 
@@ -98,7 +99,7 @@ _elastic: Optional[Elastic] = None
 
 
 class Place(NamedTuple):
-    """What a communicator says of this rank."""
+    """What a communicator says about this rank."""
 
     rank: int
     size: int
@@ -108,7 +109,7 @@ class Place(NamedTuple):
     nodes: int
 
 
-last: Optional[Place] = None  # in the world in which run() came to its end
+last: Optional[Place] = None  # in the world in which run() has ended
 
 
 def current() -> Elastic:
@@ -120,13 +121,13 @@ def current() -> Elastic:
 
 
 def world() -> comm.Comm:
-    """Its communicator, which is formed if there is none."""
+    """Its communicator, formed on first use."""
     elastic, found = current(), comm.current()
     return found if found is not None and found is elastic.formed else elastic.form()
 
 
 def close() -> None:
-    """End it, on all ranks."""
+    """Close it, on all ranks."""
     global _elastic
     if _elastic is not None:
         mine, _elastic = _elastic, None
@@ -139,10 +140,9 @@ _STATE = "slurmdl.elastic"
 
 
 class State:
-    """Attributes that all ranks have in common: state.epoch, state.batch; and parts that have a state_dict().
-
-    They are sent to ranks that come: numbers, texts, lists, dicts, arrays and tensors, or with trust=True, which
-    all ranks then say, anything that can be pickled.
+    """Attributes that all ranks share: state.epoch, state.batch; and parts that have a state_dict().  New ranks receive
+    them: numbers, texts, lists, dicts, arrays and tensors, or, if all ranks pass trust=True, anything that can be
+    pickled.
     """
 
     def __init__(self, *, trust: bool = False, **values: Any) -> None:
@@ -174,26 +174,26 @@ class State:
             setattr(self, name, value)
 
     def register_reset_callbacks(self, callbacks: Sequence[Callable[[], None]]) -> None:
-        """Call these after the world has changed."""
+        """Call these functions after the world has changed."""
         self._callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
-        """After the world has changed: a place for learning rates and the like."""
+        """Called after the world has changed: override it to adapt the learning rate, for example."""
         for f in self._callbacks:
             f()
 
     def save(self) -> None:
-        """Keep the state as it is, in this process."""
+        """Remember the state, in this process."""
         self._committed = self._pack()
 
     def restore(self) -> None:
-        """Make the state what save() or commit() has kept."""
+        """Go back to the state that save() or commit() remembered."""
         if self._committed is not None:
             self._unpack(self._committed)
 
     def commit(self) -> None:
-        """All ranks, after the same step: what is lost after this is trained again, and nothing else.  Raises
-        HostsUpdatedInterrupt if ranks come or go."""
+        """Called by all ranks after the same step: if ranks are lost later, training repeats only what follows.  Raises
+        HostsUpdatedInterrupt if ranks join or leave."""
         self.save()
         world()
         elastic = current()
@@ -203,16 +203,16 @@ class State:
             raise HostsUpdatedInterrupt
 
     def check_host_updates(self) -> None:
-        """Horovod's; commit() tells it."""
+        """For Horovod's interface; commit() checks."""
 
     def sync(self) -> None:
-        """Give all ranks what rank 0 has."""
+        """Copy rank 0's state to all ranks."""
         formed = world()
         self._unpack(formed.broadcast_bytes(self._pack() if formed.rank == 0 else b""))
         self.save()
 
     def _begin(self) -> None:
-        """In a new world: what the ranks have committed together, else what rank 0 has."""
+        """In a new world: load what the ranks have committed together, else what rank 0 has."""
         elastic = current()
         step = elastic.restore()
         if step is None:
@@ -227,7 +227,7 @@ class State:
 
 
 class ObjectState(State):
-    """The same, as Horovod calls it without a framework."""
+    """The same, under Horovod's name for programs without a framework."""
 
 
 class TorchState(State):
@@ -239,7 +239,7 @@ class TorchState(State):
 
 
 def __getattr__(name: str) -> Any:
-    """ElasticSampler is a class of PyTorch's, which other programs do not load."""
+    """ElasticSampler is a PyTorch class, which other programs do not load."""
     if name != "ElasticSampler":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .sampler import ElasticSampler
@@ -260,7 +260,7 @@ def _reset(state: State) -> None:
 
 
 def _again(f: Callable[..., Any], state: State, args: Any, options: Any) -> Tuple[bool, Any]:
-    """Whether the function has come to its end in this world, and what it returned."""
+    """Whether the function has ended in this world, and what it returned."""
     try:
         state._begin()
         return True, f(state, *args, **options)
@@ -274,8 +274,8 @@ def _again(f: Callable[..., Any], state: State, args: Any, options: Any) -> Tupl
 
 
 def train(f: Callable[..., Any], state: State, args: Any, options: Any) -> Tuple[bool, Any]:
-    """Call the function in each new world, until it returns: whether this rank was needed to the end, and what it
-    returned."""
+    """Call the function in each new world, until it returns.  Returns whether this rank was needed to the end, and the
+    function's result."""
     global last
     done, result = False, None
     try:
@@ -293,8 +293,8 @@ def train(f: Callable[..., Any], state: State, args: Any, options: Any) -> Tuple
 
 
 def run(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function of a State one that is called again in each new world, until it returns.  Where this rank is not
-    needed any more it returns None."""
+    """Decorate a function of a State: it is called again in each new world, until it returns.  Returns None if this
+    rank is no longer needed."""
 
     @functools.wraps(f)
     def wrapper(state: State, *args: Any, **options: Any) -> Any:

@@ -27,7 +27,7 @@ _PARAMETERS_SHOWN = 12
 
 
 def _number(value: Any) -> float:
-    """JSON has no NaN and no infinity: both are null, as what is not known."""
+    """JSON has no NaN and no infinity: both become null, like unknown values."""
     return math.nan if value is None else float(value)
 
 
@@ -39,7 +39,7 @@ def _short(value: Any) -> str:
 
 
 class Experiment:
-    """An experiment: its folder, or its name below 'dir' (default: DL_DIR, else the current folder)."""
+    """An experiment: its folder, or its name below 'dir' (default: DL_DIR, else the working directory)."""
 
     def __init__(self, path: Path, dir: Optional[Path] = None) -> None:
         self._options = ["--dir=" + os.fspath(dir)] if dir is not None else []
@@ -50,10 +50,10 @@ class Experiment:
     def __repr__(self) -> str:
         return f"<slurmdl.{type(self).__name__} {program.printable(self.dir)}>"
 
-    # ---- what dl says
+    # ---- what dl reports
 
     def call(self, command: str, *options: str, **how: Any) -> Any:
-        """A command of dl on this experiment: (status, standard output)."""
+        """Run a command of dl on this experiment: (status, standard output)."""
         return program.call(command, *self._options, *options, "--", self._name, **how)
 
     def read(self, trials: Optional[int] = None) -> Dict[str, Any]:
@@ -68,30 +68,30 @@ class Experiment:
         return str(self.read(trials=1)["state"])
 
     def conditions(self, trial: int = 1) -> List[Dict[str, Any]]:
-        """The conditions of a trial, in the order of their times, as dl-show(1) explains them: dictionaries with type
-        (Created, Running, Restarting, Suspended, Succeeded or Failed), status (whether it is true now), time (seconds
-        since 1970), reason and perhaps message."""
+        """The conditions of a trial in the order of their times; dl-show(1) explains them.  Each is a dictionary with
+        type (Created, Running, Restarting, Suspended, Succeeded or Failed), status (whether it is true now), time
+        (seconds since 1970), reason and perhaps message."""
         found: List[Dict[str, Any]] = [
             c for t in self.read()["trials"] if t["trial"] == trial for c in t["conditions"]
         ]
         return found
 
     def trials(self) -> Any:
-        """A DataFrame with a row for each trial, in their order, and a column for each hyperparameter; one that has
-        the name of another column is hp.NAME.  Metrics that were logged but not optimised are metric.NAME, with their
-        newest values."""
+        """A DataFrame with a row for each trial, in order, and a column for each hyperparameter (hp.NAME if another
+        column has the same name).  Metrics that were logged but not optimised are metric.NAME, with their newest
+        values."""
         return frames.trials_frame(self.read())
 
     def metrics(self, trial: Optional[int] = None) -> Any:
-        """A DataFrame with a row for each value that trials have logged so far (or one has), without superseded ones:
-        trial, attempt, step, time (seconds since 1970), epoch, name and value."""
+        """A DataFrame with a row for each value that the trials (or one trial) have logged so far, without superseded
+        ones: trial, attempt, step, time (seconds since 1970), epoch, name and value."""
         return frames.metrics_frame(self.dir, trial)
 
     def best(self) -> Optional[Dict[str, Any]]:
         """The best trial: a dictionary with trial, metric, best, hyperparameters, dir and so on; None before the first
-        result.  With repeats it is of the best point: 'best' is the mean, beside deviation and n, and the trial the
-        one that is nearest to it, whose own value is 'metric'.  slurmdl.load(best["dir"]) reads its newest
-        checkpoint."""
+        result.  With repeats it describes the best point: 'best' is the mean, with deviation and n; the trial is the
+        one closest to the mean, and 'metric' is its own value. slurmdl.load(best["dir"]) reads its newest checkpoint.
+        """
         shown = self.read()
         found = [t for t in shown["trials"] if t["trial"] == shown["best_trial"]]
         if not found:
@@ -104,19 +104,20 @@ class Experiment:
         return best
 
     def study(self) -> Any:
-        """An optuna Study in memory, with a trial for each trial: for optuna.visualization and optuna-dashboard."""
+        """An optuna Study in memory with the trials of the experiment: for optuna.visualization and optuna-dashboard.
+        """
         from .study import study_of
 
         return study_of(self)
 
     @property
     def plot(self) -> Any:
-        """Charts by matplotlib: plot.curves(), history(), scatter(parameter), parallel()."""
+        """Charts with matplotlib: plot.curves(), history(), scatter(parameter), parallel()."""
         from .plot import Plots
 
         return Plots(self)
 
-    # ---- how it goes
+    # ---- progress
 
     def _repr_html_(self) -> str:
         return _page(self.read(trials=_ROWS_SHOWN))
@@ -130,15 +131,15 @@ class Experiment:
             show(shown)
             if shown["state"] != "running":
                 return
-            # a large experiment is not read all the time
+            # do not read a large experiment all the time
             time.sleep(max(seconds, 4 * (time.monotonic() - start)))
 
 
-# ---- what is shown
+# ---- display
 
 
 def status_line(shown: Dict[str, Any]) -> str:
-    """One line: state, part that is done, and the best value."""
+    """One line: state, completed part, and the best value."""
     line = f"{shown['experiment']}: {shown['state']}, {100 * _number(shown['done']):.0f} %"
     if shown["best_trial"] is not None:
         line += f", best {shown['metrics'][0]['name']} {_number(shown['best']):.6g} "
@@ -160,7 +161,7 @@ def _rows(shown: Dict[str, Any]) -> List[List[str]]:
 
 
 def _page(shown: Dict[str, Any]) -> str:
-    """Everything in it is escaped: names and values may come from others."""
+    """Everything is escaped: names and values may come from other users."""
     head, *rows = _rows(shown)
     cells = "".join(f"<th>{html.escape(text)}</th>" for text in head)
     lines = [f"<tr>{cells}</tr>"]
@@ -184,7 +185,7 @@ def _display() -> Any:
 
 
 class _Lines:
-    """On a terminal, or in a pipe: a line when something has changed."""
+    """On a terminal or in a pipe: print a line when something has changed."""
 
     def __init__(self) -> None:
         self.last = ""

@@ -29,11 +29,12 @@ def _is_trial(path: str) -> bool:
 
 class Rows:
     """Scalars, oldest first: rows["step"], ["value"], ["time"] (seconds since 1970), ["epoch"] (NaN: none), ["attempt"]
-    and ["superseded"] are arrays of numpy, and so is ["name"], whose texts are made when they are asked for first.
+    and ["superseded"] are numpy arrays, and so is ["name"], whose texts are created on first use.  'names' lists the
+    different names, and 'index' gives for each row the index of its name: rows.of("loss") selects the rows of one name
+    without comparing texts.
 
-    'names' are the different names, and 'index' says of each row which of them it has: rows.of("loss") are the rows of
-    one name, without a comparison of texts.  rows[mask] and rows[10:20] are some of the rows; numpy.asarray(rows) and a
-    loop over them give a structured array and its records, frame() a DataFrame of pandas.
+    rows[mask] and rows[10:20] select rows; numpy.asarray(rows) and iteration return a structured array and its records,
+    frame() a pandas DataFrame.
     """
 
     def __init__(self, packed: Any, names: List[str]) -> None:
@@ -70,7 +71,7 @@ class Rows:
         return self._texts
 
     def array(self) -> Any:
-        """A structured array of numpy with all fields."""
+        """A structured numpy array with all fields."""
         import numpy
 
         kinds: Any = [("name", self._name().dtype), *PACKED[:4], ("attempt", "i4"), ("superseded", "?")]
@@ -87,7 +88,7 @@ class Rows:
         return iter(self.array())
 
     def frame(self) -> Any:
-        """A DataFrame of pandas; the names are a categorical column."""
+        """A pandas DataFrame; the names are a categorical column."""
         import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
         columns: Dict[str, Any] = {
@@ -99,21 +100,19 @@ class Rows:
 
 
 def _most_rows(path: str) -> int:
-    """At least as many as there are now, if each file has rows alone."""
+    """An upper bound of the number of rows: as if each file contained nothing else."""
     files = [path]
     if os.path.isdir(path):
         files = [os.path.join(d, n) for d, _, names in os.walk(path) for n in names if n.startswith("metrics")]
     found = [os.stat(f) for f in files if os.path.exists(f)]
-    # a file may claim any size, but only has its blocks
+    # a file may claim any size, but only its blocks exist
     return sum(min(s.st_size, 512 * s.st_blocks) for s in found) // 32 + 4096
 
 
 def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> Any:
-    """The scalars of a metrics file, of an attempt's folder or of a trial's, as Rows; with 'frame' as a DataFrame of
-    pandas.  They may be being written just now.
-
-    Of a trial the rows that a later attempt has logged again, or that it was restored to before, are left out unless
-    'superseded' is given.
+    """The scalars of a metrics file, an attempt's folder or a trial's folder, as Rows, or as a pandas DataFrame with
+    'frame'.  Files may be read while they are written.  For a trial, rows that a later attempt has logged again, or
+    that lie after the step it was restored to, are left out unless 'superseded' is given.
     """
     import numpy
 
@@ -121,7 +120,7 @@ def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> A
     how = 2 if _is_trial(path) else int(os.path.isdir(path))
     room, read = _most_rows(path), None
     while read is None:
-        # memory that is not written to is not there
+        # memory that is never written to takes no space
         try:
             packed = numpy.empty(room, dtype=PACKED)
         except (MemoryError, ValueError):
@@ -135,10 +134,10 @@ def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> A
 
 
 def read_records(path: Path) -> List[Dict[str, Any]]:
-    """The records of a metrics file, of an attempt's folder or of a trial's that are no scalars, oldest first:
-    dictionaries with kind ("vector", "histogram", "text", "image", "event"), name, step, time and value.  The value is an array (of an image:
-    height, width, channels), a text, a dictionary for an event, and for a histogram one with edges, counts, min, max,
-    mean, sd, n, nan and infinite.
+    """The records other than scalars of a metrics file, an attempt's folder or a trial's folder, oldest first:
+    dictionaries with kind ("vector", "histogram", "text", "image", "event"), name, step, time and value.  The value is
+    an array (for an image: height, width, channels), a text, a dictionary for an event, or a histogram with edges,
+    counts, min, max, mean, sd, n, nan and infinite.
     """
     path = os.fspath(path)
     if _is_trial(path):
@@ -177,12 +176,12 @@ def _content(kind: int, content: Any) -> Any:
 
 
 def newest(path: Path, max_step: int = 2**63 - 1) -> Optional[Tuple[str, int]]:
-    """Path and step of the newest checkpoint that verifies under a trial's folder; None if there is none."""
+    """Path and step of the newest checkpoint that verifies in a trial's folder; None if there is none."""
     return _slurmdl.find_checkpoint(os.fspath(path), max_step, 0)
 
 
 def checkpoint_of(path: Path) -> str:
-    """The path itself, or the newest checkpoint of a trial's folder."""
+    """The path itself, or the newest checkpoint in a trial's folder."""
     path = os.fspath(path)
     if not os.path.isdir(path):
         return path
@@ -193,7 +192,7 @@ def checkpoint_of(path: Path) -> str:
 
 
 def load(path: Path, states: bool = False) -> Dict[str, Any]:
-    """The tensors of a checkpoint, or of the newest of a trial's folder, as arrays of numpy by name, verified.  With
+    """The verified tensors of a checkpoint, or of the newest one in a trial's folder, as numpy arrays by name.  With
     'states' also the states (Run.state()), as bytes under "state/NAME"."""
     file = _slurmdl.Checkpoint(checkpoint_of(path))
     result: Dict[str, Any] = {}
@@ -208,8 +207,8 @@ def load(path: Path, states: bool = False) -> Dict[str, Any]:
 
 
 def dump(path: Path, arrays: Mapping[str, Any], step: int = 0) -> None:
-    """Write arrays and tensors (of the host) as a checkpoint, one after the other.  The name 'path' appears, or is
-    replaced, when the whole file is on stable storage."""
+    """Write arrays and host tensors as a checkpoint, one by one.  The name 'path' appears, or is replaced, once the
+    whole file is on stable storage."""
     file = _slurmdl.Writer(os.fspath(path), step)
     try:
         for name, a in arrays.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of an experiment as DataFrames of pandas."""
+"""The tables of an experiment as pandas DataFrames."""
 
 import json
 import math
@@ -20,7 +20,7 @@ _ROOM = 1 << 16
 
 
 def _cell(value: Any) -> Any:
-    """What is no scalar, a list say, is shown as JSON."""
+    """Values other than scalars, such as lists, are shown as JSON."""
     return json.dumps(value) if isinstance(value, (dict, list)) else value
 
 
@@ -51,7 +51,7 @@ def trials_frame(shown: Dict[str, Any]) -> Any:
 
 
 def _folders(dir: str, trial: Optional[int]) -> Iterator[Tuple[int, str]]:
-    """(number, folder) of each trial, or of one; none is followed that is a symbolic link."""
+    """(number, folder) of each trial, or of one; symbolic links are not followed."""
     found = []
     folder = os.path.join(dir, "trials")
     if os.path.isdir(folder):
@@ -63,7 +63,7 @@ def _folders(dir: str, trial: Optional[int]) -> Iterator[Tuple[int, str]]:
 
 
 class _Table:
-    """Rows of many trials, one after the other in one array that grows."""
+    """Rows of many trials, concatenated in one growing array."""
 
     def __init__(self, numpy: Any) -> None:
         self.numpy = numpy
@@ -79,7 +79,7 @@ class _Table:
             read = _slurmdl.read_rows(folder, 2, room.view("u1"))
             if read is not None:
                 break
-            # memory that is not written to is not there
+            # memory that is never written to takes no space
             more = self.numpy.empty(4 * len(self.rows), dtype=PACKED)
             more[: self.used] = self.rows[: self.used]
             self.rows = more
@@ -100,7 +100,7 @@ class _Table:
 
 
 def metrics_frame(dir: str, trial: Optional[int] = None) -> Any:
-    """What trials have logged; of one that is being written just now all that is complete."""
+    """What trials have logged; of a running trial, everything that is complete."""
     pandas = optional.need("pandas", "metrics()")
     numpy = optional.need("numpy", "metrics()")
     table = _Table(numpy)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch: FullyShardedDataParallel with the state of the bare model.
 
-It keeps the parameters in pieces of a few flat tensors.  torch's own functions give and take the state of the model and
-of the optimizer as shards by name; with numbers in place of names, as an optimizer's state_dict() has them, the
-checkpoint is the same as that of the bare model.  (fully_shard() needs none of this: its parameters are DTensors.)
+FullyShardedDataParallel keeps parameters in pieces of a few flat tensors. torch's own functions convert the state of
+the model and the optimizer to shards by name and back; with numbers instead of names, as in an optimizer's
+state_dict(), the checkpoint equals that of the bare model.  (fully_shard() needs none of this: its parameters are
+DTensors.)
 """
 
 from typing import Any, Dict, List, Optional
@@ -20,7 +21,7 @@ def _functions() -> Any:
 
 
 class FlatModel:
-    """A model that is, or has in it, a module in FullyShardedDataParallel."""
+    """A model that is or contains a FullyShardedDataParallel module."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -41,12 +42,12 @@ class FlatOptimizer:
         self._groups: List[Dict[str, Any]] = []
 
     def _read_names(self, groups: Any) -> None:
-        """The names of its parameters in the order that the bare model's optimizer has."""
+        """The names of its parameters in the order of the bare model's optimizer."""
         self._names = []
         for own, group in zip(self._optimizer.param_groups, groups):
             names = list(group["params"])
             if len(names) != len(own["params"]):
-                # of flat parameters, which are in an order of their own
+                # of flat parameters, which have an order of their own
                 place = {name: i for i, name in enumerate(FlatModel(self._model).state_dict())}
                 names.sort(key=lambda name: place[name])
             self._names += names
@@ -57,7 +58,7 @@ class FlatOptimizer:
         return self.made_state_dict()
 
     def made_state_dict(self) -> Any:
-        """The same; an optimizer that has no state yet gets one, by a step without an effect."""
+        """The same; an optimizer without a state gets one by a step that changes nothing."""
         state = _functions().get_optimizer_state_dict(self._model, self._optimizer)
         self._read_names(state["param_groups"])
         number = {name: i for i, name in enumerate(self._names)}
@@ -65,7 +66,7 @@ class FlatOptimizer:
         return {"state": {number[name]: x for name, x in state["state"].items()}, "param_groups": self._groups}
 
     def check(self, state: Any) -> None:
-        """After made_state_dict(): whether the groups are the same."""
+        """After made_state_dict(): check that the groups are the same."""
         saved, own = ([len(g["params"]) for g in groups] for groups in (state["param_groups"], self._groups))
         if saved != own:
             raise ValueError(
@@ -85,7 +86,7 @@ class FlatOptimizer:
         _functions().set_optimizer_state_dict(self._model, self._optimizer, named)
 
 
-# ---- which parts are such ones
+# ---- find such parts
 
 
 def _is_flat_parameter(x: Any) -> bool:
@@ -97,7 +98,7 @@ def _parameters(optimizer: Any) -> List[Any]:
 
 
 def flat_models(part: Any) -> List[Any]:
-    """The models of a part, which may be a dict or a list, that are such ones."""
+    """Such models in a part, which may be a dict or a list."""
     if isinstance(part, dict):
         part = list(part.values())
     if isinstance(part, (list, tuple)):
@@ -118,7 +119,7 @@ def _model_of(optimizer: Any, models: List[Any]) -> Optional[Any]:
 
 
 def adapted(part: Any, models: List[Any]) -> Any:
-    """A part with what belongs to these models as FlatModel and FlatOptimizer."""
+    """The part, with what belongs to these models replaced by FlatModel and FlatOptimizer."""
     if isinstance(part, dict):
         return {k: adapted(v, models) for k, v in part.items()}
     if isinstance(part, (list, tuple)):

@@ -11,7 +11,7 @@ _PREFIX = "DL_HP_"
 
 
 def _value(text: str) -> Any:
-    """A variable's text as what it says: 3, 0.1, true, or a text."""
+    """Convert the text of a variable: 3, 0.1, true, or a text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -25,9 +25,9 @@ def _variable(name: str) -> str:
 class HParams(Mapping[str, Any]):
     """hp["optimizer.lr"], hp["optimizer"]["lr"] and hp.optimizer.lr are the same.
 
-    The values are those that `dl run` has chosen for this trial.  Without it they are those of the variables
-    DL_HP_NAME, in whose names a dot is an underscore, so that a script can be tried by hand; the names that hp lists
-    are then as the variables write them.
+    The values are those that `dl run` chose for this trial.  Elsewhere they come from the variables DL_HP_NAME, where
+    underscores stand for dots, so that a script can be tried by hand; hp then lists the names as the variables spell
+    them.
     """
 
     def __init__(self, tree: Optional[Dict[str, Any]] = None, variables: Optional[Mapping[str, str]] = None) -> None:
@@ -38,7 +38,7 @@ class HParams(Mapping[str, Any]):
     def of_environment(cls) -> "HParams":
         path = os.environ.get("DL_HPARAMS")
         if path and os.path.exists(path):
-            # another member of a group may have put a pipe there
+            # another member of the group may have put a pipe there
             with open(path, encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as f:
                 return cls(json.load(f))
         start = len(_PREFIX)
@@ -81,7 +81,7 @@ class HParams(Mapping[str, Any]):
         return f"HParams({self.as_dict()!r})"
 
     def as_dict(self) -> Dict[str, Any]:
-        """Plain dictionaries, for what wants them."""
+        """Plain dictionaries, for functions that require them."""
         return {k: v.as_dict() if isinstance(v, HParams) else v for k, v in self.items()}
 
     def flat(self) -> Dict[str, Any]:

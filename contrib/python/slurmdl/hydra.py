@@ -27,12 +27,12 @@ from .trial import log_result
 
 log = logging.getLogger(__name__)
 
-# Overrides that are about the sweep, and not about a trial.
+# Overrides that concern the sweep, not a trial.
 _OF_SWEEP = re.compile(r"[+~]*hydra(/sweeper|/launcher|\.sweeper|\.launcher|\.sweep|\.mode|\.run)\b")
 
 
 class LogResult(Callback):  # type: ignore[misc, unused-ignore]
-    """A callback of Hydra in the trial: log what the program's function has returned."""
+    """A Hydra callback in the trial: log the result of the program's function."""
 
     def on_job_end(self, config: Any, job_return: Any, **more: Any) -> None:
         if job_return.status.name == "COMPLETED":
@@ -44,13 +44,13 @@ class LogResult(Callback):  # type: ignore[misc, unused-ignore]
 
 
 def _number(value: Any) -> Any:
-    """A number or a truth as such, all else as None."""
+    """Numbers and booleans as such, everything else as None."""
     return value if isinstance(value, (bool, int, float)) else None
 
 
 def _choices(override: Any) -> List[Any]:
     texts = list(override.sweep_string_iterator())
-    # glob(*) has names only
+    # glob(*) only has names
     values = getattr(override.value(), "list", texts)
     return [text if _number(value) is None else value for value, text in zip(values, texts)]
 
@@ -64,7 +64,7 @@ def _between(low: Any, high: Any, is_log: bool) -> Dict[str, Any]:
 
 
 def _last(sweep: Any) -> Any:
-    """The last value of a range, which does not have its end."""
+    """The last value of a range, whose end is excluded."""
     steps = (sweep.stop - sweep.start) / sweep.step
     count = int(steps) if steps == int(steps) else int(steps) + 1
     if count < 1:
@@ -73,7 +73,7 @@ def _last(sweep: Any) -> Any:
 
 
 def parameter_of(override: Any) -> Dict[str, Any]:
-    """The group of dl-experiment(5) that an override with a range stands for."""
+    """The group of dl-experiment(5) for an override with a range."""
     sweep = override.value()
     if override.is_choice_sweep():
         return {"type": "categorical", "vals": _choices(override)}
@@ -92,7 +92,7 @@ def parameter_of(override: Any) -> Dict[str, Any]:
 
 
 def _names(keys: List[str]) -> Dict[str, str]:
-    """The hyperparameter for each key: optimizer.lr stays so, unless optimizer is one, too."""
+    """The hyperparameter for each key: optimizer.lr keeps its name unless optimizer is a hyperparameter, too."""
     plain = {key: re.sub(r"[^\w.]", "_", key.lstrip("+~"), flags=re.A) for key in keys}
     nested = any(b.startswith(a + ".") for a in plain.values() for b in plain.values())
     names = {key: re.sub(r"\.", "_", name) if nested else name for key, name in plain.items()}
@@ -102,7 +102,7 @@ def _names(keys: List[str]) -> Dict[str, str]:
 
 
 def _program() -> List[str]:
-    """The command that has started this program, without its arguments."""
+    """The command that started this program, without its arguments."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is not None:
         name = spec.name[: -len(".__main__")] if spec.name.endswith(".__main__") else spec.name
@@ -111,7 +111,7 @@ def _program() -> List[str]:
 
 
 def _flags() -> List[str]:
-    """Hydra's own options that say where the configuration is."""
+    """Hydra's own options that name the configuration."""
     given, _ = get_args_parser().parse_known_args(sys.argv[1:])
     flags = []
     for name in ("config_name", "config_path", "config_dir"):
@@ -121,7 +121,8 @@ def _flags() -> List[str]:
 
 
 def _shield(lines: List[str]) -> Tuple[List[str], Dict[str, Any]]:
-    """(words, constants): in the command {name} is a hyperparameter, so a word that has one is a constant itself."""
+    """(words, constants): in the command, {name} means a hyperparameter; a word that contains one becomes a constant.
+    """
     constants = {f"override_{i}": line for i, line in enumerate(lines) if re.search(r"\{[A-Za-z_][\w.-]*\}", line)}
     words = ["{override_%d}" % i if f"override_{i}" in constants else line for i, line in enumerate(lines)]
     return words, constants
@@ -138,7 +139,7 @@ def _entrypoint(fixed: List[str], names: Dict[str, str]) -> List[str]:
 
 
 def _split(context: Any, lines: List[str]) -> Tuple[List[str], Dict[str, Any]]:
-    """(overrides that hold for all trials, overrides with a range by key)."""
+    """(overrides for all trials, overrides with a range by key)."""
     parser = OverridesParser.create(config_loader=context.config_loader)
     fixed: List[str] = []
     searched: Dict[str, Any] = {}
@@ -151,7 +152,7 @@ def _split(context: Any, lines: List[str]) -> Tuple[List[str], Dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Hydra's dictionaries and lists as Python's."""
+    """Convert Hydra's dictionaries and lists to Python's."""
     return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
 
 
@@ -172,7 +173,7 @@ def config_of(context: Any, config: Any, settings: Dict[str, Any], arguments: Li
         "entrypoint": _entrypoint(words, names),
         "hyperparameters": {**nest({names[key]: parameter_of(o) for key, o in searched.items()}), **constants},
         "searcher": {**keys.get("searcher", {}), "name": settings["searcher"]},
-        # the reason of a failure is in the last line
+        # the last line has the reason of a failure
         "environment": {"HYDRA_FULL_ERROR": "1", **keys.get("environment", {})},
     }
 
@@ -184,7 +185,7 @@ def _log_failures(trials: List[Dict[str, Any]]) -> None:
 
 
 def _write_best(folder: str, started: Sweep) -> Any:
-    """optimization_results.yaml, as Hydra's other sweepers write it."""
+    """Write optimization_results.yaml, as Hydra's other sweepers do."""
     best = started.best()
     if best is None:
         return None
@@ -196,7 +197,7 @@ def _write_best(folder: str, started: Sweep) -> Any:
 
 
 def sweep(context: Any, config: Any, settings: Dict[str, Any], arguments: List[str]) -> Any:
-    """Run the experiment to its end; returns the best result."""
+    """Run the experiment to its end.  Returns the best result."""
     folder = os.path.abspath(str(config.hydra.sweep.dir))
     what = config_of(context, config, settings, arguments)
     os.makedirs(folder, exist_ok=True)

@@ -15,8 +15,8 @@ from .runs import Run, init
 
 
 def _variables(model: Any) -> List[Tuple[str, Any]]:
-    """The model's and the optimizer's variables, named by their order: Keras numbers the names of layers as it makes
-    them, so that they differ from one process to the next."""
+    """The variables of the model and the optimizer, named by their order: Keras numbers layer names as it creates them,
+    so that they differ between processes."""
     result: List[Tuple[str, Any]] = []
     for group, owner in (("model", model), ("optimizer", model.optimizer)):
         for i, variable in enumerate(owner.variables if owner is not None else ()):
@@ -25,8 +25,8 @@ def _variables(model: Any) -> List[Tuple[str, Any]]:
 
 
 class Callback(keras.callbacks.Callback):  # type: ignore[misc, unused-ignore]
-    """Logs every epoch ("training/..", "validation/.."), saves after every n-th one, ends the training when a stop is
-    asked for.  Steps are epochs."""
+    """Logs every epoch ("training/..", "validation/.."), saves every n-th one, ends the training when a stop is
+    requested.  Steps are epochs."""
 
     def __init__(self, run: Optional[Run] = None, every_n_epochs: int = 1) -> None:
         super().__init__()
@@ -34,8 +34,8 @@ class Callback(keras.callbacks.Callback):  # type: ignore[misc, unused-ignore]
         self._every = every_n_epochs
 
     def restore(self, model: Any) -> int:
-        """Restore the compiled and built model from the trial's newest checkpoint; the epochs that it has had, 0 if
-        there is none."""
+        """Restore the compiled and built model from the trial's newest checkpoint.  Returns the number of completed
+        epochs, 0 if there is no checkpoint."""
         if model.optimizer is not None and not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
         arrays = [(name, v, numpy.array(v)) for name, v in _variables(model)]
@@ -68,6 +68,6 @@ class Callback(keras.callbacks.Callback):  # type: ignore[misc, unused-ignore]
         for name, value in (logs or {}).items():
             grouped = "validation/" + name[4:] if name.startswith("val_") else "training/" + name
             self._run.log(grouped, float(value), epoch + 1)
-        # an epoch that was cut short is trained again
+        # an interrupted epoch is trained again
         if not self._run.should_stop() and (epoch + 1) % self._every == 0:
             self._save(epoch + 1)

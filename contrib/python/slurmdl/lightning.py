@@ -72,9 +72,8 @@ class Logger(_Logger):
 
 
 class CheckpointIO(_CheckpointIO):
-    """Checkpoints of Lightning as our files: whole or not there, and verified when they are read.
-
-    Pickles in another user's checkpoint are read with trust=True only, and with Lightning's weights_only=True none.
+    """Lightning checkpoints in our file format: complete or absent, and verified when they are read.  Pickles in
+    another user's checkpoint are read only with trust=True, and none with Lightning's weights_only=True.
     """
 
     def __init__(self, trust: bool = False) -> None:
@@ -101,8 +100,8 @@ class CheckpointIO(_CheckpointIO):
 
 
 class Callback(pl.Callback):
-    """Saves a checkpoint of the run after every n-th epoch and before a stop; ends the training when a stop is asked
-    for.  The two newest of this attempt stay.  The trainer has our CheckpointIO."""
+    """Saves a checkpoint of the run after every n-th epoch and before a stop; ends the training when a stop is
+    requested.  The two newest checkpoints of this attempt stay.  The trainer must use our CheckpointIO."""
 
     def __init__(self, run: Run, every_n_epochs: int = 1, keep: int = 2) -> None:
         self._run, self._every, self._keep = run, every_n_epochs, keep
@@ -117,7 +116,7 @@ class Callback(pl.Callback):
                 _slurmdl.remove_checkpoint(os.path.join(folder, name))
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Dict[str, Any]) -> None:
-        # an epoch that has ended counts: Lightning's number is that of the epoch it is in
+        # count a completed epoch: Lightning's number is that of the current epoch
         checkpoint["slurmdl_step"] = trainer.current_epoch + 1
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:

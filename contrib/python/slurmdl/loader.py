@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: batches of a dataset that go on in the middle of an epoch."""
+"""PyTorch: batches of a dataset that can resume in the middle of an epoch."""
 
 import random
 import sys
@@ -9,7 +9,7 @@ import torch
 
 
 def _mix(*numbers: int) -> int:
-    """A seed of 32 bits of some numbers."""
+    """A 32-bit seed from some numbers."""
     h = 0x9E3779B97F4A7C15
     for n in numbers:
         h = ((h ^ (n & 0xFFFFFFFFFFFFFFFF)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
@@ -18,7 +18,7 @@ def _mix(*numbers: int) -> int:
 
 
 class _Seeded(torch.utils.data.Dataset):  # type: ignore[misc, type-arg, unused-ignore]
-    """In a worker each sample has random numbers of its own: the same ones wherever the loader began."""
+    """In a worker each sample gets random numbers of its own: the same wherever the loader started."""
 
     def __init__(self, dataset: Any, seed: int, epoch: int) -> None:
         self._dataset, self._seed, self._epoch = dataset, seed, epoch
@@ -37,13 +37,13 @@ class _Seeded(torch.utils.data.Dataset):  # type: ignore[misc, type-arg, unused-
 
 
 class ResumableLoader:
-    """Batches of a dataset with a length, which go on exactly where they were when the checkpoint was saved.
+    """Batches of a dataset with a length; they resume exactly where they were when the checkpoint was saved.
 
-    The order of an epoch depends on 'seed' and the epoch alone; with several ranks each has its share, which is
-    padded to the same length as DistributedSampler does it.  epoch and position (batches of it that were taken) are
-    its state; it is saved in the body of the loop or between epochs.  A loop that was left goes on there at the next
-    one.  With workers each sample has random numbers of its own, so that augmentation does not depend on where
-    the loader began.  Further arguments are those of torch's DataLoader.
+    The order of an epoch depends only on 'seed' and the epoch.  With several ranks each gets a share, padded to the
+    same length as DistributedSampler does. epoch and position (batches taken from it) are the state; save it in the
+    body of the loop or between epochs.  If a loop is left, the next loop continues there.  With workers each sample
+    gets random numbers of its own, so that augmentation does not depend on where the loader started.  Further arguments
+    are passed to torch's DataLoader.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ResumableLoader:
         return n // self.batch_size if self.drop_last else (n + self.batch_size - 1) // self.batch_size
 
     def __iter__(self) -> Iterator[Any]:
-        # a generator of its own: torch's, which the training uses, is left alone
+        # a separate generator: torch's, which the training uses, stays untouched
         loader = torch.utils.data.DataLoader(
             _Seeded(self.dataset, self.seed, self.epoch),
             batch_sampler=self._batches()[self.position :],  # type: ignore[arg-type, unused-ignore]
@@ -108,7 +108,7 @@ class ResumableLoader:
         }
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Samples are counted, so that the number of ranks or the size of a batch may have changed."""
+        """Samples are counted, so that the number of ranks or the batch size may have changed."""
         if state["length"] != len(self.dataset):
             raise ValueError(f"the dataset had {state['length']} samples and has {len(self.dataset)} now")
         self.epoch, self.seed = state["epoch"], state["seed"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python objects as bytes for other ranks: JSON (slurmdl.structure), and behind it the bytes of arrays and tensors.
+"""Python objects as bytes for other ranks: JSON (slurmdl.structure), followed by the bytes of arrays and tensors.
 
-What these cannot say has to be pickled, and a pickle runs code where it is read.  So both the rank that gives such an
-object and those that take it say trust=True; without it a pickle is neither made nor read, whoever has sent it.
+Other objects must be pickled, and reading a pickle runs code.  Therefore the rank that sends such an object and those
+that receive it must pass trust=True; otherwise a pickle is neither made nor read, whoever has sent it.
 """
 
 import json
@@ -20,7 +20,7 @@ _LENGTH = 8
 
 
 class NeedsTrust(TypeError):
-    """An object that only a pickle can say, where nobody has said trust=True."""
+    """An object that requires a pickle, without trust=True."""
 
 
 def _refuse(path: Path, x: Any) -> bytes:
@@ -30,7 +30,7 @@ def _refuse(path: Path, x: Any) -> bytes:
 
 
 def is_plain_tensor(x: Any) -> bool:
-    """Whether a tensor is all said by its type, its shape and its bytes."""
+    """Whether type, shape and bytes describe a tensor completely."""
     return (
         is_tensor(x)
         and str(x.dtype).split(".")[-1] in TYPES
@@ -42,13 +42,13 @@ def is_plain_tensor(x: Any) -> bool:
 
 
 def about_tensor(x: Any) -> Dict[str, Any]:
-    """What a message says of a tensor."""
+    """The description of a tensor in a message."""
     about = {"tensor": str(x.dtype).split(".")[-1], "shape": list(x.shape)}
     return about if x.device.type == "cpu" else {**about, "on": x.device.type}
 
 
 def new_tensor(about: Dict[str, Any]) -> Any:
-    """A tensor of which a message says this."""
+    """A new tensor for a description."""
     import torch
 
     kind = getattr(torch, about["tensor"], None)
@@ -59,7 +59,7 @@ def new_tensor(about: Dict[str, Any]) -> Any:
 
 
 class _Parts:
-    """The bytes of arrays and tensors behind the JSON."""
+    """Collects the bytes of arrays and tensors behind the JSON."""
 
     def __init__(self) -> None:
         self.parts: List[bytes] = []
@@ -84,7 +84,7 @@ def _bytes_of_tensor(x: Any) -> bytes:
 
 
 class _Got:
-    """The same, taken out again in the same order."""
+    """Takes them out again in the same order."""
 
     def __init__(self, data: memoryview) -> None:
         self.data, self.at = data, 0
@@ -102,7 +102,7 @@ class _Got:
 
 
 def _pickled(x: Any) -> bytes:
-    """Functions and classes of the script, too, where cloudpickle is installed."""
+    """Includes functions and classes of the script if cloudpickle is installed."""
     try:
         import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
@@ -112,7 +112,7 @@ def _pickled(x: Any) -> bytes:
 
 
 def to_bytes(x: Any, trust: bool = False, put: Optional[Put] = None) -> bytes:
-    """A message; NeedsTrust.  'put' takes arrays and tensors out, which else are behind the JSON."""
+    """Encode a message; may raise NeedsTrust.  'put' takes arrays and tensors out, which otherwise follow the JSON."""
     if trust and put is None:
         return PICKLE + _pickled(x)
     parts = _Parts()
@@ -122,12 +122,12 @@ def to_bytes(x: Any, trust: bool = False, put: Optional[Put] = None) -> bytes:
 
 
 def refusal(error: BaseException) -> bytes:
-    """What is sent instead of an object: all ranks are told, and none waits."""
+    """Sent instead of an object, so that all ranks are told and none waits."""
     return REFUSED + str(error).encode(errors="replace")
 
 
 def to_send(x: Any, trust: bool = False, put: Optional[Put] = None) -> bytes:
-    """The message, or one that says why there is none: the others wait for a message."""
+    """The message, or one that explains why there is none: the other ranks wait for a message."""
     try:
         return to_bytes(x, trust, put)
     except (TypeError, ValueError, AttributeError, RecursionError, pickle.PicklingError) as error:
@@ -135,7 +135,7 @@ def to_send(x: Any, trust: bool = False, put: Optional[Put] = None) -> bytes:
 
 
 def from_bytes(data: bytes, trust: bool = False, sender: str = "another rank", get: Optional[Get] = None) -> Any:
-    """The object of a message; slurmdl.Error for a pickle without 'trust', and for what is no message."""
+    """Decode a message; slurmdl.Error for a pickle without 'trust', and for invalid data."""
 
     def unpickle(pickle_of: Any) -> Any:
         if trust:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of datasets for what is nested."""
+"""Dataset names for nested objects."""
 
 import hashlib
 import re
@@ -7,15 +7,15 @@ from typing import Dict, Set, Tuple
 
 _MAX = 127
 
-# what makes a part of a name empty, or begin with a dot
+# what would make a part of a name empty, or start it with a dot
 _ODD = re.compile(r"(^|/)(\.|/|$)")
 
 
 class Names:
-    """Names of the datasets of a checkpoint: each is another one, and none is a folder of another."""
+    """Dataset names of a checkpoint: all are different, and none is a folder of another."""
 
     def __init__(self) -> None:
-        self._found: Dict[str, str] = {}  # folders as they were asked for, and as they are
+        self._found: Dict[str, str] = {}  # folders as requested, and as they are
         self._datasets: Set[str] = set()
         self._folders: Set[str] = set()
 
@@ -30,7 +30,7 @@ class Names:
         return name
 
     def _folder(self, asked: str) -> str:
-        """A folder, with its slash; what has a dataset in it stays one."""
+        """A folder, with its slash; a folder that has a dataset keeps its name."""
         folder = self._found.get(asked, "")
         if asked and folder[:-1] not in self._folders:
             above, slash, last = asked[:-1].rpartition("/")
@@ -38,7 +38,8 @@ class Names:
         return folder
 
     def add(self, path: Tuple[str, ...]) -> str:
-        """A name that a checkpoint takes: the parts of the path with slashes, with ~2 behind one that is taken."""
+        """A name that a checkpoint accepts: the parts of the path joined by slashes, with ~2 appended if it is taken.
+        """
         whole = "/".join(path)
         if _ODD.search(whole):
             whole = "/".join(p for p in whole.split("/") if p) or "value"

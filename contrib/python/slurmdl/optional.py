@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages that only some calls need: imported when they are first used."""
+"""Packages that only some calls need: imported on first use."""
 
 import importlib
 from typing import Any, Optional
@@ -18,7 +18,7 @@ def find(module: str) -> Optional[Any]:
 
 
 def need(module: str, what: str) -> Any:
-    """The module; without it slurmdl.Error says which package 'what' needs."""
+    """The module; if it is missing, slurmdl.Error names the package that 'what' needs."""
     found = find(module)
     if found is None:
         package = module.split(".")[0]

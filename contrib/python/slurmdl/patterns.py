@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
 
 def parse(line: str) -> Optional[Found]:
-    """What a line says; None if that is nothing."""
+    """Parse a line; None if it has nothing."""
     if len(line) > LINE_MAX:
         return None
     step = epoch = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts of an experiment by matplotlib: each returns the Axes that it has drawn on."""
+"""Charts of an experiment with matplotlib: each returns the Axes that it has drawn on."""
 
 from typing import Any, List, Optional, Tuple
 
@@ -8,12 +8,12 @@ from ._slurmdl import Error
 
 
 def _literal(text: Any) -> str:
-    """A name is no formula of matplotlib."""
+    """Prevent matplotlib from reading a name as a formula."""
     return str(text).replace("$", r"\$")
 
 
 class Plots:
-    """exp.plot: all of them take 'ax', an Axes to draw on; else a new figure is made."""
+    """exp.plot: every method takes 'ax', the Axes to draw on; the default is a new figure."""
 
     def __init__(self, experiment: Any) -> None:
         self._experiment = experiment
@@ -41,7 +41,7 @@ class Plots:
         return frame[frame["best"].notna()], str(first["name"]), bool(first["smaller_is_better"])
 
     def _compared(self, frame: Any) -> Any:
-        """Which trials can be the best: at the length of the best one, and of a point with as many repeats."""
+        """The trials that can be the best: trained as long as the best one, with as many repeats of their point."""
         shown = self._experiment.read(trials=1)
         known = frame["best_length"] == shown["best_length"]
         return known & (frame["n"] == shown["best_n"]) if "best_n" in shown else known
@@ -53,7 +53,7 @@ class Plots:
         raise Error(f"{self._experiment.dir}: there is no hyperparameter '{name}'")
 
     def curves(self, metric: Optional[str] = None, trials: Optional[List[int]] = None, ax: Any = None) -> Any:
-        """A line for each trial: a metric (default: the one that is optimised) by step."""
+        """A line for each trial: a metric (default: the optimised one) by step."""
         rows = self._experiment.metrics()
         if metric is None:
             metric = str(self._experiment.read(trials=1)["metrics"][0]["name"])
@@ -123,7 +123,7 @@ def _is_wide(values: Any) -> bool:
 
 
 def _scaled(numpy: Any, values: Any) -> Any:
-    """From 0 to 1; by the logarithm where it is wide, texts by their order."""
+    """Scaled to 0 .. 1; logarithmic if the range is wide, texts by their order."""
     if not _is_number(values):
         known = sorted({str(v) for v in values.dropna()})
         numbers = numpy.array([known.index(str(v)) if v == v and v is not None else numpy.nan for v in values], "f8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Call the program dl, which reads, starts and steers all experiments."""
+"""Call the program dl, which reads, starts and controls all experiments."""
 
 import json
 import shutil
@@ -12,12 +12,12 @@ PROGRAM = "dl"
 
 
 def popen(arguments: List[str], **options: Any) -> "subprocess.Popen[str]":
-    """Start dl; it does not read the standard input of this process, and Ctrl-C does not reach it."""
+    """Start dl; it does not read this process's standard input, and Ctrl-C does not reach it."""
     options = {"stdin": subprocess.DEVNULL, "encoding": "utf-8", "errors": "replace", **options}
     try:
         return subprocess.Popen([PROGRAM, *arguments], start_new_session=True, **options)
     except OSError as error:
-        # PermissionError may also mean that a folder of PATH may not be entered and no other has the program
+        # PermissionError can also mean that a folder in PATH is not accessible and no other one has the program
         if not isinstance(error, (FileNotFoundError, PermissionError)) or shutil.which(PROGRAM):
             raise Error(f"cannot run '{PROGRAM}': {error.strerror}") from None
         where = "install slurm-dl, or add the folder of its programs to PATH"
@@ -25,12 +25,12 @@ def popen(arguments: List[str], **options: Any) -> "subprocess.Popen[str]":
 
 
 def printable(text: str) -> str:
-    """A text of somebody else's for a comment or a terminal: one line, nothing that steers a terminal."""
+    """Foreign text, safe for a comment or a terminal: one line, without control characters."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def message_of(output: str, arguments: List[str], status: int) -> str:
-    """What dl complained about, without its own name before each line."""
+    """The error of dl, without its own name before each line."""
     lines = [printable(line[4:] if line.startswith("dl: ") else line) for line in output.strip().splitlines()]
     return "\n".join(lines) or f"dl {arguments[0]} ended with status {status}"
 
@@ -38,8 +38,8 @@ def message_of(output: str, arguments: List[str], status: int) -> str:
 def call(
     *arguments: str, good: Tuple[int, ...] = (0,), env: Optional[Mapping[str, str]] = None
 ) -> Tuple[int, str]:
-    """Run dl to its end: (status, standard output).  With a status that is not in 'good' slurmdl.Error has the message
-    of dl."""
+    """Run dl to its end: (status, standard output).  If the status is not in 'good', raise slurmdl.Error with dl's
+    message."""
     process = popen(list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     try:
         output, errors = process.communicate()

@@ -34,7 +34,7 @@ def _doubles(values: Any) -> Any:
 
 
 def _plain(values: Any) -> Any:
-    """An array in one piece, of the machine's byte order."""
+    """A contiguous array in native byte order."""
     import numpy
 
     a = numpy.ascontiguousarray(values).reshape(-1)
@@ -45,10 +45,10 @@ def _plain(values: Any) -> Any:
 class Run(_slurmdl.Run):
     """A run of this process; slurmdl.init() opens it.
 
-    Under `dl run` it is the attempt of a trial that a worker started.  Else it is a new attempt in the folder 'dir'.
-    Of several ranks only rank 0 writes metrics, and the others' calls do nothing.  Logging never waits for the disk
-    and never fails: what is lost is counted (lost) and said once, as a warning.  log() and should_stop() may be
-    called from any thread.  A child of fork(), such as a worker of a DataLoader, has no part in the run.
+    Under `dl run` it is the attempt of a trial that a worker started.  Elsewhere it is a new attempt in the folder
+    'dir'.  With several ranks only rank 0 writes metrics; the calls of the others do nothing.  Logging never waits for
+    the disk and never fails: losses are counted (lost) and reported once, as a warning. log() and should_stop() may be
+    called from any thread.  A child of fork(), such as a worker of a DataLoader, cannot use the run.
     """
 
     def __new__(cls, dir: Optional[Path] = None) -> "Run":
@@ -76,11 +76,11 @@ class Run(_slurmdl.Run):
     def __repr__(self) -> str:
         return "<slurmdl.Run, closed>" if self.closed else f"<slurmdl.Run {self.dir}>"
 
-    # ---- what it knows
+    # ---- properties
 
     @property
     def length(self) -> int:
-        """Length to which to train now; without a worker and DL_LENGTH it has no end, which is said once."""
+        """Length to train to; without a worker and DL_LENGTH there is no end, which is reported once."""
         length = super().length
         if length == _NO_END and not self._warned:
             self._warned = True
@@ -96,13 +96,13 @@ class Run(_slurmdl.Run):
 
     @property
     def trial_dir(self) -> str:
-        """Folder of the trial, which all its attempts share."""
+        """Folder of the trial, shared by all its attempts."""
         head, tail = os.path.split(self.dir)
         return (head or ".") if tail.startswith("a.") else self.dir
 
     def seed_all(self, per_rank: bool = False) -> int:
-        """Seed random, and numpy and torch if they are imported, with the trial's seed; with 'per_rank' each rank's
-        own.  Returns the seed."""
+        """Seed random, and numpy and torch if they are imported, with the trial's seed; with 'per_rank' with a
+        different one on each rank.  Returns the seed."""
         seed = (self.seed + (self.rank if per_rank else 0)) % 2**32
         random.seed(seed)
         if "numpy" in sys.modules:
@@ -114,7 +114,7 @@ class Run(_slurmdl.Run):
     # ---- metrics
 
     def epoch(self, epoch: float) -> None:
-        """What is logged from now on belongs to this epoch."""
+        """Set the epoch of what is logged from now on."""
         self.log_epoch(epoch)
 
     def vector(self, name: str, values: Any, step: int) -> None:
@@ -122,7 +122,7 @@ class Run(_slurmdl.Run):
         self.log_vector(name, step, _doubles(values))
 
     def histogram(self, name: str, values: Any, step: int, edges: Optional[Sequence[float]] = None) -> None:
-        """Log the distribution of 'values', in 64 bins; with 'edges' they are counts, one less than edges."""
+        """Log the distribution of 'values' in 64 bins; with 'edges', 'values' are counts, one fewer than edges."""
         if edges is not None:
             self.log_histogram(name, step, _doubles(edges), array.array("Q", [int(n) for n in values]))
             return
@@ -140,31 +140,31 @@ class Run(_slurmdl.Run):
         self.log_text(name, step, text)
 
     def image(self, name: str, image: Any, step: int, dataformats: str = "HWC") -> None:
-        """Log an image: an array of bytes, or of floats from 0 to 1, or one of PIL; grey, with alpha, RGB or RGBA."""
+        """Log an image: an array of bytes, or of floats from 0 to 1, or a PIL image; grey, with alpha, RGB or RGBA."""
         width, height, channels, pixels = _pixels(image, dataformats)
         self.log_image(name, step, width, height, channels, pixels)
 
     def event(self, kind: str, **fields: Any) -> None:
-        """Log something that happened: run.event("note", text="lr halved", lr=0.01)."""
+        """Log an event: run.event("note", text="lr halved", lr=0.01)."""
         self.log_event(kind, _json(fields))
 
     # ---- checkpoints
 
     def protect(self, name: str, array: Any) -> None:
-        """Say that this array or tensor is part of the checkpoint: it is read when a checkpoint is saved, and
-        written when one is restored.  It may be a tensor on a CUDA device."""
+        """Add this array or tensor to the checkpoint: saving reads it, and restoring overwrites it.  It may be a tensor
+        on a CUDA device."""
         with naming(name):
             memory = memory_of(array)
             self.protect_memory(name, memory.type, memory.shape, memory.where, memory.owner)
 
     def protect_shard(self, name: str, array: Any, shape: Tuple[int, ...], offset: Tuple[int, ...]) -> None:
-        """Say that this array is this rank's slab, at 'offset', of a tensor of 'shape'; saving is then collective."""
+        """Add this array, this rank's slab at 'offset' of a tensor of 'shape'; saving is then collective."""
         with naming(name):
             memory = memory_of(array)
             self.protect_slab(name, memory.type, tuple(shape), tuple(offset), memory.shape, memory.where, memory.owner)
 
     def unprotect(self, name: Optional[str] = None) -> None:
-        """Take one out again; without a name all, and all states."""
+        """Remove a name from later checkpoints; without a name, everything including states."""
         self.forget(name)
         of_torch: Dict[str, Any] = self.__dict__.get("_torch_protected", {})
         if name is None:
@@ -173,9 +173,9 @@ class Run(_slurmdl.Run):
             of_torch.pop(name, None)
 
     def restore(self, pattern: Optional[str] = None, path: Optional[Path] = None) -> Optional[int]:
-        """Fill what is protected from the trial's newest checkpoint that verifies.  Returns its step, None if there is
-        none; if there are some, and all are damaged, it raises Error.  With 'pattern' only names that match it (*, ?),
-        with 'path' from this file."""
+        """Fill the protected memory from the trial's newest checkpoint that verifies.  Returns its step, or None if
+        there is no checkpoint; raises Error if all checkpoints are damaged.  'pattern' selects names (*, ?), 'path' a
+        file."""
         return self.restore_memory(pattern, os.fspath(path) if path is not None else None)
 
 
@@ -188,11 +188,11 @@ def _finite(x: Any) -> Any:
 
 
 def _json(fields: Dict[str, Any]) -> str:
-    """What JSON does not know, NaN and infinities too, is a string."""
+    """What JSON cannot represent, including NaN and infinities, becomes a string."""
     try:
         return json.dumps(fields, default=str, allow_nan=False)
     except ValueError:
-        # this says so of what contains itself
+        # raised for objects that contain themselves
         json.dumps(fields, default=str)
     return json.dumps(_finite(fields), default=str, allow_nan=False)
 
@@ -235,7 +235,7 @@ atexit.register(_close_all)
 
 
 def current() -> Optional[Run]:
-    """The run that this process has open."""
+    """The open run of this process."""
     for run in list(_open_runs):
         if not run.closed and run._pid == os.getpid():
             return run
@@ -243,12 +243,12 @@ def current() -> Optional[Run]:
 
 
 def init(dir: Optional[Path] = None, capture: Optional[bool] = None) -> Run:
-    """Open the run of this process, or return the one that is open.
+    """Open the run of this process, or return the open one.
 
-    'dir': folder of the trial where no worker set one (default: DL_RUN_DIR, else "slurmdl"); it is made, with a
-    folder a.K for this attempt.  'capture': also collect what the script writes to TensorBoard and prints
-    (slurmdl.capture); default: if the variable DL_CAPTURE is 1.  The run is closed by run.close(), by the end of a
-    `with`, or when the interpreter ends.
+    'dir': folder of the trial if no worker set one (default: DL_RUN_DIR, else "slurmdl"); it is created, with a folder
+    a.K for this attempt.  'capture': also collect what the script writes to TensorBoard and prints (slurmdl.capture);
+    default: whether the variable DL_CAPTURE is 1.  The run is closed by run.close(), at the end of a `with` block, or
+    when the interpreter exits.
     """
     run = current()
     if run is None or (dir is not None and dir != run._asked):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sampler of PyTorch whose ranks may leave and come: that of slurmdl.elastic, and Horovod's by its names."""
+"""A PyTorch sampler for ranks that leave and join: for slurmdl.elastic, with the interface of Horovod's."""
 
 import random
 import weakref
@@ -9,17 +9,20 @@ import torch.utils.data
 
 from . import comm
 
-samplers: "weakref.WeakSet[ElasticSampler]" = weakref.WeakSet()  # to share out anew when the world changes
+samplers: "weakref.WeakSet[ElasticSampler]" = weakref.WeakSet()  # to distribute again when the world changes
 
 
 class ElasticSampler(torch.utils.data.Sampler):  # type: ignore[misc, type-arg, unused-ignore]
-    """Samples of a dataset, shared out over the ranks of the world that is, without those that this epoch has had:
-    a sampler for torch's DataLoader.  It is part of the state: TorchState(sampler=sampler); record_batch() after
-    each batch, set_epoch() at the end of an epoch.  Its attributes, the order of the samples and state_dict() are
-    Horovod's, so that each goes on from the checkpoints of the other."""
+    """Samples of a dataset, distributed over the ranks of the current world, without those that this epoch has used: a
+    sampler for torch's DataLoader.
+
+    It is part of the state: TorchState(sampler=sampler).  Call record_batch() after each batch, set_epoch() at the end
+    of an epoch.  Its attributes, the order of the samples and state_dict() are Horovod's, so that each can continue
+    from the checkpoints of the other.
+    """
 
     def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0) -> None:
-        # torch warns of an argument that some versions want: it has no use for one
+        # torch warns about this argument, which only some versions require and none uses
         self.dataset, self.shuffle, self.seed = dataset, shuffle, seed
         self.epoch = 0
         self.processed_num = 0
@@ -27,7 +30,7 @@ class ElasticSampler(torch.utils.data.Sampler):  # type: ignore[misc, type-arg, 
         self.reset()
 
     def reset(self) -> None:
-        """The world has changed: share the rest of the epoch out anew."""
+        """The world has changed: distribute the rest of the epoch again."""
         formed = comm.current()
         self.rank, self.num_replicas = (formed.rank, formed.size) if formed is not None else (0, 1)
         order = list(range(len(self.dataset)))
@@ -39,7 +42,7 @@ class ElasticSampler(torch.utils.data.Sampler):  # type: ignore[misc, type-arg, 
 
     @property
     def indices(self) -> List[int]:
-        """This rank's; all ranks have as many, some of which come twice where they have to."""
+        """This rank's samples; all ranks have equally many, so that some samples may appear twice."""
         rest = self.remaining_indices
         times = -(-self.total_size // len(rest)) if rest else 0
         return (rest * times)[self.rank : self.total_size : self.num_replicas]
@@ -50,7 +53,7 @@ class ElasticSampler(torch.utils.data.Sampler):  # type: ignore[misc, type-arg, 
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """A batch of so many samples was trained on each rank."""
+        """Record that each rank has trained a batch of this many samples."""
         self.processed_num += batch_size * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:

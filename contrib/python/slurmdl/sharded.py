@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: tensors that are spread over ranks, as this rank's slab of them.
+"""PyTorch: tensors that are distributed over ranks, as this rank's slab of them.
 
-A DTensor (fully_shard, parallelize_module, distribute_tensor) and a ShardedTensor (FullyShardedDataParallel) are known
-by what they have.  Ranks are those of torch.distributed, which are also the run's.
+A DTensor (fully_shard, parallelize_module, distribute_tensor) and a ShardedTensor (FullyShardedDataParallel) are
+recognised by their attributes.  Ranks are those of torch.distributed, which are also the run's.
 """
 
 from typing import Any, Dict, List, NamedTuple, Tuple
@@ -13,16 +13,16 @@ from .arrays import is_tensor
 
 
 class Slab(NamedTuple):
-    """What this rank has of a tensor."""
+    """This rank's part of a tensor."""
 
     tensor: Any  # the tensor itself
     local: Any  # this rank's part, in its memory
-    shape: Tuple[int, ...]  # of all of it
+    shape: Tuple[int, ...]  # of the whole tensor
     offset: Tuple[int, ...]  # where this part begins
-    writes: bool  # whether this rank is the one that saves the part: replicas are saved once
+    writes: bool  # whether this rank saves the part: replicas are saved once
 
     def to_write(self) -> "Slab":
-        """What this rank saves of it."""
+        """The part of it that this rank saves."""
         if self.writes or not self.shape:
             return self
         none = (0,) * len(self.shape)
@@ -30,20 +30,20 @@ class Slab(NamedTuple):
 
 
 def is_sharded(x: Any) -> bool:
-    """Whether a DTensor or a ShardedTensor."""
+    """Whether x is a DTensor or a ShardedTensor."""
     if type(x) is torch.Tensor or type(x) is torch.nn.Parameter:
         return False
     return is_tensor(x) and (hasattr(x, "placements") or hasattr(x, "local_shards"))
 
 
 def slab_of(x: Any, name: str) -> Slab:
-    """This rank's slab of a tensor for which is_sharded(); 'name' is for the error if it has none."""
+    """This rank's slab of a tensor for which is_sharded(); 'name' is for the error if there is none."""
     with torch.no_grad():
         return _of_shards(x, name) if hasattr(x, "local_shards") else _of_dtensor(x, name)
 
 
 def size_of_world() -> int:
-    """Ranks that torch knows."""
+    """Number of ranks that torch knows."""
     world = torch.distributed
     return world.get_world_size() if world.is_available() and world.is_initialized() else 1
 
@@ -52,9 +52,8 @@ def size_of_world() -> int:
 
 
 def _order(cuts: List[Tuple[int, int, int]], name: str) -> List[Tuple[int, int, int]]:
-    """The cuts (parts, index, split factor) of one dimension as they were made one after the other.
-
-    Those of fully_shard() stand left of those of tensor parallelism, and were made after them: a split factor says so.
+    """The cuts (parts, index, split factor) of one dimension, in the order in which they were made.  Those of
+    fully_shard() stand left of those of tensor parallelism but were made later, which a split factor shows.
     """
     later: List[Tuple[int, int, int]] = []
     for i, (_, _, factor) in enumerate(cuts):
@@ -69,8 +68,8 @@ def _order(cuts: List[Tuple[int, int, int]], name: str) -> List[Tuple[int, int, 
 
 
 def _box(n: int, cuts: List[Tuple[int, int, int]], name: str) -> Tuple[int, int]:
-    """Begin and length of what is left of a dimension: each cut is that of torch.chunk(), whose last parts may be
-    short or empty."""
+    """Begin and length of the remaining dimension: each cut is that of torch.chunk(), whose last parts may be short or
+    empty."""
     begin = 0
     for parts, index, _ in _order(cuts, name):
         part = -(-n // parts)
@@ -105,8 +104,8 @@ def _of_dtensor(x: Any, name: str) -> Slab:
 
 
 def like(parameter: Any, shape: Tuple[int, ...], kind: Any) -> Any:
-    """A new tensor of an optimizer's state, spread as its parameter, a DTensor: along the dimensions that have the
-    parameter's size, and the same on all ranks along the others."""
+    """A new tensor of an optimizer's state, distributed like its parameter, a DTensor: along the dimensions that have
+    the parameter's size, and replicated along the others."""
     from torch.distributed import tensor  # type: ignore[attr-defined, unused-ignore]
 
     x = parameter.detach()

@@ -40,7 +40,7 @@ def restore(run: Run, trust: bool = False) -> Optional[Tuple[Any, int]]:
 def log_scores(
     run: Run, estimator: Any, X: Any, y: Any, step: int, group: str = "validation", scoring: Any = None
 ) -> float:
-    """Log the score of a fitted estimator as "GROUP/score", or those of the names in 'scoring'; returns the first."""
+    """Log the score of a fitted estimator as "GROUP/score", or the scores named in 'scoring'.  Returns the first."""
     if scoring is None:
         values = {"score": float(estimator.score(X, y))}
     else:
@@ -65,9 +65,9 @@ def fit(
     save_every: int = 1,
     trust: bool = False,
 ) -> Any:
-    """Train by partial_fit() in shuffled batches, from the trial's newest checkpoint on, until 'epochs' or a stop.
-    Each epoch the scores are logged and a checkpoint is saved; returns the estimator.  The order of an epoch depends
-    on the trial's seed and the epoch alone."""
+    """Train by partial_fit() in shuffled batches, from the trial's newest checkpoint, until 'epochs' or a stop.  Logs
+    the scores and saves a checkpoint each epoch; returns the estimator.  The order of an epoch depends only on the
+    trial's seed and the epoch."""
     restored = restore(run, trust)
     estimator, epoch = restored if restored else (estimator, 0)
     options: Dict[str, Any] = {}
@@ -90,8 +90,8 @@ def fit(
 
 
 def cross_validate(run: Run, estimator: Any, X: Any, y: Any = None, step: int = 1, **options: Any) -> Dict[str, Any]:
-    """sklearn.model_selection.cross_validate(), logged: "fold/NAME" of each fold, with the number of the fold as its
-    step, then "validation/NAME" and "validation/NAME_sd", mean and standard deviation, at 'step'."""
+    """sklearn.model_selection.cross_validate(), logged: "fold/NAME" for each fold, with its number as the step, then
+    "validation/NAME" and "validation/NAME_sd", mean and standard deviation, at 'step'."""
     import sklearn.model_selection  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     result: Dict[str, Any] = sklearn.model_selection.cross_validate(estimator, X, y, **options)

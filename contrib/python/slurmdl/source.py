@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a function reaches the processes that run it: by the name of its module, or as its source.
+"""How a function reaches the processes that run it: by the name of its module, or as source.
 
-What a trial runs is in experiment.conf, whose SHA-256 each user who runs it has agreed to (dl-run(1), SHARING), as
-text that can be read.  Nothing is pickled, and no file is there that somebody could exchange.
+Everything that a trial runs is in experiment.conf, as readable text; each user who runs it has agreed to its SHA-256
+(dl-run(1), SHARING).  Nothing is pickled, and there is no other file that somebody could replace.
 
-A function of a module is imported by its name.  One of a script or a notebook (the module __main__), or of another
-function, is sent as source, with what it refers to: imports, functions and classes as source, too, and plain values.
+A function of a module is imported by name.  A function of a script or a notebook (the module __main__), or of another
+function, is sent as source, together with what it refers to: imports, functions and classes as source, and plain
+values.
 """
 
 import __future__
@@ -24,7 +25,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from ._slurmdl import Error
 
 NAME, FOLDER, SOURCE = "DL_FUNCTION", "DL_FUNCTION_FOLDER", "DL_FUNCTION_SOURCE"
-# Linux takes 128 KiB for a variable
+# Linux limits a variable to 128 KiB
 _SOURCE_MAX = 120000
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
@@ -47,7 +48,7 @@ def _is_importable(thing: Any) -> bool:
 
 
 def _folder_of(module: types.ModuleType) -> str:
-    """The folder from which the module's first package is imported."""
+    """The folder from which the first package of the module is imported."""
     folder = os.path.dirname(os.path.abspath(str(module.__file__)))
     parts = module.__name__.count(".") + hasattr(module, "__path__")
     for _ in range(parts):
@@ -62,7 +63,7 @@ def _text_of(thing: Any) -> str:
     try:
         return str(inspect.getsource(thing))
     except (OSError, TypeError):
-        # before 3.13 Python does not find a class of a notebook, but its methods
+        # before 3.13 Python cannot find the source of a notebook's class, but that of its methods
         methods = [m for m in vars(thing).values() if inspect.isfunction(m)] if inspect.isclass(thing) else []
         for method in methods:
             lines = linecache.getlines(method.__code__.co_filename)
@@ -74,7 +75,7 @@ def _text_of(thing: Any) -> str:
 
 
 class _Collector:
-    """The source of a function and of what it refers to, in an order in which it can be run."""
+    """The source of a function and of what it refers to, in an order in which it can run."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.what = function.__name__
@@ -83,7 +84,7 @@ class _Collector:
         self.future = False
 
     def add(self, thing: Any, name: str) -> None:
-        """Source of a function or a class that is 'name' where it is used."""
+        """Add the source of a function or a class that is called 'name' where it is used."""
         source = self._source(thing)
         function = inspect.unwrap(thing) if callable(thing) else thing
         self.future |= bool(_flags(function) & __future__.annotations.compiler_flag)
@@ -153,12 +154,12 @@ def _scopes(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def _names(source: str) -> List[str]:
-    """The names that it takes from around itself, in alphabetical order."""
+    """The free names of the code, in alphabetical order."""
     names = set()
     for scope in _scopes(symtable.symtable(source, "source", "exec")):
         is_top = scope.get_type() == "module"
         names |= {s.get_name() for s in scope.get_symbols() if s.is_referenced() and (is_top or s.is_global())}
-    # annotations in quotes, too
+    # including annotations in quotes
     for n in ast.walk(ast.parse(source)):
         text = n.annotation if isinstance(n, ast.arg) else None
         if isinstance(text, ast.Constant) and isinstance(text.value, str):
@@ -167,7 +168,7 @@ def _names(source: str) -> List[str]:
 
 
 def _lookup(name: str, thing: Any) -> Tuple[bool, Any]:
-    """What a name in a function's or a class's source is: of the function around it, or of its module."""
+    """The value of a name in the source of a function or a class: from the enclosing function or the module."""
     if inspect.isfunction(thing) and name in thing.__code__.co_freevars:
         cells = dict(zip(thing.__code__.co_freevars, thing.__closure__ or ()))
         return True, cells[name].cell_contents
@@ -176,7 +177,7 @@ def _lookup(name: str, thing: Any) -> Tuple[bool, Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether repr() is its source."""
+    """Whether repr() reproduces it."""
     if type(value) in (list, tuple, set, frozenset) and value:
         return all(_is_plain(v) for v in value)
     if type(value) is dict:
@@ -199,7 +200,7 @@ def _source_of(function: Callable[..., Any]) -> str:
 
 
 def variables_of(function: Callable[..., Any]) -> Dict[str, str]:
-    """The variables from which function_of() makes the function in another process."""
+    """The variables from which function_of() creates the function in another process."""
     if not inspect.isfunction(function):
         raise Error(f"{function!r} is no function")
     if _is_importable(function):
@@ -208,7 +209,7 @@ def variables_of(function: Callable[..., Any]) -> Dict[str, str]:
     return {NAME: function.__name__, FOLDER: os.path.abspath(sys.path[0]), SOURCE: _source_of(function)}
 
 
-# ---- there
+# ---- in the other process
 
 
 def function_of(variables: Any) -> Callable[..., Any]:
@@ -221,7 +222,7 @@ def function_of(variables: Any) -> Callable[..., Any]:
         __import__(module)
         result: Callable[..., Any] = _found(sys.modules[module], path)
         return result
-    # a traceback shows the lines
+    # lets a traceback show the lines
     file = f"<{name}() of experiment.conf>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     module_of_it = types.ModuleType("slurmdl_function")

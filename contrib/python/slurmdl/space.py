@@ -13,7 +13,7 @@ from ._slurmdl import Error
 
 
 class Parameter:
-    """A group of `hyperparameters` of dl-experiment(5); 'more' are its further keys: count, when, mean, deviation."""
+    """A group of `hyperparameters` in dl-experiment(5); 'more' has further keys: count, when, mean, deviation."""
 
     def __init__(self, keys: Dict[str, Any], more: Dict[str, Any]) -> None:
         self.keys = {name: value for name, value in {**keys, **more}.items() if value is not None}
@@ -37,7 +37,7 @@ class LogUniform(Parameter):
 
 
 class Int(Parameter):
-    """An integer from 'min' to 'max', both included; with 'log' uniform in its logarithm."""
+    """An integer from 'min' to 'max', both inclusive; with 'log' uniform in its logarithm."""
 
     def __init__(self, min: int, max: int, step: Optional[int] = None, log: bool = False, **more: Any) -> None:
         keys = {"type": "int", "minval": min, "maxval": max, "step": step, "base": 10.0 if log else None}
@@ -55,7 +55,7 @@ class Choice(Parameter):
 
 
 def _annotation(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """What stands behind the colon; in quotes, or under `from __future__ import annotations`, it is a text."""
+    """The annotation; in quotes, or under `from __future__ import annotations`, it is a text."""
     given = parameter.annotation
     around = inspect.unwrap(function)
     try:
@@ -80,7 +80,7 @@ def _group(given: Any) -> Dict[str, Any]:
 
 
 def takes_run(parameter: inspect.Parameter) -> bool:
-    """The parameter 'run' gets the slurmdl.Run of the trial."""
+    """Whether the parameter 'run' gets the slurmdl.Run of the trial."""
     return parameter.name == "run"
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nested Python objects as JSON, with their arrays and tensors put aside under names.
+"""Nested Python objects as JSON, with arrays and tensors stored separately under names.
 
-None, booleans, texts, finite numbers and lists are themselves.  All else is an object with one member that says what
-it is: tuple, set, frozenset, dict, ordered, counter (lists of pairs), bytes and pickle (base64), float ("nan"),
-complex, number (of numpy: its type, and base64), size, dtype and device (of torch), and array or tensor (a name).  What is
-none of these is pickled, if it may be; who reads a pickle decides slurmdl.trust.
+None, booleans, texts, finite numbers and lists represent themselves.  Everything else is an object with one member that
+names its kind: tuple, set, frozenset, dict, ordered, counter (lists of pairs), bytes and pickle (base64), float
+("nan"), complex, number (of numpy: its type, and base64), size, dtype and device (of torch), and array or tensor (a
+name).  Other objects are pickled, if that is allowed; slurmdl.trust decides who may read a pickle.
 """
 
 import base64
@@ -15,14 +15,14 @@ from collections import Counter, OrderedDict
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 Path = Tuple[str, ...]
-# put(path, x) returns what stands for an array or a tensor, None if x is neither
+# put(path, x) returns the replacement of an array or a tensor, None if x is neither
 Put = Callable[[Path, Any], Any]
-# other(path, x) returns the bytes of what is none of these
+# other(path, x) returns the bytes of any other object
 Other = Callable[[Path, Any], bytes]
 Get = Callable[[Dict[str, Any]], Any]
 Unpickle = Callable[[bytes], Any]
 
-# kinds of numpy's types, of which an array has bytes that say all
+# numpy kinds whose bytes describe an array completely
 _NUMBERS = "biufcSUmM"
 
 
@@ -31,12 +31,12 @@ def _base64(data: bytes) -> str:
 
 
 def pickled(path: Path, x: Any) -> bytes:
-    """The pickle of what JSON cannot say."""
+    """Pickle what JSON cannot represent."""
     return pickle.dumps(x, protocol=4)
 
 
 def _special(x: Any) -> Optional[Dict[str, Any]]:
-    """What stands for a number of numpy, and for torch's sizes, types and devices."""
+    """The representation of a numpy number, and of torch's sizes, types and devices."""
     if type(x).__module__ == "numpy" and isinstance(x, sys.modules["numpy"].generic) and x.dtype.kind in _NUMBERS:
         return {"number": x.dtype.str, "data": _base64(x.tobytes())}
     torch = sys.modules.get("torch")
@@ -50,7 +50,7 @@ def _special(x: Any) -> Optional[Dict[str, Any]]:
 
 
 class _Encoder:
-    """What encodes a type is found once: a model has thousands of tensors."""
+    """The encoder of each type is looked up once: a model has thousands of tensors."""
 
     def __init__(self, put: Put, other: Other) -> None:
         self.put, self.other = put, other
@@ -99,7 +99,7 @@ class _Encoder:
 
 
 def encode(x: Any, put: Put, path: Path = (), other: Other = pickled) -> Any:
-    """x as what json.dumps() takes."""
+    """Convert x to what json.dumps() accepts."""
     return _Encoder(put, other).encode(x, path)
 
 
@@ -145,7 +145,7 @@ _VALUES: Dict[str, Callable[[Dict[str, Any]], Any]] = {
 
 
 def decode(x: Any, get: Get, unpickle: Unpickle) -> Any:
-    """What encode() was given; get() finds an array or tensor, unpickle() makes objects of pickles, or refuses."""
+    """The inverse of encode(); get() finds an array or tensor, unpickle() reads or refuses a pickle."""
 
     def pairs(items: Any) -> List[Any]:
         return [(again(k), again(v)) for k, v in items]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment as a Study of optuna in memory, for its charts and its dashboard."""
+"""An experiment as an optuna Study in memory, for optuna's charts and dashboard."""
 
 import datetime
 import json
@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import optional
 
-# States of dl show; a trial that was not trained to the end is pruned.
+# States of dl show; a trial that was not trained to the end counts as pruned.
 _STATES = {
     "completed": "COMPLETE",
     "stopped early": "PRUNED",
@@ -23,7 +23,7 @@ _OF_REPEATS = ("point", "repeat", "n", "deviation")
 
 
 class Parameter:
-    """A searched parameter: its distribution, and its values as optuna has them."""
+    """A searched parameter: its distribution, and its values in optuna's form."""
 
     def __init__(self, optuna: Any, entry: Dict[str, Any]) -> None:
         self.name = str(entry["name"])
@@ -44,7 +44,7 @@ class Parameter:
     def value(self, value: Any) -> Any:
         if self.is_choice:
             return json.dumps(value) if self.texts else value
-        # the end of a logarithmic range is a power, rounded
+        # the end of a logarithmic range is a rounded power
         low, high = self.distribution.low, self.distribution.high
         near = min(max(value, low), high)
         return near if math.isclose(near, value, rel_tol=1e-9) else value
@@ -59,13 +59,13 @@ class Parameter:
 
 
 def _are_plain(choices: List[Any]) -> bool:
-    """Whether optuna takes them as they are, and tells them apart: for Python 1 is True."""
+    """Whether optuna accepts the values and distinguishes them: in Python, 1 equals True."""
     plain = all(c is None or isinstance(c, (bool, int, float, str)) for c in choices)
     return plain and len(set(choices)) == len(choices)
 
 
 def _values(trial: Dict[str, Any], metrics: List[str], point: Optional[Dict[str, Any]]) -> List[float]:
-    """With repeats the means of the trial's point."""
+    """With repeats, the means over the trials of the point."""
     if point is not None:
         return [math.nan if point["mean"][name] is None else float(point["mean"][name]) for name in metrics]
     names = ["metric"] if len(metrics) == 1 else ["metric." + name.replace("/", "_") for name in metrics]
@@ -73,7 +73,7 @@ def _values(trial: Dict[str, Any], metrics: List[str], point: Optional[Dict[str,
 
 
 def _point(trial: Dict[str, Any], parameters: List[Parameter]) -> Tuple[Dict[str, Any], ...]:
-    """Parameters, their distributions, and all other hyperparameters: constants."""
+    """Parameters, their distributions, and all other hyperparameters, which are constants."""
     params: Dict[str, Any] = {}
     distributions: Dict[str, Any] = {}
     rest = {"hp." + name: value for name, value in trial["hyperparameters"].items() if value is not None}
@@ -136,7 +136,7 @@ def _reported(experiment: Any, metric: str) -> Dict[int, Dict[int, float]]:
 
 
 def name_metrics(study: Any, names: List[str]) -> None:
-    """Once; optuna has names from 3.2 on, and warns that they are experimental."""
+    """Called once; optuna has names since 3.2, and warns that they are experimental."""
     if getattr(study, "metric_names", names) is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

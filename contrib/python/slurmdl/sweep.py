@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start a sweep from a script or a notebook: the file, a dictionary with its keys, or a function.
+"""Start a sweep from a script or a notebook: from a file, a dictionary with its keys, or a function.
 
     def train(lr: LogUniform(1e-4, 1e-1), width: Int(16, 256)):
         ...
@@ -8,7 +8,7 @@
     sweep = slurmdl.run(train, max_trials=50, workers=4)
     sweep.wait().best()
 
-The program dl does all of it: `dl run` makes the experiment and its Slurm job.
+The program dl does the work: `dl run` creates the experiment and its Slurm job.
 """
 
 import atexit
@@ -30,10 +30,10 @@ from .experiment import Experiment, _is_notebook, status_line
 from .source import NAME, variables_of
 from .space import space_of
 
-# Arguments of run() that are keys of a group of the file.
+# Arguments of run() that are keys of a group in the file.
 _SEARCHER = ("metric", "smaller_is_better", "max_trials", "max_length")
 _RESOURCES = ("workers",)
-# Statuses of dl wait: ended or paused, and the time is over.
+# Statuses of dl wait: ended or paused, and timed out.
 _ENDED = (0, 1, 4, 11, 12)
 _TIME_OUT = 10
 _POLL = 2.0
@@ -43,7 +43,7 @@ _POLL = 2.0
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know: numbers of numpy, paths, an experiment (searcher.warm_start)."""
+    """Types that JSON does not have: numpy numbers, paths, an experiment (searcher.warm_start)."""
     if isinstance(value, Experiment):
         return value.dir
     if hasattr(value, "item"):
@@ -54,12 +54,12 @@ def _plain(value: Any) -> Any:
 
 
 def text_of(config: Mapping[str, Any]) -> str:
-    """The configuration as YAML that is JSON, too: a key a line."""
+    """The configuration as YAML that is also JSON: one key per line."""
     try:
         text = json.dumps(config, indent=1, ensure_ascii=False, allow_nan=False, default=_plain)
     except ValueError as error:
         raise Error(f"the configuration: {error}") from None
-    # YAML knows no halves of characters, and some that JSON has as they are end lines
+    # YAML does not allow lone surrogates, and treats some characters that JSON allows as line ends
     return re.sub(r"[^\x20-\x7e\n]", lambda m: f"\\U{ord(m.group()):08x}", text) + "\n"
 
 
@@ -79,7 +79,7 @@ def _of_function(function: Callable[..., Any], config: Dict[str, Any]) -> None:
 
 
 def _said(message: str, path: str, text: str) -> str:
-    """dl names a line of the file, which is gone then: the line itself."""
+    """dl names a line of the file, which no longer exists: show the line itself."""
     lines = text.splitlines()
 
     def line(match: "re.Match[str]") -> str:
@@ -100,7 +100,7 @@ def _said(message: str, path: str, text: str) -> str:
 
 
 class Sweep(Experiment):
-    """An experiment that this process has started."""
+    """An experiment started by this process."""
 
     def __init__(self, dir: str, process: Optional["subprocess.Popen[str]"], log: Any) -> None:
         super().__init__(dir)
@@ -111,9 +111,9 @@ class Sweep(Experiment):
     def wait(self, timeout: Optional[float] = None, progress: Optional[bool] = None) -> "Sweep":
         """Wait until the sweep has ended or was paused, and return it.
 
-        slurmdl.Error says why it failed, or was paused because all attempts fail in the same way.  After 'timeout'
-        seconds TimeoutError; the sweep goes on, as it does when the call is interrupted.  'progress': a bar of tqdm;
-        default: on a terminal and in a notebook, if tqdm is installed.
+        slurmdl.Error says why it failed, or was paused because all attempts fail in the same way.  Raises TimeoutError
+        after 'timeout' seconds; the sweep continues, as it does if the call is interrupted.  'progress': show a tqdm
+        bar; default: on a terminal and in a notebook, if tqdm is installed.
         """
         end = None if timeout is None else time.monotonic() + timeout
         bar = _Bar(progress)
@@ -142,7 +142,7 @@ class Sweep(Experiment):
         raise Error(f"{self.dir} {what}: {why}")
 
     def _check_process(self) -> None:
-        """A local sweep needs its process."""
+        """A local sweep needs the process that started it."""
         if self._process is not None and self._process.poll() is not None and self.state == "running":
             self._log.seek(0)
             said = program.message_of(self._log.read()[-2000:], ["resume"], self._process.returncode)
@@ -156,12 +156,12 @@ class Sweep(Experiment):
             _local.discard(self)
 
     def cancel(self, now: bool = False) -> None:
-        """End the sweep: trials save a checkpoint; with 'now' they are killed.  `dl continue` goes on with it."""
+        """End the sweep: trials save a checkpoint; with 'now' they are killed.  `dl continue` resumes it."""
         self.call("kill" if now else "stop")
         self._end_process()
 
     def _leave(self) -> None:
-        """At the end of this process local workers end, as after Ctrl-C of `dl run --local`."""
+        """When this process exits, local workers end, as after Ctrl-C in `dl run --local`."""
         if self._process is not None and self._process.poll() is None:
             what = "its local workers end with this process; 'dl resume --local' goes on"
             print(f"slurmdl: {program.printable(self.dir)}: {what}", file=sys.stderr)
@@ -169,7 +169,7 @@ class Sweep(Experiment):
             self._process.wait()
 
 
-# Those whose workers are processes of this one, until they have ended.
+# Sweeps whose workers are children of this process, until they have ended.
 _local: Set[Sweep] = set()
 
 
@@ -182,7 +182,7 @@ atexit.register(_leave_all)
 
 
 class _Bar:
-    """The part of the sweep that is done, by tqdm."""
+    """The completed part of the sweep, as a tqdm bar."""
 
     def __init__(self, progress: Optional[bool]) -> None:
         self.bar: Any = None
@@ -210,7 +210,7 @@ class _Bar:
 
 
 def _environment() -> Dict[str, str]:
-    """`dl show --provenance` names what the user has started, not the file that was made for it."""
+    """`dl show --provenance` names what the user has started, not the file that was generated for it."""
     words = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
     return {**os.environ, "DL_STARTED_BY": json.dumps(["slurmdl.run() in a notebook"] if _is_notebook() else words)}
 
@@ -240,7 +240,7 @@ def _config(what: Any, keys: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _file() -> Any:
-    """Trials run in the folder of the file, so it is in this one while dl reads it."""
+    """Trials run in the folder of the file, so that the file must be here while dl reads it."""
     try:
         return tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.getcwd(), prefix=".slurmdl-", suffix=".yaml")
     except OSError as error:
@@ -257,11 +257,13 @@ def run(
     """Start a sweep and return at once.
 
     'what': an experiment file, a dictionary with its keys (dl-experiment(5)), or a function whose parameters are
-    annotated with their ranges (Float, LogUniform, Int, Choice); its result is minimised.  A parameter 'run' gets the
-    slurmdl.Run of the trial: its length, checkpoints and stop requests.  'local': processes of this machine instead
-    of a Slurm job; they end with this process.  'dir': folder for the experiment (default: DL_DIR, else the current
-    folder).  All else are keys of the file: name, searcher (a group or its name), resources and so on, and metric,
-    smaller_is_better, max_trials, max_length of `searcher` and workers of `resources`.
+    annotated with their ranges (Float, LogUniform, Int, Choice); its result is minimised.  A parameter 'run' receives
+    the slurmdl.Run of the trial: its length, checkpoints and stop requests.
+
+    'local': use processes of this machine, which end with this process, instead of a Slurm job.  'dir': folder for the
+    experiment (default: DL_DIR, else the working directory).  All other arguments are keys of the file: name, searcher
+    (a group or its name), resources and so on, as well as metric, smaller_is_better, max_trials, max_length of
+    `searcher` and workers of `resources`.
     """
     if NAME in os.environ:
         raise Error("run() is called in a trial, as its module is imported: put it under if __name__ == '__main__':")

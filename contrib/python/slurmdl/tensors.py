@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: the tensors of a state_dict, by names, as memory to save from and to restore into."""
+"""PyTorch: the tensors of a state_dict, by name, as memory to save from and to restore into."""
 
 import base64
 import contextlib
@@ -24,14 +24,14 @@ _TORCH_TYPES = {code: getattr(torch, name) for name, code in TYPES.items() if ha
 
 
 def _is_direct(x: Any) -> bool:
-    """Whether the library can read and write the tensor's memory where it is."""
+    """Whether the library can access the memory of the tensor directly."""
     if not x.is_contiguous() or x.is_neg() or x.is_conj():
         return False
     return x.is_cpu or (x.is_cuda and has_cuda())
 
 
 def _is_same(x: Any, y: Any) -> bool:
-    """Whether two tensors that begin at one address are the same."""
+    """Whether two tensors with the same address are equal."""
     a, b = ((t.device, t.shape, t.stride(), t.dtype, t.is_conj(), t.is_neg()) for t in (x, y))
     return a == b
 
@@ -57,7 +57,7 @@ def _of_raw(about: Dict[str, Any]) -> Any:
 
 
 def _saved(x: Any) -> Dict[str, Any]:
-    """What no dataset can hold: sparse tensors, and types that HDF5 does not know."""
+    """Tensors that no dataset can hold: sparse ones, and types that HDF5 does not have."""
     if x.layout == torch.sparse_coo:
         parts = [_raw(x._indices()), _raw(x._values())]
         return {"coo": parts, "shape": list(x.shape), "coalesced": x.is_coalesced()}
@@ -76,16 +76,16 @@ def _of_lazy(about: Dict[str, Any]) -> Any:
 
 
 def _of_coo(about: Dict[str, Any]) -> Any:
-    # torch looks whether the indices are inside
+    # torch checks the range of the indices
     x = torch.sparse_coo_tensor(*map(_of_raw, about["coo"]), about["shape"])
     return x.coalesce() if about["coalesced"] else x
 
 
 class Tensors:
-    """Gives tensors and arrays names; one that is there twice (tied weights) is saved once.
+    """Gives names to tensors and arrays; one that appears twice (tied weights) is saved once.
 
-    'named' are tensors, arrays of numpy and slabs of tensors that are spread over ranks, 'copies' the names of those
-    whose memory the library cannot use, 'others' the slabs of 'named' by further names that they have.
+    'named' are tensors, numpy arrays and slabs of distributed tensors, 'copies' the names of those whose memory the
+    library cannot access, 'others' the slabs of 'named' under their additional names.
     """
 
     def __init__(self) -> None:
@@ -98,14 +98,14 @@ class Tensors:
         self._alive: List[Any] = []
 
     def put(self, path: Tuple[str, ...], x: Any) -> Optional[Dict[str, Any]]:
-        """What stands for a tensor or an array in a structure (slurmdl.structure)."""
+        """The replacement of a tensor or an array in a structure (slurmdl.structure)."""
         if type(x) in _PLAIN:
             return self._put_tensor(path, x.detach() if x.requires_grad else x)
         if is_tensor(x):
             if is_sharded(x):
                 return self._put_slab(path, x)
             if is_lazy(x):
-                # of a module that has seen no data: it has a type, and no shape yet
+                # of a module that has seen no data: it has a type, but no shape yet
                 kind = "parameter" if isinstance(x, torch.nn.Parameter) else "buffer"
                 return {"lazy": kind, "type": str(x.dtype).split(".")[-1]}
             return self._put_tensor(path, x.detach() if x.requires_grad else x)
@@ -123,7 +123,7 @@ class Tensors:
         about = {"type": code, "shape": list(x.shape)}
         if x.numel() == 0:
             return {"tensor": None, **about}
-        # most are the only one at their address
+        # usually it is the only one at its address
         there = self._at.setdefault(x.data_ptr(), [])
         for other, name in there:
             if _is_same(other, x):
@@ -135,7 +135,7 @@ class Tensors:
         return {"tensor": name, **about}
 
     def _put_slab(self, path: Tuple[str, ...], x: Any) -> Dict[str, Any]:
-        """The same as for a tensor that is not spread; all ranks come to the same names."""
+        """The same as for a tensor that is not distributed; all ranks choose the same names."""
         slab = slab_of(x, "/".join(path))
         code = type_of_torch(slab.local.dtype)
         if code is None or slab.local.device.type == "meta":
@@ -143,7 +143,7 @@ class Tensors:
         about = {"type": code, "shape": list(slab.shape)}
         if 0 in slab.shape:
             return {"tensor": None, **about}
-        # a part may be empty: its address says nothing; while the object lives no other one has its number
+        # a part may be empty: its address says nothing; id() is unique while the object lives
         key = ("slab", id(x))
         if key in self._seen:
             self.others[self._names.add(path)] = slab
@@ -160,7 +160,7 @@ class Tensors:
         return name
 
     def to_write(self) -> Dict[str, Any]:
-        """The same with memory that the library can read, and of slabs what this rank saves."""
+        """The same with memory that the library can read; for slabs, the part that this rank saves."""
         return {name: self._readable(name, x) for name, x in self.named.items()}
 
     def _readable(self, name: str, x: Any) -> Any:
@@ -174,13 +174,13 @@ class Tensors:
 
 
 class _Unread(NamedTuple):
-    """Stands for a pickle, which says nothing of places."""
+    """Placeholder for a pickle, which has no places."""
 
     data: bytes
 
 
 class _Saved(NamedTuple):
-    """Stands for a tensor or an array in a structure."""
+    """Placeholder for a tensor or an array in a structure."""
 
     about: Dict[str, Any]
 
@@ -205,8 +205,8 @@ class Place(NamedTuple):
 
 
 def places_of(part: Any, encoded: Any) -> Dict[str, Place]:
-    """Of the tensors in the saved state of an optimizer, or of a dict or a list of such, by name: their places, where
-    a parameter is spread over ranks."""
+    """The places of the tensors in the saved state of an optimizer, or of a dict or a list of such, by name, if their
+    parameter is distributed."""
     return _places_of(part, decode(encoded, _Saved, _Unread))
 
 
@@ -226,7 +226,8 @@ def _places_of(part: Any, state: Any) -> Dict[str, Place]:
 
 
 def _load(data: bytes, reader: Reader) -> Any:
-    """What torch.save() has made of a tensor.  Before 2.6 its weights_only can be made to run code (CVE-2025-32434)."""
+    """Read what torch.save() has made of a tensor.  Before 2.6, weights_only does not prevent code execution
+    (CVE-2025-32434)."""
     if tuple(int(n) for n in re.findall(r"\d+", torch.__version__)[:2]) >= (2, 6):
         with contextlib.suppress(pickle.UnpicklingError):
             return torch.load(io.BytesIO(data), weights_only=True)
@@ -235,9 +236,10 @@ def _load(data: bytes, reader: Reader) -> Any:
 
 
 class Targets:
-    """Memory to restore into: what is there already where it fits, new memory else.
+    """Memory to restore into: the existing memory if it fits, otherwise new memory.
 
-    'own' are tensors and slabs by name, 'places' what places_of() says of other names, 'reader' who may read pickles.
+    'own' are tensors and slabs by name, 'places' the result of places_of() for other names, 'reader' decides about
+    pickles.
     """
 
     def __init__(self, own: Dict[str, Any], reader: Reader, places: Optional[Dict[str, Place]] = None) -> None:
@@ -247,7 +249,7 @@ class Targets:
         self._later: List[Tuple[Any, Any]] = []
 
     def get(self, about: Dict[str, Any]) -> Any:
-        """The tensor or array that is to be in the state."""
+        """The tensor or array for the state."""
         if "raw" in about:
             return _of_raw(about)
         if "coo" in about:
@@ -291,7 +293,7 @@ class Targets:
         return own.tensor
 
     def finish(self) -> None:
-        """When all was read."""
+        """Called after everything was read."""
         with torch.no_grad():
             for local, memory in self._later:
                 local.copy_(memory)

@@ -57,7 +57,7 @@ _PARTS = ("model", "optimizer", "scheduler", "scaler", "loader")
 # ---- parts
 
 
-# modules that only wrap another one, by the name of their class, and the name that it has in them
+# wrapper modules by class name, and the name of the module inside
 _WRAPPERS = {
     "OptimizedModule": "_orig_mod",
     "DistributedDataParallel": "module",
@@ -81,8 +81,8 @@ def _unwrap(part: Any) -> Any:
 
 
 def _bare(module: Any, name: str) -> str:
-    """The name that a state of the module has without the modules in it that only wrap others, such as blocks that are
-    compiled.  Some of these leave themselves out of names."""
+    """The name of a state without the wrapper modules in it, such as compiled blocks.  Some wrappers omit themselves
+    from names."""
     bare: List[str] = []
     for part in name.split("."):
         wraps = _wraps(type(module))
@@ -101,24 +101,24 @@ def _has_wrappers(module: Any) -> bool:
 
 
 def _bare_names(module: Any, names: Iterable[str]) -> Dict[str, str]:
-    """The names of a module's states, and for each the bare one; of two that would be the same both stay."""
+    """The names of a module's states, with their bare names; of two that would be equal both stay as they are."""
     found = {name: _bare(module, name) for name in names}
     count = Counter(found.values())
     return {name: bare if count[bare] == 1 else name for name, bare in found.items()}
 
 
 def _to_bare(module: Any, state: Any) -> Any:
-    """The module's state_dict as the bare module has it."""
+    """The module's state_dict, as the bare module would have it."""
     names = _bare_names(module, state)
     result = type(state)((names[k], v) for k, v in state.items())
     if hasattr(state, "_metadata"):
-        # of a wrapper and what it wraps the latter, which comes later
+        # of a wrapper and its content, the content wins, which comes later
         result._metadata = OrderedDict((_bare(module, k), v) for k, v in state._metadata.items())
     return result
 
 
 def _of_bare(module: Any, state: Any) -> Any:
-    """A bare module's state_dict as this module takes it; names that it does not have stay."""
+    """A bare module's state_dict, as this module expects it; unknown names stay as they are."""
     own = module.state_dict(keep_vars=True)
     names = {bare: name for name, bare in _bare_names(module, own).items()}
     result = type(state)((names.get(k, k), v) for k, v in state.items())
@@ -129,7 +129,7 @@ def _of_bare(module: Any, state: Any) -> Any:
 
 
 def _state_of(part: Any) -> Any:
-    """The state of a part: of what has a state_dict(), or of a dict or list of such."""
+    """The state of a part: of anything with a state_dict(), or of a dict or list of such."""
     part = _unwrap(part)
     if isinstance(part, dict):
         return {k: _state_of(v) for k, v in part.items()}
@@ -139,7 +139,7 @@ def _state_of(part: Any) -> Any:
     if not isinstance(part, torch.nn.Module):
         return state
     if any(map(is_sharded, state.values())):
-        # the parameters themselves: a weight that is there twice is seen on all ranks
+        # the parameters themselves: all ranks see that a weight appears twice
         state = part.state_dict(keep_vars=True)
     return _to_bare(part, state) if _has_wrappers(part) else state
 
@@ -158,7 +158,7 @@ def _load_state(part: Any, state: Any) -> None:
         part.load_state_dict(state)
 
 
-# ---- what can be said before anything is written
+# ---- checks before anything is written
 
 
 def _is_of_torch(f: Any) -> bool:
@@ -166,7 +166,7 @@ def _is_of_torch(f: Any) -> bool:
 
 
 def _may_take_others(module: Any) -> bool:
-    """Whether code of somebody's own has a word in what the module takes: names and shapes that it has not may do."""
+    """Whether code outside torch influences what the module accepts: then unknown names and shapes may be valid."""
     for m in module.modules():
         kind = type(m)
         if not all(_is_of_torch(getattr(kind, f, None)) for f in ("load_state_dict", "_load_from_state_dict")):
@@ -219,7 +219,7 @@ def _check_optimizer(optimizer: Any, saved: Any, where: str) -> None:
 
 
 def _check(part: Any, own: Any, saved: Any, where: str) -> None:
-    """Raise if a part cannot take what was saved.  'own': its state; None if it was not asked for."""
+    """Raise an error if a part cannot accept what was saved.  'own' is its state; None if it was not asked for."""
     part = _unwrap(part)
     if isinstance(part, (dict, list, tuple)):
         several = isinstance(part, dict)
@@ -259,7 +259,7 @@ def _byte_tensor(data: bytes) -> Any:
 
 
 def set_random_state(state: Dict[str, Any]) -> None:
-    """Put back what random_state() returned."""
+    """Restore what random_state() returned."""
     random.setstate(state["python"])
     torch.set_rng_state(_byte_tensor(state["torch"]))
     if "numpy" in state:
@@ -276,10 +276,9 @@ _RANDOM = "rng.%r"
 
 
 def _read_random(run: Run, reader: Reader) -> Optional[Callable[[], None]]:
-    """What sets the random state of this rank; None if none was saved.
-
-    A rank that had none when the checkpoint was saved, as there were fewer, gets one that follows from rank 0's and its
-    own number: always the same, and another one than any other rank's.
+    """Read the random state of this rank; None if none was saved.  If there were fewer ranks when the checkpoint was
+    saved, a new rank gets a state derived from rank 0's and its own number: reproducible, and different from any other
+    rank's.
     """
     saved, first = run.read_state(_RANDOM), run.read_state("rng.0")
     if saved is not None:
@@ -305,7 +304,7 @@ def _text(x: Any) -> bytes:
 
 
 def _memory_of(x: Any) -> Memory:
-    """The same for tensors that can be used as they are."""
+    """The same for tensors whose memory can be used directly."""
     code = type_of_torch(x.dtype) if type(x) is torch.Tensor and x.device.type == "cpu" else None
     return memory_of(x) if code is None else Memory(code, tuple(x.shape), x.data_ptr(), x)
 
@@ -319,7 +318,7 @@ def _protect_one(run: Run, name: str, x: Any, memory: Memory) -> None:
 
 
 def _protect(run: Run, named: Dict[str, Any]) -> None:
-    """Protect just these: what save_model() had protected before and is gone is taken out."""
+    """Protect exactly these: names that save_model() protected before and that are gone are removed."""
     before: Dict[str, Any] = run.__dict__.setdefault("_torch_protected", {})
     for name in [n for n in before if n not in named]:
         run.forget(name)
@@ -327,7 +326,7 @@ def _protect(run: Run, named: Dict[str, Any]) -> None:
     for name, x in named.items():
         code = type_of_torch(x.dtype) if type(x) is torch.Tensor and x.is_cpu else None
         if code is not None:
-            # most are, and there may be thousands
+            # most are unchanged, and there may be thousands
             plain = (code, x.shape, x.data_ptr())
             if before.get(name) != plain:
                 with naming(name):
@@ -363,12 +362,12 @@ def save_model(
     rng: bool = True,
     wait: bool = True,
 ) -> None:
-    """Save all that is given, and the random states, as one checkpoint of the run.
+    """Save all parts, and the random states, as one checkpoint of the run.
 
     A part is anything with a state_dict(), or a dict or list of such.  All ranks call it: rank 0 writes, and each
-    rank's random state is kept.  Of tensors that are spread over ranks (DTensor: fully_shard(), parallelize_module();
-    FullyShardedDataParallel) each rank writes what it has, and of replicas the first does; the file has them whole.
-    With wait=False it returns when all was copied, and a thread writes it (Run.save_async()).
+    rank's random state is saved.  Of distributed tensors (DTensor: fully_shard(), parallelize_module();
+    FullyShardedDataParallel) each rank writes its part, and of replicas the first one does; the file contains the whole
+    tensors.  With wait=False it returns once everything was copied, and a thread writes it (Run.save_async()).
     """
     parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "loader": loader}
     tensors = Tensors()
@@ -391,14 +390,13 @@ def save_model(
     else:
         run.save_async(step)
     if flat:
-        # torch has made its tensors for this save alone
+        # torch created these tensors for this save only
         _protect(run, {})
 
 
 class Restored(int):
-    """What restore_model() has found: the step, as run.restore() gives it, and save_model()'s 'extra'.
-
-    It is true also at step 0, and `step, extra = restored` takes it apart.
+    """The result of restore_model(): the step, as run.restore() returns it, and save_model()'s 'extra'.  It is true
+    even at step 0, and can be unpacked: `step, extra = restored`.
     """
 
     extra: Any
@@ -423,7 +421,7 @@ class Restored(int):
 
 
 def _flat_states(part: Any) -> Any:
-    """The states of the optimizers of FullyShardedDataParallel in a part, None in place of all else."""
+    """The states of the FullyShardedDataParallel optimizers in a part, with None in place of everything else."""
     if isinstance(part, dict):
         return {k: _flat_states(v) for k, v in part.items()}
     if isinstance(part, (list, tuple)):
@@ -443,7 +441,7 @@ def _index_of(run: Run, parts: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: int, reader: Reader) -> Tuple[int, Any]:
-    """The step of the checkpoint whose tensors were whole, and 'extra'; nothing is loaded if it is not 'step'."""
+    """The step of the checkpoint whose tensors were complete, and 'extra'; nothing is loaded if it is not 'step'."""
     flat = flat_models(parts.get("model"))
     parts = {name: adapted(part, flat) for name, part in parts.items()}
     now = Tensors()
@@ -493,19 +491,17 @@ def restore_model(
     weights_only: bool = False,
     trust: bool = False,
 ) -> Optional[Restored]:
-    """Restore what save_model() has saved into the parts that are given, in place.
+    """Restore what save_model() has saved into the given parts, in place.
 
-    Returns the step, an int as that of run.restore(), with 'extra' as an attribute; None if there is no checkpoint:
-    `step = restore_model(run, model=model) or 0`.
+    Returns the step, an int like that of run.restore(), with 'extra' as an attribute; None if there is no checkpoint:
+    `step = restore_model(run, model=model) or 0`.  All ranks call it.  Their number and the distribution of the model
+    may differ from those when it was saved; each rank reads what it needs.  The optimizer need not have made a step.
+    Tensors of 'extra' are returned whole.  Each rank gets its own random state, a new rank one derived from rank 0's.
 
-    All ranks call it.  They may be of another number, and the model may be spread over them in another way, or not at
-    all; each rank reads what it needs.  The optimizer need not have made a step.  Tensors of 'extra' come back whole.
-    A rank gets its own random state, one that is new a state that follows from rank 0's.
-
-    Names and shapes of the models, and the optimizers' groups, are compared before anything is changed.  If a part
-    refuses its state all the same, or all files are damaged, the error says what was changed.
-    What is neither JSON nor a tensor was pickled: it is read if the checkpoint is one's own (slurmdl.trust), else with
-    trust=True only; with weights_only=True never.
+    Names and shapes of the models, and the groups of the optimizers, are compared before anything is changed.  If a
+    part still refuses its state, or all files are damaged, the error says what was changed.  Objects that are neither
+    JSON nor tensors were pickled: they are read if the checkpoint is your own (slurmdl.trust), otherwise only with
+    trust=True; with weights_only=True never.
     """
     given = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "loader": loader}
     parts = {name: part for name, part in given.items() if part is not None}
@@ -533,14 +529,14 @@ def restore_model(
     return Restored(step, extra)
 
 
-# ---- files by themselves
+# ---- files without a run
 
 _STRUCTURE = "structure"
 
 
 def save(obj: Any, path: Path, step: int = 0) -> None:
-    """Save anything with tensors in it, as torch.save() does, as a checkpoint file: each tensor is a dataset, all else
-    JSON in the dataset "structure"."""
+    """Save anything with tensors in it, as torch.save() does, as a checkpoint file: each tensor becomes a dataset,
+    everything else JSON in the dataset "structure"."""
     tensors = Tensors()
     tensors.named[_STRUCTURE] = None
     index = _text(encode(obj, tensors.put, ("data",)))
@@ -560,11 +556,11 @@ def save(obj: Any, path: Path, step: int = 0) -> None:
 
 
 def load(path: Path, map_location: Any = None, weights_only: bool = False, trust: bool = False) -> Any:
-    """Load what save() has saved, verified; tensors on the host, or where 'map_location' says.  Of a checkpoint of
-    save_model(), a file or a trial's folder (its newest), a dict of the parts: load(path)["model"] is for load_state_dict().
+    """Load and verify what save() has saved; tensors go to the host, or where 'map_location' says.
 
-    What is neither JSON nor a tensor was pickled: it is read if the file is one's own (slurmdl.trust), else with
-    trust=True only; with weights_only=True never.
+    For a checkpoint of save_model(), a file or a trial's folder (its newest), returns a dict of the parts:
+    load(path)["model"] is for load_state_dict().  Objects that are neither JSON nor tensors were pickled: they are read
+    if the file is your own (slurmdl.trust), otherwise only with trust=True; with weights_only=True never.
     """
     file = _slurmdl.Checkpoint(checkpoint_of(path))
     shapes = {name: shape for name, _, shape, _ in file.tensors()}

@@ -17,7 +17,7 @@ from .runs import Run, init
 
 
 def _grouped(name: str) -> str:
-    """ "eval_loss" is "validation/loss", "loss" is "training/loss"."""
+    """"eval_loss" becomes "validation/loss", "loss" becomes "training/loss"."""
     for prefix, group in (("eval_", "validation/"), ("test_", "test/"), ("train_", "training/")):
         if name.startswith(prefix):
             return group + name[len(prefix) :]
@@ -25,7 +25,7 @@ def _grouped(name: str) -> str:
 
 
 class Callback(TrainerCallback):  # type: ignore[misc, unused-ignore]
-    """Logs what the Trainer logs, saves and ends the training when a stop is asked for."""
+    """Logs what the Trainer logs; saves, and ends the training, when a stop is requested."""
 
     def __init__(self, run: Optional[Run] = None, save_model: bool = False) -> None:
         self._run = run if run is not None else init()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m slurmdl.trial: what a trial of slurmdl.run(function) runs.
+"""python -m slurmdl.trial: the program of a trial of slurmdl.run(function).
 
-The function's result, a number, or a dictionary of numbers by name, is logged at the end of the segment, unless it has
-returned nothing and logged the metric itself.
+The result of the function, a number or a dictionary of numbers by name, is logged at the end of the segment, unless the
+function returns nothing and logs the metric itself.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from .space import takes_run
 
 
 def arguments_of(function: Callable[..., Any], run: Run) -> Dict[str, Any]:
-    """The function's arguments: the trial's hyperparameters; one that is not active there is None."""
+    """The function's arguments: the trial's hyperparameters; None for one that is inactive."""
     flat = run.hp.as_dict()
     result: Dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
@@ -34,7 +34,7 @@ def arguments_of(function: Callable[..., Any], run: Run) -> Dict[str, Any]:
 
 
 def log_result(run: Run, result: Any) -> None:
-    """Log what a function has returned."""
+    """Log the result of a function."""
     if result is None:
         return
     metric = os.environ.get("DL_METRIC", "result")

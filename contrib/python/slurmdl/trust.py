@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose pickles are read: to unpickle is to run what the writer has put there.
+"""Whose pickles may be read: unpickling runs what the writer has put there.
 
-Those of a file that this user or root owns and that nobody else may write to, and which is no copy that dl has made of
-another user's (it says so at its end); all others where the caller says
-trust=True, and none with weights_only=True.  What comes from other ranks is in the words of slurmdl.message.
+Allowed are pickles in a file that this user or root owns and nobody else may write to, unless dl copied it from another
+user's (its end says so); all others only if the caller passes trust=True, and none with weights_only=True.  For data
+from other ranks see slurmdl.message.
 """
 
 import pickle
@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, Optional, Tuple
 
 from ._slurmdl import Error
 
-# (path, whose data, whether they are one's own) of an open file; None: this process has made the data itself
+# (path, owner of the data, whether that is this user) of an open file; None: this process has made the data itself
 Origin = Optional[Tuple[str, int, bool]]
 
 
-# an owner of this number: who may have written it is not known
+# an owner with this number: the writer is unknown
 _OTHERS = 0xFFFFFFFF
 
 
@@ -30,14 +30,14 @@ def _user(uid: int) -> str:
 
 
 class Reader(NamedTuple):
-    """What may be made of the pickles of a file."""
+    """What may be done with the pickles of a file."""
 
     origin: Origin
     trust: bool = False
     weights_only: bool = False
 
     def check(self, what: str) -> None:
-        """slurmdl.Error if the file's pickles are not to be read; 'what' is such a thing."""
+        """Raise slurmdl.Error if the file's pickles must not be read; 'what' names such an object."""
         path = self.origin[0] if self.origin else "the checkpoint"
         if self.weights_only:
             raise Error(f"{path}: has {what}, which weights_only=True does not read")

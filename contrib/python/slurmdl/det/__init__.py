@@ -22,7 +22,7 @@ __all__ = ["ClusterInfo", "InvalidHP", "LOG_FORMAT", "TrialInfo", "core", "get_c
 LOG_FORMAT = "%(levelname)s: [%(process)s] %(name)s: %(message)s"
 SHIM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shim")
 
-# What Determined has beside the Core API, and what to use in its place.
+# What Determined has besides the Core API, and what to use instead.
 _INSTEAD = {
     "pytorch": "slurmdl.torch, or PyTorch with the Core API",
     "keras": "slurmdl.keras",
@@ -47,7 +47,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """determined.launch is in the shim; of other modules of theirs it says that there is none."""
+    """determined.launch is in the shim; other modules of Determined raise an error that says so."""
 
     def find_spec(self, name: str, path: Optional[Sequence[str]], target: Any = None) -> Any:
         if not name.startswith("determined."):
@@ -60,7 +60,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def stand_in() -> None:
-    """Make `import determined` this module, here and in the processes that this one starts."""
+    """Make `import determined` import this module, here and in child processes."""
     this = sys.modules[__name__]
     sys.modules.update({"determined": this, "determined.core": core, "determined.util": util})
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):

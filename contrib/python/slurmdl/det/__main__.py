@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m slurmdl.det SCRIPT ARGUMENTS, or -m MODULE ARGUMENTS: run what imports determined."""
+"""python -m slurmdl.det SCRIPT ARGUMENTS, or -m MODULE ARGUMENTS: run a program that imports determined."""
 
 import os
 import secrets
@@ -10,7 +10,7 @@ from . import stand_in
 
 
 def _prepare() -> None:
-    """Ranks that the script itself starts on this machine meet by this; those of srun and torchrun have theirs."""
+    """For ranks that the script starts on this machine; ranks of srun and torchrun have their own variables."""
     stand_in()
     if "DL_SECRET" in os.environ or "DL_COMM_ADDRESS" in os.environ:
         return

@@ -71,7 +71,7 @@ class CheckpointContext:
             raise RuntimeError(f"cannot call {call} from non-chief worker (rank={self._dist.rank})")
 
     def _publish(self, stage: str, metadata: Dict[str, Any]) -> str:
-        """Make a folder's files the checkpoint; returns its storage_id."""
+        """Turn the files of a folder into the checkpoint.  Returns its storage_id."""
         step = _step(metadata)
         path = os.path.join(self._run.dir, "ckpt", f"{step:08d}.h5")
         self._run.flush()
@@ -80,7 +80,7 @@ class CheckpointContext:
 
     @contextlib.contextmanager
     def _stage(self) -> Iterator[str]:
-        """A new folder; of all ranks, if they call it in step."""
+        """A new folder; shared by all ranks if they call it together."""
         stage = stages.make(self._run.dir)
         try:
             yield stage
@@ -94,7 +94,8 @@ class CheckpointContext:
             yield self._dist.broadcast(stage)
 
     def _together(self, stage: str, metadata: Metadata, bad: Optional[str] = None) -> str:
-        """The end of a sharded checkpoint: rank 0 makes one of all files, and an error of one rank is that of all."""
+        """The end of a sharded checkpoint: rank 0 makes one checkpoint of all files, and an error of one rank becomes
+        that of all."""
         every = self._dist.allgather((metadata or {}, bad))
         found: Tuple[Optional[str], str] = (None, "")
         if self._dist.rank == 0:
@@ -113,8 +114,8 @@ class CheckpointContext:
         return str(storage_id)
 
     def _collect(self, folder: Optional[str], stage: str, selector: Selector) -> Optional[str]:
-        """Bring the files of each rank together, each from the first rank that has it; returns the name of one that is
-        another one here."""
+        """Collect the files of each rank, each from the first rank that has it.  Returns the name of a file that
+        differs."""
         names = [n for n in storage.files_below(folder) if selector is None or selector(n)] if folder else []
         before = set().union(*self._dist.allgather(names)[: self._dist.rank])
         _copy(folder or "", stage, [n for n in names if n not in before])
@@ -125,8 +126,9 @@ class CheckpointContext:
 
     @contextlib.contextmanager
     def store_path(self, metadata: Metadata = None, *, shard: bool = False) -> Iterator[Tuple[pathlib.Path, str]]:
-        """A folder to save to, and its storage_id; it is the trial's checkpoint of the step metadata["steps_completed"]
-        when the block ends without an error.  shard=True: all ranks call it, and save into the same folder."""
+        """A folder to save to, and its storage_id; it becomes the trial's checkpoint of the step
+        metadata["steps_completed"] when the block ends without an error. shard=True: all ranks call it, and save into
+        the same folder."""
         if not shard:
             self._chief("CheckpointContext.store_path(shard=False)")
         step = _step(self._dist.broadcast(metadata) if shard else metadata)
@@ -142,7 +144,8 @@ class CheckpointContext:
     def upload(
         self, ckpt_dir: Optional[Folder], metadata: Metadata = None, *, shard: bool = False, selector: Selector = None
     ) -> str:
-        """Make the files of a folder a checkpoint, shard=True: those of all ranks' folders; returns its storage_id."""
+        """Turn the files of a folder into a checkpoint; with shard=True, the files of all ranks' folders.  Returns its
+        storage_id."""
         if not shard:
             self._chief(".upload(shard=False)")
             if ckpt_dir is None:
@@ -159,7 +162,7 @@ class CheckpointContext:
             return self._together(stage, metadata, self._collect(folder, stage, selector))
 
     def _wanted(self, selector: Selector) -> Selector:
-        """What any rank of the node selects: rank 0 of it asks the others for each file."""
+        """The files that any rank of the node selects: its rank 0 asks the others for each file."""
         if not any(self._dist.allgather_local(selector is not None)):
             return None
 
@@ -187,7 +190,7 @@ class CheckpointContext:
         *,
         selector: Selector = None,
     ) -> None:
-        """Write the files of a checkpoint to a folder; of the ranks of a node one does it, unless NoSharedDownload."""
+        """Write the files of a checkpoint to a folder; one rank of each node does so, unless NoSharedDownload."""
         if DownloadMode(download_mode) == DownloadMode.NoSharedDownload:
             self._read(storage_id, os.fspath(ckpt_dir), selector)
             return
@@ -219,8 +222,8 @@ class CheckpointContext:
         *,
         selector: Selector = None,
     ) -> Iterator[pathlib.Path]:
-        """A folder with the files of a checkpoint, for as long as the block lasts (below TMPDIR).  The ranks of a node
-        share it, unless NoSharedDownload."""
+        """A folder with the files of a checkpoint, below TMPDIR; it exists until the end of the block.  The ranks of a
+        node share it, unless NoSharedDownload."""
         alone = DownloadMode(download_mode) == DownloadMode.NoSharedDownload
         first = alone or self._dist.local_rank == 0
         folder = tempfile.mkdtemp(prefix="slurmdl-", dir=stages.temporary()) if first else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determined's core.init() and its context, over the run of this process."""
+"""Determined's core.init() and its context, based on the run of this process."""
 
 import enum
 import logging
@@ -73,10 +73,10 @@ class Unit(enum.Enum):
 
 
 class TrainContext:
-    """Metrics and news of the trial; calls of ranks other than 0 do nothing.
+    """Metrics and reports of the trial; calls of ranks other than 0 do nothing.
 
-    A validation metric has its own name, so searcher.metric is what it was; a training metric NAME is training/NAME,
-    and one of another group is GROUP/NAME.
+    A validation metric keeps its name, so that searcher.metric stays valid; a training metric NAME becomes
+    training/NAME, and one of another group GROUP/NAME.
     """
 
     def __init__(self, run: Run) -> None:
@@ -132,13 +132,13 @@ class TrainContext:
         return found[-1] if found else None
 
     def report_early_exit(self, reason: EarlyExitReason) -> None:
-        """With INVALID_HP the process ends with status 65 when the context ends: the point is rejected."""
+        """With INVALID_HP the process exits with status 65 when the context ends: the point is rejected."""
         reason = EarlyExitReason(reason)
         self._run.event("early exit", reason=reason.name)
         self.rejects |= reason == EarlyExitReason.INVALID_HP
 
     def get_experiment_best_validation(self) -> Optional[float]:
-        """The best result of a segment of any trial so far, by searcher.metric."""
+        """The best result of a segment, of any trial so far, by searcher.metric."""
         folder = os.environ.get("DL_EXPERIMENT_DIR")
         best = Experiment(folder).best() if folder else None
         return best["best"] if best else None
@@ -150,7 +150,7 @@ class TrainContext:
         return path
 
     def upload_tensorboard_files(self, *args: Any, **options: Any) -> None:
-        """They stay where they are."""
+        """Does nothing: the files stay where they are."""
 
 
 class PreemptContext:
@@ -159,7 +159,7 @@ class PreemptContext:
         self.acknowledged = False
 
     def should_preempt(self, auto_ack: bool = True) -> bool:
-        """Whether a pause, a preemption or the end of the allocation asks this trial to save and end."""
+        """Whether a pause, a preemption or the end of the allocation requires this trial to save and exit."""
         if self._mode == PreemptMode.ChiefOnly and self._dist.rank != 0:
             raise RuntimeError(f"preempt_mode=ChiefOnly, but should_preempt() was called from rank={self._dist.rank}")
         asked = self._run.should_stop()
@@ -170,7 +170,7 @@ class PreemptContext:
         return bool(asked)
 
     def acknowledge_preemption_signal(self) -> None:
-        """The process then ends with status 75 when the context ends: the trial is not complete, and goes on later."""
+        """The process then exits with status 75 when the context ends: the trial is incomplete and resumes later."""
         self.acknowledged = True
 
     acknowledge = acknowledge_preemption_signal
@@ -195,7 +195,7 @@ class SearcherOperation:
         self._train.report_progress(min(1.0, max(0.0, length / self.length)))
 
     def report_completed(self, searcher_metric: Any) -> None:
-        """The value is logged as searcher.metric, unless report_validation_metrics() has just done so."""
+        """Logs the value as searcher.metric, unless report_validation_metrics() has just done so."""
         self._chief("report_completed")
         if self.completed:
             raise RuntimeError("you may only call op.report_completed() once")
@@ -212,7 +212,8 @@ class SearcherContext:
     def operations(
         self, searcher_mode: SearcherMode = SearcherMode.WorkersAskChief, auto_ack: bool = True
     ) -> Iterator[SearcherOperation]:
-        """One operation: a trial that the searcher promotes is started again, and goes on from latest_checkpoint."""
+        """Yields one operation: a trial that the searcher promotes is started again, and resumes from
+        latest_checkpoint."""
         asks = SearcherMode(searcher_mode) == SearcherMode.WorkersAskChief
         if self._dist.rank != 0 and not asks:
             raise RuntimeError("you cannot call searcher.operations(searcher_mode=ChiefOnly) from a non-chief worker")
@@ -228,12 +229,12 @@ class SearcherContext:
         pass
 
     def get_configured_units(self) -> Optional[Unit]:
-        """The unit is the script's own."""
+        """The unit is defined by the script."""
         return None
 
 
 class ProfilerContext:
-    """What the ranks use is measured by `srun --dl-monitor`; these calls do nothing."""
+    """Does nothing: `srun --dl-monitor` measures the resource usage of the ranks."""
 
     def on(self, sampling_interval: int = 1, samples_per_report: int = 10) -> None:
         logger.info("profiler.on() does nothing here: srun --dl-monitor measures, dl monitor shows")
@@ -243,7 +244,7 @@ class ProfilerContext:
 
 
 class Context:
-    """What init() returns; it is used in a `with`."""
+    """The result of init(); use it in a `with` statement."""
 
     def __init__(self, distributed: DistributedContext, preempt_mode: PreemptMode) -> None:
         self._run = open_run()
@@ -293,8 +294,8 @@ def init(
     preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
     tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
 ) -> Context:
-    """Open the run of this process, as slurmdl.init() does.  Checkpoints are in the trial's folder, whatever
-    'checkpoint_storage' says, and logged metrics are shown by `dl tensorboard`."""
+    """Open the run of this process, as slurmdl.init() does.  Checkpoints are stored in the trial's folder, regardless
+    of 'checkpoint_storage', and `dl tensorboard` shows logged metrics."""
     if checkpoint_storage is not None:
         logger.warning("checkpoint_storage is ignored: checkpoints are in the trial's folder (checkpoint_policy)")
     if distributed is None and int(os.environ.get("WORLD_SIZE") or 1) > 1:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determined's DistributedContext: objects from rank to rank of a training, over what the script already has.
+"""Determined's DistributedContext: objects exchanged between ranks, with the communication library that the script
+uses.
 
-All of it is made from one call, the gathering of one object of each rank by all: by torch.distributed (gloo) if that is
-initialised, by Horovod (slurmdl.hvd too), or else by slurmdl.comm.  Objects go as messages (slurmdl.message), which run no
-code where they are read; what only a pickle can say wants trust=True, which here nobody says but the caller.
+Everything is based on one call, in which all ranks gather one object of each: by torch.distributed (gloo) if it is
+initialised, by Horovod (slurmdl.hvd too), or else by slurmdl.comm.  Objects are sent as messages (slurmdl.message),
+which run no code where they are read; objects that only a pickle can represent require trust=True from the caller.
 """
 
 import os
@@ -16,11 +17,11 @@ Gather = Callable[[Any], List[Any]]
 
 
 def _of_torch(local_size: int, trust: bool) -> "tuple[Gather, Gather]":
-    """(among all ranks, among those of this node)."""
+    """(over all ranks, over those of this node)."""
     import torch
     import torch.distributed as dist
 
-    # its all_gather_object() unpickles whatever comes
+    # its all_gather_object() unpickles anything
     def gather_in(group: Any, size: int) -> Gather:
         def gather(stuff: Any) -> List[Any]:
             data = torch.frombuffer(bytearray(message.to_send(stuff, trust)), dtype=torch.uint8)
@@ -38,7 +39,7 @@ def _of_torch(local_size: int, trust: bool) -> "tuple[Gather, Gather]":
 
     size = dist.get_world_size()
     everybody = dist.new_group(backend="gloo")
-    # all ranks make the groups of all nodes
+    # all ranks create the groups of all nodes
     firsts = range(0, size, local_size)
     nodes = [dist.new_group(list(range(i, i + local_size)), backend="gloo") for i in firsts]
     return gather_in(everybody, size), gather_in(nodes[dist.get_rank() // local_size], local_size)
@@ -66,7 +67,8 @@ def _number(*names: str) -> Optional[int]:
 
 
 class DistributedContext:
-    """Ranks: of all, on this node (local), and the node's number (cross).  All ranks make their calls in step."""
+    """Ranks: among all, on this node (local), and the number of the node (cross).  All ranks make their calls in the
+    same order."""
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class DistributedContext:
             self._all, self._near = _of_torch(local_size, trust)
         else:
             self._all, self._near = _of_comm(rank, size, cross_rank, trust)
-        # slurmdl.init() asks these who writes the metrics
+        # slurmdl.init() reads these to find out which rank writes the metrics
         os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(local_rank))
 
     @classmethod
@@ -164,7 +166,7 @@ class DistributedContext:
         return self.cross_size
 
     def allgather(self, stuff: Any) -> List[Any]:
-        """A list with what each rank gave."""
+        """A list with the object of each rank."""
         return self._all(stuff)
 
     def allgather_local(self, stuff: Any) -> List[Any]:
@@ -180,7 +182,7 @@ class DistributedContext:
         return found if self.local_rank == 0 else None
 
     def broadcast(self, stuff: Any = None) -> Any:
-        """What rank 0 gave."""
+        """The object of rank 0."""
         return self._all(stuff if self.rank == 0 else None)[0]
 
     def broadcast_local(self, stuff: Any = None) -> Any:
@@ -200,5 +202,5 @@ def _has_torch() -> bool:
 
 
 def alone() -> DistributedContext:
-    """One process."""
+    """A single process."""
     return DistributedContext(rank=0, size=1, local_rank=0, local_size=1, cross_rank=0, cross_size=1)

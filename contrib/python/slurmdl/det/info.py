@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determined's ClusterInfo: what a trial of `dl run` has in its environment."""
+"""Determined's ClusterInfo: what the environment of a trial of `dl run` says."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _ANY_STEP = 2**63 - 1
 
 
 def _lines(*command: str) -> List[str]:
-    """What a program prints; nothing if it is not there, or fails."""
+    """The output lines of a program; none if it is missing or fails."""
     if shutil.which(command[0]) is None:
         return []
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60)
@@ -36,7 +36,7 @@ class TrialInfo:
 
 
 class ClusterInfo:
-    """What get_cluster_info() returns."""
+    """The result of get_cluster_info()."""
 
     task_type = "TRIAL"
 
@@ -50,8 +50,8 @@ class ClusterInfo:
 
     @property
     def latest_checkpoint(self) -> Optional[str]:
-        """The storage_id from which the trial goes on: its own newest checkpoint that verifies, else that of the trial
-        from which the searcher or a fork lets it begin."""
+        """The storage_id from which the trial resumes: its own newest checkpoint that verifies, else that of the trial
+        from which the searcher or a fork starts it."""
         own = os.environ.get("DL_TRIAL_DIR") or os.environ.get("DL_RUN_DIR") or "slurmdl"
         prefer = int(os.environ.get("DL_CHECKPOINT_ATTEMPT") or 0)
         found = _slurmdl.find_checkpoint(own, _ANY_STEP, prefer)
@@ -79,7 +79,7 @@ class ClusterInfo:
 
     @property
     def slot_ids(self) -> List[int]:
-        """The GPUs of this process; without any one slot, 0."""
+        """The GPUs of this process; without GPUs one slot, 0."""
         devices = [d for d in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if d.strip()]
         return list(range(max(1, len(devices))))
 

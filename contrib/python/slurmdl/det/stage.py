@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the files of a checkpoint are while it is made: a folder that nobody else can exchange.
+"""The folder in which the files of a checkpoint are assembled: one that nobody else can replace.
 
-In the attempt's folder, which all ranks see.  Who shares the experiment could put a link in its place there, to read
-what is then packed, or to have the script write elsewhere: where others may write, it is in the user's own state.
+It is in the attempt's folder, which all ranks see.  Other members of the experiment could put a symbolic link in its
+place, to read what is packed later, or to make the script write elsewhere: if others may write there, the user's own
+state directory is used.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ _PREFIX = "det.tmp."
 
 
 def _is_alone(gid: int) -> bool:
-    """Whether a group has nobody else: many systems give each user one of his own, of his name."""
+    """Whether nobody else is in a group: many systems give each user a group of the same name."""
     try:
         group = grp.getgrgid(gid)
         return group.gr_name == pwd.getpwuid(os.geteuid()).pw_name and not group.gr_mem
@@ -36,7 +37,7 @@ def is_shared(folder: str) -> bool:
 
 
 def _own_folder(trial_dir: str) -> str:
-    """The trial's in the user's state, which is closed to others."""
+    """The trial's folder in the user's state directory, which others cannot access."""
     state = os.environ.get("XDG_STATE_HOME", "")
     state = state if os.path.isabs(state) else os.path.join(os.path.expanduser("~"), ".local", "state")
     os.makedirs(state, 0o700, exist_ok=True)
@@ -52,7 +53,7 @@ def _own_folder(trial_dir: str) -> str:
 
 
 def place(run_dir: str) -> str:
-    """The folder in which stages of this attempt are made."""
+    """The folder for the stages of this attempt."""
     above = [run_dir]
     for _ in range(3):  # the trial, trials, the experiment
         above.append(os.path.dirname(above[-1]))
@@ -64,7 +65,7 @@ def clear(run_dir: str) -> None:
     """Remove what killed attempts have left."""
     folder = place(run_dir)
     pattern = os.path.join(glob.escape(folder), _PREFIX + "*")
-    if folder == run_dir:  # what is in it is of this attempt
+    if folder == run_dir:  # its contents belong to this attempt
         pattern = os.path.join(glob.escape(os.path.dirname(run_dir)), "a.*", _PREFIX + "*")
     for stage in glob.glob(pattern):
         if os.path.dirname(stage) != run_dir:
@@ -76,7 +77,7 @@ def make(run_dir: str) -> str:
 
 
 def temporary() -> str:
-    """TMPDIR, or /tmp where others may exchange what is in it."""
+    """TMPDIR, or /tmp if others could replace its contents."""
     folder = tempfile.gettempdir()
     of = os.stat(folder)
     safe = of.st_uid in (0, os.geteuid()) and (of.st_mode & stat.S_ISVTX or not is_shared(folder))
@@ -86,5 +87,5 @@ def temporary() -> str:
 def remove(stage: str) -> None:
     shutil.rmtree(stage, ignore_errors=True)
     if os.path.basename(os.path.dirname(os.path.dirname(stage))) == "det":
-        with contextlib.suppress(OSError):  # another one is there
+        with contextlib.suppress(OSError):  # it exists already
             os.rmdir(os.path.dirname(stage))

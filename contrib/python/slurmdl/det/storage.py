@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of files as checkpoints of the trial: one checkpoint file for each, with the files as its tensors.
+"""Folders of files as checkpoints of the trial: one checkpoint file for each folder, with the files as its tensors.
 
-So they are whole or not there, are verified when they are read, and are those that checkpoint_policy, `dl ckpt`,
-`dl best` and `dl model` know.
+A checkpoint is therefore complete or absent, is verified when it is read, and is known to checkpoint_policy, `dl ckpt`,
+`dl best` and `dl model`.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ Selector = Optional[Callable[[str], bool]]
 
 
 def storage_id_of(path: str, own: str) -> str:
-    """TRIAL-ATTEMPT-STEP for a checkpoint of this trial's folder, or of one beside it; else its path."""
+    """TRIAL-ATTEMPT-STEP for a checkpoint in this trial's folder or in a sibling's; else its path."""
     found = re.fullmatch(r"(.*)/a\.(\d+)/ckpt/(\d+)\.h5", os.path.abspath(path))
     if found and os.path.dirname(found.group(1)) == os.path.dirname(os.path.abspath(own)):
         return f"{os.path.basename(found.group(1))}-{found.group(2)}-{found.group(3)}"
@@ -42,7 +42,7 @@ def path_of(storage_id: str, own: str) -> str:
 
 
 def files_below(folder: str) -> Dict[str, int]:
-    """Sizes of the files, by path; a link counts as the file that it leads to."""
+    """Sizes of the files, by path; a symbolic link counts as its target."""
     found = {}
     for at, _, names in os.walk(folder):
         for name in names:
@@ -52,14 +52,14 @@ def files_below(folder: str) -> Dict[str, int]:
 
 
 def _bytes_of(path: str) -> Any:
-    """The file as an array, which is not read before it is used."""
+    """The file as an array, which is read on first use."""
     import numpy
 
     return numpy.memmap(path, "u1", "r") if os.path.getsize(path) else numpy.empty(0, "u1")
 
 
 def _no_loss(path: str, names: List[str]) -> None:
-    """A second checkpoint of a step replaces the first, if it has all that the first has."""
+    """A second checkpoint of a step replaces the first if it contains everything that the first does."""
     if not os.path.exists(path):
         return
     lost = set(_names(_slurmdl.Checkpoint(path))) - set(names)
@@ -93,8 +93,8 @@ def _names(file: _slurmdl.Checkpoint) -> List[str]:
 
 
 def unpack(path: str, folder: str, selector: Selector = None) -> None:
-    """Write the files of a checkpoint below 'folder', verified.  slurmdl.Error for another user's: what a script loads
-    from a folder is a pickle more often than not."""
+    """Verify the files of a checkpoint and write them below 'folder'. slurmdl.Error for another user's: the files that
+    a script loads are usually pickles."""
     file = _slurmdl.Checkpoint(path)
     Reader(file.origin()).check("files for the script")
     names = _names(file)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts use of determined.util."""
+"""The functions of determined.util that scripts use."""
 
 import json
 from typing import Any, Dict, Optional
 
 
 def json_encode(obj: Any, indent: Optional[str] = None, sort_keys: bool = False) -> str:
-    """JSON; arrays and numbers of numpy are lists and numbers, what else JSON does not know is its text."""
+    """JSON; numpy arrays and numbers become lists and numbers, other unknown types their text."""
 
     def plain(x: Any) -> Any:
         return x.tolist() if hasattr(x, "tolist") else str(x)
@@ -19,7 +19,7 @@ def is_numerical_scalar(n: Any) -> bool:
 
 
 def merge_dicts(base_dict: Dict[Any, Any], source_dict: Dict[Any, Any]) -> Dict[Any, Any]:
-    """base_dict with what source_dict has, groups within groups."""
+    """base_dict updated with source_dict, recursively."""
     for key, value in source_dict.items():
         inner = base_dict.get(key)
         base_dict[key] = merge_dicts(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value

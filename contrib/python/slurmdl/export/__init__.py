@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dl export --format=tensorboard|wandb|mlflow|optuna|parquet: an experiment in the files of other tools.
+"""dl export --format=tensorboard|wandb|mlflow|optuna|parquet: an experiment in the file formats of other tools.
 
-dl writes the experiment to standard input (launcher/model/export_tool.c has the lines), while it runs, too; a module here
-gives it to the tool's own library.  What the tool's files have already is not written again: they are read first, so
-that a program that was killed at any instant is simply started once more.
+dl writes the experiment to standard input (launcher/model/export_tool.c documents the lines), even while it runs; a
+module for each tool passes it to the tool's own library.  What the tool's files already contain is read first and not
+written again, so that a program that was killed at any point can simply be started again.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from typing import IO, Any, Dict, List, Tuple
 from ..program import printable
 from .records import Experiment, Row, Trial, Writer
 
-# the class of each format in the module of its name, and what pip has to install for it
+# the class of each format, in the module of the same name, and what to install with pip
 FORMATS: Dict[str, Tuple[str, str]] = {
     "tensorboard": ("TensorBoard", "tensorboard"),
     "wandb": ("Wandb", "wandb"),
@@ -29,12 +29,12 @@ OK, FAILED, NOT_FOUND, IO_ERROR = 0, 1, 3, 7
 
 
 def complain(text: str) -> None:
-    """One line for the user, whatever is in it."""
+    """Print one line for the user, whatever it contains."""
     print("dl: " + printable(text), file=sys.stderr)
 
 
 class _Reader:
-    """Takes the lines of dl, and hands each trial with all its rows to the writer."""
+    """Reads the lines of dl, and passes each trial with all its rows to the writer."""
 
     def __init__(self, format: str) -> None:
         self.format, self.writer, self.names = format, None, {}  # type: str, Any, Dict[int, str]
@@ -79,8 +79,8 @@ class _Reader:
 
 
 def main(format: str, folder: str) -> int:
-    """Export what comes on standard input to 'folder'; an exit status of dl(1)."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # dl ends, and this program after it, with all it was told
+    """Export standard input to 'folder'.  Returns an exit status of dl(1)."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # this program ends after dl, with all that it received
     os.umask(os.umask(0o077) | 0o022)
     os.chdir(folder)
     reader = _Reader(format)

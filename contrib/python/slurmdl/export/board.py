@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorBoard for `dl tensorboard`: on loopback, below a path that nobody can guess.
 
-TensorBoard knows no password, and other users of the machine can reach its port.  Its path is made here, and never
-stands on a command line, where they could read it.
+TensorBoard has no passwords, and other users of the machine can connect to its port.  The path is generated here and
+never appears on a command line, where they could read it.
 """
 
 import getpass
@@ -12,12 +12,12 @@ import socket
 import sys
 
 
-# its reader in Rust is a server of its own, without a path
+# its reader in Rust is a separate server, without a path
 _OWN = "--load_fast=false"
 
 
 def main(folder: str) -> int:
-    """Serve what is in a folder until a signal comes; with "" only see whether that can be done."""
+    """Serve the files of a folder until a signal arrives; with "" only check whether that is possible."""
     try:
         from tensorboard import program  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:

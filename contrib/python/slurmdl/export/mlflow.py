@@ -14,12 +14,12 @@ from mlflow.tracking import MlflowClient  # noqa
 
 from .records import Appending, Experiment, Row, Seen, Trial, count, database  # noqa
 
-AT_ONCE = 1000  # metrics, 100 parameters: what MLflow takes
+AT_ONCE = 1000  # limits of MLflow: metrics, 100 parameters
 STATUS = {"failed": "FAILED", "rejected": "FAILED"}
 
 
 def name_of(name: str) -> str:
-    """A name that MLflow takes; of odd characters _xHH_ is left."""
+    """A name that MLflow accepts; other characters become _xHH_."""
     text = re.sub(r"[^\w\-. /]|[^\x00-\x7f]", lambda m: f"_x{ord(m.group()):02x}_", name)
     parts = ["_x2e_" * len(p) if p in ("", ".", "..") and len(p) else p or "_" for p in text.split("/")]
     return "/".join(parts)[:250]

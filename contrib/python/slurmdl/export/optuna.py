@@ -21,7 +21,7 @@ STATES = {
 
 
 class Optuna(Writer):
-    """The state of a trial and its values come in one transaction; after that, Optuna lets nobody change it."""
+    """The state of a trial and its values are written in one transaction: Optuna allows no changes later."""
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment)
@@ -43,7 +43,7 @@ class Optuna(Writer):
         state = STATES.get(trial.state, TrialState.FAIL)
         if state != TrialState.FAIL and (not trial.values or any(math.isnan(v) for v in trial.values)):
             return TrialState.FAIL
-        # with repeats a value is the mean of a point; fewer are not compared with more
+        # with repeats a value is the mean of a point; means of fewer repeats are not compared
         return state if trial.compared or state != TrialState.COMPLETE else TrialState.PRUNED
 
     def _steps(self, rows: List[Row]) -> Dict[int, float]:
@@ -53,7 +53,7 @@ class Optuna(Writer):
 
     def _add(self, trial: Trial, steps: Dict[int, float]) -> Any:
         state = self._state(trial)
-        # a point that a user gave may lie outside of the space
+        # a point given by the user may lie outside the space
         values = {n: self._space[n].value(v) for n, v in trial.hparams.items() if n in self._space and v is not None}
         params = {n: v for n, v in values.items() if self._space[n].has(v)}
         others = {f"hp.{n}": v for n, v in trial.hparams.items() if n not in params}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="import-untyped,import-not-found"
-"""Two tables, EXPERIMENT.trials.parquet and EXPERIMENT.metrics.parquet, replaced as a whole whenever there is news."""
+"""Two tables, EXPERIMENT.trials.parquet and EXPERIMENT.metrics.parquet, each rewritten whenever there is something new.
+"""
 
 import json
 import os
@@ -13,7 +14,7 @@ from .records import Experiment, Row, Trial, Writer
 
 
 def _column(values: List[Any]) -> Any:
-    """Choices may be numbers here and texts there: then all are texts."""
+    """Choices may be numbers in some trials and texts in others: then all become texts."""
     try:
         return pyarrow.array(values)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):

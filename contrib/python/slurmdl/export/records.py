@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What dl says of an experiment, and what writes it into a tool's files."""
+"""What dl reports of an experiment, and the base classes that write it into a tool's files."""
 
 import json
 import math
@@ -18,7 +18,7 @@ class Row(NamedTuple):
 
 
 def flat(hparams: Any, prefix: str = "") -> Iterator[Tuple[str, Any]]:
-    """Hyperparameters by their paths: "optimizer.lr"."""
+    """Hyperparameters by path: "optimizer.lr"."""
     for name, value in (hparams or {}).items():
         if isinstance(value, dict):
             yield from flat(value, f"{prefix}{name}.")
@@ -27,12 +27,12 @@ def flat(hparams: Any, prefix: str = "") -> Iterator[Tuple[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """A number, a truth value or a text; anything else as JSON."""
+    """A number, a boolean or a text; anything else as JSON."""
     return value if isinstance(value, (bool, int, float, str)) else json.dumps(value)
 
 
 def database(path: str, make: Callable[[str], Any]) -> str:
-    """The address of a database of SQLite: the tables of a new one are made before it gets its name."""
+    """The URL of an SQLite database; the tables of a new one are created before it gets its name."""
     if not os.path.exists(path):
         new = f".{path}.new"
         for name in (new, new + "-journal"):
@@ -44,7 +44,7 @@ def database(path: str, make: Callable[[str], Any]) -> str:
 
 
 class Experiment:
-    """What `dl show --json` prints of an experiment, as dl sends it: nothing here starts dl."""
+    """The `dl show --json` of an experiment, as dl sends it: nothing here starts dl."""
 
     def __init__(self, line: Dict[str, Any]) -> None:
         self.dir: str = line["dir"]
@@ -64,7 +64,7 @@ class Trial:
         self.final: bool = line["final"]  # it goes on only if the experiment is continued
         self.length: int = line["length"]
         self.attempts: int = line["attempts"]
-        # of the experiment's metrics, with repeats the means of the point; none without a result
+        # of the experiment's metrics; with repeats the means of the point; none without a result
         self.values: List[float] = line["values"]
         self.deviations: List[float] = line.get("deviations", [])  # with repeats, and ...
         self.own: List[float] = line.get("own", [])  # ... what this trial gave
@@ -79,7 +79,7 @@ class Trial:
         self.hparams: Dict[str, Any] = dict(flat(line["hyperparameters"]))
 
     def about(self, experiment: Experiment) -> Dict[str, str]:
-        """What else is known of it, as texts."""
+        """Everything else that is known of it, as texts."""
         known = {
             "experiment": experiment.name,
             "experiment_id": experiment.id,
@@ -99,52 +99,52 @@ class Trial:
         return {"slurmdl." + name: str(value) for name, value in known.items() if value is not None}
 
 
-Seen = Dict[str, Dict[int, int]]  # how often there is a value of a metric at a step
+Seen = Dict[str, Dict[int, int]]  # number of values of a metric at each step
 
 
 def count(seen: Seen, name: str, step: int) -> int:
-    """Count one more; returns how many there are now."""
+    """Count one more.  Returns the new number."""
     steps = seen.setdefault(name, {})
     steps[step] = steps.get(step, 0) + 1
     return steps[step]
 
 
 def unseen(rows: Iterable[Row], seen: Seen) -> List[Row]:
-    """The rows that 'seen' lacks: of a metric at a step the first value that was exported stays."""
+    """The rows that 'seen' lacks: of a metric at a step, the first exported value stays."""
     now: Seen = {}
     return [row for row in rows if count(now, row.name, row.step) > seen.get(row.name, {}).get(row.step, 0)]
 
 
 class Writer:
-    """Writes one experiment into the current folder."""
+    """Writes one experiment into the working directory."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
 
     def put(self, trial: Trial, rows: List[Row]) -> None:
-        """A trial that is new, or has changed, with all its rows."""
+        """Write a new or changed trial with all its rows."""
         raise NotImplementedError
 
     def flush(self) -> None:
-        """All that there is now was put."""
+        """All current trials were put."""
 
     def close(self) -> None:
-        """No more comes, from this program."""
+        """This program writes no more."""
 
 
 class Appending(Writer):
-    """Writes into files that the tool appends to: what they have is asked for first."""
+    """Base class for files that the tool appends to: their content is read first."""
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment)
         self._seen: Dict[int, Seen] = {}
 
     def read(self, trial: Trial) -> Seen:
-        """What the tool's files have of a trial."""
+        """Read what the tool's files contain of a trial."""
         raise NotImplementedError
 
     def write(self, trial: Trial, rows: List[Row]) -> None:
-        """The trial, whose state may have changed, and rows that are not there yet, until they are on the disk."""
+        """Write the trial, whose state may have changed, and rows that are missing, to stable storage."""
         raise NotImplementedError
 
     def put(self, trial: Trial, rows: List[Row]) -> None:

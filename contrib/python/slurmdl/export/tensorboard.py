@@ -21,8 +21,8 @@ START, END = metadata.SESSION_START_INFO_TAG, metadata.SESSION_END_INFO_TAG
 class TensorBoard(Appending):
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment)
-        self._files: Dict[int, str] = {}  # that this program writes, by trial
-        self._tags: Dict[int, Set[str]] = {}  # START and END, as far as they are there
+        self._files: Dict[int, str] = {}  # written by this program, by trial
+        self._tags: Dict[int, Set[str]] = {}  # START and END, if they exist
 
     def _folder(self, trial: Trial) -> str:
         return os.path.join(self.experiment.name, f"{trial.number:04d}")
@@ -34,7 +34,7 @@ class TensorBoard(Appending):
         seen: Seen = {}
         tags = self._tags.setdefault(trial.number, set())
         for path in self._there(trial):
-            for event in LegacyEventFileLoader(path).Load():  # up to a record that was cut short
+            for event in LegacyEventFileLoader(path).Load():  # up to a truncated record
                 for value in event.summary.value:
                     if value.HasField("simple_value"):
                         count(seen, value.tag, event.step)
@@ -43,7 +43,7 @@ class TensorBoard(Appending):
         return seen
 
     def _file(self, trial: Trial) -> str:
-        """A file of this program's own behind those that are there: TensorBoard reads them in the order of names."""
+        """A new file of this program behind the existing ones: TensorBoard reads them in the order of their names."""
         if trial.number not in self._files:
             last = max([int(path.rsplit("tfevents.", 1)[1].split(".")[0]) for path in self._there(trial)] or [0])
             os.makedirs(self._folder(trial), exist_ok=True)

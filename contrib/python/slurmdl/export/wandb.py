@@ -21,8 +21,8 @@ from .records import Experiment, Row, Trial, Writer, plain  # noqa
 
 
 class Wandb(Writer):
-    """Each run is written as a whole, and its file then put in the place of an older one: its library writes such
-    files, but does not read them."""
+    """Each run is written completely and then replaces an older file: the library of W&B writes such files but cannot
+    read them."""
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment)
@@ -44,14 +44,14 @@ class Wandb(Writer):
         return hashlib.sha256(self.experiment.id.encode()).hexdigest()[:12] + f"-{trial.number:04d}"
 
     def _paths(self, trial: Trial) -> Tuple[str, str]:
-        """The run's file, and a note of what is in it."""
+        """The file of the run, and a note of what it contains."""
         there = glob.glob(f"wandb/offline-run-*-{self._id(trial)}")
         begun = time.strftime("%Y%m%d_%H%M%S", time.gmtime(trial.begin or 0))
         folder = there[0] if there else f"wandb/offline-run-{begun}-{self._id(trial)}"
         return os.path.join(folder, f"run-{self._id(trial)}.wandb"), os.path.join(folder, "slurmdl.json")
 
     def _log(self, run: Any, rows: List[Row]) -> None:
-        """W&B has one value of a metric at a step, and takes the steps in their order."""
+        """W&B has one value per metric and step, and requires steps in order."""
         steps: Dict[int, Dict[str, Any]] = {}
         for row in rows:
             values = steps.setdefault(row.step, {})
@@ -94,7 +94,7 @@ class Wandb(Writer):
 
     def put(self, trial: Trial, rows: List[Row]) -> None:
         written = self._written.get(trial.number, 0)
-        # a run is written again only when it has grown by a half: all of them together cost no more than thrice that
+        # rewritten only once it has grown by half: in total at most three times the last
         if not trial.final and trial.state == "open" and len(rows) < written * 1.5 + 1:
             return
         file, note = self._paths(trial)

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horovod's names for PyTorch: a script runs by changing its import.
+"""Horovod's interface for PyTorch: to run a script, change its import.
 
     import slurmdl.hvd as hvd          # was: import horovod.torch as hvd
 
-Differences: `srun` starts the ranks.  Process sets may always be added, by all ranks at the same place.  Horovod's
-variables for fusion, cycles, the timeline and stalls are obeyed where ours are not set (VARIABLES in world.py).  After
-join() of some ranks all-gathers and broadcasts of the others go on, where Horovod refuses them.  gloo_built() is true:
-our own communicator is where Horovod has Gloo; mpi_built() and nccl_built() say what is in use.
-broadcast_optimizer_state() makes no gradients.  An all-to-all travels while it is waited for, which all ranks do in the same order.  SyncBatchNorm works on
-the host, too.  Objects of classes of one's own are broadcast after hvd.init(trust=True).  Adasum gathers the tensors
-of all ranks: it is for few of them.  hvd.elastic is slurmdl.elastic, for
-`dl elastic python3 script.py`; by hand, alone or with RANK, WORLD_SIZE and MASTER_ADDR, such a script runs, too, until a
-rank is lost; after the function of hvd.elastic.run() has ended rank() and size() are what they were,
-but there are no collectives.
+Differences: `srun` starts the ranks.  Process sets can always be added, by all ranks at the same place.  Horovod's
+variables for fusion, cycles, the timeline and stalls apply if ours are not set (VARIABLES in world.py).  After join()
+of some ranks, all-gathers and broadcasts of the others continue, which Horovod rejects. gloo_built() is true: our own
+communicator takes the place of Gloo; mpi_built() and nccl_built() say what is in use. broadcast_optimizer_state()
+creates no gradients.  An all-to-all runs while it is waited for, which all ranks must do in the same order.
+SyncBatchNorm works on the host, too.  Objects of your own classes are broadcast after hvd.init(trust=True).  Adasum
+gathers the tensors of all ranks: use it for few ranks.
+
+hvd.elastic is slurmdl.elastic, for `dl elastic python3 script.py`.  Such a script also runs by hand, alone or with
+RANK, WORLD_SIZE and MASTER_ADDR, until a rank is lost.  After the function of hvd.elastic.run() has ended, rank() and
+size() stay the same, but there are no collectives.
 """
 
 from . import elastic

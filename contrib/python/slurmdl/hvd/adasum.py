@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adaptive sums: of gradients that point the same way the average, of orthogonal ones the sum.
+"""Adaptive sums: the average of gradients with the same direction, the sum of orthogonal ones.
 
 S. Maleki et al., Scaling Distributed Training with Adaptive Summation, 2020 (arXiv:2006.02924).
 """
@@ -11,14 +11,14 @@ import torch
 
 def _pair(a: Any, b: Any) -> Any:
     both, aa, bb = torch.dot(a, b), torch.dot(a, a), torch.dot(b, b)
-    # one that is zero says nothing
+    # a zero gradient contributes nothing
     u = 1 - both / (2 * aa) if aa > 0 else torch.ones_like(aa)
     v = 1 - both / (2 * bb) if bb > 0 else torch.ones_like(bb)
     return u * a + v * b
 
 
 def adasum(rows: Any) -> Any:
-    """Of the rows of a matrix, as many as a power of two, in pairs of neighbours; in double precision."""
+    """Combine the rows of a matrix, a power of two of them, in pairs of neighbours; in double precision."""
     left: Sequence[Any] = rows.double().unbind(0)
     while len(left) > 1:
         pairs: List[Any] = [_pair(a, b) for a, b in zip(left[::2], left[1::2])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles of what is on its way, and names for what has none."""
+"""Handles of calls in flight, and names for calls without one."""
 
 import errno
 import itertools
@@ -10,7 +10,7 @@ from .world import ProcessSet, global_process_set, world
 
 
 class Later:
-    """A handle, and what is still to be done with its result."""
+    """A handle, and the function to apply to its result."""
 
     def __init__(self, handle: Any, finish: Callable[[Any], Any]) -> None:
         self.handle, self.finish = handle, finish
@@ -42,7 +42,7 @@ _tickets = itertools.count(1)
 
 
 def give(handle: Any) -> int:
-    """A number for the script to wait for."""
+    """A number for which the script can wait."""
     number = next(_tickets)
     _waiting[number] = handle
     return number
@@ -54,7 +54,7 @@ def poll(handle: int) -> bool:
 
 
 def synchronize(handle: int) -> Any:
-    """The result, when it is there; None of a handle that was waited for."""
+    """Wait for the result and return it; None for a handle that was waited for already."""
     return _waiting.pop(handle).wait() if handle in _waiting else None
 
 
@@ -68,7 +68,7 @@ def name_of(name: Optional[str], kind: str, process_set: ProcessSet) -> str:
 
 
 def submitting(call: Callable[..., Any], name: str, *args: Any, **options: Any) -> Any:
-    """call(name, ...); a name that is on its way is a ValueError, as Horovod's."""
+    """call(name, ...); raises ValueError for a name in flight, as Horovod does."""
     try:
         return call(name, *args, **options)
     except _slurmdl.Error as error:
@@ -78,7 +78,7 @@ def submitting(call: Callable[..., Any], name: str, *args: Any, **options: Any) 
 
 
 def join(device: int = -1) -> int:
-    """This rank has no more data; returns the last rank to come here."""
+    """This rank has no more data.  Returns the last rank to join."""
     return world().join()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How gradients travel.  A script's own classes with compress() and decompress() serve, too."""
+"""How gradients are sent.  A script's own class with compress() and decompress() works, too."""
 
 from typing import Any, Tuple
 
@@ -7,16 +7,15 @@ import torch
 
 
 class Compressor:
-    """What a script's own compression has: all sums are made of what compress() returns.
-
-    'word' is what the library does itself, while it adds: then compress() is not called by collectives.
+    """Base class for a script's own compression: sums are computed from what compress() returns.  'word' names a
+    compression that the library applies itself while it adds: collectives do not call compress() then.
     """
 
     word = ""
 
     @staticmethod
     def compress(tensor: Any) -> Tuple[Any, Any]:
-        """The tensor as it travels, and what decompress() wants to know."""
+        """The tensor to send, and a context for decompress()."""
         raise NotImplementedError
 
     @staticmethod
@@ -55,7 +54,7 @@ class BF16Compressor(FP16Compressor):
 
 
 class Compression:
-    """Horovod's none and fp16; and ours: bf16."""
+    """Horovod's none and fp16; additionally bf16."""
 
     none = NoneCompressor
     fp16 = FP16Compressor
@@ -63,5 +62,5 @@ class Compression:
 
 
 def own_of(compression: Any) -> Any:
-    """The script's own compression, None if the library has it."""
+    """The script's own compression, None if the library implements it."""
     return None if getattr(compression, "word", "") else compression

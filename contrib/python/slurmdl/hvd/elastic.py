@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horovod's place for slurmdl.elastic."""
+"""Horovod's name for slurmdl.elastic."""
 
 import functools
 import sys
@@ -12,8 +12,8 @@ __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State", "T
 
 
 def run(f: Callable[..., Any]) -> Callable[..., Any]:
-    """As slurmdl.elastic.run().  A rank that is not needed any more ends here, as Horovod ends its process: what
-    follows, such as saving the model on rank 0, is for those that trained to the end."""
+    """As slurmdl.elastic.run().  The process of a rank that is no longer needed exits here, as with Horovod: what
+    follows, such as saving the model on rank 0, is for the ranks that trained to the end."""
 
     @functools.wraps(f)
     def wrapper(state: State, *args: Any, **options: Any) -> Any:

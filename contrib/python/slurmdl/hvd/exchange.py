@@ -33,7 +33,8 @@ def _rows_for(tensor: Any, splits: Any, ranks: int) -> List[int]:
 
 
 class _Alltoall:
-    """What all give is known when all have come; it travels when it is waited for, by all in the same order."""
+    """Sizes are known once all ranks have called it; the data are sent while it is waited for, in the same order on all
+    ranks."""
 
     def __init__(self, tensor: Any, splits: Any, name: Optional[str], process_set: ProcessSet) -> None:
         self.comm = process_set.comm
@@ -65,7 +66,7 @@ def alltoall_async(
 
 
 class _AlltoallFunction(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
-    """The gradient goes back where the rows came from."""
+    """The gradient returns to where the rows came from."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Any, splits: Any, name: Optional[str], process_set: ProcessSet) -> Any:
@@ -85,7 +86,7 @@ class _AlltoallFunction(torch.autograd.Function):  # type: ignore[misc, unused-i
 def alltoall(
     tensor: Any, splits: Any = None, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> Any:
-    """Rank r gets splits[r] rows; with 'splits' also how many came from each."""
+    """Rank r gets splits[r] rows; with 'splits', also returns how many rows came from each rank."""
     out, came = _AlltoallFunction.apply(tensor, splits, name, process_set)
     return out if splits is None else (out, came)
 
@@ -131,7 +132,7 @@ def grouped_reducescatter_async(
 
 
 class _Reducescatter(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
-    """The gradients of all ranks, one after the other; of a sum that many times, as Horovod has it."""
+    """Concatenate the gradients of all ranks; for a sum multiplied by their number, as Horovod does."""
 
     @staticmethod
     def forward(ctx: Any, name: Optional[str], how: How, *tensors: Any) -> Any:
@@ -149,7 +150,7 @@ class _Reducescatter(torch.autograd.Function):  # type: ignore[misc, unused-igno
 
 
 class _Around:
-    """The library narrows all-reduces only: here it is done before and after."""
+    """The library only compresses all-reduces: compress before, and decompress after."""
 
     def __init__(self, compression: Any) -> None:
         self.compress, self.decompress = compression.compress, compression.decompress
@@ -164,7 +165,7 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Any:
-    """This rank's rows of the reduced tensor; the first ranks have one more where they cannot be as many."""
+    """This rank's rows of the reduced tensor; if they cannot be equally many, the first ranks get one more."""
     how = How(op, prescale_factor, postscale_factor, process_set)
     return through(_Around(compression), [tensor], lambda t: [_Reducescatter.apply(name, how, t)])[0]
 

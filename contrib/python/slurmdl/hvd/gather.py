@@ -10,7 +10,7 @@ from .world import ProcessSet, global_process_set, rank
 
 
 def average(tensor: Any, process_set: ProcessSet) -> Any:
-    """Of gradients."""
+    """Average gradients."""
     sent = tensor.detach().clone().contiguous()
     submitting(process_set.comm.submit, name_of(None, "gradient", process_set), sent, "average").wait()
     return sent
@@ -43,7 +43,7 @@ def grouped_allgather_async(
 
 
 class _Allgather(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
-    """The gradient is this rank's rows of the average, as Horovod has it."""
+    """The gradient is this rank's rows of the average, as with Horovod."""
 
     @staticmethod
     def forward(ctx: Any, name: Optional[str], process_set: ProcessSet, *tensors: Any) -> Any:
@@ -61,7 +61,7 @@ class _Allgather(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
 
 
 def allgather(tensor: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Any:
-    """The tensors of all ranks along the first dimension, in which they may differ."""
+    """Concatenate the tensors of all ranks along the first dimension, in which they may differ."""
     return _Allgather.apply(name, process_set, tensor)
 
 

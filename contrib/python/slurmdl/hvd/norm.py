@@ -11,7 +11,7 @@ from .world import size
 
 
 def _sum(*parts: Any) -> Any:
-    """Of all ranks; they travel together."""
+    """Sum over all ranks, in one message."""
     whole = torch.cat([p.reshape(-1) for p in parts])
     start(whole, None, How(Sum), True).wait()
     return torch.split(whole, [p.numel() for p in parts])
@@ -22,12 +22,12 @@ def _dims(x: Any) -> Tuple[int, ...]:
 
 
 def _wide(v: Any, x: Any) -> Any:
-    """A number for each channel, as a tensor of x's dimensions."""
+    """One number per channel, as a tensor with the dimensions of x."""
     return v.reshape(1, -1, *[1] * (x.dim() - 2))
 
 
 class _Normalize(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
-    """Mean and variance of all samples of all ranks; S. Ioffe and C. Szegedy, 2015 (arXiv:1502.03167)."""
+    """Mean and variance over the samples of all ranks; S. Ioffe and C. Szegedy, 2015 (arXiv:1502.03167)."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
@@ -55,22 +55,22 @@ class _Normalize(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
             b, w = _sum(bias_part, weight_part)
             back = (g - _wide(b / count, x) - normal * _wide(w / count, x)) * _wide(inverse, x)
             back = (back * _wide(weight, x) if weight is not None else back).to(x.dtype)
-        # those of weight and bias are reduced with the other gradients
+        # the gradients of weight and bias are reduced with the other gradients
         if weight is None:
             return back, None, None, None
         return back, weight_part.to(weight.dtype), bias_part.to(weight.dtype), None
 
 
 class SyncBatchNorm(_BatchNorm):  # type: ignore[misc, unused-ignore]
-    """In place of torch.nn.BatchNorm1d, 2d and 3d: while it is trained, all ranks normalize alike."""
+    """Replaces torch.nn.BatchNorm1d, 2d and 3d: in training, all ranks normalize by the same mean and variance."""
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
     def _follow(self, mean: Any, squares: Any, count: Any) -> None:
-        """The running mean and variance."""
-        # torch says that each may be None: not while they are tracked
+        """Update the running mean and variance."""
+        # torch declares them optional; they are set while they are tracked
         tracked: Any = self.num_batches_tracked
         tracked += 1
         share = self.momentum if self.momentum is not None else 1 / float(tracked)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horovod's optimizer, on slurmdl.distributed's; and that for Adasum."""
+"""Horovod's optimizer, based on slurmdl.distributed's; and the one for Adasum."""
 
 import contextlib
 import warnings
@@ -35,7 +35,7 @@ def _check_groups(groups: Any) -> None:
 
 
 def _grouped(optimizer: Any, groups: Any) -> Optional[List[List[Any]]]:
-    """Lists of parameters; a number is how many, as even as can be."""
+    """Lists of parameters; an integer asks for that many lists of similar length."""
     if groups is None:
         return None
     _check_groups(groups)
@@ -49,17 +49,17 @@ def _grouped(optimizer: Any, groups: Any) -> Optional[List[List[Any]]]:
 
 
 class _AdasumSteps:
-    """Each rank steps with its own gradients; the changes that this makes are added, adaptively."""
+    """Each rank steps with its own gradients; the resulting changes are added adaptively."""
 
     param_groups: List[Dict[str, Any]]
     _names: Dict[Any, str]
     _compression: Any
 
     def synchronize(self) -> None:
-        """Changes travel in step(): there is nothing to wait for."""
+        """Changes are sent in step(): there is nothing to wait for."""
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """Gradients add up until step() is called."""
+        """Gradients accumulate until step() is called."""
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
@@ -106,7 +106,7 @@ def DistributedOptimizer(
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """As horovod.torch.DistributedOptimizer.  Ranks that are not in the set step with their own gradients."""
+    """As horovod.torch.DistributedOptimizer.  Ranks outside the set step with their own gradients."""
     if gradient_predivide_factor != 1.0 and op is not Average:
         raise ValueError("gradient_predivide_factor not supported with op != Average")
     if backward_passes_per_step <= 0:

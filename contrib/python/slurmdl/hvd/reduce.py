@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduce: by name, in place or not, of groups, of sparse tensors."""
+"""All-reduce: by name, in place or not, for groups and for sparse tensors."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -13,7 +13,7 @@ from .world import ProcessSet, global_process_set
 
 
 class ReduceOp:
-    """What is done with the values of all ranks."""
+    """How the values of all ranks are combined."""
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -48,7 +48,7 @@ class How:
 
 
 def scaled(x: Any, factor: float) -> Any:
-    """Short types in F32, integers in F64 and cut, as Horovod does it."""
+    """Short types in F32, integers in F64 and truncated, as Horovod does it."""
     if factor == 1:
         return x
     if x.dtype in (torch.float16, torch.bfloat16):
@@ -57,8 +57,8 @@ def scaled(x: Any, factor: float) -> Any:
 
 
 def parts_of(how: How, x: Any) -> Tuple[str, Any, float]:
-    """The library's word, what is given to it, and a factor for its result: averages of integers, which it does not
-    know, are made here, and factors, which are rounded as Horovod's."""
+    """The library's operation, what is passed to it, and a factor for its result: averages of integers, which it does
+    not have, are computed here, and factors, which are rounded as by Horovod."""
     word, after = how.op.word, how.postscale
     if word == "average" and not (x.is_floating_point() or x.is_complex()):
         word, after = "sum", after / how.set.comm.size
@@ -87,7 +87,7 @@ def _submit(tensor: Any, name: str, how: How, out: Any, group: Optional[str], me
 def start(
     tensor: Any, name: Optional[str], how: How, in_place: bool, group: Optional[str] = None, members: int = 0
 ) -> Later:
-    """A handle of the reduced tensor, which is 'tensor' itself or a new one."""
+    """Start a reduction.  Returns a handle of the reduced tensor: 'tensor' itself or a new one."""
     full = name_of(name, "allreduce", how.set)
 
     def finish(result: Any) -> Any:
@@ -167,7 +167,7 @@ class _Allreduce(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
 
 
 def through(compression: Any, tensors: Sequence[Any], call: Callable[..., Sequence[Any]]) -> List[Any]:
-    """call(*tensors), with the script's own compression around it if it has one."""
+    """call(*tensors), inside the script's own compression if it has one."""
     own = own_of(compression)
     if own is None:
         return list(call(*tensors))
@@ -185,12 +185,12 @@ def allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """A new tensor, with a gradient."""
+    """Returns a new tensor, with a gradient."""
     how = How(_chosen(op, average), prescale_factor, postscale_factor, process_set, compression)
     return through(compression, [tensor], lambda t: [_Allreduce.apply(name, how, False, t)])[0]
 
 
-# ---- groups, of which all or none are reduced
+# ---- groups: all tensors are reduced or none
 
 
 def grouped_allreduce_async(
@@ -252,7 +252,7 @@ def grouped_allreduce(
 def sparse_allreduce_async(
     tensor: Any, name: str, op: ReduceOp, process_set: ProcessSet = global_process_set
 ) -> Callable[[], Any]:
-    """The rows of all ranks, one after the other; the result is called for: hvd.sparse_allreduce_async(...)()."""
+    """Concatenate the rows of all ranks; call the result: hvd.sparse_allreduce_async(...)()."""
     t = tensor.coalesce()
     indices = allgather_async(t.indices().t().contiguous(), f"{name}.indices", process_set)
     values = allgather_async(t.values(), f"{name}.values", process_set)

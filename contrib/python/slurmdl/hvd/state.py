@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State and Python objects from one rank to all."""
+"""Copy state and Python objects from one rank to all."""
 
 from typing import Any, List, Optional
 
@@ -24,7 +24,7 @@ def broadcast_parameters(params: Any, root_rank: int = 0, process_set: ProcessSe
 def broadcast_optimizer_state(
     optimizer: Any, root_rank: int = 0, model: Any = None, process_set: ProcessSet = global_process_set
 ) -> None:
-    """The state may differ in what it has; 'model' is not needed."""
+    """Ranks may differ in which state they have; 'model' is not needed."""
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("cannot broadcast torch.optim.LBFGS state")
     _distributed.broadcast_state(optimizer, process_set.root(root_rank), process_set.comm, trust=trusted())
@@ -38,11 +38,11 @@ def broadcast_object(
     *,
     trust: Optional[bool] = None,
 ) -> Any:
-    """Numbers, texts, lists, dicts, arrays, tensors.  With trust=True on all ranks, here or of hvd.init(), all that can
-    be pickled, and with cloudpickle the script's functions and classes."""
+    """Numbers, texts, lists, dicts, arrays, tensors.  With trust=True on all ranks, here or in hvd.init(), anything
+    that can be pickled, and with cloudpickle the script's functions and classes."""
     return process_set.comm.broadcast_object(obj, process_set.root(root_rank), trust=trusted(trust))
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, *, trust: Optional[bool] = None) -> List[Any]:
-    """The same of all ranks."""
+    """The objects of all ranks."""
     return world().allgather_object(obj, trust=trusted(trust))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who there is: init(), ranks and sizes, process sets."""
+"""The world: init(), ranks and sizes, process sets."""
 
 import itertools
 import os
@@ -11,7 +11,7 @@ import torch
 from .. import comm as _comm
 from .. import elastic as _elastic
 
-# (Horovod's, ours): taken over where ours is not set
+# (Horovod's, ours): used if ours is not set
 VARIABLES = (
     ("HOROVOD_FUSION_THRESHOLD", "DL_FUSION_BYTES"),
     ("HOROVOD_CYCLE_TIME", "DL_CYCLE_MS"),
@@ -20,7 +20,7 @@ VARIABLES = (
     ("HOROVOD_TIMELINE", "DL_TIMELINE"),
     ("HOROVOD_TIMELINE_MARK_CYCLES", "DL_TIMELINE_CYCLES"),
 )
-_taken: Dict[str, str] = {}  # of ours, what init() has set
+_taken: Dict[str, str] = {}  # variables of ours that init() has set
 
 
 def _take_variables() -> None:
@@ -28,10 +28,10 @@ def _take_variables() -> None:
     if os.environ.get("HOROVOD_STALL_CHECK_DISABLE", "0") != "0":
         given["DL_STALL_SECONDS"] = "0"
     for ours, value in given.items():
-        # what an init() before this one has set is not the user's
+        # variables set by an earlier init() are not the user's
         if ours in _taken and os.environ.get(ours) == _taken.pop(ours):
             del os.environ[ours]
-        # DYNAMIC: start_timeline() may be called, as it always may here
+        # DYNAMIC: allows start_timeline(), which is always allowed here
         if value and value != "DYNAMIC" and ours not in os.environ:
             os.environ[ours] = _taken[ours] = value
 
@@ -40,15 +40,16 @@ _trust = False
 
 
 def trusted(trust: Optional[bool] = None) -> bool:
-    """Whether objects may be pickled: what a call says, else what init() was told."""
+    """Whether objects may be pickled: as the call says, else as init() was told."""
     return _trust if trust is None else trust
 
 
 def init(comm: Any = None, process_sets: Any = None, *, trust: bool = False, **options: Any) -> None:
-    """Meet the other ranks.  'process_sets': a list of ProcessSet, or "dynamic"; one whose ranks have a set already,
-    as when a script and a library both call this, is that set.  If one cannot be added, none is.  With trust=True the
-    objects of broadcast_object() and allgather_object() may be anything: they are pickled, and run code of the ranks
-    that send them.
+    """Connect to the other ranks.
+
+    'process_sets': a list of ProcessSet, or "dynamic".  A set with the same ranks as an existing one, as when a script
+    and a library both call this, is that set.  If one cannot be added, none is.  With trust=True, broadcast_object()
+    and allgather_object() accept any object: objects are pickled, which runs code of the ranks that send them.
     """
     global _trust
     if comm and not isinstance(comm, _comm.Comm):
@@ -67,7 +68,7 @@ def init(comm: Any = None, process_sets: Any = None, *, trust: bool = False, **o
 def _init_sets(given: Sequence[Any]) -> None:
     sets: List[ProcessSet] = [s if isinstance(s, ProcessSet) else ProcessSet(s) for s in given]
     mine = [s.ranks or [] for s in sets]
-    # ranks that would not do the same here would wait for each other
+    # ranks that behave differently here would wait for each other
     for r, theirs in enumerate(world().allgather_object(mine)):
         if theirs != mine:
             raise ValueError(f"hvd.init(process_sets): rank {rank()} gives {mine}, rank {r} {theirs}")
@@ -92,7 +93,7 @@ def world() -> _comm.Comm:
 
 
 def place() -> Union[_comm.Comm, _elastic.Place]:
-    """Who this rank is; after hvd.elastic.run(), who it was at the end of the training."""
+    """This rank; after hvd.elastic.run(), what it was at the end of the training."""
     return _comm.current() or _elastic.last or world()
 
 
@@ -140,7 +141,7 @@ def cross_size() -> int:
 
 
 def is_homogeneous() -> bool:
-    """Whether each node has as many ranks; all ranks call it."""
+    """Whether all nodes have the same number of ranks; all ranks call it."""
     return len(set(world().allgather_object(world().local_size))) == 1
 
 
@@ -153,7 +154,7 @@ def mpi_built() -> bool:
 
 
 def gloo_built() -> bool:
-    """Our own communicator is where Horovod has Gloo, and is always there."""
+    """Our own communicator takes the place of Gloo, and is always available."""
     return True
 
 
@@ -174,7 +175,7 @@ def cuda_built() -> bool:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """Rank 0 writes it, as Horovod's does; with %r in 'file_path', its rank, each writes one."""
+    """Rank 0 writes it, as with Horovod; if 'file_path' has %r, which becomes the rank, every rank writes one."""
     world().timeline(file_path, mark_cycles)
 
 
@@ -183,7 +184,7 @@ def stop_timeline() -> None:
 
 
 class _Opened:
-    """A set that was added; several objects may stand for it."""
+    """A set that was added; several objects may refer to it."""
 
     def __init__(self, number: int, part: Optional[_comm.Comm]) -> None:
         self.number: Optional[int] = number
@@ -216,7 +217,7 @@ class ProcessSet:
         return self._ranks
 
     def check(self) -> None:
-        """Whether it can be one."""
+        """Check that the set is valid."""
         ranks = self.ranks or []
         if not ranks or ranks[0] < 0 or ranks[-1] >= size() or len(set(ranks)) < len(ranks):
             raise ValueError(f"{self}: the ranks are {', '.join(map(str, range(size())))}, each at most once")
@@ -233,7 +234,7 @@ class ProcessSet:
 
     @property
     def comm(self) -> _comm.Comm:
-        """Its communicator, to which this rank has to belong."""
+        """Its communicator; this rank must belong to it."""
         if self._opened is None or self._opened.part is None:
             raise ValueError(f"rank {rank()} is not in {self}, or it was not added: hvd.add_process_set()")
         return self._opened.part
@@ -248,7 +249,7 @@ class ProcessSet:
         return len(self.ranks or []) if self.process_set_id is not None else None
 
     def root(self, rank: int) -> int:
-        """A rank of the world, as Horovod's roots are, as one of the set."""
+        """Convert a rank of the world, as in Horovod's roots, to one of the set."""
         ranks = self.ranks or []
         if rank not in ranks:
             raise ValueError(f"rank {rank} is not in {self}")
@@ -259,7 +260,7 @@ class ProcessSet:
 
 
 class _All(ProcessSet):
-    """The world, whichever it is at the moment."""
+    """The current world."""
 
     def __init__(self) -> None:
         pass
@@ -289,7 +290,7 @@ _numbers = itertools.count(1)
 
 
 def add_process_set(process_set: Any) -> ProcessSet:
-    """All ranks call it, whether they are in the set or not."""
+    """All ranks call it, whether they belong to the set or not."""
     one: ProcessSet = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
     if any(s.ranks == one.ranks for s in [global_process_set, *_sets.values()]):
         raise ValueError(f"Attempted to add a duplicate process set: {one}")
