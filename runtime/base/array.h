@@ -4,19 +4,19 @@
 
 #include <stddef.h>
 
-/* Make space in an array of 'n' elements of 'size' bytes for one more; NULL
- * and 0 begin one.  Its capacity is the next power of two, so that nobody has
- * to keep it: an array that grows by this function grows by no other.
+/* Grow an array of 'n' elements of 'size' bytes by one element; NULL and 0
+ * start a new one.  Its capacity is the next power of two, so that nobody has
+ * to store it: grow such an array with this function only.
  *
  * Returns the array, which may have moved, or NULL with ENOMEM, and then the
- * old one is as it was.
+ * old array is unchanged.
  */
 void *array_grow (void *array, size_t n, size_t size);
 
-/* As array_grow(), for 'more' elements at once; the caller keeps the capacity.
- * Returns -1 with ENOMEM; '*array' is then as it was.
+/* As array_grow(), for 'more' elements at once; the caller stores the capacity.
+ * Returns -1 with ENOMEM and leaves '*array' unchanged.
  */
 int array_reserve (void *array, size_t *capacity, size_t n, size_t more, size_t size);
 
-/* Of two doubles, upwards, for qsort(). */
+/* Compare two doubles, ascending, for qsort(). */
 int compare_doubles (const void *a, const void *b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is not the host's: a table of functions a separate module has. */
+/* Memory of devices: a table of functions that a separate module has. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,18 +16,19 @@ enum mark_state { MARK_FAILED = -1, MARK_PENDING, MARK_PASSED };
 
 struct memory_ops {
     const char *name;
-    /* Whether 'p' is memory of a device that these functions can copy. */
+    /* Whether 'p' is device memory that these functions can copy. */
     bool (*is_device) (const void *p);
     int (*to_host) (void *host, const void *device, size_t n);
     int (*to_device) (void *device, const void *host, size_t n);
-    /* Between memory of devices.  NULL: by the host. */
+    /* Between device memory.  NULL: copy through the host. */
     int (*on_device) (void *to, const void *from, size_t n);
-    /* Host memory that a device copies to at full speed; NULL if there is
-     * none left. */
+    /* Host memory that a device copies at full speed; NULL if none is left. */
     void *(*alloc_pinned) (size_t n);
     void (*free_pinned) (void *p);
-    /* Between these two, copies to the host are only begun: begin() waits for
-     * what the program has given the devices to do, end() for the copies. */
+    /* Between these two calls, copies to the host are only started: begin()
+     * waits for the work that the program has queued on the devices, end() for
+     * the copies.
+     */
     int (*begin) (void);
     int (*to_host_later) (void *host, const void *device, size_t n);
     int (*end) (void);
@@ -40,8 +41,9 @@ struct memory_ops {
     void (*unmark) (struct memory_mark *m);
 };
 
-/* The functions for 'p', NULL if it is the host's.  The CUDA module is loaded
- * (from the folder DL_BACKEND_DIR, else where it was installed) only in a
- * process that has the CUDA runtime or driver: others never pay for it.
+/* The functions for 'p'; NULL for host memory.  The CUDA module is loaded (from
+ * the folder DL_BACKEND_DIR, else from where it was installed) only in a
+ * process that has the CUDA runtime or driver: other processes never pay for
+ * it.
  */
 const struct memory_ops *memory_ops_of (const void *p);

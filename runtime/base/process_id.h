@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which process a rank is, and whether it has ended. */
+/* Identify the process of a rank, and find out whether it has ended. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,19 +13,17 @@
 
 #define PROCESS_UNKNOWN UINT64_MAX
 
-/* When a process began, in ticks since the machine started: tells a pid that
- * is used again.  0 if it has ended and was not waited for, PROCESS_UNKNOWN if
- * its state cannot be read.  'proc' is "/proc" but in tests.
+/* Start time of a process in ticks since boot, which distinguishes processes
+ * with the same pid. 0 if it has ended and was not waited for, PROCESS_UNKNOWN
+ * if its state cannot be read.  'proc' is "/proc" except in tests.
  */
 uint64_t process_start (const char *proc, int64_t pid);
 
-/* Whether the process that began at 'start' has ended; false if that cannot be
- * told.
- */
+/* Whether the process that started at 'start' has ended; false if that cannot be determined. */
 bool process_has_ended (const char *proc, int64_t pid, uint64_t start);
 
-/* A descriptor that poll(2) finds readable when the process has ended; -1:
- * there are none before Linux 5.3.  Here, as the plugin links libc only.
+/* A descriptor that becomes readable for poll(2) when the process ends; -1
+ * before Linux 5.3.  Inline, because the plugin links libc only.
  */
 static inline int process_open (pid_t pid)
 {
@@ -37,20 +35,20 @@ static inline int process_open (pid_t pid)
 #endif
 }
 
-/* Which run of the machine this is: a text of 36 bytes, "" if not known. */
+/* Boot ID of the machine: 36 bytes of text, "" if unknown. */
 void process_boot_id (char *buf, size_t size);
 
 /* ---- a process of any machine ---- */
 
 struct process_id {
-    uint64_t nonce; /* drawn by lot */
+    uint64_t nonce; /* drawn at random */
     uint64_t pidns, start;
     int64_t pid;
     char boot[40];
 };
 
-/* This process. */
+/* Describe this process. */
 void process_id_describe (struct process_id *m);
 
-/* Only of a process that 'self' could see it can be told; else false. */
+/* Whether a process has ended; false if 'self' cannot see it. */
 bool process_id_has_ended (const struct process_id *m, const struct process_id *self);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of functions of libraries that are loaded when they are needed. */
+/* Tables of functions from libraries that are loaded on demand. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,11 +7,12 @@
 
 struct symbol {
     const char *name;
-    size_t at; /* of its address in the table */
+    size_t at; /* offset of the address in the table */
     bool optional;
 };
 
-/* Fill a table with the symbols, up to one without a name, of a library of
- * dlopen(), or NULL.  Returns NULL, or the name of the first that is missing.
+/* Fill in a table with the symbols of a library from dlopen(), or NULL for this
+ * process; the last symbol has no name.  Returns NULL, or the name of the first
+ * missing symbol.
  */
 const char *symbols_load (void *table, void *library, const struct symbol *list);

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-/* All signals are blocked in it: they are the program's business.  Returns 0,
- * or -1 with errno; the caller joins or detaches it.
+/* Start a thread with all signals blocked: they belong to the program.  Returns
+ * 0, or -1 with errno; the caller joins or detaches it.
  */
 int thread_start (pthread_t *thread, void *(*f) (void *), void *arg);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several threads that do one thing together. */
+/* Run one function in several threads. */
 #pragma once
 
 enum { THREAD_POOL_MAX = 8 };
 
-/* As many as this process has cores, and at most 'most' (<= THREAD_POOL_MAX).
- */
+/* Number of cores of this process, at most 'most' (<= THREAD_POOL_MAX). */
 long thread_pool_size (long most);
 
 /* Call 'f' in this thread and in n - 1 others, or as many as can be started,

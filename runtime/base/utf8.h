@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the character with which a text begins; 0 if it is no UTF-8 (RFC
- * 3629), or the text is empty.
+/* Length in bytes of the first character of a text; 0 if it is not UTF-8 (RFC
+ * 3629) or the text is empty.
  */
 size_t utf8_length (const char *text);
 
-/* Whether all of a text is UTF-8. */
+/* Whether a text is UTF-8. */
 bool is_utf8 (const char *text);

@@ -6,7 +6,7 @@
 
 #include "runtime/checkpoint/manifest.h"
 
-/* Verify a file, all of it, as the disk has it; its step must be 'step'. */
+/* Verify a whole file as it is on the disk; its step must be 'step'. */
 int check_file (const char *path, int64_t step, atomic_int *cancel);
 
 struct slurmdl_checkpoint {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make one checkpoint of what the ranks have, and give it its name. */
+/* Make one checkpoint of the data of all ranks, and give it its name. */
 #pragma once
 
 #include "runtime/run/run.h"
 
 struct memory_ops;
 
-/* Larger regions are cut into such parts, each a slab with its checksum. */
+/* Larger regions are divided into parts of this size, each a slab with its checksum. */
 enum { PART_BYTES = 16 << 20 };
 
-/* What this rank puts into a checkpoint: memory that does not change until
+/* What this rank contributes to a checkpoint: memory that stays unchanged until
  * the checkpoint is made.
  */
 struct piece {
@@ -32,12 +32,10 @@ struct save_job {
     size_t n;
 };
 
-/* Returns 0 when the checkpoint has its name 'path' (PATH_MAX); the same on
- * all ranks.
- */
+/* Returns 0 once the checkpoint has its name 'path' (PATH_MAX); the same on all ranks. */
 int commit (struct slurmdl *run, struct save_job *job, char *path, struct slurmdl_error *err);
 
-/* Write pieces, whose offsets are set, into the file; sets their checksums. */
+/* Write pieces, whose offsets are set, into the file, and set their checksums. */
 struct draft;
 int write_pieces (const char *path, int fd, struct piece *list, size_t n,
                   const struct draft *whole);

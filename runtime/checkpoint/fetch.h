@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read parts of a checkpoint by several threads, and verify them. */
+/* Read parts of a checkpoint in several threads, and verify them. */
 #pragma once
 
 #include <stdatomic.h>
 
 #include "runtime/checkpoint/manifest.h"
 
-/* A saved slab, whole, and the memory that wants some of it. */
+/* A saved slab, read whole, and the memory that needs a part of it. */
 struct fetch_part {
     const struct manifest_row *row;
     struct shard_row shard;
@@ -20,21 +20,21 @@ struct fetch {
     const struct manifest *m;
     struct fetch_part *list;
     size_t n;
-    const struct manifest_row *bad; /* what fetch_run() failed at, or NULL */
+    const struct manifest_row *bad; /* the part at which fetch_run() failed, or NULL */
 };
 
-/* Ask for what the slab 'to' of a tensor has, to be put into 'data' (the
- * host's): the saved slabs that it touches, and no others.
+/* Schedule reading the slab 'to' of a tensor into 'data' (host memory): only
+ * the saved slabs that it overlaps.
  */
 int fetch_add (struct fetch *f, const struct manifest_row *row, const struct slab *to, void *data);
 
-/* Ask that all of a tensor be verified. */
+/* Schedule the verification of a whole tensor. */
 int fetch_add_whole (struct fetch *f, const struct manifest_row *row);
 
-/* Read all that was asked for by at most 'threads' threads, each a stretch of
- * the file from front to back.
+/* Read everything that was scheduled, in at most 'threads' threads, each a
+ * section of the file from front to back.
  *
- * Returns 0, or -1: EBADMSG (damaged, or cut), ECANCELED once '*cancel' is
+ * Returns 0, or -1: EBADMSG (damaged or truncated), ECANCELED once '*cancel' is
  * nonzero ('cancel' may be NULL), ENOMEM, EIO.
  */
 int fetch_run (struct fetch *f, long threads, atomic_int *cancel);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint that is being made: its layout, and what is no data. */
+/* A checkpoint in the making: its layout, and its metadata. */
 #pragma once
 
 #include "runtime/checkpoint/manifest.h"
 
-/* The superblock of HDF5, the tensors, one behind the other, the tables, and
- * what HDF5 has to know of all these.  What is not data is kept until it is
- * summed up, and written last.
+/* The file has HDF5's superblock, the tensors, the tables, and HDF5's metadata.
+ * Everything but the data is kept in memory until its checksum is known, and
+ * written last.
  */
 struct draft {
     int fd; /* -1: closed */
@@ -24,26 +24,24 @@ struct draft {
 
 int draft_create (struct draft *d, const char *path, int64_t step);
 
-/* Add a tensor; the row's offset is set.  Returns it, NULL on failure (EINVAL:
- * its name is another's, or a folder in one, or the other way round); it is good
- * until the next call.
+/* Add a tensor and set the row's offset.  Returns the row, valid until the next
+ * call, or NULL on failure (EINVAL: the name is taken, or one name is a folder
+ * of another).
  */
 struct manifest_row *draft_add (struct draft *d, const char *name, enum slurmdl_type type,
                                 int ndims, const uint64_t *dims);
 
-/* No more tensors.  From here on rows and shards may change in what is no
- * length: set 'm.shards', 'm.nshards' and each row's 'shards' before, and the
- * checksums until draft_seal().
+/* No more tensors follow.  Afterwards rows and shards may change except in
+ * their lengths: set 'm.shards', 'm.nshards' and each row's 'shards' before,
+ * and the checksums before draft_seal().
  */
 int draft_lay_out (struct draft *d);
 
-/* Take room on the disk for all of the file, where the file system can:
- * 'reserved'.
- */
+/* Reserve disk space for the whole file, if the file system can; sets 'reserved'. */
 int draft_reserve (struct draft *d);
 
-/* Write the superblock, what lies behind the last data, and the trailer. */
+/* Write the superblock, everything behind the last data, and the trailer. */
 int draft_seal (struct draft *d);
 
-/* Close; frees what it has. */
+/* Close the file and free the draft's memory. */
 void draft_close (struct draft *d);

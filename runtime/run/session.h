@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of a run meet and tell each other things through files. */
+/* The ranks of a run exchange messages through files. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,35 +8,31 @@
 
 #include "runtime/base/error.h"
 
-/* In a hidden folder of the run each rank puts hello.R with a number drawn by
- * lot; rank 0 answers all with one file, welcome, that has their numbers, and
- * a number of its own, the session's.  A rank goes by a welcome only if its own
- * number is in it, so files of earlier processes mean nothing.  A message is
- * the file SESSION.NAME.R, whole when it has its name.
+/* In a hidden folder of the run each rank puts hello.R with a random number;
+ * rank 0 answers all with one file, welcome, that has their numbers, and a
+ * number of its own, the session's.  A rank accepts a welcome only if its own
+ * number is in it, so that files of earlier processes are ignored.  A message
+ * is the file SESSION.NAME.R, which is complete once it has its name.
  */
 struct session;
 struct slurmdl;
 
-/* Meet the other ranks; does nothing if they have met.  Every wait ends after
- * DL_RANK_TIMEOUT seconds (600), with ETIMEDOUT, or with ESRCH as soon as a
- * process of this machine that it waits for has ended; 'err' names the rank.
- * Two threads of a rank may use a session, for different names.
+/* Connect to the other ranks; does nothing if that was done.  Every wait ends
+ * after DL_RANK_TIMEOUT seconds (600) with ETIMEDOUT, or with ESRCH as soon as
+ * the awaited process of this machine has ended; 'err' names the rank.  Two
+ * threads of a rank may use a session, for different names.
  */
 int session_join (struct slurmdl *run, struct slurmdl_error *err);
-/* Tells the others that this rank has left; NULL is accepted. */
+/* Tell the others that this rank has left, and free the session; NULL is accepted. */
 void session_destroy (struct session *t);
 
 int session_put (struct session *t, const char *name, const void *data, size_t n);
 
-/* What rank 'from' has put; the caller frees it.  'extra' seconds more are
- * waited.
- */
+/* Read what rank 'from' has put, waiting 'extra' seconds longer; the caller frees it. */
 int session_get (struct session *t, long from, const char *name, double extra, void **data,
                  size_t *n, struct slurmdl_error *err);
 
-/* The same of a name that is put again and again: wait for what 'enough' is
- * true of.
- */
+/* The same for a name that is put repeatedly: wait until 'enough' returns true. */
 typedef bool (*session_enough_f) (const void *data, size_t n, const void *arg);
 int session_wait (struct session *t, long from, const char *name, session_enough_f enough,
                   const void *arg, void **data, size_t *n, struct slurmdl_error *err);
@@ -49,6 +45,6 @@ enum session_poll session_poll (struct session *t, long from, const char *name, 
 /* Remove what all ranks have put under this name. */
 void session_forget (struct session *t, const char *name);
 
-/* Numbers of what is done together: each rank counts the same. */
+/* Counters of collective operations: each rank counts the same. */
 enum session_count { SESSION_SAVE, SESSION_RESTORE, SESSION_COUNTS };
 unsigned session_count (struct session *t, enum session_count what);

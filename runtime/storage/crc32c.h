@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Checksum of 'n' more bytes after those that gave 'crc' (0 at the start). */
+/* Update 'crc' (0 at the start) with 'n' more bytes. */
 uint32_t crc32c (uint32_t crc, const void *data, size_t n);
 
-/* Checksum of two runs, the second of 'n' bytes, from those of each. */
+/* Combine the checksums of two adjacent runs; the second has 'n' bytes. */
 uint32_t crc32c_join (uint32_t first, uint32_t second, uint64_t n);

@@ -5,9 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The rows are the caller's: 'size' bytes each, a name first.  All zero: no row
- * is known.
- */
+/* The caller owns the rows: 'size' bytes each, a name first.  All zero: an empty index. */
 struct name_index {
     uint32_t *slots;
     size_t room, used;
@@ -16,7 +14,7 @@ struct name_index {
 /* The row with this name, or NULL. */
 void *name_index_find (const struct name_index *x, const void *rows, size_t size, const char *name);
 
-/* Row 'i' has its name now, which no other row has.  -1: out of memory. */
+/* Row 'i' has got its name, which no other row has.  Returns -1 if out of memory. */
 int name_index_add (struct name_index *x, const void *rows, size_t size, size_t i);
 
 /* Row 'i' is about to lose its name, or to move to 'to'. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which names and shapes a checkpoint's tensor may have. */
+/* Valid names and shapes of tensors in a checkpoint. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
-/* Whether HDF5 takes the name, and it is none of ours ("manifest"). */
+/* Whether HDF5 accepts the name and it is not reserved ("manifest"). */
 bool tensor_name_ok (const char *name);
 
 /* Elements times size; -1 with EINVAL, EOVERFLOW. */

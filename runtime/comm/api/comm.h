@@ -8,11 +8,11 @@
 
 struct engine;
 
-/* What a communicator does with the engine of its named tensors. */
+/* How a communicator controls the engine of its named tensors. */
 struct comm_engine {
-    /* complete what was submitted, and end */
+    /* complete submitted tensors, and end */
     int (*close) (struct engine *e, struct slurmdl_error *err);
-    /* all tickets in flight fail with 'why'; nothing is waited for */
+    /* all tickets in flight fail with 'why'; does not wait */
     void (*abort) (struct engine *e, const char *why);
 };
 
@@ -33,33 +33,33 @@ struct slurmdl_comm {
     struct slurmdl_error why;
 };
 
-/* slurmdl_comm_open() where the ranks have met already: 'b' is taken, also on
- * failure.
+/* slurmdl_comm_open() for ranks that are connected already; takes ownership of
+ * 'b', even on failure.
  */
 struct slurmdl_comm *comm_open_boot (struct boot *b, const struct slurmdl_comm_options *o,
                                      struct slurmdl_error *err);
 
-/* Of this mesh alone: the host's back end is opened. */
+/* A communicator over this mesh alone: opens the back end for host memory. */
 struct slurmdl_comm *comm_of_mesh (struct mesh *m, const struct slurmdl_comm *parent,
                                    struct slurmdl_error *err);
 
 /* Open the back end for host memory. */
 int comm_open_host (struct slurmdl_comm *c, struct slurmdl_error *err);
 
-/* A back end for device memory if there is one, once; collective.  It takes
- * the device of the memory 'p', NULL: that which is current.
+/* Find a back end for device memory, once; collective.  It uses the device of
+ * the memory 'p', or the current one for NULL.
  */
 int comm_find_device (struct slurmdl_comm *c, const void *p, struct slurmdl_error *err);
 
-/* A back end has failed: no more can be done.  Returns -1. */
+/* A back end has failed: break the communicator.  Returns -1. */
 int comm_break (struct slurmdl_comm *c, struct slurmdl_error *err);
 
-/* A communicator of the same ranks that another thread may use at the same
- * time.  All ranks call it with the same number, which was not used before;
- * nothing is exchanged before its first collective.  slurmdl_comm_close().
+/* Make a communicator of the same ranks for use by another thread at the same
+ * time.  All ranks pass the same number, which was not used before; nothing is
+ * exchanged before its first collective.  Close it with slurmdl_comm_close().
  */
 struct slurmdl_comm *comm_channel (struct slurmdl_comm *c, unsigned channel,
                                    struct slurmdl_error *err);
 
-/* Channels that have a use; those of parts come after them. */
+/* Channels in use; those of parts follow. */
 enum { COMM_CHANNEL_ENGINE = 1, COMM_CHANNEL_ELASTIC = 2, COMM_CHANNEL_PARTS = 16 };

@@ -6,10 +6,10 @@
 
 struct boot_method {
     const char *name;
-    /* Whether what started this process offers it. */
+    /* Whether the launcher of this process offers it. */
     bool (*is_there) (void);
-    /* Fill p->rank, size, host, port, key; rank 0's p->listener is open then.
-     * Set before: the time-out and own name.  All ranks call it.
+    /* Fill in p->rank, size, host, port and key, and open p->listener on rank
+     * 0.  The timeout and the own name are set before.  All ranks call it.
      */
     int (*find) (struct boot_place *p, const struct slurmdl_comm_options *o,
                  struct slurmdl_error *err);
@@ -21,7 +21,7 @@ extern const struct boot_method boot_pmix, boot_pmi, boot_tcp;
 /* Draw a key, and open rank 0's listener. */
 int boot_prepare (struct boot_place *p, struct slurmdl_error *err);
 
-/* Which rank is where, if Slurm's step is what the ranks are; the caller frees
- * it.  NULL: not known.
+/* Which rank is on which host, if the ranks are those of Slurm's step; the
+ * caller frees it.  NULL: unknown.
  */
 struct rank_layout *boot_layout (const struct boot_place *p);

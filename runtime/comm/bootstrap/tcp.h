@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks meet at a port of rank 0's, and exchange messages over a tree. */
+/* The ranks connect to a port of rank 0, and exchange messages over a tree. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "runtime/comm/net/stream.h"
 #include "runtime/slurmdl_comm.h"
 
-/* What a rank knows before it has met anyone. */
+/* What a rank knows before it has connected to any other. */
 struct boot_place {
     long rank, size;
     /* Where rank 0 listens, "HOST[,HOST...]"; where there is a notice, which
@@ -69,9 +69,9 @@ struct boot_tree {
 enum { BOOT_NOTICE = 448 };
 void boot_compose (struct boot_place *p, char *notice);
 void boot_compose_failure (const char *why, char *notice);
-/* -1: EPROTO, it makes no sense; ECONNREFUSED: there is no listener, 'err' says
- * why.  Whoever is on the same machine gets loopback for a host, and others
- * none.
+/* Parse a notice.  Returns -1: EPROTO, it is invalid; ECONNREFUSED: there is no
+ * listener, 'err' says why.  A rank on the same machine gets loopback for a
+ * host; other ranks do not.
  */
 int boot_parse (struct boot_place *p, const char *notice, struct slurmdl_error *err);
 
@@ -88,30 +88,28 @@ enum boot_kind {
     BOOT_FAILED, /* errno (int32_t) and a reason */
 };
 
-/* Meet; -1 with 'err' naming those who did not come. */
+/* Connect; -1 with 'err' naming the ranks that did not come. */
 int boot_tree_open (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err);
 void boot_tree_close (struct boot_tree *t, bool ours); /* not a parent process's */
 
 int boot_tree_allgather (struct boot_tree *t, const void *mine, size_t bytes, void *all,
                          struct slurmdl_error *err);
 
-/* Tell all peers but 'but' why this ends; and hear it from one: errno is set,
- * the reason is returned.
+/* Tell all peers except 'but' why this fails; and receive the reason from one:
+ * sets errno, and returns the reason.
  */
 void boot_tree_tell (struct boot_tree *t, const struct boot_peer *but, int error, const char *why);
-/* What was told arrives only if nothing that was sent here is left unread. */
+/* Messages are only delivered if nothing received here is left unread. */
 void boot_tree_drain (struct boot_tree *t);
 const char *boot_tree_reason (const struct net_stream *w);
 
-/* Somebody between the two changes what they say: EBADMSG. */
+/* Somebody in between alters the messages: EBADMSG. */
 int boot_say_altered (const struct boot_peer *from, struct slurmdl_error *err);
 
 void boot_peer_init (struct boot_peer *p, int fd, struct net_seal *seal);
 void boot_peer_close (struct boot_peer *p);
 
-/* What a rank says when it comes, in its handshake; 'nranks' numbers follow,
- * itself first.
- */
+/* The body of the handshake of a rank; 'nranks' numbers follow, its own first. */
 struct boot_hello {
     int64_t rank, size;
     char host[64];
@@ -119,16 +117,16 @@ struct boot_hello {
     int32_t port; /* where it would listen to children; 0: it does not */
 };
 
-/* Say to the parent of 't' who this rank is, where it listens (0: nowhere), and
- * that it represents the children of 't'; or, 'alone', none.
+/* Introduce this rank to the parent of 't': where it listens (0: nowhere), and
+ * that it represents the children of 't', or none if 'alone'.
  */
 int boot_introduce (struct boot_tree *t, const struct boot_place *p, int port, bool alone,
                     double deadline);
 
-/* Of two ranks one is plain: EOPNOTSUPP. */
+/* Only one of two ranks is plain: EOPNOTSUPP. */
 int boot_say_differs (bool plain, long rank, const char *host, struct slurmdl_error *err);
 
-/* Ranks that come to a listener. */
+/* Ranks that connect to a listener. */
 struct boot_accept {
     const struct boot_place *place;
     struct board_post *post; /* to be kept meanwhile, or NULL */
@@ -140,30 +138,29 @@ struct boot_accept {
     struct slurmdl_error differs; /* a rank with another DL_COMM_INTEGRITY */
 };
 
-/* The listener is taken. */
+/* Takes ownership of the listener. */
 int boot_accept_open (struct boot_accept *m, const struct boot_place *p,
                       const struct listen_sockets *listener);
 void boot_accept_expect (struct boot_accept *m, long rank);
-/* Wait for all: 0, or -1, ETIMEDOUT if some did not come, EOPNOTSUPP if one
- * differs.
- */
+/* Wait for all: 0, or -1: ETIMEDOUT if some did not come, EOPNOTSUPP if one differs. */
 int boot_accept_run (struct boot_accept *m, double deadline);
-/* Those who have come become children of 't', in the order of ranks. */
+/* The ranks that came become children of 't', in the order of ranks. */
 int boot_accept_end (struct boot_accept *m, struct boot_tree *t);
 void boot_accept_close (struct boot_accept *m);
 
-/* Of a step with more than BOOT_STAR ranks those of a node come together. */
+/* In a step with more than BOOT_STAR ranks, the ranks of a node connect as one. */
 enum { BOOT_STAR = 64, BOOT_FANOUT = 32 };
 
-/* The local ranks of this node's first rank 'leader'; who does not come to it
- * goes to rank 0 itself.  Returns -1 without a reason: they all do.
+/* Accept the local ranks on this node's first rank, 'leader'; a rank that does
+ * not connect to it connects to rank 0 itself.  Returns -1 without a reason:
+ * then all do so.
  */
 int boot_node_gather (struct boot_tree *t, const struct boot_place *p);
 int boot_node_connect (const struct boot_place *p); /* a socket, or -1 */
-/* The first rank of this node; -1: not known, or it is rank 0. */
+/* The first rank of this node; -1: unknown, or it is rank 0. */
 long boot_node_leader (const struct boot_place *p);
 
-/* After the meeting: who has which parent. */
+/* After the ranks are connected: who has which parent. */
 struct boot_child {
     uint32_t rank, nranks; /* those below it, too */
 };
@@ -175,12 +172,12 @@ struct boot_welcome {
     uint32_t nchildren; /* that follow, and come to it */
 };
 int boot_tree_build (struct boot_tree *t, const struct boot_place *p, struct slurmdl_error *err);
-/* On the message that has come from the parent; listener->n is 0 if taken. */
+/* Act on the message from the parent; sets listener->n to 0 if it was taken. */
 int boot_tree_move (struct boot_tree *t, const struct boot_place *p,
                     struct listen_sockets *listener, struct slurmdl_error *err);
 
-/* "3, 8-11 (node03), 17 (node04)": the ranks r for which missing[r], with
- * their hosts where 'layout' is not NULL; "and 12 more" if there is no room.
+/* Write "3, 8-11 (node03), 17 (node04)": the ranks r with missing[r], with
+ * their hosts unless 'layout' is NULL; "and 12 more" if there is no room.
  */
 void boot_name_ranks (char *buf, size_t size, const bool *missing, long n,
                       const struct rank_layout *layout);

@@ -23,7 +23,7 @@
  *   target           dl elastic, dl scale: number of ranks that are wanted
  */
 
-/* What became of a generation that was agreed on. */
+/* The fate of a generation that was agreed on. */
 enum elastic_outcome {
     OUTCOME_GOOD,  /* its ranks have met */
     OUTCOME_TOLD,  /* rank 0 said, or is the one to know, that some did not come
@@ -31,7 +31,7 @@ enum elastic_outcome {
     OUTCOME_ALONE, /* rank 0 did not answer this rank */
 };
 
-/* A process that is in a generation, or wants to be. */
+/* A process that is, or wants to be, in a generation. */
 struct elastic_member {
     struct process_id self;
     uint64_t netns;
@@ -80,30 +80,30 @@ int membership_open (struct membership *g, const struct slurmdl_elastic_options 
                      struct slurmdl_error *err);
 void membership_close (struct membership *g);
 
-/* Come into a new generation: fills g->generation, g->rank, g->joining. */
+/* Join a new generation: sets g->generation, g->rank, g->joining. */
 int membership_form (struct membership *g, struct slurmdl_error *err);
-/* The same for ranks that were started by hand, and have met. */
+/* The same for ranks started by hand, which are connected already. */
 int membership_of_comm (struct membership *g, const struct slurmdl_comm *c,
                         struct slurmdl_error *err);
-/* Where rank 0 of it listens. */
+/* The address at which its rank 0 listens. */
 void membership_boot_place (const struct membership *g, struct boot_place *p);
-/* What is there only for generations that were is removed: by rank 0. */
+/* Rank 0: remove what only past generations needed. */
 void membership_clean (const struct membership *g);
-/* How many ranks the generation is to have, 0: it stays as it is, REQUEST_OVER:
- * it was given up, and another one formed by others.  Costs a look at the
- * clock, but for twice a second.
+/* Number of ranks that the generation should have; 0: no change; REQUEST_OVER:
+ * the generation was given up, and others formed another one.  Usually costs a
+ * look at the clock; reads the folder twice a second.
  */
 #define REQUEST_OVER LONG_MAX
 long membership_request (struct membership *g);
-/* This rank has done with training. */
+/* This rank has completed the training. */
 void membership_leave (const struct membership *g);
 
-/* Whether none of some other hosts of the generation answers; false where there
- * is none.  Takes a quarter of the settling time at most.
+/* Whether none of some other hosts of the generation answers; false if there
+ * are no other hosts.  Takes at most a quarter of the settling time.
  */
 bool membership_is_isolated (const struct membership *g);
 
-/* For dl elastic.  Whether a rank of that unit has done with training. */
+/* For dl elastic: whether a rank of that unit has completed the training. */
 bool membership_has_done (const char *dir, const char *unit);
 int membership_put_ended (const char *dir, const char *unit);
 int membership_put_target (const char *dir, long ranks);
@@ -113,7 +113,7 @@ long membership_target (const char *dir); /* 0: none */
 
 enum piece_kind { PIECE_WHOLE, PIECE_STATE, PIECE_SHARD };
 
-/* A box of a tensor; a whole tensor; or bytes. */
+/* A box of a tensor, a whole tensor, or bytes. */
 struct elastic_piece {
     char name[SLURMDL_NAME_SIZE];
     uint32_t kind, type;
@@ -128,8 +128,8 @@ struct pieces {
     size_t n;
 };
 
-/* Two are kept.  Of what a rank holds, its slabs come first, then those of the
- * rank before it in the ring of copies.
+/* Two slots are kept.  Each has the slabs that a rank holds, then copies of the
+ * previous rank's in the ring.
  */
 struct slot {
     uint64_t id; /* generation number << 32 | a count; 0: nothing */
@@ -157,17 +157,18 @@ void slot_clear (struct slot *s);
 bool piece_is_same (const struct elastic_piece *a, const struct elastic_piece *b);
 int box_compare (const struct slab *a, const struct slab *b);
 
-/* Copy to the program's memory, of the host or a device. */
+/* Copy to the program's memory, on the host or a device. */
 int piece_store (const struct elastic_piece *program, const void *ours);
 
-/* The ring in which each rank keeps a copy of the one before it: ranks of the
- * same number on their nodes follow each other, so nodes alternate.
+/* Arrange the ring in which each rank keeps a copy of the previous rank's
+ * slabs: ranks with the same number on their nodes follow each other, so that
+ * nodes alternate.
  */
 void ring_find (struct slurmdl_elastic *e);
 
-/* Copy the state.  '*request' is what rank 0 has from membership_request(); all
- * ranks have it afterwards.  Of a smaller generation, those that are to leave
- * it give their slabs to others.
+/* Copy the state.  '*request' is rank 0's result of membership_request(), which
+ * all ranks have afterwards.  If the next generation is smaller, the ranks that
+ * will leave pass their slabs to others.
  */
 int state_commit (struct slurmdl_elastic *e, int64_t step, long *request,
                   struct slurmdl_error *err);

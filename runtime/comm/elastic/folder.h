@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder in which ranks agree on who is in a generation. */
+/* The folder in which ranks agree on the members of a generation. */
 #pragma once
 
 #include "runtime/comm/elastic/elastic.h"
 #include "runtime/storage/link.h"
 
-/* A file that tells of a process; 'member' is read when it is first seen. */
+/* A file about a process; 'member' is read when the file is first seen. */
 struct sign {
     uint64_t generation; /* of a member; 0: of one that asks */
     uint64_t nonce;
@@ -13,7 +13,7 @@ struct sign {
     bool seen; /* in this look */
 };
 
-/* What one look into the folder has shown. */
+/* The contents of the folder at one time. */
 struct signs {
     uint64_t highest; /* number of the newest generation, 0: none */
     struct sign *signs;
@@ -25,21 +25,21 @@ struct signs {
     long target; /* 0: none */
 };
 
-/* Look; what an earlier look into the same view has read is kept. */
+/* Read the folder; data read by an earlier call into the same view are kept. */
 int signs_look (struct signs *v, const char *dir, struct slurmdl_error *err);
 void signs_free (struct signs *v);
 
-/* The sign of a process: generation 0, that it asks. */
+/* The sign of a process; generation 0: its request to join. */
 const struct sign *signs_find (const struct signs *v, uint64_t generation, uint64_t nonce);
 long signs_count (const struct signs *v, uint64_t generation);
-/* Whether that process has ended, or has done with training. */
+/* Whether that process has ended, or has completed the training. */
 bool signs_is_over (const struct signs *v, const struct elastic_member *s,
                     const struct elastic_member *self);
-/* Those that ask, and have not answered; next 0: all that ask. */
+/* Number of processes that want to join and have not answered; next 0: all that want to join. */
 long signs_waiting (const struct signs *v, const struct elastic_member *self, uint64_t next);
 bool signs_has_bye (const struct signs *v, uint64_t nonce);
 
-/* Where a rank of a generation is found from another place. */
+/* The address of a rank of a generation, as seen from another one. */
 const char *member_host (const struct generation *w, const struct elastic_member *of,
                          const struct elastic_member *from);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of other processes, before they are printed. */
+/* Sanitize texts of other processes before printing. */
 #pragma once
 
-/* Each control character, which a terminal might obey, becomes '?'.  Returns
- * 'text'.
- */
+/* Replace each control character, which could steer a terminal, by '?'.  Returns 'text'. */
 char *clean_text (char *text);
