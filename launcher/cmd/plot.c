@@ -880,6 +880,10 @@ static int draw_plot (struct plot *p, const struct plot_kind *k, const char *ter
         && (gnuplot_run (script, size, &out, &n, &err) < 0
             || deliver_picture (p, out, n, &err) < 0))
         rv = fail (&err);
+    if (rv == EXIT_OK && *p->curves.damage.text) {
+        complain ("%s (the rest is drawn)", p->curves.damage.text);
+        rv = EXIT_DAMAGED;
+    }
     free (script);
     free (out);
     return rv;

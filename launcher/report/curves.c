@@ -102,6 +102,8 @@ static void read_sweep_curves (struct curves *c, const struct report *r, size_t 
 
     rows_read (&rows, s, old && old->ntrials ? old : NULL);
     take_trial_rows (c, r, k, &rows);
+    if (rows.damaged > 0 && !*c->damage.text)
+        c->damage = rows.damage;
     for (long i = 0; i < s->ntrials; i++)
         if (trial_goes_on (r, r->sweeps[k].first + i))
             read_trial_folder (c, r, r->sweeps[k].first + i);

@@ -21,11 +21,13 @@ struct trial_curves {
 struct curves {
     struct trial_curves *trials; /* one for each of the report's */
     long n;
-    struct words names; /* the metrics of the search first */
-    size_t nshown;      /* names that the report has room for */
+    struct words names;          /* the metrics of the search first */
+    size_t nshown;               /* names that the report has room for */
+    struct slurmdl_error damage; /* why the first file could not be read; "": all could */
 };
 
-/* Read the metrics of all trials; a file that cannot be read is passed over.
+/* Read the metrics of all trials; a file that cannot be read is passed over,
+ * and 'damage' says so.
  * 'old' (one struct rows an experiment, or NULL) takes and gives what was read
  * the last time.
  */

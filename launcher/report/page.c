@@ -1133,6 +1133,7 @@ struct report_job {
     char path[PATH_MAX];
     bool live;
     double seconds;
+    struct slurmdl_error damage; /* of the last page */
 };
 
 static int open_reported_sweeps (struct report_job *j, const struct command_line *line)
@@ -1195,6 +1196,7 @@ static int fill_page (struct report_job *j, FILE *f, struct slurmdl_error *err)
         d.report.live = j->seconds;
     if (rv == 0)
         rv = page_put (f, &d, err);
+    j->damage = d.curves.damage;
     int e = errno;
     data_free (&d);
     errno = e;
@@ -1260,6 +1262,10 @@ int cmd_report (const struct command_line *line)
             fflush (stdout);
             if (j.live && watch_experiments (&j, &err) < 0)
                 rv = fail (&err);
+            else if (*j.damage.text) {
+                complain ("%s (the rest is on the page)", j.damage.text);
+                rv = EXIT_DAMAGED;
+            }
         }
     }
     close_reported_sweeps (&j);

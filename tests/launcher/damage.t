@@ -96,6 +96,20 @@ like "$(dl show gone-0001)" '^metrics of 1 trial are damaged' "an accepted attem
 dl show gone-0001 3 >out 2>err
 is $? 5 "its trial: exit status"
 like "$(cat err)" "^dl: $work/gone-0001/trials/0003/a.1: missing, although the result" "the folder"
+lost="^dl: $work/gone-0001/trials/0003/a.1: missing, although the result .*was accepted"
+case $(dl report --output=p.html end-0001 2>&1) in
+p.html)
+    runs 5 "dl report of it: exit status" dl report --output=p.html gone-0001
+    like "$(cat out)" "$lost \(the rest is on the page\)$" "and what its page lacks"
+    ;;
+*) skip "dl report" "dl was built without D3" ;;
+esac
+if command -v gnuplot >/dev/null; then
+    runs 5 "dl plot of it: exit status" dl plot --output=p.svg gone-0001 curves
+    like "$(cat out)" "$lost \(the rest is drawn\)$" "and what it lacks"
+else
+    skip "dl plot" "no gnuplot"
+fi
 timeout 300 dl continue --local --trials=5 gone-0001 >out 2>err
 is $? 0 "dl continue of it"
 is "$(grep -c "^dl: $work/gone-0001/trials/0003/a.1: missing, .*(1 trial is so)" err)" 1 "says it, once"
