@@ -100,21 +100,15 @@ static long job_ranks (const struct job_options *opt, long nodes)
     return nodes > 0 && tasks > nodes && tasks % nodes == 0 ? tasks / nodes : 0;
 }
 
-/* The options as --set has them, of a file without those that it has itself; the user's own --set
- * come last, and win. */
-static char **sets_of (const struct job_options *opt, bool file, long spares)
+/* The options as --set has them; the user's own --set come last, and win. */
+static char **sets_of (const struct job_options *opt)
 {
-    long nodes = job_nodes (opt, spares);
-    long ranks = file ? (long)opt->ranks : job_ranks (opt, nodes);
     char **sets = NULL;
 
-    if (nodes > 0)
-        strings_addf (&sets, "resources.nodes_per_trial=%ld", nodes);
-    if (ranks > 0)
-        strings_addf (&sets, "resources.ranks_per_node=%ld", ranks);
-    if (is_in_allocation () && allocation_number ("SLURM_CPUS_PER_TASK") > 0)
-        strings_addf (&sets, "resources.cpus_per_trial=%ld",
-                      allocation_number ("SLURM_CPUS_PER_TASK"));
+    if (opt->nodes)
+        strings_addf (&sets, "resources.nodes_per_trial=%ld", (long)opt->nodes);
+    if (opt->ranks)
+        strings_addf (&sets, "resources.ranks_per_node=%ld", (long)opt->ranks);
     if (opt->framework)
         strings_addf (&sets, "resources.framework=\"%s\"", opt->framework);
     if (opt->name)
@@ -124,30 +118,71 @@ static char **sets_of (const struct job_options *opt, bool file, long spares)
     return sets;
 }
 
-/* The program's words, as the file of a job would have them. */
-static void put_program (config_t *cf, const void *argv)
+static void put_number (config_t *cf, const char *key, long value)
 {
-    char *const *words = argv;
+    config_setting_t *s;
+    config_t one;
+
+    if (value <= 0)
+        return;
+    config_init (&one);
+    s = config_setting_add (config_root_setting (&one), "value", CONFIG_TYPE_INT);
+    config_setting_set_int (s, (int)value);
+    edit_put (cf, key, s);
+    config_destroy (&one);
+}
+
+struct job_line {
+    char *const *words;
+    const struct job_options *opt;
+    long spares;
+};
+
+/* The nodes are those of the allocation, but roles say themselves how many processes there are, and
+ * what each needs.
+ */
+static void put_allocation (config_t *cf, const struct job_line *job, bool file)
+{
+    const struct job_options *opt = job->opt;
+    bool roles = config_lookup (cf, "job.roles");
+    long nodes = job_nodes (opt, job->spares);
+
+    for (char **set = opt->start.sets; set && *set; set++)
+        roles |= !strncmp (*set, "job.roles", 9) || !strncmp (*set, "job=", 4);
+    if (!is_in_allocation () || roles)
+        return;
+    put_number (cf, "resources.nodes_per_trial", nodes);
+    put_number (cf, "resources.ranks_per_node", file ? 0 : job_ranks (opt, nodes));
+    put_number (cf, "resources.cpus_per_trial", allocation_number ("SLURM_CPUS_PER_TASK"));
+}
+
+/* The program's words, as the file of a job would have them. */
+static void put_program (config_t *cf, const void *arg)
+{
+    const struct job_line *job = arg;
     config_setting_t *root = config_root_setting (cf);
     config_setting_t *list;
     char name[64];
 
-    name_job (words, name, sizeof (name));
+    name_job (job->words, name, sizeof (name));
     config_setting_set_string (config_setting_add (root, "name", CONFIG_TYPE_STRING), name);
     list = config_setting_add (root, "entrypoint", CONFIG_TYPE_LIST);
-    for (; *words; words++)
-        config_setting_set_string (config_setting_add (list, NULL, CONFIG_TYPE_STRING), *words);
+    for (char *const *word = job->words; *word; word++)
+        config_setting_set_string (config_setting_add (list, NULL, CONFIG_TYPE_STRING), *word);
     config_setting_set_string (config_setting_add (root, "working_folder", CONFIG_TYPE_STRING),
                                "trial");
     config_setting_add (root, "job", CONFIG_TYPE_GROUP);
+    put_allocation (cf, job, false);
 }
 
 /* A file without the group is a job all the same. */
 static void put_job_group (config_t *cf, const void *arg)
 {
-    (void)arg;
+    const struct job_line *job = arg;
+
     if (!config_lookup (cf, "job"))
         config_setting_add (config_root_setting (cf), "job", CONFIG_TYPE_GROUP);
+    put_allocation (cf, job, true);
 }
 
 static int read_with_spares (const struct command_line *line, long spares, struct experiment **e)
@@ -155,11 +190,12 @@ static int read_with_spares (const struct command_line *line, long spares, struc
     const struct job_options *opt = line->options;
     char *here = realpath (".", NULL);
     const bool file = is_file (line->args[0]);
-    char **sets = sets_of (opt, file, spares);
+    char **sets = sets_of (opt);
+    const struct job_line job = { line->args, opt, spares };
     struct edit edit = { .file = file ? NULL : "",
                          .dir = file ? NULL : here,
                          .f = file ? put_job_group : put_program,
-                         .arg = line->args,
+                         .arg = &job,
                          .sets = sets };
     int rv = read_experiment (file ? line->args[0] : "dl job", &edit, e);
 
@@ -430,7 +466,7 @@ static int run_here (struct sweep *s)
     if (note_job (s, &err) < 0)
         return fail_on (s, &err);
     fprintf (stderr, "dl: job %s on %s\n", s->dir,
-             environment_text ("SLURM_JOB_NODELIST", "this machine"));
+             environment_text ("SLURM_JOB_NODELIST", "the nodes of its components"));
     status = run_worker (s);
     if (sweep_sync (s, &err) < 0)
         return fail_on (s, &err);
@@ -438,6 +474,21 @@ static int run_here (struct sweep *s)
         return say_end (s);
     requeue_or_complain (s);
     return status ?: EXIT_STOPPED;
+}
+
+/* Whether the job that this is in has a component for each of the roles'. */
+static bool fits_here (const struct experiment *e)
+{
+    long here = slurm_components ();
+    size_t n;
+
+    free (job_components (e, &n));
+    if (here < 2 || here == (long)n)
+        return true;
+    complain ("job: this job of Slurm's has %ld components, but the roles need %zu: one for those "
+              "beside each other whose members need the same",
+              here, n ?: 1);
+    return false;
 }
 
 static int job_here (struct experiment *e, const struct command_line *line)
@@ -467,5 +518,9 @@ int cmd_job (const struct command_line *line)
         return rv;
     if (opt->start.local || opt->start.dry_run || e->job->is_suspended || !is_in_allocation ())
         return run_new (e, line, &opt->start);
+    if (!fits_here (e)) {
+        experiment_destroy (e);
+        return EXIT_USAGE;
+    }
     return job_here (e, line);
 }

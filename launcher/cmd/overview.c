@@ -181,7 +181,9 @@ static void print_jobs (const struct sweep *s, const struct worker_view *v)
         long alive = 0;
         for (long k = 0; k < v->n; k++)
             alive += worker_is_of (&v->list[k], a) && worker_is_alive (s, &v->list[k]);
-        printf ("job %s: workers %ld-%ld", a->job, a->first, a->last);
+        printf ("job %s", a->job);
+        if (a->first > 0)
+            printf (": workers %ld-%ld", a->first, a->last);
         if (workers_begun (v, a) && alive == 0)
             printf (", all have ended");
         else if (alive > 0)

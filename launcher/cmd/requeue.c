@@ -106,8 +106,7 @@ static void exclude_here (struct sweep *s)
 
 int cmd_requeue (const struct command_line *line)
 {
-    const char *job = getenv ("SLURM_ARRAY_JOB_ID");
-    const char *number = getenv ("SLURM_ARRAY_TASK_ID");
+    const char *job = getenv ("SLURM_JOB_ID");
     int status = (int)strtol (line->args[1], NULL, 10);
     bool never = false;
     struct sweep *s;
@@ -118,7 +117,7 @@ int cmd_requeue (const struct command_line *line)
     if (status == EXIT_BAD_NODE)
         exclude_here (s);
     rv = status;
-    if (s->state == SWEEP_RUNNING && job && number
+    if (s->state == SWEEP_RUNNING && job
         && ((status == EXIT_SMALL && grow_job (s) == 0)
             || (requeue_task (s) < 0 && submit_successor (s, &never) == 0)))
         rv = EXIT_OK;

@@ -24,6 +24,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/worker/executor.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 
 enum { SLOTS_MAX = 1 << 16 };
@@ -48,11 +49,25 @@ static bool is_retired (const struct sweep *s, long job, long task)
     return sweep_retires (s, slot);
 }
 
+/* A job that is no array: that of dl job.  Of a heterogeneous one the first component counts, and
+ * one does not wait for the job that one is in oneself.
+ */
+static bool is_lone_job (const struct sweep *s, const struct slurm_job *j)
+{
+    bool found = false;
+    char name[32];
+
+    snprintf (name, sizeof (name), "%ld", j->id);
+    for (size_t i = 0; i < s->nsubmits; i++)
+        found |= !strcmp (s->submits[i].job, name);
+    return j->task < 0 && found && strcmp (environment_text ("SLURM_JOB_ID", ""), name) != 0;
+}
+
 static void add_tasks (struct queue *p, const struct sweep *s, const struct slurm_jobs *jobs)
 {
     for (size_t i = 0; i < jobs->n; i++) {
         const struct slurm_job *j = &jobs->list[i];
-        if (j->task >= 0 && !is_retired (s, j->id, j->task))
+        if ((j->task >= 0 && !is_retired (s, j->id, j->task)) || is_lone_job (s, j))
             queue_add (p, (struct worker_slot){ .job = j->id,
                                                 .task = j->task,
                                                 .pending = !strcmp (j->state, "PENDING") });

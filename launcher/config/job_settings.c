@@ -176,17 +176,55 @@ int64_t job_members (const struct job_settings *j)
     return n;
 }
 
-int64_t job_cpus (const struct experiment *e)
+int64_t job_min_nodes (const struct experiment *e)
 {
-    int64_t most = 0;
+    int64_t least = e->job->min_available;
 
-    for (size_t i = 0; i < e->job->nroles; i++)
-        if (e->job->roles[i].cpus > most)
-            most = e->job->roles[i].cpus;
-    return most ?: e->resources->cpus;
+    return least > 0 ? (least + e->resources->ranks - 1) / e->resources->ranks
+                     : e->resources->nodes;
+}
+
+/* Bytes, rounded up to whole M. */
+static int64_t memory_of_core (const struct job_role *r, int64_t cpus)
+{
+    int64_t bytes = r->memory ? slurm_bytes (r->memory) : 0;
+    int64_t mega = (bytes + (cpus << 20) - 1) / (cpus << 20);
+
+    return bytes > 0 ? mega << 20 : 0;
+}
+
+struct job_component *job_components (const struct experiment *e, size_t *n)
+{
+    const struct job_settings *j = e->job;
+    struct job_component *list = j->nroles ? xcalloc (j->nroles, sizeof (*list)) : NULL;
+
+    *n = 0;
+    for (size_t i = 0; i < j->nroles; i++) {
+        const struct job_role *r = &j->roles[i];
+        struct job_component *last = *n ? &list[*n - 1] : NULL;
+        struct job_component own = { .members = r->count,
+                                     .cpus = r->cpus ?: e->resources->cpus,
+                                     .gpus = r->gpus };
+        own.cpu_memory = memory_of_core (r, own.cpus);
+        if (last && last->cpus == own.cpus && last->gpus == own.gpus
+            && last->cpu_memory == own.cpu_memory)
+            last->members += own.members;
+        else
+            list[(*n)++] = own;
+    }
+    return list;
 }
 
 int64_t job_gpus (const struct job_settings *j)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < j->nroles; i++)
+        n += j->roles[i].count * j->roles[i].gpus;
+    return n;
+}
+
+int64_t job_most_gpus (const struct job_settings *j)
 {
     int64_t most = 0;
 
@@ -234,7 +272,7 @@ static void read_deadline (struct job_settings *j, config_t *cf, struct problems
 }
 
 /* What a job need not say, for it has one trial, and perhaps no metric. */
-static void set_defaults (struct experiment *e, config_t *cf)
+static void set_defaults (struct experiment *e, config_t *cf, struct problems *p)
 {
     bool all = e->job->nroles > 0;
 
@@ -242,7 +280,12 @@ static void set_defaults (struct experiment *e, config_t *cf)
         all &= e->job->roles[i].command != NULL;
     if (all && !e->entrypoint && !e->argv)
         e->entrypoint = xstrdup (e->job->roles[0].command);
-    if (!config_lookup (cf, "searcher.name")) {
+    if (!e->search->searcher || strcmp (e->search->searcher, "single")) {
+        /* one line for one mistake: what another searcher would lack is no matter */
+        if (config_lookup (cf, "searcher.name"))
+            problem_at (p, origin_of_key (cf, "searcher.name"),
+                        "a job is one trial: 'searcher.name' is \"single\", or the group 'job' is "
+                        "left out");
         free (e->search->searcher);
         e->search->searcher = xstrdup ("single");
     }
@@ -272,7 +315,7 @@ void job_settings_read (struct experiment *e, config_t *cf, struct problems *p)
     read_deadline (j, cf, p);
     read_roles (j, cf, p);
     j->plugin_roles = e->plugin->framework ? plugin_roles (j) : NULL;
-    set_defaults (e, cf);
+    set_defaults (e, cf, p);
 }
 
 void job_settings_free (struct job_settings *j)
@@ -341,30 +384,68 @@ static void check_success (const struct job_settings *j, config_t *cf, struct pr
                     "is \"always\", or all roles serve)");
 }
 
+static void check_min_available (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    int64_t members =
+        e->job->nroles ? job_members (e->job) : e->resources->nodes * e->resources->ranks;
+    int64_t least = e->job->min_available;
+
+    if (least > members)
+        problem_at (p, origin_of_key (cf, "job.min_available"),
+                    "'job.min_available' is %lld, but the job has %lld members", (long long)least,
+                    (long long)members);
+    else if (least > 0 && least < members && e->job->nroles)
+        problem_at (p, origin_of_key (cf, "job.min_available"),
+                    "'job.min_available' is %lld, but all %lld members of roles begin together: "
+                    "leave it out",
+                    (long long)least, (long long)members);
+}
+
+/* What a role says of itself, and what resources says of all. */
+static void check_role_resources (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    const struct job_settings *j = e->job;
+    const char *both = NULL;
+    size_t n;
+
+    free (job_components (e, &n));
+    for (size_t i = 0; i < j->nroles; i++) {
+        const struct job_role *r = &j->roles[i];
+        if (r->memory && slurm_bytes (r->memory) <= 0)
+            problem_at (p, origin_of_key (cf, "job.roles"),
+                        "'job.roles': the 'memory' of \"%s\" is \"%s\", but must be as \"16G\"",
+                        r->name, r->memory);
+        else if (r->memory && e->resources->memory)
+            both = "resources.memory";
+    }
+    if (job_most_gpus (j) > 0
+        && (e->resources->gpus > 0 || e->resources->slots > 0 || e->resources->node_gpus > 0))
+        both = e->resources->gpus > 0    ? "resources.gpus_per_trial"
+               : e->resources->slots > 0 ? "resources.slots_per_trial"
+                                         : "resources.gpus_per_node";
+    else if (n > 1 && e->resources->given.nodes)
+        both = "resources.nodes_per_trial";
+    if (both)
+        problem_at (p, origin_of_key (cf, both),
+                    "the roles say what each of their members needs: leave out '%s'", both);
+}
+
 void job_settings_check (const struct experiment *e, config_t *cf, struct problems *p)
 {
     const struct job_settings *j = e->job;
 
     if (!j->is_given)
         return;
-    if (e->search->searcher && strcmp (e->search->searcher, "single"))
-        problem_at (p, origin_of_key (cf, "searcher.name"),
-                    "a job is one trial: 'searcher.name' is \"single\", or the group 'job' is left "
-                    "out");
     for (size_t i = 0; i < j->nroles; i++)
         if (!j->roles[i].name)
             return;
-    for (size_t i = 1; i < j->nroles; i++)
-        if (j->roles[i].gpus != j->roles[0].gpus)
-            problem_at (p, origin_of_key (cf, "job.roles"),
-                        "'job.roles': \"%s\" and \"%s\" have different 'gpus', which one array "
-                        "of Slurm's cannot ask for: give all roles the same",
-                        j->roles[0].name, j->roles[i].name);
     check_success (j, cf, p);
     if (j->nroles && (e->resources->given.ranks || e->resources->lanes > 1))
         problem_at (p, origin_of_key (cf, "job.roles"),
                     "'job.roles' says how many processes there are: leave out "
                     "'resources.ranks_per_node' and 'trials_per_task'");
+    check_role_resources (e, cf, p);
+    check_min_available (e, cf, p);
     if (j->backoff > 0 && !can_fail_twice (j))
         problem_at (p, origin_of_key (cf, "job.backoff_limit"),
                     "'job.backoff_limit' is %lld, but nothing begins again ('restart_policy' is "

@@ -41,6 +41,7 @@ struct job_role {
     char *command; /* for the shell; NULL: the entrypoint */
     int64_t cpus;  /* of a member; 0: as resources says */
     int64_t gpus;  /* of a member */
+    char *memory;  /* of a member; NULL: as resources says */
     char *restart_policy;
     char **exit_codes;
     enum restart_policy restart;
@@ -55,10 +56,11 @@ struct job_settings {
     enum restart_policy restart;
     struct exit_range *ranges; /* NULL: exit_ranges */
     enum success_policy success;
-    bool waits;      /* for the workers that still run when it has ended */
-    int64_t backoff; /* -1: not given */
-    double deadline; /* s that it may be active; 0: for ever */
-    int64_t ttl;     /* s after its end until dl ls hides it; -1: never */
+    bool waits;            /* for the workers that still run when it has ended */
+    int64_t backoff;       /* -1: not given */
+    double deadline;       /* s that it may be active; 0: for ever */
+    int64_t min_available; /* members with which it may begin; -1: all */
+    int64_t ttl;           /* s after its end until dl ls hides it; -1: never */
     bool is_suspended;
     struct job_role *roles;
     size_t nroles;
@@ -87,8 +89,23 @@ void job_settings_free (struct job_settings *j);
 /* Members of all roles; 0: it has none. */
 int64_t job_members (const struct job_settings *j);
 
-/* Of the roles the most that a member has: cores (else those of the experiment) and
- * GPUs.
+/* Nodes with which it may begin. */
+int64_t job_min_nodes (const struct experiment *e);
+
+/* Roles beside each other whose members need the same: of several, each is a
+ * component of a heterogeneous job of Slurm's.
  */
-int64_t job_cpus (const struct experiment *e);
+struct job_component {
+    int64_t members;
+    int64_t cpus, gpus; /* of a member */
+    int64_t cpu_memory; /* bytes for each of its cores; 0: as resources says */
+};
+
+/* Those of a job with roles, in their order, which is that of the ranks; NULL: it
+ * has none.  The caller frees the list.
+ */
+struct job_component *job_components (const struct experiment *e, size_t *n);
+
+/* GPUs of all members, and of the one that has most. */
 int64_t job_gpus (const struct job_settings *j);
+int64_t job_most_gpus (const struct job_settings *j);

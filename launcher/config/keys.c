@@ -99,13 +99,14 @@ const struct key experiment_keys[] = {
     { "resources.debug",           KEY_STRING, IN (plugin, debug),       0, 0,   NULL, "look for hangs (--dl-debug), e.g. \"hang:600,kill\"" },
     { "resources.sbatch_args",     KEY_LIST,   IN (resources, sbatch_args), 0, 0,   NULL, "further options for sbatch" },
 
-    { "job.roles",              KEY_GROUPS, NONE,                            0, 0,   NULL, "list of groups { name; count; command; cpus; gpus; restart_policy; exit_codes; }: the roles of a job's members" },
+    { "job.roles",              KEY_GROUPS, NONE,                            0, 0,   NULL, "list of groups { name; count; command; cpus; gpus; memory; restart_policy; exit_codes; }: the roles of a job's members" },
     { "job.restart_policy",     KEY_STRING, IN (job, restart_policy),      0, 0,   NULL, "which members begin again: on_failure (the default), never, always, or exit_code: by exit_codes" },
     { "job.exit_codes",         KEY_LIST,   IN (job, exit_codes),          0, 0,   NULL, "restart_policy = \"exit_code\": what exit statuses mean, e.g. (\"1-127: fail\", \"128-255: restart\"), the default" },
     { "job.backoff_limit",      KEY_INT,    IN (job, backoff),             0, 1e6, NULL, "times that a job that fails begins again without progress; default: max_restarts" },
     { "job.active_deadline",    KEY_STRING, IN (job, deadline_text),       0, 0,   NULL, "time after which a job that is active has failed, e.g. \"12:00:00\"" },
     { "job.success_policy",     KEY_STRING, IN (job, success_policy),      0, 0,   NULL, "who must end well: chief, all_workers or any; default: the chief, without one the first worker" },
     { "job.clean_up",           KEY_STRING, IN (job, clean_up),            0, 0,   NULL, "members that still run when the job has ended: running (they are ended, the default) or none (workers may end by themselves)" },
+    { "job.min_available",      KEY_INT,    IN (job, min_available),       1, 1e6, NULL, "members with which the job may begin where not all of its nodes are free; default: all" },
     { "job.ttl_after_finished", KEY_INT,    IN (job, ttl),                 0, 1e9, NULL, "seconds after its end from which dl ls hides the job, as dl archive does" },
     { "job.suspend",            KEY_BOOL,   IN (job, is_suspended),        0, 0,   "false", "the job is made suspended: dl resume begins it" },
 
@@ -142,6 +143,7 @@ const struct key role_keys[] = {
     { "command",        KEY_STRING, AT (command),        0, 0,     NULL, "command of each, for the shell; default: the entrypoint" },
     { "cpus",           KEY_INT,    AT (cpus),           0, 1e4,   "0",  "cores of each; default: resources.cpus_per_trial" },
     { "gpus",           KEY_INT,    AT (gpus),           0, 64,    "0",  "GPUs of each" },
+    { "memory",         KEY_STRING, AT (memory),         0, 0,     NULL, "memory of each (--mem-per-cpu), e.g. \"16G\"" },
     { "restart_policy", KEY_STRING, AT (restart_policy), 0, 0,     NULL, "default: that of the job" },
     { "exit_codes",     KEY_LIST,   AT (exit_codes),     0, 0,     NULL, "default: those of the job" },
     { 0 },

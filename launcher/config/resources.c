@@ -14,8 +14,9 @@
 
 int64_t experiment_gpus (const struct experiment *e)
 {
-    return e->resources->gpus > 0 ? e->resources->gpus
-                                  : e->resources->node_gpus * e->resources->nodes;
+    if (e->resources->gpus > 0)
+        return e->resources->gpus;
+    return job_gpus (e->job) ?: e->resources->node_gpus * e->resources->nodes;
 }
 
 const char *experiment_gpus_key (const struct experiment *e)

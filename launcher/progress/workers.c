@@ -88,7 +88,7 @@ bool worker_is_of (const struct peer_info *w, const struct submit *a)
 {
     size_t len = strlen (a->job);
 
-    return !strncmp (w->slot, a->job, len) && w->slot[len] == '_';
+    return !strncmp (w->slot, a->job, len) && (w->slot[len] == '_' || !w->slot[len]);
 }
 
 bool workers_begun (const struct worker_view *v, const struct submit *a)

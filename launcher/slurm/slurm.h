@@ -158,12 +158,17 @@ void slurm_job_state (const char *job, char state[32]);
  * Returns -1 if out of memory.
  */
 struct slurm_step {
-    long long nodes, tasks, tasks_per_node, cpus; /* nodes, tasks_per_node: 0: any */
+    long long nodes, tasks, tasks_per_node, cpus; /* 0: not said */
+    long long gpus;                               /* of a task, which sees no others; 0: not said */
     const char *node;                             /* the only ones, "n1,n2"; NULL: any */
+    long long components;                         /* of the job; more than 1: of each its tasks */
     bool no_kill;                                 /* the loss of a node does not end it */
     bool goes_on;                                 /* a task that ends does not end the others */
 };
 int slurm_step_words (const struct slurm_step *s, char ***words);
+
+/* Components of the job that this process is in; more than 1: it is heterogeneous. */
+long slurm_components (void);
 
 /* The same for one task on each node, of a job of its own unless this process is
  * in one, with these options of the user's; 'nodes' 0: as they say.  No task

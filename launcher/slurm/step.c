@@ -5,6 +5,14 @@
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/environment.h"
+
+long slurm_components (void)
+{
+    long n = environment_number ("SLURM_HET_SIZE", 1);
+
+    return n > 1 ? n : 1;
+}
 
 int slurm_step_words (const struct slurm_step *s, char ***words)
 {
@@ -20,9 +28,14 @@ int slurm_step_words (const struct slurm_step *s, char ***words)
         rv |= strings_addf (words, "--nodes=%lld", s->nodes);
     if (s->node)
         rv |= strings_addf (words, "--nodelist=%s", s->node);
-    rv |= strings_addf (words, "--ntasks=%lld", s->tasks);
+    if (s->components > 1)
+        rv |= strings_addf (words, "--het-group=0-%lld", s->components - 1);
+    if (s->tasks > 0)
+        rv |= strings_addf (words, "--ntasks=%lld", s->tasks);
     if (s->tasks_per_node > 0)
         rv |= strings_addf (words, "--ntasks-per-node=%lld", s->tasks_per_node);
+    if (s->gpus > 0)
+        rv |= strings_addf (words, "--gpus-per-task=%lld", s->gpus);
     if (s->cpus > 0)
         rv |= strings_addf (words, "--cpus-per-task=%lld", s->cpus);
     return rv ? -1 : 0;

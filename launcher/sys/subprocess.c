@@ -25,6 +25,7 @@ bool variable_is_of_job (const char *variable)
 bool variable_is_of_step (const char *variable)
 {
     static const char *const of_job[] = {
+        "SLURM_HET_SIZE=",
         "SLURM_JOB_",
         "SLURM_JOBID=",
         "SLURM_ARRAY_",
@@ -35,7 +36,8 @@ bool variable_is_of_step (const char *variable)
         NULL,
     };
 
-    if (!variable_is_of_job (variable))
+    /* by *_HET_GROUP_N srun knows what each component of the job has */
+    if (!variable_is_of_job (variable) || strstr (variable, "_HET_GROUP_"))
         return false;
     for (const char *const *name = of_job; *name; name++)
         if (!strncmp (variable, *name, strlen (*name)))

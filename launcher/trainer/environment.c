@@ -313,9 +313,12 @@ static char *entrypoint_text (const struct experiment *e, const struct command_v
     return text;
 }
 
-/* Each rank chooses the command of its role. */
+/* Each rank chooses the command of its role.  Those whose role has no GPUs, while others' have, see
+ * none, whoever made the allocation.
+ */
 static char *role_script (const struct experiment *e, const struct command_values *v)
 {
+    bool gpus = job_most_gpus (e->job) > 0;
     long long first = 0;
     char *text = NULL;
     size_t size;
@@ -328,8 +331,10 @@ static char *role_script (const struct experiment *e, const struct command_value
         fprintf (f,
                  "%s [ \"$SLURM_PROCID\" -lt %lld ]; then\n"
                  "DL_ROLE=%s DL_ROLE_COUNT=%lld DL_ROLE_INDEX=$((SLURM_PROCID - %lld))\n"
-                 "export DL_ROLE DL_ROLE_COUNT DL_ROLE_INDEX\n%s\n",
-                 i ? "elif" : "if", end, r->name, (long long)r->count, first, command);
+                 "export DL_ROLE DL_ROLE_COUNT DL_ROLE_INDEX\n%s%s\n",
+                 i ? "elif" : "if", end, r->name, (long long)r->count, first,
+                 gpus && !r->gpus ? "export CUDA_VISIBLE_DEVICES= ROCR_VISIBLE_DEVICES=\n" : "",
+                 command);
         free (command);
         first = end;
     }

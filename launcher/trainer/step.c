@@ -26,6 +26,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
 
 /* Seconds for srun to end its step. */
 enum { END_WAIT = 15 };
@@ -46,19 +47,60 @@ void within_command (char ***words)
     add_own_command (words, "within");
 }
 
+/* The components of the job have tasks of their own; the others are as wide as the one that needs
+ * most.  Each member sees its own GPUs; but torch takes the one of LOCAL_RANK of all.
+ */
+static void role_step_words (const struct trial_attempt *a, char ***words)
+{
+    const struct experiment *e = a->sweep->exp;
+    size_t n;
+    struct job_component *list = job_components (e, &n);
+    bool het = slurm_components () > 1;
+    bool torch = e->plugin->framework && !strcmp (e->plugin->framework, "torch");
+    struct slurm_step step = { .tasks = job_members (e->job),
+                               .gpus = n == 1 && !torch ? list[0].gpus : 0,
+                               .goes_on = true };
+
+    if (het) {
+        step.tasks = 0;
+        step.components = (long long)n;
+    } else if (a->nodes || e->resources->given.nodes) {
+        step.nodes = a->nodes ? a->nnodes : e->resources->nodes;
+        step.node = a->nodes;
+    }
+    for (size_t i = 0; i < n && !het; i++)
+        if (list[i].cpus > step.cpus)
+            step.cpus = list[i].cpus;
+    slurm_step_words (&step, words);
+    free (list);
+}
+
+/* As many as Slurm had when the job began, but those that are not good. */
+static long long step_nodes (const struct trial_attempt *a)
+{
+    const struct experiment *e = a->sweep->exp;
+
+    if (a->nodes)
+        return a->nnodes;
+    return job_min_nodes (e) < e->resources->nodes
+               ? environment_number ("SLURM_JOB_NUM_NODES", e->resources->nodes)
+               : e->resources->nodes;
+}
+
 void step_command (const struct trial_attempt *a, bool proxy, char ***words)
 {
     const struct experiment *e = a->sweep->exp;
-    const struct resources *r = e->resources;
-    bool roles = e->job->nroles > 0;
-    int64_t nodes = a->nodes ? a->nnodes : r->nodes;
-    const struct slurm_step step = { .nodes = roles && !r->given.nodes ? 0 : nodes,
-                                     .tasks = roles ? job_members (e->job) : nodes * r->ranks,
-                                     .tasks_per_node = roles ? 0 : r->ranks,
-                                     .cpus = roles ? job_cpus (e) : r->cpus,
-                                     .node = a->nodes,
-                                     .goes_on = roles };
-    slurm_step_words (&step, words);
+    const long long nodes = step_nodes (a);
+    const struct slurm_step step = { .nodes = nodes,
+                                     .tasks = nodes * e->resources->ranks,
+                                     .tasks_per_node = e->resources->ranks,
+                                     .cpus = e->resources->cpus,
+                                     .node = a->nodes };
+
+    if (e->job->nroles > 0)
+        role_step_words (a, words);
+    else
+        slurm_step_words (&step, words);
     experiment_add_plugin_options (e, words);
     if (proxy)
         add_own_command (words, "rank");

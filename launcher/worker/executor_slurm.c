@@ -67,7 +67,7 @@ const char *unseen_file_system (const char *dir)
     return NULL;
 }
 
-/* Whether 'name' is the output of a task of one of the arrays. */
+/* Whether 'name' is the output of one of the jobs, or of a task of such an array. */
 static bool is_array_output (const char *name, const char *jobs)
 {
     size_t length = strlen (name);
@@ -76,7 +76,7 @@ static bool is_array_output (const char *name, const char *jobs)
         return false;
     for (size_t n; *jobs; jobs += n + (jobs[n] == ',')) {
         n = strcspn (jobs, ",");
-        if (!strncmp (name, jobs, n) && name[n] == '_')
+        if (!strncmp (name, jobs, n) && strchr ("_.", name[n]))
             return true;
     }
     return false;
@@ -179,9 +179,10 @@ static const char script_text[] =
     "dl=%s\n"
     "dir=%s\n"
     "out=%s\n"
+    "job=${SLURM_ARRAY_JOB_ID-$SLURM_JOB_ID}"
+    "${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}\n"
     "case $out in *\\\\*)\n"
-    "    exec >>\"$out/${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID.log\" "
-    "2>&1 ;;\n"
+    "    exec >>\"$out/$job.log\" 2>&1 ;;\n"
     "esac\n"
     "export DL_PIN=%s\n"
     "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
@@ -189,7 +190,7 @@ static const char script_text[] =
     "DL_TIME_LEFT=\n"
     "[ \"$SLURM_JOB_END_TIME\" ] || DL_TIME_LEFT=$(squeue --noheader "
     "--format=%%L \\\n"
-    "    --jobs=\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\" 2>/dev/null)\n"
+    "    --jobs=\"$job\" 2>/dev/null | head -n 1)\n"
     "DL_TIME_ASKED=$(date +%%s)\n"
     "DL_FRESH=1\n"
     "export DL_TIME_LEFT DL_TIME_ASKED DL_FRESH\n"
@@ -294,23 +295,47 @@ static void add_sbatch_plugin_option (enum plugin_option_id id, const char *key,
     command_add (c, name, value);
 }
 
-void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger)
+static void add_component (struct command *c, const struct job_component *k)
 {
-    int64_t nodes = experiment_job_nodes (e);
+    char text[64];
 
-    if (e->job->nroles == 0 || e->resources->given.nodes)
-        command_number (c, "--nodes", nodes);
+    command_number (c, "--ntasks", k->members);
+    command_number (c, "--cpus-per-task", k->cpus);
+    if (k->gpus > 0)
+        command_number (c, "--gpus-per-task", k->gpus);
+    if (k->cpu_memory > 0) {
+        slurm_bytes_text (text, sizeof (text), k->cpu_memory);
+        command_add (c, "--mem-per-cpu", text);
+    }
+}
+
+/* 'k' is the component of a job with roles, or NULL. */
+static void add_resources (struct command *c, const struct experiment *e,
+                           const struct job_component *k, int64_t larger)
+{
+    const struct resources *r = e->resources;
+    int64_t nodes = experiment_job_nodes (e);
+    char range[64];
+
     if (nodes > experiment_least_nodes (e))
         command_add (c, "--no-kill", NULL);
-    if (e->job->nroles > 0)
-        command_number (c, "--ntasks", job_members (e->job));
-    else {
-        command_number (c, "--ntasks", e->resources->lanes * nodes * e->resources->ranks);
-        command_number (c, "--ntasks-per-node", e->resources->lanes * e->resources->ranks);
+    if (job_min_nodes (e) < r->nodes) {
+        /* with --ntasks-per-node Slurm would give the least number of nodes */
+        snprintf (range, sizeof (range), "%lld-%lld", (long long)job_min_nodes (e),
+                  (long long)nodes);
+        command_add (c, "--nodes", range);
+        command_number (c, "--cpus-per-task", r->cpus * r->ranks);
+    } else {
+        if (!k || r->given.nodes)
+            command_number (c, "--nodes", nodes);
+        if (k)
+            add_component (c, k);
+        else {
+            command_number (c, "--ntasks", r->lanes * nodes * r->ranks);
+            command_number (c, "--ntasks-per-node", r->lanes * r->ranks);
+            command_number (c, "--cpus-per-task", r->cpus);
+        }
     }
-    command_number (c, "--cpus-per-task", job_cpus (e));
-    if (job_gpus (e->job) > 0)
-        command_number (c, "--gpus-per-task", job_gpus (e->job));
     if (e->resources->node_gpus)
         command_number (c, "--gpus-per-node", e->resources->node_gpus * e->resources->lanes);
     add_sbatch_memory (c, e, larger);
@@ -327,6 +352,28 @@ void slurm_add_resources (struct command *c, const struct experiment *e, int64_t
         command_add (c, *a, NULL);
 }
 
+/* Every component of a heterogeneous job has options of its own. */
+static void each_component (struct command *c, const struct experiment *e, int64_t larger,
+                            void (*add) (struct command *c, const void *arg), const void *arg)
+{
+    size_t n;
+    struct job_component *list = job_components (e, &n);
+
+    for (size_t i = 0; i < (n ?: 1); i++) {
+        if (i > 0)
+            command_add (c, ":", NULL);
+        if (add)
+            add (c, arg);
+        add_resources (c, e, list ? &list[i] : NULL, larger);
+    }
+    free (list);
+}
+
+void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger)
+{
+    each_component (c, e, larger, NULL, NULL);
+}
+
 void slurm_excluded (const struct sweep *s, char *buf, size_t size)
 {
     size_t n = 0;
@@ -340,11 +387,26 @@ void slurm_excluded (const struct sweep *s, char *buf, size_t size)
     }
 }
 
-/* 'folder' gets the output; slurmd follows symbolic links in it. */
-static void add_array_options (struct command *c, const struct executor *x, const char *folder,
-                               long tasks, bool hosts)
+/* Slurm has no arrays of heterogeneous jobs. */
+static bool is_array (const struct experiment *e)
 {
-    const struct sweep *s = x->sweep;
+    size_t n;
+
+    free (job_components (e, &n));
+    return n < 2;
+}
+
+struct array_options {
+    const struct sweep *sweep;
+    const char *folder; /* gets the output; slurmd follows symbolic links in it */
+    long tasks;
+    bool hosts;
+};
+
+static void add_array_options (struct command *c, const void *arg)
+{
+    const struct array_options *a = arg;
+    const struct sweep *s = a->sweep;
     char text[PATH_MAX + 32];
     double limit = slurm_seconds (s->exp->resources->time);
 
@@ -353,12 +415,12 @@ static void add_array_options (struct command *c, const struct executor *x, cons
     if (limit == 0 || limit >= SIGNAL_FROM)
         command_add (c, "--signal", "USR2@60");
     command_add (c, "--job-name", s->exp->name);
-    snprintf (text, sizeof (text), "1-%ld", tasks);
-    command_add (c, "--array", text);
-    slurm_add_output (c, folder, "%A_%a.log");
-    slurm_add_resources (c, s->exp, larger_memory (s));
+    snprintf (text, sizeof (text), "1-%ld", a->tasks);
+    if (is_array (s->exp))
+        command_add (c, "--array", text);
+    slurm_add_output (c, a->folder, is_array (s->exp) ? "%A_%a.log" : "%j.log");
     slurm_excluded (s, text, sizeof (text));
-    if (hosts && *text)
+    if (a->hosts && *text)
         command_add (c, "--exclude", text);
 }
 
@@ -373,8 +435,9 @@ static long submit_array (const struct executor *x, const char *folder, long tas
     *why = (struct slurm_refusal){ .unknown_node = true };
     /* the excluded nodes may be another cluster's, where the experiment ran before */
     for (int hosts = 1; hosts >= 0 && job < 0 && why->unknown_node; hosts--) {
+        const struct array_options options = { x->sweep, folder, tasks, hosts };
         struct command c = { 0 };
-        add_array_options (&c, x, folder, tasks, hosts);
+        each_component (&c, x->sweep->exp, larger_memory (x->sweep), add_array_options, &options);
         command_add (&c, "--", NULL);
         command_add (&c, script, NULL);
         job = slurm_submit (&c, why, err);
@@ -390,8 +453,8 @@ static void note_array (struct executor *x, long id, long tasks)
     struct event e = { .op = EVENT_SUBMIT,
                        .by = user_name (),
                        .job = job,
-                       .first = 1,
-                       .last = tasks,
+                       .first = is_array (x->sweep->exp),
+                       .last = is_array (x->sweep->exp) ? tasks : 0,
                        .memory = larger_memory (x->sweep) };
     size_t n = strlen (x->job);
 

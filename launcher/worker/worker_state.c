@@ -138,7 +138,7 @@ char *worker_good_nodes (const struct worker *w, long *count, bool *all)
     if (n.list)
         fclose (n.list);
     *count = n.good < n.wanted ? n.good : n.wanted;
-    *all = n.all == n.good && n.all <= n.wanted;
+    *all = n.all == n.good && n.all == n.wanted;
     if (found && n.good > 0)
         return text;
     free (text);

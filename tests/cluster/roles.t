@@ -1,0 +1,113 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl job: what the members of each role get: GPUs, cores, memory; jobs that begin with fewer members
+. "$srcdir/tests/lib.sh"
+need_slurm
+try_cluster roles --nodes=3 --cpus=4 --gpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
+unset DL_FREEZE
+dl=$builddir/launcher/dl
+
+conditions () { # conditions NAME: those of a job that are true, and its attempts
+    "$dl" show --json "$1" | python3 -c 'import json, sys
+s = json.load(sys.stdin)
+print(*(c["type"] + ":" + c["reason"] for c in s["conditions"] if c["status"] and c["type"] != "Created"), s["trials"][0]["attempts"])'
+}
+said () { # said NAME: what its last attempt printed
+    cat "$1"-000?/trials/0001/a."$(conditions "$1" | sed 's/.* //')"/log | grep -v '^srun\|^slurmstepd' | sort
+}
+components () { # components: those of the newest heterogeneous job, as Slurm has them
+    scontrol show job -o | grep 'HetJobId=' | tail -3 |
+        sed 's/.*NumTasks=\([0-9]*\) CPUs.Task=\([0-9]*\) .*/\1 tasks, \2 cores &/; s/^\([^&]*cores\) .*TresPerTask=gres:gpu:\([0-9]*\).*/\1, \2 GPU/; s/\(cores\) JobId.*/\1/'
+}
+
+# ---- the chief and the parameter server need no GPU, the workers one each
+cat >het.conf <<'END'
+name = "het";
+worker = { grace = 3; heartbeat = 1; };
+job = { roles = (
+    { name = "chief"; command = "echo chief gpu=$CUDA_VISIBLE_DEVICES rank $SLURM_PROCID; sleep 1"; },
+    { name = "ps"; command = "echo ps gpu=$CUDA_VISIBLE_DEVICES rank $SLURM_PROCID; exec sleep 600"; memory = "100M"; },
+    { name = "worker"; count = 2; cpus = 2; gpus = 1; command = "echo worker $DL_ROLE_INDEX gpu=$CUDA_VISIBLE_DEVICES rank $SLURM_PROCID; exec sleep 600"; }
+); };
+END
+seen='chief gpu= rank 0
+ps gpu= rank 1
+worker 0 gpu=0 rank 2
+worker 1 gpu=1 rank 3'
+timeout 300 "$dl" job het.conf >het.out 2>&1
+is "$? $(conditions het)" "0 Succeeded:ChiefSucceeded 1" "roles that need other things: a job"
+is "$(said het)" "$seen" "the workers have the GPUs, and nobody else has"
+sed 's/^/# /' het.out
+is "$(components)" "1 tasks, 1 cores
+1 tasks, 1 cores
+2 tasks, 2 cores, 1 GPU" "the components of a heterogeneous job"
+is "$(scontrol show job -o | grep -c 'HetJobId=.*MinMemoryCPU=100M')" 1 "memory by role"
+
+# ---- in allocations that the user makes
+timeout 300 salloc -Q -n1 : -n1 --mem-per-cpu=100M : -n2 -c2 --gpus-per-task=1 "$dl" job --name=own het.conf >own.out 2>&1
+is "$? $(conditions own)" "0 Succeeded:ChiefSucceeded 1" "salloc with a component for each role"
+is "$(said own)" "$seen" "each has its own"
+timeout 300 salloc -Q -n1 : -n3 -c2 "$dl" job --name=two het.conf >two.out 2>&1
+is "$? $(cat two.out)" "2 dl: job: this job of Slurm's has 2 components, but the roles need 3: one for those beside each other whose members need the same" "components that do not fit"
+cat >flat.conf <<'END'
+name = "flat";
+worker = { grace = 3; heartbeat = 1; };
+job = { roles = (
+    { name = "chief"; command = "echo chief gpu=$CUDA_VISIBLE_DEVICES; sleep 1"; },
+    { name = "worker"; count = 2; gpus = 1; command = "echo worker gpu=$CUDA_VISIBLE_DEVICES; exec sleep 600"; }
+); };
+END
+timeout 300 salloc -Q -N1 -n3 --gpus=2 "$dl" job flat.conf >flat.out 2>&1
+is "$? $(said flat)" "0 chief gpu=
+worker gpu=0,1
+worker gpu=0,1" "an allocation of one component: who needs no GPU sees none"
+
+# ---- such a job that is requeued goes on; one that is paused gives everything back
+printf '#!/bin/sh\necho it >>starts\ntest -e "%s/go" || exec sleep 600\n' "$work" >chief.sh
+chmod +x chief.sh
+cat >again.conf <<'END'
+name = "again";
+working_folder = "trial";
+worker = { grace = 2; heartbeat = 1; };
+job = { roles = (
+    { name = "chief"; command = "./chief.sh"; },
+    { name = "worker"; gpus = 1; command = "exec sleep 600"; }
+); };
+END
+timeout 300 "$dl" job --detach again.conf >again.out 2>&1
+wait_for 120 sh -c "cat '$work'/again-0001/trials/0001/a.1/work/starts"
+job=$(squeue -h -o '%i' | sed -n 's/+0$//p')
+touch go
+scontrol requeue "$job"
+timeout 300 "$dl" wait again >out 2>&1
+is "$? $(conditions again)" "0 Succeeded:ChiefSucceeded 2" "a heterogeneous job that is requeued goes on"
+wait_for 60 sh -c "! squeue -h | grep -q ."
+rm go
+timeout 300 "$dl" job --detach --name=rest again.conf >rest.out 2>&1
+wait_for 120 sh -c "cat '$work'/rest-0001/trials/0001/a.1/work/starts"
+timeout 60 "$dl" pause rest >out 2>&1
+wait_for 120 sh -c "! squeue -h | grep -q ."
+is "$(conditions rest | sed 's/ .*//')" "Suspended:ExperimentPaused" "one that is paused: no component is left"
+touch go
+timeout 300 "$dl" resume rest >out 2>&1
+is "$? $(conditions rest | sed 's/ .*//')" "0 Succeeded:ChiefSucceeded" "dl resume submits it again"
+
+# ---- a job begins with as many of its members as there are places for
+cat >few.conf <<'END'
+name = "few";
+resources = { framework = "torch"; nodes_per_trial = 3; cpus_per_trial = 4; };
+worker = { grace = 2; heartbeat = 1; };
+entrypoint = "echo rank $RANK of $WORLD_SIZE on $SLURM_JOB_NUM_NODES nodes";
+job = { min_available = 2; };
+END
+hold=$(sbatch --parsable --output=/dev/null -N1 -c4 --exclusive --wrap 'sleep 600')
+wait_for 60 sh -c "squeue -h -j $hold -t running | grep -q ."
+timeout 300 "$dl" job few.conf >few.out 2>&1
+is "$? $(said few)" "0 rank 0 of 2 on 2 nodes
+rank 1 of 2 on 2 nodes" "min_available: it does not wait for the third node"
+scancel "$hold"
+wait_for 60 sh -c "! squeue -h | grep -q ."
+timeout 300 "$dl" job --name=all few.conf >all.out 2>&1
+is "$? $(said all | wc -l)" "0 3" "but has all nodes that are free"
+unharmed
+done_testing
