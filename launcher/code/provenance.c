@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an experiment comes from: what is needed to run it again. */
+/* Record where an experiment comes from, so that somebody can run it again. */
 #include "launcher/code/provenance.h"
 
 #include <fnmatch.h>
@@ -29,7 +29,7 @@ enum {
     DIFF_MAX = 1 << 20,
 };
 
-/* A text that JSON takes. */
+/* Make a text valid for JSON. */
 static json_t *json_of_any_text (const char *text)
 {
     char *copy = xstrdup (text);
@@ -54,7 +54,7 @@ static void put_text (json_t *o, const char *name, const char *text)
 
 /* ---- the command ---- */
 
-/* Variables that --set gives the trials may be secrets. */
+/* Variables that --set passes to trials may contain secrets. */
 static void hide_value (char *arg)
 {
     char *variable = strstr (arg, "environment");
@@ -64,7 +64,7 @@ static void hide_value (char *arg)
         strcpy (value + 1, "*");
 }
 
-/* What called dl for the user says what that was, as a list of words. */
+/* A program that runs dl for the user passes its own command as a list of words. */
 static json_t *caller_json (void)
 {
     const char *text = getenv ("DL_STARTED_BY");
@@ -112,8 +112,8 @@ static void put_git (json_t *o, const char *name, const char *root, char *const 
     free (text);
 }
 
-/* What is not frozen is not for those who read the experiment: files that are
- * closed to the group where others are open, and those that the user excludes.
+/* The diff must not show others what freezing leaves out: files closed to the group while others
+ * are open, and files that the user excludes.
  */
 static bool is_kept_private (const struct code_files *c, const char *name)
 {
@@ -135,7 +135,7 @@ static bool is_kept_private (const struct code_files *c, const char *name)
     return !(st.st_mode & S_IRGRP) && !(mask & S_IRGRP);
 }
 
-/* Adds what keeps them out; -1 if a name is not known as it is. */
+/* Append the pathspecs that exclude them; -1 if git had to quote a name. */
 static int keep_out (const struct code_files *c, char *names, char ***args)
 {
     char path[PATH_MAX];
@@ -151,8 +151,8 @@ static int keep_out (const struct code_files *c, char *names, char ***args)
     return rv;
 }
 
-/* In a submodule git would start another git, which does not know what this
- * one was told not to run: how it differs from its own commit is not asked.
+/* Do not ask how submodules differ: git would start another git in each, without the options that
+ * keep this one from running other programs.
  */
 static void put_diff (json_t *o, const struct code_files *c)
 {
@@ -196,9 +196,7 @@ static json_t *git_json (const struct code_files *c)
 
 /* ---- Python ---- */
 
-/* The names of the folders have all that is wanted; to read what is in them
- * takes far longer.
- */
+/* The names of the folders have name and version; reading their files would take far longer. */
 static const char list_packages[] = "import sys\n"
                                     "sys.path.pop(0)\n"
                                     "import json, os\n"
@@ -214,7 +212,7 @@ static const char list_packages[] = "import sys\n"
                                     "                  'version': sys.version.split()[0],\n"
                                     "                  'packages': found}))\n";
 
-/* The word of a command that is a Python; "" if it is not known. */
+/* Find the word of a command that is a Python interpreter; "" if there is none. */
 static void find_python (const char *text, char *buf, size_t size)
 {
     static const char between[] = " \t\n;|&()<>\"'";
@@ -240,7 +238,7 @@ static bool has_python_script (const struct experiment *e)
     return e->entrypoint && strstr (e->entrypoint, ".py");
 }
 
-/* A relative one is one of the folder, an environment say. */
+/* A relative path is inside the folder, as with a virtual environment. */
 static void python_of (const struct experiment *e, char *buf, size_t size)
 {
     char word[PATH_MAX] = "";
@@ -257,7 +255,7 @@ static void python_of (const struct experiment *e, char *buf, size_t size)
         snprintf (buf, size, "%s", word);
 }
 
-/* Of all variables those that say which packages a Python finds. */
+/* The variables that decide which packages Python finds. */
 static void add_environment (struct command *c, const struct software *s)
 {
     static const char *const names[] = { "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME",
@@ -309,7 +307,7 @@ static json_t *modules_json (const struct experiment *e)
     return list;
 }
 
-/* The toolkit's version; that of what a program brings is its packages'. */
+/* The version of the CUDA toolkit; libraries that a program brings are among its packages. */
 static void put_cuda (json_t *o)
 {
     const char *home = getenv ("CUDA_HOME");

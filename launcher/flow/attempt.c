@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run the command of a step, and take what it has left. */
+/* Run the command of a step, and collect its outputs and values. */
 #include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
@@ -31,9 +31,7 @@
 
 enum { VALUES_MAX = 1 << 20 };
 
-/* A script that knows nothing of the attempt's folder writes into its working
- * folder.
- */
+/* A script that does not know the attempt's folder writes to its working folder. */
 static json_t *take_output_from_work (const struct flow_scope *c, const char *path)
 {
     size_t n = strlen (c->folder);
@@ -69,7 +67,7 @@ static json_t *flow_take_outputs (const struct flow_scope *c, struct slurmdl_err
     return all;
 }
 
-/* Numbers, truth values and lists as JSON has them, all else is a string. */
+/* Numbers, booleans and lists are JSON; anything else is a string. */
 static json_t *parse_reported_value (const char *text)
 {
     json_t *v = strchr ("-0123456789tf[", *text) ? json_loads (text, JSON_DECODE_ANY, NULL) : NULL;
@@ -148,7 +146,7 @@ static void add_mount (char ***list, const char *text)
         strings_add (list, text);
 }
 
-/* The folder of a file, under its own name. */
+/* Mount the folder of a file under its own path. */
 static void add_mount_of (char ***list, const char *file)
 {
     char path[PATH_MAX], full[PATH_MAX];
@@ -185,7 +183,7 @@ static void add_output_mounts (char ***list, const struct flow_scope *c)
             add_mount_of (list, path);
 }
 
-/* Files that the steps before it have left: anywhere. */
+/* The outputs of earlier steps can be anywhere. */
 static void add_result_mounts (char ***list, const struct flow_scope *c)
 {
     for (size_t i = 0; i < c->s->nlinks; i++) {
@@ -201,7 +199,7 @@ static void add_result_mounts (char ***list, const struct flow_scope *c)
     }
 }
 
-/* The folder of all runs first: results of the cache are in others of them. */
+/* Mount the folder of all runs first, because cached results are in other runs. */
 static char **mounts_of_task (const struct flow_scope *c)
 {
     const char *root = json_string_value (json_object_get (c->r->about, "root"));
@@ -248,9 +246,9 @@ int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slu
     return rv;
 }
 
-/* Whether nothing of an earlier attempt can be at work.  What is known of one
- * that has not ended itself: its job runs another attempt now, a later start
- * took its place, or its process is gone.
+/* Whether no process of an earlier attempt can be running.  An attempt that did not record its end
+ * is over if its job now runs another attempt, if a later start replaced it, or if its process is
+ * gone.
  */
 static bool attempt_is_over (const struct flow_scope *c, const struct flow_attempt *a)
 {
@@ -266,8 +264,8 @@ static bool attempt_is_over (const struct flow_scope *c, const struct flow_attem
 
 /* ---- the command ---- */
 
-/* A step's attempt, as the trainer of trials sees it: one at a trial of an
- * experiment without a searcher and a log.
+/* The attempt as launcher/trainer sees it: one at a trial of an experiment that has neither a
+ * searcher nor a log.
  */
 struct step_attempt {
     struct experiment exp; /* the step's, with these parts of its own: */
@@ -281,7 +279,7 @@ struct step_attempt {
     char dir[PATH_MAX];
 };
 
-/* The words and the variables of a step; those of a sweep are dl's own. */
+/* Find the words and variables of the command; a sweep runs dl itself. */
 static int find_command (const struct flow_scope *c, struct own_command *own,
                          struct slurmdl_error *err)
 {
@@ -344,7 +342,7 @@ static int run_step_command (const struct flow_scope *c, struct attempt_end *end
     double seconds = c->end > 0 ? c->end - monotonic () : 0;
     int rv = prepare_step_attempt (c, &t, err);
 
-    /* of a short job the end must not need the most */
+    /* in a short job, do not spend most of the time on the end */
     if (seconds > 0 && (double)t.worker.grace > seconds / 4)
         t.worker.grace = (int64_t)(seconds / 4);
     if (rv == 0)
@@ -372,8 +370,8 @@ static int line_names_file (const char *path, const struct stat *st, void *arg)
     return m->found != NULL;
 }
 
-/* A file that a step before it wrote into its own working folder, and that the
- * line names: it is not in this one's.  The caller frees it; '*by' is the step.
+/* Find a file that the line names and that an earlier step '*by' wrote to its own working folder,
+ * where this step cannot see it.  The caller frees the path.
  */
 static char *file_left_elsewhere (const struct flow_scope *c, const char *line, const char **by)
 {
@@ -397,7 +395,7 @@ static char *file_left_elsewhere (const struct flow_scope *c, const char *line, 
     return m.found;
 }
 
-/* A sweep ends with the names of files. */
+/* The last lines of a sweep are names of files, and no reason. */
 static int say_why_it_failed (const struct flow_scope *c, const struct attempt_end *end,
                               struct slurmdl_error *err)
 {
@@ -418,9 +416,8 @@ static int say_why_it_failed (const struct flow_scope *c, const struct attempt_e
     return -1;
 }
 
-/* Only a sweep that has completed has a result: what is the best so far is
- * none.  The command may have ended well without that, as where two attempts
- * at once have made an experiment each.
+/* A sweep has a result only when it has completed; the best trial so far does not count.  The
+ * command may succeed earlier, as when two attempts at once made an experiment each.
  */
 static int finish_sweep (const struct flow_scope *c, struct attempt_end *end,
                          struct slurmdl_error *err)
@@ -448,7 +445,7 @@ int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slu
     if (run_step_command (c, end, err) < 0 || (c->s->sweep && finish_sweep (c, end, err) < 0))
         return -1;
     errno = EINVAL;
-    /* it may have saved what it had, and ended well */
+    /* a command that saved its state and exited with 0 has no result, either */
     if (r->stop)
         return errorf (err, "it was told to end (%s)", strsignal (r->stop));
     if (r->status || r->out_of_time)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of tasks by the digest of all that they depend on. */
+/* The cache: results of tasks, by the digest of everything that they depend on. */
 #include "launcher/config/experiment.h"
 #include "launcher/flow/run.h"
 
@@ -48,7 +48,7 @@ json_t *flow_file (const char *path, struct slurmdl_error *err)
                                "mtime_ns", (json_int_t)st.st_mtim.tv_nsec);
 }
 
-/* Whoever made the folder of the cache could give entries other names. */
+/* Another user who created the folder could have renamed the entries. */
 static bool entry_has_key (const json_t *entry, const char *key)
 {
     const char *own = json_string_value (json_object_get (entry, "key"));
@@ -56,8 +56,8 @@ static bool entry_has_key (const json_t *entry, const char *key)
     return own && !strcmp (own, key);
 }
 
-/* A file that nobody has written to since has the digest that it had.  Whoever
- * put one of their own in its place could give it the time, too.
+/* A file with the same time is taken as unchanged, if this user owns it: another user who replaced
+ * it could set the time, too.
  */
 static bool output_is_intact (const json_t *file)
 {
@@ -100,7 +100,7 @@ static bool flow_is_leftover (const char *path)
     return false;
 }
 
-/* Where a link leads is no code. */
+/* The target of a link is not code. */
 static bool is_archived_file (struct code_list *l, const char *path)
 {
     while (l->at < l->files->n && strcmp (l->files->list[l->at].path, path))
@@ -186,9 +186,7 @@ static int add_named_parameter (const char *name, const char *where, void *arg)
     return 0;
 }
 
-/* What a task before has left, without the places where it is; of one that
- * declares nothing, its own key.
- */
+/* What an earlier task left, without paths; if it declares nothing, its own key. */
 static json_t *left_by_task (const json_t *done)
 {
     json_t *outputs = json_object_get (done, "outputs");
@@ -279,7 +277,7 @@ static json_t *key_object (const struct flow_scope *c, const char *code, json_t 
     return key;
 }
 
-/* What is in a sweep's file need not be in the frozen code. */
+/* The experiment file of a sweep need not be among the frozen code. */
 static int add_sweep_file (const struct flow_scope *c, json_t *files, struct slurmdl_error *err)
 {
     char *name = c->s->sweep ? flow_text (c, c->s->sweep, err) : NULL;
@@ -368,7 +366,7 @@ json_t *flow_cache_find (const struct flow_run *r, const char *key)
     return found;
 }
 
-/* Without it the task is run again, and that is all. */
+/* A failure is harmless: the task runs again next time. */
 void flow_cache_put (const struct flow_run *r, const char *key, const json_t *done)
 {
     char *text = json_dumps (done, JSON_SORT_KEYS);
@@ -388,7 +386,7 @@ void flow_cache_put (const struct flow_run *r, const char *key, const json_t *do
 
 enum { SHOWN = 3 };
 
-/* { PATH: DIGEST } of what counts for a step without 'code'. */
+/* Map the files that a step without 'code' depends on to their digests. */
 static void add_file_digest (const char *path, const void *text, size_t size, void *o)
 {
     char digest[DIGEST_SIZE];
@@ -410,7 +408,7 @@ static json_t *digest_files (const struct code_archive *a)
     return o;
 }
 
-/* The folder NAME-0006 of NAME-0007; -1: there is none. */
+/* Write the folder of the previous run, NAME-0006 for NAME-0007; -1 if there is none. */
 static int find_run_before (const struct flow_run *r, char dir[PATH_MAX])
 {
     size_t n = strlen (r->dir) - 4;
@@ -451,7 +449,7 @@ static void note_change (FILE *f, long *n, const char *path, const char *what)
         fprintf (f, "%s%s %s", *n > 1 ? ", " : "", path, what);
 }
 
-/* Where a link leads is no code.  Returns how many differ. */
+/* Returns the number of files that differ; links do not count as code. */
 static long compare_files (FILE *f, json_t *old, json_t *now, const struct code_files *files)
 {
     const char *path;

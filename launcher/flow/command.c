@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl flow: make a run, start it, go on with it and end it. */
+/* dl flow: create, start, resume and stop a run. */
 #include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/plugin_settings.h"
@@ -25,8 +25,7 @@
 #include "launcher/sys/subcommand.h"
 #include "runtime/base/nearest_word.h"
 
-/* The flow file stays where it is, and so do files that steps write: the digest
- * of the code is that of the code.
+/* Do not freeze the flow file and the files that steps write, so that the digest covers code only.
  */
 static void exclude_own_files (struct flow *f)
 {
@@ -43,7 +42,7 @@ static void exclude_own_files (struct flow *f)
         }
 }
 
-/* All commands, to see whether one names a file of the folder. */
+/* List all commands, to find those that name a file of the folder. */
 static void list_step_commands (struct flow *f)
 {
     for (size_t i = 0; i < f->n; i++) {
@@ -63,7 +62,7 @@ static bool flow_is_not_frozen (const struct flow *f)
     return !f->base->code->freeze || (text && (!strcmp (text, "false") || !strcmp (text, "0")));
 }
 
-/* Without frozen code nobody knows what an earlier task has run. */
+/* Without frozen code, dl cannot know which code an earlier task ran. */
 static int freeze_flow_code (struct flow_run *r, const char *root, struct slurmdl_error *err)
 {
     struct code_archive a = { .data = NULL };
@@ -142,7 +141,7 @@ static int start_flow_run (const struct flow_run *r, const struct flow_options *
     char dir[PATH_MAX];
     long n;
 
-    /* before many tasks would each make the copy of the code */
+    /* create the copy of the code once, before many tasks do it at once */
     if (attempt_directory (r, dir, &err) < 0)
         return fail (&err);
     if (opt->local)
@@ -156,7 +155,7 @@ static int start_flow_run (const struct flow_run *r, const struct flow_options *
     return EXIT_OK;
 }
 
-/* The flow is the one that this job was submitted for, or nothing is run. */
+/* Run nothing unless the flow is still the one that this job was submitted for. */
 static int flow_open_pinned (const struct command_line *line, struct flow_run *r)
 {
     int rv = flow_open (r, line, line->args[1], true);
@@ -213,7 +212,7 @@ static int flow_rest (const struct command_line *line)
 
 enum { EVERY_LEAST = 60 };
 
-/* The job that begins the next run, as a step. */
+/* The job that starts the next run, as a step. */
 static struct flow_step flow_next_step (const struct flow_run *r)
 {
     struct flow_step s = r->flow->steps[r->flow->order[0]];
@@ -242,7 +241,7 @@ static int flow_submit_next (const struct flow_run *r, struct slurmdl_error *err
     small.memory = NULL;
     small.sbatch_args = NULL;
     snprintf (begin, sizeof (begin), "now+%lld", (long long)every);
-    /* of one whose number was lost the job ends at once: it is not the last */
+    /* a job that was submitted but not recorded is not the newest start, and exits at once */
     return flow_submit_once (r, &s, flow_starts (r, &s) + 1, &q, err) < 0 ? -1 : 0;
 }
 
@@ -278,7 +277,7 @@ static int flow_check_every (const struct flow_options *opt, double *every)
     return EXIT_OK;
 }
 
-/* Those of 'dl flow run FILE NAME=VALUE...', '*n' of them. */
+/* The '*n' arguments of 'dl flow run FILE NAME=VALUE...'. */
 static char **run_arguments (const struct flow_run *r, const char *file, int *n)
 {
     json_t *given = json_object_get (r->about, "given");
@@ -293,7 +292,8 @@ static char **run_arguments (const struct flow_run *r, const char *file, int *n)
     return (char **)args;
 }
 
-/* The result of this job names the next run, so that the job, begun again, makes no second one. */
+/* The result of this job names the next run, so that a requeued job does not create a second one.
+ */
 static int put_next_made (const struct flow_run *r, const struct flow_run *next,
                           struct slurmdl_error *err)
 {
@@ -402,7 +402,7 @@ static int flow_run (const struct command_line *line)
         return rv;
     }
     flow_close (&r);
-    /* as its jobs will read it */
+    /* read it as its jobs will */
     if ((rv = flow_open (&made, line, r.dir, true)) == 0
         && (rv = start_flow_run (&made, opt, false)) == 0 && flow_submit_next (&made, &err) < 0)
         rv = fail (&err);
@@ -429,7 +429,7 @@ static int flow_resume (const struct command_line *line)
     return rv;
 }
 
-/* Whether a step was ever submitted to Slurm. */
+/* Whether any step was ever submitted to Slurm. */
 static bool run_has_jobs (const struct flow_run *r)
 {
     const struct flow_step next = flow_next_step (r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jobs of a flow, which wait for each other by dependencies. */
+/* Submit the jobs of a flow, which wait for each other by Slurm's dependencies. */
 #include "launcher/config/experiment.h"
 #include "launcher/flow/run.h"
 
@@ -23,8 +23,8 @@
 
 enum { OTHERS_WAIT = 60 };
 
-/* A task whose own process was killed is started again: what ran is counted in
- * the flow's folder.
+/* The script restarts a wrapper that was killed; the log counts its attempts, so it does not go on
+ * for ever.
  */
 const char flow_job_script[] = "#!/bin/sh\n"
                                "# job.sh DL MODE FLOW PIN STEP START: a job of a flow (dl flow).\n"
@@ -139,7 +139,7 @@ static long job_of_start (const struct flow_run *r, const struct flow_step *s, l
     return start ? start->job : 0;
 }
 
-/* The job of a start that somebody has announced, who may still be at it. */
+/* Wait for the job of a start as long as the process that announced it may still submit it. */
 static long flow_job_to_come (const struct flow_run *r, const struct flow_step *s, long n)
 {
     double limit = monotonic () + OTHERS_WAIT;
@@ -153,7 +153,7 @@ static long flow_job_to_come (const struct flow_run *r, const struct flow_step *
     return job_of_start (r, s, n);
 }
 
-/* Somebody else was faster to say that he submits it. */
+/* Another process announced this start first. */
 static long wait_for_others_job (const struct flow_run *r, const struct flow_step *s, long n,
                                  struct slurmdl_error *err)
 {
@@ -250,23 +250,23 @@ struct pass {
     const struct flow_run *r;
     bool again;
     struct flow_queue q;
-    long *jobs;     /* of each step, what others wait for; 0: nothing */
-    bool *fresh;    /* submitted now */
-    bool *deferred; /* its tasks are not known yet, or those before it */
+    long *jobs;     /* of each step: the job that others wait for, or 0 */
+    bool *fresh;    /* submitted by this pass */
+    bool *deferred; /* its tasks, or those of a step before it, are unknown yet */
     long submitted;
     struct slurmdl_error *err;
 };
 
-/* The newest start.  Of a new run there are none but those of a job that
- * submits the rest meanwhile, which are this one's.
+/* The newest start.  In a new run, other starts can only come from a job that submits the rest of
+ * the flow meanwhile, and count as ours.
  */
 static long newest_start (const struct pass *p, const struct flow_step *s)
 {
     return p->again ? flow_starts (p->r, s) : 0;
 }
 
-/* The job of the newest start; one that was submitted, and whose number nobody
- * could note any more, Slurm knows by its token.
+/* The job of the newest start.  If its submitter died before it could record the job, find it in
+ * the queue by the token in its comment.
  */
 static long find_step_job (struct pass *p, const struct flow_step *s, long n)
 {
@@ -282,8 +282,8 @@ static long find_step_job (struct pass *p, const struct flow_step *s, long n)
     return id > 0 || n == 0 ? id : flow_job_to_come (p->r, s, n);
 }
 
-/* Whether Slurm has it, and whether all of it waits.  One that is newer than
- * what is known of the queue came after that was asked.
+/* Whether Slurm still has the job, and whether all of its tasks are pending.  A job newer than our
+ * copy of the queue was submitted after we asked, so ask again.
  */
 static bool job_is_active (struct pass *p, long id, bool *pending)
 {
@@ -320,7 +320,7 @@ static void add_dependencies (const struct pass *p, const struct flow_step *s, F
         for (size_t i = 0; i < s->nlinks; i++) {
             const struct flow_link *l = &s->links[i];
             enum flow_wait how = l->wait;
-            /* an array of the rest has no task for each of this one's */
+            /* an array of the remaining tasks lacks some of the numbers that aftercorr needs */
             if (how == AFTER_EACH && (p->again || !p->fresh[l->step]))
                 how = AFTER_OK;
             if (p->jobs[l->step] == 0 || how != (enum flow_wait)wait)
@@ -333,7 +333,7 @@ static void add_dependencies (const struct pass *p, const struct flow_step *s, F
     }
 }
 
-/* Those of all others, "afterany:12:13"; and a list of them, "12 13", which the caller frees. */
+/* Depend on all other jobs, "afterany:12:13"; returns them as "12 13", which the caller frees. */
 static char *add_all_dependencies (const struct pass *p, FILE *o)
 {
     char *text = NULL;
@@ -349,7 +349,7 @@ static char *add_all_dependencies (const struct pass *p, FILE *o)
     return text;
 }
 
-/* "0-4,7": the tasks without a result. */
+/* The tasks without a result: "0-4,7". */
 static char *tasks_without_result (const struct pass *p, const struct flow_step *s)
 {
     long width = flow_width (p->r, s);
@@ -412,9 +412,7 @@ static void cancel_one_job (const struct pass *p, long id)
     flow_cancel (&q, NULL);
 }
 
-/* One whose job still waits, for another one that is no longer to come, gets a
- * new one, too.
- */
+/* A step gets a new job, too, if its pending job depends on one that this pass replaces. */
 static int pass_plain_step (struct pass *p, const struct flow_step *s)
 {
     size_t k = flow_step_number (p->r->flow, s);
@@ -446,7 +444,7 @@ static int pass_plain_step (struct pass *p, const struct flow_step *s)
     return submit_pass_step (p, s, last + 1);
 }
 
-/* Where nothing was run there is nothing to tell. */
+/* An exit handler has nothing to do if nothing ran. */
 static bool nothing_was_run (const struct pass *p)
 {
     const struct flow *f = p->r->flow;
@@ -476,7 +474,7 @@ static int pass_exit_step (struct pass *p, const struct flow_step *s)
         return 0;
     }
     if (id > 0 && job_is_active (p, id, &pending))
-        return 0; /* it looks for others when it begins */
+        return 0; /* when it begins, it checks whether it must wait for newer jobs */
     return submit_pass_step (p, s, last + 1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run the steps of a flow as processes of this machine. */
+/* Run the steps of a flow as processes of this host. */
 #include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
 #include "launcher/flow/run.h"
@@ -22,7 +22,7 @@
 #include "launcher/worker/executor.h"
 #include "runtime/base/clock.h"
 
-/* s that a step which was told to end may need, more than its command may */
+/* Seconds for a step to end when asked, more than its command has. */
 enum { END_WAIT = 40 };
 
 enum local_state { LOCAL_IDLE, LOCAL_RUNS, LOCAL_OK, LOCAL_FAILED };
@@ -31,14 +31,14 @@ struct local_task {
     enum local_state state;
     pid_t pid;
     int tries;
-    int place; /* whose GPUs it has */
+    int place; /* the GPUs that it has (devices.h) */
     double began;
 };
 
 struct local_step {
     const struct flow_step *s;
     long width; /* -1: not known yet */
-    long start; /* 0: none of its tasks was started */
+    long start; /* 0: none of its tasks has started */
     struct local_task *tasks;
 };
 
@@ -46,10 +46,10 @@ struct local_flow {
     const struct flow_run *r;
     struct local_step *steps;
     long workers, running;
-    long ran; /* tasks that were started */
+    long ran; /* tasks started so far */
     struct devices *devices;
     int signals; /* signalfd */
-    bool told;   /* to end */
+    bool told;   /* a signal asked us to end */
     char dl[PATH_MAX];
 };
 
@@ -95,8 +95,8 @@ static enum local_turn turn_of_task (const struct local_flow *f, const struct lo
     return turn;
 }
 
-/* Its list is there when the step before it has ended; one that is never to
- * come has no task.
+/* The list of a step is known when the step before it has ended.  If it never will be, the step
+ * counts as one task, which does not run.
  */
 static void find_step_width (struct local_flow *f, struct local_step *l)
 {
@@ -111,7 +111,7 @@ static void find_step_width (struct local_flow *f, struct local_step *l)
 
 /* ---- a task ---- */
 
-/* Whether a task at work has one of 'each' GPUs that are place 'place'. */
+/* Whether a running task has one of the 'each' GPUs of a place. */
 static bool gpus_are_taken (const struct local_flow *f, long place, long each)
 {
     for (size_t k = 0; k < f->r->flow->n; k++) {
@@ -125,7 +125,7 @@ static bool gpus_are_taken (const struct local_flow *f, long place, long each)
     return false;
 }
 
-/* Whether there are GPUs for a task of the step, if it needs any: its place. */
+/* Find a place with free GPUs for a task of the step, if it needs any. */
 static bool find_gpus (const struct local_flow *f, const struct local_step *l, int *place)
 {
     int each = (int)l->s->exp->resources->node_gpus;
@@ -166,7 +166,7 @@ static void say_task_state (const struct local_flow *f, const struct local_step 
     say_task (l, i, task_states[flow_task_state (f->r, l->s, i)]);
 }
 
-/* The number of this start is nobody else's. */
+/* Announce the next start; no other process has the same number. */
 static int put_local_start (const struct local_flow *f, struct local_step *l)
 {
     struct slurmdl_error err = { "" };
@@ -219,7 +219,7 @@ static int spawn_task (struct local_flow *f, struct local_step *l, long i)
     return 0;
 }
 
-/* What is wrong with a condition or an input the task itself will say. */
+/* The task itself reports what is wrong with a condition or an input. */
 static bool settle_task (const struct local_flow *f, const struct local_step *l, long i)
 {
     const struct flow_scope c = { .r = f->r, .s = l->s, .task = i };
@@ -228,7 +228,7 @@ static bool settle_task (const struct local_flow *f, const struct local_step *l,
         flow_put_skipped (f->r, l->s, i, NULL);
         return true;
     }
-    /* how the others ended may be new */
+    /* an exit handler runs whenever something else ran */
     return !l->s->on_exit && flow_settle (&c, NULL) == NEED_NOTHING;
 }
 

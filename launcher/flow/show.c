@@ -26,7 +26,7 @@
 
 /* ---- what a flow has come to ---- */
 
-/* A step that is not done, and nothing works at it or will. */
+/* STEP_LOST: the step is not done, and no job or process will continue it. */
 enum step_state {
     STEP_WAITING,
     STEP_RUNNING,
@@ -54,12 +54,12 @@ struct tasks_of_step {
 struct status {
     enum step_state *steps;
     struct tasks_of_step *tasks; /* of each step, read once */
-    bool asked;                  /* Slurm, or for a local process: 'alive' is known */
+    bool asked; /* dl has asked Slurm or found a local process, so it knows which steps are alive */
     bool local;
     struct flow_queue q;
 };
 
-/* Whether Slurm or a local process still works at a step. */
+/* Whether a job or a local process will continue a step. */
 static bool step_is_alive (const struct status *t, const struct flow_run *r,
                            const struct flow_step *s)
 {
@@ -108,7 +108,7 @@ static void status_free (struct status *t)
     *t = (struct status){ .steps = NULL };
 }
 
-/* Nobody was left to put it into the log. */
+/* No process was left to record this in the log. */
 static void note_lost_step (const struct flow_run *r, const struct flow_step *s)
 {
     conditions_apply (flow_conditions (r, s), &(struct life_event){ .kind = LIFE_FAILED,
@@ -116,7 +116,7 @@ static void note_lost_step (const struct flow_run *r, const struct flow_step *s)
                                                                     .reason = "WorkerLost" });
 }
 
-/* Slurm is asked once, and only where jobs are left. */
+/* Asks Slurm at most once, and only if the flow has jobs left. */
 static void status_read (const struct flow_run *r, struct status *t, bool ask)
 {
     const struct flow *f = r->flow;
@@ -313,7 +313,7 @@ static void print_run_json (const struct flow_run *r, const struct status *t)
     json_decref (o);
 }
 
-/* The reason and the log of the last attempt of each task that failed. */
+/* Print the reason and the log of the last attempt of each failed task. */
 static void print_step_failures (const struct flow_run *r, const struct flow_step *s)
 {
     long width = flow_width (r, s);
@@ -394,7 +394,7 @@ static void print_task (const struct flow_run *r, const struct flow_step *s, lon
     json_decref (item);
 }
 
-/* A step, with its tasks. */
+/* Print a step with its tasks. */
 static void print_step_json (const struct flow_run *r, const struct status *t,
                              const struct flow_step *s)
 {
@@ -462,7 +462,7 @@ int flow_show (const struct command_line *line)
 
 /* ---- graph ---- */
 
-/* The names of steps are words: nothing in them needs quotes of their own. */
+/* Names of steps are words and need no escaping. */
 static void write_dot (FILE *o, const struct flow *f, const struct status *t)
 {
     static const char *const styles[] = { "solid", "dashed", "bold" };
@@ -503,7 +503,7 @@ static int publish_picture (FILE *f, const char *path)
     return rv < 0 ? fail (&err) : EXIT_OK;
 }
 
-/* By graphviz, from a pipe. */
+/* Pipe the graph to dot of graphviz. */
 static int write_picture (const char *path, const struct flow *f, const struct status *t)
 {
     const char *dot = strrchr (path, '.');
@@ -547,7 +547,7 @@ static int draw_flow (const struct flow *f, const struct status *t, const char *
     return EXIT_OK;
 }
 
-/* FILE itself, or the run FLOW with its states. */
+/* Draw a flow file, or a run with its states. */
 int flow_graph (const struct command_line *line)
 {
     const struct flow_options *opt = line->options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run one task of a step, and record what it leaves. */
+/* Run one task of a step, and record its result. */
 #include "launcher/flow/run.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ void flow_task_name (char *buf, size_t size, const struct flow_step *s, long tas
 
 /* ---- without running it ---- */
 
-/* Whether it is skipped because one before it was. */
+/* Whether to skip the task because a step before it was skipped. */
 static bool follows_skip (const struct flow_scope *c)
 {
     for (size_t i = 0; i < c->s->nlinks; i++) {
@@ -41,7 +41,7 @@ static bool follows_skip (const struct flow_scope *c)
     return false;
 }
 
-/* 'left' is taken: what the task has left. */
+/* Takes over 'left'. */
 static int put_task_result (const struct flow_scope *c, json_t *left, const char *why,
                             enum flow_task_state state, struct slurmdl_error *err)
 {
@@ -90,7 +90,7 @@ enum flow_need flow_settle (const struct flow_scope *c, struct slurmdl_error *er
     if (!holds)
         return skip_task (c, "its condition does not hold", err);
     if (c->s->on_exit)
-        return NEED_RUN; /* only the end of all others says whether it is to run */
+        return NEED_RUN; /* whether it runs depends on how all others end */
     if (flow_key (c, key, err) < 0)
         return NEED_ERROR;
     entry = *key ? flow_cache_find (c->r, key) : NULL;
@@ -104,13 +104,13 @@ bool flow_settle_step (const struct flow_run *r, const struct flow_step *s)
 
     for (long i = 0; i < width; i++) {
         const struct flow_scope c = { .r = r, .s = s, .task = i };
-        /* what is wrong the task itself will say */
+        /* the task itself reports errors when it runs */
         all &= flow_settle (&c, NULL) == NEED_NOTHING;
     }
     return all;
 }
 
-/* Whether a job of Slurm's runs this task, and not a process of dl flow --local. */
+/* Whether this task runs in a Slurm job, and not under dl flow --local. */
 static bool flow_is_in_job (void)
 {
     return getenv ("SLURM_JOB_ID") && !getenv ("DL_FLOW_LOCAL");
@@ -118,7 +118,7 @@ static bool flow_is_in_job (void)
 
 /* ---- an attempt ---- */
 
-/* Those that it needs have all succeeded. */
+/* Check that all steps that this one depends on have succeeded. */
 static int check_steps_before (const struct flow_scope *c, struct slurmdl_error *err)
 {
     for (size_t i = 0; i < c->s->nlinks; i++) {
@@ -134,7 +134,7 @@ static int check_steps_before (const struct flow_scope *c, struct slurmdl_error 
     return 0;
 }
 
-/* Its number, under which nobody else began one. */
+/* Record the begin of an attempt under the next free number, and return that. */
 static long put_begin (const struct flow_scope *c, struct slurmdl_error *err)
 {
     char host[FLOW_HOST_SIZE] = "";
@@ -181,8 +181,8 @@ static void say_task_failed (const struct flow_scope *c, const char *why)
     complain ("step %s failed: %s; %s/log", name, why, c->folder);
 }
 
-/* What its machine, or too little time, made of it: a job on other nodes, or one
- * with new time, goes on.  Slurm may refuse.
+/* If the node or the time limit was to blame, requeue the job to get other nodes or more time.
+ * Slurm may refuse.
  */
 static void begin_again_elsewhere (const struct flow_scope *c, const struct command_report *r,
                                    bool may_retry)
@@ -205,7 +205,7 @@ static enum attempt_outcome outcome_of_failure (const struct command_report *r)
         return ATTEMPT_TOLD;
     if (r->verdict.last)
         return ATTEMPT_LAST;
-    /* a disk that is full is not waited for */
+    /* do not wait for room on a full disk */
     return r->verdict.free && !r->verdict.error ? ATTEMPT_FREE : ATTEMPT_FAILED;
 }
 
@@ -233,7 +233,7 @@ static int put_failure (const struct flow_scope *c, const struct attempt_end *en
     return flow_insist (c->r, &e, err);
 }
 
-/* 'failed' attempts came before this one. */
+/* 'failed' counts the failures before this attempt. */
 static enum attempt_outcome make_attempt (const struct flow_scope *step, long failed,
                                           struct slurmdl_error *err)
 {
@@ -278,7 +278,7 @@ static int try_task (struct flow_scope *c)
         n = flow_tries (flow_task (c->r, c->s, c->task), c->start);
         if (flow_gives_up (c->s, &n))
             return EXIT_FAILED;
-        /* a later start takes the place of this one */
+        /* a later start replaces this one */
         if (flow_is_stopped (c->r) || flow_starts (c->r, c->s) > c->start)
             return EXIT_STOPPED;
         if (check_steps_before (c, NULL) == 0 && flow_settle (c, NULL) == NEED_NOTHING)
@@ -300,8 +300,8 @@ static int try_task (struct flow_scope *c)
     }
 }
 
-/* Of the steps without on_exit: "completed" or "failed", and which are not
- * done, "a b", which the caller frees.
+/* "completed" or "failed", for exit handlers; '*failed' lists the steps that are not done, "a b",
+ * and the caller frees it.
  */
 static const char *outcome_of_steps (const struct flow_run *r, char **failed)
 {

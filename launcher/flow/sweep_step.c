@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step that is a sweep: an experiment of its own. */
+/* A step that is a sweep runs an experiment of its own. */
 #include "launcher/flow/run.h"
 
 #include <dirent.h>
@@ -17,8 +17,8 @@
 
 enum { SAID_MAX = 64 << 10 };
 
-/* The experiment that an attempt before has made; "": there is none.  If two
- * attempts at once have made one each, all agree on the first.
+/* Find the experiment that an earlier attempt created; "" if there is none.  If two attempts at
+ * once created one each, all later ones agree on the first.
  */
 static void sweep_find (const struct flow_scope *c, char home[PATH_MAX], char found[PATH_MAX])
 {
@@ -50,7 +50,8 @@ int flow_sweep_command (const struct flow_scope *c, char ***argv, struct slurmdl
     if (getenv ("DL_FLOW_LOCAL"))
         strings_add (argv, "--local");
     if (*found) {
-        strings_add (argv, "--wait"); /* its workers may have outlived us */
+        strings_add (argv,
+                     "--wait"); /* its workers may have outlived the attempt that started them */
         strings_add (argv, "--");
         strings_add (argv, found);
         return 0;
@@ -91,7 +92,7 @@ bool flow_sweep_is_over (const struct flow_scope *c)
     return status == 0;
 }
 
-/* What `dl best --json` says of the best trial. */
+/* Ask `dl best --json` for the best trial. */
 static json_t *best_of_sweep (const char *experiment, struct slurmdl_error *err)
 {
     struct command c = { .no_errors = true };
@@ -115,7 +116,7 @@ static json_t *best_of_sweep (const char *experiment, struct slurmdl_error *err)
     return best;
 }
 
-/* "optimizer.lr" of nested groups. */
+/* Name the members of nested groups as "optimizer.lr". */
 static void flatten_hparams (json_t *to, const json_t *from, const char *prefix)
 {
     char path[256];
@@ -154,7 +155,7 @@ int flow_sweep_take (const struct flow_scope *c, struct attempt_end *end, struct
     return 0;
 }
 
-/* Its workers are jobs of their own. */
+/* The workers are jobs of their own, which scancel of the step does not reach. */
 void flow_kill_sweeps (const struct flow_run *r)
 {
     for (size_t i = 0; i < r->flow->n; i++) {

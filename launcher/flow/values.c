@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the {names} in the texts of a step stand for; its condition, its command and
- * its variables.
- */
+/* Expand the {names} in the texts of a step: its condition, its command and its variables. */
 #include "launcher/config/experiment.h"
 #include "launcher/flow/run.h"
 
@@ -81,8 +79,8 @@ static json_t *own_output_path (const struct flow_scope *c, const char *name,
     return NULL;
 }
 
-/* The value of a {name}, a list if several tasks have it; the caller releases
- * it.  NULL with ENOENT and 'err' if a step did not leave it.
+/* The value of a {name}, which is a list if several tasks have one; the caller releases it.  NULL
+ * with ENOENT and 'err' if a step did not leave it.
  */
 static json_t *value_of_name (const struct flow_scope *c, const char *name,
                               struct slurmdl_error *err)
@@ -112,15 +110,13 @@ static json_t *value_of_name (const struct flow_scope *c, const char *name,
 
 /* ---- texts ---- */
 
-/* How a value is put into a text: as it is, or as a variable that the shell
- * expands, whatever quotes it stands in.
- */
+/* Where values go: into the text itself, or into variables that the shell expands in any quotes. */
 struct filling {
     const struct flow_scope *c;
     FILE *out;
-    char ***variables; /* NULL: as it is */
+    char ***variables; /* NULL: into the text itself */
     size_t nvariables;
-    char quote; /* in which the shell is, 0: none */
+    char quote; /* the open quote of the shell, or 0 */
 };
 
 static void write_step_value (struct filling *f, const json_t *v, bool first)
@@ -224,7 +220,7 @@ int flow_output_path (const struct flow_scope *c, const struct flow_output *o, c
 
 /* ---- the command ---- */
 
-/* A word that is one {name} becomes as many as it has values. */
+/* A word that consists of one {name} becomes as many words as it has values. */
 static int add_command_words (const struct flow_scope *c, const char *word, char ***argv,
                               struct slurmdl_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an attempt logged in place of the metric that is waited for. */
+/* Explain why an attempt did not log the metric: what did it log or print instead? */
 #include "launcher/sweep/missing_metric.h"
 
 #include <ctype.h>
@@ -19,7 +19,7 @@
 #include "launcher/sweep/sweep.h"
 #include "runtime/metrics/metrics.h"
 
-/* A longer log is looked at so far. */
+/* How much of a longer log is searched. */
 enum { LINES_MAX = 200000, LINE_SIZE = 8192, NEAR = 120 };
 
 enum { LOGGED_MAX = 8, WORD_SIZE = 64 };
@@ -84,7 +84,7 @@ struct log_scan {
     long lines, matched;
     struct near_line near;
     const char *metric;
-    const char *format; /* NULL: a pattern of the user's */
+    const char *format; /* NULL: the pattern is the user's */
 };
 
 static int ignore (const char *name, int64_t step, double value, void *arg)
@@ -96,7 +96,7 @@ static int ignore (const char *name, int64_t step, double value, void *arg)
     return 0;
 }
 
-/* The next word of letters; its length, 0: no more. */
+/* Find the next word of letters and return its length; 0: there is none. */
 static size_t next_word_of_line (const char **text)
 {
     size_t n = 0;
@@ -108,7 +108,9 @@ static size_t next_word_of_line (const char **text)
     return n;
 }
 
-/* How much of the words of 'text' the line has: three letters are half. */
+/* Rate how well the line matches 'text': each of its words that the line has counts 2, a word of
+ * which it has only the first three letters counts 1.
+ */
 static size_t likeness (const char *text, const char *line)
 {
     char word[WORD_SIZE];
@@ -177,7 +179,7 @@ static void scan_log (struct log_scan *s, const struct trial_attempt *a)
     fclose (f);
 }
 
-/* Whether there is one as in 0,5 or 1,234.5. */
+/* Whether a number has a comma, as 0,5 or 1,234.5. */
 static bool has_comma (const char *text)
 {
     for (const char *c = text; (c = strchr (c, ',')); c++)

@@ -20,7 +20,7 @@
 
 enum { FILE_MAX = 64 << 20 };
 
-/* A constant must have been the same, where the earlier one had it. */
+/* A constant must have the same value in the earlier experiment, if it exists there. */
 static bool same_constants (const struct experiment *e, const json_t *hparams)
 {
     bool same = true;
@@ -38,7 +38,7 @@ static bool same_constants (const struct experiment *e, const json_t *hparams)
     return same;
 }
 
-/* A text as JSON that json_value() takes. */
+/* Convert a text to JSON that json_value() accepts. */
 static json_t *json_of_text (const struct param *d, const char *text)
 {
     char *end;
@@ -50,7 +50,7 @@ static json_t *json_of_text (const struct param *d, const char *text)
     return end > text && !*end && isfinite (v) ? json_real (v) : NULL;
 }
 
-/* The value of 'h', its default if it was not there, NaN: none. */
+/* The earlier value of 'h', or its default; NaN: it has neither. */
 static double old_value (const struct experiment *e, const struct hparam *h, const json_t *old)
 {
     char *text = hparams_text (old, h->path);
@@ -64,7 +64,7 @@ static double old_value (const struct experiment *e, const struct hparam *h, con
     return x;
 }
 
-/* Returns -1 if it is not a point of this space. */
+/* Returns -1 if the trial is not a point of this space. */
 static int old_point (const struct experiment *e, const json_t *old, double *x)
 {
     bool ok = same_constants (e, old);
@@ -89,7 +89,7 @@ static bool is_finished (const struct sweep *s, const struct sweep_trial *t)
     return t->state == TRIAL_PAUSED && t->length >= s->exp->search->config.max_length;
 }
 
-/* Index of each of our metrics among the earlier one's; -1 after a problem. */
+/* Find the index of each of our metrics in the earlier experiment; -1 after a problem. */
 static int find_metrics (const struct experiment *e, const struct sweep *s, size_t *at,
                          struct problems *p)
 {
@@ -108,7 +108,7 @@ static int find_metrics (const struct experiment *e, const struct sweep *s, size
     return 0;
 }
 
-/* Returns how many finished trials there are. */
+/* Returns the number of finished trials. */
 static long take_trials (struct experiment *e, const struct sweep *s, const size_t *at)
 {
     long finished = 0;
@@ -129,7 +129,7 @@ static long take_trials (struct experiment *e, const struct sweep *s, const size
     return finished;
 }
 
-/* What counts as a full training there may be a part of one here. */
+/* A full training there may be only part of one here. */
 static void note_length (const struct experiment *e, const struct sweep *s, struct problems *p)
 {
     if (s->exp->search->config.max_length != e->search->config.max_length)
@@ -165,7 +165,7 @@ static int take_sweep (struct experiment *e, const struct sweep *s, struct probl
     return -1;
 }
 
-/* What is wrong with its file is the first line of what would be said of it. */
+/* Report only the first problem of its file. */
 static struct sweep *open_other (const char *dir, struct slurmdl_error *err)
 {
     struct slurmdl_error cannot = { "" };
@@ -186,7 +186,7 @@ static struct sweep *open_other (const char *dir, struct slurmdl_error *err)
 
 /* ---- results of another program ---- */
 
-/* The values of a trial; -1 if it has none. */
+/* Read the values of a trial; -1 if it has none. */
 static int result_values (const struct experiment *e, const json_t *trial, double *values)
 {
     const json_t *v = json_object_get (trial, "value");
@@ -202,7 +202,7 @@ static int result_values (const struct experiment *e, const json_t *trial, doubl
     return 0;
 }
 
-/* Returns how many have values. */
+/* Returns how many trials have values. */
 static size_t take_results (struct experiment *e, const json_t *list)
 {
     size_t n = 0;
