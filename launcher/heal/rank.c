@@ -318,5 +318,9 @@ void heal_rank_over (struct heal_rank *r, int status)
 {
     int64_t said = status;
 
+    if (r->stream.fd < 0) { /* it has ended at once */
+        r->again = 0;
+        connect_again (r);
+    }
     say (r, HEAL_OVER, &said, sizeof (said));
 }

@@ -194,6 +194,30 @@ bool slurm_preempts (const struct slurm_nodes *c, const char *name, char by[256]
     return yes;
 }
 
+static const char *default_line (const char *text)
+{
+    for (; *text; text += strcspn (text, "\n"), text += *text == '\n')
+        if (!strncmp (node_field (text, " Default="), "YES", 3))
+            return text;
+    return NULL;
+}
+
+long slurm_partition_nodes (const char *partition)
+{
+    char *text = malloc (TEXT_MAX);
+    const char *line = NULL;
+    long nodes = 0, most = 0;
+
+    if (text && slurm_show ("partition", NULL, ASK_WAIT, text, TEXT_MAX) == 0)
+        line = partition ? partition_line (text, partition) : default_line (text);
+    if (line) {
+        nodes = strtol (node_field (line, " TotalNodes="), NULL, 10);
+        most = strtol (node_field (line, " MaxNodes="), NULL, 10); /* or UNLIMITED */
+    }
+    free (text);
+    return most > 0 && most < nodes ? most : nodes;
+}
+
 /* ---- one node, the controller ---- */
 
 long slurm_gpus_of (const char *node)

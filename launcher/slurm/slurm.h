@@ -134,6 +134,10 @@ long slurm_nodes_with (const struct slurm_nodes *c, const char *partitions, long
 bool slurm_preempts (const struct slurm_nodes *c, const char *partition, char by[256],
                      char how[64]);
 
+/* Ask how many nodes a job of a partition (NULL: the default one) can have; 0: Slurm does not say.
+ */
+long slurm_partition_nodes (const char *partition);
+
 /* Ask for the GPUs of one node; 0: none, or Slurm does not answer. */
 long slurm_gpus_of (const char *node);
 

@@ -492,6 +492,27 @@ static long submit_tasks (struct executor *x, const char *folder, long tasks,
     return done ? done : -1;
 }
 
+/* A job that asks for more nodes than its partition has would wait for ever. */
+static int check_spares (struct executor *x, struct slurmdl_error *err)
+{
+    static const char *const partition[] = { "--partition", "-p", NULL };
+    const struct experiment *e = x->sweep->exp;
+    const struct resources *r = e->resources;
+    long most;
+
+    if (r->spares == 0 || experiment_has_option (e, partition)
+        || (most = slurm_partition_nodes (r->partition)) <= 0 || experiment_job_nodes (e) <= most)
+        return 0;
+    x->refused = x->never = true;
+    return errorf (
+        err,
+        "resources.spares: %lld node%s and %lld spare%s are more than the %ld that a job "
+        "of %s%.64s can have",
+        (long long)r->nodes, r->nodes == 1 ? "" : "s", (long long)r->spares,
+        r->spares == 1 ? "" : "s", most, r->partition ? "partition " : "the default partition",
+        r->partition ? r->partition : "");
+}
+
 static int start_slurm (struct executor *x, struct slurmdl_error *err)
 {
     const struct experiment *e = x->sweep->exp;
@@ -503,11 +524,10 @@ static int start_slurm (struct executor *x, struct slurmdl_error *err)
     if (trust_folder (x->sweep, folder, sizeof (folder), err) < 0
         || script_write (x, folder, err) < 0)
         return -1;
+    if (check_spares (x, err) < 0)
+        return -1;
     if ((taken = submit_tasks (x, folder, tasks, &why)) < 0)
-        return e->resources->spares > 0 && x->never
-                   ? errorf (err, "%.300s (%lld nodes and %lld of resources.spares)", why.text,
-                             (long long)e->resources->nodes, (long long)e->resources->spares)
-                   : errorf (err, "%s", why.text);
+        return errorf (err, "%s", why.text);
     x->granted = taken < tasks ? taken * (long)e->resources->lanes : x->workers;
     if (taken < tasks)
         complain ("%ld of %ld workers: %.*s", x->granted, x->workers, (int)strcspn (why.text, ";"),

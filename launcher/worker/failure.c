@@ -49,12 +49,12 @@ static bool ends_line (char c)
 }
 
 /* Not printed by the trainer but by Slurm, or by us in an attempt that resumes from an older one
- * (resume_dir.h).
+ * (resume_dir.h) or whose ranks are watched (heal.c).
  */
 static bool is_note_line (const char *line)
 {
     return !strncmp (line, "srun: ", 6) || !strncmp (line, "slurmstepd: ", 12)
-           || !strncmp (line, "dl: this attempt ", 17);
+           || !strncmp (line, "dl: this attempt ", 17) || !strncmp (line, "dl: rank ", 9);
 }
 
 /* Cut off the last line; NULL: none is left. */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PyTorch DDP training that knows nothing of dl: it saves after each step, and goes on from --resume.
 
-The file hang.RANK in --work makes that rank wait for ever, so that a collective does not end; enough ends the training.
+The file hang.RANK in --work makes that rank wait for ever, so that a collective does not end; enough, or --steps, ends the training.
 With --quiet SECONDS it is silent for so long when it begins, in an evaluation and in a checkpoint, as programs are.
 """
 import argparse
@@ -16,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 parser = argparse.ArgumentParser()
 parser.add_argument("--work")
 parser.add_argument("--resume")
+parser.add_argument("--steps", type=int, default=0)
 parser.add_argument("--quiet", type=float, default=0)
 args = parser.parse_args()
 torch.set_num_threads(1)
@@ -53,7 +54,7 @@ while not enough.item():
         torch.save({"model": model.state_dict(), "step": step}, "ckpt.tmp")
         os.replace("ckpt.tmp", "ckpt.pt")
         print(f"step={step} loss={loss.item()}", flush=True)
-        enough.fill_(os.path.exists(f"{args.work}/enough"))
+        enough.fill_(step == args.steps or os.path.exists(f"{args.work}/enough"))
     dist.broadcast(enough, 0)
     step += 1
 dist.destroy_process_group()

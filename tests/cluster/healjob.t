@@ -78,6 +78,9 @@ like "$(dl show dies)" 'Failed .*SameCause' "after three times for the same caus
 like "$(cat dies.out)" 'attempt 2: rank 0 on n1 ended with exit status 7' "each of them told"
 
 # ---- spares that are not there
+timeout 300 dl job --detach --nodes=2 --set resources.spares=2 -- true >bad.out 2>&1
+is "$? $(wc -l <bad.out)" "6 1" "a spare that the partition does not have: one line"
+like "$(cat bad.out)" 'resources.spares: 2 nodes and 2 spares are more than the 3 that a job of the default partition can have' "it says what to change"
 timeout 300 salloc --quiet --nodes=3 dl job --dir="$work" --set resources.spares=1 --name=inside -- sh -c 'echo "$SLURM_STEP_NUM_NODES nodes"' >inside.out 2>&1
 is "$(grep -c '^2 nodes' inside.out)" 2 "in an allocation of three, one of them a spare, two nodes are used"
 timeout 300 salloc --quiet --nodes=3 dl job --dir="$work" --nodes=3 --set resources.spares=1 -- true >bad.out 2>&1

@@ -286,9 +286,9 @@ static pid_t start_rank (const char *notice, const char *rank, bool ends)
     setenv ("SLURMD_NODENAME", "n5", 1);
     if (!(r = heal_rank_create ()) || getenv ("DL_RANKS"))
         _exit (1);
-    while (heal_rank_fd (r) < 0)
+    while (!ends && heal_rank_fd (r) < 0)
         heal_rank_serve (r);
-    if (ends) {
+    if (ends) { /* before it has ever said anything */
         heal_rank_over (r, SIGKILL);
         _exit (0);
     }
