@@ -40,14 +40,14 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c \
 	%D%/worker/report.c \
 	%D%/worker/segment.c %D%/worker/worker.c %D%/worker/worker_state.c \
-	%D%/cmd/code.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c \
-	%D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/command_check.c %D%/cmd/fork.c \
-	%D%/cmd/gc.c %D%/cmd/job.c %D%/cmd/gpus.c %D%/cmd/import.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
+	%D%/cmd/freeze.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c \
+	%D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/follow.c %D%/cmd/command_check.c %D%/cmd/fork.c \
+	%D%/cmd/gc.c %D%/cmd/job.c %D%/cmd/trial_shape.c %D%/cmd/import.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
 	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/scale.c \
 	%D%/cmd/attend.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/show.c %D%/cmd/start.c \
-	%D%/cmd/try.c %D%/cmd/watch.c \
+	%D%/cmd/try.c \
 	%D%/model/ckpt.c %D%/model/safetensors.c \
-	%D%/model/model.c %D%/model/registry.c \
+	%D%/model/model.c \
 	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/file.c %D%/flow/history.c %D%/flow/jobs.c %D%/flow/local.c \
 	%D%/flow/run_folder.c %D%/flow/show.c %D%/flow/step.c %D%/flow/step_text.c %D%/flow/sweep_step.c %D%/flow/values.c \
 	%D%/cmd/search_server.c \
@@ -57,21 +57,21 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/node/doctor.c %D%/node/doctor_host.c \
 	%D%/node/doctor_plugin.c %D%/node/doctor_site.c %D%/node/doctor_slurm.c \
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/process_class.c \
-	%D%/debug/progress.c %D%/debug/live_ranks.c %D%/debug/stacks.c \
+	%D%/debug/rank_progress.c %D%/debug/live_ranks.c %D%/debug/stacks.c \
 	%D%/debug/watcher.c \
 	%D%/heal/judge.c %D%/heal/rank.c %D%/heal/watch.c %D%/worker/heal.c \
-	%D%/monitor/advise.c %D%/monitor/gpus.c %D%/monitor/sample.c \
+	%D%/monitor/advise.c %D%/monitor/gpu_readings.c %D%/monitor/sample.c \
 	%D%/monitor/monitor.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \
 	%D%/report/curves.c \
-	%D%/report/page_data.c %D%/report/failures.c %D%/report/experiments.c \
+	%D%/report/page_data.c %D%/report/failure_causes.c %D%/report/experiments.c \
 	%D%/report/page.c %D%/report/params.c \
 	%D%/report/report_text.c \
 	%D%/cmd/best.c %D%/cmd/compare.c %D%/cmd/failures.c %D%/cmd/plot.c \
 	%D%/cmd/top.c \
 	%D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
 	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/members.c %D%/job/policy.c %D%/job/verdict.c \
-	%D%/node/env_command.c %D%/node/env_plan.c \
+	%D%/node/env.c \
 	%D%/node/check_messages.c %D%/node/checks.c %D%/node/gpu_checks.c %D%/node/host_checks.c \
 	%D%/debug/dump_folder.c
 launcher_archives = %D%/liblauncher.a %D%/libreport.a searcher/libsearcher.la $(runtime_archives) runtime/librank.la

@@ -9,17 +9,11 @@
 #include <sys/stat.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/help.h"
-#include "launcher/cmd/interactive.h"
-#include "launcher/cmd/option_table.h"
 #include "launcher/cmd/options.h"
-#include "launcher/cmd/search_server.h"
-#include "launcher/cmd/view.h"
 #include "launcher/code/software.h"
 #include "launcher/debug/debug.h"
 #include "launcher/flow/flow.h"
 #include "launcher/job/elastic_command.h"
-#include "launcher/model/ckpt.h"
 #include "launcher/model/model.h"
 #include "launcher/monitor/monitor.h"
 #include "launcher/node/node.h"

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd/view.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/code/software.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"

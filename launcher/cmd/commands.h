@@ -154,6 +154,55 @@ struct log_options {
     int64_t step; /* -1: not given */
 };
 
+/* Options of dl watch. */
+struct watch_options {
+    double seconds; /* 0: not given */
+};
+
+/* Options of dl best. */
+struct best_options {
+    const char *export_dir;
+    bool trust;
+    bool json;
+};
+
+/* Options of dl failures. */
+struct failures_options {
+    int64_t lines; /* -1: not given */
+    bool json;
+};
+
+/* Options of dl compare. */
+struct compare_options {
+    bool json;
+};
+
+/* Options of dl plot. */
+struct plot_options {
+    const char *output;
+    const char *terminal;
+    int64_t trials; /* 0: not given */
+};
+
+/* Options of dl top. */
+struct top_options {
+    bool watch;
+    double seconds; /* 0: not given */
+    bool json;
+};
+
+/* Options of dl notebook. */
+struct notebook_options {
+    int64_t idle; /* minutes; -1: not given, 0: never */
+    const char *jupyter;
+    bool network;
+};
+
+/* Options of dl search-server. */
+struct search_server_options {
+    const char *searcher;
+};
+
 /* Each returns an exit status of launcher/sys/say.h. */
 int cmd_run (const struct command_line *line);
 int cmd_try (const struct command_line *line);
@@ -184,3 +233,23 @@ int cmd_worker (const struct command_line *line);
 int cmd_scale (const struct command_line *line);
 int cmd_requeue (const struct command_line *line);
 int cmd_attend (const struct command_line *line);
+int cmd_watch (const struct command_line *line);
+int cmd_plot (const struct command_line *line);
+int cmd_compare (const struct command_line *line);
+int cmd_best (const struct command_line *line);
+int cmd_failures (const struct command_line *line);
+int cmd_top (const struct command_line *line);
+int cmd_shell (const struct command_line *line);
+int cmd_notebook (const struct command_line *line);
+int cmd_tensorboard (const struct command_line *line);
+int cmd_search_server (const struct command_line *line);
+
+/* Print what dl plot can draw, for completion. */
+void plot_words (void);
+
+/* Print the words that may follow 'dl notebook', for completion. */
+void notebook_words (void);
+
+/* What the search of a file will cost, as dl run --dry-run prints it. */
+struct experiment;
+void print_preview (const struct experiment *e);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/view.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/keys.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/freeze.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/freeze.h"
 #include "launcher/cmd/provenance.h"
 #include "launcher/code/store.h"
 #include "launcher/config/experiment.h"

@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/export.h"
-#include "launcher/model/export_tool.h"
+#include "launcher/model/model.h"
 #include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/results_file.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sweep/trials_table.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
@@ -24,73 +24,6 @@
 #include "runtime/base/error.h"
 
 /* ---- CSV ---- */
-
-/* Quotes as RFC 4180 has them; lines end as the system's do.  A spreadsheet
- * takes some first characters for a formula: 'safe' puts an apostrophe there.
- */
-static void put_csv_text (FILE *f, const char *text, bool safe)
-{
-    const char *mark = safe && *text && strchr ("=+-@\t\r", *text) ? "'" : "";
-
-    if (!text[strcspn (text, ",\"\r\n")]) {
-        fprintf (f, "%s%s", mark, text);
-        return;
-    }
-    fprintf (f, "\"%s", mark);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc ('"', f);
-        fputc (*text, f);
-    }
-    fputc ('"', f);
-}
-
-/* Nothing for NaN. */
-static void put_real (FILE *f, double v)
-{
-    char text[NUMBER_TEXT];
-
-    if (isnan (v))
-        return;
-    number_text (text, v);
-    fputs (text, f);
-}
-
-static void put_csv_cell (FILE *f, enum column_type type, const struct cell *cell, bool safe)
-{
-    switch (type) {
-    case COLUMN_INT:
-        fprintf (f, "%lld", (long long)cell->integer);
-        break;
-    case COLUMN_REAL:
-        put_real (f, cell->real);
-        break;
-    case COLUMN_TEXT:
-        put_csv_text (f, cell->text ? cell->text : "", safe);
-        break;
-    }
-}
-
-/* A hyperparameter may have the name of another column. */
-void csv_put_names (FILE *f, const struct columns *c, bool safe)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        fputs (i ? "," : "", f);
-        fputs (c->list[i].hparam ? "hp." : "", f);
-        put_csv_text (f, c->list[i].name, safe && !c->list[i].hparam);
-    }
-    fputc ('\n', f);
-}
-
-void csv_put_trial (FILE *f, const struct sweep *s, const struct columns *c, long trial, bool safe)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        struct cell cell = column_cell (&c->list[i], s, trial);
-        fputs (i ? "," : "", f);
-        put_csv_cell (f, c->list[i].type, &cell, safe);
-    }
-    fputc ('\n', f);
-}
 
 static void put_csv (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
 {

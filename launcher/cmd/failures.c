@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/cmd/view.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/report/experiments.h"
-#include "launcher/report/failures.h"
+#include "launcher/report/failure_causes.h"
 #include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/text.h"

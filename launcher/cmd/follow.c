@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Show a sweep's progress until it ends. */
+/* Follow an experiment: its own command, dl wait and dl watch. */
 #include "launcher/cmd/follow.h"
 
+#include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/cmd/fault.h"
+#include "launcher/cmd/commands.h"
+#include "launcher/cmd/overview.h"
+#include "launcher/cmd/scale.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
+#include "launcher/config/worker_settings.h"
+#include "launcher/progress/changes.h"
 #include "launcher/progress/picture.h"
+#include "launcher/progress/workers.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
@@ -23,6 +31,9 @@
 #include "launcher/sys/strings.h"
 #include "launcher/worker/executor.h"
 #include "runtime/base/clock.h"
+#include "searcher/searcher.h"
+
+/* ---- the command that started it ---- */
 
 enum {
     TRIALS_SHOWN = 10,
@@ -245,5 +256,281 @@ int follow (struct sweep *s, struct executor *x, struct changes *said)
         rv = conclude_follow (&v, workers);
     }
     picture_free (&v.picture);
+    return rv;
+}
+
+/* ---- dl wait, for workers that somebody else has started ---- */
+
+/* Looks for workers of a running experiment, of one who waits for its end. */
+struct watch_for_workers {
+    double next; /* look */
+    int looks;
+    bool said; /* that nobody is at work, but somebody may come */
+};
+
+static const double look_every = 1;
+static const double first_look = 5, idle_every = 30; /* for workers */
+
+static double time_until (double deadline)
+{
+    double left = deadline - monotonic ();
+
+    return left < look_every ? left : look_every;
+}
+
+/* ---- whether anybody is at work, or may be ---- */
+
+/* A worker of this machine that was killed may be about to be replaced. */
+static bool is_left_alone (struct sweep *s, const struct worker_view *v)
+{
+    struct slurmdl_error err = { "" };
+    struct queue q = { 0 };
+    bool alone;
+
+    if (v->alive > 0)
+        return false;
+    if (s->nsubmits == 0)
+        return v->n > 0 && v->silence > idle_every;
+    alone = queue_find (&q, s, &err) == 0 && q.n == 0;
+    free (q.list);
+    /* what has ended meanwhile may have put the end */
+    return alone && sweep_sync (s, &err) >= 0 && s->state == SWEEP_RUNNING;
+}
+
+/* Nobody may ever come. */
+static bool say_idle (const struct sweep *s, const struct worker_view *v)
+{
+    const struct submit *job = v->alive ? NULL : workers_awaited (s, v);
+    char text[PATH_MAX + 512];
+
+    workers_idle_text (s, v, text, sizeof (text));
+    if (*text) {
+        complain ("%s: %s; 'dl resume %s' starts workers", s->dir, text, s->word);
+        return true;
+    }
+    if (!job)
+        return false;
+    last_words_text (s, job->job, text, sizeof (text));
+    complain ("%s: no worker of job %s has %s%s; 'squeue --jobs=%s' says %s; "
+              "if it is gone, 'dl resume %s' makes another",
+              s->dir, job->job, *text ? "begun: " : "started", text, job->job,
+              *text ? "whether it is tried again" : "why", s->word);
+    return true;
+}
+
+/* Say so, with the reason. */
+static void say_workers_gone (const struct sweep *s)
+{
+    char text[PATH_MAX + 512] = "";
+
+    if (s->nsubmits > 0)
+        unseen_text (s, s->submits[s->nsubmits - 1].job, "", text, sizeof (text));
+    complain ("%s: no worker is left%s%s; 'dl resume %s' goes on", s->dir, *text ? ": " : "", text,
+              s->word);
+}
+
+/* To be called again and again.  Returns true if no worker is left: all are
+ * gone, and Slurm, which is asked then, has no task of the experiment either.
+ */
+static bool workers_are_gone (struct sweep *s, struct watch_for_workers *w)
+{
+    double now = monotonic ();
+    struct worker_view v;
+    bool gone;
+
+    if (w->next == 0)
+        w->next = now + first_look;
+    if (s->state != SWEEP_RUNNING || now < w->next)
+        return false;
+    v = workers_look (s);
+    gone = is_left_alone (s, &v);
+    if (!gone && !w->said && w->looks > 0 && s->state == SWEEP_RUNNING)
+        w->said = say_idle (s, &v);
+    free (v.list);
+    w->next = now + idle_every - (w->looks++ ? 0 : first_look);
+    return gone;
+}
+
+static int print_end (const struct sweep *s)
+{
+    printf ("%s: %s, %ld trials\n", s->dir, state_text (s), s->ntrials);
+    print_best (s);
+    print_failed (s);
+    print_fault (s);
+    print_results (s);
+    return follow_status (s);
+}
+
+int wait_while_at_work (struct sweep *s)
+{
+    struct slurmdl_error err = { "" };
+    struct watch_for_workers w = { 0 };
+
+    while (s->state == SWEEP_RUNNING) {
+        usleep ((useconds_t)(look_every * 1e6));
+        if (sweep_sync (s, &err) < 0)
+            return fail (&err);
+        if (workers_are_gone (s, &w))
+            return EXIT_NO_WORKERS;
+    }
+    return print_end (s);
+}
+
+/* What was paused, stopped or killed is so when its workers have read it. */
+static void wait_for_workers (const struct sweep *s, double deadline)
+{
+    double most = (double)(2 * s->exp->worker->heartbeat + s->exp->worker->grace);
+    double end = fmin (deadline, monotonic () + most);
+    bool asked = s->state == SWEEP_PAUSED || s->state == SWEEP_STOPPED || s->state == SWEEP_KILLED;
+    long alive = 1;
+
+    while (asked && alive > 0 && monotonic () < end) {
+        struct worker_view v = workers_look (s);
+        alive = v.alive;
+        free (v.list);
+        if (alive > 0)
+            usleep (200000);
+    }
+}
+
+/* It looks at the files, and asks Slurm only where nobody is at work. */
+static int wait_for_sweep_end (struct sweep *s, double seconds)
+{
+    double deadline = seconds < 0 ? 1e300 : monotonic () + seconds;
+    struct slurmdl_error err = { "" };
+    struct watch_for_workers w = { 0 };
+    double pause;
+
+    while (s->state == SWEEP_RUNNING) {
+        if ((pause = time_until (deadline)) <= 0) {
+            complain ("%s is still %s after %g s", s->dir, sweep_state_name (s->state), seconds);
+            return EXIT_TIMEOUT;
+        }
+        usleep ((useconds_t)(pause * 1e6));
+        if (sweep_sync (s, &err) < 0)
+            return fail (&err);
+        if (workers_are_gone (s, &w)) {
+            say_workers_gone (s);
+            return EXIT_NO_WORKERS;
+        }
+    }
+    wait_for_workers (s, deadline);
+    return print_end (s);
+}
+
+int cmd_wait (const struct command_line *line)
+{
+    const struct wait_options *opt = line->options;
+    struct sweep *s;
+    int rv = open_experiment (line, line->args[0], &s);
+
+    if (rv)
+        return rv;
+    rv = wait_for_sweep_end (s, opt->timeout);
+    sweep_close (s);
+    return rv;
+}
+
+/* ---- dl watch ---- */
+
+/* s between two looks, and its bounds */
+static const double every = 1, least = 0.2, most = 3600;
+
+static double interval (const struct watch_options *opt)
+{
+    return opt->seconds > 0 ? fmin (fmax (opt->seconds, least), most) : every;
+}
+
+static int draw_watch (struct picture *p, struct slurmdl_error *err)
+{
+    struct screen c;
+
+    if (picture_look (p, err) < 0)
+        return -1;
+    screen_begin (&c, 0, 0);
+    picture_draw (p, &c);
+    screen_end (&c, NULL);
+    return 0;
+}
+
+enum watch_end { WATCH_ENDED, WATCH_LEFT, WATCH_GONE, WATCH_ERROR };
+
+static enum watch_end watch_in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
+{
+    struct watch_for_workers w = { .said = true };
+    struct picture p = { .s = s };
+    enum watch_end end = WATCH_ENDED;
+
+    screen_take (true);
+    while (end == WATCH_ENDED && s->state == SWEEP_RUNNING) {
+        if (draw_watch (&p, err) < 0)
+            end = WATCH_ERROR;
+        else if (screen_wait (seconds) == SCREEN_QUIT)
+            end = WATCH_LEFT;
+        else if (sweep_sync (s, err) < 0)
+            end = WATCH_ERROR;
+        else if (workers_are_gone (s, &w))
+            end = WATCH_GONE;
+    }
+    screen_give_back ();
+    picture_free (&p);
+    return end;
+}
+
+static enum watch_end watch_as_lines (struct sweep *s, double seconds, struct slurmdl_error *err)
+{
+    struct changes c = { .start = monotonic () };
+    struct watch_for_workers w = { 0 };
+    enum watch_end end = WATCH_ENDED;
+
+    printf ("%s: %s, %.0f %% done, %ld trials\n", s->dir, sweep_state_name (s->state),
+            floor (100 * searcher_progress (s->searcher)), s->ntrials);
+    print_best (s);
+    fflush (stdout);
+    changes_skip (&c, s);
+    while (end == WATCH_ENDED && s->state == SWEEP_RUNNING && !ferror (stdout)) {
+        screen_wait (seconds);
+        end = sweep_sync (s, err) < 0 ? WATCH_ERROR : WATCH_ENDED;
+        changes_say (&c, s);
+        if (end == WATCH_ENDED && workers_are_gone (s, &w))
+            end = WATCH_GONE;
+    }
+    changes_free (&c);
+    return end;
+}
+
+static void conclude_watch (const struct sweep *s)
+{
+    printf ("%s: %s, %ld trials\n", s->dir, state_text (s), s->ntrials);
+    print_best (s);
+    print_failed (s);
+    print_limits (s);
+    print_shared_files (s);
+    print_fault (s);
+}
+
+int cmd_watch (const struct command_line *line)
+{
+    struct slurmdl_error err = { "" };
+    struct sweep *s;
+    int rv = open_experiment (line, line->args[0], &s);
+    enum watch_end how = WATCH_ENDED;
+
+    if (rv)
+        return rv;
+    if (s->state == SWEEP_RUNNING)
+        how = screen_is_there () ? watch_in_window (s, interval (line->options), &err)
+                                 : watch_as_lines (s, interval (line->options), &err);
+    if (how == WATCH_ERROR)
+        rv = fail (&err);
+    else if (how == WATCH_LEFT)
+        rv = EXIT_STOPPED;
+    else {
+        conclude_watch (s);
+        if (how == WATCH_GONE)
+            say_workers_gone (s);
+        rv = how == WATCH_GONE ? EXIT_NO_WORKERS : follow_status (s);
+    }
+    sweep_close (s);
     return rv;
 }

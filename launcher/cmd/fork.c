@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/gpus.h"
 #include "launcher/cmd/start.h"
+#include "launcher/cmd/trial_shape.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"

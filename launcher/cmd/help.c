@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Help, and words for a shell's completion. */
-#include "launcher/cmd/help.h"
+#include "launcher/cmd/options.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/option_table.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sys/strings.h"
 

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/follow.h"
+#include "launcher/cmd/freeze.h"
 #include "launcher/cmd/start.h"
-#include "launcher/cmd/watch.h"
 #include "launcher/code/store.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"

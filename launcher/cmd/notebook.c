@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd/interactive.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/alloc.h"

@@ -1,26 +1,400 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What dl show says of an experiment, before the table of its trials. */
+/* What dl prints of an experiment beside its trials: state, faults, failures, workers. */
 #include "launcher/cmd/overview.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "launcher/cmd/fault.h"
+#include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/log_policy.h"
+#include "launcher/config/metric_settings.h"
+#include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/progress/workers.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/replay.h"
+#include "launcher/sweep/results_file.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sweep/trials_table.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
+#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/shared_files.h"
 #include "launcher/worker/executor.h"
+#include "runtime/slurmdl.h"
+#include "runtime/storage/inside.h"
+
+enum { TAIL = 4096, LINES = 8 };
+
+static void print_indented_lines (char *text)
+{
+    for (char *line; (line = strsep (&text, "\n"));) {
+        policy_text (line);
+        printf ("  | %s\n", line);
+    }
+}
+
+static void print_fault_log_end (const struct sweep *s)
+{
+    char path[PATH_MAX];
+    char text[TAIL + 1];
+    size_t n;
+
+    snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/log", s->dir, s->cause.trial,
+              s->cause.attempt);
+    if ((n = file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL)) == 0)
+        return;
+    printf ("the end of the log of trial %ld, attempt %ld:\n", s->cause.trial, s->cause.attempt);
+    print_indented_lines (text_last_lines (text, n, LINES));
+}
+
+/* The log of a worker that was written last; "": none has one. */
+static void newest_log (const struct sweep *s, char *path, size_t size)
+{
+    char dir[PATH_MAX];
+    int fd;
+    DIR *d;
+    struct dirent *e;
+    struct stat st;
+    struct timespec newest = { 0 };
+
+    *path = '\0';
+    snprintf (dir, sizeof (dir), "%s/workers", s->dir);
+    fd = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+    if (!(d = fd < 0 ? NULL : fdopendir (fd)))
+        return;
+    while ((e = readdir (d))) {
+        size_t n = strlen (e->d_name);
+        /* the name goes to the terminal */
+        if (n < 5 || strcmp (e->d_name + n - 4, ".log") || !word_fits (e->d_name)
+            || fstatat (fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size == 0
+            || st.st_mtim.tv_sec < newest.tv_sec)
+            continue;
+        newest = st.st_mtim;
+        if (snprintf (path, size, "%s/%s", dir, e->d_name) >= (int)size)
+            *path = '\0';
+    }
+    closedir (d);
+}
+
+void print_last_words (const struct sweep *s)
+{
+    char path[PATH_MAX];
+    char text[TAIL + 1];
+    size_t n;
+
+    newest_log (s, path, sizeof (path));
+    if (!*path || (n = file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL)) == 0)
+        return;
+    printf ("the end of %s:\n", path);
+    print_indented_lines (text_last_lines (text, n, LINES));
+}
+
+/* A limit that was too low is raised by a command.  Returns whether it is one.
+ */
+static bool print_remedy (const struct sweep *s, const char *why, const char *command)
+{
+    const struct experiment *e = s->exp;
+
+    if (why && !strncmp (why, "TIMEOUT", 7))
+        printf ("'dl %s --set resources.time=TIME %s' goes on with a longer "
+                "time limit than %s, of which the last %lld s (worker.grace) "
+                "are for saving\n",
+                command, s->word, e->resources->time ? e->resources->time : "the partition's",
+                (long long)e->worker->grace);
+    else if (why && (!strcmp (why, "out of memory") || strstr (why, "out of memory (killed")))
+        printf ("'dl %s --set resources.%s=SIZE %s' goes on with more than "
+                "%s%s\n",
+                command, e->resources->max_memory ? "max_memory" : "memory", s->word,
+                e->resources->max_memory ? e->resources->max_memory
+                : e->resources->memory   ? e->resources->memory
+                                         : "the partition gives",
+                e->resources->max_memory ? ""
+                                         : "; with resources.max_memory=SIZE as well a "
+                                           "trial that runs out of memory is tried again "
+                                           "with more, up to that");
+    else
+        return false;
+    return true;
+}
+
+void print_fault (const struct sweep *s)
+{
+    if (!sweep_is_faulty (s))
+        return;
+    printf ("paused after %d attempts that failed alike, before any result: "
+            "%s\n",
+            FAULT_LIMIT, s->cause.why);
+    print_fault_log_end (s);
+    if (print_remedy (s, s->cause.why, "resume"))
+        return;
+    printf ("when the program is fixed, 'dl resume %s' goes on and tries %d "
+            "times more; for another experiment file, 'dl kill %s' and 'dl "
+            "run'\n",
+            s->word, FAULT_LIMIT, s->word);
+}
+
+void print_limits (const struct sweep *s)
+{
+    const char *key = s->expired ? "max_hours" : "max_gpu_hours";
+
+    if (!s->expired && !(s->searcher && searcher_is_spent (s->searcher)))
+        return;
+    printf ("searcher.%s (%g) is %s: no segment begins any more", key,
+            s->expired ? s->exp->search->max_hours : s->exp->search->max_gpu_hours,
+            s->expired ? "over" : "used up");
+    if (sweep_has_ended (s))
+        printf ("; 'dl continue --set searcher.%s=HOURS %s' goes on with more", key, s->word);
+    puts ("");
+}
+
+void print_shared_files (const struct sweep *s)
+{
+    struct shared_file f;
+
+    if (!shared_files_find (s, &f))
+        return;
+    printf ("shared: trials %ld and %ld wrote the same file, %s, in the folder "
+            "that all trials share",
+            f.trials[0], f.trials[1], f.path);
+    if (f.others)
+        printf (" (and %ld other%s)", f.others, f.others == 1 ? "" : "s");
+    puts (s->exp->code->work == WORK_SHARED
+              ? ": each overwrites the other's; without working_folder = "
+                "\"shared\" each attempt has a folder of its own"
+          : s->code ? ": each overwrites the other's; dl links it instead of copying "
+                      "it for each attempt (.dlignore, its size, or \"data\" in its "
+                      "name): write into {attempt_dir}"
+                    : ": each overwrites the other's; write into {attempt_dir}, or "
+                      "freeze the code (code.freeze, code.path), so that each "
+                      "attempt has a folder of its own");
+}
+
+/* More different ones than that have none that is common. */
+enum { CAUSES_MAX = 64 };
+
+struct cause_count {
+    char key[FAULT_KEY];
+    const char *why;
+    long count;
+};
+
+/* The commonest cause of the failed trials. */
+static struct cause_count commonest (const struct sweep *s)
+{
+    struct cause_count *list = xcalloc (CAUSES_MAX + 1, sizeof (*list));
+    struct cause_count most = { .count = 0 };
+    long n = 0;
+
+    for (long i = 0; i < s->ntrials && n < CAUSES_MAX; i++) {
+        const struct sweep_trial *t = &s->trials[i];
+        long k = 0;
+        if (t->state != TRIAL_FAILED)
+            continue;
+        fault_key (list[n].key, t->why ? t->why : "");
+        while (strcmp (list[k].key, list[n].key))
+            k++;
+        list[k].why = t->why;
+        if (++list[k].count > most.count)
+            most = list[k];
+        n += k == n;
+    }
+    free (list);
+    return most;
+}
+
+/* The first trial whose program went beyond the length, or did not reach it. */
+static const struct sweep_trial *ended_elsewhere (const struct sweep *s, bool beyond, long *n)
+{
+    const struct sweep_trial *first = NULL;
+
+    *n = 0;
+    for (long i = s->ntrials; i > 0; i--)
+        if (s->trials[i - 1].ended
+            && (s->trials[i - 1].ended > s->trials[i - 1].length) == beyond) {
+            first = &s->trials[i - 1];
+            ++*n;
+        }
+    return first;
+}
+
+/* A shell's pipe has the status of its last command, whatever the training's.
+ */
+static void print_ended (const struct sweep *s)
+{
+    const struct sweep_trial *first;
+    long n;
+
+    if ((first = ended_elsewhere (s, true, &n)))
+        printf ("trial %ld logged steps to %lld, but its segment was to end at "
+                "%lld%s: its program does not use {length} (DL_LENGTH), or "
+                "counts steps in another unit\n",
+                trial_number (s, first), (long long)first->ended, (long long)first->length,
+                n > 1 ? ", and others like it" : "");
+    else if ((first = ended_elsewhere (s, false, &n)))
+        printf ("trial %ld ended at %lld of %lld with status 0%s: if that was "
+                "a crash, 'dl logs' shows it, and the entrypoint hides it (a "
+                "pipe ends with the status of its last command)\n",
+                trial_number (s, first), (long long)first->ended, (long long)first->length,
+                n > 1 ? ", and others like it" : "");
+}
+
+/* ---- attempts that had a file, and began again ---- */
+
+enum { AGAIN_TRIALS = 8, FILE_NAME = 256 };
+
+/* The file behind {resume_dir}, if its name is plain. */
+static bool file_behind_resume_dir (const char *text, char file[FILE_NAME])
+{
+    static const char place[] = "{" RESUME_DIR "}/";
+    const char *at = text ? strstr (text, place) : NULL;
+    size_t n = at ? strcspn (at += strlen (place), " \t\n'\"]);|&") : 0;
+
+    if (n == 0 || n >= FILE_NAME)
+        return false;
+    snprintf (file, FILE_NAME, "%.*s", (int)n, at);
+    return !strpbrk (file, "{}*?$[");
+}
+
+static bool resume_file (const struct experiment *e, char file[FILE_NAME])
+{
+    bool has = file_behind_resume_dir (e->entrypoint, file);
+
+    for (char **a = e->argv; !has && a && *a; a++)
+        has = file_behind_resume_dir (*a, file);
+    return has;
+}
+
+/* Of the metric; where its steps are counted for the program, each attempt has
+ * the first ones.
+ */
+struct first_steps {
+    const char *name;
+    int64_t step[2];
+    int n;
+};
+
+static int note_step (const struct slurmdl_row *row, void *arg)
+{
+    struct first_steps *f = arg;
+
+    if (!strcmp (row->name, f->name) && (f->n == 0 || row->step != f->step[0]))
+        f->step[f->n++] = row->step;
+    return f->n == 2;
+}
+
+static struct first_steps first_steps (const struct sweep *s, long trial, long attempt)
+{
+    struct first_steps f = { .name = sweep_metric (s, 0) };
+    char dir[PATH_MAX];
+
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
+    slurmdl_metrics_read_dir (dir, note_step, &f, NULL);
+    return f;
+}
+
+/* Whether it logged the first steps of the attempt whose file it was given, '*from':
+ * the first two, as a program may test its model before it goes on.
+ */
+static bool began_again (const struct sweep *s, long trial, long attempt, const char *file,
+                         long *from)
+{
+    struct trial_attempt a = { .sweep = s, .trial = trial, .number = attempt };
+    struct first_steps before, now;
+    char path[PATH_MAX];
+
+    snprintf (a.dir, sizeof (a.dir), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
+    if (attempt_with_files (&a, file, path, sizeof (path)) < 0)
+        return false;
+    *from = strtol (path + (strrchr (a.dir, '/') - a.dir) + strlen ("/a."), NULL, 10);
+    before = first_steps (s, trial, *from);
+    now = first_steps (s, trial, attempt);
+    return before.n > 0 && now.n >= before.n && before.step[0] == now.step[0]
+           && (before.n < 2 || before.step[1] == now.step[1]);
+}
+
+static void print_begun_again (const struct sweep *s)
+{
+    char file[FILE_NAME];
+    bool steps = false;
+    long from;
+
+    for (char **p = s->exp->metric->patterns; p && *p; p++)
+        steps |= strstr (*p, "{step}") != NULL;
+    if (!steps || !resume_file (s->exp, file))
+        return;
+    for (long n = 1, looked = 0; n <= s->ntrials && looked < AGAIN_TRIALS; n++) {
+        const struct sweep_trial *t = sweep_trial (s, n);
+        looked += t->over > 1;
+        for (long k = 2; k <= t->over && k <= AGAIN_TRIALS; k++)
+            if (began_again (s, n, k, file, &from)) {
+                printf ("trial %ld: attempt %ld was given %s of attempt %ld, but "
+                        "logged the same first steps: its program did not go on "
+                        "from that, or counts its steps from the beginning of "
+                        "each attempt\n",
+                        n, k, file, from);
+                return;
+            }
+    }
+}
+
+void print_failed (const struct sweep *s)
+{
+    struct cause_count most;
+    long failed = sweep_failed_trials (s);
+
+    print_ended (s);
+    print_begun_again (s);
+    if (failed == 0 || sweep_is_faulty (s))
+        return;
+    most = commonest (s);
+    printf ("failed: %ld of %ld trial%s", failed, s->ntrials, s->ntrials == 1 ? "" : "s");
+    if (s->state == SWEEP_PARTIAL)
+        printf (", more than max_failed (%ld)", sweep_max_failed (s));
+    if (most.why && most.count < failed)
+        printf ("; %ld of them: %s", most.count, most.why);
+    else if (most.why)
+        printf (": %s", most.why);
+    puts ("");
+    print_remedy (s, most.why, "retry");
+}
+
+const char *state_text (const struct sweep *s)
+{
+    return sweep_is_faulty (s) ? "paused (fault)" : sweep_state_name (s->state);
+}
+
+void print_results (const struct sweep *s)
+{
+    struct slurmdl_error err = { "" };
+    long damaged;
+
+    if (results_renew (s, &err) < 0)
+        complain ("%s", err.text);
+    if ((damaged = results_damaged (s)) > 0)
+        printf ("metrics of %ld trial%s are damaged: 'dl export --format=h5' "
+                "names the first file, 'dl show %s TRIAL' those of a trial\n",
+                damaged, damaged == 1 ? "" : "s", s->word);
+}
+
+/* ---- workers, and what dl show prints before the trials ---- */
 
 /* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second" */
 static void print_trial_progress (const struct sweep *s, long trial)

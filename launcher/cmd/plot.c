@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "launcher/cmd/view.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/progress/screen.h"

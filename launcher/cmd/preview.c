@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl preview: what a search will cost. */
-#include "launcher/cmd/preview.h"
+#include "launcher/cmd/commands.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "launcher/cmd/command_check.h"
-#include "launcher/cmd/commands.h"
 #include "launcher/config/checkpoint_policy.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/gpus.h"
+#include "launcher/cmd/freeze.h"
 #include "launcher/cmd/start.h"
+#include "launcher/cmd/trial_shape.h"
 #include "launcher/config/edit.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"

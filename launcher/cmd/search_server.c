@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl search-server: a search for programs that ask by lines of JSON. */
-#include "launcher/cmd/search_server.h"
+#include "launcher/cmd/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>

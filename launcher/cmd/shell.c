@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/cmd/interactive.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/export.h"
 #include "launcher/cmd/overview.h"
 #include "launcher/cmd/provenance.h"
 #include "launcher/config/experiment.h"

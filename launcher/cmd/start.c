@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/code.h"
 #include "launcher/cmd/command_check.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/follow.h"
-#include "launcher/cmd/preview.h"
+#include "launcher/cmd/freeze.h"
 #include "launcher/cmd/scale.h"
 #include "launcher/code/software.h"
 #include "launcher/code/store.h"

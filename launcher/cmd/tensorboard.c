@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/cmd/interactive.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"

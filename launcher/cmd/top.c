@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/cmd/view.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/progress/gpu_fill.h"
 #include "launcher/progress/screen.h"

@@ -20,7 +20,7 @@
 #include "launcher/debug/dump_folder.h"
 #include "launcher/debug/live_ranks.h"
 #include "launcher/debug/process_class.h"
-#include "launcher/debug/progress.h"
+#include "launcher/debug/rank_progress.h"
 #include "launcher/debug/stacks.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"

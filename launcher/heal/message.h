@@ -32,7 +32,7 @@ enum heal_message {
 };
 
 struct heal_beat {
-    double quiet;  /* s since the last sign of progress (launcher/debug/progress.h) */
+    double quiet;  /* s since the last sign of progress (launcher/debug/rank_progress.h) */
     double cores;  /* used since the last beat */
     double sleeps; /* s that a main thread still sleeps at most; 0: none does */
     int64_t state; /* of the training process, as 'T' (proc(5)); 0: none seen */

@@ -18,7 +18,7 @@
 #include "launcher/debug/dump.h"
 #include "launcher/debug/dump_folder.h"
 #include "launcher/debug/process_class.h"
-#include "launcher/debug/progress.h"
+#include "launcher/debug/rank_progress.h"
 #include "launcher/heal/message.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/step_processes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl ckpt: list, verify, compare and convert checkpoints. */
-#include "launcher/model/ckpt.h"
+#include "launcher/model/model.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write an experiment as other tools have it, with the Python package. */
-#include "launcher/model/export_tool.h"
+#include "launcher/model/model.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/monitor/gpus.h"
+#include "launcher/monitor/gpu_readings.h"
 #include "launcher/monitor/series.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "launcher/monitor/gpus.h"
+#include "launcher/monitor/gpu_readings.h"
 
 /* Means are over the time from the first to the last sample; rates are per
  * second.  NaN: not known.

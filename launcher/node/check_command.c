@@ -20,10 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/node/check_messages.h"
 #include "launcher/node/checks.h"
 #include "launcher/node/diagnosis.h"
-#include "launcher/node/gather.h"
 #include "launcher/node/node.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON objects: a message of a socket each, or a line of a pipe. */
-#include "launcher/node/check_messages.h"
+#include "launcher/node/checks.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/node/check_messages.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 

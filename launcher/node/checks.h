@@ -1,11 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks of a rank, and how they run. */
+/* dl check: messages between the ranks and the collector, the checks, the collector. */
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "launcher/node/diagnosis.h"
+#include "runtime/comm/net/handshake.h"
+#include "runtime/comm/net/listen.h"
+#include "runtime/comm/net/stream.h"
+#include "runtime/slurmdl.h"
+
+/* ---- messages ---- */
+
+/* After the handshake, with {"rank", "size", "layout": {...}} as its body,
+ * which starts the clock, a JSON object in each message:
+ *
+ * rank:      {"facts": {...}, "findings": [...]}
+ * collector: {"go": {"next": {"host", "address", "port"}}}
+ * rank:      {"findings": [...], "rates": {...}}
+ * collector: {"status": 0, 75 or 79}
+ */
+
+enum { GATHER_LINE = 256 << 10 }; /* longest line or message, bytes */
+
+/* The next message of a non-blocking socket that has come, which the caller
+ * owns; NULL with errno EAGAIN: none yet; another errno: nothing more can come.
+ */
+json_t *gather_receive (struct net_stream *w);
+
+/* All of a message before 'deadline' (monotonic()): 0, or -1 with errno. */
+int gather_send (struct net_stream *w, const json_t *object, double deadline);
+
+struct gather_line {
+    char *text;
+    size_t used, capacity;
+};
+
+/* Read what there is on a non-blocking descriptor.  Returns an object once its
+ * line is complete, which the caller owns; NULL with errno EAGAIN if it is
+ * not; NULL with another errno if nothing more can come.
+ */
+json_t *gather_read (int fd, struct gather_line *line);
+void gather_line_free (struct gather_line *line);
+
+/* Copy text that another node sent, without control characters, cut to fit. */
+void gather_clean (char *buf, size_t size, const char *text);
+
+/* ---- levels ---- */
 
 enum check_level { LEVEL_NONE, LEVEL_QUICK, LEVEL_FULL };
 
@@ -119,3 +163,28 @@ void peers_end (pid_t pid);
  * should be.
  */
 #define EXPECTED_VARIABLE "DL_CHECK_GPUS"
+
+/* ---- the collector: it judges what the ranks of a step report ---- */
+
+struct gather {
+    enum check_level level;
+    bool table;                       /* print the node and the GPUs of each rank */
+    bool json;                        /* print JSON, on standard output */
+    unsigned char key[HANDSHAKE_KEY]; /* of the ranks of this step */
+    struct listen_sockets listener;
+    int parent;        /* fd whose end ends the collector; -1: none */
+    const char *notes; /* file for the names of bad nodes, or NULL */
+};
+
+/* Listen on 'port', or on any in 'range' ("60001-60100"), or where the kernel
+ * chooses.
+ */
+int gather_open (struct gather *g, int port, const char *range, struct slurmdl_error *err);
+
+/* What the ranks and the collector know of each other. */
+struct handshake gather_handshake (const unsigned char *key);
+
+/* Collect, print to standard error, answer.  Returns an enum gather_status: of
+ * the step.
+ */
+int gather_serve (struct gather *g);

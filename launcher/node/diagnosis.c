@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/node/check_messages.h"
+#include "launcher/node/checks.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 

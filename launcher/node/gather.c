@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collector: one event loop for the connections of all ranks. */
-#include "launcher/node/gather.h"
+#include "launcher/node/checks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/node/check_messages.h"
 #include "launcher/node/diagnosis.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"

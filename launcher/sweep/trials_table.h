@@ -2,6 +2,7 @@
 /* The table of trials, the best of them, and the machines that are excluded. */
 #pragma once
 
+#include "launcher/sweep/columns.h"
 #include "launcher/sweep/sweep.h"
 
 /* Print a table of 'n' trials in the order of the list.  Where the window has
@@ -22,3 +23,9 @@ void print_direction (const struct sweep *s);
  * which metrics never had a number.
  */
 void print_best (const struct sweep *s);
+
+/* As CSV: the line of the names, and that of a trial, as RFC 4180 has them.  'safe' keeps
+ * spreadsheets from taking a text for a formula.
+ */
+void csv_put_names (FILE *f, const struct columns *c, bool safe);
+void csv_put_trial (FILE *f, const struct sweep *s, const struct columns *c, long trial, bool safe);

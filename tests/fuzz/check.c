@@ -2,7 +2,7 @@
 /* What ranks send to the collector of dl check: a message each. */
 #include <errno.h>
 
-#include "launcher/node/check_messages.h"
+#include "launcher/node/checks.h"
 #include "launcher/node/diagnosis.h"
 #include "runtime/comm/net/stream.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries of a registry of models, which a group may share. */
-#include "launcher/model/registry.h"
 #include "launcher/model/model.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -10,17 +9,11 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     char dir[4096];
     const struct model_options opt = { .models = dir, .step = -1 };
     struct command_line line = { .dir = ".", .nargs = 1, .options = &opt };
-    struct slurmdl_error err = { "" };
-    struct model_reference ref;
-    struct registry r;
 
     snprintf (dir, sizeof (dir), "%s", fuzz_files ("registry", data, size, NULL));
     line.args = (char *[]){ (char *)"ls", NULL };
     cmd_model (&line);
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++) {
-        if (registry_open (&r, &line, false, &err) < 0
-            || registry_resolve (&r, names[i], &ref, &err) < 0)
-            fuzz_failed (&err);
         line.args = (char *[]){ (char *)"show", (char *)names[i], NULL };
         line.nargs = 2;
         cmd_model (&line);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to dl search-server. */
-#include "launcher/cmd/search_server.h"
+#include "launcher/cmd/commands.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Large searches are slow, which is no finding. */

@@ -27,8 +27,7 @@ static char *read_node (struct usage *u, char *rest, double since)
         if (take_usage_row (&row, &t) < 0)
             break;
     }
-    if (end_file (u, "n1", &t) < 0)
-        abort ();
+    end_series_file (u, "n1", &t);
     free (t.list);
     return rest;
 }

@@ -3,7 +3,7 @@
 #include <poll.h>
 
 #include "launcher/monitor/advise.h"
-#include "launcher/monitor/gpus.c"
+#include "launcher/monitor/gpu_readings.c"
 #include "launcher/monitor/series.h"
 #include "tests/folder.h"
 

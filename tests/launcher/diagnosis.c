@@ -3,7 +3,6 @@
  */
 #include "launcher/node/diagnosis.h"
 #include "launcher/node/checks.h"
-#include "launcher/node/gather.h"
 #include "tests/unit.h"
 
 /* Three nodes with two ranks each; rank r is on node r / 2. */

@@ -9,10 +9,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "launcher/node/check_messages.h"
 #include "launcher/node/checks.h"
 #include "launcher/node/diagnosis.h"
-#include "launcher/node/gather.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/stream.h"
 #include "tests/unit.h"

@@ -274,6 +274,7 @@ prints 'show a trial as JSON' dl show first 2 --json <<'END'
       "max_step": 5
     }
   },
+  "healing": [],
   "seed": 340042959
 }
 END

@@ -7,7 +7,7 @@
 
 #include "launcher/debug/dump.h"
 #include "launcher/debug/process_class.h"
-#include "launcher/debug/progress.h"
+#include "launcher/debug/rank_progress.h"
 #include "tests/folder.h"
 
 /* A thread as proc shows it. */

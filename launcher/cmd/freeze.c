@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The frozen code of an experiment, for those that start something. */
-#include "launcher/cmd/code.h"
+#include "launcher/cmd/freeze.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the GPUs of a step on this node, in a child process. */
-#include "launcher/monitor/gpus.h"
+#include "launcher/monitor/gpu_readings.h"
 
 #include <errno.h>
 #include <fcntl.h>

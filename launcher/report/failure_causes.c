@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures by cause, and the parameter's values at which they concentrate. */
-#include "launcher/report/failures.h"
+#include "launcher/report/failure_causes.h"
 
 #include <math.h>
 #include <stdlib.h>

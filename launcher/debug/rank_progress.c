@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When each rank last made progress, observed from outside. */
-#include "launcher/debug/progress.h"
+#include "launcher/debug/rank_progress.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turn the number of GPUs that a trial asks for into nodes and ranks. */
-#include "launcher/cmd/gpus.h"
+#include "launcher/cmd/trial_shape.h"
 
 #include <errno.h>
 #include <math.h>
