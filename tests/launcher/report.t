@@ -55,10 +55,12 @@ is "$out" rungs-0001.html "it prints the name of the file"
 ok $? "it is small"
 dl report rungs -o rungs.html >out 2>&1
 is "$(cat out)" rungs.html "-o names another file"
-for name in hostile repeats many one none logged; do
-    dl report $name --output=$name.html >out 2>&1
-    ok $? "report of $name"
+for name in hostile repeats one none logged; do
+    runs 0 "report of $name" dl report $name --output=$name.html
 done
+runs 5 "report of many, whose attempts have left no folders" dl report many --output=many.html
+like "$(cat out)" "^dl: .*/many-0001/trials/[0-9]*/a.1: missing, although .*\(the rest is on the page\)$" "and says so"
+is "$(grep -o '<tr><td>' many.html | wc -l)" 50 "the table has the best"
 dl report rungs hostile repeats one -o other.html >out 2>&1
 ok $? "of several"
 dl report hostile rungs repeats -o several.html >out 2>&1
