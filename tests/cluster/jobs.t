@@ -1,36 +1,142 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The batch scripts that dl import makes of jobs (tests/python/imports), on a real Slurm: parameter servers serve for ever,
-# and the job ends with its chief, or worker 0.
+# The jobs that dl import makes of TFJob, PyTorchJob, JAXJob and MPIJob run to their right end on a real Slurm.  Those in
+# tests/python/operators are the operators' own examples (kubeflow/training-operator release-1.9, kubeflow/mpi-operator, Apache
+# License 2.0); a script stands in for the programs of their images.
 . "$srcdir/tests/lib.sh"
-need_cluster
-# who is asked to end has time for it on a busy machine, too
-cluster_up jobs --nodes=3 --cpus=4 --conf=KillWait=60 --plugin="$PLUGIN dl=$builddir/launcher/dl"
+. "$srcdir/tests/python/site.sh"
+need_slurm
+need_package yaml
+preload_sanitizers && skip_all "sanitizers"
+try_cluster jobs --nodes=3 --cpus=4 --gpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
+unset DL_FREEZE
 
-echo 'import time; time.sleep(100000)' >ps.py
-cat >train.py <<'END'
+ended () { # ended NAME: the conditions that are true, and the attempts
+    dl show --json "$1" | python3 -c 'import json, sys
+s = json.load(sys.stdin)
+print(*(c["type"] + ":" + c["reason"] for c in s["conditions"] if c["status"] and c["type"] != "Created"), s["trials"][0]["attempts"] if s["trials"] else 0)'
+}
+
+# the program of every image: what the variables of its framework say; servers, and workers beside a chief, go on for ever
+cat >image.py <<'END'
+import json
 import os
+import sys
 import time
 
-print("worker", os.environ["DL_ROLE_INDEX"], os.environ.get("A"), os.environ["TF_CONFIG"], flush=True)
-time.sleep(0 if os.environ["DL_ROLE_INDEX"] == "0" and "chief" not in os.environ["TF_CONFIG"] else 100000)
+e = os.environ
+cluster = json.loads(e.get("TF_CONFIG", "{}"))
+if cluster:
+    task = cluster["task"]
+    what = f"{task['type']} {task['index']} of " + " ".join(f"{r}:{len(h)}" for r, h in sorted(cluster["cluster"].items()))
+elif "NUM_PROCESSES" in e:
+    what = f"process {e['PROCESS_ID']} of {e['NUM_PROCESSES']}, {'COORDINATOR_ADDRESS' in e}"
+elif e.get("SLURM_MPI_TYPE"):
+    what = f"rank {e['SLURM_PROCID']} of {e['SLURM_NTASKS']} by {e['SLURM_MPI_TYPE']}"
+else:
+    what = f"rank {e.get('RANK')} of {e.get('WORLD_SIZE')}, {'MASTER_ADDR' in e}"
+gpus = e.get("CUDA_VISIBLE_DEVICES", "")
+print(f"it is {what} with {len(gpus.split(',')) if gpus else 0} GPU {' '.join(sys.argv[1:])}".strip(), flush=True)
+if cluster and (cluster["task"]["type"] == "ps" or "chief" in cluster["cluster"] and cluster["task"]["type"] == "worker"):
+    time.sleep(100000)
 END
-submit () { # submit SCRIPT: its exit status, its output in out
-    timeout 300 sbatch -W --output=out "$srcdir/tests/python/imports/$1" >/dev/null 2>&1
-}
-submit jobs-roles.sh
-is $? 0 "the job ends with worker 0, though the parameter servers do not"
-like "$(cat out)" '^worker 0 None ..cluster.*"ps": ..[^]]*,[^]]*., "worker": ..[^]]*,[^]]*,[^]]*.' "one cluster of all roles"
-[ -s out ] || sed 's/^/# /' out
+cat >stand_in.py <<'END'
+import re
+import sys
 
-submit jobs-chief.sh
-status=$?
-is $status 0 "the job ends with its chief, though workers and parameter servers do not"
-[ $status -eq 0 ] || sed 's/^/# /' out
-like "$(cat out)" '^..cluster.*"chief": ..[^],]*., "ps": ..[^],]*., "worker": ..[^]]*,[^]]*.' "the components of a hetjob are one cluster"
-job=$(scontrol show job -o | sed -n 's/^JobId=[0-9]* HetJobId=\([0-9]*\) .*/\1/p' | tail -1)
-is "$(scontrol show job -o "$job" | sed -n 's/.* NumCPUs=\([0-9]*\) NumTasks=\([0-9]*\) .*/\1 \2/p' | tr '\n' ',')" "1 1,1 1,4 2," "each role has the cores that it asks for"
-CHIEF=7 submit jobs-chief.sh
-is $? 7 "a chief that fails: its status, and none below 128 is tried again"
-is "$(grep -c '^.*"type": "chief"' out)" 1 "the chief ran once"
+text = "".join(line for line in sys.stdin if not line.startswith(("container = ", "    image = ")))
+text = re.sub(r"/\.singularity\.d/runscript|/home/mpiuser/pi|python3? -c import[^\"]*|python3? [\w/.-]+\.py", "python3 image.py", text)
+print(text, end="")
+END
+run_import () { # run_import FILE: import it, and run it with image.py for its program
+    timeout 60 dl import --output=- "$1" 2>"$1.said" | python3 stand_in.py >"${1%.yaml}.conf"
+    timeout 300 dl job --set worker.grace=2 --set worker.heartbeat=1 "${1%.yaml}.conf" >"$1.out" 2>&1
+}
+example () { # example FILE NAME CONDITIONS LINES: its end, what its members said, and what of it was not taken over
+    cp "$here/operators/$1.yaml" .
+    run_import "$1.yaml"
+    is "$? $(ended "$2")" "0 $3" "$1: its end"
+    is "$(cat "$2"-000?/trials/0001/a.1/log | grep '^it is' | sort)" "$4" "$1: its members"
+    is "$(grep -v 'RANK and WORLD_SIZE count\|runscript is\|fields taken over\|options of mpirun\|elasticPolicy\|nodes, as many as are free' "$1.yaml.said" | grep -v "^dl: dl run --dry-run")" "${5:-}" "$1: what is not taken over"
+    case $(cat "$2"-000?/trials/0001/a.1/log) in *"it is "*) ;; *) sed 's/^/# /' "$1.yaml.out" "$2"-000?/trials/0001/a.?/log ;; esac
+}
+example tf-dist-mnist dist-mnist-for-e2e-test "Succeeded:ChiefSucceeded 1" "it is chief 0 of chief:1 ps:1 worker:2 with 0 GPU
+it is ps 0 of chief:1 ps:1 worker:2 with 0 GPU
+it is worker 0 of chief:1 ps:1 worker:2 with 0 GPU
+it is worker 1 of chief:1 ps:1 worker:2 with 0 GPU"
+example tf-simple tfjob-simple "Succeeded:ChiefSucceeded 1" "it is worker 0 of worker:2 with 0 GPU
+it is worker 1 of worker:2 with 0 GPU"
+example tf-multi-worker multi-worker "Succeeded:ChiefSucceeded 1" "it is worker 0 of worker:2 with 1 GPU
+it is worker 1 of worker:2 with 1 GPU" 'dl: tf-multi-worker.yaml:18: spec.tfReplicaSpecs.Worker.template.spec.containers.tensorflow.volumeMounts.training: name the folder of this claim: container.binds = "/FOLDER:/train"
+dl: tf-multi-worker.yaml:24: spec.tfReplicaSpecs.Worker.template.spec.volumes.training: see volumeMounts'
+example torch-simple pytorch-simple "Succeeded:ChiefSucceeded 1" "it is rank 0 of 2, True with 0 GPU --epochs=1
+it is rank 1 of 2, True with 0 GPU --epochs=1"
+# torch takes the GPU of LOCAL_RANK
+example torch-nccl pytorch-dist-mnist-nccl "Succeeded:ChiefSucceeded 1" "it is rank 0 of 2, True with 2 GPU --backend nccl
+it is rank 1 of 2, True with 2 GPU --backend nccl"
+example jax-demo jaxjob-simple "Succeeded:AllWorkersSucceeded 1" "it is process 0 of 2, True with 0 GPU
+it is process 1 of 2, True with 0 GPU"
+example mpi1-mnist tensorflow-mnist "Succeeded:AllWorkersSucceeded 1" "it is rank 0 of 2 by pmix with 0 GPU
+it is rank 1 of 2 by pmix with 0 GPU"
+example mpi2-pi pi "Succeeded:AllWorkersSucceeded 1" "it is rank 0 of 2 by pmix with 0 GPU
+it is rank 1 of 2 by pmix with 0 GPU"
+example mpi2-benchmarks tensorflow-benchmarks "Succeeded:AllWorkersSucceeded 1" "it is rank 0 of 2 by pmix with 1 GPU --model=resnet101 --batch_size=64 --variable_update=horovod
+it is rank 1 of 2 by pmix with 1 GPU --model=resnet101 --batch_size=64 --variable_update=horovod"
+is "$(dl ls --all | grep -c '^pi-0001')" 1 "ttlSecondsAfterFinished: the job of the example is there"
+
+# ---- a TFJob as its users write it: GPUs for the workers alone, servers that go on for ever, policies by role
+cat >f4.yaml <<'END'
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: f4}
+spec:
+  successPolicy: ""
+  runPolicy: {cleanPodPolicy: All, backoffLimit: 3, ttlSecondsAfterFinished: 100, schedulingPolicy: {minAvailable: 4}}
+  tfReplicaSpecs:
+    Chief: {replicas: 1, restartPolicy: ExitCode, template: {spec: {containers: [{name: tensorflow, command: [python3, image.py]}]}}}
+    PS: {replicas: 1, restartPolicy: Always, template: {spec: {containers: [{name: tensorflow, command: [python3, image.py]}]}}}
+    Worker: {replicas: 2, restartPolicy: OnFailure, template: {spec: {containers: [{name: tensorflow, command: [python3, image.py], resources: {limits: {nvidia.com/gpu: 1}}}]}}}
+END
+run_import f4.yaml
+is "$? $(ended f4)" "0 Succeeded:ChiefSucceeded 1" "a TFJob ends with its chief"
+is "$(grep '^it is' f4-0001/trials/0001/a.1/log | sort)" "it is chief 0 of chief:1 ps:1 worker:2 with 0 GPU
+it is ps 0 of chief:1 ps:1 worker:2 with 0 GPU
+it is worker 0 of chief:1 ps:1 worker:2 with 1 GPU
+it is worker 1 of chief:1 ps:1 worker:2 with 1 GPU" "only its workers have GPUs"
+is "$(cat f4.yaml.said)" "dl: standard output: 16 fields taken over, 0 not, 5 without a meaning on Slurm" "each of its policies is taken over"
+
+# ---- restartPolicy by role, backoffLimit, activeDeadlineSeconds
+job () { # job NAME KIND ROLE POLICY COMMAND [RUNPOLICY]: its end
+    printf 'apiVersion: kubeflow.org/v1\nkind: %s\nmetadata: {name: %s}\nspec:\n  runPolicy: {%s}\n  %s:\n    %s: {restartPolicy: %s, template: {spec: {containers: [{name: a, command: [sh, -c, "%s"]}]}}}\n' \
+        "$2" "$1" "${6:-}" "$(case $2 in TFJob) echo tfReplicaSpecs ;; *) echo pytorchReplicaSpecs ;; esac)" "$3" "$4" "$5" >"$1.yaml"
+    run_import "$1.yaml"
+    echo "$? $(ended "$1")"
+}
+is "$(job never TFJob Worker Never 'exit 3')" "1 Failed:RoleFailed 1" "Never"
+is "$(job failure PyTorchJob Master OnFailure 'test $DL_ATTEMPT = 2')" "0 Succeeded:TrainingCompleted 2" "OnFailure"
+is "$(job code TFJob Chief ExitCode 'test $DL_ATTEMPT = 2 && exit 1; exit 137')" "1 Failed:RoleFailed 2" "ExitCode: 137 begins again, 1 does not"
+is "$(job limit PyTorchJob Master OnFailure 'exit $DL_ATTEMPT' 'backoffLimit: 1')" "1 Failed:BackoffLimitExceeded 2" "backoffLimit"
+is "$(job late PyTorchJob Master OnFailure 'sleep 600' 'activeDeadlineSeconds: 2')" "1 Failed:DeadlineExceeded 1" "activeDeadlineSeconds"
+is "$(job waits PyTorchJob Master OnFailure true 'suspend: true')" "0 Suspended:ExperimentPaused 0" "suspend"
+
+# ---- a launcher that starts the ranks itself, in the places of its workers
+cat >launch.yaml <<'END'
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: launch}
+spec:
+  slotsPerWorker: 2
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {containers: [{name: launcher, command: [sh, -c, "echo $DL_ROLE 1; mpirun -np 4 --allow-run-as-root sh -c 'echo it is $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE'"]}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: worker, resources: {limits: {cpu: 2}}}]}}}
+END
+if command -v mpirun >/dev/null; then
+    run_import launch.yaml
+    is "$? $(ended launch)" "0 Succeeded:ChiefSucceeded 1" "mpirun in the launcher"
+    is "$(grep '^it is' launch-0001/trials/0001/a.1/log | sort | tr '\n' ' ')" "it is 0 of 4 it is 1 of 4 it is 2 of 4 it is 3 of 4 " "starts all ranks"
+    sed 's/^/# /' launch-0001/trials/0001/a.?/log
+else
+    skip "no mpirun" "mpirun in the launcher"
+fi
+unharmed
 done_testing

@@ -62,7 +62,7 @@ def texts_of(folder, name, documents):
         return None
     texts, silent, said = [], set(), []
     for one in made:
-        lines = (one.script or target.experiment_text(one, name)).splitlines()
+        lines = target.experiment_text(one, name).splitlines()
         texts += [line for line in lines if not line.startswith(("#   ", "# Without", "# Not", "# Other"))]
         said += [text for _, text in one.general()]
         silent |= {field.names for field in one.fields() if field.state == MAPPED}

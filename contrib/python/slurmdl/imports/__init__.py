@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dl import: files of other systems as experiment files, or for plain training jobs as batch scripts.
+"""dl import: files of other systems as experiment files.
 
 A module here reads each format: its table says where each field goes (table.py), and its code what is no plain copy.
 """
@@ -129,7 +129,7 @@ def _place(one: Import, source: str, count: int, options: _Options) -> str:
         return options.output
     name = os.path.splitext(os.path.basename(source))[0] + (f"-{one.name}" if count > 1 else "")
     name = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
-    return os.path.join(os.path.dirname(source), name + (".sh" if one.script else ".conf"))
+    return os.path.join(os.path.dirname(source), name + ".conf")
 
 
 def _write(path: str, text: str) -> None:
@@ -184,7 +184,7 @@ def _say(one: Import, source: str, path: str) -> None:
 def _one(source: str, options: _Options) -> None:
     made = _imports(source, options)
     for one in made:
-        text = one.script or target.experiment_text(one, os.path.basename(source))
+        text = target.experiment_text(one, os.path.basename(source))
         if options.output == "-":
             sys.stdout.write(text)
             _say(one, source, "standard output")
@@ -192,8 +192,7 @@ def _one(source: str, options: _Options) -> None:
         path = _place(one, source, len(made), options)
         _write(path, text)
         _say(one, source, path)
-        if not one.script:
-            _check(path, options)
+        _check(path, options)
         print(printable(path) if sys.stdout.isatty() else path, flush=True)
 
 

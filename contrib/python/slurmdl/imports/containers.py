@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of pods: their volumes as folders that are bound, and the lines of a script that start them."""
+"""Containers of pods: their volumes as folders that are bound."""
 
 import re
 from typing import List, NamedTuple, Optional, Sequence
 
-from . import target
 from .document import Node
 from .table import NONE, Import
 
@@ -72,41 +71,3 @@ def binds_of(one: Import, mounts: Sequence[Mount]) -> List[str]:
         else:
             _take(one, mount)
     return [mount.source + _end(mount) for mount in mounts if mount.source[0] == "/"]
-
-
-def _mounts(one: Import, mounts: Sequence[Mount]) -> str:
-    """The binds as pyxis and Apptainer have them, for a shell."""
-    made = []
-    for mount in mounts:
-        _take(one, mount)
-        if mount.source[0] == "/":
-            made.append(target.bash_quote(mount.source + _end(mount)))
-            continue
-        made.append("$PWD/" + target.bash_quote(mount.source + _end(mount)))
-        one.changed(mount.node, f"the claim is the folder {mount.source} where sbatch is called: link it to its data")
-    return ",".join(dict.fromkeys(made))
-
-
-def script_lines(one: Import, image: str, mounts: Sequence[Mount], own: Optional[str]) -> List[str]:
-    """The image by pyxis or by Apptainer: "${pyxis[@]}" for srun, "${inside[@]}" before the command.
-
-    'own' are the arguments of the image's own program, which pyxis does not start; None: there is a command."""
-    if not image:
-        return []
-    words = _mounts(one, mounts)
-    pyxis, bind = (' --container-mounts="$mounts"', ' --bind "$mounts"') if words else ("", "")
-    lines = [f"image=${{DL_IMAGE-{target.bash_quote(image)}}}  # DL_IMAGE= (nothing): without a container"]
-    lines += [f"mounts={words}"] if words else []
-    if own is not None:
-        own = f" {own}".rstrip()
-        start = f'[ -z "$image" ] || inside=(apptainer run --nv{bind} "docker://$image"{own})  # its own program'
-        return [*lines, f"pyxis=() inside=(./PROGRAM{own})", start]
-    return [
-        *lines,
-        "pyxis=() inside=()",
-        'if [ -n "$image" ] && srun --help 2>&1 | grep -q -e --container-image; then',
-        f'    pyxis=(--container-image="$image"{pyxis})',
-        'elif [ -n "$image" ]; then',
-        f'    inside=(apptainer exec --nv{bind} "docker://$image")',
-        "fi",
-    ]

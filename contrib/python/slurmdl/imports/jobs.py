@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training jobs of Kubernetes as batch scripts: TFJob, PyTorchJob, MPIJob, JAXJob, PaddleJob, XGBoostJob, Job.
+"""Training jobs of Kubernetes as jobs of dl job: TFJob, PyTorchJob, MPIJob, JAXJob, PaddleJob, XGBoostJob, Job.
 
-A pod becomes a task of srun; where the command is torchrun, a node.
+A pod becomes a member of a role; where its ranks share it, or the command is torchrun, a node.
 """
 
 import math
 import re
-import shlex
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import containers, target
@@ -17,89 +16,98 @@ _STORAGE = "a job sees the file systems of its node: use a path there, or make a
 
 # fmt: off
 CONTAINER_ROWS = [
-    used("image", "container; in a script pyxis or apptainer exec", "without a command: apptainer run"),
+    used("image", "container", "without a command: the image's own program, as Apptainer has it"),
     used("command command.** args args.**", "the command", "mpirun, horovodrun: srun; $(NAME): ${NAME}"),
-    used("env.*.name env.*.value", "export NAME=value"),
-    left("env.*.valueFrom.** envFrom.**", "secrets and config maps: export it in the script, or before sbatch"),
-    used("resources.limits.* resources.requests.*", "--gpus-per-task, --cpus-per-task, --mem", "the larger, of each role; other resources are not taken over"),
+    used("env.*.name env.*.value", "environment.variables, or export in the command of a role"),
+    left("env.*.valueFrom.** envFrom.**", "secrets and config maps: export it before dl"),
+    used("resources.limits.* resources.requests.*", "gpus, cpus and memory of the role, or of resources", "the larger; other resources are not taken over"),
     none("resources.claims.**", "Kubernetes' scheduling"),
     used("workingDir", "cd"),
-    used("volumeMounts.*.name volumeMounts.*.mountPath volumeMounts.*.readOnly volumeMounts.*.subPath", "container.binds; in a script --container-mounts or apptainer --bind", "hostPath: the same on the node; a claim: the folder of its name beside the file; emptyDir: /tmp"),
+    used("volumeMounts.*.name volumeMounts.*.mountPath volumeMounts.*.readOnly volumeMounts.*.subPath", "container.binds", "hostPath: the same on the node; a claim has no folder here: name it; emptyDir: /tmp"),
     left("volumeMounts.** volumeDevices.**", _STORAGE),
     none("name imagePullPolicy securityContext.** ports.** tty stdin stdinOnce", "of the container"),
     none("livenessProbe.** readinessProbe.** startupProbe.** terminationMessagePath terminationMessagePolicy", "srun knows when a task ends"),
-    left("lifecycle.**", "write it into the script"),
+    left("lifecycle.**", "write it into the command"),
 ]
 
 POD_ROWS = [
     *under("spec.containers.*", CONTAINER_ROWS),
     none("apiVersion kind metadata.**", "names and labels of pods"),
-    left("spec.initContainers.**", "write their commands into the script, before srun"),
+    left("spec.initContainers.**", "write their commands before the role's own"),
     used("spec.volumes.*.hostPath.path spec.volumes.*.persistentVolumeClaim.claimName", "container.binds", "see volumeMounts"),
     none("spec.volumes.**", "Kubernetes' storage; see volumeMounts"),
-    left("spec.nodeSelector.** spec.affinity.**", "sbatch --constraint, --partition or --gres=gpu:TYPE:N"),
+    left("spec.nodeSelector.** spec.affinity.**", "resources.sbatch_args: --constraint, --partition or --gres=gpu:TYPE:N"),
     none("spec.tolerations.** spec.topologySpreadConstraints.** spec.schedulerName spec.resourceClaims.**", "Slurm's own scheduling"),
-    left("spec.priorityClassName", "sbatch --qos"),
+    left("spec.priorityClassName", "resources.qos"),
     none("spec.restartPolicy", "the restartPolicy of the replicas counts"),
-    used("spec.activeDeadlineSeconds", "--time"),
+    used("spec.activeDeadlineSeconds", "job.active_deadline"),
     none("spec.serviceAccountName spec.serviceAccount spec.securityContext.** spec.imagePullSecrets.** spec.dnsPolicy spec.dnsConfig.**", "a job runs as you, on the node's network"),
     none("spec.hostNetwork spec.hostIPC spec.hostPID spec.hostname spec.subdomain spec.enableServiceLinks spec.shareProcessNamespace", "a job runs as you, on the node's network"),
     none("spec.terminationGracePeriodSeconds", "KillWait of slurm.conf"),
 ]
 
 _POLICY_ROWS = [
-    none("cleanPodPolicy ttlSecondsAfterFinished managedBy", "nothing of a job is left to be removed"),
-    used("activeDeadlineSeconds", "--time"),
-    used("backoffLimit", "a loop around srun"),
-    used("suspend", "--hold"),
-    none("schedulingPolicy.minAvailable schedulingPolicy.minResources schedulingPolicy.minResources.** schedulingPolicy.scheduleTimeoutSeconds", "Slurm starts all tasks of a job together"),
-    left("schedulingPolicy.queue", "sbatch --partition"),
-    left("schedulingPolicy.priorityClass", "sbatch --qos"),
+    used("cleanPodPolicy", "job.clean_up", "All and Running: running, which is the default; None: none"),
+    used("ttlSecondsAfterFinished", "job.ttl_after_finished"),
+    used("activeDeadlineSeconds", "job.active_deadline"),
+    used("backoffLimit", "job.backoff_limit", "failures without progress count"),
+    used("suspend", "job.suspend"),
+    used("schedulingPolicy.minAvailable", "job.min_available", "of a job without roles; those of roles begin together"),
+    none("schedulingPolicy.minResources schedulingPolicy.minResources.**", "what the members ask for counts"),
+    none("managedBy", "Kubernetes' own"),
+    left("schedulingPolicy.scheduleTimeoutSeconds", "resources.sbatch_args: --deadline"),
+    left("schedulingPolicy.queue", "resources.partition"),
+    left("schedulingPolicy.priorityClass", "resources.qos"),
 ]
 
 HEAD_ROWS = [
     none("apiVersion kind status status.**", "Kubernetes' own"),
-    used("metadata.name metadata.generateName", "--job-name"),
+    used("metadata.name metadata.generateName", "name"),
     none("metadata.**", "namespaces, labels and annotations of Kubernetes"),
 ]
 
 REPLICA_ROWS = [
-    used("replicas", "--ntasks, --dl-roles; hetjob where the roles need other resources", "of tfReplicaSpecs, pytorchReplicaSpecs, mpiReplicaSpecs and so on"),
-    changed("restartPolicy", "a loop around srun", "all ranks begin again, not one; ExitCode: from status 128 on; Never: --no-requeue"),
+    used("replicas", "job.roles: count; or resources.nodes_per_trial", "of tfReplicaSpecs, pytorchReplicaSpecs, mpiReplicaSpecs and so on"),
+    used("restartPolicy", "restart_policy of the role, or of the job", "all members begin again, for the others would wait for the one that ended"),
 ]
 # fmt: on
 
 
 class Kind(NamedTuple):
-    """A kind of job: where its replicas are, its framework for --dl, its roles in their order."""
+    """A kind of job: where its replicas are, its framework, its roles in their order, their default restartPolicy."""
 
     replicas: str
     framework: str
     roles: Tuple[str, ...]
+    restart: str
+    every: bool = True  # without a chief it has succeeded when all workers have; else when the first has
 
 
 KINDS = {
-    "TFJob": Kind("tfReplicaSpecs", "tf", ("Chief", "Master", "PS", "Worker", "Evaluator")),
-    "PyTorchJob": Kind("pytorchReplicaSpecs", "torch", ("Master", "Worker")),
-    "MPIJob": Kind("mpiReplicaSpecs", "mpi", ("Launcher", "Worker")),
-    "JAXJob": Kind("jaxReplicaSpecs", "jax", ("Worker",)),
-    "PaddleJob": Kind("paddleReplicaSpecs", "paddle", ("Master", "PS", "Worker")),
-    "XGBoostJob": Kind("xgbReplicaSpecs", "torch", ("Master", "Worker")),
+    "TFJob": Kind("tfReplicaSpecs", "tf", ("Chief", "Master", "PS", "Worker", "Evaluator"), "Never", False),
+    "PyTorchJob": Kind("pytorchReplicaSpecs", "torch", ("Master", "Worker"), "OnFailure"),
+    "MPIJob": Kind("mpiReplicaSpecs", "mpi", ("Launcher", "Worker"), "Never"),
+    "JAXJob": Kind("jaxReplicaSpecs", "jax", ("Worker",), "OnFailure"),
+    "PaddleJob": Kind("paddleReplicaSpecs", "paddle", ("Master", "PS", "Worker"), "OnFailure"),
+    "XGBoostJob": Kind("xgbReplicaSpecs", "torch", ("Master", "Worker"), "Never"),
 }
 
 # fmt: off
 _OWN = [
     *HEAD_ROWS,
     *under("spec.runPolicy", _POLICY_ROWS),
-    used("spec.nprocPerNode spec.elasticPolicy.nProcPerNode", "PET_NPROC_PER_NODE, --ntasks-per-node", "auto: the GPUs of the node"),
-    changed("spec.elasticPolicy.minReplicas spec.elasticPolicy.maxReplicas", "--nodes=MIN-MAX", "the number of nodes is that of the start; dl elastic changes it while it runs"),
-    used("spec.elasticPolicy.maxRestarts", "a loop around srun"),
+    used("spec.nprocPerNode spec.elasticPolicy.nProcPerNode", "PET_NPROC_PER_NODE, resources.ranks_per_node", "auto: the GPUs of the node"),
+    changed("spec.elasticPolicy.minReplicas spec.elasticPolicy.maxReplicas", "job.min_available, resources.nodes_per_trial", "the number of nodes is that of the start; dl elastic changes it while it runs"),
+    used("spec.elasticPolicy.maxRestarts", "job.backoff_limit"),
     none("spec.elasticPolicy.**", "the plugin sets the rendezvous; no autoscaler"),
-    used("spec.slotsPerWorker", "--ntasks"),
-    used("spec.successPolicy", "the end of the step", "of a TFJob with parameter servers or an evaluator: the chief's end, or that of worker 0, ends it"),
-    none("spec.mainContainer spec.enableDynamicWorker spec.sshAuthMountPath spec.mpiImplementation spec.launcherCreationPolicy", "srun ends with its tasks, and needs no ssh"),
-    used("spec.parallelism spec.completions", "--ntasks", "of a Job"),
-    used("spec.completionMode", "--ntasks", "of a Job"),
+    used("spec.slotsPerWorker", "resources.ranks_per_node, or job.roles: count"),
+    used("spec.successPolicy", "job.success_policy"),
+    used("spec.mainContainer", "the container whose command counts"),
+    used("spec.launcherCreationPolicy", "-", "all members begin together, when all of their nodes are there"),
+    left("spec.enableDynamicWorker", "a worker that fails begins again with all others; dl elastic runs with fewer"),
+    none("spec.sshAuthMountPath spec.mpiImplementation", "srun needs no ssh"),
+    used("spec.parallelism spec.completions", "job.roles: count", "of a Job"),
+    used("spec.completionMode", "job.roles: count", "of a Job"),
     none("spec.podFailurePolicy.** spec.selector.** spec.manualSelector", "Kubernetes' own"),
 ]
 
@@ -163,6 +171,7 @@ class Role:
         self.mounts: List[containers.Mount] = []
         self.command = False  # that of its container; else the image's own program runs
         self.container: Optional[Node] = None
+        self.restart = "on_failure"
 
     @property
     def needs(self) -> Tuple[int, int, float]:
@@ -241,12 +250,20 @@ class Work:
         self.per_pod = 1  # processes
         self.seconds = 0
         self.tries = 0
+        self.backoff: Optional[int] = None
+        self.ttl: Optional[int] = None
+        self.clean_up = ""
         self.hold = False
+        self.least: Optional[Node] = None  # minAvailable
         self.most = 0  # nodes, at most
         self.direct = False  # the command starts the ranks by itself
-        self.restarts = True
-        self.exit_code = False  # only a status from 128 on is tried again
-        self.ends = ""  # the role whose end is that of the step: "chief", or "worker" for worker 0
+        self.success = ""
+        self.total = 0  # members, before roles are taken together
+        self.ends = ""  # who ends a TFJob whose parameter servers would serve for ever
+
+    @property
+    def restarts(self) -> bool:
+        return any(role.restart != "never" for role in self.roles)
 
     @property
     def main(self) -> Role:
@@ -290,7 +307,9 @@ def _ranks(one: Import, work: Work, role: Role, text: str) -> None:
     """The number of ranks that mpirun starts, in the slots of the workers."""
     workers, line = work.roles[-1], role.container.line if role.container else 0
     slots = workers.replicas * work.per_pod
-    if not text.isdigit() or int(text) < 1:
+    if role is workers:
+        workers.replicas, work.per_pod = (int(text) if text.isdigit() and int(text) else 1), 1
+    elif not text.isdigit() or int(text) < 1:
         one.say(line, f"mpirun -np {text[:40]}: no number; {slots} ranks, as the workers have slots")
     elif int(text) % max(workers.replicas, 1) == 0 and workers.replicas:
         work.per_pod = int(text) // workers.replicas
@@ -332,21 +351,27 @@ def _without_mpirun(one: Import, work: Work, role: Role) -> None:
 
 
 def _mpi(one: Import, work: Work, node: Node) -> None:
-    """Launcher and workers: the launcher's program runs in the workers."""
+    """Launcher and workers: the launcher's program runs in the workers, or where the first of them would."""
     launcher, workers = work.roles[0], work.roles[-1]
     work.per_pod = one.whole(node, "spec", "slotsPerWorker", least=1) or 1
     launcher.words = launcher.words or workers.words
     _without_mpirun(one, work, launcher)
-    if workers is not launcher:
-        theirs, own = workers.container, launcher.container
-        for name in ("command", "args") if theirs is not None and own is not None else ():
-            if theirs.get(name) is not own.get(name):  # type: ignore[union-attr]
-                one.mark(theirs.get(name), NONE, "srun needs no sshd")  # type: ignore[union-attr]
-        if own is not None and theirs is not own:
-            one.mark(own.get("resources"), NONE, "srun needs no launcher")
-        workers.words, workers.env = launcher.words, {**workers.env, **launcher.env}
-        workers.container, workers.command = launcher.container, True
-        work.roles = [workers]
+    work.success = "" if work.direct else "all_workers"
+    if workers is launcher:
+        return
+    theirs, own = workers.container, launcher.container
+    for name in ("command", "args") if theirs is not None and own is not None else ():
+        if theirs.get(name) is not own.get(name):  # type: ignore[union-attr]
+            one.mark(theirs.get(name), NONE, "srun needs no sshd")  # type: ignore[union-attr]
+    if own is not None and theirs is not own:
+        one.mark(own.get("resources"), NONE, "the launcher runs where the workers do")
+    workers.words, workers.env = launcher.words, {**workers.env, **launcher.env}
+    workers.container, workers.command = launcher.container, True
+    workers.folder, workers.restart = launcher.folder or workers.folder, launcher.restart
+    work.roles = [workers]
+
+
+_CLEAN = {"All": "running", "Running": "running", "None": "none"}
 
 
 def _policy(one: Import, work: Work, node: Node) -> None:
@@ -355,7 +380,13 @@ def _policy(one: Import, work: Work, node: Node) -> None:
         limit = one.whole(node, *place, "backoffLimit", least=0)
         work.seconds = work.seconds if seconds is None else seconds
         work.tries = work.tries if limit is None else limit
+        work.backoff = work.backoff if limit is None else limit
+        ttl = one.whole(node, *place, "ttlSecondsAfterFinished", least=0)
+        work.ttl = work.ttl if ttl is None else ttl
+        work.clean_up = one.word(node, *place, "cleanPodPolicy", known=_CLEAN) or work.clean_up
         work.hold = one.truth(node, *place, "suspend") is True or work.hold
+        if one.whole(node, *place, "schedulingPolicy", "minAvailable", least=1) is not None:
+            work.least = node.get(*place, "schedulingPolicy", "minAvailable")
 
 
 def processes(one: Import, node: Node, *path: str) -> Optional[int]:
@@ -381,10 +412,14 @@ def _elastic(one: Import, work: Work, node: Node) -> None:
     restarts = one.whole(policy, "maxRestarts", least=0)
     if least is not None and most is not None and len(work.roles) == 1 and least <= most:
         work.roles[0].replicas, work.most = least, most
+        one.say(policy.line, f"begins with {least} to {most} nodes, as many as are free, and has so many to the end")
     elif least is not None or most is not None:
         for name in ("minReplicas", "maxReplicas"):
             one.open(policy.get(name), "a range of nodes is of one role, and has both ends: the replicas count")
-    work.tries = work.tries if restarts is None else restarts
+    if restarts is not None:
+        work.tries, work.backoff = restarts, max(restarts, work.backoff or 0)
+    if not any(role.name == "Master" for role in work.roles):
+        work.success = "any"  # as the operator has it
 
 
 def _replicas(one: Import, node: Node) -> int:
@@ -408,54 +443,40 @@ def _job(one: Import, node: Node, substitute: Substitute, primary: str) -> Work:
     several, at_once = (one.whole(node, "spec", name, least=1) for name in ("completions", "parallelism"))
     role.replicas = several or at_once or 1
     if several and at_once and at_once < several:
-        one.changed(node.get("spec", "parallelism"), f"all {several} run at once; a job array has --array=1-{several}%{at_once}")
+        one.changed(node.get("spec", "parallelism"), f"all {several} run at once; an array of Slurm has --array=1-{several}%{at_once}")
     if one.word(node, "spec", "completionMode", known={"NonIndexed": False, "Indexed": True}):
         one.changed(node.get("spec", "completionMode"), "JOB_COMPLETION_INDEX is not set: it is $SLURM_PROCID")
     read_pod(one, role, node.get("spec", "template"), substitute, primary)
     _primary(one, node, primary)
     work = Work("", [role])
     _policy(one, work, node)
+    role.restart = one.word(node, "spec", "template", "spec", "restartPolicy", known=_RESTARTS) or "on_failure"
+    role.restart = "on_failure" if role.restart == "never" and work.backoff != 0 else role.restart  # other pods are made
+    work.backoff = 6 if work.backoff is None else work.backoff
+    work.success = "all_workers"
     return work
 
 
-_RESTARTS = {name: name for name in ("Always", "OnFailure", "ExitCode", "Never")}
+_RESTARTS = {"Always": "always", "OnFailure": "on_failure", "ExitCode": "exit_code", "Never": "never"}
 
 
-def _restarts(one: Import, work: Work, policies: Dict[str, Optional[Node]]) -> None:
-    """What the restartPolicy of each role means for the whole step."""
+def _restarts(one: Import, work: Work, kind: Kind, policies: Dict[str, Optional[Node]]) -> None:
+    """The restartPolicy of each role."""
     given = {name: one.word(node, known=_RESTARTS) for name, node in policies.items()}
-    kinds = set(given.values())
-    work.restarts = kinds != {"Never"}
-    work.exit_code = "ExitCode" in kinds and not kinds & {"Always", "OnFailure"}
-    if work.restarts and kinds - {None, "Never"}:
+    for role in work.roles:
+        role.restart = given.get(role.name) or _RESTARTS[kind.restart]
+    if any(policy and policy != "never" for policy in given.values()):
         work.tries = 3
-    for name, kind in given.items():
-        if kind == "Never" and not work.restarts:
-            one.mark(policies[name], MAPPED, "")
-        elif kind == "Never":
-            one.changed(policies[name], f"a {name} that fails begins again, too, with all ranks")
-        elif kind == "ExitCode" and not work.exit_code:
-            one.changed(policies[name], "each status is tried again, as of the other roles")
 
 
-def _end(one: Import, work: Work, node: Node) -> None:
-    """When a TFJob ends whose parameter servers, or evaluator, would serve for ever."""
-    policy = one.word(node, "spec", "successPolicy", known={"": "", "Default": "", "AllWorkers": "AllWorkers"})
-    serve = [role.name for role in work.roles if role.name in ("PS", "Evaluator")]
-    if not serve or node.string("kind") not in ("TFJob", "PaddleJob"):
-        return
+def _end(one: Import, work: Work, node: Node, kind: Kind) -> None:
+    """Whose end is that of the job."""
+    policy = one.word(node, "spec", "successPolicy", known={"": "", "Default": "", "AllWorkers": "all_workers"})
     names = [role.name for role in work.roles]
-    chief = next((name for name in ("Chief", "Master") if name in names), "")
-    every = policy == "AllWorkers" or node.string("kind") == "PaddleJob" and not chief
-    if work.by_image or every or not (chief or "Worker" in names):
-        how = "the end of all workers" if every else "the end of the chief"
-        one.open(node.get("spec", "successPolicy"), f"{how} does not end the step")
-        one.say(
-            node.line,
-            f"{how} does not end the step: if {' and '.join(serve)} serve for ever, it ends at --time or by scancel",
-        )
-        return
-    work.ends = chief.lower() or "worker"
+    chief = next((name for name in names if name in ("Chief", "Master")), "")
+    work.success = policy or work.success or ("" if chief or not kind.every else "all_workers")
+    if not {"PS", "Evaluator"}.isdisjoint(names):
+        work.ends = chief.lower() or ("workers" if work.success == "all_workers" else "worker")
 
 
 def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str = "") -> Work:
@@ -463,6 +484,8 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
     kind = KINDS.get(node.string("kind"))
     if kind is None:
         return _job(one, node, substitute, primary)
+    primary = primary or one.text(node, "spec", "mainContainer")
+    one.word(node, "spec", "launcherCreationPolicy", known={"AtStartup": 1, "WaitForWorkersReady": 1})
     given = dict(node.items("spec", kind.replicas))
     names = sorted(given, key=lambda n: kind.roles.index(n) if n in kind.roles else len(kind.roles))
     roles = []
@@ -476,14 +499,18 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
     if not roles:
         one.refuse(node, f"a {node.string('kind')} without replicas: {kind.replicas} has none of {', '.join(kind.roles)}")
     work = Work(kind.framework, roles)
-    _restarts(one, work, {name: given[name].get("restartPolicy") for name in names})
+    _restarts(one, work, kind, {name: given[name].get("restartPolicy") for name in names})
     elastic = processes(one, node, "spec", "elasticPolicy", "nProcPerNode")
     work.per_pod = processes(one, node, "spec", "nprocPerNode") or elastic or 1
     _policy(one, work, node)
     _elastic(one, work, node)
     if kind.framework == "mpi":
         _mpi(one, work, node)
-    _end(one, work, node)
+        if node.string("apiVersion").endswith("v2beta1") and work.backoff != 0:
+            # the launcher is a Job there, which makes other pods, whatever the policy of each
+            work.roles[0].restart = "on_failure" if work.roles[0].restart == "never" else work.roles[0].restart
+            work.backoff = 6 if work.backoff is None else work.backoff
+    _end(one, work, node, kind)
     _primary(one, node, primary)
     _warn(one, node)
     return work
@@ -502,48 +529,13 @@ def _warn(one: Import, node: Node) -> None:
         )
 
 
-# ---- the batch script
+# ---- the experiment file
 
 
-def shell_line(words: List[str]) -> str:
-    return " ".join(target.shell_word(word, target.bash_quote) for word in words)
-
-
-ENDED = 200  # the status by which a role ends the step
-# srun's status is that of a task that a signal ended, if there is one: the others end by themselves when the step ends.
-# One that fails at once waits until they, too, have set their traps.
-# Signals reach the program too, which may save; the shell waits for it.
-RUN = (
-    'run () { trap t=1 TERM; trap : USR1 USR2; "$@" & p=$!; while wait $p; s=$?; kill -0 $p 2>/dev/null; do :; done; '
-    '[ "$s$t" = 0 ] || [ "$t" ] || [ $SECONDS -ge 10 ] || sleep 10; }; '
-)
-
-
-def _script_of(work: Work, role: Role, common: Dict[str, str], several: bool) -> str:
-    """What a role runs."""
-    own = {name: value for name, value in role.env.items() if common.get(name) != value}
-    text = "".join(f"export {name}={target.shell_word(value, target.bash_quote)}; " for name, value in own.items())
-    if role.folder and not work.folder:
-        text += f"cd -- {target.bash_quote(role.folder)} && "
-    command = shell_line(role.words) or "./PROGRAM"
-    others = '[ -z "$t" ] || s=0; exit $s'
-    if work.ends == role.name.lower():
-        this = '"$s$t:$DL_ROLE_INDEX" = 0:0' if work.ends == "worker" else '"$s$t" = 0'
-        return f"{text}run {command}; [ {this} ] && exit {ENDED}; {others if work.ends == 'worker' else 'exit $s'}"
-    if work.ends:
-        return f"{text}run {command}; {others}"
-    return text + ("exec " if several or text else "") + command
-
-
-def _command(work: Work, common: Dict[str, str]) -> str:
-    """The program behind srun, or of each role."""
-    if work.by_image:
-        return ""
-    texts = {role.name: _script_of(work, role, common, True) for role in work.roles}
-    if len(set(texts.values())) == 1 and not work.ends:
-        return _script_of(work, work.roles[0], common, False)
-    cases = " ".join(f"{name.lower()}) {text};;" for name, text in texts.items())
-    return "bash -c " + shlex.quote((RUN if work.ends else "") + f"case $DL_ROLE in {cases} esac")
+def _time_text(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours // 24}-{hours % 24:02}:{minutes:02}:{rest:02}" if hours >= 24 else f"{hours}:{minutes:02}:{rest:02}"
 
 
 def roles_text(work: Work) -> str:
@@ -554,120 +546,155 @@ def roles_text(work: Work) -> str:
     return ",".join(f"{role.name.lower()}:{role.replicas * work.per_pod}" for role in work.roles)
 
 
-def _components(work: Work) -> List[List[Role]]:
-    """The roles, those that need the same and are beside each other together: of several, components of a hetjob."""
-    found: List[List[Role]] = []
-    for role in work.roles:
-        if found and found[-1][0].needs == role.needs:
-            found[-1].append(role)
-        else:
-            found.append([role])
-    return found
-
-
-def _shape(work: Work, roles: List[Role], framework: str, least: int = 0) -> List[str]:
-    """The tasks of some roles and what each needs; 'least' CPUs where the file names none."""
-    gpus, cpus, memory = roles[0].needs
-    cpus = cpus or least
-    pods = sum(role.replicas for role in roles)
-    options = []
-    if framework == "torchrun" or work.most or work.per_pod > 1:
-        nodes = f"{pods}-{work.most}" if work.most > pods else str(pods)
-        tasks = 1 if framework == "torchrun" else work.per_pod
-        options += [f"--nodes={nodes}", f"--ntasks-per-node={tasks}"]
-        options += [f"--gpus-per-node={gpus}"] if gpus else []
-        options += [f"--cpus-per-task={max(cpus // tasks, 1)}"] if cpus else []
-        options += [f"--mem={memory_text(memory)}"] if memory else []
-    else:
-        options += [f"--ntasks={pods}"]
-        options += [f"--gpus-per-task={gpus}"] if gpus else []
-        options += [f"--cpus-per-task={cpus}"] if cpus else []
-        options += [f"--mem-per-cpu={memory_text(memory / max(cpus, 1))}"] if memory else []
-    return options
-
-
 def _framework(work: Work) -> str:
     return "torchrun" if work.framework in ("torch", "torchrun") and work.by_torchrun else work.framework
 
 
-def _plugin(work: Work) -> List[str]:
-    """The options of the plugin."""
-    framework, roles = _framework(work), roles_text(work)
-    return ([f"--dl={framework}"] if framework else []) + ([f"--dl-roles={roles}"] if roles else [])
+def _words(work: Work, role: Role) -> List[str]:
+    if work.by_image:
+        return [IMAGE_PROGRAM, *role.words]
+    return role.words or ["./PROGRAM"]
 
 
-def _options(work: Work) -> List[str]:
-    """The lines of #SBATCH, without it."""
-    time = [f"--time={max(math.ceil(work.seconds / 60), 1)}"] if work.seconds else []
-    rest = time + (["--hold"] if work.hold else []) + ([] if work.restarts else ["--no-requeue"])
-    components = _components(work)
-    if len(components) == 1:
-        return [*_shape(work, components[0], _framework(work)), *_plugin(work), *rest]
-    # srun of Slurm 25.11 wants the CPUs of all components or of none
-    least = int(any(component[0].needs[1] for component in components))
-    lines: List[str] = []
-    for component in components:
-        lines += ["hetjob"] if lines else []
-        lines += [*_shape(work, component, _framework(work), least), *rest]
-    return lines
+# what the operator sets for JAX, of what the plugin does
+_JAX = (
+    "export COORDINATOR_ADDRESS=${JAX_COORDINATOR_ADDRESS%:*} COORDINATOR_PORT=$JAX_COORDINATOR_PORT "
+    "NUM_PROCESSES=$JAX_NUM_PROCESSES PROCESS_ID=$JAX_PROCESS_ID; "
+)
+IMAGE_PROGRAM = "/.singularity.d/runscript"  # Apptainer has it in each image, for its own program
 
 
-def _differs(one: Import, work: Work) -> None:
-    """What of a role is not its own in one step."""
+def _variables(one: Import, work: Work) -> List[Dict[str, str]]:
+    """Those that all roles have are the experiment's; the others, of each role."""
+    first = work.roles[0].env
+    shared = {n: v for n, v in first.items() if all(role.env.get(n) == v for role in work.roles) and "$(" not in v}
+    shared = {n: v for n, v in shared.items() if one.variable(n, v)}
+    return [{n: v for n, v in role.env.items() if n not in shared} for role in work.roles]
+
+
+def _commands(one: Import, work: Work) -> List[str]:
+    """What the members of each role run, for the shell."""
+    words = [_words(work, role) for role in work.roles]
+    made, constants = target.shield([word for list in words for word in list])
+    one.keys.setdefault("hyperparameters", {}).update(constants)
+    texts = []
+    for role, own, env in zip(work.roles, words, _variables(one, work)):
+        text = _JAX if work.framework == "jax" and work.total > 1 else ""
+        text += "".join(f"export {n}={target.shell_word(v)}; " for n, v in env.items())
+        text += f"cd {target.quoted([role.folder])} && " if role.folder else ""
+        texts.append(text + ("exec " if text else "") + target.shell_words(made[: len(own)]))
+        made = made[len(own) :]
+    return texts
+
+
+def _as_nodes(one: Import, work: Work, framework: str) -> None:
+    """A pod is a node, with its ranks, or with torchrun that starts them."""
+    gpus, cpus, memory = (work.most_of(need) for need in ("gpus", "cpus", "memory"))
+    ranks = 1 if framework == "torchrun" else work.per_pod
+    if len({role.needs for role in work.roles}) > 1 and len(work.roles) > 1:
+        one.say(0, "the roles need other resources: each node has the most that one of them needs")
+    if len({tuple(role.words) for role in work.roles}) > 1:
+        one.say(0, f"the command of {work.main.name} is taken for all roles: choose by $SLURM_PROCID in a script")
+    work.roles = [work.main]
+    nodes = work.most or work.total
+    one.set("resources.nodes_per_trial", nodes if nodes > 1 else None)
+    one.set("resources.ranks_per_node", ranks if ranks > 1 else None)
+    one.set("resources.gpus_per_node", gpus or None)
+    one.set("resources.cpus_per_trial", max(cpus // ranks, 1) if cpus else None)
+    one.set("resources.memory", memory_text(memory) if memory else None)
+    least = work.total if work.most > work.total else work.least.value if work.least is not None else nodes
+    if least > nodes:
+        one.open(work.least, f"the job has {nodes} pods")
+    elif least < nodes:
+        one.set("job.min_available", least * ranks)
+    one.set("job.restart_policy", work.main.restart if work.main.restart != "on_failure" else None)
+    _put_entrypoint(one, work)
+
+
+def _put_entrypoint(one: Import, work: Work) -> None:
+    commands = _commands(one, work)
+    one.set("entrypoint", commands[0])
+
+
+def _as_roles(one: Import, work: Work) -> None:
+    """A pod is a member of its role."""
+    roles = []
+    for role, command in zip(work.roles, _commands(one, work)):
+        gpus, cpus, memory = role.needs
+        own = {"name": role.name.lower(), "count": role.replicas, "command": command, "cpus": cpus, "gpus": gpus,
+               "memory": memory_text(memory) if memory else "",
+               "restart_policy": role.restart if role.restart != "on_failure" else ""}  # fmt: skip
+        roles.append({n: v for n, v in own.items() if v and not (n == "count" and v == 1)})
+    one.set("job.roles", roles)
+    one.set("job.success_policy", work.success or None)
+    if work.least is not None and work.least.value != work.total:
+        one.changed(work.least, f"all {work.total} members begin together")
+
+
+def put_job(one: Import, work: Work) -> None:
+    """The keys of the experiment file."""
+    framework = _framework(work)
+    one.set("name", one.name)
+    one.set("working_folder", "trial", "a start finds the files of the one before")
     for role in work.roles:
-        if role is work.main or role.container is None or role.container is work.main.container:
+        if role.container is None or role.container is work.main.container or role is work.main:
             continue
         if role.image != work.main.image:
             one.open(role.container.get("image"), f"all roles run in one image, that of {work.main.name}")
         if [m[:3] for m in role.mounts] != [m[:3] for m in work.main.mounts]:
             one.open(role.container.get("volumeMounts"), f"all roles have the mounts of {work.main.name}")
-
-
-def script_text(one: Import, work: Work, source: str) -> str:
-    """The batch script."""
-    _differs(one, work)
-    own = shell_line(work.main.words) if work.by_image else None
-    container = containers.script_lines(one, work.main.image, work.main.mounts, own)
-    lines = ["#!/bin/bash", f"#SBATCH --job-name={plain_name(work.name or one.name)[:100]}"]
-    lines += [f"#SBATCH {option}" for option in _options(work)]
-    lines += [*target.header(one, source), ""]
-    env = {n: v for n, v in work.main.env.items() if work.by_image or all(role.env.get(n) == v for role in work.roles)}
-    common = dict(env)
-    each = work.per_pod
-    if work.framework in ("torch", "torchrun") and work.by_torchrun and each > 1:
-        env["PET_NPROC_PER_NODE"] = str(each)
-    lines += [f"export {variable}={target.shell_word(value, target.bash_quote)}" for variable, value in env.items()]
-    lines += container
-    if work.folder:
-        lines.append(f"cd -- {target.bash_quote(work.folder)} || exit")
-    start = [] if work.direct else ["srun"]
-    components = len(_components(work))
-    if start:
-        start += [f"--het-group=0-{components - 1}", *_plugin(work)] if components > 1 else []
-        start += ["--kill-on-bad-exit=1"] if work.pods * each > 1 or work.most else []
-        start += ["--mpi=pmix"] if work.framework == "mpi" else []
-        start += ['"${pyxis[@]}"'] if work.main.image else []
-    start += ['"${inside[@]}"'] if work.main.image else []
-    command = " ".join([*start, _command(work, common)]).rstrip()
-    if work.ends:
-        who = "worker 0" if work.ends == "worker" else f"the {work.ends}"
-        lines += ["train () {", f"    {command}", "    status=$?"]
-        lines += [f'    [ "$status" -ne {ENDED} ] || status=0  # {who} has ended, and so the others were', '    return "$status"', "}"]
-        command = "train"
-    if not work.tries:
-        lines.append(command)
+    work.total = work.pods
+    one.set("resources.framework", framework if framework and max(work.most, work.total) * work.per_pod > 1 else None)
+    if framework == "mpi":
+        one.variable("SLURM_MPI_TYPE", "pmix")
+    if work.per_pod > 1 and framework == "torchrun":
+        one.variable("PET_NPROC_PER_NODE", str(work.per_pod))
+    if framework == "mpi" and work.direct:
+        _launcher(work)
+    if work.by_image:
+        line = work.main.container.line if work.main.container is not None else 0
+        one.say(line, f"{IMAGE_PROGRAM} is the image's own program where Apptainer runs it; else name the program")
+    image = work.main.container.get("image") if work.main.container is not None else None
+    one.image(image, containers.binds_of(one, work.main.mounts))
+    one.set("job.backoff_limit", work.backoff if work.restarts or not work.backoff else None)
+    if work.backoff and not work.restarts:
+        one.say(one.node.line, "backoffLimit: nothing begins again, for restartPolicy is Never")
+    one.set("job.active_deadline", _time_text(work.seconds) if work.seconds else None)
+    one.set("job.clean_up", "none" if work.clean_up == "none" else None)
+    one.set("job.ttl_after_finished", work.ttl)
+    one.set("job.suspend", True if work.hold else None)
+    shaped = framework == "torchrun" or work.per_pod > 1 or bool(work.most)
+    if shaped or (work.total == 1 and len(work.roles) == 1):
+        _as_nodes(one, work, framework)
     else:
-        lines += [f"tries={work.tries}  # after a failure all ranks begin again", f"until {command}; do", "    status=$?"]
-        lines += ['    [ "$status" -ge 128 ] || exit "$status"  # restartPolicy ExitCode'] if work.exit_code else []
-        lines += ['    [ $((tries -= 1)) -ge 0 ] || exit "$status"', "done"]
-    return "\n".join(lines) + "\n"
+        _as_roles(one, work)
+    one.keys.setdefault("job", {} if not any(key.startswith("job.") for key in one.keys) else None)
+    if one.keys["job"] is None:
+        del one.keys["job"]
+
+
+def _launcher(work: Work) -> None:
+    """The launcher starts the ranks itself: it runs where the first slot is, and the others keep theirs for it."""
+    workers = work.roles[-1]
+    slots = workers.replicas * work.per_pod
+    launcher = Role("Launcher", 1)
+    launcher.__dict__.update({**workers.__dict__, "name": "Launcher", "replicas": 1})
+    launcher.cpus, launcher.gpus = max(workers.cpus // work.per_pod, 1), workers.gpus // work.per_pod
+    launcher.memory = workers.memory / work.per_pod
+    work.roles, work.per_pod = [launcher], 1
+    if slots > 1:
+        others = Role("Worker", slots - 1)
+        others.cpus, others.gpus, others.memory = launcher.needs[1], launcher.needs[0], launcher.memory
+        others.words, others.restart = ["sleep", "infinity"], launcher.restart
+        work.roles.append(others)
+    work.total = slots
 
 
 def missing(one: Import, work: Work) -> None:
     """The program of an image is not in the file."""
     for role in work.roles:
         if not role.words and role.container is not None and not work.by_image:
-            one.open(role.container.get("image"), "the image's own program runs: name it in place of ./PROGRAM")
+            one.open(role.container.get("image"), "the image's own program is not known here: name it in place of ./PROGRAM")
 
 
 def knows(node: Node) -> bool:
@@ -687,5 +714,5 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     work = work_of(one, node)
     work.name = one.name
     missing(one, work)
-    one.script = script_text(one, work, node.file.rpartition("/")[2])
+    put_job(one, work)
     return [one]

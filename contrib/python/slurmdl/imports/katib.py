@@ -12,22 +12,23 @@ from .table import NONE, Import, Row, Table, changed, copied, left, none, under,
 
 
 def _in_experiment(rows: List[Row]) -> List[Row]:
-    """The rows of a batch script for the keys of an experiment."""
+    """The rows of a job for the keys of an experiment."""
     keys = {
-        "--ntasks, --dl-roles": "resources.nodes_per_trial, gpus_per_trial",
-        "--gpus-per-task, --cpus-per-task, --mem": "resources.slots_per_trial, cpus_per_trial, memory",
-        "export NAME=value": "environment.variables", "container; in a script pyxis or apptainer exec": "container",
-        "container.binds; in a script --container-mounts or apptainer --bind": "container.binds", "--time": "resources.time",
-        "--dl": "resources.framework", "--nodes": "resources.nodes_per_trial", "the command": "entrypoint",
+        "job.roles: count; or resources.nodes_per_trial": "resources.nodes_per_trial, gpus_per_trial",
+        "gpus, cpus and memory of the role, or of resources": "resources.slots_per_trial, cpus_per_trial, memory",
+        "environment.variables, or export in the command of a role": "environment.variables",
+        "job.active_deadline": "resources.time", "the command": "entrypoint",
     }  # fmt: skip
     made = []
     for row in rows:
-        if row.path.startswith("spec.suspend") or row.to in ("cd", "--hold"):
+        if row.path.startswith("spec.suspend") or row.to in ("cd", "job.suspend"):
             row = left(row.path, "not in an experiment")
-        if row.to == "a loop around srun":
+        elif row.to in ("job.backoff_limit", "restart_policy of the role, or of the job"):
             row = row._replace(
                 to="max_restarts", remark="a trial that fails is tried again, all its ranks; Never: max_restarts = 0"
             )
+        elif row.to.startswith("job.") and row.to not in keys and "roles" not in row.to:
+            row = none(row.path, "of a job, and not of a trial")
         made.append(row._replace(to=keys.get(row.to, row.to)))
     return made
 

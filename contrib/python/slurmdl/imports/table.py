@@ -153,7 +153,6 @@ class Import:
         self.keys: Dict[str, Any] = {}
         self.comments: Dict[str, str] = {}
         self.program = program
-        self.script = ""  # a batch script, in place of an experiment file
         self._marks: Dict[int, Tuple[str, str]] = {}
         self._taken: Set[int] = set()
         self._skipped: List[Node] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write what was imported: an experiment file with comments, or a batch script."""
+"""Write what was imported: an experiment file with comments."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from ..program import printable
 from .table import CHANGED, NONE, OPEN, Import
 
 _ORDER = (
-    "name description entrypoint max_restarts max_failed log_policies container code searcher hyperparameters resources metrics "
+    "name description entrypoint working_folder job max_restarts max_failed log_policies container code searcher hyperparameters resources metrics "
     "environment checkpoint_policy reproducibility"
 ).split()
 _FIRST = "name sampler metric smaller_is_better summary goal max_trials max_length".split()
@@ -91,7 +91,7 @@ def _wrapped(text: str, first: str = "# ", rest: str = "#   ") -> List[str]:
 
 def header(one: Import, source: str) -> List[str]:
     """What the first lines say: where it comes from, and what became of its fields."""
-    kind = one.node.string("kind") if one.script else one.table.title
+    kind = one.node.string("kind") if one.table.name in ("job", "trainjob") else one.table.title
     lines = [f"# {printable(source)} ({printable(kind)}), by dl import; dl-import(1) has the table of its fields."]
     for title, state in (("Not taken over:", OPEN), ("Other than there:", CHANGED)):
         here = one.node.file
@@ -133,7 +133,7 @@ def experiment_text(one: Import, source: str) -> str:
         lines.append(text + (f"  # {printable(said)}" if said else ""))
 
     for name in sorted(tree, key=lambda n: _ORDER.index(n) if n in _ORDER else len(_ORDER)):
-        if tree[name] == {}:
+        if tree[name] == {} and name != "job":
             continue
         if not isinstance(tree[name], dict) or name == "hyperparameters":
             put(name, name, tree[name], 0)

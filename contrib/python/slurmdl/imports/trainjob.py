@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TrainJobs of Kubeflow Trainer v2 as batch scripts, with their runtimes: of the same file or folder, or Trainer's own."""
+"""TrainJobs of Kubeflow Trainer v2 as jobs of dl job, with their runtimes: of the same file or folder, or Trainer's own."""
 
 import functools
 import os
@@ -16,18 +16,19 @@ TABLE = Table(
     "TrainJob of Kubeflow Trainer v2",
     [
         *HEAD_ROWS,
-        used("spec.runtimeRef.name", "--dl", "a runtime of the same file or folder, or one of Trainer's own by name"),
+        used("spec.runtimeRef.name", "resources.framework", "a runtime of the same file or folder, or one of Trainer's own by name"),
         none("spec.runtimeRef.**", "Kubernetes' own"),
-        used("spec.trainer.numNodes", "--nodes"),
-        used("spec.trainer.numProcPerNode", "PET_NPROC_PER_NODE, --ntasks-per-node"),
+        used("spec.trainer.numNodes", "resources.nodes_per_trial"),
+        used("spec.trainer.numProcPerNode", "PET_NPROC_PER_NODE, resources.ranks_per_node"),
         left("spec.initializer.**", "download it once, before the job: hf download, aws s3 cp"),
-        used("spec.suspend", "--hold"),
-        used("spec.activeDeadlineSeconds", "--time"),
-        none("spec.managedBy spec.ttlSecondsAfterFinished", "nothing of a job is left to be removed"),
+        used("spec.suspend", "job.suspend"),
+        used("spec.activeDeadlineSeconds", "job.active_deadline"),
+        none("spec.managedBy", "Kubernetes' own"),
+        used("spec.ttlSecondsAfterFinished", "job.ttl_after_finished"),
         none("spec.labels.** spec.annotations.** spec.runtimePatches.*.manager spec.runtimePatches.*.time", "names of Kubernetes"),
         none("spec.runtimePatches.*.trainingRuntimeSpec.template.spec.replicatedJobs.*.name", "names of Kubernetes"),
         none("spec.runtimePatches.*.trainingRuntimeSpec.template.metadata.** spec.runtimePatches.*.trainingRuntimeSpec.template.spec.replicatedJobs.*.template.metadata.**", "names and labels of pods"),
-        left("spec.runtimePatches.** spec.podTemplateOverrides.** spec.podSpecOverrides.**", "write it into the script"),
+        left("spec.runtimePatches.** spec.podTemplateOverrides.** spec.podSpecOverrides.**", "write it into the command"),
     ],
     [
         *under("spec.trainer", [row._replace(path=row.path.replace("resources.", "resourcesPerNode.")) for row in CONTAINER_ROWS]),
@@ -40,17 +41,17 @@ RUNTIME = Table(
     "TrainingRuntime, ClusterTrainingRuntime",
     [
         *HEAD_ROWS,
-        used("spec.mlPolicy.numNodes", "--nodes"),
-        used("spec.mlPolicy.torch spec.mlPolicy.jax spec.mlPolicy.xgboost spec.mlPolicy.mpi.mpiImplementation spec.mlPolicy.plainML", "--dl"),
-        used("spec.mlPolicy.torch.numProcPerNode spec.mlPolicy.mpi.numProcPerNode", "PET_NPROC_PER_NODE, --ntasks-per-node"),
+        used("spec.mlPolicy.numNodes", "resources.nodes_per_trial"),
+        used("spec.mlPolicy.torch spec.mlPolicy.jax spec.mlPolicy.xgboost spec.mlPolicy.mpi.mpiImplementation spec.mlPolicy.plainML", "resources.framework"),
+        used("spec.mlPolicy.torch.numProcPerNode spec.mlPolicy.mpi.numProcPerNode", "PET_NPROC_PER_NODE, resources.ranks_per_node"),
         none("spec.mlPolicy.mpi.sshAuthMountPath spec.mlPolicy.mpi.runLauncherAsNode", "srun needs no ssh and no launcher"),
-        left("spec.mlPolicy.torch.elasticPolicy.**", "sbatch --nodes=MIN-MAX, or dl elastic"),
+        left("spec.mlPolicy.torch.elasticPolicy.**", "job.min_available, or dl elastic"),
         used("spec.mlPolicy.flux spec.mlPolicy.flux.**", "srun", "in place of Flux"),
         none("spec.podGroupPolicy.**", "Slurm starts all tasks of a job together"),
-        used("spec.template.spec.replicatedJobs.*.replicas", "--nodes"),
+        used("spec.template.spec.replicatedJobs.*.replicas", "resources.nodes_per_trial"),
         none("spec.template.spec.replicatedJobs.*.name spec.template.spec.replicatedJobs.*.dependsOn.** spec.template.spec.replicatedJobs.*.groupName", "names of Kubernetes; a dataset initializer is to be run before"),
-        used("spec.template.spec.replicatedJobs.*.template.spec.backoffLimit", "a loop around srun"),
-        used("spec.template.spec.replicatedJobs.*.template.spec.parallelism spec.template.spec.replicatedJobs.*.template.spec.completions", "--nodes"),
+        used("spec.template.spec.replicatedJobs.*.template.spec.backoffLimit", "job.backoff_limit"),
+        used("spec.template.spec.replicatedJobs.*.template.spec.parallelism spec.template.spec.replicatedJobs.*.template.spec.completions", "resources.nodes_per_trial"),
         none("spec.template.spec.replicatedJobs.*.template.metadata.** spec.template.metadata.**", "names and labels of pods"),
         none("spec.template.spec.network.** spec.template.spec.successPolicy.** spec.template.spec.failurePolicy.** spec.template.spec.startupPolicy.** spec.template.spec.coordinator.** spec.template.spec.replicatedJobs.*.template.spec.**", "JobSet's own: srun starts and ends all tasks together"),
     ],
@@ -148,6 +149,8 @@ def work_of(one: Import, node: Node, substitute: Substitute = str) -> Work:
     if work.framework == "torchrun" and not work.by_torchrun:
         work.framework = "torch"
     work.seconds = one.whole(node, "spec", "activeDeadlineSeconds", least=1) or 0
+    work.ttl = one.whole(node, "spec", "ttlSecondsAfterFinished", least=0)
+    work.success = "all_workers"
     work.hold = one.truth(node, "spec", "suspend") is True
     return work
 
@@ -166,7 +169,7 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     work = work_of(one, node)
     work.name = one.name
     jobs.missing(one, work)
-    one.script = jobs.script_text(one, work, os.path.basename(node.file))
+    jobs.put_job(one, work)
     return [one]
 
 
