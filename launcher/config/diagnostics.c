@@ -7,20 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
 
 int problems_open (struct problems *p)
 {
     *p = (struct problems){ 0 };
-    p->stream = open_memstream (&p->text, &p->size);
-    return p->stream ? 0 : -1;
+    p->stream = xopen_memstream (&p->text, &p->size);
+    return 0;
 }
 
 void problems_close (struct problems *p)
 {
     if (p->stream)
-        fclose (p->stream);
+        xclose_memstream (p->stream);
     p->stream = NULL;
     strings_free (p->about);
     p->about = NULL;
@@ -31,15 +32,10 @@ void problems_close (struct problems *p)
     p->nparts = 0;
 }
 
-int problems_part (struct problems *p, int first, const char *file, int line)
+void problems_part (struct problems *p, int first, const char *file, int line)
 {
-    struct text_part *list = array_grow (p->parts, p->nparts, sizeof (*list));
-
-    if (!list)
-        return -1;
-    p->parts = list;
-    list[p->nparts] = (struct text_part){ first, strdup (file), line };
-    return list[p->nparts].file ? p->nparts++, 0 : -1;
+    XGROW (p->parts, p->nparts);
+    p->parts[p->nparts++] = (struct text_part){ first, xstrdup (file), line };
 }
 
 const char *problems_file (const struct problems *p, int *line)
@@ -73,15 +69,13 @@ bool problem_is_about (const struct problems *p, const char *key)
 static void __attribute__ ((format (printf, 3, 0)))
 add_line (struct problems *p, const char *where, const char *fmt, va_list ap)
 {
-    char *text = NULL;
-    char *line = NULL;
+    char *text = xvasprintf (fmt, ap);
+    char *line = xasprintf ("%s%s", where, text);
 
-    if (vasprintf (&text, fmt, ap) < 0 || asprintf (&line, "%s%s", where, text) < 0)
-        line = NULL;
-    for (char *c = line; c && *c; c++)
+    for (char *c = line; *c; c++)
         if (iscntrl ((unsigned char)*c))
             *c = '?';
-    fprintf (p->stream, "%s\n", line ? line : "out of memory");
+    fprintf (p->stream, "%s\n", line);
     free (line);
     free (text);
 }
@@ -99,20 +93,17 @@ void problem (struct problems *p, const char *fmt, ...)
 static void __attribute__ ((format (printf, 3, 0)))
 add_line_at (struct problems *p, struct origin origin, const char *fmt, va_list ap)
 {
-    char *where = NULL;
+    char *where;
     char line[24] = "";
-
     int number = origin.line;
     const char *file = problems_file (p, &number);
 
     if (origin.line > 0)
         snprintf (line, sizeof (line), ":%d", number);
-    if ((!origin.option              ? asprintf (&where, "%s%s: ", file, line)
-         : origin.option != p->point ? asprintf (&where, "--set %s: ", origin.option)
-                                     : asprintf (&where, "%s: ", p->words))
-        < 0)
-        where = NULL;
-    add_line (p, where ? where : "", fmt, ap);
+    where = !origin.option              ? xasprintf ("%s%s: ", file, line)
+            : origin.option != p->point ? xasprintf ("--set %s: ", origin.option)
+                                        : xasprintf ("%s: ", p->words);
+    add_line (p, where, fmt, ap);
     free (where);
 }
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Where a setting comes from (option_origin.h). */
+/* Where a setting comes from (setting.h). */
 struct origin {
     int line;           /* of the file, 0: it is not there */
     const char *option; /* "KEY=VALUE" of --set, NULL: from the file */
@@ -32,7 +32,7 @@ struct problems {
     const char *point, *words; /* as in struct edit */
 };
 
-/* Begin a list without a problem; -1: no memory. */
+/* Begin a list without a problem; returns 0. */
 int problems_open (struct problems *p);
 void problems_close (struct problems *p); /* p->text stays until freed */
 
@@ -48,9 +48,9 @@ void note_at (struct problems *p, struct origin origin, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
 /* From line 'first' of the text on it is that of 'file' from 'line' on; parts
- * are added in their order.  Returns -1 if out of memory.
+ * are added in their order.
  */
-int problems_part (struct problems *p, int first, const char *file, int line);
+void problems_part (struct problems *p, int first, const char *file, int line);
 
 /* The file and line from which a line of the text comes. */
 const char *problems_file (const struct problems *p, int *line);

@@ -8,6 +8,7 @@
 
 #include "launcher/config/setting.h"
 #include "launcher/config/syntax.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 
 /* ---- a tree of settings ---- */
@@ -127,8 +128,9 @@ static int parse_value (config_t *cf, const char *text)
     char *why;
     int at;
 
-    if (strchr (text, '\n') || asprintf (&line, "value = %s;", text) < 0)
+    if (strchr (text, '\n'))
         return -1;
+    line = xasprintf ("value = %s;", text);
     why = syntax_parse (cf, line, &at);
     free (line);
     free (why);
@@ -256,11 +258,9 @@ char *edit_text (config_t *cf)
 {
     char *text = NULL;
     size_t size;
-    FILE *f = open_memstream (&text, &size);
+    FILE *f = xopen_memstream (&text, &size);
 
-    if (!f)
-        return NULL;
     write_members (f, config_root_setting (cf), 0);
-    fclose (f);
+    xclose_memstream (f);
     return text;
 }

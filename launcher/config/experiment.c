@@ -124,9 +124,8 @@ static void read_format (struct experiment *e, config_t *cf, struct problems *p)
     }
     while (list && list[n])
         n++;
-    if (!(list = realloc (list, (n + 2) * sizeof (*list))))
-        return;
-    list[n] = strdup (json ? PATTERN_JSON : PATTERN_TEXT);
+    list = xreallocarray (list, n + 2, sizeof (*list));
+    list[n] = xstrdup (json ? PATTERN_JSON : PATTERN_TEXT);
     list[n + 1] = NULL;
     e->metric->patterns = list;
 }
@@ -685,7 +684,7 @@ char *file_folder (const char *path)
         return NULL;
     slash = strrchr (full, '/');
     slash[slash == full] = '\0';
-    return strdup (full);
+    return xstrdup (full);
 }
 
 void file_folder_problem (struct problems *p, int e)

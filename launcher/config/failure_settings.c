@@ -8,6 +8,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/setting.h"
+#include "launcher/sys/alloc.h"
 #include "runtime/base/nearest_word.h"
 
 static const char key[] = "log_policies";
@@ -90,10 +91,10 @@ static void set_policy (struct experiment *e, const char *name, const char *patt
 
     if (!policy) {
         policy = &e->failures->policies[e->failures->npolicies++];
-        policy->name = strdup (name);
+        policy->name = xstrdup (name);
     } else
         free (policy->pattern);
-    policy->pattern = strdup (pattern);
+    policy->pattern = xstrdup (pattern);
     policy->action = action;
 }
 
@@ -120,10 +121,7 @@ void policies_read (struct experiment *e, config_t *cf, struct problems *p)
     const config_setting_t *list = config_lookup (cf, key);
     int n = list ? config_setting_length (list) : 0;
 
-    if (!(e->failures->policies = calloc ((size_t)n + BUILTIN, sizeof (*e->failures->policies)))) {
-        problem_at (p, NO_ORIGIN, "out of memory");
-        return;
-    }
+    e->failures->policies = xcalloc ((size_t)n + BUILTIN, sizeof (*e->failures->policies));
     for (size_t i = 0; i < BUILTIN; i++)
         set_policy (e, builtin[i].name, builtin[i].pattern, POLICY_LABEL);
     if (list && !setting_is_list_of_groups (list))

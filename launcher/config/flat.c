@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "launcher/config/setting.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/strings.h"
 
@@ -29,25 +30,23 @@ static void flatten (json_t *group, const char *prefix, json_t *to)
 /* The names of both, which are the objects' own. */
 static const char **names_of (json_t *a, json_t *b, size_t *n)
 {
-    const char **list = calloc (json_object_size (a) + json_object_size (b) + 1, sizeof (*list));
+    const char **list = xcalloc (json_object_size (a) + json_object_size (b) + 1, sizeof (*list));
     const char *name;
     json_t *v;
 
     *n = 0;
     json_object_foreach (a, name, v)
-        if (list)
-            list[(*n)++] = name;
+        list[(*n)++] = name;
     json_object_foreach (b, name, v)
-        if (list && !json_object_get (a, name))
+        if (!json_object_get (a, name))
             list[(*n)++] = name;
-    if (list)
-        qsort (list, *n, sizeof (*list), strings_compare);
+    qsort (list, *n, sizeof (*list), strings_compare);
     return list;
 }
 
 static char *value_text (const json_t *v)
 {
-    return v ? json_string_of (v, JSON_ENCODE_ANY) : strdup ("-");
+    return v ? json_string_of (v, JSON_ENCODE_ANY) : xstrdup ("-");
 }
 
 long flat_compare (json_t *a, json_t *b, flat_difference_f *f, void *arg)
@@ -56,10 +55,10 @@ long flat_compare (json_t *a, json_t *b, flat_difference_f *f, void *arg)
     const char **names = names_of (a, b, &count);
     long n = 0;
 
-    for (size_t i = 0; names && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         char *first = value_text (json_object_get (a, names[i]));
         char *second = value_text (json_object_get (b, names[i]));
-        if (first && second && strcmp (first, second)) {
+        if (strcmp (first, second)) {
             f (n, names[i], first, second, arg);
             n++;
         }

@@ -12,6 +12,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/setting.h"
 #include "launcher/config/space.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "runtime/base/nearest_word.h"
 
@@ -189,17 +190,17 @@ struct hparam *hparam_find (const struct experiment *e, const char *path)
 /* The nearest path, or one whose last part is the same. */
 static const char *path_meant (const struct experiment *e, const char *path)
 {
-    const char **words = calloc (e->space->nhparams + 1, sizeof (*words));
+    const char **words = xcalloc (e->space->nhparams + 1, sizeof (*words));
     const char *last = strrchr (path, '.') ? strrchr (path, '.') + 1 : path;
     const char *meant = NULL;
 
-    for (size_t i = 0; words && i < e->space->nhparams; i++) {
+    for (size_t i = 0; i < e->space->nhparams; i++) {
         const char *dot = strrchr (e->space->hparams[i].path, '.');
         words[i] = e->space->hparams[i].path;
         if (dot && !strcmp (dot + 1, last))
             meant = words[i];
     }
-    if (words && !meant)
+    if (!meant)
         meant = nearest_word (path, words);
     free (words);
     return meant;
@@ -371,10 +372,10 @@ char *hparam_text (const json_t *v)
     if (!v)
         return NULL;
     if (json_is_string (v))
-        return strdup (json_string_value (v));
+        return xstrdup (json_string_value (v));
     if (json_is_real (v)) {
         number_yaml (number, json_real_value (v));
-        return strdup (number);
+        return xstrdup (number);
     }
     return json_string_of (v, JSON_ENCODE_ANY | JSON_COMPACT);
 }
@@ -418,7 +419,7 @@ static char *file_after_placeholder (const char *text)
 {
     size_t n = *text == '/' ? strcspn (text, " \t\n'\"]\\{}$*?[;|&()<>") : 0;
 
-    return n > 1 ? strndup (text + 1, n - 1) : NULL;
+    return n > 1 ? xstrndup (text + 1, n - 1) : NULL;
 }
 
 /* The value of the placeholder of 'len' characters, which the caller frees.
@@ -518,12 +519,10 @@ static char *expand_part (const struct command_values *v, const char *start, con
 {
     char *out = NULL;
     size_t size;
-    FILE *f = open_memstream (&out, &size);
+    FILE *f = xopen_memstream (&out, &size);
 
-    if (!f)
-        return NULL;
     expand_text (f, v, start, text, text + len, quote);
-    fclose (f);
+    xclose_memstream (f);
     return out;
 }
 
@@ -590,17 +589,16 @@ char *hparams_drop_groups (const struct experiment *e, const char *text, const j
     const char *start = text;
     char *out = NULL;
     size_t size;
-    FILE *f = open_memstream (&out, &size);
+    FILE *f = xopen_memstream (&out, &size);
 
-    while (f && *text) {
+    while (*text) {
         size_t n = group_length (e, start, text);
         if (n && group_lacks_value (e, text, n, hparams))
             text += n;
         else
             fputc (*text++, f);
     }
-    if (f)
-        fclose (f);
+    xclose_memstream (f);
     return out;
 }
 

@@ -18,6 +18,7 @@
 #include "launcher/config/setting.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/worker_settings.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 
 #define PART(name)      (*((struct experiment *)NULL)->name)
@@ -228,9 +229,9 @@ static int set_number (void *e, const struct key *k, const config_setting_t *s, 
 static char **string_list (const char *path, const config_setting_t *s, struct problems *p)
 {
     int n = setting_is_list (s) ? config_setting_length (s) : 1;
-    char **list = calloc ((size_t)n + 1, sizeof (*list));
+    char **list = xcalloc ((size_t)n + 1, sizeof (*list));
 
-    for (int i = 0; list && i < n; i++) {
+    for (int i = 0; i < n; i++) {
         const config_setting_t *item =
             setting_is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
         const char *text = config_setting_get_string (item);
@@ -241,7 +242,7 @@ static char **string_list (const char *path, const config_setting_t *s, struct p
             strings_free (list);
             return NULL;
         }
-        list[i] = strdup (text);
+        list[i] = xstrdup (text);
     }
     return list;
 }
@@ -264,7 +265,7 @@ static void set_string (void *e, const struct key *k, const config_setting_t *s,
         return;
     }
     free (*text);
-    *text = strdup (config_setting_get_string (s));
+    *text = xstrdup (config_setting_get_string (s));
 }
 
 static void set_bools (void *e, const struct key *k, const config_setting_t *s, struct problems *p)
@@ -337,7 +338,7 @@ void key_default (void *e, const struct key *k)
         break;
     case KEY_STRING:
     case KEY_TEXT:
-        *(char **)key_at (e, k) = strdup (k->byname);
+        *(char **)key_at (e, k) = xstrdup (k->byname);
         break;
     case KEY_LIST:
     case KEY_GROUPS:

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
@@ -45,8 +46,7 @@ static char *without_ends (const char *pattern)
 
     while (!strncmp (pattern, ".*", 2) && (!pattern[2] || !strchr ("*+?{", pattern[2])))
         pattern += 2;
-    if (!(text = strdup (pattern)))
-        return NULL;
+    text = xstrdup (pattern);
     n = strlen (text);
     while (n >= 3 && !strcmp (text + n - 2, ".*") && !strchr ("\\[", text[n - 3]))
         text[n -= 2] = '\0';
@@ -57,7 +57,7 @@ static char *without_ends (const char *pattern)
 static int compile (regex_t *re, const char *pattern)
 {
     char *text = without_ends (pattern);
-    int rc = text ? regcomp (re, text, REG_EXTENDED) : REG_ESPACE;
+    int rc = regcomp (re, text, REG_EXTENDED);
 
     free (text);
     return rc;
@@ -147,10 +147,10 @@ static int read_log_part (struct policy_scan *s, const char *path)
     double start = monotonic ();
     int fd = inside_open_any (path, O_RDONLY, 0, NULL);
     off_t size = fd < 0 ? -1 : lseek (fd, 0, SEEK_END);
-    char *buf = malloc (BLOCK);
+    char *buf = xmalloc (BLOCK);
     ssize_t n = -1;
 
-    if (size >= 0 && buf && lseek (fd, size > LOG_MAX ? size - LOG_MAX : 0, SEEK_SET) >= 0)
+    if (size >= 0 && lseek (fd, size > LOG_MAX ? size - LOG_MAX : 0, SEEK_SET) >= 0)
         while (s->hits < (int)s->n && (n = read (fd, buf, BLOCK)) > 0) {
             look_at (s, buf, (size_t)n);
             hurry (s, fd, size, start);
@@ -166,13 +166,12 @@ static int read_log_part (struct policy_scan *s, const char *path)
 int policies_search (const struct log_policy *list, size_t n, const char *path,
                      char (*found)[POLICY_LINE])
 {
-    struct policy_scan *s = calloc (1, sizeof (*s));
+    struct policy_scan *s = xcalloc (1, sizeof (*s));
     int rv = -1;
 
     memset (found, 0, n * sizeof (*found));
-    if (!s || !(s->re = calloc (n + 1, sizeof (*s->re)))
-        || !(s->open = calloc (n + 1, sizeof (*s->open))))
-        goto out;
+    s->re = xcalloc (n + 1, sizeof (*s->re));
+    s->open = xcalloc (n + 1, sizeof (*s->open));
     s->list = list;
     s->n = n;
     s->found = found;
@@ -183,11 +182,8 @@ int policies_search (const struct log_policy *list, size_t n, const char *path,
     for (size_t i = 0; i < n; i++)
         if (s->open[i])
             regfree (&s->re[i]);
-out:
-    if (s) {
-        free (s->re);
-        free (s->open);
-    }
+    free (s->re);
+    free (s->open);
     free (s);
     return rv;
 }

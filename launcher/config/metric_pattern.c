@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/alloc.h"
 #include "runtime/base/error.h"
 
 enum { NAMES_MAX = 16, GROUPS_MAX = 64, NAME_SIZE = 64, COUNTED_MAX = 256 };
@@ -117,9 +118,9 @@ static char *translate (struct pattern *p, const char *text, struct slurmdl_erro
 {
     char *out = NULL;
     size_t size;
-    FILE *f = open_memstream (&out, &size);
+    FILE *f = xopen_memstream (&out, &size);
     int groups = 0;
-    int rv = f ? 0 : -1;
+    int rv = 0;
 
     while (rv == 0 && *text) {
         size_t n = name_at (text);
@@ -143,8 +144,7 @@ static char *translate (struct pattern *p, const char *text, struct slurmdl_erro
         if (*text)
             fputc (*text++, f);
     }
-    if (f)
-        fclose (f);
+    xclose_memstream (f);
     if (rv == 0 && groups < GROUPS_MAX)
         return out;
     free (out);
@@ -154,16 +154,16 @@ static char *translate (struct pattern *p, const char *text, struct slurmdl_erro
 
 struct pattern *pattern_create (const char *text, struct slurmdl_error *err)
 {
-    struct pattern *p = calloc (1, sizeof (*p));
+    struct pattern *p = xcalloc (1, sizeof (*p));
     char *re = NULL;
     int rc;
 
-    if (!p)
-        goto fail;
     p->step = -1;
     p->json = !strcmp (text, PATTERN_JSON);
-    if (p->json && (p->counted = calloc (COUNTED_MAX, sizeof (*p->counted))))
+    if (p->json) {
+        p->counted = xcalloc (COUNTED_MAX, sizeof (*p->counted));
         return p;
+    }
     if (!(re = translate (p, text, err)))
         goto fail;
     if ((rc = regcomp (&p->re, re, REG_EXTENDED))) {
@@ -174,7 +174,7 @@ struct pattern *pattern_create (const char *text, struct slurmdl_error *err)
     }
     p->compiled = 1;
     if (p->count == 0 && p->re.re_nsub >= 2)
-        p->counted = calloc (COUNTED_MAX, sizeof (*p->counted));
+        p->counted = xcalloc (COUNTED_MAX, sizeof (*p->counted));
     if (p->count == (p->step >= 0) && !p->counted) {
         errorf (err, "it names no metric: write {name} where the number is, or two "
                      "groups, of the name and of the number");

@@ -12,6 +12,7 @@
 #include "launcher/config/search_settings.h"
 #include "launcher/config/setting.h"
 #include "launcher/config/space.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 
 enum { PATH_SIZE = 128 };
@@ -42,11 +43,11 @@ bool point_active (const struct experiment *e, size_t i, const double *x)
 /* Take out of 'x' what is not active. */
 static void clear_inactive (const struct experiment *e, double *x)
 {
-    bool *active = calloc (e->space->nparams + 1, sizeof (*active));
+    bool *active = xcalloc (e->space->nparams + 1, sizeof (*active));
 
-    for (size_t i = 0; active && i < e->space->nparams; i++)
+    for (size_t i = 0; i < e->space->nparams; i++)
         active[i] = point_active (e, i, x);
-    for (size_t i = 0; active && i < e->space->nparams; i++)
+    for (size_t i = 0; i < e->space->nparams; i++)
         if (!active[i])
             x[i] = NAN;
     free (active);
@@ -60,16 +61,16 @@ static void clear_inactive (const struct experiment *e, double *x)
 static int middle_point (const struct experiment *e, double *x)
 {
     const struct search_config config = { .name = "single", .max_length = 1 };
-    struct param *free_params = calloc (e->space->nparams + 1, sizeof (*free_params));
+    struct param *free_params = xcalloc (e->space->nparams + 1, sizeof (*free_params));
     struct searcher *s = NULL;
     struct search_op op;
     int rv = -1;
 
-    for (size_t i = 0; free_params && i < e->space->nparams; i++) {
+    for (size_t i = 0; i < e->space->nparams; i++) {
         free_params[i] = e->space->params[i];
         free_params[i].when = NULL;
     }
-    if (free_params && (s = searcher_create (&config, free_params, e->space->nparams))
+    if ((s = searcher_create (&config, free_params, e->space->nparams))
         && searcher_ask (s, &op, x) == SEARCH_RUN)
         rv = 0;
     searcher_destroy (s);
@@ -136,15 +137,15 @@ static void read_point (struct experiment *e, const config_setting_t *group, con
 static void complete_point (const struct experiment *e, const config_setting_t *s,
                             const double *preset, double *x, struct problems *p)
 {
-    bool *given = calloc (e->space->nparams + 1, sizeof (*given));
+    bool *given = xcalloc (e->space->nparams + 1, sizeof (*given));
 
-    for (size_t i = 0; given && i < e->space->nparams; i++) {
+    for (size_t i = 0; i < e->space->nparams; i++) {
         given[i] = !isnan (x[i]);
         if (!given[i])
             x[i] = preset[i];
     }
     clear_inactive (e, x);
-    for (size_t i = 0; given && i < e->space->nparams; i++)
+    for (size_t i = 0; i < e->space->nparams; i++)
         if (given[i] && isnan (x[i]))
             problem_at (p, origin_of (s),
                         "%s: '%s' is not active at this point: it depends on '%s'",
@@ -213,13 +214,13 @@ void points_read (struct experiment *e, config_t *cf, struct problems *p)
     const config_setting_t *list = config_lookup (cf, "searcher.try_first");
     bool grid = !strcmp (e->search->searcher, "grid");
     size_t n = list ? (size_t)config_setting_length (list) : 0;
-    double *preset = calloc (e->space->nparams + 1, sizeof (*preset));
-    int given = preset ? default_point (e, preset) : -1;
+    double *preset = xcalloc (e->space->nparams + 1, sizeof (*preset));
+    int given = default_point (e, preset);
 
-    e->search->points = calloc ((n + 1) * (e->space->nparams + 1), sizeof (*e->search->points));
-    if (given < 0 || !e->search->points)
-        problem_at (p, NO_ORIGIN, "out of memory");
-    else if (list && !setting_is_list_of_groups (list))
+    e->search->points = xcalloc ((n + 1) * (e->space->nparams + 1), sizeof (*e->search->points));
+    if (given < 0)
+        out_of_memory ();
+    if (list && !setting_is_list_of_groups (list))
         problem_at (p, origin_of (list),
                     "'searcher.try_first' must be a list of points: "
                     "( { name = value; }, ... )");
@@ -252,21 +253,18 @@ void known_points_free (struct experiment *e)
     e->search->config.nknown = 0;
 }
 
-int known_points_allocate (struct experiment *e, size_t n)
+void known_points_allocate (struct experiment *e, size_t n)
 {
     size_t width = e->space->nparams + e->metric->n;
 
     known_points_free (e);
-    e->search->known = calloc (n + 1, sizeof (*e->search->known));
-    e->search->known_numbers = calloc (n * width + 1, sizeof (*e->search->known_numbers));
-    if (!e->search->known || !e->search->known_numbers)
-        return -1;
+    e->search->known = xcalloc (n + 1, sizeof (*e->search->known));
+    e->search->known_numbers = xcalloc (n * width + 1, sizeof (*e->search->known_numbers));
     for (size_t i = 0; i < n; i++) {
         e->search->known[i].x = e->search->known_numbers + i * width;
         e->search->known[i].values = e->search->known[i].x + e->space->nparams;
     }
     e->search->config.known = e->search->known;
-    return 0;
 }
 
 json_t *known_points_json (const struct experiment *e)
@@ -284,14 +282,13 @@ json_t *known_points_json (const struct experiment *e)
     return list;
 }
 
-int known_points_read (struct experiment *e, const json_t *known)
+void known_points_read (struct experiment *e, const json_t *known)
 {
     size_t n = json_array_size (known);
 
     if (n == 0)
-        return 0;
-    if (known_points_allocate (e, n) < 0)
-        return -1;
+        return;
+    known_points_allocate (e, n);
     for (size_t i = 0; i < n; i++) {
         const json_t *k = json_array_get (known, i);
         const json_t *x = json_object_get (k, "x");
@@ -304,5 +301,4 @@ int known_points_read (struct experiment *e, const json_t *known)
                 number_from_json (json_is_array (metric) ? json_array_get (metric, j) : metric);
     }
     e->search->config.nknown = (long)n;
-    return 0;
 }

@@ -18,11 +18,10 @@ void points_read (struct experiment *e, config_t *cf, struct problems *p);
 /* ---- points of an earlier experiment ---- */
 
 /* Allocate 'n' points in e->known; search.nknown counts those that are filled.
- * Returns -1 if out of memory.
  */
-int known_points_allocate (struct experiment *e, size_t n);
+void known_points_allocate (struct experiment *e, size_t n);
 void known_points_free (struct experiment *e);
 
 /* search.known for the first log entry, and back.  NULL if there is none. */
 json_t *known_points_json (const struct experiment *e);
-int known_points_read (struct experiment *e, const json_t *known);
+void known_points_read (struct experiment *e, const json_t *known);

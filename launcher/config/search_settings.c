@@ -14,6 +14,7 @@
 #include "launcher/config/resources.h"
 #include "launcher/config/setting.h"
 #include "launcher/config/space.h"
+#include "launcher/sys/alloc.h"
 #include "runtime/base/nearest_word.h"
 
 /* The searcher of that name; NULL if there is none. */
@@ -278,15 +279,15 @@ static void check_with_searcher (const struct experiment *e, const struct search
 /* ": 'hiden'; did you mean 'hidden'?", of the name that begins at 'at'. */
 static void name_hint (const struct experiment *e, const char *at, char *hint, size_t size)
 {
-    const char **words = calloc (e->space->nparams + 1, sizeof (*words));
+    const char **words = xcalloc (e->space->nparams + 1, sizeof (*words));
     const char *meant;
     char name[128];
 
     at += *at == '`';
     snprintf (name, sizeof (name), "%.*s", (int)strcspn (at, " \t\n`<>=!&|()+-*/%^,"), at);
-    for (size_t i = 0; words && i < e->space->nparams; i++)
+    for (size_t i = 0; i < e->space->nparams; i++)
         words[i] = e->space->params[i].name;
-    meant = words ? nearest_word (name, words) : NULL;
+    meant = nearest_word (name, words);
     snprintf (hint, size, ": '%s'%s%s%s", name,
               DID_YOU_MEAN (meant, "'", "'", hparam_find (e, name) ? ", which is a constant" : ""));
     free (words);
@@ -315,12 +316,11 @@ static char *join_constraints (char *const *list)
 {
     char *text = NULL;
     size_t size;
-    FILE *f = open_memstream (&text, &size);
+    FILE *f = xopen_memstream (&text, &size);
 
-    for (int i = 0; f && list[i]; i++)
+    for (int i = 0; list[i]; i++)
         fprintf (f, list[1] ? "%s(%s)" : "%s%s", i ? " && " : "", list[i]);
-    if (f)
-        fclose (f);
+    xclose_memstream (f);
     return text;
 }
 
@@ -337,7 +337,7 @@ static void read_constraints (struct experiment *e, config_t *cf, struct problem
         check_constraint (e, e->search->constraints[i], origin_of (item), p);
     }
     e->search->constraint = join_constraints (e->search->constraints);
-    if (p->count == before && e->search->constraint && e->search->constraints[1])
+    if (p->count == before && e->search->constraints[1])
         check_constraint (e, e->search->constraint, origin_of (s), p);
     e->search->config.constraint = e->search->constraint;
 }

@@ -11,6 +11,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/setting.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
 #include "runtime/base/nearest_word.h"
@@ -168,8 +169,7 @@ static void read_hparam_when (struct experiment *e, struct hparam *h, const conf
     }
     one = is_one_value (e, other, s);
     n = one ? 1 : config_setting_length (s);
-    if (!(h->when_values = calloc ((size_t)n + 1, sizeof (double))))
-        return;
+    h->when_values = xcalloc ((size_t)n + 1, sizeof (double));
     for (int i = 0; i < n; i++)
         setting_value (e, other, one ? s : config_setting_get_elem (s, (unsigned)i), where,
                        h->when_values + i, p);
@@ -348,17 +348,13 @@ static void param_kind_unknown (const config_setting_t *type, const char *path, 
 
 static struct hparam *add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
 {
-    struct hparam *h = array_grow (e->space->hparams, e->space->nhparams, sizeof (*h));
+    struct hparam *h;
 
-    if (!h)
-        return NULL;
-    e->space->hparams = h;
-    h += e->space->nhparams;
-    *h =
-        (struct hparam){ .path = strdup (path), .dim = -1, .preset = NAN, .origin = origin_of (s) };
-    if (!h->path)
-        return NULL;
-    e->space->nhparams++;
+    XGROW (e->space->hparams, e->space->nhparams);
+    h = &e->space->hparams[e->space->nhparams++];
+    *h = (struct hparam){
+        .path = xstrdup (path), .dim = -1, .preset = NAN, .origin = origin_of (s)
+    };
     return h;
 }
 
@@ -429,45 +425,36 @@ static int take_logarithms (struct param *d, const char *path, const config_sett
     return 0;
 }
 
-static int add_dimension (struct experiment *e, struct hparam *h, const struct param *d)
+static void add_dimension (struct experiment *e, struct hparam *h, const struct param *d)
 {
-    struct param *list = array_grow (e->space->params, e->space->nparams, sizeof (*list));
-
-    if (!list)
-        return -1;
-    e->space->params = list;
+    XGROW (e->space->params, e->space->nparams);
     h->dim = (int)e->space->nparams;
-    list[e->space->nparams++] = *d;
-    return 0;
+    e->space->params[e->space->nparams++] = *d;
 }
 
 /* A text that two choices share, NULL: none. */
 static const char *shared_text (char **labels, size_t n)
 {
-    char **sorted = calloc (n + 1, sizeof (*sorted));
+    char **sorted = xcalloc (n + 1, sizeof (*sorted));
     const char *text = NULL;
 
-    for (size_t i = 0; sorted && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         sorted[i] = labels[i];
-    if (sorted)
-        qsort (sorted, n, sizeof (*sorted), strings_compare);
-    for (size_t i = 1; sorted && !text && i < n; i++)
+    qsort (sorted, n, sizeof (*sorted), strings_compare);
+    for (size_t i = 1; !text && i < n; i++)
         if (!strcmp (sorted[i - 1], sorted[i]))
             text = sorted[i];
     free (sorted);
     return text;
 }
 
-static int label_choices (struct hparam *h)
+static void label_choices (struct hparam *h)
 {
     size_t n = json_array_size (h->values);
 
-    if (!(h->labels = calloc (n + 1, sizeof (*h->labels))))
-        return -1;
+    h->labels = xcalloc (n + 1, sizeof (*h->labels));
     for (size_t i = 0; i < n; i++)
-        if (!(h->labels[i] = json_text (json_array_get (h->values, i))))
-            return -1;
-    return 0;
+        h->labels[i] = json_text (json_array_get (h->values, i));
 }
 
 static void read_choices (struct experiment *e, struct hparam *h, const config_setting_t *s,
@@ -484,8 +471,7 @@ static void read_choices (struct experiment *e, struct hparam *h, const config_s
     }
     h->values = setting_json (vals);
     d.choices = config_setting_length (vals);
-    if (label_choices (h) < 0)
-        return;
+    label_choices (h);
     d.labels = (const char *const *)h->labels;
     if ((twice = shared_text (h->labels, (size_t)d.choices))) {
         snprintf (text, sizeof (text), "'vals' has the text \"%.100s\" twice; take one out", twice);
@@ -499,9 +485,9 @@ static void read_typed_hparam (struct experiment *e, const char *path, const con
 {
     struct param d = { .type = (enum param_type)kind->type,
                        .base = kind->type == PARAM_LOG ? 10 : 0 };
-    struct hparam *h;
+    struct hparam *h = add_hparam (e, path, s);
 
-    if (!(h = add_hparam (e, path, s)) || param_kind_check (kind, path, s, p) < 0)
+    if (param_kind_check (kind, path, s, p) < 0)
         return;
     if (kind->type == KIND_CONST) {
         h->values = kind->must ? setting_json (config_setting_get_member (s, "val")) : json_null ();
@@ -550,7 +536,6 @@ static void read_hparam (struct experiment *e, const config_setting_t *s, const 
     char prefix[PATH_SIZE + 1];
     const char *name;
     const struct param_kind *kind;
-    struct hparam *h;
 
     if (type) {
         name = config_setting_get_string (type);
@@ -574,8 +559,7 @@ static void read_hparam (struct experiment *e, const config_setting_t *s, const 
         read_hparams (e, s, prefix, p);
         return;
     }
-    if ((h = add_hparam (e, path, s)))
-        h->values = setting_json (s);
+    add_hparam (e, path, s)->values = setting_json (s);
 }
 
 static void read_hparams (struct experiment *e, const config_setting_t *group, const char *prefix,
@@ -602,13 +586,11 @@ static int compare_hparam_paths (const void *a, const void *b)
 }
 
 /* The order of the file must not matter: dimensions follow the names. */
-static int sort_dimensions (struct experiment *e)
+static void sort_dimensions (struct experiment *e)
 {
-    struct param *sorted = calloc (e->space->nparams + 1, sizeof (*sorted));
+    struct param *sorted = xcalloc (e->space->nparams + 1, sizeof (*sorted));
     int n = 0;
 
-    if (!sorted)
-        return -1;
     if (e->space->nhparams > 0)
         qsort (e->space->hparams, e->space->nhparams, sizeof (*e->space->hparams),
                compare_hparam_paths);
@@ -622,7 +604,6 @@ static int sort_dimensions (struct experiment *e)
     }
     free (e->space->params);
     e->space->params = sorted;
-    return 0;
 }
 
 static void check_variable_names (const struct experiment *e, struct problems *p)
@@ -687,8 +668,7 @@ void space_read (struct experiment *e, config_setting_t *group, struct problems 
         return;
     }
     read_hparams (e, group, "", p);
-    if (sort_dimensions (e) < 0)
-        problem_at (p, NO_ORIGIN, "out of memory");
+    sort_dimensions (e);
     check_variable_names (e, p);
     /* a space that is not whole would only give further, wrong lines */
     if (p->count > before)

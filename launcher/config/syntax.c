@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "runtime/base/array.h"
 #include "runtime/storage/inside.h"
 
@@ -63,10 +64,10 @@ static void blank_out (char *from, const char *to)
 
 static char *mask_strings (const char *text)
 {
-    char *copy = strdup (text);
+    char *copy = xstrdup (text);
     char *end;
 
-    for (char *c = copy; c && *c; c = end) {
+    for (char *c = copy; *c; c = end) {
         end = c + 1;
         if (*c == '"') {
             while (*end && *end != '"')
@@ -146,7 +147,7 @@ static char *line_of_text (const char *text, int line)
 {
     while (text && --line > 0 && (text = strchr (text, '\n')))
         text++;
-    return text ? strndup (text, strcspn (text, "\n")) : NULL;
+    return text ? xstrndup (text, strcspn (text, "\n")) : NULL;
 }
 
 static bool ends_with_equals (const char *line)
@@ -161,24 +162,21 @@ static bool ends_with_equals (const char *line)
 char *syntax_hint (const char *text, int *line)
 {
     char *plain = mask_strings (text);
-    char *here = plain ? line_of_text (plain, *line) : NULL;
-    char *before = *line > 1 && plain ? line_of_text (plain, *line - 1) : NULL;
+    char *here = line_of_text (plain, *line);
+    char *before = *line > 1 ? line_of_text (plain, *line - 1) : NULL;
     char hint[256] = "settings are written name = value; and texts in quotes";
-    char *said = NULL;
     int at;
 
     if (ends_with_equals (before)) {
         snprintf (hint, sizeof (hint), "a value is missing behind =");
         --*line;
-    } else if (!(here && find_mistake (here, hint, sizeof (hint))) && plain
+    } else if (!(here && find_mistake (here, hint, sizeof (hint)))
                && (at = check_brackets (plain, hint, sizeof (hint))) > 0)
         *line = at;
-    if (asprintf (&said, "syntax error: %s", hint) < 0)
-        said = NULL;
     free (plain);
     free (here);
     free (before);
-    return said;
+    return xasprintf ("syntax error: %s", hint);
 }
 
 /* libconfig compares each name with all before it, and an element of a list
@@ -333,11 +331,9 @@ static char *included_path (struct syntax_scan *s)
 
     if (n == 0 || from[n + 1] != '"')
         return NULL;
-    if (asprintf (&path, "%.*s%.*s",
-                  *from == '"' && from[1] != '/' && slash ? (int)(slash - s->inc->file) + 1 : 0,
-                  s->inc->file, (int)n, from + 1)
-        < 0)
-        return NULL;
+    path = xasprintf ("%.*s%.*s",
+                      *from == '"' && from[1] != '/' && slash ? (int)(slash - s->inc->file) + 1 : 0,
+                      s->inc->file, (int)n, from + 1);
     s->at = from + n + 2;
     return path;
 }
@@ -354,7 +350,8 @@ static int copy_included (struct syntax_scan *s, const char *path, const char *t
 
     inc->file = path;
     inc->depth++;
-    rv = problems_part (inc->p, inc->line, path, 1) < 0 ? -1 : copy_settings (&in);
+    problems_part (inc->p, inc->line, path, 1);
+    rv = copy_settings (&in);
     inc->file = outer;
     inc->depth--;
     putc ('\n', s->out);
@@ -363,10 +360,12 @@ static int copy_included (struct syntax_scan *s, const char *path, const char *t
     s->elements += in.elements;
     if (rv == 0 && s->settings > SETTINGS_MAX)
         return syntax_wrong (s, s->line, "more than 20000 settings");
-    if (rv == 0)
-        return problems_part (inc->p, inc->line, outer, s->line);
+    if (rv == 0) {
+        problems_part (inc->p, inc->line, outer, s->line);
+        return 0;
+    }
     if (!inc->bad)
-        inc->bad = strdup (path);
+        inc->bad = xstrdup (path);
     s->why = in.why;
     s->line = in.line;
     return -1;
@@ -454,16 +453,15 @@ static char *parse_text_of (config_t *cf, const char *text, struct inclusion *in
     char *out = NULL;
     size_t size;
 
-    if (!(s.out = open_memstream (&out, &size)))
-        return strdup ("out of memory");
+    s.out = xopen_memstream (&out, &size);
     copy_settings (&s);
     putc ('\n', s.out); /* without which a comment is an error */
-    fclose (s.out);
+    xclose_memstream (s.out);
     if (!s.why) {
         parse_copy (cf, out, &s);
         if (s.why && inc) {
             inc->file = problems_file (inc->p, &s.line);
-            inc->bad = strdup (inc->file);
+            inc->bad = xstrdup (inc->file);
         }
     }
     free (out);
@@ -569,7 +567,7 @@ static int read_settings (config_t *cf, const char *path, const char *text, size
     int line = 1;
 
     if (strlen (text) < size)
-        why = strdup ("a byte is zero here: this is not text");
+        why = xstrdup ("a byte is zero here: this is not text");
     else
         why = parse_text_of (cf, text + mark_length (text), includes ? &inc : NULL, &line);
     for (const char *c = text; strlen (text) < size && *c; c++)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
@@ -39,23 +40,19 @@ static bool is_there (const char *line)
 }
 
 /* From what scontrol has said, which is taken. */
-static int read_nodes (struct slurm_nodes *c, char *text)
+static void read_nodes (struct slurm_nodes *c, char *text)
 {
     *c = (struct slurm_nodes){ .text = text };
     for (const char *line = text; *line; line += strcspn (line, "\n"), line += *line == '\n') {
-        struct slurm_node *list;
         if (!is_there (line))
             continue;
-        if (!(list = array_grow (c->list, c->n, sizeof (*list))))
-            return -1;
-        c->list = list;
-        list[c->n++] = (struct slurm_node){
+        XGROW (c->list, c->n);
+        c->list[c->n++] = (struct slurm_node){
             .gpus = gpus_of (line),
             .cpus = strtol (node_field (line, " CPUTot="), NULL, 10),
             .partitions = node_field (line, " Partitions="),
         };
     }
-    return 0;
 }
 
 int slurm_show (const char *what, const char *name, unsigned seconds, char *text, size_t size)
@@ -77,18 +74,17 @@ int slurm_show (const char *what, const char *name, unsigned seconds, char *text
 
 int slurm_nodes_ask (struct slurm_nodes *c, struct slurmdl_error *err)
 {
-    char *text = malloc (TEXT_MAX);
+    char *text = xmalloc (TEXT_MAX);
     int status;
 
     *c = (struct slurm_nodes){ .text = text };
-    if (!text)
-        return errorf (err, "out of memory");
     status = slurm_show ("node", NULL, ASK_WAIT, text, TEXT_MAX);
     errno = EPROTO;
     if (status != 0)
         return errorf (err, "scontrol show node: %.*s", (int)strcspn (text, "\n"),
                        status > 0 ? text : "it does not answer");
-    return read_nodes (c, text) < 0 ? errorf (err, "out of memory") : 0;
+    read_nodes (c, text);
+    return 0;
 }
 
 void slurm_nodes_free (struct slurm_nodes *c)
@@ -180,8 +176,8 @@ static bool find_higher (const struct slurm_nodes *c, const char *text, const ch
 
 bool slurm_preempts (const struct slurm_nodes *c, const char *name, char by[256], char how[64])
 {
-    char *text = malloc (TEXT_MAX);
-    const char *line = text && slurm_show ("partition", NULL, ASK_WAIT, text, TEXT_MAX) == 0
+    char *text = xmalloc (TEXT_MAX);
+    const char *line = slurm_show ("partition", NULL, ASK_WAIT, text, TEXT_MAX) == 0
                            ? partition_line (text, name)
                            : NULL;
     bool yes = false;
@@ -243,12 +239,8 @@ static const char *find_cause (char *said)
 
 char *slurm_config (struct slurmdl_error *err)
 {
-    char *text = malloc (CONFIG_TEXT);
+    char *text = xmalloc (CONFIG_TEXT);
 
-    if (!text) {
-        errorf (err, "out of memory");
-        return NULL;
-    }
     if (slurm_show ("config", NULL, ASK_WAIT, text, CONFIG_TEXT) == 0
         && strstr (text, "SLURM_VERSION"))
         return text;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
@@ -40,22 +41,18 @@ static void read_job (struct slurm_job *j, char *line)
     j->folder = line ?: "";
 }
 
-static int read_jobs (struct slurm_jobs *jobs)
+static void read_jobs (struct slurm_jobs *jobs)
 {
     char *rest = jobs->text;
     char *line;
 
     while ((line = strsep (&rest, "\n"))) {
-        struct slurm_job *list;
         if (!*line)
             continue;
-        if (!(list = array_grow (jobs->list, jobs->n, sizeof (*list))))
-            return -1;
-        jobs->list = list;
-        read_job (&list[jobs->n], line);
-        jobs->n += list[jobs->n].id > 0; /* else a warning */
+        XGROW (jobs->list, jobs->n);
+        read_job (&jobs->list[jobs->n], line);
+        jobs->n += jobs->list[jobs->n].id > 0; /* else a warning */
     }
-    return 0;
 }
 
 static enum slurm_answer answer_of (int status, const char *said)
@@ -96,18 +93,12 @@ enum slurm_answer slurm_jobs_ask (const struct slurm_queue *q, struct slurm_jobs
     char said[512] = "it does not answer";
     int status;
 
-    *jobs = (struct slurm_jobs){ .text = malloc (size) };
-    if (!jobs->text) {
-        errorf (err, "out of memory");
-        return SLURM_FAILED;
-    }
+    *jobs = (struct slurm_jobs){ .text = xmalloc (size) };
     status = run_squeue (q, jobs->text, size);
     answer = answer_of (status, jobs->text);
-    if (answer == SLURM_ANSWERED && read_jobs (jobs) == 0)
-        return answer;
     if (answer == SLURM_ANSWERED) {
-        errorf (err, "out of memory");
-        return SLURM_FAILED;
+        read_jobs (jobs);
+        return answer;
     }
     if (*jobs->text)
         slurm_said (said, sizeof (said), jobs->text);

@@ -573,8 +573,7 @@ static enum applied apply_create (struct sweep *s, const struct event *e, struct
     state_set_text (&s->provenance, e->provenance);
     exp->fork->trial = (long)e->from;
     exp->fork->length = e->from_length;
-    if (known_points_read (exp, e->json) < 0)
-        out_of_memory ();
+    known_points_read (exp, e->json);
     s->searcher = searcher_create (&exp->search->config, exp->space->params, exp->space->nparams);
     if (!s->searcher)
         return errorf (err, "cannot create the searcher: %s", strerror (errno));

@@ -148,10 +148,7 @@ static int take_sweep (struct experiment *e, const struct sweep *s, struct probl
 
     if (find_metrics (e, s, at, p) < 0)
         return -1;
-    if (known_points_allocate (e, (size_t)s->ntrials) < 0) {
-        problem_at (p, e->search->warm_start_origin, "out of memory");
-        return -1;
-    }
+    known_points_allocate (e, (size_t)s->ntrials);
     finished = take_trials (e, s, at);
     if (e->search->config.nknown > 0) {
         note_length (e, s, p);
@@ -237,14 +234,16 @@ static int take_file (struct experiment *e, const char *path, struct problems *p
                     "'searcher.warm_start': %s: line %d: is no list of "
                     "{\"params\": {NAME: VALUE, ...}, \"value\": NUMBER}%s%s",
                     path, why.line > 0 ? why.line : 1, *why.text ? ": " : "", why.text);
-    else if (known_points_allocate (e, json_array_size (list)) < 0)
-        problem_at (p, e->search->warm_start_origin, "out of memory");
-    else if ((n = take_results (e, list), e->search->config.nknown == 0))
-        problem_at (p, e->search->warm_start_origin,
-                    "'searcher.warm_start': of the %zu trials with a value of "
-                    "%s none lies in this space (a hyperparameter that they "
-                    "do not have needs a default)",
-                    n, path);
+    else {
+        known_points_allocate (e, json_array_size (list));
+        n = take_results (e, list);
+        if (e->search->config.nknown == 0)
+            problem_at (p, e->search->warm_start_origin,
+                        "'searcher.warm_start': of the %zu trials with a value of "
+                        "%s none lies in this space (a hyperparameter that they "
+                        "do not have needs a default)",
+                        n, path);
+    }
     json_decref (list);
     return e->search->config.nknown > 0 ? 0 : -1;
 }
