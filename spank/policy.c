@@ -287,9 +287,7 @@ static void reject_argument (reject_f *reject, int ac, char **av, int i, const c
         (unknown || !strncmp (av[i], "when=", 5)) && i + 1 < ac && strncmp (av[i + 1], "when=", 5);
 
     snprintf (line, sizeof (line), "%s; ignored%s", why,
-              ends ? ", and what follows it, up to the next when=, holds for "
-                     "no step"
-                   : "");
+              ends ? "; the arguments after it, up to the next when=, apply to no step" : "");
     reject (av[i], line);
 }
 

@@ -131,8 +131,8 @@ static int exclude (struct sweep *s, const char *name, bool undo)
         s, (struct event){
                .op = EVENT_EXCLUDE, .host = name, .why = undo ? NULL : "by hand", .off = undo });
     if (rv == EXIT_OK)
-        printf (undo ? "%s: attempts may begin on %s again\n"
-                     : "%s: no attempt begins on %s any more\n",
+        printf (undo ? "%s: attempts may start on %s again\n"
+                     : "%s: no more attempts start on %s\n",
                 s->dir, name);
     return rv;
 }
@@ -154,7 +154,7 @@ int cmd_exclude (const struct command_line *line)
     int rv;
 
     if (!is_host (host)) {
-        complain ("exclude: '%.80s' is not a name of a machine", host);
+        complain ("exclude: '%.80s' is not a machine name", host);
         return EXIT_USAGE;
     }
     if (!named && experiment_is_there (line, host)) {

@@ -154,7 +154,8 @@ static void ask_step (const char *job, const char *step)
     snprintf (name, sizeof (name), "%.30s.%.30s", job, step);
     snprintf (option, sizeof (option), "--signal=%d", ASK);
     if (slurm_cancel (jobs, option, &err) < 0)
-        complain ("the servers of the step go on, although the chief has ended: %s", err.text);
+        complain ("the servers of the step keep running, although the chief has ended: %s",
+                  err.text);
 }
 
 /* A step of several components has a job for each of them. */

@@ -247,9 +247,7 @@ static void print_no_checkpoint (const struct best *b)
 
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", b->s->dir, b->trial);
     if ((other = slurmdl_checkpoint_find (dir, INT64_MAX, 0, &step)))
-        printf ("checkpoint: none is kept of the step of this value; the "
-                "newest is %s\n",
-                other);
+        printf ("checkpoint: none was kept at the step of this value; the newest is %s\n", other);
     else if (own_files (b, dir, sizeof (dir)))
         printf ("checkpoint: the files of its program are in %s\n", dir);
     else
@@ -292,11 +290,10 @@ static void print_best (const struct best *b)
     else if (!s->code || access (s->exp->dir, F_OK) == 0)
         printf ("to train it again: %s\n", b->command);
     if (s->code)
-        printf ("to do so with the code of then, and compare: dl reproduce %s "
-                "%ld\n",
-                s->word, b->trial);
+        printf ("to do so with the original code, and compare: dl reproduce %s %ld\n", s->word,
+                b->trial);
     if (*b->checkpoint)
-        printf ("to train on: dl fork %s %ld\n", s->word, b->trial);
+        printf ("to train further: dl fork %s %ld\n", s->word, b->trial);
 }
 
 /* ---- JSON ---- */
@@ -444,8 +441,7 @@ static int export_best (const struct best *b, const char *path)
 
     if (mkdir (path, 0777) < 0) {
         int e = errno;
-        complain (e == EEXIST ? "--export: %s is there already: name a folder "
-                                "that is not"
+        complain (e == EEXIST ? "--export: %s already exists: name a new folder"
                               : "--export: %s: %s",
                   path, strerror (e));
         return e == EEXIST ? EXIT_USAGE : error_status (e);

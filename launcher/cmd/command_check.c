@@ -529,9 +529,8 @@ static void warn_of_seed (const struct experiment *e, const struct program_texts
     if (e->search->config.repeats < 2 || t->unknown || texts_have_any (t, uses))
         return;
     where_text (e, e->entrypoint_origin, where, sizeof (where));
-    complain ("%s: 'searcher.repeats' is %ld, but the entrypoint has no "
-              "{seed}%s%s%s: repeats differ only if the program draws a seed "
-              "of its own",
+    complain ("%s: 'searcher.repeats' is %ld, but the entrypoint has no {seed}%s%s%s: repeats "
+              "differ only if the program chooses its own seed",
               where, e->search->config.repeats, script_name (t) ? ", and " : "",
               script_name (t) ? script_name (t) : "",
               script_name (t) ? " does not read DL_SEED" : "");
@@ -548,9 +547,8 @@ static void warn_of_pbt (const struct experiment *e, const struct program_texts 
         || texts_have_any (t, uses))
         return;
     where_text (e, e->entrypoint_origin, where, sizeof (where));
-    complain ("%s: searcher \"pbt\" gives trials the checkpoints of better "
-              "ones, but the entrypoint has no {resume_dir}%s%s%s: each trains "
-              "from the beginning",
+    complain ("%s: searcher \"pbt\" gives trials the checkpoints of better ones, but the "
+              "entrypoint has no {resume_dir}%s%s%s: each trains from scratch",
               where, script_name (t) ? ", and " : "", script_name (t) ? script_name (t) : "",
               script_name (t) ? " does not read DL_RESUME_DIR" : "");
 }
@@ -952,8 +950,8 @@ static void warn_of_when (const struct experiment *e)
         int of = d->when ? space_find (e->space->params, e->space->nparams, d->when) : -1;
         const struct param *o = of < 0 ? NULL : &e->space->params[of];
         if (o && o->step == 0 && (o->type == PARAM_FLOAT || o->type == PARAM_LOG))
-            complain ("%s: hyperparameter '%s' is hardly ever active: its "
-                      "'when' wants one value of the range of '%s'",
+            complain ("%s: hyperparameter '%s' is hardly ever active: its 'when' requires a single "
+                      "value from the range of '%s'",
                       e->file, d->name, o->name);
     }
 }
@@ -1098,9 +1096,9 @@ static void warn_of_status (const struct experiment *e)
                   "use bash -o pipefail -c '...'",
                   e->file, e->entrypoint_origin.line, n, last);
     else if (by == JOINT_OR && always_succeeds (last))
-        complain ("%s:%d: 'entrypoint' ends in '|| %.*s', so a crash counts as "
-                  "a result: leave that out",
-                  e->file, e->entrypoint_origin.line, n, last);
+        complain (
+            "%s:%d: 'entrypoint' ends in '|| %.*s', so a crash counts as a result: remove that",
+            e->file, e->entrypoint_origin.line, n, last);
     else if (by == JOINT_NEXT && always_succeeds (last) && !strstr (text, "set -e"))
         complain ("%s:%d: the status of 'entrypoint' is that of its last "
                   "command, '%.*s': a crash before it counts as a result; "

@@ -380,12 +380,11 @@ static void print_comparison (const struct comparison *c)
     terminal_allow_colours (false);
     scols_unref_table (tb);
     if (left_out)
-        printf ("(no room for %s: a wider window or --json has all)\n", left_out);
+        printf ("(no room for %s; widen the window or use --json)\n", left_out);
     free (left_out);
     duration_text (budget, sizeof (budget), c->budget);
-    printf ("%s: %s is better\n"
-            "at budget: after %s of trial time, which all have spent; area: the "
-            "mean of the best so far up to there\n",
+    printf ("%s: %s is better\nat budget: after %s of trial time, which all have spent; area: mean "
+            "of the best so far until then\n",
             sweep_metric (c->list[0], 0),
             c->list[0]->exp->search->config.smaller_is_better ? "smaller" : "larger", budget);
     print_differences (c);

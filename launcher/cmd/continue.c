@@ -82,8 +82,8 @@ static int complain_no_work (const struct sweep *s, const struct continue_option
                   "more trials",
                   s->dir);
     else
-        complain ("%s has %s: nothing is left to do; --trials N (there are "
-                  "%ld) or --length L (it is %lld) says how it goes on",
+        complain ("%s has %s: nothing is left to do; to continue, give --trials N (now %ld) or "
+                  "--length L (now %lld)",
                   s->dir, sweep_state_name (s->state), points_of (s), (long long)c->max_length);
     return EXIT_USAGE;
 }
@@ -120,7 +120,7 @@ static int check_continue (const struct sweep *s, const struct continue_options 
     const struct search_config *c = &s->exp->search->config;
 
     if (!sweep_has_ended (s))
-        complain ("%s is %s: only one that has ended can be continued; 'dl resume' "
+        complain ("%s is %s: only an experiment that has ended can be continued; 'dl resume' "
                   "starts workers",
                   s->dir, sweep_state_name (s->state));
     else if (opt->trials && !(experiment_needs (s->exp) & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
@@ -134,12 +134,12 @@ static int check_continue (const struct sweep *s, const struct continue_options 
         complain ("%s: --length %lld: it is %lld already, and can only grow", s->dir,
                   (long long)opt->length, (long long)c->max_length);
     else if (sweep_is_late (s))
-        complain ("%s: searcher.max_hours (%g) have passed: 'dl continue --set "
-                  "searcher.max_hours=HOURS %s' goes on with more",
+        complain ("%s: searcher.max_hours (%g) have passed: run 'dl continue --set "
+                  "searcher.max_hours=HOURS %s' to continue with more",
                   s->dir, s->exp->search->max_hours, s->word);
     else if (s->searcher && searcher_is_spent (s->searcher))
-        complain ("%s: searcher.max_gpu_hours (%g) is used up: 'dl continue "
-                  "--set searcher.max_gpu_hours=HOURS %s' goes on with more",
+        complain ("%s: searcher.max_gpu_hours (%g) is used up: run 'dl continue --set "
+                  "searcher.max_gpu_hours=HOURS %s' to continue with more",
                   s->dir, s->exp->search->max_gpu_hours, s->word);
     else
         return EXIT_OK;
@@ -162,7 +162,7 @@ static int say_goes_on (const struct sweep *s, const struct continue_options *op
     if (opt->start.detach)
         puts (s->dir);
     else
-        printf ("%s goes on already; 'dl wait' waits for the end\n", s->dir);
+        printf ("%s is already running; 'dl wait' waits for the end\n", s->dir);
     return EXIT_OK;
 }
 
@@ -180,9 +180,8 @@ static void complain_missing_attempts (const struct sweep *s)
             snprintf (first, sizeof (first), "%s", dir);
     }
     if (missing)
-        complain ("%s: missing, although the result of this attempt was "
-                  "accepted (%ld trial%s so): a trial that goes on begins "
-                  "with the newest checkpoint that is left, or anew",
+        complain ("%s: missing, although the result of this attempt was accepted (%ld trial%s so): "
+                  "a trial that continues starts from the newest checkpoint left, or from scratch",
                   first, missing, missing == 1 ? " is" : "s are");
 }
 
@@ -204,7 +203,7 @@ static int continue_sweep (struct sweep *s, const struct continue_options *opt)
     if (rv)
         return rv;
     complain_missing_attempts (s);
-    printf ("%s: goes on\n", s->dir);
+    printf ("%s: continues\n", s->dir);
     fflush (stdout);
     return start_missing_workers (s, &opt->start, false);
 }
@@ -274,7 +273,7 @@ static int go_on_with (struct sweep *s, const struct start_options *opt)
     long workers;
 
     if (s->state == SWEEP_PAUSED) {
-        printf ("%s is paused; 'dl resume' goes on\n", s->dir);
+        printf ("%s is paused; run 'dl resume' to continue\n", s->dir);
         return EXIT_OK;
     }
     if ((workers = peer_count (s->dir, 0, &err)) < 0)
@@ -307,7 +306,7 @@ static int retry (struct sweep *s, char **names, const struct start_options *opt
             break;
         }
         if ((rv = put_rehearsed (s, events, n, NULL)) == EXIT_OK) {
-            printf ("%s: %ld trial%s tried again\n", s->dir, retries,
+            printf ("%s: %ld trial%s retried\n", s->dir, retries,
                     retries == 1 ? " is" : "s are");
             fflush (stdout);
             rv = go_on_with (s, opt);

@@ -166,8 +166,8 @@ static int check_export (const struct export_options *opt, const struct export_f
     const char *name = format->name ? format->name : opt->format;
 
     if (!format->name && !tool_has_format (name)) {
-        complain ("--format: '%s' is none of csv, json, h5, tensorboard, "
-                  "wandb, mlflow, optuna and parquet",
+        complain ("--format: '%s' is not one of csv, json, h5, tensorboard, wandb, mlflow, optuna "
+                  "and parquet",
                   name);
         return EXIT_USAGE;
     }

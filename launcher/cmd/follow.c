@@ -140,10 +140,10 @@ static int conclude_follow (struct follow_view *v, bool workers_left)
     if (workers_left)
         return EXIT_STOPPED;
     if (v->x->excluded)
-        complain ("no worker is left: this machine is excluded from the "
-                  "experiment; 'dl resume' on another one goes on");
+        complain ("no worker is left: this machine is excluded from the experiment; run 'dl "
+                  "resume' on another one to continue");
     else
-        complain ("no worker is left%s%s; 'dl resume' goes on", *v->x->note ? ": " : "",
+        complain ("no worker is left%s%s; run 'dl resume' to continue", *v->x->note ? ": " : "",
                   v->x->note);
     return EXIT_NO_WORKERS;
 }
@@ -311,10 +311,10 @@ static bool say_idle (const struct sweep *s, const struct worker_view *v)
     if (!job)
         return false;
     last_words_text (s, job->job, text, sizeof (text));
-    complain ("%s: no worker of job %s has %s%s; 'squeue --jobs=%s' says %s; "
-              "if it is gone, 'dl resume %s' makes another",
-              s->dir, job->job, *text ? "begun: " : "started", text, job->job,
-              *text ? "whether it is tried again" : "why", s->word);
+    complain ("%s: no worker of job %s has %s%s; 'squeue --jobs=%s' shows %s; if it is gone, 'dl "
+              "resume %s' submits another",
+              s->dir, job->job, *text ? "started: " : "started", text, job->job,
+              *text ? "whether it is retried" : "why", s->word);
     return true;
 }
 
@@ -325,8 +325,8 @@ static void say_workers_gone (const struct sweep *s)
 
     if (s->nsubmits > 0)
         unseen_text (s, s->submits[s->nsubmits - 1].job, "", text, sizeof (text));
-    complain ("%s: no worker is left%s%s; 'dl resume %s' goes on", s->dir, *text ? ": " : "", text,
-              s->word);
+    complain ("%s: no worker is left%s%s; run 'dl resume %s' to continue", s->dir,
+              *text ? ": " : "", text, s->word);
 }
 
 /* To be called again and again.  Returns true if no worker is left: all are

@@ -148,18 +148,15 @@ static void take_files (struct experiment *e, const struct sweep *s, long trial,
         return;
     }
     if (length == 0)
-        complain ("trial %ld has no result yet: the fork begins from the "
-                  "beginning",
-                  trial);
+        complain ("trial %ld has no result yet: the fork starts from scratch", trial);
     else if (!e->fork->files && !e->fork->shared)
-        complain ("trial %ld has left neither a checkpoint nor files: the fork "
-                  "begins from the beginning",
+        complain ("trial %ld has left neither a checkpoint nor files: the fork starts from scratch",
                   trial);
     else
-        complain ("trial %ld was trained to length %lld, and the fork trains "
-                  "to %lld: it begins from the beginning; with --set "
-                  "searcher.max_length=L it goes on from the trial's files",
-                  trial, (long long)length, (long long)first);
+        complain (
+            "trial %ld was trained to length %lld, and the fork trains to %lld: it starts from "
+            "scratch; with --set searcher.max_length=L it continues from the trial's files",
+            trial, (long long)length, (long long)first);
     strings_free (e->fork->files);
     strings_free (e->fork->shared);
     e->fork->files = e->fork->shared = NULL;

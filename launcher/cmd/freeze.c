@@ -37,9 +37,8 @@ static int select_files (const struct experiment *e, const char *experiments,
 static void warn_absolute (const struct code_files *files)
 {
     if (*files->absolute)
-        complain ("%s is named by its whole path and is not frozen: the trials "
-                  "run it as it is when they begin; name a file of the folder "
-                  "without it",
+        complain ("%s is named by its absolute path and is not frozen: the trials run it as it is "
+                  "when they start; name a file in the folder by its relative path",
                   files->absolute);
 }
 
@@ -50,8 +49,8 @@ static void warn_absolute (const struct code_files *files)
 static void warn_shared (const struct experiment *e, const struct code_files *files)
 {
     if (files->is_off && e->code->work != WORK_SHARED && strcmp (e->search->searcher, "single"))
-        complain ("the code is not frozen (%s): all trials run in %s, and one "
-                  "overwrites the files of another that has the same names",
+        complain ("the code is not frozen (%s): all trials run in %s, and overwrite each other's "
+                  "files of the same name",
                   e->code->freeze ? "the variable DL_FREEZE" : "code.freeze", e->dir);
 }
 
@@ -73,14 +72,13 @@ int code_freeze (struct experiment *e, const char *experiments, struct code_of_r
     if (has_frozen_files (&r->files) && code_archive_pack (&r->files, &r->archive, &err) == 0)
         r->frozen.archive = &r->archive;
     if (r->files.is_text && r->frozen.archive)
-        complain ("%s has more than 64 MiB or 20000 files: of them only text "
-                  "is frozen (*.py, *.sh, *.yaml ...), the others are linked; "
-                  "name what is no code in .dlignore or code.exclude",
-                  r->files.root);
+        complain (
+            "%s has more than 64 MiB or 20000 files: only text is frozen (*.py, *.sh, *.yaml ...), "
+            "other files are linked; list what is not code in .dlignore or code.exclude",
+            r->files.root);
     if (*r->files.why || *err.text)
-        complain ("the code is not frozen, the trials run what is in the "
-                  "folder when they begin, and share the files that they write "
-                  "there: %s",
+        complain ("the code is not frozen: the trials run what is in the folder when they start, "
+                  "and share the files that they write there: %s",
                   *err.text ? err.text : r->files.why);
     r->frozen.root = r->files.root;
     r->frozen.provenance = r->provenance = provenance_collect (e, &r->files);
@@ -116,12 +114,11 @@ int code_preview (const struct experiment *e, const char *experiments)
                                : "",
                 files.nlinks, files.nlinks == 1 ? "" : "s", files.nlinks == 1 ? "s" : "");
     else
-        printf ("code: not frozen: %s\n",
-                *files.why ? files.why
-                : e->code->freeze && !getenv ("DL_FREEZE")
-                    ? "the entrypoint names no file of the folder"
-                    : "code.freeze or DL_FREEZE says so, so the trials share "
-                      "the files that they write there");
+        printf ("code: not frozen: %s\n", *files.why ? files.why
+                                          : e->code->freeze && !getenv ("DL_FREEZE")
+                                              ? "the entrypoint names no file of the folder"
+                                              : "code.freeze or DL_FREEZE disables it, so the "
+                                                "trials share the files that they write there");
     warn_absolute (&files);
     warn_shared (e, &files);
     code_files_free (&files);
@@ -270,10 +267,9 @@ static bool has_other_programs (const struct sweep *s, const struct code_archive
 /* Whoever edits a script and resumes means the trials to run that. */
 static void say_changed (const struct sweep *s)
 {
-    complain ("%s: the code has changed since it was frozen; the trials go on "
-              "with the old code, as there are results of it: 'dl diff %s %s' "
-              "shows what has changed, 'dl run' makes an experiment of the new "
-              "code",
+    complain ("%s: the code has changed since it was frozen; the trials keep running the old code, "
+              "because it has results: 'dl diff %s %s' shows what has changed, 'dl run' creates an "
+              "experiment with the new code",
               s->dir, s->word, s->exp->dir);
 }
 

@@ -60,10 +60,9 @@ static void print_superseded (const struct sweep *s)
                 largest = f;
         }
         if (n)
-            printf ("%zu files that trials saved, %lld bytes, are superseded "
-                    "by those of later attempts, the largest is %s; with "
-                    "the key checkpoint_policy.files, a list of patterns, in "
-                    "%s/experiment.conf 'dl gc' removes them\n",
+            printf ("%zu files that trials saved, %lld bytes, are superseded by those of later "
+                    "attempts, the largest is %s; to let 'dl gc' remove them, set "
+                    "checkpoint_policy.files, a list of patterns, in %s/experiment.conf\n",
                     n, (long long)bytes, largest->below, s->dir);
         trainer_files_free (&list);
     }
@@ -80,9 +79,7 @@ int cmd_gc (const struct command_line *line)
     if (rv)
         return rv;
     if (!opt->dry_run && peer_count (s->dir, 2 * (double)s->exp->worker->heartbeat, NULL) != 0) {
-        complain ("%s: workers are at work, and save checkpoints; 'dl pause' "
-                  "first",
-                  s->dir);
+        complain ("%s: workers are running and may save checkpoints; run 'dl pause' first", s->dir);
         sweep_close (s);
         return EXIT_BUSY;
     }

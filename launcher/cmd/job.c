@@ -439,12 +439,12 @@ static void requeue_or_complain (const struct sweep *s)
     char hosts[PATH_MAX];
 
     if (batch && !strcmp (batch, "BATCH")) {
-        complain ("%s goes on when Slurm begins job %s again", s->word, getenv ("SLURM_JOB_ID"));
+        complain ("%s continues when Slurm restarts job %s", s->word, getenv ("SLURM_JOB_ID"));
         slurm_excluded (s, hosts, sizeof (hosts));
         if (allocation_requeue (hosts) == 0)
             return;
     }
-    complain ("%s is not at its end; 'dl resume %s' goes on", s->word, s->word);
+    complain ("%s has not ended; run 'dl resume %s' to continue", s->word, s->word);
 }
 
 static int say_end (struct sweep *s)
@@ -452,7 +452,7 @@ static int say_end (struct sweep *s)
     const struct conditions *c = job_conditions (s);
     const struct condition_entry *now = &c->list[c->last];
 
-    fprintf (stderr, "dl: job %s: %s: %s%s%s; 'dl show %s' has its story\n", s->word,
+    fprintf (stderr, "dl: job %s: %s: %s%s%s; see 'dl show %s'\n", s->word,
              condition_names[c->last], now->reason, now->message ? ": " : "",
              now->message ? now->message : "", s->word);
     return follow_status (s);

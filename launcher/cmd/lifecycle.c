@@ -49,10 +49,11 @@ static void say_soft (const struct sweep *s, const char *what, const char *how)
 
     executor_cancel (s, "--state=PENDING", NULL);
     if (v.alive)
-        printf ("%s: %s and end within %lld s; '%s' goes on\n", s->dir, what, delay_of (s), how);
+        printf ("%s: %s and end within %lld s; run '%s' to continue\n", s->dir, what, delay_of (s),
+                how);
     else
-        printf ("%s: %.*s: no worker was at work; '%s' goes on\n", s->dir, (int)strcspn (what, ";"),
-                what, how);
+        printf ("%s: %.*s: no worker was running; run '%s' to continue\n", s->dir,
+                (int)strcspn (what, ";"), what, how);
     free (v.list);
 }
 
@@ -72,7 +73,7 @@ static void say_kill (const struct sweep *s)
 
     if (executor_cancel (s, NULL, &err) < 0)
         complain ("%s: its jobs were not cancelled: %s", s->dir, err.text);
-    printf ("%s: killed; what runs ends within %lld s\n", s->dir,
+    printf ("%s: killed; running trials end within %lld s\n", s->dir,
             (long long)s->exp->worker->heartbeat + 1);
 }
 
@@ -189,7 +190,7 @@ static int print_has_ended (const struct sweep *s)
     bool whole =
         s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED || s->state == SWEEP_PARTIAL;
 
-    complain ("%s %s %s; 'dl continue%s' goes on", s->dir, whole ? "has" : "was",
+    complain ("%s %s %s; run 'dl continue%s' to continue", s->dir, whole ? "has" : "was",
               sweep_state_name (s->state), whole ? " --trials N' or 'dl continue --length L" : "");
     return EXIT_USAGE;
 }
@@ -286,8 +287,7 @@ static int resume (struct sweep *s, const struct command_line *line)
         return say_others_start (s);
     }
     if (*code && s->code && !strcmp (s->code, code)) {
-        puts ("the code has changed, and there is no result yet: the trials "
-              "run what it is now");
+        puts ("the code has changed, and there is no result yet: the trials run the current code");
         trust_record (s, NULL);
     }
     /* tasks that run, after a pause, are about to end: put_resume() says so */
@@ -335,9 +335,8 @@ static int check_workers (const char *dir, double seconds, bool force)
         return EXIT_OK;
     if (n < 0)
         return fail (&err);
-    complain ("%s: %ld worker%s at work on it; --force removes it "
-              "nevertheless",
-              dir, n, n == 1 ? " is" : "s are");
+    complain ("%s: %ld worker%s running on it; --force removes it anyway", dir, n,
+              n == 1 ? " is" : "s are");
     return EXIT_BUSY;
 }
 
@@ -348,15 +347,13 @@ static int check_sweep (struct sweep *s, bool force)
         return EXIT_OK;
     }
     if (sweep_has_lost_log (s)) {
-        complain ("%s/log: lost, but there are trials; --force removes them "
-                  "nevertheless",
+        complain ("%s/log: missing, although there are trials; --force removes them anyway",
                   s->dir);
         return EXIT_DAMAGED;
     }
     if (!sweep_has_ended (s) && s->state != SWEEP_NEW) {
-        complain ("%s is %s: 'dl stop' ends it; --force removes it "
-                  "nevertheless",
-                  s->dir, sweep_state_name (s->state));
+        complain ("%s is %s: 'dl stop' ends it; --force removes it anyway", s->dir,
+                  sweep_state_name (s->state));
         return EXIT_BUSY;
     }
     return check_workers (s->dir, 2 * (double)s->exp->worker->heartbeat, force);
@@ -375,7 +372,7 @@ static int check_removable (const char *dir, bool force)
         if ((rv = check_sweep (s, force)) == EXIT_OK)
             record_remove (s);
     } else if (!force) {
-        complain ("%s: cannot be read (%s); --force removes it nevertheless", dir, err.text);
+        complain ("%s: cannot be read (%s); --force removes it anyway", dir, err.text);
         rv = EXIT_DAMAGED;
     }
     sweep_close (s);

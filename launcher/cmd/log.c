@@ -37,7 +37,7 @@ int cmd_log (const struct command_line *line)
     int rv = 0;
 
     if (!socket || !*socket) {
-        complain (socket ? "log: the worker has no socket; its own log says why"
+        complain (socket ? "log: the worker has no socket; see its own log"
                          : "log: not inside a trial (DL_SOCKET is not set): "
                            "start the script with dl run; 'dl logs' prints "
                            "the log of a trial");

@@ -50,7 +50,7 @@ static int notebooks_folder (char path[PATH_MAX], struct slurmdl_error *err)
 
     if (record_base (base, sizeof (base)) < 0) {
         errno = ENOENT;
-        return errorf (err, "there is no home folder: set HOME");
+        return errorf (err, "no home folder: set HOME");
     }
     snprintf (path, PATH_MAX, "%s/slurm-dl/notebooks", base);
     return own_folder_make (path, 0700, err);
@@ -156,12 +156,12 @@ static enum server_state notebook_server_read (const char *folder, long job,
         return SERVER_LISTENS;
     if (errno == EPERM) {
         errorf (err,
-                "the Jupyter server of job %ld has no token: your Jupyter "
-                "configuration switches it off, and others could use it",
+                "the Jupyter server of job %ld has no token: your Jupyter configuration disables "
+                "it, and others could use it",
                 job);
         return SERVER_NO_TOKEN;
     }
-    errorf (err, "%s: no server of Jupyter's wrote it", path);
+    errorf (err, "%s: not written by a Jupyter server", path);
     return SERVER_ERROR;
 }
 
@@ -334,7 +334,7 @@ static int complain_notebook_ended (const char *folder, long job)
 
     snprintf (path, sizeof (path), "%s/%ld.log", folder, job);
     if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0 && errno == ENOENT) {
-        complain ("job %ld is no notebook; 'dl notebook ls' lists them", job);
+        complain ("job %ld is not a notebook; 'dl notebook ls' lists them", job);
         return EXIT_NOT_FOUND;
     }
     n = file_tail (fd, end, sizeof (end) - 1);
@@ -428,8 +428,8 @@ static int start_notebook (const struct command_line *line, const char *folder)
         return fail (&err);
     if ((rv = submit_notebook (line, folder, script, &job)) != EXIT_OK)
         return rv;
-    printf ("job %ld; ^C cancels it; it goes on when this command ends "
-            "otherwise, and 'dl notebook attach %ld' comes back to it\n",
+    printf ("job %ld; ^C cancels it; it continues if this command ends otherwise; 'dl notebook "
+            "attach %ld' returns to it\n",
             job, job);
     fflush (stdout);
     snprintf (own, sizeof (own), "%s/%ld", folder, job);
@@ -456,7 +456,7 @@ static int is_job_folder (const struct dirent *e)
 
 static void print_no_notebooks (void)
 {
-    complain ("there is no notebook at work; 'dl notebook' starts one");
+    complain ("no notebook is running; 'dl notebook' starts one");
 }
 
 static int list_notebooks (const struct command_line *line, const char *folder)
@@ -498,7 +498,7 @@ static long chosen_notebook (const struct command_line *line, const char *folder
         if (*given && strlen (given) < 12 && given[strspn (given, "0123456789")] == '\0')
             job = atol (given);
         if (job <= 0)
-            complain ("'%s' is no number of a job", given);
+            complain ("'%s' is not a job number", given);
         return job > 0 ? job : 0;
     }
     n = scandir (folder, &jobs, is_job_folder, by_job_number);
@@ -554,8 +554,8 @@ int cmd_notebook (const struct command_line *line)
     for (const struct notebook_command *c = commands; c->name; c++)
         if (!strcmp (c->name, line->args[0]) && line->nargs <= 2)
             return c->run (line, folder);
-    complain ("notebook: '%s' is none of ls, attach [JOB] and stop [JOB]; "
-              "options for sbatch follow --",
+    complain ("notebook: '%s' is not one of ls, attach [JOB] and stop [JOB]; options for sbatch "
+              "follow --",
               line->args[0]);
     return EXIT_USAGE;
 }

@@ -166,10 +166,8 @@ static int check_command_line (const struct cmd *cmd, const struct spelling *s,
     if (line->nargs < cmd->min_args)
         complain ("usage: dl %s [OPTION...] %s", cmd->name, cmd->args);
     else if (cmd->max_args >= 0 && line->nargs > cmd->max_args)
-        complain ("%s: '%.80s' is an argument too many; usage: dl %s "
-                  "[OPTION...]%s%s",
-                  cmd->name, line->args[cmd->max_args], cmd->name, *cmd->args ? " " : "",
-                  cmd->args);
+        complain ("%s: unexpected argument '%.80s'; usage: dl %s [OPTION...]%s%s", cmd->name,
+                  line->args[cmd->max_args], cmd->name, *cmd->args ? " " : "", cmd->args);
     else if (local && *local && detach && *detach)
         complain ("%s: --detach cannot be used with --local: local workers end "
                   "with dl",

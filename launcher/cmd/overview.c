@@ -114,22 +114,19 @@ static bool print_remedy (const struct sweep *s, const char *why, const char *co
     const struct experiment *e = s->exp;
 
     if (why && !strncmp (why, "TIMEOUT", 7))
-        printf ("'dl %s --set resources.time=TIME %s' goes on with a longer "
-                "time limit than %s, of which the last %lld s (worker.grace) "
-                "are for saving\n",
+        printf ("run 'dl %s --set resources.time=TIME %s' to continue with a longer time limit "
+                "than %s, of which the last %lld s (worker.grace) are for saving\n",
                 command, s->word, e->resources->time ? e->resources->time : "the partition's",
                 (long long)e->worker->grace);
     else if (why && (!strcmp (why, "out of memory") || strstr (why, "out of memory (killed")))
-        printf ("'dl %s --set resources.%s=SIZE %s' goes on with more than "
-                "%s%s\n",
-                command, e->resources->max_memory ? "max_memory" : "memory", s->word,
+        printf ("run 'dl %s --set resources.%s=SIZE %s' to continue with more than %s%s\n", command,
+                e->resources->max_memory ? "max_memory" : "memory", s->word,
                 e->resources->max_memory ? e->resources->max_memory
                 : e->resources->memory   ? e->resources->memory
                                          : "the partition gives",
                 e->resources->max_memory ? ""
-                                         : "; with resources.max_memory=SIZE as well a "
-                                           "trial that runs out of memory is tried again "
-                                           "with more, up to that");
+                                         : "; with resources.max_memory=SIZE as well a trial that "
+                                           "runs out of memory is retried with more, up to that");
     else
         return false;
     return true;
@@ -145,9 +142,8 @@ void print_fault (const struct sweep *s)
     print_fault_log_end (s);
     if (print_remedy (s, s->cause.why, "resume"))
         return;
-    printf ("when the program is fixed, 'dl resume %s' goes on and tries %d "
-            "times more; for another experiment file, 'dl kill %s' and 'dl "
-            "run'\n",
+    printf ("when the program is fixed, run 'dl resume %s' to continue and try %d more times; for "
+            "another experiment file, 'dl kill %s' and 'dl run'\n",
             s->word, FAULT_LIMIT, s->word);
 }
 
@@ -157,11 +153,12 @@ void print_limits (const struct sweep *s)
 
     if (!s->expired && !(s->searcher && searcher_is_spent (s->searcher)))
         return;
-    printf ("searcher.%s (%g) is %s: no segment begins any more", key,
+    printf ("searcher.%s (%g) is %s: no more segments start", key,
             s->expired ? s->exp->search->max_hours : s->exp->search->max_gpu_hours,
             s->expired ? "over" : "used up");
     if (sweep_has_ended (s))
-        printf ("; 'dl continue --set searcher.%s=HOURS %s' goes on with more", key, s->word);
+        printf ("; run 'dl continue --set searcher.%s=HOURS %s' to continue with more", key,
+                s->word);
     puts ("");
 }
 
@@ -177,14 +174,13 @@ void print_shared_files (const struct sweep *s)
     if (f.others)
         printf (" (and %ld other%s)", f.others, f.others == 1 ? "" : "s");
     puts (s->exp->code->work == WORK_SHARED
-              ? ": each overwrites the other's; without working_folder = "
-                "\"shared\" each attempt has a folder of its own"
-          : s->code ? ": each overwrites the other's; dl links it instead of copying "
-                      "it for each attempt (.dlignore, its size, or \"data\" in its "
-                      "name): write into {attempt_dir}"
-                    : ": each overwrites the other's; write into {attempt_dir}, or "
-                      "freeze the code (code.freeze, code.path), so that each "
-                      "attempt has a folder of its own");
+              ? ": they overwrite each other's file; without working_folder = \"shared\" each "
+                "attempt has a folder of its own"
+          : s->code
+              ? ": they overwrite each other's file; dl links it instead of copying it for each "
+                "attempt (.dlignore, its size, or \"data\" in its name): write into {attempt_dir}"
+              : ": they overwrite each other's file; write into {attempt_dir}, or freeze the code "
+                "(code.freeze, code.path), so that each attempt has a folder of its own");
 }
 
 /* More different ones than that have none that is common. */
@@ -243,9 +239,8 @@ static void print_ended (const struct sweep *s)
     long n;
 
     if ((first = ended_elsewhere (s, true, &n)))
-        printf ("trial %ld logged steps to %lld, but its segment was to end at "
-                "%lld%s: its program does not use {length} (DL_LENGTH), or "
-                "counts steps in another unit\n",
+        printf ("trial %ld logged steps up to %lld, but its segment ends at %lld%s: its program "
+                "does not use {length} (DL_LENGTH), or counts steps in another unit\n",
                 trial_number (s, first), (long long)first->ended, (long long)first->length,
                 n > 1 ? ", and others like it" : "");
     else if ((first = ended_elsewhere (s, false, &n)))
@@ -345,10 +340,9 @@ static void print_begun_again (const struct sweep *s)
         looked += t->over > 1;
         for (long k = 2; k <= t->over && k <= AGAIN_TRIALS; k++)
             if (began_again (s, n, k, file, &from)) {
-                printf ("trial %ld: attempt %ld was given %s of attempt %ld, but "
-                        "logged the same first steps: its program did not go on "
-                        "from that, or counts its steps from the beginning of "
-                        "each attempt\n",
+                printf ("trial %ld: attempt %ld was given %s of attempt %ld, but logged the same "
+                        "first steps: its program did not continue from it, or counts its steps "
+                        "from the beginning of each attempt\n",
                         n, k, file, from);
                 return;
             }
@@ -433,8 +427,8 @@ static const struct submit *last_job (const struct sweep *s)
 static void print_resume (const struct sweep *s)
 {
     if (last_job (s))
-        printf ("'squeue --jobs=%s' says whether Slurm has requeued them; 'dl "
-                "resume %s' starts others\n",
+        printf ("'squeue --jobs=%s' shows whether Slurm has requeued them; 'dl resume %s' starts "
+                "others\n",
                 last_job (s)->job, s->word);
     else
         printf ("'dl resume %s' starts workers\n", s->word);
@@ -451,8 +445,8 @@ static void print_waiting (const struct sweep *s, const struct submit *a)
 
     last_words_text (s, a->job, why, sizeof (why));
     if (*why) {
-        printf ("no worker of job %s has begun: %s; when that is fixed, 'dl "
-                "resume %s' starts others\n",
+        printf ("no worker of job %s has started: %s; when that is fixed, 'dl resume %s' starts "
+                "others\n",
                 a->job, why, s->word);
         return;
     }

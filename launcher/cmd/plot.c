@@ -226,7 +226,7 @@ static int report_gnuplot_error (FILE *errors, int status, struct slurmdl_error 
     if (strrchr (text, '\n'))
         line = strrchr (text, '\n') + 1;
     errno = EIO;
-    errorf (err, "gnuplot has failed (exit status %d): %.80s", status, line);
+    errorf (err, "gnuplot failed (exit status %d): %.80s", status, line);
     free (text);
     return -1;
 }
@@ -623,7 +623,7 @@ static int draw_parallel (struct plot *p)
     char what[64];
 
     if (p->params.n == 0) {
-        complain ("%s has no hyperparameter that is searched", p->report.sweeps[0].name);
+        complain ("%s searches no hyperparameter", p->report.sweeps[0].name);
         return -1;
     }
     snprintf (what, sizeof (what), "the %ld best trials", n);
@@ -712,9 +712,7 @@ static int medium_of (const char *name, const char *of, enum plot_medium *m)
             return EXIT_OK;
         }
     if (file)
-        complain ("--output: '%s' is no kind of picture: FILE.svg, FILE.png or "
-                  "FILE.pdf",
-                  name);
+        complain ("--output: '%s' is not a picture format: FILE.svg, FILE.png or FILE.pdf", name);
     else
         complain ("--term: there is no terminal '%s': dumb, block, sixel or "
                   "kitty",
@@ -749,10 +747,10 @@ static int find_gnuplot (char *terminals, size_t size)
     if (rv == 0)
         return EXIT_OK;
     if (rv == 127)
-        complain ("dl plot needs gnuplot: install gnuplot-nox (Debian) or "
-                  "gnuplot-minimal (Fedora); 'dl report' needs none");
+        complain ("dl plot needs gnuplot: install gnuplot-nox (Debian) or gnuplot-minimal "
+                  "(Fedora); 'dl report' does not need it");
     else
-        complain ("gnuplot does not run: %s", terminals);
+        complain ("cannot run gnuplot: %s", terminals);
     return EXIT_FAILED;
 }
 
@@ -782,7 +780,7 @@ static int find_plot_param (struct plot *p, const char *name)
     }
     if (!p->param) {
         meant = nearest_word (name, words);
-        complain ("'%s' is no hyperparameter that is searched%s%s%s", name,
+        complain ("'%s' is not a searched hyperparameter%s%s%s", name,
                   DID_YOU_MEAN (meant, "'", "'", ""));
     }
     free (words);

@@ -400,8 +400,7 @@ static void preview (const struct experiment *e, bool json, double seconds, doub
     }
     print_preview_plan (e, seconds, bytes);
     if (seconds == 0)
-        puts ("--seconds=S, the time for one unit of length of one "
-              "trial, gives hours too");
+        puts ("to print hours, use --seconds=S, the time for one unit of length of one trial");
 }
 
 /* Seconds of a unit of length, of all attempts of all trials; 0: not known. */

@@ -31,9 +31,7 @@ static json_t *read_provenance_record (const struct sweep *s)
     if (!text)
         complain ("%s", err.text);
     else if (strcmp (digest, s->provenance) || !(v = json_loadb (text, size, 0, NULL)))
-        complain ("%s: this is not the record that was made with the "
-                  "experiment",
-                  path);
+        complain ("%s: this is not the experiment's original record", path);
     free (text);
     return v;
 }

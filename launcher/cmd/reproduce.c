@@ -69,7 +69,7 @@ static int reproduce_in_allocation (struct sweep *s, long number, bool trust)
     command_add (&c, s->dir, NULL);
     command_add (&c, trial, NULL);
     c.argv[c.n] = NULL;
-    printf ("trial %ld has %lld ranks: a job for them by salloc\n", number,
+    printf ("trial %ld has %lld ranks: allocating a job with salloc\n", number,
             (long long)(s->exp->resources->nodes * s->exp->resources->ranks));
     fflush (stdout);
     setenv ("DL_PIN", s->pin, 1);
@@ -142,7 +142,7 @@ static int take_frozen_code (struct sweep *s, struct try_run *t, struct slurmdl_
     int rv;
 
     if (!s->code) {
-        printf ("code: it was not frozen: what is in %s now\n", s->exp->dir);
+        printf ("code: not frozen; using what is in %s now\n", s->exp->dir);
         return 0;
     }
     if (store_get (s->dir, s->code, &a, err) < 0)
@@ -160,9 +160,9 @@ static void compare_image (const struct sweep *s)
     json_t *record = s->provenance && s->exp->software->image ? provenance_read (s) : NULL;
 
     if (software_image_differs (record))
-        complain ("%s: the image %s is not the file that it was when the "
-                  "experiment was made (dl show --provenance)",
-                  s->dir, s->exp->software->image);
+        complain (
+            "%s: the image %s has changed since the experiment was created (dl show --provenance)",
+            s->dir, s->exp->software->image);
     json_decref (record);
 }
 

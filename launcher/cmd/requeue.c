@@ -39,7 +39,7 @@ static int submit_successor (struct sweep *s, bool *never)
         complain ("%s", err.text);
         *never = x.never;
     } else
-        complain ("array %s goes on", x.job);
+        complain ("array %s continues", x.job);
     x.ops->close (&x);
     return rv;
 }

@@ -172,7 +172,7 @@ static int read_param (struct search_header *h, const json_t *o, struct slurmdl_
     int i = 0;
 
     if (!json_is_object (o) || !name)
-        return header_bad (err, "", "'space' is a list of objects, each with a 'name'");
+        return header_bad (err, "", "'space' must be a list of objects, each with a 'name'");
     while (i < TYPES && (!type || strcmp (types[i].name, type)))
         i++;
     if (i == TYPES)
@@ -218,7 +218,7 @@ static int read_entry_when (struct search_header *h, size_t i, const json_t *whe
     int parent;
 
     if (json_object_size (when) != 1)
-        return header_bad (err, p->name, "'when' names one other parameter");
+        return header_bad (err, p->name, "'when' must name one other parameter");
     if ((parent = param_index (h, json_object_iter_key (first))) < 0)
         return header_bad (err, p->name, "when: no such parameter");
     h->when[i] = xcalloc (n + 1, sizeof (double));
@@ -267,7 +267,7 @@ static int header_point (const struct search_header *h, const json_t *params, co
     json_t *value;
 
     if (!json_is_object (params))
-        return header_bad (err, who, "a point is an object: {\"name\": value, ...}");
+        return header_bad (err, who, "a point must be an object: {\"name\": value, ...}");
     for (size_t i = 0; i < h->n; i++)
         x[i] = NAN;
     json_object_foreach ((json_t *)params, name, value) {
@@ -737,7 +737,7 @@ static int begin_trial (struct server *s, const struct search_op *op, struct slu
 {
     reserve_trial (s, op->trial);
     if (searcher_begin (s->searcher, op, s->x) < 0)
-        return bad_request (err, "the searcher begins no such trial");
+        return bad_request (err, "the searcher would not start this trial");
     s->lengths[op->trial] = op->length;
     if (!op->fresh)
         return 0;
@@ -794,7 +794,7 @@ static int answer_begin (struct server *s, const struct search_line *line,
         return errorf (err, "'id' is %" PRId64 ", but the next is %ld", line->id, s->trials);
     }
     if (s->header.config.repeats > 1)
-        return bad_request (err, "begin and 'repeats' do not go together");
+        return bad_request (err, "begin and 'repeats' cannot be used together");
     if (header_point (&s->header, line->params, "params", s->x, err) < 0
         || header_fit (&s->header, "params", s->x, 1, err) < 0)
         return -1;
@@ -841,7 +841,7 @@ static int answer_observe (struct server *s, const struct search_line *line,
     if (!trial || header_values (&s->header, line->value, "tell", values, err) < 0)
         return -1;
     if (searcher_spend (s->searcher, trial, line->seconds) < 0)
-        return bad_request (err, "'seconds' are too many");
+        return bad_request (err, "'seconds' is too large");
     rv = json_is_null (line->value) ? searcher_exit (s->searcher, trial)
                                     : tell_values (s, trial, s->lengths[trial], values);
     /* with steps, the last report has had it already */

@@ -74,7 +74,7 @@ int cmd_shell (const struct command_line *line)
     int rv;
 
     if (!isatty (STDIN_FILENO)) {
-        complain ("shell: standard input is no terminal: use srun or sbatch");
+        complain ("shell: standard input is not a terminal: use srun or sbatch");
         return EXIT_USAGE;
     }
     slurm_terminal_words (&argv);

@@ -158,7 +158,7 @@ static int choose_columns (struct selection *sel, const struct column_names *nam
             c->list[c->n++] = sel->all.list[found->column];
     free (list);
     if (good && c->n == 0) {
-        complain ("--columns: names of columns are missing");
+        complain ("--columns needs column names");
         good = false;
     }
     sel->chosen = true;
@@ -245,7 +245,7 @@ static int compile_filter (struct filter *f, const char *text)
         open[i] = t->open;
     }
     why = constraint_compile (&f->program, text, &names, &column);
-    if (why && !strcmp (why, "there is nothing of this name"))
+    if (why && !strcmp (why, "no such name"))
         say_unknown (f->names, text + column - 1);
     else if (why)
         complain ("--where: column %d: %s%s", column, why,
@@ -949,7 +949,7 @@ int cmd_show (const struct command_line *line)
     int rv;
 
     if (opt->json && opt->csv) {
-        complain ("show: --json and --csv do not go together");
+        complain ("show: --json and --csv cannot be used together");
         return EXIT_USAGE;
     }
     if ((rv = open_experiment (line, line->args[0], &s)))

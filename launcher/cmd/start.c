@@ -111,12 +111,11 @@ static void say_not_started (struct sweep *s, const struct executor *x, bool is_
                              const char *why)
 {
     if (x->refused && is_new && take_back (s))
-        complain ("%s; no experiment was made; correct the file or use --set, "
-                  "and run again",
+        complain ("%s; no experiment was created; correct the file or use --set, and run again",
                   why);
     else if (x->refused)
-        complain ("%s; 'dl resume %s' starts workers when this is corrected, "
-                  "in its file by 'dl resume --set KEY=VALUE %s'",
+        complain ("%s; 'dl resume %s' starts workers once this is corrected; 'dl resume --set "
+                  "KEY=VALUE %s' corrects its file",
                   why, s->word, s->word);
     else if (is_new)
         complain ("%s; the experiment is %s: 'dl resume %s' starts it again; "
@@ -188,9 +187,8 @@ static int say_queued (const struct sweep *s, const struct queue *q)
 
     for (long i = 0; i < q->n; i++)
         pending += q->list[i].pending;
-    printf ("%s: Slurm has %ld task%s for its workers, %ld of them pending: "
-            "none is added; 'dl scale N' changes their number, --workers N "
-            "adds some\n",
+    printf ("%s: Slurm has %ld task%s for its workers, %ld of them pending: none added; 'dl scale "
+            "N' changes their number, --workers N adds some\n",
             s->dir, q->n, q->n == 1 ? "" : "s", pending);
     return EXIT_OK;
 }
@@ -269,10 +267,9 @@ static bool may_change (const char *set)
 {
     if (key_is_listed (changing_texts, set) || key_is_listed (changing_numbers, set))
         return true;
-    complain ("--set %.*s: of an experiment that was made only resources.time, "
-              "memory, max_memory, partition, account, qos and sbatch_args and "
-              "searcher.max_hours and max_gpu_hours change; 'dl fork --set' "
-              "makes another one",
+    complain ("--set %.*s: an existing experiment can change only resources.time, memory, "
+              "max_memory, partition, account, qos and sbatch_args, and searcher.max_hours and "
+              "max_gpu_hours; 'dl fork --set' creates another one",
               (int)strcspn (set, "="), set);
     return false;
 }
@@ -298,9 +295,8 @@ static bool sweep_is_at_work (const struct sweep *s)
     if (s->state != SWEEP_RUNNING || peer_count (s->dir, 0, NULL) == 0
         || peer_count (s->dir, look, NULL) == 0)
         return false;
-    complain ("%s: workers are at work with the settings that it has: 'dl "
-              "pause %s' first",
-              s->dir, s->word);
+    complain ("%s: workers are running with the current settings; run 'dl pause %s' first", s->dir,
+              s->word);
     return true;
 }
 
@@ -329,7 +325,7 @@ static int read_again (struct sweep **s, const struct command_line *line, const 
     digest_of (digest, text, strlen (text));
     if (!strcmp (digest, (*s)->digest)) {
         if (trust_record (*s, &err) < 0)
-            complain ("%s; the question will be asked again", err.text);
+            complain ("%s; dl will ask again", err.text);
         return EXIT_OK;
     }
     complain ("%s/experiment.conf: somebody else has changed it, too", dir);
@@ -424,9 +420,7 @@ static int open_new (struct experiment *e, const struct command_line *line, stru
     if (rv || (rv = open_experiment (line, dir, s)))
         return rv;
     if (!trust_is_made (*s, id)) {
-        complain ("%s: is not what was made a moment ago: others have changed "
-                  "it, and nothing was started",
-                  dir);
+        complain ("%s: others changed it after it was created; nothing was started", dir);
         sweep_close (*s);
         return EXIT_DAMAGED;
     }
@@ -443,7 +437,7 @@ static int suspend_new (struct sweep *s)
 
     if (sweep_publish (s, &event, 1, &err) < 0)
         return fail_on (s, &err);
-    printf ("%s: suspended; 'dl resume %s' begins it\n", s->dir, s->word);
+    printf ("%s: suspended; 'dl resume %s' starts it\n", s->dir, s->word);
     return EXIT_OK;
 }
 

@@ -255,8 +255,7 @@ static void put_sum (const struct top *t, struct screen *c)
     screen_line (c);
 }
 
-static const char nothing[] = "no GPU of a running job of yours is monitored: "
-                              "srun --dl-monitor makes the files";
+static const char nothing[] = "none of your running jobs has monitored GPUs: use srun --dl-monitor";
 
 static void put_top (const struct top *t, struct screen *c)
 {

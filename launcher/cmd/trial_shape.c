@@ -314,8 +314,8 @@ static int choose_shape (struct shapes *s, struct shape *best, struct slurmdl_er
     errno = EPROTO;
     if (!found)
         return errorf (err,
-                       "'resources.%s' = %lld: Slurm takes none of "
-                       "%d shapes, first %ld x %ld in partition %s: %s",
+                       "'resources.%s' = %lld: Slurm accepts none of %d shapes, first %ld x %ld in "
+                       "partition %s: %s",
                        experiment_gpus_key (s->e), (long long)experiment_gpus (s->e), s->n,
                        s->list[0].nodes, s->list[0].gpus, s->list[0].partition, first.text);
     *best = *found;

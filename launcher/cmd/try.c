@@ -196,9 +196,8 @@ static void print_beyond (const struct trial_attempt *a, const struct all_logged
     for (int i = 0; i < all->n; i++)
         if (!strcmp (all->list[i].name, e->metric->name) && experiment_needs (e) & HAS_RUNGS
             && e->search->config.max_length > 1 && all->list[i].last > a->length) {
-            printf ("length:     it logged steps to %lld, and was to train to "
-                    "%lld: it does not use {length} (DL_LENGTH), or counts "
-                    "steps in another unit\n",
+            printf ("length:     it logged steps up to %lld, but should train to %lld: it does not "
+                    "use {length} (DL_LENGTH), or counts steps in another unit\n",
                     (long long)all->list[i].last, (long long)a->length);
             return;
         }
@@ -255,8 +254,8 @@ static void print_files (const struct try_run *t)
     printf ("checkpoint:");
     trial_dir (&t->attempt, dir, sizeof (dir));
     if (each_trainer_file (t->attempt.dir, print_file) + each_trainer_file (dir, print_file) == 0)
-        printf (" none: a trial that is interrupted begins again; see "
-                "{attempt_dir} and {resume_dir} in dl-trainer(7)");
+        printf (" none: an interrupted trial starts from scratch; see {attempt_dir} and "
+                "{resume_dir} in dl-trainer(7)");
     putchar ('\n');
 }
 

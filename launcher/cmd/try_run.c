@@ -47,14 +47,14 @@ static int make_place (struct try_run *t, const char *above, struct slurmdl_erro
     if (snprintf (dir, sizeof (dir), "%s/dl-try.XXXXXX", above)
         >= (int)sizeof (dir) - PLACE_MARGIN) {
         errno = ENAMETOOLONG;
-        return errorf (err, "%s: cannot make a folder there: its path is too long", above);
+        return errorf (err, "%s: cannot create a folder there: its path is too long", above);
     }
     if (!mkdtemp (dir))
-        return errorf (err, "%s: cannot make a folder: %s", dir, strerror (errno));
+        return errorf (err, "%s: cannot create a folder: %s", dir, strerror (errno));
     t->sweep.dir = xstrdup (dir);
     snprintf (dir, sizeof (dir), "%s/trials", t->sweep.dir);
     if (mkdir (dir, 0777) < 0)
-        return errorf (err, "%s: cannot make a folder: %s", dir, strerror (errno));
+        return errorf (err, "%s: cannot create a folder: %s", dir, strerror (errno));
     snprintf (t->attempt.dir, sizeof (t->attempt.dir), "%s/%04ld/a.1", dir, t->attempt.trial);
     return 0;
 }

@@ -185,7 +185,7 @@ int code_archive_pack (const struct code_files *c, struct code_archive *archive,
         || libarchive.archive_write_set_format_pax_restricted (a) < ARCHIVE_WARN
         || libarchive.archive_write_set_bytes_in_last_block (a, 1) < ARCHIVE_WARN
         || libarchive.archive_write_open2 (a, &p, NULL, append_packed, NULL, NULL) < ARCHIVE_WARN)
-        errorf (err, "cannot make an archive: %s",
+        errorf (err, "cannot create an archive: %s",
                 a ? libarchive.archive_error_string (a) : "out of memory");
     else if (pack_files (a, c, err) == 0 && libarchive.archive_write_close (a) == ARCHIVE_OK)
         rv = 0;
@@ -483,7 +483,7 @@ static int fill_copy (const char *base, const struct code_copy *c, const struct 
     char path[PATH_MAX];
 
     if (mkdir (base, 0700) < 0 || make_copy_folders (base, c->root) < 0)
-        return errorf (err, "%s: cannot make a copy of the code: %s", base, inside_error (errno));
+        return errorf (err, "%s: cannot create a copy of the code: %s", base, inside_error (errno));
     snprintf (path, sizeof (path), "%s%s", base, last_names (c->root));
     return code_archive_unpack (a->data, a->size, path, err);
 }

@@ -551,8 +551,8 @@ enum code_selection code_select (const struct experiment *e, const char *experim
     if (list_files (e, experiments, c) < 0)
         return not_frozen (c, "cannot be read");
     if (is_too_much (c))
-        return not_frozen (c, "has more than 64 MiB or 20000 files: name what is "
-                              "no code in .dlignore or code.exclude");
+        return not_frozen (c, "has more than 64 MiB or 20000 files: list what is not code in "
+                              ".dlignore or code.exclude");
     if (*c->absolute && is_root_or_below (c->absolute, c->root)
         && path_is_frozen (c, c->absolute + strlen (c->root) + 1))
         *c->absolute = '\0';

@@ -57,9 +57,8 @@ static int find_archive (char *buf, size_t size, const char *dir, const char *di
     }
     errno = ENOENT;
     return errorf (err,
-                   "%s/code.tar.zst is gone, and no other experiment beside "
-                   "this one has the code that was frozen: put the file back, "
-                   "or run the code as it is now ('dl fork', 'dl flow run')",
+                   "%s/code.tar.zst is missing, and no other experiment here has its frozen code: "
+                   "restore the file, or run the current code ('dl fork', 'dl flow run')",
                    dir);
 }
 
@@ -144,10 +143,7 @@ int store_get (const char *dir, const char *digest, struct code_archive *a,
         return 0;
     code_archive_free (a);
     errno = EBADMSG;
-    return errorf (err,
-                   "%s: this is not the code that was frozen: nothing of it is "
-                   "run",
-                   path);
+    return errorf (err, "%s: this is not the code that was frozen; refusing to run it", path);
 }
 
 /* Whoever shares the folder may have given another one of ours this name. */

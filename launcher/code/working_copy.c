@@ -309,7 +309,7 @@ int working_copy_make (const char *from, const char *to, char *const *exclude,
         rv = copy_code_folder (&c, &p, from);
     close_pair (&p);
     if (rv < 0)
-        errorf (err, "%s: cannot make the working folder%s%s: %s", to, *c.failed ? ": " : "",
+        errorf (err, "%s: cannot create the working folder%s%s: %s", to, *c.failed ? ": " : "",
                 c.failed, strerror (errno));
     free (c.buffer);
     return rv;

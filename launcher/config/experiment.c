@@ -265,8 +265,8 @@ static void check_resources (const struct experiment *e, config_t *cf, struct pr
         && strcasecmp (e->resources->time, "unlimited")
         && strcasecmp (e->resources->time, "infinite"))
         problem_at (p, origin_of_key (cf, "resources.time"),
-                    "'resources.time' is '%s', but must be as \"4:00:00\", "
-                    "\"1-12:00:00\" (a day and a half) or \"30\" (minutes)",
+                    "'resources.time' is '%s', but must be like \"4:00:00\", \"1-12:00:00\" (a day "
+                    "and a half) or \"30\" (minutes)",
                     e->resources->time);
     if (e->resources->memory && e->resources->memory[strcspn (e->resources->memory, " ")])
         problem_at (p, origin_of_key (cf, "resources.memory"),
@@ -292,8 +292,8 @@ static void check_nodes (const struct experiment *e, config_t *cf, struct proble
                     (long long)e->resources->min_nodes, (long long)e->resources->nodes);
     else if (e->resources->min_nodes > 0 && e->job->nroles > 0)
         problem_at (p, origin_of_key (cf, "resources.min_nodes"),
-                    "'resources.min_nodes' and 'job.roles' do not go together: all members are "
-                    "needed");
+                    "'resources.min_nodes' and 'job.roles' cannot be used together: all members "
+                    "are needed");
 }
 
 static void check_code (const struct experiment *e, config_t *cf, struct problems *p)
@@ -452,7 +452,7 @@ static const char *const determined[][2] = {
     { "max_time", "the length of a full training is 'searcher.max_length'" },
     { "time_metric", "lengths are counted in the steps that a trainer logs" },
     { "stop_once", "searcher.name is \"adaptive_stopping\" or \"adaptive_asha\"" },
-    { "bracket_rungs", "'searcher.mode' and 'searcher.max_rungs' say it" },
+    { "bracket_rungs", "use 'searcher.mode' and 'searcher.max_rungs'" },
     { NULL, NULL },
 };
 
@@ -522,10 +522,10 @@ static void read_variable (struct experiment *e, const config_setting_t *s, cons
     if (!text)
         key_wrong_type (p, s, path, "a string");
     else if (!variable_name_fits (name, strict))
-        problem_at (p, origin_of (s),
-                    "'%s': a variable's name has letters, digits and '_', and "
-                    "does not begin with a digit",
-                    path);
+        problem_at (
+            p, origin_of (s),
+            "'%s': a variable's name has letters, digits and '_', and does not start with a digit",
+            path);
     else
         strings_addf (&e->variables, "%s=%s", name, text);
 }
@@ -553,9 +553,8 @@ static void read_environment_group (struct experiment *e, const config_setting_t
             read_environment_group (e, v, name, p);
         else if ((meant = nearest_word (config_setting_name (v), words)))
             problem_at (p, origin_of (v),
-                        "unknown key '%s'; did you mean 'environment.%s'? (a "
-                        "variable of that name belongs into "
-                        "environment.variables)",
+                        "unknown key '%s'; did you mean 'environment.%s'? (a variable of that name "
+                        "belongs in environment.variables)",
                         name, meant);
         else
             read_variable (e, v, name, p);
@@ -591,8 +590,7 @@ static void read_group (struct experiment *e, const config_setting_t *group, con
             key_wrong_type (p, s, path,
                             strcmp (path, "checkpoint_policy")
                                 ? "a group { ... }"
-                                : "a group { ... }; with its three numbers 0 none is "
-                                  "kept");
+                                : "a group { ... }; three zeros keep none");
         else {
             strcat (path, ".");
             read_group (e, s, path, p);

@@ -97,7 +97,7 @@ static struct exit_range *read_ranges (const char *what, char *const *texts,
     if (!texts)
         return NULL;
     if (restart != RESTART_EXIT_CODE)
-        problem_at (p, at, "'%s' is read only where restart_policy = \"exit_code\"", what);
+        problem_at (p, at, "'%s' is used only with restart_policy = \"exit_code\"", what);
     while (texts[n])
         n++;
     list = xcalloc (n + 1, sizeof (*list));
@@ -265,10 +265,10 @@ static void read_deadline (struct job_settings *j, config_t *cf, struct problems
         return;
     j->deadline = slurm_seconds (text);
     if (text[strspn (text, "0123456789:-")] || j->deadline <= 0)
-        problem_at (p, origin_of_key (cf, "job.active_deadline"),
-                    "'job.active_deadline' is \"%s\", but must be as \"12:00:00\" or \"30\" "
-                    "(minutes)",
-                    text);
+        problem_at (
+            p, origin_of_key (cf, "job.active_deadline"),
+            "'job.active_deadline' is \"%s\", but must be like \"12:00:00\" or \"30\" (minutes)",
+            text);
 }
 
 /* What a job need not say, for it has one trial, and perhaps no metric. */
@@ -380,7 +380,7 @@ static void check_success (const struct job_settings *j, config_t *cf, struct pr
                     "launcher");
     else if (!can_succeed (j, n == 1 && j->success != SUCCESS_ANY))
         problem_at (p, at,
-                    "the job would never end: nobody whose end counts may end ('restart_policy' "
+                    "the job would never end: no member whose end counts can end ('restart_policy' "
                     "is \"always\", or all roles serve)");
 }
 
@@ -413,7 +413,7 @@ static void check_role_resources (const struct experiment *e, config_t *cf, stru
         const struct job_role *r = &j->roles[i];
         if (r->memory && slurm_bytes (r->memory) <= 0)
             problem_at (p, origin_of_key (cf, "job.roles"),
-                        "'job.roles': the 'memory' of \"%s\" is \"%s\", but must be as \"16G\"",
+                        "'job.roles': the 'memory' of \"%s\" is \"%s\", but must be like \"16G\"",
                         r->name, r->memory);
         else if (r->memory && e->resources->memory)
             both = "resources.memory";

@@ -176,8 +176,8 @@ struct pattern *pattern_create (const char *text, struct slurmdl_error *err)
     if (p->count == 0 && p->re.re_nsub >= 2)
         p->counted = xcalloc (COUNTED_MAX, sizeof (*p->counted));
     if (p->count == (p->step >= 0) && !p->counted) {
-        errorf (err, "it names no metric: write {name} where the number is, or two "
-                     "groups, of the name and of the number");
+        errorf (err, "it names no metric: write {name} where the number is, or two groups, for the "
+                     "name and the number");
         goto fail;
     }
     free (re);

@@ -226,8 +226,7 @@ void points_read (struct experiment *e, config_t *cf, struct problems *p)
                     "( { name = value; }, ... )");
     else if (list && grid)
         problem_at (p, origin_of (list),
-                    "searcher \"grid\" tries its own points only: leave "
-                    "'searcher.try_first' out");
+                    "searcher \"grid\" tries only its own points: leave 'searcher.try_first' out");
     else {
         if (given > 0 && !grid)
             add_default_point (e, cf, preset, p);

@@ -102,7 +102,7 @@ void experiment_check_gpus (const struct experiment *e, struct origin origin, st
                     (long long)e->resources->node_gpus);
     else if ((by_nodes && all % e->resources->nodes)
              || (by_each && (!e->resources->node_gpus || all % e->resources->node_gpus)))
-        problem_at (p, origin, "'resources.%s' (%lld) is no multiple of '%s' (%lld)%s", key,
+        problem_at (p, origin, "'resources.%s' (%lld) is not a multiple of '%s' (%lld)%s", key,
                     (long long)all, by_nodes ? "nodes_per_trial" : "gpus_per_node",
                     (long long)(by_nodes ? e->resources->nodes : e->resources->node_gpus),
                     e->resources->gpus ? ""

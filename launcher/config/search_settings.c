@@ -127,8 +127,8 @@ static void read_summary (struct experiment *e, config_t *cf, struct problems *p
                     n, e->metric->n);
     else if (e->metric->mean_of_last && !last)
         problem_at (p, origin_of_key (cf, "searcher.mean_of_last"),
-                    "'searcher.mean_of_last' and 'searcher.summary' do not go "
-                    "together: leave one out");
+                    "'searcher.mean_of_last' and 'searcher.summary' cannot be used together: leave "
+                    "one out");
     for (size_t i = 0; e->metric->mean_of_last && i < OBJECTIVES_MAX; i++)
         e->metric->summary[i] = SUMMARY_MEAN;
     if (!isnan (e->metric->goal) && e->metric->n > 1)

@@ -110,8 +110,8 @@ static void check_container (const struct experiment *e, config_setting_t *group
     check_binds (s, group, p);
     if (s->conda || s->venv)
         problem_at (p, s->conda ? s->origins.conda : s->origins.venv,
-                    "'environment.%s' is of this machine and cannot be used "
-                    "with 'container': the image has its own programs",
+                    "'environment.%s' belongs to this machine and cannot be used with 'container': "
+                    "the image has its own programs",
                     s->conda ? "conda" : "venv");
 }
 

@@ -36,23 +36,23 @@ static const struct mistake {
     const char *pattern;
     const char *hint;
 } mistakes[] = {
-    { "()'", "a text stands in double quotes" },
+    { "()'", "a string needs double quotes" },
     { "()==", "one = sets a value" },
-    { FIRST "([0-9][A-Za-z0-9_*-]*)[ \t]*[=:]", "a name begins with a letter" },
+    { FIRST "([0-9][A-Za-z0-9_*-]*)[ \t]*[=:]", "a name starts with a letter" },
     { FIRST "()\"[^\"]*\"[ \t]*[=:]", "a name has no quotes" },
-    { "(\\{)[ \t]*\"", "a list stands in [ ], a group has names" },
+    { "(\\{)[ \t]*\"", "a list needs [ ], a group has names" },
     { FIRST "(" NAME "[. \t]+" NAME ")[ \t]*[=:]",
       "a name has letters, digits, '_' and '-'; the member b of the group a is "
       "a = { b = ...; };" },
-    { FIRST "(" NAME ")([ \t]*\\{|[ \t]+[\"0-9])", "a = is missing behind it" },
-    { "()[=:][ \t]*[;}]", "a value is missing behind =" },
+    { FIRST "(" NAME ")([ \t]*\\{|[ \t]+[\"0-9])", "a = is missing after it" },
+    { "()[=:][ \t]*[;}]", "a value is missing after =" },
     { "([=:[(])[ \t]*([A-Za-z][^];},) \t]*)",
-      "neither a number nor true or false; a text stands in double quotes" },
+      "neither a number nor true or false; a string needs double quotes" },
     { "([=:])[ \t]*([-+.0-9]+([eE][-+]?[0-9]+)?[^];},) \t0-9.eEL][^];},) \t]*)",
-      "no number; a text stands in double quotes" },
+      "not a number; a string needs double quotes" },
     { "([=:])[ \t]*([-+.0-9]+[eE][-+]?[0-9]+[.][0-9]*)", "no number" },
     { "(),[ \t]*[])]", "a list does not end with a comma" },
-    { "();[ \t]*;", "one ; too many" },
+    { "();[ \t]*;", "an extra ;" },
 };
 
 static void blank_out (char *from, const char *to)
@@ -164,11 +164,11 @@ char *syntax_hint (const char *text, int *line)
     char *plain = mask_strings (text);
     char *here = line_of_text (plain, *line);
     char *before = *line > 1 ? line_of_text (plain, *line - 1) : NULL;
-    char hint[256] = "settings are written name = value; and texts in quotes";
+    char hint[256] = "write settings as name = value; and strings in quotes";
     int at;
 
     if (ends_with_equals (before)) {
-        snprintf (hint, sizeof (hint), "a value is missing behind =");
+        snprintf (hint, sizeof (hint), "a value is missing after =");
         --*line;
     } else if (!(here && find_mistake (here, hint, sizeof (hint)))
                && (at = check_brackets (plain, hint, sizeof (hint))) > 0)
@@ -241,7 +241,7 @@ static int copy_comment (struct syntax_scan *s)
         return 0;
     }
     if (!(end = strstr (s->at + 2, "*/")))
-        return syntax_wrong (s, line, "the comment that begins here has no end");
+        return syntax_wrong (s, line, "the comment that starts here is not closed");
     copy_chars (s, (size_t)(end - s->at) + 2);
     return 0;
 }
@@ -257,11 +257,11 @@ static int copy_string (struct syntax_scan *s)
         s->spanning = line;
     if (!*s->at)
         return syntax_wrong (s, s->spanning ? s->spanning : line,
-                             "the text that begins here has no end: a \" is missing");
+                             "the string that starts here is not closed: a \" is missing");
     copy_chars (s, 1);
     /* an experiment's own copy may be an old one */
     if (s->lists > 0 && s->inc && s->at[strspn (s->at, " \t")] == '"')
-        return syntax_wrong (s, s->line, "a comma is missing between two texts");
+        return syntax_wrong (s, s->line, "a comma is missing between two strings");
     return 0;
 }
 
@@ -383,7 +383,7 @@ static int copy_include (struct syntax_scan *s)
     if (!path)
         rv = syntax_wrong (s, s->line, "@include needs the name of a file in quotes");
     else if (s->inc->depth >= 8 || s->inc->count++ >= INCLUDES_MAX)
-        rv = syntax_wrong (s, s->line, "@include: too many files in each other");
+        rv = syntax_wrong (s, s->line, "@include: nested too deeply");
     else if (!(text = read_included (path, &size)))
         rv = syntax_wrong (s, s->line, "@include: cannot read %s: %s", path, inside_error (errno));
     else if ((s->inc->size += size) > (size_t)SIZE_MAX_MB << 20)
@@ -441,9 +441,9 @@ static void parse_copy (config_t *cf, const char *text, struct syntax_scan *s)
     else
         syntax_wrong (s, s->line, "%s%s", why,
                       strstr (why, "duplicate")
-                          ? ": a name stands once in its group, with what @include "
-                            "puts there; --set replaces a value"
-                      : strstr (why, "mismatched") ? ": values of several types stand in ( )"
+                          ? ": a name may appear only once in its group, including what @include "
+                            "inserts; --set replaces a value"
+                      : strstr (why, "mismatched") ? ": values of different types need ( )"
                                                    : "");
 }
 
@@ -567,15 +567,15 @@ static int read_settings (config_t *cf, const char *path, const char *text, size
     int line = 1;
 
     if (strlen (text) < size)
-        why = xstrdup ("a byte is zero here: this is not text");
+        why = xstrdup ("a NUL byte is here: this is not text");
     else
         why = parse_text_of (cf, text + mark_length (text), includes ? &inc : NULL, &line);
     for (const char *c = text; strlen (text) < size && *c; c++)
         line += *c == '\n';
     if (why && is_program (path, text))
         problem (p,
-                 "%s: this is a program: 'entrypoint' of an experiment file "
-                 "names it, see dl-experiment(5)",
+                 "%s: this is a program: name it in 'entrypoint' of an experiment file, see "
+                 "dl-experiment(5)",
                  path);
     else if (why)
         problem (p, "%s:%d: %s", inc.bad ? inc.bad : path, line, why);

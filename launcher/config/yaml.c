@@ -262,9 +262,9 @@ static int add_scalar (struct yaml_tree *t, config_setting_t *to, const char *na
     bool truth;
 
     if (strlen (text) < node->data.scalar.length)
-        return yaml_wrong (t, node, "a byte is zero in this text");
+        return yaml_wrong (t, node, "this text has a NUL byte");
     if (!is_as_tagged (text, (const char *)node->tag))
-        return yaml_wrong (t, node, "the value is not what its tag says");
+        return yaml_wrong (t, node, "the value does not match its tag");
     if (plain && t->space && *text && is_null_scalar (text))
         return add_null (to, name, node);
     if (plain && is_null_scalar (text))
@@ -383,19 +383,15 @@ static const struct hint {
     const char *hint;
     bool earlier; /* it is where the context begins */
 } hints[] = {
-    { "start any token", "a tab cannot indent; a text with such a character stands in quotes",
-      false },
+    { "start any token", "do not indent with tabs; quote a string with such a character", false },
     { "mapping values are not allowed",
-      "a text with a colon and a blank stands in quotes; or this line is "
-      "indented too far",
-      false },
-    { "expected ':'", "behind the name of a key stand a colon and a blank", true },
+      "quote a string that has a colon and a space; or this line is indented too far", false },
+    { "expected ':'", "a key is followed by a colon and a space", true },
     { "expected ',' or", "the { or [ of this line is not closed", true },
     { "expected key",
-      "a text that begins with { or [ stands in quotes; or a quotation mark "
-      "is missing here or above",
+      "quote a string that starts with { or [; or a quotation mark is missing here or above",
       false },
-    { "expected '-'", "a list has no names of keys beside its items", false },
+    { "expected '-'", "a list cannot have keys beside its items", false },
 };
 
 static int bad_syntax (const yaml_parser_t *parser, struct problems *p)
@@ -442,7 +438,7 @@ static int no_more_documents (yaml_parser_t *parser, struct problems *p)
         return bad_syntax (parser, p);
     if ((root = yaml_document_get_root_node (&more))) {
         problem_at (p, (struct origin){ line_of (root), NULL },
-                    "a second document begins here: an experiment is one");
+                    "a second document starts here: an experiment is one");
         rv = -1;
     }
     yaml_document_delete (&more);
@@ -491,9 +487,9 @@ static void bad_tag (struct problems *p, const yaml_event_t *e, struct origin or
     const char *tag = tag_of (e);
 
     if (!strcmp (tag, YAML_STR_TAG) || !strcmp (tag, "!"))
-        problem_at (p, origin, "a tag: a text stands in quotes");
+        problem_at (p, origin, "a tag: quote a string");
     else
-        problem_at (p, origin, "the tag %s is not read: only plain values are", tag);
+        problem_at (p, origin, "unsupported tag %s: only plain values are read", tag);
 }
 
 static int too_much (struct problems *p, size_t line, const char *why)

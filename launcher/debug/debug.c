@@ -184,13 +184,13 @@ static int request_dump (const char *dir)
     if (watchers == 0)
         return EXIT_OK;
     if (stat (dir, &st) < 0 || !user_writes_alone (&st)) {
-        complain ("%s: others own it or may write there: no stacks are asked "
-                  "for, what is there is shown",
+        complain ("%s: others own it or may write there: not requesting stacks; showing the "
+                  "existing ones",
                   dir);
         return EXIT_OK;
     }
     dump = debug_newest (dir) + 1;
-    if (debug_request (dir, dump, DEBUG_REQUEST, "asked for by dl debug") < 0 && errno != EEXIST) {
+    if (debug_request (dir, dump, DEBUG_REQUEST, "requested by dl debug") < 0 && errno != EEXIST) {
         complain ("%s: %s", dir, strerror (errno));
         return EXIT_IO;
     }
@@ -220,7 +220,7 @@ int cmd_debug (const struct command_line *line)
     if (newest > 0)
         print_dump (dir, newest);
     else
-        printf ("%s: no stacks were asked for\n", dir);
+        printf ("%s: no stacks were requested\n", dir);
     print_rest (dir);
     return EXIT_OK;
 }

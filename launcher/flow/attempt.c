@@ -235,7 +235,7 @@ int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slu
     if (!root || code_copy_path (&copy, path, PATH_MAX) < 0)
         return errorf (err,
                        errno == ENAMETOOLONG ? "%s: the path of the copy of the code is too long"
-                                             : "%s/flow.json: the folder of the code is not good",
+                                             : "%s/flow.json: invalid folder of the code",
                        r->dir);
     if (code_copy_check (&copy, NULL) == 0)
         return 0;
@@ -409,8 +409,8 @@ static int say_why_it_failed (const struct flow_scope *c, const struct attempt_e
     if (!(file = file_left_elsewhere (c, why, &by)))
         return errorf (err, "%s", why);
     errorf (err,
-            "%s; the step '%s' wrote %s in a working folder of its own: name it in "
-            "'outputs' there, and {%s.NAME} here",
+            "%s; the step '%s' wrote %s in its own working folder: name it in 'outputs' there, and "
+            "use {%s.NAME} here",
             why, by, file, by);
     free (file);
     return -1;
@@ -447,7 +447,7 @@ int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slu
     errno = EINVAL;
     /* a command that saved its state and exited with 0 has no result, either */
     if (r->stop)
-        return errorf (err, "it was told to end (%s)", strsignal (r->stop));
+        return errorf (err, "it was asked to end (%s)", strsignal (r->stop));
     if (r->status || r->out_of_time)
         return say_why_it_failed (c, end, err);
     if (c->s->sweep)

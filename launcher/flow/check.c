@@ -64,9 +64,8 @@ static const struct flow_step *flow_check_find (const struct flow_checking *c, c
     meant = words ? nearest_word (name, words) : NULL;
     if (!to)
         problem_at (c->p, flow_check_origin (c, where),
-                    "step '%s': '%s' names the step '%s', which is not "
-                    "there%s%s%s",
-                    c->s->name, where, name, DID_YOU_MEAN (meant, "'", "'", ""));
+                    "step '%s': '%s' names the step '%s', which does not exist%s%s%s", c->s->name,
+                    where, name, DID_YOU_MEAN (meant, "'", "'", ""));
     else if (to->on_exit && !c->s->on_exit)
         problem_at (c->p, flow_check_origin (c, where),
                     "step '%s': '%s' names '%s', which runs when all others "
@@ -540,7 +539,7 @@ static void check_step_keys (struct flow_checking *c)
     if (!s->exp->entrypoint && !s->exp->argv && !s->sweep)
         say_wrong_step (c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
     else if ((s->exp->entrypoint || s->exp->argv) && s->sweep)
-        say_wrong_step (c, "sweep", "it has an 'entrypoint' and a 'sweep': one of them");
+        say_wrong_step (c, "sweep", "use only one of 'entrypoint' and 'sweep'");
     if (s->set && !s->sweep)
         say_wrong_step (c, "set", "'set' is for a 'sweep'");
     if (s->sweep && s->noutputs)
@@ -553,7 +552,7 @@ static void check_step_keys (struct flow_checking *c)
         say_wrong_step (c, "on_exit", "a step with on_exit comes after all others: no 'after'");
     if (!strcmp (s->name, "out") || strings_contain (builtins, s->name)
         || json_object_get (c->f->params, s->name))
-        say_wrong_step (c, "", "this name means something else in {}: take another one");
+        say_wrong_step (c, "", "this name is reserved in {}: choose another one");
 }
 
 static void check_step_links (struct flow_checking *c)

@@ -265,8 +265,7 @@ static int flow_check_every (const struct flow_options *opt, double *every)
 {
     *every = opt->every ? seconds_of_every (opt) : 0;
     if (opt->every && !(*every >= EVERY_LEAST && *every <= 366 * 86400.0)) {
-        complain ("--every: '%s' is no time from a minute to a year, as 12h or "
-                  "1-00:00:00",
+        complain ("--every: '%s' is not a time from a minute to a year, as 12h or 1-00:00:00",
                   opt->every);
         return EXIT_USAGE;
     }
@@ -418,7 +417,7 @@ static int flow_resume (const struct command_line *line)
     pid_t pid = rv ? 0 : flow_local_process (&r);
 
     if (pid) {
-        complain ("%s: process %ld of this machine works at it", r.dir, (long)pid);
+        complain ("%s: process %ld of this machine is working on it", r.dir, (long)pid);
         rv = EXIT_BUSY;
     }
     if (!rv && flow_mark (&r, false, &err) < 0)
@@ -463,7 +462,7 @@ static int flow_stop (const struct command_line *line)
     if ((pid = flow_local_process (&r)))
         kill (pid, SIGTERM);
     if (!rv && !q.n && !pid)
-        printf ("%s: nothing of it was at work\n", r.dir);
+        printf ("%s: nothing was running\n", r.dir);
     else if (!rv)
         printf ("%s: stopped, %zu job%s cancelled\n", r.dir, q.n, q.n == 1 ? "" : "s");
     free (q.list);

@@ -240,8 +240,7 @@ static void flow_read_step (struct flow_step *st, const config_setting_t *s,
         flow_read_group (st->exp, resources, "resources", "resources", p);
     if (!flow_is_name (st->name)) {
         problem_at (p, st->origin,
-                    "'%s' is no name of a step: 1 to 64 letters, digits, '_' "
-                    "and '-', not '-' first",
+                    "'%s' is not a step name: 1 to 64 letters, digits, '_' and '-', not '-' first",
                     st->name);
         return;
     }
@@ -288,10 +287,10 @@ static void flow_read_parameters (struct flow *f, const config_setting_t *s, str
             key_wrong_type (p, v, config_setting_name (v), "a value, or a list of values");
         else if (!flow_is_name (config_setting_name (v))
                  || flow_step_find (f, config_setting_name (v)))
-            problem_at (p, origin_of (v),
-                        "'%s' is no name of a parameter: letters, digits, '_' "
-                        "and '-', and no step's",
-                        config_setting_name (v));
+            problem_at (
+                p, origin_of (v),
+                "'%s' is not a parameter name: letters, digits, '_' and '-', and not a step's name",
+                config_setting_name (v));
         else
             json_object_set_new (f->params, config_setting_name (v), setting_json (v));
     }

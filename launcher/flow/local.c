@@ -354,17 +354,16 @@ static int say_flow_end (const struct local_flow *f)
     if (f->told) {
         if (flow_mark (f->r, true, &err) < 0)
             complain ("%s", err.text);
-        complain ("%s: stopped; 'dl flow resume --local %s' goes on", name, name);
+        complain ("%s: stopped; run 'dl flow resume --local %s' to continue", name, name);
         return EXIT_STOPPED;
     }
     printf ("%s: %s, %ld task%s run\n", f->r->dir, good ? "completed" : "failed", f->ran,
             f->ran == 1 ? "" : "s");
     if (!good)
-        complain ("'dl flow show %s' says where, 'dl flow resume --local %s' "
-                  "tries again what is not done, with the code as it was; "
-                  "after an edit 'dl flow run' takes what is done from the "
-                  "cache",
-                  name, name);
+        complain (
+            "'dl flow show %s' shows where; 'dl flow resume --local %s' retries what is not done, "
+            "with the same code; after an edit, 'dl flow run' takes finished steps from the cache",
+            name, name);
     return good ? EXIT_OK : EXIT_FAILED;
 }
 

@@ -55,7 +55,7 @@ int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err
         return -1;
     digest_of (digest, r->flow->text, strlen (r->flow->text));
     if (random_word (id, 16) < 0)
-        return errorf (err, "no random numbers: %s", strerror (errno));
+        return errorf (err, "cannot get random numbers: %s", strerror (errno));
     /* of a pipe the name is not one of a file in a folder */
     if (!realpath (r->flow->file, file))
         errno = 0;
@@ -97,7 +97,7 @@ int flow_commit (struct flow_run *r, struct slurmdl_error *err)
     if (rv == 0)
         rv = publish_in_run (r, "flow.json", text, err);
     free (text);
-    return rv == 0 ? 0 : errorf (err, "%s: it is there already", r->dir);
+    return rv == 0 ? 0 : errorf (err, "%s: it already exists", r->dir);
 }
 
 const char *flow_code_below (const struct flow_run *r)
@@ -136,9 +136,7 @@ static int check_run_owner (const struct flow_run *r, struct slurmdl_error *err)
     if (st.st_uid != geteuid ())
         return errorf (err, "%s: this flow is another user's: run its file", r->dir);
     if (st.st_mode & (S_IWGRP | S_IWOTH))
-        return errorf (err,
-                       "%s: others may write to this flow: chmod go-w, and "
-                       "look at flow.conf",
+        return errorf (err, "%s: others may write to this flow: chmod go-w, and check flow.conf",
                        r->dir);
     return 0;
 }
@@ -180,7 +178,7 @@ static int read_flow_run (struct flow_run *r, bool own, struct slurmdl_error *er
     free (text);
     errno = EBADMSG;
     if (strcmp (digest, sum))
-        return errorf (err, "%s: it has changed since the flow was made", path);
+        return errorf (err, "%s: it has changed since the flow was created", path);
     if (problems_open (&p) < 0)
         return errorf (err, "out of memory");
     r->flow = flow_read (path, dir, NULL, json_object_get (r->about, "parameters"), &p);
@@ -199,7 +197,7 @@ int flow_open (struct flow_run *r, const struct command_line *line, const char *
     *r = (struct flow_run){ .flow = NULL };
     if (find_run_folder (r->dir, line->dir, name) < 0) {
         complain (name ? "no flow '%s' (dl flow ls lists them)"
-                       : "there is no flow here (dl flow run makes one)",
+                       : "there is no flow here (dl flow run creates one)",
                   name);
         return EXIT_NOT_FOUND;
     }

@@ -88,7 +88,7 @@ enum flow_need flow_settle (const struct flow_scope *c, struct slurmdl_error *er
     if (flow_condition (c, &holds, err) < 0)
         return NEED_ERROR;
     if (!holds)
-        return skip_task (c, "its condition does not hold", err);
+        return skip_task (c, "its condition is false", err);
     if (c->s->on_exit)
         return NEED_RUN; /* whether it runs depends on how all others end */
     if (flow_key (c, key, err) < 0)

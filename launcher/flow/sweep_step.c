@@ -140,7 +140,7 @@ int flow_sweep_take (const struct flow_scope *c, struct attempt_end *end, struct
 
     sweep_find (c, home, found);
     if (!*found || !(best = best_of_sweep (found, err)))
-        return errorf (err, "the sweep has made no experiment");
+        return errorf (err, "the sweep has created no experiment");
     end->outputs = json_object ();
     end->values = json_object ();
     flatten_hparams (end->values, json_object_get (best, "hyperparameters"), "");

@@ -211,7 +211,7 @@ int flow_output_path (const struct flow_scope *c, const struct flow_output *o, c
     /* a value must not lead out of the attempt's folder */
     if (text && (n >= PATH_MAX || strstr (text, ".."))) {
         errno = EINVAL;
-        errorf (err, "output '%s': the path '%s' is not good", o->name, text);
+        errorf (err, "output '%s': invalid path '%s'", o->name, text);
         n = 0;
     }
     free (text);

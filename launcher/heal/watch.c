@@ -48,7 +48,7 @@ struct rank_watch {
 static int listen_anywhere (struct rank_watch *w, struct slurmdl_error *err)
 {
     if (getrandom (w->listener.handshake.key, HANDSHAKE_KEY, 0) != HANDSHAKE_KEY)
-        return errorf (err, "no random numbers: %s", strerror (errno));
+        return errorf (err, "cannot get random numbers: %s", strerror (errno));
     return listen_open_range (&w->listener.at, NULL, 0, err);
 }
 

@@ -207,7 +207,7 @@ static void on_end (struct elastic *e, long i, int status)
     u->next = monotonic () + in;
     if (in <= 0)
         snprintf (text + strlen (text), sizeof (text) - strlen (text),
-                  "; not started again after %ld failures in a row", u->fails);
+                  "; not restarted after %ld failures in a row", u->fails);
     report (e, i, text, in);
 }
 
@@ -231,7 +231,7 @@ static void look_at_target (struct elastic *e)
     if (units == e->wanted || units < e->min || units > e->max)
         return;
     e->wanted = units;
-    printf ("%ld nodes are wanted\n", units);
+    printf ("%ld nodes requested\n", units);
     fflush (stdout);
 }
 

@@ -115,7 +115,7 @@ static int open_folder (struct elastic *e, struct slurmdl_error *err)
         return 0;
     own_folder_close (&e->folder);
     errno = EPERM;
-    return errorf (err, "%s: somebody has exchanged it", e->dir);
+    return errorf (err, "%s: somebody has replaced it", e->dir);
 }
 
 static int make_folder (struct elastic *e, struct slurmdl_error *err)
@@ -137,7 +137,7 @@ static int make_folder (struct elastic *e, struct slurmdl_error *err)
         n = snprintf (e->dir, sizeof (e->dir), "%s/elastic.%ld", base, (long)getpid ());
     errno = ENAMETOOLONG;
     if (n >= (int)sizeof (e->dir) || mkdir (e->dir, 0700) < 0)
-        return errorf (err, "%s: cannot make: %s", e->dir, strerror (errno));
+        return errorf (err, "%s: cannot create: %s", e->dir, strerror (errno));
     return open_folder (e, err);
 }
 

@@ -109,7 +109,7 @@ static int registry_open (struct registry *r, const struct command_line *line, b
 
     snprintf (path, sizeof (path), "%s%s", named ? opt->models : line->dir, named ? "" : "/models");
     if (make && mkdir (path, 0777) < 0 && errno != EEXIST)
-        return errorf (err, "%s: cannot make: %s", path, strerror (errno));
+        return errorf (err, "%s: cannot create: %s", path, strerror (errno));
     if (!realpath (path, r->dir)) {
         if (errno != ENOENT)
             return errorf (err, "%s: %s", path, strerror (errno));
@@ -283,10 +283,10 @@ static long registry_put (const struct registry *r, const char *name, const char
             snprintf (path, sizeof (path), "%s/%s", r->dir, name);
             rmdir (path); /* if it was made for this entry */
             errno = EFBIG;
-            return errorf (err,
-                           "%s: the entry has more than %d bytes: what "
-                           "the experiment says of itself is too long",
-                           r->dir, ENTRY_MAX);
+            return errorf (
+                err,
+                "%s: the entry has more than %d bytes: the experiment's description is too long",
+                r->dir, ENTRY_MAX);
         }
         rv = publish_if_absent (path, text, strlen (text), err);
         free (text);
@@ -360,7 +360,7 @@ static int registry_resolve (const struct registry *r, const char *text,
 
     if (split_reference (text, ref) < 0) {
         errno = EINVAL;
-        return errorf (err, "'%.80s' is none of NAME, NAME/VERSION and NAME@STAGE", text);
+        return errorf (err, "'%.80s' is not one of NAME, NAME/VERSION and NAME@STAGE", text);
     }
     if (*ref->stage) {
         stages = json_object ();
@@ -701,8 +701,7 @@ static int make_model_folder (const char *path, char dir[PATH_MAX], struct slurm
 {
     if (mkdir (path, 0777) < 0) {
         int e = errno;
-        errorf (err, "%s: %s%s", path, strerror (e),
-                e == EEXIST ? "; name a folder that is not there" : "");
+        errorf (err, "%s: %s%s", path, strerror (e), e == EEXIST ? "; name a new folder" : "");
         errno = e == EEXIST ? EINVAL : e;
         return -1;
     }
@@ -1133,7 +1132,7 @@ static int put_version (const struct registry *r, const char *name, json_t *entr
     char kept[PATH_MAX];
 
     if (!entry)
-        return errorf (err, "cannot make the entry: a name is no UTF-8");
+        return errorf (err, "cannot create the entry: a name is not UTF-8");
     if (same)
         drop_copy (r, name, same, entry);
     else if ((n = registry_put (r, name, "version", entry, err)) < 0) {

@@ -266,7 +266,7 @@ static int read_header (struct safetensors *s, const char *path, struct slurmdl_
     free (text);
     if (!json_is_object (header)) {
         json_decref (header);
-        return bad_safetensors (path, "its header is no JSON object", err);
+        return bad_safetensors (path, "its header is not a JSON object", err);
     }
     rv = read_tensor_entries (s, header, 8 + n, (uint64_t)st.st_size - 8 - n, path, err);
     json_decref (header);

@@ -26,13 +26,13 @@ const struct pattern_row advice_table[] = {
       "the GPUs waited, and cores, storage and network were not busy: larger batches, fewer synchronisations (.item(), printing), compiled graphs" },
     /* GPUs by themselves */
     { "gpu-unused",  2, { { Q_GPU_UNUSED, 1, INFINITY }, { Q_GPU_BUSY, 5, 101 } }, OF_ALL,
-      "GPUs were allocated on which nothing ran: ask for fewer, or start a rank for each" },
+      "some allocated GPUs were never used: ask for fewer, or start a rank for each" },
     { "gpu-balance", 2, { { Q_GPU_LOWEST, 0, 0.6 }, { Q_RANKS, 2, INFINITY } }, OF_LOWEST_GPU,
       "its GPU was much less busy than the others'" },
     { "gpu-hot",     3, { { Q_HOT, 0.1, INFINITY } }, OF_ALL,
-      "GPUs were slowed down for heat: tell the administrators" },
+      "GPUs were throttled by heat: tell the administrators" },
     { "gpu-capped",  3, { { Q_CAPPED, 0.5, INFINITY }, { Q_GPU_BUSY, 60, 101 } }, OF_ALL,
-      "GPUs were slowed down by their power limit" },
+      "GPUs were throttled by their power limit" },
     { "gpu-memory",  4, { { Q_GPU_MEMORY, 0, 0.4 } }, OF_ALL,
       "most of the GPU memory stayed free: a larger batch fits" },
     /* without GPUs */

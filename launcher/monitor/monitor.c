@@ -93,7 +93,7 @@ static int find_step_folder (const struct command_line *line, char *buf, size_t 
     if (find_in (base (), what, buf, size) == 0 || find_in (".", what, buf, size) == 0)
         return 0;
     complain (what ? "%s: no monitored step of that job in %s"
-                   : "%s%s has no monitored step; srun --dl-monitor makes one",
+                   : "%s%s has no monitored step; srun --dl-monitor creates one",
               what ? what : "", base ());
     return -1;
 }

@@ -161,10 +161,9 @@ void doctor_nofile (struct site *s)
     if (n == -1 || n >= NOFILE)
         site_report (s, FINE, where, "%ld", n);
     else
-        site_report (s, n < 4096 ? CHANGE : HINT, where,
-                     "%ld are few for many ranks and data loaders: "
-                     "LimitNOFILE=131072 in slurmd.service",
-                     n);
+        site_report (
+            s, n < 4096 ? CHANGE : HINT, where,
+            "%ld is low for many ranks and data loaders: LimitNOFILE=131072 in slurmd.service", n);
 }
 
 /* ---- shared memory ---- */
@@ -261,8 +260,8 @@ static void compare_hosts (struct site *s, const struct conf *c, const char *hos
             continue;
         snprintf (where, sizeof (where), "/etc/hosts:%d", c->list[i].line);
         site_report (s, CHANGE, where,
-                     "%s is %.*s: what listens at the host's own name (Gloo) is "
-                     "reached by no other node: give its real address",
+                     "%s is %.*s: no other node reaches programs that listen on the host's own "
+                     "name (Gloo): give its real address",
                      host, (int)strcspn (text, " \t"), text);
     }
     if (s->nfindings == before)

@@ -42,7 +42,7 @@ void doctor_plugstack (struct site *s)
                      "this host is configless: see that plugstack.conf, and the "
                      "files that it includes, are here too");
     if (access (full (s, s->stack_path, path), F_OK) < 0)
-        site_report (s, BROKEN, s->stack_path, "%s: make it, with the line \"optional dl.so\"",
+        site_report (s, BROKEN, s->stack_path, "%s: create it, with the line \"optional dl.so\"",
                      strerror (errno));
     else if (access (path, R_OK) < 0)
         site_report (s, BROKEN, s->stack_path, "%s: users' srun and sbatch read it too: chmod 644",
@@ -63,15 +63,15 @@ void doctor_plugin_line (struct site *s)
     }
     where_line_is (s->plugin.at, where);
     if (s->plugins > 1)
-        site_report (s, CHANGE, where, "dl.so is there in %d lines: keep one", s->plugins);
+        site_report (s, CHANGE, where, "%d lines load dl.so: keep one", s->plugins);
     if (!*s->plugin.word)
-        site_report (s, BROKEN, where, "the word before dl.so is missing: say \"optional\"");
+        site_report (s, BROKEN, where, "the word before dl.so is missing: use \"optional\"");
     else if (!strcmp (s->plugin.word, "required"))
         site_report (s, CHANGE, where,
-                     "\"required\": a node on which dl.so cannot be loaded fails "
-                     "all its jobs: say \"optional\"");
+                     "\"required\": a node on which dl.so cannot be loaded fails all its jobs: use "
+                     "\"optional\"");
     else if (strcmp (s->plugin.word, "optional"))
-        site_report (s, BROKEN, where, "'%s' is not a word of plugstack.conf: say \"optional\"",
+        site_report (s, BROKEN, where, "'%s' is not a word of plugstack.conf: use \"optional\"",
                      s->plugin.word);
     else
         site_report (s, FINE, where, "optional");
@@ -107,10 +107,10 @@ static bool only_admin_can_write (struct site *s, const char *path, const char *
     do {
         const char *at = *part ? part : "/";
         if (stat (full (s, at, name), &st) == 0 && is_open (s, &st)) {
-            site_report (s, CHANGE, at,
-                         "owner %ld, mode %o: who may write there %s: chown root, "
-                         "chmod go-w",
-                         (long)st.st_uid, st.st_mode & 07777, what);
+            site_report (
+                s, CHANGE, at,
+                "owner %ld, mode %o: anyone who can write there %s: chown root, chmod go-w",
+                (long)st.st_uid, st.st_mode & 07777, what);
             return false;
         }
         if ((slash = strrchr (part, '/')))
@@ -165,17 +165,16 @@ void doctor_plugin_release (struct site *s)
     site_value (s, "SLURM_VERSION", text, sizeof (text), s->version);
     if ((n = built_for (name)) == 0)
         site_report (s, BROKEN, s->plugin.plugin,
-                     "not the plugin of slurm-dl, or damaged: build and "
-                     "install it anew");
+                     "not the plugin of slurm-dl, or damaged: rebuild and reinstall it");
     else if (sscanf (text, "%u.%u", &major, &minor) != 2
              || (n >> 16 == major && (n >> 8 & 0xff) == minor))
         site_report (s, FINE, s->plugin.plugin, "built for Slurm %lu.%02lu", n >> 16,
                      n >> 8 & 0xff);
     else
-        site_report (s, BROKEN, s->plugin.plugin,
-                     "it was built for Slurm %lu.%02lu, and here is %s, which does "
-                     "not load it: build it anew",
-                     n >> 16, n >> 8 & 0xff, text);
+        site_report (
+            s, BROKEN, s->plugin.plugin,
+            "it was built for Slurm %lu.%02lu, and here is %s, which does not load it: rebuild it",
+            n >> 16, n >> 8 & 0xff, text);
 }
 
 /* ---- its arguments; dl-spank(8) ---- */
@@ -252,8 +251,7 @@ static bool is_key (int row, const char *key)
 /* What the plugin does with what it does not understand. */
 static const char *effect (bool ends)
 {
-    return ends ? "ignored, and what follows it, up to the next when=, holds "
-                  "for no step"
+    return ends ? "ignored; the arguments after it, up to the next when=, apply to no step"
                 : "ignored";
 }
 
@@ -279,7 +277,7 @@ static void check_argument (struct site *s, const char *arg)
         return;
     }
     meant = nearest_word (key, keys);
-    site_report (s, CHANGE, where, "%s: no argument of dl.so%s%s%s; %s", arg,
+    site_report (s, CHANGE, where, "%s: not an argument of dl.so%s%s%s; %s", arg,
                  DID_YOU_MEAN (meant, "", "=", "; see dl-spank(8)"), effect (true));
 }
 
@@ -369,9 +367,9 @@ void doctor_command (struct site *s)
         path = BINDIR "/dl";
     if (!file_system_answers (full (s, path, name)))
         site_report (s, CHANGE, path,
-                     "no answer within %d s: its file system hangs, and steps with "
-                     "--dl-check, --dl-monitor or --dl-debug wait for it: have dl "
-                     "on a local one, and give dl.so the argument dl=PATH",
+                     "no answer within %d s: its file system hangs, and steps with --dl-check, "
+                     "--dl-monitor or --dl-debug wait for it: install dl on a local one, and give "
+                     "dl.so the argument dl=PATH",
                      ANSWER_S);
     else if (access (name, X_OK) < 0)
         site_report (s, CHANGE, path,

@@ -95,9 +95,8 @@ void doctor_preemption (struct site *s)
 
 void doctor_requeue (struct site *s)
 {
-    site_expect (s, "JobRequeue", site_number (s, "JobRequeue") == 1, "jobs come back",
-                 "jobs do not come back after preemption or a failure of a node: "
-                 "set JobRequeue=1");
+    site_expect (s, "JobRequeue", site_number (s, "JobRequeue") == 1, "jobs are requeued",
+                 "jobs are not requeued after preemption or a node failure: set JobRequeue=1");
 }
 
 /* A process in a slow driver call is not dead at once, and drains its node. */
@@ -176,7 +175,7 @@ void doctor_slurm (struct site *s)
     if (!s->config || s->alone)
         site_report (s, BROKEN, "scontrol show config", "%s: %s", s->why,
                      s->alone ? "slurm.conf was read instead, with Slurm's defaults"
-                              : "what is in slurm.conf was not looked at");
+                              : "slurm.conf was not checked");
     if (!s->config)
         return;
     if (!*s->root)
@@ -219,10 +218,10 @@ static void check_daemon (struct site *s, const char *where, struct range r, con
     if (port < 0)
         port = otherwise;
     if (port >= r.low && port <= r.high)
-        site_report (s, CHANGE, where,
-                     "ports=%ld-%ld: %s is %ld: a step that gets this port "
-                     "does not start: take others",
-                     r.low, r.high, key, port);
+        site_report (
+            s, CHANGE, where,
+            "ports=%ld-%ld: %s is %ld: a step that gets this port does not start: use others",
+            r.low, r.high, key, port);
 }
 
 static void compare_range (struct site *s, const char *where, struct range r)
@@ -234,8 +233,8 @@ static void compare_range (struct site *s, const char *where, struct range r)
 
     if (ranges_overlap (r, e))
         site_report (s, CHANGE, where,
-                     "ports=%ld-%ld: programs get ports from %ld-%ld by chance "
-                     "(ip_local_port_range): take others, as ports=%ld-%ld",
+                     "ports=%ld-%ld: programs get ports from %ld-%ld at random "
+                     "(ip_local_port_range): use others, as ports=%ld-%ld",
                      r.low, r.high, e.low, e.high, from, from + PORTS_WANTED - 1);
     check_daemon (s, where, r, "SlurmctldPort", 6817);
     check_daemon (s, where, r, "SlurmdPort", 6818);
@@ -259,9 +258,8 @@ void doctor_ports (struct site *s)
     ports = strstr (text, "ports=");
     if (!*text)
         site_report (s, CHANGE, where,
-                     "no ports are reserved: MASTER_PORT is chosen by the job's "
-                     "number, and two jobs on a node may meet: set "
-                     "MpiParams=ports=%d-%d",
+                     "no ports are reserved: MASTER_PORT is chosen by the job's number, and two "
+                     "jobs on a node may collide: set MpiParams=ports=%d-%d",
                      PORTS_FROM, PORTS_FROM + PORTS_WANTED - 1);
     else if (!ports || sscanf (ports + 6, "%ld-%ld", &r.low, &r.high) != 2)
         site_report (s, BROKEN, where,
@@ -295,8 +293,8 @@ void doctor_srun_ports (struct site *s)
     if (ports && sscanf (ports + 6, "%ld-%ld", &steps.low, &steps.high) == 2
         && ranges_overlap (srun, steps))
         site_report (s, CHANGE, where,
-                     "%ld-%ld: MpiParams has some of these ports, and srun "
-                     "takes them from steps: take others",
+                     "%ld-%ld: MpiParams has some of these ports, and srun takes them from steps: "
+                     "use others",
                      srun.low, srun.high);
     else
         site_report (s, FINE, where, "%ld-%ld", srun.low, srun.high);
@@ -554,8 +552,8 @@ void doctor_gres (struct site *s)
         check_nodes (s);
         if (s->slurm.n && !has_nodes_with_gpus (s) && !conf_find (&s->slurm, "MaxNodeCount"))
             site_report (s, CHANGE, site_here (s, "NodeName"),
-                         "no node has GPUs, and jobs that want some are "
-                         "refused: set Gres=gpu:N of the nodes");
+                         "no node has GPUs, and jobs that request some are rejected: set "
+                         "Gres=gpu:N of the nodes");
     } else
         site_report (s, gpus ? CHANGE : HINT, site_here (s, "GresTypes"),
                      "Slurm gives no GPUs: set GresTypes=gpu, Gres=gpu:N of the "
@@ -575,7 +573,7 @@ void doctor_tres (struct site *s)
                      "GPU hours are not accounted: set "
                      "AccountingStorageTRES=gres/gpu");
     else
-        site_report (s, HINT, where, "no accounting, none of GPU hours either");
+        site_report (s, HINT, where, "no accounting, not even of GPU hours");
 }
 
 /* ---- values that no site wants ---- */
@@ -587,7 +585,7 @@ static const struct {
 } values[] = {
     { "AuthType", "none", "anybody can act as anybody, root too: set AuthType=auth/munge", CHANGE },
     { "PreemptMode", "SUSPEND", "a suspended job keeps the memory of its GPUs, which the next job then lacks: set PreemptMode=REQUEUE", CHANGE },
-    { "PreemptMode", "CANCEL", "preempted jobs do not come back: set PreemptMode=REQUEUE", HINT },
+    { "PreemptMode", "CANCEL", "preempted jobs are not requeued: set PreemptMode=REQUEUE", HINT },
     { "SelectTypeParameters", "CR_CPU", "two jobs get the hyperthreads of one core: set SelectTypeParameters=CR_Core_Memory", CHANGE },
 };
 static const struct {
@@ -618,9 +616,7 @@ static void expect_program (struct site *s, const char *key)
     *strrchr (full, '/') = '\0';
     if (access (full, F_OK) == 0)
         site_report (s, CHANGE, site_here (s, key),
-                     "%s=%s: no program there: on each node it fails, or is "
-                     "left out",
-                     key, path);
+                     "%s=%s: no program there: it fails or is skipped on each node", key, path);
 }
 
 /* As far as the plugins are here: srun --mpi=list. */
@@ -658,8 +654,8 @@ static void expect_container_settings (struct site *s)
         return;
     if (site_has (s, "PrologFlags", "Contain"))
         site_report (s, HINT, site_here (s, "JobContainerType"),
-                     "/tmp and /dev/shm are a job's own, and gone at its end: "
-                     "what is to stay goes elsewhere");
+                     "/tmp and /dev/shm are a job's own, and removed at its end: write what should "
+                     "stay elsewhere");
     else
         site_report (s, CHANGE, site_here (s, "JobContainerType"),
                      "job_container/tmpfs needs PrologFlags=Contain: set it");
@@ -721,6 +717,6 @@ void doctor_health (struct site *s)
         site_report (s, FINE, site_here (s, "HealthCheckProgram"), "%s", text);
     else
         site_report (s, HINT, site_here (s, "HealthCheckProgram"),
-                     "a node whose GPU has failed keeps taking jobs: set "
-                     "HealthCheckProgram to what drains it");
+                     "a node whose GPU has failed keeps taking jobs: set HealthCheckProgram to a "
+                     "program that drains it");
 }

@@ -400,9 +400,8 @@ static void share_tasks (struct env_plan *p)
     share_out (p, tasks, p->plane > 0 ? p->plane : 1);
     if (p->ranks % p->nodes && !p->arbitrary)
         plan_note (p,
-                   "%ld tasks on %ld nodes: as Slurm deals them where each "
-                   "node has CPUs enough; --ntasks-per-node=4(x2),3 says it "
-                   "otherwise",
+                   "%ld tasks on %ld nodes: as Slurm places them if each node has enough CPUs; "
+                   "--ntasks-per-node=4(x2),3 says it otherwise",
                    p->ranks, p->nodes);
     p->tasks = write_tasks (tasks, p->nodes);
     free (tasks);
@@ -1428,7 +1427,7 @@ static void print_explanation (const struct inside *x)
         puts ("\nThe plugin has set nothing here: the step was started "
               "without --dl, --dl-bind and --dl-nccl, or is a batch script.");
     print_list ("Set by the plugin:", &x->ours, false);
-    print_list ("Exported before, and so left as they are:", &x->user, true);
+    print_list ("Exported before, and therefore unchanged:", &x->user, true);
     if (x->lines)
         puts ("\nContradictions:");
     for (int i = 0; i < x->lines; i++)
@@ -1699,7 +1698,7 @@ static void print_unknown (const struct plan_rank *r, long n)
 
 static void print_kept (const struct plan_rank *r)
 {
-    const char *head = "\nExported here, and so left as they are:";
+    const char *head = "\nExported here, and therefore unchanged:";
 
     for (size_t i = 0; i < r->vars.n; i++)
         if (r->vars.list[i].kept) {
@@ -1716,8 +1715,7 @@ static void print_all_variables (struct env_plan *p, const struct plan_rank *r)
 
     print_rank_table (p, r, n);
     if (!*p->dl && !*p->bind && !*p->nccl)
-        puts ("\nNo variable is set: none of --dl, --dl-bind and --dl-nccl is "
-              "asked for.");
+        puts ("\nNo variable is set: none of --dl, --dl-bind and --dl-nccl is given.");
     else {
         print_common (r, n);
         if (n > 1)

@@ -241,8 +241,8 @@ static void say_altered (const struct gather_hub *h, const struct gather_connect
     const char *host = h->layout ? layout_host (h->layout, c->rank) : "";
 
     fprintf (stderr,
-             "dl: check: what rank %ld%s%s sent was altered on its way (wrong "
-             "MAC), or is no JSON: the connection is ended\n",
+             "dl: check: what rank %ld%s%s sent was altered in transit (wrong MAC), or is not "
+             "JSON: closing the connection\n",
              c->rank, *host ? " on " : "", host);
 }
 

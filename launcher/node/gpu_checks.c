@@ -244,7 +244,7 @@ static int count_nvml_answer (struct gpu_check *l, int rv)
         l->lost = true;
         check_finding (l->place, SEVERITY_BAD,
                        rv == NVML_LOST ? "GPU %s: lost (it fell off the bus)"
-                                       : "GPU %s: the driver wants it reset",
+                                       : "GPU %s: the driver requests a reset",
                        l->bus);
     }
     return rv;
@@ -493,17 +493,13 @@ static void report_none (const struct check_place *p, const char *why)
     if (n > 0 && has_hardware () && !strcmp (by, "Slurm"))
         check_finding (p, SEVERITY_BAD, "GPUs: %s", why);
     else if (n > 0)
-        check_finding (p, SEVERITY_BAD,
-                       "GPUs: %ld expected (by %s), and none can be looked at: "
-                       "%s",
+        check_finding (p, SEVERITY_BAD, "GPUs: %ld expected (by %s), but none can be checked: %s",
                        n, by, why);
     else if (has_hardware () && p->local_rank == 0)
         check_finding (p, is_loaded () ? SEVERITY_WARN : SEVERITY_BAD,
-                       "GPUs: there are some of NVIDIA's, and none can be "
-                       "looked at: %s",
-                       why);
+                       "GPUs: there are NVIDIA GPUs, but none can be checked: %s", why);
     else if (is_loaded () && p->local_rank == 0)
-        check_finding (p, SEVERITY_WARN, "GPUs are not looked at: %s", why);
+        check_finding (p, SEVERITY_WARN, "GPUs are not checked: %s", why);
 }
 
 static void compare_count (const struct check_place *p, long seen)
@@ -909,8 +905,7 @@ static int test_gpu_memory (const struct check_place *p, const struct gpu_memory
     int rv = compare_patterns (m, &same);
 
     if (rv == 0 && !same)
-        check_finding (p, SEVERITY_BAD, "GPU %s: its memory gives back other than was written",
-                       m->bus);
+        check_finding (p, SEVERITY_BAD, "GPU %s: its memory returns wrong data", m->bus);
     return rv != 0 ? rv : measure_copy_rates (p, m);
 }
 

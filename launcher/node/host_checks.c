@@ -131,8 +131,7 @@ static int check_links (const struct check_place *p)
         if (i->ifa_flags & IFF_RUNNING)
             used++;
         else
-            check_finding (p, SEVERITY_WARN, "network: %s is up, and without a carrier",
-                           i->ifa_name);
+            check_finding (p, SEVERITY_WARN, "network: %s is up but has no carrier", i->ifa_name);
     }
     freeifaddrs (list);
     snprintf (text, sizeof (text), "%d", used);
@@ -196,8 +195,7 @@ void check_kernel (const struct check_place *p)
         look_for_xid (p, log);
     else
         check_finding (p, SEVERITY_NOTE,
-                       "Xid events were not looked for: the kernel's log is not "
-                       "readable for users");
+                       "Xid events were not checked: the kernel's log is not readable for users");
     free (log);
 }
 

@@ -66,7 +66,7 @@ static void say_results (struct changes *c, const struct sweep *s, long trial, c
                 : is_best (s, trial, m->length) ? "  best"
                                                 : "");
         if (last && t->ended)
-            printf (t->ended > m->length ? "  logged steps to %lld, beyond %lld"
+            printf (t->ended > m->length ? "  logged steps up to %lld, beyond %lld"
                                          : "  ended at %lld of %lld",
                     (long long)t->ended, (long long)m->length);
         putchar ('\n');

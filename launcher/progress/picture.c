@@ -750,7 +750,7 @@ static void draw_counts (const struct picture *p, const struct picture_tally *t,
         gap = dot (c);
     }
     if (!p->s->ntrials)
-        screen_put (c, STYLE_DIM, "no trial has begun");
+        screen_put (c, STYLE_DIM, "no trial has started");
     screen_line (c);
 }
 

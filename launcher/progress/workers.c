@@ -124,7 +124,7 @@ void workers_idle_text (const struct sweep *s, const struct worker_view *v, char
         return;
     duration_text (ago, sizeof (ago), idle);
     if (v->alive == 0)
-        snprintf (buf, size, "no worker is at work: the last one ended %s ago", ago);
+        snprintf (buf, size, "no worker is left: the last one ended %s ago", ago);
     else
-        snprintf (buf, size, "no worker has given a sign of life for %s", ago);
+        snprintf (buf, size, "no worker has sent a heartbeat for %s", ago);
 }

@@ -1175,7 +1175,7 @@ static int find_path (struct report_job *j, const char *output)
         snprintf (j->path, sizeof (j->path), "%s.html", name);
     if (!user_may_follow (j->path) || stat (j->path, &st) < 0 || S_ISREG (st.st_mode))
         return EXIT_OK;
-    complain ("--output: %s is no plain file", j->path);
+    complain ("--output: %s is not a plain file", j->path);
     return EXIT_USAGE;
 }
 

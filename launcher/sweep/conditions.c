@@ -70,7 +70,7 @@ const struct condition_reason condition_reasons[] = {
     { "Continued",            "dl continue restarted it" },
     { "StepCompleted",        "all its tasks have a result" },
     { "StepCached",           "its results are those of an earlier flow" },
-    { "StepSkipped",          "its condition does not hold, or a step before it was skipped" },
+    { "StepSkipped",          "its condition is false, or a step before it was skipped" },
     { "StepBeforeFailed",     "a step that it waits for has failed" },
     { "FlowStopped",          "dl flow stop suspended it" },
     { "FlowResumed",          "dl flow resume restarted it" },

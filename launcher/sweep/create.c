@@ -220,8 +220,8 @@ static void share_folder (const char *root, const char *dir)
 
 static int cannot_make (const char *root, struct slurmdl_error *err)
 {
-    return errorf (err, "%s: cannot make an experiment folder: %s%s", root, strerror (errno),
-                   errno == ENOENT ? "; make it first" : "");
+    return errorf (err, "%s: cannot create an experiment folder: %s%s", root, strerror (errno),
+                   errno == ENOENT ? "; create it first" : "");
 }
 
 int numbered_folder (const char *root, const char *name, mode_t mode, char *dir, size_t size)
@@ -306,7 +306,7 @@ static int first_entry (const struct experiment *e, const char *dir, const char 
     int rv = -1;
 
     if (random_word (id, SWEEP_ID_SIZE / 2) < 0)
-        return errorf (err, "no random numbers: %s", strerror (errno));
+        return errorf (err, "cannot get random numbers: %s", strerror (errno));
     if (e->search->config.nknown > 0)
         event.json = known_points_json (e);
     snprintf (path, sizeof (path), "%s/log", dir);

@@ -202,14 +202,14 @@ static void say_not_found (const struct command_line *line, const char *name)
     else if (!name)
         complain ("no experiment in %s (set the folder with --dir or DL_DIR)", line->dir);
     else if (stat (name, &file) == 0 && S_ISREG (file.st_mode))
-        complain ("'%s' is a file: this command takes the experiment that 'dl "
-                  "run' made of it ('dl ls')",
+        complain ("'%s' is a file: this command takes the experiment that 'dl run' created from it "
+                  "('dl ls')",
                   name);
     else if (is_flow (line, name))
-        complain ("'%s' is a flow, and no experiment: 'dl flow show %s'", name, name);
+        complain ("'%s' is a flow, not an experiment: 'dl flow show %s'", name, name);
     else if (is_elastic_job (line, name))
-        complain ("'%s' is a run of dl elastic, and no experiment: it ends with "
-                  "its job (scancel), and 'dl scale N %s' changes its nodes",
+        complain ("'%s' is a run of dl elastic, not an experiment: it ends with its job (scancel), "
+                  "and 'dl scale N %s' changes its nodes",
                   name, name);
     else
         say_no_such (line, name);
@@ -257,8 +257,7 @@ static int say_unreadable (const struct problems *p, const struct slurmdl_error 
 static int say_new (const struct sweep *s)
 {
     if (sweep_has_lost_log (s)) {
-        complain ("%s/log: lost, but there are trials: restore this folder "
-                  "from a backup",
+        complain ("%s/log: missing, although there are trials: restore this folder from a backup",
                   s->dir);
         return EXIT_DAMAGED;
     }
@@ -341,15 +340,13 @@ int ask_trust (struct sweep *s, bool trust)
         return pin ? check_pin (s, pin) : EXIT_OK;
     if (rv == 2 || !trust)
         complain ("%s: %s%s", s->dir, why,
-                  can_ask || trust ? ""
-                                   : "; --trust says that you want that "
-                                     "(dl-run(1), SHARING)");
+                  can_ask || trust ? "" : "; use --trust to agree (dl-run(1), SHARING)");
     if (rv == 2)
         trust_say_changes (s);
     if (!trust && (!can_ask || !ask_user ()))
         return EXIT_USAGE;
     if (trust_record (s, &err) < 0)
-        complain ("%s; the question will be asked again", err.text);
+        complain ("%s; dl will ask again", err.text);
     return EXIT_OK;
 }
 
@@ -408,9 +405,8 @@ bool refuse_experiment (const struct command_line *line, const char *path)
     if ((stat (path, &file) == 0 && !S_ISDIR (file.st_mode)) || access (conf, F_OK) == 0
         || experiment_find (line, path, dir, sizeof (dir)) < 0 || !(word = shell_word (path)))
         return false;
-    complain ("%s is an experiment, not a file: 'dl continue %s' goes on with "
-              "it ('dl resume %s' if it is paused or has no workers), 'dl fork "
-              "%s' makes another one of its file",
+    complain ("%s is an experiment, not a file: 'dl continue %s' continues it ('dl resume %s' if "
+              "it is paused or has no workers), 'dl fork %s' creates another one from its file",
               path, word, word, word);
     free (word);
     return true;

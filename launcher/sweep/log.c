@@ -411,8 +411,8 @@ static int entry_unfit (struct slurmdl_error *err, const char *path, const char 
 {
     errno = EBADMSG;
     return errorf (err,
-                   "%s: the value of \"%s\" is not one that dl writes: "
-                   "somebody else has put this entry; nothing of it is used",
+                   "%s: the value of \"%s\" is not one that dl writes: somebody else wrote this "
+                   "entry; it is ignored",
                    path, member);
 }
 

@@ -443,9 +443,8 @@ static int read_info (struct peer_membership *p, const char *nonce, struct peer_
     copy_member (info->slot, sizeof (info->slot), o, "slot");
     copy_member (info->host, sizeof (info->host), o, "host");
     if (!word_fits (info->slot) || !word_fits (info->host)) {
-        complain ("%s/workers/%s: no worker has such a slot and host; it is "
-                  "passed over",
-                  p->dir, nonce);
+        complain ("%s/workers/%s: no worker has such a slot and host; it is ignored", p->dir,
+                  nonce);
         json_decref (o);
         return -1;
     }

@@ -34,8 +34,8 @@ static void blame_file (const struct sweep *s, struct slurmdl_error *err)
         return;
     *err->text = '\0';
     errorf (err,
-            "%s/experiment.conf: changed since the experiment was made, "
-            "and its log does not fit any more: restore this file",
+            "%s/experiment.conf: changed since the experiment was made, and its log no longer "
+            "matches: restore this file",
             s->dir);
 }
 
@@ -51,8 +51,8 @@ void sweep_blame_folder (const struct sweep *s, struct slurmdl_error *err)
     }
     *err->text = '\0';
     errorf (err,
-            "%s: the experiment's folder was moved or removed; 'dl resume' "
-            "goes on with it at its new place",
+            "%s: the experiment's folder was moved or removed; run 'dl resume' to continue at its "
+            "new place",
             s->dir);
 }
 

@@ -271,9 +271,7 @@ int print_trials (const struct sweep *s, const long *trials, long n)
     print_unshown (&t);
     logged_free (&t.logged);
     if (left_out)
-        printf ("(no room for %s: a wider window or --columns has "
-                "all)\n",
-                left_out);
+        printf ("(no room for %s; widen the window or use --columns)\n", left_out);
     free (left_out);
     free (front);
     return 0;

@@ -557,8 +557,8 @@ long trust_workers (const struct sweep *s)
         return (long)s->exp->resources->workers;
     if (s->wanted <= most || trust_is_private (s))
         return s->wanted;
-    complain ("%s: %ld of the %ld workers that its log asks for: its group may "
-              "write there; 'dl resume --workers N' starts more",
+    complain ("%s: %ld of the %ld workers that its log requests: its group may write there; 'dl "
+              "resume --workers N' starts more",
               s->dir, most, s->wanted);
     return most;
 }

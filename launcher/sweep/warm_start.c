@@ -134,9 +134,8 @@ static void note_length (const struct experiment *e, const struct sweep *s, stru
 {
     if (s->exp->search->config.max_length != e->search->config.max_length)
         note_at (p, e->search->warm_start_origin,
-                 "warning: 'searcher.warm_start': the trials of %s have the "
-                 "length %lld, those of this experiment %lld: their values "
-                 "count as they are",
+                 "warning: 'searcher.warm_start': the trials of %s have the length %lld, those of "
+                 "this experiment %lld: their values are used unchanged",
                  s->dir, (long long)s->exp->search->config.max_length,
                  (long long)e->search->config.max_length);
 }
@@ -155,9 +154,8 @@ static int take_sweep (struct experiment *e, const struct sweep *s, struct probl
         return 0;
     }
     problem_at (p, e->search->warm_start_origin,
-                "'searcher.warm_start': of the %ld finished trials of %s "
-                "none lies in this space (a hyperparameter that it did not have "
-                "needs a default)",
+                "'searcher.warm_start': none of the %ld finished trials of %s lies in this space "
+                "(a hyperparameter that it did not have needs a default)",
                 finished, s->dir);
     return -1;
 }
@@ -231,17 +229,16 @@ static int take_file (struct experiment *e, const char *path, struct problems *p
         problem_at (p, e->search->warm_start_origin, "'searcher.warm_start': %s", err.text);
     else if (!json_is_array (list))
         problem_at (p, e->search->warm_start_origin,
-                    "'searcher.warm_start': %s: line %d: is no list of "
-                    "{\"params\": {NAME: VALUE, ...}, \"value\": NUMBER}%s%s",
+                    "'searcher.warm_start': %s: line %d: is not a list of {\"params\": {NAME: "
+                    "VALUE, ...}, \"value\": NUMBER}%s%s",
                     path, why.line > 0 ? why.line : 1, *why.text ? ": " : "", why.text);
     else {
         known_points_allocate (e, json_array_size (list));
         n = take_results (e, list);
         if (e->search->config.nknown == 0)
             problem_at (p, e->search->warm_start_origin,
-                        "'searcher.warm_start': of the %zu trials with a value of "
-                        "%s none lies in this space (a hyperparameter that they "
-                        "do not have needs a default)",
+                        "'searcher.warm_start': none of the %zu trials with a value of %s lies in "
+                        "this space (a hyperparameter that they do not have needs a default)",
                         n, path);
     }
     json_decref (list);

@@ -221,6 +221,6 @@ int folder_create (const char *path, struct slurmdl_error *err)
             break;
     }
     if (rv < 0)
-        errorf (err, "%s: cannot make the folder: %s", path, inside_error (errno));
+        errorf (err, "%s: cannot create the folder: %s", path, inside_error (errno));
     return inside_close (dir, rv);
 }

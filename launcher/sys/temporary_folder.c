@@ -133,7 +133,7 @@ int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err)
     s->lock = -1;
     if ((fits && make_in (tmp, s) == 0) || make_in ("/tmp", s) == 0)
         return 0;
-    return errorf (err, "cannot make a folder in /tmp: %s", strerror (errno));
+    return errorf (err, "cannot create a folder in /tmp: %s", strerror (errno));
 }
 
 void scratch_remove (struct scratch *s)

@@ -122,10 +122,8 @@ int user_names_check (const char *path, struct slurmdl_error *err)
     group = st.st_mode & S_IWGRP && !has_group_alone (st.st_gid);
     if (!all && !group)
         return 0;
-    errorf (err,
-            "%s: %s may put another folder in the place of yours, and so "
-            "say what you run: chmod +t",
-            path, all ? "everybody" : "its group");
+    errorf (err, "%s: %s can replace your folder, and so decide what you run: chmod +t", path,
+            all ? "everybody" : "its group");
     errno = EPERM;
     return all ? -1 : 1;
 }

@@ -302,10 +302,10 @@ bool resume_note (const struct trial_attempt *a, char *line, size_t size)
     struct handing_on h = { .a = a };
     long newer;
     long k = choose_source (&h, &newer);
-    char from[64] = "begins without files";
+    char from[64] = "starts without files";
 
     if (k > 0)
-        snprintf (from, sizeof (from), "goes on from attempt %ld", k);
+        snprintf (from, sizeof (from), "continues from attempt %ld", k);
     if (newer)
         snprintf (line, size,
                   "dl: this attempt %s, and not from attempt %ld: an attempt "

@@ -140,7 +140,7 @@ static int create_attempt_log (const struct trial_attempt *a, int folder, const 
     unlinkat (folder, "log", 0);
     close (fd);
     errno = EBADMSG;
-    return errorf (err, "%s: user %ld made this folder: nothing is trained in it", a->dir,
+    return errorf (err, "%s: user %ld created this folder; refusing to train in it", a->dir,
                    (long)of->st_uid);
 }
 
@@ -156,7 +156,7 @@ static int make_attempt_folder (const struct trial_attempt *a, int *log, bool *m
 
     *log = -1;
     if (folder < 0)
-        return cannot_in_folder (a, ": cannot make the folder", err);
+        return cannot_in_folder (a, ": cannot create the folder", err);
     *log = create_attempt_log (a, folder, &st, err);
     if (*log < 0 || (!a->own && write_hparams (a, folder, err) < 0))
         return inside_close (folder, -1);

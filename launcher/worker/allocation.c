@@ -341,10 +341,9 @@ static void leave_for_memory (struct worker *w, bool too_small)
                   need);
     else if (!w->memory.leaves)
         fprintf (stderr,
-                 too_small ? "dl: the trials need %s of memory each: a larger "
-                             "job takes this one's place\n"
-                           : "dl: the trials need %s of memory each: one "
-                             "worker less has room here\n",
+                 too_small
+                     ? "dl: the trials need %s of memory each: a larger job replaces this one\n"
+                     : "dl: the trials need %s of memory each: running one worker less here\n",
                  need);
     w->memory.leaves = w->out_of_time = true;
     w->memory.too_small = too_small;
@@ -414,5 +413,5 @@ void memory_add_reason (char *why, size_t size, int64_t had, int64_t more)
 
     slurm_bytes_text (before, sizeof (before), had);
     slurm_bytes_text (after, sizeof (after), more);
-    snprintf (why + n, size - n, "; tried again with %s of memory instead of %s", after, before);
+    snprintf (why + n, size - n, "; retried with %s of memory instead of %s", after, before);
 }

@@ -353,7 +353,7 @@ static int read_program_answer (struct worker *w, double *x, enum search_answer 
         *answer = SEARCH_RUN;
         rv = read_program_point (w->sweep->exp, params, x, err);
     } else if (!json_is_true (json_object_get (o, "wait")))
-        rv = blame_program (err, "it answered nonsense: ", c->answer);
+        rv = blame_program (err, "invalid answer: ", c->answer);
     json_decref (o);
     c->fill -= (size_t)(stop + 1 - c->answer);
     memmove (c->answer, stop + 1, c->fill + 1);

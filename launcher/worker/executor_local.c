@@ -294,9 +294,9 @@ static bool tick_local (struct executor *x)
 
 static void leave_local (struct executor *x)
 {
-    printf ("stopping the workers: trials save checkpoints; 'dl resume --local "
-            "%s' goes on\n",
-            x->sweep->word);
+    printf (
+        "stopping the workers: trials save checkpoints; run 'dl resume --local %s' to continue\n",
+        x->sweep->word);
     fflush (stdout);
     for (long i = 0; i < x->npool; i++)
         if (x->pool[i].pid > 0)

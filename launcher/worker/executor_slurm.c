@@ -155,14 +155,14 @@ void unseen_text (const struct sweep *s, const char *jobs, const char *state, ch
         || newest_output (folder, jobs, name, sizeof (name)) == 0)
         return;
     if (!strncmp (state, "CANCELLED", 9))
-        snprintf (buf, size, "job %.100s was cancelled before it began", jobs);
+        snprintf (buf, size, "job %.100s was cancelled before it started", jobs);
     else
         snprintf (buf, size,
                   "job %.100s%s%.20s%s has left no output in %.300s: its nodes "
                   "do not see that folder%s%s%s%s",
                   jobs, *state ? " (" : "", state, *state ? ")" : "", folder, type ? " (" : "",
                   type ? type : "", type ? ", this machine's own)" : "",
-                  *state ? "" : ", or it was cancelled before it began");
+                  *state ? "" : ", or it was cancelled before it started");
 }
 
 /* ---- the batch script ---- */
@@ -615,7 +615,7 @@ static void leave_slurm (struct executor *x)
 {
     const char *name = x->sweep->word;
 
-    printf ("job %s goes on; 'dl watch %s' shows it, 'dl stop %s' ends it\n", x->job, name, name);
+    printf ("job %s continues; 'dl watch %s' shows it, 'dl stop %s' ends it\n", x->job, name, name);
 }
 
 static void close_slurm (struct executor *x)

@@ -106,12 +106,12 @@ enum { SHELL = 128 };
 
 /* clang-format off */
 const struct end_row end_table[] = {
-    { SLURMDL_EXIT_AGAIN, RETRY_FREE,    "the trainer asks for another try" },
-    { SLURMDL_EXIT_NEVER, RETRY_NEVER,   "the trainer says that another try makes no sense" },
+    { SLURMDL_EXIT_AGAIN, RETRY_FREE,    "the trainer requests another attempt" },
+    { SLURMDL_EXIT_NEVER, RETRY_NEVER,   "the trainer says that a retry cannot help" },
     { EXIT_BAD_NODE,      RETRY_FREE,    "this machine failed its check", true },
     { 126,                RETRY_COUNTED, "the command cannot be run" },
     { 127,                RETRY_COUNTED, "there is no such command" },
-    { SHELL + SIGUSR1,    RETRY_FREE,    "the trainer asks for another try" },
+    { SHELL + SIGUSR1,    RETRY_FREE,    "the trainer requests another attempt" },
     { -1 },
 };
 /* clang-format on */
@@ -145,8 +145,7 @@ static void why_no_metric (const struct trial_attempt *a, struct failure_class *
     n = strlen (v->why);
     if (went_on && !attempt_has_logged (a->dir))
         n += (size_t)snprintf (v->why + n, sizeof (v->why) - n,
-                               "; it went on from the files in %.32s, and "
-                               "trained nothing",
+                               "; it continued from the files in %.32s, and trained nothing",
                                strrchr (files, '/') + 1);
     if (n < sizeof (v->why))
         missing_metric_text (a, v->why + n, sizeof (v->why) - n);

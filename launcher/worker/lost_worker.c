@@ -63,13 +63,13 @@ static const struct {
     bool counted;
     const char *why;
 } states[] = {
-    { "OUT_OF_MEMORY", true,  "Slurm ended its worker for want of memory" },
-    { "NODE_FAIL",     false, "the node of its worker has failed" },
-    { "BOOT_FAIL",     false, "the node of its worker has failed" },
-    { "PREEMPTED",     false, "Slurm took its job back for another one" },
-    { "TIMEOUT",       false, "Slurm ended its worker at the time limit" },
-    { "DEADLINE",      false, "Slurm ended its worker at the deadline" },
-    { "CANCELLED",     false, "the job of its worker was cancelled" },
+    { "OUT_OF_MEMORY", true,  "Slurm killed its worker because memory ran out" },
+    { "NODE_FAIL",     false, "its worker's node failed" },
+    { "BOOT_FAIL",     false, "its worker's node failed" },
+    { "PREEMPTED",     false, "Slurm preempted its job" },
+    { "TIMEOUT",       false, "Slurm killed its worker at the time limit" },
+    { "DEADLINE",      false, "Slurm killed its worker at the deadline" },
+    { "CANCELLED",     false, "its worker's job was cancelled" },
     { NULL, false, NULL },
 };
 /* clang-format on */

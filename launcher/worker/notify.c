@@ -246,12 +246,12 @@ static void complain_of_curl (int status)
     static const struct {
         int status;
         const char *why;
-    } known[] = { { 6, "the host of the webhook is not known" },
-                  { 7, "the host of the webhook takes no connection" },
-                  { 22, "the webhook is refused by its server" },
-                  { 35, "no TLS with the host of the webhook" },
-                  { 47, "the webhook has moved: its server names another URL" },
-                  { 60, "the host of the webhook has no valid certificate" } };
+    } known[] = { { 6, "the webhook's host is unknown" },
+                  { 7, "the webhook's host refuses the connection" },
+                  { 22, "the server rejects the webhook" },
+                  { 35, "TLS with the webhook's host failed" },
+                  { 47, "the webhook has moved to another URL" },
+                  { 60, "the webhook's host has no valid certificate" } };
 
     for (size_t i = 0; i < sizeof (known) / sizeof (*known); i++)
         if (known[i].status == status) {
@@ -468,7 +468,7 @@ void notify_fault (const struct sweep *s)
     if (!event_is_on (s->exp, "failure"))
         return;
     snprintf (marker, sizeof (marker), "paused-%ld-%ld", s->cause.trial, s->cause.attempt);
-    snprintf (what, sizeof (what), "paused, as all attempts fail in the same way: %.400s",
+    snprintf (what, sizeof (what), "paused because all attempts fail in the same way: %.400s",
               s->cause.why ? s->cause.why : "");
     send_once (s, "failure", marker, what);
 }

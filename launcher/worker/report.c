@@ -238,7 +238,7 @@ static void add_halved_reason (const struct hparam *h, const json_t *before,
     char *new = hparams_text (r->retry.hparams, h->path);
     char text[256];
 
-    snprintf (text, sizeof (text), "; tried again with %.100s = %.32s instead of %.32s", h->path,
+    snprintf (text, sizeof (text), "; retried with %.100s = %.32s instead of %.32s", h->path,
               new ? new : "?", old ? old : "?");
     add_oom_reason (&r->verdict, text);
     free (old);

@@ -403,8 +403,7 @@ static void judge_loss (const struct segment *s, struct segment_report *r)
         snprintf (r->verdict.why, sizeof (r->verdict.why),
                   "its folder was removed while it trained: %s", s->attempt.dir);
     else
-        snprintf (r->verdict.why, sizeof (r->verdict.why),
-                  "what it printed cannot be read: %s: %s/log",
+        snprintf (r->verdict.why, sizeof (r->verdict.why), "cannot read its output: %s: %s/log",
                   strerror (trainer_unread (s->trainer)), s->attempt.dir);
     policy_text (r->verdict.why);
 }
@@ -478,7 +477,7 @@ static void judge_member (struct segment *s, struct segment_report *r)
         judge_failure (s, r);
     } else {
         r->outcome = OUTCOME_FAILED;
-        snprintf (r->verdict.why, sizeof (r->verdict.why), "it ended, and always begins again");
+        snprintf (r->verdict.why, sizeof (r->verdict.why), "it ended, and always restarts");
     }
     snprintf (why, sizeof (why), "%.32s %ld on %.64s: %.380s", v->role, s->members.index,
               s->members.node, r->verdict.why);

@@ -187,7 +187,7 @@ static int merge_lay_out (struct merge *g, const char *tmp, int64_t step, struct
 
     if (list_items (g) < 0 || draft_create (&g->draft, tmp, step) < 0
         || !(m->shards = calloc (g->n + 1, sizeof (*m->shards))))
-        return errorf (err, "%s: cannot make: %s", tmp, strerror (errno));
+        return errorf (err, "%s: cannot create: %s", tmp, strerror (errno));
     for (size_t i = 0; i < g->n;)
         if ((i = add_tensor (g, i, err)) == 0)
             return -1;

@@ -139,7 +139,7 @@ struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
     run->length = environment_number ("DL_LENGTH", INT64_MAX);
     run->seed = (uint32_t)environment_number ("DL_SEED", 0);
     if (enter_folder (run, dir) < 0) {
-        errorf (err, "%s: cannot make the folder of the run: %s",
+        errorf (err, "%s: cannot create the folder of the run: %s",
                 run->trial_dir ? run->trial_dir : "slurmdl", strerror (errno));
         goto fail;
     }

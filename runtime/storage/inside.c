@@ -344,8 +344,8 @@ static int open_entered (const char *path, struct slurmdl_error *err)
     if (fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
         errno = ENOTDIR;
         return errorf (err,
-                       "%s: cannot make: a link or a file has the name: "
-                       "remove it, or name a folder of your own",
+                       "%s: cannot create: a link or a file has the name: remove it, or name a "
+                       "folder of your own",
                        path);
     }
     if (fd >= 0 && fstat (fd, &st) == 0) {
@@ -368,7 +368,7 @@ int own_folder_open (struct own_folder *f, const char *path, mode_t mode, struct
         rv = inside_mkdir_any (path, mode);
     }
     if (rv < 0 && errno != EEXIST)
-        return errorf (err, "%s: cannot make: %s", path, strerror (errno));
+        return errorf (err, "%s: cannot create: %s", path, strerror (errno));
     if ((f->fd = open_entered (path, err)) < 0)
         return -1;
     snprintf (f->path, sizeof (f->path), "/proc/self/fd/%d", f->fd);

@@ -185,7 +185,7 @@ static void need_kind (struct constraint_parser *p, enum constraint_kind kind,
         s->count = p->why ? 0 : p->names->nlabels[s->index];
         s->op = OP_LABEL;
     } else if (o->kind == KIND_TEXT && in (LETTERS, *o->at))
-        fail_parse (p, o->at, "there is nothing of this name");
+        fail_parse (p, o->at, "no such name");
     else if (o->kind == KIND_TEXT)
         fail_parse (p, o->at, "a text is compared with a parameter of choices only");
     else if (o->kind != kind && kind == KIND_TRUTH)

@@ -32,7 +32,7 @@ static const char *check_step (const struct param *p)
     if ((p->max - p->min) / p->step > integer_max)
         return "step is too small";
     if (p->type == PARAM_LOG || p->base != 0)
-        return "step and a logarithm do not go together";
+        return "step and a logarithm cannot be used together";
     if (p->type == PARAM_INT && floor (p->step) != p->step)
         return "step is not an integer";
     return NULL;

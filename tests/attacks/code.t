@@ -56,7 +56,7 @@ is_refused () { # is_refused NAME STATUS PATTERN [EXPERIMENT]
 }
 again
 plant 'add("train.sh", evil)'
-is_refused "another archive" 5 'code.tar.zst: this is not the code that was frozen: nothing of it is run'
+is_refused "another archive" 5 'code.tar.zst: this is not the code that was frozen; refusing to run it'
 again
 attacker sh -c "umask 0; ln -s /etc/passwd '$group/c-0001/l' && mv -f '$group/c-0001/l' '$group/c-0001/code.tar.zst'"
 is_refused "a link" 5 'code.tar.zst'
@@ -68,7 +68,7 @@ victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </de
 is "$?" 0 "code that a member has removed is found beside the experiment"
 again
 attacker sh -c "rm -f '$group/c-0001/code.tar.zst'; mv '$group/.dl-code' '$group/kept'"
-is_refused "code that is gone" 3 "^dl: $group/c-0001/code.tar.zst is gone, .*put the file back, or run the code as it is now"
+is_refused "code that is gone" 3 "^dl: $group/c-0001/code.tar.zst is missing, .*restore the file, or run the current code"
 mv "$group/kept" "$group/.dl-code"
 
 # ---- a log that says that it is the right one

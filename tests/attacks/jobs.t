@@ -56,7 +56,7 @@ case_of many
 attacker "$putevent" "$e" '{"op": "continue", "by": "u", "max_trials": 9}'
 attacker "$putevent" "$e" '{"op": "scale", "by": "u", "workers": 1000000000}'
 victim timeout 200 prlimit --nproc=300 dl resume --local "$e" >out 2>&1
-is "$? $(grep -c '^dl: .*: 16 of the 1000000000 workers that its log asks for: its group may write there' out)" "0 1" "a billion workers"
+is "$? $(grep -c '^dl: .*: 16 of the 1000000000 workers that its log requests: its group may write there' out)" "0 1" "a billion workers"
 case_of less
 attacker "$putevent" "$e" '{"op": "continue", "by": "u", "max_trials": 9}'
 attacker "$putevent" "$e" '{"op": "scale", "by": "u", "workers": -5}'

@@ -68,7 +68,7 @@ attacker sh -c "umask 0; mkdir -p '$e/trials/0003/a.1'"
 victim timeout 100 dl continue --trust --trials=3 --local "$e" >out 2>&1
 [ ! -e "$e/trials/0003/a.1/log" ]
 ok $? "an attempt's folder of another user is not used"
-like "$(cat "$e"/workers/*.log)" "trials/0003/a.1: user $attacker_id made this folder" "which the worker says"
+like "$(cat "$e"/workers/*.log)" "trials/0003/a.1: user $attacker_id created this folder" "which the worker says"
 
 # what is private does not get into the results, which the group reads
 case_of leak
@@ -175,7 +175,7 @@ chown "$victim_id:$shared_group" free sticky
 chmod 2775 free
 chmod 3775 sticky
 tiny="run --local --no-workers $work/s.conf"
-like "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "^dl: free: its group may put another folder in the place of yours.*chmod \+t" "a group's folder: one line"
+like "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "^dl: free: its group can replace your folder.*chmod \+t" "a group's folder: one line"
 is "$(victim dl $tiny --dir=sticky 2>&1)" "$work/sticky/s-0001" "none with the sticky bit"
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     new=$(realpath free)/s-0002
@@ -190,7 +190,7 @@ else
     skip "a folder that is exchanged right after it was made" "no strace"
 fi
 chmod 777 free
-is "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "dl: free: everybody may put another folder in the place of yours, and so say what you run: chmod +t
+is "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "dl: free: everybody can replace your folder, and so decide what you run: chmod +t
 =2" "everybody's folder is refused"
 sed 's,^entrypoint.*,entrypoint = "echo $DL_EXPERIMENT_DIR; dl log loss=1";,' s.conf >where.conf
 chmod 644 where.conf

@@ -36,7 +36,7 @@ like "$(cat err)" 'BAD: n3: GPUs: no answer for 8 s at GPU number 1(; and [0-9]+
 FAKE_FAULTS=n2:link:1 step 79 "NVLinks down on n2" --dl-check -N3 -n3 true
 like "$(cat err)" 'bad: n2: GPU 00000000:1C:00.0: 1 of 12 NVLinks down' "are told"
 FAKE_FAULTS=n2:unloaded:0 step 79 "a driver that is not loaded on n2" --dl-check -N3 -n3 --gpus-per-node=2 true
-like "$(cat err)" 'bad: n2: GPUs: 2 expected \(by Slurm\), and none can be looked at: the NVIDIA driver is not loaded \(NVML error 9\)' "is told"
+like "$(cat err)" 'bad: n2: GPUs: 2 expected \(by Slurm\), but none can be checked: the NVIDIA driver is not loaded \(NVML error 9\)' "is told"
 FAKE_FAULTS=n1:driver:0 step 0 "another driver on n1" --dl-check -N3 -n3 true
 like "$(cat err)" 'warning: n1: NVIDIA driver 470.1, but 550.54.15 on 2 of 3 nodes' "is told"
 program slow.sh <<'END'
@@ -168,7 +168,7 @@ if [ -n "$hosts" ]; then
     like "$(cat err)" 'warning: n2: IP interfaces in use: 1, but 3 on 2 of 3 nodes' "is told"
     innode 2 ip link set ib0 up
     step 0 "a link without a carrier" --dl-check -N3 -n3 true
-    like "$(cat err)" 'warning: n2: network: ib0 is up, and without a carrier' "is told"
+    like "$(cat err)" 'warning: n2: network: ib0 is up but has no carrier' "is told"
     for k in 1 2 3; do innode $k ip link delete ib0; done
     prlimit --pid "$slurmd" --nofile=999:4096
     step 0 "another limit on n2" --dl-check --propagate=NONE -N3 -n3 true

@@ -186,7 +186,7 @@ srun=$!
 wait_for 300 sh -c '[ "$(grep -c begin out)" = 2 ]'
 wait_for 300 sh -c "ls $(folder)/watch-0 $(folder)/watch-1"
 out=$(timeout 300 dl debug "$(folder)")
-like "$out" 'dump-1, .*: asked for by dl debug' "dl debug asks a step that runs"
+like "$out" 'dump-1, .*: requested by dl debug' "dl debug asks a step that runs"
 like "$out" '^ +1 rank  0 +wait .* from all_reduce' "rank 0"
 like "$out" '^ +1 rank  1 +load_batch \(hang\.py:4\)' "rank 1"
 is "$(grep -c 'dl:' err)" 0 "the step says nothing"

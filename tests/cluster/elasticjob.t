@@ -58,7 +58,7 @@ is "$(scale 1)" "2 dl: RUN: it has from 2 to 4 nodes" "below --min it is refused
 is "$(scale 5)" "2 dl: RUN: it has from 2 to 4 nodes" "and beyond --max"
 is "$(scale 2)" "0 RUN: 2 nodes" "to fewer"
 worlds 2 "two go on"
-wait_for 300 sh -c "sed '1,/2 nodes are wanted/d' out | grep -c ': left (' | grep -qx 2"
+wait_for 300 sh -c "sed '1,/2 nodes requested/d' out | grep -c ': left (' | grep -qx 2"
 ok $? "and the others are let go"
 scale 3 >said3
 is "$(cat said3), $(scale 4)" "0 RUN: 3 nodes, 0 RUN: 4 nodes" "to more, twice"

@@ -62,8 +62,8 @@ END
 sed 's/"oom"/"share"/; s/.\/hog.sh/exec python3 need.py/; s/workers = 1;/workers = 2; max_memory = "1G";/' oom.conf >share.conf
 runs 0 "two workers, memory for one: the sweep completes" inside dl run --local share.conf
 is "$(cat share-0001/log/0*/0* | grep -c '"op":"result"')" 5 "with all results"
-like "$(cat out)" 'out of memory \(killed by the kernel\); tried again with [0-9]*M of memory instead of 128M$' "a trial is tried again with more"
-like "$(cat share-0001/workers/*.log)" '^dl: the trials need [0-9]*M of memory each: one worker less has room here$' "beside fewer workers"
+like "$(cat out)" 'out of memory \(killed by the kernel\); retried with [0-9]*M of memory instead of 128M$' "a trial is tried again with more"
+like "$(cat share-0001/workers/*.log)" '^dl: the trials need [0-9]*M of memory each: running one worker less here$' "beside fewer workers"
 
 # ---- a step of Slurm that is held to its memory
 if ! slurm_is_here || ! { mount -t cgroup | grep -q memory || grep -qs memory /sys/fs/cgroup/cgroup.controllers; } 2>/dev/null; then
@@ -86,6 +86,6 @@ sed 's/"oom"/"more"/; s/.\/hog.sh/exec python3 need.py/; s/workers = 1;/& memory
     oom.conf >more.conf
 runs 0 "max_memory: the sweep completes" dl run more.conf
 is "$(cat more-0001/log/0*/0* | grep -c '"op":"result"') $(cat more-0001/log/0*/0* | grep -c '"op":"exit"')" "2 0" "with all results"
-like "$(cat more-0001/log/0*/0* | grep '"op":"fail"')" 'tried again with 150M of memory instead of 100M' "more, as often as it takes"
+like "$(cat more-0001/log/0*/0* | grep '"op":"fail"')" 'retried with 150M of memory instead of 100M' "more, as often as it takes"
 like "$(cat more-0001/log/0*/0* | grep '"op":"submit"')" '"memory":157286400' "in another job"
 done_testing

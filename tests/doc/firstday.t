@@ -43,7 +43,7 @@ is "$(dl show --csv --columns=attempts parked | tail -n +2 | sort -u | tail -n 1
 conf own 'echo x >{attempt_dir}/last.pt; echo loss = 1'
 timeout 300 dl run --local own.conf >out 2>&1
 runs 0 "a fork of a trial that keeps files of its own" dl fork --local own-0001 1
-like "$(cat out)" "it begins from the beginning; with --set searcher.max_length=L it goes on from the trial's files" "says how it goes on from them"
+like "$(cat out)" "it starts from scratch; with --set searcher.max_length=L it continues from the trial's files" "says how it goes on from them"
 timeout 300 dl fork --local own >out 2>&1
 like "$(dl show own | head -1)" "^$work/own-0001: " "a fork does not take the name"
 [ -d own-fork-0001 ]
@@ -69,22 +69,22 @@ like "$(dl run --local --dry-run --set 'entrypoint="echo loss = {wd:.3f}"' list.
 # shellcheck disable=SC2016
 like "$(dl run --local --dry-run --set 'entrypoint="echo loss = ${wd}"' list.conf 2>&1)" "^dl: list.conf:[0-9]+: 'entrypoint': .\{wd\} is a variable of the shell; the hyperparameter is \{wd\}$" "a variable of the shell"
 sed 's/^hyperparameters.*/hyperparameters = { lr = { type = "float"; minval = 0.0; maxval = 1.0; }; wd = { type = "float"; minval = 0.0; maxval = 1.0; when = { lr = 0.5; }; }; };/' warn.conf >when.conf
-like "$(dl run --local --dry-run when.conf 2>&1)" "^dl: when.conf: hyperparameter 'wd' is hardly ever active: its 'when' wants one value of the range of 'lr'$" "a condition that no point fulfils"
+like "$(dl run --local --dry-run when.conf 2>&1)" "^dl: when.conf: hyperparameter 'wd' is hardly ever active: its 'when' requires a single value from the range of 'lr'$" "a condition that no point fulfils"
 is "$(dl run --local --dry-run --set 'hyperparameters.lr.step=0.5' when.conf 2>&1 | grep -c 'hardly ever')" 0 "and not where the range has steps"
 echo 'import sys, os' >train.py
-is "$(dl run --local train.py 2>&1; echo $?)" "train.py: this is a program: 'entrypoint' of an experiment file names it, see dl-experiment(5)
+is "$(dl run --local train.py 2>&1; echo $?)" "train.py: this is a program: name it in 'entrypoint' of an experiment file, see dl-experiment(5)
 2" "a program is no experiment file"
 mkdir made
 sed 's/"warn"/"cnn"/' warn.conf >made/cnn.conf
 dl run --local --no-workers --dir=made made/cnn.conf >out 2>&1
 for name in cnn cnn-0001 made/cnn-0001; do
-    is "$(dl run --local --dir=made $name 2>&1; echo $?)" "dl: $name is an experiment, not a file: 'dl continue $name' goes on with it ('dl resume $name' if it is paused or has no workers), 'dl fork $name' makes another one of its file
+    is "$(dl run --local --dir=made $name 2>&1; echo $?)" "dl: $name is an experiment, not a file: 'dl continue $name' continues it ('dl resume $name' if it is paused or has no workers), 'dl fork $name' creates another one from its file
 2" "dl run $name, which there is"
 done
-like "$(cd made && dl try cnn-0001 2>&1)" "'dl fork cnn-0001' makes another one" "dl try, too"
+like "$(cd made && dl try cnn-0001 2>&1)" "'dl fork cnn-0001' creates another one" "dl try, too"
 rm -r made
 like "$(dl run --local warn 2>&1)" "^warn: cannot read: .*; did you mean 'warn.conf'\?" "a file without its .conf"
-like "$(dl run --local --dir=none warn.conf 2>&1)" "none: cannot make an experiment folder: .*; make it first" "a folder that there is not"
+like "$(dl run --local --dir=none warn.conf 2>&1)" "none: cannot create an experiment folder: .*; create it first" "a folder that there is not"
 mkdir bin
 program bin/sbatch <<'END'
 echo "$SAY" >&2
@@ -101,7 +101,7 @@ like "$(cat err)" "^dl: sbatch: .*'--dl=torch': the plugin of slurm-dl is not in
 conf spent 'sleep 0.1; exit $DL_TRIAL' 'max_restarts = 0;'
 sed -i 's/max_trials = 2;/max_trials = 20; max_gpu_hours = 0.0001;/' spent.conf
 timeout 300 dl run --local --workers=1 spent.conf >out 2>&1
-like "$(cat out)" '^searcher.max_gpu_hours \(0.0001\) is used up: no segment begins any more' "a spent budget"
+like "$(cat out)" '^searcher.max_gpu_hours \(0.0001\) is used up: no more segments start' "a spent budget"
 like "$(dl show spent)" '^searcher.max_gpu_hours \(0.0001\) is used up' "in dl show, too"
 
 # ---- another user's experiment

@@ -64,7 +64,7 @@ END2
 ok $? "the manifest has sizes and digests"
 like "$(dl ckpt verify out.d/checkpoint.h5)" 'every checksum is right' "the checkpoint verifies"
 dl best real --export=out.d >out 2>&1
-is "$? $(cat out)" "2 dl: --export: out.d is there already: name a folder that is not" "a folder that is there is not written to"
+is "$? $(cat out)" "2 dl: --export: out.d already exists: name a new folder" "a folder that is there is not written to"
 dl best real --export=no/where >out 2>&1
 is "$?" 3 "nor made below one that is not"
 ckpt=$(sed -n 's/.*"checkpoint": "\(.*\)",/\1/p' best.json)
@@ -81,7 +81,7 @@ rm "$trial/last.pt"
 echo 1 >"${ckpt%/ckpt/*}/last.pt"
 is "$(dl best real | grep ^checkpoint)" "checkpoint: the files of its program are in ${ckpt%/ckpt/*}" "a file of the program's"
 dl ckpt import --step=2 w.safetensors "${ckpt%1.h5}2.h5"
-is "$(dl best real | grep ^checkpoint)" "checkpoint: none is kept of the step of this value; the newest is ${ckpt%1.h5}2.h5" "one of another step"
+is "$(dl best real | grep ^checkpoint)" "checkpoint: none was kept at the step of this value; the newest is ${ckpt%1.h5}2.h5" "one of another step"
 dl best missing >out 2>&1
 is "$?" 3 "no such experiment"
 

@@ -54,7 +54,7 @@ says here:links:0 "" # none is up: they are not used
 says here:generation:1 "note: GPU 00000000:1C:00.0: PCIe generation 1 instead of 5;"
 says here:idle:1 ""
 says here:unloads:0 "note: GPU 00000000:1B:00.0: persistence mode is off;"
-says here:reset:1 "bad: GPU number 1: the driver wants it reset;"
+says here:reset:1 "bad: GPU number 1: the driver requests a reset;"
 says here:lostlate:1 "bad: GPU 00000000:1C:00.0: lost (it fell off the bus);"
 says here:closed:1 "bad: GPU number 1: it cannot be opened (NVML error 999);"
 says here:divided:0,here:ecc:0,here:slow:0 "" # of its parts it says nothing
@@ -220,10 +220,10 @@ echo 0x1002 >/sys/bus/pci/devices/1/vendor"
         is $status 0 "GPUs of another make"
         machine "$without
 echo 0x020000 >/sys/bus/pci/devices/1/class"
-        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p')" "79 GPUs: 1 expected (by Slurm), and none can be looked at: ${fault#* }" "a baseboard that is off"
+        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p')" "79 GPUs: 1 expected (by Slurm), but none can be checked: ${fault#* }" "a baseboard that is off"
         unset SLURM_GPUS_ON_NODE
         machine "$without"
-        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p' | cut -c1-30)" "79 GPUs: there are some of NVIDIA" "outside a job"
+        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p' | cut -c1-30)" "79 GPUs: there are NVIDIA GPUs, b" "outside a job"
         export SLURM_GPUS_ON_NODE=1
     done
     unset FAKE_FAULTS
@@ -234,7 +234,7 @@ echo 0x020000 >/sys/bus/pci/devices/1/class"
 mkdir /proc/driver/nvidia
 touch /proc/driver/nvidia/version'
     machine "$loaded; LD_LIBRARY_PATH=/none; export LD_LIBRARY_PATH"
-    like "$status $out" 'warning: .*GPUs are not looked at: no libnvidia-ml' "a driver without its library"
+    like "$status $out" 'warning: .*GPUs are not checked: no libnvidia-ml' "a driver without its library"
     printf '%s\n' 'NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off' 'NVRM: Xid (PCI:0000:1c:00): 13, a mistake of a program' \
         'NVRM: Xid (PCI:0000:1d:00): 48, pid=1' 'NVRM: Xid (PCI:nonsense): 79' >kernel
     export FAKE_KERNEL_LOG="$work/kernel"
@@ -243,7 +243,7 @@ touch /proc/driver/nvidia/version'
         "GPU 0000:1b:00: Xid 79 in the kernel's log, since boot;GPU 0000:1d:00: Xid 48 in the kernel's log, since boot;" \
         "faults of the hardware in the kernel's log"
     FAKE_KERNEL_LOG=none machine "$loaded; LD_PRELOAD=$libs/nvml.so; export LD_PRELOAD"
-    like "$out" "note: .*Xid events were not looked for: the kernel's log is not readable for users" "a log that may not be read"
+    like "$out" "note: .*Xid events were not checked: the kernel's log is not readable for users" "a log that may not be read"
     unset FAKE_KERNEL_LOG
     amd='mount -t tmpfs none /sys/class
 for d in card1 card2 card1-DP-1; do
@@ -305,7 +305,7 @@ for kind in "GPU copy" "GPU to host" "host to GPU"; do
 done
 like "$out" 'GPU product: [0-9.e+]+ to [0-9.e+]+ TFLOP/s' "products of matrices are measured"
 like "$out" 'note: memory: [0-9.]+ GB/s' "and the memory"
-for f in "cuda:0 GPU 0000:1b:00.0: it cannot compute \(CUDA error 999\)" "flip:1 GPU 0000:1c:00.0: its memory gives back other than was written"; do
+for f in "cuda:0 GPU 0000:1b:00.0: it cannot compute \(CUDA error 999\)" "flip:1 GPU 0000:1c:00.0: its memory returns wrong data"; do
     out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:${f%% *},here:full:0 timeout 300 dl check --full)
     is $? 79 "--full: ${f%% *}"
     like "$out" "${f#* }" "is told"

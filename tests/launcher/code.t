@@ -127,7 +127,7 @@ runs 2 "a folder beside the experiment file" dl run --local wrong.conf
 like "$(cat out)" "'code.path' $proj/src must be the folder of the experiment file, or one above it" "a line says so"
 cp all.sh "$HOME"
 conf "$HOME/home" "sh all.sh" 'max_restarts = 0;'
-like "$(cd "$HOME" && dl run --local --no-workers home.conf 2>&1)" "^dl: the code is not frozen, .*: $HOME is a home folder: put" "a home folder is not frozen"
+like "$(cd "$HOME" && dl run --local --no-workers home.conf 2>&1)" "^dl: the code is not frozen: .*: $HOME is a home folder: put" "a home folder is not frozen"
 conf none 'echo loss = 1'
 like "$(dl run --dry-run none.conf)" '^code: not frozen: the entrypoint names no file' "a command without files"
 mkdir big
@@ -135,7 +135,7 @@ for i in $(seq 70); do head -c 1000000 /dev/zero >"big/$i"; done
 like "$(dl run --dry-run all.conf)" "^code: [0-9]+ files of $proj, .* would be frozen \(only text: there is too much\)" "too much: text is frozen in any case"
 cp all.sh big/code.sh
 timeout 300 dl run --local --set searcher.max_trials=1 --set 'name="text"' all.conf >out 2>&1
-like "$(cat out)" "^dl: $proj has more than 64 MiB or 20000 files: of them only text is frozen" "a line says so"
+like "$(cat out)" "^dl: $proj has more than 64 MiB or 20000 files: only text is frozen" "a line says so"
 is "$(cd text-0001/code/*/up/proj && find . -name code.sh -type f; find . -path './big/1' -type l)" "./big/code.sh
 ./big/1" "the other files are linked"
 rm big/code.sh
@@ -159,7 +159,7 @@ runs 11 "a fault of all trials" dl run --local fault.conf
 echo 'echo loss = 4' >fault.sh
 timeout 300 dl resume --local fault-0001 >out 2>&1
 is "$? $(values fault-0001)" "0 metric:4.0" "mended and resumed: the trials run the new code"
-like "$(cat out)" '^the code has changed, and there is no result yet: the trials run what it is now' "a line says so"
+like "$(cat out)" '^the code has changed, and there is no result yet: the trials run the current code' "a line says so"
 echo 'echo loss = 5' >fault.sh
 timeout 300 dl continue --local --trials=5 fault-0001 >out 2>&1
 is "$(values fault-0001)" metric:4.0 "once there is a result the code stays"
@@ -174,7 +174,7 @@ echo 'echo loss = 666' >all.sh
 tar -cf - all.sh | zstd -q >new.zst 2>/dev/null || cp all.sh new.zst
 mv -f new.zst bad-0001/code.tar.zst
 runs 5 "another archive is refused" dl continue --local --trials=4 bad-0001
-like "$(cat out)" "^dl: $proj/bad-0001/code.tar.zst: this is not the code that was frozen: nothing of it is run" "a line says so"
+like "$(cat out)" "^dl: $proj/bad-0001/code.tar.zst: this is not the code that was frozen; refusing to run it" "a line says so"
 [ ! -e bad-0001/code ]
 ok $? "and nothing is unpacked"
 
@@ -234,18 +234,18 @@ is $? 1 "no secret is recorded"
 is "$(dl show --provenance --json seed-0001 | grep -c '"host"')" 1 "as JSON"
 sed -i 's/root/boot/' seed-0002/provenance.json
 printf ' ' >>seed-0002/provenance.json
-like "$(dl show --provenance seed-0002 2>&1)" "seed-0002/provenance.json: this is not the record that was made with the experiment" "a record that was changed"
+like "$(dl show --provenance seed-0002 2>&1)" "seed-0002/provenance.json: this is not the experiment's original record" "a record that was changed"
 
 # ---- a script that no copy can take the place of
 conf outside "sh $proj/seed.sh"
 timeout 300 dl run --local --set searcher.max_trials=1 outside.conf >out 2>&1
-is "$? $(grep -c 'is named by its whole path' out)" "0 0" "a script of the folder by its whole path is frozen"
+is "$? $(grep -c 'is named by its absolute path' out)" "0 0" "a script of the folder by its whole path is frozen"
 mkdir "$work/else"
 cp seed.sh "$work/else"
 conf outside "sh $work/else/seed.sh"
-like "$(dl run --dry-run outside.conf 2>&1)" "^dl: $work/else/seed.sh is named by its whole path and is not frozen" "--dry-run: a script of another folder"
+like "$(dl run --dry-run outside.conf 2>&1)" "^dl: $work/else/seed.sh is named by its absolute path and is not frozen" "--dry-run: a script of another folder"
 timeout 300 dl run --local --set searcher.max_trials=1 outside.conf >out 2>&1
-is "$? $(grep -c 'is named by its whole path' out)" "0 1" "dl run says it, too"
+is "$? $(grep -c 'is named by its absolute path' out)" "0 1" "dl run says it, too"
 rm -r outside*
 
 # ---- the folder as it is now
@@ -263,7 +263,7 @@ dl diff change-0001 . >"$work/change.out" 2>&1
 is $? 1 "exit status"
 touch "$work/go3"
 timeout 300 dl resume --local change-0001 >"$work/change.out" 2>&1
-like "$(cat "$work/change.out")" "^dl: $proj/change-0001: the code has changed since it was frozen; the trials go on with the old code, as there are results of it: 'dl diff change-0001 $proj' shows" "dl resume says that the code has changed"
+like "$(cat "$work/change.out")" "^dl: $proj/change-0001: the code has changed since it was frozen; the trials keep running the old code, because it has results: 'dl diff change-0001 $proj' shows" "dl resume says that the code has changed"
 mv seed.old seed.sh
 rm -r change*
 

@@ -81,24 +81,24 @@ mistake 's/searcher = {/searcher = /' "^exp.conf:[0-9]+: syntax error" "syntax"
 while IFS='|' read -r edit line said; do
     mistake "$edit" "^exp.conf:$line: $said" "$edit"
 done <<'EOF2'
-s/"t"/t/|1|syntax error: 't': neither a number nor true or false; a text stands in double quotes
-s/"t"/'t'/|1|syntax error: a text stands in double quotes
-s/name = "t"/name "t"/|1|syntax error: 'name': a = is missing behind it
-s/"t"/"t/|1|the text that begins here has no end: a " is missing
-s/searcher = {/searcher {/|3|syntax error: 'searcher': a = is missing behind it
-s/searcher = {/searcher =/|3|syntax error: a value is missing behind =
+s/"t"/t/|1|syntax error: 't': neither a number nor true or false; a string needs double quotes
+s/"t"/'t'/|1|syntax error: a string needs double quotes
+s/name = "t"/name "t"/|1|syntax error: 'name': a = is missing after it
+s/"t"/"t/|1|the string that starts here is not closed: a " is missing
+s/searcher = {/searcher {/|3|syntax error: 'searcher': a = is missing after it
+s/searcher = {/searcher =/|3|syntax error: a value is missing after =
 s/max_trials = 9/max_trials == 9/|6|syntax error: one = sets a value
-s/max_trials = 9/max_trials = 1_000/|6|syntax error: '1_000': no number; a text
+s/max_trials = 9/max_trials = 1_000/|6|syntax error: '1_000': not a number; a string
 s/max_trials = 9/max_trials = 1e-4.5/|6|syntax error: '1e-4.5': no number
-s/max_trials = 9/max_trials = /|6|syntax error: a value is missing behind =
-s/max_trials = 9;/max_trials = 9;;/|6|syntax error: one ; too many
-s/^    lr = /    1lr = /|10|syntax error: '1lr': a name begins with a letter
+s/max_trials = 9/max_trials = /|6|syntax error: a value is missing after =
+s/max_trials = 9;/max_trials = 9;;/|6|syntax error: an extra ;
+s/^    lr = /    1lr = /|10|syntax error: '1lr': a name starts with a letter
 s/^    lr = /    l.r = /|10|syntax error: 'l.r': a name has letters
 s/^    lr = /    "lr" = /|10|syntax error: a name has no quotes
 s/minval = -3;/vals = ["a", "b",];/|10|syntax error: a list does not end with a comma
-s/minval = -3;/vals = {"a", "b"};/|10|syntax error: a list stands in \[ \]
-s/minval = -3;/vals = ["a" "b"];/|10|a comma is missing between two texts
-s/minval = -3;/vals = ["a", 1];/|10|mismatched element type in array: values of several types stand in \( \)
+s/minval = -3;/vals = {"a", "b"};/|10|syntax error: a list needs \[ \]
+s/minval = -3;/vals = ["a" "b"];/|10|a comma is missing between two strings
+s/minval = -3;/vals = ["a", 1];/|10|mismatched element type in array: values of different types need \( \)
 s/minval = -3;/vals = ["a");/|10|syntax error: this \) closes the \[ of line 10
 8d|3|syntax error: the \{ of this line is not closed
 s/"log"/"uniform"/|10|hyperparameter 'lr': type must be .*; did you mean "float"
@@ -114,7 +114,7 @@ s/max_trials/max_concurrent/|6|unknown key 'searcher.max_concurrent'; did you me
 s/max_trials = 9/pruner = "median"/|6|unknown key 'searcher.pruner'; did you mean 'searcher.name'
 s/max_trials = 9/mode = "min"; &/|6|'searcher.mode' must be .*; did you mean 'searcher.smaller_is_better'
 s/max_trials/eta/|6|unknown key 'searcher.eta'; did you mean 'searcher.divisor'
-$a resources = { time = "30m"; };|13|'resources.time' is '30m', but must be as "4:00:00"
+$a resources = { time = "30m"; };|13|'resources.time' is '30m', but must be like "4:00:00"
 $a resources = { memory = "4 GB"; };|13|'resources.memory' is '4 GB', but must be an amount of memory, such as "16G"
 s/"asha"/"ASHA"/|4|unknown searcher "ASHA"; did you mean "asha"
 s/"asha"/"xyzzy"/|4|unknown searcher "xyzzy"; there are auto, single, .*, custom$
@@ -142,7 +142,7 @@ EOF2
 like "$(printf '%s\n' "$good" | sed 7d >exp.conf; dl run --dry-run exp.conf 2>&1)" "^dl: exp.conf: searcher \"asha\" stops no trial early: 'searcher.max_length', the length of a full training, is 1, but must be at least 4 for that" "a search without rungs"
 accepted 's/"t"/"t"\n    "u"/' '^tu: searcher' "a text of two lines"
 accepted 's/^entrypoint.*/entrypoint = "train {optimizer.momentum} {lr";/' '^dl: exp.conf: ' "a misspelt placeholder"
-mistake '1a name = "u";' "^exp.conf:2: duplicate setting name: a name stands once in its group, with what @include puts there; --set replaces a value$" "key given twice"
+mistake '1a name = "u";' "^exp.conf:2: duplicate setting name: a name may appear only once in its group, including what @include inserts; --set replaces a value$" "key given twice"
 
 # ---- ranges: by exponents, by values
 lr () { echo "s/lr = .*/lr = { $1 };/"; }
@@ -178,7 +178,7 @@ mistake '$a resources = {\n@include "group/site.conf"\n};' "^group/site.conf:2: 
 printf 'cpus_per_trial = 3;\nworkers 2;\n' >group/site.conf
 mistake '$a resources = {\n@include "group/site.conf"\n};' "^group/site.conf:2: syntax error" "syntax in a template"
 printf '@include "site.conf"\n' >group/site.conf
-mistake '1i @include "group/site.conf"' "^group/site.conf:1: @include: too many files in each other" "a template of itself"
+mistake '1i @include "group/site.conf"' "^group/site.conf:1: @include: nested too deeply" "a template of itself"
 rm -r group
 
 # ---- YAML: the same keys, by the suffix
@@ -229,22 +229,22 @@ in_yaml 's/max_trials/max_trails/' "^bad.yml:6: unknown key 'searcher.max_trails
 in_yaml 's/max_trials: 9/max_trials: "9"/' "^bad.yml:6: 'searcher.max_trials' is a string, but must be an integer" "YAML: quoted number"
 in_yaml 's/minval: -3, //' "^bad.yml:9: hyperparameter 'lr': type \"log\" needs 'minval'" "YAML: missing bound"
 in_yaml '6a\\ bad' "^bad.yml:[67]: " "YAML: syntax"
-in_yaml 's/^  lr/\tlr/' "^bad.yml:9: .*(a tab cannot indent; a text with such a character stands in quotes)" "YAML: a tab"
-in_yaml 's/max_trials: 9/max_trials:9/' "^bad.yml:6: .*(behind the name of a key stand a colon and a blank)" "YAML: no blank behind a colon"
-in_yaml 's/metric: loss/metric: a: b/' "^bad.yml:5: .*(a text with a colon and a blank stands in quotes; .*)" "YAML: a colon in a text"
-in_yaml 's/^entrypoint: .*/entrypoint: {lr} train/' "^bad.yml:2: .*(a text that begins with . or . stands in quotes; .*)" "YAML: a text that begins with a brace"
+in_yaml 's/^  lr/\tlr/' "^bad.yml:9: .*(do not indent with tabs; quote a string with such a character)" "YAML: a tab"
+in_yaml 's/max_trials: 9/max_trials:9/' "^bad.yml:6: .*(a key is followed by a colon and a space)" "YAML: no blank behind a colon"
+in_yaml 's/metric: loss/metric: a: b/' "^bad.yml:5: .*(quote a string that has a colon and a space; .*)" "YAML: a colon in a text"
+in_yaml 's/^entrypoint: .*/entrypoint: {lr} train/' "^bad.yml:2: .*(quote a string that starts with . or .; .*)" "YAML: a text that begins with a brace"
 in_yaml 's/^  lr: \(.*\)}/  lr: \1/' "^bad.yml:9: .*(the . or . of this line is not closed)" "YAML: a brace that is not closed"
-in_yaml 's/name: asha/- &/' "^bad.yml:5: .*(a list has no names of keys beside its items)" "YAML: a list or a group"
+in_yaml 's/name: asha/- &/' "^bad.yml:5: .*(a list cannot have keys beside its items)" "YAML: a list or a group"
 in_yaml 's/name: asha/&\n  name: gp/' "^bad.yml:5: duplicate setting name 'name'" "YAML: key given twice"
 in_yaml 's/momentum: 0.1/mo.mentum: 0.1/' "^bad.yml:13: 'mo.mentum' cannot be the name of a key" "YAML: a name that cannot be"
 in_yaml 's/momentum: 0.1/mo mentum: 0.1/' "^bad.yml:13: 'mo mentum' cannot be the name of a key: letters, digits" "YAML: a name with a space"
 in_yaml 's/max_trials: 9/max_trials: null/' "^bad.yml:6: a value is missing here" "YAML: null elsewhere"
 in_yaml 's/metric: loss/metric:/' "^bad.yml:5: a value is missing here" "YAML: no value"
-in_yaml 's/momentum: 0.1/momentum: !ENV X/' "^bad.yml:13: the tag !ENV is not read: only plain values are" "YAML: a tag of another program"
-in_yaml 's/momentum: 0.1/momentum: !!python\/tuple [1, 2]/' "^bad.yml:13: the tag tag:yaml.org,2002:python/tuple is not read" "YAML: a tag of Python"
-in_yaml 's/momentum: 0.1/momentum: !!str 5/' "^bad.yml:13: a tag: a text stands in quotes" "YAML: a tag for a text"
-in_yaml 's/momentum: 0.1/momentum: !!int x/' "^bad.yml:13: the value is not what its tag says" "YAML: a tag that is wrong"
-in_yaml '$a ---\na: 1' "^bad.yml:20: a second document begins here" "YAML: two documents"
+in_yaml 's/momentum: 0.1/momentum: !ENV X/' "^bad.yml:13: unsupported tag !ENV: only plain values are read" "YAML: a tag of another program"
+in_yaml 's/momentum: 0.1/momentum: !!python\/tuple [1, 2]/' "^bad.yml:13: unsupported tag tag:yaml.org,2002:python/tuple:" "YAML: a tag of Python"
+in_yaml 's/momentum: 0.1/momentum: !!str 5/' "^bad.yml:13: a tag: quote a string" "YAML: a tag for a text"
+in_yaml 's/momentum: 0.1/momentum: !!int x/' "^bad.yml:13: the value does not match its tag" "YAML: a tag that is wrong"
+in_yaml '$a ---\na: 1' "^bad.yml:20: a second document starts here" "YAML: two documents"
 in_yaml '1i - a' "^bad.yml:" "YAML: a list"
 
 # ---- what only one line can say
@@ -264,15 +264,15 @@ mistake 's/max_trials = 9/max_trials = 0x1000000009/' "^exp.conf:6: 'searcher.ma
 mistake 's/max_trials = 9/max_trials = 99999999999999999999/' "^exp.conf:6: 99999999999999999999 does not fit into 64 bits" "an integer of more"
 accepted 's/lr = .*/lr = { type = "int"; minval = 0; maxval = 4294967296; };/' '^space: 1 dimension, 4294967297 points' "a range above 32 bits"
 accepted 's/lr = .*/lr = { type = "int"; minval = 0; maxval = 4294967296L; }; # 99999999999999999999 "/' '^space: 1 dimension, 4294967297 points' "with an L, too, and a comment"
-mistake '$a /* resources' "^exp.conf:13: the comment that begins here has no end" "comment without an end"
-mistake '$a description = "a' "^exp.conf:13: the text that begins here has no end" "text without an end"
+mistake '$a /* resources' "^exp.conf:13: the comment that starts here is not closed" "comment without an end"
+mistake '$a description = "a' "^exp.conf:13: the string that starts here is not closed" "text without an end"
 mistake "s/lr = .*/lr = { type = \"categorical\"; vals = [\"a\", \"\\xe9\"]; };/" "^exp.conf:10: this text is not UTF-8" "a choice in Latin-1"
 mistake "s/lr = .*/lr = { type = \"categorical\"; vals = [\"a\", \"\\\\xe9\"]; };/" "^exp.conf:10: this text is not UTF-8" "in escapes"
 printf '\357\273\277%s\n' "$good" >exp.conf
 dl run --dry-run exp.conf >/dev/null 2>&1
 is $? 0 "a byte order mark"
 printf 'name = "t";\n\000' >exp.conf
-like "$(dl run --dry-run exp.conf 2>&1)" '^exp.conf:2: a byte is zero' "no text"
+like "$(dl run --dry-run exp.conf 2>&1)" '^exp.conf:2: a NUL byte' "no text"
 like "$(dl run --dry-run . 2>&1)" '^.: cannot read: Is a directory' "a folder"
 like "$(timeout 300 dl run --dry-run /dev/zero 2>&1)" '^/dev/zero: cannot read: File too large' "what has no end"
 { printf '%s\n#' "$good"; head -c 10000000 /dev/zero | tr '\0' a; } >exp.conf
@@ -372,7 +372,7 @@ mistake "$(more 'try_first = ({ optimizer = { momentum = 0.5; }; });')" "$bad: '
 mistake "$(more 'constraint = "lr < 0.5"; try_first = ({ lr = 0.1; },\n{ lr = 0.6; });')" "^exp.conf:7: 'searcher.try_first': 'searcher.constraint' forbids this point" "try_first: forbidden"
 mistake "$(more 'constraint = "lr < 0.5";'); s/minval = -3/default = 0.6; minval = -3/" "^exp.conf:9: the hyperparameters' defaults, which are trial 1: 'searcher.constraint' forbids" "defaults: forbidden"
 mistake "s/max_trials = 9; MORE/max_trials = 1; try_first = ({}, {});/" "$bad: 2 points, the defaults included, are more than the 1 trial" "try_first: too many"
-mistake "s/\"asha\"/\"grid\"/; s/max_trials = 9; MORE/try_first = ({});/; s/minval = -3/count = 2; minval = -3/; s/maxval = 1;/& count = 2;/" "^exp.conf:6: searcher \"grid\" tries its own points only" "try_first: grid"
+mistake "s/\"asha\"/\"grid\"/; s/max_trials = 9; MORE/try_first = ({});/; s/minval = -3/count = 2; minval = -3/; s/maxval = 1;/& count = 2;/" "^exp.conf:6: searcher \"grid\" tries only its own points" "try_first: grid"
 accepted "$(more 'sampler = "sobol"; repeats = 2;')" '^ +all +18' "sampler and repeats"
 mistake "$(more 'sampler = "sobel";')" "^exp.conf:6: unknown sampler \"sobel\"; did you mean \"sobol\"\?" "unknown sampler"
 mistake "$(more 'sampler = "asha";')" "^exp.conf:6: searcher: the sampler must be" "a sampler that is none"

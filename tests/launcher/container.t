@@ -114,7 +114,7 @@ wrong '3' '' "^exp.conf:2: 'container.image' is an integer" "a number"
 wrong '{ image = "a"; binds = "data"; }' '' "^exp.conf:2: 'container.binds': \"data\" must be /SOURCE" "relative bind"
 wrong '{ image = "a"; binds = "/data:rel"; }' '' "^exp.conf:2: 'container.binds'" "bind to a relative path"
 wrong '{ image = "a"; imag = "b"; }' '' "^exp.conf:2: unknown key 'container.imag'; did you mean 'container.image'" "unknown key"
-wrong '"a"' 'environment = { venv = "v"; };' "^exp.conf:7: 'environment.venv' is of this machine and cannot be used with 'container'" "a venv and a container"
+wrong '"a"' 'environment = { venv = "v"; };' "^exp.conf:7: 'environment.venv' belongs to this machine and cannot be used with 'container'" "a venv and a container"
 
 conf '"r"' ''
 dir=$(timeout 100 dl run --no-workers exp.conf)
@@ -187,7 +187,7 @@ like "$(dl show --provenance)" "^container: found charliecloud; |^container: .*p
 timeout 300 dl reproduce >out 2>&1
 is "$? $(grep -c '^reproduced' out)" "0 1" "dl reproduce in the container"
 touch -d @1000000000 image
-like "$(timeout 300 dl reproduce --dry-run 2>&1)" "the image image is not the file that it was" "and an image that has changed is told"
+like "$(timeout 300 dl reproduce --dry-run 2>&1)" "the image image has changed since" "and an image that has changed is told"
 eval "$(dl best | sed -n 's/^to train it again: //p')" >out 2>&1
 is "$? $(grep -c '^epoch 1' out)" "0 1" "the command of dl best"
 like "$(timeout 300 dl try exp.conf 2>&1)" '^result: +loss' "dl try"

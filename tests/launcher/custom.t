@@ -139,7 +139,7 @@ mistake () {
 }
 mistake dies 'read line; exit 3' 'it ended before it answered: exit status 3'
 mistake absent 'nosuchprogram' 'it ended before it answered: exit status 127'
-mistake nonsense 'read line; echo hello; sleep 300' 'it answered nonsense: hello'
+mistake nonsense 'read line; echo hello; sleep 300' 'invalid answer: hello'
 mistake slow 'sleep 300' 'it gave no answer in time' 1
 point () { echo "read line; echo '{\\\"params\\\": {$1}}'; sleep 300" | sed 's/"\([a-z.]*\)"/\\"\1\\"/g'; }
 mistake outside "$(point '"lr": 5, "n": 2, "opt.name": "adam"')" 'its point is outside the space: lr'

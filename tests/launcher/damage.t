@@ -58,9 +58,9 @@ wait_for 300 [ -d quit-0001/trials/0002/a.1 ]
 kill -INT "$(pgrep -P $pid)"
 wait $pid
 is $? 4 "^C: exit status"
-is "$(tail -1 out)" "stopping the workers: trials save checkpoints; 'dl resume --local quit-0001' goes on" "how to go on"
+is "$(tail -1 out)" "stopping the workers: trials save checkpoints; run 'dl resume --local quit-0001' to continue" "how to go on"
 is "$(dl show --csv --columns=attempts quit | tail -n +2 | xargs)" "1 1" "an attempt that has not begun is not counted"
-is "$(dl pause quit)" "$work/quit-0001: paused: no worker was at work; 'dl resume' goes on" "pause: nobody is there"
+is "$(dl pause quit)" "$work/quit-0001: paused: no worker was running; run 'dl resume' to continue" "pause: nobody is there"
 
 # ---- rows that are damaged, attempts that are gone
 cp -r end-0001 rows-0001
@@ -170,7 +170,7 @@ kill -9 $pid # else it starts others
 kill -9 $(pgrep -f "worker --slot local-.* -- $work/idle-0001$")
 wait_for 300 sh -c "dl ls | grep -q '^idle-0001 *running, no worker for '"
 ok $? "dl ls says that nobody is at work, and since when"
-like "$(dl show idle-0001)" 'running, but no worker is at work: the last one ended' "and so does dl show"
+like "$(dl show idle-0001)" 'running, but no worker is left: the last one ended' "and so does dl show"
 like "$(dl ls --json)" '"state": *"running"' "scripts get the state"
 echo 'dl: the disk is on fire' >>"$(ls -t idle-0001/workers/*.log | head -n 1)"
 like "$(dl show idle-0001)" '^  \| dl: the disk is on fire' "dl show has the last words of a worker"
@@ -201,14 +201,14 @@ is "$(grep -c ' length .* loss ' out)" "$(count fast-0001 result)" "dl run print
 # ---- a log that is gone, a creation that was interrupted, a disk that is full
 cp -r end-0001 gone-0001
 rm -r gone-0001/log
-is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001/log: lost, but there are trials: restore this folder from a backup
+is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001/log: missing, although there are trials: restore this folder from a backup
 5" "a log that is gone"
 dl rm gone-0001 >out 2>&1
 is "$? $(ls gone-0001/trials | wc -l)" "5 5" "rm asks for --force"
 like "$(dl ls)" '^gone-0001 +damaged .* 0 loss *$' "ls: no date"
 cp -r end-0001 edit-0001
 sed -i 's/max_trials = 4/max_trials = 2/' edit-0001/experiment.conf
-is "$(dl show edit-0001 2>&1; echo $?)" "dl: $work/edit-0001/experiment.conf: changed since the experiment was made, and its log does not fit any more: restore this file
+is "$(dl show edit-0001 2>&1; echo $?)" "dl: $work/edit-0001/experiment.conf: changed since the experiment was made, and its log no longer matches: restore this file
 5" "an experiment.conf that has changed"
 rm -r edit-0001 gone-0001/trials/*
 is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001: its creation was interrupted; 'dl rm gone-0001' removes it

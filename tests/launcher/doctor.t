@@ -72,36 +72,36 @@ sick () { # sick NAME PATTERN COMMAND: after COMMAND in a healthy site
 S=site/etc/slurm
 # shellcheck disable=SC2034 # in the commands
 P=$S/plugstack.conf.d/10-dl.conf
-sick "no plugstack.conf" '^broken +/etc/slurm/plugstack.conf: plugstack: No such file.*make it' 'rm $S/plugstack.conf' 2
+sick "no plugstack.conf" '^broken +/etc/slurm/plugstack.conf: plugstack: No such file.*create it' 'rm $S/plugstack.conf' 2
 sick "no line" '^broken +/etc/slurm/plugstack.conf: plugin line: no line loads dl.so: add "optional dl.so"' 'rm $P'
-sick "no word before it" '^broken +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: the word before dl.so is missing: say "optional"$' 'sed -i "s/optional *//" $P'
+sick "no word before it" '^broken +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: the word before dl.so is missing: use "optional"$' 'sed -i "s/optional *//" $P'
 sick "required" '^change +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: "required"' 'sed -i s/optional/required/ $P'
 sick "another word" "^broken .*'optinal' is not a word" 'sed -i s/optional/optinal/ $P'
-sick "twice" '^change .*dl.so is there in 2 lines' 'cp $P $S/plugstack.conf.d/11-dl.conf'
+sick "twice" '^change .*2 lines load dl.so' 'cp $P $S/plugstack.conf.d/11-dl.conf'
 sick "no file" '^broken +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin file: /usr/lib/slurm/dl.so: No such file' 'rm site/usr/lib/slurm/dl.so'
-sick "a file that others may write" '^change +/usr/lib/slurm/dl.so: plugin file: owner [0-9]+, mode 777: who may write' 'chmod 777 site/usr/lib/slurm/dl.so'
+sick "a file that others may write" '^change +/usr/lib/slurm/dl.so: plugin file: owner [0-9]+, mode 777: anyone who can write' 'chmod 777 site/usr/lib/slurm/dl.so'
 sick "a folder that others may write" '^change +/usr/lib: plugin file: owner [0-9]+, mode 775' 'chmod 775 site/usr/lib'
 sick "another release" '^broken .*built for Slurm 21\.08, and here is 22\.05\.8' 'plugin site/usr/lib/slurm/dl.so 0x150800'
 sick "a newer Slurm" '^broken .*built for Slurm 22\.05, and here is 24\.11\.8' 'sed -i s/22.05.8/24.11.8/ config'
-sick "another file" '^broken .*not the plugin of slurm-dl, or damaged: build and install it anew' 'echo text >site/usr/lib/slurm/dl.so'
+sick "another file" '^broken .*not the plugin of slurm-dl, or damaged: rebuild and reinstall it' 'echo text >site/usr/lib/slurm/dl.so'
 sick "a cut plugin" '^broken .*not the plugin of slurm-dl, or damaged' 'head -c 40 good.so >site/usr/lib/slurm/dl.so'
 sick "an empty file" '^broken .*not the plugin of slurm-dl, or damaged' ': >site/usr/lib/slurm/dl.so'
-sick "an argument" '^change .*10-dl.conf:1: plugin arguments: defult=torch: no argument of dl.so; did you mean default=\?' 'sed -i s/default=off/defult=torch/ $P'
+sick "an argument" '^change .*10-dl.conf:1: plugin arguments: defult=torch: not an argument of dl.so; did you mean default=\?' 'sed -i s/default=off/defult=torch/ $P'
 sick "a value" '^change .*default=toch: no such value; did you mean torch\?; ignored$' 'sed -i s/default=off/default=toch/ $P'
-sick "roles" '^change .*roles=worker:1: no argument of dl.so' 'sed -i s/default=off/roles=worker:1/ $P'
-sick "a condition" '^change .*when=gpus:true: .gpus:true. is not partition:, .*; ignored, and what follows it, up to the next when=, holds for no step$' 'sed -i "s/default=off/when=gpus:true default=off/" $P'
-sick "what may be a condition" '^change .*wen=gpus:no: no argument of dl.so; did you mean when=\?; ignored, and what follows it' 'sed -i "s/default=off/wen=gpus:no default=off/" $P'
+sick "roles" '^change .*roles=worker:1: not an argument of dl.so' 'sed -i s/default=off/roles=worker:1/ $P'
+sick "a condition" '^change .*when=gpus:true: .gpus:true. is not partition:, .*; ignored; the arguments after it, up to the next when=, apply to no step$' 'sed -i "s/default=off/when=gpus:true default=off/" $P'
+sick "what may be a condition" '^change .*wen=gpus:no: not an argument of dl.so; did you mean when=\?; ignored; the arguments after it' 'sed -i "s/default=off/wen=gpus:no default=off/" $P'
 sick "a path" '^change .*nccl_dir=etc/slurm: not a path from /' 'sed -i s,nccl_dir=.*,nccl_dir=etc/slurm, $P'
 sick "no command" '^change +/usr/bin/dl: command dl: No such file' 'rm site/usr/bin/dl'
-sick "a command that others may write" '^change +/usr/bin/dl: command dl: owner [0-9]+, mode 757: who may write there runs programs as each user: ' 'chmod 757 site/usr/bin/dl'
-sick "a profile that others may write" '^change +/etc/slurm-dl/nccl.d/tcp.conf: profiles: owner [0-9]+, mode 666: who may write there sets variables of each user: ' 'chmod 666 site/etc/slurm-dl/nccl.d/tcp.conf'
+sick "a command that others may write" '^change +/usr/bin/dl: command dl: owner [0-9]+, mode 757: anyone who can write there runs programs as each user: ' 'chmod 757 site/usr/bin/dl'
+sick "a profile that others may write" '^change +/etc/slurm-dl/nccl.d/tcp.conf: profiles: owner [0-9]+, mode 666: anyone who can write there sets variables of each user: ' 'chmod 666 site/etc/slurm-dl/nccl.d/tcp.conf'
 sick "a profile that is no file" '^change +/etc/slurm-dl/nccl.d/tcp.conf: profiles: Invalid argument: make it a file of at most 16 KiB' 'rm site/etc/slurm-dl/nccl.d/tcp.conf; mkfifo -m 644 site/etc/slurm-dl/nccl.d/tcp.conf'
 sick "a profile" '^change +profiles: /etc/slurm-dl/nccl.d/tcp.conf:1: NCCL_P2P_DISABLE: for debugging only' 'echo NCCL_P2P_DISABLE=1 >site/etc/slurm-dl/nccl.d/tcp.conf'
 sick "order" '^change +/etc/slurm/plugstack.conf.d/05-pyxis.conf:1: plugin order: spank_pyxis.so is before dl.so' 'mv $S/plugstack.conf.d/50-pyxis.conf $S/plugstack.conf.d/05-pyxis.conf'
 sick "no ports" '^change +/etc/slurm/slurm.conf: MpiParams: no ports are reserved' 'sed -i /MpiParams/d config $S/slurm.conf'
 sick "no range" '^broken +/etc/slurm/slurm.conf:10: MpiParams: foo has no ports=LOW-HIGH' 'sed -i "s/^\(MpiParams *=\).*/\1 foo/" config'
-sick "the kernel's ports" '^change .*ports=40000-40999: programs get ports from 32768-60999 by chance .*ports=20000-20999$' 'sed -i "s/ports=.*/ports=40000-40999/" config'
-sick "a wide range of the kernel's" '^change .*take others, as ports=61000-61999$' 'echo "1024 60999" >site/proc/sys/net/ipv4/ip_local_port_range'
+sick "the kernel's ports" '^change .*ports=40000-40999: programs get ports from 32768-60999 at random .*ports=20000-20999$' 'sed -i "s/ports=.*/ports=40000-40999/" config'
+sick "a wide range of the kernel's" '^change .*use others, as ports=61000-61999$' 'echo "1024 60999" >site/proc/sys/net/ipv4/ip_local_port_range'
 sick "no affinity" '^change .*TaskPlugin: task/affinity is missing' 'sed -i "s|,task/affinity||" config'
 sick "no task plugin" '^change +/etc/slurm/slurm.conf:14: TaskPlugin: task/cgroup is missing' 'sed -i "s|task/cgroup,task/affinity|task/none|" config'
 sick "proctrack" '^change +/etc/slurm/slurm.conf:11: ProctrackType: ' 'sed -i s,proctrack/cgroup,proctrack/linuxproc, config'
@@ -121,7 +121,7 @@ sick "five times MessageTimeout" '^change .*UnkillableStepTimeout=500 or more' '
 sick "limits" '^change .*set PropagateResourceLimitsExcept=MEMLOCK' 'sed -i /LimitsExcept/d config'
 sick "device files" '^change +/dev/nvidia\*: GPUs: 0 of 1 GPUs have a device file' 'rm site/dev/nvidia0'
 sick "locked memory" '^change +slurmd \(/proc/77/limits\): locked memory: 64 KiB: RDMA needs LimitMEMLOCK=infinity' 'sed -i "s/memory  *unlimited/memory 65536/" site/proc/77/limits'
-sick "open files" '^change .*open files: 1024 are few' 'sed -i s/131072/1024/g site/proc/77/limits'
+sick "open files" '^change .*open files: 1024 is low' 'sed -i s/131072/1024/g site/proc/77/limits'
 sick "shared memory" '^change +/dev/shm: shared memory: 0\.1 GiB' 'sed -i s/size=.*k/size=65536k/ site/proc/mounts'
 sick "a loopback name" '^change +/etc/hosts:2: host names: g1 is 127\.0\.1\.1:' 'sed -i "s/^10.*/127.0.1.1 g1.site g1/" site/etc/hosts'
 sick "AutoDetect of one node" '^change +gres.conf: gres: g2 has GPUs in slurm.conf, and no line here is for it' 'echo "NodeName=g1 AutoDetect=nvml" >$S/gres.conf'
@@ -163,7 +163,7 @@ hint () { # hint NAME PATTERN COMMAND
     is $? 0 "$1: status"
     like "$out" "^hint .*$2" "$1: told"
 }
-hint "jobs that are cancelled" 'values: PreemptMode: preempted jobs do not come back' 'sed -i "s/^\(PreemptMode *=\).*/\1 CANCEL/" config'
+hint "jobs that are cancelled" 'values: PreemptMode: preempted jobs are not requeued' 'sed -i "s/^\(PreemptMode *=\).*/\1 CANCEL/" config'
 hint "a /tmp of each job" 'values: /tmp and /dev/shm are a job.s own' 'echo "JobContainerType = job_container/tmpfs" >>config'
 hint "srun's ports" 'SrunPortRange: srun and --dl-check listen on any port' :
 hint "few ports" '40 ports: a step takes one more' 'sed -i "s/ports=.*/ports=20000-20039/" config'
@@ -274,7 +274,7 @@ like "$out" '^ok +/etc/slurm/slurm.conf: KillWait: 30 s$' "what is not there has
 like "$out" '^change +/etc/slurm/slurm.conf: UnkillableStepTimeout: after 60 s' "which may be wrong"
 mv $S/slurm.conf $S/own.conf
 like "$(alone SLURM_CONF=/etc/slurm/own.conf)" '^change +/etc/slurm/own.conf:19: MpiParams: ' "SLURM_CONF names the file"
-like "$(alone)" "${why}what is in slurm.conf was not looked at$" "no file, either"
+like "$(alone)" "${why}slurm.conf was not checked$" "no file, either"
 
 # ---- a real Slurm
 if slurm_is_here && slurm_loads_plugin; then
@@ -299,7 +299,7 @@ if slurm_is_here && slurm_loads_plugin; then
     like "$out" '^broken +srun --dl=torch env: a step: it ended with status' "and that no step takes --dl"
     wait $pid
     is $? 1 "without slurm.conf"
-    like "$(cat none.out)" '^broken +scontrol show config: slurm: .+: what is in slurm.conf was not looked at' "that is told"
+    like "$(cat none.out)" '^broken +scontrol show config: slurm: .+: slurm.conf was not checked' "that is told"
 else
     skip "a real Slurm" "it is not installed, or the plugin has sanitizers"
 fi

@@ -10,7 +10,7 @@ is "$(grep -c 'the weights are right' out)" 2 "to the right weights"
 is "$(ls -d elastic.* 2>/dev/null)" "" "and their folder goes"
 runs 8 "ranks that always fail are given up" dl elastic --local --nodes=2 --restarts=1 sh -c 'exit 3'
 is "$(grep -c 'ended with status 3' out) $(grep -c '; again in 1 s' out)" "4 2" "after they were begun again"
-like "$(cat out)" 'place 2: ended with status 3; not started again after 2 failures in a row' "with a line for each"
+like "$(cat out)" 'place 2: ended with status 3; not restarted after 2 failures in a row' "with a line for each"
 like "$(cat out)" 'fewer than --min=1 nodes are left' "and it says so"
 runs 1 "one that ends with 78 ends all" dl elastic --local --nodes=2 sh -c 'exit 78'
 timeout 300 dl elastic --nodes=2 true >out 2>&1

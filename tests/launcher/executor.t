@@ -287,7 +287,7 @@ ok $? "in one"
 rm -f calls.sum
 LIMIT=0 timeout 300 dl run --detach many.conf >out 2>&1
 is "$? $(ls -d many-0003 2>/dev/null)" "6 " "nothing granted: exit status, and no experiment"
-like "$(cat out)" 'QOSMaxSubmitJobPerUserLimit; .*; no experiment was made' "one line says so"
+like "$(cat out)" 'QOSMaxSubmitJobPerUserLimit; .*; no experiment was created' "one line says so"
 : >calls
 begin=$(date +%s)
 runs 6 "a full queue: exit status" env FULL=1 dl run --detach many.conf
@@ -309,19 +309,19 @@ gone () { # gone NAME PATTERN TEXT: what dl run said when Slurm had no job any m
     is $? 8 "$1: exit status"
     like "$(cat "$1.out")" "$2" "$3"
 }
-gone failed "^dl: no worker is left: job [0-9]* \(FAILED\) has left no output in $work/failed-0001/workers: its nodes do not see that folder( .[a-z0-9]*, this machine's own.)?; 'dl resume' goes on$" \
+gone failed "^dl: no worker is left: job [0-9]* \(FAILED\) has left no output in $work/failed-0001/workers: its nodes do not see that folder( .[a-z0-9]*, this machine's own.)?; run 'dl resume' to continue$" \
     "a folder that the nodes do not see"
-gone cancelled "^dl: no worker is left: job [0-9]* was cancelled before it began; 'dl resume' goes on$" "a job that was cancelled"
-gone forgotten "do not see that folder.*, or it was cancelled before it began; 'dl resume' goes on$" "one that Slurm has forgotten"
+gone cancelled "^dl: no worker is left: job [0-9]* was cancelled before it started; run 'dl resume' to continue$" "a job that was cancelled"
+gone forgotten "do not see that folder.*, or it was cancelled before it started; run 'dl resume' to continue$" "one that Slurm has forgotten"
 gone output '^dl: no worker is left' "where there is output"
 is "$(grep -c 'do not see' output.out)" 0 "the nodes have seen it"
 
 why="'environment.venv': there is no program 'nv/bin/python'; see $work/venv-0001/workers/101_1.log"
-gone venv "^dl: no worker is left: $why; 'dl resume' goes on$" "what the workers said before they took a trial"
+gone venv "^dl: no worker is left: $why; run 'dl resume' to continue$" "what the workers said before they took a trial"
 for command in wait watch; do
-    gone "${command}_venv" "^dl: $work/venv-0001: no worker is left: $why; 'dl resume venv-0001' goes on$" "dl $command ends, and says it, too"
+    gone "${command}_venv" "^dl: $work/venv-0001: no worker is left: $why; run 'dl resume venv-0001' to continue$" "dl $command ends, and says it, too"
 done
-is "$(dl show venv | grep '^no worker')" "no worker of job 101 has begun: $why; when that is fixed, 'dl resume venv-0001' starts others" "and so does dl show"
+is "$(dl show venv | grep '^no worker')" "no worker of job 101 has started: $why; when that is fixed, 'dl resume venv-0001' starts others" "and so does dl show"
 beside queued env TASKS='101 1 PENDING' dl wait --timeout=40 venv
 
 # ---- what is refused for good leaves nothing; what may have been taken, or may be later, stays
@@ -330,14 +330,14 @@ sbatch: error: Batch job submission failed: Invalid partition name specified'
 conf bad './show.sh {x}' 'workers = 1; partition = "nope";'
 out=$(SAY=$nope timeout 300 dl run bad.conf 2>&1)
 is $? 6 "refused for good: exit status"
-is "$out" "dl: sbatch: invalid partition specified: nope; Batch job submission failed: Invalid partition name specified; no experiment was made; correct the file or use --set, and run again" "a line says why, and what to do"
+is "$out" "dl: sbatch: invalid partition specified: nope; Batch job submission failed: Invalid partition name specified; no experiment was created; correct the file or use --set, and run again" "a line says why, and what to do"
 is "$(ls -dA bad-* .removed* 2>/dev/null)" "" "nothing is left of it"
 out=$(SAY='sbatch: error: lua: no jobs on Fridays
 sbatch: error: Batch job submission failed: Unspecified error' timeout 300 dl run bad.conf 2>&1)
 is "$? $(ls -dA bad-* .removed* 2>/dev/null)" "6 " "refused in words that nobody knows: nothing is left, either"
 is "$(printf '%s' "$out" | grep -o 'lua: no jobs on Fridays' | wc -l)" 1 "and the site's reason is said once"
 out=$(MEANWHILE=bad-0001 SAY=$nope timeout 300 dl run bad.conf 2>&1)
-like "$out" "; 'dl resume bad-0001' starts workers when this is corrected, in its file by 'dl resume --set KEY=VALUE bad-0001'$" "what somebody works with already stays"
+like "$out" "; 'dl resume bad-0001' starts workers once this is corrected; 'dl resume --set KEY=VALUE bad-0001' corrects its file$" "what somebody works with already stays"
 like "$(dl show bad-0001)" '^labels: kept$' "with all that was put into it"
 out=$(SAY=$nope timeout 300 dl resume bad-0001 2>&1)
 is "$? $(dl ls | grep -c '^bad-0001 *running')" "6 1" "as does what there was before"
@@ -351,7 +351,7 @@ rm -f calls.sum
 out=$(timeout 300 dl resume --detach --set resources.partition=good bad-0001 2>&1)
 is "$? $(grep -c -e '--partition=good ' calls)" "0 1" "dl resume --set corrects it"
 out=$(timeout 300 dl resume --detach --set searcher.max_trials=9 bad-0001 2>&1)
-is "$? $out" "2 dl: --set searcher.max_trials: of an experiment that was made only resources.time, memory, max_memory, partition, account, qos and sbatch_args and searcher.max_hours and max_gpu_hours change; 'dl fork --set' makes another one" "not what the search is"
+is "$? $out" "2 dl: --set searcher.max_trials: an existing experiment can change only resources.time, memory, max_memory, partition, account, qos and sbatch_args, and searcher.max_hours and max_gpu_hours; 'dl fork --set' creates another one" "not what the search is"
 out=$(timeout 300 dl resume --detach --set 'resources.memory=a lot' bad-0001 2>&1)
 is "$? $(grep -c 'a lot' bad-0001/experiment.conf)" "2 0" "and nothing that makes no sense"
 like "$(tr -d ' \n' <bad-0001/experiment.conf)" 'workers=1;partition="good"' "the experiment has the new value"
@@ -454,15 +454,15 @@ like "$(dl show busy)" "^job $job: workers 1-1, all have ended$" "all have ended
 is "$(readlink -f "$(command -v dl)")" "$real" "all of this was tested with this dl"
 ended waits
 is $? 8 "dl wait ends where nobody is left"
-like "$(cat waits.out)" "^dl: $work/left-0001: no worker is left; 'dl resume left-0001' goes on\$" "and says so"
+like "$(cat waits.out)" "^dl: $work/left-0001: no worker is left; run 'dl resume left-0001' to continue\$" "and says so"
 wait $limited
 is "$(cat goes-0001/log/0*/0* | grep -c '"op":"park"') $(cat goes-0001/log/0*/0* | grep -c '"op":"fail"')" "3 0" "a trial that goes on is parked as often as need be"
 is "$(cat stays-0001/log/0*/0* | grep -c '"op":"fail"')" 2 "one that begins anew each time fails"
 like "$(dl ls)" 'stays-0001 +failed' "and is given up"
 like "$(dl show stays 1)" 'time limit is too short' "and why"
-like "$(dl show stays)" "^'dl retry --set resources.time=TIME stays-0001' goes on with a longer time limit than the partition's, of which the last 2 s .worker.grace. are for saving$" "and the command that raises it"
+like "$(dl show stays)" "^run 'dl retry --set resources.time=TIME stays-0001' to continue with a longer time limit than the partition's, of which the last 2 s .worker.grace. are for saving$" "and the command that raises it"
 ended queued
 is $? 10 "dl wait goes on as long as Slurm has a task"
-like "$(cat queued.out)" "^dl: $work/venv-0001: no worker of job 101 has begun: $why; 'squeue --jobs=101' says whether it is tried again" "and says what the last worker said"
+like "$(cat queued.out)" "^dl: $work/venv-0001: no worker of job 101 has started: $why; 'squeue --jobs=101' shows whether it is retried" "and says what the last worker said"
 
 done_testing

@@ -83,7 +83,7 @@ refused 3 "^dl: .*none/asha.csv: cannot write: No such file or directory$" "a fo
 refused 2 "^dl: --format=h5 needs --output=FILE, a plain file$" "h5 needs a file" dl export --format=h5 asha
 refused 2 "^dl: --follow with --format=h5 needs --output=FILE$" "to follow it, too" dl export --follow --format=h5 asha
 refused 2 "^dl: --safe-csv is for --format=csv, not json$" "what only a spreadsheet needs" dl export --safe-csv --format=json asha
-refused 2 "'xml' is none of csv, json, h5, tensorboard" "an unknown format" dl export --format=xml asha
+refused 2 "'xml' is not one of csv, json, h5, tensorboard" "an unknown format" dl export --format=xml asha
 if [ -w /dev/full ]; then
     dl export asha >/dev/full 2>/dev/null
     is $? 7 "a full disk under stdout"
@@ -129,7 +129,7 @@ wait_for 300 dl export --format=h5 --output=grow.h5 grow
 ok $? "exported while it runs"
 dl gc grow >gc.out 2>&1
 is $? 9 "gc while workers live: status"
-like "$(cat gc.out)" 'workers are at work' "gc while workers live"
+like "$(cat gc.out)" 'workers are running' "gc while workers live"
 dl gc --dry-run grow >/dev/null
 is $? 0 "gc --dry-run while workers live"
 (while [ ! -e over ]; do dl export --format=h5 --output=grow.h5 grow || echo >wrong; done) &

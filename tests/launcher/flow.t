@@ -64,7 +64,7 @@ is "$(grep -c . "$work"/flows/demo-0001/steps/join/0/a.1/all.txt)" 12 "and files
 is "$(log demo-0001/steps/each/1/a.1)" "b c b c hi it's \"\$HOME\"" "a list that a step has reported, and a variable"
 is "$(log demo-0001/steps/test/1/a.1)" 2 "after_each"
 is "$(dl flow show demo | awk '$2 == "skipped" { print $1 }' | sort | tr '\n' ' ')" "afterbad bad " "a condition, and what comes after it"
-is "$(conditions demo bad), $(conditions demo test)" "Succeeded:StepSkipped (its condition does not hold), Succeeded:StepCompleted" "as conditions"
+is "$(conditions demo bad), $(conditions demo test)" "Succeeded:StepSkipped (its condition is false), Succeeded:StepCompleted" "as conditions"
 is "$(log demo-0001/steps/end/0/a.1)" "completed []" "the exit handler"
 
 # ---- the cache
@@ -131,7 +131,7 @@ is "$(wc -l <"$work/first")" 1 "and runs nothing twice"
 is "$(conditions fail breaks), $(conditions fail rest)" "Succeeded:StepCompleted, Succeeded:StepCompleted" "they have succeeded then"
 is "$(cat "$work/ends")" "failed breaks rest
 completed " "the exit handler is told each time"
-for what in 'outputs = { x = "x.txt"; };it ended without its output .x.' 'values = ["v"];it ended without its value .v.: echo v=' ';it was told to end'; do
+for what in 'outputs = { x = "x.txt"; };it ended without its output .x.' 'values = ["v"];it ended without its value .v.: echo v=' ';it was asked to end'; do
     command=true
     [ "${what%%;*}" ] || command='kill -15 $PPID; sleep 60'
     echo "name = \"one\"; steps = { a = { entrypoint = \"$command\"; ${what%;*} }; };" >one.conf
@@ -193,7 +193,7 @@ cat >hand.conf <<'END'
 name = "hand"; steps = { a = { entrypoint = "sh save.sh a"; }; c = { after = "a"; entrypoint = "cat out/best.txt"; }; };
 END
 flow run hand.conf
-like "$(cat "$work/out")" "^dl: step c failed: exit status 1: cat: .*; the step 'a' wrote out/best.txt in a working folder of its own: name it in 'outputs' there, and \{a.NAME\} here; " "a file that another step wrote"
+like "$(cat "$work/out")" "^dl: step c failed: exit status 1: cat: .*; the step 'a' wrote out/best.txt in its own working folder: name it in 'outputs' there, and use \{a.NAME\} here; " "a file that another step wrote"
 echo 'name = "w"; steps = { a = { entrypoint = "true"; working_folder = "trial"; }; };' >wrong.conf
 is "$(dl flow run --dry-run wrong.conf 2>&1)" "dl: wrong.conf:1: 'working_folder' is \"trial\", but must be attempt, task or shared" "another word"
 cd .. || exit 1
@@ -352,7 +352,7 @@ is "$? $(step ends saves 's["ok"]') $(conditions ends saves)" "4 0 Suspended:Flo
 flow resume ends
 is "$? $(log ends-0001/steps/saves/0/a.2)" "1 x" "it goes on from what it saved"
 is "$(wc -l <"$work/again") $(wc -l <"$work/never")" "3 1" "status 75 does not count, after 78 it is not tried again"
-like "$(cat "$work/out")" "^dl: step never failed: exit status 78: the trainer says that another try makes no sense; " "and the reason says so"
+like "$(cat "$work/out")" "^dl: step never failed: exit status 78: the trainer says that a retry cannot help; " "and the reason says so"
 
 # ---- GPUs of this machine: tasks at once have their own
 mkdir "$work/dev"
@@ -386,7 +386,7 @@ steps = {
     a = { entrypoint = "true"; outputs = { m = "/m"; }; };
 '
 bad "a cycle" "4: a cycle: 'b' waits for 'c' waits for 'b'" "$H b = { entrypoint = \"x\"; after = \"c\"; }; c = { entrypoint = \"x\"; after = \"b\"; }; };"
-bad "an unknown step" "4: step 'abc': 'after' names the step 'ab', which is not there; did you mean 'a'" "$H abc = { entrypoint = \"x\"; after = \"ab\"; }; };"
+bad "an unknown step" "4: step 'abc': 'after' names the step 'ab', which does not exist; did you mean 'a'" "$H abc = { entrypoint = \"x\"; after = \"ab\"; }; };"
 bad "an unknown reference" "4: step 'b': 'entrypoint' has \{lt\}: no parameter; did you mean 'lr'" "$H b = { entrypoint = \"x {lt}\"; }; };"
 bad "an unknown output" "step 'a' has neither an output nor a value of that name" "$H b = { entrypoint = \"x {a.x}\"; }; };"
 bad "one output of two steps" "4: step 'a' and step 'b' write the same output, '/m'" "$H b = { entrypoint = \"x\"; outputs = { k = \"/m\"; }; }; };"
@@ -419,7 +419,7 @@ bad "a condition" "'when': {lr}: " "$H b = { entrypoint = \"x\"; when = \"{lr}\"
 for when in '{lr} => 1' '{lr} = 1' '{lr} == a b' '{lr} >'; do
     bad "a condition: $when" "'when': {lr} " "$H b = { entrypoint = \"x\"; when = \"$when\"; }; };"
 done
-bad "a condition: in quotes" "{lr} stands in quotes: leave them out" "$H b = { entrypoint = \"x\"; when = \"'{lr}' == 'a'\"; }; };"
+bad "a condition: in quotes" "{lr} is in quotes: remove them" "$H b = { entrypoint = \"x\"; when = \"'{lr}' == 'a'\"; }; };"
 cat >when.conf <<'END'
 name = "when"; parameters = { lr = 0.1; kind = "full"; other = "full"; five = 5; };
 steps = {
@@ -479,7 +479,7 @@ like "$(dl flow graph demo.conf)" '"prepare" -> "train" \[style = solid\]' "dl f
 like "$(dl flow graph demo-0001)" '"bad" .*fillcolor = lightgrey' "and of a run"
 dl flow graph -o x.txt demo.conf >out 2>&1
 is "$? $(cat out)" "2 dl: --output: 'x.txt' must end in .svg, .png or .pdf" "another kind of picture"
-is "$(dl flow stop demo)" "$work/flows/demo-0007: nothing of it was at work" "dl flow stop of one that has ended"
+is "$(dl flow stop demo)" "$work/flows/demo-0007: nothing was running" "dl flow stop of one that has ended"
 mkdir nodot
 ln -s "$(command -v dl)" nodot/dl
 echo old >"$work/old.svg"
@@ -496,6 +496,6 @@ chmod g+w "$work/flows/fail-0001"
 like "$(dl flow resume --local fail 2>&1)" 'others may write to this flow' "a folder that others may write to is not run"
 chmod g-w "$work/flows/fail-0001"
 echo '#' >>"$work/flows/fail-0001/flow.conf"
-like "$(dl flow resume --local fail 2>&1)" 'flow.conf: it has changed since the flow was made' "nor a flow.conf that has changed"
+like "$(dl flow resume --local fail 2>&1)" 'flow.conf: it has changed since the flow was created' "nor a flow.conf that has changed"
 like "$(dl flow step demo-0001 0000 train 1 0 2>&1)" 'flow.json has changed since this job was submitted' "nor what the job was not submitted for"
 done_testing

@@ -108,10 +108,10 @@ sed -i 's/"random"/"stopping_asha"/' reports.conf
 silent reports "a searcher that stops trials while they run"
 conf beyond 'for e in 1 2 3 4 5; do echo step $e loss = $e{lr}; done; : {length}' "$rungs"
 sed -i 's/"random"/"asha"/; s/"loss = {loss}"/"step {step} loss = {loss}"/' beyond.conf
-like "$(dl try beyond.conf 2>&1)" '^length:     it logged steps to 5, and was to train to 1: it does not use \{length\}' "dl try: steps beyond the length"
+like "$(dl try beyond.conf 2>&1)" '^length:     it logged steps up to 5, but should train to 1: it does not use \{length\}' "dl try: steps beyond the length"
 timeout 300 dl run --local beyond.conf >out 2>&1
-like "$(cat out)" '^ +[0-9.]+m?s +trial [0-9]+ +length 3 .* logged steps to 5, beyond 3$' "dl run: the same"
-like "$(cat out)" '^trial [0-9]+ logged steps to 5, but its segment was to end at 3, and others like it: its program does not use \{length\} \(DL_LENGTH\), or' "and in the end"
+like "$(cat out)" '^ +[0-9.]+m?s +trial [0-9]+ +length 3 .* logged steps up to 5, beyond 3$' "dl run: the same"
+like "$(cat out)" '^trial [0-9]+ logged steps up to 5, but its segment ends at 3, and others like it: its program does not use \{length\} \(DL_LENGTH\), or' "and in the end"
 sed 's/for e in 1 2 3 4 5/for e in $(seq {length})/; s/"beyond"/"within"/' beyond.conf >within.conf
 is "$(dl try within.conf 2>&1 | grep -c '^length:')" 0 "dl try: not where it ends there"
 
@@ -124,7 +124,7 @@ silent seed "with one"
 # ---- checkpoints of others
 conf pbt 'python3 train.py --lr={lr} --epochs={length} --out={trial_dir} [--resume {trial_dir}/last.pt]' 'max_length = 8; population = 4;'
 sed -i 's/"random"/"pbt"/; s/max_trials = 4;//' pbt.conf
-warns pbt "^dl: pbt.conf:2: searcher \"pbt\" gives trials the checkpoints of better ones, but the entrypoint has no \{resume_dir\}, and train.py does not read DL_RESUME_DIR: each trains from the beginning$" "pbt without the files of others"
+warns pbt "^dl: pbt.conf:2: searcher \"pbt\" gives trials the checkpoints of better ones, but the entrypoint has no \{resume_dir\}, and train.py does not read DL_RESUME_DIR: each trains from scratch$" "pbt without the files of others"
 sed -i 's|{trial_dir}/last|{resume_dir}/last|' pbt.conf
 silent pbt "with them"
 

@@ -178,17 +178,17 @@ bad () { # bad RESOURCES STATUS LINE WHAT
 bad 'gpus_per_trial = 64;' 2 "^dl: 'resources.gpus_per_trial' = 64: there are no such nodes \(big has 4 nodes with GPUs, at most 8 on one, small has 4 .*\); possible: 32 and less$" "too many"
 bad 'gpus_per_trial = 7; partition = "small";' 2 "small has 4 nodes with GPUs, at most 4 on one\); possible: 6, 8$" "a number that nodes cannot share"
 bad 'gpus_per_trial = 4; partition = "cpu";' 2 "there are no such nodes" "a partition without GPUs"
-bad 'gpus_per_trial = 9; nodes_per_trial = 2;' 2 "^g.conf:4: 'resources.gpus_per_trial' \(9\) is no multiple of 'nodes_per_trial' \(2\)$" "no multiple"
+bad 'gpus_per_trial = 9; nodes_per_trial = 2;' 2 "^g.conf:4: 'resources.gpus_per_trial' \(9\) is not a multiple of 'nodes_per_trial' \(2\)$" "no multiple"
 bad 'gpus_per_trial = 9; nodes_per_trial = 2; gpus_per_node = 4;' 2 "is 9, but 'nodes_per_trial' x 'gpus_per_node' is 2 x 4; leave one of the three out$" "three that do not fit"
 bad 'gpus_per_trial = 8; sbatch_args = ["--gres=gpu:2"];' 2 "leave --nodes, --ntasks, --gpus and --gres out of 'resources.sbatch_args'$" "two words for it"
 bad 'slots_per_trial = 64;' 2 "^dl: 'resources.slots_per_trial' = 64: there are no such nodes .*; possible: 32 and less$" "too many slots"
-bad 'slots_per_trial = 3; nodes_per_trial = 2;' 2 "^g.conf:4: 'resources.slots_per_trial' \(3\) is no multiple of 'nodes_per_trial' \(2\): it counts the GPUs of a trial on all of its nodes, 'gpus_per_node' those of a node$" "slots that nodes cannot share"
-bad 'slots_per_trial = 4; gpus_per_node = 8;' 2 "is no multiple of 'gpus_per_node' \(8\)" "fewer slots than on a node"
+bad 'slots_per_trial = 3; nodes_per_trial = 2;' 2 "^g.conf:4: 'resources.slots_per_trial' \(3\) is not a multiple of 'nodes_per_trial' \(2\): it counts the GPUs of a trial on all of its nodes, 'gpus_per_node' those of a node$" "slots that nodes cannot share"
+bad 'slots_per_trial = 4; gpus_per_node = 8;' 2 "is not a multiple of 'gpus_per_node' \(8\)" "fewer slots than on a node"
 bad 'slots_per_trial = 8; nodes_per_trial = 2; gpus_per_node = 8;' 2 "'resources.slots_per_trial' is 8, but 'nodes_per_trial' x 'gpus_per_node' is 2 x 8" "three that contradict each other"
 bad 'gpus_per_trial = 8; slots_per_trial = 4;' 2 "both count the GPUs of a trial on all of its nodes: leave one of them out \('gpus_per_node' counts those of a node\)$" "twice the same"
 bad 'gpus_per_trial = 8; trials_per_task = 2;' 2 "cannot be used with 'resources.trials_per_task'" "lanes"
 echo '* none' >starts
-bad 'gpus_per_trial = 8;' 6 "Slurm takes none of 5 shapes, first 1 x 8 in partition big: sbatch: allocation failure: Requested node configuration is not available; " "Slurm takes none"
+bad 'gpus_per_trial = 8;' 6 "Slurm accepts none of 5 shapes, first 1 x 8 in partition big: sbatch: allocation failure: Requested node configuration is not available; " "Slurm takes none"
 touch silent
 bad 'gpus_per_trial = 8;' 6 "^dl: scontrol show node: slurm_load_node error: Unable to contact slurm controller; with nodes_per_trial and gpus_per_node Slurm is not asked; --local needs none$" "Slurm does not answer"
 timeout 300 dl run --dry-run g.conf >dir 2>out

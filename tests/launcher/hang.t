@@ -109,10 +109,10 @@ watcher 6 3 kill
 wait_for 300 test -e dl-debug-$id.1/watch-0
 like "$(cat dl-debug-$id.1/watch-0)" '^m1 [0-9]+\.[0-9]$' "the watcher's file"
 out=$(timeout 300 dl debug dl-debug-$id.1)
-like "$out" 'dump-1, .*: asked for by dl debug' "dl debug asks a step that runs"
+like "$out" 'dump-1, .*: requested by dl debug' "dl debug asks a step that runs"
 like "$out" '^ +1 rank  1 +load_batch \(hang\.py:3\)' "where its ranks are"
 out=$(timeout 300 dl debug dl-debug-$id.1)
-like "$out" 'dump-2, .*: asked for by dl debug' "and again"
+like "$out" 'dump-2, .*: requested by dl debug' "and again"
 is "$(cat 1/err)" "" "the watcher says nothing"
 is "$(living 1)" 3 "and the ranks go on"
 finish 1 0 1 2

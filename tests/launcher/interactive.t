@@ -17,7 +17,7 @@ old=$PATH
 PATH=$work/bin:$PATH
 
 # ---- shell
-like "$(dl shell </dev/null 2>&1)" '^dl: shell: standard input is no terminal: use srun or sbatch$' "no terminal"
+like "$(dl shell </dev/null 2>&1)" '^dl: shell: standard input is not a terminal: use srun or sbatch$' "no terminal"
 fake srun <<'END'
 printf '<%s>' "$@"
 echo
@@ -125,12 +125,12 @@ is "$(dl notebook ls)" "42 PENDING Resources -" "ls knows one that waits"
 is "$(dl notebook stop)" "job 42 is cancelled" "so does stop"
 rm pending
 is "$(dl notebook ls)" "" "it is gone"
-like "$(dl notebook attach 2>&1)" "^dl: there is no notebook at work" "nothing to attach to"
+like "$(dl notebook attach 2>&1)" "^dl: no notebook is running" "nothing to attach to"
 printf '[I 1] hello\n[C 2] Running as root is not recommended.\n\n' >"$books/42.log"
 is "$(dl notebook attach 42 2>&1 | tail -1)" "dl: job 42 has ended: [C 2] Running as root is not recommended.; its output: $books/42.log" "one that has ended, and why"
-like "$(dl notebook attach 43 2>&1)" "^dl: job 43 is no notebook; 'dl notebook ls' lists them\$" "none of ours"
-like "$(dl notebook stop '1;x' 2>&1)" "^dl: '1;x' is no number of a job" "no number"
-like "$(dl notebook strat 2>&1)" "^dl: notebook: 'strat' is none of ls, attach" "a wrong word"
+like "$(dl notebook attach 43 2>&1)" "^dl: job 43 is not a notebook; 'dl notebook ls' lists them\$" "none of ours"
+like "$(dl notebook stop '1;x' 2>&1)" "^dl: '1;x' is not a job number" "no number"
+like "$(dl notebook strat 2>&1)" "^dl: notebook: 'strat' is not one of ls, attach" "a wrong word"
 echo '{"port": 23456, "hostname": "n7", "token": "t"}' >answer
 # Slurm expands % in the folder of the output, and takes a backslash out
 (

@@ -53,7 +53,7 @@ is "$(job late 'sleep 600' 'active_deadline = "0:00:02";')" "1 Failed:DeadlineEx
 printf 'name = "waits";\nentrypoint = "true";\njob = { suspend = true; };\n' >waits.conf
 timeout 300 dl job --local waits.conf >out 2>&1
 is "$? $(conditions waits)" "0 Suspended:ExperimentPaused" "suspend = true: nothing runs"
-like "$(cat out)" "suspended; 'dl resume waits-0001' begins it" "and says so"
+like "$(cat out)" "suspended; 'dl resume waits-0001' starts it" "and says so"
 timeout 300 dl resume --local waits >out 2>&1
 is "$? $(conditions waits) $(attempts waits)" "0 Succeeded:TrainingCompleted 1" "dl resume begins it"
 
@@ -87,12 +87,12 @@ bad_set "job.min_available=.*the job has 1 members" "more members than there are
 bad_set "all 3 members of roles begin together" "fewer members of roles" 'job={min_available=2; roles=({name="worker"; count=3;});}'
 bad_set "leave out 'resources.gpus_per_node'" "GPUs of a role and of a node" 'job.roles=({name="worker"; gpus=1;})' --set resources.gpus_per_node=1
 bad_set "must be as \"16G\"" "memory of a role" 'job.roles=({name="worker"; memory="much";})'
-bad_set "only where restart_policy" "a table that nobody reads" 'job.exit_codes="3: fail"'
+bad_set "only with restart_policy" "a table that nobody reads" 'job.exit_codes="3: fail"'
 bad_set "nothing begins again" "policies that contradict each other" 'job={restart_policy="never"; backoff_limit=3;}'
-bad_set "must be as \"12:00:00\"" "a deadline" 'job.active_deadline="soon"'
+bad_set "must be like \"12:00:00\"" "a deadline" 'job.active_deadline="soon"'
 bad_set "'resources.spares' is for a trial of several ranks" "a spare for one process" 'resources.spares=1'
 bad_set "needs 'resources.nodes_per_trial' where a job has roles" "a spare for roles on any nodes" 'job.roles=({name="worker";})' --set resources.spares=1
 bad_set "'resources.min_nodes' \\(3\\) is more than" "more nodes at least than at all" 'resources={nodes_per_trial=2; min_nodes=3;}'
-bad_set "do not go together" "fewer nodes for roles" 'job.roles=({name="worker";})' --set 'resources={nodes_per_trial=2; min_nodes=1;}'
+bad_set "cannot be used together" "fewer nodes for roles" 'job.roles=({name="worker";})' --set 'resources={nodes_per_trial=2; min_nodes=1;}'
 bad "follows the file" "an option behind the file" never.conf --detach
 done_testing

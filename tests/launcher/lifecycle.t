@@ -51,7 +51,7 @@ ended=$(date +%s)
 # ---- running: what makes no sense, what it shows, pause, resume
 conf slow 'name = "random"; max_trials = 4; max_length = 5;' '"./slow.sh"'
 begin slow
-try 2 'is running: only one that has ended can be continued' dl continue slow
+try 2 'is running: only an experiment that has ended can be continued' dl continue slow
 try 2 'is running: only an experiment that has ended can be archived' dl archive slow
 try 9 "is running: 'dl stop' ends it" dl rm slow-0001
 try 10 'is still running after 0.2 s' dl wait --timeout 0.2 slow
@@ -60,7 +60,7 @@ like "$(dl show slow)" "^last: created by $(id -un), 20" "show: who did what las
 dl wait slow >wait.out 2>&1 &
 waiter=$!
 try 2 'resume: --detach cannot be used with --local' dl resume --local --detach slow
-try 0 "slow-0001: paused; .*'dl resume' goes on" dl pause slow
+try 0 "slow-0001: paused; .*run 'dl resume' to continue" dl pause slow
 wait $waiter
 is $? 4 "wait ends with a pause"
 like "$(cat wait.out)" 'slow-0001: paused, [0-9] trials' "and says so"
@@ -68,7 +68,7 @@ wait $pid
 is $? 4 "run ends with a pause"
 try 0 'is already paused' dl pause slow
 is "$(state slow-0001)" paused "state"
-try 2 'is paused: only one that has ended can be continued' dl continue slow
+try 2 'is paused: only an experiment that has ended can be continued' dl continue slow
 like "$(dl show slow)" '^last: paused by ' "show: who paused it"
 touch go
 try 0 'slow: completed' dl resume --local slow
@@ -78,9 +78,9 @@ is "$(count slow-0001 result) $(count slow-0001 fail)" "4 0" "each trial has its
 try 2 'has ended \(completed\): there is nothing to pause' dl pause slow
 try 0 'has already ended \(completed\)' dl stop slow
 try 0 'has already ended \(completed\)' dl kill slow
-try 2 "has completed; 'dl continue --trials N'" dl resume slow
+try 2 "has completed; run 'dl continue --trials N'" dl resume slow
 try 0 'slow-0001: completed, 4 trials' dl wait slow
-try 2 'nothing is left to do; --trials N \(there are 4\) or --length L \(it is 5\)' dl continue slow
+try 2 'nothing is left to do; to continue, give --trials N \(now 4\) or --length L \(now 5\)' dl continue slow
 try 2 'trials 3: there are 4 already' dl continue --trials 3 slow
 try 2 'length 4: it is 5 already, and can only grow' dl continue --length 4 slow
 try 0 'no trial has failed' dl retry slow
@@ -103,16 +103,16 @@ try 2 'searcher.max_hours \(0.0003\) have passed' dl continue --trials 9 hours
 # ---- stop, and on; kill, and on
 conf stop 'name = "random"; max_trials = 4;' '"./slow.sh"'
 begin stop
-try 0 "stop-0001: stopped; .*'dl continue' goes on" dl stop stop
+try 0 "stop-0001: stopped; .*run 'dl continue' to continue" dl stop stop
 wait $pid
 is $? 4 "run ends with a stop"
 is "$(count stop-0001 fail)" 0 "a stop is no failure"
 try 0 'is already stopped' dl stop stop
-try 2 "was stopped; 'dl continue' goes on" dl resume --local stop
-try 0 'killed; what runs ends' dl kill stop
+try 2 "was stopped; run 'dl continue' to continue" dl resume --local stop
+try 0 'killed; running trials end' dl kill stop
 try 0 'is already killed' dl kill stop
 try 0 'has already ended \(killed\)' dl stop stop
-try 2 "was killed; 'dl continue' goes on" dl resume --local stop
+try 2 "was killed; run 'dl continue' to continue" dl resume --local stop
 touch go
 try 0 '^stop: completed' dl continue --local stop
 is "$(count stop-0001 result)" 4 "all trials have a result"
@@ -121,7 +121,7 @@ conf kill 'name = "random"; max_trials = 2;' '["sh", "-c", "trap : TERM; while :
 sed -i 's/grace = 30/grace = 200/' kill.conf
 begin kill
 start=$(date +%s)
-try 0 'killed; what runs ends within 2 s' dl kill kill
+try 0 'killed; running trials end within 2 s' dl kill kill
 wait $pid
 is $? 4 "run ends with a kill"
 [ $(($(date +%s) - start)) -lt 150 ]
@@ -164,10 +164,10 @@ is "$(state none-0001)" killed "and it is killed all the same"
 # ---- retry: all that failed, one, and in an experiment that goes on
 conf retry 'name = "random"; max_trials = 4;' '"[ -f good ] || [ $DL_TRIAL -gt 2 ] || exit 3; dl log loss=$DL_TRIAL"'
 runs 0 "a sweep with two failed trials" dl run --local retry.conf
-try 0 '1 trial is tried again' dl retry --local retry 1
+try 0 '1 trial is retried' dl retry --local retry 1
 is "$(count retry-0001 retry) $(count retry-0001 exit)" "1 3" "one was tried again, and failed again"
 touch good
-try 0 '2 trials are tried again' dl retry --local retry
+try 0 '2 trials are retried' dl retry --local retry
 is "$(state retry-0001) $(count retry-0001 result)" "completed 4" "now all have a result"
 conf fails 'name = "random"; max_trials = 2;' '"[ -f better ] && dl log loss=1"'
 timeout 300 dl run --local fails.conf >out 2>&1
@@ -196,12 +196,12 @@ like "$(dl ls --all)" '^slow-0001 .* yes$' "ls --all does not"
 like "$(dl show slow)" 'completed \(archived\)' "show says it"
 try 0 'shown again' dl archive --undo slow
 is "$(dl ls | grep -c '^slow')" 1 "ls shows it again"
-try 0 'no attempt begins on node7 any more' dl exclude slow node7
+try 0 'no more attempts start on node7' dl exclude slow node7
 try 0 'node7 is already excluded: by hand' dl exclude slow node7
 like "$(dl show slow)" '^machine node7 is excluded: by hand$' "show: machines that are excluded, and why"
-try 0 'may begin on node7 again' dl exclude --undo slow node7
+try 0 'may start on node7 again' dl exclude --undo slow node7
 try 0 'node7 is not excluded' dl exclude --undo slow node7
-try 2 'not a name of a machine' dl exclude slow 'a b'
+try 2 'not a machine name' dl exclude slow 'a b'
 try 2 'the machine is missing: dl exclude slow HOST' dl exclude slow
 
 # ---- logs
@@ -259,7 +259,7 @@ cmp -s lines-fork-0002/experiment.conf lines.conf
 ok $? "in a fork, too"
 try 2 "'dl run FILE'" dl fork --file lines.conf lines-0001
 try 3 "no trial '4'" dl fork lines-0001 4
-try 0 'trial 1 has left neither a checkpoint nor files: the fork begins from the beginning' dl fork --local lines-0001 1
+try 0 'trial 1 has left neither a checkpoint nor files: the fork starts from scratch' dl fork --local lines-0001 1
 like "$(dl show lines-fork-0003)" "^forked from $work/lines-0001, the configuration of trial 1$" "show: which one"
 cat >script.sh <<'END'
 # script.sh LENGTH LR FOLDER [LAST]
@@ -277,7 +277,7 @@ END
 conf script 'name = "random"; max_trials = 2; max_length = 3;' '"sh script.sh {length} {lr} {attempt_dir} [{resume_dir}]"' \
     'metrics = { pattern = "epoch {step}: loss {loss}"; };'
 runs 0 "a script with files of its own" dl run --local script.conf
-try 0 'trial 2 was trained to length 3, and the fork trains to 3: it begins from the beginning; with --set searcher.max_length=L' dl fork --local script-0001 2
+try 0 'trial 2 was trained to length 3, and the fork trains to 3: it starts from scratch; with --set searcher.max_length=L' dl fork --local script-0001 2
 try 0 'script: completed' dl fork --local --set searcher.max_length=5 script-0001 2
 like "$(cat script-fork-0002/trials/0001/a.1/log)" '^seed [0-9]* goes on from 3 with deep last $' "a fork goes on from the files of the trial"
 is "$(cat script-fork-0002/source/a.1/deep/more) $(dl show --values script-fork-0002 1 | awk '$1 == "loss" { print $2 }' | xargs)" "3 4 5" "of which it has copies"
@@ -362,11 +362,11 @@ mkdir -p stop-0001/deep/er/and/.hidden
 try 3 "'slow.conf' is a file: " dl show slow.conf
 mkdir steps-0001
 : >steps-0001/flow.conf
-try 3 "'steps' is a flow, and no experiment: 'dl flow show steps'" dl show steps
+try 3 "'steps' is a flow, not an experiment: 'dl flow show steps'" dl show steps
 rm -r steps-0001
 mkdir elastic.7
 : >elastic.7/target
-try 3 "'elastic.7' is a run of dl elastic, and no experiment: .*'dl scale N elastic.7'" dl stop elastic.7
+try 3 "'elastic.7' is a run of dl elastic, not an experiment: .*'dl scale N elastic.7'" dl stop elastic.7
 rm -r elastic.7
 try 3 'its full name is needed: the newest is ./stop-0001' dl rm stop
 try 3 'is not an experiment' dl rm precious
@@ -385,7 +385,7 @@ begin busy
 kill -STOP "$(pgrep -f "worker --slot local-.*-1 -- $work/busy-0001$" | head -1)"
 dl stop busy >/dev/null
 wait_for 300 sh -c 'dl rm busy-0001 2>&1 | grep -q "1 worker is"'
-try 9 "1 worker is at work on it" dl rm busy-0001
+try 9 "1 worker is running on it" dl rm busy-0001
 try 0 'busy-0001: removed' dl rm --force busy-0001
 pkill -CONT -f "worker --slot local-.*-1 -- $work/busy-0001$"
 wait $pid

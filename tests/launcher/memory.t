@@ -29,7 +29,7 @@ batch='batch = { type = "categorical"; vals = [16, 32, 64, 128]; on_oom = "halve
 conf half './gpu.sh {batch}' 'name = "asha"; max_trials = 8; max_length = 4;' "$batch"
 runs 0 "a batch that is too large: completed" dl run --local --workers 1 half.conf
 is "$(entries half-0001 fail | grep -c '"free":true')" "$(entries half-0001 fail | wc -l)" "no failure counts"
-like "$(cat out)" 'trial [0-9]+ +CUDA OOM: .*; exit status 1; tried again with batch = 32 instead of 64$' "dl run says what happened"
+like "$(cat out)" 'trial [0-9]+ +CUDA OOM: .*; exit status 1; retried with batch = 32 instead of 64$' "dl run says what happened"
 shown () { # what the experiment came to
     dl show half --json | python3 -c '
 import json, sys
@@ -117,7 +117,7 @@ work_in () { # work_in JOB MIB NAME: its worker, and what the script does with i
 work_in 101 4096 grow-0001
 is $status 77 "a worker whose job is too small leaves"
 like "$(sed -n 2p asked)" ' --array=1-1 .* --mem=6G ' "a larger job takes its place"
-like "$(entries grow-0001 fail)" '"memory":6442450944,"cause":"OutOfMemory","why":"out of memory \(killed by the kernel\); tried again with 6G of memory instead of 4G"' "the log"
+like "$(entries grow-0001 fail)" '"memory":6442450944,"cause":"OutOfMemory","why":"out of memory \(killed by the kernel\); retried with 6G of memory instead of 4G"' "the log"
 like "$(dl show grow)" '^memory: 6G for each trial, since some ran out of it$' "dl show says it"
 work_in 102 6144 grow-0001
 like "$(sed -n 3p asked)" ' --mem=9G ' "and again"
@@ -174,7 +174,7 @@ kill -9 $pid
 wait $pid 2>/dev/null
 in_job 101 4096 env SLURM_STEP_ID=1 DL_LAST_STATUS=137 dl worker step-0001
 is $? 77 "its job is too small"
-like "$(entries step-0001 fail)" '"free":true,"memory":6442450944,"cause":"OutOfMemory","why":"out of memory; tried again with 6G of memory instead of 4G"' "the log"
+like "$(entries step-0001 fail)" '"free":true,"memory":6442450944,"cause":"OutOfMemory","why":"out of memory; retried with 6G of memory instead of 4G"' "the log"
 in_job 101 4096 dl requeue -- step-0001 77
 work_in 102 6144 step-0001
 is "$status $(count step-0001 result)" "0 1" "a larger one gives a result"
@@ -183,5 +183,5 @@ is "$status $(count step-0001 result)" "0 1" "a larger one gives a result"
 conf shared 'dl log loss=1' 'name = "random"; max_trials = 1;' 'x = 1;' 'resources = { ranks_per_node = 2; workers = 2; max_memory = "16G"; };'
 timeout 300 dl run --detach shared.conf >/dev/null 2>&1
 in_job 101 8192 env SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 WANTS=9000 dl worker shared-0001
-like "$(entries shared-0001 fail)" '"memory":6442450944,"cause":"OutOfMemory","why":"out of memory.*; tried again with 6G of memory instead of 4G"' "it had half of the job's memory"
+like "$(entries shared-0001 fail)" '"memory":6442450944,"cause":"OutOfMemory","why":"out of memory.*; retried with 6G of memory instead of 4G"' "it had half of the job's memory"
 done_testing

@@ -135,7 +135,7 @@ dl ckpt verify first/model.h5 >/dev/null
 is $? 0 "a checkpoint that verifies"
 like "$(cat first/hparams.json)" '"lr": [0-9.e-]+' "its hyperparameters"
 is "$(json first/manifest.json sha256)" "$digest" "the manifest"
-is "$(dl model export net first 2>&1; echo $?)" "dl: first: File exists; name a folder that is not there
+is "$(dl model export net first 2>&1; echo $?)" "dl: first: File exists; name a new folder
 2" "a folder that is there stays"
 file=models/.checkpoints/$digest.h5
 chmod u+w "$file"

@@ -94,9 +94,9 @@ END
     ok $? "it is JSON, whatever is in the log"
     # shellcheck disable=SC2016
     conf answer "echo loss=1" 'webhook = "$HOOK";'
-    for case in fail:refused moved:moved; do
-        HOOK=http://127.0.0.1:$(cat port)/${case%:*}/secret timeout 300 dl run --local answer.conf >out 2>&1
-        like "$(cat answer-*/workers/* out)" "^dl: notify: curl: the webhook (is|has) ${case#*:}" "the server says ${case%:*}: nobody was told"
+    for case in "fail:server rejects the webhook" "moved:webhook has moved"; do
+        HOOK=http://127.0.0.1:$(cat port)/${case%%:*}/secret timeout 300 dl run --local answer.conf >out 2>&1
+        like "$(cat answer-*/workers/* out)" "^dl: notify: curl: the ${case#*:}" "the server says ${case%:*}: nobody was told"
     done
     is "$(grep -rl /secret answer-* out)" "" "without the URL"
     kill $server
@@ -114,7 +114,7 @@ rm -f texts got
 conf bad 'echo broken; exit 78' 'command = "echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts";'
 search bad
 is "$(grep -c '^failure: bad-0001: trial [0-9]* failed: ' texts)" 1 "the first failed trial, once"
-like "$(cat texts)" "^failure: bad-0001: (failed, 4 of its trials failed|paused, as all attempts)" "and the end, or the pause"
+like "$(cat texts)" "^failure: bad-0001: (failed, 4 of its trials failed|paused because all attempts)" "and the end, or the pause"
 is "$(wc -l <texts)" 2 "nothing else"
 
 # ---- a line of a log
@@ -151,7 +151,7 @@ CURL_STATUS=22
 export CURL_STATUS
 search none
 is $? 0 "nor do statuses"
-like "$(cat none-0001/workers/* out 2>/dev/null)" "notify: curl: the webhook is refused by its server" "which are said"
+like "$(cat none-0001/workers/* out 2>/dev/null)" "notify: curl: the server rejects the webhook" "which are said"
 is "$(cat none-0001/workers/* out 2>/dev/null | grep -c secret)" 0 "without the URL"
 name="s
 Bcc: evil@example.org-0001"

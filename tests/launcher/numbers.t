@@ -35,7 +35,7 @@ is "$(best all)" 3.8 "the mean of fewer"
 curve bad 'summary = "beste";'
 like "$(cat bad.out)" "^bad.conf:4: 'searcher.summary' must be \"last\", \"best\", \"min\" or \"max\"" "another word"
 curve both 'summary = "best"; mean_of_last = 2;'
-like "$(cat both.out)" "^both.conf:4: 'searcher.mean_of_last' and 'searcher.summary' do not go together" "both"
+like "$(cat both.out)" "^both.conf:4: 'searcher.mean_of_last' and 'searcher.summary' cannot be used together" "both"
 
 # ---- scripts of Katib: name=value on standard output or in a file, a filter, JSON; a strategy for each metric
 # katib NAME SUMMARY METRICS-GROUP SHELL
@@ -222,7 +222,7 @@ wait_for 100 sh -c 'dl show idle | grep -q "^worker "'
 ok $? "a worker is at work"
 like "$(dl show idle | head -n 1)" ': running, searcher' "the experiment runs"
 kill -9 $!
-wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is at work: the last one ended .* ago, searcher"'
+wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is left: the last one ended .* ago, searcher"'
 ok $? "the worker is gone, and no longer shown as running"
 like "$(dl show idle)" "^'dl resume idle-0001' starts workers$" "and what to do"
 is "$(dl show --csv --columns=state,seconds slow | awk -F, 'NR == 2 { print $1, ($2 > 1.2) }')" "failed 1" "a failed trial has the time of its attempts"

@@ -147,7 +147,7 @@ begun=$(count budget-0001 begin)
 [ "$begun" -ge 1 ] && [ "$begun" -le 7 ]
 ok $? "after 2.2 s of training ($begun trials)"
 for option in '' --trials=600; do # shellcheck disable=SC2086
-    is "$(dl continue --local $option budget 2>&1; echo $?)" "dl: $work/budget-0001: searcher.max_gpu_hours (0.0006) is used up: 'dl continue --set searcher.max_gpu_hours=HOURS budget-0001' goes on with more
+    is "$(dl continue --local $option budget 2>&1; echo $?)" "dl: $work/budget-0001: searcher.max_gpu_hours (0.0006) is used up: run 'dl continue --set searcher.max_gpu_hours=HOURS budget-0001' to continue with more
 2" "which 'dl continue $option' says, too"
 done
 out=$(timeout 300 dl continue --local --set searcher.max_gpu_hours=0.0012 budget 2>&1)
@@ -167,7 +167,7 @@ is "$(events hours-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("expir
 like "$(dl show hours)" 'max_hours \(0.0005\) is over' "show says so"
 conf late 'name = "random"; max_trials = 3; max_hours = 0.0005;' '"sleep 2.5; dl log loss=1"'
 timeout 300 dl run --local late.conf >out 2>&1
-like "$(dl continue --local late 2>&1)" "max_hours \(0.0005\) have passed: 'dl continue --set searcher.max_hours=HOURS late-0001' goes on with more" "dl continue names the option for more"
+like "$(dl continue --local late 2>&1)" "max_hours \(0.0005\) have passed: run 'dl continue --set searcher.max_hours=HOURS late-0001' to continue with more" "dl continue names the option for more"
 [ "$(count late-0001 result)" -lt 3 ]
 ok $? "of which not all trials had the time"
 timeout 300 dl continue --local --set searcher.max_hours=100 late >out 2>&1
@@ -217,7 +217,7 @@ is "$(count ever-0001 fail) $(count ever-0001 exit)" "21 1" "is tried again 20 t
 conf never 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || exit 78; dl log loss=1"'
 runs 0 "status 78" dl run --local never.conf
 is "$(count never-0001 fail) $(count never-0001 exit)" "1 1" "gives up at once"
-like "$(dl show never 1)" 'exit status 78: the trainer says that another try makes no sense' "and says why"
+like "$(dl show never 1)" 'exit status 78: the trainer says that a retry cannot help' "and says why"
 
 # ---- log_policies
 conf cancel 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || { echo bad shape; exit 1; }; dl log loss=1"' \
@@ -273,7 +273,7 @@ kill -9 $pid 2>/dev/null
 wait $pid
 is $? 0 "the third worker of a place ends the experiment"
 is "$(events gone-0001 '[(x["op"], x["attempt"], x.get("why")) for x in e if x.get("op") in ("fail", "lost", "result")]')" \
-    "[('fail', 1, 'out of memory'), ('lost', 2, 'PREEMPTED: Slurm took its job back for another one'), ('result', 3, None)]" \
+    "[('fail', 1, 'out of memory'), ('lost', 2, 'PREEMPTED: Slurm preempted its job'), ('result', 3, None)]" \
     "memory is the trainer's failure, preemption is not"
 like "$(cat gone-0001/trials/0001/asked.2)" '^7_1$' "the one that asks says so"
 is "$(cat asked)" "-j 8.0 -o State -n -P

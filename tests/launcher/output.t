@@ -332,7 +332,7 @@ experiment      best trial at budget     area searcher state     trials failed  
 first-0001  0.40487     6  0.68614 0.71516 asha     completed      8      1 1m24s      2m41s 
 second-0001 0.43697     2  0.43697 0.59489 random   completed      3      0 41.2s      1m00s 
 loss: smaller is better
-at budget: after 1m00s of trial time, which all have spent; area: the mean of the best so far up to there
+at budget: after 1m00s of trial time, which all have spent; area: mean of the best so far until then
 
 setting             first-0001        second-0001
 searcher.name       asha              random

@@ -17,7 +17,7 @@ ok $? "a sweep"
 mkdir bin
 for tool in env sh cat; do ln -s "$(command -v $tool)" bin/; done
 PATH=$work/bin "$builddir/launcher/dl" plot rungs >out 2>&1
-is "$? $(cat out)" "1 dl: dl plot needs gnuplot: install gnuplot-nox (Debian) or gnuplot-minimal (Fedora); 'dl report' needs none" "without gnuplot"
+is "$? $(cat out)" "1 dl: dl plot needs gnuplot: install gnuplot-nox (Debian) or gnuplot-minimal (Fedora); 'dl report' does not need it" "without gnuplot"
 command -v gnuplot >/dev/null || { skip "gnuplot" "not installed"; done_testing; }
 
 # ---- text
@@ -77,8 +77,8 @@ expect () { # expect STATUS TEXT ARGUMENT...
 expect 2 "dl: plot: there is no 'curve': curves, history, scatter PARAMETER or parallel" rungs curve
 expect 2 "dl: plot: scatter needs the name of a parameter" rungs scatter
 expect 2 "dl: plot: only scatter takes a parameter" rungs curves lr
-expect 2 "dl: 'momentun' is no hyperparameter that is searched; did you mean 'momentum'?" rungs scatter momentun
-expect 2 "dl: --output: 'gif' is no kind of picture: FILE.svg, FILE.png or FILE.pdf" rungs -o x.gif
+expect 2 "dl: 'momentun' is not a searched hyperparameter; did you mean 'momentum'?" rungs scatter momentun
+expect 2 "dl: --output: 'gif' is not a picture format: FILE.svg, FILE.png or FILE.pdf" rungs -o x.gif
 expect 2 "dl: --term: there is no terminal 'svg': dumb, block, sixel or kitty" rungs --term=svg
 expect 3 "dl: no experiment 'missing' in . (set the folder with --dir or DL_DIR)" missing
 printf 'name = "none"; entrypoint = "true"; searcher = { metric = "loss"; max_trials = 2; name = "random"; };\nhyperparameters = { x = 1; };\n' >none.conf

@@ -43,7 +43,7 @@ is "$(cat asked | grep -o -e '--array=[^ ]*')" "--array=1-2" "an array of two ta
 printf '101 1 PENDING\n101 2 PENDING\n' >tasks
 resume
 is "$status $asked" "0 0" "both are pending: none is added"
-like "$(cat out)" "^$work/q-0001: Slurm has 2 tasks for its workers, 2 of them pending: none is added; 'dl scale N' changes their number" "and a line says so"
+like "$(cat out)" "^$work/q-0001: Slurm has 2 tasks for its workers, 2 of them pending: none added; 'dl scale N' changes their number" "and a line says so"
 timeout 300 dl resume --detach --workers 1 q >out 2>&1
 is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "--workers adds some"
 
@@ -106,7 +106,7 @@ timeout 300 dl run --detach r.conf >/dev/null 2>&1
 SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=1 timeout 300 dl worker r-0001 >>said 2>&1
 printf '101 2 PENDING\n' >tasks
 timeout 300 dl retry --detach r 1 >out 2>&1
-like "$(cat out)" 'trial is tried again' "retry"
+like "$(cat out)" 'trial is retried' "retry"
 is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "retry adds the one that is missing"
 # ---- ranks that srun does not start: the job of the worker has ended, or slurmctld does not answer
 printf '#!/bin/sh\necho "srun: error: Slurm job 7 has expired"\nexit 1\n' >bin/srun

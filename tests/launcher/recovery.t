@@ -120,7 +120,7 @@ taken hung none "" "0 1 2 3 4 5 6 1 2 3 4 5 6 " "those of a worker that hangs wh
 taken zero 5 'FIRST = "0"; HANG_AT = "2";' "0 0 1 2 3 4 5 0 1 2 3 4 5 " "steps that begin with 0"
 # the checkpoint is that of the last epoch, but its value was never printed
 taken unsaid 6 'SILENT_AT = "6";' "0 1 2 3 4 5 6 1 2 3 4 5 6 " "a value that was not printed is not invented: it is trained again"
-like "$(dl show unsaid 1)" 'went on from the files in a.1, and trained nothing' "and the failure says so"
+like "$(dl show unsaid 1)" 'continued from the files in a.1, and trained nothing' "and the failure says so"
 
 # ---- nothing of a worker that was killed is left, and each file of metrics says whose it is
 is "$(find mid-0001 last-0001 hung-0001 zero-0001 -name '.[0-9a-f]*' -type f)" "" "no file that a killed worker had ready stays"
@@ -189,7 +189,7 @@ wait_for 300 sh -c '[ $(ls moved-0001/trials/*/a.1/log | wc -l) -ge 2 ]'
 mv moved-0001 there
 ended moved
 is "$?" 3 "the experiment is moved: exit status"
-is "$(grep -c "^dl: $work/moved-0001: the experiment's folder was moved or removed; 'dl resume' goes on with it at its new place$" moved.out) $(grep -c '^dl:' moved.out)" "1 1" "one line says so"
+is "$(grep -c "^dl: $work/moved-0001: the experiment's folder was moved or removed; run 'dl resume' to continue at its new place$" moved.out) $(grep -c '^dl:' moved.out)" "1 1" "one line says so"
 # shellcheck disable=SC2317
 workers_have_ended () { ! pgrep -f "worker --slot local-.* -- $work/moved-0001\$"; }
 wait_for 300 workers_have_ended

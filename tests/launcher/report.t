@@ -106,7 +106,7 @@ dl report one -o link.html >out 2>&1
 [ -h link.html ]
 ok $? "a symbolic link stays one"
 dl report one -o . >out 2>&1
-is "$? $(cat out)" "2 dl: --output: $work is no plain file" "a folder is not written to"
+is "$? $(cat out)" "2 dl: --output: $work is not a plain file" "a folder is not written to"
 dl report one -o missing/x.html >out 2>&1
 is "$?" 3 "nor into a folder that is not there"
 dl report nothing >out 2>&1

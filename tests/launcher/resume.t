@@ -111,7 +111,7 @@ hides () { # hides PATTERN COMMAND: what is said of its status
     conf pipe "\"$2\""
     like "$(dl run --dry-run pipe.conf 2>&1)" "^dl: pipe.conf:2: $1" "a status that hides a crash: $2"
 }
-hides "'entrypoint' ends in '[|][|] true', so a crash counts as a result: leave that out$" 'sh crash.sh || true'
+hides "'entrypoint' ends in '[|][|] true', so a crash counts as a result: remove that$" 'sh crash.sh || true'
 hides "the status of 'entrypoint' is that of its last command, 'echo': a crash before it counts as a result; begin with 'set -e'$" 'sh crash.sh; echo done'
 hides "the status of 'entrypoint' is that of its last command, 'cp'" 'cd . && sh crash.sh; cp crash.sh {attempt_dir}; # the end'
 hides "the status of 'entrypoint' is that of its last command, 'wait'" 'sh crash.sh & wait'
@@ -140,7 +140,7 @@ for how in goes tests counts anew; do
     timeout 300 dl run --local $how.conf >out 2>&1
     case $how in
     goes | tests) is "$? $(dl show $how-0001 | grep -c 'was given last')" "0 0" "a program that goes on ($how)" ;;
-    *) like "$(cat out)" '^trial [0-9]: attempt 2 was given last of attempt 1, but logged the same first steps: its program did not go on from that, or counts its steps' "one that begins again ($how)" ;;
+    *) like "$(cat out)" '^trial [0-9]: attempt 2 was given last of attempt 1, but logged the same first steps: its program did not continue from it, or counts its steps' "one that begins again ($how)" ;;
     esac
 done
 
@@ -222,7 +222,7 @@ END
 conf works '"sh save.sh [{resume_dir}]"'
 runs 0 "an attempt whose file is broken" dl run --local works.conf
 like "$(cat works-0001/trials/0001/a.5/log)" '^attempt 2$' "after an attempt that failed before its first metric the files of the attempt before are taken"
-like "$(cat works-0001/trials/0001/a.5/log)" '^dl: this attempt goes on from attempt 2, and not from attempt 3: an attempt failed before its first metric$' "a line says so"
+like "$(cat works-0001/trials/0001/a.5/log)" '^dl: this attempt continues from attempt 2, and not from attempt 3: an attempt failed before its first metric$' "a line says so"
 touch never
 timeout 300 dl run --local --set max_restarts=7 works.conf >out 2>&1
 is "$(sed -n 's/^attempt //p' works-0002/trials/0001/a.[2-9]/log | tr '\n' ' ')" "1 2 2 1 2 " "older and older, none at all, and then all again: if nothing works it was not the file"

@@ -131,10 +131,10 @@ for op in tell reject report; do
 done
 for how in '"repeats":2' '"max_step":9'; do
     printf '%s\n' "{$space,$how}" '{"op":"begin","id":0,"params":{"lr":0.1,"k":1,"act":7}}' >lines
-    wrong '(begin and .repeats. do not|the searcher begins no such trial)' "begin with $how"
+    wrong '(begin and .repeats. cannot|the searcher would not start this trial)' "begin with $how"
 done
 printf '%s\n' "{$space,\"budget\":1}" '{"op":"ask"}' '{"op":"begin","id":1,"params":{"lr":0.1,"k":1,"act":7}}' >lines
-wrong 'the searcher begins no such trial' "begin beyond the budget"
+wrong 'the searcher would not start this trial' "begin beyond the budget"
 printf '%s\n' "{$space,\"direction\":[\"minimize\",\"maximize\"]}" '{"op":"ask"}' '{"op":"tell","id":0,"value":1}' >lines
 wrong "tell: 'value' must be a list of 2 numbers, or null" "one value for two objectives"
 
@@ -152,8 +152,8 @@ param () { # param KEYS PATTERN: of a parameter x
 first '{}' "'space' is missing"
 first '{"space":[]}' "'space' is empty"
 first '{"space":{}}' "'space' is an object, but must be a list"
-first '{"space":[3]}' "'space' is a list of objects, each with a 'name'"
-first '{"space":[{"name":3,"type":"int"}]}' "'space' is a list of objects, each with a 'name'"
+first '{"space":[3]}' "'space' must be a list of objects, each with a 'name'"
+first '{"space":[{"name":3,"type":"int"}]}' "'space' must be a list of objects, each with a 'name'"
 first '{"op":"ask"}' "unknown key 'op'"
 param '"type":"flaot"' "x: 'type' must be float, int or categorical"
 param '"type":"float","low":2,"high":1' "x: 'low' is above 'high'"
@@ -179,7 +179,7 @@ param '"type":"categorical","choices":{}' "x: 'choices' is an object, but must b
 param '"type":"categorical"' "x: 'choices' is missing"
 param '"type":"categorical","choices":[1,"1"]' "x: 'choices' has 1 twice"
 param '"type":"int","low":0,"high":3,"when":[]' "x: 'when' is a list, but must be an object"
-param '"type":"int","low":0,"high":3,"when":{}' "x: 'when' names one other parameter"
+param '"type":"int","low":0,"high":3,"when":{}' "x: 'when' must name one other parameter"
 param '"type":"int","low":0,"high":3,"when":{"y":1}' 'x: when: no such parameter'
 param '"type":"int","low":0,"high":3,"when":{"x":1}' 'x: when: the parameters wait for each other'
 with '"space":[]' 'column [0-9]+: duplicate object key'
@@ -217,7 +217,7 @@ with '"constraint":"lr < "' 'constraint: column 6: '
 with '"constraint":"lr < momentum"' 'constraint: column 6: '
 with '"constraint":"lr > 2"' 'searcher: fewer than 10 of 20000 random points'
 with '"points":{}' "'points' is an object, but must be a list"
-with '"points":[3]' 'points: a point is an object'
+with '"points":[3]' 'points: a point must be an object'
 with '"points":[{"lr":1,"k":3,"act":7},{"lr":5,"k":3,"act":7}]' "point 2: 'lr' cannot be 5"
 with '"points":[{"lr":1,"k":3}]' 'point: a point has a value for each active parameter, and for no other one'
 with '"points":[{"lr":1,"k":3,"act":7}],"constraint":"k > 3"' 'searcher: the constraint forbids a point to try first'
@@ -239,7 +239,7 @@ wrong 'column [0-9]+: control character 0x1' "a control character"
 head -c 100000 /dev/zero | tr '\0' '[' >lines
 wrong 'column [0-9]+: maximum parsing depth reached' "100000 brackets"
 deep=$(head -c 1000 /dev/zero | tr '\0' '[')$(head -c 1000 /dev/zero | tr '\0' ']')
-with "\"points\":$deep" 'points: a point is an object'
+with "\"points\":$deep" 'points: a point must be an object'
 { printf '{"%s' "$space"; head -c 2000000 /dev/zero | tr '\0' 'x'; } >lines
 wrong "column [0-9]+: " "2 MB without an end"
 { printf '{"'; head -c 2000000 /dev/zero | tr '\0' 'x'; echo '":1}'; } >lines

@@ -77,7 +77,7 @@ like "$(cat picture)" '^[0-9]+ running · [0-9]+ paused · [0-9]+ completed' "ho
 like "$(cat picture)" '^GPU time spent: T, about T left$' "hours"
 like "$(cat picture)" '^[0-9]+ GPUs? █*.?·* [0-9]+ % busy, memory 25 % full$' "GPUs"
 like "$(cat picture)" '^best loss 0\.[0-9]+: trial [0-9]+ at length 27 lr=.* opt=.* width=' "the best trial"
-like "$(cat picture)" '^no worker is at work: the last one ended T ago$' "nobody is at work"
+like "$(cat picture)" '^no worker is left: the last one ended T ago$' "nobody is at work"
 is "$(grep -c '│' picture)" 6 "a chart"
 is "$(sed -nE 's/^(length)? ?([0-9]+) [^ ]*· ?[0-9]+ best .*|^(length)? ?([0-9]+) █+ [0-9]+ best .*/\2\4/p' picture | xargs)" "1 3 9 27" "rungs"
 like "$(cat picture)" '^ [0-9]+ [0-9]+/[0-9]+ █+ [0-9.]+ T - lr=' "a trial at work with its newest value"
@@ -194,7 +194,7 @@ dl top --json | python3 -c 'import json, sys; d = json.load(sys.stdin); assert d
 ok $? "--json"
 mkdir empty
 dl top empty >out 2>&1
-is "$? $(cat out)" "3 dl: no GPU of a running job of yours is monitored: srun --dl-monitor makes the files" "nothing there"
+is "$? $(cat out)" "3 dl: none of your running jobs has monitored GPUs: use srun --dl-monitor" "nothing there"
 dl top --watch >out 2>&1
 is "$? $(cat out)" "2 dl: top: --watch needs a terminal" "--watch in a pipe"
 window 100 20 "dl top --watch"

@@ -104,7 +104,7 @@ shared () { # shared: the lines that report it, of dl run, show and watch
 echo 'echo "$1" >"$2"; sleep 0.1; echo "loss = $1"' >save.sh
 conf save 'sh save.sh {lr} model.pt' 'working_folder = "shared";'
 timeout 300 dl run --local --set resources.workers=1 save.conf >"$work/out" 2>&1
-like "$(shared save-0001)" '^3 shared: trials 1 and 2 wrote the same file, model.pt, in the folder that all trials share: each overwrites the other.s; without working_folder = "shared" each attempt has a folder of its own$' "two trials that write the same file"
+like "$(shared save-0001)" '^3 shared: trials 1 and 2 wrote the same file, model.pt, in the folder that all trials share: they overwrite each other.s file; without working_folder = "shared" each attempt has a folder of its own$' "two trials that write the same file"
 timeout 300 dl run --local --set searcher.max_trials=4 save.conf >"$work/out" 2>&1
 like "$(shared save-0002)" '^3 shared: trials [1-4] and [1-4] wrote the same file, model.pt,' "also at the same time"
 printf '1e999 nan\n1 1 model.pt\n5 x y\n' >save-0002/trials/0001/a.1/.written
@@ -114,7 +114,7 @@ mkfifo pipe && mv pipe save-0002/trials/0004/a.1/.written
 is "$(timeout 60 dl show save-0002 >"$work/out2" 2>&1; echo "$? $(grep -c "$(printf '\033')\|shared:" "$work/out2")")" "0 0" "what another hand wrote in their place is passed over"
 timeout 300 dl run --local --set 'working_folder="attempt"' --set code.freeze=false --set resources.workers=1 --set 'entrypoint="sh save.sh {lr} result.txt; sh save.sh {lr} result.txt >b"' save.conf >"$work/out" 2>&1
 like "$(shared save-0003)" '^3 shared: trials 1 and 2 wrote the same file, b, .* \(and 1 other\): .*; write into \{attempt_dir\}, or freeze the code' "and where the code is not frozen"
-like "$(cat "$work/out")" "^dl: the code is not frozen \(code.freeze\): all trials run in $proj, and one overwrites the files of another that has the same names$" "which dl run says"
+like "$(cat "$work/out")" "^dl: the code is not frozen \(code.freeze\): all trials run in $proj, and overwrite each other's files of the same name$" "which dl run says"
 rm result.txt b
 for workers in 1 4; do
     for name in 'model_{trial}.pt' '{opt}.pt' '{opt}/model.pt'; do
@@ -129,7 +129,7 @@ conf cache '[ -f cache.bin ] || sh save.sh 1 cache.bin; sh save.sh {lr} /dev/nul
 timeout 300 dl run --local cache.conf >"$work/out" 2>&1
 is "$? $(shared cache-0001)" "0 " "nor of what the first of them prepares"
 rm -r save-000? cache-0001
-like "$(DL_FREEZE=false dl run --dry-run --set 'entrypoint="sh save.sh {lr} out.txt"' own.conf 2>&1)" "^dl: the code is not frozen \(the variable DL_FREEZE\): all trials run in $proj, and one overwrites" "a variable of the user's that freezes nothing is reported"
+like "$(DL_FREEZE=false dl run --dry-run --set 'entrypoint="sh save.sh {lr} out.txt"' own.conf 2>&1)" "^dl: the code is not frozen \(the variable DL_FREEZE\): all trials run in $proj, and overwrite" "a variable of the user's that freezes nothing is reported"
 is "$(DL_FREEZE=false dl run --dry-run --set 'working_folder="shared"' own.conf 2>&1 | grep -c '^dl: the code is not frozen')" 0 "not if the file wants the trials to share a folder"
 
 # ---- in the folder of an attempt links lead to what all trials share: data, what .dlignore names, large files
@@ -139,7 +139,7 @@ head -c 2000000 /dev/zero >large.txt
 echo 'echo "$1" >"$2"; sleep 0.1; echo "loss = $1"' >save.sh
 conf linked 'sh save.sh {lr} mydata/model.pt; sh save.sh {lr} own.pt; echo {lr} | dd of=large.txt conv=notrunc 2>&1'
 timeout 300 dl run --local --set resources.workers=1 linked.conf >"$work/out" 2>&1
-like "$(shared linked-0001)" '^3 shared: trials 1 and 2 wrote the same file, large.txt, in the folder that all trials share \(and 1 other\): each overwrites the other.s; dl links it instead of copying it for each attempt \(.dlignore, its size, or "data" in its name\): write into \{attempt_dir\}$' "two trials that write into a folder that is linked"
+like "$(shared linked-0001)" '^3 shared: trials 1 and 2 wrote the same file, large.txt, in the folder that all trials share \(and 1 other\): they overwrite each other.s file; dl links it instead of copying it for each attempt \(.dlignore, its size, or "data" in its name\): write into \{attempt_dir\}$' "two trials that write into a folder that is linked"
 like "$(dl try linked.conf 2>&1)" '^written: .*mydata/model.pt \([0-9]+ bytes\).*: in a sweep all trials write them into one folder' "dl try says so of these files alone"
 like "$(dl try linked.conf 2>&1)" '^written: +own.pt \([0-9]+ bytes\): in a sweep each attempt has its own' "and not of the others"
 conf linked 'cat mydata/model.pt; : >mydata/lock; echo own >own.pt; ln -s own.pt latest.pt; ln -s $PWD/own.pt best.pt; sh save.sh {lr} mydata/trial_{trial}.pt'
@@ -364,7 +364,7 @@ mkdir "$work/tmp"
     while [ ${#PWD} -lt 3890 ]; do mkdir $long && cd $long || exit; done
     pwd >"$work/longest"
 )
-like "$(TMPDIR=$(cat "$work/longest") dl try own.conf 2>&1)" "^dl: $work/tmp/.*0: cannot make a folder there: its path is too long$" "TMPDIR whose path is too long"
+like "$(TMPDIR=$(cat "$work/longest") dl try own.conf 2>&1)" "^dl: $work/tmp/.*0: cannot create a folder there: its path is too long$" "TMPDIR whose path is too long"
 
 # ---- mistakes
 conf wrong 'sh hand.sh {lr}' 'working_folder = "own";'

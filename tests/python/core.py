@@ -199,7 +199,7 @@ except ImportError:
     pass
 else:
     same(len(slurmdl.read_metrics("trial", frame=True)), len(slurmdl.read_metrics("trial")), "pandas gets a DataFrame")
-with raises(slurmdl.Error, "cannot make the folder", "a folder that cannot be made is told"):
+with raises(slurmdl.Error, "cannot create the folder", "a folder that cannot be made is told"):
     slurmdl.Run("metrics.h5/x")
 
 # ---- a script that forgets close()

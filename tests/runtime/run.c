@@ -20,7 +20,7 @@ static void run_without_a_worker (void **state)
     assert_int_equal (slurmdl_close (run), 0);
     assert_int_equal (slurmdl_close (NULL), 0);
     assert_null (slurmdl_open ("/proc", &err));
-    assert_non_null (strstr (err.text, "/proc: cannot make the folder of "));
+    assert_non_null (strstr (err.text, "/proc: cannot create the folder of "));
 }
 
 static void a_program_may_go_elsewhere (void **state)

@@ -139,7 +139,7 @@ static void errors_come_later (void **state)
     slurmdl_protect (run, "w", SLURMDL_F32, 1, &n, w);
     assert_int_equal (slurmdl_save_async (run, 1, &err), 0);
     assert_int_equal (slurmdl_save_wait (run, &err), -1);
-    assert_non_null (strstr (err.text, "cannot make"));
+    assert_non_null (strstr (err.text, "cannot create"));
     assert_int_equal (slurmdl_save_wait (run, &err), 0);
     assert_int_equal (slurmdl_save_async (run, 2, &err), 0);
     assert_int_equal (slurmdl_close (run), -1);

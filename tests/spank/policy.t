@@ -91,7 +91,7 @@ for a in wen=x defualt=torch allow_=torch allow_dl=torch _bind=none =x x "" min=
 done
 ignored "when=partition:low,gpus:yes" "'partition:low,gpus:yes' has a comma where a semicolon divides two conditions"
 out=$("$stub" "$PLUGIN" local dl=torch -- when=gpus:true default=tf | grep '^error')
-is "$out" "error dl: plugstack.conf: when=gpus:true: 'gpus:true' is not partition:, account: or qos: with names, or gpus: with yes, no or any; ignored, and what follows it, up to the next when=, holds for no step" "what a wrong condition ends is told"
+is "$out" "error dl: plugstack.conf: when=gpus:true: 'gpus:true' is not partition:, account: or qos: with names, or gpus: with yes, no or any; ignored; the arguments after it, up to the next when=, apply to no step" "what a wrong condition ends is told"
 is "$(env -i $one "$stub" "$PLUGIN" 0 -- when=gpus:true default=torch | grep -c '^set')/$(env -i $one SLURM_STEP_GPUS=0 "$stub" "$PLUGIN" 0 -- when=gpus:true default=torch | grep -c '^set')" 0/0 "a wrong condition holds for no step"
 long=$(head -c 300 /dev/zero | tr '\0' 'n')
 out=$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- "allow_nccl=$long" "$long=$long" "dl=/$long" "nccl_dir=/$long" "default=$long" "options=$long")

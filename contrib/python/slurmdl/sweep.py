@@ -138,7 +138,7 @@ class Sweep(Experiment):
             return
         failed = [t for t in self.read()["trials"] if t["why"]]
         why = failed[0]["why"] if failed else "the metric was never a finite number"
-        what = "failed" if status == 1 else "was paused, as all attempts fail in the same way"
+        what = "failed" if status == 1 else "was paused because all attempts fail in the same way"
         raise Error(f"{self.dir} {what}: {why}")
 
     def _check_process(self) -> None:
@@ -163,7 +163,7 @@ class Sweep(Experiment):
     def _leave(self) -> None:
         """When this process exits, local workers end, as after Ctrl-C in `dl run --local`."""
         if self._process is not None and self._process.poll() is None:
-            what = "its local workers end with this process; 'dl resume --local' goes on"
+            what = "its local workers end with this process; run 'dl resume --local' to continue"
             print(f"slurmdl: {program.printable(self.dir)}: {what}", file=sys.stderr)
             self._process.send_signal(signal.SIGINT)
             self._process.wait()

@@ -152,7 +152,7 @@ class _Builder:
         return BadInput(self.file, event.start_mark.line + 1, text)
 
     def bad_tag(self, event: Any, tag: str) -> BadInput:
-        return self.bad(event, f"the tag {tag[:60]} is not read: only plain values are")
+        return self.bad(event, f"unsupported tag {tag[:60]}: only plain values are read")
 
     def count(self, event: Any, nodes: int, depth: int) -> None:
         self.nodes += nodes
