@@ -22,7 +22,7 @@ is "$(dl env --nodes=2 --ntasks=2 --dl=torch --rank=1 2>err | grep -c MASTER_POR
 like "$(cat err)" '^dl: env: MASTER_PORT is not known: ' "but on standard error"
 is "$(RANK=7 dl env --nodes=1 --ntasks=2 --dl=torch --json | grep -c '"RANK"')" 0 "what is exported here wins"
 like "$(RANK=7 dl env --nodes=1 --ntasks=2 --dl=torch)" '^  RANK=7$' "and is told"
-like "$(dl env --nodes=3 --ntasks=4 --dl=torch)" 'as Slurm deals them' "uneven tasks: what is assumed is told"
+like "$(dl env --nodes=3 --ntasks=4 --dl=torch)" 'as Slurm places them' "uneven tasks: what is assumed is told"
 like "$(dl env --ntasks-per-node='4(x2),3' --dl=torch)" '^10 +node3 +2' "tasks of each node as Slurm writes them"
 like "$(dl env --nodes=2 --ntasks=3 --dl=torchrun)" 'torchrun starts the ranks of a node itself' "what the plugin would say is told"
 like "$(taskset -c "$(taskset -cp $$ | sed 's/.*[ ,-]//')" dl env --nodes=1 --ntasks=4 --dl=tf --dl-roles=chief:1,ps:1,worker:*)" \

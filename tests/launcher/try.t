@@ -52,7 +52,7 @@ for searcher in 'name = "grid";' 'name = "single";' 'name = "pbt"; population = 
 done
 runs 1 "a trial that fails" env END=3 NO_SAVE=1 dl try exp.conf
 like "$(cat out)" '^no result: +exit status 3: not a metric$' "says why"
-like "$(cat out)" '^checkpoint: none: a trial that is interrupted begins again' "and that there is no checkpoint"
+like "$(cat out)" '^checkpoint: none: an interrupted trial starts from scratch' "and that there is no checkpoint"
 printf '%s\n' 'printf "1/2 loss = 9\b\b\b\b\b\b\b\b\b\b\b\b2/2 loss = 0.5\n"' >bar.sh
 like "$(timeout 100 dl try --set 'entrypoint="sh bar.sh {lr}"' --set 'metrics.pattern="loss = {loss}"' exp.conf 2>&1)" '^result: +loss 0.5 at step 2$' "a progress bar of backspaces"
 echo '[ "$1" -lt 5 ] || echo "epoch $1: loss = 0.5"' >steps.sh

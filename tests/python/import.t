@@ -69,7 +69,7 @@ empty.yaml 2 1:_empty #\n
 documents.yaml 2 3:_a_second_document searcher: {name: single}\n---\na: 1\n
 list.yaml 2 1:_a_mapping_is_expected - 1\n
 scalar.json 2 1:_a_mapping_is_expected 7\n
-object.yaml 2 1:_the_tag_.*_is_not_read a: !!python/object/apply:os.system [id]\n
+object.yaml 2 1:_unsupported_tag_.* a: !!python/object/apply:os.system [id]\n
 deep.yaml 2 1:_more_than_60_levels $($python -c 'print("a: " + "[" * 5000)')
 open.json 2 2:_ {"a": [1\n
 odd.yaml 2 1:_what_kind_of_file zzz: 1\n
