@@ -306,8 +306,7 @@ static int retry (struct sweep *s, char **names, const struct start_options *opt
             break;
         }
         if ((rv = put_rehearsed (s, events, n, NULL)) == EXIT_OK) {
-            printf ("%s: %ld trial%s retried\n", s->dir, retries,
-                    retries == 1 ? " is" : "s are");
+            printf ("%s: %ld trial%s retried\n", s->dir, retries, retries == 1 ? " is" : "s are");
             fflush (stdout);
             rv = go_on_with (s, opt);
             break;
