@@ -202,7 +202,7 @@ static void print_rollcall (struct rollcall *r, const char *since)
     r->is_told = true;
 }
 
-static int count_node (void *arg, const char *node)
+static int count_expected_node (void *arg, const char *node)
 {
     (void)node;
     ++*(size_t *)arg;
@@ -217,7 +217,7 @@ static void take_node_list (struct rollcall *r, const char *list)
     if (r->nlists == LISTS || !strcmp (list, "-"))
         return;
     snprintf (r->lists[r->nlists++], LIST, "%s", list);
-    layout_each_host (list, count_node, &r->expected);
+    layout_each_host (list, count_expected_node, &r->expected);
 }
 
 /* "on|off BUILD NODE NODES", from the first task of a node. */

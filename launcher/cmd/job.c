@@ -118,7 +118,7 @@ static char **sets_of (const struct job_options *opt)
     return sets;
 }
 
-static void put_number (config_t *cf, const char *key, long value)
+static void set_config_number (config_t *cf, const char *key, long value)
 {
     config_setting_t *s;
     config_t one;
@@ -151,9 +151,9 @@ static void put_allocation (config_t *cf, const struct job_line *job, bool file)
         roles |= !strncmp (*set, "job.roles", 9) || !strncmp (*set, "job=", 4);
     if (!is_in_allocation () || roles)
         return;
-    put_number (cf, "resources.nodes_per_trial", nodes);
-    put_number (cf, "resources.ranks_per_node", file ? 0 : job_ranks (opt, nodes));
-    put_number (cf, "resources.cpus_per_trial", allocation_number ("SLURM_CPUS_PER_TASK"));
+    set_config_number (cf, "resources.nodes_per_trial", nodes);
+    set_config_number (cf, "resources.ranks_per_node", file ? 0 : job_ranks (opt, nodes));
+    set_config_number (cf, "resources.cpus_per_trial", allocation_number ("SLURM_CPUS_PER_TASK"));
 }
 
 /* The program's words, as the file of a job would have them. */
@@ -207,7 +207,7 @@ static int read_with_spares (const struct command_line *line, long spares, struc
 }
 
 /* Of an allocation that is there. */
-static int check_spares (const struct experiment *e)
+static int check_job_spares (const struct experiment *e)
 {
     long nodes = allocation_number ("SLURM_JOB_NUM_NODES");
 
@@ -238,7 +238,7 @@ static int read_job_file (const struct command_line *line, struct experiment **e
         experiment_destroy (*e);
         rv = read_with_spares (line, spares, e);
     }
-    if (rv == 0 && (rv = check_spares (*e)))
+    if (rv == 0 && (rv = check_job_spares (*e)))
         experiment_destroy (*e);
     return rv;
 }
@@ -447,7 +447,7 @@ static void requeue_or_complain (const struct sweep *s)
     complain ("%s has not ended; run 'dl resume %s' to continue", s->word, s->word);
 }
 
-static int say_end (struct sweep *s)
+static int print_job_end (struct sweep *s)
 {
     const struct conditions *c = job_conditions (s);
     const struct condition_entry *now = &c->list[c->last];
@@ -471,7 +471,7 @@ static int run_here (struct sweep *s)
     if (sweep_sync (s, &err) < 0)
         return fail_on (s, &err);
     if (sweep_has_ended (s) || s->state == SWEEP_PAUSED)
-        return say_end (s);
+        return print_job_end (s);
     requeue_or_complain (s);
     return status ?: EXIT_STOPPED;
 }
@@ -503,7 +503,7 @@ static int job_here (struct experiment *e, const struct command_line *line)
     experiment_destroy (e);
     if ((rv = open_to_run (line, true, dir, &s)))
         return rv;
-    rv = sweep_has_ended (s) ? say_end (s) : run_here (s);
+    rv = sweep_has_ended (s) ? print_job_end (s) : run_here (s);
     sweep_close (s);
     return rv;
 }

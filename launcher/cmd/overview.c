@@ -286,7 +286,7 @@ struct first_steps {
     int n;
 };
 
-static int note_step (const struct slurmdl_row *row, void *arg)
+static int note_last_step (const struct slurmdl_row *row, void *arg)
 {
     struct first_steps *f = arg;
 
@@ -301,7 +301,7 @@ static struct first_steps first_steps (const struct sweep *s, long trial, long a
     char dir[PATH_MAX];
 
     snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
-    slurmdl_metrics_read_dir (dir, note_step, &f, NULL);
+    slurmdl_metrics_read_dir (dir, note_last_step, &f, NULL);
     return f;
 }
 

@@ -277,7 +277,7 @@ static void check_resources (const struct experiment *e, config_t *cf, struct pr
 }
 
 /* Nodes beside those of a trial, and fewer than it has. */
-static void check_nodes (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_node_settings (const struct experiment *e, config_t *cf, struct problems *p)
 {
     if (e->resources->spares > 0 && !experiment_has_ranks (e))
         problem_at (p, origin_of_key (cf, "resources.spares"),
@@ -370,7 +370,7 @@ static void experiment_check (struct experiment *e, config_t *cf, struct problem
     note_given (e, cf);
     experiment_share_gpus (e);
     check_resources (e, cf, p);
-    check_nodes (e, cf, p);
+    check_node_settings (e, cf, p);
     check_memory (e, cf, p);
     check_code (e, cf, p);
     read_working_folder (e, cf, p);

@@ -122,8 +122,8 @@ static void find_group_bounds (const char *start, const char *text, const char *
     }
 }
 
-static void say_absent (const struct experiment *e, const char *name, int n, struct problems *p,
-                        const char *before, const char *words, int len)
+static void report_absent_name (const struct experiment *e, const char *name, int n,
+                                struct problems *p, const char *before, const char *words, int len)
 {
     bool is_folder = is_hparam_name (RESUME_DIR, name, (size_t)n);
 
@@ -156,7 +156,7 @@ static void check_groups_of_text (const struct experiment *e, const char *start,
         if (!(n = placeholder_length (start, c)) || !stands_alone (e, c, n))
             continue;
         find_group_bounds (start, c, &words, &len);
-        say_absent (e, c + 1, (int)n - 2, p, before, words, (int)len);
+        report_absent_name (e, c + 1, (int)n - 2, p, before, words, (int)len);
     }
 }
 
@@ -218,7 +218,7 @@ void hparam_unknown (const struct experiment *e, const config_setting_t *s, cons
 /* The searcher's own opinion, asked with this parameter alone.  It has no
  * sharp bounds for PARAM_LOG, where the value is what pow() makes of it.
  */
-static bool is_in_range (const struct param *d, double x)
+static bool param_holds (const struct param *d, double x)
 {
     struct param alone = *d;
     struct search_config config = {
@@ -240,7 +240,7 @@ int json_value (const struct experiment *e, const struct hparam *h, const json_t
 
     if (d->type != PARAM_CATEGORICAL) {
         *x = json_number_value (v);
-        return json_is_number (v) && is_in_range (d, *x) ? 0 : -1;
+        return json_is_number (v) && param_holds (d, *x) ? 0 : -1;
     }
     if (!(text = json_text (v)))
         return -1;

@@ -58,7 +58,7 @@ static void clear_inactive (const struct experiment *e, double *x)
 /* The middle of each parameter, be it active or not: what the searcher
  * "single" tries when nothing waits.
  */
-static int middle_point (const struct experiment *e, double *x)
+static int middle_of_space (const struct experiment *e, double *x)
 {
     const struct search_config config = { .name = "single", .max_length = 1 };
     struct param *free_params = xcalloc (e->space->nparams + 1, sizeof (*free_params));
@@ -85,7 +85,7 @@ static int default_point (const struct experiment *e, double *x)
 {
     int n = 0;
 
-    if (middle_point (e, x) < 0)
+    if (middle_of_space (e, x) < 0)
         return -1;
     for (size_t i = 0; i < e->space->nhparams; i++)
         if (!isnan (e->space->hparams[i].preset)) {

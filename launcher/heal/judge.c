@@ -57,13 +57,13 @@ bool heal_has_begun (const struct heal_limits *limits)
     return limits->signs >= BEGUN_SIGNS;
 }
 
-static double most (double a, double b)
+static double larger_of (double a, double b)
 {
     return a > b ? a : b;
 }
 
 /* What a rank does says how long it may be quiet. */
-static double patience (const struct heal_seen *r, const struct heal_limits *limits)
+static double rank_patience (const struct heal_seen *r, const struct heal_limits *limits)
 {
     if (r->state == 'D' || (r->sleeps > 0 && r->sleeps <= limits->start))
         return limits->start;
@@ -83,12 +83,12 @@ double heal_limit (const struct heal_seen *ranks, size_t n, const struct heal_li
         limit *= BUSY_FACTOR;
     for (size_t i = 0; i < n; i++)
         if (heal_lives (&ranks[i]))
-            limit = most (limit, patience (&ranks[i], limits));
-    return most (limit, FACTOR * learned->longest);
+            limit = larger_of (limit, rank_patience (&ranks[i], limits));
+    return larger_of (limit, FACTOR * learned->longest);
 }
 
-static void put_rank (struct heal_verdict *v, enum heal_cause cause, long rank,
-                      const struct heal_seen *r)
+static void blame_rank (struct heal_verdict *v, enum heal_cause cause, long rank,
+                        const struct heal_seen *r)
 {
     v->cause = cause;
     v->rank = rank;
@@ -127,7 +127,7 @@ static void say_end (struct heal_verdict *v, const struct heal_seen *r)
 }
 
 /* "rank 2" or "4 ranks" of that host. */
-static void say_lost (struct heal_verdict *v, const struct heal_seen *ranks, size_t n)
+static void describe_lost (struct heal_verdict *v, const struct heal_seen *ranks, size_t n)
 {
     size_t there = 0;
 
@@ -156,17 +156,17 @@ static void judge_first (struct heal_verdict *v, const struct heal_seen *ranks, 
     const struct heal_seen *r = &ranks[first];
 
     if (r->lost) {
-        put_rank (v, HEAL_LOST, first, r);
-        say_lost (v, ranks, n);
+        blame_rank (v, HEAL_LOST, first, r);
+        describe_lost (v, ranks, n);
     } else if (is_stillborn (ranks, n, r)) {
         v->cause = HEAL_CUT;
         snprintf (v->why, sizeof (v->why), "the step was ended before all of its ranks had begun");
     } else if (r->over) {
-        put_rank (v, HEAL_DIED, first, r);
+        blame_rank (v, HEAL_DIED, first, r);
         v->status = r->status;
         say_end (v, r);
     } else {
-        put_rank (v, HEAL_CUT, first, r);
+        blame_rank (v, HEAL_CUT, first, r);
         snprintf (v->why, sizeof (v->why), "rank %ld on %s is gone: its processes were killed",
                   v->rank, v->host);
     }
@@ -199,7 +199,7 @@ void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limi
     else if (limits->least <= 0 || come == 0)
         return;
     else if (stopped >= 0 && heal_has_begun (limits) && quiet >= STOPPED_SECONDS) {
-        put_rank (v, HEAL_STOPPED, stopped, &ranks[stopped]);
+        blame_rank (v, HEAL_STOPPED, stopped, &ranks[stopped]);
         snprintf (v->why, sizeof (v->why),
                   "rank %ld on %s is stopped (SIGSTOP), and no rank has made progress for %.0f s",
                   v->rank, v->host, quiet);

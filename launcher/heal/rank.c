@@ -52,7 +52,7 @@ struct heal_rank {
     double second; /* when to beat next */
 };
 
-static void take_address (struct heal_rank *r, const char *name)
+static void read_watch_address (struct heal_rank *r, const char *name)
 {
     char text[NOTICE_TEXT], key[SECRET_DIGITS + 1];
 
@@ -65,7 +65,7 @@ static void take_address (struct heal_rank *r, const char *name)
     handshake_forget (key, sizeof (key));
 }
 
-static void introduce (struct heal_rank *r)
+static void introduce_to_worker (struct heal_rank *r)
 {
     char host[HEAL_HOST] = "";
 
@@ -83,8 +83,8 @@ struct heal_rank *heal_rank_create (void)
 
     if (r) {
         net_stream_init (&r->stream, -1, NULL);
-        take_address (r, name);
-        introduce (r);
+        read_watch_address (r, name);
+        introduce_to_worker (r);
         r->ranks = ranks_create ("/proc", environment_text ("SLURM_JOB_ID", ""),
                                  environment_text ("SLURM_STEP_ID", ""), NULL);
         r->progress = progress_create ("/proc");
@@ -258,7 +258,7 @@ static void beat (struct heal_rank *r)
 
 /* ---- what it is told ---- */
 
-static void dump (struct heal_rank *r, const char *where)
+static void send_dump (struct heal_rank *r, const char *where)
 {
     char *folder;
     long number = strtol (where, &folder, 10);
@@ -294,7 +294,7 @@ static bool obey (struct heal_rank *r)
         net_stream_next (&r->stream);
         goes_on = kind != HEAL_END;
         if (body)
-            dump (r, body);
+            send_dump (r, body);
         free (body);
     }
     if (rv < 0)

@@ -117,7 +117,7 @@ void rank_watch_destroy (struct rank_watch *w)
 /* ---- who comes ---- */
 
 /* A rank that has lost its connection comes again. */
-static bool greet (struct rank_watch *w, const struct listener_arrival *a)
+static bool greet_rank (struct rank_watch *w, const struct listener_arrival *a)
 {
     int limit = HEAL_SILENCE * 1000;
     struct heal_hello hello;
@@ -146,12 +146,12 @@ static bool greet (struct rank_watch *w, const struct listener_arrival *a)
     return true;
 }
 
-static void take_ranks (struct rank_watch *w)
+static void accept_ranks (struct rank_watch *w)
 {
     struct listener_arrival a;
 
     while (listener_take (&w->listener, &a)) {
-        if (!a.agrees || a.version != HEAL_VERSION || !greet (w, &a)) {
+        if (!a.agrees || a.version != HEAL_VERSION || !greet_rank (w, &a)) {
             seal_destroy (a.seal);
             close (a.fd);
         }
@@ -194,7 +194,7 @@ static void take_beat (struct heal_seen *seen, const struct heal_beat *b)
     seen->state = b->state > 0 && b->state < 127 ? (char)b->state : 0;
 }
 
-static void take_message (struct rank_watch *w, size_t i)
+static void take_rank_message (struct rank_watch *w, size_t i)
 {
     const struct net_stream *s = &w->ranks[i].stream;
     struct heal_seen *seen = &w->seen[i];
@@ -219,7 +219,7 @@ static void hear (struct rank_watch *w, size_t i)
     int rv;
 
     while ((rv = net_stream_read (s, HEAL_MOST)) == 1) {
-        take_message (w, i);
+        take_rank_message (w, i);
         net_stream_next (s);
     }
     if (rv < 0)
@@ -272,7 +272,7 @@ void rank_watch_serve (struct rank_watch *w)
                 hear (w, i);
         }
     listener_serve (&w->listener);
-    take_ranks (w);
+    accept_ranks (w);
     ping (w);
 }
 

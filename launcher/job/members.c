@@ -48,7 +48,7 @@ struct look {
     bool final; /* a member failed that does not begin again */
 };
 
-static void note_end (struct look *l, long rank, int status, const char *node)
+static void note_member_end (struct look *l, long rank, int status, const char *node)
 {
     long first;
     size_t i = role_of (l->job, rank, &first);
@@ -102,7 +102,7 @@ void members_look (const struct trial_attempt *a, struct members *m)
     d = opendir (dir);
     for (struct dirent *e; d && (e = readdir (d));)
         if (*e->d_name != '.' && read_end (dir, e->d_name, &status, node))
-            note_end (&l, strtol (e->d_name, NULL, 10), status, node);
+            note_member_end (&l, strtol (e->d_name, NULL, 10), status, node);
     if (d)
         closedir (d);
     m->verdict = job_judge (l.list, j->nroles, j->success);

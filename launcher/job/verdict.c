@@ -102,7 +102,7 @@ static bool fails_for_good (const struct role_members *r)
     return r->failed > 0 && !role_begins_again (r->restart, r->ranges, r->status);
 }
 
-static bool has_ended (const struct role_members *r)
+static bool role_has_ended (const struct role_members *r)
 {
     return r->failed > 0 || (r->restart == RESTART_ALWAYS && r->succeeded > 0);
 }
@@ -118,7 +118,7 @@ struct verdict job_judge (const struct role_members *roles, size_t n, enum succe
         if (fails_for_good (&roles[i]))
             return says (LIFE_FAILED, "RoleFailed", &roles[i]);
     for (size_t i = 0; i < n; i++)
-        if (has_ended (&roles[i]))
+        if (role_has_ended (&roles[i]))
             return says (LIFE_BROKEN, "RankDied", &roles[i]);
     return says (LIFE_STARTED, "AttemptStarted", NULL);
 }

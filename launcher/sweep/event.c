@@ -419,7 +419,7 @@ static uint64_t take_packed_word (struct pack_cursor *c)
     return v;
 }
 
-static const char *take_bytes (struct pack_cursor *c, size_t *size)
+static const char *unpack_bytes (struct pack_cursor *c, size_t *size)
 {
     *size = take_packed_word (c);
     return *size && !c->bad ? take_aligned (c, *size) : NULL;
@@ -434,7 +434,7 @@ static void unpack_member (struct pack_cursor *c, struct event *e, const struct 
 
     switch (m->type) {
     case TEXT:
-        bytes = take_bytes (c, &n);
+        bytes = unpack_bytes (c, &n);
         c->bad |= bytes && bytes[n - 1];
         *(const char **)to = c->bad ? NULL : bytes;
         break;
@@ -444,7 +444,7 @@ static void unpack_member (struct pack_cursor *c, struct event *e, const struct 
         memcpy (to, &word, sizeof (word));
         break;
     case REALS:
-        *(const void **)to = take_bytes (c, &n);
+        *(const void **)to = unpack_bytes (c, &n);
         *count_of_member (e, m) = n / sizeof (double);
         break;
     case FLAG:
@@ -453,7 +453,7 @@ static void unpack_member (struct pack_cursor *c, struct event *e, const struct 
     case HPARAMS:
         break;
     case JSON:
-        bytes = take_bytes (c, &n);
+        bytes = unpack_bytes (c, &n);
         c->bad |= bytes && bytes[n - 1];
         *(json_t **)to = bytes && !c->bad ? json_loads (bytes, 0, NULL) : NULL;
     }

@@ -100,7 +100,7 @@ static int create_attempt_file (int folder, const char *name, int flags)
     return inside_open_at (folder, name, O_CREAT | O_EXCL | flags, 0644, NULL);
 }
 
-static int write_whole (int fd, const char *text)
+static int write_all_text (int fd, const char *text)
 {
     size_t n = strlen (text);
     int rv = write (fd, text, n) == (ssize_t)n ? 0 : -1;
@@ -116,7 +116,7 @@ static int write_hparams (const struct trial_attempt *a, int folder, struct slur
     const json_t *hparams = trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     char *text = json_string_of (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
     int fd = text ? create_attempt_file (folder, "hparams.json", O_WRONLY) : -1;
-    int rv = fd < 0 ? -1 : write_whole (fd, text);
+    int rv = fd < 0 ? -1 : write_all_text (fd, text);
 
     free (text);
     return rv < 0 ? cannot_in_folder (a, "/hparams.json: cannot write", err) : 0;

@@ -43,7 +43,8 @@ enum {
  * where dl show and dl watch find it.
  */
 static void __attribute__ ((format (printf, 4, 5)))
-note (struct heal *h, const struct trial_attempt *a, struct trainer *t, const char *format, ...)
+heal_note (struct heal *h, const struct trial_attempt *a, struct trainer *t, const char *format,
+           ...)
 {
     char text[512], path[PATH_MAX];
     size_t n = strlen (h->notes);
@@ -79,7 +80,7 @@ static void find_lost_nodes (struct heal *h, struct worker *w, const struct tria
 
     for (int i = w->nlost; i-- > 0;)
         if (run_check (w->lost_nodes[i], text, sizeof (text)) == 0) {
-            note (h, a, NULL, "%s answers again", w->lost_nodes[i]);
+            heal_note (h, a, NULL, "%s answers again", w->lost_nodes[i]);
             worker_find_node (w, i);
         }
 }
@@ -166,7 +167,7 @@ static void warn_unseen (struct heal *h, const struct trial_attempt *a, struct t
         || !heal_has_begun (&h->limits))
         return;
     h->warned = true;
-    note (h, a, t, "no rank has reached the worker: hangs and lost nodes will not be seen");
+    heal_note (h, a, t, "no rank has reached the worker: hangs and lost nodes will not be seen");
 }
 
 /* ---- act ---- */
@@ -260,12 +261,12 @@ static void read_stacks (struct heal *h, const struct trial_attempt *a, struct t
         snprintf (v->why + used, sizeof (v->why) - used,
                   "; rank %ld on %s is elsewhere than the others", v->rank, v->host);
     }
-    note (h, a, t, "%s; stacks: %s/dump-%ld", *where ? where : "no stacks", path, h->dumps);
+    heal_note (h, a, t, "%s; stacks: %s/dump-%ld", *where ? where : "no stacks", path, h->dumps);
     free (stacks);
     free (group);
 }
 
-static void enter (struct heal *h, enum heal_phase phase, double seconds)
+static void enter_phase (struct heal *h, enum heal_phase phase, double seconds)
 {
     h->phase = phase;
     h->until = monotonic () + seconds;
@@ -274,10 +275,10 @@ static void enter (struct heal *h, enum heal_phase phase, double seconds)
 static void read_first_stacks (struct heal *h, const struct trial_attempt *a, struct trainer *t)
 {
     if (h->verdict.cause == HEAL_HANG && !h->limits.fixed)
-        enter (h, HEAL_DOUBTS, DOUBT_SECONDS);
+        enter_phase (h, HEAL_DOUBTS, DOUBT_SECONDS);
     else {
         read_stacks (h, a, t);
-        enter (h, HEAL_ENDS, 0);
+        enter_phase (h, HEAL_ENDS, 0);
     }
 }
 
@@ -290,15 +291,15 @@ static void read_second_stacks (struct heal *h, const struct trial_attempt *a, s
     stacks_folder (a, path, sizeof (path));
     if ((rank = moved_rank (path, h->dumps)) < 0) {
         read_stacks (h, a, t);
-        enter (h, HEAL_ENDS, 0);
+        enter_phase (h, HEAL_ENDS, 0);
         return;
     }
-    note (h, a, t, "rank %ld goes on, by its stacks", rank);
+    heal_note (h, a, t, "rank %ld goes on, by its stacks", rank);
     if (h->learned.longest < h->verdict.quiet)
         h->learned.longest = h->verdict.quiet;
     h->output = monotonic ();
     h->verdict = (struct heal_verdict){ .rank = -1 };
-    enter (h, HEAL_WATCHES, 0);
+    enter_phase (h, HEAL_WATCHES, 0);
 }
 
 static void begin_to_act (struct heal *h, const struct trial_attempt *a, struct trainer *t)
@@ -310,14 +311,14 @@ static void begin_to_act (struct heal *h, const struct trial_attempt *a, struct 
 
     if (row->takes_stacks && localtime_r (&began, &tm)
         && strftime (since, sizeof (since), "%H:%M:%S", &tm) > 0)
-        note (h, a, t, "%s, since %s", h->verdict.why, since);
+        heal_note (h, a, t, "%s, since %s", h->verdict.why, since);
     else
-        note (h, a, t, "%s", h->verdict.why);
+        heal_note (h, a, t, "%s", h->verdict.why);
     if (row->takes_stacks) {
         take_stacks (h, a);
-        enter (h, HEAL_STACKS, STACKS_SECONDS);
+        enter_phase (h, HEAL_STACKS, STACKS_SECONDS);
     } else
-        enter (h, HEAL_ENDS, row->leaves ? 0 : MOMENT_SECONDS);
+        enter_phase (h, HEAL_ENDS, row->leaves ? 0 : MOMENT_SECONDS);
 }
 
 /* srun would wait for a host that is gone, for as long as Slurm does. */
@@ -340,14 +341,14 @@ static void leave_behind (struct heal *h, struct trainer *t)
 static void end_step (struct heal *h, struct trainer *t)
 {
     rank_watch_end (h->watch);
-    enter (h, HEAL_WAITS, SRUN_SECONDS);
+    enter_phase (h, HEAL_WAITS, SRUN_SECONDS);
     if (heal_rows[h->verdict.cause].leaves)
         leave_behind (h, t);
     else
         trainer_signal (t, SIGKILL);
 }
 
-static void judge (struct heal *h, const struct trial_attempt *a, struct trainer *t)
+static void judge_ranks (struct heal *h, const struct trial_attempt *a, struct trainer *t)
 {
     const struct heal_seen *ranks;
     double now = monotonic ();
@@ -384,7 +385,7 @@ void heal_tick (struct heal *h, const struct trial_attempt *a, struct trainer *t
     observe_output (h, a);
     switch (h->phase) {
     case HEAL_WATCHES:
-        judge (h, a, t);
+        judge_ranks (h, a, t);
         break;
     case HEAL_STACKS:
         if (rank_watch_dumping (h->watch) == 0 || monotonic () >= h->until)
@@ -394,7 +395,7 @@ void heal_tick (struct heal *h, const struct trial_attempt *a, struct trainer *t
         if (monotonic () < h->until)
             break;
         take_stacks (h, a);
-        enter (h, HEAL_AGAIN, STACKS_SECONDS);
+        enter_phase (h, HEAL_AGAIN, STACKS_SECONDS);
         break;
     case HEAL_AGAIN:
         if (rank_watch_dumping (h->watch) == 0 || monotonic () >= h->until)
@@ -442,10 +443,10 @@ static void lose_node (struct heal *h, struct worker *w, const struct trial_atte
 
     if (!*name || !worker_lose_node (w, name))
         return;
-    note (h, a, NULL, "%s is left out", name);
+    heal_note (h, a, NULL, "%s is left out", name);
     if (!worker_is_excluded (w))
         return;
-    note (h, a, NULL, "%s", too_few);
+    heal_note (h, a, NULL, "%s", too_few);
     for (int i = 0; i < w->nlost; i++) {
         e.host = w->lost_nodes[i];
         worker_publish (w, &e, 1, NULL);
@@ -483,17 +484,18 @@ static void check_node (struct heal *h, struct worker *w, const struct trial_att
     int status = run_check (name, text, sizeof (text));
 
     if (status == 0)
-        note (h, a, NULL, "dl check on %s: good", name);
+        heal_note (h, a, NULL, "dl check on %s: good", name);
     else if (status == EXIT_BAD_NODE) {
-        note (h, a, NULL, "dl check on %s: bad, and it is left out: %.200s", name, bad_line (text));
+        heal_note (h, a, NULL, "dl check on %s: bad, and it is left out: %.200s", name,
+                   bad_line (text));
         snprintf (why, sizeof (why), "it failed its check after %s", after);
         worker_publish (w, &e, 1, NULL);
         if (v)
             blame_check (v, name);
         if (worker_is_excluded (w))
-            note (h, a, NULL, "%s", too_few);
+            heal_note (h, a, NULL, "%s", too_few);
     } else {
-        note (h, a, NULL, "dl check on %s: no answer", name);
+        heal_note (h, a, NULL, "dl check on %s: no answer", name);
         lose_node (h, w, a, name);
     }
 }

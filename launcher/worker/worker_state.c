@@ -120,7 +120,7 @@ static bool takes_any (const struct experiment *e)
 }
 
 /* Returns whether the allocation says which nodes it has. */
-static bool find_nodes (struct good_nodes *n)
+static bool find_good_nodes (struct good_nodes *n)
 {
     const char *list = getenv ("SLURM_JOB_NODELIST");
 
@@ -133,7 +133,7 @@ char *worker_good_nodes (const struct worker *w, long *count, bool *all)
     char *text = NULL;
     size_t size;
     struct good_nodes n = { .w = w, .list = open_memstream (&text, &size) };
-    bool found = n.list && find_nodes (&n);
+    bool found = n.list && find_good_nodes (&n);
 
     if (n.list)
         fclose (n.list);
@@ -169,7 +169,7 @@ bool worker_is_excluded (const struct worker *w)
 
     if (w->nlost == 0 && w->sweep->nhosts == 0)
         return false;
-    if (experiment_has_ranks (e) && find_nodes (&n))
+    if (experiment_has_ranks (e) && find_good_nodes (&n))
         return n.good < (takes_any (e) ? n.all : experiment_least_nodes (e));
     return h && h->why;
 }

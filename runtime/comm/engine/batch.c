@@ -58,8 +58,8 @@ static const void *batch_memory (const struct engine_batch *b)
 }
 
 /* Sets '*takes' to whether the library of the device reduces this batch. */
-static int device_takes (struct engine *e, const struct engine_batch *b, bool *takes,
-                         struct slurmdl_error *err)
+static int device_takes_batch (struct engine *e, const struct engine_batch *b, bool *takes,
+                               struct slurmdl_error *err)
 {
     const struct tensor *t = b->items->t;
     const struct comm_backend *d;
@@ -420,7 +420,7 @@ int batch_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *e
 {
     bool takes = false;
 
-    if (b->device && device_takes (e, b, &takes, err) < 0)
+    if (b->device && device_takes_batch (e, b, &takes, err) < 0)
         return -1;
     if (takes)
         return device_run (e, b, err);
