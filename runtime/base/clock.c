@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time that only goes forward. */
+/* Monotonic time. */
 #include "runtime/base/clock.h"
 
 #include <time.h>

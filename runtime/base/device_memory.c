@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find the module that can copy a device's memory. */
+/* Load the module that copies device memory. */
 #include "runtime/base/device_memory.h"
 
 #include <dlfcn.h>
@@ -50,8 +50,8 @@ static int read_loads (struct dl_phdr_info *info, size_t size, void *loads)
     return 1;
 }
 
-/* A program may load CUDA after it has saved memory of the host: look again
- * when a library has been loaded since.
+/* A program may load CUDA after its first save of host memory, so look again
+ * whenever another library has been loaded.
  */
 static bool find_cuda (void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of the environment. */
+/* Environment variables. */
 #include "runtime/base/environment.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One place where error lines are made. */
+/* Format error messages, and shorten them to fit. */
 #include "runtime/base/error.h"
 
 #include <errno.h>
@@ -14,7 +14,9 @@ void error_clear (struct slurmdl_error *err)
         *err->text = '\0';
 }
 
-/* Hosts, labels and reasons are others' words, and may go to a terminal. */
+/* Replace control characters: host names, labels and reasons come from others, and
+ * the message may be printed on a terminal.
+ */
 static void clean (char *text)
 {
     for (unsigned char *c = (unsigned char *)text; *c; c++)
@@ -24,7 +26,7 @@ static void clean (char *text)
             *c = c[1] = '?';
 }
 
-/* The longest run of bytes without blanks that has a slash, else all of it. */
+/* The longest word with a slash in it, or the whole text if there is none. */
 static char *longest_path (char *text, size_t *length)
 {
     char *found = text;
@@ -41,14 +43,14 @@ static char *longest_path (char *text, size_t *length)
     return found;
 }
 
-/* Bytes of a character of UTF-8 that are not its first. */
+/* Whether this byte continues a UTF-8 character. */
 static int continues_character (char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* The cause stands behind a path, and the end of a path names the file: of both
- * the middle is what a reader needs least.
+/* Cut out the middle of the path: the cause of the error follows the path, and the
+ * end of the path names the file.
  */
 static void elide_path (char *text, size_t most)
 {
@@ -58,7 +60,7 @@ static void elide_path (char *text, size_t most)
     while (strlen (text) > most) {
         char *at = longest_path (text, &n);
         size_t over = strlen (text) - most + strlen (dots), from, to;
-        if (n < least) { /* no path is that long */
+        if (n < least) { /* no path is long enough */
             at = text;
             n = strlen (text);
         }

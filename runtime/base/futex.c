@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* futex(2): libc has no call that waits for a word by the monotonic clock. */
+/* futex(2): libc cannot wait on a word with a timeout on the monotonic clock. */
 #include "runtime/base/futex.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The distance of two words, and the nearest word by it. */
+/* Find the word closest to a misspelled one. */
 #include "runtime/base/nearest_word.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@ static int min3 (int a, int b, int c)
     return m < c ? m : c;
 }
 
-/* Letters to insert, drop, replace or swap with the next one (optimal string
- * alignment), by rows.
+/* Count the letters to insert, drop, replace or swap with the next one (optimal
+ * string alignment).  Keep only three rows of the table.
  */
 static int distance (const char *a, const char *b)
 {

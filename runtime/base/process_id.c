@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which process a rank is, and whether it has ended. */
+/* Identify a rank's process, and tell whether it has ended. */
 #include "runtime/base/process_id.h"
 
 #include <errno.h>

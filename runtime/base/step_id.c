@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Slurm step that this process is a task of. */
+/* The Slurm step that this process belongs to. */
 #include "runtime/base/step_id.h"
 
 #include <stdlib.h>

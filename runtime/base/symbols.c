@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of functions of libraries that are loaded when they are needed. */
+/* Fill a table of function pointers from a library loaded at run time. */
 #include "runtime/base/symbols.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start a thread of the library's own beside the program's. */
+/* Start a thread that handles none of the program's signals. */
 #include "runtime/base/thread.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several threads that do one thing together. */
+/* Run one function in several threads. */
 #include "runtime/base/thread_pool.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ long thread_pool_size (long most)
 {
     cpu_set_t set;
 
-    /* more cores than the set has room for are enough */
+    /* it fails if there are more CPUs than the set can hold */
     if (sched_getaffinity (0, sizeof (set), &set) < 0 || CPU_COUNT (&set) > most)
         return most;
     return CPU_COUNT (&set);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tell UTF-8 from other bytes. */
+/* Validate UTF-8. */
 #include "runtime/base/utf8.h"
 
 size_t utf8_length (const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
     static const struct {
-        unsigned char first, last, low, high; /* of the second byte */
+        unsigned char first, last, low, high; /* limits of the second byte */
         size_t n;
     } forms[] = {
         { 0x01, 0x7f, 0, 0, 1 },       { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
