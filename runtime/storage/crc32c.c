@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC-32C by the SSE 4.2 instruction, else bit by bit through a table. */
+/* CRC-32C with the SSE 4.2 instruction, or byte by byte through a table. */
 #include "runtime/storage/crc32c.h"
 
 #include <pthread.h>
@@ -28,9 +28,9 @@ static uint32_t crc32c_plain (uint32_t crc, const void *data, size_t n)
 }
 
 #if defined(__x86_64__)
-/* The instruction takes three cycles and one can start in each: three streams
- * are computed side by side, and put together by a table of what BLOCK zero
- * bytes do to a checksum, which is linear in its bits.
+/* The instruction takes three cycles, but one can start in every cycle: compute
+ * three streams side by side.  A CRC is linear in its bits, so a table of what
+ * BLOCK zero bytes do to it is enough to join the three.
  */
 enum { BLOCK = 2048 };
 
@@ -111,7 +111,7 @@ uint32_t crc32c (uint32_t crc, const void *data, size_t n)
     return crc32c_plain (crc, data, n);
 }
 
-/* Product mod the polynomial; the highest bit is x^0. */
+/* Multiply modulo the polynomial.  The highest bit is x^0. */
 static uint32_t times (uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
@@ -124,7 +124,7 @@ static uint32_t times (uint32_t a, uint32_t b)
     return product;
 }
 
-/* What is before n bytes counts x^8n times as much. */
+/* Appending n bytes multiplies the first CRC by x^8n. */
 uint32_t crc32c_join (uint32_t first, uint32_t second, uint64_t n)
 {
     uint32_t square = 0x80000000 >> 8;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small helpers over HDF5. */
+/* HDF5 helpers. */
 #include "runtime/storage/h5.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metadata of an HDF5 file, without libhdf5, which takes 10 us a dataset. */
+/* Build the metadata of an HDF5 file without libhdf5, which takes 10 us per dataset. */
 #include "runtime/storage/h5_image.h"
 
 #include <stdbool.h>
@@ -8,21 +8,22 @@
 
 #include "runtime/base/array.h"
 
-/* "HDF5 File Format Specification Version 2.0", with superblock 0, object
- * headers and trees of version 1, as libhdf5 writes them with H5F_LIBVER_EARLIEST.
+/* The format follows the "HDF5 File Format Specification Version 2.0": superblock 0
+ * with version 1 object headers and B-trees, as libhdf5 writes with
+ * H5F_LIBVER_EARLIEST.
  */
 enum {
-    LEAF = 8,      /* entries of a node of symbols: twice its K */
-    CHILDREN = 32, /* of a node of a tree: twice its K */
+    LEAF = 8,      /* entries per symbol table node: twice the leaf K */
+    CHILDREN = 32, /* per B-tree node: twice the internal K */
     ENTRY_BYTES = 40,
     LEAF_BYTES = 8 + LEAF * ENTRY_BYTES,
     TREE_BYTES = 24 + (2 * CHILDREN + 1) * 8,
-    NO_FREE = 1, /* of a heap */
-    CACHED = 1,  /* an entry has the places of a group's tree and heap */
+    NO_FREE = 1, /* a heap without free blocks */
+    CACHED = 1,  /* the entry caches the addresses of a group's B-tree and heap */
 };
 static const uint64_t undefined = UINT64_MAX;
 
-/* Messages of an object header. */
+/* Types of object header messages.  CONSTANT is a flag. */
 enum { SPACE = 1, TYPE = 3, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, SYMBOLS = 17, CONSTANT = 1 };
 
 /* ---- bytes ---- */
@@ -30,7 +31,7 @@ enum { SPACE = 1, TYPE = 3, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, SYMBOLS = 17, 
 struct h5_bytes {
     unsigned char *data;
     size_t n, room;
-    uint64_t base; /* its place in the file */
+    uint64_t base; /* file offset of data[0] */
     bool failed;
 };
 
@@ -76,7 +77,7 @@ static void put64 (struct h5_bytes *w, uint64_t v)
     put_bytes (w, &v, sizeof (v));
 }
 
-/* Up to a multiple of 8 from 'start' on. */
+/* Pad with zeros to a multiple of 8 bytes from 'start'. */
 static void put_padding (struct h5_bytes *w, size_t start)
 {
     put_bytes (w, NULL, (0 - (w->n - start)) % 8);
@@ -146,7 +147,7 @@ static void put_float (struct h5_bytes *w, size_t size, unsigned exponent)
     put32 (w, (1U << (exponent - 1)) - 1);
 }
 
-/* This and complex numbers are as h5py writes them. */
+/* Booleans and complex numbers are stored as h5py stores them. */
 static void put_boolean (struct h5_bytes *w)
 {
     put_class (w, ENUM, 2, 0, 1);
@@ -183,7 +184,9 @@ static void put_type (struct h5_bytes *w, enum slurmdl_type type)
     case SLURMDL_U16:
     case SLURMDL_U32:
     case SLURMDL_U64:
-    /* HDF5's conversions know IEEE's meaning of the largest exponent only */
+    /* HDF5's conversions assume that the largest exponent means what it does in
+     * IEEE 754
+     */
     case SLURMDL_F8_E4M3:
     case SLURMDL_F8_E5M2:
         put_integer (w, size, false);
@@ -223,7 +226,7 @@ static void put_h5_member (struct h5_bytes *w, enum h5_member_kind kind)
         break;
     case H5_DIMS:
         put_class (w, ARRAY, 0, 0, (size_t)8 * SLURMDL_DIMS_MAX);
-        put32 (w, 1); /* dimension, which is */
+        put32 (w, 1); /* number of dimensions */
         put32 (w, SLURMDL_DIMS_MAX);
         put32 (w, 0); /* not permuted */
         put_integer (w, 8, false);
@@ -250,13 +253,15 @@ static void put_compound (struct h5_bytes *w, const struct h5_member *members, s
 
 /* ---- objects ---- */
 
-/* An object header, or a message in it, that is being written. */
+/* Begin an object header, whose length end_header() fills in. begin_message() and
+ * end_message() do the same for a message.
+ */
 static size_t begin_header (struct h5_bytes *w, unsigned messages)
 {
     put8 (w, 1); /* version */
     put8 (w, 0);
     put16 (w, messages);
-    put32 (w, 1); /* link to it */
+    put32 (w, 1); /* reference count */
     put64 (w, 0);
     return w->n;
 }
@@ -348,19 +353,19 @@ static void put_attribute (struct h5_bytes *w, const struct h5_attribute *a)
 
 /* ---- groups ---- */
 
-/* What is in a group; 'heap' is 0 for a dataset. */
+/* A member of a group.  'heap' is 0 for a dataset. */
 struct h5_child {
     const char *name;
     size_t length;
     uint64_t header, tree, heap;
-    uint64_t name_at; /* in the group's heap */
+    uint64_t name_at; /* offset in the group's heap */
 };
 
 struct h5_group {
     uint64_t header, tree, heap;
 };
 
-/* A node of a tree, or of symbols: names up to 'last' in the heap are in it. */
+/* A B-tree or symbol table node.  'last' is the heap offset of its last name. */
 struct h5_node {
     uint64_t at, last;
 };
@@ -376,7 +381,7 @@ static uint64_t put_heap (struct h5_bytes *w, struct h5_child *list, size_t n)
     put64 (w, NO_FREE);
     put64 (w, bytes_offset (w) + 8);
     names = w->n;
-    put64 (w, 0); /* the empty name, before all others */
+    put64 (w, 0); /* the empty name sorts before all others */
     for (size_t i = 0; i < n; i++) {
         list[i].name_at = w->n - names;
         put_h5_name (w, list[i].name, list[i].length);
@@ -395,7 +400,7 @@ static void put_entry (struct h5_bytes *w, const struct h5_child *c)
     put64 (w, c->heap);
 }
 
-/* The nodes of symbols; 'nodes' has room for them. */
+/* Write the symbol table nodes and list them in 'nodes', which has room for them. */
 static size_t put_leaves (struct h5_bytes *w, const struct h5_child *list, size_t n,
                           struct h5_node *nodes)
 {
@@ -413,11 +418,11 @@ static size_t put_leaves (struct h5_bytes *w, const struct h5_child *list, size_
     return count;
 }
 
-/* The nodes above those of 'nodes', which they replace. */
+/* Write the B-tree level above 'nodes', and list its nodes there instead. */
 static size_t put_level (struct h5_bytes *w, struct h5_node *nodes, size_t n, unsigned level)
 {
     uint64_t left = undefined;
-    uint64_t before = 0; /* the last name of what is on the left */
+    uint64_t before = 0; /* last name of the left sibling */
     size_t count = 0;
 
     for (size_t i = 0; i < n; i += CHILDREN) {
@@ -480,7 +485,9 @@ static struct h5_group put_symbols (struct h5_bytes *w, struct h5_child *list, s
     return g;
 }
 
-/* The group of sorted datasets; 'skip': bytes of its own name and slash. */
+/* Write the group of these sorted datasets.  Each name begins with 'skip' bytes for
+ * the path of the group and a slash.
+ */
 static struct h5_group put_h5_group (struct h5_bytes *w, const struct h5_dataset *list, size_t n,
                                      size_t skip, const struct h5_attribute *a, size_t nattributes)
 {
@@ -514,7 +521,7 @@ static struct h5_group put_h5_group (struct h5_bytes *w, const struct h5_dataset
     return g;
 }
 
-/* What is in one group is together, in the order of its names. */
+/* Sort so that the members of a group are adjacent and ordered by name. */
 static int compare_paths (const void *a, const void *b)
 {
     const unsigned char *x = (const unsigned char *)((const struct h5_dataset *)a)->name;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HDF5 as a library that is loaded when it is first needed: for dl, in place of
- * hdf5_linked.c.
- */
+/* Load libhdf5 when it is first needed. dl links this file instead of hdf5_linked.c. */
 #define HDF5_TABLE_ONLY
 #include "runtime/storage/hdf5_table.h"
 
@@ -30,7 +28,7 @@ static void load_hdf5 (void)
         fprintf (stderr, "dl: HDF5 cannot be loaded: %s\n", dlerror ());
         _exit (127);
     }
-    /* at the end it crashes where a file could not be closed, on a full disk */
+    /* HDF5's exit handler crashes if a full disk kept it from closing a file */
     lazy.dont_atexit ();
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HDF5 as a library that the program is linked with. */
+/* The table of HDF5 functions for programs that are linked with libhdf5. */
 #define HDF5_TABLE_ONLY
 #include "runtime/storage/hdf5_table.h"
 

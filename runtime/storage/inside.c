@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open what is inside a folder that others may write to. */
+/* Open files safely in folders that others can write to. */
 #include "runtime/storage/inside.h"
 
 #include <dirent.h>
@@ -20,13 +20,13 @@
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
-/* As in linux/openat2.h, which older systems lack. */
+/* From linux/openat2.h, which older systems lack. */
 struct how {
     uint64_t flags, mode, resolve;
 };
 enum { NO_MAGIC_LINKS = 2, NO_SYMLINKS = 4 };
 #ifndef SYS_openat2
-#define SYS_openat2 437 /* on all architectures */
+#define SYS_openat2 437 /* the same on all architectures */
 #endif
 
 static bool is_link (int folder, const char *name)
@@ -46,7 +46,7 @@ static int step_into (int folder, const char *name, bool last, int flags, mode_t
     return fd;
 }
 
-/* For kernels without openat2(2), Linux before 5.6. */
+/* For kernels without openat2(2), before Linux 5.6. */
 static int walk_path (const char *path, int flags, mode_t mode)
 {
     int fd = open (*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -81,7 +81,7 @@ static int open_strictly (const char *path, int flags, mode_t mode)
     };
     long fd = syscall (SYS_openat2, AT_FDCWD, path, &how, sizeof (how));
 
-    /* EPERM: filters of system calls that are older than this one */
+    /* EPERM: a seccomp filter that is older than openat2() */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM))
         return walk_path (path, flags, mode);
     if (fd < 0 && errno == ENOTDIR && is_link (AT_FDCWD, path))
@@ -99,7 +99,7 @@ bool inside_is_of (const struct stat *st, uid_t owner)
     return (st->st_uid == owner || st->st_uid == 0) && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* A pipe would keep us until somebody opens its other end. */
+/* Without O_NONBLOCK, open() of a pipe would block until someone opens its other end. */
 static int unblocked (int flags)
 {
     return flags & O_PATH ? flags : flags | O_NONBLOCK;
@@ -116,7 +116,7 @@ static int keep_if_fit (int fd, int flags, struct stat *st)
         errno = errno == ENXIO ? EINVAL : errno;
         return -1;
     }
-    /* what is made now is a regular file */
+    /* O_EXCL has just created a regular file */
     if (flags & (O_DIRECTORY | O_EXCL) && !st)
         return fd;
     st = st ? st : &own;
@@ -134,7 +134,7 @@ static bool may_follow (int flags)
     return errno == ELOOP && !(flags & (O_CREAT | O_DIRECTORY | O_PATH));
 }
 
-/* What a link in the folder leads to, if we made it. */
+/* Follow a symbolic link in the folder, but only if we made it. */
 static int open_linked (int folder, const char *name, int flags)
 {
     char target[64];
@@ -217,7 +217,7 @@ int inside_mkdir (const char *path, mode_t mode)
     return inside_close (folder, folder < 0 ? -1 : mkdirat (folder, name, mode));
 }
 
-/* ---- folders that others may write to ---- */
+/* ---- folders that others can write to ---- */
 
 struct entered {
     struct entered *next;
@@ -331,7 +331,7 @@ static int refuse_owner (const char *path, uid_t owner, struct slurmdl_error *er
                    path, (unsigned)owner);
 }
 
-/* By the folder that is open: its name may be given to another one. */
+/* Check the open folder, because another one may be given its name. */
 static int open_entered (const char *path, struct slurmdl_error *err)
 {
     int flags = O_RDONLY | O_DIRECTORY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pread() and pwrite() until all is done. */
+/* pread() and pwrite() that continue until all bytes are transferred. */
 #include "runtime/storage/io.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Put-if-absent by link(2), or symlink(2) where links are refused. */
+/* Put if absent: link(2), or symlink(2) where hard links are refused. */
 #include "runtime/storage/link.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ void link_tmp_name (char *buf, size_t size, const char *path)
     snprintf (buf, size, "%.*s.%016llx%016llx", folder_length (path), path, r[0], r[1]);
 }
 
-/* Some file systems cannot sync a folder; then link() was enough. */
+/* Some file systems cannot fsync a folder; link() has to be enough there. */
 int link_sync_folder (int fd)
 {
     return fsync (fd) < 0 && errno != EINVAL && errno != ENOTSUP ? -1 : 0;
@@ -54,7 +54,7 @@ static int sync_folder_of (const char *path)
     return rv;
 }
 
-/* 'at' is the folder, or AT_FDCWD; then the names are paths. */
+/* 'at' is a folder, or AT_FDCWD with paths as names. */
 static enum link_result hard_link (int at, const char *tmp, const char *path)
 {
     struct stat st, other;
@@ -63,8 +63,9 @@ static enum link_result hard_link (int at, const char *tmp, const char *path)
     if (linkat (at, tmp, at, path, 0) == 0)
         return LINKED;
     e = errno;
-    /* the reply may have been lost although the link was made; 'tmp' may have been
-     * one of two names before */
+    /* The link may exist although its reply was lost.  A link count of 2 does not
+     * prove it, because 'tmp' may have had a second name before.
+     */
     if (fstatat (at, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 2
         && fstatat (at, path, &other, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == other.st_dev
         && st.st_ino == other.st_ino)
@@ -104,7 +105,7 @@ static enum link_result link_name (int at, const char *tmp, const char *path)
 
     if (soft)
         result = soft_link (at, tmp, path);
-    /* what a symlink leads to, or may lead to, must stay */
+    /* a symbolic link needs, or may need, its target */
     if (!soft && result != LINK_TAKEN) {
         e = errno;
         unlinkat (at, tmp, 0);
@@ -118,7 +119,7 @@ static const char *name_in (const char *path)
     return path + folder_length (path);
 }
 
-/* What others may write to has its folder opened first. */
+/* If others can write to the folder, open it first. */
 static enum link_result link_unsynced (const char *tmp, const char *path)
 {
     int folder;
@@ -142,7 +143,7 @@ enum link_result link_if_absent (const char *tmp, const char *path)
     return result == LINKED && sync_folder_of (path) < 0 ? LINK_FAILED : result;
 }
 
-/* What a link of another name leads to is not ours. */
+/* Remove the old target only if its name is one of ours. */
 static int replace_name (int at, const char *tmp, const char *path)
 {
     char old[PATH_MAX];

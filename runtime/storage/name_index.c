@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find rows of a table by their names. */
+/* Find table rows by name. */
 #include "runtime/storage/name_index.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Linear probing; a slot has the row's number and 1, or 0. */
+/* Linear probing.  A slot holds the number of the row plus 1, or 0 if it is empty. */
 
 static const char *slot_name (const void *rows, size_t size, uint32_t slot)
 {
@@ -75,7 +75,7 @@ static size_t slot_of (const struct name_index *x, const void *rows, size_t size
     return at;
 }
 
-/* Those behind the gap come nearer to their homes. */
+/* Close the gap: move the entries behind it closer to their home slots. */
 void name_index_remove (struct name_index *x, const void *rows, size_t size, size_t i)
 {
     size_t mask = x->room - 1;

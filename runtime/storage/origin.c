@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose data a file has, also after it was copied. */
+/* Record whose data a file holds, so that copies remain marked. */
 #include "runtime/storage/origin.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 
-/* With a number of ten digits after it, and a line's end. */
+/* A user ID of ten digits and a newline follow. */
 static const char words[] = "\nslurm-dl: with data of user ";
 _Static_assert(sizeof (words) - 1 + 10 + 1 == ORIGIN_SIZE, "ORIGIN_SIZE");
 

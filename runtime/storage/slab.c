@@ -50,7 +50,7 @@ bool slab_overlap (const struct slab *a, const struct slab *b, struct slab *both
     return true;
 }
 
-/* Place in box 's' of the element 'at' of the tensor. */
+/* Index within slab 's' of the tensor element 'at'. */
 static uint64_t element_offset (const struct slab *s, const uint64_t *at)
 {
     uint64_t n = 0;
@@ -60,7 +60,7 @@ static uint64_t element_offset (const struct slab *s, const uint64_t *at)
     return n;
 }
 
-/* The next place in the first 'depth' dimensions; false after the last. */
+/* Advance 'at' in the first 'depth' dimensions.  Returns false after the last element. */
 static bool next_element (const struct slab *s, uint64_t *at, int depth)
 {
     for (int i = depth - 1; i >= 0; i--) {
@@ -81,7 +81,7 @@ int slab_walk (const struct slab *a, const struct slab *b, slab_f f, void *arg)
 
     if (!slab_overlap (a, b, &both))
         return 0;
-    /* inner dimensions that both have whole are one with the next */
+    /* merge inner dimensions that both slabs cover completely into one run */
     for (depth = both.ndims; depth > 0;) {
         int i = --depth;
         run *= both.dims[i];

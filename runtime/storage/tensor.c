@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types of elements; which names and shapes a checkpoint's tensor may have. */
+/* Element types, and the names and shapes that a checkpointed tensor may have. */
 #include "runtime/storage/tensor.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ size_t slurmdl_type_size (enum slurmdl_type type)
     return (unsigned)type < TYPES ? elements[type].size : 0;
 }
 
-/* Each part of the path is a link's name: "." and "" are not. */
+/* Each component becomes the name of an HDF5 link, which cannot be "." or empty. */
 bool tensor_name_ok (const char *name)
 {
     size_t n = strlen (name);

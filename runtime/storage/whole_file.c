@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small file that is whole when it has its name. */
+/* Small files that are complete as soon as they appear. */
 #include "runtime/storage/whole_file.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ int message_put (const char *path, const void *data, size_t n)
     return rv;
 }
 
-/* Of a pipe, a link or another user's file nothing is read. */
+/* Refuse pipes, symbolic links and other users' files. */
 static int open_plain_file (const char *path)
 {
     int fd = inside_has (path) ? inside_open (path, O_RDONLY, 0, NULL)
