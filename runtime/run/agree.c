@@ -6,14 +6,13 @@
 #include "runtime/run/run.h"
 #include "runtime/run/session.h"
 
-/* Rank 0 grants: "no call up to number G stops".  A rank answers a call up to
- * G with 0 and a comparison; for one above it waits for the next grant.  Each
- * grant has a greater G than the one before, and the last one says stop: then
- * all calls above the G before it answer 1.  So what a call answers follows
- * from its number and from the last grant, whichever a rank reads: no two
- * ranks disagree.
- * Grants reach about a second ahead, so a rank seldom asks, and a stop is
- * that late.
+/* Rank 0 publishes grants: "no call up to number G stops".  A call up to G costs a
+ * rank one comparison and returns 0.  For a later call, the rank waits for the next
+ * grant.  Each grant raises G, except the last: it says stop, and every call above
+ * G returns 1.  So the result of a call depends only on its number and on the last
+ * grant, no matter which grants a rank has read.  No two ranks disagree.  Grants
+ * reach about a second ahead, so a rank rarely has to wait, and a stop takes about
+ * that long.
  */
 struct grant {
     uint64_t last;
@@ -24,10 +23,10 @@ struct grant {
 struct agreement {
     uint64_t calls;
     uint64_t granted;
-    bool stop;   /* above 'granted' */
+    bool stop;   /* calls above 'granted' stop */
     bool told;   /* this rank has told rank 0 that it wants to stop */
-    double when; /* rank 0: of the last grant; 0: there was none */
-    uint64_t at; /* the calls then */
+    double when; /* rank 0: time of the last grant, or 0 */
+    uint64_t at; /* rank 0: calls at that time */
 };
 
 static const double AHEAD = 1; /* seconds */
@@ -48,8 +47,8 @@ static bool wanted_by_any (struct slurmdl *run)
     return false;
 }
 
-/* As many calls as there are in about a second, at most twice as many as
- * before.
+/* The calls that fit into about a second, but at most twice as many as in the last
+ * grant.
  */
 static uint64_t how_far (struct agreement *a)
 {

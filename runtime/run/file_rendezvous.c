@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of a run meet. */
+/* Rendezvous: the ranks of a run find each other through files. */
 #include "runtime/run/file_rendezvous.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { TIMEOUT = 600 };
 
-/* A thread that saves and the program may both come to meet the others. */
+/* A thread that saves and the program may both join. */
 static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
 
 static void rank_message_path (const struct session *t, char *buf, const char *name, long rank)
@@ -62,7 +62,7 @@ static int put_welcome (struct session *t)
     return rv;
 }
 
-/* Rank 0 may have answered the hello that a killed run left. */
+/* Rank 0 may have answered a stale hello, left by a run that was killed. */
 void session_welcome_again (struct session *t)
 {
     bool changed = false;
@@ -75,8 +75,8 @@ void session_welcome_again (struct session *t)
     pthread_mutex_unlock (&meeting);
 }
 
-/* Of an earlier run that was killed.  Ranks of one run that are on one machine
- * begin within a second.
+/* Whether the process belonged to an earlier run that was killed.  On one machine,
+ * the ranks of a run start within a second of each other.
  */
 static bool is_forerunner (const struct session *t, const struct process_id *m)
 {
@@ -84,7 +84,7 @@ static bool is_forerunner (const struct session *t, const struct process_id *m)
            && process_id_has_ended (m, &t->self);
 }
 
-/* Who waits for us must be able to look whether we have ended. */
+/* Ranks that wait for us need our process ID to notice our end. */
 static int say_hello (struct session *t, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -115,7 +115,7 @@ static int gather_ranks (struct session *t, struct slurmdl_error *err)
     return errorf (err, "%s: cannot write: %s", t->dir, strerror (errno));
 }
 
-/* Whether this welcome knows us. */
+/* Whether this welcome names our process. */
 static bool accept_welcome (struct session *t, const void *data, size_t n)
 {
     const char *text = data;
@@ -146,7 +146,7 @@ static bool hear_welcome (struct session *t)
     return rv;
 }
 
-/* Whoever was there beside us is of our run, however early it began. */
+/* A rank 0 that we have seen alive belongs to our run, however early it started. */
 static bool rank0_has_ended (struct session *t, bool *met)
 {
     struct process_id *m = &t->members[0];
@@ -176,14 +176,14 @@ static int come (struct session *t, struct slurmdl_error *err)
         if (monotonic () - w.last < 0.1)
             continue;
         w.last = monotonic ();
-        /* it may have put it just before it ended: read once more */
+        /* rank 0 may have written it just before it ended: read once more */
         ended = rank0_has_ended (t, &met);
     }
     return 0;
 }
 
-/* Under a worker an attempt has its own folder; else what the launcher of the
- * ranks says tells runs in one folder apart.
+/* Under a worker, each attempt has its own folder.  Otherwise the environment from
+ * the launcher tells apart the runs that share a folder.
  */
 static void name_session_folder (struct session *t, const struct slurmdl *run)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of its checkpoints an attempt keeps while it runs. */
+/* Delete the checkpoints that a running attempt need not keep. */
 #include "runtime/run/retain.h"
 #include "runtime/base/environment.h"
 #include "runtime/storage/inside.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A checkpoint that turns out to be damaged has one before it. */
+/* Keep a second one in case the newest turns out to be damaged. */
 enum { NEWEST = 2 };
 
 void retain_open (struct retention *r)
@@ -47,7 +47,7 @@ void retain_score (struct retention *r, const char *name, int64_t step, double v
     pthread_mutex_unlock (&r->lock);
 }
 
-/* The value at a step that was logged last; NaN if there is none. */
+/* The last value logged for this step, or NaN. */
 static double recent_value (struct retention *r, int64_t step)
 {
     size_t n = r->nrecent < RECENT ? r->nrecent : RECENT;
@@ -60,7 +60,7 @@ static double recent_value (struct retention *r, int64_t step)
     return NAN;
 }
 
-/* The metric may come before the checkpoint of its step, or after it. */
+/* A metric may be logged before or after the checkpoint of its step. */
 static void read_metric_values (struct retention *r)
 {
     pthread_mutex_lock (&r->lock);
@@ -95,7 +95,7 @@ static double metric_of_step (const struct retention *r, int64_t step)
     return NAN;
 }
 
-/* Of equal ones the older is the better. */
+/* Between equal values, the older checkpoint wins. */
 static bool is_among_best (const struct retention *r, const int64_t *steps, int n, int at)
 {
     double value = metric_of_step (r, steps[at]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of a run tell each other things through files. */
+/* The ranks of a run exchange messages through files. */
 #include "runtime/run/session.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ enum session_poll session_poll (struct session *t, long from, const char *name, 
 
 struct wish {
     const char *name;
-    session_enough_f enough; /* NULL: anything is */
+    session_enough_f enough; /* NULL: accept any message */
     const void *arg;
     double extra;
 };
@@ -67,7 +67,7 @@ static int wait_for_wish (struct session *t, long from, const struct wish *wish,
                           size_t *n, struct slurmdl_error *err)
 {
     struct waiting w = session_wait_begin (t, wish->extra);
-    double bad = 0; /* since when there is an error */
+    double bad = 0; /* time of the first error in a row, or 0 */
     bool ended = false;
     enum session_poll got;
 
@@ -88,7 +88,7 @@ static int wait_for_wish (struct session *t, long from, const struct wish *wish,
         session_read_folder (t->folder.path);
         if (t->rank == 0)
             session_welcome_again (t);
-        /* it may have put it just before it ended: poll once more */
+        /* the rank may have written it just before it ended: poll once more */
         ended = process_id_has_ended (&t->members[from], &t->self);
     }
     if (got == SESSION_HAS)
@@ -123,7 +123,7 @@ void session_forget (struct session *t, const char *name)
     }
 }
 
-/* The last rank to leave removes the folder: the others need nothing more. */
+/* The last rank to leave removes the folder.  No other rank needs it any more. */
 void session_destroy (struct session *t)
 {
     bool all = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stop requests by signal, and the end of a program that was stopped. */
+/* Stop requests by signal, and the exit of a program that was stopped. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,10 +15,10 @@
 enum { BY_PROGRAM = -1, BY_TIME_LIMIT = -2 };
 enum { STOP_WAIT = 300 };
 
-/* A signal comes to the process and not to a run: this is its one place. */
-static atomic_int requested; /* 0: no; the signal, or one of BY_ */
-static atomic_bool told;     /* the program has asked, and knows */
-static atomic_bool complete; /* it has saved its last step all the same */
+/* A signal reaches the process and not a run, so its state is global. */
+static atomic_int requested; /* 0 if none, or the signal, or one of BY_ */
+static atomic_bool told;     /* the program has asked and got the answer */
+static atomic_bool complete; /* it saved its last step anyway */
 static pid_t process;
 static bool first_rank, at_exit;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,7 +27,7 @@ static const int watched[] = { SIGTERM, SIGUSR2 };
 enum { WATCHED = sizeof (watched) / sizeof (*watched) };
 static bool installed[WATCHED];
 
-/* SIGTERM says that Slurm ends the job, whatever was asked before. */
+/* SIGTERM overrides earlier requests: Slurm is ending the job. */
 static void request (int by)
 {
     int none = 0;
@@ -55,21 +55,21 @@ static void remove_handler (int i)
     struct sigaction none = { .sa_handler = SIG_DFL };
 
     sigaction (watched[i], NULL, &now);
-    /* one that the program set meanwhile is the program's */
+    /* leave a handler that the program has installed since */
     if (installed[i] && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == request)
         sigaction (watched[i], &none, NULL);
     installed[i] = false;
 }
 
-/* A worker and dl elastic look after the end of their ranks themselves. */
+/* A worker and dl elastic handle the exit of their ranks themselves. */
 static bool is_batch_job (void)
 {
     return getenv ("SLURM_JOB_ID") && !strcmp (environment_text ("ENVIRONMENT", ""), "BATCH")
            && !getenv ("DL_ATTEMPT_DIR") && !getenv ("DL_ELASTIC_DIR");
 }
 
-/* Slurm requeues a preempted job only if it has to kill it.  Returns whether
- * it did not come; a second signal ends the process, or the wait.
+/* Slurm requeues a preempted job only if it has to kill it.  Returns true if the
+ * wait ran out.  A second signal ends either the process or the wait.
  */
 static bool wait_to_be_killed (const char *job)
 {
@@ -91,7 +91,7 @@ static const char *stop_name (int by)
     return by == SIGTERM ? "SIGTERM" : by == SIGUSR2 ? "SIGUSR2" : "its time limit";
 }
 
-/* Not in slurmdl_close(): only here is all written, and the status known. */
+/* Not in slurmdl_close(): only at exit is everything written and the status known. */
 static void write_exit_status (int status, void *unused)
 {
     const char *job = getenv ("SLURM_JOB_ID");

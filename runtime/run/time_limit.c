@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Request a stop before the time limit of the job is reached. */
+/* Request a stop before the job reaches its time limit. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static int users;
 static bool running, last;
 static double end, margin, save;
 
-/* A worker looks at the time itself, and knows what it does next. */
+/* A worker watches the time itself and decides what to do next. */
 static bool has_limit (void)
 {
     const char *limit = getenv ("SLURM_JOB_END_TIME");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How ranks wait for each other's files. */
+/* Wait for files from other ranks. */
 #include "runtime/run/file_rendezvous.h"
 
 #include <dirent.h>
