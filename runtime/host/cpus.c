@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of CPUs, and the two ways in which they are written. */
+/* CPU sets and their two notations, lists and hexadecimal masks. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>

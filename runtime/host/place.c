@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice of GPUs, cores and network devices; a function of its arguments.
- */
+/* Choose GPUs, cores and network devices.  The choice depends on the arguments alone. */
 #include "runtime/host/place.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* What all steps of a choice share. */
+/* State that all steps of a choice share. */
 struct choice {
     const struct topology *t;
     const struct place_request *r;
     struct place *p;
-    uint64_t want[LOCAL_RANKS_MAX];   /* NUMA nodes of each rank, a bit each */
-    struct cpu_set usable[NODES_MAX]; /* CPUs of a node that the step has */
-    int cores[NODES_MAX];             /* in them */
+    uint64_t want[LOCAL_RANKS_MAX];   /* NUMA nodes that each rank wants, one bit per node */
+    struct cpu_set usable[NODES_MAX]; /* CPUs of the step in each node */
+    int cores[NODES_MAX];             /* cores in usable[] */
 };
 
 /* ---- cores ---- */
 
-/* Add cores lo to hi - 1 of 'set', with all their threads in it; 'out' may be
- * NULL.  Returns how many cores the set has.
+/* Add cores lo to hi - 1 of 'set', with those of their threads that are in it, to
+ * 'out', which may be NULL.  Returns the number of cores in the set.
  */
 static int take_cores (const struct topology *t, const struct cpu_set *set, int lo, int hi,
                        struct cpu_set *out)
@@ -50,8 +49,8 @@ static uint64_t bit (int node)
     return node < 0 ? 0 : (uint64_t)1 << node;
 }
 
-/* Part k of n of the cores in 'nodes', which are cut one after the other: their
- * CPUs may be numbered in turns.
+/* Take part k of n of the cores in 'nodes'.  Count them node by node, because CPU
+ * numbers may alternate between nodes.
  */
 static void take_part (struct choice *c, uint64_t nodes, int k, int n)
 {
@@ -105,9 +104,9 @@ static bool is_device_near (const struct choice *c, int position, uint64_t nodes
     return nodes & bit (own);
 }
 
-/* Give the devices of each rank near its cores.  Later passes ask for less; in
- * each the device that stands there already is preferred, so that an order
- * that is right is left alone.
+/* Give each rank devices near its cores.  Later passes accept devices farther
+ * away.  At each distance, first keep the device that is already in place, so that
+ * a good order does not change.
  */
 static void order_devices (struct choice *c)
 {
@@ -146,7 +145,7 @@ static uint64_t usable_nodes (const struct choice *c)
     return nodes;
 }
 
-/* Nodes of the devices at 'count' positions from 'first' on. */
+/* NUMA nodes of 'count' devices, starting at position 'first'. */
 static uint64_t device_nodes (const struct choice *c, int first, int count)
 {
     uint64_t nodes = 0;
@@ -156,7 +155,7 @@ static uint64_t device_nodes (const struct choice *c, int first, int count)
     return nodes;
 }
 
-/* List 'nodes', one of each package in turn. */
+/* List 'nodes', taking one from each package in turn. */
 static int take_turns (const struct choice *c, uint64_t nodes, int order[static NODES_MAX])
 {
     int n = 0;
@@ -193,7 +192,9 @@ static void want_devices (struct choice *c)
         c->want[i] = device_nodes (c, first_of (c->r, i), c->p->count);
 }
 
-/* Without devices: ranks in blocks over the nodes, or nodes over the ranks. */
+/* Without devices, divide the ranks into blocks over the nodes, or the nodes over
+ * the ranks if there are more nodes.
+ */
 static void want_nodes (struct choice *c)
 {
     uint64_t nodes = usable_nodes (c);
@@ -211,8 +212,8 @@ static void want_nodes (struct choice *c)
     }
 }
 
-/* A rank whose device is nowhere, or where the step has no core, goes to the
- * node that has most cores for each of its ranks.
+/* A rank whose device has no known node, or whose step has no core there, goes to
+ * the node with the most cores per rank.
  */
 static void place_leftover_rank (struct choice *c, int rank)
 {
@@ -256,7 +257,9 @@ static void choose_wants (struct choice *c)
 
 /* ---- cores for this rank ---- */
 
-/* Add this rank's part of 'nodes', which those share that want one in 'by'. */
+/* Add this rank's share of 'nodes', which all ranks that want a node in 'by' divide
+ * among themselves.
+ */
 static void add_share (struct choice *c, uint64_t nodes, uint64_t by)
 {
     int own = c->r->local_rank;
@@ -271,7 +274,7 @@ static void add_share (struct choice *c, uint64_t nodes, uint64_t by)
     take_part (c, nodes, k, n);
 }
 
-/* Of the packages where this rank is: what no rank wants. */
+/* Share the nodes that no rank wants in the packages that this rank uses. */
 static void share_packages (struct choice *c)
 {
     uint64_t own = c->want[c->r->local_rank];
@@ -296,7 +299,7 @@ static void choose_cpus (struct choice *c)
 {
     uint64_t own = c->want[c->r->local_rank];
 
-    /* one rank, often a launcher, whose devices are all over the machine */
+    /* a single rank, often a launcher, with devices in several nodes */
     if (c->r->local_size == 1 && own & (own - 1)) {
         take_part (c, usable_nodes (c), 0, 1);
         return;
@@ -332,8 +335,8 @@ static enum distance least_distance (const struct choice *c, int gpu, int node)
     return least;
 }
 
-/* Devices at one distance are taken in turns by the GPUs that share them, or
- * the ranks.
+/* GPUs that are equally close to several devices take turns.  Without GPUs, the
+ * ranks do.
  */
 static void choose_nic (struct choice *c, int gpu, int node)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small files and folders below an open root. */
+/* Read small files and folders below an open root. */
 #include "runtime/host/sysfs.h"
 
 #include <dirent.h>

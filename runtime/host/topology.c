@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices a node has, from sysfs, and which of them a task sees.  Only links and small files
- * of the devices that matter are read: a scan of all PCI devices would cost milliseconds.
+/* Read the devices of a node from sysfs, and find those that a task sees.  Read
+ * only links and small files of the devices that matter: a scan of all PCI devices
+ * would take milliseconds.
  */
 #include "runtime/host/topology.h"
 
@@ -27,7 +28,7 @@ static int components (const char *path)
     return n;
 }
 
-/* How many leading components two paths share. */
+/* Count the leading components that two paths share. */
 static int common (const char *a, const char *b)
 {
     int n = 0;
@@ -47,7 +48,7 @@ static int common (const char *a, const char *b)
 enum distance topology_distance (const char *path_a, int node_a, const char *path_b, int node_b)
 {
     int n = common (path_a, path_b);
-    /* bridges on both ways below the last one that they share */
+    /* bridges on both paths below the last one that they share */
     int bridges = components (path_a) + components (path_b) - 2 * (n + 1);
 
     if (n >= 2)
@@ -74,7 +75,9 @@ static int by_uuid (const struct topology *t, enum gpu_vendor vendor, const char
     return -1;
 }
 
-/* One name of the list; -2 if it is none. */
+/* Look up one name from the list.  Returns the index of the GPU, -1 for a MIG
+ * device on an unknown GPU, or -2 if the name matches no device.
+ */
 static int device_named (const struct topology *t, enum gpu_vendor vendor, const char *name,
                          size_t len)
 {
@@ -100,7 +103,7 @@ int topology_visible (const struct topology *t, enum gpu_vendor vendor, const ch
 
     while (*list && n < GPUS_MAX) {
         size_t len = strcspn (list, ",");
-        /* Intel's "0.1" is a tile of device 0 */
+        /* Intel's "0.1" names a tile of device 0 */
         size_t own = vendor == GPU_INTEL ? strcspn (list, ",.") : len;
         int device = device_named (t, vendor, list, own);
         if (device == -2)
@@ -124,7 +127,7 @@ static void read_node_row (int root, struct topology *t, const char *name)
     memset (n, 0, sizeof (*n));
     n->id = atoi (name + 4);
     snprintf (path, sizeof (path), "sys/devices/system/node/node%d/cpulist", n->id);
-    /* memory of a GPU or behind CXL is a node without CPUs */
+    /* GPU memory and CXL memory appear as nodes without CPUs */
     if (sysfs_line (root, path, list, sizeof (list)) == 0 && cpus_parse (list, &n->cpus) == 0
         && cpus_count (&n->cpus) > 0)
         t->nodes++;
@@ -193,8 +196,9 @@ static bool is_bdf (const char *s)
     return strspn (s, "0123456789abcdef:.") >= BDF && s[4] == ':' && s[7] == ':' && s[10] == '.';
 }
 
-/* "../../../devices/pci0000:00/0000:00:01.0/net/eth0" to what is between:
- * the host bridge, bridges and the device.  0 if it is a PCI device.
+/* From a link such as "../../../devices/pci0000:00/0000:00:01.0/net/eth0", keep the
+ * host bridge, the bridges and the device.  Returns 0, or -1 if it is not a PCI
+ * device.
  */
 static int pci_path (int root, const char *link, char path[PCI_PATH_MAX])
 {
@@ -241,8 +245,8 @@ int topology_home (const struct topology *t, const struct cpu_set *cpus)
     return found;
 }
 
-/* Where numa_node is -1, the CPUs that the kernel calls local may still lie in
- * one node; and a machine with one node has no other.
+/* If numa_node is -1, the CPUs that the kernel calls local may still lie in one
+ * node.  A machine with a single node leaves no choice.
  */
 static int pci_node (int root, const struct topology *t, const char *pci)
 {
@@ -301,7 +305,7 @@ static void field (char *line, const char *name, char *buf, size_t size)
 
 static bool may_open (int root, const char *path)
 {
-    /* asks a device cgroup too, and does not wake the GPU as open() would */
+    /* checks the device cgroup too, and does not wake the GPU as open() would */
     return faccessat (root, path, R_OK | W_OK, 0) == 0;
 }
 
@@ -371,8 +375,8 @@ static void add_driver_gpus (int root, struct topology *t, int vendor, int d)
     closedir (dir);
 }
 
-/* ROCm counts GPUs as the kernel's kfd does, which names them by bus number
- * and hides those that the device cgroup forbids.
+/* ROCm numbers GPUs in the order of the kernel's kfd, which identifies them by bus
+ * number and hides those that the device cgroup forbids.
  */
 static unsigned long long property (const char *text, const char *name)
 {
@@ -394,7 +398,7 @@ static void kfd_bdf (const char *text, char *buf, size_t size)
               (unsigned)(at >> 8 & 0xff), (unsigned)(at >> 3 & 0x1f), (unsigned)(at & 7));
 }
 
-/* Move the GPU of this kfd node to place 'at'; returns the next place. */
+/* Move the GPU of this kfd node to index 'at'.  Returns the next index. */
 static int take_kfd (struct gpu *g, int n, int at, const char *text)
 {
     char bdf[24];
@@ -485,7 +489,7 @@ static void add_cxi (int root, struct topology *t, const char *name)
         n->up = true;
 }
 
-/* An interface of a device that is listed already names it; the others are
+/* If the device is already listed, record its interface.  Any other device is
  * Ethernet.
  */
 static void add_net (int root, struct topology *t, const char *name)
@@ -512,7 +516,7 @@ static void add_net (int root, struct topology *t, const char *name)
     n->up = up;
 }
 
-/* mlx5_10 after mlx5_9 */
+/* Sort mlx5_10 after mlx5_9. */
 static int compare_natural (const void *a, const void *b)
 {
     const struct nic *m = a;
