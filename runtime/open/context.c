@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open a run: which trial, attempt and rank this process is. */
+/* Open a run: find the trial, attempt and rank of this process. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ static long newest_attempt (const char *dir)
     return newest;
 }
 
-/* mkdir() succeeds for one process only: that is the claim. */
+/* mkdir() succeeds in only one process, which thereby claims the attempt. */
 static int take_attempt (struct slurmdl *run)
 {
     char path[PATH_MAX];
@@ -67,7 +67,7 @@ static int take_attempt (struct slurmdl *run)
     return -1;
 }
 
-/* A program may go to another folder meanwhile. */
+/* The program may change its working directory later. */
 static char *absolute (const char *path)
 {
     char *here = *path == '/' || !*path ? NULL : getcwd (NULL, 0);
@@ -81,7 +81,7 @@ static char *absolute (const char *path)
     return whole;
 }
 
-/* What a worker names is EXPERIMENT/trials/NUMBER: others may write there. */
+/* A worker passes EXPERIMENT/trials/NUMBER.  Others may be able to write there. */
 static int guard_folder (struct slurmdl *run)
 {
     char root[PATH_MAX];
@@ -92,7 +92,7 @@ static int guard_folder (struct slurmdl *run)
     for (int i = 0; i < 2; i++)
         if ((slash = strrchr (root, '/')))
             *slash = '\0';
-    /* a container may have links above it */
+    /* in a container, folders above it may be symbolic links */
     if (!*root || !realpath (root, own) || strcmp (root, own))
         return 0;
     run->inside = strdup (root);
