@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copy a CUDA device's memory: the module slurmdl-cuda.so. */
+/* slurmdl-cuda.so: copy the memory of CUDA devices. */
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <pthread.h>
@@ -9,8 +9,8 @@
 
 enum { DEVICES_MAX = 64 };
 
-/* A stream a device, for copies that begin between cuda_begin() and cuda_end(); only one
- * thread at a time takes a snapshot.
+/* One stream per device, for the copies between cuda_begin() and cuda_end().  Only
+ * one thread at a time takes a snapshot.
  */
 static cudaStream_t streams[DEVICES_MAX];
 static bool used[DEVICES_MAX];
@@ -19,7 +19,7 @@ static int cuda_check (cudaError_t e)
 {
     if (e == cudaSuccess)
         return 0;
-    cudaGetLastError (); /* else the program would find our error */
+    cudaGetLastError (); /* so that the program does not see our error */
     errno = e == cudaErrorMemoryAllocation ? ENOMEM : EIO;
     return -1;
 }
@@ -38,8 +38,8 @@ static int to_host (void *host, const void *device, size_t n)
     return cuda_check (cudaMemcpy (host, device, n, cudaMemcpyDeviceToHost));
 }
 
-/* From memory that is not pinned cudaMemcpy() returns when the data are on
- * their way: a stream that does not wait for the default one could miss them.
+/* cudaMemcpy() from pageable memory may return before the data arrive.  A stream
+ * that does not synchronize with the default one could then read old data.
  */
 static int to_device (void *device, const void *host, size_t n)
 {
@@ -48,7 +48,7 @@ static int to_device (void *device, const void *host, size_t n)
                : cuda_check (cudaStreamSynchronize (NULL));
 }
 
-/* Such a copy, too, is only begun by cudaMemcpy(). */
+/* cudaMemcpy() within a device does not wait for the copy either. */
 static int on_device (void *to, const void *from, size_t n)
 {
     return cuda_check (cudaMemcpy (to, from, n, cudaMemcpyDeviceToDevice)) < 0
@@ -68,7 +68,7 @@ static void free_pinned (void *p)
     cuda_check (cudaFreeHost (p));
 }
 
-/* Call 'f' with the device that is current made current again after it. */
+/* Call 'f' with 'device' current, then restore the previous device. */
 static int with_device (int device, int (*f) (int device))
 {
     int before;
@@ -134,7 +134,7 @@ static int cuda_end (void)
 }
 
 struct mark {
-    struct memory_mark shown; /* first: a mark is one of these */
+    struct memory_mark shown; /* must be first: unmark() casts back */
     int device;
     struct mark *next;
 };
@@ -163,7 +163,7 @@ static void unmark (struct memory_mark *shown)
     pthread_mutex_unlock (&lock);
 }
 
-/* The device is current. */
+/* The caller has made 'device' current. */
 static struct mark *make_mark (int device)
 {
     struct mark *m = take_spare (device);
@@ -180,7 +180,9 @@ static struct mark *make_mark (int device)
     return m;
 }
 
-/* The default stream is that of the device that is current. */
+/* A NULL stream means the default stream of the current device, so make the device
+ * of 'p' current first.
+ */
 static struct memory_mark *mark (const void *p, void *stream)
 {
     struct cudaPointerAttributes a;
