@@ -44,7 +44,8 @@ char *container_image (const struct software *s, const char *dir)
     return must_be_file (s->image) ? NULL : xstrdup (s->image);
 }
 
-enum image_kind image_kind_of (const char *image)
+/* The kind of what container_image() returns. */
+static enum image_kind image_kind_of (const char *image)
 {
     struct stat st;
 

@@ -17,9 +17,6 @@ enum image_kind { SIF = 1, SQUASHFS = 2, FOLDER = 4, REFERENCE = 8 };
  */
 char *container_image (const struct software *s, const char *dir);
 
-/* The kind of what container_image() returns. */
-enum image_kind image_kind_of (const char *image);
-
 /* ---- a runtime ---- */
 
 /* Choose a runtime in PATH that takes the image; pyxis is none of them.  Returns its name, or NULL

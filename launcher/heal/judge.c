@@ -70,8 +70,9 @@ static double rank_patience (const struct heal_seen *r, const struct heal_limits
     return r->cores >= busy_cores || r->state == 'R' ? BUSY_FACTOR * limits->least : 0;
 }
 
-double heal_limit (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
-                   const struct heal_learned *learned)
+/* How long the ranks may be quiet. */
+static double heal_limit (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
+                          const struct heal_learned *learned)
 {
     double limit = limits->least;
 

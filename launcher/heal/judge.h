@@ -66,10 +66,6 @@ double heal_quiet (const struct heal_seen *ranks, size_t n, double output, doubl
 /* Whether it is past its start. */
 bool heal_has_begun (const struct heal_limits *limits);
 
-/* How long that may last. */
-double heal_limit (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
-                   const struct heal_learned *learned);
-
 /* The first thing that went wrong, by time; a rank that another took down is
  * later than that.
  */

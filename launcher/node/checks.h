@@ -112,16 +112,6 @@ void health_run (const struct check_row *table, const struct check_place *place,
 /* Check and report the GPUs that this rank sees. */
 void check_gpus (const struct check_place *p);
 
-/* Whether Slurm's variables say that this process has none; without Slurm all
- * are its.
- */
-bool gpus_none (void);
-
-/* Whether this rank looks at GPU 'i': ranks that all see all GPUs of the node
- * look at some of them each.
- */
-bool gpu_is_mine (const struct check_place *p, long i);
-
 /* Findings where the memory of a GPU returns other data, or copies slowly. */
 void check_copy (const struct check_place *p);
 

@@ -212,7 +212,10 @@ struct gpu_check {
 
 /* ---- which GPUs are this process's ---- */
 
-bool gpus_none (void)
+/* Whether Slurm's variables say that this process has none; without Slurm all
+ * are its.
+ */
+static bool gpus_none (void)
 {
     return gpus_given () == 0 && (gpus_visible () || getenv ("SLURM_JOB_ID"));
 }
@@ -380,7 +383,10 @@ static void report_versions (const struct check_place *p)
     check_fact (p, "versions", "CUDA", json_string (text));
 }
 
-bool gpu_is_mine (const struct check_place *p, long i)
+/* Whether this rank looks at GPU 'i': ranks that all see all GPUs of the node
+ * look at some of them each.
+ */
+static bool gpu_is_mine (const struct check_place *p, long i)
 {
     bool shared = gpus_given () >= environment_number ("SLURM_GPUS_ON_NODE", 0);
 

@@ -151,12 +151,14 @@ void gc_mark (const struct checkpoint_policy *policy, bool smaller, struct gc_ch
     free (order);
 }
 
-bool gc_is_over (const struct sweep *s)
+/* Whether the experiment ended by itself; one that was stopped or killed may be continued. */
+static bool gc_is_over (const struct sweep *s)
 {
     return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED || s->state == SWEEP_PARTIAL;
 }
 
-bool gc_keeps_nothing (const struct sweep *s)
+/* Whether it is over and the policy is 0, 0, 0. */
+static bool gc_keeps_nothing (const struct sweep *s)
 {
     const struct checkpoint_policy *p = s->exp->checkpoints;
 

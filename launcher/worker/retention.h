@@ -31,12 +31,6 @@ struct gc_checkpoint {
 void gc_mark (const struct checkpoint_policy *policy, bool smaller_is_better,
               struct gc_checkpoint *list, size_t n);
 
-/* Whether the experiment ended by itself; one that was stopped or killed may be continued. */
-bool gc_is_over (const struct sweep *s);
-
-/* Whether it is over and the policy is 0, 0, 0. */
-bool gc_keeps_nothing (const struct sweep *s);
-
 /* ---- files that trainers saved themselves (checkpoint_policy.files) ---- */
 
 /* A file below an attempt's folder, or below 'work' in it. */

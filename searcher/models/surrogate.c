@@ -73,7 +73,8 @@ static int choose_training_rows (struct surrogate *t)
     return rv;
 }
 
-void surrogate_features (const struct surrogate *t, const double *x, double *z)
+/* Features of a masked point: the position of a number in its range, the index of a choice. */
+static void surrogate_features (const struct surrogate *t, const double *x, double *z)
 {
     const struct dim *d = searcher_dims (t->s);
 

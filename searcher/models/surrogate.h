@@ -37,9 +37,6 @@ void surrogate_close (struct surrogate *t);
 /* Treat running trials as if they had returned the expected value. */
 void surrogate_believe (struct surrogate *t);
 
-/* Features of a masked point: the position of a number in its range, the index of a choice. */
-void surrogate_features (const struct surrogate *t, const double *x, double *z);
-
 /* Trial number of point i. */
 static inline long surrogate_trial (const struct surrogate *t, int64_t i)
 {
