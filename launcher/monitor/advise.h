@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Advice from the resource usage of a step. */
+/* Turn the measured resource usage of a step into advice for the user. */
 #pragma once
 
 #include "launcher/monitor/usage.h"
 
-/* What the patterns look at, of the whole step.  NaN: not known, and then no
- * pattern that asks for it fits.
+/* Quantities that the patterns test, each for the step as a whole.  An unknown
+ * quantity is NaN, and a pattern that tests it does not match.
  */
 enum quantity {
     Q_GPUS,         /* number */
     Q_GPU_BUSY,     /* mean, per cent */
-    Q_GPU_LOWEST,   /* of the rank that has least, share of the mean */
-    Q_GPU_MEMORY,   /* the most of any GPU, share of its size */
-    Q_GPU_UNUSED,   /* number of GPUs on which nothing ran */
-    Q_HOT,          /* share of the time, of the worst GPU */
-    Q_CAPPED,       /* the same */
+    Q_GPU_LOWEST,   /* GPU use of the rank with the least, as a share of the mean */
+    Q_GPU_MEMORY,   /* peak memory of the fullest GPU, as a share of its size */
+    Q_GPU_UNUSED,   /* number of idle GPUs */
+    Q_HOT,          /* share of the time that the worst GPU was throttled for heat */
+    Q_CAPPED,       /* share of the time that the worst GPU was throttled for power */
     Q_RANKS,        /* number */
-    Q_CORES,        /* busy ones, share of those given */
-    Q_CORES_GIVEN,  /* to a rank */
-    Q_CORES_LOWEST, /* of the rank that has least, share of the mean */
-    Q_BUSIEST,      /* cores that the busiest process of a rank kept busy, mean */
+    Q_CORES,        /* busy cores, as a share of the allocated ones */
+    Q_CORES_GIVEN,  /* cores allocated to each rank */
+    Q_CORES_LOWEST, /* CPU use of the rank with the least, as a share of the mean */
+    Q_BUSIEST,      /* cores that a rank's busiest process used, mean of the ranks */
     Q_BLOCKED,      /* share of the time that ranks waited for storage, mean */
-    Q_LINK,         /* share of the fullest network link */
-    Q_MEMORY,       /* the most of any node, share of the job's limit */
-    Q_SWITCHES,     /* a second, mean of the ranks */
+    Q_LINK,         /* utilization of the busiest network link, 0..1 */
+    Q_MEMORY,       /* peak memory of the fullest node, as a share of the job's limit */
+    Q_SWITCHES,     /* involuntary context switches per second, mean of the ranks */
     QUANTITIES
 };
 
 enum { CONDITIONS = 4 };
 
-/* A quantity in [from, below). */
+/* Matches a quantity in [from, below). */
 struct condition {
     enum quantity what;
     double from, below;
@@ -37,26 +37,28 @@ struct condition {
 
 enum advice_of { OF_ALL, OF_LOWEST_GPU, OF_LOWEST_CORES };
 
-/* Only the first pattern of a group that fits is reported. */
+/* Only the first matching pattern of each group is reported. */
 struct pattern_row {
     const char *name;
     int group;
     struct condition when[CONDITIONS]; /* below == 0: no condition */
-    enum advice_of of;                 /* the text begins with that rank */
+    enum advice_of of;                 /* the rank that the text names first */
     const char *text;
 };
 extern const struct pattern_row advice_table[]; /* ended by name NULL */
 
-/* Calculate the quantities of the table; NaN: not known. */
+/* Calculate all quantities; set unknown ones to NaN. */
 void advise_measure (const struct usage *u, double q[QUANTITIES]);
 
-/* The rows that fit, at most 'max', in the order of the table; returns how
- * many.  A step of less than 5 seconds has none.
+/* Store up to 'max' matching rows in table order and return their number.
+ * Steps shorter than 5 seconds match nothing.
  */
 int advise (const struct usage *u, const struct pattern_row **rows, int max);
 
-/* "rank 3 on n2: ..."  */
+/* Format a row as text, such as "rank 3 on n2: ...". */
 void advice_text (const struct usage *u, const struct pattern_row *row, char *buf, size_t size);
 
-/* The rank that has least of it (OF_LOWEST_...); NULL: there are no two. */
+/* Return the rank with the lowest value of 'of' (OF_LOWEST_...), or NULL unless
+ * two ranks can be compared.
+ */
 const struct usage_rank *advise_lowest (const struct usage *u, enum advice_of of);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPUs of a job step on this node do. */
+/* Read the utilization, memory, power and clocks of a step's GPUs on this node. */
 #pragma once
 
 #include <sys/types.h>
@@ -7,42 +7,42 @@
 #include "launcher/monitor/series.h"
 
 enum gpu_field {
-    GPU_BUSY,        /* share of the time in which a kernel ran, per cent */
+    GPU_BUSY,        /* share of the time that a kernel was running, per cent */
     GPU_MEMORY,      /* bytes in use */
     GPU_MEMORY_SIZE, /* bytes */
     GPU_MEMORY_BUSY, /* per cent */
     GPU_POWER,       /* watts */
     GPU_ENERGY,      /* joules since the driver was loaded */
     GPU_TEMPERATURE, /* degrees Celsius */
-    GPU_CLOCK,       /* of the multiprocessors, MHz */
+    GPU_CLOCK,       /* SM clock, MHz */
     GPU_MEMORY_CLOCK,
-    GPU_HOT,          /* 1: slowed down for heat, else 0 */
-    GPU_CAPPED,       /* 1: slowed down for power, else 0 */
-    GPU_PCIE_RECEIVE, /* bytes a second */
+    GPU_HOT,          /* 1 if throttled for heat, else 0 */
+    GPU_CAPPED,       /* 1 if throttled for power, else 0 */
+    GPU_PCIE_RECEIVE, /* bytes per second */
     GPU_PCIE_SEND,
-    GPU_SM,     /* share of the multiprocessors at work, per cent */
-    GPU_TENSOR, /* of the tensor cores */
+    GPU_SM,     /* share of busy SMs, per cent */
+    GPU_TENSOR, /* share of busy tensor cores, per cent */
     GPU_FIELDS
 };
 
 struct gpu_name {
-    const char *name; /* in the monitor's file */
+    const char *name; /* in the monitor's output file */
     enum series_kind kind;
 };
 extern const struct gpu_name gpu_names[GPU_FIELDS];
 
 enum { GPUS_MAX = 32, GPU_PROCESSES_MAX = 128 };
 
-/* NaN: not known. */
+/* Unknown values are NaN. */
 struct gpu_sample {
-    int index; /* as the driver, and Slurm, count */
+    int index; /* as the driver and Slurm number GPUs */
     double v[GPU_FIELDS];
 };
 
 struct gpu_process {
     int gpu; /* index */
     pid_t pid;
-    double memory; /* bytes, NaN: not known */
+    double memory; /* bytes; NaN if unknown */
 };
 
 struct gpu_readings {
@@ -52,9 +52,10 @@ struct gpu_readings {
     struct gpu_process process[GPU_PROCESSES_MAX];
 };
 
-/* A child reads, because a driver may hang or crash: gpus_ask() asks it unless
- * it has yet to answer, gpus_take() gives the answer (1), if it has come, and
- * else 0; -1: there are no GPUs.  'fd' is for poll(), -1: there are none.
+/* A child process reads the GPUs because a driver call may hang or crash.
+ * gpus_ask() requests a reading unless one is still pending.  gpus_take()
+ * returns 1 and the reading once it has arrived, 0 until then, and -1 if there
+ * are no GPUs.  gpus_fd() returns a descriptor for poll(), or -1 without GPUs.
  */
 struct gpus;
 struct gpus *gpus_start (const char *sysfs);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands dl monitor, and dl sample, which the plugin starts beside the ranks
- * of a node; and the folder of a monitored step.
+/* dl monitor; dl sample, which the plugin starts next to the ranks of each node;
+ * and the directory of a monitored step.
  */
 #pragma once
 
@@ -16,12 +16,13 @@ struct monitor_options {
     bool json;
 };
 
-/* The folder of a step: dl-monitor-JOB.STEP, of a requeued job with -rN, below
- * DL_MONITOR_DIR, else the trial's attempt, else SLURM_SUBMIT_DIR.  srun and
- * its tasks have the same variables.  Returns -1 if the path is too long.
+/* Store the path of a step's directory, dl-monitor-JOB.STEP.  A requeued job adds
+ * -rN.  The parent is DL_MONITOR_DIR if set, else the directory of the trial's
+ * attempt, else SLURM_SUBMIT_DIR.  srun and its tasks get the same result because
+ * they see the same variables.  Returns -1 if the path is too long.
  */
 int monitor_folder (char *buf, size_t size, const char *job, const char *step);
 
-/* The commands: an exit status of launcher/sys/say.h. */
+/* Each command returns an exit status from launcher/sys/say.h. */
 int cmd_monitor (const struct command_line *line);
 int cmd_sample (const struct command_line *line);
