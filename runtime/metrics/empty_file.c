@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lay out an HDF5 file in memory, and find the words in it that change. */
+/* Lay out an HDF5 file in memory, and find the words in it that change later. */
 #include "runtime/metrics/empty_file.h"
 
 #include <pthread.h>
@@ -88,7 +88,7 @@ static const struct {
     { "bytes", byte_type, 1, 16384 },
 };
 
-/* HDF5 2.0 refuses an empty dataset: of length 1. */
+/* The length is 1 because HDF5 2.0 rejects an empty dataset. */
 static int add_dataset (hid_t file, int i)
 {
     hsize_t one = 1;
@@ -162,7 +162,9 @@ static int make_blank (struct blank *b, const struct metrics_file_about *about,
     return rv;
 }
 
-/* A worker's files differ in two numbers only, and libhdf5 takes long. */
+/* Keep the last image: a worker's files differ in two numbers only, and libhdf5 is
+ * slow.
+ */
 static struct {
     pthread_mutex_t lock;
     struct metrics_file_about about;
@@ -210,7 +212,7 @@ int blank_number (struct blank *b, const struct metrics_file_about *about)
 
 int blank_make (struct blank *b, const struct metrics_file_about *about, struct column *columns)
 {
-    /* a process that was forked meanwhile does without */
+    /* a forked child whose parent held the lock works without the cache */
     bool locked = pthread_mutex_trylock (&last.lock) == 0;
     int rv;
 
@@ -230,7 +232,7 @@ void blank_place (struct blank *b, const struct column *c)
     write_word (b, c->storage, (uint64_t)c->data);
     write_word (b, c->storage + 8, c->room * c->size);
     write_word (b, c->length, 1);
-    write_word (b, c->length + 8, c->room); /* the most that it may be */
+    write_word (b, c->length + 8, c->room); /* maximum length */
 }
 
 void blank_end (struct blank *b, uint64_t end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write a metrics file: make it, extend it with pwrite(), sync it, and replace it
- * by a larger or an exact copy.
+/* Write a metrics file: create it, extend it with pwrite(), sync it, and replace it
+ * with a larger copy or one of exact size.
  */
 #include "runtime/metrics/file.h"
 
@@ -21,8 +21,8 @@
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 
-/* The room of a column is multiplied by this when it is used up: it is a hole
- * in the file.
+/* When a column is full, its room grows by this factor.  Unused room is a hole in
+ * the file.
  */
 enum { ROOM_GROWTH = 8 };
 
@@ -77,19 +77,21 @@ uint32_t record_crc (const struct record *r)
 
 /* ---- what was written since the last sync ---- */
 
-/* Bytes of a column: who writes more in a few seconds relies on the file. */
+/* Most bytes kept per column.  A program that writes more within seconds has to
+ * rely on the file.
+ */
 enum { KEPT_MAX = 1 << 20, KEPT_LEAST = 4 << 10 };
 
 struct metrics_file_kept {
     struct {
         char *data;
         size_t room;
-        uint64_t from; /* the number of its first record */
+        uint64_t from; /* number of the first record in 'data' */
     } columns[COLUMNS];
-    bool over; /* there was too much, or no memory */
+    bool over; /* more than KEPT_MAX, or out of memory */
 };
 
-/* All of the file is on stable storage. */
+/* The whole file is on stable storage, so forget what was kept. */
 static void metrics_file_kept_synced (struct metrics_file *f)
 {
     for (int i = 0; f->kept && i < COLUMNS; i++)
@@ -98,10 +100,9 @@ static void metrics_file_kept_synced (struct metrics_file *f)
         f->kept->over = false;
 }
 
-/* If the sync fails, the client of a network file system may have thrown it
- * away: a read gives zeros, and the next sync succeeds.  So it stays in memory,
- * up to 1 MiB of a column, and is written into the file that takes the place of
- * the suspect one.
+/* After a failed sync, the client of a network file system may have thrown the data
+ * away: reads return zeros, and the next sync succeeds.  So keep up to 1 MiB per
+ * column in memory, and write it into the file that replaces the suspect one.
  */
 static void metrics_file_keep_new (struct metrics_file *f)
 {
@@ -135,7 +136,7 @@ static int grow_kept (struct metrics_file_kept *k, int i, size_t size)
     return 0;
 }
 
-/* These records are about to be written behind those that are there. */
+/* Keep these records, which are about to be appended. */
 static void metrics_file_keep (struct metrics_file *f, const struct column *c, const void *records,
                                uint64_t n)
 {
@@ -152,8 +153,9 @@ static void metrics_file_keep (struct metrics_file *f, const struct column *c, c
         memcpy (k->columns[i].data + at, records, n * c->size);
 }
 
-/* The number of the column's first record that is kept, in '*data'; all that
- * follow are, too.  Where none is: the number of its records.
+/* Returns the number of the column's first kept record, and sets '*data' to it.
+ * All later records follow there.  If none is kept, returns the number of records
+ * in the column.
  */
 static uint64_t metrics_file_kept (const struct metrics_file *f, const struct column *c,
                                    const char **data)
@@ -179,8 +181,8 @@ static int metrics_file_set_length (struct metrics_file *f, struct column *c, ui
     return 0;
 }
 
-/* Write records after those that are there; say how many there are; or both:
- * nobody sees a record before all are written.
+/* Write records behind the existing ones, but do not count them yet: readers see no
+ * record before all are written.
  */
 static int metrics_file_put (struct metrics_file *f, const struct column *c, const void *records,
                              uint64_t n)
@@ -190,15 +192,15 @@ static int metrics_file_put (struct metrics_file *f, const struct column *c, con
     return io_write_at (f->fd, records, n * c->size, c->data + (off_t)(c->n * c->size));
 }
 
-/* The records first: nobody sees them before the length says so. */
+/* Write the records before the length, so that nobody sees half of them. */
 static int metrics_file_append (struct metrics_file *f, struct column *c, const void *records,
                                 uint64_t n)
 {
     return metrics_file_put (f, c, records, n) < 0 ? -1 : metrics_file_set_length (f, c, c->n + n);
 }
 
-/* HDF5 2.0 refuses a dataset of length 0: each begins with one record, and so
- * the blank says.
+/* HDF5 2.0 rejects a dataset of length 0, so each begins with one record, as in the
+ * blank.
  */
 static int first_records (struct metrics_file *f)
 {
@@ -225,7 +227,7 @@ static uint64_t round_up (uint64_t n)
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* The room for records, at the end, stays a hole. */
+/* Leave the room for records at the end as a hole. */
 static int write_blank (struct metrics_file *f)
 {
     uint64_t at = round_up (f->blank.size);
@@ -243,7 +245,7 @@ static int write_blank (struct metrics_file *f)
                : 0;
 }
 
-/* Make a file of its room under 'name' in its folder, open as f->fd. */
+/* Create a file with the columns' room as 'name' in its folder, and open it as f->fd. */
 static int metrics_file_make (const char *name, struct metrics_file *f)
 {
     int e;
@@ -261,13 +263,13 @@ static int metrics_file_make (const char *name, struct metrics_file *f)
     return -1;
 }
 
-/* Its name in its folder. */
+/* The file name without its folder. */
 static const char *metrics_file_name (const struct metrics_file *f)
 {
     return strrchr (f->path, '/') + 1;
 }
 
-/* It has a name, that is not synced: note it. */
+/* Record that the file now has a name, which is not synced yet. */
 static void metrics_file_is_named (struct metrics_file *f)
 {
     f->fresh = true;
@@ -275,7 +277,7 @@ static void metrics_file_is_named (struct metrics_file *f)
         atomic_store (f->named, f->number + 1);
 }
 
-/* Give the synced file 'tmp' the first name that is free. */
+/* Link the synced file 'tmp' to the first free name. */
 static int metrics_file_first_name (struct metrics_file *f, const char *tmp)
 {
     size_t stem = strlen (f->path) - strlen (".h5");
@@ -335,8 +337,8 @@ static int copy_column (const struct metrics_file *old, const struct column *fro
     return metrics_file_set_length (f, to, from->n);
 }
 
-/* The parts of it: copy the records that the new file lacks, and give it the
- * name.
+/* Copy the records that the new file lacks.  Put 'n' rows in place of the old ones
+ * unless 'rows' is NULL.
  */
 static int metrics_file_copy_columns (const struct metrics_file *old, struct metrics_file *f,
                                       const struct row *rows, uint64_t n)
@@ -363,8 +365,8 @@ static bool file_is_named (const struct metrics_file *f)
            && file.st_dev == named.st_dev && file.st_ino == named.st_ino;
 }
 
-/* What fails after the new file has the name has not failed: the old one is out
- * of reach then.  The next sync tries once more.
+/* Once the new file has the name, this does not fail, because the old file is out
+ * of reach.  The next sync tries again what failed.
  */
 static int metrics_file_give_name (struct metrics_file *f, const char *tmp)
 {
@@ -379,7 +381,7 @@ static int metrics_file_give_name (struct metrics_file *f, const char *tmp)
         if (link_sync_folder (f->folder) == 0)
             f->fresh = false;
         else
-            f->dirty = 1; /* the next sync tries once more */
+            f->dirty = 1; /* the next sync tries again */
         return 0;
     }
     if (link_replace_at (f->folder, tmp, metrics_file_name (f)) == 0)
@@ -389,9 +391,8 @@ static int metrics_file_give_name (struct metrics_file *f, const char *tmp)
     return f->suspect ? 0 : -1;
 }
 
-/* Have a file with these rooms in the place of the present one, with 'n' rows
- * in the place of all, or all of them if 'rows' is NULL.  On failure the file
- * is as it was.
+/* Replace the file by one with these rooms.  The 'n' rows in 'rows' take the place
+ * of all rows, unless 'rows' is NULL.  On failure nothing changes.
  */
 static int metrics_file_replace (struct metrics_file *f, const uint64_t *rooms,
                                  const struct row *rows, uint64_t n)
@@ -400,7 +401,7 @@ static int metrics_file_replace (struct metrics_file *f, const uint64_t *rooms,
     char tmp[sizeof (f->tmp)];
     int e;
 
-    new.kept = NULL; /* of 'f' until all is in the new file */
+    new.kept = NULL; /* stays with 'f' until everything is in the new file */
 
     for (int i = 0; i < COLUMNS; i++)
         new.columns[i].room = rooms[i];
@@ -422,7 +423,7 @@ static int metrics_file_replace (struct metrics_file *f, const uint64_t *rooms,
     return 0;
 }
 
-/* The rooms of the columns as they are. */
+/* The current rooms of the columns. */
 static void metrics_file_rooms (const struct metrics_file *f, uint64_t *rooms)
 {
     for (int i = 0; i < COLUMNS; i++)
@@ -431,7 +432,7 @@ static void metrics_file_rooms (const struct metrics_file *f, uint64_t *rooms)
 
 /* ---- growth and syncs in another thread ---- */
 
-/* A smaller file is copied when its room is used up: that takes no time. */
+/* A smaller file is copied only when it is full, because that takes no time. */
 enum { LARGE = 1 << 20 };
 
 struct metrics_file_work {
@@ -440,9 +441,9 @@ struct metrics_file_work {
     int (*end) (struct metrics_file *f, struct metrics_file_work *w);
     atomic_uint *bell;
     atomic_bool done;
-    int error;                /* errno of run(), 0: it went well */
-    struct metrics_file from; /* as it began, with a copy of fd */
-    struct metrics_file to;   /* with more room; fd -1: none */
+    int error;                /* errno of run(), or 0 */
+    struct metrics_file from; /* state at the start, with a duplicate of fd */
+    struct metrics_file to;   /* the larger file; fd is -1 if there is none */
     char tmp[40];
 };
 
@@ -472,8 +473,8 @@ static int run_growth (struct metrics_file_work *w)
                                                                                              : 0;
 }
 
-/* What was added meanwhile is copied, too.  A failure does no harm: there is
- * room, and when it is used up the same is done at once.
+/* Also copy what was added meanwhile.  A failure does no harm: there is still room,
+ * and once it is used up the file is replaced synchronously.
  */
 static int end_growth (struct metrics_file *f, struct metrics_file_work *w)
 {
@@ -497,13 +498,13 @@ static int end_growth (struct metrics_file *f, struct metrics_file_work *w)
     return 0;
 }
 
-/* A quarter of the room is used: the rest is for the time that this takes. */
+/* Grow early, when a quarter is used, because writing continues during the copy. */
 static bool needs_room (const struct column *c)
 {
     return c->room * c->size >= LARGE && c->n > c->room / 4;
 }
 
-/* Whether a larger file is to be made; make it.  A failure does no harm. */
+/* Whether it is time to create a larger file. */
 static bool metrics_file_needs_room (const struct metrics_file *f)
 {
     return !f->suspect && f->rows.n >= 2 * f->refused
@@ -517,7 +518,7 @@ static void *file_worker (void *arg)
 
     w->error = w->run (w) < 0 ? errno : 0;
     atomic_store (&w->done, true);
-    /* who ends the work joins this thread: the bell is there until then */
+    /* 'bell' stays valid until the thread that ends the work has joined this one */
     atomic_fetch_add (bell, 1);
     futex_wake (bell);
     return NULL;
@@ -531,7 +532,7 @@ static struct metrics_file_work *create_work (const struct metrics_file *f, atom
         return NULL;
     w->from = w->to = *f;
     w->to.fd = -1;
-    w->from.kept = w->to.kept = NULL; /* the caller goes on changing it */
+    w->from.kept = w->to.kept = NULL; /* the caller continues to change it */
     w->bell = bell;
     if ((w->from.fd = fcntl (f->fd, F_DUPFD_CLOEXEC, 0)) >= 0)
         return w;
@@ -566,7 +567,7 @@ static void metrics_file_begin_growth (struct metrics_file *f, atomic_uint *bell
         free_work (w);
 }
 
-/* -1: it is to be done by the caller. */
+/* Returns -1 if the caller has to sync itself. */
 static int metrics_file_begin_sync (struct metrics_file *f, atomic_uint *bell)
 {
     struct metrics_file_work *w = f->suspect ? NULL : create_work (f, bell);
@@ -585,7 +586,7 @@ static int metrics_file_begin_sync (struct metrics_file *f, atomic_uint *bell)
     return 0;
 }
 
-/* Wait until it has ended: 0, or -1 with the errno of a sync. */
+/* Wait for the work to end.  Returns 0, or -1 with the errno of a sync. */
 static int metrics_file_end_work (struct metrics_file *f)
 {
     struct metrics_file_work *w = f->work;
@@ -652,7 +653,7 @@ static int create_file (struct metrics_file *f, const char *dir, int folder, con
         metrics_file_keep_new (f);
         return 0;
     }
-    errno = errno ? errno : EIO; /* HDF5 sets none */
+    errno = errno ? errno : EIO; /* HDF5 does not set errno */
     close_file (f);
     return errorf (err, "%s: cannot create a metrics file: %s", dir, strerror (errno));
 }
@@ -663,7 +664,7 @@ int metrics_file_create (struct metrics_file *f, const char *dir, int folder, co
     return create_file (f, dir, folder, "metrics", tmp, about, err);
 }
 
-/* It was made before anybody knew whose it would be. */
+/* A spare file was created before its trial was known. */
 static int write_number (struct metrics_file *f, uint64_t at)
 {
     f->dirty += sizeof (uint64_t);
@@ -711,7 +712,7 @@ static uint64_t room_for (const struct column *c, uint64_t n)
     return room;
 }
 
-/* Room for so many more records of each column. */
+/* Make room for 'more' records in each column. */
 static int extend_columns (struct metrics_file *f, const uint64_t *more)
 {
     uint64_t rooms[COLUMNS];
@@ -724,7 +725,7 @@ static int extend_columns (struct metrics_file *f, const uint64_t *more)
     if (enough)
         return 0;
     if (f->work && metrics_file_end_work (f) == 0)
-        return extend_columns (f, more); /* there may be room now */
+        return extend_columns (f, more); /* the finished work may have made room */
     return metrics_file_replace (f, rooms, NULL, 0);
 }
 
@@ -771,7 +772,7 @@ int metrics_file_add_records (struct metrics_file *f, struct record *records,
     if (put_data (f, records, data, n) == 0
         && metrics_file_append (f, &f->records, records, n) == 0)
         return 0;
-    f->bytes.n = before; /* the next try writes there again */
+    f->bytes.n = before; /* the next attempt overwrites the data */
     return -1;
 }
 
@@ -785,7 +786,7 @@ int metrics_file_replace_rows (struct metrics_file *f, const struct row *rows, u
     return metrics_file_replace (f, rooms, rows, n);
 }
 
-/* What has no name yet gets it when all that is in it is synced. */
+/* Name an unnamed file only after everything in it is synced. */
 static int sync_columns (struct metrics_file *f)
 {
     if (!*f->tmp)
@@ -800,7 +801,7 @@ static int sync_columns (struct metrics_file *f)
     return 0;
 }
 
-/* What is written then nobody will ever see. */
+/* Nobody would ever see what is written to a removed file. */
 static bool is_removed (const struct metrics_file *f)
 {
     struct stat st;
@@ -815,7 +816,7 @@ int metrics_file_sync (struct metrics_file *f)
 {
     uint64_t rooms[COLUMNS];
 
-    metrics_file_end_work (f); /* if it has failed the file is suspect */
+    metrics_file_end_work (f); /* on failure the file is suspect */
     f->suspect |= is_removed (f);
     metrics_file_rooms (f, rooms);
     if (f->suspect && (f->held || metrics_file_replace (f, rooms, NULL, 0) < 0))
@@ -845,7 +846,7 @@ int metrics_file_close (struct metrics_file *f)
         exact[i] = c->n;
         waste += (c->room - c->n) * c->size;
     }
-    /* the file that is there is good: a failure here loses nothing */
+    /* a failure here loses nothing: the old file is good */
     if (waste <= WASTE_MAX || metrics_file_replace (f, exact, NULL, 0) < 0)
         rv = metrics_file_sync (f);
     close_file (f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Superblock 0, a group by a symbol table, version 1 object headers: the
- * sections in comments are those of the HDF5 File Format Specification 1.1.
+/* Parse superblock 0, a symbol table group and version 1 object headers.  Comments
+ * cite sections of the HDF5 File Format Specification 1.1.
  */
 #include "runtime/metrics/header.h"
 
@@ -45,12 +45,12 @@ static bool is_our_file (const struct header_image *i)
 struct header_walk {
     const struct header_image *image;
     void (*f) (struct header_walk *w, uint16_t type, uint64_t at);
-    unsigned left; /* messages that it may look at: blocks may form a ring */
+    unsigned left; /* limit on messages, because blocks may form a cycle */
     void *found;
 };
 
-/* A block of messages: type and size (2 bytes each), flags, 3 bytes unused,
- * then the body (IV.A.1.a).  A continuation names a further block.
+/* Walk a block of messages: type and size (2 bytes each), flags, 3 unused bytes,
+ * then the body (IV.A.1.a).  A continuation message points to another block.
  */
 static void each_message (struct header_walk *w, uint64_t at, uint64_t n)
 {
@@ -78,9 +78,9 @@ static void walk_header (struct header_walk *w, uint64_t at)
 }
 
 struct header_root {
-    uint64_t table[2]; /* B-tree and heap of names; 0: not found */
-    const char *name;  /* of an attribute that is looked for; NULL: none */
-    uint64_t number;   /* where its value is, 0: not found */
+    uint64_t table[2]; /* B-tree and local heap of names; 0: not found */
+    const char *name;  /* attribute to find, or NULL */
+    uint64_t number;   /* offset of its value; 0: not found */
 };
 
 static uint64_t padded (uint16_t n)
@@ -88,8 +88,8 @@ static uint64_t padded (uint16_t n)
     return ((uint64_t)n + 7) / 8 * 8;
 }
 
-/* Version 1 (IV.A.2.m): sizes of name, type and dataspace, then these and the
- * value, an integer of 8 bytes.
+/* An attribute of version 1 (IV.A.2.m): the sizes of name, type and dataspace, then
+ * these three, then the value, an integer of 8 bytes.
  */
 static void take_attribute (struct header_walk *w, uint64_t at)
 {
@@ -145,7 +145,7 @@ int header_attempt (const struct header_image *image, int64_t *attempt)
     return at && get (image, at, attempt, sizeof (*attempt)) ? 0 : -1;
 }
 
-/* One node of a symbol table (III.C). */
+/* Look in one symbol table node (III.C). */
 static enum header_result find_in_node (const struct header_image *i, uint64_t node, uint64_t names,
                                         const char *name, uint64_t *header)
 {
@@ -165,7 +165,7 @@ static enum header_result find_in_node (const struct header_image *i, uint64_t n
     return HEADER_HAS_NONE;
 }
 
-/* A B-tree of one level (III.A.1), names in a local heap (III.D). */
+/* Search a B-tree of one level (III.A.1) with names in a local heap (III.D). */
 static enum header_result find_header (const struct header_image *i, const char *name,
                                        uint64_t *header)
 {
@@ -186,8 +186,8 @@ static enum header_result find_header (const struct header_image *i, const char 
     return result;
 }
 
-/* Dataspace with a maximum (IV.A.2.b), type (IV.A.2.d), layout version 3,
- * contiguous (IV.A.2.i).
+/* A dataspace with a maximum (IV.A.2.b), a datatype (IV.A.2.d) and a contiguous
+ * layout of version 3 (IV.A.2.i).
  */
 static void take_of_dataset (struct header_walk *w, uint16_t type, uint64_t at)
 {
@@ -215,7 +215,7 @@ enum header_result header_find (const struct header_image *image, const char *na
         return result;
     *d = (struct header_dataset){ 0 };
     walk_header (&w, header);
-    /* the length changes by one write of one aligned word */
+    /* the writer changes the length by writing one aligned word */
     return d->length > 0 && d->length % 8 == 0 && d->storage > 0 && d->size > 0 ? HEADER_FOUND
                                                                                 : HEADER_UNKNOWN;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open a metrics file, say what went wrong with it, flush and close it. */
+/* Open, flush and close a metrics file, and report errors. */
 #include "runtime/metrics/metrics.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "runtime/storage/inside.h"
 
 enum {
-    FLUSH_MOST = 30000, /* ms that a disk which hangs holds up training */
+    FLUSH_MOST = 30000, /* ms that a hanging disk may hold up training */
     CLOSE_MOST = 10000,
 };
 
@@ -106,7 +106,7 @@ struct slurmdl_metrics *metrics_spare (const char *dir, const char *name,
 int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder,
                   const struct metrics_file_about *about)
 {
-    /* the thread rests then, until something is asked of it */
+    /* after the flush, the thread sleeps until the next request */
     if (metrics_flush_end (m, atomic_load (&m->asked), NULL) < 0)
         return -1;
     return metrics_file_move (&m->file, dir, folder, about);
@@ -122,7 +122,7 @@ struct slurmdl_metrics *slurmdl_metrics_create (const char *dir, struct slurmdl_
     return metrics_create (dir, -1, &about, NULL, err);
 }
 
-/* "": none yet */
+/* Sets 'name' to "" if the file has no name yet. */
 static void own_name (const struct slurmdl_metrics *m, char name[32])
 {
     int number = atomic_load (&m->named) - 1;
@@ -145,7 +145,7 @@ static long metrics_lost (const struct slurmdl_metrics *m)
     return atomic_load (&m->lost);
 }
 
-/* What a user is told, -1; or 0 if nothing is lost. */
+/* Returns -1 and the message for the user, or 0 if nothing is lost. */
 static int report_loss (const struct slurmdl_metrics *m, struct slurmdl_error *err)
 {
     int e = atomic_load (&m->error);
@@ -223,8 +223,9 @@ static int end_metrics (struct slurmdl_metrics *m, int remove_in)
     atomic_store (&m->closing, true);
     metrics_ring (m);
     if (!recorder_join (m, CLOSE_MOST)) {
-        /* the thread is in a system call, and will use the memory after it;
-         * what is the run's goes away */
+        /* The thread is stuck in a system call and will use the memory afterwards.
+         * The run's own memory goes away, so detach from it.
+         */
         pthread_mutex_lock (&m->lock);
         m->retention = NULL;
         pthread_mutex_unlock (&m->lock);
@@ -241,22 +242,24 @@ static int end_metrics (struct slurmdl_metrics *m, int remove_in)
 
 int slurmdl_metrics_destroy (struct slurmdl_metrics *m)
 {
-    /* a child of fork(): the memory is the parent's as well, leave all alone */
+    /* in a child of fork(), leave everything alone: it belongs to the parent too */
     return m && metrics_ours (m) ? end_metrics (m, -1) : 0;
 }
 
 void metrics_discard (struct slurmdl_metrics *m)
 {
-    /* the thread closes its own when it ends */
+    /* the thread closes its own descriptor when it ends */
     int folder = fcntl (m->file.folder, F_DUPFD_CLOEXEC, 0);
 
     end_metrics (m, folder);
     inside_close (folder, 0);
 }
 
-/* ---- of a run: only rank 0 has a file; elsewhere nothing is done ---- */
+/* ---- metrics of a run: only rank 0 has a file; on other ranks these calls do
+ * nothing ----
+ */
 
-/* What a rank that does not write logs to. */
+/* Metric on ranks that write no file. */
 static struct slurmdl_metric nowhere;
 
 struct slurmdl_metric *slurmdl_metric (struct slurmdl *run, const char *name)
@@ -279,8 +282,8 @@ int slurmdl_event (struct slurmdl *run, const char *kind, const char *json)
     return run->metrics ? metrics_event (run->metrics, kind, NO_STEP, json) : 0;
 }
 
-/* 'row' is where the rows that are logged from now on begin: those before it
- * with a higher step are superseded.
+/* 'row' is the first row logged after the restore.  Earlier rows with a higher step
+ * are superseded.
  */
 void metrics_resumed (struct slurmdl_metrics *m, int64_t step)
 {

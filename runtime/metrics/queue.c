@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queue what is logged: names, scalars and records on their way to the thread.
- */
+/* Queue names, scalars and records for the writer thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +10,11 @@
 #include "runtime/metrics/metrics.h"
 
 enum {
-    URGE = RING_SIZE / 16, /* rows after which the writer is woken */
-    PATIENCE = 1000,       /* ms that a disk which takes nothing holds up a call */
+    URGE = RING_SIZE / 16, /* wake the writer after this many rows */
+    PATIENCE = 1000,       /* ms that a stuck disk may hold up a call */
 };
 
-/* It is of the process, like the fork that changes it. */
+/* A fork changes it for the whole process, so it is global. */
 static atomic_uint generation;
 static pthread_once_t watching = PTHREAD_ONCE_INIT;
 
@@ -46,8 +45,8 @@ int metrics_not_ours (struct slurmdl_error *err)
     return errorf (err, "metrics: this is a child of the process that opened them");
 }
 
-/* That of the kernel's last tick, some ms ago: reading the clock itself would
- * cost as much as all the rest.
+/* Use the time of the kernel's last tick, a few ms old.  Reading the exact clock
+ * would cost as much as everything else.
  */
 static double metrics_time (void)
 {
@@ -66,7 +65,7 @@ static uint32_t hash_name (const char *name)
     return h % HASH_SIZE;
 }
 
-/* '*at' goes on from there to the name's place, or to the free one. */
+/* Advance '*at' to the slot of the name, or to a free one. */
 static struct slurmdl_metric *find_name (const struct slurmdl_metrics *m, const char *name,
                                          uint32_t *at)
 {
@@ -79,7 +78,7 @@ static struct slurmdl_metric *find_name (const struct slurmdl_metrics *m, const 
     return NULL;
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static struct slurmdl_metric *intern_name (struct slurmdl_metrics *m, const char *name, uint32_t at)
 {
     unsigned n = atomic_load (&m->nnames);
@@ -113,7 +112,7 @@ struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m, const char *name
         errno = EINVAL;
         return NULL;
     }
-    if (!metrics_ours (m)) { /* the lock may be held for ever */
+    if (!metrics_ours (m)) { /* the parent may have held the lock at the fork */
         metrics_not_ours (NULL);
         return NULL;
     }
@@ -137,8 +136,8 @@ void metrics_ring (struct slurmdl_metrics *m)
     futex_wake (&m->bell);
 }
 
-/* The row is in the queue before 'idle' is read, and the writer sets that
- * before it looks into the queue: one of the two sees the other.
+/* The row is in the queue before we read 'idle', and the writer sets 'idle' before
+ * it looks into the queue, so at least one of the two notices the other.
  */
 static void wake (struct slurmdl_metrics *m, long number)
 {
@@ -146,8 +145,8 @@ static void wake (struct slurmdl_metrics *m, long number)
         metrics_ring (m);
 }
 
-/* The ring is full.  A disk that takes rows is waited for; one that takes none
- * for the patience is not waited for again until it does.
+/* The ring is full.  Wait as long as the disk makes progress.  After a disk has
+ * made none for PATIENCE, do not wait again until it does.
  */
 static long wait_for_room (struct slurmdl_metrics *m, const struct row *row)
 {

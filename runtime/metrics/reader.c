@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read the metrics files of an attempt, also while they are written. */
+/* Read the metrics files of an attempt, even while they are written. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -62,12 +62,12 @@ int slurmdl_records_read (const char *path, slurmdl_record_f f, void *arg,
 
 struct folder_reading {
     slurmdl_row_f row;
-    slurmdl_record_f record; /* instead */
+    slurmdl_record_f record; /* if 'row' is NULL */
     void *arg;
-    struct slurmdl_error damage; /* of the first damaged file */
+    struct slurmdl_error damage; /* about the first damaged file */
 };
 
-/* A damaged file is no reason not to read the others. */
+/* Read the other files even if one is damaged. */
 static int read_attempt_file (const char *path, void *arg, struct slurmdl_error *err)
 {
     struct folder_reading *r = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that writes what was logged. */
+/* The writer thread. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -12,7 +12,8 @@
 
 enum { BATCH_TIME = 100, SYNC_EVERY = 5000, AGAIN = 1000, AGAIN_MOST = 16000 };
 
-/* Bytes that this thread syncs itself, and that are not left for the next time.
+/* Up to SYNC_HERE bytes, this thread syncs itself.  From SYNC_AT bytes on, a sync
+ * does not wait for its turn.
  */
 enum { SYNC_HERE = 4 << 20, SYNC_AT = 64 << 20 };
 
@@ -27,7 +28,7 @@ static bool has_work (const struct slurmdl_metrics *m)
            || atomic_load (&m->items) || hurried (m) || metrics_file_is_done (&m->file);
 }
 
-/* Until there is work, or it is time to sync. */
+/* Wait until there is work, or it is time to sync. */
 static void wait_for_work (struct slurmdl_metrics *m)
 {
     for (;;) {
@@ -41,7 +42,7 @@ static void wait_for_work (struct slurmdl_metrics *m)
     atomic_store (&m->idle, 0);
 }
 
-/* Then a while for more of it.  The wake-up for the work that is known may come
+/* Wait a while for more work.  The wake-up for the work already known may arrive
  * only now.
  */
 static void wait_for_more (struct slurmdl_metrics *m)
@@ -145,7 +146,7 @@ static int write_items (struct slurmdl_metrics *m)
     return 0;
 }
 
-/* All that was put before, and perhaps more. */
+/* Write everything that was queued before, and perhaps more. */
 static int recorder_flush (struct slurmdl_metrics *m)
 {
     unsigned long rows = ring_count (&m->ring);
@@ -153,7 +154,7 @@ static int recorder_flush (struct slurmdl_metrics *m)
     do {
         if (write_rows (m) < 0 || write_items (m) < 0)
             return -1;
-        /* a thread may be on the way between its place and its row */
+        /* a thread may have reserved its slot but not written its row yet */
         if (m->nrows == 0 && (long)(rows - atomic_load (&m->written)) > 0
             && ring_count (&m->ring) != m->ring.taken)
             sched_yield ();
@@ -161,7 +162,7 @@ static int recorder_flush (struct slurmdl_metrics *m)
     return 0;
 }
 
-/* Readers of the file learn of it, too. */
+/* Record losses in the file, so that its readers learn of them. */
 static void note_lost (struct slurmdl_metrics *m)
 {
     long lost = atomic_load (&m->lost);
@@ -174,7 +175,7 @@ static void note_lost (struct slurmdl_metrics *m)
         m->lost_noted = lost;
 }
 
-/* Where there is much, rows need not wait for it. */
+/* If there is much to sync, leave it to another thread so that rows need not wait. */
 static int recorder_sync (struct slurmdl_metrics *m, bool now)
 {
     struct metrics_file *j = &m->file;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is logged beside scalars: how it lies in /bytes, and back. */
+/* Records other than scalars: how they are stored in /bytes, and how to read them. */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -192,8 +192,8 @@ int slurmdl_record_image (const struct slurmdl_record *r, struct slurmdl_image *
 
 enum { BINS = 64, BLOCK = 1024 };
 
-/* Sign, exponent and mantissa of a small float; 'all' is the highest exponent,
- * and says whether it stands for infinity and NaN.
+/* Decode sign, exponent and mantissa of a small float.  If 'all', the highest
+ * exponent stands for infinity and NaN.
  */
 static double small_float (unsigned bits, int exponent, int mantissa, bool all)
 {
@@ -223,7 +223,7 @@ static double bfloat (uint16_t v)
     return (double)f;
 }
 
-/* Its only special numbers are the two NaN. */
+/* This type has no infinity; its only special values are two NaNs. */
 static double e4m3 (uint8_t v)
 {
     return (v & 0x7f) == 0x7f ? (double)NAN : small_float (v, 4, 3, false);
@@ -235,7 +235,7 @@ static double e5m2 (uint8_t v)
 }
 
 #define PLAIN(v) ((double)(v))
-/* Arrays need not be aligned. */
+/* The arrays may be unaligned. */
 #define CONVERTER(name, type, number)                                                              \
     static void name (const void *from, size_t n, double *to)                                      \
     {                                                                                              \
@@ -310,7 +310,7 @@ static void find_range (struct sample_summary *s, const double *v, size_t n)
     }
 }
 
-/* Halves, as the difference of two large numbers may be infinite. */
+/* Divide by two first, because the difference of two large numbers may overflow. */
 static void count_bins (struct sample_summary *s, const double *v, size_t n)
 {
     double scale = s->max > s->min ? BINS / (s->max / 2 - s->min / 2) : 0;
@@ -342,7 +342,7 @@ static void each_chunk (struct sample_summary *s,
     }
 }
 
-/* A single value has the middle of the bins. */
+/* If all values are equal, put them into the middle bin. */
 static void set_edges (const struct sample_summary *s, double *edges)
 {
     double min = s->finite ? s->min : 0;

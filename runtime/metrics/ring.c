@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A queue of many writers and one reader. */
+/* A queue with many writers and one reader. */
 #include "runtime/metrics/ring.h"
 
 #include <sys/mman.h>
 
-/* Rows whose memory is given back at once. */
+/* Free memory in batches of this many rows. */
 enum { GIVE_BACK = 4096 };
 
 int ring_open (struct ring *r)
@@ -15,7 +15,7 @@ int ring_open (struct ring *r)
 
     if (p == MAP_FAILED)
         return -1;
-    /* clearing a huge page would take the time of thousands of rows */
+    /* clearing a huge page would take as long as thousands of rows */
     madvise (p, size, MADV_NOHUGEPAGE);
     *r = (struct ring){ .rows = p };
     return 0;
@@ -33,7 +33,7 @@ static struct row *ring_row (const struct ring *r, unsigned long number)
     return &r->rows[number % RING_SIZE];
 }
 
-/* From 1 on: fresh memory has 0. */
+/* Laps count from 1, because fresh memory is 0. */
 static uint32_t lap (unsigned long number)
 {
     return (uint32_t)(number / RING_SIZE) + 1;
@@ -46,7 +46,7 @@ long ring_put (struct ring *r, const struct row *row)
 
     do {
         unsigned long h = atomic_load_explicit (&r->head, memory_order_acquire);
-        /* 't' may be old, and below 'h': then it is read again */
+        /* a stale 't' may be below 'h'; the exchange then reads it again */
         if ((long)(t - h) >= RING_SIZE)
             return -1;
     } while (!atomic_compare_exchange_weak (&r->tail, &t, t + 1));
@@ -59,7 +59,7 @@ long ring_put (struct ring *r, const struct row *row)
     return (long)t;
 }
 
-/* Before writers can have the places again, their memory is cleared. */
+/* Clear the memory of slots before writers can use them again. */
 static void give_back (struct ring *r)
 {
     unsigned long h = atomic_load_explicit (&r->head, memory_order_relaxed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open a metrics file, and read it in blocks. */
+/* Open a metrics file and read it in blocks. */
 #include "runtime/metrics/table.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 
-/* More than empty_file.c needs: names have limits. */
+/* More than empty_file.c needs, because names have a limit. */
 enum { IMAGE_MAX = 8192, END_OF_FILE = 40 };
 
 static const char *const dataset_names[DATASETS] = {
@@ -54,7 +54,7 @@ static int find_places (struct source *s, const struct header_image *image)
     return 0;
 }
 
-/* Whether it has our layout and is whole. */
+/* Whether the file has our layout and is complete. */
 static bool is_in_place (struct source *s, const struct stat *st)
 {
     char bytes[IMAGE_MAX];
@@ -82,7 +82,9 @@ static int open_in_place (const struct source *s, enum dataset_name name, struct
     return 0;
 }
 
-/* HDF5 would wait for a pipe, and follow a link. */
+/* Open through the descriptor: given a path, HDF5 would block on a pipe and follow
+ * links.
+ */
 static hid_t open_by_hdf5 (int fd)
 {
     char opened[32];
@@ -172,8 +174,8 @@ void source_close (struct source *s)
         H5Fclose (s->file);
 }
 
-/* With the length that it has now.  Returns -1 if there is none, or one of
- * records of another size; dataset_close() after either.
+/* Open a dataset with its current length.  Returns -1 if it is missing or has
+ * records of another size.  Call dataset_close() in any case.
  */
 static int dataset_open (const struct source *s, enum dataset_name name, size_t size,
                          struct dataset *d)
@@ -212,8 +214,8 @@ static int dataset_read (const struct source *s, const struct dataset *d, uint64
     return rv;
 }
 
-/* The record at or behind 'first' from which on the file has data: it may claim
- * a hole that nobody could read to its end.
+/* The first record at or after 'first' that has data.  A file may claim a hole so
+ * large that reading it would never end.
  */
 static uint64_t dataset_skip_hole (const struct source *s, const struct dataset *d, uint64_t first)
 {
@@ -227,10 +229,10 @@ static uint64_t dataset_skip_hole (const struct source *s, const struct dataset 
     return next < d->n ? next : d->n;
 }
 
-/* Rows that fit into a cache near the processor. */
+/* Block sizes that fit into a near cache. */
 enum { BLOCK = 8192, RECORDS_BLOCK = 1024 };
 
-/* No writer puts more: to look for names takes time by their square. */
+/* No writer adds more names, and looking up names takes quadratic time. */
 enum { NAMES_READ_MAX = 2 * NAMES_MAX, EVENT_MAX = 4096 };
 
 static int fail_damaged_table (const char *path, struct slurmdl_error *err)
@@ -255,7 +257,7 @@ static int read_names (struct table *t)
     struct dataset d;
     int rv = dataset_open (&t->source, NAMES, NAME_SIZE, &d);
 
-    /* a file may claim any number */
+    /* a file may claim any number of names */
     if (rv == 0 && d.n <= NAMES_READ_MAX) {
         t->nnames = d.n;
         t->names = calloc (d.n + 1, NAME_SIZE);
@@ -267,8 +269,8 @@ static int read_names (struct table *t)
     return rv;
 }
 
-/* Rows and records first: the names and bytes that they use are then in the
- * file.
+/* Open rows and records first, so that the names and bytes they use are in the file
+ * by the time we read those.
  */
 static int open_columns (struct table *t)
 {
@@ -299,7 +301,7 @@ bool table_superseded (const struct table *t, uint64_t number, const struct row 
     return low < t->nresumes && row->step > t->resumes[low].step;
 }
 
-/* A loss of power may have taken it, although it was written before. */
+/* A power failure may lose a name even though it was written earlier. */
 static bool name_is_stored (const struct table *t, uint32_t name)
 {
     return name < t->nnames && t->names[name][0];
@@ -322,12 +324,12 @@ static bool is_zero (const void *record, size_t size)
     return !*bytes && !memcmp (bytes, bytes + 1, size - 1);
 }
 
-/* Records that are wrong.  What is all zeros at the end of a file was never
- * written: the machine lost its power.
+/* Damaged records.  Zeros at the end of a file do not count: a power failure kept
+ * them from being written.
  */
 struct lost {
     uint64_t n, first;
-    uint64_t zeros; /* since the last that is not */
+    uint64_t zeros; /* zero records since the last nonzero one */
 };
 
 static void lose (struct lost *l, uint64_t number, bool zero)
@@ -342,7 +344,7 @@ static void lose (struct lost *l, uint64_t number, bool zero)
     l->zeros = 0;
 }
 
-/* A good one follows: the zeros before it were something. */
+/* A good record follows, so the zeros before it are damage. */
 static void count_zeros (struct lost *l, uint64_t number)
 {
     if (l->zeros > 0 && l->n == 0)
@@ -351,7 +353,7 @@ static void count_zeros (struct lost *l, uint64_t number)
     l->zeros = 0;
 }
 
-/* Behind a block of zeros: the next record that is not in a hole. */
+/* After a block of zeros, skip to the next record outside a hole. */
 static uint64_t skip_hole (const struct table *t, const struct dataset *d, uint64_t at,
                            uint64_t block, struct lost *l)
 {
@@ -373,7 +375,7 @@ static int tell_lost (const struct lost *l, const char *path, struct slurmdl_err
                    (unsigned long long)l->first);
 }
 
-/* The good rows of a block, in runs. */
+/* Pass the good rows of a block to 'f', in runs. */
 static int give_good (const struct table *t, const struct row *rows, size_t n, uint64_t at,
                       block_f f, void *arg, struct lost *l)
 {
@@ -427,7 +429,7 @@ static bool good_record (const struct table *t, const struct record *r)
            && r->bytes <= t->bytes.n && r->offset <= t->bytes.n - r->bytes;
 }
 
-/* Its data with a NUL behind them; NULL: they are not right. */
+/* The record's data with a NUL appended, or NULL if they are damaged. */
 static char *read_data (const struct table *t, const struct record *r)
 {
     char *data = malloc (r->bytes + 1);
@@ -443,7 +445,7 @@ static char *read_data (const struct table *t, const struct record *r)
     return NULL;
 }
 
-/* Returns false if its data are damaged; '*rv' is what f() has returned. */
+/* Returns false if the data are damaged.  Sets '*rv' to the result of f(). */
 static bool give_record (const struct table *t, const struct record *r, slurmdl_record_f f,
                          void *arg, int *rv)
 {
@@ -463,7 +465,7 @@ static bool is_event (const struct table *t, const struct record *r, const char 
     return r->kind == SLURMDL_EVENT && r->bytes <= EVENT_MAX && !strcmp (t->names[r->name], event);
 }
 
-/* All of them, or the events of a kind: then no other data are read. */
+/* Read all records, or only the events of one kind without the data of others. */
 static int read_records (const struct table *t, const char *event, slurmdl_record_f f, void *arg,
                          struct slurmdl_error *err)
 {
@@ -492,7 +494,9 @@ static int read_records (const struct table *t, const char *event, slurmdl_recor
                 count_zeros (&lost, at + i);
         at = skip_hole (t, &t->records, at + n, RECORDS_BLOCK, &lost);
     }
-    /* the events of a kind are for opening it: the reader of all tells */
+    /* events are read while opening the table; the reader of all records reports
+     * damage
+     */
     if (rv == 0 && !event)
         rv = tell_lost (&lost, t->path, err);
     int e = errno;
@@ -534,7 +538,7 @@ static int by_row (const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* In the order of their rows, each with the least step from there on. */
+/* Sort resumes by row, and give each the lowest step from there on. */
 static void order_resumes (struct table *t)
 {
     if (t->nresumes > 1)
@@ -583,7 +587,7 @@ static int is_metrics (const struct dirent *e)
     return !strncmp (e->d_name, "metrics.", 8) && n >= 10 && !strcmp (e->d_name + n - 3, ".h5");
 }
 
-/* metrics.h5, metrics.1.h5, ..., metrics.10.h5 */
+/* Sort in the order metrics.h5, metrics.1.h5, ..., metrics.10.h5. */
 static int compare_file_numbers (const struct dirent **a, const struct dirent **b)
 {
     long x = atol ((*a)->d_name + 8);

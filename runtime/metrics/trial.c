@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read all attempts of a trial, and tell which rows a later one superseded. */
+/* Read all attempts of a trial, and mark the rows that a later attempt superseded. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
 
-/* A metric of an attempt and of those after it. */
+/* The first step of a metric in an attempt. */
 struct limit {
     char name[NAME_SIZE];
     int64_t step; /* rows of earlier attempts from here on are superseded */
@@ -22,7 +22,7 @@ struct limit {
 
 struct attempt {
     long number;
-    int64_t resumed; /* INT64_MAX: it began anew */
+    int64_t resumed; /* first step it resumed from; INT64_MAX: it started from scratch */
     struct limit *limits;
     size_t n;
 };
@@ -31,12 +31,12 @@ struct trial {
     const char *dir;
     struct attempt *attempts;
     size_t n;
-    struct attempt *now; /* which is read */
-    int64_t *steps;      /* by name of the file that is read */
+    struct attempt *now; /* being read */
+    int64_t *steps;      /* limit for each name in the current file */
     slurmdl_row_f f;
     void *arg;
     double epoch;
-    struct slurmdl_error damage; /* of the first damaged file */
+    struct slurmdl_error damage; /* about the first damaged file */
 };
 
 /* ---- steps at which attempts were resumed ---- */
@@ -114,7 +114,7 @@ static const char *folder (const struct trial *t, char *buf, size_t size)
     return buf;
 }
 
-/* ---- first pass: from which step on an attempt has a metric ---- */
+/* ---- first pass: the first step of each metric in each attempt ---- */
 
 static struct limit *find_limit (const struct attempt *a, const char *name)
 {
@@ -168,7 +168,7 @@ static int note_file (const char *path, void *arg, struct slurmdl_error *err)
     struct table t;
     int rv = table_open (&t, path, NULL);
 
-    (void)err; /* the second pass tells */
+    (void)err; /* the second pass reports errors */
     if (rv < 0 && errno == EBADMSG) {
         table_close (&t);
         return 0;
@@ -189,7 +189,7 @@ static int note_file (const char *path, void *arg, struct slurmdl_error *err)
     return rv;
 }
 
-/* The least step from which on a later attempt has superseded the metric. */
+/* The lowest step from which a later attempt superseded the metric. */
 static int64_t limit_of (const struct trial *t, const char *name)
 {
     const struct attempt *end = t->attempts + t->n;
@@ -256,7 +256,7 @@ int slurmdl_trial_read (const char *dir, slurmdl_row_f f, void *arg, struct slur
     error_clear (err);
     if (rv < 0)
         errorf (err, "%s: cannot list the attempts: %s", dir, inside_error (errno));
-    /* the first one supersedes nothing */
+    /* the first attempt supersedes nothing */
     for (size_t i = 1; rv == 0 && i < t.n; i++) {
         t.now = &t.attempts[i];
         rv = each_metrics_file (folder (&t, path, sizeof (path)), note_file, &t, err);
