@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open a checkpoint, list, read and verify its tensors. */
+/* Open a checkpoint; list, read and verify its tensors. */
 #include "runtime/checkpoint/check.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/origin.h"
 
-/* '*bad' is the tensor that could not be read, or NULL. */
+/* Sets '*bad' to the tensor that cannot be read, or NULL. */
 static int check_data (int fd, const struct manifest *m, long threads, atomic_int *cancel,
                        const struct manifest_row **bad)
 {
@@ -28,7 +28,7 @@ static int check_data (int fd, const struct manifest *m, long threads, atomic_in
     if (rv == 0)
         rv = fetch_run (&f, threads, cancel);
     *bad = f.bad;
-    /* now it is in the page cache */
+    /* by now the rest is in the page cache */
     if (rv == 0 && m->guessed)
         rv = manifest_check_rest (fd, m);
     e = errno;
@@ -47,7 +47,7 @@ int check_file (const char *path, int64_t step, atomic_int *cancel)
 
     if (fd < 0)
         return -1;
-    /* what is in the page cache says nothing of the disk */
+    /* the page cache proves nothing about the disk */
     posix_fadvise (fd, 0, 0, POSIX_FADV_DONTNEED);
     if (manifest_read (fd, &m) == 0) {
         rv = check_data (fd, &m, 1, cancel, &bad);

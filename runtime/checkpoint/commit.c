@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make one checkpoint of what the ranks have, and give it its name. */
+/* Merge the ranks' pieces into one checkpoint, and give it its name. */
 #include "runtime/checkpoint/commit.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 
-/* What a rank has: its pieces, without the data. */
+/* One piece of a rank, without its data. */
 struct entry {
     char name[DATASET_NAME_SIZE];
     uint32_t type;
@@ -37,16 +37,16 @@ struct plan {
 struct part_of {
     long rank;
     struct plan *plan;
-    void *layout; /* what it is told */
-    size_t first; /* of its entries among all */
+    void *layout; /* the reply to this rank */
+    size_t first; /* index of its first entry */
 };
 
 struct merge_item {
     const struct entry *entry;
     long rank;
-    size_t i; /* in the rank's plan */
+    size_t i; /* index in the rank's plan */
     int64_t row;
-    int64_t shard; /* -1: all of the tensor */
+    int64_t shard; /* -1: the whole tensor */
 };
 
 struct merge {
@@ -67,7 +67,7 @@ static void merge_free (struct merge *g)
     free (g->items);
 }
 
-/* Of a job; sets its size in bytes. */
+/* Make the plan of a job, and set its size in bytes. */
 static struct plan *make_save_plan (const struct save_job *job, size_t *size)
 {
     struct plan *p;
@@ -143,7 +143,9 @@ static int add_shard (struct manifest *m, const struct merge_item *t)
     return 0;
 }
 
-/* The items from 'i' on that have one name: a tensor. */
+/* Add the tensor that the items from 'i' on with the same name make up.  Returns
+ * the index after them, or 0 on error.
+ */
 static size_t add_tensor (struct merge *g, size_t i, struct slurmdl_error *err)
 {
     struct manifest *m = &g->draft.m;
@@ -169,7 +171,7 @@ static size_t add_tensor (struct merge *g, size_t i, struct slurmdl_error *err)
         add_shard (m, t);
         row->shards++;
     }
-    /* of nothing, nobody need have a part */
+    /* an empty tensor needs no shard */
     if (e->shard && row->shards == 0 && row->bytes == 0)
         row->crc = 0;
     else if (e->shard && row->shards == 0)
@@ -177,8 +179,8 @@ static size_t add_tensor (struct merge *g, size_t i, struct slurmdl_error *err)
     return i;
 }
 
-/* Make the file 'tmp' for what the plans in 'parts' say.  EINVAL if they do not
- * fit each other, or slabs do not cover their tensor once.
+/* Create the file 'tmp' for the plans in 'parts'.  Fails with EINVAL if they
+ * contradict each other, or if the slabs of a tensor overlap or leave gaps.
  */
 static int merge_lay_out (struct merge *g, const char *tmp, int64_t step, struct slurmdl_error *err)
 {
@@ -203,7 +205,7 @@ static int merge_lay_out (struct merge *g, const char *tmp, int64_t step, struct
     return 0;
 }
 
-/* Put the checksums of a rank's pieces into the manifest. */
+/* Enter the checksums of a rank's pieces into the manifest. */
 static void merge_set_crc (struct merge *g, long rank, const uint32_t *crcs)
 {
     struct manifest *m = &g->draft.m;
@@ -219,7 +221,7 @@ static void merge_set_crc (struct merge *g, long rank, const uint32_t *crcs)
     }
 }
 
-/* The same two things for rank 0's own job. */
+/* Set the offsets and checksums of rank 0's own job. */
 static void merge_own_offsets (const struct merge *g, struct save_job *job)
 {
     for (size_t k = 0; k < g->n; k++)
@@ -244,12 +246,13 @@ int finish_name (const char *tmp, const char *path)
 {
     enum link_result linked = link_if_absent (tmp, path);
 
-    /* a step is saved again only after a restore from an older one: the file
-     * of that name is then this attempt's own and out of date */
+    /* A step is saved again only after a restore from an older one.  The file of
+     * that name is then this attempt's own and out of date.
+     */
     return linked == LINK_TAKEN ? link_replace (tmp, path) : linked == LINKED ? 0 : -1;
 }
 
-/* What was written is there: of a small file all, else the tables. */
+/* Read back a small file completely, but only the tables of a large one. */
 static int read_back (const char *tmp, const struct draft *d)
 {
     size_t size = d->m.n * sizeof (*d->m.rows);
@@ -272,7 +275,7 @@ static int read_back (const char *tmp, const struct draft *d)
     return rv;
 }
 
-/* All is written: seal the file, look at it, and give it its name. */
+/* Seal the complete file, check it, and give it its name. */
 static int finish_file (struct draft *d, const char *tmp, const char *path,
                         struct slurmdl_error *err)
 {
@@ -297,12 +300,12 @@ int finish_paths (const char *dir, int64_t step, char *tmp, char *path, struct s
     return 0;
 }
 
-/* Slower than any disk: how long others are waited for while they write. */
+/* Slower than any disk: sets how long to wait for other ranks while they write. */
 enum { BYTES_A_SECOND = 20 << 20 };
 
-/* ---- what ranks say to each other ---- */
+/* ---- messages between ranks ---- */
 
-/* The end of a stage: 'error' is an errno, 0 if all went well. */
+/* The result of a stage: 'error' is an errno, or 0. */
 struct word {
     int32_t error;
     uint32_t n;
@@ -310,7 +313,7 @@ struct word {
     char path[PATH_MAX];
 };
 
-/* of rank 0 to each: the offsets of what it has; back: their checksums */
+/* Rank 0 sends each rank the offsets of its pieces; the rank returns their checksums. */
 struct layout {
     struct word word;
     uint64_t all; /* bytes of the checkpoint */
@@ -420,7 +423,7 @@ static int collect_crcs (struct session *t, unsigned save, struct merge *g,
     return 0;
 }
 
-/* A rank has put a plan only when it was done with the save before. */
+/* A rank sends a plan only after it has finished the previous save. */
 static void clean_up (struct session *t, unsigned save)
 {
     static const char *const stages[] = { "plan", "done", "result" };
@@ -463,7 +466,7 @@ static int lead_stages (struct slurmdl *run, unsigned save, struct save_job *job
     return finish_file (&g->draft, tmp, path, err);
 }
 
-/* Who waits for a layout learns that there will be none. */
+/* Tell the ranks that wait for a layout that there will be none. */
 static void refuse_layout (struct session *t, unsigned save, long ranks, const struct word *w)
 {
     struct layout *l = calloc (1, sizeof (*l));
@@ -477,7 +480,7 @@ static void refuse_layout (struct session *t, unsigned save, long ranks, const s
     free (l);
 }
 
-/* Of several ranks: what rank 0 does. */
+/* Rank 0's part of a save by several ranks. */
 static int commit_lead (struct slurmdl *run, struct save_job *job, char *path,
                         struct slurmdl_error *err)
 {
@@ -503,7 +506,7 @@ static int commit_lead (struct slurmdl *run, struct save_job *job, char *path,
     if (rv < 0)
         refuse_layout (run->session, save, run->size, &w);
     stage (name, save, "result", 0);
-    /* who is not told takes it for failed */
+    /* ranks that get no result assume that the save failed */
     if (session_put (run->session, name, &w, sizeof (w)) < 0 && rv == 0) {
         e = errno;
         rv = errorf (&own, "%s: is complete, but the ranks cannot be notified: %s", path,
@@ -554,7 +557,7 @@ static int put_done (struct session *t, unsigned save, const struct save_job *jo
     return rv;
 }
 
-/* Whatever comes first: the layout, or that the save has failed. */
+/* Wait for the layout, or for the message that the save failed. */
 static int get_layout (struct session *t, unsigned save, long rank, const struct save_job *job,
                        struct layout **l, struct slurmdl_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read parts of a checkpoint by several threads, and verify them. */
+/* Read parts of a checkpoint in several threads, and verify them. */
 #include "runtime/checkpoint/fetch.h"
 
 #include <errno.h>
@@ -16,20 +16,21 @@
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/io.h"
 
-/* Memory that one thread reads into, for all that it reads; all zero: none. */
+/* A thread's read buffer.  All zeros: not allocated yet. */
 struct shard_scratch {
     unsigned char *data;
     size_t size;
 };
 
-/* What is read at once: it is still in the cache when it is summed up.  What is
- * not kept is read for the disk's sake, which is as fast as a request is large.
+/* Read in chunks that are still in the cache when their checksum is computed.  If
+ * the data are only verified, use larger requests, because they make the disk
+ * faster.
  */
 enum { CHUNK = 256 << 10, CHUNK_CHECKED = 4 << 20 };
 
 struct shard_reading {
     int fd;
-    uint64_t at; /* of the tensor in the file */
+    uint64_t at; /* offset of the tensor in the file */
     uint64_t size;
     unsigned char *data;
 };
@@ -46,7 +47,7 @@ struct shard_pass {
     struct shard_reading from;
     struct slab tensor;
     const struct slab *to;
-    unsigned char *data; /* NULL: only summed up */
+    unsigned char *data; /* NULL: only verify */
     struct shard_scratch *scratch;
     uint32_t crc;
     atomic_int *cancel;
@@ -65,7 +66,7 @@ static int note_run (uint64_t at_to, uint64_t at_part, uint64_t n, void *arg)
     return 1;
 }
 
-/* Where the part lies in one piece in the memory that it is for; else NULL. */
+/* The address in the destination if the part is contiguous there; otherwise NULL. */
 static unsigned char *place_of (const struct shard_pass *p, const struct slab *part,
                                 uint64_t elements)
 {
@@ -115,10 +116,10 @@ static int read_next (const struct slab *part, void *arg)
     return -1;
 }
 
-/* Read the saved slab 'shard' of a tensor, whole, and verify it; what of it the
- * slab 'to' has goes into 'data' (of 'to', the host's; NULL: nothing is kept).
- * * Returns 0, or -1: EBADMSG (damaged, or cut), ECANCELED once '*cancel' is
- * nonzero ('cancel' may be NULL), ENOMEM, EIO.
+/* Read the whole saved slab 'shard' of a tensor and verify it.  Copy the part that
+ * slab 'to' contains into 'data', host memory of the size of 'to' (NULL: keep
+ * nothing).  Returns 0, or -1 with errno: EBADMSG (damaged or truncated), ECANCELED
+ * once '*cancel' is nonzero ('cancel' may be NULL), ENOMEM, EIO.
  */
 static int read_shard (int fd, const struct manifest_row *row, const struct shard_row *shard,
                        const struct slab *to, void *data, struct shard_scratch *scratch,
@@ -197,7 +198,9 @@ int fetch_add_whole (struct fetch *f, const struct manifest_row *row)
     return fetch_add (f, row, &all, NULL);
 }
 
-/* Neighbours in the file, for one thread; who has done its own helps others. */
+/* A contiguous range of parts for one thread.  A thread that has finished its own
+ * range helps with others.
+ */
 struct share {
     atomic_size_t next;
     size_t end;
@@ -212,8 +215,8 @@ struct fetching {
     atomic_int error;
 };
 
-/* The kernel reads ahead for each open file by itself, and best when that file
- * is read from front to back.
+/* The kernel reads ahead separately for each open file, and works best if each is
+ * read from front to back.
  */
 static int open_again (int fd)
 {
@@ -226,7 +229,7 @@ static int open_again (int fd)
     return own;
 }
 
-/* The first one counts. */
+/* Keep the first error. */
 static void note_error (struct fetching *g, const struct manifest_row *row)
 {
     int none = 0;
@@ -250,7 +253,7 @@ static void *read_some (void *arg)
 {
     struct fetching *g = arg;
     size_t me = atomic_fetch_add (&g->threads, 1);
-    /* for one thread alone the file's own descriptor does */
+    /* a single thread can use the original descriptor */
     int own = g->shares > 1 ? open_again (g->f->fd) : -1;
     struct shard_scratch scratch = { NULL, 0 };
 
@@ -277,7 +280,7 @@ static uint64_t part_bytes (const struct fetch_part *p)
     return slab_elements (&s) * slurmdl_type_size (p->row->type);
 }
 
-/* Shares of about as many bytes. */
+/* Make shares of about equal size in bytes. */
 static void make_shares (struct fetching *g)
 {
     const struct fetch *f = g->f;

@@ -13,7 +13,7 @@
 #include "runtime/storage/origin.h"
 #include "runtime/storage/tensor.h"
 
-/* ---- what is no data ---- */
+/* ---- everything except data ---- */
 
 static int by_offset (const void *a, const void *b)
 {
@@ -111,7 +111,7 @@ static bool overlap (struct slab *list, uint32_t n)
     return false;
 }
 
-/* Boxes that do not overlap cover a tensor if they have as many elements. */
+/* Slabs that do not overlap cover a tensor if they have the same number of elements. */
 static bool covered (const struct manifest *m, const struct manifest_row *row)
 {
     struct slab all = slab_whole ((int)row->ndims, row->dims);
@@ -161,7 +161,9 @@ static int load_trailer (int fd, uint64_t size, struct trailer *t)
     return 0;
 }
 
-/* A trailer, of whatever size, begins with its name and ends with its CRC. */
+/* A trailer of any version, whatever its size, begins with its name and ends with
+ * its CRC.
+ */
 static bool is_newer (int fd, uint64_t size)
 {
     enum { LEAST = 16, MOST = 512 };
@@ -220,7 +222,7 @@ static int crc_part (int fd, const struct part *p, uint32_t *crc)
     return 0;
 }
 
-/* Whether it may be what aligns the next tensor: zeros, which mean nothing. */
+/* Whether the part can be padding before the next tensor: zeros without a meaning. */
 static bool is_padding (const struct part *p)
 {
     return p->at > 0 && p->bytes < MANIFEST_ALIGNMENT
@@ -234,8 +236,9 @@ static uint32_t crc_zeros (uint32_t crc, size_t n)
     return crc32c (crc, zeros, n);
 }
 
-/* Of all that is no data; with 'guess' padding is not read, but taken for what
- * it ought to be: between tensors, it would keep a disk from reading ahead.
+/* CRC of everything except data.  With 'guess', assume that padding is zero instead
+ * of reading it, because reading between tensors would defeat the disk's
+ * read-ahead.
  */
 static int rest_crc (int fd, const struct manifest *m, uint64_t length, bool guess, uint32_t *crc)
 {
@@ -253,7 +256,7 @@ static int rest_crc (int fd, const struct manifest *m, uint64_t length, bool gue
     return rv;
 }
 
-/* Metadata between tensors, as HDF5 may put it, are no zeros. */
+/* The guess fails if HDF5 put metadata between tensors; then read everything. */
 static int check_rest (int fd, struct manifest *m, const struct trailer *t)
 {
     uint32_t crc;
@@ -275,7 +278,7 @@ int manifest_check_rest (int fd, const struct manifest *m)
     return crc == m->rest_crc ? 0 : fail_damaged_manifest ();
 }
 
-/* A checksum is no signature: whoever made the file may have meant harm. */
+/* A checksum is no signature: the file may be malicious. */
 static bool row_is_sane (const struct manifest *m, const struct manifest_row *r)
 {
     uint64_t bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write a rank's pieces into the file of a checkpoint. */
+/* Write a rank's pieces into the checkpoint file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -22,30 +22,30 @@
 
 struct memory_ops;
 
-/* Bytes that belong at a place of the file. */
+/* Bytes for one place in the file. */
 struct extent {
     uint64_t at;
     uint64_t bytes;
     const unsigned char *data;
-    const struct memory_ops *device; /* NULL: the host's memory */
-    uint32_t *crc;                   /* goes on with these bytes; NULL: not wanted */
+    const struct memory_ops *device; /* NULL: host memory */
+    uint32_t *crc;                   /* checksum to extend with these bytes, or NULL */
 };
 
-/* What O_DIRECT asks of places, lengths and memory; a request; what the
- * processor's cache holds while it is summed up and copied.
+/* PAGE and HUGE align places, lengths and memory for O_DIRECT.  REQUEST is the size
+ * of one write.  HOT fits into the processor's cache between checksum and copy.
  */
 enum { PAGE = 4096, HUGE = 2 << 20, REQUEST = 4 << 20, HOT = 256 << 10, LITTLE = 16 << 10 };
 
-/* Requests at once; less than this is not worth a thread. */
+/* DEPTH requests run at once.  Less than SMALL is not worth a thread. */
 enum { DEPTH = 4, SMALL = 1 << 20 };
 
-/* ---- where we are in the list ---- */
+/* ---- position in the list ---- */
 
 struct cursor {
     const struct extent *list;
     size_t n;
-    size_t i;      /* the extent */
-    uint64_t done; /* of it */
+    size_t i;      /* index of the extent */
+    uint64_t done; /* bytes of it already done */
 };
 
 static uint64_t cursor_offset (const struct cursor *c)
@@ -61,7 +61,7 @@ static void move_on (struct cursor *c, size_t n)
     }
 }
 
-/* What of the next 'n' bytes is of one extent. */
+/* How many of the next 'n' bytes belong to one extent. */
 static size_t of_one (const struct cursor *c, size_t n)
 {
     uint64_t left = c->list[c->i].bytes - c->done;
@@ -69,7 +69,7 @@ static size_t of_one (const struct cursor *c, size_t n)
     return left < n ? (size_t)left : n;
 }
 
-/* Bytes from here on that can be written where they are: 0 if few. */
+/* Bytes that can be written from here without a copy, or 0 if they are few. */
 static size_t in_place (const struct cursor *c)
 {
     const struct extent *x = &c->list[c->i];
@@ -81,7 +81,7 @@ static size_t in_place (const struct cursor *c)
     return left > REQUEST ? REQUEST : (size_t)(left / PAGE * PAGE);
 }
 
-/* The end of the extents that follow each other without a gap. */
+/* The end of the contiguous extents from here on. */
 static uint64_t chain_end (const struct cursor *c)
 {
     uint64_t end = cursor_offset (c);
@@ -96,26 +96,26 @@ static uint64_t chain_end (const struct cursor *c)
 
 /* ---- requests ---- */
 
-/* Threads take them in order; the checksum of an extent that is in several is
- * put together in the end.
+/* Threads take requests in order.  If an extent spans several requests, its
+ * checksum is joined at the end.
  */
 struct request {
     struct cursor from;
     size_t bytes;
-    size_t sum;    /* the first of its checksums */
-    bool direct;   /* past the page cache */
-    bool in_place; /* from the memory where it is, which is of one extent */
+    size_t sum;    /* index of its first checksum */
+    bool direct;   /* bypass the page cache */
+    bool in_place; /* write straight from memory, which belongs to one extent */
 };
 
 struct sum {
-    uint32_t *to; /* NULL: not wanted */
+    uint32_t *to; /* NULL: no checksum wanted */
     uint32_t crc;
     uint64_t bytes;
 };
 
 struct striped_plan {
     int fd;
-    atomic_int direct; /* -1: not any more */
+    atomic_int direct; /* descriptor with O_DIRECT, or -1 once it has failed */
     struct request *list;
     size_t n;
     struct sum *sums;
@@ -142,8 +142,8 @@ static int add_request (struct striped_plan *p, struct cursor *c, uint64_t bytes
     return 0;
 }
 
-/* Little extents of the host's that follow each other: to copy them costs less
- * than to ask the kernel for each.
+/* Combine small adjacent extents in host memory: copying them is cheaper than one
+ * system call each.
  */
 static uint64_t little_ones (const struct cursor *c)
 {
@@ -159,7 +159,7 @@ static uint64_t little_ones (const struct cursor *c)
     return bytes;
 }
 
-/* Other host memory needs no copy of ours. */
+/* Larger extents in host memory need no copy. */
 static int plan_buffered (struct striped_plan *p, struct cursor *c)
 {
     int rv = 0;
@@ -175,7 +175,7 @@ static int plan_buffered (struct striped_plan *p, struct cursor *c)
     return rv;
 }
 
-/* The next request of a chain whose last whole page ends at 'end'. */
+/* Plan the next request of a chain whose last whole page ends at 'end'. */
 static int plan_direct (struct striped_plan *p, struct cursor *c, uint64_t end)
 {
     uint64_t at = cursor_offset (c);
@@ -185,7 +185,7 @@ static int plan_direct (struct striped_plan *p, struct cursor *c, uint64_t end)
 
     if (n && at + n <= end)
         return add_request (p, c, n, true, true);
-    /* up to where memory can be written as it is */
+    /* stop where memory can be written without a copy */
     for (look.i++, look.done = 0; look.i < look.n && cursor_offset (&look) < at + bytes; look.i++)
         if (in_place (&look))
             bytes = cursor_offset (&look) - at;
@@ -210,7 +210,7 @@ static int plan_chain (struct striped_plan *p, struct cursor *c)
     return rv;
 }
 
-/* ---- to write them ---- */
+/* ---- writing ---- */
 
 static int copy_part (unsigned char *to, const struct extent *x, uint64_t from, size_t n)
 {
@@ -227,7 +227,7 @@ static void sum_up (struct sum *s, const void *data, size_t n)
     s->bytes += n;
 }
 
-/* Copy the bytes of a request to 'to', and sum them up. */
+/* Copy the bytes of a request to 'to', and compute their checksums. */
 static int copy_summed (struct striped_plan *p, const struct request *r, unsigned char *to)
 {
     struct sum *s = &p->sums[r->sum];
@@ -258,7 +258,7 @@ static int write_stripe (struct striped_plan *p, bool direct, const void *data, 
     if (fd >= 0) {
         if (io_write_at (fd, data, n, (off_t)at) == 0)
             return 0;
-        /* said yes to O_DIRECT, but not to this alignment */
+        /* the file system accepted O_DIRECT, but not this alignment */
         if (errno != EINVAL)
             return -1;
         atomic_store (&p->direct, -1);
@@ -266,7 +266,7 @@ static int write_stripe (struct striped_plan *p, bool direct, const void *data, 
     return io_write_at (p->fd, data, n, (off_t)at);
 }
 
-/* A part after the other: what was summed up is still in the cache. */
+/* Work in small parts, so that each is still in the cache after its checksum. */
 static int put_in_place (struct striped_plan *p, const struct request *r)
 {
     const struct extent *x = &r->from.list[r->from.i];
@@ -296,8 +296,8 @@ static int put_copy (struct striped_plan *p, const struct request *r, unsigned c
     return write_stripe (p, r->direct, *buf, r->bytes, cursor_offset (&r->from));
 }
 
-/* What goes through the page cache comes last: it would wait for all that is
- * on the way past it, and hold up the rest.
+/* Do buffered writes last: they would wait for the direct writes in flight, and
+ * hold up the rest.
  */
 static void *put_some (void *arg)
 {
@@ -331,10 +331,10 @@ static int write_stripes (struct striped_plan *p, uint64_t bytes)
     return 0;
 }
 
-/* Write the extents, which are in order of place and do not overlap, past the
- * page cache where 'direct' (a descriptor with O_DIRECT, or -1) takes them,
- * else through 'fd'.  Several threads copy, sum up and write.  * Returns 0, or
- * -1 with errno set.
+/* Write the extents, which are sorted and do not overlap.  Use 'direct' (a
+ * descriptor with O_DIRECT, or -1) where it accepts them, and 'fd' otherwise.
+ * Several threads copy, compute checksums and write.  Returns 0, or -1 with errno
+ * set.
  */
 static int pour (int fd, int direct, const struct extent *list, size_t n)
 {
@@ -359,7 +359,7 @@ static int pour (int fd, int direct, const struct extent *list, size_t n)
     return rv;
 }
 
-/* Open 'path' with O_DIRECT; -1 if the file system does not have it, or
+/* Open 'path' with O_DIRECT.  Returns -1 if the file system does not support it or
  * DL_DIRECT=0 forbids it.
  */
 static int pour_open_direct (const char *path)
@@ -371,7 +371,7 @@ static int pour_open_direct (const char *path)
     return inside_open_any (path, O_WRONLY | O_DIRECT, 0, NULL);
 }
 
-/* Shorter runs of a slab are written one by one. */
+/* Write shorter runs of a slab one by one. */
 enum { RUN_MIN = 64 << 10 };
 
 struct extents {
@@ -394,7 +394,7 @@ struct runs {
     struct extents *to;
     struct piece *p;
     const unsigned char *host;
-    uint64_t size; /* of an element */
+    uint64_t size; /* bytes per element */
     int fd;
 };
 
@@ -427,7 +427,9 @@ static int first_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *ar
     return 1;
 }
 
-/* A slab of many short runs: its neighbours are other ranks'. */
+/* Write a slab that consists of many short runs.  The data between them belong to
+ * other ranks.
+ */
 static int write_short_runs (struct runs *r, const struct slab *tensor)
 {
     unsigned char *copy = NULL;
@@ -474,7 +476,7 @@ static int compare_extents (const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* What lies between the data is written with them: then the disk gets one
+/* Write what lies between the data together with them, so that the disk gets one
  * stream.
  */
 static int add_rest (struct extents *x, const struct draft *d, uint64_t *first)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restore: find the checkpoints that there are, read the newest whole one, and
- * the states in it.
+/* Restore: find the existing checkpoints, and read the newest intact one and the
+ * states in it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,17 +26,17 @@
 struct candidate {
     int64_t step;
     long attempt;
-    bool other;  /* another trial's */
-    bool prefer; /* of equal steps */
-    bool bad;    /* it was tried, and is damaged, or no file */
+    bool other;  /* belongs to another trial */
+    bool prefer; /* wins between equal steps */
+    bool bad;    /* tried, and found damaged or not a file */
     char *path;
 };
 
 struct candidates {
     struct candidate *list;
     size_t n;
-    int error;   /* an errno: a folder could not be listed */
-    char *where; /* that one, or NULL: out of memory */
+    int error;   /* errno of a folder that could not be listed */
+    char *where; /* the folder, or NULL if out of memory */
 };
 
 static void add_candidate (struct candidates *c, const struct candidate *new, const char *dir)
@@ -65,8 +65,7 @@ static void no_folder (struct candidates *c, const char *path)
     c->where = strdup (path);
 }
 
-/* A disk that is not mounted: the link is there, and what it leads to is not.
- */
+/* The link exists but its target does not, as if a disk is not mounted. */
 static bool is_dangling (const char *path)
 {
     struct stat st;
@@ -76,7 +75,7 @@ static bool is_dangling (const char *path)
     return is;
 }
 
-/* What is absent, or is no folder of ours, has none. */
+/* A folder that does not exist, or is not ours, contains no checkpoints. */
 static DIR *open_candidates (struct candidates *c, const char *path)
 {
     int fd = inside_open_any (path, O_RDONLY | O_DIRECTORY, 0, NULL);
@@ -121,7 +120,7 @@ static void add_attempt (struct candidates *c, const char *dir, const struct can
     closedir (d);
 }
 
-/* The checkpoints of a trial's attempts. */
+/* Add the checkpoints of all attempts of a trial. */
 static void add_attempts (struct candidates *c, const char *dir, int64_t max_step, long prefer,
                           bool other)
 {
@@ -140,7 +139,7 @@ static void add_attempts (struct candidates *c, const char *dir, int64_t max_ste
     closedir (d);
 }
 
-/* The newest first. */
+/* Sort the newest first. */
 static int by_worth (const void *a, const void *b)
 {
     const struct candidate *x = a;
@@ -185,8 +184,8 @@ char *slurmdl_checkpoint_find (const char *dir, int64_t max_step, long prefer, i
     return found;
 }
 
-/* The checkpoint of another trial that this one is to begin with: the worker
- * names an attempt's folder, TRIAL/a.K, and the length there.
+/* Add the checkpoint of another trial that this one starts from.  The worker names
+ * the folder of an attempt, TRIAL/a.K, and its length.
  */
 static void add_other (struct candidates *c, const struct slurmdl *run)
 {
@@ -203,8 +202,8 @@ static void add_other (struct candidates *c, const struct slurmdl *run)
     free (trial);
 }
 
-/* By their names, the newest first; nothing was read yet.  Returns -1 where a
- * folder that is there cannot be listed: there may be some.
+/* List candidates by name without reading them, newest first.  Returns -1 if an
+ * existing folder cannot be listed, because it may contain checkpoints.
  */
 static int candidates_find (struct candidates *c, const struct slurmdl *run,
                             struct slurmdl_error *err)
@@ -247,7 +246,7 @@ static int compare (const struct slurmdl *run, const struct slurmdl_checkpoint *
     return 0;
 }
 
-/* Memory of a device, by way of the host's. */
+/* Fill device memory through host memory. */
 static int fill_device (const struct slurmdl_checkpoint *c, const struct region *r,
                         const struct memory_ops *ops)
 {
@@ -266,7 +265,7 @@ static int fill_device (const struct slurmdl_checkpoint *c, const struct region 
     return rv;
 }
 
-/* Nothing may stay in the way of a state either: all are verified. */
+/* Verify all states as well, so that a damaged one does not appear later. */
 static int add_states (struct fetch *f)
 {
     int rv = 0;
@@ -317,13 +316,13 @@ static int fill_all (const struct slurmdl *run, const struct slurmdl_checkpoint 
 
 struct restore_source {
     const char *path;
-    int64_t step;        /* negative: whatever it is */
-    const char *pattern; /* NULL: all */
-    bool states;         /* these, too */
+    int64_t step;        /* negative: any step */
+    const char *pattern; /* NULL: all regions */
+    bool states;         /* verify the states as well */
 };
 
-/* One that was removed since its name was read is as if it had not been; a link
- * that leads nowhere was not.
+/* A file removed since we listed it counts as if it had never existed.  A dangling
+ * link does not.
  */
 static bool is_gone (const char *path, int e)
 {
@@ -333,18 +332,18 @@ static bool is_gone (const char *path, int e)
            && (errno == ENOENT || errno == ESTALE);
 }
 
-/* No file of a checkpoint that is whole. Any other error is one of the disk or
- * of this process, which says nothing of the file.
+/* Whether the file itself is at fault.  Any other error comes from the disk or this
+ * process, and says nothing about the file.
  */
 static bool is_damage (int e)
 {
     return e == EBADMSG || e == EPROTONOSUPPORT || e == EISDIR || e == ELOOP || e == ENOENT;
 }
 
-/* What came of one file, or of all of them.  RESTORE_NEXT: 'err' says why the
- * file cannot be used; another one may do.  RESTORE_FAILED: it does not fit
- * (EINVAL), or the disk or this process failed, and no other file is tried.
- * Ranks exchange it: the worst of theirs, the smallest, counts.
+/* The result for one file, or for all of them.  RESTORE_NEXT: 'err' says why the
+ * file cannot be used, but another one may work.  RESTORE_FAILED: it does not fit
+ * (EINVAL), or the disk or this process failed; try no other file.  Ranks exchange
+ * these values, and the smallest, which is the worst, counts.
  */
 enum restore_verdict { RESTORE_FAILED = -1, RESTORE_NEXT, RESTORE_DONE };
 
@@ -372,8 +371,9 @@ static void say_touched (struct slurmdl_error *err)
         strcat (err->text, text);
 }
 
-/* RESTORE_DONE: '*from' is the open file.  RESTORE_NEXT: '*bad' tells a damaged
- * file from one that is gone.  '*touched' is set once memory has some of it.
+/* On RESTORE_DONE, '*from' is the open file.  On RESTORE_NEXT, '*bad' tells a
+ * damaged file from one that has vanished.  Sets '*touched' once memory contains
+ * parts of the file.
  */
 static enum restore_verdict try_file (struct slurmdl *run, const struct restore_source *s,
                                       bool *bad, bool *touched, struct slurmdl_checkpoint **from,
@@ -413,7 +413,7 @@ static void restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t
     *step = c->m.step;
 }
 
-/* The names of the bad ones from 'i' on, as far as there is room; how many. */
+/* List the names of bad files from 'i' on, as far as they fit.  Returns their number. */
 enum { NAMES_SIZE = 768 };
 
 static size_t name_bad (const struct slurmdl *run, const struct candidates *c, size_t i,
@@ -438,7 +438,9 @@ static size_t name_bad (const struct slurmdl *run, const struct candidates *c, s
     return n;
 }
 
-/* Nobody else would tell that newer files are there; 'why' is of the first. */
+/* Report the newer files that were skipped, because nothing else does.  'why' is
+ * about the first.
+ */
 static void tell_skipped (const struct slurmdl *run, const struct candidates *c, const char *why,
                           struct slurmdl_error *err)
 {
@@ -455,8 +457,8 @@ static void tell_skipped (const struct slurmdl *run, const struct candidates *c,
         errorf (err, "%.1000s: skipped", why);
 }
 
-/* A training that began anew in their place would throw away what was trained,
- * although a copy of the disk's may still have it.
+/* Do not start over in place of damaged checkpoints: that would throw away the
+ * training done so far, while a backup may still have it.
  */
 static enum restore_verdict none_left (const struct slurmdl *run, const struct candidates *c,
                                        bool touched, struct slurmdl_error *err)
@@ -473,8 +475,8 @@ static enum restore_verdict none_left (const struct slurmdl *run, const struct c
                    touched ? "; what is protected has parts of them" : "", list);
 }
 
-/* File 'i' cannot be read, which says nothing of it: so that all is put right
- * at once, the others that cannot are named, too.
+/* File 'i' cannot be read for a reason that says nothing about the file itself.
+ * Name the other unreadable files too, so that the user can fix everything at once.
  */
 static void name_unreadable (const struct slurmdl *run, struct candidates *c, size_t i,
                              struct slurmdl_error *err)
@@ -500,7 +502,7 @@ static void name_unreadable (const struct slurmdl *run, struct candidates *c, si
     errno = e;
 }
 
-/* The newest that can be read.  RESTORE_NEXT: there is none. */
+/* Restore the newest readable checkpoint.  Returns RESTORE_NEXT if there is none. */
 static enum restore_verdict try_newest (struct slurmdl *run, const char *pattern, bool states,
                                         struct slurmdl_checkpoint **from, struct slurmdl_error *err)
 {
@@ -518,7 +520,7 @@ static enum restore_verdict try_newest (struct slurmdl *run, const char *pattern
             name_unreadable (run, &c, i, &why);
             errorf (err, "%s", why.text);
         } else if (verdict == RESTORE_NEXT && c.list[i].bad)
-            errorf (&note, "%s", why.text); /* the first stays */
+            errorf (&note, "%s", why.text); /* keep the first message */
     }
     if (verdict == RESTORE_NEXT)
         verdict = none_left (run, &c, touched, err);
@@ -543,13 +545,13 @@ static enum restore_verdict restore_alone (struct slurmdl *run, int64_t *step,
 
 /* ---- by all ranks ---- */
 
-/* Rank 0 names a file, each tries it, rank 0 says what comes of it. */
+/* Rank 0 names a file, each rank tries it, and rank 0 announces the result. */
 struct restore_offer {
     int64_t step;
-    int32_t verdict; /* enum restore_verdict, of the file before */
+    int32_t verdict; /* enum restore_verdict for the previous file */
     int32_t error;
     char text[sizeof (struct slurmdl_error)];
-    char path[PATH_MAX]; /* empty: there is none */
+    char path[PATH_MAX]; /* empty: no more files */
 };
 
 struct outcome {
@@ -579,7 +581,7 @@ static void try_offer (struct slurmdl *run, const struct restore_offer *o, struc
     memcpy (out->text, err.text, sizeof (out->text));
 }
 
-/* The worst of all ranks' outcomes. */
+/* Combine the outcomes of all ranks: the worst counts. */
 static int worst_outcome (struct slurmdl *run, const char *name, double extra, struct outcome *own,
                           struct slurmdl_error *err)
 {
@@ -602,8 +604,8 @@ static int worst_outcome (struct slurmdl *run, const char *name, double extra, s
 
 enum { RESTORE_SECONDS = 3600 };
 
-/* What the ranks made of offer 'i'; if that ends the search they are notified
- * by the next offer, which has no file.
+/* Collect the outcomes of offer 'i'.  If that ends the search, notify the ranks by
+ * a last offer without a file.
  */
 static int settle_offer (struct slurmdl *run, unsigned k, unsigned i, struct candidates *c,
                          struct restore_offer *o, struct outcome *out, struct slurmdl_error *err)
@@ -636,7 +638,7 @@ static int settle_offer (struct slurmdl *run, unsigned k, unsigned i, struct can
     return rv;
 }
 
-/* The last offer: it has no file, and says whether that is an error. */
+/* Make the last offer, which has no file and says whether that is an error. */
 static void end_offers (const struct slurmdl *run, const struct candidates *c, bool touched,
                         struct restore_offer *o)
 {
@@ -686,7 +688,7 @@ static enum restore_verdict restore_as_leader (struct slurmdl *run, unsigned k, 
         touched |= out.touched;
         if (o.verdict == RESTORE_NEXT) {
             if (out.bad)
-                errorf (&note, "%s", out.text); /* the first stays */
+                errorf (&note, "%s", out.text); /* keep the first message */
             slurmdl_checkpoint_close (from);
             from = NULL;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Save now, or later by a thread; then verify, and remove what is old. */
+/* Save now or in a thread, verify the result, and remove old checkpoints. */
 #include "runtime/checkpoint/save.h"
 
 #include <errno.h>
@@ -24,20 +24,20 @@ struct saver {
     bool started;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* a ring: the thread is at work on the oldest */
+    /* a ring; the thread works on the oldest job */
     struct save_job jobs[IN_FLIGHT];
-    int used[IN_FLIGHT]; /* the buffer of each */
+    int used[IN_FLIGHT]; /* index of each job's buffer */
     struct buffer buffers[IN_FLIGHT];
     unsigned put, done;
-    struct save_job coming; /* buffers[0] is to be allocated for it */
+    struct save_job coming; /* the job to allocate buffers[0] for */
     bool prepares;
-    /* read back, then remove what need not stay */
+    /* to read back before older checkpoints are removed */
     char unverified[PATH_MAX];
     int64_t unverified_step;
     bool verifying;
-    atomic_int hurry; /* the run is closed: verify no more */
+    atomic_int hurry; /* the run is closing: stop verifying */
     bool last;
-    int error; /* of a save by the thread: not yet returned */
+    int error; /* errno of a save by the thread, not yet returned */
     struct slurmdl_error why;
 };
 
@@ -52,7 +52,7 @@ static void remove_older_step (struct slurmdl *run, const char *path, int64_t st
     retain_saved (&run->retention, folder, step);
 }
 
-/* A small file was read before it got its name. */
+/* Small files were read back before they got their names. */
 static bool was_read_back (const char *path)
 {
     struct stat st;
@@ -60,7 +60,7 @@ static bool was_read_back (const char *path)
     return stat (path, &st) == 0 && st.st_size <= SMALL_FILE;
 }
 
-/* Only what was read back may let an older one go. */
+/* Remove an older checkpoint only after the new one was read back. */
 static void verify_saved (struct saver *s)
 {
     char path[PATH_MAX];
@@ -91,8 +91,9 @@ static int save (struct saver *s, struct save_job *job, struct slurmdl_error *er
     char path[PATH_MAX];
     double begin = monotonic ();
 
-    /* whoever goes on from here will not log the steps before it again; that
-     * a metric cannot be kept is no reason to lose the checkpoint as well */
+    /* A run that resumes from here will not log earlier steps again.  Save the
+     * checkpoint even if a metric cannot be written.
+     */
     slurmdl_flush (run, NULL);
     if (!job->shared && run->rank != 0)
         return 0;
@@ -129,7 +130,7 @@ static void take_job (struct saver *s)
     s->done++;
 }
 
-/* Nothing is in flight: the first buffer is idle.  A save_async waits. */
+/* Nothing is in flight, so the first buffer is idle. save_async() waits for us. */
 static void wait_for_buffer (struct saver *s)
 {
     pthread_mutex_unlock (&s->lock);
@@ -214,8 +215,8 @@ int saver_destroy (struct saver *s)
 
 /* ---- calls ---- */
 
-/* Until at most 'most' saves are in flight; of none, what was saved is
- * verified, too.
+/* Wait until at most 'most' saves are in flight.  For 0, wait for verification as
+ * well.
  */
 static void wait_for_saves (struct saver *s, unsigned most)
 {
@@ -254,8 +255,8 @@ static int begin_save (struct slurmdl *run, int64_t step, struct saver **s, stru
     return 0;
 }
 
-/* A small file was read back before it got its name; a large one is read by
- * the thread.
+/* Small files were read back before they got their names.  The thread verifies
+ * large ones.
  */
 static void verify_later (struct saver *s)
 {
@@ -303,7 +304,7 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
     return save_now (s, &job, err);
 }
 
-/* The second buffer is for who saves again while a save is in flight. */
+/* Use the second buffer only while a save is in flight. */
 static int idle_buffer (struct saver *s)
 {
     int at;
@@ -319,7 +320,7 @@ static int put_job (struct saver *s, struct save_job *job, struct slurmdl_error 
     unsigned at = s->put % IN_FLIGHT;
     bool copied;
 
-    /* another rank's part of what all have alike */
+    /* rank 0 saves what all ranks have in common; this rank has nothing to do */
     if (job->n == 0 && !job->shared)
         return save_now (s, job, err);
     wait_for_saves (s, IN_FLIGHT - 1);
@@ -349,8 +350,9 @@ int slurmdl_save_async (struct slurmdl *run, int64_t step, struct slurmdl_error 
 
     if (begin_save (run, step, &s, &job, err) < 0)
         return -1;
-    /* of an earlier one; this one is begun all the same: other ranks may not
-     * know of the error */
+    /* The error is from an earlier save.  Start this one anyway, because other
+     * ranks may not know of the error.
+     */
     failed = take_save_error (s, err);
     e = errno;
     if (put_job (s, &job, err) < 0)

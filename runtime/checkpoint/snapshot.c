@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copy protected memory, so that training can go on while it is written. */
+/* Copy protected memory, so that training can continue while the copy is written. */
 #include "runtime/checkpoint/snapshot.h"
 
 #include <errno.h>
@@ -42,8 +42,8 @@ __attribute__ ((target ("avx2"))) static void stream (unsigned char *to, const u
 }
 #endif
 
-/* As memcpy(), but past the caches where the processor can: what is written is
- * not read from memory first, and pushes nothing out.
+/* Like memcpy(), but bypass the caches if the processor can.  The destination is
+ * not read first, and nothing useful is evicted.
  */
 static void copy_past_caches (void *to, const void *from, size_t n)
 {
@@ -69,7 +69,7 @@ enum { PAGE = 4096 };
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* What all ranks have alike is rank 0's to write. */
+/* Rank 0 writes what all ranks have in common. */
 static bool is_mine (const struct slurmdl *run, const struct region *r)
 {
     return run->rank == 0 || r->shard;
@@ -89,7 +89,7 @@ struct cutting {
     struct save_job *job;
     const struct region *r;
     const struct memory_ops *device;
-    uint64_t done; /* bytes of the region */
+    uint64_t done; /* bytes of the region already cut */
 };
 
 static int add_part (const struct slab *part, void *arg)
@@ -113,8 +113,8 @@ static int add_part (const struct slab *part, void *arg)
     return 0;
 }
 
-/* In parts, each with a checksum: then nobody need read more than those that
- * he wants, and several threads can read one tensor.
+/* Cut a region into parts with a checksum each, so that a reader can skip parts it
+ * does not want, and several threads can read one tensor.
  */
 int job_add (struct save_job *job, const struct region *r)
 {
@@ -165,7 +165,7 @@ static uint64_t free_memory (void)
     return kib * 1024;
 }
 
-/* The ranks of a machine share its memory. */
+/* Divide by the ranks on this machine, which share its memory. */
 static uint64_t snapshot_limit (void)
 {
     long long given = environment_number ("DL_SNAPSHOT_MAX", -1);
@@ -193,7 +193,7 @@ static void *get_pages (size_t size)
     if (p == MAP_FAILED)
         return NULL;
     madvise (p, size, MADV_HUGEPAGE);
-    /* else the first snapshot pays for each page */
+    /* otherwise the first snapshot pays for each page fault */
     if (madvise (p, size, MADV_POPULATE_WRITE) < 0 && errno == EINVAL)
         for (size_t i = 0; i < size; i += PAGE)
             ((volatile char *)p)[i] = 0;
@@ -244,13 +244,13 @@ static void *copy_some (void *arg)
     return NULL;
 }
 
-/* What a device copies to the host meanwhile is only begun here. */
+/* Only start the copies from a device; they run while host memory is copied. */
 static int copy_pieces (const struct save_job *job, unsigned char *const *places,
                         const struct memory_ops *device)
 {
     struct copying c = { .job = job, .places = places };
     uint64_t bytes = 0;
-    /* what the device still computes is part of it */
+    /* begin() waits for the device, because its running work belongs to the snapshot */
     int rv = device ? device->begin () : 0;
 
     for (size_t i = 0; rv == 0 && i < job->n; i++) {
@@ -275,7 +275,7 @@ static void move_job (struct save_job *job, unsigned char *const *places)
     }
 }
 
-/* The device of a job's memory. */
+/* The device whose memory a job contains, or NULL. */
 static const struct memory_ops *job_device (const struct save_job *job)
 {
     const struct memory_ops *device = NULL;

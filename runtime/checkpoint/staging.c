@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint that is being made: its layout, and what is no data. */
+/* A checkpoint under construction: its layout, and everything except data. */
 #include "runtime/checkpoint/staging.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct draft_folder {
 int draft_create (struct draft *d, const char *path, int64_t step)
 {
     *d = (struct draft){ .m.step = step, .end = H5_SUPERBLOCK };
-    /* nobody else ever writes to it, in a group's folder either */
+    /* 0644: nobody else ever writes to it, even in a group's folder */
     d->fd = inside_open_any (path, O_RDWR | O_CREAT | O_EXCL, 0644, NULL);
     return d->fd < 0 ? -1 : 0;
 }
@@ -46,7 +46,7 @@ static int add_folder (struct draft *d, const char *name)
     return name_index_add (&d->folder_names, list, sizeof (*list), d->nfolders++);
 }
 
-/* One name is a folder in another, or the same: EINVAL. */
+/* Fails with EINVAL if a name exists, or is a folder in another name. */
 static int take_name (struct draft *d, const char *name)
 {
     char folder[DATASET_NAME_SIZE] = "";
@@ -64,7 +64,7 @@ static int take_name (struct draft *d, const char *name)
     return 0;
 }
 
-/* Where the data of a row are: large ones begin at a page. */
+/* Choose the place of a row's data.  Large tensors start on a page boundary. */
 static int take_place (struct draft *d, struct manifest_row *row)
 {
     uint64_t at = d->end;
@@ -145,7 +145,7 @@ static struct h5_dataset table (const char *name, const struct h5_member *member
                                 .bytes = *n * size };
 }
 
-/* What HDF5 needs to know, behind the data and the tables. */
+/* Add the HDF5 metadata behind the data and the tables. */
 static int add_hdf5_structure (struct draft *d, struct h5_image *image)
 {
     const struct h5_attribute attributes[] = { { "slurmdl_version", 2 }, { "step", d->m.step } };
@@ -199,8 +199,8 @@ int draft_lay_out (struct draft *d)
     return d->image ? 0 : -1;
 }
 
-/* Several can write into room that is there side by side, and a full disk is
- * known before anything is written.
+/* Reserve space: several ranks can then write side by side, and a full disk shows
+ * before anything is written.
  */
 int draft_reserve (struct draft *d)
 {
@@ -216,7 +216,7 @@ int draft_reserve (struct draft *d)
     return 0;
 }
 
-/* Write the rows into the image. */
+/* Copy the rows into the image. */
 static void put_table_rows (struct draft *d, uint64_t at, const void *rows, size_t bytes)
 {
     unsigned char *image = d->image;
@@ -229,7 +229,7 @@ static void put_table_rows (struct draft *d, uint64_t at, const void *rows, size
     }
 }
 
-/* The superblock, and what lies behind the data; what is between them is zeros. */
+/* Write the superblock and what follows the data.  Between them lie only zeros. */
 static int write_ends (struct draft *d, uint32_t *crc)
 {
     const unsigned char *image = d->image;

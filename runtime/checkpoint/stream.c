@@ -21,11 +21,11 @@ enum { LITTLE = 64 << 10, LITTLE_ROOM = 1 << 20 };
 
 struct slurmdl_writer {
     struct draft draft;
-    uint32_t owner; /* of the data; 0: who writes */
-    /* little tensors that follow each other, and are not written yet */
+    uint32_t owner; /* owner of the data; 0: the current user */
+    /* small adjacent tensors that are not written yet */
     unsigned char *little;
     size_t nlittle;
-    uint64_t at; /* where they belong */
+    uint64_t at; /* their place in the file */
     char path[PATH_MAX];
     char tmp[PATH_MAX];
 };
@@ -56,7 +56,7 @@ struct slurmdl_writer *slurmdl_writer_open (const char *path, int64_t step,
     return NULL;
 }
 
-/* The checksums of what was written, as those of one slab or of several. */
+/* Enter the checksums of what was written, for one slab or several. */
 static int put_sums (struct manifest *m, struct manifest_row *row, const struct save_job *job)
 {
     struct shard_row *s;
@@ -169,7 +169,7 @@ int slurmdl_writer_commit (struct slurmdl_writer *w, struct slurmdl_error *err)
         errorf (err, "%s: cannot write: %s", w->path, strerror (errno));
     e = errno;
     if (rv == 0)
-        *w->tmp = '\0'; /* its name is used up, or the name leads to it */
+        *w->tmp = '\0'; /* the name is gone, or is the target of the link */
     slurmdl_writer_abort (w);
     errno = e;
     return rv;
