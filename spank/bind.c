@@ -17,9 +17,9 @@
 
 /* ---- advice ---- */
 
-/* Number of GPUs of the step on this node.  SLURM_GPUS_ON_NODE may be the
- * number of the job's GPUs, of which the step asked for a part: it counts only
- * if Slurm was told to divide them among the tasks.
+/* The number of GPUs that the step has on this node.  SLURM_GPUS_ON_NODE may count
+ * the GPUs of the whole job, of which the step asked for a part, so use it only if
+ * Slurm was told to divide them among the tasks.
  */
 static long gpus_asked (const struct binding *b)
 {
@@ -37,8 +37,8 @@ static long gpus_asked (const struct binding *b)
     return asked;
 }
 
-/* NVLink is lost for peers whose device files a task cannot open.  Peers that
- * are only invisible are still reachable, but LOCAL_RANK does not index the
+/* NVLink does not work between peers whose device files a task cannot open.  Peers
+ * that are only invisible remain reachable, but LOCAL_RANK does not index the
  * visible GPUs.
  */
 static void report_hidden_gpus (const struct binding *b)
@@ -118,8 +118,8 @@ static void report_place (const struct binding *b, const struct cpu_set *now)
                      b->p.nic < 0 ? "" : distance_names[b->p.nic_distance]);
 }
 
-/* Report hidden GPUs, lost CPUs and distant cores and, if asked, the placement
- * of the rank.  'now' is the affinity of this process after the binding.
+/* Report hidden GPUs, lost CPUs and distant cores, and the placement of the rank if
+ * the user asked for it.  'now' is the affinity of this process after binding.
  */
 static void advice_report (const struct binding *b, const struct cpu_set *now)
 {
@@ -146,7 +146,7 @@ static int set_cpus (const struct cpu_set *s)
     return sched_setaffinity (0, sizeof (*s), (const cpu_set_t *)s);
 }
 
-/* Everything that the cpuset of the step allows: the kernel ignores the rest. */
+/* All CPUs that the cpuset of the step allows: the kernel ignores the others. */
 static void widest_set (const struct binding *b, struct cpu_set *s)
 {
     struct cpu_set all;
@@ -171,8 +171,8 @@ static int read_step_cpus (struct binding *b)
     return 0;
 }
 
-/* Prefer memory of the node that contains all cores, as long as there is some;
- * the choice of srun --mem-bind stays.
+/* Prefer memory of the node that contains all cores while it lasts.  Keep the
+ * user's srun --mem-bind.
  */
 static void apply_memory (const struct binding *b)
 {

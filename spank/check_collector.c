@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-check: start a collector beside srun, and report to it from each task.
- */
+/* --dl-check: start a collector beside srun, and report to it from each task. */
 #include "spank/hooks.h"
 
 #include <errno.h>
@@ -14,8 +13,8 @@
 #include "spank/context.h"
 #include "spank/helper.h"
 
-/* The same numbers as in launcher/node: dl's exit status if the program must
- * not start, and the time that dl may take.
+/* The same numbers as in launcher/node: the exit statuses of dl if the program must
+ * not start, and the seconds that dl may take.
  */
 enum {
     END_AGAIN = 75,
@@ -79,7 +78,7 @@ void gather_end (void)
     collector = -1;
 }
 
-/* "BUILD ARGUMENTS": what all nodes should have in common. */
+/* "BUILD ARGUMENTS", which should be the same on all nodes. */
 static void describe_self (char self[SELF_TEXT])
 {
     const struct plugin_context *context = context_own ();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State of the plugin in a process: values of options, variables of the task,
- * messages.
- */
+/* State of the plugin in a process: option values, the task's variables, messages. */
 #include "spank/context.h"
 
 #include <ctype.h>
@@ -157,8 +155,8 @@ static bool is_builtin (const char *profile)
     return !strcmp (profile, "auto") || !strcmp (profile, "none");
 }
 
-/* Looks for the file of the profile, too, except on a node, where this runs as
- * root.  A login node may have no profiles at all: then only a node can tell.
+/* Also look for the file of the profile, except on a node, where this runs as
+ * root.  A login node may have no profiles at all; then only a node can tell.
  */
 static int check_profile (const char *value, char *why, size_t size)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State of the plugin in a process: values of its options, the site's policy.
- */
+/* State of the plugin in a process: its option values and the site's policy. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,32 +11,32 @@
 #include "runtime/rank/plugin_options.h"
 #include "runtime/rank/variables.h"
 
-/* Values come from the user, byte for byte, into a process of root: each is
- * short and from a list of words.
+/* The user controls these values byte for byte, and a root process reads them.  So
+ * each is short and comes from a list of words.
  */
 enum { VALUE_MAX = 64, LIST_MAX = 255, PATH_LENGTH = 256, WHY_SIZE = 320 };
 
 /* The site's decisions (policy.c). */
 struct site_policy {
     char options[LIST_MAX + 1];                   /* "": all of them */
-    char fallback[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* for jobs that give none */
+    char fallback[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* defaults for jobs without the option */
     char allow[PLUGIN_OPTIONS][LIST_MAX + 1];     /* "": all values */
     char deny[PLUGIN_OPTIONS][LIST_MAX + 1];
     long min[PLUGIN_OPTIONS], max[PLUGIN_OPTIONS]; /* 0: none */
-    bool no_default[PLUGIN_OPTIONS];               /* an argument of the option is wrong */
-    char nccl_dir[PATH_LENGTH];                    /* of site profiles */
-    char command[PATH_LENGTH];                     /* dl */
-    char monitor_dir[PATH_LENGTH];                 /* of what defaults keep; "": nothing */
-    bool named;                                    /* 'default' is for a partition */
+    bool no_default[PLUGIN_OPTIONS];               /* an argument for the option is invalid */
+    char nccl_dir[PATH_LENGTH];                    /* folder of site profiles */
+    char command[PATH_LENGTH];                     /* path of dl */
+    char monitor_dir[PATH_LENGTH];                 /* folder for the output of defaults; "": none */
+    bool named;                                    /* 'default' applies to a partition */
     char unused[1];
 };
 
 struct plugin_context {
-    char given[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* given by the user; "": not */
+    char given[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* given by the user, or "" */
     char value[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* the user's, or the site's default */
-    int ac;                                    /* the arguments in plugstack.conf of this node */
+    int ac;                                    /* arguments in this node's plugstack.conf */
     char **av;
-    bool no_defaults; /* no default of the site applies to this step */
+    bool no_defaults; /* the site's defaults do not apply to this step */
     struct site_policy policy;
 };
 
@@ -58,8 +57,8 @@ void option_switch_off (int row);
 /* Folder of the site's profiles. */
 const char *option_nccl_dir (void);
 
-/* Folder for the files that a default of this row produces: the site's folder,
- * with a folder for each user.  Returns -1 if the user cannot write there.
+/* Set 'buf' to the folder for files that defaults produce: a subfolder for this
+ * user in the site's folder.  Returns -1 if the user cannot write there.
  */
 int option_folder (char *buf, size_t size);
 
@@ -74,15 +73,15 @@ void plugin_build (char build[PLUGIN_BUILD]);
 /* Log one line; unprintable bytes from the user become '?'. */
 void plugin_complain (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));
 
-/* The variables of the task whose task_init is running. */
+/* The variables of the task that is in task_init. */
 struct variables variables_of (spank_t sp);
 
-/* Copy the value of a variable of the task.  Returns -1, with "", if it is not
- * set or does not fit.
+/* Copy the value of a variable of the task to 'buf'.  Returns -1, with "" in 'buf',
+ * if it is not set or does not fit.
  */
 int variable_text (spank_t sp, const char *name, char *buf, int size);
 
-/* The value as a number; -1 if it is not set or no number. */
+/* The value as a number, or -1 if it is not set or not a number. */
 long variable_number (spank_t sp, const char *name);
 
 /* Returns -1 and the reason if the option does not accept this value,

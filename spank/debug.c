@@ -44,7 +44,7 @@ static int make_debug_folder (struct debug *d)
     else
         snprintf (d->folder, PATH_MAX, "%s%s%s/dl-debug-%s.%u", cwd, *parent ? "/" : "", parent,
                   job, step);
-    /* NCCL and PyTorch follow symbolic links: nobody else may create any in it */
+    /* NCCL and PyTorch follow symbolic links, so nobody else may create any here */
     if (mkdir (d->folder, 0755) == 0)
         return 0;
     if (errno != EEXIST)
@@ -69,7 +69,7 @@ static bool can_have_pipes (const struct debug *d, long rank)
     return can;
 }
 
-/* Variables set by the profile of --dl-nccl or by an outer step are not the user's. */
+/* Do not take variables from a --dl-nccl profile or an outer step for the user's own. */
 static void begin_debug (struct debug *d)
 {
     struct given *g = &d->given;
@@ -98,7 +98,7 @@ static void set_variables (struct debug *d, long rank)
         { "NCCL_DEBUG",                   "INFO" },
         { "NCCL_DEBUG_TIMESTAMP_LEVELS",  "WARN,INFO" },
         { "TORCH_NCCL_TRACE_BUFFER_SIZE", "2000" },
-        { "TORCH_FR_BUFFER_SIZE",         "2000" }, /* its name since 2.9 */
+        { "TORCH_FR_BUFFER_SIZE",         "2000" }, /* its name since PyTorch 2.9 */
         { "TORCH_NCCL_DUMP_ON_TIMEOUT",   "1" },
         { "TORCH_SHOW_CPP_STACKTRACES",   "1" },
         { "PYTHONFAULTHANDLER",           "1" },
@@ -120,7 +120,9 @@ static void set_variables (struct debug *d, long rank)
     spank_setenv (d->sp, "DL_DEBUG_PATH", d->folder, 1);
 }
 
-/* Put our folder first.  An empty component would mean the working directory. */
+/* Put our folder first in PYTHONPATH.  An empty component would mean the working
+ * directory.
+ */
 static void set_python (struct debug *d)
 {
     char ours[PATH_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One decision a step: srun's policy, which all tasks follow. */
+/* One decision per step: srun passes its policy on, and all tasks follow it. */
 #include "spank/defaults.h"
 
 #include <fcntl.h>
@@ -32,7 +32,9 @@ void facts_of_task (spank_t sp, struct step_facts *f)
     variable_text (sp, "SLURM_JOB_QOS", f->qos, sizeof (f->qos));
 }
 
-/* The words of the command line, each with its NUL; the user's program is among them. */
+/* Read the words of srun's command line, each with its NUL.  They include the
+ * user's program.
+ */
 static size_t read_command (char *text, size_t size)
 {
     int fd = open ("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -55,8 +57,9 @@ static bool any_word (bool (*is_it) (const char *word))
     return false;
 }
 
-/* Value of "-wVALUE", "--nodelist=VALUE", or an abbreviation that getopt_long()
- * accepts; NULL if 'word' is none of these, "" if the value is the next word.
+/* The value of "-wVALUE", "--nodelist=VALUE", or an abbreviation that getopt_long()
+ * accepts.  Returns NULL if 'word' is none of these, or "" if the value is the next
+ * word.
  */
 static const char *option_argument (const char *word, char c, const char *name)
 {
@@ -118,7 +121,7 @@ void facts_of_command (struct step_facts *f)
     f->gpus = ANSWER_NO;
 }
 
-/* Including abbreviations that getopt_long() accepts. */
+/* Accept the abbreviations that getopt_long() does. */
 static bool is_option_of_cores (const char *word)
 {
     static const char *const options[] = { "--cpu-b", "--cpu_b", "--hint", "--threads-per" };
@@ -129,8 +132,8 @@ static bool is_option_of_cores (const char *word)
     return false;
 }
 
-/* In srun: whether the user chose the cores, by an option of srun or a variable
- * of Slurm's or OpenMP's.
+/* In srun: whether the user chose the cores, by an option of srun or a variable of
+ * Slurm or OpenMP.
  */
 static bool facts_user_binds (void)
 {
@@ -151,7 +154,7 @@ static bool is_option_of_programs (const char *word)
            || (!strncmp (word, "--mpi=", 6) && strcmp (word, "--mpi=none"));
 }
 
-/* In srun: whether the user asked for MPI, or for several programs. */
+/* In srun: whether the user asked for MPI or for several programs. */
 static bool facts_user_starts (void)
 {
     const char *type = getenv ("SLURM_MPI_TYPE");
@@ -159,12 +162,12 @@ static bool facts_user_starts (void)
     return (type && strcmp (type, "none")) || any_word (is_option_of_programs);
 }
 
-/* Imports of a script, and the libraries of a program, stand at its beginning. */
+/* The imports of a script and the libraries of a program appear near its start. */
 enum { TEXT = 128 * 1024, FILES = 8 };
 
 struct evidence {
-    bool together; /* the ranks find each other by RANK and MASTER_ADDR */
-    bool apart;    /* in another way, or never */
+    bool together; /* the ranks find each other through RANK and MASTER_ADDR */
+    bool apart;    /* they do so in another way, or not at all */
 };
 
 static bool contains_word (const char *text, size_t n, const char *word)
@@ -212,7 +215,7 @@ static bool scan_file (struct evidence *e, const char *path)
     return found;
 }
 
-/* Find it as the shell does. */
+/* Find the program as the shell does. */
 static void read_program (struct evidence *e, spank_t sp, const char *name)
 {
     char list[4096], path[PATH_MAX];
@@ -255,7 +258,7 @@ bool meant_for (spank_t sp, bool named)
         return named;
     e.together = e.together || is_launcher (argv[0]);
     read_program (&e, sp, argv[0]);
-    /* the program may be an argument of another one: timeout, a container, a profiler */
+    /* another program may run it: timeout, a container, a profiler */
     for (int i = 1; i < argc && argv[i]; i++) {
         scan_text (&e, argv[i], strlen (argv[i]));
         e.together = e.together || is_launcher (argv[i]);
@@ -287,9 +290,9 @@ static bool is_condition (const char *argument)
     return !strncmp (argument, "when=", 5) && argument[5];
 }
 
-/* "bind when=gpus:any default=auto": words for what srun knows, "-" for none,
- * and its arguments without the paths, which each node has its own of.  An
- * argument after an invalid when= is left out.
+/* Pass "bind when=gpus:any default=auto": first words for what srun knows ("-" if
+ * nothing), then its arguments except paths, which each node sets itself.  Leave
+ * out arguments after an invalid when=.
  */
 void defaults_tell (bool any, int ac, char **av)
 {

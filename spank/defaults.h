@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The site's defaults: what is known of a step, and one decision per step,
- * which srun makes and all tasks follow.
+/* The site's defaults: the known facts of a step, and one decision per step, which
+ * srun makes and all tasks follow.
  */
 #pragma once
 
@@ -15,10 +15,10 @@ enum { WORD_TEXT = 8192, WORDS = 256 };
 
 /* What srun told the tasks of its step. */
 struct defaults_word {
-    bool known;    /* srun told something */
+    bool known;    /* srun passed something */
     bool may_bind; /* the user has not chosen the cores */
-    bool starts;   /* srun was asked to start MPI programs, or several programs */
-    int ac;        /* the arguments in plugstack.conf that apply */
+    bool starts;   /* the user asked srun to start MPI programs or several programs */
+    int ac;        /* arguments in plugstack.conf that apply */
     char **av;
     char text[WORD_TEXT];
     char *words[WORDS];
@@ -57,9 +57,9 @@ void facts_of_command (struct step_facts *f);
  */
 int facts_option (char c, const char *name, char *buf, size_t size);
 
-/* Whether default=auto applies to the program of a step.  'named': the site set
- * the default for a partition, so that it applies to everything but MPI
- * programs and independent tasks.  Otherwise the program or its script, which
- * are read as the user, must show that it needs the default.
+/* Whether default=auto applies to the program of a step.  If 'named', the site set
+ * the default for a partition, so that it applies to everything except MPI programs
+ * and independent tasks.  Otherwise the program or its script, read as the user,
+ * must show that it needs the default.
  */
 bool meant_for (spank_t sp, bool named);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run the command dl for a task, or beside it, and tell helpers when the step ends. */
+/* Run the command dl for a task or beside it, and tell helpers when the step ends. */
 #include "spank/helper.h"
 
 #include <errno.h>
@@ -21,12 +21,12 @@
 #include "runtime/base/process_id.h"
 #include "spank/context.h"
 
-/* Helpers need 2 ms, and a CPU: on a busy node that takes longer, but still
- * less than the second that proctrack/cgroup waits.
+/* Helpers need 2 ms of CPU time.  A busy node takes longer, but still less than the
+ * second that proctrack/cgroup waits.
  */
 enum { HELPERS = 8, WITHIN_MS = 200, EXIT_MS = 2 };
 
-/* In slurmstepd; tasks inherit it. */
+/* Created in slurmstepd and inherited by tasks. */
 static struct ending {
     int own, helper;
     uint32_t tasks; /* helpers still running; 0: no socket pair */
@@ -45,20 +45,22 @@ void ending_open (spank_t sp)
     ending = (struct ending){ pair[0], pair[1], tasks };
 }
 
-/* The helpers' end, for a task that starts one; -1 if there is none. */
+/* The helpers' end of the socket pair, for a task that starts one; -1 if there is
+ * none.
+ */
 static int ending_of_helper (void)
 {
     return ending.helper;
 }
 
-/* In a helper, before exec: register it as one to wait for. */
+/* In a helper, before exec: register it, so that slurmstepd waits for it. */
 static void ending_join (void)
 {
     if (ending.helper >= 0)
         send (ending.helper, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The next registered process, as the kernel identifies it; -1 after the last. */
+/* The next registered process, as the kernel identifies it, or -1 after the last. */
 static pid_t next_helper (void)
 {
     union {
@@ -79,8 +81,8 @@ static pid_t next_helper (void)
     return who.pid;
 }
 
-/* Without pidfds (before Linux 5.3): wait until they have closed their end, and
- * a little longer, because a process closes its files before it is gone.
+/* Without pidfds (before Linux 5.3), wait until the helpers have closed their end,
+ * and a little longer, because a process closes its files before it is gone.
  */
 static void await_close (void)
 {
@@ -101,7 +103,7 @@ static void await_ends (const int *fds, int n)
     }
 }
 
-/* Nothing else is accepted from a user's process. */
+/* Accept nothing else from a user's process. */
 void ending_task (void)
 {
     int fds[HELPERS];
@@ -124,7 +126,7 @@ void ending_task (void)
     close (ending.own);
 }
 
-/* Without close_range(): the descriptors that may be open. */
+/* FDS: without close_range(), close descriptors below this. */
 enum { ARGS = 31, NOT_RUN = 127, FDS = 1024, READY_FD = 3, KEPT_FD = 3, LOOK_S = 5 };
 
 extern char **environ;
@@ -350,7 +352,7 @@ int helper_detach (spank_t sp, const char *const *args, const char *folder)
     return helper_status (pid) == 0 ? 0 : -1;
 }
 
-/* Its first line, or what arrives before the timeout. */
+/* Read the first line, or whatever arrives before the timeout. */
 static int read_first_line (int fd, unsigned seconds, char *line, size_t size)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -368,7 +370,7 @@ static int read_first_line (int fd, unsigned seconds, char *line, size_t size)
     return -1;
 }
 
-/* Returns its process group, or -1. */
+/* Returns the process group of the program, or -1. */
 static pid_t detach_with (char **argv, char **env, int in, int out)
 {
     pid_t pid = fork ();
@@ -385,8 +387,8 @@ static pid_t detach_with (char **argv, char **env, int in, int out)
     return pid > 0 && helper_status (pid) == 0 ? pid : -1;
 }
 
-/* life[1] stays open here, and nowhere else.  A helper that does not answer is
- * killed: it holds srun's streams open, for whose end others may wait.
+/* life[1] stays open here and nowhere else.  Kill a helper that does not answer: it
+ * holds srun's streams open, and others may wait for their end.
  */
 int helper_ask (spank_t sp, const char *const *args, unsigned seconds, char *line, size_t size)
 {
@@ -434,7 +436,7 @@ int helper_attend (spank_t sp, const char *word)
         snprintf (number, sizeof (number), "%ld", (long)pid);
         exec_helper (argv, environment (sp));
     }
-    /* Slurm only kills the other process */
+    /* Slurm kills only the other process */
     prctl (PR_SET_PDEATHSIG, SIGKILL);
     if (getppid () != me)
         _exit (NOT_RUN);

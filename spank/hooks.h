@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the hooks in plugin.c call, in the order of a step, by file.  In srun
- * all of it runs as the user.
+/* The functions that the hooks in plugin.c call, by file, in the order of a step.
+ * In srun all of them run as the user.
  */
 #pragma once
 
@@ -16,20 +16,20 @@
 /* Register the options that the site allows. */
 int options_register (spank_t sp);
 
-/* Read the site's policy before the user's options are known.  Only root is
- * told about errors in it.
+/* Read the site's policy before the user's options are known.  Only root sees
+ * errors in it.
  */
 void options_begin (int ac, char **av);
 
 /* In slurmd: log errors in the site's policy, also to syslog. */
 void options_log (int ac, char **av);
 
-/* In srun: report the job's options that the site has switched off. */
+/* In srun: report options of the job that the site has switched off. */
 void options_lost (void);
 
-/* Determine the values that apply, from the facts of the step: the user's, else
- * the site's.  'loud': a task reports what the policy takes away; srun reports
- * errors in the site's policy to a user who gave some option.
+/* Determine the values that apply, from the facts of the step: the user's values,
+ * or else the site's.  If 'loud', a task reports what the policy takes away, and
+ * srun reports errors in the site's policy to a user who gave any option.
  */
 void options_decide (const struct step_facts *facts, bool loud, int ac, char **av);
 
@@ -48,8 +48,8 @@ enum { SECRET_TEXT = 33 };
 /* Write 128 random bits as hexadecimal digits.  Returns -1 with errno on failure. */
 int secret_random (char text[SECRET_TEXT]);
 
-/* Before srun sends the environment.  'wanted': create DL_SECRET, one for all
- * components of a heterogeneous job; else unset that of an outer step.
+/* Before srun sends the environment: if 'wanted', create DL_SECRET, one for all
+ * components of a heterogeneous job.  Otherwise unset the secret of an outer step.
  */
 void plugin_secret (bool wanted);
 
@@ -75,17 +75,21 @@ void rollcall_launch (spank_t sp);
  */
 void rollcall_end (void);
 
-/* In the first task of a node: answer, if srun listens.  'on': some option
- * applies here.  For a single task, unsets SLURM_DL_BOARD.
+/* In the first task of a node: answer srun if it listens.  'on': some option
+ * applies here.  For a single task, also unset SLURM_DL_BOARD.
  */
 void rollcall_answer (spank_t sp, bool on);
 
 /* ---- task.c: --dl, the environment of a task ---- */
 
-/* Whether the user exported a rank or a number of ranks, and so sets them up without the plugin. */
+/* Whether the user exported a rank or a number of ranks, and so sets up ranks
+ * without the plugin.
+ */
 bool task_has_ranks (spank_t sp);
 
-/* A step of TensorFlow with parameter servers ends with one task; the others serve until then. */
+/* A TensorFlow step with parameter servers ends with one task.  The others serve
+ * until then.
+ */
 enum task_part { TASK_BY_ITSELF, TASK_LEADS, TASK_SERVES };
 
 enum task_part task_environment (spank_t sp, const char *framework, const char *roles);
@@ -99,7 +103,7 @@ void bind_task (spank_t sp);
 void nccl_task (spank_t sp);
 
 /* Set the variables that help to explain a hang, and start the watcher of this
- * node; after nccl_task().
+ * node.  Call it after nccl_task().
  */
 void debug_task (spank_t sp);
 
@@ -112,13 +116,13 @@ void monitor_end (spank_t sp);
 
 /* ---- check_collector.c: --dl-check and the table of ranks ---- */
 
-/* 'level' is a value of --dl-check, or "".  'table': the user wants the table.
- * In srun: start the collector for the ranks.
+/* In srun: start the collector for the ranks.  'level' is a value of --dl-check, or
+ * "".  'table': the user wants the table.
  */
 void gather_start (spank_t sp, const char *level, bool table);
 
 /* In srun, at its end: wait for the last output of the collector. */
 void gather_end (void);
 
-/* In a task: take part, and wait for the verdict, which may end the task. */
+/* In a task: take part in the check, and wait for the verdict, which may end the task. */
 void gather_task (spank_t sp, const char *level, bool table);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-monitor: start the monitor of a node, and print its summary at the end.
- */
+/* --dl-monitor: start the monitor of a node, and print its summary at the end. */
 #include "spank/hooks.h"
 
 #include <errno.h>
@@ -12,9 +11,9 @@
 
 enum { SUMMARY_WITHIN = 10 };
 
-static char step_name[32]; /* in srun: "JOB.STEP", "": none to summarize */
+static char step_name[32]; /* in srun: "JOB.STEP", or "" if there is nothing to summarize */
 
-/* Samples of a default go to the site's folder, without any output. */
+/* If the option is a default, sample into the site's folder and print nothing. */
 static void sample_quietly (spank_t sp, const char *const *args)
 {
     static const char variable[] = "DL_MONITOR_DIR";

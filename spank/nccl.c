@@ -21,8 +21,8 @@ static void print_finding (void *arg, const char *line)
     slurm_error ("dl: %s", line);
 }
 
-/* In a network namespace with the host's /sys, the interfaces listed there are
- * not the task's: better report none.
+/* In a network namespace with the host's /sys, the interfaces listed there are not
+ * the task's.  Report none rather than those.
  */
 static void read_fabric (struct fabric *f)
 {

@@ -17,16 +17,18 @@ extern char **environ;
 static const char is_off[] = "this site has switched this option off "
                              "(options= in plugstack.conf): it does nothing";
 
-/* How an option without a value arrives in an inner srun; also --dl=$NAME if NAME is not set. */
+/* An inner srun gets "(null)" for an option without a value.  The value is empty
+ * for --dl=$NAME if NAME is not set.
+ */
 static bool is_absent (const char *value)
 {
     return !value || !*value || !strcmp (value, "(null)");
 }
 
-/* Slurm may call this twice with the same value.  An error here rejects the
- * command at submission; on a node it could only come from a forged
- * environment, and must not fail the job.  The policy in a node's
- * plugstack.conf may differ from that of the step.
+/* Slurm may call this twice with the same value.  An error here rejects the command
+ * at submission.  On a node it could only come from a forged environment, and must
+ * not fail the job.  The policy in a node's plugstack.conf may differ from that of
+ * the step.
  */
 static int set_option (int row, const char *value, int remote)
 {
@@ -53,7 +55,7 @@ static bool is_remote (void)
     return spank_context () == S_CTX_REMOTE;
 }
 
-/* A node accepts all of them: srun's policy decides. */
+/* A node accepts all options, because srun's policy decides. */
 int options_register (spank_t sp)
 {
     for (int i = 0; i < PLUGIN_OPTIONS; i++) {
@@ -83,7 +85,7 @@ static void log_of (const char *arg, const char *why)
     syslog (LOG_DAEMON | LOG_WARNING, "slurm-dl: plugstack.conf: %.64s: %.600s", arg, why);
 }
 
-/* dl doctor checks on behalf of root. */
+/* dl doctor checks on root's behalf. */
 static bool is_administrator (void)
 {
     return geteuid () == 0 || getenv ("DL_DOCTOR");
@@ -144,8 +146,8 @@ void options_decide (const struct step_facts *facts, bool loud, int ac, char **a
         decide_option (context, i, loud);
 }
 
-/* Slurm passes the options of sbatch and salloc to srun in variables, and
- * ignores silently those that nobody has registered.
+/* Slurm passes the options of sbatch and salloc to srun in variables, and silently
+ * ignores those that no plugin has registered.
  */
 void options_lost (void)
 {

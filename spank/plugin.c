@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl.so: the hooks that Slurm calls, and what each of them does. */
+/* dl.so: the hooks that Slurm calls, and what each does. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,8 +19,8 @@ SPANK_PLUGIN (dl, 1)
 #define RELEASE(number) PLUGIN_RELEASE TEXT (number)
 static const char release[] __attribute__ ((used)) = RELEASE (SLURM_VERSION_NUMBER);
 
-/* Only in a task of an ordinary step, as the user: the environment of a batch
- * script would leak into everything that it starts.
+/* Act only in tasks of an ordinary step: the environment of a batch script would
+ * leak into everything that it starts.
  */
 static int is_ordinary_step (spank_t sp)
 {
@@ -49,7 +49,7 @@ static bool is_any_on (void)
     return is_any (option_is_on);
 }
 
-/* Defaults print nothing that nobody asked for. */
+/* A default prints no table, because nobody asked for it. */
 static bool wants_table (void)
 {
     return option_is_on (PLUGIN_DEBUG) && option_is_given (PLUGIN_DEBUG);
@@ -71,14 +71,14 @@ static void decide_in_command (int ac, char **av)
         options_decide (&facts, false, ac, av);
 }
 
-/* srun runs the program in this variable before a step; if the plugin is not
- * loaded, this is our only way to be run.
+/* srun runs the program in this variable before a step.  That is our only way to
+ * run if the plugin is not loaded.
  */
 static const char step_prolog[] = "SLURM_PROLOG";
 static const char not_loaded[] = PLUGSTACKDIR "/dl.so-is-not-loaded";
 
 /* In sbatch and salloc: make each srun of the job that does not load the plugin
- * print a line.  A program that the user has chosen stays.
+ * print a line.  Keep a program that the user has chosen.
  */
 static void tell_if_absent (void)
 {
@@ -86,8 +86,8 @@ static void tell_if_absent (void)
         setenv (step_prolog, not_loaded, 0);
 }
 
-/* In srun, sbatch and salloc, before they read their environment: this command
- * does load the plugin.
+/* In srun, sbatch and salloc, before they read their environment: this command has
+ * loaded the plugin, so drop the warning.
  */
 static void forget_absence (void)
 {
@@ -122,7 +122,7 @@ int slurm_spank_init (spank_t sp, int ac, char **av)
     return 0; /* an error would drain the node */
 }
 
-/* Slurm ends a step only after all helpers of its tasks have ended: they need a
+/* Slurm ends a step only after all helpers of its tasks have ended, so they need a
  * way to notice the end of the tasks.
  */
 int slurm_spank_user_init (spank_t sp, int ac, char **av)
@@ -144,7 +144,7 @@ int slurm_spank_task_exit (spank_t sp, int ac, char **av)
     return 0;
 }
 
-/* Defaults do not connect ranks that the user has set up; those of 'auto' are
+/* Defaults do not connect ranks that the user has set up.  The default 'auto' is
  * only for programs whose ranks train together.
  */
 static void apply_defaults (spank_t sp, int ac, char **av, bool *may_bind)
@@ -190,13 +190,13 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
     gather_task (sp, option_value (PLUGIN_CHECK), wants_table ());
     if (option_is_on (PLUGIN_MONITOR))
         monitor_task (sp);
-    /* from here on another process runs the task's program */
+    /* from here on, another process runs the task's program */
     if (part != TASK_BY_ITSELF)
         helper_attend (sp, part == TASK_LEADS ? "leads" : "serves");
     return 0; /* never fail a job because of its environment */
 }
 
-/* In srun, sbatch and salloc, as the user.  In srun it is the last hook whose
+/* In srun, sbatch and salloc, as the user.  In srun this is the last hook whose
  * environment reaches all components of a heterogeneous job.
  */
 int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)

@@ -15,17 +15,17 @@
 
 enum { KEY_SIZE = 64, NUMBER_DIGITS = 9 };
 
-/* Condition of what follows an unintelligible condition, or an argument that
- * may have been meant as one.
+/* Condition of the arguments that follow an invalid condition, or follow an unknown
+ * argument that may have been meant as one.
  */
 static const char never[] = "?";
 
 /* ---- values ---- */
 
-/* What an argument sets, and where. */
+/* The field that an argument sets. */
 struct target {
     const struct site_policy *policy;
-    int row; /* of plugin_options; -1: none */
+    int row; /* row of plugin_options, or -1 */
     void *field;
     size_t size;
 };
@@ -67,7 +67,7 @@ static int take_policy_number (struct target t, const char *value, char *why, si
     return 0;
 }
 
-/* Copy the first part of "A,B".  Returns the rest, NULL after the last part. */
+/* Copy the first part of "A,B".  Returns the rest, or NULL after the last part. */
 static const char *next_list_part (const char *list, char *part, size_t size)
 {
     size_t len;
@@ -147,19 +147,19 @@ static int take_when (struct target t, const char *value, char *why, size_t size
     offsetof (struct site_policy, field), sizeof (((struct site_policy *)NULL)->field)
 #define EACH(field) OWN (field[0])
 
-/* The steps that an argument without when= applies to. */
+/* Which steps an argument without when= applies to. */
 enum argument_scope {
     OF_ALL,
-    OF_STEPS, /* those with GPUs: a default affects no other steps */
-    OF_SITE   /* all; when= does not apply to it */
+    OF_STEPS, /* steps with GPUs: a default affects no others */
+    OF_SITE   /* all steps; when= is not allowed */
 };
 
-/* The only list of the arguments (a test compares dl-spank(8) with it), in the
- * order in which they are read: a default looks up its profile in nccl_dir.
+/* The only list of arguments (a test compares dl-spank(8) with it), in the order in
+ * which they are read: a default looks up its profile in nccl_dir.
  */
 static const struct argument {
     const char *name;   /* NULL: not for --dl */
-    const char *prefix; /* of the NAME of --dl-NAME; NULL: not for each option */
+    const char *prefix; /* prefix of the NAME in --dl-NAME; NULL: not for single options */
     take_f *take;
     size_t offset, size;
     enum argument_scope scope;
@@ -182,8 +182,8 @@ enum { ARGUMENTS = sizeof (arguments) / sizeof (*arguments) };
 
 /* ---- reading ---- */
 
-/* The row of plugin_options that a key for this row of the table names; 0 for
- * an option that does not exist; -1 if the key belongs to another row.
+/* The row of plugin_options that a key for this row of the table names; -1 if the
+ * key belongs to another row.
  */
 static int match_key (const struct argument *a, const char *key)
 {
@@ -200,7 +200,7 @@ static int match_key (const struct argument *a, const char *key)
     return -1;
 }
 
-/* The row of the table for 'arg', -1 if there is none. */
+/* The row of the table for 'arg', or -1. */
 static int find_argument (const char *arg, int *row)
 {
     char key[KEY_SIZE];
@@ -216,7 +216,7 @@ static int find_argument (const char *arg, int *row)
     return -1;
 }
 
-/* The when= before av[i]; "" if there is none. */
+/* The condition that applies to av[i], or "". */
 static const char *condition_of (char **av, int i)
 {
     int row;
@@ -237,7 +237,7 @@ static bool follows_when (char **av, int i)
     return false;
 }
 
-/* A default that may apply counts until a node knows better; a bound does not. */
+/* A default that may apply counts until a node knows better.  A limit does not. */
 static bool holds (const struct argument *a, const struct step_facts *facts, const char *condition)
 {
     enum answer holds = condition_holds (condition, facts, a->scope == OF_STEPS);
@@ -245,7 +245,7 @@ static bool holds (const struct argument *a, const struct step_facts *facts, con
     return holds == ANSWER_YES || (holds == ANSWER_UNKNOWN && a->scope == OF_STEPS);
 }
 
-/* Defaults never rely on what was not understood. */
+/* Set no default from an argument that was not understood. */
 static void no_default (struct site_policy *p, const struct argument *a, int row)
 {
     for (int i = 0; i < PLUGIN_OPTIONS; i++)
@@ -253,7 +253,7 @@ static void no_default (struct site_policy *p, const struct argument *a, int row
             p->no_default[i] = true;
 }
 
-/* Arguments that do not apply here are checked all the same. */
+/* Check arguments even if they do not apply here. */
 static int read_argument (struct site_policy *p, const struct step_facts *facts, char **av, int i,
                           char *why)
 {
@@ -278,7 +278,9 @@ static int read_argument (struct site_policy *p, const struct step_facts *facts,
 
 typedef void reject_f (const char *arg, const char *why);
 
-/* 'unknown': it is no argument; that and a wrong condition also invalidate what follows. */
+/* 'unknown': there is no such argument.  An unknown argument or an invalid
+ * condition also invalidates what follows.
+ */
 static void reject_argument (reject_f *reject, int ac, char **av, int i, const char *why,
                              bool unknown)
 {
@@ -313,7 +315,7 @@ void policy_read (struct site_policy *p, const struct step_facts *facts, int ac,
             *p->fallback[i] = '\0';
 }
 
-/* ---- what it says ---- */
+/* ---- what the policy allows ---- */
 
 bool policy_has (const struct site_policy *p, int row)
 {

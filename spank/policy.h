@@ -6,10 +6,9 @@
 #include "spank/context.h"
 
 /* Read the arguments in plugstack.conf that apply to the step, and the defaults
- * that may.  An invalid argument applies to no step and is passed to 'reject'
- * (may be NULL); its option then gets no default in any step.  What follows an
- * invalid condition or an unknown argument, up to the next when=, applies to no
- * step.
+ * that may.  An invalid argument applies to no step, and is passed to 'reject' (may
+ * be NULL); its option then has no default in any step.  Arguments after an invalid
+ * condition or an unknown argument, up to the next when=, apply to no step either.
  */
 void policy_read (struct site_policy *p, const struct step_facts *facts, int ac, char **av,
                   void (*reject) (const char *arg, const char *why));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The roll call of a step: the first task of each node answers srun, which
- * names the nodes that do not.  A process beside srun keeps the lines that
- * ranks post for others.
+/* The roll call of a step: the first task of each node answers srun, which reports
+ * the nodes that do not.  A process beside srun keeps lines that ranks post for
+ * others.
  */
 #include "spank/hooks.h"
 
@@ -28,8 +28,8 @@ enum {
     NAME = 256,
     LIST = 4096,
     ANSWER = LIST + NAME + 128,
-    CALLERS = 64,   /* whose answers are read at once */
-    LISTS = 16,     /* components of a heterogeneous step */
+    CALLERS = 64,   /* clients read at once */
+    LISTS = 16,     /* lists for the components of a heterogeneous step */
     WAITING = 4096, /* waiting to be accepted */
     POSTS = 64,
     POST_NAME = 33,
@@ -52,8 +52,8 @@ struct caller {
     char text[ANSWER];
 };
 
-/* A line that a process of the step has posted.  It is kept as long as the
- * poster's connection, or for KEEP_S.
+/* A line that a process of the step has posted.  It lives as long as the poster's
+ * connection, or for KEEP_S.
  */
 struct post {
     int fd;     /* -1: none */
@@ -66,25 +66,25 @@ struct node_answer {
 };
 
 struct rollcall {
-    volatile bool *content; /* shared with srun: all have answered; NULL: no process */
+    volatile bool *content; /* shared with srun: everybody has answered; NULL: no process */
     int srun, listener, port;
     char token[SECRET_TEXT];
-    char asked[ASKED_TEXT];           /* the user's options; "": none */
-    bool launched, on, is_told, same; /* of all builds */
-    long first;                       /* second of the latest answer; 0: none yet */
+    char asked[ASKED_TEXT];           /* options that the user gave, or "" */
+    bool launched, on, is_told, same; /* 'same': all builds are the same */
+    long first;                       /* second of the first answer; 0: none yet */
     struct caller callers[CALLERS];
     int ncallers;
     struct post posts[POSTS];
     int nposts;
     struct node_answer *answers;
     size_t n;
-    char lists[LISTS][LIST]; /* nodes, as the tasks report them */
+    char lists[LISTS][LIST]; /* node lists, as the tasks report them */
     int nlists;
-    size_t expected;        /* nodes of these lists */
-    char nodes[NODES_TEXT]; /* as srun reports them at its end */
+    size_t expected;        /* number of nodes in these lists */
+    char nodes[NODES_TEXT]; /* the step's nodes, as srun reports them at its end */
 };
 
-/* Nodes to be named in one line. */
+/* Node names for one line of output. */
 struct names {
     const struct rollcall *r;
     size_t n;
@@ -141,7 +141,7 @@ static void find_missing (struct rollcall *r, struct names *names)
         layout_each_host (r->nodes + 1, note_missing, names);
 }
 
-/* The most frequent build; among equals, the first. */
+/* The most frequent build.  Between equals, the first wins. */
 static const char *usual_build (const struct rollcall *r)
 {
     const char *usual = r->answers[0].build;
@@ -171,8 +171,8 @@ static void find_others (const struct rollcall *r, struct names *names)
             name_node (names, r->answers[i].node);
 }
 
-/* Print everything in one line.  If the user asked for nothing, omit builds,
- * and omit it if no node at all has what the site wanted.
+/* Print everything in one line.  If the user asked for nothing, leave builds out,
+ * and print nothing at all if no node has what the site wanted.
  */
 static void print_rollcall (struct rollcall *r, const char *since)
 {
@@ -281,7 +281,7 @@ static bool take_post (struct rollcall *r, int fd, const char *text)
     return true;
 }
 
-/* "get NAME": do not wait for a later post. */
+/* "get NAME": answer at once, even if nothing was posted yet. */
 static void tell_post (const struct rollcall *r, int fd, const char *text)
 {
     char name[POST_NAME] = "", line[POST_TEXT + 1];
@@ -354,7 +354,7 @@ static void hear_client (struct rollcall *r, int i)
         drop_client (r, i);
 }
 
-/* Silent clients give way to new ones; most clients have sent their line by then. */
+/* Silent clients give way to new ones.  Most have sent their line by then. */
 static void accept_callers (struct rollcall *r)
 {
     int fd;
@@ -378,7 +378,7 @@ static int read_step_nodes (struct rollcall *r)
     return n > 0 ? 0 : -1;
 }
 
-/* Returns 0 when srun ends, -1 if it was killed. */
+/* Returns 0 when srun ends, or -1 if it was killed. */
 static int serve (struct rollcall *r)
 {
     struct pollfd p[CALLERS + POSTS + 2];
@@ -410,7 +410,7 @@ static int serve (struct rollcall *r)
                 hear_client (r, i);
         if (p[1].revents)
             accept_callers (r);
-        /* first serve the clients that came before; a flood must not delay the end */
+        /* serve the clients that came earlier, but do not let a flood delay the end */
         turns = p[0].revents ? turns + 1 : 0;
         if (turns > (p[1].revents ? WAITING / CALLERS : 0))
             return read_step_nodes (r);
@@ -426,12 +426,12 @@ static void live_beside (struct rollcall *r)
 
 /* ---- srun ---- */
 
-/* "PORT TOKEN"; processes of the step have it, too (runtime/comm/net/board.h). */
+/* "PORT TOKEN".  Processes of the step get it too (runtime/comm/net/board.h). */
 static const char variable[] = "SLURM_DL_BOARD";
 
-static struct rollcall *own; /* of this srun; NULL: there is none */
-static int beside = -1;      /* srun's end of a socket pair with the process */
-static int components;       /* of a heterogeneous job */
+static struct rollcall *own; /* this srun's roll call, or NULL */
+static int beside = -1;      /* srun's end of the socket pair with the process */
+static int components;       /* components of a heterogeneous job */
 static bool in_allocation;
 
 static int bind_to (int fd, int family, int port)
@@ -443,7 +443,9 @@ static int bind_to (int fd, int family, int port)
                               : bind (fd, (struct sockaddr *)&four, sizeof (four));
 }
 
-/* Use the site's port range for srun, if there is one: other ports may not pass a firewall. */
+/* Use the site's port range for srun, if there is one.  A firewall may block other
+ * ports.
+ */
 static int bind_any (int fd, int family)
 {
     long from, to, first;
@@ -510,7 +512,7 @@ void rollcall_start (bool wanted)
         components++;
         return;
     }
-    unsetenv (variable); /* of a step that contains this srun */
+    unsetenv (variable); /* left by a step that contains this srun */
     if (!wanted)
         return;
     in_allocation = getenv ("SLURM_JOB_ID") != NULL;
@@ -519,7 +521,7 @@ void rollcall_start (bool wanted)
     done = getpid ();
 }
 
-/* A single task has no peers to post for, and its node cannot be late: srun
+/* A single task has no peers to post for, and its node cannot be late. srun then
  * reads the answer at its end, which saves a fork.
  */
 static bool is_alone (spank_t sp)
@@ -531,7 +533,7 @@ static bool is_alone (spank_t sp)
            && tasks == 1;
 }
 
-/* Without this process srun still reads the answers at its end. */
+/* If the process cannot start, srun still reads the answers at its end. */
 static void start_beside (struct rollcall *r)
 {
     bool *content =
@@ -576,7 +578,7 @@ void rollcall_launch (spank_t sp)
         start_beside (own);
 }
 
-/* If all have answered, srun does not wait. */
+/* Do not wait if everybody has answered. */
 static void end_beside (const struct rollcall *r)
 {
     struct pollfd p = { .fd = beside, .events = POLLIN };
@@ -587,7 +589,7 @@ static void end_beside (const struct rollcall *r)
     close (beside);
 }
 
-/* Tasks have answered before they started their programs. */
+/* Read the answers at the end: tasks sent them before they started their programs. */
 static void read_answers (struct rollcall *r)
 {
     struct pollfd p = { .fd = r->listener, .events = POLLIN };
@@ -597,7 +599,7 @@ static void read_answers (struct rollcall *r)
     close (r->listener);
 }
 
-/* In an allocation srun only knows the nodes of the whole allocation. */
+/* In an allocation, srun knows only the nodes of the whole allocation. */
 void rollcall_end (void)
 {
     const char *nodes = getenv ("SLURM_NODELIST");
@@ -658,7 +660,7 @@ static void answer_client (spank_t sp, const char *token, int port, bool on)
     close (fd);
 }
 
-/* For a single task no process beside srun would answer. */
+/* For a single task, hide the board, because no process beside srun would answer. */
 void rollcall_answer (spank_t sp, bool on)
 {
     char where[64] = "", token[SECRET_TEXT];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment that srun prepares for a step: it clears what an outer step
- * left, and sets the secret and the order of hosts.
+/* The environment that srun prepares for a step: clear what an outer step left, and
+ * set the secret and the order of hosts.
  */
 #include "spank/hooks.h"
 
@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-/* "A,B,C": names that a plugin wrote. */
+/* Unset the variables in a list "A,B,C" that the plugin wrote. */
 static void unset_all (const char *list)
 {
     char name[128];
@@ -33,7 +33,7 @@ static void unset_all (const char *list)
     }
 }
 
-/* Remove our folder, the first component of the path. */
+/* Remove our folder, the first component of PYTHONPATH. */
 static void leave_python (void)
 {
     const char *path = getenv ("PYTHONPATH");
@@ -138,7 +138,7 @@ void plugin_secret (bool wanted)
         unsetenv (variable);
 }
 
-/* "n1*4" stands for four times n1. */
+/* "n1*4" means n1 four times. */
 static int add_host (char *list, size_t *used, char *host)
 {
     char *star = strchr (host, '*');

@@ -56,7 +56,7 @@ static int add_text (void *arg, const char *text)
 }
 
 /* NodeName=n[1-4] NodeAddr=10.0.0.[1-4]: one line for several nodes.  A single
- * address belongs to all of them.
+ * address applies to all of them.
  */
 struct pairs {
     struct node_search *s;
@@ -105,7 +105,7 @@ static void read_conf (struct node_search *s, spank_t sp)
 
 /* ---- SLURM_NODE_ALIASES ---- */
 
-/* "ec0:1.2.3.4:host,ec1:[fe::1]:host", for the nodes of a cloud. */
+/* Parse "ec0:1.2.3.4:host,ec1:[fe::1]:host", for cloud nodes. */
 static void read_aliases (struct node_search *s, const char *list)
 {
     while (*list && s->rv == 0) {
@@ -122,9 +122,9 @@ static void read_aliases (struct node_search *s, const char *list)
     }
 }
 
-/* Call 'emit' with the NodeName of each node that has an address (NodeAddr,
- * else NodeHostname) in SLURM_NODE_ALIASES or slurm.conf, until it returns
- * nonzero.  The files are read as the user; slurmctld is never asked.
+/* Call 'emit' with the NodeName of each node that has an address (NodeAddr, or else
+ * NodeHostname) in SLURM_NODE_ALIASES or slurm.conf, until it returns nonzero.
+ * Read the files as the user, and never ask slurmctld.
  */
 static void nodeaddr_each (spank_t sp, int (*emit) (void *arg, const char *node, const char *to),
                            void *arg)
@@ -143,11 +143,11 @@ enum { EPHEMERAL = 32768, PEERS = 3, ADDRESS = 256 };
 
 /* ---- the nodes of the step ---- */
 
-/* What Slurm knows of the nodes; read only if a name leads to no other machine. */
+/* What Slurm knows about the nodes; read only if a name leads to no other machine. */
 struct nodes {
     const struct rank_layout *l;
-    char (*to)[ADDRESS]; /* of each node; "": unknown */
-    long next;           /* the lists of names usually have the same order */
+    char (*to)[ADDRESS]; /* address of each node; "": unknown */
+    long next;           /* next index to try, because the lists usually have the same order */
 };
 
 static int take_address (void *arg, const char *node, const char *to)
@@ -181,7 +181,7 @@ static bool is_own (const struct reach_address *a)
     return reach_interface (a, interface, sizeof (interface)) == 0;
 }
 
-/* Several slurmd run on one machine: slurm.conf gives each node an address of
+/* Several slurmd run on one machine if slurm.conf gives each node an address of
  * this machine.  What a resolver returns for a name proves nothing.
  */
 static bool is_single_machine (const struct nodes *n)
@@ -196,7 +196,7 @@ static bool is_single_machine (const struct nodes *n)
     return true;
 }
 
-/* Replace the names of all nodes by their addresses. */
+/* Replace the names of all nodes with their addresses. */
 static void rename_nodes (struct task *t, const struct nodes *n)
 {
     struct rank_layout *l = &t->layout;
@@ -211,7 +211,7 @@ static void rename_nodes (struct task *t, const struct nodes *n)
     }
 }
 
-/* ---- the master, and the way to it ---- */
+/* ---- the master, and the route to it ---- */
 
 static long master_node (const struct task *t)
 {
@@ -223,8 +223,8 @@ static const char *node_name (const struct task *t, long node)
     return t->layout.names + t->layout.name[node];
 }
 
-/* Find an address of 'node': by its name, or from Slurm.  An address of this
- * machine does not count unless the step is known to use several.
+/* Find an address of 'node' by name or from Slurm.  An address of this machine does
+ * not count unless the step is known to use several.
  */
 static bool find_node (const struct task *t, const struct nodes *n, long node,
                        struct reach_address *to)
@@ -234,7 +234,7 @@ static bool find_node (const struct task *t, const struct nodes *n, long node,
     return reach_resolve (name, to) == REACH_FOUND && (n->to || !is_own (to));
 }
 
-/* Another node, starting with the next one. */
+/* Find another node, starting with the next one. */
 static bool find_peer (const struct task *t, const struct nodes *n, struct reach_address *to)
 {
     long nodes = t->facts.nodes;
@@ -264,9 +264,9 @@ static bool is_local_address (const struct reach_address *a, const struct reach_
            && reach_interface (b, second, sizeof (second)) == 0 && !strcmp (first, second);
 }
 
-/* On the master's node: find the interface towards another node.  The node's
- * own name may resolve to a loopback address here, as Debian's installer and
- * cloud-init write it.
+/* On the master's node: find the interface towards another node.  Here the node's
+ * own name may resolve to a loopback address, because Debian's installer and
+ * cloud-init write it that way.
  */
 static bool set_master_here (struct task *t, const struct nodes *n)
 {
@@ -309,8 +309,8 @@ static bool set_master (struct task *t, const struct nodes *n)
     return master_node (t) == t->facts.node ? set_master_here (t, n) : set_master_there (t, n);
 }
 
-/* Whether node names are host names: then a name without an address is a
- * mistake that its user wants to know about.
+/* Whether node names are host names.  If they are, a name without an address is a
+ * mistake that the user wants to know about.
  */
 static bool names_are_hosts (const struct task *t)
 {
@@ -320,7 +320,7 @@ static bool names_are_hosts (const struct task *t)
     return reach_same_name (host, t->facts.own);
 }
 
-/* Report what was found, or what is missing; one line per node. */
+/* Report what was found or what is missing, in one line per node. */
 static void report_name (const struct task *t, const char *name, const char *instead)
 {
     char host[ADDRESS];
@@ -351,7 +351,7 @@ static void set_unknown (struct task *t, const char *name)
     *t->facts.master = '\0';
 }
 
-/* If the layout, and so any other node, is unknown. */
+/* Find the route if the layout, and with it every other node, is unknown. */
 static void find_way (struct task *t)
 {
     struct reach_address to, own;
@@ -360,7 +360,7 @@ static void find_way (struct task *t)
         set_way (t, &to, &own);
 }
 
-/* Try names first: on most sites that is enough. */
+/* Try names first, which is enough on most sites. */
 static void find_master (spank_t sp, struct task *t)
 {
     struct nodes none = { 0 }, n = { 0 };
@@ -412,7 +412,7 @@ static int first_ephemeral (void)
 
 /* ---- */
 
-/* Fill in t->facts.  'roles' may be NULL. Returns 0, or -1 with the reason in t->why. */
+/* Fill in t->facts.  'roles' may be NULL.  Returns 0, or -1 with the reason in t->why. */
 static int place_task (spank_t sp, struct task *t, const char *roles, bool of_tasks)
 {
     t->vars = variables_of (sp);
@@ -433,7 +433,9 @@ static int place_task (spank_t sp, struct task *t, const char *roles, bool of_ta
 
 /* ---- the environment ---- */
 
-/* What must differ between ranks, ranks of a node or nodes, or be their number. */
+/* Variables that must differ between ranks, between ranks of a node, or between
+ * nodes, or must equal their number.
+ */
 enum count_of { SIZE, RANK, LOCAL, NODE };
 static const struct {
     const char *name;
@@ -454,7 +456,7 @@ static const struct {
     { "HOROVOD_LOCAL_SIZE", SIZE },
 };
 
-/* This task is about to listen there: report now what would become a timeout. */
+/* This task is about to listen on the port: report now what would become a timeout. */
 static void test_port (const struct task *t, int port)
 {
     char text[8];
@@ -466,7 +468,7 @@ static void test_port (const struct task *t, int port)
                          : "");
 }
 
-/* Skip the port that the program replaces by the user's. */
+/* Do not test the port if the user's own replaces it. */
 static void test_ports (const struct task *t, const char *framework, const char *stale)
 {
     const struct rank_facts *f = &t->facts;
@@ -481,8 +483,8 @@ static void test_ports (const struct task *t, const char *framework, const char 
     }
 }
 
-/* One line for the step, not one per rank; what only this node sees is reported
- * by its first task.
+/* Report once per step, not once per rank.  The first task of a node reports what
+ * only that node sees.
  */
 static void report_unset (const struct task *t, const char *framework, const char *why)
 {
@@ -491,7 +493,7 @@ static void report_unset (const struct task *t, const char *framework, const cha
         slurm_error ("dl: --dl=%s: %s", framework, why);
 }
 
-/* The words of the program; 0 if Slurm does not know them. */
+/* The words of the user's program.  Returns 0 if Slurm does not know them. */
 static int program (spank_t sp, char ***argv)
 {
     int argc;
@@ -499,8 +501,8 @@ static int program (spank_t sp, char ***argv)
     return spank_get_item (sp, S_JOB_ARGV, &argc, argv) == ESPANK_SUCCESS && *argv ? argc : 0;
 }
 
-/* mpirun starts one of these on each node, and the ranks from there: they would
- * all inherit the rank of their node.
+/* mpirun starts one of these on each node, and the ranks from there.  All of them
+ * would inherit the rank of their node.
  */
 static bool is_mpirun (spank_t sp)
 {
@@ -518,7 +520,7 @@ static bool is_mpirun (spank_t sp)
     return false;
 }
 
-/* "--max-restarts=3", or in two words, or with "_", as torchrun accepts it. */
+/* Find "--max-restarts=3", also in two words or with "_", as torchrun accepts it. */
 static const char *argument (char **argv, int n, const char *name)
 {
     size_t len = strlen (name);
@@ -536,7 +538,7 @@ static const char *argument (char **argv, int n, const char *name)
     return NULL;
 }
 
-/* The value of a setting of torchrun: its command line wins over the variable. */
+/* The value of a torchrun setting.  The command line wins over the variable. */
 static const char *setting (spank_t sp, const char *option, const char *name, char text[32])
 {
     char **argv = NULL;
@@ -555,7 +557,7 @@ static bool is_elastic (spank_t sp)
            || strchr (setting (sp, "--nnodes", "PET_NNODES", text), ':');
 }
 
-/* torchrun's own choice stays, and it fails after minutes. */
+/* Keep torchrun's own default, but warn, because it fails only after minutes. */
 static void report_static (spank_t sp, const struct task *t)
 {
     char text[32];
@@ -579,8 +581,8 @@ static void advise (const struct task *t, const char *framework)
     report_unset (t, framework, line);
 }
 
-/* The first task for which 0, the value in a batch script, is wrong.  For ranks
- * that see one GPU each, GPU numbers are their own.
+/* The first task for which 0, the value in a batch script, is wrong.  If each rank
+ * sees one GPU, GPU numbers are its own.
  */
 static bool is_first_other (const struct rank_facts *f, enum count_of of)
 {
@@ -596,8 +598,8 @@ static bool is_first_other (const struct rank_facts *f, enum count_of of)
     }
 }
 
-/* Values that the user exported stay.  One value for all ranks, as from
- * RANK=$SLURM_PROCID in a batch script, makes them wait forever.
+/* Keep values that the user exported.  One value for all ranks, such as
+ * RANK=$SLURM_PROCID from a batch script, makes them wait forever.
  */
 static void report_exported (spank_t sp, const struct task *t, const char *name, enum count_of of)
 {
@@ -613,7 +615,7 @@ static void report_exported (spank_t sp, const struct task *t, const char *name,
                              name, own, v[i].value);
 }
 
-/* Values that the user exported stay, and are checked as strictly as ours. */
+/* Keep values that the user exported, but check them as strictly as ours. */
 static void check_exported (const struct task *t, const char *stale)
 {
     char lines[EXPORTED_LINES][EXPORTED_LINE];
@@ -674,7 +676,7 @@ bool task_has_ranks (spank_t sp)
     return false;
 }
 
-/* The chief, or worker 0 if there is none, as in a TFJob of Kubeflow. */
+/* The chief leads, or worker 0 if there is none, as in Kubeflow's TFJob. */
 static enum task_part task_part_of (const struct task *t, const char *framework)
 {
     const struct rank_roles *roles = t->facts.roles;
