@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which checkpoints of an experiment stay (launcher/worker/retention.h). */
+/* Which checkpoints of an experiment dl keeps (launcher/worker/retention.h). */
 #pragma once
 
 #include <stdint.h>
@@ -8,5 +8,5 @@ struct checkpoint_policy {
     int64_t experiment_best;
     int64_t trial_best;
     int64_t trial_latest;
-    char **files; /* patterns, NULL: none */
+    char **files; /* patterns, or NULL */
 };

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code of an experiment, and the folder in which its trials run. */
+/* The code of an experiment and the working folder of its trials. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Whose the folder is in which an attempt runs. */
+/* Who uses the working folder of an attempt. */
 enum working_folder {
-    WORK_ATTEMPT, /* its own */
-    WORK_TRIAL,   /* its own, with the files of the attempt before */
-    WORK_SHARED,  /* that of all trials */
+    WORK_ATTEMPT, /* only this attempt */
+    WORK_TRIAL,   /* only this attempt, which starts with the files of the previous one */
+    WORK_SHARED,  /* all trials */
 };
 
 struct code_settings {
     bool freeze, local;
     char *path;
     char **include, **exclude;
-    char *working_folder; /* as the file has it */
+    char *working_folder; /* as written in the file */
     enum working_folder work;
 
-    /* Of a new experiment; borrowed, NULL: none. */
+    /* Set only for a new experiment.  Borrowed; may be NULL. */
     const struct frozen_code *frozen;
 };

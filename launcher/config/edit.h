@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edit an experiment file that was parsed, and write it with all digits. */
+/* Edit a parsed experiment file, and write it without losing digits. */
 #pragma once
 
 #include <jansson.h>
@@ -7,28 +7,27 @@
 
 #include "launcher/config/diagnostics.h"
 
-/* What to edit. */
+/* The edits to apply. */
 struct edit {
-    const char *file;                          /* its text, NULL: that of the path */
-    const char *dir;                           /* where the command runs, NULL: the file's folder */
-    void (*f) (config_t *cf, const void *arg); /* NULL: no change, else ... */
-    const void *arg;                           /* ... this one first */
-    char *const *sets;                         /* "KEY=VALUE", NULL-ended, or NULL */
-    const char *point;                         /* that of 'sets' which stands for ... */
-    const char *words;                         /* ... these of the user's, NULL: none does; without
-                                                  'point' all are the user's words, and no --set */
+    const char *file;                          /* the text; NULL: read it from the path */
+    const char *dir;                           /* where the command runs; NULL: the file's folder */
+    void (*f) (config_t *cf, const void *arg); /* applied before 'sets'; may be NULL */
+    const void *arg;                           /* passed to 'f' */
+    char *const *sets;                         /* "KEY=VALUE", NULL-terminated, or NULL */
+    const char *point;                         /* the element of 'sets' that dl made from 'words' */
+    const char *words;                         /* what the user typed, or NULL.  Without 'point' the
+                                                  user typed all of 'sets', but not as --set */
 };
 
-/* Returns 1 if there was something to do, else 0; mistakes are problems. */
+/* Apply 'edit' to 'cf' and add any errors to 'p'.  Returns 1 if there was anything to do, else 0.
+ */
 int edit_apply (const struct edit *edit, config_t *cf, struct problems *p);
 
-/* Replace or add the value of 'key' by a copy of 'value'; NULL if the key
- * cannot be.
- */
+/* Set 'key' to a copy of 'value'.  Returns NULL if the key is impossible. */
 config_setting_t *edit_put (config_t *cf, const char *key, const config_setting_t *value);
 
-/* Add 'v' to a group under 'name' (in a list: NULL). */
+/* Add 'v' to the group 'to' under 'name'.  If 'to' is a list, 'name' is NULL. */
 void edit_add_json (config_setting_t *to, const char *name, const json_t *v);
 
-/* All of it as text with all digits; the caller frees it. */
+/* Write 'cf' as text without losing digits.  The caller frees it. */
 char *edit_text (config_t *cf);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An experiment, as its file describes it. */
+/* An experiment as described by its file. */
 #pragma once
 
 #include <libconfig.h>
@@ -7,20 +7,18 @@
 
 #include "launcher/config/diagnostics.h"
 
-/* Its parts are structs with a header each, which only those include who look
- * into one.  A copy of the struct shares the parts: to change a part of the
- * copy, point it to a changed copy of that part.
+/* Each part has a header of its own; include only those you use.  A shallow copy of the struct
+ * shares the parts: to change a part of the copy, point it to a modified copy of that part.
  */
 struct experiment {
     char *file;     /* as given, for messages */
-    char *dir;      /* folder in which the command runs */
-    char *file_dir; /* of the experiment file, where 'dir' is its frozen copy;
-                       else NULL */
-    char *text;     /* what it says if it was edited, else NULL */
+    char *dir;      /* working directory of the command */
+    char *file_dir; /* folder of the experiment file if 'dir' is its frozen copy, else NULL */
+    char *text;     /* the edited text, or NULL if the file was not edited */
     char *name;
     char *description;
-    char *entrypoint; /* a shell command, or NULL and ... */
-    char **argv;      /* ... a command with its arguments */
+    char *entrypoint; /* a shell command; NULL: use 'argv' */
+    char **argv;      /* a command and its arguments */
     struct origin entrypoint_origin;
     char **variables; /* NAME=VALUE, added to the command's environment */
 
@@ -39,37 +37,35 @@ struct experiment {
     struct fork_origin *fork;              /* config/fork_origin.h */
 };
 
-/* An experiment of which nothing is set; experiment_destroy() frees it, its
- * parts and all that is in them.
- */
+/* Create an experiment with nothing set.  experiment_destroy() frees it with all its parts. */
 struct experiment *experiment_create (void);
 
-/* Read the experiment file 'path', edit it if 'edit' is not NULL, and check it.
- * All problems are added to 'p'.
+/* Read the experiment file 'path', edit it if 'edit' is not NULL, and check it.  Adds every problem
+ * to 'p'.
  *
- * Returns NULL on failure with errno EINVAL (see 'p'), ENOENT, ....
+ * Returns NULL on failure, with errno EINVAL (see 'p'), ENOENT, etc.
  */
 struct edit;
 struct experiment *experiment_read_edited (const char *path, const struct edit *edit,
                                            struct problems *p);
 
-/* The same, with a text that was read from 'path'. */
+/* The same for a text that the caller has already read from 'path'. */
 struct experiment *experiment_read_text (const char *path, const char *text, size_t size,
                                          struct problems *p);
 void experiment_destroy (struct experiment *e);
 
-/* Parse a file in libconfig's syntax or, by its name, in YAML.  '*parts'
- * becomes how many files beside libconfig's own there were; NULL: it is an
- * experiment's own copy, where there may be none.
+/* Parse 'path' as YAML if its name says so, else as libconfig.  '*parts' becomes the number of
+ * included files, or 1 for YAML.  Pass NULL for an experiment's own copy, which is a single
+ * libconfig file.
  */
 int experiment_parse (config_t *cf, const char *path, int *parts, struct problems *p);
 
-/* The folder of a file, free() it; of a pipe, the one where this process is.
- * NULL with errno: there is no such file, or its whole path cannot be found.
+/* The folder of a file, or the current directory for a pipe.  The caller frees it.  Returns NULL
+ * with errno set if there is no such file or its absolute path cannot be determined.
  */
 char *file_folder (const char *path);
 void file_folder_problem (struct problems *p, int e);
 
-/* The group "environment". */
+/* Read the group "environment". */
 void experiment_read_environment (struct experiment *e, const config_setting_t *s,
                                   struct problems *p);
