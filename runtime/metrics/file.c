@@ -809,8 +809,8 @@ static bool is_removed (const struct metrics_file *f)
     return fstat (f->fd, &st) == 0 && st.st_nlink == 0;
 }
 
-/* After a failed sync the kernel may take what it could not write for written:
- * only a new file is sure then.
+/* After a failed sync, the kernel may consider the lost pages written, so only a
+ * new file is safe.
  */
 int metrics_file_sync (struct metrics_file *f)
 {
