@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-bind: what one task gets, from its variables and the machine. */
+/* --dl-bind: decide what one task gets, from its variables and the machine. */
 #include "runtime/rank/binding.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ enum { TEXT = BINDING_TEXT };
 /* clang-format off */
 static const struct {
     const char *word;
-    size_t flag; /* offset of a bool, or 0: a placement */
+    size_t flag; /* offset of a bool; 0: the word is a placement */
     enum placement placement;
 } words[] = {
     { "closest", 0, PLACE_CLOSEST },
@@ -77,9 +77,11 @@ int binding_place (struct binding *b)
     return 0;
 }
 
-/* ---- which CPUs there are to choose from ---- */
+/* ---- the CPUs to choose from ---- */
 
-/* Mask of one local rank in "0x3,0xc"; they repeat from the start. */
+/* The mask of one local rank in a list such as "0x3,0xc", which repeats from the
+ * start.
+ */
 static int mask_of (const char *list, int rank, struct cpu_set *s)
 {
     int n = 1;
@@ -96,7 +98,7 @@ static bool is_same_set (const struct cpu_set *a, const struct cpu_set *b)
     return !memcmp (a, b, sizeof (*a));
 }
 
-/* Whether Slurm gave each rank of this node cores of its own; and where. */
+/* Whether Slurm gave each rank of this node its own cores.  'list' is a buffer. */
 static bool are_private (struct binding *b, char list[static TEXT])
 {
     struct cpu_set mask;
@@ -106,7 +108,7 @@ static bool are_private (struct binding *b, char list[static TEXT])
     if (!strstr (list, "mask_cpu")
         || variables_text (&b->vars, "SLURM_CPU_BIND_LIST", list, TEXT) < 0
         || mask_of (list, b->r.local_rank, &mask) < 0 || !is_same_set (&mask, &b->own))
-        return false; /* no mask, or another step's that was inherited */
+        return false; /* no mask, or one inherited from another step */
     for (int i = 0; i < b->r.local_size; i++)
         if (mask_of (list, i, &mask) < 0)
             return false;
@@ -127,7 +129,9 @@ static void read_homes (struct binding *b)
     }
 }
 
-/* Without a cpuset, the widest set is the machine's, with other jobs' CPUs. */
+/* Without a cpuset, the widest set is the whole machine, including the CPUs of
+ * other jobs.
+ */
 void binding_cpus (struct binding *b, const struct cpu_set *wide)
 {
     char list[TEXT];
@@ -159,8 +163,8 @@ int binding_gpus (const struct topology *t, enum gpu_vendor vendor, bool reachab
     return n;
 }
 
-/* Only with the variable, which Slurm sets: a step without GPUs must not find
- * the ones of other jobs.
+/* Use GPUs only if Slurm has set the variable: a step without GPUs must not find
+ * those of other jobs.
  */
 static void find_view (struct binding *b)
 {
@@ -175,7 +179,7 @@ static void find_view (struct binding *b)
     }
 }
 
-/* An order that another variable gives, or a mask, is not ours to change. */
+/* Do not change an order that another variable sets, or a mask. */
 static void find_order (struct binding *b)
 {
     char text[TEXT];
@@ -225,8 +229,8 @@ static void write_devices (struct binding *b, struct given *g)
         given_set (g, "JAX_LOCAL_DEVICE_IDS", ids);
 }
 
-/* Slurm gives AMD's devices in several variables, which filter one after the
- * other: the second one's indices would count what the first one left.
+/* Slurm lists AMD's devices in several variables, which filter one after the other:
+ * indices in the second would count what the first left over.
  */
 static void leave_one_filter (struct binding *b)
 {
@@ -252,9 +256,9 @@ static void apply_view (struct binding *b, struct given *g)
         write_devices (b, g);
 }
 
-/* Threads for the cores of this rank, for each of its GPUs: it may be a
- * launcher.  No more than its part of the job's CPUs where nothing confines it
- * to them.
+/* The number of threads: one for each core of this rank, divided by its GPUs,
+ * because the rank may be a launcher.  If nothing confines the rank to the job's
+ * CPUs, use no more than its share of them.
  */
 static int threads (const struct binding *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* when= in plugstack.conf: which steps the arguments after it are for. */
+/* when= in plugstack.conf: the steps to which the arguments after it apply. */
 #include "runtime/rank/condition.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static const struct condition_row {
 
 static const char gpus_key[] = "gpus:";
 
-/* The next "KEY:WORDS" of the list; what follows it, NULL after the last. */
+/* Read the next "KEY:WORDS" of the list.  Returns the rest, or NULL after the last. */
 static const char *next_condition (const char *list, char key[KEY_TEXT], char words[WORDS_TEXT])
 {
     size_t len = list ? strcspn (list, ";") : 0;
@@ -48,8 +48,8 @@ static bool is_gpus (const char *words)
     return !strcmp (words, "yes") || !strcmp (words, "no") || !strcmp (words, "any");
 }
 
-/* Names with a comma between two of them.  Slurm allows none of these
- * characters in a name that it can find again; here they are typing errors.
+/* Names separated by commas.  Slurm cannot find names with these characters again,
+ * so here they are typing errors.
  */
 static bool are_names (const char *words)
 {
@@ -59,7 +59,7 @@ static bool are_names (const char *words)
            && !strstr (words, ",,");
 }
 
-/* "partition:a,gpus:yes" would be two partitions. */
+/* Reject "partition:a,gpus:yes", which would mean two partitions. */
 static int check_part (const char *key, const char *words, char *why, size_t n)
 {
     const char *what = "is not partition:, account: or qos: with names, or gpus: with yes, no "

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host lists, tasks per node and distributions, as Slurm writes and does them.
- */
+/* Slurm's host lists, tasks per node and distributions. */
 #include "runtime/rank/layout.h"
 
 #include <ctype.h>
@@ -33,7 +32,9 @@ struct expansion {
 
 static int expand_hosts (struct expansion *e, size_t n, const char *rest, size_t len, int depth);
 
-/* One "lo-hi" or "lo" with its leading zeros; the rest of the host after it. */
+/* Expand one "lo-hi" or "lo" with its leading zeros, followed by the rest of the
+ * host name.
+ */
 static int expand_range (struct expansion *e, size_t n, const char *range, const char *rest,
                          size_t len, int depth)
 {
@@ -64,7 +65,7 @@ static int expand_range (struct expansion *e, size_t n, const char *range, const
     return rv;
 }
 
-/* The 'len' bytes at 'rest' follow the 'n' bytes of e->host. */
+/* Expand the 'len' bytes at 'rest' behind the 'n' bytes of e->host. */
 static int expand_hosts (struct expansion *e, size_t n, const char *rest, size_t len, int depth)
 {
     const char *open = memchr (rest, '[', len);
@@ -89,7 +90,7 @@ static int expand_hosts (struct expansion *e, size_t n, const char *rest, size_t
     return 0;
 }
 
-/* Up to the comma that is in no bracket. */
+/* The length up to the first comma outside brackets. */
 static size_t element_length (const char *list)
 {
     size_t n = 0;
@@ -139,7 +140,7 @@ int layout_first_host (const char *list, char *buf, size_t size)
 
 /* ---- tasks per node ---- */
 
-/* Read "4(x2)" at *spec: how many tasks, on how many nodes. */
+/* Read "4(x2)" at *spec: the number of tasks, and on how many nodes. */
 static int next_tasks (const char **spec, long *tasks, long *nodes)
 {
     char *end;
@@ -221,7 +222,7 @@ static int read_tasks (struct rank_layout *l, const char *spec)
     return *spec ? fail_layout (EINVAL) : 0;
 }
 
-/* Bring the nodes of one component to the front of those not yet placed. */
+/* Move the nodes of one component to the front of those not placed yet. */
 struct placing {
     struct rank_layout *l;
     long placed;
@@ -243,12 +244,12 @@ static int place_node (void *arg, const char *host)
             l->tasks[p->placed++] = tasks;
             return 0;
         }
-    return 0; /* of the job, not of this step */
+    return 0; /* a node of the job but not of this step */
 }
 
 /* ---- the ranks ---- */
 
-/* Deal the ranks of nodes [from, to) in rounds of 'block' a node. */
+/* Deal ranks to nodes [from, to) in rounds of 'block' per node. */
 static long deal (struct rank_layout *l, uint16_t *dealt, long rank, long from, long to, long block)
 {
     long left = 0;
@@ -291,12 +292,12 @@ static int lists_rank (const char *gtids, long rank)
 
 struct dealing {
     struct rank_layout *l;
-    long rank, node; /* the next one, and that of the last one */
+    long rank, node; /* next rank; node of the last rank */
     uint16_t dealt[LAYOUT_NODES];
 };
 
-/* The next rank is on this host; neighbours are mostly on the same or the next
- * one.
+/* Put the next rank on this host.  Consecutive ranks are mostly on the same host or
+ * the next.
  */
 static int deal_host (void *arg, const char *host)
 {
@@ -329,7 +330,7 @@ static int deal_order (struct rank_layout *l, const struct layout_facts *f)
     return 0;
 }
 
-/* On two nodes what is not here is there. */
+/* On two nodes, the ranks that are not on this node are on the other. */
 static int deal_arbitrary (struct rank_layout *l, const struct layout_facts *f)
 {
     uint16_t dealt[2] = { 0, 0 };
@@ -370,7 +371,7 @@ static int deal_all (struct rank_layout *l, const struct layout_facts *f)
     return rank == l->ranks ? 0 : fail_layout (EINVAL);
 }
 
-/* What this node has by the layout is what it really has. */
+/* Check the layout against the ranks that this node really has. */
 static int verify (const struct rank_layout *l, const struct layout_facts *f)
 {
     const char *p = f->gtids;

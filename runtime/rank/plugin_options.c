@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of the Slurm plugin: the one table of them, and their values. */
+/* The table of the plugin's options, and checks of their values. */
 #include "runtime/rank/plugin_options.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ static int check_seconds (const char *value, char *why, size_t size)
     return -1;
 }
 
-/* "hang:SECONDS", "SECONDS", "kill" */
+/* Parse "hang:SECONDS", "SECONDS" or "kill". */
 static int parse_word (const char *word, size_t len, struct hang_options *h)
 {
     char *end;
@@ -88,7 +88,7 @@ static int check_bind (const char *value, char *why, size_t size)
 
 static const char *const check_words[] = { "quick", "full", "off", NULL };
 
-/* dl-spank(7) and the options of dl env are compared with it. */
+/* Tests compare dl-spank(7) and the options of dl env with this table. */
 const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
     [PLUGIN_FRAMEWORK] = {
         "dl",

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ports on which the ranks of a step listen. */
+/* The ports on which the ranks of a step listen. */
 #include "runtime/rank/rank_environment.h"
 
 #include <stdlib.h>
 
 enum { PORTS = 12000, PORT_MIN = 10000, PORT_MAX = 65535 };
 
-/* The port at place 'n' of "41004-41006,41009"; 0: there are not so many, or
- * it is no such list.
+/* The port at index 'n' of a list such as "41004-41006,41009".  Returns 0 if the
+ * list is too short or malformed.
  */
 static int reserved_port (const char *list, long n)
 {
@@ -27,7 +27,7 @@ static int reserved_port (const char *list, long n)
     return 0;
 }
 
-/* Jobs that are near each other get ports that are not. */
+/* Spread the ports of jobs with similar numbers. */
 static uint64_t mix_job (uint32_t job)
 {
     uint64_t z = (uint64_t)job + 0x9e3779b97f4a7c15u;
@@ -47,7 +47,7 @@ struct rank_ports rank_environment_ports (const char *reserved, uint32_t job, ui
     struct rank_ports p = { reserved_port (reserved, 0), reserved_port (reserved, 1),
                             reserved_port (reserved, 2), reserved_port (reserved, 1) };
 
-    /* there are no more ports: no sum of both overflows */
+    /* there are no more ports than this; it also avoids an overflow */
     if (tasks > PORT_MAX)
         tasks = PORT_MAX;
     if (!p.master)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variables that each framework reads. */
+/* The environment variables that each framework reads. */
 #include "runtime/rank/rank_environment.h"
 
 #include <errno.h>
@@ -9,9 +9,7 @@
 
 /* ---- write variables ---- */
 
-/* A value is written piece by piece; one that does not fit is left out, and
- * e->why says so.
- */
+/* A value under construction.  If it does not fit, it is left out and e->why says so. */
 struct value {
     struct rank_environment *e;
     const char *name;
@@ -64,7 +62,7 @@ static void value_end (struct value *v)
     e->vars[e->n++] = (struct rank_variable){ v->name, e->text + v->start };
 }
 
-/* An empty text is unknown, and not set. */
+/* An empty text means unknown: do not set the variable. */
 static void env_text (struct rank_environment *e, const char *name, const char *t)
 {
     struct value v = value_begin (e, name);
@@ -169,7 +167,7 @@ static void fill_tf (const struct rank_facts *f, struct rank_environment *e)
     for (int i = 0; i < f->roles->n; first += f->roles->row[i++].count) {
         role = f->roles->row[i].role;
         if (role == ROLE_SCHEDULER || role == ROLE_EVALUATOR)
-            continue; /* the evaluator is beside the training */
+            continue; /* the evaluator is not part of the training */
         value_put (&v, "%s\"%s\": [", comma, tf_type (role));
         put_rank_addresses (&v, f, first, f->roles->row[i].count, "\"");
         value_put (&v, "]");
@@ -181,8 +179,8 @@ static void fill_tf (const struct rank_facts *f, struct rank_environment *e)
                "\"rpc_layer\": \"grpc\"}",
                tf_type (role), index);
     value_end (&v);
-    /* TensorFlow takes as many threads as there are CPUs, and a worker with one
-     * waits for itself
+    /* TensorFlow starts as many threads as there are CPUs, and a worker with a
+     * single thread waits for itself.
      */
     if (f->one_cpu && count_servers (f->roles, &first) > 0)
         env_text (e, "TF_NUM_INTEROP_THREADS", "2");
@@ -251,7 +249,7 @@ static void fill_paddle_ps (const struct rank_facts *f, struct rank_environment 
     env_number (e, "PADDLE_TRAINERS_NUM", workers);
     if (!server)
         env_number (e, "PADDLE_TRAINER_ID", index);
-    env_text (e, "POD_IP", fact_host (f, f->rank)); /* as in the lists */
+    env_text (e, "POD_IP", fact_host (f, f->rank)); /* the same address as in the lists */
     env_number (e, "PADDLE_PORT", fact_port (f, f->rank));
 }
 
@@ -315,7 +313,7 @@ static void fill_torch (const struct rank_facts *f, struct rank_environment *e)
     fill_master (f, e);
 }
 
-/* Lightning wants to know that each node has as many tasks. */
+/* Lightning expects the same number of tasks on each node. */
 static void fill_lightning (const struct rank_facts *f, struct rank_environment *e)
 {
     fill_torch (f, e);
@@ -337,8 +335,8 @@ static void fill_static (const struct rank_facts *f, struct rank_environment *e)
     env_number (e, "PET_MASTER_PORT", f->port);
 }
 
-/* With a static rendezvous no other node would hear of a restart.  It is said
- * who is the host: torchrun would compare names.
+/* With a static rendezvous, no other node would hear of a restart.  Set who is the
+ * host, because torchrun would compare names.
  */
 static void fill_c10d (const struct rank_facts *f, struct rank_environment *e)
 {
@@ -356,7 +354,7 @@ static void fill_c10d (const struct rank_facts *f, struct rank_environment *e)
         env_number (e, "PET_NPROC_PER_NODE", f->gpus);
 }
 
-/* The static rendezvous keeps Slurm's order of the nodes; c10d does not. */
+/* The static rendezvous keeps Slurm's order of nodes; c10d does not. */
 static void fill_pet (const struct rank_facts *f, struct rank_environment *e)
 {
     (f->elastic ? fill_c10d : fill_static) (f, e);
@@ -377,9 +375,9 @@ static void fill_torchrun (const struct rank_facts *f, struct rank_environment *
     env_text (e, "GLOO_SOCKET_IFNAME", f->interface);
 }
 
-/* JAX takes the device SLURM_LOCALID of each task: wrong if a task sees one
- * device of several, and too few if there are several for each.  Those that all
- * tasks of a node see are divided in order.
+/* JAX uses device SLURM_LOCALID in each task.  That is wrong if a task sees only
+ * its own device, and too few if there are several per task.  Divide devices that
+ * all tasks of a node see in order.
  */
 static void fill_jax_devices (const struct rank_facts *f, struct rank_environment *e)
 {
@@ -412,8 +410,8 @@ static void fill_jax (const struct rank_facts *f, struct rank_environment *e)
         fill_coordinator (f, e, f->port2);
 }
 
-/* What no program mistakes for an order to wait for others: not TF_CONFIG,
- * DMLC_ROLE or HOROVOD_RANK; and a task that is alone stays alone.
+/* Set only variables that no program takes as a command to wait for others: not
+ * TF_CONFIG, DMLC_ROLE or HOROVOD_RANK.  A task that is alone stays alone.
  */
 static void fill_auto (const struct rank_facts *f, struct rank_environment *e)
 {
@@ -450,8 +448,9 @@ static void fill_horovod (const struct rank_facts *f, struct rank_environment *e
     env_text (e, "HOROVOD_CPU_OPERATIONS", "gloo");
 }
 
-/* MPI finds its ranks through PMI; these are for what is read before MPI_Init:
- * PMIx has no name that programs look for, PMI-2 no local rank.
+/* MPI finds its ranks through PMI.  These variables are for programs that read them
+ * before MPI_Init: PMIx has no name that programs look for, and PMI-2 has no local
+ * rank.
  */
 static void fill_mpi (const struct rank_facts *f, struct rank_environment *e)
 {
@@ -480,7 +479,7 @@ static void fill_mpi (const struct rank_facts *f, struct rank_environment *e)
 static const struct framework {
     const char *name;
     void (*fill) (const struct rank_facts *f, struct rank_environment *e);
-    const char *roles; /* by default; NULL: it knows none */
+    const char *roles; /* default roles; NULL: the framework has none */
     bool task_ports;
 } frameworks[] = {
     { "torch",      fill_torch,     NULL,                            false },
@@ -536,7 +535,7 @@ long rank_environment_master_rank (const struct rank_roles *roles)
     return first;
 }
 
-/* Roles are for the user's script too, whatever the framework. */
+/* Set the roles for any framework, because the user's script may read them too. */
 static void fill_roles (const struct rank_facts *f, struct rank_environment *e)
 {
     long index;
@@ -569,7 +568,7 @@ int rank_environment_fill (const char *framework, const struct rank_facts *facts
     return e->n;
 }
 
-/* Each task gets the GPUs of its own, or as many as the others. */
+/* Each task gets its own GPUs, or as many as the others. */
 static void advise_jax (const struct rank_facts *f, char *buf, size_t size)
 {
     long seen = f->visible_gpus, tasks = f->local_size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The grammar of roles, and the ranks that have them. */
+/* Parse roles, and assign ranks to them. */
 #include "runtime/rank/roles.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static bool is_single (enum role role)
     return role != ROLE_WORKER && role != ROLE_PS && role != ROLE_SERVER;
 }
 
-/* "3", or "*" as -1; 0 if it is neither.  *text is left after it. */
+/* Read "3", or "*" as -1; 0 if it is neither.  Advances *text past it. */
 static long read_count (const char **text)
 {
     size_t n = strspn (*text, "0123456789");

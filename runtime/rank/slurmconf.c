@@ -30,7 +30,7 @@ const char *slurmconf_path (const char *chosen)
     return NULL;
 }
 
-/* A line, with those that a \ joins to it, and without its comment. */
+/* Read a line, joined with those that follow a \, and without its comment. */
 static bool next_line (FILE *f, char **line, size_t *size)
 {
     char *more = NULL;
@@ -55,7 +55,7 @@ static bool next_line (FILE *f, char **line, size_t *size)
 
 static int read_conf_file (const struct conf_reader *l, const char *path, int depth);
 
-/* Relative to the folder of the file. */
+/* Resolve the name relative to the folder of the including file. */
 static int read_conf_include (const struct conf_reader *l, const char *from, const char *name,
                               int depth)
 {

@@ -15,7 +15,7 @@ static int read_place (struct task *t)
 {
     const struct variables *v = &t->vars;
     struct rank_facts *f = &t->facts;
-    /* of a heterogeneous job: all components have the first one's number */
+    /* in a heterogeneous job, all components use the number of the first */
     long job = variables_number (v, "SLURM_JOB_ID");
 
     f->rank = variables_number (v, "SLURM_PROCID");
@@ -41,7 +41,7 @@ static int read_place (struct task *t)
     return 0;
 }
 
-/* Whether Slurm was told to part the GPUs of a node by task. */
+/* Whether Slurm was told to divide the GPUs of a node among tasks. */
 static bool are_parted (const struct variables *v)
 {
     static const char *const names[] = { "SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU",
@@ -106,8 +106,8 @@ static void read_het_group (struct task *t, int i)
     variables_text (&t->vars, name, t->groups[i], sizeof (t->groups[i]));
 }
 
-/* SLURM_HET_SIZE is also there in a step of one component, and in a job that
- * was submitted from a heterogeneous one.
+/* SLURM_HET_SIZE is also set in a step of one component, and in a job submitted
+ * from a heterogeneous one.
  */
 static void find_layout (struct task *t)
 {
@@ -159,9 +159,7 @@ int task_read (struct task *t, const char *roles)
     return 0;
 }
 
-/* Without a layout it is only known that an ordinary step begins on its first
- * host.
- */
+/* Without a layout, all we know is that an ordinary step begins on its first host. */
 int task_master_host (struct task *t, char *buf, size_t size)
 {
     if (t->facts.layout) {
@@ -180,8 +178,8 @@ void task_master_here (struct task *t)
     snprintf (t->facts.master, sizeof (t->facts.master), "127.0.0.1");
 }
 
-/* Components of a heterogeneous job have reserved ports of their own, in one
- * list: only the first ones are known to be those of rank 0's node.
+/* The components of a heterogeneous job reserve their own ports, all in one list.
+ * Only the first are known to belong to the node of rank 0.
  */
 void task_ports (struct task *t, bool of_tasks, int ephemeral)
 {
@@ -199,8 +197,8 @@ void task_ports (struct task *t, bool of_tasks, int ephemeral)
     f->task_port = p.tasks;
 }
 
-/* What the user exported stays; what the plugin set in an outer step (a job
- * that was submitted from a step inherits it) does not.
+/* Keep what the user exported, but not what the plugin set in an outer step.  A job
+ * submitted from a step inherits that.
  */
 void task_set (struct task *t, int n)
 {

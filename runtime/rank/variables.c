@@ -29,7 +29,7 @@ long variables_number (const struct variables *v, const char *name)
     return *end ? -1 : n;
 }
 
-/* However long its value is. */
+/* Whether the variable is set, however long its value is. */
 static bool variables_has (const struct variables *v, const char *name)
 {
     char text[8];
@@ -44,7 +44,7 @@ void given_begin (struct given *g, const struct variables *v, const char *mark)
     variables_text (v, mark, g->stale, sizeof (g->stale));
 }
 
-/* Slurm's own variables are nobody's export: one of the job may be wrong for
+/* Slurm's own variables do not count as exported: those of the job may be wrong for
  * this step.
  */
 bool given_set (struct given *g, const char *name, const char *value)
