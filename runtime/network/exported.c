@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user exported, where the plugin would have set something else. */
+/* Check variables that the user exported and the plugin would have set differently. */
 #include "runtime/network/exported.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ __attribute__ ((format (printf, 2, 3))) static void report_export (struct check 
     va_start (ap, fmt);
     vsnprintf (line, EXPORTED_LINE, fmt, ap);
     va_end (ap);
-    for (; *line; line++) /* a list of hosts, one a line, may be the value */
+    for (; *line; line++) /* the value may be a list of hosts, one per line */
         if ((unsigned char)*line < ' ')
             *line = ' ';
 }
@@ -53,7 +53,7 @@ bool exported_has (const struct task *t, const char *ours, const char *name)
     return text_of (t, ours, name, text);
 }
 
-/* One that the framework reads. */
+/* Whether the framework reads the variable. */
 static bool framework_reads (const struct task *t, const char *name)
 {
     for (int i = 0; i < t->environment.n; i++)
@@ -94,7 +94,7 @@ static void check_port (struct check *c, const char *name, const char *text)
                        name, port, c->t->facts.rank, strerror (errno));
 }
 
-/* Whether rank 0 can listen at that name, and the others find it. */
+/* Check that rank 0 can listen at that name, and that the others can reach it. */
 static void check_host (struct check *c, const char *name, const char *host)
 {
     const struct rank_facts *f = &c->t->facts;
@@ -122,7 +122,7 @@ static void check_host (struct check *c, const char *name, const char *host)
 
 enum port_of { HOST_ONLY, HOST_OR_PORT, HOST_AND_PORT };
 
-/* "host:port", "[v6]:port", or a host. */
+/* Check "host:port", "[v6]:port", or a host. */
 static void check_endpoint (struct check *c, const char *name, enum port_of wanted, char *text)
 {
     char *colon = strrchr (text, ':');
@@ -133,7 +133,7 @@ static void check_endpoint (struct check *c, const char *name, enum port_of want
         colon = strchr (text, ']')[1] == ':' ? strchr (text, ']') + 1 : NULL;
         *strchr (text, ']') = '\0';
     } else if (colon && strchr (text, ':') != colon)
-        colon = NULL; /* an address of IPv6 */
+        colon = NULL; /* an IPv6 address */
     if (colon) {
         *colon = '\0';
         if (wanted == HOST_ONLY)
@@ -190,7 +190,7 @@ bool exported_way (struct task *t, const char *ours)
         if (framework_reads (t, names[i]) && text_of (t, ours, names[i], text)
             && reach_resolve (text, &to) == REACH_FOUND && reach_source (&to, &own) == 0
             && reach_interface (&own, interface, sizeof (interface)) == 0
-            && strcmp (interface, "lo") /* 0.0.0.0 */
+            && strcmp (interface, "lo") /* for 0.0.0.0 */
             && strcmp (interface, t->facts.interface)) {
             memcpy (t->facts.interface, interface, sizeof (interface));
             return true;
@@ -198,7 +198,7 @@ bool exported_way (struct task *t, const char *ours)
     return false;
 }
 
-/* NCCL takes all interfaces whose names begin so: one has to be good. */
+/* NCCL uses all interfaces with this prefix, so one good interface is enough. */
 static const char *useless_prefix (const char *word, const char *wanted)
 {
     struct if_nameindex *all = if_nameindex ();
@@ -211,7 +211,7 @@ static const char *useless_prefix (const char *word, const char *wanted)
     return why;
 }
 
-/* What is wrong with each node is told by one of them. */
+/* Let one task of each node report errors that differ between nodes. */
 static void check_interface (struct check *c, const char *name, bool is_nccl)
 {
     const struct rank_facts *f = &c->t->facts;

@@ -19,9 +19,9 @@ const char *const fabric_names[FABRIC_KINDS] = {
     [FABRIC_EFA] = "efa",
 };
 
-/* Interfaces of containers, virtual machines and overlays, by the beginnings
- * of their names: sysfs shows the veth that is a container's only way out just
- * as it shows those of a host's own containers.
+/* Name prefixes of interfaces of containers, virtual machines and overlays. sysfs
+ * does not tell the veth that is a container's only way out from those of a host's
+ * own containers.
  */
 static const char *const virtual_names[] = {
     "docker",       "virbr",  "veth",  "br-", "cni",       "cali", "flannel", "podman", "lxcbr",
@@ -31,7 +31,7 @@ static const char *const virtual_names[] = {
 
 /* ---- sysfs ---- */
 
-/* The first line of a file below root; "" if there is none. */
+/* The first line of a file below root, or "". */
 static const char *first_line (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 static const char *first_line (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
@@ -71,7 +71,7 @@ static int compare_devices (const void *a, const void *b)
     return strverscmp (a, b);
 }
 
-/* Names in a folder in natural order; returns how many. */
+/* List the names in a folder in natural order.  Returns their number. */
 static int list_device_names (const char *root, const char *folder,
                               char names[static FABRIC_MAX][FABRIC_NAME])
 {
@@ -149,7 +149,7 @@ static void read_infiniband (const char *root, struct fabric *f)
     }
 }
 
-/* State and speed of a Slingshot adapter are those of its interface. */
+/* A Slingshot adapter has the state and speed of its interface. */
 static void read_cxi (const char *root, struct fabric *f)
 {
     char names[FABRIC_MAX][FABRIC_NAME];
@@ -239,7 +239,7 @@ static int by_index (const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* class/net has a file bonding_masters besides the interfaces. */
+/* Skip other files in class/net, such as bonding_masters. */
 static void read_interfaces (const char *root, struct fabric *f)
 {
     char names[FABRIC_MAX][FABRIC_NAME];
@@ -280,7 +280,7 @@ const struct fabric_interface *fabric_nccl_choice (const struct fabric *f)
     return best;
 }
 
-/* ---- a line ---- */
+/* ---- one line for people ---- */
 
 struct text {
     char *buf;

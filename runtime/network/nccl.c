@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Site profiles of network variables, and what is set without one. */
+/* Site profiles of network variables, and the defaults without one. */
 #include "runtime/network/nccl.h"
 
 #include <ctype.h>
@@ -18,8 +18,8 @@ void nccl_path (char path[static NCCL_PATH], const char *dir, const char *name)
     snprintf (path, NCCL_PATH, "%s/%s.conf", dir, name);
 }
 
-/* Whether nobody but root and the owner of 'dir' may put a file there, or
- * another folder in its place.
+/* Whether only root and the owner of 'dir' can put a file there, or replace the
+ * folder.
  */
 static bool is_closed (const char *dir)
 {
@@ -29,7 +29,7 @@ static bool is_closed (const char *dir)
     char *slash;
 
     if (stat (dir, &st) < 0)
-        return true; /* there is nothing */
+        return true; /* it does not exist */
     owner = st.st_uid;
     if (st.st_mode & (S_IWGRP | S_IWOTH))
         return false;
@@ -45,7 +45,7 @@ static bool is_closed (const char *dir)
     return true;
 }
 
-/* The file is of root, or of who has the folder. */
+/* Whether the file belongs to root or to the owner of the folder. */
 static bool is_theirs (const char *dir, const char *path)
 {
     struct stat folder, file;
@@ -77,7 +77,7 @@ static void read_named (const char *dir, const char *name, struct nccl_profile *
     say (arg, line);
 }
 
-/* What the administrator gave NCCL itself is not overridden by our defaults. */
+/* Do not override what the administrator configured for NCCL itself. */
 static void drop_configured (const char *file, struct nccl_profile *p)
 {
     struct nccl_profile conf = { .n = 0 };
@@ -167,7 +167,7 @@ static bool is_printable (struct span s)
     return true;
 }
 
-/* 'name' is told only if it has no byte that a terminal would obey. */
+/* Pass 'name' only if it has no byte that a terminal would interpret. */
 static int refuse_line (struct parser *x, const char *name, const char *why)
 {
     char line[NCCL_LINE];
@@ -275,7 +275,7 @@ int nccl_read (const char *path, struct nccl_profile *p, nccl_say_f *say, void *
         errno = S_ISREG (st.st_mode) ? EFBIG : EINVAL;
         goto out;
     }
-    /* NCCL loads plugins that it names */
+    /* NCCL loads plugins that the profile names */
     if (st.st_mode & (S_IWGRP | S_IWOTH)) {
         errno = EPERM;
         goto out;
@@ -311,7 +311,7 @@ static bool has_socket_interface (const struct fabric *f)
     return false;
 }
 
-/* The values are the same on all nodes, whatever is broken on one of them. */
+/* The values are the same on all nodes, even if something is broken on one. */
 void nccl_defaults (const struct fabric *f, struct nccl_profile *p)
 {
     const struct fabric_interface *first = fabric_nccl_choice (f);

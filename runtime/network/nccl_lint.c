@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with the network variables that a user exported. */
+/* Find errors in the network variables that a user exported. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -11,12 +11,13 @@
 #include "runtime/base/nearest_word.h"
 #include "runtime/network/nccl.h"
 
-/* By NVIDIA's manual, and the widths of fields in verbs (a time-out has 5 bits,
- * retries 3); what may be a word that we do not know is not here.
+/* Domains from NVIDIA's manual and from the widths of verbs fields (5 bits for a
+ * timeout, 3 for retries).  Variables whose values may include words that we do not
+ * know are not listed.
  */
 struct domain {
     const char *name;
-    const char *words[6]; /* any case; with high > low also a number */
+    const char *words[6]; /* in any case; if high > low, a number is valid too */
     long long low, high;
 };
 
@@ -68,7 +69,7 @@ static const struct domain *find_variable (const char *name, size_t n)
     return NULL;
 }
 
-/* As NCCL reads it: decimal, 0x or 0. */
+/* Parse as NCCL does: decimal, 0x or 0. */
 static bool is_in_range (const struct domain *d, const char *value)
 {
     char *end;
@@ -116,7 +117,7 @@ enum { WORDS = 512, ITEM = 64 };
 struct lint {
     const struct fabric *f;
     char (*lines)[NCCL_LINE];
-    int n; /* also those that have no place */
+    int n; /* includes lines that did not fit */
 };
 
 static void add_lint (struct lint *l, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
@@ -148,7 +149,7 @@ static bool is_rdma (const struct fabric *f)
 
 /* ---- values against the fabric ---- */
 
-/* Next item of a list with commas; false at its end. */
+/* Read the next item of a comma-separated list.  Returns false at its end. */
 static bool next_item (const char **list, char item[static ITEM])
 {
     size_t n;
@@ -184,7 +185,9 @@ static bool has_port (const struct fabric *f, const char *item, bool exact)
     return false;
 }
 
-/* With no item that exists nothing is left to talk over; "^" excludes. */
+/* Whether no item exists, so that there is nothing to communicate over.  "^"
+ * excludes items.
+ */
 static bool names_none (const struct fabric *f, const char *value, bool exact,
                         bool (*exists) (const struct fabric *, const char *, bool))
 {
@@ -250,7 +253,7 @@ static bool module_ib (const struct fabric *f, const char *value)
     return (f->kind == FABRIC_SLINGSHOT || f->kind == FABRIC_EFA) && !strcasecmp (value, "IB");
 }
 
-/* Transports of UCX that drive adapters begin so. */
+/* Whether the UCX transport drives adapters, by its prefix. */
 static bool is_rdma_transport (const char *item)
 {
     static const char *const known[] = { "rc", "dc", "ud", "ib", "all", NULL };
@@ -311,7 +314,9 @@ static const struct {
     { "NCCL_IB_GID_INDEX",  gid,           "NCCL finds it since 2.21, and it differs between nodes" },
 };
 
-/* Not NCCL's own: build variables of modules and images, plugins, tests. */
+/* Variables that are not NCCL's own: from builds of modules and images, from
+ * plugins and tests.
+ */
 static const char *const foreign[] = {
     "NCCL_ROOT", "NCCL_HOME", "NCCL_DIR", "NCCL_PATH", "NCCL_PREFIX", "NCCL_VERSION", "NCCL_INC", "NCCL_LIB",
     "NCCL_BASE", "NCCL_TESTS", "NCCL_FASTRAK", "NCCL_FASTSOCKET", "NCCL_GPUDIRECTTCPX", "NCCL_SHIMNET",
@@ -319,7 +324,7 @@ static const char *const foreign[] = {
     "NCCL_GIN_", NULL
 };
 
-/* First words of UCX's variables, by its source, and of its modules'. */
+/* First words of the variables of UCX and its modules, from its source. */
 static const char *const ucx[] = {
     "ACC", "ADAPTIVE", "ADDR", "ADDRESS", "ALLOC", "AM", "AR", "ASYNC", "ATOMIC", "BCOPY",
     "BISTRO", "BRIDGE", "BUILTIN", "BW", "CACHE", "CC", "CM", "CMA", "COMPACT", "CONFIG",
@@ -427,7 +432,7 @@ static void lint_name (struct lint *l, const char *e)
         lint_ucx_name (l, e);
 }
 
-/* ---- left from debugging ---- */
+/* ---- leftovers from debugging ---- */
 
 static bool has_value_line (const char *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variables of NCCL 2.30 and of what carries it. */
+/* The variables of NCCL 2.30 and of the libraries below it. */
 #include "runtime/network/nccl.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names, addresses and interfaces by which nodes of a step reach each other. */
+/* Names, addresses and interfaces through which the nodes of a step reach each other. */
 #include "runtime/network/reach.h"
 
 #include <ifaddrs.h>
@@ -28,7 +28,7 @@ static bool is_loopback (const struct sockaddr *a)
     return a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK (&v6 (a)->sin6_addr);
 }
 
-/* Without an interface a link-local address is none. */
+/* A link-local address is useless without an interface. */
 static bool is_reachable_address (const struct sockaddr *a)
 {
     return a->sa_family == AF_INET
