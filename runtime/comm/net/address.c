@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and numbers of hosts. */
+/* Names and numeric addresses of hosts. */
 #include "runtime/comm/net/address.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "runtime/base/process_id.h"
 
-/* An address in numbers. */
+/* Room for a numeric address. */
 enum { ADDRESS_NUMBER = 48 };
 
 int address_split (const char *address, char *host, size_t size, int *port)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one process of a step posts for the others with srun. */
+/* Post lines with srun for other processes of the step. */
 #include "runtime/comm/net/board.h"
 
 #include <errno.h>
@@ -37,7 +37,8 @@ bool board_is_there (void)
     return find_board (&w) == 0;
 }
 
-/* Under what name it is posted, or its code: neither says anything of the key.
+/* Derive the name under which a line is posted, or its code.  Neither reveals
+ * anything about the key.
  */
 static void derive_post_code (const unsigned char *key, const char *name, const char *text,
                               char hex[SECRET_DIGITS + 1])
@@ -60,7 +61,7 @@ static void compose_line (const struct board_place *w, const char *how, const un
     snprintf (line, BOARD_LINE, "%s %s %s %s %s\n", w->token, how, posted, code, text);
 }
 
-/* ---- whoever posts ---- */
+/* ---- the process that posts ---- */
 
 static void fail_post (struct board_post *b)
 {
@@ -73,7 +74,7 @@ static void fail_post (struct board_post *b)
     b->again = monotonic () + AGAIN_S;
 }
 
-/* Nobody waits for it: the others may see the notice. */
+/* Start without waiting: the others may see the notice instead. */
 static void begin_post (struct board_post *b)
 {
     struct addrinfo *a = address_look_up (b->at.address, b->at.port, AI_NUMERICHOST);
@@ -101,7 +102,7 @@ struct pollfd board_poll (const struct board_post *b)
                             .events = b->is_posted ? POLLIN | POLLRDHUP : POLLOUT };
 }
 
-/* It is connected, or could not be; or, after that, has been closed. */
+/* Handle an event: the connection was established, has failed, or was closed later. */
 static void continue_post (struct board_post *b)
 {
     size_t n = strlen (b->line);
@@ -148,7 +149,7 @@ void board_end (struct board_post *b)
     errno = saved;
 }
 
-/* ---- whoever waits for an answer ---- */
+/* ---- the process that waits for an answer ---- */
 
 static int read_board_line (int fd, char *line, double deadline)
 {
@@ -174,7 +175,7 @@ static int read_board_line (int fd, char *line, double deadline)
     return -1;
 }
 
-/* Say 'line', which becomes the answer. */
+/* Send 'line' and replace it with the answer. */
 static int board_ask (const struct board_place *w, char *line, double deadline)
 {
     int fd = socket_connect (w->address, w->port, deadline);
@@ -202,7 +203,7 @@ int board_keep (const unsigned char *key, const char *name, const char *text, do
     return board_ask (&w, line, deadline);
 }
 
-/* "CODE TEXT" */
+/* Check an answer "CODE TEXT". */
 static int check_post (const unsigned char *key, const char *name, const char *line, char *text)
 {
     char code[SECRET_DIGITS + 1];

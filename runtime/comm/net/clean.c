@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of other processes, before they are printed. */
+/* Clean text from other processes before it is printed. */
 #include "runtime/comm/net/clean.h"
 
-/* U+0080 to U+009F are control characters, too, as UTF-8 and as single bytes.
- */
+/* U+0080 to U+009F are control characters too, both in UTF-8 and as single bytes. */
 static int is_control_character (const unsigned char *c, unsigned char before)
 {
     return *c < 0x20 || *c == 0x7f

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each TCP connection between processes of a job begins with. */
+/* The handshake that begins each TCP connection between processes of a job. */
 #include "runtime/comm/net/handshake.h"
 
 #include <errno.h>
@@ -10,7 +10,9 @@
 #include "runtime/base/environment.h"
 #include "runtime/comm/net/socket.h"
 
-/* Who says it: a challenge is no proof, whoever sends it. */
+/* The speaker's role is part of each code, so that nobody can return a challenge as
+ * a proof.
+ */
 static const char listener_role[] = "slurmdl listener";
 static const char caller_role[] = "slurmdl caller";
 static const char session_role[] = "slurmdl session";
@@ -95,7 +97,7 @@ static void caller_mac (const struct handshake *h, const struct handshake_hello 
     finish_hash (&s, mac, HANDSHAKE_MAC);
 }
 
-/* The keys of a connection; 'secret' is ours, 'point' the other side's. */
+/* Derive the keys of a connection.  'secret' is ours, 'point' the other side's. */
 static struct net_seal *make_seal (const struct handshake *h, const struct handshake_hello *hello,
                                    const struct handshake_challenge *c, const unsigned char *secret,
                                    const unsigned char *point, bool listens)
@@ -188,7 +190,7 @@ static int hear_challenge (int fd, const struct handshake *h, const struct hands
     return -1;
 }
 
-/* All that is said before the next answer, in a piece. */
+/* Send everything up to the next answer at once. */
 static int send_proof (int fd, const struct handshake_proof *proof, const void *body,
                        double deadline)
 {
@@ -207,7 +209,9 @@ static int confirm (int fd, struct net_seal *s, double deadline)
     return socket_send (fd, tag, sizeof (tag), deadline);
 }
 
-/* Also to who is not plain as we are: it is to know. */
+/* Send the proof even if the other side does not agree about plain connections, so
+ * that it learns of that.
+ */
 static int prove (int fd, const struct handshake *h, const struct handshake_hello *hello,
                   struct handshake_challenge *c, const void *body, size_t n, double deadline)
 {

@@ -40,7 +40,7 @@ static bool interface_address_of (const struct ifaddrs *i, struct interface_addr
     return false;
 }
 
-/* Addresses of such interfaces are often the same on all hosts. */
+/* The addresses of such interfaces are often the same on all hosts. */
 static bool is_virtual (const char *name)
 {
     static const char *const heads[] = {
@@ -65,7 +65,7 @@ static bool listed (const char *list, const char *name)
     return false;
 }
 
-/* 4 before 6, real before virtual: the pass in which an address is taken. */
+/* The pass in which to take an address: IPv4 before IPv6, real before virtual. */
 static int pass_of (const struct ifaddrs *i, const char *wanted)
 {
     int pass = i->ifa_addr->sa_family == AF_INET6;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listen on a port of this machine's own addresses. */
+/* Listen on a port of this machine's addresses. */
 #include "runtime/comm/net/listen.h"
 
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ static int socket_port (int fd)
 
     if (getsockname (fd, &a.any, &n) < 0)
         return -1;
-    return ntohs (a.v6.sin6_port); /* at the same place for both */
+    return ntohs (a.v6.sin6_port); /* at the same offset for both families */
 }
 
 static int add_socket (struct listen_sockets *s, const struct sockaddr *a, socklen_t n)
@@ -67,8 +67,8 @@ static bool is_repeated_address (const struct interface_address *list, int i)
     return false;
 }
 
-/* What is no address of the moment (an interface without its cable) is left
- * out, but one must be.
+/* Skip addresses that are not usable now (such as an interface without a cable),
+ * but open at least one.
  */
 static int open_sockets (struct listen_sockets *s, const struct interface_address *list, int n,
                          int port)
@@ -100,8 +100,8 @@ static int open_one (struct listen_sockets *s, const struct interface_address *l
     return rv;
 }
 
-/* All of this machine's: loopback, of which some systems give their name the
- * second address, and interfaces.
+/* All addresses of this machine: loopback, where some systems use the second
+ * address for the host name, and interfaces.
  */
 static int own_addresses (struct interface_address *list)
 {

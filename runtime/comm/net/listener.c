@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accept connections, and find out who calls; strangers are bounded. */
+/* Accept connections and authenticate callers.  The number of unauthenticated
+ * connections is limited.
+ */
 #include "runtime/comm/net/listener.h"
 
 #include <errno.h>
@@ -12,8 +14,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/socket.h"
 
-/* Of those who come at once so many are accepted in a turn: who was, can say
- * something before others push it out.
+/* Accept only ACCEPTS connections per turn, so that each caller can speak before
+ * later ones push it out.
  */
 enum {
     ACCEPTS = 32,
@@ -46,7 +48,7 @@ static int accept_one (int listener)
     return fd;
 }
 
-/* ---- strangers ---- */
+/* ---- unauthenticated connections ---- */
 
 static size_t most_strangers (const struct listener *l)
 {
@@ -93,9 +95,9 @@ static void drop_stranger (struct listener *l)
         drop_pending (l, first);
 }
 
-/* ---- what they say ---- */
+/* ---- what callers send ---- */
 
-/* Where to put what comes next, at most '*n' bytes. */
+/* Where to put the next bytes, at most '*n'. */
 static char *next_of (struct listener_pending *p, size_t *n)
 {
     if (p->got < HELLO) {
@@ -147,7 +149,7 @@ static int send_answer (struct listener_pending *p)
     return send_bytes (p->fd, tag, sizeof (tag));
 }
 
-/* What a caller that is not accepted yet has sent. */
+/* Progress of a caller that is not accepted yet. */
 enum pending_progress { PENDING_REJECTED = -1, PENDING_SENDS_MORE, PENDING_COMPLETE };
 
 static enum pending_progress take_pending_body (struct listener *l, struct listener_pending *p)
@@ -223,8 +225,9 @@ static void begin_pending (struct listener *l, int fd)
         drop_stranger (l);
 }
 
-/* No more files may be open, and what is not accepted would be reported again
- * at once: a stranger goes, or the one that has come.
+/* No more descriptors are available, and poll() would report a waiting connection
+ * again at once.  Drop an unauthenticated connection, or the one that has just
+ * arrived.
  */
 static void make_way (struct listener *l, int listener)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one process of the user's publishes for the others: a line in a file of
- * ~/.slurm-dl.
- */
+/* Publish a line for the user's other processes, in a file in ~/.slurm-dl. */
 #include "runtime/comm/net/notice.h"
 
 #include <dirent.h>
@@ -42,7 +40,7 @@ static const char *home (void)
     return pw ? pw->pw_dir : dir;
 }
 
-/* Of this user, and of nobody else. */
+/* Owned by this user and inaccessible to anybody else. */
 static bool is_private (const struct stat *st)
 {
     return st->st_uid == geteuid () && !(st->st_mode & 077);
@@ -57,7 +55,9 @@ static int keep_notice (int fd, bool good)
     return -1;
 }
 
-/* The folder; -1: EPERM if it is another user's, or others may enter it. */
+/* Open the folder.  Returns -1 with EPERM if it belongs to another user or others
+ * can access it.
+ */
 static int open_notice_folder (bool make)
 {
     const char *dir = home ();
@@ -65,7 +65,7 @@ static int open_notice_folder (bool make)
     int fd, at;
 
     if (!dir || *dir != '/' || (at = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
-        errno = ENOTDIR; /* nobody will make it */
+        errno = ENOTDIR; /* nobody will create it */
         return -1;
     }
     if (make)
@@ -75,7 +75,7 @@ static int open_notice_folder (bool make)
     return fd < 0 ? -1 : keep_notice (fd, fstat (fd, &st) == 0 && is_private (&st));
 }
 
-/* A link, a pipe, or anybody else's file is none. */
+/* Refuse links, pipes and other users' files. */
 static int open_notice (int at, const char *name)
 {
     int fd = openat (at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -120,7 +120,7 @@ static int write_file (int at, const char *name, const char *text)
 static int explain_notice (const char *name, struct slurmdl_error *err)
 {
     int saved = errno;
-    const char *dir = home (); /* looks a user up */
+    const char *dir = home (); /* may change errno */
 
     errno = saved;
     errorf (err, "~/%s/%.80s (of %.40s): %s", folder, name, dir ? dir : "no home",
@@ -156,8 +156,8 @@ int notice_put (const char *name, const char *text, struct slurmdl_error *err)
     return rv < 0 ? explain_notice (name, err) : 0;
 }
 
-/* A name that was looked for and not found may be remembered by the client of a
- * network file system; a list of the folder is not, that long.
+/* Look in a listing first: the client of a network file system may remember that a
+ * name does not exist for longer than it caches a listing.
  */
 static bool is_listed_notice (int at, const char *name)
 {

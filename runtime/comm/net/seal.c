@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Authenticate what goes over a connection, record by record. */
+/* Authenticate a connection record by record. */
 #include "runtime/comm/net/seal.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A block of a long record, and what it becomes. */
+/* Sizes of a block of a long record and of its hash. */
 enum { NONCE = 12, BLOCK = 2048, SHORT = 16, BLOCKS = 32 };
 enum { WORDS = BLOCK / 8 };
 
@@ -23,8 +23,8 @@ _Static_assert(crypto_aead_chacha20poly1305_ietf_NPUBBYTES == NONCE, "a nonce");
 struct way {
     crypto_aead_aes256gcm_state state;
     unsigned char key[SEAL_KEY];
-    uint64_t words[WORDS]; /* the key that shortens blocks */
-    uint64_t count;        /* of records */
+    uint64_t words[WORDS]; /* the key that hashes blocks */
+    uint64_t count;        /* number of records */
     bool bad;
 };
 
@@ -86,10 +86,10 @@ static void next_nonce (struct way *w, unsigned char *nonce)
     w->count++;
 }
 
-/* NH of BLOCK bytes: the sum of products of pairs
- * of words, each with a word of the key added to it.  Two blocks
- * have the same with a probability of 2^-64 at most (Black, Halevi, Krawczyk,
- * Krovetz, Rogaway: UMAC, CRYPTO '99, theorem 4.2).
+/* NH hash of BLOCK bytes: the sum of products of pairs of words, each with a word
+ * of the key added.  Two different blocks have the same hash with a probability of
+ * at most 2^-64 (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, CRYPTO '99,
+ * theorem 4.2).
  */
 static void hash_block (const uint64_t *key, const unsigned char *data, void *out)
 {
@@ -105,8 +105,8 @@ static void hash_block (const uint64_t *key, const unsigned char *data, void *ou
     memcpy (out, &even, SHORT);
 }
 
-/* A long record is replaced by its size and its shortened blocks: the tag of
- * these costs little.
+/* A long record is replaced by its size and its hashed blocks, whose tag is cheap
+ * to compute.
  */
 struct digest {
     uint64_t size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The secret of a step, which its processes have and nobody else. */
+/* The secret of a step, known only to its processes. */
 #include "runtime/comm/net/secret.h"
 
 #include <errno.h>
@@ -38,8 +38,8 @@ int secret_parse (const char *text, unsigned char *key)
     return *text || !any ? -1 : 0;
 }
 
-/* A secret that several steps have been given is not one of theirs, nor is that
- * of a job that was requeued.
+/* Mix in the job and step: the same DL_SECRET then gives different keys in
+ * different steps, and in a job that was requeued.
  */
 static void derive_key (const unsigned char *secret, const char *purpose, unsigned char *key)
 {

@@ -39,8 +39,8 @@ static int control_by (int fd, const char *name)
     return setsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen (name));
 }
 
-/* bbr sends by a clock, at most as fast as it has seen before: between ranks
- * that compute and exchange in turns this takes more time than the copies.
+/* bbr paces its sending by the rate it has seen before.  If ranks alternate between
+ * computing and exchanging, that takes longer than the copies.
  */
 static int set_congestion (int fd, const char *wanted)
 {
@@ -94,8 +94,8 @@ int socket_wait (int fd, short events, double deadline)
     return n == 1 ? 0 : -1;
 }
 
-/* A port of this machine that is connected to itself: the kernel chose the
- * very port to which nobody listens yet.
+/* Whether a socket is connected to itself: if nobody listens on a local port yet,
+ * the kernel may choose that port as the source.
  */
 static bool is_to_itself (int fd)
 {
@@ -182,7 +182,7 @@ void socket_tune (int fd, int idle, int interval, int probes)
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof (probes));
 }
 
-/* After a call that has returned 'k': 0: again, if there is more. */
+/* Handle the result 'k' of a call.  Returns 0 to go on, if there is more to transfer. */
 static int wait_after_call (int fd, ssize_t k, short events, double deadline)
 {
     if (k >= 0 || errno == EINTR)
@@ -190,7 +190,7 @@ static int wait_after_call (int fd, ssize_t k, short events, double deadline)
     return errno == EAGAIN ? socket_wait (fd, events, deadline) : -1;
 }
 
-/* Take 'k' bytes off the pieces. */
+/* Remove the first 'k' bytes from the pieces. */
 static void skip (struct msghdr *h, size_t k)
 {
     while (h->msg_iovlen > 0 && k >= h->msg_iov->iov_len) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole messages over a socket, as they come. */
+/* Whole messages over a socket, read as they arrive. */
 #include "runtime/comm/net/stream.h"
 
 #include <errno.h>
