@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections between two ranks, made when they are first used. */
+/* Connections between two ranks, established on first use. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/mesh/channel.h"
 
-/* -1 with errno: the mesh can still be used. */
+/* Returns -1 with errno set; the mesh remains usable. */
 static int reach (struct mesh *m, long peer)
 {
     int fd = atomic_load (&m->links[peer].out);
@@ -42,7 +42,7 @@ enum mesh_presence mesh_probe_peer (struct mesh *m, long peer, struct slurmdl_er
     return errno == ETIMEDOUT || errno == EHOSTUNREACH ? not_reached (m, peer, err) : PEER_ENDED;
 }
 
-/* The first that this peer has made, or -1. */
+/* Take the first socket that this peer has opened, or -1. */
 static int take_socket (struct mesh *m, long peer, struct net_seal **seal)
 {
     struct mesh_pending **p = &m->sockets;
@@ -84,7 +84,7 @@ static int await_socket (struct mesh *m, long peer, struct net_seal **seal,
         p[1].fd = atomic_load (&m->links[peer].out);
         p[1].events = POLLRDHUP;
         poll (p, 2, 100);
-        /* it may have called before it closed */
+        /* it may have connected before it closed */
         if ((p[1].revents || presence == PEER_ENDED) && gone++ > 10)
             return mesh_lost (m, peer, err);
         if (p[1].revents)
@@ -113,7 +113,7 @@ int mesh_socket_now (struct mesh *m, long peer, struct net_seal **seal, struct s
     p.fd = atomic_load (&m->links[peer].out);
     if (p.fd >= 0 && mesh_is_unreachable (m, peer, p.fd))
         return mesh_lost (m, peer, err);
-    /* it may have called before it closed */
+    /* it may have connected before it closed */
     if (presence == PEER_ENDED || poll (&p, 1, 0) > 0)
         return await_socket (m, peer, seal, err);
     errno = EAGAIN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TCP connections between ranks: made within a time, and watched. */
+/* TCP connections between ranks: establish them within a deadline, and watch them. */
 #include "runtime/comm/mesh/dial.h"
 
 #include <arpa/inet.h>
@@ -87,7 +87,7 @@ void peer_info_end (struct mesh_peer_info *c)
     c->member.boot[sizeof (c->member.boot) - 1] = '\0';
 }
 
-/* Whether two ranks see the same loopback; whether they can share memory. */
+/* Whether two ranks see the same loopback interface. */
 static bool peer_info_same_net (const struct mesh_peer_info *a, const struct mesh_peer_info *b)
 {
     return *a->member.boot && strcmp (a->member.boot, b->member.boot) == 0 && a->netns == b->netns;
@@ -104,7 +104,7 @@ struct address {
     socklen_t size;
 };
 
-/* Seconds of silence, and those in which a connection must be made then. */
+/* Seconds of silence after which a host is suspect. */
 static double patience (double timeout)
 {
     return fmin (timeout, 10);
@@ -115,9 +115,9 @@ static double doubt (double timeout)
     return 0.4 * patience (timeout);
 }
 
-/* Not TCP_USER_TIMEOUT: it ends connections to hosts that answer, too, when a
- * process does not read for so long.  The kernel's own end comes late: nobody
- * may be waiting, and those that wait look themselves.
+/* Do not use TCP_USER_TIMEOUT: it also ends connections to hosts that answer, if a
+ * process does not read for that long.  The kernel's own timeout is late, because
+ * nobody may be waiting, and those that wait check themselves.
  */
 void dial_watch (int fd, double timeout)
 {
@@ -195,7 +195,7 @@ static void set_address (struct address *out, const struct interface_address *a,
     out->size = interface_socket (a, port, &out->at);
 }
 
-/* In the order in which they are tried: those of our own networks first. */
+/* List addresses in the order in which to try them: those in our own networks first. */
 static int addresses (const struct mesh_peer_info *self, const struct mesh_peer_info *to,
                       struct address *out)
 {
@@ -213,12 +213,12 @@ static int addresses (const struct mesh_peer_info *self, const struct mesh_peer_
     return n;
 }
 
-/* What is tried at each address of a rank. */
+/* State of an attempt to connect to a rank. */
 struct dial {
     const struct handshake *handshake;
     const struct mesh_hello *hello;
     double timeout;
-    bool reached; /* its host has answered */
+    bool reached; /* the host has answered */
     struct net_seal *seal;
 };
 
@@ -283,7 +283,7 @@ int dial_rank (const struct dial_caller *caller, const struct mesh_peer_info *to
     return fd;
 }
 
-/* Whether the kernel answers at that address. */
+/* Whether a kernel answers at that address. */
 static bool address_answers (const struct address *a, double deadline)
 {
     int fd = connect_to_address (a, deadline);

@@ -33,11 +33,13 @@ static void after_fork (void)
     pthread_mutex_unlock (&endpoints_mutex);
 }
 
-/* The others must see that a rank has gone though its children live. */
+/* Close our copies in a child: other ranks must notice the end of a rank even if
+ * its children live on.
+ */
 static void in_child (void)
 {
     for (struct endpoint *h = endpoints; h; h = h->next) {
-        listen_close (&h->listener.at); /* what else it has is the thread's */
+        listen_close (&h->listener.at); /* the rest belongs to the thread */
         close (h->wake);
         h->wake = -1;
         for (struct mesh_pending *p = h->pending; p; p = p->next)
@@ -186,7 +188,7 @@ static int start_listening (struct endpoint *h, const struct mesh_peer_info *sel
     return start_acceptor (h, err);
 }
 
-/* What the others have said of themselves is printed. */
+/* Clean what other ranks sent about themselves, because it is printed. */
 static void clean_peers (struct endpoint *h)
 {
     for (long r = 0; r < h->size; r++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures of a mesh: which rank has failed, and that all ranks learn of it. */
+/* Failures of a mesh: find out which rank has failed, and tell all ranks. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "runtime/comm/mesh/channel.h"
 #include "runtime/comm/net/socket.h"
 
-/* 'peer' waits for nobody, or for one that is not among us. */
+/* 'peer' waits for nobody, or for a rank outside this mesh. */
 static void say_absent (const struct mesh *m, long peer, const struct mesh_report *r, char *text,
                         size_t size)
 {
@@ -37,8 +37,8 @@ static void say_silent (const struct mesh *m, long peer, int code, char *text, s
                   mesh_world_rank (m, peer), mesh_host (m, peer), m->timeout);
 }
 
-/* Who it is for whom all wait in the end, 'peer' or one that it waits for
- * itself, and why it does not come; its number in the world.
+/* Find the rank that everybody waits for in the end, 'peer' or one that it waits
+ * for itself, and why it is late.  Returns its rank in the world.
  */
 static long mesh_find_culprit (struct mesh *part, long peer, char *text, size_t size)
 {
@@ -59,11 +59,12 @@ static long mesh_find_culprit (struct mesh *part, long peer, char *text, size_t 
     return m->world[who];
 }
 
-/* for our listener to answer */
+/* seconds for our listener to answer */
 static const double LISTENER_SECONDS = 10;
 
-/* Those with whom there is a connection, and so many more that all are
- * reached when each tells its own. */
+/* Whether we notify this rank: if we are connected to it, or if it is a neighbour
+ * in a hypercube, so that the news reaches everybody if each rank notifies its own.
+ */
 static bool is_told (const struct mesh *m, long peer)
 {
     unsigned long bits = (unsigned long)(peer ^ m->rank);
@@ -73,7 +74,7 @@ static bool is_told (const struct mesh *m, long peer)
                || atomic_load (&m->links[peer].in) >= 0);
 }
 
-/* That of the rank whose host has gone, if that is why. */
+/* The name of the host that has gone, if that is the reason. */
 static const char *gone_host (const struct mesh *m)
 {
     long r = mesh_unreachable (m);
@@ -81,8 +82,9 @@ static const char *gone_host (const struct mesh *m)
     return r < 0 ? NULL : m->endpoint->peers[r].host;
 }
 
-/* Where two ranks of a host do not answer, or it has gone, no others of it are
- * called. */
+/* If two ranks of a host do not answer, or the host has gone, do not call its other
+ * ranks.
+ */
 static void spread_failure (const struct mesh *m)
 {
     const char *silent = gone_host (m);
@@ -108,7 +110,7 @@ static void spread_failure (const struct mesh *m)
 
 static int report_failure (struct mesh *m, struct slurmdl_error *err)
 {
-    /* the listener may be about to give the reason to the root */
+    /* the listener may be about to pass the reason to the root */
     pthread_mutex_lock (&m->endpoint->mutex);
     pthread_mutex_unlock (&m->endpoint->mutex);
     if (!atomic_exchange (&m->root->told, true)) {
@@ -142,9 +144,9 @@ int mesh_usable (struct mesh *m, struct slurmdl_error *err)
     return errorf (err, "the communicator is the parent process's");
 }
 
-/* What a rank told us before it went is with our listener, which takes one
- * after the other: it has delivered that when it answers ourselves, however
- * late on a busy machine.
+/* A message that a rank sent before it ended is with our listener, which handles
+ * them in order.  Once it answers our own query, it has delivered that message,
+ * however late on a busy machine.
  */
 static void pass_listener (struct mesh *m)
 {
@@ -160,8 +162,7 @@ static void pass_listener (struct mesh *m)
     close (fd);
 }
 
-/* A better reason may be on its way from the one that has gone, or from
- * another. */
+/* Wait for a better reason, which may be on its way from the lost rank or another. */
 static void await_reason (struct mesh *m)
 {
     struct pollfd p = { .fd = m->event, .events = POLLIN };
@@ -202,7 +203,7 @@ int mesh_timed_out (struct mesh *m, long peer, struct slurmdl_error *err)
 
     mesh_set_waits (m, peer);
     m->root->culprit = mesh_find_culprit (m, peer, text, sizeof (text));
-    await_reason (m); /* of one that had waited longer, and has gone */
+    await_reason (m); /* from a rank that had waited longer and has ended */
     return mesh_fail (m, ETIMEDOUT, err, "%s", text);
 }
 

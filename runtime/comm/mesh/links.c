@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of a mesh that others have made, and what is asked of their
- * listeners.
- */
+/* Connections that other ranks have made to a mesh, and queries to their listeners. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +22,7 @@ static void deliver_link (struct mesh *m, long peer, int fd, struct net_seal *se
     atomic_store (&m->links[peer].in, fd);
 }
 
-/* All parts of what has failed. */
+/* Abort all parts of the mesh that has failed. */
 static void deliver_abort (struct mesh *m, int code, const char *text)
 {
     for (struct mesh *p = m->endpoint->meshes; p; p = p->next) {
@@ -142,7 +140,7 @@ int mesh_call (const struct mesh *m, long peer, enum dial_kind kind, double seco
     return dial_rank (&caller, mesh_peer (m, peer), &w, monotonic () + seconds, seal);
 }
 
-/* Asked again only after a while: a process that is stopped keeps what asks. */
+/* Probe again only after a while: a stopped process keeps connections open. */
 bool mesh_is_unreachable (struct mesh *m, long peer, int fd)
 {
     struct dial_caller caller = caller_of (m);

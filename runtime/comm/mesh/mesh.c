@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open and close meshes, their channels, and parts of them. */
+/* Open and close meshes, their channels and their parts. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void release_mesh (struct mesh *m)
     free (m);
 }
 
-/* Nodes in the order of their first ranks. */
+/* Number the nodes in the order of their first ranks. */
 static void find_nodes (struct mesh *m)
 {
     const struct mesh_peer_info *peers = m->endpoint->peers;
@@ -45,7 +45,7 @@ static void find_nodes (struct mesh *m)
     for (long r = 0; r < m->size; r++) {
         const struct mesh_peer_info *c = &peers[m->world[r]];
         m->node[r] = -1;
-        /* ranks of a node mostly follow each other */
+        /* ranks of a node are mostly consecutive */
         for (long q = r - 1; q >= 0 && m->node[r] < 0; q--)
             if (peer_info_same_node (&peers[m->world[q]], c))
                 m->node[r] = m->node[q];
@@ -54,7 +54,7 @@ static void find_nodes (struct mesh *m)
     }
 }
 
-/* Whether there are as many cores as ranks that run on them. */
+/* Whether there are enough cores for the ranks that share them. */
 static bool has_cores (const struct mesh *m)
 {
     const struct mesh_peer_info *peers = m->endpoint->peers;
@@ -122,7 +122,7 @@ struct mesh *mesh_open (struct boot *b, struct slurmdl_error *err)
 static struct mesh *derive_mesh (struct mesh *m, const long *ranks, long n, unsigned channel,
                                  struct slurmdl_error *err)
 {
-    /* as many as there can be of parts of parts, without a common counter */
+    /* derive IDs for parts of parts without a common counter */
     uint64_t id = (m->channel + channel) * UINT64_C (0x9e3779b97f4a7c15) + 1;
     struct mesh *part = make_mesh (m->endpoint, id, ranks, n, err);
 

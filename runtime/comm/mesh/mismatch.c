@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that call different collectives: each message has a tag of its call. */
+/* Detect ranks that call different collectives: each message carries a tag of its
+ * call.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,7 +9,7 @@
 #include "runtime/comm/mesh/channel.h"
 #include "runtime/comm/mesh/collective.h"
 
-/* bits: number 12, root 8, type 5, operation 3, collective 4 */
+/* bits: call number 12, root 8, type 5, operation 3, collective 4 */
 uint32_t tag_of (enum collective_kind what, enum slurmdl_type type, enum slurmdl_op op, long root,
                  uint32_t call)
 {
@@ -16,13 +18,13 @@ uint32_t tag_of (enum collective_kind what, enum slurmdl_type type, enum slurmdl
     return call << 20 | ((uint32_t)root & 0xff) << 12 | (kind & 0xff) << 4 | (uint32_t)what;
 }
 
-/* Whether these are the same call of a communicator, and another collective. */
+/* Whether two tags have the same call number but different collectives. */
 static bool tag_clash (uint32_t a, uint32_t b)
 {
     return a != b && a >> 20 == b >> 20;
 }
 
-/* "allreduce of f32, sum (number 5)" */
+/* Print a tag, as in "allreduce of f32, sum (number 5)". */
 static void tag_text (uint32_t tag, char *buf, size_t size)
 {
     static const char *const names[] = { "something else", "allreduce", "reduce",

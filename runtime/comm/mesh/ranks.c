@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ranks a mesh has, and on which nodes. */
+/* The ranks of a mesh, and their nodes. */
 #include "runtime/comm/mesh/channel.h"
 
 long mesh_rank (const struct mesh *m)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between two ranks: non-blocking in both directions at once. */
+/* Messages between two ranks, non-blocking in both directions at once. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,23 +11,23 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/mesh/channel.h"
 
-/* What is moved at once stays in a core's cache. */
+/* A batch fits into a core's cache. */
 enum { HEAD = sizeof (struct mesh_head), RECORDS = 4, SPIN_US = 30 };
 enum { AT_ONCE = RECORDS * MESH_RECORD, PIECES = 2 + 3 * RECORDS };
 
 /* One direction of an exchange, a batch of records at a time. */
 struct side {
     long peer; /* -1: done */
-    int fd;    /* -1: not there yet */
+    int fd;    /* -1: not connected yet */
     struct net_seal *seal;
     struct mesh_head head;
     unsigned char head_tag[SEAL_TAG];
     struct iovec data[2];
     size_t n;
-    bool begun;       /* the head is in an earlier batch */
+    bool begun;       /* the head was in an earlier batch */
     size_t at, size;  /* bytes of the data in this batch */
-    size_t all, done; /* the same with head and tags */
-    int checked;      /* of what came: records, the head first */
+    size_t all, done; /* all bytes of the batch with head and tags; those already moved */
+    int checked;      /* records checked so far, counting the head first */
     unsigned char tag[RECORDS][SEAL_TAG];
 };
 
@@ -41,7 +41,7 @@ struct mesh_transfer {
     struct slurmdl_error *err;
 };
 
-/* for our listener to take a connection that is there */
+/* seconds for our listener to hand over an existing connection */
 static const double LISTENER_SECONDS = 1;
 
 /* ---- batches ---- */
@@ -68,7 +68,7 @@ static void open_batch (struct side *s)
     s->checked = s->begun;
 }
 
-/* The bytes of record 'i' where they are: one piece or two. */
+/* The bytes of record 'i' in place: one piece or two. */
 static int pieces (const struct side *s, int i, struct iovec *v)
 {
     size_t skip = s->at + (size_t)i * MESH_RECORD;
@@ -87,7 +87,7 @@ static int pieces (const struct side *s, int i, struct iovec *v)
     return n;
 }
 
-/* What comes and is to be reduced has its place in the buffer. */
+/* Receive data to be reduced into the buffer. */
 static int place_records (struct mesh_transfer *x, struct side *s, int i, struct iovec *v)
 {
     if (s != &x->in || !x->t->reduce)
@@ -96,7 +96,7 @@ static int place_records (struct mesh_transfer *x, struct side *s, int i, struct
     return 1;
 }
 
-/* What is still to be moved of the batch. */
+/* The parts of the batch that remain to be moved. */
 static int remaining_vectors (struct mesh_transfer *x, struct side *s, struct iovec *v)
 {
     size_t tag = seal_size (s->seal);
@@ -121,7 +121,7 @@ static int remaining_vectors (struct mesh_transfer *x, struct side *s, struct io
     return left;
 }
 
-/* A record in one piece: of two, a copy. */
+/* Return a record in one piece, copying it if it is in two. */
 static const void *whole_record (struct mesh_transfer *x, struct side *s, int i)
 {
     struct iovec v[2] = { { NULL, 0 }, { NULL, 0 } };
@@ -134,7 +134,7 @@ static const void *whole_record (struct mesh_transfer *x, struct side *s, int i)
     return copy;
 }
 
-/* ---- to send ---- */
+/* ---- sending ---- */
 
 static void seal_batch (struct mesh_transfer *x)
 {
@@ -149,7 +149,7 @@ static void seal_batch (struct mesh_transfer *x)
         seal_make (s->seal, whole_record (x, s, i), size_of_record (s, i), s->tag[i]);
 }
 
-/* The batch was moved: true: it was the last. */
+/* The batch is complete.  Returns true if it was the last. */
 static bool end_batch (struct side *s)
 {
     s->begun = true;
@@ -180,7 +180,7 @@ static enum moved push (struct mesh_transfer *x)
     return MOVED_SOME;
 }
 
-/* ---- to receive ---- */
+/* ---- receiving ---- */
 
 static int differs (struct mesh_transfer *x)
 {
@@ -208,7 +208,7 @@ static int check_head (struct mesh_transfer *x)
                       mesh_world_rank (x->m, s->peer), mesh_host (x->m, s->peer));
 }
 
-/* Those records of the batch that have come whole. */
+/* Check the records of the batch that have arrived completely. */
 static int check_records (struct mesh_transfer *x)
 {
     struct side *s = &x->in;
@@ -284,8 +284,8 @@ static bool find_link (struct mesh_transfer *x)
     return true;
 }
 
-/* One that has closed may have connected before, and sent all that we wait
- * for: our listener is about to say so.
+/* A peer that has closed may have connected before and sent everything we wait
+ * for.  Our listener is about to tell us.
  */
 static int await_link (struct mesh_transfer *x)
 {
@@ -316,7 +316,7 @@ static int probe_sender (struct mesh_transfer *x)
     return peer == PEER_FAILED ? -1 : peer == PEER_ENDED ? await_link (x) : 0;
 }
 
-/* Whether the one we wait for has closed our connection to it. */
+/* Check whether the peer that we wait for has closed our connection to it. */
 static int check_hangup (struct mesh_transfer *x, const struct pollfd *p)
 {
     if (x->in.peer >= 0 && x->in.fd < 0 && p[3].revents && await_link (x) < 0)
@@ -326,7 +326,7 @@ static int check_hangup (struct mesh_transfer *x, const struct pollfd *p)
     return 0;
 }
 
-/* Of a rank that has not connected, our own connection to it tells. */
+/* For a rank that has not connected, watch our own connection to it. */
 static int check_hosts (struct mesh_transfer *x)
 {
     struct mesh *m = x->m;
@@ -342,7 +342,9 @@ static int check_hosts (struct mesh_transfer *x)
     return 0;
 }
 
-/* A second has passed; the first four, and now and then later. */
+/* Check on peers after a second without progress.  Compare calls in the first four
+ * seconds, and every 16 seconds later.
+ */
 static int look_around (struct mesh_transfer *x)
 {
     unsigned n = x->seconds++;
@@ -384,8 +386,9 @@ static int sleep_on (struct mesh_transfer *x)
     return check_hangup (x, p);
 }
 
-/* To look again at once is faster than to sleep where the peer is about to
- * answer, and a waste where it is not. */
+/* Spinning is faster than sleeping if the peer is about to answer, and a waste
+ * otherwise.
+ */
 static bool spins (struct mesh_transfer *x, double now)
 {
     struct mesh *m = x->m;
@@ -397,7 +400,7 @@ static bool spins (struct mesh_transfer *x, double now)
     return now < x->spin;
 }
 
-/* Nothing can be moved now. */
+/* Nothing can be moved now: spin or sleep. */
 static int rest_a_while (struct mesh_transfer *x)
 {
     double now = monotonic ();
@@ -410,7 +413,7 @@ static int rest_a_while (struct mesh_transfer *x)
     return sleep_on (x);
 }
 
-/* Something was moved. */
+/* Something was moved: reset the timers. */
 static void refresh (struct mesh_transfer *x)
 {
     if (x->spin > 0 && monotonic () < x->spin)
@@ -453,13 +456,13 @@ static size_t both (const struct iovec *v)
     return v[0].iov_len + v[1].iov_len;
 }
 
-/* Whether a record may be in two places. */
+/* Whether a record may lie in two places. */
 static bool is_split (const struct mesh_sendrecv *t)
 {
     return (t->out[0].iov_len && t->out[1].iov_len) || (t->in[0].iov_len && t->in[1].iov_len);
 }
 
-/* What a rank sends to itself. */
+/* Copy what a rank sends to itself. */
 static int to_self (struct mesh *m, const struct mesh_sendrecv *t)
 {
     size_t n = t->in[0].iov_len;
