@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What changes in an experiment, as lines into a file or a pipe. */
+/* Print the progress of an experiment as lines, for a file or a pipe. */
 #include "launcher/progress/changes.h"
 
 #include <stdio.h>
@@ -17,14 +17,14 @@
 #include "launcher/sys/disk_reserve.h"
 #include "runtime/base/clock.h"
 
-/* What was already said of a trial. */
+/* What has already been printed about a trial. */
 struct reported {
     size_t results;
     int fails;
     bool rejected;
     int ooms;
-    long attempt;  /* whose healing was said ... */
-    size_t healed; /* ... up to here */
+    long attempt;  /* the attempt whose recoveries were last printed */
+    size_t healed; /* bytes of its notes that were printed */
 };
 
 static void add_reported (struct changes *c, const struct sweep *s)
@@ -44,14 +44,14 @@ static void say_space (struct changes *c, const struct sweep *s, const char *ela
     c->full = full;
 }
 
-/* With repeats it is the mean that can be the best, not a trial. */
+/* With repeats, the mean of a point can be the best, never a single trial. */
 static bool is_best (const struct sweep *s, long trial, int64_t length)
 {
     return s->exp->search->config.repeats <= 1 && trial == sweep_best (s)
            && length == sweep_best_length (s);
 }
 
-/* Also those that were overtaken since the last look. */
+/* Print all new results, not only the latest of the trial. */
 static void say_results (struct changes *c, const struct sweep *s, long trial, const char *elapsed)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
@@ -73,7 +73,9 @@ static void say_results (struct changes *c, const struct sweep *s, long trial, c
     }
 }
 
-/* Lines "TIME TEXT" of one attempt, from 'from' on; returns how long they are now. */
+/* Print the notes of one attempt (lines "TIME TEXT") from byte 'from' on.  Returns
+ * their length.
+ */
 static size_t say_attempt (const struct sweep *s, long trial, long attempt, size_t from,
                            const char *elapsed)
 {
@@ -89,7 +91,9 @@ static size_t say_attempt (const struct sweep *s, long trial, long attempt, size
     return n > from ? n : from;
 }
 
-/* What its worker saw of its ranks, and did; also of attempts that ended since the last look. */
+/* Print what the worker noticed about the trial's ranks and how it recovered them,
+ * including attempts that ended since the last call.
+ */
 static void say_healing (struct reported *r, const struct sweep *s, long trial, const char *elapsed)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);

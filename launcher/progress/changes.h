@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What changes in an experiment, as lines into a file or a pipe. */
+/* Print the progress of an experiment as lines, for a file or a pipe. */
 #pragma once
 
 #include "launcher/sweep/sweep.h"
 
-/* What was already said; {0} at the start. */
+/* What has already been printed.  Initialize to {0} and set 'start'. */
 struct changes {
-    double start;              /* of the times, by monotonic() */
-    struct reported *reported; /* of each trial */
+    double start;              /* monotonic() time from which elapsed time counts */
+    struct reported *reported; /* one for each trial */
     long nreported;
-    bool full; /* the disk, as was said last */
+    bool full; /* whether the last report called the disk full */
 };
 
-/* Print a line for each new result, failure and rejection, and what was done about ranks. */
+/* Print a line for each new result, failure, rejection and recovery of ranks. */
 void changes_say (struct changes *c, const struct sweep *s);
 
-/* Take all that there is for said. */
+/* Mark everything up to now as printed without printing it. */
 void changes_skip (struct changes *c, const struct sweep *s);
 void changes_free (struct changes *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPUs of running trials do now, from the files of --dl-monitor. */
+/* Current GPU utilization of running trials, from the files of --dl-monitor. */
 #include "launcher/progress/gpu_fill.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ static double newest_sample_time (const struct usage *u)
     return time;
 }
 
-/* The folder, without a symbolic link inside of an experiment. */
+/* Open a directory, but do not follow symbolic links inside an experiment. */
 static DIR *open_inside_folder (const char *dir)
 {
     int fd = inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The picture of an experiment in a terminal. */
+/* Draw an experiment in a terminal. */
 #include "launcher/progress/picture.h"
 
 #include <limits.h>
@@ -30,7 +30,7 @@
 struct history_rung {
     int64_t length;
     long results;
-    long best; /* trial; 0: none has a finite value */
+    long best; /* trial number; 0 if none has a finite value */
     double value;
 };
 
@@ -68,8 +68,8 @@ static int take_history_event (const struct event *e, void *arg, struct slurmdl_
     return 0;
 }
 
-/* Read what is new in the log of 's', which was read just before.  {0} is a
- * history that was never read.  Returns -1 with 'err'.
+/* Read new entries of the log of 's'; the caller has just synchronized 's'.  Start
+ * with a history of {0}.  Returns -1 with 'err' on failure.
  */
 static int history_sync (struct history *h, const struct sweep *s, struct slurmdl_error *err)
 {
@@ -78,7 +78,7 @@ static int history_sync (struct history *h, const struct sweep *s, struct slurmd
     snprintf (path, sizeof (path), "%s/log", s->dir);
     if (!h->log && !(h->log = log_create (path, err)))
         return -1;
-    /* entries may be newer than the sweep, but nobody begins so many at once */
+    /* The log may have grown since 's' was read, but never by that many trials. */
     h->limit = s->ntrials + 65536;
     return log_sync (h->log, take_history_event, h, err) < 0 ? -1 : 0;
 }
@@ -91,7 +91,7 @@ static void history_free (struct history *h)
     *h = (struct history){ 0 };
 }
 
-/* Whether a result was accepted. */
+/* Return whether a result was accepted. */
 static bool counts (const struct sweep *s, const struct history_result *r)
 {
     const struct sweep_trial *t = sweep_trial (s, r->trial);
@@ -99,7 +99,7 @@ static bool counts (const struct sweep *s, const struct history_result *r)
     return t && trial_milestone (t, r->length) == r->attempt;
 }
 
-/* Seconds since a trial is as it is; NaN: not known. */
+/* Return the seconds since a trial's last event, or NaN if unknown. */
 static double history_age (const struct history *h, long trial)
 {
     struct timespec now;
@@ -118,7 +118,7 @@ static struct history_rung *find_rung (struct history_rung *list, int *n, int ma
         at++;
     if (at < *n && list[at].length == length)
         return &list[at];
-    if (*n == max) { /* the shortest one gives way */
+    if (*n == max) { /* full: drop the shortest length */
         if (at == 0)
             return NULL;
         memmove (list, list + 1, (size_t)(at - 1) * sizeof (*list));
@@ -131,8 +131,8 @@ static struct history_rung *find_rung (struct history_rung *list, int *n, int ma
     return &list[at];
 }
 
-/* The lengths of accepted results in order, 'max' at most, the longest ones.
- * Returns how many.
+/* List the lengths of accepted results in ascending order, the longest 'max' of
+ * them.  Returns how many.
  */
 static int history_rungs (const struct history *h, const struct sweep *s, struct history_rung *list,
                           int max)
@@ -156,8 +156,8 @@ static int history_rungs (const struct history *h, const struct sweep *s, struct
     return n;
 }
 
-/* The best value after each accepted result that counts (best_walk_take()); the
- * caller frees the list.  Returns how many.
+/* List the best value so far after each accepted result that best_walk_take()
+ * counts.  The caller frees the list.  Returns how many.
  */
 static long history_best (const struct history *h, const struct sweep *s, double **list)
 {
@@ -177,7 +177,6 @@ static long history_best (const struct history *h, const struct sweep *s, double
 
 /* ---- the newest values of its trials ---- */
 
-/* Have an element for each of so many trials. */
 static void add_newest (struct picture *p, long ntrials)
 {
     while (p->ntrials < ntrials) {
@@ -186,7 +185,7 @@ static void add_newest (struct picture *p, long ntrials)
     }
 }
 
-/* A number that is another one when a row was added. */
+/* Compute a fingerprint that changes when a row is added. */
 static uint64_t metrics_files_stamp (const struct sweep *s, long number)
 {
     const struct sweep_trial *t = sweep_trial (s, number);
@@ -208,7 +207,7 @@ static uint64_t metrics_files_stamp (const struct sweep *s, long number)
     return sum;
 }
 
-/* false: it has logged nothing. */
+/* Returns false if the trial has logged nothing. */
 static bool newest_value (const struct sweep *s, struct picture_trial *t, long number,
                           struct metric_progress *m)
 {
@@ -224,7 +223,7 @@ static bool newest_value (const struct sweep *s, struct picture_trial *t, long n
 
 /* ---- a line chart ---- */
 
-enum { LABEL = 12, ACROSS = 2, DOWN = 4 }; /* dots of a Braille character */
+enum { LABEL = 12, ACROSS = 2, DOWN = 4 }; /* ACROSS x DOWN dots per Braille character */
 
 struct chart {
     int columns, rows; /* dots */
@@ -259,7 +258,7 @@ static void plot_line (struct chart *g, const double *values, long n)
     }
 }
 
-/* Its dots, by their bits. */
+/* Write the Braille character at column 'x' and row 'y' as UTF-8. */
 static char *put_braille (char *to, const struct chart *g, int x, int y)
 {
     static const unsigned char bits[DOWN][ACROSS] = {
@@ -326,15 +325,15 @@ void line_chart (struct screen *c, const double *values, long n, int height)
 /* The trials of an experiment, counted. */
 struct picture_tally {
     long n[TRIAL_PHASES];
-    long *running; /* numbers */
-    long *failed;  /* the last one first */
-    double ended;  /* s of attempts that have ended ... */
-    double begun;  /* ... and of those that are at work */
-    double left;   /* s of trials, NaN: not known */
-    double eta;    /* s, NaN: not known */
+    long *running; /* trial numbers */
+    long *failed;  /* trial numbers, the last one first */
+    double ended;  /* seconds spent in finished attempts */
+    double begun;  /* seconds spent in running attempts */
+    double left;   /* seconds of training left; NaN if unknown */
+    double eta;    /* seconds until the end; NaN if unknown */
 };
 
-/* Widths of the columns; what has none is left out. */
+/* Widths of the columns.  A column of width 0 is left out. */
 struct columns_of_trials {
     int trial, steps, bar, value, age, rate, host;
 };
@@ -352,7 +351,7 @@ static struct columns_of_trials columns_for (const struct screen *c)
     };
 }
 
-/* Sections stand apart where the window has room for that. */
+/* Separate sections by blank lines if the window is high enough. */
 static bool has_gaps (const struct screen *c)
 {
     return c->height >= 32;
@@ -421,7 +420,9 @@ static void draw_trial (const struct picture *p, struct screen *c, const struct 
     free (params);
 }
 
-/* Of a list of 'n' below its heading; the last line says how many more. */
+/* Return how many entries of a list of 'n' to show.  The heading takes one of the
+ * 'room' lines, and so does "and N more" if the list is cut.
+ */
 static long lines_for (long n, int room)
 {
     return n < room ? n : room > 2 ? room - 2 : 1;
@@ -437,8 +438,8 @@ static void draw_more (struct screen *c, long n, const char *what)
     screen_line (c);
 }
 
-/* The age of a trial that is at work is that of its newest value, or of its
- * attempt.
+/* A running trial is as old as its newest value, or as its attempt if it has not
+ * logged a value.
  */
 static void draw_running (struct picture *p, const struct picture_tally *t, struct screen *c,
                           int room)
@@ -502,7 +503,9 @@ static void draw_failed (const struct picture *p, const struct picture_tally *t,
         draw_more (c, n - shown, "failed");
 }
 
-/* Those that wait have no value of their own: numbers and the longest wait. */
+/* Waiting trials have no values to show, so print their numbers and the longest
+ * wait.
+ */
 static void draw_waiting (const struct picture *p, const struct picture_tally *t, struct screen *c)
 {
     double longest = 0;
@@ -524,7 +527,7 @@ static void draw_waiting (const struct picture *p, const struct picture_tally *t
     screen_line (c);
 }
 
-/* With repeats a line for each point: its first trial. */
+/* With repeats, show one line per point, for its first trial. */
 static void draw_best_trials (const struct picture *p, struct screen *c, int room)
 {
     struct sweep *s = p->s;
@@ -552,8 +555,8 @@ static void draw_best_trials (const struct picture *p, struct screen *c, int roo
     free (list);
 }
 
-/* Each list has a line for its heading; failures have a quarter of the room at
- * most, the best trials a third or what the others leave.
+/* Divide the window: at most a quarter for failures, and for the best trials at
+ * least a third, or whatever the other lists leave.  Each list has a heading.
  */
 static void picture_trials (struct picture *p, const struct picture_tally *t, struct screen *c)
 {
@@ -581,10 +584,10 @@ static void picture_trials (struct picture *p, const struct picture_tally *t, st
 
 enum {
     RUNGS = 8,       /* lines */
-    CLAIMS = 256,    /* that are looked for */
-    CHART_ROOM = 26, /* lines of a window that has room for a chart */
+    CLAIMS = 256,    /* waiting trials to check for a claim, one lstat() each */
+    CHART_ROOM = 26, /* minimum window height for a chart, lines */
 };
-/* s between two looks at workers and GPUs, and while nobody is at work */
+/* seconds between reads of workers and GPUs: normally, and while no worker lives */
 static const double look_every = 10, look_soon = 2;
 
 /* ---- reading ---- */
@@ -633,7 +636,7 @@ static void estimate (const struct picture *p, struct picture_tally *t)
     if (sweep_has_ended (s) || done <= 0 || t->ended <= 0)
         return;
     left = t->ended * (1 - done) / done;
-    t->left = fmax (left / 10, left - t->begun); /* some take longer */
+    t->left = fmax (left / 10, left - t->begun); /* running trials may take longer than average */
     if (p->workers.alive > 0 && at_work > 0)
         t->eta = t->left / (double)at_work;
     if (s->exp->search->max_hours > 0 && !isnan (t->eta))
@@ -791,7 +794,7 @@ static void draw_gpus (const struct picture *p, struct screen *c)
     screen_line (c);
 }
 
-/* The metric and its value. */
+/* Return the length of the metric and its value at the start of 'text'. */
 static size_t bold_of (const char *text)
 {
     const char *end = strstr (text, " (mean of ") ?: strstr (text, ": trial ");
@@ -831,7 +834,7 @@ static void draw_note (struct screen *c, const char *text)
     screen_line (c);
 }
 
-/* Trials of which it is shown how they were healed last. */
+/* Maximum number of trials whose last recovery is shown. */
 enum { HEALED_MOST = 4 };
 
 static void draw_healing (const struct sweep *s, long trial, struct screen *c)

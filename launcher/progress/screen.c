@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A picture that fills the window of a terminal and is redrawn in place. */
+/* Draw full-screen pictures in a terminal and redraw them in place. */
 #include "launcher/progress/screen.h"
 
 #include <errno.h>
@@ -113,7 +113,7 @@ static bool quit_key (void)
     ssize_t n = read (0, keys, sizeof (keys));
 
     if (n <= 0) {
-        terminal.keys = false; /* nobody is there any more */
+        terminal.keys = false; /* end of input: the terminal is gone */
         return false;
     }
     return memchr (keys, 'q', (size_t)n) || memchr (keys, 'Q', (size_t)n);
@@ -163,15 +163,15 @@ void screen_begin (struct screen *s, int width, int height)
     s->f = xopen_memstream (&s->text, &s->size);
 }
 
-/* Invisible characters that change the order or the place of others. */
+/* Return whether 'c' is invisible and reorders or moves other characters. */
 static bool is_format (wchar_t c)
 {
     return (c >= 0x200b && c <= 0x200f) || (c >= 0x202a && c <= 0x202e)
            || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
 }
 
-/* One character of 'p' as it is shown: its bytes are left in 'to', '*width'
- * are its columns.  Returns the bytes of 'p' that it takes.
+/* Convert the first character of 'p' to what the terminal shows: its bytes in 'to'
+ * and its columns in '*width'.  Returns how many bytes of 'p' it consumed.
  */
 static size_t show_character (const struct screen *s, const char *p, char to[16], int *width)
 {
@@ -213,7 +213,7 @@ static const char *const sgr[STYLES] = {
     [STYLE_BAD] = "\033[31m", [STYLE_WARNING] = "\033[33m", [STYLE_BUSY] = "\033[36m",
 };
 
-/* Up to column 'until'; the last character of a text that is cut is a dot. */
+/* Append text up to column 'until'.  Text that is cut ends in an ellipsis. */
 static void put_cut_text (struct screen *s, enum screen_style style, int until, const char *text)
 {
     bool styled = s->colours && sgr[style] && *text;
@@ -308,8 +308,8 @@ int screen_room (const struct screen *s)
     return s->row < s->height ? s->height - s->row : 0;
 }
 
-/* Each line is cleared behind its text, so that nothing flickers; the last one
- * has no line end, which would scroll.
+/* Clear the rest of each line after writing it, which avoids flicker.  Do not end
+ * the last line: that would scroll the window.
  */
 static void show_lines (char *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The workers of an experiment by what they said last: Slurm is not asked. */
+/* The workers of an experiment according to their own files, without asking Slurm. */
 #include "launcher/progress/workers.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The workers of an experiment by what they said last: Slurm is not asked. */
+/* The workers of an experiment according to their own files, without asking Slurm. */
 #pragma once
 
 #include "launcher/sweep/peer.h"
@@ -9,35 +9,39 @@ struct worker_view {
     struct peer_info *list; /* the caller frees it */
     long n;
     long alive;
-    double silence; /* of the one that gave the last sign of life */
+    double silence; /* seconds since the last heartbeat of any worker */
 };
 
-/* Read the files of all workers of an experiment. */
+/* Read the files of all workers of an experiment.  The caller frees the list. */
 struct worker_view workers_look (const struct sweep *s);
 
-/* Whether it has not left and its last sign of life is within the lease. */
+/* Return whether a worker has not left and its lease has not expired. */
 bool worker_is_alive (const struct sweep *s, const struct peer_info *w);
 
-/* Seconds since its last sign of life, by the file's time: for people. */
+/* Return the seconds since a worker's last heartbeat.  The value compares a file's
+ * time with the local clock, so use it for display only.
+ */
 double worker_silence (const struct sweep *s, const struct peer_info *w);
 
-/* The trial that it trains, 0: none. */
+/* Return the number of the trial that a worker trains, or 0. */
 long worker_trial (const struct sweep *s, const char *nonce);
 
-/* Whether a worker has claimed the next attempt of an open trial. */
+/* Return whether a worker has claimed the next attempt of an open trial. */
 bool trial_is_claimed (const struct sweep *s, long trial);
 
-/* Whether it is of this array; whether one of it was ever there. */
+/* Return whether a worker belongs to this job array, and whether any worker of the
+ * array has ever started.
+ */
 bool worker_is_of (const struct peer_info *w, const struct submit *a);
 bool workers_begun (const struct worker_view *v, const struct submit *a);
 
-/* The last array, if no worker of it has started yet; else NULL. */
+/* Return the last submitted array if none of its workers has started, else NULL. */
 const struct submit *workers_awaited (const struct sweep *s, const struct worker_view *v);
 
-/* Seconds for which a running experiment has had no worker at work; NAN: one
- * is, or is awaited.
+/* Return for how many seconds a running experiment has had no active worker, or
+ * NaN if one is active or expected.
  */
 double workers_idle (const struct sweep *s, const struct worker_view *v);
 
-/* "no worker is at work: the last one ended 3m02s ago"; "" if one is. */
+/* Format workers_idle() as a sentence, "" if it is NaN. */
 void workers_idle_text (const struct sweep *s, const struct worker_view *v, char *buf, size_t size);
