@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows when a trial fails: tries, and log_policies. */
+/* What dl does when a trial fails: the retry limits and log_policies. */
 #pragma once
 
 #include <libconfig.h>
@@ -13,7 +13,7 @@ struct experiment;
 struct failure_settings {
     int64_t max_restarts;
     int64_t max_failed;          /* trials; -1: half of them */
-    struct log_policy *policies; /* of log_policies and built-in ones */
+    struct log_policy *policies; /* from log_policies, and the built-in ones */
     size_t npolicies;
 };
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An experiment file as one list of keys and values. */
+/* An experiment file as a flat list of keys and values. */
 #pragma once
 
 #include <jansson.h>
 
-/* { "searcher.max_trials": 16, ... }, which the caller owns; a list is one
- * value.  NULL if the text is no experiment file.
+/* Flatten an experiment file to { "searcher.max_trials": 16, ... }, which the caller owns.  A list
+ * is a single value.  Returns NULL if the text is not an experiment file.
  */
 json_t *config_flat (const char *text);
 
-/* Call 'f' for each name whose value is not the same in both objects, in the
- * order of the names; 'first' and 'second' are JSON, "-": it has none, and 'n'
- * is how many came before.  Returns how many there are.
+/* Call 'f' for each name whose value differs between the two objects, in order of the names.
+ * 'first' and 'second' are the values as JSON, or "-" if the object lacks the name; 'n' counts the
+ * calls from 0.  Returns the number of differences.
  */
 typedef void flat_difference_f (long n, const char *name, const char *first, const char *second,
                                 void *arg);

@@ -10,24 +10,24 @@
 struct experiment;
 struct problems;
 
-/* Which members of a job begin again when they end (launcher/job/verdict.h). */
+/* Which members of a job are restarted when they end (launcher/job/verdict.h). */
 enum restart_policy {
-    RESTART_ON_FAILURE, /* one that fails */
-    RESTART_NEVER,      /* none: its failure is the job's */
-    RESTART_ALWAYS,     /* one that ends, however it ended */
-    RESTART_EXIT_CODE,  /* one that fails, by its exit status */
+    RESTART_ON_FAILURE, /* those that fail */
+    RESTART_NEVER,      /* none: if a member fails, the job fails */
+    RESTART_ALWAYS,     /* all, whether they fail or succeed */
+    RESTART_EXIT_CODE,  /* those that fail with certain exit statuses */
 };
 
-/* When a job has succeeded. */
+/* Who has to succeed for the job to succeed. */
 enum success_policy {
-    SUCCESS_DEFAULT,     /* the chief has; without one, the first worker */
-    SUCCESS_CHIEF,       /* the chief has */
-    SUCCESS_ALL_WORKERS, /* the chief has; without one, all workers */
-    SUCCESS_ANY,         /* any worker has, or the chief */
+    SUCCESS_DEFAULT,     /* the chief or, without one, the first worker */
+    SUCCESS_CHIEF,       /* the chief */
+    SUCCESS_ALL_WORKERS, /* the chief or, without one, all workers */
+    SUCCESS_ANY,         /* the chief or any worker */
 };
 
-/* Exit statuses, as of a shell, and whether a member that ends with one begins
- * again.
+/* A range of exit statuses, as a shell reports them, and whether a member that exits with one is
+ * restarted.
  */
 struct exit_range {
     int first, last;
@@ -38,17 +38,17 @@ struct exit_range {
 struct job_role {
     char *name;
     int64_t count;
-    char *command; /* for the shell; NULL: the entrypoint */
-    int64_t cpus;  /* of a member; 0: as resources says */
-    int64_t gpus;  /* of a member */
-    char *memory;  /* of a member; NULL: as resources says */
+    char *command; /* shell command; NULL: the entrypoint */
+    int64_t cpus;  /* per member; 0: as in the group "resources" */
+    int64_t gpus;  /* per member */
+    char *memory;  /* per member; NULL: as in the group "resources" */
     char *restart_policy;
     char **exit_codes;
     enum restart_policy restart;
-    struct exit_range *ranges; /* ended by .last 0; NULL: those of the job */
+    struct exit_range *ranges; /* the last has .last 0; NULL: those of the job */
 };
 
-/* The group "job": a search of one trial whose attempts are the job's starts. */
+/* The group "job".  dl runs a job as a search of one trial: each start of the job is an attempt. */
 struct job_settings {
     bool is_given;
     char *restart_policy, *success_policy, *clean_up, *deadline_text;
@@ -56,56 +56,56 @@ struct job_settings {
     enum restart_policy restart;
     struct exit_range *ranges; /* NULL: exit_ranges */
     enum success_policy success;
-    bool waits;            /* for the workers that still run when it has ended */
+    bool waits;            /* wait for the workers that still run when the job has ended */
     int64_t backoff;       /* -1: not given */
-    double deadline;       /* s that it may be active; 0: for ever */
-    int64_t min_available; /* members with which it may begin; -1: all */
-    int64_t ttl;           /* s after its end until dl ls hides it; -1: never */
+    double deadline;       /* seconds that the job may be active; 0: no limit */
+    int64_t min_available; /* members needed to start; -1: all */
+    int64_t ttl;           /* seconds until `dl ls` hides the ended job; -1: never */
     bool is_suspended;
     struct job_role *roles;
     size_t nroles;
-    char *plugin_roles; /* for --dl-roles, or NULL */
+    char *plugin_roles; /* the value of --dl-roles, or NULL */
 };
 
-/* The table of RESTART_EXIT_CODE where nobody gives one: 128 and above (signals)
- * begins again, 1 to 127 does not.  Ended by .last 0.
+/* The default table for RESTART_EXIT_CODE: restart for 128 and above (signals), but not for 1 to
+ * 127.  The last row has .last 0.
  */
 extern const struct exit_range exit_ranges[];
 
-/* "chief", "master" and "launcher" are the chief; "ps", "server", "scheduler" and
- * "evaluator" serve, and never end a job; all others are workers.
+/* The roles "chief", "master" and "launcher" are the chief.  "ps", "server", "scheduler" and
+ * "evaluator" are servers: their end never ends the job.  All other roles are workers.
  */
 bool role_is_chief (const char *name);
 bool role_serves (const char *name);
 
-/* Read it, before the rest is checked: it has defaults for other keys. */
+/* Read the group.  Call this before checking the rest, because it sets defaults of other keys. */
 void job_settings_read (struct experiment *e, config_t *cf, struct problems *p);
 
-/* Check it, when the rest was. */
+/* Check the group.  Call this after checking the rest. */
 void job_settings_check (const struct experiment *e, config_t *cf, struct problems *p);
 
 void job_settings_free (struct job_settings *j);
 
-/* Members of all roles; 0: it has none. */
+/* Number of members of all roles; 0: the job has no roles. */
 int64_t job_members (const struct job_settings *j);
 
-/* Nodes with which it may begin. */
+/* Number of nodes needed to start. */
 int64_t job_min_nodes (const struct experiment *e);
 
-/* Roles beside each other whose members need the same: of several, each is a
- * component of a heterogeneous job of Slurm's.
+/* Consecutive roles whose members need the same resources.  If there are several components, each
+ * becomes a component of a heterogeneous Slurm job.
  */
 struct job_component {
     int64_t members;
-    int64_t cpus, gpus; /* of a member */
-    int64_t cpu_memory; /* bytes for each of its cores; 0: as resources says */
+    int64_t cpus, gpus; /* per member */
+    int64_t cpu_memory; /* bytes per core; 0: as in the group "resources" */
 };
 
-/* Those of a job with roles, in their order, which is that of the ranks; NULL: it
- * has none.  The caller frees the list.
+/* The components of a job in order of the ranks.  Returns NULL if the job has no roles.  The caller
+ * frees the list.
  */
 struct job_component *job_components (const struct experiment *e, size_t *n);
 
-/* GPUs of all members, and of the one that has most. */
+/* The GPUs of all members together, and those of the member that has the most. */
 int64_t job_gpus (const struct job_settings *j);
 int64_t job_most_gpus (const struct job_settings *j);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a JSON object by a table of what it may hold. */
+/* Read a JSON object into a struct, as described by a table of fields. */
 #pragma once
 
 #include <jansson.h>
@@ -10,10 +10,10 @@
 
 enum field_type {
     FIELD_NUMBER,  /* double */
-    FIELD_INTEGER, /* int64_t; 3.0 is one, too */
+    FIELD_INTEGER, /* int64_t; accepts 3.0 */
     FIELD_BOOL,    /* bool */
-    FIELD_TEXT,    /* const char *, as long as the object lives; ... */
-    FIELD_LIST,    /* ... so are json_t *: a list, */
+    FIELD_TEXT,    /* const char *, valid as long as the object */
+    FIELD_LIST,    /* this and the rest: json_t *, a borrowed reference */
     FIELD_OBJECT,
     FIELD_ANY,
 };
@@ -23,17 +23,17 @@ struct field {
     enum field_type type;
     size_t offset;
     bool needed;
-    double min, max; /* of a number; both 0: any */
+    double min, max; /* range of a number; both 0: no limits */
 };
 
-/* Fill the struct 'at' by a table that ends with a row without a name.  What
- * is not there is left as it was.
+/* Fill in the struct 'at'.  The table ends with a row without a name.  Members whose keys are
+ * absent keep their values.
  *
- * Returns -1 with errno EINVAL if a key is unknown, missing or has a value of
- * another type or out of its range; the error begins with 'who' if not NULL.
+ * Returns -1 with errno EINVAL if a key is unknown or missing, or if its value has the wrong type
+ * or is out of range.  The message begins with 'who' unless that is NULL.
  */
 int fields_read (const struct field *fields, const json_t *o, const char *who, void *at,
                  struct slurmdl_error *err);
 
-/* "; did you mean 'WORD'?" into 'buf', or "" if no word is near. */
+/* Write "; did you mean 'WORD'?" to 'buf', or "" if no word is similar. */
 void hint_text (char *buf, size_t size, const char *word, const char *const *words);

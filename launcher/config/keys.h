@@ -15,9 +15,8 @@ enum key_type {
     KEY_BOOL,
     KEY_BOOLS,  /* a boolean or a list of them */
     KEY_LIST,   /* a string or a list of strings */
-    KEY_TEXT,   /* a string that is kept as a shell command, or a list of
-                   arguments */
-    KEY_GROUPS, /* a list of groups, which a function of its own reads */
+    KEY_TEXT,   /* a shell command, or a list of arguments */
+    KEY_GROUPS, /* a list of groups, read by a function of its own */
 };
 
 #define KEY_WHOLE SIZE_MAX
@@ -25,38 +24,38 @@ enum key_type {
 struct key {
     const char *path; /* "searcher.metric" */
     enum key_type type;
-    size_t part;        /* offset of the pointer to the part that has the value,
-                           KEY_WHOLE: the struct of the table itself has it */
+    size_t part;        /* offset of the pointer to the part that holds the value;
+                           KEY_WHOLE: the object itself holds it */
     size_t offset;      /* in that part */
-    double min, max;    /* of a number */
-    const char *byname; /* the default, NULL: none, "!": must be given */
+    double min, max;    /* range of a number */
+    const char *byname; /* the default; NULL: none; "!": the key is required */
     const char *help;
 };
 
-/* All keys but those under "hyperparameters" and the variables under
- * "environment", which the user names; ended by a row whose path is NULL.
+/* All keys, except for hyperparameters and environment variables, which the user names.  The path
+ * of the last row is NULL.
  */
 extern const struct key experiment_keys[];
 
-/* Those of one of job.roles, a struct job_role each. */
+/* The keys of an element of job.roles, a struct job_role. */
 extern const struct key role_keys[];
 
 /* ---- values of keys ---- */
 
-/* The row of a path, NULL: there is none. */
+/* Find the row of a path.  Returns NULL if there is none. */
 const struct key *key_find (const struct key *table, const char *path);
 
-/* Where an object has the value of a key. */
+/* Address of a key's value in an object. */
 void *key_at (const void *object, const struct key *k);
 
-/* Put the value of a setting, or the default, into the struct 'object' that the
- * table is of (that of a KEY_TEXT is a struct experiment); a wrong type or
- * range is a problem.
+/* Store the value of a setting, or the default, in 'object', the struct that the table describes
+ * (for KEY_TEXT always a struct experiment).  A wrong type or a value out of range is a problem.
+ * key_free() frees the value.
  */
 void key_set (void *object, const struct key *k, const config_setting_t *s, struct problems *p);
 void key_default (void *object, const struct key *k);
 void key_free (void *object, const struct key *k);
 
-/* Add the problem that 'path' must be 'wanted'; returns -1. */
+/* Add the problem that 'path' must be 'wanted'.  Returns -1. */
 int key_wrong_type (struct problems *p, const config_setting_t *s, const char *path,
                     const char *wanted);

@@ -6,17 +6,18 @@
 
 #include "runtime/base/error.h"
 
-/* A pattern is a POSIX extended regular expression in which {name} stands
- * for a number (nan and inf are numbers), e.g.
+/* A pattern is a POSIX extended regular expression in which {name} matches a number (including nan
+ * and inf), for example
  *     "epoch {step}: loss {training/loss}"
- * {step} gives the step of the other metrics; without it each line that
- * matches is one step further.
+ * {step} is the step of the other metrics.  Without it, each matching line advances the step by
+ * one.
  *
- * One without {name} has two groups, of a name and of its value, e.g.
+ * A pattern without {name} has two groups, a name and its value, for example
  *     "([A-Za-z]+)=([0-9.]+)"
- * and finds all that a line has; the k-th value of a name is that of step k.
- * So are the numbers in a line that is a JSON object, with PATTERN_JSON; its
- * number "step" is the step of the others.
+ * It finds every match in a line; the k-th value of a name belongs to step k.
+ *
+ * PATTERN_JSON finds all numbers in a line that is a JSON object.  If it has a number "step", that
+ * is the step of the others; else the k-th value of a name belongs to step k.
  */
 struct pattern;
 
@@ -27,16 +28,16 @@ struct pattern;
     "([-+]?[0-9]*[.]?[0-9]*([eE][-+]?[0-9]+)?|[-+]?[nN][aA][nN]|"                                  \
     "[-+]?[iI][nN][fF])"
 
-/* Returns NULL with 'err' filled if the expression is not valid. */
+/* Returns NULL with 'err' if the expression is invalid. */
 struct pattern *pattern_create (const char *text, struct slurmdl_error *err);
 void pattern_destroy (struct pattern *p);
 
 typedef int (*pattern_metric_f) (const char *name, int64_t step, double value, void *arg);
 
-/* Call 'f' for each metric in 'line'.  Returns how many there were. */
+/* Call 'f' for each metric in 'line'.  Returns the number of metrics. */
 int pattern_match (struct pattern *p, const char *line, pattern_metric_f f, void *arg);
 
-/* Take the escape sequences of terminals out of a line: colours stand between a
- * name and its number.
+/* Remove terminal escape sequences from a line, because colours may separate a name from its
+ * number.
  */
 void line_strip (char *line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics of an experiment: which are optimised, and where they come from. */
+/* The metrics of an experiment: which ones to optimise, and where to read them. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,35 +9,35 @@
 #include "launcher/config/diagnostics.h"
 #include "searcher/searcher.h"
 
-/* One or several booleans, as they stand in the file. */
+/* One or several booleans, as in the file. */
 struct bools {
     int n;
     bool value[OBJECTIVES_MAX];
 };
 
-/* What a trial's values of a metric come to (searcher.summary). */
+/* How to reduce a trial's values of a metric to one (searcher.summary). */
 enum summary {
     SUMMARY_LAST,
     SUMMARY_BEST,
     SUMMARY_MIN,
     SUMMARY_MAX,
-    SUMMARY_MEAN, /* of the last ones */
+    SUMMARY_MEAN, /* of the last 'mean_of_last' values */
 };
 enum { MEAN_MAX = 1000 };
 
 struct metric_settings {
-    char *name;   /* the first of ... */
-    char **names; /* ... all, NULL-ended */
+    char *name;   /* the first metric */
+    char **names; /* all of them, NULL-terminated */
     size_t n;
     struct origin origin;
     struct bools smaller;
     bool smaller_is_given; /* in the file or by --set */
-    char **summaries;      /* NULL-ended, or NULL */
+    char **summaries;      /* NULL-terminated, or NULL */
     enum summary summary[OBJECTIVES_MAX];
     int64_t mean_of_last;
-    double goal; /* of the first metric; NaN: none */
+    double goal; /* for the first metric; NaN: none */
 
-    char **patterns; /* that find metrics in standard output, or in ... */
-    char *file;      /* ... this file of an attempt's folder */
+    char **patterns; /* find metrics in 'file' or, if that is NULL, in standard output */
+    char *file;      /* in the folder of the attempt */
     char *format;
 };

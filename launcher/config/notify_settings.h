@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom an experiment tells of what (launcher/worker/notify.h). */
+/* Whom to notify, how, and of what (launcher/worker/notify.h). */
 #pragma once
 
 #include <stdint.h>
@@ -7,8 +7,8 @@
 struct notify_settings {
     char *command;
     char *mail;      /* an address */
-    char *webhook;   /* a file with the URL, or "$NAME": a variable */
-    char **on;       /* "end", "failure", NULL-ended; NULL: both */
-    char **patterns; /* expressions for lines of a log */
-    int64_t timeout; /* s, of each way */
+    char *webhook;   /* file that contains the URL, or "$NAME" for an environment variable */
+    char **on;       /* "end", "failure", NULL-terminated; NULL: both */
+    char **patterns; /* regular expressions that match lines of a log */
+    int64_t timeout; /* seconds, for each of command, mail and webhook */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The points that a search tries first. */
+/* The points that a search tries first, and those known from an earlier experiment. */
 #pragma once
 
 #include <jansson.h>
@@ -9,19 +9,18 @@
 
 struct experiment;
 
-/* Is parameter 'i' active, given the values of those that it waits for? */
+/* Whether parameter 'i' is active at 'x', given the values of the parameters it depends on. */
 bool point_active (const struct experiment *e, size_t i, const double *x);
 
-/* Fill search.points from the defaults and searcher.try_first. */
+/* Fill in search.points from the defaults and from searcher.try_first. */
 void points_read (struct experiment *e, config_t *cf, struct problems *p);
 
 /* ---- points of an earlier experiment ---- */
 
-/* Allocate 'n' points in e->known; search.nknown counts those that are filled.
- */
+/* Allocate 'n' known points.  search.nknown counts those that are filled in. */
 void known_points_allocate (struct experiment *e, size_t n);
 void known_points_free (struct experiment *e);
 
-/* search.known for the first log entry, and back.  NULL if there is none. */
+/* Convert search.known to JSON for the first log entry, and back.  NULL: there are none. */
 json_t *known_points_json (const struct experiment *e);
 void known_points_read (struct experiment *e, const json_t *known);

@@ -11,22 +11,22 @@ struct experiment;
 
 struct resources {
     int64_t workers;
-    int64_t gpus;      /* of a trial, one rank for each; 0: 'slots' says it */
-    int64_t slots;     /* of a trial, 0: 'node_gpus' and 'nodes' say it */
+    int64_t gpus;      /* per trial, with one rank per GPU; 0: see 'slots' */
+    int64_t slots;     /* per trial; 0: see 'node_gpus' and 'nodes' */
     int64_t node_gpus; /* GPUs of a trial on each of its nodes */
     int64_t cpus;      /* cores of a trial, or of each of its ranks */
-    int64_t lanes;     /* trials side by side in one array task */
-    int64_t nodes;     /* of a trial */
+    int64_t lanes;     /* trials that share one array task */
+    int64_t nodes;     /* per trial */
     int64_t ranks;     /* of a trial on each of its nodes */
-    int64_t spares;    /* nodes that a job has more than a trial uses */
-    int64_t min_nodes; /* with which a trial goes on; 0: all */
+    int64_t spares;    /* spare nodes of a job, beyond those that a trial uses */
+    int64_t min_nodes; /* fewest nodes on which a trial continues; 0: all */
     struct {
         bool nodes, node_gpus, ranks;
     } given; /* in the file or by --set */
     char *memory;
-    char *max_memory;     /* with which a trial that ran out is tried again */
-    int64_t memory_bytes; /* of 'memory', 0: not given, and ... */
-    int64_t memory_most;  /* ... of 'max_memory' */
+    char *max_memory;     /* limit when retrying a trial that ran out of memory */
+    int64_t memory_bytes; /* 'memory' in bytes; 0: not given */
+    int64_t memory_most;  /* 'max_memory' in bytes; 0: not given */
     char *partition;
     char *account;
     char *qos;
@@ -34,39 +34,39 @@ struct resources {
     char **sbatch_args;
 };
 
-/* GPUs of a trial on all of its nodes. */
+/* Number of GPUs of a trial, on all of its nodes together. */
 int64_t experiment_gpus (const struct experiment *e);
 
-/* The key that says how many, without "resources.". */
+/* The key that sets this number, without the prefix "resources.". */
 const char *experiment_gpus_key (const struct experiment *e);
 
-/* Whether 'resources.sbatch_args' has one of these options (NULL-ended). */
+/* Whether resources.sbatch_args contains one of these options.  The list ends with NULL. */
 bool experiment_has_option (const struct experiment *e, const char *const *names);
 
-/* The same, of those that choose nodes and GPUs. */
+/* Whether resources.sbatch_args contains an option that chooses nodes or GPUs. */
 bool experiment_places_itself (const struct experiment *e);
 
-/* Divide 'slots_per_trial' among the nodes: fills 'nodes' and 'node_gpus', of
- * which 'given' says what the user has chosen.
+/* Divide slots_per_trial among the nodes: compute 'nodes' and 'node_gpus', except for what the user
+ * has set ('given').
  */
 void experiment_share_gpus (struct experiment *e);
 
-/* What the keys of a file that is not yet an experiment contradict. */
+/* Add problems for contradicting keys in the file of a new experiment. */
 void experiment_check_gpus (const struct experiment *e, struct origin origin, struct problems *p);
 
-/* Time of all trials that 'max_gpu_hours' allows, s; 0: no limit. */
+/* Seconds that max_gpu_hours allows for all trials together; 0: no limit. */
 double experiment_max_seconds (const struct experiment *e);
 
-/* Whether a trial is several processes that Slurm starts as a step; those of a
- * job with roles are one.
+/* Whether a trial consists of several processes that Slurm starts as a step.  True for every job
+ * with roles.
  */
 bool experiment_has_ranks (const struct experiment *e);
 
-/* resources.sbatch_args as one string, "-w n4
- * --exclusive", become words; empty ones are none.
+/* Split resources.sbatch_args into words if it is a single string such as "-w n4 --exclusive", and
+ * drop empty words.
  */
 void experiment_split_sbatch_args (struct experiment *e);
 
-/* The nodes that an attempt needs at least, and those that a job asks for. */
+/* The fewest nodes an attempt can run on, and the number of nodes a job requests. */
 int64_t experiment_least_nodes (const struct experiment *e);
 int64_t experiment_job_nodes (const struct experiment *e);

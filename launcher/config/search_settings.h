@@ -11,28 +11,28 @@ struct experiment;
 
 struct search_settings {
     struct search_config config;
-    int64_t seed; /* -1: to be drawn */
+    int64_t seed; /* -1: draw one */
     char *searcher;
     char *sampler;
     char *mode;
-    char *command;        /* of the searcher "custom" */
+    char *command;        /* for the searcher "custom" */
     bool length_is_given; /* in the file or by --set */
     char **constraints;
-    char *constraint; /* all of them in one */
+    char *constraint; /* all of them joined */
     double *points;   /* the rows of config.points */
-    char *warm_start; /* folder, relative to 'dir', of which ... */
+    char *warm_start; /* experiment that config.known comes from, relative to 'dir' */
     struct origin warm_start_origin;
-    struct search_known *known; /* ... config.known comes */
+    struct search_known *known; /* storage of config.known */
     double *known_numbers;
-    double max_hours;     /* from the creation to the stop, 0: no limit */
+    double max_hours;     /* from creation to stop; 0: no limit */
     double max_gpu_hours; /* 0: no limit */
 };
 
-/* Check the group "searcher" and finish e->search and e->metric. */
+/* Check the group "searcher", and complete e->search and e->metric. */
 void search_check (struct experiment *e, config_t *cf, struct problems *p);
 
-/* Number of trials that the search may make, 0 if unknown. */
+/* Most trials that the search can create; 0: unknown. */
 long experiment_trials (const struct experiment *e);
 
-/* What its searcher is and needs (the bits of searcher_kinds). */
+/* Properties and needs of the experiment's searcher: the bits in searcher_kinds. */
 int experiment_needs (const struct experiment *e);

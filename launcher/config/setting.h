@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Take values out of settings of libconfig. */
+/* Read values from libconfig settings. */
 #pragma once
 
 #include <jansson.h>
@@ -8,33 +8,33 @@
 
 #include "launcher/config/diagnostics.h"
 
-/* The value of a number of any type.  Returns -1 if it is none. */
+/* Read a number of any type.  Returns -1 if the setting is not a number. */
 int setting_number (const config_setting_t *s, double *v);
 
-/* It as JSON, which the caller owns. */
+/* Convert a setting to JSON, which the caller owns. */
 json_t *setting_json (const config_setting_t *s);
 
-/* Whether it is a list or an array. */
+/* Whether a setting is a list or an array. */
 bool setting_is_list (const config_setting_t *s);
 
-/* Whether it is a list of one group at least, and nothing else. */
+/* Whether a setting is a non-empty list that contains only groups. */
 bool setting_is_list_of_groups (const config_setting_t *s);
 
-/* Whether the texts of a setting (NULL: there is none) and of all that is in it
- * are UTF-8: what goes into JSON must be.  -1 after a problem for each other.
+/* Check that all strings in a setting (may be NULL) and in its children are UTF-8, as JSON
+ * requires.  Returns -1, after adding a problem for each string that is not.
  */
 int setting_check_texts (const config_setting_t *s, struct problems *p);
 
 /* ---- where a setting comes from ---- */
 
-/* Of a setting: the option that origin_set() noted, else its line. */
+/* The option that origin_set() recorded for a setting, else its line in the file. */
 struct origin origin_of (const config_setting_t *s);
 
-/* Of the key 'path', which need not be there. */
+/* The same for the key 'path', which may be absent. */
 struct origin origin_of_key (const config_t *cf, const char *path);
 
-/* Note that a setting and all that is in it come from the text of an option,
- * which must live as long as the settings do; or from where 'from' does.
+/* Record that a setting and its children come from a command-line option, whose text must outlive
+ * them; or from wherever 'from' comes.
  */
 void origin_set (config_setting_t *s, const char *option);
 void origin_copy (config_setting_t *to, const config_setting_t *from);

@@ -9,9 +9,9 @@
 
 struct experiment;
 
-/* In which software the trials run (launcher/code); NULL: not given. */
+/* The software environment of the trials (launcher/code).  NULL: not given. */
 struct software {
-    char *image;   /* of a container: a file, a folder or a reference */
+    char *image;   /* of the container: a file, a folder or a reference */
     char *runtime; /* one of container_runtimes */
     char **binds;
     char **options; /* for the runtime */
@@ -21,23 +21,22 @@ struct software {
     struct {
         struct origin image, modules, conda, venv;
     } origins;
-    char **activated; /* all variables with modules, conda or venv, NULL-ended;
-                         NULL: those of this process */
+    char **activated; /* the whole environment after activating modules, conda or venv,
+                         NULL-terminated; NULL: that of this process */
     bool by_srun;     /* srun itself starts the container (pyxis) */
 };
 
-/* Names of the container runtimes in the order in which they are looked for,
- * NULL-ended; the first is srun's own (pyxis).
+/* Names of the container runtimes in the order in which dl tries them, NULL-terminated.  The first
+ * is srun's own (pyxis).
  */
 extern const char *const container_runtimes[];
 
-/* Whether a variable of the trials may have this name: "environment" itself
- * takes what is no name for a shell, 'strict' does not.
+/* Whether an environment variable of the trials may have this name.  Without 'strict', accept names
+ * that are not valid in a shell, as the group "environment" does.
  */
 bool variable_name_fits (const char *name, bool strict);
 
-/* Check what the keys of "container" and "environment" of a group (the file, or
- * a step of a flow) say, without a look at the file system, and note where they
- * stand.
+/* Check the keys of "container" and "environment" in a group (a whole file, or a step of a flow),
+ * and record their origins.  Does not access the file system.
  */
 void software_settings_check (struct experiment *e, config_setting_t *group, struct problems *p);

@@ -11,17 +11,17 @@
 
 struct experiment;
 
-/* One hyperparameter.  A constant has no dimension of the search. */
+/* One hyperparameter.  A constant is not a dimension of the search. */
 struct hparam {
     char *path;     /* "optimizer.lr" */
-    int dim;        /* index in params, -1: constant */
+    int dim;        /* index in params; -1: constant */
     json_t *values; /* categorical: array; constant: the value; else NULL */
     struct origin origin;
-    char **labels;       /* categorical: texts of the choices, NULL-ended */
-    double *when_values; /* of its param */
-    double preset;       /* its default, NaN: none */
-    bool exponents;      /* its range was given by exponents */
-    bool halves;         /* where the memory of a GPU is too small */
+    char **labels;       /* categorical: texts of the choices, NULL-terminated */
+    double *when_values; /* storage for its param */
+    double preset;       /* the default; NaN: none */
+    bool exponents;      /* the range was given as exponents */
+    bool halves;         /* halve it if a GPU runs out of memory */
 };
 
 struct space {
@@ -35,17 +35,17 @@ struct space {
 void space_read (struct experiment *e, config_setting_t *group, struct problems *p);
 void space_free (struct experiment *e);
 
-/* Ranges of exponents that were plainly meant as values; -1 if there are any.
- * Not for the file of an experiment that was made before.
+/* Add a problem for each range of exponents that was plainly meant as a range of values.  Returns
+ * -1 if there are any.  Do not call this for an existing experiment.
  */
 int space_check_exponents (const struct experiment *e, struct problems *p);
 
-/* Halve the first hyperparameter that is marked and active in the point 'x' and
- * has a value that is at most half of that.  Returns it, NULL if there is none.
+/* In the point 'x', halve the first active hyperparameter that is marked 'halves' and has a value
+ * of at most half the present one.  Returns it, or NULL if there is none.
  */
 const struct hparam *on_oom_halve (const struct experiment *e, double *x);
 
-/* The searched parameters as the first line of dl-search-server(1) has them:
- * an array of objects.  Returns a new reference.
+/* The searched parameters as an array of objects, in the format of the first line of
+ * dl-search-server(1).  Returns a new reference.
  */
 json_t *space_json (const struct experiment *e);

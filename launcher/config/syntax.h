@@ -6,34 +6,33 @@
 
 #include "launcher/config/diagnostics.h"
 
-/* Parse the file 'path', or a text, also one that was read from 'path'.
- * Integers may have 64 bits without an L,
- * and what has no end is refused.
+/* Parse the file 'path', a text that was read from 'path', or any text.  64-bit integers need no
+ * suffix L.  Unterminated strings and comments are errors.
  *
- * With 'includes' a line @include "FILE" of a file stands for that file,
- * relative to the folder of the one that names it; *includes becomes how many
- * there were.  Else, and in a text, @include is refused.
+ * If 'includes' is not NULL, a line @include "FILE" includes that file, relative to the folder of
+ * the file with the line, and '*includes' becomes the number of such lines.  Otherwise, and in a
+ * text, @include is an error.
  *
- * syntax_read() and syntax_read_text() return -1 with errno EINVAL (see 'p'),
- * ENOENT, .... syntax_parse() returns what is wrong in 'line', for the caller
- * to free, or NULL.
+ * syntax_read() and syntax_read_text() return -1 with errno EINVAL (see 'p'), ENOENT, etc.
+ * syntax_parse() returns NULL, or a message for the caller to free; '*line' is then the line of the
+ * error.
  */
 int syntax_read (config_t *cf, const char *path, int *includes, struct problems *p);
 int syntax_read_text (config_t *cf, const char *path, const char *text, size_t size,
                       struct problems *p);
 char *syntax_parse (config_t *cf, const char *text, int *line);
 
-/* ---- what a syntax error may be ---- */
+/* ---- explaining syntax errors ---- */
 
-/* The mistake of 'text' at 'line', which becomes that of the mistake.  Returns
- * a text that the caller frees, NULL if memory is short.
+/* Guess the mistake behind a syntax error of 'text' at '*line', and set '*line' to the line of the
+ * mistake.  Returns a message that the caller frees.
  */
 char *syntax_hint (const char *text, int *line);
 
-/* Make of a YAML file the settings that libconfig would make of the same keys,
- * with their lines.  Mappings are groups, sequences are lists; plain scalars
- * are integers, numbers, true and false, else strings.
+/* Read a YAML file into the settings that libconfig would create for the same keys, with their
+ * lines.  Mappings become groups and sequences become lists.  Plain scalars become integers,
+ * floating-point numbers, booleans or strings.
  *
- * Returns -1 with errno EINVAL (see 'p'), ENOENT, ....
+ * Returns -1 with errno EINVAL (see 'p'), ENOENT, etc.
  */
 int yaml_read (config_t *cf, const char *path, struct problems *p);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The times of an experiment's workers. */
+/* The timeouts of an experiment's workers. */
 #pragma once
 
 #include <stdint.h>
 
 struct worker_settings {
-    int64_t lease;     /* s without a sign of life until a worker is dead */
-    int64_t heartbeat; /* s between two signs of life */
-    int64_t grace;     /* s that a trainer has to stop */
-    int64_t hang;      /* s without progress of any rank; 0: never, -1: learned */
+    int64_t lease;     /* seconds without a heartbeat after which a worker counts as dead */
+    int64_t heartbeat; /* seconds between two heartbeats */
+    int64_t grace;     /* seconds that a trainer has to stop */
+    int64_t hang;      /* seconds without progress of any rank that count as a hang;
+                          0: never, -1: learned */
 };
