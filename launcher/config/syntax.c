@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Give the text of an experiment file to libconfig, which cuts integers to 32
- * bits, and would read a folder or what has no end.
+ * bits, and would try to read a folder or an endless file.
  */
 #include "launcher/config/syntax.h"
 

@@ -7,7 +7,7 @@
 #include "launcher/config/diagnostics.h"
 
 /* Parse the file 'path', a text that was read from 'path', or any text.  64-bit integers need no
- * suffix L.  Unterminated strings and comments are errors.
+ * suffix L.  Folders and endless files such as /dev/zero are rejected.
  *
  * If 'includes' is not NULL, a line @include "FILE" includes that file, relative to the folder of
  * the file with the line, and '*includes' becomes the number of such lines.  Otherwise, and in a

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a job or step has ended: sacct, and scontrol where there is no accounting. */
+/* Find out how a job or step ended: by sacct, or by scontrol if there is no accounting. */
 #include <stdio.h>
 #include <string.h>
 
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/subprocess.h"
 
-/* A database that does not answer must not hold a worker up for long. */
+/* Do not let a database that does not answer hold up a worker for long. */
 enum { WAIT = 10 };
 
 static const char *const final_states[] = {
@@ -26,8 +26,8 @@ static int run_accounting (const char *const *words, char *text, size_t size)
     return status == 0 ? 0 : -1;
 }
 
-/* The last final state in a text of lines, "CANCELLED by 100" among them; of a
- * requeued job the run before the present one.
+/* Find the last line with a final state, for example "CANCELLED by 100".  For a requeued job this
+ * is the state of the previous run, because the present one has no final state yet.
  */
 static void last_state (const char *text, char state[32])
 {

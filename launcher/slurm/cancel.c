@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that are to end, or to begin again: scancel, scontrol. */
+/* Cancel and requeue jobs by scancel and scontrol. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,8 @@ void slurm_said (char *out, size_t size, const char *text)
     }
 }
 
-/* The first line that says more than that a job is over; NULL: none. */
+/* Find the first line that reports more than that a job has ended.  Returns NULL if there is none.
+ */
 static const char *complaint_of (char *text)
 {
     char *save = NULL;

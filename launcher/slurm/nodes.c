@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cluster is: scontrol show. */
+/* Describe the cluster by scontrol show. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { TEXT_MAX = 64 << 20, CONFIG_TEXT = 1 << 20, ASK_WAIT = 60, NODE_WAIT = 10 };
 
-/* The value of " KEY=" in a line, up to a blank; "" if there is none. */
+/* Find the value of " KEY=" in a line.  It ends at a blank.  Returns "" if there is none. */
 static const char *node_field (const char *line, const char *key)
 {
     size_t n = strcspn (line, "\n");
@@ -39,7 +39,7 @@ static bool is_there (const char *line)
     return !strncmp (line, "NodeName=", 9) && strncmp (state, "FUTURE", 6);
 }
 
-/* From what scontrol has said, which is taken. */
+/* Parse scontrol's output, and take ownership of it. */
 static void read_nodes (struct slurm_nodes *c, char *text)
 {
     *c = (struct slurm_nodes){ .text = text };
@@ -134,7 +134,7 @@ static void take_word (char *buf, size_t size, const char *at)
     snprintf (buf, size, "%.*s", (int)strcspn (at, " \n"), at);
 }
 
-/* The line of a partition, NULL: there is none. */
+/* Find the line of a partition.  Returns NULL if there is none. */
 static const char *partition_line (const char *text, const char *name)
 {
     static const char key[] = "PartitionName=";
@@ -160,7 +160,7 @@ static bool share_nodes (const struct slurm_nodes *c, const char *a, const char 
     return false;
 }
 
-/* Of a partition of a higher tier, on nodes of both. */
+/* Find a partition of a higher tier that shares a node with 'name'. */
 static bool find_higher (const struct slurm_nodes *c, const char *text, const char *name, long tier,
                          char by[256])
 {
@@ -214,7 +214,7 @@ long slurm_partition_nodes (const char *partition)
     return most > 0 && most < nodes ? most : nodes;
 }
 
-/* ---- one node, the controller ---- */
+/* ---- one node, slurmctld ---- */
 
 long slurm_gpus_of (const char *node)
 {
@@ -223,7 +223,9 @@ long slurm_gpus_of (const char *node)
     return slurm_show ("node", node, NODE_WAIT, text, sizeof (text)) == 0 ? gpus_of (text) : 0;
 }
 
-/* Why scontrol has no answer: not in the line on munged, which follows it. */
+/* Find the line in which scontrol reports the cause.  The hint about munged that goes with it is
+ * not the cause.
+ */
 static const char *find_cause (char *said)
 {
     char *next = NULL;

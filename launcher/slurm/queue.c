@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* squeue. */
+/* Run squeue, and parse its output. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
-/* of one job, and of all that a user may have */
+/* Room for the output about a few jobs, and about all jobs of a user. */
 enum { FEW_TEXT = 64 << 10, ALL_TEXT = 64 << 20 };
 
-/* The folder comes last: it may have any character. */
+/* The folder comes last because it may contain any character, even '|'. */
 static const char format[] = "%F|%K|%T|%r|%L|%k|%Z";
 
 static char *next_field (char **line)
@@ -51,7 +51,7 @@ static void read_jobs (struct slurm_jobs *jobs)
             continue;
         XGROW (jobs->list, jobs->n);
         read_job (&jobs->list[jobs->n], line);
-        jobs->n += jobs->list[jobs->n].id > 0; /* else a warning */
+        jobs->n += jobs->list[jobs->n].id > 0; /* else the line is a warning */
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slurm, through its own commands: this folder alone runs them.  One function
- * asks one question, and one parser reads each answer.
+/* Talk to Slurm through its commands, which only this folder runs.  Each question has one function,
+ * and each answer one parser.
  *
- * Whoever runs in a job is not to ask: a worker does so only where this is said.
+ * Code that runs inside a job must not query Slurm.  A worker does so only where a comment says so.
  */
 #pragma once
 
@@ -17,12 +17,12 @@ struct command;
 /* ---- the queue: squeue ---- */
 
 struct slurm_job {
-    long id, task;   /* of an array: its job and the task; else task is -1 */
-    char state[32];  /* "PENDING" */
-    char reason[96]; /* why it waits; "None" */
+    long id, task;   /* the job and, for an array, the task; else -1 */
+    char state[32];  /* for example "PENDING" */
+    char reason[96]; /* why it is pending; "None" if it is not */
     char comment[160];
-    double seconds_left; /* until its time limit; 0: none, or not known */
-    const char *folder;  /* where it was submitted; within 'text' */
+    double seconds_left; /* until the time limit; 0: no limit, or unknown */
+    const char *folder;  /* where it was submitted; points into slurm_jobs.text */
 };
 
 struct slurm_jobs {
@@ -32,190 +32,196 @@ struct slurm_jobs {
 };
 
 struct slurm_queue {
-    const char *jobs; /* "12,13_4"; NULL: all of this user's */
-    bool each_task;   /* those tasks of an array, too, that wait */
-    bool ended;       /* those, too, that Slurm remembers for some minutes */
-    unsigned seconds; /* until Slurm is given up; 0: never */
+    const char *jobs; /* for example "12,13_4"; NULL: all jobs of this user */
+    bool each_task;   /* list pending array tasks one by one */
+    bool ended;       /* include ended jobs, which Slurm remembers for some minutes */
+    unsigned seconds; /* timeout; 0: none */
 };
 
 enum slurm_answer {
     SLURM_ANSWERED,
-    SLURM_NO_SUCH_JOB, /* it never had it, or has forgotten it */
-    SLURM_UNREACHABLE, /* the controller does not answer */
-    SLURM_FAILED       /* there is no squeue, or it fails for another reason */
+    SLURM_NO_SUCH_JOB, /* Slurm never had the job, or has forgotten it */
+    SLURM_UNREACHABLE, /* slurmctld does not answer */
+    SLURM_FAILED       /* there is no squeue, or it failed for another reason */
 };
 
-/* Ask once.  The answer is empty but for SLURM_ANSWERED; 'err' (may be NULL)
- * then says why, and errno is EPROTO.  slurm_jobs_free() in any case.
+/* Run squeue once.  Unless the result is SLURM_ANSWERED, the list is empty, 'err' (may be NULL) is
+ * set and errno is EPROTO.  Call slurm_jobs_free() in any case.
  */
 enum slurm_answer slurm_jobs_ask (const struct slurm_queue *q, struct slurm_jobs *jobs,
                                   struct slurmdl_error *err);
 
 void slurm_jobs_free (struct slurm_jobs *jobs);
 
-/* Ask for the state and the reason of one job, "PENDING Resources"; "UNKNOWN"
- * and why, if Slurm does not answer.  -1: it does not know the job any more.
+/* Write the state and reason of a job to 'buf', for example "PENDING Resources", or "UNKNOWN" and
+ * why if Slurm does not answer.  Returns -1 if Slurm no longer knows the job.
  */
 int slurm_job_text (long job, char *buf, size_t size);
 
 /* ---- a new job: sbatch ---- */
 
-/* Add --output: 'file' (with %A, %a and %j) in a folder of any name.  In one
- * with a backslash sbatch writes nothing; the script of the job then names the
- * same file itself, and begins with
+/* Add --output=FOLDER/FILE, where 'file' may contain %A, %a and %j, and 'folder' any character.
+ * sbatch writes no output into a folder with a backslash in its name, so that the batch script must
+ * redirect its output itself.  It begins with
  *     case FOLDER in *\\*) exec >>FILE 2>&1 ;; esac
  */
 void slurm_add_output (struct command *c, const char *folder, const char *file);
 
-/* What an sbatch that made no job means. */
+/* Why sbatch submitted no job. */
 struct slurm_refusal {
-    bool no_job;       /* there is none for certain: no answer was lost */
-    bool for_good;     /* the same command will never make one */
-    bool too_much;     /* a smaller array might be taken */
-    bool unknown_node; /* one of --exclude or --nodelist */
+    bool no_job;       /* there certainly is no job: no answer was lost */
+    bool for_good;     /* the same command will always be rejected */
+    bool too_much;     /* Slurm might accept a smaller array */
+    bool unknown_node; /* --exclude or --nodelist names an unknown node */
 };
 
-/* Run sbatch with the options and the script of 'c', which is freed.  Returns
- * the job, -1 with 'why' (may be NULL) and 'err'.
+/* Run sbatch with the options and the script in 'c', and free 'c'.  Returns the job ID, or -1 with
+ * 'why' (may be NULL) and 'err'.
  */
 long slurm_submit (struct command *c, struct slurm_refusal *why, struct slurmdl_error *err);
 
-/* When such a job would begin (sbatch --test-only), in seconds from now, and
- * where; 'c' is freed.  -1 with 'err': never, as far as Slurm knows.
- */
+/* The start that sbatch --test-only predicts. */
 struct slurm_start {
-    double seconds;
-    char time[64];       /* "2026-01-31T12:00:00" */
-    char partition[256]; /* "": not told */
+    double seconds;      /* from now */
+    char time[64];       /* for example "2026-01-31T12:00:00" */
+    char partition[256]; /* "": unknown */
 };
+
+/* Predict when and where such a job would start, and free 'c'.  Returns -1 with 'err' if, as far as
+ * Slurm knows, it never would.
+ */
 int slurm_test (struct command *c, struct slurm_start *start, struct slurmdl_error *err);
 
-/* ---- jobs that are to end, or to begin again: scancel, scontrol ---- */
+/* ---- cancelling and requeueing jobs: scancel, scontrol ---- */
 
-/* Cancel jobs and array tasks, "12" and "13_4" (NULL-ended), with one more
- * option of scancel's, or NULL.  Those that have ended are no error.
+/* Cancel jobs and array tasks such as "12" and "13_4".  The list ends with NULL.  'option' is an
+ * additional option of scancel, or NULL.  A job that has already ended is not an error.
  */
 int slurm_cancel (char *const *jobs, const char *option, struct slurmdl_error *err);
 
-/* Put a job back into the queue, which ends it here. */
+/* Requeue a job.  Slurm ends its present run. */
 int slurm_requeue (const char *job, struct slurmdl_error *err);
 
-/* Keep a job that waits away from the nodes "n1,n2". */
+/* Exclude the nodes "n1,n2" from a pending job. */
 int slurm_avoid (const char *job, const char *nodes, struct slurmdl_error *err);
 
-/* ---- what the cluster is: scontrol show ---- */
+/* ---- nodes and partitions: scontrol show ---- */
 
 struct slurm_node {
     long gpus, cpus;
-    const char *partitions; /* "a,b", not ended by a NUL but by a blank */
+    const char *partitions; /* "a,b", terminated by a blank instead of a NUL */
 };
 
 struct slurm_nodes {
-    char *text; /* that 'partitions' leads into */
+    char *text; /* 'partitions' points into it */
     struct slurm_node *list;
     size_t n;
 };
 
-/* Ask for all nodes, once.  slurm_nodes_free() in any case.  Returns -1 with
- * errno EPROTO if Slurm does not answer.
+/* List all nodes.  Returns -1 with errno EPROTO if Slurm does not answer.  Call slurm_nodes_free()
+ * in any case.
  */
 int slurm_nodes_ask (struct slurm_nodes *c, struct slurmdl_error *err);
 void slurm_nodes_free (struct slurm_nodes *c);
 
-/* Whether a node is in one of the partitions "a,b"; NULL: in any. */
+/* Whether a node is in one of the partitions "a,b".  NULL: any partition. */
 bool slurm_node_is_in (const struct slurm_node *node, const char *partitions);
 
-/* How many nodes of these partitions have so many GPUs and cores at least. */
+/* Number of nodes in these partitions that have at least 'gpus' GPUs and 'cpus' cores. */
 long slurm_nodes_with (const struct slurm_nodes *c, const char *partitions, long gpus, long cpus);
 
-/* Ask whether jobs of other partitions preempt those of 'partition' on its
- * nodes, and how, as "REQUEUE"; 'by' is one of those.
+/* Whether another partition preempts jobs of 'partition' on its nodes.  Writes one such partition
+ * to 'by', and the mode, for example "REQUEUE", to 'how'.
  */
 bool slurm_preempts (const struct slurm_nodes *c, const char *partition, char by[256],
                      char how[64]);
 
-/* Ask how many nodes a job of a partition (NULL: the default one) can have; 0: Slurm does not say.
+/* The most nodes a job in a partition can have.  NULL: the default partition.  Returns 0 if Slurm
+ * does not tell.
  */
 long slurm_partition_nodes (const char *partition);
 
-/* Ask for the GPUs of one node; 0: none, or Slurm does not answer. */
+/* Number of GPUs of a node.  Returns 0 if there are none or Slurm does not answer. */
 long slurm_gpus_of (const char *node);
 
-/* Ask for the configuration of the controller, lines "Key = value", which the
- * caller frees; NULL with 'err'.
+/* The configuration of slurmctld as lines "Key = value", which the caller frees.  Returns NULL with
+ * 'err' on failure.
  */
 char *slurm_config (struct slurmdl_error *err);
 
-/* ---- how a job or step has ended: sacct, scontrol show job ---- */
+/* ---- how a job or step ended: sacct, scontrol show job ---- */
 
-/* The final state of a step, or of a job or array task that is not in the queue
- * any more (of a requeued one its last end), as "OUT_OF_MEMORY"; "": Slurm does
- * not know, or has no accounting.
+/* Write the final state, for example "OUT_OF_MEMORY", of a step, or of a job or array task that has
+ * left the queue.  For a requeued job this is the state at its last end.  Writes "" if Slurm does
+ * not know or has no accounting.
  */
 void slurm_step_state (long job, long step, char state[32]);
 void slurm_job_state (const char *job, char state[32]);
 
 /* ---- steps: srun ---- */
 
-/* Add the words of srun that starts ranks in the job that this process is in,
- * up to the options of the plugin and the program; 'cpus' a rank, 0: not said.
- * Returns -1 if out of memory.
- */
+/* A step of ranks in the job that this process runs in.  0 leaves a number to srun. */
 struct slurm_step {
-    long long nodes, tasks, tasks_per_node, cpus; /* 0: not said */
-    long long gpus;                               /* of a task, which sees no others; 0: not said */
-    const char *node;                             /* the only ones, "n1,n2"; NULL: any */
-    long long components;                         /* of the job; more than 1: of each its tasks */
-    bool no_kill;                                 /* the loss of a node does not end it */
+    long long nodes, tasks, tasks_per_node, cpus; /* 'cpus' is per rank */
+    long long gpus;                               /* per task, which sees no others */
+    const char *node;                             /* use only the nodes "n1,n2"; NULL: any */
+    long long components;                         /* of the job; if more than 1, start the tasks of
+                                                     each */
+    bool no_kill;                                 /* losing a node does not end the step */
     bool goes_on;                                 /* a task that ends does not end the others */
 };
+
+/* Append the srun command line, up to the options of the plugin and the program.  Returns 0. */
 int slurm_step_words (const struct slurm_step *s, char ***words);
 
-/* Components of the job that this process is in; more than 1: it is heterogeneous. */
+/* Number of components of the job that this process runs in; more than 1: the job is heterogeneous.
+ */
 long slurm_components (void);
 
-/* The same for one task on each node, of a job of its own unless this process is
- * in one, with these options of the user's; 'nodes' 0: as they say.  No task
- * ends the others.
+/* Append an srun command line that starts one task per node, in a new job unless this process runs
+ * in one, with the user's 'options'.  'nodes' 0 leaves the number to these options.  A task that
+ * ends does not end the others.
  */
 int slurm_node_step_words (char *const *options, long long nodes, char ***words);
 
-/* Run a program with one argument in a task on this node of the job that this process is in.
- * Returns its exit status, -1 if it took longer; 'text' gets its output.
+/* Run a program with one argument as a task on a node of the job that this process runs in, and
+ * write its output to 'text'.  Returns its exit status, or -1 after a timeout of 'seconds'.
  */
 int slurm_run_on (const char *node, const char *program, const char *argument, unsigned seconds,
                   char *text, size_t size);
 
-/* Add the words of srun for a terminal, up to its options. */
+/* Append an srun command line for an interactive terminal, up to the options. */
 int slurm_terminal_words (char ***words);
 
-/* What `srun --help` or `srun --version` prints; the exit status. */
+/* Write the output of `srun --help` or `srun --version` to 'text'.  Returns the exit status. */
 int slurm_srun_says (const char *option, char *text, size_t size);
 
-/* Run a program in one task of a new job, with one more option; its exit status
- * and output.
+/* Run a program as a single task of a new job, with one additional option of srun, and write its
+ * output to 'text'.  Returns the exit status.
  */
 int slurm_try (const char *option, const char *program, char *text, size_t size);
 
 /* ---- amounts ---- */
 
-/* Seconds of a time as Slurm writes it, "1-02:03:04"; 0: none, or no limit. */
+/* Convert a Slurm time such as "1-02:03:04" to seconds.  Returns 0 for no time or no limit. */
 double slurm_seconds (const char *text);
 
-/* Bytes of "16G", "500M", "500" (M): with K, M, G or T, and perhaps "B".  -1 if
- * it is no such amount, 0 for "0" (all of a node).
+/* Convert "16G", "500M" or "500" (in M) to bytes.  The unit is K, M, G or T, optionally followed by
+ * "B".  Returns 0 for "0" (all memory of a node), or -1 if the text is invalid.
  */
 int64_t slurm_bytes (const char *text);
 
-/* The same back, in the largest unit that fits, of whole M: "16G", "1536M". */
+/* Convert bytes to text, rounded up to whole M and in the largest unit that divides them: "16G",
+ * "1536M".
+ */
 void slurm_bytes_text (char *buf, size_t size, int64_t bytes);
 
-/* ---- here only ---- */
+/* ---- private to this folder ---- */
 
-/* What a program of Slurm said in one line, without the names that stand before
- * each of its lines.
+/* Join the output of a Slurm command into one line, without the command's name at the beginning of
+ * each line.
  */
 void slurm_said (char *out, size_t size, const char *text);
 
-/* Run `scontrol show WHAT [NAME]`, an object a line; the exit status. */
+/* Run `scontrol show WHAT [NAME]` with one object per line.  Returns the exit status. */
 int slurm_show (const char *what, const char *name, unsigned seconds, char *text, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* srun. */
+/* Run srun, or build its command line. */
 #include <stdlib.h>
 
 #include "launcher/slurm/slurm.h"

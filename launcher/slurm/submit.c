@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sbatch. */
+/* Run sbatch, and interpret its error messages. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -14,11 +14,11 @@
 
 enum { TEXT_MAX = 4096, TEST_WAIT = 60 };
 
-/* sbatch waits for two minutes when the controller has MaxJobCount jobs. */
+/* If slurmctld already has MaxJobCount jobs, sbatch prints this and retries for two minutes. */
 static const char queue_full[] = "queue full";
 
-/* What sbatch says when the array is too large, or more than the user may
- * submit; the rest may come in smaller ones.
+/* Messages of sbatch if the array is too large or exceeds the user's limits.  Smaller arrays may
+ * still be accepted.
  */
 static const char *const too_much[] = {
     "Invalid job array specification",
@@ -29,7 +29,7 @@ static const char *const too_much[] = {
     NULL,
 };
 
-/* What sbatch says last where the same command would never make a job. */
+/* Last lines of sbatch's output if the same command will always be rejected. */
 static const char *const for_good[] = {
     "Try \"sbatch --help\"",
     "error: Invalid --",
@@ -54,8 +54,8 @@ static const char *const for_good[] = {
     NULL,
 };
 
-/* What sbatch says where an answer may have been lost, so that there may be a
- * job, or where the same command may make one a little later.
+/* Messages of sbatch if an answer may have been lost, so that a job may exist, or if the same
+ * command may succeed a little later.
  */
 static const char *const undecided[] = {
     "ommunication",
@@ -80,9 +80,9 @@ static const char *const no_slurm[] = {
     NULL,
 };
 
-/* Slurm expands %j in the folder, too.  With a backslash anywhere in the path,
- * be it of the job's working folder, it takes the backslashes out and expands
- * nothing, so that all tasks of an array would have one file.
+/* Slurm expands %j in the folder, too.  If the path or the job's working directory contains a
+ * backslash, Slurm removes the backslashes and expands nothing, so that all tasks of an array would
+ * write to the same file.
  */
 void slurm_add_output (struct command *c, const char *folder, const char *file)
 {
@@ -118,7 +118,7 @@ static bool is_for_good (const char *said, int status)
     return status > 0 && has_one_of (last ? last : said, for_good);
 }
 
-/* There is no job, or no sbatch could be run. */
+/* Whether there is certainly no job, or sbatch could not be run. */
 static bool is_refused (const char *said, int status)
 {
     return status == 126 || status == 127
@@ -147,7 +147,7 @@ static int say_refused (const char *text, int status, struct slurmdl_error *err)
 
 /* ---- submit ---- */
 
-/* With --parsable: "JOB" or "JOB;CLUSTER", perhaps after warnings. */
+/* With --parsable, sbatch prints "JOB" or "JOB;CLUSTER", perhaps after warnings. */
 static long job_in (const char *said)
 {
     const char *line = strrchr (said, '\n');
@@ -155,9 +155,7 @@ static long job_in (const char *said)
     return strtol (line ? line + 1 : said, NULL, 10);
 }
 
-/* The exit status of sbatch with one more option before the others, which are
- * freed.
- */
+/* Run sbatch with 'option' before 'options', and free these.  Returns the exit status. */
 static int sbatch (const char *option, struct command *options, const char *enough, char *said)
 {
     struct command c = { .timeout = options->timeout };
@@ -191,9 +189,9 @@ long slurm_submit (struct command *options, struct slurm_refusal *why, struct sl
     return say_refused (said, status, err);
 }
 
-/* ---- when it would begin ---- */
+/* ---- predict the start ---- */
 
-/* The word behind 'before'; -1: there is none. */
+/* Copy the word after 'before'.  Returns -1 if there is none. */
 static int word_behind (const char *said, const char *before, char *buf, size_t size)
 {
     const char *at = strstr (said, before);
@@ -205,7 +203,7 @@ static int word_behind (const char *said, const char *before, char *buf, size_t 
     return 0;
 }
 
-/* "... to start at 2026-01-31T12:00:00 using ... in partition main" */
+/* Parse "... to start at 2026-01-31T12:00:00 using ... in partition main". */
 static void read_start (struct slurm_start *start, const char *said)
 {
     struct tm tm = { .tm_isdst = -1 };
