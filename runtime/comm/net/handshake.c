@@ -57,7 +57,7 @@ static uint32_t flags_of (const struct handshake *h)
     return (seal_has_aes () ? HANDSHAKE_AES : 0) | (h->plain ? HANDSHAKE_PLAIN : 0);
 }
 
-/* All that is said before the codes. */
+/* Hash everything that was sent before the codes. */
 static void hash_hellos (crypto_generichash_state *s, const struct handshake *h, const char *role,
                          const struct handshake_hello *hello, const struct handshake_challenge *c,
                          size_t size)
