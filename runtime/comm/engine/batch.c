@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run a batch of named tensors: pack small ones into one buffer, on the host or on
- * a device, reduce or move it, and take it apart.
+ * a device, reduce or move it, and unpack it.
  */
 #include "runtime/comm/engine/batch.h"
 
@@ -28,16 +28,15 @@ static bool sums (const struct tensor *t)
     return t->op == SLURMDL_SUM || t->op == SLURMDL_AVERAGE;
 }
 
-/* A factor of eight bits would be too far from what was asked for. */
+/* Eight-bit types cannot hold a factor accurately enough. */
 static bool scales_well (const struct tensor *t)
 {
     return factor_of (t) == 1
            || (sums (t) && t->type != SLURMDL_F8_E4M3 && t->type != SLURMDL_F8_E5M2);
 }
 
-/* device.c: a batch of device memory, without the host.  suits(): it can be
- * one; all ranks say the same.  find(): whether there is a back end for it,
- * looked for where it is not known: 1, 0, -1; by the executor, collective.
+/* Whether the batch can run in device memory, without the host.  All ranks answer
+ * the same.
  */
 static bool device_suits (const struct engine *e, const struct engine_batch *b)
 {
@@ -48,7 +47,7 @@ static bool device_suits (const struct engine *e, const struct engine_batch *b)
     return !tensor_reduces (t) || (e->size == 1 ? factor_of (t) == 1 : scales_well (t));
 }
 
-/* Of this rank, if it has not joined. */
+/* Memory of this rank's tensors, or NULL if it has joined. */
 static const void *batch_memory (const struct engine_batch *b)
 {
     for (size_t i = 0; i < b->n; i++)
@@ -101,7 +100,7 @@ static int await_one (struct engine *e, const struct engine_task *t, double dead
                    slurmdl_comm_host (e->owner, e->rank), t->name->text);
 }
 
-/* Until the streams have come to where the tensors of the batch are theirs. */
+/* Wait until the streams have released the tensors of the batch. */
 static int batch_await (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err)
 {
     double deadline = monotonic () + e->timeout;
@@ -134,7 +133,7 @@ static int device_run (struct engine *e, struct engine_batch *b, struct slurmdl_
     return e->size == 1 ? reduce_alone (e, b, err) : queue_run (e, b, err);
 }
 
-enum { CHUNK = 1024 }; /* elements that stay in the cache */
+enum { CHUNK = 1024 }; /* elements that fit into the cache */
 
 static enum slurmdl_type wire_type (const struct tensor *t)
 {
@@ -143,7 +142,7 @@ static enum slurmdl_type wire_type (const struct tensor *t)
     return t->compression == SLURMDL_AS_BF16 ? SLURMDL_BF16 : t->type;
 }
 
-/* Averages are made of what has its full width again. */
+/* If the data are compressed, divide only after they have their full width again. */
 static enum slurmdl_op wire_op (const struct tensor *t)
 {
     bool later = t->op == SLURMDL_AVERAGE && wire_type (t) != t->type;
@@ -158,7 +157,7 @@ static double scale_after (const struct engine *e, const struct tensor *t)
     return t->postscale;
 }
 
-/* Scaled before it is rounded. */
+/* Scale before rounding. */
 static void scale_to_wire (void *out, enum slurmdl_type wire, const void *in,
                            enum slurmdl_type type, size_t n, double factor)
 {
@@ -193,7 +192,7 @@ static void scale_from_wire (void *out, enum slurmdl_type type, const void *in,
         reduce_scale (out, n, type, factor);
 }
 
-/* One tensor that needs no copy, or only one in its own memory. */
+/* Use a single tensor in place if it needs no copy, or only one in its own memory. */
 static bool reduce_in_place (struct engine_batch *b)
 {
     struct engine_item *it = b->items;
@@ -247,7 +246,7 @@ static int reduce_packed (struct engine *e, struct engine_batch *b, struct slurm
                               wire_op (t), err);
 }
 
-/* Elements of the result, from host memory to wherever they belong. */
+/* Copy elements of the result from host memory to their destination. */
 static int deliver_result (struct engine *e, struct engine_batch *b, const struct engine_item *it,
                            const void *from, size_t n)
 {
@@ -283,7 +282,7 @@ static int unpack_reduce (struct engine *e, struct engine_batch *b, struct slurm
 
 const struct batch_steps batch_steps_reduce = { pack_reduce, reduce_packed, unpack_reduce };
 
-/* ---- reduce-scatter: the parts of each rank, of all tensors, together ---- */
+/* ---- reduce-scatter: for each rank, its parts of all tensors together ---- */
 
 static int pack_scatter (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
@@ -384,7 +383,9 @@ static const struct batch_steps *batch_steps_of (const struct engine_batch *b)
     return steps[b->items->t->what];
 }
 
-/* Where it goes is known, or the executor finds out. */
+/* Whether the batch runs on a device, unless the executor finds out later that it
+ * cannot.
+ */
 static bool is_for_device (const struct engine *e, const struct engine_batch *b)
 {
     return atomic_load (&e->device) != DEVICE_NONE && device_suits (e, b);

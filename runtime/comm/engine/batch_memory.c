@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch of named tensors: memory of the host and of devices. */
+/* Host and device memory of a batch of named tensors. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/comm/engine/batch.h"
 #include "runtime/comm/reduce/reduce.h"
 
-enum { CHUNK = 1024 }; /* elements that stay in the cache */
+enum { CHUNK = 1024 }; /* elements that fit into the cache */
 
 void *engine_buffer_room (struct engine_buffer *b, size_t n)
 {

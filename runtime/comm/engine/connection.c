@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packets over a stream socket: four bytes of length, then the packet, each
- * with its tag.
+ * followed by its tag.
  */
 #include "runtime/comm/engine/connection.h"
 
@@ -106,7 +106,7 @@ bool connection_waits (const struct connection *w)
     return w->fd >= 0 && w->out.at < w->out.n;
 }
 
-/* What was taken makes room. */
+/* Drop the bytes that were taken. */
 static void drop_taken_bytes (struct packet *p)
 {
     memmove (p->data, p->data + p->at, p->n - p->at);
@@ -133,7 +133,7 @@ int connection_read (struct connection *w)
     return -1;
 }
 
-/* The next 'n' bytes are there, with their tag, which is right. */
+/* Take the next 'n' bytes if they have arrived with a valid tag, or return NULL. */
 static const void *take_record (struct connection *w, size_t n)
 {
     size_t size = seal_size (w->seal);

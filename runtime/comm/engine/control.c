@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control thread: exchanges packets about named tensors with other ranks.
- */
+/* The control thread, which exchanges packets about named tensors with other ranks. */
 #include "runtime/comm/engine/control.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 
 static const double NEVER = 1e9, LOOK = 2; /* seconds */
 
-/* Whether the number stands for what this rank wants now. */
+/* Whether the tensor's number stands for what this rank wants now. */
 static bool knows_task (const struct control *k, const struct engine_task *t)
 {
     const struct tensor *now = t->name->now;
@@ -47,7 +46,7 @@ static int announce_task (struct control *k, struct engine_task *t)
     return readiness_ready (k->readiness, t->name->id);
 }
 
-/* Ask again for a tensor whose number means nothing any more. */
+/* Describe the tensor again if its number is no longer valid. */
 static int control_ask_again (struct control *k, struct engine_task *t)
 {
     return t->state == TASK_BIT ? describe_task (k, t) : 0;
@@ -59,7 +58,7 @@ static bool is_due (const struct engine *e, double now)
            || e->unanswered == e->known || now >= e->fresh_since + e->cycle;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static int announce_new_tasks (struct control *k)
 {
     struct engine *e = k->e;
@@ -103,7 +102,7 @@ static void say_leave (struct control *k)
     packet_number (&k->up, (uint64_t)k->e->rank);
 }
 
-/* Ask for what is fresh, if it is time to. */
+/* Announce new tensors, if it is time to. */
 static int control_ask (struct control *k)
 {
     struct engine *e = k->e;
@@ -120,7 +119,7 @@ static int control_ask (struct control *k)
     return rv;
 }
 
-/* When it is told again that something waits: then, and when it is over. */
+/* The time of the next report about a waiting tensor, or of the abort. */
 static double next_report (const struct control *k)
 {
     const struct engine *e = k->e;
@@ -134,8 +133,8 @@ static double next_report (const struct control *k)
     return at;
 }
 
-/* Whether this rank waits for others; then control_wait_seconds() is 2 s at
- * most, to see whether their hosts are there.
+/* Whether this rank waits for others. control_wait_seconds() then returns at most 2
+ * s, so that we check on their hosts.
  */
 static bool control_waits (const struct control *k)
 {
@@ -147,7 +146,7 @@ static bool control_waits (const struct control *k)
     return rv;
 }
 
-/* Seconds until control_ask() has something to do; -1: never. */
+/* Seconds until control_ask() has something to do, or -1 for never. */
 static double control_wait_seconds (const struct control *k)
 {
     struct engine *e = k->e;
@@ -169,8 +168,8 @@ static double control_wait_seconds (const struct control *k)
     return at > now ? at - now : 0;
 }
 
-/* Those below are told who keeps a tensor waiting: as an error after the time
- * of DL_STALL_ABORT.
+/* Tell the ranks below us who keeps a tensor waiting.  After DL_STALL_ABORT seconds
+ * this is an error.
  */
 static void control_report_late (struct control *k, double age, const char *text)
 {
@@ -183,7 +182,7 @@ static void control_report_late (struct control *k, double age, const char *text
     packet_text (&k->down, text);
 }
 
-/* Above us nobody has begun: those below are told. */
+/* The ranks above us have not begun.  Tell those below. */
 static void report_stall_here (struct control *k, const char *name, double age, uint64_t others)
 {
     char text[256];
@@ -211,7 +210,7 @@ static void report_stall (struct control *k, const struct engine_task *t, double
     packet_number (&k->up, others);
 }
 
-/* What has been ready for too long. */
+/* Report a tensor that has been ready for too long. */
 static void control_report_stall (struct control *k, double now)
 {
     struct engine *e = k->e;
@@ -324,7 +323,7 @@ static int up_here (struct control *k, size_t unit, struct packet *p)
     return 0;
 }
 
-/* The others hear it from engine_fail(), after which this thread ends. */
+/* engine_fail() ends this thread, which then tells the others. */
 static int up_fail (struct control *k, size_t unit, struct packet *p)
 {
     int code = (int)packet_take_number (p);
@@ -363,7 +362,7 @@ static int take_counts (struct control *k, struct tensor *t, struct packet *p)
     return t->counts ? 0 : -1;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static int learn (struct control *k, uint32_t id, struct tensor *t)
 {
     struct name *n = name_find (k->e, t->name, true);
@@ -430,7 +429,7 @@ static size_t count_ids (struct packet *p)
     return n;
 }
 
-/* A rank that has joined has no task. */
+/* A rank that has joined has no task in the batch. */
 static int fill_batch (struct control *k, struct engine_batch *b, struct packet *p)
 {
     struct packet_run run = packet_take_ids (p);
@@ -508,7 +507,7 @@ static int down_joined (struct control *k, struct packet *p)
     return 0;
 }
 
-/* A rank that has joined keeps nobody waiting. */
+/* Answer for a rank.  One that has joined keeps nobody waiting. */
 static void answer_question (struct control *k, long rank, const char *name, bool here)
 {
     if (k->root) {
@@ -551,7 +550,7 @@ static int down_trouble (struct control *k, struct packet *p)
     return 0;
 }
 
-/* What it has not submitted before will not come any more. */
+/* A rank has left: tensors that it has not submitted before will never come. */
 static int down_left (struct control *k, struct packet *p)
 {
     struct engine *e = k->e;
@@ -581,7 +580,7 @@ static int down_fail (struct control *k, struct packet *p)
     return -1;
 }
 
-/* That it has come is what it says. */
+/* The packet needs no answer: its arrival is the message. */
 static int down_here (struct control *k, struct packet *p)
 {
     (void)k;
@@ -606,9 +605,9 @@ int control_down (struct control *k, struct packet *p)
     return p->bad ? -1 : 0;
 }
 
-static const double LOOK_SECONDS = 1; /* whether a rank has gone meanwhile */
+static const double LOOK_SECONDS = 1; /* how often to check whether a rank has gone */
 
-/* A child that has been told something knows that we are here. */
+/* Send the new child a packet, so that it knows that we are here. */
 static int welcome (struct control *k, size_t i, int fd, struct net_seal *seal)
 {
     struct packet p = { NULL };
@@ -637,7 +636,7 @@ static int fail_silent_rank (struct control *k, long rank)
     return fail_control (k, &err);
 }
 
-/* Children come one by one; -1: one has gone, or takes too long. */
+/* Accept children as they connect.  Returns -1 if one is gone or takes too long. */
 static int control_meet (struct control *k, double now)
 {
     bool over = now - k->begun > k->e->timeout;
@@ -658,18 +657,18 @@ static int control_meet (struct control *k, double now)
     return !k->root && !k->heard && over ? fail_silent_rank (k, k->tree.parent) : 0;
 }
 
-/* Seconds until it has something to do but for those that come; -1: never. */
+/* Seconds until we have to check on ranks that have not connected, or -1 for never. */
 static double control_meeting (const struct control *k)
 {
     return k->absent || (!k->root && !k->heard) ? LOOK_SECONDS : -1;
 }
 
-/* Rank 0 keeps so many batches ahead of its executor: one that runs and one to
- * pack meanwhile.  What gets ready later than that travels together.
+/* Rank 0 stays this many batches ahead of its executor: one is running and another
+ * is packed meanwhile.  Tensors that become ready later travel together.
  */
 enum { AHEAD = 2, FAN = 32 };
 
-static const double GOODBYE = 5; /* seconds, to see that all have heard it */
+static const double GOODBYE = 5; /* seconds to wait until everybody has read the goodbye */
 
 static const char *rank_host (const void *arg, long rank)
 {
@@ -779,8 +778,8 @@ static int send_packet_down (struct control *k, const struct packet *p)
     return 0;
 }
 
-/* What the coordinator says goes to all, this rank too, which may have
- * something to answer.
+/* Send the coordinator's decisions to all ranks.  Deliver them to this rank too,
+ * which may add an answer.
  */
 static int deliver_decisions (struct control *k)
 {
@@ -800,7 +799,7 @@ static int deliver_decisions (struct control *k)
     return 0;
 }
 
-/* What all units are ready for goes up. */
+/* Report upwards the tensors that all units are ready for. */
 static int pass_readiness_up (struct control *k)
 {
     size_t n;
@@ -830,7 +829,9 @@ static void send_decisions (struct control *k)
         coordinator_emit (k->root, fusion, AHEAD - ahead);
 }
 
-/* The executor says when it has room, unless it has some already. */
+/* Whether to continue: there is more to send, or the executor already has room.  If
+ * it has none, it wakes us later.
+ */
 static bool has_more (struct control *k)
 {
     struct engine *e = k->e;
@@ -853,7 +854,7 @@ static void look_at_stall (struct control *k, double now)
     control_report_late (k, age, text);
 }
 
-/* Rank 0 hears itself and decides; what follows may be news for it. */
+/* Rank 0 collects readiness and decides.  Its decisions may lead to more. */
 static int hear_and_decide (struct control *k, double now)
 {
     look_at_stall (k, now);
@@ -957,14 +958,16 @@ static int listen_to (struct control *k, struct pollfd *p, double seconds)
     for (size_t i = 1; i < n; i++) {
         struct connection *w = i > 1 ? &k->children[i - 2] : &k->parent;
         if (p[i].revents & POLLOUT)
-            connection_flush (w); /* a failure is seen when it is read from */
+            connection_flush (w); /* a failure shows in the next read */
         if (p[i].revents & ~POLLOUT && hear_unit (k, i - 1) < 0)
             return -1;
     }
     return 0;
 }
 
-/* The kernel would say so much later, and not while something is on its way. */
+/* Check on hosts ourselves: the kernel would notice much later, and not at all
+ * while something is in flight.
+ */
 static int look_at_hosts (struct control *k, double now)
 {
     struct mesh *m = k->e->channel->mesh;
@@ -1007,7 +1010,7 @@ static void exchange_packets (struct control *k, struct pollfd *p)
 
 /* ---- end ---- */
 
-/* Tell everybody why, above and below. */
+/* Tell the ranks above and below why we failed. */
 static void spread (struct control *k)
 {
     struct engine *e = k->e;
@@ -1028,8 +1031,8 @@ static void spread (struct control *k)
     packet_free (&p);
 }
 
-/* A socket that is closed with something unread takes with it what the peer
- * has not read: so wait for the others to end, too.
+/* Closing a socket with unread data also discards what the peer has not read yet,
+ * so wait for the others to end too.
  */
 static void goodbye (struct control *k, struct pollfd *p, double until)
 {
@@ -1089,7 +1092,7 @@ static void release_control (struct control *k)
     packet_free (&k->down);
 }
 
-/* The executor goes on to the end of its queue, or drops it. */
+/* Let the executor finish its queue, or drop it after an error. */
 static void control_end (struct control *k)
 {
     struct engine *e = k->e;

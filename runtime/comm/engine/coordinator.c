@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors that all ranks have submitted, groups of them, and batches. */
+/* The tensors that all ranks have submitted, their groups, and batches. */
 #include "runtime/comm/engine/coordinator.h"
 
 #include <errno.h>
@@ -11,22 +11,22 @@
 
 struct tensor_entry {
     char *name;
-    struct tensor *t; /* of the first rank that asked, or agreed on */
-    uint32_t id;      /* 0: ranks have to describe it */
-    bool complete;    /* waits for its group or for its batch */
-    long asked;       /* ranks that have described it */
+    struct tensor *t; /* as first described, or as agreed */
+    uint32_t id;      /* 0: ranks have to describe the tensor */
+    bool complete;    /* waiting for its group or its batch */
+    long asked;       /* number of ranks that have described it */
     long first, other;
-    struct tensor *differs; /* of rank 'other' */
+    struct tensor *differs; /* description by rank 'other' */
     size_t *counts;
-    struct tensor_entry *same;          /* of names that have the same hash */
-    struct tensor_entry *next;          /* in the list of those ready, or of a group */
-    struct tensor_entry *older, *newer; /* of those that have a number */
+    struct tensor_entry *same;          /* next with the same hash */
+    struct tensor_entry *next;          /* next in the ready list or in a group */
+    struct tensor_entry *older, *newer; /* neighbours by age among those with a number */
 };
 
 struct tensor_group {
     size_t complete;
     struct tensor_entry *members;
-    char *why; /* it cannot be */
+    char *why; /* why the group failed, or NULL */
 };
 
 struct coordinator {
@@ -43,7 +43,7 @@ struct coordinator {
     struct tensor_entry *ready, **tail;
 };
 
-/* ---- tensors by their names, by their numbers, and by age ---- */
+/* ---- tensors by name, by number and by age ---- */
 
 enum { CACHE_MAX = 16384 }; /* tensors that keep their numbers */
 
@@ -111,7 +111,7 @@ static void link_newest (struct coordinator *c, struct tensor_entry *f)
     c->newest = f;
 }
 
-/* Its number is no longer valid. */
+/* Withdraw the number of a tensor. */
 static void tensor_entry_drop (struct coordinator *c, struct tensor_entry *f)
 {
     packet_number (c->down, DOWN_DROP);
@@ -125,7 +125,7 @@ static void tensor_entry_drop (struct coordinator *c, struct tensor_entry *f)
     f->t = NULL;
 }
 
-/* All ranks have asked; from now on they may ask for it again. */
+/* All ranks have asked.  From now on they may ask for it again. */
 static void tensor_entry_reset (struct tensor_entry *f)
 {
     f->complete = false;
@@ -247,7 +247,7 @@ static void mismatch (struct coordinator *c, const struct tensor_entry *f, char 
               theirs);
 }
 
-/* Whether zeros of ranks that have joined make sense in it. */
+/* Whether ranks that have joined can contribute zeros. */
 static bool joinable (const struct coordinator *c, const struct tensor *t)
 {
     if (t->what == SLURMDL_BROADCAST)
@@ -290,7 +290,7 @@ static struct tensor_group *gang_of (struct coordinator *c, uint64_t hash)
     return g;
 }
 
-/* In the order in which its members were completed. */
+/* Release the members in the order in which they completed. */
 static void release_group (struct coordinator *c, struct tensor_group *g)
 {
     struct tensor_entry *f, *next, *in_order = NULL;
@@ -344,7 +344,7 @@ static int complete (struct coordinator *c, struct tensor_entry *f)
     return 0;
 }
 
-/* A rank describes it again, so it is not what it was. */
+/* A rank describes the tensor again, so it has changed. */
 static int first_request (struct coordinator *c, struct tensor_entry *f, long rank,
                           struct tensor *t)
 {
@@ -390,7 +390,7 @@ int coordinator_ready (struct coordinator *c, uint32_t id)
     if (!f || c->left)
         return 0;
     if (c->joined && f->t->what == SLURMDL_ALLGATHER) {
-        tensor_entry_drop (c, f); /* the counts of those that have joined are 0 now */
+        tensor_entry_drop (c, f); /* ranks that have joined contribute 0 rows now */
         return 0;
     }
     return complete (c, f);
@@ -439,8 +439,7 @@ void coordinator_leave (struct coordinator *c, long rank)
     packet_number (c->down, (uint64_t)rank);
 }
 
-/* A tensor of this many bytes is worth a collective of its own, which saves
- * two copies. */
+/* A tensor of this size is worth a collective of its own, which saves two copies. */
 enum { ALONE_BYTES = 1 << 20 };
 
 static size_t entry_bytes (const struct coordinator *c, const struct tensor_entry *f)
@@ -460,7 +459,7 @@ static bool goes_alone (const struct coordinator *c, const struct tensor_entry *
     return f->t->compression == SLURMDL_PLAIN && entry_bytes (c, f) >= ALONE_BYTES;
 }
 
-/* Take the first that is ready out of the list, and all that go with it. */
+/* Remove the first ready tensor from the list, and all that fuse with it. */
 static struct tensor_entry *choose_ready (struct coordinator *c, size_t fusion, size_t *n)
 {
     struct tensor_entry *head = c->ready;

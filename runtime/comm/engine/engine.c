@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors: start and end, names, tasks. */
+/* Named tensors: start and stop the engine. */
 #include "runtime/comm/engine/engine.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static void settings (struct engine *e)
     e->queue_tail = &e->queue;
 }
 
-/* The program's signals are not for our threads. */
+/* Block all signals in our threads: they are for the program. */
 static int start_threads (struct engine *e)
 {
     sigset_t all, before;
@@ -121,7 +121,9 @@ fail:
     return NULL;
 }
 
-/* New ones find it no more, and those inside get out: all tasks are done. */
+/* Hide the engine from new callers, and wait for those inside.  All tasks are done
+ * by now.
+ */
 static void wait_for_users (struct engine *e)
 {
     struct timespec nap = { 0, 100000 };

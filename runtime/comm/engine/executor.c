@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor thread: reduces batches of named tensors. */
+/* The executor thread, which runs batches of named tensors. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/engine/engine.h"
 
-/* As Horovod names them, for the tools that look at its timelines. */
+/* Horovod's event names, for tools that read its timelines. */
 static const struct {
     const char *negotiation, *collective;
 } events[] = {
@@ -44,7 +44,7 @@ static void draw_batch (struct engine *e, const struct engine_batch *b, double n
     timeline_flush (e->timeline);
 }
 
-/* With the lock held: the first of the queue is done, or failed. */
+/* The caller holds the lock.  The first batch of the queue is done or has failed. */
 static void retire (struct engine *e, int code, const char *text)
 {
     struct engine_batch *b = e->queue;
@@ -73,7 +73,7 @@ static void retire (struct engine *e, int code, const char *text)
     free (b);
 }
 
-/* With the lock held, which is let go meanwhile. */
+/* The caller holds the lock, which is released meanwhile. */
 static int pack_batch (struct engine *e, struct engine_batch *b, int slot)
 {
     struct slurmdl_error err = { "" };
@@ -107,14 +107,14 @@ bool executor_help (struct engine *e)
     return found;
 }
 
-/* With the lock held, which is let go meanwhile. */
+/* The caller holds the lock, which is released meanwhile. */
 static int reduce_next (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     int rv;
 
     e->running = true;
     if (b->next && b->next->state == BATCH_NEW)
-        engine_wake (e); /* control may pack it */
+        engine_wake (e); /* the control thread may pack it */
     pthread_mutex_unlock (&e->lock);
     b->started = monotonic ();
     rv = batch_run (e, b, err);

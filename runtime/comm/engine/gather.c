@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors: all-gather, and broadcast, of several at once. */
+/* All-gather and broadcast several named tensors at once. */
 #include <stdlib.h>
 
 #include "runtime/base/error.h"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hash map with open addressing and linear probing. */
+/* A hash map with open addressing and linear probing. */
 #include "runtime/comm/engine/hash_map.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static char gone; /* the value of a slot whose pointer was removed */
+static char gone; /* marks a slot whose entry was removed */
 
 static size_t first (const struct map *m, uint64_t key)
 {
     return (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (m->room - 1);
 }
 
-/* The slot of 'key', or the empty one where it would be. */
+/* The slot of 'key', or the empty slot where it belongs. */
 static struct map_slot *find_map_slot (const struct map *m, uint64_t key)
 {
     size_t i = first (m, key);

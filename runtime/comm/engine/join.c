@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors: join, the timeline, what to tell the user, figures. */
+/* Named tensors: join, timeline, trouble and statistics. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 #include "runtime/base/futex.h"
 #include "runtime/comm/engine/engine.h"
 
-/* What this rank has submitted is completed first: from then on the others
- * need not ask.
+/* Tensors that this rank has submitted are completed first.  After that the others
+ * need not ask it.
  */
 static int begin_join (struct engine *e, unsigned *seen, uint64_t *joins)
 {

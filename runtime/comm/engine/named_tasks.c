@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors: names and tasks, and what ends them. */
+/* Names and tasks of named tensors, and how tasks end. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ void engine_wake (struct engine *e)
 
     if (!atomic_exchange (&e->awake, true))
         if (write (e->wake, &one, sizeof (one)) < 0)
-            return; /* it counts already */
+            return; /* EAGAIN: the counter is nonzero already */
 }
 
 struct name *name_find (struct engine *e, const char *text, bool make)
@@ -92,7 +92,7 @@ void engine_finish (struct engine *e, struct engine_task *t, int code, const cha
         futex_wake (&t->done);
 }
 
-/* Those that are fresh have no other list that knows of them. */
+/* Clear the list of fresh tasks as well, because no other list points to them. */
 void engine_fail_unanswered (struct engine *e, int code, const char *text)
 {
     while (e->oldest) {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encode packets: numbers of variable length, texts, sets of numbers as runs.
- */
+/* Encode packets: numbers of variable length, text, and sets of numbers as runs. */
 #include "runtime/comm/engine/packet.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { IDS_MAX = 1 << 24 }; /* of one set */
+enum { IDS_MAX = 1 << 24 }; /* most numbers in a set */
 
 void packet_clear (struct packet *p)
 {
@@ -152,7 +151,7 @@ struct packet_run packet_take_ids (struct packet *p)
     return (struct packet_run){ .runs = packet_take_number (p) };
 }
 
-/* More than there can be would keep a rank busy for years. */
+/* Reject impossible numbers, which would keep a rank busy for years. */
 static bool is_too_many (struct packet_run *r)
 {
     return r->left > IDS_MAX || (r->total += r->left) > IDS_MAX;

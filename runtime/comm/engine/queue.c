@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch of named tensors in device memory: packed, computed, unpacked. */
+/* Pack, compute and unpack a batch of named tensors in device memory. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "runtime/base/error.h"
 #include "runtime/comm/engine/batch.h"
 
-/* A batch on its way, and the copies that come next. */
+/* A batch in progress, and the next copies. */
 struct queue_plan {
     struct engine *e;
     struct engine_batch *b;
@@ -36,7 +36,7 @@ static void *queue_buffer (struct queue_plan *p, int which, size_t n)
     return p->queue->room (p->self, which, n ? n : 1, p->err);
 }
 
-/* Its own memory is that of the collective. */
+/* Whether the collective can use the tensor's own memory. */
 static bool is_direct (const struct queue_plan *p)
 {
     return p->b->n == 1 && p->b->items->task;
@@ -91,7 +91,7 @@ static int queue_reduce (struct queue_plan *p)
     return queue_flush_copies (p);
 }
 
-/* ---- reduce-scatter: the parts of each rank, of all tensors, together ---- */
+/* ---- reduce-scatter: for each rank, its parts of all tensors together ---- */
 
 static int scatter (struct queue_plan *p, const void *in, void *out)
 {
@@ -152,7 +152,7 @@ static int queue_scatter (struct queue_plan *p)
     return queue_flush_copies (p);
 }
 
-/* ---- all-gather: what a rank has, of all tensors, together ---- */
+/* ---- all-gather: each rank's rows of all tensors together ---- */
 
 static size_t *queue_blocks (const struct queue_plan *p, size_t *all)
 {
@@ -264,7 +264,7 @@ static int queue_broadcast (struct queue_plan *p)
     return queue_flush_copies (p);
 }
 
-/* ---- all of them ---- */
+/* ---- the table of operations ---- */
 
 static int (*const runs[]) (struct queue_plan *) = {
     [SLURMDL_ALLREDUCE] = queue_reduce,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A count for each tensor, and the tree of ranks. */
+/* Count the ready units of each tensor, and build the tree of ranks. */
 #include "runtime/comm/engine/readiness.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@ struct count {
 };
 
 struct readiness {
-    size_t units, joined; /* 'joined': units all of whose ranks have */
-    long *ranks, *gone;   /* of each unit; that have joined */
+    size_t units, joined; /* 'joined': units all of whose ranks have joined */
+    long *ranks, *gone;   /* ranks in each unit; those that have joined */
     struct map counts;
     uint32_t *full, *given;
     size_t nfull, room;
@@ -140,7 +140,7 @@ uint32_t *readiness_full (struct readiness *r, size_t *n)
     return r->given;
 }
 
-/* The first rank of each node; 'n' is how many there are. */
+/* List the first rank of each node; 'n' is their number. */
 static long *leaders (long size, const long *node, long *n)
 {
     long *first = malloc ((size_t)size * sizeof (*first));
@@ -161,8 +161,8 @@ static long unit_parent (long rank, const long *node, const long *first, long fa
     return k ? first[(k - 1) / fan] : -1;
 }
 
-/* Parents have smaller ranks than their children, so that one pass from the
- * end counts what is below each.
+/* Parents have smaller ranks than their children, so one pass from the end counts
+ * the ranks below each.
  */
 static int fill_tree (struct engine_tree *t, long rank, long size, const long *parent, long *below)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find out which ranks a named tensor waits for. */
+/* Find the ranks that a named tensor waits for. */
 #include "runtime/comm/engine/stall.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct question {
     double age, until;
     uint64_t others;
     long answers;
-    unsigned char *said; /* by each rank; 0: nothing yet */
+    unsigned char *said; /* answer of each rank; 0: none yet */
 };
 
 struct stall {
@@ -111,7 +111,7 @@ void stall_answer (struct stall *s, long rank, const char *name, bool here)
     q->answers++;
 }
 
-/* Answers to several questions are told together, so all are waited for. */
+/* Wait for the answers to all open questions, because they are reported together. */
 double stall_wait_seconds (const struct stall *s, double now)
 {
     double wait = s->open ? 0 : -1;
@@ -131,8 +131,8 @@ static long count_answers (const struct stall *s, const struct question *q, unsi
     return n;
 }
 
-/* "rank 1 (node01), rank 2 (node01)" and "12 more"; of those that say nothing
- * only their number if others have said no: these may keep them, too.
+/* Print "rank 1 (node01), rank 2 (node01) and 12 more ranks".  If some ranks have
+ * said no, give only the number of silent ones, which may be waiting too.
  */
 static size_t print_silent_ranks (const struct stall *s, const struct question *q, char *text,
                                   size_t size)
@@ -177,7 +177,7 @@ static size_t put_question (const struct stall *s, const struct question *q, cha
     return n + print_silent_ranks (s, q, text + n, size - n);
 }
 
-/* One that all have submitted meanwhile is no trouble. */
+/* A tensor that everybody has submitted meanwhile is no longer stalled. */
 static bool is_stalled (const struct stall *s, const struct question *q)
 {
     for (long r = 0; r < s->size; r++)

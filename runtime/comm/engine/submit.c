@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors: submit, wait, join. */
+/* Submit named tensors, wait for them and take their results. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "runtime/comm/engine/engine.h"
 #include "runtime/comm/reduce/reduce.h"
 
-/* Of a process, over all communicators. */
+/* The next ticket of this process, over all communicators. */
 static atomic_llong next_ticket = 1;
 
 static bool is_real_type (enum slurmdl_type type)
@@ -45,7 +45,7 @@ static bool scales (const struct slurmdl_request *r)
     return (r->prescale != 0 && r->prescale != 1) || (r->postscale != 0 && r->postscale != 1);
 }
 
-/* What is wrong with it, NULL: nothing. */
+/* Returns the error in the request, or NULL. */
 static const char *check_compression (const struct slurmdl_request *r)
 {
     if (r->compression == SLURMDL_PLAIN)
@@ -91,9 +91,9 @@ static const char *check_request (const struct engine *e, const struct slurmdl_r
     return check_compression (r);
 }
 
-/* Where the memory of a request is, and what a stream does before it. */
+/* The location of a request's memory, and the mark of what a stream has to do first. */
 struct memory_place {
-    const struct memory_ops *in, *out; /* NULL: the host's */
+    const struct memory_ops *in, *out; /* NULL: host memory */
     struct memory_mark *mark;
 };
 
@@ -123,7 +123,7 @@ static void leave_place (struct memory_place *p)
         (p->in ? p->in : p->out)->unmark (p->mark);
 }
 
-/* Fields that do not matter are the same on all ranks. */
+/* Set fields that do not matter to the same value on all ranks. */
 static void normalize (const struct slurmdl_request *r, const struct memory_place *p,
                        struct tensor *t)
 {
@@ -164,7 +164,7 @@ static struct engine_task *task_make (struct engine *e, const struct slurmdl_req
     t->in = r->in ? r->in : r->out;
     t->out = r->out;
     t->take = !r->out;
-    /* the clock costs as much as the rest */
+    /* reading the clock costs as much as the rest */
     t->submitted = e->fresh && !e->timeline ? e->fresh_since : monotonic ();
     if (r->group && !(t->t.group = strdup (r->group))) {
         task_free (e, t);
@@ -206,8 +206,8 @@ static void unlink_task (struct engine *e, struct engine_task *t)
         t->earlier->later = t->later;
 }
 
-/* Control sleeps until there is something, for a cycle when there is, and no
- * longer when there is enough.
+/* The control thread sleeps until there is a task, then for a cycle, and no longer
+ * once there is enough to do.
  */
 static bool is_time_to_wake (const struct engine *e)
 {
@@ -226,7 +226,7 @@ static int refuse_request (const struct engine *e, struct slurmdl_error *err)
                               : "this rank has joined the others");
 }
 
-/* The mark of the place is the task's afterwards. */
+/* The task takes over the mark in 'p'. */
 static int64_t submit_locked (struct engine *e, const struct slurmdl_request *r,
                               struct memory_place *p, struct slurmdl_error *err)
 {
@@ -322,8 +322,8 @@ int slurmdl_done (struct slurmdl_comm *c, int64_t ticket)
     return done;
 }
 
-/* Whoever waits submits nothing meanwhile, so the cycle need not be waited
- * for.  Returns with the lock held, and the task done.
+/* A program that waits submits nothing meanwhile, so do not wait for the end of the
+ * cycle.  Returns with the lock held and the task done.
  */
 static void wait_locked (struct engine *e, struct engine_task *t)
 {
@@ -347,7 +347,7 @@ static int wait_for_task (struct engine_task *t, struct slurmdl_error *err)
     return errorf (err, "%s", t->err.text);
 }
 
-/* Results that are to be taken stay. */
+/* Skip tasks whose results are still to be taken. */
 static struct engine_task *next_of_all (const struct engine *e)
 {
     struct engine_task *t = e->all;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compare tensors of several ranks, and say how they differ. */
+/* Compare the tensors of several ranks, and describe how they differ. */
 #include "runtime/comm/engine/tensor.h"
 
 #include <stdio.h>
@@ -165,7 +165,7 @@ bool tensor_fuses (const struct tensor *a, const struct tensor *b)
 {
     return a->what == b->what && a->type == b->type && a->op == b->op && a->root == b->root
            && a->compression == b->compression && a->device == b->device
-           && (!a->device || same_scale (a, b)); /* one factor for all */
+           && (!a->device || same_scale (a, b)); /* the batch has one factor */
 }
 
 void tensor_put (struct packet *p, const struct tensor *t)

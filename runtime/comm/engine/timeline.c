@@ -22,7 +22,7 @@ struct timeline {
     long rank;
     double start;
     bool cycles;
-    bool some; /* events */
+    bool some; /* whether there are events already */
     struct map rows;
     uintptr_t nrows;
     double flushed;
@@ -76,8 +76,8 @@ static void print_phase (struct timeline *t, uintptr_t row, const char *what, co
     fputs ("}}", t->f);
 }
 
-/* Names of such files are guessed: through no link, and into no file of another
- * user's.
+/* Others can guess the names of such files: follow no symbolic link, and do not
+ * write into another user's file.
  */
 static FILE *open_timeline_file (const char *name)
 {
@@ -146,7 +146,7 @@ static uintptr_t timeline_row (struct timeline *t, const char *title)
     return row;
 }
 
-/* What began before the start began then. */
+/* Clip events that began before the timeline. */
 static double micros (const struct timeline *t, double when)
 {
     return when > t->start ? (when - t->start) * 1e6 : 0;
