@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load the back ends that are modules. */
+/* Load back ends that are modules. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -68,7 +68,7 @@ const struct comm_backend *comm_backend_load (const char *name, struct slurmdl_e
     snprintf (path, sizeof (path), "%s/slurmdl-%s.so",
               environment_text ("DL_BACKEND_DIR", PKGLIBDIR), name);
     snprintf (symbol, sizeof (symbol), "slurmdl_backend_%s", name);
-    /* never closed: MPI and CUDA leave threads and handlers behind */
+    /* never close it: MPI and CUDA leave threads and handlers behind */
     if ((h = dlopen (path, RTLD_NOW | RTLD_LOCAL)))
         b = dlsym (h, symbol);
     if (!b) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collectives as a program calls them: checked, and given to whoever can.
- */
+/* The public collectives: check the arguments, and choose a back end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "runtime/comm/mesh/collective.h"
 #include "runtime/comm/reduce/reduce.h"
 
-/* A collective on its way. */
+/* A collective in progress. */
 struct comm_call {
     struct slurmdl_comm *c;
     struct collective how;
@@ -85,7 +84,7 @@ static void stage_free (struct staged *s, void *p)
         free (p);
 }
 
-/* Device memory goes through the host where no back end takes it. */
+/* Copy device memory through the host if no back end takes it. */
 static int through_host (const struct comm_call *k, const struct memory_ops *ops)
 {
     struct staged s = { ops, NULL, NULL, ops->alloc_pinned != NULL };
@@ -114,7 +113,7 @@ static const struct memory_ops *call_memory (const struct comm_call *k)
     return p ? memory_ops_of (p) : NULL;
 }
 
-/* One rank: what it has is the result. */
+/* With a single rank, its input is the result. */
 static int run_alone (const struct comm_call *k)
 {
     const struct memory_ops *ops = call_memory (k);
@@ -141,7 +140,7 @@ static int run_alone (const struct comm_call *k)
     return rv;
 }
 
-/* On all ranks alike. */
+/* Whether there is nothing to do.  All ranks agree on this. */
 static bool is_empty_call (const struct comm_call *k)
 {
     return k->how.what <= COMM_REDUCE_SCATTER                               ? k->how.n == 0
@@ -165,7 +164,7 @@ static bool host_takes_device (const struct comm_call *k)
     return b->device || (b->takes_device && b->takes_device (k->c->host_self, k->how.what));
 }
 
-/* A library that is not told of streams: what the default one has to do. */
+/* Wait for the default stream, because this library does not know about streams. */
 static int sync_default_stream (const struct comm_call *k, const struct memory_ops *ops)
 {
     struct timespec nap = { 0, 20000 };
@@ -207,7 +206,7 @@ static int perform (const struct comm_call *k)
     return rv < 0 ? comm_break (c, k->err) : 0;
 }
 
-/* Agree on whether all ranks can use what this one can. */
+/* Agree whether all ranks can use the back end. */
 static int all_can (struct slurmdl_comm *c, int can, struct slurmdl_error *err)
 {
     int32_t mine = can;
@@ -258,7 +257,7 @@ static int begin_collective (struct comm_call *k)
 {
     struct slurmdl_error spare;
 
-    /* the reason is kept even where the caller does not want it */
+    /* keep the reason even if the caller does not want it */
     if (k->err)
         return check_collective (k) < 0 ? -1 : perform (k);
     spare = (struct slurmdl_error){ "" };
@@ -308,7 +307,9 @@ int slurmdl_reduce (struct slurmdl_comm *c, const void *in, void *out, size_t n,
     return begin_collective (&k);
 }
 
-/* SIZE_MAX where that is no size: no memory and no 'n' is so large. */
+/* The sum of the counts, or SIZE_MAX on overflow, which no memory and no 'n' can
+ * match.
+ */
 static size_t total (const size_t *counts, long n)
 {
     size_t sum = 0;
@@ -319,7 +320,7 @@ static size_t total (const size_t *counts, long n)
     return sum;
 }
 
-/* n / size, and one more for the first ones; or 'same' for each. */
+/* n / size for each rank, plus one for the first ones.  With 'same', 'n' for each. */
 static size_t *counts_of (long size, size_t n, bool same)
 {
     size_t *counts = malloc ((size_t)size * sizeof (*counts));

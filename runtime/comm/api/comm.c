@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators: their ranks, their back ends, and their end. */
+/* Communicators: their ranks, back ends and end. */
 #include "runtime/comm/api/comm.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ int comm_open_host (struct slurmdl_comm *c, struct slurmdl_error *err)
         c->host = comm_backend_load (c->wanted, err);
     if (!c->host)
         return -1;
-    /* one rank computes nothing with others */
+    /* a single rank needs no back end */
     if (mesh_size (c->mesh) == 1)
         return 0;
     return c->host->probe (err) < 0 ? -1 : c->host->open (c->mesh, &c->host_self, err);

@@ -54,7 +54,7 @@ struct slurmdl_comm *slurmdl_comm_open (const struct slurmdl_comm_options *o,
     return comm_open_boot (boot_open (o ? o : &none, err), o, err);
 }
 
-/* What a rank says when a communicator is split. */
+/* A rank's arguments to a split. */
 struct split_choice {
     int64_t color, key, rank;
 };
@@ -69,7 +69,7 @@ static int by_key (const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Those of our color, in their order; returns how many. */
+/* List the ranks of our color in their new order.  Returns their number. */
 static long choose_color (struct split_choice *all, long size, int64_t color, long *ranks)
 {
     long n = 0;
