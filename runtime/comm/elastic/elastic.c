@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elastic training: go on when ranks are lost, or others join. */
+/* Elastic training: continue when ranks are lost or others join. */
 #include "runtime/comm/elastic/elastic.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ struct slurmdl_elastic *slurmdl_elastic_open (const struct slurmdl_elastic_optio
 
 /* ---- a generation ---- */
 
-/* After an error the others are told, so that none waits for us; nor much for
- * one whose host has gone.
+/* After an error, tell the other ranks so that none waits for us.  Do not wait long
+ * for a rank whose host is gone.
  */
 static void leave_generation (struct slurmdl_elastic *e)
 {
@@ -85,9 +85,7 @@ static void write_report (struct slurmdl_elastic *e, double begin)
     };
 }
 
-/* A generation of which a rank was lost before it was formed is followed by the
- * next one.
- */
+/* If a rank was lost before the generation was complete, form the next one. */
 static int form (struct slurmdl_elastic *e, struct slurmdl_error *err)
 {
     struct slurmdl_error why;
@@ -97,7 +95,7 @@ static int form (struct slurmdl_elastic *e, struct slurmdl_error *err)
         why = (struct slurmdl_error){ "" };
         if (membership_form (&e->membership, err) < 0)
             return -1;
-        /* to wait until it is taken in, as long as that takes, is no failure */
+        /* waiting to be admitted is no failure, however long it takes */
         if (begin == 0 || e->membership.joining)
             begin = e->membership.since;
         if (e->membership.joining)
@@ -114,8 +112,8 @@ static int form (struct slurmdl_elastic *e, struct slurmdl_error *err)
     return errorf (err, "%s", why.text);
 }
 
-/* Nobody starts such ranks again, nor says who of them is left: only after a
- * failure do several form a world again.
+/* Ranks started by hand are not restarted, and nobody knows which of them are
+ * left.  So several of them form a world only once.
  */
 static int form_by_hand (struct slurmdl_elastic *e, struct slurmdl_error *err)
 {
@@ -173,7 +171,7 @@ int slurmdl_elastic_close (struct slurmdl_elastic *e)
     return 0;
 }
 
-/* ---- what is committed ---- */
+/* ---- committed state ---- */
 
 static int bad (struct slurmdl_error *err, const char *name, const char *why)
 {
@@ -181,7 +179,7 @@ static int bad (struct slurmdl_error *err, const char *name, const char *why)
     return errorf (err, "'%s': %s", name ? name : "", why);
 }
 
-/* Put it in the place of the one with its name. */
+/* Add the piece, replacing one of the same name. */
 static int replace_piece (struct slurmdl_elastic *e, const struct elastic_piece *p,
                           struct slurmdl_error *err)
 {

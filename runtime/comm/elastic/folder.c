@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files by which processes agree on the members of a generation. */
+/* The files through which processes agree on the members of a generation. */
 #include "runtime/comm/elastic/folder.h"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@ static void member_path (char *buf, const char *dir, uint64_t generation, uint64
         snprintf (buf, PATH_MAX, "%s/ask.%016llx", dir, (unsigned long long)nonce);
 }
 
-/* Whether its texts end, whoever has written them. */
+/* Whether its strings are terminated, whoever wrote them. */
 static bool is_sane (const struct elastic_member *s)
 {
     return memchr (s->host, '\0', sizeof (s->host)) && memchr (s->unit, '\0', sizeof (s->unit))
@@ -149,7 +149,7 @@ long membership_target (const char *dir)
     return ranks;
 }
 
-/* ---- a look ---- */
+/* ---- reading the folder ---- */
 
 static struct sign *find_sign (const struct signs *v, uint64_t generation, uint64_t n)
 {
@@ -187,7 +187,7 @@ static int add_sign (struct signs *v, const char *dir, uint64_t generation, uint
         known->seen = true;
         return 0;
     }
-    /* it was taken meanwhile */
+    /* it was removed meanwhile */
     if (read_sign_member (dir, &s) < 0)
         return 0;
     if (!(list = array_grow (v->signs, v->nsigns, sizeof (*list))))
@@ -238,8 +238,8 @@ static int read_sign (struct signs *v, const char *dir, const char *name)
     return 0;
 }
 
-/* What was there and is no more: its process has taken it back.  array_grow()
- * goes by the number, and there is never less room than for that.
+/* Forget entries that their processes have withdrawn. array_grow() needs only the
+ * number, and the room never shrinks below that.
  */
 static void forget_withdrawn (struct signs *v)
 {

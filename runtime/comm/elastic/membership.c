@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Form a generation: its members are agreed on by files. */
+/* Form a generation: agree on its members through files. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,10 @@
 #include "runtime/comm/elastic/folder.h"
 #include "runtime/comm/net/socket.h"
 
-/* s: between two looks */
+/* seconds between two looks */
 static const double between = 0.5;
 
-/* As the run has it: from its least to its largest number. */
+/* Limit a number of ranks to the run's minimum and maximum. */
 static long membership_bounded (const struct membership *g, long n)
 {
     if (g->max > 0 && n > g->max)
@@ -36,7 +36,7 @@ long membership_request (struct membership *g)
     g->looked = now;
     want = membership_bounded (g, v.target > 0 ? v.target : g->generation->wanted);
     asked = signs_waiting (&v, &g->self, 0);
-    /* the ranks of a node come together: see whether more do */
+    /* the ranks of a node arrive together: check whether more do */
     more = want > size && asked > 0 && asked == g->asked;
     g->asked = asked;
     over = v.highest > g->generation->number;
@@ -46,9 +46,9 @@ long membership_request (struct membership *g)
     return want < size || more ? want : 0;
 }
 
-/* Where a rank of the generation before is in the new one, the old one has
- * ended. Else its ranks were only said to be over, and may live: wait until
- * they must have seen the new one, by membership_request().
+/* If a rank of the previous generation is in the new one, the old one has ended.
+ * Otherwise its ranks were only declared over and may be alive: wait until
+ * membership_request() must have shown them the new one.
  */
 static void membership_outlast (const struct generation *w)
 {
@@ -58,34 +58,35 @@ static void membership_outlast (const struct generation *w)
         nanosleep (&t, NULL);
 }
 
-/* s: for those that wait to answer when a generation is formed, at most */
+/* most seconds that waiting processes get to answer when a generation is formed */
 static const double answer = 2;
-/* s: that one waits who was left out as it could not be reached; and for a
- * look whether it can, of any new one */
+/* seconds that a process waits if it was left out because nobody could reach it;
+ * and seconds to test whether a new process can reach us
+ */
 static const double penalty_min = 10, penalty_max = 300, reach = 2;
 
-/* What a process does until it is in a generation. */
+/* State of a process until it is in a generation. */
 struct formation {
     struct membership *g;
     struct signs view;
-    struct generation *last; /* the newest generation, NULL: none yet */
-    uint64_t put;            /* the generation for which we have put our entry */
+    struct generation *last; /* newest generation, or NULL */
+    uint64_t put;            /* generation for which we have written our entry */
     bool asked;
     double begin;
-    double called; /* since when we see that a generation is formed; 0: not yet */
+    double called; /* when we saw that a generation is being formed; 0: not yet */
     double changed;
     long count;
 };
 
-/* ---- to look ---- */
+/* ---- looking ---- */
 
 static bool was_in_last (const struct formation *m, const struct elastic_member *s)
 {
     return m->last && s->was == m->last->number;
 }
 
-/* Since when we wait for a generation that is being formed; who waits to be
- * taken in waits for none until it is called, as long as that takes.
+/* Since when we have been waiting for a generation in formation.  A process that
+ * asks to be admitted waits for none until it is called, however long that takes.
  */
 static double since (const struct formation *m)
 {
@@ -94,7 +95,7 @@ static double since (const struct formation *m)
     return m->called > 0 ? m->called : monotonic ();
 }
 
-/* Read the newest generation.  Returns whether this process is now in it. */
+/* Read the newest generation.  Returns whether this process has just become a member. */
 static bool joined_generation (struct formation *m)
 {
     struct membership *g = m->g;
@@ -118,8 +119,8 @@ static bool joined_generation (struct formation *m)
     return false;
 }
 
-/* We were left out as there was no way to us, though we live and see the
- * folder: to ask again at once would only hold the others up.
+/* We were left out because nobody could reach us, although we are alive and see the
+ * folder.  Asking again at once would only delay the others.
  */
 static void hold_off (struct membership *g)
 {
@@ -130,9 +131,9 @@ static void hold_off (struct membership *g)
     g->self.outcome = OUTCOME_GOOD;
 }
 
-/* The next generation was formed without us.  Returns true if that is because it
- * is large enough; else the others took us for lost, and we ask to come in as a
- * new process.
+/* The next generation was formed without us.  Returns true if it has enough ranks.
+ * Otherwise the others thought we were lost, and we ask to be admitted as a new
+ * process.
  */
 static bool is_surplus (struct formation *m)
 {
@@ -145,7 +146,7 @@ static bool is_surplus (struct formation *m)
     if (g->self.outcome != OUTCOME_GOOD)
         hold_off (g);
     g->self.was = 0;
-    g->self.isolated = 0; /* reaches() is asked from now on */
+    g->self.isolated = 0; /* from now on reaches() decides */
     g->self.was_rank = -1;
     return false;
 }
@@ -158,7 +159,7 @@ static bool is_called (const struct formation *m, uint64_t next)
     return false;
 }
 
-/* How many of those that have come know that the host does not answer. */
+/* The number of arrived processes that report the host as silent. */
 static long accusers (const struct formation *m, uint64_t next, const char *host)
 {
     long n = 0;
@@ -174,8 +175,8 @@ static long accusers (const struct formation *m, uint64_t next, const char *host
     return n;
 }
 
-/* Seconds to wait for those of the newest generation that have neither come nor
- * are known to be over: a part of it where their hosts do not answer.
+/* Seconds to wait for members of the newest generation that have not arrived and
+ * are not known to be over.  Wait a quarter of that if their hosts do not answer.
  */
 static double grace (const struct formation *m, uint64_t next)
 {
@@ -193,7 +194,7 @@ static double grace (const struct formation *m, uint64_t next)
     return s;
 }
 
-/* All of the newest generation have gone, and left us alone. */
+/* Whether all members of the newest generation have gone and left us alone. */
 static bool is_deserted (const struct formation *m)
 {
     for (long r = 0; m->last && r < m->last->size; r++)
@@ -211,10 +212,10 @@ static bool has_ended_well (const struct formation *m)
     return any && is_deserted (m);
 }
 
-/* ---- to put our entry ---- */
+/* ---- writing our entry ---- */
 
-/* Whether there is a way from us to the generation: its last rank listens, too,
- * and the kernel answers for it.
+/* Whether we can reach the generation: its last rank listens too, or at least its
+ * kernel answers.
  */
 static bool reaches (struct membership *g, const struct generation *w)
 {
@@ -244,7 +245,7 @@ static int announce_member (struct formation *m, uint64_t next)
 
     if (!may_ask_folder (m))
         return 0;
-    /* rank 0 takes back what was not answered in time */
+    /* rank 0 removes requests that were not answered in time */
     if (m->last && !was_in_last (m, &g->self) && !mine
         && folder_put_member (g->folder.path, 0, &g->self) < 0)
         return -1;
@@ -255,9 +256,9 @@ static int announce_member (struct formation *m, uint64_t next)
     return folder_put_member (g->folder.path, next, &g->self);
 }
 
-/* ---- to decide ---- */
+/* ---- deciding ---- */
 
-/* Survivors that have agreed on a number have made ready for that. */
+/* The number that the survivors have agreed on, if any: they have prepared for it. */
 static long agreed (const struct formation *m)
 {
     long n = 0;
@@ -281,7 +282,7 @@ static long wanted_members (const struct formation *m)
     return membership_bounded (m->g, n);
 }
 
-/* Whether all that can be waited for is there. */
+/* Whether everybody worth waiting for is here. */
 static bool is_complete (struct formation *m, uint64_t next)
 {
     double now = monotonic ();
@@ -304,8 +305,8 @@ static bool is_complete (struct formation *m, uint64_t next)
            || now - m->called > (answer < m->g->settle ? answer : m->g->settle);
 }
 
-/* Survivors in their order; then nodes that dl elastic has started, in its
- * order, and in each its ranks.
+/* Sort survivors in their order, then the nodes that dl elastic has started in its
+ * order, and the ranks within each.
  */
 static int compare_members (const void *a, const void *b)
 {
@@ -333,8 +334,9 @@ static void count_changes (const struct formation *m, struct generation *w, long
         w->lost = m->last->size - came;
 }
 
-/* Of a generation whose ranks did not all meet, those that rank 0 has met and
- * those that it has not do not reach each other: the more of them go on.
+/* If the ranks of a generation did not all meet, those that met rank 0 cannot reach
+ * those that did not.  The larger group continues; returns the outcome of the
+ * other.
  */
 static enum elastic_outcome outcast (const struct formation *m, uint64_t next, bool connected)
 {
@@ -352,13 +354,15 @@ static enum elastic_outcome outcast (const struct formation *m, uint64_t next, b
     return n[OUTCOME_ALONE] > n[OUTCOME_TOLD] ? OUTCOME_TOLD : OUTCOME_ALONE;
 }
 
-/* Who sees the folder and not the ranks on most of the hosts. */
+/* Whether a process sees the folder but most others report its host as silent. */
 static bool is_cut_off (const struct formation *m, uint64_t next, const struct elastic_member *s)
 {
     return s->was && 2 * accusers (m, next, s->host) > signs_count (&m->view, next);
 }
 
-/* Whether enough reach another host to go on without those that reach none. */
+/* Whether enough processes reach another host to continue without those that reach
+ * none.
+ */
 static bool is_connected (const struct formation *m, uint64_t next)
 {
     long n = 0;
@@ -420,7 +424,7 @@ static int decide_generation (struct formation *m, uint64_t next, struct slurmdl
     return 0;
 }
 
-/* ---- to wait ---- */
+/* ---- waiting ---- */
 
 static int fail_late_formation (const struct formation *m, struct slurmdl_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process joins the folder of an elastic training, and leaves it. */
+/* Join the folder of an elastic training, and leave it. */
 #include "runtime/comm/elastic/folder.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static double number_option (const char *name, double given, double otherwise)
     return v > 0 && v < 1e9 ? v : otherwise;
 }
 
-/* A folder that the ranks of this step have alone. */
+/* The name of a folder for the ranks of this step alone. */
 static int name_step_folder (char *buf, size_t size)
 {
     const char *run = getenv ("DL_RUN_DIR");
@@ -137,7 +137,7 @@ static bool is_one_host (const struct generation *w)
     return true;
 }
 
-/* A machine's own name may have no address. */
+/* On a single host, use loopback: a machine's own name may have no address. */
 const char *member_host (const struct generation *w, const struct elastic_member *of,
                          const struct elastic_member *from)
 {
@@ -159,7 +159,7 @@ void membership_boot_place (const struct membership *g, struct boot_place *p)
     snprintf (p->own, sizeof (p->own), "%s", g->self.host);
 }
 
-/* Also that nobody listens is an answer. */
+/* A refused connection is an answer too. */
 static bool member_answers (const struct membership *g, long rank, double deadline)
 {
     const struct elastic_member *s = &g->generation->members[rank];
@@ -177,7 +177,7 @@ bool membership_is_isolated (const struct membership *g)
     double deadline = monotonic () + g->settle / 4;
     long tried = 0;
 
-    /* far from each other first: neighbours often share a switch */
+    /* try distant ranks first: neighbours often share a switch */
     for (long k = 0, step = w->size / 4 + 1; k < w->size; k++) {
         long r = (g->rank + 1 + k % 4 * step + k / 4) % w->size;
         double now = monotonic ();
@@ -210,7 +210,9 @@ static bool is_in (const struct generation *w, uint64_t nonce)
     return false;
 }
 
-/* Who asks and did not answer although there was room asks again. */
+/* Remove old entries.  A process that did not answer although there was room has to
+ * ask again.
+ */
 void membership_clean (const struct membership *g)
 {
     const struct generation *w = g->generation;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restore the training state from what the ranks have of it. */
+/* Restore the training state from the parts that the ranks have. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,26 +7,26 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/elastic/elastic.h"
 
-/* What a rank says that it has, or wants (id 0).  Without data. */
+/* An entry for what a rank has, or wants (id 0), without the data. */
 struct directory_entry {
     uint64_t id;
     int64_t step;
     int64_t rank;
-    bool summary; /* that it has the commit; else a slab of it */
+    bool summary; /* the rank has the commit; otherwise a slab of it */
     struct elastic_piece piece;
 };
 
 struct directory {
-    struct directory_entry *list; /* the newest commit first: summaries, then the boxes of
-                           each tensor; at the end what is wanted */
+    struct directory_entry *list; /* the newest commit first: summaries, then the boxes of each
+                                     tensor; what ranks want at the end */
     size_t n;
-    uint64_t id; /* of the commit that all restore; 0: none */
+    uint64_t id; /* commit that everybody restores; 0: none */
     int64_t step;
-    long *have, *lack; /* ranks that have it, and that do not */
+    long *have, *lack; /* ranks that have the commit; those that do not */
     long nhave, nlack;
 };
 
-/* After the last entry from 'i' on for which 'same' is true. */
+/* Whether two entries belong to the same run. */
 typedef bool (*same_f) (const struct directory_entry *a, const struct directory_entry *b);
 
 static void add_directory_entry (struct directory_entry *list, size_t *n,
@@ -81,7 +81,9 @@ static int compare_pieces (const struct elastic_piece *a, const struct elastic_p
     return c ? c : box_compare (&a->box, &b->box);
 }
 
-/* The newest commit first; in it summaries, then the boxes of each tensor. */
+/* Sort the newest commit first; within it, summaries and then the boxes of each
+ * tensor.
+ */
 static int compare_entries (const void *a, const void *b)
 {
     const struct directory_entry *x = a;
@@ -97,7 +99,7 @@ static int compare_entries (const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* All ranks say what they have.  -1 if one was lost. */
+/* Collect what all ranks have.  Returns -1 if one was lost. */
 static int directory_gather (struct slurmdl_elastic *e, struct directory *d,
                              struct slurmdl_error *err)
 {
@@ -150,8 +152,8 @@ static size_t run_end (const struct directory *d, size_t i, same_f same)
     return k;
 }
 
-/* Whether the boxes of the entries i .. end of one tensor cover it.  Copies
- * count once where 'once', as boxes are disjoint otherwise.
+/* Whether the boxes of entries i .. end of a tensor cover it.  With 'once', count
+ * copies of a box only once.  Otherwise boxes are disjoint.
  */
 static bool is_covered (const struct directory *d, size_t i, size_t end, bool once)
 {
@@ -166,8 +168,8 @@ static bool is_covered (const struct directory *d, size_t i, size_t end, bool on
     return n == slab_elements (&whole);
 }
 
-/* Whether all slabs of the commit that begins at 'i' are there; '*end' is
- * after its last entry.
+/* Whether all slabs of the commit that begins at 'i' are there.  Sets '*end' to the
+ * index after its last entry.
  */
 static bool is_commit_whole (const struct directory *d, size_t i, size_t *end, const char **lost)
 {
@@ -213,8 +215,8 @@ static int sort_ranks (const struct slurmdl_elastic *e, struct directory *d,
     return 0;
 }
 
-/* Choose the newest commit of which all slabs are there, the same on all ranks.
- * CHOICE_NONE: 'err' says so if slabs of one were lost.
+/* Choose the newest commit with all its slabs, the same on all ranks.  On
+ * CHOICE_NONE, 'err' says whether slabs of a commit were lost.
  */
 enum choice_result { CHOICE_FAILED = -1, CHOICE_NONE, CHOICE_MADE };
 
@@ -244,7 +246,7 @@ static enum choice_result directory_choose (const struct slurmdl_elastic *e, str
     return sort_ranks (e, d, err) < 0 ? CHOICE_FAILED : CHOICE_MADE;
 }
 
-/* Whether the slabs that are wanted cover each tensor once. */
+/* Check that the wanted slabs cover each tensor exactly once. */
 static int directory_check (const struct directory *d, struct slurmdl_error *err)
 {
     size_t i = 0, end;
@@ -279,13 +281,13 @@ static void directory_free (struct directory *d)
     free (d->lack);
 }
 
-/* What goes from one rank to another for one tensor. */
+/* A transfer between two ranks for one tensor. */
 struct move {
-    const struct elastic_piece *from; /* the box that is there, */
-    const struct elastic_piece *to;   /* and the one that is wanted */
+    const struct elastic_piece *from; /* existing box */
+    const struct elastic_piece *to;   /* wanted box */
 };
 
-/* Who gives the box of the entries i .. end to rank 'to'. */
+/* The rank that gives the box of entries i .. end to rank 'to'. */
 static long box_giver (const struct directory *d, size_t i, size_t end, long to)
 {
     for (size_t k = i; k < end; k++)
@@ -296,8 +298,9 @@ static long box_giver (const struct directory *d, size_t i, size_t end, long to)
 
 typedef int (*move_f) (const struct move *m, long giver, long taker, void *arg);
 
-/* Each overlap of what there is of a tensor (entries i .. end) and what is
- * wanted of it (w .. wend), the taker's rank first, in one order for all.
+/* Call 'f' for each overlap between the existing boxes of a tensor (entries i ..
+ * end) and the wanted ones (w .. wend).  A rank that has a box itself takes its
+ * own.  The order is the same on all ranks.
  */
 static int each_move (const struct directory *d, size_t i, size_t end, size_t w, size_t wend,
                       move_f f, void *arg)
@@ -318,12 +321,12 @@ static int each_move (const struct directory *d, size_t i, size_t end, size_t w,
 struct packing {
     struct slurmdl_elastic *e;
     const struct slot *slot;
-    size_t *to, *from; /* bytes */
+    size_t *to, *from; /* bytes per rank */
     size_t *at_out, *at_in;
     unsigned char *out, *in;
-    uint64_t size; /* of an element */
+    uint64_t size; /* bytes per element */
     struct elastic_piece *want;
-    unsigned char *local; /* of what is wanted, in host memory */
+    unsigned char *local; /* the wanted data in host memory */
 };
 
 static size_t move_bytes (const struct move *m, uint64_t size)
@@ -440,7 +443,7 @@ done:
     return rv;
 }
 
-/* Entries of the name of entry 'i' that are wanted: at[2] .. at[3]. */
+/* Find the wanted entries with the name of entry 'i': at[2] .. at[3]. */
 static bool find_wants (const struct directory *d, size_t i, size_t at[4])
 {
     size_t w = d->n;
@@ -454,7 +457,7 @@ static bool find_wants (const struct directory *d, size_t i, size_t at[4])
     return w < d->n;
 }
 
-/* Move the slabs of the chosen commit to those who want them. */
+/* Move the slabs of the chosen commit to the ranks that want them. */
 static int restore_slabs (struct slurmdl_elastic *e, const struct directory *d,
                           struct slurmdl_error *err)
 {
@@ -484,7 +487,9 @@ static int restore_slabs (struct slurmdl_elastic *e, const struct directory *d,
     return rv;
 }
 
-/* From whom the k-th rank that lacks it gets it: all that have it send. */
+/* The rank that sends the commit to the k-th rank that lacks it.  All ranks that
+ * have it take turns.
+ */
 static long giver (const struct directory *d, long k)
 {
     return d->have[k % d->nhave];
@@ -539,7 +544,7 @@ static bool is_like (const struct elastic_piece *a, const struct elastic_piece *
            && !memcmp (a->dims, b->dims, sizeof (a->dims));
 }
 
-/* Whether each tensor that is wanted was committed, in this shape. */
+/* Check that each wanted tensor was committed with this shape. */
 static int check_wants (const struct slurmdl_elastic *e, const struct pieces *committed,
                         struct slurmdl_error *err)
 {
@@ -553,7 +558,7 @@ static int check_wants (const struct slurmdl_elastic *e, const struct pieces *co
     return 0;
 }
 
-/* All fail if one does. */
+/* Fail on all ranks if one fails. */
 static int agree_on_error (struct slurmdl_elastic *e, int rv, struct slurmdl_error *err)
 {
     int32_t bad = rv < 0;
@@ -566,7 +571,7 @@ static int agree_on_error (struct slurmdl_elastic *e, int rv, struct slurmdl_err
     return errorf (err, "another rank protects other memory than was committed");
 }
 
-/* The program's memory, or a state's bytes, from a committed piece. */
+/* Restore the program's memory, or the bytes of a state, from a committed piece. */
 static int restore_piece (struct slurmdl_elastic *e, const struct elastic_piece *committed,
                           const void *data, struct slurmdl_error *err)
 {
@@ -624,7 +629,7 @@ static int share_all (struct slurmdl_elastic *e, const struct directory *d,
     return 0;
 }
 
-/* Forget all but that commit. */
+/* Forget all commits but this one. */
 static void keep_only (struct slurmdl_elastic *e, uint64_t id)
 {
     for (int i = 0; i < 2; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commit the training state: to memory, and slabs to another rank. */
+/* Commit the training state to memory, and copy slabs to another rank. */
 #include "runtime/comm/elastic/elastic.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static struct elastic_piece *pieces_add (struct pieces *p, const struct elastic_
     p->list = list;
     new = &list[p->n];
     *new = *like;
-    /* of a byte at least, so that NULL means that there is no memory */
+    /* at least one byte, so that NULL means out of memory */
     if (!(new->data = malloc (like->bytes + 1)))
         return NULL;
     p->n++;
@@ -56,7 +56,7 @@ void slot_clear (struct slot *s)
     *s = (struct slot){ 0 };
 }
 
-/* not memcmp() of the structs, which have gaps */
+/* do not compare the structs with memcmp(): they have gaps */
 int box_compare (const struct slab *a, const struct slab *b)
 {
     int c = memcmp (a->offset, b->offset, sizeof (a->offset));
@@ -73,8 +73,8 @@ bool piece_is_same (const struct elastic_piece *a, const struct elastic_piece *b
            && !memcmp (a->dims, b->dims, sizeof (a->dims));
 }
 
-/* Make the pieces of 'p' after the first 'keep' like the 'n' of 'like'; memory
- * of the same pieces, the usual case, is used again.
+/* Make the pieces of 'p' after the first 'keep' match the 'n' in 'like'.  Reuse the
+ * memory of pieces that are the same, which is the usual case.
  */
 static int shape (struct pieces *p, size_t keep, const struct elastic_piece *like, size_t n)
 {
@@ -155,9 +155,9 @@ void ring_find (struct slurmdl_elastic *e)
         e->before = last;
 }
 
-/* ---- slabs go to another rank ---- */
+/* ---- copying slabs to another rank ---- */
 
-/* Slabs of a list, without data. */
+/* The slabs of a list, without data. */
 static struct elastic_piece *slabs_of (const struct pieces *p, uint64_t *n)
 {
     struct elastic_piece *list = calloc (p->n + 1, sizeof (*list));
@@ -171,7 +171,7 @@ static struct elastic_piece *slabs_of (const struct pieces *p, uint64_t *n)
     return list;
 }
 
-/* To one rank and from another at once; -1 is none. */
+/* Send to one rank and receive from another at once; -1 means none. */
 static int exchange_slabs (struct slurmdl_elastic *e, const long peers[2], const void *out,
                            size_t nout, void *in, size_t nin, struct slurmdl_error *err)
 {
@@ -185,7 +185,7 @@ static int exchange_slabs (struct slurmdl_elastic *e, const long peers[2], const
     return from ? mesh_recv (m, peers[1], in, nin, err) : 0;
 }
 
-/* Data of our slabs go, and come for the copies from 'k' on.  The lists may
+/* Send the data of our slabs, and receive the copies from 'k' on.  The lists may
  * differ in length.
  */
 static int pass_data (struct slurmdl_elastic *e, const long peers[2], struct slot *s, size_t k,
@@ -209,8 +209,8 @@ static int pass_data (struct slurmdl_elastic *e, const long peers[2], struct slo
     }
 }
 
-/* Our slabs to peers[0], those of peers[1] to the copies, after the first
- * 'keep' of them.
+/* Send our slabs to peers[0].  Receive those of peers[1] into the copies, after the
+ * first 'keep' of them.
  */
 static int pass_slabs (struct slurmdl_elastic *e, const long peers[2], struct slot *s, size_t keep,
                        struct slurmdl_error *err)
@@ -242,9 +242,7 @@ done:
     return rv;
 }
 
-/* The ranks that are to leave, the last ones, give their slabs to the others
- * in turn.
- */
+/* The last ranks, which are to leave, hand their slabs to the others in turn. */
 static int hand_over_slabs (struct slurmdl_elastic *e, struct slot *s, long stay,
                             struct slurmdl_error *err)
 {
@@ -262,7 +260,7 @@ static int hand_over_slabs (struct slurmdl_elastic *e, struct slot *s, long stay
 
 /* ---- a commit ---- */
 
-/* All have come here: all have what is theirs to have. */
+/* Everybody has arrived, so all ranks have their parts of the commit. */
 static int agree_on_resize (struct slurmdl_elastic *e, int64_t step, long *request,
                             struct slurmdl_error *err)
 {
