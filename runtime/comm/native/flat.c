@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives in which all ranks of a mesh are alike: algorithms, and which one
- * when.
+/* Collectives in which all ranks of a mesh have the same role: the algorithms, and
+ * when to use each.
  */
 #include "runtime/comm/native/flat.h"
 
@@ -11,26 +11,25 @@
 #include "runtime/comm/mesh/mesh.h"
 #include "runtime/comm/reduce/reduce.h"
 
-/* An array in parts, one a rank: part r begins at element at[r] and ends at
- * at[r + 1]. */
+/* An array in parts, one per rank.  Part r covers elements at[r] to at[r + 1] - 1. */
 struct parts {
-    const char *in; /* only read; may be 'out' */
+    const char *in; /* read only; may be 'out' */
     char *out;
     const size_t *at;
     long n;
-    size_t size; /* of an element */
+    size_t size; /* bytes per element */
     enum slurmdl_type type;
     enum slurmdl_op op;
 };
 
-/* Both in ceil (log2 (ranks)) steps, in which each rank sends all but its own
- * part once in total, for any number of ranks (the circulant graph of Traeff,
- * "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024,
- * arXiv:2410.14234): in each step a rank sends half of the parts that it
- * still cares for to the rank that many after it.
+/* Reduce-scatter and all-gather both take ceil (log2 (ranks)) steps for any number
+ * of ranks.  In total, each rank sends everything except its own part once (the
+ * circulant graph of Traeff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
+ * Algorithms", 2024, arXiv:2410.14234).  In each step a rank sends half of the
+ * parts that it still handles to the rank that many places after it.
  */
 
-/* n / ranks elements each, one more for each of the first n % ranks. */
+/* n / ranks elements each, plus one for each of the first n % ranks. */
 static void parts_even (size_t *at, long ranks, size_t n)
 {
     size_t size = (size_t)ranks;
@@ -40,8 +39,7 @@ static void parts_even (size_t *at, long ranks, size_t n)
         at[r + 1] = at[r] + n / size + (r < n % size);
 }
 
-/* Parts 'first' to 'last' - 1 counted from ours, in one piece of memory, or in
- * two. */
+/* The parts 'first' to 'last' - 1 counted from ours, in one or two pieces of memory. */
 static void span (const struct parts *p, char *base, long rank, long first, long last,
                   struct iovec v[2])
 {
@@ -54,8 +52,9 @@ static void span (const struct parts *p, char *base, long rank, long first, long
     v[1] = (struct iovec){ base, b > p->n ? p->at[b - p->n] * p->size : 0 };
 }
 
-/* What comes is added to 'from', which gives 'to', multiplied by the factor
- * while it is in the cache. */
+/* Add received data to 'from' and store the result in 'to'.  Multiply it by the
+ * factor while it is in the cache.
+ */
 struct reduction {
     const struct parts *p;
     double factor;
@@ -85,7 +84,7 @@ static void reduce_cb (void *arg, size_t offset, const void *data, size_t n)
     reduce_piece (f, 1, offset + in_first - first, (const char *)data + in_first, n - in_first);
 }
 
-/* The part that is in the middle of an odd number waits for the next step. */
+/* With an odd number of parts, the middle one waits for the next step. */
 static void keep_middle (const struct parts *p, long rank, long i)
 {
     long r = (rank + i) % p->n;
@@ -95,8 +94,8 @@ static void keep_middle (const struct parts *p, long rank, long i)
         memcpy (p->out + begin, p->in + begin, (p->at[r + 1] - p->at[r]) * p->size);
 }
 
-/* This rank's part of 'out' becomes the reduced one of 'in'; what else of 'out'
- * there is is used up.
+/* Reduce 'in' so that this rank's part of the result ends up in its part of 'out'.
+ * The rest of 'out' is overwritten.
  */
 static int parts_reduce_scatter (struct mesh *m, const struct parts *p, struct slurmdl_error *err)
 {
@@ -124,7 +123,7 @@ static int parts_reduce_scatter (struct mesh *m, const struct parts *p, struct s
     return rv;
 }
 
-/* Each rank has its part of 'out', and gets the others'. */
+/* Collect all parts in 'out', where each rank already has its own. */
 static int parts_allgather (struct mesh *m, const struct parts *p, struct slurmdl_error *err)
 {
     long rank = mesh_rank (m);
@@ -146,7 +145,7 @@ static int parts_allgather (struct mesh *m, const struct parts *p, struct slurmd
     return rv;
 }
 
-/* all[i] becomes what the i-th rank after this one has. */
+/* Fill all[i] with the data of the i-th rank after this one. */
 static int gather_all (struct mesh *m, char *all, size_t bytes, struct slurmdl_error *err)
 {
     long n = mesh_size (m);
@@ -161,9 +160,9 @@ static int gather_all (struct mesh *m, char *all, size_t bytes, struct slurmdl_e
     return rv;
 }
 
-/* For few bytes: every rank gets all that the others have, and reduces it
- * itself, in the order of ranks; also ceil (log2 (ranks)) steps, half as many
- * as both of the above.
+/* For few bytes, each rank collects the data of all ranks and reduces them itself,
+ * in the order of ranks.  This also takes ceil (log2 (ranks)) steps, half as many
+ * as the two above together.
  */
 static int parts_gather_reduce (struct mesh *m, const void *in, void *out, size_t n,
                                 enum slurmdl_type type, enum slurmdl_op op,
@@ -191,8 +190,8 @@ static int parts_gather_reduce (struct mesh *m, const void *in, void *out, size_
 
 enum { SEGMENT = 256 * 1024 };
 
-/* For many bytes: from each rank to the next one after it, in segments. Give
- * one segment while the next one comes.
+/* For many bytes, each rank passes segments to the next.  It sends one segment
+ * while it receives the next.
  */
 static int parts_chain (struct mesh *m, char *data, size_t bytes, long root,
                         struct slurmdl_error *err)
@@ -216,8 +215,9 @@ static int parts_chain (struct mesh *m, char *data, size_t bytes, long root,
     return rv;
 }
 
-/* Bytes of all ranks together up to which each rank reduces them itself; bytes
- * a rank from which a broadcast goes along a chain. */
+/* GATHER_MOST: bytes of all ranks together up to which each rank reduces them
+ * itself.  CHAIN_LEAST: bytes per rank from which a broadcast uses a chain.
+ */
 enum { GATHER_MOST = 64 * 1024, CHAIN_LEAST = 256 * 1024 };
 
 static int fail_no_memory (size_t bytes, struct slurmdl_error *err)
@@ -225,7 +225,7 @@ static int fail_no_memory (size_t bytes, struct slurmdl_error *err)
     return errorf (err, "out of memory: %zu bytes", bytes);
 }
 
-/* Where each rank's part begins, NULL: out of memory. */
+/* An array for the start of each rank's part, or NULL if out of memory. */
 static size_t *part_places (const struct mesh *m)
 {
     return calloc ((size_t)mesh_size (m) + 1, sizeof (size_t));
@@ -290,7 +290,7 @@ static int flat_allreduce (struct mesh *m, const struct collective *c, struct sl
     return bytes <= GATHER_MOST / size ? small_allreduce (m, c, err) : large_allreduce (m, c, err);
 }
 
-/* Each rank's part of 'data', reduced, goes to 'root'. */
+/* Send each rank's reduced part of 'data' to 'root'. */
 static int collect_parts (struct mesh *m, char *data, const size_t *at, char *out, long root,
                           struct slurmdl_error *err)
 {
@@ -386,7 +386,9 @@ static int flat_allgather (struct mesh *m, const struct collective *c, struct sl
     return rv;
 }
 
-/* A binomial tree: a rank that has it gives it to the one 2^k after it. */
+/* Broadcast along a binomial tree: a rank that has the data passes them to the rank
+ * 2^k after it.
+ */
 static int tree_broadcast (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     long n = mesh_size (m);
@@ -430,7 +432,7 @@ static int flat_alltoall (struct mesh *m, const struct collective *c, struct slu
     return rv;
 }
 
-/* Dissemination: after step k a rank knows of the 2^k after it. */
+/* Dissemination barrier: after step k, a rank knows about the 2^k ranks after it. */
 static int flat_barrier (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     long n = mesh_size (m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives in two stages: ranks that share a node, then one or more of each
- * node with other nodes.
+/* Collectives in two stages: among the ranks of a node, then between nodes through
+ * one or more ranks of each.
  */
 #include "runtime/comm/native/hierarchical.h"
 
@@ -13,7 +13,7 @@
 #include "runtime/comm/native/flat.h"
 #include "runtime/comm/reduce/reduce.h"
 
-/* Of the mesh that rails and leaders make; no other has these numbers. */
+/* Channel numbers of the meshes of rails and leaders; no other mesh uses them. */
 enum { CHANNEL_RAIL = 0x40000000, CHANNEL_LEADERS };
 
 struct hierarchy *hierarchy_open (struct mesh *m, struct slurmdl_error *err)
@@ -53,7 +53,7 @@ void hierarchy_abort (struct hierarchy *h, const char *why)
         mesh_abort (h->rail, why);
 }
 
-/* The least and the greatest number of ranks on a node. */
+/* The smallest and largest number of ranks on a node. */
 static void measure (const struct hierarchy *h, long *least, long *most)
 {
     *least = *most = h->local_size;
@@ -65,7 +65,7 @@ static void measure (const struct hierarchy *h, long *least, long *most)
     }
 }
 
-/* Whether all nodes' ranks have shared memory. */
+/* Whether the ranks of every node have shared memory. */
 static int all_nodes_share (struct hierarchy *h, bool *all, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
@@ -108,7 +108,7 @@ static int list_members (struct hierarchy *h, long rails)
     return 0;
 }
 
-/* Rails, or one for the leaders, where there are several nodes. */
+/* With several nodes, create our rail, or one for the leaders. */
 static int lay_rails (struct hierarchy *h, long rails, struct slurmdl_error *err)
 {
     if (list_members (h, rails) < 0)
@@ -144,8 +144,9 @@ int hierarchy_prepare (struct hierarchy *h, struct slurmdl_error *err)
     return 0;
 }
 
-/* Up to so many bytes the leader of a node exchanges for all of its ranks: a
- * message costs more than what is in it. */
+/* Up to this size, the leader of a node exchanges for all its ranks: a message
+ * costs more than its contents.
+ */
 enum { EAGER_MAX = 64 << 10 };
 
 static bool reduces_in_parts (const struct hierarchy *h, size_t bytes)
@@ -153,13 +154,13 @@ static bool reduces_in_parts (const struct hierarchy *h, size_t bytes)
     return h->shape == HIERARCHY_RAILS && bytes > EAGER_MAX;
 }
 
-/* The local rank that is the leader of its node where one is; 'r' if it can. */
+/* The local rank that leads its node.  This is the local rank of 'r' if it can be. */
 static long leader_of (const struct hierarchy *h, long r)
 {
     return h->shape == HIERARCHY_RAILS ? mesh_local_rank (h->mesh, r) : 0;
 }
 
-/* The same with other memory, without the division of an average. */
+/* The same call with other memory, without the division for an average. */
 static struct collective part_call (const struct collective *c, const void *in, void *out, size_t n)
 {
     struct collective p = *c;
@@ -186,8 +187,9 @@ static int fail_hierarchy_memory (struct slurmdl_error *err)
 
 /* ---- each local rank has a share ---- */
 
-/* One block for each local rank, of 'n' elements together, begun at multiples
- * of 64 bytes; freed by the caller. */
+/* Divide 'n' elements into one block for each local rank, starting at multiples of
+ * 64 elements.  The caller frees the result.
+ */
 static size_t *shares (const struct hierarchy *h, size_t n, struct node_layout *l)
 {
     size_t size = (size_t)h->local_size, each = (n / size + 64) / 64 * 64;
@@ -203,7 +205,7 @@ static size_t *shares (const struct hierarchy *h, size_t n, struct node_layout *
     return at;
 }
 
-/* The same in bytes. */
+/* Convert the shares to bytes. */
 static void to_bytes (const struct hierarchy *h, size_t *at, size_t size)
 {
     for (long i = 0; i < 2 * h->local_size; i++)
@@ -278,7 +280,7 @@ static int hierarchy_allreduce (struct hierarchy *h, const struct collective *c,
     return node_part_broadcast (h, c->out, bytes, 0, err);
 }
 
-/* From the leader of the root's node to the root. */
+/* Pass the result from the leader of the root's node to the root. */
 static int send_to_root (struct hierarchy *h, const void *from, void *out, size_t bytes, long root,
                          struct slurmdl_error *err)
 {
@@ -315,7 +317,7 @@ static int hierarchy_reduce (struct hierarchy *h, const struct collective *c,
     return rv;
 }
 
-/* All ranks of the root's node have it; each rail takes a share along. */
+/* All ranks of the root's node get the data; each rail then carries a share. */
 static int broadcast_parts (struct hierarchy *h, const struct collective *c,
                             struct slurmdl_error *err)
 {
@@ -349,7 +351,7 @@ static int hierarchy_broadcast (struct hierarchy *h, const struct collective *c,
     if (reduces_in_parts (h, c->n))
         return broadcast_parts (h, c, err);
     p.root = mesh_node_of (h->mesh, c->root);
-    /* the leader gets it first where it is not the root */
+    /* the leader gets the data first if it is not the root */
     if (by != local && h->own == p.root && node_part_broadcast (h, c->out, c->n, local, err) < 0)
         return -1;
     if (h->local_rank == by && flat_run (h->rail, &p, err) < 0)
@@ -371,13 +373,14 @@ static int hierarchy_barrier (struct hierarchy *h, const struct collective *c,
 
 /* ---- parts of given sizes ---- */
 
-/* Of the parts of all ranks: those of our rail, by node, and of the rails of
- * all ranks of our node. */
+/* The parts of all ranks: those of our rail by node, and those of the rails of all
+ * ranks of our node.
+ */
 struct all_parts {
-    struct node_layout layout; /* of 'size' units */
+    struct node_layout layout; /* parts of the node's ranks */
     size_t *memory;
-    size_t *rail; /* units on each node */
-    size_t total; /* of them */
+    size_t *rail; /* units of our rail on each node */
+    size_t total; /* sum of 'rail' */
 };
 
 static int divide (const struct hierarchy *h, const size_t *counts, struct all_parts *p)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The back end that is always there: host memory, shared or over the mesh. */
+/* The built-in back end: host memory, shared or over the mesh. */
 #include <errno.h>
 
 #include "runtime/comm/api/backend.h"
@@ -31,7 +31,7 @@ static void native_abort (void *self)
     hierarchy_abort (h, "aborted");
 }
 
-/* Those that wait for us elsewhere are to know why we do not come. */
+/* Tell ranks that wait for us elsewhere why we do not come. */
 static int native_end (struct hierarchy *h, int rv, const struct slurmdl_error *err)
 {
     int number = errno;
@@ -42,7 +42,7 @@ static int native_end (struct hierarchy *h, int rv, const struct slurmdl_error *
     return rv;
 }
 
-/* Parts of given sizes are laid out by the hierarchy in a single node, too. */
+/* Even on a single node, the hierarchy lays out parts of given sizes. */
 static bool is_for_node (const struct hierarchy *h, enum collective_kind what)
 {
     return h->shape == HIERARCHY_NODE && what != COMM_REDUCE_SCATTER && what != COMM_ALLGATHER;

@@ -15,10 +15,10 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/native/node_sync.h"
 
-/* What the first rank of the node says of its memory. */
+/* The first rank's description of its memory. */
 struct node_offer {
     int64_t pid;
-    int64_t fd; /* -1: there is none */
+    int64_t fd; /* -1: no memory */
     uint64_t nonce, bytes;
 };
 
@@ -39,7 +39,7 @@ static size_t node_memory (long size)
     return head_bytes (size) + (size_t)(size + 1) * NODE_SLOTS * chunk_of (size);
 }
 
-/* Which ranks of the mesh are ours. */
+/* Find the ranks of the mesh that are on our node. */
 static int find_node_ranks (struct node_group *n)
 {
     struct mesh *m = n->mesh;
@@ -57,7 +57,7 @@ static int find_node_ranks (struct node_group *n)
     return 0;
 }
 
-/* Memory that is all there: no store into it meets SIGBUS. */
+/* Allocate all memory now, so that no store into it raises SIGBUS. */
 static int make_shared_memory (size_t bytes)
 {
     int fd = memfd_create ("slurmdl", MFD_CLOEXEC);
@@ -86,7 +86,7 @@ static bool is_node_memory_wanted (void)
     return !value || strcmp (value, "0") != 0;
 }
 
-/* The first rank's part; its file descriptor, -1 if it has no memory. */
+/* The first rank's part.  Returns its file descriptor, or -1 if it has no memory. */
 static int offer (struct node_group *n, struct node_offer *o)
 {
     int fd = is_node_memory_wanted () ? make_shared_memory (n->bytes) : -1;
@@ -106,8 +106,9 @@ static int offer (struct node_group *n, struct node_offer *o)
     return fd;
 }
 
-/* The others' part.  That the nonce is there tells that the process of that
- * number is the one that we know: ours may be in another container. */
+/* The other ranks' part.  The nonce proves that this PID is the process we mean: we
+ * may be in another container.
+ */
 static bool map_peer (struct node_group *n, const struct node_offer *o)
 {
     char path[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node's collectives: what goes through which slot, and when. */
+/* Collectives within a node: what goes through which slot, and when. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 #include "runtime/comm/native/node_sync.h"
 #include "runtime/comm/reduce/reduce.h"
 
-/* Up to so many bytes of all ranks together, each rank reduces all of it. */
+/* Up to this many bytes of all ranks together, each rank reduces everything. */
 enum { SMALL = 32 << 10 };
-/* Parts of a chunk begin at multiples of so many elements. */
+/* Parts of a chunk begin at multiples of this many elements. */
 enum { GRAIN = 64 };
 
 static uint64_t mix_hash (uint64_t h, uint64_t x)
@@ -19,7 +19,7 @@ static uint64_t mix_hash (uint64_t h, uint64_t x)
     return h ^ h >> 29;
 }
 
-/* Take numbers for the steps; neighbours compare what is given here. */
+/* Reserve the step numbers.  Neighbours compare the arguments. */
 static void node_begin (struct node_work *w, enum node_kind kind, uint64_t n, int type, int op)
 {
     struct node_group *node = w->node;
@@ -31,7 +31,7 @@ static void node_begin (struct node_work *w, enum node_kind kind, uint64_t n, in
     node->step += w->steps;
 }
 
-/* With nothing to copy the pointers may be NULL. */
+/* Both pointers may be NULL if there is nothing to copy. */
 static void copy_nonempty (char *to, const char *from, size_t n)
 {
     if (n > 0)
@@ -50,7 +50,7 @@ static size_t step_count (size_t n, size_t step)
 
 /* ---- all-reduce and reduce ---- */
 
-/* Elements of step 's', and of them those that rank 'r' reduces. */
+/* The number of elements in step 's'. slice_at() returns those that rank 'r' reduces. */
 static size_t length_at (const struct node_work *w, size_t s)
 {
     return least_size (w->step, w->n - s * w->step);
@@ -65,7 +65,7 @@ static void slice_at (const struct node_work *w, size_t s, long r, size_t *from,
     *n = least_size (each, all - *from);
 }
 
-/* All but what we reduce ourselves. */
+/* Publish everything except what we reduce ourselves. */
 static uint64_t publish_slice (const struct node_work *w, size_t s)
 {
     struct node_group *n = w->node;
@@ -104,8 +104,9 @@ static void reduce_slices (const struct node_work *w, size_t s)
                        length_at (w, s) * w->size);
 }
 
-/* The next step's part is there before we wait for this one's, and it is
- * collected while the others reduce. */
+/* Publish the next step before waiting for this one, and collect the last result
+ * while the others reduce.
+ */
 static int reduce_steps (const struct node_work *w, struct slurmdl_error *err)
 {
     uint64_t in = publish_slice (w, 0), out = 0;
@@ -129,7 +130,9 @@ static int reduce_steps (const struct node_work *w, struct slurmdl_error *err)
     return 0;
 }
 
-/* One meeting for little: all see all, and have the same order. */
+/* Small reductions need only one meeting: every rank sees all data and reduces them
+ * in the same order.
+ */
 static int reduce_small (const struct node_work *w, struct slurmdl_error *err)
 {
     struct node_group *n = w->node;
@@ -147,7 +150,7 @@ static int reduce_small (const struct node_work *w, struct slurmdl_error *err)
     return 0;
 }
 
-/* By which a reduction is multiplied at its end. */
+/* The factor at the end of a reduction. */
 static double node_factor (const struct node_group *n, enum slurmdl_op op)
 {
     return op == SLURMDL_AVERAGE ? 1.0 / (double)n->size : 1;
@@ -211,7 +214,7 @@ static int node_each_step (const struct node_work *w, node_step_f put, node_step
     return 0;
 }
 
-/* Elements of a step where each rank has a part of a slot for each other. */
+/* Elements per step if each rank has a part of its slot for each other rank. */
 static size_t node_step_of (const struct node_group *n, size_t size)
 {
     size_t step = n->chunk / size / (size_t)n->size;
@@ -253,7 +256,7 @@ static int node_broadcast (struct node_group *n, const struct collective *c,
 
 /* ---- all-to-all ---- */
 
-/* The layout is of what we send; this is of what comes. */
+/* w.layout describes what we send; this describes what we receive. */
 struct node_exchange {
     struct node_work w;
     const size_t *from, *places;
@@ -287,7 +290,9 @@ static void exchange_take (const struct node_work *w, size_t s)
                            step_part (x->from[r], s, w->step));
 }
 
-/* The most that one rank has for another, so that all make as many steps. */
+/* Agree on the most that one rank has for another, so that all ranks make the same
+ * number of steps.
+ */
 static int agree_on_most (struct node_group *n, size_t *most, struct slurmdl_error *err)
 {
     struct node_work w = { .node = n, .root = -1 };
@@ -304,7 +309,7 @@ static int agree_on_most (struct node_group *n, size_t *most, struct slurmdl_err
     return 0;
 }
 
-/* Sums of 'counts', the largest of which is returned. */
+/* Set 'starts' to the prefix sums of 'counts'.  Returns the largest count. */
 static size_t sum_counts (const size_t *counts, long size, size_t *starts)
 {
     size_t at = 0, most = 0;
@@ -370,7 +375,7 @@ int node_run (struct node_group *n, const struct collective *c, struct slurmdl_e
     return run[c->what](n, c, err);
 }
 
-/* Elements of rank r's blocks that step 's' has. */
+/* The number of elements of rank r's blocks in step 's'. */
 static size_t rank_part (const struct node_work *w, long r, size_t s)
 {
     size_t from = s * w->step, all = w->totals[r];
@@ -380,8 +385,9 @@ static size_t rank_part (const struct node_work *w, long r, size_t s)
     return all - from < w->step ? all - from : w->step;
 }
 
-/* A part of one of a rank's blocks, where it is in the tensor ('whole') and
- * in the row of its blocks. */
+/* Handle a part of one of a rank's blocks, at its place in the tensor ('whole') and
+ * in the row of the rank's blocks.
+ */
 typedef void (*piece_f) (char *row, char *whole, size_t bytes);
 
 static void into_row (char *row, char *whole, size_t bytes)
@@ -394,7 +400,7 @@ static void into_whole (char *row, char *whole, size_t bytes)
     memcpy (whole, row, bytes);
 }
 
-/* Elements from..from + n of the row of rank r's blocks. */
+/* Call 'f' for the pieces of elements from .. from + n of rank r's row. */
 static void each_piece (const struct node_work *w, long r, size_t from, size_t n, char *row,
                         char *whole, piece_f f)
 {
@@ -415,7 +421,7 @@ static void each_piece (const struct node_work *w, long r, size_t from, size_t n
     }
 }
 
-/* What each rank has; NULL: out of memory. */
+/* The number of elements of each rank, or NULL if out of memory. */
 static size_t *totals_of (const struct node_group *n, const struct node_layout *l, size_t *most)
 {
     size_t *totals = calloc ((size_t)n->size, sizeof (*totals));
@@ -445,7 +451,7 @@ static int run_node_steps (struct node_work *w, enum node_kind kind, node_step_f
     return rv;
 }
 
-/* Our own block is where it is; several of them are made a row. */
+/* A single block of ours stays in place; several are copied into a row. */
 static void scatter_put (const struct node_work *w, size_t s)
 {
     struct node_group *n = w->node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Synchronise the ranks of a node. */
+/* Synchronize the ranks of a node. */
 #include "runtime/comm/native/node_sync.h"
 
 #include <errno.h>
@@ -11,16 +11,18 @@
 #include "runtime/base/futex.h"
 #include "runtime/comm/mesh/channel.h"
 
-/* how often one that sleeps looks whether the others are still there */
+/* how often a sleeping rank checks on the others */
 enum { LOOK_MS = 50 };
-/* Looks at a counter before one sleeps, which with waking up takes some 20 us:
- * first a few that leave the CPU to nobody, then such that leave it to another
- * rank that is to run there. */
+/* Checks of a counter before sleeping, which takes about 20 us including the
+ * wake-up.  The first keep the CPU; the later ones yield it to another rank that
+ * wants to run there.
+ */
 enum { SPINS = 10, YIELDS = 100 };
-/* A CPU that was left to others and does not come back for so long has more to
- * do than our ranks.  Linux lets who has left it wait until all others had
- * their turn, and who has slept not: so sleep at once the next few times, twice
- * as often if it is still so then. */
+/* If a yielded CPU does not come back for this long, it has more to do than run our
+ * ranks.  Linux makes a thread that yields wait until all others had their turn,
+ * but not one that sleeps.  So sleep at once the next few times, and twice as often
+ * if that happens again.
+ */
 static const double SLOW_TURN = 1e-3;
 enum { CROWDED_LEAST = 4, CROWDED_MOST = 512 };
 
@@ -38,7 +40,7 @@ static struct node_meter *meter_of (struct node_group *n, uint64_t meeting)
     return &n->head->meters[meeting % NODE_METERS];
 }
 
-/* What the counter is when all have come; both wrap around. */
+/* The value of the counter when everybody has arrived.  Both wrap around. */
 static unsigned barrier_target (struct node_group *n, uint64_t meeting)
 {
     return (unsigned)((meeting / NODE_METERS + 1) * (uint64_t)n->size);
@@ -97,7 +99,7 @@ static int fail_node_group (struct node_group *n, struct slurmdl_error *err)
     return -1;
 }
 
-/* Whether somebody has given up; what the mesh says of it is the cause. */
+/* Whether a rank has given up.  Prefer the reason that the mesh reports. */
 static int look_at_reason (struct node_group *n, struct slurmdl_error *err)
 {
     struct timespec nap = { 0, 10000000 };
@@ -114,7 +116,7 @@ static int look_at_reason (struct node_group *n, struct slurmdl_error *err)
                       *why ? why : "a rank of this node has given up");
 }
 
-/* The first that has not come, as the mesh counts. */
+/* The first rank that has not arrived, numbered as in the mesh. */
 static long awaited_node_rank (const struct node_group *n, uint64_t meeting)
 {
     long r = 0;
@@ -160,7 +162,7 @@ static int sleep_at_barrier (struct node_group *n, uint64_t meeting, struct slur
     return 0;
 }
 
-/* Neighbours compare what they do. */
+/* Compare our call with that of our neighbour. */
 static int check_call (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
 {
     long r = (n->rank + 1) % n->size;
@@ -185,7 +187,7 @@ static void is_crowded (struct node_group *n)
     n->left = n->crowded;
 }
 
-/* Leave the CPU to others, for a while. */
+/* Yield the CPU to others for a while. */
 static void yield (struct node_group *n, uint64_t meeting)
 {
     double then = monotonic (), now;
