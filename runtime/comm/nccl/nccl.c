@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The back end NCCL: the module slurmdl-nccl.so. */
+/* slurmdl-nccl.so: the NCCL back end. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/api/backend.h"
 
-/* Memory of the device that comm_queue.nccl_buffer() has given. */
+/* Device memory that nccl_buffer() has returned. */
 struct nccl_room {
-    struct nccl_room *smaller; /* given before, kept until the end */
+    struct nccl_room *smaller; /* the previous, smaller one, kept until the end */
     size_t size;
     void *data;
 };
@@ -24,36 +24,38 @@ struct nccl_room {
 struct nccl_self {
     struct mesh *mesh;
     ncclComm_t comm;
-    cudaStream_t own;    /* ordered after the default one */
+    cudaStream_t own;    /* ordered after the default stream */
     cudaStream_t user;   /* NULL: calls wait for their results */
-    cudaStream_t beside; /* of struct comm_queue; NULL: not used yet */
-    bool queueing;       /* calls go there, and do not wait */
-    bool one_by_one;     /* copies: CUDA does not take several at once */
-    double factor;       /* of the next reduction */
+    cudaStream_t beside; /* for struct comm_queue; NULL: not used yet */
+    bool queueing;       /* calls use 'beside', and do not wait */
+    bool one_by_one;     /* CUDA cannot start several copies at once */
+    double factor;       /* factor of the next reduction */
     struct nccl_room *rooms[2];
-    void *token; /* of a barrier: 4 bytes of the device */
+    void *token; /* for a barrier: 4 bytes of device memory */
     int device;
     int rank, size;
-    bool f8; /* every rank's GPU and NCCL reduce numbers of eight bits */
+    bool f8; /* the GPUs and NCCL of all ranks reduce eight-bit floats */
     double timeout;
     atomic_bool aborted;
     bool failed;
 };
 
-/* Looks at a stream: between those at the clock, and before naps. */
+/* CHECK_EACH: stream queries between checks of the clock.  BEFORE_NAPS: queries
+ * before napping.
+ */
 enum { CHECK_EACH = 1024, BEFORE_NAPS = 20 };
 
 static const struct comm_services *nccl_lib;
 
-/* What CUDA says of an error; returns -1.  To be called after a failure. */
+/* Report a CUDA error after a failure.  Returns -1. */
 static int nccl_cuda_failed (cudaError_t e, const char *what, struct slurmdl_error *err)
 {
-    cudaGetLastError (); /* else the program would find our error */
+    cudaGetLastError (); /* so that the program does not see our error */
     errno = e == cudaErrorMemoryAllocation ? ENOMEM : EIO;
     return errorf (err, "nccl: %s: %s", what, cudaGetErrorString (e));
 }
 
-/* The calling thread's device, for the time of a call: returns what it was. */
+/* Make our device current for a call.  Returns the previous one. */
 static int nccl_enter (const struct nccl_self *s)
 {
     int before = s->device;
@@ -81,7 +83,7 @@ static int nccl_give_up (struct nccl_self *s, int error)
     return -1;
 }
 
-/* What NCCL says of an error; the communicator has ended.  Returns -1. */
+/* Report an NCCL error and end the communicator.  Returns -1. */
 static int nccl_failed (struct nccl_self *s, ncclResult_t r, const char *what,
                         struct slurmdl_error *err)
 {
@@ -112,8 +114,8 @@ static int check_wait (struct nccl_self *s, const char *what, double deadline,
     return nccl_give_up (s, ETIMEDOUT);
 }
 
-/* Of a call on a non-blocking communicator that has returned 'r': wait until it
- * is on its way.  'what' is waited for.
+/* Wait until a call on a non-blocking communicator, which has returned 'r', is in
+ * progress.  'what' describes it.
  */
 static int nccl_settle (struct nccl_self *s, ncclResult_t r, const char *what,
                         struct slurmdl_error *err)
@@ -135,8 +137,8 @@ static int nccl_settle (struct nccl_self *s, ncclResult_t r, const char *what,
     return r == ncclSuccess ? 0 : nccl_failed (s, r, what, err);
 }
 
-/* Until what was queued in 'stream' is done, without a pause, or with naps, so
- * that the core is free for the program.
+/* Wait until everything queued in 'stream' is done.  With 'naps', leave the core to
+ * the program in between.
  */
 static int nccl_drain (struct nccl_self *s, cudaStream_t stream, bool naps, const char *what,
                        struct slurmdl_error *err)
@@ -172,7 +174,7 @@ static int check_cuda (cudaError_t e, const char *what, struct slurmdl_error *er
     return e == cudaSuccess ? 0 : nccl_cuda_failed (e, what, err);
 }
 
-/* What the thread asks of CUDA must not end a capture of the program's. */
+/* CUDA calls of this thread must not end a stream capture of the program. */
 static void use (const void *p)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
@@ -184,8 +186,8 @@ static void use (const void *p)
     cudaGetLastError ();
 }
 
-/* Neither waits for the default stream nor makes it wait; what is queued goes
- * before the blocks of the program's kernels that have not begun.
+/* The stream does not synchronize with the default stream.  Its work runs before
+ * those blocks of the program's kernels that have not started.
  */
 static int nccl_make_stream (struct nccl_self *s, struct slurmdl_error *err)
 {
@@ -222,8 +224,8 @@ static int after (void *self, const struct memory_mark *m, struct slurmdl_error 
     return check_cuda (cudaStreamWaitEvent (s->beside, m->event, 0), "cudaStreamWaitEvent", err);
 }
 
-/* cudaFree() would wait for all that the program has given the device to do:
- * what has become too small is kept, and what comes after it twice as large.
+/* Keep a buffer that has become too small, because cudaFree() would wait for all
+ * work that the program has queued on the device.  The next one is twice as large.
  */
 static void *nccl_buffer (void *self, int which, size_t n, struct slurmdl_error *err)
 {
@@ -273,7 +275,9 @@ static int copy_each (const struct nccl_self *s, const struct comm_copy *list, s
     return rv;
 }
 
-/* Of hundreds of small copies each takes longer to begin than to do. */
+/* Starting hundreds of small copies one by one takes longer than the copies
+ * themselves.
+ */
 #if CUDART_VERSION >= 13000
 struct nccl_copies {
     void **to;
@@ -309,7 +313,7 @@ static bool batch_copy (const struct nccl_self *s, const struct nccl_copies *b)
                   == cudaSuccess;
 }
 
-/* false: none of them was begun. */
+/* Returns false if none of the copies was started. */
 static bool copy_together (const struct nccl_self *s, const struct comm_copy *list, size_t n)
 {
     struct nccl_copies b;
@@ -406,7 +410,7 @@ static void nccl_queue_free (struct nccl_self *s)
 
 /* ---- types ---- */
 
-/* How a type is given to NCCL, 'n' of its elements each; 0: not at all. */
+/* How a type is passed to NCCL: as 'n' elements of 'type' each; 0: not supported. */
 static const struct nccl_type {
     ncclDataType_t type;
     size_t n;
@@ -440,8 +444,9 @@ static bool type_of (enum slurmdl_type type, ncclDataType_t *to, size_t *n)
     return *n > 0;
 }
 
-/* Of one rank NCCL 2.28 takes an average for a product, which it refuses for
- * eight bits, and of which it leaves out the last elements of some lengths.
+/* Use a sum for a single rank.  There NCCL 2.28 turns an average into a product,
+ * which it rejects for eight-bit types and whose last elements it omits for some
+ * lengths.
  */
 static ncclRedOp_t op_of (const struct nccl_self *s, enum slurmdl_type type, enum slurmdl_op op)
 {
@@ -462,9 +467,8 @@ static ncclRedOp_t op_of (const struct nccl_self *s, enum slurmdl_type type, enu
     return ncclSum;
 }
 
-/* Pairs of numbers are added,
- * and not multiplied, number by number.  What NCCL refuses would be the
- * end of the communicator.
+/* Complex numbers can be added component by component, but not multiplied.  Check
+ * first, because a call that NCCL rejects would end the communicator.
  */
 static bool nccl_takes (void *self, enum slurmdl_type type, enum slurmdl_op op)
 {
@@ -485,15 +489,15 @@ struct nccl_call {
     cudaStream_t stream;
     ncclDataType_t type;
     ncclRedOp_t op;
-    size_t factor; /* of NCCL's elements in one of ours */
-    size_t size;   /* of ours, in bytes */
-    bool made;     /* the operation is for this call only */
+    size_t factor; /* NCCL's elements per element of ours */
+    size_t size;   /* bytes per element of ours */
+    bool made;     /* the operation exists only for this call */
     int before;
     const char *what;
     struct slurmdl_error *err;
 };
 
-/* Memory of another device would be an error that ends the process. */
+/* Reject memory of another device, which would end the process. */
 static int check_device_memory (const struct nccl_call *c, const void *p)
 {
     struct cudaPointerAttributes a;
@@ -534,8 +538,8 @@ static int begin_call (struct nccl_call *c, void *self, const char *what, const 
     return 0;
 }
 
-/* A sum of what is multiplied first; what an average divides by is part of
- * the factor.
+/* Create a sum that multiplies its inputs first.  The factor includes the divisor
+ * of an average.
  */
 static int make_op (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
 {
@@ -543,7 +547,7 @@ static int make_op (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op
                              : type == SLURMDL_C128 ? SLURMDL_F64
                                                     : type;
     double factor = c->s->factor / (op == SLURMDL_AVERAGE ? c->s->size : 1);
-    double scalar; /* of any of these types */
+    double scalar; /* large enough for each of these types */
     ncclResult_t r;
 
     c->s->factor = 1;
@@ -555,7 +559,7 @@ static int make_op (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op
     return 0;
 }
 
-/* -1 after begin_call() has been undone. */
+/* Returns -1 after undoing begin_call(). */
 static int set_type (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
 {
     type_of (type, &c->type, &c->factor);
@@ -567,7 +571,7 @@ static int set_type (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_o
     return -1;
 }
 
-/* Of a call that has returned 'r', or of the end of a group. */
+/* Finish a call that has returned 'r', or a group. */
 static int end_call (struct nccl_call *c, ncclResult_t r)
 {
     int rv = nccl_settle (c->s, r, c->what, c->err);
@@ -580,7 +584,7 @@ static int end_call (struct nccl_call *c, ncclResult_t r)
     return rv;
 }
 
-/* Keep the first error of the calls of a group, which must be ended. */
+/* Keep the first error in a group, which has to be ended in any case. */
 static void note (ncclResult_t *first, ncclResult_t r)
 {
     if (*first == ncclSuccess && r != ncclInProgress)
@@ -624,7 +628,7 @@ static bool are_equal (const size_t *n, int size)
     return true;
 }
 
-/* A reduction to each rank, all together. */
+/* One reduction to each rank, in one group. */
 static ncclResult_t scatter_unequal (const struct nccl_call *c, const char *in, void *out,
                                      const size_t *counts)
 {
@@ -652,7 +656,7 @@ static int nccl_reduce_scatter (void *self, const struct collective *a, struct s
                                             c.s->comm, c.stream));
 }
 
-/* A broadcast of each rank, all together. */
+/* One broadcast from each rank, in one group. */
 static ncclResult_t gather_unequal (const struct nccl_call *c, const void *in, char *out,
                                     const size_t *bytes)
 {
@@ -739,11 +743,11 @@ static int nccl_run (void *self, const struct collective *a, struct slurmdl_erro
     return run[a->what](self, a, err);
 }
 
-/* What each rank says of itself. */
+/* What each rank sends about itself. */
 struct nccl_peer {
-    char bus[32]; /* of its GPU */
+    char bus[32]; /* PCI bus ID of its GPU */
     int32_t device, devices;
-    int32_t f8;      /* whether it reduces numbers of eight bits */
+    int32_t f8;      /* whether it reduces eight-bit floats */
     ncclUniqueId id; /* rank 0's */
 };
 
@@ -774,7 +778,7 @@ static int nccl_probe (struct slurmdl_error *err)
                    e == cudaSuccess ? "none is visible" : cudaGetErrorString (e));
 }
 
-/* The first two ranks that have the same GPU. */
+/* Find the first two ranks that use the same GPU. */
 static bool find_twins (const struct nccl_self *s, const struct nccl_peer *peers, int *first,
                         int *second)
 {
@@ -786,7 +790,8 @@ static bool find_twins (const struct nccl_self *s, const struct nccl_peer *peers
     return false;
 }
 
-/* Nobody has chosen one: each sees them all, and its current one is the first.
+/* Whether no rank has chosen a GPU: each sees all of them, and its current one is
+ * the first.
  */
 static bool is_unchosen (const struct nccl_self *s, const struct nccl_peer *peers)
 {
@@ -796,7 +801,7 @@ static bool is_unchosen (const struct nccl_self *s, const struct nccl_peer *peer
     return true;
 }
 
-/* Of GPUs since Hopper (9.0), by NCCL since 2.24. */
+/* GPUs since Hopper (9.0) can, with NCCL since 2.24. */
 static bool reduces_f8 (int device)
 {
     int major = 0;
@@ -817,8 +822,8 @@ fail:
     return -1;
 }
 
-/* Of this process; -1: none yet.  A new thread's current one is the first, even
- * where the program has chosen another.
+/* The device of this process; -1: none yet.  In a new thread the first device is
+ * current, even if the program has chosen another.
  */
 static atomic_int chosen = -1;
 
@@ -834,7 +839,7 @@ fail:
     return -1;
 }
 
-/* The current device, or the local rank's, which becomes the current one. */
+/* Use the current device, or that of the local rank, which then becomes current. */
 static int choose_device (struct nccl_self *s, struct nccl_peer *mine, struct nccl_peer *peers,
                           struct slurmdl_error *err)
 {
