@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The back end MPI: the module slurmdl-mpi.so. */
+/* slurmdl-mpi.so: the MPI back end. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/api/backend.h"
 
-/* MPI counts with int: more goes in parts of so many elements. */
+/* MPI counts with int, so larger messages go in parts of this many elements. */
 #ifndef MPI_PART
 #define MPI_PART (1 << 30)
 #endif
@@ -27,7 +27,7 @@ static inline size_t mpi_least (size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* A non-blocking call, and the end of it; 'request' is a variable. */
+/* Make a non-blocking call and wait for it.  The caller has a variable 'request'. */
 #define CALL(s, err, name, ...)                                                                    \
     (mpi_enter (),                                                                                 \
      mpi_finish (s, MPI_I##name (__VA_ARGS__, &request), &request, "MPI_I" #name, err))
@@ -38,19 +38,19 @@ struct mpi_self {
     int size;
     double timeout;
     atomic_bool aborted, failed;
-    bool takes_device; /* on all ranks: sends and receives take device memory */
-    /* of each rank, for those calls that want int */
+    bool takes_device; /* on all ranks, sends and receives take device memory */
+    /* per rank, for calls that want int */
     int *counts, *places, *counts2, *places2;
 };
 
-enum { CHECK_EACH = 4096 }; /* looks at a request between those at the clock */
+enum { CHECK_EACH = 4096 }; /* tests of a request between checks of the clock */
 
 static const struct comm_services *mpi_lib;
-static atomic_bool mpi_has_failed; /* any communicator */
-static bool mpi_takes_turns;       /* MPI has promised threads only one at a time */
+static atomic_bool mpi_has_failed; /* true once any communicator has failed */
+static bool mpi_takes_turns;       /* MPI supports only one thread at a time */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-/* Around each call of MPI, where it has promised threads only one at a time. */
+/* Surrounds each MPI call if MPI supports only one thread at a time. */
 static void mpi_enter (void)
 {
     if (mpi_takes_turns)
@@ -63,7 +63,7 @@ static void mpi_leave (void)
         pthread_mutex_unlock (&turn);
 }
 
-/* Write what MPI says of 'code'; returns -1. */
+/* Report MPI's error 'code'.  Returns -1. */
 static int mpi_failed (int code, const char *what, struct slurmdl_error *err)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -82,7 +82,7 @@ static int mpi_give_up (struct mpi_self *s, int error)
     return -1;
 }
 
-/* Whether to wait further: -1 after the deadline, an abort or the end of a
+/* Whether to keep waiting.  Returns -1 after the deadline, an abort or the end of a
  * rank.
  */
 static int mpi_look (struct mpi_self *s, double deadline, struct slurmdl_error *err)
@@ -100,9 +100,8 @@ static int mpi_look (struct mpi_self *s, double deadline, struct slurmdl_error *
     return mpi_give_up (s, ETIMEDOUT);
 }
 
-/* Of a call that has returned 'code', after mpi_enter(): leave, and wait for
- * it.  A request that is given up stays. Of a call that has returned 'code'; a
- * request that is given up stays.
+/* Finish a call made after mpi_enter() that has returned 'code': leave, and wait
+ * for it.  A request that we give up on is not freed.
  */
 static int mpi_finish (struct mpi_self *s, int code, MPI_Request *request, const char *what,
                        struct slurmdl_error *err)
@@ -110,7 +109,7 @@ static int mpi_finish (struct mpi_self *s, int code, MPI_Request *request, const
     double deadline = monotonic () + s->timeout;
     int done = 0;
 
-    mpi_leave (); /* taken by the macro below */
+    mpi_leave (); /* taken by the caller or CALL() */
     if (code == MPI_SUCCESS)
         for (long n = 1; !done; n++) {
             mpi_enter ();
@@ -128,8 +127,8 @@ static int mpi_finish (struct mpi_self *s, int code, MPI_Request *request, const
     return mpi_give_up (s, EIO);
 }
 
-/* Those that MPI does not have travel as whole numbers of their size; only our
- * operations, of which each knows its type, are used on them.
+/* Types that MPI does not have travel as integers of the same size.  We use only
+ * our own operations on them, each of which knows its type.
  */
 static MPI_Datatype mpi_type_of (enum slurmdl_type type)
 {
@@ -179,12 +178,12 @@ static MPI_Datatype mpi_type_of (enum slurmdl_type type)
     OP (name##_min, type, SLURMDL_MIN)                                                             \
     OP (name##_max, type, SLURMDL_MAX)                                                             \
     OP (name##_product, type, SLURMDL_PRODUCT)
-/* Open MPI 4's vector code saturates sums of these, where ours wrap around. */
+/* Open MPI 4's vector code saturates sums of these types, while ours wrap around. */
 OPS (i8, SLURMDL_I8)
 OPS (u8, SLURMDL_U8)
 OPS (i16, SLURMDL_I16)
 OPS (u16, SLURMDL_U16)
-/* added in F32, and rounded when they are passed on */
+/* added in F32, and rounded before they are passed on */
 OPS (f16, SLURMDL_F16)
 OPS (bf16, SLURMDL_BF16)
 OPS (e4m3, SLURMDL_F8_E4M3)
@@ -204,7 +203,7 @@ static MPI_User_function *const functions[TYPES][OPS] = {
 
 static MPI_Op own[TYPES][OPS];
 
-/* Once, after MPI's begin. */
+/* Call once, after MPI_Init(). */
 static int mpi_make_ops (struct slurmdl_error *err)
 {
     for (int t = 0; t < TYPES; t++)
@@ -236,20 +235,19 @@ static MPI_Op mpi_op_of (enum slurmdl_type type, enum slurmdl_op op)
     return MPI_OP_NULL;
 }
 
-/* Bytes of a broadcast that are on their way while the next ones come. */
+/* Bytes of a broadcast that are passed on while the next ones arrive. */
 enum { PIECE = 1 << 22 };
 
-/* An all-to-all, an all-gather and a broadcast of any size use sends and
- * receives, which take device memory where the library does; its non-blocking
- * collectives do not (Open MPI's FAQ, "Which MPI APIs do NOT work with
- * CUDA-aware?").
+/* All-to-all, all-gather and broadcast of any size use sends and receives, which
+ * take device memory if the library supports it.  Its non-blocking collectives do
+ * not (Open MPI's FAQ, "Which MPI APIs do NOT work with CUDA-aware?").
  */
 static bool mpi_on_device (const struct mpi_self *s, const void *p)
 {
     return s->takes_device && p && mpi_lib->is_device (p);
 }
 
-/* What goes to one rank while something comes from another. */
+/* A message to one rank and a message from another at the same time. */
 struct mpi_sendrecv {
     const char *out;
     char *in;
@@ -306,8 +304,8 @@ static int mpi_sendrecv_all (struct mpi_self *s, const char *in, const size_t *t
     return 0;
 }
 
-/* A binomial tree; 'place' counts from the root.  Its children are the places
- * that differ in one bit above its highest.
+/* Pass a piece along a binomial tree.  'place' counts from the root.  The children
+ * of a place differ from it in one bit above its highest.
  */
 static int pass_piece (struct mpi_self *s, char *data, int n, int root, int place,
                        struct slurmdl_error *err)
@@ -351,7 +349,7 @@ static int mpi_forward (struct mpi_self *s, char *data, size_t bytes, long root,
     return 0;
 }
 
-/* A reduction to one rank, or to all where 'root' is -1. */
+/* A reduction to one rank, or to all if 'root' is -1. */
 struct mpi_job {
     struct mpi_self *s;
     enum slurmdl_type type;
@@ -408,7 +406,7 @@ static int mpi_reduce (void *self, const struct collective *a, struct slurmdl_er
     return mpi_allreduce_parts (&j, a->in, a->out, a->n);
 }
 
-/* Counts of ranks as MPI wants them; false: they are too large. */
+/* Convert the counts of all ranks to int.  Returns false if they are too large. */
 static bool mpi_counts_fit (const struct mpi_self *s, const size_t *counts, int *out, int *places)
 {
     size_t sum = 0;
@@ -512,7 +510,7 @@ static int mpi_alltoall (void *self, const struct collective *a, struct slurmdl_
                    && !mpi_on_device (s, a->in) && !mpi_on_device (s, a->out);
     int32_t all = mine;
 
-    /* all of them, or none */
+    /* all ranks take the same path */
     if (CALL (s, err, allreduce, &mine, &all, 1, MPI_INT32_T, MPI_MIN, s->comm) < 0)
         return -1;
     if (!all)
@@ -552,9 +550,9 @@ static void mpi_attach (const struct comm_services *s)
     mpi_lib = s;
 }
 
-/* ---- begin and end ---- */
+/* ---- start and end ---- */
 
-/* Not after a failure: it would wait for ranks that have gone. */
+/* Do not finalize after a failure: it would wait for ranks that are gone. */
 static void finalize (void)
 {
     int done = 0;
@@ -564,7 +562,7 @@ static void finalize (void)
         MPI_Finalize ();
 }
 
-/* Open MPI's MPI_Init() ends a process that srun has started without. */
+/* Open MPI's MPI_Init() ends a process that srun started without PMI. */
 static bool is_told_of_others (void)
 {
     return !getenv ("SLURM_PROCID") || !getenv ("SLURM_STEP_NODELIST") || getenv ("PMIX_RANK")
@@ -588,7 +586,7 @@ static int initialise (struct slurmdl_error *err)
     }
     if (!there) {
         int rv;
-        /* its plugins look for its symbols */
+        /* its plugins need its symbols */
         dlopen ("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
         rv = MPI_Init_thread (NULL, NULL, MPI_THREAD_MULTIPLE, &level);
         if (rv != MPI_SUCCESS)
@@ -629,11 +627,11 @@ static int mpi_probe (struct slurmdl_error *err)
     return errorf (err, "%s", over ? "MPI has been finalised" : why_not.text);
 }
 
-/* What each rank says of itself. */
+/* What each rank sends about itself. */
 struct mpi_peer {
-    int rank; /* in MPI_COMM_WORLD */
-    int tag;  /* the first one's is that of the new communicator */
-    int cuda; /* MPI takes device memory */
+    int rank; /* rank in MPI_COMM_WORLD */
+    int tag;  /* the first rank's is the tag of the new communicator */
+    int cuda; /* MPI accepts device memory */
 };
 
 static int check_peers (const struct mpi_self *s, const struct mpi_peer *peers,
@@ -652,7 +650,7 @@ static int check_peers (const struct mpi_self *s, const struct mpi_peer *peers,
     return 0;
 }
 
-/* Open MPI and MPICH have it; of others nothing is known. */
+/* Open MPI and MPICH have this function.  Assume no support in other libraries. */
 static bool takes_cuda (void)
 {
     int (*query) (void) = dlsym (RTLD_DEFAULT, "MPIX_Query_cuda_support");
@@ -668,8 +666,8 @@ static bool takes_device (void *self, enum collective_kind what)
            && (what == COMM_ALLGATHER || what == COMM_BROADCAST || what == COMM_ALLTOALL);
 }
 
-/* A communicator on its way: MPI knows no bound for it, so a thread waits that
- * is left behind, if it must be.  The last one of the two frees it.
+/* A communicator under construction.  MPI has no timeout for that, so a thread does
+ * it, which is left behind if necessary.  The last of the two users frees this.
  */
 struct making {
     MPI_Group world, group;
@@ -702,7 +700,7 @@ static void *make_communicator (void *arg)
     return NULL;
 }
 
-/* The program's signals are not for our thread. */
+/* Block all signals in our thread: they are for the program. */
 static int start_making (struct making *m)
 {
     sigset_t all, before;
@@ -721,9 +719,9 @@ static int start_making (struct making *m)
     return rc ? -1 : 0;
 }
 
-/* A library that takes one thread at a time would be left locked by a thread
- * that waits in it: there MPI_Comm_create_group() has no bound.
- * MPI_Comm_idup(), which could be tested, wants all of MPI_COMM_WORLD.
+/* If the library takes one thread at a time, a thread waiting in it would leave it
+ * locked.  In that case MPI_Comm_create_group() has no timeout.  MPI_Comm_idup(),
+ * which can be tested, needs all ranks of MPI_COMM_WORLD.
  */
 static int make_in_time (struct mpi_self *s, struct making *m, struct slurmdl_error *err)
 {
@@ -741,7 +739,7 @@ static int make_in_time (struct mpi_self *s, struct making *m, struct slurmdl_er
     return m->rv == MPI_SUCCESS ? 0 : mpi_failed (m->rv, "MPI_Comm_create_group", err);
 }
 
-/* Ranks of the mesh in its order, whichever they are in MPI_COMM_WORLD. */
+/* Use the mesh's order of ranks, whatever their ranks in MPI_COMM_WORLD. */
 static int make_comm (struct mpi_self *s, const struct mpi_peer *peers, struct slurmdl_error *err)
 {
     struct making *m = calloc (1, sizeof (*m));
@@ -776,7 +774,7 @@ static void mpi_close (void *self)
     if (!s)
         return;
     MPI_Finalized (&over);
-    /* with a collective under way it would wait */
+    /* it would wait for a collective in progress */
     if (!over && s->comm != MPI_COMM_NULL && !atomic_load (&s->failed)) {
         mpi_enter ();
         MPI_Comm_free (&s->comm);
