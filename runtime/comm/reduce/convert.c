@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convert arrays to another type, or multiply them. */
+/* Convert arrays to another type, or scale them. */
 #include "runtime/comm/reduce/kernels.h"
 
 KERNEL_OPTIONS
 
 enum { BLOCK_FLOATS = 1024 };
 
-/* in F64, so that a third of three times x is x */
+/* Multiply in F64, so that a third of three times x is x. */
 KERNEL static void scale_f32 (void *data, size_t n, double factor)
 {
     any_f32 *d = data;
@@ -73,8 +73,9 @@ KERNEL static void f32_from_f64 (void *out, const void *in, size_t n)
         o[i] = (float)l[i];
 }
 
-/* Rounded to odd, so that the rounding to F16 or BF16 that follows is that of
- * the F64 (Boldo and Melquiond 2008, doi:10.1109/TC.2007.70819). */
+/* Round to odd, so that the rounding to F16 or BF16 that follows gives the same
+ * result as rounding the F64 (Boldo and Melquiond 2008, doi:10.1109/TC.2007.70819).
+ */
 KERNEL static void odd_from_f64 (void *out, const void *in, size_t n)
 {
     any_f32 *o = out;
@@ -95,7 +96,7 @@ KERNEL static void odd_from_f64 (void *out, const void *in, size_t n)
     }
 }
 
-/* by way of F32, a block at a time */
+/* Convert a block by way of F32. */
 static void convert_block (void *out, enum slurmdl_type to, const void *in, enum slurmdl_type from,
                            size_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reduce arrays of F16, BF16 and F8, in F32. */
+/* Reduce arrays of F16, BF16 and F8 in F32. */
 #include "runtime/comm/reduce/kernels.h"
 
 KERNEL_OPTIONS
@@ -20,18 +20,19 @@ static inline uint32_t as_bits (float f)
     return bits;
 }
 
-/* without a branch, of which no vector instructions could be made */
+/* Select without a branch, which could not be vectorized. */
 static inline uint32_t select_bits (bool first, uint32_t a, uint32_t b)
 {
     return b ^ ((a ^ b) & -(uint32_t)first);
 }
 
-/* A sign, E bits of exponent, M of mantissa.  IEEE 754: the highest exponent
- * is for infinity and NaN.  E4M3 has but NaN, with all bits set (OCP 8-bit
- * Floating Point Specification 1.0). */
+/* A sign, 'e' bits of exponent and 'm' of mantissa.  As in IEEE 754, the highest
+ * exponent stands for infinity and NaN.  E4M3 has only NaN, with all bits set (OCP
+ * 8-bit Floating Point Specification 1.0).
+ */
 struct narrow_format {
     unsigned e, m;
-    uint32_t infinity; /* the bits beyond the greatest number */
+    uint32_t infinity; /* first pattern above the largest number */
     uint32_t nan;
 };
 
@@ -40,9 +41,10 @@ struct narrow_format {
 #define E4M3 ((struct narrow_format){ 4, 3, 0x7f, 0x7f })
 #define E5M2 ((struct narrow_format){ 5, 2, 0x7c, 0x7e })
 
-/* Numbers below the least normal one are made by adding and subtracting
- * powers of two, which are normal in F32: so they are right in a program that
- * flushes subnormal numbers to zero, too. */
+/* Compute subnormal numbers by adding and subtracting powers of two, which are
+ * normal in F32.  So the result is right even in a program that flushes subnormal
+ * numbers to zero.
+ */
 static inline float widen_one (uint32_t x, struct narrow_format f)
 {
     uint32_t sign = x >> (f.e + f.m) << 31, bits = x & ((1u << (f.e + f.m)) - 1);
@@ -67,7 +69,7 @@ static inline uint32_t narrow_one (float x, struct narrow_format f)
     uint32_t down = (128u - (1u << (f.e - 1))) << 23;
     uint32_t even = bits >> shift & 1;
     uint32_t number = (bits - down + (1u << (shift - 1)) - 1 + even) >> shift;
-    /* the last bit of this power of two is that of the least number */
+    /* the last bit of this power of two has the value of the smallest number */
     uint32_t one = down + ((shift + 1) << 23);
     uint32_t small = as_bits (as_float (bits) + as_float (one)) - one;
 

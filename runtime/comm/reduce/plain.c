@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reduce pairs of arrays of integers, truth values, F32, F64, complex numbers.
- */
+/* Reduce pairs of arrays of integers, booleans, F32, F64 or complex numbers. */
 #include "runtime/comm/reduce/kernels.h"
 
 KERNEL_OPTIONS
@@ -18,7 +17,7 @@ KERNEL_OPTIONS
         }                                                                                          \
     }
 
-/* sums and products wrap around, and are the same for both signs */
+/* Sums and products wrap around, and are the same for signed and unsigned types. */
 #define UNSIGNED(bits, wide)                                                                       \
     PAIR (u##bits##_sum, any_u##bits, wide, a + b)                                                 \
     PAIR (u##bits##_product, any_u##bits, wide, a *b)                                              \
@@ -49,8 +48,9 @@ PAIR (f32_max, any_f32, float, f32_most (a, b))
 PAIR (f64_min, any_f64, double, f64_least (a, b))
 PAIR (f64_max, any_f64, double, f64_most (a, b))
 
-/* Without KERNEL: gcc 12 makes fused operations of this pattern even if it is
- * told not to (vfmaddsub). */
+/* Without KERNEL, because gcc 12 turns this pattern into fused operations
+ * (vfmaddsub) even if told not to.
+ */
 #define COMPLEX(name, any, type)                                                                   \
     static void name##_sum (void *out, const void *left, const void *right, size_t n)              \
     {                                                                                              \

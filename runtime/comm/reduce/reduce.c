@@ -4,7 +4,7 @@
 
 #include "runtime/comm/reduce/kernels.h"
 
-/* a block of an input, and what is computed of it, stay in the first cache */
+/* A block of an input and its intermediate result fit into the first-level cache. */
 enum { BLOCK_BYTES = 4096, BLOCK_FLOATS = 1024 };
 
 static bool is_type (enum slurmdl_type type, enum slurmdl_op op)
