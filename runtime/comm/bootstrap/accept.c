@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accept the ranks of a step at a listener, and refuse others. */
+/* Accept the ranks of a step at a listener, and reject others. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ void boot_peer_init (struct boot_peer *p, int fd, struct net_seal *seal)
         address_of_peer (fd, p->from, sizeof (p->from));
 }
 
-/* With the listener of that rank. */
+/* The handshake with the listener of that rank. */
 static struct handshake handshake_with (const struct boot_place *p, long rank)
 {
     struct handshake h = { .service = HANDSHAKE_BOOTSTRAP,
@@ -148,7 +148,7 @@ static int refuse_peer (struct boot_peer *p, const char *why)
     return -1;
 }
 
-/* Whether the rank is one that is waited for; else why not. */
+/* Whether we are waiting for the rank.  If not, 'why' says so. */
 static bool is_expected (const struct boot_accept *m, uint32_t rank, char *why)
 {
     if (rank < m->place->size && m->missing[rank])
@@ -163,7 +163,7 @@ static bool is_expected (const struct boot_accept *m, uint32_t rank, char *why)
     return false;
 }
 
-/* -1: what it has taken is given back by drop_peer(). */
+/* Returns -1 if a rank is not expected; drop_peer() then gives back the others. */
 static int take_ranks (struct boot_accept *m, struct boot_peer *p, uint32_t n)
 {
     char why[BOOT_TEXT] = "";
@@ -230,7 +230,7 @@ static void admit_peer (struct boot_accept *m, const struct listener_arrival *a)
     free (a->body);
 }
 
-/* Who has come, and says more or ends before the meeting does, has gone. */
+/* A peer that sends more, or ends, before the meeting is complete counts as gone. */
 static int wait_for_any (struct boot_accept *m, double deadline)
 {
     struct listener *l = &m->listener;
@@ -288,7 +288,7 @@ int boot_accept_end (struct boot_accept *m, struct boot_tree *t)
 {
     int rv = 0;
 
-    /* whoever comes now comes for the next meeting at this port */
+    /* from now on, ranks that connect to this port belong to the next meeting */
     listener_close (&m->listener);
     if (m->n > 0)
         qsort (m->peers, (size_t)m->n, sizeof (*m->peers), compare_peers);
@@ -299,14 +299,14 @@ int boot_accept_end (struct boot_accept *m, struct boot_tree *t)
     return rv;
 }
 
-/* ---- ranks that have not come, in a line ---- */
+/* ---- list missing ranks in one line ---- */
 
 static const char *host_of_rank (const struct rank_layout *layout, long rank)
 {
     return layout && rank < layout->ranks ? layout_host (layout, rank) : "";
 }
 
-/* The first rank after 'from' that does not go on with it. */
+/* The first rank after 'from' that does not belong to the same run. */
 static long end_of_run (const bool *missing, long n, long from, const struct rank_layout *l)
 {
     const char *host = host_of_rank (l, from);
@@ -334,7 +334,7 @@ static void put_run (char *buf, size_t size, long from, long to, const char *hos
 void boot_name_ranks (char *buf, size_t size, const bool *missing, long n,
                       const struct rank_layout *layout)
 {
-    enum { MORE = 24 }; /* room for the number of those that have none */
+    enum { MORE = 24 }; /* room for the number of ranks that do not fit */
     char run[320];
     size_t used = 0;
     long left = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of a communicator find each other. */
+/* Bootstrap: the ranks of a communicator find each other. */
 #include "runtime/comm/bootstrap/bootstrap.h"
 
 #include <errno.h>
@@ -15,14 +15,14 @@
 enum { BYTES_MAX = 4096 };
 
 struct boot {
-    const struct boot_method *method; /* NULL: the place was given */
+    const struct boot_method *method; /* NULL: the caller gave the place */
     struct boot_place place;
     struct boot_tree tree;
-    struct rank_layout *layout; /* NULL: not known */
-    pid_t pid;                  /* a child leaves all this alone */
+    struct rank_layout *layout; /* NULL: unknown */
+    pid_t pid;                  /* a child of fork() leaves all this alone */
 };
 
-/* In the order in which they are tried. */
+/* Methods in the order in which to try them. */
 static const struct boot_method *const methods[] = { &boot_pmix, &boot_pmi, &boot_tcp };
 enum { METHODS = sizeof (methods) / sizeof (*methods) };
 
@@ -81,10 +81,10 @@ static int find_boot_place (struct boot *b, const struct slurmdl_comm_options *o
     const struct boot_method *w;
 
     if (o->size > 0 || (o->address && *o->address))
-        name = "tcp"; /* the others would know better */
+        name = "tcp"; /* the other methods would override it */
     if (name && *name)
         return (w = find_method (name, err)) ? try_method (b, w, o, err) : -1;
-    /* one that is there and fails is an error: the next would be a surprise */
+    /* if an available method fails, report it: falling back would surprise the user */
     for (int i = 0; i < METHODS; i++)
         if (methods[i]->is_there ())
             return try_method (b, methods[i], o, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks of one node come together to rank 0, by an abstract socket. */
+/* Ranks of a node meet through an abstract socket and join rank 0 together. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/rank/layout.h"
 
-/* Those who are later, or do not see this node's sockets (a container with a
- * network of its own), go to rank 0 themselves.
+/* Ranks that are later, or cannot see this node's sockets (in a container with its
+ * own network), connect to rank 0 themselves.
  */
 enum { NODE_S = 5 };
 
@@ -36,9 +36,9 @@ long boot_node_leader (const struct boot_place *p)
     return -1;
 }
 
-/* A name that nobody else can guess, as all users see the names that are in use
- * and may take others.  A rank's node is part of it: nodes may be one machine,
- * in tests.
+/* A name that nobody else can guess, because all users see the names in use and may
+ * take others.  It includes the rank's node, because in tests several nodes may be
+ * one machine.
  */
 static socklen_t node_address (const struct boot_place *p, struct sockaddr_un *a)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rank 0 publishes its address over PMI: srun --mpi=pmi2, mpiexec of MPICH. */
+/* Rank 0 publishes its address through PMI: srun --mpi=pmi2, or mpiexec of MPICH. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -14,16 +14,16 @@
 #include "runtime/comm/bootstrap/method.h"
 #include "runtime/comm/net/socket.h"
 
-/* The simple wire protocol of PMI-1, a line each way ("cmd=NAME KEY=VALUE
- * ..."), which servers of PMI-2 speak too if it is what they hear first.  The
- * connection belongs to the process: it begins and ends once.
+/* The simple wire protocol of PMI-1, one line each way ("cmd=NAME KEY=VALUE ...").
+ * PMI-2 servers speak it too if they hear it first.  The connection belongs to the
+ * process: it starts and ends once.
  */
 enum { LINE = 2048 };
 
-static int users; /* meetings that are open */
+static int users; /* open meetings */
 static unsigned turn;
 
-/* An MPI library of the program's speaks over the same connection. */
+/* An MPI library of the program would use the same connection. */
 static bool pmi_is_there (void)
 {
     return getenv ("PMI_FD") && getenv ("PMI_RANK") && getenv ("PMI_SIZE")
@@ -54,7 +54,7 @@ static int pmi_read_line (int fd, char *line, double deadline)
     return -1;
 }
 
-/* Value of a key in "cmd=x key=value"; NULL. */
+/* The value of a key in "cmd=x key=value", or NULL. */
 static char *pmi_value (char *line, const char *key, char *value, size_t size)
 {
     size_t n = strlen (key);
@@ -69,7 +69,7 @@ static char *pmi_value (char *line, const char *key, char *value, size_t size)
     return NULL;
 }
 
-/* Ask, and read the answer, which must be the command 'answer'. */
+/* Send a request, and read the reply, which must be the command 'answer'. */
 static int pmi_request (int fd, char *line, const char *answer, double deadline,
                         struct slurmdl_error *err)
 {
@@ -86,7 +86,7 @@ static int pmi_request (int fd, char *line, const char *answer, double deadline,
     return errorf (err, "PMI: %s: it answers '%.80s'", asked, line);
 }
 
-/* All ranks: what rank 0 puts is seen after the barrier. */
+/* Called by all ranks.  They see what rank 0 puts after the barrier. */
 static int exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
 {
     double deadline = monotonic () + p->timeout / 2;
@@ -157,7 +157,7 @@ static int pmi_find (struct boot_place *p, const struct slurmdl_comm_options *o,
         return -1;
     users++;
     if (p->size > 1 && exchange (fd, p, line, err) < 0) {
-        /* a barrier that is waited for cannot be left */
+        /* a barrier in progress cannot be left */
         if (errno != ETIMEDOUT)
             pmi_leave ();
         return -1;

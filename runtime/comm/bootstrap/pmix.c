@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rank 0 publishes its address over PMIx: srun --mpi=pmix, mpirun. */
+/* Rank 0 publishes its address through PMIx: srun --mpi=pmix, or mpirun. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -22,7 +22,7 @@ static bool pmix_is_there (void)
 #ifdef HAVE_PMIX
 #include <pmix.h>
 
-/* The library that the program has, or the one that is installed. */
+/* The library that the program has loaded, or the installed one. */
 static struct pmix {
     void *library;
     pmix_status_t (*init) (pmix_proc_t *, pmix_info_t *, size_t);
@@ -72,7 +72,7 @@ static int failure (pmix_status_t s, const char *what, struct slurmdl_error *err
     return errorf (err, "PMIx: %s: %s", what, pmix.text (s));
 }
 
-/* Each meeting has a name of its own: what is published stays. */
+/* Each meeting has its own key, because published values remain. */
 static void next_key (char *key, size_t size)
 {
     static atomic_uint turn;
@@ -118,7 +118,7 @@ static int pmix_put (struct boot_place *p, const char *key, struct slurmdl_error
     return failed ? -1 : 0;
 }
 
-/* No fence: it would wait for ranks that do not come, without a name. */
+/* Do not use a fence, which would wait for missing ranks without naming them. */
 static int pmix_get (const pmix_proc_t *self, struct boot_place *p, const char *key,
                      struct slurmdl_error *err)
 {
@@ -135,7 +135,7 @@ static int pmix_get (const pmix_proc_t *self, struct boot_place *p, const char *
     wait.value.type = PMIX_INT;
     wait.value.data.integer = (int)(p->timeout + 0.999);
     first.rank = 0;
-    /* some servers wait for it, and others do not know it yet */
+    /* some servers wait for the key; others report that they do not know it yet */
     while ((s = pmix.get (&first, key, &wait, 1, &v)) != PMIX_SUCCESS && s != PMIX_ERR_UNREACH
            && monotonic () < deadline)
         nanosleep (&pause, NULL);

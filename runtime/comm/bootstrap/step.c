@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of a Slurm step, and the address of rank 0, from the environment.
- */
+/* Find the ranks of a Slurm step and the address of rank 0 in the environment. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +16,8 @@
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rank_environment.h"
 
-/* Nodes of a cluster may have other names than their hosts, or be several on
- * one: to ask the resolver for these may take seconds.
+/* Whether the node's name is not the host's.  Cluster nodes may have their own
+ * names, or share a host, and resolving such names may take seconds.
  */
 static bool is_no_host (void)
 {
@@ -45,7 +44,7 @@ void boot_compose (struct boot_place *p, char *notice)
     char machine[64], hosts[256];
 
     address_machine (machine, sizeof (machine));
-    if (boot_is_loopback (p->host)) /* where alone it listens */
+    if (boot_is_loopback (p->host)) /* the only address where it listens */
         snprintf (hosts, sizeof (hosts), "%s", address_name (p->host));
     else
         address_own (is_no_host () ? NULL : p->own, hosts, sizeof (hosts));
@@ -56,7 +55,7 @@ void boot_compose (struct boot_place *p, char *notice)
     handshake_forget (key, sizeof (key));
 }
 
-/* One word: PMI has no others. */
+/* Make the text one word, because PMI allows nothing else. */
 void boot_compose_failure (const char *why, char *notice)
 {
     snprintf (notice, BOOT_NOTICE, "!%s", why);
@@ -77,7 +76,7 @@ static int take_failure (const char *notice, struct slurmdl_error *err)
     return errorf (err, "%s", clean_text (why));
 }
 
-/* Loopback is where rank 0 is only on its own machine. */
+/* A loopback address leads to rank 0 only on its own machine. */
 static int take_hosts (struct boot_place *p, const char *machine, const char *hosts,
                        struct slurmdl_error *err)
 {
@@ -121,7 +120,7 @@ static void find_step_ranks (struct boot_place *p)
         return;
     p->rank = environment_number ("SLURM_PROCID", -1);
     p->size = environment_number ("SLURM_STEP_NUM_TASKS", environment_number ("SLURM_NTASKS", -1));
-    /* a batch script is one process, whatever the job's tasks are */
+    /* a batch script is one process, however many tasks the job has */
     if (p->rank < 0 || p->size < 1 || !getenv ("SLURM_STEP_NODELIST")) {
         p->rank = 0;
         p->size = 1;
@@ -140,7 +139,7 @@ static int ephemeral (void)
     return first;
 }
 
-/* A port that all ranks know, and others may, too. */
+/* Choose a port that all ranks know; others may know it too. */
 static int find_step_address (struct boot_place *p)
 {
     const char *hosts = getenv ("SLURM_STEP_NODELIST");
@@ -156,7 +155,7 @@ static int find_step_address (struct boot_place *p)
     return 0;
 }
 
-/* Ranks that something else than srun has started are not Slurm's. */
+/* Whether Slurm started the ranks, and not another launcher. */
 static bool is_of_slurm (const struct boot_place *p)
 {
     return getenv ("SLURM_STEP_NODELIST")
@@ -185,7 +184,7 @@ static int find_address (struct boot_place *p, const struct slurmdl_comm_options
     }
     if (is_of_slurm (p) && find_step_address (p) == 0)
         return 0;
-    /* what started the ranks listens at that port itself */
+    /* the launcher itself listens on that port */
     if (master && *master && port > 0 && port < 65535) {
         snprintf (p->host, sizeof (p->host), "%s", master);
         p->port = (int)port + 1;
@@ -196,9 +195,9 @@ static int find_address (struct boot_place *p, const struct slurmdl_comm_options
                         "srun, or set DL_COMM_ADDRESS to HOST:PORT");
 }
 
-/* A name for the notice that is the same on all ranks, and that of no others
- * where there is a secret.  The ports that Slurm has reserved are no part of it:
- * components of a heterogeneous job have their own.
+/* Name the notice so that all ranks use the same name, and no others if there is a
+ * secret.  Do not include the ports that Slurm has reserved, because the components
+ * of a heterogeneous job have different ones.
  */
 static void name_notice (struct boot_place *p)
 {
@@ -215,7 +214,7 @@ static void name_notice (struct boot_place *p)
         snprintf (what, sizeof (what), "%d.%.16s", port, hex);
     if (is_of_slurm (p) && notice_step_name (p->notice, sizeof (p->notice), what) == 0)
         return;
-    /* a loopback address is one of each machine */
+    /* each machine has its own loopback address */
     if (boot_is_loopback (p->host))
         gethostname (own, sizeof (own) - 1);
     n = snprintf (p->notice, sizeof (p->notice), "%.80s%.80s.%s", own, p->host, what);

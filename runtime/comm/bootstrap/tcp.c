@@ -24,7 +24,7 @@
 struct lookup;
 
 struct lookup {
-    atomic_int users; /* the thread, and who has started it */
+    atomic_int users; /* the thread and its creator */
     atomic_bool known;
     char name[256], address[NI_MAXHOST];
 };
@@ -52,7 +52,8 @@ static void *lookup_main (void *arg)
     return NULL;
 }
 
-/* A thread asks for that name.  NULL: there is none, the answer is always NULL.
+/* Start a thread that resolves the name.  Returns NULL on failure; lookup_answer()
+ * then always returns NULL.
  */
 static struct lookup *lookup_start (const char *name)
 {
@@ -79,15 +80,15 @@ static struct lookup *lookup_start (const char *name)
     return NULL;
 }
 
-/* Its first address, as text that lives as long as 'l'; NULL: not known yet, or
- * it has none.
+/* The first address as text, which lives as long as 'l'.  Returns NULL if it is not
+ * known yet or does not exist.
  */
 static const char *lookup_answer (const struct lookup *l)
 {
     return l && atomic_load (&l->known) ? l->address : NULL;
 }
 
-/* The thread ends by itself; NULL is accepted, errno is kept. */
+/* Release the lookup; its thread ends by itself.  Accepts NULL and preserves errno. */
 static void lookup_leave (struct lookup *l)
 {
     int saved = errno;
@@ -98,17 +99,17 @@ static void lookup_leave (struct lookup *l)
 }
 
 enum {
-    ATTEMPT_S = 5, /* to connect */
-    NOTICE_S = 1,  /* for the notice, before who has the secret looks elsewhere */
+    ATTEMPT_S = 5, /* for an attempt to connect */
+    NOTICE_S = 1,  /* for the notice, before ranks with the secret look elsewhere */
     ASK_S = 2,     /* for srun's answer */
-    LINGER_S = 5,  /* for the others to see why rank 0 has ended */
+    LINGER_S = 5,  /* for the others to read why rank 0 has ended */
     SPARE_FILES = 64
 };
 
-/* The others have to hear from rank 0 whom it has waited for. */
+/* Extra time for the others, so that rank 0 can tell them which ranks are missing. */
 static const double slack = 2;
 
-/* Each rank that comes is an open file of rank 0's. */
+/* Each rank that connects needs an open file in rank 0. */
 static void raise_limit (long files)
 {
     struct rlimit l;
@@ -129,9 +130,9 @@ static void pause_ms (long ms)
     errno = saved;
 }
 
-/* Whether others look at p->port: the user has named it, or there is no place
- * where all who have the secret would find another one.  Others may know it, and
- * sit there.
+/* Whether other ranks look at p->port: the user has named it, or ranks with the
+ * secret have no other place to learn of another port.  Strangers may know that
+ * port and listen there.
  */
 static bool is_port_known (const struct boot_place *p)
 {
@@ -156,7 +157,9 @@ static int say_missing (const struct boot_accept *m, struct slurmdl_error *err)
     return -1;
 }
 
-/* At any port, unless others look at one; if that is taken, at any, too. */
+/* Listen on any port, unless others look at a certain one.  If that is taken, use
+ * any other.
+ */
 static int open_any (struct boot_place *p, struct slurmdl_error *err)
 {
     if (is_port_known (p) && listen_open (&p->listener, p->host, p->port) == 0)
@@ -166,8 +169,9 @@ static int open_any (struct boot_place *p, struct slurmdl_error *err)
     return listen_open (&p->listener, p->host, 0) < 0 ? errorf (err, "%s", strerror (errno)) : 0;
 }
 
-/* With srun only for who has the secret: it does not get that.  Who has it, and
- * cannot publish, can still be where it is looked for.
+/* Post with srun only if the ranks have the secret, which srun does not get.  Rank
+ * 0 with the secret but no way to publish can still listen where others look for
+ * it.
  */
 static int publish_root (struct boot_place *p, struct slurmdl_error *err)
 {
@@ -197,8 +201,8 @@ static int publish_root (struct boot_place *p, struct slurmdl_error *err)
                    p->own, p->port, why.text);
 }
 
-/* The others are not to wait for what does not come; srun tells those who come
- * later, too.
+/* Do not let the others wait for what will never come. srun also tells ranks that
+ * arrive later.
  */
 static void publish_boot_failure (struct boot_place *p, const char *why)
 {
@@ -234,7 +238,7 @@ static int open_root_listener (struct boot_place *p, struct slurmdl_error *err)
     return -1;
 }
 
-/* All who were to come have read it, or are too late. */
+/* Remove the notice: everybody expected has read it, or is too late. */
 static void remove_notice (struct boot_place *p)
 {
     if (*p->notice)
@@ -277,10 +281,10 @@ out:
     return rv;
 }
 
-/* ---- the others ---- */
+/* ---- other ranks ---- */
 
-/* One try to join the ranks at an address.  JOIN_RETRY: nobody answered, or
- * somebody else.
+/* The result of one attempt to join the ranks at an address.  JOIN_RETRY: nobody
+ * answered, or a stranger did.
  */
 enum join_result { JOIN_FAILED = -1, JOINED, JOIN_RETRY };
 
@@ -315,7 +319,7 @@ static enum join_result introduce_at (struct boot_tree *t, const struct boot_pla
     double until = monotonic () + ATTEMPT_S;
     enum join_result result = JOIN_RETRY;
 
-    /* what does not answer there may be somebody else's */
+    /* whatever is silent there may belong to a stranger */
     if (boot_introduce (t, p, listener->n ? listener->port : 0, false,
                         until < deadline ? until : deadline)
         == 0)
@@ -344,7 +348,7 @@ static enum join_result join_leader (struct boot_tree *t, const struct boot_plac
     return introduce_at (t, p, &none, monotonic () + p->timeout, err);
 }
 
-/* Loopback is one of each node. */
+/* Whether this rank is on the node of rank 0, where loopback leads to it. */
 static bool is_beside_root (const struct boot_place *p)
 {
     const struct rank_layout *l = p->layout;
@@ -352,8 +356,8 @@ static bool is_beside_root (const struct boot_place *p)
     return l && l->node_of[p->rank] == l->node_of[0];
 }
 
-/* Where rank 0 is if its notice is not seen; NULL: that is not known, or only
- * somebody else can be there.
+/* Where to find rank 0 without its notice.  Returns NULL if that is unknown, or if
+ * only a stranger can be there.
  */
 static const char *host_of_root (const struct boot_place *p, struct lookup *name)
 {
@@ -373,8 +377,8 @@ static int connect_to_root (const char *host, int port, double deadline)
     return host ? socket_connect (host, port, until < deadline ? until : deadline) : -1;
 }
 
-/* What rank 0 has published.  SOURCE_EMPTY: nothing yet.  SOURCE_FAILED: nothing
- * will come, or rank 0 has published why it failed.
+/* The result of reading what rank 0 published.  SOURCE_EMPTY: nothing yet.
+ * SOURCE_FAILED: nothing will come, or rank 0 published why it failed.
  */
 enum source_result { SOURCE_FAILED = -1, SOURCE_FOUND, SOURCE_EMPTY };
 
@@ -397,7 +401,7 @@ static enum source_result read_notice (const struct boot_place *p, struct boot_p
     return parse_published (text, found, err);
 }
 
-/* For the meeting of a node, which has no time-out of its own. */
+/* Wait for the secret, for the meeting of a node, which has no timeout of its own. */
 static int await_secret (struct boot_place *p)
 {
     double deadline = monotonic () + p->timeout / 4;
@@ -412,26 +416,24 @@ static int await_secret (struct boot_place *p)
     return 0;
 }
 
-/* How a rank looks for rank 0. */
+/* State of the search for rank 0. */
 struct boot_search {
     struct lookup *name;
     double begun;
-    double ask, gap;            /* when srun is asked, and after how long again */
-    struct slurmdl_error board; /* why it has not said where rank 0 is */
-    char tried[300];            /* where nobody, or somebody else, has answered; "" */
-    bool strange;               /* somebody else */
+    double ask, gap;            /* next time to ask srun, and the interval */
+    struct slurmdl_error board; /* why srun did not give the address */
+    char tried[300];            /* address where nobody or a stranger answered, or "" */
+    bool strange;               /* a stranger answered */
 };
 
-/* Others than the notice are not asked before it might be there, unless it
- * cannot.
- */
+/* Use other sources only once the notice should have appeared, or cannot appear. */
 static bool is_source_due (const struct boot_search *s, enum source_result notice)
 {
     return notice == SOURCE_FAILED || monotonic () > s->begun + NOTICE_S;
 }
 
-/* One of each node, where there are thousands, and those on rank 0's, that do
- * not see a notice of the same machine's.
+/* The number of ranks that ask srun.  With thousands, that is one per node, plus
+ * those on the node of rank 0 that do not see its notice.
  */
 static double askers (const struct boot_place *p)
 {
@@ -440,8 +442,8 @@ static double askers (const struct boot_place *p)
     return (double)(l ? l->nodes + l->most : p->size);
 }
 
-/* All of them together ask srun a thousand times in a second, and then half of
- * that.
+/* Together, all ranks ask srun at most a thousand times per second, and later half
+ * as often.
  */
 static bool may_ask_srun (const struct boot_place *p, struct boot_search *s,
                           enum source_result notice)
@@ -461,7 +463,7 @@ static bool may_ask_srun (const struct boot_place *p, struct boot_search *s,
     return true;
 }
 
-/* As read_notice(), from srun. */
+/* Like read_notice(), but from srun. */
 static enum source_result read_board (const struct boot_place *p, struct boot_search *s,
                                       struct boot_place *found, struct slurmdl_error *err)
 {
@@ -475,7 +477,7 @@ static enum source_result read_board (const struct boot_place *p, struct boot_se
     return parse_published (text, found, err);
 }
 
-/* SOURCE_EMPTY with ENOENT: no source names rank 0's address. */
+/* Returns SOURCE_EMPTY with ENOENT if no source has the address of rank 0. */
 static enum source_result find_rank0 (const struct boot_place *p, struct boot_search *s,
                                       struct boot_place *found, struct slurmdl_error *err)
 {
@@ -551,7 +553,7 @@ static int join_root (struct boot_tree *t, struct boot_place *p, struct listen_s
         snprintf (s.tried, sizeof (s.tried), "%s:%d", p->host, p->port);
         s.name = p->nearby ? lookup_start (p->host) : NULL;
     }
-    /* rank 0 may not listen yet; not all ranks come back at once */
+    /* rank 0 may not listen yet; spread the retries of the ranks */
     for (;;) {
         why = (struct slurmdl_error){ "" };
         result = try_root (t, p, &s, listener, &why);
@@ -574,7 +576,7 @@ static int join_meeting (struct boot_tree *t, struct boot_place *p, struct slurm
     enum join_result result = JOIN_RETRY;
     int rv;
 
-    /* a node meets under a name that is made of the secret */
+    /* a node meets under a name derived from the secret */
     if (leader > 0 && *p->notice && !p->has_key && await_secret (p) < 0)
         leader = -1;
     if (leader == p->rank)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exchange small messages over the tree of ranks that have met. */
+/* Exchange small messages along the tree of ranks. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,14 +12,14 @@
 #include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/socket.h"
 
-/* Those who have come have the places 1 to n in the order of ranks, rank 0 has
- * place 0; children of place i are at BOOT_FANOUT * i + 1 and after it.
+/* The ranks that have arrived get places 1 to n in the order of ranks; rank 0 has
+ * place 0.  The children of place i start at BOOT_FANOUT * i + 1.
  */
 struct boot_plan {
     struct boot_tree *t;
     const struct boot_place *p;
     long n;
-    uint32_t *below; /* ranks at and below a place */
+    uint32_t *below; /* number of ranks at and below a place */
     char *message;
 };
 
@@ -33,7 +33,9 @@ static int say_lost (const struct boot_peer *p, struct slurmdl_error *err)
     return errorf (err, "rank %ld (%s) has ended or lost its connection", p->rank, p->host);
 }
 
-/* "" of who is on rank 0's machine: others know it as they know rank 0. */
+/* The peer's address, or "" if it is on the machine of rank 0: others then use the
+ * address of rank 0.
+ */
 static const char *peer_address (const struct boot_peer *p)
 {
     return !strncmp (p->from, "127.", 4) || !strcmp (p->from, "::1") ? "" : p->from;
@@ -78,7 +80,7 @@ static int send_plan (struct boot_plan *x, struct slurmdl_error *err)
     return 0;
 }
 
-/* The others have parents of their own. */
+/* Keep only our own children; the others have different parents now. */
 static void keep_children (struct boot_plan *x)
 {
     struct boot_tree *t = x->t;
@@ -136,7 +138,9 @@ static int go_to_parent (struct boot_tree *t, const struct boot_place *p,
     return boot_introduce (t, p, 0, true, deadline) < 0 ? say_lost (&t->parent, err) : 0;
 }
 
-/* Rank 0 has said who comes here, and how many each of them represents. */
+/* Accept the children that rank 0 has announced, with the number of ranks that each
+ * represents.
+ */
 static int receive_children (struct boot_tree *t, const struct boot_place *p,
                              const struct listen_sockets *listener, const struct boot_child *c,
                              uint32_t n, struct slurmdl_error *err)
@@ -163,7 +167,7 @@ out:
     return rv;
 }
 
-/* Those of this node stay with their leader. */
+/* Ranks of this node stay with their leader. */
 static int welcome_node (struct boot_tree *t, long n, const struct boot_welcome *from)
 {
     struct boot_welcome w = *from;
@@ -232,12 +236,12 @@ int boot_tree_move (struct boot_tree *t, const struct boot_place *p,
 struct boot_exchange {
     struct boot_tree *t;
     size_t bytes;
-    size_t record; /* a rank's number and its bytes */
-    size_t most;   /* of a message */
+    size_t record; /* bytes of a rank's number and its data */
+    size_t most;   /* size limit of a message */
     char *all;
     bool *missing;
-    long left; /* of the ranks below this one */
-    bool done; /* 'all' is whole */
+    long left; /* ranks below this one that are missing */
+    bool done; /* 'all' is complete */
     struct pollfd *poll;
 };
 
@@ -294,7 +298,7 @@ const char *boot_tree_reason (const struct net_stream *w)
                : "no reason";
 }
 
-/* After an error all later exchanges fail in the same way. */
+/* After an error, all later exchanges fail in the same way. */
 static int fail_tree (struct boot_tree *t, const struct boot_peer *from, int error)
 {
     boot_tree_tell (t, from, error, t->why.text);
