@@ -17,8 +17,7 @@ struct directory_entry {
 };
 
 struct directory {
-    struct directory_entry *list; /* the newest commit first: summaries, then the boxes of each
-                                     tensor; what ranks want at the end */
+    struct directory_entry *list; /* newest commit first, see compare_entries(); wants at the end */
     size_t n;
     uint64_t id; /* commit that everybody restores; 0: none */
     int64_t step;

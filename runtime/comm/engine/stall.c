@@ -132,7 +132,8 @@ static long count_answers (const struct stall *s, const struct question *q, unsi
 }
 
 /* Print "rank 1 (node01), rank 2 (node01) and 12 more ranks".  If some ranks have
- * said no, give only the number of silent ones, which may be waiting too.
+ * said no, give only the number of silent ones, because the former may be holding
+ * them up as well.
  */
 static size_t print_silent_ranks (const struct stall *s, const struct question *q, char *text,
                                   size_t size)

@@ -104,7 +104,9 @@ struct address {
     socklen_t size;
 };
 
-/* Seconds of silence after which a host is suspect. */
+/* Seconds of silence after which a host is suspect.  It then has doubt() seconds to
+ * accept a connection.
+ */
 static double patience (double timeout)
 {
     return fmin (timeout, 10);

@@ -543,7 +543,7 @@ static int mpi_run (void *self, const struct collective *a, struct slurmdl_error
     return run[a->what](self, a, err);
 }
 
-static pid_t initialised; /* by us, in this process */
+static pid_t initialised; /* process in which we initialized MPI */
 
 static void mpi_attach (const struct comm_services *s)
 {

@@ -88,7 +88,7 @@ void node_abort (struct node_group *n, const char *why)
     abandon_barrier (n, ECONNRESET, why);
 }
 
-/* The mesh has failed. */
+/* Give up at the barrier because the mesh has failed. */
 static int fail_node_group (struct node_group *n, struct slurmdl_error *err)
 {
     int saved = errno;

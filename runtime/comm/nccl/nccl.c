@@ -748,7 +748,7 @@ struct nccl_peer {
     char bus[32]; /* PCI bus ID of its GPU */
     int32_t device, devices;
     int32_t f8;      /* whether it reduces eight-bit floats */
-    ncclUniqueId id; /* rank 0's */
+    ncclUniqueId id; /* rank 0's ID */
 };
 
 static void nccl_attach (const struct comm_services *s)
