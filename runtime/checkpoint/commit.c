@@ -52,7 +52,7 @@ struct merge_item {
 struct merge {
     long ranks;
     struct part_of *parts;
-    struct merge_item *items; /* by name, then by rank */
+    struct merge_item *items; /* sorted by name, then by rank */
     size_t n;
     struct draft draft;
 };

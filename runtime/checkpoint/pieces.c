@@ -31,8 +31,10 @@ struct extent {
     uint32_t *crc;                   /* checksum to extend with these bytes, or NULL */
 };
 
-/* PAGE and HUGE align places, lengths and memory for O_DIRECT.  REQUEST is the size
- * of one write.  HOT fits into the processor's cache between checksum and copy.
+/* PAGE is the alignment that O_DIRECT requires of places, lengths and memory.  HUGE
+ * is the size of a huge page, and REQUEST that of one write.  HOT bytes fit into
+ * the processor's cache between checksum and copy.  Extents up to LITTLE are
+ * combined.
  */
 enum { PAGE = 4096, HUGE = 2 << 20, REQUEST = 4 << 20, HOT = 256 << 10, LITTLE = 16 << 10 };
 

@@ -250,7 +250,9 @@ static int copy_pieces (const struct save_job *job, unsigned char *const *places
 {
     struct copying c = { .job = job, .places = places };
     uint64_t bytes = 0;
-    /* begin() waits for the device, because its running work belongs to the snapshot */
+    /* a copy first waits for the device, because its running work belongs to the
+     * snapshot
+     */
     int rv = device ? device->begin () : 0;
 
     for (size_t i = 0; rv == 0 && i < job->n; i++) {
