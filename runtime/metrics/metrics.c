@@ -255,9 +255,7 @@ void metrics_discard (struct slurmdl_metrics *m)
     inside_close (folder, 0);
 }
 
-/* ---- metrics of a run: only rank 0 has a file; on other ranks these calls do
- * nothing ----
- */
+/* ---- metrics of a run; on ranks without a file these calls do nothing ---- */
 
 /* Metric on ranks that write no file. */
 static struct slurmdl_metric nowhere;

@@ -39,7 +39,7 @@ struct trial {
     struct slurmdl_error damage; /* about the first damaged file */
 };
 
-/* ---- steps at which attempts were resumed ---- */
+/* ---- steps at which attempts resumed ---- */
 
 static int lowest_resume (const char *path, void *arg, struct slurmdl_error *err)
 {
