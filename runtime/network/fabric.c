@@ -280,7 +280,7 @@ const struct fabric_interface *fabric_nccl_choice (const struct fabric *f)
     return best;
 }
 
-/* ---- one line for people ---- */
+/* ---- a description in one line ---- */
 
 struct text {
     char *buf;
