@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load libhdf5 when it is first needed. dl links this file instead of hdf5_linked.c. */
+/* Load libhdf5 when it is first needed.  The command dl links this file instead of
+ * hdf5_linked.c.
+ */
 #define HDF5_TABLE_ONLY
 #include "runtime/storage/hdf5_table.h"
 
