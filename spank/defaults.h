@@ -13,7 +13,7 @@
 
 enum { WORD_TEXT = 8192, WORDS = 256 };
 
-/* What srun told the tasks of its step. */
+/* What srun passed to the tasks of its step. */
 struct defaults_word {
     bool known;    /* srun passed something */
     bool may_bind; /* the user has not chosen the cores */

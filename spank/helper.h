@@ -10,10 +10,12 @@
 /* The command is the one installed with the plugin, or that of the argument dl=PATH
  * in plugstack.conf; never one from the user's PATH.  It gets the job's
  * environment, /dev/null as standard input, and this process's standard error for
- * both of its outputs.  These functions work in task_init and in srun's own hooks,
- * where this process is the user's.  Anywhere else they return -1 with errno
- * EPERM.  If a hanging file system keeps them from examining the command for a few
- * seconds, they do not run it and fail with ETIMEDOUT.
+ * both of its outputs.
+ *
+ * These functions work in task_init and in srun's own hooks, where this process is
+ * the user's.  Anywhere else they return -1 with errno EPERM.  If a hanging file
+ * system keeps them from examining the command for a few seconds, they do not run
+ * it and fail with ETIMEDOUT.
  */
 
 /* Text for the errno of these functions. */

@@ -30,7 +30,7 @@ enum {
     ANSWER = LIST + NAME + 128,
     CALLERS = 64,   /* clients read at once */
     LISTS = 16,     /* lists for the components of a heterogeneous step */
-    WAITING = 4096, /* waiting to be accepted */
+    WAITING = 4096, /* backlog of listen() */
     POSTS = 64,
     POST_NAME = 33,
     POST_TEXT = 600,
@@ -57,7 +57,7 @@ struct caller {
  */
 struct post {
     int fd;     /* -1: none */
-    long until; /* second */
+    long until; /* second at which it expires */
     char name[POST_NAME], text[POST_TEXT];
 };
 
