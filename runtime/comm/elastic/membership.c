@@ -61,7 +61,7 @@ static void membership_outlast (const struct generation *w)
 /* most seconds that waiting processes get to answer when a generation is formed */
 static const double answer = 2;
 /* seconds that a process waits if it was left out because nobody could reach it;
- * and seconds to test whether a new process can reach us
+ * and seconds for a new process to test whether it can reach the generation
  */
 static const double penalty_min = 10, penalty_max = 300, reach = 2;
 

@@ -56,7 +56,7 @@ void slot_clear (struct slot *s)
     *s = (struct slot){ 0 };
 }
 
-/* do not compare the structs with memcmp(): they have gaps */
+/* Do not compare the structs with memcmp(): they have gaps. */
 int box_compare (const struct slab *a, const struct slab *b)
 {
     int c = memcmp (a->offset, b->offset, sizeof (a->offset));

@@ -133,8 +133,8 @@ static double next_report (const struct control *k)
     return at;
 }
 
-/* Whether this rank waits for others. control_wait_seconds() then returns at most 2
- * s, so that we check on their hosts.
+/* Whether this rank waits for others.  If so, control_wait_seconds() returns at
+ * most 2 s, so that we check on their hosts.
  */
 static bool control_waits (const struct control *k)
 {
