@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs and cores of this machine, shared out among workers. */
+/* Divide the GPUs and cores of this machine among workers.  Worker 'i' has place 'i'. */
 #pragma once
 
 enum { DEVICES_MAX = 256 };
 
 struct devices {
-    const char *variable; /* that makes a program see only some GPUs */
+    const char *variable; /* environment variable that selects the GPUs a program sees */
     char *text;
-    char *gpus[DEVICES_MAX]; /* their names in it */
+    char *gpus[DEVICES_MAX]; /* their names in 'variable'; they point into 'text' */
     int ngpus;
 };
 
-/* Find the GPUs that this process may use: those that a variable names, or
- * else the devices nvidia0, nvidia1, ... in the folder 'dev', or NULL for
- * none.  NULL if out of memory.
+/* Find the GPUs that this process may use: those that an environment variable names, or else the
+ * devices nvidia0, nvidia1, ... in the folder 'dev' (NULL: none).
  */
 struct devices *devices_find (const char *dev);
 void devices_destroy (struct devices *d);
 
-/* How many places of 'each' GPUs there are. */
+/* Number of places with 'each' GPUs. */
 int devices_places (const struct devices *d, int each);
 
-/* Make this process see only the GPUs of place 'i'. */
+/* Restrict this process to the GPUs of place 'i'. */
 void devices_take (const struct devices *d, int i, int each);
 
-/* Bind this process to the cores of place 'i' of 'n', if all have 'each' cores
- * of their own.
+/* Bind this process to the cores of place 'i', if there are enough for 'n' places of 'each' cores.
  */
 void cores_take (long i, long n, long each);

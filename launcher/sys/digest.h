@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 in hexadecimal. */
+/* SHA-256 digests in hexadecimal, and random names. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DIGEST_SIZE = 65 }; /* with its NUL */
+enum { DIGEST_SIZE = 65 }; /* including the NUL */
 
-/* The SHA-256 of some bytes, in hexadecimal. */
+/* Compute the digest of 'size' bytes. */
 void digest_of (char digest[DIGEST_SIZE], const void *data, size_t size);
 
-/* Copy what is left of one file into another (-1: none), with the digest and
- * the size of it.  Returns 0, or -1 with errno.
+/* Read 'from' to its end, and compute the digest and the number of bytes.  Copy them to 'to' unless
+ * that is -1.  Returns 0, or -1 with errno.
  */
 int digest_copy (int from, int to, char digest[DIGEST_SIZE], int64_t *bytes);
 
-/* That of an open file, from its start to its end, where it then is; -1 with
- * errno.
+/* Compute the digest of an open file from its start, and leave the offset at its end.  Returns 0,
+ * or -1 with errno.
  */
 int digest_of_file (char digest[DIGEST_SIZE], int fd);
 
-/* So many bytes from getrandom(2), in hexadecimal; -1 with errno. */
+/* Write 'bytes' random bytes from getrandom(2) in hexadecimal.  Returns 0, or -1 with errno. */
 int random_word (char *buf, size_t bytes);

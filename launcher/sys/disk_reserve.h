@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Space that an experiment keeps for its results when the disk is full. */
+/* Disk space that an experiment reserves, so that it can record results when the disk is full. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "runtime/base/error.h"
 
-/* Whether an errno means that a disk or a quota is full. */
+/* Whether an errno means that the disk or the quota is full. */
 bool disk_is_full (int e);
 
-/* Make the file 'reserve' of an experiment, if it is not there. */
+/* Create the file 'reserve' of an experiment unless it exists.  Returns 0, or -1 with 'err'. */
 int disk_reserve_make (const char *dir, struct slurmdl_error *err);
 
-/* Give its space back.  Returns -1 if there was none. */
+/* Free the reserved space.  Returns -1 if there is none. */
 int disk_reserve_spend (const char *dir);
 
-/* Whether it was spent: workers wait for space; and the message about it. */
+/* Whether the reserve has been spent, so that workers wait for space; and the message to print. */
 bool disk_reserve_is_spent (const char *dir);
 #define DISK_RESERVE_SPENT "the disk or the quota is full: workers wait for space"
 
-/* Try to write to 'dir' as much as a reserve has.  Returns 0, or the errno
- * of a full disk; all other errors are 0, too.
+/* Try to write as many bytes to 'dir' as a reserve has.  Returns the errno if the disk is full, and
+ * 0 on success or after any other error.
  */
 int disk_error (const char *dir);

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as JSON, with those that JSON does not have. */
+/* Numbers in JSON, including those that JSON cannot express. */
 #pragma once
 
 #include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 
-/* NaN and infinities are the strings "nan", "inf" and "-inf"; null. */
+/* Convert NaN and infinities to the strings "nan", "inf" and "-inf". */
 json_t *number_to_json (double v);
+/* Convert NaN and infinities to null. */
 json_t *finite_to_json (double v);
 json_t *numbers_to_json (const double *v, size_t n);
 
-/* The shortest text, of 6 digits at least before its trailing zeros go, that
- * reads back as the same number.
+/* Write the shortest text that reads back as the same number.  It has 6 digits or more, less
+ * trailing zeros.
  */
 enum { NUMBER_TEXT = 32 };
 void number_text (char buf[NUMBER_TEXT], double v);
 
-/* The same as readers of YAML 1.1, which PyYAML is, take it for a number:
- * 1.0e-05, not 1e-05.
+/* The same in a form that readers of YAML 1.1 such as PyYAML recognise as a number: 1.0e-05, not
+ * 1e-05.
  */
 void number_yaml (char buf[NUMBER_TEXT], double v);
 
-/* The same, of at least 15 digits: 1000000, not 1e+06. */
+/* The same with 15 digits or more: 1000000, not 1e+06. */
 void number_digits (char buf[NUMBER_TEXT], double v);
 
-/* As json_dumpf() and json_dumps(), which print 17 digits of each real number:
- * with 15 where these read back as the same one, and 1.0e-05 as number_yaml()
- * has it.
+/* Like json_dumpf() and json_dumps(), which print real numbers with 17 digits.  These print only 15
+ * if that reads back as the same number, in the form of number_yaml().
  */
 int json_put (const json_t *v, FILE *f, size_t flags);
 char *json_string_of (const json_t *v, size_t flags);
 
-/* The number that 'v' is; NaN if it is none. */
+/* The inverse of number_to_json().  Returns NaN if 'v' is not a number. */
 double number_from_json (const json_t *v);

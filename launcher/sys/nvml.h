@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's management library, loaded where it is there. */
+/* NVIDIA's management library (NVML), loaded at run time if it is installed. */
 #pragma once
 
 #include "runtime/base/error.h"
 
-/* No header of NVIDIA's is needed: the prototypes are ours, of the library's
- * documented and stable interface.  Any of its functions may take long, or
- * hang with the driver: call it in a process that may be given up.
+/* Building needs no NVIDIA header: we declare the library's documented, stable interface ourselves.
+ * Any of its functions may take long, or hang if the driver hangs.  Call them in a process that you
+ * can abandon.
  */
 
 struct nvml_device;
@@ -14,8 +14,8 @@ struct nvml_gpm_sample;
 
 enum {
     NVML_SUCCESS = 0,
-    NVML_NOT_LOADED = 9, /* the driver */
-    NVML_LACKING = 13,   /* the library has no such function */
+    NVML_NOT_LOADED = 9, /* the driver is not loaded */
+    NVML_LACKING = 13,   /* the library lacks the function */
     NVML_LOST = 15,
     NVML_RESET = 16,
     NVML_NAME_SIZE = 96,
@@ -25,7 +25,7 @@ enum { NVML_TEMPERATURE_GPU = 0 };
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
 enum { NVML_PCIE_TX = 0, NVML_PCIE_RX = 1 };
 
-/* Bits of why the clocks are lower than they could be. */
+/* Reasons why clocks are reduced, as bits. */
 enum nvml_slowed {
     NVML_IDLE = 0x1,
     NVML_POWER_CAP = 0x4,
@@ -36,7 +36,7 @@ enum nvml_slowed {
 };
 
 struct nvml_utilization {
-    unsigned gpu, memory; /* per cent of the time */
+    unsigned gpu, memory; /* percentage of the time */
 };
 
 struct nvml_pci {
@@ -57,12 +57,11 @@ enum { NVML_MEMORY_V2 = sizeof (struct nvml_memory_v2) | 2 << 24 };
 
 struct nvml_process {
     unsigned pid;
-    unsigned long long memory; /* ULLONG_MAX: not known */
+    unsigned long long memory; /* ULLONG_MAX: unknown */
     unsigned instance, compute_instance;
 };
 
-/* "GPM": what the units of a GPU did between two samples (Hopper and later).
- */
+/* GPM: how busy the units of a GPU were between two samples (Hopper and later). */
 enum { NVML_GPM_VERSION = 1, NVML_GPM_SM = 2, NVML_GPM_TENSOR = 5 };
 
 struct nvml_gpm_support {
@@ -81,11 +80,13 @@ struct nvml_gpm_metric {
 struct nvml_gpm_metrics {
     unsigned version, n;
     struct nvml_gpm_sample *before, *after;
-    /* NVIDIA's has room for a few hundred; it reads the first 'n' */
+    /* NVIDIA's struct has room for a few hundred; the library reads the first 'n'. */
     struct nvml_gpm_metric metrics[512];
 };
 
-/* A function that the library lacks is NULL; the first three are there. */
+/* The library's functions.  A function that it lacks is NULL, except for init, count and handle,
+ * which nvml_load() requires.
+ */
 struct nvml {
     void *library;
     int (*init) (void);
@@ -127,16 +128,16 @@ struct nvml {
     int (*gpm_metrics) (struct nvml_gpm_metrics *m);
 };
 
-/* Load the library: libnvidia-ml.so.1, where the loader finds it.  On failure
- * -1 with errno ENOENT (it is not installed) or EIO (it is too old) and 'err'.
+/* Load libnvidia-ml.so.1 from the loader's search path.  Returns -1 with 'err' and errno ENOENT (it
+ * is not installed) or EIO (it is too old).
  */
 int nvml_load (struct nvml *n, struct slurmdl_error *err);
 
-/* The same, and start it: EIO and 'err' if the driver does not answer. */
+/* Load and initialise the library.  Also fails with EIO if the driver does not answer. */
 int nvml_open (struct nvml *n, struct slurmdl_error *err);
 void nvml_close (struct nvml *n);
 
-/* Memory as nvidia-smi shows it: what the driver keeps for itself is in 'total'
- * only.  A driver before 510 counts it as used.  Returns a status of NVML.
+/* Memory as nvidia-smi shows it: memory reserved by the driver counts in 'total' only.  Drivers
+ * before 510 count it as used.  Returns an NVML status.
  */
 int nvml_memory (const struct nvml *n, struct nvml_device *d, struct nvml_memory *m);

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel says of the memory of a cgroup: kills, the limit, the peak.
- */
+/* Read from the kernel how often it ran out of memory in a cgroup, and the cgroup's limit. */
 #pragma once
 
 #include <stdint.h>
 
-/* How many processes of the memory cgroup of this process the kernel has
- * killed for want of memory, as its counter says: memory.events of cgroup v2
- * (those below it included), memory.oom_control of v1.  'root' stands before
- * /proc and /sys/fs/cgroup ("" but in tests).  -1: not known.
+/* Number of processes in this process's memory cgroup that the OOM killer has killed, by the
+ * kernel's counter: memory.events in cgroup v2, which includes child cgroups, or memory.oom_control
+ * in v1.  'root' is put before /proc and /sys/fs/cgroup; it is "" except in tests.  Returns -1 if
+ * unknown.
  */
 long oom_kills (const char *root);
 
-/* The same of all cgroups of the Slurm job that this process is in, those of
- * steps that have ended included.  v1 keeps no count of those: 1 if the job
- * has reached its limit (memory.failcnt), which the page cache may do as well.
+/* The same for all cgroups of the Slurm job that this process runs in, including those of ended
+ * steps.  cgroup v1 does not count the latter; there, 1 means that the job has reached its limit
+ * (memory.failcnt), which the page cache alone can cause.
  */
 long oom_kills_of_job (const char *root);
 
-/* Bytes of memory that this process and all else in its cgroup may have: the
- * least limit of it, of those above it and of the machine.  0: not known.
+/* Memory limit in bytes of this process's cgroup: the smallest limit of the cgroup, its ancestors
+ * and the machine.  Returns 0 if unknown.
  */
 int64_t oom_memory_limit (const char *root);

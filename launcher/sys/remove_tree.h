@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Remove a folder with all that is in it. */
+/* Remove a folder and everything in it. */
 #pragma once
 
-/* Links are removed, not followed, and what is mounted there stays (EXDEV).
+/* Removes symbolic links without following them, and leaves mounted file systems alone (EXDEV).
  * Returns 0, or -1 with errno.
  */
 int remove_tree (const char *path);

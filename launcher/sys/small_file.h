@@ -7,36 +7,37 @@
 
 #include "runtime/base/error.h"
 
-/* Open a file of an experiment that is known to be there, as inside_open() does
- * (runtime/storage/inside.h); waits for a name that a network file system does
- * not show yet.  Returns -1 with errno.
+/* Open a file of an experiment that is known to exist, as inside_open() does
+ * (runtime/storage/inside.h).  If a network file system does not show the name yet, retry for a
+ * while.  Returns a descriptor, or -1 with errno.
  */
 int file_open (const char *path, int flags);
 
-/* Read a regular file of an experiment, of at most 'max' bytes, into memory
- * that the caller frees; a NUL follows the '*len' bytes (len may be NULL).  A
- * name that is known to exist but that this host does not see yet is asked for
- * again for a while.
+/* Read a regular file of an experiment, of at most 'max' bytes, into memory that the caller frees.
+ * A NUL follows the '*len' bytes; 'len' may be NULL.  Retries for a while if this host does not see
+ * the name yet, because the caller knows that the file exists.
  *
- * Returns NULL on failure with errno and 'err' set: EBADMSG if it is a
- * symbolic link, no regular file, or larger.
+ * Returns NULL on failure with errno and 'err'.  EBADMSG: the file is a symbolic link, not a
+ * regular file, or larger than 'max'.
  */
 char *file_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err);
 
-/* The same without waiting; 'owner' (if given) is the file's. */
+/* The same without retries.  'owner', if not NULL, gets the owner of the file. */
 char *file_read_now (const char *path, size_t max, size_t *len, uid_t *owner,
                      struct slurmdl_error *err);
 
-/* The same for a file that the user names, be it a link; EINVAL or EFBIG. */
+/* The same for a file that the user names, which may be a symbolic link.  Fails with EINVAL if it
+ * is not a regular file, or EFBIG if it is too large.
+ */
 char *file_read_named (const char *path, size_t max, size_t *len, struct slurmdl_error *err);
 
-/* The first 'max' bytes of a regular file that the user or the system names,
- * be it a link, or one of proc(5), whose sizes are 0; a NUL follows.  The
- * caller frees them.  Returns NULL with errno.
+/* Read the first 'max' bytes of a regular file that the user or the system names.  It may be a
+ * symbolic link, or a file of proc(5), whose size is 0.  A NUL follows the text, which the caller
+ * frees.  Returns NULL with errno on failure.
  */
 char *file_text (const char *path, size_t max);
 
-/* The last 'size' bytes of the file behind a descriptor, which is closed, with
- * a 0 behind them.  Returns how many; 0 also of fd -1, and on failure.
+/* Read the end of the file 'fd' into 'buf', NUL-terminated, and close 'fd'.  Returns the number of
+ * bytes, or 0 on failure or if 'fd' is -1.
  */
 size_t file_tail (int fd, char *buf, size_t size);

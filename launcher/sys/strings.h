@@ -1,48 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts: NULL-ended lists of them, and which are safe as names and words. */
+/* NULL-terminated lists of strings, and checks that a string is safe as a name or a word. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Add a copy of a text, of its first 'len' bytes, of what printf(3) would
- * print, or of each text of a list (NULL: an empty one) to a NULL-ended list
- * (NULL: none yet).  They return 0: memory that runs out ends the program (alloc.h).
+/* Append to a NULL-terminated list (NULL: create one) a copy of a string, of its first 'len' bytes,
+ * of formatted text, or of each string in another list (NULL: an empty one).  Always return 0;
+ * running out of memory ends the program (alloc.h).
  */
 int strings_add (char ***list, const char *text);
 int strings_add_part (char ***list, const char *text, size_t len);
 int strings_addf (char ***list, const char *format, ...) __attribute__ ((format (printf, 2, 3)));
 int strings_add_all (char ***list, char *const *more);
 
-/* Whether a NULL-ended list (NULL: an empty one) has a text. */
+/* Whether a list contains a string.  The list may be NULL. */
 bool strings_contain (const char *const *list, const char *text);
 
-/* Free a NULL-ended list and its strings. */
+/* Free a list and its strings. */
 void strings_free (char **list);
 
-/* strcmp() of two elements of such a list, for qsort() and bsearch(). */
+/* Compare two elements of a list, for qsort() and bsearch(). */
 int strings_compare (const void *a, const void *b);
 
-/* Whether a text from a file may be part of a path, or of a command that is
- * started: 1 to 255 letters, digits, '_', '.', '+' and '-',
- * and the first is neither
- * of the last two.
+/* Whether a string from a file is safe as a part of a path or a command: 1 to 255 letters, digits,
+ * '_', '.', '+' and '-', of which the first is neither '+' nor '-'.
  */
 enum { WORD_SIZE = 256 };
 bool word_fits (const char *text);
 
-/* Put '_' in the place of each character that keeps 'text' from it. */
+/* Replace each character that word_fits() rejects with '_'. */
 void word_make_fit (char *text);
 
-/* " and 3 more", which follows a list of which only the first elements are shown; "" if none is
- * left.  Returns 'buf'.
+/* Write " and 3 more" to follow a truncated list with 'left' elements left, or "" if 'left' is 0.
+ * Returns 'buf'.
  */
 enum { AND_MORE_SIZE = 32 };
 const char *and_more (char buf[AND_MORE_SIZE], long left);
 
 bool text_ends_with (const char *text, const char *end);
 
-/* A text as one word for a shell, in quotes if it needs them; the caller frees
- * it.
+/* Quote a string, if necessary, so that a shell reads it as one word.  The caller frees the result.
  */
 char *shell_word (const char *text);

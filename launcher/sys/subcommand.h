@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommands of a command, as 'ls' of 'dl ckpt ls'. */
+/* Subcommands, such as 'ls' in 'dl ckpt ls'. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "launcher/sys/command_line.h"
 
-/* A row of a table that ends with one that is all 0. */
+/* A row of a table of subcommands.  The last row is all 0. */
 struct subcommand {
     const char *name;
-    const char *args; /* for the line about its usage */
-    int min, max;     /* arguments behind the word; max -1: any number */
+    const char *args;                             /* for the usage message */
+    int min, max;                                 /* number of its arguments; max -1: no limit */
     int (*run) (const struct command_line *line); /* returns the exit status */
-    bool hidden;                                  /* not one for a user to type */
+    bool hidden;                                  /* not meant for users */
 };
 
-/* Run the subcommand st->args[0] of 'dl COMMAND'.  Returns the exit status,
- * that of a wrong usage after a line about it; -1: there is no such one.
+/* Run the subcommand line->args[0] of 'dl COMMAND'.  Returns its exit status, EXIT_USAGE after
+ * printing its usage if the number of arguments is wrong, or -1 if there is no such subcommand.
  */
 int subcommand_run (const char *command, const struct subcommand *list,
                     const struct command_line *line);
 
-/* Print the names, one a line, for the completion of command lines. */
+/* Print the names, one per line, for shell completion. */
 void subcommand_words (const struct subcommand *list);

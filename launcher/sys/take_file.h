@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Give a file that never changes another name, or copy it. */
+/* Link or copy files, depending on who owns them. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Where the file system and the permissions allow it, 'to' is a hard link, else
- * a copy that is synced.  The file of another user, who could still write to
- * it, is copied, and the copy says whose it was (runtime/storage/origin.h).
- * Returns -1 with errno.
+/* Make 'to' a hard link to 'from', which must never change.  If the file system or the permissions
+ * do not allow that, make an fsynced copy.  Another user's file is always copied, because its owner
+ * could still write to it; the copy records that owner (runtime/storage/origin.h).
+ * Returns 0, or -1 with errno.
  */
 int file_take (const char *from, const char *to);
 
-/* The same for a file whose content may run code: one of root's, this user's or
- * 'owner', to which nobody else may write, or ANYBODY's.  Else EPERM.  The copy
- * counts as this user's own.
+/* The same for a file whose content may run code.  Fails with EPERM unless the file belongs to
+ * root, this user or 'owner' and nobody else may write to it; ANYBODY disables that check.  The
+ * copy counts as this user's own.
  */
 enum { ANYBODY = -1 };
 int file_take_of (const char *from, const char *to, uid_t owner);
 
-/* The same of a file that may change: always a copy. */
+/* The same for a file that may change: always makes a copy. */
 int file_copy_of (const char *from, const char *to, uid_t owner);
 
-/* 'to', open for reading too, is a copy of 'from' that the user has asked for
- * under 'name': it keeps whose data it has, and a line says so, unless he takes
- * them for his own.  1: it has another user's data, 0: it has not, -1 with
- * errno.
+/* 'to', which must also be open for reading, is a copy of 'from' that the user requested by 'name'.
+ * Record the owner of the data in the copy and print a line about it, unless the user trusts it
+ * ('trust').  Returns 1 if the data is another user's, 0 if not, or -1 with errno.
  */
 int file_keep_owner (int from, int to, const char *name, bool trust);
 
-/* The line. */
+/* Print that line. */
 void say_owner (const char *name, uint32_t owner);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user that runs this process. */
+/* The user that runs this process, and checks of file ownership. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,38 +8,37 @@
 
 #include "runtime/base/error.h"
 
-/* Name of the user, the number of one that has none; good until the next call.
- */
+/* The user's name, or the number if there is no name.  Valid until the next call. */
 const char *user_name (void);
 
-/* Whether it is this user's, and nobody else may write to it: a group that has
- * nobody else may.
+/* Whether a file belongs to this user and nobody else may write to it.  A group that has no other
+ * member may.
  */
 bool user_writes_alone (const struct stat *st);
 
-/* The same of a folder that is closed to every group; -1 with errno, EPERM:
- * others may write to it.
+/* Check the same for a folder, but allow no group to write to it.  Returns -1 with errno; EPERM
+ * means that others may write to it.
  */
 int user_folder_check (const char *path);
 
-/* Whether a path is no symbolic link, or one that this user or root has made:
- * in a folder that others may write to theirs lead anywhere.
+/* Whether a path is not a symbolic link, or is one that this user or root created.  In a folder
+ * that others can write to, another user's link may lead anywhere.
  */
 bool user_may_follow (const char *path);
 
-/* Whether it is neither this user's nor root's. */
+/* Whether a file belongs to neither this user nor root. */
 bool user_is_of_others (const struct stat *st);
 
-/* Open what a user has named, to write into it from its beginning.  Another
- * user's file would show him what is written, and his pipe would keep us:
- * NULL with EPERM, and ELOOP for his link.
+/* Open a file that the user names and truncate it for writing.  Returns NULL with EPERM if it is
+ * another user's file, which would disclose our output, or another user's pipe, which could block
+ * us; and with ELOOP if it is another user's symbolic link.
  */
 FILE *user_open_output (const char *path, struct slurmdl_error *err);
 
-/* Who may give another file or folder the name of one of this user's in the
- * folder 'path': 0 nobody else; 1 a group, -1 everybody, each with 'err'.
+/* Find out who else can replace this user's files in the folder 'path'.  Returns 0: nobody, 1: a
+ * group, -1: everybody.  Sets 'err' unless it returns 0.
  */
 int user_names_check (const char *path, struct slurmdl_error *err);
 
-/* TMPDIR, or /tmp where that is none, or others may exchange what is in it. */
+/* TMPDIR, or /tmp if TMPDIR is unset, not a folder, or others could replace files in it. */
 const char *user_tmp (void);
