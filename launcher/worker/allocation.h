@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The allocation that a worker runs in: its slot and GPUs, its time and memory, and what fits. */
+/* A worker's allocation: its slot and GPUs, its time and memory, and which trials fit into it. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,13 +19,13 @@ struct worker_place;
 void place_find (struct worker_place *place, const struct experiment *e, const char *given,
                  char *slot, size_t size);
 
-/* Seconds until Slurm ends the job, less what its end needs; 0: not known, or
- * never.
+/* Seconds until Slurm ends the job, less the time needed to stop.  Returns 0 if unknown or
+ * unlimited.
  */
 double allocation_seconds_left (void);
 
-/* Put this job, or array task, back into the queue, away from the nodes "n1,n2"
- * (""): Slurm ends this process meanwhile.  -1 after a line if it does not.
+/* Requeue this job or array task, excluding the nodes "n1,n2" (may be "").  Slurm ends this process
+ * meanwhile.  If it does not, print why and return -1.
  */
 int allocation_requeue (const char *avoid);
 
@@ -60,9 +60,9 @@ struct job_memory {
     long places;     /* number of workers */
     bool is_job;     /* the limit is Slurm's */
     bool can_grow;   /* dl requeue can submit a larger job */
-    bool leaves;     /* the worker must leave: no room for it, or too small a job */
-    bool too_small;  /* the latter */
-    int64_t settled; /* bytes an attempt that already fits here */
+    bool leaves;     /* the worker must exit: there is no room for it, or the job is too small */
+    bool too_small;  /* the job is too small */
+    int64_t settled; /* bytes per attempt already found to fit here */
 };
 
 /* Read the limits from Slurm's variables, or from DL_WORKER_PLACE, which the local executor sets,
@@ -70,16 +70,16 @@ struct job_memory {
  */
 void job_memory_find (const char *root, struct job_memory *m);
 
-/* Whether this worker's share of the memory is enough for a trial.  If not, the worker may have to
- * leave.
+/* Whether this worker's share of the memory suffices for a trial.  If not, the worker may have to
+ * exit.
  */
 bool memory_fits (struct worker *w);
 
 /* Bytes available to an attempt that begins now; 0: unknown. */
 int64_t memory_of_attempt (const struct worker *w);
 
-/* Bytes for the next attempt of a trial that ran out of 'had' bytes and was seen to use 'peak' (0:
- * unknown).  0: there is no more to be had.
+/* Bytes for the next attempt of a trial that ran out of memory with 'had' bytes and a measured peak
+ * of 'peak' bytes (0: unknown).  Returns 0 if no more memory is available.
  */
 int64_t memory_to_retry (const struct worker *w, int64_t had, int64_t peak);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start the workers of an experiment, by Slurm or on this machine. */
+/* Start the workers of an experiment, through Slurm or on this machine. */
 #pragma once
 
 #include <limits.h>
@@ -9,13 +9,13 @@
 struct executor;
 struct executor_ops {
     const char *name;
-    /* Start 'workers' more workers.  Getting fewer is no failure: 'granted' says how many there
-     * are, 'note' why.
+    /* Start x->workers more workers.  Getting fewer is not a failure: sets x->granted to their
+     * number and x->note to the reason.
      */
     int (*start) (struct executor *x, struct slurmdl_error *err);
     /* Returns false once no worker is left.  Fills x->note. */
     bool (*tick) (struct executor *x);
-    /* The user leaves: end what must not go on without dl. */
+    /* The user quits dl: end whatever must not continue without it. */
     void (*leave) (struct executor *x);
     void (*close) (struct executor *x);
 };
@@ -28,39 +28,39 @@ struct executor {
     char note[PATH_MAX + 512]; /* for the user, e.g. why nothing runs yet */
     bool excluded;             /* workers left because their node is excluded */
     bool refused;              /* sbatch submitted no job */
-    bool never;                /* nor will it: the experiment asks for what does not exist */
+    bool never;                /* and never will: the experiment requests what does not exist */
     /* slurm */
     char job[1024];  /* "12,13" */
-    size_t nsubmits; /* arrays of the sweep that are in 'job' */
-    double asked;    /* last squeue */
+    size_t nsubmits; /* number of the sweep's arrays listed in 'job' */
+    double asked;    /* time of the last squeue */
     /* local */
     struct local_worker *pool;
     long npool;
-    long wanted; /* the number by `dl scale` that was last acted on */
+    long wanted; /* the last number set by `dl scale` that was applied */
     struct devices *devices;
 };
 
 extern const struct executor_ops executor_local, executor_slurm;
 
-/* Prepare 'x' to start 'workers' (0: as the experiment says) processes of this machine, or tasks of
- * Slurm's; x->ops->close() releases it.
+/* Prepare 'x' to start 'workers' (0: as in the experiment) as processes of this machine or as Slurm
+ * tasks.  x->ops->close() releases it.
  */
 void executor_open (struct executor *x, struct sweep *sweep, bool local, long workers);
 
-/* A process of this machine that is killed is started again, but not more often. */
+/* How often a local worker is restarted after it has been killed. */
 enum { LOCAL_TRIES_MAX = 20 };
 
-/* The GPUs of this machine, to be shared out; the variable DL_DEVICE_FOLDER is for tests. */
+/* The GPUs of this machine, to be divided among local workers.  Tests set DL_DEVICE_FOLDER. */
 struct devices *local_devices (void);
 
 /* Check that this machine has what a trial needs. */
 int local_check (const struct experiment *e, struct slurmdl_error *err);
 
-/* Array tasks for so many workers. */
+/* Number of array tasks needed for 'workers' workers. */
 long slurm_tasks (const struct experiment *e, long workers);
 
-/* Add sbatch's options for an array task.  'larger', if not 0, are the bytes of memory to request
- * instead of what the experiment says.
+/* Add the sbatch options for an array task.  'larger', if not 0, overrides the experiment's memory,
+ * in bytes.
  */
 struct command;
 void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger);
@@ -73,7 +73,7 @@ void slurm_excluded (const struct sweep *s, char *buf, size_t size);
  */
 int executor_cancel (const struct sweep *s, const char *option, struct slurmdl_error *err);
 
-/* ---- why no worker of an array has begun ---- */
+/* ---- why no worker of an array has started ---- */
 
 /* The type of the file system of 'dir' ("ext4") if it is local to this machine, else NULL. */
 const char *unseen_file_system (const char *dir);

@@ -13,23 +13,23 @@ enum oom {
     OOM_GPU,
 };
 
-/* What the kernel killed in the cgroup of an attempt. */
+/* What the OOM killer killed in the cgroup of an attempt. */
 enum oom_kill {
     KILLED_NOTHING,
-    KILLED_SOMETHING, /* perhaps of another attempt */
+    KILLED_SOMETHING, /* possibly a process of another attempt */
     KILLED_OWN,       /* a process of this attempt */
 };
 
 struct failure_class {
     bool free;     /* does not count towards max_restarts */
-    bool progress; /* it got further than the attempts before it */
-    bool last;     /* do not retry: it would fail again */
+    bool progress; /* the attempt got further than those before it */
+    bool last;     /* do not retry: the next attempt would fail, too */
     bool exclude;  /* start no more attempts of this experiment on this node */
     enum oom oom;
-    int error;         /* ENOSPC, EDQUOT: the disk was full; else 0 */
-    int status;        /* as of a shell */
-    const char *cause; /* of condition_reasons; NULL: the program failed */
-    char why[512];     /* for people */
+    int error;         /* ENOSPC or EDQUOT if the disk was full, else 0 */
+    int status;        /* exit status as a shell reports it */
+    const char *cause; /* one of condition_reasons; NULL: the program failed */
+    char why[512];     /* the reason, to be shown to the user */
 };
 
 /* Classify an attempt whose trainer ended without a result, with the wait status 'status';
@@ -38,8 +38,8 @@ struct failure_class {
 void failure_classify (const struct trial_attempt *a, int status, enum oom_kill killed,
                        struct failure_class *v);
 
-/* The bad nodes, one a line, that a check before the trainer's start (--dl-check) found; the caller
- * frees the text.  NULL: none.
+/* The bad nodes, one per line, that the check before the trainer's start (--dl-check) found.  The
+ * caller frees the text.  Returns NULL if there are none.
  */
 char *failure_bad_nodes (const char *dir);
 
@@ -55,7 +55,7 @@ int attempt_last_line (const char *dir, char line[LAST_LINE]);
 /* ---- exit statuses ---- */
 
 enum retry {
-    RETRY_COUNTED, /* towards max_restarts */
+    RETRY_COUNTED, /* counts towards max_restarts */
     RETRY_FREE,
     RETRY_NEVER,
 };
@@ -65,6 +65,6 @@ struct end_row {
     int status;
     enum retry retry;
     const char *why;
-    bool exclude; /* the machine */
+    bool exclude; /* exclude the node */
 };
-extern const struct end_row end_table[]; /* ended by the status -1 */
+extern const struct end_row end_table[]; /* the last row has status -1 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which checkpoints of an experiment stay; removal of the others. */
+/* Decide which checkpoints of an experiment to keep, and remove the others. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,15 +10,15 @@
 
 struct checkpoint_policy;
 
-/* ---- which stay ---- */
+/* ---- which checkpoints to keep ---- */
 
 struct gc_checkpoint {
     long trial;
     long attempt;
     int64_t step;
-    double metric; /* logged at this step; not finite: no validation */
-    bool accepted; /* its attempt's result is the trial's last accepted one */
-    bool bad;      /* it does not verify and is ignored */
+    double metric; /* logged at this step; not finite: there was no validation */
+    bool accepted; /* the attempt's result is the trial's last accepted one */
+    bool bad;      /* it does not verify, and is ignored */
     bool kept;     /* set by gc_mark() */
 };
 
@@ -36,8 +36,8 @@ void gc_mark (const struct checkpoint_policy *policy, bool smaller_is_better,
 /* A file below an attempt's folder, or below 'work' in it. */
 struct trainer_file {
     char *path;
-    const char *below; /* its name there, a part of 'path' */
-    char *kind;        /* that name with # for each number: epoch_#.pt */
+    const char *below; /* the path relative to that folder; points into 'path' */
+    char *kind;        /* 'below' with # for each number: epoch_#.pt */
     long trial;
     long attempt;
     int64_t bytes;
@@ -45,23 +45,23 @@ struct trainer_file {
 };
 
 struct trainer_files {
-    struct trainer_file *files; /* by kind, trial and attempt */
+    struct trainer_file *files; /* sorted by kind, trial and attempt */
     size_t n;
 };
 
-/* List the non-empty files of attempts that are over that match one of 'patterns' (pattern_list.h).
- * Call trainer_files_free() in any case.  Returns -1 with errno.
+/* List the non-empty files of finished attempts that match one of 'patterns' (pattern_list.h).
+ * Call trainer_files_free() in any case.  Returns -1 with errno on failure.
  */
 int trainer_files_list (const struct sweep *s, char *const *patterns, struct trainer_files *list);
 
-/* The same, and mark those that stay.
+/* The same, and mark the files to keep.
  *
- * All files of one kind in an attempt are one checkpoint.  A trial that may go on keeps those of
- * its two newest attempts that have some and logged anything, and everything newer: what
- * resume_dir.h would hand on, and what it would hand on if the newest were broken.  It and trials
- * that have ended also keep what the policy selects; the metric is that of the attempt's result. If
- * a trial has results, attempts without one are ignored.  If best ones are kept, so is the best
- * trial's (best.h).
+ * All files of one kind in an attempt form one checkpoint.  A trial that may continue keeps those
+ * of its two newest attempts that have files and logged anything, and everything newer: these are
+ * what resume_dir.h would resume from, and what it would fall back to if the newest were broken.
+ * Every trial also keeps what the policy selects by the metric of the attempt's result.  If a trial
+ * has results, attempts without one are ignored.  If the policy keeps best checkpoints, it also
+ * keeps those of the best trial (best.h).
  */
 int trainer_files_mark (const struct sweep *s, char *const *patterns, struct trainer_files *list);
 void trainer_files_free (struct trainer_files *list);
@@ -70,9 +70,9 @@ void trainer_files_free (struct trainer_files *list);
 
 enum gc_outcome {
     GC_KEPT,
-    GC_DELETED,  /* in a dry run: would be */
-    GC_LEFTOVER, /* the same, left by an interrupted save */
-    GC_DAMAGED,  /* does not verify, but stays: no other one of its trial verifies */
+    GC_DELETED,  /* in a dry run: would be deleted */
+    GC_LEFTOVER, /* deleted; an interrupted save left it */
+    GC_DAMAGED,  /* kept although it does not verify, because no other of its trial does */
 };
 
 struct gc_file {
@@ -87,8 +87,8 @@ struct gc_report {
 };
 
 /* Remove the checkpoints (ckpt/ of all attempts of all trials) that the experiment's policy does
- * not keep, oldest attempts and steps first; with 'dry' remove nothing.  'sweep' must have been
- * read just now, and no worker may be running.
+ * not keep, oldest attempts and steps first.  With 'dry', remove nothing.  The caller must have
+ * just read 'sweep', and no worker may be running.
  *
  * Checkpoints that the policy keeps are read and verified; if one is damaged, the next one is kept
  * instead.  Until the experiment has ended, an open or paused trial also keeps what its next

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a worker, and what the parts of its loop offer each other. */
+/* The state of a worker, and the interfaces between the parts of its loop. */
 #pragma once
 
 #include <jansson.h>
@@ -19,7 +19,7 @@ struct custom_searcher;
 
 /* ---- the worker (worker_state.c) ---- */
 
-/* Nodes that an allocation may lose. */
+/* Most lost nodes that a worker remembers. */
 enum { LOST_NODES = 16 };
 
 struct worker {
@@ -31,24 +31,25 @@ struct worker {
     struct custom_searcher *custom; /* NULL: not started */
     int signals;                    /* signalfd */
     struct log_socket socket;
-    int stop;                       /* signal that asked it to stop, 0: none */
+    int stop;                       /* signal that asked the worker to stop; 0: none */
     double beat;                    /* time of the last heartbeat */
     double looked;                  /* time of the last check for dead workers */
-    bool looks;                     /* this turn checks for them */
-    double end;                     /* when Slurm kills it by the same clock, 0: never */
+    bool looks;                     /* this turn checks for dead workers */
+    double end;                     /* when Slurm kills it, by the same clock; 0: never */
     bool fresh;                     /* as in struct worker_place */
     const struct worker_exit *lost; /* the same */
     bool left_over;                 /* its job has ended */
-    bool out_of_time;               /* what is open takes longer than the time left */
-    bool waits;                     /* for space on the disk; reported */
-    bool rivals;                    /* its last results raced with those of others ... */
-    bool offers;                    /* ... and it offers them this one */
-    int held;                       /* waits to see whether a fault reaches this count ... */
-    double held_until;              /* ... until then */
+    bool out_of_time;               /* the open segments take longer than the time left */
+    bool waits;                     /* has reported that it waits for disk space */
+    bool rivals;                    /* its last results raced with those of other workers */
+    bool offers;                    /* it offers the present result to them */
+    int held;                       /* waits to see whether a fault reaches this count */
+    double held_until;              /* end of that wait */
     struct job_memory memory;
-    char lost_nodes[LOST_NODES][64]; /* that did not answer, of this allocation */
+    char lost_nodes[LOST_NODES][64]; /* nodes of this allocation that did not answer */
     int nlost;
-    double tolerated; /* s without progress, after an attempt that was ended for that in vain */
+    double tolerated; /* seconds without progress to tolerate, raised after ending an attempt for a
+                         hang turned out to be useless */
     struct {
         double at, took; /* when it last wrote results.h5, and how long that took */
     } results;
@@ -60,57 +61,60 @@ struct worker {
 /* The outcome of a turn of the worker's loop, or of a part of it. */
 enum turn {
     TURN_FAILED = -1, /* errno says why */
-    TURN_IDLE,        /* there is nothing to do now */
-    TURN_DONE,        /* something was done, or another worker has published it */
+    TURN_IDLE,        /* nothing to do now */
+    TURN_DONE,        /* this worker did something, or another worker has published it */
     TURN_AGAIN,       /* the state has changed: start over */
-    TURN_WAIT         /* there is work that this worker must leave alone */
+    TURN_WAIT         /* there is work, but this worker must not do it */
 };
 
-/* A trial whose workers die this often at one segment without a known cause (the OOM killer, say)
- * takes the sweep down no further.
+/* Give up a trial if this many workers die at one segment without a known cause, perhaps because of
+ * the OOM killer, so that it does not kill all workers of the sweep.
  */
 enum { LOST_MAX = 20 };
 
-/* Read a pending signal; returns 0 if there is none.  A request to stop is noted in w->stop. */
+/* Read a pending signal.  Returns 0 if there is none.  Records a request to stop in w->stop. */
 int worker_signal (struct worker *w);
 
-/* Write a heartbeat and read the log, if it is time. */
+/* Write a heartbeat and read the log, if either is due. */
 int worker_tick (struct worker *w, struct slurmdl_error *err);
 
-/* Sleep until a signal arrives, at most so long. */
+/* Sleep until a signal arrives, but at most 'seconds'. */
 void worker_sleep (struct worker *w, double seconds);
 
 /* The unique name of this worker in claims and results. */
 const char *worker_nonce (const struct worker *w);
 
-/* Whether no attempt may begin on this worker's nodes: fewer than an attempt needs are left. */
+/* Whether this worker has fewer usable nodes than an attempt needs, so that none may begin. */
 bool worker_is_excluded (const struct worker *w);
 
-/* The nodes of the next attempt of several ranks, "n1,n2", how many, and whether that is the whole
- * allocation; the caller frees it.  NULL: there is no allocation.
+/* The nodes "n1,n2" for the next attempt with several ranks.  Sets '*n' to their number, and '*all'
+ * if they are the whole allocation.  The caller frees the text.  Returns NULL if there is no
+ * allocation.
  */
 char *worker_good_nodes (const struct worker *w, long *n, bool *all);
 
-/* Note that this node did not answer, and whether that is new; or that it does again. */
+/* Record that a node did not answer.  Returns whether that is new.  worker_find_node() records that
+ * the node, by its index in lost_nodes, answers again.
+ */
 bool worker_lose_node (struct worker *w, const char *name);
 void worker_find_node (struct worker *w, int lost);
 
-/* Whether it may go on with what is open; whether it may begin something new. */
+/* Whether the worker may continue open work, and whether it may begin new work. */
 bool worker_may_go_on (const struct worker *w);
 bool worker_may_begin (const struct worker *w);
 
-/* Whether searcher.max_hours are over, by the log or by this machine's clock.  Clocks need not
- * agree: the first worker to publish the event decides for all.
+/* Whether searcher.max_hours have passed, by the log or by this machine's clock.  The clocks of
+ * nodes may differ: the first worker to publish the event decides for all.
  */
 bool worker_time_is_over (const struct worker *w);
 
-/* The nonce of the worker that has claimed the trial's next attempt; NULL: nobody. */
+/* The nonce of the worker that has claimed the trial's next attempt, or NULL. */
 const char *worker_owner_of (struct worker *w, long trial);
 
 /* Whether another live worker has claimed the trial's next attempt. */
 bool worker_trains (struct worker *w, long trial);
 
-/* As sweep_publish(), but while the disk is full it waits and retries until asked to stop. */
+/* Like sweep_publish(), but while the disk is full, wait and retry until asked to stop. */
 enum published worker_publish (struct worker *w, struct event *events, size_t n,
                                struct slurmdl_error *err);
 
@@ -124,24 +128,24 @@ enum segment_outcome {
     OUTCOME_FAILED,   /* counts towards max_restarts */
     OUTCOME_PARKED,   /* stopped on request before the end */
     OUTCOME_REJECTED, /* the trainer rejected the point */
-    OUTCOME_DROPPED,  /* another worker has the trial now */
+    OUTCOME_DROPPED,  /* another worker has taken over the trial */
 };
 
 struct segment_report {
     enum segment_outcome outcome;
     int64_t length;
     bool stopped;  /* by the searcher, before the segment's end */
-    int64_t ended; /* the step before it at which the trainer ended by itself, or 0 */
+    int64_t ended; /* step before that end at which the trainer ended by itself, or 0 */
     double values[OBJECTIVES_MAX];
     double seconds;
-    struct failure_class verdict; /* of a failure */
-    int64_t memory, peak;         /* bytes that it had, and was seen to use; 0: unknown */
-    struct trainer *trainer;      /* its metrics must be synced with the result; NULL: they are */
+    struct failure_class verdict; /* if it failed */
+    int64_t memory, peak;         /* bytes available, and measured peak; 0: unknown */
+    struct trainer *trainer; /* its metrics need an fsync with the result; NULL: already done */
     struct {
         int64_t memory;  /* 0: the same */
         double *x;       /* NULL: the same point, else all parameters */
-        json_t *hparams; /* of x */
-    } retry;             /* what the next attempt gets instead */
+        json_t *hparams; /* the hyperparameters at 'x' */
+    } retry;             /* changes for the next attempt */
 };
 
 /* Release the report with segment_end(). */
@@ -149,23 +153,24 @@ int segment_run (struct worker *w, long trial, struct segment_report *report,
                  struct slurmdl_error *err);
 void segment_end (struct segment_report *report);
 
-/* ---- what comes next (decide.c) ---- */
+/* ---- what to do next (decide.c) ---- */
 
-/* Begin segments, or end the sweep, as the searcher decides. */
+/* Begin segments or end the sweep, as the searcher decides. */
 enum turn worker_decide (struct worker *w, struct slurmdl_error *err);
 
-/* Publish a result, and what this worker does next, as one entry; returns as worker_publish(). */
+/* Publish a result, and what this worker does next, as one entry.  Returns as worker_publish(). */
 enum published worker_publish_result (struct worker *w, struct event *result,
                                       struct slurmdl_error *err);
 
-/* What to do instead once searcher.goal is reached, or searcher.max_hours are over. */
+/* What to do once searcher.goal is reached, or once searcher.max_hours have passed. */
 enum turn worker_finish (struct worker *w, struct slurmdl_error *err);
 enum turn worker_wind_up (struct worker *w, struct slurmdl_error *err);
 
-/* Each log entry has one winner.  If many results come at once, a worker that lost the race leaves
- * its result in workers/NONCE.offer, and the next winner adds all offers, and what their workers do
- * next, to its entry.  An offer is not part of the state: nothing is lost or doubled if nobody sees
- * it, sees it late or removes it.  A checksum shows whether it is complete.
+/* Only one worker can append each log entry.  If many results arrive at once, a worker that lost
+ * the race leaves its result in workers/NONCE.offer; the next winner adds all offers, and what
+ * their workers do next, to its entry.  Offers are not part of the state: no result is lost or
+ * duplicated if an offer is overlooked, read late or removed.  A checksum protects against
+ * incomplete offers.
  */
 enum { OFFERS_MAX = 15 };
 
@@ -181,46 +186,44 @@ struct offers {
     size_t n;
 };
 
-/* Collect the results that other workers offer and the log would accept now, one a trial, but none
- * of 'trial'.  Their metrics are on disk.
+/* Collect the offered results that the log would accept now: one per trial, none of 'trial'.  Their
+ * metrics are already on disk.
  */
 void offers_collect (struct worker *w, long trial, struct offers *o);
 void offers_free (struct offers *o);
 
-/* Offer the first event, a result, of an entry that came too late; the second is what the worker
- * would have begun.  Ignores failures.
+/* Offer the first event, a result, of an entry that lost the race.  The second event is what the
+ * worker would have begun next.  Ignores failures.
  */
 void offer_put (struct worker *w, const struct event *events);
 
-/* Withdraw it, once the result is in the log or will never be. */
+/* Withdraw the offer once the result is in the log or never will be. */
 void offer_withdraw (struct worker *w);
 
 /* ---- the searcher "custom", a program of the user (custom_searcher.c) ---- */
 
-/* Ask the program for the next trial's point, starting it if need be and reporting what is new in
- * the sweep.  Meanwhile writes heartbeats and reads the log; gives up with SEARCH_WAIT when the
- * worker is asked to stop.
+/* Ask the program for the next trial's point.  Starts the program if necessary, and first sends it
+ * what is new in the sweep.  Meanwhile writes heartbeats and reads the log.  Gives up with
+ * SEARCH_WAIT when the worker is asked to stop.
  *
- * Returns 0 with '*answer', or -1.
+ * Returns 0 with '*answer', or -1 with 'err'.
  */
 int custom_ask (struct worker *w, double *x, enum search_answer *answer, struct slurmdl_error *err);
 
-/* Whether another worker began that point after the program was asked. */
+/* Whether another worker has begun that point since the program was asked. */
 bool custom_is_taken (const struct worker *w, const double *x);
 void custom_close (struct worker *w);
 
 /* ---- reporting how an attempt ended (report.c) ---- */
 
-/* Publish it; nothing if the attempt was fenced meanwhile. */
+/* Publish the report, unless the attempt has been fenced meanwhile. */
 int worker_publish_report (struct worker *w, long trial, struct segment_report *r,
                            struct slurmdl_error *err);
 
-/* After the last attempt: write results.h5 and remove the checkpoints that the policy drops. */
+/* After the last attempt, write results.h5 and remove the checkpoints that the policy drops. */
 void worker_close_sweep (const struct worker *w);
 
-/* The same for a worker that another one should have relieved of it: write results.h5 if nobody
- * else is there.
- */
+/* Call this when a worker leaves before the end.  Writes results.h5 if no other worker is left. */
 void worker_leave_sweep (const struct worker *w);
 
 /* Let the first three workers begin alone until an attempt of the experiment has logged a metric,
