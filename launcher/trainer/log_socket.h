@@ -21,5 +21,7 @@ void log_socket_close (struct log_socket *s);
 /* Answer one message that is waiting on s->fd. */
 void log_socket_serve (struct log_socket *s, struct trainer *t);
 
-/* For the client: send 'text' to the worker at 'path', and wait for its answer. */
+/* The client's side: send 'text' to the worker at 'path' and wait for its answer.  Returns -1 with
+ * 'err' on failure.
+ */
 int log_socket_send (const char *path, const char *text, struct slurmdl_error *err);

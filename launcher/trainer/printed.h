@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics in what trainers print: in a growing file, and in the logs of earlier attempts. */
+/* Find metrics in the output of trainers: in a growing file, and in the logs of earlier attempts.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -12,8 +13,8 @@
 
 struct line_reader;
 
-/* Call 'f' for what 'texts' (metrics.pattern), NULL-ended or NULL, find.  NULL: a pattern is not
- * valid.
+/* Create a reader that calls 'f' for each metric found by 'texts' (metrics.pattern), a
+ * NULL-terminated list or NULL.  Returns NULL if a pattern is invalid.
  */
 struct line_reader *lines_create (char **texts, pattern_metric_f f, void *arg);
 void lines_destroy (struct line_reader *l);
@@ -21,15 +22,15 @@ void lines_destroy (struct line_reader *l);
 /* Whether there is any pattern. */
 bool lines_wanted (const struct line_reader *l);
 
-/* Read a file from '*at' to its last whole line and advance '*at'.  Returns -1 with errno if it
- * could not be read to its end.
+/* Read a file from offset '*at' to its last complete line, and advance '*at'.  Returns -1 with
+ * errno if the file could not be read to its end.
  */
 int lines_read (struct line_reader *l, int fd, off_t *at);
 
-/* The file has ended: take what follows its last newline for a line. */
+/* The file is complete: treat the text after its last newline as a line. */
 void lines_end (struct line_reader *l);
 
-/* ---- what earlier attempts printed, but their workers did not log ---- */
+/* ---- metrics that earlier attempts printed but their workers did not log ---- */
 
 /* An attempt's output is in its log before a worker reads it.  A worker that is killed or hangs
  * leaves lines there that are not in its metrics, while training may resume from a checkpoint
@@ -40,19 +41,19 @@ struct printed;
 
 typedef int (*printed_log_f) (const char *name, int64_t step, double value, void *arg);
 
-/* Reads nothing yet.  NULL if this is the first attempt at the segment, or the experiment has no
- * metrics.pattern.
+/* Returns NULL if this is the first attempt at the segment, or the experiment has no
+ * metrics.pattern.  Reads nothing yet.
  */
 struct printed *printed_create (const struct trial_attempt *a);
 void printed_destroy (struct printed *r);
 
-/* The attempt is about to log its first value of 'name', of this step: call 'f' for the values
- * before that step that are missing in all metrics.
+/* Call this when the attempt is about to log its first value of 'name', at 'step'.  Calls 'f' for
+ * the missing values of all metrics before that step.
  */
 void printed_before (struct printed *r, const char *name, int64_t step, printed_log_f f, void *arg);
 
-/* The attempt has succeeded without logging 'metric'.  If the attempts before it logged 'metric' up
- * to the end of the segment, there was nothing left to train: call 'f' for what is missing in all
- * metrics, and for the last values in any case.  Returns whether that is so.
+/* Call this when the attempt has succeeded without logging 'metric'.  If earlier attempts logged
+ * 'metric' up to the end of the segment, there was nothing left to train: call 'f' for the missing
+ * values of all metrics, and for the last values in any case.  Returns whether that was so.
  */
 bool printed_finish (struct printed *r, const char *metric, printed_log_f f, void *arg);

@@ -25,21 +25,21 @@ int attempt_with_work (const struct trial_attempt *a, char *path, size_t size);
 /* Write a line if a newer attempt is skipped for that reason; returns whether one is. */
 bool resume_note (const struct trial_attempt *a, char *line, size_t size);
 
-/* Whether a folder has the file, or, if that is NULL, any file of its trainer. */
+/* Whether a folder contains 'file' or, if that is NULL, any file of its trainer. */
 bool folder_has_files (const char *dir, const char *file);
 
-/* Whether this name in an attempt's folder is dl's own; false for the folder of checkpoints. */
+/* Whether dl itself uses this name in an attempt's folder.  False for the folder of checkpoints. */
 bool attempt_file_is_ours (const char *name);
 
 /* Whether an attempt has logged a metric; its files may exist before it does. */
 bool attempt_has_logged (const char *dir);
 
-/* Call 'f' for each file and folder in an attempt's or trial's 'dir' that dl did not create.
- * Returns how many.
+/* Call 'f' for each file and folder in 'dir', an attempt's or trial's folder, that dl did not
+ * create.  Returns their number.
  */
 int each_trainer_file (const char *dir, void (*f) (const char *dir, const char *name));
 
-/* Add the paths of those in 'dir', found by attempt_with_files(), or a copy of it.  Returns -1 with
- * errno.
+/* Append the paths of these files and folders to a list.  'dir' was found by attempt_with_files(),
+ * or is a copy of such a folder.  Returns -1 with errno on failure.
  */
 int list_trainer_files (const char *dir, char ***list);

@@ -21,8 +21,9 @@ struct shared_file {
     long others; /* number of other files that two trials wrote */
 };
 
-/* Find a file that two of the first trials wrote, by the times at which it changed: either no
- * single trial ran at all of these times, or its name shows nothing of one trial and it changed
- * while two trials ran, and again after the first of them ended.  Returns whether there is one.
+/* Find a file that two of the first trials wrote, judging by the times at which it changed.  Either
+ * no single trial ran at all of these times, or its name does not belong to one trial and it
+ * changed while two trials ran, and again after the first of them ended.  Returns whether there is
+ * such a file.
  */
 bool shared_files_find (const struct sweep *s, struct shared_file *found);

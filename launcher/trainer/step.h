@@ -9,21 +9,23 @@
 
 struct trial_attempt;
 
-/* Add the words that go before the trainer's command to a list: srun's, followed by `dl rank` if
- * 'proxy' is set, on all nodes of the job or on those of the attempt; and `dl within --`.
+/* Append the words that precede the trainer's command.  step_command() appends srun on all nodes of
+ * the job or on those of the attempt, followed by `dl rank` if 'proxy' is set; within_command()
+ * appends `dl within --`.
  */
 void step_command (const struct trial_attempt *a, bool proxy, char ***words);
 void within_command (char ***words);
 
-/* SIGTERM asks the ranks to stop; SIGKILL, sent repeatedly, ends them.  '*ended' must be 0 at
- * first. */
+/* Signal the ranks: SIGTERM asks them to stop; SIGKILL, sent repeatedly, ends them.  Initialise
+ * '*ended' with 0.
+ */
 void step_signal (pid_t srun, int signal, double *ended);
 
-/* End the step, and wait for that. */
+/* End the step, and wait until it has ended. */
 void step_end (pid_t srun, double *ended);
 
-/* The folder of an attempt in which each rank of a job with roles leaves how it ended, a file of
- * its number: "STATUS NODE".
+/* Folder of an attempt in which each rank of a job with roles records its end as "STATUS NODE", in
+ * a file named after its number.
  */
 #define ENDS_NAME "ends"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The working folder of an attempt, and where its files go. */
+/* The working folder of an attempt, and what becomes of its files. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,18 +30,18 @@ void work_folder_settle (const struct trial_attempt *a, bool keep);
 /* The same for an earlier attempt, whose worker left it behind. */
 void work_folder_settle_earlier (const struct trial_attempt *a, long number);
 
-/* Make 'to' a working copy of the frozen code in 'from'; what .dlignore there and code.exclude name
- * is linked.
+/* Make 'to' a working copy of the frozen code in 'from'.  Files named by code.exclude or .dlignore
+ * there are symbolic links instead.
  */
 int work_folder_copy (const struct experiment *e, const char *from, const char *to,
                       struct slurmdl_error *err);
 
-/* When nothing runs in such a copy any more: move what was written there to the folder 'work' in
- * 'dir'.
+/* Call this when nothing runs in such a copy any more.  Moves what was written there to the folder
+ * 'work' in 'dir'.
  */
 void work_folder_take (const char *from, const char *to, const char *dir);
 
-/* The command 'text' with absolute paths of frozen scripts replaced by those in the working folder.
- * The caller frees it.
+/* Replace absolute paths of frozen scripts in the command 'text' with those in the working folder.
+ * The caller frees the result.
  */
 char *work_folder_command (const struct trial_attempt *a, const char *text);
