@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check that the command of an experiment can be run, and uses what it is given. */
+/* Check that the command of an experiment can run and uses the values it gets. */
 #pragma once
 
 #include "launcher/config/diagnostics.h"
 
 struct experiment;
 
-/* Check the groups of 'entrypoint', with 'loads' load what the trials'
- * environment has, look for their container, and whether the program and script
- * are there.  What a shell has to decide first, and programs of other machines
- * ('local': there are none), are left alone.
+/* Check the groups of 'entrypoint', the trials' container, and that the program and
+ * script exist.  With 'loads', first load the trials' environment.  Skips words that
+ * only a shell can expand, and, unless 'local', programs that may exist only on the
+ * compute nodes.
  *
- * Returns an exit status after lines on standard error.
+ * Prints errors to standard error and returns an exit status.
  */
 int command_check (struct experiment *e, bool local, bool loads);
 
-/* Print a line for each thing in the file that is no mistake, but looks like
- * one.
- */
+/* Warn about everything in the file that is valid but probably a mistake. */
 void command_warn (const struct experiment *e);
 
-/* Of that, whether the program or script is there, if its path is relative. */
+/* Only check that the program and script exist, if their paths are relative. */
 void command_check_files (const struct experiment *e, struct problems *p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entry points of the commands about experiments, for main()'s table. */
+/* Entry points and options of the commands about experiments, for main()'s table. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 /* Options of the commands that start workers. */
 struct start_options {
     bool local, detach, dry_run, no_workers;
-    int64_t workers; /* 0: as the experiment says */
+    int64_t workers; /* 0: use the experiment's setting */
     char **sets;     /* KEY=VALUE, NULL-ended, or NULL */
 };
 
@@ -23,7 +23,7 @@ struct run_options {
 struct job_options {
     struct start_options start;
     const char *name;
-    int64_t nodes, ranks; /* of each node; 0: not given */
+    int64_t nodes, ranks; /* ranks per node; 0: not given */
     const char *framework;
 };
 
@@ -36,7 +36,7 @@ struct try_options {
 /* Options of dl preview. */
 struct preview_options {
     char **sets;    /* KEY=VALUE, NULL-ended, or NULL */
-    double seconds; /* for one unit of length, 0: not given */
+    double seconds; /* per unit of length; 0: not given */
     bool json;
 };
 
@@ -45,7 +45,7 @@ struct fork_options {
     struct start_options start;
     bool trust;
     const char *file;
-    int64_t seeds; /* 0: one trial, of a checkpoint */
+    int64_t seeds; /* 0: continue one trial from a checkpoint */
 };
 
 /* Options of dl import. */
@@ -71,7 +71,7 @@ struct ls_options {
 
 /* Options of dl show. */
 struct show_options {
-    int64_t trials; /* rows, 0: all */
+    int64_t trials; /* rows to print; 0: all */
     const char *columns;
     const char *where;
     const char *sort;
@@ -84,13 +84,13 @@ struct show_options {
 /* Options of dl logs. */
 struct logs_options {
     bool follow;
-    int64_t lines;   /* the last ones; -1: all */
-    int64_t attempt; /* 0: the last */
+    int64_t lines;   /* number of last lines to print; -1: all */
+    int64_t attempt; /* 0: the last one */
 };
 
 /* Options of dl wait. */
 struct wait_options {
-    double timeout; /* s, < 0: none */
+    double timeout; /* seconds; negative: no timeout */
 };
 
 /* Options of dl resume. */
@@ -110,8 +110,8 @@ struct retry_options {
 struct continue_options {
     struct start_options start;
     bool trust;
-    int64_t trials; /* 0: as it is */
-    int64_t length; /* 0: as it is */
+    int64_t trials; /* 0: unchanged */
+    int64_t length; /* 0: unchanged */
 };
 
 /* Options of dl scale. */
@@ -203,7 +203,7 @@ struct search_server_options {
     const char *searcher;
 };
 
-/* Each returns an exit status of launcher/sys/say.h. */
+/* Each command returns an exit status from launcher/sys/say.h. */
 int cmd_run (const struct command_line *line);
 int cmd_try (const struct command_line *line);
 int cmd_preview (const struct command_line *line);
@@ -244,12 +244,12 @@ int cmd_notebook (const struct command_line *line);
 int cmd_tensorboard (const struct command_line *line);
 int cmd_search_server (const struct command_line *line);
 
-/* Print what dl plot can draw, for completion. */
+/* Print the kinds of plot that dl plot can draw, for shell completion. */
 void plot_words (void);
 
-/* Print the words that may follow 'dl notebook', for completion. */
+/* Print the words that may follow 'dl notebook', for shell completion. */
 void notebook_words (void);
 
-/* What the search of a file will cost, as dl run --dry-run prints it. */
+/* Print what the search will cost, as dl run --dry-run does. */
 struct experiment;
 void print_preview (const struct experiment *e);

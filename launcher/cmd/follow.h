@@ -8,18 +8,19 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/worker/executor.h"
 
-/* Show progress until the sweep ends, is stopped, or has no workers; into a
- * file or a pipe what is not in 'said'.
+/* Show progress until the sweep ends, is stopped, or runs out of workers.  If
+ * standard output is not a terminal, print only changes that 'said' does not have.
  */
 int follow (struct sweep *s, struct executor *x, struct changes *said);
 
-/* ^C and SIGTERM stop the workers that follow() will find, from now on. */
+/* From now on, ^C and SIGTERM stop the workers that follow() finds. */
 void follow_signals (void);
 
-/* The exit status that says how an experiment that does not run ended. */
+/* Return the exit status for how an experiment ended that no longer runs. */
 int follow_status (const struct sweep *s);
 
-/* Wait until the experiment has ended or was paused, and print how.  Returns an
- * exit status; EXIT_NO_WORKERS if it still runs and no worker is at work.
+/* Wait until the experiment ends or is paused, and print the outcome.  Returns an
+ * exit status: EXIT_NO_WORKERS if the experiment is unfinished but no worker is
+ * active.
  */
 int wait_while_at_work (struct sweep *s);

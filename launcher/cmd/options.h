@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands, their options and command lines, and their help. */
+/* Commands: their options, command lines, help and completion. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,40 +7,39 @@
 
 #include "launcher/sys/command_line.h"
 
-/* A WORD is kept as it was written, "--nodes=2". */
 enum opt_type {
     OPT_DIR, /* command_line.dir */
     OPT_STRING,
     OPT_LIST,
-    OPT_WORD,
+    OPT_WORD, /* kept as the user wrote it, "--nodes=2" */
     OPT_INT,
     OPT_COUNT, /* an integer that is not 0 */
     OPT_REAL,
     OPT_FLAG
 };
 
-/* Parsing, the environment, --help and completion are made from it, and
- * tests/launcher/options.t compares the manual with it.
+/* An option.  Parsing, environment defaults, --help and completion all use this
+ * table, and tests/launcher/options.t checks that the manual agrees with it.
  */
 struct opt {
     const char *name;    /* NULL: the end of the rows */
-    const char *arginfo; /* NULL: a flag */
-    const char *env;     /* variable that gives a default, or NULL */
+    const char *arginfo; /* placeholder of the argument; NULL for a flag */
+    const char *env;     /* environment variable with the default, or NULL */
     const char *help;
     enum opt_type type;
-    size_t offset; /* in the struct of the command */
-    char letter;   /* a short name, 0: none */
-    int initial;   /* value of a number that is not given */
+    size_t offset; /* in the command's struct NAME_options */
+    char letter;   /* short option, or 0 */
+    int initial;   /* default of a number */
 };
 
-/* The options of a command: the struct that they fill, and a row each. */
+/* The options of a command and the size of the struct that they fill. */
 struct option_set {
     size_t size; /* of struct NAME_options; 0: there is none */
     const struct opt *rows;
 };
 
-/* 'sweep' is for the commands that only need to find an experiment, 'mark' for
- * archive, label and exclude.
+/* Commands that only need to find an experiment share options_sweep; archive, label
+ * and exclude share options_mark.
  */
 extern const struct option_set options_run;
 extern const struct option_set options_preview;
@@ -85,10 +84,10 @@ extern const struct option_set options_check;
 extern const struct option_set options_doctor;
 extern const struct option_set options_env;
 
-/* More than a command has, and than resources.workers may be. */
+/* Upper limits for the options of a command and for resources.workers. */
 enum { OPTIONS_MAX = 30, WORKERS_MAX = 1000000 };
 
-/* What one wants with a command: the groups of `dl --help`. */
+/* Groups of commands in `dl --help`. */
 enum cmd_group {
     CMD_HIDDEN, /* not for users */
     CMD_START,
@@ -98,7 +97,7 @@ enum cmd_group {
     CMD_CLUSTER,
 };
 
-/* A command; main() has the table of all, which a row without a name ends. */
+/* A command.  The table in main.c ends with a row without a name. */
 struct cmd {
     enum cmd_group group;
     const char *name;
@@ -107,25 +106,25 @@ struct cmd {
     const struct option_set *options;             /* NULL: it has none */
     int min_args, max_args;                       /* -1: any number */
     int (*run) (const struct command_line *line); /* returns an enum dl_exit */
-    bool takes_program;                           /* what follows the first argument is for that */
-    void (*words) (void);                         /* print what may follow its name, or NULL */
+    bool takes_program;   /* words after the first argument belong to that program */
+    void (*words) (void); /* print the words that may follow the name, or NULL */
 };
 
-/* Parse what follows the command's name.  Returns 0; 1 if --help was given;
- * -1 after a line on stderr.  command_line_free() in any case.  The texts in
- * 'line' and its options are those of 'argv' and the environment.
+/* Parse the words after the command's name.  Returns 0, 1 if --help was given, or -1
+ * after printing an error.  Call command_line_free() in every case.  Strings in
+ * 'line' and its options point into 'argv' and the environment.
  */
 int command_line_parse (const struct cmd *cmd, int argc, char **argv, struct command_line *line);
 void command_line_free (const struct cmd *cmd, struct command_line *line);
 
-/* The options of a command; a row without a name ends them. */
+/* Return the options of a command, ended by a row without a name. */
 const struct opt *command_rows (const struct cmd *cmd);
 
-/* The commands in groups, and one command with its options. */
+/* Print the help of all commands by group, and of one command with its options. */
 void help_all (const struct cmd *table);
 void help_cmd (const struct cmd *cmd);
 
-/* Words for a shell's completion of the words so far, which do not have the
- * program's name; 'described': each with a tab and what it is.
+/* Print the possible completions of the last word.  'argv' excludes the program's
+ * name.  If 'described', a tab and a description follow each word.
  */
 void complete (const struct cmd *table, int argc, char **argv, bool described);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an experiment comes from, as it was recorded. */
+/* The recorded provenance of an experiment. */
 #pragma once
 
 #include <jansson.h>
@@ -7,10 +7,10 @@
 
 #include "launcher/sweep/sweep.h"
 
-/* The record, an object that the caller owns.  NULL after a line: there is
- * none, or it is not the one that was made with the experiment.
+/* Read the record; the caller owns the object.  Returns NULL after printing an error
+ * if there is no record, or if it is not the one made with the experiment.
  */
 json_t *provenance_read (const struct sweep *s);
 
-/* Print it (dl show --provenance).  Returns an exit status. */
+/* Print the record (dl show --provenance).  Returns an exit status. */
 int provenance_print (const struct sweep *s, bool as_json);

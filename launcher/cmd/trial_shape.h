@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs of a trial become nodes and ranks. */
+/* Choose nodes and ranks for the GPUs of a trial. */
 #pragma once
 
 #include "launcher/config/edit.h"
@@ -7,10 +7,9 @@
 struct experiment;
 struct start_options;
 
-/* If '*e', which was read from 'path' with 'edit', asks for a number of GPUs
- * and does not say on which nodes: choose nodes, ranks and a partition, say so,
- * and read it again with these.  Returns an exit status; '*e' is gone unless
- * that is 0.
+/* If '*e' requests a number of GPUs but no nodes, choose nodes, ranks and a partition,
+ * print the choice, and read the experiment again with it.  '*e' was read from 'path'
+ * with 'edit'.  Returns an exit status; '*e' is freed unless that is 0.
  */
 int gpus_to_nodes (struct experiment **e, const char *path, const struct edit *edit,
                    const struct start_options *opt);

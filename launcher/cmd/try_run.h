@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run one trial here, in a folder of its own that is gone afterwards. */
+/* Run one trial on this host, in a temporary directory. */
 #pragma once
 
 #include <sys/types.h>
@@ -13,33 +13,33 @@ struct trainer;
 
 struct try_run {
     struct sweep sweep;
-    struct sweep_trial *trial;    /* its point and length are the caller's */
+    struct sweep_trial *trial;    /* the caller sets its point and length */
     struct trial_attempt attempt; /* the first */
     struct log_socket socket;
     struct trainer *trainer;
-    off_t shown; /* of the log */
+    off_t shown; /* bytes of the log already shown */
     int status;  /* as of waitpid(2) */
     double seconds;
 };
 
-/* Make the folder in 'above' (NULL: $TMPDIR or /tmp), and the state of an
- * experiment with this trial.  Returns -1 with 'err' set; try_run_close() in
- * any case.
+/* Create the directory in 'above' ($TMPDIR or /tmp if NULL) and the state of an
+ * experiment with this one trial.  Returns -1 with 'err' on failure.  Call
+ * try_run_close() in every case.
  */
 int try_run_open (struct try_run *t, struct experiment *e, long number, const char *above,
                   struct slurmdl_error *err);
 
-/* Unpack the frozen code there, of the folder 'root', which stays the caller's;
- * the trial runs in a working folder of its own.
+/* Unpack the frozen code of the directory 'root' so that the trial runs in its own
+ * working directory.  The caller keeps ownership of 'root'.
  */
 int try_run_take_code (struct try_run *t, const char *root, const struct code_archive *a,
                        struct slurmdl_error *err);
 
-/* Print the command of the trial, without the shell or the step it runs in. */
+/* Print the trial's command without the shell or srun that wraps it. */
 void try_run_print_command (const struct try_run *t);
 
-/* Train to attempt.length, with the output on standard output.  SIGINT and
- * SIGTERM ask the trainer to stop, as a preemption would.
+/* Train to attempt.length and copy the output to standard output.  On SIGINT or
+ * SIGTERM, ask the trainer to stop, as a preemption would.
  */
 int try_run_train (struct try_run *t, struct slurmdl_error *err);
 void try_run_close (struct try_run *t);
