@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl model and dl ckpt, and dl export for other tools. */
+/* dl model, dl ckpt, and dl export to the formats of other tools. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,17 +12,17 @@
 
 /* Options of dl model. */
 struct model_options {
-    const char *models; /* folder of the registry, NULL: beside the experiments */
+    const char *models; /* registry directory; NULL: next to the experiments */
     int64_t step;       /* -1: not given */
     bool force;
     bool trust;
     bool json;
 };
 
-/* The command, which returns an exit status, and its words for completion. */
+/* Returns an exit status from launcher/sys/say.h. */
 int cmd_model (const struct command_line *line);
 
-/* Print the words that may follow, for completion. */
+/* Print the words that may follow 'dl model', for shell completion. */
 void model_words (void);
 
 /* ---- dl ckpt ---- */
@@ -31,28 +31,29 @@ void model_words (void);
 struct ckpt_options {
     const char *format;
     const char *output;
-    const char *prefix; /* of the names of tensors */
+    const char *prefix; /* of the tensor names */
     int64_t step;       /* -1: not given */
     bool trust;
     bool json;
 };
 
-/* Print the subcommands of 'dl ckpt', a line each. */
+/* Print the subcommands of 'dl ckpt', one per line. */
 void ckpt_words (void);
 
-/* The command: an exit status of launcher/sys/say.h. */
+/* Returns an exit status from launcher/sys/say.h. */
 int cmd_ckpt (const struct command_line *line);
 
 /* ---- dl export with the Python package ---- */
 
-/* Whether slurmdl.export has the format. */
+/* Return whether slurmdl.export supports the format. */
 bool tool_has_format (const char *name);
 
-/* Export to the folder 'output', which is made, or is this user's own; NULL:
- * EXPERIMENT.FORMAT here.  With 'every' > 0 look for what is new in so many
- * seconds until the experiment has ended.  DL_PYTHON or python3 does it.
+/* Export to the directory 'output', or to EXPERIMENT.FORMAT in the working directory
+ * if that is NULL.  dl creates the directory; an existing one must belong to this
+ * user.  With 'every' > 0, export new data every so many seconds until the experiment
+ * ends.  Runs DL_PYTHON, or python3.
  *
- * What is there already is kept, and not written again.  Returns an exit
- * status, after a line if it is not 0.
+ * Existing data is kept and not written again.  Returns an exit status, after printing
+ * an error unless it is 0.
  */
 int tool_export (struct sweep *s, const char *format, const char *output, double every);
