@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands dl debug, and dl watch-ranks, which the plugin starts. */
+/* dl debug, and dl watch-ranks, which the plugin starts. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,6 +12,6 @@ struct debug_options {
     bool last;
 };
 
-/* The commands: an exit status of launcher/sys/say.h. */
+/* Each command returns an exit status from launcher/sys/say.h. */
 int cmd_debug (const struct command_line *line);
 int cmd_watch_ranks (const struct command_line *line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder dl-debug-JOB.STEP of a step that runs with --dl-debug. */
+/* The directory dl-debug-JOB.STEP of a step that runs with --dl-debug. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,43 +17,44 @@
  *         line        one line: what was found
  *     error.RANK.PID  the exception that ended a Python
  *     nccl.*, flight_RANK, pipe_RANK.pipe    of NCCL and PyTorch
- * A dump is requested by making its folder: of two processes, one succeeds.
+ * A process requests a dump by creating its directory, so if two processes request the
+ * same dump, only one succeeds.
  */
 
 enum { DEBUG_LINE = 2048, DEBUG_STALE = 40 };
 
-/* Number of the last dump, 0: none. */
+/* Return the number of the last dump, or 0. */
 long debug_newest (const char *dir);
 
 /* Why a dump was requested. */
 enum debug_cause {
-    DEBUG_REQUEST, /* by dl debug; also a dump that has no such word */
+    DEBUG_REQUEST, /* by dl debug; also the default if no cause is recorded */
     DEBUG_HANG,    /* all ranks of the step hang */
     DEBUG_PART,    /* some of the ranks of a node hang */
     DEBUG_END,     /* the others wait for a rank that has ended */
     DEBUG_CAUSES
 };
 
-/* Request this one, the next after those that the caller knows.  Returns -1
- * with errno (EEXIST: another process did).
+/* Request the given dump, which must follow the last one known to the caller.  Returns
+ * -1 with errno; EEXIST if another process requested it first.
  */
 int debug_request (const char *dir, long dump, enum debug_cause cause, const char *reason);
 
-/* The cause of a dump, and the reason in words: "" if there is none yet. */
+/* Return the cause of a dump and store its reason, "" if it is not written yet. */
 enum debug_cause debug_cause (const char *dir, long dump, char *reason, size_t size);
 
-/* Path of a file of a dump; "" is its folder. */
+/* Build the path of a file of a dump; for "", that of the dump's directory. */
 void debug_path (char *path, size_t size, const char *dir, long dump, const char *file);
 
-/* Write a text under a new name, then rename: a file is whole or not there. */
+/* Write a file atomically, through a temporary name and rename(). */
 int debug_write (const char *path, const char *text);
 
-/* How many watchers have ended their part of the dump. */
+/* Return how many watchers have finished their part of the dump. */
 long debug_done (const char *dir, long dump);
 
-/* How many other nodes have watchers, and the shortest time in seconds that
- * the ranks there have made no progress, by the watchers' files.  A watcher
- * whose file is older than DEBUG_STALE seconds has ended.
+/* Count the other nodes with a live watcher.  'quiet' is the shortest time, in
+ * seconds, since any of their ranks made progress.  A watcher whose file is older than
+ * DEBUG_STALE seconds is considered dead.
  */
 struct debug_others {
     long n;
@@ -61,19 +62,20 @@ struct debug_others {
 };
 struct debug_others debug_others (const char *dir, const char *node);
 
-/* Wait until all watchers have, at most 'seconds'; ends before if
- * 'go_on (arg)' is false.  Returns how many have not.
+/* Wait until all watchers have finished, but at most 'seconds' and only while
+ * 'go_on (arg)' is true.  Returns how many have not finished.
  */
 long debug_wait (const char *dir, long dump, double seconds, bool (*go_on) (void *), void *arg);
 
-/* Stacks of a dump, grouped; free() both lists.  Returns how many. */
+/* Read and group the stacks of a dump.  The caller frees both lists.  Returns how many. */
 size_t debug_read (const char *dir, long dump, struct stack **stacks, size_t **group);
 
 /* Call 'f' for each entry whose name begins with 'prefix'. */
 void debug_each (const char *dir, const char *prefix,
                  void (*f) (const char *dir, const char *name, void *arg), void *arg);
 
-/* The last line of a file's last 4 MiB that contains 'word' ("": that is not
- * empty); "" if there is none, or it is no regular file.
+/* Find the last line that contains 'word' in the last 4 MiB of a file.  If 'word' is
+ * "", find the last line that is not empty.  Stores "" if there is none or the file is
+ * not a regular file.
  */
 void debug_last_line (const char *path, const char *word, char *buf, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of this node that live, and the first of them that ended. */
+/* Track which ranks of this node are alive and which one ended first. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@ struct root {
     long rank;
     pid_t pid;
     int fd;     /* a pidfd, or -1 */
-    int status; /* of waitpid(2), as far as it was seen; -1: it was not */
+    int status; /* as from waitpid(2); -1 if unknown */
 };
 
 /* Times are those of monotonic(). */
@@ -21,17 +21,17 @@ struct roots {
     struct ranks *ranks;
     struct root list[ROOTS_MAX];
     size_t n;
-    struct root ended; /* the first that did */
-    double ended_at;   /* 0: none has */
-    double last_end;   /* when the last one did that has */
-    int step_end;      /* -1, or readable when Slurm says that all have */
-    bool step_ended;   /* it has said so */
+    struct root ended; /* the rank that ended first */
+    double ended_at;   /* when it ended; 0 if none has */
+    double last_end;   /* when the most recent rank ended */
+    int step_end;      /* becomes readable when Slurm reports the step's end; or -1 */
+    bool step_ended;   /* Slurm has reported the step's end */
 };
 
-/* Look which there are. */
+/* Find the ranks that exist now. */
 void roots_find (struct roots *r);
 
-/* Wait until one or the step has ended, or for so many seconds. */
+/* Wait until a rank or the step ends, but at most 'seconds'. */
 void roots_wait (struct roots *r, double seconds);
 
 /* "rank 3 has ended with status 1 (ValueError: x)": what is known of the first

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes of a rank train, and which only start or watch others. */
+/* Tell processes that train from those that only start or watch others. */
 #pragma once
 
 #include <stddef.h>
@@ -7,14 +7,14 @@
 #include "launcher/sys/step_processes.h"
 
 enum process_kind {
-    PROCESS_MAIN,       /* a program of the user's */
-    PROCESS_HELPER,     /* below one, such as a loader of data */
-    PROCESS_LAUNCHER,   /* a shell, torchrun, ...: it waits for others */
-    PROCESS_BACKGROUND, /* what it does says nothing of the training */
+    PROCESS_MAIN,       /* the user's program */
+    PROCESS_HELPER,     /* a child of the user's program, such as a data loader */
+    PROCESS_LAUNCHER,   /* a shell, torchrun or the like, which waits for others */
+    PROCESS_BACKGROUND, /* its activity does not indicate training progress */
 };
 
-/* Fill 'kinds' for the 'n' processes of one rank.  One of them at least is
- * PROCESS_MAIN: if there is none, its root is.  'proc' is the root of proc.
+/* Classify the 'n' processes of one rank.  If no process qualifies as PROCESS_MAIN, the
+ * rank's root process becomes it.  'proc' is the mount point of proc.
  */
 void family_kinds (const char *proc, const struct rank_process *p, size_t n,
                    enum process_kind *kinds);

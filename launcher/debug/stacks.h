@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read the stacks of all ranks, and find the ones that are elsewhere. */
+/* Read the stacks of all ranks and find the ranks that are elsewhere. */
 #pragma once
 
 #include <stddef.h>
@@ -29,19 +29,17 @@ struct stack {
     char host[64];
     char name[16];
     char state;
-    struct stack_frame top;  /* the innermost one that says something */
-    struct stack_frame user; /* the innermost one outside of libraries */
+    struct stack_frame top;  /* innermost informative frame */
+    struct stack_frame user; /* innermost frame outside libraries */
 };
 
-/* Append what a file of stacks says of processes that are no helpers; of a
- * rank with several, each is one.  Text that is none of the above is skipped.
- * Returns the new number, at most 'max'.
+/* Parse a file of stacks and append one stack for each process that is not a helper.
+ * Unknown text is skipped.  Returns the new number of stacks, at most 'max'.
  */
 size_t stacks_parse (const char *text, struct stack *stacks, size_t n, size_t max);
 
-/* Give stacks that are at the same place the same number, the place with the
- * most ranks 0, and sort them by it and by rank.  Returns the number of
- * places.
+/* Number the places so that the one with the most ranks is 0, store each stack's place
+ * in 'group', and sort by place and rank.  Returns the number of places.
  */
 size_t stacks_group (struct stack *stacks, size_t n, size_t *group);
 
