@@ -26,12 +26,14 @@
 
 enum { GATHER_LINE = 256 << 10 }; /* longest line or message, bytes */
 
-/* The next message of a non-blocking socket that has come, which the caller
- * owns; NULL with errno EAGAIN: none yet; another errno: nothing more can come.
+/* Receive a message from a non-blocking socket; the caller owns it.  Returns NULL with
+ * errno EAGAIN if none is complete yet, or with another errno if no more can arrive.
  */
 json_t *gather_receive (struct net_stream *w);
 
-/* All of a message before 'deadline' (monotonic()): 0, or -1 with errno. */
+/* Send a whole message before the monotonic() time 'deadline'.  Returns -1 with errno
+ * on failure.
+ */
 int gather_send (struct net_stream *w, const json_t *object, double deadline);
 
 struct gather_line {
@@ -39,21 +41,21 @@ struct gather_line {
     size_t used, capacity;
 };
 
-/* Read what there is on a non-blocking descriptor.  Returns an object once its
- * line is complete, which the caller owns; NULL with errno EAGAIN if it is
- * not; NULL with another errno if nothing more can come.
+/* Read from a non-blocking descriptor.  Returns an object, which the caller owns, once
+ * its line is complete.  Returns NULL with errno EAGAIN until then, or with another
+ * errno if no more can arrive.
  */
 json_t *gather_read (int fd, struct gather_line *line);
 void gather_line_free (struct gather_line *line);
 
-/* Copy text that another node sent, without control characters, cut to fit. */
+/* Copy text from another node, dropping control characters and truncating it to fit. */
 void gather_clean (char *buf, size_t size, const char *text);
 
 /* ---- levels ---- */
 
 enum check_level { LEVEL_NONE, LEVEL_QUICK, LEVEL_FULL };
 
-/* "none", "quick", "full"; -1 if it is none of them. */
+/* Parse "none", "quick" or "full".  Returns an enum check_level, or -1. */
 int gather_level (const char *word);
 
 /* Seconds from the first rank to the result, and to its parts: facts and
@@ -81,7 +83,7 @@ void check_finding (const struct check_place *p, enum severity severity, const c
 /* A fact: a version, a rate, a GPU.  Steals 'value'. */
 void check_fact (const struct check_place *p, const char *group, const char *name, json_t *value);
 
-/* What the check looks at from now on; it is named if the check hangs. */
+/* Name what the check examines from now on.  If the check hangs, the report names it. */
 void check_stage (const struct check_place *p, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 
@@ -100,9 +102,9 @@ struct check_row {
     void (*run) (const struct check_place *p);
 };
 
-/* Run the rows of the table that are for this level and rank, all at the same
- * time.  A check that has not ended after 'seconds' is killed and not waited
- * for.  Adds to the array 'findings', and groups of facts to 'facts'.
+/* Run all checks of the table for this level and rank in parallel.  Kills a check that
+ * takes longer than 'seconds', without waiting for it to exit.  Appends to the array
+ * 'findings' and adds groups of facts to 'facts'.
  */
 void health_run (const struct check_row *table, const struct check_place *place, double seconds,
                  json_t *facts, json_t *findings);
@@ -149,8 +151,8 @@ void check_next (const struct check_place *p);
 pid_t peers_serve (const unsigned char *key, bool is_master, int *port, json_t *findings);
 void peers_end (pid_t pid);
 
-/* In which `dl check --gpus` tells the processes of the check how many GPUs there
- * should be.
+/* Environment variable that passes the value of `dl check --gpus`, the expected number
+ * of GPUs, to the processes of the check.
  */
 #define EXPECTED_VARIABLE "DL_CHECK_GPUS"
 
@@ -174,7 +176,7 @@ int gather_open (struct gather *g, int port, const char *range, struct slurmdl_e
 /* What the ranks and the collector know of each other. */
 struct handshake gather_handshake (const unsigned char *key);
 
-/* Collect, print to standard error, answer.  Returns an enum gather_status: of
- * the step.
+/* Collect the reports of all ranks, print the diagnosis to standard error and answer
+ * the ranks.  Returns the step's enum gather_status.
  */
 int gather_serve (struct gather *g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Diagnose the nodes of a step from the reports of its ranks, and print that. */
+/* Diagnose the nodes of a step from the reports of its ranks and print the result. */
 #pragma once
 
 #include <jansson.h>
@@ -8,18 +8,18 @@
 
 #include "runtime/rank/layout.h"
 
-/* Of a finding.  From SEVERITY_STOP on the step is not to start. */
+/* Severity of a finding.  The step must not start at SEVERITY_STOP or above. */
 enum severity {
-    SEVERITY_NOTE, /* a fact to know */
+    SEVERITY_NOTE, /* for information */
     SEVERITY_WARN, /* the step may run */
     SEVERITY_STOP, /* the step cannot work; no node is the culprit */
     SEVERITY_BAD,  /* this node is bad */
-    /* the same, unless all nodes say so: then it is the job's doing */
+    /* this node is bad, unless all nodes report the same: then the job is the cause */
     SEVERITY_SHARED,
 };
 extern const char *const severity_names[];
 
-/* What a rank whose program is not to start ends with; spank/check_collector.c has the
+/* Exit status of a rank whose program must not start.  spank/check_collector.c uses the
  * same numbers.
  */
 enum gather_status {
@@ -57,28 +57,28 @@ struct diagnosis {
     bool stop;
 };
 
-/* 'ranks' has 'size' objects as the ranks sent them, NULL for those without
- * answer; 'layout' says where those are, or is NULL.  What one of them holds is
- * never trusted to be there, or to be of its type.
+/* Diagnose the reports of 'size' ranks; a rank that did not answer has NULL.  'layout'
+ * tells on which nodes the silent ranks are, or is NULL.  The reports are untrusted:
+ * members may be missing or have the wrong type.
  */
 struct diagnosis *diagnosis_create (json_t *const *ranks, long size,
                                     const struct rank_layout *layout);
 void diagnosis_destroy (struct diagnosis *d);
 
-/* What rank 'rank' ends with: an enum gather_status. */
+/* Return the exit status of a rank, an enum gather_status. */
 int diagnosis_status (const struct diagnosis *d, long rank);
 
 /* "n1, n2 and 7 more: WHY" of a finding. */
 void finding_text (const struct diagnosis *d, const struct finding *f, char *buf, size_t size);
 
-/* One line: what was looked at, and the worst of what was found. */
+/* Format one line: what was checked and the worst finding. */
 void diagnosis_line (const struct diagnosis *d, char *buf, size_t size);
 
-/* The findings, a line each, and the table of nodes. */
+/* Print the findings, one per line, and the table of nodes. */
 void diagnosis_print (const struct diagnosis *d, FILE *to);
 
-/* All of that as JSON; dl-check(1) has the fields. */
+/* Print the diagnosis as JSON; dl-check(1) documents the fields. */
 void diagnosis_json (const struct diagnosis *d, FILE *to);
 
-/* A row for each rank: who is where. */
+/* Print a row for each rank with its place. */
 void ranks_print (json_t *const *ranks, long size, FILE *to);

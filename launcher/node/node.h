@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands dl check, dl doctor and dl env, and the parts of dl check that
- * the plugin starts.
- */
+/* dl check, dl doctor and dl env, and the parts of dl check that the plugin starts. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +18,7 @@ struct check_options {
 /* Options of dl doctor. */
 struct doctor_options {
     bool run;
-    const char *root;    /* folder with a copy of a host's files */
+    const char *root;    /* directory with a copy of a host's files */
     const char *config;  /* recorded output of scontrol show config */
     char **srun_options; /* of OPT_WORD, NULL-ended, or NULL */
     bool json;
@@ -33,14 +31,12 @@ struct env_options {
     bool json;
 };
 
-/* The commands: an exit status of launcher/sys/say.h. */
+/* Each command returns an exit status from launcher/sys/say.h. */
 int cmd_check (const struct command_line *line);
 int cmd_check_rank (const struct command_line *line);
 int cmd_gather (const struct command_line *line);
 int cmd_doctor (const struct command_line *line);
 int cmd_env (const struct command_line *line);
 
-/* The file in the folder of an attempt that gets the names of bad nodes, one a
- * line.
- */
+/* The file in an attempt's directory that lists bad nodes, one name per line. */
 #define GATHER_NOTES "bad-nodes"
