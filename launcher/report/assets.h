@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that a report's page is made of, embedded at build. */
+/* The files that make up a report's page, embedded at build time. */
 #pragma once
 
-/* Texts that end with a NUL; NULL where D3 was not found. */
+/* NUL-terminated texts.  Those of D3 are NULL if D3 was not found at build time. */
 extern const char *const asset_template;
 extern const char *const asset_style;
 extern const char *const asset_script;

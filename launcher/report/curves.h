@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learning curves: what trials have logged, thinned and packed. */
+/* Read, thin and pack the learning curves that trials logged. */
 #pragma once
 
 #include "launcher/report/experiments.h"
 #include "launcher/report/report_text.h"
 #include "launcher/sweep/metrics.h"
 
-/* One logged value; the points of a trial stand in the order of its log. */
+/* One logged value.  The points of a trial keep the order of its log. */
 struct curve_point {
     int64_t step;
     double value;
@@ -21,15 +21,14 @@ struct trial_curves {
 struct curves {
     struct trial_curves *trials; /* one for each of the report's */
     long n;
-    struct words names;          /* the metrics of the search first */
-    size_t nshown;               /* names that the report has room for */
+    struct words names;          /* metrics of the search come first */
+    size_t nshown;               /* number of names that fit in the report */
     struct slurmdl_error damage; /* why the first file could not be read; "": all could */
 };
 
-/* Read the metrics of all trials; a file that cannot be read is passed over,
- * and 'damage' says so.
- * 'old' (one struct rows an experiment, or NULL) takes and gives what was read
- * the last time.
+/* Read the metrics of all trials.  Files that cannot be read are skipped and noted in
+ * 'damage'.  'old' caches what earlier calls read, one struct rows per experiment; it
+ * may be NULL.
  */
 void curves_read (struct curves *c, const struct report *r, struct rows *old);
 void curves_free (struct curves *c);
@@ -37,7 +36,7 @@ void curves_free (struct curves *c);
 /* The curves as the page's script reads them: doc/formats.md. */
 json_t *curves_json (const struct curves *c, const struct report *r);
 
-/* The points of a trial that are worth drawing, of one name: at most 'max'
- * (8 or more).  Returns how many.
+/* Select the points of one metric of a trial that are worth drawing, at most 'max',
+ * which must be at least 8.  Returns how many.
  */
 size_t curve_thin (const struct trial_curves *t, size_t name, size_t max, struct curve_point *to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report is of: experiments, trials, attempts and what they cost. */
+/* The contents of a report: experiments, trials, attempts and their cost. */
 #pragma once
 
 #include "launcher/report/report_text.h"
@@ -19,8 +19,8 @@ enum report_end {
 };
 extern const char *const attempt_ends[ATTEMPT_ENDS];
 
-/* Trials are counted from 0 over all experiments; times are in seconds since
- * the first entry of the experiment's log.
+/* Trial indices count from 0 across all experiments.  Times are in seconds since the
+ * first entry of the experiment's log.
  */
 struct report_attempt {
     long trial;
@@ -42,7 +42,7 @@ struct report_request {
     const char *what; /* "pause" */
 };
 
-/* What is kept of a trial's checkpoints. */
+/* The checkpoints that a trial still has. */
 struct report_files {
     long n;
     double bytes;
@@ -83,7 +83,7 @@ struct report {
     double live;  /* seconds until the file is renewed, 0: not */
 };
 
-/* Release all that the report has read. */
+/* Free everything that the report has read. */
 void report_free (struct report *r);
 
 /* How far the trial with that index is. */
@@ -95,11 +95,11 @@ struct sweep_result report_result (const struct report *r, long trial, size_t me
 /* Its value; NaN: none. */
 double report_value (const struct report *r, long trial, size_t metric);
 
-/* Whether a is better than b in the first metric. */
+/* Return whether a is better than b in the first metric. */
 bool report_better (const struct report *r, double a, double b);
 
-/* Those with a finite value, the best first, those that are not compared
- * (sweep/best.h) last; the caller frees the list.  Returns how many.
+/* List the trials with a finite value, best first, followed by those that are not
+ * compared (sweep/best.h).  The caller frees the list.  Returns how many.
  */
 long report_order (const struct report *r, long **list);
 
@@ -108,7 +108,7 @@ long report_order (const struct report *r, long **list);
  */
 int report_fill (struct report *r, struct sweep *const *list, size_t n, struct slurmdl_error *err);
 
-/* Look what is kept of each trial's checkpoints, in all attempts' folders. */
+/* Find each trial's checkpoints in the directories of all its attempts. */
 void report_fill_files (struct report *r);
 
 /* All in seconds. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures by cause, and the parameter's values at which they concentrate. */
+/* Group failures by cause and find the parameter values at which they concentrate. */
 #pragma once
 
 #include "launcher/report/params.h"
@@ -10,8 +10,8 @@ struct failure_cause {
     size_t last;   /* of them the last one: index of the report's attempts */
 };
 
-/* The causes of attempts that failed, the most frequent first; the caller frees
- * the list.  Returns how many.
+/* List the causes of failed attempts, the most frequent first.  The caller frees the
+ * list.  Returns how many.
  */
 long failure_causes (const struct report *r, struct failure_cause **list);
 
@@ -26,6 +26,6 @@ struct failure_finding {
     double rate, other; /* shares of those trials, and of all others */
 };
 
-/* 'failed' says it of each trial of the report. */
+/* 'failed' has one element for each trial of the report. */
 struct failure_finding failure_explain (const struct report *r, const struct report_params *p,
                                         const bool *failed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that a report says, and the JSON that its script draws. */
+/* Everything that a report shows, and the JSON from which its script draws. */
 #pragma once
 
 #include "launcher/report/curves.h"

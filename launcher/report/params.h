@@ -19,11 +19,13 @@ struct report_params {
     size_t n;
 };
 
-/* Those that are searched and, of several experiments, those that differ. */
+/* Fill in the searched parameters and, with several experiments, also those whose
+ * values differ between experiments.
+ */
 void params_fill (struct report_params *p, const struct report *r);
 void params_free (struct report_params *p);
 
-/* A trial's value as text, exact enough to be given to a command; false: it has
- * none.
+/* Format a trial's value as text, with enough digits to pass it to a command.  Returns
+ * false if the trial has no value.
  */
 bool param_text (const struct report_param *p, long trial, char *buf, size_t size);

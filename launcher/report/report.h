@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl report: one page of HTML, with the parts that need no script. */
+/* dl report writes one HTML page; its main parts work without a script. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,8 +17,8 @@ struct report_options {
 
 struct report_data;
 
-/* What stands out, in sentences. */
+/* Write sentences about what stands out. */
 void notes_put (FILE *f, const struct report_data *d);
 
-/* Returns an exit status of launcher/sys/say.h. */
+/* Returns an exit status from launcher/sys/say.h. */
 int cmd_report (const struct command_line *line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts and numbers as the report's JSON and HTML have them. */
+/* Format texts and numbers for the report's JSON and HTML. */
 #pragma once
 
 #include <jansson.h>
@@ -13,25 +13,27 @@ struct words {
     size_t n;
 };
 
-/* The number of a text, which is added if it is new. */
+/* Return the index of a text, adding it if it is new. */
 size_t words_number (struct words *w, const char *text);
 json_t *words_json (const struct words *w);
 void words_free (struct words *w);
 
-/* A text as JSON, also one that is not UTF-8: what is not becomes U+FFFD. */
+/* Convert a text to JSON.  Bytes that are not UTF-8 become U+FFFD. */
 json_t *text_to_json (const char *text);
 
-/* So many significant digits; NaN is null, infinities are "inf" and "-inf". */
+/* Round to 'digits' significant digits.  NaN becomes null, infinities become "inf" and
+ * "-inf".
+ */
 json_t *rounded_to_json (double v, int digits);
 
-/* Text for HTML: no byte of it is markup, none a control character. */
+/* Write text as HTML, escaping markup and control characters. */
 void html_put (FILE *f, const char *text);
 void html_format (FILE *f, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
-/* The same as a word for a shell, in quotes if it needs them. */
+/* Like html_put(), but quote the text for a shell if necessary. */
 void html_put_word (FILE *f, const char *text);
 
-/* The end of a line of a shell, which begins with <div class="copy"><code>. */
+/* Ends a shell command that began with <div class="copy"><code>. */
 #define HTML_COPY "</code><button type=\"button\" data-copy>Copy</button></div>"
 
 /* JSON for a script element of HTML. */
