@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a site: its configuration, and the findings; and the checks. */
+/* dl doctor: the configuration of a site, the findings, and the checks. */
 #pragma once
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A line that is no comment, of a file and what it includes. */
+/* A line of a configuration file or of a file that it includes.  Comments are skipped. */
 struct conf_line {
     char *file;
     int line;
@@ -18,8 +18,8 @@ struct conf {
     size_t n;
 };
 
-/* Read a file of the system, at most DOCTOR_FILE bytes of a plain one, below
- * 'root'.  Returns NULL with errno; the caller frees it.
+/* Read a regular file below 'root', at most DOCTOR_FILE bytes of it.  The caller frees
+ * the text.  Returns NULL with errno on failure.
  */
 char *doctor_read (const char *root, const char *path);
 
@@ -32,13 +32,13 @@ int conf_read (struct conf *c, const char *root, const char *path);
 /* Release the lines; 'c' is empty afterwards. */
 void conf_free (struct conf *c);
 
-/* The last line KEY=VALUE, whatever the case of the letters; NULL: none. */
+/* Return the last line KEY=VALUE, ignoring case, or NULL. */
 const struct conf_line *conf_find (const struct conf *c, const char *key);
 
 enum doctor_severity {
     FINE,
-    HINT,   /* worth to know */
-    CHANGE, /* something is lost until it is changed */
+    HINT,   /* worth knowing */
+    CHANGE, /* users lose something until an administrator changes it */
     BROKEN, /* jobs fail, or the plugin does nothing */
     DOCTOR_SEVERITIES
 };
@@ -74,10 +74,10 @@ struct stack_line {
 struct site {
     const char *root;       /* "" for this host */
     char *config;           /* scontrol show config; NULL: not available */
-    bool alone;             /* it was made of slurm.conf: the controller is not there */
-    char why[DOCTOR_TEXT];  /* why there is no answer of scontrol's */
-    char said[DOCTOR_SAID]; /* by srun --version and the plugins in it */
-    char version[32];       /* that srun's */
+    bool alone;             /* 'config' comes from slurm.conf: slurmctld did not answer */
+    char why[DOCTOR_TEXT];  /* why scontrol failed */
+    char said[DOCTOR_SAID]; /* output of srun --version and of its plugins */
+    char version[32];       /* srun's version */
     char conf_path[PATH_MAX];
     struct conf slurm;  /* slurm.conf, as far as it can be read */
     struct conf cgroup; /* cgroup.conf */
@@ -92,42 +92,43 @@ struct site {
     size_t nfindings;
 };
 
-/* Ask slurmctld for its configuration, unless s->config is set, and read the
- * configuration files.  Without its answer slurm.conf alone has to do.
+/* Read the configuration files and, unless s->config is set, ask slurmctld for its
+ * configuration.  If slurmctld does not answer, fall back to slurm.conf.
  */
 void site_read (struct site *s);
 
-/* Release it and all that site_read() and site_report() have put there. */
+/* Free everything that site_read() and site_report() allocated. */
 void site_free (struct site *s);
 
-/* The value of a parameter in scontrol show config, or `otherwise' if it is
- * not there, "(null)" or empty.
+/* Return the value of a parameter of scontrol show config, or 'otherwise' if it is
+ * missing, "(null)" or empty.
  */
 const char *site_value (const struct site *s, const char *key, char *buf, size_t size,
                         const char *otherwise);
 
-/* The number with which it begins; -1. */
+/* Return the number at the start of a parameter's value, or -1. */
 long site_number (const struct site *s, const char *key);
 
-/* The path of a file in PluginDir, a list of folders: the first that has it,
- * else that of the first folder.
+/* Find a file in PluginDir, a list of directories.  If none has the file, return its
+ * path in the first directory.
  */
 void site_plugin_path (const struct site *s, const char *name, char path[PATH_MAX]);
 
-/* "FILE:LINE" of the parameter, else of where it belongs; until the next call.
+/* Return "FILE:LINE" of a parameter or, if it is not set, the file to which it belongs.
+ * The next call overwrites the text.
  */
 const char *site_here (const struct site *s, const char *key);
 
-/* Is the word in its value, whatever the case of the letters? */
+/* Return whether a parameter's value contains a word, ignoring case. */
 bool site_has (const struct site *s, const char *key, const char *word);
 
-/* Add a finding of the check that runs. */
+/* Add a finding of the current check. */
 __attribute__ ((format (printf, 4, 5))) void site_report (struct site *s,
                                                           enum doctor_severity severity,
                                                           const char *where, const char *fmt, ...);
 
-/* A finding about a parameter: 'fine' if it is good, else 'advice', as severe
- * as the check can be.
+/* Add a finding about a parameter: 'fine' if 'good', else 'advice' with the severity of
+ * the check.
  */
 void site_expect (struct site *s, const char *key, bool good, const char *fine, const char *advice);
 
