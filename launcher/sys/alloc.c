@@ -9,7 +9,7 @@
 #include "launcher/sys/say.h"
 #include "runtime/base/array.h"
 
-/* write(), as stdio may need a buffer. */
+/* Use write(), because stdio may have to allocate a buffer. */
 void out_of_memory (void)
 {
     static const char line[] = "dl: out of memory\n";
@@ -26,7 +26,7 @@ static void *need (void *p)
     return p;
 }
 
-/* A size of 0 may give NULL, which is no failure: ask for a byte. */
+/* malloc(0) may return NULL without having failed, so allocate at least one byte. */
 void *xmalloc (size_t size)
 {
     return need (malloc (size ?: 1));
@@ -85,7 +85,7 @@ void *xgrow (void *array, size_t n, size_t size)
     return need (array_grow (array, n, size));
 }
 
-/* Not open_memstream(): a stream of glibc's that lacks memory drops text and reports no error. */
+/* Do not use open_memstream(): if memory runs out, glibc's stream drops text without an error. */
 struct memory_stream {
     char **text;
     size_t *size;
@@ -104,7 +104,7 @@ static ssize_t memory_stream_write (void *cookie, const char *data, size_t len)
     return (ssize_t)len;
 }
 
-/* ftell() asks where the stream is. */
+/* For ftell() only. */
 static int memory_stream_seek (void *cookie, off64_t *offset, int whence)
 {
     const struct memory_stream *m = cookie;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sync a folder by a thread of its own, while the caller does something else.
- */
+/* fsync a folder in a thread while the caller does something else. */
 #include "launcher/sys/background_sync.h"
 
 #include <errno.h>
@@ -13,11 +12,11 @@
 
 struct background_sync {
     pthread_t thread;
-    atomic_uint asked;    /* syncs ... */
-    atomic_uint answered; /* ... and those that are done */
+    atomic_uint asked;    /* number of syncs requested */
+    atomic_uint answered; /* number of syncs done */
     atomic_bool closing;
     int fd;
-    int error; /* errno of the last one, 0: it went well */
+    int error; /* errno of the last sync; 0: success */
 };
 
 static void *work (void *arg)

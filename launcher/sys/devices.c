@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs and cores of this machine, shared out among workers. */
+/* Divide the GPUs and cores of this machine among workers. */
 #include "launcher/sys/devices.h"
 
 #include <limits.h>
@@ -28,7 +28,7 @@ static void split (struct devices *d)
             d->ngpus = i;
 }
 
-/* "0,1,2": the devices that are there. */
+/* List the numbers of the devices that exist: "0,1,2". */
 static char *list_devices (const char *dev)
 {
     char text[DEVICES_MAX * 4] = "";

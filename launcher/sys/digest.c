@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 in hexadecimal. */
+/* SHA-256 digests in hexadecimal, and random names. */
 #include "launcher/sys/digest.h"
 
 #include <errno.h>

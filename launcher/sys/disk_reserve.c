@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keep, spend and measure space on the disk. */
+/* Reserve, spend and measure disk space. */
 #include "launcher/sys/disk_reserve.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
-/* A hundred results. */
+/* Bytes; enough for a hundred results. */
 enum { RESERVE = 64 << 10 };
 
 static const char content[RESERVE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as JSON, with those that JSON does not have. */
+/* Numbers in JSON, including those that JSON cannot express. */
 #include "launcher/sys/json_number.h"
 
 #include <float.h>
@@ -37,7 +37,7 @@ static bool is_text_of (char buf[NUMBER_TEXT], int digits, double v)
     return strtod (buf, NULL) == v;
 }
 
-/* Digits of a text that has DBL_DIG of them and an exponent. */
+/* Count the significant digits of a text with DBL_DIG digits and an exponent. */
 static int count_digits (const char *text)
 {
     const char *last = strchr (text, 'e');
@@ -48,8 +48,8 @@ static int count_digits (const char *text)
     return n;
 }
 
-/* Up to DBL_DIG digits make different numbers, but of those that are denormal:
- * the shortest text has as many as are not zeros at their end.
+/* Except for denormal numbers, different texts of up to DBL_DIG digits are different numbers.  So
+ * the shortest text is the one of DBL_DIG digits without its trailing zeros.
  */
 void number_text (char buf[NUMBER_TEXT], double v)
 {
@@ -87,8 +87,8 @@ struct json_pieces {
     bool is_quoted;
 };
 
-/* Whether 15 digits might make the number of this text of 17.  The 17 are wrong
- * by at most half of the last of the 53 bits, which is 11 of their last digit.
+/* Whether 15 digits might express the same number as this text of 17.  The number differs from its
+ * 15-digit text by at most half of the last of its 53 bits, which is 11 units of the 17th digit.
  */
 static bool may_be_shorter (const char *text, size_t n)
 {
@@ -102,7 +102,7 @@ static bool may_be_shorter (const char *text, size_t n)
     return digits > DBL_DIG && (rest <= 11 || rest >= 89);
 }
 
-/* jansson gives a quotation mark, and a number, as a piece of its own. */
+/* jansson passes each quotation mark and each number as a separate piece. */
 static int put_piece (const char *piece, size_t n, void *arg)
 {
     struct json_pieces *to = arg;
@@ -116,7 +116,7 @@ static int put_piece (const char *piece, size_t n, void *arg)
         memcpy (text, piece, n);
         text[n] = '\0';
         if (is_text_of (text, DBL_DIG, strtod (text, NULL))
-            && strpbrk (text, ".e")) { /* no integer */
+            && strpbrk (text, ".e")) { /* not an integer */
             piece = text;
             n = strlen (text);
         }

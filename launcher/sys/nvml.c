@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's management library, loaded where it is there. */
+/* Load NVIDIA's management library if it is installed. */
 #include "launcher/sys/nvml.h"
 
 #include <dlfcn.h>

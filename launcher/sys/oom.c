@@ -17,8 +17,8 @@ static const struct {
 /* clang-format on */
 enum { V1, V2 };
 
-/* The path in a line "ID:CONTROLLERS:PATH" of /proc/self/cgroup, if it is that
- * of the memory controller of this version; else NULL.
+/* Find the path in a line "ID:CONTROLLERS:PATH" of /proc/self/cgroup.  Returns NULL unless the line
+ * belongs to the memory controller of this version.
  */
 static char *memory_path (char *line, int version)
 {
@@ -38,7 +38,7 @@ static char *memory_path (char *line, int version)
     return NULL;
 }
 
-/* -1 if this process has no such cgroup. */
+/* Returns -1 if this process has no such cgroup. */
 static int own_path (const char *root, int version, char *buf, size_t size)
 {
     char name[PATH_MAX];
@@ -85,15 +85,15 @@ long oom_kills (const char *root)
             continue;
         if ((count = read_counter (root, v, path)) >= 0)
             return count;
-        /* a container without a cgroup namespace sees its own as the top */
+        /* a container without a cgroup namespace sees its own cgroup as the root */
         if ((count = read_counter (root, v, "")) >= 0)
             return count;
     }
     return -1;
 }
 
-/* How often v1 found the job's limit reached.  Its counters of kills go away
- * with the cgroups of the steps.
+/* How often the job reached its limit, by cgroup v1.  The counters of kills are of no use here:
+ * they disappear with the cgroups of the steps.
  */
 static long limit_hits (const char *root, const char *job)
 {
@@ -118,7 +118,7 @@ long oom_kills_of_job (const char *root)
         char *step;
         if (own_path (root, v, path, sizeof (path)) < 0 || !(step = strstr (path, "/step_")))
             continue;
-        *step = '\0'; /* the job's: job_N, and from 26.05 on its SLUID */
+        *step = '\0'; /* the job's cgroup: job_N, or since Slurm 26.05 its SLUID */
         count = read_counter (root, v, path);
         if (v == V1 && count <= 0 && limit_hits (root, path) >= 0)
             count = limit_hits (root, path) > 0;
@@ -128,8 +128,8 @@ long oom_kills_of_job (const char *root)
     return -1;
 }
 
-/* The number at the start of a file, or behind 'key' in one of its lines; 0:
- * there is none, or "max".
+/* Read the number at the start of a file, or after 'key' in one of its lines.  Returns 0 if there
+ * is none, or for "max".
  */
 static int64_t read_bytes (const char *name, const char *key)
 {

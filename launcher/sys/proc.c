@@ -32,7 +32,7 @@ pid_t proc_next (DIR *proc)
     return 0;
 }
 
-/* The name may hold any character, and is ended by the last ')'. */
+/* The name may contain any character, even ')', so look for the last ')'. */
 int proc_stat (int dir, const char *path, struct proc_stat *s)
 {
     char text[2048];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write whole files: if absent, or in place of another. */
+/* Create and replace files atomically. */
 #include "launcher/sys/publish.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static int write_whole (int fd, const char *buf, size_t len)
     return 0;
 }
 
-/* close() counts too: a full quota may show there first on NFS. */
+/* Check close(), too: NFS may report a full quota only there. */
 static int write_synced (int dir, const char *name, mode_t mode, const char *buf, size_t len,
                          const struct publish_after *after)
 {
@@ -59,13 +59,15 @@ static int write_synced (int dir, const char *name, mode_t mode, const char *buf
     return rv;
 }
 
-/* A handle that went stale, a signal, a reply that was lost: try again. */
+/* Whether to retry: the error is a stale handle, a signal or a lost reply. */
 static bool is_passing (int e)
 {
     return e == ESTALE || e == EINTR || e == EAGAIN || e == ETIMEDOUT;
 }
 
-/* EEXIST: nobody else has this name, so it is the reply to a second try. */
+/* Nobody else uses this name, so EEXIST only means that an earlier try succeeded and its reply was
+ * lost.
+ */
 static int write_tmp (int dir, char *tmp, size_t size, mode_t mode, const char *buf, size_t len,
                       const struct publish_after *after)
 {
@@ -94,7 +96,7 @@ int publish_unsynced_at (int folder, const char *path, const char *buf, size_t l
     char tmp[64];
     enum link_result linked = LINK_FAILED;
 
-    /* ENOENT: `dl gc` took the file for a dead writer's */
+    /* ENOENT: `dl gc` took the file for a dead writer's and removed it */
     for (int i = 0; linked == LINK_FAILED && i < TRIES_MAX; i++) {
         if (write_tmp (folder, tmp, sizeof (tmp), 0644, buf, len, after) < 0)
             return errorf (err, "%s: cannot write: %s", path, inside_error (errno));
@@ -148,9 +150,8 @@ int publish_replace (const char *path, const char *buf, size_t len, struct slurm
     return inside_close (dir, rv);
 }
 
-/* The name of the file itself: one that a symbolic link leads to is replaced,
- * not the link, unless another user has made that.  Of one that is not there
- * yet its folder's.
+/* Resolve symbolic links, so that the file is replaced and not the link, unless another user
+ * created the link.  If the file does not exist yet, resolve its folder.
  */
 static void follow_links (const char *given, char *path, size_t size)
 {
@@ -168,8 +169,8 @@ static void follow_links (const char *given, char *path, size_t size)
         snprintf (path, size, "%s", given);
 }
 
-/* A device or a pipe must be written into, not replaced; another user's would
- * keep us.
+/* Whether this is a device or a pipe, which we must write to instead of replacing it.  Another
+ * user's could block us.
  */
 static bool is_special (const char *path)
 {
@@ -214,7 +215,7 @@ int folder_create (const char *path, struct slurmdl_error *err)
     int dir = inside_parent (path, &name);
     int rv = -1;
 
-    /* a lost reply: the second try says EEXIST */
+    /* if the first reply was lost, the second try fails with EEXIST */
     for (int i = 0; dir >= 0 && i < TRIES_MAX && rv < 0; i++) {
         rv = mkdirat (dir, name, 0777) == 0 || errno == EEXIST ? 0 : -1;
         if (rv < 0 && !is_passing (errno) && errno != EIO)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Call the Python package of slurm-dl. */
+/* Run modules of slurm-dl's Python package. */
 #include "launcher/sys/python.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 
-/* What python imports must not come from the folder in which dl was called. */
+/* Do not let Python import modules from the current directory. */
 static const char program[] =
     "import sys\n"
     "sys.path[:] = [p for p in sys.path if p]\n"
@@ -50,7 +50,7 @@ pid_t python_start (const char *module, char *const *args, int in, struct slurmd
     argv[2] = (char *)program;
     argv[3] = (char *)module;
     memcpy (argv + 4, args, n * sizeof (*argv));
-    /* one that lived on would write beside the next one */
+    /* a child that outlived this process would write concurrently with the next one */
     pid = subprocess_spawn (
         &(struct spawn){ .argv = argv, .io = { in, 1, 2 }, .death_signal = SIGKILL });
     if (pid < 0)

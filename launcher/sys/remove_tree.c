@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Remove a folder with all that is in it. */
+/* Remove a folder and everything in it. */
 #include "launcher/sys/remove_tree.h"
 
 #include <dirent.h>
@@ -38,7 +38,7 @@ static int open_closed (int at, const char *name)
     return fd;
 }
 
-/* A link is removed, not followed, and what is mounted there stays. */
+/* Remove links without following them, and leave mounted file systems alone. */
 static int remove_folder (int at, const char *name, dev_t dev)
 {
     int fd = open_removed_folder (at, name);
@@ -87,7 +87,7 @@ static int remove_entries (DIR *folder, dev_t dev)
     return rv;
 }
 
-/* A listing may pass over entries when others go, on some file systems. */
+/* On some file systems a listing skips entries while others are being removed, so try again. */
 int remove_tree (const char *path)
 {
     struct stat st;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One line, whatever a name or another program's text in it has. */
+/* Always print exactly one line, even if a name or another program's text contains newlines. */
 void complain (const char *fmt, ...)
 {
     char *text = NULL;

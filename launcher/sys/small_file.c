@@ -83,7 +83,7 @@ static char *read_whole (int fd, const struct stat *st, size_t max, size_t *len)
     return buf;
 }
 
-/* Read and close it. */
+/* Read 'fd' and close it. */
 static char *take_text (const char *path, int fd, const struct stat *st, size_t max, size_t *len,
                         struct slurmdl_error *err)
 {
@@ -98,7 +98,7 @@ static char *take_text (const char *path, int fd, const struct stat *st, size_t 
     return buf;
 }
 
-/* What dl does not write is damage to an experiment. */
+/* dl does not write such files, so one in an experiment means that it is damaged. */
 static char *or_damaged (char *text)
 {
     if (!text && (errno == ELOOP || errno == EINVAL || errno == EFBIG || errno == ENOTDIR))

@@ -34,8 +34,8 @@ struct process_table {
 struct ranks {
     int proc;
     char job[32], step[32];
-    char node[256], cluster[256]; /* "": not known */
-    char program[PATH_MAX];       /* what runs this */
+    char node[256], cluster[256]; /* "": unknown */
+    char program[PATH_MAX];       /* our own executable */
     uid_t user;
     struct process_table now;
     struct rank_process *all; /* in order of rank, then of pid */
@@ -74,9 +74,9 @@ static int read_stat (const struct ranks *r, pid_t pid, struct rank_process *p)
     return 0;
 }
 
-/* ---- what its environment says ---- */
+/* ---- its environment ---- */
 
-/* Texts one after the other, each with its 0, and one 0 more at the end. */
+/* Read the NUL-terminated strings, and add one more NUL at the end. */
 static int read_process_environment (struct ranks *r, pid_t pid)
 {
     char path[64];
@@ -131,9 +131,7 @@ static bool is_own_process (const struct ranks *r, pid_t pid)
     return !strcmp (program, r->program);
 }
 
-/* Nothing is known for good of a process without an environment: it may be
- * about to get one.
- */
+/* Do not decide about a process without an environment, because it may be about to get one. */
 static void judge (struct ranks *r, struct process_entry *e)
 {
     if (read_process_environment (r, e->p.pid) < 0)
@@ -169,7 +167,7 @@ static struct process_entry *find_step_process (const struct process_table *t, p
     return t->n ? bsearch (&key, t->entries, t->n, sizeof (key), by_pid) : NULL;
 }
 
-/* exec changes neither pid nor start time, but, nearly always, the name. */
+/* exec keeps the pid and the start time, but it nearly always changes the name. */
 static void remember (const struct process_table *old, struct process_entry *e)
 {
     const struct process_entry *was = find_step_process (old, e->p.pid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NULL-ended lists of texts. */
+/* NULL-terminated lists of strings. */
 #include "launcher/sys/strings.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommands of a command, as 'ls' of 'dl ckpt ls'. */
+/* Subcommands, such as 'ls' in 'dl ckpt ls'. */
 #include "launcher/sys/subcommand.h"
 
 #include <stdio.h>

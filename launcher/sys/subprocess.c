@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start other programs, and take what they print. */
+/* Run other programs, and capture their output. */
 #include "launcher/sys/subprocess.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- variables of the job ---- */
+/* ---- environment variables of the job ---- */
 
 bool variable_is_of_job (const char *variable)
 {
@@ -31,12 +31,12 @@ bool variable_is_of_step (const char *variable)
         "SLURM_ARRAY_",
         "SLURM_CLUSTER_NAME",
         "SLURM_SUBMIT_",
-        /* options of our plugin that sbatch was given, for every step */
+        /* options of our plugin, given to sbatch for all steps */
         "SLURM_SPANK__SLURM_SPANK_OPTION_dl_",
         NULL,
     };
 
-    /* by *_HET_GROUP_N srun knows what each component of the job has */
+    /* from *_HET_GROUP_N srun learns the resources of each component of the job */
     if (!variable_is_of_job (variable) || strstr (variable, "_HET_GROUP_"))
         return false;
     for (const char *const *name = of_job; *name; name++)
@@ -72,8 +72,8 @@ static void unblock_signals (void)
     sigprocmask (SIG_SETMASK, &none, NULL);
 }
 
-/* As exec() does it, but before they are unblocked: until then a handler of
- * this program would take what is sent to the other one.
+/* Reset the handlers, as exec() does, but before unblocking the signals.  Otherwise our handlers
+ * would catch a signal meant for the new program.
  */
 static void default_handlers (void)
 {
@@ -94,7 +94,7 @@ static pid_t start_child (int death_signal)
         return pid;
     if (death_signal) {
         prctl (PR_SET_PDEATHSIG, death_signal);
-        if (getppid () != parent) /* it ended before that was set */
+        if (getppid () != parent) /* the parent ended before prctl() */
             raise (death_signal);
     }
     return 0;
@@ -134,7 +134,7 @@ int exec_error (const char *name, int error)
     return error == EACCES && !strchr (name, '/') && !is_in_path (name) ? ENOENT : error;
 }
 
-/* 0, 1 and 2 may be among those that are given: copies first. */
+/* Duplicate the descriptors first, because 0, 1 and 2 may be among them. */
 static void set_descriptors (const int *io)
 {
     int from[3];
@@ -146,7 +146,7 @@ static void set_descriptors (const int *io)
         dup2 (from[i], i);
 }
 
-/* 'report' is a pipe for errno, -1: nobody asks. */
+/* 'report' is a pipe to write errno to; -1: none. */
 static void __attribute__ ((noreturn)) run (const struct spawn *s, int report)
 {
     const char *what = s->argv[0];
@@ -174,7 +174,7 @@ static void __attribute__ ((noreturn)) run (const struct spawn *s, int report)
     _exit (e == ENOENT && what != s->dir ? 127 : 126);
 }
 
-/* The pipe ends when the program runs, and has errno if it does not. */
+/* Read the errno of exec() from the pipe, which just closes if exec() succeeds. */
 static int take_error (int fd)
 {
     int e = 0;
@@ -250,7 +250,7 @@ void command_free (struct command *c)
         free (c->owned[i]);
 }
 
-/* A program whose output does not fit would wait for a reader. */
+/* Read the rest, so that a program whose output does not fit does not block. */
 static void drain (int fd)
 {
     char rest[4096];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Give a file that never changes another name, or copy it. */
+/* Link or copy files, depending on who owns them. */
 #include "launcher/sys/take_file.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static int copy_file (int in, int folder, const char *name, bool keep)
     return rv;
 }
 
-/* The file that is open, whatever has its name by now. */
+/* Link the open file itself, because another file may have its name by now. */
 static int link_file (int in, int folder, const char *name)
 {
     char opened[32];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's folder in TMPDIR, removed by a later one if this one was killed.
- */
+/* A worker's temporary folder in TMPDIR.  If the worker is killed, a later one removes it. */
 #include "launcher/sys/temporary_folder.h"
 
 #include <dirent.h>
@@ -23,8 +22,8 @@
 
 enum { TRIES = 8 };
 
-/* A living worker holds a lock on its folder; the kernel drops it with the
- * process, in whatever container that was.
+/* A live worker holds a lock on its folder.  The kernel drops it when the process ends, whatever
+ * container it ran in.
  */
 static int lock_folder (const char *path)
 {
@@ -37,14 +36,14 @@ static int lock_folder (const char *path)
     return -1;
 }
 
-/* The copy of the code, working folders beside it, and a spare one. */
+/* Whether this is the name of the code's copy, of a working folder beside it, or of a spare one. */
 static bool is_scratch_name (const char *name)
 {
     return !strcmp (name, SCRATCH_CODE) || inside_is_hidden (name)
            || !strncmp (name, SCRATCH_CODE ".", strlen (SCRATCH_CODE "."));
 }
 
-/* What else somebody has put there stays, and so does the folder. */
+/* Leave anything that somebody else has put there, and then the folder, too. */
 static void empty_folder (const char *path)
 {
     DIR *folder = opendir (path);
@@ -88,7 +87,7 @@ static void remove_old (const char *tmp)
         closedir (folder);
 }
 
-/* Another worker may have taken it for a dead one's before it was locked. */
+/* Before we locked the folder, another worker may have taken it for a dead one's and removed it. */
 static bool is_taken (const struct scratch *s)
 {
     struct stat st, locked;

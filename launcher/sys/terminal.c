@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a terminal may be told: no control characters of others. */
+/* Keep control characters from files and programs away from the terminal. */
 #include "launcher/sys/terminal.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@ enum { HELD_MAX = 24, OUT_MAX = 4096, ESCAPE = 0x1b };
 struct terminal {
     int fd;
     bool colours;
-    bool coloured;                    /* a colour is to be ended */
+    bool coloured;                    /* the colour must be reset at the end of the line */
     bool returned;                    /* the last byte was a carriage return */
-    unsigned char held[HELD_MAX + 1]; /* of what is not complete yet */
+    unsigned char held[HELD_MAX + 1]; /* an incomplete character or sequence */
     size_t nheld;
     char out[OUT_MAX];
     size_t n;
@@ -72,7 +72,7 @@ static void show_held (struct terminal *t)
     t->nheld = 0;
 }
 
-/* Whether more may follow: "ESC [ 1;31" before its "m". */
+/* Whether this may become a colour: "ESC [ 1;31" before its "m". */
 static bool is_colour (struct terminal *t)
 {
     unsigned char c = t->held[t->nheld - 1];
@@ -98,8 +98,8 @@ static size_t length_of (unsigned char first)
     return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-/* C1, and what shows the characters that follow in another order: U+202A to
- * U+202E, U+2066 to U+2069.
+/* Whether this is a C1 control character, or one that changes the display order of the following
+ * characters: U+202A to U+202E, U+2066 to U+2069.
  */
 static bool is_control (const unsigned char *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user that runs this process. */
+/* The user that runs this process, and checks of file ownership. */
 #include "launcher/sys/user.h"
 
 #include <errno.h>
@@ -24,9 +24,7 @@ const char *user_name (void)
     return number;
 }
 
-/* Whether the group has nobody else: many systems give each user one of his
- * own, of his name.
- */
+/* Whether the group has no other member.  Many systems give each user a group of the same name. */
 static bool has_group_alone (gid_t gid)
 {
     const struct passwd *pw = getpwuid (geteuid ());
@@ -65,7 +63,7 @@ bool user_may_follow (const char *path)
     return lstat (path, &st) < 0 || !S_ISLNK (st.st_mode) || !user_is_of_others (&st);
 }
 
-/* One's own pipe is waited for, and nobody else's. */
+/* Wait for a reader of the user's own pipe, but never for one of another user's pipe. */
 static int open_unless_kept (const char *path, int flags)
 {
     struct stat st;
@@ -89,7 +87,7 @@ static int refuse_others (int fd)
         rv = -1;
     } else if (rv == 0 && S_ISREG (st.st_mode))
         rv = ftruncate (fd, 0);
-    /* writers wait where a pipe is full */
+    /* block if a pipe is full */
     return rv == 0 ? fcntl (fd, F_SETFL, 0) : -1;
 }
 
@@ -128,7 +126,7 @@ int user_names_check (const char *path, struct slurmdl_error *err)
     return all ? -1 : 1;
 }
 
-/* Its owner may exchange what is in it, whatever its mode. */
+/* The owner of a folder can replace files in it, whatever its mode. */
 static bool is_safe_tmp (const char *path)
 {
     struct stat st;
