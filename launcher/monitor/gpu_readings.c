@@ -25,7 +25,7 @@
 
 struct device {
     struct nvml_device *handle;
-    struct nvml_gpm_sample *before, *after; /* NULL: this GPU has none */
+    struct nvml_gpm_sample *before, *after; /* NULL if this GPU does not support GPM */
 };
 
 struct nvidia {
@@ -35,7 +35,7 @@ struct nvidia {
     struct nvml_gpm_metrics metrics;
 };
 
-/* Whether the library has function F, and it succeeds. */
+/* True if the library has function f and the call succeeds. */
 #define CALL(n, f, ...) ((n)->nvml.f && (n)->nvml.f (__VA_ARGS__) == NVML_SUCCESS)
 
 static void read_load (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
@@ -84,7 +84,7 @@ static void read_slowed (const struct nvidia *n, const struct device *d, struct 
     g->v[GPU_CAPPED] = (why & (NVML_POWER_CAP | NVML_POWER_BRAKE)) != 0;
 }
 
-/* Between the reading before and this one. */
+/* Compute utilization between the previous sample and this one. */
 static void read_units (struct nvidia *n, struct device *d, struct gpu_sample *g)
 {
     struct nvml_gpm_metrics *m = &n->metrics;
@@ -171,7 +171,7 @@ static void nvidia_close (struct nvidia *n)
     free (n);
 }
 
-/* NULL: there are none. */
+/* Returns NULL if there are no NVIDIA GPUs. */
 static struct nvidia *nvidia_open (void)
 {
     struct nvidia *n = xcalloc (1, sizeof (*n));
@@ -257,7 +257,7 @@ static void read_card (int device, struct gpu_readings *r)
     read_sensors (device, g);
 }
 
-/* Read AMD's GPUs below the root of sysfs, beginning at gpu[n]. */
+/* Append the AMD GPUs found in sysfs. */
 static void amd_read (int sysfs, struct gpu_readings *r)
 {
     char path[64];
@@ -321,8 +321,8 @@ static int parse_list (const char *text, bool *in)
     return n;
 }
 
-/* Keep those of this step: of a list as SLURM_STEP_GPUS "0,2-3", unless the
- * system shows as many as the list has, which are then the step's.
+/* Keep only the step's GPUs, from a list such as SLURM_STEP_GPUS "0,2-3".  If the system
+ * shows no more GPUs than the list has, a cgroup already hides the others.
  */
 static void select_of_step (struct gpu_readings *r, const char *list)
 {
@@ -417,7 +417,9 @@ int gpus_take (struct gpus *g, struct gpu_readings *r)
     return g->none ? -1 : 1;
 }
 
-/* One that hangs in the driver cannot be killed: init inherits it. */
+/* Do not wait for the child: if it hangs in the driver, even SIGKILL does not end it,
+ * and init will reap it.
+ */
 void gpus_end (struct gpus *g)
 {
     static const struct timespec while_it_ends = { .tv_nsec = 1000000 };

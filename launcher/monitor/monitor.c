@@ -22,7 +22,7 @@ static const char prefix[] = "dl-monitor-";
 
 /* ---- the folder ---- */
 
-/* Where monitored steps of this job, or of this folder, are. */
+/* Return the directory that contains the directories of monitored steps. */
 static const char *base (void)
 {
     static const char *const names[] = { "DL_MONITOR_DIR", "DL_ATTEMPT_DIR", "SLURM_SUBMIT_DIR" };
@@ -51,7 +51,7 @@ static int is_step (const struct dirent *e)
     return !strncmp (e->d_name, prefix, strlen (prefix));
 }
 
-/* Of JOB or JOB.STEP, or of any if 'job' is NULL: the newest. */
+/* Find the newest step of JOB, JOB.STEP or, if 'job' is NULL, of any job. */
 static int find_in (const char *dir, const char *job, char *buf, size_t size)
 {
     struct dirent **list;
@@ -371,7 +371,7 @@ static int print_usage_json (const struct usage *u)
 
 /* ---- the command ---- */
 
-/* srun's last word about a step; it stays quiet if nothing was sampled. */
+/* srun prints this at the end of a step, so print nothing if there are no samples. */
 static int summarize (const struct command_line *line)
 {
     char *dot = line->nargs ? strchr (line->args[0], '.') : NULL;

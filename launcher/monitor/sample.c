@@ -98,7 +98,7 @@ static double number_after (const char *text, const char *key)
     return at ? strtod (at + strlen (key), NULL) : 0;
 }
 
-/* Like CPU times, these have those of children that were waited for. */
+/* Like CPU times, these counters include children that were waited for. */
 static void add_io (const struct load *l, pid_t pid, double *sum)
 {
     char path[32];
@@ -123,7 +123,7 @@ static void add_switches (const struct load *l, pid_t pid, double *sum)
         sum[SWITCHES] += number_after (text, "nonvoluntary_ctxt_switches:");
 }
 
-/* CPU seconds of its own since the last sample. */
+/* CPU seconds that the process itself used since the last sample. */
 static double spent_since (const struct load *l, const struct rank_process *p)
 {
     struct spent key = { .pid = p->pid };
@@ -175,8 +175,8 @@ static void put_cores (const struct load *l, const struct rank_process *root, st
         series_put (s, SERIES_GAUGE, cores, "rank/%ld/cores", root->rank);
 }
 
-/* What ended without its parent's wait is in no counter any more: a sum that
- * fell goes on from where it was.
+/* A process that ends without being waited for vanishes from all counters.  If a sum
+ * falls for that reason, continue from its previous value.
  */
 static void put_rank_load (struct rank_load *r, struct series *s)
 {
@@ -291,7 +291,7 @@ static double number_in_root_file (int root, const char *path)
     return end == text ? NAN : v;
 }
 
-/* The number after 'key' in a text; NaN: there is none. */
+/* Return the number after 'key' in a text, or NaN. */
 static double number_after_key (const char *text, const char *key)
 {
     const char *at = strstr (text, key);
@@ -350,7 +350,7 @@ static void sample_pressure (const struct node_usage *n, struct series *s)
 
 /* ---- network ---- */
 
-/* Bytes a second; NaN: the driver does not say. */
+/* Returns bytes per second, or NaN if the driver does not report a speed. */
 static double speed (const struct node_usage *n, const char *interface)
 {
     char path[96];
@@ -457,7 +457,7 @@ static void find_ports (struct node_usage *n)
 
 /* ---- the cgroup ---- */
 
-/* A limit as large as the address space is none. */
+/* Version 1 reports a huge number instead of "no limit". */
 static double memory_limit (int dir)
 {
     double v = number_in_root_file (dir, "memory.max"); /* "max": NaN */
@@ -467,7 +467,7 @@ static double memory_limit (int dir)
     return v > 0 && v < 1e15 ? v : NAN;
 }
 
-/* The lowest limit on the way up, and the folder that has it. */
+/* Find the lowest limit among the ancestors and the cgroup that sets it. */
 static void climb (struct node_usage *n, char *path)
 {
     for (int i = 0; i < DEPTH_MAX && *path; i++) {
@@ -675,7 +675,7 @@ static bool step_has_ended (const struct usage_sampler *m)
     return m->step_end >= 0 && poll (&p, 1, 0) == 1;
 }
 
-/* Whether a task may yet start its program although others have ended. */
+/* Return whether a task may still start its program although others have ended. */
 static bool some_come (struct usage_sampler *m)
 {
     double until = monotonic () + LAST_TASKS;
@@ -775,7 +775,7 @@ static void begin_sampling (struct usage_sampler *m)
     }
 }
 
-/* Short steps want samples, too: the first ones come sooner. */
+/* Take the first samples at shorter intervals so that short steps get some. */
 static void follow_tasks (struct usage_sampler *m)
 {
     double pause = fmin (first_sample, m->interval);
@@ -828,7 +828,7 @@ static void ignore_signals (void)
         signal (ignored[i], SIG_IGN);
 }
 
-/* srun waits until nobody has the tasks' standard error open any more. */
+/* srun waits until every process has closed the tasks' standard error. */
 static void leave_streams (void)
 {
     int null = open ("/dev/null", O_RDWR | O_CLOEXEC);
@@ -864,7 +864,7 @@ static int find_step_end (void)
     return fstat (0, &st) == 0 && S_ISSOCK (st.st_mode) ? fcntl (0, F_DUPFD_CLOEXEC, 3) : -1;
 }
 
-/* Not only on the cores that rank 0 was bound to. */
+/* Do not run only on the cores to which rank 0 is bound. */
 static void leave_cores (void)
 {
     cpu_set_t all;
@@ -875,7 +875,7 @@ static void leave_cores (void)
         return; /* it then takes its turn like the tasks */
 }
 
-/* Cores for each rank; 0: Slurm does not say. */
+/* Return the number of cores per rank, or 0 if Slurm does not report it. */
 static double cores_given (long tasks)
 {
     double each = (double)environment_number ("SLURM_CPUS_PER_TASK", 0);
@@ -886,10 +886,10 @@ static double cores_given (long tasks)
     return tasks > 0 && all > 0 ? fmax (all / (double)tasks, 1) : 0;
 }
 
-/* Whatever umask(2) says, nobody else plants files in them. */
+/* Keep others from planting files in them, whatever the umask is. */
 enum { FOLDER_MODE = 0755 };
 
-/* DL_MONITOR_DIR may be new, but not what is above it. */
+/* Create DL_MONITOR_DIR if necessary, but not its parents. */
 static int make_parent (const char *dir)
 {
     char *parent = dirname (strdupa (dir));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of a monitor: named values over time, of bounded size. */
+/* The output file of the monitor: a time series of named values, bounded in size. */
 #include "launcher/monitor/series.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ void series_put (struct series *s, enum series_kind kind, double value, const ch
 
 /* ---- joining samples in the file ---- */
 
-/* Values that hold until a sample says otherwise. */
+/* Merges samples.  A value stays valid until a later sample changes it. */
 struct joiner {
     const struct series_line *lines;
     size_t nnames;
@@ -124,8 +124,8 @@ static void hold_sample (struct joiner *j)
         }
 }
 
-/* Pairs of samples become one, with the number and the time of the second; the
- * first, which says when all began, stays.
+/* Merge each pair of samples into one with the number and time of the second.  Keep the
+ * first sample because it records when the series began.
  */
 static int64_t join_all (struct joiner *j, const struct row *rows, size_t n)
 {
@@ -250,8 +250,8 @@ static int write_sample (struct series *s, double time)
     return 0;
 }
 
-/* Room for one sample more; where a full disk does not let it be made, that is
- * tried now and then.
+/* Make room for one more sample.  If a full disk prevents that, retry only now and
+ * then.
  */
 static int make_series_room (struct series *s)
 {

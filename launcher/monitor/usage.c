@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a monitored step used, from the files of its nodes. */
+/* Summarize what a monitored step used, from the files of its nodes. */
 #include "launcher/monitor/usage.h"
 
 #include <dirent.h>
@@ -27,7 +27,7 @@ struct track {
     double ended;    /* when it fell to 0, NaN */
 };
 
-/* More than a node with 1,000 ranks has: each is looked for among all. */
+/* More than a node with 1,000 ranks has.  The limit bounds the linear searches. */
 enum { TRACKS_MAX = 16384 };
 
 struct tracks {
@@ -68,7 +68,7 @@ static struct track *add_track_value (struct tracks *t, const char *name, double
     return k;
 }
 
-/* From 'time' on, with the value that it had then. */
+/* Restart the track at 'time' with the value that it had then. */
 static void forget_before (struct track *k, double time)
 {
     k->first = k->most = k->last;
@@ -91,7 +91,7 @@ static int take_usage_row (const struct slurmdl_row *row, void *arg)
         return add_track_value (t, row->name, row->value) ? 0 : -1;
     if (t->before < t->since)
         forget_before (k, t->before);
-    /* a value is of the time since the sample before */
+    /* a value covers the time since the previous sample */
     k->integral += k->last * (t->before - k->last_time) + row->value * (row->time - t->before);
     k->ended = row->value == 0 ? t->before : NAN;
     k->last = row->value;
@@ -228,8 +228,8 @@ static struct usage_gpu *find_gpu (struct usage_node *n, int index)
     return NULL;
 }
 
-/* The driver says which processes use a GPU; where it does not, GPUs are
- * divided in order, as --dl-bind and most programs do.
+/* Normally the driver reports which processes use a GPU.  If it does not, assign the
+ * GPUs to the ranks in order, as --dl-bind and most programs do.
  */
 static void share_gpus (struct usage *u, size_t first, struct usage_node *n)
 {
@@ -286,7 +286,7 @@ static void fill_memory (struct usage_node *n, const struct tracks *t)
     n->limit = most (track (t, job ? "node/limit" : "node/memory_size"));
 }
 
-/* The interface or port that is nearest to what it can do. */
+/* Find the interface or port with the highest utilization. */
 static void fill_network (struct usage_node *n, const struct tracks *t)
 {
     n->network = n->link = 0;
@@ -341,8 +341,8 @@ static void add_usage_node (struct usage *u, const char *name, const struct trac
 
 /* ---- the folder ---- */
 
-/* A node whose monitor restarted has several files (NODE.1.h5): the newest
- * counts.
+/* If a node's monitor restarted, there are several files (NODE.1.h5 and so on); only
+ * the newest counts.
  */
 static bool is_newest (const char *dir, const char *file)
 {
