@@ -48,7 +48,9 @@ struct gather_line {
 json_t *gather_read (int fd, struct gather_line *line);
 void gather_line_free (struct gather_line *line);
 
-/* Copy text from another node, dropping control characters and truncating it to fit. */
+/* Copy text from another node, truncated to fit.  Characters outside printable ASCII
+ * become '?'.
+ */
 void gather_clean (char *buf, size_t size, const char *text);
 
 /* ---- levels ---- */

@@ -26,7 +26,9 @@ json_t *text_to_json (const char *text);
  */
 json_t *rounded_to_json (double v, int digits);
 
-/* Write text as HTML, escaping markup and control characters. */
+/* Write text as HTML.  Markup is escaped; control characters other than newline and tab,
+ * and invalid UTF-8, become U+FFFD.
+ */
 void html_put (FILE *f, const char *text);
 void html_format (FILE *f, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
