@@ -25,8 +25,8 @@ struct debug_search {
     struct timespec made;
 };
 
-/* "dl-debug-12" means all steps of 12, not of 123; in a folder that others may
- * write to it could be anybody's.
+/* "dl-debug-12" stands for all steps of job 12, not of job 123.  Check the owner because
+ * others may be able to write to the parent directory.
  */
 static void consider (const char *dir, const char *name, void *arg)
 {
@@ -195,7 +195,7 @@ static int request_dump (const char *dir)
         return EXIT_IO;
     }
     missing = debug_wait (dir, dump, WAIT_SECONDS, always, NULL);
-    if (debug_done (dir, dump) == 0) { /* the step has ended meanwhile */
+    if (debug_done (dir, dump) == 0) { /* the step has ended in the meantime */
         debug_path (path, sizeof (path), dir, dump, "reason");
         unlink (path);
         debug_path (path, sizeof (path), dir, dump, "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write the stacks of a rank's processes, from outside of them. */
+/* Write the stacks of a rank's processes, from outside the processes. */
 #include "launcher/debug/dump.h"
 
 #include <dirent.h>
@@ -42,15 +42,15 @@ static unsigned long long status_number (pid_t pid, pid_t tid, const char *name,
     return number;
 }
 
-/* Whether the signal is in a set of the thread's status in proc, such as
- * "SigCgt:" (it has a handler) or "SigBlk:" (it is blocked).
+/* Return whether a signal is in a set of the thread's status in proc, such as "SigCgt:"
+ * (signals with a handler) or "SigBlk:" (blocked signals).
  */
 static bool signal_is_in (pid_t pid, pid_t tid, const char *set, int number)
 {
     return status_number (pid, tid, set, 16) >> (number - 1) & 1;
 }
 
-/* Whether the name of what a thread waits in begins with one of these. */
+/* Return whether the kernel function in which a thread waits has one of these prefixes. */
 static bool waits_in (pid_t pid, pid_t tid, const char *const *names, size_t n)
 {
     char path[PROC_PATH];
@@ -64,8 +64,8 @@ static bool waits_in (pid_t pid, pid_t tid, const char *const *names, size_t n)
     return false;
 }
 
-/* A signal breaks off these calls, whatever its flags: PyTorch takes that as
- * an error when it waits for the first rank's store.
+/* A signal interrupts these calls even with SA_RESTART.  PyTorch treats that as an error
+ * while it waits for the store of rank 0.
  */
 static bool would_break (pid_t pid, pid_t tid)
 {
@@ -76,7 +76,7 @@ static bool would_break (pid_t pid, pid_t tid)
     return waits_in (pid, tid, calls, sizeof (calls) / sizeof (*calls));
 }
 
-/* A wait for a lock goes on after a signal. */
+/* The kernel resumes a wait for a lock after a signal. */
 static bool waits_for_lock (pid_t pid, pid_t tid)
 {
     static const char *const calls[] = { "futex_" };
@@ -84,7 +84,7 @@ static bool waits_for_lock (pid_t pid, pid_t tid)
     return waits_in (pid, tid, calls, 1);
 }
 
-/* What a thread that was not seen to sleep has done so far. */
+/* Counters that show whether a thread has slept or run. */
 struct activity {
     unsigned long long sleeps, ran; /* ns; 0: not known */
 };
@@ -102,9 +102,10 @@ static struct activity activity_of (pid_t pid, pid_t tid)
     return a;
 }
 
-/* Whether the main thread sleeps in a call that goes on, or has run since the
- * last look and not slept.  Else -1: proc names no call of a thread that was
- * woken and waits for a CPU, and its poll() would be broken off, too.
+/* Returns 1 if a signal is safe: the main thread sleeps in a call that resumes, or has
+ * run without sleeping since the last look.  Returns 0 if the signal would interrupt its
+ * call, and -1 if unknown: a thread that was woken and waits for a CPU may be in poll(),
+ * but proc does not show its call.
  */
 static int main_thread_is_safe (pid_t pid, double *when)
 {
@@ -125,9 +126,9 @@ static int main_thread_is_safe (pid_t pid, double *when)
     return -1;
 }
 
-/* The main thread; if the signal would break off its system call, a thread
- * that waits for a lock, which goes on after it; 0: there is none, or the main
- * thread waits for a CPU.  'when' (of monotonic()) is when that was looked at.
+/* Return the main thread or, if the signal would interrupt its system call, a thread
+ * that waits for a lock.  Returns 0 if there is no such thread, or if the main thread
+ * waits for a CPU.  Stores the monotonic() time of the check in 'when'.
  */
 static pid_t signal_thread (pid_t pid, int number, double *when)
 {
@@ -166,7 +167,7 @@ enum {
     HELPERS_MAX = 16,
 };
 
-/* One line of a file of proc, without its end; "-" if it cannot be read. */
+/* Read one line of a file of proc without its newline, or "-" if that fails. */
 static void read_proc_line (const char *folder, const char *name, char *buf, size_t size)
 {
     char path[PROC_PATH];
@@ -179,7 +180,7 @@ static void read_proc_line (const char *folder, const char *name, char *buf, siz
 
 /* ---- Python ---- */
 
-/* The file that its handler writes to; -1 if it has none (any more). */
+/* Open the file to which the handler writes.  Returns -1 if there is none, or no longer. */
 static int open_target (pid_t pid)
 {
     char folder[PROC_PATH];
@@ -203,7 +204,7 @@ static int open_target (pid_t pid)
     return fd;
 }
 
-/* Wait until it is there and grows no more. */
+/* Wait until text has arrived and stops growing. */
 static off_t wait_for_text (int fd)
 {
     struct stat st = { .st_size = 0 };
@@ -234,9 +235,9 @@ static char *read_dump_text (int fd, off_t size)
     return text;
 }
 
-/* The thread to signal; 0: none.  What proc said is old once this process has
- * waited for a CPU: the thread may have begun a poll(), which the signal would
- * break off, or the process be another program, which it would end.
+/* Return the thread to signal, or 0.  The data from proc is stale if this process had to
+ * wait for a CPU: by then the thread may be in poll(), which the signal would interrupt,
+ * or the process may have executed another program, which the signal would kill.
  */
 static pid_t choose_thread (pid_t pid, int number, bool may_disturb)
 {
@@ -274,7 +275,7 @@ char *dump_python (pid_t pid, char state, bool may_disturb)
 
 /* ---- gdb and eu-stack ---- */
 
-/* DEBUGINFOD_URLS would make them load symbols from the network. */
+/* With DEBUGINFOD_URLS, gdb and eu-stack would download symbols. */
 static void forbid_downloads (const void *arg)
 {
     (void)arg;
@@ -297,7 +298,9 @@ static pid_t start_reader (int fd, pid_t pid, const char *const *tool)
                                               .prepare = forbid_downloads });
 }
 
-/* Copy what it writes until it ends or 'until'; true if there was a frame. */
+/* Copy the tool's output until it ends or until the time 'until'.  Returns whether it
+ * contained a frame.
+ */
 static bool copy_output (int fd, FILE *out, double until)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder dl-debug-JOB.STEP of a step that runs with --dl-debug. */
+/* The directory dl-debug-JOB.STEP of a step that runs with --dl-debug. */
 #include "launcher/debug/dump_folder.h"
 
 #include <dirent.h>
@@ -63,7 +63,7 @@ int debug_write (const char *path, const char *text)
     bool ok;
 
     snprintf (temporary, sizeof (temporary), "%s.%d~", path, (int)getpid ());
-    /* of a killed process of this number, or a link that somebody else made */
+    /* left by a killed process with this PID, or a link that another user made */
     unlink (temporary);
     fd = open (temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
@@ -158,7 +158,7 @@ struct watchers {
     long n;
 };
 
-/* Opened, because NFS then asks the server for the time. */
+/* Open the file before fstat() because that makes NFS ask the server for its time. */
 static int stat_open (const char *path, struct stat *st)
 {
     int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -183,8 +183,9 @@ static void count_watcher (const char *dir, const char *name, void *arg)
         w->n++;
 }
 
-/* Those that touched their file at most DEBUG_STALE seconds before the dump's
- * folder was made.  Both times are the file system's, not this machine's.
+/* Count the watchers that touched their file at most DEBUG_STALE seconds before the
+ * dump's directory was created.  Both times come from the file system, so clocks of
+ * nodes need not agree.
  */
 static long count_watchers (const char *dir, long dump)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of this node that live, and the first of them that ended. */
+/* Track which ranks of this node are alive and which one ended first. */
 #include "launcher/debug/live_ranks.h"
 
 #include <fcntl.h>
@@ -14,10 +14,10 @@
 #include "launcher/sys/proc.h"
 #include "runtime/base/clock.h"
 
-/* Between the end of a node's last task and Slurm's word of it. */
+/* Time that Slurm gets to report the end of a node's last task. */
 enum { STEP_END_MS = 100 };
 
-/* Of a process that has ended but was not collected yet; see proc(5). */
+/* Return the exit status of a zombie; see proc(5). */
 static int zombie_status (pid_t pid)
 {
     char path[64];

@@ -90,8 +90,8 @@ static ssize_t parent_index (const struct rank_process *p, size_t n, size_t i)
     return -1;
 }
 
-/* What is below a program of the user's is its helper; what is below a
- * process in the background is so, too.
+/* Descendants of a user's program are its helpers; descendants of a background process
+ * are background processes.
  */
 static enum process_kind inherited (const struct rank_process *p, size_t n,
                                     const enum process_kind *own, size_t i)
@@ -117,7 +117,7 @@ void family_kinds (const char *proc, const struct rank_process *p, size_t n,
     size_t root = 0;
     bool found = false;
 
-    /* parents have been started before, but need not have lower numbers */
+    /* a parent starts before its child, but PIDs wrap: find the root by start time */
     for (size_t i = 0; i < n; i++)
         kinds[i] = own_kind (proc, &p[i]);
     for (size_t i = 0; i < n; i++) {

@@ -8,7 +8,7 @@
 
 enum process_kind {
     PROCESS_MAIN,       /* the user's program */
-    PROCESS_HELPER,     /* a child of the user's program, such as a data loader */
+    PROCESS_HELPER,     /* a descendant of the user's program, such as a data loader */
     PROCESS_LAUNCHER,   /* a shell, torchrun or the like, which waits for others */
     PROCESS_BACKGROUND, /* its activity does not indicate training progress */
 };

@@ -79,7 +79,7 @@ static int read_thread_stat (const char *folder, struct thread *t)
     return 0;
 }
 
-/* The sum changes when one of them does: none ever falls. */
+/* Summing is enough to notice a change because no counter ever falls. */
 static void read_io (const char *folder, struct thread *t)
 {
     unsigned long v[4] = { 0 };
@@ -117,7 +117,7 @@ static bool has_moved (const struct rank_progress *p, const struct thread *t, bo
     if (p->before.n > 0)
         b = bsearch (t, p->before.list, p->before.n, sizeof (*t), by_tid);
     if (!b || b->start != t->start)
-        return is_main; /* a new process is something; a new thread is not */
+        return is_main; /* a new process counts as progress; a new thread does not */
     if (is_main)
         return b->io != t->io || b->faults != t->faults;
     return b->faults != t->faults && (double)(t->cpu - b->cpu) * TEN > elapsed * (double)p->hertz;

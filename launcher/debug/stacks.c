@@ -93,7 +93,7 @@ static void read_python_frame (struct reader *r, const char *line)
     add_frame (r, &f);
 }
 
-/* What a thread that waits is always in says nothing of what it waits for. */
+/* Skip functions that every waiting thread is in: they do not show what it waits for. */
 static bool is_waiting (const char *function)
 {
     static const char *const names[] = {
@@ -273,7 +273,7 @@ static int frame_compare (const struct stack_frame *a, const struct stack_frame 
     return rv ? rv : (a->line > b->line) - (a->line < b->line);
 }
 
-/* A rank that was stopped is elsewhere, whatever its stack is. */
+/* A stopped rank is in a different place, even if its stack is the same. */
 static int place_compare (const struct stack *a, const struct stack *b)
 {
     int rv = (strchr ("TtZX", a->state) != NULL) - (strchr ("TtZX", b->state) != NULL);

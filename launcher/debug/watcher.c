@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl watch-ranks, which the plugin starts beside the ranks of a node: it observes
- * them, detects hangs and acts on them.
+/* dl watch-ranks, which the plugin starts next to the ranks of a node to detect hangs and
+ * act on them.
  */
 #include "launcher/debug/debug.h"
 
@@ -55,7 +55,7 @@ static uint64_t hash_stack (const char *text)
     return h;
 }
 
-/* Whether its stack is another one than before. */
+/* Return whether the stack has changed since the last sample. */
 static bool has_changed (struct samples *s, const struct rank_process *p)
 {
     char *text = dump_python (p->pid, p->state, false);
@@ -158,7 +158,7 @@ static bool watcher_is_over (const struct watcher *w)
            || now - w->begun > START_SECONDS;
 }
 
-/* Seconds until the next look if there is no rank. */
+/* Return the seconds until the next look while there is no rank. */
 static double watcher_idle (const struct watcher *w)
 {
     double last = w->roots.ended_at > 0 ? w->roots.ended_at : w->begun;
@@ -298,8 +298,8 @@ static void dump_one (struct watcher *w, long dump, long rank, double until)
     free (text);
 }
 
-/* PyTorch writes its flight recorder when its pipe is written to; only that
- * of a process of this node has a reader.
+/* Writing to its pipe makes PyTorch dump its flight recorder.  Only pipes of processes on
+ * this node have a reader.
  */
 static void ask_recorder (const char *dir, const char *name, void *arg)
 {
@@ -335,7 +335,7 @@ static void watcher_dump (struct watcher *w, long dump)
     watcher_look (w, INFINITY);
 }
 
-/* The watcher that requested it reports, once all nodes have written. */
+/* The watcher that requested a dump reports it once all nodes have written. */
 static void report_dump (struct watcher *w, long dump, const char *reason)
 {
     long missing = debug_wait (w->folder.path, dump, OTHERS_SECONDS, watcher_has_ranks, w);
@@ -360,9 +360,9 @@ static void report_dump (struct watcher *w, long dump, const char *reason)
     free (group);
 }
 
-/* Request the next dump, take part in it and report the result.  Of several
- * watchers that find the same, one requests; the others find the request.
- * Returns -1 in the others, which are to wait for that.
+/* Request the next dump, take part in it and report the result.  If several watchers
+ * detect the same hang, one request succeeds; in the other watchers this returns -1, and
+ * they must wait for that dump.
  */
 static int watcher_request (struct watcher *w, enum debug_cause cause, const char *reason)
 {
@@ -392,8 +392,8 @@ enum {
     PART_FACTOR = 3, /* of the limit, if some ranks make progress */
 };
 
-/* SIGABRT: Python's faulthandler says where it was, and the step's status is
- * 134.  Not before all nodes have written.
+/* Kill the ranks with SIGABRT so that Python's faulthandler prints where they were and
+ * the step exits with status 134.  Wait until all nodes have written their stacks.
  */
 static void end_ranks (struct watcher *w)
 {
@@ -422,7 +422,7 @@ static void end_ranks (struct watcher *w)
         kill (p[i].pid, SIGKILL);
 }
 
-/* All ranks of the step make no progress. */
+/* Act if no rank of the step makes progress. */
 static void hang_check (struct watcher *w)
 {
     char reason[256];
@@ -443,7 +443,9 @@ static void hang_check (struct watcher *w)
         end_ranks (w);
 }
 
-/* Some go on: they may save or evaluate for the others; or be in a loop. */
+/* Act if only some ranks hang.  The others may be saving or evaluating for all ranks, so
+ * allow more time.
+ */
 static void hang_check_part (struct watcher *w)
 {
     size_t quiet = watcher_count_quiet (w, PART_FACTOR * w->limit);
@@ -458,7 +460,7 @@ static void hang_check_part (struct watcher *w)
     w->part_reported = watcher_request (w, DEBUG_PART, reason) == 0;
 }
 
-/* A rank has ended, and the others wait for it. */
+/* Act if a rank has ended and the others wait for it. */
 static void hang_check_end (struct watcher *w)
 {
     double now = monotonic ();
@@ -476,8 +478,8 @@ static void hang_check_end (struct watcher *w)
         w->end_reported = w->hang_reported = true;
 }
 
-/* A dump's folder comes before its reason, unless the process that requested
- * it has died.
+/* A dump's directory appears before its reason.  If the requesting process has died, the
+ * reason never appears.
  */
 static bool has_reason (struct watcher *w, long dump, const char *reason)
 {
@@ -531,7 +533,7 @@ static void watch_ranks (struct watcher *w)
     double look_every = clamp_seconds (w->limit / 50, 0.2, 10);
     double sample_every = clamp_seconds (w->limit / 40, 0.5, 20);
 
-    srand48 (getpid ()); /* not in step with what the ranks do */
+    srand48 (getpid ()); /* do not sample in step with the ranks */
     for (roots_find (&w->roots); !watcher_is_over (w) && !w->roots.step_ended;
          roots_find (&w->roots)) {
         double now = monotonic ();
