@@ -322,7 +322,7 @@ static int parse_list (const char *text, bool *in)
 }
 
 /* Keep only the step's GPUs, from a list such as SLURM_STEP_GPUS "0,2-3".  If the system
- * shows no more GPUs than the list has, a cgroup already hides the others.
+ * shows no more GPUs than the list has, they are the step's.
  */
 static void select_of_step (struct gpu_readings *r, const char *list)
 {
@@ -417,8 +417,8 @@ int gpus_take (struct gpus *g, struct gpu_readings *r)
     return g->none ? -1 : 1;
 }
 
-/* Do not wait for the child: if it hangs in the driver, even SIGKILL does not end it,
- * and init will reap it.
+/* Wait only briefly for the child: if it hangs in the driver, even SIGKILL does not end
+ * it, and init will reap it.
  */
 void gpus_end (struct gpus *g)
 {
