@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collect what is wrong with a file. */
+/* Collect the errors in an experiment file. */
 #include "launcher/config/diagnostics.h"
 
 #include <ctype.h>
@@ -65,7 +65,7 @@ bool problem_is_about (const struct problems *p, const char *key)
     return false;
 }
 
-/* One line, whatever the values in it have. */
+/* Always add exactly one line, even if a value in it contains newlines. */
 static void __attribute__ ((format (printf, 3, 0)))
 add_line (struct problems *p, const char *where, const char *fmt, va_list ap)
 {

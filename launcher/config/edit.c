@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edit an experiment file that was parsed, and write it with all digits. */
+/* Edit a parsed experiment file, and write it without losing digits. */
 #include "launcher/config/edit.h"
 
 #include <limits.h>
@@ -86,8 +86,8 @@ void edit_add_json (config_setting_t *to, const char *name, const json_t *v)
         edit_add_json (s, key, item);
 }
 
-/* The group that has the key, made for 'value' if there is none; 'last' is the
- * key's name in it.
+/* Find the group that contains the key, or create it for 'value'.  'last' becomes the key's name in
+ * the group.
  */
 static config_setting_t *group_of (config_t *cf, const char *key, const config_setting_t *value,
                                    const char **last)
@@ -121,7 +121,7 @@ config_setting_t *edit_put (config_t *cf, const char *key, const config_setting_
 
 /* ---- --set ---- */
 
-/* The value is one value, and not the end of one and further settings. */
+/* Accept only a single value, not the end of a value followed by further settings. */
 static int parse_value (config_t *cf, const char *text)
 {
     char *line;
@@ -189,7 +189,9 @@ static void write_string (FILE *f, const char *text)
     putc ('"', f);
 }
 
-/* As few digits as give the same number, and a point: else it is an int. */
+/* Write as few digits as read back as the same number, and a decimal point, because libconfig would
+ * otherwise read an integer.
+ */
 static void write_float (FILE *f, double v)
 {
     char text[NUMBER_TEXT];
@@ -253,7 +255,7 @@ static void write_edited_value (FILE *f, const config_setting_t *s, int depth)
     }
 }
 
-/* Not config_write(), which keeps six digits. */
+/* Do not use config_write(), which writes only six digits. */
 char *edit_text (config_t *cf)
 {
     char *text = NULL;

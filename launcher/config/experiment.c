@@ -107,7 +107,7 @@ static void check_entrypoint (struct experiment *e, config_t *cf, struct problem
         problem_at (p, origin_of_key (cf, "entrypoint"), "'entrypoint' is empty");
 }
 
-/* A format is one more pattern. */
+/* Treat a format as an additional pattern. */
 static void read_format (struct experiment *e, config_t *cf, struct problems *p)
 {
     bool json = e->metric->format && !strcmp (e->metric->format, "json");
@@ -161,7 +161,7 @@ static void check_lease (const struct experiment *e, config_t *cf, struct proble
                     "'worker.heartbeat'");
 }
 
-/* Options of sbatch, which come after those of 'resources'. */
+/* Also check sbatch_args, which override the other keys of "resources". */
 static void check_memory (struct experiment *e, config_t *cf, struct problems *p)
 {
     static const char *const options[] = { "--mem", NULL };
@@ -190,8 +190,8 @@ static void check_memory (struct experiment *e, config_t *cf, struct problems *p
                     key);
 }
 
-/* One of several repeats cannot be somewhere else, and a program that chooses
- * the points does not learn of another one.
+/* All repeats of a trial must use the same point, and a custom searcher does not learn that dl
+ * changed a point.
  */
 static void check_on_oom (const struct experiment *e, struct problems *p)
 {
@@ -276,7 +276,7 @@ static void check_resources (const struct experiment *e, config_t *cf, struct pr
     experiment_each_plugin_option (e, check_plugin_option, &(struct plugin_check){ cf, p });
 }
 
-/* Nodes beside those of a trial, and fewer than it has. */
+/* Check the keys for spare nodes, and for continuing on fewer nodes. */
 static void check_node_settings (const struct experiment *e, config_t *cf, struct problems *p)
 {
     if (e->resources->spares > 0 && !experiment_has_ranks (e))
@@ -304,7 +304,7 @@ static void check_code (const struct experiment *e, config_t *cf, struct problem
                     "do not see the folder");
 }
 
-/* The file is read by all who may look at the experiment. */
+/* Everyone who may read the experiment can read its file, so the file must not contain the URL. */
 static void check_webhook (const char *where, config_t *cf, struct problems *p)
 {
     if (where && (!*where || strstr (where, "://")))
@@ -355,7 +355,7 @@ static void default_workers (struct experiment *e)
         e->resources->workers = most < limit ? most : limit;
 }
 
-/* Check what depends on several keys, and finish the struct. */
+/* Run the checks that need several keys, and complete the struct. */
 static void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
 {
     job_settings_read (e, cf, p);
@@ -397,7 +397,7 @@ static bool is_group (const char *path)
     return false;
 }
 
-/* What other programs call a key. */
+/* Names of keys in other programs. */
 static const char *const others[][2] = {
     { "direction", "searcher.smaller_is_better" },
     { "maximize", "searcher.smaller_is_better" },
@@ -468,7 +468,7 @@ static const char *suggestion (const char *path, const char *last)
         const char *dot = strrchr (k->path, '.');
         if (dot && !strcmp (dot + 1, last))
             return k->path;
-        /* of the same group, whose name makes no word nearer */
+        /* suggest only keys of the same group, whose common prefix must not count as similarity */
         if (n < WORDS_MAX - 3 && !strncmp (k->path, path, group))
             words[n++] = k->path + group;
     }
@@ -504,7 +504,7 @@ static void unknown_key (const config_setting_t *s, const char *path, struct pro
     }
     if (!meant && !strchr (path, '.'))
         meant = nearest_word (path, groups);
-    /* what is missing may be what it is meant to be */
+    /* the unknown key may be a misspelling of a missing one */
     snprintf (group, sizeof (group), "%s", path);
     *(strrchr (group, '.') ?: group) = '\0';
     problem_about (p, group);
@@ -675,7 +675,7 @@ char *file_folder (const char *path)
     struct stat st;
     char *slash;
 
-    /* the name of a pipe is not one of a file in a folder */
+    /* a pipe has no folder */
     if (stat (path, &st) == 0 && !S_ISREG (st.st_mode))
         return realpath (".", NULL);
     if (!realpath (path, full))
@@ -734,7 +734,7 @@ static struct experiment *read_experiment (const char *path, const char *text, s
         errno = EINVAL;
         goto fail;
     }
-    /* an experiment's own copy is one file that libconfig reads */
+    /* an experiment's own copy must be a single libconfig file */
     if ((edit && edit_apply (edit, &cf, p) == 1) || parts > 0)
         e->text = edit_text (&cf);
     else if (edit && edit->file)

@@ -16,7 +16,7 @@ static const char key[] = "log_policies";
 enum { NAME_MAX_LENGTH = 64 };
 
 /* clang-format off */
-/* Policies that Determined has by default, under the same names. */
+/* The default policies of Determined, under the same names. */
 static const struct {
     const char *name, *pattern;
 } builtin[] = {
@@ -35,7 +35,7 @@ static const char *const actions[] = {
 
 static const char *const members[] = { "name", "pattern", "action", NULL };
 
-/* The index of a word in a list; -1 after a problem. */
+/* Find a word in a list.  Returns its index, or -1 after adding a problem. */
 static int find_policy_word (const config_setting_t *s, const char *what, const char *word,
                              const char *const *words, struct problems *p)
 {
@@ -49,9 +49,7 @@ static int find_policy_word (const config_setting_t *s, const char *what, const 
     return -1;
 }
 
-/* The texts of a policy, NULL where there is none.  Returns -1 after a
- * problem.
- */
+/* Read the strings of a policy, NULL for those not given.  Returns -1 after adding a problem. */
 static int read_policy_keys (const config_setting_t *group, const char **texts, struct problems *p)
 {
     for (int i = 0; i < config_setting_length (group); i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An experiment file as one list of keys and values. */
+/* An experiment file as a flat list of keys and values. */
 #include "launcher/config/flat.h"
 
 #include <libconfig.h>
@@ -27,7 +27,7 @@ static void flatten (json_t *group, const char *prefix, json_t *to)
     }
 }
 
-/* The names of both, which are the objects' own. */
+/* Collect the names of both objects, which own them. */
 static const char **names_of (json_t *a, json_t *b, size_t *n)
 {
     const char **list = xcalloc (json_object_size (a) + json_object_size (b) + 1, sizeof (*list));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A point of the space as JSON, as variables and in a command line. */
+/* A point of the search space as JSON, as environment variables and in a command line. */
 #include "launcher/config/hparams.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@
 #include "launcher/sys/json_number.h"
 #include "runtime/base/nearest_word.h"
 
-/* ---- where a {name} stands ---- */
+/* ---- placeholders ---- */
 
 size_t placeholder_length (const char *start, const char *text)
 {
@@ -33,7 +33,7 @@ size_t placeholder_length (const char *start, const char *text)
     return text[n] == '}' ? n + 1 : 0;
 }
 
-/* ---- groups that may be left out ---- */
+/* ---- optional groups ---- */
 
 static const char blanks[] = " \t\n";
 
@@ -47,7 +47,7 @@ static bool hparam_is_conditional (const struct experiment *e, const char *name,
     return false;
 }
 
-/* null, or a choice that may be null. */
+/* Whether the hyperparameter is null or has a choice that is null. */
 static bool hparam_is_nullable (const struct experiment *e, const char *name, size_t n)
 {
     for (size_t i = 0; i < e->space->nhparams; i++) {
@@ -69,18 +69,18 @@ static bool is_hparam_name (const char *wanted, const char *name, size_t len)
     return len == strlen (wanted) && !memcmp (name, wanted, len);
 }
 
-/* The placeholder of 'n' characters may stand for nothing. */
+/* Whether the placeholder of 'n' characters may have no value. */
 static bool may_be_absent (const struct experiment *e, const char *text, size_t n)
 {
     return hparam_is_conditional (e, text + 1, n - 2) || hparam_is_nullable (e, text + 1, n - 2)
            || is_hparam_name (RESUME_DIR, text + 1, n - 2);
 }
 
-/* Length of the group "[--momentum {momentum}]" that 'text' begins with, 0 if
- * it does not.  'start' is the beginning of the whole text.  A group begins a
- * word, neither a blank nor another bracket follows, it ends a word, and it
- * has a {name} that may be absent, or begins with '-' and has any: so no test,
- * pattern or list of the shell is one.
+/* Length of an optional group such as "[--momentum {momentum}]" at the beginning of 'text', or 0 if
+ * there is none.  'start' is the beginning of the whole text.  To tell groups from the shell's
+ * tests, patterns and lists, a group must begin and end at word boundaries, its '[' must not be
+ * followed by a blank or another bracket, and it must contain a {name} that may have no value, or
+ * begin with '-' and contain any {name}.
  */
 static size_t group_length (const struct experiment *e, const char *start, const char *text)
 {
@@ -100,7 +100,7 @@ static size_t group_length (const struct experiment *e, const char *start, const
     return 0;
 }
 
-/* The words in which a placeholder stands, its option first. */
+/* Find the words that contain a placeholder, beginning with its option. */
 static void find_group_bounds (const char *start, const char *text, const char **from, size_t *len)
 {
     const char *word = text;
@@ -136,7 +136,9 @@ static void report_absent_name (const struct experiment *e, const char *name, in
                 e->argv ? "\"" : "", before, *before ? " " : "", len, words, e->argv ? "\"" : "");
 }
 
-/* {resume_dir} alone is an empty word; with a file it would be another file. */
+/* {resume_dir} alone may become an empty word, but in {resume_dir}/FILE nothing would make it the
+ * path of another file.
+ */
 static bool stands_alone (const struct experiment *e, const char *text, size_t n)
 {
     return hparam_is_conditional (e, text + 1, n - 2)
@@ -168,7 +170,7 @@ void groups_check (const struct experiment *e, struct problems *p)
         check_groups_of_text (e, *a, a > e->argv && a[-1][0] == '-' && **a != '-' ? a[-1] : "", p);
 }
 
-/* ---- values, as users write them ---- */
+/* ---- values as users write them ---- */
 
 char *json_text (const json_t *v)
 {
@@ -187,7 +189,7 @@ struct hparam *hparam_find (const struct experiment *e, const char *path)
     return NULL;
 }
 
-/* The nearest path, or one whose last part is the same. */
+/* Find the most similar path, or one with the same last part. */
 static const char *path_meant (const struct experiment *e, const char *path)
 {
     const char **words = xcalloc (e->space->nhparams + 1, sizeof (*words));
@@ -215,8 +217,8 @@ void hparam_unknown (const struct experiment *e, const config_setting_t *s, cons
                 DID_YOU_MEAN (meant, "'", "'", ""));
 }
 
-/* The searcher's own opinion, asked with this parameter alone.  It has no
- * sharp bounds for PARAM_LOG, where the value is what pow() makes of it.
+/* Ask the searcher whether this parameter alone may have the value.  Bounds are not sharp for
+ * PARAM_LOG, because its values are results of pow().
  */
 static bool param_holds (const struct param *d, double x)
 {
@@ -251,7 +253,7 @@ int json_value (const struct experiment *e, const struct hparam *h, const json_t
     return *x < d->choices ? 0 : -1;
 }
 
-/* What would be one: "; it has sgd, adam", " (from 0.001 to 1)". */
+/* Describe the valid values: "; it has sgd, adam", " (from 0.001 to 1)". */
 static void describe_values (const struct experiment *e, const struct hparam *h, const char *text,
                              char *buf, size_t size)
 {
@@ -304,7 +306,7 @@ json_t *hparam_json (const struct experiment *e, const struct hparam *h, const d
     if (h->dim < 0)
         return json_incref (h->values);
     if (isnan (x[h->dim]))
-        return NULL; /* not active */
+        return NULL; /* inactive */
     switch (e->space->params[h->dim].type) {
     case PARAM_INT:
         return json_integer ((json_int_t)x[h->dim]);
@@ -317,7 +319,7 @@ json_t *hparam_json (const struct experiment *e, const struct hparam *h, const d
     return json_real (x[h->dim]);
 }
 
-/* Walk 'path' down from 'root'; '*last' is its last part. */
+/* Follow 'path' from 'root' to the object that contains its last part, '*last'. */
 static json_t *parent_object (json_t *root, const char *path, const char **last)
 {
     char part[256];
@@ -414,7 +416,7 @@ static void put_quoted (FILE *f, const char *value, bool quote)
     fputc ('\'', f);
 }
 
-/* A file in {resume_dir}: the rest of its word, as far as that is plain. */
+/* The file after {resume_dir}: the rest of the word up to the first special character. */
 static char *file_after_placeholder (const char *text)
 {
     size_t n = *text == '/' ? strcspn (text, " \t\n'\"]\\{}$*?[;|&()<>") : 0;
@@ -422,9 +424,8 @@ static char *file_after_placeholder (const char *text)
     return n > 1 ? xstrndup (text + 1, n - 1) : NULL;
 }
 
-/* The value of the placeholder of 'len' characters, which the caller frees.
- * Every {name} is known (experiment_check()): one without a value is that of a
- * hyperparameter that is not active, or of a folder that is not there.
+/* The value of the placeholder of 'len' characters, which the caller frees.  experiment_check() has
+ * rejected unknown names, so one without a value is an inactive hyperparameter or a missing folder.
  */
 static char *placeholder_value (const struct command_values *v, const char *text, size_t len)
 {
@@ -443,7 +444,7 @@ static char *placeholder_value (const struct command_values *v, const char *text
     return value;
 }
 
-/* Whether the file behind {trial_dir} is there, and not empty. */
+/* Whether the file after {trial_dir} exists and is not empty. */
 static bool has_trial_file (const struct command_values *v, const char *text, size_t len)
 {
     const char *dir = json_string_value (json_object_get (v->builtins, "trial_dir"));
@@ -459,8 +460,8 @@ static bool has_trial_file (const struct command_values *v, const char *text, si
     return has;
 }
 
-/* Not null: what has no value has no text in a group either.  A group about
- * nothing but a file in {trial_dir} is about going on from it.
+/* In a group, null counts as no value.  A group that only names a file in {trial_dir} is meant for
+ * resuming from it, so it has a value only if that file exists.
  */
 static bool placeholder_has_value (const struct command_values *v, const char *text, size_t len,
                                    bool alone)
@@ -493,7 +494,7 @@ static bool group_has_values (const struct command_values *v, const char *start,
     return has;
 }
 
-/* A group that is left out leaves nothing, one that stays its inner part. */
+/* Replace an omitted group with nothing, and any other group with the text inside its brackets. */
 static void expand_text (FILE *f, const struct command_values *v, const char *start,
                          const char *text, const char *end, bool quote)
 {
@@ -538,7 +539,7 @@ int hparams_arguments (const char *text, const struct command_values *v,
     const char *end = text + n - 1;
     int rv = 0;
 
-    /* "\\[" is a bracket */
+    /* "\\[" is a literal bracket */
     if (*text == '\\' && group_length (v->exp, text + 1, text + 1))
         return put (arg, expand_part (v, text, text + 1, strlen (text + 1), false));
     if (n == 0 || text[n])

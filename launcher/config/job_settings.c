@@ -52,7 +52,7 @@ bool role_serves (const char *name)
     return is_job_word (name, servers);
 }
 
-/* The index of a word; 'otherwise' if there is none, or after a problem. */
+/* Find a word in a list.  Returns its index, or 'otherwise' if it is not given or wrong. */
 static int word_of (const char *what, const char *word, const char *const *words, int otherwise,
                     struct origin at, struct problems *p)
 {
@@ -71,7 +71,7 @@ static int word_of (const char *what, const char *word, const char *const *words
 
 /* ---- exit codes ---- */
 
-/* "1-127: fail", "143: restart" */
+/* Parse "1-127: fail" or "143: restart". */
 static bool read_range (const char *text, struct exit_range *r)
 {
     char word[16];
@@ -234,7 +234,7 @@ int64_t job_most_gpus (const struct job_settings *j)
     return most;
 }
 
-/* "chief:1,ps:2", where the plugin knows all names; else NULL. */
+/* Write "chief:1,ps:2".  Returns NULL unless the plugin knows all names. */
 static char *plugin_roles (const struct job_settings *j)
 {
     struct rank_roles roles;
@@ -271,7 +271,7 @@ static void read_deadline (struct job_settings *j, config_t *cf, struct problems
             text);
 }
 
-/* What a job need not say, for it has one trial, and perhaps no metric. */
+/* Set keys that a job may omit, because it has one trial and perhaps no metric. */
 static void set_defaults (struct experiment *e, config_t *cf, struct problems *p)
 {
     bool all = e->job->nroles > 0;
@@ -281,7 +281,7 @@ static void set_defaults (struct experiment *e, config_t *cf, struct problems *p
     if (all && !e->entrypoint && !e->argv)
         e->entrypoint = xstrdup (e->job->roles[0].command);
     if (!e->search->searcher || strcmp (e->search->searcher, "single")) {
-        /* one line for one mistake: what another searcher would lack is no matter */
+        /* report one mistake once: it does not matter which keys another searcher would lack */
         if (config_lookup (cf, "searcher.name"))
             problem_at (p, origin_of_key (cf, "searcher.name"),
                         "a job is one trial: 'searcher.name' is \"single\", or the group 'job' is "
@@ -330,7 +330,7 @@ void job_settings_free (struct job_settings *j)
     free (j->ranges);
 }
 
-/* ---- what contradicts itself ---- */
+/* ---- contradictions ---- */
 
 static bool can_fail_twice (const struct job_settings *j)
 {
@@ -341,7 +341,7 @@ static bool can_fail_twice (const struct job_settings *j)
     return can;
 }
 
-/* Somebody can end well: what begins again whenever it ends never does. */
+/* Whether any member can end the job successfully.  One that is always restarted never does. */
 static bool can_succeed (const struct job_settings *j, bool chief)
 {
     bool can = j->nroles == 0 && j->restart != RESTART_ALWAYS;
@@ -401,7 +401,7 @@ static void check_min_available (const struct experiment *e, config_t *cf, struc
                     (long long)least, (long long)members);
 }
 
-/* What a role says of itself, and what resources says of all. */
+/* Check each role's own resources against those that the group "resources" sets for all. */
 static void check_role_resources (const struct experiment *e, config_t *cf, struct problems *p)
 {
     const struct job_settings *j = e->job;

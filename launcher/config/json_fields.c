@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a JSON object by a table of what it may hold. */
+/* Read a JSON object into a struct, as described by a table of fields. */
 #include "launcher/config/json_fields.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { WORDS_MAX = 64 };
 
-/* Beyond it not every integer is a double. */
+/* A double cannot represent every integer beyond this. */
 static const double integer_max = 0x1p53;
 
 /* "a list", "a number", ... */

@@ -189,7 +189,7 @@ int key_wrong_type (struct problems *p, const config_setting_t *s, const char *p
     return -1;
 }
 
-/* Determined's { batches = 100 }: the unit is what the trainer counts. */
+/* Accept Determined's { batches = 100 } as 100: the unit is whatever the trainer counts. */
 static const config_setting_t *plain_length (const struct key *k, const config_setting_t *s)
 {
     static const char *const units[] = { "batches", "epochs", "records" };

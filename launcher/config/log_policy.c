@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Search a log, which may be long, for the lines that policies name. */
+/* Search a log, which may be long, for lines that match log_policies. */
 #include "launcher/config/log_policy.h"
 
 #include <errno.h>
@@ -29,15 +29,15 @@ struct policy_scan {
     const struct log_policy *list;
     size_t n;
     regex_t *re;
-    bool *open; /* compiled, and not found yet */
+    bool *open; /* compiled, but not matched yet */
     char (*found)[POLICY_LINE];
     int hits;
     char line[LINE_SIZE];
     size_t fill;
 };
 
-/* ".*X.*" finds the lines that "X" finds, but tries each place of a line to
- * its end: minutes for a long log.
+/* ".*X.*" matches the same lines as "X" but is far slower: each attempt reads to the end of the
+ * line, which takes minutes for a long log.
  */
 static char *without_ends (const char *pattern)
 {
@@ -89,13 +89,13 @@ void policy_text (char *text)
             *c = ' ';
 }
 
-/* A part of the line that has what was found at 'at'. */
+/* Copy the part of the line around the match at 'at'. */
 static void excerpt (char *buf, const char *line, size_t at)
 {
     line += strspn (line, " \t") < at ? strspn (line, " \t") : at;
     if (strlen (line) >= POLICY_LINE && at > POLICY_LINE / 3)
         line += at - POLICY_LINE / 3 < strlen (line) ? at - POLICY_LINE / 3 : 0;
-    while ((*line & 0xc0) == 0x80) /* within a character */
+    while ((*line & 0xc0) == 0x80) /* do not begin within a character */
         line++;
     snprintf (buf, POLICY_LINE, "%s", line);
     policy_text (buf);
@@ -120,7 +120,7 @@ static void end_line (struct policy_scan *s)
 static void look_at (struct policy_scan *s, const char *buf, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        /* a progress bar ends its lines by going back to their start */
+        /* progress bars end their lines with a carriage return */
         if (buf[i] == '\n' || buf[i] == '\r') {
             if (s->fill)
                 end_line (s);
@@ -129,8 +129,8 @@ static void look_at (struct policy_scan *s, const char *buf, size_t n)
     }
 }
 
-/* Some expressions take minutes for long lines, and the worker has to give
- * signs of life: then what stands in between is left out.
+/* Some expressions take minutes for long lines, but the worker has to write heartbeats.  So when
+ * time is up, skip to the last part of the log.
  */
 static void hurry (struct policy_scan *s, int fd, off_t size, double start)
 {
