@@ -19,7 +19,9 @@ static int open_removed_folder (int at, const char *name)
     return openat (at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* One that its owner may not read: by no link that takes its place. */
+/* Open a folder that its owner may not read.  Go through a descriptor, so that a symbolic link
+ * which replaces the folder is not followed.
+ */
 static int open_closed (int at, const char *name)
 {
     int it = openat (at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

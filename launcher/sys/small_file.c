@@ -22,8 +22,9 @@ static bool may_appear (int e)
     return e == ENOENT || e == ESTALE || e == EINTR;
 }
 
-/* The name is there, and what it stands for, which was put before it, is not:
- * no host has the wrong memory of a name that nobody has asked for.
+/* Whether the path is a symbolic link to a missing file.  Retrying is then useless: the file was
+ * created before the link, and a host cannot have cached the absence of a name that it has not
+ * looked up before.
  */
 static bool leads_nowhere (const char *path)
 {
