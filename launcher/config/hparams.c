@@ -136,8 +136,8 @@ static void report_absent_name (const struct experiment *e, const char *name, in
                 e->argv ? "\"" : "", before, *before ? " " : "", len, words, e->argv ? "\"" : "");
 }
 
-/* {resume_dir} alone may become an empty word, but in {resume_dir}/FILE nothing would make it the
- * path of another file.
+/* Whether the placeholder must be in a group.  An empty {resume_dir} by itself is only an empty
+ * word, but an empty one in {resume_dir}/FILE would lead to another file.
  */
 static bool stands_alone (const struct experiment *e, const char *text, size_t n)
 {

@@ -43,7 +43,7 @@ struct pattern {
     size_t ncounted;
 };
 
-/* Length of "{name}" at 'text', 0 if it is something else such as a{2,3}. */
+/* Length of "{name}" at 'text', or 0 if it is something else, such as a{2,3}. */
 static size_t name_at (const char *text)
 {
     size_t n = 1;

@@ -40,7 +40,7 @@ bool point_active (const struct experiment *e, size_t i, const double *x)
     return false;
 }
 
-/* Take out of 'x' what is not active. */
+/* Remove the values of inactive parameters from 'x'. */
 static void clear_inactive (const struct experiment *e, double *x)
 {
     bool *active = xcalloc (e->space->nparams + 1, sizeof (*active));
@@ -78,8 +78,8 @@ static int middle_of_space (const struct experiment *e, double *x)
     return rv;
 }
 
-/* What each parameter is where nobody says: returns how many have a default
- * of their own, -1 on failure.
+/* Fill in the default of each parameter.  Returns how many have a default of their own, or -1 on
+ * failure.
  */
 static int default_point (const struct experiment *e, double *x)
 {
@@ -133,7 +133,7 @@ static void read_point (struct experiment *e, const config_setting_t *group, con
     }
 }
 
-/* Fill the gaps of 'x', in which what is not given is NaN. */
+/* Fill in the missing values of 'x', which are NaN. */
 static void complete_point (const struct experiment *e, const config_setting_t *s,
                             const double *preset, double *x, struct problems *p)
 {
@@ -153,7 +153,7 @@ static void complete_point (const struct experiment *e, const config_setting_t *
     free (given);
 }
 
-/* Values are in range: what can be wrong is the constraint. */
+/* The values are known to be in range, so only the constraint can fail. */
 static void check_point (const struct experiment *e, const double *x, struct origin origin,
                          const char *what, struct problems *p)
 {

@@ -61,7 +61,7 @@ bool experiment_places_itself (const struct experiment *e)
     return experiment_has_option (e, options);
 }
 
-/* Returns whether there was one. */
+/* Returns whether it added a problem. */
 static bool check_gpus_per_trial (const struct experiment *e, struct origin origin,
                                   struct problems *p)
 {
@@ -115,8 +115,8 @@ bool experiment_has_ranks (const struct experiment *e)
     return e->resources->nodes * e->resources->ranks > 1 || e->job->nroles > 0;
 }
 
-/* The next word of a command line, with the quotes of a shell taken out; NULL:
- * none.  The caller frees it.
+/* Read the next word of a command line, and remove shell quotes.  Returns NULL at the end.  The
+ * caller frees the word.
  */
 static char *next_option_word (const char **text)
 {
@@ -136,7 +136,7 @@ static char *next_option_word (const char **text)
     return word;
 }
 
-/* Whether a text is several options, or one with its value: "-w n4". */
+/* Whether a string contains several options, or an option and its value: "-w n4". */
 static bool is_command_line (const char *text)
 {
     const char *blank = strpbrk (text, " \t\n");
@@ -151,7 +151,7 @@ static bool is_command_line (const char *text)
     return false;
 }
 
-/* "-w n4 --exclusive" is how everybody writes them; "" is nothing. */
+/* Most users write one string, "-w n4 --exclusive".  Ignore "". */
 void experiment_split_sbatch_args (struct experiment *e)
 {
     char **list = NULL;

@@ -17,7 +17,7 @@
 #include "launcher/sys/alloc.h"
 #include "runtime/base/nearest_word.h"
 
-/* The searcher of that name; NULL if there is none. */
+/* Find a searcher by name.  Returns NULL if there is none. */
 static const struct searcher_kind *searcher_kind_of (const char *name)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
@@ -28,7 +28,7 @@ static const struct searcher_kind *searcher_kind_of (const char *name)
 
 /* ---- names ---- */
 
-/* What other programs call them. */
+/* Names of searchers in other programs. */
 static const char *const others[][2] = {
     { "bayes", "gp" },
     { "bayesian", "gp" },
@@ -181,7 +181,7 @@ static void check_smaller (struct experiment *e, config_t *cf, struct problems *
         e->search->config.larger[i] = !b->value[b->n == 1 ? 0 : i];
 }
 
-/* ---- keys that one searcher has and another has not ---- */
+/* ---- keys that only some searchers have ---- */
 
 static const struct {
     const char *key;
@@ -249,9 +249,9 @@ static void check_needs (const struct experiment *e, config_t *cf, struct proble
                     e->search->searcher);
 }
 
-/* ---- the searcher's own opinion ---- */
+/* ---- the searcher's own checks ---- */
 
-/* The key of the group that a sentence is about. */
+/* Find the key that a message of the searcher is about. */
 static struct origin origin_about (config_t *cf, const char *why)
 {
     for (const struct key *k = experiment_keys; k->path; k++)
@@ -276,7 +276,7 @@ static void check_with_searcher (const struct experiment *e, const struct search
 
 /* ---- constraints ---- */
 
-/* ": 'hiden'; did you mean 'hidden'?", of the name that begins at 'at'. */
+/* Write ": 'hiden'; did you mean 'hidden'?" for the name that begins at 'at'. */
 static void name_hint (const struct experiment *e, const char *at, char *hint, size_t size)
 {
     const char **words = xcalloc (e->space->nparams + 1, sizeof (*words));
@@ -311,7 +311,7 @@ static void check_constraint (const struct experiment *e, const char *text, stru
         problem_at (p, origin, "searcher.constraint: %s", why);
 }
 
-/* "(a) && (b)" */
+/* Write "(a) && (b)". */
 static char *join_constraints (char *const *list)
 {
     char *text = NULL;
@@ -363,7 +363,7 @@ void search_check (struct experiment *e, config_t *cf, struct problems *p)
     e->search->config.seed = (uint64_t)e->search->seed;
     e->search->warm_start_origin = origin_of_key (cf, "searcher.warm_start");
     e->search->config.max_seconds = experiment_max_seconds (e);
-    /* each step takes the one before for right */
+    /* each step relies on the checks of the previous one */
     if (p->count == 0)
         check_with_searcher (e, &e->search->config, cf, p);
     if (p->count == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Take values out of settings of libconfig. */
+/* Read values from libconfig settings. */
 #include "launcher/config/setting.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* ---- where a setting comes from ---- */
 
-/* libconfig keeps a pointer of ours with each setting: the option's text. */
+/* libconfig stores a pointer of ours with each setting: the text of the option. */
 
 struct origin origin_of (const config_setting_t *s)
 {
@@ -54,7 +54,7 @@ int setting_number (const config_setting_t *s, double *v)
     }
 }
 
-/* libconfig has no null: { type = "null"; } stands for it. */
+/* libconfig has no null, so { type = "null"; } represents it. */
 static bool is_null_setting (const config_setting_t *s)
 {
     const char *type;

@@ -37,7 +37,7 @@ static struct origin origin_in (config_setting_t *group, const char *key)
     return s ? origin_of (s) : NO_ORIGIN;
 }
 
-/* They become words of a command line. */
+/* The strings become words of a command line. */
 static void check_word (const char *text, const char *key, struct origin origin, struct problems *p)
 {
     const char *what = !text                                 ? NULL

@@ -62,7 +62,7 @@ static void on_oom_read (struct experiment *e, config_setting_t *group, struct p
     }
 }
 
-/* The greatest choice that is above 0 and at most half of this one. */
+/* Find the largest choice that is above 0 and at most half of this one. */
 static double halved_choice (const struct hparam *h, double x)
 {
     double limit = json_number_value (json_array_get (h->values, (size_t)x)) / 2;
@@ -98,7 +98,7 @@ const struct hparam *on_oom_halve (const struct experiment *e, double *x)
 
 /* ---- when a hyperparameter is active, and its default ---- */
 
-/* The member KEY of the hyperparameter 'h'; 'where' names it. */
+/* Find the member KEY of the hyperparameter 'h', and write its name to 'where'. */
 static config_setting_t *hparam_member (config_setting_t *group, const struct hparam *h,
                                         const char *key, char *where)
 {
@@ -109,9 +109,7 @@ static config_setting_t *hparam_member (config_setting_t *group, const struct hp
     return h->dim >= 0 ? config_setting_lookup (group, path) : NULL;
 }
 
-/* Walk down from { optimizer = { name = "sgd" } } to the "sgd".  Returns NULL
- * after a problem.
- */
+/* Descend from { optimizer = { name = "sgd" } } to "sgd".  Returns NULL after adding a problem. */
 static const config_setting_t *find_awaited (const struct experiment *e, const config_setting_t *s,
                                              const char *where, const struct hparam **other,
                                              struct problems *p)
@@ -207,13 +205,13 @@ static void presets_read (struct experiment *e, config_setting_t *group, struct 
 
 enum { KIND_CONST = -1 };
 
-/* What a hyperparameter may hold; the first 'must' keys are needed. */
+/* The keys of a type of hyperparameter.  The first 'must' keys are required. */
 struct param_kind {
     const char *name;
     int type; /* enum param_type, or KIND_CONST */
     const char *keys[11];
     int must;
-    bool values; /* a logarithmic range has its ends, not their exponents */
+    bool values; /* a logarithmic range is given by its ends, not by their exponents */
 };
 
 enum { TEXT_SIZE = 256 };
@@ -233,7 +231,9 @@ static const struct param_kind kinds[] = {
 };
 /* clang-format on */
 
-/* Of several rows of a name the one whose first or second key is there. */
+/* Find a type by name.  If several rows have the name, choose the one whose first or second key is
+ * present.
+ */
 static const struct param_kind *param_kind_find (const char *name, const config_setting_t *s)
 {
     const struct param_kind *found = NULL;
@@ -246,7 +246,7 @@ static const struct param_kind *param_kind_find (const char *name, const config_
     return found;
 }
 
-/* Tell 'text' about the hyperparameter 'path', where 's' stands. Returns -1. */
+/* Add the problem 'text' about the hyperparameter 'path' at 's'.  Returns -1. */
 static int param_problem (const config_setting_t *s, struct problems *p, const char *path,
                           const char *text)
 {
@@ -254,7 +254,7 @@ static int param_problem (const config_setting_t *s, struct problems *p, const c
     return -1;
 }
 
-/* Its index in the keys, or that of their end. */
+/* Index of a key, or the number of keys if there is no such key. */
 static int kind_key_index (const struct param_kind *kind, const char *name)
 {
     int k = 0;
@@ -264,7 +264,7 @@ static int kind_key_index (const struct param_kind *kind, const char *name)
     return k;
 }
 
-/* What other programs call a type, and the first or the second key of one. */
+/* Names of types, and of their first or second key, in other programs. */
 static const char *const other_types[][2] = {
     { "uniform", "float" },      { "integer", "int" },
     { "choice", "categorical" }, { "discrete", "categorical" },
@@ -289,7 +289,7 @@ static const char *type_meant (const char *name)
     return nearest_word (name, names);
 }
 
-/* The nearest key, or for "max" "maxval". */
+/* Find the most similar key; for "max" that is "maxval". */
 static const char *key_meant (const struct param_kind *kind, const char *name)
 {
     const char *meant = nearest_word (name, kind->keys);
@@ -304,8 +304,8 @@ static const char *key_meant (const struct param_kind *kind, const char *name)
     return meant;
 }
 
-/* Tell each unknown key and each needed one that is missing.
- * Returns 0, or -1 if there was one.
+/* Add a problem for each unknown key, and for each required key that is missing.  Returns -1 if
+ * there was any, else 0.
  */
 static int param_kind_check (const struct param_kind *kind, const char *path,
                              const config_setting_t *s, struct problems *p)
@@ -323,7 +323,7 @@ static int param_kind_check (const struct param_kind *kind, const char *path,
                   DID_YOU_MEAN (meant, "'", "'", ""));
         param_problem (c, p, path, text);
     }
-    /* an unknown key may be meant to be a missing one */
+    /* an unknown key may be a misspelling of a missing one, so do not report that, too */
     for (int k = 0; k < kind->must && p->count == before; k++)
         if (!config_setting_get_member (s, kind->keys[k])) {
             snprintf (text, sizeof (text), "type \"%s\" needs '%s'", kind->name, kind->keys[k]);
@@ -332,7 +332,7 @@ static int param_kind_check (const struct param_kind *kind, const char *path,
     return p->count == before ? 0 : -1;
 }
 
-/* Tell that there is no such 'type', and which was meant. */
+/* Add the problem that 'type' does not exist, and suggest one. */
 static void param_kind_unknown (const config_setting_t *type, const char *path, struct problems *p)
 {
     const char *name = config_setting_get_string (type);
@@ -397,7 +397,7 @@ static int set_param_bound (struct param *d, const char *path, const config_sett
     return 0;
 }
 
-/* A mean alone would be ignored; a deviation alone is around the middle. */
+/* A mean without a deviation would be ignored.  A deviation without a mean is around the middle. */
 static int set_param_prior (struct param *d, bool values, const char *path,
                             const config_setting_t *s, struct problems *p)
 {
@@ -410,7 +410,7 @@ static int set_param_prior (struct param *d, bool values, const char *path,
     return 0;
 }
 
-/* The exponents of a range that was given by its ends. */
+/* Compute the exponents of a range that was given by its ends. */
 static int take_logarithms (struct param *d, const char *path, const config_setting_t *s,
                             struct problems *p)
 {
@@ -432,7 +432,7 @@ static void add_dimension (struct experiment *e, struct hparam *h, const struct 
     e->space->params[e->space->nparams++] = *d;
 }
 
-/* A text that two choices share, NULL: none. */
+/* Find a string that two choices share.  Returns NULL if there is none. */
 static const char *shared_text (char **labels, size_t n)
 {
     char **sorted = xcalloc (n + 1, sizeof (*sorted));
@@ -514,8 +514,8 @@ static void read_typed_hparam (struct experiment *e, const char *path, const con
 static void read_hparams (struct experiment *e, const config_setting_t *group, const char *prefix,
                           struct problems *p);
 
-/* Whether a group without 'type' is meant to be a parameter: as constants these
- * names would make no sense.
+/* Whether a group without 'type' is meant to be a parameter, because its names would make no sense
+ * as constants.
  */
 static bool lacks_type (const config_setting_t *s)
 {
@@ -585,7 +585,7 @@ static int compare_hparam_paths (const void *a, const void *b)
     return strcmp (x->path, y->path);
 }
 
-/* The order of the file must not matter: dimensions follow the names. */
+/* Sort the dimensions by name, so that the order in the file does not matter. */
 static void sort_dimensions (struct experiment *e)
 {
     struct param *sorted = xcalloc (e->space->nparams + 1, sizeof (*sorted));
@@ -623,7 +623,7 @@ static void check_variable_names (const struct experiment *e, struct problems *p
         }
 }
 
-/* Exponents that look like values: 0.001 to 0.1 would be 1.002 to 1.26. */
+/* Whether exponents look like values: 0.001 to 0.1 would mean 1.002 to 1.26. */
 static bool is_doubtful_range (const struct param *d)
 {
     return d->min > 0 && d->max >= 10 * d->min && (d->min < 0.1 || d->max > 64);
@@ -670,7 +670,7 @@ void space_read (struct experiment *e, config_setting_t *group, struct problems 
     read_hparams (e, group, "", p);
     sort_dimensions (e);
     check_variable_names (e, p);
-    /* a space that is not whole would only give further, wrong lines */
+    /* checking an incomplete space would only add misleading problems */
     if (p->count > before)
         return;
     when_read (e, group, p);

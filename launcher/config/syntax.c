@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Give the text of an experiment file to libconfig, which cuts integers to 32
+/* Pass the text of an experiment file to libconfig, which truncates integers to 32
  * bits, and would try to read a folder or an endless file.
  */
 #include "launcher/config/syntax.h"
@@ -22,7 +22,7 @@
 #include "runtime/base/array.h"
 #include "runtime/storage/inside.h"
 
-/* ---- what a syntax error may be ---- */
+/* ---- explaining syntax errors ---- */
 
 #define FIRST "(^|[;{,])[ \t]*"
 #define NAME  "[A-Za-z*][A-Za-z0-9_*-]*"
@@ -87,7 +87,7 @@ static char *mask_strings (const char *text)
     return copy;
 }
 
-/* The line of the first that does not fit, 0: none. */
+/* Returns the line of the first bracket that does not match, or 0 if all do. */
 static int check_brackets (const char *text, char *hint, size_t size)
 {
     static const char open[] = "{[(", close[] = "}])";
@@ -142,7 +142,7 @@ static bool find_mistake (const char *line, char *hint, size_t size)
     return false;
 }
 
-/* That line alone; NULL: there is none. */
+/* Copy a single line.  Returns NULL if there is no such line. */
 static char *line_of_text (const char *text, int line)
 {
     while (text && --line > 0 && (text = strchr (text, '\n')))
@@ -179,8 +179,8 @@ char *syntax_hint (const char *text, int *line)
     return xasprintf ("syntax error: %s", hint);
 }
 
-/* libconfig compares each name with all before it, and an element of a list
- * takes a hundred bytes.  The size is that of all files of a text.
+/* Limits, because libconfig compares each name with all names before it and needs a hundred bytes
+ * per list element.  SIZE_MAX_MB applies to all files of a text together.
  */
 enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000, ELEMENTS_MAX = 1000000, INCLUDES_MAX = 64 };
 
@@ -259,7 +259,7 @@ static int copy_string (struct syntax_scan *s)
         return syntax_wrong (s, s->spanning ? s->spanning : line,
                              "the string that starts here is not closed: a \" is missing");
     copy_chars (s, 1);
-    /* an experiment's own copy may be an old one */
+    /* accept this in an experiment's own copy, which may be old */
     if (s->lists > 0 && s->inc && s->at[strspn (s->at, " \t")] == '"')
         return syntax_wrong (s, s->line, "a comma is missing between two strings");
     return 0;
@@ -278,7 +278,7 @@ static int copy_name (struct syntax_scan *s)
 
 /* ---- numbers ---- */
 
-/* Length of the integer that stands here, 0: it is none. */
+/* Length of the integer at 'at', or 0 if there is none. */
 static size_t integer_length (const char *at)
 {
     const char *digits = "0123456789";
@@ -482,7 +482,7 @@ static int too_large (void)
     return -1;
 }
 
-/* All of it, with a NUL behind it; -1 with errno. */
+/* Read everything, and append a NUL.  Returns -1 with errno on failure. */
 static int read_syntax_text (int fd, char **text, size_t *size)
 {
     size_t capacity = 0;
@@ -525,7 +525,7 @@ static char *read_syntax_file (const char *path, size_t *size)
     return text;
 }
 
-/* What a file names is a file: a pipe would be waited for. */
+/* Include only regular files, because reading a pipe could block. */
 static char *read_included (const char *path, size_t *size)
 {
     struct stat st;
@@ -546,7 +546,7 @@ static char *read_included (const char *path, size_t *size)
     return NULL;
 }
 
-/* Some editors put a byte order mark in front. */
+/* Skip the byte order mark that some editors write. */
 static size_t mark_length (const char *text)
 {
     return strncmp (text, "\xef\xbb\xbf", 3) ? 0 : 3;
@@ -587,7 +587,7 @@ static int read_settings (config_t *cf, const char *path, const char *text, size
     return why ? -1 : 0;
 }
 
-/* Of a file that there is not: with ".conf" behind it there may be one. */
+/* If the file does not exist, suggest its name with ".conf" appended if that exists. */
 static void problem_unreadable (const char *path, int e, struct problems *p)
 {
     char conf[PATH_MAX];

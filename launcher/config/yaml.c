@@ -12,10 +12,12 @@
 #include <sys/stat.h>
 #include <yaml.h>
 
-/* An alias can stand for much, also for what it is in. */
+/* Limits, because an alias can expand to a lot, and even to the node that contains it. */
 enum { DEPTH_MAX = 32, SETTINGS_MAX = 20000, SIZE_MAX_MB = 16 };
 
-/* So many are too many settings: each has a name, and there is the whole. */
+/* More nodes than this mean too many settings: each has a name and a value, and the root is one
+ * more.
+ */
 enum { NODES_MAX = 2 * SETTINGS_MAX + 1, DIRECTIVES_MAX = 100 };
 static const char too_many[] = "more than 20000 settings";
 
@@ -59,7 +61,7 @@ static const char *skip_sign (const char *text)
     return text + (*text == '+' || *text == '-');
 }
 
-/* Plain text that is an integer of 64 bits: decimal, 0x or 0o. */
+/* Whether plain text is a 64-bit integer: decimal, 0x or 0o. */
 static bool is_integer (const char *text, long long *v)
 {
     int base = !strncmp (text, "0x", 2) ? 16 : !strncmp (text, "0o", 2) ? 8 : 10;
@@ -73,7 +75,7 @@ static bool is_integer (const char *text, long long *v)
     return errno == 0;
 }
 
-/* Plain text that is a finite number; strtod() would also take 0x1p3. */
+/* Whether plain text is a finite number.  strtod() alone would accept 0x1p3, too. */
 static bool is_real (const char *text, double *v)
 {
     const char *c = skip_sign (text);
@@ -97,7 +99,7 @@ static bool is_real (const char *text, double *v)
     return !*c && isfinite (*v);
 }
 
-/* .inf and .nan, which JSON does not have, as C and Python write them. */
+/* Convert .inf and .nan, which JSON lacks, to the spelling of C and Python. */
 static const char *infinite (const char *text)
 {
     static const char *const names[] = { "inf", "Inf", "INF", "nan", "NaN", "NAN" };
@@ -120,7 +122,7 @@ static bool is_truth (const char *text, bool *v)
     return *v || is_scalar_word (text, "false", "False") || !strcmp (text, "FALSE");
 }
 
-/* Digits of base 60 (1:30:00), of which the last may have a fraction. */
+/* Whether the text is a number in base 60 (1:30:00).  The last digit may have a fraction. */
 static bool is_of_base_60 (const char *text)
 {
     const char *c = skip_sign (text);
@@ -141,9 +143,8 @@ static bool is_of_base_60 (const char *text)
     return colon && !*c;
 }
 
-/* What YAML 1.1, and so PyYAML, takes a plain text for that is something else
- * in YAML 1.2; NULL: the same.  1e-5, a text in 1.1, means the number in all
- * programs that are known.
+/* What YAML 1.1, and so PyYAML, reads plain text as if YAML 1.2 reads it differently.  Returns NULL
+ * if both agree, and for 1e-5: it is a string in YAML 1.1, but all known programs mean the number.
  */
 static const char *other_in_1_1 (const char *text)
 {
@@ -193,7 +194,7 @@ static config_setting_t *add_yaml_setting (config_setting_t *to, const char *nam
     return s;
 }
 
-/* { type = "null"; }, as libconfig has none. */
+/* Add { type = "null"; }, because libconfig has no null. */
 static int add_null (config_setting_t *to, const char *name, const yaml_node_t *node)
 {
     config_setting_t *s = add_yaml_setting (to, name, CONFIG_TYPE_GROUP, node);
@@ -203,7 +204,7 @@ static int add_null (config_setting_t *to, const char *name, const yaml_node_t *
     return s && config_setting_set_string (s, "null") ? 0 : -1;
 }
 
-/* A tag by which a text is a value, with or without quotes. */
+/* Whether this tag makes the text a value, with or without quotes. */
 static bool has_value_tag (const char *tag)
 {
     return tag
@@ -216,7 +217,7 @@ static bool is_float (const yaml_node_t *node)
     return node->tag && !strcmp ((const char *)node->tag, YAML_FLOAT_TAG);
 }
 
-/* Whether a text is what a tag of YAML's says of it. */
+/* Whether a text matches its YAML tag. */
 static bool is_as_tagged (const char *text, const char *tag)
 {
     long long integer;
@@ -377,7 +378,7 @@ static int add_node (struct yaml_tree *t, config_setting_t *to, const char *name
 
 /* ---- the file ---- */
 
-/* libyaml's problems, and the mistake behind each. */
+/* Error messages of libyaml, and the likely mistake behind each. */
 static const struct hint {
     const char *problem;
     const char *hint;
@@ -498,8 +499,8 @@ static int too_much (struct problems *p, size_t line, const char *why)
     return -1;
 }
 
-/* libyaml compares each directive with all before it, before it says anything
- * of them.
+/* Check the number of directives ourselves, because libyaml compares each with all before it, and
+ * only then reports them.
  */
 static int check_directives (FILE *f, struct problems *p)
 {
@@ -516,9 +517,8 @@ static int check_directives (FILE *f, struct problems *p)
     return n > DIRECTIVES_MAX ? too_much (p, lines - 1, "more than 100 lines begin with '%'") : 0;
 }
 
-/* libyaml takes minutes for a hundred thousand brackets, or keys: its events
- * stop where they become too many, yaml_parser_load() does not.  Tags are seen
- * here, too.
+/* libyaml takes minutes for a hundred thousand brackets or keys.  Unlike yaml_parser_load(), a loop
+ * over events can stop when there are too many.  It also shows the tags.
  */
 static int check_events (FILE *f, struct problems *p)
 {
