@@ -444,7 +444,7 @@ static void hang_check (struct watcher *w)
 }
 
 /* Act if only some ranks hang.  The others may be saving or evaluating for all ranks, so
- * allow more time.
+ * allow more time; but they may also be stuck in a loop.
  */
 static void hang_check_part (struct watcher *w)
 {
