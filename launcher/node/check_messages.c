@@ -29,7 +29,7 @@ static int grow_line (struct gather_line *line)
     return 0;
 }
 
-/* The first line of what was read so far, taken out of it. */
+/* Remove the first line from the buffer and parse it. */
 static json_t *take_first_line (struct gather_line *line)
 {
     char *end = line->used ? memchr (line->text, '\n', line->used) : NULL;

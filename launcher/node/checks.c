@@ -170,7 +170,7 @@ static void say_how (struct probe *p, const char *how, json_t *findings)
     json_array_append_new (findings, finding_json (p->row->hangs, why));
 }
 
-/* One that the kernel does not let go cannot be waited for. */
+/* Do not wait for a process that is stuck in the kernel: even SIGKILL may not end it. */
 static void finish_probe (struct probe *p, double seconds, json_t *findings)
 {
     char how[NAME_TEXT];

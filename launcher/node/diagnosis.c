@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Diagnose the nodes of a step from the reports of its ranks, and print that. */
+/* Diagnose the nodes of a step from the reports of its ranks and print the result. */
 #include "launcher/node/diagnosis.h"
 
 #include <libsmartcols.h>
@@ -35,7 +35,7 @@ static bool is_node_leader (const json_t *rank)
 
 /* ---- nodes ---- */
 
-/* Ranks of a node mostly follow each other. */
+/* Ranks of one node are mostly consecutive. */
 static long node_named (struct diagnosis *d, const char *name)
 {
     char clean[NAME_TEXT];
@@ -202,7 +202,7 @@ static const char *version_of (const json_t *rank, const char *name)
                : NULL;
 }
 
-/* The value that most nodes have; how many have one at all. */
+/* Find the value that most nodes have, and count the nodes that have any value. */
 static long count_votes (json_t *const *ranks, long size, const char *name, struct vote *w)
 {
     struct vote votes[16] = { { 0 } };
@@ -277,7 +277,7 @@ static int by_version_value (const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Those of the first ranks are in "facts"; the network's came later. */
+/* The first rank of each node sends its rates in "facts"; network rates arrive later. */
 static long collect_rates (json_t *const *ranks, long size, const char *kind, struct rate **list)
 {
     long n = 0;

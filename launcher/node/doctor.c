@@ -60,8 +60,8 @@ static const struct doctor_check checks[] = {
 };
 /* clang-format on */
 
-/* In a step of several tasks each has its node before its lines, and rank 0
- * alone what need not be changed.
+/* In a step of several tasks, each prefixes its lines with its node, and only rank 0
+ * prints findings that need no change.
  */
 static void print_findings (const struct site *s, const int *count)
 {
@@ -97,7 +97,7 @@ static void dump (json_t *list)
     json_decref (list);
 }
 
-/* In a step a line for each finding, as srun takes whole lines from each node. */
+/* In a step, print one line per finding because srun forwards whole lines. */
 static void print_findings_json (const struct site *s)
 {
     const char *node = getenv ("SLURMD_NODENAME");
@@ -138,7 +138,7 @@ static int conclude_doctor (const struct site *s, bool json)
 
 enum { NAMED = 8, LINE = 4096 };
 
-/* What one node or more say in the same words. */
+/* A finding that one or more nodes report in the same words. */
 struct shared_finding {
     struct doctor_finding f;
     size_t *nodes, n; /* of 'names' */

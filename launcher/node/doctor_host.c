@@ -114,7 +114,7 @@ static pid_t find_slurmd (const struct site *s)
     return pid;
 }
 
-/* -1: unlimited; -2: there is no slurmd here. */
+/* Returns -1 for unlimited, or -2 if no slurmd runs here. */
 static long limit_of_slurmd (const struct site *s, const char *limit, char *where, size_t n)
 {
     pid_t pid = find_slurmd (s);
@@ -268,8 +268,8 @@ static void compare_hosts (struct site *s, const struct conf *c, const char *hos
         site_report (s, FINE, "/etc/hosts", "%s is not a loopback address", host);
 }
 
-/* Gloo listens at the address of the host's own name: Debian's installer gives
- * it one that no other host reaches.
+/* Gloo listens on the address of the host's own name.  Debian's installer maps that name
+ * to an address that no other host can reach.
  */
 void doctor_hosts (struct site *s)
 {
@@ -295,7 +295,7 @@ static double milliseconds (const char *option)
     return 1000 * (monotonic () - begun);
 }
 
-/* In turn, so that what else the host does is in both. */
+/* Alternate the two measurements so that other load on the host affects both. */
 static void tell_time (struct site *s)
 {
     double off[TIMES];

@@ -79,7 +79,7 @@ void doctor_plugin_line (struct site *s)
 
 /* ---- the file ---- */
 
-/* Who owns the files of a host: of a copy, who owns the copy. */
+/* Return the expected owner of a host's files; in a copy, that is the copy's owner. */
 static uid_t owner (const struct site *s)
 {
     struct stat st;
@@ -95,7 +95,9 @@ static bool is_open (const struct site *s, const struct stat *st)
            || (st->st_mode & (S_IWGRP | S_IWOTH) && !sticky);
 }
 
-/* The file and each folder above; 'what' who may write there can do. */
+/* Check the file and all its parents.  'what' tells what someone who can write there
+ * could do.
+ */
 static bool only_admin_can_write (struct site *s, const char *path, const char *what)
 {
     char part[PATH_MAX];
@@ -136,8 +138,8 @@ void doctor_plugin_file (struct site *s)
         site_report (s, FINE, s->plugin.plugin, "only root may write there");
 }
 
-/* The Slurm release for which a plugin was built, 0: it does not say.  The file
- * is not loaded, which would run its code.
+/* Return the Slurm release for which a plugin was built, or 0 if unknown.  Do not load
+ * the file: that would run its code.
  */
 static unsigned long built_for (const char *path)
 {
@@ -151,7 +153,7 @@ static unsigned long built_for (const char *path)
     return number;
 }
 
-/* Slurm compares major and minor number, and refuses another one's plugin. */
+/* Slurm rejects a plugin whose major or minor version differs from its own. */
 void doctor_plugin_release (struct site *s)
 {
     char name[FULL];
@@ -339,7 +341,9 @@ static const char *argument_of_plugin (const struct site *s, const char *key, ch
     return NULL;
 }
 
-/* A file system that hangs keeps whoever looks: here a process that is killed. */
+/* A hung file system blocks every process that accesses it, so access it from a child
+ * that can be killed.
+ */
 static bool file_system_answers (const char *path)
 {
     struct command c = { .timeout = ANSWER_S };
@@ -354,7 +358,7 @@ static bool file_system_answers (const char *path)
     return status >= 0;
 }
 
-/* Only looked at, never run: here it might be root that asks. */
+/* Inspect the command but never run it, because root may be running dl doctor. */
 void doctor_command (struct site *s)
 {
     char buf[PATH_MAX];
@@ -431,8 +435,8 @@ void doctor_profiles (struct site *s)
 
 /* ---- beside pyxis ---- */
 
-/* pyxis enters the container in task_init: after it dl.so would look for the
- * site's profiles and its command inside.
+/* pyxis enters the container in task_init.  If dl.so ran after it, it would search the
+ * container for the site's profiles and its command.
  */
 void doctor_order (struct site *s)
 {

@@ -208,7 +208,7 @@ void site_expect (struct site *s, const char *key, bool good, const char *fine, 
 
 /* ---- configuration files ---- */
 
-/* One question to the controller, by hand; never from a job. */
+/* Query the controller once.  An administrator runs this by hand; jobs never do. */
 static void read_slurm_config (struct site *s)
 {
     struct slurmdl_error err = { "" };
@@ -253,8 +253,8 @@ static const char defaults[] = "JobRequeue=1\n"
                                "SelectType=select/cons_tres\n"
                                "UnkillableStepTimeout=60\n";
 
-/* What scontrol would have printed, from this host's slurm.conf: of two lines
- * the last one counts.
+/* Build what scontrol would have printed from this host's slurm.conf.  If a parameter
+ * occurs twice, the last line wins.
  */
 static void read_alone (struct site *s)
 {

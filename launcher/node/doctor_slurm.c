@@ -99,7 +99,7 @@ void doctor_requeue (struct site *s)
                  "jobs are not requeued after preemption or a node failure: set JobRequeue=1");
 }
 
-/* A process in a slow driver call is not dead at once, and drains its node. */
+/* A process in a slow driver call takes time to die, and Slurm then drains its node. */
 void doctor_unkillable (struct site *s)
 {
     long timeout = site_number (s, "UnkillableStepTimeout");
@@ -209,7 +209,7 @@ static struct range ephemeral_range (const struct site *s)
     return r;
 }
 
-/* Slurm's own daemons hold their ports before any step. */
+/* Slurm's own daemons occupy their ports before any step starts. */
 static void check_daemon (struct site *s, const char *where, struct range r, const char *key,
                           long otherwise)
 {
@@ -601,7 +601,7 @@ static const char *const programs[] = {
 };
 /* clang-format on */
 
-/* In a copy of a host's files a folder may be left out. */
+/* A copy of a host's files may lack some directories. */
 static void expect_program (struct site *s, const char *key)
 {
     char path[DOCTOR_TEXT];

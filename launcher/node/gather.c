@@ -25,7 +25,7 @@
 
 enum { GATHER_PROTOCOL = 2 };
 
-/* Those of srun are often the only ones that a firewall lets through. */
+/* Firewalls often let only srun's ports through. */
 static int listen_in (struct listen_sockets *s, const char *range)
 {
     unsigned from, to, first;
@@ -174,7 +174,7 @@ static int begin_gathering (struct gather_hub *h, const json_t *line)
     return 0;
 }
 
-/* -1: it is no rank of this step, or the second one with that number. */
+/* Returns -1 if the peer is not a rank of this step or duplicates another rank. */
 static int greet (struct gather_hub *h, const struct listener_arrival *a, const json_t *said)
 {
     long rank = json_integer_value (json_object_get (said, "rank"));
@@ -202,7 +202,7 @@ static void take_arrivals (struct gather_hub *h)
     }
 }
 
-/* -1: it makes no sense. */
+/* Returns -1 if the message is invalid. */
 static int read_first_message (struct gather_hub *h, struct gather_connection *c, json_t *line)
 {
     json_t *facts = json_object_get (line, "facts");
@@ -235,7 +235,7 @@ static void second (struct gather_hub *h, struct gather_connection *c, json_t *l
     h->done++;
 }
 
-/* Somebody between it and us changes what it sends. */
+/* Report that something between the rank and the collector alters its messages. */
 static void say_altered (const struct gather_hub *h, const struct gather_connection *c)
 {
     const char *host = h->layout ? layout_host (h->layout, c->rank) : "";
@@ -279,7 +279,9 @@ static bool leads_node (const struct gather_hub *h, long rank)
            && json_integer_value (hub_fact (h, rank, "local_rank")) == 0;
 }
 
-/* The next node's first rank, around the ring; NULL: there is no other. */
+/* Return the address of the first rank on the next node in the ring, or NULL if there is
+ * no other node.
+ */
 static json_t *next_leader (const struct gather_hub *h, long rank)
 {
     for (long i = 1; i < h->size; i++) {
@@ -308,7 +310,7 @@ static bool is_node_name (const char *name)
     return *name && !strpbrk (name, " ,[]/?");
 }
 
-/* For the launcher: which nodes an experiment is to keep away from. */
+/* Tell the launcher which nodes the experiment must avoid. */
 static void write_notes (const struct gather_hub *h)
 {
     const struct diagnosis *d = h->diagnosis;
@@ -354,7 +356,7 @@ static void end_gathering (struct gather_hub *h)
             answer_rank (h, i);
 }
 
-/* When the present phase is over, whoever is missing. */
+/* Return when the current phase ends even if ranks are missing. */
 static double phase_limit (const struct gather_hub *h)
 {
     const struct gather_times *t = &gather_times[h->g->level];

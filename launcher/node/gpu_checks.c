@@ -301,7 +301,7 @@ static bool look_at_clock (struct gpu_check *l)
     return reasons & NVML_IDLE;
 }
 
-/* Where none is up there is no NVLink, or it is not used. */
+/* If no link is up, the GPU has no NVLink or does not use it. */
 static void check_nvlinks (struct gpu_check *l)
 {
     unsigned up = 0, down = 0, first = 0;
@@ -333,7 +333,7 @@ static void look_at_pcie (struct gpu_check *l, bool idle)
                        now, most);
 }
 
-/* In a container of its own a process sees 0, or numbers that say nothing. */
+/* In its own PID namespace, a process sees 0 or meaningless numbers. */
 static void look_at_users (struct gpu_check *l)
 {
     struct nvml_process list[PROCESSES];
