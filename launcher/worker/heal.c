@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heal an attempt of several ranks within the allocation. */
+/* Watch an attempt with several ranks, and recover from hung or lost nodes within the allocation.
+ */
 #include "launcher/worker/heal.h"
 
 #include <limits.h>
@@ -27,20 +28,20 @@
 #include "runtime/base/clock.h"
 
 enum {
-    START_SECONDS = 300, /* without progress before the first output */
-    LEAST_SECONDS = 15,  /* and after it, at least */
+    START_SECONDS = 300, /* without progress that count as a hang before the first output */
+    LEAST_SECONDS = 15,  /* and the least after it */
     STACKS_SECONDS = 10,
     DOUBT_SECONDS = 2,
-    MOMENT_SECONDS = 1, /* for ranks to end by themselves, and for their last output */
-    SRUN_SECONDS = 5,   /* for srun, once its ranks were killed */
+    MOMENT_SECONDS = 1, /* for ranks to exit by themselves, and for their last output */
+    SRUN_SECONDS = 5,   /* for srun to exit once its ranks have been killed */
     UNSEEN_SECONDS = 90,
     CHECK_SECONDS = 20,
 };
 
-/* ---- tell ---- */
+/* ---- report ---- */
 
-/* One line an event: to the worker's output, the attempt's log and its folder,
- * where dl show and dl watch find it.
+/* Write one line per event to the worker's output, to the attempt's log, and to the attempt's
+ * folder, from which dl show and dl watch read it.
  */
 static void __attribute__ ((format (printf, 4, 5)))
 heal_note (struct heal *h, const struct trial_attempt *a, struct trainer *t, const char *format,
@@ -73,7 +74,7 @@ static int run_check (const char *node, char *text, size_t size)
     return slurm_run_on (node, dl, "check", CHECK_SECONDS, text, size);
 }
 
-/* A host that is back is used again where no spare can do. */
+/* If spare nodes do not suffice, use lost nodes that answer again. */
 static void find_lost_nodes (struct heal *h, struct worker *w, const struct trial_attempt *a)
 {
     char text[4096];
@@ -155,7 +156,7 @@ static void observe_output (struct heal *h, const struct trial_attempt *a)
     h->output = monotonic ();
 }
 
-/* Ranks that cannot reach the worker, behind a firewall, say. */
+/* Warn if no rank can reach the worker, for example because of a firewall. */
 static void warn_unseen (struct heal *h, const struct trial_attempt *a, struct trainer *t,
                          const struct heal_seen *ranks, size_t n)
 {
@@ -187,7 +188,7 @@ static void take_stacks (struct heal *h, const struct trial_attempt *a)
     rank_watch_dump (h->watch, path, h->dumps);
 }
 
-/* A place where one rank is alone, while others are at another. */
+/* Find the only rank that is at another place than all others. */
 static const struct stack *odd_rank (const struct stack *stacks, const size_t *group, size_t n)
 {
     size_t count[2] = { 0, 0 };
@@ -203,7 +204,7 @@ static const struct stack *odd_rank (const struct stack *stacks, const size_t *g
     return count[1] == 1 && count[0] > 1 ? odd : NULL;
 }
 
-/* Whether only the kernel has told where it is, and perhaps gdb held it there. */
+/* Whether only the kernel reported the place, perhaps because gdb had stopped the process. */
 static bool is_vague (const struct stack *s)
 {
     return s->state == 'T' || s->state == 't' || strstr (s->top.function, "the kernel's ")
@@ -218,7 +219,7 @@ static bool is_same_place (const struct stack *a, const struct stack *b)
            && !strcmp (a->user.function, b->user.function) && a->user.line == b->user.line;
 }
 
-/* A process that was at another place in the dump before. */
+/* Find the rank of a process that was at another place in the previous dump. */
 static long moved_rank (const char *folder, long dump)
 {
     struct stack *now, *before;
@@ -239,7 +240,7 @@ static long moved_rank (const char *folder, long dump)
     return rank;
 }
 
-/* The stacks name the rank that is elsewhere. */
+/* If the stacks show one rank at another place than the others, report it. */
 static void read_stacks (struct heal *h, const struct trial_attempt *a, struct trainer *t)
 {
     struct heal_verdict *v = &h->verdict;
@@ -282,7 +283,7 @@ static void read_first_stacks (struct heal *h, const struct trial_attempt *a, st
     }
 }
 
-/* A program may compute for long without anything that is seen from outside, but it moves. */
+/* A program may compute for a long time without visible progress, but then its stacks change. */
 static void read_second_stacks (struct heal *h, const struct trial_attempt *a, struct trainer *t)
 {
     char path[PATH_MAX];
@@ -321,7 +322,7 @@ static void begin_to_act (struct heal *h, const struct trial_attempt *a, struct 
         enter_phase (h, HEAL_ENDS, row->leaves ? 0 : MOMENT_SECONDS);
 }
 
-/* srun would wait for a host that is gone, for as long as Slurm does. */
+/* Kill srun, which would wait for a lost node as long as Slurm does. */
 static void leave_behind (struct heal *h, struct trainer *t)
 {
     char step[64];
@@ -362,7 +363,7 @@ static void judge_ranks (struct heal *h, const struct trial_attempt *a, struct t
         begin_to_act (h, a, t);
 }
 
-/* It need not clear away what has ended. */
+/* Once all ranks have ended, do not give srun more than a moment. */
 static void wait_for_srun (struct heal *h, struct trainer *t)
 {
     size_t n;
@@ -453,7 +454,7 @@ static void lose_node (struct heal *h, struct worker *w, const struct trial_atte
     }
 }
 
-/* What is bad: "n2: GPU 0: ..." of all that dl check and srun print. */
+/* Find what is bad, for example "n2: GPU 0: ...", in the output of dl check and srun. */
 static const char *bad_line (char *text)
 {
     static const char mark[] = "check: bad: ";
@@ -464,7 +465,7 @@ static const char *bad_line (char *text)
     return found;
 }
 
-/* Then it was not the program's fault. */
+/* The node failed its check, so the program is not at fault. */
 static void blame_check (struct failure_class *v, const char *name)
 {
     size_t n = strlen (v->why);
@@ -475,7 +476,7 @@ static void blame_check (struct failure_class *v, const char *name)
     policy_text (v->why);
 }
 
-/* A rank may die or hang, or not even begin, because of its node. */
+/* A bad node can be the reason why a rank dies, hangs or does not even start. */
 static void check_node (struct heal *h, struct worker *w, const struct trial_attempt *a,
                         const char *name, const char *after, struct failure_class *v)
 {
@@ -511,7 +512,7 @@ static bool had_rank (const struct heal *h, const char *node)
     return false;
 }
 
-/* slurmd is dead there, or the allocation has lost them. */
+/* On nodes without a rank, slurmd is dead, or the allocation has lost the node. */
 static void check_missing (struct heal *h, struct worker *w, const struct trial_attempt *a,
                            struct failure_class *verdict)
 {
@@ -530,7 +531,7 @@ void heal_end (struct heal *h, struct worker *w, const struct trial_attempt *a,
 {
     const struct heal_verdict *v = &h->verdict;
 
-    /* what hung at the same place as before may be slower than was learned */
+    /* an attempt that seemed to hang at the same place again may just be slower than learned */
     if (v->cause == HEAL_HANG && verdict && !verdict->progress && !verdict->free)
         w->tolerated = v->quiet;
     else if (!verdict || verdict->progress)
