@@ -86,7 +86,7 @@ bad_set "a job is one trial" "another searcher" 'searcher.name="random"'
 bad_set "job.min_available=.*the job has 1 members" "more members than there are" 'job.min_available=2'
 bad_set "all 3 members of roles begin together" "fewer members of roles" 'job={min_available=2; roles=({name="worker"; count=3;});}'
 bad_set "leave out 'resources.gpus_per_node'" "GPUs of a role and of a node" 'job.roles=({name="worker"; gpus=1;})' --set resources.gpus_per_node=1
-bad_set "must be as \"16G\"" "memory of a role" 'job.roles=({name="worker"; memory="much";})'
+bad_set "must be like \"16G\"" "memory of a role" 'job.roles=({name="worker"; memory="much";})'
 bad_set "only with restart_policy" "a table that nobody reads" 'job.exit_codes="3: fail"'
 bad_set "nothing begins again" "policies that contradict each other" 'job={restart_policy="never"; backoff_limit=3;}'
 bad_set "must be like \"12:00:00\"" "a deadline" 'job.active_deadline="soon"'
