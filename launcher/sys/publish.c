@@ -150,6 +150,30 @@ int publish_replace (const char *path, const char *buf, size_t len, struct slurm
     return inside_close (dir, rv);
 }
 
+/* Where the user's own symbolic link leads, though nothing is there yet; false: it is none, or its
+ * folder does not exist.
+ */
+static bool follow_dangling_link (const char *given, const char *folder, char *path, size_t size)
+{
+    char target[PATH_MAX], joined[2 * PATH_MAX], parent[PATH_MAX];
+    ssize_t n = user_may_follow (given) ? readlink (given, target, sizeof (target) - 1) : -1;
+    char *slash;
+
+    if (n <= 0)
+        return false;
+    target[n] = '\0';
+    snprintf (joined, sizeof (joined), "%s%s%s", *target == '/' ? "" : folder,
+              *target == '/' ? "" : "/", target);
+    slash = strrchr (joined, '/');
+    if (!slash[1])
+        return false;
+    *slash = '\0';
+    if (!realpath (slash == joined ? "/" : joined, parent))
+        return false;
+    snprintf (path, size, "%s/%s", parent, slash + 1);
+    return true;
+}
+
 /* Resolve symbolic links, so that the file is replaced and not the link, unless another user
  * created the link.  If the file does not exist yet, resolve its folder.
  */
@@ -163,6 +187,8 @@ static void follow_links (const char *given, char *path, size_t size)
               slash ? given : ".");
     if (user_may_follow (given) && realpath (given, found))
         snprintf (path, size, "%s", found);
+    else if (follow_dangling_link (given, folder, path, size))
+        ;
     else if (realpath (folder, found))
         snprintf (path, size, "%s/%s", found, slash ? slash + 1 : given);
     else

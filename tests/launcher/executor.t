@@ -378,7 +378,7 @@ like "$(cat calls)" '--nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 
 
 # ---- a task with work left whose requeue is refused submits itself again
 : >calls
-runs 0 "again" env SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 SLURM_CPU_BIND=none dl requeue lanes-0001 75
+runs 0 "again" env SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 SLURM_CPU_BIND=none dl requeue lanes-0001 75
 like "$(cat calls)" '^scontrol requeue 101_2$' "requeue is tried"
 like "$(cat calls)" '^sbatch .* --array=1-1 ' "then an array of one task is submitted"
 is "$(cat lanes-0001/log/0*/0* | grep -c '"op":"submit"')" 2 "and is in the log"
@@ -401,13 +401,13 @@ SLURMD_NODENAME=n7 timeout 300 dl worker --slot bad "$dir"
 is $? 76 "a worker leaves its machine, which is excluded"
 rm -f calls.sum
 : >calls
-runs 0 "its task goes on elsewhere" env SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
+runs 0 "its task goes on elsewhere" env SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
 like "$(cat calls)" '^sbatch .*--array=1-1 .*--exclude=n7 ' "an array that keeps away from it"
 : >calls
-runs 0 "a machine that Slurm does not know" env NOHOST=n7 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
+runs 0 "a machine that Slurm does not know" env NOHOST=n7 SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
 is "$(grep -c '^sbatch' calls)" 2 "is left out"
 : >calls
-ACCESS=1 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76 >out 2>&1 &
+ACCESS=1 SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76 >out 2>&1 &
 again=$!
 wait_for 300 grep -q ExcNodeList calls
 kill -9 $again
@@ -417,7 +417,7 @@ scontrol update JobId=101_2 ExcNodeList=n7" "where scontrol may, it is the same 
 touch go
 wait $pid
 is $? 0 "the other worker completes the sweep"
-is "$(SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 75 2>&1; cat calls)" "$(cat calls)" "then no task goes on"
+is "$(SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 75 2>&1; cat calls)" "$(cat calls)" "then no task goes on"
 
 # ---- scale with arrays
 rm -f calls.sum
