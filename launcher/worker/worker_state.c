@@ -160,6 +160,15 @@ bool worker_lose_node (struct worker *w, const char *name)
     return true;
 }
 
+/* The nodes without which a trial cannot go on. */
+static int64_t least_nodes (const struct experiment *e)
+{
+    int64_t begins = job_min_nodes (e);
+    int64_t continues = experiment_least_nodes (e);
+
+    return begins < continues ? begins : continues;
+}
+
 /* A worker of trials of several ranks only starts them, perhaps elsewhere. */
 bool worker_is_excluded (const struct worker *w)
 {
@@ -170,7 +179,7 @@ bool worker_is_excluded (const struct worker *w)
     if (w->nlost == 0 && w->sweep->nhosts == 0)
         return false;
     if (experiment_has_ranks (e) && find_good_nodes (&n))
-        return n.good < (takes_any (e) ? n.all : experiment_least_nodes (e));
+        return n.good < (takes_any (e) ? n.all : least_nodes (e));
     return h && h->why;
 }
 
