@@ -53,7 +53,7 @@ spec:
               env: [{name: conda, value: $work/evil}, {name: FOO, value: bar}]
 END2
 
-# what a script exports is by its name a variable
+# what is set in the environment has the name of a variable
 cat >mpi.yaml <<END2
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
@@ -71,11 +71,14 @@ spec:
       replicas: 2
       template: {spec: {containers: [{name: t}]}}
 END2
+program train <<'END2'
+:
+END2
 timeout 300 dl import mpi.yaml >out 2>said
-timeout 100 bash mpi.sh >out 2>&1
-was_run "a script of an MPIJob"
-is "$(grep '^export ' mpi.sh; grep -c 'no name of a variable' said)" "export GOOD=1
-3" "which says so"
+timeout 100 dl run --local mpi.conf >out 2>&1
+was_run "the job of an MPIJob"
+is "$(grep ' variables = ' mpi.conf; grep -c 'no name of a variable' said)" '    variables = { SLURM_MPI_TYPE = "pmix"; GOOD = "1"; };
+3' "which says so"
 echo '@hydra.main(config_path=".")' >main.py
 import hydra.yaml <<END2
 defaults: [{override hydra/sweeper: basic}]
