@@ -70,9 +70,10 @@ struct segment {
     bool early;        /* the searcher stopped it */
     double members_at; /* when to look at the members of a job next */
     struct members members;
-    bool overdue;  /* its job was active for too long */
-    bool shown;    /* its working folder, in the attempt's */
-    bool homeless; /* somebody removed the attempt's folder with its metrics */
+    bool members_over; /* they have decided it, and the step was killed */
+    bool overdue;      /* its job was active for too long */
+    bool shown;        /* its working folder, in the attempt's */
+    bool homeless;     /* somebody removed the attempt's folder with its metrics */
     int status;
     bool in_memory; /* the result is known, but perhaps not synced yet */
     bool found;     /* it has logged all metrics, with these values: */
@@ -122,6 +123,7 @@ static void check_members (struct segment *s)
         break;
     case LIFE_FAILED:
     case LIFE_BROKEN:
+        s->members_over = s->heal.verdict.cause == HEAL_NONE;
         trainer_signal (s->trainer, SIGKILL);
         break;
     default:
@@ -146,7 +148,8 @@ static void check_stop (struct segment *s)
         ask_trainer_to_stop (s);
     if (s->deadline && monotonic () > s->deadline)
         trainer_signal (s->trainer, SIGKILL);
-    if (!s->deadline && !s->dropped)
+    /* ranks that are killed with their step are not to blame */
+    if (!s->deadline && !s->dropped && !s->members_over)
         heal_tick (&s->heal, &s->attempt, s->trainer);
 }
 
