@@ -75,7 +75,7 @@ is "$(stat -c %a "dl-monitor-$(squeue -h -t R -o %i).0")" 755 "nobody else may w
 touch top.go
 wait $waiter
 wait_for 300 sh -c '[ -z "$(squeue -h -t R)" ]'
-like "$(cd / && dl top 2>&1)" '^dl: no GPU of a running job of yours is monitored' "and none when it has ended"
+like "$(cd / && dl top 2>&1)" '^dl: none of your running jobs has monitored GPUs' "and none when it has ended"
 
 # What a rank does until the monitor has samples of its step.
 cat >live.sh <<'END'
