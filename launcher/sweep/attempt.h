@@ -6,20 +6,20 @@
 
 enum { SPARE_SIZE = 4096 };
 
-/* The folder in an attempt's that has what it left in its working folder. */
+/* The subfolder of an attempt's folder that keeps what the attempt wrote to its working folder. */
 #define WORK_NAME "work"
 
-/* A command that is not a trial's, run as an attempt: a step of a flow.  The sweep
- * of the attempt has an experiment then, and perhaps a root, and nothing else.
+/* The command of a flow's step, which runs as an attempt instead of a trial's command.  The sweep
+ * of such an attempt has only 'exp' and perhaps 'root'; all its other members are empty.
  */
 struct own_command {
     char **words;     /* NULL-ended lists: the program and its arguments, ... */
-    char **variables; /* ... NAME=VALUE, besides those of this process, ... */
-    char **folders;   /* ... and what its container sees */
+    char **variables; /* ... NAME=VALUE, added to this process's environment, ... */
+    char **folders;   /* ... and the folders that its container sees */
 };
 
-/* What the worker did about ranks that died or hung: lines "TIME TEXT"; and
- * their stacks (launcher/debug/dump_folder.h).
+/* The file in which the worker notes what it did about ranks that died or hung, as lines "TIME
+ * TEXT", and the folder with the stacks of those ranks (launcher/debug/dump_folder.h).
  */
 #define HEALING_NAME "healing"
 #define STACKS_NAME  "stacks"
@@ -30,13 +30,13 @@ struct trial_attempt {
     long trial;
     long number;
     int64_t length;
-    const char *socket;            /* for `dl log`, NULL: none */
-    const char *ranks;             /* notice of who watches its ranks, NULL: nobody */
-    const char *nodes;             /* of the allocation, "n1,n2", on which they are; NULL: all */
-    long nnodes;                   /* of 'nodes' */
-    char dir[4096];                /* trials/0007/a.2 */
-    char work[4096];               /* where it runs, "": where all do (exp->dir) */
-    const struct own_command *own; /* instead of the experiment's; NULL */
-    char *spare;                   /* of SPARE_SIZE: the path of another working folder, in which
-                                      nothing was written, or ""; NULL: none is kept */
+    const char *socket; /* that `dl log` connects to; NULL: none */
+    const char *ranks;  /* notice of the worker that watches its ranks; NULL: nobody does */
+    const char *nodes;  /* nodes of the allocation that it uses, "n1,n2"; NULL: all */
+    long nnodes;        /* how many 'nodes' lists */
+    char dir[4096];     /* trials/0007/a.2 */
+    char work[4096];    /* its working folder; "": exp->dir, as for all */
+    const struct own_command *own; /* runs instead of the experiment's command; or NULL */
+    char *spare; /* SPARE_SIZE bytes: the path of an unused working folder that the
+                    next attempt can take, or ""; NULL: do not keep one */
 };

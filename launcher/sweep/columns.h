@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of trials: its columns, for every format that it is written in.
- */
+/* The columns of the table of trials, the same for all output formats. */
 #pragma once
 
 #include "launcher/sweep/metrics.h"
@@ -8,22 +7,22 @@
 
 enum column_type { COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 
-/* A value; which member counts is the column's type. */
+/* A value.  The column's type decides which member is valid. */
 struct cell {
     int64_t integer;
     double real;      /* NaN: none */
-    const char *text; /* NULL: none; the sweep's or the column's own; of a real
-                         that is logged and is no number: "nan" */
+    const char *text; /* NULL: none; belongs to the sweep or the column.  In a column of type
+                         COLUMN_REAL it is "nan" if the trial logged a NaN */
 };
 
 struct result_column {
     char *name;
-    const char *title; /* in the table of dl show; NULL: the name */
+    const char *title; /* heading in dl show's table; NULL: the name */
     enum column_type type;
-    bool hparam;                        /* a hyperparameter: the name is its path */
+    bool hparam;                        /* it is a hyperparameter, and the name is its path */
     size_t index;                       /* of the metric or the hyperparameter */
-    char *text;                         /* of a constant; the metric that is not optimised, ... */
-    const struct logged_metric *logged; /* ... and what trials have */
+    char *text;                         /* value of a constant, name of a logged metric; or NULL */
+    const struct logged_metric *logged; /* for a metric that is not optimised */
     void (*get) (const struct sweep *s, const struct result_column *c, long trial,
                  struct cell *cell);
 };
@@ -33,8 +32,8 @@ struct columns {
     size_t n;
 };
 
-/* The columns for the trials of 's': no two names of hyperparameters, nor of
- * the others, are equal, and none has a '/'.
+/* Create the columns for the trials of 's'.  Names are unique among the hyperparameters and among
+ * the other columns, and contain no '/'.
  */
 void columns_create (struct columns *c, const struct sweep *s);
 
@@ -42,10 +41,10 @@ void columns_create (struct columns *c, const struct sweep *s);
 void columns_add_logged (struct columns *c, const struct logged_metrics *l);
 void columns_destroy (struct columns *c);
 
-/* What the table of dl show calls the column 'name'. */
+/* The heading of the column 'name' in dl show's table. */
 const char *column_title (const char *name);
 
-/* A column that all trials have, by its name, which must be in the table of columns.c. */
+/* A column that every experiment has.  'name' must be in the table of columns.c. */
 struct result_column column_named (const char *name);
 
 struct cell column_cell (const struct result_column *c, const struct sweep *s, long trial);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers as seen by each other: identity, heartbeats, claims. */
+/* How workers see each other: registration, heartbeats, claims. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,18 +21,18 @@ struct peer_self {
     char nonce[33]; /* of this process */
 };
 
-/* Whether a text is the name of a worker's file. */
+/* Whether 'text' has the form of a nonce, which is also the name of a worker's file. */
 bool peer_is_nonce (const char *text);
 
-/* Register this process in the experiment 'dir'.  NULL on failure. */
+/* Register this process in the experiment 'dir'.  Returns NULL with 'err'. */
 struct peer_membership *peer_create (const char *dir, const char *slot, struct slurmdl_error *err);
-/* Marks the worker as gone first, so that nobody waits for the lease. */
+/* First marks the worker as gone, so that no peer has to wait for the lease. */
 void peer_destroy (struct peer_membership *self);
 
-/* How this process is registered; valid until peer_destroy(). */
+/* The slot and nonce of this process; valid until peer_destroy(). */
 const struct peer_self *peer_self (const struct peer_membership *self);
 
-/* Write a heartbeat. */
+/* Write a heartbeat; -1 with 'err'. */
 int peer_beat (struct peer_membership *self, struct slurmdl_error *err);
 
 enum claimed {
@@ -41,25 +41,25 @@ enum claimed {
     CLAIM_TAKEN, /* another worker has it */
 };
 
-/* Claim attempt 'attempt' of 'trial' for this worker, for a segment to 'length'. */
+/* Claim an attempt of 'trial' for this worker, in order to train a segment up to 'length'. */
 enum claimed peer_claim (struct peer_membership *self, long trial, long attempt, int64_t length,
                          struct slurmdl_error *err);
 
-/* The nonce of the worker that claimed it, "" if it cannot be read, NULL if nobody did.  Valid
- * until the next call.
+/* The nonce of the worker that claimed an attempt; "" if the claim cannot be read; NULL if nobody
+ * claimed it.  Valid until the next call.
  */
 const char *peer_claimant (struct peer_membership *self, long trial, long attempt);
 
-/* Whether the worker counts as dead. */
+/* Whether a worker counts as dead, with a lease in seconds. */
 bool peer_dead (struct peer_membership *self, const char *nonce, int64_t lease);
 
-/* Whether the worker, which peer_dead() was asked about, had this one's slot before. */
+/* Whether a worker that was passed to peer_dead() had the slot of this process before. */
 bool peer_preceded (struct peer_membership *self, const char *nonce);
 
-/* Seconds since peer_dead() first told this process that the worker is dead. */
+/* Seconds since peer_dead() first reported the worker as dead to this process. */
 double peer_dead_since (const struct peer_membership *self, const char *nonce);
 
-/* The slot that a worker registered.  -1: it cannot be read. */
+/* Read the slot that a worker registered; -1 if it cannot be read. */
 int peer_slot (const struct peer_membership *self, const char *nonce, char *slot, size_t size);
 
 /* ---- all workers, for people ---- */
@@ -69,16 +69,17 @@ struct peer_info {
     char slot[64];
     char host[65];
     char counter[24];
-    bool gone; /* it says so, or was a process of this machine that no longer exists */
+    bool gone; /* it said so, or it was a process of this machine that no longer exists */
     bool here; /* it is a process of this machine */
 };
 
-/* All workers ever registered in the experiment 'dir'; the caller frees the list.  Returns how
- * many, -1 on failure.
+/* List all workers that ever registered in the experiment 'dir', and return how many there are, or
+ * -1 with 'err'.  The caller frees the list.
  */
 long peer_list (const char *dir, struct peer_info **list, struct slurmdl_error *err);
 
-/* How many may be alive.  Workers on other machines count if their counters change within
- * 'seconds', or, if that is 0, unless they say they are gone.
+/* Count the workers that may be alive, or return -1 with 'err'.  A worker on another machine counts
+ * if its counter changes while this function waits for 'seconds'; with 0, it counts unless it said
+ * that it is gone.
  */
 long peer_count (const char *dir, double seconds, struct slurmdl_error *err);

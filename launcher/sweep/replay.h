@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replay the decision log: what each event does to the state of a sweep. */
+/* Replay the decision log: apply events to the state of a sweep. */
 #pragma once
 
 #include "launcher/sweep/sweep.h"
 
-/* Apply one event to the state; 'sweep' is a struct sweep. */
+/* Apply one event to the state; a log_event_f whose argument is a struct sweep. */
 int sweep_apply (const struct event *event, void *sweep, struct slurmdl_error *err);
 
-/* Whether a result that was published now would count. */
+/* Whether a result would count if it were published now. */
 bool sweep_takes_result (struct sweep *s, const struct event *e);
 
-/* Whether the worker of 'slot' is to leave. */
+/* Whether the worker at 'slot' should leave. */
 bool sweep_retires (const struct sweep *s, const char *slot);
 
 /* ---- failures in a row on one node ---- */
 
-/* Whether the node seems to be at fault now that an attempt of this trial has failed there:
- * attempts of several trials failed there in a row, while as many succeeded elsewhere.  Never true
- * of most nodes.
+/* Whether a node seems to be at fault, now that an attempt of this trial has failed there: attempts
+ * of several trials failed there in a row, while at least as many results were accepted from
+ * elsewhere.  Never accuses the majority of the nodes.
  */
 bool host_spoils (const struct sweep *s, const char *name, long trial);
 
 /* ---- equal failures, counted until a trial gives a result ---- */
 
-/* So many equal failures are a fault that all trials share. */
+/* FAULT_LIMIT equal failures count as a fault that all trials share. */
 enum { FAULT_LIMIT = 3, FAULT_KEY = 192 };
 
-/* What equal failures have in common: 'why' without paths and numbers other than exit statuses and
- * signals.
+/* Reduce 'why' to what equal failures have in common: drop paths, and all numbers but exit statuses
+ * and signals.
  */
 void fault_key (char key[FAULT_KEY], const char *why);
 
-/* Count a failed attempt, as its event says. */
+/* Count the failed attempt of an event. */
 void fault_note (struct sweep *s, const struct event *e);
 
-/* The failures so far that equal 'why'; NULL: none. */
+/* The earlier failures that are equal to 'why'; NULL: none, or a trial has a result. */
 const struct fault *fault_like (const struct sweep *s, const char *why);
 
-/* The most frequent failure; NULL: none, or there is a result. */
+/* The most frequent failure; NULL: none, or a trial has a result. */
 const struct fault *fault_most (const struct sweep *s);
 
-/* The fault that all trials share; NULL: none, or there is a result. */
+/* The fault that all trials share; NULL: none, or a trial has a result. */
 const struct fault *fault_shared (const struct sweep *s);
 
 /* Forget all failures, because somebody may have fixed the cause. */

@@ -7,23 +7,23 @@
 enum results_outcome {
     RESULTS_FAILED = -1,
     RESULTS_WHOLE,
-    RESULTS_DAMAGED, /* some metrics could not be read; 'err' names the first file */
+    RESULTS_DAMAGED, /* written without metrics that could not be read; 'err' says why */
 };
 
-/* Write the file (doc/formats.md) with the state of 's', replacing the old one by rename(2).
- * Metrics that the old one has are taken from it, if it is this experiment's and its checksum is
- * right.
+/* Write the state of 's' to 'path' in the format of doc/formats.md, and replace an older file by
+ * rename(2).  Metrics that the older file already has are copied from it, if it belongs to this
+ * experiment and its checksum is correct.
  */
 enum results_outcome results_write (const struct sweep *s, const char *path,
                                     struct slurmdl_error *err);
 
-/* Whether the sweep has ended, and results.h5 is not there or older. */
+/* Whether the sweep has ended, and results.h5 is absent or older. */
 bool results_are_stale (const struct sweep *s);
 
-/* Write results.h5 if it is stale: the worker that was to do that may have
- * died.  -1 if that cannot be, with a line.
+/* Write results.h5 if it is stale, because the worker that should have written it may have died.
+ * Returns -1 with 'err' if this user cannot write it.
  */
 int results_renew (const struct sweep *s, struct slurmdl_error *err);
 
-/* Trials of which results.h5 lacks rows that could not be read. */
+/* The number of trials of which results.h5 lacks rows, because they could not be read. */
 long results_damaged (const struct sweep *s);

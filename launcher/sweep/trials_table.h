@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of trials, the best of them, and the machines that are excluded. */
+/* Print the table of trials, the best trial, and excluded nodes. */
 #pragma once
 
 #include "launcher/sweep/columns.h"
 #include "launcher/sweep/sweep.h"
 
-/* Print a table of 'n' trials in the order of the list.  Where the window has
- * no room for a column it is left out as a whole, and named.
+/* Print a table of 'n' trials in the order of the list.  If the terminal is too narrow, leave out
+ * whole columns, and print their names below.
  */
 int print_trials (const struct sweep *s, const long *trials, long n);
 
-/* The same of the best ones, 'max' at most. */
+/* Print such a table of the best trials, at most 'max'. */
 void print_best_trials (const struct sweep *s, long max);
 
-/* A line for each machine that is excluded, with the reason. */
+/* Print a line with the reason for each node that is excluded. */
 void print_excluded (const struct sweep *s);
 
-/* "metric: val_acc, larger is better". */
+/* Print which way the metrics are better: "metric: val_acc, larger is better". */
 void print_direction (const struct sweep *s);
 
-/* "best loss 0.1: trial 3 at length 9", nothing if there is no result; and
- * which metrics never had a number.
+/* Print the best result, if any: "best loss 0.1: trial 3 at length 9", with its checkpoint.  Also
+ * name the metrics that were never a finite number.
  */
 void print_best (const struct sweep *s);
 
-/* As CSV: the line of the names, and that of a trial, as RFC 4180 has them.  'safe' keeps
- * spreadsheets from taking a text for a formula.
+/* Write the header of a CSV file, and the line of a trial, quoted as in RFC 4180.  'safe' keeps
+ * spreadsheets from reading a text as a formula.
  */
 void csv_put_names (FILE *f, const struct columns *c, bool safe);
 void csv_put_trial (FILE *f, const struct sweep *s, const struct columns *c, long trial, bool safe);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a user wants to run what an experiment's files say. */
+/* Trust: whether a user agreed to run the commands in an experiment's files. */
 #pragma once
 
 #include <stdbool.h>
@@ -54,8 +54,9 @@ bool trust_has_job (const struct sweep *s, const char *job);
  */
 int trust_folder (const struct sweep *s, char *buf, size_t size, struct slurmdl_error *err);
 
-/* How many workers an experiment should have, by its file and its log.  If a group may write to the
- * log, at most four times as many as in the file, or 16; complains if the log asks for more.
+/* How many workers an experiment should have, according to its file and its log.  If others can
+ * write to the log, the limit is four times the number in the file, but at least 16; complains if
+ * the log requests more.
  */
 long trust_workers (const struct sweep *s);
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learn from an earlier experiment, or from results of another program. */
+/* Learn from an earlier experiment, or from the results of another program. */
 #pragma once
 
 #include "launcher/config/diagnostics.h"
 
 struct experiment;
 
-/* Read the finished trials of the experiment 'warm_start', or the results in
- * the JSON file of that name, whose points lie in this space into
- * search.known; does nothing without it.  Reading the file
- * does not do it, because the other folder need not stay: the first log entry
- * has a copy.  Returns -1 after a problem.
+/* If searcher.warm_start is set, add results from there to search.known: the finished trials of an
+ * earlier experiment, or the results in a JSON file, as far as their points lie in this search
+ * space.  Returns -1 after adding to 'p'.
+ *
+ * Reading an experiment file does not do this, because the other folder may be gone later: the
+ * first log entry keeps a copy of the results.
  */
 int warm_start (struct experiment *e, struct problems *p);
