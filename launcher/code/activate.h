@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load the modules and the environment of trials, once per process. */
+/* Load the modules and the conda or virtual environment of trials, once per process. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,23 +9,24 @@
 
 struct software;
 
-/* Set s->activated to this process's variables plus what the modules, the conda environment or the
- * virtual environment set.  Does nothing if there are none of these, or if called again.  'dir' is
- * where trials run.  This process keeps its own variables.
+/* Set s->activated to the variables of this process plus those that the modules, the conda
+ * environment or the virtual environment set.  'dir' is the folder in which trials run.  The
+ * environment of this process stays as it is.  Does nothing if none of them is configured, or if
+ * called again.
  *
- * Returns -1 with errno, EINVAL if something does not exist; 'where' (or NULL) gets the origin of
- * the key.
+ * Returns -1 with 'err' and errno, which is EINVAL if something does not exist.  Then 'where',
+ * unless NULL, receives the origin of the setting at fault.
  */
 int software_activate (struct software *s, const char *dir, struct origin *where,
                        struct slurmdl_error *err);
 
-/* Whether there is nothing to load, or it has been loaded. */
+/* Whether nothing is left to load. */
 bool software_is_loaded (const struct software *s);
 
-/* The value of a variable in that environment; NULL: not set. */
+/* The value of a variable in the loaded environment; NULL: it is not set. */
 const char *software_variable (const struct software *s, const char *name);
 
-/* Find a program in a PATH; a name with a slash is returned as it is.  The caller frees it; NULL:
- * none.
+/* Find a program in 'list', which has the form of PATH.  A name with a slash is returned unchanged.
+ * The caller frees the path; NULL: there is no such program.
  */
 char *program_path (const char *list, const char *name);

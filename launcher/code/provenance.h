@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an experiment comes from: what is needed to run it again. */
+/* The provenance of an experiment: the facts that are needed to run it again. */
 #pragma once
 
 #include "launcher/code/frozen_files.h"
 
-/* JSON that the caller frees: command, host, git commit and difference, loaded
- * modules, packages of the entrypoint's Python, versions of CUDA and its
- * driver; of the environment nothing else.  What cannot be known within seconds
- * is left out.  NULL if out of memory.
+/* Collect the command, the host, git's commit and diff, loaded modules, packages of the
+ * entrypoint's Python, and the versions of CUDA and its driver.  Record nothing else of the
+ * environment, and leave out facts that take more than seconds to find.  Returns JSON, which the
+ * caller frees.
  */
 char *provenance_collect (const struct experiment *e, const struct code_files *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of the frozen code for one attempt, and what the attempt wrote there. */
+/* Copies of the frozen code, one for each attempt, and the files that attempts write there. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,39 +7,42 @@
 
 #include "runtime/base/error.h"
 
-/* Make 'to' a copy of the folder 'from', an unpacked archive.  Files are copied (by reflinks if the
- * file system can), so that no other attempt sees what a script does to them.  Links stay links, so
- * that large data stays where it is.  But linked small files and checkpoints that 'exclude'
- * (NULL-ended patterns, or NULL) does not match are copied as well: a script that was run by hand
- * left them there, and would write them again.  Python's compiled files are shared, in 'from'.
+/* Make 'to' a copy of 'from', an unpacked archive.  Files are copied, by reflink if possible, so
+ * that no attempt sees changes that the script of another one makes.  Links stay links, so that
+ * large data is not copied.
  *
- * Returns -1 with 'err'; the incomplete copy may then be removed.
+ * Small files and checkpoints behind absolute links are the exception.  They probably come from a
+ * run of the script by hand, and the script would write them again, so they are copied, too, unless
+ * a pattern of the NULL-ended list 'exclude' (or NULL) matches.  All copies share Python's compiled
+ * files, which are kept in 'from'.
+ *
+ * Returns -1 with 'err'; the caller may remove the incomplete copy.
  */
 int working_copy_make (const char *from, const char *to, char *const *exclude,
                        struct slurmdl_error *err);
 
-/* Whether the copy 'to' is unchanged and nothing was added. */
+/* Whether nothing in the copy 'to' was changed, removed or added. */
 bool working_copy_is_clean (const char *from, const char *to);
 
-/* Remove from the copy 'to' what is still as it was made. */
+/* Remove everything from the copy 'to' that is unchanged since it was made. */
 enum copy_rest {
-    COPY_UNKNOWN = -1, /* it could not be read */
-    COPY_GONE,         /* nothing was left, and 'to' is removed */
-    COPY_WRITTEN,      /* a script has written something */
+    COPY_UNKNOWN = -1, /* 'to' could not be read */
+    COPY_GONE,         /* nothing was left, so 'to' was removed, too */
+    COPY_WRITTEN,      /* files that the script wrote are left */
 };
 enum copy_rest working_copy_prune (const char *from, const char *to);
 
-/* Copy the files in the pruned folder 'from' over those in 'to'. */
+/* Copy the files in 'from', a pruned copy, over those in 'to'; -1 with 'err'. */
 int working_copy_add (const char *from, const char *to, struct slurmdl_error *err);
 
-/* Whether a file has the name of a checkpoint: "best.pt". */
+/* Whether a file name is that of a checkpoint, such as "best.pt". */
 bool is_checkpoint_name (const char *name);
 
-/* Whether there is a non-empty file in a folder or below it. */
+/* Whether a folder contains a non-empty regular file, at any depth. */
 bool working_copy_has_files (const char *dir);
 
-/* Call 'f' for each file, with its path below 'dir' and its size, until it
- * returns non-zero.
+/* Call 'f' for each file below 'dir', with its path relative to 'dir', until 'f' returns nonzero,
+ * and return that.
  */
 int working_copy_each (const char *dir,
                        int (*f) (const char *path, const struct stat *st, void *arg), void *arg);
