@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of a run of dl elastic: nodes, numbers and the folder. */
+/* The plan of a run of dl elastic: its nodes, its limits and its folder. */
 #pragma once
 
 #include <limits.h>
@@ -10,43 +10,49 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-/* A node of the allocation, or with --local a place on this machine.  Its
- * ranks are one step, so that they end together.
+/* A node of the allocation or, with --local, a place on this machine.  All ranks of a unit are one
+ * step, so that they end together.
  */
 struct elastic_unit {
     char node[256];     /* "": this machine */
-    long tries;         /* that were started */
-    long fails;         /* since it last ran for long */
-    pid_t pid;          /* 0: nothing runs */
-    double begun, next; /* when it began, when it may begin again */
-    double asked;       /* to end; 0: not yet (step_signal()) */
+    long tries;         /* how often it was started */
+    long fails;         /* failures in a row; a long run resets the count */
+    pid_t pid;          /* of srun or the program; 0: nothing runs */
+    double begun, next; /* when it last started, and when it may start again; monotonic, in s */
+    double asked;       /* when SIGTERM was sent; 0: not yet */
 };
 
 struct elastic {
     const struct command_line *line;
     const struct elastic_options *opt;
-    char dir[PATH_MAX - 128]; /* of this run */
-    struct own_folder folder; /* it, open: others may exchange its name */
+    char dir[PATH_MAX - 128]; /* folder of this run */
+    struct own_folder folder; /* the same, held open in case others replace it */
     struct elastic_unit *units;
     long n;
-    long ranks;    /* of a unit */
-    long min, max; /* units */
-    long wanted;   /* units, without spares */
+    long ranks;    /* per unit */
+    long min, max; /* units that must and may run */
+    long wanted;   /* units that should run, without spares */
     long spares;
     bool local;
-    bool done;  /* a rank has done with training: nothing is begun any more */
-    bool never; /* another try makes no sense */
-    int signal; /* that ends all; 0: none */
+    bool done;  /* a rank has completed the training, so no unit is started any more */
+    bool never; /* a rank reported that another try makes no sense */
+    int signal; /* the signal that ends the run; 0: none */
 };
 
-/* Units, numbers and the folder, as the settings and Slurm say. */
+/* Fill in the units and limits from the options and from Slurm's variables, and create the folder
+ * of the run.  Returns -1 with 'err'.
+ */
 int elastic_plan (struct elastic *e, struct slurmdl_error *err);
 
-/* Whether 'dir' is the folder of such a run; and to ask it for N units. */
+/* Whether 'dir' is the folder of a run of dl elastic that belongs to this user. */
 bool elastic_is_run (const char *dir);
-/* 0; 1: it has so many already. */
+
+/* Ask the run in 'dir' to use that many units.  Returns 0, 1 if it was asked for that many before,
+ * or -1 with 'err'.
+ */
 int elastic_scale (const char *dir, long units, struct slurmdl_error *err);
-/* That it has ended, where its folder stays. */
+/* Mark the run as ended in its folder, which stays. */
 void elastic_end (const struct elastic *e);
-/* Remove the folder that was made, whatever has its name now. */
+
+/* Remove the folder that elastic_plan() created, even if something else has its name now. */
 void elastic_remove (struct elastic *e);
