@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a step and the worker that watches them tell each other. */
+/* The protocol between the ranks of a step and the worker that watches them. */
 #pragma once
 
 #include <stdint.h>
@@ -8,8 +8,8 @@
 
 enum { HEAL_VERSION = 1, HEAL_MOST = 256, HEAL_HOST = 64 };
 
-/* The variable that names the notice (runtime/comm/net/notice.h) of the
- * worker: "PORT KEY HOST[,HOST...]".
+/* The environment variable with the name of the worker's notice (runtime/comm/net/notice.h), whose
+ * text is "PORT KEY HOST[,HOST...]".
  */
 #define HEAL_VARIABLE "DL_RANKS"
 
@@ -21,27 +21,27 @@ struct heal_hello {
 };
 
 enum heal_message {
-    /* of a rank */
-    HEAL_BEAT,   /* struct heal_beat, once a second */
-    HEAL_OVER,   /* int64_t: its program has ended, with this status of waitpid() */
-    HEAL_DUMPED, /* its stacks are written */
-    /* of the worker */
-    HEAL_PING, /* nothing: the kernel of a host that is gone does not acknowledge it */
-    HEAL_DUMP, /* "NUMBER FOLDER": write the stacks there (launcher/debug/dump_folder.h) */
-    HEAL_END,  /* kill the program, and end */
+    /* from a rank */
+    HEAL_BEAT,   /* a heartbeat, once a second: struct heal_beat */
+    HEAL_OVER,   /* its program has ended: int64_t, the status of waitpid() */
+    HEAL_DUMPED, /* its stacks are written: no body */
+    /* from the worker */
+    HEAL_PING, /* shows whether the host's kernel still acknowledges packets: no body */
+    HEAL_DUMP, /* write the stacks (launcher/debug/dump_folder.h): "NUMBER FOLDER" */
+    HEAL_END,  /* kill the program and end: no body */
 };
 
 struct heal_beat {
     double quiet;  /* s since the last sign of progress (launcher/debug/rank_progress.h) */
-    double cores;  /* used since the last beat */
-    double sleeps; /* s that a main thread still sleeps at most; 0: none does */
-    int64_t state; /* of the training process, as 'T' (proc(5)); 0: none seen */
+    double cores;  /* CPU cores used since the last beat, on average */
+    double sleeps; /* s until the first sleeping main thread wakes up; 0: none sleeps */
+    int64_t state; /* of the training process, such as 'T' (proc(5)); 0: not known */
 };
 
-/* Seconds until the kernel gives up a host that acknowledges nothing. */
+/* Seconds after which the kernel closes the connection to a host that acknowledges nothing. */
 enum { HEAL_SILENCE = 10 };
 
-/* The same handshake for both sides. */
+/* The handshake, the same for both sides. */
 static inline struct handshake heal_handshake (void)
 {
     return (

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The side of the worker: hear what the ranks of a step say. */
+/* The worker's side: receive the reports of a step's ranks. */
 #pragma once
 
 #include "launcher/heal/judge.h"
@@ -7,28 +7,30 @@
 
 struct rank_watch;
 
-/* Listen for the ranks of a step, at most so many; 'name' is a notice's
- * (runtime/comm/net/notice.h) that only this user can read.  NULL with 'err'.
+/* Listen for 'ranks' ranks of a step, and write the address and key to the notice 'name'
+ * (runtime/comm/net/notice.h), which only this user can read.  Returns NULL with 'err'.
  */
 struct rank_watch *rank_watch_create (const char *name, size_t ranks, struct slurmdl_error *err);
 
-/* Those that are connected are told nothing. */
+/* Closes the connections without a message to the ranks. */
 void rank_watch_destroy (struct rank_watch *w);
 
-/* Take what has come, without waiting; to be called several times a second. */
+/* Accept connections and read messages, without blocking.  Call it several times a second. */
 void rank_watch_serve (struct rank_watch *w);
 
-/* What is known of each rank. */
+/* The state of each rank, indexed by rank.  Valid until rank_watch_destroy(). */
 const struct heal_seen *rank_watch_seen (const struct rank_watch *w, size_t *n);
 
-/* The step, as Slurm numbers it; -1: no rank has come. */
+/* Slurm's number of the step; -1: not known yet. */
 long rank_watch_step (const struct rank_watch *w);
 
-/* Ask all for their stacks, in 'folder' (launcher/debug/dump_folder.h); how many
- * have not answered and may.
+/* Ask all connected ranks to write their stacks to 'folder', as dump 'number'
+ * (launcher/debug/dump_folder.h).
  */
 void rank_watch_dump (struct rank_watch *w, const char *folder, long number);
+
+/* How many of these ranks are connected but have not answered yet. */
 size_t rank_watch_dumping (const struct rank_watch *w);
 
-/* Tell all that can be reached to kill their programs. */
+/* Ask all connected ranks to kill their programs. */
 void rank_watch_end (struct rank_watch *w);
