@@ -29,7 +29,9 @@ static double value_at (const struct sweep *s, const struct sweep_trial *t, int6
     return NAN;
 }
 
-/* Where the trial is compared: as far as it came, but not beyond 'most'. */
+/* The length at which to compare a trial: the longest that it reached, up to 'most' unless that is
+ * 0.
+ */
 static int64_t length_of_trial (const struct sweep_trial *t, int64_t most)
 {
     for (size_t i = t->nmilestones; i > 0; i--)
@@ -59,7 +61,7 @@ static struct sweep_result mean_at_length (const struct sweep *s, long point, in
     if (r.n == 0)
         return r;
     r.length = length;
-    r.value = low == high ? low : sum / (double)r.n; /* not 1e-17 beside it */
+    r.value = low == high ? low : sum / (double)r.n; /* without a rounding error if all are equal */
     for (long i = first; i < first + repeats_of (s) && i <= s->ntrials; i++) {
         double x = value_at (s, sweep_trial (s, i), length, metric) - r.value;
         squares += isfinite (x) ? x * x : 0;
@@ -74,11 +76,11 @@ struct sweep_result point_result_at (const struct sweep *s, long point, int64_t 
     return mean_at_length (s, point, length, 0);
 }
 
-/* ---- at which length points are compared, and which is the best ---- */
+/* ---- the length at which points are compared, and the best point ---- */
 
 struct length_count {
     int64_t length;
-    long n; /* of a point's trials that have a finite value there */
+    long n; /* how many trials of one point have a finite value there */
 };
 
 static int by_point_length (const void *a, const void *b)
@@ -88,7 +90,7 @@ static int by_point_length (const void *a, const void *b)
     return (x->length > y->length) - (x->length < y->length);
 }
 
-/* Whether an earlier trial of the point has a value there, too. */
+/* Whether an earlier trial of the same point also has a value at this length. */
 static bool point_is_counted (const struct sweep *s, long trial, int64_t length)
 {
     for (long i = trial - trial_repeat (s, trial); i < trial; i++)
@@ -97,7 +99,7 @@ static bool point_is_counted (const struct sweep *s, long trial, int64_t length)
     return false;
 }
 
-/* All lengths at which a point has a value; returns how many. */
+/* List the lengths at which each point has a value, sorted.  Returns how many there are. */
 static size_t list_lengths (const struct sweep *s, struct length_count **list)
 {
     size_t n = 0;
@@ -140,7 +142,7 @@ static void choose_length (const struct sweep *s, struct standing *found)
     free (list);
 }
 
-/* Of the repeats of a point none is better than what they are together. */
+/* No repeat of a point is better than their mean, so show the one nearest to it. */
 static long nearest_repeat (const struct sweep *s, long point, const struct sweep_result *r)
 {
     long first = (point - 1) * repeats_of (s) + 1, found = 0;
@@ -297,8 +299,8 @@ void sweep_best_text (const struct sweep *s, const char *of, char *buf, size_t s
 
 /* ---- the seed ---- */
 
-/* Points of which several repeats have a value, and of how many of them these
- * are all the same.
+/* Count the points with values of several repeats, and in *same those of them whose values are all
+ * equal.
  */
 static long repeated_points (const struct sweep *s, long *same)
 {
@@ -317,7 +319,7 @@ const char *sweep_seed_unused (const struct sweep *s)
 {
     long same, n = repeated_points (s, &same);
 
-    /* two values of one point may be the same by chance */
+    /* two values of a single point may be equal by chance */
     if (n == 0 || same < n || (n == 1 && point_result (s, 1, 0).n < 3))
         return NULL;
     return "the repeats of every point gave the same value: the training does "
@@ -332,7 +334,7 @@ struct ranked {
     bool smaller;
 };
 
-/* What is compared, then what was trained longer. */
+/* Points that are compared come first, then those that were trained longer. */
 static int best_value_first (const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
@@ -372,8 +374,8 @@ long *sweep_order (const struct sweep *s)
 
 /* ---- the Pareto front ---- */
 
-/* The values of a trial's point, smaller ones better; a NaN: it is not
- * compared.
+/* The values of a trial's point with the sign changed where larger is better, so that smaller is
+ * always better.  NaN: the point is not compared.
  */
 static void fill_point_values (const struct sweep *s, long trial, double *v)
 {
@@ -393,7 +395,7 @@ static bool values_are_finite (const double *v, size_t n)
     return true;
 }
 
-/* Better in one metric, and worse in none. */
+/* Whether 'a' is better than 'b' in one metric, and worse in none. */
 static bool dominates_point (const double *a, const double *b, size_t n)
 {
     bool better = false;

@@ -19,7 +19,9 @@ const char *const life_event_names[LIFE_EVENTS] = {
 #define OPEN     (ALIVE | IN (SUSPENDED))
 #define ENDED    (IN (SUCCEEDED) | IN (FAILED))
 
-/* What is suspended may still end: its processes were ending when it was. */
+/* A suspended object can still succeed or fail, because its processes may have been ending just
+ * then.
+ */
 /* clang-format off */
 const struct condition_change condition_changes[] = {
     { LIFE_CREATED,   NOT_YET,        CONDITION_CREATED },
@@ -34,7 +36,7 @@ const struct condition_change condition_changes[] = {
 };
 /* clang-format on */
 
-/* In the order of a life. */
+/* In the order in which they usually occur. */
 /* clang-format off */
 const struct condition_reason condition_reasons[] = {
     { "Created",              "it exists, and waits for its processes" },
@@ -111,8 +113,8 @@ static void set_condition (struct conditions *c, enum life_condition which,
     entry->message = e->message ? strdup (e->message) : NULL;
 }
 
-/* A failure that is the last one is two events of one moment: the attempt has ended, and no other
- * follows.
+/* The last failure is two events with the same time: the attempt broke, and no other one follows.
+ * There was no restart, then.
  */
 static bool never_restarted (const struct conditions *c, enum life_condition to, double time)
 {
@@ -120,7 +122,7 @@ static bool never_restarted (const struct conditions *c, enum life_condition to,
            && c->list[CONDITION_RESTARTING].time == time;
 }
 
-/* The time is that of the change, the reason that of what it was. */
+/* The entry gets the time of the change, but keeps the reason why it was true. */
 static void unset_condition (struct conditions *c, enum life_condition to, double time)
 {
     struct condition_entry *entry = &c->list[c->last];
@@ -150,7 +152,7 @@ bool conditions_apply (struct conditions *c, const struct life_event *e)
         return false;
     if (c->is_there && c->last != CONDITION_CREATED && c->last != to)
         unset_condition (c, to, e->time);
-    /* it was created once only */
+    /* a resume leads back to Created, whose time and reason stay those of the creation */
     if (to != CONDITION_CREATED || !c->is_there)
         set_condition (c, to, e);
     c->is_there = true;
@@ -171,7 +173,7 @@ static bool ever_was (const struct condition_entry *entry)
     return entry->is_true || entry->reason;
 }
 
-/* Of the same time: the one that is true later. */
+/* Order by time; at the same time, put a condition that is still true last. */
 static bool is_before (const struct conditions *c, enum life_condition a, enum life_condition b)
 {
     if (c->list[a].time != c->list[b].time)

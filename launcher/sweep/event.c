@@ -23,8 +23,8 @@ struct event_member {
     const char *name;
     enum type type;
     size_t offset;
-    uint32_t ops;                     /* that have it */
-    bool (*fits) (const char *value); /* of what reaches a command or path */
+    uint32_t ops;                     /* mask of the kinds that have it */
+    bool (*fits) (const char *value); /* checks what dl puts into a command or path; or NULL */
 };
 
 static const char *const names[EVENT_OPS] = {
@@ -38,9 +38,9 @@ static const char *const names[EVENT_OPS] = {
     [EVENT_ARCHIVE] = "archive", [EVENT_START] = "start",       [EVENT_DONE] = "done",
 };
 
-/* ---- what a text may be ---- */
+/* ---- valid texts ---- */
 
-/* An array of Slurm's: "12", "12_3", "12;cluster"; "": not known. */
+/* A job or array of Slurm: "12", "12_3" or "12;cluster"; or "" if not known. */
 static bool is_job_id (const char *text)
 {
     const char *c = text + strspn (text, DIGITS);
@@ -52,19 +52,19 @@ static bool is_job_id (const char *text)
     return !*c && (!*text || c[-1] != '_');
 }
 
-/* A machine, or the nonce of a worker; "": not known. */
+/* The name of a node, the nonce of a worker or the like; or "" if not known. */
 static bool member_is_word (const char *text)
 {
     return !*text || word_fits (text);
 }
 
-/* Of an experiment: it names a folder of each user's. */
+/* The id of an experiment, which names a folder among each user's records. */
 static bool is_id (const char *text)
 {
     return strlen (text) == 32 && !text[strspn (text, HEX)];
 }
 
-/* Slots, with spaces between them. */
+/* Words such as slots or jobs, separated by spaces. */
 static bool is_words (const char *text)
 {
     char word[WORD_SIZE];
@@ -88,11 +88,11 @@ static bool is_words (const char *text)
 #define ALL       (~0u)
 #define ENDS      (OP (RESULT) | OP (FAIL) | OP (PARK) | OP (REJECT))
 #define TRIES     (ENDS | OP (REPORT) | OP (LOST))
-/* Of a flow: its steps, and their tasks. */
+/* In the log of a flow: events of tasks and of steps. */
 #define TASKS (OP (BEGIN) | OP (FAIL) | OP (PARK) | OP (DONE))
 #define STEPS (TASKS | OP (START) | OP (SUBMIT))
 
-/* In the order in which they stand in an entry. */
+/* In the order in which an entry lists them. */
 /* clang-format off */
 static const struct event_member members[] = {
     { "time",        REAL,    AT (time),        ALL },
@@ -180,7 +180,7 @@ static void *member_at (const struct event *e, const struct event_member *m)
     return (char *)e + m->offset;
 }
 
-/* The length of a list stands behind the pointer to it. */
+/* In struct event, the length of a list follows the pointer to it. */
 static size_t *count_of_member (const struct event *e, const struct event_member *m)
 {
     return (size_t *)(void *)((char *)member_at (e, m) + sizeof (double *));
@@ -188,7 +188,7 @@ static size_t *count_of_member (const struct event *e, const struct event_member
 
 /* ---- JSON ---- */
 
-/* NULL if the event has no such member. */
+/* NULL if the event does not set the member. */
 static json_t *member_json (const struct event *e, const struct event_member *m)
 {
     const void *p = member_at (e, m);
@@ -288,8 +288,8 @@ int event_read (const json_t *json, struct event *e)
     return 0;
 }
 
-/* What the first entry always has: without it nobody could say whether it is
- * the one that was there before.
+/* The member that a first entry lacks, or NULL.  Without these members, nobody could tell whether
+ * the entry was replaced.
  */
 static const char *create_lacks (const struct event *e)
 {
@@ -334,7 +334,7 @@ static void pack_bytes (struct packed *p, const void *data, size_t size)
     p->size += padded;
 }
 
-/* A count and so many bytes; with its NUL if it is a text. */
+/* Append the size and that many bytes.  The size of a text includes its NUL. */
 static void pack_counted (struct packed *p, const void *data, uint64_t size)
 {
     pack_bytes (p, &size, sizeof (size));

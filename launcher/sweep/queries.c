@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the state of an experiment says about it and its trials. */
+/* Questions about the state of an experiment and its trials. */
 #include "launcher/sweep/queries.h"
 
 #include <errno.h>
@@ -221,7 +221,7 @@ json_t *trial_hparam (const struct sweep *s, const struct sweep_trial *t, const 
                       : NULL;
 }
 
-/* What was made of its point can be made again. */
+/* Keep hyperparameters that cannot be computed again from a point. */
 void trial_forget_hparams (struct sweep_trial *t)
 {
     if (t->x) {

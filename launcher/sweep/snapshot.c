@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of a sweep's searcher that cost no more than what changes in them. */
+/* Cheap copies of a sweep's searcher: only pages that change take memory. */
 #include "launcher/sweep/snapshot.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "launcher/sys/alloc.h"
 #include "searcher/searcher.h"
 
-/* The state of a searcher has no pointers into itself: it lies in a file in
- * memory that the sweep maps, and each snapshot is a private mapping of it.
+/* The state of a searcher contains no pointers into itself, so that it works at any address.  The
+ * sweep maps it from a file in memory, and each snapshot is a private mapping of that file.
  */
 enum { PAGE = 4096 };
 
@@ -22,7 +22,9 @@ static void *map_searcher (int fd, size_t size, int how)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* Room for trials that have not begun is zero, and takes no memory. */
+/* The room for trials that have not begun is zero; do not touch these pages, so that they take no
+ * memory.
+ */
 static void copy_sparsely (char *to, const char *from, size_t size)
 {
     static const char zero[PAGE];
@@ -34,7 +36,7 @@ static void copy_sparsely (char *to, const char *from, size_t size)
     }
 }
 
-/* 0 is no descriptor of ours: it says that there is none. */
+/* Returns 0 on failure, because descriptor 0 is never a searcher's. */
 static int open_searcher_file (size_t size)
 {
     int fd = memfd_create ("searcher", MFD_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open the folder of an experiment, and keep up with its decision log. */
+/* Open the folder of an experiment, and read and extend its decision log. */
 #include "launcher/sweep/sweep.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@
 
 enum { FROZEN_MAX = 64 << 20 };
 
-/* The search is the replay of the log by the file's rules: another file has
- * another search.
+/* The replay of the log follows the settings of experiment.conf, so it fails if that file was
+ * changed.  Then blame the file, not the log.
  */
 static void blame_file (const struct sweep *s, struct slurmdl_error *err)
 {
@@ -113,8 +113,8 @@ static int read_frozen (struct sweep *s, const char *path, struct problems *p,
     return s->exp ? 0 : -1;
 }
 
-/* Who owns the log: the owner of its first entry itself, if there is a pack
- * beside it.  An entry that cannot be read has not changed hands.
+/* The log belongs to the owner of its first entry.  Look at the entry itself even if a pack holds
+ * its events, too.
  */
 static int find_log_owner (struct sweep *s, struct slurmdl_error *err)
 {
@@ -131,7 +131,7 @@ static int find_log_owner (struct sweep *s, struct slurmdl_error *err)
     return 0;
 }
 
-/* Others may have given it: it is neither an option nor a command. */
+/* Others may have chosen the name, so a shell must not read it as an option or a command. */
 static char *name_word (const char *name)
 {
     char path[PATH_MAX];
@@ -146,7 +146,7 @@ struct sweep *sweep_open (const char *dir, struct problems *p, struct slurmdl_er
     char own[PATH_MAX];
     char path[PATH_MAX + 32];
 
-    /* links to it are the user's; what is inside has none */
+    /* the user may reach the folder through links, but paths inside it must not have any */
     if (!realpath (dir, own)) {
         errorf (err, "%s/experiment.conf: cannot read: %s", dir, strerror (errno));
         goto fail;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables for people and as JSON. */
+/* Tables, printed as text or as JSON. */
 #include "launcher/sweep/table.h"
 
 #include <limits.h>
@@ -66,7 +66,7 @@ void table_colour (struct libscols_line *line, size_t column, const char *colour
         scols_cell_set_color (cell, colour);
 }
 
-/* ---- the window ---- */
+/* ---- fitting the terminal ---- */
 
 int table_width (void)
 {
@@ -87,7 +87,7 @@ static int text_width (const char *text)
     return width >= 0 ? width : (int)strlen (text);
 }
 
-/* A column that may be cut has so much at least. */
+/* A column whose cells may be cut off keeps at least so many characters. */
 enum { CUT_MIN = 20 };
 
 static bool may_be_cut (struct libscols_column *cl)
@@ -95,7 +95,7 @@ static bool may_be_cut (struct libscols_column *cl)
     return scols_column_get_flags (cl) & SCOLS_FL_TRUNC;
 }
 
-/* What a column takes, with the blank before it; 0: it is left out. */
+/* The width of a column with the blank before it; 0: it is hidden. */
 static int column_width (struct libscols_table *tb, struct libscols_column *cl)
 {
     int width = text_width (scols_cell_get_data (scols_column_get_header (cl)));
@@ -110,7 +110,7 @@ static int column_width (struct libscols_table *tb, struct libscols_column *cl)
     return width + 1;
 }
 
-/* What is left of the window; below 0: there is no room. */
+/* How many characters of the terminal's width are left; negative: the table does not fit. */
 static int room_of (struct libscols_table *tb)
 {
     int room = table_width () + 1;
@@ -123,7 +123,7 @@ static int room_of (struct libscols_table *tb)
     return room;
 }
 
-/* Cut the text of a cell, behind a whole character. */
+/* Cut off the text of a cell, but not within a UTF-8 character. */
 static void cut_cell (struct libscols_cell *cell, int width)
 {
     const char *data = scols_cell_get_data (cell);
@@ -157,7 +157,7 @@ static const char *column_name (struct libscols_column *cl)
     return scols_cell_get_data (scols_column_get_header (cl));
 }
 
-/* The next column that can go, NULL: none. */
+/* The next column to hide; NULL: none is left. */
 static struct libscols_column *least_of (struct libscols_table *tb, const char *const *least,
                                          size_t own, size_t stay)
 {
@@ -201,8 +201,8 @@ char *table_fit (struct libscols_table *tb, const char *const *least, size_t own
 
 /* ---- printing ---- */
 
-/* libsmartcols asks for the width of each character, several times: of many
- * lines of plain text that takes longer than all else.
+/* libsmartcols determines the width of each character, and does so several times.  In a long table
+ * that takes longer than everything else, so print plain text without it.
  */
 enum { LINES_MANY = 256 };
 
@@ -213,7 +213,7 @@ struct table_layout {
     char *row;
 };
 
-/* The cell of a column; of the line NULL its header. */
+/* The text of a column's cell; with 'line' NULL, of its header. */
 static const char *cell_text_of (const struct table_layout *l, struct libscols_line *line,
                                  size_t column)
 {
@@ -223,7 +223,7 @@ static const char *cell_text_of (const struct table_layout *l, struct libscols_l
     return text ? text : "";
 }
 
-/* Characters of a column each, that are printed as they are. */
+/* Whether all characters are one column wide and libsmartcols would print them unchanged. */
 static bool value_is_plain (const char *text, size_t *n)
 {
     for (*n = 0; text[*n]; ++*n)

@@ -34,7 +34,7 @@ void time_text (char *buf, size_t size, double when)
         *buf = '\0';
 }
 
-/* Short: all digits are in hparams.json, --json and --csv. */
+/* Keep it short: hparams.json, --json and --csv have all digits. */
 char *cell_text (const struct sweep *s, const struct sweep_trial *t, const struct hparam *h)
 {
     json_t *v = trial_hparam (s, t, h);
