@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frozen code: pack it into one archive, and unpack that into the folder in which trials run. */
+/* Frozen code: pack it into an archive, and unpack that into the folder in which trials run. */
 #include "launcher/code/archive.h"
 
 #include <archive.h>
@@ -80,11 +80,11 @@ static int libarchive_load (struct slurmdl_error *err)
     return errorf (err, "frozen code needs libarchive (" ARCHIVE_SONAME "): install it");
 }
 
-/* The time of each file is 2000-01-01: what counts is the content. */
+/* All files get the time 2000-01-01, so that equal files make equal archives. */
 enum { FILE_TIME = 946684800, CONTENT_MAX = 80 << 20 };
 
-/* Far more than is ever frozen (frozen_files.h): a small archive that has more was
- * made to fill a disk, or to keep its reader for days.
+/* Far more than dl ever freezes (frozen_files.h).  A small archive that unpacks to more was made to
+ * fill a disk, or to keep its reader busy for days.
  */
 enum { TOTAL_MAX = 256 << 20, ENTRIES_MAX = 100000 };
 
@@ -109,7 +109,9 @@ static la_ssize_t append_packed (struct archive *a, void *arg, const void *data,
     return (la_ssize_t)size;
 }
 
-/* What changes meanwhile is as it is at one moment: its size is read, too. */
+/* Read the whole file before packing it, because its size may change meanwhile, and the archive
+ * needs the size first.
+ */
 static char *read_file_to_pack (const char *root, const char *path, size_t *size)
 {
     char full[PATH_MAX];
@@ -270,7 +272,9 @@ static int read_archive_entries (struct archive *a, entry_f f, void *arg)
     return rv == ARCHIVE_EOF ? 0 : -1;
 }
 
-/* Only the one format: other readers of the library need not be trusted. */
+/* Enable only the one format that dl writes, so that bugs in libarchive's other readers do not
+ * matter.
+ */
 static int read_archive (const void *data, size_t size, entry_f f, void *arg,
                          struct slurmdl_error *err)
 {
@@ -383,7 +387,7 @@ int code_archive_each (const void *data, size_t size,
 
 enum { LEVELS = 2, SIBLINGS_MAX = 1000 };
 
-/* The part of a path that has the last names of it: "/a/b/c/d" "/b/c/d". */
+/* The last three names of a path: of "/a/b/c/d", return "/b/c/d". */
 static const char *last_names (const char *root)
 {
     const char *from = root + strlen (root);
@@ -418,8 +422,9 @@ int code_copy_check (const struct code_copy *c, struct slurmdl_error *err)
     return errorf (err, "%s: others may write to this copy of the code: remove it", c->base);
 }
 
-/* What stands beside a folder stands beside its copy, too; but for a folder of
- * others, or of very many.
+/* Link the entries beside a folder into the folder around its copy, so that relative paths to them
+ * still work.  Skip a parent that belongs to somebody else or that everybody can write to, and stop
+ * after very many entries.
  */
 static void link_siblings (const char *parent, const char *copy, const char *own)
 {
@@ -444,8 +449,7 @@ static void link_siblings (const char *parent, const char *copy, const char *own
         close (to);
 }
 
-/* The copy of the folder root[0..len), with what stands in it if it is above
- * the root.
+/* Make the copy of the folder root[0..len).  If it is above the root, fill it with links.
  */
 static int make_copy_folder (const char *base, const char *root, size_t len)
 {

@@ -44,7 +44,7 @@ char *container_image (const struct software *s, const char *dir)
     return must_be_file (s->image) ? NULL : xstrdup (s->image);
 }
 
-/* The kind of what container_image() returns. */
+/* The kind of an image that container_image() returned. */
 static enum image_kind image_kind_of (const char *image)
 {
     struct stat st;
@@ -65,7 +65,7 @@ static bool is_in_folder (const char *path, const char *folder)
     return !strncmp (path, folder, n) && (path[n] == '/' || !path[n]);
 }
 
-/* A folder under its own name; not again what one before it has. */
+/* Bind a folder under its own name, unless the container already sees it. */
 static int bind_folder (char ***binds, const char *path, const char *const *shared,
                         struct slurmdl_error *err)
 {
@@ -97,9 +97,10 @@ static char *socket_folder (void)
     return slash ? xstrndup (path, (size_t)(slash - path)) : NULL;
 }
 
-/* Add to a NULL-ended list 'dir', the 'folders', and what processes of a step need, but not what
- * the runtime shares anyway ('shared', or NULL).  Runtimes that share something cannot create
- * folders in an image: the last ones are left out for them.  Returns -1 with 'err'.
+/* Append 'dir', the 'folders', and what processes of a step need to a NULL-ended list, except
+ * folders that the runtime shares anyway ('shared', or NULL).  Runtimes that share folders cannot
+ * create mount points in an image, so the folders of the socket, PMIx and munge are left out for
+ * them.  Returns -1 with 'err'.
  */
 static int container_binds (char ***binds, const char *dir, char *const *folders,
                             const char *const *shared, struct slurmdl_error *err)
@@ -124,8 +125,8 @@ static int container_binds (char ***binds, const char *dir, char *const *folders
 
 extern char **environ;
 
-/* The first process of a name space for processes ignores SIGTERM, and would
- * not pass it on; kill -1 reaches all others there.
+/* The first process of a PID namespace ignores SIGTERM by default.  This shell catches the signal
+ * and passes it on: kill -1 reaches all other processes of the namespace.
  */
 #define PASS_SIGNALS                                                                               \
     "trap 't=1; kill -TERM -1' TERM; \"$@\" & while t=; wait $!; s=$?; "                           \
@@ -136,18 +137,18 @@ extern char **environ;
 /* clang-format off */
 static const struct runtime {
     const char *name, *program;
-    int images;           /* kinds that it takes */
-    const char *words[10]; /* after the program */
-    const char *gpus;     /* a word where the node has NVIDIA's */
+    int images;           /* mask of the kinds that it can run */
+    const char *words[10]; /* arguments that come first */
+    const char *gpus;     /* argument on nodes with NVIDIA GPUs */
     const char *folder;   /* option for the working folder; NULL: IN_FOLDER */
     const char *bind, *bind_end;
-    const char *variable; /* option for a variable that goes in; NULL: all do */
-    const char *forget;   /* option for one that does not */
-    const char *rootfs;   /* before an image that is a folder */
-    const char *prefix;   /* of a reference without "://" */
-    const char *end;      /* after the image */
-    const char *shared[5]; /* folders of the machine that it has anyway */
-    bool named;           /* kill(2) does not end it; PASS_SIGNALS */
+    const char *variable; /* option that passes a variable; NULL: it passes all */
+    const char *forget;   /* option that drops a variable */
+    const char *rootfs;   /* option before an image that is a folder */
+    const char *prefix;   /* for a reference without "://" */
+    const char *end;      /* argument after the image */
+    const char *shared[5]; /* folders of the host that it shares anyway */
+    bool named;           /* killing it leaves the container running; use PASS_SIGNALS */
 } runtimes[] = {
     { "enroot", "enroot", SQUASHFS, { "start" },
       .bind = "--mount", .bind_end = ":x-create=auto,rbind", .variable = "--env" },
@@ -166,7 +167,7 @@ static const struct runtime {
     { NULL },
 };
 
-/* Of the machine: in the image they would name what is not there. */
+/* Variables that only make sense on the host: their paths do not exist in the image. */
 static const char *const of_machine[] = {
     "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", NULL,
 };
@@ -225,7 +226,7 @@ static void add_bind (char ***words, const struct runtime *r, const char *bind)
 
 /* ---- its variables ---- */
 
-/* By name: what a command line says everybody can read. */
+/* Pass variables by name, without values, because every user can read command lines. */
 static void add_variables (char ***words, const struct runtime *r)
 {
     char name[256];
@@ -296,8 +297,8 @@ static char *container_name (void)
     return xasprintf ("dl-%ld-%.0f", (long)getpid (), monotonic () * 1e6);
 }
 
-/* Charliecloud shows TMPDIR as /tmp, and wants to have USER; a program of the
- * machine must not be loaded into all of the image's.
+/* Charliecloud mounts TMPDIR as /tmp and requires USER.  Libraries of the host must not be loaded
+ * into programs of the image.
  */
 static void set_runtime_variables (const struct runtime *r)
 {
@@ -356,9 +357,9 @@ char **container_command (const struct software *s, char *const *folders, char *
 
 /* ---- srun with pyxis ---- */
 
-/* As `dl rank` does it (launcher/trainer/step.c), which is not in the
- * image: srun passes SIGUSR2 on, and the end after a SIGTERM of Slurm's own is
- * no result.
+/* The image does not contain dl, so this script does the work of `dl rank`
+ * (launcher/trainer/step.c). srun passes SIGUSR2 on, which asks the program to end.  If Slurm
+ * itself sent SIGTERM, the way in which the program then ends is not a result.
  */
 #define RANK                                                                                       \
     "a= p=; trap 'a=1 t=1; kill -TERM $!' USR2; trap 'p=1 t=1' TERM; "                             \
@@ -379,7 +380,7 @@ bool container_by_srun (const struct software *s, const char *dir)
     return strstr (text, "--container-mounts");
 }
 
-/* OPTION=A,B; the names of variables, or folders as SOURCE:DESTINATION. */
+/* Append OPTION=A,B,... with the 'names' of variables, or else folders as SOURCE:DESTINATION. */
 static void add_list (char ***words, const char *option, char *const *const lists[2], bool names)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of the frozen code for one attempt, and what is left of it. */
+/* Copies of the frozen code for attempts, and what is left of them. */
 #include "launcher/code/working_copy.h"
 
 #include <dirent.h>
@@ -25,17 +25,17 @@ enum {
     SMALL = 1 << 20,
     CHECKPOINT_MAX = 128 << 20,
     DEPTH_MAX = 60,
-    MADE = 946684800, /* the time of what was copied: 2000-01-01 */
+    MADE = 946684800, /* 2000-01-01: marks files that are still as copied */
     BUFFER = 64 << 10,
 };
 
 struct copying_code {
     char *const *exclude;
     char *buffer;
-    char failed[PATH_MAX]; /* where */
+    char failed[PATH_MAX]; /* path of the first entry that could not be copied */
 };
 
-/* A folder, open, and its path below the copy. */
+/* The same folder in two trees, both open, and its path relative to their roots. */
 struct pair {
     int from, to;
     const char *path;
@@ -47,7 +47,7 @@ static int open_folder_at (int at, const char *name)
     return openat (at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Open a folder below each of two, or AT_FDCWD; close_pair() in any case. */
+/* Open a folder below each of two folders, or of AT_FDCWD.  Call close_pair() in any case. */
 static bool open_pair (struct pair *p, int from, const char *from_name, int to, const char *to_name)
 {
     p->from = open_folder_at (from, from_name);
@@ -67,7 +67,6 @@ static void close_pair (const struct pair *p)
     errno = e;
 }
 
-/* Returns -1 with errno, also where only the 'name' is at fault. */
 static int path_below (const struct pair *p, const char *name, char *buf)
 {
     if (snprintf (buf, PATH_MAX, "%s%s%s", p->path, *p->path ? "/" : "", name) < PATH_MAX)
@@ -76,7 +75,6 @@ static int path_below (const struct pair *p, const char *name, char *buf)
     return -1;
 }
 
-/* Its names; the caller frees them. */
 static int list_names (int folder, struct dirent ***list)
 {
     return scandirat (folder, ".", list, NULL, NULL);
@@ -102,7 +100,8 @@ static int copy_content (int from, int to, char *buffer)
     return (int)n;
 }
 
-/* A file system of whole seconds keeps this time, too. */
+/* Mark a file as unchanged.  Even a file system that stores whole seconds keeps this time exactly.
+ */
 static int mark_made (int fd)
 {
     const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = MADE } };
@@ -115,7 +114,7 @@ static bool is_as_made (const struct stat *st)
     return st->st_mtim.tv_sec == MADE && st->st_mtim.tv_nsec == 0;
 }
 
-/* Copy an open file; 'mark' it, or keep its time. */
+/* Copy an open file.  With 'mark', mark the copy as unchanged, else keep the file's time. */
 static int copy_open_file (int from, const struct stat *st, int folder, const char *name, bool mark,
                            char *buffer)
 {
@@ -170,9 +169,8 @@ bool is_checkpoint_name (const char *name)
     return false;
 }
 
-/* Whether a linked file is one that scripts write again rather than data.  A
- * file that is closed to others is not copied into a folder that is open to
- * them: it may be a key.
+/* Whether a linked file is probably one that scripts write again, rather than data.  Do not copy a
+ * private file into a folder that others can read: it may be a key.
  */
 static bool is_to_copy (const struct copying_code *c, const struct pair *p, const char *name)
 {
@@ -186,7 +184,7 @@ static bool is_to_copy (const struct copying_code *c, const struct pair *p, cons
            && path_below (p, name, path) == 0 && !pattern_list_has (c->exclude, path, false);
 }
 
-/* A link that stays inside is one in the copy as well. */
+/* A relative link stays a link in the copy. */
 static int copy_link (const struct copying_code *c, const struct pair *p, const char *name)
 {
     char target[PATH_MAX];
@@ -202,8 +200,8 @@ static int copy_link (const struct copying_code *c, const struct pair *p, const 
     return symlinkat (target, p->to, name);
 }
 
-/* What Python compiles is there for the next attempt: it tells by the time and
- * the size of a file whether that is still as it was.
+/* Share the folder of Python's compiled files, so that the next attempt need not compile them
+ * again.  This is safe, because Python compares the time and size of the source.
  */
 static void share_compiled (const struct pair *p, const char *root)
 {
@@ -326,7 +324,7 @@ static bool link_is_unchanged (const struct pair *p, const char *name)
     return n > 0 && readlinkat (p->to, name, b, sizeof (b)) == n && !memcmp (a, b, (size_t)n);
 }
 
-/* An entry of the code is in the copy as it was made. */
+/* Whether the copy of an entry is still as it was made. */
 static bool entry_is_unchanged (const struct pair *p, const struct dirent *d)
 {
     unsigned char kind = dirent_type (p->from, d);
@@ -529,7 +527,7 @@ static int merge_link (const struct pair *p, const char *name)
     return symlinkat (target, p->to, name);
 }
 
-/* A file replaces what is there, a folder is filled. */
+/* A file replaces what has its name; folders are merged. */
 static int merge_entry (const struct pair *p, const struct dirent *d, char *buffer)
 {
     unsigned char kind = dirent_type (p->from, d);
