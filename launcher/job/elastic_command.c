@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl elastic: start the ranks of a program, and restart those that end. */
+/* dl elastic: start the ranks of a program, and restart those that end early. */
 #include "launcher/job/elastic_command.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 /* ---- ranks of this node ---- */
 
-/* "NUMBER.TRY", by which its ranks and this command know it. */
+/* Write "NUMBER.TRY", the name of a unit for its ranks and for this command. */
 static void unit_name (const struct elastic *e, long i, char *buf, size_t size)
 {
     snprintf (buf, size, "%ld.%ld", i, e->units[i].tries);
@@ -50,8 +50,8 @@ static void set_environment (const struct elastic *e, long i)
     put_number ("DL_ELASTIC_START", e->wanted * e->ranks);
 }
 
-/* srun for one node.  It ends when a rank of the node does, and the others of
- * the node with it; that other nodes are lost does not end it.
+/* The srun command for one node.  When one rank ends, srun ends all ranks of the node.  The loss of
+ * other nodes does not end it.
  */
 static char **step_words (const struct elastic *e, long i)
 {
@@ -84,7 +84,9 @@ static void prepare (const void *arg)
     set_environment (u->e, u->i);
 }
 
-/* A terminal's signals are for dl, which ends the groups in order. */
+/* Units have process groups of their own, so that signals of the terminal reach only dl, which then
+ * ends the units in order.
+ */
 static int unit_start (struct elastic *e, long i, struct slurmdl_error *err)
 {
     struct elastic_unit *u = &e->units[i];
@@ -111,13 +113,14 @@ static int unit_start (struct elastic *e, long i, struct slurmdl_error *err)
 
 /* ---- units ---- */
 
-/* s: a unit that ran for so long is as good as new; between looks for a request
- * of dl scale; and until a rank that was asked to end is killed */
+/* LONG_RUN: seconds after which earlier failures of a unit are forgotten.  LOOK_MS: how often to
+ * look for a request of dl scale.  TERM_WAIT: seconds from SIGTERM to SIGKILL.
+ */
 enum { LONG_RUN = 300, LOOK_MS = 1000, TERM_WAIT = 15 };
 
 static const int watched[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
 
-/* ---- what there is ---- */
+/* ---- counting units ---- */
 
 static long running (const struct elastic *e)
 {
@@ -133,7 +136,7 @@ static bool may_run (const struct elastic *e, const struct elastic_unit *u)
     return u->fails <= e->opt->restarts;
 }
 
-/* Units that run, or will again. */
+/* How many units run, or may run again. */
 static long possible (const struct elastic *e)
 {
     long n = 0;
@@ -162,7 +165,7 @@ static void report (const struct elastic *e, long i, const char *what, double in
     fflush (stdout);
 }
 
-/* ---- an end ---- */
+/* ---- the end of a unit ---- */
 
 static void end_text (char *buf, size_t size, int status)
 {
@@ -172,8 +175,8 @@ static void end_text (char *buf, size_t size, int status)
         snprintf (buf, size, "ended with status %d", WEXITSTATUS (status));
 }
 
-/* srun ends with 0, too, where its node was lost: the last report of its
- * ranks, and how many are wanted, decide.
+/* srun exits with 0 even if its node was lost.  So the last report of its ranks, and the number of
+ * units that should run, decide whether the unit has succeeded.
  */
 static void on_end (struct elastic *e, long i, int status)
 {
@@ -222,7 +225,7 @@ static void reap (struct elastic *e)
                 on_end (e, i, status);
 }
 
-/* ---- to start and to end ---- */
+/* ---- starting and ending units ---- */
 
 static void look_at_target (struct elastic *e)
 {
@@ -235,7 +238,7 @@ static void look_at_target (struct elastic *e)
     fflush (stdout);
 }
 
-/* The unit that has failed least, of those that may begin; -1: none. */
+/* Of the units that may start now, the one with the fewest failures; -1: none. */
 static long next_unit (const struct elastic *e)
 {
     double now = monotonic ();
@@ -273,7 +276,7 @@ static void ask_to_end (struct elastic *e)
             continue;
         if (asked == 0)
             u->asked = monotonic ();
-        /* srun that is killed cannot end its step */
+        /* send SIGTERM first, because a killed srun cannot end its step */
         if (asked == 0)
             kill (e->local ? -u->pid : u->pid, SIGTERM);
         else if (monotonic () - asked > TERM_WAIT)
@@ -326,7 +329,7 @@ static int loop (struct elastic *e, int signals)
             return rv;
         poll (&p, 1, LOOK_MS);
         on_signal (e, signals);
-        /* those that have ended may have been let go */
+        /* read the target first: units may have ended because it was lowered */
         look_at_target (e);
         reap (e);
     }
@@ -353,7 +356,7 @@ int cmd_elastic (const struct command_line *line)
         printf ("%s: %ld of %ld nodes, and %ld spare\n", e.dir, e.wanted, e.n, e.spares);
         fflush (stdout);
         rv = loop (&e, signals);
-        if (rv == EXIT_OK) /* nobody needs what is in it */
+        if (rv == EXIT_OK) /* nobody needs its files any more */
             elastic_remove (&e);
         else
             elastic_end (&e);

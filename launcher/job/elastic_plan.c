@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl elastic: nodes and numbers of a run, and its folder. */
+/* dl elastic: the nodes, limits and folder of a run. */
 #include "launcher/job/elastic_plan.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ static int check_numbers (struct elastic *e, struct slurmdl_error *err)
     return 0;
 }
 
-/* That somebody may exchange its name is said, as dl run does. */
+/* Like dl run, warn if somebody else could replace the folder. */
 static int check_names (const char *base, struct slurmdl_error *err)
 {
     int rv = user_names_check (base, err);
@@ -147,7 +147,7 @@ static const char *path_in (char *path, const char *dir, const char *name)
     return path;
 }
 
-/* For dl scale. */
+/* Write the files that dl scale reads. */
 static int write_run (const struct elastic *e, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -180,7 +180,7 @@ int elastic_plan (struct elastic *e, struct slurmdl_error *err)
     return -1;
 }
 
-/* What 'run' says; false if it is none of the user's own runs. */
+/* Read the file 'run'; false if 'dir' is not a run of this user. */
 static bool read_run (const char *dir, long *ranks, long *min, long *max)
 {
     char path[PATH_MAX];
@@ -204,7 +204,7 @@ void elastic_remove (struct elastic *e)
     own_folder_remove (&e->folder, e->dir);
 }
 
-/* As it said itself, or its process here was killed. */
+/* Whether the run recorded its end, or its process on this host no longer exists. */
 static bool has_ended (const char *dir)
 {
     char path[PATH_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of a job that runs: which have ended, and how. */
+/* The members of a running job: which have ended, and how. */
 #include "launcher/job/members.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include "launcher/sys/small_file.h"
 #include "launcher/trainer/step.h"
 
-/* The role of a rank, and its first one. */
+/* The index of a rank's role, and in *first the first rank of that role. */
 static size_t role_of (const struct job_settings *j, long rank, long *first)
 {
     *first = 0;
@@ -45,7 +45,7 @@ struct look {
     const struct job_settings *job;
     struct role_members *list;
     struct members *m;
-    bool final; /* a member failed that does not begin again */
+    bool final; /* a member failed that is not restarted */
 };
 
 static void note_member_end (struct look *l, long rank, int status, const char *node)
@@ -64,7 +64,7 @@ static void note_member_end (struct look *l, long rank, int status, const char *
     }
     r->failed++;
     again = role_begins_again (r->restart, r->ranges, status);
-    /* of several the one that decides: for good before again, then the first rank */
+    /* of several failures, one that is not restarted decides, else the first that was read */
     if (r->failed == 1 || (!again && role_begins_again (r->restart, r->ranges, r->status)))
         r->status = status;
     if (l->m->rank < 0 || (!again && !l->final)) {

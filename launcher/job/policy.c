@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the policies of a job say of an attempt that failed. */
+/* Apply the policies of a job to an attempt that failed. */
 #include "launcher/job/policy.h"
 
 #include "launcher/config/experiment.h"

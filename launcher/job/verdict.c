@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a job whose members have roles. */
+/* Decide whether a job with roles runs, has succeeded, fails or restarts. */
 #include "launcher/job/verdict.h"
 
 #include <string.h>
@@ -29,13 +29,13 @@ static bool has_chief (const struct role_members *roles, size_t n)
     return false;
 }
 
-/* What begins again whenever it ends never succeeds. */
+/* A member that is always restarted never succeeds. */
 static long succeeded (const struct role_members *r)
 {
     return r->restart == RESTART_ALWAYS ? 0 : r->succeeded;
 }
 
-/* The role by which the job succeeds, or NULL. */
+/* The chief role if all its members succeeded, or NULL. */
 static const struct role_members *by_chief (const struct role_members *roles, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -89,7 +89,7 @@ static const struct role_members *who_succeeded (const struct role_members *role
     return by_all (roles, n);
 }
 
-/* ---- any end ---- */
+/* ---- the verdict ---- */
 
 static struct verdict says (enum life_event_kind kind, const char *reason,
                             const struct role_members *r)
