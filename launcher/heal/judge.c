@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with the ranks of a step, by what they said: pure. */
+/* Decide what is wrong with the ranks of a step, from what they reported: a pure function. */
 #include "launcher/heal/judge.h"
 
 #include <signal.h>
@@ -19,9 +19,9 @@ const struct heal_row heal_rows[HEAL_CAUSES] = {
 /* clang-format on */
 
 enum {
-    FACTOR = 5,      /* of the longest gap that was seen */
-    BUSY_FACTOR = 4, /* for ranks that compute, and for a run without a rhythm */
-    BEGUN_SIGNS = 2, /* the first may be a greeting */
+    FACTOR = 5,      /* times the longest gap so far */
+    BUSY_FACTOR = 4, /* times heal_limits.least, for busy ranks and without a rhythm */
+    BEGUN_SIGNS = 2, /* the first may be just a greeting */
     RHYTHM_SIGNS = 10,
     STOPPED_SECONDS = 10,
 };
@@ -44,7 +44,7 @@ double heal_quiet (const struct heal_seen *ranks, size_t n, double output, doubl
     double last = output;
 
     for (size_t i = 0; i < n; i++) {
-        /* the end of one is a sign of life of the others: they have to notice */
+        /* the end of a rank counts as progress, because the others need time to notice it */
         double at = heal_lives (&ranks[i]) ? ranks[i].moved : ranks[i].at;
         if (ranks[i].came && at > last)
             last = at;
@@ -62,7 +62,7 @@ static double larger_of (double a, double b)
     return a > b ? a : b;
 }
 
-/* What a rank does says how long it may be quiet. */
+/* How long a rank may be quiet, in s, judged by what it does. */
 static double rank_patience (const struct heal_seen *r, const struct heal_limits *limits)
 {
     if (r->state == 'D' || (r->sleeps > 0 && r->sleeps <= limits->start))
@@ -70,7 +70,7 @@ static double rank_patience (const struct heal_seen *r, const struct heal_limits
     return r->cores >= busy_cores || r->state == 'R' ? BUSY_FACTOR * limits->least : 0;
 }
 
-/* How long the ranks may be quiet. */
+/* How long all ranks together may be quiet, in s. */
 static double heal_limit (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
                           const struct heal_learned *learned)
 {
@@ -101,7 +101,7 @@ static bool went_wrong (const struct heal_seen *r, const struct heal_limits *lim
     return (r->over && r->status != 0 && !limits->may_end) || r->cut || r->lost;
 }
 
-/* A rank that ends because another did ends later. */
+/* The earliest failure: a rank that ends because another one failed ends later. */
 static long first_wrong (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits)
 {
     long first = -1;
@@ -127,7 +127,7 @@ static void say_end (struct heal_verdict *v, const struct heal_seen *r)
                   v->host, WEXITSTATUS (status));
 }
 
-/* "rank 2" or "4 ranks" of that host. */
+/* Write which node does not answer, and how many ranks it has. */
 static void describe_lost (struct heal_verdict *v, const struct heal_seen *ranks, size_t n)
 {
     size_t there = 0;
@@ -138,8 +138,8 @@ static void describe_lost (struct heal_verdict *v, const struct heal_seen *ranks
               there == 1 ? "" : "s");
 }
 
-/* srun gave the step up while ranks were still missing, say because it cannot reach a slurmd: those
- * that it killed are not to blame.
+/* Whether srun gave up on the step while some ranks had not started, for instance because it could
+ * not reach a slurmd.  Then the ranks that it killed are not to blame.
  */
 static bool is_stillborn (const struct heal_seen *ranks, size_t n, const struct heal_seen *first)
 {

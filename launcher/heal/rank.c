@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The side of a rank: tell the worker how its program fares. */
+/* The rank's side: report to the worker how the rank's program is doing. */
 #include "launcher/heal/rank.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ enum {
     CONNECT_SECONDS = 3,
     HANDSHAKE_SECONDS = 10,
     SEND_SECONDS = 2,
-    ALONE_SECONDS = 60, /* without the worker until the program is killed */
+    ALONE_SECONDS = 60, /* without a worker until the program is killed */
     STACK_SECONDS = 3,
 };
 
@@ -45,11 +45,11 @@ struct heal_rank {
     int port;
     struct ranks *ranks;
     struct rank_progress *progress;
-    double cpu; /* s that its processes had used at the last look ... */
-    double looked;
+    double cpu;    /* s of CPU time that its processes had used ... */
+    double looked; /* ... at this time */
     double again;  /* when to connect again */
     double heard;  /* when the worker was last connected; 0: never */
-    double second; /* when to beat next */
+    double second; /* when to send the next heartbeat */
 };
 
 static void read_watch_address (struct heal_rank *r, const char *name)
@@ -146,7 +146,7 @@ static void say (struct heal_rank *r, enum heal_message kind, const void *body, 
         net_stream_close (&r->stream);
 }
 
-/* ---- what it says ---- */
+/* ---- messages to the worker ---- */
 
 static double cpu_of (const struct rank_process *p, size_t n)
 {
@@ -157,7 +157,7 @@ static double cpu_of (const struct rank_process *p, size_t n)
     return (double)ticks / (double)sysconf (_SC_CLK_TCK);
 }
 
-/* Of several processes, as those of torchrun, the one that holds the others up. */
+/* If there are several processes, as under torchrun, the state that holds up the others counts. */
 static char worse_state (char a, char b)
 {
     static const char order[] = "TDR";
@@ -168,7 +168,9 @@ static char worse_state (char a, char b)
     return a ? a : b;
 }
 
-/* The argument 'n' (from 0) of the system call that its main thread is in, if that is this one. */
+/* Whether the main thread is in this system call, by /proc/PID/syscall, and its argument 'n' (from
+ * 0).
+ */
 static bool is_in_call (const char *text, long call, int n, unsigned long long *argument)
 {
     char *end;
@@ -191,7 +193,9 @@ static double read_time (pid_t pid, unsigned long long at)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Who sleeps goes on by himself: the s until then at most, by the arguments of nanosleep(2). */
+/* A process in nanosleep(2) or clock_nanosleep(2) continues on its own.  Returns the seconds until
+ * then, at most; 0: it does not sleep.
+ */
 static double sleep_of (pid_t pid)
 {
     char path[64], text[256];
@@ -208,14 +212,14 @@ static double sleep_of (pid_t pid)
         return 0;
     seconds = read_time (pid, at);
     if (!is_in_call (text, SYS_clock_nanosleep, 1, &flags))
-        return seconds; /* not until a time */
+        return seconds; /* without TIMER_ABSTIME */
     is_in_call (text, SYS_clock_nanosleep, 0, &flags);
     clock_gettime ((clockid_t)flags, &now);
     seconds -= (double)now.tv_sec + (double)now.tv_nsec / 1e9;
     return seconds > 0.001 ? seconds : 0.001;
 }
 
-/* Look at the processes that train. */
+/* Fill in the state of the processes that train. */
 static void observe (const struct rank_process *p, size_t n, struct heal_beat *b)
 {
     enum process_kind *kinds = n ? calloc (n, sizeof (*kinds)) : NULL;
@@ -256,7 +260,7 @@ static void beat (struct heal_rank *r)
     say (r, HEAL_BEAT, &b, sizeof (b));
 }
 
-/* ---- what it is told ---- */
+/* ---- messages from the worker ---- */
 
 static void send_dump (struct heal_rank *r, const char *where)
 {
@@ -281,7 +285,7 @@ static void send_dump (struct heal_rank *r, const char *where)
     say (r, HEAL_DUMPED, NULL, 0);
 }
 
-/* Returns false when the program is to be killed. */
+/* Returns false if the worker requests that the program be killed. */
 static bool obey (struct heal_rank *r)
 {
     bool goes_on = true;
@@ -318,7 +322,7 @@ void heal_rank_over (struct heal_rank *r, int status)
 {
     int64_t said = status;
 
-    if (r->stream.fd < 0) { /* it has ended at once */
+    if (r->stream.fd < 0) { /* the program ended before the first connection */
         r->again = 0;
         connect_again (r);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The side of the worker: hear what the ranks of a step say. */
+/* The worker's side: receive the reports of a step's ranks. */
 #include "launcher/heal/watch.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ struct rank_watch {
     double pinged;
 };
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
 static int listen_anywhere (struct rank_watch *w, struct slurmdl_error *err)
 {
@@ -114,9 +114,9 @@ void rank_watch_destroy (struct rank_watch *w)
     errno = e;
 }
 
-/* ---- who comes ---- */
+/* ---- ranks that connect ---- */
 
-/* A rank that has lost its connection comes again. */
+/* A rank that lost its connection connects again, and replaces its old connection. */
 static bool greet_rank (struct rank_watch *w, const struct listener_arrival *a)
 {
     int limit = HEAL_SILENCE * 1000;
@@ -159,9 +159,9 @@ static void accept_ranks (struct rank_watch *w)
     }
 }
 
-/* ---- what they say ---- */
+/* ---- messages from ranks ---- */
 
-/* Whether the other host is out of reach, by the errno of a connection. */
+/* Whether the errno of a connection means that the other host is unreachable. */
 static bool is_silence (int error)
 {
     return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH
@@ -235,7 +235,9 @@ static void tell (struct rank_watch *w, size_t i, enum heal_message kind, const 
         drop (w, i, errno);
 }
 
-/* What a host does not acknowledge ends its connection. */
+/* If a host does not acknowledge a ping in time, the kernel closes the connection
+ * (TCP_USER_TIMEOUT).
+ */
 static void ping (struct rank_watch *w)
 {
     if (monotonic () - w->pinged < PING_SECONDS)
@@ -245,7 +247,7 @@ static void ping (struct rank_watch *w)
         tell (w, i, HEAL_PING, NULL, 0);
 }
 
-/* The socket tells only once why its connection has ended. */
+/* SO_ERROR reports only once why a connection ended, so read it before anything else does. */
 static int error_of (int fd)
 {
     int error = 0;
@@ -287,7 +289,7 @@ long rank_watch_step (const struct rank_watch *w)
     return w->step;
 }
 
-/* ---- what they are told ---- */
+/* ---- messages to ranks ---- */
 
 void rank_watch_dump (struct rank_watch *w, const char *folder, long number)
 {
