@@ -51,6 +51,31 @@ dl run --dry-run exp.yaml >out 2>&1
 ok $? "and that in YAML"
 sed 's/^/# /' out
 
+# ---- the jobs of dl-job(1): each file, and each command
+cat >split.awk <<'END'
+/^\.SH / { on = $2 == "EXAMPLES" }
+/^\.fi/ { block = 0 }
+block {
+    if (!file)
+        file = sprintf ("%02d.%s", ++n, /^name = / ? "conf" : "sh")
+    print >file
+}
+/^\.nf/ { block = on; file = "" }
+END
+mkdir jobs
+(
+    cd jobs && touch train.py mnist.py && printf '#!/bin/sh\n' >ring && chmod +x ring
+    sed 's/\\-/-/g; s/\\e/\\/g' "$srcdir/doc/dl-job.1" | awk -f ../split.awk
+    sed -i 's/^dl job /&--dry-run /' ./*.sh
+)
+is "$(find jobs -name '*.conf' | wc -l) $(find jobs -name '*.sh' | wc -l)" "6 6" "the examples of dl-job(1): files and commands"
+for file in jobs/*.conf jobs/*.sh; do
+    case $file in *.conf) set -- dl job --dry-run "${file#*/}" ;; *) set -- sh -e "${file#*/}" ;; esac
+    (cd jobs && "$@") >out 2>&1
+    ok $? "$(sed -n '/^name = "\(.*\)";/s//\1/p; /^dl job/p' "$file" | head -1) is accepted"
+    sed 's/^/# /' out
+done
+
 # ---- README.md: its links and its examples
 readme=$srcdir/README.md
 for file in "$readme" "$srcdir"/doc/*.md; do
