@@ -34,7 +34,7 @@ stop_rank () { kill -STOP "$(of_rank 1 python3)"; }
 fault "a rank is stopped" stop_rank
 told '^[0-9]+ rank 1 on n1 is stopped \(SIGSTOP\), and no rank has made progress for 1[0-9] s' "it is named"
 told 'rank 1 is stopped \(SIGSTOP\)' "with the stacks of all"
-is "$(ls "$trial/a.$((attempt - 1))/stacks/dump-1" | grep -c '^rank-[0-3]$')" 4 "which are kept"
+is "$(find "$trial/a.$((attempt - 1))/stacks/dump-1" -name 'rank-[0-3]' | wc -l | tr -d ' ')" 4 "which are kept"
 hang () { # once its rhythm is known
     wait_for 300 sh -c "[ \$(grep -c '^step=' '$trial/a.$attempt/log') -ge 30 ]"
     touch "$work/hang.2"
