@@ -75,9 +75,9 @@ spec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {templat
 END
     attacker sh -c 'echo "@hydra.main()" >planted.py'
     victim sh -c 'umask 000; timeout 300 dl import victim.yaml attacker.yaml job.yaml' >"$work/imported" 2>&1
-    is "$(grep -l planted victim.conf job.sh)" "" "dl import: no script and no runtime that somebody else has put beside a file"
+    is "$(grep -l planted victim.conf job.conf)" "" "dl import: no script and no runtime that somebody else has put beside a file"
     is "$(grep -l planted attacker.conf)" attacker.conf "but those of whom the file is"
-    is "$(stat -c %a victim.conf job.sh | xargs)" "644 644" "what it writes is not everybody's"
+    is "$(stat -c %a victim.conf job.conf | xargs)" "644 644" "what it writes is not everybody's"
     cd "$group" || exit 1
 else
     skip "dl import" "no PyYAML"

@@ -32,7 +32,7 @@ runs 0 "what the user has started himself goes on without a question" victim tim
 
 case_of evil
 evil
-changed="^dl: $e: what its trials run as you has changed since you last started it: see experiment.conf of user $attacker_id.* --trust says that you want that"
+changed="^dl: $e: what its trials run as you has changed since you last started it: see experiment.conf of user $attacker_id.* use --trust to agree"
 for command in 'continue --trials=3' 'fork'; do
     is_refused "$command after a change" "$changed" victim timeout 100 dl $command --local "$e"
 done

@@ -155,7 +155,7 @@ touch "$group/go"
 wait $running
 is $? 0 "dl elastic ends"
 untouched "and removes nothing behind a link"
-like "$(cat out)" "^dl: .*group: its group may put another folder in the place of yours" "where that can happen it is said"
+like "$(cat out)" "^dl: .*group: its group can replace your folder" "where that can happen it is said"
 
 # ---- a rank of elastic training: its folder, between two looks
 cat >alone.py <<END
