@@ -92,7 +92,9 @@ static bool is_plain (const char *text)
 
 const char *and_more (char buf[AND_MORE_SIZE], long left)
 {
-    snprintf (buf, AND_MORE_SIZE, left > 0 ? " and %ld more" : "", left);
+    *buf = '\0';
+    if (left > 0)
+        snprintf (buf, AND_MORE_SIZE, " and %ld more", left);
     return buf;
 }
 
