@@ -182,7 +182,7 @@ static void several_policies (void **state)
         put ("log", line, 120);
         for (int shift = 0; shift < 4; shift++) {
             for (size_t i = 0; i < COUNT (wide); i++)
-                wide[i] = (struct log_policy){ "names" + shift, "xx", 0 };
+                wide[i] = (struct log_policy){ &"names"[shift], "xx", 0 };
             judge (wide, COUNT (wide), EXIT (1), KILLED_NOTHING, &v);
             assert_int_equal (strlen (v.why), sizeof (v.why) - 1);
             assert_non_null (json = json_string (v.why));
