@@ -150,28 +150,36 @@ int publish_replace (const char *path, const char *buf, size_t len, struct slurm
     return inside_close (dir, rv);
 }
 
-/* Where the user's own symbolic link leads, though nothing is there yet; false: it is none, or its
- * folder does not exist.
+/* The absolute name of a file that need not exist: its folder with symbolic links resolved; false:
+ * there is no such folder.
  */
-static bool follow_dangling_link (const char *given, const char *folder, char *path, size_t size)
+static bool resolve_folder (const char *name, char *path, size_t size)
 {
-    char target[PATH_MAX], joined[2 * PATH_MAX], parent[PATH_MAX];
-    ssize_t n = user_may_follow (given) ? readlink (given, target, sizeof (target) - 1) : -1;
-    char *slash;
+    const char *slash = strrchr (name, '/');
+    char folder[2 * PATH_MAX];
+    char found[PATH_MAX];
 
-    if (n <= 0)
+    snprintf (folder, sizeof (folder), "%.*s", slash ? (int)(slash - name) + 1 : 1,
+              slash ? name : ".");
+    if (!realpath (folder, found))
+        return false;
+    snprintf (path, size, "%s/%s", found, slash ? slash + 1 : name);
+    return true;
+}
+
+/* Follow a symbolic link whose target does not exist, though its folder does. */
+static bool follow_dangling_link (const char *given, char *path, size_t size)
+{
+    const char *slash = strrchr (given, '/');
+    char target[PATH_MAX], name[2 * PATH_MAX];
+    ssize_t n = readlink (given, target, sizeof (target) - 1);
+
+    if (n <= 0 || target[n - 1] == '/')
         return false;
     target[n] = '\0';
-    snprintf (joined, sizeof (joined), "%s%s%s", *target == '/' ? "" : folder,
-              *target == '/' ? "" : "/", target);
-    slash = strrchr (joined, '/');
-    if (!slash[1])
-        return false;
-    *slash = '\0';
-    if (!realpath (slash == joined ? "/" : joined, parent))
-        return false;
-    snprintf (path, size, "%s/%s", parent, slash + 1);
-    return true;
+    snprintf (name, sizeof (name), "%.*s%s", *target != '/' && slash ? (int)(slash - given) + 1 : 0,
+              given, target);
+    return resolve_folder (name, path, size);
 }
 
 /* Resolve symbolic links, so that the file is replaced and not the link, unless another user
@@ -179,19 +187,17 @@ static bool follow_dangling_link (const char *given, const char *folder, char *p
  */
 static void follow_links (const char *given, char *path, size_t size)
 {
-    const char *slash = strrchr (given, '/');
-    char folder[PATH_MAX];
     char found[PATH_MAX];
 
-    snprintf (folder, sizeof (folder), "%.*s", slash ? (int)(slash - given) + 1 : 1,
-              slash ? given : ".");
-    if (user_may_follow (given) && realpath (given, found))
-        snprintf (path, size, "%s", found);
-    else if (follow_dangling_link (given, folder, path, size))
-        ;
-    else if (realpath (folder, found))
-        snprintf (path, size, "%s/%s", found, slash ? slash + 1 : given);
-    else
+    if (user_may_follow (given)) {
+        if (realpath (given, found)) {
+            snprintf (path, size, "%s", found);
+            return;
+        }
+        if (follow_dangling_link (given, path, size))
+            return;
+    }
+    if (!resolve_folder (given, path, size))
         snprintf (path, size, "%s", given);
 }
 
