@@ -4,6 +4,7 @@
 A pod becomes a member of a role; where its ranks share it, or the command is torchrun, a node.
 """
 
+import copy
 import math
 import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
@@ -608,12 +609,7 @@ def _as_nodes(one: Import, work: Work, framework: str) -> None:
     elif least < nodes:
         one.set("job.min_available", least * ranks)
     one.set("job.restart_policy", work.main.restart if work.main.restart != "on_failure" else None)
-    _put_entrypoint(one, work)
-
-
-def _put_entrypoint(one: Import, work: Work) -> None:
-    commands = _commands(one, work)
-    one.set("entrypoint", commands[0])
+    one.set("entrypoint", _commands(one, work)[0])
 
 
 def _as_roles(one: Import, work: Work) -> None:
@@ -668,23 +664,22 @@ def put_job(one: Import, work: Work) -> None:
         _as_nodes(one, work, framework)
     else:
         _as_roles(one, work)
-    one.keys.setdefault("job", {} if not any(key.startswith("job.") for key in one.keys) else None)
-    if one.keys["job"] is None:
-        del one.keys["job"]
+    if not any(key.startswith("job.") for key in one.keys):
+        one.keys.setdefault("job", {})
 
 
 def _launcher(work: Work) -> None:
     """The launcher starts the ranks itself: it runs where the first slot is, and the others keep theirs for it."""
     workers = work.roles[-1]
     slots = workers.replicas * work.per_pod
-    launcher = Role("Launcher", 1)
-    launcher.__dict__.update({**workers.__dict__, "name": "Launcher", "replicas": 1})
+    launcher = copy.copy(workers)
+    launcher.name, launcher.replicas = "Launcher", 1
     launcher.cpus, launcher.gpus = max(workers.cpus // work.per_pod, 1), workers.gpus // work.per_pod
     launcher.memory = workers.memory / work.per_pod
     work.roles, work.per_pod = [launcher], 1
     if slots > 1:
         others = Role("Worker", slots - 1)
-        others.cpus, others.gpus, others.memory = launcher.needs[1], launcher.needs[0], launcher.memory
+        others.gpus, others.cpus, others.memory = launcher.needs
         others.words, others.restart = ["sleep", "infinity"], launcher.restart
         work.roles.append(others)
     work.total = slots
