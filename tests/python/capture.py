@@ -10,7 +10,7 @@ import numpy as np
 from check import ok, same, skip
 
 import slurmdl
-from slurmdl.patterns import parse
+from slurmdl.capture import parse
 
 here = os.path.dirname(os.path.abspath(__file__))
 

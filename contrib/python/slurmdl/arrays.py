@@ -3,6 +3,7 @@
 
 import functools
 import os
+import sys
 from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 from . import _slurmdl
@@ -65,10 +66,31 @@ def is_tensor(x: Any) -> bool:
     return _is_tensor_type(type(x))
 
 
+def torch_name(dtype: Any) -> str:
+    """The name of a torch type without its module: "float32"."""
+    return str(dtype).split(".")[-1]
+
+
 @functools.lru_cache(maxsize=None)
 def type_of_torch(dtype: Any) -> Optional[str]:
-    """Our name of a torch type; None if there is none."""
-    return TYPES.get(str(dtype).split(".")[-1])
+    """The library's name for a torch type; None if it has none."""
+    return TYPES.get(torch_name(dtype))
+
+
+def torch_type(name: str) -> Any:
+    """The torch type of this name, which comes from a file or from another rank."""
+    import torch
+
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise _slurmdl.Error(f"this version of torch has no type {name!r}")
+    return found
+
+
+def tensor_bytes(x: Any) -> bytes:
+    """The elements of a dense tensor."""
+    flat = x.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return bytes(flat.view(sys.modules["torch"].uint8).numpy()) if flat.numel() else b""
 
 
 def _of_tensor(x: Any) -> Memory:
@@ -167,5 +189,4 @@ def host(x: Any) -> Any:
     if not is_tensor(x):
         return numpy.asarray(x)
     x = x.detach().cpu().resolve_conj().resolve_neg()
-    name = str(x.dtype).split(".")[-1]
-    return numpy.asarray(x.float() if TYPES.get(name) in EXTENDED_TYPES else x)
+    return numpy.asarray(x.float() if type_of_torch(x.dtype) in EXTENDED_TYPES else x)

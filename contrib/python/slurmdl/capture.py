@@ -4,20 +4,31 @@
     python -m slurmdl script.py ARGUMENTS
     DL_CAPTURE=1 python script.py           # where the script calls slurmdl.init()
 
-The SummaryWriter of torch.utils.tensorboard and tensorboardX, and tf.summary, are hooked when they are imported;
-printed text is parsed line by line (slurmdl.patterns).  The script's files and output stay the same: its own calls are
-made first, and no error of ours reaches it.  The first value that cannot be collected is reported on stderr.
+The SummaryWriter of torch.utils.tensorboard and tensorboardX, and tf.summary, are hooked when they are imported, and
+printed text is parsed line by line.  The script's files and output stay the same: its own calls run first, and errors
+of this module never reach the script; the first one is printed on standard error.
+
+From a printed line, exactly this is logged:
+
+* A step: the word epoch, step, iter, iteration or global_step (in any case) and a number, as in "epoch 3", "Epoch:
+  3/10", "step=100", "[Epoch 3]", "iteration 100:".  If a line has several, the epoch is logged as the epoch, and the
+  other one is the step.
+* Metrics, if this line or an earlier one has a step.  NAME=NUMBER and NAME: NUMBER, where NAME is one word (letters,
+  digits, _ / . -) that begins with a letter, with or without quotes; and NAME NUMBER if the last part of NAME is in
+  _KNOWN ("loss 0.123", "val_acc 0.9").  NUMBER is 1, -1.5, .5, 1e-3, nan or inf.  A % sign may follow and is ignored;
+  a letter, digit, ":" or "/" may not, because times, sizes and fractions are not metrics.
+* Lines longer than 1,000 characters are ignored.
 """
 
 import atexit
 import functools
 import importlib.abc
 import importlib.util
+import re
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
-from . import patterns
 from .arrays import host
 from .runs import Run
 
@@ -220,6 +231,45 @@ def _find(name: str, path: Sequence[str], target: Any) -> Any:
 
 # ---- standard output
 
+_KNOWN = (
+    "loss|acc|accuracy|err|error|perplexity|ppl|bpc|bleu|rouge|auc|auroc|f1|precision|recall|iou|miou|map|dice|psnr"
+    "|ssim|mae|mse|rmse|r2|score|reward|return|lr|learning_rate|grad_norm|nll|elbo|kl|wer|cer|top1|top5"
+)
+_NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf|NaN|Inf|NAN|INF)"
+_END = r"(?![\w:/]|\.\w)"
+_STEP = re.compile(r"(?<![\w./-])(global_step|iteration|iter|step|epoch)s?\s*[:=#\[(]*\s*(\d+)(?![\w.])", re.I)
+_PAIR = re.compile(rf"""(?<![\w./-])([A-Za-z][\w./-]*)['"]?\s*[=:]\s*({_NUMBER})%?{_END}""")
+_WORDS = re.compile(rf"(?<![\w./-])((?:[A-Za-z][\w.-]*[_/.-])?(?:{_KNOWN}))\s+({_NUMBER})%?{_END}", re.I)
+_STEPS = ("epoch", "step", "iter", "iteration", "global_step", "epochs", "steps", "iters", "iterations")
+_LINE_MAX = 1000
+
+
+class _Found(NamedTuple):
+    step: Optional[int]
+    epoch: Optional[int]
+    metrics: Dict[str, float]
+
+
+def parse(line: str) -> Optional[_Found]:
+    """Find a step and metrics in a line; None if it has neither."""
+    if len(line) > _LINE_MAX:
+        return None
+    step = epoch = None
+    for match in _STEP.finditer(line):
+        if match.group(1).lower() == "epoch":
+            epoch = int(match.group(2)) if epoch is None else epoch
+        else:
+            step = int(match.group(2)) if step is None else step
+    metrics: Dict[str, float] = {}
+    for pattern in (_PAIR, _WORDS):
+        for match in pattern.finditer(line):
+            name = match.group(1).rstrip("./-")
+            if name.lower() not in _STEPS and len(name) < 64:
+                metrics.setdefault(name, float(match.group(2)))
+    if step is None and epoch is None and not metrics:
+        return None
+    return _Found(step if step is not None else epoch, epoch, metrics)
+
 
 class _Lines:
     """Assembles written text to lines, and parses them."""
@@ -233,12 +283,12 @@ class _Lines:
         if not isinstance(text, str):
             return
         *lines, rest = (self._line + text).replace("\r", "\n").split("\n")
-        self._line = rest[: patterns.LINE_MAX + 1]
+        self._line = rest[: _LINE_MAX + 1]
         for line in lines:
             self._read(run, line)
 
     def _read(self, run: Run, line: str) -> None:
-        found = patterns.parse(line)
+        found = parse(line)
         if found is None:
             return
         if found.step is not None:

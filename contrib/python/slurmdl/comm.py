@@ -17,7 +17,6 @@ is bounded: slurmdl.Error names the rank and host that did not answer or is gone
 import atexit
 import math
 import os
-import pickle
 import sys
 import threading
 import time

@@ -25,6 +25,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 
 import torch
 
+from .arrays import tensor_bytes
 from .comm import Comm, Handle, init
 from .message import about_tensor, is_plain_tensor, new_tensor
 
@@ -447,7 +448,6 @@ def same_on_all(tensors: Iterable[Any], comm: Optional[Comm] = None) -> bool:
 
     digest = hashlib.sha256()
     for t in tensors:
-        flat = t.detach().cpu().contiguous().reshape(-1)
-        digest.update(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+        digest.update(tensor_bytes(t))
     every: Set[str] = set((comm or init()).allgather_object(digest.hexdigest()))
     return len(every) == 1

@@ -11,7 +11,7 @@ import sys
 from typing import Any, Dict, List, Optional
 
 from ._slurmdl import Error
-from .arrays import TYPES, is_tensor
+from .arrays import is_tensor, tensor_bytes, torch_name, torch_type, type_of_torch
 from .structure import Get, Path, Put, decode, encode, pickled
 
 # the first byte of a message
@@ -33,7 +33,7 @@ def is_plain_tensor(x: Any) -> bool:
     """Whether type, shape and bytes describe a tensor completely."""
     return (
         is_tensor(x)
-        and str(x.dtype).split(".")[-1] in TYPES
+        and type_of_torch(x.dtype) is not None
         and str(x.layout) == "torch.strided"
         and x.device.type in ("cpu", "cuda")
         and not hasattr(x, "placements")
@@ -43,7 +43,7 @@ def is_plain_tensor(x: Any) -> bool:
 
 def about_tensor(x: Any) -> Dict[str, Any]:
     """The description of a tensor in a message."""
-    about = {"tensor": str(x.dtype).split(".")[-1], "shape": list(x.shape)}
+    about = {"tensor": torch_name(x.dtype), "shape": list(x.shape)}
     return about if x.device.type == "cpu" else {**about, "on": x.device.type}
 
 
@@ -51,11 +51,8 @@ def new_tensor(about: Dict[str, Any]) -> Any:
     """A new tensor for a description."""
     import torch
 
-    kind = getattr(torch, about["tensor"], None)
-    if not isinstance(kind, torch.dtype):
-        raise ValueError(f"{about['tensor']} is no type of torch's")
     device = "cuda" if about.get("on") == "cuda" and torch.cuda.is_available() else "cpu"
-    return torch.empty(about["shape"], dtype=kind, device=device)
+    return torch.empty(about["shape"], dtype=torch_type(about["tensor"]), device=device)
 
 
 class _Parts:
@@ -66,7 +63,7 @@ class _Parts:
 
     def put(self, path: Path, x: Any) -> Optional[Dict[str, Any]]:
         if is_plain_tensor(x):
-            return {**about_tensor(x), "bytes_of": self._add(_bytes_of_tensor(x))}
+            return {**about_tensor(x), "bytes_of": self._add(tensor_bytes(x))}
         numpy = sys.modules.get("numpy")
         if numpy is None or type(x) is not numpy.ndarray or x.dtype.hasobject or x.dtype.kind == "V":
             return None
@@ -75,12 +72,6 @@ class _Parts:
     def _add(self, data: bytes) -> int:
         self.parts.append(data)
         return len(data)
-
-
-def _bytes_of_tensor(x: Any) -> bytes:
-    torch = sys.modules["torch"]
-    flat = x.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-    return bytes(flat.view(torch.uint8).numpy()) if flat.numel() else b""
 
 
 class _Got:

@@ -4,11 +4,15 @@
 import json
 import shutil
 import subprocess
+import sys
 from typing import Any, List, Mapping, Optional, Tuple
 
 from ._slurmdl import Error
 
 PROGRAM = "dl"
+
+# exit statuses of dl(1)
+OK, FAILED, USAGE, NOT_FOUND, IO_ERROR = 0, 1, 2, 3, 7
 
 
 def popen(arguments: List[str], **options: Any) -> "subprocess.Popen[str]":
@@ -27,6 +31,11 @@ def popen(arguments: List[str], **options: Any) -> "subprocess.Popen[str]":
 def printable(text: str) -> str:
     """Foreign text, safe for a comment or a terminal: one line, without control characters."""
     return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def complain(text: str) -> None:
+    """Print one line on standard error, whatever the text contains."""
+    print("dl: " + printable(text), file=sys.stderr)
 
 
 def message_of(output: str, arguments: List[str], status: int) -> str:

@@ -14,6 +14,8 @@ import sys
 from collections import Counter, OrderedDict
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from .arrays import torch_name, torch_type
+
 Path = Tuple[str, ...]
 # put(path, x) returns the replacement of an array or a tensor, None if x is neither
 Put = Callable[[Path, Any], Any]
@@ -45,7 +47,7 @@ def _special(x: Any) -> Optional[Dict[str, Any]]:
     if type(x) is torch.Size:
         return {"size": list(x)}
     if isinstance(x, torch.dtype):
-        return {"dtype": str(x).split(".")[-1]}
+        return {"dtype": torch_name(x)}
     return {"device": str(x)} if isinstance(x, torch.device) else None
 
 
@@ -126,10 +128,7 @@ def _of_torch(x: Dict[str, Any]) -> Any:
         return torch.Size(x["size"])
     if "device" in x:
         return torch.device(x["device"])
-    kind = getattr(torch, x["dtype"], None)
-    if not isinstance(kind, torch.dtype):
-        raise ValueError(f"{x['dtype']} is no type of torch's")
-    return kind
+    return torch_type(x["dtype"])
 
 
 _COLLECTIONS: Dict[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}

@@ -3,6 +3,7 @@
 
 import base64
 import contextlib
+import hashlib
 import io
 import pickle
 import re
@@ -12,11 +13,67 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 import torch
 
 from . import _slurmdl
-from .arrays import TYPES, empty, has_cuda, is_tensor, type_of_torch
-from .names import Names
+from .arrays import TYPES, empty, has_cuda, is_tensor, tensor_bytes, torch_name, torch_type, type_of_torch
 from .sharded import Slab, is_sharded, like, slab_of
 from .structure import decode
 from .trust import Reader
+
+# ---- dataset names for nested objects
+
+_NAME_MAX = 127
+
+# what would make a part of a name empty, or start it with a dot
+_ODD = re.compile(r"(^|/)(\.|/|$)")
+
+
+class _Names:
+    """Dataset names of a checkpoint: all are different, and none is a folder of another."""
+
+    def __init__(self) -> None:
+        self._found: Dict[str, str] = {}  # folders as requested, and as they are
+        self._datasets: Set[str] = set()
+        self._folders: Set[str] = set()
+
+    def _is_taken(self, name: str, is_folder: bool) -> bool:
+        return name in self._datasets or (not is_folder and name in self._folders)
+
+    def _free(self, name: str, is_folder: bool) -> str:
+        base, n = name, 1
+        while self._is_taken(name, is_folder):
+            n += 1
+            name = f"{base}~{n}"
+        return name
+
+    def _folder(self, asked: str) -> str:
+        """A folder, with its slash; a folder that has a dataset keeps its name."""
+        folder = self._found.get(asked, "")
+        if asked and folder[:-1] not in self._folders:
+            above, slash, last = asked[:-1].rpartition("/")
+            folder = self._found[asked] = self._free(self._folder(above + slash) + last, True) + "/"
+        return folder
+
+    def add(self, path: Tuple[str, ...]) -> str:
+        """A name that a checkpoint accepts: the parts of the path joined by slashes, with ~2 appended if it is taken.
+        """
+        whole = "/".join(path)
+        if _ODD.search(whole):
+            whole = "/".join(p for p in whole.split("/") if p) or "value"
+            whole = re.sub(r"(^|/)\.+", r"\1_", whole)
+        above, slash, last = whole.rpartition("/")
+        name = self._folder(above + slash) + last
+        # a character has at most four bytes
+        if 4 * len(name) > _NAME_MAX - 4 and len(name.encode()) > _NAME_MAX - 4:
+            name = name[:80].encode()[:90].decode(errors="ignore") + "~" + hashlib.sha256(name.encode()).hexdigest()[:24]
+        name = self._free(name, False)
+        self._datasets.add(name)
+        folder = name.rpartition("/")[0]
+        while folder and folder not in self._folders:
+            self._folders.add(folder)
+            folder = folder.rpartition("/")[0]
+        return name
+
+
+# ---- to save
 
 is_lazy = torch.nn.parameter.is_lazy
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -41,15 +98,11 @@ def _copy(x: Any) -> Any:
 
 
 def _raw(x: Any) -> Dict[str, Any]:
-    flat = _copy(x).reshape(-1)
-    data = bytes(flat.view(torch.uint8).numpy()) if flat.numel() else b""
-    return {"raw": str(x.dtype).split(".")[-1], "shape": list(x.shape), "data": base64.b64encode(data).decode()}
+    return {"raw": torch_name(x.dtype), "shape": list(x.shape), "data": base64.b64encode(tensor_bytes(x)).decode()}
 
 
 def _of_raw(about: Dict[str, Any]) -> Any:
-    kind = getattr(torch, about["raw"], None)
-    if not isinstance(kind, torch.dtype):
-        raise _slurmdl.Error(f"{about['raw']} is no type of this version of torch")
+    kind = torch_type(about["raw"])
     data = bytearray(base64.b64decode(about["data"]))
     return (
         torch.frombuffer(data, dtype=kind).reshape(about["shape"]) if data else torch.empty(about["shape"], dtype=kind)
@@ -71,8 +124,8 @@ def _saved(x: Any) -> Dict[str, Any]:
 def _of_lazy(about: Dict[str, Any]) -> Any:
     kinds = torch.nn.parameter
     if about["lazy"] == "buffer":
-        return kinds.UninitializedBuffer(dtype=getattr(torch, about["type"]))
-    return kinds.UninitializedParameter(requires_grad=False, dtype=getattr(torch, about["type"]))
+        return kinds.UninitializedBuffer(dtype=torch_type(about["type"]))
+    return kinds.UninitializedParameter(requires_grad=False, dtype=torch_type(about["type"]))
 
 
 def _of_coo(about: Dict[str, Any]) -> Any:
@@ -90,7 +143,7 @@ class Tensors:
 
     def __init__(self) -> None:
         self.named: Dict[str, Any] = {}
-        self._names = Names()
+        self._names = _Names()
         self.copies: Set[str] = set()
         self.others: Dict[str, Any] = {}
         self._seen: Dict[Any, str] = {}
@@ -107,7 +160,7 @@ class Tensors:
             if is_lazy(x):
                 # of a module that has seen no data: it has a type, but no shape yet
                 kind = "parameter" if isinstance(x, torch.nn.Parameter) else "buffer"
-                return {"lazy": kind, "type": str(x.dtype).split(".")[-1]}
+                return {"lazy": kind, "type": torch_name(x.dtype)}
             return self._put_tensor(path, x.detach() if x.requires_grad else x)
         if "numpy" not in sys.modules or type(x) is not sys.modules["numpy"].ndarray:
             return None

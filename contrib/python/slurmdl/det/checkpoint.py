@@ -3,16 +3,20 @@
 
 import contextlib
 import enum
+import glob
+import grp
+import hashlib
 import os
 import pathlib
+import pwd
 import shutil
+import stat
 import tempfile
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from .. import _slurmdl
 from .._slurmdl import Error
 from ..runs import Run
-from . import stage as stages
 from . import storage
 from .distributed import DistributedContext
 from .storage import Selector
@@ -58,13 +62,95 @@ def _copy(source: str, to: str, names: List[str]) -> None:
         shutil.copyfile(os.path.join(source, name), path)
 
 
+# ---- the stage: the directory in which the files of a checkpoint are assembled
+#
+# It is in the attempt's folder, which all ranks see, unless others may write there: a member of the experiment could
+# replace the stage with a symbolic link, to read what is packed later or to make the script write elsewhere.  Then the
+# stage is in the user's own state directory.
+
+_STAGE_PREFIX = "det.tmp."
+
+
+def _is_alone(gid: int) -> bool:
+    """Whether the user is the only member of a group: many systems give each user a group of the same name."""
+    try:
+        group = grp.getgrgid(gid)
+        return group.gr_name == pwd.getpwuid(os.geteuid()).pw_name and not group.gr_mem
+    except KeyError:
+        return False
+
+
+def _is_shared(folder: str) -> bool:
+    """Whether others may write to a folder."""
+    of = os.stat(folder)
+    return bool(of.st_mode & stat.S_IWOTH or (of.st_mode & stat.S_IWGRP and not _is_alone(of.st_gid)))
+
+
+def _own_folder(trial_dir: str) -> str:
+    """The trial's folder in the user's state directory, which others cannot access."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    state = state if os.path.isabs(state) else os.path.join(os.path.expanduser("~"), ".local", "state")
+    os.makedirs(state, 0o700, exist_ok=True)
+    folder = os.path.realpath(state)
+    for name in ("slurm-dl", "det", hashlib.sha256(os.fsencode(os.path.abspath(trial_dir))).hexdigest()[:32]):
+        folder = os.path.join(folder, name)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        of = os.lstat(folder)
+        if not stat.S_ISDIR(of.st_mode) or of.st_uid != os.geteuid() or of.st_mode & 0o022:
+            raise Error(f"{folder}: others may write there: XDG_STATE_HOME names another folder")
+    return folder
+
+
+def _stage_folder(run_dir: str) -> str:
+    """The folder for the stages of this attempt."""
+    above = [run_dir]
+    for _ in range(3):  # the trial, trials, the experiment
+        above.append(os.path.dirname(above[-1]))
+    own = "DL_ATTEMPT_DIR" in os.environ and any(_is_shared(folder) for folder in above)
+    return _own_folder(above[1]) if own else run_dir
+
+
+def _clear_stages(run_dir: str) -> None:
+    """Remove what killed attempts have left."""
+    folder = _stage_folder(run_dir)
+    pattern = os.path.join(glob.escape(folder), _STAGE_PREFIX + "*")
+    if folder == run_dir:  # its contents belong to this attempt
+        pattern = os.path.join(glob.escape(os.path.dirname(run_dir)), "a.*", _STAGE_PREFIX + "*")
+    for stage in glob.glob(pattern):
+        if os.path.dirname(stage) != run_dir:
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def _make_stage(run_dir: str) -> str:
+    return tempfile.mkdtemp(dir=_stage_folder(run_dir), prefix=_STAGE_PREFIX)
+
+
+def _temporary() -> str:
+    """TMPDIR, or /tmp if others could replace its contents."""
+    folder = tempfile.gettempdir()
+    of = os.stat(folder)
+    safe = of.st_uid in (0, os.geteuid()) and (of.st_mode & stat.S_ISVTX or not _is_shared(folder))
+    return folder if safe else "/tmp"
+
+
+def _remove_stage(stage: str) -> None:
+    shutil.rmtree(stage, ignore_errors=True)
+    if os.path.basename(os.path.dirname(os.path.dirname(stage))) == "det":
+        with contextlib.suppress(OSError):  # it exists already
+            os.rmdir(os.path.dirname(stage))
+
+
+# ---- the context
+
+
 class CheckpointContext:
     """upload(), download(), store_path(), restore_path(), get_metadata(), delete()."""
 
     def __init__(self, run: Run, dist: DistributedContext) -> None:
         self._run, self._dist = run, dist
         if dist.rank == 0:
-            stages.clear(run.dir)
+            _clear_stages(run.dir)
 
     def _chief(self, call: str) -> None:
         if self._dist.rank != 0:
@@ -81,11 +167,11 @@ class CheckpointContext:
     @contextlib.contextmanager
     def _stage(self) -> Iterator[str]:
         """A new folder; shared by all ranks if they call it together."""
-        stage = stages.make(self._run.dir)
+        stage = _make_stage(self._run.dir)
         try:
             yield stage
         finally:
-            stages.remove(stage)
+            _remove_stage(stage)
 
     @contextlib.contextmanager
     def _shared_stage(self) -> Iterator[str]:
@@ -226,7 +312,7 @@ class CheckpointContext:
         node share it, unless NoSharedDownload."""
         alone = DownloadMode(download_mode) == DownloadMode.NoSharedDownload
         first = alone or self._dist.local_rank == 0
-        folder = tempfile.mkdtemp(prefix="slurmdl-", dir=stages.temporary()) if first else ""
+        folder = tempfile.mkdtemp(prefix="slurmdl-", dir=_temporary()) if first else ""
         folder = folder if alone else self._dist.broadcast_local(folder)
         try:
             self.download(storage_id, folder, download_mode, selector=selector)

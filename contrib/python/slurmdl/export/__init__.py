@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import IO, Any, Dict, List, Tuple
 
-from ..program import printable
+from ..program import FAILED, IO_ERROR, NOT_FOUND, OK, complain
 from .records import Experiment, Row, Trial, Writer
 
 # the class of each format, in the module of the same name, and what to install with pip
@@ -24,13 +24,6 @@ FORMATS: Dict[str, Tuple[str, str]] = {
     "optuna": ("Optuna", "optuna"),
     "parquet": ("Parquet", "pyarrow"),
 }
-
-OK, FAILED, NOT_FOUND, IO_ERROR = 0, 1, 3, 7
-
-
-def complain(text: str) -> None:
-    """Print one line for the user, whatever it contains."""
-    print("dl: " + printable(text), file=sys.stderr)
 
 
 class _Reader:

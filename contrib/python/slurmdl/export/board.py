@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 
+from ..program import NOT_FOUND, OK, complain
 
 # its reader in Rust is a separate server, without a path
 _OWN = "--load_fast=false"
@@ -21,10 +22,10 @@ def main(folder: str) -> int:
     try:
         from tensorboard import program  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
-        sys.stderr.write(f"dl: tensorboard is not installed: {sys.executable} -m pip install tensorboard\n")
-        return 3
+        complain(f"tensorboard is not installed: {sys.executable} -m pip install tensorboard")
+        return NOT_FOUND
     if not folder:
-        return 0
+        return OK
     board = program.TensorBoard()
     path = "/" + secrets.token_urlsafe(24)
     board.configure(

@@ -4,7 +4,7 @@
     import slurmdl.hvd as hvd          # was: import horovod.torch as hvd
 
 Differences: `srun` starts the ranks.  Process sets can always be added, by all ranks at the same place.  Horovod's
-variables for fusion, cycles, the timeline and stalls apply if ours are not set (VARIABLES in world.py).  After join()
+variables for fusion, cycles, the timeline and stalls apply if ours are not set (_VARIABLES in world.py).  After join()
 of some ranks, all-gathers and broadcasts of the others continue, which Horovod rejects. gloo_built() is true: our own
 communicator takes the place of Gloo; mpi_built() and nccl_built() say what is in use. broadcast_optimizer_state()
 creates no gradients.  An all-to-all runs while it is waited for, which all ranks must do in the same order.
@@ -18,18 +18,17 @@ size() stay the same, but there are no collectives.
 
 from . import elastic
 from .._slurmdl import Error as HorovodInternalError
-from .calls import barrier, join, poll, synchronize
+from .collectives import Adasum, Average, Max, Min, Product, ReduceOp, Sum
+from .collectives import allgather, allgather_async, grouped_allgather, grouped_allgather_async
+from .collectives import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from .collectives import allreduce, allreduce_, allreduce_async, allreduce_async_, sparse_allreduce_async
+from .collectives import alltoall, alltoall_async, barrier, join, poll, synchronize
+from .collectives import broadcast, broadcast_, broadcast_async, broadcast_async_
+from .collectives import grouped_allreduce, grouped_allreduce_, grouped_allreduce_async, grouped_allreduce_async_
+from .collectives import grouped_reducescatter, grouped_reducescatter_async, reducescatter, reducescatter_async
 from .compression import Compression, Compressor
-from .exchange import alltoall, alltoall_async, reducescatter, reducescatter_async
-from .exchange import grouped_reducescatter, grouped_reducescatter_async
-from .gather import allgather, allgather_async, broadcast, broadcast_, broadcast_async, broadcast_async_
-from .gather import grouped_allgather, grouped_allgather_async
 from .norm import SyncBatchNorm
 from .optimizer import DistributedOptimizer
-from .reduce import Adasum, Average, Max, Min, Product, ReduceOp, Sum
-from .reduce import allreduce, allreduce_, allreduce_async, allreduce_async_, sparse_allreduce_async
-from .reduce import grouped_allreduce, grouped_allreduce_, grouped_allreduce_async, grouped_allreduce_async_
-from .state import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from .world import ProcessSet, add_process_set, global_process_set, remove_process_set
 from .world import ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built, mpi_enabled
 from .world import cross_rank, cross_size, is_homogeneous, local_rank, local_size, rank, size

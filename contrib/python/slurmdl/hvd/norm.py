@@ -6,14 +6,14 @@ from typing import Any, Tuple
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from .reduce import How, Sum, start
+from .collectives import How, Sum, start_allreduce
 from .world import size
 
 
 def _sum(*parts: Any) -> Any:
     """Sum over all ranks, in one message."""
     whole = torch.cat([p.reshape(-1) for p in parts])
-    start(whole, None, How(Sum), True).wait()
+    start_allreduce(whole, None, How(Sum), True).wait()
     return torch.split(whole, [p.numel() for p in parts])
 
 

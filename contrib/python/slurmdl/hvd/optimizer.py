@@ -9,7 +9,7 @@ import torch
 
 from .. import distributed as _distributed
 from .compression import Compression, own_of
-from .reduce import Adasum, Average, How, ReduceOp, start
+from .collectives import Adasum, Average, How, ReduceOp, start_allreduce
 from .world import ProcessSet, global_process_set, size
 
 
@@ -68,7 +68,7 @@ class _AdasumSteps:
 
     def _send(self, p: Any, before: Any, own: Any) -> Tuple[Any, Any]:
         narrow, context = own.compress(p.detach() - before) if own else (p.detach() - before, None)
-        return start(narrow, f"adasum.{self._names[p]}", How(Adasum), False), context
+        return start_allreduce(narrow, f"adasum.{self._names[p]}", How(Adasum), False), context
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         loss = closure() if closure is not None else None

@@ -12,7 +12,7 @@ from .. import comm as _comm
 from .. import elastic as _elastic
 
 # (Horovod's, ours): used if ours is not set
-VARIABLES = (
+_VARIABLES = (
     ("HOROVOD_FUSION_THRESHOLD", "DL_FUSION_BYTES"),
     ("HOROVOD_CYCLE_TIME", "DL_CYCLE_MS"),
     ("HOROVOD_STALL_CHECK_TIME_SECONDS", "DL_STALL_SECONDS"),
@@ -24,7 +24,7 @@ _taken: Dict[str, str] = {}  # variables of ours that init() has set
 
 
 def _take_variables() -> None:
-    given = {ours: os.environ.get(theirs, "") for theirs, ours in VARIABLES}
+    given = {ours: os.environ.get(theirs, "") for theirs, ours in _VARIABLES}
     if os.environ.get("HOROVOD_STALL_CHECK_DISABLE", "0") != "0":
         given["DL_STALL_SECONDS"] = "0"
     for ours, value in given.items():

@@ -11,12 +11,10 @@ import subprocess
 import sys
 from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
-from ..program import printable
+from ..program import IO_ERROR, NOT_FOUND, OK, complain, printable
 from . import determined, hydrasweep, jobs, katib, optuna, raytune, seml, target, trainjob, wandb
 from .document import BadInput, Node, read
 from .table import CHANGED, MAPPED, NONE, OPEN, Field, Import, Table
-
-OK, FAILED, USAGE, NOT_FOUND, IO_ERROR = 0, 1, 2, 3, 7
 
 
 class Format(NamedTuple):
@@ -40,11 +38,6 @@ FORMATS: List[Format] = [
     Format("optuna", optuna.knows, optuna.convert, [optuna.TABLE]),
     Format("raytune", raytune.knows, raytune.convert, [raytune.TABLE]),
 ]
-
-
-def complain(text: str) -> None:
-    """One line for the user, whatever is in it."""
-    print("dl: " + printable(text), file=sys.stderr)
 
 
 class _Options(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import ranges, target
 from .document import BadInput, Node, text_of
-from .table import NONE, Import, Table, copied, left, none, used
+from .table import NONE, Import, Table, copied, itself, left, none, used
 
 _CORE = "a script of the Core API runs with the module slurmdl.det; trial classes do not"
 
@@ -104,14 +104,7 @@ def knows(node: Node) -> bool:
 # ---- hyperparameters
 
 
-_TYPES = {name: name for name in ("const", "categorical", "int", "double", "log")}
-
-
-def _need(one: Import, node: Node, name: str, whole: bool = False) -> Any:
-    value = one.whole(node, name) if whole else one.real(node, name)
-    if value is None:
-        raise ValueError(f"{name} is missing, or {'no whole number' if whole else 'no number'}")
-    return value
+_TYPES = itself("const categorical int double log")
 
 
 def _range(one: Import, node: Node) -> Dict[str, Any]:
@@ -123,11 +116,8 @@ def _range(one: Import, node: Node) -> Dict[str, Any]:
             raise ValueError("val is missing")
         return ranges.constant(one.take(node, "val").plain())  # type: ignore[union-attr]
     if kind == "categorical":
-        vals = node.get("vals")
-        if vals is None or not isinstance(vals.value, list):
-            raise ValueError("vals is no list")
-        return ranges.choice(one.take(vals).plain())  # type: ignore[union-attr]
-    low, high = (_need(one, node, name, kind == "int") for name in ("minval", "maxval"))
+        return ranges.choice(one.values(node, "vals"))
+    low, high = (one.need(node, name, kind == "int") for name in ("minval", "maxval"))
     count = one.whole(node, "count", least=1)
     if kind == "int":
         return ranges.integer(low, high, count=count)
@@ -205,7 +195,7 @@ def _searcher(one: Import) -> None:
             one.guess("searcher.max_trials", 10, "the file names none")
     divisor = one.real(searcher, "divisor", above=1)
     rungs = one.whole(searcher, "max_rungs", least=1) or one.whole(searcher, "num_rungs", least=1)
-    mode = one.word(searcher, "mode", known={name: name for name in ("aggressive", "standard", "conservative")})
+    mode = one.word(searcher, "mode", known=itself("aggressive standard conservative"))
     if ours in _HALVING:
         one.set("searcher.divisor", divisor)
         one.set("searcher.max_rungs", rungs)
@@ -362,7 +352,7 @@ def _binds(one: Import, image: Optional[Node]) -> List[str]:
 
 def _policies(one: Import) -> None:
     made = []
-    known = {word: word for word in ("exclude_node", "cancel_retries")}
+    known = itself("exclude_node cancel_retries")
     for _, policy in one.node.items("log_policies"):
         inside = policy.has("action", "type")
         kind = one.word(policy, *(("action", "type") if inside else ("action",)), known=known)

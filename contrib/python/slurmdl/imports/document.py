@@ -17,6 +17,8 @@ try:
 except ImportError:
     raise ImportError("dl import needs PyYAML: python3 -m pip install pyyaml") from None
 
+from ..program import IO_ERROR, NOT_FOUND, USAGE
+
 MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
 MAX_DEPTH = 60
@@ -28,7 +30,7 @@ MAX_NUMBER = 100
 class BadInput(Exception):
     """One line about a file; 'status' is the exit status of dl."""
 
-    def __init__(self, file: str, line: int, text: str, status: int = 2) -> None:
+    def __init__(self, file: str, line: int, text: str, status: int = USAGE) -> None:
         super().__init__(f"{file}:{line}: {text}" if line else f"{file}: {text}")
         self.status = status
 
@@ -289,7 +291,7 @@ def text_of(file: str) -> str:
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        status = 3 if isinstance(error, FileNotFoundError) else 7
+        status = NOT_FOUND if isinstance(error, FileNotFoundError) else IO_ERROR
         raise BadInput(file, 0, error.strerror or "cannot be opened", status) from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Tuple
 from . import ranges, target
 from .document import BadInput, Node, comes_with, text_of
 from .optuna import put_searcher
-from .table import INTERPOLATION, MAPPED, NONE, Import, Table, copied, left, none, under, used
+from .table import INTERPOLATION, MAPPED, NONE, Import, Table, copied, itself, left, none, under, used
 
 # fmt: off
 _SWEEPER = [
@@ -204,7 +204,7 @@ class Sweep:
         return ranges.real(float(low), float(high), step=float(by) if whole > 1 else None)
 
 
-_TYPES = {name: name for name in ("categorical", "choice", "fixed", "int", "float", "range")}
+_TYPES = itself("categorical choice fixed int float range")
 
 
 def _mapping(one: Import, node: Node) -> Any:
@@ -213,10 +213,8 @@ def _mapping(one: Import, node: Node) -> Any:
     if kind is None:
         raise ValueError("no type that is known")
     if kind in ("categorical", "choice"):
-        name = "choices" if node.has("choices") else "values"
-        if not isinstance(getattr(node.get(name), "value", None), list):
-            raise ValueError(f"{name} is no list")
-        return ranges.choice(["null" if v is None else v for v in one.take(node, name).plain()])  # type: ignore[union-attr]
+        values = one.values(node, "choices" if node.has("choices") else "values")
+        return ranges.choice(["null" if v is None else v for v in values])
     if kind == "fixed":
         if not node.has("value"):
             raise ValueError("value is missing")
@@ -229,8 +227,8 @@ def _mapping(one: Import, node: Node) -> Any:
     if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (low, high)):
         raise ValueError("the ends are no numbers")
     log = one.truth(node, "log") is True or one.truth(node, "log_scale") is True
-    values = one.word(node, "value_type", known={"int": "int", "float": "float"})
-    whole = kind == "int" or values == "int" or (kind == "range" and not values and type(low) is int and type(high) is int)
+    numbers = one.word(node, "value_type", known={"int": "int", "float": "float"})
+    whole = kind == "int" or numbers == "int" or (kind == "range" and not numbers and type(low) is int and type(high) is int)
     step = one.real(node, "step") if node.has("step") else None
     if log and step not in (None, 1):
         one.changed(node.get("step"), "a logarithmic range has no steps")

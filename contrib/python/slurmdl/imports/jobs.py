@@ -7,11 +7,11 @@ A pod becomes a member of a role; where its ranks share it, or the command is to
 import copy
 import math
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import containers, target
+from . import target
 from .document import Node
-from .table import MAPPED, NONE, Import, Table, changed, left, none, plain_name, under, used
+from .table import NONE, Import, Table, changed, left, none, under, used
 
 _STORAGE = "a job sees the file systems of its node: use a path there, or make a link to it"
 
@@ -156,6 +156,74 @@ def memory_text(size: float) -> str:
     return f"{mega // 1024}G" if mega % 1024 == 0 else f"{mega}M"
 
 
+# ---- mounts
+
+
+class Mount(NamedTuple):
+    """A directory of the node and its path in the container.  The directory of a claim is relative: its name."""
+
+    source: str
+    inside: str
+    read_only: bool
+    node: Node
+    volume: Optional[Node]
+
+
+_FOLDER = re.compile(r"/[^:,\x00-\x1f]*")
+
+
+def _source(volume: Optional[Node]) -> str:
+    if volume is None:
+        return ""
+    if volume.has("emptyDir"):
+        return "/tmp"
+    return volume.string("hostPath", "path") or volume.string("persistentVolumeClaim", "claimName")
+
+
+def _mount(one: Import, mount: Node, volume: Optional[Node]) -> Optional[Mount]:
+    source, inside, part = _source(volume), one.text(mount, "mountPath"), one.text(mount, "subPath")
+    only = one.truth(mount, "readOnly") is True
+    one.take(mount, "name")
+    if inside == "/dev/shm":
+        one.mark(mount, NONE, "a process on a node has all of /dev/shm")
+        return None
+    known = _FOLDER.fullmatch(source) or re.fullmatch(r"\w[\w.-]*", source, re.A)
+    if not known or not _FOLDER.fullmatch(inside) or not _FOLDER.fullmatch(f"/{part}") or ".." in part.split("/"):
+        if volume is not None and (volume.has("hostPath") or volume.has("persistentVolumeClaim")):
+            one.open(volume, "see volumeMounts")
+        one.open(mount, "no hostPath, claim or emptyDir: a job sees the file systems of its node, use a path there")
+        return None
+    return Mount(source + (f"/{part}" if part else ""), inside, only, mount, volume)
+
+
+def _mounts(one: Import, template: Node, container: Node) -> List[Mount]:
+    """The mounts of a container; its pod declares their volumes."""
+    volumes = dict(template.items("spec", "volumes"))
+    mounts = (_mount(one, mount, volumes.get(name)) for name, mount in container.items("volumeMounts"))
+    return [mount for mount in mounts if mount]
+
+
+def _take_volume(one: Import, mount: Mount) -> None:
+    """The volume was understood: it is bound into the container."""
+    for path in (("name",), ("hostPath", "path"), ("persistentVolumeClaim", "claimName")):
+        one.take(mount.volume, *path)
+
+
+def _place_of(mount: Mount) -> str:
+    return f":{mount.inside}" + (":ro" if mount.read_only else "")
+
+
+def binds_of(one: Import, mounts: Sequence[Mount]) -> List[str]:
+    """The values of container.binds, in which a path cannot be relative."""
+    for mount in mounts:
+        if mount.source[0] != "/":
+            one.open(mount.volume, "see volumeMounts")
+            one.open(mount.node, f'name the folder of this claim: container.binds = "/FOLDER{_place_of(mount)}"')
+        else:
+            _take_volume(one, mount)
+    return [mount.source + _place_of(mount) for mount in mounts if mount.source[0] == "/"]
+
+
 # ---- what a pod runs
 
 
@@ -169,7 +237,7 @@ class Role:
         self.gpus, self.cpus, self.memory = 0, 0, 0.0
         self.folder = ""
         self.image = ""
-        self.mounts: List[containers.Mount] = []
+        self.mounts: List[Mount] = []
         self.command = False  # that of its container; else the image's own program runs
         self.container: Optional[Node] = None
         self.restart = "on_failure"
@@ -236,7 +304,7 @@ def read_pod(
             one.open(container, "a second container of a pod: write its command into the script")
     if chosen is not None:
         read_container(one, role, chosen, substitute)
-        role.mounts = containers.read(one, template, chosen) if template is not None else []
+        role.mounts = _mounts(one, template, chosen) if template is not None else []
 
 
 # ---- a job
@@ -651,7 +719,7 @@ def put_job(one: Import, work: Work) -> None:
         line = work.main.container.line if work.main.container is not None else 0
         one.say(line, f"{IMAGE_PROGRAM} is the image's own program where Apptainer runs it; else name the program")
     image = work.main.container.get("image") if work.main.container is not None else None
-    one.image(image, containers.binds_of(one, work.main.mounts))
+    one.image(image, binds_of(one, work.main.mounts))
     one.set("job.backoff_limit", work.backoff if work.restarts or not work.backoff else None)
     if work.backoff and not work.restarts:
         one.say(one.node.line, "backoffLimit: nothing begins again, for restartPolicy is Never")

@@ -5,10 +5,10 @@ import math
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import containers, jobs, ranges, target, trainjob
+from . import jobs, ranges, target, trainjob
 from .document import MAX_KEY, Node
 from .jobs import Work
-from .table import NONE, Import, Row, Table, changed, copied, left, none, under, used
+from .table import NONE, Import, Row, Table, changed, copied, itself, left, none, under, used
 
 
 def _in_experiment(rows: List[Row]) -> List[Row]:
@@ -157,7 +157,7 @@ def _ranged(one: Import, node: Node, kind: str) -> Dict[str, Any]:
 
 
 def _parameter(one: Import, node: Node) -> Optional[Dict[str, Any]]:
-    kind = one.word(node, "parameterType", known={name: name for name in ("int", "double", "discrete", "categorical")})
+    kind = one.word(node, "parameterType", known=itself("int double discrete categorical"))
     one.take(node, "name")
     try:
         if kind is None:
@@ -290,7 +290,7 @@ def _filter(format: str) -> Optional[str]:
 
 def _metrics(one: Import, node: Node) -> None:
     spec = node.get("spec", "metricsCollectorSpec") or Node(node.file, node.line, {})
-    known = {name: name for name in ("StdOut", "File", "TensorFlowEvent")}
+    known = itself("StdOut File TensorFlowEvent")
     kind = one.word(spec, "collector", "kind", known=known) if spec.has("collector", "kind") else "StdOut"
     filters = spec.get("source", "filter", "metricsFormat")
     format = one.word(spec, "source", "fileSystemPath", "format", known={"TEXT": "text", "JSON": "json"})
@@ -443,7 +443,7 @@ def _trial(one: Import, node: Node, names: Dict[str, str], resource: str) -> Non
     resources_of(one, work)
     one.set("max_restarts", 0 if not work.restarts else work.tries or None)
     image = work.main.container.get("image") if work.main.container is not None else None
-    one.image(image, containers.binds_of(one, work.main.mounts))
+    one.image(image, jobs.binds_of(one, work.main.mounts))
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:

@@ -75,10 +75,7 @@ def _range(one: Import, node: Node) -> Dict[str, Any]:
     kind = one.word(node, "name", known={**_KINDS, "CategoricalDistribution": None})
     if node.string("name") == "CategoricalDistribution":
         one.take(node, "name")
-        choices = node.get("attributes", "choices")
-        if choices is None or not isinstance(choices.value, list):
-            raise ValueError("choices is no list")
-        return ranges.choice(one.take(choices).plain())  # type: ignore[union-attr]
+        return ranges.choice(one.values(node, "attributes", "choices"))
     if kind is None:
         raise ValueError("there is no such distribution")
     keys = node.get("attributes") or node

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import ranges, target
 from .document import MAX_DOCUMENTS, Node
-from .table import INTERPOLATION, NONE, Import, Table, changed, copied, left, none, used
+from .table import INTERPOLATION, NONE, Import, Table, changed, copied, itself, left, none, used
 
 MAX_OPTIONS = 10_000
 _BLOCKS = ("fixed", "grid", "random")
@@ -137,15 +137,8 @@ def _arange(low: float, high: float, step: float) -> List[float]:
     return [low + i * step for i in range(count)]
 
 
-def _numbers(one: Import, node: Node, names: str, whole: bool = False) -> List[Any]:
-    made = [one.whole(node, name) if whole else one.real(node, name) for name in names.split()]
-    if None in made:
-        raise ValueError(f"{names.split()[made.index(None)]} is missing, or {'no whole number' if whole else 'no number'}")
-    return made
-
-
-_GRID = {name: name for name in ("choice", "range", "uniform", "loguniform")}
-_RANDOM = {name: name for name in ("choice", "randint", "uniform", "loguniform")}
+_GRID = itself("choice range uniform loguniform")
+_RANDOM = itself("choice randint uniform loguniform")
 
 
 def _kind(one: Import, node: Node, known: Dict[str, str]) -> str:
@@ -159,10 +152,7 @@ def _kind(one: Import, node: Node, known: Dict[str, str]) -> str:
 
 
 def _choice(one: Import, node: Node) -> Dict[str, Any]:
-    options = one.take(node, "options")
-    if options is None or not isinstance(options.value, list):
-        raise ValueError("options is no list")
-    return ranges.choice([_literal(v) for v in options.plain()])
+    return ranges.choice([_literal(v) for v in one.values(node, "options")])
 
 
 def _of_grid(one: Import, node: Node, name: str) -> Dict[str, Any]:
@@ -171,16 +161,16 @@ def _of_grid(one: Import, node: Node, name: str) -> Dict[str, Any]:
     if kind == "choice":
         return _choice(one, node)
     if kind == "range":
-        low, high, step = _numbers(one, node, "min max step")
+        low, high, step = (one.need(node, name) for name in ("min", "max", "step"))
         values = _arange(float(low), float(high), float(step))
         whole = all(isinstance(v, int) for v in (low, high, step))
         if len(values) > 1 and whole and step > 0:
             return ranges.integer(low, int(values[-1]), step=step)
         return ranges.choice([int(v) if whole else round(v, 12) for v in values])
-    low, high = _numbers(one, node, "min max")
+    low, high = one.need(node, "min"), one.need(node, "max")
     count = one.whole(node, "num", least=1)
     if count is None:
-        raise ValueError("num is missing, or no whole number")
+        raise ValueError("num is missing or not a whole number from 1")
     return ranges.constant(low) if count == 1 else ranges.real(low, high, log=kind == "loguniform", count=count)
 
 
@@ -189,9 +179,9 @@ def _of_random(one: Import, node: Node, name: str) -> Dict[str, Any]:
     if kind == "choice":
         return _choice(one, node)
     if kind == "randint":
-        low, high = _numbers(one, node, "min max", whole=True)
+        low, high = one.need(node, "min", True), one.need(node, "max", True)
         return ranges.integer(low, high - 1)
-    low, high = _numbers(one, node, "min max")
+    low, high = one.need(node, "min"), one.need(node, "max")
     return ranges.real(low, high, log=kind == "loguniform")
 
 

@@ -139,6 +139,11 @@ _KINDS: Dict[str, str] = {
 T = TypeVar("T")
 
 
+def itself(words: str) -> Dict[str, str]:
+    """For Import.word(): words that stand for themselves."""
+    return {word: word for word in words.split()}
+
+
 def _given(node: Optional[Node], path: Sequence[str]) -> Optional[Node]:
     """What is below, but null."""
     found = node.get(*path) if node is not None else None
@@ -250,6 +255,22 @@ class Import:
         fits = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
         fits = fits and (above is None or value > above)  # type: ignore[operator]
         return self._read(found, "no number" + (f" above {above:g}" if above is not None else ""), fits, value)
+
+    def need(self, node: Node, name: str, whole: bool = False) -> Any:
+        """A number without which there is no range."""
+        value = self.whole(node, name) if whole else self.real(node, name)
+        if value is None:
+            raise ValueError(f"{name} is missing or not {'a whole number' if whole else 'a number'}")
+        return value
+
+    def values(self, node: Node, *path: str) -> List[Any]:
+        """The values of a list."""
+        found = node.get(*path)
+        if found is None or not isinstance(found.value, list):
+            raise ValueError(f"{path[-1]} is not a list")
+        self.take(found)
+        values: List[Any] = found.plain()
+        return values
 
     def truth(self, node: Optional[Node], *path: str) -> Optional[bool]:
         """true or false."""

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import ranges, target
 from .document import MAX_NODES, BadInput, Node, text_of
-from .table import CHANGED, MAPPED, Import, Table, changed, copied, left, none, used
+from .table import CHANGED, MAPPED, Import, Table, changed, copied, itself, left, none, used
 
 # fmt: off
 TABLE = Table(
@@ -120,7 +120,7 @@ def _distribution(one: Import, node: Node, kind: str, n: Dict[str, Any]) -> Dict
 
 def _kind(one: Import, node: Node) -> str:
     """The distribution, which is seen by the other keys where it is not named."""
-    known = {**{name: name for name in _DISTRIBUTIONS}, "beta": "beta", "q_beta": "q_beta"}
+    known = itself(" ".join([*_DISTRIBUTIONS, "beta", "q_beta"]))
     if node.has("distribution"):
         kind = one.word(node, "distribution", known=known)
         if kind is None or kind.endswith("beta"):
@@ -135,12 +135,10 @@ def _kind(one: Import, node: Node) -> str:
 def _values(one: Import, node: Node) -> Optional[List[Any]]:
     """The values of a choice or a constant, None: a range."""
     if "values" in node.value:
-        if not isinstance(node.get("values").value, list):  # type: ignore[union-attr]
-            raise ValueError("values is no list")
         if node.has("probabilities"):
             one.take(node, "probabilities")
             one.changed(node.get("probabilities"), "all values are as likely as each other")
-        return list(one.take(node, "values").plain())  # type: ignore[union-attr]
+        return one.values(node, "values")
     return [one.take(node, "value").plain()] if "value" in node.value else None  # type: ignore[union-attr]
 
 
@@ -149,10 +147,7 @@ def _range(one: Import, node: Node) -> Dict[str, Any]:
     n: Dict[str, Any] = {}
     for name in _DISTRIBUTIONS[kind]:
         if node.has(name):
-            number = one.real(node, name)
-            if number is None:
-                raise ValueError(f"{name} is no number")
-            n[name] = number
+            n[name] = one.need(node, name)
     return _distribution(one, node, kind, n)
 
 
