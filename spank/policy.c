@@ -129,6 +129,10 @@ static int take_value (struct target t, const char *value, char *why, size_t siz
         snprintf (why, size, "it needs monitor_dir=, a folder for what nobody asked for");
         return -1;
     }
+    if (t.row == PLUGIN_MONITOR && word_listed (value, "park")) {
+        snprintf (why, size, "only a job ends its own step: park is no default, but warn is");
+        return -1;
+    }
     if (option_check (t.row, value, why, size) < 0
         || policy_check (t.policy, t.row, value, why, size) < 0)
         return -1;

@@ -193,6 +193,19 @@ static void summary_text (const struct usage *u, char line[LINE])
     append_cores (line, u, q);
 }
 
+/* As --dl-monitor=idle: found them. */
+static void print_idle (const struct usage_node *n, FILE *to, const char *before)
+{
+    char time[32];
+
+    for (int i = 0; i < n->ngpus; i++)
+        if (n->gpus[i].idle > 0) {
+            duration_text (time, sizeof (time), n->gpus[i].idle);
+            fprintf (to, "%sGPU %d of %s was idle at the end, for %s or more\n", before,
+                     n->gpus[i].index, n->name, time);
+        }
+}
+
 static void print_summary (const struct usage *u, FILE *to, const char *before)
 {
     const struct pattern_row *rows[ADVICE];
@@ -206,6 +219,8 @@ static void print_summary (const struct usage *u, FILE *to, const char *before)
         advice_text (u, rows[i], line, sizeof (line));
         fprintf (to, "%s%s\n", before, line);
     }
+    for (size_t i = 0; i < u->nnodes; i++)
+        print_idle (&u->nodes[i], to, before);
     for (size_t i = 0; i < u->nnodes; i++)
         lost += u->nodes[i].lost;
     if (lost > 0)
@@ -321,12 +336,13 @@ static json_t *usage_rank_json (const struct usage *u, const struct usage_rank *
 static json_t *gpu_json (const struct usage_gpu *g)
 {
     return json_pack (
-        "{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "gpu", g->index, "rank", g->rank < 0 ? json_null () : json_integer (g->rank),
         "busy", usage_real (g->busy), "sm", usage_real (g->sm), "tensor", usage_real (g->tensor),
         "memory", usage_real (g->memory), "memory_size", usage_real (g->memory_size),
         "power", usage_real (g->power), "temperature", usage_real (g->temperature),
-        "hot", usage_real (g->hot), "capped", usage_real (g->capped));
+        "hot", usage_real (g->hot), "capped", usage_real (g->capped),
+        "idle", usage_real (g->idle));
 }
 
 static json_t *node_json (const struct usage_node *n)

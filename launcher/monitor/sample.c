@@ -20,8 +20,12 @@
 #include <unistd.h>
 
 #include "launcher/monitor/gpu_readings.h"
+#include "launcher/monitor/idle.h"
 #include "launcher/monitor/series.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/proc.h"
+#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/step_processes.h"
 #include "runtime/base/clock.h"
@@ -29,6 +33,7 @@
 #include "runtime/base/nearest_word.h"
 #include "runtime/base/process_id.h"
 #include "runtime/host/sysfs.h"
+#include "runtime/rank/plugin_options.h"
 #include "runtime/storage/inside.h"
 
 /* ---- what the processes of each rank use: CPU, memory, files ---- */
@@ -559,10 +564,10 @@ static void node_destroy (struct node_usage *n)
 /* ---- the command ---- */
 
 enum {
-    SECONDS_MAX = 3600,
     BEGIN_WITHIN = 60, /* s, until some task has started its program */
     LAST_TASKS = 1,    /* s, for those that have not when others ended */
     ROWS = 512 << 10,  /* of the file, 32 bytes each; then samples are joined */
+    SETTLE = 65,       /* s, until each node sees what the others wrote: NFS caches for 60 */
 };
 static const double first_sample = 0.1, gpu_answer = 1.0;
 
@@ -574,8 +579,18 @@ struct usage_task {
 };
 
 struct usage_sampler {
+    struct sample_options options;
     double interval;
     const char *step;
+    char folder[PATH_MAX];
+    char host[65];
+    struct idle_gpus idle;
+    long marked; /* as a node whose GPUs are all idle: so often */
+    double marked_at;
+    long *marks; /* of all nodes, when they were all there first; NULL: they are not */
+    double marks_at;
+    double parked; /* it was told then that the ranks are asked to end; 0: not yet */
+    bool asked;    /* they were, a sample later: srun may drop what is told just before its end */
     struct ranks *ranks;
     struct load *load;
     struct node_usage *node;
@@ -707,6 +722,214 @@ static long rank_of (const struct usage_sampler *m, pid_t pid)
     return -1;
 }
 
+/* ---- idle GPUs ---- */
+
+static long rank_of_process (const void *sampler, pid_t pid)
+{
+    return rank_of (sampler, pid);
+}
+
+/* On the standard error of the first task.  It is open here for a moment only: srun waits until
+ * nobody has it open any more.
+ */
+static void tell_step (const struct usage_sampler *m, const char *text)
+{
+    char line[IDLE_MOST + 8], path[32];
+    int n = snprintf (line, sizeof (line), "dl: %.*s\n", IDLE_MOST, text);
+
+    for (size_t i = 0; i < m->ntasks; i++) {
+        snprintf (path, sizeof (path), "/proc/%d/fd/2", (int)m->tasks[i].pid);
+        int fd = open (path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        bool told = write (fd, line, (size_t)n) == n;
+        close (fd);
+        if (told)
+            return;
+    }
+}
+
+static void idle_path (const struct usage_sampler *m, const char *name, const char *suffix,
+                       char path[PATH_MAX])
+{
+    snprintf (path, PATH_MAX, "%.3900s/%.64s%s", m->folder, name, suffix);
+}
+
+/* NODE.idle is there while all GPUs of the node are idle, and has another number from time to time:
+ * a monitor that was killed says nothing any more.
+ */
+static void mark_idle (struct usage_sampler *m, bool idle, double now)
+{
+    char path[PATH_MAX], text[24];
+
+    if (idle == (m->marked > 0) && !(idle && now - m->marked_at >= SETTLE / 2.0))
+        return;
+    idle_path (m, m->host, ".idle", path);
+    snprintf (text, sizeof (text), "%ld\n", idle ? m->marked + 1 : 0);
+    if (!idle)
+        unlink (path);
+    if (!idle || publish_replace (path, text, strlen (text), NULL) == 0)
+        m->marked = idle ? m->marked + 1 : 0;
+    m->marked_at = now;
+}
+
+static int is_idle_mark (const struct dirent *e)
+{
+    const char *dot = strrchr (e->d_name, '.');
+
+    return *e->d_name != '.' && dot && !strcmp (dot, ".idle");
+}
+
+static long step_nodes (void)
+{
+    return (long)environment_number ("SLURM_STEP_NUM_NODES",
+                                     environment_number ("SLURM_JOB_NUM_NODES", 1));
+}
+
+/* The numbers of all nodes in order of their names, which the caller frees; NULL: not all GPUs are
+ * idle.  A step of several components has a folder for each: they do not see each other.
+ */
+static long *read_marks (const struct usage_sampler *m)
+{
+    long nodes = step_nodes ();
+    struct dirent **list;
+    long *marks;
+    int n;
+
+    if (m->marked == 0 || environment_number ("SLURM_HET_SIZE", 1) > 1)
+        return NULL;
+    if ((n = scandir (m->folder, &list, is_idle_mark, alphasort)) < 0)
+        return NULL;
+    marks = xcalloc ((size_t)n + 1, sizeof (*marks));
+    for (int i = 0; i < n; i++) {
+        char path[PATH_MAX], text[24];
+        idle_path (m, list[i]->d_name, "", path);
+        if (proc_read (AT_FDCWD, path, text, sizeof (text)) > 0)
+            marks[i] = atol (text);
+        free (list[i]);
+    }
+    free (list);
+    if (n == nodes)
+        return marks;
+    free (marks);
+    return NULL;
+}
+
+/* That all are idle has been known for long enough that what a node takes back is seen here, and
+ * each has said it again.
+ */
+static bool all_stay_idle (struct usage_sampler *m, double now)
+{
+    long *marks = read_marks (m);
+    bool stay = marks && m->marks && now - m->marks_at >= SETTLE;
+
+    if (!m->marks || !marks) {
+        free (m->marks);
+        m->marks = marks;
+        m->marks_at = now;
+        return marks && step_nodes () == 1;
+    }
+    for (long i = 0; i < step_nodes (); i++)
+        stay = stay && marks[i] > 0 && m->marks[i] > 0 && marks[i] != m->marks[i];
+    free (marks);
+    return stay;
+}
+
+/* The first node decides for all. */
+static void decide_to_park (struct usage_sampler *m, double now)
+{
+    const char *attempt = getenv ("DL_ATTEMPT_DIR");
+    char path[PATH_MAX], text[128];
+
+    if (!all_stay_idle (m, now))
+        return;
+    snprintf (text, sizeof (text), IDLE_TEXT, m->options.idle);
+    idle_path (m, "park", "", path);
+    publish_if_absent (path, text, strlen (text), NULL);
+    if (attempt && *attempt && snprintf (path, sizeof (path), "%s/" IDLE_NAME, attempt) < PATH_MAX)
+        publish_if_absent (path, text, strlen (text), NULL);
+}
+
+/* A step of workers: each ends its trial by itself. */
+static bool is_worker (const struct rank_process *p)
+{
+    return getenv ("DL_PIN") && !strcmp (p->name, "dl");
+}
+
+static void signal_ranks (struct usage_sampler *m, int signal)
+{
+    const struct rank_process *p;
+    size_t n;
+
+    if (ranks_look (m->ranks) < 0)
+        return;
+    p = ranks_roots (m->ranks, &n);
+    if (n > 0 && is_worker (&p[0])) {
+        for (size_t i = 0; i < n && signal == SIGTERM; i++)
+            sigqueue (p[i].pid, SIGUSR2, (union sigval){ .sival_int = (int)m->options.idle });
+        return;
+    }
+    p = ranks_all (m->ranks, &n);
+    for (size_t i = n; i-- > 0;) {
+        kill (p[i].pid, signal);
+        kill (p[i].pid, SIGCONT);
+    }
+}
+
+/* As Slurm preempts, but a rank has as long to end as it was idle; the worker of a trial asks its
+ * ranks.
+ */
+static void park (struct usage_sampler *m, double now)
+{
+    bool is_trial = *environment_text ("DL_ATTEMPT_DIR", "");
+    char path[PATH_MAX];
+
+    mark_idle (m, idle_all (&m->idle), now);
+    if (m->parked > 0) {
+        if (!is_trial && !m->asked)
+            signal_ranks (m, SIGTERM);
+        else if (!is_trial && m->marked > 0 && now - m->parked >= m->idle.limit)
+            signal_ranks (m, SIGKILL);
+        m->asked = true;
+        return;
+    }
+    if (environment_number ("SLURM_NODEID", 0) == 0)
+        decide_to_park (m, now);
+    idle_path (m, "park", "", path);
+    if (access (path, F_OK) < 0)
+        return;
+    m->parked = now;
+    if (environment_number ("SLURM_NODEID", 0) == 0)
+        tell_step (m, is_trial ? "all GPUs of the step are idle: the attempt parks"
+                               : "all GPUs of the step are idle: its ranks get SIGTERM");
+}
+
+/* In steps of the limit, so that the file does not grow with each sample. */
+static void put_idle (struct usage_sampler *m, double now)
+{
+    for (int i = 0; i < m->idle.n; i++) {
+        const struct idle_gpu *g = &m->idle.gpus[i];
+        double steps = g->is_long ? floor ((now - g->since) / m->idle.limit) : 0;
+        if (!isnan (m->readings.gpu[i].v[GPU_BUSY]))
+            series_put (m->series, SERIES_GAUGE, steps * m->idle.limit, "gpu/%d/idle", g->index);
+    }
+}
+
+static void watch_idle (struct usage_sampler *m)
+{
+    double now = monotonic ();
+    char text[IDLE_MOST];
+
+    if (!m->options.idle)
+        return;
+    idle_take (&m->idle, &m->readings, now);
+    put_idle (m, now);
+    if (idle_text (&m->idle, &m->readings, m->host, now, rank_of_process, m, text, sizeof (text)))
+        tell_step (m, text);
+    if (m->options.parks)
+        park (m, now);
+}
+
 static void put_gpus (struct usage_sampler *m)
 {
     const struct gpu_readings *r = &m->readings;
@@ -734,8 +957,10 @@ static void take_gpu_readings (struct usage_sampler *m)
         wait_for_sample (m, until, true);
         forget_ended (m);
     }
-    if (got == 1)
+    if (got == 1) {
         put_gpus (m);
+        watch_idle (m);
+    }
 }
 
 static void put_own_usage (struct usage_sampler *m)
@@ -800,6 +1025,7 @@ static void follow_tasks (struct usage_sampler *m)
  */
 static void end_sampling (struct usage_sampler *m)
 {
+    mark_idle (m, false, 0);
     if (step_has_ended (m))
         ranks_forget (m->ranks);
     else
@@ -907,9 +1133,9 @@ static int open_series (struct usage_sampler *m)
     const char *node = getenv ("SLURMD_NODENAME");
     char host[65] = "node";
     struct own_folder folder;
-    char dir[PATH_MAX];
+    char *dir = m->folder;
 
-    if (monitor_folder (dir, sizeof (dir), required_variable ("SLURM_JOB_ID"), m->step) < 0
+    if (monitor_folder (dir, sizeof (m->folder), required_variable ("SLURM_JOB_ID"), m->step) < 0
         || make_parent (dir) < 0) {
         complain ("--dl-monitor: %s: %s; nothing is sampled", dir, strerror (errno));
         return -1;
@@ -922,7 +1148,8 @@ static int open_series (struct usage_sampler *m)
               required_variable ("DL_EXPERIMENT"));
     if (!node)
         gethostname (host, sizeof (host) - 1);
-    m->series = series_create (dir, folder.fd, node ?: host, &about, ROWS, &err);
+    snprintf (m->host, sizeof (m->host), "%s", node ?: host);
+    m->series = series_create (dir, folder.fd, m->host, &about, ROWS, &err);
     own_folder_close (&folder);
     if (!m->series)
         complain ("--dl-monitor: %s; nothing is sampled", err.text);
@@ -953,6 +1180,7 @@ static void release_sampler (struct usage_sampler *m)
         if (m->tasks[i].fd >= 0)
             close (m->tasks[i].fd);
     free (m->tasks);
+    free (m->marks);
     ranks_destroy (m->ranks);
     load_destroy (m->load);
     node_destroy (m->node);
@@ -965,13 +1193,14 @@ int cmd_sample (const struct command_line *line)
     struct usage_sampler *m = xcalloc (1, sizeof (*m));
     int rv = EXIT_IO;
 
-    m->interval = atof (line->args[0]);
     m->step = required_variable ("SLURM_STEP_ID");
-    if (m->interval < 1 || m->interval > SECONDS_MAX || !*m->step) {
+    if (sample_options_parse (line->args[0], &m->options) < 0 || !*m->step) {
         complain ("sample: it is started by srun --dl-monitor=SECONDS");
         free (m);
         return EXIT_USAGE;
     }
+    m->interval = (double)m->options.seconds;
+    m->idle = (struct idle_gpus){ .limit = 60.0 * (double)m->options.idle, .last = NAN };
     ignore_signals ();
     close_inherited ();
     m->step_end = find_step_end ();

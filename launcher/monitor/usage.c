@@ -191,6 +191,7 @@ static void fill_gpu (struct usage_gpu *g, const struct tracks *t, double until)
 #define MEAN(what) track_mean (track (t, "gpu/%d/" what, g->index), until)
 #define MOST(what) most (track (t, "gpu/%d/" what, g->index))
     const struct track *energy = track (t, "gpu/%d/energy", g->index);
+    const struct track *idle = track (t, "gpu/%d/idle", g->index);
 
     g->rank = -1;
     g->busy = MEAN ("busy");
@@ -204,6 +205,7 @@ static void fill_gpu (struct usage_gpu *g, const struct tracks *t, double until)
     g->temperature = MOST ("temperature");
     g->hot = MEAN ("hot");
     g->capped = MEAN ("capped");
+    g->idle = idle ? idle->last : NAN;
 #undef MEAN
 #undef MOST
 }

@@ -25,6 +25,13 @@ struct own_command {
 #define STACKS_NAME  "stacks"
 enum { HEALING_MOST = 4096 };
 
+/* The line with which the monitor of a step (srun --dl-monitor=idle:MINUTES,park)
+ * asks the worker to park: all GPUs are idle.
+ */
+#define IDLE_NAME "idle"
+#define IDLE_TEXT "all GPUs were idle for %ld min, and --dl-monitor says park"
+enum { IDLE_MOST = 512 };
+
 struct trial_attempt {
     const struct sweep *sweep;
     long trial;

@@ -50,6 +50,7 @@ const struct condition_reason condition_reasons[] = {
     { "OutOfMemory",          "it ran out of memory" },
     { "WorkerLost",           "its worker is gone" },
     { "Parked",               "it was asked to end: preempted, out of time, or its job was requeued" },
+    { "IdleGpus",             "it was asked to end: none of its GPUs had work for too long" },
     { "RungReached",          "it has a result, and may be promoted" },
     { "Promoted",             "it continues to train" },
     { "ExperimentPaused",     "dl pause, or a fault, paused the experiment" },

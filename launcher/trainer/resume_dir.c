@@ -29,7 +29,8 @@ bool attempt_file_is_ours (const char *name)
     return *name == '.' || !strcmp (name, "log") || !strcmp (name, WORK_NAME)
            || !strcmp (name, "hparams.json") || !strcmp (name, "bad-nodes")
            || !strcmp (name, ENDS_NAME) || !strcmp (name, HEALING_NAME)
-           || !strcmp (name, STACKS_NAME) || fnmatch ("metrics*.h5", name, 0) == 0;
+           || !strcmp (name, STACKS_NAME) || !strcmp (name, IDLE_NAME)
+           || fnmatch ("metrics*.h5", name, 0) == 0;
 }
 
 static bool folder_has_ckpt (const char *dir)

@@ -40,12 +40,8 @@ enum {
 
 /* ---- report ---- */
 
-/* Write one line per event to the worker's output, to the attempt's log, and to the attempt's
- * folder, from which dl show and dl watch read it.
- */
-static void __attribute__ ((format (printf, 4, 5)))
-heal_note (struct heal *h, const struct trial_attempt *a, struct trainer *t, const char *format,
-           ...)
+void heal_note (struct heal *h, const struct trial_attempt *a, struct trainer *t,
+                const char *format, ...)
 {
     char text[512], path[PATH_MAX];
     size_t n = strlen (h->notes);

@@ -43,6 +43,12 @@ struct heal {
  */
 void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a);
 
+/* Write one line per event to the worker's output, to the attempt's log, and to the attempt's
+ * folder, from which dl show and dl watch read it.
+ */
+void heal_note (struct heal *h, const struct trial_attempt *a, struct trainer *t,
+                const char *format, ...) __attribute__ ((format (printf, 4, 5)));
+
 /* Check on the ranks, and end the step if something is wrong with it. */
 void heal_tick (struct heal *h, const struct trial_attempt *a, struct trainer *t);
 

@@ -7,6 +7,7 @@
 #include "launcher/worker/worker_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -41,6 +42,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
+#include "runtime/storage/inside.h"
 
 /* Most reports of a segment, each of which is a log entry. */
 enum { REPORTS_MAX = 256 };
@@ -70,10 +72,12 @@ struct segment {
     bool early;        /* the searcher stopped it */
     double members_at; /* when to look at the members of a job next */
     struct members members;
-    bool members_over; /* they have decided it, and the step was killed */
-    bool overdue;      /* its job was active for too long */
-    bool shown;        /* its working folder, in the attempt's */
-    bool homeless;     /* somebody removed the attempt's folder with its metrics */
+    bool members_over;    /* they have decided it, and the step was killed */
+    bool overdue;         /* its job was active for too long */
+    double idle_at;       /* when to look next whether its monitor found its GPUs idle, ... */
+    char idle[IDLE_MOST]; /* ... and what the monitor says; "": not idle so far */
+    bool shown;           /* its working folder, in the attempt's */
+    bool homeless;        /* somebody removed the attempt's folder with its metrics */
     int status;
     bool in_memory; /* the result is known, but perhaps not synced yet */
     bool found;     /* it has logged all metrics, with these values: */
@@ -131,6 +135,35 @@ static void check_members (struct segment *s)
     }
 }
 
+/* The monitor of its step asks to park: as at the end of the job's time. */
+static void check_idle (struct segment *s)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    ssize_t n;
+    int fd;
+
+    if (s->w->idle > 0 && !*s->idle) {
+        snprintf (s->idle, sizeof (s->idle), IDLE_TEXT, s->w->idle);
+        heal_note (&s->heal, &s->attempt, s->trainer, "%s", s->idle);
+    }
+    if (monotonic () < s->idle_at || s->w->stop)
+        return;
+    s->idle_at = monotonic () + 1;
+    snprintf (path, sizeof (path), "%.4000s/" IDLE_NAME, s->attempt.dir);
+    if ((fd = inside_open (path, O_RDONLY, 0, &st)) < 0)
+        return;
+    /* where a group shares the experiment, nobody else stops this user's attempt */
+    n = st.st_uid == geteuid () ? read (fd, s->idle, sizeof (s->idle) - 1) : -1;
+    close (fd);
+    s->idle[n > 0 ? n : 0] = '\0';
+    if (n <= 0)
+        return;
+    policy_text (s->idle);
+    heal_note (&s->heal, &s->attempt, s->trainer, "%s", s->idle);
+    s->w->stop = SIGUSR2;
+}
+
 static void check_stop (struct segment *s)
 {
     trainer_read (s->trainer, false);
@@ -143,6 +176,7 @@ static void check_stop (struct segment *s)
     s->early = searcher_stops (s->w->sweep->searcher, s->attempt.trial);
     s->overdue |= is_overdue (s);
     check_members (s);
+    check_idle (s);
     if (s->early || s->overdue || s->w->stop || s->w->sweep->state != SWEEP_RUNNING
         || sweep_retires (s->w->sweep, s->w->slot))
         ask_trainer_to_stop (s);
@@ -533,9 +567,13 @@ static void judge_segment (struct segment *s, struct segment_report *r)
                   "TIMEOUT: the time limit is too short: stopped after %.0f s "
                   "without a checkpoint or progress",
                   r->seconds);
-    } else if (s->deadline > 0 || s->w->stop)
+    } else if (s->deadline > 0 || s->w->stop) {
         r->outcome = OUTCOME_PARKED;
-    else
+        if (*s->idle) {
+            r->verdict.cause = "IdleGpus";
+            snprintf (r->verdict.why, sizeof (r->verdict.why), "%s", s->idle);
+        }
+    } else
         judge_step (s, r);
 }
 

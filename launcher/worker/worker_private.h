@@ -39,6 +39,7 @@ struct worker {
     bool fresh;                     /* as in struct worker_place */
     const struct worker_exit *lost; /* the same */
     bool left_over;                 /* its job has ended */
+    long idle;                      /* minutes without work on its step's GPUs; 0: not idle */
     bool out_of_time;               /* the open segments take longer than the time left */
     bool waits;                     /* has reported that it waits for disk space */
     bool rivals;                    /* its last results raced with those of other workers */

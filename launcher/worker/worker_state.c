@@ -45,8 +45,11 @@ int worker_signal (struct worker *w)
 
     if (read (w->signals, &info, sizeof (info)) != sizeof (info))
         return 0;
-    if (info.ssi_signo != SIGCHLD && !w->stop)
+    if (info.ssi_signo != SIGCHLD && !w->stop) {
         w->stop = (int)info.ssi_signo;
+        /* the monitor of the worker's own step (launcher/monitor/sample.c) */
+        w->idle = info.ssi_signo == SIGUSR2 && info.ssi_code == SI_QUEUE ? info.ssi_int : 0;
+    }
     return (int)info.ssi_signo;
 }
 

@@ -11,7 +11,8 @@
 #include "runtime/rank/rank_environment.h"
 #include "runtime/rank/roles.h"
 
-enum { WORD_SIZE = 64, SAMPLE_MAX = 3600, HANG_MIN = 5, HANG_MAX = 86400, HANG_DEFAULT = 600 };
+enum { WORD_SIZE = 64, HANG_MIN = 5, HANG_MAX = 86400, HANG_DEFAULT = 600 };
+enum { SAMPLE_DEFAULT = 5, SAMPLE_MAX = 3600, IDLE_MAX = 10080 };
 
 static int check_roles (const char *value, char *why, size_t size)
 {
@@ -20,14 +21,62 @@ static int check_roles (const char *value, char *why, size_t size)
     return roles_parse (value, &roles, why, size);
 }
 
-static int check_seconds (const char *value, char *why, size_t size)
+/* A number of 'len' digits from 1 to 'most'; 0: it is none. */
+static long parse_count (const char *word, size_t len, long most)
 {
-    size_t digits = strspn (value, "0123456789");
-    long n = digits > 0 && digits <= 4 && !value[digits] ? atol (value) : 0;
+    long n = 0;
 
-    if ((n >= 1 && n <= SAMPLE_MAX) || !strcmp (value, "off"))
+    for (size_t i = 0; i < len; i++) {
+        if (word[i] < '0' || word[i] > '9' || n > most)
+            return 0;
+        n = 10 * n + word[i] - '0';
+    }
+    return n <= most ? n : 0;
+}
+
+static bool is_sample_word (const char *text, size_t len, const char *word)
+{
+    return len == strlen (word) && !strncmp (text, word, len);
+}
+
+int sample_options_parse (const char *value, struct sample_options *s)
+{
+    bool acts = false;
+
+    *s = (struct sample_options){ .seconds = SAMPLE_DEFAULT };
+    for (;;) {
+        size_t len = strcspn (value, ",");
+        if (is_sample_word (value, len, "warn") || is_sample_word (value, len, "park")) {
+            acts = true;
+            s->parks = *value == 'p';
+        } else if (len > 5 && !strncmp (value, "idle:", 5)) {
+            if ((s->idle = parse_count (value + 5, len - 5, IDLE_MAX)) == 0)
+                return -1;
+        } else if ((s->seconds = parse_count (value, len, SAMPLE_MAX)) == 0)
+            return -1;
+        if (!value[len])
+            return acts && !s->idle ? -1 : 0;
+        value += len + 1;
+    }
+}
+
+static int check_sample (const char *value, char *why, size_t size)
+{
+    struct sample_options s;
+
+    if (!strcmp (value, "off"))
         return 0;
-    snprintf (why, size, "neither a number of seconds from 1 to %d nor off", SAMPLE_MAX);
+    if (sample_options_parse (value, &s) < 0) {
+        snprintf (why, size,
+                  "neither a number of seconds from 1 to %d nor off nor "
+                  "idle:MINUTES[,warn|park] (1 to %d)",
+                  SAMPLE_MAX, IDLE_MAX);
+        return -1;
+    }
+    if (!s.idle || 2 * s.seconds <= 60 * s.idle)
+        return 0;
+    snprintf (why, size, "a GPU that is idle for %ld min must be sampled each %ld s or more often",
+              s.idle, 30 * s.idle);
     return -1;
 }
 
@@ -124,9 +173,9 @@ const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
     },
     [PLUGIN_MONITOR] = {
         "dl-monitor",
-        "SECONDS",
+        "SECONDS[,idle:MINUTES[,warn|park]]",
         "[dl] sample what each rank uses, every so many seconds (5)",
-        .check = check_seconds,
+        .check = check_sample,
         .bare = "5",
     },
     [PLUGIN_DEBUG] = {

@@ -44,6 +44,16 @@ extern const struct plugin_option plugin_options[PLUGIN_OPTIONS];
  */
 int plugin_option_check (enum plugin_option_id id, const char *value, char *why, size_t size);
 
+/* The value of --dl-monitor. */
+struct sample_options {
+    long seconds; /* between samples */
+    long idle;    /* minutes of a GPU without work that are too long; 0: never */
+    bool parks;   /* end the step then, if no GPU of it works */
+};
+
+/* Read "SECONDS", "idle:MINUTES[,warn|park]", or both with a comma.  Returns 0, or -1. */
+int sample_options_parse (const char *value, struct sample_options *s);
+
 /* The value of --dl-debug. */
 struct hang_options {
     long seconds; /* without progress */

@@ -139,6 +139,37 @@ wait $waiter
 timeout 300 srun --dl-monitor -n1 true 2>err
 is "$?$(cat err)" 0 "a step that is too short for a sample says nothing"
 
+# ---- GPUs without work: the step ends, the job script goes on
+cat >idle.sh <<'END'
+#!/bin/sh
+#SBATCH -n1 -N1 --output=idle.out
+srun --dl-monitor=1,idle:1,park sleep 1000
+echo "status $?"
+END
+printf '0 20000 81920 70 30 0 -\n0 8000 81920 70 30 0 -\n' >idle.gpus
+FAKE_NVML=$work/idle.gpus LD_LIBRARY_PATH=$work/nvml SLURM_STEP_GPUS=0-1 timeout 600 sbatch -W idle.sh >out
+is "$?$(sed -n 's/^status //p' idle.out)" 0143 "all GPUs are idle: the step gets SIGTERM, and the job script goes on"
+like "$(cat idle.out)" '^dl: GPUs 0, 1 of n. have been idle since [0-9:]*, for 1 min$' "its standard error says since when"
+like "$(cat idle.out)" '^dl: all GPUs of the step are idle: its ranks get SIGTERM$' "and what is done"
+like "$(cat idle.out)" '^dl: GPU 0 of n. was idle at the end, for 1m00s or more$' "the summary, too"
+
+# ---- in an experiment the attempt parks, and the trial goes on when Slurm has an allocation again
+cat >idle.conf <<END
+name = "idle";
+entrypoint = "sh -c 'test -e $work/idle.go || { trap \\"exit 0\\" TERM; sleep 1000 & wait; }; test \$SLURM_PROCID != 0 || dl log loss=1 --step=1'";
+searcher = { name = "single"; metric = "loss"; max_length = 1; };
+resources = { ranks_per_node = 2; monitor = "1,idle:1,park"; };
+END
+HOME=$work FAKE_NVML=$work/idle.gpus LD_LIBRARY_PATH=$work/nvml dl run --detach idle.conf >out 2>&1
+parked () { grep -qs 'says park' idle-0001/trials/0001/a.1/healing; }
+wait_for 600 parked
+touch idle.go
+timeout 600 dl wait idle >out 2>&1
+is $? 0 "an experiment with park ends"
+like "$(find idle-0001/log -type f -exec cat {} +)" '"op": *"park".*"cause": *"IdleGpus"' "after an attempt that parked for idle GPUs"
+like "$(cat idle-0001/trials/0001/a.1/log)" 'all GPUs were idle for 1 min, and --dl-monitor says park' "as its log says"
+is "$(ls -d idle-0001/trials/0001/a.* | wc -l)" 2 "and one more"
+
 # ---- without it, nothing
 wait_for 300 no_monitors
 timeout 300 srun -n1 sleep 1
@@ -151,6 +182,9 @@ for value in 0 3601 -1 5s 1.5 99999 a; do
     [ $? -ne 0 ] && grep -q "dl: --dl-monitor=$value: neither a number of seconds from 1 to 3600 nor off" err
     ok $? "--dl-monitor=$value is refused"
 done
+timeout 300 srun --dl-monitor=60,idle:1 true 2>err
+[ $? -ne 0 ] && grep -q "dl: --dl-monitor=60,idle:1: a GPU that is idle for 1 min must be sampled each 30 s or more often" err
+ok $? "too few samples to see an idle GPU are refused"
 timeout 300 sbatch --dl-monitor=x job.sh 2>err
 [ $? -ne 0 ]
 ok $? "by sbatch, too"

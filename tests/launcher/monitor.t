@@ -131,6 +131,72 @@ for what in hang crash; do
     ok $? "and nothing is left"
 done
 
+# ---- GPUs without work, for a minute: four steps at once
+step () { # step NAME JOB GPUS VARIABLE=VALUE...: its ranks and its monitor, in a folder of their own
+    mkdir "$1" && cd "$1" || exit 1
+    id=$2
+    printf "$3" "$PWD" "$PWD" >gpus
+    name=$1
+    shift 3
+    rank 0 sleep 1000 2>>err &
+    rank 1 sleep 1000 2>>err &
+    wait_for 300 test -s rank.0 && wait_for 300 test -s rank.1
+    sampler DL_MONITOR_DIR="$PWD" FAKE_NVML="$PWD/gpus" LD_LIBRARY_PATH="$work/nvml" SLURM_STEP_GPUS=0-1 "$@" \
+        dl sample 1,idle:1,park 2>said &
+    echo $! >monitor
+    cd "$work" && id=$$ || exit 1
+}
+idle='0 20000 81920 70 30 0 %s/rank.0\n0 8000 81920 70 30 0 %s/rank.1\n'
+partly='43 20000 81920 500 65 0 %s/rank.0\n0 8000 81920 70 30 0 %s/rank.1\n'
+step plain ${id}1 "$idle" SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1
+step some ${id}2 "$partly" SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1
+mkdir attempt
+step trial ${id}3 "$idle" SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 DL_ATTEMPT_DIR="$work/attempt"
+step nodes ${id}4 "$idle" SLURM_NODEID=0 SLURM_STEP_NUM_NODES=2
+told () { grep -q 'idle since' "$1/err"; }
+lives () { kill -0 "$(cat "$1/rank.0")" && kill -0 "$(cat "$1/rank.1")"; }
+for name in plain some trial nodes; do
+    wait_for 300 told $name
+done
+like "$(cat plain/err)" '^dl: GPUs 0, 1 of m1 \(ranks 0, 1\) have been idle since [0-9:]{8}, for 1 min$' "idle GPUs: one line, with node and ranks, on the step's standard error"
+like "$(cat some/err)" '^dl: GPU 1 of m1 \(rank 1\) has been idle since [0-9:]{8}, for 1 min$' "one of two: only that one"
+wait "$(cat plain/monitor)"
+is "$?$(cat plain/said)" 0 "all GPUs are idle: the ranks end, and so does the monitor"
+! lives plain 2>/dev/null
+ok $? "by SIGTERM"
+like "$(cat plain/err)" '^dl: all GPUs of the step are idle: its ranks get SIGTERM$' "which is told"
+is "$(last plain/dl-monitor-${id}1.0/m1.h5 gpu/0/idle gpu/1/idle)" "60.0 60.0" "the file says how long"
+DL_MONITOR_DIR="$work/plain" dl monitor --summary ${id}1.0 2>err
+like "$(cat err)" '^dl: GPU 1 of m1 was idle at the end, for 1m00s or more$' "and the summary"
+is "$(ls plain/dl-monitor-${id}1.0)" "m1.h5
+park" "no mark of an idle node is left"
+wait_for 300 test -s attempt/idle
+is "$(cat attempt/idle)" "all GPUs were idle for 1 min, and --dl-monitor says park" "in a trial its worker is told"
+lives trial
+ok $? "which ends the ranks, not the monitor"
+lives some && [ ! -e some/dl-monitor-${id}2.0/park ]
+ok $? "while one GPU works nothing is ended"
+lives nodes && [ -e nodes/dl-monitor-${id}4.0/m1.idle ] && [ ! -e nodes/dl-monitor-${id}4.0/park ]
+ok $? "nor while another node says nothing"
+mark=nodes/dl-monitor-${id}4.0
+echo 1 >$mark/m2.idle
+# it has said so three times, in more than the time for NFS
+wait_for 300 sh -c "[ \$(cat $mark/m1.idle) -ge 5 ]"
+lives nodes && [ ! -e $mark/park ]
+ok $? "nor when it has said so once: its monitor may be gone"
+echo 2 >$mark/m2.idle
+wait "$(cat nodes/monitor)"
+! lives nodes 2>/dev/null && [ -e $mark/park ]
+ok $? "all nodes go on to say that they are idle: the ranks end"
+is "$(ls $mark)" "m1.h5
+m2.idle
+park" "and the node takes its mark back"
+for name in some trial; do
+    # shellcheck disable=SC2046
+    kill $(cat $name/rank.?)
+    wait "$(cat $name/monitor)"
+done
+
 # ---- AMD, InfiniBand
 fresh
 for i in 0 2; do
