@@ -59,7 +59,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/process_class.c \
 	%D%/debug/rank_progress.c %D%/debug/live_ranks.c %D%/debug/stacks.c \
 	%D%/debug/watcher.c \
-	%D%/heal/judge.c %D%/heal/rank.c %D%/heal/watch.c %D%/worker/heal.c \
+	%D%/heal/judge.c %D%/heal/rank.c %D%/heal/slow.c %D%/heal/watch.c %D%/worker/heal.c \
 	%D%/monitor/advise.c %D%/monitor/gpu_readings.c %D%/monitor/idle.c %D%/monitor/sample.c \
 	%D%/monitor/monitor.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \

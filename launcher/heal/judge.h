@@ -5,6 +5,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* How a rank spent its time: sums of the shares in its heartbeats, of which it sends one a second.
+ */
+struct heal_work {
+    double beats;
+    double active;    /* it ran, or was ready to run: it waited for no other rank */
+    double ready;     /* part of 'active': it was ready, but had no core */
+    double throttled; /* a limit of its cgroup kept it from running */
+    double blocked;   /* it waited for storage (state D) */
+    double stopped;   /* SIGSTOP had stopped it */
+};
+
 /* A rank as the worker sees it.  All times are in s of the same monotonic clock. */
 struct heal_seen {
     bool came;     /* it has connected */
@@ -17,6 +28,7 @@ struct heal_seen {
     double cores;  /* CPU cores that it used lately, on average */
     double sleeps; /* s until its own timer wakes it, at most; 0: it does not sleep */
     char state;    /* of its training process, such as 'T' (proc(5)); 0: not known */
+    struct heal_work work;
     const char *host;
 };
 

@@ -36,6 +36,8 @@ struct heal_beat {
     double cores;  /* CPU cores used since the last beat, on average */
     double sleeps; /* s until the first sleeping main thread wakes up; 0: none sleeps */
     int64_t state; /* of the training process, such as 'T' (proc(5)); 0: not known */
+    double active, ready,
+        throttled; /* shares of the time since the last beat, as in struct heal_work */
 };
 
 /* Seconds after which the kernel closes the connection to a host that acknowledges nothing. */

@@ -2,6 +2,7 @@
 /* The rank's side: report to the worker how the rank's program is doing. */
 #include "launcher/heal/rank.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -24,6 +25,7 @@
 #include "launcher/sys/step_processes.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/comm/net/notice.h"
 #include "runtime/comm/net/secret.h"
 #include "runtime/comm/net/socket.h"
@@ -37,6 +39,17 @@ enum {
     STACK_SECONDS = 3,
 };
 
+/* Seconds that the threads of a training process have spent so far. */
+struct thread_times {
+    pid_t pid;
+    uint64_t start;
+    double cpu;       /* running */
+    double ready;     /* ready to run, but without a core */
+    double throttled; /* kept from running by a limit of a cgroup */
+};
+
+enum { MAINS_MOST = 64 };
+
 struct heal_rank {
     struct net_stream stream;
     struct handshake handshake;
@@ -45,6 +58,8 @@ struct heal_rank {
     int port;
     struct ranks *ranks;
     struct rank_progress *progress;
+    struct thread_times times[MAINS_MOST]; /* of its training processes at the last look */
+    size_t ntimes;
     double cpu;    /* s of CPU time that its processes had used ... */
     double looked; /* ... at this time */
     double again;  /* when to connect again */
@@ -219,8 +234,133 @@ static double sleep_of (pid_t pid)
     return seconds > 0.001 ? seconds : 0.001;
 }
 
+/* ---- how it spends its time ---- */
+
+/* Add up what the kernel's scheduler counted for each thread. */
+static void add_thread_times (struct thread_times *t)
+{
+    char path[64], text[128];
+    unsigned long long cpu, ready;
+    struct dirent *e;
+    DIR *d;
+
+    snprintf (path, sizeof (path), "/proc/%d/task", (int)t->pid);
+    if (!(d = opendir (path)))
+        return;
+    while ((e = readdir (d))) {
+        snprintf (path, sizeof (path), "%.20s/schedstat", e->d_name);
+        if (*e->d_name == '.' || proc_read (dirfd (d), path, text, sizeof (text)) < 0
+            || sscanf (text, "%llu %llu", &cpu, &ready) != 2)
+            continue;
+        t->cpu += (double)cpu / 1e9;
+        t->ready += (double)ready / 1e9;
+    }
+    closedir (d);
+}
+
+/* Add up the throttled time of a cgroup and of those above it, because any of them may have the
+ * limit.
+ */
+static double throttled_in (const char *root, const char *path)
+{
+    char folder[PATH_MAX], file[PATH_MAX + 16], text[1024];
+    double seconds = 0;
+    const char *at;
+    char *slash;
+
+    snprintf (folder, sizeof (folder), "%.3000s", path);
+    for (;;) {
+        snprintf (file, sizeof (file), "%s%s/cpu.stat", root, folder);
+        if (proc_read (AT_FDCWD, file, text, sizeof (text)) >= 0) {
+            if ((at = strstr (text, "throttled_usec ")))
+                seconds += strtod (at + strlen ("throttled_usec "), NULL) / 1e6;
+            else if ((at = strstr (text, "throttled_time ")))
+                seconds += strtod (at + strlen ("throttled_time "), NULL) / 1e9;
+        }
+        if (!(slash = strrchr (folder, '/')) || (slash == folder && !slash[1]))
+            return seconds;
+        *slash = '\0';
+    }
+}
+
+/* /proc/PID/cgroup has "0::/path" for version 2, "4:cpu,cpuacct:/path" for version 1. */
+static double throttled_of (pid_t pid)
+{
+    char path[64], text[8192];
+    char *rest = text, *line;
+    double seconds = 0;
+
+    snprintf (path, sizeof (path), "/proc/%d/cgroup", (int)pid);
+    if (proc_read (AT_FDCWD, path, text, sizeof (text)) < 0)
+        return 0;
+    while ((line = strsep (&rest, "\n"))) {
+        char *controllers = strchr (line, ':');
+        char *at = controllers ? strchr (controllers + 1, ':') : NULL;
+        if (!at)
+            continue;
+        *at++ = '\0';
+        if (!controllers[1])
+            seconds += throttled_in ("/sys/fs/cgroup", at);
+        else if (word_listed (controllers + 1, "cpu"))
+            seconds += throttled_in ("/sys/fs/cgroup/cpu", at);
+    }
+    return seconds;
+}
+
+static const struct thread_times *times_before (const struct heal_rank *r,
+                                                const struct thread_times *now)
+{
+    for (size_t i = 0; i < r->ntimes; i++)
+        if (r->times[i].pid == now->pid && r->times[i].start == now->start)
+            return &r->times[i];
+    return NULL;
+}
+
+static double share_of (double now, double before, double elapsed)
+{
+    double share = elapsed > 0 ? (now - before) / elapsed : 0;
+
+    return share < 0 ? 0 : share < 1 ? share : 1;
+}
+
+/* If a rank has several processes, for example with torchrun, keep the one that waits least. */
+static void compare_times (const struct thread_times *was, const struct thread_times *now,
+                           double elapsed, struct heal_beat *b)
+{
+    double wanted = now->cpu - was->cpu + now->ready - was->ready;
+    double active = share_of (wanted, 0, elapsed);
+
+    if (active < b->active)
+        return;
+    b->active = active;
+    b->ready = wanted > 0 ? active * share_of (now->ready, was->ready, wanted) : 0;
+    b->throttled = share_of (now->throttled, was->throttled, elapsed);
+}
+
+static void observe_times (struct heal_rank *r, const struct rank_process *p,
+                           const enum process_kind *kinds, size_t n, double elapsed,
+                           struct heal_beat *b)
+{
+    struct thread_times now[MAINS_MOST];
+    size_t found = 0;
+
+    for (size_t i = 0; i < n && found < MAINS_MOST; i++)
+        if (kinds[i] == PROCESS_MAIN) {
+            struct thread_times *t = &now[found++];
+            const struct thread_times *was;
+            *t = (struct thread_times){ .pid = p[i].pid, .start = p[i].start };
+            add_thread_times (t);
+            t->throttled = throttled_of (t->pid);
+            if ((was = times_before (r, t)))
+                compare_times (was, t, elapsed, b);
+        }
+    memcpy (r->times, now, found * sizeof (*now));
+    r->ntimes = found;
+}
+
 /* Fill in the state of the processes that train. */
-static void observe (const struct rank_process *p, size_t n, struct heal_beat *b)
+static void observe (struct heal_rank *r, const struct rank_process *p, size_t n, double elapsed,
+                     struct heal_beat *b)
 {
     enum process_kind *kinds = n ? calloc (n, sizeof (*kinds)) : NULL;
 
@@ -234,6 +374,7 @@ static void observe (const struct rank_process *p, size_t n, struct heal_beat *b
             if (sleeps > 0 && (b->sleeps <= 0 || sleeps < b->sleeps))
                 b->sleeps = sleeps;
         }
+    observe_times (r, p, kinds, n, elapsed, b);
     free (kinds);
 }
 
@@ -253,7 +394,7 @@ static void beat (struct heal_rank *r)
     progress_look (r->progress, p, n, now, 0);
     cpu = cpu_of (p, n);
     b.cores = r->looked > 0 && cpu > r->cpu ? (cpu - r->cpu) / (now - r->looked) : 0;
-    observe (p, n, &b);
+    observe (r, p, n, now - r->looked, &b);
     b.quiet = now - progress_last (r->progress, r->hello.rank, now);
     r->cpu = cpu;
     r->looked = now;

@@ -192,6 +192,12 @@ static void take_beat (struct heal_seen *seen, const struct heal_beat *b)
     seen->cores = b->cores;
     seen->sleeps = b->sleeps;
     seen->state = b->state > 0 && b->state < 127 ? (char)b->state : 0;
+    seen->work.beats++;
+    seen->work.active += b->active;
+    seen->work.ready += b->ready;
+    seen->work.throttled += b->throttled;
+    seen->work.blocked += seen->state == 'D';
+    seen->work.stopped += seen->state == 'T';
 }
 
 static void take_rank_message (struct rank_watch *w, size_t i)

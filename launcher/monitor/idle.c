@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Since when the GPUs of a node have no work: pure. */
+/* Find since when the GPUs of a node have had no work.  Pure. */
 #include "launcher/monitor/idle.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Per cent.  Drivers count whole ones. */
+/* In per cent, which drivers report as whole numbers. */
 static const double least_busy = 1;
 
 static const struct idle_gpu *find_idle (const struct idle_gpus *g, int index)
@@ -46,9 +46,9 @@ bool idle_all (const struct idle_gpus *g)
     return g->n > 0;
 }
 
-/* ---- what is told ---- */
+/* ---- report ---- */
 
-/* A list that grows: "0, 1". */
+/* A list of numbers, for example "0, 1". */
 struct idle_list {
     char text[256];
     int n;

@@ -193,7 +193,7 @@ static void summary_text (const struct usage *u, char line[LINE])
     append_cores (line, u, q);
 }
 
-/* As --dl-monitor=idle: found them. */
+/* Print the GPUs that --dl-monitor=idle: found idle. */
 static void print_idle (const struct usage_node *n, FILE *to, const char *before)
 {
     char time[32];

@@ -567,7 +567,7 @@ enum {
     BEGIN_WITHIN = 60, /* s, until some task has started its program */
     LAST_TASKS = 1,    /* s, for those that have not when others ended */
     ROWS = 512 << 10,  /* of the file, 32 bytes each; then samples are joined */
-    SETTLE = 65,       /* s, until each node sees what the others wrote: NFS caches for 60 */
+    SETTLE = 65,       /* s until each node sees what the others wrote: NFS caches for 60 s */
 };
 static const double first_sample = 0.1, gpu_answer = 1.0;
 
@@ -585,12 +585,13 @@ struct usage_sampler {
     char folder[PATH_MAX];
     char host[65];
     struct idle_gpus idle;
-    long marked; /* as a node whose GPUs are all idle: so often */
+    long marked; /* how often this node has reported that all its GPUs are idle; 0: they are not */
     double marked_at;
-    long *marks; /* of all nodes, when they were all there first; NULL: they are not */
+    long *marks; /* what all nodes had reported at 'marks_at'; NULL: some node is not idle */
     double marks_at;
-    double parked; /* it was told then that the ranks are asked to end; 0: not yet */
-    bool asked;    /* they were, a sample later: srun may drop what is told just before its end */
+    double parked; /* when the step's output got the line that the step parks; 0: not yet */
+    bool asked;    /* the ranks were asked to end, one sample later: srun may drop output that
+                      arrives just before the end */
     struct ranks *ranks;
     struct load *load;
     struct node_usage *node;
@@ -729,8 +730,8 @@ static long rank_of_process (const void *sampler, pid_t pid)
     return rank_of (sampler, pid);
 }
 
-/* On the standard error of the first task.  It is open here for a moment only: srun waits until
- * nobody has it open any more.
+/* Write to the standard error of the first task.  Close it at once, because srun waits until no
+ * process has it open.
  */
 static void tell_step (const struct usage_sampler *m, const char *text)
 {
@@ -755,8 +756,8 @@ static void idle_path (const struct usage_sampler *m, const char *name, const ch
     snprintf (path, PATH_MAX, "%.3900s/%.64s%s", m->folder, name, suffix);
 }
 
-/* NODE.idle is there while all GPUs of the node are idle, and has another number from time to time:
- * a monitor that was killed says nothing any more.
+/* The file NODE.idle exists while all GPUs of the node are idle.  Its number grows from time to
+ * time, so that the others can tell a live monitor from one that was killed.
  */
 static void mark_idle (struct usage_sampler *m, bool idle, double now)
 {
@@ -786,8 +787,9 @@ static long step_nodes (void)
                                      environment_number ("SLURM_JOB_NUM_NODES", 1));
 }
 
-/* The numbers of all nodes in order of their names, which the caller frees; NULL: not all GPUs are
- * idle.  A step of several components has a folder for each: they do not see each other.
+/* Read the numbers of all nodes, ordered by name; the caller frees them.  NULL: not all GPUs are
+ * idle.  A heterogeneous step never parks, because its components have a folder each, and do not
+ * see each other's files.
  */
 static long *read_marks (const struct usage_sampler *m)
 {
@@ -815,8 +817,8 @@ static long *read_marks (const struct usage_sampler *m)
     return NULL;
 }
 
-/* That all are idle has been known for long enough that what a node takes back is seen here, and
- * each has said it again.
+/* Whether all nodes have been idle for so long that this node would have seen one withdraw, and
+ * each has reported again since.
  */
 static bool all_stay_idle (struct usage_sampler *m, double now)
 {
@@ -835,7 +837,7 @@ static bool all_stay_idle (struct usage_sampler *m, double now)
     return stay;
 }
 
-/* The first node decides for all. */
+/* Only the first node calls this: it decides for all. */
 static void decide_to_park (struct usage_sampler *m, double now)
 {
     const char *attempt = getenv ("DL_ATTEMPT_DIR");
@@ -850,7 +852,7 @@ static void decide_to_park (struct usage_sampler *m, double now)
         publish_if_absent (path, text, strlen (text), NULL);
 }
 
-/* A step of workers: each ends its trial by itself. */
+/* Whether the step consists of workers, each of which ends its trial by itself. */
 static bool is_worker (const struct rank_process *p)
 {
     return getenv ("DL_PIN") && !strcmp (p->name, "dl");
@@ -876,8 +878,8 @@ static void signal_ranks (struct usage_sampler *m, int signal)
     }
 }
 
-/* As Slurm preempts, but a rank has as long to end as it was idle; the worker of a trial asks its
- * ranks.
+/* End the step as a preemption does, but give the ranks as long to end as they were idle.  If it is
+ * a trial's step, leave that to the worker.
  */
 static void park (struct usage_sampler *m, double now)
 {
@@ -904,7 +906,7 @@ static void park (struct usage_sampler *m, double now)
                                : "all GPUs of the step are idle: its ranks get SIGTERM");
 }
 
-/* In steps of the limit, so that the file does not grow with each sample. */
+/* Record multiples of the limit, so that the file does not grow with each sample. */
 static void put_idle (struct usage_sampler *m, double now)
 {
     for (int i = 0; i < m->idle.n; i++) {

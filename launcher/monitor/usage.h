@@ -35,7 +35,8 @@ struct usage_gpu {
     double memory, memory_size;
     double power, temperature;
     double hot, capped; /* share of the time */
-    double idle; /* s without work at the last sample, 0: less than --dl-monitor=idle: says */
+    double
+        idle; /* s without work at the last sample; 0: less than the limit of --dl-monitor=idle: */
 };
 
 struct usage_node {

@@ -25,8 +25,8 @@ struct own_command {
 #define STACKS_NAME  "stacks"
 enum { HEALING_MOST = 4096 };
 
-/* The line with which the monitor of a step (srun --dl-monitor=idle:MINUTES,park)
- * asks the worker to park: all GPUs are idle.
+/* File with a message by which the monitor of a step (srun --dl-monitor=idle:MINUTES,park) asks the
+ * worker to park.
  */
 #define IDLE_NAME "idle"
 #define IDLE_TEXT "all GPUs were idle for %ld min, and --dl-monitor says park"

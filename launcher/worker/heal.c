@@ -19,6 +19,7 @@
 #include "launcher/config/software_settings.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/debug/dump_folder.h"
+#include "launcher/heal/slow.h"
 #include "launcher/heal/watch.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/publish.h"
@@ -124,9 +125,10 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
     snprintf (h->notice, sizeof (h->notice), "ranks.%.40s.%ld.%ld", worker_nonce (w), a->trial,
               a->number);
     h->watch = rank_watch_create (h->notice, ranks_of (e, a), &err);
-    if (h->watch)
+    if (h->watch) {
         a->ranks = h->notice;
-    else
+        h->slow = slow_create (ranks_of (e, a));
+    } else
         complain ("hangs and lost nodes of this attempt are not seen: %s", err.text);
 }
 
@@ -349,11 +351,15 @@ static void judge_ranks (struct heal *h, const struct trial_attempt *a, struct t
 {
     const struct heal_seen *ranks;
     double now = monotonic ();
+    char slow[256];
     size_t n;
 
     ranks = rank_watch_seen (h->watch, &n);
     heal_learn (&h->learned, heal_quiet (ranks, n, h->output, now));
     warn_unseen (h, a, t, ranks, n);
+    if (heal_has_begun (&h->limits)
+        && slow_judge (h->slow, ranks, n, now, slow, sizeof (slow)) != SLOW_NOTHING)
+        heal_note (h, a, t, "%s", slow);
     heal_judge (ranks, n, &h->limits, &h->learned, h->output, now, &h->verdict);
     if (h->verdict.cause != HEAL_NONE)
         begin_to_act (h, a, t);
@@ -542,6 +548,8 @@ void heal_end (struct heal *h, struct worker *w, const struct trial_attempt *a,
         check_missing (h, w, a, verdict);
     rank_watch_destroy (h->watch);
     h->watch = NULL;
+    slow_destroy (h->slow);
+    h->slow = NULL;
     free (h->nodes);
     h->nodes = NULL;
 }

@@ -23,6 +23,7 @@ enum heal_phase {
 
 struct heal {
     struct rank_watch *watch; /* NULL: the ranks are not watched */
+    struct slow_ranks *slow;  /* NULL: the same */
     char notice[NOTICE_NAME];
     struct heal_limits limits;
     struct heal_learned learned;

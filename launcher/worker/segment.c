@@ -74,8 +74,8 @@ struct segment {
     struct members members;
     bool members_over;    /* they have decided it, and the step was killed */
     bool overdue;         /* its job was active for too long */
-    double idle_at;       /* when to look next whether its monitor found its GPUs idle, ... */
-    char idle[IDLE_MOST]; /* ... and what the monitor says; "": not idle so far */
+    double idle_at;       /* when to check next whether its monitor found its GPUs idle */
+    char idle[IDLE_MOST]; /* the monitor's message; "": not idle so far */
     bool shown;           /* its working folder, in the attempt's */
     bool homeless;        /* somebody removed the attempt's folder with its metrics */
     int status;
@@ -135,7 +135,7 @@ static void check_members (struct segment *s)
     }
 }
 
-/* The monitor of its step asks to park: as at the end of the job's time. */
+/* If the step's monitor found its GPUs idle, park as at the end of the job's time. */
 static void check_idle (struct segment *s)
 {
     char path[PATH_MAX];
@@ -153,7 +153,7 @@ static void check_idle (struct segment *s)
     snprintf (path, sizeof (path), "%.4000s/" IDLE_NAME, s->attempt.dir);
     if ((fd = inside_open (path, O_RDONLY, 0, &st)) < 0)
         return;
-    /* where a group shares the experiment, nobody else stops this user's attempt */
+    /* if a group shares the experiment, only this user may stop this attempt */
     n = st.st_uid == geteuid () ? read (fd, s->idle, sizeof (s->idle) - 1) : -1;
     close (fd);
     s->idle[n > 0 ? n : 0] = '\0';

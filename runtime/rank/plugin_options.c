@@ -21,7 +21,7 @@ static int check_roles (const char *value, char *why, size_t size)
     return roles_parse (value, &roles, why, size);
 }
 
-/* A number of 'len' digits from 1 to 'most'; 0: it is none. */
+/* Parse 'len' digits, a number from 1 to 'most'.  Returns 0 if it is not one. */
 static long parse_count (const char *word, size_t len, long most)
 {
     long n = 0;

@@ -47,8 +47,8 @@ int plugin_option_check (enum plugin_option_id id, const char *value, char *why,
 /* The value of --dl-monitor. */
 struct sample_options {
     long seconds; /* between samples */
-    long idle;    /* minutes of a GPU without work that are too long; 0: never */
-    bool parks;   /* end the step then, if no GPU of it works */
+    long idle;    /* report a GPU without work for so many minutes; 0: never */
+    bool parks;   /* end the step if that holds for all its GPUs */
 };
 
 /* Read "SECONDS", "idle:MINUTES[,warn|park]", or both with a comma.  Returns 0, or -1. */

@@ -3,6 +3,7 @@
 """A PyTorch DDP training that knows nothing of dl: it saves after each step, and goes on from --resume.
 
 The file hang.RANK in --work makes that rank wait for ever, so that a collective does not end; enough, or --steps, ends the training.
+With --products N each rank computes in each step, so that one with less of a core is slow.
 With --quiet SECONDS it is silent for so long when it begins, in an evaluation and in a checkpoint, as programs are.
 """
 import argparse
@@ -17,6 +18,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--work")
 parser.add_argument("--resume")
 parser.add_argument("--steps", type=int, default=0)
+parser.add_argument("--products", type=int, default=0)
 parser.add_argument("--quiet", type=float, default=0)
 args = parser.parse_args()
 torch.set_num_threads(1)
@@ -34,12 +36,15 @@ if rank == 0:
     print("the data are there", flush=True)
     time.sleep(args.quiet)  # the others wait for it
 step = first
+matrix = torch.randn(128, 128)
 enough = torch.zeros(1)
 while not enough.item():
     if os.path.exists(f"{args.work}/hang.{rank}"):
         os.unlink(f"{args.work}/hang.{rank}")
         time.sleep(1e6)
     optimizer.zero_grad()
+    for _ in range(args.products):
+        torch.mm(matrix, matrix)
     loss = model(torch.randn(16, 8)).pow(2).mean()
     loss.backward()
     optimizer.step()
