@@ -142,7 +142,7 @@ static const struct cmd commands[] = {
 };
 /* clang-format on */
 
-/* What other programs call a command. */
+/* What users of other programs may type instead, and the command to suggest. */
 static const char *const others[][2] = {
     { "status", "show' or 'ls" },
     { "info", "show" },
@@ -182,8 +182,8 @@ static int unknown_command (const char *name)
     return EXIT_USAGE;
 }
 
-/* A full disk under stdout must not pass for success, also where it was full
- * before the last of it.
+/* Do not report success if standard output could not be written, even if the disk was
+ * full only while earlier lines were written.
  */
 static int check_output (void)
 {
@@ -221,7 +221,7 @@ int main (int argc, char **argv)
     setlocale (LC_CTYPE, "");
     json_set_alloc_funcs (xmalloc, free);
     terminal_guard ();
-    /* nothing that is made here is everybody's to write to */
+    /* never create world-writable files */
     umask (umask (077) | S_IWOTH);
     if (!strcmp (name, "--help") || !strcmp (name, "-h") || !strcmp (name, "help")) {
         help_all (commands);

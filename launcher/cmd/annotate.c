@@ -14,7 +14,7 @@
 
 enum { LABEL_MAX = 63 };
 
-/* Put one event; says what fails. */
+/* Publish one event.  Prints errors and returns an exit status. */
 static int put_mark (struct sweep *s, struct event event)
 {
     struct slurmdl_error err = { "" };
@@ -71,7 +71,7 @@ static bool has_label (const struct sweep *s, const char *name)
     return false;
 }
 
-/* Lists have them between commas. */
+/* dl ls separates labels by commas. */
 static int check_label (const char *name)
 {
     bool good = is_utf8 (name) && *name && strlen (name) <= LABEL_MAX;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl attend: over a task of a step with servers, which the chief's end ends. */
+/* dl attend: supervise a task of a step with servers, and end the servers when the
+ * chief ends.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -20,11 +22,12 @@
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
 
-/* TensorFlow's parameter servers, and the workers of a coordinator, serve for
- * ever.  The plugin starts this over each task of such a step.  When the chief
- * has ended, it asks Slurm for a signal to all tasks that programs ignore; the
- * others then end what they are over, as it was asked for, with status 0.
- * SIGTERM from Slurm would be an order to cancel the step, and be told so.
+/* TensorFlow's parameter servers, and the workers of a coordinator, never end on their
+ * own.  The plugin starts this program around each task of such a step.  When the chief
+ * ends, its supervisor makes Slurm send all tasks a signal that programs ignore by
+ * default; the other supervisors then end their servers and exit with status 0.
+ * SIGTERM would not do, because Slurm takes it as a request to cancel the step and
+ * reports it so.
  */
 enum { ASK = SIGURG, GRACE_MS = 30000 };
 
@@ -32,10 +35,10 @@ struct attended {
     pid_t pid;
     int signals;
     bool asked;
-    int64_t until; /* ms; when it is killed */
+    int64_t until; /* ms; when to kill it */
 };
 
-/* All other signals that Slurm sends reach the program itself. */
+/* Take only SIGCHLD and ASK.  Slurm sends all other signals to the program as well. */
 static int block_signals (void)
 {
     sigset_t all, few;
@@ -93,7 +96,9 @@ static void signal_tree (const struct attended_process *list, size_t n, pid_t pi
             signal_tree (list, n, list[i].pid, number);
 }
 
-/* Once for each process: a script may wait for the program that it has started. */
+/* Signal the whole process tree, each process once: a script may be waiting for a
+ * program that it started.
+ */
 static void signal_all (pid_t root, int number)
 {
     size_t n;
@@ -129,7 +134,8 @@ static int await_end (struct attended *a, bool serves)
     return ended < 0 ? W_EXITCODE (EXIT_FAILED, 0) : status;
 }
 
-/* As the program has ended: Slurm tells statuses and signals apart. */
+/* End the way the program did, because Slurm distinguishes exit statuses from signals.
+ */
 static int end_as (int status)
 {
     const struct rlimit none = { 0, 0 };
@@ -158,7 +164,7 @@ static void ask_step (const char *job, const char *step)
                   err.text);
 }
 
-/* A step of several components has a job for each of them. */
+/* Each component of a heterogeneous step has its own job number. */
 static void ask_all (void)
 {
     const char *step = getenv ("SLURM_STEP_ID");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl best: the best trial, and all that is needed to use or repeat it. */
+/* dl best: print the best trial and everything needed to use or repeat it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -61,7 +61,7 @@ static void put_number_field (FILE *f, const char *name, long long value)
     put_variable (f, name, text);
 }
 
-/* What is NAME=VALUE already. */
+/* The elements are of the form NAME=VALUE. */
 static void put_variables (FILE *f, char *const *list)
 {
     for (; list && *list; list++) {
@@ -71,8 +71,8 @@ static void put_variables (FILE *f, char *const *list)
     }
 }
 
-/* A trainer may read the point there instead: that of the last attempt, which
- * was tried with the point that the trial has now.
+/* A trainer may read the point from DL_HPARAMS instead.  Take the file of the last
+ * attempt, because that one ran with the trial's current point.
  */
 static void put_hparams_file (FILE *f, const struct sweep *s, long trial)
 {
@@ -123,7 +123,9 @@ static void put_software (FILE *f, const struct sweep *s)
     free (text);
 }
 
-/* It begins anew, so groups with {resume_dir} are left out. */
+/* For {resume_dir}: the command trains from scratch, so leave out groups that use a
+ * file.
+ */
 static char *no_files (void *arg, const char *file)
 {
     (void)arg;
@@ -161,8 +163,8 @@ static void put_command (FILE *f, const struct sweep *s, long trial, int64_t len
     json_decref (builtins);
 }
 
-/* "cd DIR && env DL_SEED=1 ... COMMAND", for a shell: also with its values in
- * the variables that the trainer would find them in.  The caller frees it.
+/* Return "cd DIR && env DL_SEED=1 ... COMMAND" for a shell, with all variables that the
+ * trainer would have.  The caller frees it.
  */
 static char *trial_command (const struct sweep *s, long trial, int64_t length)
 {
@@ -184,10 +186,10 @@ struct best {
     const struct sweep *s;
     long trial;
     const struct sweep_trial *t;
-    struct sweep_result result; /* of its point */
-    char checkpoint[PATH_MAX];  /* "": there is none */
+    struct sweep_result result; /* of the trial's point */
+    char checkpoint[PATH_MAX];  /* "" if there is none */
     char *command;
-    bool trust; /* what is copied is the user's own */
+    bool trust; /* treat copied data as the user's own */
 };
 
 static bool best_is_repeated (const struct best *b)
@@ -219,8 +221,8 @@ static void print_params (const struct best *b)
     }
 }
 
-/* The attempt of the best value kept some, as last.pt in {attempt_dir}, or the
- * trial, in {trial_dir}.
+/* Find files that the program saved itself, such as last.pt: those of the attempt with
+ * the best value, in {attempt_dir}, or else those of the trial, in {trial_dir}.
  */
 static bool own_files (const struct best *b, char *dir, size_t size)
 {
@@ -238,7 +240,8 @@ static bool own_files (const struct best *b, char *dir, size_t size)
     return has;
 }
 
-/* A script that saves at steps of its own has one, but not of that step. */
+/* A script that saves at its own steps may have a checkpoint, but not of the best step.
+ */
 static void print_no_checkpoint (const struct best *b)
 {
     char dir[PATH_MAX];
@@ -284,7 +287,7 @@ static void print_best (const struct best *b)
         printf ("checkpoint: %s\n", b->checkpoint);
     else
         print_no_checkpoint (b);
-    /* the source of a function of Python's is one of its words */
+    /* a Python function is passed as its source, which has newlines */
     if (strchr (b->command, '\n'))
         printf ("to train it again: dl reproduce %s %ld\n", s->word, b->trial);
     else if (!s->code || access (s->exp->dir, F_OK) == 0)
@@ -333,11 +336,11 @@ static json_t *best_json (const struct best *b)
 
 struct best_folder {
     int fd;
-    const char *path; /* as the user has written it */
+    const char *path; /* as the user wrote it */
 };
 
-/* One file of the folder, of which the manifest tells.  'path': of a
- * checkpoint, which says whose data it has.
+/* Copy one file and add it to the manifest.  If it is a checkpoint, 'path' is its path,
+ * so that the copy can record who owns the data.
  */
 static int copy_best_file (const struct best_folder *to, const char *name, int from,
                            const char *path, bool trust, json_t *files, struct slurmdl_error *err)
@@ -407,7 +410,7 @@ static int put_checkpoint (const struct best *b, const struct best_folder *to, j
     return rv;
 }
 
-/* The manifest is the last file: a folder that has it is complete. */
+/* Write the manifest last, so that a directory with a manifest is complete. */
 static int fill_best_folder (const struct best *b, const struct best_folder *to,
                              struct slurmdl_error *err)
 {

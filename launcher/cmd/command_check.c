@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check that the command of an experiment can be run, and uses what it is given. */
+/* Check that the command of an experiment can run and uses the values it gets. */
 #include "launcher/cmd/command_check.h"
 
 #include <ctype.h>
@@ -30,17 +30,19 @@
 
 /* ---- what the entrypoint runs ---- */
 
-/* Texts that are read: more of one, or more of them, are not known. */
+/* Limits for what is read.  If a file or their number exceeds them, assume that it may
+ * use any value.
+ */
 enum { TEXT_MOST = 1 << 20, TEXTS_MOST = 200 };
 
 struct program_texts {
     const struct experiment *e;
-    char **list;   /* contents, the first ones of the experiment file */
+    char **list;   /* contents; those of the experiment file come first */
     char **paths;  /* of the files, NULL-ended */
-    char *first;   /* the first one, and ... */
-    char *scripts; /* ... its folder, where Python looks */
+    char *first;   /* the first of them, and ... */
+    char *scripts; /* ... its directory, where Python looks for modules */
     int n;
-    bool unknown; /* something else may use the values */
+    bool unknown; /* the values may also be used elsewhere */
 };
 
 static const char metas[] = " \t\r\n;|&()<>\"'`=,";
@@ -49,14 +51,14 @@ static void read_python_imports (struct program_texts *t, const char *text, char
 static void read_shell (struct program_texts *t, const char *text);
 
 /* clang-format off */
-/* Programs that run others, which are found among their arguments. */
+/* Programs that run another program, which is one of their arguments. */
 static const char *const runners[] = {
     "accelerate", "apptainer", "bash", "conda", "dash", "deepspeed", "env", "julia", "ksh", "mamba", "micromamba", "mpiexec",
     "mpirun", "nice", "node", "nohup", "numactl", "perl", "pipenv", "poetry", "python", "python2", "python3", "Rscript", "ruby",
     "sh", "singularity", "srun", "stdbuf", "taskset", "timeout", "torchrun", "uv", "xvfb-run", "zsh", NULL
 };
 
-/* Programs that know nothing of the search. */
+/* Programs that do not use the values of the search. */
 static const char *const plain[] = {
     ".", "!", ":", "[", "awk", "basename", "bc", "break", "cat", "cd", "chmod", "command", "continue", "cp", "cut", "date", "dd",
     "dirname", "dl", "do", "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "expr", "false", "fi",
@@ -66,7 +68,7 @@ static const char *const plain[] = {
     "truncate", "ulimit", "umask", "uname", "uniq", "unset", "until", "wait", "wc", "while", "xargs", "{", "}", NULL
 };
 
-/* Python's, and public ones that do not know this program either. */
+/* Python modules, standard and public, that do not use the values of the search. */
 static const char *const libraries[] = {
     "PIL", "__future__", "abc", "absl", "accelerate", "albumentations", "argparse", "array", "ast", "asyncio", "atexit", "base64",
     "bisect", "builtins", "bz2", "catboost", "click", "codecs", "collections", "colorlog", "concurrent", "configargparse",
@@ -155,7 +157,9 @@ static void read_script (struct program_texts *t, const char *path)
 
 /* ---- Python's imports ---- */
 
-/* "a.b" in a folder: a/b.py, a/b/__init__.py; whether it is there. */
+/* Read module "a.b" of a directory: a/b.py or a/b/__init__.py.  Returns whether it
+ * exists.
+ */
 static bool read_module (struct program_texts *t, const char *dir, const char *name, size_t length)
 {
     char path[PATH_MAX];
@@ -176,7 +180,7 @@ static bool read_module (struct program_texts *t, const char *dir, const char *n
     return found || access (path, F_OK) == 0;
 }
 
-/* Also "from pack import part" of the folder pack/. */
+/* As read_module(), and for "from pack import part" also read the parts. */
 static bool read_from (struct program_texts *t, const char *dir, const char *name, size_t length,
                        const char *parts)
 {
@@ -201,7 +205,7 @@ static void read_import (struct program_texts *t, const char *name, const char *
     size_t length = strcspn (name, " \t,;\n#");
     char *above = xstrdup (dir), *top;
 
-    if (*name == '.') { /* of the same package */
+    if (*name == '.') { /* relative: in the same package */
         for (name++, length--; *name == '.'; name++, length--)
             if (strrchr (above, '/'))
                 *strrchr (above, '/') = '\0';
@@ -243,8 +247,8 @@ static void read_python_imports (struct program_texts *t, const char *text, char
 
 /* ---- the shell's commands ---- */
 
-/* Files among the words, and modules after -m; returns whether there was one,
- * or a program in an argument (-c).
+/* Read the files among the words, and the modules after -m.  Returns whether there was
+ * one, or a program given as an argument (-c).
  */
 static bool read_words (struct program_texts *t, const char *text)
 {
@@ -277,7 +281,7 @@ static bool is_assignment (const char *word, size_t n)
     return name > 0 && name < n && word[name] == '=';
 }
 
-/* A command follows it. */
+/* Whether a command follows the word. */
 static bool is_keyword (const char *word, size_t n)
 {
     static const char *const list[] = { "!",    "do",   "elif",  "else",  "if",
@@ -304,7 +308,7 @@ static void read_command_word (struct program_texts *t, const char *word, size_t
     free (name);
 }
 
-/* Each word at the place of a command. */
+/* Look at each word that stands where a shell expects a command. */
 static void read_shell (struct program_texts *t, const char *text)
 {
     bool first = true, argument = false, found = read_words (t, text);
@@ -321,7 +325,7 @@ static void read_shell (struct program_texts *t, const char *text)
             text++;
             continue;
         }
-        if (*text == '"' || *text == '\'') { /* an argument, but $(...) */
+        if (*text == '"' || *text == '\'') { /* an argument, unless it contains $(...) */
             const char *end = strchr (text + 1, *text);
             const char *inner = strstr (text, "$(");
             text = inner && end && inner < end && *text == '"' ? inner + 1 : end ? end + 1 : "";
@@ -349,7 +353,7 @@ static void read_shell (struct program_texts *t, const char *text)
         else if (first && *text == '$' && text[1] != '(' && text[n] != ')')
             t->unknown = true;
         first = first && is_keyword (text, n);
-        argument = n == 2 && !strncmp (text, "-c", 2); /* of a shell, say */
+        argument = n == 2 && !strncmp (text, "-c", 2); /* for example of a shell */
         text += n;
     }
 }
@@ -395,7 +399,9 @@ static bool has_text (const struct program_texts *t, const char *text)
     return false;
 }
 
-/* Whether it reads all that there is, however it is called. */
+/* Whether the program reads all values at once, so that their names do not appear in
+ * it.
+ */
 static bool reads_all (const struct program_texts *t)
 {
     static const char *const names[] = { "slurmdl",          "determined", "DL_HPARAMS",
@@ -410,7 +416,7 @@ static bool reads_all (const struct program_texts *t)
     return false;
 }
 
-/* ---- what nothing uses ---- */
+/* ---- values that nothing uses ---- */
 
 static void where_text (const struct experiment *e, struct origin origin, char *buf, size_t size)
 {
@@ -437,7 +443,8 @@ static const char *script_name (const struct program_texts *t)
     return slash ? slash + 1 : NULL;
 }
 
-/* "lr=1", "for lr in", "read lr": the shell's own variable. */
+/* Whether the text sets a shell variable of this name: "lr=1", "for lr in", "read lr".
+ */
 static bool is_assigned (const char *text, const char *name)
 {
     size_t n = strlen (name);
@@ -452,7 +459,7 @@ static bool is_assigned (const char *text, const char *name)
     return false;
 }
 
-/* Whether the entrypoint has "$lr", and does not set it. */
+/* Whether the entrypoint uses "$lr" but does not set it. */
 static bool has_dollar (const struct experiment *e, const char *path)
 {
     const char *at = e->entrypoint;
@@ -536,7 +543,7 @@ static void warn_of_seed (const struct experiment *e, const struct program_texts
               script_name (t) ? " does not read DL_SEED" : "");
 }
 
-/* What other trials left is not in the trial's own folder. */
+/* What pbt copies from another trial is not in the trial's own directory. */
 static void warn_of_pbt (const struct experiment *e, const struct program_texts *t)
 {
     static const char *const uses[] = { "{resume_dir}", "DL_RESUME_DIR", "DL_CHECKPOINT_DIR",
@@ -553,7 +560,7 @@ static void warn_of_pbt (const struct experiment *e, const struct program_texts 
               script_name (t) ? " does not read DL_RESUME_DIR" : "");
 }
 
-/* ---- the direction ---- */
+/* ---- the direction of the metric ---- */
 
 /* clang-format off */
 static const char *const larger[] = {
@@ -567,14 +574,16 @@ static const char *const smaller[] = {
     "logloss", "loss", "losses", "lpips", "mae", "mape", "mase", "mse", "nll", "perplexity", "ppl", "regret", "rmse", "rmsle",
     "smape", "wer", NULL
 };
-/* These mean something else at times: only where no direction is given. */
+/* These are sometimes used with another meaning, so look at them only if the user gave
+ * no direction.
+ */
 static const char *const larger_mostly[] = {
     "map", "precision", "return", "returns", "score", "scores", "success", "win", NULL
 };
 static const char *const smaller_mostly[] = {
     "ce", "cost", "costs", "kl", "residual", NULL
 };
-/* Beside these nothing can be said. */
+/* Next to one of these words, the direction is unknown. */
 static const char *const turned[] = {
     "aic", "bic", "bouldin", "delta", "diff", "energy", "gap", "inv", "inverse", "minus", "neg", "negative", "reciprocal",
     "seconds", "std", "time", "var", "variance", NULL
@@ -593,7 +602,7 @@ static void judge_direction (struct direction *d, const char *word, bool given)
     d->other |= strings_contain (turned, word);
 }
 
-/* A word in small letters: with its digits, and without those at its end. */
+/* Judge a word in lower case, once as it is and once without digits at its end. */
 static void judge_part (struct direction *d, const char *word, size_t n, bool given)
 {
     char text[64];
@@ -619,8 +628,8 @@ static size_t count_span (const char *at, int (*is) (int c))
 
 enum metric_direction { DIRECTION_UNKNOWN, LARGER_IS_BETTER, SMALLER_IS_BETTER };
 
-/* The direction that a metric's name suggests.  Words are found in "val_acc", "valAcc",
- * "val/mAP50" and "F1 (macro)".
+/* Return the direction that a metric's name suggests.  Finds words in "val_acc",
+ * "valAcc", "val/mAP50" and "F1 (macro)".
  */
 static enum metric_direction direction_of (const char *metric, bool given)
 {
@@ -662,11 +671,10 @@ static void warn_of_direction (const struct experiment *e)
     }
 }
 
-/* Print a line for each hyperparameter that neither the entrypoint nor its
- * script uses, for a length or a seed that reaches nobody, and for a metric
- * whose name suggests the other direction.  The files of the entrypoint are
- * read; where one is no text, or another program may use the values, nothing
- * is said of them.
+/* Warn about each hyperparameter that neither the entrypoint nor its script uses, about
+ * a length or a seed that the program does not read, and about a metric whose name
+ * suggests the other direction.  Prints no warning about unused values if another
+ * program may use them or a file cannot be read as text.
  */
 static void forgotten_warn (const struct experiment *e)
 {
@@ -684,7 +692,7 @@ static void forgotten_warn (const struct experiment *e)
 
 /* ---- the words of the first command ---- */
 
-/* Those that a shell would change end the list. */
+/* Stop at the first word that a shell would expand. */
 static void add_words (const char *text, char ***words)
 {
     static const char changed[] = "$`'\"\\*?[]{}~#;|&()<>\n";
@@ -714,7 +722,9 @@ static char **first_words (const struct experiment *e)
 
 /* ---- programs ---- */
 
-/* What a shell runs itself, or what changes where the rest is looked for. */
+/* Whether the shell runs the word itself, or the word changes where later programs are
+ * found.
+ */
 static bool word_is_of_shell (const char *word)
 {
     static const char *const list[] = {
@@ -751,7 +761,7 @@ static bool file_is_there (const struct experiment *e, const char *name, int mod
     return access (path, mode) == 0;
 }
 
-/* A file of the folder whose name is nearly the same. */
+/* Return a file in the directory with a similar name, or NULL. */
 static char *nearest_file (const struct experiment *e, const char *name)
 {
     const char *words[256] = { NULL };
@@ -784,7 +794,7 @@ static void add_missing_problem (const struct experiment *e, const char *name, s
     free (meant);
 }
 
-/* Another machine may have what is under a name with its whole path. */
+/* A file with an absolute path may exist on the compute nodes only. */
 static void check_file (const struct experiment *e, const char *name, int mode, bool local,
                         struct problems *p)
 {
@@ -803,8 +813,8 @@ static void check_file (const struct experiment *e, const char *name, int mode, 
 
 /* clang-format off */
 static const struct interpreter {
-    const char *name;    /* a pattern */
-    const char *options; /* letters that are followed by a script, as -u */
+    const char *name;    /* a fnmatch() pattern */
+    const char *options; /* letters of options that take no argument, as in -u */
 } interpreters[] = {
     { "python",     "uOBEsSvIqbdR" },
     { "python[23]*", "uOBEsSvIqbdR" },
@@ -832,7 +842,7 @@ static const struct interpreter *interpreter_of (const char *program)
     return NULL;
 }
 
-/* NULL: it has none, or only the interpreter knows which. */
+/* Return NULL if there is no script or only the interpreter knows which it is. */
 static const char *script_of (char **words)
 {
     const struct interpreter *i = interpreter_of (*words++);
@@ -854,7 +864,7 @@ static bool is_missing (const struct experiment *e, char **words)
            && !command_is_in_path (e, *words);
 }
 
-/* Slurm's nodes may have what this host lacks, so this is no mistake. */
+/* Only warn, because the compute nodes may have the program. */
 static void warn_of_program (const struct experiment *e, char **words)
 {
     if (is_missing (e, words))
@@ -878,7 +888,7 @@ static void check_program (const struct experiment *e, char **words, bool local,
         check_file (e, script, F_OK, local, p);
 }
 
-/* The {name} of a pattern that is nearest to that of a metric. */
+/* Suggest the {name} in a pattern that is most similar to the metric. */
 static void near_name (const struct experiment *e, const char *metric, char *hint, size_t size)
 {
     char **names = NULL;
@@ -891,7 +901,7 @@ static void near_name (const struct experiment *e, const char *metric, char *hin
     strings_free (names);
 }
 
-/* The program may log it by itself, so this is no mistake. */
+/* Only warn, because the program may log the metric in another way. */
 static void warn_of_metrics (const struct experiment *e)
 {
     char name[256];
@@ -900,7 +910,7 @@ static void warn_of_metrics (const struct experiment *e)
     for (char **m = e->metric->names; e->metric->patterns && m && *m; m++) {
         char **text = e->metric->patterns;
         snprintf (name, sizeof (name), "{%s}", *m);
-        /* one without {name} takes the names from the output */
+        /* a pattern without {name} takes the names from the output */
         while (*text && strchr (*text, '{') && !strstr (*text, name))
             text++;
         if (!*text)
@@ -913,7 +923,9 @@ static void warn_of_metrics (const struct experiment *e)
     }
 }
 
-/* Python's format and the shell's variable are left as they are. */
+/* Warn about {lr:...} and ${lr}, which stay unchanged because they belong to Python's
+ * format() and to the shell.
+ */
 static void warn_of_braces (const struct experiment *e, const char *text, const char *path)
 {
     size_t n = strlen (path);
@@ -940,7 +952,7 @@ static void warn_of_near_names (const struct experiment *e)
     }
 }
 
-/* A random point of a range never has one value exactly. */
+/* A random value from a continuous range practically never equals a given one. */
 static void warn_of_when (const struct experiment *e)
 {
     bool grid = e->search->searcher && !strcmp (e->search->searcher, "grid");
@@ -956,7 +968,9 @@ static void warn_of_when (const struct experiment *e)
     }
 }
 
-/* In other programs a list is what to choose from; it may be one value, too. */
+/* Other programs choose from a list; here the list itself is the value, which may be
+ * intended.
+ */
 static void warn_of_lists (const struct experiment *e)
 {
     for (size_t i = 0; i < e->space->nhparams; i++) {
@@ -973,7 +987,9 @@ static void warn_of_lists (const struct experiment *e)
     }
 }
 
-/* The default of max_length leaves nothing to stop before; auto means that. */
+/* With the default max_length there is nothing to stop early.  Searcher "auto" is an
+ * exception: it works without.
+ */
 static void warn_of_rungs (const struct experiment *e)
 {
     static const char *const undivided[] = { "median", "pbt", NULL };
@@ -997,7 +1013,7 @@ static void warn_of_rungs (const struct experiment *e)
 
 enum joint { JOINT_NONE, JOINT_NEXT, JOINT_AND, JOINT_OR, JOINT_PIPE };
 
-/* What separates two commands at 'at', and its length; JOINT_NONE: nothing. */
+/* Return what separates two commands at 'at', and set its length. */
 static enum joint joint_at (const char *at, size_t *length)
 {
     *length = 1 + (at[1] == *at || (*at == '|' && at[1] == '&'));
@@ -1008,8 +1024,8 @@ static enum joint joint_at (const char *at, size_t *length)
     return *at != '|' ? JOINT_NONE : at[1] == '|' ? JOINT_OR : JOINT_PIPE;
 }
 
-/* The last command of a shell's text, and what separates it from the one before
- * it: what stands in quotes, brackets and comments is passed over.
+/* Return the last command of a shell text and set 'by' to the separator before it.
+ * Skips quotes, parentheses and comments.
  */
 static const char *last_command (const char *text, enum joint *by)
 {
@@ -1031,7 +1047,7 @@ static const char *last_command (const char *text, enum joint *by)
         } else if ((*at == '>' || *at == '<') && at[1] == '&')
             at++;
         else if (now != JOINT_NONE && !(*at == '&' && at[1] == '>')) {
-            /* a new line before all, or after "&&", ends nothing */
+            /* a newline before the first command or after "&&" separates nothing */
             next = begins && now == JOINT_NEXT ? next : now;
             begins = true;
             at += n - 1;
@@ -1050,7 +1066,7 @@ static const char *last_command (const char *text, enum joint *by)
     return last;
 }
 
-/* Whether a command succeeds whatever those before it did. */
+/* Whether a command succeeds no matter what the commands before it did. */
 static bool always_succeeds (const char *command)
 {
     static const char *const names[] = { ":",  "cat",    "cp", "date", "echo",  "ls",   "mkdir",
@@ -1066,7 +1082,7 @@ static bool always_succeeds (const char *command)
     return does;
 }
 
-/* Whether there is a training before the last command. */
+/* Whether a command before the last one looks like a training script. */
 static bool has_script (const char *text, size_t length)
 {
     static const char *const marks[] = { "python", ".py", ".sh", "./", ".R", ".jl", NULL };
@@ -1133,7 +1149,8 @@ int command_check (struct experiment *e, bool local, bool loads)
 
     if (problems_open (&p) == 0) {
         p.file = e->file;
-        if (!e->fork->experiment) /* it may be of a time without groups */
+        if (!e->fork->experiment) /* a fork may run an old file that was written before groups
+                                     existed */
             groups_check (e, &p);
         software_check (e, local, loads, &p);
         check_program (e, words, local, &p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl compare: experiments beside each other. */
+/* dl compare: compare experiments. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -53,7 +53,7 @@ static char *bools_text (const struct bools *b)
     return xstrdup (text);
 }
 
-/* NULL: it has none, or one that is no single text. */
+/* Return NULL if the key has no value, or one that cannot be shown as a single text. */
 static char *compared_key_text (const struct experiment *e, const struct key *k)
 {
     const void *at = key_at (e, k);
@@ -123,7 +123,9 @@ static void print_settings_line (const struct collection *c, const char *key)
         free (c->values[i]);
 }
 
-/* Whether an experiment before the one with number 'k' has it. */
+/* Whether one of the first 'k' experiments has the hyperparameter, so that it was
+ * printed already.
+ */
 static bool was_told (const struct collection *c, size_t k, const char *path)
 {
     for (size_t i = 0; i < k; i++)
@@ -146,9 +148,8 @@ static void tell_hparams (const struct collection *c, size_t k)
     }
 }
 
-/* Call 'f' for each key of the experiment file, and each hyperparameter, that
- * has not the same value in all; 'values' has one text an experiment, NULL:
- * it has none.
+/* Call 'f' for each key and hyperparameter whose value is not the same in all
+ * experiments. 'values' has one text for each experiment, NULL if it has no value.
  */
 static void differences_each (struct sweep *const *list, size_t n,
                               void (*f) (const char *key, char *const *values, void *arg),
@@ -172,30 +173,30 @@ struct comparison {
     struct sweep **list;
     size_t n;
     struct report report;
-    double budget; /* s of trials that each experiment has spent at least */
-    double from;   /* s of trials after which each has a result */
+    double budget; /* trial time in s that every experiment has spent */
+    double from;   /* trial time in s after which every experiment has a result */
 };
 
-/* What one experiment came to. */
+/* The outcome of one experiment. */
 struct compare_outcome {
     struct report_cost cost;
-    long best, failed; /* trial of the report, -1: none; number */
-    double at_budget;  /* best value after the budget */
+    long best, failed; /* index of the best trial in the report, or -1; number of failed trials */
+    double at_budget;  /* best value after the budget was spent */
     double area;       /* mean of the best so far from 'from' to the budget */
 };
 
-/* ---- best so far over the time of trials ---- */
+/* ---- best value so far over trial time ---- */
 
 struct compare_walk {
     const struct comparison *c;
     size_t sweep;
-    size_t result; /* index of the next one */
-    double time;   /* s of trials so far */
+    size_t result; /* index of the next result */
+    double time;   /* trial time so far, in s */
     struct best_walk best;
 };
 
-/* Go on to the next result that counts: results stand in the order of the
- * attempts that gave them.
+/* Advance to the next result that is compared.  The report lists results in the order
+ * of the attempts that produced them.
  */
 static bool next_result (struct compare_walk *w, size_t *attempt)
 {
@@ -455,7 +456,7 @@ static int open_compared (struct comparison *c, const struct command_line *line)
     return rv;
 }
 
-/* Values of different metrics cannot be compared. */
+/* Experiments that optimise different metrics cannot be compared. */
 static int check_metric (const struct comparison *c)
 {
     for (size_t k = 1; k < c->n; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl continue, dl retry: on with an experiment, or a trial, that has ended. */
+/* dl continue, dl retry: continue an experiment or a trial that has ended. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 
-/* ---- what the searcher cannot do must not be put ---- */
+/* ---- never publish what the searcher cannot do ---- */
 
 static bool sweep_has_work (const struct sweep *s)
 {
@@ -35,7 +35,7 @@ static bool sweep_has_work (const struct sweep *s)
     return has;
 }
 
-/* It was not passed over. */
+/* Whether replay accepted the event instead of ignoring it. */
 static bool took_effect (const struct sweep *s, const struct event *e)
 {
     return e->op == EVENT_RETRY ? sweep_trial (s, (long)e->trial)->state == TRIAL_OPEN
@@ -44,7 +44,7 @@ static bool took_effect (const struct sweep *s, const struct event *e)
 
 enum rehearsal { REHEARSED, NO_WORK, NOT_SUPPORTED };
 
-/* Apply the events to another copy of the sweep.  NO_WORK: nothing would be left to do. */
+/* Apply the events to a copy of the sweep.  NO_WORK: nothing would be left to do. */
 static enum rehearsal rehearse (const struct sweep *s, const struct event *events, size_t n,
                                 struct slurmdl_error *err)
 {
@@ -65,7 +65,7 @@ static enum rehearsal rehearse (const struct sweep *s, const struct event *event
     return r;
 }
 
-/* What --trials counts: with repeats a point is one. */
+/* The unit that --trials counts: with repeats, a point counts once. */
 static long points_of (const struct sweep *s)
 {
     long repeats = s->exp->search->config.repeats > 1 ? s->exp->search->config.repeats : 1;
@@ -88,8 +88,8 @@ static int complain_no_work (const struct sweep *s, const struct continue_option
     return EXIT_USAGE;
 }
 
-/* Put the events as one entry if they still make sense.  Returns an exit
- * status, -1 if somebody was faster.  'opt' is of dl continue, NULL of dl retry.
+/* Publish the events as one entry if they still make sense.  Returns an exit status, or
+ * -1 if another command published an entry first.  'opt' is NULL for dl retry.
  */
 static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
                           const struct continue_options *opt)
@@ -114,7 +114,7 @@ static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
 
 /* ---- continue ---- */
 
-/* Returns an exit status after a line if it cannot be. */
+/* Prints why the experiment cannot be continued and returns an exit status. */
 static int check_continue (const struct sweep *s, const struct continue_options *opt)
 {
     const struct search_config *c = &s->exp->search->config;
@@ -146,7 +146,7 @@ static int check_continue (const struct sweep *s, const struct continue_options 
     return EXIT_USAGE;
 }
 
-/* Somebody else was faster, and wanted the same. */
+/* Whether another command has just continued the experiment in the same way. */
 static bool others_continue (const struct sweep *s, const struct continue_options *opt)
 {
     const struct search_config *c = &s->exp->search->config;
@@ -166,8 +166,8 @@ static int say_goes_on (const struct sweep *s, const struct continue_options *op
     return EXIT_OK;
 }
 
-/* A trial goes on from its last accepted attempt; without that attempt's folder
- * it is trained again.
+/* A trial continues from its last accepted attempt.  If that attempt's directory is
+ * missing, it starts from an older checkpoint or from scratch.
  */
 static void complain_missing_attempts (const struct sweep *s)
 {
@@ -229,7 +229,7 @@ static bool text_is_number (const char *text)
     return *text && text[strspn (text, "0123456789")] == '\0';
 }
 
-/* Append the event for one trial, if that has failed. */
+/* Append the event for one trial if the trial has failed. */
 static int add_retry (const struct sweep *s, const char *arg, struct event *e, size_t *n)
 {
     const struct sweep_trial *t;
@@ -247,7 +247,7 @@ static int add_retry (const struct sweep *s, const char *arg, struct event *e, s
     return EXIT_OK;
 }
 
-/* The events that open again the trials that are named, or all. */
+/* Fill in the events that reopen the named trials, or all failed ones. */
 static int fill_retries (const struct sweep *s, char **names, struct event *e, size_t *n)
 {
     int rv = EXIT_OK;
@@ -266,7 +266,7 @@ static int fill_retries (const struct sweep *s, char **names, struct event *e, s
     return rv;
 }
 
-/* Workers that live take what is open; else there must be some. */
+/* Running workers will train the reopened trials.  If there are none, start some. */
 static int go_on_with (struct sweep *s, const struct start_options *opt)
 {
     struct slurmdl_error err = { "" };
@@ -316,7 +316,7 @@ static int retry (struct sweep *s, char **names, const struct start_options *opt
     return rv;
 }
 
-/* A number is a trial, so the experiment may be left out. */
+/* An argument that is a number names a trial, so the experiment may be omitted. */
 int cmd_retry (const struct command_line *line)
 {
     const struct retry_options *opt = line->options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl diff: how two experiments differ. */
+/* dl diff: print how two experiments differ. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,13 +27,13 @@ static void print_difference (long n, const char *name, const char *first, const
     printf ("  %s: %s -> %s\n", name, first, second);
 }
 
-/* Returns how many differ. */
+/* Return the number of differences. */
 static long compare_parts (const char *title, json_t *a, json_t *b)
 {
     return flat_compare (a, b, print_difference, (void *)title);
 }
 
-/* A digest takes the place of a file's content. */
+/* Represent the content of a file by its digest. */
 static void note_file_digest (const char *path, const void *text, size_t size, void *o)
 {
     char digest[DIGEST_SIZE];
@@ -43,7 +43,9 @@ static void note_file_digest (const char *path, const void *text, size_t size, v
     json_object_set_new (o, path, json_string (digest));
 }
 
-/* Of an archive, which is freed; NULL after a line. */
+/* Return the files of an archive, and free the archive.  Returns NULL after printing an
+ * error.
+ */
 static json_t *files_in (const char *name, struct code_archive *a)
 {
     struct slurmdl_error err = { "" };
@@ -58,7 +60,7 @@ static json_t *files_in (const char *name, struct code_archive *a)
     return o;
 }
 
-/* NULL after a line. */
+/* Return NULL after printing an error. */
 static json_t *frozen_files_json (const struct sweep *s)
 {
     struct slurmdl_error err = { "" };
@@ -72,7 +74,7 @@ static json_t *frozen_files_json (const struct sweep *s)
     return NULL;
 }
 
-/* What each command line and each moment has of its own says nothing. */
+/* Leave out what differs in every run, such as the command line and the time. */
 static json_t *machine_of (const json_t *provenance)
 {
     static const char *const names[] = { "dl", "modules", "cuda", "driver" };
@@ -140,9 +142,9 @@ static long compare_settings (const struct sweep *a, const struct sweep *b)
     return n;
 }
 
-/* ---- with a folder as it is now ---- */
+/* ---- compare with the current code in a directory ---- */
 
-/* It is none of an experiment. */
+/* Whether the path is a directory but not an experiment. */
 static bool is_folder (const char *path, char own[PATH_MAX])
 {
     char file[PATH_MAX + 32];
@@ -154,7 +156,7 @@ static bool is_folder (const char *path, char own[PATH_MAX])
     return access (file, F_OK) < 0;
 }
 
-/* A folder of the experiment's own code stands for all of it. */
+/* If the directory is part of the experiment's own code, compare all of its code. */
 static int compare_folder (struct sweep *s, const char *folder)
 {
     struct slurmdl_error err = { "" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl export: the table of trials as CSV, JSON or HDF5, or for other tools. */
+/* dl export: export the table of trials as CSV, JSON or HDF5, or for other tools. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -34,7 +34,7 @@ static void put_csv (FILE *f, const struct sweep *s, const struct columns *c, bo
 
 /* ---- JSON ---- */
 
-/* A trial a line, so that line tools have some use of it too. */
+/* Write one trial per line, so that line-oriented tools can use the output as well. */
 static void put_trials_json (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
 {
     (void)safe;
@@ -48,7 +48,7 @@ static void put_trials_json (FILE *f, const struct sweep *s, const struct column
     fputs ("\n]\n", f);
 }
 
-/* ---- where to ---- */
+/* ---- the output ---- */
 
 struct export_format {
     const char *name;
@@ -64,7 +64,7 @@ static const struct export_format formats[] = {
 };
 /* clang-format on */
 
-/* The row without a name if there is none. */
+/* Return the last row, whose name is NULL, if there is no such format. */
 static const struct export_format *find_format (const char *name)
 {
     const struct export_format *f = formats;
@@ -78,7 +78,7 @@ static int write_text (const char *path, const char *buf, size_t size, struct sl
 {
     if (path)
         return publish_output (path, buf, size, err);
-    fwrite (buf, 1, size, stdout); /* main() looks for what failed */
+    fwrite (buf, 1, size, stdout); /* main() checks for errors */
     return 0;
 }
 
@@ -117,7 +117,7 @@ static int export_h5 (const struct sweep *s, const char *path, struct slurmdl_er
     return results_write (s, file, err);
 }
 
-/* The file was written, without what cannot be read. */
+/* The file was written, without the data that could not be read. */
 static int complain_damaged_results (const struct sweep *s, const struct slurmdl_error *err)
 {
     complain ("%s (the rest is in the file; 'dl show %s TRIAL' names the files "
@@ -128,7 +128,7 @@ static int complain_damaged_results (const struct sweep *s, const struct slurmdl
 
 /* ---- the command ---- */
 
-/* s between two files or looks of --follow */
+/* seconds between two exports with --follow */
 static const double every = 5, least = 0.2, most = 86400;
 
 static double pause_of (const struct export_options *opt)

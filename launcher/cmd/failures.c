@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl failures: by cause, with the end of a log, and by parameter value. */
+/* dl failures: print failures by cause, each with the end of a log, and by parameter
+ * value.
+ */
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
@@ -30,12 +32,12 @@ struct failures {
     struct report_params params;
     struct failure_cause *list;
     long n;
-    long lines; /* of a log */
+    long lines; /* number of log lines to print */
 };
 
 /* ---- the end of a log ---- */
 
-/* Of the last attempt of that cause; returns its bytes, 0: there is no log. */
+/* Read the end of the attempt's log.  Returns its size, or 0 if there is no log. */
 static size_t read_log (const struct report *r, const struct report_attempt *a, char text[TAIL + 1])
 {
     const struct report_trial *t = &r->trials[a->trial];
@@ -62,8 +64,8 @@ static void print_attempt_log_end (const struct failures *f, const struct report
 
 /* ---- causes ---- */
 
-/* Trials with an attempt of the cause, each once and in order; the caller frees
- * the list.
+/* Return the numbers of the trials with an attempt that failed for this cause.  The
+ * caller frees the list.
  */
 static long *trials_of_cause (const struct failures *f, size_t cause, long *n)
 {
@@ -101,7 +103,7 @@ static void print_cause (const struct failures *f, const struct failure_cause *c
     free (trials);
 }
 
-/* ---- values ---- */
+/* ---- parameter values ---- */
 
 static void mark_failed (const struct report *r, long cause, bool *failed)
 {

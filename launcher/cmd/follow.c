@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follow an experiment: its own command, dl wait and dl watch. */
+/* Follow an experiment: for the command that started it, dl wait and dl watch. */
 #include "launcher/cmd/follow.h"
 
 #include <limits.h>
@@ -33,12 +33,12 @@
 #include "runtime/base/clock.h"
 #include "searcher/searcher.h"
 
-/* ---- the command that started it ---- */
+/* ---- the command that started the experiment ---- */
 
 enum {
     TRIALS_SHOWN = 10,
     LOOK_EVERY = 300 /* ms */,
-    DRAW_EVERY = 3 /* looks */
+    DRAW_EVERY = 3 /* polls */
 };
 
 struct follow_view {
@@ -47,7 +47,7 @@ struct follow_view {
     bool tty;
     struct picture picture;
     struct changes *said;
-    char note[sizeof (((struct executor *)NULL)->note)]; /* said last */
+    char note[sizeof (((struct executor *)NULL)->note)]; /* the note printed last */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -68,7 +68,7 @@ static void say_files (const struct sweep *s)
             s->dir);
 }
 
-/* There is no result at all: what went wrong last is what the user needs. */
+/* No trial has a result, so print the first failure. */
 static void say_why (const struct sweep *s)
 {
     char *dir = shell_word (s->dir);
@@ -132,7 +132,7 @@ static int conclude_follow (struct follow_view *v, bool workers_left)
     print_fault (s);
     print_results (s);
     say_files (s);
-    /* tasks that Slurm has put back into the queue find nothing to do */
+    /* requeued tasks would find nothing to do */
     if (sweep_has_ended (s) && *v->x->job)
         executor_cancel (s, "--state=PENDING", NULL);
     if (s->state != SWEEP_RUNNING)
@@ -161,7 +161,7 @@ static void draw_follow (struct follow_view *v)
     }
 }
 
-/* ^C, or a window of another size. */
+/* Wait for the next poll, ^C or a resize of the window. */
 static void pause_watch (struct follow_view *v)
 {
     if (!v->tty)
@@ -170,7 +170,7 @@ static void pause_watch (struct follow_view *v)
         interrupted = 1;
 }
 
-/* Why Slurm lets the job wait. */
+/* Print why Slurm does not start the job yet. */
 static void say_note (struct follow_view *v)
 {
     char elapsed[32];
@@ -211,10 +211,10 @@ static void finish_local (struct follow_view *v)
 {
     struct slurmdl_error err = { "" };
 
-    /* they read the end of the sweep, or the stop, by themselves */
+    /* local workers notice the end of the sweep by themselves */
     while (v->s->state != SWEEP_RUNNING && v->x->ops == &executor_local && v->x->ops->tick (v->x))
         usleep (20000);
-    if (v->s->state != SWEEP_RUNNING) /* what they have put since then */
+    if (v->s->state != SWEEP_RUNNING) /* what they have published since */
         sweep_sync (v->s, &err);
 }
 
@@ -259,17 +259,17 @@ int follow (struct sweep *s, struct executor *x, struct changes *said)
     return rv;
 }
 
-/* ---- dl wait, for workers that somebody else has started ---- */
+/* ---- dl wait: follow workers that another command started ---- */
 
-/* Looks for workers of a running experiment, of one who waits for its end. */
+/* State of workers_are_gone(). */
 struct watch_for_workers {
-    double next; /* look */
+    double next; /* time of the next check */
     int looks;
-    bool said; /* that nobody is at work, but somebody may come */
+    bool said; /* the user knows that no worker is active */
 };
 
 static const double look_every = 1;
-static const double first_look = 5, idle_every = 30; /* for workers */
+static const double first_look = 5, idle_every = 30; /* between two checks for workers */
 
 static double time_until (double deadline)
 {
@@ -278,9 +278,11 @@ static double time_until (double deadline)
     return left < look_every ? left : look_every;
 }
 
-/* ---- whether anybody is at work, or may be ---- */
+/* ---- whether workers are active or may start ---- */
 
-/* A worker of this machine that was killed may be about to be replaced. */
+/* Whether no worker is active and none will start.  Without a job, wait a while first,
+ * because a killed local worker may be about to be replaced.
+ */
 static bool is_left_alone (struct sweep *s, const struct worker_view *v)
 {
     struct slurmdl_error err = { "" };
@@ -293,11 +295,11 @@ static bool is_left_alone (struct sweep *s, const struct worker_view *v)
         return v->n > 0 && v->silence > idle_every;
     alone = queue_find (&q, s, &err) == 0 && q.n == 0;
     free (q.list);
-    /* what has ended meanwhile may have put the end */
+    /* the worker that ended in the meantime may have finished the experiment */
     return alone && sweep_sync (s, &err) >= 0 && s->state == SWEEP_RUNNING;
 }
 
-/* Nobody may ever come. */
+/* Warn that workers may never start.  Returns whether it did. */
 static bool say_idle (const struct sweep *s, const struct worker_view *v)
 {
     const struct submit *job = v->alive ? NULL : workers_awaited (s, v);
@@ -318,7 +320,7 @@ static bool say_idle (const struct sweep *s, const struct worker_view *v)
     return true;
 }
 
-/* Say so, with the reason. */
+/* Print that no worker is left, and why. */
 static void say_workers_gone (const struct sweep *s)
 {
     char text[PATH_MAX + 512] = "";
@@ -329,8 +331,8 @@ static void say_workers_gone (const struct sweep *s)
               *text ? ": " : "", text, s->word);
 }
 
-/* To be called again and again.  Returns true if no worker is left: all are
- * gone, and Slurm, which is asked then, has no task of the experiment either.
+/* Call this repeatedly.  Returns true if no worker is left: all are gone, and Slurm,
+ * which is asked only then, has no task of the experiment.
  */
 static bool workers_are_gone (struct sweep *s, struct watch_for_workers *w)
 {
@@ -376,7 +378,7 @@ int wait_while_at_work (struct sweep *s)
     return print_end (s);
 }
 
-/* What was paused, stopped or killed is so when its workers have read it. */
+/* After pause, stop or kill, wait until the workers have noticed it. */
 static void wait_for_workers (const struct sweep *s, double deadline)
 {
     double most = (double)(2 * s->exp->worker->heartbeat + s->exp->worker->grace);
@@ -393,7 +395,7 @@ static void wait_for_workers (const struct sweep *s, double deadline)
     }
 }
 
-/* It looks at the files, and asks Slurm only where nobody is at work. */
+/* Polls the files, and asks Slurm only if no worker seems active. */
 static int wait_for_sweep_end (struct sweep *s, double seconds)
 {
     double deadline = seconds < 0 ? 1e300 : monotonic () + seconds;
@@ -433,7 +435,7 @@ int cmd_wait (const struct command_line *line)
 
 /* ---- dl watch ---- */
 
-/* s between two looks, and its bounds */
+/* seconds between two refreshes, and their limits */
 static const double every = 1, least = 0.2, most = 3600;
 
 static double interval (const struct watch_options *opt)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl fork: a new experiment from one that there is. */
+/* dl fork: create an experiment from an existing one. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
-/* What a search of one point keeps of the group "searcher". */
+/* Whether a search of one point keeps this key of the group "searcher". */
 static bool is_kept (const char *name)
 {
     return !strcmp (name, "metric") || !strcmp (name, "smaller_is_better")
@@ -50,10 +50,12 @@ static void put_string (config_t *cf, const char *key, const char *text)
 struct fork_source {
     const struct sweep *s;
     long trial;
-    int64_t seeds; /* trials of the point, 0: one */
+    int64_t seeds; /* number of trials with this point, or 0 for one */
 };
 
-/* A hyperparameter that is not active at the point is none of the fork. */
+/* Remove the groups of the entrypoint whose hyperparameters are not active at the
+ * point.
+ */
 static void drop_groups (config_t *cf, const struct fork_source *o)
 {
     const json_t *hparams = trial_hparams (o->s, sweep_trial (o->s, o->trial));
@@ -73,7 +75,7 @@ static void drop_groups (config_t *cf, const struct fork_source *o)
     }
 }
 
-/* One trial at the point of the old one, for the first metric. */
+/* Make the search a single trial at the old trial's point, for the first metric. */
 static void make_single (config_t *cf, const void *source)
 {
     const struct fork_source *o = source;
@@ -103,7 +105,7 @@ static void make_single (config_t *cf, const void *source)
     drop_groups (cf, o);
 }
 
-/* The length to which the first trials are trained. */
+/* Return the length to which the first trials are trained. */
 static int64_t first_length (const struct experiment *e)
 {
     struct search_rung rungs[64];
@@ -112,11 +114,9 @@ static int64_t first_length (const struct experiment *e)
     return n > 0 ? rungs[0].length : e->search->config.max_length;
 }
 
-/* ---- what the trials begin with ---- */
+/* ---- the files that the trials start from ---- */
 
-/* The newest files that the trial has left and that its attempts could begin
- * with.
- */
+/* Find the newest files that the trial has left for its next attempt to start from. */
 static int find_files (const struct sweep *s, long trial, char ***list)
 {
     struct trial_attempt a = { .sweep = s,
@@ -129,8 +129,8 @@ static int find_files (const struct sweep *s, long trial, char ***list)
                                                                   : list_trainer_files (path, list);
 }
 
-/* Files say nothing of the step that they are of: it is that of the trial's
- * last result.
+/* Files do not tell which step they belong to, so assume that of the trial's last
+ * result.
  */
 static void take_files (struct experiment *e, const struct sweep *s, long trial,
                         const struct fork_options *opt)
@@ -202,7 +202,7 @@ static int make_fork (struct sweep *s, long trial, const struct command_line *li
         return rv;
     if (!opt->file) {
         edit.dir = s->exp->dir;
-        edit.file = s->frozen; /* it may have changed since the question */
+        edit.file = s->frozen; /* the file may have changed since the user agreed to run it */
         edit.f = trial ? make_single : NULL;
         edit.arg = &origin;
     }
@@ -210,7 +210,7 @@ static int make_fork (struct sweep *s, long trial, const struct command_line *li
         || (rv = gpus_to_nodes (&e, opt->file ? opt->file : path, &edit, &opt->start)))
         return rv;
     e->fork->experiment = xstrdup (s->dir);
-    /* NAME is to be the old one, not its newest fork */
+    /* NAME must still find the old experiment, not the fork */
     if (!strcmp (e->name, s->exp->name))
         e->fork->folder = xasprintf ("%s-fork", e->name);
     if (trial && (rv = take_checkpoint (e, s, trial, opt))) {

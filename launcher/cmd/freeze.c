@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frozen code of an experiment, for those that start something. */
+/* Freeze the code of an experiment and run trials from the frozen copy. */
 #include "launcher/cmd/freeze.h"
 
 #include <errno.h>
@@ -42,9 +42,9 @@ static void warn_absolute (const struct code_files *files)
                   files->absolute);
 }
 
-/* What is not frozen has no copy for each attempt either.  A profile may set
- * DL_FREEZE that its user has forgotten: only the experiment file can say that
- * the trials are meant to share a folder.
+/* Without frozen code, attempts have no copies of their own either.  DL_FREEZE may come
+ * from a shell profile that the user has forgotten, so only the experiment file can say
+ * that trials are meant to share a directory.
  */
 static void warn_shared (const struct experiment *e, const struct code_files *files)
 {
@@ -125,9 +125,9 @@ int code_preview (const struct experiment *e, const char *experiments)
     return EXIT_OK;
 }
 
-/* ---- an experiment that is there ---- */
+/* ---- an existing experiment ---- */
 
-/* Where nobody else may write. */
+/* Choose a place that only this user can write to. */
 static int base_path (const struct sweep *s, char *buf, size_t size, struct slurmdl_error *err)
 {
     char folder[PATH_MAX];
@@ -165,7 +165,9 @@ static int scratch_path (struct scratch *own, char *buf, size_t size, struct slu
     return snprintf (buf, size, "%s/" SCRATCH_CODE, own->path) < (int)size ? 0 : -1;
 }
 
-/* The copy is there, and 'dir' in it stands for the experiment file's. */
+/* Make sure that the copy exists, and set 'dir' to the directory in it that corresponds
+ * to the experiment file's.
+ */
 static int find_copy (const struct sweep *s, struct scratch *own, char *dir, size_t size)
 {
     struct slurmdl_error err = { "" };
@@ -225,9 +227,9 @@ int code_now (const struct sweep *s, struct code_archive *a, struct slurmdl_erro
     return rv < 0 ? -1 : 0;
 }
 
-/* ---- what has changed ---- */
+/* ---- code that has changed ---- */
 
-/* Programs: a folder has logs and results as well. */
+/* Other files are ignored, because the directory also collects logs and results. */
 static bool path_is_program (const char *path)
 {
     static const char *const ends[] = { ".py",  ".pyx", ".sh",  ".bash", ".R",  ".r",  ".jl",
@@ -264,7 +266,7 @@ static bool has_other_programs (const struct sweep *s, const struct code_archive
     return differs;
 }
 
-/* Whoever edits a script and resumes means the trials to run that. */
+/* Users who edit a script and resume expect the trials to run the new one. */
 static void say_changed (const struct sweep *s)
 {
     complain ("%s: the code has changed since it was frozen; the trials keep running the old code, "

@@ -40,7 +40,9 @@ static void print_report (const struct gc_report *r, bool dry)
             files[true], (long long)bytes[true], files[false], (long long)bytes[false]);
 }
 
-/* Without the key nothing that trials saved themselves is removed. */
+/* Without checkpoint_policy.files, dl gc removes no files that the trials saved
+ * themselves.
+ */
 static void print_superseded (const struct sweep *s)
 {
     static char *const all[] = { "*", NULL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Help, and words for a shell's completion. */
+/* Print help, and words for shell completion. */
 #include "launcher/cmd/options.h"
 
 #include <dirent.h>
@@ -58,9 +58,9 @@ static const struct cmd *find_cmd (const struct cmd *table, const char *name)
 }
 
 struct completion {
-    const char *dir;      /* with the experiments */
-    const char *name;     /* of one that is among the words, NULL: none */
-    char found[PATH_MAX]; /* its folder, "": none */
+    const char *dir;      /* directory of the experiments */
+    const char *name;     /* of the experiment among the words, or NULL */
+    char found[PATH_MAX]; /* path of that experiment, or "" */
     bool described;
 };
 
@@ -69,7 +69,8 @@ static void print_word (const struct completion *c, const char *word, const char
     printf (c->described && what && *what ? "%s\t%s\n" : "%s\n", word, what);
 }
 
-/* Others may give names in the folder: no shell gets one that it could expand.
+/* Other users may choose names in this directory, so never give the shell one that it
+ * could expand.
  */
 static int print_name (const char *dir, void *arg)
 {
@@ -80,7 +81,7 @@ static int print_name (const char *dir, void *arg)
     return 0;
 }
 
-/* NAME-0003 is of NAME; the last one counts. */
+/* NAME also finds NAME-0003.  Keep the last one. */
 static int keep_folder (const char *dir, void *arg)
 {
     struct completion *c = arg;
@@ -135,8 +136,8 @@ static void print_options (const struct completion *c, const struct cmd *cmd)
     print_word (c, "--help", "print the options");
 }
 
-/* The value of --dir, and the experiment among the words; bash makes three
- * words of --dir=DIR.
+/* Find the value of --dir and the name of the experiment.  bash splits --dir=DIR into
+ * three words.
  */
 static void look_at_words (struct completion *c, int argc, char **argv)
 {
@@ -159,7 +160,7 @@ void complete (const struct cmd *table, int argc, char **argv, bool described)
 
     look_at_words (&c, argc, argv);
     if (cmd && strncmp (cmd->args + (*cmd->args == '['), "EXPERIMENT", 10))
-        c.name = NULL; /* the first argument is something else */
+        c.name = NULL; /* the first argument is not an experiment */
     if (!cmd) {
         print_commands (&c, table);
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl import: files of other systems as experiment files and batch scripts. */
+/* dl import: convert files of other systems to experiments and jobs. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -18,7 +18,9 @@ static void add_option (char ***words, const char *name, const char *value)
         strings_addf (words, "--%s=%s", name, value);
 }
 
-/* What the package is told; it calls this program to check what it wrote. */
+/* Build the arguments of the Python package, which runs this program to check what it
+ * wrote.
+ */
 static char **import_arguments (const struct command_line *line)
 {
     const struct import_options *opt = line->options;

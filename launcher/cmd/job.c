@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl job: run one program, and begin it again when it fails. */
+/* dl job: run a program, and restart it when it fails. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -42,13 +42,13 @@ static bool ends_with (const char *text, const char *end)
     return n > m && !strcmp (text + n - m, end);
 }
 
-/* Whether the user names a file that describes the job. */
+/* Whether the argument is a file that describes a job. */
 static bool is_file (const char *word)
 {
     return ends_with (word, ".conf") || ends_with (word, ".yaml") || ends_with (word, ".yml");
 }
 
-/* "train" of "python3 -u dir/train.py", else the program's name. */
+/* Name the job "train" for "python3 -u dir/train.py", or else after the program. */
 static void name_job (char *const *argv, char *name, size_t size)
 {
     const char *word = argv[0];
@@ -69,7 +69,7 @@ static void name_job (char *const *argv, char *name, size_t size)
         snprintf (name, size, "job");
 }
 
-/* Slurm sets these in batch scripts and under salloc. */
+/* Read a variable that Slurm sets in batch scripts and under salloc. */
 static long allocation_number (const char *name)
 {
     return (long)environment_number (name, 0);
@@ -80,7 +80,9 @@ static bool is_in_allocation (void)
     return environment_text ("SLURM_JOB_ID", NULL) && !*step_id ();
 }
 
-/* What the options say, else the allocation, without its spares; 0: neither. */
+/* Return the number of nodes from the options or else from the allocation without its
+ * spares, or 0.
+ */
 static long job_nodes (const struct job_options *opt, long spares)
 {
     long nodes = is_in_allocation () ? allocation_number ("SLURM_JOB_NUM_NODES") : 0;
@@ -88,7 +90,7 @@ static long job_nodes (const struct job_options *opt, long spares)
     return opt->nodes ? (long)opt->nodes : nodes > spares ? nodes - spares : nodes;
 }
 
-/* SLURM_NTASKS_PER_NODE is there if the user gave it. */
+/* Slurm sets SLURM_NTASKS_PER_NODE only if the user gave it. */
 static long job_ranks (const struct job_options *opt, long nodes)
 {
     long tasks = allocation_number ("SLURM_NTASKS");
@@ -100,7 +102,9 @@ static long job_ranks (const struct job_options *opt, long nodes)
     return nodes > 0 && tasks > nodes && tasks % nodes == 0 ? tasks / nodes : 0;
 }
 
-/* The options as --set has them; the user's own --set come last, and win. */
+/* Express the options as --set arguments.  The user's own --set come last, so they
+ * override the options.
+ */
 static char **sets_of (const struct job_options *opt)
 {
     char **sets = NULL;
@@ -138,8 +142,8 @@ struct job_line {
     long spares;
 };
 
-/* The nodes are those of the allocation, but roles say themselves how many processes there are, and
- * what each needs.
+/* Use the nodes of the allocation.  Roles define their own number of processes and
+ * resources, so leave them alone.
  */
 static void put_allocation (config_t *cf, const struct job_line *job, bool file)
 {
@@ -156,7 +160,7 @@ static void put_allocation (config_t *cf, const struct job_line *job, bool file)
     set_config_number (cf, "resources.cpus_per_trial", allocation_number ("SLURM_CPUS_PER_TASK"));
 }
 
-/* The program's words, as the file of a job would have them. */
+/* Fill in what the file of a job would contain for this program. */
 static void put_program (config_t *cf, const void *arg)
 {
     const struct job_line *job = arg;
@@ -175,7 +179,7 @@ static void put_program (config_t *cf, const void *arg)
     put_allocation (cf, job, false);
 }
 
-/* A file without the group is a job all the same. */
+/* Treat a file without the group "job" as a job, too. */
 static void put_job_group (config_t *cf, const void *arg)
 {
     const struct job_line *job = arg;
@@ -206,7 +210,7 @@ static int read_with_spares (const struct command_line *line, long spares, struc
     return rv;
 }
 
-/* Of an allocation that is there. */
+/* Check that the existing allocation has enough nodes. */
 static int check_job_spares (const struct experiment *e)
 {
     long nodes = allocation_number ("SLURM_JOB_NUM_NODES");
@@ -243,9 +247,9 @@ static int read_job_file (const struct command_line *line, struct experiment **e
     return rv;
 }
 
-/* ---- in the allocation ---- */
+/* ---- inside an allocation ---- */
 
-/* An experiment that this job, which Slurm has requeued, made before. */
+/* The experiment that this job created before Slurm requeued it. */
 struct earlier_job {
     const struct experiment *exp;
     char found[PATH_MAX];
@@ -260,7 +264,7 @@ static bool is_of_job (const struct sweep *s, const char *job)
     return false;
 }
 
-/* The first that has not ended, else the last. */
+/* Prefer the first one that has not ended; otherwise keep the last. */
 static int look_at_earlier (const char *dir, void *arg)
 {
     struct earlier_job *e = arg;
@@ -295,7 +299,9 @@ static bool find_earlier (const struct experiment *e, const struct command_line 
     return *dir;
 }
 
-/* So that this job finds it when Slurm has requeued it, and dl show names it. */
+/* Record the job, so that it finds the experiment after a requeue and dl show can name
+ * it.
+ */
 static int note_job (struct sweep *s, struct slurmdl_error *err)
 {
     struct event e = { .op = EVENT_SUBMIT,
@@ -318,8 +324,8 @@ static void forward_to_worker (int sig)
     errno = e;
 }
 
-/* Signals that ask this process are the worker's; what Slurm sends to both of
- * them asks it twice.
+/* Forward the signals that ask this process to stop.  The worker expects that Slurm may
+ * send the same signal to both processes.
  */
 static void pass_signals (void)
 {
@@ -345,10 +351,10 @@ static pid_t start_worker (const struct sweep *s, int last)
     return subprocess_spawn (&command);
 }
 
-/* What its attempts print. */
+/* The output of the attempts. */
 struct output {
     const char *dir;
-    long attempt; /* whose log is open, or is to be */
+    long attempt; /* whose log is open, or will be next */
     int fd;
 };
 
@@ -362,7 +368,7 @@ static void print_new (struct output *o)
     fflush (stdout);
 }
 
-/* The logs of all attempts, one after the other. */
+/* Print the logs of all attempts in order. */
 static void print_logs (struct output *o)
 {
     char path[PATH_MAX];
@@ -383,7 +389,7 @@ static void print_logs (struct output *o)
 
 enum { TRIES = 20, LOOK_MS = 300 };
 
-/* Its exit status. */
+/* Return the worker's exit status. */
 static int wait_for_worker (pid_t pid, struct output *o)
 {
     int status;
@@ -396,7 +402,9 @@ static int wait_for_worker (pid_t pid, struct output *o)
     return shell_status (status);
 }
 
-/* Those with which a worker ends for good; one that was killed begins again. */
+/* Whether the worker is done.  After any other status, such as being killed, it is
+ * restarted.
+ */
 static bool is_final (int status)
 {
     static const int final[] = { EXIT_OK,     EXIT_USAGE, EXIT_DAMAGED,  EXIT_FAULT,
@@ -408,7 +416,7 @@ static bool is_final (int status)
     return false;
 }
 
-/* Attempts of before, of a job that was requeued, have been printed. */
+/* If the job was requeued, earlier attempts have been printed already. */
 static int run_worker (const struct sweep *s)
 {
     struct output o = { .dir = s->dir, .fd = -1 };
@@ -430,8 +438,8 @@ static int run_worker (const struct sweep *s)
     return status;
 }
 
-/* The allocation is lost: a batch job goes back into the queue, away from the machines that are
- * excluded, and this ends with it.
+/* The allocation is lost.  Requeue a batch job, which ends this process, and avoid the
+ * excluded nodes.
  */
 static void requeue_or_complain (const struct sweep *s)
 {
@@ -476,7 +484,8 @@ static int run_here (struct sweep *s)
     return status ?: EXIT_STOPPED;
 }
 
-/* Whether the job that this is in has a component for each of the roles'. */
+/* Whether the surrounding heterogeneous job has as many components as the roles need.
+ */
 static bool fits_here (const struct experiment *e)
 {
     long here = slurm_components ();

@@ -42,7 +42,7 @@ static long long delay_of (const struct sweep *s)
     return (long long)(s->exp->worker->heartbeat + s->exp->worker->grace);
 }
 
-/* It ends as its workers see fit. */
+/* Print that the workers will end on their own. */
 static void say_soft (const struct sweep *s, const char *what, const char *how)
 {
     struct worker_view v = workers_look (s);
@@ -80,7 +80,7 @@ static void say_kill (const struct sweep *s)
 static const struct state_request {
     enum event_op op;
     enum sweep_state state;
-    bool ends; /* so one that has ended needs it no more */
+    bool ends; /* so it has no effect on an experiment that has ended */
     void (*say) (const struct sweep *s);
 } pause_request = { EVENT_PAUSE, SWEEP_PAUSED, false, say_pause },
   stop_request = { EVENT_STOP, SWEEP_STOPPED, true, say_stop },
@@ -91,7 +91,7 @@ static bool request_is_allowed (const struct sweep *s, const void *op)
     return sweep_allows (s->state, *(const enum event_op *)op);
 }
 
-/* The request does not fit the state that the experiment is in. */
+/* Print why the request does not apply to the experiment's current state. */
 static int say_why_not (const struct sweep *s, const struct state_request *w)
 {
     if (s->state == w->state) {
@@ -113,7 +113,9 @@ static int put_request (struct sweep *s, const struct state_request *w, struct s
                          &w->op, err);
 }
 
-/* What holds nodes ends all the same. */
+/* The disk is too full for the request.  Cancel the jobs anyway, so that they release
+ * their nodes.
+ */
 static int say_full (struct sweep *s, const struct state_request *w, const char *why)
 {
     struct slurmdl_error err = { "" };
@@ -155,7 +157,9 @@ static int request_state (const struct command_line *line, const struct state_re
     if (rv)
         return rv;
     rv = grant (s, w);
-    /* else a worker does, whose user runs the experiment's commands */
+    /* otherwise a worker sends it, because its user has agreed to run the experiment's
+     * commands
+     */
     if (rv == EXIT_OK && w->ends && s->state == w->state && trust_check (s, why, sizeof (why)) == 0)
         notify_end (s);
     sweep_close (s);
@@ -177,7 +181,7 @@ int cmd_kill (const struct command_line *line)
     return request_state (line, &kill_request);
 }
 
-/* Kill an experiment, and cancel its jobs, before it is removed. */
+/* Kill an experiment that is about to be removed, and cancel its jobs. */
 static int kill_experiment (struct sweep *s)
 {
     return sweep_allows (s->state, EVENT_KILL) ? grant (s, &kill_request) : 0;
@@ -195,7 +199,9 @@ static int print_has_ended (const struct sweep *s)
     return EXIT_USAGE;
 }
 
-/* Trials that a shared fault has ended come back. */
+/* Fill in the events of a resume, which also retry trials that failed with the shared
+ * fault.
+ */
 static size_t fill_resume (const struct sweep *s, const char *code, const char *slots,
                            struct event *events)
 {
@@ -205,7 +211,7 @@ static size_t fill_resume (const struct sweep *s, const char *code, const char *
 
     events[0] =
         (struct event){ .op = EVENT_RESUME, .by = user_name (), .code = *code ? code : NULL };
-    /* who has not read the pause yet must not go on beside those that come */
+    /* workers that have not noticed the pause yet must not run next to the new ones */
     if (*slots)
         events[n++] = (struct event){
             .op = EVENT_SCALE, .by = user_name (), .workers = s->wanted, .slots = slots
@@ -220,7 +226,7 @@ static size_t fill_resume (const struct sweep *s, const char *code, const char *
     return n;
 }
 
-/* The places of workers that may be at work, "12_1 12_2"; the caller frees it.
+/* Return the slots of workers that may be active, as "12_1 12_2".  The caller frees it.
  */
 static char *slots_at_work (const struct sweep *s)
 {
@@ -237,7 +243,9 @@ static char *slots_at_work (const struct sweep *s)
     return text;
 }
 
-/* Of several at once one has put it; 1: another one. */
+/* If several commands resume at once, only one publishes it.  Returns 1 if another one
+ * did.
+ */
 static int put_resume (struct sweep *s, const char *code, struct slurmdl_error *err)
 {
     int rv = 1;
@@ -252,7 +260,9 @@ static int put_resume (struct sweep *s, const char *code, struct slurmdl_error *
     return rv;
 }
 
-/* A second look at those of other machines takes a while. */
+/* Checking workers on other hosts takes two heartbeats, so skip it if no worker is seen
+ * at all.
+ */
 static long workers_at_work (const struct sweep *s)
 {
     double look = 2 * (double)s->exp->worker->heartbeat;
@@ -260,8 +270,8 @@ static long workers_at_work (const struct sweep *s)
     return peer_count (s->dir, 0, NULL) <= 0 ? 0 : peer_count (s->dir, look, NULL);
 }
 
-/* Start the workers that are missing; with --wait the work of others counts as
- * ours, up to the end of the experiment.
+/* Start the missing workers.  With --wait, also follow workers that others started
+ * until the experiment ends.
  */
 static int resume (struct sweep *s, const struct command_line *line)
 {
@@ -290,7 +300,7 @@ static int resume (struct sweep *s, const struct command_line *line)
         puts ("the code has changed, and there is no result yet: the trials run the current code");
         trust_record (s, NULL);
     }
-    /* tasks that run, after a pause, are about to end: put_resume() says so */
+    /* after a pause, tasks that still run are about to end: see fill_resume() */
     return sweep_has_ended (s) ? print_has_ended (s)
                                : start_missing_workers (s, &opt->start, was_running);
 }
@@ -304,7 +314,7 @@ static int resume_and_wait (struct sweep *s, const struct command_line *line)
         if (rv == EXIT_OK && s->state == SWEEP_RUNNING)
             rv = wait_while_at_work (s);
         else if (rv == EXIT_NO_WORKERS)
-            break; /* those that it has started itself ended in vain */
+            break; /* the workers that it started itself have ended without finishing */
     } while (rv == EXIT_NO_WORKERS);
     return rv;
 }
@@ -325,7 +335,7 @@ int cmd_resume (const struct command_line *line)
 
 /* ---- removal ---- */
 
-/* Whether workers on other machines live is known after two heartbeats. */
+/* It takes two heartbeats to know whether workers on other hosts are alive. */
 static int check_workers (const char *dir, double seconds, bool force)
 {
     struct slurmdl_error err = { "" };
@@ -381,7 +391,8 @@ static int check_removable (const char *dir, bool force)
     return rv;
 }
 
-/* Only its full name: the newest of a name is too easily another one. */
+/* Require the full name: the newest experiment of a name is too easily the wrong one.
+ */
 static int find_removed (const struct command_line *line, const char *name, char *dir)
 {
     char path[PATH_MAX];
@@ -434,7 +445,7 @@ static int remove_experiment (const struct command_line *line, const char *name)
     return EXIT_OK;
 }
 
-/* One that cannot be removed does not keep the others. */
+/* Remove the others even if one cannot be removed. */
 int cmd_rm (const struct command_line *line)
 {
     int status = EXIT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl ls: the table of experiments. */
+/* dl ls: print the table of experiments. */
 #include <errno.h>
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>
@@ -54,7 +54,7 @@ static char *labels_text (const struct sweep *s)
     return out;
 }
 
-/* Scripts get the state alone. */
+/* Scripts (--json) get the bare state. */
 static void set_state (struct libscols_line *line, const struct sweep *s, bool json)
 {
     double idle = json ? NAN : sweep_idle (s);
@@ -90,7 +90,7 @@ struct listing {
     const struct ls_options *opt;
 };
 
-/* By dl archive, or by its own job.ttl_after_finished. */
+/* Hidden by dl archive, or because job.ttl_after_finished has passed. */
 static bool is_hidden (const struct sweep *s)
 {
     int64_t ttl = s->exp->job->ttl;
@@ -99,7 +99,7 @@ static bool is_hidden (const struct sweep *s)
            || (ttl >= 0 && sweep_has_ended (s) && time (NULL) >= (time_t)s->changed + (time_t)ttl);
 }
 
-/* 's' is NULL if it cannot be read. */
+/* 's' is NULL if the experiment cannot be read. */
 static bool sweep_is_listed (const struct ls_options *opt, const struct sweep *s)
 {
     bool has = !opt->label;
@@ -127,7 +127,7 @@ static void add_list_line (const struct listing *l, const char *dir, const struc
         table_set (line, 1, "damaged");
 }
 
-/* One experiment that cannot be read must not hide the others. */
+/* An experiment that cannot be read must not hide the others. */
 static int add_experiment (const char *dir, void *arg)
 {
     struct listing *l = arg;
@@ -146,7 +146,8 @@ static int add_experiment (const char *dir, void *arg)
     return 0;
 }
 
-/* An empty table says nothing: in the wrong folder, with a misspelt label. */
+/* An empty table would not tell the user about a wrong directory or a misspelt label.
+ */
 static void print_no_experiments (const struct command_line *line)
 {
     const struct ls_options *opt = line->options;

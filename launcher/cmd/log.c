@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl log: metrics from a shell script. */
+/* dl log: log metrics from a shell script. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl logs: what a trial printed, and prints. */
+/* dl logs: print the output of a trial. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,7 +20,7 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-/* s; news of the trial are looked for less often than its output */
+/* in seconds; the log is polled more often than the state of the trial */
 static const double look_every = 0.2;
 static const double ask_every = 1;
 
@@ -28,7 +28,7 @@ struct log_reading {
     struct sweep *s;
     long trial;
     long attempt;
-    int fd; /* -1: there is no log yet */
+    int fd; /* -1 if there is no log yet */
     double asked;
 };
 
@@ -45,7 +45,9 @@ static bool has_log (const struct log_reading *r)
     return access (path, F_OK) == 0;
 }
 
-/* Where the last 'lines' lines begin; an end without a newline is a line. */
+/* Return where the last 'lines' lines begin.  Text at the end without a newline counts
+ * as a line.
+ */
 static off_t start_of_last_lines (int fd, int64_t lines)
 {
     off_t end = lseek (fd, 0, SEEK_END);
@@ -76,8 +78,8 @@ static int open_attempt_log (struct log_reading *r, int64_t lines)
     return 0;
 }
 
-/* What has been added; -1 on failure, without an error if that of standard
- * output, of which main() tells.
+/* Print what was appended.  Returns -1 on failure; if writing to standard output
+ * failed, 'err' is empty because main() reports that.
  */
 static int print_more (const struct log_reading *r, struct slurmdl_error *err)
 {
@@ -91,7 +93,7 @@ static int print_more (const struct log_reading *r, struct slurmdl_error *err)
     return fflush (stdout) != 0 || ferror (stdout) ? -1 : 0;
 }
 
-/* No attempt will follow. */
+/* Whether no more attempts will follow. */
 static bool log_is_over (const struct log_reading *r)
 {
     const struct sweep_trial *t = sweep_trial (r->s, r->trial);
@@ -103,7 +105,7 @@ static bool log_is_over (const struct log_reading *r)
                && (t->stopped || t->length >= r->s->exp->search->config.max_length));
 }
 
-/* Go on to the next attempt that has a log; returns whether there is one. */
+/* Advance to the next attempt that has a log.  Returns whether there is one. */
 static bool next_attempt_log (struct log_reading *r)
 {
     struct log_reading next = { .s = r->s, .trial = r->trial, .fd = -1 };
@@ -134,7 +136,7 @@ static enum follow_step follow_once (struct log_reading *r, bool one, struct slu
     ended = sweep_trial (r->s, r->trial)->over >= r->attempt;
     if (r->fd < 0)
         open_attempt_log (r, -1);
-    /* its last lines came before the news of its end */
+    /* the attempt wrote its last lines before its end was published */
     if (r->fd >= 0 && print_more (r, err) < 0)
         return FOLLOW_ERROR;
     if (ended && !one && next_attempt_log (r))

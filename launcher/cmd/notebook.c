@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl notebook: Jupyter in a job. */
+/* dl notebook: run Jupyter in a job. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -30,19 +30,19 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-/* ---- the file of a server ---- */
+/* ---- the file of a Jupyter server ---- */
 
 struct notebook_server {
-    char node[256]; /* name of the job's first node */
+    char node[256]; /* the job's first node */
     char token[256];
     int port;
-    bool network; /* it listens on the node's address, not on loopback */
+    bool network; /* listens on the node's address, not on loopback */
 };
 
 enum { FILE_MAX = 64 << 10 };
 
-/* Path of the folder, mode 0700, that has a folder for each job: 0700, too, and
- * made by the job.
+/* Create the directory (mode 0700) in which each job creates its own directory, also
+ * with mode 0700, and return its path.
  */
 static int notebooks_folder (char path[PATH_MAX], struct slurmdl_error *err)
 {
@@ -56,7 +56,7 @@ static int notebooks_folder (char path[PATH_MAX], struct slurmdl_error *err)
     return own_folder_make (path, 0700, err);
 }
 
-/* The server writes jpserver-PID.json (older ones nbserver-) once it listens.
+/* Jupyter writes jpserver-PID.json (older versions: nbserver-PID.json) once it listens.
  */
 static int find_server_file (const char *dir, char *path, size_t size)
 {
@@ -123,8 +123,8 @@ static int take_server_fields (const json_t *o, struct notebook_server *s)
 
 enum server_state {
     SERVER_LISTENS,
-    SERVER_ABSENT,   /* it has not written its file yet */
-    SERVER_NO_TOKEN, /* the user's configuration switches the token off */
+    SERVER_ABSENT,   /* the file does not exist yet */
+    SERVER_NO_TOKEN, /* the user's configuration disables the token */
     SERVER_ERROR,
 };
 
@@ -148,7 +148,7 @@ static enum server_state notebook_server_read (const char *folder, long job,
         return SERVER_ERROR;
     o = json_loads (text, 0, NULL);
     free (text);
-    if (!o) /* it may be being written */
+    if (!o) /* the server may still be writing the file */
         return SERVER_ABSENT;
     rv = take_server_fields (o, s);
     json_decref (o);
@@ -169,10 +169,10 @@ enum { IDLE = 60 /* minutes */, ASK_FIRST = 3, ASK_EVERY = 10 /* s */ };
 
 static volatile sig_atomic_t notebook_interrupted;
 
-/* The token is made by the server, and stands in files of mode 0600 alone: who
- * may log in to a machine sees the command lines of others.  Kernels by TCP
- * would send what they print to every user of the node who asks; their sockets
- * are in the folder, under a short name as sockets want it.
+/* The server creates the token and stores it only in files of mode 0600, because users
+ * logged in to a machine can see the command lines of others.  Kernels use sockets in
+ * the job's directory: over TCP, they would send their output to any user of the node.
+ * The paths of sockets must be short, hence the link in /tmp.
  */
 static const char notebook_script[] =
     "#!/bin/sh\n"
@@ -224,7 +224,7 @@ static int submit_notebook (const struct command_line *line, const char *folder,
     return EXIT_SLURM;
 }
 
-/* ---- the script ---- */
+/* ---- the job script ---- */
 
 static bool is_executable (const char *path)
 {
@@ -246,7 +246,7 @@ static bool in_path (const char *name, char path[PATH_MAX])
     return false;
 }
 
-/* Lab if it is there, else what serves notebooks. */
+/* Prefer JupyterLab. */
 static int find_jupyter (const char *given, char path[PATH_MAX])
 {
     static const char *const names[] = { "jupyter-lab", "jupyter-notebook", "jupyter-server" };
@@ -284,7 +284,7 @@ static int write_notebook_script (const struct notebook_options *opt, const char
     return rv;
 }
 
-/* ---- what the user does with it ---- */
+/* ---- connect to the server ---- */
 
 static void print_server (long job, const struct notebook_server *s)
 {
@@ -302,7 +302,7 @@ static void print_server (long job, const struct notebook_server *s)
     printf ("the token is a password; 'dl notebook stop %ld' ends the job\n", job);
 }
 
-/* A job that was killed has left its folder. */
+/* Remove the directory that a killed job left behind. */
 static void forget_notebook (const char *folder, const char *job)
 {
     char path[PATH_MAX];
@@ -324,7 +324,7 @@ static int cancel_notebook (long job)
     return EXIT_SLURM;
 }
 
-/* The last line of its output is mostly the reason. */
+/* The last line of the output is usually the reason. */
 static int complain_notebook_ended (const char *folder, long job)
 {
     char path[PATH_MAX], end[1024];
@@ -370,8 +370,8 @@ static void print_notebook_state (long job, const char *state, bool own)
     fflush (stdout);
 }
 
-/* Until the server listens, or the job is gone: the file of one that was killed
- * remains, and its port is anybody's then.
+/* Wait until the server listens or the job has ended.  The file of a killed job
+ * remains, but another process may use its port by then.
  */
 static int attach_notebook (const char *folder, long job, bool own)
 {
@@ -433,13 +433,13 @@ static int start_notebook (const struct command_line *line, const char *folder)
             job, job);
     fflush (stdout);
     snprintf (own, sizeof (own), "%s/%ld", folder, job);
-    mkdir (own, 0700); /* by it the others know one that waits */
+    mkdir (own, 0700); /* lets other commands find the job while it is pending */
     if (signal (SIGINT, on_notebook_interrupt) == SIG_IGN)
         signal (SIGINT, SIG_IGN);
     return attach_notebook (folder, job, true);
 }
 
-/* ---- those that there are ---- */
+/* ---- all notebooks ---- */
 
 static int by_job_number (const struct dirent **a, const struct dirent **b)
 {
@@ -486,7 +486,7 @@ static int list_notebooks (const struct command_line *line, const char *folder)
     return EXIT_OK;
 }
 
-/* The job that the user names, else the newest; 0 after a line. */
+/* Return the job that the user named, or else the newest; 0 after printing an error. */
 static long chosen_notebook (const struct command_line *line, const char *folder)
 {
     const char *given = line->nargs > 1 ? line->args[1] : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of all commands: the only list of them. */
+/* The options of all commands.  Nothing else lists them. */
 #include "launcher/cmd/options.h"
 
 #include <stddef.h>
@@ -13,14 +13,16 @@
 #include "launcher/node/node.h"
 #include "launcher/report/report.h"
 
-/* A row fills a field of the command's own struct; --dir is the command line's. */
+/* A row fills a field of the command's own struct.  --dir is stored in struct
+ * command_line.
+ */
 #define AT(command, field) offsetof (struct command##_options, field)
 
 #define OPTIONS(command, ...)                                                                      \
     const struct option_set options_##command = { sizeof (struct command##_options),               \
                                                   (const struct opt[]){ __VA_ARGS__, { 0 } } }
 
-/* ---- options that several commands have ---- */
+/* ---- options that several commands share ---- */
 
 /* clang-format off */
 #define DIR { "dir", "DIR", "DL_DIR", "folder of the experiments (default: .)", OPT_DIR }
@@ -35,7 +37,7 @@
 #define CHANGE(command, field) { "set", "KEY=VALUE", NULL, "change what future jobs request: resources.time, memory, max_memory, partition, account, qos, sbatch_args", OPT_LIST, AT (command, field) }
 #define DRY_RUN(command, field) { "dry-run", NULL, NULL, "check the file and print what would run", OPT_FLAG, AT (command, field) }
 
-/* ---- those of each command ---- */
+/* ---- the options of each command ---- */
 
 OPTIONS (run,
     DIR,
@@ -283,7 +285,7 @@ OPTIONS (env,
     { "gpus-per-node", "N", NULL, "GPUs per node", OPT_WORD, AT (env, facts) },
     { "gpus-per-task", "N", NULL, "GPUs per task, which sees no others", OPT_WORD, AT (env, facts) },
     { "mpi", "TYPE", NULL, "none, pmi2 or pmix", OPT_WORD, AT (env, facts) },
-    /* as runtime/rank/plugin_options.c has them */
+    /* these must match runtime/rank/plugin_options.c */
     { "dl", "FRAMEWORK", NULL, "set each rank's environment for torch, tf, jax, ...", OPT_WORD, AT (env, facts) },
     { "dl-roles", "ROLE:N[,ROLE:N]...", NULL, "roles of the ranks in their order, as chief:1,ps:2,worker:*", OPT_WORD, AT (env, facts) },
     { "dl-bind", "WHERE", NULL, "bind each rank to cores near its GPU: closest, socket, spread, none", OPT_WORD, AT (env, facts) },

@@ -34,7 +34,7 @@ static int set_number_option (const struct opt *o, const char *arg, void *at)
     return -1;
 }
 
-/* 'options' is the struct of the command. */
+/* 'options' is the command's own struct. */
 static int set_opt (const struct opt *o, const char *arg, struct command_line *line, void *options)
 {
     void *at = (char *)options + o->offset;
@@ -70,8 +70,8 @@ const struct opt *command_rows (const struct cmd *cmd)
     return cmd->options ? cmd->options->rows : none;
 }
 
-/* What getopt_long() needs; the last long option is --help, which -h
- * is, too, unless an option has that letter.
+/* The arguments of getopt_long().  --help is the last long option; -h means the same
+ * unless another option uses that letter.
  */
 struct spelling {
     const struct opt *rows;
@@ -86,7 +86,7 @@ static void spell (const struct cmd *cmd, struct spelling *s)
 
     *s = (struct spelling){ .rows = command_rows (cmd) };
     if (cmd->takes_program)
-        *letter++ = '+'; /* what follows its name is for the program */
+        *letter++ = '+'; /* stop at the program: the words after it are its own */
     for (const struct opt *o = s->rows; o->name && s->n < OPTIONS_MAX; o++) {
         s->names[s->n++] = (struct option){
             .name = o->name,
@@ -131,7 +131,9 @@ static void complain_of_option (const struct cmd *cmd, const struct spelling *s,
                   DID_YOU_MEAN (meant, "'--", "'", ""));
 }
 
-/* Numbers have their initial values, and an option what its variable says. */
+/* Set numbers to their initial values and options to the values of their environment
+ * variables.
+ */
 static void set_option_defaults (const struct spelling *s, struct command_line *line, void *options)
 {
     for (const struct opt *o = s->rows; o->name; o++) {
@@ -147,7 +149,7 @@ static void set_option_defaults (const struct spelling *s, struct command_line *
     }
 }
 
-/* The field of a command's option; NULL: the command has none of that name. */
+/* Return the field of an option, or NULL if the command does not have the option. */
 static const void *option_value (const struct spelling *s, const void *options, const char *name)
 {
     for (const struct opt *o = s->rows; o->name; o++)
@@ -208,7 +210,7 @@ int command_line_parse (const struct cmd *cmd, int argc, char **argv, struct com
     return check_command_line (cmd, &s, line);
 }
 
-/* Rows of OPT_WORD share a list. */
+/* All rows of type OPT_WORD share one list, so set it to NULL after freeing it. */
 void command_line_free (const struct cmd *cmd, struct command_line *line)
 {
     for (const struct opt *o = command_rows (cmd); o->name; o++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What dl prints of an experiment beside its trials: state, faults, failures, workers. */
+/* Print the state, faults, failures and workers of an experiment. */
 #include "launcher/cmd/overview.h"
 
 #include <dirent.h>
@@ -65,7 +65,7 @@ static void print_fault_log_end (const struct sweep *s)
     print_indented_lines (text_last_lines (text, n, LINES));
 }
 
-/* The log of a worker that was written last; "": none has one. */
+/* Find the worker log that was written last; "" if there is none. */
 static void newest_log (const struct sweep *s, char *path, size_t size)
 {
     char dir[PATH_MAX];
@@ -82,7 +82,7 @@ static void newest_log (const struct sweep *s, char *path, size_t size)
         return;
     while ((e = readdir (d))) {
         size_t n = strlen (e->d_name);
-        /* the name goes to the terminal */
+        /* the name will be printed on a terminal */
         if (n < 5 || strcmp (e->d_name + n - 4, ".log") || !word_fits (e->d_name)
             || fstatat (fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size == 0
             || st.st_mtim.tv_sec < newest.tv_sec)
@@ -107,8 +107,7 @@ void print_last_words (const struct sweep *s)
     print_indented_lines (text_last_lines (text, n, LINES));
 }
 
-/* A limit that was too low is raised by a command.  Returns whether it is one.
- */
+/* If a limit was too low, print the command that raises it.  Returns whether it did. */
 static bool print_remedy (const struct sweep *s, const char *why, const char *command)
 {
     const struct experiment *e = s->exp;
@@ -183,7 +182,7 @@ void print_shared_files (const struct sweep *s)
                 "(code.freeze, code.path), so that each attempt has a folder of its own");
 }
 
-/* More different ones than that have none that is common. */
+/* With more different causes than this, none is common. */
 enum { CAUSES_MAX = 64 };
 
 struct cause_count {
@@ -192,7 +191,7 @@ struct cause_count {
     long count;
 };
 
-/* The commonest cause of the failed trials. */
+/* Return the most common cause of failed trials. */
 static struct cause_count commonest (const struct sweep *s)
 {
     struct cause_count *list = xcalloc (CAUSES_MAX + 1, sizeof (*list));
@@ -216,7 +215,9 @@ static struct cause_count commonest (const struct sweep *s)
     return most;
 }
 
-/* The first trial whose program went beyond the length, or did not reach it. */
+/* Return the first trial whose program trained beyond its length or ended before it,
+ * and count such trials.
+ */
 static const struct sweep_trial *ended_elsewhere (const struct sweep *s, bool beyond, long *n)
 {
     const struct sweep_trial *first = NULL;
@@ -231,8 +232,7 @@ static const struct sweep_trial *ended_elsewhere (const struct sweep *s, bool be
     return first;
 }
 
-/* A shell's pipe has the status of its last command, whatever the training's.
- */
+/* A crash may be hidden: a pipe has the exit status of its last command. */
 static void print_ended (const struct sweep *s)
 {
     const struct sweep_trial *first;
@@ -251,11 +251,13 @@ static void print_ended (const struct sweep *s)
                 n > 1 ? ", and others like it" : "");
 }
 
-/* ---- attempts that had a file, and began again ---- */
+/* ---- attempts that had a file but started from scratch ---- */
 
 enum { AGAIN_TRIALS = 8, FILE_NAME = 256 };
 
-/* The file behind {resume_dir}, if its name is plain. */
+/* Find the file name that follows {resume_dir}/, if it contains no wildcards or other
+ * groups.
+ */
 static bool file_behind_resume_dir (const char *text, char file[FILE_NAME])
 {
     static const char place[] = "{" RESUME_DIR "}/";
@@ -277,8 +279,8 @@ static bool resume_file (const struct experiment *e, char file[FILE_NAME])
     return has;
 }
 
-/* Of the metric; where its steps are counted for the program, each attempt has
- * the first ones.
+/* The first steps of the metric.  Steps that dl counts itself start over in each
+ * attempt, so they prove nothing.
  */
 struct first_steps {
     const char *name;
@@ -305,8 +307,9 @@ static struct first_steps first_steps (const struct sweep *s, long trial, long a
     return f;
 }
 
-/* Whether it logged the first steps of the attempt whose file it was given, '*from':
- * the first two, as a program may test its model before it goes on.
+/* Whether the attempt logged the same first two steps as attempt '*from', whose file it
+ * was given.  Compares two, because a program may evaluate its model once before it
+ * continues.
  */
 static bool began_again (const struct sweep *s, long trial, long attempt, const char *file,
                          long *from)
@@ -423,7 +426,9 @@ static const struct submit *last_job (const struct sweep *s)
     return s->nsubmits ? &s->submits[s->nsubmits - 1] : NULL;
 }
 
-/* Slurm, which is not asked, may have requeued them. */
+/* The workers may still come back: Slurm may have requeued them, and this does not ask
+ * it.
+ */
 static void print_resume (const struct sweep *s)
 {
     if (last_job (s))
@@ -434,7 +439,7 @@ static void print_resume (const struct sweep *s)
         printf ("'dl resume %s' starts workers\n", s->word);
 }
 
-/* Nobody is at work: the last job may wait for ever.  Slurm is not asked. */
+/* No worker is active, and the last job may wait forever.  This does not ask Slurm. */
 static void print_waiting (const struct sweep *s, const struct submit *a)
 {
     double ago = difftime (time (NULL), (time_t)a->time);
@@ -472,7 +477,7 @@ double sweep_idle (const struct sweep *s)
     return idle;
 }
 
-/* What follows "running": nothing, or that nobody is at work. */
+/* Print what follows "running" if no worker is active. */
 static void print_idle (const struct sweep *s, const struct worker_view *v)
 {
     char text[128];
@@ -541,7 +546,7 @@ static void print_last_action (const struct sweep *s)
             s->last_action.by && *s->last_action.by ? s->last_action.by : "somebody", when);
 }
 
-/* By what its workers said last: Slurm is not asked. */
+/* This reflects the last heartbeats of the workers and does not ask Slurm. */
 static void print_jobs (const struct sweep *s, const struct worker_view *v)
 {
     for (size_t i = 0; i < s->nsubmits; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl plot: pictures of an experiment, drawn by gnuplot. */
+/* dl plot: draw charts of an experiment with gnuplot. */
 
 #include <errno.h>
 #include <math.h>
@@ -46,12 +46,12 @@ enum plot_medium {
 
 enum { TIMEOUT = 120 /* s */, ANSWER = 8192 };
 
-/* What gnuplot draws on: a terminal, or a file. */
+/* The terminal or file format to draw for. */
 static const char *const plot_media[PLOT_MEDIA] = {
     "dumb", "block", "sixel", "kitty", "svg", "png", "pdf",
 };
 
-/* The best first; what gnuplot calls them. */
+/* gnuplot's names for them, the preferred one first. */
 static const char *const gnuplot_names[PLOT_MEDIA][3] = {
     [PLOT_DUMB] = { "dumb" },     [PLOT_BLOCK] = { "block" },
     [PLOT_SIXEL] = { "sixelgd" }, [PLOT_KITTY] = { "kittycairo", "kittygd" },
@@ -59,14 +59,14 @@ static const char *const gnuplot_names[PLOT_MEDIA][3] = {
     [PLOT_PDF] = { "pdfcairo" },
 };
 
-/* It is text of columns and lines, not pixels. */
+/* Whether the output is text instead of pixels. */
 static bool plot_is_text (enum plot_medium m)
 {
     return m == PLOT_DUMB || m == PLOT_BLOCK;
 }
 
-/* Which terminals gnuplot has, " dumb svg ... "; 127 as its exit status if it
- * is not there.
+/* List the terminals that gnuplot supports, as " dumb svg ... ".  Returns its exit
+ * status, 127 if gnuplot is not installed.
  */
 static int gnuplot_terminals (char *buf, size_t size)
 {
@@ -74,7 +74,7 @@ static int gnuplot_terminals (char *buf, size_t size)
     int rv;
 
     command_add (&c, "gnuplot", NULL);
-    command_add (&c, "-d", NULL); /* no file of the user's */
+    command_add (&c, "-d", NULL); /* do not read the user's ~/.gnuplot */
     command_add (&c, "-e", NULL);
     command_add (&c, "print ' ' . GPVAL_TERMINALS . ' '", NULL);
     rv = command_run (&c, NULL, buf, size);
@@ -94,13 +94,12 @@ static const char *terminal_name (const char *terminals, enum plot_medium m)
     return NULL;
 }
 
-/* Whether it can draw on it. */
 static bool gnuplot_has (const char *terminals, enum plot_medium m)
 {
     return terminal_name (terminals, m);
 }
 
-/* The commands that choose the terminal, for so many columns and lines. */
+/* Print the commands that select the terminal and its size. */
 static void gnuplot_begin (FILE *f, const char *terminals, enum plot_medium m, int columns,
                            int lines, bool colours)
 {
@@ -136,9 +135,10 @@ static void gnuplot_begin (FILE *f, const char *terminals, enum plot_medium m, i
     }
 }
 
-/* In single quotes only a quote is special, and gnuplot 5.4 does not always
- * take two of them for one: another character stands for it.  What could be
- * taken for a substitution is replaced, too, and a tic's label is a format.
+/* Within single quotes only the quote is special, but gnuplot 5.4 does not always
+ * accept a doubled quote, so replace it with a similar character.  Also replace
+ * characters that might start a substitution.  A tic's label is a format, in which % is
+ * special.
  */
 static void put_gnuplot_text (FILE *f, const char *text, bool tic)
 {
@@ -167,8 +167,8 @@ static void put_gnuplot_text (FILE *f, const char *text, bool tic)
     fputc ('\'', f);
 }
 
-/* A text of others as a string of gnuplot's: in it nothing is a command, a
- * substitution, a format or markup.  'tic': as the label of a tic.
+/* Print text from others as a gnuplot string in which nothing is a command,
+ * substitution, format or markup.  gnuplot_tic() prints the label of a tic.
  */
 static void gnuplot_text (FILE *f, const char *text)
 {
@@ -180,7 +180,7 @@ static void gnuplot_tic (FILE *f, const char *text)
     put_gnuplot_text (f, text, true);
 }
 
-/* Variables that lead gnuplot to other files. */
+/* Unset variables that make gnuplot read other files. */
 static void clear_gnuplot_environment (const void *arg)
 {
     static const char *const variables[] = { "GNUTERM", "GNUPLOT_LIB", "GNUPLOT_DRIVER_DIR",
@@ -215,7 +215,7 @@ static int run_gnuplot (FILE *io[3])
     return subprocess_wait (subprocess_spawn (&s));
 }
 
-/* The last line that is none of the script. */
+/* Report the last line that gnuplot printed. */
 static int report_gnuplot_error (FILE *errors, int status, struct slurmdl_error *err)
 {
     size_t n = 0;
@@ -231,8 +231,8 @@ static int report_gnuplot_error (FILE *errors, int status, struct slurmdl_error 
     return -1;
 }
 
-/* Run a script; what it draws is left in '*out', which the caller frees.
- * Returns -1 with 'err'.
+/* Run a script and return its output in '*out', which the caller frees.  Returns -1
+ * with 'err' on failure.
  */
 static int gnuplot_run (const char *script, size_t size, char **out, size_t *nout,
                         struct slurmdl_error *err)
@@ -267,31 +267,32 @@ struct plot {
     struct report report;
     struct report_params params;
     struct curves curves;
-    long *order; /* trials with a finite value, the best first */
+    long *order; /* trials with a finite value, best first */
     long n;
-    const struct report_param *param; /* of scatter */
+    const struct report_param *param; /* of dl plot scatter */
 };
 
-/* 'draw' writes its commands to plot.f; -1 after a line that says why not. */
+/* draw() writes commands to plot.f.  It returns -1 after printing an error. */
 struct plot_kind {
     const char *name;
     int (*draw) (struct plot *p);
-    bool curves, param; /* it needs them */
+    bool curves, param; /* data that the chart needs */
 };
 
 enum {
-    CURVES = 6,        /* with a name */
-    CURVES_MAX = 60,   /* in a file, the others in grey */
-    POINTS = 200,      /* of a curve */
+    CURVES = 6,        /* curves with a name */
+    CURVES_MAX = 60,   /* curves in a file; those without a name are grey */
+    POINTS = 200,      /* points of a curve */
     PARALLEL = 400,    /* lines in a file */
-    LINES_OF_TEXT = 8, /* the same in text */
+    LINES_OF_TEXT = 8, /* lines as text */
 };
 
-/* ---- what all charts have ---- */
+/* ---- common to all charts ---- */
 
-/* The range of values that a chart shows, from the best to a bit beyond where
- * most are: one that diverged must not press the others into a line.  'order'
- * is that of report_order().  false: there is none.
+/* Choose the range of values to show: from the best value to slightly beyond the worst
+ * of the first nine tenths.  Otherwise one trial that diverged would compress the
+ * others into a line.  'order' is from report_order().  Returns false if there are no
+ * values.
  */
 static bool focus_values (const struct report *r, const long *order, long n, double *low,
                           double *high)
@@ -323,8 +324,8 @@ static bool larger_is_better (const struct plot *p)
     return !p->report.sweeps[0].s->exp->search->config.smaller_is_better;
 }
 
-/* gnuplot's terminal "block" does not turn that of the y axis, and what is left
- * of the window stands at its right: it goes above the axis.
+/* gnuplot's terminal "block" cannot rotate the label of the y axis and would lose the
+ * space to its left, so print the label above the axis.
  */
 static void put_label (const struct plot *p, const char *axis, const char *text)
 {
@@ -335,7 +336,8 @@ static void put_label (const struct plot *p, const char *axis, const char *text)
     fputs (above ? " at screen 0.02, graph 1.06 left\n" : "\n", p->f);
 }
 
-/* The values that matter; a logarithmic axis where they span a factor of 50. */
+/* Set the range of an axis.  Use a logarithmic axis if the values span a factor of 50.
+ */
 static void put_range (const struct plot *p, const char *axis)
 {
     double low, high, best, worst;
@@ -361,7 +363,7 @@ static void put_plot_title (const struct plot *p, const char *what)
     fputc ('\n', p->f);
 }
 
-/* What all charts have, before each. */
+/* Print the settings that all charts share. */
 static void plot_style (const struct plot *p)
 {
     fputs ("set border 3\nset tics nomirror\nset format '%g'\nset key outside "
@@ -468,7 +470,7 @@ static int draw_curves (struct plot *p)
         complain ("%s: no trial has logged %s", p->report.sweeps[0].name, plotted_metric (p));
         return -1;
     }
-    fputs ("set key invert\n", p->f); /* the best one is drawn last */
+    fputs ("set key invert\n", p->f); /* the best curve is drawn last */
     for (long i = all - 1; i >= 0; i--) {
         fprintf (p->f, "%s$c%ld using 1:2 with lines ", gap, i);
         if (i < named)
@@ -484,7 +486,7 @@ static int draw_curves (struct plot *p)
 
 /* ---- scatter ---- */
 
-/* A category's values, by their names. */
+/* Label the axis with the names of the categories. */
 static void put_categories (const struct plot *p, const struct report_param *of)
 {
     fputs ("set xtics (", p->f);
@@ -532,7 +534,7 @@ static int draw_scatter (struct plot *p)
 
 /* ---- parallel coordinates ---- */
 
-/* From 0 to 1 on its axis; the metric's best value is above. */
+/* Return the place of a value on its axis, from 0 to 1. */
 static double axis_place (const struct report_param *of, double v)
 {
     double low = of->low, high = of->high;
@@ -556,7 +558,7 @@ static void put_axis_end (const struct plot *p, size_t axis, const char *text, b
     fprintf (p->f, " at %zu,%s center\n", axis, top ? "1.1" : "-0.06");
 }
 
-/* The ends of each axis: numbers, or the first and the last choice. */
+/* Label the ends of each axis with its bounds, or with the first and last category. */
 static void put_axes (const struct plot *p)
 {
     const struct report_params *of = &p->params;
@@ -589,7 +591,7 @@ static void put_lines (const struct plot *p, long n)
         return;
     span = high - low;
     fputs ("$lines << END_OF_LINES\n", p->f);
-    for (long i = n - 1; i >= 0; i--) { /* the best one is drawn last */
+    for (long i = n - 1; i >= 0; i--) { /* draw the best one last */
         double v = report_value (&p->report, p->order[i], 0);
         double at = fmin (fmax ((v - low) / span, 0), 1);
         double good = larger_is_better (p) ? at : 1 - at;
@@ -645,7 +647,6 @@ static int draw_parallel (struct plot *p)
 
 /* ---- the kinds ---- */
 
-/* Ended by name NULL. */
 static const struct plot_kind plot_kinds[] = {
     { "curves", draw_curves, true, false },
     { "history", draw_history_plot, false, false },
@@ -670,7 +671,7 @@ static const struct plot_kind *find_kind (const char *name)
     return NULL;
 }
 
-/* ---- where to ---- */
+/* ---- the output ---- */
 
 static bool begins_with_any (const char *text, const char *const *starts)
 {
@@ -680,8 +681,8 @@ static bool begins_with_any (const char *text, const char *const *starts)
     return false;
 }
 
-/* By the environment alone: to ask the terminal would mix its answer with what
- * the user types.  tmux passes no pictures on.
+/* Look only at the environment: a terminal's answer to a query would mix with the
+ * user's input. tmux does not pass pictures on.
  */
 static enum plot_medium seems_to_be (const char *terminals)
 {
@@ -811,7 +812,7 @@ static int put_script (struct plot *p, const struct plot_kind *k, const char *te
 
 /* ---- the command ---- */
 
-/* Some fonts draw circles for braille without a dot. */
+/* Some fonts draw circles for a braille pattern without dots. */
 static void blank_braille (char *text)
 {
     char *to = text;
@@ -824,14 +825,14 @@ static void blank_braille (char *text)
     *to = '\0';
 }
 
-/* Without the empty lines and the blanks that it puts around a picture. */
+/* Print a picture without the blank lines and trailing blanks around it. */
 static void print_picture_lines (char *text)
 {
     bool begun = false;
 
     for (char *line; (line = strsep (&text, "\n"));) {
         size_t n;
-        line += strspn (line, "\f"); /* a new page */
+        line += strspn (line, "\f"); /* form feed */
         n = strlen (line);
         while (n > 0 && strchr (" \f", line[n - 1]))
             n--;
@@ -841,8 +842,8 @@ static void print_picture_lines (char *text)
     }
 }
 
-/* Pictures in the terminal's own language go out as they are: no text of others
- * is in them, only pixels.
+/* Print pictures for sixel and kitty terminals unchanged.  They consist of pixels, so
+ * they cannot contain escape sequences of other users.
  */
 static int deliver_picture (const struct plot *p, char *text, size_t n, struct slurmdl_error *err)
 {
@@ -856,7 +857,9 @@ static int deliver_picture (const struct plot *p, char *text, size_t n, struct s
         print_picture_lines (text);
         terminal_allow_colours (false);
     } else {
-        /* gnuplot 6 begins at the top of the window, over what is there */
+        /* gnuplot 6 moves to the top left of the window first, which would overwrite
+         * what is there
+         */
         size_t home = strncmp (text, "\033[H", 3) ? 0 : 3;
         terminal_control ("%.*s\n", (int)(n - home), text + home);
     }
@@ -907,7 +910,7 @@ static int plot_sweep (struct plot *p, struct sweep *s, const struct plot_kind *
     return rv == EXIT_OK ? draw_plot (p, k, terminals) : rv;
 }
 
-/* "EXPERIMENT scatter lr"; history where nothing is said. */
+/* Arguments: "EXPERIMENT scatter lr".  Without a kind, draw the history. */
 static int check_arguments (const struct command_line *line, const struct plot_kind **k)
 {
     const char *name = line->nargs > 1 ? line->args[1] : "history";

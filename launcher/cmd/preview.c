@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl preview: what a search will cost. */
+/* dl preview: estimate what a search will cost. */
 #include "launcher/cmd/commands.h"
 
 #include <math.h>
@@ -24,9 +24,9 @@
 
 enum { RUNGS = 64 };
 
-/* Of an experiment without output, with blocks of 4 KiB: a folder for each
- * trial; for each segment a folder, hparams.json, log, metrics.h5 and an entry
- * of the decision log; and what there is once.
+/* Disk usage without the program's output, with blocks of 4 KiB.  Each trial has a
+ * directory.  Each segment has a directory, hparams.json, log, metrics.h5 and a log
+ * entry.  The rest exists once per experiment.
  */
 enum { TRIAL_FILES = 1, SEGMENT_FILES = 5, OTHER_FILES = 20 };
 static const double trial_bytes = 4096, segment_bytes = 7 * 4096 + 4096;
@@ -36,12 +36,12 @@ struct preview_plan {
     struct search_rung rungs[RUNGS];
     int n;
     double trials, length, segments;
-    double points;  /* of the space, INFINITY: a continuum */
-    double seconds; /* of one unit of length, 0: unknown */
-    double bytes;   /* of one of checkpoint_policy.files, 0: unknown */
+    double points;  /* in the search space; INFINITY if continuous */
+    double seconds; /* per unit of length, 0 if unknown */
+    double bytes;   /* mean size of a file in checkpoint_policy.files, 0 if unknown */
 };
 
-/* ---- size of the space ---- */
+/* ---- size of the search space ---- */
 
 static double count_values (const struct param *d)
 {
@@ -67,7 +67,7 @@ static bool waits_for (const struct param *d, const char *name, double value)
 
 static double count_point_tree (const struct experiment *e, const struct param *d);
 
-/* Points of all that wait for 'value' of 'd'. */
+/* Count the points of all parameters that are active if 'd' has the value. */
 static double count_points_below (const struct experiment *e, const struct param *d, double value)
 {
     double points = 1;
@@ -78,7 +78,9 @@ static double count_points_below (const struct experiment *e, const struct param
     return points;
 }
 
-/* Does a parameter before 'last', or an earlier value of it, name 'value'? */
+/* Whether 'value' was counted already, for a parameter before 'last' or for one of the
+ * first 'at' values of 'last'.
+ */
 static bool value_is_counted (const struct experiment *e, const struct param *last, long at,
                               double value)
 {
@@ -91,7 +93,9 @@ static bool value_is_counted (const struct experiment *e, const struct param *la
     return false;
 }
 
-/* One for each value, and more for those that others wait for. */
+/* Count one point for each value of 'd', plus those of the parameters that its values
+ * activate.
+ */
 static double count_point_tree (const struct experiment *e, const struct param *d)
 {
     double points = count_values (d);
@@ -119,7 +123,7 @@ static double count_points (const struct experiment *e)
 
 /* ---- the plan ---- */
 
-/* Are trials stopped early, by how much nobody can say? */
+/* Whether trials may be stopped early, so that the numbers are upper limits. */
 static bool is_most (const struct experiment *e)
 {
     return experiment_needs (e) & HAS_REPORTS;
@@ -162,7 +166,7 @@ static double megabytes (const struct preview_plan *plan)
     return (trial_bytes * plan->trials + segment_bytes * plan->segments) / 1e6;
 }
 
-/* With all workers busy, but never faster than one full training. */
+/* Assume that all workers are busy.  It still takes as long as one full training. */
 static double wall_hours (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
@@ -262,7 +266,7 @@ static void print_time (const struct preview_plan *plan)
         printf ("'searcher.max_hours' = %.9g will end it early\n", e->search->max_hours);
 }
 
-/* Of a file that the trials save, one a segment: how many stay at the end. */
+/* If trials save one file per segment, return how many of them remain at the end. */
 static double count_kept (const struct preview_plan *plan)
 {
     const struct checkpoint_policy *p = plan->exp->checkpoints;
@@ -403,7 +407,7 @@ static void preview (const struct experiment *e, bool json, double seconds, doub
         puts ("to print hours, use --seconds=S, the time for one unit of length of one trial");
 }
 
-/* Seconds of a unit of length, of all attempts of all trials; 0: not known. */
+/* Return the mean time for one unit of length over all trials, or 0 if unknown. */
 static double measured_seconds (const struct sweep *s)
 {
     double seconds = 0;
@@ -416,8 +420,8 @@ static double measured_seconds (const struct sweep *s)
     return length > 0 ? seconds / length : 0;
 }
 
-/* Bytes of a file that checkpoint_policy.files names, of those that were saved;
- * 0: not known.
+/* Return the mean size of the saved files that match checkpoint_policy.files, or 0 if
+ * unknown.
  */
 static double measured_files (const struct sweep *s)
 {
@@ -432,7 +436,9 @@ static double measured_files (const struct sweep *s)
     return bytes;
 }
 
-/* An experiment that was made: what its trials took so far is known. */
+/* Preview an existing experiment: use the time and file sizes that its trials have
+ * needed so far.
+ */
 static int preview_made (const struct command_line *line)
 {
     const struct preview_options *opt = line->options;

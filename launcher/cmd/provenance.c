@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an experiment comes from, as it was recorded. */
+/* Print the recorded provenance of an experiment. */
 #include "launcher/cmd/provenance.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl reproduce: train a trial again, and compare its metric. */
+/* dl reproduce: train a trial again and compare its metric. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -35,7 +35,7 @@
 #include "runtime/slurmdl.h"
 #include "searcher/searcher.h"
 
-/* ---- whether it can be ---- */
+/* ---- checks ---- */
 
 static int check_trial (const struct sweep *s, long number)
 {
@@ -49,9 +49,9 @@ static int check_trial (const struct sweep *s, long number)
     return EXIT_USAGE;
 }
 
-/* ---- where several ranks are ---- */
+/* ---- trials with several ranks ---- */
 
-/* Become 'salloc dl reproduce': returns only if that is not possible. */
+/* Replace this process with 'salloc dl reproduce'.  Returns only on failure. */
 static int reproduce_in_allocation (struct sweep *s, long number, bool trust)
 {
     static char dl[PATH_MAX], trial[24];
@@ -80,10 +80,10 @@ static int reproduce_in_allocation (struct sweep *s, long number, bool trust)
     return EXIT_SLURM;
 }
 
-/* ---- with what it began ---- */
+/* ---- the files that the trial started from ---- */
 
-/* Find the checkpoint of another trial, or of the experiment that this one is
- * a fork of.
+/* Find the checkpoint that the trial started from: another trial's, or the one that
+ * this fork was created with.
  */
 static int find_source_checkpoint (struct sweep *s, long number, struct slurmdl_error *err)
 {
@@ -120,7 +120,9 @@ static int find_source_checkpoint (struct sweep *s, long number, struct slurmdl_
                    t->from, (long long)e->fork->length);
 }
 
-/* Ranks on other machines see the folder of the experiments. */
+/* If there are several nodes, use the directory of the experiments, which all of them
+ * can see.
+ */
 static int open_place (struct try_run *t, struct sweep *s, long number, struct slurmdl_error *err)
 {
     char above[PATH_MAX];
@@ -135,7 +137,9 @@ static int open_place (struct try_run *t, struct sweep *s, long number, struct s
 
 /* ---- the code ---- */
 
-/* A copy that is as new: trials may have changed that of the experiment. */
+/* Unpack a new copy of the frozen code, because trials may have changed the
+ * experiment's copy.
+ */
 static int take_frozen_code (struct sweep *s, struct try_run *t, struct slurmdl_error *err)
 {
     struct code_archive a;
@@ -154,7 +158,9 @@ static int take_frozen_code (struct sweep *s, struct try_run *t, struct slurmdl_
     return rv;
 }
 
-/* Of a large file the digest would take longer than the training. */
+/* For a large image, dl does not compute a digest, because that would take longer than
+ * the training.
+ */
 static void compare_image (const struct sweep *s)
 {
     json_t *record = s->provenance && s->exp->software->image ? provenance_read (s) : NULL;
@@ -168,7 +174,7 @@ static void compare_image (const struct sweep *s)
 
 /* ---- the metric ---- */
 
-/* At the length that was trained again. */
+/* Return the value that the original trial had at this length. */
 static double value_at_length (const struct sweep *s, const struct sweep_trial *t, int64_t length,
                                size_t i)
 {
@@ -178,7 +184,9 @@ static double value_at_length (const struct sweep *s, const struct sweep_trial *
     return NAN;
 }
 
-/* "3 segments, 4 attempts" that the value at 'length' took. */
+/* Print the segments and attempts that the value took, as "3 segments, 4 attempts".
+ * Returns whether there was more than one of either.
+ */
 static bool pieces_text (const struct sweep_trial *t, int64_t length, char *buf, size_t size)
 {
     long attempts = trial_milestone (t, length), segments = 0;
@@ -190,7 +198,7 @@ static bool pieces_text (const struct sweep_trial *t, int64_t length, char *buf,
     return segments > 1 || attempts > 1;
 }
 
-/* Why it cannot be the same. */
+/* Print why the values may differ. */
 static void say_pieces (const struct sweep_trial *t, int64_t length)
 {
     char text[64];

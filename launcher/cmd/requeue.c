@@ -25,8 +25,8 @@ static int requeue_task (const struct sweep *s)
     return allocation_requeue (hosts);
 }
 
-/* Another array of one task takes this one's place.  '*never': Slurm never
- * makes such a one.
+/* Submit an array with one task to replace this one.  Sets '*never' if Slurm can never
+ * start such a job.
  */
 static int submit_successor (struct sweep *s, bool *never)
 {
@@ -44,8 +44,8 @@ static int submit_successor (struct sweep *s, bool *never)
     return rv;
 }
 
-/* Slurm will never give what the trials need that ran out of memory: they have
- * failed, and the others have no more than this job.
+/* Slurm can never provide the memory that some trials need.  Record that they failed;
+ * this job has enough memory for the others.
  */
 static void give_up_memory (struct sweep *s)
 {
@@ -75,7 +75,7 @@ static void give_up_memory (struct sweep *s)
         complain ("%s", err.text);
 }
 
-/* Returns 0 if a larger job takes this one's place. */
+/* Returns 0 if a larger job replaces this one. */
 static int grow_job (struct sweep *s)
 {
     bool never = false;
@@ -87,7 +87,7 @@ static int grow_job (struct sweep *s)
     return -1;
 }
 
-/* Before its workers began, a check found this machine bad. */
+/* Exclude this node because it failed the check before its workers started. */
 static void exclude_here (struct sweep *s)
 {
     const char *host = getenv ("SLURMD_NODENAME");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl run, dl worker. */
+/* dl run and dl worker. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,10 +38,10 @@ static int worker_status (enum worker_end end, bool is_task, const struct slurmd
     switch (end) {
     case WORKER_DONE:
         return EXIT_OK;
-    case WORKER_FAULT: /* its job has not completed, and Slurm is to know */
+    case WORKER_FAULT: /* exit with an error so that Slurm does not mark the job as completed */
         return EXIT_FAULT;
     case WORKER_PREEMPTED:
-        if (is_task) /* 'dl run --local' waits for a worker with a slot */
+        if (is_task) /* 'dl run --local' waits for a worker with a slot, so do not wait here */
             sleep (PREEMPT_WAIT);
         /* fall through */
     case WORKER_PARKED:
@@ -53,7 +53,7 @@ static int worker_status (enum worker_end end, bool is_task, const struct slurmd
     case WORKER_ERROR:
         break;
     }
-    /* these are for good; what is not there now may be there later */
+    /* these two are final; other errors may go away on a later attempt */
     rv = fail (err);
     return rv == EXIT_DAMAGED || rv == EXIT_USAGE ? rv : EXIT_IO;
 }
@@ -70,7 +70,8 @@ int cmd_worker (const struct command_line *line)
     struct scratch own = { .lock = -1 };
     int rv;
 
-    /* on a node without it the worker ends before it takes a trial */
+    /* load HDF5 now: on a node without it, the worker must end before it takes a trial
+     */
     hdf5 ();
     if ((rv = open_to_run (line, opt->trust, line->args[0], &s)))
         return rv;

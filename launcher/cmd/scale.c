@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl scale, and the array tasks of an experiment that Slurm has. */
+/* dl scale, and the array tasks that an experiment has in Slurm's queue. */
 #include "launcher/cmd/scale.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 
 enum { SLOTS_MAX = 1 << 16 };
 
-/* More tasks than an event has room for need not be looked for. */
+/* An event has no room for more tasks than UNSEEN_MAX. */
 enum { TASKS_MAX = 1 << 20, UNSEEN_MAX = 1 << 13 };
 
 static void queue_add (struct queue *q, struct worker_slot slot)
@@ -49,8 +49,9 @@ static bool is_retired (const struct sweep *s, long job, long task)
     return sweep_retires (s, slot);
 }
 
-/* A job that is no array: that of dl job.  Of a heterogeneous one the first component counts, and
- * one does not wait for the job that one is in oneself.
+/* Whether the job is one of dl job, which is not an array.  A heterogeneous job counts
+ * as its first component.  The job that this process runs in does not count, because
+ * nothing can wait for itself.
  */
 static bool is_lone_job (const struct sweep *s, const struct slurm_job *j)
 {
@@ -119,8 +120,7 @@ static size_t add_slots (char *buf, size_t n, const struct worker_slot *p, long 
     return n;
 }
 
-/* Publish the request for so many workers, of which the first 'n' in 'q' are to
- * end.
+/* Publish the requested number of workers and tell the first 'n' slots in 'p' to end.
  */
 static int queue_retire (struct sweep *s, long workers, const struct queue *p, long n,
                          struct slurmdl_error *err)
@@ -151,7 +151,7 @@ static bool queue_has (const struct queue *q, long job, long task)
     return false;
 }
 
-/* A worker of this task is at work, or may be. */
+/* Whether a worker of this task may be active. */
 static bool slot_is_at_work (const struct peer_info *list, long n, long job, long task)
 {
     char slot[64];
@@ -175,7 +175,7 @@ int queue_retire_unseen (struct sweep *s, const struct queue *seen, size_t nsubm
     for (size_t i = 0; i < nsubmits && rv == 0; i++) {
         const struct submit *a = &s->submits[i];
         long job = strtol (a->job, NULL, 10);
-        /* whoever has put it: an array is no longer than that */
+        /* the log may contain any number, but no array is longer than this */
         long last = a->last < TASKS_MAX ? a->last : TASKS_MAX;
         for (long task = a->first > 0 ? a->first : 1; task <= last && unseen.n < UNSEEN_MAX; task++)
             if (!queue_has (seen, job, task) && !is_retired (s, job, task)
@@ -209,7 +209,7 @@ static int find_local (struct queue *p, const struct sweep *s, struct slurmdl_er
     return n < 0 ? -1 : 0;
 }
 
-/* Those that wait go first, then the highest. */
+/* Retire pending tasks first, then those with the highest numbers. */
 static int goes_first (const void *a, const void *b)
 {
     const struct worker_slot *x = a;
@@ -222,7 +222,7 @@ static int goes_first (const void *a, const void *b)
     return x->task > y->task ? -1 : x->task < y->task;
 }
 
-/* What others have put into the log may be any job of this user's. */
+/* Others can write to the log, which could name any job of this user. */
 static bool may_cancel (const struct sweep *s, const struct worker_slot *p)
 {
     char job[32];
@@ -231,7 +231,8 @@ static bool may_cancel (const struct sweep *s, const struct worker_slot *p)
     return p->pending && trust_has_job (s, job);
 }
 
-/* A task that has begun meanwhile is left to end by itself. */
+/* Cancel only pending tasks.  A task that has started in the meantime ends by itself.
+ */
 static void cancel_pending (const struct sweep *s, const struct queue *p, long n)
 {
     struct slurmdl_error err = { "" };
@@ -286,7 +287,7 @@ static int scale_to (struct sweep *s, const struct command_line *line, struct qu
     return EXIT_OK;
 }
 
-/* Whether a run of dl elastic is meant: by its folder, or that under --dir. */
+/* Whether the argument names a run of dl elastic, directly or below --dir. */
 static bool find_elastic (const struct command_line *line, char *dir, size_t size)
 {
     if (line->nargs < 2)
@@ -309,7 +310,7 @@ static int scale_elastic (const char *dir, long nodes)
     return EXIT_OK;
 }
 
-/* A run of dl elastic whose folder has gone. */
+/* Whether the argument names a run of dl elastic whose directory is gone. */
 static bool was_elastic (const struct command_line *line)
 {
     const char *name = line->nargs > 1 ? line->args[1] : "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl search-server: a search for programs that ask by lines of JSON. */
+/* dl search-server: run a search for programs that send requests as lines of JSON. */
 #include "launcher/cmd/commands.h"
 
 #include <errno.h>
@@ -19,16 +19,16 @@
 #include "runtime/base/error.h"
 #include "searcher/searcher.h"
 
-/* ---- hyperparameters of the first line ---- */
+/* ---- the search space in the first line ---- */
 
 struct search_header {
     struct search_config config;
     struct param *params;
-    json_t **choices; /* of each parameter, NULL: a number */
+    json_t **choices; /* of each parameter; NULL for a number */
     double *low, *high;
     size_t n;
-    bool steps;   /* there is a "max_step" */
-    bool confirm; /* to ask begins nothing */
+    bool steps;   /* "max_step" was given */
+    bool confirm; /* asking for a trial does not start it */
     json_t *json; /* owns the names and the choices */
     char ***labels;
     double **when;
@@ -82,7 +82,7 @@ static const struct field choice_fields[] = {
 
 /* clang-format on */
 
-/* A constraint knows choices by their texts. */
+/* Choices must have different texts, because a constraint refers to them by text. */
 static const char *repeated_label (char *const *labels, size_t n)
 {
     char **sorted = xcalloc (n + 1, sizeof (*sorted));
@@ -118,7 +118,7 @@ static int read_entry_choices (struct search_header *h, struct param *p,
     return 0;
 }
 
-/* A logarithm is to the base of 10. */
+/* Convert to logarithms with base 10. */
 static void to_log (struct param *p)
 {
     p->type = PARAM_LOG;
@@ -186,7 +186,9 @@ static int read_param (struct search_header *h, const json_t *o, struct slurmdl_
     return 0;
 }
 
-/* The value of a parameter as a double of a point; NaN: it has none such. */
+/* Return a value as it is stored in a point, or NaN if the parameter cannot have this
+ * value.
+ */
 static double choice_or_number (const struct search_header *h, size_t i, const json_t *value)
 {
     size_t n = json_array_size (h->choices[i]);
@@ -257,8 +259,8 @@ static int header_space (struct search_header *h, const json_t *space, struct sl
 
 /* ---- points ---- */
 
-/* Read a point, {"lr":0.1,"act":"relu"}, in which a parameter that is not there
- * or null is not active.  Errors begin with 'who'.
+/* Read a point such as {"lr":0.1,"act":"relu"}.  A parameter that is absent or null is
+ * not active.  Errors begin with 'who'.
  */
 static int header_point (const struct search_header *h, const json_t *params, const char *who,
                          double *x, struct slurmdl_error *err)
@@ -284,8 +286,8 @@ static int header_point (const struct search_header *h, const json_t *params, co
     return 0;
 }
 
-/* Are they in the space, whatever the constraint says?  If the space itself is
- * wrong that is not said here.
+/* Whether the points are in the space, ignoring the constraint.  Does not report errors
+ * in the space itself.
  */
 static bool points_fit (const struct param *params, size_t n, const double *x, size_t count)
 {
@@ -297,7 +299,7 @@ static bool points_fit (const struct param *params, size_t n, const double *x, s
     return !searcher_check (&config, params, n, &at) || at >= 0;
 }
 
-/* Say why a point does not fit. */
+/* Set 'err' to the reason why a point does not fit. */
 static int explain_misfit (const struct search_header *h, const char *who, const double *x,
                            struct slurmdl_error *err)
 {
@@ -313,8 +315,8 @@ static int explain_misfit (const struct search_header *h, const char *who, const
                        "other one");
 }
 
-/* Are 'count' points in the space, whatever the constraint says?  Returns -1
- * and says which is not; 0 if the space itself is wrong.
+/* Check that 'count' points are in the space, ignoring the constraint.  Returns -1 with
+ * 'err' for one that is not, and 0 if the space itself is invalid.
  */
 static int header_fit (const struct search_header *h, const char *what, const double *x,
                        size_t count, struct slurmdl_error *err)
@@ -331,15 +333,15 @@ static int header_fit (const struct search_header *h, const char *what, const do
     return 0;
 }
 
-/* ---- the other way ---- */
+/* ---- points as JSON ---- */
 
-/* A float's bounds may be missed by the last bit of a power of ten. */
+/* Clamp to the bounds, which a power of ten may exceed by rounding. */
 static double within (const struct search_header *h, size_t i, double v)
 {
     return v < h->low[i] ? h->low[i] : v > h->high[i] ? h->high[i] : v;
 }
 
-/* The parameters at a point, without those that are not active. */
+/* Return the active parameters at a point. */
 static json_t *header_params (const struct search_header *h, const double *x)
 {
     json_t *params = json_object ();
@@ -363,7 +365,7 @@ static json_t *header_params (const struct search_header *h, const double *x)
 
 enum { TRIALS_DEFAULT = 100000, TRIALS_MOST = 10000000 };
 
-/* ---- keys ---- */
+/* ---- the keys of the first line ---- */
 
 struct keys {
     json_t *space, *direction, *points, *known, *ignored;
@@ -405,7 +407,7 @@ static const struct field header_fields[] = {
 };
 /* clang-format on */
 
-/* ---- values ---- */
+/* ---- values of trials ---- */
 
 static long objectives (const struct search_header *h)
 {
@@ -420,8 +422,8 @@ static int bad_value (const struct search_header *h, const char *who, struct slu
     return errorf (err, "%s: 'value' must be a list of %ld numbers, or null", who, objectives (h));
 }
 
-/* Read the value of a trial: a number, or a list of one for each objective;
- * null is NaN.  Returns -1 if it is something else.
+/* Read the value of a trial: a number, or a list with one number for each objective.
+ * null becomes NaN.  Returns -1 with 'err' for anything else.
  */
 static int header_values (const struct search_header *h, const json_t *json, const char *who,
                           double *values, struct slurmdl_error *err)
@@ -496,7 +498,7 @@ static int read_known (struct search_header *h, const json_t *list, struct slurm
     return header_fit (h, "known", h->known_x, n, err);
 }
 
-/* ---- the configuration ---- */
+/* ---- the search configuration ---- */
 
 static int read_direction (const json_t *d, bool *larger)
 {
@@ -506,7 +508,7 @@ static int read_direction (const json_t *d, bool *larger)
     return *larger || (text && !strcmp (text, "minimize")) ? 0 : -1;
 }
 
-/* One, or a list of one for each objective. */
+/* Read one direction, or a list with one for each objective. */
 static int read_directions (struct search_header *h, const json_t *d, struct slurmdl_error *err)
 {
     size_t n = json_is_array (d) ? json_array_size (d) : 1;
@@ -559,7 +561,7 @@ static int check_search_kind (const char *what, const char *name, struct slurmdl
     return errorf (err, "unknown %s '%.60s'%s", what, name, hint);
 }
 
-/* A search by steps goes on until its caller has enough, or to max_trials. */
+/* With steps, the search continues until its caller stops or max_trials is reached. */
 static long header_trials (const struct keys *k)
 {
     if (k->max_trials >= 0)
@@ -597,11 +599,10 @@ static int read_config (struct search_header *h, const struct keys *k, struct sl
     return k->direction ? read_directions (h, k->direction, err) : 0;
 }
 
-/* Read one; 'searcher', if not NULL, is its searcher whatever it says.  Takes
- * the JSON over.  header_free() is due in any case.
+/* Read the header and take ownership of 'json'.  'searcher' overrides the searcher in
+ * it unless NULL.  Call header_free() in every case.
  *
- * Returns -1 with errno EINVAL; what searcher_check() would say of it is not
- * said here.
+ * Returns -1 with errno EINVAL.  Does not check what searcher_check() checks.
  */
 static int header_read (struct search_header *h, json_t *json, const char *searcher,
                         struct slurmdl_error *err)
@@ -648,17 +649,17 @@ static void header_free (struct search_header *h)
 struct server {
     struct search_header header;
     struct searcher *searcher;
-    int64_t *lengths; /* of the segment of each trial */
+    int64_t *lengths; /* length of each trial's current segment */
     long capacity;    /* elements of lengths and params */
-    long trials;      /* so many have begun */
+    long trials;      /* number of trials that have begun */
     double *x;
     json_t **params; /* of each trial */
-    long best;       /* trial with the best value, 0: none */
-    double value;    /* of it */
-    bool quits;      /* the client has asked for the end */
+    long best;       /* trial with the best value, or 0 */
+    double value;    /* its value */
+    bool quits;      /* the client asked to quit */
 };
 
-/* A line, in which an operation may have some of these. */
+/* A request.  Each operation uses some of these fields. */
 struct search_line {
     const char *op;
     int64_t id, step;
@@ -711,7 +712,7 @@ static void server_free (struct server *s)
     free (s->x);
 }
 
-/* Make space for the data of a trial. */
+/* Make room for the data of a trial. */
 static void reserve_trial (struct server *s, long trial)
 {
     for (; s->capacity <= trial; s->capacity++) {
@@ -732,7 +733,7 @@ static void print_answer (json_t *o)
     json_decref (o);
 }
 
-/* Begin what 'op' says, at s->x if it is fresh. */
+/* Begin a segment.  If the trial is new, its point is in s->x. */
 static int begin_trial (struct server *s, const struct search_op *op, struct slurmdl_error *err)
 {
     reserve_trial (s, op->trial);
@@ -781,7 +782,7 @@ static int answer_ask (struct server *s, const struct search_line *line, struct 
     return 0;
 }
 
-/* A trial that somebody else has begun, to be trained in full. */
+/* Begin a trial that the client chose, to be trained in full. */
 static int answer_begin (struct server *s, const struct search_line *line,
                          struct slurmdl_error *err)
 {
@@ -801,7 +802,7 @@ static int answer_begin (struct server *s, const struct search_line *line,
     return begin_trial (s, &op, err);
 }
 
-/* Returns it, 0 if there is none. */
+/* Return the number of the trial, or 0 with 'err' if it does not exist. */
 static long trial_of (const struct server *s, const struct search_line *line,
                       struct slurmdl_error *err)
 {
@@ -830,7 +831,7 @@ static int tell_values (struct server *s, long trial, int64_t length, const doub
     return 0;
 }
 
-/* null: the trial failed. */
+/* The value null means that the trial failed. */
 static int answer_observe (struct server *s, const struct search_line *line,
                            struct slurmdl_error *err)
 {
@@ -844,7 +845,7 @@ static int answer_observe (struct server *s, const struct search_line *line,
         return bad_request (err, "'seconds' is too large");
     rv = json_is_null (line->value) ? searcher_exit (s->searcher, trial)
                                     : tell_values (s, trial, s->lengths[trial], values);
-    /* with steps, the last report has had it already */
+    /* with steps, the last report included the value already */
     if (rv < 0 && !s->header.steps)
         return bad_request (err, "the trial is not being trained");
     return 0;
@@ -862,7 +863,8 @@ static int answer_reject (struct server *s, const struct search_line *line,
     return 0;
 }
 
-/* What becomes of the trial after a report; NULL: it is not being trained. */
+/* Return the decision about a trial after a report, or NULL if it is not being trained.
+ */
 static const char *decide_trial (struct server *s, long trial, int64_t step, const double *values)
 {
     int64_t length = s->lengths[trial];
@@ -915,7 +917,7 @@ static int answer_quit (struct server *s, const struct search_line *line, struct
     return 0;
 }
 
-/* ---- the lines ---- */
+/* ---- requests ---- */
 
 #define LINE_AT(field) offsetof (struct search_line, field)
 
@@ -966,7 +968,7 @@ struct input {
     long number;
 };
 
-/* Python writes NaN and Infinity, which JSON has not. */
+/* Python writes NaN and Infinity, which are not valid JSON. */
 static void explain_json_error (const json_error_t *why, struct slurmdl_error *err)
 {
     bool number = strstr (why->text, "'NaN'") || strstr (why->text, "Infinity'");
@@ -1020,7 +1022,7 @@ static void serve_requests (struct server *s, struct input *in, const char *sear
     }
 }
 
-/* A name in it may be of several lines. */
+/* Names in the message may contain newlines. */
 static void make_printable (char *text)
 {
     for (; *text; text++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl shell: an interactive shell in a step. */
+/* dl shell: open an interactive shell in a step. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,7 +25,7 @@ static void print_shell_note (long job)
         complain ("job %ld: %s; ^C cancels it", job, state);
 }
 
-/* srun says that its job waits, but not for what: Slurm is asked once. */
+/* srun prints that its job is waiting but not why, so ask Slurm once. */
 static void relay_srun_messages (int from)
 {
     struct pollfd p = { .fd = from, .events = POLLIN };
@@ -46,7 +46,7 @@ static void relay_srun_messages (int from)
     }
 }
 
-/* ^C is for srun, which cancels a job that waits. */
+/* Leave ^C to srun, which cancels a waiting job. */
 static int run_srun (char *const *argv)
 {
     int err[2];

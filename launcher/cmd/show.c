@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl show: an experiment with the trials and columns that were chosen, or one trial. */
+/* dl show: print an experiment with selected trials and columns, or one trial. */
 
 #include <errno.h>
 #include <jansson.h>
@@ -38,22 +38,22 @@
 #include "runtime/slurmdl.h"
 #include "searcher/space/constraint.h"
 
-/* ---- which trials and which columns, in which order ---- */
+/* ---- select trials and columns ---- */
 
 struct selection {
     struct columns all;
-    struct logged_metrics logged; /* of its last columns */
-    struct columns shown;         /* of --columns, in that order, else all but those
-                                     of 'logged'; its list has columns of 'all' */
-    bool chosen;                  /* --columns was given */
-    bool complete;                /* all trials are in 'logged' */
-    long *trials;                 /* numbers, in the order of --sort, or best first */
+    struct logged_metrics logged; /* for the last columns of 'all' */
+    struct columns shown; /* the columns of --columns, in that order, or else all but the logged
+                             ones; elements of 'all' */
+    bool chosen;          /* --columns was given */
+    bool complete;        /* 'logged' covers all trials */
+    long *trials;         /* numbers, in the order of --sort, or else best first */
     long n;
 };
 
 /* ---- names of columns ---- */
 
-/* A name that a user may write, and the column that it means. */
+/* A name that users may write for a column. */
 struct column_name {
     const char *name;
     size_t column;
@@ -62,7 +62,7 @@ struct column_name {
 struct column_names {
     struct column_name *list;
     size_t n;
-    char **owned; /* "hp.lr" */
+    char **owned; /* names such as "hp.lr" */
 };
 
 static void add_column_name (struct column_names *names, const char *name, size_t column)
@@ -79,7 +79,7 @@ static size_t find_fixed (const struct columns *c, const char *name)
     return i;
 }
 
-/* The metric's own name means the value by which trials are compared. */
+/* The name of the metric itself means the value by which trials are compared. */
 static void add_others (struct column_names *names, const struct columns *c, const struct sweep *s)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -100,7 +100,9 @@ static void add_others (struct column_names *names, const struct columns *c, con
         }
 }
 
-/* The first that fits counts: a column before a hyperparameter of its name. */
+/* The first match wins, so a column takes precedence over a hyperparameter with the
+ * same name.
+ */
 static void names_make (struct column_names *names, const struct columns *c, const struct sweep *s)
 {
     size_t most = 3 * c->n + sweep_metrics (s);
@@ -167,18 +169,18 @@ static int choose_columns (struct selection *sel, const struct column_names *nam
 
 /* ---- --where ---- */
 
-/* The texts of a column: the choices of the expression. */
+/* The texts in a column, which the expression uses as choices. */
 struct column_texts {
     const char **list;
     long n;
-    bool open; /* others would make sense, too */
+    bool open; /* texts that are not in the list are valid, too */
 };
 
 static const char *const states[] = { "open",   "paused",        "completed",
                                       "failed", "stopped early", "rejected" };
 enum { NSTATES = sizeof (states) / sizeof (*states) };
 
-/* Those of all trials, each once, sorted. */
+/* Collect the texts of all trials, sorted and without duplicates. */
 static void texts_make (struct column_texts *t, const struct sweep *s,
                         const struct result_column *c)
 {
@@ -212,9 +214,9 @@ struct filter {
     const struct sweep *s;
     const struct columns *all;
     const struct column_names *names;
-    struct column_texts *texts; /* of each column; of numbers: empty */
-    double *values;             /* of each column, for a trial ... */
-    double *x;                  /* ... and of each name */
+    struct column_texts *texts; /* of each column; empty for numbers */
+    double *values;             /* values of a trial for each column ... */
+    double *x;                  /* ... and for each name */
     struct constraint program;
 };
 
@@ -318,7 +320,7 @@ static int compare_cells_real (double a, double b)
     return (a > b) - (a < b);
 }
 
-/* Where there is no value is last, upwards and downwards. */
+/* Trials without a value come last in both directions. */
 static int compare_cells (const void *a, const void *b, void *arg)
 {
     const struct sorting *o = arg;
@@ -355,7 +357,7 @@ static int sort_selected_trials (struct selection *sel, const struct sweep *s,
     return 0;
 }
 
-/* ---- all ---- */
+/* ---- the whole selection ---- */
 
 static int select_by (struct selection *sel, const struct sweep *s, const struct show_options *opt,
                       const struct column_names *names)
@@ -373,9 +375,8 @@ static int select_by (struct selection *sel, const struct sweep *s, const struct
     return EXIT_OK;
 }
 
-/* Metrics that are logged, but not optimised, are columns if the options name
- * one: reading them takes a while.  What a few trials have logged tells which
- * there are.
+/* Reading logged metrics that are not optimised takes a while, so add them as columns
+ * only if an option names one.  Read a few trials to find out which metrics exist.
  */
 enum { SAMPLE_TRIALS = 8, SAMPLE_ROWS = 10000 };
 
@@ -403,7 +404,8 @@ static void read_shown_metrics (struct selection *sel, const struct sweep *s)
     columns_add_logged (c, &sel->logged);
 }
 
-/* As text there are those that the table chooses. */
+/* Add all logged metrics to JSON and CSV.  The text table chooses its columns itself.
+ */
 static void show_logged (struct selection *sel, const struct sweep *s,
                          const struct show_options *opt)
 {
@@ -430,8 +432,8 @@ static void add_logged_columns (struct selection *sel, const struct sweep *s,
     columns_add_logged (&sel->all, &sel->logged);
 }
 
-/* By --columns, --where, --sort and --trials.  Returns an exit status, after
- * a line on stderr if it is not EXIT_OK; selection_free() in any case.
+/* Apply --columns, --where, --sort and --trials.  Prints errors and returns an exit
+ * status.  Call selection_free() in every case.
  */
 static int selection_make (struct selection *sel, const struct sweep *s,
                            const struct command_line *line)
@@ -504,7 +506,7 @@ static void fill_cell (struct libscols_line *line, size_t column, const struct s
         table_set (line, column, "%.6g", cell.real);
 }
 
-/* Only the columns of --columns. */
+/* Print only the columns named by --columns. */
 static void show_columns (const struct sweep *s, const struct selection *sel)
 {
     const struct columns *c = &sel->shown;
@@ -551,7 +553,9 @@ static json_t *selected_trials_json (const struct sweep *s, const struct selecti
     return list;
 }
 
-/* What the worker saw of the ranks, and did: each line "TIME TEXT" of all attempts. */
+/* Call 'f' for the worker's notes about the ranks of all attempts, which are lines
+ * "TIME TEXT".
+ */
 static void each_healing (const struct sweep *s, long n,
                           void (*f) (long attempt, double when, const char *text, void *arg),
                           void *arg)
@@ -567,7 +571,7 @@ static void each_healing (const struct sweep *s, long n,
     }
 }
 
-/* The last so many are printed. */
+/* For printing only the last lines. */
 struct healing_lines {
     long seen, from;
 };
@@ -611,7 +615,7 @@ static void print_shown_json (json_t *v)
     json_decref (v);
 }
 
-/* The experiment with its trials. */
+/* Print the experiment with its trials. */
 static void show_json (const struct sweep *s, const struct selection *sel)
 {
     json_t *o = experiment_json (s);
@@ -620,7 +624,7 @@ static void show_json (const struct sweep *s, const struct selection *sel)
     print_shown_json (o);
 }
 
-/* ---- one trial: the rows of its metrics ---- */
+/* ---- one trial and the rows of its metrics ---- */
 
 struct metric_summary {
     char *name;
@@ -634,13 +638,13 @@ struct trial_rows {
     const struct sweep *sweep;
     const struct show_options *opt;
     long trial;
-    long last;    /* attempt; of later ones nothing counts */
-    long attempt; /* whose heading was printed last */
+    long last;    /* ignore later attempts */
+    long attempt; /* the last one with a printed heading */
     struct metric_summary *list;
     size_t n;
 };
 
-/* The headings of all attempts up to this one. */
+/* Print the headings of all attempts up to this one. */
 static void print_headings (struct trial_rows *t, long attempt)
 {
     char dir[PATH_MAX];
@@ -709,7 +713,7 @@ static int take_trial_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-/* Results were accepted of attempts whose folders are not there. */
+/* Report attempts whose result was accepted but whose directory is missing. */
 static int complain_missing_folders (const struct trial_rows *t)
 {
     char dir[PATH_MAX];
@@ -879,7 +883,7 @@ static void print_trial_json (struct trial_rows *t)
     print_shown_json (o);
 }
 
-/* A summary of each metric, with --values each value; --json.  Returns an exit
+/* Print a summary of each metric or, with --values, every value.  Returns an exit
  * status.
  */
 static int show_trial (const struct sweep *s, long n, const struct command_line *line)
@@ -906,7 +910,7 @@ static int show_trial (const struct sweep *s, long n, const struct command_line 
 
 /* ---- the command ---- */
 
-/* Of a job; 'dl show JOB 1' prints all. */
+/* Notes to print for a job; 'dl show JOB 1' prints all of them. */
 enum { HEALING_SHOWN = 10 };
 
 static void print_selected (const struct sweep *s, const struct selection *sel)

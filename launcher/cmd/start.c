@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start the workers of an experiment, or make one and start them. */
+/* Start the workers of an existing or a new experiment. */
 #include "launcher/cmd/start.h"
 
 #include <limits.h>
@@ -57,8 +57,8 @@ static void print_points (const struct experiment *e, struct searcher *s, const 
     free (x);
 }
 
-/* Those that are tried first; without a seed nobody knows them, and any will
- * do.
+/* Print the points that are tried first.  Without a seed they are unknown, so print
+ * samples.
  */
 static void print_first_points (const struct experiment *e)
 {
@@ -88,9 +88,9 @@ static int dry_run (const struct experiment *e, const char *root)
 
 /* ---- run ---- */
 
-/* Remove an experiment that was made just now.  The entry that ends it comes
- * right after that of its creation, or somebody works with it already, and it
- * stays.
+/* Remove an experiment that was just created.  Its end is published right after its
+ * creation; if another entry comes first, someone is already using the experiment, so
+ * it is kept.
  */
 static bool take_back (struct sweep *s)
 {
@@ -125,7 +125,7 @@ static void say_not_started (struct sweep *s, const struct executor *x, bool is_
         complain ("%s; 'dl resume %s' starts workers of %s", why, s->word, s->dir);
 }
 
-/* Arrays of before, and what Slurm has of them. */
+/* Earlier arrays, and those of their tasks that Slurm knows. */
 struct start_earlier {
     struct queue seen;
     size_t nsubmits;
@@ -139,7 +139,7 @@ static int start_or_not (struct sweep *s, const struct start_options *opt, bool 
     struct executor x;
     int rv = code_prepare (s);
 
-    if (rv) { /* a full disk: what is given back holds the entry of its end */
+    if (rv) { /* if the disk is full, the reserve has room for the entry that ends the experiment */
         if (is_new && disk_reserve_spend (s->dir) == 0)
             take_back (s);
         return rv;
@@ -162,10 +162,10 @@ static int start_or_not (struct sweep *s, const struct start_options *opt, bool 
     return rv;
 }
 
-/* ---- what is missing ---- */
+/* ---- missing workers ---- */
 
-/* A Slurm that does not answer has none: what begins all the same, of an array
- * of before, ends at once.
+/* Count the tasks in Slurm's queue.  If Slurm does not answer, count none:
+ * queue_retire_unseen() makes tasks of earlier arrays end as soon as they start.
  */
 static long tasks_in_queue (const struct sweep *s, struct queue *q, bool running)
 {
@@ -199,8 +199,8 @@ int say_others_start (const struct sweep *s)
     return EXIT_OK;
 }
 
-/* Of several that find no worker at work one announces that it starts some; 1:
- * another one has.
+/* If several commands find no active worker, only one announces that it starts some.
+ * Returns 1 if another command did.
  */
 static int announce_start (struct sweep *s, struct slurmdl_error *err)
 {
@@ -245,7 +245,7 @@ int start_missing_workers (struct sweep *s, const struct start_options *opt, boo
     return rv;
 }
 
-/* ---- other settings of one that there is ---- */
+/* ---- change the settings of an existing experiment ---- */
 
 static bool key_is_listed (const char *const *keys, const char *set)
 {
@@ -274,7 +274,9 @@ static bool may_change (const char *set)
     return false;
 }
 
-/* resources.time=8:00:00 needs no quotes. */
+/* Add the quotes that a text needs in the file, so that users can write
+ * resources.time=8:00:00.
+ */
 static void add_quoted (char ***sets, const char *set)
 {
     size_t n = strcspn (set, "=");
@@ -287,7 +289,7 @@ static void add_quoted (char ***sets, const char *set)
         strings_addf (sets, "%.*s=\"%s\"", (int)n, set, value);
 }
 
-/* A worker has the file that it began with. */
+/* A running worker does not notice a changed file. */
 static bool sweep_is_at_work (const struct sweep *s)
 {
     double look = 2 * (double)s->exp->worker->heartbeat;
@@ -300,8 +302,7 @@ static bool sweep_is_at_work (const struct sweep *s)
     return true;
 }
 
-/* The file takes the place of the old one at once, and is this user's choice.
- */
+/* Replace the file atomically.  read_again() records that this user trusts it. */
 static int replace_experiment_file (const struct sweep *s, const char *text)
 {
     struct slurmdl_error err = { "" };
@@ -359,17 +360,17 @@ int change_settings (struct sweep **s, const struct command_line *line,
     else if ((rv = read_experiment (path, &edit, &e)) == 0
              && (rv = replace_experiment_file (*s, e->text)) == 0
              && (rv = read_again (s, line, e->text)) == 0)
-        /* what waits in the queue would have the old ones */
+        /* pending jobs were submitted with the old settings */
         executor_cancel (*s, "--state=PENDING", NULL);
     experiment_destroy (e);
     strings_free (sets);
     return rv;
 }
 
-/* ---- a new one ---- */
+/* ---- create an experiment ---- */
 
-/* What can be seen before anything is made; a file that is only looked at runs
- * nothing.
+/* Check what can be checked before the experiment is created.  A dry run must not run
+ * anything.
  */
 static int check_new (struct experiment *e, const struct start_options *opt)
 {
@@ -408,7 +409,7 @@ static int make_new (struct experiment *e, const char *root, char dir[PATH_MAX],
     return rv;
 }
 
-/* 0: '*s' is open. */
+/* Create and open an experiment.  Returns 0 if '*s' is open, or an exit status. */
 static int open_new (struct experiment *e, const struct command_line *line, struct sweep **s)
 {
     struct slurmdl_error err = { "" };
@@ -429,7 +430,7 @@ static int open_new (struct experiment *e, const struct command_line *line, stru
     return EXIT_OK;
 }
 
-/* Nobody begins it before somebody resumes it. */
+/* Pause the experiment before anything starts it. */
 static int suspend_new (struct sweep *s)
 {
     struct event event = { .op = EVENT_PAUSE, .by = user_name () };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl tensorboard: TensorBoard on experiments, also while they run. */
+/* dl tensorboard: run TensorBoard on experiments, even while they run. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -18,7 +18,9 @@
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
 
-/* What python imports must not come from the folder in which dl was called. */
+/* Python must not import modules from the current directory, hence the change of
+ * sys.path.
+ */
 static const char program[] =
     "import sys\n"
     "sys.path[:] = [p for p in sys.path if p]\n"
@@ -66,7 +68,7 @@ static int start_export (const struct command_line *line, const char *name, cons
     own_program (own);
     snprintf (output, sizeof (output), "--output=%s", folder);
     argv[6] = s->dir;
-    if ((*pid = spawn_tensorboard (argv, -1)) < 0) { /* it prints its folder */
+    if ((*pid = spawn_tensorboard (argv, -1)) < 0) { /* discard its output */
         complain ("%s: %s", own, strerror (errno));
         rv = EXIT_IO;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl top: who fills which GPU of the user's running jobs. */
+/* dl top: print how busy the GPUs of the user's running jobs are. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,16 +26,16 @@
 
 enum { SQUEUE_TIMEOUT = 20 /* s */ };
 static const double every = 5, least = 1, most = 3600;
-static const double ask_every = 60; /* s, Slurm for the folders of jobs */
+static const double ask_every = 60; /* s between two runs of squeue */
 
 struct gpu_row {
     char step[64];       /* "1234.0" */
-    char experiment[96]; /* and trial, "": it is of none */
+    char experiment[96]; /* with the trial; "" if the step belongs to none */
     char node[64];
     struct usage_gpu gpu;
-    double age; /* s of the sample */
+    double age; /* age of the sample in s */
     dev_t device;
-    ino_t inode; /* of the step's folder: it may be found twice */
+    ino_t inode; /* of the step's directory, which may be found twice */
 };
 
 struct top {
@@ -43,9 +43,9 @@ struct top {
     const struct top_options *opt;
     struct gpu_row *list;
     size_t n;
-    const struct sweep *sweep; /* that is looked at, NULL: a folder is */
+    const struct sweep *sweep; /* being searched, or NULL for a plain directory */
     char **folders;            /* of running jobs, NULL-ended */
-    double asked;              /* 0: never */
+    double asked;              /* 0 if never */
 };
 
 /* ---- rows ---- */
@@ -67,7 +67,7 @@ static void add_gpu_row (struct top *t, const struct gpu_row *r)
     t->list[t->n++] = *r;
 }
 
-/* "digits-0001 7", of EXPERIMENT/trials/0007/a.1/dl-monitor-... */
+/* "digits-0001 7" for EXPERIMENT/trials/0007/a.1/dl-monitor-... */
 static void name_trial (const struct top *t, const char *step, char *buf, size_t size)
 {
     const char *trials = strstr (step, "/trials/");
@@ -110,7 +110,7 @@ static int by_gpu_place (const void *a, const void *b)
     return order ?: x->gpu.index - y->gpu.index;
 }
 
-/* ---- where they are ---- */
+/* ---- find the steps ---- */
 
 static int look_at_experiment (const char *dir, void *arg)
 {
@@ -131,7 +131,8 @@ static int look_at_experiment (const char *dir, void *arg)
     return 0;
 }
 
-/* Where the user's running jobs were submitted: one question a minute. */
+/* Find the working directories of the user's running jobs.  Asks Slurm once a minute.
+ */
 static void find_running_jobs (struct top *t)
 {
     struct slurm_jobs jobs;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turn the number of GPUs that a trial asks for into nodes and ranks. */
+/* Choose nodes and ranks for the GPUs that a trial requests. */
 #include "launcher/cmd/trial_shape.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 struct shape {
     long nodes, gpus, ranks;
     char partition[256]; /* "": the user chose one */
-    char start[64];      /* when a job of this shape would start, as sbatch prints it */
+    char start[64];      /* when sbatch expects such a job to start */
     double seconds;      /* until then; negative: unknown */
     char preempts[256];  /* a partition whose jobs preempt those of this one, ... */
     char how[64];        /* ... and Slurm's PreemptMode; "": none does */

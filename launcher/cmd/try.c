@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl try: run one trial of length 1 here, and say what was seen. */
+/* dl try: run one trial of length 1 here and report what it did. */
 
 #include <libconfig.h>
 #include <limits.h>
@@ -46,9 +46,9 @@
 #include "runtime/slurmdl.h"
 #include "searcher/searcher.h"
 
-/* ---- the point that is tried ---- */
+/* ---- the point to try ---- */
 
-/* A point of a random search: any searcher trains such ones. */
+/* Sample a point as random search would.  Every searcher trains such points. */
 static int sample_point (const struct experiment *e, double *x)
 {
     const struct search_config config = {
@@ -67,8 +67,8 @@ static int sample_point (const struct experiment *e, double *x)
     return rv;
 }
 
-/* Write the point to 'x': the given one, which is the last of those that are
- * tried first, or a random one.  Returns -1 if no point is allowed.
+/* Write the point to 'x': the given one, which is the last point of searcher.try_first,
+ * or a random one.  Returns -1 if no point satisfies the constraint.
  */
 static int try_point (const struct experiment *e, bool given, double *x)
 {
@@ -90,7 +90,7 @@ static bool is_value (const char *text)
            || strchr ("\"[({", *text);
 }
 
-/* "NAME=VALUE" as --set takes it: a word needs no quotes. */
+/* Convert NAME=VALUE for --set, quoting a word. */
 static char *as_set (const char *arg)
 {
     const char *value = strchr (arg, '=') + 1;
@@ -98,8 +98,8 @@ static char *as_set (const char *arg)
     return xasprintf (is_value (value) ? "%.*s%s" : "%.*s\"%s\"", (int)(value - arg), arg, value);
 }
 
-/* The arguments NAME=VALUE as the one point of searcher.try_first, a text for
- * --set that the caller frees; NULL after lines that say what is wrong.
+/* Convert the arguments NAME=VALUE to one point of searcher.try_first, as a text for
+ * --set that the caller frees.  Returns NULL after printing errors.
  */
 static char *try_point_set (char **args, int n)
 {
@@ -131,8 +131,8 @@ static char *try_point_set (char **args, int n)
     return point;
 }
 
-/* For edit_apply(): leave out what only the file's own searcher knows, as not
- * each takes a point.
+/* For edit_apply(): remove the keys that belong to the file's own searcher, because not
+ * every searcher accepts a given point.
  */
 static void try_any_searcher (config_t *cf, const void *arg)
 {
@@ -152,7 +152,7 @@ static void try_any_searcher (config_t *cf, const void *arg)
     }
 }
 
-/* ---- what was seen: metrics ---- */
+/* ---- report: metrics ---- */
 
 enum { LOGGED_MAX = 16 };
 
@@ -188,7 +188,9 @@ static int note_tried_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-/* The searcher wants results of several lengths, of which this is the first. */
+/* Warn if the program trained beyond the first of several lengths that the searcher
+ * needs.
+ */
 static void print_beyond (const struct trial_attempt *a, const struct all_logged *all)
 {
     const struct experiment *e = a->sweep->exp;
@@ -234,7 +236,7 @@ static void print_status (const struct try_run *t)
     printf (" after %.1f s\n", t->seconds);
 }
 
-/* ---- files ---- */
+/* ---- report: files ---- */
 
 static void print_file (const char *dir, const char *name)
 {
@@ -246,7 +248,9 @@ static void print_file (const char *dir, const char *name)
         printf (" %s%s", name, S_ISDIR (st.st_mode) ? "/" : "");
 }
 
-/* What the next attempt would find; its own files of the trial's folder. */
+/* Print the files that the next attempt would find, including those in the trial's
+ * directory.
+ */
 static void print_files (const struct try_run *t)
 {
     char dir[PATH_MAX];
@@ -259,7 +263,7 @@ static void print_files (const struct try_run *t)
     putchar ('\n');
 }
 
-/* ---- files in the working folder ---- */
+/* ---- report: files in the working directory ---- */
 
 enum { WRITTEN_SHOWN = 8 };
 
@@ -290,7 +294,7 @@ static void print_whose (int n, const char *whose)
         printf ("%s: %s\n", and_more (more, n - WRITTEN_SHOWN), whose);
 }
 
-/* Of a script that saves by a relative path: whose file is that in a sweep? */
+/* A script may save files by relative paths.  Print where they would be in a sweep. */
 static void print_work (const struct try_run *t, enum working_folder work)
 {
     static const char *const whose[] = {
@@ -309,12 +313,13 @@ static void print_work (const struct try_run *t, enum working_folder work)
         working_copy_each (dir, print_written, &n);
         print_whose (n, whose[work]);
     }
-    n = 0; /* no code is frozen, or it is in a folder that is linked */
+    n = 0; /* there is no frozen code, or the program wrote into a linked directory */
     shared_files_each (t->attempt.dir, print_shared, &n);
     print_whose (n, whose[WORK_SHARED]);
 }
 
-/* What dl gc and the end of the sweep keep or remove. */
+/* Print how many of these files checkpoint_policy.files covers, which dl gc may remove.
+ */
 static void print_policy_files (struct try_run *t)
 {
     char *const *patterns = t->sweep.exp->checkpoints->files;
@@ -333,7 +338,9 @@ static void print_policy_files (struct try_run *t)
     trainer_files_free (&saved);
 }
 
-/* As a sweep would have it; where nothing is frozen, the folder itself. */
+/* Run a copy of the code, as a sweep would.  If none can be frozen, run in the
+ * directory itself.
+ */
 static int take_current_code (struct try_run *t, struct code_files *files,
                               struct slurmdl_error *err)
 {
@@ -349,7 +356,7 @@ static int take_current_code (struct try_run *t, struct code_files *files,
     return rv < 0 ? -1 : 0;
 }
 
-/* A program that counts iterations has not come to its first metric. */
+/* A program that counts iterations may not have logged its first metric at length 1. */
 static void print_longer (const struct try_run *t)
 {
     int64_t whole = t->sweep.exp->search->config.max_length;
@@ -396,7 +403,8 @@ static int run_trial (struct experiment *e, double *x, int64_t length)
 
     t.trial->x = x;
     t.trial->target = t.attempt.length = length;
-    e->code->work = WORK_ATTEMPT; /* what is written is seen in a folder of its own */
+    e->code->work = WORK_ATTEMPT; /* show which files the program writes, even if the sweep would
+                                     share a directory */
     if (rv == 0)
         rv = take_current_code (&t, &files, &err);
     if (rv == 0) {
@@ -415,7 +423,7 @@ static int run_trial (struct experiment *e, double *x, int64_t length)
 
 /* ---- the command ---- */
 
-/* One process here, whatever the file says of nodes and ranks. */
+/* Use one process here, whatever nodes and ranks the file requests. */
 static void make_small (struct experiment *e)
 {
     char **const options[] = { &e->plugin->framework, &e->plugin->check,   &e->plugin->bind,
@@ -452,7 +460,9 @@ static int try_it (struct experiment *e, bool given, int64_t length)
 
 enum { POINT = 2 };
 
-/* The options, after what makes a given point the only one. */
+/* Return the settings that make the given point the only one, followed by the user's
+ * own.
+ */
 static char **all_sets (const struct try_options *opt, const char *point)
 {
     char **sets = NULL;
@@ -464,7 +474,8 @@ static char **all_sets (const struct try_options *opt, const char *point)
     return sets;
 }
 
-/* 'words': the point as the user gave it, NULL: not; it is sets[POINT]. */
+/* 'words' is the point as the user wrote it, or NULL.  The point itself is sets[POINT].
+ */
 static int read_and_try (const struct command_line *line, char **sets, const char *words)
 {
     const struct try_options *opt = line->options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run one trial here, in a folder of its own that is gone afterwards. */
+/* Run one trial on this host, in a temporary directory. */
 #include "launcher/cmd/try_run.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static int make_place (struct try_run *t, const char *above, struct slurmdl_erro
     char dir[PATH_MAX];
 
     above = above ? above : user_tmp ();
-    /* files in it have longer paths */
+    /* leave room for the names of files below it */
     if (snprintf (dir, sizeof (dir), "%s/dl-try.XXXXXX", above)
         >= (int)sizeof (dir) - PLACE_MARGIN) {
         errno = ENAMETOOLONG;
@@ -86,7 +86,7 @@ static void wait_for_output (struct try_run *t)
     trainer_read (t->trainer, false);
 }
 
-/* ^C asks it to stop, as a preemption would. */
+/* On ^C, ask the trainer to stop, as a preemption would. */
 static void stop_if_asked (struct try_run *t, double *deadline)
 {
     if (interrupted && *deadline == 0) {
