@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/device_memory.h"
 #include "runtime/base/error.h"
 #include "runtime/base/thread_pool.h"
@@ -764,10 +765,15 @@ static enum restore_verdict restore_any (struct slurmdl *run, int64_t *step,
 
 int slurmdl_restore (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
 {
+    double begin = monotonic ();
     enum restore_verdict verdict = restore_any (run, step, err);
+    int e = errno;
 
-    if (verdict == RESTORE_DONE)
+    if (verdict == RESTORE_DONE) {
         metrics_resumed (run->metrics, *step);
+        metrics_took (run->metrics, "restored", *step, monotonic () - begin);
+    }
+    errno = e;
     return verdict;
 }
 

@@ -15,8 +15,12 @@
 #include "runtime/checkpoint/check.h"
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/snapshot.h"
+#include "runtime/metrics/metrics.h"
 
 enum { IN_FLIGHT = 2 };
+
+/* slurmdl_save_wait() records waits of at least so many seconds. */
+static const double LONG_WAIT = 0.001;
 
 struct saver {
     struct slurmdl *run;
@@ -294,14 +298,27 @@ static int save_now (struct saver *s, struct save_job *job, struct slurmdl_error
     return rv;
 }
 
+/* Record how long the program could not train. */
+static void note_save (const struct slurmdl *run, int64_t step, double begin)
+{
+    int e = errno;
+
+    metrics_took (run->metrics, "saved", step, monotonic () - begin);
+    errno = e;
+}
+
 int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
 {
+    double begin = monotonic ();
     struct saver *s;
     struct save_job job;
+    int rv;
 
     if (begin_save (run, step, &s, &job, err) < 0)
         return -1;
-    return save_now (s, &job, err);
+    rv = save_now (s, &job, err);
+    note_save (run, step, begin);
+    return rv;
 }
 
 /* Use the second buffer only while a save is in flight. */
@@ -343,9 +360,10 @@ static int put_job (struct saver *s, struct save_job *job, struct slurmdl_error 
 
 int slurmdl_save_async (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
 {
+    double begin = monotonic ();
     struct saver *s;
     struct save_job job;
-    int failed;
+    int failed, rv;
     int e;
 
     if (begin_save (run, step, &s, &job, err) < 0)
@@ -355,7 +373,9 @@ int slurmdl_save_async (struct slurmdl *run, int64_t step, struct slurmdl_error 
      */
     failed = take_save_error (s, err);
     e = errno;
-    if (put_job (s, &job, err) < 0)
+    rv = put_job (s, &job, err);
+    note_save (run, step, begin);
+    if (rv < 0)
         return -1;
     errno = e;
     return failed;
@@ -382,9 +402,13 @@ void slurmdl_save_prepare (struct slurmdl *run)
 
 int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err)
 {
+    double begin = monotonic ();
+
     error_clear (err);
     if (!run->saver)
         return 0;
     wait_for_saves (run->saver, 0);
+    if (monotonic () - begin >= LONG_WAIT)
+        note_save (run, run->saver->unverified_step, begin);
     return take_save_error (run->saver, err);
 }

@@ -294,6 +294,16 @@ void metrics_resumed (struct slurmdl_metrics *m, int64_t step)
     metrics_event (m, "resumed", step, json);
 }
 
+void metrics_took (struct slurmdl_metrics *m, const char *what, int64_t step, double seconds)
+{
+    char json[80];
+
+    if (!m)
+        return;
+    snprintf (json, sizeof (json), "{\"step\": %lld, \"seconds\": %.3f}", (long long)step, seconds);
+    metrics_event (m, what, step, json);
+}
+
 int64_t slurmdl_lost (const struct slurmdl *run)
 {
     return run->metrics ? metrics_lost (run->metrics) : 0;

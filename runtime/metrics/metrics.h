@@ -158,3 +158,8 @@ void metrics_discard (struct slurmdl_metrics *m);
  * accepted.
  */
 void metrics_resumed (struct slurmdl_metrics *m, int64_t step);
+
+/* Log the event 'what', "saved" or "restored", at the end of a call for which the program waited so
+ * many seconds.  Does nothing if 'm' is NULL.
+ */
+void metrics_took (struct slurmdl_metrics *m, const char *what, int64_t step, double seconds);

@@ -232,6 +232,33 @@ static void train (int64_t from, int64_t to, int64_t save, bool restore)
     assert_int_equal (slurmdl_close (run), 0);
 }
 
+static int add_pause (const struct slurmdl_record *r, void *arg)
+{
+    struct text *t = arg;
+    long long step;
+    double seconds;
+
+    if (sscanf (r->data, "{\"step\": %lld, \"seconds\": %lf}", &step, &seconds) == 2
+        && step == r->step && seconds >= 0 && seconds < 600)
+        t->n +=
+            (size_t)snprintf (t->text + t->n, sizeof (t->text) - t->n, "%s@%lld ", r->name, step);
+    return 0;
+}
+
+/* How long they took, for dl goodput. */
+static void saves_and_restores_are_noted (void **state)
+{
+    struct text got = { .n = 0 };
+
+    train (1, 3, 2, false);
+    train (3, 4, 4, true);
+    assert_int_equal (slurmdl_records_read_dir (attempt_dir (1), add_pause, &got, NULL), 0);
+    assert_string_equal (got.text, "saved@2 ");
+    got.n = 0;
+    assert_int_equal (slurmdl_records_read_dir (attempt_dir (2), add_pause, &got, NULL), 0);
+    assert_string_equal (got.text, "restored@2 saved@4 ");
+}
+
 static void a_resumed_run_supersedes (void **state)
 {
     struct text got = { .n = 0 };
@@ -342,6 +369,7 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER (samples),
     IN_FOLDER (samples_of_each_type),
     IN_FOLDER (epochs),
+    IN_FOLDER (saves_and_restores_are_noted),
     IN_FOLDER (a_resumed_run_supersedes),
     IN_FOLDER (what_is_logged_again_is_superseded),
     IN_FOLDER (back_in_one_run),
