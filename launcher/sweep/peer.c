@@ -16,6 +16,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "launcher/sweep/event.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
@@ -23,14 +24,15 @@
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/base/process_id.h"
 #include "runtime/storage/inside.h"
 
 enum { PEER_FILE_MAX = 64 << 10, COUNTER_SIZE = 21 };
 
-/* In the place of the counter of a worker that has ended. */
-#define PEER_GONE "gone                \n"
+/* Replaces the counter when a worker ends; the time follows. */
+#define PEER_GONE "gone"
 
 /* What this process remembers of a claim that is not its own ... */
 struct claim {
@@ -108,20 +110,32 @@ static int open_own_file (const char *path)
     return -1;
 }
 
+/* The next count: ms of this machine's clock, so that people can see when it was written, but
+ * always more than the last one, even if the clock is set back.
+ */
+static unsigned long long count_on (struct peer_membership *p)
+{
+    unsigned long long now = (unsigned long long)(event_clock () * 1000);
+
+    return p->count = now > p->count ? now : p->count + 1;
+}
+
 static int register_self (struct peer_membership *p, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     char *text;
-    json_t *o = json_pack ("{s:s, s:s, s:s, s:s, s:I, s:I}", "slot", p->self.slot, "host", p->host,
-                           "boot", p->boot, "pidns", p->pidns, "pid", (json_int_t)getpid (),
-                           "start", (json_int_t)process_start ("/proc", getpid ()));
-    char *line = json_dumps (o, JSON_COMPACT);
+    json_t *o =
+        json_pack ("{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:I}", "slot", p->self.slot, "host",
+                   p->host, "boot", p->boot, "pidns", p->pidns, "pid", (json_int_t)getpid (),
+                   "start", (json_int_t)process_start ("/proc", getpid ()), "time", event_clock (),
+                   "requeues", (json_int_t)environment_number ("SLURM_RESTART_COUNT", 0));
+    char *line = json_dumps (o, JSON_COMPACT | JSON_REAL_PRECISION (15));
     int rv;
 
     json_decref (o);
     if (!line)
         out_of_memory ();
-    text = xasprintf ("%s\n%020llu\n", line, 0ULL);
+    text = xasprintf ("%s\n%020llu\n", line, count_on (p));
     worker_path (path, sizeof (path), p, p->self.nonce);
     p->offset = (off_t)strlen (line) + 1;
     rv = publish_if_absent (path, text, strlen (text), err);
@@ -148,11 +162,13 @@ struct peer_membership *peer_create (const char *dir, const char *slot, struct s
 void peer_destroy (struct peer_membership *p)
 {
     int e = errno;
+    char text[COUNTER_SIZE + 1];
 
     if (!p)
         return;
     if (p->fd >= 0) {
-        if (pwrite (p->fd, PEER_GONE, COUNTER_SIZE, p->offset) < 0)
+        snprintf (text, sizeof (text), PEER_GONE " %-15llu\n", count_on (p));
+        if (pwrite (p->fd, text, COUNTER_SIZE, p->offset) < 0)
             p->count = 0; /* then the others wait for the lease */
         close (p->fd);
     }
@@ -172,7 +188,7 @@ int peer_beat (struct peer_membership *p, struct slurmdl_error *err)
 {
     char text[COUNTER_SIZE + 1];
 
-    snprintf (text, sizeof (text), "%020llu\n", ++p->count);
+    snprintf (text, sizeof (text), "%020llu\n", count_on (p));
     if (pwrite (p->fd, text, COUNTER_SIZE, p->offset) == COUNTER_SIZE)
         return 0;
     return errorf (err, "%s/workers/%s: cannot write: %s", p->dir, p->self.nonce, strerror (errno));
@@ -228,7 +244,7 @@ static enum claimed put_claim (struct peer_membership *p, long trial, long attem
                                struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    char text[256];
+    char text[320];
     int rv;
 
     snprintf (path, sizeof (path), "%s/trials/%04ld", p->dir, trial);
@@ -237,8 +253,8 @@ static enum claimed put_claim (struct peer_membership *p, long trial, long attem
     path_of_claim (path, sizeof (path), p, trial, attempt);
     snprintf (text, sizeof (text),
               "{\"trial\":%ld,\"attempt\":%ld,\"length\":%lld,"
-              "\"slot\":\"%s\",\"nonce\":\"%s\"}\n",
-              trial, attempt, (long long)length, p->self.slot, p->self.nonce);
+              "\"slot\":\"%s\",\"nonce\":\"%s\",\"time\":%.3f}\n",
+              trial, attempt, (long long)length, p->self.slot, p->self.nonce, event_clock ());
     rv = publish_if_absent (path, text, strlen (text), err);
     return rv < 0 ? CLAIM_FAILED : rv ? CLAIM_TAKEN : CLAIM_OURS;
 }
@@ -351,7 +367,9 @@ static bool check_worker (struct peer_membership *p, struct other *other, int64_
     if (*other->nonce)
         o = read_worker (p->dir, other->nonce, counter, sizeof (counter));
     other->before = o && is_predecessor (p, o);
-    dead = o && (!strncmp (counter, PEER_GONE, 4) || other->before || process_gone (p, o));
+    dead = o
+           && (!strncmp (counter, PEER_GONE, strlen (PEER_GONE)) || other->before
+               || process_gone (p, o));
     json_decref (o);
     return counter_stands (other, counter, lease) || dead;
 }
@@ -431,6 +449,14 @@ static void copy_member (char *to, size_t size, const json_t *o, const char *nam
     snprintf (to, size, "%s", json_string_value (json_object_get (o, name)) ?: "");
 }
 
+/* When the worker wrote a counter, in s since the epoch on its clock; 0: not known. */
+static double counter_time (const char *counter)
+{
+    size_t gone = strncmp (counter, PEER_GONE, strlen (PEER_GONE)) ? 0 : strlen (PEER_GONE);
+
+    return (double)strtoull (counter + gone, NULL, 10) / 1000;
+}
+
 static int read_info (struct peer_membership *p, const char *nonce, struct peer_info *info)
 {
     json_t *o;
@@ -450,7 +476,10 @@ static int read_info (struct peer_membership *p, const char *nonce, struct peer_
     }
     info->here = member_equals (o, "host", p->host) && member_equals (o, "boot", p->boot)
                  && member_equals (o, "pidns", p->pidns);
-    info->gone = !strncmp (info->counter, PEER_GONE, 4) || process_gone (p, o);
+    info->requeues = number_member (o, "requeues");
+    info->begin = json_number_value (json_object_get (o, "time"));
+    info->end = counter_time (info->counter);
+    info->gone = !strncmp (info->counter, PEER_GONE, strlen (PEER_GONE)) || process_gone (p, o);
     json_decref (o);
     return 0;
 }
@@ -508,7 +537,8 @@ static bool stands_still (const char *dir, const struct peer_info *was)
     json_t *o = read_worker (dir, was->nonce, counter, sizeof (counter));
 
     json_decref (o);
-    return !o || !strcmp (counter, was->counter) || !strncmp (counter, PEER_GONE, 4);
+    return !o || !strcmp (counter, was->counter)
+           || !strncmp (counter, PEER_GONE, strlen (PEER_GONE));
 }
 
 static bool runs_elsewhere (const struct peer_info *i)

@@ -69,8 +69,11 @@ struct peer_info {
     char slot[64];
     char host[65];
     char counter[24];
-    bool gone; /* it said so, or it was a process of this machine that no longer exists */
-    bool here; /* it is a process of this machine */
+    double begin, end;  /* when it began and last wrote, in s since the epoch on its clock; 0: not
+                           known */
+    long long requeues; /* how often its job had been requeued when it began */
+    bool gone;          /* it said so, or it was a process of this machine that no longer exists */
+    bool here;          /* it is a process of this machine */
 };
 
 /* List all workers that ever registered in the experiment 'dir', and return how many there are, or
