@@ -142,14 +142,23 @@ static const char *slot_of_nonce (const struct reading *g, const char *nonce)
     return NULL;
 }
 
-/* Who has claimed an attempt; "" if nobody. */
-static void claimed_by (const struct reading *g, long trial, long number, char slot[64])
+static double since_start (const struct reading *g, double time)
+{
+    double t = time - g->r->sweeps[g->i].s->created;
+
+    return t > 0 ? t : 0;
+}
+
+/* The slot that claimed an attempt, "" if none did, and when; -1: not known. */
+static void claimed_by (const struct reading *g, long trial, long number, char slot[64],
+                        double *time)
 {
     char path[PATH_MAX];
     char *text;
     json_t *o;
 
     slot[0] = '\0';
+    *time = -1;
     snprintf (path, sizeof (path), "%s/trials/%04ld/claim.%ld", g->r->sweeps[g->i].s->dir, trial,
               number);
     if (!(text = file_read_now (path, CLAIM_MAX, NULL, NULL, NULL)))
@@ -157,19 +166,23 @@ static void claimed_by (const struct reading *g, long trial, long number, char s
     if ((o = json_loads (text, 0, NULL))) {
         const char *name = json_string_value (json_object_get (o, "slot"));
         snprintf (slot, 64, "%s", name ? name : "");
+        if (json_is_number (json_object_get (o, "time")))
+            *time = since_start (g, json_number_value (json_object_get (o, "time")));
         json_decref (o);
     }
     free (text);
 }
 
+/* The slot of an attempt's worker, and when that worker claimed it; -1: as soon as it could. */
 static const char *worker_of (const struct reading *g, const struct report_segment *t, long trial,
-                              long number, char slot[64])
+                              long number, char slot[64], double *time)
 {
     const char *found;
 
-    if (number == t->first)
-        return t->owner[0] && (found = slot_of_nonce (g, t->owner)) ? found : t->slot;
-    claimed_by (g, trial, number, slot);
+    *time = -1;
+    if (number == t->first && t->owner[0])
+        return (found = slot_of_nonce (g, t->owner)) ? found : t->slot;
+    claimed_by (g, trial, number, slot, time);
     return slot[0] ? slot : t->slot;
 }
 
@@ -259,13 +272,6 @@ static void add_request_of_event (struct report *r, double time, enum event_op o
 
 /* ---- events ---- */
 
-static double since_start (const struct reading *g, double time)
-{
-    double t = time - g->r->sweeps[g->i].s->created;
-
-    return t > 0 ? t : 0;
-}
-
 static void begin_segment (struct reading *g, const struct event *e)
 {
     struct report_segment *t = &g->segments[e->trial - 1];
@@ -281,24 +287,31 @@ static void begin_segment (struct reading *g, const struct event *e)
 static void end_attempt_of_event (struct reading *g, const struct event *e, enum report_end how)
 {
     struct report_segment *t = &g->segments[e->trial - 1];
-    double end = since_start (g, e->time), begin = end - e->seconds;
-    bool told = e->seconds > 0; /* by the worker itself */
+    double end = since_start (g, e->time), claimed = -1;
+    bool told = e->seconds > 0 && how != ATTEMPT_LOST;
+    const char *worker;
     char slot[64];
     struct report_attempt a = {
         .trial = g->r->sweeps[g->i].first + (long)e->trial - 1,
         .number = (long)e->attempt,
         .length = t->length,
+        .ready = t->begin,
         .end = end,
+        .told = told,
+        .reason = condition_reason (e->cause ? e->cause : "", NULL),
         .how = how,
     };
 
-    a.slot = slot_number (g, told ? e->by : worker_of (g, t, (long)e->trial, a.number, slot));
+    worker = told ? e->by : worker_of (g, t, (long)e->trial, a.number, slot, &claimed);
+    a.slot = slot_number (g, worker);
     a.cause = cause_number (g->r, how == ATTEMPT_RESULT ? "" : e->why);
-    a.begin = told ? begin : fmax (t->begin, g->until[a.slot]);
+    a.begin = told ? end - e->seconds : claimed >= 0 ? claimed : fmax (t->begin, g->until[a.slot]);
     a.begin = fmin (fmax (a.begin, 0), end);
-    g->until[a.slot] = end;
+    if (how == ATTEMPT_LOST && e->seconds > 0)
+        a.end = fmin (end, a.begin + e->seconds);
+    g->until[a.slot] = a.end;
     t->over = (long)e->attempt;
-    t->begin = end;
+    t->begin = a.end;
     t->open = how != ATTEMPT_RESULT && how != ATTEMPT_REJECTED;
     add_attempt_of_event (g->r, &a);
 }
@@ -386,6 +399,8 @@ static void add_running (struct reading *g)
 {
     const struct report_sweep *of = &g->r->sweeps[g->i];
     double now = since_start (g, of->s->changed);
+    const char *worker;
+    double claimed;
     char slot[64];
 
     for (long n = 1; n <= of->s->ntrials; n++) {
@@ -393,13 +408,19 @@ static void add_running (struct reading *g)
         struct report_attempt a = { .trial = of->first + n - 1,
                                     .number = t->over + 1,
                                     .length = t->length,
+                                    .ready = t->begin,
                                     .end = now,
                                     .how = ATTEMPT_RUNNING };
-        if (!t->open || report_phase (g->r, a.trial) != PHASE_RUNNING)
+        enum trial_phase phase = report_phase (g->r, a.trial);
+        if (!t->open || (phase != PHASE_RUNNING && phase != PHASE_WAITING))
             continue;
-        a.slot = slot_number (g, worker_of (g, t, n, a.number, slot));
+        worker = worker_of (g, t, n, a.number, slot, &claimed);
+        if (phase == PHASE_WAITING && claimed < 0)
+            continue;
+        a.slot = slot_number (g, worker);
         a.cause = words_number (&g->r->causes, "");
-        a.begin = fmin (now, fmax (t->begin, g->until[a.slot]));
+        a.begin = claimed >= 0 ? claimed : fmin (now, fmax (t->begin, g->until[a.slot]));
+        a.end = fmax (a.begin, now);
         add_attempt_of_event (g->r, &a);
     }
 }

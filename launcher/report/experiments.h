@@ -27,7 +27,10 @@ struct report_attempt {
     long number;
     int64_t length; /* it was to reach */
     size_t slot, cause;
+    double ready; /* when it could have begun */
     double begin, end;
+    bool told;          /* its worker reported how long it took */
+    const char *reason; /* one of condition_reasons (sweep/conditions.h); NULL: none */
     enum report_end how;
 };
 

@@ -6,6 +6,7 @@
 #include "launcher/report/params.h"
 #include "launcher/report/report.h"
 #include "launcher/report/report_text.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/sweep.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
@@ -227,6 +228,49 @@ static void test_data (void **state)
     sweep_close (s);
 }
 
+/* An attempt belongs to its worker, not to the one that found that dead; the next one runs as soon
+ * as it is claimed.
+ */
+static void test_lost (void **state)
+{
+    struct slurmdl_error err = { "" };
+    struct sweep *s = make_sweep ();
+    struct report r = { .n = 0 };
+    struct peer_membership *peer;
+    const struct report_attempt *a;
+
+    fill_sweep (s);
+    put (s, (struct event){ .op = EVENT_LOST,
+                            .by = "w_2",
+                            .trial = 3,
+                            .attempt = 1,
+                            .seconds = 1e-3,
+                            .why = "its worker is gone",
+                            .cause = "NodeLost" });
+    assert_int_equal (report_fill (&r, &s, 1, &err), 0);
+    assert_int_equal (r.nattempts, 3);
+    a = &r.attempts[2];
+    assert_string_equal (r.slots.list[a->slot], "w_1");
+    assert_int_equal (a->how, ATTEMPT_LOST);
+    assert_false (a->told);
+    assert_string_equal (a->reason, "NodeLost");
+    assert_true (a->end - a->begin <= 1.001e-3);
+    report_free (&r);
+
+    assert_non_null (peer = peer_create (s->dir, "w_7", &err));
+    assert_int_equal (peer_claim (peer, 3, 2, 4, &err), CLAIM_OURS);
+    r = (struct report){ .n = 0 };
+    assert_int_equal (report_fill (&r, &s, 1, &err), 0);
+    assert_int_equal (r.nattempts, 4);
+    a = &r.attempts[3];
+    assert_int_equal (a->how, ATTEMPT_RUNNING);
+    assert_int_equal (a->number, 2);
+    assert_string_equal (r.slots.list[a->slot], "w_7");
+    report_free (&r);
+    peer_destroy (peer);
+    sweep_close (s);
+}
+
 /* ---- what stands out ---- */
 
 enum { NOTED = 48 };
@@ -291,6 +335,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_thin),
     cmocka_unit_test (test_notes),
     cmocka_unit_test_setup_teardown (test_data, make_dir, remove_dir),
+    IN_FOLDER (test_lost),
 };
 
 RUN_TESTS (tests)
