@@ -67,7 +67,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/report/page_data.c %D%/report/failure_causes.c %D%/report/experiments.c \
 	%D%/report/page.c %D%/report/params.c \
 	%D%/report/report_text.c \
-	%D%/cmd/best.c %D%/cmd/compare.c %D%/cmd/failures.c %D%/cmd/plot.c \
+	%D%/cmd/best.c %D%/cmd/compare.c %D%/cmd/failures.c %D%/cmd/goodput.c %D%/cmd/plot.c \
 	%D%/cmd/top.c \
 	%D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
 	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/members.c %D%/job/policy.c %D%/job/verdict.c \

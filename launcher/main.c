@@ -62,6 +62,8 @@ static const struct cmd commands[] = {
       &options_best, 0, 1, cmd_best },
     { CMD_LOOK, "failures", "[EXPERIMENT]", "list failures by cause and by parameter value",
       &options_failures, 0, 1, cmd_failures },
+    { CMD_LOOK, "goodput", "[EXPERIMENT [TRIAL]]", "show how the time of jobs and trials was used",
+      &options_goodput, 0, 2, cmd_goodput },
     { CMD_LOOK, "compare", "EXPERIMENT EXPERIMENT...", "compare experiments",
       &options_compare, 2, -1, cmd_compare },
     { CMD_LOOK, "plot", "[EXPERIMENT [WHAT [PARAMETER]]]", "draw curves, history, scatter or parallel",

@@ -172,6 +172,12 @@ struct failures_options {
     bool json;
 };
 
+/* Options of dl goodput. */
+struct goodput_options {
+    bool csv;
+    bool json;
+};
+
 /* Options of dl compare. */
 struct compare_options {
     bool json;
@@ -238,6 +244,7 @@ int cmd_plot (const struct command_line *line);
 int cmd_compare (const struct command_line *line);
 int cmd_best (const struct command_line *line);
 int cmd_failures (const struct command_line *line);
+int cmd_goodput (const struct command_line *line);
 int cmd_top (const struct command_line *line);
 int cmd_shell (const struct command_line *line);
 int cmd_notebook (const struct command_line *line);

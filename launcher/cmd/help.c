@@ -45,7 +45,7 @@ void help_all (const struct cmd *table)
                 heading = "";
             }
     }
-    puts ("\n'dl COMMAND --help' lists its options; dl(1) has the exit "
+    puts ("'dl COMMAND --help' lists its options; dl(1) has the exit "
           "statuses.");
 }
 

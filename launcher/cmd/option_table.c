@@ -139,6 +139,11 @@ OPTIONS (failures,
     { "lines", "N", NULL, "for each cause, print the last N lines of a log (default: 3)", OPT_INT, AT (failures, lines), 'n', -1 },
     JSON (failures));
 
+OPTIONS (goodput,
+    DIR,
+    { "csv", NULL, NULL, "print CSV", OPT_FLAG, AT (goodput, csv) },
+    JSON (goodput));
+
 OPTIONS (compare,
     DIR,
     JSON (compare));

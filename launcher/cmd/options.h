@@ -59,6 +59,7 @@ extern const struct option_set options_watch;
 extern const struct option_set options_show;
 extern const struct option_set options_best;
 extern const struct option_set options_failures;
+extern const struct option_set options_goodput;
 extern const struct option_set options_compare;
 extern const struct option_set options_plot;
 extern const struct option_set options_top;

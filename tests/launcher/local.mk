@@ -8,7 +8,7 @@ $(launcher_units): $(launcher_archives)
 endif
 launcher_tests = %D%/executor.t %D%/doctor.t %D%/check.t %D%/monitor.t %D%/report.t %D%/outcomes.t %D%/lifecycle.t \
 	%D%/watch.t %D%/work.t %D%/digits.t %D%/server.t %D%/export.t %D%/custom.t %D%/flow.t %D%/full.t %D%/code.t %D%/config.t %D%/hang.t \
-	%D%/damage.t %D%/container.t %D%/recovery.t %D%/interactive.t %D%/faultstop.t %D%/plot.t %D%/fuzz.t %D%/numbers.t \
+	%D%/damage.t %D%/container.t %D%/recovery.t %D%/interactive.t %D%/faultstop.t %D%/goodput.t %D%/plot.t %D%/fuzz.t %D%/numbers.t \
 	%D%/ckpt.t %D%/resume.t %D%/local.t %D%/memory.t %D%/best.t %D%/notify.t %D%/path.t %D%/environment.t %D%/env.t %D%/elastic.t \
 	%D%/model.t %D%/output.t %D%/gpus.t %D%/queue.t %D%/stream.t %D%/options.t %D%/cli.t %D%/share.t %D%/show.t %D%/completion.t \
 	%D%/try.t %D%/job.t $(launcher_units)
@@ -17,6 +17,9 @@ TESTS += $(launcher_tests)
 # what scripts run
 EXTRA_PROGRAMS += %D%/putevent
 %C%_putevent_LDADD = $(launcher_libs)
+EXTRA_PROGRAMS += %D%/makeschedule
+%C%_makeschedule_LDADD = $(launcher_libs) $(HDF5_LIBS)
+tests/launcher/goodput.log: %D%/makeschedule
 EXTRA_PROGRAMS += %D%/makesweep
 %C%_makesweep_LDADD = $(launcher_libs) $(HDF5_LIBS)
 tests/launcher/lifecycle.log tests/launcher/memory.log tests/launcher/queue.log: %D%/putevent
