@@ -134,23 +134,41 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
 
 /* ---- watch ---- */
 
-static long long size_of (const struct trial_attempt *a, const char *name)
+static bool has_printed (struct heal *h, const struct trial_attempt *a)
 {
     char path[PATH_MAX];
+    long long was = h->printed;
     struct stat st;
 
-    snprintf (path, sizeof (path), "%.4000s/%s", a->dir, name);
-    return stat (path, &st) == 0 ? (long long)st.st_size : 0;
+    snprintf (path, sizeof (path), "%.4000s/log", a->dir);
+    if (stat (path, &st) == 0)
+        h->printed = (long long)st.st_size;
+    return h->printed != was;
+}
+
+/* libslurmdl writes rows into space that metrics.h5 already has, so look at its time, not at its
+ * size.  That the file was created is not progress.
+ */
+static bool has_logged (struct heal *h, const struct trial_attempt *a)
+{
+    char path[PATH_MAX];
+    struct timespec was = h->logged;
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%.4000s/metrics.h5", a->dir);
+    if (stat (path, &st) < 0)
+        return false;
+    h->logged = st.st_mtim;
+    return was.tv_sec > 0 && (was.tv_sec != st.st_mtim.tv_sec || was.tv_nsec != st.st_mtim.tv_nsec);
 }
 
 static void observe_output (struct heal *h, const struct trial_attempt *a)
 {
-    long long printed = size_of (a, "log") + size_of (a, "metrics.h5");
+    bool printed = has_printed (h, a);
 
-    if (printed == h->printed)
+    if (!has_logged (h, a) && !printed)
         return;
     h->limits.signs++;
-    h->printed = printed;
     h->output = monotonic ();
 }
 

@@ -33,7 +33,8 @@ struct heal {
     bool left;    /* srun was killed */
     long dumps;   /* number of stack dumps so far */
     double start, output;
-    long long printed; /* bytes in the log and in the metrics */
+    long long printed;      /* bytes in the log */
+    struct timespec logged; /* when metrics.h5 last changed; 0: it does not exist */
     bool warned;
     char *nodes;              /* nodes of the attempt; NULL: unknown */
     char notes[HEALING_MOST]; /* lines, as in the attempt's folder */
