@@ -374,6 +374,11 @@ void search_check (struct experiment *e, config_t *cf, struct problems *p)
         check_with_searcher (e, &e->search->config, cf, p);
 }
 
+bool experiment_knows_length (const struct experiment *e)
+{
+    return e->search->length_is_given || e->search->config.max_length > 1;
+}
+
 long experiment_trials (const struct experiment *e)
 {
     struct search_rung rungs[64];

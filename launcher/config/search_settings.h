@@ -3,6 +3,7 @@
 #pragma once
 
 #include <libconfig.h>
+#include <stdbool.h>
 
 #include "launcher/config/diagnostics.h"
 #include "searcher/searcher.h"
@@ -30,6 +31,11 @@ struct search_settings {
 
 /* Check the group "searcher", and complete e->search and e->metric. */
 void search_check (struct experiment *e, config_t *cf, struct problems *p);
+
+/* Without 'searcher.max_length' the length of a training is unknown: no step shows that it is
+ * complete, or is too late to restore.
+ */
+bool experiment_knows_length (const struct experiment *e);
 
 /* Most trials that the search can create; 0: unknown. */
 long experiment_trials (const struct experiment *e);

@@ -254,6 +254,7 @@ char **attempt_environment (const struct trial_attempt *a)
     env_set_number (&env, "DL_TRIAL", a->trial);
     env_set_number (&env, "DL_ATTEMPT", a->number);
     env_set_number (&env, "DL_LENGTH", a->length);
+    env_set_number (&env, "DL_LENGTH_KNOWN", experiment_knows_length (e));
     env_set_number (&env, "DL_SEED", seed_of (a));
     env_set_number (&env, "DL_REPEAT", repeat_of_attempt (a));
     env_checkpoint (&env, a);

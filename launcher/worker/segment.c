@@ -310,14 +310,9 @@ static int late_signal_ms (int status)
                : 0;
 }
 
-/* Without 'searcher.max_length' the length of the training is unknown, and no step shows that it is
- * complete.
- */
 static bool knows_length (const struct segment *s)
 {
-    const struct experiment *e = s->w->sweep->exp;
-
-    return e->search->length_is_given || e->search->config.max_length > 1;
+    return experiment_knows_length (s->w->sweep->exp);
 }
 
 static bool segment_is_complete (const struct segment *s)

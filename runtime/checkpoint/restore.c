@@ -15,6 +15,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/device_memory.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/check.h"
@@ -210,8 +211,9 @@ static int candidates_find (struct candidates *c, const struct slurmdl *run,
                             struct slurmdl_error *err)
 {
     const char *prefer = getenv ("DL_CHECKPOINT_ATTEMPT");
+    int64_t most = environment_number ("DL_LENGTH_KNOWN", 1) ? run->length : INT64_MAX;
 
-    add_attempts (c, run->trial_dir, run->length, prefer ? atol (prefer) : 0, false);
+    add_attempts (c, run->trial_dir, most, prefer ? atol (prefer) : 0, false);
     add_other (c, run);
     sort_candidates (c);
     if (!c->error)

@@ -19,6 +19,8 @@ is "$(grep -c '^restored' pieces.out)" 2 "from checkpoints"
 is "$(ls -d pieces/a.*)" "pieces/a.1
 pieces/a.2
 pieces/a.3" "each start is an attempt of its own"
+is "$(DL_RUN_DIR=pieces DL_LENGTH=1 DL_LENGTH_KNOWN=0 ./digits)" "restored epoch 9" "a length that is only a default hides no checkpoint"
+is "$(DL_RUN_DIR=pieces DL_LENGTH=1 ./digits | grep -c 'restored epoch 9')" 0 "one that is known does"
 
 # ---- a checkpoint that nobody can restore
 DL_RUN_DIR=bad DL_LENGTH=1 ./digits >bad.out

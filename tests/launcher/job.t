@@ -28,6 +28,12 @@ is "$(conditions steps)" "Succeeded:TrainingCompleted" "and has succeeded, witho
 is "$(dl show --json steps | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" completed "its experiment is completed"
 is "$(attempts steps)" 3 "after three attempts"
 
+for set in name='"known"' searcher.max_length=5; do
+    dl job --local --name=known --set "$set" -- sh -c 'echo "length $DL_LENGTH, known $DL_LENGTH_KNOWN"'
+done >out 2>&1
+is "$(cat known-000[12]/trials/0001/a.1/log)" "length 1, known 0
+length 5, known 1" "a program can tell a length that the user gave"
+
 # ---- one that dies at once
 runs 1 "one that dies at once fails" dl job --local --name=dies -- sh -c 'echo no module named x; exit 1'
 is "$(conditions dies) $(attempts dies)" "Failed:SameCause 3" "after three attempts that failed alike"
