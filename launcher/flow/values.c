@@ -328,6 +328,10 @@ int flow_variables (const struct flow_scope *c, char ***list, struct slurmdl_err
     strings_addf (list, "DL_STEP=%s", c->s->name);
     strings_addf (list, "DL_STEP_DIR=%s", c->folder);
     strings_addf (list, "DL_VALUES=%s/values", c->folder);
+    if (!c->s->sweep) { /* libslurmdl logs and saves there, and dl log logs */
+        strings_addf (list, "DL_ATTEMPT_DIR=%s", c->folder);
+        strings_addf (list, "DL_ATTEMPT=%ld", (long)c->attempt);
+    }
     if ((item = flow_item (c->r, c->s, c->task))) {
         char *value = flow_text (c, "{item}", err);
         strings_addf (list, "DL_ITEM=%s", value ? value : "");
