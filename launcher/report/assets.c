@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that a report's page is made of, embedded at build. */
+/* The files that make up a report's page, embedded at build time. */
 #include "launcher/report/assets.h"
 
 #include <stddef.h>
 
 #ifdef REPORT_D3
 
-/* Relative to the folders that the assembler searches (-Wa,-I). */
+/* Paths are relative to the directories that the assembler searches (-Wa,-I). */
 #define EMBED(name, file)                                                                          \
     __asm__(".section .rodata\n" #name ": .incbin \"" file "\"\n.byte 0\n.previous\n");            \
     extern const char name[] __attribute__ ((visibility ("hidden")))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learning curves: what trials have logged, thinned and packed. */
+/* Read, thin and pack the learning curves that trials logged. */
 #include "launcher/report/curves.h"
 
 #include <limits.h>
@@ -13,9 +13,9 @@
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
-/* Points of a curve at most and at least; of all curves of a metric, and of
- * the metrics that are not searched for, at most.  Levels are 1 to LEVELS; 0 is
- * a value that is not finite.
+/* Limits for the points of one curve, of all curves of a metric, and of all metrics
+ * that are not optimised.  Values are packed as levels 1 to LEVELS; level 0 is a value
+ * that is not finite.
  */
 enum {
     POINTS_MOST = 60,
@@ -31,7 +31,7 @@ enum {
 struct curve_reading {
     struct curves *c;
     struct trial_curves *t;
-    long last; /* attempt */
+    long last; /* attempt to read; later ones do not count */
     size_t name;
 };
 
@@ -43,7 +43,7 @@ static void add_point (struct curve_reading *g, const char *name, int64_t step, 
     if (!strcmp (name, "epoch"))
         return;
     if (w->n && !strcmp (w->list[(g->name + 1) % w->n], name))
-        g->name = (g->name + 1) % w->n; /* they are logged in turn */
+        g->name = (g->name + 1) % w->n; /* trials log their metrics in turn */
     else
         g->name = words_number (w, name);
     XGROW (t->list, t->n);
@@ -60,7 +60,7 @@ static int take_curve_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-/* Has it attempts after the one whose result was accepted last? */
+/* Whether the trial has attempts after its last accepted one. */
 static bool trial_goes_on (const struct report *r, long i)
 {
     const struct sweep_trial *t = r->trials[i].of;
@@ -114,7 +114,9 @@ static void read_sweep_curves (struct curves *c, const struct report *r, size_t 
         rows_destroy (&rows);
 }
 
-/* As many names as there is room for, those with the least points last. */
+/* Return how many metrics fit in the report.  Those that are not optimised follow in
+ * the order in which they were found.
+ */
 static size_t shown_names (const struct curves *c, size_t nmetrics)
 {
     size_t *points = xcalloc (c->names.n + 1, sizeof (*points));
@@ -167,7 +169,7 @@ static bool higher (const struct curve_point *a, const struct curve_point *b)
     return isfinite (a->value) && (!isfinite (b->value) || a->value > b->value);
 }
 
-/* The lowest and the highest of a bucket, as they stood. */
+/* Keep the lowest and the highest point of a bucket, in their original order. */
 static size_t keep_bucket (const struct curve_point *p, size_t n, struct curve_point *to)
 {
     size_t low = 0, high = 0;
@@ -181,8 +183,8 @@ static size_t keep_bucket (const struct curve_point *p, size_t n, struct curve_p
     return low == high ? 1 : 2;
 }
 
-/* In place: both ends, the first value that is not finite, and of each bucket
- * between them its lowest and its highest: spikes stay.
+/* Thin a curve in place.  Keeps both ends and the lowest and highest value of each
+ * bucket in between, so that spikes survive.
  */
 static size_t thin_curve (struct curve_point *p, size_t n, size_t max)
 {
@@ -209,7 +211,7 @@ static int by_curve_step (const void *a, const void *b)
     return (x->step > y->step) - (x->step < y->step);
 }
 
-/* All of one name, in the order of steps. */
+/* Select the points of one metric, sorted by step. */
 static size_t select_name (const struct trial_curves *t, size_t name, struct curve_point *to)
 {
     bool ordered = true;
@@ -247,7 +249,7 @@ static double inner_scale (const struct scale *s, double v)
     return s->log ? log (v) : v;
 }
 
-/* Logarithmic if the values span a factor of 50. */
+/* Use a logarithmic scale if the values span a factor of 50. */
 static struct scale scale_of (const struct curves *c, size_t name)
 {
     double low = INFINITY, high = -INFINITY;
@@ -271,7 +273,8 @@ static struct scale scale_of (const struct curves *c, size_t name)
     return s;
 }
 
-/* Five bits a letter, the lowest first; 32 says that more follow. */
+/* Write five bits per letter, the lowest first.  Bit 32 is set if more letters follow.
+ */
 static char *put_base32_number (char *to, uint64_t n)
 {
     static const char letters[] =
@@ -283,13 +286,13 @@ static char *put_base32_number (char *to, uint64_t n)
     return to;
 }
 
-/* Small negative numbers become small ones. */
+/* Map small numbers of either sign to small unsigned ones. */
 static uint64_t zigzag (int64_t n)
 {
     return n >= 0 ? (uint64_t)n << 1 : ((uint64_t)-n << 1) - 1;
 }
 
-/* Differences of steps and of levels, in turn. */
+/* Pack the differences between successive steps and levels, alternating. */
 static json_t *pack_curve (const struct scale *s, const struct curve_point *p, size_t n)
 {
     char *text = xmalloc (n * 28 + 1), *to = text;
@@ -320,7 +323,7 @@ static size_t points_each (const struct curves *c, size_t name, size_t nmetrics)
     return n > POINTS_MOST ? POINTS_MOST : n < POINTS_LEAST ? POINTS_LEAST : n;
 }
 
-/* The newest value of each trial. */
+/* Return the newest value of each trial. */
 static json_t *last_json (const struct curves *c, size_t name)
 {
     json_t *list = json_array ();

@@ -19,11 +19,11 @@ struct trial_curves {
 };
 
 struct curves {
-    struct trial_curves *trials; /* one for each of the report's */
+    struct trial_curves *trials; /* one for each trial of the report */
     long n;
     struct words names;          /* metrics of the search come first */
     size_t nshown;               /* number of names that fit in the report */
-    struct slurmdl_error damage; /* why the first file could not be read; "": all could */
+    struct slurmdl_error damage; /* why the first damaged file could not be read, or "" */
 };
 
 /* Read the metrics of all trials.  Files that cannot be read are skipped and noted in
@@ -33,7 +33,7 @@ struct curves {
 void curves_read (struct curves *c, const struct report *r, struct rows *old);
 void curves_free (struct curves *c);
 
-/* The curves as the page's script reads them: doc/formats.md. */
+/* Return the curves in the format that the page's script reads (doc/formats.md). */
 json_t *curves_json (const struct curves *c, const struct report *r);
 
 /* Select the points of one metric of a trial that are worth drawing, at most 'max',

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report is of: experiments, trials, attempts and what they cost. */
+/* The contents of a report: experiments, trials, attempts and their cost. */
 #include "launcher/report/experiments.h"
 
 #include <ctype.h>
@@ -105,7 +105,7 @@ void report_free (struct report *r)
     *r = (struct report){ 0 };
 }
 
-/* ---- gather it from the folders of the experiments ---- */
+/* ---- read the experiments' logs ---- */
 
 /* ---- attempts ---- */
 
@@ -113,12 +113,12 @@ enum { CLAIM_MAX = 64 << 10, CAUSE_MAX = 120 };
 
 /* The open segment of a trial. */
 struct report_segment {
-    double begin; /* of the attempt that is next */
+    double begin; /* when the next attempt begins at the earliest */
     int64_t length;
     long over;      /* attempts that have ended */
-    long first;     /* attempt of the segment */
-    char owner[33]; /* of it */
-    char slot[64];  /* by whom it began */
+    long first;     /* first attempt of the segment */
+    char owner[33]; /* nonce of the worker that owns the segment */
+    char slot[64];  /* of the worker that began it */
     bool open;
 };
 
@@ -128,11 +128,11 @@ struct reading {
     struct report_segment *segments;
     struct peer_info *peers;
     long npeers;
-    double *until; /* of each slot: when its last attempt ended */
+    double *until; /* for each slot, when its last attempt ended */
     size_t nuntil;
 };
 
-/* ---- who ---- */
+/* ---- the worker of an attempt ---- */
 
 static const char *slot_of_nonce (const struct reading *g, const char *nonce)
 {
@@ -149,7 +149,7 @@ static double since_start (const struct reading *g, double time)
     return t > 0 ? t : 0;
 }
 
-/* The slot that claimed an attempt, "" if none did, and when; -1: not known. */
+/* Find the slot of the worker that claimed an attempt, or "", and when; -1: unknown. */
 static void claimed_by (const struct reading *g, long trial, long number, char slot[64],
                         double *time)
 {
@@ -202,10 +202,11 @@ static size_t slot_number (struct reading *g, const char *slot)
     return n;
 }
 
-/* ---- why ---- */
+/* ---- the cause of a failure ---- */
 
-/* Bytes of a number that was measured: a word with a point or a unit. Whole
- * numbers are left: a status, a line or a port tells causes apart.
+/* Return the length of a measured number at 'p', which is one with a decimal point or a
+ * unit, or 0.  Integers do not count, because an exit status, a line or a port
+ * distinguishes causes.
  */
 static size_t measured_number_length (const char *why, const char *p)
 {
@@ -218,19 +219,21 @@ static size_t measured_number_length (const char *why, const char *p)
     if (n < 3 || *p == '.' || !memchr (p, '.', n - 1) || strchr (p, '.') != memrchr (p, '.', n - 1)
         || (p > why && !strchr (" =(:,[-", p[-1])))
         return 0;
-    n -= p[n - 1] == '.'; /* of the sentence */
+    n -= p[n - 1] == '.'; /* the point ends a sentence */
     rest = p[n] == 'e' ? 1 + strspn (p + n + 1, "+-") : 0;
     if (rest && strspn (p + n + rest, "0123456789"))
         n += rest + strspn (p + n + rest, "0123456789");
     return isalnum ((unsigned char)p[n]) || p[n] == '_' ? 0 : n;
 }
 
-/* Numbers and addresses differ between failures of one cause. */
+/* Replace measured numbers and addresses by #, because they differ between failures
+ * with the same cause.
+ */
 static size_t cause_number (struct report *r, const char *why)
 {
     char cause[CAUSE_MAX + 1];
     size_t n = 0;
-    const char *end = why ? strstr (why, "; exit status") : NULL; /* words of the trainer */
+    const char *end = why ? strstr (why, "; exit status") : NULL; /* added by the trainer */
     const char *p = why ? why : "";
 
     while (*p && p != end && n < CAUSE_MAX - 3) {
@@ -248,7 +251,7 @@ static size_t cause_number (struct report *r, const char *why)
     }
     if (*p && p != end) {
         while (n > 0 && (cause[n - 1] & 0x80))
-            n--; /* no half character */
+            n--; /* do not cut a character in half */
         memcpy (cause + n, "...", 3);
         n += 3;
     }
@@ -316,7 +319,7 @@ static void end_attempt_of_event (struct reading *g, const struct event *e, enum
     add_attempt_of_event (g->r, &a);
 }
 
-/* The value of the report's metric, which may be another one here. */
+/* Return the value of the report's metric, which may not be this experiment's first. */
 static double event_value (const struct reading *g, const struct event *e)
 {
     const struct sweep *s = g->r->sweeps[g->i].s;
@@ -394,7 +397,7 @@ static int take_report_event (const struct event *e, void *arg, struct slurmdl_e
     return 0;
 }
 
-/* What has begun and not ended. */
+/* Add the attempts that are still running. */
 static void add_running (struct reading *g)
 {
     const struct report_sweep *of = &g->r->sweeps[g->i];
@@ -425,7 +428,7 @@ static void add_running (struct reading *g)
     }
 }
 
-/* Add those of r->sweeps[i].  Returns -1 with 'err'. */
+/* Add the attempts of r->sweeps[i].  Returns -1 with 'err' on failure. */
 static int attempts_read (struct report *r, size_t i, struct slurmdl_error *err)
 {
     struct reading g = { .r = r, .i = i };
@@ -436,7 +439,7 @@ static int attempts_read (struct report *r, size_t i, struct slurmdl_error *err)
 
     snprintf (path, sizeof (path), "%s/log", s->dir);
     if ((g.npeers = peer_list (s->dir, &g.peers, NULL)) < 0)
-        g.npeers = 0; /* nobody has worked yet */
+        g.npeers = 0; /* no worker has started yet */
     g.segments = xcalloc ((size_t)s->ntrials + 1, sizeof (*g.segments));
     if ((log = log_create (path, err)) && log_sync (log, take_report_event, &g, err) >= 0) {
         add_running (&g);
@@ -488,7 +491,7 @@ static void fill_points (struct report *r)
     }
 }
 
-/* The best of the experiments' best ones. */
+/* Find the best trial of all experiments. */
 static void fill_best (struct report *r)
 {
     r->best = -1;
@@ -532,7 +535,7 @@ static int by_version (const void *a, const void *b)
     return strverscmp (((const struct slot_entry *)a)->name, ((const struct slot_entry *)b)->name);
 }
 
-/* "job_2" before "job_10". */
+/* Sort slots so that "job_2" comes before "job_10". */
 static void sort_slots (struct report *r)
 {
     size_t n = r->slots.n;
@@ -609,7 +612,7 @@ int report_fill (struct report *r, struct sweep *const *list, size_t n, struct s
     return 0;
 }
 
-/* ---- what they cost: seconds of workers and of GPUs ---- */
+/* ---- cost: time of workers and GPUs ---- */
 
 static bool attempt_is_of_sweep (const struct report *r, size_t attempt, size_t sweep)
 {

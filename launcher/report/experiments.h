@@ -25,7 +25,7 @@ extern const char *const attempt_ends[ATTEMPT_ENDS];
 struct report_attempt {
     long trial;
     long number;
-    int64_t length; /* it was to reach */
+    int64_t length; /* length that it should reach */
     size_t slot, cause;
     double ready; /* when it could have begun */
     double begin, end;
@@ -49,22 +49,22 @@ struct report_request {
 struct report_files {
     long n;
     double bytes;
-    int64_t step; /* of the newest, -1: none */
-    long attempt; /* that it is of */
+    int64_t step; /* step of the newest, or -1 */
+    long attempt; /* attempt that saved the newest */
 };
 
 struct report_trial {
     size_t sweep;
     const struct sweep_trial *of;
     long number;
-    long point; /* of several repeats: the number of the first of them */
+    long point; /* with repeats, the first trial of the point */
     struct report_files files;
 };
 
 struct report_sweep {
     struct sweep *s;
-    const char *name; /* the end of its path */
-    long first;       /* trial */
+    const char *name; /* last component of its path */
+    long first;       /* index of its first trial */
 };
 
 struct report {
@@ -72,33 +72,31 @@ struct report {
     size_t nsweeps;
     struct report_trial *trials;
     long n;
-    long best; /* trial, -1: none */
+    long best; /* index of the best trial, or -1 */
     struct report_attempt *attempts;
     size_t nattempts;
     struct report_result *results;
     size_t nresults;
-    int64_t *lengths; /* of results, in order */
+    int64_t *lengths; /* lengths of results, sorted */
     size_t nlengths;
     struct report_request *requests;
     size_t nrequests;
     struct words slots, causes;
     bool repeats; /* trials are repeats of points */
-    double live;  /* seconds until the file is renewed, 0: not */
+    double live;  /* seconds between updates of the file, or 0 */
 };
 
-/* Free everything that the report has read. */
 void report_free (struct report *r);
 
-/* How far the trial with that index is. */
+/* Return the state of a trial. */
 enum trial_phase report_phase (const struct report *r, long trial);
 
-/* What the trial's point has for a metric of the first experiment. */
+/* Return the result of the trial's point for a metric of the first experiment. */
 struct sweep_result report_result (const struct report *r, long trial, size_t metric);
 
-/* Its value; NaN: none. */
+/* Return its value, or NaN if there is none. */
 double report_value (const struct report *r, long trial, size_t metric);
 
-/* Return whether a is better than b in the first metric. */
 bool report_better (const struct report *r, double a, double b);
 
 /* List the trials with a finite value, best first, followed by those that are not
@@ -106,23 +104,23 @@ bool report_better (const struct report *r, double a, double b);
  */
 long report_order (const struct report *r, long **list);
 
-/* The experiments must outlive the report.  Returns -1 with 'err' if a log cannot be read;
- * report_free() in any case.
+/* Read the experiments, which must outlive the report.  Returns -1 with 'err' if a log
+ * cannot be read.  Call report_free() in every case.
  */
 int report_fill (struct report *r, struct sweep *const *list, size_t n, struct slurmdl_error *err);
 
 /* Find each trial's checkpoints in the directories of all its attempts. */
 void report_fill_files (struct report *r);
 
-/* All in seconds. */
+/* All values are in seconds. */
 struct report_cost {
     double wall;   /* from the first attempt to the last */
-    double busy;   /* of all attempts */
-    double wasted; /* of those without a result */
-    double alive;  /* of workers, from their first attempt to their last */
-    double gpus;   /* of busy GPUs */
+    double busy;   /* sum over all attempts */
+    double wasted; /* sum over attempts without a result */
+    double alive;  /* sum over workers, each from its first attempt to its last */
+    double gpus;   /* sum over attempts, each times its number of GPUs */
     size_t attempts;
 };
 
-/* Of one of the report's experiments; with 'sweep' r->nsweeps: of all. */
+/* Return the cost of one experiment, or of all of them if 'sweep' is r->nsweeps. */
 struct report_cost report_cost_of (const struct report *r, size_t sweep);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures by cause, and the parameter's values at which they concentrate. */
+/* Group failures by cause and find the parameter values at which they concentrate. */
 #include "launcher/report/failure_causes.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "launcher/sys/alloc.h"
 #include "runtime/base/array.h"
 
-/* Failed trials that a finding needs; cuts of a number's values, and choices of
- * a category, that are compared.
+/* How many failed trials a finding needs, how many cuts to compare for a number, and
+ * how many choices for a category.
  */
 enum { NEED = 5, CUTS = 10, CHOICES = 50 };
 

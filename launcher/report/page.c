@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl report: one page of HTML, with the parts that need no script. */
+/* dl report: write the HTML page, including the parts that work without a script. */
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/search_settings.h"
@@ -36,7 +36,7 @@
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
-/* "digits-0001" or, of several experiments, "digits-0001/17" */
+/* Name a trial "17" or, with several experiments, "digits-0001/17". */
 static void trial_name (const struct report *r, long trial, char *buf, size_t size)
 {
     const struct report_trial *t = &r->trials[trial];
@@ -47,13 +47,13 @@ static void trial_name (const struct report *r, long trial, char *buf, size_t si
         snprintf (buf, size, "%ld", t->number);
 }
 
-/* ---- what stands out ---- */
+/* ---- notes about what stands out ---- */
 
-/* Trials that a sentence needs; the share of a range that is its end. */
+/* Trials that a note needs, and the part of a range that counts as its end. */
 enum { NEED = 20, NEED_RANGE = 40 };
 static const double at_end = 0.07;
 
-/* The parameter with the largest share below 'most', -1: none. */
+/* Return the parameter with the largest share up to 'most', except 'but', or -1. */
 static long next_share (const struct report_data *d, double most, long but)
 {
     long found = -1;
@@ -219,10 +219,11 @@ void notes_put (FILE *f, const struct report_data *d)
     free (text);
 }
 
-/* ---- texts and images that the best trials have logged ---- */
+/* ---- texts and images that the best trials logged ---- */
 
-/* Of a trial's records those after READ_MOST bytes are not looked at; an image
- * is made smaller to SIDE_MOST pixels; all images of a page have PAGE_MOST.
+/* Limits: only the first READ_MOST bytes of a trial's records are read, images are
+ * scaled down to SIDE_MOST pixels, and all images of a page together have PAGE_MOST
+ * bytes.
  */
 enum {
     TRIALS = 6,
@@ -236,7 +237,7 @@ enum {
 struct media_item {
     char *name;
     int64_t step;
-    char *text; /* NULL: an image */
+    char *text; /* NULL for an image */
     unsigned width, height, channels;
     unsigned char *pixels;
 };
@@ -263,7 +264,7 @@ static struct media_item *item_of (struct media *all, const char *name, bool tex
     return NULL;
 }
 
-/* The pixel in the middle of those that become one. */
+/* Scale down by taking the middle pixel of each block. */
 static void shrink (struct media_item *m, const struct slurmdl_image *from)
 {
     unsigned side = from->width > from->height ? from->width : from->height;
@@ -322,7 +323,9 @@ static int take_media_record (const struct slurmdl_record *r, void *arg)
     return 0;
 }
 
-/* Of each name the newest; a later attempt's counts where two are equal. */
+/* Keep the newest record with each name.  If two have the same step, keep the one of
+ * the later attempt.
+ */
 static void read_trial_media (struct media *all, const struct report *r, long trial)
 {
     const struct report_trial *t = &r->trials[trial];
@@ -353,7 +356,7 @@ static void put_base64 (FILE *f, const unsigned char *p, size_t n)
     }
 }
 
-/* The page's script paints it (start.js). */
+/* The page's script paints the image (start.js). */
 static void put_image (FILE *f, const struct media_item *m, size_t *left)
 {
     size_t size = (size_t)m->width * m->height * m->channels;
@@ -389,7 +392,7 @@ static void put_item (FILE *f, const char *trial, const struct media_item *m, si
     fprintf (f, ", step %lld</figcaption></figure>", (long long)m->step);
 }
 
-/* Texts and images that the best trials have logged. */
+/* Write the texts and images that the best trials logged. */
 static void media_put (FILE *f, const struct report_data *d)
 {
     size_t left = PAGE_MOST;
@@ -415,7 +418,7 @@ static void media_put (FILE *f, const struct report_data *d)
         fputs ("</div></section>", f);
 }
 
-/* ---- where it comes from ---- */
+/* ---- origin of the experiments ---- */
 
 enum { CONF_MAX = 1 << 20 };
 
@@ -610,8 +613,8 @@ static void put_flags (FILE *f, const struct report_data *d, long trial)
     fputs (HTML_COPY, f);
 }
 
-/* What goes on from the trial: it trains it for twice as long, or, where nobody
- * has said how long that is, the same with other seeds.
+/* Write commands that continue from the trial: train it twice as long, if lengths are
+ * in use, and train it with other seeds.
  */
 static void put_commands (FILE *f, const struct report *r, long trial)
 {
@@ -632,7 +635,9 @@ static void put_commands (FILE *f, const struct report *r, long trial)
     }
 }
 
-/* "trial 4", "mean of 3 ± 0.01, point 2, trials 4 to 6" */
+/* Write "trial 4" or, with repeats, "mean of 3, deviation 0.01 · point 2, trials 4 to
+ * 6".
+ */
 static void put_whose (FILE *f, const struct report *r)
 {
     const struct report_trial *best = &r->trials[r->best];
@@ -664,7 +669,7 @@ static void put_whose (FILE *f, const struct report *r)
                  point * repeats);
 }
 
-/* Of what the best one was compared with. */
+/* Write the median of the results that the best one was compared with. */
 static void put_median (FILE *f, const struct report_data *d)
 {
     const struct report *r = &d->report;
@@ -772,7 +777,7 @@ static void put_cost (FILE *f, const struct report *r)
     fputs ("</dl></section>", f);
 }
 
-/* ---- ends ---- */
+/* ---- how trials ended ---- */
 
 static void put_states (FILE *f, const struct report *r)
 {
@@ -823,7 +828,7 @@ static void put_causes (FILE *f, const struct report *r)
     free (list);
 }
 
-/* Best value, cost, how trials ended, what stands out. */
+/* Write the best value, the cost, how trials ended and what stands out. */
 static void summary_put (FILE *f, const struct report_data *d)
 {
     put_best (f, d);
@@ -951,7 +956,7 @@ static void put_trial_row (FILE *f, const struct report_data *d, long i)
     fputs ("</tr>\n", f);
 }
 
-/* The rows of the best trials. */
+/* Write the rows of the best trials, then those of trials without a value. */
 static void table_put (FILE *f, const struct report_data *d)
 {
     long n = 0;
@@ -971,13 +976,11 @@ static void table_put (FILE *f, const struct report_data *d)
     fputs ("</tbody>", f);
 }
 
-/* ---- the command ---- */
-
 /* ---- the page ---- */
 
 struct page {
     const struct report_data *d;
-    char nonce[33]; /* scripts with it run, others do not */
+    char nonce[33]; /* the browser runs only scripts with this nonce */
 };
 
 static void put_page_title (FILE *f, const struct page *p)
@@ -1043,7 +1046,7 @@ static void put_page_data (FILE *f, const struct page *p)
 
 static const struct part {
     const char *name;
-    void (*put) (FILE *f, const struct page *p); /* one of these: */
+    void (*put) (FILE *f, const struct page *p); /* one of put, put_of and text is set */
     void (*put_of) (FILE *f, const struct report_data *d);
     const char *const *text;
 } parts[] = {
@@ -1095,7 +1098,9 @@ static int make_nonce (char nonce[33])
     return 0;
 }
 
-/* In one pass: what is put in is not searched for marks again. */
+/* Fill in the template in a single pass, so that inserted text is never searched for
+ * marks.
+ */
 static int page_put (FILE *f, const struct report_data *d, struct slurmdl_error *err)
 {
     struct page page = { .d = d };
@@ -1123,17 +1128,17 @@ static int page_put (FILE *f, const struct report_data *d, struct slurmdl_error 
 
 /* ---- the command ---- */
 
-/* s between two files of --watch, and its bounds */
+/* seconds between two updates with --watch, and their limits */
 static const double every = 15, least = 0.2, most = 86400;
 
 struct report_job {
     struct sweep **list;
-    struct rows *rows; /* that were read the last time, of each */
+    struct rows *rows; /* rows read for the previous page, one for each experiment */
     size_t n;
     char path[PATH_MAX];
     bool live;
     double seconds;
-    struct slurmdl_error damage; /* of the last page */
+    struct slurmdl_error damage; /* found while writing the last page */
 };
 
 static int open_reported_sweeps (struct report_job *j, const struct command_line *line)
@@ -1160,7 +1165,7 @@ static void close_reported_sweeps (struct report_job *j)
     free (j->rows);
 }
 
-/* "NAME.html" in the current folder, if the user gives none. */
+/* Without --output, write NAME.html in the current directory. */
 static int find_path (struct report_job *j, const char *output)
 {
     const char *dir = j->list[0]->dir, *name = strrchr (dir, '/');
@@ -1229,7 +1234,9 @@ static int sync_reported_sweeps (struct report_job *j, struct slurmdl_error *err
     return 0;
 }
 
-/* Also where no event is new: trials log as they train. */
+/* Rewrite the page even without new events, because trials log metrics while they
+ * train.
+ */
 static int watch_experiments (struct report_job *j, struct slurmdl_error *err)
 {
     while (in_progress (j)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that a report says, and the JSON that its script draws. */
+/* Collect what a report shows, and the JSON from which its script draws. */
 #include "launcher/report/page_data.h"
 
 #include <dirent.h>
@@ -22,9 +22,9 @@
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
-/* ---- what explains the values ---- */
+/* ---- importance of parameters ---- */
 
-/* The length with the most results, if that is most of the trials. */
+/* Return the length with the most results if most trials have one there, or 0. */
 static int64_t fair_length (const struct report *r, size_t k)
 {
     long best = 0, with = 0;
@@ -44,7 +44,9 @@ static int64_t fair_length (const struct report *r, size_t k)
     return best * 2 > with ? length : 0;
 }
 
-/* Of many lengths, as of searches that stop trials anywhere, none is fair. */
+/* If there are too many lengths, as in searches that stop trials at any step, do not
+ * choose one.
+ */
 static void find_length (struct explanation *x, const struct report *r)
 {
     x->length = r->nlengths > 1 && r->nlengths <= 64 ? fair_length (r, x->sweep) : 0;
@@ -61,7 +63,7 @@ static void fill_explained_values (const struct explanation *x, const struct rep
             y[r->results[m].trial - of->first] = r->results[m].value;
 }
 
-/* With the most trials that have a value. */
+/* Return the experiment with the most trials that have a value. */
 static size_t largest_sweep (const struct report *r)
 {
     size_t found = 0;
@@ -91,8 +93,8 @@ static void find_explained_params (struct explanation *x, const struct experimen
     }
 }
 
-/* Trials are compared at one length where that is possible: one that was
- * trained longer is better for that alone.
+/* Compare trials at the same length if possible, because a trial may be better only
+ * because it was trained longer.
  */
 static void explain_values (struct explanation *x, const struct report *r,
                             const struct report_params *p)
@@ -151,13 +153,15 @@ static json_t *list_json (const double *v, int n)
     return list;
 }
 
-/* The choices of the first experiment have the table's numbers. */
+/* Choices are numbered as in the first experiment, so marginals of a category from
+ * another one cannot be drawn.
+ */
 static bool can_draw (const struct explanation *x, const struct report_param *p)
 {
     return !p->category || x->sweep == 0;
 }
 
-/* The share and the mean by value of a parameter into its object, ... */
+/* Add the share and the mean by value of a parameter to its JSON object. */
 static void explained_put (const struct explanation *x, const struct report_params *p, size_t param,
                            json_t *o)
 {
@@ -172,7 +176,7 @@ static void explained_put (const struct explanation *x, const struct report_para
     json_object_set_new (o, "mean", list_json (m->mean, m->n));
 }
 
-/* ... and the surfaces as a list. */
+/* Return the surfaces as a list. */
 static json_t *explained_surfaces (const struct explanation *x, const struct report_params *p)
 {
     json_t *list = json_array ();
@@ -190,22 +194,22 @@ static json_t *explained_surfaces (const struct explanation *x, const struct rep
     return list;
 }
 
-/* ---- how busy the GPUs were ---- */
+/* ---- GPU use ---- */
 
-/* ---- busy over time ---- */
+/* ---- GPU use over time ---- */
 
-/* One GPU, while its file is read. */
+/* State of one GPU while its file is read. */
 struct gpu_track {
     int gpu;
-    double last, since; /* value, and the time up to which it is counted */
+    double last, since; /* last value, and the time up to which it was counted */
 };
 
 struct series_reading {
-    double begin, end; /* of the attempt, s since the epoch */
+    double begin, end; /* of the attempt, in s since the epoch */
     struct gpu_track tracks[GPUS_MAX];
     int n;
     long long step;
-    double time, before; /* of this and the last sample */
+    double time, before; /* of this sample and the previous one */
     double sum[GPU_BINS], weight[GPU_BINS];
 };
 
@@ -236,8 +240,8 @@ static struct gpu_track *find_gpu_track (struct series_reading *g, int gpu)
     return &g->tracks[g->n++];
 }
 
-/* A value is of the time since the sample before; one that did not change is
- * not written.
+/* Add a sample.  Its value covers the time since the previous sample.  The monitor
+ * writes only values that changed, so the last one covers the time up to then.
  */
 static int take_gpu_row (const struct slurmdl_row *row, void *arg)
 {
@@ -294,7 +298,7 @@ static void read_series (struct gpu_attempt *a, const char *dir, double begin, d
         a->bins[i] = g.weight[i] > 0 ? g.sum[i] / g.weight[i] : NAN;
 }
 
-/* ---- one step ---- */
+/* ---- GPU use of one step ---- */
 
 static void add_advice (struct gpu_use *u, const struct usage *usage)
 {
@@ -353,7 +357,7 @@ static void read_step_usage (struct gpu_use *u, const struct report *r, size_t i
     u->list[u->n++] = a;
 }
 
-/* ---- all ---- */
+/* ---- GPU use of all attempts ---- */
 
 static void read_attempt_usage (struct gpu_use *u, const struct report *r, size_t i)
 {
@@ -399,7 +403,7 @@ static void gpu_use_free (struct gpu_use *u)
 
 /* ---- JSON ---- */
 
-/* A letter a bin: A is 0 %, 8 is 100 %, _ is not known. */
+/* Write one letter per bin: A is 0 %, 8 is 100 % and _ is unknown. */
 static json_t *bins_json (const struct gpu_attempt *a)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678";
@@ -412,7 +416,8 @@ static json_t *bins_json (const struct gpu_attempt *a)
     return json_string (text);
 }
 
-/* What report.js draws of it, an array each; the caller owns it. */
+/* Return the data for report.js, one array for each field.  The caller owns the object.
+ */
 static json_t *gpu_use_json (const struct gpu_use *u)
 {
     json_t *attempt = json_array (), *gpus = json_array (), *busy = json_array ();
@@ -432,7 +437,7 @@ static json_t *gpu_use_json (const struct gpu_use *u)
                       busy, "memory", memory, "bins", bins, "advice", advice);
 }
 
-/* ---- all of it ---- */
+/* ---- all data ---- */
 
 enum { VERSION = 3, TICKS = 4000 };
 
@@ -531,7 +536,7 @@ static json_t *trial_saved_by (const struct report *r, long i)
     return json_integer (r->trials[i].files.attempt);
 }
 
-/* "Restarting: NodeLost" */
+/* "Restarting: NodeLost", for example. */
 static json_t *trial_condition (const struct report *r, long i)
 {
     const struct conditions *c =
@@ -542,7 +547,7 @@ static json_t *trial_condition (const struct report *r, long i)
                          reason ? reason : "");
 }
 
-/* A cell of the table of trials as the page has it. */
+/* Return a cell of the table of trials in the page's format. */
 static json_t *table_cell (const struct report *r, long i, const struct result_column *c,
                            bool since_created, int digits)
 {
@@ -558,10 +563,10 @@ static json_t *table_cell (const struct report *r, long i, const struct result_c
 /* clang-format off */
 static const struct trial_column {
     const char *name;
-    json_t *(*get) (const struct report *r, long trial); /* NULL: it is in the table of trials ... */
-    const char *column;                                  /* ... by this name */
-    bool since_created;                                  /* a time, from the experiment's first event */
-    int digits;                                          /* 0: seconds */
+    json_t *(*get) (const struct report *r, long trial); /* NULL: take the values from the column of the table of trials ... */
+    const char *column;                                  /* ... with this name */
+    bool since_created;                                  /* a time, relative to the experiment's first event */
+    int digits;                                          /* 0: a time in seconds */
 } trial_columns[] = {
     { "exp",       trial_exp },
     { "state",     trial_state },
@@ -597,7 +602,8 @@ static json_t *trial_column_json (const struct report *r, const struct trial_col
     return list;
 }
 
-/* Texts of trials as numbers into a table, which 'o' gets under another name. */
+/* Encode texts as indices into a table, which is stored in 'o' under the name 'table'.
+ */
 static json_t *coded (const struct report *r, json_t *o, const char *table, const char *column)
 {
     struct result_column c = column_named (column);
@@ -675,7 +681,7 @@ static json_t *params_json (const struct report_data *d)
     return list;
 }
 
-/* ---- rungs, attempts ---- */
+/* ---- rungs and attempts ---- */
 
 static size_t rung_of (const struct report *r, int64_t length)
 {
@@ -711,7 +717,7 @@ static double last_end (const struct report *r)
     return end > 0 ? end : 1;
 }
 
-/* Times in ticks: a tenth of a pixel of the time line. */
+/* Times are in ticks, each about a tenth of a pixel on the timeline. */
 static json_t *attempts_json (const struct report *r)
 {
     double tick = last_end (r) / TICKS;

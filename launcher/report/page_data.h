@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that a report shows, and the JSON from which its script draws. */
+/* Collect what a report shows, and the JSON from which its script draws. */
 #pragma once
 
 #include "launcher/report/curves.h"
@@ -9,45 +9,45 @@
 #include "launcher/sweep/sweep.h"
 #include "searcher/models/importance.h"
 
-/* ---- what explains the values ---- */
+/* ---- importance of parameters ---- */
 
-/* Of the experiment with the most trials. */
+/* Importance of the parameters in the experiment with the most trials. */
 struct explanation {
     struct importance of;
     bool known;
     size_t sweep;
-    int64_t length; /* at which trials are compared, 0: each at its best */
-    long *param;    /* the report's parameter of each of the search */
+    int64_t length; /* length at which trials are compared; 0: each at its best */
+    long *param;    /* for each dimension, index of the report's parameter or -1 */
 };
 
-/* The share of a parameter of the report; NaN: not known. */
+/* Return the share of the variance that a parameter explains, or NaN if unknown. */
 double explained_share (const struct explanation *x, size_t param);
 
-/* ---- how busy the GPUs were ---- */
+/* ---- GPU use ---- */
 
 enum { GPU_BINS = 40, ADVICE_MAX = 40 };
 
 struct gpu_attempt {
-    size_t attempt; /* index in the report's */
+    size_t attempt; /* index in the report's attempts */
     int gpus;
-    double busy;           /* mean, per cent; NaN: not known */
-    double memory;         /* the most, share of the GPU's; NaN: not known */
-    double bins[GPU_BINS]; /* busy over the attempt's time; NaN */
+    double busy;           /* mean in per cent; NaN: unknown */
+    double memory;         /* maximum as a part of the GPU's memory; NaN: unknown */
+    double bins[GPU_BINS]; /* 'busy' over the time of the attempt; NaN: unknown */
 };
 
 struct gpu_advice {
     char text[320];
-    long n; /* attempts */
+    long n; /* number of attempts */
 };
 
 struct gpu_use {
     struct gpu_attempt *list;
     size_t n;
-    struct gpu_advice advice[ADVICE_MAX]; /* the most frequent first */
+    struct gpu_advice advice[ADVICE_MAX]; /* most frequent first */
     size_t nadvice;
 };
 
-/* ---- all of it ---- */
+/* ---- all data ---- */
 
 struct report_data {
     struct report report;
@@ -55,19 +55,19 @@ struct report_data {
     struct curves curves;
     struct explanation explanation;
     struct gpu_use gpus;
-    long *order; /* the trials with a finite value, the best first */
+    long *order; /* trials with a finite value, best first */
     long nordered;
 };
 
-/* Read all of it.  'old': as of curves_read().  Returns -1 with 'err'.
- * data_free() in any case.
+/* Read all data.  'old' is passed to curves_read().  Returns -1 with 'err' on failure.
+ * Call data_free() in every case.
  */
 int data_read (struct report_data *d, struct sweep *const *list, size_t n, struct rows *old,
                struct slurmdl_error *err);
 void data_free (struct report_data *d);
 
-/* doc/formats.md has the layout: a list for each column of the table of trials, of which most come
- * from launcher/sweep/columns.h, because an object for each of 10,000 trials would make the page
- * several times as large.
+/* Return the data in the layout of doc/formats.md: one list for each column of the
+ * table of trials.  One object for each of 10,000 trials would make the page several
+ * times as large.
  */
 json_t *data_json (const struct report_data *d);

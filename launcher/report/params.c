@@ -108,7 +108,7 @@ static double param_value (struct report_param *p, const struct experiment *e,
     return x;
 }
 
-/* The choices in the order of the file, used or not. */
+/* Number the choices in the order of the file, whether they are used or not. */
 static void fill_table (struct report_param *p, const struct report *r)
 {
     for (size_t k = 0; k < r->nsweeps; k++) {

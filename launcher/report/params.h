@@ -6,12 +6,12 @@
 #include "launcher/report/report_text.h"
 
 struct report_param {
-    const char *name; /* the experiment's */
+    const char *name; /* belongs to the experiment */
     bool category, integer, log;
-    double low, high;   /* of a number's range */
-    struct words table; /* a category's values */
-    double *v;          /* of each trial; of a category its number; NaN: none */
-    double *began;      /* the same where it began: on_oom has changed 'v' */
+    double low, high;   /* range of a number */
+    struct words table; /* values of a category */
+    double *v;          /* of each trial: the value, or the number of the category; NaN: none */
+    double *began;      /* the same at the start of the trial, before on_oom changed it */
 };
 
 struct report_params {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts and numbers as the report's JSON and HTML have them. */
+/* Format texts and numbers for the report's JSON and HTML. */
 #include "launcher/report/report_text.h"
 
 #include <ctype.h>
@@ -46,7 +46,7 @@ void words_free (struct words *w)
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-/* The text with what is no UTF-8 replaced; the caller frees it. */
+/* Replace bytes that are not UTF-8.  The caller frees the result. */
 static char *repaired (const char *text)
 {
     char *buf = xmalloc (3 * strlen (text) + 1), *to = buf;
@@ -76,7 +76,7 @@ json_t *text_to_json (const char *text)
 
 /* ---- HTML ---- */
 
-/* Of 'n' bytes; those of U+0080 to U+009F are control characters, too. */
+/* Write a character of 'n' bytes.  U+0080 to U+009F are control characters as well. */
 static void put_character (FILE *f, const char *p, size_t n)
 {
     unsigned char first = (unsigned char)p[0], second = (unsigned char)p[1];
@@ -132,7 +132,7 @@ void html_put_word (FILE *f, const char *text)
     fputs ("&#39;", f);
 }
 
-/* No '<', so that no text of it ends the script. */
+/* Escape '<' so that no text can end the script element. */
 void html_put_json (FILE *f, const json_t *o)
 {
     char *text = json_dumps (o, JSON_COMPACT | JSON_REAL_PRECISION (8));

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A table of texts, each once; a column has their numbers. */
+/* A table of distinct texts.  Columns refer to them by index. */
 struct words {
     char **list;
     size_t n;
@@ -35,13 +35,15 @@ void html_format (FILE *f, const char *fmt, ...) __attribute__ ((format (printf,
 /* Like html_put(), but quote the text for a shell if necessary. */
 void html_put_word (FILE *f, const char *text);
 
-/* Ends a shell command that began with <div class="copy"><code>. */
+/* The end of a shell command that began with <div class="copy"><code>. */
 #define HTML_COPY "</code><button type=\"button\" data-copy>Copy</button></div>"
 
-/* JSON for a script element of HTML. */
+/* Write JSON for a script element of HTML. */
 void html_put_json (FILE *f, const json_t *o);
 
-/* "1,234", "0.01235", "2.5e-7"; "3 h 20 min"; "1.5 GiB" */
+/* Write numbers as "1,234", "0.01235" and "2.5e-7", times as "3 h 20 min" and sizes as
+ * "1.5 GiB".
+ */
 void html_number (FILE *f, double v, int digits);
 void html_count (FILE *f, int64_t n);
 void html_seconds (FILE *f, double seconds);
