@@ -28,9 +28,11 @@
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
-/* ---- open what an argument names ---- */
+/* ---- open a checkpoint ---- */
 
-/* A trial's folder, or an attempt's, of which the trial's is meant. */
+/* Find the newest checkpoint of a trial.  'dir' is the trial's directory or that of one
+ * of its attempts.
+ */
 static char *newest_in (const char *dir)
 {
     int64_t step;
@@ -57,8 +59,8 @@ static int no_checkpoint (const char *dir)
     return EXIT_NOT_FOUND;
 }
 
-/* A checkpoint, or the newest one that verifies in a trial's folder.  NULL
- * after a line on stderr, with the exit status in '*rv'.
+/* Open a checkpoint file or, in a trial's directory, the newest checkpoint that
+ * verifies.  Returns NULL after printing an error, with the exit status in '*rv'.
  */
 static struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv)
 {
@@ -78,7 +80,7 @@ static struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv)
     return c;
 }
 
-/* a.K/ckpt/STEP.h5 */
+/* Match the parts of a.K/ckpt/STEP.h5. */
 static int is_part (const struct dirent *e)
 {
     size_t digits = strspn (e->d_name, "0123456789");
@@ -111,8 +113,8 @@ static size_t each_in_folder (const char *dir, int level, void (*f) (const char 
     return found;
 }
 
-/* Call 'f' for a file; for a folder of a trial or an attempt, for each of its
- * checkpoints, damaged ones too.  Returns how often.
+/* Call 'f' for a file or, in the directory of a trial or an attempt, for each
+ * checkpoint, including damaged ones.  Returns the number of calls.
  */
 static size_t ckpt_each (const char *path, void (*f) (const char *path, void *arg), void *arg)
 {
@@ -124,7 +126,7 @@ static size_t ckpt_each (const char *path, void (*f) (const char *path, void *ar
     return 1;
 }
 
-/* "[2, 3]"; of a scalar "[]" */
+/* Write "[2, 3]", or "[]" for a scalar. */
 static void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t)
 {
     size_t at = (size_t)snprintf (buf, size, "[");
@@ -139,7 +141,9 @@ static void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t)
 
 enum { NPY_HEADER = 1024 };
 
-/* What numpy calls it; it has no name for some, of which the bits are kept. */
+/* Return numpy's name for a type.  Types that numpy lacks are stored as unsigned
+ * integers with the same bits.
+ */
 static const char *numpy_type (enum slurmdl_type type)
 {
     static const char *const names[] = {
@@ -154,8 +158,8 @@ static const char *numpy_type (enum slurmdl_type type)
     return names[type];
 }
 
-/* Version 1.0 of the format: the header and its length are 64 bytes, or a
- * multiple of that, which is returned.
+/* Write a header of format version 1.0, padded to a multiple of 64 bytes.  Returns its
+ * size.
  */
 static size_t npy_header (char header[NPY_HEADER], const struct slurmdl_tensor *t)
 {
@@ -204,7 +208,6 @@ static int extract_tensor (struct slurmdl_checkpoint *c, const struct command_li
     return rv;
 }
 
-/* Each returns an exit status of launcher/sys/say.h. */
 static int ckpt_extract (const struct command_line *line)
 {
     const struct ckpt_options *opt = line->options;
@@ -289,7 +292,7 @@ static int ckpt_import (const struct command_line *line)
 
 /* ---- differences ---- */
 
-/* A float with so many bits of exponent and mantissa. */
+/* Decode a float with the given numbers of exponent and mantissa bits. */
 static double decode_small_float (unsigned bits, int exponent, int mantissa, bool ieee)
 {
     int e = (int)(bits >> mantissa) & ((1 << exponent) - 1);
@@ -314,7 +317,7 @@ static double decode_small_float (unsigned bits, int exponent, int mantissa, boo
         return (double)v;                                                                          \
     }
 
-/* Number 'i'; a complex one is two. */
+/* Return number 'i'.  A complex number counts as two. */
 static double tensor_number (enum slurmdl_type type, const unsigned char *p, size_t i)
 {
     uint16_t half;
@@ -357,7 +360,9 @@ static double tensor_number (enum slurmdl_type type, const unsigned char *p, siz
     return NAN;
 }
 
-/* The largest difference; NaN against a number is infinite. */
+/* Return the largest difference between two tensors.  NaN and a number differ
+ * infinitely.
+ */
 static double largest_difference (const struct slurmdl_tensor *t, const unsigned char *a,
                                   const unsigned char *b)
 {
@@ -444,7 +449,7 @@ static void report_difference (const char *name, enum difference d, double most,
         printf ("%s: %s\n", name, difference_texts[d]);
 }
 
-/* The number of differences; -1 on an error. */
+/* Return the number of differences, or -1 with 'err'. */
 static long compare_all (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b, json_t *list,
                          struct slurmdl_error *err)
 {
@@ -467,7 +472,6 @@ static long compare_all (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint
     return n;
 }
 
-/* Returns an exit status of launcher/sys/say.h. */
 static int ckpt_diff (const struct command_line *line)
 {
     const struct ckpt_options *opt = line->options;
@@ -583,7 +587,7 @@ static int ckpt_ls (const struct command_line *line)
 }
 
 struct verified {
-    json_t *list; /* NULL: lines are printed */
+    json_t *list; /* NULL: print lines instead */
     int rv;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write an experiment as other tools have it, with the Python package. */
+/* Export an experiment to other tools through the Python package. */
 #include "launcher/model/model.h"
 
 #include <dirent.h>
@@ -37,14 +37,14 @@
 
 /* ---- the stream ---- */
 
-/* What a reader was told of a trial. */
+/* What the reader knows about a trial. */
 struct told_trial {
     enum sweep_trial_state state;
     int64_t length;
     long over;
     int fails;
     bool final;
-    long n; /* with repeats: of its point, results that are there */
+    long n; /* with repeats, the number of results of its point */
 };
 
 struct export_stream {
@@ -53,28 +53,30 @@ struct export_stream {
     struct told_trial *trials;
     long ntrials;
     struct columns columns;
-    char **names; /* of the metrics that the reader knows, by number */
+    char **names; /* of the metrics that the reader knows, by their numbers */
     size_t nnames;
 };
 
-/* One value a line:
+/* The stream has one JSON value per line:
  *
- *   {"experiment": ...}         first: what experiment_json() makes of it
- *   {"values": ..., ...}        what trial_json() makes of a trial, before its rows and when it has
- *                               changed; beside it "final", which says that it will not change
- * unless the experiment is continued, the values of its metrics, and with repeats their deviations,
- * its own values, and whether the point is compared
+ *   {"experiment": ...}         first, from experiment_json()
+ *   {"values": ..., ...}        a trial, before its rows and when it has changed
  *   {"metric": I, "name": ...}  before the first row of metric I
- *   [N, I, ATTEMPT, STEP, TIME, VALUE]
- *   {"flush": true}             all there is now was said
+ *   [N, I, ATTEMPT, STEP, TIME, VALUE]  a row
+ *   {"flush": true}             everything known so far has been sent
  *   {"end": true}               last
+ *
+ * A trial is the object of trial_json() with the values of its metrics and with
+ * "final", which is true if the trial will not change unless the experiment is
+ * continued.  With repeats, it also has the deviations, the trial's own values, and
+ * whether its point is compared.
  *
  * Numbers that are not finite are NaN, Infinity and -Infinity.
  */
 
 /* ---- lines ---- */
 
-/* Takes 'o' over. */
+/* Takes ownership of 'o'. */
 static int put_stream_line (struct export_stream *x, json_t *o)
 {
     int rv = o ? json_dumpf (o, x->f, JSON_COMPACT) : -1;
@@ -84,7 +86,7 @@ static int put_stream_line (struct export_stream *x, json_t *o)
     return rv;
 }
 
-/* JSON has no such numbers, but Python reads them so. */
+/* JSON has no such numbers, but Python's parser accepts these words. */
 static const char *stream_number (char buf[32], double v)
 {
     if (isnan (v))
@@ -97,7 +99,7 @@ static const char *stream_number (char buf[32], double v)
 
 /* ---- the experiment ---- */
 
-/* The first line. */
+/* Write the first line. */
 static int stream_begin (struct export_stream *x, FILE *f, const struct sweep *s)
 {
     *x = (struct export_stream){ .f = f, .sweep = s };
@@ -107,7 +109,7 @@ static int stream_begin (struct export_stream *x, FILE *f, const struct sweep *s
 
 /* ---- a trial ---- */
 
-/* What was told of it will not change, unless the experiment is continued. */
+/* Whether the trial will not change unless the experiment is continued. */
 static bool trial_is_final (const struct sweep *s, const struct sweep_trial *t)
 {
     return sweep_has_ended (s) || t->state == TRIAL_FAILED || t->state == TRIAL_REJECTED;
@@ -123,9 +125,7 @@ static void put_numbers (struct export_stream *x, const char *name, const double
     fputs ("],", x->f);
 }
 
-/* With repeats the values are those of the point, and beside them the trial's
- * own.
- */
+/* With repeats, write the values of the point and also the trial's own. */
 static void put_trial_values (struct export_stream *x, long n)
 {
     const struct sweep *s = x->sweep;
@@ -150,7 +150,8 @@ static void put_trial_values (struct export_stream *x, long n)
     fprintf (x->f, "\"compared\":%s,", r.compared ? "true" : "false");
 }
 
-/* An inactive hyperparameter is left out, because null may be the value of an active one. */
+/* Leave out inactive hyperparameters, because null may be the value of an active one.
+ */
 static json_t *active_hparams (const struct sweep *s, const struct columns *c, long trial)
 {
     json_t *hparams = json_object ();
@@ -163,7 +164,7 @@ static json_t *active_hparams (const struct sweep *s, const struct columns *c, l
     return hparams;
 }
 
-/* The trial as JSON, and in front of it what JSON cannot hold. */
+/* Write the trial as JSON, preceded by the numbers that Jansson cannot write. */
 static int put_trial (struct export_stream *x, long n)
 {
     const struct sweep *s = x->sweep;
@@ -180,18 +181,20 @@ static int put_trial (struct export_stream *x, long n)
     return rv;
 }
 
-/* ---- its rows ---- */
+/* ---- rows of a trial ---- */
 
 struct row_telling {
     struct export_stream *x;
     long trial;
-    long last; /* attempt */
+    long last; /* attempt to read; later ones do not count */
     size_t name;
 };
 
 enum { READER_GONE = 1 };
 
-/* Metrics are logged in turn: the one after the last is the likeliest. */
+/* Start the search after the last metric found, because programs log their metrics in
+ * turn.
+ */
 static size_t find_metric_name (const struct export_stream *x, const char *name, size_t last)
 {
     for (size_t i = 1; i <= x->nnames; i++)
@@ -223,7 +226,7 @@ static int put_stream_row (const struct slurmdl_row *row, void *arg)
     return ferror (g->x->f) ? READER_GONE : 0;
 }
 
-/* Returns 1 if some could not be read. */
+/* Returns 1 if some rows could not be read, or -1 if the reader is gone. */
 static int put_trial_rows (struct export_stream *x, long n)
 {
     struct row_telling g = { .x = x, .trial = n, .last = sweep_trial (x->sweep, n)->over + 1 };
@@ -235,7 +238,7 @@ static int put_trial_rows (struct export_stream *x, long n)
     return rv > 0 ? -1 : rv < 0;
 }
 
-/* ---- what is new ---- */
+/* ---- changes ---- */
 
 static struct told_trial told_now (const struct sweep *s, long n)
 {
@@ -273,9 +276,9 @@ static int put_if_new (struct export_stream *x, long n)
     return 0;
 }
 
-/* The trials that are open, or have changed since they were told last, with all
- * rows that no later attempt has superseded; then "flush".  A trial whose
- * metrics cannot all be read has those that can, and is told again.
+/* Write the trials that are open or have changed since the last call, with all rows
+ * that no later attempt has superseded, then "flush".  A trial whose metrics cannot be
+ * read completely is written again the next time.
  *
  * Returns -1 if the reader is gone.
  */
@@ -294,7 +297,7 @@ static int stream_changes (struct export_stream *x)
     return fflush (x->f) == 0 ? 0 : -1;
 }
 
-/* The last line. */
+/* Write the last line. */
 static void stream_end (struct export_stream *x)
 {
     fputs ("{\"end\":true}\n", x->f);
@@ -322,7 +325,9 @@ bool tool_has_format (const char *name)
 
 enum { ID_MAX = 4096 };
 
-/* Another experiment of the same name is not to be taken for this one. */
+/* Reserve the experiment's name in the directory, so that another experiment with the
+ * same name is not mixed with this one.
+ */
 static int claim_name (const struct sweep *s, const char *folder, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -359,7 +364,9 @@ static int open_export_folder (const struct sweep *s, const char *given, char fo
         return -1;
     if (!realpath (given, folder) || stat (folder, &st) < 0)
         return errorf (err, "%s: %s", given, strerror (errno));
-    /* the tools' libraries follow links, and know no others */
+    /* the tools' libraries follow symbolic links, so nobody else may be able to create
+     * any
+     */
     if (!user_writes_alone (&st)) {
         errno = EPERM;
         return errorf (err,
@@ -370,7 +377,7 @@ static int open_export_folder (const struct sweep *s, const char *given, char fo
     return claim_name (s, folder, err);
 }
 
-/* What has failed leaves no folder in which there is nothing. */
+/* Remove the directory after a failure if nothing was written to it. */
 static void remove_empty (const struct sweep *s, const char *folder)
 {
     char claim[NAME_MAX + 1], path[PATH_MAX];
@@ -412,7 +419,7 @@ static int start_tool (struct tool *t, const char *format, char *folder, struct 
     return -1;
 }
 
-/* Its exit status, after a line if it said none. */
+/* Returns the tool's exit status, after printing an error if the tool printed none. */
 static int finish_tool (struct tool *t)
 {
     if (t->to)
@@ -420,7 +427,7 @@ static int finish_tool (struct tool *t)
     return python_wait (t->pid, "dl export --format");
 }
 
-/* The reading of a long experiment takes time: at most a fifth of all. */
+/* Reading a long experiment takes time, so spend at most a fifth of the time on it. */
 static int follow_changes (struct sweep *s, struct export_stream *x, double every, bool *ended)
 {
     struct slurmdl_error err = { "" };

@@ -45,11 +45,13 @@
 
 /* ---- the files of a registry ---- */
 
-/* NAME/version-0001.json, ... and stage-0001.json, note-0001.json, ...: entries
- * that are put under the next free number and never change; .checkpoints/
- * DIGEST.h5, DIGEST.1.h5, ...: the checkpoints, each of one version.  A stage
- * is that of the version that its last entry names, and the last note of a
- * version counts.  With NAME/removed-0001.json version 1 is none any more.
+/* Each model has a directory.  The entries NAME/version-0001.json, stage-0001.json,
+ * note-0001.json and so on get the next free number and never change.  The last stage
+ * entry with a stage's name decides which version has that stage, and the last note of
+ * a version counts.  NAME/removed-0001.json marks version 1 as removed.
+ *
+ * The checkpoints are .checkpoints/DIGEST.h5, DIGEST.1.h5 and so on, one for each
+ * version.
  */
 struct registry {
     char dir[PATH_MAX]; /* canonical */
@@ -59,22 +61,22 @@ enum { MODEL_NAME_MAX = 64 };
 
 struct model_entry {
     json_t *json;
-    uid_t owner; /* of the file */
+    uid_t owner; /* the owner of the file */
 };
 
 /* "NAME", "NAME/3" or "NAME@production" */
 struct model_reference {
     char name[MODEL_NAME_MAX + 1];
-    char stage[MODEL_NAME_MAX + 1]; /* "": none */
-    long version;                   /* 0: not given */
+    char stage[MODEL_NAME_MAX + 1]; /* "" if not given */
+    long version;                   /* 0 if not given */
 };
 
 enum { ENTRY_MAX = 4 << 20, VERSIONS_MAX = 999999 };
 
-/* ---- the folder ---- */
+/* ---- the registry's directory ---- */
 
-/* Another user's folder must have been named: what lies about in a folder that
- * all may write to is not taken for one's own.
+/* Another user's registry must be named explicitly, because anyone could create one in
+ * a directory that everyone can write to.
  */
 static int check_folder (const char *path, bool named, struct slurmdl_error *err)
 {
@@ -96,9 +98,9 @@ static int check_folder (const char *path, bool named, struct slurmdl_error *err
     return 0;
 }
 
-/* --models, else 'models' in the folder of the experiments.  With 'make' it is
- * made where it is absent, and must be one to which not everybody may write.
- * Returns -1 with 'err' set.
+/* Open the registry of --models, or "models" in the directory of the experiments.  With
+ * 'make', create it if it does not exist.  Returns -1 with 'err' on failure, also if
+ * the registry is world-writable.
  */
 static int registry_open (struct registry *r, const struct command_line *line, bool make,
                           struct slurmdl_error *err)
@@ -121,7 +123,7 @@ static int registry_open (struct registry *r, const struct command_line *line, b
     return check_folder (r->dir, named, err);
 }
 
-/* The same to put entries into it, which get a sharing group's permissions. */
+/* Open the registry for writing.  New entries get the permissions of a shared group. */
 static int registry_open_to_write (struct registry *r, const struct command_line *line, bool make,
                                    struct slurmdl_error *err)
 {
@@ -144,7 +146,9 @@ static bool is_model_name (const char *text)
                   == n;
 }
 
-/* Letters, digits, '.', '_' and '-', no '.' first; EINVAL. */
+/* A name has letters, digits, '.', '_' and '-', and does not begin with '.'.  Fails
+ * with EINVAL.
+ */
 static int model_name_check (const char *name, struct slurmdl_error *err)
 {
     if (is_model_name (name))
@@ -183,7 +187,9 @@ static const json_t *entry_member (const json_t *entry, const char *group, const
     return json_object_get (group ? json_object_get (entry, group) : entry, key);
 }
 
-/* Of an object in an entry; NULL or -1 where it is not there. */
+/* Return a member of the entry or of an object in it, or NULL (or -1) if it does not
+ * exist.
+ */
 static const char *entry_text (const json_t *entry, const char *group, const char *key)
 {
     return json_string_value (entry_member (entry, group, key));
@@ -207,7 +213,7 @@ static int registry_entry_path (const struct registry *r, const char *name, cons
     return -1;
 }
 
-/* The entry of a number: 1, 0 if there is none, or -1 with 'err'.  'kind' is
+/* Read an entry.  Returns 1, 0 if it does not exist, or -1 with 'err'.  'kind' is
  * "version", "stage", "note" or "removed".  The caller owns entry->json.
  */
 static int registry_entry (const struct registry *r, const char *name, const char *kind,
@@ -235,7 +241,7 @@ static int registry_entry (const struct registry *r, const char *name, const cha
     return errorf (err, "%s: damaged: %.80s", path, why.text);
 }
 
-/* Whether there is something in its place, be it what it may. */
+/* Whether a file of any type exists at the entry's path. */
 static bool registry_has (const struct registry *r, const char *name, const char *kind, long number)
 {
     char path[PATH_MAX];
@@ -258,8 +264,8 @@ static long last_entry_number (const struct registry *r, const char *name, const
     return n;
 }
 
-/* Put one under the next free number, which is returned and in its "number";
- * -1 with 'err'.  'entry' stays the caller's.
+/* Add an entry under the next free number, which is stored in its "number" and
+ * returned.  Returns -1 with 'err' on failure.  The caller keeps 'entry'.
  */
 static long registry_put (const struct registry *r, const char *name, const char *kind,
                           json_t *entry, struct slurmdl_error *err)
@@ -277,11 +283,11 @@ static long registry_put (const struct registry *r, const char *name, const char
         if (registry_entry_path (r, name, kind, n, path) < 0
             || !(text = json_dumps (entry, JSON_INDENT (2))))
             return errorf (err, "%s: cannot write an entry", r->dir);
-        /* nobody could list the registry any more */
+        /* an entry that is too large would make the registry unreadable */
         if (strlen (text) > ENTRY_MAX) {
             free (text);
             snprintf (path, sizeof (path), "%s/%s", r->dir, name);
-            rmdir (path); /* if it was made for this entry */
+            rmdir (path); /* succeeds only if it was created for this entry */
             errno = EFBIG;
             return errorf (
                 err,
@@ -310,7 +316,7 @@ static int registry_entries (const struct registry *r, const char *name, const c
     return rv;
 }
 
-/* The last entry of a stage counts. */
+/* The last entry of a stage wins. */
 static void keep_stage (const json_t *entry, void *stages)
 {
     const char *stage = entry_text (entry, NULL, "stage");
@@ -325,8 +331,8 @@ static int read_stages (const struct registry *r, const char *name, json_t *stag
     return registry_entries (r, name, "stage", keep_stage, stages, err);
 }
 
-/* The stages that a version has, "staging, production"; the caller frees it.
- * NULL with 'err'.
+/* Return the stages of a version, as "staging, production".  The caller frees the text.
+ * Returns NULL with 'err' on failure.
  */
 static char *registry_stages (const struct registry *r, const char *name, long version,
                               struct slurmdl_error *err)
@@ -349,7 +355,8 @@ static char *registry_stages (const struct registry *r, const char *name, long v
     return NULL;
 }
 
-/* Split a text, and find the version that is meant.  ENOENT if there is none.
+/* Parse a reference and find the version that it means.  Fails with ENOENT if there is
+ * none.
  */
 static int registry_resolve (const struct registry *r, const char *text,
                              struct model_reference *ref, struct slurmdl_error *err)
@@ -418,7 +425,8 @@ static void copy_path (const struct registry *r, const char *digest, long copy, 
     snprintf (path, PATH_MAX, "%s/.checkpoints/%s%s.h5", r->dir, digest, number);
 }
 
-/* Where the checkpoint of a version is; EBADMSG if it names none. */
+/* Find the path of a version's checkpoint.  Fails with EBADMSG if the entry names none.
+ */
 static int registry_checkpoint (const struct registry *r, const json_t *version,
                                 char path[PATH_MAX], struct slurmdl_error *err)
 {
@@ -433,8 +441,9 @@ static int registry_checkpoint (const struct registry *r, const json_t *version,
     return errorf (err, "%s: the entry names no checkpoint", r->dir);
 }
 
-/* The bytes that the digest is of are those that stay: it is computed from the
- * registry's own file.  No two versions share one, so that each may go.
+/* Give the temporary copy its final name.  The digest is computed from the registry's
+ * own file, so that it matches the bytes that are kept.  No two versions share a file,
+ * so each can be removed.
  */
 static json_t *settle_entry (const struct registry *r, const char *tmp, struct slurmdl_error *err)
 {
@@ -459,8 +468,8 @@ static json_t *settle_entry (const struct registry *r, const char *tmp, struct s
     return NULL;
 }
 
-/* Keep the checkpoint 'from' as a file of its own, a hard link or a copy,
- * verified.  Returns an object with its "sha256" and "copy", NULL with 'err'.
+/* Keep a verified hard link to or copy of the checkpoint 'from' in the registry.
+ * Returns an object with its "sha256" and "copy", or NULL with 'err'.
  */
 static json_t *registry_keep (const struct registry *r, const char *from, struct slurmdl_error *err)
 {
@@ -484,8 +493,8 @@ static json_t *registry_keep (const struct registry *r, const char *from, struct
     return kept;
 }
 
-/* Whoever puts the entry removes the file: its name may then be that of another
- * version.
+/* Only the process that adds the entry removes the file, because later the path may
+ * belong to another version.
  */
 static int registry_remove (const struct registry *r, const char *name, long version,
                             const json_t *entry, struct slurmdl_error *err)
@@ -508,7 +517,7 @@ static int registry_remove (const struct registry *r, const char *name, long ver
 
 /* ---- notes, stages and removal ---- */
 
-/* The registry, the version that line->args[1] means, and an entry about it. */
+/* A registry, the version that line->args[1] means, and a new entry about it. */
 struct model_mark {
     struct registry r;
     struct model_reference ref;
@@ -528,7 +537,7 @@ static int mark_open (struct model_mark *m, const struct command_line *line,
     return 0;
 }
 
-/* Put one more entry, which has 'text' under the name of its kind. */
+/* Add an entry that has 'text' under the name of its kind. */
 static int mark_put (const struct command_line *line, const char *kind, const char *text,
                      struct model_mark *m, struct slurmdl_error *err)
 {
@@ -573,7 +582,7 @@ static int model_note (const struct command_line *line)
 
 /* ---- rm ---- */
 
-/* What has a stage may be in use. */
+/* Refuse to remove a version that has a stage, because it may be in use. */
 static int may_remove (const struct model_mark *m, long version, struct slurmdl_error *err)
 {
     char *stages = registry_stages (&m->r, m->ref.name, version, err);
@@ -592,7 +601,7 @@ static int may_remove (const struct model_mark *m, long version, struct slurmdl_
     return rv;
 }
 
-/* All versions are those up to the newest one. */
+/* Without a version or a stage, remove all versions up to the newest one. */
 static int remove_model (const struct command_line *line, struct slurmdl_error *err)
 {
     const struct model_options *opt = line->options;
@@ -624,8 +633,8 @@ static int model_rm (const struct command_line *line)
 
 /* ---- export ---- */
 
-/* What is compared is what stands in the folder, not what was read; 'written'
- * is the digest of that with a mark of whose data it has.
+/* Copy a checkpoint and compare the digest of the written file, not of what was read.
+ * 'written' is the digest of the file including the mark of who owns the data.
  */
 static int put_model_checkpoint (const char *from, const char *digest, const char *path, bool trust,
                                  char written[DIGEST_SIZE], struct slurmdl_error *err)
@@ -673,7 +682,7 @@ static int put_model_json (const char *dir, const char *name, const json_t *o,
     return rv;
 }
 
-/* The sums come last: a folder without them is not complete. */
+/* Write SHA256SUMS last: a directory without it is incomplete. */
 static int put_files (const struct registry *r, const char *dir, bool trust, json_t *entry,
                       struct slurmdl_error *err)
 {
@@ -708,7 +717,7 @@ static int make_model_folder (const char *path, char dir[PATH_MAX], struct slurm
     return realpath (path, dir) ? 0 : errorf (err, "%s: %s", path, strerror (errno));
 }
 
-/* What failed leaves no folder that could be taken for a model. */
+/* After a failure, leave no directory that looks like a model. */
 static void remove_model_folder (const char *dir)
 {
     static const char *const names[] = { "SHA256SUMS", "manifest.json", "hparams.json",
@@ -755,7 +764,7 @@ static int model_export (const struct command_line *line)
 
 /* ---- lists ---- */
 
-/* The owner of the file wrote the entry, whatever it says itself. */
+/* The owner of the file wrote the entry, whatever its content claims. */
 static void owner_name (uid_t owner, char *buf, size_t size)
 {
     const struct passwd *pw = getpwuid (owner);
@@ -797,7 +806,7 @@ static void keep_note (const json_t *entry, void *arg)
     }
 }
 
-/* The last one of a version, "" if it has none; the caller frees it. */
+/* Return the last note of a version, or "".  The caller frees it. */
 static char *note_of (const struct registry *r, const char *name, long version,
                       struct slurmdl_error *err)
 {
@@ -851,7 +860,9 @@ static void complain_damaged_entry (struct model_listing *l, const struct slurmd
     l->damaged = true;
 }
 
-/* An entry that somebody has planted keeps no other one out of the list. */
+/* A damaged entry, which anyone in the group might have created, must not hide the
+ * others.
+ */
 static int list_versions (const char *name, void *arg)
 {
     struct model_listing *l = arg;
@@ -910,7 +921,7 @@ static int model_ls (const struct command_line *line)
     return rv < 0 ? fail (&err) : rv > 0 ? EXIT_DAMAGED : EXIT_OK;
 }
 
-/* As dl best prints the same values; the caller frees it. */
+/* Format a value as dl best does.  The caller frees the text. */
 static char *shown_text (const char *name, const json_t *v)
 {
     char text[64];
@@ -992,12 +1003,12 @@ static int model_show (const struct command_line *line)
 
 enum { RECORD_MAX = 16 << 20 };
 
-/* ---- which checkpoint ---- */
+/* ---- choose the checkpoint ---- */
 
 struct chosen {
     char *path;
     int64_t step;
-    double metric; /* at this step; NaN: not known */
+    double metric; /* at this step; NaN if unknown */
 };
 
 struct value_search {
@@ -1015,7 +1026,9 @@ static int find_value (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-/* The value that the checkpoint was validated with, as retention knows it. */
+/* Return the metric that was logged at the checkpoint's step.  Retention uses the same
+ * value.
+ */
 static double metric_at (const struct sweep *s, const char *dir, int64_t step)
 {
     struct value_search v = { sweep_metric (s, 0), step, NAN };
@@ -1024,7 +1037,7 @@ static double metric_at (const struct sweep *s, const char *dir, int64_t step)
     return v.value;
 }
 
-/* That of the best result if it is still there, else the newest. */
+/* Choose the checkpoint of the best result if it still exists, or else the newest. */
 static int choose_checkpoint (const struct sweep *s, long trial, int64_t step, struct chosen *c,
                               struct slurmdl_error *err)
 {
@@ -1051,7 +1064,7 @@ static int choose_checkpoint (const struct sweep *s, long trial, int64_t step, s
 
 /* ---- the entry ---- */
 
-/* What the first entry of the decision log says of the code, if anything. */
+/* Return what the first entry of the decision log records about the code. */
 static json_t *code_json (const struct sweep *s)
 {
     static const char *const keys[] = { "code", "root", "provenance", "data" };
@@ -1091,7 +1104,7 @@ static json_t *version_json (const struct sweep *s, long trial, const struct cho
                       origin_json (s, trial), "time", (double)time (NULL), "by", user_name ());
 }
 
-/* A version of the same checkpoint that is there already; 0: none. */
+/* Return an existing version with the same checkpoint, or 0. */
 static long find_same (const struct registry *r, const char *name, json_t *entry)
 {
     const char *digest = entry_text (entry, "checkpoint", "sha256");
@@ -1110,7 +1123,7 @@ static long find_same (const struct registry *r, const char *name, json_t *entry
     return found;
 }
 
-/* What is kept twice goes, unless a version has lost it. */
+/* Remove the second copy of a checkpoint, unless both entries use the same file. */
 static void drop_copy (const struct registry *r, const char *name, long same, const json_t *entry)
 {
     char kept[PATH_MAX], other[PATH_MAX];
@@ -1137,7 +1150,7 @@ static int put_version (const struct registry *r, const char *name, json_t *entr
         drop_copy (r, name, same, entry);
     else if ((n = registry_put (r, name, "version", entry, err)) < 0) {
         int e = errno;
-        /* no version names it, unless the entry is there in spite of the error */
+        /* no version uses the file, unless the entry was added in spite of the error */
         if (find_same (r, name, entry) == 0 && registry_checkpoint (r, entry, kept, NULL) == 0)
             inside_unlink (kept, 0);
         errno = e;
@@ -1147,7 +1160,7 @@ static int put_version (const struct registry *r, const char *name, json_t *entr
     return 0;
 }
 
-/* Without a checkpoint no registry is made. */
+/* Choose the checkpoint first, so that no registry is created without one. */
 static int register_trial (const struct sweep *s, long trial, const struct command_line *line,
                            struct slurmdl_error *err)
 {

@@ -133,7 +133,9 @@ static int read_tensor_entry (struct safetensors *s, const char *name, const jso
     return 0;
 }
 
-/* Of a file of one's own; that of another user is that user's. */
+/* Use the recorded owner only if the file is the user's own.  Otherwise the data belong
+ * to the owner of the file.
+ */
 static void read_owner (struct safetensors *s, const json_t *v)
 {
     const char *text = json_string_value (json_object_get (v, "slurmdl_owner"));
@@ -186,8 +188,8 @@ static int by_tensor_place (const void *a, const void *b)
     return x->i < y->i ? -1 : x->i > y->i;
 }
 
-/* Put the tensors in the order of their data, of which no byte may be in none
- * or in two.
+/* Sort the tensors by the place of their data.  Every byte must belong to exactly one
+ * tensor.
  */
 static int put_in_order (struct safetensors *s, uint64_t size, const char *path,
                          struct slurmdl_error *err)
@@ -198,7 +200,7 @@ static int put_in_order (struct safetensors *s, uint64_t size, const char *path,
     int rv = 0;
 
     for (size_t i = 0; i < s->n; i++)
-        /* of those that begin at one place the empty ones come first */
+        /* at the same place, empty tensors come first */
         order[i] = (struct tensor_order){ s->offsets[i], s->list[i].bytes ? s->n + i : i };
     qsort (order, s->n, sizeof (*order), by_tensor_place);
     for (size_t i = 0; i < s->n && rv == 0; i++) {
@@ -366,7 +368,7 @@ static json_t *make_header (struct slurmdl_checkpoint *c, const char *prefix,
     return header;
 }
 
-/* Padded with spaces, so that the data are aligned. */
+/* Write the header, padded with spaces so that the data are aligned. */
 static int write_header (int fd, const json_t *header, off_t *end)
 {
     char *text = json_dumps (header, JSON_COMPACT);
