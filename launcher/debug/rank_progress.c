@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When each rank last made progress, observed from outside. */
+/* Observe from outside when each rank last made progress. */
 #include "launcher/debug/rank_progress.h"
 
 #include <dirent.h>

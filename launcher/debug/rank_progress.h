@@ -4,31 +4,33 @@
 
 #include "launcher/sys/step_processes.h"
 
-/* Signs of progress are, in the programs of the user's and their helpers
+/* Signs of progress in the main program of a rank and in its helpers
  * (launcher/debug/process_class.h):
- *   of the main thread: a read or write, or a fault of a page;
- *   of a thread that used a tenth of a core: a fault of a page.
- * CPU time is none, because a rank that waits in NCCL burns it; neither is a
- * read or write of another thread, because some libraries say from time to
- * time that they are alive.  A main thread whose Python stack has changed is
- * reported by the caller.
+ *     main thread: a read, a write or a page fault
+ *     other threads that used at least a tenth of a core: a page fault
+ *
+ * CPU time is not a sign, because a rank that waits in NCCL keeps a core busy.  Reads
+ * and writes of other threads are none either, because some libraries log a heartbeat.
+ * The caller reports a main thread whose Python stack has changed.
  */
 struct rank_progress;
 
-/* 'proc' is the root of proc. */
+/* 'proc' is the mount point of proc. */
 struct rank_progress *progress_create (const char *proc);
 void progress_destroy (struct rank_progress *p);
 
-/* Look at these processes, in order of rank, at the time 'now' in seconds.
- * This process itself made those ranks do something that had made no progress
- * since the time 'asked': what they did does not count.  0: it asked none,
- * INFINITY: it asked all.
+/* Observe processes, sorted by rank, at the time 'now' in seconds.  If this process
+ * asked ranks for something, such as their stacks, at the time 'asked', the activity of
+ * ranks that have made no progress since does not count, because the request may have
+ * caused it.  'asked' is 0 if it asked no rank and INFINITY if it asked all.
  */
 void progress_look (struct rank_progress *p, const struct rank_process *all, size_t n, double now,
                     double asked);
 
-/* The rank has made progress. */
+/* Record that a rank has made progress. */
 void progress_mark (struct rank_progress *p, long rank, double now);
 
-/* Time of the last sign; of a rank that was never seen, now. */
+/* Return the time of the last sign of progress, or 'now' for a rank that was never
+ * seen.
+ */
 double progress_last (const struct rank_progress *p, long rank, double now);

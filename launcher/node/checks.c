@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run checks, each in a process that may hang and reports lines of JSON. */
+/* Run checks, each in a process of its own that may hang and reports lines of JSON. */
 #include "launcher/node/checks.h"
 
 #include <errno.h>
@@ -93,7 +93,9 @@ struct probe {
     char at[NAME_TEXT];
 };
 
-/* A check that hangs for ever must not hold what the task's end waits for. */
+/* A hanging check must not hold descriptors open that others wait for at the end of the
+ * task.
+ */
 static void close_others (int keep)
 {
     int null = open ("/dev/null", O_RDWR);

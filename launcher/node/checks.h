@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl check: messages between the ranks and the collector, the checks, the collector. */
+/* dl check: messages between the ranks and the collector, the checks, and the
+ * collector.
+ */
 #pragma once
 
 #include <jansson.h>
@@ -15,13 +17,13 @@
 
 /* ---- messages ---- */
 
-/* After the handshake, with {"rank", "size", "layout": {...}} as its body,
- * which starts the clock, a JSON object in each message:
+/* After the handshake, whose body is {"rank", "size", "layout": {...}}, each message is
+ * a JSON object.  The clock starts with the first handshake.
  *
- * rank:      {"facts": {...}, "findings": [...]}
- * collector: {"go": {"next": {"host", "address", "port"}}}
- * rank:      {"findings": [...], "rates": {...}}
- * collector: {"status": 0, 75 or 79}
+ *  rank:      {"facts": {...}, "findings": [...]}
+ *  collector: {"go": {"next": {"host", "address", "port"}}}
+ *  rank:      {"findings": [...], "rates": {...}}
+ *  collector: {"status": 0, 75 or 79}
  */
 
 enum { GATHER_LINE = 256 << 10 }; /* longest line or message, bytes */
@@ -60,8 +62,8 @@ enum check_level { LEVEL_NONE, LEVEL_QUICK, LEVEL_FULL };
 /* Parse "none", "quick" or "full".  Returns an enum check_level, or -1. */
 int gather_level (const char *word);
 
-/* Seconds from the first rank to the result, and to its parts: facts and
- * checks of each node; then what needs two nodes.
+/* Time limits in seconds since the first rank: for the checks of each node, for all of
+ * its facts, for the checks that need two nodes, and for the result.
  */
 struct gather_times {
     double probes, facts, peers, all;
@@ -73,23 +75,25 @@ extern const struct gather_times gather_times[3]; /* by level */
 struct check_place {
     enum check_level level;
     long local_rank, local_size;
-    const unsigned char *key; /* of the ranks of the step; NULL: none */
+    const unsigned char *key; /* key of the ranks of the step; NULL if there is none */
     const json_t *next;       /* the next node: {"host", "address", "port"} */
-    int out;                  /* descriptor that takes the output of the check */
+    int out;                  /* descriptor for the output of the check */
 };
 
-/* A finding, as printf(3) would print it, for the collector. */
+/* Report a finding to the collector. */
 void check_finding (const struct check_place *p, enum severity severity, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
-/* A fact: a version, a rate, a GPU.  Steals 'value'. */
+/* Report a fact, such as a version, a rate or a GPU.  Takes ownership of 'value'. */
 void check_fact (const struct check_place *p, const char *group, const char *name, json_t *value);
 
-/* Name what the check examines from now on.  If the check hangs, the report names it. */
+/* Report what the check examines from now on, so that the diagnosis can name it if the
+ * check hangs.
+ */
 void check_stage (const struct check_place *p, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 
-/* A finding as it is sent; 'why' is cleaned. */
+/* Return a finding as JSON, with unprintable characters of 'why' replaced. */
 json_t *finding_json (enum severity severity, const char *why);
 
 /* ---- running checks ---- */
@@ -100,7 +104,7 @@ struct check_row {
     const char *name;
     enum check_level level; /* the lowest at which it runs */
     enum check_scope scope;
-    enum severity hangs; /* severity of a check that does not end */
+    enum severity hangs; /* severity if the check hangs or crashes */
     void (*run) (const struct check_place *p);
 };
 
@@ -116,11 +120,11 @@ void health_run (const struct check_row *table, const struct check_place *place,
 /* Check and report the GPUs that this rank sees. */
 void check_gpus (const struct check_place *p);
 
-/* Findings where the memory of a GPU returns other data, or copies slowly. */
+/* Report a GPU whose memory returns wrong data or copies slowly. */
 void check_copy (const struct check_place *p);
 
-/* Each adds findings and facts of one part of the node: AMD GPUs, messages of
- * the kernel, interfaces of the network, memory, and its bandwidth.
+/* Check one part of the node: AMD GPUs, the kernel's messages, network interfaces,
+ * memory, and memory bandwidth.
  */
 void check_amd (const struct check_place *p);
 void check_kernel (const struct check_place *p);
@@ -128,27 +132,26 @@ void check_network (const struct check_place *p);
 void check_memory (const struct check_place *p);
 void check_bandwidth (const struct check_place *p);
 
-/* Findings where this rank cannot use the working directory, or TMPDIR. */
+/* Report a working directory or TMPDIR that this rank cannot use. */
 void check_directory (const struct check_place *p);
 void check_temporary (const struct check_place *p);
 
-/* Facts that ranks are compared by: versions of the kernel and of NCCL;
- * of Python and its packages.
+/* Report versions that must be the same on all ranks: those of the kernel and NCCL, and
+ * those of Python and its packages.
  */
 void check_versions (const struct check_place *p);
 void check_python (const struct check_place *p);
 
-/* Connect to the host and port of rank 0, and to those of the next node; a
- * finding if that fails.
+/* Report a finding if rank 0's host and port, or those of the next node, do not accept
+ * a connection.
  */
 void check_master (const struct check_place *p);
 void check_next (const struct check_place *p);
 
-/* Start the process that check_master() and check_next() connect to.  It
- * listens on the port of the step's rank 0 if this is that rank ('findings'
- * gets an entry if the port is taken), and on '*port', which it chooses, for
- * ranks that have the key of the step's collector.
- * Returns its process id, or -1.
+/* Start the process that check_master() and check_next() connect to.  On rank 0, it
+ * listens on the step's port and adds a finding if the port is taken.  On every rank,
+ * it also listens on '*port', which it chooses, for ranks that have the key of the
+ * step's collector.  Returns its process ID, or -1.
  */
 pid_t peers_serve (const unsigned char *key, bool is_master, int *port, json_t *findings);
 void peers_end (pid_t pid);
@@ -158,24 +161,24 @@ void peers_end (pid_t pid);
  */
 #define EXPECTED_VARIABLE "DL_CHECK_GPUS"
 
-/* ---- the collector: it judges what the ranks of a step report ---- */
+/* ---- the collector, which evaluates the reports of a step's ranks ---- */
 
 struct gather {
     enum check_level level;
     bool table;                       /* print the node and the GPUs of each rank */
-    bool json;                        /* print JSON, on standard output */
+    bool json;                        /* print JSON to standard output */
     unsigned char key[HANDSHAKE_KEY]; /* of the ranks of this step */
     struct listen_sockets listener;
-    int parent;        /* fd whose end ends the collector; -1: none */
+    int parent;        /* descriptor; the collector ends when it is closed; -1 for none */
     const char *notes; /* file for the names of bad nodes, or NULL */
 };
 
-/* Listen on 'port', or on any in 'range' ("60001-60100"), or where the kernel
- * chooses.
+/* Listen on 'port', or on a port in 'range' ("60001-60100"), or on a port that the
+ * kernel chooses.
  */
 int gather_open (struct gather *g, int port, const char *range, struct slurmdl_error *err);
 
-/* What the ranks and the collector know of each other. */
+/* Return the parameters of the handshake between the ranks and the collector. */
 struct handshake gather_handshake (const unsigned char *key);
 
 /* Collect the reports of all ranks, print the diagnosis to standard error and answer

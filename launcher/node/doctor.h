@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl doctor: the configuration of a site, the findings, and the checks. */
+/* dl doctor: the configuration of a site, findings and checks. */
 #pragma once
 
 #include <limits.h>
@@ -23,9 +23,9 @@ struct conf {
  */
 char *doctor_read (const char *root, const char *path);
 
-/* Add the lines of 'path' and of those that its "include" lines name (with
- * wildcards, as plugstack.conf; relative to 'dir').  Returns -1 with errno if
- * the first cannot be read.
+/* Add the lines of 'path' and of the files that its "include" lines name.  As in
+ * plugstack.conf, these may contain wildcards and are relative to the including file.
+ * Returns -1 with errno if 'path' itself cannot be read.
  */
 int conf_read (struct conf *c, const char *root, const char *path);
 
@@ -47,8 +47,8 @@ extern const char *const doctor_severity_names[];
 struct doctor_finding {
     const char *check;
     enum doctor_severity severity;
-    char *where; /* file and line, or what was looked at; "" */
-    char *what;  /* and what to do */
+    char *where; /* file and line, or what was examined; may be "" */
+    char *what;  /* the finding and what to do about it */
 };
 
 struct site;
@@ -56,18 +56,18 @@ struct site;
 struct doctor_check {
     const char *name;
     void (*run) (struct site *s);
-    bool slurm; /* it needs s->config */
-    /* the worst finding that it makes; dl-doctor(1) has the list */
+    bool slurm; /* needs s->config */
+    /* the most severe finding that it can make; dl-doctor(1) lists them */
     enum doctor_severity severity;
 };
 
 enum { DOCTOR_TEXT = 512, DOCTOR_SAID = 4096, SITE_WHERE = PATH_MAX + 32 };
 
-/* A line of plugstack.conf that is about one plugin. */
+/* A line of plugstack.conf for a plugin. */
 struct stack_line {
     const struct conf_line *at;
-    char word[16];         /* required, optional; "": none */
-    char plugin[PATH_MAX]; /* with its folder */
+    char word[16];         /* "required" or "optional"; "" if there is none */
+    char plugin[PATH_MAX]; /* path of the plugin */
     const char *arguments; /* the rest of the line */
 };
 
@@ -84,8 +84,8 @@ struct site {
     struct conf gres;
     struct conf stack; /* plugstack.conf */
     char stack_path[PATH_MAX];
-    struct stack_line plugin; /* of dl.so; plugin.at NULL: there is none */
-    int plugins;              /* how many lines there are of it */
+    struct stack_line plugin; /* the line of dl.so; plugin.at is NULL if there is none */
+    int plugins;              /* number of lines for dl.so */
     bool run;                 /* start a step */
     const struct doctor_check *check;
     struct doctor_finding *findings;
@@ -134,10 +134,9 @@ void site_expect (struct site *s, const char *key, bool good, const char *fine, 
 
 /* ---- checks of Slurm's configuration ---- */
 
-/* Checks of how jobs end, rows of the table in doctor.c; each adds its findings
- * to 's': KillWait, GraceTime of a preemption, JobRequeue,
- * UnkillableStepTimeout, and limits that jobs have from the shell of their
- * user.
+/* Checks of how jobs end: KillWait, GraceTime for preemption, JobRequeue,
+ * UnkillableStepTimeout, and limits that jobs inherit from the shell of the user who
+ * submits them.
  */
 void doctor_kill (struct site *s);
 void doctor_preemption (struct site *s);
@@ -145,10 +144,10 @@ void doctor_requeue (struct site *s);
 void doctor_unkillable (struct site *s);
 void doctor_limits (struct site *s);
 
-/* Checks of Slurm's configuration, rows of the table in doctor.c by the name of
- * the parameter; each adds its findings to 's'.  doctor_slurm(): whether
- * slurmctld answers, and srun is of its release; doctor_ports(): the range
- * MpiParams=ports; doctor_values(): values that no site wants.
+/* Checks of Slurm's configuration, named after the parameter in the table in doctor.c.
+ * doctor_slurm() checks that slurmctld answers and that srun is of the same release,
+ * doctor_ports() checks MpiParams=ports, and doctor_values() looks for values that no
+ * site wants.
  */
 void doctor_slurm (struct site *s);
 void doctor_ports (struct site *s);
@@ -165,12 +164,11 @@ void doctor_prolog (struct site *s);
 void doctor_gather (struct site *s);
 void doctor_health (struct site *s);
 
-/* ---- checks of the plugin, and its line in plugstack.conf ---- */
+/* ---- checks of the plugin and its line in plugstack.conf ---- */
 
-/* Checks of the plugin, rows of the table in doctor.c; each adds its findings
- * to 's': whether plugstack.conf can be read and has a line of dl.so, who may
- * write to that file, the release that it was built for, its arguments, the
- * site's profiles, its place beside pyxis, and the command dl that it starts.
+/* Check that plugstack.conf is readable and has a line for dl.so, who may write to it,
+ * the release that dl.so was built for, its arguments, the site's profiles, its order
+ * relative to pyxis, and the command dl that it runs.
  */
 void doctor_plugstack (struct site *s);
 void doctor_plugin_line (struct site *s);
@@ -181,12 +179,11 @@ void doctor_profiles (struct site *s);
 void doctor_order (struct site *s);
 void doctor_command (struct site *s);
 
-/* ---- checks of this host, and a step that is started ---- */
+/* ---- checks of this host ---- */
 
-/* Checks of this host, rows of the table in doctor.c; each adds its findings to
- * 's': a GPU for each device file, nvidia_peermem for GPUDirect RDMA, the
- * limits of locked memory and of open files, the size of /dev/shm, logind's
- * RemoveIPC, the address of the host's own name, and the time of a step.
+/* Check that each GPU has a device file, nvidia_peermem for GPUDirect RDMA, the limits
+ * on locked memory and open files, the size of /dev/shm, logind's RemoveIPC, the
+ * address of the host's own name, and a step that is started.
  */
 void doctor_gpus (struct site *s);
 void doctor_peermem (struct site *s);
