@@ -213,8 +213,7 @@ syntax_wrong (struct syntax_scan *s, int line, const char *fmt, ...)
 
     s->line = line;
     va_start (ap, fmt);
-    if (vasprintf (&s->why, fmt, ap) < 0)
-        s->why = NULL;
+    s->why = xvasprintf (fmt, ap);
     va_end (ap);
     return -1;
 }

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "launcher/job/elastic_command.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
-#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/elastic/elastic.h"
 #include "runtime/rank/layout.h"
@@ -24,21 +24,17 @@ enum { UNITS_MAX = 65536, RUN_SIZE = 128 };
 static int add_unit (void *arg, const char *host)
 {
     struct elastic *e = arg;
-    struct elastic_unit *list;
+    struct elastic_unit *unit;
 
-    errno = E2BIG;
-    if (e->n == UNITS_MAX || !(list = array_grow (e->units, (size_t)e->n, sizeof (*list))))
+    if (e->n == UNITS_MAX) {
+        errno = E2BIG;
         return 1;
-    e->units = list;
-    memset (&list[e->n], 0, sizeof (*list));
-    snprintf (list[e->n].node, sizeof (list[e->n].node), "%.255s", host);
-    e->n++;
+    }
+    XGROW (e->units, (size_t)e->n);
+    unit = &e->units[e->n++];
+    memset (unit, 0, sizeof (*unit));
+    snprintf (unit->node, sizeof (unit->node), "%.255s", host);
     return 0;
-}
-
-static const char *add_failure (void)
-{
-    return errno == ENOMEM ? "out of memory" : "too many nodes";
 }
 
 static int find_units (struct elastic *e, struct slurmdl_error *err)
@@ -49,7 +45,7 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
     if (e->local) {
         for (long i = 0; i < n + e->opt->spares; i++)
             if (add_unit (e, "") != 0)
-                return errorf (err, "%s", add_failure ());
+                return errorf (err, "too many nodes");
         return 0;
     }
     errno = EINVAL;
@@ -60,7 +56,7 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
     case 0:
         return 0;
     case 1:
-        return errorf (err, "%s", add_failure ());
+        return errorf (err, "too many nodes");
     }
     return errorf (err, "SLURM_JOB_NODELIST: '%s' is not a list of nodes", nodes);
 }

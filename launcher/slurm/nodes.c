@@ -200,11 +200,11 @@ static const char *default_line (const char *text)
 
 long slurm_partition_nodes (const char *partition)
 {
-    char *text = malloc (TEXT_MAX);
+    char *text = xmalloc (TEXT_MAX);
     const char *line = NULL;
     long nodes = 0, most = 0;
 
-    if (text && slurm_show ("partition", NULL, ASK_WAIT, text, TEXT_MAX) == 0)
+    if (slurm_show ("partition", NULL, ASK_WAIT, text, TEXT_MAX) == 0)
         line = partition ? partition_line (text, partition) : default_line (text);
     if (line) {
         nodes = strtol (node_field (line, " TotalNodes="), NULL, 10);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
+
 static const char *const variables[] = {
     "CUDA_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
@@ -40,26 +42,23 @@ static char *list_devices (const char *dev)
         if (access (path, F_OK) == 0)
             n += (size_t)snprintf (text + n, sizeof (text) - n, "%s%d", n ? "," : "", i);
     }
-    return strdup (text);
+    return xstrdup (text);
 }
 
 struct devices *devices_find (const char *dev)
 {
-    struct devices *d = calloc (1, sizeof (*d));
+    struct devices *d = xcalloc (1, sizeof (*d));
 
-    if (!d)
-        return NULL;
     for (const char *const *v = variables; *v && !d->text; v++)
         if (getenv (*v)) {
             d->variable = *v;
-            d->text = strdup (getenv (*v));
+            d->text = xstrdup (getenv (*v));
         }
     if (!d->text) {
         d->variable = variables[0];
-        d->text = dev ? list_devices (dev) : strdup ("");
+        d->text = dev ? list_devices (dev) : xstrdup ("");
     }
-    if (d->text)
-        split (d);
+    split (d);
     return d;
 }
 

@@ -8,6 +8,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
+
 void digest_of (char digest[DIGEST_SIZE], const void *data, size_t size)
 {
     unsigned char sum[crypto_hash_sha256_BYTES];
@@ -33,12 +35,12 @@ int digest_copy (int from, int to, char digest[DIGEST_SIZE], int64_t *bytes)
     enum { PART = 1 << 20 };
     unsigned char sum[crypto_hash_sha256_BYTES];
     crypto_hash_sha256_state state;
-    char *part = malloc (PART);
-    ssize_t got = -1;
+    char *part = xmalloc (PART);
+    ssize_t got;
 
     *bytes = 0;
     crypto_hash_sha256_init (&state);
-    while (part && ((got = read (from, part, PART)) > 0 || (got < 0 && errno == EINTR))) {
+    while ((got = read (from, part, PART)) > 0 || (got < 0 && errno == EINTR)) {
         size_t size = got > 0 ? (size_t)got : 0;
         crypto_hash_sha256_update (&state, (unsigned char *)part, size);
         *bytes += (int64_t)size;

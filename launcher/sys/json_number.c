@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/alloc.h"
+
 json_t *number_to_json (double v)
 {
     if (isnan (v))
@@ -138,10 +140,11 @@ char *json_string_of (const json_t *v, size_t flags)
 {
     char *text = NULL;
     size_t size;
-    FILE *f = open_memstream (&text, &size);
-    int rv = f ? json_put (v, f, flags) : -1;
+    FILE *f = xopen_memstream (&text, &size);
+    int rv = json_put (v, f, flags);
 
-    if ((!f || fclose (f) == 0) && rv == 0)
+    xclose_memstream (f);
+    if (rv == 0)
         return text;
     free (text);
     return NULL;

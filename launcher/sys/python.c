@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
@@ -41,10 +42,7 @@ pid_t python_start (const char *module, char *const *args, int in, struct slurmd
 
     while (args[n])
         n++;
-    if (!(argv = calloc (n + 5, sizeof (*argv)))) {
-        errorf (err, "%s", strerror (errno));
-        return -1;
-    }
+    argv = xcalloc (n + 5, sizeof (*argv));
     argv[0] = (char *)python_name ();
     argv[1] = (char *)"-c";
     argv[2] = (char *)program;

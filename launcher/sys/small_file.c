@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
@@ -68,8 +69,7 @@ static char *read_whole (int fd, const struct stat *st, size_t max, size_t *len)
         errno = S_ISREG (st->st_mode) ? EFBIG : EINVAL;
         return NULL;
     }
-    if (!(buf = malloc (size + 1)))
-        return NULL;
+    buf = xmalloc (size + 1);
     while (n < size && (got = read (fd, buf + n, size - n)) > 0)
         n += (size_t)got;
     if (got < 0) {

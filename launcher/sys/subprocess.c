@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
+
 /* ---- environment variables of the job ---- */
 
 bool variable_is_of_job (const char *variable)
@@ -226,14 +228,12 @@ int shell_status (int status)
 
 void command_add (struct command *c, const char *option, const char *value)
 {
-    char *text = NULL;
-
     if (c->n >= COMMAND_ARGS - 1)
         return;
     if (!value)
         c->argv[c->n++] = option;
-    else if (asprintf (&text, "%s=%s", option, value) > 0)
-        c->argv[c->n++] = c->owned[c->nowned++] = text;
+    else
+        c->argv[c->n++] = c->owned[c->nowned++] = xasprintf ("%s=%s", option, value);
 }
 
 void command_number (struct command *c, const char *option, long long value)

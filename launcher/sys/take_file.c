@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "runtime/storage/inside.h"
@@ -19,10 +20,10 @@
 static int copy_data (int from, int to)
 {
     static const size_t size = 1 << 20;
-    char *buf = malloc (size);
-    ssize_t n = buf ? 1 : -1;
+    char *buf = xmalloc (size);
+    ssize_t n;
 
-    while (n > 0 && (n = read (from, buf, size)) > 0)
+    while ((n = read (from, buf, size)) > 0)
         for (ssize_t at = 0, k; at < n; at += k)
             if ((k = write (to, buf + at, (size_t)(n - at))) < 0)
                 goto fail;

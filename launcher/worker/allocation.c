@@ -165,9 +165,9 @@ static void take_gpus (const struct experiment *e)
     struct devices *d;
     int lane = (int)environment_number ("SLURM_LOCALID", 0);
 
-    if (e->resources->node_gpus == 0 || environment_number ("SLURM_STEP_NUM_TASKS", 0) < 2
-        || !(d = devices_find (NULL)))
+    if (e->resources->node_gpus == 0 || environment_number ("SLURM_STEP_NUM_TASKS", 0) < 2)
         return;
+    d = devices_find (NULL);
     if (d->ngpus > e->resources->node_gpus
         && lane < devices_places (d, (int)e->resources->node_gpus))
         devices_take (d, lane, (int)e->resources->node_gpus);
