@@ -1145,22 +1145,19 @@ int command_check (struct experiment *e, bool local, bool loads)
 {
     char **words = first_words (e);
     struct problems p;
-    int rv = EXIT_IO;
 
-    if (problems_open (&p) == 0) {
-        p.file = e->file;
-        if (!e->fork->experiment) /* a fork may run an old file that was written before groups
-                                     existed */
-            groups_check (e, &p);
-        software_check (e, local, loads, &p);
-        check_program (e, words, local, &p);
-        if (!local)
-            warn_of_program (e, words);
-        rv = p.count ? EXIT_USAGE : EXIT_OK;
-        problems_close (&p);
-        fputs (p.text, stderr);
-        free (p.text);
-    }
+    problems_open (&p);
+    p.file = e->file;
+    if (!e->fork
+             ->experiment) /* a fork may run an old file that was written before groups existed */
+        groups_check (e, &p);
+    software_check (e, local, loads, &p);
+    check_program (e, words, local, &p);
+    if (!local)
+        warn_of_program (e, words);
+    problems_close (&p);
+    fputs (p.text, stderr);
+    free (p.text);
     strings_free (words);
-    return rv;
+    return p.count ? EXIT_USAGE : EXIT_OK;
 }

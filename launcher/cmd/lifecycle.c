@@ -376,8 +376,7 @@ static int check_removable (const char *dir, bool force)
     struct sweep *s;
     int rv = EXIT_OK;
 
-    if (problems_open (&p) < 0)
-        return EXIT_IO;
+    problems_open (&p);
     if ((s = sweep_open (dir, &p, &err))) {
         if ((rv = check_sweep (s, force)) == EXIT_OK)
             record_remove (s);

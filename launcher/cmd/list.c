@@ -135,8 +135,7 @@ static int add_experiment (const char *dir, void *arg)
     struct problems p;
     struct sweep *s;
 
-    if (problems_open (&p) < 0)
-        return -1;
+    problems_open (&p);
     s = sweep_open (dir, &p, &err);
     if (sweep_is_listed (l->opt, s))
         add_list_line (l, dir, s);

@@ -113,13 +113,12 @@ static char *try_point_set (char **args, int n)
     config_init (&cf);
     for (int i = 0; i < n; i++)
         sets[i] = as_set (args[i]);
-    if (problems_open (&p) == 0) {
-        edit_apply (&edit, &cf, &p);
-        text = p.count ? NULL : edit_text (&cf);
-        problems_close (&p);
-        fputs (p.text, stderr);
-        free (p.text);
-    }
+    problems_open (&p);
+    edit_apply (&edit, &cf, &p);
+    text = p.count ? NULL : edit_text (&cf);
+    problems_close (&p);
+    fputs (p.text, stderr);
+    free (p.text);
     for (char *c = text; c && *c; c++)
         if (*c == '\n')
             *c = ' ';

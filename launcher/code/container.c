@@ -79,8 +79,10 @@ static int bind_folder (char ***binds, const char *path, const char *const *shar
     for (char **b = *binds; b && *b; b++)
         if (is_in_folder (path, *b))
             return 0;
-    if (!strpbrk (path, ":, \t\n"))
-        return strings_add (binds, path);
+    if (!strpbrk (path, ":, \t\n")) {
+        strings_add (binds, path);
+        return 0;
+    }
     errno = EINVAL;
     return errorf (err,
                    "container: the folder '%s' cannot be bound: its name has "

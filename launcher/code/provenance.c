@@ -139,16 +139,15 @@ static bool is_kept_private (const struct code_files *c, const char *name)
 static int keep_out (const struct code_files *c, char *names, char ***args)
 {
     char path[PATH_MAX];
-    int rv = 0;
 
-    for (char *name; rv == 0 && (name = strsep (&names, "\n"));) {
+    for (char *name; (name = strsep (&names, "\n"));) {
         if (*name == '"')
             return -1;
         snprintf (path, sizeof (path), ":(top,exclude,literal)%s", name);
         if (*name && is_kept_private (c, name))
-            rv = strings_add (args, path);
+            strings_add (args, path);
     }
-    return rv;
+    return 0;
 }
 
 /* Do not ask how submodules differ: git would start another git in each, without the options that
@@ -171,11 +170,10 @@ static void put_diff (json_t *o, const struct code_files *c)
                                         ":/" };
     char *names = git_output (c->root, list, DIFF_MAX);
     char **args = NULL;
-    int rv = names && *names ? 0 : -1;
 
-    for (size_t i = 0; i < sizeof (diff) / sizeof (*diff) && rv == 0; i++)
-        rv = strings_add (&args, diff[i]);
-    if (rv == 0 && keep_out (c, names, &args) == 0)
+    for (size_t i = 0; i < sizeof (diff) / sizeof (*diff); i++)
+        strings_add (&args, diff[i]);
+    if (names && *names && keep_out (c, names, &args) == 0)
         put_git (o, "diff", c->root, args);
     strings_free (args);
     free (names);

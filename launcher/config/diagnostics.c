@@ -11,11 +11,10 @@
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
 
-int problems_open (struct problems *p)
+void problems_open (struct problems *p)
 {
     *p = (struct problems){ 0 };
     p->stream = xopen_memstream (&p->text, &p->size);
-    return 0;
 }
 
 void problems_close (struct problems *p)

@@ -32,8 +32,8 @@ struct problems {
     const char *point, *words; /* as in struct edit */
 };
 
-/* Start an empty list.  Always returns 0. */
-int problems_open (struct problems *p);
+/* Start an empty list. */
+void problems_open (struct problems *p);
 void problems_close (struct problems *p); /* the caller frees p->text */
 
 /* Add one problem, formatted as by printf(3). */

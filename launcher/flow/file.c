@@ -483,8 +483,7 @@ struct flow *flow_file_read (const char *path, char *const *given, const struct 
     struct flow *f;
     int e;
 
-    if (problems_open (&p) < 0)
-        return NULL;
+    problems_open (&p);
     f = flow_read (path, NULL, given, NULL, &p);
     e = errno;
     if (f && opt)

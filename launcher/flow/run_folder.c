@@ -179,8 +179,7 @@ static int read_flow_run (struct flow_run *r, bool own, struct slurmdl_error *er
     errno = EBADMSG;
     if (strcmp (digest, sum))
         return errorf (err, "%s: it has changed since the flow was created", path);
-    if (problems_open (&p) < 0)
-        return errorf (err, "out of memory");
+    problems_open (&p);
     r->flow = flow_read (path, dir, NULL, json_object_get (r->about, "parameters"), &p);
     problems_close (&p);
     if (!r->flow)

@@ -143,22 +143,19 @@ static bool is_text_term (const struct terms *t, const char *value)
            && !(is_number_text (value) && is_number_text (t->values[t->n - 1]));
 }
 
-static int put_condition_term (struct terms *t, FILE *to, char *value)
+static void put_condition_term (struct terms *t, FILE *to, char *value)
 {
-    int rv = 0;
-
     if (is_text_term (t, value)) {
         fprintf (to, "'%s'", value);
         t->last = false;
     } else {
         fprintf (to, "v%zu", t->n);
-        rv = strings_addf (&t->names, "v%zu", t->n) | strings_add (&t->values, value);
-        t->n++;
+        strings_addf (&t->names, "v%zu", t->n++);
+        strings_add (&t->values, value);
         t->last = true;
     }
     t->operator= 0;
     free (value);
-    return rv;
 }
 
 /* Follow what stands between two terms. */
@@ -195,8 +192,10 @@ static char *condition_expression (struct terms *t, const char *text, flow_value
         snprintf (name, sizeof (name), "%.*s", (int)n - 2, at + 1);
         if (quote)
             rv = errorf (err, "{%s} is in quotes: remove them", name);
+        else if ((v = value (name, arg, err)))
+            put_condition_term (t, to, v);
         else
-            rv = (v = value (name, arg, err)) ? put_condition_term (t, to, v) : -1;
+            rv = -1;
     }
     xclose_memstream (to);
     if (rv == 0)

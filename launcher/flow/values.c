@@ -127,8 +127,8 @@ static void write_step_value (struct filling *f, const json_t *v, bool first)
         putc (' ', f->out);
     if (!f->variables)
         fputs (text ? text : "", f->out);
-    else if (strings_addf (f->variables, "DL_FLOW_VALUE_%zu=%s", f->nvariables, text ? text : "")
-             == 0) {
+    else {
+        strings_addf (f->variables, "DL_FLOW_VALUE_%zu=%s", f->nvariables, text ? text : "");
         fprintf (f->out,
                  f->quote == '"'    ? "${DL_FLOW_VALUE_%zu}"
                  : f->quote == '\'' ? "'\"${DL_FLOW_VALUE_%zu}\"'"

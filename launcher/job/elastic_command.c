@@ -62,12 +62,12 @@ static char **step_words (const struct elastic *e, long i)
                                      .node = e->units[i].node,
                                      .no_kill = true };
     char **list = NULL;
-    int bad = slurm_step_words (&step, &list);
 
-    bad |= strings_add_all (&list, e->opt->srun_options);
+    slurm_step_words (&step, &list);
+    strings_add_all (&list, e->opt->srun_options);
     for (int k = 0; k < e->line->nargs; k++)
-        bad |= strings_add (&list, e->line->args[k]);
-    return bad ? NULL : list;
+        strings_add (&list, e->line->args[k]);
+    return list;
 }
 
 struct unit_start {
@@ -92,8 +92,6 @@ static int unit_start (struct elastic *e, long i, struct slurmdl_error *err)
     struct elastic_unit *u = &e->units[i];
     char **words = e->local ? e->line->args : step_words (e, i);
 
-    if (!words)
-        return errorf (err, "out of memory");
     u->tries++;
     u->begun = monotonic ();
     u->asked = 0;

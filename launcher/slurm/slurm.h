@@ -171,8 +171,8 @@ struct slurm_step {
     bool goes_on;                                 /* a task that ends does not end the others */
 };
 
-/* Append the srun command line, up to the options of the plugin and the program.  Returns 0. */
-int slurm_step_words (const struct slurm_step *s, char ***words);
+/* Append the srun command line, up to the options of the plugin and the program. */
+void slurm_step_words (const struct slurm_step *s, char ***words);
 
 /* Number of components of the job that this process runs in; more than 1: the job is heterogeneous.
  */
@@ -182,7 +182,7 @@ long slurm_components (void);
  * in one, with the user's 'options'.  'nodes' 0 leaves the number to these options.  A task that
  * ends does not end the others.
  */
-int slurm_node_step_words (char *const *options, long long nodes, char ***words);
+void slurm_node_step_words (char *const *options, long long nodes, char ***words);
 
 /* Run a program with one argument as a task on a node of the job that this process runs in, and
  * write its output to 'text'.  Returns its exit status, or -1 after a timeout of 'seconds'.
@@ -191,7 +191,7 @@ int slurm_run_on (const char *node, const char *program, const char *argument, u
                   char *text, size_t size);
 
 /* Append an srun command line for an interactive terminal, up to the options. */
-int slurm_terminal_words (char ***words);
+void slurm_terminal_words (char ***words);
 
 /* Write the output of `srun --help` or `srun --version` to 'text'.  Returns the exit status. */
 int slurm_srun_says (const char *option, char *text, size_t size);

@@ -14,44 +14,44 @@ long slurm_components (void)
     return n > 1 ? n : 1;
 }
 
-int slurm_step_words (const struct slurm_step *s, char ***words)
+void slurm_step_words (const struct slurm_step *s, char ***words)
 {
-    int rv = strings_add (words, "srun") | strings_add (words, "--overlap");
-
+    strings_add (words, "srun");
+    strings_add (words, "--overlap");
     if (s->no_kill)
-        rv |= strings_add (words, "--no-kill");
-    rv |= strings_add (words, "--input=none") | strings_add (words, "--export=ALL");
-    rv |= strings_addf (words, "--kill-on-bad-exit=%d", !s->goes_on);
+        strings_add (words, "--no-kill");
+    strings_add (words, "--input=none");
+    strings_add (words, "--export=ALL");
+    strings_addf (words, "--kill-on-bad-exit=%d", !s->goes_on);
     if (s->goes_on)
-        rv |= strings_add (words, "--wait=0");
+        strings_add (words, "--wait=0");
     if (s->nodes > 0)
-        rv |= strings_addf (words, "--nodes=%lld", s->nodes);
+        strings_addf (words, "--nodes=%lld", s->nodes);
     if (s->node)
-        rv |= strings_addf (words, "--nodelist=%s", s->node);
+        strings_addf (words, "--nodelist=%s", s->node);
     if (s->components > 1)
-        rv |= strings_addf (words, "--het-group=0-%lld", s->components - 1);
+        strings_addf (words, "--het-group=0-%lld", s->components - 1);
     if (s->tasks > 0)
-        rv |= strings_addf (words, "--ntasks=%lld", s->tasks);
+        strings_addf (words, "--ntasks=%lld", s->tasks);
     if (s->tasks_per_node > 0)
-        rv |= strings_addf (words, "--ntasks-per-node=%lld", s->tasks_per_node);
+        strings_addf (words, "--ntasks-per-node=%lld", s->tasks_per_node);
     if (s->gpus > 0)
-        rv |= strings_addf (words, "--gpus-per-task=%lld", s->gpus);
+        strings_addf (words, "--gpus-per-task=%lld", s->gpus);
     if (s->cpus > 0)
-        rv |= strings_addf (words, "--cpus-per-task=%lld", s->cpus);
-    return rv ? -1 : 0;
+        strings_addf (words, "--cpus-per-task=%lld", s->cpus);
 }
 
-int slurm_node_step_words (char *const *options, long long nodes, char ***words)
+void slurm_node_step_words (char *const *options, long long nodes, char ***words)
 {
-    int rv = strings_add (words, "srun") | strings_add_all (words, options);
-
+    strings_add (words, "srun");
+    strings_add_all (words, options);
     if (nodes > 0)
-        rv |= strings_addf (words, "--nodes=%lld", nodes);
-    rv |= strings_add (words, "--ntasks-per-node=1") | strings_add (words, "--kill-on-bad-exit=0");
-    rv |= strings_add (words, "--mpi=none");
+        strings_addf (words, "--nodes=%lld", nodes);
+    strings_add (words, "--ntasks-per-node=1");
+    strings_add (words, "--kill-on-bad-exit=0");
+    strings_add (words, "--mpi=none");
     if (getenv ("SLURM_JOB_ID"))
-        rv |= strings_add (words, "--overlap");
-    return rv ? -1 : 0;
+        strings_add (words, "--overlap");
 }
 
 int slurm_run_on (const char *node, const char *program, const char *argument, unsigned seconds,
@@ -74,9 +74,10 @@ int slurm_run_on (const char *node, const char *program, const char *argument, u
     return status;
 }
 
-int slurm_terminal_words (char ***words)
+void slurm_terminal_words (char ***words)
 {
-    return strings_add (words, "srun") | strings_add (words, "--pty");
+    strings_add (words, "srun");
+    strings_add (words, "--pty");
 }
 
 int slurm_srun_says (const char *option, char *text, size_t size)

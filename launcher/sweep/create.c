@@ -146,14 +146,14 @@ static int copy_source_files (char *const *files, const char *folder, uid_t owne
 int list_trial_files (const char *dir, char ***list)
 {
     DIR *d = opendir (dir);
-    int rv = d ? 0 : -1;
 
-    for (struct dirent *e; d && rv == 0 && (e = readdir (d));)
+    if (!d)
+        return -1;
+    for (struct dirent *e; (e = readdir (d));)
         if (!trial_name_is_ours (e->d_name))
-            rv = strings_addf (list, "%s/%s", dir, e->d_name);
-    if (d)
-        closedir (d);
-    return rv;
+            strings_addf (list, "%s/%s", dir, e->d_name);
+    closedir (d);
+    return 0;
 }
 
 int fork_source_hand_on (const char *dir, const char *trial, struct slurmdl_error *err)

@@ -164,7 +164,8 @@ static int note_names (const char *dir, void *arg)
 
     if (number && number > base)
         strings_add_part (arg, base, (size_t)(number - base));
-    return strings_add (arg, base);
+    strings_add (arg, base);
+    return 0;
 }
 
 static void say_no_such (const struct command_line *line, const char *name)
@@ -282,8 +283,9 @@ int open_experiment (const struct command_line *line, const char *name, struct s
                   found);
         return EXIT_NOT_FOUND;
     }
-    if (!realpath (found, dir) || problems_open (&p) < 0)
+    if (!realpath (found, dir))
         return fail (&err);
+    problems_open (&p);
     share_umask (dir);
     *sweep = sweep_open (dir, &p, &err);
     problems_close (&p);
@@ -389,7 +391,8 @@ int read_experiment (const char *path, const struct edit *edit, struct experimen
 {
     struct problems p;
 
-    *e = problems_open (&p) < 0 ? NULL : read_experiment_file (path, edit, &p);
+    problems_open (&p);
+    *e = read_experiment_file (path, edit, &p);
     if (*e)
         return EXIT_OK;
     return errno == EINVAL ? EXIT_USAGE : errno == ENOENT ? EXIT_NOT_FOUND : EXIT_IO;

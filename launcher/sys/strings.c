@@ -9,7 +9,7 @@
 
 #include "launcher/sys/alloc.h"
 
-int strings_add_part (char ***list, const char *text, size_t len)
+void strings_add_part (char ***list, const char *text, size_t len)
 {
     size_t n = 0;
 
@@ -18,15 +18,14 @@ int strings_add_part (char ***list, const char *text, size_t len)
     *list = xreallocarray (*list, n + 2, sizeof (**list));
     (*list)[n] = xstrndup (text, len);
     (*list)[n + 1] = NULL;
-    return 0;
 }
 
-int strings_add (char ***list, const char *text)
+void strings_add (char ***list, const char *text)
 {
-    return strings_add_part (list, text, strlen (text));
+    strings_add_part (list, text, strlen (text));
 }
 
-int strings_addf (char ***list, const char *format, ...)
+void strings_addf (char ***list, const char *format, ...)
 {
     char *text;
     va_list ap;
@@ -36,14 +35,12 @@ int strings_addf (char ***list, const char *format, ...)
     va_end (ap);
     strings_add (list, text);
     free (text);
-    return 0;
 }
 
-int strings_add_all (char ***list, char *const *more)
+void strings_add_all (char ***list, char *const *more)
 {
     for (; more && *more; more++)
         strings_add (list, *more);
-    return 0;
 }
 
 bool strings_contain (const char *const *list, const char *text)

@@ -6,13 +6,12 @@
 #include <stddef.h>
 
 /* Append to a NULL-terminated list (NULL: create one) a copy of a string, of its first 'len' bytes,
- * of formatted text, or of each string in another list (NULL: an empty one).  Always return 0;
- * running out of memory ends the program (alloc.h).
+ * of formatted text, or of each string in another list (NULL: an empty one).
  */
-int strings_add (char ***list, const char *text);
-int strings_add_part (char ***list, const char *text, size_t len);
-int strings_addf (char ***list, const char *format, ...) __attribute__ ((format (printf, 2, 3)));
-int strings_add_all (char ***list, char *const *more);
+void strings_add (char ***list, const char *text);
+void strings_add_part (char ***list, const char *text, size_t len);
+void strings_addf (char ***list, const char *format, ...) __attribute__ ((format (printf, 2, 3)));
+void strings_add_all (char ***list, char *const *more);
 
 /* Whether a list contains a string.  The list may be NULL. */
 bool strings_contain (const char *const *list, const char *text);

@@ -112,17 +112,17 @@ int list_trainer_files (const char *dir, char ***list)
 {
     bool attempt = is_attempt (dir);
     DIR *d = opendir (dir);
-    int rv = d ? 0 : -1;
 
-    for (struct dirent *e; d && rv == 0 && (e = readdir (d));) {
+    if (!d)
+        return -1;
+    for (struct dirent *e; (e = readdir (d));) {
         bool ours = strcmp (e->d_name, WORK_NAME) ? attempt_file_is_ours (e->d_name)
                                                   : !folder_has_work (dir);
         if (*e->d_name != '.' && (!attempt || !ours))
-            rv = strings_addf (list, "%s/%s", dir, e->d_name);
+            strings_addf (list, "%s/%s", dir, e->d_name);
     }
-    if (d)
-        closedir (d);
-    return rv;
+    closedir (d);
+    return 0;
 }
 
 /* ---- the attempt to resume from ---- */

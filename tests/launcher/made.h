@@ -24,8 +24,7 @@ static inline struct experiment *made_experiment (const char *path)
     struct experiment *e = NULL;
     struct problems p;
 
-    if (problems_open (&p) < 0)
-        return NULL;
+    problems_open (&p);
     e = experiment_read_edited (path, NULL, &p);
     problems_close (&p);
     if (p.count)
@@ -41,8 +40,7 @@ static inline struct sweep *made_open (const char *folder)
     struct problems p;
     struct sweep *s;
 
-    if (problems_open (&p) < 0)
-        return NULL;
+    problems_open (&p);
     s = sweep_open (folder, &p, &err);
     problems_close (&p);
     if (!s)

@@ -347,7 +347,8 @@ static void open_experiment (struct maker *m, const char *root, const char *file
     char dir[PATH_MAX];
     char id[SWEEP_ID_SIZE];
 
-    if (problems_open (&p) < 0 || !(e = experiment_read_edited (file, NULL, &p))) {
+    problems_open (&p);
+    if (!(e = experiment_read_edited (file, NULL, &p))) {
         problems_close (&p);
         fprintf (stderr, "%s\n", p.text);
         exit (2);

@@ -15,8 +15,8 @@ int main (int argc, char **argv)
     json_t *json = argc == 3 ? json_loads (argv[2], 0, NULL) : NULL;
     int rv = 1;
 
-    if (problems_open (&p) == 0 && json && event_read (json, &e) == 0
-        && (s = sweep_open (argv[1], &p, &err)))
+    problems_open (&p);
+    if (json && event_read (json, &e) == 0 && (s = sweep_open (argv[1], &p, &err)))
         rv = sweep_publish (s, &e, 1, &err);
     if (rv != 0)
         fprintf (stderr, "usage: putevent DIR JSON (%s)\n", err.text);
