@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regular expressions with named numbers. */
+/* Find metrics in a line of output by regular expressions with named numbers. */
 #include "launcher/config/metric_pattern.h"
 
 #include <ctype.h>
@@ -29,17 +29,17 @@ struct pattern {
     struct {
         char name[NAME_SIZE];
         int group;
-        char next; /* what follows it literally, or '\0' */
-        bool open; /* a group or a class follows */
+        char next; /* the literal character that follows it in the pattern, or '\0' */
+        bool open; /* a group or bracket expression follows it */
     } names[NAMES_MAX];
-    int step;    /* index in names, -1: none */
-    bool counts; /* a step was no integer: the numbers of lines are taken */
+    int step;    /* index of {step} in 'names', or -1 */
+    bool counts; /* a step was not an integer, so use line numbers as steps */
     int64_t lines;
     bool json;
     struct counted {
         char name[NAME_SIZE];
         int64_t values;
-    } * counted; /* of what names itself; NULL for {name} */
+    } * counted; /* names found in the output; NULL if the pattern has {name} */
     size_t ncounted;
 };
 
@@ -58,7 +58,7 @@ static size_t name_at (const char *text)
 static int add_name (struct pattern *p, const char *text, size_t len, int group,
                      struct slurmdl_error *err)
 {
-    const char *next = text + len + 1; /* behind "}" */
+    const char *next = text + len + 1; /* after the "}" */
 
     if (p->count == NAMES_MAX || len >= sizeof (p->names[0].name)) {
         errno = EINVAL;
@@ -69,7 +69,7 @@ static int add_name (struct pattern *p, const char *text, size_t len, int group,
     if (*next == '\\')
         next++;
     else if (*next && strchr ("([.", *next))
-        next = NULL; /* it may be anything, also what ends a number */
+        next = NULL; /* could match any character, even one that belongs to a number */
     p->names[p->count].next = next ? *next : '\0';
     p->names[p->count].open = !next && text[len + 1] != '.';
     if (!strcmp (p->names[p->count].name, "step"))
@@ -78,7 +78,7 @@ static int add_name (struct pattern *p, const char *text, size_t len, int group,
     return 0;
 }
 
-/* Perl's and Go's classes, which a POSIX expression does not have. */
+/* Translate the classes of Perl and Go, which POSIX expressions lack. */
 static size_t copy_class (const char *text, bool in_brackets, FILE *f)
 {
     static const struct {
@@ -95,7 +95,7 @@ static size_t copy_class (const char *text, bool in_brackets, FILE *f)
     return 0;
 }
 
-/* Copy a bracket expression, in which a parenthesis opens no group. */
+/* Copy a bracket expression up to its ']'.  A '(' in it does not open a group. */
 static const char *copy_brackets (const char *text, FILE *f)
 {
     size_t n;
@@ -113,7 +113,9 @@ static const char *copy_brackets (const char *text, FILE *f)
     return text;
 }
 
-/* The expression proper: the user's own groups count too. */
+/* Convert a pattern to a POSIX expression.  Count the user's own groups, because they shift the
+ * numbers of ours.
+ */
 static char *translate (struct pattern *p, const char *text, struct slurmdl_error *err)
 {
     char *out = NULL;
@@ -203,9 +205,10 @@ static double group_value (const char *line, const regmatch_t *m)
     return strtod (line + m->rm_so, NULL);
 }
 
-/* A number is read whole or not at all: "0,5", "1,234.5", "1.2.3", "12abc" and
- * "1e" have none at their beginning, unless the expression itself goes on so,
- * and no end of a number is one, as ".*" before it would leave.
+/* Reject a match that covers only a part of a number or word, because its value would be wrong.
+ * ends_early() rejects the beginnings of "0,5", "1,234.5", "1.2.3", "12abc" and "1e", unless the
+ * pattern itself continues with what follows.  begins_late() rejects the end of a number, which a
+ * greedy ".*" would leave.
  */
 static bool ends_early (const char *end, bool is_integer, char next, bool open)
 {
@@ -246,16 +249,20 @@ static bool is_cut (const char *line, const regmatch_t *g, char next, bool open)
     return begins_late (line, at) || ends_early (end, digits == end, next, open);
 }
 
-/* -1: it is none; from an epoch of 1.53 on all lines are counted. */
+/* Returns -1 if the number cannot be a step.  After a fractional one, such as epoch 1.53, no number
+ * is: the pattern then uses line numbers.
+ */
 static int64_t step_of (struct pattern *p, double v)
 {
     p->counts = p->counts || v != floor (v);
     return !p->counts && v >= 0 && v < 0x1p62 ? (int64_t)v : -1;
 }
 
-/* ---- what names itself ---- */
+/* ---- names found in the output ---- */
 
-/* The number of this value among those of the name; 0: one name too many. */
+/* Count the values of a name, including this one.  Returns 0 if the name is too long or one too
+ * many.
+ */
 static int64_t count_value (struct pattern *p, const char *name)
 {
     size_t i = 0;
@@ -269,7 +276,7 @@ static int64_t count_value (struct pattern *p, const char *name)
     return ++p->counted[i].values;
 }
 
-/* 'step' < 0: the number of the value. */
+/* If 'step' is negative, use the number of the value as its step. */
 static int found_value (struct pattern *p, const char *name, const char *text, int64_t step,
                         pattern_metric_f f, void *arg)
 {
@@ -356,8 +363,8 @@ int pattern_match (struct pattern *p, const char *line, pattern_metric_f f, void
     return count;
 }
 
-/* CSI ("\033[1;36m", "\033[K"), OSC (a title or a link, to BEL or ST), and what
- * else follows an escape.
+/* Skip the rest of a sequence after its escape character: CSI ("\033[1;36m", "\033[K"), a string
+ * such as OSC (a title or link, which ends with BEL or ST), or any other.
  */
 static const char *skip_escape (const char *at)
 {

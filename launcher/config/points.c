@@ -17,7 +17,7 @@
 
 enum { PATH_SIZE = 128 };
 
-/* What a message is about: the key, or the point of dl try. */
+/* What messages are about: the key, or the point given to dl try. */
 static const char *point_subject (const struct problems *p)
 {
     return p->words ? "the point" : "'searcher.try_first'";
@@ -55,9 +55,7 @@ static void clear_inactive (const struct experiment *e, double *x)
 
 /* ---- defaults ---- */
 
-/* The middle of each parameter, be it active or not: what the searcher
- * "single" tries when nothing waits.
- */
+/* Get the middle of each parameter, even if it is inactive, by asking the searcher "single". */
 static int middle_of_space (const struct experiment *e, double *x)
 {
     const struct search_config config = { .name = "single", .max_length = 1 };

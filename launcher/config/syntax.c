@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pass the text of an experiment file to libconfig, which truncates integers to 32
- * bits, and would try to read a folder or an endless file.
+/* Pass the text of an experiment file to libconfig, which by itself would truncate integers to 32
+ * bits, and try to read a folder or an endless file.
  */
 #include "launcher/config/syntax.h"
 
@@ -29,8 +29,8 @@
 
 enum { DEPTH_MAX = 64 };
 
-/* Where comments are gone and texts are blank.  The first that matches counts;
- * its group 2 is shown.
+/* Expressions for a line whose comments and strings mask_strings() has blanked out.  The first one
+ * that matches wins; the message quotes its group 2.
  */
 static const struct mistake {
     const char *pattern;
@@ -82,7 +82,7 @@ static char *mask_strings (const char *text)
             blank_out (c, end);
         } else if (c > copy && strchr (" \t=:[(,", c[-1])
                    && (!strncasecmp (c, "true", 4) || !strncasecmp (c, "false", 5)))
-            memset (c, '0', 4); /* a value like a number */
+            memset (c, '0', 4); /* so that 'mistakes' need not know them */
     }
     return copy;
 }
@@ -187,23 +187,23 @@ enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000, ELEMENTS_MAX = 1000000, INCLUDES_
 /* The files that make up one text. */
 struct inclusion {
     struct problems *p;
-    const char *file; /* that is being read */
-    int line;         /* of the text that is being written */
+    const char *file; /* being read */
+    int line;         /* of the combined text */
     int depth;
     int count;
-    size_t size; /* of the files that were included */
-    char *bad;   /* the file in which something is wrong, NULL: the first */
+    size_t size; /* of all included files */
+    char *bad;   /* the included file that has an error; NULL: the main file */
 };
 
 struct syntax_scan {
     const char *at;
     int line;
-    int spanning; /* the line of the first text of several lines, 0: none */
-    int lists;    /* [ and ( that are open */
+    int spanning; /* line of the first string that spans lines, 0: none */
+    int lists;    /* number of open [ and ( */
     long settings, elements;
-    FILE *out;             /* the same text, with an L where an integer needs one */
-    char *why;             /* what is wrong in 'line', NULL: nothing */
-    struct inclusion *inc; /* NULL: @include is refused */
+    FILE *out;             /* gets the text, with an L appended to large integers */
+    char *why;             /* the error in 'line', or NULL */
+    struct inclusion *inc; /* NULL: reject @include */
 };
 
 static int __attribute__ ((format (printf, 3, 4)))
@@ -228,7 +228,7 @@ static void copy_chars (struct syntax_scan *s, size_t n)
     }
 }
 
-/* ---- what is no value ---- */
+/* ---- comments, strings, names ---- */
 
 static int copy_comment (struct syntax_scan *s)
 {
@@ -320,7 +320,7 @@ static int copy_settings (struct syntax_scan *s);
 static char *read_included (const char *path, size_t *size);
 static size_t mark_length (const char *text);
 
-/* The path that is named here in quotes, NULL: none is. */
+/* Read the quoted path, which is relative to the including file.  Returns NULL if it is missing. */
 static char *included_path (struct syntax_scan *s)
 {
     const char *from = s->at + 8 + strspn (s->at + 8, " \t");
@@ -337,7 +337,7 @@ static char *included_path (struct syntax_scan *s)
     return path;
 }
 
-/* The settings of a file that was read, with its own lines in messages. */
+/* Copy the settings of an included file.  Messages name that file and its lines. */
 static int copy_included (struct syntax_scan *s, const char *path, const char *text)
 {
     struct inclusion *inc = s->inc;
@@ -454,7 +454,7 @@ static char *parse_text_of (config_t *cf, const char *text, struct inclusion *in
 
     s.out = xopen_memstream (&out, &size);
     copy_settings (&s);
-    putc ('\n', s.out); /* without which a comment is an error */
+    putc ('\n', s.out); /* libconfig rejects a comment that ends without one */
     xclose_memstream (s.out);
     if (!s.why) {
         parse_copy (cf, out, &s);

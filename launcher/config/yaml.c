@@ -26,7 +26,7 @@ struct yaml_tree {
     struct problems *p;
     int depth;
     long settings;
-    bool space; /* among the hyperparameters, of which one may be null */
+    bool space; /* among the hyperparameters, which may be null */
 };
 
 static int line_of (const yaml_node_t *node)
@@ -382,7 +382,7 @@ static int add_node (struct yaml_tree *t, config_setting_t *to, const char *name
 static const struct hint {
     const char *problem;
     const char *hint;
-    bool earlier; /* it is where the context begins */
+    bool earlier; /* the mistake is where libyaml's context begins */
 } hints[] = {
     { "start any token", "do not indent with tabs; quote a string with such a character", false },
     { "mapping values are not allowed",
@@ -453,8 +453,8 @@ static int problem_yaml_unreadable (const char *path, struct problems *p, int e)
     return -1;
 }
 
-/* Whether a tag is one that is read: yaml_parser_load() tells !!str 5 and 5
- * alike.
+/* Whether we know the tag.  Check events for it, because yaml_parser_load() returns the same nodes
+ * for !!str 5 and 5.
  */
 static bool is_read (const yaml_event_t *e)
 {
