@@ -103,7 +103,7 @@ static int save (struct saver *s, struct save_job *job, struct slurmdl_error *er
         return 0;
     if (commit (run, job, path, err) < 0)
         return -1;
-    time_limit_saved (monotonic () - begin);
+    stop_saved (monotonic () - begin);
     if (*path) {
         pthread_mutex_lock (&s->lock);
         memcpy (s->unverified, path, sizeof (path));

@@ -150,7 +150,6 @@ struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
     if (strcmp (environment_text ("DL_SIGNALS", "1"), "0")) {
         run->signals = true;
         stop_open (run);
-        time_limit_open ();
     }
     return run;
 fail:
@@ -172,10 +171,8 @@ int slurmdl_close (struct slurmdl *run)
     }
     agreement_destroy (run->agreement);
     session_destroy (run->session);
-    if (run->signals) {
-        time_limit_close ();
+    if (run->signals)
         stop_close ();
-    }
     rv = slurmdl_metrics_destroy (run->metrics);
     if (rv < 0)
         saved = errno;

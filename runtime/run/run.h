@@ -33,17 +33,12 @@ struct slurmdl {
     bool signals; /* handlers were asked for */
 };
 
-/* stop.c */
+/* stop.c: a signal, the time limit of the job or the program itself requests a stop. */
 void stop_open (const struct slurmdl *run);
 void stop_close (void);
-void stop_by_time_limit (void);
 void stop_told (void); /* the program knows that it is to stop */
 void stop_reached (const struct slurmdl *run, int64_t step); /* in a save */
-
-/* time_limit.c: request a stop before the job's time is over. */
-void time_limit_open (void);
-void time_limit_close (void);
-void time_limit_saved (double seconds); /* that is how long a save takes */
+void stop_saved (double seconds);                            /* how long a save takes */
 
 /* agree.c; NULL is accepted */
 void agreement_destroy (struct agreement *a);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stop requests by signal, and the exit of a program that was stopped. */
+/* Stop requests by signal or because the time limit is near, and the exit of a program that was
+ * stopped.
+ */
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,7 +16,7 @@
 #include "runtime/run/run.h"
 
 enum { BY_PROGRAM = -1, BY_TIME_LIMIT = -2 };
-enum { STOP_WAIT = 300 };
+enum { STOP_WAIT = 300, STOP_MARGIN = 60 };
 
 /* A signal reaches the process and not a run, so its state is global. */
 static atomic_int requested; /* 0 if none, or the signal, or one of BY_ */
@@ -112,12 +115,65 @@ static void write_exit_status (int status, void *unused)
                  job, stop_name (by), job);
 }
 
+/* ---- the time limit of the job ---- */
+
+/* Protected by 'lock'. */
+static pthread_cond_t limit_changed = PTHREAD_COND_INITIALIZER;
+static pthread_t limit_thread;
+static bool limit_watched, limit_closing;
+static double job_end, stop_margin, save_seconds;
+
+/* A worker watches the time itself and decides what to do next. */
+static bool has_time_limit (void)
+{
+    const char *limit = getenv ("SLURM_JOB_END_TIME");
+    const char *wish = getenv ("DL_STOP_MARGIN");
+
+    if (!limit || (getenv ("DL_ATTEMPT_DIR") && !wish))
+        return false;
+    job_end = strtod (limit, NULL);
+    stop_margin = wish ? strtod (wish, NULL) : STOP_MARGIN;
+    return job_end > 0 && stop_margin >= 0;
+}
+
+static void *await_time_limit (void *arg)
+{
+    struct timespec when = { 0 };
+
+    pthread_mutex_lock (&lock);
+    while (!limit_closing) {
+        double at = job_end - stop_margin - 2 * save_seconds;
+        when.tv_sec = at > 0 ? (time_t)at : 0;
+        if (pthread_cond_timedwait (&limit_changed, &lock, &when) == ETIMEDOUT) {
+            request (BY_TIME_LIMIT);
+            break;
+        }
+    }
+    pthread_mutex_unlock (&lock);
+    return arg;
+}
+
+void stop_saved (double seconds)
+{
+    pthread_mutex_lock (&lock);
+    save_seconds = seconds;
+    pthread_cond_broadcast (&limit_changed);
+    pthread_mutex_unlock (&lock);
+}
+
+/* ---- of a run ---- */
+
 void stop_open (const struct slurmdl *run)
 {
     pthread_mutex_lock (&lock);
-    if (users++ == 0)
+    if (users++ == 0) {
         for (int i = 0; i < WATCHED; i++)
             install (i);
+        limit_closing = false;
+        save_seconds = 0;
+        limit_watched =
+            has_time_limit () && pthread_create (&limit_thread, NULL, await_time_limit, NULL) == 0;
+    }
     first_rank = run->rank == 0;
     process = getpid ();
     if (!at_exit)
@@ -133,11 +189,20 @@ void stop_reached (const struct slurmdl *run, int64_t step)
 
 void stop_close (void)
 {
+    bool join = false;
+
     pthread_mutex_lock (&lock);
-    if (--users == 0)
+    if (--users == 0) {
         for (int i = 0; i < WATCHED; i++)
             remove_handler (i);
+        join = limit_watched;
+        limit_watched = false;
+        limit_closing = true;
+        pthread_cond_broadcast (&limit_changed);
+    }
     pthread_mutex_unlock (&lock);
+    if (join)
+        pthread_join (limit_thread, NULL);
 }
 
 void stop_told (void)
@@ -158,9 +223,4 @@ void slurmdl_request_stop (struct slurmdl *run)
 {
     (void)run;
     request (BY_PROGRAM);
-}
-
-void stop_by_time_limit (void)
-{
-    request (BY_TIME_LIMIT);
 }
