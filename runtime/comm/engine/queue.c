@@ -170,7 +170,8 @@ static size_t *queue_blocks (const struct queue_plan *p, size_t *all)
     return bytes;
 }
 
-static int queue_unpack (struct queue_plan *p, char *to)
+/* Copy this rank's rows of all tensors into one buffer. */
+static int queue_pack (struct queue_plan *p, char *to)
 {
     for (size_t i = 0; i < p->b->n; i++) {
         const struct engine_item *it = &p->b->items[i];
@@ -181,7 +182,8 @@ static int queue_unpack (struct queue_plan *p, char *to)
     return queue_flush_copies (p);
 }
 
-static int queue_pack (struct queue_plan *p, const char *from)
+/* Copy the rows of all ranks, which 'from' holds rank by rank, into the tensors. */
+static int queue_unpack (struct queue_plan *p, const char *from)
 {
     for (size_t i = 0; i < p->b->n; i++)
         p->b->items[i].done = 0;
@@ -209,13 +211,13 @@ static int queue_allgatherv (struct queue_plan *p, const size_t *bytes, size_t a
         out = batch_target (it->task);
     } else {
         void *rows = queue_buffer (p, 0, own);
-        if (!rows || !(out = queue_buffer (p, 1, all)) || queue_unpack (p, rows) < 0)
+        if (!rows || !(out = queue_buffer (p, 1, all)) || queue_pack (p, rows) < 0)
             return -1;
         in = rows;
     }
     if (slurmdl_allgather (p->e->channel, in, own, out, bytes, p->err) < 0)
         return -1;
-    return is_direct (p) ? 0 : queue_pack (p, out);
+    return is_direct (p) ? 0 : queue_unpack (p, out);
 }
 
 static int queue_gather (struct queue_plan *p)
