@@ -111,7 +111,7 @@ int secret_random (char text[SECRET_TEXT])
     return 0;
 }
 
-static void make_hostfile (void)
+static void set_secret (void)
 {
     char text[SECRET_TEXT];
 
@@ -132,7 +132,7 @@ void plugin_secret (bool wanted)
     if (made == getpid ())
         return;
     if (wanted) {
-        make_hostfile ();
+        set_secret ();
         made = getpid ();
     } else if (getenv ("SLURM_STEP_ID") && *getenv ("SLURM_STEP_ID"))
         unsetenv (variable);
