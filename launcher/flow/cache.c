@@ -17,6 +17,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
@@ -452,6 +453,7 @@ static void note_change (FILE *f, long *n, const char *path, const char *what)
 /* Returns the number of files that differ; links do not count as code. */
 static long compare_files (FILE *f, json_t *old, json_t *now, const struct code_files *files)
 {
+    char more[AND_MORE_SIZE];
     const char *path;
     json_t *digest;
     long n = 0;
@@ -471,8 +473,7 @@ static long compare_files (FILE *f, json_t *old, json_t *now, const struct code_
     json_object_foreach (old, path, digest)
         if (!json_object_get (now, path))
             note_change (f, &n, path, "is gone");
-    if (n > SHOWN)
-        fprintf (f, " and %ld more", n - SHOWN);
+    fputs (and_more (more, n - SHOWN), f);
     return n;
 }
 

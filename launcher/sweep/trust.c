@@ -20,6 +20,7 @@
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
@@ -401,6 +402,7 @@ void trust_say_changes (const struct sweep *s)
     char *record = find_pin (s, &by);
     char *frozen = record ? strstr (record, conf_mark) : NULL;
     char *now = pin_text (s);
+    char more[AND_MORE_SIZE];
     json_t *old, *new;
     long n;
 
@@ -413,7 +415,7 @@ void trust_say_changes (const struct sweep *s)
         new = pin_json (now, frozen ? s->frozen : NULL);
         n = flat_compare (old, new, say_change, NULL);
         if (n > CHANGES_SAID)
-            complain ("  and %ld more", n - CHANGES_SAID);
+            complain (" %s", and_more (more, n - CHANGES_SAID));
         else if (n == 0)
             complain ("  no setting: %s",
                       frozen ? "only how the file is written" : "or which one was not recorded");
