@@ -247,13 +247,13 @@ static int compile_filter (struct filter *f, const char *text)
         open[i] = t->open;
     }
     why = constraint_compile (&f->program, text, &names, &column);
-    if (why && !strcmp (why, "no such name"))
+    if (why && errno == ENOENT)
         say_unknown (f->names, text + column - 1);
-    else if (why)
+    else if (why) /* only states have a fixed set of choices */
         complain ("--where: column %d: %s%s", column, why,
-                  strstr (why, "choice") ? " (states are open, paused, completed, failed, "
-                                           "'stopped early' and rejected)"
-                                         : "");
+                  errno == EDOM ? " (states are open, paused, completed, failed, 'stopped early' "
+                                  "and rejected)"
+                                : "");
     free (words);
     free (labels);
     free (nlabels);

@@ -2,6 +2,7 @@
 /* A constraint: compiled to steps on a stack, operands before operators. */
 #include "searcher/space/constraint.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,7 @@ struct constraint_parser {
     const char *text;
     const char *at; /* what is not read yet */
     const char *why;
+    int error; /* errno for 'why' */
     int column;
     int depth;
 };
@@ -61,13 +63,19 @@ struct operand {
 };
 
 /* The first error is reported.  It ends the text, so that all callers return. */
-static void fail_parse (struct constraint_parser *p, const char *at, const char *why)
+static void fail_parse_as (struct constraint_parser *p, const char *at, int error, const char *why)
 {
     if (p->why)
         return;
     p->why = why;
+    p->error = error;
     p->column = at - p->text + 1;
     p->at = "";
+}
+
+static void fail_parse (struct constraint_parser *p, const char *at, const char *why)
+{
+    fail_parse_as (p, at, EINVAL, why);
 }
 
 /* Append a step.  After a failure the result is a harmless operand. */
@@ -185,7 +193,7 @@ static void need_kind (struct constraint_parser *p, enum constraint_kind kind,
         s->count = p->why ? 0 : p->names->nlabels[s->index];
         s->op = OP_LABEL;
     } else if (o->kind == KIND_TEXT && in (LETTERS, *o->at))
-        fail_parse (p, o->at, "no such name");
+        fail_parse_as (p, o->at, ENOENT, "no such name");
     else if (o->kind == KIND_TEXT)
         fail_parse (p, o->at, "a text is compared with a parameter of choices only");
     else if (o->kind != kind && kind == KIND_TRUTH)
@@ -208,7 +216,7 @@ static bool match_choice (struct constraint_parser *p, struct operand *a, struct
         k++;
     p->c.step[text->step].value = k;
     if (k >= p->names->nlabels[i] && !(p->names->open && p->names->open[i]))
-        fail_parse (p, text->at, "the parameter has no such choice");
+        fail_parse_as (p, text->at, EDOM, "the parameter has no such choice");
     return true;
 }
 
@@ -397,7 +405,9 @@ const char *constraint_compile (struct constraint *c, const char *text,
     if (a.kind != KIND_TRUTH)
         fail_parse (&p, a.at, "this is not a comparison");
     *column = p.column;
-    if (!p.why)
+    if (p.why)
+        errno = p.error;
+    else
         *c = p.c;
     return p.why;
 }

@@ -83,8 +83,9 @@ struct constraint_names {
 /* Compile 'text'.  'text' and 'names' may be freed afterwards.  The locale must
  * use a decimal point (LC_NUMERIC "C").
  *
- * Returns NULL and sets *column to 0, or returns a constant sentence that says
- * what is wrong at byte *column (from 1), and leaves *c unchanged.
+ * Returns NULL and sets *column to 0.  On an error, returns a constant sentence that
+ * says what is wrong at byte *column (from 1), sets errno to ENOENT for an unknown name,
+ * EDOM for an unknown choice or EINVAL, and leaves *c unchanged.
  */
 const char *constraint_compile (struct constraint *c, const char *text,
                                 const struct constraint_names *names, int *column);

@@ -87,6 +87,8 @@ like "$(dl show --columns=why --where='why == "exit status 3"' many)" '^exit sta
 for bad in 'state==faild:column 8: the parameter has no such choice' "lrr<1:there is no column 'lrr'; did you mean 'lr'" 'lr<:column 4: a value is missing'; do
     like "$(dl show --where="${bad%%:*}" many 2>&1)" "^dl: --where: ${bad#*:}" "--where=${bad%%:*}"
 done
+like "$(dl show --where='state==faild' many 2>&1)" "no such choice \(states are open, paused, .*\)$" "--where: a misspelt state"
+like "$(dl show --where='optimizer < 1' many 2>&1)" "^dl: --where: column 1: a choice of this parameter is not a number$" "--where: a choice of another column"
 like "$(dl show --columns=trail many 2>&1)" "^dl: --columns: there is no column 'trail'; did you mean 'trial'\?$" "--columns: a misspelt name"
 like "$(dl show --sort=bst many 2>&1)" "^dl: --sort: there is no column 'bst'; did you mean 'best'\?$" "--sort: a misspelt name"
 dl show --json --csv many >/dev/null 2>&1
