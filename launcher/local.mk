@@ -10,7 +10,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/sys/user.c \
 	%D%/slurm/accounting.c %D%/slurm/cancel.c %D%/slurm/amounts.c %D%/slurm/nodes.c %D%/slurm/queue.c %D%/slurm/step.c %D%/slurm/submit.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/flat.c %D%/config/hparams.c \
-	%D%/config/job_settings.c %D%/config/json_fields.c %D%/config/keys.c \
+	%D%/config/job_settings.c %D%/config/keys.c \
 	%D%/config/log_policy.c %D%/config/failure_settings.c %D%/config/metric_pattern.c \
 	%D%/config/points.c %D%/config/plugin_settings.c \
 	%D%/config/setting.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \

@@ -17,7 +17,6 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/hparams.h"
-#include "launcher/config/json_fields.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/software_settings.h"
@@ -892,12 +891,13 @@ static void check_program (const struct experiment *e, char **words, bool local,
 static void near_name (const struct experiment *e, const char *metric, char *hint, size_t size)
 {
     char **names = NULL;
+    const char *meant;
 
     for (char **text = e->metric->patterns; *text; text++)
         for (const char *at = *text; (at = strchr (at, '{')); at++)
             strings_add_part (&names, at + 1, strcspn (at + 1, "}"));
-    if (names)
-        hint_text (hint, size, metric, (const char *const *)names);
+    meant = names ? nearest_word (metric, (const char *const *)names) : NULL;
+    snprintf (hint, size, "%s%s%s", DID_YOU_MEAN (meant, "'", "'", ""));
     strings_free (names);
 }
 

@@ -11,13 +11,196 @@
 #include <string.h>
 
 #include "launcher/config/hparams.h"
-#include "launcher/config/json_fields.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
+#include "runtime/base/nearest_word.h"
 #include "searcher/searcher.h"
+
+/* ---- read a JSON object into a struct, by a table of fields ---- */
+
+enum field_type {
+    FIELD_NUMBER,  /* double */
+    FIELD_INTEGER, /* int64_t; accepts 3.0 */
+    FIELD_BOOL,    /* bool */
+    FIELD_TEXT,    /* const char *, valid as long as the object */
+    FIELD_LIST,    /* this and the rest: json_t *, a borrowed reference */
+    FIELD_OBJECT,
+    FIELD_ANY,
+};
+
+struct field {
+    const char *name;
+    enum field_type type;
+    size_t offset;
+    bool needed;
+    double min, max; /* range of a number; both 0: no limits */
+};
+
+enum { FIELDS_MAX = 64 };
+
+/* A double cannot represent every integer beyond this. */
+static const double exact_integer_max = 0x1p53;
+
+/* "a list", "a number", ... */
+static const char *json_what (const json_t *v)
+{
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list",  [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "a number", [JSON_REAL] = "a number", [JSON_TRUE] = "true",
+        [JSON_FALSE] = "false",      [JSON_NULL] = "null",
+    };
+
+    return v ? names[json_typeof (v)] : "nothing";
+}
+
+static const struct field *find_field (const struct field *fields, const char *name)
+{
+    for (const struct field *f = fields; f->name; f++)
+        if (!strcmp (f->name, name))
+            return f;
+    return NULL;
+}
+
+static int unknown_field (const struct field *fields, const char *name, const char *who,
+                          struct slurmdl_error *err)
+{
+    const char *words[FIELDS_MAX] = { 0 };
+    const char *meant;
+    int n = 0;
+
+    for (const struct field *f = fields; f->name && n < FIELDS_MAX - 1; f++)
+        words[n++] = f->name;
+    meant = nearest_word (name, words);
+    errno = EINVAL;
+    return errorf (err, "%sunknown key '%.60s'%s%s%s", who, name,
+                   DID_YOU_MEAN (meant, "'", "'", ""));
+}
+
+static bool json_is_whole (const json_t *v)
+{
+    double x = json_number_value (v);
+
+    return json_is_integer (v)
+           || (json_is_real (v) && floor (x) == x && fabs (x) <= exact_integer_max);
+}
+
+static bool field_has_type (const struct field *f, const json_t *v)
+{
+    switch (f->type) {
+    case FIELD_NUMBER:
+        return json_is_number (v);
+    case FIELD_INTEGER:
+        return json_is_whole (v);
+    case FIELD_BOOL:
+        return json_is_boolean (v);
+    case FIELD_TEXT:
+        return json_is_string (v);
+    case FIELD_LIST:
+        return json_is_array (v);
+    case FIELD_OBJECT:
+        return json_is_object (v);
+    case FIELD_ANY:
+        break;
+    }
+    return true;
+}
+
+static int wrong_field_type (const struct field *f, const json_t *v, const char *who,
+                             struct slurmdl_error *err)
+{
+    static const char *const wanted[] = {
+        [FIELD_NUMBER] = "a number", [FIELD_INTEGER] = "an integer", [FIELD_BOOL] = "true or false",
+        [FIELD_TEXT] = "a string",   [FIELD_LIST] = "a list",        [FIELD_OBJECT] = "an object",
+    };
+    char number[32];
+
+    snprintf (number, sizeof (number), "%.9g", json_number_value (v));
+    errno = EINVAL;
+    return errorf (err, "%s'%s' is %s, but must be %s", who, f->name,
+                   json_is_number (v) ? number : json_what (v), wanted[f->type]);
+}
+
+static int check_field_range (const struct field *f, const json_t *v, const char *who,
+                              struct slurmdl_error *err)
+{
+    double x = json_number_value (v);
+
+    if (f->type > FIELD_INTEGER || (f->min == 0 && f->max == 0) || (x >= f->min && x <= f->max))
+        return 0;
+    errno = EINVAL;
+    if (isinf (f->max))
+        return errorf (err, "%s'%s' is %.9g, but must be %.9g or more", who, f->name, x, f->min);
+    return errorf (err, "%s'%s' is %.9g, but must be from %.9g to %.9g", who, f->name, x, f->min,
+                   f->max);
+}
+
+static void set_field (const struct field *f, json_t *v, void *at)
+{
+    void *to = (char *)at + f->offset;
+
+    switch (f->type) {
+    case FIELD_NUMBER:
+        *(double *)to = json_number_value (v);
+        break;
+    case FIELD_INTEGER:
+        *(int64_t *)to =
+            json_is_integer (v) ? json_integer_value (v) : (int64_t)json_real_value (v);
+        break;
+    case FIELD_BOOL:
+        *(bool *)to = json_is_true (v);
+        break;
+    case FIELD_TEXT:
+        *(const char **)to = json_string_value (v);
+        break;
+    case FIELD_LIST:
+    case FIELD_OBJECT:
+    case FIELD_ANY:
+        *(json_t **)to = v;
+        break;
+    }
+}
+
+static int check_needed_fields (const struct field *fields, const json_t *o, const char *who,
+                                struct slurmdl_error *err)
+{
+    for (const struct field *f = fields; f->name; f++)
+        if (f->needed && !json_object_get (o, f->name)) {
+            errno = EINVAL;
+            return errorf (err, "%s'%s' is missing", who, f->name);
+        }
+    return 0;
+}
+
+/* Fill in the struct 'at'.  The table ends with a row without a name.  Members whose keys are
+ * absent keep their values.
+ *
+ * Returns -1 with errno EINVAL if a key is unknown or missing, or if its value has the wrong type
+ * or is out of range.  The message begins with 'who' unless that is NULL.
+ */
+static int fields_read (const struct field *fields, const json_t *o, const char *who, void *at,
+                        struct slurmdl_error *err)
+{
+    char prefix[80] = "";
+    const char *name;
+    json_t *v;
+
+    if (who)
+        snprintf (prefix, sizeof (prefix), "%.60s: ", who);
+    json_object_foreach ((json_t *)o, name, v) {
+        const struct field *f = find_field (fields, name);
+        if (!f)
+            return unknown_field (fields, name, prefix, err);
+        if (!field_has_type (f, v))
+            return wrong_field_type (f, v, prefix, err);
+        if (check_field_range (f, v, prefix, err) < 0)
+            return -1;
+        set_field (f, v, at);
+    }
+    return check_needed_fields (fields, o, prefix, err);
+}
 
 /* ---- the search space in the first line ---- */
 
@@ -546,7 +729,7 @@ static int read_search_mode (struct search_header *h, const char *text, struct s
 static int check_search_kind (const char *what, const char *name, struct slurmdl_error *err)
 {
     const char *words[64] = { 0 };
-    char hint[80];
+    const char *meant;
     size_t n = 0;
 
     for (const struct searcher_kind *k = searcher_kinds; k->name && n < 63; k++) {
@@ -556,9 +739,9 @@ static int check_search_kind (const char *what, const char *name, struct slurmdl
             return 0;
         words[n++] = k->name;
     }
-    hint_text (hint, sizeof (hint), name, words);
+    meant = nearest_word (name, words);
     errno = EINVAL;
-    return errorf (err, "unknown %s '%.60s'%s", what, name, hint);
+    return errorf (err, "unknown %s '%.60s'%s%s%s", what, name, DID_YOU_MEAN (meant, "'", "'", ""));
 }
 
 /* With steps, the search continues until its caller stops or max_trials is reached. */
