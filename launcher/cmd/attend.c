@@ -108,7 +108,7 @@ static void signal_all (pid_t root, int number)
     free (list);
 }
 
-static void end_it (struct attended *a)
+static void end_attended (struct attended *a)
 {
     if (a->asked)
         return;
@@ -129,7 +129,7 @@ static int await_end (struct attended *a, bool serves)
             signal_all (a->pid, SIGKILL);
         while (read (a->signals, &info, sizeof (info)) == sizeof (info))
             if (info.ssi_signo == ASK && serves)
-                end_it (a);
+                end_attended (a);
     }
     return ended < 0 ? W_EXITCODE (EXIT_FAILED, 0) : status;
 }

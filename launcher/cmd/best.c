@@ -87,7 +87,7 @@ static void put_hparams_file (FILE *f, const struct sweep *s, long trial)
     }
 }
 
-static void put_environment_file (FILE *f, const struct sweep *s, long trial, int64_t length)
+static void put_environment (FILE *f, const struct sweep *s, long trial, int64_t length)
 {
     const struct experiment *e = s->exp;
     const json_t *hparams = trial_hparams (s, sweep_trial (s, trial));
@@ -175,7 +175,7 @@ static char *trial_command (const struct sweep *s, long trial, int64_t length)
     fputs ("cd ", f);
     put_word (f, s->exp->dir ? s->exp->dir : ".");
     fputs (" && env", f);
-    put_environment_file (f, s, trial, length);
+    put_environment (f, s, trial, length);
     put_software (f, s);
     put_command (f, s, trial, length);
     xclose_memstream (f);

@@ -115,7 +115,8 @@ struct collection {
     void *arg;
 };
 
-static void print_settings_line (const struct collection *c, const char *key)
+/* Pass the values of a key to c->f if they differ, and free them. */
+static void report_if_different (const struct collection *c, const char *key)
 {
     if (!all_equal (c->values, c->n))
         c->f (key, c->values, c->arg);
@@ -123,10 +124,8 @@ static void print_settings_line (const struct collection *c, const char *key)
         free (c->values[i]);
 }
 
-/* Whether one of the first 'k' experiments has the hyperparameter, so that it was
- * printed already.
- */
-static bool was_told (const struct collection *c, size_t k, const char *path)
+/* Whether one of the first 'k' experiments has the hyperparameter. */
+static bool hparam_was_compared (const struct collection *c, size_t k, const char *path)
 {
     for (size_t i = 0; i < k; i++)
         if (hparam_find (c->list[i]->exp, path))
@@ -134,22 +133,22 @@ static bool was_told (const struct collection *c, size_t k, const char *path)
     return false;
 }
 
-static void tell_hparams (const struct collection *c, size_t k)
+static void compare_hparams (const struct collection *c, size_t k)
 {
     const struct experiment *e = c->list[k]->exp;
 
     for (size_t h = 0; h < e->space->nhparams; h++) {
         const char *path = e->space->hparams[h].path;
-        if (was_told (c, k, path))
+        if (hparam_was_compared (c, k, path))
             continue;
         for (size_t i = 0; i < c->n; i++)
             c->values[i] = compared_hparam_text (c->list[i]->exp, path);
-        print_settings_line (c, path);
+        report_if_different (c, path);
     }
 }
 
 /* Call 'f' for each key and hyperparameter whose value is not the same in all
- * experiments. 'values' has one text for each experiment, NULL if it has no value.
+ * experiments.  'values' has one text for each experiment, NULL if it has no value.
  */
 static void differences_each (struct sweep *const *list, size_t n,
                               void (*f) (const char *key, char *const *values, void *arg),
@@ -162,10 +161,10 @@ static void differences_each (struct sweep *const *list, size_t n,
             continue;
         for (size_t i = 0; i < n; i++)
             c.values[i] = compared_key_text (list[i]->exp, k);
-        print_settings_line (&c, k->path);
+        report_if_different (&c, k->path);
     }
     for (size_t k = 0; k < n; k++)
-        tell_hparams (&c, k);
+        compare_hparams (&c, k);
     free (c.values);
 }
 

@@ -139,7 +139,7 @@ static void print_options (const struct completion *c, const struct cmd *cmd)
 /* Find the value of --dir and the name of the experiment.  bash splits --dir=DIR into
  * three words.
  */
-static void look_at_words (struct completion *c, int argc, char **argv)
+static void parse_words (struct completion *c, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (!strncmp (argv[i], "--dir=", 6))
@@ -158,7 +158,7 @@ void complete (const struct cmd *table, int argc, char **argv, bool described)
     const struct cmd *cmd = argc > 0 ? find_cmd (table, argv[0]) : NULL;
     struct completion c = { .dir = getenv ("DL_DIR") ?: ".", .described = described };
 
-    look_at_words (&c, argc, argv);
+    parse_words (&c, argc, argv);
     if (cmd && strncmp (cmd->args + (*cmd->args == '['), "EXPERIMENT", 10))
         c.name = NULL; /* the first argument is not an experiment */
     if (!cmd) {

@@ -94,7 +94,8 @@ static void newest_log (const struct sweep *s, char *path, size_t size)
     closedir (d);
 }
 
-void print_last_words (const struct sweep *s)
+/* Print the last lines of the worker log that was written last. */
+static void print_newest_log_end (const struct sweep *s)
 {
     char path[PATH_MAX];
     char text[TAIL + 1];
@@ -495,7 +496,7 @@ static void print_workers (const struct sweep *s, const struct worker_view *v)
     if (v->alive == 0 && workers_awaited (s, v))
         print_waiting (s, workers_awaited (s, v));
     else if (!isnan (workers_idle (s, v))) {
-        print_last_words (s);
+        print_newest_log_end (s);
         print_resume (s);
     }
 }

@@ -30,9 +30,6 @@ const char *state_text (const struct sweep *s);
  */
 void print_results (const struct sweep *s);
 
-/* Print the last lines of the worker log that was written last. */
-void print_last_words (const struct sweep *s);
-
 /* Print everything about the experiment except its trials. */
 void print_overview (const struct sweep *s);
 

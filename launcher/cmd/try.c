@@ -495,7 +495,7 @@ static int read_and_try (const struct command_line *line, char **sets, const cha
 }
 
 /* "lr=7 width=3" */
-static char *join_points (char **args)
+static char *join_words (char **args)
 {
     char *text;
     size_t size;
@@ -525,7 +525,7 @@ int cmd_try (const struct command_line *line)
     if (!(point = try_point_set (args, line->nargs - 1)))
         return EXIT_USAGE;
     sets = all_sets (opt, point);
-    words = join_points (args);
+    words = join_words (args);
     rv = read_and_try (line, sets, words);
     strings_free (sets);
     free (words);
