@@ -158,21 +158,21 @@ static const char *other_in_1_1 (const char *text)
 
     for (size_t i = 0; i < sizeof (truths) / sizeof (*truths); i++)
         if (!strcmp (text, truths[i]))
-            return "a truth";
+            return "a boolean";
     if (!strncmp (text, "0o", 2) && is_all_of (text + 2, octal))
-        return "a text";
+        return "a string";
     if ((!strncmp (c, "0b", 2) && is_all_of (c + 2, "01_"))
         || (!strncmp (c, "0x", 2) && (c > text || strchr (c, '_'))
             && is_all_of (c + 2, "0123456789abcdefABCDEF_")))
         return "a number";
     if (*c == '0' && is_all_of (c, "0123456789_") && strlen (c) > 1) {
         if (strpbrk (c, "89"))
-            return "a text";
+            return "a string";
         if (strtoll (c, NULL, 8) != strtoll (c, NULL, 10) || strchr (c, '_'))
             return "an octal number";
     }
     if (is_of_base_60 (text))
-        return "a number of base 60";
+        return "a number in base 60";
     e = strpbrk (c, "eE");
     if (!strchr (text, '_') || *c == '_' || !strncmp (c, "._", 2) || strlen (text) >= sizeof (plain)
         || (e && (strchr (e, '_') || !strchr ("+-", e[1]) || !strchr (c, '.'))))
@@ -237,7 +237,7 @@ static bool is_as_tagged (const char *text, const char *tag)
 static void note_other (struct yaml_tree *t, const yaml_node_t *node, const char *text)
 {
     const char *what = other_in_1_1 (text);
-    char ours[48] = "the text";
+    char ours[48] = "a string";
     long long integer;
     double real;
 

@@ -52,12 +52,12 @@ run_import () { # run_import FILE: import it, and run it with image.py for its p
     timeout 60 dl import --output=- "$1" 2>"$1.said" | python3 stand_in.py >"${1%.yaml}.conf"
     timeout 300 dl job --set worker.grace=2 --set worker.heartbeat=1 "${1%.yaml}.conf" >"$1.out" 2>&1
 }
-example () { # example FILE NAME CONDITIONS LINES: its end, what its members said, and what of it was not taken over
+example () { # example FILE NAME CONDITIONS LINES: its end, what its members said, and what of it was not converted
     cp "$here/operators/$1.yaml" .
     run_import "$1.yaml"
     is "$? $(ended "$2")" "0 $3" "$1: its end"
     is "$(cat "$2"-000?/trials/0001/a.1/log | grep '^it is' | sort)" "$4" "$1: its members"
-    is "$(grep -v 'RANK and WORLD_SIZE count\|runscript is\|fields taken over\|options of mpirun\|elasticPolicy\|nodes, as many as are free' "$1.yaml.said" | grep -v "^dl: dl run --dry-run")" "${5:-}" "$1: what is not taken over"
+    is "$(grep -v 'RANK and WORLD_SIZE count\|runscript starts\|fields converted\|options of mpirun\|elasticPolicy\|nodes, as many as are free' "$1.yaml.said" | grep -v "^dl: dl run --dry-run")" "${5:-}" "$1: what is not converted"
     case $(cat "$2"-000?/trials/0001/a.1/log) in *"it is "*) ;; *) sed 's/^/# /' "$1.yaml.out" "$2"-000?/trials/0001/a.?/log ;; esac
 }
 example tf-dist-mnist dist-mnist-for-e2e-test "Succeeded:ChiefSucceeded 1" "it is chief 0 of chief:1 ps:1 worker:2 with 0 GPU
@@ -103,7 +103,7 @@ is "$(grep '^it is' f4-0001/trials/0001/a.1/log | sort)" "it is chief 0 of chief
 it is ps 0 of chief:1 ps:1 worker:2 with 0 GPU
 it is worker 0 of chief:1 ps:1 worker:2 with 1 GPU
 it is worker 1 of chief:1 ps:1 worker:2 with 1 GPU" "only its workers have GPUs"
-is "$(cat f4.yaml.said)" "dl: standard output: 16 fields taken over, 0 not, 5 without a meaning on Slurm" "each of its policies is taken over"
+is "$(cat f4.yaml.said)" "dl: standard output: 16 fields converted, 0 not, 5 without a meaning on Slurm" "each of its policies is converted"
 
 # ---- restartPolicy by role, backoffLimit, activeDeadlineSeconds
 job () { # job NAME KIND ROLE POLICY COMMAND [RUNPOLICY]: its end

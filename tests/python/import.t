@@ -29,8 +29,8 @@ done
 # one that Slurm chooses the nodes for needs Slurm
 is "$(grep 'dl run --dry-run' said | grep -v 'scontrol')" "" "dl takes what was written"
 for line in 'determined.yaml:8: max_slots: unknown field' \
-    "katib.yaml:15: spec.earlyStopping.algorithmName: taken over, but Katib's medianstop" \
-    'jobs.yaml:1: RANK and WORLD_SIZE count processes here' 'zzz.yaml:1: what kind of file is this.*; skipped'; do
+    "katib.yaml:15: spec.earlyStopping.algorithmName: converted, but Katib's medianstop" \
+    'jobs.yaml:1: RANK and WORLD_SIZE count processes here' 'zzz.yaml:1: unknown format: --from can be.*; skipped'; do
     grep -q "$line" said
     ok $? "said: $line"
 done
@@ -40,7 +40,7 @@ is $? 2 "what is there already is kept"
 like "$(cat out)" '^entrypoint = "python3 my.py --rate \{lr\}";$' "--entrypoint, --output=-"
 (cd gold && timeout 300 dl import --coverage . 2>/dev/null) >out
 like "$(cat out)" '^wandb +35 +33 +8 +1 +1 +97%  all 1$' "--coverage"
-like "$(timeout 300 dl import --from=nothing gold/wandb.yaml 2>&1)" '^dl: --from=nothing: the formats are determined, katib,' "--from"
+like "$(timeout 300 dl import --from=nothing gold/wandb.yaml 2>&1)" '^dl: --from=nothing: must be one of determined, katib,' "--from"
 
 # ---- the manual has the tables
 cp "$srcdir/doc/dl-import.1" page.1
@@ -59,25 +59,25 @@ while read -r name status pattern bytes; do
     is "$(echo "$said" | wc -l)" 1 "$name: one line"
 done <<END
 bomb.yaml 2 [5-9]:_more_than_100000_values $bomb
-cycle.yaml 2 2:_\\*x_is_a_part_of_what_it_stands_for a: &x\n  b: *x\n
-noanchor.yaml 2 1:_\\*x:_there_is_no_such_anchor a: *x\n
+cycle.yaml 2 2:_\\*x_contains_itself a: &x\n  b: *x\n
+noanchor.yaml 2 1:_\\*x:_no_such_anchor a: *x\n
 tab.yaml 2 2:_a_tab a:\n\tb: 1\n
-twice.yaml 2 3:_'a'_is_there_twice,_first_in_line_1 a: 1\nb: 2\na: 3\n
-study.db 2 _a_database;_of_a_study_of_Optuna SQLite format 3\n
-latin.yaml 2 2:_not_in_UTF-8 a: 1\nb: \377\n
+twice.yaml 2 3:_duplicate_key_'a',_first_in_line_1 a: 1\nb: 2\na: 3\n
+study.db 2 _a_database:_for_a_study_of_Optuna SQLite format 3\n
+latin.yaml 2 2:_not_UTF-8 a: 1\nb: \377\n
 empty.yaml 2 1:_empty #\n
 documents.yaml 2 3:_a_second_document searcher: {name: single}\n---\na: 1\n
-list.yaml 2 1:_a_mapping_is_expected - 1\n
-scalar.json 2 1:_a_mapping_is_expected 7\n
+list.yaml 2 1:_expected_a_mapping - 1\n
+scalar.json 2 1:_expected_a_mapping 7\n
 object.yaml 2 1:_unsupported_tag_.* a: !!python/object/apply:os.system [id]\n
 deep.yaml 2 1:_more_than_60_levels $($python -c 'print("a: " + "[" * 5000)')
 open.json 2 2:_ {"a": [1\n
-odd.yaml 2 1:_what_kind_of_file zzz: 1\n
-service.yaml 2 1:_a_Service_of_Kubernetes_is_not_imported apiVersion: v1\nkind: Service\n
+odd.yaml 2 1:_unknown_format zzz: 1\n
+service.yaml 2 1:_cannot_import_a_Service_of_Kubernetes apiVersion: v1\nkind: Service\n
 END
 truncate -s 100M bad/large.yaml
 mkfifo bad/pipe.yaml
-for case in large.yaml:2:'larger than 1 MiB' pipe.yaml:2:'no regular file' none.yaml:3:'No such file'; do
+for case in large.yaml:2:'larger than 1 MiB' pipe.yaml:2:'not a regular file' none.yaml:3:'No such file'; do
     name=${case%%:*} rest=${case#*:}
     said=$(timeout 60 dl import "bad/$name" 2>&1)
     is "$? $said" "${rest%%:*} $(echo "$said" | grep "^dl: bad/$name: ${rest#*:}")" "$name"
@@ -104,46 +104,46 @@ made () { # made PATTERN NAME [LINE] <FILE: what is written has the pattern, and
 sweep='program: t.py
 method: random
 run_cap: 4'
-no_import "4: goal: 'maximum' is none of minimize, maximize" "wandb, a direction" <<END
+no_import "4: goal: 'maximum' is not one of minimize, maximize" "wandb, a direction" <<END
 $sweep
 metric: {name: p, goal: maximum}
 parameters: {lr: {min: 0.1, max: 0.2}}
 END
-no_import "5: direction: 'maximum' is none of minimize, maximize" "Hydra, a direction" <<END
+no_import "5: direction: 'maximum' is not one of minimize, maximize" "Hydra, a direction" <<END
 hydra:
   sweeper:
     n_trials: 3
     params: {a: "interval(0.1, 0.2)"}
     direction: maximum
 END
-no_import "1: direction: 'up' is none of minimize, .*" "Optuna, a direction" <<END
+no_import "1: direction: 'up' is not one of minimize, .*" "Optuna, a direction" <<END
 {"direction": "up", "distributions": {"a": {"name": "FloatDistribution", "attributes": {"low": 0.1, "high": 0.2}}}}
 END
-no_import "2: mode: 'maximum' is none of min, max" "Ray, a direction" <<END
+no_import "2: mode: 'maximum' is not one of min, max" "Ray, a direction" <<END
 param_space: {a: {uniform: [0, 1]}}
 tune_config: {metric: p, mode: maximum}
 END
-no_import "5: type: 'max' is none of minimize, maximize" "Katib, a direction" <<END
+no_import "5: type: 'max' is not one of minimize, maximize" "Katib, a direction" <<END
 apiVersion: kubeflow.org/v1beta1
 kind: Experiment
 metadata: {name: k}
 spec:
   objective: {type: max, objectiveMetricName: p}
 END
-no_import "5: replicas: 'two' is no number" "a number of replicas" <<END
+no_import "5: replicas: 'two' is not a number" "a number of replicas" <<END
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata: {name: k}
 spec:
   pytorchReplicaSpecs: {Worker: {replicas: two, template: {spec: {containers: [{name: pytorch, command: [a]}]}}}}
 END
-no_import "3: x.NevergradSweeper: the sweepers that are read are .*" "a sweeper" <<END
+no_import "3: x.NevergradSweeper: unknown sweeper: must be one of .*" "a sweeper" <<END
 hydra:
   sweeper:
     _target_: x.NevergradSweeper
     params: {a: "interval(0.1, 0.2)"}
 END
-made 'name = "annealing";  # no searcher: choose one' "an algorithm: none is chosen" "case.yaml:2: method: there is no searcher like .annealing." <<END
+made 'name = "annealing";  # not a searcher of dl: choose one' "an algorithm: none is chosen" "case.yaml:2: method: dl has no searcher like .annealing." <<END
 program: t.py
 method: annealing
 run_cap: 4
@@ -161,24 +161,24 @@ $sweep
 metric: {name: p, goal: maximize}
 parameters: {a: {distribution: inv_log_uniform, min: 2, max: 4}}
 END
-made 'batch = . type = "int"; minval = 32; maxval = 256; base = 10.0; .' "wandb, a batch size" "integers, but not only the multiples of q" <<END
+made 'batch = . type = "int"; minval = 32; maxval = 256; base = 10.0; .' "wandb, a batch size" "integers, but not only multiples of q" <<END
 $sweep
 metric: {name: p, goal: maximize}
 parameters: {batch: {distribution: q_log_uniform_values, min: 32, max: 256, q: 8}, b: {distribution: Uniform, min: 1, max: 2}}
 END
-like "$(cat said)" "parameters.b.*: no range: there is no such distribution" "wandb, a distribution that is none"
-made 'steps = . type = "int"; minval = 8; maxval = 96; step = 8; .' "wandb, multiples of q" "parameters.o.unit: nothing here is made of this" <<END
+like "$(cat said)" "parameters.b.*: not a valid range: unknown distribution" "wandb, a distribution that is none"
+made 'steps = . type = "int"; minval = 8; maxval = 96; step = 8; .' "wandb, multiples of q" "parameters.o.unit: not used here" <<END
 $sweep
 metric: {name: p, goal: maximize}
 parameters: {steps: {distribution: q_uniform, min: 10, max: 100, q: 8}, o: {min: 1, max: 5, unit: cm}}
 END
-made 'smaller_is_better = true;' "wandb, no goal; a value that is no number" 'searcher.smaller_is_better = true is a guess: the file names no goal: wandb minimizes' <<END
+made 'smaller_is_better = true;' "wandb, no goal; a value that is no number" 'searcher.smaller_is_better = true is a guess: the file has no goal: wandb minimizes' <<END
 $sweep
 metric: {name: acc}
 parameters: {a: {values: [1, .inf]}}
 END
-like "$(cat said)" 'parameters.a.values: taken over, but infinity and no number are texts' "infinity"
-made '^    name = "grid";$' "Katib, a grid's maxTrialCount" 'spec.maxTrialCount: taken over, but grid sets the number itself; dl stop ends it before' <<END
+like "$(cat said)" 'parameters.a.values: converted, but infinity and NaN become strings' "infinity"
+made '^    name = "grid";$' "Katib, a grid's maxTrialCount" 'spec.maxTrialCount: converted, but grid chooses the number itself; dl stop ends it earlier' <<END
 apiVersion: kubeflow.org/v1beta1
 kind: Experiment
 metadata: {name: k}
@@ -188,7 +188,7 @@ spec:
   maxTrialCount: 3
   parameters: [{name: a, parameterType: int, feasibleSpace: {min: "1", max: "9"}}]
 END
-no_import "6: b.lr is in fixed and in grid, which SEML refuses, too" "SEML, a parameter that is there twice" <<END
+no_import "6: b.lr is both in fixed and in grid; SEML rejects this, too" "SEML, a parameter that is there twice" <<END
 seml: {executable: t.py}
 slurm: {experiments_per_job: 1}
 large:
@@ -196,7 +196,7 @@ large:
   grid:
     b: {lr: {type: choice, options: [1, 2]}}
 END
-made 'max_length = 19;' "wandb, min_iter beside max_iter" 'early_terminate.min_iter: taken over, but max_iter decides where trials are stopped' <<END
+made 'max_length = 19;' "wandb, min_iter beside max_iter" 'early_terminate.min_iter: converted, but max_iter decides where trials stop' <<END
 $sweep
 metric: {name: p, goal: minimize}
 early_terminate: {type: hyperband, s: 2, min_iter: 7, max_iter: 19}
@@ -207,13 +207,13 @@ $sweep
 metric: {name: Average cost, goal: minimize}
 parameters: {a: {values: [1, 2]}}
 END
-made '^name = "_t_run_1";$' "a name that changes" 'name: taken over, but its name here is _t_run_1' <<END
+made '^name = "_t_run_1";$' "a name that changes" 'name: converted, but it is called _t_run_1 here' <<END
 name: "été / run 1"
 $sweep
 metric: {name: p, goal: minimize}
 parameters: {a: {values: [1, 2]}}
 END
-made 'partition = "gpu_a,gpu_b";' "SEML, a list of partitions" 'slurm.sbatch_options.exclusive: SEML writes a truth' <<END
+made 'partition = "gpu_a,gpu_b";' "SEML, a list of partitions" 'slurm.sbatch_options.exclusive: SEML passes a boolean' <<END
 seml: {executable: t.py, name: n_1}
 slurm:
   sbatch_options: {partition: [gpu_a, gpu_b], exclusive: true, nodelist: [a, b], requeue: ""}
@@ -223,7 +223,7 @@ END
 for pattern in 'act = ".None.";' 'none = "None";' "list = \"\[1, .a.\]\";" "rate = \".1e-3.\";" 'plain = "relu";' 'sbatch_args = ."--requeue".;'; do
     like "$(cat case.conf)" "$pattern" "SEML, the type of a value"
 done
-for pattern in 'nodelist: .a list. is no text|nodelist: a list is no text' "grid.x.*: there is no type 'choise' here" 'grid.y.*: an interpolation' 'searcher.smaller_is_better = true is a guess'; do
+for pattern in 'nodelist: a list is not a string' "grid.x.*: unknown type 'choise'" 'grid.y.*: contains an interpolation' 'searcher.smaller_is_better = true is a guess'; do
     like "$(cat said)" "$pattern" "SEML, what is not understood"
 done
 made 'a = . type = "int"; minval = 1; maxval = 4; .' "OptunaSweeper, a range with its end" <<END
@@ -235,10 +235,10 @@ hydra:
     params: {a: "range(1, 4, step=1)", b: "range(0.1, 0.5, step=0.1)", c: "tag(log, interval(1, 100))", d: "int(interval(1, 9.5))", e: "interval(0, 8)", f: "tag(log, int(interval(1, 64)))"}
 END
 for pattern in 'b = . type = "float"; minval = 0.1; maxval = 0.5; step = 0.1; .' 'c = . type = "int"; minval = 1; maxval = 100; base = 10.0; .' \
-    'd = . type = "int"; minval = 1; maxval = 9; .' 'e = . type = "int"; minval = 0; maxval = 8; .' 'integers, as OptunaSweeper' 'f = . type = "int"; minval = 1; maxval = 64; base = 10.0; .' '^    name = "random";$'; do
+    'd = . type = "int"; minval = 1; maxval = 9; .' 'e = . type = "int"; minval = 0; maxval = 8; .' 'integers, as in OptunaSweeper' 'f = . type = "int"; minval = 1; maxval = 64; base = 10.0; .' '^    name = "random";$'; do
     like "$(cat case.conf)" "$pattern" "OptunaSweeper"
 done
-made 'a = . type = "int"; minval = 1; maxval = 3; .' "Hydra's own sweeper, a range without its end" 'sweeper.params.c: no range: .* has no interval' <<END
+made 'a = . type = "int"; minval = 1; maxval = 3; .' "Hydra's own sweeper, a range without its end" 'sweeper.params.c: not a valid range: .* has no interval' <<END
 hydra:
   sweeper:
     params: {a: "range(1, 4, step=1)", b: "range(0.1,0.5,0.1)", c: "interval(0, 1)", d: 'choice("a b,c", "1", "x=y", k)', e: "'p','q r'", f: "range(5, 0, -2)"}
@@ -257,15 +257,15 @@ hydra:
     params: {a: "interval(0.1, 1)"}
 END
 like "$(cat case.conf)" '^    name = "cmaes";$' "OptunaSweeper, its name"
-like "$(cat said)" 'searcher.smaller_is_better = true is a guess: the file names no direction' "OptunaSweeper, no direction"
+like "$(cat said)" 'searcher.smaller_is_better = true is a guess: the file has no direction' "OptunaSweeper, no direction"
 made '^    variables = . A = "1"; B = "x y"; .;$' "Determined, variables" <<END
 name: a
 entrypoint: python3 gone.py
 searcher: {name: single, metric: loss}
 environment: {environment_variables: [A=1, B=x y]}
 END
-is "$(grep -c 'environment_variables' said)" 0 "Determined, variables are taken over"
-made '^    name = "tpe";$' "interpolations" 'sweeper.study_name: .* is filled in by another program' <<END
+is "$(grep -c 'environment_variables' said)" 0 "Determined, variables are converted"
+made '^    name = "tpe";$' "interpolations" 'sweeper.study_name: .* is a placeholder' <<END
 hydra:
   sweeper:
     _target_: hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper
@@ -301,8 +301,8 @@ spec:
           Master: {template: {spec: {containers: [{name: pytorch, command: [python3, t.py, "--c=\${trialParameters.c}", "\${trialParameters.d}"], resources: {limits: {nvidia.com/gpu: 0}}}]}}}
           Worker: {replicas: 1, template: {spec: {containers: [{name: pytorch, command: [python3, t.py, "--c=\${trialParameters.c}", "\${trialParameters.d}"], resources: {limits: {nvidia.com/gpu: 1}}}]}}}
 END
-for pattern in 'random_state: .x. is no whole number from 0' "parameters.a.*: no range: there is no distribution 'gauss'" 'parameters.b.*: 1.5 is no step of integers' \
-    'parameters.c.*: c is there twice; the first counts' 'trialParameters.d. stays as it is'; do
+for pattern in 'random_state: .x. is not a whole number from 0' "parameters.a.*: not a valid range: unknown distribution 'gauss'" 'parameters.b.*: 1.5 is not a step between integers' \
+    'parameters.c.*: duplicate name c; the first one counts' 'trialParameters.d. is kept unchanged'; do
     like "$(cat said)" "$pattern" "Katib, what is not understood"
 done
 like "$(cat case.conf)" 'ranks_per_node = 2;' "Katib, two ranks"
@@ -351,7 +351,7 @@ parameters:
   deep: {parameters: {x: {values: [1, 2]}, y: {value: [1, 2.5]}}}
 END
 timeout 60 dl import config.yaml >/dev/null 2>said
-like "$(cat said)" 'command: taken over, but there are no ..args.: the program gets its parameters from wandb.config' "wandb.config: said"
+like "$(cat said)" 'command: converted, but the command has no ..args.: the program gets its parameters only from wandb.config' "wandb.config: said"
 runs 0 "wandb.config: the sweep runs" env "PATH=$work/bin:$PATH" dl run --local config.conf
 is "$(cat config-0001/trials/*/a.1/log | grep -c "^GOT \[('a b', 'it\\\\'s \"x\"'), ('deep', {'x': [12], 'y': \[1, 2.5\]}), ('flag', True), ('lr', 1e-05), ('none', None)\] <class 'float'>$")" 2 \
     "wandb.config: what wandb.init() reads"
@@ -447,5 +447,5 @@ like "$(cat out)" '^best x [0-9]+: trial [1-4] at ' "Determined's tutorial: the 
 is "$(cat core-api-tutorial-0001/trials/*/a.1/log | grep -c 'hello there')" 4 "Determined's tutorial: its variables"
 printf 'entrypoint: python3 -u sub/gone.py\nsearcher: {name: single}\n' >gone.yaml
 timeout 60 dl import -o - gone.yaml >out 2>/dev/null
-like "$(cat out)" 'sub/gone.py is not here: if it imports determined, python3 -m slurmdl.det' "a script that is not there"
+like "$(cat out)" 'sub/gone.py was not found: if it imports determined, run python3 -m slurmdl.det' "a script that is not there"
 done_testing

@@ -63,7 +63,7 @@ def texts_of(folder, name, documents):
     texts, silent, said = [], set(), []
     for one in made:
         lines = target.experiment_text(one, name).splitlines()
-        texts += [line for line in lines if not line.startswith(("#   ", "# Without", "# Not", "# Other"))]
+        texts += [line for line in lines if not line.startswith(("#   ", "# Without", "# Not", "# Different"))]
         said += [text for _, text in one.general()]
         silent |= {field.names for field in one.fields() if field.state == MAPPED}
     return texts, silent, said

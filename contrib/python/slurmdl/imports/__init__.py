@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dl import: files of other systems as experiment files.
+"""dl import: convert the files of other systems to experiment files.
 
-A module here reads each format: its table says where each field goes (table.py), and its code what is no plain copy.
+Each format has a module here.  Its table (table.py) says where each field goes, and its code converts the fields that
+cannot simply be copied.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from .table import CHANGED, MAPPED, NONE, OPEN, Field, Import, Table
 
 
 class Format(NamedTuple):
-    """How a document is known, and what is made of it, by a name for it and the program of --entrypoint."""
+    """A format: knows(document) recognises it, and convert(document, name, entrypoint) returns the experiments in it."""
 
     name: str
     knows: Callable[[Node], bool]
@@ -49,15 +50,15 @@ class _Options(NamedTuple):
     files: List[str]
 
 
-# ---- what is read
+# ---- read
 
 
 class _Unknown(BadInput):
-    """A file of none of the formats."""
+    """A file in none of the formats."""
 
 
 def _files(paths: Sequence[str]) -> List[Tuple[str, bool]]:
-    """The files, and those of each folder that could be read; whether it is one of a folder."""
+    """The files, and the YAML and JSON files in each folder; whether a file was found in a folder."""
     found = []
     for path in paths:
         if not os.path.isdir(path):
@@ -71,7 +72,7 @@ def _files(paths: Sequence[str]) -> List[Tuple[str, bool]]:
             os.path.join(path, n) for n in names if n.endswith((".yaml", ".yml", ".json")) and not n.startswith(".")
         ]
         if not inside:
-            raise BadInput(path, 0, "no file here is called .yaml, .yml or .json", NOT_FOUND)
+            raise BadInput(path, 0, "this folder has no .yaml, .yml or .json files", NOT_FOUND)
         found += [(file, True) for file in inside]
     return found
 
@@ -81,11 +82,9 @@ def _format_of(node: Node, wanted: str) -> Format:
         if format.name == wanted or (not wanted and format.knows(node)):
             return format
     kind = node.string("kind")
-    what = (
-        f"a {kind} of Kubernetes is not imported" if kind and node.has("apiVersion") else "what kind of file is this?"
-    )
+    what = f"cannot import a {kind} of Kubernetes" if kind and node.has("apiVersion") else "unknown format"
     known = ", ".join(format.name for format in FORMATS)
-    raise _Unknown(node.file, node.line, f"{what}  --from says it: {known}")
+    raise _Unknown(node.file, node.line, f"{what}: --from can be {known}")
 
 
 def _imports(file: str, options: _Options) -> List[Import]:
@@ -93,7 +92,7 @@ def _imports(file: str, options: _Options) -> List[Import]:
     notes: List[Tuple[int, str]] = []
     documents = read(file, notes)
     if len(documents) > 1 and not all(d.has("apiVersion") for d in documents):
-        raise BadInput(file, documents[1].line, "a second document: only Kubernetes has several in one file")
+        raise BadInput(file, documents[1].line, "a second document: only files of Kubernetes may have several")
     made: List[Import] = []
     for node in documents:
         format = _format_of(node, options.format)
@@ -101,7 +100,7 @@ def _imports(file: str, options: _Options) -> List[Import]:
             several = format.convert(node, base, options.entrypoint)
         except (AttributeError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             what = f"{type(error).__name__}: {error}"
-            raise BadInput(file, node.line, f"not of the form that {format.name} has: {what}") from None
+            raise BadInput(file, node.line, f"not a valid file of the format {format.name}: {what}") from None
         if several:
             end = next((d.line for d in documents if d.line > node.line), math.inf)
             for line, text in [note for note in notes if note[0] < end]:
@@ -111,14 +110,14 @@ def _imports(file: str, options: _Options) -> List[Import]:
     return made
 
 
-# ---- what is written
+# ---- write
 
 
 def _place(one: Import, source: str, count: int, options: _Options) -> str:
-    """The file to write: beside the source, as its relative paths are meant from there."""
+    """The file to write: beside the source, because relative paths in the source start there."""
     if options.output:
         if count > 1:
-            raise BadInput(source, 0, f"{count} experiments come of this: --output is for one")
+            raise BadInput(source, 0, f"contains {count} experiments, but --output names one file")
         return options.output
     name = os.path.splitext(os.path.basename(source))[0] + (f"-{one.name}" if count > 1 else "")
     name = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
@@ -129,7 +128,7 @@ def _write(path: str, text: str) -> None:
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except FileExistsError:
-        raise BadInput(path, 0, "is there already: remove it, or name another with --output") from None
+        raise BadInput(path, 0, "already exists: remove it, or choose another file with --output") from None
     except OSError as error:
         raise BadInput(path, 0, error.strerror or "cannot be written", IO_ERROR) from None
     try:
@@ -141,7 +140,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _check(path: str, options: _Options) -> None:
-    """What dl itself says of the experiment file."""
+    """Print the errors that dl finds in the experiment file."""
     done = subprocess.run(
         [options.dl, "run", "--dry-run", path],
         stdout=subprocess.DEVNULL,
@@ -163,15 +162,15 @@ def _count(fields: Sequence[Field]) -> Dict[str, int]:
 
 
 def _say(one: Import, source: str, path: str) -> None:
-    """What was not taken over, line by line, and how much was."""
+    """Print the fields that were not converted, or with another meaning, and the counts."""
     for note in one.notes(OPEN):
         complain(f"{note.file}:{note.line}: {note.path}: {note.note}")
     for note in one.notes(CHANGED):
-        complain(f"{note.file}:{note.line}: {note.path}: taken over, but {note.note}")
+        complain(f"{note.file}:{note.line}: {note.path}: converted, but {note.note}")
     for line, text in one.general():
         complain(f"{source}:{line}: {text}" if line else f"{source}: {text}")
     n = _count(one.fields())
-    complain(f"{path}: {n[MAPPED] + n[CHANGED]} fields taken over, {n[OPEN]} not, {n[NONE]} without a meaning on Slurm")
+    complain(f"{path}: {n[MAPPED] + n[CHANGED]} fields converted, {n[OPEN]} not, {n[NONE]} without a meaning on Slurm")
 
 
 def _one(source: str, options: _Options) -> None:
@@ -193,7 +192,7 @@ def _one(source: str, options: _Options) -> None:
 
 
 def _coverage(files: Sequence[Tuple[str, bool]], options: _Options) -> int:
-    """How much of each file is taken over; nothing is written."""
+    """Print how much of each file can be converted; write nothing."""
     sums: Dict[str, List[int]] = {}
     status = OK
     print(f"{'FORMAT':<12} {'FIELDS':>6} {'TAKEN':>6} {'CHANGED':>7} {'NO MEANING':>10} {'LEFT':>5} {'SHARE':>6}  FILE")
@@ -240,11 +239,11 @@ def _parse(arguments: Sequence[str]) -> _Options:
 
 def _known(name: str) -> None:
     if name and name not in [format.name for format in FORMATS]:
-        raise BadInput(f"--from={name}", 0, "the formats are " + ", ".join(format.name for format in FORMATS))
+        raise BadInput(f"--from={name}", 0, "must be one of " + ", ".join(format.name for format in FORMATS))
 
 
 def main(*arguments: str) -> int:
-    """Import what the arguments name; an exit status of dl(1)."""
+    """Import the files that the arguments name.  Returns an exit status of dl(1)."""
     options = _parse(arguments)
     status = OK
     try:
@@ -253,7 +252,7 @@ def main(*arguments: str) -> int:
         if options.coverage:
             return _coverage(files, options)
         if options.output and len(files) > 1:
-            raise BadInput(options.output, 0, f"--output is for one file, not {len(files)}")
+            raise BadInput(options.output, 0, f"--output names one file, but there are {len(files)} to import")
     except BadInput as error:
         complain(str(error))
         return error.status

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read YAML and JSON of strangers: a tree of nodes that know their lines, and one line for what is wrong.
+"""Read untrusted YAML and JSON: returns a tree of nodes that know their lines, or raises an error of one line.
 
-PyYAML scans and parses; what a plain scalar is, is said here, as YAML 1.2 has it, and nothing else is ever constructed.  The size of
-a file and of keys and numbers, the depth of a tree and the number of nodes after all aliases (of which a long text is
-several) are bounded, so that no file takes long.
+PyYAML scans and parses the text.  This module resolves plain scalars by the rules of YAML 1.2 and creates no other
+objects.  The sizes of the file, of its keys and numbers, the depth of the tree and the number of nodes after expanding
+aliases (a long text counts as several) are limited, so that no file takes long.
 """
 
 import math
@@ -28,7 +28,7 @@ MAX_NUMBER = 100
 
 
 class BadInput(Exception):
-    """One line about a file; 'status' is the exit status of dl."""
+    """A file that cannot be imported; 'status' is the exit status of dl."""
 
     def __init__(self, file: str, line: int, text: str, status: int = USAGE) -> None:
         super().__init__(f"{file}:{line}: {text}" if line else f"{file}: {text}")
@@ -36,7 +36,7 @@ class BadInput(Exception):
 
 
 class Node:
-    """A mapping (a dict of nodes), a list of nodes or a scalar, with its line and, of a scalar, its text."""
+    """A mapping (a dict of nodes), a list of nodes or a scalar; its line and, if it is a scalar, its text."""
 
     __slots__ = ("value", "line", "text", "file")
 
@@ -44,7 +44,7 @@ class Node:
         self.file, self.line, self.value, self.text = file, line, value, text
 
     def get(self, *path: str) -> Optional["Node"]:
-        """What is below, None where there is no such thing."""
+        """The node at this path below; None if there is none."""
         node: Optional[Node] = self
         for name in path:
             node = node.value.get(name) if node is not None and isinstance(node.value, dict) else None
@@ -54,7 +54,7 @@ class Node:
         return self.get(*path) is not None
 
     def plain(self, *path: str, default: Any = None) -> Any:
-        """The value below as Python's dictionaries, lists and scalars."""
+        """The value at this path as dicts, lists and scalars of Python."""
         node = self.get(*path)
         if node is None:
             return default
@@ -69,12 +69,12 @@ class Node:
         return value if whole and (least is None or value >= least) else None
 
     def string(self, *path: str, default: str = "") -> str:
-        """The text of a scalar below as the file has it."""
+        """The text of the scalar at this path, as the file spells it."""
         node = self.get(*path)
         return default if node is None or isinstance(node.value, (dict, list)) or node.value is None else node.text
 
     def items(self, *path: str) -> List[Tuple[str, "Node"]]:
-        """The entries of a mapping below; of a list by name, or by number where an entry has no name."""
+        """The entries of the mapping at this path, or of the list: by their names, or by number if they have no name."""
         node = self.get(*path)
         if node is None:
             return []
@@ -85,7 +85,7 @@ class Node:
         return []
 
     def scalars(self) -> Iterator["Node"]:
-        """All single values, those of lists, too."""
+        """All scalars below, including those in lists."""
         values = self.value.values() if isinstance(self.value, dict) else self.value
         if not isinstance(self.value, (dict, list)):
             yield self
@@ -94,7 +94,7 @@ class Node:
             yield from node.scalars()
 
     def fields(self, path: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, ...], "Node"]]:
-        """All that holds a value: scalars, lists without mappings, and what is empty."""
+        """All fields below with their paths: scalars, lists without mappings, and empty lists and mappings."""
         entries = self.items()
         if isinstance(self.value, list) and not any(isinstance(n.value, dict) for n in self.value):
             entries = []
@@ -104,22 +104,23 @@ class Node:
             yield from node.fields((*path, name))
 
 
-# plain scalars of YAML 1.2 (its core schema), as launcher/config/yaml.c reads them
+# plain scalars in the core schema of YAML 1.2; launcher/config/yaml.c reads them in the same way
 _NULL = ("", "~", "null", "Null", "NULL")
 _TRUTHS = {text: text[0] in "tT" for text in ("true", "True", "TRUE", "false", "False", "FALSE")}
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NO_NUMBER = re.compile(r"([-+]?)\.(?:(inf|Inf|INF)|nan|NaN|NAN)")
 
-# what YAML 1.1, and so PyYAML, takes for something else; but 1e-5, which is a text there, and means the number everywhere
+# what YAML 1.1, and therefore PyYAML, reads differently.  1e-5, a string in YAML 1.1, is not reported: everybody means
+# the number
 _OTHER_IN_1_1 = [
-    (re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF"), "a truth"),
-    (re.compile(r"0o[0-7]+"), "a text"),
-    (re.compile(r"[-+]?0[0-9_]*[89][0-9_]*"), "a text"),
+    (re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF"), "a boolean"),
+    (re.compile(r"0o[0-7]+"), "a string"),
+    (re.compile(r"[-+]?0[0-9_]*[89][0-9_]*"), "a string"),
     (re.compile(r"[-+]?0([0-7]*[1-7][0-7]+|(?=[0-7]*_)[0-7_]+)"), "an octal number"),
     (re.compile(r"[-+]?0b[01_]+|[-+]0x[0-9a-fA-F_]+|0x(?=[0-9a-fA-F]*_)[0-9a-fA-F_]+"), "a number"),
     (re.compile(r"[-+]?(?=[^_]*_)([0-9][0-9_]*(\.[0-9_]*([eE][-+][0-9]+)?)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?)"), "a number"),
-    (re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"), "a number of base 60"),
+    (re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"), "a number in base 60"),
 ]
 
 
@@ -127,7 +128,7 @@ _TAGS: Dict[str, type] = {"null": type(None), "bool": bool, "int": int, "float":
 
 
 def _plain_value(text: str) -> Any:
-    """What a scalar without quotes is."""
+    """The value of a scalar without quotes."""
     if text in _NULL:
         return None
     if text in _TRUTHS:
@@ -143,7 +144,7 @@ def _plain_value(text: str) -> Any:
 
 
 class _Builder:
-    """Makes the tree from the events of the parser."""
+    """Builds the tree from the events of the parser."""
 
     def __init__(self, file: str) -> None:
         self.file, self.nodes = file, 0
@@ -154,12 +155,12 @@ class _Builder:
         return BadInput(self.file, event.start_mark.line + 1, text)
 
     def bad_tag(self, event: Any, tag: str) -> BadInput:
-        return self.bad(event, f"unsupported tag {tag[:60]}: only plain values are read")
+        return self.bad(event, f"unsupported tag {tag[:60]}: only plain values are accepted")
 
     def count(self, event: Any, nodes: int, depth: int) -> None:
         self.nodes += nodes
         if self.nodes > MAX_NODES:
-            raise self.bad(event, f"more than {MAX_NODES} values, with those that aliases repeat")
+            raise self.bad(event, f"more than {MAX_NODES} values, including those that aliases repeat")
         if depth > MAX_DEPTH:
             raise self.bad(event, f"more than {MAX_DEPTH} levels")
 
@@ -167,7 +168,7 @@ class _Builder:
         text, line = event.value, event.start_mark.line + 1
         self.count(event, len(text) // 64, 0)  # aliases repeat long texts, too
         if "\0" in text:
-            raise self.bad(event, "a text with a NUL")
+            raise self.bad(event, "contains a NUL character")
         plain = event.implicit[0] or event.tag is not None and event.tag != "!"
         value = _plain_value(text) if plain else text
         if event.implicit[0]:
@@ -177,15 +178,15 @@ class _Builder:
         return Node(self.file, line, value, text)
 
     def differs(self, line: int, text: str, value: Any) -> None:
-        """Say which plain scalar is something else in YAML 1.1."""
+        """Report a plain scalar that YAML 1.1 reads differently."""
         for pattern, what in _OTHER_IN_1_1:
             if pattern.fullmatch(text):
-                ours = "the text" if isinstance(value, str) else f"the number {value}" if isinstance(value, int) else "a number"
+                ours = "a string" if isinstance(value, str) else f"the number {value}" if isinstance(value, int) else "a number"
                 self.notes.append((line, f"{text} is {ours}, as in YAML 1.2; in YAML 1.1 it is {what}"))
                 return
 
     def tagged(self, event: Any, text: str, value: Any) -> Any:
-        """A scalar with a tag of YAML's own, which says what it is."""
+        """The value of a scalar that has a tag, such as !!int."""
         kind = event.tag.rpartition(":")[2] if event.tag.startswith("tag:yaml.org,2002:") else ""
         if kind == "str":
             return text
@@ -194,22 +195,22 @@ class _Builder:
         if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if type(value) is not _TAGS[kind]:
-            raise self.bad(event, f"'{text[:40]}' is no {kind}")
+            raise self.bad(event, f"'{text[:40]}' is not a valid {kind}")
         return value
 
     def alias(self, event: Any, depth: int) -> Node:
         node, before = self.anchors.get(event.anchor, (None, -1))
         if before < 0:
-            raise self.bad(event, f"*{event.anchor}: there is no such anchor above")
+            raise self.bad(event, f"*{event.anchor}: no such anchor above")
         if node is None:
-            raise self.bad(event, f"*{event.anchor} is a part of what it stands for")
+            raise self.bad(event, f"*{event.anchor} contains itself")
         self.count(event, before, depth)
         return node
 
     def merge(self, event: Any, value: Node) -> Dict[str, Node]:
         parts = value.value if isinstance(value.value, list) else [value]
         if not all(isinstance(part.value, dict) for part in parts):
-            raise self.bad(event, "<< stands before a mapping, or a list of mappings")
+            raise self.bad(event, "<< needs a mapping or a list of mappings")
         return {name: node for part in reversed(parts) for name, node in part.value.items()}
 
     def mapping(self, events: Iterator[Any], start: Any, depth: int) -> Node:
@@ -218,16 +219,16 @@ class _Builder:
         for event in events:
             if isinstance(event, yaml.MappingEndEvent):
                 break
-            said = len(self.notes)
+            reported = len(self.notes)
             key = self.node(events, event, depth + 1)
-            del self.notes[said:]  # a key is its text
+            del self.notes[reported:]  # a key is always a string
             value = self.node(events, next(events), depth + 1)
             if isinstance(key.value, (dict, list)):
-                raise self.bad(event, "a key must be a word, not a list or a mapping")
+                raise self.bad(event, "a key must be a string, not a list or a mapping")
             if len(key.text) > MAX_KEY:
-                raise self.bad(event, f"a key of more than {MAX_KEY} characters")
+                raise self.bad(event, f"a key has more than {MAX_KEY} characters")
             if key.text in own:
-                raise self.bad(event, f"'{key.text}' is there twice, first in line {own[key.text].line}")
+                raise self.bad(event, f"duplicate key '{key.text}', first in line {own[key.text].line}")
             if key.text == "<<" and event.implicit[0]:
                 merged = {**self.merge(event, value), **merged}
             else:
@@ -270,9 +271,9 @@ def _documents(file: str, text: str, notes: List[Tuple[int, str]]) -> List[Node]
             builder.anchors.clear()
             node = builder.node(events, next(events), 0)
             if node.value is None and not node.text:
-                continue  # three dashes at the end
+                continue  # "---" at the end of the file
             if not isinstance(node.value, dict):
-                raise BadInput(file, node.line, "a mapping is expected at the top, not a list or a single value")
+                raise BadInput(file, node.line, "expected a mapping at the top level, not a list or a scalar")
             found.append(node)
             if len(found) > MAX_DOCUMENTS:
                 raise BadInput(file, node.line, f"more than {MAX_DOCUMENTS} documents")
@@ -281,13 +282,13 @@ def _documents(file: str, text: str, notes: List[Tuple[int, str]]) -> List[Node]
 
 
 def comes_with(file: str, other: str) -> bool:
-    """Whether a file that was found beside another one is of whom that one is, the user's own or root's: others may put
-    files into a folder of theirs, as /tmp."""
+    """Whether a file found beside another one belongs to the same owner, to the user or to root: in folders such as /tmp,
+    anybody can put files."""
     return os.lstat(other).st_uid in (0, os.geteuid(), os.stat(file).st_uid)
 
 
 def text_of(file: str) -> str:
-    """The text of a file that is neither a device nor a pipe nor too large."""
+    """The text of a regular file of limited size."""
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -295,26 +296,26 @@ def text_of(file: str) -> str:
         raise BadInput(file, 0, error.strerror or "cannot be opened", status) from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise BadInput(file, 0, "no regular file")
+        raise BadInput(file, 0, "not a regular file")
     with open(fd, "rb") as f:
         data = f.read(MAX_BYTES + 1)
     if data.startswith(b"SQLite format 3"):
         raise BadInput(
-            file, 0, "a database; of a study of Optuna dl-import(1) writes the space, and dl-experiment(5) the results"
+            file, 0, "a database: for a study of Optuna, see dl-import(1) for its space and dl-experiment(5) for its results"
         )
     if len(data) > MAX_BYTES:
         raise BadInput(file, 0, f"larger than {MAX_BYTES >> 20} MiB")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(file, data.count(b"\n", 0, error.start) + 1, "not in UTF-8") from None
+        raise BadInput(file, data.count(b"\n", 0, error.start) + 1, "not UTF-8") from None
 
 
 def read(file: str, notes: Optional[List[Tuple[int, str]]] = None) -> List[Node]:
-    """The documents of a file, each a mapping; BadInput says what is wrong with it, 'notes' gets lines about the rest."""
+    """The documents of a file, each a mapping.  Raises BadInput; 'notes' gets lines about scalars with two readings."""
     text = text_of(file)
     if file.endswith(".json"):
-        text = text.replace("\t", " ")  # JSON has no tabs in its texts
+        text = text.replace("\t", " ")  # strings in JSON contain no tabs
     try:
         found = _documents(file, text, [] if notes is None else notes)
     except yaml.MarkedYAMLError as error:
@@ -322,11 +323,11 @@ def read(file: str, notes: Optional[List[Tuple[int, str]]] = None) -> List[Node]
         said = " ".join(filter(None, (error.context, error.problem)))
         line = mark.line + 1 if mark else 0
         if "\t" in "".join(text.splitlines()[max(line - 1, 0) : line]):
-            said = "a tab: YAML is indented with blanks"
+            said = "a tab: indent YAML with spaces"
         raise BadInput(file, line, said) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1 if isinstance(error.position, int) else 0
-        raise BadInput(file, line, f"a character that YAML does not have: {error.reason}") from None
+        raise BadInput(file, line, f"a character that YAML does not allow: {error.reason}") from None
     if not found:
         raise BadInput(file, 1, "empty")
     return found

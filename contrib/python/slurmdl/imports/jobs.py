@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training jobs of Kubernetes as jobs of dl job: TFJob, PyTorchJob, MPIJob, JAXJob, PaddleJob, XGBoostJob, Job.
 
-A pod becomes a member of a role; where its ranks share it, or the command is torchrun, a node.
+A pod becomes a member of a role.  If a pod runs several ranks, or torchrun starts them, it becomes a node instead.
 """
 
 import copy
@@ -13,34 +13,34 @@ from . import target
 from .document import Node
 from .table import NONE, Import, Table, changed, left, none, under, used
 
-_STORAGE = "a job sees the file systems of its node: use a path there, or make a link to it"
+_STORAGE = "a job sees the file systems of its node: use a path there, or create a link to it"
 
 # fmt: off
 CONTAINER_ROWS = [
-    used("image", "container", "without a command: the image's own program, as Apptainer has it"),
-    used("command command.** args args.**", "the command", "mpirun, horovodrun: srun; $(NAME): ${NAME}"),
+    used("image", "container", "without a command, the image's own program, as Apptainer runs it"),
+    used("command command.** args args.**", "the command", "srun replaces mpirun and horovodrun; $(NAME) becomes ${NAME}"),
     used("env.*.name env.*.value", "environment.variables, or export in the command of a role"),
-    left("env.*.valueFrom.** envFrom.**", "secrets and config maps: export it before dl"),
-    used("resources.limits.* resources.requests.*", "gpus, cpus and memory of the role, or of resources", "the larger; other resources are not taken over"),
-    none("resources.claims.**", "Kubernetes' scheduling"),
+    left("env.*.valueFrom.** envFrom.**", "secrets and config maps: export the variable before dl starts"),
+    used("resources.limits.* resources.requests.*", "gpus, cpus and memory of the role, or of resources", "the larger one; other resources are not converted"),
+    none("resources.claims.**", "for the scheduling of Kubernetes"),
     used("workingDir", "cd"),
-    used("volumeMounts.*.name volumeMounts.*.mountPath volumeMounts.*.readOnly volumeMounts.*.subPath", "container.binds", "hostPath: the same on the node; a claim has no folder here: name it; emptyDir: /tmp"),
+    used("volumeMounts.*.name volumeMounts.*.mountPath volumeMounts.*.readOnly volumeMounts.*.subPath", "container.binds", "hostPath: the same path; a claim: you must name its folder; emptyDir: /tmp"),
     left("volumeMounts.** volumeDevices.**", _STORAGE),
-    none("name imagePullPolicy securityContext.** ports.** tty stdin stdinOnce", "of the container"),
-    none("livenessProbe.** readinessProbe.** startupProbe.** terminationMessagePath terminationMessagePolicy", "srun knows when a task ends"),
-    left("lifecycle.**", "write it into the command"),
+    none("name imagePullPolicy securityContext.** ports.** tty stdin stdinOnce", "specific to containers"),
+    none("livenessProbe.** readinessProbe.** startupProbe.** terminationMessagePath terminationMessagePolicy", "srun notices when a task ends"),
+    left("lifecycle.**", "add it to the command"),
 ]
 
 POD_ROWS = [
     *under("spec.containers.*", CONTAINER_ROWS),
     none("apiVersion kind metadata.**", "names and labels of pods"),
-    left("spec.initContainers.**", "write their commands before the role's own"),
+    left("spec.initContainers.**", "put their commands before the role's command"),
     used("spec.volumes.*.hostPath.path spec.volumes.*.persistentVolumeClaim.claimName", "container.binds", "see volumeMounts"),
-    none("spec.volumes.**", "Kubernetes' storage; see volumeMounts"),
+    none("spec.volumes.**", "for the storage of Kubernetes; see volumeMounts"),
     left("spec.nodeSelector.** spec.affinity.**", "resources.sbatch_args: --constraint, --partition or --gres=gpu:TYPE:N"),
-    none("spec.tolerations.** spec.topologySpreadConstraints.** spec.schedulerName spec.resourceClaims.**", "Slurm's own scheduling"),
+    none("spec.tolerations.** spec.topologySpreadConstraints.** spec.schedulerName spec.resourceClaims.**", "Slurm does the scheduling"),
     left("spec.priorityClassName", "resources.qos"),
-    none("spec.restartPolicy", "the restartPolicy of the replicas counts"),
+    none("spec.restartPolicy", "the restartPolicy of the replicas applies"),
     used("spec.activeDeadlineSeconds", "job.active_deadline"),
     none("spec.serviceAccountName spec.serviceAccount spec.securityContext.** spec.imagePullSecrets.** spec.dnsPolicy spec.dnsConfig.**", "a job runs as you, on the node's network"),
     none("spec.hostNetwork spec.hostIPC spec.hostPID spec.hostname spec.subdomain spec.enableServiceLinks spec.shareProcessNamespace", "a job runs as you, on the node's network"),
@@ -53,35 +53,35 @@ _POLICY_ROWS = [
     used("activeDeadlineSeconds", "job.active_deadline"),
     used("backoffLimit", "job.backoff_limit", "failures without progress count"),
     used("suspend", "job.suspend"),
-    used("schedulingPolicy.minAvailable", "job.min_available", "of a job without roles; those of roles begin together"),
-    none("schedulingPolicy.minResources schedulingPolicy.minResources.**", "what the members ask for counts"),
-    none("managedBy", "Kubernetes' own"),
+    used("schedulingPolicy.minAvailable", "job.min_available", "for a job without roles; the members of roles start together"),
+    none("schedulingPolicy.minResources schedulingPolicy.minResources.**", "the requests of the members apply"),
+    none("managedBy", "specific to Kubernetes"),
     left("schedulingPolicy.scheduleTimeoutSeconds", "resources.sbatch_args: --deadline"),
     left("schedulingPolicy.queue", "resources.partition"),
     left("schedulingPolicy.priorityClass", "resources.qos"),
 ]
 
 HEAD_ROWS = [
-    none("apiVersion kind status status.**", "Kubernetes' own"),
+    none("apiVersion kind status status.**", "specific to Kubernetes"),
     used("metadata.name metadata.generateName", "name"),
     none("metadata.**", "namespaces, labels and annotations of Kubernetes"),
 ]
 
 REPLICA_ROWS = [
-    used("replicas", "job.roles: count; or resources.nodes_per_trial", "of tfReplicaSpecs, pytorchReplicaSpecs, mpiReplicaSpecs and so on"),
-    used("restartPolicy", "restart_policy of the role, or of the job", "all members begin again, for the others would wait for the one that ended"),
+    used("replicas", "job.roles: count; or resources.nodes_per_trial", "in tfReplicaSpecs, pytorchReplicaSpecs, mpiReplicaSpecs and so on"),
+    used("restartPolicy", "restart_policy of the role, or of the job", "all members restart, because the others would wait for the one that ended"),
 ]
 # fmt: on
 
 
 class Kind(NamedTuple):
-    """A kind of job: where its replicas are, its framework, its roles in their order, their default restartPolicy."""
+    """A kind of job: the key of its replicas, its framework, its roles in order, and their default restartPolicy."""
 
     replicas: str
     framework: str
     roles: Tuple[str, ...]
     restart: str
-    every: bool = True  # without a chief it has succeeded when all workers have; else when the first has
+    every: bool = True  # without a chief, the job succeeds when all workers have (false: when the first one has)
 
 
 KINDS = {
@@ -98,18 +98,18 @@ _OWN = [
     *HEAD_ROWS,
     *under("spec.runPolicy", _POLICY_ROWS),
     used("spec.nprocPerNode spec.elasticPolicy.nProcPerNode", "PET_NPROC_PER_NODE, resources.ranks_per_node", "auto: the GPUs of the node"),
-    changed("spec.elasticPolicy.minReplicas spec.elasticPolicy.maxReplicas", "job.min_available, resources.nodes_per_trial", "the number of nodes is that of the start; dl elastic changes it while it runs"),
+    changed("spec.elasticPolicy.minReplicas spec.elasticPolicy.maxReplicas", "job.min_available, resources.nodes_per_trial", "the number of nodes is fixed at the start; dl elastic can change it during the run"),
     used("spec.elasticPolicy.maxRestarts", "job.backoff_limit"),
-    none("spec.elasticPolicy.**", "the plugin sets the rendezvous; no autoscaler"),
+    none("spec.elasticPolicy.**", "the plugin sets up the rendezvous; there is no autoscaler"),
     used("spec.slotsPerWorker", "resources.ranks_per_node, or job.roles: count"),
     used("spec.successPolicy", "job.success_policy"),
-    used("spec.mainContainer", "the container whose command counts"),
-    used("spec.launcherCreationPolicy", "-", "all members begin together, when all of their nodes are there"),
-    left("spec.enableDynamicWorker", "a worker that fails begins again with all others; dl elastic runs with fewer"),
+    used("spec.mainContainer", "selects the container whose command runs"),
+    used("spec.launcherCreationPolicy", "-", "all members start together, once all their nodes are allocated"),
+    left("spec.enableDynamicWorker", "if a worker fails, all restart; dl elastic continues with fewer"),
     none("spec.sshAuthMountPath spec.mpiImplementation", "srun needs no ssh"),
-    used("spec.parallelism spec.completions", "job.roles: count", "of a Job"),
-    used("spec.completionMode", "job.roles: count", "of a Job"),
-    none("spec.podFailurePolicy.** spec.selector.** spec.manualSelector", "Kubernetes' own"),
+    used("spec.parallelism spec.completions", "job.roles: count", "for a Job"),
+    used("spec.completionMode", "job.roles: count", "for a Job"),
+    none("spec.podFailurePolicy.** spec.selector.** spec.manualSelector", "specific to Kubernetes"),
 ]
 
 TABLE = Table(
@@ -151,7 +151,7 @@ def quantity(text: str) -> Optional[float]:
 
 
 def memory_text(size: float) -> str:
-    """Bytes as Slurm has them."""
+    """A number of bytes in the syntax of Slurm."""
     mega = math.ceil(size / 2**20)
     return f"{mega // 1024}G" if mega % 1024 == 0 else f"{mega}M"
 
@@ -185,13 +185,13 @@ def _mount(one: Import, mount: Node, volume: Optional[Node]) -> Optional[Mount]:
     only = one.truth(mount, "readOnly") is True
     one.take(mount, "name")
     if inside == "/dev/shm":
-        one.mark(mount, NONE, "a process on a node has all of /dev/shm")
+        one.mark(mount, NONE, "processes can use all of /dev/shm")
         return None
     known = _FOLDER.fullmatch(source) or re.fullmatch(r"\w[\w.-]*", source, re.A)
     if not known or not _FOLDER.fullmatch(inside) or not _FOLDER.fullmatch(f"/{part}") or ".." in part.split("/"):
         if volume is not None and (volume.has("hostPath") or volume.has("persistentVolumeClaim")):
             one.open(volume, "see volumeMounts")
-        one.open(mount, "no hostPath, claim or emptyDir: a job sees the file systems of its node, use a path there")
+        one.open(mount, "not a hostPath, claim or emptyDir: a job sees the file systems of its node, so use a path there")
         return None
     return Mount(source + (f"/{part}" if part else ""), inside, only, mount, volume)
 
@@ -218,7 +218,7 @@ def binds_of(one: Import, mounts: Sequence[Mount]) -> List[str]:
     for mount in mounts:
         if mount.source[0] != "/":
             one.open(mount.volume, "see volumeMounts")
-            one.open(mount.node, f'name the folder of this claim: container.binds = "/FOLDER{_place_of(mount)}"')
+            one.open(mount.node, f'replace the claim by a folder: container.binds = "/FOLDER{_place_of(mount)}"')
         else:
             _take_volume(one, mount)
     return [mount.source + _place_of(mount) for mount in mounts if mount.source[0] == "/"]
@@ -228,7 +228,7 @@ def binds_of(one: Import, mounts: Sequence[Mount]) -> List[str]:
 
 
 class Role:
-    """A kind of pods of a job: what they run, and what each needs."""
+    """A role of a job: what its pods run, and what each of them needs."""
 
     def __init__(self, name: str, replicas: int) -> None:
         self.name, self.replicas = name, replicas
@@ -238,7 +238,7 @@ class Role:
         self.folder = ""
         self.image = ""
         self.mounts: List[Mount] = []
-        self.command = False  # that of its container; else the image's own program runs
+        self.command = False  # whether the container has a command; otherwise, the image's own program runs
         self.container: Optional[Node] = None
         self.restart = "on_failure"
 
@@ -255,23 +255,23 @@ def _resources(one: Import, role: Role, container: Node) -> None:
         for name, node in container.items("resources", which):
             size = quantity(one.text(node))
             if size is None:
-                one.open(node, f"'{node.text}' is no quantity")
+                one.open(node, f"'{node.text}' is not a quantity")
             elif name != "cpu" and name != "memory" and size != int(size):
-                one.open(node, f"'{node.text}' is no number of {name}")
+                one.open(node, f"'{node.text}' is not a whole number of {name}")
             elif name.endswith("/gpu") or name.startswith(("nvidia.com/mig", "gpu.intel.com/")):
                 role.gpus = max(role.gpus, math.ceil(size))
             elif name == "cpu":
                 role.cpus = max(role.cpus, math.ceil(size))
                 if size != math.ceil(size):
-                    one.changed(node, f"whole cores: {math.ceil(size)}")
+                    one.changed(node, f"Slurm allocates whole cores: {math.ceil(size)}")
             elif name == "memory":
                 role.memory = max(role.memory, size)
             else:
-                one.open(node, f"sbatch --gres, if Slurm has {name}")
+                one.open(node, f"use sbatch --gres, if Slurm has {name}")
 
 
 def read_container(one: Import, role: Role, container: Node, substitute: Substitute = str) -> None:
-    """The command, the variables and the needs of a container."""
+    """Read the command, the variables and the resources of a container."""
     role.container = container
     command = list(one.texts(container, "command") or ())
     words = command + list(one.texts(container, "args") or ())
@@ -282,11 +282,11 @@ def read_container(one: Import, role: Role, container: Node, substitute: Substit
     for name, variable in one.unique(container, "env").items():
         one.take(variable, "name")
         if not _VARIABLE.fullmatch(name):
-            one.open(variable, "no name of a variable")
+            one.open(variable, "not a valid name of a variable")
         elif variable.has("value") or not variable.has("valueFrom"):
             value = variable.get("value")
             if value is not None and isinstance(value.value, (dict, list)):
-                one.open(value, "no text")
+                one.open(value, "not a string")
             else:
                 one.take(value)
                 role.env[name] = substitute(variable.string("value"))
@@ -296,12 +296,12 @@ def read_container(one: Import, role: Role, container: Node, substitute: Substit
 def read_pod(
     one: Import, role: Role, template: Optional[Node], substitute: Substitute = str, primary: str = ""
 ) -> None:
-    """The container of a pod that trains: that of the name 'primary', else the first."""
+    """Read the container of a pod that trains: the one called 'primary', or the first."""
     given = template.items("spec", "containers") if template is not None else []
     chosen = next((c for name, c in given if name == primary), given[0][1] if given else None)
     for _, container in given:
         if container is not chosen:
-            one.open(container, "a second container of a pod: write its command into the script")
+            one.open(container, "only one container of a pod runs: start its command in the script")
     if chosen is not None:
         read_container(one, role, chosen, substitute)
         role.mounts = _mounts(one, template, chosen) if template is not None else []
@@ -311,7 +311,7 @@ def read_pod(
 
 
 class Work:
-    """A job: its roles, and how their processes are started."""
+    """A job: its roles, and how their processes start."""
 
     def __init__(self, framework: str, roles: List[Role]) -> None:
         self.framework, self.roles = framework, roles
@@ -324,11 +324,11 @@ class Work:
         self.clean_up = ""
         self.hold = False
         self.least: Optional[Node] = None  # minAvailable
-        self.most = 0  # nodes, at most
-        self.direct = False  # the command starts the ranks by itself
+        self.most = 0  # maximum number of nodes
+        self.direct = False  # the command itself starts the ranks
         self.success = ""
-        self.total = 0  # members, before roles are taken together
-        self.ends = ""  # who ends a TFJob whose parameter servers would serve for ever
+        self.total = 0  # members, before roles are merged
+        self.ends = ""  # the role that ends a TFJob whose parameter servers would run forever
 
     @property
     def restarts(self) -> bool:
@@ -336,12 +336,12 @@ class Work:
 
     @property
     def main(self) -> Role:
-        """The role whose command counts: the first with a command."""
+        """The role whose command runs: the first with a command."""
         return next((role for role in self.roles if role.words), self.roles[0])
 
     @property
     def folder(self) -> str:
-        """That of all roles, where it is one."""
+        """The working directory, if all roles have the same."""
         return self.main.folder if self.by_image or len({role.folder for role in self.roles}) == 1 else ""
 
     @property
@@ -356,7 +356,7 @@ class Work:
 
     @property
     def by_image(self) -> bool:
-        """Whether the image's own program runs, with the same arguments in all pods."""
+        """Whether all pods run the image's own program with the same arguments."""
         same = len({tuple(role.words) for role in self.roles}) == 1
         return same and bool(self.main.image) and not any(role.command for role in self.roles)
 
@@ -373,24 +373,24 @@ _MPI_ARGUMENTS = {
 
 
 def _ranks(one: Import, work: Work, role: Role, text: str) -> None:
-    """The number of ranks that mpirun starts, in the slots of the workers."""
+    """Set the number of ranks in each pod from the -np option of mpirun."""
     workers, line = work.roles[-1], role.container.line if role.container else 0
     slots = workers.replicas * work.per_pod
     if role is workers:
         workers.replicas, work.per_pod = (int(text) if text.isdigit() and int(text) else 1), 1
     elif not text.isdigit() or int(text) < 1:
-        one.say(line, f"mpirun -np {text[:40]}: no number; {slots} ranks, as the workers have slots")
+        one.say(line, f"mpirun -np {text[:40]}: not a number; using one rank for each of the {slots} slots of the workers")
     elif int(text) % max(workers.replicas, 1) == 0 and workers.replicas:
         work.per_pod = int(text) // workers.replicas
         if int(text) != slots:
-            one.say(line, f"mpirun -np {text}: so many ranks, and not one for each of {slots} slots")
+            one.say(line, f"mpirun -np {text}: {text} ranks, although the workers have {slots} slots")
     elif int(text) != slots:
-        one.say(line, f"mpirun -np {text} and {workers.replicas} workers: one task for each rank, each with what a worker has")
+        one.say(line, f"mpirun -np {text} with {workers.replicas} workers: one task for each rank, each with the resources of a worker")
         workers.replicas, work.per_pod = int(text), 1
 
 
 def _without_mpirun(one: Import, work: Work, role: Role) -> None:
-    """srun starts the ranks: the program behind mpirun, and what its options mean for it."""
+    """Replace mpirun, because srun starts the ranks: keep its program, and convert its options."""
     if not role.words or role.words[0].rpartition("/")[2] not in ("mpirun", "mpiexec", "horovodrun"):
         work.direct = bool(re.search(r"\b(mpirun|mpiexec|horovodrun)\b", " ".join(role.words)))
         return
@@ -413,14 +413,14 @@ def _without_mpirun(one: Import, work: Work, role: Role) -> None:
     role.words = rest
     line = role.container.line if role.container else 0
     if dropped:
-        one.say(line, f"options of mpirun that srun has no use for: {', '.join(dropped)}")
+        one.say(line, f"dropped options of mpirun that srun does not need: {', '.join(dropped)}")
     for name in [name for name in role.env if not _VARIABLE.fullmatch(name)]:
-        one.say(line, f"{name[:40]}: no name of a variable")
+        one.say(line, f"{name[:40]}: not a valid name of a variable")
         del role.env[name]
 
 
 def _mpi(one: Import, work: Work, node: Node) -> None:
-    """Launcher and workers: the launcher's program runs in the workers, or where the first of them would."""
+    """Merge launcher and workers: the launcher's program runs in the workers, or in place of the first one."""
     launcher, workers = work.roles[0], work.roles[-1]
     work.per_pod = one.whole(node, "spec", "slotsPerWorker", least=1) or 1
     launcher.words = launcher.words or workers.words
@@ -433,7 +433,7 @@ def _mpi(one: Import, work: Work, node: Node) -> None:
         if theirs.get(name) is not own.get(name):  # type: ignore[union-attr]
             one.mark(theirs.get(name), NONE, "srun needs no sshd")  # type: ignore[union-attr]
     if own is not None and theirs is not own:
-        one.mark(own.get("resources"), NONE, "the launcher runs where the workers do")
+        one.mark(own.get("resources"), NONE, "the launcher runs on a node of the workers")
     workers.words, workers.env = launcher.words, {**workers.env, **launcher.env}
     workers.container, workers.command = launcher.container, True
     workers.folder, workers.restart = launcher.folder or workers.folder, launcher.restart
@@ -459,7 +459,7 @@ def _policy(one: Import, work: Work, node: Node) -> None:
 
 
 def processes(one: Import, node: Node, *path: str) -> Optional[int]:
-    """The processes of a pod: a number, or auto and gpu, which are those that torchrun and the plugin take."""
+    """The processes of a pod; None for auto and gpu, which are the defaults of torchrun and the plugin."""
     found = node.get(*path)
     if found is None or found.value is None:
         return None
@@ -469,7 +469,7 @@ def processes(one: Import, node: Node, *path: str) -> Optional[int]:
     if not isinstance(found.value, (dict, list, bool)) and re.fullmatch("[1-9][0-9]{0,5}", found.text):
         one.take(found)
         return int(found.text)
-    one.open(found, f"'{found.text[:40]}' is no number of processes: one for each pod")
+    one.open(found, f"'{found.text[:40]}' is not a number of processes: using one for each pod")
     return None
 
 
@@ -481,29 +481,29 @@ def _elastic(one: Import, work: Work, node: Node) -> None:
     restarts = one.whole(policy, "maxRestarts", least=0)
     if least is not None and most is not None and len(work.roles) == 1 and least <= most:
         work.roles[0].replicas, work.most = least, most
-        one.say(policy.line, f"begins with {least} to {most} nodes, as many as are free, and has so many to the end")
+        one.say(policy.line, f"the job starts with {least} to {most} nodes, as many as are free, and keeps that number")
     elif least is not None or most is not None:
         for name in ("minReplicas", "maxReplicas"):
-            one.open(policy.get(name), "a range of nodes is of one role, and has both ends: the replicas count")
+            one.open(policy.get(name), "a range of nodes needs a single role and both ends: the number of replicas applies")
     if restarts is not None:
         work.tries, work.backoff = restarts, max(restarts, work.backoff or 0)
     if not any(role.name == "Master" for role in work.roles):
-        work.success = "any"  # as the operator has it
+        work.success = "any"  # as in the operator
 
 
 def _replicas(one: Import, node: Node) -> int:
     value = one.whole(node, "replicas", least=0)
     if value is None and node.has("replicas") and node.plain("replicas") is not None:
-        one.refuse(node.get("replicas") or node, f"replicas: '{node.string('replicas')}' is no number")
+        one.refuse(node.get("replicas") or node, f"replicas: '{node.string('replicas')}' is not a number")
     return 1 if value is None else value
 
 
 def _primary(one: Import, node: Node, primary: str) -> None:
-    """Say that no pod has the container whose command counts."""
+    """Report that no pod has the container whose command should run."""
     specs = [node.get("spec"), *(n for key in KINDS.values() for _, n in node.items("spec", key.replicas))]
     given = [name for spec in specs if spec for name, _ in spec.items("template", "spec", "containers")]
     if primary and given and primary not in given:
-        one.say(node.line, f"there is no container {primary}: the first of each pod is taken")
+        one.say(node.line, f"there is no container {primary}: using the first one of each pod")
 
 
 def _job(one: Import, node: Node, substitute: Substitute, primary: str) -> Work:
@@ -512,15 +512,15 @@ def _job(one: Import, node: Node, substitute: Substitute, primary: str) -> Work:
     several, at_once = (one.whole(node, "spec", name, least=1) for name in ("completions", "parallelism"))
     role.replicas = several or at_once or 1
     if several and at_once and at_once < several:
-        one.changed(node.get("spec", "parallelism"), f"all {several} run at once; an array of Slurm has --array=1-{several}%{at_once}")
+        one.changed(node.get("spec", "parallelism"), f"all {several} run at once; for a limit, use a job array: --array=1-{several}%{at_once}")
     if one.word(node, "spec", "completionMode", known={"NonIndexed": False, "Indexed": True}):
-        one.changed(node.get("spec", "completionMode"), "JOB_COMPLETION_INDEX is not set: it is $SLURM_PROCID")
+        one.changed(node.get("spec", "completionMode"), "JOB_COMPLETION_INDEX is not set: use $SLURM_PROCID")
     read_pod(one, role, node.get("spec", "template"), substitute, primary)
     _primary(one, node, primary)
     work = Work("", [role])
     _policy(one, work, node)
     role.restart = one.word(node, "spec", "template", "spec", "restartPolicy", known=_RESTARTS) or "on_failure"
-    role.restart = "on_failure" if role.restart == "never" and work.backoff != 0 else role.restart  # other pods are made
+    role.restart = "on_failure" if role.restart == "never" and work.backoff != 0 else role.restart  # Kubernetes creates new pods
     work.backoff = 6 if work.backoff is None else work.backoff
     work.success = "all_workers"
     return work
@@ -530,7 +530,7 @@ _RESTARTS = {"Always": "always", "OnFailure": "on_failure", "ExitCode": "exit_co
 
 
 def _restarts(one: Import, work: Work, kind: Kind, policies: Dict[str, Optional[Node]]) -> None:
-    """The restartPolicy of each role."""
+    """Set the restartPolicy of each role."""
     given = {name: one.word(node, known=_RESTARTS) for name, node in policies.items()}
     for role in work.roles:
         role.restart = given.get(role.name) or _RESTARTS[kind.restart]
@@ -539,7 +539,7 @@ def _restarts(one: Import, work: Work, kind: Kind, policies: Dict[str, Optional[
 
 
 def _end(one: Import, work: Work, node: Node, kind: Kind) -> None:
-    """Whose end is that of the job."""
+    """Set the role that ends the job."""
     policy = one.word(node, "spec", "successPolicy", known={"": "", "Default": "", "AllWorkers": "all_workers"})
     names = [role.name for role in work.roles]
     chief = next((name for name in names if name in ("Chief", "Master")), "")
@@ -549,7 +549,7 @@ def _end(one: Import, work: Work, node: Node, kind: Kind) -> None:
 
 
 def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str = "") -> Work:
-    """What a job of one of the KINDS, or a plain Job, runs."""
+    """Read a job of one of the KINDS, or a plain Job."""
     kind = KINDS.get(node.string("kind"))
     if kind is None:
         return _job(one, node, substitute, primary)
@@ -562,11 +562,11 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
         role = Role(name, _replicas(one, given[name]))
         read_pod(one, role, given[name].get("template"), substitute, primary)
         if name not in kind.roles:
-            one.open(given[name], f"a {node.string('kind')} has no role {name}: {', '.join(kind.roles)}")
+            one.open(given[name], f"a {node.string('kind')} has no role {name}: must be one of {', '.join(kind.roles)}")
         elif role.replicas:
             roles.append(role)
     if not roles:
-        one.refuse(node, f"a {node.string('kind')} without replicas: {kind.replicas} has none of {', '.join(kind.roles)}")
+        one.refuse(node, f"this {node.string('kind')} has no replicas: {kind.replicas} contains none of {', '.join(kind.roles)}")
     work = Work(kind.framework, roles)
     _restarts(one, work, kind, {name: given[name].get("restartPolicy") for name in names})
     elastic = processes(one, node, "spec", "elasticPolicy", "nProcPerNode")
@@ -576,7 +576,7 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
     if kind.framework == "mpi":
         _mpi(one, work, node)
         if node.string("apiVersion").endswith("v2beta1") and work.backoff != 0:
-            # the launcher is a Job there, which makes other pods, whatever the policy of each
+            # there the launcher is a Job, which creates new pods regardless of their restartPolicy
             work.roles[0].restart = "on_failure" if work.roles[0].restart == "never" else work.roles[0].restart
             work.backoff = 6 if work.backoff is None else work.backoff
     _end(one, work, node, kind)
@@ -589,12 +589,12 @@ def _warn(one: Import, node: Node) -> None:
     if node.string("kind") == "PyTorchJob":
         one.say(
             node.line,
-            "RANK and WORLD_SIZE count processes here; a PyTorchJob sets RANK to the pod's number, which is wrong with several processes in a pod",
+            "RANK and WORLD_SIZE count processes here; a PyTorchJob sets RANK to the number of the pod, which is wrong if a pod has several processes",
         )
     if node.string("kind") == "XGBoostJob":
         one.say(
             node.line,
-            "MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE are set; WORKER_ADDRS and WORKER_PORT of LightGBM are not",
+            "MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE are set, but not LightGBM's WORKER_ADDRS and WORKER_PORT",
         )
 
 
@@ -608,7 +608,7 @@ def _time_text(seconds: int) -> str:
 
 
 def roles_text(work: Work) -> str:
-    """--dl-roles, where the framework or the commands need them."""
+    """The value of --dl-roles; empty if neither the framework nor the commands need roles."""
     needed = work.framework in ("tf", "paddle") or len({(tuple(r.words), tuple(r.env.items())) for r in work.roles}) > 1
     if len(work.roles) == 1 or not needed:
         return ""
@@ -625,16 +625,16 @@ def _words(work: Work, role: Role) -> List[str]:
     return role.words or ["./PROGRAM"]
 
 
-# what the operator sets for JAX, of what the plugin does
+# the variables that the operator sets for JAX, from those of the plugin
 _JAX = (
     "export COORDINATOR_ADDRESS=${JAX_COORDINATOR_ADDRESS%:*} COORDINATOR_PORT=$JAX_COORDINATOR_PORT "
     "NUM_PROCESSES=$JAX_NUM_PROCESSES PROCESS_ID=$JAX_PROCESS_ID; "
 )
-IMAGE_PROGRAM = "/.singularity.d/runscript"  # Apptainer has it in each image, for its own program
+IMAGE_PROGRAM = "/.singularity.d/runscript"  # Apptainer puts it into each image, to start the image's own program
 
 
 def _variables(one: Import, work: Work) -> List[Dict[str, str]]:
-    """Those that all roles have are the experiment's; the others, of each role."""
+    """Set the variables that all roles share for the experiment.  Returns the others for each role."""
     first = work.roles[0].env
     shared = {n: v for n, v in first.items() if all(role.env.get(n) == v for role in work.roles) and "$(" not in v}
     shared = {n: v for n, v in shared.items() if one.variable(n, v)}
@@ -642,7 +642,7 @@ def _variables(one: Import, work: Work) -> List[Dict[str, str]]:
 
 
 def _commands(one: Import, work: Work) -> List[str]:
-    """What the members of each role run, for the shell."""
+    """The shell command of each role."""
     words = [_words(work, role) for role in work.roles]
     made, constants = target.shield([word for list in words for word in list])
     one.keys.setdefault("hyperparameters", {}).update(constants)
@@ -657,13 +657,13 @@ def _commands(one: Import, work: Work) -> List[str]:
 
 
 def _as_nodes(one: Import, work: Work, framework: str) -> None:
-    """A pod is a node, with its ranks, or with torchrun that starts them."""
+    """Convert each pod to a node with its ranks, or with torchrun, which starts them."""
     gpus, cpus, memory = (work.most_of(need) for need in ("gpus", "cpus", "memory"))
     ranks = 1 if framework == "torchrun" else work.per_pod
     if len({role.needs for role in work.roles}) > 1 and len(work.roles) > 1:
-        one.say(0, "the roles need other resources: each node has the most that one of them needs")
+        one.say(0, "the roles need different resources: each node gets the largest amounts")
     if len({tuple(role.words) for role in work.roles}) > 1:
-        one.say(0, f"the command of {work.main.name} is taken for all roles: choose by $SLURM_PROCID in a script")
+        one.say(0, f"all roles run the command of {work.main.name}: for others, choose by $SLURM_PROCID in a script")
     work.roles = [work.main]
     nodes = work.most or work.total
     one.set("resources.nodes_per_trial", nodes if nodes > 1 else None)
@@ -673,7 +673,7 @@ def _as_nodes(one: Import, work: Work, framework: str) -> None:
     one.set("resources.memory", memory_text(memory) if memory else None)
     least = work.total if work.most > work.total else work.least.value if work.least is not None else nodes
     if least > nodes:
-        one.open(work.least, f"the job has {nodes} pods")
+        one.open(work.least, f"the job has only {nodes} pods")
     elif least < nodes:
         one.set("job.min_available", least * ranks)
     one.set("job.restart_policy", work.main.restart if work.main.restart != "on_failure" else None)
@@ -681,7 +681,7 @@ def _as_nodes(one: Import, work: Work, framework: str) -> None:
 
 
 def _as_roles(one: Import, work: Work) -> None:
-    """A pod is a member of its role."""
+    """Convert each pod to a member of its role."""
     roles = []
     for role, command in zip(work.roles, _commands(one, work)):
         gpus, cpus, memory = role.needs
@@ -692,21 +692,21 @@ def _as_roles(one: Import, work: Work) -> None:
     one.set("job.roles", roles)
     one.set("job.success_policy", work.success or None)
     if work.least is not None and work.least.value != work.total:
-        one.changed(work.least, f"all {work.total} members begin together")
+        one.changed(work.least, f"all {work.total} members start together")
 
 
 def put_job(one: Import, work: Work) -> None:
-    """The keys of the experiment file."""
+    """Set the keys of the experiment file."""
     framework = _framework(work)
     one.set("name", one.name)
-    one.set("working_folder", "trial", "a start finds the files of the one before")
+    one.set("working_folder", "trial", "a restart finds the files of the earlier attempt")
     for role in work.roles:
         if role.container is None or role.container is work.main.container or role is work.main:
             continue
         if role.image != work.main.image:
-            one.open(role.container.get("image"), f"all roles run in one image, that of {work.main.name}")
+            one.open(role.container.get("image"), f"all roles run in the image of {work.main.name}")
         if [m[:3] for m in role.mounts] != [m[:3] for m in work.main.mounts]:
-            one.open(role.container.get("volumeMounts"), f"all roles have the mounts of {work.main.name}")
+            one.open(role.container.get("volumeMounts"), f"all roles get the mounts of {work.main.name}")
     work.total = work.pods
     one.set("resources.framework", framework if framework and max(work.most, work.total) * work.per_pod > 1 else None)
     if framework == "mpi":
@@ -717,12 +717,12 @@ def put_job(one: Import, work: Work) -> None:
         _launcher(work)
     if work.by_image:
         line = work.main.container.line if work.main.container is not None else 0
-        one.say(line, f"{IMAGE_PROGRAM} is the image's own program where Apptainer runs it; else name the program")
+        one.say(line, f"{IMAGE_PROGRAM} starts the image's own program in Apptainer; for another runtime, name the program")
     image = work.main.container.get("image") if work.main.container is not None else None
     one.image(image, binds_of(one, work.main.mounts))
     one.set("job.backoff_limit", work.backoff if work.restarts or not work.backoff else None)
     if work.backoff and not work.restarts:
-        one.say(one.node.line, "backoffLimit: nothing begins again, for restartPolicy is Never")
+        one.say(one.node.line, "backoffLimit has no effect, because restartPolicy is Never")
     one.set("job.active_deadline", _time_text(work.seconds) if work.seconds else None)
     one.set("job.clean_up", "none" if work.clean_up == "none" else None)
     one.set("job.ttl_after_finished", work.ttl)
@@ -737,7 +737,7 @@ def put_job(one: Import, work: Work) -> None:
 
 
 def _launcher(work: Work) -> None:
-    """The launcher starts the ranks itself: it runs where the first slot is, and the others keep theirs for it."""
+    """The launcher starts the ranks itself: it runs in the first slot, and idle members hold the others for it."""
     workers = work.roles[-1]
     slots = workers.replicas * work.per_pod
     launcher = copy.copy(workers)
@@ -754,10 +754,10 @@ def _launcher(work: Work) -> None:
 
 
 def missing(one: Import, work: Work) -> None:
-    """The program of an image is not in the file."""
+    """Report that the file does not name the program of an image."""
     for role in work.roles:
         if not role.words and role.container is not None and not work.by_image:
-            one.open(role.container.get("image"), "the image's own program is not known here: name it in place of ./PROGRAM")
+            one.open(role.container.get("image"), "the file does not name the image's own program: put it in place of ./PROGRAM")
 
 
 def knows(node: Node) -> bool:
@@ -765,7 +765,7 @@ def knows(node: Node) -> bool:
 
 
 def named_by(one: Import, node: Node, default: str) -> None:
-    """The name of a document of Kubernetes."""
+    """Set the name from the metadata of a Kubernetes document."""
     given = next((node.get("metadata", key) for key in ("name", "generateName") if node.string("metadata", key)), None)
     one.set_name(given, default)
     one.name = one.keys.pop("name")

@@ -12,7 +12,7 @@ from .table import NONE, Import, Row, Table, changed, copied, itself, left, none
 
 
 def _in_experiment(rows: List[Row]) -> List[Row]:
-    """The rows of a job for the keys of an experiment."""
+    """Convert the rows of a job to the keys of an experiment."""
     keys = {
         "job.roles: count; or resources.nodes_per_trial": "resources.nodes_per_trial, gpus_per_trial",
         "gpus, cpus and memory of the role, or of resources": "resources.slots_per_trial, cpus_per_trial, memory",
@@ -22,13 +22,13 @@ def _in_experiment(rows: List[Row]) -> List[Row]:
     made = []
     for row in rows:
         if row.path.startswith("spec.suspend") or row.to in ("cd", "job.suspend"):
-            row = left(row.path, "not in an experiment")
+            row = left(row.path, "for jobs; experiments have no such key")
         elif row.to in ("job.backoff_limit", "restart_policy of the role, or of the job"):
             row = row._replace(
-                to="max_restarts", remark="a trial that fails is tried again, all its ranks; Never: max_restarts = 0"
+                to="max_restarts", remark="a trial that fails is restarted with all its ranks; Never: max_restarts = 0"
             )
         elif row.to.startswith("job.") and row.to not in keys and "roles" not in row.to:
-            row = none(row.path, "of a job, and not of a trial")
+            row = none(row.path, "for jobs, not for trials")
         made.append(row._replace(to=keys.get(row.to, row.to)))
     return made
 
@@ -46,46 +46,46 @@ TABLE = Table(
     "katib",
     "Katib Experiment",
     [
-        none("apiVersion kind status status.**", "Kubernetes' own"),
+        none("apiVersion kind status status.**", "specific to Kubernetes"),
         used("metadata.name metadata.generateName", "name"),
         none("metadata.**", "namespaces, labels and annotations of Kubernetes"),
         used("spec.objective.type", "searcher.smaller_is_better"),
         copied("spec.objective.goal", "searcher.goal"),
         copied("spec.objective.objectiveMetricName", "searcher.metric"),
-        none("spec.objective.additionalMetricNames spec.objective.additionalMetricNames.**", "all that is found is logged"),
-        used("spec.objective.metricStrategies.*.name spec.objective.metricStrategies.*.value", "searcher.summary", "of the objective: min, max, latest (last); without one best, as in Katib"),
+        none("spec.objective.additionalMetricNames spec.objective.additionalMetricNames.**", "dl logs all metrics that it finds"),
+        used("spec.objective.metricStrategies.*.name spec.objective.metricStrategies.*.value", "searcher.summary", "for the objective: min, max, latest (last); default best, as in Katib"),
         used("spec.algorithm.algorithmName", "searcher.name", "see SEARCHERS"),
         _setting("random_state", "reproducibility.experiment_seed"),
         _setting("n_population popsize", "searcher.population"),
-        _setting("eta", "searcher.divisor", "of hyperband"),
-        _setting("r_l", "searcher.max_length", "of hyperband"),
-        _setting("resource_name", "{length} in the entrypoint", "of hyperband: the parameter is the length, and not searched"),
-        none(f"{_SETTINGS}.suggestion_trial_dir.name {_SETTINGS}.suggestion_trial_dir.value", "trials hand over checkpoints by the experiment's folder"),
-        _setting("*", "", "a setting of Katib's own implementation"),
-        changed("spec.earlyStopping.algorithmName", "searcher.name", "Katib's medianstop takes the mean of averages, and compares once; searcher median takes the median, at every step"),
+        _setting("eta", "searcher.divisor", "for hyperband"),
+        _setting("r_l", "searcher.max_length", "for hyperband"),
+        _setting("resource_name", "{length} in the entrypoint", "for hyperband: this parameter is the length and is not searched"),
+        none(f"{_SETTINGS}.suggestion_trial_dir.name {_SETTINGS}.suggestion_trial_dir.value", "trials exchange checkpoints in the experiment's folder"),
+        _setting("*", "", "a setting of Katib's implementation"),
+        changed("spec.earlyStopping.algorithmName", "searcher.name", "Katib's medianstop compares once, with the mean of averages; searcher median compares at every step, with the median"),
         used("spec.earlyStopping.algorithmSettings.start_step.name spec.earlyStopping.algorithmSettings.start_step.value", "searcher.min_length"),
-        left("spec.earlyStopping.**", "searcher median decides by all trials that have ended"),
+        left("spec.earlyStopping.**", "searcher median compares with all trials that have ended"),
         used("spec.parallelTrialCount", "searcher.max_concurrent_trials, resources.workers"),
         used("spec.maxTrialCount", "searcher.max_trials"),
-        changed("spec.maxFailedTrialCount", "max_failed", "with more failed trials the experiment is partial (status 12); it goes on"),
+        changed("spec.maxFailedTrialCount", "max_failed", "with more failed trials, the experiment is partial (status 12), but it continues"),
         none("spec.resumePolicy", "every experiment can be resumed and continued"),
         used("spec.parameters.*.name spec.parameters.*.parameterType", "hyperparameters"),
         used("spec.parameters.*.feasibleSpace.*", "hyperparameters", "min, max, step, list, distribution: normal has the deviation (max - min) / 6, as in Katib"),
-        left("spec.nasConfig.**", "no search of architectures: describe it by hyperparameters with when"),
+        left("spec.nasConfig.**", "dl has no search of architectures: describe it by hyperparameters with `when`"),
         used("spec.metricsCollectorSpec.collector.kind", "metrics.format, metrics.file", "StdOut, File; TensorFlowEvent: python -m slurmdl"),
-        used("spec.metricsCollectorSpec.source.filter.metricsFormat", "metrics.pattern", "two groups: a name and its value"),
+        used("spec.metricsCollectorSpec.source.filter.metricsFormat", "metrics.pattern", "with two groups, a name and its value"),
         used("spec.metricsCollectorSpec.source.fileSystemPath.format", "metrics.format", "JSON or TEXT"),
         used("spec.metricsCollectorSpec.source.fileSystemPath.path spec.metricsCollectorSpec.source.fileSystemPath.kind", "metrics.file", "{attempt_dir} in the entrypoint"),
-        left("spec.metricsCollectorSpec.**", "metrics are read from the output, or logged by slurmdl"),
+        left("spec.metricsCollectorSpec.**", "dl reads metrics from the output, or slurmdl logs them"),
         used("spec.trialTemplate.trialParameters.*.name spec.trialTemplate.trialParameters.*.reference", "{NAME} in the entrypoint"),
-        none("spec.trialTemplate.trialParameters.*.description", "a text"),
-        used("spec.trialTemplate.primaryContainerName", "entrypoint", "the container whose command is taken"),
-        none("spec.trialTemplate.retain spec.trialTemplate.primaryPodLabels.** spec.trialTemplate.successCondition spec.trialTemplate.failureCondition", "the exit status says how a trial ended"),
-        left("spec.trialTemplate.configMap.**", "the trial's command is not in the file: paste the template as trialSpec"),
-        left("spec.trialTemplate.trialSpec.**", "trials are Jobs, training jobs or TrainJobs: a workflow is dl flow"),
+        none("spec.trialTemplate.trialParameters.*.description", "a comment"),
+        used("spec.trialTemplate.primaryContainerName", "entrypoint", "selects the container whose command runs"),
+        none("spec.trialTemplate.retain spec.trialTemplate.primaryPodLabels.** spec.trialTemplate.successCondition spec.trialTemplate.failureCondition", "the exit status shows how a trial ended"),
+        left("spec.trialTemplate.configMap.**", "the file does not contain the trial's command: insert the template as trialSpec"),
+        left("spec.trialTemplate.trialSpec.**", "a trial is a Job, a training job or a TrainJob; for workflows, use dl flow"),
     ],
     [
-        none("spec.trialTemplate.trialSpec.spec.template.spec.restartPolicy", "backoffLimit counts"),
+        none("spec.trialTemplate.trialSpec.spec.template.spec.restartPolicy", "backoffLimit applies"),
         *under("spec.trialTemplate.trialSpec", _in_experiment(jobs.TABLE.matched)),
         *under("spec.trialTemplate.trialSpec", _in_experiment(trainjob.TABLE.matched)),
     ],
@@ -107,22 +107,22 @@ def knows(node: Node) -> bool:
 
 
 def _number(one: Import, node: Node, name: str) -> Optional[float]:
-    """A number, which Katib has as a text."""
+    """A number; in Katib's files, it is a string."""
     text = one.text(node, "feasibleSpace", name)
     value = ranges.number(text) if text else None
     if isinstance(value, str):
-        raise ValueError(f"{name} '{value}' is no number")
+        raise ValueError(f"{name} '{value}' is not a number")
     return value
 
 
 def _normal(low: float, high: float, log: bool) -> Dict[str, Any]:
-    """Katib's normal: around the middle, with a sixth of the range."""
+    """Katib's normal distribution: its mean is the middle of the range, and its deviation a sixth of it."""
     if log:
         return {"deviation": (math.log10(high) - math.log10(low)) / 6, "mean": math.sqrt(low * high)}
     return {"deviation": (high - low) / 6}
 
 
-# whether a distribution has a logarithm, and is normal
+# (whether a distribution is logarithmic, whether it is normal)
 _DISTRIBUTIONS = {
     "uniform": (False, False),
     "logUniform": (True, False),
@@ -138,7 +138,7 @@ def _ranged(one: Import, node: Node, kind: str) -> Dict[str, Any]:
     given = node.get("feasibleSpace", "distribution")
     pair = one.word(given, known=_DISTRIBUTIONS) if given is not None else (False, False)
     if pair is None:
-        raise ValueError(f"there is no distribution '{node.string('feasibleSpace', 'distribution')}'")
+        raise ValueError(f"unknown distribution '{node.string('feasibleSpace', 'distribution')}'")
     log, normal = pair
     if kind == "int":
         if normal and log:
@@ -161,7 +161,7 @@ def _parameter(one: Import, node: Node) -> Optional[Dict[str, Any]]:
     one.take(node, "name")
     try:
         if kind is None:
-            raise ValueError(f"there is no parameterType '{node.string('parameterType')}'")
+            raise ValueError(f"unknown parameterType '{node.string('parameterType')}'")
         if kind in ("int", "double"):
             return _ranged(one, node, kind)
         values = one.texts(node, "feasibleSpace", "list")
@@ -169,10 +169,10 @@ def _parameter(one: Import, node: Node) -> Optional[Dict[str, Any]]:
             raise ValueError("list is missing")
         numbers = [ranges.number(v) for v in values] if kind == "discrete" else []
         if any(isinstance(v, str) for v in numbers):
-            raise ValueError("a value of the list is no number")
+            raise ValueError("a value of the list is not a number")
         return ranges.choice(numbers or values)
     except (TypeError, ValueError, AttributeError) as error:
-        one.open(node, f"no range: {error}")
+        one.open(node, f"not a valid range: {error}")
         return None
 
 
@@ -180,7 +180,7 @@ def _parameter(one: Import, node: Node) -> Optional[Dict[str, Any]]:
 
 
 class _Settings:
-    """The settings of an algorithm, whose values are texts."""
+    """The settings of an algorithm, whose values are strings."""
 
     def __init__(self, one: Import, node: Node, where: str) -> None:
         self.one, self.given = one, one.unique(node, "spec", where, "algorithmSettings")
@@ -191,7 +191,7 @@ class _Settings:
             return None
         value = ranges.number(self.one.text(entry, "value"))
         if not isinstance(value, int if whole else (int, float)) or value < least:
-            self.one.open(entry, f"'{entry.string('value')}' is no {'whole ' if whole else ''}number from {least:g}")
+            self.one.open(entry, f"'{entry.string('value')}' is not a {'whole ' if whole else ''}number from {least:g}")
             return None
         self.one.take(entry)
         return value
@@ -202,7 +202,7 @@ class _Settings:
 
 
 def _searcher(one: Import, node: Node) -> str:
-    """The searcher; returns the parameter that is hyperband's length."""
+    """Set the searcher.  Returns the name of the parameter that is the length of hyperband."""
     given = _Settings(one, node, "algorithm")
     ours = one.word(node, "spec", "algorithm", "algorithmName", known=_SEARCHERS)
     resource = ""
@@ -210,22 +210,22 @@ def _searcher(one: Import, node: Node) -> str:
     if ours in ("cmaes", "pbt"):
         one.set("searcher.population", given.number("n_population") or given.number("popsize"))
     if ours == "pbt":
-        one.guess("searcher.max_length", 10, "generations, of which the file does not name the number")
+        one.guess("searcher.max_length", 10, "generations; the file does not have their number")
         one.set("searcher.min_length", 1)
-        one.say(node.get("spec", "algorithm").line, "Katib's pbt does not copy the checkpoint of the trial that it copies; here {resume_dir} has it")  # type: ignore[union-attr]
+        one.say(node.get("spec", "algorithm").line, "Katib's pbt copies only the hyperparameters of another trial; here, {resume_dir} also has its checkpoint")  # type: ignore[union-attr]
     if ours == "hyperband":
         length, eta = given.number("r_l", whole=False), given.number("eta", whole=False, least=1.0001)
         one.set("searcher.max_length", None if length is None else int(length))
         if length is None:
             one.guess("searcher.max_length", 9, "the file has no r_l")
         elif length != int(length):
-            one.changed(given.given["r_l"], "a length is a whole number")
+            one.changed(given.given["r_l"], "a length must be a whole number")
         one.set("searcher.divisor", None if eta is None else float(eta))
         resource = given.text("resource_name")
     one.set("reproducibility.experiment_seed", given.number("random_state", least=0))
     for name in ("n_population", "popsize", "eta", "r_l", "resource_name"):
         if ours and name in given.given and not one.is_taken(given.given[name]):
-            one.open(given.given[name], f"{ours} has none")
+            one.open(given.given[name], f"{ours} does not have this setting")
     _early(one, node, ours)
     return resource
 
@@ -235,11 +235,11 @@ def _early(one: Import, node: Node, ours: Optional[str]) -> None:
     if early is None:
         return
     if one.word(early, "algorithmName", known={"medianstop": True}) is None or ours not in _SAMPLERS:
-        one.open(early, "no such early stopping beside this algorithm")
+        one.open(early, "dl has no such early stopping with this algorithm")
         return
     one.set("searcher.name", "median")
     one.set("searcher.sampler", ours)
-    one.guess("searcher.max_length", 100, "steps that a full training logs: the file does not name their number")
+    one.guess("searcher.max_length", 100, "number of steps in a full training; the file does not have it")
     one.set("searcher.min_length", _Settings(one, node, "earlyStopping").number("start_step"))
 
 
@@ -248,9 +248,9 @@ def _objective(one: Import, node: Node) -> None:
     smaller = one.decided(objective, "type", known={"minimize": True, "maximize": False})
     one.set("searcher.smaller_is_better", smaller)
     if smaller is None:
-        one.guess("searcher.smaller_is_better", True, "the file names no type of the objective")
+        one.guess("searcher.smaller_is_better", True, "the file has no type of the objective")
     if "searcher.metric" not in one.keys:
-        one.guess("searcher.metric", "loss", "the file names no objectiveMetricName")
+        one.guess("searcher.metric", "loss", "the file has no objectiveMetricName")
     metric = one.keys["searcher.metric"]
     one.set("searcher.summary", "best")
     for name, strategy in one.unique(objective, "metricStrategies").items():
@@ -258,7 +258,7 @@ def _objective(one: Import, node: Node) -> None:
             one.take(strategy, "name")
             one.set("searcher.summary", one.word(strategy, "value", known={"latest": "last", "min": "min", "max": "max"}))
         else:
-            one.mark(strategy, NONE, "it is not searched")
+            one.mark(strategy, NONE, "this metric is not optimised")
 
 
 def _counts(one: Import, node: Node) -> None:
@@ -266,9 +266,9 @@ def _counts(one: Import, node: Node) -> None:
     if one.keys.get("searcher.name") not in ("grid", "hyperband", "pbt"):
         one.set("searcher.max_trials", trials)
         if trials is None:
-            one.guess("searcher.max_trials", 100, "the file names none: Katib goes on until the goal is reached")
+            one.guess("searcher.max_trials", 100, "the file has none: Katib continues until it reaches the goal")
     elif trials is not None:
-        one.changed(node.get("spec", "maxTrialCount"), f"{one.keys['searcher.name']} sets the number itself; dl stop ends it before")
+        one.changed(node.get("spec", "maxTrialCount"), f"{one.keys['searcher.name']} chooses the number itself; dl stop ends it earlier")
     one.set("resources.workers", one.whole(node, "spec", "parallelTrialCount", least=1))
     one.set("max_failed", one.whole(node, "spec", "maxFailedTrialCount", least=0))
 
@@ -277,14 +277,14 @@ def _counts(one: Import, node: Node) -> None:
 
 
 def _filter(format: str) -> Optional[str]:
-    """Katib's expression with a group for the name and one for the value, for metrics.pattern."""
+    """Convert Katib's regular expression, with a group for the name and one for the value, to a metrics.pattern."""
     try:
         groups = re.compile(format).groups
     except re.error:
         return None
     if groups < 2 or "(?" in format or re.search(r"[*+?}]\?", format):
         return None
-    # where {name} is a number, and no brace begins a text
+    # in a metrics.pattern, {NAME} matches a number: escape literal braces
     return re.sub(r"(?<!\\)\{(?![0-9])", r"\\{", format)
 
 
@@ -299,11 +299,11 @@ def _metrics(one: Import, node: Node) -> None:
         patterns = [pattern for f in given for pattern in [_filter(f)] if pattern]
         one.set("metrics.pattern", tuple(patterns) or None)
         if len(patterns) < len(given):
-            one.open(filters, "not two groups, a name and a number, or what POSIX lacks: write metrics.pattern")
+            one.open(filters, "does not have two groups, a name and a number, or is not a POSIX expression: write metrics.pattern")
     elif kind != "TensorFlowEvent":
         one.set("metrics.format", format or "text")
     if kind is None:
-        one.open(spec, "metrics are read from the output, or logged by slurmdl")
+        one.open(spec, "dl reads metrics from the output, or slurmdl logs them")
 
 
 # ---- the trial
@@ -346,7 +346,7 @@ def _work(one: Import, node: Node, references: Dict[str, str]) -> Optional[Work]
     def substitute(text: str) -> str:
         made = re.sub(r"\$\{trialParameters\.([\w-]+)\}", lambda m: references.get(m.group(1), m.group()), text)
         for rest in set(re.findall(r"\$\{trialParameters\.[^}]*\}", made)):
-            one.say(spec.line, f"{rest[:60]} stays as it is: there is no such trialParameter")
+            one.say(spec.line, f"{rest[:60]} is kept unchanged: there is no such trialParameter")
         return made
 
     if trainjob.knows(spec):
@@ -357,26 +357,26 @@ def _work(one: Import, node: Node, references: Dict[str, str]) -> Optional[Work]
 
 
 def _uneven(one: Import, work: Work) -> None:
-    """The pods of a trial whose roles need other GPUs: as ranks of one node."""
+    """Convert the pods of a trial whose roles need different numbers of GPUs to ranks of one node."""
     total = sum(role.gpus * role.replicas for role in work.roles)
     one.set("resources.slots_per_trial", total or None)
     one.set("resources.ranks_per_node", work.pods * work.per_pod)
     one.say(
         work.main.container.line if work.main.container else 0,
-        f"the roles need {', '.join(f'{r.replicas} x {r.gpus} ({r.name})' for r in work.roles)} GPUs: {total} of one node, "
-        "which all of its ranks see",
+        f"the roles need {', '.join(f'{r.replicas} x {r.gpus} ({r.name})' for r in work.roles)} GPUs: the trial gets {total} "
+        "on one node, and all its ranks see them",
     )
 
 
 def resources_of(one: Import, work: Work) -> None:
-    """The keys of resources for a job's pods."""
+    """Set the keys of `resources` for the pods of a job."""
     gpus, cpus, memory = (work.most_of(need) for need in ("gpus", "cpus", "memory"))
     ranks = work.pods * work.per_pod
     torchrun = work.by_torchrun
     if len({role.gpus for role in work.roles}) > 1:
         _uneven(one, work)
     elif gpus == 1 and ranks > 1 and not torchrun and work.per_pod == 1:
-        one.set("resources.gpus_per_trial", work.pods * gpus, "dl run finds the nodes; one rank for each GPU")
+        one.set("resources.gpus_per_trial", work.pods * gpus, "dl run chooses the number of nodes; one rank for each GPU")
     else:
         one.set(f"resources.{'gpus_per_node' if work.pods > 1 else 'slots_per_trial'}", gpus or None)
         if ranks > 1:
@@ -385,21 +385,21 @@ def resources_of(one: Import, work: Work) -> None:
     one.set("resources.cpus_per_trial", cpus or None)
     one.set("resources.memory", jobs.memory_text(memory) if memory else None)
     if len({(role.cpus, role.memory) for role in work.roles}) > 1:
-        one.say(0, "the roles need other cores or memory: each rank has the most that one of them needs")
+        one.say(0, "the roles need different cores or memory: each rank gets the largest amounts")
     framework = "torchrun" if work.framework == "torch" and torchrun else work.framework
     if framework and ranks > 1:
         one.set("resources.framework", framework)
     if jobs.roles_text(work) and ranks > 1:
         one.set("resources.sbatch_args", (f"--dl-roles={jobs.roles_text(work)}",))
     if work.ends and ranks > 1:
-        one.say(0, f"a trial ends with all of its ranks, not with its {work.ends}: a parameter server must end by itself")
+        one.say(0, f"a trial ends when all its ranks have, not with its {work.ends}: a parameter server must exit by itself")
     if work.seconds:
         minutes = max(math.ceil(work.seconds / 60), 1)
-        one.set("resources.time", str(minutes), "minutes, of an array task, which may train several trials")
+        one.set("resources.time", str(minutes), "minutes for an array task, which may train several trials")
 
 
 def _put_command(one: Import, node: Node, words: List[str]) -> None:
-    """The command of a trial, with what reads its metrics where they are not in the output."""
+    """Set the command of a trial, and how dl reads its metrics if they are not in the output."""
     source = node.get("spec", "metricsCollectorSpec", "source", "fileSystemPath")
     kind = node.string("spec", "metricsCollectorSpec", "collector", "kind")
     path = one.text(source, "path") if source is not None else ""
@@ -411,7 +411,7 @@ def _put_command(one: Import, node: Node, words: List[str]) -> None:
     if kind == "TensorFlowEvent" and re.match(r"(.*/)?python[\d.]*$", words[0]):
         words = [words[0], "-m", "slurmdl", *words[1:]]
     elif source is not None and not is_there:
-        one.open(source, "the command does not name the file: print the metrics, or log them by slurmdl")
+        one.open(source, "the command does not name this file: print the metrics, or log them with slurmdl")
     if kind == "File" and is_there:
         one.set("metrics.file", own.rpartition("/")[2])
     target.put_entrypoint(one, words)
@@ -420,25 +420,25 @@ def _put_command(one: Import, node: Node, words: List[str]) -> None:
 def _trial(one: Import, node: Node, names: Dict[str, str], resource: str) -> None:
     work = _work(one, node, _references(one, node, names, resource))
     if work is None or not work.main.words:
-        one.set("entrypoint", "./PROGRAM", "write the command of a trial here, with {NAME} for its hyperparameters")
+        one.set("entrypoint", "./PROGRAM", "insert the command of a trial, with {NAME} for its hyperparameters")
         if work is not None and work.main.container is not None:
-            one.open(work.main.container.get("image"), "the image's own program runs: name it in place of ./PROGRAM")
+            one.open(work.main.container.get("image"), "the file does not name the image's own program: put it in place of ./PROGRAM")
         return
     _put_command(one, node, work.main.words)
     others = [role.name for role in work.roles if role.words and role.words != work.main.words]
     if others:
         one.say(
             0,
-            f"the command of {work.main.name} is taken; that of {', '.join(others)} is another: choose by $DL_ROLE in a script",
+            f"all roles run the command of {work.main.name}; {', '.join(others)} had another: choose by $DL_ROLE in a script",
         )
     env: Dict[str, str] = {}
     for role in reversed(work.roles):
         for variable in [n for n, v in role.env.items() if n in env and env[n] != v]:
-            one.say(0, f"the variable {variable} has other values in other roles: that of {role.name} counts")
+            one.say(0, f"the variable {variable} differs between roles: the value of {role.name} applies")
         env.update(role.env)
     for name, value in env.items():
         if "\0" in value or not one.variable(name, value):
-            how = "its value is of the trial, or its name begins with no letter; a script has DL_HP_... (dl-trainer(7))"
+            how = "its value depends on the trial, or its name does not begin with a letter; a script can use DL_HP_... (dl-trainer(7))"
             one.say(0, f"the variable {name} is not set: {how}")
     resources_of(one, work)
     one.set("max_restarts", 0 if not work.restarts else work.tries or None)

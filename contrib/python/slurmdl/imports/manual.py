@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables as a part of dl-import(1): python3 -m slurmdl.imports.manual PAGE writes it into the page, between its marks."""
+"""python3 -m slurmdl.imports.manual PAGE: write the tables of all formats into dl-import(1), between two marks."""
 
 import sys
 from typing import Iterator, List
@@ -15,7 +15,7 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
 
 
-# a row in one line: the fields, and where they go
+# a row: the fields, and where they go
 MACRO = """.de FD
 .IP "\\\\$1"
 \\\\$2
@@ -32,7 +32,7 @@ def _lines(rows: List[Row]) -> Iterator[str]:
 
 
 def text() -> str:
-    """The tables, a section for each format."""
+    """The tables, with a section for each format."""
     lines = [BEGIN, MACRO]
     for format in FORMATS:
         for table in format.tables:

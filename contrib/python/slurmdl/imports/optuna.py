@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spaces of Optuna: distributions by name, as optuna.distributions.distribution_to_json() writes each of them."""
+"""Spaces of Optuna: distributions by name, each as written by optuna.distributions.distribution_to_json()."""
 
 import re
 from typing import Any, Dict, List, Optional, Tuple
@@ -20,15 +20,15 @@ TABLE = Table(
         used("metric metric_name metric_names", "searcher.metric"),
         used("n_trials", "searcher.max_trials"),
         used("n_jobs", "resources.workers"),
-        none("storage load_if_exists", "the experiment's folder"),
-        none("timeout.unit", "seconds"),
+        none("storage load_if_exists", "results are in the experiment's folder"),
+        none("timeout.unit", "always seconds"),
         used("timeout", "searcher.max_hours"),
         used("sampler sampler.name", "searcher.name", "TPE, Random, Grid, CmaEs, GP, QMC, NSGAII"),
         used("sampler.seed seed", "reproducibility.experiment_seed"),
-        left("sampler.**", "a setting of Optuna's own implementation"),
-        changed("pruner pruner.name", "searcher.name", "the searcher decides at its rungs; see SEARCHERS"),
-        left("pruner.**", "a setting of Optuna's own implementation"),
-        used("*.name *.attributes.* *.attributes", "hyperparameters", "Float-, Int-, CategoricalDistribution and those of Optuna 1 and 2; suggest_float and so on"),
+        left("sampler.**", "a setting of Optuna's implementation"),
+        changed("pruner pruner.name", "searcher.name", "the searcher prunes at its rungs; see SEARCHERS"),
+        left("pruner.**", "a setting of Optuna's implementation"),
+        used("*.name *.attributes.* *.attributes", "hyperparameters", "FloatDistribution, IntDistribution, CategoricalDistribution and those of Optuna 1 and 2"),
         *[used(f"{p}.*.name {p}.*.attributes.* {p}.*.attributes", "hyperparameters", "the same") for p in _PLACES],
     ],
 )
@@ -48,7 +48,7 @@ _PRUNERS = {"median": "median", "successivehalving": "asha", "hyperband": "hyper
 _DIRECTIONS = {
     f"{before}{word}": word.lower() == "minimize" for before in ("", "StudyDirection.") for word in ("minimize", "maximize", "MINIMIZE", "MAXIMIZE")
 }
-# whether a distribution has integers, and a logarithm; None: its key log says it
+# (whether a distribution has integers, whether it is logarithmic; None: see its key log)
 _KINDS: Dict[str, Tuple[bool, Optional[bool]]] = {
     "FloatDistribution": (False, None),
     "IntDistribution": (True, None),
@@ -77,7 +77,7 @@ def _range(one: Import, node: Node) -> Dict[str, Any]:
         one.take(node, "name")
         return ranges.choice(one.values(node, "attributes", "choices"))
     if kind is None:
-        raise ValueError("there is no such distribution")
+        raise ValueError("unknown distribution")
     keys = node.get("attributes") or node
     whole, log = kind
     if log is None:
@@ -87,7 +87,7 @@ def _range(one: Import, node: Node) -> Dict[str, Any]:
         raise ValueError("low and high are missing")
     step = one.real(keys, "q" if keys.has("q") else "step", above=0)
     if log and step not in (None, 1):
-        raise ValueError("a logarithm has no step")
+        raise ValueError("a logarithmic range has no step")
     if whole:
         return ranges.integer(low, high, log=log, step=None if log else step)
     return ranges.real(low, high, log=log, step=None if log or step is None else float(step))
@@ -97,7 +97,7 @@ def _parameter(one: Import, node: Node) -> Optional[Dict[str, Any]]:
     try:
         return _range(one, node)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        one.open(node, f"no {node.string('name')}: {error}")
+        one.open(node, f"not a valid {node.string('name')}: {error}")
         return None
 
 
@@ -106,7 +106,7 @@ def _word(text: str, ending: str) -> str:
 
 
 def put_searcher(one: Import, node: Optional[Node], sampler: str, pruner: Optional[Node], default: str) -> None:
-    """The searcher for a sampler and a pruner of Optuna's, by their classes' names; an unknown one is none."""
+    """Set the searcher for a sampler and a pruner of Optuna, given by the names of their classes."""
     name = _SAMPLERS.get(_word(sampler, "sampler")) if sampler else default
     one.set_searcher(name, node)
     given = one.text(pruner)
@@ -114,15 +114,15 @@ def put_searcher(one: Import, node: Optional[Node], sampler: str, pruner: Option
         return
     stop = _PRUNERS.get(_word(given, "pruner"))
     if stop is None:
-        one.open(pruner, f"'{given}' is none of the pruners median, successivehalving, hyperband")
+        one.open(pruner, f"unknown pruner '{given}': must be one of median, successivehalving, hyperband")
     elif stop:
         one.set("searcher.name", stop)
         one.set("searcher.sampler", name if name != "grid" else None)
-        one.guess("searcher.max_length", 100, "the file does not name the length of a full training")
+        one.guess("searcher.max_length", 100, "the file has no length of a full training")
 
 
 def _named(node: Node, name: str) -> Optional[Node]:
-    """The name of a sampler or pruner, or the text itself."""
+    """The node with the name of a sampler or pruner."""
     return node.get(name, "name") or (node.get(name) if node.string(name) else None)
 
 
@@ -137,9 +137,9 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     key = next((key for key in ("metric_names", "metric", "metric_name") if node.has(key)), "")
     metrics = one.texts(node, key) if key else None
     if metrics:
-        one.set("searcher.metric", metrics if len(metrics) > 1 else metrics[0], "what the program logs")
+        one.set("searcher.metric", metrics if len(metrics) > 1 else metrics[0], "the metric that the program logs")
     else:
-        one.guess("searcher.metric", "value", "the file names no metric: that which the program logs")
+        one.guess("searcher.metric", "value", "the file has no metric: use the one that the program logs")
     directions = node.get("directions") or node.get("direction")
     several = directions is not None and isinstance(directions.value, list)
     nodes = [] if directions is None else directions.value if several else [directions]
@@ -152,9 +152,9 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     if one.keys.get("searcher.name") != "grid":
         one.set("searcher.max_trials", trials)
         if trials is None:
-            one.guess("searcher.max_trials", 100, "the file names none")
+            one.guess("searcher.max_trials", 100, "the file has none")
     elif trials is not None:
-        one.changed(node.get("n_trials"), "a grid tries all of its points")
+        one.changed(node.get("n_trials"), "a grid tries all its points")
     one.set("resources.workers", one.whole(node, "n_jobs", least=1))
     seconds = one.real(node, "timeout", above=0)
     one.set("searcher.max_hours", None if seconds is None else seconds / 3600)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of `hyperparameters` for the ranges of other systems, and names for them."""
+"""The ranges and names of other systems as groups of `hyperparameters`."""
 
 import math
 import re
@@ -7,7 +7,7 @@ from typing import Any, Dict, Sequence, Tuple
 
 
 def number(text: Any) -> Any:
-    """The number that a text spells, else the text."""
+    """The number that a string spells, or the string."""
     if not isinstance(text, str):
         return text
     for kind in (int, float):
@@ -23,7 +23,7 @@ def _group(kind: str, **keys: Any) -> Dict[str, Any]:
     return {"type": kind, **{name: value for name, value in keys.items() if value is not None}}
 
 
-NULL = {"type": "null"}  # no value: a group in brackets of the command is left out
+NULL = {"type": "null"}  # no value: omits a group in brackets of the command
 
 
 def constant(value: Any) -> Dict[str, Any]:
@@ -31,21 +31,21 @@ def constant(value: Any) -> Dict[str, Any]:
 
 
 def real(low: float, high: float, log: bool = False, **more: Any) -> Dict[str, Any]:
-    """A float from 'low' to 'high'; with 'log' uniform in its logarithm."""
+    """A float from 'low' to 'high'; with 'log', uniform on a logarithmic scale."""
     low, high = float(low), float(high)
     more.update({name: float(more[name]) for name in ("mean", "deviation") if name in more})
     if not (math.isfinite(low) and math.isfinite(high)) or low > high:
-        raise ValueError(f"{low:g} to {high:g} is no range")
+        raise ValueError(f"{low:g} to {high:g} is not a range")
     if low == high:
         return constant(low)
     if log and low <= 0:
-        raise ValueError(f"a logarithmic range begins above 0, not at {low:g}")
+        raise ValueError(f"a logarithmic range must begin above 0, not at {low:g}")
     step = more.get("step")
     if step is not None and not 0 < step <= high - low:
-        raise ValueError(f"{step:g} is no step of {low:g} to {high:g}")
+        raise ValueError(f"{step:g} is not a step from {low:g} to {high:g}")
     if log:
         if more.pop("step", None):
-            raise ValueError("a logarithmic range of floats has no step")
+            raise ValueError("a logarithmic range of floats cannot have a step")
         return _group("loguniform", min=low, max=high, **more)
     return _group("float", minval=low, maxval=high, **more)
 
@@ -53,26 +53,26 @@ def real(low: float, high: float, log: bool = False, **more: Any) -> Dict[str, A
 def integer(low: Any, high: Any, log: bool = False, **more: Any) -> Dict[str, Any]:
     """An integer from 'low' to 'high', both included."""
     if low != int(low) or high != int(high):
-        raise ValueError(f"{low} to {high} is no range of integers")
+        raise ValueError(f"{low} to {high} is not a range of integers")
     low, high = int(low), int(high)
     if low > high:
-        raise ValueError(f"{low} to {high} is no range")
+        raise ValueError(f"{low} to {high} is not a range")
     if low == high:
         return constant(low)
     step = more.pop("step", None)
     if step is not None and step != int(step):
-        raise ValueError(f"{step} is no step of integers")
+        raise ValueError(f"{step} is not a step between integers")
     if step is not None and step != 1:
         more["step"] = int(step)
     if more.get("step") is not None and not 0 < more["step"] <= high - low:
-        raise ValueError(f"{more['step']} is no step of {low} to {high}")
+        raise ValueError(f"{more['step']} is not a step from {low} to {high}")
     if log and low < 1:
-        raise ValueError(f"a logarithmic range begins above 0, not at {low}")
+        raise ValueError(f"a logarithmic range must begin above 0, not at {low}")
     return _group("int", minval=low, maxval=high, base=10.0 if log else None, **more)
 
 
 def choice(values: Sequence[Any]) -> Dict[str, Any]:
-    """One of some values; those that are there twice count once, and None is the text."""
+    """One of some values; duplicates count once, and None becomes the string "None"."""
     given = ("None" if value is None else value for value in values)
     kept = list({(type(value), repr(value)): value for value in given}.values())
     if not kept:
@@ -81,7 +81,7 @@ def choice(values: Sequence[Any]) -> Dict[str, Any]:
 
 
 def truths(value: Any) -> Any:
-    """Truths as Python prints them, for commands that read them so."""
+    """Booleans as Python prints them, for commands that expect that."""
     return str(value) if isinstance(value, bool) else value
 
 
@@ -89,7 +89,7 @@ def truths(value: Any) -> Any:
 
 
 def names_of(keys: Sequence[str]) -> Dict[str, str]:
-    """The hyperparameter for each key: optimizer.lr stays so, unless optimizer is one, too."""
+    """The hyperparameter for each key: optimizer.lr keeps its name, unless optimizer is a hyperparameter, too."""
 
     def part(text: str) -> str:
         text = re.sub(r"[^\w-]", "_", text, flags=re.A).lstrip("_-")
@@ -111,7 +111,7 @@ def names_of(keys: Sequence[str]) -> Dict[str, str]:
 
 
 def nest(flat: Dict[str, Any]) -> Dict[str, Any]:
-    """{'a.b': 1} as {'a': {'b': 1}}."""
+    """Convert {'a.b': 1} to {'a': {'b': 1}}."""
     tree: Dict[str, Any] = {}
     for name, value in flat.items():
         *groups, last = name.split(".")
@@ -123,7 +123,7 @@ def nest(flat: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def sizes(groups: Dict[str, Any]) -> Tuple[bool, int]:
-    """Whether all parameters have a finite grid, and how many points it has."""
+    """Whether the grid of all parameters is finite, and its number of points."""
     points, finite = 1, True
     for group in groups.values():
         kind = group.get("type") if isinstance(group, dict) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments of SEML: a Sacred script, Slurm's options, and fixed, grid and random parameters in nested blocks."""
+"""Experiments of SEML: a Sacred script, options of Slurm, and fixed, grid and random parameters in nested blocks."""
 
 import ast
 import math
@@ -20,24 +20,24 @@ TABLE = Table(
     "seml",
     "SEML experiment",
     [
-        used("seml.executable seml.project_root_dir", "entrypoint", "python3 FILE with NAME=VALUE, as Sacred reads it, in the project's folder"),
+        used("seml.executable seml.project_root_dir", "entrypoint", "`python3 FILE with NAME=VALUE`, the syntax of Sacred, in the project's folder"),
         used("seml.name", "name"),
         copied("seml.description", "description"),
         used("seml.conda_environment", "environment.conda"),
-        none("seml.output_dir", "a trial's output is in its folder: dl logs"),
+        none("seml.output_dir", "the output of a trial is in its folder: dl logs"),
         none("seml.use_uploaded_sources seml.stash_all_py_files seml.working_dir", "dl run freezes the code: code.include, code.exclude"),
-        used("seml.reschedule_timeout", "worker.grace", "in place of the hook a trial gets a signal: dl-trainer(7), SIGNALS"),
-        used("slurm.*.experiments_per_job slurm.experiments_per_job", "resources.trials_per_task", "the job's memory and cores in equal parts"),
+        used("seml.reschedule_timeout", "worker.grace", "a trial gets a signal instead of the hook: dl-trainer(7), SIGNALS"),
+        used("slurm.*.experiments_per_job slurm.experiments_per_job", "resources.trials_per_task", "the trials share the job's memory and cores equally"),
         used("slurm.*.max_simultaneous_jobs slurm.max_simultaneous_jobs", "resources.workers", "with experiments_per_job"),
-        changed("slurm.*.sbatch_options_template slurm.sbatch_options_template", "resources", "GPU is that of SEML's own settings.py; others are left"),
-        used("slurm.*.sbatch_options.* slurm.sbatch_options.*", "resources", "gres=gpu:N, mem, cpus-per-task, nodes, time, partition, account, qos; others: sbatch_args; of a second kind of jobs: a command that adds workers"),
+        changed("slurm.*.sbatch_options_template slurm.sbatch_options_template", "resources", "GPU is the one of SEML's settings.py; others are not converted"),
+        used("slurm.*.sbatch_options.* slurm.sbatch_options.*", "resources", "gres=gpu:N, mem, cpus-per-task, nodes, time, partition, account, qos; others: sbatch_args; for a second block: a command that adds workers"),
         used("**.zip_id", "searcher.constraint", "parameters that change together"),
-        used("fixed fixed.** *.fixed.**", "hyperparameters", "constants, one for each; blocks in blocks override them"),
+        used("fixed fixed.** *.fixed.**", "hyperparameters", "constants; inner blocks override outer ones"),
         used("grid.**.type grid.**.options grid.**.min grid.**.max grid.**.step grid.**.num grid.**", "hyperparameters, searcher.name", "grid; choice, range, uniform, loguniform, parameter_collection"),
-        used("random.samples **.samples", "searcher.max_trials", "beside a grid, times its points"),
-        used("random.seed **.seed", "reproducibility.experiment_seed", "the first"),
-        used("random.**", "hyperparameters, searcher.name", "random; choice, uniform, loguniform, randint (without its end)"),
-        used("**.fixed.** **.grid.** **.random.**", "an experiment for each block", "blocks in blocks"),
+        used("random.samples **.samples", "searcher.max_trials", "with a grid, multiplied by the number of its points"),
+        used("random.seed **.seed", "reproducibility.experiment_seed", "the first seed"),
+        used("random.**", "hyperparameters, searcher.name", "random; choice, uniform, loguniform, randint (excludes its end)"),
+        used("**.fixed.** **.grid.** **.random.**", "an experiment for each block", "nested blocks"),
         left("seml.** slurm.**", "unknown field"),
     ],
     foreign=INTERPOLATION,
@@ -46,7 +46,7 @@ TABLE = Table(
 
 _KEYS = {"mem": "memory", "time": "time", "partition": "partition", "account": "account", "qos": "qos", "p": "partition",
          "t": "time", "A": "account"}  # fmt: skip
-# of SEML's own settings.py
+# from SEML's settings.py
 _TEMPLATES = {"GPU": {"cpus-per-task": "2", "mem": "16G", "gres": "gpu:1"}}
 _OWN = ("array", "output", "error", "job-name", "job_name", "o", "e", "a", "J", "ntasks", "n")
 
@@ -59,14 +59,14 @@ def knows(node: Node) -> bool:
 
 
 class Block(NamedTuple):
-    """A path of blocks: what becomes one experiment."""
+    """A path of nested blocks, which becomes one experiment."""
 
     name: str
     parts: List[Node]
 
 
 def _blocks(node: Node, name: str = "", above: Tuple[Node, ...] = ()) -> List[Block]:
-    """The innermost blocks, each with those around it."""
+    """The innermost blocks, each with the blocks around it."""
     path = [*above, node]
     inner = [(n, b) for n, b in node.items() if n not in _RESERVED and any(b.has(x) for x in _BLOCKS) or _holds(n, b)]
     if not inner:
@@ -78,7 +78,7 @@ def _blocks(node: Node, name: str = "", above: Tuple[Node, ...] = ()) -> List[Bl
 
 
 def _holds(name: str, block: Node) -> bool:
-    """Whether a block has blocks only."""
+    """Whether a block contains only blocks."""
     return name not in _RESERVED and any(
         isinstance(b.value, dict) and any(b.has(x) for x in _BLOCKS) for _, b in block.items()
     )
@@ -102,7 +102,7 @@ def _flat(one: Import, node: Node, typed: bool, prefix: str = "") -> Dict[str, N
 
 
 def _literal(value: Any) -> Any:
-    """A value as Sacred reads it in NAME=VALUE: a text that Python would take for something else is in quotes."""
+    """A value in Sacred's NAME=VALUE: a string gets quotes if Python would read it as another type."""
     if isinstance(value, str):
         try:
             ast.literal_eval(value)
@@ -118,10 +118,10 @@ def _literal(value: Any) -> Any:
 
 
 def _known(node: Node) -> None:
-    """Nothing below is filled in by SEML."""
+    """Raise an error if SEML would fill something in below."""
     for scalar in node.scalars():
         if INTERPOLATION.search(scalar.text):
-            raise ValueError("an interpolation: write the value")
+            raise ValueError("contains an interpolation: write the value")
 
 
 def _fixed(one: Import, node: Node, name: str) -> Any:
@@ -133,7 +133,7 @@ def _fixed(one: Import, node: Node, name: str) -> Any:
 def _arange(low: float, high: float, step: float) -> List[float]:
     count = math.ceil((high - low) / step - 1e-9) if step else MAX_OPTIONS + 1
     if not 0 < count <= MAX_OPTIONS:
-        raise ValueError(f"{low:g} to {high:g} in steps of {step:g} is no range, or has more than {MAX_OPTIONS} values")
+        raise ValueError(f"{low:g} to {high:g} in steps of {step:g} is not a range, or has more than {MAX_OPTIONS} values")
     return [low + i * step for i in range(count)]
 
 
@@ -143,11 +143,11 @@ _RANDOM = itself("choice randint uniform loguniform")
 
 def _kind(one: Import, node: Node, known: Dict[str, str]) -> str:
     if not isinstance(node.value, dict):
-        raise ValueError("no group with a type")
+        raise ValueError("not a group with a type")
     _known(node)
     kind = one.word(node, "type", known=known)
     if kind is None:
-        raise ValueError(f"there is no type '{node.string('type')}' here: {', '.join(known)}")
+        raise ValueError(f"unknown type '{node.string('type')}': must be one of {', '.join(known)}")
     return kind
 
 
@@ -186,7 +186,7 @@ def _of_random(one: Import, node: Node, name: str) -> Dict[str, Any]:
 
 
 def _space(one: Import, block: Block) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, List[Tuple[str, Node]]]]:
-    """(groups of the grid and constants, groups of random parameters, zipped parameters by zip_id)."""
+    """(grid parameters and constants, random parameters, zipped parameters by zip_id)."""
     grid: Dict[str, Any] = {}
     chance: Dict[str, Any] = {}
     zipped: Dict[str, List[Tuple[str, Node]]] = {}
@@ -195,7 +195,7 @@ def _space(one: Import, block: Block) -> Tuple[Dict[str, Any], Dict[str, Any], D
         for kind, reader in (("fixed", _fixed), ("grid", _of_grid), ("random", _of_random)):
             for name, node in _flat(one, part.get(kind) or Node("", 0, {}), kind != "fixed").items():
                 if own.setdefault(name, kind) != kind:
-                    one.refuse(node, f"{name} is in {own[name]} and in {kind}, which SEML refuses, too")
+                    one.refuse(node, f"{name} is both in {own[name]} and in {kind}; SEML rejects this, too")
                 grid.pop(name, None), chance.pop(name, None)
                 try:
                     (chance if kind == "random" else grid)[name] = reader(one, node, name)
@@ -213,7 +213,7 @@ def _term(name: str, value: Any) -> str:
 def _constraints(
     one: Import, zipped: Dict[str, List[Tuple[str, Node]]], names: Dict[str, str], groups: Dict[str, Any]
 ) -> List[str]:
-    """Parameters with one zip_id change together: an expression for each."""
+    """For each zip_id, an expression that lets its parameters change together."""
     made = []
     for members in zipped.values():
         rows: List[List[str]] = []
@@ -232,7 +232,7 @@ def _constraints(
             made.append(" || ".join("(" + " && ".join(terms) + ")" for terms in zip(*rows)))
         elif len(members) > 1:
             for _, node in members:
-                one.open(node.get("zip_id"), "parameters are zipped where all have as many options, of type choice")
+                one.open(node.get("zip_id"), "parameters can be zipped only if all have type choice and equally many options")
     return made
 
 
@@ -255,16 +255,16 @@ def _slurm(one: Import, node: Node) -> None:
 
 
 def _counts(one: Import, block: Node) -> Tuple[int, int]:
-    """(experiments in a job, jobs or 0)."""
+    """(experiments in each job, number of jobs or 0)."""
     return one.whole(block, "experiments_per_job", least=1) or 1, one.whole(block, "max_simultaneous_jobs", least=1) or 0
 
 
 def _options(one: Import, block: Node) -> List[Tuple[str, Node]]:
-    """Those of the template, and the block's own."""
+    """The options of the template and of the block itself."""
     given = dict(block.items("sbatch_options"))
     template = one.take(block, "sbatch_options_template")
     if template is not None and template.text not in _TEMPLATES:
-        one.open(template, "the template is in SEML's settings.py: write its options into resources")
+        one.open(template, "the template is in SEML's settings.py: copy its options to resources")
     options = _TEMPLATES.get(template.text, {}) if template is not None else {}
     names = [name.replace("_", "-").lstrip("-") for name in given]
     more = [(k, Node(block.file, block.line, v, v)) for k, v in options.items() if k not in names]
@@ -272,17 +272,17 @@ def _options(one: Import, block: Node) -> List[Tuple[str, Node]]:
 
 
 def _option(one: Import, key: str, node: Node) -> str:
-    """The value of an option of sbatch, "" where it is none."""
+    """The value of an option of sbatch; "" if it is not valid."""
     if key in ("partition", "p") and isinstance(node.value, list):
         return ",".join(one.texts(node) or ())
     if isinstance(node.value, bool):
-        one.open(node, "SEML writes a truth as it is, which sbatch does not take: write the option into resources.sbatch_args")
+        one.open(node, "SEML passes a boolean unchanged, which sbatch rejects: add the option to resources.sbatch_args")
         return ""
     return one.text(node)
 
 
 def _more_workers(one: Import, block: Node) -> None:
-    """The command by which jobs of another kind join the experiment."""
+    """Report the command that lets another kind of jobs join the experiment."""
     each, jobs = _counts(one, block)
     words = ["sbatch", f"--array=1-{jobs or 1}", *([f"--ntasks={each}"] if each > 1 else [])]
     for name, node in _options(one, block):
@@ -294,17 +294,17 @@ def _more_workers(one: Import, block: Node) -> None:
         if key not in _OWN:
             words.append(f"--{key}={text}" if len(key) > 1 else f"-{key}{text}")
     words.append(f"--wrap={'srun ' if each > 1 else ''}dl worker {one.keys['name']}")
-    how = "workers of another kind join the experiment, once it runs, by: " + target.quoted(words)
+    how = "to add workers of this kind while the experiment runs: " + target.quoted(words)
     one.changed(block, how)
 
 
 def _share(one: Import, node: Node, text: str, each: int) -> Optional[str]:
-    """A part of a job's memory."""
+    """The share of a trial in the memory of a job."""
     match = re.fullmatch(r"(\d+)([KMGT]?)B?", text)
     if each == 1:
         return text
     if not match:
-        one.open(node, f"'{text}' is no memory that can be shared out")
+        one.open(node, f"'{text}' cannot be divided among the trials of a job")
         return None
     size = int(match.group(1)) * {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}[match.group(2)]
     return f"{max(int(size / each), 1)}M"
@@ -314,14 +314,14 @@ def _gpus(one: Import, node: Node, count: int, each: int) -> None:
     if count % each == 0:
         one.set("resources.slots_per_trial", count // each or None)
     else:
-        one.open(node, f"{each} experiments share {count} GPUs there: a trial has whole GPUs here; 1 each")
+        one.open(node, f"in SEML, {each} experiments share {count} GPUs; here, each trial gets a GPU of its own")
         one.set("resources.slots_per_trial", 1)
 
 
 def _cores(one: Import, node: Node, count: int, each: int) -> None:
     one.set("resources.cpus_per_trial", max(count // each, 1))
     if count % each:
-        one.changed(node, f"{each} experiments share {count} cores there; {max(count // each, 1)} each")
+        one.changed(node, f"in SEML, {each} experiments share {count} cores; here, each trial gets {max(count // each, 1)}")
 
 
 def _sbatch(one: Import, block: Node, each: int) -> None:
@@ -336,7 +336,7 @@ def _sbatch(one: Import, block: Node, each: int) -> None:
         if gpus or key in ("gpus", "gpus-per-node") and text.isdigit():
             _gpus(one, node, int(gpus.group(2) if gpus else text), each)
             if gpus and gpus.group(1):
-                one.changed(node, f"for the type, --constraint or a partition: {gpus.group(1)}")
+                one.changed(node, f"to get the type {gpus.group(1)}, use --constraint or a partition")
         elif key in ("cpus-per-task", "c") and text.isdigit():
             _cores(one, node, int(text), each)
         elif key in ("nodes", "N") and text.isdigit():
@@ -344,18 +344,18 @@ def _sbatch(one: Import, block: Node, each: int) -> None:
         elif key in _KEYS:
             one.set(f"resources.{_KEYS[key]}", _share(one, node, text, each) if key == "mem" else text)
         elif key in ("ntasks", "n") and text != "1":
-            one.open(node, "a trial of several tasks: resources.ranks_per_node")
+            one.open(node, "for a trial with several tasks, use resources.ranks_per_node")
         elif key in _OWN:
             one.mark(node, NONE, "dl sets it")
         elif re.fullmatch(r"[A-Za-z][\w-]*", key):
             more.append(f"--{key}={text}" if len(key) > 1 else f"-{key}{text}")
         else:
-            one.open(node, "no option of sbatch")
+            one.open(node, "not an option of sbatch")
     one.set("resources.sbatch_args", tuple(more) or None)
 
 
 def _command(one: Import, node: Node, names: Dict[str, str]) -> None:
-    """python3 FILE with NAME=VALUE: a named configuration (+NAME) by its value."""
+    """Set the command: python3 FILE with NAME=VALUE...; for a named configuration (+NAME), only its value."""
     words = []
     for key, ours in names.items():
         if key.startswith("+"):
@@ -367,13 +367,13 @@ def _command(one: Import, node: Node, names: Dict[str, str]) -> None:
     here = os.path.dirname(node.file) or "."
     if file and not os.path.exists(os.path.join(here, folder, file)) and os.path.exists(os.path.join(here, file)):
         if os.path.normpath(folder) != ".":
-            one.changed(node.get("seml", "project_root_dir"), f"{file} is in the file's own folder, where SEML looks for it, too")
+            one.changed(node.get("seml", "project_root_dir"), f"{file} is in the folder of this file, where SEML also looks for it")
         folder = "."
     one.set("environment.conda", one.text(node, "seml", "conda_environment") or None)
     folder = "" if os.path.normpath(folder) == "." else folder
     target.put_entrypoint(one, ["python3", file or "train.py", "with", *words], folder)
     if not file:
-        one.say(node.line, "the file names no executable: change entrypoint")
+        one.say(node.line, "the file has no executable: edit entrypoint")
 
 
 def _searcher(one: Import, block: Block, grid: Dict[str, Any], chance: Dict[str, Any]) -> None:
@@ -383,10 +383,10 @@ def _searcher(one: Import, block: Block, grid: Dict[str, Any], chance: Dict[str,
     several = [one.whole(n, "seed", least=0) for n in given if not isinstance(getattr(n.get("seed"), "value", None), dict)]
     seeds = [n for n in several if n is not None]
     if len(set(seeds)) > 1:
-        one.say(randoms[0].line, f"several seeds: the first, {seeds[0]}, counts for all")
-    one.set("searcher.metric", "result", "what Sacred prints at the end")
-    one.guess("searcher.smaller_is_better", True, "SEML has no objective: change it, where a greater result is better")
-    one.set("metrics.pattern", ("Result: {result}",), "of a dictionary: \"Result: .*'loss': {loss}\"")
+        one.say(randoms[0].line, f"several seeds: the first one, {seeds[0]}, applies to all")
+    one.set("searcher.metric", "result", "Sacred prints it at the end")
+    one.guess("searcher.smaller_is_better", True, "SEML has no objective: change this if a greater result is better")
+    one.set("metrics.pattern", ("Result: {result}",), "for a dictionary: \"Result: .*'loss': {loss}\"")
     if not chance:
         one.set("searcher.name", "grid")
         return
@@ -398,7 +398,7 @@ def _searcher(one: Import, block: Block, grid: Dict[str, Any], chance: Dict[str,
     if points > 1:
         one.say(
             block.parts[0].line,
-            f"random parameters beside a grid of {points} points: all are drawn at random, as many trials in all",
+            f"random parameters with a grid of {points} points: all are drawn at random, with the same number of trials",
         )
 
 
@@ -408,7 +408,7 @@ def _one(node: Node, block: Block, name: str) -> Import:
     own = one.text(node, "seml", "name") or name
     one.set_name(f"{own}-{block.name}" if block.name else own, label)
     if node.has("seml", "name") and own not in one.keys["name"]:
-        one.changed(node.get("seml", "name"), f"its name here is {one.keys['name']}")
+        one.changed(node.get("seml", "name"), f"it is called {one.keys['name']} here")
     grid, chance, zipped = _space(one, block)
     groups = {**grid, **chance}
     given = {n: v for part in block.parts for kind in _BLOCKS for n, v in _flat(one, part.get(kind) or Node("", 0, {}), kind != "fixed").items()}
@@ -420,7 +420,7 @@ def _one(node: Node, block: Block, name: str) -> Import:
     one.set("searcher.constraint", constraints[0] if len(constraints) == 1 else tuple(constraints) or None)
     for key in names:
         if key.startswith("+") and key.endswith(".priority"):
-            one.say(node.line, f"{key}: named configurations are in the order of the file")
+            one.say(node.line, f"{key} is ignored: named configurations keep the order of the file")
     grace = one.whole(node, "seml", "reschedule_timeout", least=1, most=3600)
     one.set("worker.grace", grace)
     _searcher(one, block, grid, chance)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of fields, and what became of each field of a file.
+"""The tables of fields, and the state of each field of a file.
 
-A table says of each field where it goes, that it has no meaning on Slurm, or that it is not taken over, and why.  What
-no row matches is an unknown field, which is named, too.  dl-import(1) has the tables; tests/python/import.t compares.
+A table says where each field goes, or that it has no meaning on Slurm, or why it is not converted.  A field that no row
+matches is reported as unknown.  dl-import(1) contains the tables; tests/python/import.t compares them.
 
-A field counts as taken over only where a reader of Import (text(), whole(), word() and so on) has understood its value, or
-the code has called take().  A value that nobody understood is named, so none can become a default without a word.
+A field counts as converted only if a reader of Import (text(), whole(), word() and so on) understood its value or the
+code called take().  All other values are reported, so that none silently becomes a default.
 """
 
 import math
@@ -15,14 +15,14 @@ from typing import Any, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Seq
 from .document import BadInput, Node
 from .ranges import names_of
 
-# what became of a field; CHANGED: taken over, with another meaning
+# states of a field; CHANGED: converted, with another meaning
 MAPPED, CHANGED, NONE, OPEN = "mapped", "changed", "none", "open"
 
 
 class Row(NamedTuple):
-    """One or more fields, with blanks between them: '*' stands for one name, '**' for all that is below.
+    """One or more fields, separated by spaces: '*' matches one name, '**' everything below.
 
-    'to' are keys of dl-experiment(5), or options of sbatch.  With 'copy' the value is taken as it is."""
+    'to' names keys of dl-experiment(5) or options of sbatch.  With 'copy' the value is copied unchanged."""
 
     path: str
     state: str
@@ -48,7 +48,7 @@ def none(path: str, remark: str) -> Row:
 
 
 def left(path: str, remark: str) -> Row:
-    return Row(path, OPEN, "not taken over", remark)
+    return Row(path, OPEN, "not converted", remark)
 
 
 def under(prefix: str, rows: Sequence[Row]) -> List[Row]:
@@ -59,19 +59,19 @@ def under(prefix: str, rows: Sequence[Row]) -> List[Row]:
 def _pattern(path: str) -> "re.Pattern[str]":
     parts = {"*": "[^\0]+", "**": ".*"}
     texts = ["\0".join(parts.get(name, re.escape(name)) for name in one.split(".")) for one in path.split()]
-    # the mapping itself, where it is empty or a single value
+    # "a.**" also matches a itself, if it is empty or a scalar
     return re.compile("|".join(text.replace("\0.*", "(\0.*)?") for text in texts), re.S)
 
 
-# what another program fills in: of Helm, Jinja, Argo; and of OmegaConf
+# placeholders that another program fills in: Helm, Jinja and Argo; the second one also OmegaConf
 TEMPLATE = re.compile(r"\{\{.*?\}\}", re.S)
 INTERPOLATION = re.compile(r"\{\{.*?\}\}|\$\{[^{}]*\}", re.S)
 
 
 class Table:
-    """The rows of a format: the first that matches a field counts.  'shared' are those of another list in dl-import(1).
+    """The rows of a format; the first one that matches a field counts.  dl-import(1) lists 'shared' in another table.
 
-    'foreign' is what in a text is filled in before the format's own program reads it."""
+    'foreign' matches placeholders that are filled in before the format's own program reads the file."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Table:
 
 
 class Field(NamedTuple):
-    """A field of a file, and what became of it."""
+    """A field of a file, and its state."""
 
     names: Tuple[str, ...]
     line: int
@@ -109,24 +109,24 @@ class Field(NamedTuple):
 
 
 def plain_name(text: str) -> str:
-    """A text as a name of an experiment or a job."""
+    """Convert a string to a valid name of an experiment or a job."""
     return re.sub(r"[^\w.-]+", "_", text, flags=re.A)
 
 
 def _common(a: Tuple[str, ...], b: Tuple[str, ...]) -> Tuple[str, ...]:
-    """The names that two paths begin with."""
+    """The common beginning of two paths."""
     same = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
     return a[:same]
 
 
 def _shown(node: Node) -> str:
-    """A value in a line."""
+    """A value for a message."""
     if isinstance(node.value, (dict, list)):
         return "a list" if isinstance(node.value, list) else "a mapping"
-    return f"'{node.text[:60]}'" if node.text else "nothing"
+    return f"'{node.text[:60]}'" if node.text else "an empty value"
 
 
-# what a copied key must be, where it is no text
+# the type of a copied key, if it is not a string
 _KINDS: Dict[str, str] = {
     **dict.fromkeys(("max_restarts", "searcher.max_concurrent_trials", "resources.nodes_per_trial"), "whole"),
     **dict.fromkeys((f"checkpoint_policy.save_{name}" for name in ("experiment_best", "trial_best", "trial_latest")), "whole"),
@@ -145,13 +145,13 @@ def itself(words: str) -> Dict[str, str]:
 
 
 def _given(node: Optional[Node], path: Sequence[str]) -> Optional[Node]:
-    """What is below, but null."""
+    """The node at a path; None if it does not exist or is null."""
     found = node.get(*path) if node is not None else None
     return None if found is None or found.value is None else found
 
 
 class Import:
-    """What is made of one document: keys of an experiment file, and the state of each field."""
+    """The conversion of one document: the keys of the experiment file, and the state of each field."""
 
     def __init__(self, table: Table, node: Node, name: str, program: str = "") -> None:
         self.table, self.node, self.name = table, node, name
@@ -169,22 +169,22 @@ class Import:
                 self.set(row.to, getattr(self, _KINDS.get(row.to, "text"))(field))
 
     def set(self, key: str, value: Any, comment: str = "") -> None:
-        """A key of the experiment file, by its dotted name; None: not given."""
+        """Set a key of the experiment file by its dotted name; None leaves it unset."""
         if value is not None:
             self.keys[key] = value
         if comment:
             self.comments[key] = comment
 
     def set_name(self, given: Union[Node, str, None], default: str) -> None:
-        """The name of the experiment; one that must change is said."""
+        """Set the name of the experiment; report it if it had to change."""
         text = self.text(given) if isinstance(given, Node) else given or ""
         ours = plain_name(text).lstrip(".-")[:100] or plain_name(default).lstrip(".-")[:100] or "experiment"
         self.set("name", ours)
         if isinstance(given, Node) and text and ours != text:
-            self.changed(given, f"its name here is {ours}")
+            self.changed(given, f"it is called {ours} here")
 
     def names(self, given: Mapping[str, Node]) -> Dict[str, str]:
-        """The name of the hyperparameter for each key; one that must change is said."""
+        """The name of the hyperparameter for each key; report those that had to change."""
         found = names_of(list(given))
         for key, ours in found.items():
             if ours != key.lstrip("+~"):
@@ -192,28 +192,28 @@ class Import:
         return found
 
     def set_searcher(self, ours: Optional[str], given: Optional[Node], why: str = "") -> None:
-        """searcher.name; where there is none like theirs it keeps their name, which dl run refuses."""
+        """Set searcher.name.  If dl has no such searcher, keep the foreign name, which dl run rejects."""
         if ours is None and given is not None:
-            self.open(given, why or f"there is no searcher like '{given.text[:60]}': choose searcher.name")
+            self.open(given, why or f"dl has no searcher like '{given.text[:60]}': choose searcher.name")
         elif ours is None:
-            self.say(self.node.line, "the file names no searcher: choose searcher.name")
+            self.say(self.node.line, "the file has no searcher: choose searcher.name")
         theirs = plain_name(given.text)[:60] if given is not None else ""
-        self.set("searcher.name", ours or theirs or "none", "" if ours else "no searcher: choose one")
+        self.set("searcher.name", ours or theirs or "none", "" if ours else "not a searcher of dl: choose one")
 
     def guess(self, key: str, value: Any, why: str) -> None:
-        """A key that must be given, and of which the file says nothing: said, as it is a guess."""
+        """Set a required key that the file does not have, and report the guess."""
         self.set(key, value, why)
         self.say(self.node.line, f"{key} = {str(value).lower() if isinstance(value, bool) else value} is a guess: {why}")
 
-    # ---- readers: each takes exactly what it knows, and the rest is named
+    # ---- readers: each accepts exactly what it knows; other values are reported
 
     def take(self, node: Optional[Node], *path: str) -> Optional[Node]:
-        """All that is below is understood."""
+        """Mark everything at this path as understood."""
         found = node.get(*path) if node is not None else None
         for _, field in found.fields() if found is not None else ():
             self._taken.add(id(field))
             if any(isinstance(s.value, float) and not math.isfinite(s.value) for s in field.scalars()):
-                self.changed(field, "infinity and no number are texts")
+                self.changed(field, "infinity and NaN become strings")
         return found
 
     def is_taken(self, node: Node) -> bool:
@@ -228,13 +228,13 @@ class Import:
         return value
 
     def text(self, node: Optional[Node], *path: str, default: str = "") -> str:
-        """A scalar as the file has it; 'default' where there is none."""
+        """A scalar as the file spells it; 'default' if there is none."""
         found = _given(node, path)
         plain = found is not None and not isinstance(found.value, (dict, list))
         filled = plain and self.table.foreign.search(found.text)  # type: ignore[union-attr]
-        kind = "filled in by another program: write the value" if filled else "no text"
-        said = self._read(found, kind, plain and not filled, found.text if found is not None else "")
-        return default if said is None else said
+        kind = "a placeholder: write the value" if filled else "not a string"
+        given = self._read(found, kind, plain and not filled, found.text if found is not None else "")
+        return default if given is None else given
 
     def whole(
         self, node: Optional[Node], *path: str, least: Optional[int] = None, most: Optional[int] = None
@@ -246,7 +246,7 @@ class Import:
         if fits and isinstance(value, int):
             fits = (least is None or value >= least) and (most is None or value <= most)
         ends = (f" from {least}" if least is not None else "") + (f" to {most}" if most is not None else "")
-        return self._read(found, f"no whole number{ends}", fits, value)
+        return self._read(found, f"not a whole number{ends}", fits, value)
 
     def real(self, node: Optional[Node], *path: str, above: Optional[float] = None) -> Optional[float]:
         """A finite number."""
@@ -254,7 +254,7 @@ class Import:
         value = found.value if found is not None else None
         fits = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
         fits = fits and (above is None or value > above)  # type: ignore[operator]
-        return self._read(found, "no number" + (f" above {above:g}" if above is not None else ""), fits, value)
+        return self._read(found, "not a number" + (f" above {above:g}" if above is not None else ""), fits, value)
 
     def need(self, node: Node, name: str, whole: bool = False) -> Any:
         """A number without which there is no range."""
@@ -273,84 +273,84 @@ class Import:
         return values
 
     def truth(self, node: Optional[Node], *path: str) -> Optional[bool]:
-        """true or false."""
+        """A boolean."""
         found = _given(node, path)
         value = found.value if found is not None else None
         return self._read(found, "neither true nor false", isinstance(value, bool), value)
 
     def texts(self, node: Optional[Node], *path: str) -> Optional[Tuple[str, ...]]:
-        """Scalars of a list, or one of them, as the file has them."""
+        """The scalars of a list, or a single scalar, as the file spells them."""
         found = _given(node, path)
         values = found.value if found is not None and isinstance(found.value, list) else [found] if found is not None else []
         fits = not any(isinstance(v.value, (dict, list)) or v.value is None for v in values)
-        made = self._read(found, "no list of texts", fits, tuple(v.text for v in values) if fits else ())
+        made = self._read(found, "not a list of strings", fits, tuple(v.text for v in values) if fits else ())
         if made is not None:
             self.take(found)
         return made
 
     def word(self, node: Optional[Node], *path: str, known: Mapping[str, T]) -> Optional[T]:
-        """One of some words, as what it stands for."""
+        """What a word stands for in 'known'."""
         found = _given(node, path)
         text = found.text if found is not None and not isinstance(found.value, (dict, list)) else ""
-        one_of = "none of " + ", ".join(word for word in known if word)
+        one_of = "not one of " + ", ".join(word for word in known if word)
         return self._read(found, one_of, text in known, known.get(text))
 
     def decided(self, node: Optional[Node], *path: str, known: Mapping[str, T]) -> Optional[T]:
-        """The same, of what would turn the search around: another word is an error."""
+        """As word(), but any other word is an error: guessing could reverse the search."""
         found = _given(node, path)
         if found is not None and (isinstance(found.value, (dict, list)) or found.text not in known):
-            self.refuse(found, f"{path[-1]}: {_shown(found)} is none of {', '.join(word for word in known if word)}")
+            self.refuse(found, f"{path[-1]}: {_shown(found)} is not one of {', '.join(word for word in known if word)}")
         return self.word(node, *path, known=known)
 
     def refuse(self, node: Node, why: str) -> NoReturn:
-        """Nothing is written."""
+        """Fail: no file is written."""
         raise BadInput(node.file, node.line, why)
 
     def unique(self, node: Optional[Node], *path: str) -> Dict[str, Node]:
-        """The entries of a list by their names, of a mapping; a second one of a name is named."""
+        """The entries of a mapping, or of a list by their names; report duplicate names."""
         found: Dict[str, Node] = {}
         for name, entry in node.items(*path) if node is not None else ():
             if name in found:
-                self.open(entry, f"{name} is there twice; the first counts")
+                self.open(entry, f"duplicate name {name}; the first one counts")
             else:
                 found[name] = entry
         return found
 
-    # ---- what became of the fields
+    # ---- states of the fields
 
     def mark(self, node: Optional[Node], state: str, note: str) -> None:
-        """Say what became of a field, or of all that is below it, whatever the table says."""
+        """Set the state of a field, or of everything below it; this overrides the table."""
         made: Dict[Optional[Tuple[str, str]], Tuple[str, str]] = {}
         for _, field in node.fields() if node is not None else ():
             before = self._marks.get(id(field))
             if before is not None and before[0] == OPEN and state != OPEN:
-                continue  # what is left stays so
+                continue  # a field that was not converted stays so
             both = before is not None and before[0] == state == CHANGED and note not in before[1]
             one = made.setdefault(before, (state, f"{before[1]}; {note}" if both and before else note))
             self._marks[id(field)] = one
 
     def open(self, node: Optional[Node], why: str) -> None:
-        """A field is not taken over."""
+        """A field is not converted."""
         self.mark(node, OPEN, why)
 
     def changed(self, node: Optional[Node], how: str) -> None:
-        """A field is taken over, with another meaning."""
+        """A field is converted, with another meaning."""
         self.mark(node, CHANGED, how)
 
     def say(self, line: int, text: str) -> None:
-        """Something that is about no single field."""
+        """Report something that does not concern a single field."""
         self._general.append((line, text))
 
     def also(self, table: Table, node: Node) -> None:
-        """Fields of another document that this one uses."""
+        """Also convert the fields of another document that this one uses."""
         self._extra.append((table, node))
 
     def leave(self, node: Node) -> None:
-        """What is below belongs to another import of the same file."""
+        """Ignore everything below: it belongs to another experiment in the file."""
         self._skipped.append(node)
 
     def fields(self) -> List[Field]:
-        """All fields with what became of them."""
+        """All fields with their states."""
         skipped = {id(field) for node in self._skipped for _, field in node.fields()}
         found = []
         for table, node in [(self.table, self.node), *self._extra]:
@@ -365,18 +365,18 @@ class Import:
         group: Any = row if row and row.path.endswith("**") else node
         if state in (MAPPED, CHANGED) and id(node) not in self._taken:
             empty = node.value is None or node.value in ([], {})
-            state, note = (NONE, "no value") if empty else (OPEN, "nothing here is made of this")
+            state, note = (NONE, "no value") if empty else (OPEN, "not used here")
         if id(node) in self._marks:
             group = self._marks[id(node)]
             state, note = group
         filled = next(filter(None, (table.foreign.search(scalar.text) for scalar in node.scalars())), None)
         if filled and state == MAPPED:
             state, group = CHANGED, node
-            note = f"{filled.group()[:60]} stays as it is: nothing fills it in here"
+            note = f"{filled.group()[:60]} is kept unchanged: dl does not fill it in"
         return Field(path, node.line, state, note, node.file, group)
 
     def notes(self, state: str) -> List[Field]:
-        """The fields of a state; those of one mark, or beside each other below one row, are one."""
+        """The fields in a state; fields with the same mark, or neighbours that match the same row, are merged."""
         grouped: List[Field] = []
         for field in self.fields():
             if field.state != state:
@@ -394,14 +394,14 @@ class Import:
         return self._general
 
     def image(self, node: Optional[Node], binds: Sequence[str] = ()) -> None:
-        """The image of a container, and what is bound into it."""
+        """Set the image of the container, and what is bound into it."""
         image = self.text(node)
         if image:
             self.set("container" + (".image" if binds else ""), image)
             self.set("container.binds", tuple(binds) or None)
 
     def variable(self, name: str, value: str, comment: str = "") -> bool:
-        """A variable of the trials; False if libconfig does not take its name."""
+        """Set an environment variable of the trials.  Returns False if libconfig does not allow its name."""
         if not re.fullmatch(r"[A-Za-z]\w*", name, re.A):
             return False
         variables = {**self.keys.get("environment.variables", {}), name: value}

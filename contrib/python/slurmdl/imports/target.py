@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write what was imported: an experiment file with comments."""
+"""Write the experiment file, with comments."""
 
 import math
 import re
@@ -38,11 +38,11 @@ def _real(value: float) -> str:
 
 
 class Lines(List[str]):
-    """One text, in lines of the file: libconfig joins texts beside each other."""
+    """A string that spans several lines of the file: libconfig joins adjacent strings."""
 
 
 def value_text(value: Any, indent: int = 0) -> str:
-    """A value as libconfig has it."""
+    """A value in the syntax of libconfig."""
     if isinstance(value, Lines):
         texts = [line for part in value for line in part.splitlines(keepends=True)]
         return "".join("\n" + " " * (indent + 4) + _text(text) for text in texts)
@@ -70,7 +70,7 @@ def value_text(value: Any, indent: int = 0) -> str:
 
 def _list(texts: List[str], values: Sequence[Any], indent: int) -> str:
     plain = len({type(v) for v in values}) == 1 and isinstance(values[0], (bool, int, float, str))
-    # an array has one type, also as it is written
+    # the elements of an array must have one type, also in the way they are spelled
     plain = plain and len({(t[:1] == '"', t.endswith("L"), "." in t and t[:1] != '"') for t in texts}) == 1
     first, last = ("[", "]") if plain else ("( ", " )")
     one = first + ", ".join(texts) + last
@@ -90,10 +90,10 @@ def _wrapped(text: str, first: str = "# ", rest: str = "#   ") -> List[str]:
 
 
 def header(one: Import, source: str) -> List[str]:
-    """What the first lines say: where it comes from, and what became of its fields."""
+    """The first lines: where the file comes from, and what was not converted."""
     kind = one.node.string("kind") if one.table.name in ("job", "trainjob") else one.table.title
     lines = [f"# {printable(source)} ({printable(kind)}), by dl import; dl-import(1) has the table of its fields."]
-    for title, state in (("Not taken over:", OPEN), ("Other than there:", CHANGED)):
+    for title, state in (("Not converted:", OPEN), ("Different here:", CHANGED)):
         here = one.node.file
         notes = [(n.line, ("" if n.file == here else f"{n.file}: ") + f"{n.path}: {n.note}") for n in one.notes(state)]
         notes += one.general() if state == CHANGED else []
@@ -125,12 +125,12 @@ def experiment_text(one: Import, source: str) -> str:
 
     def put(name: str, key: str, value: Any, indent: int) -> None:
         pad = " " * indent
-        said = one.comments.get(key, "")
+        comment = one.comments.get(key, "")
         text = f"{pad}{name} = {value_text(value, indent)};"
-        if said and (len(text) + len(said) > WIDTH or "\n" in text):
-            lines.extend(pad + line for line in _wrapped(said, rest="# "))
-            said = ""
-        lines.append(text + (f"  # {printable(said)}" if said else ""))
+        if comment and (len(text) + len(comment) > WIDTH or "\n" in text):
+            lines.extend(pad + line for line in _wrapped(comment, rest="# "))
+            comment = ""
+        lines.append(text + (f"  # {printable(comment)}" if comment else ""))
 
     for name in sorted(tree, key=lambda n: _ORDER.index(n) if n in _ORDER else len(_ORDER)):
         if tree[name] == {} and name != "job":
@@ -150,7 +150,7 @@ def experiment_text(one: Import, source: str) -> str:
 
 
 def quoted(words: Sequence[str]) -> str:
-    """Words for a shell."""
+    """Quote words for a shell."""
     return " ".join(shlex.quote(word) for word in words)
 
 
@@ -159,12 +159,12 @@ PLACEHOLDER = re.compile(r"\{[A-Za-z_*][\w.*-]*\}")
 
 
 def place(name: str) -> str:
-    """The place of a hyperparameter in a word, until shield()."""
+    """A hyperparameter in a word; shield() replaces the mark."""
     return f"\0{name}\0"
 
 
 def optional(name: str) -> str:
-    """A word that is left out where the hyperparameter has no value, until shield()."""
+    """A word that is omitted if the hyperparameter has no value; shield() replaces the mark."""
     return f"\1{name}\1"
 
 
@@ -172,8 +172,8 @@ _OPTIONAL = re.compile(r"\[\{[A-Za-z][\w.-]*\}\]")
 
 
 def shield(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
-    """(words, constants) for an entrypoint, in which {name} is a hyperparameter and [ begins a group: what a foreign
-    word has of these are constants."""
+    """(words, constants) for an entrypoint, in which {name} is a hyperparameter and [ begins a group.  If a foreign word
+    contains such text, a constant hyperparameter replaces it."""
     constants: Dict[str, str] = {}
 
     def constant(text: str) -> str:
@@ -189,7 +189,7 @@ def shield(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
 
 
 def bash_quote(word: str) -> str:
-    """shlex.quote() for a script, which is read on a terminal: what steers one is an escape."""
+    """As shlex.quote(), but with escapes for control characters, because people read scripts on terminals."""
     if all(c.isprintable() or c in "\n\t" for c in word):
         return shlex.quote(word)
 
@@ -201,7 +201,7 @@ def bash_quote(word: str) -> str:
 
 
 def shell_word(word: str, quote: Callable[[str], str] = shlex.quote) -> str:
-    """A word for a shell, in which Kubernetes' $(NAME) is the variable."""
+    """Quote a word for a shell; $(NAME), the syntax of Kubernetes, becomes the variable."""
     pieces = re.split(r"\$\(([A-Za-z_]\w*)\)", word)
     if len(pieces) == 1:
         return quote(word)
@@ -209,15 +209,15 @@ def shell_word(word: str, quote: Callable[[str], str] = shlex.quote) -> str:
 
 
 def shell_words(words: Sequence[str]) -> str:
-    """Words with places of hyperparameters, which dl itself quotes, for a shell."""
+    """Quote words for a shell, except for hyperparameters, which dl quotes itself."""
     words = [f"\1{word}\1" if _OPTIONAL.fullmatch(word) else word for word in words]
     pieces = ([word] if word[:1] == "\1" else [p for p in re.split(r"(\{[A-Za-z*][\w.*-]*\})", word) if p] or [""] for word in words)
     return " ".join("".join(p.strip("\1") if PLACEHOLDER.fullmatch(p) or p[:1] == "\1" else shell_word(p) for p in word) for word in pieces)
 
 
 def put_entrypoint(one: Import, words: Sequence[str], folder: str = "") -> None:
-    """The command of a trial: a text where no word needs quotes, or a shell has variables to fill in or to go to a
-    folder; else a list."""
+    """Set the command of a trial: a string if no word needs quotes or if a shell must expand variables or change the
+    folder, otherwise a list."""
     made, constants = shield(words)
     one.keys.setdefault("hyperparameters", {}).update(constants)
     if any(re.search(r"\$\([A-Za-z_]\w*\)", word) for word in made):
@@ -232,7 +232,7 @@ def put_entrypoint(one: Import, words: Sequence[str], folder: str = "") -> None:
 
 
 def put_program(one: Import, names: Dict[str, str], given: str) -> None:
-    """The command of a format that does not name it: what --entrypoint says, with all hyperparameters."""
+    """Set the command for a format without one: that of --entrypoint, with all hyperparameters."""
     words = " ".join(f"--{key}={{{ours}}}" for key, ours in names.items())
     if PLACEHOLDER.search(given):
         one.set("entrypoint", given)
@@ -243,4 +243,4 @@ def put_program(one: Import, names: Dict[str, str], given: str) -> None:
         "" if given else "the file does not name the program",
     )
     if not given:
-        one.say(0, "the file does not name the program: change entrypoint, or give --entrypoint")
+        one.say(0, "the file does not name the program: edit entrypoint, or pass --entrypoint")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TrainJobs of Kubeflow Trainer v2 as jobs of dl job, with their runtimes: of the same file or folder, or Trainer's own."""
+"""TrainJobs of Kubeflow Trainer v2 as jobs of dl job; their runtimes are in the same file or folder, or Trainer's own."""
 
 import functools
 import os
@@ -16,19 +16,19 @@ TABLE = Table(
     "TrainJob of Kubeflow Trainer v2",
     [
         *HEAD_ROWS,
-        used("spec.runtimeRef.name", "resources.framework", "a runtime of the same file or folder, or one of Trainer's own by name"),
-        none("spec.runtimeRef.**", "Kubernetes' own"),
+        used("spec.runtimeRef.name", "resources.framework", "a runtime in the same file or folder, or one of Trainer's own by name"),
+        none("spec.runtimeRef.**", "specific to Kubernetes"),
         used("spec.trainer.numNodes", "resources.nodes_per_trial"),
         used("spec.trainer.numProcPerNode", "PET_NPROC_PER_NODE, resources.ranks_per_node"),
-        left("spec.initializer.**", "download it once, before the job: hf download, aws s3 cp"),
+        left("spec.initializer.**", "download the data once, before the job: hf download, aws s3 cp"),
         used("spec.suspend", "job.suspend"),
         used("spec.activeDeadlineSeconds", "job.active_deadline"),
-        none("spec.managedBy", "Kubernetes' own"),
+        none("spec.managedBy", "specific to Kubernetes"),
         used("spec.ttlSecondsAfterFinished", "job.ttl_after_finished"),
         none("spec.labels.** spec.annotations.** spec.runtimePatches.*.manager spec.runtimePatches.*.time", "names of Kubernetes"),
         none("spec.runtimePatches.*.trainingRuntimeSpec.template.spec.replicatedJobs.*.name", "names of Kubernetes"),
         none("spec.runtimePatches.*.trainingRuntimeSpec.template.metadata.** spec.runtimePatches.*.trainingRuntimeSpec.template.spec.replicatedJobs.*.template.metadata.**", "names and labels of pods"),
-        left("spec.runtimePatches.** spec.podTemplateOverrides.** spec.podSpecOverrides.**", "write it into the command"),
+        left("spec.runtimePatches.** spec.podTemplateOverrides.** spec.podSpecOverrides.**", "add it to the command"),
     ],
     [
         *under("spec.trainer", [row._replace(path=row.path.replace("resources.", "resourcesPerNode.")) for row in CONTAINER_ROWS]),
@@ -44,16 +44,16 @@ RUNTIME = Table(
         used("spec.mlPolicy.numNodes", "resources.nodes_per_trial"),
         used("spec.mlPolicy.torch spec.mlPolicy.jax spec.mlPolicy.xgboost spec.mlPolicy.mpi.mpiImplementation spec.mlPolicy.plainML", "resources.framework"),
         used("spec.mlPolicy.torch.numProcPerNode spec.mlPolicy.mpi.numProcPerNode", "PET_NPROC_PER_NODE, resources.ranks_per_node"),
-        none("spec.mlPolicy.mpi.sshAuthMountPath spec.mlPolicy.mpi.runLauncherAsNode", "srun needs no ssh and no launcher"),
+        none("spec.mlPolicy.mpi.sshAuthMountPath spec.mlPolicy.mpi.runLauncherAsNode", "srun needs neither ssh nor a launcher"),
         left("spec.mlPolicy.torch.elasticPolicy.**", "job.min_available, or dl elastic"),
-        used("spec.mlPolicy.flux spec.mlPolicy.flux.**", "srun", "in place of Flux"),
+        used("spec.mlPolicy.flux spec.mlPolicy.flux.**", "srun", "instead of Flux"),
         none("spec.podGroupPolicy.**", "Slurm starts all tasks of a job together"),
         used("spec.template.spec.replicatedJobs.*.replicas", "resources.nodes_per_trial"),
-        none("spec.template.spec.replicatedJobs.*.name spec.template.spec.replicatedJobs.*.dependsOn.** spec.template.spec.replicatedJobs.*.groupName", "names of Kubernetes; a dataset initializer is to be run before"),
+        none("spec.template.spec.replicatedJobs.*.name spec.template.spec.replicatedJobs.*.dependsOn.** spec.template.spec.replicatedJobs.*.groupName", "names of Kubernetes; run a dataset initializer before the job"),
         used("spec.template.spec.replicatedJobs.*.template.spec.backoffLimit", "job.backoff_limit"),
         used("spec.template.spec.replicatedJobs.*.template.spec.parallelism spec.template.spec.replicatedJobs.*.template.spec.completions", "resources.nodes_per_trial"),
         none("spec.template.spec.replicatedJobs.*.template.metadata.** spec.template.metadata.**", "names and labels of pods"),
-        none("spec.template.spec.network.** spec.template.spec.successPolicy.** spec.template.spec.failurePolicy.** spec.template.spec.startupPolicy.** spec.template.spec.coordinator.** spec.template.spec.replicatedJobs.*.template.spec.**", "JobSet's own: srun starts and ends all tasks together"),
+        none("spec.template.spec.network.** spec.template.spec.successPolicy.** spec.template.spec.failurePolicy.** spec.template.spec.startupPolicy.** spec.template.spec.coordinator.** spec.template.spec.replicatedJobs.*.template.spec.**", "for JobSet: srun starts and ends all tasks together"),
     ],
     under("spec.template.spec.replicatedJobs.*.template.spec.template", POD_ROWS),
 )
@@ -70,7 +70,7 @@ _LAUNCHES = ("launcher", "node", "trainer")
 
 @functools.lru_cache(None)
 def _runtimes(file: str) -> Dict[str, Node]:
-    """Those of a file, else of its folder."""
+    """The runtimes in a file and in its folder; those of the file take precedence."""
     found: Dict[str, Node] = {}
     folder = os.path.dirname(file) or "."
     try:
@@ -95,7 +95,7 @@ def _framework(one: Import, work: Work, node: Node, runtime: Optional[Node]) -> 
         work.framework = known or ""
         if known is None:
             one.open(
-                node.get("spec", "runtimeRef", "name"), f"no TrainingRuntime '{name}' is in this file or its folder"
+                node.get("spec", "runtimeRef", "name"), f"no TrainingRuntime '{name}' in this file or its folder"
             )
         one.take(node, "spec", "runtimeRef", "name")
         return
@@ -120,11 +120,11 @@ def _runtime_pods(one: Import, role: Role, runtime: Node, substitute: Substitute
             if any("sshd" in word for word in role.words):
                 role.words = words
         elif pod is not None:
-            one.open(pod, f"{name} runs before the training: write it before srun")
+            one.open(pod, f"{name} runs before the training: run it before the job")
 
 
 def work_of(one: Import, node: Node, substitute: Substitute = str) -> Work:
-    """What a TrainJob runs: what its runtime says, and what it says itself."""
+    """Read a TrainJob and its runtime."""
     role = Role("Worker", 1)
     work = Work("torchrun", [role])
     runtimes = _runtimes(node.file)
@@ -139,7 +139,7 @@ def work_of(one: Import, node: Node, substitute: Substitute = str) -> Work:
         policies = (runtime.get("spec", "mlPolicy") if runtime is not None else None) or Node("", 0, {})
         for name, groups in (("numNodes", [policies]), ("numProcPerNode", [group for _, group in policies.items()])):
             for group in groups if trainer.has(name) else ():
-                one.mark(group.get(name), NONE, "the TrainJob says it")
+                one.mark(group.get(name), NONE, "the TrainJob overrides it")
         renamed = {("resources" if k == "resourcesPerNode" else k): v for k, v in trainer.items()}
         jobs.read_container(one, role, Node(node.file, trainer.line, renamed), substitute)
         role.replicas = one.whole(trainer, "numNodes", least=1) or role.replicas
@@ -174,5 +174,5 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
 
 
 def convert_runtime(node: Node, name: str, program: str = "") -> List[Import]:
-    """A runtime alone makes nothing; the TrainJobs beside it use it."""
+    """A runtime alone is not a job; TrainJobs refer to it."""
     return []

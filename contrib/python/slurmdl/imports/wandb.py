@@ -18,27 +18,27 @@ TABLE = Table(
     "wandb sweep",
     [
         used("program", "entrypoint"),
-        used("command command.**", "entrypoint", "${args_json_file} is {attempt_dir}/hparams.json; wandb.config by WANDB_SWEEP_PARAM_PATH"),
+        used("command command.**", "entrypoint", "${args_json_file} becomes {attempt_dir}/hparams.json; WANDB_SWEEP_PARAM_PATH sets wandb.config"),
         used("name", "name"),
         copied("description", "description"),
-        changed("method", "searcher.name", "bayes is gp, with expected improvement"),
+        changed("method", "searcher.name", "bayes becomes gp, with expected improvement"),
         copied("metric.name", "searcher.metric"),
         used("metric.goal", "searcher.smaller_is_better"),
         copied("metric.target", "searcher.goal"),
-        left("metric.impute metric.impute_while_running", "a trial that failed has no value"),
+        left("metric.impute metric.impute_while_running", "a failed trial has no value"),
         used("run_cap", "searcher.max_trials"),
-        used("parameters.**", "hyperparameters", "value, values, min, max, distribution, mu, sigma, q, nested parameters; truths are the texts True and False, as wandb passes them; with ${args_no_boolean_flags} --NAME or nothing"),
-        changed("early_terminate.type", "searcher.name", "stopping_asha, whose sampler is the method's: one bracket; wandb counts logged values"),
+        used("parameters.**", "hyperparameters", "value, values, min, max, distribution, mu, sigma, q, nested parameters; booleans become the strings True and False, as in wandb; with ${args_no_boolean_flags}, --NAME or nothing"),
+        changed("early_terminate.type", "searcher.name", "stopping_asha with the sampler of the method, in one bracket; wandb counts logged values"),
         used("early_terminate.max_iter early_terminate.min_iter", "searcher.max_length"),
         used("early_terminate.eta", "searcher.divisor"),
         used("early_terminate.s", "searcher.max_rungs"),
-        left("early_terminate.**", "rungs decide by the metric alone"),
-        none("project entity settings.** controller.**", "of wandb's server"),
-        left("job image_uri queue resource resource_args.**", "the command of a trial is not in the file: name it with --entrypoint"),
+        left("early_terminate.**", "rungs compare only the metric"),
+        none("project entity settings.** controller.**", "for wandb's server"),
+        left("job image_uri queue resource resource_args.**", "the file does not contain the command of a trial: pass it with --entrypoint"),
         used("scheduler.num_workers", "resources.workers"),
-        none("scheduler.job scheduler.resource scheduler.settings.verbose_logging", "of wandb's launch: dl searches by itself"),
-        left("scheduler.**", "a searcher of another library: write searcher.name, or dl import its space"),
-        none("launch.** enabled", "of wandb's server"),
+        none("scheduler.job scheduler.resource scheduler.settings.verbose_logging", "for wandb launch: dl does the search"),
+        left("scheduler.**", "a searcher of another library: set searcher.name, or import its space"),
+        none("launch.** enabled", "for wandb's server"),
     ],
 )
 # fmt: on
@@ -65,7 +65,7 @@ def knows(node: Node) -> bool:
 
 
 def _stepped(low: float, high: float, q: Any) -> Dict[str, Any]:
-    """The multiples of q: wandb rounds to them, and to integers where q is one."""
+    """A range of multiples of q, to which wandb rounds: integers if q is an integer."""
     first, last = round(low / q), round(high / q)
     if isinstance(q, int):
         return ranges.integer(first * q, last * q, step=q)
@@ -75,7 +75,7 @@ def _stepped(low: float, high: float, q: Any) -> Dict[str, Any]:
 
 
 def _in_steps(one: Import, node: Node, group: Dict[str, Any], q: Any) -> Dict[str, Any]:
-    """A logarithm or a normal distribution, of which wandb takes the multiples of q."""
+    """A logarithmic or normal distribution that wandb rounds to multiples of q."""
     if group["type"] == "const":
         return group
     if not isinstance(q, int):
@@ -84,7 +84,7 @@ def _in_steps(one: Import, node: Node, group: Dict[str, Any], q: Any) -> Dict[st
     low, high = round(group["minval" if "minval" in group else "min"]), round(group["maxval" if "maxval" in group else "max"])
     log = group["type"] == "loguniform"
     if q > 1:
-        one.changed(node, "integers, but not only the multiples of q")
+        one.changed(node, "the values are integers, but not only multiples of q")
     if log and "deviation" in group:
         one.changed(node, "an integer has a logarithmic range or a deviation, not both")
     bell = {name: group[name] for name in ("mean", "deviation") if name in group and not log}
@@ -94,10 +94,10 @@ def _in_steps(one: Import, node: Node, group: Dict[str, Any], q: Any) -> Dict[st
 def _distribution(one: Import, node: Node, kind: str, n: Dict[str, Any]) -> Dict[str, Any]:
     log, q = "log" in kind, n.get("q", 1) if kind.startswith("q_") else None
     if kind.endswith("normal"):
-        # wandb's has no ends: four deviations to each side
+        # in wandb it is unbounded
         mean, sigma = n.get("mu", 0.0), n.get("sigma", 1.0)
         low, high = mean - 4 * sigma, mean + 4 * sigma
-        one.changed(node, "a normal distribution ends at four deviations")
+        one.changed(node, "a normal distribution is cut off at four deviations")
         if log:
             low, high, mean = math.exp(low), math.exp(high), math.exp(mean)
             group = ranges.real(low, high, log=True, mean=mean, deviation=sigma / math.log(10))
@@ -110,7 +110,7 @@ def _distribution(one: Import, node: Node, kind: str, n: Dict[str, Any]) -> Dict
     if log and not kind.endswith("values"):
         low, high = math.exp(low), math.exp(high)
         low, high = (1 / high, 1 / low) if kind.startswith("inv") else (low, high)
-    if log:  # that of 1 / x is the same
+    if log:  # 1 / x has the same distribution
         group = ranges.real(low, high, log=True)
         return group if q is None else _in_steps(one, node, group, q)
     if kind == "int_uniform":
@@ -119,12 +119,12 @@ def _distribution(one: Import, node: Node, kind: str, n: Dict[str, Any]) -> Dict
 
 
 def _kind(one: Import, node: Node) -> str:
-    """The distribution, which is seen by the other keys where it is not named."""
+    """The distribution; if it is not named, the other keys show it."""
     known = itself(" ".join([*_DISTRIBUTIONS, "beta", "q_beta"]))
     if node.has("distribution"):
         kind = one.word(node, "distribution", known=known)
         if kind is None or kind.endswith("beta"):
-            raise ValueError("there is no beta distribution" if kind else "there is no such distribution")
+            raise ValueError("dl has no beta distribution" if kind else "unknown distribution")
         return kind
     if node.has("mu") or node.has("sigma"):
         return "normal"
@@ -133,11 +133,11 @@ def _kind(one: Import, node: Node) -> str:
 
 
 def _values(one: Import, node: Node) -> Optional[List[Any]]:
-    """The values of a choice or a constant, None: a range."""
+    """The values of a choice or a constant; None for a range."""
     if "values" in node.value:
         if node.has("probabilities"):
             one.take(node, "probabilities")
-            one.changed(node.get("probabilities"), "all values are as likely as each other")
+            one.changed(node.get("probabilities"), "all values are equally likely")
         return one.values(node, "values")
     return [one.take(node, "value").plain()] if "value" in node.value else None  # type: ignore[union-attr]
 
@@ -152,18 +152,18 @@ def _range(one: Import, node: Node) -> Dict[str, Any]:
 
 
 class Parameter:
-    """A parameter: its values, or its range; what the program gets, as wandb would write it."""
+    """A parameter with its values or its range."""
 
     def __init__(self, key: str, ours: str, node: Node) -> None:
         self.key, self.ours, self.node = key, ours, node
         self.values: Optional[List[Any]] = None
         self.group: Optional[Dict[str, Any]] = None
-        self.flag = False  # a truth becomes a word or nothing
+        self.flag = False  # a boolean becomes an argument or nothing
 
     def read(self, one: Import) -> None:
         try:
             if not isinstance(self.node.value, dict):
-                raise ValueError("a parameter has value, values, or min and max")
+                raise ValueError("a parameter must have value, values, or min and max")
             self.values = _values(one, self.node)
             if self.values is None:
                 self.group = _range(one, self.node)
@@ -172,22 +172,22 @@ class Parameter:
                 _kind(one, self.node)
             self.group = ranges.choice([ranges.truths(v) for v in self.values])
             if any(isinstance(v, str) and v in ("True", "False", "None") for v in self.values):
-                one.changed(self.node, "a text that Python would take for a truth or None: wandb.config has that")
+                one.changed(self.node, "a string that reads like a boolean or None: wandb.config has that value")
         except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-            one.open(self.node, f"no range: {error}")
+            one.open(self.node, f"not a valid range: {error}")
 
     def is_truth(self) -> bool:
         return any(isinstance(v, bool) for v in self.values or [])
 
     def make_flag(self) -> None:
-        """--NAME for true, nothing for false, as ${args_no_boolean_flags} has it."""
+        """Pass --NAME for true and nothing for false: ${args_no_boolean_flags}."""
         words = {True: f"--{self.key}", False: ranges.NULL}
         self.flag = True
         self.group = ranges.choice([words[v] if isinstance(v, bool) else f"--{self.key}={v}" for v in self.values or []])
 
 
 def _flat(one: Import, node: Node, prefix: str = "") -> Dict[str, Node]:
-    """Parameters by name, those of groups with dots."""
+    """Parameters by name; names in groups have dots."""
     found = {}
     for name, parameter in node.items("parameters"):
         if parameter.has("parameters"):
@@ -200,7 +200,7 @@ def _flat(one: Import, node: Node, prefix: str = "") -> Dict[str, Node]:
 # ---- the command
 
 
-# how each macro hands the parameters over: before the name, and whether name and value are two words
+# how each macro passes a parameter: the prefix of its name, and whether name and value are two words
 _MACROS = {
     "args": ("--", False),
     "args_no_boolean_flags": ("--", False),
@@ -212,12 +212,12 @@ _MACROS = {
 
 
 def _words(one: Import, node: Node, parameters: List[Parameter]) -> Tuple[List[str], bool]:
-    """The words of the command, and whether they have the parameters."""
+    """The words of the command, and whether they pass the parameters."""
     given = node.get("command")
     words = ["${env}", "${interpreter}", "${program}", "${args}"]
     if given is not None and isinstance(given.value, str):
         words = one.text(given).split()
-        one.changed(given, "one text: its words are those between blanks")
+        one.changed(given, "a single string, which is split at spaces")
     elif given is not None:
         words = list(one.texts(given) or words)
     program = one.text(node, "program")
@@ -228,7 +228,7 @@ def _words(one: Import, node: Node, parameters: List[Parameter]) -> Tuple[List[s
         if name == "program" or (not name and word == program):
             made += [program] if program else []
             if not program:
-                one.changed(given, "${program}: the file names none")
+                one.changed(given, "${program}: the file has no program")
         elif name == "interpreter":
             made += ["python"] if program.endswith(".py") else []
         elif name in _MACROS:
@@ -238,18 +238,18 @@ def _words(one: Import, node: Node, parameters: List[Parameter]) -> Tuple[List[s
             handed = True
             made.append(target.place("attempt_dir") + "/hparams.json")
         elif name in ("args_json", "args_dict"):
-            one.open(given, f"{word}: the trainer has them in {{attempt_dir}}/hparams.json (dl-trainer(7))")
+            one.open(given, f"{word}: the training script finds them in {{attempt_dir}}/hparams.json (dl-trainer(7))")
         elif name.startswith("envvar:") or not name:
             made.append(re.sub(r"\$\{envvar:(\w+)\}", r"$(\1)", word))
         elif name != "env":
-            one.open(given, f"{word} is none of wandb's")
+            one.open(given, f"{word} is not a macro of wandb")
         if len(made) > MAX_NODES:
-            raise ValueError(f"a command of more than {MAX_NODES} words")
+            raise ValueError(f"the command has more than {MAX_NODES} words")
     return made, handed
 
 
 def _arguments(one: Import, macro: str, parameters: List[Parameter]) -> List[str]:
-    """The words of a macro."""
+    """The words that a macro becomes."""
     mark, apart = _MACROS[macro]
     made = []
     for parameter in parameters:
@@ -266,11 +266,11 @@ def _arguments(one: Import, macro: str, parameters: List[Parameter]) -> List[str
         else:
             made.append(f"{mark}{parameter.key}={place}")
         if "." in parameter.key:
-            one.changed(parameter.node, f"an argument {mark}{parameter.key}; wandb passes the group as one dictionary")
+            one.changed(parameter.node, f"becomes the argument {mark}{parameter.key}; wandb passes the group as one dictionary")
     return made
 
 
-# what writes the file that wandb.config is read from, from that of the hyperparameters
+# a program for the trial: converts the file of hyperparameters to the one from which wandb.config is read
 _CONFIG = """import json, os
 
 def text(v):
@@ -286,7 +286,7 @@ hp = json.load(open(os.environ["DL_HPARAMS"]))
 
 
 def _config(parameters: List[Parameter]) -> str:
-    """A command of Python's that writes WANDB_SWEEP_PARAM_PATH."""
+    """A command that writes the file WANDB_SWEEP_PARAM_PATH."""
     names: Dict[str, str] = {}
     for p in parameters:
         names.setdefault(p.ours.partition(".")[0], p.key.partition(".")[0] if "." in p.ours else p.key)
@@ -300,7 +300,7 @@ def _config(parameters: List[Parameter]) -> str:
 
 
 def _reads_config(node: Node) -> bool:
-    """Whether the program may read wandb.config: it does, or it is not there."""
+    """Whether the program reads wandb.config, as far as known: true if it does not exist."""
     path = os.path.join(os.path.dirname(node.file), node.string("program"))
     try:
         return ".config" in text_of(path)
@@ -314,13 +314,13 @@ def _command(one: Import, node: Node, parameters: List[Parameter]) -> None:
         return
     words, handed = _words(one, node, parameters)
     if not handed and parameters:
-        one.changed(node.get("command"), "there are no ${args}: the program gets its parameters from wandb.config alone")
+        one.changed(node.get("command"), "the command has no ${args}: the program gets its parameters only from wandb.config")
     target.put_entrypoint(one, words)
     if parameters and (not handed or _reads_config(node)):
         given = one.keys["entrypoint"]
         text = given if isinstance(given, str) else target.shell_words(given)
         first = "export WANDB_SWEEP_PARAM_PATH={attempt_dir}/wandb.yaml\n"
-        one.set("entrypoint", target.Lines([first, _config(parameters) + " &&\n", text]), "wandb.config is read from wandb.yaml")
+        one.set("entrypoint", target.Lines([first, _config(parameters) + " &&\n", text]), "wandb reads its config from wandb.yaml")
 
 
 # ---- the searcher
@@ -331,21 +331,21 @@ def _early(one: Import, node: Node, method: Optional[str]) -> None:
     if early is None:
         return
     if method == "grid":
-        one.open(early, "grid trains every point to its end")
+        one.open(early, "a grid trains every point to the end")
         return
     if one.word(early, "type", known={"hyperband": True}) is None:
-        one.open(early, "there is hyperband only")
+        one.open(early, "the only type is hyperband")
         return
     least, most = one.whole(early, "min_iter", least=1), one.whole(early, "max_iter", least=1)
     eta, s = one.real(early, "eta", above=1), one.whole(early, "s", least=1)
     if least is not None and most is not None:
-        one.changed(early.get("min_iter"), "max_iter decides where trials are stopped, as in wandb")
+        one.changed(early.get("min_iter"), "max_iter decides where trials stop, as in wandb")
     divisor = float(eta or 3)
     one.set("searcher.name", "stopping_asha")
     one.set("searcher.sampler", method)
     if most is None:
         most = int((least or 1) * divisor**4)
-        one.guess("searcher.max_length", most, "what a full training logs, of which the file has the first rung alone")
+        one.guess("searcher.max_length", most, "the file has only the first rung, not the length of a full training")
     one.set("searcher.max_length", most)
     one.set("searcher.divisor", divisor)
     one.set("searcher.max_rungs", None if s is None else s + 1)
@@ -357,25 +357,25 @@ def _searcher(one: Import, node: Node) -> None:
         one.mark(node.get("method"), MAPPED, "")
     one.set_searcher(method, node.get("method"))
     if "searcher.metric" not in one.keys:
-        one.guess("searcher.metric", "loss", "the file names no metric: that which the program logs")
+        one.guess("searcher.metric", "loss", "the file has no metric: use the one that the program logs")
     smaller = one.decided(node, "metric", "goal", known=_GOALS)
     if node.has("metric"):
         one.set("searcher.smaller_is_better", smaller is not False)
         if smaller is None:
-            one.guess("searcher.smaller_is_better", True, "the file names no goal: wandb minimizes")
+            one.guess("searcher.smaller_is_better", True, "the file has no goal: wandb minimizes")
     cap = one.whole(node, "run_cap", least=1)
     if method == "grid" and cap is not None:
-        one.mark(node.get("run_cap"), CHANGED, "grid trains all points; dl stop ends it")
+        one.mark(node.get("run_cap"), CHANGED, "a grid trains all points, unless dl stop ends it")
     elif method != "grid":
         one.set("searcher.max_trials", cap)
         if cap is None:
-            one.guess("searcher.max_trials", 100, "the file names none: wandb goes on until it is stopped")
+            one.guess("searcher.max_trials", 100, "the file has none: wandb continues until it is stopped")
     _early(one, node, method)
     one.set("resources.workers", one.whole(node, "scheduler", "num_workers", least=1))
 
 
 def _pattern(metric: str) -> str:
-    """What finds the metric in the summary that wandb prints."""
+    """The pattern that finds the metric in the summary printed by wandb."""
     plain = re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", metric)
     if re.search(r"[\s{}]", metric):
         return rf"^wandb: +({plain}) +(-?[0-9.]+([eE][-+]?[0-9]+)?)$"
@@ -399,9 +399,9 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one.set(
         "metrics.pattern",
         (_pattern(one.keys["searcher.metric"]),),
-        "the summary that wandb prints at the end; slurmdl.log() has each value at once",
+        "matches the summary that wandb prints at the end; run.log() of slurmdl reports each value at once",
     )
-    one.variable("WANDB_MODE", "offline", "nothing is sent; dl export --format=wandb has all trials")
+    one.variable("WANDB_MODE", "offline", "sends nothing; dl export --format=wandb exports all trials")
     if one.keys.get("searcher.name") == "grid" and not ranges.sizes({p.ours: p.group for p in parameters})[0]:
-        one.say(node.line, "a grid needs count for each float: searcher grid says which")
+        one.say(node.line, "a grid needs `count` for each float; dl run names the ones that lack it")
     return [one]
