@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the package slurmdl: wheels, source archives, editable installs (PEP 517, 660).
 
-Nothing is fetched.  The extensions are linked with the installed libraries where pkg-config knows them; else, or with
-the setting slurmdl=bundled, the sources of this tree are compiled into them, and they need only libhdf5 and libsodium.
+The build needs no network.  The extensions link to the installed libraries if pkg-config finds them.  Otherwise, or
+with the setting slurmdl=bundled, the sources of this tree are compiled into them, and they need only libhdf5 and
+libsodium.
 """
 
 import base64
@@ -42,7 +43,7 @@ def read(*path):
 
 
 def version():
-    """That of the source archive, of the tree, or of the installed library."""
+    """The version of the source archive, of the tree, or of the installed library."""
     if os.path.exists(os.path.join(HERE, "PKG-INFO")):
         return re.search(r"^Version: (.+)$", read(HERE, "PKG-INFO"), re.M).group(1)
     if root() is None:
@@ -73,7 +74,7 @@ def pkg_config(*args):
     return shlex.split(done.stdout) if done.returncode == 0 else None
 
 
-# Each extension: the folder of its sources, beside what lies in ext/ itself; its library; what is compiled in if bundled.
+# Each extension: the folder of its sources, in addition to those in ext/; its library; the parts of it to bundle.
 EXTENSIONS = (
     ("_slurmdl", "run", "slurmdl", ("base", "run")),
     ("_slurmdl_comm", "comm", "slurmdl-comm", ("base", "net", "comm")),
@@ -109,7 +110,7 @@ def bundled(parts):
     return sources + flags + [f"-I{top}", f"-I{top}/runtime"] + hdf5 + sodium + ["-ldl", "-lpthread", "-lm"]
 
 
-# What configure looks for too.  Flags of the user's come later, and win; a level of _FORTIFY_SOURCE that is set stays.
+# The flags that configure also tries.  The user's flags come later and take precedence, also for _FORTIFY_SOURCE.
 OPTIMISED = "#include <string.h>\n#ifndef __OPTIMIZE__\n#error\n#endif\n"
 HARDENING = (
     ("-fstack-protector-strong", ""),
@@ -125,7 +126,7 @@ HARDENING = (
 
 
 def hardening(compiler, flags):
-    """Those flags of HARDENING that the compiler and the linker take."""
+    """The flags of HARDENING that the compiler and the linker accept."""
     found = []
     for flag, program in HARDENING:
         name = flag.split("=")[0]
@@ -144,7 +145,7 @@ def sources_in(folder):
 
 
 class Compiler:
-    """The user's; what several extensions have is compiled once, as many files at a time as there are cores."""
+    """The user's compiler.  It compiles sources that extensions share only once, and one file on each core."""
 
     def __init__(self, folder):
         given = shlex.split(os.environ.get("CFLAGS", ""))
@@ -181,7 +182,7 @@ def build_extension(compiler, folder, file, sources, library):
 
 
 def copy_extensions(made, folder):
-    """Take those that `make` of the tree has made for this Python; returns their file names."""
+    """Copy the extensions that `make` in the tree built for this Python; returns their file names."""
     suffix = ".abi3.so" if is_stable() else sysconfig.get_config_var("EXT_SUFFIX")
     for name, *_ in EXTENSIONS:
         shutil.copy(os.path.join(made, name + ".so"), os.path.join(folder, name + suffix))

@@ -36,7 +36,7 @@ folders attacker
 do_it attacker save plain $all
 do_it victim load plain $all
 for kind in $all; do
-    like "$(said $kind)" "^ ?refused: $group/$kind/.*\.h5: has .* belongs to user $attacker_id.*trust=True" \
+    like "$(said $kind)" "^ ?refused: $group/$kind/.*\.h5: contains .* belongs to user $attacker_id.*trust=True" \
         "$kind: another user's is refused, by file, owner and what to do"
 done
 do_it victim load weights_only $all

@@ -67,7 +67,7 @@ it is worker 1 of chief:1 ps:1 worker:2 with 0 GPU"
 example tf-simple tfjob-simple "Succeeded:ChiefSucceeded 1" "it is worker 0 of worker:2 with 0 GPU
 it is worker 1 of worker:2 with 0 GPU"
 example tf-multi-worker multi-worker "Succeeded:ChiefSucceeded 1" "it is worker 0 of worker:2 with 1 GPU
-it is worker 1 of worker:2 with 1 GPU" 'dl: tf-multi-worker.yaml:18: spec.tfReplicaSpecs.Worker.template.spec.containers.tensorflow.volumeMounts.training: name the folder of this claim: container.binds = "/FOLDER:/train"
+it is worker 1 of worker:2 with 1 GPU" 'dl: tf-multi-worker.yaml:18: spec.tfReplicaSpecs.Worker.template.spec.containers.tensorflow.volumeMounts.training: replace the claim by a folder: container.binds = "/FOLDER:/train"
 dl: tf-multi-worker.yaml:24: spec.tfReplicaSpecs.Worker.template.spec.volumes.training: see volumeMounts'
 example torch-simple pytorch-simple "Succeeded:ChiefSucceeded 1" "it is rank 0 of 2, True with 0 GPU --epochs=1
 it is rank 1 of 2, True with 0 GPU --epochs=1"

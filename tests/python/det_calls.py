@@ -68,7 +68,7 @@ if os.getuid() == 0:
     os.chown(file, 0, 0)
 checkpoint.delete(second)
 ok(det.get_cluster_info().latest_checkpoint == first, "delete")
-ok("slurmdl.det has not stored" in error_of(checkpoint.download, sys.argv[1], "down"), "a checkpoint without files")
+ok("was not stored by slurmdl.det" in error_of(checkpoint.download, sys.argv[1], "down"), "a checkpoint without files")
 
 ok(not context.preempt.should_preempt(), "nobody asks it to stop")
 ops = context.searcher.operations()

@@ -205,12 +205,12 @@ def errors():
         ({"max_trials": -3}, '"max_trials": -3: '),
         ({"searcher": "ashe", "max_trials": 3}, 'did you mean "asha"?'),
         ({"max_trials": 3, "x": float("nan")}, "the configuration: "),
-        ({"max_trials": 3, "x": print}, "numbers, texts, lists and dictionaries only"),
+        ({"max_trials": 3, "x": print}, "only numbers, strings, lists and dictionaries"),
         ({"max_trials": 3, "dir": "/nonexistent"}, "/nonexistent"),
     ):
         with raises(slurmdl.Error, why, f"an error of dl: {why}"):
             slurmdl.run(searched.of_module, local=True, **keys)
-    with raises(slurmdl.Error, "belong into it", "a file and keys"):
+    with raises(slurmdl.Error, "belong in it", "a file and keys"):
         slurmdl.run("by-file.yaml", max_trials=3)
     with raises(slurmdl.Error, "not int", "neither"):
         slurmdl.run(3)

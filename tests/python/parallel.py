@@ -112,7 +112,7 @@ optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_pa
 x, y = data()[rank:BATCH:size]
 f = torch.nn.CrossEntropyLoss()
 f(model(x), y).backward()
-with raises(RuntimeError, "on their way", "zero_grad() too early"):
+with raises(RuntimeError, "still being sent", "zero_grad() too early"):
     optimizer.zero_grad()
 optimizer.synchronize()
 norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)

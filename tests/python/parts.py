@@ -318,7 +318,7 @@ with slurmdl.Run("refused") as run:
     call = lambda: slurmdl.torch.restore_model(run, model=other, optimizer=adam)  # noqa: E731
     kept(other, adam, call, slurmdl.Error, "have [2] parameters, those of the optimizer [1, 1]", "another number of groups")
     call = lambda: slurmdl.torch.restore_model(run, model=[other, other], optimizer=adam)  # noqa: E731
-    kept(other, adam, call, slurmdl.Error, "the checkpoint has only one, wanted are 2", "a list of models")
+    kept(other, adam, call, slurmdl.Error, "the checkpoint has only one, expected 2", "a list of models")
 
     class Strange:
         def state_dict(self):
@@ -332,7 +332,7 @@ with slurmdl.Run("refused") as run:
         slurmdl.torch.restore_model(run, model=other, scheduler=Strange())
     slurmdl.torch.save_model(run, 3, model=[net, net])
     one, two, three = (make("sgd")[0] for _ in range(3))
-    with raises(slurmdl.Error, "the checkpoint has 2, wanted are 3", "more models than were saved"):
+    with raises(slurmdl.Error, "the checkpoint has 2, expected 3", "more models than were saved"):
         slurmdl.torch.restore_model(run, model=[one, two, three])
     slurmdl.torch.restore_model(run, model=[one, two])
     ok(equal(two.state_dict(), net.state_dict()), "as many as were saved")

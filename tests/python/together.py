@@ -86,7 +86,7 @@ things = world.allgather_object({"rank": rank, "text": "x" * rank * 1000})
 told([t["rank"] for t in things] == list(range(size)) and len(things[-1]["text"]) == (size - 1) * 1000, "objects of all ranks")
 told(world.broadcast_object(["from", rank], root=size - 1) == ["from", size - 1], "an object")
 
-with raises(ValueError, "op is one of sum, average", "an unknown operation"):
+with raises(ValueError, "op must be one of sum, average", "an unknown operation"):
     world.allreduce(x, "mean")
 with raises(slurmdl.Error, "", "an average of integers"):
     world.allreduce(np.arange(3), "average")

@@ -96,7 +96,7 @@ def tensor_bytes(x: Any) -> bytes:
 def _of_tensor(x: Any) -> Memory:
     if hasattr(x, "placements"):
         raise TypeError(
-            "the tensor is spread over ranks: give run.protect_shard() each rank's slab, or use slurmdl.torch"
+            "the tensor is spread over ranks: pass each rank's slab to run.protect_shard(), or use slurmdl.torch"
         )
     code = type_of_torch(x.dtype)
     if code is None or str(x.layout) != "torch.strided":
@@ -139,7 +139,7 @@ def memory_of(x: Any) -> Memory:
 def number_of(table: Dict[str, int], word: str, what: str) -> int:
     """The library's number for a word."""
     if word not in table:
-        raise ValueError(f"{what} is one of {', '.join(table)}, not {word!r}")
+        raise ValueError(f"{what} must be one of {', '.join(table)}, not {word!r}")
     return table[word]
 
 

@@ -47,7 +47,7 @@ def _step(tag: str, step: Any) -> int:
 
 
 def _quietly(record: Callable[..., None], *args: Any, **options: Any) -> None:
-    """Log to the run, only what the script itself wrote, and without raising errors."""
+    """Log to the run without raising errors; ignore what this module itself prints."""
     global _told
     if _run is None or _run.closed or getattr(_busy, "now", False):
         return
@@ -57,7 +57,7 @@ def _quietly(record: Callable[..., None], *args: Any, **options: Any) -> None:
     except Exception as error:
         if not _told:
             _told = True
-            print(f"slurmdl: not collected: {error}", file=sys.stderr)
+            print(f"slurmdl: cannot collect what the script logs: {error}", file=sys.stderr)
     finally:
         _busy.now = False
 
@@ -272,7 +272,7 @@ def parse(line: str) -> Optional[_Found]:
 
 
 class _Lines:
-    """Assembles written text to lines, and parses them."""
+    """Splits the written text into lines, and parses them."""
 
     def __init__(self) -> None:
         self._line = ""

@@ -3,7 +3,7 @@
 
     import slurmdl.comm
 
-    world = slurmdl.comm.init()                       # under srun, with or without --dl; alone it is one rank
+    world = slurmdl.comm.init()                       # under srun, with or without --dl; alone: one rank
     world.broadcast_(weights, root=0)
     mean = world.allreduce(gradient, op="average")
     handle = world.submit("layer1.weight", gradient, op="average")
@@ -55,7 +55,7 @@ def _shape(shape: Tuple[int, ...]) -> Tuple[int, ...]:
 
 def _rows(m: Memory) -> int:
     if not m.shape:
-        raise ValueError("an array without dimensions has no rows: reshape(1)")
+        raise ValueError("an array without dimensions has no rows: use reshape(1)")
     return m.shape[0]
 
 
@@ -240,7 +240,7 @@ class Comm(_slurmdl_comm.Comm):
         m = memory_of(a)
         to = tuple(rows) if rows is not None else self.parts(_rows(m))
         if len(to) != self.size or sum(to) != _rows(m):
-            raise ValueError(f"rows: {self.size} numbers whose sum is {m.shape[0]}")
+            raise ValueError(f"rows must be {self.size} numbers that add up to {m.shape[0]}")
         given = bytearray(8 * self.size)
         eight = (8,) * self.size
         self.alltoall_memory(b"".join(n.to_bytes(8, sys.byteorder) for n in to), eight, given, eight)

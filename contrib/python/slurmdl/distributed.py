@@ -6,7 +6,7 @@
     world = slurmdl.comm.init()
     slurmdl.distributed.broadcast_state(model)
     optimizer = slurmdl.DistributedOptimizer(optimizer, model.named_parameters())
-    loss.backward()                # each gradient is on its way as soon as it is there
+    loss.backward()                # sends each gradient as soon as it is computed
     optimizer.step()               # waits for all of them
 
 or, if the model is wrapped in torch's DistributedDataParallel, let its buckets use the communicator:
@@ -198,7 +198,7 @@ class _Distributed:
 
     def zero_grad(self, *args: Any, **options: Any) -> None:
         if self._dl.sent:
-            raise RuntimeError("zero_grad() between backward() and step() or synchronize(): gradients are on their way")
+            raise RuntimeError("zero_grad() between backward() and step() or synchronize(): gradients are still being sent")
         super().zero_grad(*args, **options)  # type: ignore[misc]
 
 
@@ -373,15 +373,15 @@ def DistributedOptimizer(
     'op': average, sum; 'compression': none, f16, bf16.  'predivide' divides gradients before the sum and multiplies the
     result.  A missing gradient counts as zeros.  Sparse gradients are gathered, or reduced with 'sparse_as_dense'.
     'groups': lists of parameters whose gradients are sent together or not at all.  'compressor' has compress(gradient),
-    which returns a tensor and a context, and decompress(tensor, context).  'alone': this rank does not take part.
+    which returns a tensor and a context, and decompress(tensor, context).  With 'alone', this rank does not take part.
     """
     if op not in ("average", "sum"):
-        raise ValueError(f"op is average or sum, not {op!r}")
+        raise ValueError(f"op must be average or sum, not {op!r}")
     if backward_passes_per_step < 1:
-        raise ValueError("backward_passes_per_step is at least 1")
+        raise ValueError("backward_passes_per_step must be at least 1")
     kind = type(optimizer)
     if issubclass(kind, _Distributed):
-        raise ValueError("the optimizer is a distributed one already")
+        raise ValueError("the optimizer is already distributed")
     new: Any = type(kind.__name__, (_Distributed, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
     self = new.__new__(new)
     # shared, so that a scheduler created for the other optimizer works for this one

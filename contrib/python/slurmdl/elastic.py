@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training that goes on when ranks are lost or come, from the memory of those that are left.
+"""Training that continues when ranks are lost or join, from the memory of the ranks that remain.
 
     import slurmdl.comm, slurmdl.elastic
 
@@ -127,7 +127,7 @@ def world() -> comm.Comm:
 
 
 def close() -> None:
-    """Close it, on all ranks."""
+    """Close it; all ranks call this."""
     global _elastic
     if _elastic is not None:
         mine, _elastic = _elastic, None
@@ -212,7 +212,7 @@ class State:
         self.save()
 
     def _begin(self) -> None:
-        """In a new world: load what the ranks have committed together, else what rank 0 has."""
+        """In a new world: load the last common commit, or rank 0's state if there is none."""
         elastic = current()
         step = elastic.restore()
         if step is None:
@@ -260,7 +260,7 @@ def _reset(state: State) -> None:
 
 
 def _again(f: Callable[..., Any], state: State, args: Any, options: Any) -> Tuple[bool, Any]:
-    """Whether the function has ended in this world, and what it returned."""
+    """Run the function in the current world.  Returns whether it ended, and its result."""
     try:
         state._begin()
         return True, f(state, *args, **options)
@@ -269,7 +269,7 @@ def _again(f: Callable[..., Any], state: State, args: Any, options: Any) -> Tupl
     except _slurmdl.Error as error:
         if error.errno not in _LOST:
             raise
-        print(f"slurmdl: {error}; going on with those that are left", file=sys.stderr, flush=True)
+        print(f"slurmdl: {error}; continuing with the remaining ranks", file=sys.stderr, flush=True)
         return False, None
 
 

@@ -8,8 +8,7 @@
     exp.plot.curves("loss")
     optuna.visualization.plot_contour(exp.study())
 
-The trials are those of the program dl, which reads experiments of others safely; nothing of an experiment is run, and
-nothing is unpickled.
+The program dl reads the experiment, also one of another user, and neither runs its code nor unpickles anything.
 """
 
 import html

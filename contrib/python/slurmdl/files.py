@@ -124,7 +124,7 @@ def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> A
         try:
             packed = numpy.empty(room, dtype=PACKED)
         except (MemoryError, ValueError):
-            raise Error(f"{path}: more rows than there is memory for") from None
+            raise Error(f"{path}: not enough memory for its rows") from None
         read = _slurmdl.read_rows(path, how, packed.view("u1"))
         room *= 2
     count, old, names = read

@@ -97,7 +97,7 @@ def _names(keys: List[str]) -> Dict[str, str]:
     nested = any(b.startswith(a + ".") for a in plain.values() for b in plain.values())
     names = {key: re.sub(r"\.", "_", name) if nested else name for key, name in plain.items()}
     if len(set(names.values())) < len(names):
-        raise Error(f"these overrides have one name in dl: {', '.join(keys)}")
+        raise Error(f"these overrides would get the same name in dl: {', '.join(keys)}")
     return names
 
 

@@ -61,7 +61,7 @@ class ResumableLoader:
             if name in options:
                 raise TypeError(f"ResumableLoader has no argument '{name}'")
         if batch_size < 1:
-            raise ValueError(f"a batch has 1 or more samples, not {batch_size}")
+            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         if not hasattr(dataset, "__len__"):
             raise TypeError(f"{type(dataset).__name__} has no length: a ResumableLoader needs a dataset with one")
         self.dataset, self.batch_size, self.shuffle, self.seed = dataset, batch_size, shuffle, seed

@@ -26,7 +26,7 @@ class NeedsTrust(TypeError):
 def _refuse(path: Path, x: Any) -> bytes:
     kind = f"{type(x).__module__}.{type(x).__qualname__}"
     where = f"{'/'.join(path)}: " if path else ""
-    raise NeedsTrust(f"{where}an object of {kind} has to be pickled: give trust=True on all ranks, or send what it has")
+    raise NeedsTrust(f"{where}an object of {kind} must be pickled: pass trust=True on all ranks, or send its contents")
 
 
 def is_plain_tensor(x: Any) -> bool:
@@ -75,7 +75,7 @@ class _Parts:
 
 
 class _Got:
-    """Takes them out again in the same order."""
+    """Returns them in the same order."""
 
     def __init__(self, data: memoryview) -> None:
         self.data, self.at = data, 0
@@ -113,12 +113,12 @@ def to_bytes(x: Any, trust: bool = False, put: Optional[Put] = None) -> bytes:
 
 
 def refusal(error: BaseException) -> bytes:
-    """Sent instead of an object, so that all ranks are told and none waits."""
+    """The message that is sent instead of an object that cannot be sent: otherwise the other ranks would wait."""
     return REFUSED + str(error).encode(errors="replace")
 
 
 def to_send(x: Any, trust: bool = False, put: Optional[Put] = None) -> bytes:
-    """The message, or one that explains why there is none: the other ranks wait for a message."""
+    """The message, or one with the error: the other ranks wait for a message."""
     try:
         return to_bytes(x, trust, put)
     except (TypeError, ValueError, AttributeError, RecursionError, pickle.PicklingError) as error:
@@ -131,7 +131,7 @@ def from_bytes(data: bytes, trust: bool = False, sender: str = "another rank", g
     def unpickle(pickle_of: Any) -> Any:
         if trust:
             return pickle.loads(pickle_of)
-        raise Error(f"{sender} has sent a pickle, which was not read: give trust=True on all ranks if you trust it")
+        raise Error(f"{sender} sent a pickle, which was not read: if you trust it, pass trust=True on all ranks")
 
     kind, rest = data[:1], memoryview(data)[1:]
     if kind == PICKLE:
@@ -139,6 +139,6 @@ def from_bytes(data: bytes, trust: bool = False, sender: str = "another rank", g
     if kind == REFUSED:
         raise NeedsTrust(f"{sender}: {bytes(rest).decode(errors='replace')}")
     if kind != PLAIN:
-        raise Error(f"{sender} has sent what is no object")
+        raise Error(f"{sender} sent invalid data")
     end = _LENGTH + int.from_bytes(rest[:_LENGTH], "little")
     return decode(json.loads(bytes(rest[_LENGTH:end])), get or _Got(rest[end:]).get, unpickle)

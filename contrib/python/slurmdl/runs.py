@@ -80,11 +80,11 @@ class Run(_slurmdl.Run):
 
     @property
     def length(self) -> int:
-        """Length to train to; without a worker and DL_LENGTH there is no end, which is reported once."""
+        """Length to train to.  Without a worker and DL_LENGTH it is unlimited, and a warning is printed once."""
         length = super().length
         if length == _NO_END and not self._warned:
             self._warned = True
-            warnings.warn("slurmdl: run.length has no end: by hand set it, as in DL_LENGTH=3 python3 ...", stacklevel=2)
+            warnings.warn("slurmdl: run.length is unlimited: set it, for example DL_LENGTH=3 python3 ...", stacklevel=2)
         return length
 
     @property
@@ -209,16 +209,16 @@ def _pixels(image: Any, dataformats: str) -> Tuple[int, int, int, bytes]:
     elif sorted(dataformats) == ["C", "H", "W"] and a.ndim == 3:
         a = a.transpose([dataformats.index(c) for c in "HWC"])
     else:
-        raise ValueError(f"an image has 2 or 3 dimensions, {dataformats}, not {a.ndim}")
+        raise ValueError(f"an image must have 2 or 3 dimensions ({dataformats}), not {a.ndim}")
     if a.dtype.kind == "b":
         a = a * numpy.uint8(255)
     elif a.dtype.kind == "f":
         a = (numpy.nan_to_num(a).clip(0, 1) * 255).round().astype("u1")
     if a.dtype != numpy.uint8:
-        raise TypeError(f"an image is of bytes or of floats from 0 to 1, not of {a.dtype}")
+        raise TypeError(f"an image must consist of bytes or of floats from 0 to 1, not of {a.dtype}")
     if not 1 <= a.shape[2] <= 4:
         raise ValueError(
-            f"an image has 1 to 4 channels, not {a.shape[2]}: dataformats={dataformats!r}, shape {host(image).shape}"
+            f"an image must have 1 to 4 channels, not {a.shape[2]}: dataformats={dataformats!r}, shape {host(image).shape}"
         )
     return a.shape[1], a.shape[0], a.shape[2], numpy.ascontiguousarray(a).tobytes()
 

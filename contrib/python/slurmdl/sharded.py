@@ -95,11 +95,11 @@ def _of_dtensor(x: Any, name: str) -> Slab:
     local = x.detach().to_local()
     if at is None:
         if not shape:
-            raise TypeError(f"{name}: is a scalar of other ranks")
+            raise TypeError(f"{name}: is a scalar that only other ranks have")
         return Slab(x, torch.empty((0,) * len(shape), dtype=x.dtype), shape, (0,) * len(shape), False)
     boxes = [_box(n, c, name) for n, c in zip(shape, cuts)]
     if tuple(n for _, n in boxes) != tuple(local.shape):
-        raise TypeError(f"{name}: this rank has {tuple(local.shape)} of {shape}, which {x.placements} do not give")
+        raise TypeError(f"{name}: this rank has {tuple(local.shape)} of {shape}, which does not match {x.placements}")
     return Slab(x, local, shape, tuple(begin for begin, _ in boxes), writes)
 
 

@@ -101,7 +101,7 @@ class _Collector:
             ast.parse(source)
         except (OSError, TypeError, SyntaxError):
             raise Error(
-                f"{self.what}(): there is no source of {getattr(thing, '__qualname__', thing)!r}, which the trials "
+                f"{self.what}(): cannot find the source of {getattr(thing, '__qualname__', thing)!r}, which the trials "
                 "need: put it in a module"
             ) from None
         if getattr(thing, "__name__", "") == "<lambda>":
@@ -127,7 +127,7 @@ class _Collector:
             self.parts.append(f"import pathlib\n{name} = pathlib.Path({str(value)!r})\n")
         else:
             kind = type(value).__name__
-            where = "make it in the function, or in a module"
+            where = "create it in the function, or in a module"
             raise Error(f"{self.what}(): '{name}' ({kind}) cannot be sent as source: {where}")
 
     def _module(self, name: str, value: Any) -> None:
@@ -194,7 +194,7 @@ def _source_of(function: Callable[..., Any]) -> str:
     head = "from __future__ import annotations\n" if collector.future else ""
     source = head + "\n".join(collector.parts)
     if len(source.encode()) > _SOURCE_MAX:
-        size = f"its source with what it refers to has {len(source)} bytes"
+        size = f"its source, with everything it refers to, has {len(source)} bytes"
         raise Error(f"{function.__name__}(): {size}, more than {_SOURCE_MAX}: put it in a module")
     return source
 
@@ -202,7 +202,7 @@ def _source_of(function: Callable[..., Any]) -> str:
 def variables_of(function: Callable[..., Any]) -> Dict[str, str]:
     """The variables from which function_of() creates the function in another process."""
     if not inspect.isfunction(function):
-        raise Error(f"{function!r} is no function")
+        raise Error(f"{function!r} is not a function")
     if _is_importable(function):
         module = sys.modules[function.__module__]
         return {NAME: f"{function.__module__}:{function.__qualname__}", FOLDER: _folder_of(module)}

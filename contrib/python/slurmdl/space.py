@@ -95,7 +95,7 @@ def space_of(function: Callable[..., Any]) -> Dict[str, Any]:
         given = _annotation(function, parameter)
         if _is_space(given):
             if parameter.kind == parameter.POSITIONAL_ONLY:
-                raise Error(f"{name} stands before the '/': it must have a name")
+                raise Error(f"{name} is positional-only: move it behind the '/'")
             space[parameter.name] = _group(given)
             if parameter.default is not none:
                 space[parameter.name].setdefault("default", parameter.default)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nested Python objects as JSON, with arrays and tensors stored separately under names.
 
-None, booleans, texts, finite numbers and lists represent themselves.  Everything else is an object with one member that
-names its kind: tuple, set, frozenset, dict, ordered, counter (lists of pairs), bytes and pickle (base64), float
+None, booleans, strings, finite numbers and lists represent themselves.  Everything else is an object with one member
+that names its kind: tuple, set, frozenset, dict, ordered, counter (lists of pairs), bytes and pickle (base64), float
 ("nan"), complex, number (of numpy: its type, and base64), size, dtype and device (of torch), and array or tensor (a
 name).  Other objects are pickled, if that is allowed; slurmdl.trust decides who may read a pickle.
 """
@@ -117,7 +117,7 @@ def _number(x: Dict[str, Any]) -> Any:
 
     kind = numpy.dtype(x["number"])
     if kind.kind not in _NUMBERS:
-        raise ValueError(f"{kind} is no type of a number")
+        raise ValueError(f"{kind} is not a type of numbers")
     return numpy.frombuffer(base64.b64decode(x["data"]), kind)[0] if kind.itemsize else kind.type()
 
 

@@ -50,7 +50,7 @@ def _plain(value: Any) -> Any:
         return value.item()
     if hasattr(value, "__fspath__"):
         return os.fspath(value)
-    raise Error(f"{value!r}: the configuration has numbers, texts, lists and dictionaries only")
+    raise Error(f"{value!r}: the configuration may contain only numbers, strings, lists and dictionaries")
 
 
 def text_of(config: Mapping[str, Any]) -> str:
@@ -78,7 +78,7 @@ def _of_function(function: Callable[..., Any], config: Dict[str, Any]) -> None:
     config["searcher"] = {"metric": "result", **config.get("searcher", {})}
 
 
-def _said(message: str, path: str, text: str) -> str:
+def _explained(message: str, path: str, text: str) -> str:
     """dl names a line of the file, which no longer exists: show the line itself."""
     lines = text.splitlines()
 
@@ -145,8 +145,8 @@ class Sweep(Experiment):
         """A local sweep needs the process that started it."""
         if self._process is not None and self._process.poll() is not None and self.state == "running":
             self._log.seek(0)
-            said = program.message_of(self._log.read()[-2000:], ["resume"], self._process.returncode)
-            raise Error(f"{self.dir}: its workers have ended: {said}")
+            why = program.message_of(self._log.read()[-2000:], ["resume"], self._process.returncode)
+            raise Error(f"{self.dir}: its workers have ended: {why}")
 
     def _end_process(self) -> None:
         if self._process is not None:
@@ -244,7 +244,7 @@ def _file() -> Any:
     try:
         return tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.getcwd(), prefix=".slurmdl-", suffix=".yaml")
     except OSError as error:
-        raise Error(f"{os.getcwd()}: run() needs a folder that it may write to: {error.strerror}") from None
+        raise Error(f"{os.getcwd()}: run() must be able to write to this folder: {error.strerror}") from None
 
 
 def run(
@@ -266,14 +266,14 @@ def run(
     `searcher` and workers of `resources`.
     """
     if NAME in os.environ:
-        raise Error("run() is called in a trial, as its module is imported: put it under if __name__ == '__main__':")
+        raise Error("run() was called while a trial imported its module: put it under if __name__ == '__main__':")
     options = ["--dir=" + os.fspath(dir)] if dir is not None else []
     if isinstance(what, (str, os.PathLike)):
         if keys:
-            raise Error(f"{os.fspath(what)} is a file: {', '.join(keys)} belong into it")
+            raise Error(f"{os.fspath(what)} is a file: {', '.join(keys)} belong in it")
         return _start(os.fspath(what), local, options)
     if not isinstance(what, Mapping) and not callable(what):
-        raise Error(f"run() takes a file, a dictionary or a function, not {type(what).__name__}")
+        raise Error(f"run() needs a file, a dictionary or a function, not {type(what).__name__}")
     text = text_of(_config(what, keys))
     with _file() as f:
         f.write(text)
@@ -281,4 +281,4 @@ def run(
         try:
             return _start(f.name, local, options)
         except Error as error:
-            raise Error(_said(str(error), f.name, text)) from None
+            raise Error(_explained(str(error), f.name, text)) from None

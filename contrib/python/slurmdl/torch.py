@@ -229,7 +229,7 @@ def _check(part: Any, own: Any, saved: Any, where: str) -> None:
         if not fits:
             has: Any = list(saved) if several and type(saved) is dict else len(saved) if isinstance(saved, list) else "only one"
             wants = list(part) if several else len(part)
-            raise _slurmdl.Error(f"{where} cannot be restored: the checkpoint has {has}, wanted are {wants}")
+            raise _slurmdl.Error(f"{where} cannot be restored: the checkpoint has {has}, expected {wants}")
         for k, v in part.items() if several else enumerate(part):
             _check(v, None if own is None else own[k], saved[k], f"{where}[{k!r}]")
     elif isinstance(part, torch.nn.Module) and isinstance(saved, dict):
@@ -304,7 +304,7 @@ def _text(x: Any) -> bytes:
 
 
 def _memory_of(x: Any) -> Memory:
-    """The same for tensors whose memory can be used directly."""
+    """As memory_of(), but faster for plain tensors on the host."""
     code = type_of_torch(x.dtype) if type(x) is torch.Tensor and x.device.type == "cpu" else None
     return memory_of(x) if code is None else Memory(code, tuple(x.shape), x.data_ptr(), x)
 
@@ -318,7 +318,7 @@ def _protect_one(run: Run, name: str, x: Any, memory: Memory) -> None:
 
 
 def _protect(run: Run, named: Dict[str, Any]) -> None:
-    """Protect exactly these: names that save_model() protected before and that are gone are removed."""
+    """Protect exactly these, and remove other names that save_model() protected before."""
     before: Dict[str, Any] = run.__dict__.setdefault("_torch_protected", {})
     for name in [n for n in before if n not in named]:
         run.forget(name)
@@ -464,7 +464,7 @@ def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: in
     found = run.restore()
     _protect(run, {})
     if found is None or found > step:
-        raise _slurmdl.Error("the checkpoints of the run change while one is restored")
+        raise _slurmdl.Error("the checkpoints of the run changed during the restore")
     if found < step:
         return found, None
     targets.finish()
@@ -499,7 +499,7 @@ def restore_model(
     Tensors of 'extra' are returned whole.  Each rank gets its own random state, a new rank one derived from rank 0's.
 
     Names and shapes of the models, and the groups of the optimizers, are compared before anything is changed.  If a
-    part still refuses its state, or all files are damaged, the error says what was changed.  Objects that are neither
+    part still rejects its state, or all files are damaged, the error says what was changed.  Objects that are neither
     JSON nor tensors were pickled: they are read if the checkpoint is your own (slurmdl.trust), otherwise only with
     trust=True; with weights_only=True never.
     """
@@ -517,7 +517,7 @@ def restore_model(
             found, extra = _load_parts(parts, index, run, step, reader)
         except Exception as error:
             if damaged:
-                error.args = (f"{error} (what was given has parts of a newer checkpoint, which is damaged)", *error.args[1:])
+                error.args = (f"{error} (the objects have parts of a newer checkpoint, which is damaged)", *error.args[1:])
             raise
         if found == step:
             break

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose pickles may be read: unpickling runs what the writer has put there.
+"""Which pickles may be read: reading one runs any code that its author put there.
 
-Allowed are pickles in a file that this user or root owns and nobody else may write to, unless dl copied it from another
-user's (its end says so); all others only if the caller passes trust=True, and none with weights_only=True.  For data
-from other ranks see slurmdl.message.
+Pickles in a file are read if this user or root owns the file and nobody else may write to it, unless dl copied the data
+from another user's file, which the end of the file records.  All others are read only with trust=True, and none with
+weights_only=True.  For data from other ranks, see slurmdl.message.
 """
 
 import pickle
@@ -12,11 +12,10 @@ from typing import Any, NamedTuple, Optional, Tuple
 
 from ._slurmdl import Error
 
-# (path, owner of the data, whether that is this user) of an open file; None: this process has made the data itself
+# of an open file: (path, owner of the data, whether that is this user or root); None: this process created the data
 Origin = Optional[Tuple[str, int, bool]]
 
-
-# an owner with this number: the writer is unknown
+# the owner if several users may have written the data
 _OTHERS = 0xFFFFFFFF
 
 
@@ -40,11 +39,11 @@ class Reader(NamedTuple):
         """Raise slurmdl.Error if the file's pickles must not be read; 'what' names such an object."""
         path = self.origin[0] if self.origin else "the checkpoint"
         if self.weights_only:
-            raise Error(f"{path}: has {what}, which weights_only=True does not read")
+            raise Error(f"{path}: contains {what}, which weights_only=True rejects")
         if self.trust or self.origin is None or self.origin[2]:
             return
         whose = f"belongs to {_user(self.origin[1])}, or others may write to it"
-        raise Error(f"{path}: has {what}, which runs code of who wrote it, and {whose}: trust=True if you trust them")
+        raise Error(f"{path}: contains {what}, which can run its author's code, and {whose}: to trust them, pass trust=True")
 
     def unpickle(self, data: bytes) -> Any:
         self.check("a pickled object")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determined's Core API: a script that says `import determined as det` runs under `dl run` as it is.
+"""Determined's Core API: a script that contains `import determined as det` runs under `dl run` without changes.
 
     entrypoint = "python3 -m slurmdl.det train.py"        # or, in the script: import slurmdl.det as det
 
-Metrics, checkpoints and stop requests are those of slurmdl.init(), so all of dl knows them.  What has no counterpart
-says so in one line.
+Metrics, checkpoints and stop requests are those of slurmdl.init(), so that all commands of dl see them.  What has no
+counterpart raises an error of one line.
 """
 
 import importlib.abc

@@ -98,7 +98,7 @@ def _own_folder(trial_dir: str) -> str:
             os.mkdir(folder, 0o700)
         of = os.lstat(folder)
         if not stat.S_ISDIR(of.st_mode) or of.st_uid != os.geteuid() or of.st_mode & 0o022:
-            raise Error(f"{folder}: others may write there: XDG_STATE_HOME names another folder")
+            raise Error(f"{folder}: others may write to it: set XDG_STATE_HOME to another folder")
     return folder
 
 

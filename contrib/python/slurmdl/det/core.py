@@ -237,7 +237,7 @@ class ProfilerContext:
     """Does nothing: `srun --dl-monitor` measures the resource usage of the ranks."""
 
     def on(self, sampling_interval: int = 1, samples_per_report: int = 10) -> None:
-        logger.info("profiler.on() does nothing here: srun --dl-monitor measures, dl monitor shows")
+        logger.info("profiler.on() does nothing here: use srun --dl-monitor and dl monitor")
 
     def off(self) -> None:
         pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determined's ClusterInfo: what the environment of a trial of `dl run` says."""
+"""Determined's ClusterInfo, from the environment of a trial of `dl run`."""
 
 import os
 import re
@@ -94,7 +94,7 @@ class ClusterInfo:
 
 
 def get_cluster_info() -> Optional[ClusterInfo]:
-    """None outside `dl run`, a Slurm job and a trial by hand (DL_LENGTH, DL_HP_NAME)."""
+    """None outside of `dl run`, of Slurm jobs and of trials run by hand (DL_LENGTH, DL_HP_NAME)."""
     known = ("DL_TRIAL", "DL_LENGTH", "SLURM_JOB_ID")
     if any(name in os.environ for name in known) or any(name.startswith("DL_HP_") for name in os.environ):
         return ClusterInfo()

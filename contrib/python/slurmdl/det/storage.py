@@ -37,7 +37,7 @@ def path_of(storage_id: str, own: str) -> str:
         trial = os.path.join(os.path.dirname(os.path.abspath(own)), found.group(1))
         path = os.path.join(trial, f"a.{found.group(2)}", "ckpt", f"{found.group(3)}.h5")
     if not os.path.isabs(path) or not os.path.isfile(path):
-        raise Error(f"{storage_id}: there is no such checkpoint: it is a storage_id of this experiment, or a path")
+        raise Error(f"{storage_id}: no such checkpoint: must be a storage_id of this experiment or a path")
     return path
 
 
@@ -99,12 +99,12 @@ def unpack(path: str, folder: str, selector: Selector = None) -> None:
     Reader(file.origin()).check("files for the script")
     names = _names(file)
     if not names:
-        raise Error(f"{path}: the checkpoint has no files: slurmdl.det has not stored it")
+        raise Error(f"{path}: the checkpoint was not stored by slurmdl.det: it has no files")
     if any(type != "u8" or len(shape) != 1 for name, type, shape, _ in file.tensors() if name.startswith(_FILES)):
         raise Error(f"{path}: damaged: not all of its files are bytes")
     for name in names:
         if os.path.normpath(name) != name or os.path.isabs(name) or name.split("/")[0] == "..":
-            raise Error(f"{path}: damaged: it has a file {name!r}")
+            raise Error(f"{path}: damaged: invalid file name {name!r}")
         if selector is None or selector(name):
             _write(file, name, os.path.join(folder, name))
 
@@ -131,6 +131,6 @@ def metadata_of(path: str) -> Dict[str, Any]:
                 with contextlib.suppress(ValueError, RecursionError):
                     found = json.loads(data)
             if not isinstance(found, dict):
-                raise Error(f"{path}: damaged: its {METADATA} is no object of JSON")
+                raise Error(f"{path}: damaged: its {METADATA} is not a JSON object")
             return found
-    raise Error(f"{path}: the checkpoint has no metadata: slurmdl.det has not stored it")
+    raise Error(f"{path}: the checkpoint was not stored by slurmdl.det: it has no metadata")

@@ -88,6 +88,6 @@ def main(format: str, folder: str) -> int:
         complain(f"{folder}: cannot export: {type(error).__name__}: {error}")
         return IO_ERROR
     if not reader.ended:
-        complain(f"{folder}: dl ended before the experiment was exported to its end; export it again for the rest")
+        complain(f"{folder}: dl ended before the export was complete; run it again for the rest")
         return FAILED
     return OK

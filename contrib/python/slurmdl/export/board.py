@@ -34,7 +34,7 @@ def main(folder: str) -> int:
     url = board.launch()
     port = url.split(":")[2].split("/")[0]
     print(f"http://127.0.0.1:{port}{path}/")
-    print("in a browser on your machine, after this there (^C here ends it):")
+    print("Open it in a browser on your machine, after running this there (Ctrl-C here stops it):")
     print(f"  ssh -N -L {port}:127.0.0.1:{port} {getpass.getuser()}@{socket.getfqdn()}", flush=True)
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, lambda *_: sys.exit(0))

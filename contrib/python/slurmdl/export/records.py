@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What dl reports of an experiment, and the base classes that write it into a tool's files."""
+"""The experiment as dl reports it, and base classes for writing it into the files of a tool."""
 
 import json
 import math
@@ -61,7 +61,7 @@ class Trial:
     def __init__(self, line: Dict[str, Any]) -> None:
         self.number: int = line["trial"]
         self.state: str = line["state"]  # "completed", "stopped early", ... as dl show has it
-        self.final: bool = line["final"]  # it goes on only if the experiment is continued
+        self.final: bool = line["final"]  # it changes only if the experiment is continued
         self.length: int = line["length"]
         self.attempts: int = line["attempts"]
         # of the experiment's metrics; with repeats the means of the point; none without a result
@@ -79,7 +79,7 @@ class Trial:
         self.hparams: Dict[str, Any] = dict(flat(line["hyperparameters"]))
 
     def about(self, experiment: Experiment) -> Dict[str, str]:
-        """Everything else that is known of it, as texts."""
+        """Everything else that is known about it, as strings."""
         known = {
             "experiment": experiment.name,
             "experiment_id": experiment.id,
@@ -126,10 +126,10 @@ class Writer:
         raise NotImplementedError
 
     def flush(self) -> None:
-        """All current trials were put."""
+        """Called after all current trials were put."""
 
     def close(self) -> None:
-        """This program writes no more."""
+        """Called at the end."""
 
 
 class Appending(Writer):

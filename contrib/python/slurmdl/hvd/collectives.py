@@ -260,7 +260,7 @@ class How:
 
 
 def _scaled(x: Any, factor: float) -> Any:
-    """Short types in F32, integers in F64 and truncated, as Horovod does it."""
+    """Multiply by a factor as Horovod does: short types in F32; integers in F64, then truncated."""
     if factor == 1:
         return x
     if x.dtype in (torch.float16, torch.bfloat16):
@@ -269,8 +269,8 @@ def _scaled(x: Any, factor: float) -> Any:
 
 
 def _prepared(how: How, x: Any) -> Tuple[str, Any, float]:
-    """The library's operation, what is passed to it, and a factor for its result: averages of integers, which it does
-    not have, are computed here, and factors, which are rounded as by Horovod."""
+    """(operation of the library, tensor to pass to it, factor for its result).  Averages of integers, which the library
+    lacks, and factors, which must be rounded as in Horovod, are computed here."""
     word, after = how.op.word, how.postscale
     if word == "average" and not (x.is_floating_point() or x.is_complex()):
         word, after = "sum", after / how.set.comm.size
@@ -296,7 +296,7 @@ def _adasum_of(rows: Any) -> Any:
 
 def _check_adasum(ranks: int) -> None:
     if ranks & (ranks - 1):
-        raise NotImplementedError(f"Adasum of {ranks} ranks: their number has to be a power of two")
+        raise NotImplementedError(f"Adasum of {ranks} ranks: their number must be a power of two")
 
 
 def _adasum(tensor: Any, name: str, how: How) -> _Later:
@@ -512,10 +512,10 @@ def _rows_for(tensor: Any, splits: Any, ranks: int) -> List[int]:
             raise ValueError(f"alltoall: {n} rows cannot be split evenly over {ranks} ranks, and there are no splits")
         return [n // ranks] * ranks
     if isinstance(splits, torch.Tensor) and (splits.is_floating_point() or splits.is_complex()):
-        raise ValueError("alltoall: splits have to be integers")
+        raise ValueError("alltoall: splits must be integers")
     rows = [int(r) for r in splits]
     if len(rows) != ranks or min(rows) < 0 or sum(rows) > n:
-        raise ValueError(f"alltoall: splits have to be {ranks} numbers whose sum is at most {n}")
+        raise ValueError(f"alltoall: splits must be {ranks} numbers whose sum is at most {n}")
     return rows
 
 
@@ -583,7 +583,7 @@ def alltoall(
 
 def _start_reducescatter(tensor: Any, name: Optional[str], how: How) -> _Later:
     if how.op is Adasum:
-        raise NotImplementedError("reducescatter: Adasum is not there, use hvd.Average or hvd.Sum")
+        raise NotImplementedError("reducescatter does not support Adasum: use hvd.Average or hvd.Sum")
     if tensor.dim() == 0:
         raise ValueError("a tensor without dimensions cannot be scattered: tensor.reshape(1)")
     word, sent, after = _prepared(how, tensor.detach().contiguous())
