@@ -49,7 +49,7 @@ if command -v git >/dev/null; then
     raises "the release"
     is "$now" "${before%%~*}" "its number alone"
     git clone -q --depth 1 "file://$work/clone" shallow
-    is "$(shallow/contrib/package-facts version 2>&1)" "package-facts: a shallow clone has no number of commits: git fetch --unshallow" "a shallow clone"
+    is "$(shallow/contrib/package-facts version 2>&1)" "package-facts: a shallow clone does not have the number of commits: run git fetch --unshallow" "a shallow clone"
 else
     skip "the version of a clone" "no git"
 fi
@@ -67,7 +67,7 @@ old=$work/opt/slurm-24.11
 slurm "$new" 0x190b07 lib/slurm
 slurm "$old" 0x180b05 lib64/slurm
 is "$("$facts" release "$new") $("$facts" release "$old") $("$facts" plugindir "$old")" "25.11 24.11 $old/lib64/slurm" "release and PluginDir of a prefix"
-is "$("$facts" release "$work/none" 2>&1)" "package-facts: $work/none/include/slurm/slurm_version.h: no headers of Slurm" "where there is none"
+is "$("$facts" release "$work/none" 2>&1)" "package-facts: $work/none/include/slurm/slurm_version.h: not found: install the headers of Slurm" "where there is none"
 
 # ---- a tree as make dist packs it, and what make install would put into the package
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# fish completion for dl(1): the words and what they are come from the program's own tables
+# fish completion for dl(1): the program's own tables provide the words and their descriptions
 function __dl_words
     set -l words (commandline -opc)
     dl --complete-help $words[2..-1] 2>/dev/null

@@ -9,7 +9,7 @@
 mkdir elsewhere minicluster-0
 chown 61002 minicluster-0
 for made in "a folder" "a link"; do
-    like "$(MINICLUSTER_DIR=. timeout 100 "$srcdir/contrib/minicluster" env 2>&1)" "it is another user's, or a link" "$made is not used"
+    like "$(MINICLUSTER_DIR=. timeout 100 "$srcdir/contrib/minicluster" env 2>&1)" "belongs to another user, or is a link" "$made is not used"
     rmdir minicluster-0 2>/dev/null
     ln -sfn elsewhere minicluster-0
 done

@@ -26,21 +26,21 @@ like "$("$mc" --help)" 'usage: minicluster up' "help"
 mkdir "$work/bin"
 printf '#!/bin/sh\n[ "$1" != -un ] && exec /usr/bin/id "$@"\n' >"$work/bin/id"
 chmod +x "$work/bin/id"
-like "$(PATH=$work/bin:$PATH "$mc" up --name=none 2>&1)" "^minicluster: user [0-9]+ has no name, and Slurm runs as a user who has one" "a user without a name"
+like "$(PATH=$work/bin:$PATH "$mc" up --name=none 2>&1)" "^minicluster: user [0-9]+ has no name, which Slurm needs" "a user without a name"
 for bad in 'up --nodes=x' 'up --nodes=0' 'up --name=a/b' 'up --nope' 'up --name' 'up --plugin=/nonexistent' 'up --conf=nope' 'env nope'; do
     out=$(timeout 300 "$mc" $bad 2>&1)
     is $? 1 "refused: $bad"
     like "$out" '^minicluster: ' "says why: $bad"
 done
 
-like "$("$mc" up --name=refused --conf=MaxArraySize=many 2>&1)" '^minicluster: slurmctld does not start' "a configuration that slurmctld refuses is told"
+like "$("$mc" up --name=refused --conf=MaxArraySize=many 2>&1)" '^minicluster: slurmctld did not start' "a configuration that slurmctld refuses is told"
 [ ! -d "$work/minicluster-$(id -u)/refused" ]
 ok $? "and nothing is left of it"
 like "$("$mc" up --slurm=/nonexistent 2>&1)" '^minicluster: --slurm: /nonexistent/sbin/slurmctld: no such program' "--slurm without a Slurm"
 mkdir -p "$work/prefix/bin" "$work/prefix/sbin"
 printf '#!/bin/sh\necho "error: Invalid user for SlurmUser me, ignored" >&2\nexit 1\n' >"$work/prefix/sbin/slurmctld"
 chmod +x "$work/prefix/sbin/slurmctld"
-like "$("$mc" up --name=user --slurm="$work/prefix" 2>&1)" '^minicluster: this Slurm does not run as [^ ]+ .*: become another user$' "a release that refuses the user"
+like "$("$mc" up --name=user --slurm="$work/prefix" 2>&1)" '^minicluster: this Slurm cannot run as [^ ]+ .*: use another user$' "a release that refuses the user"
 for p in slurmctld slurmd; do ln -sf "$(command -v $p)" "$work/prefix/sbin"; done
 touch one.so two.so
 timeout 300 "$mc" up --name=prefix --nodes=1 --slurm="$work/prefix" --plugin="$PWD/one.so a=1" --plugin "$PWD/two.so" >/dev/null
@@ -59,7 +59,7 @@ is $? 0 "second, at the same time"
 sed 's/^/# /' "$work/one" "$work/two"
 [ -d "$all/one" ] && [ -d "$all/two" ] || { echo "Bail out! no cluster"; exit 1; }
 like "$(ordinary ls)" '^one up' "ls"
-like "$(ordinary up --name=one 2>&1)" 'one is up already' "a second one of that name is refused"
+like "$(ordinary up --name=one 2>&1)" 'one is already up' "a second one of that name is refused"
 use "$all/one"
 is "$(as_ordinary srun -N2 -n2 sh -c 'echo "$SLURMD_NODENAME"' | sort | tr '\n' ' ')" "n1 n2 " "srun over both nodes"
 is "$(as_ordinary srun -N1 -n1 --gres=gpu:2 sh -c 'echo "$CUDA_VISIBLE_DEVICES"')" "0,1" "GPUs"

@@ -11,10 +11,10 @@ bundle=$srcdir/contrib/gpu-bundle
 mkdir "$work/mine"
 touch "$work/mine/thesis"
 out=$(cd "$work" && "$bundle" bundle 2>&1)
-is "$? $out" "1 gpu-bundle: no build folder of slurm-dl: run 'make all check-programs' in one first" "outside of a build folder"
+is "$? $out" "1 gpu-bundle: not in a build folder of slurm-dl: run 'make all check-programs' in one first" "outside of a build folder"
 cd "$builddir" || exit 1
 out=$("$bundle" "$work/mine" 2>&1)
-is "$? $out" "1 gpu-bundle: $work/mine: there is such a folder, and it is not a bundle" "somebody's folder"
+is "$? $out" "1 gpu-bundle: $work/mine: already exists and is not a bundle" "somebody's folder"
 [ -f "$work/mine/thesis" ]
 ok $? "which stays as it is"
 "$bundle" >"$work/out" 2>&1
