@@ -188,7 +188,7 @@ if command -v dpkg-buildpackage >/dev/null && command -v dh >/dev/null; then
         skip "Debian's Slurm" "no libslurm-dev"
     fi
     (cd tree && rm -rf debian && cp -r contrib/deb debian && SLURM=$work/none make -s -f debian/rules -n override_dh_auto_configure) >out 2>&1
-    like "$(cat out)" "package-facts: $work/none.*: no " "no Slurm there: one line says so"
+    like "$(cat out)" "package-facts: $work/none.*: not found: " "no Slurm there: one line says so"
 else
     skip "packages of Debian" "no dpkg-buildpackage and debhelper"
 fi

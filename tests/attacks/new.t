@@ -77,7 +77,7 @@ END2
 timeout 300 dl import mpi.yaml >out 2>said
 timeout 100 dl run --local mpi.conf >out 2>&1
 was_run "the job of an MPIJob"
-is "$(grep ' variables = ' mpi.conf; grep -c 'no name of a variable' said)" '    variables = { SLURM_MPI_TYPE = "pmix"; GOOD = "1"; };
+is "$(grep ' variables = ' mpi.conf; grep -c 'not a valid name of a variable' said)" '    variables = { SLURM_MPI_TYPE = "pmix"; GOOD = "1"; };
 3' "which says so"
 echo '@hydra.main(config_path=".")' >main.py
 import hydra.yaml <<END2
@@ -163,7 +163,7 @@ for what in "deep.yaml nested too deeply" "bomb.yaml more than 20000 settings" "
     timeout 100 dl preview "${what%% *}" >out 2>&1
     is "$? $(grep -c "${what#* }" out)" "2 $(grep -c . out)" "dl preview: ${what#* }"
 done
-for what in "deep.yaml more than 60 levels" "bomb.yaml more than 100000 values" "pipe.yaml no regular file"; do
+for what in "deep.yaml more than 60 levels" "bomb.yaml more than 100000 values" "pipe.yaml not a regular file"; do
     timeout 100 dl import "${what%% *}" >out 2>&1
     is "$? $(grep -c "${what#* }" out)" "2 1" "dl import: ${what#* }"
 done

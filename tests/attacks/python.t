@@ -191,7 +191,7 @@ hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 END
 chmod 644 try.conf
 like "$(victim env TMPDIR="$work/his" timeout 200 dl try try.conf 2>&1)" "^/tmp/dl-try" "TMPDIR of another user, who may exchange what is in it: /tmp"
-is "$(victim env TMPDIR="$work/his" "$python" -c 'from slurmdl.det import stage; print(stage.temporary())')" /tmp "and so for slurmdl.det"
+is "$(victim env TMPDIR="$work/his" "$python" -c 'from slurmdl.det import checkpoint; print(checkpoint._temporary())')" /tmp "and so for slurmdl.det"
 
 # ---- umask 000
 mkdir "$victim_home/open"

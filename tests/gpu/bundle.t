@@ -24,7 +24,7 @@ is $? 2 "no folder"
 "$bundle" "$work/made" >"$work/out" 2>&1
 is $? 0 "a bundle is made"
 sed 's/^/# /' "$work/out"
-like "$(cat "$work/out")" "made: [1-5]?[0-9] MiB; try it with: " "it says its size"
+like "$(cat "$work/out")" "made: [1-5]?[0-9] MiB; test it with: " "it says its size"
 mv "$work/made" "$work/moved"
 like "$("$work/moved/run" --list)" ' whole$' "it lists its cases"
 out=$("$work/moved/run" --only=nothing 2>&1)
