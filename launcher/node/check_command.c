@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl check, and the two parts of it that the plugin starts. */
+/* dl check, and the two programs that the plugin starts for --dl-check. */
 
 #include <errno.h>
 #include <ifaddrs.h>
@@ -47,9 +47,9 @@
 struct gather_client {
     enum check_level level;
     bool table;
-    bool quiet;                 /* print no finding */
-    bool waits;                 /* the collector may be about to listen */
-    const char *address, *port; /* NULL: there is no collector */
+    bool quiet;                 /* do not print findings */
+    bool waits;                 /* the collector may not listen yet, so retry */
+    const char *address, *port; /* NULL: no collector */
     unsigned char key[HANDSHAKE_KEY];
 };
 
@@ -82,7 +82,7 @@ struct rank_check {
     const struct gather_client *c;
     long rank, size, local_rank, local_size;
     double deadline;
-    struct net_stream stream; /* of the collector; fd -1: none */
+    struct net_stream stream; /* to the collector; fd -1: none */
     pid_t server;
     json_t *facts, *findings;
     char host[NAME_TEXT];
@@ -152,7 +152,7 @@ static void put_address (json_t *facts, const char *interface)
     freeifaddrs (list);
 }
 
-/* What the rank will use: what --dl-bind=nic chose, else the fabric. */
+/* Send the network that the rank will use: the choice of --dl-bind=nic, or else the fabric. */
 static void put_network (json_t *facts)
 {
     struct fabric *f = xcalloc (1, sizeof (*f));
@@ -181,13 +181,13 @@ static void put_time (json_t *facts)
     json_object_set_new (facts, "time", json_real ((double)now.tv_sec + (double)now.tv_nsec / 1e9));
 }
 
-/* The program will have the number of the process that waits for this one. */
+/* Report the parent's pid: the parent waits for this process, and then becomes the program. */
 static void find_facts (struct rank_check *r, int peer_port)
 {
     r->facts = json_pack ("{s:i, s:i, s:s, s:i, s:i}", "rank", (int)r->rank, "local_rank",
                           (int)r->local_rank, "host", r->host, "pid", (int)getppid (), "peer_port",
                           peer_port);
-    if (!r->facts) /* a name that is not UTF-8 */
+    if (!r->facts) /* the name of the host is not UTF-8 */
         r->facts = json_object ();
     put_cores_fact (r->facts);
     put_network (r->facts);
@@ -249,7 +249,7 @@ static void handshake (struct rank_check *r)
 
     if (!r->c->address)
         return;
-    /* it may have been pushed out by others that come */
+    /* retry: the collector may have dropped this connection to admit others */
     for (int i = 0; rv < 0 && i < TRIES; i++) {
         if (r->stream.fd >= 0)
             close (r->stream.fd);
@@ -306,7 +306,7 @@ static json_t *rank_json (const struct rank_check *r)
     return json_pack ("{s:O, s:O}", "facts", r->facts, "findings", r->findings);
 }
 
-/* By what this rank has found alone. */
+/* Decide by this rank's own findings. */
 static int judge_alone (const struct rank_check *r)
 {
     json_t *one = rank_json (r);
@@ -355,10 +355,9 @@ static void run_rank_checks (struct rank_check *r)
     health_run (check_table, &place, gather_times[r->c->level].probes, r->facts, r->findings);
 }
 
-/* Gather the facts and findings of this rank.  With a collector send them and
- * wait for its answer, without one decide by them alone.  Prints at most a
- * line, and '*all' (if not NULL) gets what the rank knows, which the caller
- * owns.  Returns an enum gather_status.
+/* Gather the facts and findings of this rank.  If there is a collector, send them and wait for its
+ * answer; otherwise decide by them alone.  Unless 'all' is NULL, '*all' gets the facts and
+ * findings; the caller releases it.  Returns an enum gather_status.
  */
 static int gather_rank (const struct gather_client *c, json_t **all)
 {
@@ -394,7 +393,7 @@ static long step_number (const char *name)
 
 /* ---- the collector beside srun ---- */
 
-/* The launcher looks into the folder of the attempt whose srun this is. */
+/* Write the notes to the folder of the attempt, where the launcher expects them. */
 static const char *notes_path (char *buf, size_t size)
 {
     const char *dir = getenv ("DL_ATTEMPT_DIR");
@@ -435,7 +434,7 @@ int cmd_gather (const struct command_line *line)
 
 /* ---- a rank ---- */
 
-/* "PORT TOKEN", from srun. */
+/* Parse "PORT KEY", which the collector of srun put into the environment. */
 static void find_collector (struct gather_client *c, char *text, size_t size)
 {
     const char *from = getenv ("SLURM_DL_GATHER");
@@ -451,7 +450,7 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
     }
     *space = '\0';
     c->port = text;
-    /* one of zeros reaches no collector */
+    /* the collector rejects a key of zeros, so the rank is checked alone */
     if (secret_parse (space + 1, c->key) < 0)
         memset (c->key, 0, sizeof (c->key));
 }
@@ -470,7 +469,7 @@ int cmd_check_rank (const struct command_line *line)
     return gather_rank (&c, NULL);
 }
 
-/* ---- by hand ---- */
+/* ---- dl check ---- */
 
 static int check_alone (const struct check_options *opt)
 {
@@ -500,10 +499,10 @@ struct collector_place {
     struct gather_client *c;
     char name[NOTICE_NAME], host[256], port[16];
     bool has_key;
-    struct board_post post; /* of rank 0 */
+    struct board_post post; /* used by rank 0 */
 };
 
-/* What rank 0 publishes: "PORT KEY MACHINE HOSTS", KEY "-" if all have it. */
+/* Publish "PORT KEY MACHINE HOSTS".  KEY is "-" if all ranks already have it. */
 static void publish_collector (struct collector_place *m, const struct gather *g,
                                struct slurmdl_error *err)
 {
@@ -538,8 +537,8 @@ static int take_notice (struct collector_place *m, const char *text)
     return rv;
 }
 
-/* Who has the secret asks srun where the notice is not seen; where srun has no
- * place for it, the step's own port is tried.
+/* Wait for rank 0's notice.  A rank that has the secret asks srun if the notice does not appear, or
+ * falls back to the port derived from the step if srun does not hold notices.
  */
 static int find_notice (struct collector_place *m, int port, struct slurmdl_error *err)
 {
@@ -568,8 +567,8 @@ static int find_notice (struct collector_place *m, int port, struct slurmdl_erro
     return 0;
 }
 
-/* The collector of a step that was started without --dl-check is a child of
- * its rank 0; at any port, or, as above, at the step's, if that is free.
+/* Start the collector as a child of rank 0, for a step without --dl-check.  It listens on any port,
+ * unless the other ranks have only the step's port to find it: then it tries that port first.
  */
 static pid_t start_collector (struct collector_place *m, struct gather *g, int port)
 {

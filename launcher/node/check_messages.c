@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON objects: a message of a socket each, or a line of a pipe. */
+/* Send and receive JSON objects, as messages on a socket or lines on a pipe. */
 #include "launcher/node/checks.h"
 
 #include <errno.h>

@@ -88,7 +88,7 @@ enum { CHECKS = 16 };
 struct probe {
     const struct check_row *row;
     pid_t pid;
-    int fd; /* -1: it has ended */
+    int fd; /* -1: closed */
     struct gather_line line;
     char at[NAME_TEXT];
 };
@@ -172,7 +172,9 @@ static void say_how (struct probe *p, const char *how, json_t *findings)
     json_array_append_new (findings, finding_json (p->row->hangs, why));
 }
 
-/* Do not wait for a process that is stuck in the kernel: even SIGKILL may not end it. */
+/* Kill a check that has not answered, but do not wait for it: SIGKILL cannot end a process that is
+ * stuck in the kernel.
+ */
 static void finish_probe (struct probe *p, double seconds, json_t *findings)
 {
     char how[NAME_TEXT];

@@ -108,7 +108,7 @@ static struct finding *finding_for (struct diagnosis *d, enum severity severity,
     return &d->findings[d->nfindings++];
 }
 
-/* 'node' -1: of no node. */
+/* 'node' is -1 for a finding that concerns no single node. */
 static void add_node_finding (struct diagnosis *d, enum severity severity, const char *why,
                               long node)
 {
@@ -161,7 +161,7 @@ static void add_unreachable (struct diagnosis *d)
     add_node_finding (d, SEVERITY_STOP, why, -1);
 }
 
-/* ---- what should be the same everywhere ---- */
+/* ---- versions that all nodes must share ---- */
 
 /* A different driver or kernel often works; a different NCCL or PyTorch hangs
  * or gives wrong results.

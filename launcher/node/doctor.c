@@ -145,11 +145,11 @@ struct shared_finding {
 };
 
 struct survey {
-    char **names; /* of nodes that answered */
+    char **names; /* nodes that answered */
     size_t nodes;
     struct shared_finding *list;
     size_t n;
-    char *wanted; /* nodes that were asked for; NULL: only their number is known */
+    char *wanted; /* nodes given by the user; NULL: only their number is known */
     size_t nwanted;
 };
 
@@ -208,7 +208,7 @@ static void read_finding_line (struct survey *v, const char *line)
         || json_unpack (o, "{s:s, s:s, s:s, s?s, s?s}", "node", &node, "check", &f.check,
                         "severity", &severity, "where", &f.where, "what", &f.what)
                < 0) {
-        fputs (line, stderr); /* what a node's programs printed */
+        fputs (line, stderr); /* output of other programs on the node */
     } else {
         while (k < DOCTOR_SEVERITIES - 1 && strcmp (severity, doctor_severity_names[k]))
             k++;
@@ -225,7 +225,7 @@ static int count_host (void *arg, const char *host)
     return 0;
 }
 
-/* "--nodes=3", "--nodelist=n[1-3]". */
+/* Parse the options of srun that select nodes: "--nodes=3", "--nodelist=n[1-3]". */
 static int read_step_words (struct survey *v, char **words)
 {
     for (; *words; words++) {
@@ -289,7 +289,7 @@ static int run_survey (struct survey *v, char **words)
 
 struct missing {
     const struct survey *v;
-    char *text; /* LINE bytes */
+    char *text; /* has LINE bytes */
     size_t n;
 };
 

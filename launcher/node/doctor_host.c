@@ -26,7 +26,7 @@ static bool exists_on_host (const struct site *s, const char *path)
     return access (name, F_OK) == 0;
 }
 
-/* Entries of a folder; with a prefix, those that are it and a number. */
+/* Count the entries of a folder, or only those named 'prefix' and a number. */
 static int entries (const struct site *s, const char *path, const char *prefix)
 {
     char name[FULL];
@@ -168,7 +168,7 @@ void doctor_nofile (struct site *s)
 
 /* ---- shared memory ---- */
 
-/* The line of /proc/mounts whose second word is 'folder'. */
+/* Find the line of /proc/mounts whose second word is 'folder'. */
 static bool find_mount (const char *mounts, const char *folder, char *line, size_t size)
 {
     size_t len = strlen (folder);
@@ -185,7 +185,7 @@ static bool find_mount (const char *mounts, const char *folder, char *line, size
     return false;
 }
 
-/* By "size=65536k" of the mount, else what is there; -1: not known. */
+/* Get the size from the mount option "size=65536k", or else from statvfs().  -1: unknown. */
 static double shm_gib (const struct site *s)
 {
     char *mounts = doctor_read (s->root, "/proc/mounts");
@@ -217,7 +217,7 @@ void doctor_shm (struct site *s)
                      gib);
 }
 
-/* logind.conf(5); NCCL's manual, Troubleshooting. */
+/* See logind.conf(5), and Troubleshooting in NCCL's manual. */
 void doctor_remove_ipc (struct site *s)
 {
     static const char path[] = "/etc/systemd/logind.conf";

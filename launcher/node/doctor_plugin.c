@@ -95,9 +95,7 @@ static bool is_open (const struct site *s, const struct stat *st)
            || (st->st_mode & (S_IWGRP | S_IWOTH) && !sticky);
 }
 
-/* Check the file and all its parents.  'what' tells what someone who can write there
- * could do.
- */
+/* Check the file and all its parents.  'what' says what anyone who can write there could do. */
 static bool only_admin_can_write (struct site *s, const char *path, const char *what)
 {
     char part[PATH_MAX];
@@ -200,7 +198,7 @@ static int is_when (const char *value, char *why)
     return condition_check (value, why, WHY);
 }
 
-/* A default: a value of the option. */
+/* Check a default like the option's value. */
 static int is_default (const char *key, const char *value, char *why)
 {
     char name[64];
@@ -221,8 +219,8 @@ static int is_default (const char *key, const char *value, char *why)
 /* clang-format off */
 static const struct {
     const char *key;
-    bool prefix; /* more of the name may follow */
-    int (*check) (const char *value, char *why); /* NULL: a default */
+    bool prefix; /* 'key' is a prefix */
+    int (*check) (const char *value, char *why); /* NULL: is_default() */
 } arguments[] = {
     { "default",     false, NULL },
     { "nccl_dir",    false, is_path_argument },
@@ -250,7 +248,7 @@ static bool is_key (int row, const char *key)
     return arguments[row].prefix ? !strncmp (key, name, strlen (name)) : !strcmp (key, name);
 }
 
-/* What the plugin does with what it does not understand. */
+/* What the plugin does with an argument that it does not understand. */
 static const char *effect (bool ends)
 {
     return ends ? "ignored; the arguments after it, up to the next when=, apply to no step"
@@ -293,7 +291,7 @@ static bool has_new_finding (const struct site *s, size_t before, const char *li
     return false;
 }
 
-/* srun has loaded the plugin, which knows more of them than the table. */
+/* Report what the plugin itself printed in srun: it knows more arguments than the table. */
 static void hear_plugin (struct site *s, size_t before)
 {
     static const char mark[] = "dl: plugstack.conf: ";
@@ -397,7 +395,7 @@ static void read_site_profile (struct site *s, const char *path)
 {
     struct nccl_profile p = { .n = 0 };
 
-    /* EPERM: who may write to it was said */
+    /* EPERM: only_admin_can_write() has already reported it */
     if (nccl_read (path, &p, report_profile_line, s) < 0 && errno != EPERM)
         site_report (s, CHANGE, path + strlen (s->root),
                      "%s: make it a file of at most 16 KiB that every user can "
@@ -412,7 +410,7 @@ void doctor_profiles (struct site *s)
     const char *dir = argument_of_plugin (s, "nccl_dir", buf, sizeof (buf));
     size_t before = s->nfindings;
     glob_t g = { .gl_pathc = 0 };
-    bool safe = true; /* of several the first: it may be their folder */
+    bool safe = true; /* report only the first, because the folder may be the cause */
 
     if (!dir)
         dir = SYSCONFDIR "/slurm-dl/nccl.d";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What dl doctor knows of a site: its configuration, and the findings. */
+/* Read the configuration of a site for dl doctor, and collect its findings. */
 #include "launcher/node/doctor.h"
 
 #include <ctype.h>
@@ -38,7 +38,9 @@ static void add_conf_line (struct conf *c, const char *file, int line, const cha
 
 static int read_deep (struct conf *c, const char *root, const char *path, int depth);
 
-/* "include /etc/slurm/plugstack.conf.d/?*"; relative: beside 'file'. */
+/* Read the files of "include /etc/slurm/plugstack.conf.d/?*".  A relative pattern starts at the
+ * folder of 'file'.
+ */
 static void include (struct conf *c, const char *root, const char *file, const char *pattern,
                      int depth)
 {
@@ -217,7 +219,7 @@ static void read_slurm_config (struct site *s)
         snprintf (s->why, sizeof (s->why), "%s", err.text);
 }
 
-/* Where this host's Slurm has its plugins, for a slurm.conf that does not say. */
+/* Guess Slurm's plugin directory, if slurm.conf does not set it. */
 static void find_plugins (char *buf, size_t size)
 {
     const char *list = getenv ("PATH");
@@ -242,7 +244,7 @@ static void find_plugins (char *buf, size_t size)
                   "/usr/lib/aarch64-linux-gnu/slurm-wlm");
 }
 
-/* slurm.conf(5): what holds where it says nothing, of what is looked at. */
+/* Defaults from slurm.conf(5) of the parameters that dl doctor checks. */
 static const char defaults[] = "JobRequeue=1\n"
                                "KillWait=30\n"
                                "MaxArraySize=1001\n"
@@ -279,7 +281,7 @@ static void read_alone (struct site *s)
     snprintf (s->config + used, size - used, "%sPluginDir=%s\n", defaults, plugins);
 }
 
-/* Beside slurm.conf, as Slurm finds it. */
+/* Read a file next to slurm.conf, where Slurm finds it. */
 static void read_beside (struct site *s, struct conf *c, const char *name)
 {
     char path[PATH_MAX + 32];
@@ -329,7 +331,7 @@ void site_plugin_path (const struct site *s, const char *name, char path[PATH_MA
     }
 }
 
-/* "optional dl.so ARGUMENT...": spank(8). */
+/* Parse "optional dl.so ARGUMENT..."; see spank(8). */
 static void read_plugstack_line (struct site *s, const struct conf_line *l)
 {
     struct stack_line p = { .at = l };

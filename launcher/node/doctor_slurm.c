@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check Slurm's configuration, and what it says about the end of jobs. */
+/* dl doctor: check Slurm's configuration. */
 #include "launcher/node/doctor.h"
 
 #include <glob.h>
@@ -32,7 +32,7 @@ void doctor_kill (struct site *s)
 
 struct partition_defaults {
     long grace, tier; /* of PartitionName=DEFAULT */
-    long highest;     /* tier of all */
+    long highest;     /* highest tier of any partition */
 };
 
 static long number_in_line (const char *line, const char *key, long otherwise)
@@ -58,7 +58,7 @@ static struct partition_defaults read_tiers (const struct site *s)
     return d;
 }
 
-/* Of a partition whose jobs may be preempted; -1 if none are. */
+/* GraceTime of a partition, or -1 if its jobs cannot be preempted. */
 static long grace_of (const struct partition_defaults *d, const char *line)
 {
     char mode[64];
@@ -71,7 +71,7 @@ static long grace_of (const struct partition_defaults *d, const char *line)
     return number_in_line (line, "GraceTime", d->grace);
 }
 
-/* slurm.conf(5): what a job has that is preempted, before KillWait. */
+/* Check GraceTime (slurm.conf(5)): the time a preempted job gets before KillWait starts. */
 void doctor_preemption (struct site *s)
 {
     struct partition_defaults d = read_tiers (s);
@@ -115,7 +115,7 @@ void doctor_unkillable (struct site *s)
                      timeout, wanted);
 }
 
-/* slurm.conf(5): a comma list, ALL (the default) or NONE. */
+/* PropagateResourceLimits (slurm.conf(5)) is a comma-separated list, ALL (the default) or NONE. */
 void doctor_limits (struct site *s)
 {
     bool goes = site_has (s, "PropagateResourceLimits", "ALL")
@@ -132,12 +132,12 @@ void doctor_limits (struct site *s)
 
 enum {
     PORTS_WANTED = 1000,
-    PORTS_FROM = 20000, /* what is proposed */
+    PORTS_FROM = 20000, /* start of the range that we suggest */
 };
 
 /* ---- versions ---- */
 
-/* "slurm-wlm 22.05.8", in a line between what the plugins have to say. */
+/* Find the line "slurm-wlm 22.05.8" among lines that plugins print. */
 static int read_version (const char *said, char number[32])
 {
     for (; *said; said += strcspn (said, "\n"), said += *said == '\n')
@@ -152,7 +152,7 @@ static void ask_srun (struct site *s)
     char text[64];
     int status;
 
-    setenv ("DL_DOCTOR", "1", 1); /* the plugin then tells all that it knows */
+    setenv ("DL_DOCTOR", "1", 1); /* makes the plugin report all its arguments */
     status = slurm_srun_says ("--version", s->said, sizeof (s->said));
     unsetenv ("DL_DOCTOR");
     site_value (s, "SLURM_VERSION", text, sizeof (text), "");
@@ -270,7 +270,7 @@ void doctor_ports (struct site *s)
         compare_range (s, where, r);
 }
 
-/* slurm.conf(5) SrunPortRange: srun, and the collector of --dl-check. */
+/* Check SrunPortRange (slurm.conf(5)), which srun and the collector of --dl-check use. */
 void doctor_srun_ports (struct site *s)
 {
     char text[DOCTOR_TEXT];
@@ -345,7 +345,9 @@ static void expect_constraint (struct site *s, const char *key, const char *lost
         site_report (s, CHANGE, where, "%s: set %s=yes", lost, key);
 }
 
-/* Of the memory that a job has been given; without _Memory it is given none. */
+/* Check that Slurm limits memory.  Without _Memory in SelectTypeParameters, it does not allocate
+ * any.
+ */
 static void expect_memory_limit (struct site *s)
 {
     const struct conf_line *l = conf_find (&s->cgroup, "AllowedRAMSpace");
@@ -391,7 +393,7 @@ void doctor_select (struct site *s)
 
 /* ---- GPUs; gres.conf(5) ---- */
 
-/* How many GPUs each node of a line has. */
+/* Number of GPUs of each node in a line. */
 static long gres_gpus_in_line (const char *line)
 {
     char gres[DOCTOR_TEXT];
@@ -410,7 +412,7 @@ static bool has_nodes_with_gpus (const struct site *s)
     return false;
 }
 
-/* A line about GPUs without a word that begins so, and without AutoDetect. */
+/* Find a line about GPUs that has neither AutoDetect nor a word beginning with 'word'. */
 static const struct conf_line *find_without (const struct site *s, const char *word)
 {
     for (size_t i = 0; i < s->gres.n; i++) {
@@ -422,7 +424,7 @@ static const struct conf_line *find_without (const struct site *s, const char *w
     return NULL;
 }
 
-/* On all nodes: by a line that names none. */
+/* Whether all nodes use AutoDetect: a line without NodeName sets it. */
 static bool is_detected (const struct site *s)
 {
     for (size_t i = 0; i < s->gres.n; i++)
@@ -447,11 +449,11 @@ static int count_file (void *arg, const char *name)
 
 struct node_gpus {
     struct site *s;
-    long wanted; /* by slurm.conf */
+    long wanted; /* number in slurm.conf */
 };
 
-/* Files that a line of gres.conf has for a host; -1: it is not for that host,
- * or knows the number in another way.
+/* Number of device files that a line of gres.conf lists for a host.  Returns -1 if the line is not
+ * for that host, or LONG_MAX if it detects or counts the GPUs in another way.
  */
 static long gres_files_for_host (const char *line, char *host)
 {
@@ -471,7 +473,7 @@ static long gres_files_for_host (const char *line, char *host)
     return n;
 }
 
-/* Ends with 1 at a host of which gres.conf says something else. */
+/* Returns 1, which ends the loop, if gres.conf disagrees about the host. */
 static int compare_node (void *arg, const char *host)
 {
     const struct node_gpus *g = arg;
@@ -619,7 +621,7 @@ static void expect_program (struct site *s, const char *key)
                      "%s=%s: no program there: it fails or is skipped on each node", key, path);
 }
 
-/* As far as the plugins are here: srun --mpi=list. */
+/* Do not complain on a host that has no MPI plugins at all, such as a login node. */
 static void check_mpi (struct site *s)
 {
     char name[64];
@@ -679,7 +681,7 @@ void doctor_values (struct site *s)
     check_mpi (s);
 }
 
-/* ---- what helps ---- */
+/* ---- hints ---- */
 
 void doctor_array (struct site *s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl env: what the plugin sets in this step, or would give the ranks of a step to come. */
+/* dl env: explain what the plugin has set in this step, or predict what it would set in a step. */
 #include "launcher/node/node.h"
 
 #include <ctype.h>
@@ -33,10 +33,10 @@
 
 struct env_entry {
     char *name;
-    char *value; /* NULL: taken away */
-    bool user;   /* exported where dl env runs */
-    bool given;  /* by the plugin */
-    bool kept;   /* the plugin looked: the user's stays */
+    char *value; /* NULL: removed */
+    bool user;   /* the user exported it */
+    bool given;  /* the plugin set it */
+    bool kept;   /* the plugin read it and left the user's value */
 };
 
 struct env_entries {
@@ -79,22 +79,22 @@ struct env_plan {
     char *hosts; /* as Slurm writes them */
     char *tasks;
     char distribution[64];
-    char **gtids; /* of each node */
+    char **gtids; /* one list per node */
     struct rank_layout layout;
     struct cpu_set all; /* CPUs of --topology, or of --cpu-list */
     enum gpu_vendor vendor;
     struct task *task; /* scratch */
     char note[PLAN_NOTES][PLAN_NOTE];
-    int notes; /* what the user should know, each once */
+    int notes; /* number of notes to print */
 };
 
-/* Add a note, unless the plan has it. */
+/* Add a note, unless the plan already has it. */
 static void plan_note (struct env_plan *p, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 
-/* ---- a rank ---- */
+/* ---- a planned rank ---- */
 
-/* Why a variable is not known before the job runs. */
+/* Why the value of a variable is unknown before the job runs. */
 enum plan_doubt { PLAN_PORTS, PLAN_INTERFACE, PLAN_CPUS, PLAN_DOUBTS };
 static const char *const plan_doubts[] = {
     [PLAN_PORTS] = "chosen by the number of the job (--job) or reserved by "
@@ -107,11 +107,11 @@ static const char *const plan_doubts[] = {
 struct plan_rank {
     long rank, node, local;
     const char *host;
-    const char *role; /* "" if there is none */
+    const char *role; /* "": none */
     long role_index;
-    char gpus[256], cpus[256], nic[64]; /* "" if not known */
+    char gpus[256], cpus[256], nic[64]; /* "": unknown */
     struct env_entries vars;
-    struct env_entries unknown; /* their value is one of plan_doubts */
+    struct env_entries unknown; /* each value is one of plan_doubts */
 };
 
 /* ---- an environment in memory ---- */
@@ -159,7 +159,6 @@ static void entries_prune (struct env_entries *e)
     e->n = n;
 }
 
-/* Leave only what was given or kept. */
 static void entries_free (struct env_entries *e)
 {
     for (size_t i = 0; i < e->n; i++) {
@@ -202,15 +201,13 @@ static void unset_entry (void *arg, const char *name)
     at->given = true;
 }
 
-/* Functions over it; 'e' must stay where it is. */
+/* Access to 'e', which must not move. */
 static struct variables entries_variables (struct env_entries *e)
 {
     return (struct variables){ get_entry, set_entry, unset_entry, e };
 }
 
-/* ---- the step ---- */
-
-/* ---- options ---- */
+/* ---- the options of a planned step ---- */
 
 static const char *const option_names[ENV_OPTIONS] = {
     [ENV_NODES] = "--nodes",
@@ -234,7 +231,7 @@ static const char *const option_names[ENV_OPTIONS] = {
     [ENV_ONE_MACHINE] = "--one-machine",
 };
 
-/* The command's table of options has taken no others. */
+/* The option table of dl env has rejected all other words. */
 static void read_plan_words (struct env_plan *p, char *const *words)
 {
     for (; words && *words; words++) {
@@ -245,7 +242,7 @@ static void read_plan_words (struct env_plan *p, char *const *words)
     }
 }
 
-/* The value of an option, "" if it is not given. */
+/* The value of an option, or "" if it is not given. */
 static const char *plan_text (const struct env_plan *p, enum env_option option)
 {
     return p->value[option] ? p->value[option] : "";
@@ -266,7 +263,7 @@ static void plan_note (struct env_plan *p, const char *fmt, ...)
         memcpy (p->note[p->notes++], line, sizeof (line));
 }
 
-/* -1 with errno EINVAL. */
+/* Returns -1 with errno EINVAL. */
 static int refuse_value (const struct env_plan *p, enum env_option option, const char *why,
                          struct slurmdl_error *err)
 {
@@ -274,8 +271,8 @@ static int refuse_value (const struct env_plan *p, enum env_option option, const
     return errorf (err, "%s: '%.40s': %s", option_names[option], plan_text (p, option), why);
 }
 
-/* A number from 1 on in *n, 0 if it is not given; of "2-4" the first; if it may
- * be 'typed', of "a100:2" the last.
+/* Read a number above 0; '*n' becomes 0 if the option is not given.  Accepts a range such as "2-4"
+ * for --nodes and takes its first number.  If the option may be 'typed', also accepts "a100:2".
  */
 static int read_option_number (struct env_plan *p, enum env_option key, bool typed, long max,
                                long *n, struct slurmdl_error *err)
@@ -318,7 +315,7 @@ static int add_plan_host (void *arg, const char *host)
     return 0;
 }
 
-/* By name and then by number, as Slurm lists its nodes. */
+/* Compare names as Slurm sorts nodes: n2 before n10. */
 static int by_host_name (const void *a, const void *b)
 {
     return strverscmp (*(char *const *)a, *(char *const *)b);
@@ -360,7 +357,7 @@ static char *join_hosts (const struct hosts *h)
 
 /* ---- tasks of each node ---- */
 
-/* As Slurm deals them where each node has CPUs enough: in turn, by 'block'. */
+/* Distribute the tasks in turn, 'block' at a time, as Slurm does if each node has enough CPUs. */
 static void share_out (const struct env_plan *p, long *tasks, long block)
 {
     long left = p->ranks;
@@ -409,7 +406,7 @@ static void share_tasks (struct env_plan *p)
 
 /* ---- --nodes, --nodelist, --ntasks, --ntasks-per-node ---- */
 
-/* "4(x2),3": how many nodes and tasks. */
+/* Count the nodes and tasks of a list such as "4(x2),3". */
 static void count_listed_tasks (const char *spec, long *nodes, long *ranks)
 {
     long n;
@@ -466,7 +463,7 @@ static int read_counts (struct env_plan *p, struct slurmdl_error *err)
     if (!p->ranks)
         p->ranks = p->nodes * (p->per_node ? p->per_node : 1);
     if (p->ranks < p->nodes)
-        p->nodes = p->ranks; /* as srun, which warns */
+        p->nodes = p->ranks; /* srun does the same, with a warning */
     if (p->nodes > LAYOUT_NODES || p->ranks > LAYOUT_RANKS
         || (p->per_node && p->ranks > p->per_node * p->nodes))
         return refuse_value (p, p->per_node ? ENV_PER_NODE : ENV_NODES,
@@ -528,7 +525,7 @@ static int read_distribution (struct env_plan *p, struct slurmdl_error *err)
     return 0;
 }
 
-/* ---- arbitrary: the list of hosts has one for each rank, in order ---- */
+/* ---- --distribution=arbitrary: the list names the host of each rank ---- */
 
 static long index_of_host (const struct hosts *h, const char *name)
 {
@@ -577,7 +574,8 @@ static int place_task_counts (struct env_plan *p, const struct hosts *order)
     return rv;
 }
 
-/* The layout that Slurm makes of it; no variable of a task says it. */
+/* Place each rank on its host of the list, as Slurm does.  No variable of a task shows this layout.
+ */
 static int deal_listed_tasks (struct env_plan *p, const struct hosts *order,
                               struct slurmdl_error *err)
 {
@@ -610,7 +608,7 @@ static int read_layout (struct env_plan *p, struct slurmdl_error *err)
     return rv;
 }
 
-/* ---- the rest ---- */
+/* ---- the other options ---- */
 
 static int read_gpus_per_node (struct env_plan *p, struct slurmdl_error *err)
 {
@@ -672,7 +670,7 @@ static int read_options (struct env_plan *p, struct slurmdl_error *err)
     return 0;
 }
 
-/* "1234" or "1234.2", as squeue writes a step. */
+/* Read a job "1234" or a step "1234.2". */
 static int read_job_id (struct env_plan *p, struct slurmdl_error *err)
 {
     const char *value = plan_text (p, ENV_JOB);
@@ -740,9 +738,9 @@ static void list_ranks (struct env_plan *p)
     }
 }
 
-/* The plan of the options "--nodes=2", ...: NULL-ended, or NULL.  The last of
- * several counts; the words must stay.  Returns 0, or -1 with errno and what is
- * wrong with which of them; plan_destroy() in any case.
+/* Make a plan from a NULL-terminated list of options such as "--nodes=2" (may be NULL), which must
+ * outlive it.  If an option is repeated, the last one wins.  Returns 0, or -1 with errno and 'err'.
+ * Always call plan_destroy().
  */
 static int plan_create (struct env_plan **plan, char *const *words, struct slurmdl_error *err)
 {
@@ -770,13 +768,13 @@ static void plan_destroy (struct env_plan *p)
     free (p);
 }
 
-/* ---- a rank ---- */
+/* ---- what a planned rank gets ---- */
 
 extern char **environ;
 
 enum { EPHEMERAL = 32768, TEXT = 4096 };
 
-/* What may be known of a step, or is only made up to see what depends on it. */
+/* Facts of a step.  Some are made up, to find the variables that depend on them. */
 struct variant {
     uint32_t job, step;
     bool interface, one_cpu;
@@ -792,7 +790,7 @@ static void put_number_entry (struct env_entries *e, const char *name, long n)
     entries_put (e, name, value);
 }
 
-/* What is exported here reaches the job (--export=ALL, the default). */
+/* A job inherits what is exported here (--export=ALL, the default). */
 static void inherit_exports (struct env_entries *e)
 {
     char name[256];
@@ -807,7 +805,7 @@ static void inherit_exports (struct env_entries *e)
     }
 }
 
-/* Slurm's order: all of the node's GPUs, or the task's own ones. */
+/* Slurm gives a task all GPUs of the node or, with --gpus-per-task, its own in order. */
 static void put_visible_gpus (const struct env_plan *p, long local, struct env_entries *e)
 {
     static const char *const names[] = { [GPU_NVIDIA] = "CUDA_VISIBLE_DEVICES",
@@ -902,7 +900,7 @@ static void set_here (struct rank_facts *f)
     strcpy (f->interface, "lo");
 }
 
-/* Documentation addresses: they are compared, never shown. */
+/* Use documentation addresses (RFC 5737): they are only compared, never printed. */
 static void set_anything (struct rank_facts *f)
 {
     strcpy (f->address, "192.0.2.1");
@@ -1058,7 +1056,7 @@ static void set_network (struct env_plan *p, struct plan_rank *r)
 
 /* ---- a rank ---- */
 
-/* Note what has another value, or any, once something else is known. */
+/* Mark the variables as unknown that the variant 'v' adds or changes. */
 static int note_variant (struct env_plan *p, struct plan_rank *r, const struct variant *v,
                          enum plan_doubt why, struct slurmdl_error *err)
 {
@@ -1102,7 +1100,7 @@ static int fill_rank (struct env_plan *p, struct plan_rank *r, struct slurmdl_er
     return 0;
 }
 
-/* What one rank gets; plan_rank_free() in any case. */
+/* Find what one rank gets.  Always call plan_rank_free(). */
 static int plan_rank (struct env_plan *p, long rank, struct plan_rank *r, struct slurmdl_error *err)
 {
     *r = (struct plan_rank){ .rank = rank,
@@ -1122,9 +1120,7 @@ static void plan_rank_free (struct plan_rank *r)
     entries_free (&r->unknown);
 }
 
-/* ---- the command ---- */
-
-/* ---- the rank environment of this process, explained ---- */
+/* ---- explain the rank environment of this process ---- */
 
 extern char **environ;
 
@@ -1133,7 +1129,8 @@ enum { LINES = 32, LINE = 320, NAME = 64 };
 struct inside {
     char line[LINES][LINE]; /* contradictions */
     int lines;
-    struct env_entries ours, user; /* the second: what the plugin would give */
+    struct env_entries ours; /* set by the plugin */
+    struct env_entries user; /* exported by the user, with the values the plugin would set */
 };
 
 __attribute__ ((format (printf, 2, 3))) static void contradiction (struct inside *x,
@@ -1196,9 +1193,7 @@ static bool environment_has (const struct rank_environment *e, const char *name)
     return false;
 }
 
-/* Whether the framework gives all that the plugin has set, but for what it sets
- * for itself.
- */
+/* Whether the framework has every variable that the plugin set, except DL_*. */
 static bool explains (const struct rank_environment *e, const char *set)
 {
     char name[NAME];
@@ -1222,8 +1217,8 @@ static void explain_exported (struct inside *x, const struct task *t)
         contradiction (x, "%.319s", lines[i]);
 }
 
-/* The framework is not known: the one with the fewest variables that
- * has all of DL_ENV_SET.  What else it gives is the user's.
+/* Guess the framework, because no variable holds it: the one with the fewest variables that has all
+ * of DL_ENV_SET.  The user exported its other variables.
  */
 static void find_users (struct inside *x, struct task *t)
 {
@@ -1248,7 +1243,7 @@ static void find_users (struct inside *x, struct task *t)
     }
 }
 
-/* What cannot be read from the variables is not looked at. */
+/* Set facts that no variable holds to "?", which is not compared. */
 static void guess_facts (struct rank_facts *f)
 {
     const char *set = value ("DL_ENV_SET");
@@ -1284,7 +1279,7 @@ static void read_users (struct inside *x)
     entries_free (&all);
 }
 
-/* ---- what contradicts what ---- */
+/* ---- contradictions ---- */
 
 /* clang-format off */
 static const struct {
@@ -1458,9 +1453,9 @@ static void print_explanation_json (const struct inside *x)
     json_decref (o);
 }
 
-/* Print which variables the plugin has set, which are the user's, and what
- * contradicts what.  Returns an exit status: EXIT_FAILED if something does,
- * EXIT_USAGE in no step.
+/* Print which variables the plugin set, which the user exported, and the contradictions between
+ * them.  Returns an exit status: EXIT_FAILED if there are contradictions, EXIT_USAGE outside a
+ * step.
  */
 static int explain_print (bool json)
 {
@@ -1491,7 +1486,7 @@ static int explain_print (bool json)
     return status;
 }
 
-/* ---- the ranks of a step to come ---- */
+/* ---- print a plan ---- */
 
 enum { WIDE = 60, COLUMNS = 8 };
 
@@ -1554,7 +1549,7 @@ static const char *rank_value (const struct plan_rank *r, const char *name)
     return e && e->value ? e->value : "";
 }
 
-/* Without --dl-bind: what it sees, by Slurm's numbers. */
+/* Without --dl-bind, return the GPUs that the rank sees, by Slurm's numbers. */
 static const char *visible_gpus (const struct env_plan *p, const struct plan_rank *r, char *buf,
                                  size_t size)
 {
@@ -1649,7 +1644,7 @@ static void print_rank_values (const struct plan_rank *r, long n, const char *na
     putchar ('\n');
 }
 
-/* Names that any rank has: rank 0 may lack one (DMLC_WORKER_ID). */
+/* Go through the variables of all ranks, because rank 0 may lack one (DMLC_WORKER_ID). */
 static void print_differing (const struct plan_rank *r, long n)
 {
     struct env_entries seen = { NULL };

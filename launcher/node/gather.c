@@ -69,23 +69,23 @@ struct gather_connection {
     struct gather_connection *next;
     struct net_stream stream;
     long rank;
-    bool done; /* with the part that needs other nodes */
+    bool done; /* has finished the checks between nodes */
 };
 
 struct gather_hub {
     struct gather *g;
     struct listener listener;
-    int epoll; /* of the ranks, and of g->parent */
-    long size; /* 0: nobody has come yet */
+    int epoll; /* watches the ranks and g->parent */
+    long size; /* 0: no rank has connected yet */
     json_t **ranks;
     struct gather_connection **client_of; /* by rank */
     struct gather_connection *clients;
     long came, done;
     enum phase phase;
     double begun;
-    struct rank_layout *layout; /* NULL: not known */
+    struct rank_layout *layout; /* NULL: unknown */
     struct diagnosis *diagnosis;
-    bool ended; /* srun did */
+    bool ended; /* srun has ended */
 };
 
 /* ---- clients ---- */
@@ -131,7 +131,7 @@ static void answer_rank (struct gather_hub *h, long rank)
     json_decref (object);
 }
 
-/* ---- messages of the ranks ---- */
+/* ---- messages from the ranks ---- */
 
 static const char *fact_text (const json_t *facts, const char *name)
 {
@@ -369,7 +369,7 @@ static double phase_limit (const struct gather_hub *h)
     case OVER:
         break;
     }
-    /* a rank that comes later still gets an answer while srun runs */
+    /* while srun runs, answer ranks that connect late, too */
     return h->begun + t->all + (h->g->parent < 0 ? 0 : LINGER);
 }
 
@@ -395,7 +395,7 @@ static void step_on (struct gather_hub *h)
 
 /* ---- the loop ---- */
 
-/* Whether the process that this one serves is still there. */
+/* Whether the process that this collector serves still runs. */
 static bool parent_is_alive (const struct gather_hub *h)
 {
     char byte;
@@ -448,7 +448,7 @@ static void collector_loop (struct gather_hub *h)
     }
 }
 
-/* Returns how many ranks may come at once. */
+/* Returns how many ranks may connect at once. */
 static size_t allow_many (void)
 {
     struct rlimit limit = { 1024, 1024 };

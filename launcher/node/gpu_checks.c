@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check the GPUs that this rank sees, and copy data to, on and from them. */
+/* Check the GPUs that this rank sees, and measure how fast they copy and compute. */
 
 #include <dlfcn.h>
 #include <glob.h>
@@ -26,11 +26,11 @@
 #include "runtime/rank/layout.h"
 #include "runtime/rank/slurmconf.h"
 
-/* ---- how many there should be ---- */
+/* ---- the expected number of GPUs ---- */
 
 enum { LINE = 8192 };
 
-/* CUDA_VISIBLE_DEVICES; NULL: it is not set, or says nothing. */
+/* CUDA_VISIBLE_DEVICES, or NULL if it is not set or lists no devices. */
 static const char *gpus_visible (void)
 {
     const char *list = getenv ("CUDA_VISIBLE_DEVICES");
@@ -38,8 +38,8 @@ static const char *gpus_visible (void)
     return list && strcmp (list, "NoDevFiles") ? list : NULL;
 }
 
-/* The number of GPUs that Slurm gave to this process, by its variables: also in
- * a prolog, where CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS has them.
+/* Number of GPUs that Slurm gave to this process.  A prolog finds them in CUDA_VISIBLE_DEVICES or
+ * SLURM_JOB_GPUS.
  */
 static long gpus_given (void)
 {
@@ -57,16 +57,16 @@ static long gpus_given (void)
 
 /* ---- Slurm's configuration ---- */
 
-/* What a search in the files is for, and what it has found. */
+/* The node to find in Slurm's configuration files, and what they tell about it. */
 struct expected_node {
-    char name[256];  /* NodeName, or that of the host */
-    char other[256]; /* the host's with its domain; "": it has none */
+    char name[256];  /* NodeName, or the host name */
+    char other[256]; /* the host name with its domain; "": none */
     long all;        /* GPUs of NodeName=DEFAULT */
     long gpus;
-    size_t at; /* place in a list */
+    size_t at; /* index of the name in a list */
 };
 
-/* As DNS compares names; the place of one in a list is kept. */
+/* Ignore case, as DNS does.  Leaves the index of the name in 'at'. */
 static int is_node (void *arg, const char *name)
 {
     struct expected_node *s = arg;
@@ -83,7 +83,7 @@ static bool names_node (const char *list, struct expected_node *s)
     return layout_each_host (list, is_node, s) == 1;
 }
 
-/* The name at a place of a list. */
+/* Copy the name with the index 'at'. */
 static int keep_name_at (void *arg, const char *name)
 {
     struct expected_node *s = arg;
@@ -101,7 +101,7 @@ static int count_name (void *arg, const char *name)
     return 0;
 }
 
-/* A host that is no NodeName may be a NodeHostname: gres.conf has the first. */
+/* If the host is a NodeHostname, find its NodeName, because gres.conf contains that. */
 static int read_slurm (void *arg, const char *line)
 {
     struct expected_node *s = arg;
@@ -125,7 +125,8 @@ static int read_slurm (void *arg, const char *line)
     return 1;
 }
 
-/* A line without a node is of all that slurm.conf gives GPUs: not known here.
+/* Ignore lines without NodeName: they apply to all nodes to which slurm.conf gives GPUs, and it
+ * gave none to this one.
  */
 static int read_gres (void *arg, const char *line)
 {
@@ -178,9 +179,9 @@ static long of_node (const char **by)
     return access (conf, R_OK) == 0 ? slurm_gpus_of (s.name) : 0;
 }
 
-/* By `dl check --gpus`, else by Slurm's variables in a job or its prolog, else
- * what Slurm's configuration gives this node.  In *by what says so.  0: none,
- * or not known.
+/* Number of GPUs that this process should have: from `dl check --gpus`, or else from Slurm's
+ * variables in a job or prolog, or else from the node in Slurm's configuration.  '*by' becomes the
+ * source.  Returns 0 if there should be none, or if it is unknown.
  */
 static long gpus_expected (const char **by)
 {
@@ -210,17 +211,15 @@ struct gpu_check {
     bool lost;
 };
 
-/* ---- which GPUs are this process's ---- */
+/* ---- the GPUs of this process ---- */
 
-/* Whether Slurm's variables say that this process has none; without Slurm all
- * are its.
- */
+/* Whether Slurm gave this process no GPUs.  Outside Slurm, a process has all of them. */
 static bool gpus_none (void)
 {
     return gpus_given () == 0 && (gpus_visible () || getenv ("SLURM_JOB_ID"));
 }
 
-/* A list of numbers, or of what UUIDs begin with. */
+/* Whether CUDA_VISIBLE_DEVICES lists the GPU by its number or by a prefix of its UUID. */
 static bool gpu_is_given (unsigned i, const char *uuid)
 {
     const char *list = gpus_visible ();
@@ -240,7 +239,9 @@ static bool gpu_is_given (unsigned i, const char *uuid)
 
 /* ---- one GPU ---- */
 
-/* 0: the answer counts.  A GPU without a feature says so with an error. */
+/* Report a GPU that is lost or needs a reset, once.  Ignore other errors: a GPU returns one for
+ * each feature it lacks.  Returns 'rv'.
+ */
 static int count_nvml_answer (struct gpu_check *l, int rv)
 {
     if ((rv == NVML_LOST || rv == NVML_RESET) && !l->lost) {
@@ -368,7 +369,7 @@ static void check_one_gpu (struct gpu_check *l)
     look_at_users (l);
 }
 
-/* ---- all of them ---- */
+/* ---- all GPUs ---- */
 
 static void report_versions (const struct check_place *p)
 {
@@ -383,9 +384,7 @@ static void report_versions (const struct check_place *p)
     check_fact (p, "versions", "CUDA", json_string (text));
 }
 
-/* Whether this rank looks at GPU 'i': ranks that all see all GPUs of the node
- * look at some of them each.
- */
+/* Whether this rank checks GPU 'i'.  Ranks that all see the same GPUs divide them. */
 static bool gpu_is_mine (const struct check_place *p, long i)
 {
     bool shared = gpus_given () >= environment_number ("SLURM_GPUS_ON_NODE", 0);
@@ -393,7 +392,7 @@ static bool gpu_is_mine (const struct check_place *p, long i)
     return !shared || i % p->local_size == p->local_rank;
 }
 
-/* 1: it is this process's, 0: it is not, or cannot be asked. */
+/* Returns whether the GPU belongs to this process. */
 static int check_gpu (const struct check_place *p, unsigned i, long nth)
 {
     struct gpu_check l = { .place = p };
@@ -469,7 +468,7 @@ static bool is_nvidia (unsigned vendor, unsigned class)
     return vendor == 0x10de && class >> 16 == 3;
 }
 
-/* AMD's, and accelerators of Intel and Habana: no graphics of a processor. */
+/* Whether it is an AMD GPU, or an accelerator of Intel or Habana, but not a CPU's graphics. */
 static bool is_other (unsigned vendor, unsigned class)
 {
     return (vendor == 0x1002 && (class >> 16 == 3 || class >> 16 == 0x12))
@@ -487,13 +486,13 @@ static bool is_loaded (void)
     return access ("/proc/driver/nvidia/version", F_OK) == 0;
 }
 
-/* No GPU can be asked: bad where there should be one. */
+/* Report that no GPU can be checked.  That is bad if there should be one. */
 static void report_none (const struct check_place *p, const char *why)
 {
     const char *by;
     long n = gpus_expected (&by);
 
-    /* of GPUs of another make NVML knows nothing */
+    /* NVML does not know the GPUs of other vendors */
     if (p->level == LEVEL_NONE || (!has_hardware () && has_device (is_other)))
         return;
     if (n > 0 && has_hardware () && !strcmp (by, "Slurm"))
@@ -562,15 +561,15 @@ enum { PRODUCT_MAX = 8192 }; /* rows and columns */
 struct gpu_product {
     device_pointer a, b, c; /* n x n each, of bfloat16 */
     size_t n;
-    int (*finish) (void); /* wait for the GPU; not 0: an error of CUDA's */
-    double rate;          /* found: TFLOP/s */
+    int (*finish) (void); /* waits for the GPU; returns a CUDA error, or 0 */
+    double rate;          /* result in TFLOP/s */
     enum severity severity;
-    char why[128]; /* that it was not measured */
+    char why[128]; /* why there is no result */
 };
 
 enum { PRODUCT_ROUNDS = 50 };
 
-/* cuBLAS 11 and later, whose numbers are documented. */
+/* Constants of cuBLAS 11 and later, from its manual. */
 enum { NOT_TRANSPOSED = 0, BFLOAT16 = 14, IN_FLOAT32 = 68, DEFAULT = -1 };
 enum { FIRST_RELEASE = 11, LAST_RELEASE = 13 };
 enum { EXECUTION_FAILED = 13 };
@@ -591,7 +590,7 @@ static const struct symbol product_symbols[] = {
     { NULL },
 };
 
-/* The library that it needs is beside it, where the loader may not look. */
+/* First load cublasLt, which cublas needs, because the loader may not search this folder. */
 static void *load_from (const char *folder, int release)
 {
     char path[PATH_MAX];
@@ -615,7 +614,7 @@ static void *load_matching (const char *pattern, int release)
     return library;
 }
 
-/* The packages beside the python3 that the user's PATH finds, which trains. */
+/* Search the packages of the python3 in the user's PATH, because training uses them. */
 static void *load_of_python (int release)
 {
     const char *path = getenv ("PATH");
@@ -645,7 +644,7 @@ static int load_libraries (void)
     return symbols_load (&blas, library, product_symbols) ? -1 : 0;
 }
 
-/* Random numbers of bfloat16, of either sign, from 0.5 to 2. */
+/* Fill with random bfloat16 numbers of either sign, from 0.5 to 2. */
 static void gpu_product_fill (unsigned *words, size_t size)
 {
     uint64_t x = 88172645463325252;
@@ -681,7 +680,7 @@ static int add_product_finding (struct gpu_product *g, enum severity severity, c
     return -1;
 }
 
-/* The first product loads what it needs. */
+/* Do not measure the first product, in which cuBLAS loads its kernels. */
 static int call_product (struct gpu_product *g, void *handle)
 {
     double start = 0;
@@ -709,7 +708,7 @@ static int call_product (struct gpu_product *g, void *handle)
     return 0;
 }
 
-/* On the current context.  On failure -1 with 'severity' and 'why'. */
+/* Measure in the current context.  Returns -1 with 'severity' and 'why' on failure. */
 static int gpu_product_measure (struct gpu_product *g)
 {
     void *handle = NULL;
@@ -730,7 +729,7 @@ static int gpu_product_measure (struct gpu_product *g)
 
 /* ---- memory ---- */
 
-/* The driver's interface, which has kept these names since CUDA 3.2. */
+/* The CUDA driver has had these names since CUDA 3.2. */
 static struct cuda {
     int (*init) (unsigned);
     int (*count) (int *);
@@ -776,19 +775,19 @@ static const struct symbol symbols[] = {
 /* clang-format on */
 
 enum { SIZE = 256 << 20, ROUNDS = 5, TRIES = 3 };
-enum { MEASURED = 16 << 20 }; /* what is smaller is slower on a good GPU, too */
+enum { MEASURED = 16 << 20 }; /* smaller copies are slow on a good GPU, too */
 
-/* The memory that one GPU is tested with. */
+/* Memory for the test of one GPU. */
 struct gpu_memory {
     const char *bus;
     device_pointer a, b;
     unsigned *host; /* pinned */
-    size_t size;    /* of each, bytes */
+    size_t size;    /* bytes of each */
 };
 
 static const unsigned patterns[] = { 0x55555555, 0xaaaaaaaa, 0, 0xffffffff };
 
-/* Each pattern is written, copied on the GPU and read back. */
+/* Write each pattern, copy it on the GPU, and read it back. */
 static int compare_patterns (const struct gpu_memory *m, bool *same)
 {
     int rv = 0;
@@ -826,7 +825,7 @@ static int send_back (const struct gpu_memory *m)
 static const struct gpu_rate {
     const char *name; /* as in the table of diagnosis.c */
     int (*once) (const struct gpu_memory *m);
-    double bytes;     /* that one byte of 'size' moves */
+    double bytes;     /* bytes moved per byte of 'size' */
 } gpu_rates[] = {
     { "GPU copy",    copy_on_gpu,      2 },
     { "GPU to host", fetch,     1 },
@@ -857,7 +856,7 @@ static int time_rounds (const struct gpu_memory *m, const struct gpu_rate *r, do
     return rv;
 }
 
-/* The best of some: other probes use the host's memory at the same time. */
+/* Report the best of several tries, because other checks use the host's memory at the same time. */
 static int measure_copy_rate (const struct check_place *p, const struct gpu_memory *m,
                               const struct gpu_rate *r)
 {
@@ -871,7 +870,7 @@ static int measure_copy_rate (const struct check_place *p, const struct gpu_memo
     return rv;
 }
 
-/* Matrices of random numbers: on zeros a GPU is faster than in any training. */
+/* Multiply random matrices: with zeros, a GPU is faster than in any training. */
 static int multiply (const struct check_place *p, const struct gpu_memory *m)
 {
     struct gpu_product g = { m->a, m->a + m->size / 2, m->b, .finish = cuda.finish };
@@ -915,7 +914,7 @@ static int test_gpu_memory (const struct check_place *p, const struct gpu_memory
     return rv != 0 ? rv : measure_copy_rates (p, m);
 }
 
-/* Less where this job may not have so much of the host's memory. */
+/* Allocate pinned memory, less if the job's limit does not allow so much. */
 static int pin (struct gpu_memory *m)
 {
     int rv;

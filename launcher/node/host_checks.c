@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check a node: its GPUs of AMD, kernel, network, memory, software and folders. */
+/* Check a node: its AMD GPUs, kernel, network, memory, software and folders. */
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -28,7 +28,7 @@
 #include "runtime/base/environment.h"
 #include "runtime/network/fabric.h"
 
-/* MiB: below that ranks of a node that use NCCL die of a bus error. */
+/* MiB.  With less, ranks that use NCCL die of a bus error. */
 enum { SHM_LEAST = 32 };
 
 static long long meminfo (const char *name)
@@ -68,7 +68,7 @@ void check_memory (const struct check_place *p)
                        mib);
 }
 
-/* The best of several copies of 256 MiB, on one core. */
+/* Report the fastest of several copies of 256 MiB, on one core. */
 void check_bandwidth (const struct check_place *p)
 {
     enum { SIZE = 256 << 20, ROUNDS = 5 };
@@ -92,8 +92,8 @@ void check_bandwidth (const struct check_place *p)
     free (to);
 }
 
-/* A port that is down or slower than others of its kind, on a machine that
- * has such a fabric; why is one of fabric.h's words.
+/* Warn about ports that are unused: those of the fabric in use for any reason that fabric.h lists,
+ * and others only if they are down.
  */
 static void look_at_ports (const struct check_place *p, const struct fabric *f)
 {
@@ -113,8 +113,8 @@ static void look_at_ports (const struct check_place *p, const struct fabric *f)
     check_fact (p, "versions", "fabric", json_string (fabric_names[f->kind]));
 }
 
-/* By the kernel's own word: /sys may be that of another network name space.
- * Returns how many interfaces are in use.
+/* Ask the kernel directly, because /sys may belong to another network namespace.  Returns the
+ * number of interfaces in use.
  */
 static int check_links (const struct check_place *p)
 {
@@ -153,9 +153,7 @@ void check_network (const struct check_place *p)
     free (f);
 }
 
-/* The driver's events that are faults of the hardware; the others are
- * mistakes of programs.
- */
+/* Whether an event of the NVIDIA driver means a hardware fault, not a bug in a program. */
 static bool is_hardware (int xid)
 {
     static const int list[] = { 48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120 };
@@ -199,7 +197,7 @@ void check_kernel (const struct check_place *p)
     free (log);
 }
 
-/* "ue: 0" among the lines of a block's error counts. */
+/* Sum the uncorrected errors, lines such as "ue: 0", of all blocks. */
 static long uncorrected (const char *folder)
 {
     static const char *const blocks[] = { "umc", "gfx", "sdma", "mmhub", "xgmi_wafl" };
@@ -264,7 +262,7 @@ static void version (const struct check_place *p, const char *name, const char *
     check_fact (p, "versions", name, json_string (value));
 }
 
-/* The one that the linker finds; PyTorch's wheels may have another. */
+/* Get the version that the dynamic linker finds.  PyTorch's wheels may bring their own. */
 static void find_nccl (const struct check_place *p)
 {
     void *library = dlopen ("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
@@ -283,7 +281,7 @@ static void find_nccl (const struct check_place *p)
     version (p, "NCCL", text);
 }
 
-/* The interface by which ranks meet; else the first that is up. */
+/* Get the MTU of Gloo's interface or, if none is set, of the first that is up. */
 static void find_mtu (const struct check_place *p)
 {
     const char *wanted = getenv ("GLOO_SOCKET_IFNAME");
@@ -327,7 +325,7 @@ static void find_limits (const struct check_place *p)
     }
 }
 
-/* What the plugin says of itself: "BUILD ARGUMENTS". */
+/* Parse DL_PLUGIN, which the plugin sets to "BUILD ARGUMENTS". */
 static void find_plugin (const struct check_place *p)
 {
     const char *text = getenv ("DL_PLUGIN");
@@ -355,8 +353,8 @@ void check_versions (const struct check_place *p)
     find_nccl (p);
 }
 
-/* The program that the user's PATH finds: it is the one that trains.  A
- * torch.py in the folder in which it is called may be anybody's.
+/* Run the python3 in the user's PATH, because training uses it.  Do not import from the current
+ * directory: anybody may have put a torch.py there.
  */
 void check_python (const struct check_place *p)
 {
@@ -389,7 +387,7 @@ void check_python (const struct check_place *p)
 
 enum { SMALL = 4096, BLOCK = 1 << 20, BLOCKS = 256, FEW_MIB = 100 };
 
-/* Write, to the disk, and take it away.  Returns 0, or -1 with errno. */
+/* Write a file, sync it to disk and remove it.  Returns 0, or -1 with errno. */
 static int write_probe_file (const char *folder, long blocks, size_t size)
 {
     char path[PATH_MAX];
@@ -444,8 +442,8 @@ static bool is_only_closed (int e)
     return e == EACCES || e == EROFS || e == EPERM;
 }
 
-/* A TMPDIR that is not there, closed or no folder is its user's mistake, on all
- * nodes; a disk that is full, fails or has become read-only is the node's.
+/* Whether the error is the user's mistake, such as a missing or forbidden TMPDIR, and so the same
+ * on all nodes.  A disk that is full, read-only or failing is a fault of the node.
  */
 static bool is_users_mistake (int e)
 {

@@ -23,8 +23,8 @@
 
 enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };
 
-/* Count the bytes until the end, which mean nothing and have no tags, and send
- * the sum.
+/* Count the bytes until the peer stops sending, and send it the sum.  The bytes are not
+ * authenticated, because only their number matters.
  */
 static void count_received (int fd, struct net_seal *seal, char *block)
 {
@@ -39,7 +39,7 @@ static void count_received (int fd, struct net_seal *seal, char *block)
         send (fd, block, sizeof (sum) + seal_size (seal), MSG_NOSIGNAL);
 }
 
-/* One after the other. */
+/* Serve one peer after the other. */
 static void count_all (struct listener *l, char *block)
 {
     struct timeval limit = { .tv_sec = CONNECT_S + SEND_S };
@@ -55,7 +55,8 @@ static void count_all (struct listener *l, char *block)
     }
 }
 
-/* To be connected to is all that is asked of the master's port. */
+/* Serve rates, and close connections to the master's port: peers only try whether they can connect.
+ */
 static void serve_peers (struct listener *rates, const struct listen_sockets *master)
 {
     char *block = xmalloc (BLOCK);
@@ -75,7 +76,7 @@ static void serve_peers (struct listener *rates, const struct listen_sockets *ma
     }
 }
 
-/* What PyTorch's rank 0 or torchrun's first node listens on; 0: neither. */
+/* The port that PyTorch's rank 0 or torchrun's first node will listen on.  0: neither is used. */
 static int master_port (void)
 {
     const char *name = getenv ("MASTER_PORT") ? "MASTER_PORT" : "PET_MASTER_PORT";
@@ -130,12 +131,12 @@ void peers_end (pid_t pid)
     waitpid (pid, NULL, 0);
 }
 
-/* A socket's time-out for sending is also that of connecting. */
+/* SO_SNDTIMEO also limits connect(). */
 static int connect_within_limit (const char *host, const char *port)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
     struct timeval limit = { .tv_sec = CONNECT_S };
-    /* no port of the other side is to be left waiting */
+    /* close with a reset: TIME_WAIT would keep the peer's port, MASTER_PORT, busy */
     struct linger none = { .l_onoff = 1, .l_linger = 0 };
     struct addrinfo *list = NULL;
     int fd = -1, e = EHOSTUNREACH;
@@ -177,7 +178,7 @@ void check_master (const struct check_place *p)
         close (fd);
 }
 
-/* For a second, as fast as it goes.  Returns GB/s, or -1. */
+/* Send as fast as possible for a second.  Returns GB/s, or -1. */
 static double send_for_a_while (int fd, const unsigned char *key)
 {
     struct handshake with = handshake_of (key);
