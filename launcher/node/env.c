@@ -1463,8 +1463,9 @@ static int explain_print (bool json)
     int status;
 
     if (!getenv ("SLURM_PROCID") || !getenv ("SLURM_STEP_NUM_TASKS")) {
-        complain ("env: this is not a step of Slurm's: name a batch script or an "
-                  "experiment file, or give --nodes=N");
+        complain (
+            "env: not in a Slurm step: run it with srun, or give the options of a step, such as "
+            "--nodes=2 --ntasks=8");
         return EXIT_USAGE;
     }
     x = xcalloc (1, sizeof (*x));

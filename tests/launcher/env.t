@@ -48,7 +48,7 @@ mistake "no list of hosts" --nodelist='n[1-'
 mistake "2 hosts for --nodes=3" --nodelist=a,b --nodes=3
 mistake "the roles need 3 tasks; the step has 2|roles" --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:2
 mistake "the ranks 0 to 1" --nodes=1 --ntasks=2 --dl=torch --rank=2
-mistake "not a step of Slurm's"
+mistake "^dl: env: not in a Slurm step: .* --nodes=2 --ntasks=8$"
 mistake "^dl: env: " job.sh
 like "$(dl env --nodes=2-4 --ntasks=4 --dl=torch)" 'as if Slurm gave 2$' "a range of nodes"
 like "$(dl env --nodes=1 --ntasks=1 --gpus-per-node=4 --dl=torch)" 'one rank on a node for its 4 GPUs; .* --ntasks-per-node=4, for torchrun --dl=torchrun$' "one rank for all GPUs"
