@@ -302,11 +302,12 @@ static bool find_elastic (const struct command_line *line, char *dir, size_t siz
 static int scale_elastic (const char *dir, long nodes)
 {
     struct slurmdl_error err = { "" };
-    int rv = elastic_scale (dir, nodes, &err);
+    enum elastic_scaling r = elastic_scale (dir, nodes, &err);
 
-    if (rv < 0)
+    if (r == SCALE_ERROR)
         return fail (&err);
-    printf ("%s: %ld node%s%s\n", dir, nodes, nodes == 1 ? "" : "s", rv ? ", as before" : "");
+    printf ("%s: %ld node%s%s\n", dir, nodes, nodes == 1 ? "" : "s",
+            r == SCALE_SAME ? ", as before" : "");
     return EXIT_OK;
 }
 

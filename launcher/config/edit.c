@@ -163,7 +163,7 @@ static void set_one (config_t *cf, const char *set, struct problems *p)
     config_destroy (&value);
 }
 
-int edit_apply (const struct edit *edit, config_t *cf, struct problems *p)
+bool edit_apply (const struct edit *edit, config_t *cf, struct problems *p)
 {
     p->point = edit->point;
     p->words = edit->words;

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <libconfig.h>
+#include <stdbool.h>
 
 #include "launcher/config/diagnostics.h"
 
@@ -19,9 +20,9 @@ struct edit {
                                                   user typed all of 'sets', but not as --set */
 };
 
-/* Apply 'edit' to 'cf' and add any errors to 'p'.  Returns 1 if there was anything to do, else 0.
+/* Apply 'edit' to 'cf' and add any errors to 'p'.  Returns whether there was anything to apply.
  */
-int edit_apply (const struct edit *edit, config_t *cf, struct problems *p);
+bool edit_apply (const struct edit *edit, config_t *cf, struct problems *p);
 
 /* Set 'key' to a copy of 'value'.  Returns NULL if the key is impossible. */
 config_setting_t *edit_put (config_t *cf, const char *key, const config_setting_t *value);

@@ -735,7 +735,7 @@ static struct experiment *read_experiment (const char *path, const char *text, s
         goto fail;
     }
     /* an experiment's own copy must be a single libconfig file */
-    if ((edit && edit_apply (edit, &cf, p) == 1) || parts > 0)
+    if ((edit && edit_apply (edit, &cf, p)) || parts > 0)
         e->text = edit_text (&cf);
     else if (edit && edit->file)
         e->text = xstrdup (edit->file);

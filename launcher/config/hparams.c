@@ -603,7 +603,7 @@ char *hparams_drop_groups (const struct experiment *e, const char *text, const j
     return out;
 }
 
-int hparams_unknown (const struct experiment *e, const char *text, char *buf, size_t size)
+bool hparams_unknown (const struct experiment *e, const char *text, char *buf, size_t size)
 {
     const char *start = text;
 
@@ -613,9 +613,9 @@ int hparams_unknown (const struct experiment *e, const char *text, char *buf, si
             continue;
         snprintf (buf, size, "%.*s", (int)n - 2, text + 1);
         if (!is_placeholder (e, buf))
-            return 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
 bool experiment_has_placeholder (const struct experiment *e, const char *name)

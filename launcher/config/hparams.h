@@ -62,7 +62,7 @@ char *hparams_drop_groups (const struct experiment *e, const char *text, const j
 /* Find the first {name} in 'text' that is neither a hyperparameter nor built in, and write the name
  * to 'buf'.  Returns 1 if there is one, else 0.
  */
-int hparams_unknown (const struct experiment *e, const char *text, char *buf, size_t size);
+bool hparams_unknown (const struct experiment *e, const char *text, char *buf, size_t size);
 
 /* Write the name of the environment variable: "DL_HP_optimizer_lr" for "optimizer.lr". */
 void hparams_variable (char *buf, size_t size, const char *path);

@@ -102,12 +102,14 @@ static struct activity activity_of (pid_t pid, pid_t tid)
     return a;
 }
 
-/* Returns 1 if a signal is safe: the main thread sleeps in a call that resumes, or has
- * run without sleeping since the last look.  Returns 0 if the signal would interrupt its
- * call, and -1 if unknown: a thread that was woken and waits for a CPU may be in poll(),
- * but proc does not show its call.
- */
-static int main_thread_is_safe (pid_t pid, double *when)
+enum signal_effect {
+    SIGNAL_IS_SAFE,    /* the thread is in a call that resumes, or has run without sleeping */
+    SIGNAL_INTERRUPTS, /* its system call would fail */
+    SIGNAL_UNKNOWN,    /* it was woken and waits for a CPU, so proc does not show its call */
+};
+
+/* What a signal would do to the main thread. */
+static enum signal_effect effect_on_main_thread (pid_t pid, double *when)
 {
     static const char *const none[] = { "0" };
     struct activity last = { 0, 0 }, now;
@@ -117,13 +119,13 @@ static int main_thread_is_safe (pid_t pid, double *when)
             poll (NULL, 0, SLEEP_MS);
         *when = monotonic ();
         if (would_break (pid, pid))
-            return 0;
+            return SIGNAL_INTERRUPTS;
         now = activity_of (pid, pid);
         if (!waits_in (pid, pid, none, 1) || now.ran == 0
             || (i > 0 && now.ran > last.ran && now.sleeps == last.sleeps))
-            return 1;
+            return SIGNAL_IS_SAFE;
     }
-    return -1;
+    return SIGNAL_UNKNOWN;
 }
 
 /* Return the main thread or, if the signal would interrupt its system call, a thread
@@ -135,11 +137,11 @@ static pid_t signal_thread (pid_t pid, int number, double *when)
     char folder[PROC_PATH];
     pid_t found = 0;
     struct dirent *e;
-    int safe;
+    enum signal_effect effect;
     DIR *d;
 
-    if ((safe = main_thread_is_safe (pid, when)) != 0)
-        return safe > 0 ? pid : 0;
+    if ((effect = effect_on_main_thread (pid, when)) != SIGNAL_INTERRUPTS)
+        return effect == SIGNAL_IS_SAFE ? pid : 0;
     *when = monotonic ();
     snprintf (folder, sizeof (folder), "/proc/%d/task", (int)pid);
     if (!(d = opendir (folder)))

@@ -227,7 +227,7 @@ bool elastic_is_run (const char *dir)
     return read_run (dir, &a, &b, &c);
 }
 
-int elastic_scale (const char *dir, long units, struct slurmdl_error *err)
+enum elastic_scaling elastic_scale (const char *dir, long units, struct slurmdl_error *err)
 {
     long ranks, min, max;
     bool ok = read_run (dir, &ranks, &min, &max);
@@ -235,14 +235,16 @@ int elastic_scale (const char *dir, long units, struct slurmdl_error *err)
 
     errno = EINVAL;
     if (!ok)
-        return errorf (err, "%s: is not a run of dl elastic", dir);
-    if (over)
-        return errorf (err, "%s has ended: there is nothing to scale", dir);
-    if (units < min || units > max)
-        return errorf (err, "%s: it has from %ld to %ld nodes", dir, min, max);
-    if (membership_target (dir) == units * ranks)
-        return 1;
-    if (membership_put_target (dir, units * ranks) < 0)
-        return errorf (err, "%s: cannot write: %s", dir, strerror (errno));
-    return 0;
+        errorf (err, "%s: is not a run of dl elastic", dir);
+    else if (over)
+        errorf (err, "%s has ended: there is nothing to scale", dir);
+    else if (units < min || units > max)
+        errorf (err, "%s: it has from %ld to %ld nodes", dir, min, max);
+    else if (membership_target (dir) == units * ranks)
+        return SCALE_SAME;
+    else if (membership_put_target (dir, units * ranks) == 0)
+        return SCALE_ASKED;
+    else
+        errorf (err, "%s: cannot write: %s", dir, strerror (errno));
+    return SCALE_ERROR;
 }

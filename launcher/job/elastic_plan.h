@@ -47,10 +47,11 @@ int elastic_plan (struct elastic *e, struct slurmdl_error *err);
 /* Whether 'dir' is the folder of a run of dl elastic that belongs to this user. */
 bool elastic_is_run (const char *dir);
 
-/* Ask the run in 'dir' to use that many units.  Returns 0, 1 if it was asked for that many before,
- * or -1 with 'err'.
+/* Ask the run in 'dir' to use that many units.  SCALE_SAME: it was already asked for that many.
+ * SCALE_ERROR: failed, with 'err'.
  */
-int elastic_scale (const char *dir, long units, struct slurmdl_error *err);
+enum elastic_scaling { SCALE_ERROR = -1, SCALE_ASKED, SCALE_SAME };
+enum elastic_scaling elastic_scale (const char *dir, long units, struct slurmdl_error *err);
 /* Mark the run as ended in its folder, which stays. */
 void elastic_end (const struct elastic *e);
 

@@ -197,7 +197,10 @@ static bool is_for (const struct check_row *row, const struct check_place *p)
     return p->level >= row->level && (row->scope == EVERY_RANK || p->local_rank == 0);
 }
 
-static int poll_all (struct probe *probes, int n, double deadline)
+/* Wait until a check has reported something.  Returns false if all have ended, or after the
+ * deadline.
+ */
+static bool poll_all (struct probe *probes, int n, double deadline)
 {
     struct pollfd fds[CHECKS];
     double left = deadline - monotonic ();
@@ -208,9 +211,9 @@ static int poll_all (struct probe *probes, int n, double deadline)
         open += probes[i].fd >= 0;
     }
     if (open == 0 || left <= 0)
-        return 0;
+        return false;
     poll (fds, (nfds_t)n, (int)(left * 1000) + 1);
-    return 1;
+    return true;
 }
 
 void health_run (const struct check_row *table, const struct check_place *place, double seconds,

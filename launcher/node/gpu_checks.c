@@ -393,7 +393,7 @@ static bool gpu_is_mine (const struct check_place *p, long i)
 }
 
 /* Returns whether the GPU belongs to this process. */
-static int check_gpu (const struct check_place *p, unsigned i, long nth)
+static bool check_gpu (const struct check_place *p, unsigned i, long nth)
 {
     struct gpu_check l = { .place = p };
     struct nvml_pci pci = { .bus_id = "" };
@@ -405,16 +405,16 @@ static int check_gpu (const struct check_place *p, unsigned i, long nth)
     l.bus = bus;
     if ((rv = nvml.handle (i, &l.device)) != NVML_SUCCESS) {
         if (!gpu_is_given (i, ""))
-            return 0;
+            return false;
         count_nvml_answer (&l, rv);
         if (!l.lost)
             check_finding (p, SEVERITY_BAD, "GPU %s: it cannot be opened (NVML error %d)", bus, rv);
-        return 1;
+        return true;
     }
     if (nvml.uuid)
         nvml.uuid (l.device, uuid, sizeof (uuid));
     if (!gpu_is_given (i, uuid))
-        return 0;
+        return false;
     if (nvml.name)
         nvml.name (l.device, name, sizeof (name));
     if (ASK (&l, pci, &pci))
@@ -423,7 +423,7 @@ static int check_gpu (const struct check_place *p, unsigned i, long nth)
     check_fact (p, "gpus", bus, json_pack ("{s:s, s:s}", "name", name, "uuid", uuid));
     if (p->level > LEVEL_NONE && gpu_is_mine (p, nth))
         check_one_gpu (&l);
-    return 1;
+    return true;
 }
 
 static bool gives_whole_gpus (void)
