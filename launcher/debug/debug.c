@@ -166,12 +166,13 @@ static void count_live (const char *dir, const char *name, void *arg)
     struct stat st;
 
     snprintf (path, sizeof (path), "%s/%s", dir, name);
-    /* as old as the network's clocks may differ: the dump's wait ends it */
+    /* count even old files, because clocks may differ; if no watcher answers, debug_wait() times
+     * out */
     if (stat (path, &st) == 0)
         ++*(long *)arg;
 }
 
-/* A new dump if the step runs. */
+/* Request a dump if the step runs, and wait for it. */
 static int request_dump (const char *dir)
 {
     long watchers = 0;
@@ -195,7 +196,7 @@ static int request_dump (const char *dir)
         return EXIT_IO;
     }
     missing = debug_wait (dir, dump, WAIT_SECONDS, always, NULL);
-    if (debug_done (dir, dump) == 0) { /* the step has ended in the meantime */
+    if (debug_done (dir, dump) == 0) { /* the step has ended meanwhile */
         debug_path (path, sizeof (path), dir, dump, "reason");
         unlink (path);
         debug_path (path, sizeof (path), dir, dump, "");

@@ -86,7 +86,8 @@ static bool waits_for_lock (pid_t pid, pid_t tid)
 
 /* Counters that show whether a thread has slept or run. */
 struct activity {
-    unsigned long long sleeps, ran; /* ns; 0: not known */
+    unsigned long long sleeps; /* number of voluntary switches */
+    unsigned long long ran;    /* ns; 0: unknown */
 };
 
 static struct activity activity_of (pid_t pid, pid_t tid)
@@ -158,11 +159,11 @@ static pid_t signal_thread (pid_t pid, int number, double *when)
 /* ---- stacks ---- */
 
 enum {
-    SIGNAL_OFFSET = 18, /* of etc/debug/sitecustomize.py */
+    SIGNAL_OFFSET = 18, /* as in etc/debug/sitecustomize.py */
     PYTHON_WAIT_MS = 1000,
     STEP_MS = 20,
     FRESH_MS = 1,
-    LOOKS = 10, /* for a machine on which each takes longer */
+    LOOKS = 10, /* tries to get fresh data on a busy machine */
     TEXT_MAX = 1 << 20,
     NATIVE_SECONDS = 30,
     THREADS_MAX = 64,
@@ -341,7 +342,7 @@ static bool run_native (FILE *out, pid_t pid, const char *const *tool, double un
         any = copy_output (fds[0], out, end < until ? end : until);
         kill (child, SIGKILL);
         waitpid (child, NULL, 0);
-        kill (pid, SIGCONT); /* it may have been about to stop it, which nobody takes back */
+        kill (pid, SIGCONT); /* the killed tool may have stopped the process */
     }
     close (fds[0]);
     return any;

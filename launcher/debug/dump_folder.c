@@ -75,7 +75,7 @@ int debug_write (const char *path, const char *text)
     return -1;
 }
 
-/* The first line of a file, "" if there is none. */
+/* Read the first line of a file, or "" if there is none. */
 static void first_line_of_file (const char *path, char *buf, size_t size)
 {
     char *text = file_text (path, size - 1);
@@ -120,7 +120,7 @@ enum debug_cause debug_cause (const char *dir, long dump, char *reason, size_t s
     return DEBUG_REQUEST;
 }
 
-/* The last part of a regular file. */
+/* Open a regular file near its end. */
 static FILE *open_end (const char *path)
 {
     int fd = open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -154,7 +154,7 @@ void debug_last_line (const char *path, const char *word, char *buf, size_t size
 /* ---- watchers ---- */
 
 struct watchers {
-    struct timespec made; /* the dump */
+    struct timespec made; /* mtime of the dump's file 'reason' */
     long n;
 };
 
@@ -184,7 +184,7 @@ static void count_watcher (const char *dir, const char *name, void *arg)
 }
 
 /* Count the watchers that touched their file at most DEBUG_STALE seconds before the
- * dump's directory was created.  Both times come from the file system, so clocks of
+ * reason of the dump was written.  Both times come from the file system, so clocks of
  * nodes need not agree.
  */
 static long count_watchers (const char *dir, long dump)
@@ -203,7 +203,7 @@ static long count_watchers (const char *dir, long dump)
 
 struct folder_observer {
     char own[64];
-    time_t now; /* of the file system */
+    time_t now; /* file system's time, from our own file */
     struct debug_others others;
 };
 
@@ -281,7 +281,7 @@ static void read_rank (const char *dir, const char *name, void *arg)
     char path[PATH_MAX];
     char *text;
 
-    if (strchr (name, '~') || r->n == STACKS_MAX) /* not whole yet, full */
+    if (strchr (name, '~') || r->n == STACKS_MAX) /* still being written, or the list is full */
         return;
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     if ((text = file_text (path, TEXT_MAX)))

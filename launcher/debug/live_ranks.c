@@ -98,7 +98,7 @@ void roots_wait (struct roots *r, double seconds)
         r->step_ended = poll (&(struct pollfd){ r->step_end, POLLIN, 0 }, 1, STEP_END_MS) == 1;
 }
 
-/* The last line of the error file of a Python of that rank. */
+/* Read the last line of an error file that Python wrote in this rank. */
 static void find_error (const char *dir, const char *name, void *arg)
 {
     char path[PATH_MAX];

@@ -13,7 +13,7 @@
 
 enum { DEPTH = 64 };
 
-/* By the name of the process, or by what its command line contains. */
+/* Programs whose kind follows from the name of the process, or from a part of its command line. */
 static const struct {
     enum process_kind kind;
     const char *name;
@@ -53,7 +53,7 @@ static const struct {
     { PROCESS_BACKGROUND, NULL, "multiprocessing.resource_tracker" },
 };
 
-/* The first words of its command line, with spaces between. */
+/* Read the beginning of the command line, with blanks between the words. */
 static void read_command_line (const char *proc, pid_t pid, char *buf, size_t size)
 {
     char path[PATH_MAX];
@@ -117,12 +117,12 @@ void family_kinds (const char *proc, const struct rank_process *p, size_t n,
     size_t root = 0;
     bool found = false;
 
-    /* a parent starts before its child, but PIDs wrap: find the root by start time */
     for (size_t i = 0; i < n; i++)
         kinds[i] = own_kind (proc, &p[i]);
     for (size_t i = 0; i < n; i++) {
         if (kinds[i] == PROCESS_MAIN)
             found = true;
+        /* the root started first; its PID may be larger than others, because PIDs wrap */
         if (parent_index (p, n, i) < 0 && p[i].start <= p[root].start)
             root = i;
     }
@@ -130,8 +130,7 @@ void family_kinds (const char *proc, const struct rank_process *p, size_t n,
         kinds[root] = PROCESS_MAIN;
         return;
     }
-    /* inherited() asks for kinds that this has not changed into one that
-     * matters to it: a helper is below a main process that stays one */
+    /* changing kinds in place is safe: above each new helper, a main process stays one */
     for (size_t i = n; i-- > 0;) {
         enum process_kind k = inherited (p, n, kinds, i);
         kinds[i] = k;

@@ -18,7 +18,7 @@
 
 enum { TEN = 10 };
 
-/* What a thread has done so far. */
+/* Counters of a thread. */
 struct thread {
     pid_t tid;
     uint64_t start;

@@ -16,24 +16,24 @@ enum { LINE = 1024, PLACES_SAID = 4 };
 
 enum section { NONE, PYTHON, NATIVE, KERNEL };
 
-/* The sections of one process so far; one with more detail replaces one with
- * less.
+/* State while parsing the sections of a process.  A more detailed section replaces a less detailed
+ * one.
  */
 struct reader {
     struct stack *stacks;
     size_t n, max;
     long rank;
     char host[64];
-    bool wanted; /* the process of these lines is one of 'stacks' */
+    bool wanted; /* the lines belong to a process in 'stacks' */
     enum section section;
-    enum section found; /* where the frames of the process came from */
-    bool first;         /* frame of the thread */
-    bool user;          /* a frame outside of libraries was found */
+    enum section found; /* section that the frames came from */
+    bool first;         /* no frame of this thread yet */
+    bool user;          /* found a frame outside libraries */
 };
 
 /* ---- frames ---- */
 
-/* Paths and files that are no user's. */
+/* Paths of libraries, not of the user's code. */
 static const char *const library_paths[] = {
     "/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ", "/sysdeps/",
     "/nptl/",          "/build/glibc",    "./",           "../",      "/usr/lib/",
@@ -73,7 +73,7 @@ static void begin_thread (struct reader *r)
     memset (&s->user, 0, sizeof (s->user));
 }
 
-/* The main thread is the last one in both formats. */
+/* Both formats print the main thread last. */
 static void read_python_frame (struct reader *r, const char *line)
 {
     struct stack_frame f = { "" };
@@ -125,7 +125,7 @@ static void cut_text (char *to, size_t size, const char *from, const char *stop)
     snprintf (to, size, "%.*s", (int)strcspn (from, stop), from);
 }
 
-/* "FILE:LINE" of gdb after " at ", or its library after " from ". */
+/* Parse gdb's "FILE:LINE" after " at ". */
 static void read_origin (const char *line, struct stack_frame *f)
 {
     const char *at = NULL;
@@ -142,8 +142,8 @@ static void read_origin (const char *line, struct stack_frame *f)
     }
 }
 
-/* gdb: "#1  0x00007f in main (argc=1) at x.c:3", "#0  spin () at x.c:2";
- * eu-stack: "#1  0x00007f  main".
+/* Parse a line of gdb, "#1  0x00007f in main (argc=1) at x.c:3" or "#0  spin () at x.c:2", or of
+ * eu-stack, "#1  0x00007f  main".
  */
 static void read_native (struct reader *r, const char *line)
 {
@@ -151,7 +151,7 @@ static void read_native (struct reader *r, const char *line)
 
     if (!strncmp (line, "Thread ", 7) || !strncmp (line, "TID ", 4)) {
         if (!strncmp (line, "TID ", 4) && r->found == NATIVE
-            && !r->first) /* eu-stack begins with the main thread */
+            && !r->first) /* eu-stack prints the main thread first */
             r->section = NONE;
         else
             begin_thread (r);
@@ -174,7 +174,7 @@ static void read_native (struct reader *r, const char *line)
     add_frame (r, &f);
 }
 
-/* The first thread is the main one. */
+/* The main thread comes first. */
 static void read_kernel (struct reader *r, const char *line)
 {
     struct stack_frame f = { "" };
@@ -286,7 +286,7 @@ static int place_compare (const struct stack *a, const struct stack *b)
 struct grouped {
     struct stack stack;
     size_t members;
-    long first; /* rank of the group */
+    long first; /* lowest rank of the group */
 };
 
 static int by_group (const void *pa, const void *pb)

@@ -28,11 +28,11 @@
 #include "runtime/base/environment.h"
 #include "runtime/storage/inside.h"
 
-/* ---- whether the main threads of Python ranks are where they were ---- */
+/* ---- samples of Python stacks ---- */
 
 enum { PROCESSES = 256, SAMPLES_MAX = 1024 };
 
-/* Begin with 0. */
+/* Initialize it with zeros. */
 struct samples {
     struct sample {
         pid_t pid;
@@ -41,7 +41,7 @@ struct samples {
     size_t n;
 };
 
-/* Of its main thread, which is the last one. */
+/* Hash the stack of the main thread, which Python prints last. */
 static uint64_t hash_stack (const char *text)
 {
     uint64_t h = 1469598103934665603u;
@@ -92,9 +92,9 @@ static bool rank_goes_on (struct samples *s, const struct rank_process *p, size_
     return changed;
 }
 
-/* Look at the stacks of ranks that have made no progress since that time; one
- * that differs from the last look is progress.  The look itself leaves traces:
- * progress_look() with 'asked' must follow.
+/* Sample the stacks of ranks that have made no progress since 'since'.  A stack that differs from
+ * the last sample counts as progress.  Sampling itself makes the ranks run: the caller must call
+ * progress_look() with 'asked' afterwards.
  */
 static void samples_take (struct samples *s, const struct roots *roots,
                           struct rank_progress *progress, double since)
@@ -116,35 +116,35 @@ static void samples_take (struct samples *s, const struct roots *roots,
 /* ---- observe the ranks ---- */
 
 struct watcher {
-    const char *dir; /* its name, for messages */
+    const char *dir; /* name of the folder, for messages */
     struct own_folder folder;
     double limit;
-    pid_t task; /* the one that started this */
+    pid_t task; /* started this watcher */
     bool kills;
     char host[64];
-    char node[32]; /* number of the node in the step */
+    char node[32]; /* number of this node in the step */
     struct roots roots;
     struct rank_progress *progress;
     struct samples samples;
     double begun, touched, looked, sampled;
-    double others; /* when they last made progress */
+    double others; /* latest progress on other nodes */
     long nothers;  /* watchers of other nodes */
-    long most;     /* the most that there were of them at a time */
-    long served;   /* number of the last dump that this node is in */
+    long most;     /* largest 'nothers' so far */
+    long served;   /* number of the last dump that this node took part in */
     int own_dumps;
     bool hang_reported, end_reported, part_reported;
-    long without_reason; /* this dump, since then */
+    long without_reason; /* a dump that has had no reason since 'since' */
     double since;
 };
 
 enum {
     START_SECONDS = 2,       /* until all tasks run, if there are several */
-    FIRST_RANK_SECONDS = 60, /* until the first one is found */
+    FIRST_RANK_SECONDS = 60, /* until the first rank is found */
     LATE_SECONDS = 60,       /* until all nodes have a watcher */
 };
 
-/* The step's standard error stays open as long as this lives.  A task that
- * was not found may not have started its program yet, while others have ended.
+/* Whether to exit.  Do so soon, because the step's standard error stays open until then; but not
+ * before all tasks could start: some may have ended before others start their program.
  */
 static bool watcher_is_over (const struct watcher *w)
 {
@@ -195,7 +195,7 @@ static void watcher_sample (struct watcher *w)
     w->sampled = monotonic ();
 }
 
-/* How many of this node's ranks have made no progress for so long. */
+/* Count the ranks of this node that have made no progress for 'seconds'. */
 static size_t watcher_count_quiet (const struct watcher *w, double seconds)
 {
     double now = monotonic ();
@@ -206,15 +206,15 @@ static size_t watcher_count_quiet (const struct watcher *w, double seconds)
     return n;
 }
 
-/* On a busy node the watcher may begin late. */
+/* Whether a node may still get its watcher, which can start late on a busy node. */
 static bool may_still_come (const struct watcher *w)
 {
     return w->most + 1 < environment_number ("SLURM_STEP_NUM_NODES", 1)
            && monotonic () - w->begun < LATE_SECONDS;
 }
 
-/* When ranks of other nodes made progress last: not after this.  That all of
- * a node have ended is some, too.
+/* Update the time after which no rank of other nodes has made progress.  A watcher that leaves,
+ * because all its ranks have ended, counts as progress.
  */
 static void observe_others (struct watcher *w)
 {
@@ -230,7 +230,7 @@ static void observe_others (struct watcher *w)
     w->nothers = o.n;
 }
 
-/* Whether no rank of the step has, on any node. */
+/* Whether no rank on any node of the step has made progress for 'seconds'. */
 static bool watcher_all_quiet (struct watcher *w, double seconds)
 {
     double since = monotonic () - seconds;
@@ -241,7 +241,7 @@ static bool watcher_all_quiet (struct watcher *w, double seconds)
     return w->others <= since;
 }
 
-/* Write the file of this watcher, or remove it. */
+/* Tell the other nodes' watchers when a rank of this node last made progress. */
 static void watcher_touch (struct watcher *w)
 {
     double now = monotonic ();
@@ -273,7 +273,7 @@ static void watcher_forget (struct watcher *w)
 enum {
     DUMP_SECONDS = 60,
     OTHERS_SECONDS = 90, /* NFS shows a new file to other nodes late */
-    DUMPS_MAX = 5,       /* that one watcher requests */
+    DUMPS_MAX = 5,       /* requests per watcher */
 };
 
 static void dump_one (struct watcher *w, long dump, long rank, double until)
@@ -387,9 +387,9 @@ static int watcher_request (struct watcher *w, enum debug_cause cause, const cha
 
 enum {
     AFTER_END_SECONDS = 30, /* without progress after a rank has ended */
-    REASON_SECONDS = 5,     /* from the folder of a dump to its reason */
+    REASON_SECONDS = 5,     /* from creating a dump's folder to writing its reason */
     ABORT_SECONDS = 10,
-    PART_FACTOR = 3, /* of the limit, if some ranks make progress */
+    PART_FACTOR = 3, /* multiplies the limit if other ranks make progress */
 };
 
 /* Kill the ranks with SIGABRT so that Python's faulthandler prints where they were and
@@ -406,7 +406,7 @@ static void end_ranks (struct watcher *w)
     debug_path (path, sizeof (path), w->folder.path, w->served, "line");
     while (stat (path, &st) < 0 && monotonic () < until && watcher_has_ranks (w))
         poll (NULL, 0, 200);
-    watcher_forget (w); /* Slurm may end this with the last rank */
+    watcher_forget (w); /* first, because Slurm may end this process with the last rank */
     ranks_look (w->roots.ranks);
     p = ranks_all (w->roots.ranks, &n);
     for (size_t i = n; i-- > 0;) {
@@ -443,8 +443,8 @@ static void hang_check (struct watcher *w)
         end_ranks (w);
 }
 
-/* Act if only some ranks hang.  The others may be saving or evaluating for all ranks, so
- * allow more time; but they may also be stuck in a loop.
+/* Request stacks if at least half of this node's ranks hang while others make progress.  Allow them
+ * more time, because the others may be saving or evaluating for all.  Do not end the step.
  */
 static void hang_check_part (struct watcher *w)
 {
@@ -579,10 +579,10 @@ static void clean_folder (struct watcher *w)
     debug_each (w->folder.path, "watch-", clear_flag, &is_last);
     if (is_last)
         debug_each (w->folder.path, "pipe_", remove_old_file, NULL);
-    rmdir (w->dir); /* if nothing was written */
+    rmdir (w->dir); /* fails unless the folder is empty */
 }
 
-/* The plugin's socket. */
+/* The plugin passes a socket as standard input, or none. */
 static int find_step_end_socket (void)
 {
     struct stat st;
@@ -621,7 +621,7 @@ int cmd_watch_ranks (const struct command_line *line)
     struct watcher *w = xcalloc (1, sizeof (*w));
     int rv;
 
-    close (READY_FD); /* for the plugin: the end of the step is seen now */
+    close (READY_FD); /* tells the plugin that this process now notices the end of the step */
     if ((rv = watch_create (line, w)) == EXIT_OK) {
         watch_ranks (w);
         clean_folder (w);
