@@ -5,7 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double too_short = 5, gpu_unused = 1; /* s, per cent */
+static const double too_short = 5;  /* seconds */
+static const double gpu_unused = 1; /* per cent */
 
 /* clang-format off */
 #define LOW_GPU { Q_GPU_BUSY, 0, 60 }
@@ -75,7 +76,7 @@ const struct usage_rank *advise_lowest (const struct usage *u, enum advice_of of
     return n > 1 ? lowest : NULL;
 }
 
-/* A mean of what is known. */
+/* Sum of the known values, for their mean. */
 struct usage_sum {
     double total;
     int n;
@@ -96,7 +97,7 @@ static double mean_of_sum (const struct usage_sum *s)
 
 static double larger (double a, double b)
 {
-    return fmax (a, b); /* of NaN and a number: the number */
+    return fmax (a, b); /* ignores NaN */
 }
 
 static void measure_ranks (const struct usage *u, double *q)

@@ -21,7 +21,7 @@
 #include "launcher/sys/subprocess.h"
 #include "runtime/host/sysfs.h"
 
-/* ---- NVIDIA, by NVML ---- */
+/* ---- NVIDIA: NVML ---- */
 
 struct device {
     struct nvml_device *handle;
@@ -192,7 +192,7 @@ static struct nvidia *nvidia_open (void)
     return NULL;
 }
 
-/* ---- AMD, by sysfs ---- */
+/* ---- AMD: sysfs ---- */
 
 enum { CARDS = 128, VENDOR = 0x1002 };
 
@@ -301,7 +301,7 @@ struct gpus {
 
 enum { NUMBERS = 1024 };
 
-/* "0,2-3" */
+/* Parse a list such as "0,2-3". */
 static int parse_list (const char *text, bool *in)
 {
     int n = 0;

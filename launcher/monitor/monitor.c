@@ -110,7 +110,7 @@ __attribute__ ((format (printf, 2, 3))) static void append_cell (char *line, con
     va_end (ap);
 }
 
-/* "12.1 GiB" */
+/* Write a size such as "12.1 GiB". */
 static const char *bytes_text (char *buf, size_t size, double bytes)
 {
     static const char units[] = "BKMGTP";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl sample, which the plugin starts beside the ranks of a node. */
+/* dl sample, which the plugin starts next to the ranks of a node: record what they use. */
 #include "launcher/monitor/monitor.h"
 
 #include <dirent.h>
@@ -36,7 +36,7 @@
 #include "runtime/rank/plugin_options.h"
 #include "runtime/storage/inside.h"
 
-/* ---- what the processes of each rank use: CPU, memory, files ---- */
+/* ---- CPU, memory and files of each rank ---- */
 
 enum counter {
     CPU_USER,
@@ -63,9 +63,9 @@ static const char *const gauge_names[GAUGES] = {
 struct rank_load {
     long rank;
     bool alive;
-    double sum[COUNTERS];    /* of its processes */
-    double before[COUNTERS]; /* at the last sample */
-    double lost[COUNTERS];   /* of processes that nobody waited for */
+    double sum[COUNTERS];    /* over its processes */
+    double before[COUNTERS]; /* the sum at the last sample */
+    double lost[COUNTERS];   /* counted by processes that ended without being waited for */
     double gauge[GAUGES];
 };
 
@@ -78,8 +78,8 @@ struct spent {
 struct load {
     int proc;
     double cores;
-    double tick, page; /* in seconds, in bytes */
-    double time;       /* of the last sample; NaN: none */
+    double tick, page; /* length of a clock tick in seconds, size of a page in bytes */
+    double time;       /* of the last sample; NaN: none yet */
     struct rank_load *ranks;
     size_t nranks;
     struct spent *spent; /* in order of pid */
@@ -128,7 +128,7 @@ static void add_switches (const struct load *l, pid_t pid, double *sum)
         sum[SWITCHES] += number_after (text, "nonvoluntary_ctxt_switches:");
 }
 
-/* CPU seconds that the process itself used since the last sample. */
+/* CPU seconds that the process used since the last sample, without its children. */
 static double spent_since (const struct load *l, const struct rank_process *p)
 {
     struct spent key = { .pid = p->pid };
@@ -209,15 +209,15 @@ static void remember_processes (struct load *l, const struct rank_process *p, si
         qsort (list, l->nspent, sizeof (*list), by_process_pid);
 }
 
-/* Put "rank/R/..." of all ranks that the last look found.  'time' is in
- * seconds, of a clock that nobody sets.
+/* Add "rank/R/..." for all ranks that the last scan found.  'time' is in seconds of a monotonic
+ * clock.
  */
 static void load_sample (struct load *l, const struct ranks *ranks, double time, struct series *s)
 {
     size_t n, roots;
     const struct rank_process *p = ranks_all (ranks, &n);
     const struct rank_process *root = ranks_roots (ranks, &roots);
-    double seconds = time - l->time; /* NaN at first */
+    double seconds = time - l->time; /* NaN for the first sample */
 
     for (size_t i = 0; i < l->nranks; i++) {
         l->ranks[i].alive = false;
@@ -239,8 +239,8 @@ static void load_sample (struct load *l, const struct ranks *ranks, double time,
     l->time = time;
 }
 
-/* 'proc' is the root of proc; 'cores' how many each rank was given, 0: as many
- * as its root process may run on.  Returns NULL with errno.
+/* 'proc' is the root of proc.  'cores' is the number of cores per rank; 0: those that its root
+ * process may run on.  Returns NULL with errno on failure.
  */
 static struct load *load_create (const char *proc, double cores)
 {
@@ -267,18 +267,18 @@ static void load_destroy (struct load *l)
     free (l);
 }
 
-/* ---- what the node as a whole does: memory, network, pressure ---- */
+/* ---- memory, network and pressure of the node ---- */
 
 enum { TEXT = 16384, PORTS_MAX = 16, DEPTH_MAX = 32 };
 
 struct port {
     char name[48]; /* "mlx5_0/1" */
-    double rate;   /* bytes a second */
+    double rate;   /* bytes per second */
 };
 
 struct node_usage {
     int proc, sys;
-    int cgroup;   /* of the job, -1: none that limits */
+    int cgroup;   /* the job's cgroup that limits memory; -1: none */
     double limit; /* bytes */
     struct port ports[PORTS_MAX];
     int nports;
@@ -332,8 +332,8 @@ static void sample_cgroup (const struct node_usage *n, struct series *s)
     series_put (s, SERIES_GAUGE, used, "node/job_memory");
 }
 
-/* Seconds in which some process waited: of the job, if its cgroup is known,
- * else of the machine.
+/* Sample the seconds in which some process waited, in the job's cgroup if it is known, or else on
+ * the whole machine.
  */
 static void sample_pressure (const struct node_usage *n, struct series *s)
 {
@@ -366,7 +366,7 @@ static double speed (const struct node_usage *n, const char *interface)
     return mbit > 0 ? mbit * 1e6 / 8 : NAN;
 }
 
-/* "  eth0: 1234 5 0 0 0 0 0 0 678 9 ...": received, and sent 8 further on. */
+/* Parse "  eth0: 1234 5 0 0 0 0 0 0 678 9 ...": bytes received and, 8 fields later, bytes sent. */
 static void sample_interface (const struct node_usage *n, char *line, struct series *s)
 {
     char *colon = strchr (line, ':');
@@ -396,7 +396,7 @@ static void sample_net (const struct node_usage *n, struct series *s)
         sample_interface (n, line, s);
 }
 
-/* The counters are in units of four bytes (InfiniBand's specification). */
+/* The counters count units of four bytes, says the InfiniBand specification. */
 static void sample_ports (const struct node_usage *n, struct series *s)
 {
     char path[128];
@@ -493,7 +493,7 @@ static void climb (struct node_usage *n, char *path)
     }
 }
 
-/* "0::/path" is version 2, "4:memory:/path" version 1. */
+/* A line "0::/path" means cgroup v2, "4:memory:/path" v1. */
 static void find_cgroup (struct node_usage *n)
 {
     char text[TEXT];
@@ -521,7 +521,7 @@ static void find_cgroup (struct node_usage *n)
 
 /* ---- a sample ---- */
 
-/* Put "node/...", "net/INTERFACE/..." and "ib/DEVICE/PORT/..." */
+/* Add "node/...", "net/INTERFACE/..." and "ib/DEVICE/PORT/...". */
 static void node_sample (struct node_usage *n, struct series *s)
 {
     sample_memory (n, s);
@@ -532,8 +532,7 @@ static void node_sample (struct node_usage *n, struct series *s)
     sample_ports (n, s);
 }
 
-/* 'proc' and 'sys' are the roots, "/proc" and "/sys" but in tests.  What cannot be read is left
- * out.
+/* 'proc' and 'sys' are "/proc" and "/sys", except in tests.  Whatever cannot be read is left out.
  */
 static struct node_usage *node_create (const char *proc, const char *sys)
 {
@@ -564,9 +563,9 @@ static void node_destroy (struct node_usage *n)
 /* ---- the command ---- */
 
 enum {
-    BEGIN_WITHIN = 60, /* s, until some task has started its program */
-    LAST_TASKS = 1,    /* s, for those that have not when others ended */
-    ROWS = 512 << 10,  /* of the file, 32 bytes each; then samples are joined */
+    BEGIN_WITHIN = 60, /* s until the first task starts its program */
+    LAST_TASKS = 1,    /* s for the last tasks to start, when others have ended */
+    ROWS = 512 << 10,  /* rows of 32 bytes in the file; beyond, join samples */
     SETTLE = 65,       /* s until each node sees what the others wrote: NFS caches for 60 s */
 };
 static const double first_sample = 0.1, gpu_answer = 1.0;
@@ -574,7 +573,7 @@ static const double first_sample = 0.1, gpu_answer = 1.0;
 /* A task, until it ends. */
 struct usage_task {
     pid_t pid;
-    uint64_t start; /* 0: not known */
+    uint64_t start; /* 0: unknown */
     int fd;         /* -1: this kernel has no pidfd */
 };
 
@@ -600,10 +599,10 @@ struct usage_sampler {
     struct gpu_readings readings;
     struct usage_task *tasks;
     size_t ntasks;
-    long expected; /* tasks of this node, 0: not known */
+    long expected; /* number of tasks on this node; 0: unknown */
     long seen;
-    double lost;  /* samples that were not written */
-    int step_end; /* -1, or readable when the step's tasks have ended */
+    double lost;  /* samples that could not be written */
+    int step_end; /* becomes readable when the step's tasks have ended; -1: none */
 };
 
 static double clock_of (clockid_t which)
@@ -662,7 +661,7 @@ static void forget_ended (struct usage_sampler *m)
     m->ntasks = n;
 }
 
-/* Until 'until', an answer about GPUs (if 'gpus'), or the end of a task. */
+/* Wait until 'until', for the child that reads the GPUs (if 'gpus'), or for the end of a task. */
 static void wait_for_sample (struct usage_sampler *m, double until, bool gpus)
 {
     struct pollfd *p = xcalloc (m->ntasks + 2, sizeof (*p));
@@ -671,7 +670,7 @@ static void wait_for_sample (struct usage_sampler *m, double until, bool gpus)
 
     for (size_t i = 0; i < m->ntasks; i++) {
         if (m->tasks[i].fd < 0 && left > 1)
-            left = 1; /* task_has_ended() decides */
+            left = 1; /* without pidfd, poll for the end of a task */
         p[n++] = (struct pollfd){ m->tasks[i].fd, POLLIN, 0 };
     }
     if (m->step_end >= 0)
@@ -683,7 +682,7 @@ static void wait_for_sample (struct usage_sampler *m, double until, bool gpus)
     free (p);
 }
 
-/* Slurm says that no task is left: it kills what does not end at once. */
+/* Whether Slurm has reported the end of all tasks.  It then soon kills this process, too. */
 static bool step_has_ended (const struct usage_sampler *m)
 {
     struct pollfd p = { .fd = m->step_end, .events = POLLIN };
@@ -1022,8 +1021,8 @@ static void follow_tasks (struct usage_sampler *m)
     }
 }
 
-/* That no process of a rank is left is the last that the file says.  Slurm
- * waits for it: no time to look at all processes of the node.
+/* Write a last sample, in which the ranks have no processes.  Do not scan all processes for it,
+ * because Slurm waits for this process.
  */
 static void end_sampling (struct usage_sampler *m)
 {
@@ -1046,7 +1045,7 @@ static const char *required_variable (const char *name)
     return getenv (name) ?: "";
 }
 
-/* The tasks' business is not the monitor's: it ends when they have ended. */
+/* Ignore signals sent to the step: the monitor ends by itself after the tasks. */
 static void ignore_signals (void)
 {
     static const int ignored[] = { SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
@@ -1067,8 +1066,8 @@ static void leave_streams (void)
         close (null);
 }
 
-/* What the task had open is not for this process, either.  Descriptor 3 tells
- * the plugin that the end of the step is seen from now on.
+/* Close the other descriptors inherited from the task.  Closing 3 tells the plugin that this
+ * process now notices the end of the step.
  */
 static void close_inherited (void)
 {
@@ -1084,7 +1083,7 @@ static void close_inherited (void)
         closedir (dir);
 }
 
-/* The plugin's socket, kept where leave_streams() leaves it. */
+/* Move the plugin's socket from standard input, which leave_streams() replaces. */
 static int find_step_end (void)
 {
     struct stat st;
@@ -1100,7 +1099,7 @@ static void leave_cores (void)
     memset (&all, 0xff, sizeof (all));
     sched_setaffinity (0, sizeof (all), &all);
     if (nice (10) < 0)
-        return; /* it then takes its turn like the tasks */
+        return; /* then compete with the tasks for CPUs */
 }
 
 /* Return the number of cores per rank, or 0 if Slurm does not report it. */
@@ -1114,7 +1113,7 @@ static double cores_given (long tasks)
     return tasks > 0 && all > 0 ? fmax (all / (double)tasks, 1) : 0;
 }
 
-/* Keep others from planting files in them, whatever the umask is. */
+/* Whatever the umask is, other users must not create files in our folders. */
 enum { FOLDER_MODE = 0755 };
 
 /* Create DL_MONITOR_DIR if necessary, but not its parents. */

@@ -18,8 +18,8 @@ enum { NAMES = 4096, SLOTS = 4 * NAMES, SYNC_EVERY = 60, RETRY_AFTER = 16 };
 struct series_line {
     char name[NAME_SIZE];
     enum series_kind kind;
-    double now; /* sum of a gauge, newest of a counter; since the last row */
-    unsigned n; /* of the samples that are joined to one */
+    double now; /* since the last row: sum of a gauge, newest value of a counter */
+    unsigned n; /* number of samples in 'now' */
     double written;
     bool known; /* 'written' is in the file */
 };
@@ -29,14 +29,14 @@ struct series {
     struct series_line *lines;
     size_t nlines;
     uint16_t slots[SLOTS]; /* index in lines + 1 */
-    unsigned joined;       /* samples that make a row */
-    unsigned taken;        /* of them */
-    int64_t number;        /* of the sample that is written next */
+    unsigned joined;       /* samples per row */
+    unsigned taken;        /* samples since the last row */
+    int64_t number;        /* of the next row */
     size_t max;
     unsigned pause; /* samples until the next try to free space */
     double time;    /* of the last sample */
     double synced;
-    struct row *rows; /* one sample's */
+    struct row *rows; /* buffer for one sample */
 };
 
 /* ---- names ---- */
@@ -92,7 +92,7 @@ struct joiner {
     size_t nnames;
     double *held, *sum, *out;
     unsigned *samples;
-    size_t n; /* rows that were made */
+    size_t n; /* number of rows written */
     struct row *rows;
 };
 
@@ -182,7 +182,7 @@ static int thin_series (struct series *s)
     start_joiner (&j, s, n);
     if (io_read_at (s->file.fd, rows, n * sizeof (*rows), s->file.rows.data) < 0)
         goto out;
-    j.rows[j.n++] = rows[0]; /* that of 'slurmdl' */
+    j.rows[j.n++] = rows[0]; /* the first row identifies the file ('slurmdl') */
     number = join_all (&j, rows + 1, n - 1);
     if (metrics_file_replace_rows (&s->file, j.rows, j.n) < 0)
         goto out;

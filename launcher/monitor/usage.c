@@ -16,15 +16,15 @@
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
-/* ---- one file: what became of each name ---- */
+/* ---- the series in one file ---- */
 
 struct track {
     char name[NAME_SIZE];
     double first, first_time;
     double last, last_time;
     double most;
-    double integral; /* until last_time */
-    double ended;    /* when it fell to 0, NaN */
+    double integral; /* up to last_time */
+    double ended;    /* time at which it fell to 0, or NaN */
 };
 
 /* More than a node with 1,000 ranks has.  The limit bounds the linear searches. */
@@ -34,14 +34,14 @@ struct tracks {
     struct track *list;
     size_t n, next;
     long long step;
-    double begin, time, before; /* of the first, this and the last sample */
-    double since;               /* what was before counts as one sample */
+    double begin, time, before; /* of the first, this and the previous sample */
+    double since;               /* count everything before this time as one sample */
 };
 
 static struct track *find_usage_track (struct tracks *t, const char *name)
 {
     for (size_t i = 0; i < t->n; i++) {
-        size_t at = (t->next + i) % t->n; /* rows come in one order */
+        size_t at = (t->next + i) % t->n; /* names come in the same order in each sample */
         if (!strcmp (t->list[at].name, name)) {
             t->next = at + 1;
             return &t->list[at];
@@ -123,7 +123,7 @@ static double track_mean (const struct track *k, double until)
         return NAN;
     if (seconds <= 0)
         return k->first;
-    if (until <= k->last_time) /* it ended: the last value is 0 */
+    if (until <= k->last_time) /* it has ended, so its last value is 0 */
         return k->integral / seconds;
     return (k->integral + k->last * (until - k->last_time)) / seconds;
 }
@@ -174,7 +174,7 @@ static void add_usage_ranks (struct usage *u, size_t node, const struct tracks *
     for (size_t i = 0; i < t->n; i++) {
         char end[16];
         long rank;
-        /* "rank/01/processes" is no name of ours */
+        /* skip a name that sscanf() accepts but we never write, such as "rank/01/processes" */
         if (sscanf (t->list[i].name, "rank/%ld/%15s", &rank, end) != 2 || strcmp (end, "processes")
             || track (t, "rank/%ld/processes", rank) != &t->list[i])
             continue;
@@ -370,7 +370,7 @@ static int is_series_file (const struct dirent *e)
     return n > 3 && n < 64 && *e->d_name != '.' && !strcmp (e->d_name + n - 3, ".h5");
 }
 
-/* All rows of a node's file were taken. */
+/* Add the totals of a node after the last row of its file. */
 static void end_series_file (struct usage *u, const char *name, struct tracks *t)
 {
     for (size_t i = 0; i < t->n; i++)
