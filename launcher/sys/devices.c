@@ -24,7 +24,7 @@ static void split (struct devices *d)
     for (char *name = strtok_r (d->text, ",", &save); name && d->ngpus < DEVICES_MAX;
          name = strtok_r (NULL, ",", &save))
         d->gpus[d->ngpus++] = name;
-    /* a program would take it for "none" */
+    /* CUDA ends the list at a -1 */
     for (int i = 0; i < d->ngpus; i++)
         if (!strcmp (d->gpus[i], "-1"))
             d->ngpus = i;

@@ -92,8 +92,8 @@ long oom_kills (const char *root)
     return -1;
 }
 
-/* How often the job reached its limit, by cgroup v1.  The counters of kills are of no use here:
- * they disappear with the cgroups of the steps.
+/* Number of times the job reached its limit, from cgroup v1.  Its counters of kills do not help,
+ * because they disappear with the cgroups of the steps.
  */
 static long limit_hits (const char *root, const char *job)
 {

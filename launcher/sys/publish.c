@@ -96,7 +96,7 @@ int publish_unsynced_at (int folder, const char *path, const char *buf, size_t l
     char tmp[64];
     enum link_result linked = LINK_FAILED;
 
-    /* ENOENT: `dl gc` took the file for a dead writer's and removed it */
+    /* ENOENT: `dl gc` removed the file because it seemed to belong to a dead writer */
     for (int i = 0; linked == LINK_FAILED && i < TRIES_MAX; i++) {
         if (write_tmp (folder, tmp, sizeof (tmp), 0644, buf, len, after) < 0)
             return errorf (err, "%s: cannot write: %s", path, inside_error (errno));
@@ -150,8 +150,8 @@ int publish_replace (const char *path, const char *buf, size_t len, struct slurm
     return inside_close (dir, rv);
 }
 
-/* The absolute name of a file that need not exist: its folder with symbolic links resolved; false:
- * there is no such folder.
+/* Make the name of a file absolute, and resolve the symbolic links of its folder.  Only the folder
+ * must exist.
  */
 static bool resolve_folder (const char *name, char *path, size_t size)
 {

@@ -57,7 +57,7 @@ int file_open (const char *path, int flags)
     return open_patiently (path, flags, NULL);
 }
 
-/* NULL with errno */
+/* Returns NULL with errno on failure. */
 static char *read_whole (int fd, const struct stat *st, size_t max, size_t *len)
 {
     size_t size = (size_t)st->st_size;
@@ -136,7 +136,7 @@ char *file_read_named (const char *path, size_t max, size_t *len, struct slurmdl
     return take_text (path, fd, &st, max, len, err);
 }
 
-/* NULL with errno */
+/* Returns NULL with errno on failure. */
 static char *read_part (int fd, size_t max)
 {
     char *text = NULL;

@@ -27,7 +27,7 @@ struct process_entry {
 };
 
 struct process_table {
-    struct process_entry *entries; /* in order of pid */
+    struct process_entry *entries; /* sorted by pid */
     size_t n, capacity;
 };
 
@@ -38,7 +38,7 @@ struct ranks {
     char program[PATH_MAX];       /* our own executable */
     uid_t user;
     struct process_table now;
-    struct rank_process *all; /* in order of rank, then of pid */
+    struct rank_process *all; /* sorted by rank, then pid */
     size_t nall;
     struct rank_process *roots;
     size_t nroots;

@@ -43,7 +43,7 @@ static bool is_scratch_name (const char *name)
            || !strncmp (name, SCRATCH_CODE ".", strlen (SCRATCH_CODE "."));
 }
 
-/* Leave anything that somebody else has put there, and then the folder, too. */
+/* Remove our own files.  If anything else is in the folder, leave it, and the folder too. */
 static void empty_folder (const char *path)
 {
     DIR *folder = opendir (path);
