@@ -44,7 +44,7 @@ void slurm_bytes_text (char *buf, size_t size, int64_t bytes)
 double slurm_seconds (const char *text)
 {
     static const double time_units[][3] = {
-        /* for one, two and three numbers: first without days, then with days */
+        /* seconds per unit of one, two and three numbers: without days, then with days */
         { 60, 0, 0 },   { 60, 1, 0 },    { 3600, 60, 1 },
         { 3600, 0, 0 }, { 3600, 60, 0 }, { 3600, 60, 1 },
     };

@@ -223,9 +223,7 @@ long slurm_gpus_of (const char *node)
     return slurm_show ("node", node, NODE_WAIT, text, sizeof (text)) == 0 ? gpus_of (text) : 0;
 }
 
-/* Find the line in which scontrol reports the cause.  The hint about munged that goes with it is
- * not the cause.
- */
+/* Find the line of scontrol's output that reports the cause, not the hint about munged. */
 static const char *find_cause (char *said)
 {
     char *next = NULL;

@@ -32,7 +32,7 @@ static void read_job (struct slurm_job *j, char *line)
     *j = (struct slurm_job){ .id = strtol (next_field (&line), NULL, 10) };
     task = next_field (&line);
     j->task = strtol (task, &end, 10);
-    if (end == task) /* "N/A" */
+    if (end == task) /* "N/A": not an array task */
         j->task = -1;
     snprintf (j->state, sizeof (j->state), "%s", next_field (&line));
     snprintf (j->reason, sizeof (j->reason), "%s", next_field (&line));
@@ -51,7 +51,7 @@ static void read_jobs (struct slurm_jobs *jobs)
             continue;
         XGROW (jobs->list, jobs->n);
         read_job (&jobs->list[jobs->n], line);
-        jobs->n += jobs->list[jobs->n].id > 0; /* else the line is a warning */
+        jobs->n += jobs->list[jobs->n].id > 0; /* ignore other lines, such as warnings */
     }
 }
 
