@@ -134,7 +134,7 @@ static bool may_run (const struct elastic *e, const struct elastic_unit *u)
     return u->fails <= e->opt->restarts;
 }
 
-/* How many units run, or may run again. */
+/* Number of units that run, or may run again. */
 static long possible (const struct elastic *e)
 {
     long n = 0;
@@ -236,7 +236,7 @@ static void look_at_target (struct elastic *e)
     fflush (stdout);
 }
 
-/* Of the units that may start now, the one with the fewest failures; -1: none. */
+/* Choose the unit with the fewest failures among those that may start now.  -1: none. */
 static long next_unit (const struct elastic *e)
 {
     double now = monotonic ();
@@ -291,7 +291,7 @@ static void on_signal (struct elastic *e, int signals)
             e->signal = (int)info.ssi_signo;
 }
 
-/* Returns an exit status, or -1 to go on. */
+/* Returns an exit status, or -1 to continue. */
 static int state (struct elastic *e)
 {
     bool hopeless = !e->done && possible (e) < e->min;

@@ -176,7 +176,7 @@ int elastic_plan (struct elastic *e, struct slurmdl_error *err)
     return -1;
 }
 
-/* Read the file 'run'; false if 'dir' is not a run of this user. */
+/* Read the file 'run'.  Returns false if 'dir' is not a run of this user. */
 static bool read_run (const char *dir, long *ranks, long *min, long *max)
 {
     char path[PATH_MAX];

@@ -14,7 +14,7 @@
 #include "launcher/sys/small_file.h"
 #include "launcher/trainer/step.h"
 
-/* The index of a rank's role, and in *first the first rank of that role. */
+/* Index of a rank's role.  '*first' becomes the first rank of that role. */
 static size_t role_of (const struct job_settings *j, long rank, long *first)
 {
     *first = 0;
@@ -26,7 +26,7 @@ static size_t role_of (const struct job_settings *j, long rank, long *first)
     return j->nroles;
 }
 
-/* "STATUS NODE" */
+/* Read "STATUS NODE". */
 static bool read_end (const char *dir, const char *name, int *status, char node[65])
 {
     char path[PATH_MAX], text[128];
@@ -45,7 +45,7 @@ struct look {
     const struct job_settings *job;
     struct role_members *list;
     struct members *m;
-    bool final; /* a member failed that is not restarted */
+    bool final; /* a member failed that the policy does not restart */
 };
 
 static void note_member_end (struct look *l, long rank, int status, const char *node)
@@ -64,7 +64,7 @@ static void note_member_end (struct look *l, long rank, int status, const char *
     }
     r->failed++;
     again = role_begins_again (r->restart, r->ranges, status);
-    /* of several failures, one that is not restarted decides, else the first that was read */
+    /* a failure that is not restarted decides; otherwise the first one read */
     if (r->failed == 1 || (!again && role_begins_again (r->restart, r->ranges, r->status)))
         r->status = status;
     if (l->m->rank < 0 || (!again && !l->final)) {
