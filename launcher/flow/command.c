@@ -96,10 +96,14 @@ static int freeze_flow_code (struct flow_run *r, const char *root, struct slurmd
 
 static int write_job_script (const struct flow_run *r, struct slurmdl_error *err)
 {
+    char *text = flow_job_script ();
     char path[PATH_MAX + 8];
+    int rv;
 
     snprintf (path, sizeof (path), "%s/job.sh", r->dir);
-    return publish_if_absent (path, flow_job_script, strlen (flow_job_script), err);
+    rv = publish_if_absent (path, text, strlen (text), err);
+    free (text);
+    return rv;
 }
 
 static int flow_make (struct flow_run *r, const struct command_line *line, double every,

@@ -23,30 +23,21 @@
 
 enum { OTHERS_WAIT = 60 };
 
-/* The script restarts a wrapper that was killed; the log counts its attempts, so it does not go on
- * for ever.
+/* The arguments are DL MODE FLOW PIN STEP START.  A step that fails ends the job; only dl itself,
+ * killed by a signal, is restarted.
  */
-const char flow_job_script[] = "#!/bin/sh\n"
-                               "# job.sh DL MODE FLOW PIN STEP START: a job of a flow (dl flow).\n"
-                               "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
-                               "SLURM_CPU_BIND_VERBOSE\n"
-                               "job=$SLURM_JOB_ID\n"
-                               "[ -z \"$SLURM_ARRAY_TASK_ID\" ] || "
-                               "job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n"
-                               "case $3 in *\\\\*) exec >>\"$3/steps/$5.$job.log\" 2>&1 ;; esac\n"
-                               "tries=0\n"
-                               "while [ $tries -lt 20 ]; do\n"
-                               "    \"$1\" flow \"$2\" -- \"$3\" \"$4\" \"$5\" \"$6\" "
-                               "\"${SLURM_ARRAY_TASK_ID:-0}\"\n"
-                               "    status=$?\n"
-                               "    case $status in\n"
-                               "    134 | 135 | 136 | 137 | 139) ;;\n"
-                               "    *) exit $status ;;\n"
-                               "    esac\n"
-                               "    tries=$((tries + 1))\n"
-                               "    sleep 1\n"
-                               "done\n"
-                               "exit $status\n";
+char *flow_job_script (void)
+{
+    return slurm_script_text (&(struct slurm_script){
+        .comment = "job.sh DL MODE FLOW PIN STEP START: a job of a flow (dl flow).",
+        .variables = "out=$3/steps\n",
+        .log = "$5.$job.log",
+        .setup = "",
+        .command = "\"$1\" flow \"$2\" -- \"$3\" \"$4\" \"$5\" \"$6\" "
+                   "\"${SLURM_ARRAY_TASK_ID:-0}\"",
+        .cases = "    134 | 135 | 136 | 137 | 139) ;;\n"
+                 "    *) exit $status ;;\n" });
+}
 
 /* ---- what Slurm has ---- */
 

@@ -361,8 +361,8 @@ enum flow_process {
 };
 enum flow_process flow_start_process (const struct flow_start *start);
 
-/* The text of job.sh. */
-extern const char flow_job_script[];
+/* The text of job.sh, which the caller frees. */
+char *flow_job_script (void);
 
 /* Submit a job or an array for each step that lacks one, and record the results of tasks that need
  * not run.  With 'again', first ask Slurm which jobs it already has.  Returns the number of jobs

@@ -62,10 +62,25 @@ int slurm_job_text (long job, char *buf, size_t size);
 
 /* Add --output=FOLDER/FILE, where 'file' may contain %A, %a and %j, and 'folder' any character.
  * sbatch writes no output into a folder with a backslash in its name, so that the batch script must
- * redirect its output itself.  It begins with
- *     case FOLDER in *\\*) exec >>FILE 2>&1 ;; esac
+ * redirect its output itself, as slurm_script_text() does.
  */
 void slurm_add_output (struct command *c, const char *folder, const char *file);
+
+/* A batch script that restarts its command if it dies, 20 times at most.  The parts are shell text
+ * that may use $job, "12" or "12_3".  'variables' sets $out, the folder of its output, which the
+ * script itself writes to the file 'log' there if sbatch cannot.
+ */
+struct slurm_script {
+    const char *comment;
+    const char *variables; /* lines */
+    const char *log;
+    const char *setup; /* lines that run once, or "" */
+    const char *command;
+    const char *cases; /* of the exit status of the command: exit, or restart it */
+};
+
+/* Write the script to a string that the caller frees. */
+char *slurm_script_text (const struct slurm_script *s);
 
 /* Why sbatch submitted no job. */
 struct slurm_refusal {

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 
@@ -169,6 +170,32 @@ static int sbatch (const char *option, struct command *options, const char *enou
     command_free (&c);
     command_free (options);
     return status;
+}
+
+/* The tasks of the job bind their CPUs themselves, not as the shell that called sbatch did. */
+char *slurm_script_text (const struct slurm_script *s)
+{
+    return xasprintf ("#!/bin/sh\n"
+                      "# %s\n"
+                      "%s"
+                      "job=${SLURM_ARRAY_JOB_ID-$SLURM_JOB_ID}"
+                      "${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}\n"
+                      "case $out in *\\\\*) exec >>\"$out/%s\" 2>&1 ;; esac\n"
+                      "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
+                      "SLURM_CPU_BIND_VERBOSE\n"
+                      "%s"
+                      "tries=0\n"
+                      "while [ $tries -lt 20 ]; do\n"
+                      "    %s\n"
+                      "    status=$?\n"
+                      "    case $status in\n"
+                      "%s"
+                      "    esac\n"
+                      "    tries=$((tries + 1))\n"
+                      "    sleep 2\n"
+                      "done\n"
+                      "exit $status\n",
+                      s->comment, s->variables, s->log, s->setup, s->command, s->cases);
 }
 
 long slurm_submit (struct command *options, struct slurm_refusal *why, struct slurmdl_error *err)

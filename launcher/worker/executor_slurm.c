@@ -169,47 +169,22 @@ void unseen_text (const struct sweep *s, const char *jobs, const char *state, ch
 
 /* A worker runs as a step, because on Slurm 22.05 only steps are signalled on preemption.  But if
  * trials are steps of their own, the worker is none: Slurm would otherwise end the trial's srun
- * with it (step.c).  The loop restarts a worker that was killed.  A worker exits with 75 if its
- * time is up, 76 if its node is excluded, 77 if it needs a job with more memory, 79 if a check kept
- * it from starting, and 11 if its experiment was paused because of a fault.
+ * with it (step.c).  A worker exits with 75 if its time is up, 76 if its node is excluded, 77 if it
+ * needs a job with more memory, 79 if a check kept it from starting, and 11 if its experiment was
+ * paused because of a fault.
  */
-static const char script_text[] =
-    "#!/bin/sh\n"
-    "# Workers of an experiment; dl writes this file whenever it submits it.\n"
-    "dl=%s\n"
-    "dir=%s\n"
-    "out=%s\n"
-    "job=${SLURM_ARRAY_JOB_ID-$SLURM_JOB_ID}"
-    "${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}\n"
-    "case $out in *\\\\*)\n"
-    "    exec >>\"$out/$job.log\" 2>&1 ;;\n"
-    "esac\n"
-    "export DL_PIN=%s\n"
-    "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
-    "SLURM_CPU_BIND_VERBOSE\n"
+static const char setup_text[] =
     "DL_TIME_LEFT=\n"
-    "[ \"$SLURM_JOB_END_TIME\" ] || DL_TIME_LEFT=$(squeue --noheader "
-    "--format=%%L \\\n"
+    "[ \"$SLURM_JOB_END_TIME\" ] || DL_TIME_LEFT=$(squeue --noheader --format=%L \\\n"
     "    --jobs=\"$job\" 2>/dev/null | head -n 1)\n"
-    "DL_TIME_ASKED=$(date +%%s)\n"
+    "DL_TIME_ASKED=$(date +%s)\n"
     "DL_FRESH=1\n"
-    "export DL_TIME_LEFT DL_TIME_ASKED DL_FRESH\n"
-    "unset DL_LAST_STATUS\n"
-    "tries=0\n"
-    "while [ $tries -lt 20 ]; do\n"
-    "    %s\"$dl\" worker -- \"$dir\"\n"
-    "    status=$?\n"
-    "    case $status in\n"
-    "    0) exit 0 ;;\n"
+    "export DL_PIN DL_TIME_LEFT DL_TIME_ASKED DL_FRESH\n"
+    "unset DL_LAST_STATUS\n";
+static const char cases_text[] =
+    "    0 | 2 | 3 | 5 | 11) exit $status ;;\n"
     "    75 | 76 | 77 | 79) exec \"$dl\" requeue -- \"$dir\" $status ;;\n"
-    "    2 | 3 | 5 | 11) exit $status ;;\n"
-    "    esac\n"
-    "    DL_FRESH=0\n"
-    "    export DL_LAST_STATUS=$status\n"
-    "    tries=$((tries + 1))\n"
-    "    sleep 2\n"
-    "done\n"
-    "exit $status\n";
+    "    *) export DL_FRESH=0 DL_LAST_STATUS=$status ;;\n";
 
 /* One worker of the step that dies must not take the others with it. */
 static void worker_step_words (const struct experiment *e, char *buf, size_t size)
@@ -225,20 +200,29 @@ static void worker_step_words (const struct experiment *e, char *buf, size_t siz
 /* Write the script of the array tasks, job.sh, into a folder. */
 static int script_write (const struct executor *x, const char *folder, struct slurmdl_error *err)
 {
-    char path[PATH_MAX + 8];
+    char path[PATH_MAX + 8], step[256];
     char *dl = shell_word (x->dl);
     char *dir = shell_word (x->sweep->dir);
     char *out = shell_word (folder);
-    char step[256];
-    char *content;
+    char *variables = xasprintf ("dl=%s\ndir=%s\nout=%s\nDL_PIN=%s\n", dl, dir, out, x->sweep->pin);
+    char *command, *content;
     int rv;
 
     worker_step_words (x->sweep->exp, step, sizeof (step));
     snprintf (path, sizeof (path), "%s/job.sh", folder);
-    content = xasprintf (script_text, dl, dir, out, x->sweep->pin, step);
+    command = xasprintf ("%s\"$dl\" worker -- \"$dir\"", step);
+    content = slurm_script_text (&(struct slurm_script){
+        .comment = "Workers of an experiment; dl writes this file whenever it submits it.",
+        .variables = variables,
+        .log = "$job.log",
+        .setup = setup_text,
+        .command = command,
+        .cases = cases_text });
     free (dl);
     free (dir);
     free (out);
+    free (variables);
+    free (command);
     /* by rename(2): another dl may be submitting it */
     rv = publish_replace (path, content, strlen (content), err);
     free (content);

@@ -176,7 +176,7 @@ nothing_runs "a pack with another first entry" "$changed" victim timeout 100 dl 
 # what a job of the user's was submitted with is all that it goes on with
 made queued
 victim dl continue --trials=3 --detach "$e" >out 2>&1
-pin=$(sed -n 's/^export DL_PIN=//p' "$(find "$state" -name job.sh)")
+pin=$(sed -n 's/^DL_PIN=//p' "$(find "$state" -name job.sh)")
 like "$pin" '^[0-9a-f]{64}$' "a job of the user's has what he wants"
 new_conf
 nothing_runs "a task that was to go on" "has changed since this worker was submitted" \
