@@ -8,7 +8,7 @@ unset DL_DIR
 export PATH="$builddir/launcher:$PATH"
 paced=$builddir/tests/cluster/paced
 
-# Compare a row with what a program noted in a file, to 10 % and a second; its start with no less than the program's part of it.
+# Compare a row with what a program noted in a file, to 10 % and 0.9 s; its start with no less than the program's part of it.
 cat >agrees.py <<'END'
 import json, sys
 rows, kind, name, notes = json.load(open(sys.argv[1])), *sys.argv[2:5]
@@ -18,7 +18,7 @@ for line in open(notes):
     wanted[line.split()[1]] += float(line.split()[2])
 wrong = []
 for what, seconds in wanted.items():
-    least, most = seconds * 0.9 - 1, seconds * 1.1 + 1 + (120 if what == "starting" else 0)
+    least, most = seconds * 0.9 - 0.9, seconds * 1.1 + 0.9 + (120 if what == "starting" else 0)
     if not least <= row[what] <= most:
         wrong.append(f"{what} is {row[what]} s, not {seconds:.3f} s")
 print("; ".join(wrong) or " ".join(w for w in wanted if wanted[w] > 0))
@@ -46,7 +46,7 @@ dl job --detach --nodes=2 --name=heals --set worker.heartbeat=1 -- \
 is $? 0 "heals: submitted"
 cat >sweep.conf <<END
 name = "sweep";
-entrypoint = "exec $paced $work/sweep.\$DL_TRIAL plain=1 start=2 step=1 steps=10 every=4 fault=\${DL_TRIAL}06 signal=9 hold=\$((DL_TRIAL - 1))05";
+entrypoint = "exec $paced $work/sweep.\$DL_TRIAL plain=1 start=2 step=1 steps=10 every=4 fault=\${DL_TRIAL}07 signal=9 hold=\$((DL_TRIAL - 1))05";
 metrics = { pattern = [ "step={step} loss={loss}" ]; };
 searcher = { name = "random"; metric = "loss"; max_trials = 2; max_length = 10; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
@@ -58,7 +58,7 @@ is $? 0 "sweep: submitted"
 cat >pipe.conf <<END
 name = "pipe";
 steps = {
-    train = { retries = 1; entrypoint = "exec $paced $work/pipe start=2 step=1 save=2 restore=3 steps=8 every=3 fault=105 signal=9"; };
+    train = { retries = 1; entrypoint = "exec $paced $work/pipe start=2 step=1 save=2 restore=3 steps=8 every=3 fault=106 signal=9"; };
     after = { after = "train"; entrypoint = "true"; };
 };
 END

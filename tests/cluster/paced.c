@@ -145,9 +145,10 @@ static void suffer (long step)
     const long when = attempt * PER_ATTEMPT + step;
 
     for (int i = 0; i < plan.nfaults; i++)
-        if (plan.faults[i].when == when && plan.faults[i].rank == rank)
+        if (plan.faults[i].when == when && plan.faults[i].rank == rank) {
+            wait_seconds (1); /* until the row is written */
             raise ((int)plan.faults[i].signal);
-        else if (plan.faults[i].when == when && rank == 0)
+        } else if (plan.faults[i].when == when && rank == 0)
             wait_seconds (1e6); /* for the others, as in a collective */
     if (plan.hold == when)
         wait_seconds (1e6);
