@@ -100,6 +100,31 @@ ok $? "a job that was requeued ends"
 is "$(ls -d long-*) $(conditions long)" "long-0001 Succeeded:TrainingCompleted" "it went on with its experiment"
 sed 's/^/# /' again.out
 
+# ---- the time limit is near: in a batch script, submitted, and under salloc, at the same time
+program limit.sh <<'END'
+[ -e begun ] && exec echo "went on after $(cat begun)"
+echo "attempt $DL_ATTEMPT" >begun
+exec sleep 600
+END
+printf '#!/bin/sh\nexec "%s" job --dir="%s" --name=batched -- ./limit.sh\n' "$dl" "$work" >batched.sh
+chmod +x batched.sh
+job=$(sbatch --parsable --time=1 --requeue --open-mode=append --output="$work/batched.out" --nodes=1 batched.sh)
+beside submitted "$dl" job --name=submitted --set 'resources.time="0:01:00"' --set worker.heartbeat=1 -- ./limit.sh
+beside inside salloc --quiet --time=1 --nodes=1 "$dl" job --dir="$work" --name=inside -- ./limit.sh
+ended inside
+is "$? $(conditions inside)" "75 Restarting:Parked" "under salloc, the job can only stop before the time limit"
+like "$(cat inside.out)" "^dl: inside-0001 has not ended; run 'dl resume inside-0001' to continue" "and says how to continue"
+wait_for 300 has_ended "$job"
+ended submitted
+is $? 0 "submitted, it goes back into the queue before the time limit, and succeeds"
+for name in batched submitted; do
+    is "$(conditions $name) $(attempts $name)" "Succeeded:TrainingCompleted 2" "$name: it continued"
+    is "$(count $name-0001 fail) $(count $name-0001 park)" "0 1" "the time limit is no failure"
+    like "$(cat $name-0001/trials/0001/a.2/log)" '^went on after attempt 1$' "and it had the file of its first attempt"
+done
+is "$(scontrol show job "$job" | grep -o 'Restarts=[0-9]*\|JobState=[A-Z]*' | xargs)" "JobState=COMPLETED Restarts=1" "the batch job is the same"
+like "$(cat batched.out)" "^dl: batched-0001 continues when Slurm restarts job $job\$" "and its output says why it began again"
+
 # ---- dl pause and dl resume: suspended, and running again
 printf 'name = "pause";\nentrypoint = "sleep 600";\njob = { };\nworker = { heartbeat = 1; grace = 2; };\n' >pause.conf
 timeout 60 "$dl" job --detach pause.conf >out 2>&1
