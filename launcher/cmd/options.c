@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,9 +29,14 @@ static int set_number_option (const struct opt *o, const char *arg, void *at)
         complain ("--%s: must be 1 or more", o->name);
         return -1;
     }
-    if (end != arg && !*end && errno == 0 && v >= 0 && v < 1e18)
+    if (end == arg || *end || isnan (v))
+        complain ("--%s: '%s' is not a number", o->name, arg);
+    else if (v < 0)
+        complain ("--%s: '%s' is less than 0", o->name, arg);
+    else if (errno || v >= 1e18)
+        complain ("--%s: '%s' is too large", o->name, arg);
+    else
         return 0;
-    complain ("--%s: '%s' is not a number", o->name, arg);
     return -1;
 }
 

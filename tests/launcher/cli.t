@@ -18,6 +18,10 @@ like "$(dl run --locall x 2>&1)" "unknown option '--locall'; did you mean '--loc
 like "$(dl run --workers 2>&1)" "run: --workers needs an argument" "option without its argument"
 like "$(dl run --local=x x 2>&1)" "run: --local takes no argument" "option with an argument too many"
 like "$(dl run --workers=x f 2>&1)" "'x' is not a number" "option with a bad number"
+is "$(dl wait --timeout=-1 x 2>&1)" "dl: --timeout: '-1' is less than 0" "option with a number below 0"
+is "$(dl wait --timeout=nan x 2>&1)" "dl: --timeout: 'nan' is not a number" "option with no number"
+is "$(dl wait --timeout=1e300 x 2>&1)" "dl: --timeout: '1e300' is too large" "option with a number too large"
+is "$(dl continue --trials=99999999999999999999 x 2>&1)" "dl: --trials: '99999999999999999999' is too large" "option with a whole number too large"
 is "$(dl run --workers=0 f 2>&1)" "dl: --workers: must be 1 or more" "option that cannot be 0"
 is "$(dl run --workers=1000001 f 2>&1)" "dl: --workers: at most 1000000" "option above its most"
 dl run >/dev/null 2>&1
