@@ -55,6 +55,7 @@
  */
 struct registry {
     char dir[PATH_MAX]; /* canonical */
+    bool is_new;        /* this command created it */
 };
 
 enum { MODEL_NAME_MAX = 64 };
@@ -110,7 +111,8 @@ static int registry_open (struct registry *r, const struct command_line *line, b
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s%s", named ? opt->models : line->dir, named ? "" : "/models");
-    if (make && mkdir (path, 0777) < 0 && errno != EEXIST)
+    r->is_new = make && mkdir (path, 0777) == 0;
+    if (make && !r->is_new && errno != EEXIST)
         return errorf (err, "%s: cannot create: %s", path, strerror (errno));
     if (!realpath (path, r->dir)) {
         if (errno != ENOENT)
@@ -286,8 +288,6 @@ static long registry_put (const struct registry *r, const char *name, const char
         /* an entry that is too large would make the registry unreadable */
         if (strlen (text) > ENTRY_MAX) {
             free (text);
-            snprintf (path, sizeof (path), "%s/%s", r->dir, name);
-            rmdir (path); /* succeeds only if it was created for this entry */
             errno = EFBIG;
             return errorf (
                 err,
@@ -1160,6 +1160,21 @@ static int put_version (const struct registry *r, const char *name, json_t *entr
     return 0;
 }
 
+/* Remove the folders that registering a version created before it failed.  A folder that has
+ * entries stays, because rmdir() fails.
+ */
+static void remove_new_folders (const struct registry *r, const char *name)
+{
+    const char *const folders[] = { name, ".checkpoints", "" };
+    char path[PATH_MAX];
+    int e = errno;
+
+    for (size_t i = 0; i < sizeof (folders) / sizeof (*folders) - !r->is_new; i++)
+        if (snprintf (path, sizeof (path), "%s/%s", r->dir, folders[i]) < (int)sizeof (path))
+            rmdir (path);
+    errno = e;
+}
+
 /* Choose the checkpoint first, so that no registry is created without one. */
 static int register_trial (const struct sweep *s, long trial, const struct command_line *line,
                            struct slurmdl_error *err)
@@ -1168,11 +1183,13 @@ static int register_trial (const struct sweep *s, long trial, const struct comma
     struct chosen c = { NULL };
     struct registry r;
     json_t *kept = NULL, *entry;
+    bool opened;
     int rv = -1;
 
     if (choose_checkpoint (s, trial, opt->step, &c, err) < 0)
         return -1;
-    if (registry_open_to_write (&r, line, true, err) == 0)
+    opened = registry_open_to_write (&r, line, true, err) == 0;
+    if (opened)
         kept = registry_keep (&r, c.path, err);
     if (kept) {
         entry = version_json (s, trial, &c, kept, line->args[3]);
@@ -1180,6 +1197,8 @@ static int register_trial (const struct sweep *s, long trial, const struct comma
         json_decref (entry);
     }
     json_decref (kept);
+    if (opened && rv < 0)
+        remove_new_folders (&r, line->args[3]);
     int e = errno;
     free (c.path);
     errno = e;
