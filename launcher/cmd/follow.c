@@ -121,7 +121,8 @@ static int conclude_follow (struct follow_view *v, bool workers_left)
     char elapsed[32];
 
     duration_text (elapsed, sizeof (elapsed), monotonic () - v->said->start);
-    printf ("\n%s: %s after %s, %ld trials\n", s->exp->name, state_text (s), elapsed, s->ntrials);
+    printf ("\n%s: %s after %s, %ld trial%s\n", s->exp->name, state_text (s), elapsed, s->ntrials,
+            s->ntrials == 1 ? "" : "s");
     say_best (s);
     print_failed (s);
     print_limits (s);

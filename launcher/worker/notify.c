@@ -423,8 +423,8 @@ static void send_once (const struct sweep *s, const char *event, const char *mar
         return;
     notice_best_text (s, best, sizeof (best));
     snprintf (subject, sizeof (subject), "dl: %s: %s", sweep_folder_name (s), event);
-    snprintf (text, sizeof (text), "%s: %s; %ld trials%s", sweep_folder_name (s), what, s->ntrials,
-              best);
+    snprintf (text, sizeof (text), "%s: %s; %ld trial%s%s", sweep_folder_name (s), what, s->ntrials,
+              s->ntrials == 1 ? "" : "s", best);
     /* others may have named the folder, and a line break would begin a mail header */
     policy_text (subject);
     policy_text (text);
