@@ -4,6 +4,7 @@
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/worker_settings.h"
+#include "launcher/sweep/event.h"
 #include "launcher/worker/worker_private.h"
 
 #include <errno.h>
@@ -106,7 +107,7 @@ static bool is_overdue (const struct segment *s)
     const struct sweep *sweep = s->w->sweep;
     double end = job_deadline (sweep, sweep_trial (sweep, s->attempt.trial));
 
-    return end > 0 && (double)time (NULL) >= end;
+    return end > 0 && event_clock () >= end;
 }
 
 /* A job with roles may be at its end while members still run: others wait for one that died, and
