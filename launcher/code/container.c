@@ -44,6 +44,13 @@ char *container_image (const struct software *s, const char *dir)
     return must_be_file (s->image) ? NULL : xstrdup (s->image);
 }
 
+/* Report that container_image() found none: it was removed after the experiment was created. */
+static void no_image (const struct software *s, struct slurmdl_error *err)
+{
+    errorf (err, "container: there is no image '%s'", s->image);
+    errno = ENOENT;
+}
+
 /* The kind of an image that container_image() returned. */
 static enum image_kind image_kind_of (const char *image)
 {
@@ -211,7 +218,7 @@ const char *container_runtime (const struct software *s, const char *dir, const 
     const struct runtime *r = image ? find_container_runtime (s, image, path, err) : NULL;
 
     if (!image)
-        errorf (err, "container: there is no image '%s'", s->image);
+        no_image (s, err);
     free (image);
     return r ? r->name : NULL;
 }
@@ -411,8 +418,12 @@ int container_srun_words (const struct software *s, const char *dir, char *const
     static const char *const shell[] = { "/bin/sh", "-c", RANK, "sh", NULL };
     char *image = container_image (s, dir);
     char **binds = NULL;
-    int rv = image ? container_binds (&binds, dir, folders, NULL, err) : -1;
+    int rv = -1;
 
+    if (image)
+        rv = container_binds (&binds, dir, folders, NULL, err);
+    else
+        no_image (s, err);
     if (rv == 0) {
         strings_addf (words, "--container-image=%s", image);
         strings_addf (words, "--container-workdir=%s", dir);

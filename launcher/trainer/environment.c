@@ -370,7 +370,8 @@ char **attempt_words (const struct trial_attempt *a)
 }
 
 /* Either srun starts each rank in its container, or `dl within` does. */
-static int add_launch_words (char ***words, const struct trial_attempt *a)
+static int add_launch_words (char ***words, const struct trial_attempt *a,
+                             struct slurmdl_error *err)
 {
     const struct experiment *e = a->sweep->exp;
     const struct software *s = e->software;
@@ -387,16 +388,16 @@ static int add_launch_words (char ***words, const struct trial_attempt *a)
     }
     folders = container_folders (a);
     rv = container_srun_words (s, *a->work ? a->work : e->dir, folders,
-                               a->own ? a->own->variables : e->variables, words, NULL);
+                               a->own ? a->own->variables : e->variables, words, err);
     strings_free (folders);
     return rv;
 }
 
-char **attempt_command (const struct trial_attempt *a)
+char **attempt_command (const struct trial_attempt *a, struct slurmdl_error *err)
 {
     char **words = a->own ? NULL : attempt_words (a);
     char **all = NULL;
-    int rv = add_launch_words (&all, a);
+    int rv = add_launch_words (&all, a, err);
 
     strings_add_all (&all, a->own ? a->own->words : words);
     strings_free (words);

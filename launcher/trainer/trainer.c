@@ -335,7 +335,8 @@ static void find_trainer_program (const struct software *s, char **argv)
 static int spawn_trainer (struct trainer *t, const struct trial_attempt *a,
                           struct slurmdl_error *err)
 {
-    char **argv = attempt_command (a);
+    struct slurmdl_error why = { "" };
+    char **argv = attempt_command (a, &why);
     char **envp = attempt_environment (a);
 
     find_trainer_program (a->sweep->exp->software, argv);
@@ -350,7 +351,7 @@ fail:
     t->pid = 0;
     strings_free (argv);
     strings_free (envp);
-    return errorf (err, "cannot start the trainer: %s", strerror (errno));
+    return errorf (err, "cannot start the trainer: %s", *why.text ? why.text : strerror (errno));
 }
 
 /* While the command starts, fsync the name of the metrics file and create the next attempt's spare

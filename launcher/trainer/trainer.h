@@ -9,10 +9,10 @@
 
 /* The trainer's own command of an attempt (without srun and the container), the whole command, and
  * its environment (dl-trainer(7), HYPERPARAMETERS): NULL-ended lists of texts that the caller
- * frees, or NULL.
+ * frees.  attempt_command() returns NULL with 'err' if the container's image is gone.
  */
 char **attempt_words (const struct trial_attempt *a);
-char **attempt_command (const struct trial_attempt *a);
+char **attempt_command (const struct trial_attempt *a, struct slurmdl_error *err);
 char **attempt_environment (const struct trial_attempt *a);
 
 struct trainer;

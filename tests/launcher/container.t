@@ -144,6 +144,13 @@ kill -USR2 "$pid"
 wait "$pid"
 is "$? $(cat rank)" "0 saved" "what dl rank does with SIGUSR2, in a container"
 
+rm -rf "$dir"
+: >gone.sqsh
+conf '{ image = "gone.sqsh"; runtime = "pyxis"; }' 'resources = { nodes_per_trial = 2; }; code = { freeze = false; };'
+dir=$(PATH=$work/fakes:$PATH timeout 100 dl run --no-workers exp.conf)
+rm gone.sqsh
+refused 7 "^dl: cannot start the trainer: container: there is no image 'gone.sqsh'$" "an image that was removed since" env "PATH=$work/fakes:$PATH" dl worker "$dir"
+
 # ---- a real one
 user_spaces () {
     command -v ch-run >/dev/null && USER=x ch-run "$1" -- /bin/sh -c 'exit 7' >/dev/null 2>&1
