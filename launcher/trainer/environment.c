@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "launcher/code/container.h"
 #include "launcher/code/software.h"
@@ -103,6 +104,30 @@ static int64_t checkpoint_dir (const struct trial_attempt *a, char *path, size_t
     return m.length;
 }
 
+/* A single trial whose code is not frozen runs in the user's folder, so its attempts leave their
+ * files there.  A file that is older than the experiment is not theirs; both times must be of one
+ * file server.
+ */
+static bool was_left_outside (const struct trial_attempt *a, const char *file, char *path,
+                              size_t size)
+{
+    const struct experiment *e = a->sweep->exp;
+    char name[PATH_MAX];
+    struct stat made, left;
+
+    if (!file || a->sweep->code || strcmp (e->search->searcher, "single")
+        || snprintf (name, sizeof (name), "%s/experiment.conf", a->sweep->dir) >= (int)sizeof (name)
+        || stat (name, &made) < 0
+        || snprintf (name, sizeof (name), "%s/%s", e->dir, file) >= (int)sizeof (name)
+        || stat (name, &left) < 0 || left.st_dev != made.st_dev
+        || left.st_mtim.tv_sec < made.st_mtim.tv_sec
+        || (left.st_mtim.tv_sec == made.st_mtim.tv_sec
+            && left.st_mtim.tv_nsec < made.st_mtim.tv_nsec))
+        return false;
+    snprintf (path, size, "%s", e->dir);
+    return folder_has_files (path, file);
+}
+
 /* The folder with the files to resume from, whether or not a result was accepted. */
 static int resume_dir (const struct trial_attempt *a, const char *file, char *path, size_t size)
 {
@@ -110,6 +135,8 @@ static int resume_dir (const struct trial_attempt *a, const char *file, char *pa
         return 0;
     trial_dir (a, path, size);
     if (file && folder_has_files (path, file))
+        return 0;
+    if (was_left_outside (a, file, path, size))
         return 0;
     /* none of the trial's own attempts, one of which has a result, has usable files */
     if (trial_last (sweep_trial (a->sweep, a->trial)).attempt)

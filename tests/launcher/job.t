@@ -34,6 +34,13 @@ done >out 2>&1
 is "$(cat known-000[12]/trials/0001/a.1/log)" "length 1, known 0
 length 5, known 1" "a program can tell a length that the user gave"
 
+# ---- a command that names no file of the folder runs in it, and leaves its files there
+echo old >kept.pt
+runs 0 "a command without code" dl job --local --name=words -- sh -c 'echo "$1 $2"; test "$1" || { echo 1 >made.pt; exit 3; }' sh '[--resume {resume_dir}/made.pt]' '[--from {resume_dir}/kept.pt]'
+is "$(cat words-0001/trials/0001/a.*/log)" " 
+--resume $work/made.pt" "continues from the file that it left in the folder, not from one that was there before"
+rm made.pt kept.pt
+
 # ---- one that dies at once
 runs 1 "one that dies at once fails" dl job --local --name=dies -- sh -c 'echo no module named x; exit 1'
 is "$(conditions dies) $(attempts dies)" "Failed:SameCause 3" "after three attempts that failed alike"
