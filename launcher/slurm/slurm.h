@@ -193,6 +193,9 @@ void slurm_step_words (const struct slurm_step *s, char ***words);
  */
 long slurm_components (void);
 
+/* Whether srun or slurmstepd printed a line, and not the program that they run. */
+bool slurm_printed (const char *line);
+
 /* Append an srun command line that starts one task per node, in a new job unless this process runs
  * in one, with the user's 'options'.  'nodes' 0 leaves the number to these options.  A task that
  * ends does not end the others.

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run srun, or build its command line. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/environment.h"
+
+bool slurm_printed (const char *line)
+{
+    size_t n = strlen ("slurmstepd");
+
+    return !strncmp (line, "srun: ", 6)
+           || (!strncmp (line, "slurmstepd", n) && (line[n] == ':' || line[n] == '-'));
+}
 
 long slurm_components (void)
 {

@@ -107,12 +107,6 @@ static int newest_output (const char *folder, const char *jobs, char *name, size
     return rv;
 }
 
-/* Slurm's own messages about the end of a step. */
-static bool is_srun_line (const char *line)
-{
-    return !strncmp (line, "srun: ", 6) || !strncmp (line, "slurmstepd: ", 12);
-}
-
 /* The last line that is not blank, without "dl: "; NULL: there is none. */
 static char *last_said_line (char *text)
 {
@@ -120,7 +114,7 @@ static char *last_said_line (char *text)
     char *save = NULL;
 
     for (char *line = strtok_r (text, "\r\n", &save); line; line = strtok_r (NULL, "\r\n", &save))
-        if (line[strspn (line, " \t")] && !is_srun_line (line))
+        if (line[strspn (line, " \t")] && !slurm_printed (line))
             found = line;
     return found && !strncmp (found, "dl: ", 4) ? found + 4 : found;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Classify failed attempts: whether to retry, where, and why. */
 #include "launcher/worker/failure.h"
+#include "launcher/slurm/slurm.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -53,8 +54,8 @@ static bool ends_line (char c)
  */
 static bool is_note_line (const char *line)
 {
-    return !strncmp (line, "srun: ", 6) || !strncmp (line, "slurmstepd: ", 12)
-           || !strncmp (line, "dl: this attempt ", 17) || !strncmp (line, "dl: rank ", 9);
+    return slurm_printed (line) || !strncmp (line, "dl: this attempt ", 17)
+           || !strncmp (line, "dl: rank ", 9);
 }
 
 /* Cut off the last line; NULL: none is left. */

@@ -80,7 +80,7 @@ is "$(role_job all 'success_policy = "all_workers";' "$ps, { name = \"worker\"; 
 is "$(role_job any 'success_policy = "any";' "$ps, { name = \"worker\"; count = 2; command = \"test \$DL_ROLE_INDEX = 1 || exec sleep 600\"; }")" "0 Succeeded:AnyWorkerSucceeded 1" "any worker"
 is "$(role_job never '' "{ name = \"chief\"; command = \"exec sleep 600\"; }, { name = \"ps\"; count = 2; restart_policy = \"never\"; command = \"test \$DL_ROLE_INDEX = 1 || exec sleep 600; exit 4\"; }")" \
     "1 Failed:RoleFailed 1" "a server that fails, and does not begin again"
-like "$(cat never.out)" 'Failed: RoleFailed: ps 1 on n[12]: exit status 4' "is named, with its node"
+like "$(cat never.out)" 'Failed: RoleFailed: ps 1 on n[12]: exit status 4; see ' "is named, with its node"
 is "$(role_job codes '' "{ name = \"chief\"; command = \"test \$DL_ATTEMPT = 2 || exec sleep 600\"; }, { name = \"worker\"; count = 2; restart_policy = \"exit_code\"; command = \"test \$DL_ATTEMPT = 2 || kill -9 \$\$; exec sleep 600\"; }")" \
     "0 Succeeded:ChiefSucceeded 2" "one that is killed begins again by its exit code, with all others"
 

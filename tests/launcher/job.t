@@ -41,6 +41,13 @@ is "$(cat words-0001/trials/0001/a.*/log)" "
 --resume $work/made.pt" "continues from the file that it left in the folder, not from one that was there before"
 rm made.pt kept.pt
 
+# ---- the reason is what the program said last, not what Slurm says about its step
+runs 1 "a step that srun ends" dl job --local --name=noise -- sh -c 'echo "ValueError: boom"
+    echo "srun: error: n1: task 2: Exited with exit code 5"
+    echo "slurmstepd-n1: error: *** STEP 10.$DL_ATTEMPT ON n1 CANCELLED AT 2026-11-28T08:50:28 ***"; echo "slurmstepd: error: x"; exit 5'
+like "$(dl show noise)" ' SameCause: exit status 5: ValueError: boom$' "has the reason of its program"
+is "$(attempts noise)" 3 "which is the same each time"
+
 # ---- one that dies at once
 runs 1 "one that dies at once fails" dl job --local --name=dies -- sh -c 'echo no module named x; exit 1'
 is "$(conditions dies) $(attempts dies)" "Failed:SameCause 3" "after three attempts that failed alike"
