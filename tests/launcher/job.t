@@ -48,6 +48,16 @@ runs 1 "a step that srun ends" dl job --local --name=noise -- sh -c 'echo "Value
 like "$(dl show noise)" ' SameCause: exit status 5: ValueError: boom$' "has the reason of its program"
 is "$(attempts noise)" 3 "which is the same each time"
 
+# ---- the times of conditions are UTC, RFC 3339's for who wants them, wherever one looks from
+utc_times () { # utc_times ZONE
+    TZ=$1 dl show --json noise | python3 -c 'import json, sys
+from datetime import datetime, timezone
+print(*(datetime.fromtimestamp(c["time"], timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ") for c in json.load(sys.stdin)["conditions"]))'
+}
+is "$(utc_times Asia/Tokyo)" "$(utc_times America/New_York)" "--json has the same times in Tokyo and in New York"
+utc=$(utc_times UTC | grep -oE '^[^ ]+:') tokyo=$(TZ=UTC-9 dl show noise | sed -n 's/^ *Created *since \([^ ]* [^ ]*\) .*/\1/p')
+is "$(date -u -d "$tokyo +0900" +%Y-%m-%dT%H:%M:)" "$utc" "dl show has those of the place"
+
 # ---- one that dies at once
 runs 1 "one that dies at once fails" dl job --local --name=dies -- sh -c 'echo no module named x; exit 1'
 is "$(conditions dies) $(attempts dies)" "Failed:SameCause 3" "after three attempts that failed alike"
