@@ -264,8 +264,8 @@ static bool attempt_is_over (const struct flow_scope *c, const struct flow_attem
 
 /* ---- the command ---- */
 
-/* The attempt as launcher/trainer sees it: one at a trial of an experiment that has neither a
- * searcher nor a log.
+/* The attempt as launcher/trainer sees it: an attempt at a trial of an experiment without a
+ * searcher and without a log.
  */
 struct step_attempt {
     struct experiment exp; /* the step's, with these parts of its own: */
@@ -279,7 +279,7 @@ struct step_attempt {
     char dir[PATH_MAX];
 };
 
-/* Find the words and variables of the command; a sweep runs dl itself. */
+/* Find the words and variables of the command.  A sweep runs dl itself. */
 static int find_command (const struct flow_scope *c, struct own_command *own,
                          struct slurmdl_error *err)
 {
@@ -342,7 +342,7 @@ static int run_step_command (const struct flow_scope *c, struct attempt_end *end
     double seconds = c->end > 0 ? c->end - monotonic () : 0;
     int rv = prepare_step_attempt (c, &t, err);
 
-    /* in a short job, do not spend most of the time on the end */
+    /* in a short job, leave most of the time to the command */
     if (seconds > 0 && (double)t.worker.grace > seconds / 4)
         t.worker.grace = (int64_t)(seconds / 4);
     if (rv == 0)
@@ -395,7 +395,7 @@ static char *file_left_elsewhere (const struct flow_scope *c, const char *line, 
     return m.found;
 }
 
-/* The last lines of a sweep are names of files, and no reason. */
+/* The last lines of a sweep are names of files, which explain nothing. */
 static int say_why_it_failed (const struct flow_scope *c, const struct attempt_end *end,
                               struct slurmdl_error *err)
 {
@@ -416,8 +416,8 @@ static int say_why_it_failed (const struct flow_scope *c, const struct attempt_e
     return -1;
 }
 
-/* A sweep has a result only when it has completed; the best trial so far does not count.  The
- * command may succeed earlier, as when two attempts at once made an experiment each.
+/* Only a sweep that has completed has a result; the best trial so far does not count.  The command
+ * may succeed earlier: if two attempts ran at once, each may have created an experiment.
  */
 static int finish_sweep (const struct flow_scope *c, struct attempt_end *end,
                          struct slurmdl_error *err)
@@ -445,7 +445,7 @@ int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slu
     if (run_step_command (c, end, err) < 0 || (c->s->sweep && finish_sweep (c, end, err) < 0))
         return -1;
     errno = EINVAL;
-    /* a command that saved its state and exited with 0 has no result, either */
+    /* a command that saved its state and exited with 0 has no result either */
     if (r->stop)
         return errorf (err, "it was asked to end (%s)", strsignal (r->stop));
     if (r->status || r->out_of_time)

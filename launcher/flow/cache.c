@@ -57,8 +57,8 @@ static bool entry_has_key (const json_t *entry, const char *key)
     return own && !strcmp (own, key);
 }
 
-/* A file with the same time is taken as unchanged, if this user owns it: another user who replaced
- * it could set the time, too.
+/* Trust the time of a file only if this user owns it: another user who replaced the file could also
+ * set its time.
  */
 static bool output_is_intact (const json_t *file)
 {
@@ -101,7 +101,7 @@ static bool flow_is_leftover (const char *path)
     return false;
 }
 
-/* The target of a link is not code. */
+/* Links are in the archive, too, but are not code. */
 static bool is_archived_file (struct code_list *l, const char *path)
 {
     while (l->at < l->files->n && strcmp (l->files->list[l->at].path, path))
@@ -187,7 +187,9 @@ static int add_named_parameter (const char *name, const char *where, void *arg)
     return 0;
 }
 
-/* What an earlier task left, without paths; if it declares nothing, its own key. */
+/* What an earlier task left, without paths.  Its own key stands for a task that declares neither
+ * outputs nor values.
+ */
 static json_t *left_by_task (const json_t *done)
 {
     json_t *outputs = json_object_get (done, "outputs");
@@ -278,7 +280,7 @@ static json_t *key_object (const struct flow_scope *c, const char *code, json_t 
     return key;
 }
 
-/* The experiment file of a sweep need not be among the frozen code. */
+/* Hash the experiment file of a sweep separately: it need not be part of the frozen code. */
 static int add_sweep_file (const struct flow_scope *c, json_t *files, struct slurmdl_error *err)
 {
     char *name = c->s->sweep ? flow_text (c, c->s->sweep, err) : NULL;
@@ -383,7 +385,7 @@ void flow_cache_put (const struct flow_run *r, const char *key, const json_t *do
     free (text);
 }
 
-/* ---- what of the code has changed since the run before ---- */
+/* ---- what changed in the code since the previous run ---- */
 
 enum { SHOWN = 3 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check a flow: which steps wait for which, and what cannot be. */
+/* Check a flow: which steps wait for which, and whether they can. */
 #include "launcher/config/experiment.h"
 #include "launcher/config/space.h"
 #include "launcher/flow/file.h"
@@ -27,13 +27,13 @@
 struct flow_checking {
     struct flow *f;
     const config_t *cf;
-    struct flow_step *s; /* the one that is checked */
+    struct flow_step *s; /* being checked */
     struct problems *p;
 };
 
-/* ---- links: those for which a step waits ---- */
+/* ---- links: the steps that a step waits for ---- */
 
-/* Let a step wait for another one, if it does not do so yet. */
+/* Make a step wait for another one, unless it already does. */
 static void flow_add_link (struct flow_step *s, size_t to, enum flow_wait wait)
 {
     for (size_t i = 0; i < s->nlinks; i++)
@@ -187,8 +187,8 @@ static bool any_has_name (char *const *list)
     return list && *list;
 }
 
-/* Its mistakes are told now, not after hours.  What the best trial will have is
- * known from it.
+/* Check the experiment file now, so that its mistakes do not show up after hours.  Its
+ * hyperparameters become values that the step reports.
  */
 static void flow_check_sweep (const struct flow_checking *c)
 {
@@ -212,7 +212,9 @@ static void flow_check_sweep (const struct flow_checking *c)
     experiment_destroy (e);
 }
 
-/* In the folder of the file; a flow's copy was checked when it was made. */
+/* Look for the program in the folder of the flow file.  A frozen flow was checked when it was
+ * created.
+ */
 static void flow_check_command (const struct flow_checking *c)
 {
     struct experiment e = *c->s->exp;
@@ -225,7 +227,7 @@ static void flow_check_command (const struct flow_checking *c)
     experiment_check_gpus (&e, flow_check_origin (c, "resources"), c->p);
 }
 
-/* What is to be there beforehand. */
+/* Check that inputs from outside the flow exist. */
 static void flow_check_inputs (const struct flow_checking *c)
 {
     char path[PATH_MAX];
@@ -320,7 +322,7 @@ static void check_step_software (struct flow *f, struct flow_step *s, const conf
 
 void flow_check_software (struct flow *f, const config_t *cf, struct problems *p)
 {
-    /* a mistake that many steps share is told once */
+    /* report a mistake that many steps share only once */
     for (size_t i = 0; i < f->n && p->count == 0; i++)
         check_step_software (f, &f->steps[i], cf, p);
 }
@@ -379,8 +381,8 @@ static bool step_is_ready (const struct flow *f, size_t step, const bool *placed
     return true;
 }
 
-/* From a step that was not placed to one that it waits for, until one comes
- * again.
+/* Report a cycle: from a step that could not be ordered, walk to one that it waits for, until a
+ * step recurs.
  */
 static void say_flow_cycle (const struct flow *f, struct problems *p, const bool *placed)
 {
@@ -433,7 +435,7 @@ static void flow_order (struct flow *f, struct problems *p)
     free (placed);
 }
 
-/* What the texts of a step may name besides parameters and steps. */
+/* Names that texts can use besides parameters and steps. */
 static const char *const builtins[] = {
     "item", "index", "outcome", "failed_steps", "flow_dir", NULL
 };
@@ -521,7 +523,7 @@ static void say_wrong_step (const struct flow_checking *c, const char *where, co
     problem_at (c->p, flow_check_origin (c, where), "step '%s': %s", c->s->name, what);
 }
 
-/* Values are not known yet: as numbers they fit everywhere. */
+/* No value is known yet.  A number fits into every condition. */
 static char *stand_in_value (const char *name, void *arg, struct slurmdl_error *err)
 {
     (void)name;

@@ -45,7 +45,7 @@ static const struct key step_keys[] = {
 };
 /* clang-format on */
 
-/* Keys of the experiment file that a step has, too, but for these. */
+/* A step accepts the resources of an experiment file, except these. */
 static const char *const of_sweeps[] = { "resources.workers", "resources.trials_per_task",
                                          "resources.gpus_per_trial", "resources.max_memory", NULL };
 
@@ -54,7 +54,7 @@ static bool is_step_resource (const char *path)
     return !strncmp (path, "resources.", 10) && !strings_contain (of_sweeps, path);
 }
 
-/* The flow's word is that of each step that has none. */
+/* A step without 'working_folder' uses that of the flow. */
 static void flow_read_working_folder (struct flow *f, const config_t *cf, struct problems *p)
 {
     static const char *const names[] = {
@@ -155,7 +155,7 @@ static struct experiment *create_flow_settings (void)
 
 /* ---- a step ---- */
 
-/* It is part of paths, names of jobs and {references}. */
+/* The name becomes part of paths, job names and {references}. */
 static bool flow_is_name (const char *text)
 {
     return word_fits (text) && strlen (text) <= FLOW_NAME_MAX && !strpbrk (text, ".+");
@@ -273,7 +273,7 @@ static void flow_step_free (struct flow_step *s)
     json_decref (s->items);
 }
 
-/* ---- parameters: those of the file, and values that are given ---- */
+/* ---- parameters: defaults in the file, and given values ---- */
 
 static void flow_read_parameters (struct flow *f, const config_setting_t *s, struct problems *p)
 {
@@ -296,7 +296,7 @@ static void flow_read_parameters (struct flow *f, const config_setting_t *s, str
     }
 }
 
-/* "3" is a number where the default is one; a list is JSON. */
+/* Parse a value as the type of the parameter's default: as a string, or else as JSON. */
 static json_t *parameter_value_like (const json_t *old, const char *text)
 {
     json_t *v;
@@ -369,7 +369,7 @@ static void read_flow_steps (struct flow *f, const config_t *cf, const config_se
                     n, FLOW_STEPS_MAX);
         return;
     }
-    /* its mistakes are told once */
+    /* read them once without a step, so that their mistakes are reported only once */
     if (resources)
         flow_read_group (f->base, resources, "resources", "resources", p);
     if (p->count > 0)
@@ -441,7 +441,7 @@ struct flow *flow_read (const char *path, const char *dir, char *const *given, c
         file_folder_problem (p, errno);
     if (parts == 0)
         f->text = file_read_named (path, FILE_SIZE_MAX, NULL, NULL);
-    if (!f->text) /* of several files, or of a pipe */
+    if (!f->text) /* it includes other files, or is a pipe */
         f->text = edit_text (&cf);
     f->is_frozen = dir != NULL;
     setting_check_texts (config_root_setting (&cf), p);

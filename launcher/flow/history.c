@@ -37,7 +37,7 @@ static struct step_history *history_of (const struct flow_run *r, const struct f
     return &r->history->steps[is_next ? r->flow->n : flow_step_number (r->flow, s)];
 }
 
-/* ---- what it says ---- */
+/* ---- queries ---- */
 
 long flow_starts (const struct flow_run *r, const struct flow_step *s)
 {
@@ -93,7 +93,7 @@ static enum flow_task_state state_of_result (const json_t *done)
     return TASK_OK;
 }
 
-/* An exit handler has a result of each start, and only that of the newest counts. */
+/* An exit handler has a result for each start; only the newest start's counts. */
 const json_t *flow_done (const struct flow_run *r, const struct flow_step *s, long task)
 {
     const struct flow_task *t = flow_task (r, s, task);
@@ -116,7 +116,7 @@ enum flow_task_state flow_task_state (const struct flow_run *r, const struct flo
     return last->outcome == ATTEMPT_OPEN ? TASK_RUNNING : TASK_FAILED;
 }
 
-/* The list that a step before it has left; of one that was skipped it is empty. */
+/* The list that the earlier step reported; an empty one if that step was skipped. */
 static json_t *list_of_step (const struct flow_run *r, const struct flow_step *s)
 {
     const struct flow_step *from = s->source < 0 ? NULL : &r->flow->steps[s->source];
@@ -231,7 +231,7 @@ static bool task_is_given_up (const struct flow_run *r, const struct flow_step *
     return !runs && !flow_done (r, s, task) && flow_gives_up (s, &n);
 }
 
-/* The step because of whose failure a task is never to run; NULL: there is none. */
+/* Find the failed step that keeps a task from ever running; NULL: there is none. */
 static const struct flow_step *task_blocker (const struct flow_run *r, const struct flow_step *s,
                                              long task)
 {
@@ -247,7 +247,9 @@ static const struct flow_step *task_blocker (const struct flow_run *r, const str
     return NULL;
 }
 
-/* Whether a step that no result completes has no task left that may still run. */
+/* Record that a step failed if none of its unfinished tasks can ever run again.  Returns whether
+ * that changed its conditions.
+ */
 static bool note_failure (const struct flow_run *r, const struct flow_step *s,
                           const struct event *e)
 {
@@ -288,8 +290,8 @@ static void note_success (const struct flow_run *r, const struct flow_step *s,
                e->why);
 }
 
-/* A list that is empty completes the step that was to have a task for each element; a failure
- * reaches the steps that wait for this one.
+/* An empty list completes the step that was to run a task for each element.  A failure also fails
+ * the steps that wait for this one.
  */
 static void note_step_end (const struct flow_run *r, const struct flow_step *s,
                            const struct event *e)
@@ -304,7 +306,7 @@ static void note_step_end (const struct flow_run *r, const struct flow_step *s,
         note_failure (r, &r->flow->steps[r->flow->order[i]], e);
 }
 
-/* What waits for a step that is started again is not lost any more, either. */
+/* Starting a step again also revives the steps that failed only because they wait for it. */
 static void note_step_start (const struct flow_run *r, const struct flow_step *s,
                              const struct event *e)
 {
@@ -382,7 +384,7 @@ static void replay_begin (const struct flow_run *r, const struct flow_step *s,
 
     if (e->attempt != (int64_t)t->n + 1)
         return;
-    /* the one before it has ended without a word */
+    /* the previous attempt died before it could record its end */
     if (t->n > 0 && t->attempts[t->n - 1].outcome == ATTEMPT_OPEN)
         note_step (r, s, e, LIFE_BROKEN, "WorkerLost", NULL);
     XGROW (t->attempts, t->n);
@@ -424,7 +426,7 @@ static void replay_failure (const struct flow_run *r, const struct flow_step *s,
     note_step_end (r, s, e);
 }
 
-/* The first result of a task counts; an exit handler has one of each start. */
+/* Only the first result of a task counts, or, for an exit handler, the first one of each start. */
 static void replay_done (const struct flow_run *r, const struct flow_step *s,
                          struct step_history *h, const struct event *e)
 {
@@ -445,7 +447,7 @@ static void replay_done (const struct flow_run *r, const struct flow_step *s,
         note_step_end (r, s, e);
 }
 
-/* Events that make no sense came too late, or are not dl's, and are ignored. */
+/* Ignore events that make no sense: they came too late, or dl did not write them. */
 static int replay_event (const struct event *e, void *run, struct slurmdl_error *err)
 {
     const struct flow_run *r = run;

@@ -205,7 +205,7 @@ static int note_flow_job (const struct flow_run *r, const struct flow_step *s, l
         r, &(struct event){ .op = EVENT_SUBMIT, .step = s->name, .start = n, .job = job }, err);
 }
 
-/* Announce start 'n' before anybody else does. */
+/* Announce start 'n', unless another process was faster. */
 static enum published announce_flow_start (const struct flow_run *r, const struct flow_step *s,
                                            long n, const struct flow_request *q,
                                            struct slurmdl_error *err)

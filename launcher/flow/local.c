@@ -22,7 +22,7 @@
 #include "launcher/worker/executor.h"
 #include "runtime/base/clock.h"
 
-/* Seconds for a step to end when asked, more than its command has. */
+/* Seconds that a step gets to end.  Its command gets fewer. */
 enum { END_WAIT = 40 };
 
 enum local_state { LOCAL_IDLE, LOCAL_RUNS, LOCAL_OK, LOCAL_FAILED };
@@ -95,8 +95,8 @@ static enum local_turn turn_of_task (const struct local_flow *f, const struct lo
     return turn;
 }
 
-/* The list of a step is known when the step before it has ended.  If it never will be, the step
- * counts as one task, which does not run.
+/* The list of a step is known once the step that reports it has ended.  If it never will be known,
+ * the step counts as one task, which does not run.
  */
 static void find_step_width (struct local_flow *f, struct local_step *l)
 {
@@ -267,7 +267,7 @@ static bool begin_tasks (struct local_flow *f, struct local_step *l)
     return any;
 }
 
-/* ---- their ends ---- */
+/* ---- how tasks end ---- */
 
 static void end_local_task (struct local_flow *f, struct local_step *l, long i, int status)
 {
@@ -322,7 +322,7 @@ static void end_tasks (struct local_flow *f)
         await_signal (f, left);
 }
 
-/* ---- all ---- */
+/* ---- the whole flow ---- */
 
 static void run_steps (struct local_flow *f)
 {

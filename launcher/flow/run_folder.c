@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of a run: complete files that never change, and what they say. */
+/* The folder of a run: create it, find it, and read what it contains. */
 #include "launcher/config/experiment.h"
 #include "launcher/flow/run.h"
 
@@ -23,7 +23,7 @@
 
 enum { RECORD_MAX = 8 << 20, FLOW_VERSION = 3 };
 
-/* ---- a new one ---- */
+/* ---- create a run ---- */
 
 static int claim_run_folder (struct flow_run *r, const char *root, struct slurmdl_error *err)
 {
@@ -37,7 +37,7 @@ static int claim_run_folder (struct flow_run *r, const char *root, struct slurmd
     error_clear (err);
     if (!realpath (root, own))
         return errorf (err, "%s: %s", root, strerror (errno));
-    /* dl runs what is in it as this user, so nobody else may change it */
+    /* dl executes what the folder contains as this user, so nobody else may change it */
     if (numbered_folder (own, r->flow->base->name, 0755, r->dir, sizeof (r->dir)) == 0)
         return 0;
     return errorf (err, "%s: cannot create the folder of a flow: %s", root, strerror (errno));
@@ -56,7 +56,7 @@ int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err
     digest_of (digest, r->flow->text, strlen (r->flow->text));
     if (random_word (id, 16) < 0)
         return errorf (err, "cannot get random numbers: %s", strerror (errno));
-    /* of a pipe the name is not one of a file in a folder */
+    /* the name of a pipe does not lead to a file in a folder */
     if (!realpath (r->flow->file, file))
         errno = 0;
     r->about = json_pack ("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:O}", "version", FLOW_VERSION,
@@ -84,8 +84,8 @@ static int publish_in_run (const struct flow_run *r, const char *name, const cha
     return publish_if_absent (path, text, strlen (text), err);
 }
 
-/* Until the code is frozen there is no file: where the folder is among the
- * code, each flow would have code of its own, and nothing would be cached.
+/* Write these files only after the code was frozen.  If the folder of the run is inside the code,
+ * they would make the code of each run different, and nothing would ever be cached.
  */
 int flow_commit (struct flow_run *r, struct slurmdl_error *err)
 {
@@ -109,7 +109,7 @@ const char *flow_code_below (const struct flow_run *r)
                : "";
 }
 
-/* ---- one that is there ---- */
+/* ---- open a run ---- */
 
 int flow_each (const char *root, int (*f) (const char *dir, void *arg), void *arg)
 {
@@ -141,7 +141,9 @@ static int check_run_owner (const struct flow_run *r, struct slurmdl_error *err)
     return 0;
 }
 
-/* What others have put beside flows is not waited for. */
+/* Wait for a file to become visible only in a run of this user: other users may put anything beside
+ * it.
+ */
 static char *read_run_text (const char *path, bool own, size_t *n, struct slurmdl_error *err)
 {
     return own ? file_read (path, RECORD_MAX, n, err)
@@ -217,7 +219,7 @@ void flow_close (struct flow_run *r)
     r->about = NULL;
 }
 
-/* ---- its folders ---- */
+/* ---- paths in a run ---- */
 
 void flow_path (char buf[PATH_MAX], const struct flow_run *r, const struct flow_step *s, long task,
                 const char *file, long number)

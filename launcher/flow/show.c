@@ -24,7 +24,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
 
-/* ---- what a flow has come to ---- */
+/* ---- the state of a run ---- */
 
 /* STEP_LOST: the step is not done, and no job or process will continue it. */
 enum step_state {
@@ -116,7 +116,7 @@ static void note_lost_step (const struct flow_run *r, const struct flow_step *s)
                                                                     .reason = "WorkerLost" });
 }
 
-/* Asks Slurm at most once, and only if the flow has jobs left. */
+/* Ask Slurm at most once, and only if the flow has jobs left. */
 static void status_read (const struct flow_run *r, struct status *t, bool ask)
 {
     const struct flow *f = r->flow;
@@ -462,7 +462,7 @@ int flow_show (const struct command_line *line)
 
 /* ---- graph ---- */
 
-/* Names of steps are words and need no escaping. */
+/* The names of steps are words and need no escaping. */
 static void write_dot (FILE *o, const struct flow *f, const struct status *t)
 {
     static const char *const styles[] = { "solid", "dashed", "bold" };

@@ -25,7 +25,7 @@ void flow_task_name (char *buf, size_t size, const struct flow_step *s, long tas
         snprintf (buf, size, "%s", s->name);
 }
 
-/* ---- without running it ---- */
+/* ---- tasks that need not run ---- */
 
 /* Whether to skip the task because a step before it was skipped. */
 static bool follows_skip (const struct flow_scope *c)
@@ -41,7 +41,7 @@ static bool follows_skip (const struct flow_scope *c)
     return false;
 }
 
-/* Takes over 'left'. */
+/* Takes ownership of 'left'. */
 static int put_task_result (const struct flow_scope *c, json_t *left, const char *why,
                             enum flow_task_state state, struct slurmdl_error *err)
 {

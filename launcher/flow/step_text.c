@@ -76,7 +76,7 @@ bool flow_step_has (const struct flow_step *s, const char *value)
             return true;
     if (strings_contain ((const char *const *)s->values, value))
         return true;
-    /* without a list its file was not read */
+    /* without 'values', dl could not read its file and accepts any name */
     return s->sweep && (!s->values || strings_contain (of_sweep, value));
 }
 
@@ -118,7 +118,7 @@ char *flow_with_params (const struct flow *f, const char *text)
 
 /* ---- conditions, in the language of searcher/space/constraint.h ---- */
 
-/* Each {name} is a parameter, v0, v1 ..., with one choice, its value. */
+/* Each {name} becomes a parameter v0, v1 ... with a single choice, its value. */
 struct terms {
     char **names, **values; /* NULL-ended */
     size_t n;
@@ -134,8 +134,8 @@ static bool is_number_text (const char *text)
     return end > text && !*end;
 }
 
-/* Of two values that are no numbers the second is a text: parameters with
- * choices are compared as numbers.
+/* The expression compares two parameters as numbers.  So write the second of two values as a quoted
+ * text, unless both are numbers.
  */
 static bool is_text_term (const struct terms *t, const char *value)
 {
@@ -158,7 +158,7 @@ static void put_condition_term (struct terms *t, FILE *to, char *value)
     free (value);
 }
 
-/* Follow what stands between two terms. */
+/* Track the characters between two terms. */
 static void pass_operator (struct terms *t, const char *at)
 {
     if (isspace ((unsigned char)*at) || (t->operator&& * at == '='))
@@ -167,7 +167,7 @@ static void pass_operator (struct terms *t, const char *at)
     t->operator= t->last ? *at : 0;
 }
 
-/* The text of the expression, which the caller frees. */
+/* Write the condition as an expression, which the caller frees. */
 static char *condition_expression (struct terms *t, const char *text, flow_value_f value, void *arg,
                                    struct slurmdl_error *err)
 {

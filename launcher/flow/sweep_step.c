@@ -155,7 +155,7 @@ int flow_sweep_take (const struct flow_scope *c, struct attempt_end *end, struct
     return 0;
 }
 
-/* The workers are jobs of their own, which scancel of the step does not reach. */
+/* scancel of the step does not reach the workers, which run in jobs of their own. */
 void flow_kill_sweeps (const struct flow_run *r)
 {
     for (size_t i = 0; i < r->flow->n; i++) {

@@ -14,7 +14,7 @@
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 
-/* ---- what another step has left ---- */
+/* ---- what other steps left ---- */
 
 static json_t *value_in_result (const json_t *done, const char *key)
 {
