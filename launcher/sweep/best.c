@@ -61,7 +61,7 @@ static struct sweep_result mean_at_length (const struct sweep *s, long point, in
     if (r.n == 0)
         return r;
     r.length = length;
-    r.value = low == high ? low : sum / (double)r.n; /* without a rounding error if all are equal */
+    r.value = low == high ? low : sum / (double)r.n; /* avoid a rounding error if all are equal */
     for (long i = first; i < first + repeats_of (s) && i <= s->ntrials; i++) {
         double x = value_at (s, sweep_trial (s, i), length, metric) - r.value;
         squares += isfinite (x) ? x * x : 0;

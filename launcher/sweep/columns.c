@@ -49,7 +49,7 @@ GET (mean, real, point_result (s, trial_point (s, trial), 0).value)
 GET (deviation, real, point_result (s, trial_point (s, trial), 0).deviation)
 GET (n, integer, point_result (s, trial_point (s, trial), 0).n)
 
-/* Of several metrics each has a column. */
+/* If an experiment has several metrics, each gets a column. */
 static size_t further_metrics (const struct sweep *s)
 {
     return sweep_metrics (s) > 1 ? sweep_metrics (s) : 0;
@@ -117,7 +117,7 @@ static void get_real (const struct sweep *s, const struct result_column *c, long
     json_decref (v);
 }
 
-/* A choice that is no string has the text that the file's reader gave it. */
+/* Show a choice that is not a string with the label that the reader of the file gave it. */
 static void get_text (const struct sweep *s, const struct result_column *c, long trial,
                       struct cell *cell)
 {
@@ -135,7 +135,7 @@ static void get_text (const struct sweep *s, const struct result_column *c, long
     json_decref (v);
 }
 
-/* The narrowest type that holds all of its values, and that it has none. */
+/* The narrowest type that can hold all values of the hyperparameter, and that it has none. */
 static enum column_type type_of_hparam (const struct experiment *e, const struct hparam *h)
 {
     const struct param *p = h->dim >= 0 ? &e->space->params[h->dim] : NULL;

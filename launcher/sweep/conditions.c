@@ -114,8 +114,8 @@ static void set_condition (struct conditions *c, enum life_condition which,
     entry->message = e->message ? strdup (e->message) : NULL;
 }
 
-/* The last failure is two events with the same time: the attempt broke, and no other one follows.
- * There was no restart, then.
+/* A final failure consists of two events with the same time: the attempt broke, and the trial
+ * failed.  So nothing was restarted.
  */
 static bool never_restarted (const struct conditions *c, enum life_condition to, double time)
 {
@@ -153,7 +153,7 @@ bool conditions_apply (struct conditions *c, const struct life_event *e)
         return false;
     if (c->is_there && c->last != CONDITION_CREATED && c->last != to)
         unset_condition (c, to, e->time);
-    /* a resume leads back to Created, whose time and reason stay those of the creation */
+    /* a resume returns to Created; keep the time and reason of the creation */
     if (to != CONDITION_CREATED || !c->is_there)
         set_condition (c, to, e);
     c->is_there = true;

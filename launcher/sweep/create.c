@@ -36,7 +36,7 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
-/* Rename it first: no worker and no other command finds a hidden name. */
+/* Rename the folder first: no worker and no other command finds a hidden name. */
 int sweep_remove (const char *dir, struct slurmdl_error *err)
 {
     const char *base = strrchr (dir, '/') + 1;
@@ -339,7 +339,7 @@ static int fill_experiment_folder (const struct experiment *e, const char *dir,
     return first_entry (e, dir, digest, provenance, id, err) == 0 ? 0 : -1;
 }
 
-/* On a full disk remove the folder, unless its first entry may exist. */
+/* After a full disk, remove the folder, unless its first entry may exist. */
 static void remove_unfinished (const char *dir)
 {
     struct slurmdl_error err = { "" };

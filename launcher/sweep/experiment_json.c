@@ -49,7 +49,7 @@ static json_t *column_cell_json (enum column_type type, const struct cell *cell)
                                  : text_json (cell->text);
 }
 
-/* As the trainer has it: a boolean, a list, an integer as such. */
+/* Keep the type that the trainer sees: a boolean, a list or an integer. */
 static json_t *shown_hparam (const struct sweep *s, const struct result_column *c, long trial)
 {
     json_t *v = trial_hparam (s, sweep_trial (s, trial), &s->exp->space->hparams[c->index]);

@@ -36,7 +36,7 @@ static bool folder_has_mark (const char *dir, const char *mark)
     return access (path, F_OK) == 0;
 }
 
-/* Whoever reads the file reports an error that may be temporary. */
+/* An error that may be temporary counts as a match: whoever reads the file then reports it. */
 static bool folder_may_have_mark (const char *dir, const char *mark)
 {
     return folder_has_mark (dir, mark) || (errno != ENOENT && errno != ENOTDIR);
@@ -92,7 +92,7 @@ static bool is_later (struct timespec a, struct timespec b)
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* Nobody writes the marking file again, so its time is that of the creation. */
+/* Nobody writes to the marking file again, so its time is that of the creation. */
 static int keep_newest_folder (const char *dir, void *arg)
 {
     struct folder_search *s = arg;
@@ -185,7 +185,7 @@ static void say_no_such (const struct command_line *line, const char *name)
     strings_free (names);
 }
 
-/* Whether it is the folder of a run of dl elastic, which dl scale accepts. */
+/* Whether 'name' is the folder of a run of dl elastic, which dl scale accepts. */
 static bool is_elastic_job (const struct command_line *line, const char *name)
 {
     char path[PATH_MAX];
@@ -366,14 +366,14 @@ int open_to_run (const struct command_line *line, bool trust, const char *name,
 
 /* ---- experiment files ---- */
 
-/* Open 'p', and print what it collected. */
+/* Close 'p' and print what it collected. */
 static struct experiment *read_experiment_file (const char *path, const struct edit *edit,
                                                 struct problems *p)
 {
     struct experiment *e = experiment_read_edited (path, edit, p);
     int saved = errno;
 
-    /* the file of a fork was accepted before */
+    /* the file of a fork was accepted when the original was created */
     if (e
         && (((!edit || !edit->dir) && space_check_exponents (e, p) < 0) || warm_start (e, p) < 0)) {
         experiment_destroy (e);

@@ -137,7 +137,7 @@ static void background_sync_destroy (struct background_sync *s)
 
 /* ---- the folder that entries are put into ---- */
 
-/* It stays open from one entry to the next. */
+/* The folder stays open from one entry to the next. */
 struct entry_folder {
     int fd; /* -1: none is open */
     char name[24];
@@ -156,7 +156,7 @@ static int sync_folder (struct entry_folder *f)
     return begun ? background_sync_end (f->sync) : link_sync_folder (f->fd);
 }
 
-/* fsync what was put. */
+/* fsync the names of the new entries. */
 static int entry_settle (struct entry_folder *f, struct slurmdl_error *err)
 {
     if (f->unsettled && sync_folder (f) < 0)
@@ -165,7 +165,7 @@ static int entry_settle (struct entry_folder *f, struct slurmdl_error *err)
     return 0;
 }
 
-/* Begin with that in the background. */
+/* Begin the fsync in the background. */
 static void entry_begin_to_settle (struct entry_folder *f)
 {
     if (!f->unsettled || f->begun)
@@ -425,7 +425,7 @@ static void path_of_entry (char *buf, size_t size, const struct log *log, long n
     snprintf (buf, size, "%s/%06ld/%08ld", log->dir, block_of_entry (n - 1), n);
 }
 
-/* -1: not a name that dl gives. */
+/* Returns -1 if dl does not create such names. */
 static long number_of_name (const char *name, int digits)
 {
     long n = strtol (name, NULL, 10);
@@ -479,7 +479,7 @@ static int entry_damaged (struct slurmdl_error *err, const char *path)
                    path);
 }
 
-/* Use nothing of it: the file may be another user's. */
+/* Use nothing of an entry that dl would not write: another user may have written it. */
 static int entry_unfit (struct slurmdl_error *err, const char *path, const char *member)
 {
     errno = EBADMSG;

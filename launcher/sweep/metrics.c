@@ -319,7 +319,7 @@ struct logged_reading {
     size_t last; /* last name found: the next one is the likeliest */
 };
 
-/* a writer has no more than LOGGED_MOST names either */
+/* a writer never logs more than LOGGED_MOST names */
 enum { TOO_MANY = 1, LOGGED_MOST = 1024 };
 
 enum { MANY = 10000, SAMPLE = 256 };
@@ -398,7 +398,9 @@ int logged_read (struct logged_metrics *l, const struct sweep *s, const long *tr
     return rv == TOO_MANY;
 }
 
-/* If there are many trials, check an evenly spread sample for whether reading all is worthwhile. */
+/* If there are many trials, check an evenly spread sample to find out whether reading all is
+ * worthwhile.
+ */
 static int sample_has_logged (const struct sweep *s, const long *trials, long n)
 {
     struct logged_metrics l;

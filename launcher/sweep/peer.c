@@ -34,18 +34,18 @@ enum { PEER_FILE_MAX = 64 << 10, COUNTER_SIZE = 21 };
 /* Replaces the counter when a worker ends; the time follows. */
 #define PEER_GONE "gone"
 
-/* What this process remembers of a claim that is not its own ... */
+/* What this process remembers about a claim of another worker ... */
 struct claim {
     long trial;
     long attempt;
     char nonce[33];
 };
 
-/* ... and of another worker. */
+/* ... and about another worker. */
 struct other {
     char nonce[33];
     char counter[COUNTER_SIZE + 1];
-    double since; /* the counter has not changed */
+    double since; /* when the counter last changed */
     double looked;
     bool dead;
     bool before; /* at the slot of this process */
@@ -290,11 +290,11 @@ const char *peer_claimant (struct peer_membership *p, long trial, long attempt)
 
 /* ---- who is dead ---- */
 
-/* Read a worker's file no more often than this, s ... */
+/* Seconds between two reads of a worker's file, at least ... */
 static const double look_every = 1;
 
-/* ... and no more files than this a second: among a thousand workers, each would otherwise do
- * little else, and never win the race for an entry.
+/* ... and the most files that are read in a second.  Among a thousand workers, each would otherwise
+ * do little else, and never win the race for an entry.
  */
 enum { LOOKS_MAX = 8 };
 

@@ -92,10 +92,12 @@ static void state_add_history (struct sweep *s, long what)
 
 /* ---- nodes that fail ---- */
 
-/* So many failures in a row, and as many results elsewhere meanwhile. */
+/* Exclude a node after this many failures in a row, if as many attempts succeeded elsewhere
+ * meanwhile.
+ */
 enum { STREAK = 5 };
 
-/* NULL if there is no name. */
+/* Find or add a node.  Returns NULL without a name. */
 static struct host *know_host (struct sweep *s, const char *name)
 {
     struct host *h = sweep_host (s, name);
@@ -186,14 +188,14 @@ static bool is_status (const char *start, const char *number)
     return has_ending (start, number, "exit status ") || has_ending (start, number, "by signal ");
 }
 
-/* Up to the next blank or quote. */
+/* The length of the word up to a blank, a quote or a bracket. */
 static size_t word_length (const char *text)
 {
     return strcspn (text, " \t'\"()[]<>,;");
 }
 
-/* If no metric was logged, the rest of the reason quotes the attempt's log, and differs; of a hang
- * it says where the ranks were.
+/* How much of a reason to compare.  The rest differs between attempts: without a metric it quotes
+ * the log, and after a hang it names the places of the ranks.
  */
 static size_t length_that_counts (const char *why)
 {
@@ -213,7 +215,7 @@ void fault_key (char key[FAULT_KEY], const char *why)
     for (const char *c = why; c < end && n < FAULT_KEY - 1;) {
         size_t len = word_length (c);
         if (has_ending (key, key + n, "rank # on ")) {
-            key[n++] = '#'; /* whichever machine it was on */
+            key[n++] = '#'; /* the machine does not matter */
             c += strcspn (c, " :;,");
         } else if (len > 1 && memchr (c, '/', len)) {
             key[n++] = '/';
@@ -254,7 +256,7 @@ void fault_note (struct sweep *s, const struct event *e)
     if (s->nresults || e->free || !e->why)
         return;
     fault_key (key, e->why);
-    if (e->progress) { /* a failure that the trial overcomes is no fault */
+    if (e->progress) { /* the trial got further in spite of it */
         if ((f = find_fault (s, key)) && f->trial == (long)e->trial)
             f->count = 0;
         return;

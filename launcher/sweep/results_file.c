@@ -30,7 +30,9 @@
 
 enum { RESULTS_VERSION = 1 };
 
-/* At the end, where HDF5 does not look: libhdf5 crashes on damaged files, so check them first. */
+/* A checksum behind the end of the HDF5 file, where libhdf5 ignores it.  Check it before opening a
+ * file, because libhdf5 crashes on damaged ones.
+ */
 struct seal {
     char magic[8];
     uint64_t xxh64; /* of the HDF5 file */
@@ -38,7 +40,7 @@ struct seal {
 
 static const char seal_magic[8] = "SLDLRES1";
 
-/* A larger old file is not read but made anew. */
+/* Do not read a larger old file; write a new one from scratch. */
 static const size_t RESULTS_MAX = (size_t)8 << 30;
 
 enum { SUM_BLOCK = 1 << 20 };
@@ -69,7 +71,7 @@ static hid_t results_row_type (void)
     return t;
 }
 
-/* libhdf5 crashes when it converts types that a file made up. */
+/* Check the type first: libhdf5 crashes when it converts from types that somebody made up. */
 static bool dataset_has_type (hid_t dataset, hid_t type)
 {
     hid_t stored = H5Dget_type (dataset);
@@ -237,7 +239,7 @@ static const char made_magic[8] = "SLDLMADE";
 
 enum { IMAGE_BLOCK = 1 << 20, TEXT_MOST = 256 };
 
-/* The file is made in memory; HDF5 wants the name of a file that does not exist. */
+/* HDF5 creates the file in memory, but insists on a name, which must not exist. */
 static const char no_file[] = "/dev/null/results.h5";
 
 static hid_t access_memory (void)

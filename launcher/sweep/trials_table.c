@@ -23,7 +23,7 @@
 #include "launcher/sys/terminal.h"
 
 /* clang-format off */
-/* Of results/columns.h. */
+/* Names of columns (columns.h). */
 static const struct table_column trial_columns[] = {
     { "trial",  true  },
     { "state",  false },
@@ -36,15 +36,15 @@ static const struct table_column trial_columns[] = {
 /* clang-format on */
 enum { FIXED = 7, OF_POINT = 4 };
 
-/* What matters least, where there is no room: these, metrics that are not
- * optimised, and then ...
+/* Columns to drop first if the table is too wide: these, then metrics that are only logged, and
+ * then ...
  */
 static const char *const least[] = { "attempts", "seconds" };
 static const char *const less[] = { "metric", "length", "state" };
 enum { LEAST = 2, LESS = 3 };
 
-/* Of so many trials all metrics are read, up to so many rows; so many of them
- * are shown.
+/* Read all logged metrics of up to TRIALS_READ trials, unless these have more than ROWS_READ rows,
+ * and show LOGGED_SHOWN of them.
  */
 enum { TRIALS_READ = 100, ROWS_READ = 500000, LOGGED_SHOWN = 4 };
 
@@ -53,12 +53,12 @@ static bool value_is_repeated (const struct sweep *s)
     return s->exp->search->config.repeats > 1;
 }
 
-/* The columns of a table; those of 'logged' are behind the fixed ones. */
+/* The columns of 'logged' follow the fixed ones. */
 struct trials_table {
     struct libscols_table *tb;
     const struct sweep *s;
     struct logged_metrics logged;
-    size_t nlogged; /* of them that are shown */
+    size_t nlogged; /* how many of them are shown */
 };
 
 /* The column of the second metric. */
@@ -67,7 +67,7 @@ static size_t first_metric (const struct trials_table *t)
     return FIXED + t->nlogged + (value_is_repeated (t->s) ? OF_POINT : 0);
 }
 
-/* The further metrics, each in a column of its own. */
+/* Fill in all metrics but the first, each in a column of its own. */
 static void fill_metrics (struct libscols_line *line, const struct sweep *s,
                           const struct sweep_trial *t, size_t column)
 {
@@ -90,7 +90,7 @@ static void fill_hparams (struct libscols_line *line, const struct sweep *s,
     }
 }
 
-/* Mean and deviation of the point, the first column of which is its number. */
+/* Fill in the number of the trial's point, its mean, its deviation and its number of results. */
 static void fill_point (struct libscols_line *line, const struct sweep *s, long trial,
                         size_t column)
 {
@@ -171,7 +171,7 @@ static void add_trial_line (const struct trials_table *table, long n, bool in_fr
         table_colour (line, 0, "green");
 }
 
-/* Why attempts failed, where any did, in the last column. */
+/* Whether any attempt failed.  If so, the last column shows why. */
 static bool has_failures (const struct sweep *s)
 {
     for (long i = 0; i < s->ntrials; i++)
@@ -206,7 +206,9 @@ void print_excluded (const struct sweep *s)
             printf ("machine %s is excluded: %s\n", s->hosts[i].name, s->hosts[i].why);
 }
 
-/* Those of many trials take a while: then of one, for their names. */
+/* Reading the metrics of many trials takes too long, so read one trial, for the names of its
+ * metrics.
+ */
 static void read_logged (struct trials_table *t, const long *trials, long n)
 {
     bool all = n <= TRIALS_READ;
@@ -288,7 +290,7 @@ void print_best_trials (const struct sweep *s, long max)
     free (trials);
 }
 
-/* Whether a trial's last result had a number for it. */
+/* Whether any trial reported a finite value of a metric. */
 static bool has_number (const struct sweep *s, size_t metric)
 {
     for (long i = 1; i <= s->ntrials; i++) {
@@ -347,8 +349,8 @@ void print_best (const struct sweep *s)
 
 /* ---- CSV ---- */
 
-/* Quotes as RFC 4180 has them; lines end as the system's do.  A spreadsheet
- * takes some first characters for a formula: 'safe' puts an apostrophe there.
+/* Quote as RFC 4180 requires, but end lines with a newline only.  Spreadsheets take a text that
+ * begins with one of these characters for a formula; 'safe' puts an apostrophe before it.
  */
 static void put_csv_text (FILE *f, const char *text, bool safe)
 {
@@ -367,7 +369,7 @@ static void put_csv_text (FILE *f, const char *text, bool safe)
     fputc ('"', f);
 }
 
-/* Nothing for NaN. */
+/* Print nothing for NaN. */
 static void put_real (FILE *f, double v)
 {
     char text[NUMBER_TEXT];
@@ -393,7 +395,7 @@ static void put_csv_cell (FILE *f, enum column_type type, const struct cell *cel
     }
 }
 
-/* A hyperparameter may have the name of another column. */
+/* The prefix "hp." keeps hyperparameters apart from columns of the same name. */
 void csv_put_names (FILE *f, const struct columns *c, bool safe)
 {
     for (size_t i = 0; i < c->n; i++) {

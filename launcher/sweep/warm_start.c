@@ -129,7 +129,7 @@ static long take_trials (struct experiment *e, const struct sweep *s, const size
     return finished;
 }
 
-/* A full training there may be only part of one here. */
+/* Print a note if a full training in the earlier experiment has another length than here. */
 static void note_length (const struct experiment *e, const struct sweep *s, struct problems *p)
 {
     if (s->exp->search->config.max_length != e->search->config.max_length)
