@@ -27,13 +27,13 @@ enum { ACTIVATE_SECONDS = 180, OUTPUT_MAX = 8 << 20 };
 enum { BAD_MODULES = 41, BAD_CONDA, BAD_VENV };
 
 /* clang-format off */
-/* Arguments: the conda environment, the virtual environment (either ""), and
- * the modules.  The last line of its standard error says what is wrong; its
- * output are the variables, each ended by a zero byte.
+/* The arguments are the conda environment, the virtual environment (both may be ""), and the
+ * modules.  The last line on standard error explains a failure.  Standard output gets the
+ * variables, each terminated by a NUL.
  *
- * modulecmd prints commands for a shell.  The files of a login shell are read
- * only where nothing has set up modules.  A conda environment is its bin first
- * in PATH and its activate.d; conda itself needs seconds for the same.
+ * modulecmd prints commands for a shell.  Read the start-up files of a login shell only if nothing
+ * has set up modules.  To enter a conda environment, put its bin directory first in PATH and source
+ * its activate.d: running conda itself takes seconds.
  */
 static const char script[] =
     "exec 3>&1 1>&2\n"
@@ -108,7 +108,7 @@ static void end_in_time (const void *arg)
     alarm (ACTIVATE_SECONDS);
 }
 
-/* The exit status of bash with the script, -1: it did not end by itself. */
+/* Run the script with bash.  Returns its exit status, or -1 if it did not exit by itself. */
 static int run_script (const struct software *s, const char *dir, int io[2])
 {
     const char *const bash[] = { "bash", "--posix",      "-c",          script,
@@ -124,7 +124,7 @@ static int run_script (const struct software *s, const char *dir, int io[2])
     return subprocess_wait (pid);
 }
 
-/* What was written to a file, ended by zero; '*size' without that. */
+/* Read a whole file, and add a NUL that '*size' does not count. */
 static char *file_contents (int fd, size_t *size)
 {
     struct stat st;
@@ -138,9 +138,9 @@ static char *file_contents (int fd, size_t *size)
     return text;
 }
 
-/* ---- what it says ---- */
+/* ---- the output of the script ---- */
 
-/* These change with each shell, and say nothing of the modules. */
+/* Variables that every shell changes, so that the modules are not the reason. */
 static bool is_shell_variable (const char *variable)
 {
     static const char *const names[] = { "_=", "SHLVL=", "PWD=", "OLDPWD=", NULL };
@@ -161,7 +161,7 @@ static void keep_variables (struct software *s, const char *text, size_t size)
             strings_add (&s->activated, *v);
 }
 
-/* The last line, and the first one that has letters if that is another. */
+/* Write the last line, and after it the first one if there are several. */
 static void explain_errors (char *text, char *buf, size_t size)
 {
     char *first = NULL;
@@ -241,7 +241,7 @@ out:
     return rv;
 }
 
-/* ---- what there is then ---- */
+/* ---- queries of the loaded environment ---- */
 
 static const char *value_in (char *const *list, const char *name)
 {

@@ -97,7 +97,7 @@ static int bind_folder (char ***binds, const char *path, const char *const *shar
                    path);
 }
 
-/* The folder of the socket of `dl log`. */
+/* The folder of the socket that `dl log` uses. */
 static char *socket_folder (void)
 {
     const char *path = getenv ("DL_SOCKET");

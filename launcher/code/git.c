@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What git(1) says of a folder. */
+/* Ask git(1) which files a folder has and how they changed. */
 #include "launcher/code/git.h"
 
 #include <limits.h>
@@ -12,14 +12,14 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 
-/* of the output; s; of submodules in submodules */
+/* bytes of output, bytes of the list of filters, seconds, depth of nested submodules */
 enum { LIST_MAX = 8 << 20, FILTERS_MAX = 64 << 10, SECONDS = 20, DEPTH_MAX = 5 };
 
-/* A git command in a folder. */
+/* Begin a git command that runs in a folder. */
 static void begin_git (struct command *c, const char *dir)
 {
     *c = (struct command){ .timeout = SECONDS, .no_errors = true, .keeps_job = true };
-    /* what a partial clone lacks would be fetched, by any program */
+    /* a partial clone would fetch missing objects by any program that its configuration names */
     command_add (c, "env", NULL);
     command_add (c, "GIT_ALLOW_PROTOCOL", "");
     command_add (c, "git", NULL);
@@ -51,8 +51,8 @@ static bool ends_in (const char *key, const char *end)
     return n >= k && !strcasecmp (key + n - k, end);
 }
 
-/* The filters that the configuration has are programs, and a diff runs them:
- * they get none to run.  -1: git cannot be told so.
+/* git diff runs the filters that the configuration names, which can be any programs.  Replace them
+ * with nothing.  Returns -1 if a filter cannot be replaced.
  */
 static int drop_filters (struct command *c, const char *dir)
 {
@@ -67,7 +67,7 @@ static int drop_filters (struct command *c, const char *dir)
     command_add (&list, "^filter[.]", NULL);
     text = rest = git_command_output (&list, FILTERS_MAX, &status);
     if (!text)
-        return status == 1 ? 0 : -1; /* 1: there are none */
+        return status == 1 ? 0 : -1; /* 1: there are no filters */
     for (char *key; rv == 0 && (key = strsep (&rest, "\n"));) {
         bool flag = ends_in (key, ".required");
         if (!flag && !ends_in (key, ".clean") && !ends_in (key, ".process"))
@@ -80,7 +80,7 @@ static int drop_filters (struct command *c, const char *dir)
     return rv;
 }
 
-/* Settings of the work tree that would run programs are not used. */
+/* Programs that the configuration of the work tree names do not run. */
 char *git_output (const char *dir, char *const *args, size_t max)
 {
     struct command c;
@@ -109,8 +109,8 @@ static bool path_exists (const char *root, const char *path, const char *name)
            && access (full, F_OK) == 0;
 }
 
-/* Add the files of the work tree, and of its submodules.  'folder' is that of
- * a submodule, "" or "NAME/".
+/* Write the files of the work tree and of its submodules to 'to'.  'folder' is the path of the
+ * submodule, "" or "NAME/".
  */
 static int add_work_tree (FILE *to, const char *root, const char *folder, int depth)
 {
@@ -167,7 +167,7 @@ void git_files_free (struct git_files *g)
     *g = (struct git_files){ NULL };
 }
 
-/* The first that is not before 'path'. */
+/* The index of the first file that does not sort before 'path'. */
 static size_t lower_bound (const struct git_files *g, const char *path)
 {
     size_t low = 0;

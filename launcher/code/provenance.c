@@ -29,7 +29,7 @@ enum {
     DIFF_MAX = 1 << 20,
 };
 
-/* Make a text valid for JSON. */
+/* Convert a text to a JSON string.  If it is not UTF-8, replace each non-ASCII byte with '?'. */
 static json_t *json_of_any_text (const char *text)
 {
     char *copy = xstrdup (text);
@@ -194,7 +194,9 @@ static json_t *git_json (const struct code_files *c)
 
 /* ---- Python ---- */
 
-/* The names of the folders have name and version; reading their files would take far longer. */
+/* The folders' names contain name and version of each package.  Reading the metadata inside would
+ * take far longer.
+ */
 static const char list_packages[] = "import sys\n"
                                     "sys.path.pop(0)\n"
                                     "import json, os\n"

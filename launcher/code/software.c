@@ -260,7 +260,7 @@ void software_check (struct experiment *e, bool local, bool loads, struct proble
         check_software_image (e, local, p);
 }
 
-/* Of ranks on other nodes each one finds its own. */
+/* With ranks on other nodes, each rank looks for the runtime on its own node. */
 static int find_local_runtime (const struct experiment *e, struct slurmdl_error *err)
 {
     const struct software *s = e->software;
@@ -287,8 +287,8 @@ extern char **environ;
 
 enum { NOT_RUN = 126, NO_PROGRAM = 127 };
 
-/* As a process of its own: SIGKILL ends podman, but not what conmon has
- * started for it.
+/* Remove the container from a process of its own once this one has ended: SIGKILL ends podman, but
+ * not what conmon started for it.
  */
 static void remove_after (const char *program, const char *name)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archive of an experiment, shared between experiments with the same code.
- */
+/* The archive of an experiment, which experiments with the same code share. */
 #include "launcher/code/store.h"
 
 #include <dirent.h>
@@ -29,8 +28,9 @@ static void store_path (char *buf, size_t size, const char *dir, const char *nam
               name ? name : "");
 }
 
-/* What an experiment has later is beside what it had first; where others have
- * removed it, that of another experiment will do.  Returns -1 if it is gone.
+/* Find the archive with this digest: code that was frozen later has a file of its own beside the
+ * first archive; if other users removed them, use the copy in .dl-code.  Returns -1 if all are
+ * gone.
  */
 static int archive_path (char *buf, size_t size, const char *dir, const char *digest)
 {
@@ -44,7 +44,7 @@ static int archive_path (char *buf, size_t size, const char *dir, const char *di
     return access (buf, F_OK);
 }
 
-/* A network file system may take a moment to show it. */
+/* Retry, because a network file system may take a moment to show a new file. */
 static int find_archive (char *buf, size_t size, const char *dir, const char *digest,
                          struct slurmdl_error *err)
 {
@@ -62,7 +62,7 @@ static int find_archive (char *buf, size_t size, const char *dir, const char *di
                    dir);
 }
 
-/* Whether the user's own file 'path' has the content: a name of it will do. */
+/* Whether this user has a file 'path' with the same content, so that a hard link will do. */
 static bool file_has_content (const char *path, const struct code_archive *a)
 {
     char digest[DIGEST_SIZE];
@@ -79,7 +79,7 @@ static bool file_has_content (const char *path, const struct code_archive *a)
     return is_same;
 }
 
-/* No name in the way that is a link: it would be made where that leads. */
+/* Link the archive into .dl-code without following symbolic links, which could lead anywhere. */
 static int link_stored (const char *path, const char *stored)
 {
     const char *name;
@@ -110,7 +110,7 @@ int store_put (const char *dir, const struct code_archive *a, struct slurmdl_err
         return 0;
     if (publish_if_absent (path, a->data, a->size, err) < 0)
         return -1;
-    /* without it each experiment has a file of its own */
+    /* if this fails, experiments do not share the file */
     store_path (stored, sizeof (stored), dir, NULL);
     if (inside_mkdir (stored, 0777) == 0)
         ignore_in_git (stored);
@@ -146,7 +146,9 @@ int store_get (const char *dir, const char *digest, struct code_archive *a,
     return errorf (err, "%s: this is not the code that was frozen; refusing to run it", path);
 }
 
-/* Whoever shares the folder may have given another one of ours this name. */
+/* Whether dl created this file and no experiment uses it any more.  Check it, because another user
+ * of a shared folder may have given such a name to another file of ours.
+ */
 static bool is_stored (int folder, const char *name)
 {
     struct stat st;

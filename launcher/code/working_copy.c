@@ -527,7 +527,7 @@ static int merge_link (const struct pair *p, const char *name)
     return symlinkat (target, p->to, name);
 }
 
-/* A file replaces what has its name; folders are merged. */
+/* A file replaces an entry of the same name; folders are merged. */
 static int merge_entry (const struct pair *p, const struct dirent *d, char *buffer)
 {
     unsigned char kind = dirent_type (p->from, d);
