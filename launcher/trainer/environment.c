@@ -341,8 +341,8 @@ static char *entrypoint_text (const struct experiment *e, const struct command_v
     return text;
 }
 
-/* Each rank chooses the command of its role.  Those whose role has no GPUs, while others' have, see
- * none, whoever made the allocation.
+/* Each rank runs the command of its role.  If only some roles have GPUs, hide them from the ranks
+ * of the others, even in an allocation that dl did not request.
  */
 static char *role_script (const struct experiment *e, const struct command_values *v)
 {

@@ -232,7 +232,9 @@ static bool has_trained (const struct handing_on *h, long k, long from)
     return before.n < 2 || now.step[0] != before.step[0];
 }
 
-/* A job need not log metrics: that it has logged none proves nothing then. */
+/* A job need not log metrics, so their absence proves something only if another attempt logged
+ * some.
+ */
 static bool logs_metrics (const struct handing_on *h)
 {
     char path[PATH_MAX];

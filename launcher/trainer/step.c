@@ -47,8 +47,9 @@ void within_command (char ***words)
     add_own_command (words, "within");
 }
 
-/* The components of the job have tasks of their own; the others are as wide as the one that needs
- * most.  Each member sees its own GPUs; but torch takes the one of LOCAL_RANK of all.
+/* In a heterogeneous job, each component starts its own tasks.  In other jobs every task gets the
+ * cores of the role that needs most.  If all members need the same, each sees only its own GPUs,
+ * except with torch, which picks GPU number LOCAL_RANK among all.
  */
 static void role_step_words (const struct trial_attempt *a, char ***words)
 {
@@ -75,7 +76,9 @@ static void role_step_words (const struct trial_attempt *a, char ***words)
     free (list);
 }
 
-/* As many as Slurm had when the job began, but those that are not good. */
+/* The number of nodes of the step: those chosen for the attempt, else those that Slurm gave to a
+ * job with a minimum, else as in the experiment.
+ */
 static long long step_nodes (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
@@ -106,8 +109,8 @@ void step_command (const struct trial_attempt *a, bool proxy, char ***words)
         add_own_command (words, "rank");
 }
 
-/* A killed srun cannot end its step; SIGTERM makes it do so.  It forwards SIGUSR2 to the ranks (dl
- * rank, below).
+/* SIGTERM makes srun end its step, which a killed srun cannot do. srun forwards SIGUSR2 to the
+ * ranks (dl rank, below).
  */
 void step_signal (pid_t srun, int signal, double *ended)
 {
@@ -148,7 +151,7 @@ struct rank_proxy {
     int signals;
     bool asked;
     bool preempted;
-    struct heal_rank *watched; /* by the worker; NULL: it is not */
+    struct heal_rank *watched; /* NULL: the worker does not watch it */
 };
 
 static const int rank_signals[] = { SIGTERM, SIGUSR2, SIGCHLD };
@@ -184,7 +187,7 @@ static void on_rank_signal (struct rank_proxy *r)
     }
 }
 
-/* Wait for a signal, or for what the worker says. */
+/* Wait for a signal or for a message of the worker. */
 static void wait_and_serve (struct rank_proxy *r)
 {
     struct pollfd p[2] = {
@@ -206,8 +209,8 @@ static void await_late_sigterm (struct rank_proxy *r)
         on_rank_signal (r);
 }
 
-/* srun --kill-on-bad-exit kills the other ranks if one fails; they must not be killed while they
- * save a checkpoint.
+/* If a rank fails, srun --kill-on-bad-exit kills the others.  Report success for a rank that was
+ * asked to end, so that the others can finish saving their checkpoints.
  */
 static int rank_exit_status (const struct rank_proxy *r, int status)
 {
@@ -220,7 +223,7 @@ static int rank_exit_status (const struct rank_proxy *r, int status)
     return shell_status (status);
 }
 
-/* For the worker, which decides what follows; it is there once, and whole. */
+/* Publish the rank's exit status for the worker, which decides what follows. */
 static void leave_end (int status)
 {
     const char *dir = getenv ("DL_JOB_ENDS");

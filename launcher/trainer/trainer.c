@@ -368,7 +368,7 @@ static void prepare_metrics (struct trainer *t, struct trainer_spare *spare)
     trainer_flush_begin (t);
 }
 
-/* An attempt that logged no metrics has no file for them. */
+/* Remove the metrics file of an attempt that logged nothing. */
 static void discard_metrics (struct trainer *t)
 {
     if (t->metrics && !t->logged) {
