@@ -520,22 +520,42 @@ static bool is_mpirun (spank_t sp)
     return false;
 }
 
-/* Find "--max-restarts=3", also in two words or with "_", as torchrun accepts it. */
-static const char *argument (char **argv, int n, const char *name)
+/* The next word of the command, also of a text in it that a shell reads.  Returns its length, 0 at
+ * the end.
+ */
+static size_t next_word (char **argv, int n, int *i, const char **word)
 {
-    size_t len = strlen (name);
+    static const char between[] = " \t\n'\"";
 
-    for (int i = 0; i < n && argv[i]; i++) {
-        const char *a = argv[i];
-        size_t k = 0;
-        while (k < len && (a[k] == name[k] || (a[k] == '_' && name[k] == '-')))
-            k++;
-        if (k == len && a[k] == '=')
-            return a + k + 1;
-        if (k == len && !a[k] && i + 1 < n && argv[i + 1])
-            return argv[i + 1];
+    for (;;) {
+        *word += strspn (*word, between);
+        if (**word)
+            return strcspn (*word, between);
+        if (++*i >= n || !argv[*i])
+            return 0;
+        *word = argv[*i];
     }
-    return NULL;
+}
+
+/* Find "--max-restarts=3", also in two words or with "_", as torchrun accepts it. */
+static bool argument (char **argv, int n, const char *name, char text[32])
+{
+    const char *word = n > 0 ? argv[0] : "";
+    bool is_next = false;
+    size_t len;
+
+    for (int i = 0; (len = next_word (argv, n, &i, &word)) > 0; word += len) {
+        size_t k = 0;
+        while (!is_next && k < len && (word[k] == name[k] || (word[k] == '_' && name[k] == '-')))
+            k++;
+        if (is_next || (!name[k] && k < len && word[k] == '=')) {
+            size_t value = is_next ? 0 : k + 1;
+            snprintf (text, 32, "%.*s", (int)(len - value), word + value);
+            return true;
+        }
+        is_next = !name[k] && k == len;
+    }
+    return false;
 }
 
 /* The value of a torchrun setting.  The command line wins over the variable. */
@@ -543,10 +563,10 @@ static const char *setting (spank_t sp, const char *option, const char *name, ch
 {
     char **argv = NULL;
     int n = program (sp, &argv);
-    const char *value = argument (argv, n, option);
 
-    variable_text (sp, name, text, 32);
-    return value ? value : text;
+    if (!argument (argv, n, option, text))
+        variable_text (sp, name, text, 32);
+    return text;
 }
 
 static bool is_elastic (spank_t sp)
@@ -554,7 +574,8 @@ static bool is_elastic (spank_t sp)
     char text[32];
 
     return atoi (setting (sp, "--max-restarts", "PET_MAX_RESTARTS", text)) > 0
-           || strchr (setting (sp, "--nnodes", "PET_NNODES", text), ':');
+           || strchr (setting (sp, "--nnodes", "PET_NNODES", text), ':')
+           || !strcmp (setting (sp, "--rdzv-backend", "PET_RDZV_BACKEND", text), "c10d");
 }
 
 /* Keep torchrun's own default, but warn, because it fails only after minutes. */

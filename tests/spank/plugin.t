@@ -124,7 +124,10 @@ elastic () { # elastic ARGUMENT...: what torchrun of a node gets
     apart SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 PROGRAM="torchrun $*" "$stub" "$PLUGIN" 0 dl=torchrun |
         grep -oE '^set PET_(RDZV_[A-Z]*=.*|MASTER_ADDR=.*)' | tr '\n' ' '
 }
-for a in --max-restarts=3 '--max_restarts 1' --nnodes=1:3 '--nnodes 2:2'; do
+tab=$(printf '\t')
+# what has tabs is one word, which a shell reads
+for a in --max-restarts=3 '--max_restarts 1' --nnodes=1:3 '--nnodes 2:2' --rdzv_backend=c10d "sh -c exec${tab}torchrun${tab}--max-restarts${tab}2${tab}x.py" \
+    "sh -c cd${tab}src;${tab}'torchrun'${tab}'--rdzv-backend=c10d'${tab}x.py"; do
     is "$(elastic $a x.py)" "set PET_RDZV_BACKEND=c10d set PET_RDZV_ENDPOINT=n1:19004 set PET_RDZV_CONF=is_host=0 set PET_RDZV_ID=1234.0 " "torchrun $a: every node hears of a restart"
 done
 is "$(elastic --max-restarts=0 --nnodes=2 x.py)" "set PET_RDZV_BACKEND=static set PET_MASTER_ADDR=n1 " "without: in Slurm's order"
