@@ -185,15 +185,16 @@ static int unknown_command (const char *name)
 }
 
 /* Do not report success if standard output could not be written, even if the disk was
- * full only while earlier lines were written.
+ * full only while earlier lines were written.  Nor lose the answer of a command that found a
+ * problem (EXIT_FAILED).
  */
-static int check_output (void)
+static int check_output (int rv)
 {
     bool failed = ferror (stdout);
 
     errno = 0;
-    if (fflush (stdout) == 0 && !failed)
-        return EXIT_OK;
+    if ((rv != EXIT_OK && rv != EXIT_FAILED) || (fflush (stdout) == 0 && !failed))
+        return rv;
     complain ("cannot write standard output%s%s", errno ? ": " : "", errno ? strerror (errno) : "");
     return EXIT_IO;
 }
@@ -213,7 +214,7 @@ static int run_command (const struct cmd *cmd, int argc, char **argv)
         break;
     }
     command_line_free (cmd, &line);
-    return rv == EXIT_OK ? check_output () : rv;
+    return check_output (rv);
 }
 
 int main (int argc, char **argv)
@@ -227,11 +228,11 @@ int main (int argc, char **argv)
     umask (umask (077) | S_IWOTH);
     if (!strcmp (name, "--help") || !strcmp (name, "-h") || !strcmp (name, "help")) {
         help_all (commands);
-        return argc > 1 ? EXIT_OK : EXIT_USAGE;
+        return check_output (argc > 1 ? EXIT_OK : EXIT_USAGE);
     }
     if (!strcmp (name, "--version")) {
         puts ("dl " DL_VERSION);
-        return EXIT_OK;
+        return check_output (EXIT_OK);
     }
     if (!strcmp (name, "--complete") || !strcmp (name, "--complete-help")) {
         complete (commands, argc - 2, argv + 2, !strcmp (name, "--complete-help"));

@@ -49,10 +49,11 @@ for bad in a a= =1 a=b 'a b=1' a=1x; do
     is $? 2 "dl log '$bad'"
 done
 if [ -w /dev/full ]; then
-    dl --help >/dev/full 2>/dev/null
-    dl ls --help >/dev/full 2>/dev/null
-    is $? 7 "a full disk under stdout is no success"
-    is "$(dl ls --help 2>&1 >/dev/full)" "dl: cannot write standard output: No space left on device" "and one line says so"
+    for words in --help --version "ls --help"; do
+        # shellcheck disable=SC2086
+        is "$(dl $words 2>&1 >/dev/full; echo $?)" "dl: cannot write standard output: No space left on device
+7" "a full disk under stdout is no success: dl $words"
+    done
 fi
 printf 'name = "n"; entrypoint = "true"; searcher = { name = "random"; metric = "m"; max_trials = 1; };\n' >n.conf
 mkdir bin && ln -s "$(command -v dl)" bin/dl

@@ -420,6 +420,13 @@ dl: DIR/first-0001: there is no record of its code and packages
 dl: DIR/second-0001: there is no record of its code and packages
 END
 
+prints 'diff on a full disk' sh -c 'dl diff first second >/dev/full' <<'END'
+exit status 7
+dl: DIR/first-0001: there is no record of its code and packages
+dl: DIR/second-0001: there is no record of its code and packages
+dl: cannot write standard output: No space left on device
+END
+
 prints 'export' dl export second <<'END'
 trial,state,length,metric,best,best_length,seconds,attempts,fails,begin_time,end_time,host,gpus,why,hp.lr,hp.opt
 1,completed,9,0.79151,0.79151,9,17.31037,1,0,1.7e+09,1700000017.31037,n1,,,0.03334,sgd
