@@ -43,7 +43,7 @@ cudaError_t cudaSetDevice (int device)
 cudaError_t cudaDeviceGetPCIBusId (char *id, int n, int device)
 {
     snprintf (id, (size_t)n, "0000:%02x:00.0", device + 1);
-    return cudaSuccess;
+    return fakecuda_has ("bus") ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute (int *value, enum cudaDeviceAttr what, int device)

@@ -34,6 +34,6 @@ struct fakecuda_counts fakecuda_counted (void);
 
 /* Whether FAKE_NCCL is this: "alone" (one GPU a machine), "ampere" (a GPU of
  * 2020, which adds no numbers of eight bits: NCCL refuses them), "hang" (ranks
- * do not find each other), "stuck" (kernels do not end), "async" (one fails).
+ * do not find each other), "stuck" (kernels do not end), "async" (one fails), "bus" (no address).
  */
 bool fakecuda_has (const char *fault);

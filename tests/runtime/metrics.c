@@ -274,6 +274,8 @@ static void full_disk_does_not_hold_up (void **state)
     for (long i = 0; i < 3000000; i++)
         lost += slurmdl_metrics_log (m, "x", i, 0) < 0;
     assert_true (lost > 1000000);
+    /* it waits in memory until the end */
+    assert_int_equal (metrics_event (m, "note", 1, "{}"), 0);
     assert_int_equal (slurmdl_metrics_destroy (m), -1);
     umount (dir);
 }
@@ -468,18 +470,20 @@ static long find_row (const char *bytes, long size, double value)
     return 0;
 }
 
-/* Flip a bit of a row, or make it zeros. */
-static void spoil (double value, bool wipe)
+enum damage { FLIP_BIT, ZERO_STEP, ZERO_ROW };
+
+/* Damage the row with this value; ZERO_STEP makes zeros of its step alone. */
+static void spoil (double value, enum damage how)
 {
     static char bytes[1 << 20];
     FILE *f = fopen (in_dir ("metrics.h5"), "r+");
     long size = (long)fread (bytes, 1, sizeof (bytes), f);
     long at = find_row (bytes, size, value);
 
-    if (wipe)
-        memset (bytes + at, 0, 32);
-    else
+    if (how == FLIP_BIT)
         bytes[at] ^= 4;
+    else
+        memset (bytes + at, 0, how == ZERO_STEP ? 8 : 32);
     rewind (f);
     fwrite (bytes, 1, (size_t)size, f);
     fclose (f);
@@ -493,13 +497,14 @@ static void damaged_rows_are_told (void **state)
     /* clang-format off */
     static const struct {
         double value;
-        bool zeros;
+        enum damage how;
         const char *lost; /* in the message; NULL: there is none */
     } steps[] = {
-        { 9 + 16, true,  NULL },
-        { 3 + 16, false, "1 row is lost, the first is number 4 " },
-        { 6 + 16, true,  "2 rows are lost, the first is number 4 " },
-        { 0 + 16, false, "3 rows are lost, the first is number 1 " },
+        { 9 + 16, ZERO_ROW,  NULL },
+        { 8 + 16, ZERO_STEP, "1 row is lost, the first is number 9 " },
+        { 3 + 16, FLIP_BIT,  "2 rows are lost, the first is number 4 " },
+        { 6 + 16, ZERO_ROW,  "3 rows are lost, the first is number 4 " },
+        { 0 + 16, FLIP_BIT,  "4 rows are lost, the first is number 1 " },
     };
     /* clang-format on */
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
@@ -513,7 +518,7 @@ static void damaged_rows_are_told (void **state)
     for (size_t i = 0; i < COUNT (steps); i++) {
         struct slurmdl_error err = { "" };
 
-        spoil (steps[i].value, steps[i].zeros);
+        spoil (steps[i].value, steps[i].how);
         wanted -= steps[i].value;
         for (int folder = 0; folder < 2; folder++) {
             double sum = 0;

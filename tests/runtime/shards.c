@@ -363,6 +363,36 @@ static void all_ranks_restore_the_same (void **state)
     assert_int_equal (ranks (3, -1, restore_older, &t), 0);
 }
 
+/* What does not fit on one rank fails on all of them, with the same error. */
+static void restore_misfit (int rank, int size, void *arg)
+{
+    static const struct cut c = { 1, { 9 }, { 3 } };
+    const int *misfit = arg;
+    struct slurmdl_error err = { "" };
+    double loss;
+    int32_t *data;
+    struct slurmdl *run = open_rank (&c, rank, &data);
+    int64_t step = 0;
+
+    NEED (slurmdl_protect (run, "loss", rank == *misfit ? SLURMDL_I32 : SLURMDL_F64, 0, NULL, &loss)
+          == 0);
+    errno = 0;
+    NEED (slurmdl_restore (run, &step, &err) == -1 && errno == EINVAL);
+    NEED (strstr (err.text, "loss"));
+    slurmdl_close (run);
+    free (data);
+}
+
+static void a_misfit_fails_on_all_ranks (void **state)
+{
+    static const struct cut c = { 1, { 9 }, { 3 } };
+    struct test t = { &c, 3, false, 1 };
+
+    assert_int_equal (ranks (3, -1, save_cut, &t), 0);
+    for (int misfit = 0; misfit < 3; misfit++)
+        assert_int_equal (ranks (3, -1, restore_misfit, &misfit), 0);
+}
+
 /* ---- every bit of a file of shards counts ---- */
 
 static void flipped_bits_of_shards (void **state)
@@ -411,6 +441,7 @@ int main (void)
         IN_FOLDER (slabs_must_cover_the_tensor_once),
         IN_FOLDER (ranks_save_the_same_step),
         IN_FOLDER (all_ranks_restore_the_same),
+        IN_FOLDER (a_misfit_fails_on_all_ranks),
         IN_FOLDER (flipped_bits_of_shards),
     };
 

@@ -130,13 +130,23 @@ static void two_have_one_gpu (void **state)
     fail_as ("alone", "ranks 0 and 1 (", EBUSY);
 }
 
+static void a_gpu_has_no_address (void **state)
+{
+    fail_as ("bus", "cudaDeviceGetPCIBusId", EIO);
+}
+
 int main (void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test (collectives),       cmocka_unit_test (before_hopper),
-        cmocka_unit_test (threads),           cmocka_unit_test (streams),
-        cmocka_unit_test (ranks_do_not_come), cmocka_unit_test (kernels_do_not_end),
-        cmocka_unit_test (kernels_fail),      cmocka_unit_test (two_have_one_gpu),
+        cmocka_unit_test (collectives),
+        cmocka_unit_test (before_hopper),
+        cmocka_unit_test (threads),
+        cmocka_unit_test (streams),
+        cmocka_unit_test (ranks_do_not_come),
+        cmocka_unit_test (kernels_do_not_end),
+        cmocka_unit_test (kernels_fail),
+        cmocka_unit_test (two_have_one_gpu),
+        cmocka_unit_test (a_gpu_has_no_address),
     };
 
     setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
