@@ -3,8 +3,8 @@
  * libnccl.so.2 (FAKE_NCCL: its version): the memory of two GPUs is this
  * process's.  FAKE_FAULTS as in nvml.c, with the faults "flip" (a bit of what
  * is read back), "stuck" (a copy never ends), "pcie" (copies to it are slow),
- * "blas" (cuBLAS has no memory), "full" (little is free), "product" (it fails)
- * and "cuda" (an error).
+ * "blas" (cuBLAS has no memory), "full" (little is free), "product" (it fails),
+ * "late" (a wait for several products fails) and "cuda" (an error).
  */
 /* the library has no header here, as it has none for the program */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 static int current;
+static int products; /* since the last wait */
 
 static int has (const char *fault)
 {
@@ -160,10 +161,14 @@ int cublasGemmEx (void *handle, int transa, int transb, int m, int n, int k, con
         || *(const float *)alpha != 1 || *(const float *)beta != 0 || b != a + 2ULL * m * n || !c)
         return 7;
     usleep (8000);
+    products++;
     return has ("product") ? 13 : 0;
 }
 
 int cuCtxSynchronize (void)
 {
-    return 0;
+    int n = products;
+
+    products = 0;
+    return n > 1 && has ("late") ? 700 : 0;
 }

@@ -305,7 +305,8 @@ for kind in "GPU copy" "GPU to host" "host to GPU"; do
 done
 like "$out" 'GPU product: [0-9.e+]+ to [0-9.e+]+ TFLOP/s' "products of matrices are measured"
 like "$out" 'note: memory: [0-9.]+ GB/s' "and the memory"
-for f in "cuda:0 GPU 0000:1b:00.0: it cannot compute \(CUDA error 999\)" "flip:1 GPU 0000:1c:00.0: its memory returns wrong data"; do
+for f in "cuda:0 GPU 0000:1b:00.0: it cannot compute \(CUDA error 999\)" "flip:1 GPU 0000:1c:00.0: its memory returns wrong data" \
+    "late:1 GPU 0000:1c:00.0: it cannot multiply matrices \(CUDA error 700\)"; do
     out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:${f%% *},here:full:0 timeout 300 dl check --full)
     is $? 79 "--full: ${f%% *}"
     like "$out" "${f#* }" "is told"

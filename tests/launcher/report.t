@@ -43,6 +43,12 @@ searcher = { name = "random"; metric = "loss"; max_trials = 2; }; resources = { 
 hyperparameters = { lr = { type = "float"; minval = 0; maxval = 1; }; };
 END
 timeout 300 dl run --local logged.conf >out 2>&1
+cat >failed.conf <<'END'
+name = "failed"; entrypoint = "[ $DL_TRIAL -gt 5 ] || dl log --step 1 loss={lr}";
+searcher = { name = "random"; metric = "loss"; max_trials = 60; }; resources = { workers = 4; }; max_restarts = 0; max_failed = 60;
+hyperparameters = { lr = { type = "float"; minval = 0; maxval = 1; }; };
+END
+timeout 300 dl run --local failed.conf >out 2>&1
 
 # ---- the file
 out=$(dl report rungs 2>&1)
@@ -61,6 +67,8 @@ done
 runs 5 "report of many, whose attempts have left no folders" dl report many --output=many.html
 like "$(cat out)" "^dl: .*/many-0001/trials/[0-9]*/a.1: missing, although .*\(the rest is on the page\)$" "and says so"
 is "$(grep -o '<tr><td>' many.html | wc -l)" 50 "the table has the best"
+dl report failed --output=failed.html >out 2>&1
+is "$(grep -o '<tr><td>' failed.html | wc -l)" 50 "and no more where most of 60 have no value"
 dl report rungs hostile repeats one -o other.html >out 2>&1
 ok $? "of several"
 dl report hostile rungs repeats -o several.html >out 2>&1
