@@ -978,7 +978,7 @@ static void warn_of_lists (const struct experiment *e)
         if (h->dim >= 0 || !json_is_array (h->values) || e->search->config.max_trials < 2
             || (e->space->nparams > 0 && !experiment_has_placeholder (e, h->path)))
             continue;
-        complain ("%s:%d: %seach trial has the whole list "
+        complain ("%s:%d: %seach trial gets the whole list "
                   "'%s'; to choose from it: { type = \"categorical\"; "
                   "vals = [...]; }",
                   e->file, h->origin.line, e->space->nparams == 0 ? "nothing is searched: " : "",

@@ -494,9 +494,10 @@ static bool fits_here (const struct experiment *e)
     free (job_components (e, &n));
     if (here < 2 || here == (long)n)
         return true;
-    complain ("job: this job of Slurm's has %ld components, but the roles need %zu: one for those "
-              "beside each other whose members need the same",
-              here, n ?: 1);
+    complain (
+        "job: this Slurm job has %ld components, but the roles need %zu: one for each group of "
+        "adjacent roles with the same resources",
+        here, n ?: 1);
     return false;
 }
 

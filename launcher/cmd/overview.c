@@ -136,7 +136,7 @@ void print_fault (const struct sweep *s)
 {
     if (!sweep_is_faulty (s))
         return;
-    printf ("paused after %d attempts that failed alike, before any result: "
+    printf ("paused after %d attempts failed in the same way before any result: "
             "%s\n",
             FAULT_LIMIT, s->cause.why);
     print_fault_log_end (s);

@@ -287,14 +287,14 @@ static void print_trainer_files (const struct preview_plan *plan)
                 "pattern in each segment; at most %.0f stay at the end",
                 n * plan->segments, n * count_kept (plan));
     if (n > 0 && plan->bytes > 0)
-        printf (": %.3g MB, as those that were saved have %.3g MB each\n",
+        printf (": %.3g MB, because the files saved so far have %.3g MB each\n",
                 n * count_kept (plan) * plan->bytes / 1e6, plan->bytes / 1e6);
     else if (n > 0)
-        puts ("; their bytes are not among these MB: 'dl try' prints what one "
+        puts ("; the MB above do not include them: 'dl try' prints what one "
               "attempt saves");
     else if (plan->segments > plan->trials)
-        printf ("a file that each attempt saves comes to at most %.0f; "
-                "checkpoint_policy.files removes those that are superseded\n",
+        printf ("if each attempt saves a file, there are at most %.0f of them; "
+                "checkpoint_policy.files removes superseded ones\n",
                 plan->segments);
 }
 
@@ -304,7 +304,7 @@ static void print_totals (const struct preview_plan *plan)
             plan->trials == 1 ? "" : "s", plan->length / full_length (plan),
             plan->n > 1 ? "at most " : "", plan->segments, plan->segments == 1 ? "" : "s");
     if (is_most (plan->exp))
-        puts ("trials may be stopped early: it costs less");
+        puts ("trials may be stopped early, which costs less");
     printf ("on the disk: about %.0f files and folders, %.3g MB, besides "
             "checkpoints and output\n",
             count_files (plan), megabytes (plan));

@@ -114,8 +114,8 @@ static int find_source_checkpoint (struct sweep *s, long number, struct slurmdl_
     errno = ENOENT;
     return errorf (err,
                    "%s: trial %ld began with the checkpoint of %s%.0ld at "
-                   "length %lld, which is no longer there: nothing trains it "
-                   "again",
+                   "length %lld, which no longer exists, so the trial cannot be "
+                   "trained again",
                    s->dir, number, t->from ? "trial " : "the experiment that this is a fork of",
                    t->from, (long long)e->fork->length);
 }
@@ -205,9 +205,9 @@ static void say_pieces (const struct sweep_trial *t, int64_t length)
 
     if (pieces_text (t, length, text, sizeof (text)))
         printf ("the trial was trained in pieces (%s), this one at once: the "
-                "values match only if a checkpoint restores the state of the "
-                "random numbers and of the data, too; a script that seeds "
-                "itself at each start cannot match\n",
+                "values match only if checkpoints also restore the state of the "
+                "random number generators and of the data loader; a script that "
+                "seeds itself at each start cannot match\n",
                 text);
 }
 

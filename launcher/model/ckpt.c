@@ -444,7 +444,7 @@ static void report_difference (const char *name, enum difference d, double most,
     } else if (d == VALUES)
         printf ("%s: values differ by at most %g\n", name, most);
     else if (d == TYPE || d == SHAPE)
-        printf ("%s: another %s\n", name, difference_texts[d]);
+        printf ("%s: different %s\n", name, difference_texts[d]);
     else
         printf ("%s: %s\n", name, difference_texts[d]);
 }
@@ -514,7 +514,7 @@ static int print_ckpt_json (json_t *v)
 
     json_decref (v);
     if (rv < 0 || puts ("") < 0) {
-        complain ("cannot print");
+        complain ("cannot write standard output");
         return EXIT_IO;
     }
     return EXIT_OK;
@@ -601,7 +601,7 @@ static void verify_file (const char *path, void *arg)
     if (!good)
         v->rv = fail (&err);
     else if (!v->list)
-        printf ("%s: step %lld, every checksum is right\n", path, (long long)step);
+        printf ("%s: step %lld, all checksums match\n", path, (long long)step);
     if (v->list)
         json_array_append_new (v->list, json_pack ("{s:s, s:b, s:I}", "path", path, "whole", good,
                                                    "step", (json_int_t)step));

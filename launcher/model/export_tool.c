@@ -477,7 +477,7 @@ int tool_export (struct sweep *s, const char *format, const char *output, double
     fed = feed (&t, s, every);
     rv = finish_tool (&t);
     if (rv == EXIT_OK && fed < 0) {
-        complain ("%s: could not be read to its end", s->dir);
+        complain ("%s: could not be read completely", s->dir);
         rv = EXIT_IO;
     }
     if (rv == EXIT_OK)

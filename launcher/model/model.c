@@ -88,7 +88,7 @@ static int check_folder (const char *path, bool named, struct slurmdl_error *err
     errno = EPERM;
     if (st.st_mode & S_IWOTH)
         return errorf (err,
-                       "%s: everybody may write to this registry: chmod "
+                       "%s: this registry is world-writable: chmod "
                        "o-w, or name another one with --models",
                        path);
     if (!named && st.st_uid != geteuid () && st.st_uid != 0)
@@ -118,7 +118,7 @@ static int registry_open (struct registry *r, const struct command_line *line, b
         if (errno != ENOENT)
             return errorf (err, "%s: %s", path, strerror (errno));
         return errorf (err,
-                       "%s: there is no registry; dl model register makes "
+                       "%s: there is no registry; dl model register creates "
                        "one, --models or DL_MODELS names another folder",
                        path);
     }
@@ -157,8 +157,8 @@ static int model_name_check (const char *name, struct slurmdl_error *err)
         return 0;
     errno = EINVAL;
     return errorf (err,
-                   "'%.80s' is no name: 1 to 64 letters, digits, '.', '_' and "
-                   "'-', not '.' first",
+                   "'%.80s' is not a valid name: use 1 to 64 letters, digits, '.', '_' "
+                   "and '-', not '.' first",
                    name);
 }
 
@@ -482,7 +482,7 @@ static json_t *registry_keep (const struct registry *r, const char *from, struct
     copy_path (r, "new", 0, path);
     link_tmp_name (tmp, sizeof (tmp), path);
     if (file_take (from, tmp) < 0) {
-        errorf (err, "%s: cannot keep it in %s: %s", from, r->dir, inside_error (errno));
+        errorf (err, "%s: cannot copy it to %s: %s", from, r->dir, inside_error (errno));
         return NULL;
     }
     kept = settle_entry (r, tmp, err);
@@ -575,8 +575,7 @@ static int model_note (const struct command_line *line)
 
     if (mark_put (line, "note", line->args[2], &m, &err) < 0)
         return fail (&err);
-    printf ("%s/%ld: %s\n", m.ref.name, m.ref.version,
-            *line->args[2] ? "noted" : "no note any more");
+    printf ("%s/%ld: %s\n", m.ref.name, m.ref.version, *line->args[2] ? "noted" : "note removed");
     return EXIT_OK;
 }
 
@@ -751,7 +750,7 @@ static int export_model (const struct command_line *line, struct slurmdl_error *
         remove_model_folder (dir);
     json_decref (e.json);
     if (rv == 0)
-        printf ("%s/%ld: %s, every digest is right\n", ref.name, ref.version, line->args[2]);
+        printf ("%s/%ld: %s, all digests match\n", ref.name, ref.version, line->args[2]);
     return rv;
 }
 
@@ -1156,7 +1155,7 @@ static int put_version (const struct registry *r, const char *name, json_t *entr
         errno = e;
         return -1;
     }
-    printf ("%s/%ld%s\n", name, n, same ? " (it was there already)" : "");
+    printf ("%s/%ld%s\n", name, n, same ? " (already registered)" : "");
     return 0;
 }
 

@@ -68,7 +68,7 @@ static int not_ours (const char *path, const char *name, const char *what,
                      struct slurmdl_error *err)
 {
     errno = ENOTSUP;
-    return errorf (err, "%s: '%s' cannot be in a checkpoint: %s", path, name, what);
+    return errorf (err, "%s: '%s' cannot be stored in a checkpoint: %s", path, name, what);
 }
 
 static bool natural (const json_t *v, uint64_t *n)
@@ -91,7 +91,7 @@ static int read_shape (const json_t *shape, struct slurmdl_tensor *t, const char
     for (int i = 0; i < t->ndims; i++)
         if (!natural (json_array_get (shape, (size_t)i), &t->dims[i])
             || __builtin_mul_overflow (t->bytes, t->dims[i], &t->bytes))
-            return bad_safetensors (path, "a shape that no file could have", err);
+            return bad_safetensors (path, "an impossible shape", err);
     return 0;
 }
 
@@ -162,7 +162,7 @@ static int read_metadata (struct safetensors *s, const json_t *v, const char *pa
         return bad_safetensors (path, "__metadata__ is not an object", err);
     json_object_foreach ((json_t *)v, key, value)
         if (!json_is_string (value))
-            return bad_safetensors (path, "__metadata__ is not of strings", err);
+            return bad_safetensors (path, "__metadata__ has a value that is not a string", err);
     read_owner (s, v);
     if (!step)
         return 0;
@@ -258,7 +258,7 @@ static int read_header (struct safetensors *s, const char *path, struct slurmdl_
     for (int i = 7; i >= 0; i--)
         n = n << 8 | length[i];
     if (n > HEADER_MAX || n > (uint64_t)st.st_size - 8)
-        return bad_safetensors (path, "the length of its header", err);
+        return bad_safetensors (path, "the length of its header is wrong", err);
     text = xmalloc (n + 1);
     if (io_read_at (s->fd, text, n, 8) < 0) {
         free (text);

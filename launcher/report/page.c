@@ -113,7 +113,7 @@ static void say_range (FILE *f, const struct report_data *d, const struct report
             fprintf (f, "<li>The best %ld trials lie at the <b>%s end</b> of ", n,
                      middle > 0.5 ? "upper" : "lower");
             html_put (f, p->name);
-            fputs (": a wider range may pay.</li>", f);
+            fputs (": a wider range may help.</li>", f);
         }
     }
     free (at);
@@ -142,7 +142,7 @@ static void say_when (FILE *f, const struct report_data *d)
     later = s->ntrials - best->number;
     if (!later) {
         fputs ("<li>The best trial was the last to begin: more trials may "
-               "pay.</li>",
+               "help.</li>",
                f);
         return;
     }

@@ -116,7 +116,7 @@ in_copies () { # in_copies COMMAND...
     echo "$? $(tr '\n' ' ' <"$work/out")"
 }
 mine="of user $attacker_id, and slurmdl unpickles nothing of it without trust=True"
-like "$(in_copies dl model export --models="$group/models" theirs exported)" "^0 dl: .*model.h5 has data $mine.*every digest is right" \
+like "$(in_copies dl model export --models="$group/models" theirs exported)" "^0 dl: .*model.h5 has data $mine.*all digests match" \
     "dl model export of another user's: a line says whose data it has"
 is "$(in_copies sh -c 'cd exported && sha256sum -c SHA256SUMS | grep -vc OK$')" "1 0 " "the sums are those of the copy"
 like "$(in_copies dl best --dir "$group" --export=best m-0001)" "^0 dl: .* has data $mine" "dl best --export as well"
@@ -140,7 +140,7 @@ like "$(in_copies dl ckpt export "$group/passed/model.h5" three.safetensors; gre
     "slurmdl_owner\":\"$attacker_id" "a copy of a copy of a copy says whose it was"
 # the user's word
 rm -rf "$victim_home/copies/exported" "$victim_home/copies/best"
-is "$(in_copies dl model export --trust --models="$group/models" theirs exported)" "0 theirs/1: exported, every digest is right " "--trust needs no line"
+is "$(in_copies dl model export --trust --models="$group/models" theirs exported)" "0 theirs/1: exported, all digests match " "--trust needs no line"
 like "$(restored "$victim_home/copies/exported/model.h5")" "^estimator ran: " "and makes it the user's own"
 in_copies dl best --trust --dir "$group" --export=best m-0001 >/dev/null
 like "$(restored "$victim_home/copies/best/checkpoint.h5")" "^estimator ran: " "dl best --trust"

@@ -48,7 +48,7 @@ timeout 300 salloc -Q -n1 : -n1 --mem-per-cpu=100M : -n2 -c2 --gpus-per-task=1 "
 is "$? $(conditions own)" "0 Succeeded:ChiefSucceeded 1" "salloc with a component for each role"
 is "$(said own)" "$seen" "each has its own"
 timeout 300 salloc -Q -n1 : -n3 -c2 "$dl" job --name=two het.conf >two.out 2>&1
-is "$? $(cat two.out)" "2 dl: job: this job of Slurm's has 2 components, but the roles need 3: one for those beside each other whose members need the same" "components that do not fit"
+is "$? $(cat two.out)" "2 dl: job: this Slurm job has 2 components, but the roles need 3: one for each group of adjacent roles with the same resources" "components that do not fit"
 cat >flat.conf <<'END'
 name = "flat";
 worker = { grace = 3; heartbeat = 1; };

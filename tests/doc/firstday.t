@@ -61,9 +61,9 @@ like "$(dl run --local --dry-run --set 'searcher.metric="los"' warn.conf 2>&1)" 
 is "$(dl run --local --dry-run warn.conf 2>&1 | grep -c 'no metrics.pattern')" 0 "and not where one has it"
 sed -i 's/^hyperparameters.*/hyperparameters = { lr = [0.1, 0.2]; };/' warn.conf
 line=$(grep -n '^hyperparameters' warn.conf | cut -d: -f1)
-like "$(dl run --local --dry-run warn.conf 2>&1)" "^dl: warn.conf:$line: nothing is searched: each trial has the whole list 'lr'; to choose from it" "a list is no choice"
+like "$(dl run --local --dry-run warn.conf 2>&1)" "^dl: warn.conf:$line: nothing is searched: each trial gets the whole list 'lr'; to choose from it" "a list is no choice"
 sed 's/^hyperparameters.*/hyperparameters = { lr = [0.1, 0.2]; wd = { type = "float"; minval = 0.0; maxval = 1.0; }; };/' warn.conf >list.conf
-like "$(dl run --local --dry-run --set 'entrypoint="echo loss = {lr} {wd}"' list.conf 2>&1)" "^dl: list.conf:$line: each trial has the whole list 'lr'; to choose from it" "also beside what is searched"
+like "$(dl run --local --dry-run --set 'entrypoint="echo loss = {lr} {wd}"' list.conf 2>&1)" "^dl: list.conf:$line: each trial gets the whole list 'lr'; to choose from it" "also beside what is searched"
 is "$(dl run --local --dry-run --set 'entrypoint="echo loss = {wd}"' list.conf 2>&1 | grep -c 'whole list')" 0 "and not where the program may want a list"
 like "$(dl run --local --dry-run --set 'entrypoint="echo loss = {wd:.3f}"' list.conf 2>&1)" "^dl: list.conf:[0-9]+: 'entrypoint': \{wd:...\} is left as it is; the hyperparameter is \{wd\}$" "a format of Python"
 # shellcheck disable=SC2016

@@ -62,7 +62,7 @@ for name, f in m["files"].items():
 assert json.load(open("out.d/params.json")) == m["hyperparameters"]
 END2
 ok $? "the manifest has sizes and digests"
-like "$(dl ckpt verify out.d/checkpoint.h5)" 'every checksum is right' "the checkpoint verifies"
+like "$(dl ckpt verify out.d/checkpoint.h5)" 'all checksums match' "the checkpoint verifies"
 dl best real --export=out.d >out 2>&1
 is "$? $(cat out)" "2 dl: --export: out.d already exists: name a new folder" "a folder that is there is not written to"
 dl best real --export=no/where >out 2>&1

@@ -12,7 +12,7 @@ dl ckpt import --step=12 in.safetensors a.h5
 is $? 0 "a safetensors file is imported"
 dl ckpt verify a.h5 >out
 is $? 0 "the checkpoint verifies"
-is "$(cat out)" "a.h5: step 12, every checksum is right" "verify says so"
+is "$(cat out)" "a.h5: step 12, all checksums match" "verify says so"
 dl ckpt export a.h5 out.safetensors && "$python" "$st" check out.safetensors
 is $? 0 "what is exported is what was imported"
 
@@ -22,7 +22,7 @@ dl ckpt export --only=modle. a.h5 none.safetensors 2>err
 is "$? $(cat err) $(ls none* 2>/dev/null)" "3 dl: no tensor begins with 'modle.' " "no tensor has that name: status 3"
 sed 's/F32/X32/' in.safetensors >odd.safetensors
 dl ckpt import odd.safetensors odd.h5 2>err
-is "$(cat err)" "dl: odd.safetensors: 'model.w' cannot be in a checkpoint: its dtype 'X32'" "a dtype that we have not is named"
+is "$(cat err)" "dl: odd.safetensors: 'model.w' cannot be stored in a checkpoint: its dtype 'X32'" "a dtype that we have not is named"
 mkfifo pipe
 dl ckpt export a.h5 pipe 2>err
 is "$? $(cat err)" "2 dl: pipe: is not a regular file, and is not replaced" "a pipe does not give way to a file"
@@ -89,7 +89,7 @@ is "$? $(cat out)" "0 " "no difference: status 0"
 sed 's/F32/I32/g' in.safetensors >type.safetensors
 dl ckpt import type.safetensors type.h5
 dl ckpt diff a.h5 type.h5 >out
-is "$? $(sort out | tr '\n' ';')" "1 empty: another type;model.w: another type;" "another type"
+is "$? $(sort out | tr '\n' ';')" "1 empty: different type;model.w: different type;" "another type"
 "$python" - <<'END'
 raw = bytearray(open("in.safetensors", "rb").read())
 i = raw.index(b"\x00\x00\xa0\x40")

@@ -87,9 +87,9 @@ like "$out" '^ +9 +2 +18$' "its last rung"
 like "$out" '^ +all +9 +32$' "their sum"
 like "$out" '^9 trials, as much as 3.6 full trainings, at most 11 segments$' "its totals"
 like "$out" '^on the disk: about 84 files and folders, 0.397 MB, besides checkpoints and output$' "the files: 9 trials, 11 segments"
-like "$out" '^a file that each attempt saves comes to at most 11; checkpoint_policy.files removes those' "the files that a script saves"
+like "$out" '^if each attempt saves a file, there are at most 11 of them; checkpoint_policy.files removes superseded ones' "the files that a script saves"
 like "$(dl preview --set 'checkpoint_policy={files=("last.pt","best.pt");save_trial_best=0;}' plan.conf)" \
-    '^checkpoint_policy.files: at most 22 files, one of each pattern in each segment; at most 18 stay at the end; their bytes are not among these MB: .dl try. prints what one attempt saves$' "and with the key"
+    '^checkpoint_policy.files: at most 22 files, one of each pattern in each segment; at most 18 stay at the end; the MB above do not include them: .dl try. prints what one attempt saves$' "and with the key"
 like "$out" '--seconds=S' "what it could say too"
 out=$(dl preview --seconds=900 plan.conf)
 like "$out" '^8 trial-hours, 32 GPU-hours, about 4 hours with 2 workers$' "preview --seconds"
@@ -98,7 +98,7 @@ like "$out" "^'searcher.max_gpu_hours' = 31 will end it early" "a limit that end
 is "$(echo "$out" | grep -c 'searcher.max_hours')" 0 "and one that does not"
 out=$(sed 's/workers = 2/workers = 64/' plan.conf >many.conf && dl preview --seconds=900 many.conf)
 like "$out" 'about 2.25 hours with 64 workers' "no faster than one full training"
-like "$(sed 's/"asha"/"median"/' plan.conf >median.conf && dl preview median.conf)" 'stopped early: it costs less' "a searcher that stops trials"
+like "$(sed 's/"asha"/"median"/' plan.conf >median.conf && dl preview median.conf)" 'stopped early, which costs less' "a searcher that stops trials"
 is "$(dl preview --json --seconds=900 plan.conf | tr -d ' \n' | grep -o '"points":15.0\|"rungs":[^]]*\|"max_segments":11\|"gpu_hours":32.0' | tr '\n' ' ')" \
     '"points":15.0 "rungs":[{"length":2,"trials":7,"sum":14.0},{"length":9,"trials":2,"sum":18.0} "max_segments":11 "gpu_hours":32.0 ' "preview --json"
 like "$(dl preview --seconds=x plan.conf 2>&1)" "'x' is not a number" "preview: no number"

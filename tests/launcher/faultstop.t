@@ -43,7 +43,7 @@ for f in typo import pattern; do
     is $? 11 "$f: exit status"
     is "$(attempts $f-0001)" 3 "$f: attempts spent"
     is "$(count $f-0001 fail) $(count $f-0001 pause)" "3 1" "$f: failures, and one pause"
-    like "$(cat $f.out)" "^paused after 3 attempts that failed alike, before any result: " "$f: dl run says so"
+    like "$(cat $f.out)" "^paused after 3 attempts failed in the same way before any result: " "$f: dl run says so"
     like "$(cat $f.out)" "run 'dl resume $f-0001' to continue" "$f: and what to do"
     beside two_$f dl run --local $f.conf
 done

@@ -23,10 +23,10 @@ dl model register --step=7777 exp 1 net >out 2>&1
 is "$? $(ls -d models 2>/dev/null)" "3 " "a failed registration makes no registry"
 
 # ---- register
-is "$(dl model ls 2>&1; echo $?)" "dl: ./models: there is no registry; dl model register makes one, --models or DL_MODELS names another folder
+is "$(dl model ls 2>&1; echo $?)" "dl: ./models: there is no registry; dl model register creates one, --models or DL_MODELS names another folder
 3" "no registry"
 is "$(dl model register exp "$best" net)" net/1 "register"
-is "$(dl model register exp best net)" "net/1 (it was there already)" "the same checkpoint again, as the best one"
+is "$(dl model register exp best net)" "net/1 (already registered)" "the same checkpoint again, as the best one"
 other=$((best % 6 + 1))
 is "$(dl model register exp $other net)" net/2 "another trial"
 version=models/net/version-0001.json
@@ -67,7 +67,7 @@ cp -a exp-0001 copy-0001
 is "$(dl model register copy-0001 "$best" copied)" copied/1 "a trial of a copied experiment"
 is "$(dl model rm copied) $(sha256sum <"models/.checkpoints/$digest.h5")" "copied/1 is removed $digest  -" "goes, and leaves the other's file"
 rm -r copy-0001 models/copied
-is "$(dl model register exp 1 a/b 2>&1; echo $?)" "dl: 'a/b' is no name: 1 to 64 letters, digits, '.', '_' and '-', not '.' first
+is "$(dl model register exp 1 a/b 2>&1; echo $?)" "dl: 'a/b' is not a valid name: use 1 to 64 letters, digits, '.', '_' and '-', not '.' first
 2" "no name"
 is "$(dl model rename x 2>/dev/null; echo $?)" 2 "an unknown word"
 is "$(dl model show 2>&1; echo $?)" "dl: usage: dl model show NAME[/VERSION|@STAGE]
@@ -98,7 +98,7 @@ is "$(dl model note net/1 'first one, 0.9 on test')" "net/1: noted" "note"
 dl model note net/1 'of the paper' >/dev/null
 like "$(dl model ls net)" '^net +1 .* of the paper$' "the last note counts, in the list"
 is "$(dl model show --json net/1 | sed -n 's/^  "note": "\(.*\)".*/\1/p')" "of the paper" "and of one version"
-is "$(dl model note net/1 '')$(dl model show net/1 | grep -c paper)" "net/1: no note any more0" "an empty one takes it away"
+is "$(dl model note net/1 '')$(dl model show net/1 | grep -c paper)" "net/1: note removed0" "an empty one takes it away"
 is "$(dl model note net/9 x 2>/dev/null; echo $?)" 3 "of no such version"
 is "$(dl model rm net/2 2>&1; echo $?)" "dl: net/2 is production, staging: promote another version, or --force removes it
 2" "a version with a stage stays"
@@ -109,7 +109,7 @@ v=$(json "$file" number)
 third=$(json "$file" sha256)
 dl model register exp $trial twin >/dev/null
 is "$(kept "$third")" 2 "a checkpoint of two models: each has its own name"
-is "$(dl model register exp $trial twin) $(kept "$third")" "twin/1 (it was there already) 2" "none more for what is there"
+is "$(dl model register exp $trial twin) $(kept "$third")" "twin/1 (already registered) 2" "none more for what is there"
 is "$(dl model rm "many/$v") $(kept "$third")" "many/$v is removed 1" "rm takes a version and its checkpoint"
 is "$(dl model export twin twin >/dev/null; echo $?)" 0 "and not that of the other model"
 is "$(dl model ls many | grep -c '^many ') $(dl model show "many/$v" >/dev/null 2>&1; echo $?)" "5 3" "it is listed no more"
@@ -128,7 +128,7 @@ rm models/net/version-0003.json models/net/removed-0003.json
 dl gc exp >/dev/null 2>&1
 dl rm exp-0001 >out 2>&1
 is "$? $(ls -d exp-0001 2>/dev/null)" "0 " "the experiment is removed"
-is "$(dl model export net/1 first)" "net/1: first, every digest is right" "export"
+is "$(dl model export net/1 first)" "net/1: first, all digests match" "export"
 (cd first && sha256sum -c SHA256SUMS) >out 2>&1
 is $? 0 "sha256sum agrees"
 dl ckpt verify first/model.h5 >/dev/null
@@ -153,7 +153,7 @@ rm models/net/version-0004.json
 # ---- whose
 is "$(DL_MODELS=$work/elsewhere dl model ls 2>/dev/null; echo $?)" 3 "DL_MODELS"
 mkdir open && chmod 777 open
-like "$(dl model ls --models=open 2>&1; echo "=$?")" "open: everybody may write to this registry" "a registry that all may write to"
+like "$(dl model ls --models=open 2>&1; echo "=$?")" "open: this registry is world-writable" "a registry that all may write to"
 rm models/net/version-0003.json
 ln -s "$work/first/manifest.json" models/net/version-0003.json
 is "$(dl model ls >/dev/null 2>&1; echo $?)" 5 "no link is followed"

@@ -321,7 +321,7 @@ static void test_notes (void **state)
         if (list[i].end) {
             assert_non_null (strstr (text, "The best 5 trials lie at"));
             assert_non_null (strstr (text, list[i].end));
-            assert_non_null (strstr (text, "lr: a wider range may pay."));
+            assert_non_null (strstr (text, "lr: a wider range may help."));
         } else
             assert_string_equal (text, "");
         free (text);

@@ -99,7 +99,7 @@ END
 sed -i "s|SCRIPT|$work/long.sh|" long.conf
 runs 0 "a trial with many rows" dl run --local long.conf
 TOOL_READS=1 TOOL_STATUS=0 dl export --format=optuna long >out 2>&1
-like "$? $(cat out)" "^7 dl: .*/long-0001: could not be read to its end\$" "a tool that reads one line"
+like "$? $(cat out)" "^7 dl: .*/long-0001: could not be read completely\$" "a tool that reads one line"
 dl export --format=optuna --output=sub/both long >out
 mkdir elsewhere
 cp -r some-0001 elsewhere/long-0001

@@ -85,7 +85,7 @@ like "$(dl try --set 'checkpoint_policy={files="*.pt";}' own.conf 2>&1)" '^polic
 like "$(dl try --set code.freeze=false own.conf 2>&1)" '^written: .*model.pt \([0-9]+ bytes\).*: in a sweep all trials write them into one folder$' "and if no code is frozen"
 rm -rf model.pt results __pycache__
 timeout 300 dl run --local --set searcher.max_trials=3 --set 'checkpoint_policy={files="model.pt";}' own.conf >"$work/out" 2>&1
-like "$(dl preview own-0001)" '^checkpoint_policy.files: at most 3 files.* at most 3 stay at the end: [0-9.e-]+ MB, as those that were saved have [0-9.e-]+ MB each$' "dl preview of an experiment knows their bytes"
+like "$(dl preview own-0001)" '^checkpoint_policy.files: at most 3 files.* at most 3 stay at the end: [0-9.e-]+ MB, because the files saved so far have [0-9.e-]+ MB each$' "dl preview of an experiment knows their bytes"
 rm -r own-0001
 
 # ---- metrics.file of a script that logs into a file of its own
