@@ -115,7 +115,9 @@ static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
 
 /* ---- continue ---- */
 
-/* Prints why the experiment cannot be continued and returns an exit status. */
+/* Return EXIT_OK if the experiment can be continued, or another status after printing why
+ * not.
+ */
 static int check_continue (const struct sweep *s, const struct continue_options *opt)
 {
     const struct search_config *c = &s->exp->search->config;

@@ -270,9 +270,7 @@ static long workers_at_work (const struct sweep *s)
     return peer_count (s->dir, 0, NULL) <= 0 ? 0 : peer_count (s->dir, look, NULL);
 }
 
-/* Start the missing workers.  With --wait, also follow workers that others started
- * until the experiment ends.
- */
+/* Start the missing workers.  Prints errors and returns an exit status. */
 static int resume (struct sweep *s, const struct command_line *line)
 {
     const struct resume_options *opt = line->options;
@@ -305,6 +303,9 @@ static int resume (struct sweep *s, const struct command_line *line)
                                : start_missing_workers (s, &opt->start, was_running);
 }
 
+/* With --wait, follow workers that other commands started as well, and start new ones when
+ * they are gone, until the experiment ends.
+ */
 static int resume_and_wait (struct sweep *s, const struct command_line *line)
 {
     int rv;

@@ -173,7 +173,9 @@ static void claimed_by (const struct reading *g, long trial, long number, char s
     free (text);
 }
 
-/* The slot of an attempt's worker, and when that worker claimed it; -1: as soon as it could. */
+/* Return the slot of an attempt's worker, and set '*time' to when it claimed the attempt, or to -1
+ * if no claim says so.
+ */
 static const char *worker_of (const struct reading *g, const struct report_segment *t, long trial,
                               long number, char slot[64], double *time)
 {
