@@ -479,7 +479,7 @@ double sweep_idle (const struct sweep *s)
 }
 
 /* Print what follows "running" if no worker is active. */
-static void print_idle (const struct sweep *s, const struct worker_view *v)
+static void print_no_workers (const struct sweep *s, const struct worker_view *v)
 {
     char text[128];
 
@@ -571,7 +571,7 @@ void print_overview (const struct sweep *s)
     struct worker_view v = workers_look (s);
 
     printf ("%s: %s%s", s->dir, state_text (s), s->archived ? " (archived)" : "");
-    print_idle (s, &v);
+    print_no_workers (s, &v);
     printf (", searcher %s, %.0f %% done\n", s->exp->search->searcher,
             floor (100 * searcher_progress (s->searcher)));
     print_direction (s);
