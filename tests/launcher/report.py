@@ -304,7 +304,7 @@ def others():
     ok(b.js(rows) == n, "repeats: a row for each repeat", b.js(rows), n)
     shot("repeats")
     page("live")
-    ok(b.js("document.getElementById('state').title").startswith("renewed every"), "live: says so")
+    ok(b.js("document.getElementById('state').title").startswith("updated every"), "live: says so")
     made = b.js("JSON.parse(document.getElementById('data').textContent).made")
     page("one")
     silent("one trial")

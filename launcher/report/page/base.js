@@ -1,4 +1,4 @@
-/* The data of the page, and what every view uses: text, numbers, axes. */
+/* The data of the page, and functions that every view uses: text, numbers, axes. */
 
 const D = JSON.parse(document.getElementById("data").textContent);
 const N = D.n, T = D.trial, P = D.params, A = D.attempts, E = D.experiments;
@@ -41,8 +41,8 @@ const short = (s, n) => s.length > n ? s.slice(0, n - 1) + "…" : s;
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const dark = () => css("color-scheme") === "dark";
 
-/* From the best value to a bit beyond where that share of them is: one
- * diverged trial must not press the others into a line. */
+/* Choose a range from the best value to slightly beyond the given share of all values.
+ * Otherwise one trial that diverged would compress the others into a line. */
 function focus(values, smaller, share = 0.9) {
   const s = Float64Array.from(values).filter(Number.isFinite).sort();
   if (!s.length) return [0, 1];
@@ -56,7 +56,7 @@ function focus(values, smaller, share = 0.9) {
 
 const numbered = (i) => i - E[T.exp[i]].first + 1;
 const label = (i) => E.length > 1 ? `${E[T.exp[i]].name}/${numbered(i)}` : String(i + 1);
-/* With repeats a value is that of a point, all trials "4–6" of it. */
+/* With repeats, a value belongs to a point, that is to several trials ("4–6"). */
 const pointed = (i) => Math.floor((numbered(i) - 1) / E[T.exp[i]].repeats) + 1;
 const folded = () => D.repeats && choice !== "own";
 const whose = (i) => folded() ? `mean of ${T.n[i]}, ${E.length > 1 ? `${E[T.exp[i]].name} ` : ""}point ${pointed(i)}` : `trial ${label(i)}`;
@@ -66,12 +66,12 @@ const pageName = E.map((e) => e.name).join(", ");
 // --- columns ----------------------------------------------------------------
 
 const metrics = D.metrics.map((m) => ({ name: m.name, smaller: m.smaller, v: Float64Array.from(m.v, real) }));
-const R = D.rungs, levels = R.lengths.length > 32 ? 0 : R.lengths.length;     // more are no rungs: trials were stopped anywhere
+const R = D.rungs, levels = R.lengths.length > 32 ? 0 : R.lengths.length;     // more lengths than that are not rungs: trials were stopped at any step
 const reached = new Int8Array(N).fill(-1);
 if (levels) R.trial.forEach((i, k) => { reached[i] = Math.max(reached[i], R.rung[k]); });
 
-/* By which value trials are ranked: "best", their results (with repeats the means
- * of points), at rung "k", or "own", each repeat's. */
+/* The value by which trials are ranked: "best" is their result (with repeats, the mean of
+ * the point), "k" their value at rung k, and "own" that of each repeat. */
 let choice = "best", main, byValue, place, best, top, painted, outcome;
 const better = (a, b) => main.smaller ? a < b : a > b;
 const none = { name: "value", smaller: true, v: new Float64Array(N).fill(NaN) };
@@ -82,7 +82,7 @@ function atRung(k) {
   return v;
 }
 
-/* Trials that can be the best; of others the value is of fewer repeats, or at a shorter length. */
+/* Only these trials can be the best.  Others have fewer repeats or a shorter length. */
 const compared = (i) => choice !== "best" || T.compared[i] === 1;
 
 function chosen(which) {
@@ -92,7 +92,7 @@ function chosen(which) {
   return { name: `${m.name} at ${num(R.lengths[+which])}`, smaller: m.smaller, v: atRung(+which) };
 }
 
-/* An axis: u(i) is trial i's place on it from 0 to 1, NaN where it has none. */
+/* An axis.  u(i) is the place of trial i from 0 to 1, or NaN if it has none. */
 function axis(name, v, options) {
   const a = { name, v, table: options.table, u: new Float32Array(N) };
   if (a.table) {
@@ -121,7 +121,7 @@ function axis(name, v, options) {
   return a;
 }
 
-/* Ticks of a scale; of a logarithmic one powers of ten, if there are enough. */
+/* Ticks of a scale.  A logarithmic scale gets powers of ten if there are enough of them. */
 function marks(scale, most) {
   if (!scale.base) return scale.ticks(most);
   const [lo, hi] = scale.domain().slice().sort((a, b) => a - b);
@@ -134,7 +134,7 @@ function marks(scale, most) {
 
 const params = P.map((p) => axis(p.name, p.table ? p.v : Float64Array.from(p.v, real), p));
 const BINS = 10;
-for (const p of params) {               // bins of equal counts; one more of those that do not have it
+for (const p of params) {               // bins with equal counts, and one more for trials without the parameter
   p.bin = new Int32Array(N);
   if (p.table) { p.bins = p.table.length + 1; p.bin.forEach((_, i) => { p.bin[i] = p.v[i] === null ? p.bins - 1 : p.v[i]; }); continue; }
   const cuts = d3.range(1, BINS).map((k) => d3.quantile(Array.from(p.v).filter(Number.isFinite).sort(d3.ascending), k / BINS));

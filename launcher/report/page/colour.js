@@ -1,7 +1,8 @@
-/* Colours of trials, the trial under the pointer, and trials side by side. */
+/* Colours of trials, the trial under the pointer, and pinned trials. */
 
-/* Six hues that stay apart (CIE76 above 29) in normal and each kind of dichromatic
- * sight, by 24 from that of the best trial, and have a contrast above 3:1. */
+/* Six hues that remain distinct (CIE76 above 29) in normal vision and in each kind of
+ * dichromatic vision, differ by 24 from that of the best trial, and have a contrast above
+ * 3:1. */
 const HUES = { light: ["#598df9", "#650e17", "#849860", "#66345c", "#be7ca2", "#1e358f"], dark: ["#76ace1", "#916f03", "#d4f0ba", "#c73a54", "#56fbf5", "#675bc0"] };
 const RAMP = { light: ["#b38a12", "#778a63", "#3a6f95", "#122c6b"], dark: ["#4a6cbb", "#5c8fa6", "#a9b36a", "#ffe066"] };
 let colour = () => "#888", ink = {};
@@ -42,7 +43,7 @@ function point(i, e, html) {
   tip.style.top = Math.max(4, Math.min(y, innerHeight - tip.offsetHeight - 8)) + "px";
 }
 
-/* Up to four trials side by side; what differs between them stands out. */
+/* Show up to four trials side by side and highlight the differences. */
 function pin(i) {
   model.pins = model.pins.includes(i) ? model.pins.filter((k) => k !== i) : model.pins.concat(i).slice(-4);
   model.pinned = model.pins.length ? model.pins[model.pins.length - 1] : -1;
@@ -83,7 +84,7 @@ function showPins() {
   }
 }
 
-/* Follow the pointer over a surface: nearest(x, y) is a trial or -1. */
+/* Follow the pointer over a surface.  nearest(x, y) returns a trial or -1. */
 function follow(el, s, nearest) {
   s.svg.addEventListener("pointermove", (e) => {
     if (e.buttons) return point(-1);

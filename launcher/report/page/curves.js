@@ -1,6 +1,6 @@
 /* View: learning curves. */
 
-/* The steps and values of curves as flat arrays; trial i has first[i] to first[i + 1]. */
+/* The steps and values of curves in flat arrays.  Trial i has elements first[i] to first[i + 1]. */
 function decode(c) {
   const code = {};
   [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"].forEach((ch, k) => { code[ch.charCodeAt(0)] = k; });
@@ -32,7 +32,7 @@ const curves = { id: "curves", which: 0, group: "", xlog: levels > 1, y: "focus"
     if (groups.length > 1) choose(this.tools, "Mean by", groups, "", (v) => { this.group = v; touch(LAYOUT, this); });
     this.key = make(this.tools, "span", { class: "legend" });
   },
-  /* Trials by the value of a parameter, by experiment, or the repeats of the best points: at most six groups. */
+  /* Form at most six groups: by the value of a parameter, by experiment, or the repeats of the best points. */
   groups() {
     const p = params.find((q) => `p ${q.name}` === this.group), of = new Map();
     const put = (key, i) => { if (!of.has(key)) of.set(key, []); of.get(key).push(i); };
@@ -47,7 +47,7 @@ const curves = { id: "curves", which: 0, group: "", xlog: levels > 1, y: "focus"
     }
     return [...of].filter((g) => g[1].length).sort((a, b) => p && !p.table ? 0 : b[1].length - a[1].length).slice(0, 6);
   },
-  /* Mean and deviation of the curves that are there, at places along the axis. */
+  /* Return the mean and deviation of the curves at places along the axis. */
   band(rows) {
     const c = this.c, s = this.s, n = 80, sum = new Float64Array(n), square = new Float64Array(n), count = new Int32Array(n);
     for (const i of rows) {
@@ -107,7 +107,7 @@ const curves = { id: "curves", which: 0, group: "", xlog: levels > 1, y: "focus"
     this.y0 = y;
     this.px = Float32Array.from(c.x, (q) => x(q));
     this.py = Float32Array.from(v, (q) => Number.isFinite(q) && (this.y !== "log" || q > 0) ? clamp(y(q), -4000, 4000) : NaN);
-    const rungs = levels > 1 && levels < 12 && R.lengths[levels - 1] <= x.domain()[1] && R.lengths[levels - 1] * 2 > x.domain()[1] ? R.lengths : null;     // steps are lengths
+    const rungs = levels > 1 && levels < 12 && R.lengths[levels - 1] <= x.domain()[1] && R.lengths[levels - 1] * 2 > x.domain()[1] ? R.lengths : null;     // show rungs if steps are lengths
     axisY(s, y, y.base ? marks(y, 6) : y.ticks(6), rungs ? "" : c.name);
     axisX(s, x, rungs && xs ? rungs : x.base ? marks(x, 8) : x.ticks(w < 500 ? 4 : 8), "steps");
     if (rungs) rungs.forEach((length, k) => {

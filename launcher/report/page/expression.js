@@ -1,6 +1,7 @@
-/* The language of searcher.constraint and dl show --where: searcher/space/constraint.h says what it means.
- * compileExpression (text, column) returns a function of a trial: true, false, or null where that cannot be known; it throws a
- * sentence where the text is no condition.  column (name) has text (i), key (i) and 'words', or there is none of the name. */
+/* The language of searcher.constraint and dl show --where, which searcher/space/constraint.h defines.
+ * compileExpression (text, column) returns a function of a trial whose result is true, false, or null if unknown.  It throws a
+ * sentence if the text is not a condition.  column (name) returns an object with text (i), key (i) and 'words', or nothing if
+ * there is no such column. */
 const compileExpression = (text, column) => {
   const functions = { abs: Math.abs, log: Math.log, log2: Math.log2, log10: Math.log10, exp: Math.exp, sqrt: Math.sqrt, floor: Math.floor, ceil: Math.ceil, min: Math.min, max: Math.max };
   const pattern = /\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([A-Za-z_][\w.]*)|`([^`]*)`|'([^']*)'|"([^"]*)"|(\|\||&&|[=!<>]=|[-+*/%^()<>!,]))/y;

@@ -3,7 +3,7 @@
 const failedState = D.states.indexOf("failed");
 const failures = { id: "failures", late: true,
   build() {
-    this.why = new Map();               // cause: the trials that it befell
+    this.why = new Map();               // for each cause, the trials that failed with it
     A.trial.forEach((i, k) => { const c = A.cause[k]; if (A.causes[c]) { if (!this.why.has(c)) this.why.set(c, new Set()); this.why.get(c).add(i); } });
     if (!this.why.size) { this.card.hidden = true; if (metrics.length < 2) $("rungs").classList.replace("w7", "w12"); }
     else if (levels > 1 && metrics.length > 1) this.card.classList.replace("w5", "w12");

@@ -1,4 +1,4 @@
-/* View: use and waste of GPUs. */
+/* View: GPU use. */
 
 const G = D.gpu;
 const gpus = { id: "gpus", late: true,
@@ -14,7 +14,7 @@ const gpus = { id: "gpus", late: true,
     this.decode = {};
     [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678"].forEach((c, k) => { this.decode[c] = k / 60; });
   },
-  /* GPU hours of the selected trials: at work, idle, not monitored, without a result. */
+  /* Return the GPU hours of the selected trials: busy, idle, not monitored, and without a result. */
   hours() {
     const h = { busy: 0, idle: 0, unknown: 0, wasted: 0, all: 0, low: 0 };
     A.trial.forEach((i, k) => {

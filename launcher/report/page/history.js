@@ -1,4 +1,4 @@
-/* View: optimisation history; dots, which slices and trade-offs use, too. */
+/* View: optimisation history.  Slices and trade-offs use its dots as well. */
 
 function dots(v, s, px, py, rows, size) {
   const ctx = s.front, r = size || (N > MANY ? 1.5 : N > 400 ? 2 : 2.8);
@@ -7,7 +7,7 @@ function dots(v, s, px, py, rows, size) {
   paint(v, rows, (i) => {
     if (Number.isNaN(px[i]) || Number.isNaN(py[i])) return;
     ctx.fillStyle = colour(i);
-    if (py[i] > s.h || py[i] < 0) { ctx.fillRect(px[i] - r, py[i] < 0 ? 0 : s.h - 2, 2 * r, 2); return; }     // beyond the focus
+    if (py[i] > s.h || py[i] < 0) { ctx.fillRect(px[i] - r, py[i] < 0 ? 0 : s.h - 2, 2 * r, 2); return; }     // outside the range
     ctx.beginPath();
     ctx.arc(px[i], py[i], r, 0, 6.3);
     ctx.fill();
@@ -46,7 +46,7 @@ const history = { id: "history", mode: "trial", y: "focus",
     dots(this, s, this.px, this.py, model.shown);
     this.line.textContent = "";
     let now = NaN, who = -1;
-    E.forEach((e, k) => {               // a line an experiment
+    E.forEach((e, k) => {               // one line for each experiment
       const rows = model.shown.filter((i) => T.exp[i] === k && place[i] >= 0 && Number.isFinite(this.at[i])).sort((a, b) => this.at[a] - this.at[b]);
       let d = "", so = NaN;
       for (const i of rows) if (compared(i)) if (!d || better(main.v[i], so)) {
@@ -60,7 +60,7 @@ const history = { id: "history", mode: "trial", y: "focus",
     this.text.textContent = who < 0 ? "" : `best so far ${num(now, 5)}, ${whose(who)}`;
     this.brush.show();
   },
-  where() {                             // each trial's place, and the ends of the axis
+  where() {                             // the place of each trial, and the ends of the axis
     const at = this.at = this.mode === "time" ? Float64Array.from(T.end, real) : this.mode === "cost" ? this.cost() : Float64Array.from({ length: N }, (_, i) => numbered(i));
     const ends = d3.extent(at.filter(Number.isFinite));
     this.ends = ends[0] < ends[1] ? ends : [0, 2 * (ends[0] || 1)];
@@ -71,7 +71,7 @@ const history = { id: "history", mode: "trial", y: "focus",
     const text = this.mode !== "trial" ? `${this.mode === "time" ? "ended" : "cost"} ${span(a)} to ${span(b)}` : `trials ${Math.ceil(a)} to ${Math.floor(b)}`;
     model.set("history", text, lo === undefined ? null : (i) => at[i] >= a && at[i] <= b, [lo, hi], ["history", this.mode, lo, hi]);
   },
-  cost() {                              // spent by the experiment until the trial's last result, in all attempts
+  cost() {                              // time that all attempts of the experiment had taken at the trial's last result
     const order = d3.range(A.trial.length).sort((a, b) => timeline.to[a] - timeline.to[b]), sum = new Float64Array(E.length), at = new Float64Array(N).fill(NaN);
     for (const k of order) { const e = T.exp[A.trial[k]]; sum[e] += (timeline.to[k] - timeline.from[k]) * (E[e].gpus || 1); if (A.end[k] === 0) at[A.trial[k]] = sum[e]; }
     return at;

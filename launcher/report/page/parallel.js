@@ -8,8 +8,8 @@ const parallel = { id: "parallel",
     const wide = Math.max(w, axes.length * 92);
     const s = this.s = surface(this.el, wide, 300, { left: 30, right: 60, top: 34, bottom: 26 });
     const x = this.x = axes.map((_, k) => axes.length < 2 ? 0 : k * s.w / (axes.length - 1));
-    const gap = s.w / Math.max(1, axes.length - 1), low = this.low = s.h + 14;                // where the lines go of trials without that parameter
-    this.pos = axes.map((a) => {        // categories a bit spread, so that many lines do not lie on one another
+    const gap = s.w / Math.max(1, axes.length - 1), low = this.low = s.h + 14;                // place of trials without the parameter
+    this.pos = axes.map((a) => {        // spread categories slightly, so that lines do not cover each other
       const spread = a.table ? Math.min(22, 0.4 * s.h / Math.max(1, a.table.length)) : 0;
       return Float32Array.from(a.u, (u, i) => Number.isNaN(u) ? low + Math.min(N / 100, 6) * (i * 0.618034 % 1 - 0.5) : s.h * (1 - u) + spread * (i * 0.618034 % 1 - 0.5));
     });

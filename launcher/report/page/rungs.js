@@ -45,7 +45,7 @@ const rungs = { id: "rungs",
       ctx.globalAlpha = next === undefined && R.rung[k] < levels - 1 ? clamp(24 / Math.sqrt(N), 0.3, 0.6) : 1;
       ctx.beginPath();
       ctx.arc(this.px[k], this.py[k], r, 0, 6.3);
-      if (next === undefined && R.rung[k] < levels - 1 && N <= MANY) { ctx.lineWidth = 1; ctx.stroke(); } else ctx.fill();      // hollow: stopped here
+      if (next === undefined && R.rung[k] < levels - 1 && N <= MANY) { ctx.lineWidth = 1; ctx.stroke(); } else ctx.fill();      // hollow if it was stopped here
     });
   },
   hover(i) {

@@ -1,12 +1,12 @@
-/* The selection: filters by key; a trial is selected if no filter rejects it.  Views are
- * drawn in the next frame after what they show has changed (if late, when the brush
- * rests), and only while they are on the screen. */
+/* The selection consists of filters by key.  A trial is selected if no filter rejects it.
+ * A view is drawn in the next frame after its data changed (a late one when the brush
+ * rests), and only while it is on the screen. */
 
 const shuffled = d3.range(N).sort((a, b) => (a * 2654435761 % 4294967296) - (b * 2654435761 % 4294967296));
 const MANY = 3000;
 
-/* The order in which trials are drawn: the best last, on top.  Of many the others
- * come in a random order, so that what fits into the first frame shows them all. */
+/* The order in which trials are drawn: the best one last, on top.  If there are many, the
+ * others come in random order, so that the first frame gives a fair impression. */
 function revalue(which) {
   choice = which;
   main = chosen(which);
@@ -21,14 +21,14 @@ function revalue(which) {
 }
 revalue("best");
 
-/* How opaque a line is: of many the best stand out from the mist of the others. */
+/* The opacity of a line: if there are many, the best ones stand out from the rest. */
 function opacity(n, most) {
   const all = clamp(9 / Math.sqrt(n), 0.03, most), mist = clamp(200 / n, 0.03, most), few = clamp(0.5 * 100 / Math.sqrt(n * 25), 0.2, most);
   return n > MANY ? (i) => i === best ? 1 : place[i] >= 0 && place[i] < top ? few : mist : (i) => i === best ? 1 : all;
 }
 
-/* A filter: its label, its test, a byte a trial that it rejects, its range for
- * the brush, and what restores it from the address of the page. */
+/* A filter has a label, a test, one byte for each trial that it rejects, a range for the
+ * brush, and a text that restores it from the address of the page. */
 const model = {
   filters: new Map(), rejects: new Uint8Array(N), mask: new Uint8Array(N).fill(1), shown: painted, hover: -1, pinned: -1, pins: [],
   set(key, label, test, range, spec, not) {
@@ -89,8 +89,8 @@ function view(v) {
   views.push(v);
 }
 
-/* Draw many things: what fits into this frame now, the rest in the next ones.
- * The order is a random one where there are many, so the first look is right. */
+/* Draw many things: as many as fit into this frame, and the rest in the next ones.  The
+ * order is random if there are many, so that the first frame gives a fair impression. */
 function paint(v, rows, one) {
   const mine = v.paint = (v.paint || 0) + 1;
   let k = 0;
@@ -103,10 +103,10 @@ function paint(v, rows, one) {
   })();
 }
 
-/* Below an SVG for axes, then two canvases (what is not selected, what is), on
- * top an SVG for marks, labels and the pointer. */
+/* A surface has, from bottom to top, an SVG for axes, two canvases (for trials that are not
+ * selected and for those that are), and an SVG for marks, labels and the pointer. */
 function surface(el, w, h, m) {
-  w = Math.max(w, m.left + m.right + 20);       // the browser may have no size for it yet
+  w = Math.max(w, m.left + m.right + 20);       // the browser may not know its size yet
   const ratio = Math.min(2, window.devicePixelRatio || 1);
   el.textContent = "";
   el.style.height = h + "px";
@@ -144,8 +144,8 @@ function axisX(s, scale, ticks, label, text) {
   if (label) make(s.axes, "text", { x: s.w, y: s.h + 28, "text-anchor": "end", class: "name" }, label);
 }
 
-/* A range on a rectangle, by pointer or keyboard.  set(lo, hi) has parts of its
- * length (of a vertical one from below), set() none; get() is what is set. */
+/* Select a range of a rectangle by pointer or keyboard.  set(lo, hi) sets it, as parts of
+ * the length (from the bottom if vertical); set() clears it; get() returns it. */
 function brush(parent, box, vertical, label, get, set) {
   const mark = make(parent, "rect", { class: "brush", visibility: "hidden" });
   const hit = make(parent, "rect", Object.assign({ class: "hit", tabindex: 0, role: "group", "aria-roledescription": "range filter",

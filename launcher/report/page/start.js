@@ -1,4 +1,4 @@
-/* The page: its controls, its address, renewal, and the start of all views. */
+/* The page: its controls, its address, its updates, and the start of all views. */
 
 function chips() {
   const box = $("chips");
@@ -67,14 +67,15 @@ function recall() {
   recalling = false;
 }
 
-/* A page of file: cannot fetch; it loads itself anew, and the address keeps the
- * rest.  Not while somebody drags or types; ever more seldom if nothing comes. */
+/* A page with a file: address cannot fetch, so it reloads itself; the address of the page
+ * keeps its state.  It does not reload while the user drags or types, and reloads less and
+ * less often if nothing changes. */
 function live() {
   const age = () => Date.now() / 1000 - D.made;
   let down = false;
   addEventListener("pointerdown", () => { down = true; }, true);
   addEventListener("pointerup", () => { down = false; }, true);
-  $("state").title = `renewed every ${span(D.live)}; of ${new Date(D.made * 1000).toLocaleTimeString()}`;
+  $("state").title = `updated every ${span(D.live)}; last at ${new Date(D.made * 1000).toLocaleTimeString()}`;
   $("state").classList.add("live");
   (function wait() {
     const stale = age() > 5 * D.live;
@@ -86,7 +87,7 @@ function live() {
   })();
 }
 
-/* Rows from the top; 1 to 4 channels: grey, grey and alpha, RGB, RGBA. */
+/* Rows start at the top.  1 to 4 channels are grey, grey and alpha, RGB, and RGBA. */
 function paintImage(canvas) {
   const raw = atob(canvas.dataset.pixels), n = +canvas.dataset.channels, colour = n > 2, at = (i) => raw.charCodeAt(i);
   const image = new ImageData(canvas.width, canvas.height);
@@ -106,7 +107,7 @@ function start() {
   $("value").onchange = () => useValue($("value").value);
   $("theme").onclick = () => {
     const theme = document.documentElement.dataset.theme = dark() ? "light" : "dark";
-    try { localStorage.setItem("dl-theme", theme); } catch (e) { /* file: may have no storage */ }
+    try { localStorage.setItem("dl-theme", theme); } catch (e) { /* a file: page may have no storage */ }
     recolour();
     touch(LAYOUT);
   };
@@ -119,7 +120,7 @@ function start() {
     const b = e.target.closest("[data-copy]");
     if (!b) return;
     const code = b.parentNode.querySelector("code"), done = () => { b.textContent = "Copied"; setTimeout(() => { b.textContent = "Copy"; }, 1200); };
-    const select = () => { getSelection().selectAllChildren(code); if (document.execCommand("copy")) done(); };     // file: has no clipboard in some browsers
+    const select = () => { getSelection().selectAllChildren(code); if (document.execCommand("copy")) done(); };     // a file: page has no clipboard in some browsers
     if (navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(done, select); else select();
   });
   document.addEventListener("keydown", (e) => {
@@ -138,7 +139,7 @@ function start() {
     if (!stats.first) requestAnimationFrame(() => { stats.first = performance.now(); });
   }, { rootMargin: "200px" });
   views.forEach((v) => seen.observe(v.card));
-  // of the window, or where the browser had no size for the page at first
+  // of the window, or because the browser did not know the size of the page at first
   new ResizeObserver(() => { for (const v of views) if (v.wide !== undefined && v.wide !== v.el.clientWidth) touch(LAYOUT, v); }).observe(document.querySelector("main"));
   let theme;
   const all = (to) => { document.documentElement.dataset.theme = to; recolour(); views.forEach((v) => { v.dirty |= LAYOUT; draw(v); }); };

@@ -1,4 +1,4 @@
-/* View: two parameters, as contours of the model. */
+/* View: two parameters, as contours of the model's predictions. */
 
 const surfaces = { id: "surfaces",
   build() {
@@ -6,7 +6,7 @@ const surfaces = { id: "surfaces",
     this.card.hidden = !this.list.length;
     $("surfaces-note").textContent = this.list.length ? `expected ${main.name}${D.fair ? ` at ${num(D.fair)}` : ""} by the two, all else averaged; %: of the variance that only both together explain; dots: trials` : "";
   },
-  /* The place along an axis of a point of the surface's grid, also between two. */
+  /* Return the place on an axis of a point of the surface's grid, or of one between two points. */
   at(p, xs) {
     const u = xs.map((x) => p.table ? (x + 0.5) / p.table.length : p.scale(x));
     return (c) => { const n = u.length, k = clamp(Math.floor(c - 0.5), 0, Math.max(0, n - 2)), f = c - 0.5 - k; return clamp(n < 2 ? c / n : u[k] + (u[k + 1] - u[k]) * f, 0, 1); };
@@ -29,7 +29,7 @@ const surfaces = { id: "surfaces",
         make(s.axes, "rect", { x: s.w * x0, y: s.h * (1 - y1), width: s.w * (x1 - x0) + 0.6, height: s.h * (y1 - y0) + 0.6, fill: d3.interpolateRgb(ink.card, shade(v))(0.6) });
       });
       if (!a.table && !b.table && known.length === f.v.length && hi > lo) {
-        const edge = (q) => Math.min(q[0], q[1], nx - q[0], ny - q[1]) < 0.49;      // where nothing was computed
+        const edge = (q) => Math.min(q[0], q[1], nx - q[0], ny - q[1]) < 0.49;      // the border of the grid
         const levels = d3.range(1, 8).map((k) => lo + (hi - lo) * k / 8);
         for (const c of d3.contours().size([nx, ny]).thresholds(levels)(f.v))
           make(s.axes, "path", { d: c.coordinates.map((poly) => poly.map((ring) => ring.map((q, k) => `${k && !edge(q) && !edge(ring[k - 1]) ? "L" : "M"}${(s.w * X(q[0])).toFixed(1)},${(s.h * (1 - Y(q[1]))).toFixed(1)}`).join("")).join("")).join(""), fill: "none", stroke: "var(--ink)", "stroke-opacity": 0.35, "stroke-width": 0.8 });

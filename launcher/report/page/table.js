@@ -35,7 +35,7 @@ const table = { id: "table", late: true, sort: { column: null, down: false }, hi
   },
   layout() {},
   search(t) { model.set("search", `“${short(t, 24)}”`, t ? this.parse(t) : null, null, ["search", t]); },
-  /* A condition; what is none is words, each of which stands in some column. */
+  /* Compile a condition.  Any other text is a list of words, each of which must occur in some column. */
   parse(text) {
     const column = (name) => this.columns.find((c) => c.name === name) || this.columns.find((c) => `hp.${c.name}` === name);
     try {
@@ -54,7 +54,7 @@ const table = { id: "table", late: true, sort: { column: null, down: false }, hi
       for (const i of model.shown) keys[i] = column.key(i);
       this.order = model.shown.slice().sort((a, b) => none(keys[a]) - none(keys[b]) || (keys[a] < keys[b] ? -1 : keys[a] > keys[b] ? 1 : 0) * (down ? -1 : 1) || a - b);
     }
-    if (folded()) this.order = this.order.filter((i) => T.point[i] === i);     // a row for each point
+    if (folded()) this.order = this.order.filter((i) => T.point[i] === i);     // one row for each point
     const all = folded() ? T.point.filter((p, i) => p === i).length : N;
     $("note").textContent = `${this.order.length.toLocaleString("en")} of ${all.toLocaleString("en")}${folded() ? " points" : ""}, ${column ? `by ${column.name}` : "the best first"}`;
     this.rows(true);
@@ -69,7 +69,7 @@ const table = { id: "table", late: true, sort: { column: null, down: false }, hi
   },
   hover(i) { for (const tr of this.body.children) tr.classList.toggle("on", +tr.dataset.i === i); },
   save() {
-    // programs for tables take texts with these first characters for formulas
+    // spreadsheets take texts that begin with these characters for formulas
     const plain = (v) => typeof v === "string" && /^[=+\-@\t\r]/.test(v) && Number.isNaN(Number(v)) ? `'${v}` : String(v);
     const quote = (v) => { const s = v === null || v === undefined || Number.isNaN(v) ? "" : plain(v); return /[",\n\r]/.test(s) ? `"${s.replace(/"/g, '""')}"` : s; };
     const text = [this.columns.map((c) => quote(c.name)), ...this.order.map((i) => this.columns.map((c) => quote(c.key(i))))].map((r) => r.join()).join("\r\n");

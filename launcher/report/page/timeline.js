@@ -51,7 +51,7 @@ const timeline = { id: "timeline", late: true,
     if (!s) return;
     s.clear(s.front);
     const ctx = s.front, row = this.row;
-    for (const plain of [true, false]) for (let k = 0; k < A.trial.length; k++) {      // what went wrong on top, and higher
+    for (const plain of [true, false]) for (let k = 0; k < A.trial.length; k++) {      // draw failures on top, and higher
       const end = A.end[k];
       if (plain !== (end === 0)) continue;
       ctx.globalAlpha = model.mask[A.trial[k]] ? 1 : 0.13;
