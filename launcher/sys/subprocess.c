@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "launcher/sys/alloc.h"
+#include "runtime/base/clock.h"
 
 /* ---- environment variables of the job ---- */
 
@@ -250,22 +252,39 @@ void command_free (struct command *c)
         free (c->owned[i]);
 }
 
+/* Wait for output, or its end, until 'deadline'; 0: for ever. */
+static bool has_output (int fd, double deadline)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    double left;
+
+    do {
+        left = deadline > 0 ? deadline - monotonic () : 0;
+        if (deadline > 0 && left <= 0)
+            return false;
+    } while (poll (&p, 1, deadline > 0 ? (int)(1000 * left) + 1 : -1) < 1);
+    return true;
+}
+
 /* Read the rest, so that a program whose output does not fit does not block. */
-static void drain (int fd)
+static void drain (int fd, double deadline)
 {
     char rest[4096];
     ssize_t n;
 
-    while ((n = read (fd, rest, sizeof (rest))) > 0 || (n < 0 && errno == EINTR))
+    while (has_output (fd, deadline)
+           && ((n = read (fd, rest, sizeof (rest))) > 0 || (n < 0 && errno == EINTR)))
         ;
 }
 
-static void read_output (int fd, pid_t pid, const char *enough, char *buf, size_t size)
+static void read_output (int fd, pid_t pid, const char *enough, double deadline, char *buf,
+                         size_t size)
 {
     size_t fill = 0;
     ssize_t n;
 
-    while (fill < size - 1 && (n = read (fd, buf + fill, size - 1 - fill)) != 0) {
+    while (fill < size - 1 && has_output (fd, deadline)
+           && (n = read (fd, buf + fill, size - 1 - fill)) != 0) {
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -276,7 +295,10 @@ static void read_output (int fd, pid_t pid, const char *enough, char *buf, size_
             kill (pid, SIGTERM);
     }
     buf[fill] = '\0';
-    drain (fd);
+    drain (fd, deadline);
+    /* srun retries after SIGALRM, and its children keep the pipe open */
+    if (deadline > 0 && monotonic () >= deadline)
+        kill (pid, SIGKILL);
     while (fill > 0 && buf[fill - 1] == '\n')
         buf[--fill] = '\0';
 }
@@ -294,6 +316,7 @@ int command_run (struct command *c, const char *enough, char *buf, size_t size)
 {
     int out[2];
     int status = -1;
+    const double deadline = c->timeout ? monotonic () + c->timeout : 0;
     pid_t pid;
 
     *buf = '\0';
@@ -306,7 +329,7 @@ int command_run (struct command *c, const char *enough, char *buf, size_t size)
                                              .arg = c });
     close (out[1]);
     if (pid > 0) {
-        read_output (out[0], pid, enough, buf, size);
+        read_output (out[0], pid, enough, deadline, buf, size);
         status = subprocess_wait (pid);
     }
     close (out[0]);
