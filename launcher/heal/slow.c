@@ -44,7 +44,7 @@ struct slow_rank {
     int windows;             /* in a row in which it was slow ... */
     enum slow_cause cause;   /* ... for this cause */
     int well;                /* windows in a row in which it was not slow */
-    bool told;               /* it has been named */
+    unsigned told;           /* causes for which it has been named since it became slow */
 };
 
 struct slow_ranks {
@@ -199,13 +199,14 @@ static enum slow_news next_news (struct slow_ranks *s, const struct heal_seen *r
 {
     for (; s->next < s->n; s->next++) {
         struct slow_rank *r = &s->ranks[s->next];
-        if (!r->told && r->windows > 0 && r->windows >= slow_rows[r->cause].windows) {
-            r->told = true;
+        if (r->windows > 0 && r->windows >= slow_rows[r->cause].windows
+            && !(r->told & 1U << r->cause)) {
+            r->told |= 1U << r->cause;
             say_slow (s, &ranks[s->next], s->next, why, size);
             return SLOW_FOUND;
         }
         if (r->told && r->well >= WINDOWS_WELL) {
-            r->told = false;
+            r->told = 0;
             snprintf (why, size, "rank %zu on %s is not slow any more", s->next,
                       ranks[s->next].host ? ranks[s->next].host : "?");
             return SLOW_OVER;

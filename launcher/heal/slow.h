@@ -20,7 +20,8 @@ enum slow_news {
 };
 
 /* Compare the ranks, and describe what is new in 'why'.  The caller calls this all the time, and
- * 'now' is always of the same clock.  Each event is returned once.  A rank that only has more work,
+ * 'now' is always of the same clock.  Each event is returned once,
+ * but a slow rank is named again if the cause changes.  A rank that only has more work,
  * such as rank 0 while it evaluates, is not named.
  */
 enum slow_news slow_judge (struct slow_ranks *s, const struct heal_seen *ranks, size_t n,

@@ -19,8 +19,8 @@ is $? 0 "quiet: submitted"
 begins quiet
 wait_for 300 sh -c "[ \$(grep -c '^step=' '$trial/a.1/log') -ge 45 ]"
 ok $? "quiet: it gets to its step 45"
-[ ! -e "$trial/a.1/healing" ]
-ok $? "and nothing was called a hang"
+# on a machine that does more than this test, ranks do wait for cores
+is "$(grep -v 'slow' "$trial/a.1/healing" 2>/dev/null)" "" "and nothing was called a hang"
 sed 's/^/# /' "$trial"/a.*/healing 2>/dev/null
 end quiet
 

@@ -29,7 +29,10 @@ had=$(grep -c '^step=' "$trial/a.1/log")
 begin=$(date +%s)
 long_enough () { [ $(($(date +%s) - begin)) -ge 60 ] && steps 30; }
 wait_for 600 long_enough
-is "$(grep -c 'is slow' "$trial/a.1/healing" 2>/dev/null)" "$([ -e "$trial/a.1/healing" ] && echo 0)" "a clean run: nobody is named"
+slow () { # slow: the lines that name a rank; on a machine that does more than this test, ranks do wait for cores
+    grep ' is slow' "$trial/a.1/healing" 2>/dev/null | grep -v 'other processes run on its cores'
+}
+is "$(slow)" "" "a clean run: nobody is named"
 
 # ---- its cgroup has a limit; who may make none stops it at times
 group=/sys/fs/cgroup/cpu/dl-slow-$$
@@ -49,16 +52,15 @@ else
     release () { touch released; }
 fi
 begin=$(date +%s)
-wait_for 300 said '^[0-9]+ rank 2 on n1 is slow, and the others wait for it: '
-ok $? "a rank is held up: it is named"
+wait_for 300 said "^[0-9]+ rank 2 on n1 is slow, and the others wait for it: $cause\$"
+ok $? "a rank is held up: it is named, with the cause"
 echo "# after $(($(date +%s) - begin)) s"
-like "$(cat "$trial/a.1/healing")" "^[0-9]+ rank 2 on n1 is slow, and the others wait for it: $cause\$" "with the cause"
 like "$(dl show ddp 1)" 'rank 2 on n1 is slow' "dl show has it"
 like "$(cat "$trial/a.1/log")" '^dl: rank 2 on n1 is slow' "and the log"
 release
 wait_for 300 said 'rank 2 on n1 is not slow any more$'
 ok $? "it is told when that is over"
-is "$(grep -c 'is slow' "$trial/a.1/healing")" 1 "one line, of one rank"
+is "$(slow | wc -l)" 1 "one line, of one rank"
 end ddp
 is "$(causes ddp)" "" "and the attempt is the first"
 done_testing

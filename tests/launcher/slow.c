@@ -141,6 +141,27 @@ static void what_passes_is_no_slowness (void **state)
     slow_destroy (m.slow);
 }
 
+/* On a full node, whose ranks wait for cores, one gets a limit, too: each cause once. */
+static void another_cause_is_named_too (void **state)
+{
+    struct share shares[N];
+    struct made m;
+
+    (void)state;
+    memcpy (shares, limited, sizeof (shares));
+    begin (&m);
+    for (int i = 0; i < 3; i++) {
+        shares[2] = (struct share){ 0.9, 0.6, 0, 'R' };
+        assert_int_equal (go_on (&m, shares, 50, NULL), i == 0);
+        shares[2] = limited[2];
+        assert_int_equal (go_on (&m, shares, 50, NULL), i == 0);
+        assert_non_null (strstr (m.why, "rank 2 on n2 is slow, and the others wait for it: the "
+                                        "limit of its cgroup"));
+    }
+    assert_int_equal (go_on (&m, even, 50, NULL), 1); /* it is over */
+    slow_destroy (m.slow);
+}
+
 /* Two of four, on one node: both, each with its own line. */
 static void a_slow_node_has_all_of_its_ranks (void **state)
 {
@@ -181,6 +202,7 @@ int main (void)
         cmocka_unit_test (it_is_named_with_its_cause),
         cmocka_unit_test (nobody_is_named_without_a_cause),
         cmocka_unit_test (what_passes_is_no_slowness),
+        cmocka_unit_test (another_cause_is_named_too),
         cmocka_unit_test (a_slow_node_has_all_of_its_ranks),
         cmocka_unit_test (who_is_not_heard_is_not_judged),
     };
