@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl show: print an experiment with selected trials and columns, or one trial. */
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
@@ -33,6 +38,7 @@
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
+#include "launcher/trainer/resume_dir.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
 #include "runtime/slurmdl.h"
@@ -608,6 +614,94 @@ static void add_healing_json (long attempt, double when, const char *text, void 
                                             "time", when, "text", text));
 }
 
+/* ---- no progress ---- */
+
+/* A trial without progress for less time than this is not worth a line. */
+enum { QUIET_SECONDS = 120 };
+
+struct no_progress {
+    double since;
+    char why[1024];
+};
+
+/* Whether an attempt's program, and not its worker, writes the file. */
+static bool is_sign (const char *name)
+{
+    return !strcmp (name, "log") || fnmatch ("metrics*.h5", name, 0) == 0
+           || !attempt_file_is_ours (name);
+}
+
+/* When an attempt last printed, logged or saved something; 0: it has no folder. */
+static double last_sign (const struct sweep *s, long trial, long attempt)
+{
+    char dir[PATH_MAX];
+    struct dirent *e;
+    struct stat st;
+    double last = 0;
+    DIR *d;
+
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
+    if (!(d = opendir (dir)))
+        return 0;
+    while ((e = readdir (d)))
+        if (is_sign (e->d_name) && fstatat (dirfd (d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            last = fmax (last, (double)st.st_mtim.tv_sec);
+    closedir (d);
+    return last;
+}
+
+/* Why no attempt runs, from the conditions. */
+static void explain_wait (const struct sweep *s, long n, struct no_progress *q)
+{
+    const struct conditions *c = trial_conditions (s, n);
+    const struct condition_entry *now = &c->list[c->last];
+    long over = sweep_trial (s, n)->over;
+
+    q->since = over > 0 ? last_sign (s, n, over) : 0;
+    if (q->since == 0)
+        q->since = c->list[CONDITION_CREATED].time;
+    snprintf (q->why, sizeof (q->why), "%s%s%.400s; attempt %ld has not begun", now->reason,
+              now->message ? ": " : "", now->message ?: "", over + 1);
+}
+
+/* Returns whether an open trial has made no progress for long.  The times are those of files, which
+ * another host's clock may have set, so they are only good to be shown.
+ */
+static bool find_no_progress (const struct sweep *s, long n, struct no_progress *q)
+{
+    const struct sweep_trial *t = sweep_trial (s, n);
+
+    if (t->state != TRIAL_OPEN || sweep_has_ended (s))
+        return false;
+    *q = (struct no_progress){ .since = last_sign (s, n, t->over + 1) };
+    if (q->since > 0)
+        snprintf (q->why, sizeof (q->why), "attempt %ld has printed, logged and saved nothing",
+                  t->over + 1);
+    else
+        explain_wait (s, n, q);
+    return (double)time (NULL) - q->since >= QUIET_SECONDS;
+}
+
+static void print_no_progress (const struct sweep *s, long n)
+{
+    struct no_progress q;
+    char at[32], ago[32];
+
+    if (!find_no_progress (s, n, &q))
+        return;
+    time_text (at, sizeof (at), q.since);
+    duration_text (ago, sizeof (ago), (double)time (NULL) - q.since);
+    printf ("  no progress since %s, for %s: %s\n", at, ago, q.why);
+}
+
+static json_t *no_progress_json (const struct sweep *s, long n)
+{
+    struct no_progress q;
+
+    return find_no_progress (s, n, &q) ? json_pack ("{s:f, s:s}", "since", q.since, "why", q.why)
+                                       : json_null ();
+}
+
 static void print_shown_json (json_t *v)
 {
     json_put (v, stdout, JSON_INDENT (2));
@@ -839,6 +933,7 @@ static void print_trial_head (const struct sweep *s, long n)
         printf ("  last failure: %s\n", t->why);
     conditions_print (trial_conditions (s, n), stdout);
     print_healing (s, n, LONG_MAX);
+    print_no_progress (s, n);
     free (text);
 }
 
@@ -875,6 +970,7 @@ static void print_trial_json (struct trial_rows *t)
     json_object_set_new (o, "metrics", metrics);
     each_healing (t->sweep, t->trial, add_healing_json, healing);
     json_object_set_new (o, "healing", healing);
+    json_object_set_new (o, "no_progress", no_progress_json (t->sweep, t->trial));
     if (best_checkpoint (t->sweep, t->trial, path, sizeof (path)) == 0)
         json_object_set_new (o, "checkpoint", json_string (path));
     json_object_set_new (
@@ -919,8 +1015,10 @@ static void print_selected (const struct sweep *s, const struct selection *sel)
         print_overview (s);
     if (!sel->chosen && s->exp->job->is_given)
         conditions_print (job_conditions (s), stdout);
-    if (!sel->chosen && s->exp->job->is_given && s->ntrials > 0)
+    if (!sel->chosen && s->exp->job->is_given && s->ntrials > 0) {
         print_healing (s, 1, HEALING_SHOWN);
+        print_no_progress (s, 1);
+    }
     if (sel->chosen)
         show_columns (s, sel);
     else

@@ -212,6 +212,14 @@ like "$(dl show slow 1)" '^  now at 7 of 27: loss 2, [0-9.]+s ago, [0-9.]+ a sec
 like "$(dl show slow)" '^worker .*: trial 1 to 27, at 7: loss 2, [0-9.]+s ago' "its worker says so, too"
 dl show --json slow | python3 -c 'import json, sys; t = json.load(sys.stdin)["trials"][0]; assert t["step"] == 7 and t["value"] == 2 and t["target"] == 27 and t["age"] >= 0 and 1 < t["rate"] < 6, t'
 ok $? "and --json"
+is "$(dl show slow 1 | grep -c 'no progress')" 0 "it makes progress"
+age () { # age FOLDER: of what is in it
+    find "$1" -type f -exec touch -d '10 minutes ago' {} +
+}
+age slow-0001/trials/0001/a.1
+like "$(dl show slow 1)" '^  no progress since [-0-9]+ [0-9:]+, for 1[0-9]m[0-9]+s: attempt 1 has printed, logged and saved nothing$' "a trial that is silent: since when"
+dl show --json slow 1 | python3 -c 'import json, sys, time; p = json.load(sys.stdin)["no_progress"]; assert 600 <= time.time() - p["since"] < 1200 and p["why"] == "attempt 1 has printed, logged and saved nothing", p'
+ok $? "and --json"
 touch go
 wait
 
@@ -225,5 +233,12 @@ kill -9 $!
 wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is left: the last one ended .* ago, searcher"'
 ok $? "the worker is gone, and no longer shown as running"
 like "$(dl show idle)" "^'dl resume idle-0001' starts workers$" "and what to do"
+sed "s/\"slow\"/\"rest\"/; s|$work/go|$work/never|; s|touch [^;]*;||" slow.conf | sed "s|$work/file|$work/none|" >rest.conf
+timeout 300 dl run --local rest.conf >out 2>&1 &
+wait_for 100 sh -c 'dl show rest 2>/dev/null | grep -q " 7/27 "'
+dl pause rest >out 2>&1
+wait $!
+age rest-0001/trials/0001/a.1
+like "$(dl show rest 1)" '^  no progress since [-0-9]+ [0-9:]+, for 1[0-9]m[0-9]+s: ExperimentPaused[^;]*; attempt 2 has not begun$' "a trial that waits: since when, and why"
 is "$(dl show --csv --columns=state,seconds slow | awk -F, 'NR == 2 { print $1, ($2 > 1.2) }')" "failed 1" "a failed trial has the time of its attempts"
 done_testing

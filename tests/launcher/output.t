@@ -275,6 +275,7 @@ prints 'show a trial as JSON' dl show first 2 --json <<'END'
     }
   },
   "healing": [],
+  "no_progress": null,
   "seed": 340042959
 }
 END

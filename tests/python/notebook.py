@@ -249,6 +249,17 @@ def looks():
     same({t["metric"] for t in exp.read()["trials"]}, {None}, "dl show --json: infinity is null")
     same(repr(exp), f"<slurmdl.{type(exp).__name__} {exp.dir}>", "repr")
     same([c["type"] for c in exp.conditions(1) if c["status"]], ["Created", "Succeeded"], "conditions()")
+    same((exp.healing(1), exp.no_progress(1)), ([], None), "healing() and no_progress() of a trial that has ended")
+    with open(os.path.join(exp.dir, "trials", "0001", "a.1", "healing"), "w") as f:
+        f.write("1700000000 node n2 does not answer; 2 ranks there\n1700000001 n2 is left out\n")
+    same(
+        exp.healing(1),
+        [
+            {"attempt": 1, "time": 1700000000.0, "text": "node n2 does not answer; 2 ranks there"},
+            {"attempt": 1, "time": 1700000001.0, "text": "n2 is left out"},
+        ],
+        "healing() has what was noticed and done",
+    )
 
 
 # ---- pandas, optuna, matplotlib

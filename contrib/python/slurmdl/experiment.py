@@ -75,6 +75,22 @@ class Experiment:
         ]
         return found
 
+    def _trial(self, trial: int) -> Dict[str, Any]:
+        shown: Dict[str, Any] = program.call_json("show", "--json", *self._options, "--", self._name, str(trial))
+        return shown
+
+    def healing(self, trial: int = 1) -> List[Dict[str, Any]]:
+        """What the workers noticed about the ranks and nodes of a trial, and what they did about it (dl-trainer(7),
+        HEALING), in the order of time.  Each is a dictionary with attempt, time (seconds since 1970) and text."""
+        events: List[Dict[str, Any]] = self._trial(trial)["healing"]
+        return events
+
+    def no_progress(self, trial: int = 1) -> Optional[Dict[str, Any]]:
+        """If an open trial has made no progress for two minutes, a dictionary with since (seconds since 1970) and why;
+        otherwise None."""
+        found: Optional[Dict[str, Any]] = self._trial(trial)["no_progress"]
+        return found
+
     def trials(self) -> Any:
         """A DataFrame with a row for each trial, in order, and a column for each hyperparameter (hp.NAME if another
         column has the same name).  Metrics that were logged but not optimised are metric.NAME, with their newest
