@@ -45,6 +45,28 @@ like "$(dl show batch)" 'attempt 1: dl check on n2: bad, and it is left out' "dl
 is "$(dl show --json batch 1 | python3 -c 'import json, sys; print(sum("is left out" in h["text"] and h["attempt"] == 1 for h in json.load(sys.stdin)["healing"]))')" 1 "with --json, too"
 end batch
 
+# ---- a task of dl run's array whose machine is bad: the same
+cat >code/array.conf <<EOF
+name = "array";
+entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";
+searcher = { name = "single"; metric = "loss"; max_length = 1000000; };
+metrics = { pattern = [ "step={step} loss={loss}" ]; };
+resources = { nodes_per_trial = 2; gpus_per_node = 2; framework = "torch"; };
+EOF
+FAKE_FAULTS=n2:ecc:0 LD_LIBRARY_PATH=$work/gpus dl run --detach code/array.conf >out 2>&1
+is $? 0 "array: submitted"
+begins array
+wait_for 300 sh -c "squeue -h -t running -o %F | grep -q ."
+job=$(squeue -h -o %F_%K)
+like "$job" '^[0-9]+_1$' "array: it is a task"
+fault "a task on a bad machine" kill_proxy
+is "$(causes array)" "CheckFailed " "array: for that cause"
+is "$(squeue -h -o '%F_%K %N')" "$job n[1,3]" "array: it is the same task, elsewhere"
+is "$(scontrol show job "$job" | grep -oE 'Restarts=[0-9]+|ExcNodeList=[^ ]*' | xargs)" "Restarts=1 ExcNodeList=n2" "array: once requeued"
+like "$(cat array-0001/workers/*.log)" '^dl: trial 1, attempt 1: too few nodes are left: the job goes back into the queue' "array: its output says what was done"
+like "$(dl show array)" 'machine n2 is excluded: it failed its check after a rank had died' "array: dl show says why"
+end array
+
 # ---- members with roles
 cat >code/roles.conf <<EOF
 name = "roles";
