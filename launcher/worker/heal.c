@@ -22,6 +22,7 @@
 #include "launcher/heal/slow.h"
 #include "launcher/heal/watch.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
@@ -63,6 +64,7 @@ void heal_note (struct heal *h, const struct trial_attempt *a, struct trainer *t
 
 /* ---- begin ---- */
 
+/* Returns the exit status of dl check on a node, or something else if it could not be run there. */
 static int run_check (const char *node, char *text, size_t size)
 {
     char dl[PATH_MAX];
@@ -71,16 +73,34 @@ static int run_check (const char *node, char *text, size_t size)
     return slurm_run_on (node, dl, "check", CHECK_SECONDS, text, size);
 }
 
-/* If spare nodes do not suffice, use lost nodes that answer again. */
-static void find_lost_nodes (struct heal *h, struct worker *w, const struct trial_attempt *a)
+static bool try_lost_node (struct heal *h, struct worker *w, const struct trial_attempt *a, int i)
 {
     char text[4096];
 
-    for (int i = w->nlost; i-- > 0;)
-        if (run_check (w->lost_nodes[i], text, sizeof (text)) == 0) {
-            heal_note (h, a, NULL, "%s answers again", w->lost_nodes[i]);
-            worker_find_node (w, i);
-        }
+    if (run_check (w->lost_nodes[i], text, sizeof (text)) != 0)
+        return false;
+    heal_note (h, a, NULL, "%s answers again", w->lost_nodes[i]);
+    worker_find_node (w, i);
+    return true;
+}
+
+/* If spare nodes do not suffice, use lost nodes that answer again. */
+static void find_lost_nodes (struct heal *h, struct worker *w, const struct trial_attempt *a)
+{
+    for (int i = 0; i < w->nlost;)
+        if (!try_lost_node (h, w, a, i))
+            i++;
+}
+
+/* Use only as many of them as the attempts need, because each of the others costs a timeout. */
+static void find_enough_nodes (struct heal *h, struct worker *w, const struct trial_attempt *a,
+                               int n)
+{
+    for (int i = 0; i < n && worker_is_excluded (w);)
+        if (try_lost_node (h, w, a, i))
+            n--;
+        else
+            i++;
 }
 
 static void choose_nodes (struct heal *h, struct worker *w, struct trial_attempt *a)
@@ -457,14 +477,16 @@ void heal_explain (const struct heal *h, struct failure_class *v)
 
 static const char too_few[] = "too few nodes are left: the job goes back into the queue";
 
+/* 'was_tried': a check has just failed to run on the node, so do not try it again. */
 static void lose_node (struct heal *h, struct worker *w, const struct trial_attempt *a,
-                       const char *name)
+                       const char *name, bool was_tried)
 {
     struct event e = { .op = EVENT_EXCLUDE, .by = w->slot, .why = "it did not answer" };
 
     if (!*name || !worker_lose_node (w, name))
         return;
     heal_note (h, a, NULL, "%s is left out", name);
+    find_enough_nodes (h, w, a, w->nlost - was_tried);
     if (!worker_is_excluded (w))
         return;
     heal_note (h, a, NULL, "%s", too_few);
@@ -496,6 +518,39 @@ static void blame_check (struct failure_class *v, const char *name)
     policy_text (v->why);
 }
 
+/* Whether a check runs on another node of the attempt.  If not, Slurm starts no steps at all, for
+ * example because slurmctld does not answer, and no node is to blame.
+ */
+static bool another_answers (struct heal *h, struct worker *w, const char *name)
+{
+    char *list = h->nodes ? xstrdup (h->nodes) : NULL;
+    char *save = NULL, *other = NULL;
+    char text[4096];
+    int status;
+
+    for (char *node = list ? strtok_r (list, ",", &save) : NULL; node;
+         node = strtok_r (NULL, ",", &save))
+        if (strcmp (node, name) && (!other || !strcmp (node, w->host)))
+            other = node;
+    if (h->steps == STEPS_UNKNOWN && other) {
+        status = run_check (other, text, sizeof (text));
+        h->steps = status == 0 || status == EXIT_BAD_NODE ? STEPS_START : STEPS_FAIL;
+    }
+    free (list);
+    return h->steps != STEPS_FAIL;
+}
+
+static void blame_silent (struct heal *h, struct worker *w, const struct trial_attempt *a,
+                          const char *name)
+{
+    if (another_answers (h, w, name)) {
+        heal_note (h, a, NULL, "dl check on %s: no answer", name);
+        lose_node (h, w, a, name, true);
+    } else
+        heal_note (h, a, NULL, "dl check on %s: Slurm starts no step, on no other node either",
+                   name);
+}
+
 /* A bad node can be the reason why a rank dies, hangs or does not even start. */
 static void check_node (struct heal *h, struct worker *w, const struct trial_attempt *a,
                         const char *name, const char *after, struct failure_class *v)
@@ -515,10 +570,8 @@ static void check_node (struct heal *h, struct worker *w, const struct trial_att
             blame_check (v, name);
         if (worker_is_excluded (w))
             heal_note (h, a, NULL, "%s", too_few);
-    } else {
-        heal_note (h, a, NULL, "dl check on %s: no answer", name);
-        lose_node (h, w, a, name);
-    }
+    } else
+        blame_silent (h, w, a, name);
 }
 
 static bool had_rank (const struct heal *h, const char *node)
@@ -536,7 +589,7 @@ static bool had_rank (const struct heal *h, const char *node)
 static void check_missing (struct heal *h, struct worker *w, const struct trial_attempt *a,
                            struct failure_class *verdict)
 {
-    char *list = h->nodes ? strdup (h->nodes) : NULL;
+    char *list = h->nodes ? xstrdup (h->nodes) : NULL;
     char *save = NULL;
 
     for (char *name = list ? strtok_r (list, ",", &save) : NULL; name;
@@ -557,7 +610,7 @@ void heal_end (struct heal *h, struct worker *w, const struct trial_attempt *a,
     else if (!verdict || verdict->progress)
         w->tolerated = 0;
     if (v->cause == HEAL_LOST)
-        lose_node (h, w, a, v->host);
+        lose_node (h, w, a, v->host, false);
     else if (heal_rows[v->cause].checks && *v->host)
         check_node (h, w, a, v->host, v->cause == HEAL_HANG ? "a rank had hung" : "a rank had died",
                     verdict);

@@ -21,6 +21,9 @@ enum heal_phase {
     HEAL_WAITS,  /* wait for srun to exit */
 };
 
+/* Whether Slurm starts steps on nodes that nobody suspects. */
+enum heal_steps { STEPS_UNKNOWN, STEPS_START, STEPS_FAIL };
+
 struct heal {
     struct rank_watch *watch; /* NULL: the ranks are not watched */
     struct slow_ranks *slow;  /* NULL: the same */
@@ -36,6 +39,7 @@ struct heal {
     long long printed;      /* bytes in the log */
     struct timespec logged; /* when metrics.h5 last changed; 0: it does not exist */
     bool warned;
+    enum heal_steps steps;    /* found out when the first check cannot be run */
     char *nodes;              /* nodes of the attempt; NULL: unknown */
     char notes[HEALING_MOST]; /* lines, as in the attempt's folder */
 };

@@ -57,8 +57,14 @@ like "$(dl show spare 1)" 'attempt 1: rank 3 on n2 was killed by signal 9' "dl s
 like "$(cat spare-0001/workers/*.log)" 'trial 1, attempt 1: rank 3 on n2 was killed' "the output of the worker, too"
 like "$(cat "$trial/a.2/log")" '^dl: rank 1 on n1 is stopped' "and the log"
 ip link set "$bridge.2" up
+unplug_spare () { ip link set "$bridge.3" down; }
+fault "the spare is unplugged, and the first node is back" unplug_spare
+told 'n3 is left out' "the spare is left out"
+told 'n2 answers again$' "and the first node replaces it"
+is "$(scontrol show job "$job" | grep -o 'Restarts=[0-9]*')" "Restarts=0" "without a requeue"
+ip link set "$bridge.3" up
 end spare
-is "$(causes spare)" "RankDied RankStopped Hang RankDied NodeLost " "the causes are in the log"
+is "$(causes spare)" "RankDied RankStopped Hang RankDied NodeLost NodeLost " "the causes are in the log"
 
 # ---- the check of the node fails: a GPU of the stand-in driver is bad there
 mkdir gpus
@@ -80,6 +86,17 @@ ip link set "$bridge.2" up
 kill_rank () { kill -9 "$(of_rank 1 python3)"; }
 fault "a rank is killed, and the host is back" kill_rank
 like "$(cat "$trial/a.$attempt/log")" '^4 ranks begin' "it is used again"
+# as long as slurmctld starts no step, no node is to blame
+without_slurmctld () {
+    kill -STOP "$slurmctld"
+    kill_proxy
+    wait_for 300 grep -q 'dl check on n2: ' "$trial/a.$attempt/healing"
+    kill -CONT "$slurmctld"
+}
+slurmctld=$(cat "$(dirname "$SLURM_CONF")/run/slurmctld.pid")
+fault "a proxy is killed while slurmctld is stopped" without_slurmctld
+told 'dl check on n2: Slurm starts no step, on no other node either$' "the check blames nobody"
+like "$(cat "$trial/a.$attempt/log")" '^4 ranks begin' "and no node is left out"
 kill_slurmd () {
     kill -9 "$(cat "$(dirname "$SLURM_CONF")/run/slurmd-n2.pid")"
     kill -9 "$(of_rank 3 python3)"
