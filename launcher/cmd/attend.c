@@ -151,35 +151,16 @@ static int end_as (int status)
     return 128 + WTERMSIG (status);
 }
 
-static void ask_step (const char *job, const char *step)
-{
-    struct slurmdl_error err = { "" };
-    char name[64], option[32];
-    char *const jobs[] = { name, NULL };
-
-    snprintf (name, sizeof (name), "%.30s.%.30s", job, step);
-    snprintf (option, sizeof (option), "--signal=%d", ASK);
-    if (slurm_cancel (jobs, option, &err) < 0)
-        complain ("the servers of the step keep running, although the chief has ended: %s",
-                  err.text);
-}
-
-/* Each component of a heterogeneous step has its own job number. */
 static void ask_all (void)
 {
     const char *step = getenv ("SLURM_STEP_ID");
-    const char *job = getenv ("SLURM_JOB_ID");
-    const char *size = getenv ("SLURM_HET_SIZE");
-    long n = size ? strtol (size, NULL, 10) : 0;
-    char name[48];
+    struct slurmdl_error err = { "" };
+    char option[32];
 
-    for (long i = 0; step && i < n; i++) {
-        snprintf (name, sizeof (name), "SLURM_JOB_ID_HET_GROUP_%ld", i);
-        if (getenv (name))
-            ask_step (getenv (name), step);
-    }
-    if (step && job && n == 0)
-        ask_step (job, step);
+    snprintf (option, sizeof (option), "--signal=%d", ASK);
+    if (step && slurm_cancel_step (step, option, &err) < 0)
+        complain ("the servers of the step keep running, although the chief has ended: %s",
+                  err.text);
 }
 
 int cmd_attend (const struct command_line *line)

@@ -2,6 +2,7 @@
 /* Cancel and requeue jobs by scancel and scontrol. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/slurm/slurm.h"
@@ -75,6 +76,24 @@ int slurm_cancel (char *const *jobs, const char *option, struct slurmdl_error *e
         n++;
     for (size_t i = 0; i < n; i += AT_ONCE)
         rv |= cancel_some (jobs + i, n - i < AT_ONCE ? n - i : AT_ONCE, option, err);
+    return rv;
+}
+
+int slurm_cancel_step (const char *step, const char *option, struct slurmdl_error *err)
+{
+    long n = slurm_components ();
+    char name[64], text[96];
+    char *const steps[] = { text, NULL };
+    const char *job;
+    int rv = 0;
+
+    for (long i = 0; i < n; i++) {
+        snprintf (name, sizeof (name), n > 1 ? "SLURM_JOB_ID_HET_GROUP_%ld" : "SLURM_JOB_ID", i);
+        if (!(job = getenv (name)))
+            continue;
+        snprintf (text, sizeof (text), "%.32s.%.32s", job, step);
+        rv |= slurm_cancel (steps, option, err);
+    }
     return rv;
 }
 

@@ -114,6 +114,11 @@ int slurm_test (struct command *c, struct slurm_start *start, struct slurmdl_err
  */
 int slurm_cancel (char *const *jobs, const char *option, struct slurmdl_error *err);
 
+/* Cancel a step of the job that this process runs in, in all components of the job.  'option' is as
+ * in slurm_cancel().
+ */
+int slurm_cancel_step (const char *step, const char *option, struct slurmdl_error *err);
+
 /* Requeue a job.  Slurm ends its present run. */
 int slurm_requeue (const char *job, struct slurmdl_error *err);
 
@@ -195,6 +200,14 @@ long slurm_components (void);
 
 /* Whether srun or slurmstepd printed a line, and not the program that they run. */
 bool slurm_printed (const char *line);
+
+/* The nodes of a component, or of the whole job if it has only one: "n[1-3]".  Returns NULL if that
+ * is unknown.
+ */
+const char *slurm_component_nodes (long component);
+
+/* The first component that has a node; -1: none. */
+long slurm_component_of (const char *node);
 
 /* Append an srun command line that starts one task per node, in a new job unless this process runs
  * in one, with the user's 'options'.  'nodes' 0 leaves the number to these options.  A task that

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run srun, or build its command line. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/environment.h"
+#include "runtime/rank/layout.h"
 
 bool slurm_printed (const char *line)
 {
@@ -21,6 +23,30 @@ long slurm_components (void)
     long n = environment_number ("SLURM_HET_SIZE", 1);
 
     return n > 1 ? n : 1;
+}
+
+const char *slurm_component_nodes (long component)
+{
+    char name[64] = "SLURM_JOB_NODELIST";
+
+    if (slurm_components () > 1)
+        snprintf (name, sizeof (name), "SLURM_JOB_NODELIST_HET_GROUP_%ld", component);
+    return environment_text (name, NULL);
+}
+
+static int is_same_node (void *node, const char *name)
+{
+    return !strcmp (node, name);
+}
+
+long slurm_component_of (const char *node)
+{
+    for (long i = 0; i < slurm_components (); i++) {
+        const char *list = slurm_component_nodes (i);
+        if (list && layout_each_host (list, is_same_node, (void *)node) == 1)
+            return i;
+    }
+    return -1;
 }
 
 void slurm_step_words (const struct slurm_step *s, char ***words)
@@ -70,6 +96,8 @@ int slurm_run_on (const char *node, const char *program, const char *argument, u
     int status;
 
     command_add (&c, "srun", NULL);
+    if (slurm_components () > 1)
+        command_number (&c, "--het-group", slurm_component_of (node));
     command_add (&c, "--overlap", NULL);
     command_add (&c, "--nodes=1", NULL);
     command_add (&c, "--ntasks=1", NULL);

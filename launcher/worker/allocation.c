@@ -113,6 +113,15 @@ double allocation_seconds_left (void)
     return left > 1 ? left : 1;
 }
 
+/* Whether Slurm has requeued the job by itself, for example because it noticed that a node is lost.
+ */
+static bool is_requeued (void)
+{
+    struct slurm_job job;
+
+    return ask_for_own_job (&job) == SLURM_ANSWERED && !strcmp (job.state, "PENDING");
+}
+
 /* Only a pending job can be kept away from machines, so that comes
  * after the requeue, which ends this process: it has until KillWait.
  */
@@ -126,7 +135,7 @@ int allocation_requeue (const char *avoid)
     sigemptyset (&term);
     sigaddset (&term, SIGTERM);
     sigprocmask (SIG_BLOCK, &term, NULL);
-    if (slurm_requeue (name, &err) < 0) {
+    if (slurm_requeue (name, &err) < 0 && !is_requeued ()) {
         complain ("%s", err.text);
         return -1;
     }

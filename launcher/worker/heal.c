@@ -361,17 +361,15 @@ static void begin_to_act (struct heal *h, const struct trial_attempt *a, struct 
 /* Kill srun, which would wait for a lost node as long as Slurm does. */
 static void leave_behind (struct heal *h, struct trainer *t)
 {
-    char step[64];
-    char *const steps[] = { step, NULL };
     struct slurmdl_error err = { "" };
+    char step[32];
 
     h->left = true;
     trainer_leave (t);
     if (rank_watch_step (h->watch) < 0)
         return;
-    snprintf (step, sizeof (step), "%.32s.%ld", getenv ("SLURM_JOB_ID") ?: "",
-              rank_watch_step (h->watch));
-    if (slurm_cancel (steps, NULL, &err) < 0)
+    snprintf (step, sizeof (step), "%ld", rank_watch_step (h->watch));
+    if (slurm_cancel_step (step, NULL, &err) < 0)
         complain ("step %s: %s", step, err.text);
 }
 
@@ -615,7 +613,7 @@ void heal_end (struct heal *h, struct worker *w, const struct trial_attempt *a,
         check_node (h, w, a, v->host, v->cause == HEAL_HANG ? "a rank had hung" : "a rank had died",
                     verdict);
     else if (verdict && h->watch && *v->host == '\0' && v->cause <= HEAL_CUT
-             && w->sweep->exp->resources->nodes > 1)
+             && (w->sweep->exp->resources->nodes > 1 || w->sweep->exp->job->nroles > 0))
         check_missing (h, w, a, verdict);
     rank_watch_destroy (h->watch);
     h->watch = NULL;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "launcher/config/job_settings.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
@@ -91,6 +92,7 @@ const char *worker_nonce (const struct worker *w)
 
 struct good_nodes {
     const struct worker *w;
+    long component; /* of the job, whose nodes are being counted */
     long all, good, wanted;
     FILE *list; /* gets those that are wanted; NULL: they are only counted */
 };
@@ -108,6 +110,9 @@ static int count_node (void *nodes, const char *name)
     struct good_nodes *n = nodes;
     const struct host *h = sweep_host (n->w->sweep, name);
 
+    /* components may share nodes */
+    if (slurm_component_of (name) != n->component)
+        return 0;
     n->all++;
     if ((h && h->why) || is_lost (n->w, name))
         return 0;
@@ -125,10 +130,13 @@ static bool takes_any (const struct experiment *e)
 /* Returns whether the allocation says which nodes it has. */
 static bool find_good_nodes (struct good_nodes *n)
 {
-    const char *list = getenv ("SLURM_JOB_NODELIST");
-
     n->wanted = takes_any (n->w->sweep->exp) ? LONG_MAX : (long)n->w->sweep->exp->resources->nodes;
-    return list && layout_each_host (list, count_node, n) == 0 && n->all > 0;
+    for (n->component = 0; n->component < slurm_components (); n->component++) {
+        const char *list = slurm_component_nodes (n->component);
+        if (!list || layout_each_host (list, count_node, n) != 0)
+            return false;
+    }
+    return n->all > 0;
 }
 
 char *worker_good_nodes (const struct worker *w, long *count, bool *all)

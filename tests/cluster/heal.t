@@ -104,5 +104,57 @@ kill_slurmd () {
 fault "slurmd is dead" kill_slurmd
 told 'dl check on n2: no answer' "its node is found"
 end shrink
+"$srcdir/contrib/minicluster" down heal >/dev/null 2>&1
+
+# ---- roles with different resources: a heterogeneous job, whose nodes are those of its components
+try_cluster het --nodes=4 --cpus=4 --hosts --conf=SlurmdTimeout=3600 --plugin="$PLUGIN dl=$builddir/launcher/dl"
+bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
+cat >code/het.conf <<END
+name = "het";
+entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";
+metrics = { pattern = [ "step={step} loss={loss}" ]; };
+resources = { framework = "torch"; };
+job = { roles = ( { name = "chief"; }, { name = "worker"; count = 2; cpus = 4; } ); };
+END
+dl job --detach code/het.conf >out 2>&1
+is $? 0 "het: submitted"
+begins het
+nodes_of_ranks () { # the nodes of the first attempt's processes, rank by rank
+    for p in $(processes python3); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^SLURM_PROCID=/ /p; s/^SLURMD_NODENAME=//p' | sort | xargs; done | sort | xargs
+}
+unplug_for_a_while () {
+    echo "# $(nodes_of_ranks)"
+    unplug
+    wait_for 120 grep -q 'does not answer' "$trial/a.$attempt/healing"
+    ip link set "$bridge.2" up
+}
+fault "het: a worker's node is unplugged, and comes back" unplug_for_a_while
+told '^[0-9]+ node n2 does not answer; 1 rank there$' "het: the node is named"
+told 'n2 answers again$' "het: and tried again"
+is "$(scontrol show job -o | grep -c 'Restarts=0 ')" 2 "het: in the same job"
+all_avoid () { [ "$(scontrol show job -o | grep -c ' ExcNodeList=n2 ')" -eq 2 ]; }
+# Slurm starts a pending heterogeneous job only after something changed, as it always does on a busy cluster.
+starts_again () {
+    scontrol update nodename=n4 comment="$(date +%N)"
+    squeue -h -t running -o %i | grep -q '+0$'
+}
+unplug_until_requeued () {
+    unplug
+    wait_for 120 grep -q 'goes back into the queue' "$trial/a.$attempt/healing"
+    wait_for 60 all_avoid
+    # so that Slurm, which otherwise waits for SlurmdTimeout, sees the end of the job there
+    ip link set "$bridge.2" up
+    wait_for 120 starts_again
+}
+fault "het: a worker's node is unplugged, and stays so" unplug_until_requeued
+told 'node n2 does not answer; 1 rank there$' "het: the node is named again"
+told 'too few nodes are left: the job goes back into the queue$' "het: the job is requeued"
+is "$(scontrol show job -o | grep -c 'Restarts=1 ')" 2 "het: the same job"
+all_avoid
+ok $? "het: all of its components avoid the node"
+echo "# $(nodes_of_ranks)"
+like "$(dl show het)" 'machine n2 is excluded: it did not answer' "het: the machine is excluded"
+end het
+is "$(causes het)" "NodeLost NodeLost " "het: the causes"
 sed 's/^/# /' ./*-0001/workers/*.log
 done_testing
