@@ -29,12 +29,12 @@
 #include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
 
-/* Seconds that Slurm and the script need at the end; and, in longer allocations, how early the
- * signal comes that sbatch was asked for (executor_slurm.c).
+/* Seconds that Slurm and the script need at the end.  In longer allocations, also how early
+ * sbatch is asked to send the signal (executor_slurm.c).
  */
 enum { SPARE = 10, SIGNAL_EARLY = 90, SIGNAL_FROM = 600 };
 
-/* How long Slurm may take to end a task that it has taken back. */
+/* Seconds that Slurm may take to end a requeued task. */
 enum { REQUEUE_WAIT = 60 };
 
 static const char *slurm_variable (const char *name)
@@ -42,7 +42,7 @@ static const char *slurm_variable (const char *name)
     return environment_text (name, NULL);
 }
 
-/* The name of the job, or of the array task. */
+/* Write the ID of the job or of the array task. */
 static void name_own_job (char name[80])
 {
     snprintf (name, 80, slurm_variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
@@ -122,8 +122,8 @@ static bool is_requeued (void)
     return ask_for_own_job (&job) == SLURM_ANSWERED && !strcmp (job.state, "PENDING");
 }
 
-/* Only a pending job can be kept away from machines, so that comes
- * after the requeue, which ends this process: it has until KillWait.
+/* Only a pending job can be kept off nodes, so do that after the requeue.  The requeue ends this
+ * process, which has until KillWait.
  */
 int allocation_requeue (const char *avoid)
 {
@@ -168,7 +168,7 @@ static void find_slot (const char *given, char *slot, size_t size)
         snprintf (slot, size, "worker-%ld", (long)getpid ());
 }
 
-/* Slurm shows every worker of the task all of its GPUs. */
+/* Share out the GPUs, because Slurm shows every worker of the task all of them. */
 static void take_gpus (const struct experiment *e)
 {
     struct devices *d;
@@ -200,10 +200,12 @@ void place_find (struct worker_place *place, const struct experiment *e, const c
 
 /* ---- what fits into the time ---- */
 
-/* A segment may take so many times longer than the others. */
+/* How many times longer than the others a segment may take. */
 static const double budget_slack = 1.5;
 
-/* An attempt that resumes where the last one stopped gets further than so many times its length. */
+/* An attempt that resumes where the last one stopped exceeds the last step by more than this
+ * factor.
+ */
 static const double budget_growth = 1.1;
 
 /* Seconds per unit of length in the trial, or else in all trials that have a length, attempts that
@@ -224,7 +226,7 @@ static bool attempt_has_ckpt (const struct sweep *s, long trial, long attempt)
     return attempt > 0 && access (path, F_OK) == 0;
 }
 
-/* By the trial's own attempts, or else by the best trial's. */
+/* Judge by the trial's own attempts, or else by those of the best trial. */
 static bool saves_checkpoints (const struct sweep *s, long trial)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
@@ -324,7 +326,7 @@ static int64_t bytes_that_count (const struct worker *w)
     return most;
 }
 
-/* The running workers of this job, including this one. */
+/* Return the number of running workers in this job, including this one. */
 static long workers_here (const struct worker *w)
 {
     const char *mark = strrchr (w->slot, w->memory.is_job ? '.' : '-');

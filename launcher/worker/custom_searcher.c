@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The searcher "custom": a program of the user chooses the points. */
+/* The searcher "custom": a program of the user's chooses the points. */
 #include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/resources.h"
@@ -40,14 +40,14 @@ struct custom_searcher {
     char answer[ANSWER_MAX];
 };
 
-/* Blame the user's program; returns -1. */
+/* Report an error of the user's program.  Returns -1. */
 static int blame_program (struct slurmdl_error *err, const char *what, const char *more)
 {
     errno = EINVAL;
     return errorf (err, "searcher.command: %s%s", what, more);
 }
 
-/* ---- what the program is sent ---- */
+/* ---- messages to the program ---- */
 
 static json_t *header_json (const struct experiment *e)
 {
@@ -92,7 +92,7 @@ static void write_line (FILE *f, json_t *o)
     json_decref (o);
 }
 
-/* Everything it does not know yet, and the question. */
+/* Return everything that the program does not know yet, followed by the request. */
 static char *make_lines (struct custom_searcher *c, const struct sweep *s, bool fresh, size_t *size)
 {
     char *text = NULL;
@@ -164,7 +164,7 @@ void custom_close (struct worker *w)
     end_program (w);
 }
 
-/* ---- question and answer ---- */
+/* ---- requests and answers ---- */
 
 static double answer_time_limit (void)
 {
@@ -174,7 +174,7 @@ static double answer_time_limit (void)
     return seconds > 0 ? seconds : TIMEOUT;
 }
 
-/* It has closed its output, probably because it died. */
+/* The program closed its output, probably because it died. */
 static int report_death (struct worker *w, struct slurmdl_error *err)
 {
     struct custom_searcher *c = w->custom;
@@ -198,10 +198,10 @@ static int report_death (struct worker *w, struct slurmdl_error *err)
     return blame_program (err, "it ended before it answered: ", how);
 }
 
-/* What has come of the program's answer. */
+/* The state of the program's answer. */
 enum answer_line {
     LINE_FAILED = -1,
-    LINE_PARTIAL, /* more is to come, unless the worker was asked to stop */
+    LINE_PARTIAL, /* more follows, unless the worker was asked to stop */
     LINE_WHOLE,
 };
 
@@ -376,7 +376,7 @@ int custom_ask (struct worker *w, double *x, enum search_answer *answer, struct 
     free (text);
     if (line == LINE_WHOLE)
         return read_program_answer (w, x, answer, err);
-    /* its late answer must not be taken for one to the next question */
+    /* do not take a late answer for the answer to the next request */
     e = errno;
     end_program (w);
     errno = e;

@@ -50,7 +50,7 @@ static json_t *next_offer_line (char **text)
     return line ? json_loads (line, 0, NULL) : NULL;
 }
 
-/* An offer has two lines: the result, and what its worker would have begun. */
+/* An offer has two lines: the result, and what its worker would have begun next. */
 static int parse_offer (struct offer *o, char *text)
 {
     json_t *begin;
@@ -76,7 +76,7 @@ static bool has_offer_of (const struct offers *o, long trial)
     return false;
 }
 
-/* Whether the log would accept it, and its worker has claimed the attempt. */
+/* Whether the log would accept the offer and its worker has claimed the attempt. */
 static bool offer_is_good (struct worker *w, const struct offer *o)
 {
     const struct event *e = &o->result;
@@ -90,7 +90,7 @@ static bool offer_is_good (struct worker *w, const struct offer *o)
     return owner && !strcmp (owner, o->nonce);
 }
 
-/* Others may create a file of that name: it must belong to the owner of the worker's file. */
+/* Check the owner, because others may create a file with this name. */
 static bool is_of_same_user (const char *path, uid_t owner)
 {
     char worker[PATH_MAX];
@@ -100,7 +100,7 @@ static bool is_of_same_user (const char *path, uid_t owner)
     return lstat (worker, &st) == 0 && st.st_uid == owner;
 }
 
-/* Its worker died before it could withdraw it. */
+/* Whether the worker of the offer died before it could withdraw it. */
 static bool offer_is_over (const struct worker *w, const struct offer *o)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, (long)o->result.trial);
@@ -176,7 +176,7 @@ void offers_free (struct offers *o)
     o->n = 0;
 }
 
-/* O_EXCL, because somebody else may have created a file of that name. */
+/* Use O_EXCL, because others may have created a file with this name. */
 void offer_put (struct worker *w, const struct event *events)
 {
     char *text = w->offers ? NULL : journal_entry_text (events, 2);
@@ -215,7 +215,7 @@ static bool decides_by_program (const struct worker *w)
 
 /* ---- events ---- */
 
-/* The event that begins a segment, for the worker 'owner' (NULL: for any). */
+/* Return the event that begins a segment for the worker 'owner', or for any worker if NULL. */
 static struct event begin_event (const struct worker *w, const struct search_op *op, double *x,
                                  const char *owner)
 {
@@ -238,7 +238,7 @@ static struct event begin_event (const struct worker *w, const struct search_op 
     return event;
 }
 
-/* A job need not log a metric. */
+/* A job does not have to log a metric. */
 static bool has_result (const struct sweep *s, const struct sweep_trial *t)
 {
     for (size_t i = 0; t->state == TRIAL_PAUSED && i < t->nmilestones; i++)
@@ -275,7 +275,9 @@ static enum turn publish_one (struct worker *w, struct event event, struct slurm
 
 /* ---- what the searcher decides ---- */
 
-/* At the start one entry begins trials for all workers, or they would race for each entry. */
+/* At the start, one entry begins trials for all workers.  Otherwise they would race for each
+ * entry.
+ */
 static size_t decisions_wanted (const struct worker *w)
 {
     return w->sweep->ntrials == 0 ? (size_t)w->sweep->exp->resources->workers : 1;
@@ -295,8 +297,8 @@ static void decisions_free (struct decisions *d)
     free (d->x);
 }
 
-/* The owner of the n-th segment that begins; NULL: whoever claims it.  A segment longer than its
- * worker has time for stays unowned.
+/* Return the owner of the n-th new segment, or NULL if any worker may claim it.  A segment longer
+ * than its worker has time for has no owner.
  */
 static const char *owner_of_segment (const struct worker *w, const struct offers *others, size_t n,
                                      const struct search_op *op)
@@ -364,7 +366,7 @@ static bool any_unclaimed (const struct sweep *s, long but)
     return false;
 }
 
-/* Tell the searcher a result. */
+/* Report a result to the searcher. */
 static int observe_result (const struct worker *w, struct searcher *s, const struct event *result)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, (long)result->trial);
@@ -374,7 +376,7 @@ static int observe_result (const struct worker *w, struct searcher *s, const str
                              result->nmetrics ? result->metrics : &result->metric);
 }
 
-/* The searcher as it will be after the results; NULL if it rejects one. */
+/* Return a copy of the searcher with the results applied, or NULL if it rejects one. */
 static struct searcher *foresee (const struct worker *w, const struct event *results, size_t n)
 {
     struct searcher *s = sweep_snapshot (w->sweep);

@@ -29,9 +29,9 @@
 #include "runtime/storage/inside.h"
 
 struct local_worker {
-    pid_t pid; /* 0: ended for good */
+    pid_t pid; /* 0 if it has ended for good */
     int tries;
-    int place; /* which share of the GPUs and cores it has */
+    int place; /* its share of the GPUs and cores */
     char slot[48];
 };
 
@@ -45,7 +45,7 @@ struct worker_start {
     const struct local_worker *w;
 };
 
-/* Runs in the worker; its trainers inherit what it sees. */
+/* Runs in the new worker process.  Trainers inherit its environment, GPUs and cores. */
 static void prepare_worker (const void *arg)
 {
     const struct worker_start *s = arg;
@@ -100,7 +100,7 @@ static int spawn_worker (struct executor *x, struct local_worker *w)
     return w->pid < 0 ? -1 : 0;
 }
 
-/* ---- places ---- */
+/* ---- slots ---- */
 
 static int free_place (const struct executor *x)
 {
@@ -123,7 +123,7 @@ static long workers_alive (const struct executor *x)
     return n;
 }
 
-/* Workers that are not about to leave. */
+/* Return the number of workers that are not about to leave. */
 static long workers_staying (const struct executor *x)
 {
     long n = 0;
@@ -133,7 +133,7 @@ static long workers_staying (const struct executor *x)
     return n;
 }
 
-/* How many of the workers can have GPUs of their own; complains if not all of them. */
+/* Return how many of the workers can have GPUs of their own, and warn if not all can. */
 static long workers_with_gpus (const struct executor *x, long workers)
 {
     int each = (int)x->sweep->exp->resources->node_gpus;
@@ -215,7 +215,7 @@ static bool ends_for_good (int status)
     return false;
 }
 
-/* The last line of a log, without "dl: ". */
+/* Copy the last line of a log without "dl: ". */
 static void last_log_line (const char *path, char *buf, size_t size)
 {
     int fd = inside_open (path, O_RDONLY, 0, NULL);
@@ -266,7 +266,7 @@ static void reap_worker (struct executor *x, struct local_worker *w)
         note_worker_end (x, w);
 }
 
-/* Surplus workers learn from the log that they are to leave. */
+/* Surplus workers learn from the log that they must leave. */
 static void scale_local (struct executor *x)
 {
     long wanted = x->sweep->wanted;

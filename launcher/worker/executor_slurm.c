@@ -82,8 +82,8 @@ static bool is_array_output (const char *name, const char *jobs)
     return false;
 }
 
-/* The output file written last; slurmd creates a task's file before it starts the task.  Returns -1
- * if there is none.
+/* Find the output file that was written last.  slurmd creates a task's file before it starts the
+ * task.  Returns -1 if there is none.
  */
 static int newest_output (const char *folder, const char *jobs, char *name, size_t size)
 {
@@ -107,7 +107,7 @@ static int newest_output (const char *folder, const char *jobs, char *name, size
     return rv;
 }
 
-/* The last line that is not blank, without "dl: "; NULL: there is none. */
+/* Return the last line that is not blank, without "dl: ", or NULL. */
 static char *last_said_line (char *text)
 {
     char *found = NULL;
@@ -161,11 +161,12 @@ void unseen_text (const struct sweep *s, const char *jobs, const char *state, ch
 
 /* ---- the batch script ---- */
 
-/* A worker runs as a step, because on Slurm 22.05 only steps are signalled on preemption.  But if
- * trials are steps of their own, the worker is none: Slurm would otherwise end the trial's srun
- * with it (step.c).  A worker exits with 75 if its time is up, 76 if its node is excluded, 77 if it
- * needs a job with more memory, 79 if a check kept it from starting, and 11 if its experiment was
- * paused because of a fault.
+/* Run a worker as a step, because Slurm 22.05 signals only steps on preemption.  If trials are
+ * steps themselves, do not, because Slurm would end the trial's srun together with the worker's
+ * step (step.c).
+ *
+ * A worker exits with 75 if its time is up, 76 if its node is excluded, 77 if it needs a job with
+ * more memory, 79 if a check kept it from starting, and 11 if a fault paused its experiment.
  */
 static const char setup_text[] =
     "DL_TIME_LEFT=\n"
@@ -180,7 +181,7 @@ static const char cases_text[] =
     "    75 | 76 | 77 | 79) exec \"$dl\" requeue -- \"$dir\" $status ;;\n"
     "    *) export DL_FRESH=0 DL_LAST_STATUS=$status ;;\n";
 
-/* One worker of the step that dies must not take the others with it. */
+/* One worker that dies must not take the other workers of the step with it. */
 static void worker_step_words (const struct experiment *e, char *buf, size_t size)
 {
     *buf = '\0';
@@ -225,8 +226,8 @@ static int script_write (const struct executor *x, const char *folder, struct sl
 
 enum { ASK_FIRST = 5, ASK_EVERY = 30, SUBMITS_MAX = 64 };
 
-/* In shorter allocations Slurm's SIGUSR2, which comes up to a minute early, would cost too much of
- * the time: there the worker watches the clock itself.
+/* In shorter allocations, SIGUSR2 would cost too much of the time, because Slurm may send it up
+ * to a minute early.  There the worker watches the clock itself.
  */
 enum { SIGNAL_FROM = 600 };
 
@@ -330,7 +331,7 @@ static void add_resources (struct command *c, const struct experiment *e,
         command_add (c, *a, NULL);
 }
 
-/* Every component of a heterogeneous job has options of its own. */
+/* Each component of a heterogeneous job has its own options. */
 static void each_component (struct command *c, const struct experiment *e, int64_t larger,
                             void (*add) (struct command *c, const void *arg), const void *arg)
 {
@@ -402,7 +403,7 @@ static void add_array_options (struct command *c, const void *arg)
         command_add (c, "--exclude", text);
 }
 
-/* Returns the job, -1 with 'why' and 'err'. */
+/* Return the job's ID, or -1 with 'why' and 'err'. */
 static long submit_array (const struct executor *x, const char *folder, long tasks,
                           struct slurm_refusal *why, struct slurmdl_error *err)
 {
@@ -470,7 +471,7 @@ static long submit_tasks (struct executor *x, const char *folder, long tasks,
     return done ? done : -1;
 }
 
-/* A job that asks for more nodes than its partition has would wait for ever. */
+/* A job that requests more nodes than its partition has would wait forever. */
 static int check_spares (struct executor *x, struct slurmdl_error *err)
 {
     static const char *const partition[] = { "--partition", "-p", NULL };
@@ -529,7 +530,7 @@ int executor_cancel (const struct sweep *s, const char *option, struct slurmdl_e
     return rv;
 }
 
-/* ---- what the user waits for ---- */
+/* ---- status of the job ---- */
 
 static void describe_job (struct executor *x, const struct slurm_job *j)
 {
@@ -568,7 +569,7 @@ static void explain_end (struct executor *x)
     slurm_jobs_free (&jobs);
 }
 
-/* Only a dl that watches polls Slurm, and seldom; workers never do. */
+/* Only a dl that follows the experiment polls Slurm, and rarely.  Workers never do. */
 static bool tick_slurm (struct executor *x)
 {
     struct slurm_jobs jobs;
@@ -598,7 +599,7 @@ static void leave_slurm (struct executor *x)
 
 static void close_slurm (struct executor *x)
 {
-    (void)x; /* the jobs go on */
+    (void)x; /* the jobs continue */
 }
 
 const struct executor_ops executor_slurm = {

@@ -51,12 +51,12 @@ enum { REPORTS_MAX = 256 };
 /* Slurm signals the processes of a step one by one, and the worker may be the last. */
 enum { LATE_MS = 2000 };
 
-/* For so long nobody waits for the fsync of the attempt's first entries: it runs while the trainer
- * starts.
+/* The fsync of the attempt's first entries may take this long before anyone waits for it, because
+ * it runs while the trainer starts.
  */
 enum { SETTLE_MS = 5 };
 
-/* How often the ranks of a step are heard. */
+/* How often to read messages from the ranks of a step. */
 enum { RANKS_MS = 200 };
 
 struct segment {
@@ -64,24 +64,24 @@ struct segment {
     struct trial_attempt attempt;
     struct trainer *trainer;
     double start;
-    long oom_kills;  /* in this cgroup, before it began; -1: unknown */
+    long oom_kills;  /* count in this cgroup before the trainer started; -1 if unknown */
     double deadline; /* when to kill a trainer that was asked to stop */
-    double look;     /* when to look for a report next */
+    double look;     /* when to look for the next report */
     struct notify_watch notice;
     struct heal heal;
     bool dropped;
     bool early;        /* the searcher stopped it */
-    double members_at; /* when to look at the members of a job next */
+    double members_at; /* when to check the members of a job next */
     struct members members;
-    bool members_over;    /* they have decided it, and the step was killed */
+    bool members_over;    /* the members decided the result, and the step was killed */
     bool overdue;         /* its job was active for too long */
     double idle_at;       /* when to check next whether its monitor found its GPUs idle */
     char idle[IDLE_MOST]; /* the monitor's message; "": not idle so far */
-    bool shown;           /* its working folder, in the attempt's */
-    bool homeless;        /* somebody removed the attempt's folder with its metrics */
+    bool shown;           /* the attempt's directory shows its working directory */
+    bool homeless;        /* someone removed the attempt's directory with its metrics */
     int status;
     bool in_memory; /* the result is known, but perhaps not synced yet */
-    bool found;     /* it has logged all metrics, with these values: */
+    bool found;     /* the trainer logged all metrics, with these values: */
     int64_t step;
     double values[OBJECTIVES_MAX];
 };
@@ -101,7 +101,7 @@ static void ask_trainer_to_stop (struct segment *s)
     }
 }
 
-/* By the clock of this machine, as searcher.max_hours. */
+/* Uses the clock of this machine, as searcher.max_hours does. */
 static bool is_overdue (const struct segment *s)
 {
     const struct sweep *sweep = s->w->sweep;
@@ -110,8 +110,8 @@ static bool is_overdue (const struct segment *s)
     return end > 0 && event_clock () >= end;
 }
 
-/* A job with roles may be at its end while members still run: others wait for one that died, and
- * those that serve run for ever.
+/* A job with roles may be decided while members still run: some wait for one that died, and
+ * servers never end.
  */
 static void check_members (struct segment *s)
 {
@@ -255,7 +255,9 @@ static void poll_trainer (struct segment *s, int ms)
         log_socket_serve (&s->w->socket, s->trainer);
 }
 
-/* A shell died of the signal, but the program that it ran may still be saving a checkpoint. */
+/* The signal may have killed only a shell, while the program that it ran still saves a
+ * checkpoint.
+ */
 static void await_lingering (struct segment *s)
 {
     double limit = monotonic () + (double)s->w->sweep->exp->worker->grace;
@@ -275,8 +277,8 @@ static bool trainer_succeeded (const struct segment *s)
     return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && !s->dropped && !s->early;
 }
 
-/* Read what it printed and sent before it ended; if there was nothing left to train, also what
- * earlier attempts printed.
+/* Read what the trainer printed and sent before it ended.  If there was nothing left to train,
+ * also read what earlier attempts printed.
  */
 static void drain_output (struct segment *s)
 {
@@ -289,7 +291,7 @@ static void drain_output (struct segment *s)
         trainer_had_nothing_to_do (s->trainer);
 }
 
-/* The signal that killed it, which a shell reports as 128 + signal; 0: none. */
+/* Return the signal that killed the trainer, which a shell reports as 128 + signal, or 0. */
 static int signal_of_status (int status)
 {
     if (WIFSIGNALED (status))
@@ -297,8 +299,8 @@ static int signal_of_status (int status)
     return WIFEXITED (status) && WEXITSTATUS (status) > 128 ? WEXITSTATUS (status) - 128 : 0;
 }
 
-/* How long to wait for the signal that may have caused this end; a trainer may exit with any status
- * on it.
+/* Return how long to wait for the signal that may have caused this end.  A trainer may react to
+ * it with any exit status.
  */
 static int late_signal_ms (int status)
 {
@@ -340,7 +342,9 @@ static void await_late_signal (struct segment *s)
         ;
 }
 
-/* The searcher stopped the trial: its result is the length it reached, and the metric there. */
+/* The searcher stopped the trial early.  Its result is the length that it reached and the metric
+ * there.
+ */
 static void judge_early (const struct segment *s, struct segment_report *r)
 {
     const struct sweep_trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
@@ -358,8 +362,8 @@ static void judge_early (const struct segment *s, struct segment_report *r)
     metric_summarise (&s->attempt, r->values);
 }
 
-/* The smallest step that is credible as a script's progress: without {step} in a pattern, steps
- * count lines, and `dl log` may have been called at the end only.
+/* Return the smallest step that is credible as a script's progress.  Without {step} in a pattern,
+ * steps count lines, and a script may call `dl log` only at the end.
  */
 static int64_t least_credible_step (const struct experiment *e)
 {
@@ -370,7 +374,7 @@ static int64_t least_credible_step (const struct experiment *e)
     return has ? 1 : e->metric->patterns ? INT64_MAX : 2;
 }
 
-/* The program ignores {length}, or its steps count something else. */
+/* Whether the program ignores {length} or counts something else as steps. */
 static bool ran_beyond (const struct segment *s)
 {
     const struct experiment *e = s->w->sweep->exp;
@@ -402,7 +406,7 @@ static bool segment_has_result (const struct segment *s, struct segment_report *
            && ((!asked && !trainer_unread (s->trainer)) || segment_is_complete (s));
 }
 
-/* Workers side by side share a cgroup and its counter. */
+/* Workers in one job share a cgroup and its counter. */
 static enum oom_kill oom_kill_of (const struct segment *s)
 {
     if (s->oom_kills < 0 || oom_kills ("") <= s->oom_kills)
@@ -410,7 +414,7 @@ static enum oom_kill oom_kill_of (const struct segment *s)
     return s->w->memory.places == 1 && s->w->memory.bytes > 0 ? KILLED_OWN : KILLED_SOMETHING;
 }
 
-/* If somebody killed the first attempt, the script did not fail: what it saved is handed on. */
+/* If somebody killed the first attempt, the script did not fail, so hand on what it saved. */
 static void judge_progress (const struct segment *s, struct segment_report *r)
 {
     switch (attempt_progress (s->w->sweep, s->attempt.trial, s->attempt.number)) {
@@ -427,7 +431,7 @@ static void judge_progress (const struct segment *s, struct segment_report *r)
     }
 }
 
-/* The metrics cannot be read, which is not the program's fault. */
+/* If the metrics cannot be read, that is not the program's fault. */
 static void judge_loss (const struct segment *s, struct segment_report *r)
 {
     r->verdict.last = false;
@@ -472,8 +476,8 @@ static enum job_state await_job_state (struct segment *s)
     return job;
 }
 
-/* If the job has ended or slurmctld does not answer, srun starts no ranks, or kills them; the trial
- * has not failed then.
+/* If the job has ended or slurmctld does not answer, srun starts no ranks or kills them.  The
+ * trial has not failed then.
  */
 static void judge_step (struct segment *s, struct segment_report *r)
 {
@@ -499,7 +503,7 @@ static void judge_overdue (const struct segment *s, struct segment_report *r)
               s->w->sweep->exp->job->deadline_text);
 }
 
-/* The member that decides is named. */
+/* Name the member that decided the result. */
 static void judge_member (struct segment *s, struct segment_report *r)
 {
     const struct verdict *v = &s->members.verdict;
@@ -520,7 +524,7 @@ static void judge_member (struct segment *s, struct segment_report *r)
     r->verdict.last |= v->kind == LIFE_FAILED;
 }
 
-/* Whether the members have decided it. */
+/* Whether the members decided the result. */
 static bool judge_members (struct segment *s, struct segment_report *r)
 {
     if (s->w->sweep->exp->job->nroles == 0)
@@ -534,7 +538,7 @@ static bool judge_members (struct segment *s, struct segment_report *r)
     }
     if (s->members.verdict.kind == LIFE_STARTED || s->w->stop || s->deadline > 0
         || s->heal.verdict.cause != HEAL_NONE)
-        return false; /* what ended the step has ended the members */
+        return false; /* what ended the step also ended the members */
     judge_member (s, r);
     return true;
 }
@@ -659,7 +663,7 @@ int segment_run (struct worker *w, long trial, struct segment_report *report,
     if (prepare_attempt (&s, trial) < 0)
         return errorf (err, "%s: path too long", w->sweep->dir);
     if (searcher_stops (w->sweep->searcher, trial)) {
-        /* its last worker died before it could publish that */
+        /* the last worker died before it could publish the result */
         judge_early (&s, report);
         return 0;
     }
@@ -711,7 +715,7 @@ static int run_to_its_end (struct segment *s, double seconds, struct command_rep
     return 0;
 }
 
-/* If the job has ended or slurmctld does not answer, the failure of srun is not the command's. */
+/* If the job has ended or slurmctld does not answer, a failure of srun is not the command's. */
 static void judge_command (const struct segment *s, struct command_report *r)
 {
     r->status = s->status;

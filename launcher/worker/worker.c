@@ -131,7 +131,9 @@ static bool find_cause_of_death (struct worker *w, long trial, const char *owner
     return q != QUESTION_OF_ANOTHER || peer_dead_since (w->peer, owner) >= ASK_WAIT;
 }
 
-/* Remove the spare metrics file of the dead worker.  If it only hangs, it goes on without one. */
+/* Remove the spare metrics file of a dead worker.  If the worker only hangs, it continues without
+ * one.
+ */
 static void remove_spare_metrics (const struct worker *w, const char *owner)
 {
     char name[40];
@@ -243,7 +245,7 @@ static bool is_time_to_look (struct worker *w)
     return true;
 }
 
-/* The trial that this worker began for itself: nobody else may train it.  0: none. */
+/* Return the trial that this worker began for itself and that nobody else may train, or 0. */
 static long own_trial (const struct worker *w)
 {
     for (long i = 0; i < w->sweep->nopen; i++) {
@@ -367,7 +369,7 @@ static enum worker_end how_it_ended (const struct worker *w)
     return w->stop == SIGTERM ? WORKER_PREEMPTED : WORKER_PARKED;
 }
 
-/* The name tells the worker that takes over to which dead worker the file belongs. */
+/* The name tells the worker that takes over which dead worker the file belongs to. */
 static bool name_spare_metrics (struct worker *w)
 {
     snprintf (w->spare.name, sizeof (w->spare.name), ".%s", worker_nonce (w));

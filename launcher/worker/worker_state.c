@@ -94,7 +94,7 @@ struct good_nodes {
     const struct worker *w;
     long component; /* of the job, whose nodes are being counted */
     long all, good, wanted;
-    FILE *list; /* gets those that are wanted; NULL: they are only counted */
+    FILE *list; /* receives the nodes; NULL to only count them */
 };
 
 static bool is_lost (const struct worker *w, const char *name)
@@ -121,13 +121,13 @@ static int count_node (void *nodes, const char *name)
     return 0;
 }
 
-/* Members with roles are where Slurm puts them, on all nodes. */
+/* Slurm places members with roles, on all nodes. */
 static bool takes_any (const struct experiment *e)
 {
     return e->job->nroles > 0 && !e->resources->given.nodes;
 }
 
-/* Returns whether the allocation says which nodes it has. */
+/* Returns whether the allocation lists its nodes. */
 static bool find_good_nodes (struct good_nodes *n)
 {
     n->wanted = takes_any (n->w->sweep->exp) ? LONG_MAX : (long)n->w->sweep->exp->resources->nodes;
@@ -171,7 +171,7 @@ bool worker_lose_node (struct worker *w, const char *name)
     return true;
 }
 
-/* The nodes without which a trial cannot go on. */
+/* Return the number of nodes without which a trial cannot continue. */
 static int64_t least_nodes (const struct experiment *e)
 {
     int64_t begins = job_min_nodes (e);
@@ -180,7 +180,7 @@ static int64_t least_nodes (const struct experiment *e)
     return begins < continues ? begins : continues;
 }
 
-/* A worker of trials of several ranks only starts them, perhaps elsewhere. */
+/* A worker of trials with several ranks only starts them, and they may run elsewhere. */
 bool worker_is_excluded (const struct worker *w)
 {
     const struct experiment *e = w->sweep->exp;
@@ -220,7 +220,7 @@ bool worker_trains (struct worker *w, long trial)
            && !peer_dead (w->peer, owner, w->sweep->exp->worker->lease);
 }
 
-/* A worker that was asked to stop retries for as long as it would grant a trainer. */
+/* A worker that was asked to stop retries for as long as it would let a trainer run on. */
 static bool may_wait_for_space (const struct worker *w, double *limit)
 {
     if (w->stop && *limit == 0)
