@@ -52,11 +52,29 @@ bool role_serves (const char *name)
     return is_job_word (name, servers);
 }
 
+/* Write "; there are a, b, c".  The caller frees it. */
+static char *list_words (const char *const *words)
+{
+    const char *before = "; there are ";
+    char *text = NULL;
+    size_t size;
+    FILE *f = xopen_memstream (&text, &size);
+
+    for (; *words; words++)
+        if (**words) {
+            fprintf (f, "%s%s", before, *words);
+            before = ", ";
+        }
+    xclose_memstream (f);
+    return text;
+}
+
 /* Find a word in a list.  Returns its index, or 'otherwise' if it is not given or wrong. */
 static int word_of (const char *what, const char *word, const char *const *words, int otherwise,
                     struct origin at, struct problems *p)
 {
     const char *meant;
+    char *list;
 
     if (!word)
         return otherwise;
@@ -64,8 +82,9 @@ static int word_of (const char *what, const char *word, const char *const *words
         if (!strcmp (words[i], word))
             return i;
     meant = nearest_word (word, words);
-    problem_at (p, at, "'%s' is \"%s\"%s%s%s", what, word,
-                DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists the words"));
+    list = list_words (words);
+    problem_at (p, at, "'%s' is \"%s\"%s%s%s", what, word, DID_YOU_MEAN (meant, "'", "'", list));
+    free (list);
     return otherwise;
 }
 
@@ -101,12 +120,19 @@ static struct exit_range *read_ranges (const char *what, char *const *texts,
     while (texts[n])
         n++;
     list = xcalloc (n + 1, sizeof (*list));
-    for (size_t i = 0; i < n; i++)
-        if (!read_range (texts[i], &list[i]))
+    for (size_t i = 0; i < n; i++) {
+        if (!read_range (texts[i], &list[i])) {
             problem_at (p, at,
                         "'%s': \"%s\" must be as \"1-127: fail\" or \"143: restart\", of statuses "
                         "from 1 to 255",
                         what, texts[i]);
+            list[i] = (struct exit_range){ 0, 0, false };
+        }
+        for (size_t k = 0; k < i; k++)
+            if (list[k].first <= list[i].first && list[i].last <= list[k].last)
+                problem_at (p, at, "'%s': \"%s\" has no effect after \"%s\", which comes first",
+                            what, texts[i], texts[k]);
+    }
     return list;
 }
 
@@ -125,13 +151,18 @@ static void read_role (struct job_role *r, const config_setting_t *group, struct
         const config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
         const struct key *k = key_find (role_keys, config_setting_name (s));
         const char *meant = nearest_word (config_setting_name (s), words);
+        char *list = list_words (words);
         if (k)
             key_set (r, k, s, p);
         else
             problem_at (p, origin_of (s), "'job.roles': unknown key '%s'%s%s%s",
-                        config_setting_name (s),
-                        DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists the keys"));
+                        config_setting_name (s), DID_YOU_MEAN (meant, "'", "'", list));
+        free (list);
     }
+    if (r->command && !r->command[strspn (r->command, " \t\n")])
+        problem_at (
+            p, origin_of (group),
+            "'job.roles': the 'command' of a role is empty: leave it out to run 'entrypoint'");
     if (!r->name || !*r->name || r->name[strspn (r->name, NAME_CHARACTERS)])
         problem_at (p, origin_of (group),
                     "'job.roles': a role must have a 'name' of small letters, digits and '_'");
@@ -341,15 +372,24 @@ static bool can_fail_twice (const struct job_settings *j)
     return can;
 }
 
-/* Whether any member can end the job successfully.  One that is always restarted never does. */
+/* Whether the members that decide can end the job successfully, as in launcher/job/verdict.c.  One
+ * that is always restarted never does.
+ */
 static bool can_succeed (const struct job_settings *j, bool chief)
 {
-    bool can = j->nroles == 0 && j->restart != RESTART_ALWAYS;
+    size_t ends = 0, workers = 0; /* 'ends': of those that decide */
 
-    for (size_t i = 0; i < j->nroles; i++)
-        can |= j->roles[i].restart != RESTART_ALWAYS
-               && (chief ? role_is_chief (j->roles[i].name) : !role_serves (j->roles[i].name));
-    return can;
+    if (j->nroles == 0)
+        return j->restart != RESTART_ALWAYS;
+    for (size_t i = 0; i < j->nroles; i++) {
+        const char *name = j->roles[i].name;
+        bool decides = chief
+                           ? role_is_chief (name)
+                           : !role_serves (name) && (j->success != SUCCESS_DEFAULT || workers == 0);
+        workers += !role_serves (name);
+        ends += decides && j->roles[i].restart != RESTART_ALWAYS;
+    }
+    return !chief && j->success == SUCCESS_ALL_WORKERS ? ends > 0 && ends == workers : ends > 0;
 }
 
 static int chiefs (const struct job_settings *j, int64_t *members)
@@ -425,6 +465,11 @@ static void check_role_resources (const struct experiment *e, config_t *cf, stru
                                          : "resources.gpus_per_node";
     else if (n > 1 && e->resources->given.nodes)
         both = "resources.nodes_per_trial";
+    else if (n > 0 && e->resources->given.nodes && e->resources->nodes > job_members (j))
+        problem_at (p, origin_of_key (cf, "resources.nodes_per_trial"),
+                    "'resources.nodes_per_trial' is %lld, but the job has only %lld member%s",
+                    (long long)e->resources->nodes, (long long)job_members (j),
+                    job_members (j) == 1 ? "" : "s");
     if (both)
         problem_at (p, origin_of_key (cf, both),
                     "the roles say what each of their members needs: leave out '%s'", both);

@@ -110,6 +110,13 @@ bad_set "two roles have the name" "a role twice" 'job.roles=({name="a";},{name="
 bad_set "no role is chief" "success by a chief that is not there" 'job.success_policy="chief"'
 bad_set "never end" "a job that would never end" 'job.roles=({name="ps";})'
 bad_set "never end" "nor would this" 'job.restart_policy="always"'
+bad_set "never end" "all workers, of whom one begins again for ever" 'job={success_policy="all_workers"; roles=({name="worker";},{name="other"; restart_policy="always";});}'
+bad_set "never end" "the first worker, who does" 'job.roles=({name="worker"; restart_policy="always";},{name="other";})'
+bad_set "there are chief, all_workers, any$" "a policy of another name" 'job.success_policy="everybody"'
+bad_set "unknown key 'replicas'; there are name, count, command, " "a key of the operators" 'job.roles=({name="worker"; replicas=2;})'
+bad_set "the 'command' of a role is empty" "an empty command" 'job.roles=({name="worker"; command=" ";})'
+bad_set "'job.exit_codes': \"100: restart\" has no effect after \"1-127: fail\", which comes first" "a table that contradicts itself" 'job={restart_policy="exit_code"; exit_codes=("1-127: fail", "100: restart");}'
+bad_set "'resources.nodes_per_trial' is 4, but the job has only 3 members" "more nodes than members" 'job.roles=({name="worker"; count=3;})' --nodes=4
 bad_set "did you mean 'never'" "a policy that there is not" 'job.restart_policy="nevr"'
 bad_set "'143: restart'|\"143: restart\"" "a table of codes" 'job={restart_policy="exit_code"; exit_codes="999: restart";}'
 bad_set "a job is one trial" "another searcher" 'searcher.name="random"'
@@ -123,6 +130,6 @@ bad_set "must be like \"12:00:00\"" "a deadline" 'job.active_deadline="soon"'
 bad_set "'resources.spares' is for a trial of several ranks" "a spare for one process" 'resources.spares=1'
 bad_set "needs 'resources.nodes_per_trial' where a job has roles" "a spare for roles on any nodes" 'job.roles=({name="worker";})' --set resources.spares=1
 bad_set "'resources.min_nodes' \\(3\\) is more than" "more nodes at least than at all" 'resources={nodes_per_trial=2; min_nodes=3;}'
-bad_set "cannot be used together" "fewer nodes for roles" 'job.roles=({name="worker";})' --set 'resources={nodes_per_trial=2; min_nodes=1;}'
+bad_set "cannot be used together" "fewer nodes for roles" 'job.roles=({name="worker"; count=2;})' --set 'resources={nodes_per_trial=2; min_nodes=1;}'
 bad "follows the file" "an option behind the file" never.conf --detach
 done_testing
