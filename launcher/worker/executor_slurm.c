@@ -472,24 +472,27 @@ static long submit_tasks (struct executor *x, const char *folder, long tasks,
 }
 
 /* A job that requests more nodes than its partition has would wait forever. */
-static int check_spares (struct executor *x, struct slurmdl_error *err)
+static int check_partition (struct executor *x, struct slurmdl_error *err)
 {
     static const char *const partition[] = { "--partition", "-p", NULL };
     const struct experiment *e = x->sweep->exp;
     const struct resources *r = e->resources;
+    int64_t least = r->spares ? experiment_job_nodes (e) : job_min_nodes (e);
+    char spares[64] = "";
     long most;
 
-    if (r->spares == 0 || experiment_has_option (e, partition)
-        || (most = slurm_partition_nodes (r->partition)) <= 0 || experiment_job_nodes (e) <= most)
+    if (least <= 1 || experiment_has_option (e, partition)
+        || (most = slurm_partition_nodes (r->partition)) <= 0 || least <= most)
         return 0;
     x->refused = x->never = true;
+    if (r->spares)
+        snprintf (spares, sizeof (spares), " and %lld spare%s", (long long)r->spares,
+                  r->spares == 1 ? "" : "s");
     return errorf (
-        err,
-        "resources.spares: %lld node%s and %lld spare%s are more than the %ld that a job "
-        "of %s%.64s can have",
-        (long long)r->nodes, r->nodes == 1 ? "" : "s", (long long)r->spares,
-        r->spares == 1 ? "" : "s", most, r->partition ? "partition " : "the default partition",
-        r->partition ? r->partition : "");
+        err, "resources.%s: %lld node%s%s are more than the %ld that a job of %s%.64s can have",
+        r->spares ? "spares" : "nodes_per_trial", (long long)(least - r->spares),
+        least - r->spares == 1 ? "" : "s", spares, most,
+        r->partition ? "partition " : "the default partition", r->partition ? r->partition : "");
 }
 
 static int start_slurm (struct executor *x, struct slurmdl_error *err)
@@ -503,7 +506,7 @@ static int start_slurm (struct executor *x, struct slurmdl_error *err)
     if (trust_folder (x->sweep, folder, sizeof (folder), err) < 0
         || script_write (x, folder, err) < 0)
         return -1;
-    if (check_spares (x, err) < 0)
+    if (check_partition (x, err) < 0)
         return -1;
     if ((taken = submit_tasks (x, folder, tasks, &why)) < 0)
         return errorf (err, "%s", why.text);
@@ -535,13 +538,17 @@ int executor_cancel (const struct sweep *s, const char *option, struct slurmdl_e
 static void describe_job (struct executor *x, const struct slurm_job *j)
 {
     bool waits = *j->reason && strcmp (j->reason, "None");
+    bool in_vain =
+        !strcmp (j->reason, "PartitionConfig") || !strcmp (j->reason, "PartitionNodeLimit");
     char words[PATH_MAX + 320] = "";
 
     /* the batch script restarts a worker that cannot begin a few times */
     if (x->sweep->ntrials == 0)
         last_words_text (x->sweep, x->job, words, sizeof (words));
-    snprintf (x->note, sizeof (x->note), "job %.100s: %s%s%s%s%s", x->job, j->state,
-              waits ? " " : "", waits ? j->reason : "", *words ? "; its workers say: " : "", words);
+    snprintf (x->note, sizeof (x->note), "job %.100s: %s%s%s%s%s%s", x->job, j->state,
+              waits ? " " : "", waits ? j->reason : "",
+              in_vain ? ": the partition does not have what the job requests now" : "",
+              *words ? "; its workers say: " : "", words);
 }
 
 /* Add the arrays that `dl scale` and workers have submitted since. */

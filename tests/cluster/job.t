@@ -51,6 +51,9 @@ is "$? $(conditions shell) $(attempts shell)" "0 Succeeded:TrainingCompleted 3" 
 timeout 300 "$dl" job --name=sent --nodes=2 --set worker.heartbeat=1 -- ./ranks.sh >sent.out 2>&1
 is "$? $(conditions sent) $(attempts sent)" "0 Succeeded:TrainingCompleted 3" "submitted"
 
+# ---- more nodes than there are: it would wait for ever
+refused 6 "^dl: resources.nodes_per_trial: 5 nodes are more than the 2 that a job of partition low can have; " "more nodes than the partition has" "$dl" job --nodes=5 --set 'resources.partition="low"' -- ./ranks.sh
+
 # ---- one that fails ends its script with a status, and tells why
 printf '#!/bin/sh\n"%s" job --dir="%s" --name=fails -- sh -c "exit 9"\nexit $?\n' "$dl" "$work" >fails.sh
 run_script fails --nodes=1

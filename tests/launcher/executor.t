@@ -297,7 +297,7 @@ ok $? "sbatch is not waited for"
 ok $? "and is not called for ever ($(wc -l <calls))"
 
 # ---- a job that waits
-wait_for 300 grep -q '^ .*s  job [0-9,]*: PENDING *PartitionConfig' pending.out
+wait_for 300 grep -q '^ .*s  job [0-9,]*: PENDING *PartitionConfig: the partition does not have what the job requests now$' pending.out
 ok $? "a pipe gets the reason for which a job waits"
 # shellcheck disable=SC2154
 kill -INT "$beside_pending"
