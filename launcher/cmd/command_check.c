@@ -23,6 +23,7 @@
 #include "launcher/config/space.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
 #include "searcher/space/space.h"
@@ -298,8 +299,7 @@ static void read_command_word (struct program_texts *t, const char *word, size_t
     const char *base = strrchr (name, '/') ? strrchr (name, '/') + 1 : name;
     char path[PATH_MAX];
 
-    snprintf (path, sizeof (path), "%s%s%s", *name == '/' ? "" : t->e->dir, *name == '/' ? "" : "/",
-              name);
+    path_from (path, t->e->dir, name);
     if (strings_contain (runners, base) || !strncmp (base, "python3.", 8))
         t->unknown |= !found;
     else if (!strings_contain (plain, base) && !(strchr (name, '/') && path_is_file (path)))
@@ -756,7 +756,7 @@ static bool sets_path (const struct experiment *e)
 
 static bool file_is_there (const struct experiment *e, const char *name, int mode, char *path)
 {
-    snprintf (path, PATH_MAX, "%s%s%s", *name == '/' ? "" : e->dir, *name == '/' ? "" : "/", name);
+    path_from (path, e->dir, name);
     return access (path, mode) == 0;
 }
 

@@ -15,6 +15,7 @@
 #include "launcher/config/software_settings.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
@@ -37,8 +38,7 @@ char *container_image (const struct software *s, const char *dir)
     char path[PATH_MAX];
     char full[PATH_MAX];
 
-    snprintf (path, sizeof (path), "%s%s%s", *s->image == '/' ? "" : dir,
-              *s->image == '/' ? "" : "/", s->image);
+    path_from (path, dir, s->image);
     if (realpath (path, full) && access (full, R_OK) == 0)
         return xstrdup (full);
     return must_be_file (s->image) ? NULL : xstrdup (s->image);

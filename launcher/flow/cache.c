@@ -232,8 +232,7 @@ static json_t *key_of_inputs (const struct flow_scope *c, struct slurmdl_error *
         json_t *file = NULL;
         char path[PATH_MAX];
         if (text) {
-            snprintf (path, sizeof (path), "%s%s%s", *text == '/' ? "" : c->r->flow->base->dir,
-                      *text == '/' ? "" : "/", text);
+            path_from (path, c->r->flow->base->dir, text);
             file = flow_file (path, err);
         }
         free (text);
@@ -289,8 +288,7 @@ static int add_sweep_file (const struct flow_scope *c, json_t *files, struct slu
 
     if (!name)
         return c->s->sweep ? -1 : 0;
-    snprintf (path, sizeof (path), "%s%s%s", *name == '/' ? "" : c->r->flow->base->dir,
-              *name == '/' ? "" : "/", name);
+    path_from (path, c->r->flow->base->dir, name);
     free (name);
     if (!(file = flow_file (path, err)))
         return -1;

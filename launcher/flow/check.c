@@ -21,6 +21,7 @@
 #include "launcher/config/setting.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
 
@@ -201,8 +202,7 @@ static void flow_check_sweep (const struct flow_checking *c)
     if (!s->sweep || c->f->is_frozen || flow_has_name (s->sweep) || any_has_name (s->set)
         || !c->f->base->dir)
         return;
-    snprintf (path, sizeof (path), "%s%s%s", *s->sweep == '/' ? "" : c->f->base->dir,
-              *s->sweep == '/' ? "" : "/", s->sweep);
+    path_from (path, c->f->base->dir, s->sweep);
     e = experiment_read_edited (path, &edit, c->p);
     if (e)
         command_check_files (e, c->p);
@@ -234,12 +234,7 @@ static void flow_check_inputs (const struct flow_checking *c)
 
     for (char **i = c->s->inputs; i && *i; i++) {
         char *text = flow_with_params (c->f, *i);
-        snprintf (path,
-                  sizeof (path),
-                  "%s%s%s",
-                  text && *text == '/' ? "" : c->f->base->dir ?: "",
-                  text && *text == '/' ? "" : "/",
-                  text ? text : "");
+        path_from (path, c->f->base->dir, text ? text : "");
         if (text && !flow_has_name (text) && !c->f->is_frozen && access (path, R_OK) < 0)
             problem_at (c->p, flow_check_origin (c, "inputs"), "step '%s': the input %s: %s",
                         c->s->name, path, strerror (errno));

@@ -11,6 +11,7 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 
@@ -199,14 +200,7 @@ int flow_output_path (const struct flow_scope *c, const struct flow_output *o, c
                       struct slurmdl_error *err)
 {
     char *text = flow_text (c, o->path, err);
-    bool is_absolute = text && *text == '/';
-    int n = text ? snprintf (path,
-                             PATH_MAX,
-                             "%s%s%s",
-                             is_absolute ? "" : c->folder ?: "",
-                             is_absolute ? "" : "/",
-                             text)
-                 : 0;
+    int n = text ? path_from (path, c->folder, text) : 0;
 
     /* a value must not lead out of the attempt's folder */
     if (text && (n >= PATH_MAX || strstr (text, ".."))) {

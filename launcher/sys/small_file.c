@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -50,6 +51,12 @@ static int open_patiently (const char *path, int flags, struct stat *st)
             wait.tv_nsec *= 2;
     }
     return -1;
+}
+
+int path_from (char path[PATH_MAX], const char *dir, const char *name)
+{
+    return *name == '/' ? snprintf (path, PATH_MAX, "%s", name)
+                        : snprintf (path, PATH_MAX, "%s/%s", dir ? dir : "", name);
 }
 
 int file_open (const char *path, int flags)

@@ -2,10 +2,14 @@
 /* Read small files. */
 #pragma once
 
+#include <limits.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "runtime/base/error.h"
+
+/* Write 'name' if it is absolute, else "DIR/NAME".  Returns the length, as snprintf() does. */
+int path_from (char path[PATH_MAX], const char *dir, const char *name);
 
 /* Open a file of an experiment that is known to exist, as inside_open() does
  * (runtime/storage/inside.h).  If a network file system does not show the name yet, retry for a

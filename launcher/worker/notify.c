@@ -27,6 +27,7 @@
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -80,8 +81,7 @@ static int find_webhook_url (const struct experiment *e, char url[URL_MAX],
                                "set",
                                where + 1);
     }
-    snprintf (path, sizeof (path), "%s%s%s", *where == '/' ? "" : notice_folder (e),
-              *where == '/' ? "" : "/", where);
+    path_from (path, notice_folder (e), where);
     return read_url_file (path, url, err);
 }
 
