@@ -12,16 +12,16 @@
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/strings.h"
 
-static void flatten (json_t *group, const char *prefix, json_t *to)
+void flat_add (json_t *to, const json_t *group, const char *prefix)
 {
     char path[512];
     const char *name;
     json_t *v;
 
-    json_object_foreach (group, name, v) {
+    json_object_foreach ((json_t *)group, name, v) {
         snprintf (path, sizeof (path), "%s%s%s", prefix, name, json_is_object (v) ? "." : "");
         if (json_is_object (v))
-            flatten (v, path, to);
+            flat_add (to, v, path);
         else
             json_object_set (to, path, v);
     }
@@ -79,7 +79,7 @@ json_t *config_flat (const char *text)
     if (config_read_string (&cf, text) == CONFIG_TRUE) {
         all = setting_json (config_root_setting (&cf));
         o = json_object ();
-        flatten (all, "", o);
+        flat_add (o, all, "");
         json_decref (all);
     }
     config_destroy (&cf);

@@ -4,6 +4,11 @@
 
 #include <jansson.h>
 
+/* Add the values of nested groups to 'to', with names such as "optimizer.lr".  'prefix' comes
+ * before each name.
+ */
+void flat_add (json_t *to, const json_t *group, const char *prefix);
+
 /* Flatten an experiment file to { "searcher.max_trials": 16, ... }, which the caller owns.  A list
  * is a single value.  Returns NULL if the text is not an experiment file.
  */

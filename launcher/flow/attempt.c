@@ -8,7 +8,6 @@
 #include "launcher/flow/run.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,9 +165,7 @@ static void add_input_mounts (char ***list, const struct flow_scope *c)
 
     for (char **i = c->s->inputs; i && *i; i++) {
         char *text = flow_text (c, *i, NULL);
-        bool is_absolute = text && *text == '/';
-        snprintf (path, sizeof (path), "%s%s%s", is_absolute ? "" : c->r->flow->base->dir,
-                  is_absolute ? "" : "/", text ? text : "");
+        path_from (path, c->r->flow->base->dir, text ? text : "");
         add_mount_of (list, path);
         free (text);
     }
@@ -253,13 +250,10 @@ int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slu
 static bool attempt_is_over (const struct flow_scope *c, const struct flow_attempt *a)
 {
     const char *own = getenv ("SLURM_JOB_ID");
-    char here[FLOW_HOST_SIZE] = "";
 
-    gethostname (here, sizeof (here) - 1);
     return a->outcome != ATTEMPT_OPEN || a->start < c->start
            || (a->job && own && !strcmp (a->job, own) && !getenv ("DL_FLOW_LOCAL"))
-           || (a->host && !strcmp (a->host, here) && a->pid > 0 && kill ((pid_t)a->pid, 0) < 0
-               && errno == ESRCH);
+           || flow_process (a->host, a->pid, 0) == PROCESS_ENDED;
 }
 
 /* ---- the command ---- */

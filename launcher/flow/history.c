@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/sweep/log.h"
 #include "launcher/sys/alloc.h"
@@ -14,6 +16,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
+#include "runtime/base/process_id.h"
 
 struct step_history {
     struct flow_start *starts;
@@ -67,6 +70,21 @@ const struct flow_task *flow_task (const struct flow_run *r, const struct flow_s
     const struct step_history *h = history_of (r, s);
 
     return task >= 0 && task < (long)h->ntasks ? &h->tasks[task] : &nothing;
+}
+
+enum flow_process flow_process (const char *host, int64_t pid, int64_t began)
+{
+    char here[FLOW_HOST_SIZE] = "";
+
+    gethostname (here, sizeof (here) - 1);
+    if (pid <= 0 || !host)
+        return PROCESS_ENDED;
+    if (strcmp (host, here))
+        return PROCESS_ELSEWHERE;
+    if (began > 0 ? process_has_ended ("/proc", pid, (uint64_t)began)
+                  : kill ((pid_t)pid, 0) < 0 && errno != EPERM)
+        return PROCESS_ENDED;
+    return PROCESS_RUNS;
 }
 
 struct conditions *flow_conditions (const struct flow_run *r, const struct flow_step *s)

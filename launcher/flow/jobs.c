@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +51,14 @@ static void flow_job_token (char token[160], const struct flow_run *r, const str
                             long n)
 {
     snprintf (token, 160, "dl-flow %.20s %s %ld", flow_id (r), s->name, n);
+}
+
+bool flow_job_is_of (const struct flow_job *j, const struct flow_run *r, const struct flow_step *s)
+{
+    char token[160];
+
+    flow_job_token (token, r, s, 0);
+    return !strncmp (j->token, token, strlen (token) - 1);
 }
 
 int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slurmdl_error *err)
@@ -108,19 +115,10 @@ struct event flow_start_event (const struct flow_step *s, long n, const char *mo
     };
 }
 
-enum flow_process flow_start_process (const struct flow_start *start)
+/* Whether the process that announced a start may still submit its job. */
+static bool start_is_in_progress (const struct flow_start *start)
 {
-    char here[FLOW_HOST_SIZE] = "";
-
-    gethostname (here, sizeof (here) - 1);
-    if (!start || start->pid <= 0 || !start->host)
-        return PROCESS_ENDED;
-    if (strcmp (start->host, here))
-        return PROCESS_ELSEWHERE;
-    if (start->began > 0 ? process_has_ended ("/proc", (pid_t)start->pid, (uint64_t)start->began)
-                         : kill ((pid_t)start->pid, 0) < 0 && errno != EPERM)
-        return PROCESS_ENDED;
-    return PROCESS_RUNS;
+    return start && flow_process (start->host, start->pid, start->began) != PROCESS_ENDED;
 }
 
 static long job_of_start (const struct flow_run *r, const struct flow_step *s, long n)
@@ -136,7 +134,7 @@ static long flow_job_to_come (const struct flow_run *r, const struct flow_step *
     double limit = monotonic () + OTHERS_WAIT;
 
     while (job_of_start (r, s, n) == 0 && monotonic () < limit
-           && flow_start_process (flow_start_of (r, s, n)) != PROCESS_ENDED) {
+           && start_is_in_progress (flow_start_of (r, s, n))) {
         usleep (100000);
         flow_sync (r, NULL);
     }

@@ -406,7 +406,7 @@ pid_t flow_local_process (const struct flow_run *r)
         const struct flow_step *s = &r->flow->steps[i];
         const struct flow_start *start = flow_start_of (r, s, flow_starts (r, s));
         if (start && start->mode && !strcmp (start->mode, "local")
-            && flow_start_process (start) == PROCESS_RUNS)
+            && flow_process (start->host, start->pid, start->began) == PROCESS_RUNS)
             found = (pid_t)start->pid;
     }
     return found;

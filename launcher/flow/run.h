@@ -98,6 +98,15 @@ struct flow_start {
  */
 #define FLOW_NEXT "next+"
 
+/* Whether a process still runs; 'began' 0: not known. */
+enum { FLOW_HOST_SIZE = 65 };
+enum flow_process {
+    PROCESS_ENDED, /* or none was recorded */
+    PROCESS_RUNS,  /* or dl cannot tell */
+    PROCESS_ELSEWHERE,
+};
+enum flow_process flow_process (const char *host, int64_t pid, int64_t began);
+
 /* The number of a step's newest start (0: none); its start N (NULL: none); the job of its newest
  * start that has one (0: none).
  */
@@ -332,6 +341,7 @@ struct flow_queue {
     size_t n;
     long highest;
 };
+bool flow_job_is_of (const struct flow_job *j, const struct flow_run *r, const struct flow_step *s);
 int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slurmdl_error *err);
 
 /* Cancel them; -1 with 'err'. */
@@ -349,17 +359,8 @@ long flow_submit_once (const struct flow_run *r, const struct flow_step *s, long
                        const struct flow_request *q, struct slurmdl_error *err);
 
 /* The event with which this process announces start N; 'host' receives the name of this host. */
-enum { FLOW_HOST_SIZE = 65 };
 struct event flow_start_event (const struct flow_step *s, long n, const char *mode,
                                char host[FLOW_HOST_SIZE]);
-
-/* Whether the process that announced a start still runs. */
-enum flow_process {
-    PROCESS_ENDED, /* or there is no start */
-    PROCESS_RUNS,  /* or dl cannot tell */
-    PROCESS_ELSEWHERE,
-};
-enum flow_process flow_start_process (const struct flow_start *start);
 
 /* The text of job.sh, which the caller frees. */
 char *flow_job_script (void);

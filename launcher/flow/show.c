@@ -5,7 +5,6 @@
 #include "launcher/flow/run.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
 
@@ -63,12 +63,8 @@ struct status {
 static bool step_is_alive (const struct status *t, const struct flow_run *r,
                            const struct flow_step *s)
 {
-    char token[160];
-    const char *id = json_string_value (json_object_get (r->about, "id"));
-    size_t n = (size_t)snprintf (token, sizeof (token), "dl-flow %.20s %s ", id ? id : "", s->name);
-
     for (size_t i = 0; i < t->q.n; i++)
-        if (!strncmp (t->q.list[i].token, token, n))
+        if (flow_job_is_of (&t->q.list[i], r, s))
             return true;
     return t->local;
 }
@@ -169,24 +165,14 @@ struct flow_list {
     struct libscols_table *tb;
 };
 
-static void owner_text (const char *dir, char *buf, size_t size)
-{
-    struct stat st = { 0 };
-    const struct passwd *pw = stat (dir, &st) == 0 ? getpwuid (st.st_uid) : NULL;
-
-    if (pw)
-        snprintf (buf, size, "%s", pw->pw_name);
-    else
-        snprintf (buf, size, "%u", (unsigned)st.st_uid);
-}
-
 static int list_flow (const char *dir, void *arg)
 {
     const struct flow_list *l = arg;
     struct libscols_line *line;
     struct flow_run r;
     struct status t;
-    char when[32], by[64];
+    struct stat st = { 0 };
+    char when[32];
     size_t done = 0;
 
     if (flow_open (&r, l->line, dir, false)) {
@@ -197,14 +183,14 @@ static int list_flow (const char *dir, void *arg)
     for (size_t i = 0; i < r.flow->n; i++)
         done += t.steps[i] >= STEP_SKIPPED;
     time_text (when, sizeof (when), (double)json_integer_value (json_object_get (r.about, "time")));
-    owner_text (dir, by, sizeof (by));
     line = scols_table_new_line (l->tb, NULL);
     table_set (line, 0, "%s", strrchr (r.dir, '/') + 1);
     table_set (line, 1, "%s", flow_state_text (&r, &t));
     table_set (line, 2, "%zu", done);
     table_set (line, 3, "%zu", r.flow->n);
     table_set (line, 4, "%s", when);
-    table_set (line, 5, "%s", by);
+    stat (dir, &st);
+    table_set (line, 5, "%s", user_name_of (st.st_uid));
     status_free (&t);
     flow_close (&r);
     return 0;

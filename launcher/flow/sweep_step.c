@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/config/flat.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/strings.h"
@@ -116,22 +117,6 @@ static json_t *best_of_sweep (const char *experiment, struct slurmdl_error *err)
     return best;
 }
 
-/* Name the members of nested groups as "optimizer.lr". */
-static void flatten_hparams (json_t *to, const json_t *from, const char *prefix)
-{
-    char path[256];
-    const char *key;
-    json_t *v;
-
-    json_object_foreach ((json_t *)from, key, v) {
-        snprintf (path, sizeof (path), "%s%s%s", prefix, *prefix ? "." : "", key);
-        if (json_is_object (v))
-            flatten_hparams (to, v, path);
-        else
-            json_object_set (to, path, v);
-    }
-}
-
 int flow_sweep_take (const struct flow_scope *c, struct attempt_end *end, struct slurmdl_error *err)
 {
     char home[PATH_MAX], found[PATH_MAX];
@@ -143,7 +128,7 @@ int flow_sweep_take (const struct flow_scope *c, struct attempt_end *end, struct
         return errorf (err, "the sweep has created no experiment");
     end->outputs = json_object ();
     end->values = json_object ();
-    flatten_hparams (end->values, json_object_get (best, "hyperparameters"), "");
+    flat_add (end->values, json_object_get (best, "hyperparameters"), "");
     json_object_set_new (end->values, "experiment", json_string (found));
     json_object_set (end->values, "trial", json_object_get (best, "trial"));
     v = json_object_get (best, "metrics");

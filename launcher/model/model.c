@@ -9,7 +9,6 @@
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
-#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -764,16 +763,6 @@ static int model_export (const struct command_line *line)
 /* ---- lists ---- */
 
 /* The owner of the file wrote the entry, whatever its content claims. */
-static void owner_name (uid_t owner, char *buf, size_t size)
-{
-    const struct passwd *pw = getpwuid (owner);
-
-    if (pw)
-        snprintf (buf, size, "%s", pw->pw_name);
-    else
-        snprintf (buf, size, "%u", (unsigned)owner);
-}
-
 static void model_value_text (const json_t *entry, char *buf, size_t size)
 {
     const json_t *v = json_object_get (json_object_get (entry, "metric"), "value");
@@ -833,12 +822,11 @@ static void add_model_line (const struct model_listing *l, const char *name,
                             const struct model_entry *e, const char *stages)
 {
     struct libscols_line *line = table_line (l->tb);
-    char value[32], when[32], by[64];
+    char value[32], when[32];
     char *note = note_of (l->r, name, entry_int (e->json, NULL, "number"), NULL);
 
     model_value_text (e->json, value, sizeof (value));
     time_text (when, sizeof (when), json_number_value (json_object_get (e->json, "time")));
-    owner_name (e->owner, by, sizeof (by));
     table_set (line, 0, "%s", name);
     table_set (line, 1, "%lld", (long long)entry_int (e->json, NULL, "number"));
     table_set (line, 2, "%s", stages);
@@ -848,7 +836,7 @@ static void add_model_line (const struct model_listing *l, const char *name,
     table_set (line, 6, "%s", shown_or_empty (entry_text (e->json, "experiment", "name")));
     table_set (line, 7, "%lld", (long long)entry_int (e->json, "experiment", "trial"));
     table_set (line, 8, "%s", when);
-    table_set (line, 9, "%s", by);
+    table_set (line, 9, "%s", user_name_of (e->owner));
     table_set (line, 10, "%s", note ? note : "?");
     free (note);
 }
@@ -956,12 +944,9 @@ static void print_values (const json_t *o, const char *prefix)
 static void print_model_entry (const struct model_options *opt, const struct model_entry *e,
                                const char *stages, const char *note)
 {
-    char by[64];
-
-    owner_name (e->owner, by, sizeof (by));
     json_object_set_new (e->json, "stages", json_string (stages));
     json_object_set_new (e->json, "note", json_string (note));
-    json_object_set_new (e->json, "owner", json_string (by));
+    json_object_set_new (e->json, "owner", json_string (user_name_of (e->owner)));
     if (!opt->json)
         print_values (e->json, "");
     else if (json_put (e->json, stdout, JSON_INDENT (2)) == 0)

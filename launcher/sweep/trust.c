@@ -428,7 +428,7 @@ void trust_say_changes (const struct sweep *s)
 
 /* ---- whether it may run ---- */
 
-static const char *user_name_of (uid_t uid)
+static const char *owner_text (uid_t uid)
 {
     const struct passwd *pw = getpwuid (uid);
     static char number[24];
@@ -498,12 +498,12 @@ enum trust_state trust_check (struct sweep *s, char *why, size_t size)
                   "what its trials run as you has changed since %s: see %s of "
                   "%s, and the folder %s",
                   known ? "you last started it" : "it was made", "experiment.conf",
-                  user_name_of (s->owner), s->exp->dir);
+                  owner_text (s->owner), s->exp->dir);
     else if (state == TRUST_NEW)
         snprintf (why, size,
                   "its trials would run, as you, what experiment.conf of %s "
                   "says, in the folder %s",
-                  user_name_of (s->owner), s->exp->dir);
+                  owner_text (s->owner), s->exp->dir);
     return state;
 }
 

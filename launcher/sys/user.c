@@ -13,15 +13,20 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-const char *user_name (void)
+const char *user_name_of (uid_t uid)
 {
-    const struct passwd *pw = getpwuid (geteuid ());
+    const struct passwd *pw = getpwuid (uid);
     static char number[24];
 
     if (pw)
         return pw->pw_name;
-    snprintf (number, sizeof (number), "%ld", (long)geteuid ());
+    snprintf (number, sizeof (number), "%lu", (unsigned long)uid);
     return number;
+}
+
+const char *user_name (void)
+{
+    return user_name_of (geteuid ());
 }
 
 /* Whether the group has no other member.  Many systems give each user a group of the same name. */

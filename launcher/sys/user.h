@@ -8,8 +8,11 @@
 
 #include "runtime/base/error.h"
 
-/* The user's name, or the number if there is no name.  Valid until the next call. */
+/* The name of this user, or of another one, or the number if there is no name.  Valid until the
+ * next call.
+ */
 const char *user_name (void);
+const char *user_name_of (uid_t uid);
 
 /* Whether a file belongs to this user and nobody else may write to it.  A group that has no other
  * member may.
