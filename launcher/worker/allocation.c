@@ -309,8 +309,8 @@ void job_memory_find (const char *root, struct job_memory *m)
     unsetenv ("DL_WORKER_PLACE");
 }
 
-/* The memory requested for its array counts as well: if Slurm does not report what a job has, a
- * larger job would look no larger.
+/* Consider the memory that was requested for the array, too: if Slurm does not report what a job
+ * has, a larger job would not look larger.
  */
 static int64_t bytes_that_count (const struct worker *w)
 {
@@ -390,7 +390,9 @@ int64_t memory_of_attempt (const struct worker *w)
     return w->memory.bytes / w->memory.places;
 }
 
-/* A machine cannot provide more memory than it has, but Slurm may. */
+/* The most memory that a retry can get.  Slurm may find a larger node, but without a job this
+ * machine has only what it has.
+ */
 static int64_t most_memory (const struct worker *w)
 {
     int64_t most = w->sweep->exp->resources->memory_most;

@@ -308,7 +308,8 @@ static const char *owner_of_segment (const struct worker *w, const struct offers
     return others && op->length <= others->list[n - 1].length ? others->list[n - 1].nonce : NULL;
 }
 
-/* The first segment is for this worker, the next ones for the workers whose offers it takes. */
+/* The first segment goes to this worker, the next ones go to the workers whose offers it accepts.
+ */
 static void decide_some (const struct worker *w, struct searcher *s, const struct offers *others,
                          struct decisions *d, enum search_answer *answer)
 {
@@ -434,7 +435,7 @@ enum published worker_publish_result (struct worker *w, struct event *result,
             events[n++] = d.events[i];
     else
         n = 1;
-    /* the entry is synced while this worker trains what it begins */
+    /* the entry may sync while this worker already trains */
     log_defer (w->sweep->log, n > 1);
     rv = worker_publish (w, events, n, err);
     log_defer (w->sweep->log, false);
@@ -449,8 +450,8 @@ enum published worker_publish_result (struct worker *w, struct event *result,
 
 /* ---- what the user's program decides ---- */
 
-/* The program may have taken long, but the point is still good if the searcher still wants one.
- * Returns PUBLISH_DONE if it does not.
+/* The program may have needed long for its answer, but its point is still good if the searcher
+ * wants one.  Returns PUBLISH_DONE if it does not.
  */
 static enum published put_point (struct worker *w, double *x, struct slurmdl_error *err)
 {

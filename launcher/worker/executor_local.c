@@ -60,8 +60,8 @@ static void prepare_worker (const void *arg)
     cores_take (s->w->place, s->x->workers, (long)e->resources->cpus);
 }
 
-/* An existing file is from an earlier try, or an earlier process with this PID; but a file with a
- * second hard link may be somebody else's.
+/* An existing file comes from an earlier try, or from an earlier process with this PID.  A file
+ * with a second hard link may be somebody else's.
  */
 static int open_worker_log (const char *path)
 {
@@ -304,7 +304,7 @@ static void leave_local (struct executor *x)
 
 static void close_local (struct executor *x)
 {
-    /* there may never be another worker on this machine to do it */
+    /* no other worker may ever run on this machine to do it */
     if (x->npool > 0)
         scratch_clean ();
     free (x->pool);

@@ -218,7 +218,7 @@ static int script_write (const struct executor *x, const char *folder, struct sl
     free (out);
     free (variables);
     free (command);
-    /* by rename(2): another dl may be submitting it */
+    /* replace it by rename(2), because another dl may be submitting it */
     rv = publish_replace (path, content, strlen (content), err);
     free (content);
     return rv;
@@ -377,7 +377,7 @@ static bool is_array (const struct experiment *e)
 
 struct array_options {
     const struct sweep *sweep;
-    const char *folder; /* gets the output; slurmd follows symbolic links in it */
+    const char *folder; /* for the output; slurmd follows symbolic links in it */
     long tasks;
     bool hosts;
 };
@@ -424,7 +424,7 @@ static long submit_array (const struct executor *x, const char *folder, long tas
     return job;
 }
 
-/* The array is running already: an event that cannot be logged is no reason to stop it. */
+/* The array already runs, so go on even if its event cannot be logged. */
 static void note_array (struct executor *x, long id, long tasks)
 {
     char job[32];
@@ -563,7 +563,7 @@ static void follow_arrays (struct executor *x)
     }
 }
 
-/* Slurm no longer lists a task of the arrays, but remembers ended jobs for some minutes. */
+/* Explain why no task of the arrays is left.  Slurm remembers ended jobs for some minutes. */
 static void explain_end (struct executor *x)
 {
     char text[sizeof (x->note)];

@@ -49,8 +49,8 @@ static bool ends_line (char c)
     return c == '\n' || c == '\r' || c == '\0';
 }
 
-/* Not printed by the trainer but by Slurm, or by us in an attempt that resumes from an older one
- * (resume_dir.h) or whose ranks are watched (heal.c).
+/* Whether Slurm printed the line, or dl did: in an attempt that resumes from an older one
+ * (resume_dir.h) or whose ranks it watches (heal.c).
  */
 static bool is_note_line (const char *line)
 {
@@ -117,8 +117,8 @@ const struct end_row end_table[] = {
 };
 /* clang-format on */
 
-/* A retry would log no metric either.  But the files of ranks on other nodes may become visible
- * late, and an attempt that resumed may have found nothing left to train.
+/* Whether a retry would not log the metric either.  It may, if the files of ranks on other nodes
+ * became visible late, or if the attempt resumed and found nothing left to train.
  */
 static bool failure_is_final (const struct trial_attempt *a, bool went_on)
 {
@@ -237,8 +237,8 @@ char *failure_bad_nodes (const char *dir)
     return file_read (path, NODES_MAX, NULL, NULL);
 }
 
-/* The exit status says nothing about which nodes are bad, because ranks on bad nodes end those on
- * good ones.  The note of the check does.
+/* Read the note of the check: the exit status does not tell which nodes are bad, because ranks on
+ * bad nodes end those on good ones.
  */
 static bool failed_its_check (const struct trial_attempt *a, struct failure_class *v)
 {
@@ -302,5 +302,5 @@ void failure_classify (const struct trial_attempt *a, int status, enum oom_kill 
     }
     if (search_log_policies (a, v) <= 0 && v->oom != OOM_HOST && status != 0)
         add_last_line (a, v);
-    policy_text (v->why); /* it may have been cut in the middle of a character */
+    policy_text (v->why); /* snprintf() may have cut it in the middle of a character */
 }

@@ -21,8 +21,8 @@
 #include "runtime/metrics/metrics.h"
 #include "runtime/storage/inside.h"
 
-/* srun exits with 128 + SIGKILL if its task was killed, and with 1 if slurmstepd saw that the OOM
- * killer did it.  A worker never exits with 1 itself.
+/* srun exits with 128 + SIGKILL if its task was killed, and with 1 if slurmstepd noticed that the
+ * OOM killer did it.  A worker itself never exits with 1.
  */
 static bool may_be_memory (long status)
 {
@@ -137,7 +137,7 @@ static int64_t largest_step (const struct sweep *s, long trial, long attempt)
     return step;
 }
 
-/* Compare so much of larger files: different weights differ early. */
+/* Compare only this much of larger files: different weights differ early. */
 enum { COMPARED = 4 << 20 };
 
 static bool same_content (int a, int b)
@@ -197,7 +197,7 @@ static bool has_new_file (const char *dir, const char *before)
     return new;
 }
 
-/* The same of what they left in their working folders. */
+/* The same for files in the working folders. */
 static bool has_new_work (const struct trial_attempt *a)
 {
     const char *below = sweep_code_below (a->sweep);

@@ -288,7 +288,7 @@ static void send_mail (const struct experiment *e, const struct notice *n)
     int status;
     int why = 0;
 
-    /* some mail(1) run commands of lines that begin with "~" */
+    /* some versions of mail(1) run commands in lines that begin with "~" */
     snprintf (body, sizeof (body), "dl: %s\n", n->text);
     status = run_notifier (e, n, mail, set_notice_variables, body, &why);
     if (why) {
@@ -311,7 +311,7 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
 {
     struct slurmdl_error err = { "" };
     char timeout[32];
-    /* without --location a redirection, which tells nobody, is a success */
+    /* without --location, curl reports success for a redirection although nobody got the notice */
     const char *argv[] = { "curl",     "--silent",   "--fail", "--location", "--max-redirs",
                            "0",        "--max-time", timeout,  "--proto",    "=http,https",
                            "--config", "-",          NULL };
@@ -359,7 +359,7 @@ static bool event_is_on (const struct experiment *e, const char *event)
 
 /* ---- each notice once ---- */
 
-/* Whether this process is the first to create the marker, and so the one that sends the notice. */
+/* Whether this process created the marker first, and so sends the notice. */
 static bool claim_notice (const struct sweep *s, const char *marker)
 {
     struct slurmdl_error err = { "" };
@@ -425,7 +425,7 @@ static void send_once (const struct sweep *s, const char *event, const char *mar
     snprintf (subject, sizeof (subject), "dl: %s: %s", sweep_folder_name (s), event);
     snprintf (text, sizeof (text), "%s: %s; %ld trial%s%s", sweep_folder_name (s), what, s->ntrials,
               s->ntrials == 1 ? "" : "s", best);
-    /* others may have named the folder, and a line break would begin a mail header */
+    /* another user may have named the folder, and a line break would begin a mail header */
     policy_text (subject);
     policy_text (text);
     if ((o = notice_json (s, event, text)))
@@ -538,7 +538,8 @@ bool notify_unwatch (struct notify_watch *w)
     return false;
 }
 
-/* In a child: searching a long log and sending the notice may take longer than the worker can wait.
+/* Search in a child process, because searching a long log and sending the notice may take longer
+ * than the worker can wait.
  */
 void notify_watch (const struct sweep *s, long trial, long attempt, struct notify_watch *w)
 {

@@ -34,8 +34,8 @@
 
 /* ---- faults that all attempts share ---- */
 
-/* Seconds that a worker waits for others at most, and before it goes on in their place; seconds
- * that the first attempts of an experiment have to log a metric.
+/* Seconds: the longest that a worker waits for others, the delay before it goes on in place of
+ * another, and how long the first attempts of an experiment have to log a metric.
  */
 #define HOLD_MAX      60.0
 #define TURN_SECONDS  0.2
@@ -105,8 +105,8 @@ static int attempts_elsewhere (struct worker *w)
     return n;
 }
 
-/* Running attempts may soon show that the fault is shared; wait for them about as long as the
- * failed ones took.  The worker that failed last is the first to go on.
+/* Running attempts may soon show that all share the fault, so wait for them about as long as the
+ * failed ones took.  The worker that failed last goes on first.
  */
 static bool holds_back (struct worker *w)
 {
@@ -277,9 +277,8 @@ static void retry_with_memory (const struct worker *w, struct segment_report *r)
     r->verdict.free = true;
 }
 
-/* If the attempt of 'trial' in 'r' ran out of memory and there is something to change: fill
- * r->retry, say so in the verdict, and do not count the failure.  oom_retry_free() after
- * publishing.
+/* If the attempt ran out of memory and a retry can avoid that, fill in r->retry, add it to the
+ * reason, and do not count the failure.  Call oom_retry_free() after publishing.
  */
 static void oom_retry_decide (const struct worker *w, long trial, struct segment_report *r)
 {
@@ -345,8 +344,7 @@ static struct event report_event (const struct worker *w, long trial, struct seg
     return e;
 }
 
-/* Whether the trial has no retries left. */
-/* Why a job ends with this failure, NULL: it does not, by its policies. */
+/* The policy by which a job ends with this failure; NULL: none applies. */
 static const char *job_end (const struct worker *w, long trial, const struct segment_report *r)
 {
     const struct fault *f = fault_like (w->sweep, r->verdict.why);
@@ -361,6 +359,7 @@ static const char *job_end (const struct worker *w, long trial, const struct seg
                : NULL;
 }
 
+/* Whether the trial has no retries left, or its job ends. */
 static bool gives_up (const struct worker *w, long trial, const struct segment_report *r)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
@@ -422,7 +421,8 @@ static bool is_last (const struct worker *w, long trial, const struct segment_re
            && (r->verdict.free || !fault_spares_trial (w, trial, r->verdict.why));
 }
 
-/* In the same entry as the failure, so that no attempt can begin between the two. */
+/* The pause goes into the same entry as the failure, so that no attempt can begin between the two.
+ */
 static struct event pause_event (const struct worker *w, long trial, const struct segment_report *r)
 {
     return (struct event){ .op = EVENT_PAUSE,
@@ -464,7 +464,9 @@ static enum published publish_failure (struct worker *w, long trial, struct segm
     return rv;
 }
 
-/* The file is a copy, so failing to write it is no reason to stop. */
+/* results.h5 only repeats what the log and the attempts contain, so failing to write it is no
+ * reason to stop.
+ */
 static void write_results (const struct worker *w)
 {
     struct slurmdl_error err = { "" };
@@ -475,8 +477,8 @@ static void write_results (const struct worker *w)
         fprintf (stderr, "dl: %s\n", err.text);
 }
 
-/* Often while it is cheap.  The worker that published the result decides, so that no two write the
- * file.
+/* Rewrite the file often while that is cheap.  Only the worker that published the result does it,
+ * so that no two write the file.
  */
 static void refresh_results (struct worker *w, long before)
 {
@@ -556,7 +558,7 @@ void worker_close_sweep (const struct worker *w)
     gc_report_free (&report);
 }
 
-/* With more workers, the dl command that reads results.h5 renews it. */
+/* With more workers than this, leave results.h5 to the dl command that reads it. */
 enum { WORKERS_FEW = 64 };
 
 void worker_leave_sweep (const struct worker *w)

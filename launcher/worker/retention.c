@@ -40,7 +40,8 @@ static int by_ckpt_trial (const struct gc_checkpoint *a, const struct gc_checkpo
     return a->trial < b->trial ? -1 : a->trial > b->trial;
 }
 
-/* Within a trial the latest first; of one step, the one that is restored. */
+/* Sort by trial, the latest checkpoint first; of one step, put the one that a restore takes first.
+ */
 static int latest_first (const struct gc_checkpoint *a, const struct gc_checkpoint *b, bool smaller)
 {
     int rv = by_ckpt_trial (a, b);
@@ -707,7 +708,7 @@ void leftovers_clean_attempt (const struct sweep *s, long trial, long attempt)
 
 /* ---- the checkpoints that exist ---- */
 
-/* The file of a checkpoint. */
+/* A checkpoint with its file. */
 struct gc_item {
     struct gc_file file;
     bool whole; /* read and verified */
@@ -723,7 +724,7 @@ struct shelf {
     struct gc_report leftovers;
 };
 
-/* Whether it may be trained further, or another trial may start from it. */
+/* Whether the trial may be trained further, or another trial may start from it. */
 static bool trial_may_go_on (const struct sweep *s, const struct sweep_trial *t)
 {
     return !gc_is_over (s) && (t->state == TRIAL_OPEN || t->state == TRIAL_PAUSED);
@@ -867,7 +868,7 @@ static int add_leftover (const char *path, int64_t bytes, void *arg)
     return 0;
 }
 
-/* Until the sweep has ended its workers may be writing them. */
+/* Skip this until the sweep has ended, because its workers may still be writing them. */
 static int scan_leftovers (struct shelf *sh, struct slurmdl_error *err)
 {
     if (!sweep_has_ended (sh->sweep) || leftovers_find (sh->sweep, add_leftover, sh) == 0)
@@ -931,7 +932,7 @@ static void read_all_validations (struct shelf *sh)
 
 /* ---- which stay ---- */
 
-/* As slurmdl_restore() chooses. */
+/* The order in which slurmdl_restore() chooses. */
 static bool restored_before (const struct gc_checkpoint *a, const struct gc_checkpoint *b,
                              long prefer)
 {
@@ -989,7 +990,7 @@ static void keep_needed (struct shelf *sh)
     }
 }
 
-/* Verify what is kept.  Returns whether all of it is intact. */
+/* Verify the checkpoints to keep.  Returns whether all are intact. */
 static bool verify_kept (struct shelf *sh)
 {
     bool all = true;
@@ -1017,8 +1018,8 @@ static void choose_kept (struct shelf *sh)
     } while (!verify_kept (sh));
 }
 
-/* A file that does not verify is useless, but network or disk may be at fault just now: remove it
- * only if another one could be read.
+/* A file that does not verify is useless, but the network or the disk may just be failing: remove
+ * it only if another one could be read.
  */
 static enum gc_outcome outcome_of_item (const struct shelf *sh, size_t i)
 {
@@ -1036,7 +1037,7 @@ static enum gc_outcome outcome_of_item (const struct shelf *sh, size_t i)
 
 /* ---- removal ---- */
 
-/* After a failure the rest stays. */
+/* Stop at the first failure and keep the rest. */
 static int remove_reported (struct gc_report *r, bool folders, struct slurmdl_error *err)
 {
     int rv = 0;

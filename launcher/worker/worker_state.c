@@ -48,7 +48,7 @@ int worker_signal (struct worker *w)
         return 0;
     if (info.ssi_signo != SIGCHLD && !w->stop) {
         w->stop = (int)info.ssi_signo;
-        /* sent by the monitor of the worker's own step (launcher/monitor/sample.c) */
+        /* the monitor of the worker's own step sends it (launcher/monitor/sample.c) */
         w->idle = info.ssi_signo == SIGUSR2 && info.ssi_code == SI_QUEUE ? info.ssi_int : 0;
     }
     return (int)info.ssi_signo;
