@@ -201,6 +201,11 @@ long slurm_components (void);
 /* Whether srun or slurmstepd printed a line, and not the program that they run. */
 bool slurm_printed (const char *line);
 
+/* Find the last line of an output that is not blank and that Slurm did not print, without "dl: ".
+ * NULL: there is none.  Changes the text.
+ */
+char *slurm_last_line (char *text);
+
 /* The nodes of a component, or of the whole job if it has only one: "n[1-3]".  Returns NULL if that
  * is unknown.
  */

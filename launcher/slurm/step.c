@@ -18,6 +18,17 @@ bool slurm_printed (const char *line)
            || (!strncmp (line, "slurmstepd", n) && (line[n] == ':' || line[n] == '-'));
 }
 
+char *slurm_last_line (char *text)
+{
+    char *found = NULL;
+    char *save = NULL;
+
+    for (char *line = strtok_r (text, "\r\n", &save); line; line = strtok_r (NULL, "\r\n", &save))
+        if (line[strspn (line, " \t")] && !slurm_printed (line))
+            found = line;
+    return found && !strncmp (found, "dl: ", 4) ? found + 4 : found;
+}
+
 long slurm_components (void)
 {
     long n = environment_number ("SLURM_HET_SIZE", 1);

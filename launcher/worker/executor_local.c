@@ -3,7 +3,6 @@
 #include "launcher/config/experiment.h"
 #include "launcher/worker/executor.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,13 +14,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/config/log_policy.h"
 #include "launcher/config/resources.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/devices.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/temporary_folder.h"
 #include "runtime/base/array.h"
@@ -215,40 +217,19 @@ static bool ends_for_good (int status)
     return false;
 }
 
-/* Copy the last line of a log without "dl: ". */
-static void last_log_line (const char *path, char *buf, size_t size)
-{
-    int fd = inside_open (path, O_RDONLY, 0, NULL);
-    off_t end = fd < 0 ? 0 : lseek (fd, 0, SEEK_END);
-    off_t limit = (off_t)size - 1;
-    ssize_t n = fd < 0 ? 0 : pread (fd, buf, size - 1, end > limit ? end - limit : 0);
-    char *line;
-
-    if (fd >= 0)
-        close (fd);
-    while (n > 0 && buf[n - 1] == '\n')
-        n--;
-    buf[n > 0 ? n : 0] = '\0';
-    line = strrchr (buf, '\n') ? strrchr (buf, '\n') + 1 : buf;
-    if (!strncmp (line, "dl: ", 4))
-        line += 4;
-    memmove (buf, line, strlen (line) + 1);
-    for (char *c = buf; *c; c++)
-        if (iscntrl ((unsigned char)*c))
-            *c = '?';
-}
-
 static void note_worker_end (struct executor *x, const struct local_worker *w)
 {
-    char path[PATH_MAX];
-    char why[300];
+    char path[PATH_MAX], text[1024];
+    char *why;
 
     if (snprintf (path, sizeof (path), "%s/workers/%s.log", x->sweep->dir, w->slot)
         >= (int)sizeof (path))
         return;
-    last_log_line (path, why, sizeof (why));
-    snprintf (x->note, sizeof (x->note), "a worker ended early%s%s; see %s", *why ? ": " : "", why,
-              path);
+    text[file_tail (inside_open (path, O_RDONLY, 0, NULL), text, sizeof (text) - 1)] = '\0';
+    if ((why = slurm_last_line (text)))
+        policy_text (why);
+    snprintf (x->note, sizeof (x->note), "a worker ended early%s%.300s; see %s", why ? ": " : "",
+              why ?: "", path);
 }
 
 static void reap_worker (struct executor *x, struct local_worker *w)

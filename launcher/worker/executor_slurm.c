@@ -107,18 +107,6 @@ static int newest_output (const char *folder, const char *jobs, char *name, size
     return rv;
 }
 
-/* Return the last line that is not blank, without "dl: ", or NULL. */
-static char *last_said_line (char *text)
-{
-    char *found = NULL;
-    char *save = NULL;
-
-    for (char *line = strtok_r (text, "\r\n", &save); line; line = strtok_r (NULL, "\r\n", &save))
-        if (line[strspn (line, " \t")] && !slurm_printed (line))
-            found = line;
-    return found && !strncmp (found, "dl: ", 4) ? found + 4 : found;
-}
-
 void last_words_text (const struct sweep *s, const char *jobs, char *buf, size_t size)
 {
     char folder[PATH_MAX], name[NAME_MAX + 1], path[2 * PATH_MAX];
@@ -131,7 +119,7 @@ void last_words_text (const struct sweep *s, const char *jobs, char *buf, size_t
         return;
     snprintf (path, sizeof (path), "%s/%s", folder, name);
     text[file_tail (inside_open_any (path, O_RDONLY, 0, NULL), text, OUTPUT_TAIL)] = '\0';
-    if (!(line = last_said_line (text)))
+    if (!(line = slurm_last_line (text)))
         return;
     snprintf (buf, size, "%.300s", line);
     policy_text (buf);
