@@ -383,7 +383,9 @@ static bool ran_beyond (const struct segment *s)
            && s->step > s->attempt.length;
 }
 
-/* Steps may count from 0. */
+/* The step at which the trainer ended before or beyond the length; 0: it did not.  Its steps may
+ * count from 0.
+ */
 static int64_t ended_early_at (const struct segment *s)
 {
     return s->found && knows_length (s) && (s->step + 1 < s->attempt.length || ran_beyond (s))
@@ -455,7 +457,7 @@ static void judge_failure (struct segment *s, struct segment_report *r)
     r->peak = trainer_peak (s->trainer);
     heal_explain (&s->heal, &r->verdict);
     judge_progress (s, r);
-    /* then it is not the program's fault that there is no metric */
+    /* dl lost the metric, so its absence is not the program's fault */
     if (s->status == 0 && trainer_lost_metrics (s->trainer))
         r->verdict.last = false;
     if (s->homeless || (s->status == 0 && trainer_unread (s->trainer)))
