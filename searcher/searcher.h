@@ -129,7 +129,8 @@ extern const struct searcher_kind searcher_kinds[];
  * that says what is wrong ("the lower end of the range is above the upper end").
  * '*param' is then the index of the offending parameter, -1 for an error in
  * search_config, or -1 - column for one in its constraint, at that column (from
- * 1).
+ * 1).  In the last case, errno is ENOENT for an unknown name in the constraint, EDOM for an
+ * unknown choice, or else EINVAL.
  */
 const char *searcher_check (const struct search_config *config, const struct param *params,
                             size_t n, int *param);

@@ -229,8 +229,11 @@ struct filter {
 static void say_unknown (const struct column_names *names, const char *at)
 {
     char word[64];
+    bool quoted = *at == '`';
 
-    snprintf (word, sizeof (word), "%.*s", (int)strcspn (at, " \t\"'`<>=!&|()+-*/%^,"), at);
+    at += quoted;
+    snprintf (word, sizeof (word), "%.*s",
+              (int)strcspn (at, quoted ? "`" : " \t\"'`<>=!&|()+-*/%^,"), at);
     find_column_name (names, "where", word);
 }
 

@@ -2,6 +2,7 @@
 /* Check the group "searcher" of an experiment file. */
 #include "launcher/config/search_settings.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -303,7 +304,7 @@ static void check_constraint (const struct experiment *e, const char *text, stru
     const char *why = searcher_check (&config, e->space->params, e->space->nparams, &at);
     char hint[512] = "";
 
-    if (why && at < -1 && !strncmp (why, "no parameter", 12))
+    if (why && at < -1 && errno == ENOENT)
         name_hint (e, text - 2 - at, hint, sizeof (hint));
     if (why && at < -1)
         problem_at (p, origin, "searcher.constraint: column %d: %s%s", -1 - at, why, hint);

@@ -307,7 +307,7 @@ static struct operand name (struct constraint_parser *p)
         a.text = s;
         return a;
     }
-    fail_parse (p, at, "no parameter has this name (a text needs quotes)");
+    fail_parse_as (p, at, ENOENT, "no parameter has this name (a text needs quotes)");
     return (struct operand){ 0 };
 }
 

@@ -2,6 +2,7 @@
 /* Plan full trainings, and compile the constraint of a request. */
 #include "searcher/state/plan.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 void plan_flat (struct search_plan *plan, const struct search_config *config, int64_t trials)
@@ -22,6 +23,7 @@ const char *plan_constraint (const struct search_request *request, struct constr
     long *nlabels;
     const char *why = "out of memory";
     size_t n = request->n;
+    int e;
 
     names = malloc ((n + 1) * sizeof (*names));
     labels = malloc ((n + 1) * sizeof (*labels));
@@ -36,8 +38,10 @@ const char *plan_constraint (const struct search_request *request, struct constr
         }
         why = constraint_compile (c, request->config->constraint, &all, column);
     }
+    e = errno;
     free (names);
     free (labels);
     free (nlabels);
+    errno = e;
     return why;
 }

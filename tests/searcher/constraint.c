@@ -271,7 +271,7 @@ static void check_error (const char *text, int where, const char *why)
     said = constraint_compile (&c, text, &names, &column);
     if (!said || strcmp (said, why) || column != where)
         fail_msg ("%.80s: %d: %s", text, column, said ? said : "accepted");
-    assert_int_equal (errno, strcmp (why, CHOICE) ? EINVAL : EDOM);
+    assert_int_equal (errno, !strcmp (why, CHOICE) ? EDOM : !strcmp (why, PARAM) ? ENOENT : EINVAL);
     assert_memory_equal (&c, &old, sizeof (c));
 }
 
