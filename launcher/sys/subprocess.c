@@ -61,11 +61,16 @@ void variables_drop (bool (*is) (const char *variable))
 
 void own_program (char path[PATH_MAX])
 {
+    static const char gone[] = " (deleted)";
     ssize_t n = readlink ("/proc/self/exe", path, PATH_MAX - 1);
 
     path[n > 0 ? n : 0] = '\0';
     if (n <= 0)
         strcpy (path, "dl");
+    /* an upgrade replaced the file, and Linux says so: its successor has the same path */
+    if (access (path, F_OK) < 0 && n > (ssize_t)strlen (gone)
+        && !strcmp (path + n - strlen (gone), gone))
+        path[n - (ssize_t)strlen (gone)] = '\0';
 }
 
 static void unblock_signals (void)

@@ -141,4 +141,30 @@ is "$status $events" "0 1 0 0" "it comes back, and the job has ended"
 left_over alive RUNNING 0
 is "$events" "0 2 0" "in a job that goes on a failure counts"
 
+# ---- the file of dl is replaced, as an upgrade of its package does, while a worker runs it
+cat >bin/srun <<'END'
+#!/bin/sh
+while [ "${1#--}" != "$1" ]; do
+    shift
+done
+SLURM_PROCID=0 exec "$@"
+END
+mkdir own
+cp "$(command -v dl)" own/dl
+program upgrade.sh <<END
+[ "\$DL_ATTEMPT" != 1 ] || { cp "$work/own/dl" "$work/own/new"; mv "$work/own/new" "$work/own/dl"; exit 3; }
+echo loss=1
+END
+cat >upgraded.conf <<'END'
+name = "upgraded";
+entrypoint = "./upgrade.sh";
+searcher = { name = "single"; metric = "loss"; max_length = 1; };
+metrics = { pattern = "loss={loss}"; };
+resources = { nodes_per_trial = 2; };
+max_restarts = 1;
+END
+timeout 300 dl run --no-workers upgraded.conf >/dev/null 2>&1
+SLURM_JOB_ID=7 SLURM_JOB_END_TIME=4000000000 SLURM_ARRAY_JOB_ID=200 SLURM_ARRAY_TASK_ID=1 timeout 300 own/dl worker upgraded-0001 >>said 2>&1
+is "$? $(count upgraded-0001 fail) $(count upgraded-0001 result)" "0 1 1" "the next attempt starts its ranks by the new file"
+
 done_testing
