@@ -3,11 +3,6 @@
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
-static double given (const struct sweep *w, long trial, int64_t length)
-{
-    return w->values[trial - 1];
-}
-
 static bool trial3_first (const struct sweep *w, long trial, int segment)
 {
     return trial == 3 && segment == 1;
@@ -58,7 +53,7 @@ static void test_decisions (void **state)
                                        LADDER (decisions[i].trials, 9000, 3, decisions[i].rungs),
                                        .smaller_is_better = !decisions[i].larger,
                                        .max_concurrent = decisions[i].concurrent },
-                           .metric = given,
+                           .metric = sweep_given,
                            .values = decisions[i].values,
                            .fails = decisions[i].fails };
 
@@ -83,7 +78,7 @@ static void test_no_limit (void **state)
                                        LADDER (12, 9000, 3, 3),
                                        .smaller_is_better = true,
                                        .mode = SEARCH_STANDARD },
-                           .metric = given,
+                           .metric = sweep_given,
                            .values = rising };
         sweep_run (&w);
         assert_int_equal (w.most_running, cases[i].most);
@@ -175,7 +170,7 @@ static void test_brackets (void **state)
                                    .smaller_is_better = true,
                                    .mode = SEARCH_STANDARD,
                                    .max_concurrent = 16 },
-                       .metric = given,
+                       .metric = sweep_given,
                        .values = rising };
     long low = 0, promoted = 0;
 
@@ -220,7 +215,7 @@ static void test_shuffled (void **state)
                                        LADDER (27, 9, 3, 3),
                                        .smaller_is_better = true,
                                        .max_concurrent = shuffles[i].concurrent },
-                           .metric = given,
+                           .metric = sweep_given,
                            .values = shuffled[shuffles[i].values] };
 
         sweep_run (&w);

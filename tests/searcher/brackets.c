@@ -3,11 +3,6 @@
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
-static double given (const struct sweep *w, long trial, int64_t length)
-{
-    return w->values[trial - 1];
-}
-
 static double smooth (const struct sweep *w, long trial, int64_t length)
 {
     uint64_t r = w->config.seed * 31 + trial;
@@ -62,7 +57,7 @@ static void test_preview_is_met (void **state)
                                            LADDER (trials, 937, 4, 5),
                                            .smaller_is_better = true,
                                            .mode = mode },
-                               .metric = given,
+                               .metric = sweep_given,
                                .values = values,
                                .workers = 1 };
             struct search_rung rungs[5];
@@ -114,7 +109,7 @@ static void test_bad_counts (void **state)
 {
     static const double values[] = { .5, NAN, INFINITY };
     struct sweep w = { .config = { .name = "asha", LADDER (3, 3, 3, 2), .smaller_is_better = true },
-                       .metric = given,
+                       .metric = sweep_given,
                        .values = values };
 
     sweep_run (&w);

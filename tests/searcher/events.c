@@ -50,11 +50,12 @@ static double seconds (const struct sweep *w, long trial)
 
 static struct sweep start (const struct searcher_kind *k, uint64_t seed)
 {
+    static const double divisors[] = { 2, 3, 2.5, 4 };
     struct sweep w = { .config = { .name = k->name,
                                    .seed = seed,
-                                   LADDER (26, 27, 2 + seed % 2, 4),
+                                   LADDER (26, 27, divisors[seed % 4], 4),
                                    .smaller_is_better = seed % 2,
-                                   .mode = SEARCH_STANDARD,
+                                   .mode = seed % 3,
                                    .max_concurrent = 6,
                                    .constraint = constraint,
                                    .max_seconds = seed % 3 ? 0 : 150,
@@ -88,18 +89,20 @@ static bool same_events (const struct sweep *a, const struct sweep *b)
     return a->n_events == b->n_events;
 }
 
-/* Runs are equal, the log alone gives the same state, and all points are
+/* Runs of the same seed are equal, the log alone gives the same state, and all points are
  * allowed.
  */
 static void test_replay (void **state)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (uint64_t seed = 1; seed <= 6 / SLOWER; seed++) {
-            struct sweep a = start (k, seed), b = start (k, seed);
+            struct sweep a = start (k, seed), b = start (k, seed), other = start (k, seed);
             struct searcher *s;
 
+            other.config.seed += 1000;
             sweep_run (&a);
             sweep_run (&b);
+            sweep_run (&other);
             assert_true (same_events (&a, &b));
             assert_true (same_bytes (a.s, b.s));
             s = searcher_create (&a.config, a.params, a.n);
@@ -108,9 +111,12 @@ static void test_replay (void **state)
             assert_true (same_bytes (s, a.s));
             for (long t = 1; t <= a.trials; t++)
                 assert_true (allowed (a.x[t]));
+            if (k->needs & NEED_MAX_TRIALS)
+                assert_memory_not_equal (a.x[1], other.x[1], sizeof (a.x[1]));
             searcher_destroy (s);
             sweep_free (&a);
             sweep_free (&b);
+            sweep_free (&other);
         }
 }
 
@@ -129,20 +135,27 @@ static void test_copy (void **state)
         sweep_run (&whole);
         for (stop_at = 1; stop_at < whole.n_events; stop_at += 17 * SLOWER) {
             struct sweep part = start (k, 4);
+            struct searcher *copy, *kept;
             part.more = until;
             sweep_run (&part);
+            copy = searcher_copy (part.s);
+            kept = searcher_copy (part.s);
             for (size_t i = part.n_events; i < whole.n_events; i++) {
                 const struct event *e = whole.events + i;
                 struct search_op op;
                 double x[8] = { 0 };
                 if (e->what == EVENT_BEGIN && i < part.n_events + 30) {
-                    assert_int_equal (searcher_ask (part.s, &op, x), SEARCH_RUN);
+                    assert_int_equal (searcher_ask (copy, &op, x), SEARCH_RUN);
                     assert_memory_equal (&op, &e->op, sizeof (op));
                     assert_memory_equal (x, e->x, op.fresh ? sizeof (x) : 0);
                 }
-                sweep_apply (part.s, e);
+                sweep_apply (copy, e);
             }
-            assert_true (same_bytes (part.s, whole.s));
+            assert_true (same_bytes (copy, whole.s));
+            /* the other one did not move */
+            assert_true (same_bytes (part.s, kept));
+            searcher_destroy (kept);
+            searcher_destroy (copy);
             sweep_free (&part);
         }
         sweep_free (&whole);

@@ -4,11 +4,6 @@
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
-static double no_metric (const struct sweep *w, long trial, int64_t length)
-{
-    return trial + length;
-}
-
 /* clang-format off */
 static const struct {
     struct param params[3];
@@ -51,7 +46,7 @@ static void test_grid (void **state)
         struct sweep w = { .config = { .name = "grid", .max_length = 3 },
                            .params = grids[i].params,
                            .n = grids[i].n,
-                           .metric = no_metric };
+                           .metric = sweep_plain };
 
         sweep_run (&w);
         assert_int_equal (w.trials, grids[i].trials);
@@ -77,7 +72,7 @@ static void test_grid_sizes (void **state)
         struct param params[6] = { { 0 } };
         struct sweep w = { .config = { .name = "grid", .max_length = 1 },
                            .params = params,
-                           .metric = no_metric };
+                           .metric = sweep_plain };
 
         while (w.n < 6 && cases[i].sizes[w.n]) {
             params[w.n] = (struct param)FLOAT (names[w.n], 0, 1, cases[i].sizes[w.n]);
@@ -102,7 +97,7 @@ static void test_grid_nested (void **state)
     struct sweep w = { .config = { .name = "grid", .max_length = 1 },
                        .params = params,
                        .n = COUNT (params),
-                       .metric = no_metric };
+                       .metric = sweep_plain };
 
     sweep_run (&w);
     assert_int_equal (w.trials, 16);
@@ -127,12 +122,12 @@ static void test_concurrent (void **state)
     struct sweep grid = { .config = { .name = "grid", .max_length = 1, .max_concurrent = 2 },
                           .params = &four,
                           .n = 1,
-                          .metric = no_metric };
+                          .metric = sweep_plain };
     struct sweep random = {
         .config = { .name = "random", .max_trials = 4, .max_length = 1, .max_concurrent = 2 },
         .params = &four,
         .n = 1,
-        .metric = no_metric,
+        .metric = sweep_plain,
         .fails = first_fails
     };
 
@@ -151,7 +146,7 @@ static void test_grid_ends_at_max (void **state)
 {
     static const struct param p = FLOAT ("a", .05, .21, 5);
     struct sweep w = {
-        .config = { .name = "grid", .max_length = 1 }, .params = &p, .n = 1, .metric = no_metric
+        .config = { .name = "grid", .max_length = 1 }, .params = &p, .n = 1, .metric = sweep_plain
     };
 
     sweep_run (&w);

@@ -12,14 +12,6 @@ static double stable (const struct sweep *w, long trial, int64_t length)
     return trial * 37 % 1009 + 1.0 / length;
 }
 
-static bool seldom (const struct sweep *w, long trial, int segment)
-{
-    uint64_t r = w->config.seed * 77 + trial * 10 + segment;
-
-    (void)sweep_random (&r, 2);
-    return sweep_random (&r, 9) == 0;
-}
-
 static double noisy (const struct sweep *w, long trial, int64_t length)
 {
     uint64_t r = w->config.seed * 31 + trial * 1000 + length;
@@ -87,7 +79,7 @@ static void check_bracket (const struct sweep *w, long a, long b, const int64_t 
 
 static bool refuses (const struct sweep *w, long trial, int segment)
 {
-    return segment == 1 && seldom (w, trial + 1000, segment);
+    return segment == 1 && sweep_seldom (w, trial + 1000, segment);
 }
 
 static void test_halving (void **state)
@@ -107,7 +99,7 @@ static void test_halving (void **state)
                            .params = &unit,
                            .n = 1,
                            .metric = seed % 2 ? noisy : stable,
-                           .fails = seed % 3 ? NULL : seldom,
+                           .fails = seed % 3 ? NULL : sweep_seldom,
                            .rejects = seed % 5 ? NULL : refuses,
                            .workers = sweep_random (&r, 20),
                            .shuffle = seed % 4 };
@@ -256,7 +248,7 @@ static void test_ends (void **state)
                            .params = &unit,
                            .n = 1,
                            .metric = noisy,
-                           .fails = seed % 3 ? seldom : NULL,
+                           .fails = seed % 3 ? sweep_seldom : NULL,
                            .rejects = seed % 4 ? NULL : refuses,
                            .workers = sweep_random (&r, 9),
                            .shuffle = seed };

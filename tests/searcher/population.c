@@ -37,17 +37,9 @@ static double noisy (const struct sweep *w, long trial, int64_t length)
     return value < 6 ? NAN : trial % 5 + 0.01 * (double)value;
 }
 
-static bool seldom (const struct sweep *w, long trial, int segment)
-{
-    uint64_t r = w->config.seed * 77 + trial * 10 + segment;
-
-    (void)sweep_random (&r, 2);
-    return sweep_random (&r, 15) == 0;
-}
-
 static bool first_refuses (const struct sweep *w, long trial, int segment)
 {
-    return segment == 1 && seldom (w, trial + 99, segment);
+    return segment == 1 && sweep_seldom (w, trial + 99, segment);
 }
 
 static struct sweep start (uint64_t seed)
@@ -63,7 +55,7 @@ static struct sweep start (uint64_t seed)
                        .params = space,
                        .n = COUNT (space),
                        .metric = noisy,
-                       .fails = seed % 3 ? NULL : seldom,
+                       .fails = seed % 3 ? NULL : sweep_seldom,
                        .rejects = seed % 5 ? NULL : first_refuses,
                        .workers = sweep_random (&r, 12),
                        .shuffle = seed };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract of ask and tell: determinism, replay, duplicates, races. */
+/* The contract of ask and tell: parameters, strings, duplicates, races; events.c has replay and
+ * copies. */
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
@@ -39,46 +40,12 @@ static struct sweep start (const char *kind, uint64_t seed)
     return w;
 }
 
-static bool same_events (const struct sweep *a, const struct sweep *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct event *x = a->events + i, *y = b->events + i;
-        if (x->what != y->what || x->op.trial != y->op.trial || x->op.fresh != y->op.fresh
-            || x->op.length != y->op.length || memcmp (x->x, y->x, sizeof (x->x)))
-            return false;
-    }
-    return true;
-}
-
 /* Fewer runs of methods whose model takes its time. */
 static uint64_t runs (const struct searcher_kind *k, uint64_t n)
 {
     bool slow = !strcmp (k->name, "gp") || !strcmp (k->name, "auto");
 
     return slow ? n / 10 + 1 : n;
-}
-
-static void test_deterministic (void **state)
-{
-    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
-        for (uint64_t seed = 1; seed <= runs (k, 50); seed++) {
-            struct sweep a = start (k->name, seed);
-            struct sweep b = start (k->name, seed);
-            struct sweep other = start (k->name, seed);
-            other.config.seed += 1000;
-
-            sweep_run (&a);
-            sweep_run (&b);
-            sweep_run (&other);
-            assert_int_equal (a.n_events, b.n_events);
-            assert_true (same_events (&a, &b, a.n_events));
-            assert_true (same_bytes (a.s, b.s));
-            if (k->needs & NEED_MAX_TRIALS)
-                assert_memory_not_equal (a.x[1], other.x[1], sizeof (a.x[1]));
-            sweep_free (&a);
-            sweep_free (&b);
-            sweep_free (&other);
-        }
 }
 
 /* Adding, removing and moving parameters leaves the others alone. */
@@ -127,68 +94,6 @@ static void test_strings_are_not_kept (void **state)
     errno = ERANGE;
     searcher_destroy (NULL);
     assert_int_equal (errno, ERANGE);
-}
-
-/* The log alone gives the same state, after every event. */
-static void test_replay (void **state)
-{
-    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
-        for (uint64_t seed = 1; seed <= runs (k, 10); seed++) {
-            struct sweep w = start (k->name, seed);
-            struct searcher *s;
-
-            sweep_run (&w);
-            s = searcher_create (&w.config, w.params, w.n);
-            assert_non_null (s);
-            for (size_t i = 0; i < w.n_events; i++)
-                sweep_apply (s, w.events + i);
-            assert_true (same_bytes (s, w.s));
-            searcher_destroy (s);
-            sweep_free (&w);
-        }
-}
-
-static size_t stop_at;
-
-static bool until (struct sweep *w)
-{
-    return w->n_events < stop_at;
-}
-
-/* A search that stopped half-way and its clone see the same future. */
-static void test_clone (void **state)
-{
-    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
-        for (stop_at = 1; stop_at<60; stop_at += runs (k, 10)> 2 ? 3 : 15) {
-            struct sweep whole = start (k->name, stop_at);
-            struct sweep part = start (k->name, stop_at);
-            struct searcher *clone;
-
-            sweep_run (&whole);
-            part.more = until;
-            sweep_run (&part);
-            clone = searcher_copy (part.s);
-            assert_non_null (clone);
-            for (size_t i = part.n_events; i < whole.n_events; i++) {
-                const struct event *e = whole.events + i;
-                struct search_op op;
-                double x[8] = { 0 };
-                if (e->what == EVENT_BEGIN) {
-                    assert_int_equal (searcher_ask (clone, &op, x), SEARCH_RUN);
-                    assert_int_equal (op.trial, e->op.trial);
-                    assert_int_equal (op.length, e->op.length);
-                    assert_memory_equal (x, e->x, sizeof (x));
-                }
-                sweep_apply (clone, e);
-            }
-            assert_true (same_bytes (clone, whole.s));
-            /* the other one did not move */
-            if (part.n_events < whole.n_events)
-                assert_false (same_bytes (part.s, whole.s));
-            searcher_destroy (clone);
-            sweep_free (&whole);
-            sweep_free (&part);
-        }
 }
 
 static void refused (const struct searcher *s, const struct event *e)
@@ -371,11 +276,8 @@ static void test_trial_seed (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_deterministic),
     cmocka_unit_test (test_order_of_params),
     cmocka_unit_test (test_strings_are_not_kept),
-    cmocka_unit_test (test_replay),
-    cmocka_unit_test (test_clone),
     cmocka_unit_test (test_duplicates),
     cmocka_unit_test (test_nonsense),
     cmocka_unit_test (test_race),

@@ -154,11 +154,6 @@ static void test_bad_config (void **state)
         check_refusal (&bad_configs[i].config, NULL, 0, bad_configs[i].why, -1);
 }
 
-static double no_metric (const struct sweep *w, long trial, int64_t length)
-{
-    return trial + length;
-}
-
 static void test_single (void **state)
 {
     static const struct param params[] = { FLOAT ("a", 1, 2, 0), INT ("b", 1, 4, 0),
@@ -168,7 +163,7 @@ static void test_single (void **state)
     struct sweep w = { .config = { .name = "single", .max_length = 77 },
                        .params = params,
                        .n = COUNT (params),
-                       .metric = no_metric };
+                       .metric = sweep_plain };
 
     sweep_run (&w);
     assert_int_equal (w.trials, 1);

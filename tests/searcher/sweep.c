@@ -18,6 +18,16 @@ uint64_t sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_
     return sweep_random (&r, bound);
 }
 
+double sweep_given (const struct sweep *w, long trial, int64_t length)
+{
+    return w->values[trial - 1];
+}
+
+double sweep_plain (const struct sweep *w, long trial, int64_t length)
+{
+    return trial + length;
+}
+
 bool sweep_seldom (const struct sweep *w, long trial, int segment)
 {
     uint64_t r = w->config.seed * 77 + trial * 10 + segment;

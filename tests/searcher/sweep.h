@@ -86,5 +86,9 @@ uint64_t sweep_random (uint64_t *state, uint64_t bound);
 /* The same of a trial and its length, for a metric. */
 uint64_t sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_t bound);
 
+/* For sweep.metric: the trial's of sweep.values; one that is of no interest. */
+double sweep_given (const struct sweep *w, long trial, int64_t length);
+double sweep_plain (const struct sweep *w, long trial, int64_t length);
+
 /* For sweep.fails: one segment of 12. */
 bool sweep_seldom (const struct sweep *w, long trial, int segment);

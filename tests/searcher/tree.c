@@ -210,11 +210,6 @@ static long brute_count (const struct wood *w, double (*found)[8])
     return n;
 }
 
-static double no_metric (const struct sweep *w, long trial, int64_t length)
-{
-    return trial + length;
-}
-
 static bool allowed (const double *x)
 {
     return isnan (x[0]) || (!isnan (x[1]) ? x[0] + x[1] != 2 : true);
@@ -227,7 +222,7 @@ static void check_wood (const struct wood *wood, const char *constraint)
     struct sweep w = { .config = { .name = "grid", .max_length = 1, .constraint = constraint },
                        .params = wood->params,
                        .n = wood->n,
-                       .metric = no_metric };
+                       .metric = sweep_plain };
     int param;
 
     for (long i = 0; i < n; i++)
@@ -278,9 +273,10 @@ static void test_grid_order (void **state)
         { .name = "b", .type = PARAM_CATEGORICAL, .choices = 2 },
     };
     /* clang-format on */
-    struct sweep w = {
-        .config = { .name = "grid", .max_length = 1 }, .params = params, .n = 3, .metric = no_metric
-    };
+    struct sweep w = { .config = { .name = "grid", .max_length = 1 },
+                       .params = params,
+                       .n = 3,
+                       .metric = sweep_plain };
 
     sweep_run (&w);
     assert_int_equal (w.trials, COUNT (x));
