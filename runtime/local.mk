@@ -20,7 +20,7 @@ base_sources = \
 run_sources = \
 	%D%/storage/h5.c %D%/storage/h5_image.c %D%/storage/hdf5_linked.c %D%/run/agree.c %D%/run/file_rendezvous.c \
 	%D%/run/region.c %D%/run/retain.c %D%/run/session.c %D%/run/stop.c %D%/run/wait.c \
-	%D%/metrics/empty_file.c %D%/metrics/header.c %D%/metrics/file.c %D%/metrics/metrics.c %D%/metrics/queue.c \
+	%D%/metrics/header.c %D%/metrics/file.c %D%/metrics/metrics.c %D%/metrics/queue.c \
 	%D%/metrics/reader.c %D%/metrics/recorder.c %D%/metrics/records.c %D%/metrics/ring.c %D%/metrics/table.c \
 	%D%/metrics/trial.c %D%/checkpoint/check.c %D%/checkpoint/commit.c %D%/checkpoint/fetch.c \
 	%D%/checkpoint/manifest.c %D%/checkpoint/pieces.c %D%/checkpoint/restore.c %D%/checkpoint/save.c \

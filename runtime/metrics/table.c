@@ -22,7 +22,7 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 
-/* More than empty_file.c needs, because names have a limit. */
+/* More than file.c needs, because names have a limit. */
 enum { IMAGE_MAX = 8192, END_OF_FILE = 40 };
 
 static const char *const dataset_names[DATASETS] = {

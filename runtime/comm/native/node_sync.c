@@ -179,7 +179,8 @@ static int check_call (struct node_group *n, uint64_t meeting, struct slurmdl_er
     return fail_node_group (n, err);
 }
 
-static void is_crowded (struct node_group *n)
+/* Other processes use the CPU: skip yielding in the next waits, twice as many each time. */
+static void skip_more_yields (struct node_group *n)
 {
     unsigned next = 2 * n->crowded;
 
@@ -200,7 +201,7 @@ static void yield (struct node_group *n, uint64_t meeting)
         sched_yield ();
         now = monotonic ();
         if (now - then > SLOW_TURN) {
-            is_crowded (n);
+            skip_more_yields (n);
             return;
         }
     }
