@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables in a checkpoint that say what is in it, with checksums. */
+/* The tables in a checkpoint that describe its contents, with checksums. */
 #pragma once
 
 #include <stdint.h>
@@ -8,8 +8,8 @@
 #include "runtime/storage/h5.h"
 #include "runtime/storage/name_index.h"
 
-/* This folder: save.c and stream.c make a checkpoint by staging.c, pieces.c and
- * commit.c; restore.c reads one by check.c and fetch.c.
+/* This folder: save.c and stream.c write a checkpoint with staging.c, pieces.c and commit.c;
+ * restore.c reads one with check.c and fetch.c.
  */
 
 /* One tensor: a dataset of the checkpoint. */
@@ -21,7 +21,7 @@ struct manifest_row {
     uint32_t type; /* enum slurmdl_type */
     uint32_t ndims;
     uint32_t crc;    /* CRC-32C of the data, or the first of its shards */
-    uint32_t shards; /* 0: one, which is all of it */
+    uint32_t shards; /* 0: one, the whole tensor */
 };
 
 /* A slab of a tensor, as a rank wrote it. */
@@ -41,24 +41,23 @@ struct manifest {
     struct name_index names; /* of the rows */
     uint64_t offset;         /* of the rows in the file */
     hsize_t nshards;
-    struct shard_row *shards; /* of one tensor together */
+    struct shard_row *shards; /* those of a tensor are adjacent */
     uint64_t shards_offset;
     uint64_t length; /* of the HDF5 file; as read */
     uint32_t rest_crc;
-    bool guessed; /* its padding was not looked at */
+    bool guessed; /* its padding was not checked */
 };
 
 /* The data of each tensor begin at a multiple of this. */
 enum { MANIFEST_ALIGNMENT = 4096 };
 
-/* A trailer behind the HDF5 file, which HDF5 does not look at.  With it a
- * file is verified bit by bit before libhdf5 or anybody else believes a word
- * of it: libhdf5 is not made to read damaged files.
+/* A trailer behind the HDF5 file, which HDF5 ignores.  With it, every bit of a file is verified
+ * before anybody interprets it: libhdf5 is not designed to read damaged files.
  */
 struct trailer {
     char magic[8]; /* "SLURMDL2" */
     int64_t step;
-    uint64_t length;   /* of the HDF5 file; the trailer lies there */
+    uint64_t length;   /* of the HDF5 file: offset of the trailer */
     uint64_t manifest; /* offset of the manifest's rows */
     uint64_t rows;     /* their number */
     uint64_t shards;   /* offset of the shards' rows */
@@ -67,28 +66,28 @@ struct trailer {
     uint32_t crc;      /* CRC-32C of the trailer before it */
 };
 
-/* Read the manifest by the trailer; all but the data, and the padding between
- * them, is then verified, and its numbers make sense.  -1 with EBADMSG: it is
- * damaged; EPROTONOSUPPORT: a later version has written it; any other errno is
- * one of the disk or of this process.  manifest_free() in any case.
+/* Read the manifest that the trailer points to, verify everything but the data and the padding
+ * between them, and check that the numbers are consistent.  Returns -1 with EBADMSG if the file is
+ * damaged, EPROTONOSUPPORT if a later version wrote it; any other errno comes from the disk or from
+ * this process.  Call manifest_free() in any case.
  */
 int manifest_read (int fd, struct manifest *m);
-/* Verify the padding, too: 0, or -1 with EBADMSG. */
+/* Also verify the padding.  Returns 0, or -1 with EBADMSG. */
 int manifest_check_rest (int fd, const struct manifest *m);
 void manifest_free (struct manifest *m);
 
-/* The parts of a file of 'length' bytes that are no tensor's data, in order;
- * the caller frees the list.  NULL if the data overlap or reach out.
+/* The parts of a file of 'length' bytes that are not data of a tensor, in order; the caller frees
+ * the list.  Returns NULL if data overlap or reach beyond the end.
  */
 struct part {
     uint64_t at, bytes;
 };
 struct part *manifest_rest (const struct manifest *m, uint64_t length, size_t *n);
 
-/* NULL: it has none of this name. */
+/* The row with this name, or NULL. */
 struct manifest_row *manifest_find (const struct manifest *m, const char *name);
 
-/* Shard 'i' of a row; 'whole' is room for one that is not in the table. */
+/* Shard 'i' of a row.  For a tensor without shards in the table, fills in and returns 'whole'. */
 const struct shard_row *manifest_shard (const struct manifest *m, const struct manifest_row *row,
                                         uint32_t i, struct shard_row *whole);
 static inline uint32_t manifest_shards (const struct manifest_row *row)
@@ -97,7 +96,7 @@ static inline uint32_t manifest_shards (const struct manifest_row *row)
 }
 struct slab shard_slab (const struct manifest_row *row, const struct shard_row *s);
 
-/* Whether the shards of each tensor cover it once; the name of one of which
- * they do not is put into 'name'.
+/* Whether the shards of each tensor cover it exactly once; otherwise, 'name' is set to a tensor for
+ * which they do not.
  */
 bool manifest_covered (const struct manifest *m, char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small files and folders below an open root; for topology.c. */
+/* Read small files and folders below an open root, for topology.c. */
 #pragma once
 
 struct topology;
@@ -10,9 +10,9 @@ struct topology;
 int sysfs_file (int root, const char *path, char *buf, int size);
 int sysfs_line (int root, const char *path, char *buf, int size);
 
-/* The number with which a file begins. */
+/* The number at the beginning of a file, or 'otherwise'. */
 long sysfs_number (int root, const char *path, long otherwise);
 
-/* Call 'f' for each entry of a folder; a missing one has none. */
+/* Call 'f' for each entry of a folder; a missing folder is empty. */
 void sysfs_each (int root, const char *folder, struct topology *t,
                  void (*f) (int, struct topology *, const char *));

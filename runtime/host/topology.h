@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* This folder: what this machine has, and which of it each rank of it gets.
- * Libc only, as the plugin needs it.
+/* This folder: the hardware of this machine, and how its ranks share it.  It uses only libc,
+ * because the plugin includes it.
  */
 
 enum {
@@ -42,10 +42,10 @@ void cpus_and (struct cpu_set *out, const struct cpu_set *a, const struct cpu_se
 /* Read "0-15,128-143".  Returns 0, or -1 with errno EINVAL. */
 int cpus_parse (const char *list, struct cpu_set *s);
 
-/* Read "0xff00", as SLURM_CPU_BIND_LIST has it; 'len' characters. */
+/* Read "0xff00", the format of SLURM_CPU_BIND_LIST, from 'len' characters. */
 int cpus_parse_hex (const char *mask, int len, struct cpu_set *s);
 
-/* Write such a list, cut to fit; returns 'buf'. */
+/* Write a list such as "0-15", cut to fit; returns 'buf'. */
 char *cpus_print (const struct cpu_set *s, char *buf, int size);
 
 /* ---- the machine ---- */
@@ -54,9 +54,9 @@ enum gpu_vendor { GPU_NVIDIA, GPU_AMD, GPU_INTEL, GPU_VENDORS };
 
 struct gpu {
     enum gpu_vendor vendor;
-    bool reachable;          /* this process may open it (a device cgroup may forbid) */
+    bool reachable;          /* this process may open it (a device cgroup may forbid it) */
     int minor;               /* of /dev/nvidia* or /dev/dri/renderD* */
-    int node;                /* index in topology.node; -1: the firmware does not say */
+    int node;                /* index in topology.node; -1: unknown to the firmware */
     char path[PCI_PATH_MAX]; /* "pci0000:00/0000:00:01.0/0000:01:00.0" */
     char uuid[48];           /* "GPU-..."; "" if unknown */
 };
@@ -64,7 +64,7 @@ struct gpu {
 enum nic_kind { NIC_INFINIBAND, NIC_SLINGSHOT, NIC_ETHERNET };
 
 struct nic {
-    enum nic_kind kind; /* INFINIBAND: a verbs device, RoCE too */
+    enum nic_kind kind; /* INFINIBAND: a verbs device, also for RoCE */
     bool up;
     int node;
     char path[PCI_PATH_MAX];
@@ -73,31 +73,30 @@ struct nic {
 };
 
 struct numa_node {
-    int id; /* the kernel's */
+    int id; /* the kernel's number */
     int package;
     struct cpu_set cpus;
 };
 
 struct topology {
     int gpus, nics, nodes;
-    struct gpu gpu[GPUS_MAX];         /* a vendor's are in its runtime's order */
+    struct gpu gpu[GPUS_MAX];         /* those of a vendor in the order of its runtime */
     struct nic nic[NICS_MAX];         /* by name */
     struct numa_node node[NODES_MAX]; /* those with CPUs, by id */
     uint16_t core[CPUS_MAX];          /* the first CPU of the same core */
 };
 
-/* Read sys, proc and dev below 'root' ("/").  Cores are told apart only for
- * the CPUs in 'cpus'.  What is not there is left out: a machine without sysfs
- * has no devices.  Opens no device.  Returns NULL with errno set (ENOMEM, or
- * 'root' is no folder).
+/* Read sys, proc and dev below 'root' ("/").  Only the CPUs in 'cpus' are assigned to cores.
+ * Missing files are ignored: a machine without sysfs has no devices.  Opens no device.  Returns
+ * NULL with errno (ENOMEM, or 'root' is not a folder).
  */
 struct topology *topology_open (const char *root, const struct cpu_set *cpus);
 void topology_close (struct topology *t);
 
-/* Index of the NUMA node that has all of 'cpus', -1 if several do. */
+/* Index of the NUMA node that contains all of 'cpus'; -1 if they are on several. */
 int topology_home (const struct topology *t, const struct cpu_set *cpus);
 
-/* How far two PCI devices are from each other, in nvidia-smi's words. */
+/* The distance between two PCI devices, in the terms of nvidia-smi. */
 enum distance {
     DISTANCE_PIX,  /* at most one PCIe switch between them */
     DISTANCE_PXB,  /* several switches, one root port */
@@ -109,10 +108,10 @@ extern const char *const distance_names[];
 
 enum distance topology_distance (const char *path_a, int node_a, const char *path_b, int node_b);
 
-/* Devices that a variable such as CUDA_VISIBLE_DEVICES names: indices count
- * what is reachable, UUIDs may be cut short.  Writes their indices in t->gpu,
- * -1 for one that cannot be told (a MIG device by its own UUID).  CUDA's rule
- * holds: a name that is none ends the list.  Returns how many.
+/* Find the devices that a variable such as CUDA_VISIBLE_DEVICES names.  Indices count reachable
+ * devices, and UUIDs may be abbreviated.  Writes their indices in t->gpu, -1 for an unknown device
+ * (a MIG device with its own UUID).  As in CUDA, an invalid name ends the list.  Returns their
+ * number.
  */
 int topology_visible (const struct topology *t, enum gpu_vendor vendor, const char *list,
                       int visible[static GPUS_MAX]);

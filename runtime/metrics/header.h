@@ -4,31 +4,30 @@
 
 #include <stdint.h>
 
-/* The bytes may be anybody's. */
+/* Anybody may have written the bytes. */
 struct header_image {
     const char *bytes;
     uint64_t size;
 };
 
-/* Offsets in the file; the second is in the image. */
+/* Offsets in the file. */
 struct header_dataset {
-    uint64_t length;  /* of the word that has its length */
-    uint64_t storage; /* of two: address and size of its data */
+    uint64_t length;  /* of the word with its length */
+    uint64_t storage; /* of two words: the address and size of its data */
     uint32_t size;    /* of a record */
 };
 
-/* A contiguous dataset of one dimension in the root group.  HEADER_UNKNOWN: the
- * file is laid out in another way than empty_file.c has it; libhdf5 may be able
- * to read it.
+/* Find a contiguous dataset of one dimension in the root group.  HEADER_UNKNOWN: the layout of the
+ * file differs from that of file.c; libhdf5 may be able to read it.
  */
 enum header_result { HEADER_UNKNOWN = -1, HEADER_FOUND, HEADER_HAS_NONE };
 enum header_result header_find (const struct header_image *image, const char *name,
                                 struct header_dataset *d);
 
-/* The offset of the value, an integer of 8 bytes, of an attribute of the root
- * group; 0: not found, or laid out in another way.
+/* The offset of the value of an attribute of the root group, an 8-byte integer; 0 if there is none,
+ * or if its layout differs.
  */
 uint64_t header_number (const struct header_image *image, const char *name);
 
-/* The attribute 'attempt'.  Returns 0; -1: not found, or laid out in another way. */
+/* Read the attribute 'attempt'.  Returns -1 if there is none, or if its layout differs. */
 int header_attempt (const struct header_image *image, int64_t *attempt);

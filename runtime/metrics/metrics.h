@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is logged, on its way to the file; inside the library only. */
+/* Logged values on their way to the file. */
 #pragma once
 
 #include <pthread.h>
@@ -12,29 +12,30 @@
 #include "runtime/run/retain.h"
 #include "runtime/slurmdl.h"
 
-/* This folder: queue.c takes what is logged, recorder.c writes it by file.c
- * into a file, metrics.c opens and closes both, table.c reads the file.
+/* This folder: queue.c accepts logged values, recorder.c writes them into a file with file.c,
+ * metrics.c opens and closes both, and table.c reads the file.
  */
 
 enum {
     HASH_SIZE = 4096, /* > 2 * NAMES_MAX */
-    BATCH = 16384,    /* rows that are written at once */
+    BATCH = 16384,    /* rows written at once */
     GROUP = 64,       /* records */
     RECORD_MAX = 16 << 20,
-    RECORDS_MAX = 64 << 20, /* bytes that wait */
+    RECORDS_MAX = 64 << 20, /* bytes in the queue */
 };
 
-/* In a row's name, or a record's step: the writer puts the last row's step. */
+/* In the name of a row, or as the step of a record: the writer fills in the step of the last row.
+ */
 enum { STEP_OF_LAST = 1u << 31 };
 #define NO_STEP INT64_MIN
 
 struct slurmdl_metric {
-    struct slurmdl_metrics *metrics; /* NULL: of a rank that does not write */
-    struct retention *scored;        /* NULL: decides about no checkpoint */
+    struct slurmdl_metrics *metrics; /* NULL: a rank that does not write */
+    struct retention *scored;        /* NULL: no checkpoint is kept for this metric */
     uint32_t index;
 };
 
-/* A record in the queue; its data follow. */
+/* A record in the queue, followed by its data. */
 struct item {
     struct item *next;
     struct record record;
@@ -49,10 +50,10 @@ static inline size_t item_size (const struct item *item)
 struct slurmdl_metrics {
     struct ring ring;
     _Alignas(CACHE_LINE) atomic_uint idle; /* the writer waits for a row */
-    unsigned generation;                   /* of forks: a child has no writer */
+    unsigned generation;                   /* of fork(): a child has no writer */
 
-    /* names: one that is in the table never changes */
-    pthread_mutex_t lock; /* of those who add one */
+    /* names; an entry of the table never changes */
+    pthread_mutex_t lock; /* to add one */
     char (*names)[NAME_SIZE];
     struct slurmdl_metric *metrics;
     struct retention *retention;
@@ -60,28 +61,28 @@ struct slurmdl_metrics {
     _Atomic uint16_t hash[HASH_SIZE]; /* index in names + 1 */
 
     _Atomic (struct item *) items; /* newest first */
-    atomic_size_t waiting;         /* bytes of them and of pending */
+    atomic_size_t waiting;         /* bytes of these and of 'pending' */
 
-    /* between the writer and the others */
-    atomic_uint bell;     /* changes: there is something to do */
-    atomic_uint asked;    /* flushes that were asked for ... */
-    atomic_uint answered; /* ... and answered */
-    atomic_uint ended;    /* the writer is no more */
+    /* between the writer and other threads */
+    atomic_uint bell;     /* changes when there is something to do */
+    atomic_uint asked;    /* flushes requested ... */
+    atomic_uint answered; /* ... and completed */
+    atomic_uint ended;    /* the writer has ended */
     atomic_bool closing;
     atomic_ulong written; /* rows */
-    atomic_int named;     /* the number of the file is one less; 0: no name */
-    atomic_uint room;     /* changes: rows were taken out of the ring */
+    atomic_int named;     /* number in the name of the file, plus one; 0: no name yet */
+    atomic_uint room;     /* changes when rows are removed from the ring */
     atomic_uint waiters;  /* for that */
-    atomic_ulong stalled; /* the ring's head when waiting was in vain */
+    atomic_ulong stalled; /* the head of the ring when a wait failed */
     atomic_long lost;
-    atomic_int error;     /* errno of the last try to write, 0: it went well */
-    atomic_uint troubles; /* things that the user should know ... */
-    atomic_uint told;     /* ... and does */
+    atomic_int error;     /* errno of the last write, 0: it succeeded */
+    atomic_uint troubles; /* problems to report ... */
+    atomic_uint told;     /* ... and those reported */
 
-    /* the writer's */
+    /* only the writer uses these */
     pthread_t writer;
     struct metrics_file file;
-    struct row *rows; /* to be written next */
+    struct row *rows; /* to write next */
     size_t nrows;
     struct item *pending; /* likewise, oldest first */
     int64_t last_step;
@@ -92,8 +93,8 @@ struct slurmdl_metrics {
 
 /* queue.c: what any thread may call */
 
-/* This process, and no child of it, uses the metrics; whether it does; -1
- * with EPERM, as it does not.
+/* Make this process, without its children, the user of the metrics; whether it is the user; return
+ * -1 with EPERM because it is not.
  */
 void metrics_adopt (struct slurmdl_metrics *m);
 bool metrics_ours (const struct slurmdl_metrics *m);
@@ -104,13 +105,13 @@ void metrics_lose (struct slurmdl_metrics *m, long n);
 /* Wake the thread that writes. */
 void metrics_ring (struct slurmdl_metrics *m);
 
-/* NULL with EINVAL, ENOSPC or EPERM */
+/* Find or add a metric.  Returns NULL with EINVAL, ENOSPC or EPERM. */
 struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m, const char *name);
 
-/* The same as slurmdl_epoch(). */
+/* As slurmdl_epoch(). */
 int metrics_epoch (struct slurmdl_metrics *m, double epoch);
 
-/* Room for the data of a record, NULL with errno; then queue it. */
+/* Allocate a record with room for its data (NULL with errno); then queue it. */
 struct item *item_create (struct slurmdl_metrics *m, const char *name, int64_t step,
                           enum slurmdl_kind kind, size_t size);
 void item_put (struct slurmdl_metrics *m, struct item *item);
@@ -118,14 +119,12 @@ void item_put (struct slurmdl_metrics *m, struct item *item);
 /* records.c */
 int metrics_event (struct slurmdl_metrics *m, const char *kind, int64_t step, const char *json);
 
-/* recorder.c: the thread that writes; wait until it has ended, at most so
- * long.
- */
+/* recorder.c: start the writer; wait at most 'ms' until it has ended. */
 int recorder_start (struct slurmdl_metrics *m);
 bool recorder_join (struct slurmdl_metrics *m, long ms);
 
-/* metrics.c: a file in 'dir', which may be open as 'folder' (else -1);
- * 'retention' may be NULL.
+/* metrics.c: create a file in 'dir'; 'folder' is the open directory, or -1; 'retention' may be
+ * NULL.
  */
 struct metrics_file_about metrics_about (const char *experiment, long trial, long attempt);
 struct slurmdl_metrics *metrics_create (const char *dir, int folder,
@@ -136,27 +135,25 @@ struct slurmdl_metrics *metrics_create (const char *dir, int folder,
 unsigned metrics_flush_begin (struct slurmdl_metrics *m);
 int metrics_flush_end (struct slurmdl_metrics *m, unsigned ticket, struct slurmdl_error *err);
 
-/* Whether a name is that of their file, which may have none yet. */
+/* Whether this is the name of the file, which may have none yet. */
 bool metrics_has_name (const struct slurmdl_metrics *m, const char *name);
 
-/* The same for an attempt of this experiment that comes: an empty file, in
- * 'dir' and of this hidden name until then.
+/* As metrics_create(), for a future attempt of this experiment: an empty file in 'dir' with this
+ * hidden name, until metrics_move().
  */
 struct slurmdl_metrics *metrics_spare (const char *dir, const char *name,
                                        const struct metrics_file_about *about);
 
-/* Have them in this folder, which has no metrics.h5, as those of this attempt;
- * -1 with errno: they are of no use.
+/* Move them to the directory of an attempt, which must have no metrics.h5.  Returns -1 with errno
+ * if they cannot be used.
  */
 int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder,
                   const struct metrics_file_about *about);
 
-/* Destroy them and remove their file: nothing was logged. */
+/* Destroy them and remove their file, in which nothing was logged. */
 void metrics_discard (struct slurmdl_metrics *m);
 
-/* The run was restored to this step: an event "resumed".  NULL is
- * accepted.
- */
+/* Log the event "resumed": the run was restored to this step.  NULL is accepted. */
 void metrics_resumed (struct slurmdl_metrics *m, int64_t step);
 
 /* Log the event 'what', "saved" or "restored", at the end of a call for which the program waited so

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A metrics file that is read, while a writer may be at work on it. */
+/* Read a metrics file, even while a writer extends it. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,15 +13,15 @@
 
 enum dataset_name { NAMES, METRICS, RECORDS, BYTES, DATASETS };
 
-/* One in the layout of empty_file.c is read in place, which is many times faster
- * for a short one; libhdf5 reads others, such as one that was repacked.
+/* A file with the layout of file.c is read in place, which is many times faster if it is short.
+ * libhdf5 reads others, such as a repacked file.
  */
 struct source {
     int fd;     /* -1: libhdf5 reads it */
     hid_t file; /* -1: it is read in place */
     uid_t owner;
     struct {
-        uint64_t length, address, bytes; /* offset of its length 0: none */
+        uint64_t length, address, bytes; /* 'length': offset of its length; 0: none */
         uint32_t size;                   /* of a record */
     } places[DATASETS];
     int64_t attempt;
@@ -34,8 +34,8 @@ struct dataset {
     size_t size; /* of a record */
 };
 
-/* Returns -1 if it cannot be read, with EPERM if only libhdf5 could, which may
- * not (h5_may_parse()); source_close() after either.
+/* Returns -1 if the file cannot be read; EPERM if only libhdf5 could read it and must not
+ * (h5_may_parse()).  Call source_close() in any case.
  */
 int source_open (struct source *s, const char *path);
 void source_close (struct source *s);
@@ -57,16 +57,16 @@ struct table {
     size_t nresumes;
 };
 
-/* EBADMSG if it is no metrics file.  table_close() after either. */
+/* Fails with EBADMSG if it is not a metrics file.  Call table_close() in any case. */
 int table_open (struct table *t, const char *path, struct slurmdl_error *err);
 void table_close (struct table *t);
 
-/* Whether its own run was restored below this row later. */
+/* Whether its run was later restored to a step below that of this row. */
 bool table_superseded (const struct table *t, uint64_t number, const struct row *row);
 
-/* Rows in blocks, without those whose checksum or name is wrong; 'first' is the
- * number of the block's first row.  'f' returning nonzero ends it.  If rows
- * were lost it returns -1 with EBADMSG at the end, and 'err' says which.
+/* Call 'f' for blocks of rows, without those that have a wrong checksum or name; 'first' is the
+ * number of the first row of a block.  If 'f' returns nonzero, stop and return that.  If rows were
+ * skipped, return -1 with EBADMSG at the end; 'err' says which.
  */
 typedef int (*block_f) (const struct table *t, const struct row *rows, size_t n, uint64_t first,
                         void *arg);
@@ -75,8 +75,8 @@ int table_read_rows (const struct table *t, block_f f, void *arg, struct slurmdl
 int table_read_records (const struct table *t, slurmdl_record_f f, void *arg,
                         struct slurmdl_error *err);
 
-/* Call 'f' for the path of each metrics file of a folder, in the order in
- * which they were made.  No folder is no error.
+/* Call 'f' for the path of each metrics file in a folder, in the order of their creation.  A
+ * missing folder is not an error.
  */
 int each_metrics_file (const char *dir,
                        int (*f) (const char *path, void *arg, struct slurmdl_error *err), void *arg,

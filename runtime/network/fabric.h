@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which high-speed network a node has, as sysfs tells. */
+/* Find the high-speed network of a node, from sysfs. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Libc only and no memory that outlives a call: the plugin calls this in a
- * task, as the user.
- */
+/* This uses only libc, and keeps no memory after a call: the plugin calls it in a task, as the
+ * user. */
 
 enum fabric_kind {
     FABRIC_TCP, /* none of the others */
@@ -29,7 +28,7 @@ struct fabric_port {
     enum fabric_kind kind;
     int number;         /* 1 nearly always */
     int rate;           /* Gb/s; 0: not known */
-    const char *unused; /* why it is no part of the fabric, or NULL */
+    const char *unused; /* why it is not part of the fabric, or NULL */
 };
 
 /* An IP interface. */
@@ -48,27 +47,25 @@ struct fabric {
     struct fabric_interface interfaces[FABRIC_MAX]; /* by index */
 };
 
-/* Read the tree below 'root' ("/sys" on a live machine).  Whatever is not
- * there counts as absent: a machine without any network has TCP and no
- * interface.
+/* Read the tree below 'root' ("/sys" on a live machine).  Missing files mean missing devices: a
+ * machine without any network has TCP and no interface.
  *
- * Slingshot adapters come first, then EFA.  Of InfiniBand and RoCE the one
- * whose ports are together faster is taken.  A port is no part of the fabric
- * if it is down, of another kind, software, iWARP, or slower than the fastest
- * of its kind (storage and management adapters, a degraded link).  What is as
- * fast as the compute adapters cannot be told from them.
+ * Slingshot takes precedence, then EFA, then InfiniBand or RoCE, whichever has the greater total
+ * speed.  A port is not part of the fabric if it is down, of another kind, emulated in software,
+ * iWARP, or slower than the fastest of its kind (storage and management adapters, a degraded link).
+ * Adapters as fast as the compute adapters cannot be distinguished from them.
  */
 void fabric_read (const char *root, struct fabric *f);
 
-/* One line, as "infiniband: 8 x 400 Gb/s (mlx5_0 ...), not mlx5_4 (down); IP
- * over eno1".  Returns its length, cut to size - 1.
+/* Write one line, such as "infiniband: 8 x 400 Gb/s (mlx5_0 ...), not mlx5_4 (down); IP over eno1".
+ * Returns its length, cut to size - 1.
  */
 size_t fabric_text (const struct fabric *f, char *buf, size_t size);
 
-/* By its name: an interface of containers, virtual machines or an overlay. */
+/* Whether this is the name of an interface of containers, virtual machines or an overlay. */
 bool fabric_is_virtual (const char *name);
 
-/* The interface that NCCL takes when NCCL_SOCKET_IFNAME is unset: "ib*", else
- * the first whose name does not begin with docker, lo or virbr.  NULL if none.
+/* The interface that NCCL chooses if NCCL_SOCKET_IFNAME is unset: the first "ib*", else the first
+ * whose name does not begin with docker, lo or virbr.  NULL if there is none.
  */
 const struct fabric_interface *fabric_nccl_choice (const struct fabric *f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network variables of NCCL, UCX, libfabric and Open MPI: site profiles, and
- * what is wrong with those that a user exported.
+/* Network variables of NCCL, UCX, libfabric and Open MPI: site profiles, and checks of the
+ * variables that a user exported.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 
 #include "runtime/network/fabric.h"
 
-/* This folder: which network a node has, and the variables that tune it.  Libc
- * only and without allocation, as the plugin needs it.
+/* This folder: the network of a node, and the variables that tune it.  It uses only libc and does
+ * not allocate memory, because the plugin includes it.
  */
 
 enum nccl_class {
@@ -23,28 +23,27 @@ enum nccl_class {
 struct nccl_variable {
     const char *name;
     enum nccl_class class;
-    const char *what; /* what it does; DEBUG: what it costs; GONE: instead */
+    const char *what; /* its effect; DEBUG: its cost; GONE: its replacement */
 };
 
-/* NCCL 2.30's documented variables and the few of others; name NULL ends. */
+/* The documented variables of NCCL 2.30, and a few of other libraries; ended by a NULL name. */
 extern const struct nccl_variable nccl_variables[];
 
-/* Names that NCCL's code reads and of which there is nothing to say: its manual
- * does not list them, or (NCCL_RAS_ADDR) the jobs of a node must differ in it.
- * NULL ends.
+/* Names that NCCL reads and that are never reported: its manual does not list them, or
+ * (NCCL_RAS_ADDR) the jobs of a node must differ in it.  Ended by NULL.
  */
 extern const char *const nccl_undocumented[];
 
 /* The row of 'name', which may end at '='; NULL if there is none. */
 const struct nccl_variable *nccl_find (const char *name);
 
-/* The variable, not empty, has a value that nobody takes; 'name' may end at
- * '='.  Of what is not known nothing is wrong.
+/* Whether a nonempty value of the variable is invalid; 'name' may end at '='.  Unknown variables
+ * are never invalid.
  */
 enum { NCCL_WHY = 128 };
 bool nccl_value_is_wrong (const char *name, const char *value, char why[static NCCL_WHY]);
 
-/* One that 'name' may be a misspelling of, or NULL. */
+/* The variable of which 'name' may be a misspelling, or NULL. */
 const char *nccl_nearest (const char *name);
 
 /* ---- profiles ---- */
@@ -62,27 +61,26 @@ struct nccl_profile {
     int n;
 };
 
-/* Called with one line for each thing that is refused. */
+/* Called with one line for each setting that is rejected. */
 typedef void nccl_say_f (void *arg, const char *line);
 
-/* 0 if 'name' can be a profile's: 1 to 32 letters, digits, '_', '-', '.', and
- * no '.' at its beginning; else -1 with errno EINVAL.
+/* Returns 0 if 'name' is valid for a profile: 1 to 32 letters, digits, '_', '-' and '.', not
+ * beginning with '.'; otherwise -1 with errno EINVAL.
  */
 int nccl_check_name (const char *name);
 
-/* Add the lines NAME=VALUE of a file to 'p'; '#' begins a comment line, white
- * space around both sides and a pair of double quotes around the value are
- * dropped.  What is no variable of system configuration, has a value that is
- * wrong, is set twice, or has other bytes than printable ASCII is reported as
- * "FILE:LINE: why" and skipped.  Returns how many lines were refused, or -1
- * with errno if the file cannot be read, is no plain file (EINVAL), has more
- * than NCCL_PROFILE_BYTES (EFBIG), or everybody may write to it (EPERM).
+/* Add the lines NAME=VALUE of a file to 'p'.  '#' begins a comment line; white space around name
+ * and value, and double quotes around the value, are removed.  A line is reported as "FILE:LINE:
+ * why" and skipped if its variable is not for system configuration or is set twice, if its value is
+ * invalid, or if it has bytes other than printable ASCII.  Returns the number of lines skipped, or
+ * -1 with errno if the file cannot be read, is not a regular file (EINVAL), has more than
+ * NCCL_PROFILE_BYTES (EFBIG), or is world-writable (EPERM).
  */
 int nccl_read (const char *path, struct nccl_profile *p, nccl_say_f *say, void *arg);
 
-/* What a node with the fabric f gets for --dl-nccl=NAME.  "auto": the profile
- * in the folder 'dir' that has the fabric's name, else nccl_defaults() without
- * what the file 'conf' (/etc/nccl.conf) gives NCCL itself.  'say' may be NULL.
+/* Choose the profile for --dl-nccl=NAME on a node with the fabric f.  "auto" is the profile in the
+ * folder 'dir' with the name of the fabric, or else nccl_defaults() without the variables that NCCL
+ * itself reads from the file 'conf' (/etc/nccl.conf).  'say' may be NULL.
  */
 void nccl_choose (const char *dir, const char *conf, const char *name, const struct fabric *f,
                   struct nccl_profile *p, nccl_say_f *say, void *arg);
@@ -91,21 +89,21 @@ void nccl_choose (const char *dir, const char *conf, const char *name, const str
 enum { NCCL_PATH = 320 };
 void nccl_path (char path[static NCCL_PATH], const char *dir, const char *name);
 
-/* Set its variables, and say which in DL_NCCL_SET. */
+/* Set its variables, and list their names in DL_NCCL_SET. */
 struct variables;
 void nccl_set (const struct variables *v, const struct nccl_profile *p);
 
-/* What is set where the site has configured nothing: dl-spank(7) says why. */
+/* The settings if the site has configured nothing; dl-spank(7) explains them. */
 void nccl_defaults (const struct fabric *f, struct nccl_profile *p);
 
 /* ---- lint ---- */
 
 enum { NCCL_LINES = 5 };
 
-/* What is wrong with the NAME=VALUE of 'env' (ended by NULL): values that
- * contradict the fabric first, then names without effect, then variables for
- * debugging.  Names in the list 'skip' ("A,B") are not looked at.  Returns the
- * number of lines; if there would be more, the last one says how many.
+/* Report problems in the NAME=VALUE of 'env' (ended by NULL): first values that contradict the
+ * fabric, then names without effect, then variables for debugging.  Names in the list 'skip'
+ * ("A,B") are ignored.  Returns the number of lines; if there are too many, the last one says how
+ * many more.
  */
 int nccl_lint (char *const *env, const char *skip, const struct fabric *f,
                char lines[static NCCL_LINES][NCCL_LINE]);

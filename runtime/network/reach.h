@@ -11,34 +11,34 @@ struct reach_address {
     socklen_t len; /* 0: none */
 };
 
-/* What a resolver says of a name. */
+/* The result of resolving a name. */
 enum reach_name {
-    REACH_UNKNOWN,  /* it has no such name */
+    REACH_UNKNOWN,  /* the name does not exist */
     REACH_LOOPBACK, /* loopback addresses only */
-    REACH_FOUND     /* another one, which is the first of these */
+    REACH_FOUND     /* another address; the first one is returned */
 };
 
 enum reach_name reach_resolve (const char *name, struct reach_address *to);
 
-/* Our address on the way there, by the routing table: nothing is sent.  Returns
- * -1 if there is no way.
+/* The local address from which the routing table would reach 'to'; nothing is sent.  Returns -1 if
+ * there is no route.
  */
 int reach_source (const struct reach_address *to, struct reach_address *own);
 
-/* The interface that has the address, into 'buf'.  Returns -1 if none of this
- * machine has it.
+/* Write the name of the interface that has the address to 'buf'.  Returns -1 if no interface of
+ * this machine has it.
  */
 int reach_interface (const struct reach_address *own, char *buf, size_t size);
 
-/* The address in figures; "" if it has none. */
+/* Write the numeric address; "" if there is none. */
 void reach_figures (const struct reach_address *a, char *buf, size_t size);
 
-/* What is wrong with an interface for talking to other machines; NULL: nothing
- * that can be seen here.  'wanted' is the one that reaches them, or "".
+/* Why an interface cannot reach other machines; NULL if no reason is visible here.  'wanted' is the
+ * interface that reaches them, or "".
  */
 const char *reach_useless (const char *name, const char *wanted);
 
-/* Whether both name one host, as DNS compares names: no case, no dot at the
- * end; a name without a dot is the same as one with a domain.
+/* Whether both names belong to one host by the rules of DNS, which ignores case and a final dot; a
+ * name without a dot matches the same name with a domain.
  */
 bool reach_same_name (const char *a, const char *b);

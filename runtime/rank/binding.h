@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-bind: which cores, GPUs and variables one task gets. */
+/* --dl-bind: choose the cores, GPUs and variables of one task. */
 #pragma once
 
 #include "runtime/host/place.h"
@@ -12,12 +12,12 @@ struct view {
     const char *variable;
 };
 
-/* For the heap or a stack of some size: about 30 KiB. */
+/* About 30 KiB. */
 struct binding {
     struct variables vars;
     enum placement placement;
     bool own_gpu, nic, verbose;
-    bool keeps_threads; /* OMP_NUM_THREADS is the user's, set or not */
+    bool keeps_threads; /* the user decides about OMP_NUM_THREADS, set or not */
     long rank, local_rank, local_size, cpus_on_node;
     struct cpu_set own; /* at entry */
     int16_t home[LOCAL_RANKS_MAX];
@@ -32,32 +32,32 @@ struct binding {
 /* The words of the option, ended by NULL. */
 extern const char *const bind_words[];
 
-/* Read the option's value, which has those words only. */
+/* Read the value of the option, which consists of these words. */
 void binding_words (struct binding *b, const char *value);
 
-/* How many of the words of a value say where. */
+/* How many words of a value choose a placement. */
 int binding_places (const char *value);
 
 /* Whether there is something to do. */
 bool binding_is_wanted (const struct binding *b);
 
-/* Find the place of the task by its variables: b->vars is set before.  Returns
- * -1 if they do not say.
+/* Find the place of the task from its variables; set b->vars before.  Returns -1 if they do not
+ * determine it.
  */
 int binding_place (struct binding *b);
 
-/* Choose the CPUs that the ranks of the node divide: b->own is what the task
- * has, 'wide' all that the step's cpuset allows.
+/* Choose the CPUs that the ranks of the node share: b->own are those of the task, 'wide' all that
+ * the cpuset of the step allows.
  */
 void binding_cpus (struct binding *b, const struct cpu_set *wide);
 
-/* Read the machine below 'root' and decide.  Returns NULL, or why not; the
- * caller closes b->t in any case.
+/* Read the hardware below 'root' and decide.  Returns NULL, or the reason for a failure; the caller
+ * closes b->t in any case.
  */
 const char *binding_decide (struct binding *b, const char *root);
 
-/* Set the variables; b->p.cpus is left to the caller. */
+/* Set the variables; the caller binds to b->p.cpus. */
 void binding_set (struct binding *b);
 
-/* GPUs of a vendor on this node, or those that this task may open. */
+/* Number of GPUs of a vendor on this node; if 'reachable', only those that this task may open. */
 int binding_gpus (const struct topology *t, enum gpu_vendor vendor, bool reachable);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* when= in plugstack.conf: which steps the arguments after it are for. */
+/* when= in plugstack.conf: selects the steps to which the arguments after it apply. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,19 +7,19 @@
 
 enum answer { ANSWER_NO, ANSWER_YES, ANSWER_UNKNOWN };
 
-/* What is known of a step: all of it in its tasks. */
+/* Facts about a step; its tasks know all of them. */
 struct step_facts {
-    enum answer gpus; /* whether it has some */
-    bool known;       /* the others; "" is no name */
+    enum answer gpus; /* whether it has GPUs */
+    bool known;       /* whether the names are known; "": none */
     char partition[64], account[64], qos[64];
 };
 
-/* "partition:gpu,debug;qos:long;gpus:no": all of the keys, each once, and one
- * of the words of each.  -1 and why if it is none.
+/* Check a condition such as "partition:gpu,debug;qos:long;gpus:no", which holds if every key
+ * matches one of its words; each key may occur once.  Returns -1 and the reason if it is invalid.
  */
 int condition_check (const char *condition, char *why, size_t size);
 
-/* Whether it holds; "" does, an invalid one holds for no step.  'gpus': a
- * condition that does not name gpus holds only for steps that have some.
+/* Whether a condition holds; "" always does, an invalid one never.  With 'gpus', a condition
+ * without the key gpus holds only for steps that have GPUs.
  */
 enum answer condition_holds (const char *condition, const struct step_facts *facts, bool gpus);

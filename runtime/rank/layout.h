@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rank of a step runs on which node, from what Slurm says. */
+/* Compute which rank of a step runs on which node, from Slurm's variables. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Pure functions over libc, without allocation. */
+/* Pure functions that use only libc and do not allocate memory. */
 
 enum {
     LAYOUT_NODES = 4096,
@@ -14,10 +14,10 @@ enum {
     LAYOUT_GROUPS = 16         /* components of a heterogeneous job */
 };
 
-/* About 300 KiB: for the heap. */
+/* About 300 KiB: allocate it on the heap. */
 struct rank_layout {
     long nodes, ranks;
-    long most; /* tasks of the node that has most */
+    long most; /* largest number of tasks on a node */
     uint32_t tasks[LAYOUT_NODES];
     uint32_t name[LAYOUT_NODES]; /* offset in names */
     uint16_t node_of[LAYOUT_RANKS];
@@ -26,7 +26,7 @@ struct rank_layout {
     size_t used;
 };
 
-/* What Slurm's variables say; NULL or "" is unset. */
+/* The values of Slurm's variables; NULL or "" if unset. */
 struct layout_facts {
     const char *hosts;                 /* SLURM_STEP_NODELIST */
     const char *tasks;                 /* SLURM_STEP_TASKS_PER_NODE */
@@ -37,28 +37,27 @@ struct layout_facts {
     long ranks;                        /* SLURM_STEP_NUM_TASKS */
     long node;                         /* SLURM_NODEID of this task */
     const char *gtids;                 /* SLURM_GTIDS: the ranks of this node */
-    const char *order;                 /* of an arbitrary distribution: the host of each rank */
+    const char *order;                 /* for an arbitrary distribution: the host of each rank */
 };
 
-/* Compute the layout and compare it with 'gtids', which Slurm has from the real
- * one.  Nodes are numbered as SLURM_NODEID does: in a heterogeneous job
- * component by component, where the list of hosts is sorted by name.
+/* Compute the layout and compare it with 'gtids', which shows the real one.  Nodes are numbered as
+ * in SLURM_NODEID: in a heterogeneous job component by component, although the list of hosts is
+ * sorted by name.
  *
- * Returns 0; or -1 with errno EINVAL if the variables contradict each other,
- * ENOTSUP if they do not say (arbitrary on three nodes or more without
- * f->order: no variable of Slurm's and no item of SPANK's has another node's
- * ranks), or E2BIG above the limits.
+ * Returns 0, or -1 with errno EINVAL if the variables contradict each other, ENOTSUP if they do not
+ * determine the layout (an arbitrary distribution on three or more nodes without f->order, because
+ * neither Slurm's variables nor SPANK provide the ranks of other nodes), or E2BIG above the limits.
  */
 int layout_fill (struct rank_layout *l, const struct layout_facts *f);
 
-/* The same before there is a task to compare with: f->gtids is not needed, but
- * for an arbitrary distribution without f->order (ENOTSUP).
+/* As layout_fill(), before a task exists: f->gtids is not needed, except for an arbitrary
+ * distribution without f->order (ENOTSUP).
  */
 int layout_deal (struct rank_layout *l, const struct layout_facts *f);
 
 const char *layout_host (const struct rank_layout *l, long rank);
 
-/* Nodes with a task of that local rank, and how many of them are before 'node':
+/* The number of nodes with a task of this local rank, and how many of them precede 'node':
  * Horovod's cross size and cross rank.
  */
 long layout_cross (const struct rank_layout *l, long local_rank, long node, long *before);
@@ -66,17 +65,17 @@ long layout_cross (const struct rank_layout *l, long local_rank, long node, long
 /* How many ranks "0,2,3" (SLURM_GTIDS) lists; -1 with errno EINVAL. */
 long layout_count (const char *gtids);
 
-/* First host of a list as Slurm writes it: "gpu-a[001-010],x3" gives
- * "gpu-a001".  Returns 0, or -1 with errno EINVAL.
+/* The first host of a list in Slurm's syntax: "gpu-a[001-010],x3" gives "gpu-a001".  Returns 0, or
+ * -1 with errno EINVAL.
  */
 int layout_first_host (const char *list, char *buf, size_t size);
 
-/* Call 'emit' for each host of the list, in its order, until it does not
- * return 0.  Returns 0, what emit returned, or -1 with errno EINVAL.
+/* Call 'emit' for each host of the list, in order, until it returns nonzero.  Returns 0, what emit
+ * returned, or -1 with errno EINVAL.
  */
 int layout_each_host (const char *list, int (*emit) (void *arg, const char *host), void *arg);
 
-/* Tasks of node 'node' by SLURM_STEP_TASKS_PER_NODE: "4(x2),3" gives 4, 4, 3.
- * Returns -1 with errno EINVAL if it does not say.
+/* Number of tasks on a node from SLURM_STEP_TASKS_PER_NODE: "4(x2),3" gives 4, 4, 3.  Returns -1
+ * with errno EINVAL if the value does not contain it.
  */
 long layout_tasks_of_node (const char *spec, long node);

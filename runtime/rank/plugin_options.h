@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of the Slurm plugin: the one table of them. */
+/* The table of the options of the Slurm plugin. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The plugin registers them with srun, sbatch and salloc; `dl env` takes some,
- * too.
- */
+/* The plugin registers them with srun, sbatch and salloc; `dl env` accepts some of them. */
 
-/* What dl.so says of itself, before the number of the Slurm release for which
- * it was built: 0x160508 is 22.05.8.
+/* Text in dl.so, followed by the number of the Slurm release for which it was built: 0x160508 is
+ * 22.05.8.
  */
 #define PLUGIN_RELEASE "dl.so of slurm-dl, built for Slurm release "
 
@@ -29,26 +27,25 @@ struct plugin_option {
     const char *name; /* without "--" */
     const char *arginfo;
     const char *help;
-    const char *const *words; /* the values that it takes, ended by NULL */
-    /* -1 and why if it does not take the value, of these words if there are
-     * some */
+    const char *const *words; /* the words that it accepts, ended by NULL */
+    /* Returns -1 and the reason if the value is invalid; called after the check of 'words', if any.
+     */
     int (*check) (const char *value, char *why, size_t size);
-    bool list;        /* several words, with commas */
-    const char *bare; /* the value if none is given; NULL: one must be */
+    bool list;        /* several words, separated by commas */
+    const char *bare; /* the value if none is given; NULL: a value is required */
 };
 extern const struct plugin_option plugin_options[PLUGIN_OPTIONS];
 
-/* Whether the option takes the value at any site.  Returns 0, or -1 with the
- * reason in 'why'.  Whether there is a network profile of that name only its
- * site can say.
+/* Whether the value is valid at some site: returns 0, or -1 with the reason in 'why'.  Only a site
+ * knows which network profiles exist.
  */
 int plugin_option_check (enum plugin_option_id id, const char *value, char *why, size_t size);
 
 /* The value of --dl-monitor. */
 struct sample_options {
     long seconds; /* between samples */
-    long idle;    /* report a GPU without work for so many minutes; 0: never */
-    bool parks;   /* end the step if that holds for all its GPUs */
+    long idle;    /* report a GPU that is idle for this many minutes; 0: never */
+    bool parks;   /* end the step if all its GPUs are idle */
 };
 
 /* Read "SECONDS", "idle:MINUTES[,warn|park]", or both with a comma.  Returns 0, or -1. */

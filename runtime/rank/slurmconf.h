@@ -5,26 +5,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where slurm.conf is: 'chosen' (SLURM_CONF; NULL or "": it is not set), else
- * the first of the usual places that can be read; NULL: none.
+/* The path of slurm.conf: 'chosen' (SLURM_CONF; NULL or "" if unset), or else the first readable
+ * one of the usual places; NULL if there is none.
  */
 const char *slurmconf_path (const char *chosen);
 
-/* Call 'emit' for each line of a file and of those that its Include lines name,
- * without comments, and with the lines that a \ joins to it, until it does not
- * return 0.  A file that cannot be read has no lines.  Returns what emit did.
+/* Call 'emit' for each line of a file and of the files that it includes, without comments and with
+ * lines joined at a \, until it returns nonzero.  An unreadable file counts as empty.  Returns what
+ * emit returned last.
  */
 int slurmconf_each (const char *path, int (*emit) (void *arg, const char *line), void *arg);
 
-/* The value of KEY= among the words of a line, without quotes; false: it has
- * none.  Keys have no case.
+/* Read the value of KEY= among the words of a line, without quotes; false if there is none.  The
+ * case of keys is ignored.
  */
 bool slurmconf_value (const char *line, const char *key, char *buf, size_t size);
 
-/* The GPUs of a value of Gres: "gpu:a100:4(S:0-1),gpu:2,shard:8" has 6. */
+/* The number of GPUs in a value of Gres: "gpu:a100:4(S:0-1),gpu:2,shard:8" has 6. */
 long slurmconf_gpus (const char *gres);
 
-/* The ports that a site's firewall lets through to srun (SrunPortRange).
- * Returns -1 if the site has no such.
+/* The ports that the firewall of a site opens for srun (SrunPortRange).  Returns -1 if the site
+ * does not set them.
  */
 int slurmconf_srun_ports (long *from, long *to);

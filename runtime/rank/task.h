@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a task is in its step, and the variables that it gets. */
+/* The place of a task in its step, and its variables. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,11 +9,11 @@
 #include "runtime/rank/rank_environment.h"
 #include "runtime/rank/variables.h"
 
-/* In which srun tells the tasks its hosts, with --distribution=arbitrary. */
+/* The variable in which srun passes its hosts to the tasks, with --distribution=arbitrary. */
 #define ORDER_VARIABLE "SLURM_DL_HOSTFILE"
 enum { ORDER_TEXT = 96 * 1024 };
 
-/* About 1 MiB, most of it never touched: for the heap, filled with 0. */
+/* About 1 MiB, most of it never touched: allocate it on the heap, zeroed. */
 struct task {
     struct variables vars;
     struct rank_facts facts;
@@ -21,8 +21,8 @@ struct task {
     uint32_t job, step;
     long master_rank;
     bool is_het;
-    bool contradicted;              /* Slurm's variables do not fit each other, here */
-    struct sockaddr_storage master; /* of its node */
+    bool contradicted;              /* Slurm's variables contradict each other */
+    struct sockaddr_storage master; /* address of its node */
     socklen_t master_len;           /* 0: not resolved */
     char why[200];
     char distribution[64];
@@ -35,21 +35,20 @@ struct task {
     struct rank_environment environment;
 };
 
-/* Find what Slurm's variables say: t->facts but for the master, its address,
- * the interface and ports.  Set before: t->vars, t->step, and t->job for where
- * SLURM_JOB_ID is not set.  'roles' may be NULL.  Returns 0, or -1 with the
- * reason in t->why.
+/* Fill in t->facts from Slurm's variables, except for the master, its address, the interface and
+ * the ports.  Set t->vars, t->step and, in case SLURM_JOB_ID is not set, t->job before.  'roles'
+ * may be NULL.  Returns 0, or -1 with the reason in t->why.
  */
 int task_read (struct task *t, const char *roles);
 
-/* The node of the master.  Returns -1 if it is not known. */
+/* Write the node of the master.  Returns -1 if it is unknown. */
 int task_master_host (struct task *t, char *buf, size_t size);
 
-/* The master is this machine: the step is on one node, or all its nodes are. */
+/* Make this machine the master: the step has one node, or all its nodes are this machine. */
 void task_master_here (struct task *t);
 
-/* Choose the ports; the kernel's own choices begin at 'ephemeral'. */
+/* Choose the ports, below 'ephemeral', where the kernel's own choices begin. */
 void task_ports (struct task *t, bool of_tasks, int ephemeral);
 
-/* Set the first n of t->environment, and say which in DL_ENV_SET. */
+/* Set the first n variables of t->environment, and list their names in DL_ENV_SET. */
 void task_set (struct task *t, int n);

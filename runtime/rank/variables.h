@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of a task, wherever it is kept. */
+/* Access to the environment of a task. */
 #pragma once
 
 #include <stdbool.h>
 
 enum variable_state { VARIABLE_UNSET = -1, VARIABLE_COPIED, VARIABLE_TOO_LONG };
 
-/* slurmstepd's for the plugin, a list for `dl env`. */
+/* The plugin accesses slurmstepd's environment, `dl env` a list. */
 struct variables {
     enum variable_state (*get) (void *arg, const char *name, char *buf, int size);
     void (*set) (void *arg, const char *name, const char *value);
@@ -14,15 +14,15 @@ struct variables {
     void *arg;
 };
 
-/* Copy a value; "" and -1 if it is not set, or does not fit. */
+/* Copy a value to 'buf'; returns -1, with "" in 'buf', if it is not set or does not fit. */
 int variables_text (const struct variables *v, const char *name, char *buf, int size);
 
-/* Its value; -1 if it is not set or no number. */
+/* The value as a number; -1 if it is not set or not a number. */
 long variables_number (const struct variables *v, const char *name);
 
-/* What the plugin gives a task.  A list of names, kept in a variable of its own
- * ("DL_ENV_SET"), tells a job that was submitted from within a step which of
- * them are not its user's.
+/* Variables that the plugin sets for a task.  Their names are listed in a separate variable
+ * ("DL_ENV_SET"), so that a job submitted from within a step knows which of them its user did not
+ * set.
  */
 enum { GIVEN_TEXT = 4096 };
 
@@ -34,8 +34,8 @@ struct given {
 
 void given_begin (struct given *g, const struct variables *v, const char *mark);
 
-/* Set it, unless the user has: then false. */
+/* Set a variable; returns false without a change if the user has set it. */
 bool given_set (struct given *g, const char *name, const char *value);
 
-/* Write the list of what was set. */
+/* Write the list of names that were set. */
 void given_end (struct given *g, const char *mark);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the ranks of a run meet, and wait: what the files of a session share. */
+/* How the ranks of a run meet and wait: shared by the files of a session. */
 #pragma once
 
 #include <limits.h>
@@ -10,8 +10,8 @@
 #include "runtime/run/session.h"
 #include "runtime/storage/inside.h"
 
-/* A disk that is full, or a server that is away, may be better soon: so long a
- * message is tried again (s), and an error is not believed.
+/* Seconds for which writing a message is repeated after an error: a full disk or an absent server
+ * may recover.
  */
 enum { RETRY_SECONDS = 3 };
 
@@ -36,22 +36,22 @@ struct waiting {
     long us;
 };
 
-/* For the session's time-out, and 'extra' seconds. */
+/* Begin a wait for the timeout of the session plus 'extra' seconds. */
 struct waiting session_wait_begin (const struct session *t, double extra);
-/* Sleep a little; false when the time is over. */
+/* Sleep briefly; returns false when the time is over. */
 bool session_wait_more (struct waiting *w);
 
-/* A client of a network file system may remember for long that a name was not
- * there; to read the folder anew makes it ask.
+/* Read a folder: a client of a network file system may cache for long that a name does not exist,
+ * and this makes it ask the server.
  */
 void session_read_folder (const char *dir);
 
 int session_put_file (const char *path, const void *data, size_t n);
 
-/* The rank, process 'm', has ended; or did not come. */
+/* Fail because a rank, process 'm', has ended; or because it did not come. */
 int session_gone (long rank, const struct process_id *m, struct slurmdl_error *err);
 int session_timed_out (const struct session *t, long rank, const struct waiting *w,
                        struct slurmdl_error *err);
 
-/* Rank 0, while it waits: a rank may not have heard its welcome. */
+/* For rank 0 while it waits: repeat the welcome, which a rank may have missed. */
 void session_welcome_again (struct session *t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run's checkpoints consist of: protected memory and states. */
+/* The contents of a run's checkpoints: protected memory and states. */
 #pragma once
 
 #include <stddef.h>
@@ -19,7 +19,7 @@ struct region {
     uint64_t bytes;          /* of the slab */
     void *data;
     bool shard; /* this rank's own: a slab, or a state with %r */
-    bool state; /* 'data' is a copy of ours */
+    bool state; /* 'data' is our own copy */
 };
 
 struct regions {
@@ -33,10 +33,10 @@ bool regions_shared (const struct regions *r);
 
 struct region *regions_find (const struct regions *r, const char *name);
 
-/* Put a state under the dataset's name; takes 'data'. */
+/* Add a state under the name of its dataset; takes ownership of 'data'. */
 int regions_put_state (struct regions *r, const char *name, void *data, size_t n, bool own);
 void regions_clear (struct regions *r);
 
-/* "state/NAME" with the rank for %r; 'own' says whether there was one. */
+/* Write "state/NAME", with the rank in place of %r; sets '*own' to whether NAME has a %r. */
 int state_dataset (const char *name, long rank, char *buf, bool *own);
 bool is_state (const char *dataset);

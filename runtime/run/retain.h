@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of its checkpoints an attempt keeps while it runs. */
+/* Decide which checkpoints an attempt keeps while it runs. */
 #pragma once
 
 #include <pthread.h>
@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The two newest, or DL_KEEP_LATEST if that is more, and the DL_KEEP_BEST
- * best by the metric DL_METRIC (DL_LARGER_IS_BETTER=1 where that is so) at
- * their steps.  `dl run` sets them from checkpoint_policy; what remains is
- * collected by its rules when the experiment ends.
+/* It keeps the two newest, or DL_KEEP_LATEST if that is more, and the DL_KEEP_BEST best by the
+ * value of the metric DL_METRIC at their steps (DL_LARGER_IS_BETTER=1: larger is better).  `dl run`
+ * sets these variables from checkpoint_policy, and applies its rules to the rest when the
+ * experiment ends.
  */
 
-/* A metric may be logged so many times between its step and the save. */
+/* How often a metric may be logged between its step and the save. */
 enum { RECENT = 256 };
 
 struct score {
@@ -25,7 +25,7 @@ struct retention {
     char *metric; /* NULL: keep the latest only */
     bool larger;
     long best, latest;
-    pthread_mutex_t lock; /* of the next two */
+    pthread_mutex_t lock; /* protects the members below */
     struct score recent[RECENT];
     size_t nrecent;
     struct score *saved;
@@ -35,8 +35,8 @@ struct retention {
 void retain_open (struct retention *r);
 void retain_close (struct retention *r);
 
-/* A metric was logged; any thread. */
+/* Record a logged metric; any thread may call this. */
 void retain_score (struct retention *r, const char *name, int64_t step, double value);
 
-/* A checkpoint of 'step' is in 'folder': remove what need not stay. */
+/* Record a new checkpoint of 'step' in 'folder', and remove those that need not stay. */
 void retain_saved (struct retention *r, const char *folder, int64_t step);

@@ -8,11 +8,11 @@
 
 #include "runtime/base/error.h"
 
-/* In a hidden folder of the run each rank puts hello.R with a random number;
- * rank 0 answers all with one file, welcome, that has their numbers, and a
- * number of its own, the session's.  A rank accepts a welcome only if its own
- * number is in it, so that files of earlier processes are ignored.  A message
- * is the file SESSION.NAME.R, which is complete once it has its name.
+/* Each rank creates the file hello.R, with a random number, in a hidden folder of the run.  Rank 0
+ * answers all of them with one file, welcome, which contains their numbers and the number of the
+ * session.  A rank accepts a welcome only if it contains the rank's own number, so that files of
+ * earlier processes are ignored.  A message is the file SESSION.NAME.R, which is complete once it
+ * has its name.
  */
 struct session;
 struct slurmdl;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions and data of HDF5 that are used, as a table: dl loads the
- * library when it first needs it, as it costs 5 ms (with what Debian links it
- * to) and most commands do not; all else is linked with it.
+/* A table of the functions and data of HDF5 that we use.  dl loads the library on first use,
+ * because loading it takes 5 ms (with the libraries that Debian links it to) and most commands do
+ * not need it. Everything else is linked with it.
  */
 #pragma once
 
@@ -48,8 +48,8 @@ struct hdf5_table {
 #undef HDF5_FIELD
 };
 
-/* It does not fail: where HDF5 cannot be loaded the process ends as where a
- * library that it is linked with is missing (a line, and status 127).
+/* This does not fail: if HDF5 cannot be loaded, the process prints a line and exits with status 127, as
+ * if a library that it is linked with were missing.
  */
 const struct hdf5_table *hdf5 (void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the communicator share. */
+/* Shared by the files of the communicator. */
 #pragma once
 
 #include <stdatomic.h>
@@ -17,7 +17,7 @@ struct comm_engine {
 };
 
 struct slurmdl_comm {
-    struct boot *boot; /* NULL: of a part, or a channel */
+    struct boot *boot; /* NULL for a part or a channel */
     struct mesh *mesh;
     const struct comm_backend *host; /* native or mpi */
     void *host_self;
@@ -26,8 +26,8 @@ struct slurmdl_comm {
     struct engine *engine;             /* of named tensors; NULL until the first */
     const struct comm_engine *engine_calls;
     unsigned next_channel;
-    bool device_tried;  /* to find a back end for device memory */
-    const char *wanted; /* "mpi", "nccl"; NULL: whatever is there */
+    bool device_tried;  /* a back end for device memory was looked for */
+    const char *wanted; /* "mpi", "nccl"; NULL: any */
     uint32_t calls;
     bool broken;
     struct slurmdl_error why;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of elastic training share. */
+/* Shared by the files of elastic training. */
 #pragma once
 
 #include <limits.h>
@@ -12,22 +12,21 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/slab.h"
 
-/* ---- who is in which generation: files in a folder (membership.c) ---- */
+/* ---- the members of each generation: files in a folder (membership.c) ---- */
 
-/* The files, all put whole under their names:
- *   world.G          who is in generation G; made once
- *   member.G.NONCE   a process that would be in generation G
- *   ask.NONCE        a process that waits to be taken in
- *   bye.NONCE        a rank that has done with training
- *   ended.UNIT       dl elastic: what it started under this word has ended
- *   target           dl elastic, dl scale: number of ranks that are wanted
+/* The files; each is complete once it has its name:
+ *   world.G          the members of generation G; created once
+ *   member.G.NONCE   a process that wants to be in generation G
+ *   ask.NONCE        a process that waits to join
+ *   bye.NONCE        a rank that has completed the training
+ *   ended.UNIT       from dl elastic: the process that it started as this unit has ended
+ *   target           from dl elastic and dl scale: the wanted number of ranks
  */
 
-/* The fate of a generation that was agreed on. */
+/* What became of a generation that was agreed on. */
 enum elastic_outcome {
     OUTCOME_GOOD,  /* its ranks have met */
-    OUTCOME_TOLD,  /* rank 0 said, or is the one to know, that some did not come
-                    */
+    OUTCOME_TOLD,  /* some did not come: rank 0 said so, or this is rank 0 */
     OUTCOME_ALONE, /* rank 0 did not answer this rank */
 };
 
@@ -37,13 +36,12 @@ struct elastic_member {
     uint64_t netns;
     uint64_t was; /* number of the generation that it comes from; 0: none */
     int64_t was_rank;
-    int64_t request; /* ranks that it would have: membership_request(); 0: as
-                        wanted */
-    int32_t port;    /* where it listens, should it be rank 0 */
+    int64_t request; /* number of ranks that it asks for (membership_request()); 0: as wanted */
+    int32_t port;    /* where it listens if it becomes rank 0 */
     int32_t local;
-    int32_t outcome;  /* enum elastic_outcome: of that generation */
-    uint64_t silent;  /* nonce of one whose host does not answer; 0: nobody's */
-    int32_t isolated; /* none of the hosts that it tried did */
+    int32_t outcome;  /* enum elastic_outcome of that generation */
+    uint64_t silent;  /* nonce of a member whose host does not answer; 0: none */
+    int32_t isolated; /* none of the hosts that it tried answers */
     char host[64];
     char unit[32]; /* DL_ELASTIC_UNIT, or "" */
 };
@@ -59,19 +57,18 @@ struct generation {
 struct membership {
     char dir[PATH_MAX - 128]; /* its name, for messages */
     struct own_folder folder;
-    bool by_hand;  /* there is none: the ranks meet as those of any communicator
-                    */
+    bool by_hand;  /* there is no folder: the ranks meet like those of any communicator */
     long min, max; /* max 0: no limit */
     double settle, timeout;
-    double wait; /* of calls of its communicators */
+    double wait; /* timeout of its communicators */
     struct elastic_member self;
     struct listen_sockets listener;
-    long start;                    /* ranks that the first generation is to have */
-    struct generation *generation; /* of which we are, or NULL */
+    long start;                    /* number of ranks in the first generation */
+    struct generation *generation; /* ours, or NULL */
     long rank;                     /* in it */
-    bool joining;                  /* we were not in the generation before it */
-    double since;                  /* when it began to be formed, for us */
-    double hold, penalty;          /* until when, and how long, it does not ask */
+    bool joining;                  /* we were not in the previous generation */
+    double since;                  /* when we began to form it */
+    double hold, penalty;          /* until when, and for how long, it does not ask */
     double looked;                 /* membership_request() */
     long asked;
 };
@@ -140,12 +137,12 @@ struct slot {
 struct slurmdl_elastic {
     struct membership membership;
     struct slurmdl_comm *comm;
-    bool broken;         /* the next thing is to form a generation */
-    bool ended;          /* the last commit was whole: it may be the last */
-    uint32_t commits;    /* begun in this generation: the same on all its ranks */
+    bool broken;         /* a new generation must be formed next */
+    bool ended;          /* the last commit was complete: training may end here */
+    uint32_t commits;    /* begun in this generation; the same number on all ranks */
     struct pieces wants; /* what the program protects */
     struct slot slots[2];
-    int newest;        /* of both: the last that is whole on all ranks */
+    int newest;        /* index of the newest slot that is complete on all ranks */
     long next, before; /* in the ring of copies */
     double seconds;
     struct slurmdl_elastic_world report;

@@ -6,10 +6,9 @@
 
 typedef int step_f (struct engine *, struct engine_batch *, struct slurmdl_error *);
 
-/* pack() finds b->in and b->out for the collective: one tensor's own memory,
- * or a slot's buffers, into which it puts all of them; run() is the
- * collective; unpack() takes them apart again.  A rank that has joined gives
- * zeros, or nothing.
+/* pack() sets b->in and b->out for the collective: the memory of a single tensor, or the buffers of
+ * a slot, into which it copies all tensors.  run() is the collective, and unpack() copies the
+ * results back.  A rank that has joined contributes zeros, or nothing.
  */
 struct batch_steps {
     step_f *pack, *run, *unpack;
@@ -18,26 +17,25 @@ struct batch_steps {
 extern const struct batch_steps batch_steps_reduce, batch_steps_scatter, batch_steps_gather,
     batch_steps_broadcast;
 
-/* queue.c: of more than one rank. */
+/* queue.c: run a batch on device memory, with more than one rank. */
 int queue_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *err);
 
-/* Copy from and to memory of a task, of the host or of a device. */
+/* Copy from and to the memory of a task, on the host or a device. */
 int batch_read (void *host, const void *from, size_t n);
 int batch_write (void *to, const void *host, size_t n);
 
-/* Host memory that holds what is at 'p'; a copy in 'b' if it must be. */
+/* Host memory with the contents of 'p': itself, or a copy in 'b'. */
 const void *batch_view (const void *p, size_t n, struct engine_buffer *b);
 
 /* Where the result goes. */
 void *batch_target (const struct engine_task *t);
 
-/* How much of it is the rank's part in a reduce-scatter, and where it begins;
- * in elements. */
+/* The size of a rank's part in a reduce-scatter, and its beginning, in elements. */
 size_t batch_part (const struct engine *e, const struct tensor *t, long rank);
 size_t batch_part_at (const struct engine *e, const struct tensor *t, long rank);
 
-/* All elements of its tensors. */
+/* Total number of elements in its tensors. */
 size_t batch_elements (const struct engine_batch *b);
 
-/* out = factor * in; they may be the same. */
+/* out = factor * in; both may be the same memory. */
 void batch_scale (void *out, const void *in, size_t n, enum slurmdl_type type, double factor);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors: what the control thread has. */
+/* Named tensors: the state of the control thread. */
 #pragma once
 
 #include "runtime/comm/engine/connection.h"
@@ -11,27 +11,26 @@
 struct control {
     struct engine *e;
     struct engine_tree tree;
-    struct connection parent, *children; /* of the parent: fd -1 on rank 0 */
+    struct connection parent, *children; /* the parent's fd is -1 on rank 0 */
     struct readiness *readiness;
     struct map ids;     /* names by their numbers */
     struct packet up;   /* to the parent; not on rank 0 */
-    struct packet down; /* of the coordinator, to all */
-    double stalled;     /* when this rank has told so the last time */
-    double looked;      /* when it last looked whether hosts are there */
-    double begun;       /* when this thread has */
-    size_t absent;      /* children that have not begun, with named tensors */
+    struct packet down; /* from the coordinator, to all */
+    double stalled;     /* when this rank last reported a stall */
+    double looked;      /* when it last checked whether hosts are alive */
+    double begun;       /* when this thread began */
+    size_t absent;      /* children that have not begun to use named tensors */
     bool heard;         /* the parent has begun */
-    bool ended;         /* all has been said */
-    bool told;          /* that this rank leaves */
+    bool ended;         /* everything was sent */
+    bool told;          /* this rank has announced that it leaves */
 
-    /* only rank 0 has these */
+    /* only on rank 0 */
     struct coordinator *root;
     struct stall *stall;
 };
 
-/* One packet from below, or from this rank: 'unit' of its readiness says whose.
- */
+/* Process one packet from below or from this rank; 'unit' is the sender in k->readiness. */
 int control_up (struct control *k, size_t unit, struct packet *p);
 
-/* One packet from above. */
+/* Process one packet from above. */
 int control_down (struct control *k, struct packet *p);

@@ -4,9 +4,9 @@
 
 #include "runtime/comm/engine/tensor.h"
 
-/* What ranks tell rank 0, by way of their parents... */
+/* What ranks tell rank 0 through their parents ... */
 enum up {
-    UP_READY = 1, /* ids: all ranks below are ready for these */
+    UP_READY = 1, /* ids for which all ranks below are ready */
     UP_REQUEST,   /* rank, tensor */
     UP_JOIN,      /* rank */
     UP_LEAVE,     /* rank: it closes the communicator */
@@ -15,10 +15,10 @@ enum up {
     UP_FAIL,      /* errno, text: the communicator is broken */
 };
 
-/* ... and what all of them are told, in the same order. */
+/* ... and what rank 0 tells all of them, in the same order. */
 enum down {
     DOWN_ASSIGN = 1, /* id, tensor, its counts if it is an all-gather */
-    DOWN_DROP,       /* id: it means nothing any more, ask again */
+    DOWN_DROP,       /* id that is no longer valid: describe the tensor again */
     DOWN_BATCH,      /* ids: reduce these now, in ascending order */
     DOWN_ERROR,      /* name, errno, text */
     DOWN_JOINED,     /* the last rank: all have joined */
@@ -29,7 +29,7 @@ enum down {
     DOWN_HERE,       /* the parent has begun */
 };
 
-/* It does no I/O: it is given what came up, and writes what goes down. */
+/* It does no I/O: the caller passes what came up, and it writes what goes down. */
 struct coordinator;
 
 typedef const char *(*host_f) (const void *arg, long rank);
@@ -38,16 +38,16 @@ struct coordinator *coordinator_create (long size, host_f host, const void *arg,
                                         struct packet *down);
 void coordinator_destroy (struct coordinator *c); /* NULL is accepted */
 
-/* Each takes 't', and may fail for want of memory only. */
+/* These fail only if out of memory; the first one takes ownership of 't'. */
 int coordinator_request (struct coordinator *c, long rank, struct tensor *t);
 int coordinator_ready (struct coordinator *c, uint32_t id);
 int coordinator_join (struct coordinator *c, long rank);
 void coordinator_leave (struct coordinator *c, long rank);
 
-/* Put those that are ready in batches of at most 'fusion' bytes, or of one
- * tensor that is not small, as many as 'room'.  Returns how many were made.
+/* Put tensors that are ready into at most 'room' batches, each of at most 'fusion' bytes or of one
+ * larger tensor.  Returns the number of batches.
  */
 size_t coordinator_emit (struct coordinator *c, size_t fusion, size_t room);
 
-/* Whether some are ready and not in a batch. */
+/* Whether tensors are ready but not in a batch. */
 bool coordinator_waits (const struct coordinator *c);

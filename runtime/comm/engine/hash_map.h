@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pointers found by a number. */
+/* A hash table from numbers to pointers. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* All zero: empty. */
+/* An empty one is all zero. */
 struct map {
     struct map_slot {
         uint64_t key;
         void *value;
     } * slots;
-    size_t room, used, filled; /* 'filled': with those that were removed */
+    size_t room, used, filled; /* 'filled' includes removed slots */
 };
 
 void *map_get (const struct map *m, uint64_t key); /* NULL: none */
 
-/* Set, or with NULL remove.  -1: no memory. */
+/* Set a value; NULL removes it.  Returns -1 if out of memory. */
 int map_set (struct map *m, uint64_t key, void *value);
 
-/* The values, in no order, from '*at' = 0 on; NULL after the last.  Removing
- * the one that was given is allowed. */
+/* Iterate over the values in no particular order, starting with '*at' = 0; NULL after the last. The
+ * returned value may be removed.
+ */
 void *map_next (const struct map *m, size_t *at);
 
-void map_free (struct map *m); /* not what it points to */
+void map_free (struct map *m); /* does not free the values */
 
 uint64_t map_hash (const char *text); /* FNV-1a */

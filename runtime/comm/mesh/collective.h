@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One collective, as the program has called it. */
+/* A call of a collective. */
 #pragma once
 
 #include "runtime/slurmdl_comm.h"
@@ -8,7 +8,7 @@ enum collective_kind {
     COMM_OTHER,
     COMM_ALLREDUCE,
     COMM_REDUCE,
-    COMM_REDUCE_SCATTER, /* those up to here have a type and an operation */
+    COMM_REDUCE_SCATTER, /* the kinds up to here have a type and an operation */
     COMM_ALLGATHER,
     COMM_BROADCAST,
     COMM_ALLTOALL,
@@ -16,28 +16,25 @@ enum collective_kind {
     COMM_KINDS
 };
 
-/* The arguments mean what those of slurmdl_comm.h mean; those that a kind does
- * not have are not set.
- */
+/* The arguments are those of slurmdl_comm.h; those that a kind does not have are not set. */
 struct collective {
     enum collective_kind what;
     enum slurmdl_type type;
     enum slurmdl_op op;
     long root;
-    size_t n; /* elements; of a broadcast bytes */
+    size_t n; /* elements; for a broadcast, bytes */
     const void *in;
-    void *out;            /* of a broadcast both */
-    const size_t *counts; /* of each rank: elements of a reduce-scatter, bytes
-                             of an all-gather, bytes to it of an all-to-all */
-    const size_t *from;   /* of an all-to-all: bytes from each rank */
+    void *out;            /* for a broadcast, input and output */
+    const size_t *counts; /* for each rank: elements of a reduce-scatter, bytes of an
+                             all-gather, bytes sent to it in an all-to-all */
+    const size_t *from;   /* all-to-all: bytes from each rank */
 };
 
-/* An implementation; 'self' is what it works on.  The arguments were checked.
- */
+/* An implementation; 'self' is its state.  The arguments were checked. */
 typedef int (*collective_f) (void *self, const struct collective *c, struct slurmdl_error *err);
 
-/* Which collective a message belongs to, in 32 bits: 'call' counts the
- * collectives of a communicator (modulo 4096), 'root' is kept modulo 256.
+/* Identify the collective of a message in 32 bits: 'call' counts the collectives of a communicator
+ * (modulo 4096); 'root' is stored modulo 256.
  */
 uint32_t tag_of (enum collective_kind what, enum slurmdl_type type, enum slurmdl_op op, long root,
                  uint32_t call);

@@ -9,8 +9,7 @@
 #include "runtime/comm/mesh/mesh.h"
 #include "runtime/comm/net/listener.h"
 
-/* A connection, or a peer's reason to give up, that came before this rank had
- * the channel. */
+/* A connection, or a peer's reason to give up, that arrived before this rank opened the channel. */
 struct mesh_pending {
     struct mesh_pending *next;
     struct mesh_hello hello;
@@ -18,9 +17,8 @@ struct mesh_pending {
     struct net_seal *seal;
 };
 
-/* A thread accepts connections, so that a rank that computes keeps none of
- * the others waiting.  Of a child that was made by fork(2) all of it is
- * closed.
+/* A thread accepts connections, so that other ranks need not wait for a rank that computes.  In a
+ * child of fork(2), everything is closed.
  */
 struct endpoint {
     struct endpoint *next; /* in the list for fork(2) */
@@ -28,46 +26,47 @@ struct endpoint {
     pid_t pid;
     long rank, size;
     double timeout;
-    unsigned char key[HANDSHAKE_KEY]; /* of all ranks */
+    unsigned char key[HANDSHAKE_KEY]; /* shared by all ranks */
     bool plain;
     struct mesh_peer_info *peers;
-    struct listener listener; /* the thread's */
+    struct listener listener; /* used by the thread */
     int wake;                 /* an eventfd that ends the thread */
     pthread_t thread;
     bool threaded;
-    atomic_long unreachable; /* a rank whose host does not answer; -1 */
-    pthread_mutex_t mutex;   /* of what follows */
+    atomic_long unreachable; /* a rank whose host does not answer, or -1 */
+    pthread_mutex_t mutex;   /* protects the members below */
     struct mesh *meshes;
     struct mesh_pending *pending;
 };
 
 struct endpoint *endpoint_open (struct boot *b, struct slurmdl_error *err);
 
-/* The last user ends it. */
+/* Count users; the last endpoint_close() frees it. */
 void endpoint_use (struct endpoint *h);
 void endpoint_close (struct endpoint *h);
 
-/* Whether this process was made by fork(2) since. */
+/* Whether this process is a child, by fork(2), of the one that opened it. */
 bool endpoint_is_foreign (const struct endpoint *h);
 
-/* Take part in what comes in; what is pending for it is delivered. */
+/* Register a mesh for connections; pending ones are delivered. */
 void endpoint_enter (struct endpoint *h, struct mesh *m);
 void endpoint_leave (struct endpoint *h, struct mesh *m);
 
-/* Append a connection to a list of pending ones, which owns 'fd' and 'seal'
- * then; without memory it is closed.
+/* Append a connection to a list of pending ones, which takes ownership of 'fd' and 'seal'; if out
+ * of memory, they are closed.
  */
 void mesh_pending_add (struct mesh_pending **end, const struct mesh_hello *w, int fd,
                        struct net_seal *seal);
 
-/* mesh.c, from the listener's thread or endpoint_enter(), the mutex held: 'fd'
- * and 'seal' are the mesh's from now on. */
+/* mesh.c: called with the mutex held by the thread of the listener or by endpoint_enter(); the mesh
+ * takes ownership of 'fd' and 'seal'.
+ */
 void mesh_deliver (struct mesh *m, const struct mesh_hello *hello, int fd, struct net_seal *seal);
 
-/* What a rank waits for, as it tells those that ask. */
+/* The answer of a rank that is asked what it waits for. */
 struct mesh_report {
-    int64_t waits;  /* for this rank of the world, -1: for none */
-    uint32_t calls; /* collectives begun */
+    int64_t waits;  /* rank of the world that it waits for, -1: none */
+    uint32_t calls; /* number of collectives begun */
     uint32_t tag;   /* of the last one */
 };
 

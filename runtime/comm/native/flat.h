@@ -5,5 +5,5 @@
 #include "runtime/comm/mesh/collective.h"
 #include "runtime/comm/mesh/mesh.h"
 
-/* Any collective, of one rank, too. */
+/* Run any collective, also with a single rank. */
 int flat_run (struct mesh *m, const struct collective *c, struct slurmdl_error *err);

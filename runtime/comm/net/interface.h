@@ -13,9 +13,9 @@ struct interface_address {
     uint8_t bytes[16];
 };
 
-/* At most 'room' addresses of the interfaces that are up; without loopback and
- * link-local ones, those of containers and virtual machines last.  'wanted':
- * only of these, "ib0,eth1"; NULL or "": of all.  Returns how many.
+/* Write at most 'room' addresses of the interfaces that are up, without loopback and link-local
+ * ones; those of containers and virtual machines come last.  'wanted' selects interfaces
+ * ("ib0,eth1"); NULL or "": all.  Returns their number.
  */
 int interface_addresses (const char *wanted, struct interface_address *to, int room);
 
@@ -25,6 +25,6 @@ union interface_socket {
     struct sockaddr_in6 v6;
 };
 
-/* For connect(2) and bind(2); returns its size. */
+/* Convert for connect(2) and bind(2).  Returns the size. */
 socklen_t interface_socket (const struct interface_address *a, int port,
                             union interface_socket *to);

@@ -7,24 +7,24 @@
 
 enum { LISTEN_ADDRESSES = 16, LISTEN_SOCKETS = LISTEN_ADDRESSES + 2 };
 
-/* A socket for each address, all of one port. */
+/* A socket for each address, all at one port. */
 struct listen_sockets {
     int port;
-    int n; /* 0: it does not listen */
+    int n; /* 0: not listening */
     int fd[LISTEN_SOCKETS];
 };
 
-/* At 'port' (0: any that is free) of loopback and of this machine's interfaces;
- * of loopback only where 'host', which may be NULL, is a loopback address.  No
- * resolver is asked.  -1 with errno.
+/* Listen at 'port' (0: any free one) on loopback and on the interfaces of this machine; only on
+ * loopback if 'host', which may be NULL, is a loopback address.  Does not use a resolver.  Returns
+ * -1 with errno.
  */
 int listen_open (struct listen_sockets *s, const char *host, int port);
 
-/* At a port of the range DL_COMM_PORTS ("FIRST-LAST") if that is set, else at
- * any; EINVAL where it or DL_COMM_CONGESTION makes no sense.  'n' addresses;
- * 'list' NULL: loopback and all of this machine's interfaces.
+/* Listen at a port in the range DL_COMM_PORTS ("FIRST-LAST") if that is set, or else at any, on 'n'
+ * addresses, or on loopback and all interfaces if 'list' is NULL.  Fails with EINVAL if
+ * DL_COMM_PORTS or DL_COMM_CONGESTION is invalid.
  */
 int listen_open_range (struct listen_sockets *s, const struct interface_address *list, int n,
                        struct slurmdl_error *err);
 
-void listen_close (struct listen_sockets *s); /* errno is kept */
+void listen_close (struct listen_sockets *s); /* keeps errno */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accept connections, and find out who calls; strangers are bounded. */
+/* Accept connections and authenticate the callers; the number of strangers is limited. */
 #pragma once
 
 #include <poll.h>
@@ -7,13 +7,10 @@
 #include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/listen.h"
 
-/* Whether a process of this user's is on the other side, if it is of AF_UNIX.
- */
+/* Whether the peer of an AF_UNIX socket is a process of this user. */
 bool listener_is_mine (int fd);
 
-/* A stranger: a connection that has not proven that it has the key; or, later,
- * one that has not confirmed.
- */
+/* A stranger: a connection that has not proven that it has the key, or has not confirmed yet. */
 struct listener_pending {
     int fd;
     double since;
@@ -21,62 +18,61 @@ struct listener_pending {
     struct handshake_hello hello;
     struct handshake_challenge challenge;
     struct handshake_proof proof;
-    char *body;            /* ended by '\0'; NULL: the proof has not come */
-    struct net_seal *seal; /* once it is proven */
+    char *body;            /* ended by '\0'; NULL: the proof has not arrived */
+    struct net_seal *seal; /* once the caller is authenticated */
     bool challenged, proven, whole;
     unsigned char go[SEAL_TAG];
 };
 
-/* At a time more strangers than these, and 'expected', are not kept; the oldest
- * of those that have said nothing goes, else the oldest.  They have 10 s to say
- * all, 2 s where there are many.
+/* At most this number of strangers, plus 'expected', are kept.  If there are more, the oldest one
+ * that has sent nothing is dropped, or else the oldest.  They must complete the handshake within 10
+ * s, or 2 s if there are many.
  */
 enum { LISTENER_STRANGERS = 256 };
 
-/* All zero but these: new. */
+/* A new one is all zero except for the members up to 'timeout'. */
 struct listener {
     struct listen_sockets at; /* closed by listener_close() */
     struct handshake handshake;
-    size_t most;     /* bytes of a body */
-    size_t expected; /* that may come at once */
-    /* Of services that confirm: whether who has proven that it has the key is
-     * welcome; NULL: yes. */
+    size_t most;     /* maximum size of a body */
+    size_t expected; /* how many may come at once */
+    /* For services that confirm: whether an authenticated caller is welcome; NULL: always. */
     bool (*is_welcome) (void *arg, const void *body, size_t n);
     void *arg;
-    double timeout; /* to confirm: a process may be stopped so long */
+    double timeout; /* to confirm: a process may be stopped for this long */
     struct listener_pending *pending;
     size_t n, strangers, room;
     struct handshake_pair pair; /* drawn for the first caller */
     bool has_pair;
-    int spare; /* a file that gives way when no more may be open; 0: none */
+    int spare; /* a descriptor to close when no more files can be opened; 0: none */
     struct pollfd *poll;
     size_t poll_room;
 };
 
-/* How many entries for poll(2) are the listener's now. */
+/* Number of entries for poll(2) that the listener needs now. */
 size_t listener_fds (const struct listener *l);
 
-/* For poll(2): the first listener_fds() are the listener's, 'more' follow,
- * which the caller fills.  To be called before each listener_serve(), at least
- * once a second while l->n is not 0.  NULL: out of memory.
+/* The entries for poll(2): listener_fds() of the listener, followed by 'more' that the caller fills
+ * in. Call this before each listener_serve(), at least once a second while l->n is not 0.  Returns
+ * NULL if out of memory.
  */
 struct pollfd *listener_poll (struct listener *l, size_t more);
 
-/* After poll(2): take who comes and what they say, and drop who is late. */
+/* After poll(2): accept connections, read from them, and drop those that are late. */
 void listener_serve (struct listener *l);
 
-/* One who has said all; the socket, its seal and the body, of 'length' bytes
- * and '\0', are the caller's.  False: there is none now.
+/* Take a connection that has completed the handshake; the caller of this function then owns the
+ * socket, its seal and the body, 'length' bytes and '\0'.  Returns false if there is none now.
  */
 struct listener_arrival {
     int fd;
     struct net_seal *seal;
-    bool agrees;      /* it is plain as we are; else it gets no other answer */
-    unsigned version; /* of the service's protocol, that it speaks */
+    bool agrees;      /* both sides are plain, or neither is; otherwise it got no other answer */
+    unsigned version; /* its version of the protocol */
     size_t length;
     char *body;
 };
 bool listener_take (struct listener *l, struct listener_arrival *a);
 
-/* All that is open is closed, and the memory given back. */
+/* Close everything and free the memory. */
 void listener_close (struct listener *l);

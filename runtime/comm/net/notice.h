@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one process of the user's publishes for the others: a line in a file of
- * ~/.slurm-dl.
- */
+/* Notices: a process publishes a line for the user's other processes, in a file in ~/.slurm-dl. */
 #pragma once
 
 #include <stddef.h>
@@ -10,13 +8,13 @@
 
 enum { NOTICE_NAME = 256, NOTICE_TEXT = 512 };
 
-/* The folder and its files are the user's, and nobody else may enter or read
- * them: others are an error, EPERM.  notice_put() replaces what an earlier
- * process has left; notice_get() fails with ENOENT until it is there.
+/* The folder and its files must belong to the user, and nobody else may enter or read them;
+ * otherwise, the functions fail with EPERM.  notice_put() replaces the notice of an earlier
+ * process; notice_get() fails with ENOENT until the notice exists.
  */
 int notice_put (const char *name, const char *text, struct slurmdl_error *err);
 int notice_get (const char *name, char *text, struct slurmdl_error *err);
-void notice_remove (const char *name); /* errno is kept */
+void notice_remove (const char *name); /* keeps errno */
 
-/* A name in 'buf' that only this step has; -1: this is no step. */
+/* Write a name that is unique to this step.  Returns -1 outside a step. */
 int notice_step_name (char *buf, size_t size, const char *what);

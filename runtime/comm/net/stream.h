@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole messages over a socket, as they come. */
+/* Receive complete messages from a socket without waiting. */
 #pragma once
 
 #include <stddef.h>
@@ -19,20 +19,19 @@ struct net_stream {
     int fd;                /* -1: none */
     struct net_seal *seal; /* the stream's */
     struct net_stream_head head;
-    char begin[sizeof (struct net_stream_head) + SEAL_TAG]; /* as it comes */
-    bool begun;                                             /* the head has come */
-    size_t got; /* of the head, then of the body, with its tag */
-    char *body; /* of the message that has come, ended by '\0' */
+    char begin[sizeof (struct net_stream_head) + SEAL_TAG]; /* head and tag as received so far */
+    bool begun;                                             /* the head is complete */
+    size_t got; /* bytes received of the head, then of the body, with tags */
+    char *body; /* of the received message, ended by '\0' */
     size_t room;
 };
 
 void net_stream_init (struct net_stream *w, int fd, struct net_seal *seal);
-void net_stream_close (struct net_stream *w); /* also one that is closed */
+void net_stream_close (struct net_stream *w); /* may be closed already */
 
-/* STREAM_WHOLE: a message is in w->head and w->body until net_stream_next().
- * STREAM_FAILED sets errno: ECONNRESET, the other side has closed; EBADMSG, what
- * came was changed on its way; EPROTO, it is no message of ours, or is longer
- * than 'most' bytes.
+/* STREAM_WHOLE: a message is in w->head and w->body until net_stream_next().  STREAM_FAILED sets
+ * errno: ECONNRESET, the peer has closed the connection; EBADMSG, data were altered on the way;
+ * EPROTO, the message is invalid or longer than 'most' bytes.
  */
 enum stream_read { STREAM_FAILED = -1, STREAM_PARTIAL, STREAM_WHOLE };
 
@@ -40,8 +39,8 @@ enum stream_read { STREAM_FAILED = -1, STREAM_PARTIAL, STREAM_WHOLE };
 enum stream_read net_stream_read (struct net_stream *w, size_t most);
 void net_stream_next (struct net_stream *w);
 
-/* Wait for a whole message until the deadline (monotonic()): never
- * STREAM_PARTIAL; ETIMEDOUT as well.
+/* Wait for a complete message until the deadline (monotonic()); may also fail with ETIMEDOUT, and
+ * never returns STREAM_PARTIAL.
  */
 enum stream_read net_stream_wait (struct net_stream *w, size_t most, double deadline);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops over arrays that compilers make vector instructions of. */
+/* Loops over arrays that compilers vectorise. */
 #pragma once
 
 #include <stdint.h>
@@ -7,12 +7,10 @@
 
 #include "runtime/comm/reduce/reduce.h"
 
-/* A function with KERNEL is compiled with and without AVX2, and the program
- * takes what its processor has (at the speed of memory wider vectors bring
- * nothing).  A file of them begins with KERNEL_OPTIONS: nothing is contracted
- * to a fused operation, so that all processors compute the same.  Arrays are
- * read element by element at any address, as buffers of the network and of
- * Python are.
+/* A function with KERNEL is compiled with and without AVX2, and the program uses what its processor
+ * supports (memory is too slow for wider vectors to help).  A file with such functions begins with
+ * KERNEL_OPTIONS, which forbids fused operations, so that all processors compute the same.  Arrays
+ * may begin at any address, like buffers of the network and of Python.
  */
 #if !defined(KERNEL_GENERIC) && !defined(__SANITIZE_THREAD__) && defined(__x86_64__)               \
     && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
@@ -32,9 +30,9 @@
 #define KERNEL_LOOP _Pragma ("GCC ivdep")
 #endif
 
-/* Of two numbers the smaller or the greater one; NaN if one of them is NaN,
- * which is not clear from a comparison; -0 is below +0.  'unsigned' is the
- * type of the bits. */
+/* The smaller or the greater of two numbers; NaN if one of them is NaN, which a comparison does not
+ * show; -0 is below +0.  'unsigned' is the type of the bits.
+ */
 #define KERNEL_EXTREME(name, type, unsigned, before, join)                                         \
     static inline type name (type a, type b)                                                       \
     {                                                                                              \
@@ -70,19 +68,19 @@ enum { KERNEL_OPS = SLURMDL_PRODUCT + 1 };
 
 /* out[i] = a[i] op b[i]; 'out' may be 'a' or 'b'. */
 typedef void (*kernel_pair_f) (void *out, const void *a, const void *b, size_t n);
-/* From one array to another that it does not overlap. */
+/* Convert one array to another, which must not overlap. */
 typedef void (*kernel_map_f) (void *out, const void *in, size_t n);
-/* acc[i] = acc[i] op in[i], where 'acc' has F32. */
+/* acc[i] = acc[i] op in[i], with 'acc' in F32. */
 typedef void (*kernel_fold_f) (float *acc, const void *in, size_t n);
 
-/* A type that is computed with in F32. */
+/* A type whose arithmetic is done in F32. */
 struct kernel_narrow {
     kernel_map_f widen, narrow; /* to and from F32 */
     kernel_fold_f fold[KERNEL_OPS];
 };
 
-/* NULL where it is not defined, and of those types. */
+/* NULL if the operation is not defined for the type, and for types with kernel_narrow(). */
 kernel_pair_f kernel_pair (enum slurmdl_type type, enum slurmdl_op op);
 
-/* NULL if it is not one of F16, BF16, F8. */
+/* NULL unless the type is F16, BF16 or F8. */
 const struct kernel_narrow *kernel_narrow (enum slurmdl_type type);
