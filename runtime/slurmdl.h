@@ -127,7 +127,7 @@ struct slurmdl_metric *slurmdl_metric (struct slurmdl *run, const char *name);
 int slurmdl_log_to (struct slurmdl_metric *metric, int64_t step, double value);
 int slurmdl_log (struct slurmdl *run, const char *name, int64_t step, double value);
 
-/* Set the epoch of what is logged from now on.  Each call adds a row to the
+/* Set the epoch of all values logged from now on.  Each call adds a row to the
  * metric "epoch", with the step of the row before it.
  */
 int slurmdl_epoch (struct slurmdl *run, double epoch);
@@ -157,9 +157,8 @@ int slurmdl_event (struct slurmdl *run, const char *kind, const char *json);
 /* Number of scalars and records lost so far. */
 int64_t slurmdl_lost (const struct slurmdl *run);
 
-/* Whether there is something new to report: that the disk accepts nothing, or
- * that something was lost.  Returns 1 with 'err' filled in the first time, else
- * 0; costs one load.
+/* Whether there is a new problem to report: the disk accepts no data, or values were lost.  Returns
+ * 1 with 'err' filled in once for each problem, else 0; costs one load.
  */
 int slurmdl_trouble (struct slurmdl *run, struct slurmdl_error *err);
 
@@ -376,7 +375,7 @@ typedef int (*slurmdl_row_f) (const struct slurmdl_row *row, void *arg);
 int slurmdl_metrics_read (const char *path, slurmdl_row_f f, void *arg, struct slurmdl_error *err);
 
 /* The same for all metrics files in an attempt's folder, the oldest first.  A
- * folder without any is no error.  A damaged file is reported with EBADMSG
+ * folder without any is not an error.  A damaged file is reported with EBADMSG
  * after the others have been read.
  */
 int slurmdl_metrics_read_dir (const char *dir, slurmdl_row_f f, void *arg,
@@ -389,7 +388,7 @@ int slurmdl_metrics_read_dir (const char *dir, slurmdl_row_f f, void *arg,
  */
 int slurmdl_trial_read (const char *dir, slurmdl_row_f f, void *arg, struct slurmdl_error *err);
 
-/* The lowest step to which the attempt with the folder 'dir' was restored.
+/* Set '*step' to the lowest step to which the attempt with the folder 'dir' was restored.
  * Returns 1, or 0 if it started from the beginning.
  */
 int slurmdl_resumed_at (const char *dir, int64_t *step);
@@ -493,11 +492,13 @@ struct slurmdl_origin {
  */
 int slurmdl_checkpoint_origin (const struct slurmdl_checkpoint *c, struct slurmdl_origin *origin);
 int slurmdl_restored_origin (const struct slurmdl *run, struct slurmdl_origin *origin);
+
+/* Number of tensors, including states. */
 size_t slurmdl_checkpoint_count (const struct slurmdl_checkpoint *c);
-/* Tensor 'i' < count; EINVAL if there is none. */
+/* Describe tensor 'i', which is less than the count; else EINVAL. */
 int slurmdl_checkpoint_info (const struct slurmdl_checkpoint *c, size_t i,
                              struct slurmdl_tensor *t);
-/* Its index; -1 with ENOENT. */
+/* The index of a tensor; -1 with ENOENT if there is none. */
 int64_t slurmdl_checkpoint_find_tensor (const struct slurmdl_checkpoint *c, const char *name);
 /* Read the slab of shape 'dims' at 'offset' (NULL for both: all) into 'data',
  * host memory.  The saved parts that it overlaps are read and verified

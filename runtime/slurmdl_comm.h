@@ -77,8 +77,9 @@ long slurmdl_comm_rank (const struct slurmdl_comm *c);
 long slurmdl_comm_size (const struct slurmdl_comm *c);
 long slurmdl_comm_local_rank (const struct slurmdl_comm *c); /* on its node */
 long slurmdl_comm_local_size (const struct slurmdl_comm *c);
-long slurmdl_comm_node (const struct slurmdl_comm *c);
+long slurmdl_comm_node (const struct slurmdl_comm *c); /* 0, 1, ... in the order of first ranks */
 long slurmdl_comm_nodes (const struct slurmdl_comm *c);
+/* The strings belong to 'c'. */
 const char *slurmdl_comm_host (const struct slurmdl_comm *c, long rank);
 const char *slurmdl_comm_backend (const struct slurmdl_comm *c);
 const char *slurmdl_comm_bootstrap (const struct slurmdl_comm *c);
@@ -245,11 +246,10 @@ int slurmdl_join (struct slurmdl_comm *c, long *last, struct slurmdl_error *err)
 int slurmdl_timeline (struct slurmdl_comm *c, const char *path, int cycles,
                       struct slurmdl_error *err);
 
-/* Whether there is something new to report, as slurmdl_trouble(): tensors that
- * some ranks submitted DL_STALL_SECONDS (60) ago and others have not, with the
- * names of tensors, ranks and hosts.  After DL_STALL_ABORT seconds (0: never)
- * the communicator breaks with that text.  A rank that has not submitted
- * anything yet is given at most the time of a collective (DL_COMM_TIMEOUT).
+/* As slurmdl_trouble(): reports tensors that some ranks submitted DL_STALL_SECONDS (60) ago and
+ * others have not, with the names of tensors, ranks and hosts.  After DL_STALL_ABORT seconds (0:
+ * never) the communicator breaks with that text.  A rank that has not submitted anything yet is
+ * given at most the time of a collective (DL_COMM_TIMEOUT).
  */
 int slurmdl_comm_trouble (struct slurmdl_comm *c, struct slurmdl_error *err);
 

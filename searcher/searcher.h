@@ -209,7 +209,7 @@ int searcher_reject (struct searcher *s, long trial);
 int searcher_revive (struct searcher *s, long trial);
 
 /* A running trial continues at another point 'x', to which later observations
- * belong.  EINVAL if the trial is not running, if 'x' is no point of the space or
+ * belong.  EINVAL if the trial is not running, if 'x' is not a point of the space or
  * not allowed, and with repeats.
  */
 int searcher_move (struct searcher *s, long trial, const double *x);
@@ -259,7 +259,7 @@ int searcher_spend (struct searcher *s, long trial, double seconds);
  */
 int searcher_extend (struct searcher **s, long max_trials, int64_t max_length, double max_seconds);
 
-/* Whether config->max_seconds are spent, so that no segment begins any more. */
+/* Whether config->max_seconds are spent, so that no more segments begin. */
 bool searcher_is_spent (const struct searcher *s);
 
 /* Completed part of the work, 0 to 1.  Decreases only when searcher_revive() or
