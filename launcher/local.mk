@@ -70,7 +70,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/cmd/best.c %D%/cmd/compare.c %D%/cmd/failures.c %D%/cmd/goodput.c %D%/cmd/plot.c \
 	%D%/cmd/top.c \
 	%D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
-	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/members.c %D%/job/policy.c %D%/job/verdict.c \
+	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/members.c %D%/job/verdict.c \
 	%D%/node/env.c \
 	%D%/node/check_messages.c %D%/node/checks.c %D%/node/gpu_checks.c %D%/node/host_checks.c \
 	%D%/debug/dump_folder.c

@@ -60,7 +60,7 @@ int hparams_arguments (const char *text, const struct command_values *v,
 char *hparams_drop_groups (const struct experiment *e, const char *text, const json_t *hparams);
 
 /* Find the first {name} in 'text' that is neither a hyperparameter nor built in, and write the name
- * to 'buf'.  Returns 1 if there is one, else 0.
+ * to 'buf'.  Returns whether there is one.
  */
 bool hparams_unknown (const struct experiment *e, const char *text, char *buf, size_t size);
 

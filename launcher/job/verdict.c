@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decide whether a job with roles runs, has succeeded, fails or restarts. */
+/* Apply the policies of a job: decide whether it runs, has succeeded, fails or restarts. */
 #include "launcher/job/verdict.h"
 
 #include <string.h>
+
+#include "launcher/config/experiment.h"
+#include "launcher/config/failure_settings.h"
+#include "launcher/sweep/replay.h"
+#include "launcher/sweep/sweep.h"
 
 bool role_begins_again (enum restart_policy restart, const struct exit_range *ranges, int status)
 {
@@ -121,4 +126,29 @@ struct verdict job_judge (const struct role_members *roles, size_t n, enum succe
         if (role_has_ended (&roles[i]))
             return says (LIFE_BROKEN, "RankDied", &roles[i]);
     return says (LIFE_STARTED, "AttemptStarted", NULL);
+}
+
+/* ---- a failed attempt ---- */
+
+const char *job_gives_up (const struct experiment *e, const struct job_failure *f)
+{
+    const struct job_settings *j = e->job;
+
+    if (f->free)
+        return NULL;
+    if (j->nroles == 0 && !role_begins_again (j->restart, j->ranges, f->status))
+        return "RoleFailed";
+    if (f->progress)
+        return NULL;
+    if (f->alike >= FAULT_LIMIT)
+        return "SameCause";
+    return f->before >= e->failures->max_restarts ? "BackoffLimitExceeded" : NULL;
+}
+
+double job_deadline (const struct sweep *s, const struct sweep_trial *t)
+{
+    const struct condition_entry *suspended = &t->conditions.list[CONDITION_SUSPENDED];
+    double start = suspended->reason && !suspended->is_true ? suspended->time : t->begin_time;
+
+    return s->exp->job->deadline > 0 ? start + s->exp->job->deadline : 0;
 }

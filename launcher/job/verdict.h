@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decide whether a job with roles runs, has succeeded, fails or restarts: a pure function of how
- * many members of each role run, have succeeded and have failed.  Names and meanings are those of
- * Kubeflow's training operator.
+/* Apply the policies of a job: decide whether it runs, has succeeded, fails or restarts.  Names and
+ * meanings are those of Kubeflow's training operator.
  */
 #pragma once
 
@@ -29,4 +28,27 @@ struct verdict {
     const char *role;          /* the role that decides, or NULL */
     int status;                /* of the member that failed in this role */
 };
+
+/* Judge a job with roles by how many members of each role run, have succeeded and have failed. */
 struct verdict job_judge (const struct role_members *roles, size_t n, enum success_policy success);
+
+/* ---- a failed attempt ---- */
+
+struct job_failure {
+    int status; /* exit status, as in a shell */
+    bool free;  /* the failure does not count: the program asked to be restarted, or the machine was
+                   to blame */
+    bool progress; /* the attempt got further than those before it */
+    int before;    /* attempts that failed since the last progress, without this one */
+    int alike;     /* attempts that failed in the same way, this one included */
+};
+
+/* Why a job fails now, as a word of condition_reasons; NULL: the job is restarted. */
+const char *job_gives_up (const struct experiment *e, const struct job_failure *f);
+
+/* The deadline of a job in seconds since the epoch; 0: it has none.  The time counts from the start
+ * of the job or, if it was suspended, from when it was last resumed.
+ */
+struct sweep;
+struct sweep_trial;
+double job_deadline (const struct sweep *s, const struct sweep_trial *t);

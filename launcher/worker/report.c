@@ -15,7 +15,7 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/log_policy.h"
-#include "launcher/job/policy.h"
+#include "launcher/job/verdict.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"

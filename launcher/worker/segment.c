@@ -22,7 +22,7 @@
 #include "launcher/config/log_policy.h"
 #include "launcher/config/resources.h"
 #include "launcher/job/members.h"
-#include "launcher/job/policy.h"
+#include "launcher/job/verdict.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/metrics.h"
