@@ -164,7 +164,7 @@ static int check_profile (const char *value, char *why, size_t size)
     char path[NCCL_PATH];
 
     if (nccl_check_name (value) < 0) {
-        snprintf (why, size, "no name of a profile");
+        snprintf (why, size, "not a valid profile name");
         return -1;
     }
     nccl_path (path, dir, value);

@@ -45,7 +45,7 @@ static int take_policy_text (struct target t, const char *value, char *why, size
 static int take_path (struct target t, const char *value, char *why, size_t size)
 {
     if (*value != '/') {
-        snprintf (why, size, "not a path from /");
+        snprintf (why, size, "not an absolute path");
         return -1;
     }
     return take_policy_text (t, value, why, size);

@@ -65,8 +65,8 @@ static int find_debug_folder (const char *what, char *dir, size_t size)
         snprintf (dir, size, "%s", s.found);
         return EXIT_OK;
     }
-    complain ("%s/%s: no such folder: give it, or run this in the job's "
-              "working directory; the job needs --dl-debug",
+    complain ("%s/%s: no such folder: name it, or run this in the job's working directory; the job "
+              "needs --dl-debug",
               parent, s.prefix);
     return EXIT_NOT_FOUND;
 }
@@ -185,8 +185,8 @@ static int request_dump (const char *dir)
     if (watchers == 0)
         return EXIT_OK;
     if (stat (dir, &st) < 0 || !user_writes_alone (&st)) {
-        complain ("%s: others own it or may write there: not requesting stacks; showing the "
-                  "existing ones",
+        complain ("%s: other users own it or can write there: showing the existing stacks without "
+                  "requesting new ones",
                   dir);
         return EXIT_OK;
     }
@@ -202,7 +202,7 @@ static int request_dump (const char *dir)
         debug_path (path, sizeof (path), dir, dump, "");
         rmdir (path);
     } else if (missing > 0)
-        complain ("%ld nodes have not answered within %d s", missing, WAIT_SECONDS);
+        complain ("%ld nodes did not answer within %d s", missing, WAIT_SECONDS);
     return EXIT_OK;
 }
 

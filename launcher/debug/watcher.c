@@ -434,7 +434,7 @@ static void hang_check (struct watcher *w)
     }
     if (!w->hang_reported) {
         snprintf (reason, sizeof (reason), "no progress for %.0f s%s", w->limit,
-                  w->kills ? ", the step is ended" : "");
+                  w->kills ? ", ending the step" : "");
         if (watcher_request (w, DEBUG_HANG, reason) < 0)
             return;
     }

@@ -158,7 +158,7 @@ static void report (const struct elastic *e, long i, const char *what, double in
 
     printf ("%s: %s", place (e, i, name, sizeof (name)), what);
     if (in > 0)
-        printf ("; again in %.0f s", in);
+        printf ("; restarting in %.0f s", in);
     printf (" (%ld of %ld run)\n", running (e), e->wanted + e->spares);
     fflush (stdout);
 }

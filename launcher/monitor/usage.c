@@ -409,7 +409,7 @@ int usage_read_since (struct usage *u, const char *dir, double since, struct slu
     free (list);
     if (u->nnodes == 0) {
         errno = ENOENT;
-        return errorf (err, "%s: there is no sample yet", dir);
+        return errorf (err, "%s: no samples yet", dir);
     }
     if (u->nranks > 0)
         qsort (u->ranks, u->nranks, sizeof (*u->ranks), by_usage_rank);

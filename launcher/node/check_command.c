@@ -442,7 +442,7 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
 
     c->address = getenv ("SLURM_LAUNCH_NODE_IPADDR");
     if (!from && step_number ("SLURM_PROCID") == 0 && step_number ("SLURM_NNODES") > 1)
-        complain ("check: the collector of srun is unknown here: each node is checked alone");
+        complain ("check: srun's collector is unknown here: each node is checked alone");
     if (!from || !c->address || snprintf (text, size, "%s", from) >= (int)size
         || !(space = strchr (text, ' '))) {
         c->address = NULL;
@@ -602,7 +602,7 @@ static int find_key (struct collector_place *m, bool first, struct slurmdl_error
         return -1;
     m->has_key = secret == SECRET_FOUND;
     if (notice_step_name (m->name, sizeof (m->name), "check") < 0)
-        return errorf (err, "SLURM_JOB_ID and SLURM_STEP_ID name no step");
+        return errorf (err, "SLURM_JOB_ID and SLURM_STEP_ID do not name a step");
     if (m->has_key || !first || getrandom (m->c->key, sizeof (m->c->key), 0) == sizeof (m->c->key))
         return 0;
     return errorf (err, "getrandom: %s", strerror (errno));

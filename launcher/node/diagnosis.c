@@ -156,7 +156,7 @@ static void add_unreachable (struct diagnosis *d)
     }
     if (d->unreachable == 0)
         return;
-    snprintf (why, sizeof (why), "no answer from %ld of %ld ranks, whose nodes are not known",
+    snprintf (why, sizeof (why), "no answer from %ld of %ld ranks; their nodes are unknown",
               d->unreachable, d->size);
     add_node_finding (d, SEVERITY_STOP, why, -1);
 }

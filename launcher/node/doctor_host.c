@@ -58,13 +58,13 @@ void doctor_gpus (struct site *s)
                                                           : "no NVIDIA GPU on this host");
     else if (devices < cards)
         site_report (s, CHANGE, "/dev/nvidia*",
-                     "%d of %d GPUs have a device file: Slurm cannot give the "
-                     "others: run nvidia-persistenced or nvidia-modprobe at boot",
+                     "only %d of %d GPUs have a device file, so Slurm cannot allocate the others: "
+                     "run nvidia-persistenced or nvidia-modprobe at boot",
                      devices, cards);
     else if (!exists_on_host (s, "/run/nvidia-persistenced/socket"))
         site_report (s, HINT, "/run/nvidia-persistenced/socket",
-                     "no persistence daemon: the first task of a job waits for the "
-                     "driver (seconds for each GPU): enable nvidia-persistenced");
+                     "the persistence daemon does not run, so the first task of a job waits for "
+                     "the driver (seconds per GPU): enable nvidia-persistenced");
     else
         site_report (s, FINE, "/dev/nvidia*", "%d GPUs", devices);
 }
@@ -148,7 +148,8 @@ void doctor_memlock (struct site *s)
         site_report (s, FINE, where, "unlimited");
     else
         site_report (s, rdma ? CHANGE : HINT, where,
-                     "%ld KiB: RDMA needs LimitMEMLOCK=infinity in slurmd.service", n / 1024);
+                     "%ld KiB is too little for RDMA: set LimitMEMLOCK=infinity in slurmd.service",
+                     n / 1024);
 }
 
 void doctor_nofile (struct site *s)
@@ -163,7 +164,8 @@ void doctor_nofile (struct site *s)
     else
         site_report (
             s, n < 4096 ? CHANGE : HINT, where,
-            "%ld is low for many ranks and data loaders: LimitNOFILE=131072 in slurmd.service", n);
+            "%ld is low for many ranks and data loaders: set LimitNOFILE=131072 in slurmd.service",
+            n);
 }
 
 /* ---- shared memory ---- */
@@ -231,8 +233,8 @@ void doctor_remove_ipc (struct site *s)
         site_report (s, FINE, path, "RemoveIPC=no");
     else
         site_report (s, HINT, path,
-                     "shared memory of a job is removed when its user's last login "
-                     "ends: set RemoveIPC=no");
+                     "logind removes a job's shared memory when its user's last login ends: set "
+                     "RemoveIPC=no");
     conf_free (&c);
 }
 
@@ -260,8 +262,8 @@ static void compare_hosts (struct site *s, const struct conf *c, const char *hos
             continue;
         snprintf (where, sizeof (where), "/etc/hosts:%d", c->list[i].line);
         site_report (s, CHANGE, where,
-                     "%s is %.*s: no other node reaches programs that listen on the host's own "
-                     "name (Gloo): give its real address",
+                     "%s is %.*s, so other nodes cannot reach programs that listen on the host's "
+                     "own name (Gloo): use its real address",
                      host, (int)strcspn (text, " \t"), text);
     }
     if (s->nfindings == before)
@@ -324,7 +326,7 @@ void doctor_step (struct site *s)
     said = xmalloc (ROOM);
     status = slurm_try ("--dl=torch", "env", said, ROOM);
     if (status != 0)
-        site_report (s, BROKEN, "srun --dl=torch env", "it ended with status %d: %.*s", status,
+        site_report (s, BROKEN, "srun --dl=torch env", "exited with status %d: %.*s", status,
                      (int)strcspn (said, "\n"), said);
     else if (!strstr (said, "\nMASTER_ADDR="))
         site_report (s, BROKEN, "srun --dl=torch env",

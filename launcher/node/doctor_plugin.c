@@ -39,8 +39,8 @@ void doctor_plugstack (struct site *s)
 
     if (strstr (s->conf_path, "/conf-cache/") || !strncmp (s->conf_path, "/run/slurm/conf/", 16))
         site_report (s, HINT, s->conf_path,
-                     "this host is configless: see that plugstack.conf, and the "
-                     "files that it includes, are here too");
+                     "this host is configless: make sure that plugstack.conf and the files it "
+                     "includes exist here, too");
     if (access (full (s, s->stack_path, path), F_OK) < 0)
         site_report (s, BROKEN, s->stack_path, "%s: create it, with the line \"optional dl.so\"",
                      strerror (errno));
@@ -48,7 +48,7 @@ void doctor_plugstack (struct site *s)
         site_report (s, BROKEN, s->stack_path, "%s: users' srun and sbatch read it too: chmod 644",
                      strerror (errno));
     else
-        site_report (s, FINE, s->stack_path, "it can be read");
+        site_report (s, FINE, s->stack_path, "readable");
 }
 
 void doctor_plugin_line (struct site *s)
@@ -71,7 +71,7 @@ void doctor_plugin_line (struct site *s)
                      "\"required\": a node on which dl.so cannot be loaded fails all its jobs: use "
                      "\"optional\"");
     else if (strcmp (s->plugin.word, "optional"))
-        site_report (s, BROKEN, where, "'%s' is not a word of plugstack.conf: use \"optional\"",
+        site_report (s, BROKEN, where, "'%s' is not a keyword of plugstack.conf: use \"optional\"",
                      s->plugin.word);
     else
         site_report (s, FINE, where, "optional");
@@ -133,7 +133,7 @@ void doctor_plugin_file (struct site *s)
         return;
     }
     if (only_admin_can_write (s, s->plugin.plugin, "becomes root on each node"))
-        site_report (s, FINE, s->plugin.plugin, "only root may write there");
+        site_report (s, FINE, s->plugin.plugin, "only root can write there");
 }
 
 /* Return the Slurm release for which a plugin was built, or 0 if unknown.  Do not load
@@ -171,10 +171,9 @@ void doctor_plugin_release (struct site *s)
         site_report (s, FINE, s->plugin.plugin, "built for Slurm %lu.%02lu", n >> 16,
                      n >> 8 & 0xff);
     else
-        site_report (
-            s, BROKEN, s->plugin.plugin,
-            "it was built for Slurm %lu.%02lu, and here is %s, which does not load it: rebuild it",
-            n >> 16, n >> 8 & 0xff, text);
+        site_report (s, BROKEN, s->plugin.plugin,
+                     "built for Slurm %lu.%02lu, and Slurm %s does not load it: rebuild it",
+                     n >> 16, n >> 8 & 0xff, text);
 }
 
 /* ---- its arguments; dl-spank(8) ---- */
@@ -183,7 +182,7 @@ enum { WHY = 320 };
 
 static int is_path_argument (const char *value, char *why)
 {
-    snprintf (why, WHY, "not a path from /");
+    snprintf (why, WHY, "not an absolute path");
     return *value == '/' ? 0 : -1;
 }
 
@@ -210,7 +209,7 @@ static int is_default (const char *key, const char *value, char *why)
     if (i == PLUGIN_OPTIONS)
         i = PLUGIN_FRAMEWORK;
     if (i == PLUGIN_NCCL && nccl_check_name (value) < 0) {
-        snprintf (why, WHY, "no name of a profile");
+        snprintf (why, WHY, "not a valid profile name");
         return -1;
     }
     return plugin_option_check (i, value, why, WHY);
@@ -369,17 +368,17 @@ void doctor_command (struct site *s)
         path = BINDIR "/dl";
     if (!file_system_answers (full (s, path, name)))
         site_report (s, CHANGE, path,
-                     "no answer within %d s: its file system hangs, and steps with --dl-check, "
-                     "--dl-monitor or --dl-debug wait for it: install dl on a local one, and give "
-                     "dl.so the argument dl=PATH",
+                     "no answer within %d s: its file system hangs, and so do steps with "
+                     "--dl-check, --dl-monitor or --dl-debug: install dl on a local file system, "
+                     "and pass dl=PATH to dl.so",
                      ANSWER_S);
     else if (access (name, X_OK) < 0)
         site_report (s, CHANGE, path,
-                     "%s: options that need more than libc do nothing: install "
-                     "slurm-dl there, or give dl.so the argument dl=PATH",
+                     "%s: options that need more than libc do nothing: install slurm-dl there, or "
+                     "pass dl=PATH to dl.so",
                      strerror (errno));
     else if (only_admin_can_write (s, path, "runs programs as each user"))
-        site_report (s, FINE, path, "it is there");
+        site_report (s, FINE, path, "found");
 }
 
 /* ---- profiles ---- */

@@ -24,10 +24,10 @@ void doctor_kill (struct site *s)
     if (wait >= KILL_WAIT)
         site_report (s, FINE, site_here (s, "KillWait"), "%ld s", wait);
     else
-        site_report (s, CHANGE, site_here (s, "KillWait"),
-                     "%ld s between SIGTERM and SIGKILL are short for a checkpoint: "
-                     "set KillWait=%d or more",
-                     wait, KILL_WAIT);
+        site_report (
+            s, CHANGE, site_here (s, "KillWait"),
+            "%ld s from SIGTERM to SIGKILL is too short for a checkpoint: set KillWait=%d or more",
+            wait, KILL_WAIT);
 }
 
 struct partition_defaults {
@@ -86,8 +86,8 @@ void doctor_preemption (struct site *s)
         if (grace < 0 || grace >= GRACE)
             continue;
         snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
-        site_report (s, CHANGE, where, "%ld s are short for a checkpoint: set GraceTime=%d or more",
-                     grace, GRACE);
+        site_report (s, CHANGE, where,
+                     "%ld s is too short for a checkpoint: set GraceTime=%d or more", grace, GRACE);
     }
     if (s->nfindings == before)
         site_report (s, FINE, s->conf_path, "no partition has less than %d s", GRACE);
@@ -95,8 +95,9 @@ void doctor_preemption (struct site *s)
 
 void doctor_requeue (struct site *s)
 {
-    site_expect (s, "JobRequeue", site_number (s, "JobRequeue") == 1, "jobs are requeued",
-                 "jobs are not requeued after preemption or a node failure: set JobRequeue=1");
+    site_expect (
+        s, "JobRequeue", site_number (s, "JobRequeue") == 1, "jobs are requeued",
+        "Slurm does not requeue jobs after preemption or a node failure: set JobRequeue=1");
 }
 
 /* A process in a slow driver call takes time to die, and Slurm then drains its node. */
@@ -110,8 +111,8 @@ void doctor_unkillable (struct site *s)
         site_report (s, FINE, site_here (s, "UnkillableStepTimeout"), "%ld s", timeout);
     else
         site_report (s, CHANGE, site_here (s, "UnkillableStepTimeout"),
-                     "after %ld s a node is drained whose GPU processes are slow to "
-                     "end: set UnkillableStepTimeout=%ld or more",
+                     "Slurm drains a node if GPU processes take more than %ld s to end: set "
+                     "UnkillableStepTimeout=%ld or more",
                      timeout, wanted);
 }
 
@@ -123,9 +124,9 @@ void doctor_limits (struct site *s)
 
     site_expect (s, "PropagateResourceLimits",
                  !goes || site_has (s, "PropagateResourceLimitsExcept", "MEMLOCK"),
-                 "locked memory is as slurmd has it",
-                 "the login node's limit of locked memory goes to the job, and "
-                 "RDMA fails: set PropagateResourceLimitsExcept=MEMLOCK");
+                 "jobs get slurmd's limit of locked memory",
+                 "jobs get the login node's limit of locked memory, so RDMA fails: set "
+                 "PropagateResourceLimitsExcept=MEMLOCK");
 }
 
 /* ---- other parameters ---- */
@@ -157,13 +158,14 @@ static void ask_srun (struct site *s)
     unsetenv ("DL_DOCTOR");
     site_value (s, "SLURM_VERSION", text, sizeof (text), "");
     if (status != 0 || read_version (s->said, number) < 0)
-        site_report (s, BROKEN, "srun", "it does not run (status %d): %.200s", status,
+        site_report (s, BROKEN, "srun", "cannot run it (status %d): %.200s", status,
                      *s->said ? s->said : "without a word");
     else if (s->alone)
         site_report (s, FINE, "srun", "%s", strcpy (s->version, number));
     else if (strncmp (number, text, 5))
-        site_report (s, CHANGE, "srun", "it is of %s, and the controller of %s: upgrade this host",
-                     number, text);
+        site_report (s, CHANGE, "srun",
+                     "this host has version %s, and the controller %s: upgrade this host", number,
+                     text);
     else
         site_report (s, FINE, "srun", "%s, as the controller", number);
 }
@@ -174,7 +176,7 @@ void doctor_slurm (struct site *s)
 
     if (!s->config || s->alone)
         site_report (s, BROKEN, "scontrol show config", "%s: %s", s->why,
-                     s->alone ? "slurm.conf was read instead, with Slurm's defaults"
+                     s->alone ? "using slurm.conf and Slurm's defaults instead"
                               : "slurm.conf was not checked");
     if (!s->config)
         return;
@@ -184,7 +186,8 @@ void doctor_slurm (struct site *s)
         site_report (s, FINE, s->conf_path, "Slurm %s",
                      site_value (s, "SLURM_VERSION", text, sizeof (text), "?"));
     if (!s->slurm.n)
-        site_report (s, HINT, s->conf_path, "it cannot be read here: findings have no lines");
+        site_report (s, HINT, s->conf_path,
+                     "cannot read it here, so findings have no line numbers");
 }
 
 /* ---- ports; slurm.conf(5) MpiParams ---- */
@@ -218,10 +221,10 @@ static void check_daemon (struct site *s, const char *where, struct range r, con
     if (port < 0)
         port = otherwise;
     if (port >= r.low && port <= r.high)
-        site_report (
-            s, CHANGE, where,
-            "ports=%ld-%ld: %s is %ld: a step that gets this port does not start: use others",
-            r.low, r.high, key, port);
+        site_report (s, CHANGE, where,
+                     "ports=%ld-%ld includes %s=%ld: a step that gets this port cannot start: use "
+                     "other ports",
+                     r.low, r.high, key, port);
 }
 
 static void compare_range (struct site *s, const char *where, struct range r)
@@ -233,15 +236,15 @@ static void compare_range (struct site *s, const char *where, struct range r)
 
     if (ranges_overlap (r, e))
         site_report (s, CHANGE, where,
-                     "ports=%ld-%ld: programs get ports from %ld-%ld at random "
-                     "(ip_local_port_range): use others, as ports=%ld-%ld",
+                     "ports=%ld-%ld overlaps %ld-%ld, from which programs get random ports "
+                     "(ip_local_port_range): use others, such as ports=%ld-%ld",
                      r.low, r.high, e.low, e.high, from, from + PORTS_WANTED - 1);
     check_daemon (s, where, r, "SlurmctldPort", 6817);
     check_daemon (s, where, r, "SlurmdPort", 6818);
     if (n < PORTS_WANTED)
         site_report (s, HINT, where,
-                     "%ld ports: a step takes one more than it has tasks on a node, "
-                     "and waits if none are left: have %d",
+                     "only %ld ports: a step takes one more than it has tasks on a node, and waits "
+                     "if none are left: reserve %d",
                      n, PORTS_WANTED);
     if (s->nfindings == before)
         site_report (s, FINE, where, "ports=%ld-%ld", r.low, r.high);
@@ -258,13 +261,13 @@ void doctor_ports (struct site *s)
     ports = strstr (text, "ports=");
     if (!*text)
         site_report (s, CHANGE, where,
-                     "no ports are reserved: MASTER_PORT is chosen by the job's number, and two "
+                     "Slurm reserves no ports, so MASTER_PORT depends on the job's number, and two "
                      "jobs on a node may collide: set MpiParams=ports=%d-%d",
                      PORTS_FROM, PORTS_FROM + PORTS_WANTED - 1);
     else if (!ports || sscanf (ports + 6, "%ld-%ld", &r.low, &r.high) != 2)
         site_report (s, BROKEN, where,
-                     "%s has no ports=LOW-HIGH: Slurm 22.05 then starts no step "
-                     "(\"Requires more ports than can be reserved\")",
+                     "%s has no ports=LOW-HIGH, so Slurm 22.05 cannot start steps (\"Requires more "
+                     "ports than can be reserved\")",
                      text);
     else
         compare_range (s, where, r);
@@ -283,19 +286,18 @@ void doctor_srun_ports (struct site *s)
             &srun.high);
     if (srun.high == 0) {
         site_report (s, HINT, where,
-                     "srun and --dl-check listen on any port: with a firewall "
-                     "between login and compute nodes set "
-                     "SrunPortRange=60001-63000, and open it");
+                     "srun and --dl-check listen on any port: if there is a firewall between login "
+                     "and compute nodes, set SrunPortRange=60001-63000 and open it");
         return;
     }
     site_value (s, "MpiParams", text, sizeof (text), "");
     ports = strstr (text, "ports=");
     if (ports && sscanf (ports + 6, "%ld-%ld", &steps.low, &steps.high) == 2
         && ranges_overlap (srun, steps))
-        site_report (s, CHANGE, where,
-                     "%ld-%ld: MpiParams has some of these ports, and srun takes them from steps: "
-                     "use others",
-                     srun.low, srun.high);
+        site_report (
+            s, CHANGE, where,
+            "%ld-%ld overlaps the ports of MpiParams, so srun takes ports from steps: use others",
+            srun.low, srun.high);
     else
         site_report (s, FINE, where, "%ld-%ld", srun.low, srun.high);
 }
@@ -311,7 +313,7 @@ void doctor_task_plugin (struct site *s)
         site_report (s, FINE, site_here (s, "TaskPlugin"), "affinity and cgroup");
     else
         site_report (s, CHANGE, site_here (s, "TaskPlugin"),
-                     "%s is missing: jobs on a node take each other's %s: set "
+                     "%s is missing, so jobs on a node can use each other's %s: set "
                      "TaskPlugin=task/cgroup,task/affinity",
                      cgroup ? "task/affinity" : "task/cgroup",
                      cgroup ? "cores" : "cores, memory and GPUs");
@@ -320,8 +322,8 @@ void doctor_task_plugin (struct site *s)
 void doctor_proctrack (struct site *s)
 {
     site_expect (s, "ProctrackType", site_has (s, "ProctrackType", "cgroup"), "proctrack/cgroup",
-                 "processes that leave their session outlive the job (and hold "
-                 "GPUs): set ProctrackType=proctrack/cgroup");
+                 "processes that leave their session outlive the job and keep its GPUs: set "
+                 "ProctrackType=proctrack/cgroup");
 }
 
 static bool conf_says_yes (const struct conf *c, const char *key)
@@ -358,15 +360,15 @@ static void expect_memory_limit (struct site *s)
         return;
     if (l && atof (l->text + strcspn (l->text, "=") + 1) < 100) {
         snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
-        site_report (s, CHANGE, where,
-                     "a job that uses the memory it asked for is killed: set "
-                     "AllowedRAMSpace=100");
+        site_report (
+            s, CHANGE, where,
+            "a job is killed before it uses all memory it requested: set AllowedRAMSpace=100");
     }
     site_value (s, "SelectTypeParameters", text, sizeof (text), "");
     if (*text && !strcasestr (text, "_MEMORY"))
         site_report (s, CHANGE, site_here (s, "SelectTypeParameters"),
-                     "%s: jobs are given no memory, and ConstrainRAMSpace "
-                     "limits none: set SelectTypeParameters=CR_Core_Memory",
+                     "%s does not allocate memory, so ConstrainRAMSpace does not limit it: set "
+                     "SelectTypeParameters=CR_Core_Memory",
                      text);
 }
 
@@ -374,14 +376,14 @@ static void expect_memory_limit (struct site *s)
 void doctor_cgroup (struct site *s)
 {
     expect_constraint (s, "ConstrainCores", "a job can use all cores of a node");
-    expect_constraint (s, "ConstrainRAMSpace", "a job can take the memory of others");
-    expect_constraint (s, "ConstrainDevices", "a job can open the GPUs of others");
+    expect_constraint (s, "ConstrainRAMSpace", "a job can use the memory of others");
+    expect_constraint (s, "ConstrainDevices", "a job can use the GPUs of others");
     expect_memory_limit (s);
     if (conf_says_yes (&s->cgroup, "ConstrainDevices"))
-        site_report (s, HINT, "cgroup.conf",
-                     "--gpus-per-task and --gpu-bind hide the GPUs of the other "
-                     "ranks, and NVLink is lost: tell users --gpus-per-node, or from "
-                     "23.11.4 on SLURM_GRES_FLAGS=allow-task-sharing");
+        site_report (
+            s, HINT, "cgroup.conf",
+            "--gpus-per-task and --gpu-bind hide the GPUs of other ranks, which disables NVLink: "
+            "recommend --gpus-per-node or, since 23.11.4, SLURM_GRES_FLAGS=allow-task-sharing");
 }
 
 void doctor_select (struct site *s)
@@ -491,14 +493,13 @@ static int compare_node (void *arg, const char *host)
         return 0;
     if (files < 0)
         site_report (s, CHANGE, "gres.conf",
-                     "%s has GPUs in slurm.conf, and no line here is for it: "
-                     "it drains: set AutoDetect=nvml in a line without "
-                     "NodeName=",
+                     "%s has GPUs in slurm.conf but no line here, so Slurm drains it: set "
+                     "AutoDetect=nvml in a line without NodeName=",
                      name);
     else
         site_report (s, CHANGE, "gres.conf",
-                     "%s has %ld GPUs in slurm.conf, and %ld files here: the "
-                     "smaller number counts, or it drains: make them equal",
+                     "%s has %ld GPUs in slurm.conf but %ld files here: Slurm uses the smaller "
+                     "number, or drains it: make them equal",
                      name, g->wanted, files);
     return 1;
 }
@@ -528,10 +529,10 @@ static void check_cores (struct site *s)
         site_report (s, FINE, "gres.conf", "AutoDetect");
     else if (nothing) {
         snprintf (where, sizeof (where), "%s:%d", nothing->file, nothing->line);
-        site_report (s, CHANGE, where,
-                     "no File=: Slurm gives no device, and sets no "
-                     "CUDA_VISIBLE_DEVICES: set AutoDetect=nvml (rsmi for "
-                     "AMD), or File=/dev/nvidia[0-7]");
+        site_report (
+            s, CHANGE, where,
+            "no File=, so Slurm allocates no device and does not set CUDA_VISIBLE_DEVICES: set "
+            "AutoDetect=nvml (rsmi for AMD), or File=/dev/nvidia[0-7]");
     } else if (blind) {
         snprintf (where, sizeof (where), "%s:%d", blind->file, blind->line);
         site_report (s, CHANGE, where,
@@ -540,9 +541,9 @@ static void check_cores (struct site *s)
     } else if (s->gres.n)
         site_report (s, FINE, "gres.conf", "each GPU has its cores");
     else
-        site_report (s, HINT, "gres.conf",
-                     "not here: a host that reads none, or a node without GPUs; on "
-                     "nodes with GPUs have AutoDetect=nvml");
+        site_report (
+            s, HINT, "gres.conf",
+            "not found: fine on a host without GPUs; nodes with GPUs need AutoDetect=nvml");
 }
 
 void doctor_gres (struct site *s)
@@ -554,12 +555,12 @@ void doctor_gres (struct site *s)
         check_nodes (s);
         if (s->slurm.n && !has_nodes_with_gpus (s) && !conf_find (&s->slurm, "MaxNodeCount"))
             site_report (s, CHANGE, site_here (s, "NodeName"),
-                         "no node has GPUs, and jobs that request some are rejected: set "
-                         "Gres=gpu:N of the nodes");
+                         "no node has GPUs, so Slurm rejects jobs that request them: set "
+                         "Gres=gpu:N for the nodes");
     } else
         site_report (s, gpus ? CHANGE : HINT, site_here (s, "GresTypes"),
-                     "Slurm gives no GPUs: set GresTypes=gpu, Gres=gpu:N of the "
-                     "nodes, and AutoDetect=nvml in gres.conf");
+                     "Slurm cannot allocate GPUs: set GresTypes=gpu, Gres=gpu:N for the nodes, and "
+                     "AutoDetect=nvml in gres.conf");
 }
 
 void doctor_tres (struct site *s)
@@ -572,10 +573,9 @@ void doctor_tres (struct site *s)
         site_report (s, FINE, where, "gres/gpu is accounted");
     else if (site_has (s, "AccountingStorageType", "slurmdbd"))
         site_report (s, CHANGE, where,
-                     "GPU hours are not accounted: set "
-                     "AccountingStorageTRES=gres/gpu");
+                     "Slurm does not account GPU hours: set AccountingStorageTRES=gres/gpu");
     else
-        site_report (s, HINT, where, "no accounting, not even of GPU hours");
+        site_report (s, HINT, where, "Slurm accounts nothing, not even GPU hours");
 }
 
 /* ---- values that no site wants ---- */
@@ -585,10 +585,10 @@ static const struct {
     const char *key, *word, *advice;
     enum doctor_severity severity;
 } values[] = {
-    { "AuthType", "none", "anybody can act as anybody, root too: set AuthType=auth/munge", CHANGE },
-    { "PreemptMode", "SUSPEND", "a suspended job keeps the memory of its GPUs, which the next job then lacks: set PreemptMode=REQUEUE", CHANGE },
-    { "PreemptMode", "CANCEL", "preempted jobs are not requeued: set PreemptMode=REQUEUE", HINT },
-    { "SelectTypeParameters", "CR_CPU", "two jobs get the hyperthreads of one core: set SelectTypeParameters=CR_Core_Memory", CHANGE },
+    { "AuthType", "none", "anyone can impersonate any user, even root: set AuthType=auth/munge", CHANGE },
+    { "PreemptMode", "SUSPEND", "a suspended job keeps its GPU memory, which the next job then lacks: set PreemptMode=REQUEUE", CHANGE },
+    { "PreemptMode", "CANCEL", "Slurm does not requeue preempted jobs: set PreemptMode=REQUEUE", HINT },
+    { "SelectTypeParameters", "CR_CPU", "two jobs can get the hyperthreads of one core: set SelectTypeParameters=CR_Core_Memory", CHANGE },
 };
 static const struct {
     const char *key, *advice;
@@ -618,7 +618,7 @@ static void expect_program (struct site *s, const char *key)
     *strrchr (full, '/') = '\0';
     if (access (full, F_OK) == 0)
         site_report (s, CHANGE, site_here (s, key),
-                     "%s=%s: no program there: it fails or is skipped on each node", key, path);
+                     "%s=%s: no such program, so it fails or is skipped on each node", key, path);
 }
 
 /* Do not complain on a host that has no MPI plugins at all, such as a login node. */
@@ -642,9 +642,7 @@ static void check_mpi (struct site *s)
     snprintf (full, sizeof (full), "%s%s", s->root, path);
     if (glob (full, 0, NULL, &g) == 0) {
         site_report (s, CHANGE, site_here (s, "MpiDefault"),
-                     "%s: no such plugin, and srun without --mpi fails: see "
-                     "srun --mpi=list",
-                     name);
+                     "%s: no such plugin, so srun without --mpi fails: see srun --mpi=list", name);
         globfree (&g);
     }
 }
@@ -656,8 +654,8 @@ static void expect_container_settings (struct site *s)
         return;
     if (site_has (s, "PrologFlags", "Contain"))
         site_report (s, HINT, site_here (s, "JobContainerType"),
-                     "/tmp and /dev/shm are a job's own, and removed at its end: write what should "
-                     "stay elsewhere");
+                     "each job has its own /tmp and /dev/shm, which Slurm removes at its end: keep "
+                     "results elsewhere");
     else
         site_report (s, CHANGE, site_here (s, "JobContainerType"),
                      "job_container/tmpfs needs PrologFlags=Contain: set it");
@@ -691,7 +689,7 @@ void doctor_array (struct site *s)
         site_report (s, FINE, site_here (s, "MaxArraySize"), "%ld", n);
     else
         site_report (s, HINT, site_here (s, "MaxArraySize"),
-                     "%ld: dl run needs as many as it has workers", n);
+                     "%ld: dl run needs one task per worker", n);
 }
 
 void doctor_prolog (struct site *s)
@@ -706,9 +704,8 @@ void doctor_gather (struct site *s)
     site_expect (s, "JobAcctGatherType",
                  site_has (s, "JobAcctGatherType", "cgroup")
                      || site_has (s, "JobAcctGatherType", "linux"),
-                 "sstat and seff know the memory of a job",
-                 "sstat and seff know nothing: set "
-                 "JobAcctGatherType=jobacct_gather/cgroup");
+                 "sstat and seff report the memory of a job",
+                 "sstat and seff have no data: set JobAcctGatherType=jobacct_gather/cgroup");
 }
 
 void doctor_health (struct site *s)

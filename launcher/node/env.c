@@ -664,7 +664,7 @@ static int read_options (struct env_plan *p, struct slurmdl_error *err)
     if (*p->roles && roles_parse (p->roles, &roles, why, sizeof (why)) < 0)
         return refuse_value (p, ENV_ROLES, why, err);
     if (*p->nccl && nccl_check_name (p->nccl) < 0)
-        return refuse_value (p, ENV_NCCL, "no name of a profile", err);
+        return refuse_value (p, ENV_NCCL, "not a valid profile name", err);
     if (!strcmp (p->dl, "off"))
         p->dl = "";
     return 0;

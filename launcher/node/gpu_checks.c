@@ -408,7 +408,7 @@ static bool check_gpu (const struct check_place *p, unsigned i, long nth)
             return false;
         count_nvml_answer (&l, rv);
         if (!l.lost)
-            check_finding (p, SEVERITY_BAD, "GPU %s: it cannot be opened (NVML error %d)", bus, rv);
+            check_finding (p, SEVERITY_BAD, "GPU %s: cannot open it (NVML error %d)", bus, rv);
         return true;
     }
     if (nvml.uuid)
@@ -498,13 +498,13 @@ static void report_none (const struct check_place *p, const char *why)
     if (n > 0 && has_hardware () && !strcmp (by, "Slurm"))
         check_finding (p, SEVERITY_BAD, "GPUs: %s", why);
     else if (n > 0)
-        check_finding (p, SEVERITY_BAD, "GPUs: %ld expected (by %s), but none can be checked: %s",
-                       n, by, why);
+        check_finding (p, SEVERITY_BAD, "GPUs: %ld expected (by %s), but cannot check any: %s", n,
+                       by, why);
     else if (has_hardware () && p->local_rank == 0)
         check_finding (p, is_loaded () ? SEVERITY_WARN : SEVERITY_BAD,
-                       "GPUs: there are NVIDIA GPUs, but none can be checked: %s", why);
+                       "GPUs: found NVIDIA GPUs, but cannot check them: %s", why);
     else if (is_loaded () && p->local_rank == 0)
-        check_finding (p, SEVERITY_WARN, "GPUs are not checked: %s", why);
+        check_finding (p, SEVERITY_WARN, "GPUs: not checked: %s", why);
 }
 
 static void compare_count (const struct check_place *p, long seen)
@@ -515,10 +515,10 @@ static void compare_count (const struct check_place *p, long seen)
     if (p->level == LEVEL_NONE || seen >= n || !gives_whole_gpus ())
         return;
     if (!strcmp (by, "Slurm"))
-        check_finding (p, SEVERITY_BAD, "GPUs: Slurm gave %ld, the driver has %ld of them", n,
-                       seen);
+        check_finding (p, SEVERITY_BAD, "GPUs: Slurm allocated %ld, but the driver has %ld of them",
+                       n, seen);
     else
-        check_finding (p, SEVERITY_BAD, "GPUs: %ld expected (by %s), the driver has %ld", n, by,
+        check_finding (p, SEVERITY_BAD, "GPUs: %ld expected (by %s), but the driver has %ld", n, by,
                        seen);
 }
 
@@ -532,8 +532,8 @@ void check_gpus (const struct check_place *p)
     check_stage (p, "the driver");
     if (nvml_load (&nvml, NULL) < 0) {
         report_none (p, is_loaded () ? "no libnvidia-ml.so.1 of CUDA 11 or newer"
-                                     : "the NVIDIA driver is not loaded, and there is no "
-                                       "libnvidia-ml.so.1 of CUDA 11 or newer");
+                                     : "the NVIDIA driver is not loaded, and libnvidia-ml.so.1 of "
+                                       "CUDA 11 or newer is not installed");
         return;
     }
     if ((rv = nvml.init ()) != NVML_SUCCESS || (rv = nvml.count (&n)) != NVML_SUCCESS) {
@@ -695,13 +695,13 @@ static int call_product (struct gpu_product *g, void *handle)
         start = monotonic ();
     }
     if (rv == EXECUTION_FAILED)
-        return add_product_finding (g, SEVERITY_BAD,
-                                    "it cannot multiply matrices (cuBLAS error %d)", rv);
+        return add_product_finding (g, SEVERITY_BAD, "cannot multiply matrices (cuBLAS error %d)",
+                                    rv);
     if (rv != 0)
         return add_product_finding (g, SEVERITY_NOTE,
-                                    "products of matrices are not measured (cuBLAS error %d)", rv);
+                                    "matrix products not measured (cuBLAS error %d)", rv);
     if (cuda != 0 || (cuda = g->finish ()) != 0)
-        return add_product_finding (g, SEVERITY_BAD, "it cannot multiply matrices (CUDA error %d)",
+        return add_product_finding (g, SEVERITY_BAD, "cannot multiply matrices (CUDA error %d)",
                                     cuda);
     g->rate = 2.0 * PRODUCT_ROUNDS * (double)g->n * (double)g->n * (double)g->n
               / (monotonic () - start) / 1e12;
@@ -716,12 +716,11 @@ static int gpu_product_measure (struct gpu_product *g)
 
     if (load_libraries () < 0)
         return add_product_finding (g, SEVERITY_NOTE,
-                                    "products of matrices are not measured: no "
-                                    "libcublas.so.%d to .%d",
+                                    "matrix products not measured: no libcublas.so.%d to .%d",
                                     FIRST_RELEASE, LAST_RELEASE);
     if ((rv = blas.create (&handle)) != 0)
         return add_product_finding (g, SEVERITY_NOTE,
-                                    "products of matrices are not measured (cuBLAS error %d)", rv);
+                                    "matrix products not measured (cuBLAS error %d)", rv);
     rv = call_product (g, handle);
     blas.destroy (handle);
     return rv;
@@ -893,9 +892,7 @@ static int measure_copy_rates (const struct check_place *p, const struct gpu_mem
     int rv = 0;
 
     if (m->size < MEASURED) {
-        check_finding (p, SEVERITY_NOTE,
-                       "GPU %s: no rates are measured: too little memory is "
-                       "free",
+        check_finding (p, SEVERITY_NOTE, "GPU %s: rates not measured: too little free memory",
                        m->bus);
         return 0;
     }
@@ -960,7 +957,7 @@ static void test_device (const struct check_place *p, int i)
         rv = test_memory (p, bus, size);
     }
     if (rv != 0)
-        check_finding (p, SEVERITY_BAD, "GPU %s: it cannot compute (CUDA error %d)", bus, rv);
+        check_finding (p, SEVERITY_BAD, "GPU %s: cannot compute (CUDA error %d)", bus, rv);
     if (context)
         cuda.release (device);
 }
@@ -976,7 +973,7 @@ void check_copy (const struct check_place *p)
     if (symbols_load (&cuda, dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), symbols))
         return;
     if ((rv = cuda.init (0)) != 0 || (rv = cuda.count (&n)) != 0) {
-        check_finding (p, SEVERITY_BAD, "GPUs: CUDA does not start (error %d)", rv);
+        check_finding (p, SEVERITY_BAD, "GPUs: cannot initialize CUDA (error %d)", rv);
         return;
     }
     for (int i = 0; i < n; i++)

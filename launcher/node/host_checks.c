@@ -53,7 +53,7 @@ void check_memory (const struct check_place *p)
     unsigned long long mib;
 
     if (total > 0 && free >= 0 && free < total / 20)
-        check_finding (p, SEVERITY_WARN, "memory: %lld of %lld MiB are free", free >> 10,
+        check_finding (p, SEVERITY_WARN, "memory: only %lld of %lld MiB free", free >> 10,
                        total >> 10);
     check_stage (p, "/dev/shm");
     if (statvfs ("/dev/shm", &s) < 0) {
@@ -63,9 +63,7 @@ void check_memory (const struct check_place *p)
     mib = (unsigned long long)s.f_bavail * s.f_frsize >> 20;
     if (mib < 512)
         check_finding (p, mib < SHM_LEAST ? SEVERITY_BAD : SEVERITY_WARN,
-                       "/dev/shm: %llu MiB are free; NCCL and data loaders use "
-                       "it",
-                       mib);
+                       "/dev/shm: only %llu MiB free; NCCL and data loaders need it", mib);
 }
 
 /* Report the fastest of several copies of 256 MiB, on one core. */
@@ -82,7 +80,7 @@ void check_bandwidth (const struct check_place *p)
         memcpy (to, from, SIZE);
         rate = 2.0 * SIZE / (monotonic () - start) / 1e9;
         if (to[(size_t)i * 1000] != i + 1)
-            check_finding (p, SEVERITY_BAD, "memory: a copy differs");
+            check_finding (p, SEVERITY_BAD, "memory: a copy differs from the original");
         if (i > 0 && rate > best)
             best = rate;
     }
@@ -105,8 +103,8 @@ static void look_at_ports (const struct check_place *p, const struct fabric *f)
     for (int i = 0; i < f->nports; i++)
         if (f->ports[i].unused
             && (f->ports[i].kind == f->kind || !strcmp (f->ports[i].unused, "down")))
-            check_finding (p, SEVERITY_WARN, "network: %s port %d is not used: %s",
-                           f->ports[i].name, f->ports[i].number, f->ports[i].unused);
+            check_finding (p, SEVERITY_WARN, "network: %s port %d is unused: %s", f->ports[i].name,
+                           f->ports[i].number, f->ports[i].unused);
     check_fact (p, "network", "ports", json_integer (used));
     snprintf (text, sizeof (text), "%d", used);
     check_fact (p, "versions", "network ports in use:", json_string (text));
@@ -173,7 +171,7 @@ static void look_for_xid (const struct check_place *p, const char *log)
     while ((at = strstr (at, "NVRM: Xid (PCI:"))) {
         if (sscanf (at, "NVRM: Xid (PCI:%31[0-9a-fA-F:.]): %d", bus, &xid) == 2
             && is_hardware (xid))
-            check_finding (p, SEVERITY_WARN, "GPU %s: Xid %d in the kernel's log, since boot", bus,
+            check_finding (p, SEVERITY_WARN, "GPU %s: Xid %d in the kernel's log since boot", bus,
                            xid);
         at++;
     }
@@ -193,7 +191,7 @@ void check_kernel (const struct check_place *p)
         look_for_xid (p, log);
     else
         check_finding (p, SEVERITY_NOTE,
-                       "Xid events were not checked: the kernel's log is not readable for users");
+                       "Xid events not checked: users cannot read the kernel's log");
     free (log);
 }
 
@@ -431,9 +429,9 @@ static void look_at_space (const struct check_place *p, const char *what, const 
         return;
     mib = (unsigned long long)s.f_bavail * s.f_frsize >> 20;
     if (mib < FEW_MIB)
-        check_finding (p, SEVERITY_WARN, "%s: %llu MiB are left in %s", what, mib, path);
+        check_finding (p, SEVERITY_WARN, "%s: only %llu MiB left in %s", what, mib, path);
     if (s.f_files > 0 && s.f_favail < 100)
-        check_finding (p, SEVERITY_WARN, "%s: %llu more files fit into %s", what,
+        check_finding (p, SEVERITY_WARN, "%s: only %llu more files fit into %s", what,
                        (unsigned long long)s.f_favail, path);
 }
 

@@ -92,7 +92,7 @@ static void listen_as_master (struct listen_sockets *s, json_t *findings)
 
     if (!port || listen_open (s, NULL, port) == 0)
         return;
-    snprintf (why, sizeof (why), "MASTER_PORT %d cannot be used on rank 0's node: %s", port,
+    snprintf (why, sizeof (why), "cannot listen on MASTER_PORT %d on rank 0's node: %s", port,
               strerror (errno));
     json_array_append_new (findings, finding_json (SEVERITY_STOP, why));
 }
@@ -172,7 +172,7 @@ void check_master (const struct check_place *p)
     check_stage (p, "%s port %s", host, port);
     fd = connect_within_limit (host, port);
     if (fd < 0)
-        check_finding (p, SEVERITY_STOP, "MASTER_ADDR %s, MASTER_PORT %s cannot be reached: %s",
+        check_finding (p, SEVERITY_STOP, "cannot connect to MASTER_ADDR %s, MASTER_PORT %s: %s",
                        host, port, strerror (errno));
     else
         close (fd);
@@ -223,7 +223,7 @@ void check_next (const struct check_place *p)
     snprintf (text, sizeof (text), "%ld", port);
     check_stage (p, "%s (%s)", host, address);
     if ((fd = connect_within_limit (address, text)) < 0) {
-        check_finding (p, SEVERITY_WARN, "network: %s (%s) cannot be reached: %s", host, address,
+        check_finding (p, SEVERITY_WARN, "network: cannot connect to %s (%s): %s", host, address,
                        strerror (errno));
         return;
     }

@@ -62,7 +62,7 @@ static int cancel_some (char *const *jobs, size_t n, const char *option, struct 
         return 0;
     errno = EPROTO;
     if (status == 127)
-        return errorf (err, "there is no scancel here");
+        return errorf (err, "cannot find scancel");
     slurm_said (said, sizeof (said), why ?: "it does not answer");
     return errorf (err, "scancel: %s", said);
 }

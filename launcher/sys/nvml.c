@@ -60,7 +60,7 @@ int nvml_load (struct nvml *n, struct slurmdl_error *err)
     n->library = dlopen ("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!n->library) {
         errno = ENOENT;
-        return errorf (err, "libnvidia-ml.so.1 is not here");
+        return errorf (err, "libnvidia-ml.so.1 is not installed");
     }
     if (!symbols_load (n, n->library, symbols))
         return 0;

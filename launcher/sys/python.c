@@ -65,7 +65,7 @@ int python_wait (pid_t pid, const char *what)
         if (errno != EINTR)
             return EXIT_IO;
     if (WIFSIGNALED (status)) {
-        complain ("%s: killed by signal %d; %s again does the rest", python_name (),
+        complain ("%s: killed by signal %d; run %s again to do the rest", python_name (),
                   WTERMSIG (status), what);
         return EXIT_IO;
     }

@@ -144,7 +144,7 @@ d=$group/dl-debug-12.0
 attacker sh -c "umask 0; mkdir '$d' '$d/dump-3'; echo n1 1 >'$d/watch-0'; ln -s /dev/zero '$d/error.0.1'; ln -s /dev/zero '$d/dump-3/rank-0'
     truncate -s 1T '$d/nccl.0.log'; mkfifo '$d/error.1.1'; ln -s '$victim_home/secret' '$d/error.2.1'; echo 'E: real' >'$d/error.3.1'"
 victim sh -c 'umask 77; echo secret >"$HOME/secret"'
-is "$(cd "$group" && victim timeout "$limit" dl debug 12 2>&1; echo $?)" "dl: ./dl-debug-12: no such folder: give it, or run this in the job's working directory; the job needs --dl-debug
+is "$(cd "$group" && victim timeout "$limit" dl debug 12 2>&1; echo $?)" "dl: ./dl-debug-12: no such folder: name it, or run this in the job's working directory; the job needs --dl-debug
 3" "dl debug JOB: a folder of others is not the job's"
 victim timeout "$limit" dl debug "$d" >out 2>&1
 is "$?/$(grep -c '^rank ' out)/$(grep '^rank' out)" "0/1/rank 3 ended: E: real (error.3.1)" "dl debug FOLDER: files only, to their end"

@@ -62,7 +62,7 @@ step()
 END
 timeout 300 srun --dl-debug=hang:5,kill -N2 -n4 "$python" hang.py >out 2>err
 is $? 134 "ranks that hang are ended on request, by SIGABRT"
-like "$(cat err)" 'dl: no progress for 5 s, the step is ended: 3 ranks \(0,2-3\) are in wait \(threading\.py:[0-9]+\) from all_reduce \(hang\.py:6\); rank 1 is in load_batch \(hang\.py:4\); stacks of all ranks: /.*/dl-debug-[0-9]+\.0/dump-1$' \
+like "$(cat err)" 'dl: no progress for 5 s, ending the step: 3 ranks \(0,2-3\) are in wait \(threading\.py:[0-9]+\) from all_reduce \(hang\.py:6\); rank 1 is in load_batch \(hang\.py:4\); stacks of all ranks: /.*/dl-debug-[0-9]+\.0/dump-1$' \
     "the odd rank is named"
 is "$(grep -c 'dl:' err)" 1 "once for the step"
 d=$(folder)
@@ -73,7 +73,7 @@ like "$out" '^ +1 rank  1 +load_batch \(hang\.py:4\)  \[n1\]$' "and one for the 
 like "$(dl debug "$(echo "$d" | sed 's/dl-debug-//; s/\..*//')")" 'load_batch' "dl debug JOB"
 dl debug 999999 2>err
 is $? 3 "no such job"
-like "$(cat err)" '^dl: \./dl-debug-999999: no such folder: give it' "is told"
+like "$(cat err)" '^dl: \./dl-debug-999999: no such folder: name it' "is told"
 
 # ---- a native program, and one in a shell
 cat >hang.c <<'END'

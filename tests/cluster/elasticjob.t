@@ -54,8 +54,8 @@ wait_for 300 grep -q "n$((unit + 1)): ended .*again in 1 s" out
 as_ordinary scontrol update nodename=n2 state=down reason=test
 worlds 4 "Slurm takes a node away: the one that was killed, and has come back, takes its place"
 is "$(scale 4)" "0 RUN: 4 nodes, as before" "dl scale to the same number"
-is "$(scale 1)" "2 dl: RUN: it has from 2 to 4 nodes" "below --min it is refused"
-is "$(scale 5)" "2 dl: RUN: it has from 2 to 4 nodes" "and beyond --max"
+is "$(scale 1)" "2 dl: RUN: must have from 2 to 4 nodes" "below --min it is refused"
+is "$(scale 5)" "2 dl: RUN: must have from 2 to 4 nodes" "and beyond --max"
 is "$(scale 2)" "0 RUN: 2 nodes" "to fewer"
 worlds 2 "two go on"
 wait_for 300 sh -c "sed '1,/2 nodes requested/d' out | grep -c ': left (' | grep -qx 2"

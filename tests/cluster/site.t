@@ -121,7 +121,7 @@ eval "$(echo "$line" | sed 's/--gpus=.*/--gpus=2/')"
 is $? 0 "nhc: a node with all its GPUs"
 eval "$line"
 is $? 1 "nhc: one with fewer"
-like "$(cat nhc.out)" 'GPUs: [0-9]+ expected \(by --gpus\), the driver has 2' "nhc: and why"
+like "$(cat nhc.out)" 'GPUs: [0-9]+ expected \(by --gpus\), but the driver has 2' "nhc: and why"
 
 # ---- pending jobs
 

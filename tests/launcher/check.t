@@ -56,7 +56,7 @@ says here:idle:1 ""
 says here:unloads:0 "note: GPU 00000000:1B:00.0: persistence mode is off;"
 says here:reset:1 "bad: GPU number 1: the driver requests a reset;"
 says here:lostlate:1 "bad: GPU 00000000:1C:00.0: lost (it fell off the bus);"
-says here:closed:1 "bad: GPU number 1: it cannot be opened (NVML error 999);"
+says here:closed:1 "bad: GPU number 1: cannot open it (NVML error 999);"
 says here:divided:0,here:ecc:0,here:slow:0 "" # of its parts it says nothing
 CUDA_VISIBLE_DEVICES=0 says here:closed:1 "" # of another job
 CUDA_VISIBLE_DEVICES=NoDevFiles says here:ecc:1 "bad: GPU 00000000:1C:00.0: 3 uncorrected ECC errors since its driver was loaded;"
@@ -67,14 +67,14 @@ out=$(CUDA_VISIBLE_DEVICES=GPU-00000000-1 FAKE_FAULTS=here:ecc:1 timeout 300 dl 
 is $? 79 "a GPU that is given by its UUID is"
 out=$(SLURM_GPUS_ON_NODE=4 timeout 300 dl check)
 is $? 79 "a GPU that Slurm gave and the driver does not have"
-like "$out" 'Slurm gave 4, the driver has 2' "is told"
+like "$out" 'Slurm allocated 4, but the driver has 2' "is told"
 for list in MIG-0/1/0,MIG-0/2/0,MIG-0/3/0 0,1 -1 ""; do
     out=$(CUDA_VISIBLE_DEVICES=$list SLURM_JOB_ID=1 timeout 300 dl check)
     is $? 0 "CUDA_VISIBLE_DEVICES=$list: none is missed"
 done
 out=$(CUDA_VISIBLE_DEVICES=0,1,2 timeout 300 dl check)
 is $? 79 "a third one is"
-like "$out" 'Slurm gave 3, the driver has 2' "and it is told"
+like "$out" 'Slurm allocated 3, but the driver has 2' "and it is told"
 out=$(LD_LIBRARY_PATH="$work/less" FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
 is $? 0 "an old driver, without most functions"
 like "$out" '2 GPUs: good' "has GPUs all the same"
@@ -171,14 +171,14 @@ has () { # has STATUS PATTERN [VARIABLE=VALUE]... -- [OPTION]...
 }
 more=$(dl check | sed -n 's/.* \([0-9]*\) GPUs.*/\1/p')
 has 0 good -- "--gpus=$more"
-has 79 "GPUs: $((more + 1)) expected \(by --gpus\), the driver has $more" -- "--gpus=$((more + 1))"
+has 79 "GPUs: $((more + 1)) expected \(by --gpus\), but the driver has $more" -- "--gpus=$((more + 1))"
 has 0 good SLURM_JOB_GPUS=0,1,2,3,4 -- --gpus=0
-has 79 'GPUs: Slurm gave 9, the driver has [0-9]+ of them' SLURM_JOB_GPUS=0,1,2,3,4,5,6,7,8 --
+has 79 'GPUs: Slurm allocated 9, but the driver has [0-9]+ of them' SLURM_JOB_GPUS=0,1,2,3,4,5,6,7,8 --
 mkdir slurm
 node=$(hostname | cut -d. -f1)
 printf 'NodeName=x1 Gres=gpu:1\nNodeName=x[2-3],%s CPUs=4 Gres=gpu:a100:8(S:0-1),shard:16\n' "$node" >slurm/slurm.conf
-has 79 'GPUs: 8 expected \(by slurm.conf\), the driver has ' "SLURM_CONF=$PWD/slurm/slurm.conf" --
-has 79 'GPUs: Slurm gave 9, ' "SLURM_CONF=$PWD/slurm/slurm.conf" SLURM_JOB_ID=1 SLURM_GPUS_ON_NODE=9 --
+has 79 'GPUs: 8 expected \(by slurm.conf\), but the driver has ' "SLURM_CONF=$PWD/slurm/slurm.conf" --
+has 79 'GPUs: Slurm allocated 9, ' "SLURM_CONF=$PWD/slurm/slurm.conf" SLURM_JOB_ID=1 SLURM_GPUS_ON_NODE=9 --
 has 0 good "SLURM_CONF=$PWD/slurm/slurm.conf" SLURM_JOB_ID=1 SLURMD_NODENAME=x1 --
 has 0 good "SLURM_CONF=$PWD/slurm/slurm.conf" SLURMD_NODENAME=x1 --
 printf 'NodeName=%s CPUs=4\n' "$node" >slurm/slurm.conf
@@ -220,30 +220,30 @@ echo 0x1002 >/sys/bus/pci/devices/1/vendor"
         is $status 0 "GPUs of another make"
         machine "$without
 echo 0x020000 >/sys/bus/pci/devices/1/class"
-        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p')" "79 GPUs: 1 expected (by Slurm), but none can be checked: ${fault#* }" "a baseboard that is off"
+        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p')" "79 GPUs: 1 expected (by Slurm), but cannot check any: ${fault#* }" "a baseboard that is off"
         unset SLURM_GPUS_ON_NODE
         machine "$without"
-        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p' | cut -c1-30)" "79 GPUs: there are NVIDIA GPUs, b" "outside a job"
+        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p' | cut -c1-30)" "79 GPUs: found NVIDIA GPUs, but c" "outside a job"
         export SLURM_GPUS_ON_NODE=1
     done
     unset FAKE_FAULTS
     machine "$without; LD_LIBRARY_PATH=/none; export LD_LIBRARY_PATH"
-    is "$status $(echo "$out" | grep -c 'bad: .*GPUs: the NVIDIA driver is not loaded, and there is no libnvidia-ml')" "79 1" "neither driver nor library"
+    is "$status $(echo "$out" | grep -c 'bad: .*GPUs: the NVIDIA driver is not loaded, and libnvidia-ml')" "79 1" "neither driver nor library"
     unset SLURM_GPUS_ON_NODE
     loaded='mount -t tmpfs none /proc/driver
 mkdir /proc/driver/nvidia
 touch /proc/driver/nvidia/version'
     machine "$loaded; LD_LIBRARY_PATH=/none; export LD_LIBRARY_PATH"
-    like "$status $out" 'warning: .*GPUs are not checked: no libnvidia-ml' "a driver without its library"
+    like "$status $out" 'warning: .*GPUs: not checked: no libnvidia-ml' "a driver without its library"
     printf '%s\n' 'NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off' 'NVRM: Xid (PCI:0000:1c:00): 13, a mistake of a program' \
         'NVRM: Xid (PCI:0000:1d:00): 48, pid=1' 'NVRM: Xid (PCI:nonsense): 79' >kernel
     export FAKE_KERNEL_LOG="$work/kernel"
     machine "$loaded; LD_PRELOAD=$libs/nvml.so; export LD_PRELOAD"
     is "$(echo "$out" | sed -n 's/^dl: check: warning: [^ ]* \(GPU.*Xid\)/\1/p' | tr '\n' ';')" \
-        "GPU 0000:1b:00: Xid 79 in the kernel's log, since boot;GPU 0000:1d:00: Xid 48 in the kernel's log, since boot;" \
+        "GPU 0000:1b:00: Xid 79 in the kernel's log since boot;GPU 0000:1d:00: Xid 48 in the kernel's log since boot;" \
         "faults of the hardware in the kernel's log"
     FAKE_KERNEL_LOG=none machine "$loaded; LD_PRELOAD=$libs/nvml.so; export LD_PRELOAD"
-    like "$out" "note: .*Xid events were not checked: the kernel's log is not readable for users" "a log that may not be read"
+    like "$out" "note: .*Xid events not checked: users cannot read the kernel's log" "a log that may not be read"
     unset FAKE_KERNEL_LOG
     amd='mount -t tmpfs none /sys/class
 for d in card1 card2 card1-DP-1; do
@@ -269,19 +269,19 @@ for p in mlx5_0:4 mlx5_1:1; do
     echo "400 Gb/sec (4X NDR)" >$d/ports/1/rate
 done'
     machine "$net"
-    is "$status $(echo "$out" | sed -n 's/^dl: check: warning: [^ ]* \(network.*\)/\1/p' | tr '\n' ';')" "0 network: mlx5_1 port 1 is not used: down;" "a port that is down"
+    is "$status $(echo "$out" | sed -n 's/^dl: check: warning: [^ ]* \(network.*\)/\1/p' | tr '\n' ';')" "0 network: mlx5_1 port 1 is unused: down;" "a port that is down"
     machine 'printf "MemTotal: 4096000 kB\nMemFree: 1 kB\nMemAvailable: 203776 kB\n" >meminfo; mount --bind meminfo /proc/meminfo'
-    like "$out" 'warning: .*memory: 199 of 4000 MiB are free$' "little memory"
+    like "$out" 'warning: .*memory: only 199 of 4000 MiB free$' "little memory"
     machine 'printf "MemTotal: 4096000 kB\nMemFree: 1 kB\nMemAvailable: 204800 kB\n" >meminfo; mount --bind meminfo /proc/meminfo'
-    is "$(echo "$out" | grep -c 'MiB are free')" 0 "a twentieth is enough"
+    is "$(echo "$out" | grep -c 'MiB free')" 0 "a twentieth is enough"
     machine 'mount -t tmpfs -o size=511m none /dev/shm'
-    like "$out" 'warning: .*/dev/shm: 511 MiB are free; NCCL and data loaders use it$' "little shared memory"
+    like "$out" 'warning: .*/dev/shm: only 511 MiB free; NCCL and data loaders need it$' "little shared memory"
     machine 'mount -t tmpfs -o size=31m none /dev/shm'
-    like "$status $out" '^dl: check: bad: .*/dev/shm: 31 MiB are free' "next to none is bad"
+    like "$status $out" '^dl: check: bad: .*/dev/shm: only 31 MiB free' "next to none is bad"
     is $status 79 "and no rank starts there"
     machine 'mount -t tmpfs -o size=512m none /dev/shm'
-    is "$(echo "$out" | grep -c 'MiB are free')" 0 "enough of it"
-    for size in "size=99m 99 MiB are left in" "nr_inodes=100 99 more files fit into"; do
+    is "$(echo "$out" | grep -c 'MiB free')" 0 "enough of it"
+    for size in "size=99m only 99 MiB left in" "nr_inodes=100 only 99 more files fit into"; do
         machine "mkdir -p small; mount -t tmpfs -o ${size%% *} none small; TMPDIR=$work/small; export TMPDIR"
         like "$status $out" "warning: .*TMPDIR: ${size#* } $work/small\$" "a small TMPDIR: ${size%% *}"
     done
@@ -305,13 +305,13 @@ for kind in "GPU copy" "GPU to host" "host to GPU"; do
 done
 like "$out" 'GPU product: [0-9.e+]+ to [0-9.e+]+ TFLOP/s' "products of matrices are measured"
 like "$out" 'note: memory: [0-9.]+ GB/s' "and the memory"
-for f in "cuda:0 GPU 0000:1b:00.0: it cannot compute \(CUDA error 999\)" "flip:1 GPU 0000:1c:00.0: its memory returns wrong data" \
-    "late:1 GPU 0000:1c:00.0: it cannot multiply matrices \(CUDA error 700\)"; do
+for f in "cuda:0 GPU 0000:1b:00.0: cannot compute \(CUDA error 999\)" "flip:1 GPU 0000:1c:00.0: its memory returns wrong data" \
+    "late:1 GPU 0000:1c:00.0: cannot multiply matrices \(CUDA error 700\)"; do
     out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:${f%% *},here:full:0 timeout 300 dl check --full)
     is $? 79 "--full: ${f%% *}"
     like "$out" "${f#* }" "is told"
 done
-like "$out" 'note: .*GPU 0000:1b:00.0: no rates are measured: too little memory is free' "where little is free, nothing is measured"
+like "$out" 'note: .*GPU 0000:1b:00.0: rates not measured: too little free memory' "where little is free, nothing is measured"
 is "$(echo "$out" | grep -c "half of the nodes")" 0 "nor called slow"
 for _ in 1 2 3 4 5; do
     out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:pcie:1,here:product:1,here:blas:0 timeout 300 dl check --full)
@@ -320,8 +320,8 @@ for _ in 1 2 3 4 5; do
 done
 is $status 79 "--full: a GPU that gets its data slowly, and cannot multiply"
 like "$out" 'bad: .*host to GPU 0000:1c:00.0: [0-9.]+ GB/s, half of the nodes have' "the one is told"
-like "$out" 'bad: .*GPU 0000:1c:00.0: it cannot multiply matrices \(cuBLAS error 13\)' "and the other"
-like "$out" 'note: .*GPU 0000:1b:00.0: products of matrices are not measured \(cuBLAS error 3\)' "what has no memory for it is not bad"
+like "$out" 'bad: .*GPU 0000:1c:00.0: cannot multiply matrices \(cuBLAS error 13\)' "and the other"
+like "$out" 'note: .*GPU 0000:1b:00.0: matrix products not measured \(cuBLAS error 3\)' "what has no memory for it is not bad"
 
 # ---- file systems
 mkdir full

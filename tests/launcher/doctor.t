@@ -76,13 +76,13 @@ sick "no plugstack.conf" '^broken +/etc/slurm/plugstack.conf: plugstack: No such
 sick "no line" '^broken +/etc/slurm/plugstack.conf: plugin line: no line loads dl.so: add "optional dl.so"' 'rm $P'
 sick "no word before it" '^broken +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: the word before dl.so is missing: use "optional"$' 'sed -i "s/optional *//" $P'
 sick "required" '^change +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: "required"' 'sed -i s/optional/required/ $P'
-sick "another word" "^broken .*'optinal' is not a word" 'sed -i s/optional/optinal/ $P'
+sick "another word" "^broken .*'optinal' is not a keyword" 'sed -i s/optional/optinal/ $P'
 sick "twice" '^change .*2 lines load dl.so' 'cp $P $S/plugstack.conf.d/11-dl.conf'
 sick "no file" '^broken +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin file: /usr/lib/slurm/dl.so: No such file' 'rm site/usr/lib/slurm/dl.so'
 sick "a file that others may write" '^change +/usr/lib/slurm/dl.so: plugin file: owner [0-9]+, mode 777: anyone who can write' 'chmod 777 site/usr/lib/slurm/dl.so'
 sick "a folder that others may write" '^change +/usr/lib: plugin file: owner [0-9]+, mode 775' 'chmod 775 site/usr/lib'
-sick "another release" '^broken .*built for Slurm 21\.08, and here is 22\.05\.8' 'plugin site/usr/lib/slurm/dl.so 0x150800'
-sick "a newer Slurm" '^broken .*built for Slurm 22\.05, and here is 24\.11\.8' 'sed -i s/22.05.8/24.11.8/ config'
+sick "another release" '^broken .*built for Slurm 21\.08, and Slurm 22\.05\.8 does not load it' 'plugin site/usr/lib/slurm/dl.so 0x150800'
+sick "a newer Slurm" '^broken .*built for Slurm 22\.05, and Slurm 24\.11\.8 does not load it' 'sed -i s/22.05.8/24.11.8/ config'
 sick "another file" '^broken .*not the plugin of slurm-dl, or damaged: rebuild and reinstall it' 'echo text >site/usr/lib/slurm/dl.so'
 sick "a cut plugin" '^broken .*not the plugin of slurm-dl, or damaged' 'head -c 40 good.so >site/usr/lib/slurm/dl.so'
 sick "an empty file" '^broken .*not the plugin of slurm-dl, or damaged' ': >site/usr/lib/slurm/dl.so'
@@ -91,55 +91,55 @@ sick "a value" '^change .*default=toch: no such value; did you mean torch\?; ign
 sick "roles" '^change .*roles=worker:1: not an argument of dl.so' 'sed -i s/default=off/roles=worker:1/ $P'
 sick "a condition" '^change .*when=gpus:true: .gpus:true. is not partition:, .*; ignored; the arguments after it, up to the next when=, apply to no step$' 'sed -i "s/default=off/when=gpus:true default=off/" $P'
 sick "what may be a condition" '^change .*wen=gpus:no: not an argument of dl.so; did you mean when=\?; ignored; the arguments after it' 'sed -i "s/default=off/wen=gpus:no default=off/" $P'
-sick "a path" '^change .*nccl_dir=etc/slurm: not a path from /' 'sed -i s,nccl_dir=.*,nccl_dir=etc/slurm, $P'
+sick "a path" '^change .*nccl_dir=etc/slurm: not an absolute path' 'sed -i s,nccl_dir=.*,nccl_dir=etc/slurm, $P'
 sick "no command" '^change +/usr/bin/dl: command dl: No such file' 'rm site/usr/bin/dl'
 sick "a command that others may write" '^change +/usr/bin/dl: command dl: owner [0-9]+, mode 757: anyone who can write there runs programs as each user: ' 'chmod 757 site/usr/bin/dl'
 sick "a profile that others may write" '^change +/etc/slurm-dl/nccl.d/tcp.conf: profiles: owner [0-9]+, mode 666: anyone who can write there sets variables of each user: ' 'chmod 666 site/etc/slurm-dl/nccl.d/tcp.conf'
 sick "a profile that is no file" '^change +/etc/slurm-dl/nccl.d/tcp.conf: profiles: Invalid argument: make it a file of at most 16 KiB' 'rm site/etc/slurm-dl/nccl.d/tcp.conf; mkfifo -m 644 site/etc/slurm-dl/nccl.d/tcp.conf'
 sick "a profile" '^change +profiles: /etc/slurm-dl/nccl.d/tcp.conf:1: NCCL_P2P_DISABLE: for debugging only' 'echo NCCL_P2P_DISABLE=1 >site/etc/slurm-dl/nccl.d/tcp.conf'
 sick "order" '^change +/etc/slurm/plugstack.conf.d/05-pyxis.conf:1: plugin order: spank_pyxis.so is before dl.so' 'mv $S/plugstack.conf.d/50-pyxis.conf $S/plugstack.conf.d/05-pyxis.conf'
-sick "no ports" '^change +/etc/slurm/slurm.conf: MpiParams: no ports are reserved' 'sed -i /MpiParams/d config $S/slurm.conf'
+sick "no ports" '^change +/etc/slurm/slurm.conf: MpiParams: Slurm reserves no ports' 'sed -i /MpiParams/d config $S/slurm.conf'
 sick "no range" '^broken +/etc/slurm/slurm.conf:10: MpiParams: foo has no ports=LOW-HIGH' 'sed -i "s/^\(MpiParams *=\).*/\1 foo/" config'
-sick "the kernel's ports" '^change .*ports=40000-40999: programs get ports from 32768-60999 at random .*ports=20000-20999$' 'sed -i "s/ports=.*/ports=40000-40999/" config'
-sick "a wide range of the kernel's" '^change .*use others, as ports=61000-61999$' 'echo "1024 60999" >site/proc/sys/net/ipv4/ip_local_port_range'
+sick "the kernel's ports" '^change .*ports=40000-40999 overlaps 32768-60999, from which programs get random ports .*ports=20000-20999$' 'sed -i "s/ports=.*/ports=40000-40999/" config'
+sick "a wide range of the kernel's" '^change .*use others, such as ports=61000-61999$' 'echo "1024 60999" >site/proc/sys/net/ipv4/ip_local_port_range'
 sick "no affinity" '^change .*TaskPlugin: task/affinity is missing' 'sed -i "s|,task/affinity||" config'
 sick "no task plugin" '^change +/etc/slurm/slurm.conf:14: TaskPlugin: task/cgroup is missing' 'sed -i "s|task/cgroup,task/affinity|task/none|" config'
 sick "proctrack" '^change +/etc/slurm/slurm.conf:11: ProctrackType: ' 'sed -i s,proctrack/cgroup,proctrack/linuxproc, config'
-sick "devices" '^change +/etc/slurm/cgroup.conf:3: cgroups: a job can open the GPUs of others: set ConstrainDevices=yes' 'sed -i s/Devices=yes/Devices=no/ $S/cgroup.conf'
-sick "no cgroup.conf" '^change +cgroup.conf: cgroups: a job can take the memory' 'rm $S/cgroup.conf' 3
+sick "devices" '^change +/etc/slurm/cgroup.conf:3: cgroups: a job can use the GPUs of others: set ConstrainDevices=yes' 'sed -i s/Devices=yes/Devices=no/ $S/cgroup.conf'
+sick "no cgroup.conf" '^change +cgroup.conf: cgroups: a job can use the memory' 'rm $S/cgroup.conf' 3
 sick "linear" '^change .*need SelectType=select/cons_tres' 'sed -i s,select/cons_tres,select/linear, config'
-sick "no GresTypes" '^change +/etc/slurm/slurm.conf:4: gres: Slurm gives no GPUs' 'sed -i "s/^\(GresTypes *=\).*/\1 (null)/" config'
-sick "no GresTypes, and GPUs in the first line only" '^change +/etc/slurm/slurm.conf:5: gres: Slurm gives no GPUs' \
+sick "no GresTypes" '^change +/etc/slurm/slurm.conf:4: gres: Slurm cannot allocate GPUs' 'sed -i "s/^\(GresTypes *=\).*/\1 (null)/" config'
+sick "no GresTypes, and GPUs in the first line only" '^change +/etc/slurm/slurm.conf:5: gres: Slurm cannot allocate GPUs' \
     'sed -i "s/^\(GresTypes *=\).*/\1 (null)/" config; rm site/etc/slurm/gres.conf; sed -i "s/Gres=gpu:8//" site/etc/slurm/partitions.conf; sed -i "1iNodeName=x Gres=gpu:1" site/etc/slurm/slurm.conf'
 sick "cores of GPUs" '^change +/etc/slurm/gres.conf:2: gres: Slurm does not know which cores' 'printf "#\nName=gpu File=/dev/nvidia[0-7]\n" >$S/gres.conf'
 sick "GPU hours" '^change .*set AccountingStorageTRES=gres/gpu' 'sed -i "s|,gres/gpu||" config'
-sick "KillWait" '^change +/etc/slurm/slurm.conf:9: KillWait: 5 s between' 'sed -i "s/^\(KillWait *=\).*/\1 5 sec/" config'
-sick "GraceTime" '^change +/etc/slurm/partitions.conf:5: GraceTime: 0 s are short' 's=GraceTime; sed -i s/$s=60/$s=0/ $S/partitions.conf'
+sick "KillWait" '^change +/etc/slurm/slurm.conf:9: KillWait: 5 s from' 'sed -i "s/^\(KillWait *=\).*/\1 5 sec/" config'
+sick "GraceTime" '^change +/etc/slurm/partitions.conf:5: GraceTime: 0 s is too short' 's=GraceTime; sed -i s/$s=60/$s=0/ $S/partitions.conf'
 sick "JobRequeue" '^change .*set JobRequeue=1' 'sed -i "s/^\(JobRequeue *=\).*/\1 0/" config'
 sick "UnkillableStepTimeout" '^change .*UnkillableStepTimeout=120 or more' 'sed -i "s/^\(Unk.*=\).*/\1 60 sec/" config'
 sick "five times MessageTimeout" '^change .*UnkillableStepTimeout=500 or more' 'sed -i "s/^\(MessageTimeout *=\).*/\1 100 sec/" config'
 sick "limits" '^change .*set PropagateResourceLimitsExcept=MEMLOCK' 'sed -i /LimitsExcept/d config'
-sick "device files" '^change +/dev/nvidia\*: GPUs: 0 of 1 GPUs have a device file' 'rm site/dev/nvidia0'
-sick "locked memory" '^change +slurmd \(/proc/77/limits\): locked memory: 64 KiB: RDMA needs LimitMEMLOCK=infinity' 'sed -i "s/memory  *unlimited/memory 65536/" site/proc/77/limits'
+sick "device files" '^change +/dev/nvidia\*: GPUs: only 0 of 1 GPUs have a device file' 'rm site/dev/nvidia0'
+sick "locked memory" '^change +slurmd \(/proc/77/limits\): locked memory: 64 KiB is too little for RDMA: set LimitMEMLOCK=infinity' 'sed -i "s/memory  *unlimited/memory 65536/" site/proc/77/limits'
 sick "open files" '^change .*open files: 1024 is low' 'sed -i s/131072/1024/g site/proc/77/limits'
 sick "shared memory" '^change +/dev/shm: shared memory: 0\.1 GiB' 'sed -i s/size=.*k/size=65536k/ site/proc/mounts'
-sick "a loopback name" '^change +/etc/hosts:2: host names: g1 is 127\.0\.1\.1:' 'sed -i "s/^10.*/127.0.1.1 g1.site g1/" site/etc/hosts'
-sick "AutoDetect of one node" '^change +gres.conf: gres: g2 has GPUs in slurm.conf, and no line here is for it' 'echo "NodeName=g1 AutoDetect=nvml" >$S/gres.conf'
-sick "too few files" '^change +gres.conf: gres: g1 has 8 GPUs in slurm.conf, and 3 files here' 'echo "Name=gpu File=/dev/nvidia[0-2] Cores=0-15" >$S/gres.conf'
+sick "a loopback name" '^change +/etc/hosts:2: host names: g1 is 127\.0\.1\.1, so' 'sed -i "s/^10.*/127.0.1.1 g1.site g1/" site/etc/hosts'
+sick "AutoDetect of one node" '^change +gres.conf: gres: g2 has GPUs in slurm.conf but no line here' 'echo "NodeName=g1 AutoDetect=nvml" >$S/gres.conf'
+sick "too few files" '^change +gres.conf: gres: g1 has 8 GPUs in slurm.conf but 3 files here' 'echo "Name=gpu File=/dev/nvidia[0-2] Cores=0-15" >$S/gres.conf'
 sick "a container for each job" '^change .*values: job_container/tmpfs needs PrologFlags=Contain' 'echo "JobContainerType = job_container/tmpfs" >>config; sed -i /PrologFlags/d config' 1
-sick "GPUs without a file" '^change +/etc/slurm/gres.conf:1: gres: no File=: Slurm gives no device' 'echo "Name=gpu Count=8 Cores=0-15" >$S/gres.conf'
+sick "GPUs without a file" '^change +/etc/slurm/gres.conf:1: gres: no File=, so Slurm allocates no device' 'echo "Name=gpu Count=8 Cores=0-15" >$S/gres.conf'
 sick "no node with GPUs" '^change +/etc/slurm/partitions.conf:3: gres: no node has GPUs' 's=Gres=gpu:8; sed -i s/$s// $S/partitions.conf'
-sick "a range with slurmd's port" '^change .*MpiParams: ports=6000-6999: SlurmdPort is 6818' 'sed -i "s/ports=.*/ports=6000-6999/" config; echo "SlurmctldPort = 7000" >>config'
-sick "srun's ports are the steps'" '^change +/etc/slurm/slurm.conf: SrunPortRange: 20500-21500: MpiParams has some' 'sed -i "s/^\(SrunPortRange *=\).*/\1 20500-21500/" config'
-sick "a part of the memory" '^change +/etc/slurm/cgroup.conf:4: cgroups: a job that uses the memory it asked for is killed' 'echo AllowedRAMSpace=50 >>$S/cgroup.conf'
-sick "no memory" '^change .*CR_CORE: jobs are given no memory, and ConstrainRAMSpace limits none' 'echo "SelectTypeParameters = CR_CORE" >>config'
-sick "hyperthreads" '^change .*SelectTypeParameters: two jobs get the hyperthreads' 'echo "SelectTypeParameters = CR_CPU_MEMORY" >>config'
-sick "suspended jobs" '^change +/etc/slurm/partitions.conf:2: values: PreemptMode: a suspended job keeps the memory of its GPUs' 'sed -i "s/^\(PreemptMode *=\).*/\1 GANG,SUSPEND/" config'
-sick "no grace" '^change +/etc/slurm/partitions.conf:5: GraceTime: 0 s are short' 's=GraceTime=60; sed -i s/$s// $S/partitions.conf'
-sick "no authentication" '^change .*anybody can act as anybody' 'echo "AuthType = auth/none" >>config'
+sick "a range with slurmd's port" '^change .*MpiParams: ports=6000-6999 includes SlurmdPort=6818' 'sed -i "s/ports=.*/ports=6000-6999/" config; echo "SlurmctldPort = 7000" >>config'
+sick "srun's ports are the steps'" '^change +/etc/slurm/slurm.conf: SrunPortRange: 20500-21500 overlaps the ports of MpiParams' 'sed -i "s/^\(SrunPortRange *=\).*/\1 20500-21500/" config'
+sick "a part of the memory" '^change +/etc/slurm/cgroup.conf:4: cgroups: a job is killed before it uses all memory it requested' 'echo AllowedRAMSpace=50 >>$S/cgroup.conf'
+sick "no memory" '^change .*CR_CORE does not allocate memory, so ConstrainRAMSpace does not limit it' 'echo "SelectTypeParameters = CR_CORE" >>config'
+sick "hyperthreads" '^change .*SelectTypeParameters: two jobs can get the hyperthreads' 'echo "SelectTypeParameters = CR_CPU_MEMORY" >>config'
+sick "suspended jobs" '^change +/etc/slurm/partitions.conf:2: values: PreemptMode: a suspended job keeps its GPU memory' 'sed -i "s/^\(PreemptMode *=\).*/\1 GANG,SUSPEND/" config'
+sick "no grace" '^change +/etc/slurm/partitions.conf:5: GraceTime: 0 s is too short' 's=GraceTime=60; sed -i s/$s// $S/partitions.conf'
+sick "no authentication" '^change .*anyone can impersonate any user' 'echo "AuthType = auth/none" >>config'
 sick "a short MessageTimeout" '^change .*values: 1 s are short for a busy controller' 'sed -i "s/^\(MessageTimeout *=\).*/\1 1 sec/" config'
 sick "few tasks" '^change .*values: 8 tasks on a node are few' 'echo "MaxTasksPerNode = 8" >>config'
-sick "no program" '^change .*values: TaskProlog=/etc/slurm/prolog: no program there' 'echo "TaskProlog = /etc/slurm/prolog" >>config'
+sick "no program" '^change .*values: TaskProlog=/etc/slurm/prolog: no such program' 'echo "TaskProlog = /etc/slurm/prolog" >>config'
 sick "no such MPI" '^change .*values: pmix_v9: no such plugin' 'sed -i "s/^\(MpiDefault *=\).*/\1 pmix_v9/" config'
 
 # ---- and what is none
@@ -163,8 +163,8 @@ hint () { # hint NAME PATTERN COMMAND
     is $? 0 "$1: status"
     like "$out" "^hint .*$2" "$1: told"
 }
-hint "jobs that are cancelled" 'values: PreemptMode: preempted jobs are not requeued' 'sed -i "s/^\(PreemptMode *=\).*/\1 CANCEL/" config'
-hint "a /tmp of each job" 'values: /tmp and /dev/shm are a job.s own' 'echo "JobContainerType = job_container/tmpfs" >>config'
+hint "jobs that are cancelled" 'values: PreemptMode: Slurm does not requeue preempted jobs' 'sed -i "s/^\(PreemptMode *=\).*/\1 CANCEL/" config'
+hint "a /tmp of each job" 'values: each job has its own /tmp and /dev/shm' 'echo "JobContainerType = job_container/tmpfs" >>config'
 hint "srun's ports" 'SrunPortRange: srun and --dl-check listen on any port' :
 hint "few ports" '40 ports: a step takes one more' 'sed -i "s/ports=.*/ports=20000-20039/" config'
 hint "no profiles" 'no profile' 'rm -r site/etc/slurm-dl'
@@ -180,7 +180,7 @@ hint "configless" 'this host is configless' 'mkdir -p site/var/spool/slurmd; mv 
 site
 sed -i 's/^\(KillWait *=\).*/\1 7 sec/' config
 for r in 0 1; do SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=$r SLURMD_NODENAME=n$r doctor >out.$r; done
-is "$(cat out.1)" "n1: change  /etc/slurm/slurm.conf:9: KillWait: 7 s between SIGTERM and SIGKILL are short for a checkpoint: set KillWait=30 or more" "in a step each node has its name, and says only what is to change"
+is "$(cat out.1)" "n1: change  /etc/slurm/slurm.conf:9: KillWait: 7 s from SIGTERM to SIGKILL is too short for a checkpoint: set KillWait=30 or more" "in a step each node has its name, and says only what is to change"
 is "$(grep -c '^n0: change' out.0) $(grep -c '^n0: ok' out.0) $(grep -c '^n0: hint' out.0)" "1 0 $(doctor | grep -c '^hint')" "but rank 0 has the hints, too"
 
 # ---- many nodes in one view
@@ -260,18 +260,18 @@ site
 sed -i '1aPluginDir=/usr/lib/slurm' $S/slurm.conf
 out=$(alone)
 is $? 1 "munge is down: status"
-like "$out" "${why}slurm.conf was read instead, with Slurm's defaults$" "the cause is told"
+like "$out" "${why}using slurm.conf and Slurm's defaults instead$" "the cause is told"
 is "$(echo "$out" | grep -cE '^(change|broken)')" 1 "and slurm.conf is read, which is well"
 like "$out" '^ok +/etc/slurm/slurm.conf:11: MpiParams: ports=20000-20999$' "with its lines"
 like "$out" '^ok +/etc/slurm/slurm.conf: MessageTimeout|^ok +/usr/lib/slurm/dl.so: plugin release: built for Slurm 22\.05$' "and the plugin"
 sed -i 's/KillWait=60/KillWait = 7/; $aMpiParams=ports=40000-40999' $S/slurm.conf
 out=$(alone)
-like "$out" '^change +/etc/slurm/slurm.conf:10: KillWait: 7 s between' "what is wrong there is told"
-like "$out" '^change +/etc/slurm/slurm.conf:21: MpiParams: ports=40000-40999: programs get ports' "of two lines the last one"
+like "$out" '^change +/etc/slurm/slurm.conf:10: KillWait: 7 s from' "what is wrong there is told"
+like "$out" '^change +/etc/slurm/slurm.conf:21: MpiParams: ports=40000-40999 overlaps' "of two lines the last one"
 sed -i '/KillWait/d; /UnkillableStepTimeout/d' $S/slurm.conf
 out=$(alone)
 like "$out" '^ok +/etc/slurm/slurm.conf: KillWait: 30 s$' "what is not there has Slurm's default"
-like "$out" '^change +/etc/slurm/slurm.conf: UnkillableStepTimeout: after 60 s' "which may be wrong"
+like "$out" '^change +/etc/slurm/slurm.conf: UnkillableStepTimeout: Slurm drains a node if GPU processes take more than 60 s' "which may be wrong"
 mv $S/slurm.conf $S/own.conf
 like "$(alone SLURM_CONF=/etc/slurm/own.conf)" '^change +/etc/slurm/own.conf:19: MpiParams: ' "SLURM_CONF names the file"
 like "$(alone)" "${why}slurm.conf was not checked$" "no file, either"
@@ -296,7 +296,7 @@ if slurm_is_here && slurm_loads_plugin; then
     out=$(timeout 300 dl doctor --run)
     is $? 1 "without the line"
     like "$out" '^broken .*no line loads dl.so' "it is found"
-    like "$out" '^broken +srun --dl=torch env: a step: it ended with status' "and that no step takes --dl"
+    like "$out" '^broken +srun --dl=torch env: a step: exited with status' "and that no step takes --dl"
     wait $pid
     is $? 1 "without slurm.conf"
     like "$(cat none.out)" '^broken +scontrol show config: slurm: .+: slurm.conf was not checked' "that is told"

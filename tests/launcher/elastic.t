@@ -9,7 +9,7 @@ runs 0 "two ranks train to the end" dl elastic --local --nodes=2 "$ranks" rank 5
 is "$(grep -c 'the weights are right' out)" 2 "to the right weights"
 is "$(ls -d elastic.* 2>/dev/null)" "" "and their folder goes"
 runs 8 "ranks that always fail are given up" dl elastic --local --nodes=2 --restarts=1 sh -c 'exit 3'
-is "$(grep -c 'ended with status 3' out) $(grep -c '; again in 1 s' out)" "4 2" "after they were begun again"
+is "$(grep -c 'ended with status 3' out) $(grep -c '; restarting in 1 s' out)" "4 2" "after they were begun again"
 like "$(cat out)" 'place 2: ended with status 3; not restarted after 2 failures in a row' "with a line for each"
 like "$(cat out)" 'fewer than --min=1 nodes are left' "and it says so"
 runs 1 "one that ends with 78 ends all" dl elastic --local --nodes=2 sh -c 'exit 78'
@@ -35,7 +35,7 @@ wait_for 300 grep -q "place $((unit + 1)): ended by signal 9; again in 1 s" out
 ok $? "dl says what ended"
 run=$(sed -n '1s/.*\(elastic\.[0-9]*\):.*/\1/p' out)
 timeout 300 dl scale 9 "$run" >scale 2>&1
-is "$? $(cat scale)" "2 dl: $run: it has from 1 to 4 nodes" "dl scale beyond --max is refused"
+is "$? $(cat scale)" "2 dl: $run: must have from 1 to 4 nodes" "dl scale beyond --max is refused"
 timeout 300 dl scale 4 "$run" >scale 2>&1
 is "$? $(cat scale)" "0 $run: 4 nodes" "dl scale"
 await_world 4 0

@@ -121,7 +121,7 @@ is "$? $(cd dl-debug-$id.1 && echo -- *)" "0 -- dump-1 dump-2" "it ends with the
 # ---- one is elsewhere
 finish 0
 is $? 0 "the watcher ends with its ranks"
-like "$(cat 0/err)" '^dl: no progress for 5 s, the step is ended: 2 ranks \(0,2\) are in wait \(threading\.py:[0-9]+\) from all_reduce \(hang\.py:5\); rank 1 is in load_batch \(hang\.py:3\); stacks of all ranks: /.*/dump-1$' "who hangs, and where"
+like "$(cat 0/err)" '^dl: no progress for 5 s, ending the step: 2 ranks \(0,2\) are in wait \(threading\.py:[0-9]+\) from all_reduce \(hang\.py:5\); rank 1 is in load_batch \(hang\.py:3\); stacks of all ranks: /.*/dump-1$' "who hangs, and where"
 is "$(grep -c dl: 0/err)" 1 "once"
 mkdir alone
 mv "dl-debug-$id.0" alone

@@ -114,5 +114,5 @@ DL_PYTHON=$work/none dl export --format=optuna long >out 2>&1
 like "$? $(cat out)" '^[1-9]' "no Python"
 printf '#!/bin/sh\nkill -9 $$\n' >tool
 dl export --format=optuna --output=killed long >out 2>&1
-like "$? $(cat out)" '^7 dl: .*tool: killed by signal 9; dl export --format again does the rest' "one that is killed"
+like "$? $(cat out)" '^7 dl: .*tool: killed by signal 9; run dl export --format again to do the rest' "one that is killed"
 done_testing
