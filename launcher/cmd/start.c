@@ -394,11 +394,12 @@ static int make_new (struct experiment *e, const char *root, char dir[PATH_MAX],
 {
     struct slurmdl_error err = { "" };
     struct code_of_run code;
-    int rv = user_names_check (root, &err);
+    enum name_writers others = user_names_check (root, &err);
+    int rv;
 
-    if (rv)
+    if (others != NAMES_OF_NOBODY)
         complain ("%s", err.text);
-    if (rv < 0)
+    if (others == NAMES_OF_EVERYBODY)
         return EXIT_USAGE;
     error_clear (&err);
     share_umask (root);

@@ -31,7 +31,7 @@ enum debug_cause {
     DEBUG_REQUEST, /* by dl debug; also the default if no cause is recorded */
     DEBUG_HANG,    /* all ranks of the step hang */
     DEBUG_PART,    /* some of the ranks of a node hang */
-    DEBUG_END,     /* the others wait for a rank that has ended */
+    DEBUG_END,     /* other ranks wait for one that has ended */
     DEBUG_CAUSES
 };
 

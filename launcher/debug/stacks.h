@@ -12,19 +12,19 @@
  *     == native        then what gdb or eu-stack writes
  *     == kernel        then one line a thread: TID NAME STATE WCHAN SYSCALL
  *
- * The process has the state of proc(5) and, after it, "helper" if it works
- * for another process of the rank, such as a loader of data.
+ * The line of a process ends with its state (see proc(5)) and, if it works for
+ * another process of the rank, such as a data loader, with "helper".
  */
 
 struct stack_frame {
     char function[96];
-    char file[192]; /* "": not known */
-    long line;      /* 0: not known */
+    char file[192]; /* "": unknown */
+    long line;      /* 0: unknown */
 };
 
 /* Where the main thread of one process is. */
 struct stack {
-    long rank; /* -1: not known */
+    long rank; /* -1: unknown */
     long pid;
     char host[64];
     char name[16];
@@ -43,16 +43,16 @@ size_t stacks_parse (const char *text, struct stack *stacks, size_t n, size_t ma
  */
 size_t stacks_group (struct stack *stacks, size_t n, size_t *group);
 
-/* "all_reduce (distributed_c10d.py:1320) from step (train.py:41)", with
- * "stopped (SIGSTOP) in " and the like before it.  Returns buf.
+/* Describe a place: "all_reduce (distributed_c10d.py:1320) from step (train.py:41)",
+ * after "stopped (SIGSTOP) in " or the like.  Returns buf.
  */
 char *stack_place (const struct stack *s, char *buf, size_t size);
 
-/* "0-2,5": ranks of one group.  Returns buf. */
+/* List the ranks of one group: "0-2,5".  Returns buf. */
 char *stacks_ranks (const struct stack *stacks, size_t n, char *buf, size_t size);
 
-/* One line for all, such as "3 ranks (0,2-3) are in A; rank 1 is in B", with
- * the first four places.  Returns buf.
+/* Summarize the first four places in a line such as "3 ranks (0,2-3) are in A;
+ * rank 1 is in B".  Returns buf.
  */
 char *stacks_line (const struct stack *stacks, const size_t *group, size_t n, char *buf,
                    size_t size);

@@ -372,11 +372,11 @@ void flow_cache_put (const struct flow_run *r, const char *key, const json_t *do
 {
     char *text = json_dumps (done, JSON_SORT_KEYS);
     char path[PATH_MAX];
-    int rv = 1;
+    enum link_result rv = LINK_TAKEN;
 
     cache_entry_path (path, r, NULL, 0);
     if (text && folder_create (path, NULL) == 0)
-        for (long n = 1; rv == 1 && n < TRIES_MAX; n++) {
+        for (long n = 1; rv == LINK_TAKEN && n < TRIES_MAX; n++) {
             cache_entry_path (path, r, key, n);
             rv = publish_if_absent (path, text, strlen (text), NULL);
         }

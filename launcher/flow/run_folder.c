@@ -28,11 +28,11 @@ enum { RECORD_MAX = 8 << 20, FLOW_VERSION = 3 };
 static int claim_run_folder (struct flow_run *r, const char *root, struct slurmdl_error *err)
 {
     char own[PATH_MAX];
-    int rv = user_names_check (root, err);
+    enum name_writers others = user_names_check (root, err);
 
-    if (rv > 0)
+    if (others == NAMES_OF_GROUP)
         complain ("%s", err->text);
-    if (rv < 0)
+    if (others == NAMES_OF_EVERYBODY)
         return -1;
     error_clear (err);
     if (!realpath (root, own))

@@ -78,24 +78,24 @@ static int check_numbers (struct elastic *e, struct slurmdl_error *err)
     if (e->max > e->n)
         return errorf (err, "--max=%ld: there are %ld nodes", e->max, e->n);
     if (e->wanted < e->min || e->wanted > e->max)
-        return errorf (err,
-                       "%ld nodes to begin with (%ld, less %ld spare) are not "
-                       "between --min=%ld and --max=%ld",
-                       e->wanted, e->n, e->spares, e->min, e->max);
+        return errorf (
+            err,
+            "%ld nodes to start with (%ld minus %ld spare) are not between --min=%ld and --max=%ld",
+            e->wanted, e->n, e->spares, e->min, e->max);
     if (e->wanted + e->spares > e->n)
         return errorf (err, "%ld nodes and %ld spare ones are more than %ld", e->wanted, e->spares,
                        e->n);
     return 0;
 }
 
-/* Like dl run, warn if somebody else could replace the folder. */
+/* Like dl run, warn if a group can replace the folder, and fail if everybody can. */
 static int check_names (const char *base, struct slurmdl_error *err)
 {
-    int rv = user_names_check (base, err);
+    enum name_writers others = user_names_check (base, err);
 
-    if (rv < 0)
+    if (others == NAMES_OF_EVERYBODY)
         return -1;
-    if (rv > 0)
+    if (others == NAMES_OF_GROUP)
         complain ("%s", err->text);
     error_clear (err);
     return 0;
@@ -111,7 +111,7 @@ static int open_folder (struct elastic *e, struct slurmdl_error *err)
         return 0;
     own_folder_close (&e->folder);
     errno = EPERM;
-    return errorf (err, "%s: somebody has replaced it", e->dir);
+    return errorf (err, "%s: someone has replaced it", e->dir);
 }
 
 static int make_folder (struct elastic *e, struct slurmdl_error *err)
@@ -235,11 +235,11 @@ enum elastic_scaling elastic_scale (const char *dir, long units, struct slurmdl_
 
     errno = EINVAL;
     if (!ok)
-        errorf (err, "%s: is not a run of dl elastic", dir);
+        errorf (err, "%s: not a run of dl elastic", dir);
     else if (over)
         errorf (err, "%s has ended: there is nothing to scale", dir);
     else if (units < min || units > max)
-        errorf (err, "%s: it has from %ld to %ld nodes", dir, min, max);
+        errorf (err, "%s: must have from %ld to %ld nodes", dir, min, max);
     else if (membership_target (dir) == units * ranks)
         return SCALE_SAME;
     else if (membership_put_target (dir, units * ranks) == 0)

@@ -403,18 +403,18 @@ void gpus_ask (struct gpus *g)
         g->asked = send (g->fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-int gpus_take (struct gpus *g, struct gpu_readings *r)
+enum gpus_answer gpus_take (struct gpus *g, struct gpu_readings *r)
 {
     ssize_t n;
 
     if (!g || g->none)
-        return -1;
+        return GPUS_NONE;
     n = recv (g->fd, r, sizeof (*r), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
+        return GPUS_PENDING;
     g->asked = false;
     g->none = n != (ssize_t)sizeof (*r) || r->n == 0;
-    return g->none ? -1 : 1;
+    return g->none ? GPUS_NONE : GPUS_READ;
 }
 
 /* Wait only briefly for the child: if it hangs in the driver, even SIGKILL does not end

@@ -54,12 +54,13 @@ struct gpu_readings {
 
 /* A child process reads the GPUs because a driver call may hang or crash.
  * gpus_ask() requests a reading unless one is still pending.  gpus_take()
- * returns 1 and the reading once it has arrived, 0 until then, and -1 if there
- * are no GPUs.  gpus_fd() returns a descriptor for poll(), or -1 without GPUs.
+ * gets the reading once it has arrived.  gpus_fd() returns a descriptor for
+ * poll(), or -1 without GPUs.
  */
+enum gpus_answer { GPUS_NONE = -1, GPUS_PENDING, GPUS_READ };
 struct gpus;
 struct gpus *gpus_start (const char *sysfs);
 int gpus_fd (const struct gpus *g);
 void gpus_ask (struct gpus *g);
-int gpus_take (struct gpus *g, struct gpu_readings *r);
+enum gpus_answer gpus_take (struct gpus *g, struct gpu_readings *r);
 void gpus_end (struct gpus *g);

@@ -951,14 +951,14 @@ static void put_gpus (struct usage_sampler *m)
 static void take_gpu_readings (struct usage_sampler *m)
 {
     double until = monotonic () + gpu_answer;
-    int got;
+    enum gpus_answer got;
 
-    while ((got = gpus_take (m->gpus, &m->readings)) == 0 && m->ntasks > 0 && monotonic () < until
-           && !step_has_ended (m)) {
+    while ((got = gpus_take (m->gpus, &m->readings)) == GPUS_PENDING && m->ntasks > 0
+           && monotonic () < until && !step_has_ended (m)) {
         wait_for_sample (m, until, true);
         forget_ended (m);
     }
-    if (got == 1) {
+    if (got == GPUS_READ) {
         put_gpus (m);
         watch_idle (m);
     }
@@ -1196,7 +1196,7 @@ int cmd_sample (const struct command_line *line)
 
     m->step = required_variable ("SLURM_STEP_ID");
     if (sample_options_parse (line->args[0], &m->options) < 0 || !*m->step) {
-        complain ("sample: it is started by srun --dl-monitor=SECONDS");
+        complain ("sample: only srun --dl-monitor=SECONDS starts this command");
         free (m);
         return EXIT_USAGE;
     }

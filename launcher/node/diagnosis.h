@@ -34,7 +34,7 @@ enum { NAME_TEXT = 64, WHY_TEXT = 200 };
 struct finding {
     enum severity severity;
     char why[WHY_TEXT];
-    long count; /* of nodes */
+    long count; /* number of nodes */
     long *nodes;
 };
 
@@ -46,13 +46,13 @@ struct node_row {
 };
 
 struct diagnosis {
-    long size;        /* ranks that there should be */
-    long answered;    /* that there were */
-    long unreachable; /* without answer, of unknown nodes */
-    long *node_of;    /* by rank; -1: not known */
+    long size;        /* expected number of ranks */
+    long answered;    /* ranks that answered */
+    long unreachable; /* ranks that did not, and whose nodes are unknown */
+    long *node_of;    /* by rank; -1: unknown */
     struct node_row *nodes;
     long nnodes;
-    struct finding *findings; /* the worst first */
+    struct finding *findings; /* worst first */
     long nfindings;
     bool stop;
 };
@@ -68,7 +68,7 @@ void diagnosis_destroy (struct diagnosis *d);
 /* Return the exit status of a rank, an enum gather_status. */
 int diagnosis_status (const struct diagnosis *d, long rank);
 
-/* "n1, n2 and 7 more: WHY" of a finding. */
+/* Format a finding: "n1, n2 and 7 more: WHY". */
 void finding_text (const struct diagnosis *d, const struct finding *f, char *buf, size_t size);
 
 /* Format one line: what was checked and the worst finding. */

@@ -256,7 +256,7 @@ static enum claimed put_claim (struct peer_membership *p, long trial, long attem
               "\"slot\":\"%s\",\"nonce\":\"%s\",\"time\":%.3f}\n",
               trial, attempt, (long long)length, p->self.slot, p->self.nonce, event_clock ());
     rv = publish_if_absent (path, text, strlen (text), err);
-    return rv < 0 ? CLAIM_FAILED : rv ? CLAIM_TAKEN : CLAIM_OURS;
+    return rv == LINK_FAILED ? CLAIM_FAILED : rv == LINK_TAKEN ? CLAIM_TAKEN : CLAIM_OURS;
 }
 
 enum claimed peer_claim (struct peer_membership *p, long trial, long attempt, int64_t length,

@@ -89,8 +89,8 @@ static void remove_tmp (int dir, const char *tmp)
     errno = e;
 }
 
-int publish_unsynced_at (int folder, const char *path, const char *buf, size_t len,
-                         const struct publish_after *after, struct slurmdl_error *err)
+enum link_result publish_unsynced_at (int folder, const char *path, const char *buf, size_t len,
+                                      const struct publish_after *after, struct slurmdl_error *err)
 {
     const char *name = strrchr (path, '/') + 1;
     char tmp[64];
@@ -98,32 +98,40 @@ int publish_unsynced_at (int folder, const char *path, const char *buf, size_t l
 
     /* ENOENT: `dl gc` removed the file because it seemed to belong to a dead writer */
     for (int i = 0; linked == LINK_FAILED && i < TRIES_MAX; i++) {
-        if (write_tmp (folder, tmp, sizeof (tmp), 0644, buf, len, after) < 0)
-            return errorf (err, "%s: cannot write: %s", path, inside_error (errno));
+        if (write_tmp (folder, tmp, sizeof (tmp), 0644, buf, len, after) < 0) {
+            errorf (err, "%s: cannot write: %s", path, inside_error (errno));
+            return LINK_FAILED;
+        }
         if (after && after->end (after->arg, err) < 0) {
             remove_tmp (folder, tmp);
-            return -1;
+            return LINK_FAILED;
         }
         if ((linked = link_unsynced_at (folder, tmp, name)) == LINK_FAILED && errno != ENOENT)
             break;
     }
     if (linked == LINK_TAKEN)
         unlinkat (folder, tmp, 0);
-    return linked == LINK_FAILED ? errorf (err, "%s: cannot create: %s", path, strerror (errno))
-                                 : linked;
+    if (linked == LINK_FAILED)
+        errorf (err, "%s: cannot create: %s", path, strerror (errno));
+    return linked;
 }
 
-int publish_if_absent (const char *path, const char *buf, size_t len, struct slurmdl_error *err)
+enum link_result publish_if_absent (const char *path, const char *buf, size_t len,
+                                    struct slurmdl_error *err)
 {
     int dir = inside_parent (path, NULL);
-    int rv = -1;
+    enum link_result linked;
 
-    if (dir < 0)
-        return errorf (err, "%s: cannot write: %s", path, inside_error (errno));
-    rv = publish_unsynced_at (dir, path, buf, len, NULL, err);
-    if (rv == 0 && (rv = link_sync_folder (dir)) < 0)
+    if (dir < 0) {
+        errorf (err, "%s: cannot write: %s", path, inside_error (errno));
+        return LINK_FAILED;
+    }
+    linked = publish_unsynced_at (dir, path, buf, len, NULL, err);
+    if (linked == LINKED && link_sync_folder (dir) < 0) {
         errorf (err, "%s: cannot create: %s", path, strerror (errno));
-    return inside_close (dir, rv);
+        linked = LINK_FAILED;
+    }
+    return inside_close (dir, linked);
 }
 
 int publish_replace (const char *path, const char *buf, size_t len, struct slurmdl_error *err)

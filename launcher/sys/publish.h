@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "runtime/base/error.h"
+#include "runtime/storage/link.h"
 
 /* No component of a path may be a symbolic link (runtime/storage/inside.h).  If a group shares a
  * folder, its members may remove and create files, but nobody modifies another user's file: every
@@ -15,10 +16,11 @@
 /* Create 'path' with 'len' bytes unless it exists: write, fsync and close a temporary file in the
  * same folder, then name it by link_if_absent() (runtime/storage/link.h).
  *
- * Returns 0 if this call created the file, 1 if somebody else did, or -1 with errno and 'err'.
- * After a failure 'path' is not ours.
+ * Returns LINKED if this call created the file, LINK_TAKEN if another process did, or LINK_FAILED
+ * with errno and 'err'.  After a failure 'path' is not ours.
  */
-int publish_if_absent (const char *path, const char *buf, size_t len, struct slurmdl_error *err);
+enum link_result publish_if_absent (const char *path, const char *buf, size_t len,
+                                    struct slurmdl_error *err);
 
 /* Work that must be complete before the file appears.  begin() is called when the file is written,
  * so that the disk does both at once; end() is called before the file gets its name.  If end()
@@ -33,8 +35,8 @@ struct publish_after {
 /* publish_if_absent() in an open folder, which the caller must fsync.  'folder' must be the folder
  * of 'path', which is for messages.  'after' may be NULL.
  */
-int publish_unsynced_at (int folder, const char *path, const char *buf, size_t len,
-                         const struct publish_after *after, struct slurmdl_error *err);
+enum link_result publish_unsynced_at (int folder, const char *path, const char *buf, size_t len,
+                                      const struct publish_after *after, struct slurmdl_error *err);
 
 /* Replace 'path' atomically: readers see either the old file or the new one.  Nobody else may write
  * to it.

@@ -139,17 +139,17 @@ void say_owner (const char *name, uint32_t owner)
                                      : whose);
 }
 
-int file_keep_owner (int from, int to, const char *name, bool trust)
+enum origin_result file_keep_owner (int from, int to, const char *name, bool trust)
 {
     struct stat st;
     uint32_t owner;
-    int rv;
+    enum origin_result rv;
 
     if (trust)
         return fstat (to, &st) < 0
                        || ftruncate (to, (off_t)origin_at (to, (uint64_t)st.st_size)) < 0
-                   ? -1
-                   : 0;
+                   ? ORIGIN_FAILED
+                   : ORIGIN_OWN;
     rv = origin_keep (from, to, &owner);
     if (rv == ORIGIN_MARKED)
         say_owner (name, owner);

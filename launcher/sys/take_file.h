@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "runtime/storage/origin.h"
+
 /* Make 'to' a hard link to 'from', which must never change.  If the file system or the permissions
  * do not allow that, make an fsynced copy.  Another user's file is always copied, because its owner
  * could still write to it; the copy records that owner (runtime/storage/origin.h).
@@ -25,9 +27,9 @@ int file_copy_of (const char *from, const char *to, uid_t owner);
 
 /* 'to', which must also be open for reading, is a copy of 'from' that the user requested by 'name'.
  * Record the owner of the data in the copy and print a line about it, unless the user trusts it
- * ('trust').  Returns 1 if the data is another user's, 0 if not, or -1 with errno.
+ * ('trust').  ORIGIN_MARKED: the data is another user's.  ORIGIN_FAILED: failed, with errno.
  */
-int file_keep_owner (int from, int to, const char *name, bool trust);
+enum origin_result file_keep_owner (int from, int to, const char *name, bool trust);
 
 /* Print that line. */
 void say_owner (const char *name, uint32_t owner);

@@ -114,21 +114,21 @@ FILE *user_open_output (const char *path, struct slurmdl_error *err)
     return f;
 }
 
-int user_names_check (const char *path, struct slurmdl_error *err)
+enum name_writers user_names_check (const char *path, struct slurmdl_error *err)
 {
     struct stat st;
     bool all, group;
 
     if (stat (path, &st) < 0 || st.st_mode & S_ISVTX)
-        return 0;
+        return NAMES_OF_NOBODY;
     all = st.st_mode & S_IWOTH;
     group = st.st_mode & S_IWGRP && !has_group_alone (st.st_gid);
     if (!all && !group)
-        return 0;
+        return NAMES_OF_NOBODY;
     errorf (err, "%s: %s can replace your folder, and so decide what you run: chmod +t", path,
             all ? "everybody" : "its group");
     errno = EPERM;
-    return all ? -1 : 1;
+    return all ? NAMES_OF_EVERYBODY : NAMES_OF_GROUP;
 }
 
 /* The owner of a folder can replace files in it, whatever its mode. */
@@ -137,7 +137,7 @@ static bool is_safe_tmp (const char *path)
     struct stat st;
 
     return *path == '/' && stat (path, &st) == 0 && !user_is_of_others (&st)
-           && user_names_check (path, NULL) == 0;
+           && user_names_check (path, NULL) == NAMES_OF_NOBODY;
 }
 
 const char *user_tmp (void)

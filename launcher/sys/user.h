@@ -38,10 +38,11 @@ bool user_is_of_others (const struct stat *st);
  */
 FILE *user_open_output (const char *path, struct slurmdl_error *err);
 
-/* Find out who else can replace this user's files in the folder 'path'.  Returns 0: nobody, 1: a
- * group, -1: everybody.  Sets 'err' unless it returns 0.
+/* Find out who else can replace this user's files in the folder 'path'.  Sets 'err' unless nobody
+ * can.
  */
-int user_names_check (const char *path, struct slurmdl_error *err);
+enum name_writers { NAMES_OF_EVERYBODY = -1, NAMES_OF_NOBODY, NAMES_OF_GROUP };
+enum name_writers user_names_check (const char *path, struct slurmdl_error *err);
 
 /* TMPDIR, or /tmp if TMPDIR is unset, not a folder, or others could replace files in it. */
 const char *user_tmp (void);

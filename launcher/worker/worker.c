@@ -106,7 +106,9 @@ static enum question claim_question (const struct worker *w, long trial)
     snprintf (path, sizeof (path), "%.3900s/trials/%04ld/asked.%ld", w->sweep->dir, trial,
               sweep_trial (w->sweep, trial)->over + 1);
     rv = publish_if_absent (path, w->slot, strlen (w->slot), NULL);
-    return rv < 0 ? QUESTION_FAILED : rv ? QUESTION_OF_ANOTHER : QUESTION_MINE;
+    return rv == LINK_FAILED  ? QUESTION_FAILED
+           : rv == LINK_TAKEN ? QUESTION_OF_ANOTHER
+                              : QUESTION_MINE;
 }
 
 /* Find out why the worker 'owner' died.  Returns false while another worker is asking Slurm about
