@@ -142,22 +142,6 @@ static int base_path (const struct sweep *s, char *buf, size_t size, struct slur
                : -1;
 }
 
-static int make_copy (const struct sweep *s, const struct code_copy *copy,
-                      struct slurmdl_error *err)
-{
-    struct slurmdl_error why = { "" };
-    struct code_archive a = { .data = NULL };
-    int rv = code_copy_check (copy, &why);
-
-    if (rv == 0 || errno != ENOENT)
-        return rv == 0 ? 0 : errorf (err, "%s", why.text);
-    if (store_get (s->dir, s->code, &a, err) < 0)
-        return -1;
-    rv = code_copy_make (copy, &a, err);
-    code_archive_free (&a);
-    return rv;
-}
-
 static int scratch_path (struct scratch *own, char *buf, size_t size, struct slurmdl_error *err)
 {
     if (scratch_make (own, SCRATCH_ANY, err) < 0)
@@ -187,7 +171,7 @@ static int find_copy (const struct sweep *s, struct scratch *own, char *dir, siz
                   s->dir);
         return EXIT_DAMAGED;
     }
-    return make_copy (s, &copy, &err) < 0 ? fail (&err) : EXIT_OK;
+    return store_unpack (s->dir, s->code, &copy, &err) < 0 ? fail (&err) : EXIT_OK;
 }
 
 int code_prepare (const struct sweep *s)

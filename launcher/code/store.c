@@ -146,6 +146,22 @@ int store_get (const char *dir, const char *digest, struct code_archive *a,
     return errorf (err, "%s: this is not the code that was frozen; refusing to run it", path);
 }
 
+int store_unpack (const char *dir, const char *digest, const struct code_copy *copy,
+                  struct slurmdl_error *err)
+{
+    struct slurmdl_error why = { "" };
+    struct code_archive a = { .data = NULL };
+    int rv = code_copy_check (copy, &why);
+
+    if (rv == 0 || errno != ENOENT)
+        return rv == 0 ? 0 : errorf (err, "%s", why.text);
+    if (store_get (dir, digest, &a, err) < 0)
+        return -1;
+    rv = code_copy_make (copy, &a, err);
+    code_archive_free (&a);
+    return rv;
+}
+
 /* Whether dl created this file and no experiment uses it any more.  Check it, because another user
  * of a shared folder may have given such a name to another file of ours.
  */

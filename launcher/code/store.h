@@ -24,6 +24,12 @@ mode_t store_umask (const char *dir);
 int store_get (const char *dir, const char *digest, struct code_archive *a,
                struct slurmdl_error *err);
 
+/* Make sure that the copy exists: unless it does, unpack the archive of an experiment into it.
+ * Returns -1 with 'err'.
+ */
+int store_unpack (const char *dir, const char *digest, const struct code_copy *copy,
+                  struct slurmdl_error *err);
+
 /* Make git ignore a folder. */
 void ignore_in_git (const char *folder);
 

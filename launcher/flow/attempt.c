@@ -219,10 +219,8 @@ int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slu
 {
     const char *code = json_string_value (json_object_get (r->about, "code"));
     const char *root = json_string_value (json_object_get (r->about, "root"));
-    struct code_archive a = { .data = NULL };
     char base[PATH_MAX + 8];
     const struct code_copy copy = { base, root, r->flow->base->dir };
-    int rv;
 
     snprintf (path, PATH_MAX, "%s", r->flow->base->dir);
     if (!code)
@@ -234,13 +232,7 @@ int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slu
                        errno == ENAMETOOLONG ? "%s: the path of the copy of the code is too long"
                                              : "%s/flow.json: invalid folder of the code",
                        r->dir);
-    if (code_copy_check (&copy, NULL) == 0)
-        return 0;
-    if (store_get (r->dir, code, &a, err) < 0)
-        return -1;
-    rv = code_copy_make (&copy, &a, err);
-    code_archive_free (&a);
-    return rv;
+    return store_unpack (r->dir, code, &copy, err);
 }
 
 /* Whether no process of an earlier attempt can be running.  An attempt that did not record its end
