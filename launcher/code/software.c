@@ -348,7 +348,7 @@ int cmd_within (const struct command_line *line)
     int rv = NOT_RUN;
 
     if (software_parse (text ? text : "{}", &s, &folders) < 0)
-        complain ("DL_SOFTWARE is no JSON object");
+        complain ("DL_SOFTWARE is not a JSON object");
     else if (software_activate (&s, ".", NULL, &err) < 0)
         complain ("%s", err.text);
     else {

@@ -56,7 +56,7 @@ static json_t *flow_take_outputs (const struct flow_scope *c, struct slurmdl_err
         json_t *file = NULL;
         if (flow_output_path (c, o, path, err) == 0 && !(file = flow_file (path, &why))
             && !(file = take_output_from_work (c, path)))
-            errorf (err, "it ended without its output '%s': %s", o->name, why.text);
+            errorf (err, "its command did not write the output '%s': %s", o->name, why.text);
         if (!file) {
             json_decref (all);
             return NULL;
@@ -87,7 +87,7 @@ static int add_reported_value (const struct flow_scope *c, json_t *all, char *li
     if (!*line)
         return 0;
     if (!eq || !is_utf8 (line))
-        return errorf (err, "'%.80s' in $DL_VALUES is no NAME=VALUE", line);
+        return errorf (err, "'%.80s' in $DL_VALUES is not NAME=VALUE", line);
     *eq = '\0';
     if (!strings_contain ((const char *const *)c->s->values, line))
         return errorf (err,
@@ -130,7 +130,8 @@ json_t *flow_take_values (const struct flow_scope *c, struct slurmdl_error *err)
         goto fail;
     for (char **v = c->s->values; v && *v; v++)
         if (!json_object_get (all, *v)) {
-            errorf (err, "it ended without its value '%s': echo %s=... >>$DL_VALUES", *v, *v);
+            errorf (err, "its command did not report the value '%s': echo %s=... >>$DL_VALUES", *v,
+                    *v);
             goto fail;
         }
     return all;

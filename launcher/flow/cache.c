@@ -34,7 +34,7 @@ json_t *flow_file (const char *path, struct slurmdl_error *err)
 
     if (rv == 0 && !S_ISREG (st.st_mode)) {
         errno = EINVAL;
-        errorf (err, "%s: it is no file", path);
+        errorf (err, "%s: not a regular file", path);
         rv = -1;
     }
     if (rv == 0)

@@ -334,7 +334,7 @@ static void flow_set_parameter (struct flow *f, const char *text, struct problem
             words[i++] = key;
     meant = nearest_word (name, words);
     if (!text[n] || n == 0)
-        problem (p, "'%s' is no NAME=VALUE of a parameter", text);
+        problem (p, "'%s' is not NAME=VALUE with the name of a parameter", text);
     else if (!old)
         problem (p, "%s has no parameter '%s'%s%s%s", f->file, name,
                  DID_YOU_MEAN (meant, "'", "'", ""));

@@ -33,7 +33,7 @@ static json_t *value_of_task (const struct flow_scope *c, const struct flow_step
 
     errno = ENOENT;
     if (!v)
-        errorf (err, "{%s.%s}: step '%s' has not left it: %s", of->name, key, of->name,
+        errorf (err, "{%s.%s}: step '%s' has no such result: it is %s", of->name, key, of->name,
                 task_states[flow_task_state (c->r, of, task)]);
     return v;
 }

@@ -58,7 +58,7 @@ like "$(within '{"image":"x.sif"}')" "^dl: container: there is no image 'x.sif'$
 like "$(within '{"image":"'"$work"'/image","folders":["'"$work"'/a:b"]}')" "^(ch-run|podman) " "a folder that is not there is no matter"
 mkdir a:b
 like "$(within '{"image":"r","runtime":"podman","folders":["'"$work"'/a:b"]}')" "^dl: container: the folder 'W/a:b' cannot be bound: " "a colon in a folder"
-like "$(within '[')" '^dl: DL_SOFTWARE is no JSON object$' "no JSON"
+like "$(within '[')" '^dl: DL_SOFTWARE is not a JSON object$' "no JSON"
 
 # ---- SIGKILL, and the first process of a container
 WAIT=$work/ready PATH=$work/fakes:$PATH DL_SOFTWARE='{"image":"r","runtime":"podman"}' setsid dl within -- true &

@@ -131,7 +131,7 @@ is "$(wc -l <"$work/first")" 1 "and runs nothing twice"
 is "$(conditions fail breaks), $(conditions fail rest)" "Succeeded:StepCompleted, Succeeded:StepCompleted" "they have succeeded then"
 is "$(cat "$work/ends")" "failed breaks rest
 completed " "the exit handler is told each time"
-for what in 'outputs = { x = "x.txt"; };it ended without its output .x.' 'values = ["v"];it ended without its value .v.: echo v=' ';it was asked to end'; do
+for what in 'outputs = { x = "x.txt"; };its command did not write the output .x.' 'values = ["v"];its command did not report the value .v.: echo v=' ';it was asked to end'; do
     command=true
     [ "${what%%;*}" ] || command='kill -15 $PPID; sleep 60'
     echo "name = \"one\"; steps = { a = { entrypoint = \"$command\"; ${what%;*} }; };" >one.conf
