@@ -76,11 +76,18 @@ int cmd_gc (const struct command_line *line)
     struct slurmdl_error err = { "" };
     struct gc_report report;
     struct sweep *s;
+    long workers;
     int rv = open_experiment (line, line->args[0], &s);
 
     if (rv)
         return rv;
-    if (!opt->dry_run && peer_count (s->dir, 2 * (double)s->exp->worker->heartbeat, NULL) != 0) {
+    workers = opt->dry_run ? 0 : peer_count (s->dir, 2 * (double)s->exp->worker->heartbeat, &err);
+    if (workers < 0) {
+        rv = fail (&err);
+        sweep_close (s);
+        return rv;
+    }
+    if (workers > 0) {
         complain ("%s: workers are running and may save checkpoints; run 'dl pause' first", s->dir);
         sweep_close (s);
         return EXIT_BUSY;

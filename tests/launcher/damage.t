@@ -156,6 +156,14 @@ is "$(find left-0001 -name '.*' | sort | tr '\n' ' ')" \
     "left-0001/.fedcba9876543210fedcba9876543210 left-0001/.gitignore left-0001/.profile " "and nothing else"
 like "$(dl gc soft-0001)" '^deleted 0 files' "where names are symbolic links nothing hidden is removed"
 
+# ---- who is at work cannot be read
+cp -r end-0001 blind-0001
+rm -r blind-0001/workers
+refused 3 "^dl: $work/blind-0001/workers: No such file or directory\$" "dl gc without the folder of the workers" dl gc blind-0001
+: >blind-0001/workers
+refused 7 "^dl: $work/blind-0001/workers: Not a directory\$" "dl gc with a file in its place" dl gc blind-0001
+rm -r blind-0001
+
 # ---- nobody is at work
 touch on
 conf idle "while [ -f $work/on ]; do sleep 0.1; done" 'name = "random"; max_trials = 4; max_length = 1;'
