@@ -533,7 +533,7 @@ static bool slot_has_begun (const struct goodput *g, const char *slot)
 }
 
 /* When the experiment last showed a sign of life. */
-static int64_t last_sign (const struct goodput *g)
+static int64_t last_sign_of_life (const struct goodput *g)
 {
     int64_t last = since_created (g, g->s->changed);
 
@@ -545,7 +545,7 @@ static int64_t last_sign (const struct goodput *g)
 
 static void add_waiting_tasks (struct goodput *g, const struct submit *a)
 {
-    int64_t from = since_created (g, a->time), to = last_sign (g);
+    int64_t from = since_created (g, a->time), to = last_sign_of_life (g);
     char slot[64];
 
     for (long n = 0; n < TASKS_LISTED && a->first >= 0 && n <= a->last - a->first; n++) {
