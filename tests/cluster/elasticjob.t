@@ -49,7 +49,7 @@ unit=2
 grep -aqF 2.1 "elastic.$job"/ask.* && unit=3
 kill_rank $unit
 worlds 4 "a rank is killed: the spare one takes its place"
-wait_for 300 grep -q "n$((unit + 1)): ended .*again in 1 s" out
+wait_for 300 grep -q "n$((unit + 1)): ended .*restarting in 1 s" out
 # n2 is in the world: it was not the spare one, which came in, nor the one that was killed
 as_ordinary scontrol update nodename=n2 state=down reason=test
 worlds 4 "Slurm takes a node away: the one that was killed, and has come back, takes its place"

@@ -31,7 +31,7 @@ kill_rank $unit.1 "$ranks"
 ok $? "a rank is killed"
 await_world 3 "" $((before + 1))
 ok $? "a spare one takes its place"
-wait_for 300 grep -q "place $((unit + 1)): ended by signal 9; again in 1 s" out
+wait_for 300 grep -q "place $((unit + 1)): ended by signal 9; restarting in 1 s" out
 ok $? "dl says what ended"
 run=$(sed -n '1s/.*\(elastic\.[0-9]*\):.*/\1/p' out)
 timeout 300 dl scale 9 "$run" >scale 2>&1
