@@ -3,8 +3,10 @@
 #include "launcher/worker/failure.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
+#include "launcher/config/job_settings.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/metric_settings.h"
+#include "launcher/job/members.h"
 #include "launcher/trainer/trainer.h"
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
@@ -286,10 +288,59 @@ static void runs_out (void **state)
     assert_int_equal (v.oom, OOM_NONE);
 }
 
+/* ---- the ends of a job's members ---- */
+
+/* clang-format off */
+static const struct {
+    const char *ends[3]; /* what each member recorded; NULL: nothing, "?": it cannot be opened */
+    enum life_event_kind kind;
+    long rank;
+    const char *node;
+} members[] = {
+    { { "0 n1\n", "0 n2\n", "0 n3\n" }, LIFE_SUCCEEDED, -1, "" },
+    { { "0 n1\n", "0 n2\n", NULL },     LIFE_STARTED,   -1, "" },
+    { { "0 n1\n", "3 n2\n", NULL },     LIFE_FAILED,     1, "n2" },
+    { { "?",      "?",      "?" },      LIFE_STARTED,   -1, "" },
+    { { "",       "x n2\n", "3\n" },    LIFE_STARTED,   -1, "" },
+};
+/* clang-format on */
+
+/* An end that cannot be read is no end. */
+static void ends_of_members (void **state)
+{
+    struct job_role role = { .name = (char *)"worker", .count = 3, .restart = RESTART_NEVER };
+    struct job_settings job = { .success = SUCCESS_ALL_WORKERS, .roles = &role, .nroles = 1 };
+    struct experiment exp = { .job = &job };
+    struct sweep sweep = { .exp = &exp };
+    struct trial_attempt a = { .sweep = &sweep };
+    char name[16];
+
+    snprintf (a.dir, sizeof (a.dir), "%s", dir);
+    assert_int_equal (mkdir (in_dir ("ends"), 0777), 0);
+    for (size_t i = 0; i < COUNT (members); i++) {
+        struct members m;
+
+        for (int r = 0; r < 3; r++) {
+            const char *end = members[i].ends[r];
+            snprintf (name, sizeof (name), "ends/%d", r);
+            unlink (in_dir (name));
+            if (end && *end == '?')
+                assert_int_equal (symlink ("nowhere", in_dir (name)), 0);
+            else if (end)
+                put (name, end, strlen (end));
+        }
+        members_look (&a, &m);
+        assert_int_equal (m.verdict.kind, members[i].kind);
+        assert_int_equal (m.rank, members[i].rank);
+        assert_string_equal (m.node, members[i].node);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
-    IN_FOLDER (table_of_ends), cmocka_unit_test (manual_has_it), IN_FOLDER (bad_nodes),
-    IN_FOLDER (lines_of_logs), IN_FOLDER (several_policies),     IN_FOLDER (long_lines),
-    IN_FOLDER (long_logs),     cmocka_unit_test (bad_patterns),  IN_FOLDER (runs_out),
+    IN_FOLDER (table_of_ends),   cmocka_unit_test (manual_has_it), IN_FOLDER (bad_nodes),
+    IN_FOLDER (lines_of_logs),   IN_FOLDER (several_policies),     IN_FOLDER (long_lines),
+    IN_FOLDER (long_logs),       cmocka_unit_test (bad_patterns),  IN_FOLDER (runs_out),
+    IN_FOLDER (ends_of_members),
 };
 
 RUN_TESTS (tests)
