@@ -9,20 +9,22 @@ unset DL_FREEZE RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT
 mkdir code
 cp "$srcdir/tests/cluster/healed.py" code/
 
+# torchrun with PET_TEE puts the rank before each line
+line='^\(\[default0\]:\)*'
 begins () { # begins NAME: the tests' present experiment
     trial=$1-0001/trials/0001
     attempt=1
 }
 trains () { # this attempt or, if it did not get so far, a later one
     for a in $attempt $((attempt + 1)) $((attempt + 2)); do
-        grep -q '^step=' "$trial/a.$a/log" 2>/dev/null && attempt=$a && return
+        grep -q "${line}step=" "$trial/a.$a/log" 2>/dev/null && attempt=$a && return
     done
     return 1
 }
 processes () { # processes NAME: pids of the experiment's processes of that name
     for p in /proc/[0-9]*; do
         [ "$(cat "$p/comm" 2>/dev/null)" = "$1" ] || continue
-        tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "DL_ATTEMPT_DIR=.*/$trial/a.$attempt" && echo "${p#/proc/}"
+        cat "$p/environ" 2>/dev/null | tr '\0' '\n' | grep -qx "DL_ATTEMPT_DIR=.*/$trial/a.$attempt" && echo "${p#/proc/}"
     done
 }
 of_rank () { # of_rank RANK NAME
@@ -35,14 +37,14 @@ fault () { # fault NAME COMMAND...
     what=$1
     shift
     wait_for 300 trains || { ok 1 "$what: it trains"; sed 's/^/# /' "$trial/a.$attempt/log"; return; }
-    had=$(sed -n 's/^step=\([0-9]*\) .*/\1/p' "$trial/a.$attempt/log" | tail -1)
+    had=$(sed -n "s/${line}step=\([0-9]*\) .*/\2/p" "$trial/a.$attempt/log" | tail -1)
     begin=$(date +%s)
     "$@"
     attempt=$((attempt + 1))
     wait_for 600 trains
     ok $? "$what: it trains again"
     echo "# after $(($(date +%s) - begin)) s"
-    first=$(sed -n 's/^[0-9]* ranks begin at step \([0-9]*\)$/\1/p' "$trial/a.$attempt/log")
+    first=$(sed -n "s/$line[0-9]* ranks begin at step \([0-9]*\)\$/\2/p" "$trial/a.$attempt/log")
     [ "${first:-0}" -gt "$had" ]
     ok $? "$what: from its newest file"
 }

@@ -1,0 +1,231 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The frameworks' programs under dl job, as their tutorials have them: they train on two nodes, one rank is killed, and they go on
+# from their newest file to their right end.  DL_TEST_JAX, DL_TEST_LIGHTNING and DL_TEST_TENSORFLOW are Pythons that have these.
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/python/site.sh"
+need_cluster
+need_package torch yaml
+preload_sanitizers && skip_all "sanitizers"
+. "$srcdir/tests/cluster/heal.sh"
+try_cluster frameworks --nodes=2 --cpus=8 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
+train="--work $work --resume ckpt.pt"
+pattern='metrics.pattern=["step={step} loss={loss}"]'
+
+# ---- PyTorch DDP under salloc: a process for each rank
+# shellcheck disable=SC2086
+beside ddp env -C code salloc --quiet --nodes=2 --ntasks-per-node=1 dl job --dir="$work" --name=ddp --framework=torch --set "$pattern" -- /usr/bin/python3 healed.py $train
+
+# ---- torchrun in a batch script: one on each node, by a text that sh -c reads.  That of PyTorch 1.13 has a fault with Python 3.11
+# without PET_REDIRECTS.
+cat >code/torchrun.conf <<EOF
+name = "torchrun";
+entrypoint = "/usr/bin/python3 -m torch.distributed.run --rdzv_backend=c10d --nproc_per_node=1 healed.py $train";
+working_folder = "trial";
+metrics = { pattern = [ "step={step} loss={loss}" ]; };
+resources = { framework = "torchrun"; };
+environment = { variables = { PET_REDIRECTS = "1"; PET_TEE = "1"; }; };
+job = { };
+EOF
+printf '#!/bin/sh\nexec dl job --dir="%s" code/torchrun.conf\n' "$work" >batch.sh
+batch=$(sbatch --parsable --output=batch.out --nodes=2 --ntasks-per-node=1 batch.sh)
+
+# ---- Horovod's interface (slurmdl.hvd), submitted: broadcast and DistributedOptimizer, rank 0 saves
+cat >code/horovod.py <<'END'
+import os
+import sys
+import time
+
+import slurmdl.hvd as hvd
+import torch
+
+hvd.init()
+torch.set_num_threads(1)
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01 * hvd.size())
+step = 0
+if hvd.rank() == 0 and os.path.exists("checkpoint.pt"):
+    state = torch.load("checkpoint.pt")
+    model.load_state_dict(state["model"])
+    step = state["step"]
+step = hvd.broadcast_object(step, root_rank=0)
+hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+if hvd.rank() == 0:
+    print(f"{hvd.size()} ranks begin at step {step + 1}", flush=True)
+enough = False
+while not enough:
+    step += 1
+    optimizer.zero_grad()
+    loss = model(torch.randn(16, 8)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    time.sleep(0.2)
+    if hvd.rank() == 0:
+        torch.save({"model": model.state_dict(), "step": step}, "checkpoint.tmp")
+        os.replace("checkpoint.tmp", "checkpoint.pt")
+        print(f"step={step} loss={loss.item()}", flush=True)
+    enough = hvd.broadcast_object(os.path.exists(sys.argv[1]), root_rank=0)
+END
+runs 0 "Horovod's interface: submitted" env -C code dl job --detach --dir="$work" --name=horovod --nodes=2 --set "$pattern" -- /usr/bin/python3 horovod.py "$work/enough"
+
+# ---- those that are seldom there
+cat >code/jaxed.py <<'END'
+import os
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize()
+mesh = Mesh(np.array(jax.devices()), ("data",))
+shard, everywhere = NamedSharding(mesh, PartitionSpec("data")), NamedSharding(mesh, PartitionSpec())
+step, w = np.load("state.npy") if os.path.exists("state.npy") else (0.0, 5.0)
+step = int(step)
+descend = jax.jit(lambda w, x: w - 0.01 * jnp.mean(x) * w, out_shardings=everywhere)
+ask = jax.jit(jnp.max, out_shardings=everywhere)
+
+
+def spread(value):
+    return jax.make_array_from_process_local_data(shard, np.full(jax.local_device_count(), value, np.float32))
+
+
+if jax.process_index() == 0:
+    print(f"{jax.process_count()} ranks begin at step {step + 1}", flush=True)
+enough = False
+while not enough:
+    step += 1
+    w = float(descend(np.float32(w), spread(1.0)))
+    time.sleep(0.2)
+    if jax.process_index() == 0:
+        with open("state.tmp", "wb") as f:
+            np.save(f, np.array([step, w]))
+        os.replace("state.tmp", "state.npy")
+        print(f"step={step} loss={w * w}", flush=True)
+    enough = float(ask(spread(float(os.path.exists(sys.argv[1]))))) > 0
+END
+cat >code/lit.py <<'END'
+import os
+import sys
+import time
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+
+class Model(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 1)
+
+    def on_train_start(self):
+        if self.trainer.is_global_zero:
+            print(f"{self.trainer.world_size} ranks begin at step {self.global_step + 1}", flush=True)
+
+    def training_step(self, batch, _):
+        loss = self.layer(batch).pow(2).mean()
+        time.sleep(0.2)
+        if self.trainer.is_global_zero:
+            print(f"step={self.global_step + 1} loss={loss.item()}", flush=True)
+        self.trainer.should_stop = self.trainer.strategy.reduce_boolean_decision(os.path.exists(sys.argv[1]), all=False)
+        return loss
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.01)
+
+
+if __name__ == "__main__":
+    trainer = lightning.Trainer(
+        accelerator="cpu", devices=1, num_nodes=2, strategy="ddp", max_epochs=-1, logger=False, enable_progress_bar=False,
+        default_root_dir=".", callbacks=[ModelCheckpoint(dirpath="saved", save_last=True, every_n_train_steps=2)],
+    )
+    trainer.fit(Model(), torch.utils.data.DataLoader(torch.randn(100000, 8), batch_size=4), ckpt_path="last")
+END
+is_there () { # is_there NAME VARIABLE PYTHON: whether this Python has the module NAME
+    "$3" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec(sys.argv[1]))' "$1" 2>/dev/null && return
+    skip "$1" "not installed: $2 is a Python that has it"
+    return 1
+}
+own=${DL_TEST_PYTHON:-/usr/bin/python3}
+jax_python=${DL_TEST_JAX:-$own} lightning_python=${DL_TEST_LIGHTNING:-$own} tensorflow_python=${DL_TEST_TENSORFLOW:-$own}
+more=
+is_there jax DL_TEST_JAX "$jax_python" && more="$more jax" &&
+    runs 0 "JAX: submitted" env -C code dl job --detach --dir="$work" --name=jax --nodes=2 --framework=jax --set "$pattern" -- "$jax_python" jaxed.py "$work/enough"
+is_there lightning DL_TEST_LIGHTNING "$lightning_python" && more="$more lightning" &&
+    runs 0 "Lightning: submitted" env -C code dl job --detach --dir="$work" --name=lightning --nodes=2 --framework=lightning --set "$pattern" -- "$lightning_python" lit.py "$work/enough"
+tensorflow=
+is_there tensorflow DL_TEST_TENSORFLOW "$tensorflow_python" && tensorflow=1
+
+# ---- a rank of each is killed
+newest () { # newest RANK: the process of the program: it began last
+    for p in $(processes python3) $(processes python); do
+        cat "/proc/$p/environ" 2>/dev/null | tr '\0' '\n' | grep -qx "SLURM_PROCID=$1" && echo "$(sed 's/.*) //' "/proc/$p/stat" | cut -d' ' -f20) $p"
+    done | sort -n | tail -1 | cut -d' ' -f2
+}
+kill_rank () { kill -9 "$(newest 1)"; }
+for name in ddp torchrun horovod $more; do
+    begins "$name"
+    fault "$name: a rank is killed" kill_rank
+done
+touch enough
+for name in ddp torchrun horovod $more; do
+    timeout 300 dl wait "$name" >/dev/null 2>&1
+    dl show --json "$name" >shown
+    is "$(python3 - <<'END'
+import json
+
+s = json.load(open("shown"))
+t = s["trials"][0]
+print(s["state"], *(c["type"] + ":" + c["reason"] for c in s["conditions"] if c["status"] and c["type"] != "Created"), t["attempts"], t["metric"] is not None)
+END
+)" "completed Succeeded:TrainingCompleted 2 True" "$name: its end, two attempts, and a metric"
+    is "$(causes "$name")" "RankDied " "$name: the cause"
+    dl report "$name" >report.out 2>&1 && grep -q 'rank [01] on n[12] \(was killed by signal 9\|ended with\|was the first to end\)' "$name-0001.html"
+    ok $? "$name: dl report has it"
+done
+ended ddp
+is $? 0 "salloc ends with the status of the job"
+wait_for 60 sh -c "! squeue -h -j $batch 2>/dev/null | grep -q ."
+is "$(scontrol show job "$batch" | grep -o 'JobState=[A-Z]* \|ExitCode=[0-9:]*' | tr -d '\n ')" "JobState=COMPLETEDExitCode=0:0" "so does the batch job"
+
+# ---- an elastic PyTorchJob, whose command names the rendezvous
+cat >elastic.yaml <<END
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: elastic}
+spec:
+  elasticPolicy: {rdzvBackend: c10d, minReplicas: 1, maxReplicas: 2, maxRestarts: 10}
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              env: [{name: PET_REDIRECTS, value: "1"}, {name: PET_TEE, value: "1"}]
+              command: [/usr/bin/python3, -m, torch.distributed.run, --rdzv_backend=c10d, $work/code/healed.py, --work, $work, --steps, "3"]
+END
+rm -f enough
+runs 0 "an elastic PyTorchJob is imported" dl import --output=elastic.conf elastic.yaml
+runs 0 "it runs to its end" dl job elastic.conf
+like "$(cat elastic-0001/trials/0001/a.1/log)" '2 ranks begin at step 1' "on both nodes"
+
+# ---- TensorFlow: MultiWorkerMirroredStrategy, and ParameterServerStrategy with roles
+if [ -n "$tensorflow" ]; then
+    cp "$srcdir/tests/cluster/mirrored.py" "$srcdir/tests/cluster/servers.py" code
+    export TF_CPP_MIN_LOG_LEVEL=2 TF_NUM_INTRAOP_THREADS=1
+    runs 0 "MultiWorkerMirroredStrategy" env -C code dl job --dir="$work" --name=mirrored --nodes=2 --framework=tf -- "$tensorflow_python" mirrored.py
+    is "$(grep -ho 'worker.*falls True' mirrored-0001/trials/0001/a.1/log | sort)" "worker 0: 2 replicas, loss falls True
+worker 1: 2 replicas, loss falls True" "both train together"
+    runs 0 "ParameterServerStrategy" env -C code dl job --dir="$work" --name=servers --framework=tf --set 'job.roles=({name="chief";},{name="ps";restart_policy="always";},{name="worker";count=2;})' \
+        -- "$tensorflow_python" servers.py
+    like "$(cat servers-0001/trials/0001/a.1/log)" 'chief: 2 workers, 1 servers, 60 steps' "its chief trains"
+    like "$(dl show servers)" 'Succeeded .* ChiefSucceeded' "and ends the job"
+fi
+unharmed
+done_testing
