@@ -26,6 +26,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
 
@@ -128,6 +129,7 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
 {
     const struct experiment *e = w->sweep->exp;
     struct slurmdl_error err = { "" };
+    char path[PATH_MAX];
 
     *h = (struct heal){ .start = monotonic (),
                         .output = monotonic (),
@@ -139,6 +141,7 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
                                       .may_end = e->job->nroles > 0 };
     if (!experiment_has_ranks (e))
         return;
+    h->is_bare = a->number > 1 && attempt_with_files (a, NULL, path, sizeof (path)) < 0;
     choose_nodes (h, w, a);
     if (e->software->by_srun)
         return;
@@ -150,6 +153,13 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
         h->slow = slow_create (ranks_of (e, a));
     } else
         complain ("hangs and lost nodes of this attempt are not seen: %s", err.text);
+}
+
+void heal_started (struct heal *h, const struct trial_attempt *a, struct trainer *t)
+{
+    if (h->is_bare)
+        heal_note (h, a, t,
+                   "starts without files: the attempts before it left none in their folders");
 }
 
 /* ---- watch ---- */

@@ -40,6 +40,7 @@ struct heal {
     struct timespec logged; /* when metrics.h5 last changed; 0: it does not exist */
     bool warned;
     enum heal_steps steps;    /* found out when the first check cannot be run */
+    bool is_bare;             /* a later attempt that finds no file to resume from */
     char *nodes;              /* nodes of the attempt; NULL: unknown */
     char notes[HEALING_MOST]; /* lines, as in the attempt's folder */
 };
@@ -48,6 +49,9 @@ struct heal {
  * until heal_end().  The attempt's folder need not exist yet.
  */
 void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a);
+
+/* Once the attempt's folder exists. */
+void heal_started (struct heal *h, const struct trial_attempt *a, struct trainer *t);
 
 /* Write one line per event to the worker's output, to the attempt's log, and to the attempt's
  * folder, from which dl show and dl watch read it.

@@ -674,6 +674,7 @@ int segment_run (struct worker *w, long trial, struct segment_report *report,
         heal_end (&s.heal, w, &s.attempt, NULL);
         return -1;
     }
+    heal_started (&s.heal, &s.attempt, s.trainer);
     log_begin_to_settle (w->sweep->log);
     if ((rv = train_segment (&s, err)) == 0)
         judge_segment (&s, report);

@@ -215,6 +215,14 @@ runs 0 "an elastic PyTorchJob is imported" dl import --output=elastic.conf elast
 runs 0 "it runs to its end" dl job elastic.conf
 like "$(cat elastic-0001/trials/0001/a.1/log)" '2 ranks begin at step 1' "on both nodes"
 
+# ---- a program that leaves nothing
+program code/bare.sh <<'END'
+[ "$DL_ATTEMPT" = 2 ]
+END
+runs 0 "a program that leaves no file" env -C code dl job --dir="$work" --name=bare --nodes=2 -- ./bare.sh
+like "$(dl show bare)" 'attempt 2: starts without files' "dl show says that it began again without one"
+is "$(for name in ddp torchrun horovod; do dl show $name; done | grep -c 'starts without files')" 0 "and does not say so of the others"
+
 # ---- TensorFlow: MultiWorkerMirroredStrategy, and ParameterServerStrategy with roles
 if [ -n "$tensorflow" ]; then
     cp "$srcdir/tests/cluster/mirrored.py" "$srcdir/tests/cluster/servers.py" code
