@@ -125,7 +125,7 @@ static const char conf[] =
     "3;\n"
     "             max_length = 4; divisor = 2; };\n"
     "hyperparameters = { lr = { type = \"log\"; minval = -3; maxval = -1; };\n"
-    "    kind = { type = \"categorical\"; vals = (\"<a>\", \"b\"); };\n"
+    "    kind = { type = \"categorical\"; vals = (\"<a>\", \"b\", \"d\", \"c\"); };\n"
     "    fixed = 3; };\n";
 
 static struct sweep *make_sweep (void)
@@ -204,6 +204,7 @@ static void test_data (void **state)
     struct sweep *s = make_sweep ();
     struct report_data d;
     const json_t *slots, *causes;
+    const struct words *kind;
     json_t *o;
 
     fill_sweep (s);
@@ -213,6 +214,11 @@ static void test_data (void **state)
     assert_int_equal (json_integer_value (json_object_get (o, "n")), 3);
     assert_int_equal (d.report.best, 0);
     assert_int_equal (d.params.n, 2); /* a constant is none */
+    /* all choices in the order of the file, of which three trials cannot use more than three */
+    kind = &d.params.list[0].table;
+    assert_int_equal (kind->n, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal (kind->list[i], ((const char *[]){ "<a>", "b", "d", "c" })[i]);
     assert_int_equal (number_at (o, "trial", "state", 0), PHASE_PAUSED);
     assert_int_equal (number_at (o, "trial", "state", 1), PHASE_FAILED);
     assert_int_equal (number_at (o, "trial", "state", 2), PHASE_RUNNING);
