@@ -38,7 +38,6 @@ static void nothing_is_wrong (void **state)
 {
     struct heal_seen r[N] = { 0 };
 
-    (void)state;
     assert_int_equal (judge (r, &begun, 1e6).cause, HEAL_NONE); /* none has come */
     fill (r);
     assert_int_equal (judge (r, &begun, 114).cause, HEAL_NONE);
@@ -54,7 +53,6 @@ static void the_first_end_is_to_blame (void **state)
     struct heal_seen r[N];
     struct heal_verdict v;
 
-    (void)state;
     fill (r);
     r[0].over = r[1].over = r[3].over = true;
     r[0].status = r[1].status = 1 << 8;
@@ -82,7 +80,6 @@ static void who_has_a_role_may_end (void **state)
     const struct heal_limits roles = { .start = 300, .least = 15, .signs = 10, .may_end = true };
     struct heal_seen r[N];
 
-    (void)state;
     fill (r);
     r[3].over = true;
     r[3].status = 1 << 8;
@@ -100,7 +97,6 @@ static void a_node_is_lost (void **state)
     struct heal_seen r[N];
     struct heal_verdict v;
 
-    (void)state;
     fill (r);
     r[2].lost = r[3].lost = true;
     r[2].at = r[3].at = 110;
@@ -122,7 +118,6 @@ static void ranks_are_missing (void **state)
     struct heal_seen r[N];
     struct heal_verdict v;
 
-    (void)state;
     fill (r);
     r[0].cut = true;
     r[0].at = 103;
@@ -142,7 +137,6 @@ static void a_stopped_rank_is_named (void **state)
     struct heal_seen r[N];
     struct heal_verdict v;
 
-    (void)state;
     fill (r);
     r[1].state = 'T';
     r[0].moved = 105; /* as long as one goes on, it is not waited for */
@@ -162,7 +156,6 @@ static void all_are_quiet (void **state)
     struct heal_seen r[N];
     struct heal_verdict v;
 
-    (void)state;
     fill (r);
     v = judge (r, &begun, 115);
     assert_int_equal (v.cause, HEAL_HANG);
@@ -188,7 +181,6 @@ static void who_computes_has_longer (void **state)
     } busy[] = { { 0.9, 'S' }, { 0.1, 'R' } };
     struct heal_seen r[N];
 
-    (void)state;
     for (size_t i = 0; i < sizeof (busy) / sizeof (*busy); i++) {
         fill (r);
         r[2].cores = busy[i].cores;
@@ -204,7 +196,6 @@ static void who_will_go_on_has_longer (void **state)
     const struct heal_limits few = { .start = 300, .least = 15, .signs = 2 };
     struct heal_seen r[N];
 
-    (void)state;
     fill (r);
     assert_int_equal (judge (r, &few, 159).cause, HEAL_NONE);
     assert_int_equal (judge (r, &few, 160).cause, HEAL_HANG);
@@ -225,7 +216,6 @@ static void the_run_teaches_its_gaps (void **state)
     struct heal_seen r[N];
     struct heal_verdict v;
 
-    (void)state;
     fill (r);
     for (double t = 0; t < 8; t += 0.5)
         heal_learn (&l, t);
@@ -248,7 +238,6 @@ static void the_manual_has_the_table (void **state)
     int n = 0;
     FILE *f;
 
-    (void)state;
     snprintf (path, sizeof (path), "%s/doc/dl-trainer.7", srcdir ? srcdir : ".");
     assert_non_null (f = fopen (path, "r"));
     while (fgets (line, sizeof (line), f))
@@ -344,7 +333,6 @@ static void a_worker_hears_and_ends_its_ranks (void **state)
     char text[NOTICE_TEXT];
     pid_t ending, living, killed;
 
-    (void)state;
     assert_non_null (w = rank_watch_create ("test.ranks", 3, NULL));
     assert_int_equal (rank_watch_step (w), -1);
     ending = start_rank ("test.ranks", "0", true);
@@ -375,7 +363,6 @@ static void a_stranger_is_no_rank (void **state)
     size_t n;
     pid_t pid;
 
-    (void)state;
     assert_non_null (w = rank_watch_create ("test.ranks", 1, NULL));
     assert_int_equal (notice_get ("test.ranks", text, NULL), 0);
     assert_non_null (key = strchr (text, ' '));
@@ -398,7 +385,6 @@ static int make_home (void **state)
 {
     static char home[] = "/tmp/dl-heal.XXXXXX";
 
-    (void)state;
     return mkdtemp (home) && setenv ("HOME", home, 1) == 0 ? 0 : -1;
 }
 
@@ -406,7 +392,6 @@ static int remove_home (void **state)
 {
     char path[128];
 
-    (void)state;
     snprintf (path, sizeof (path), "%s/.slurm-dl", getenv ("HOME"));
     rmdir (path);
     return rmdir (getenv ("HOME"));

@@ -57,7 +57,6 @@ static void they_are_idle_for_the_whole_time (void **state)
     struct idle_gpus g = begin ();
     const char *told;
 
-    (void)state;
     take (&g, 0, 0.9, 0, LIMIT - 5);
     assert_false (idle_all (&g));
     assert_string_equal (text (&g, LIMIT - 5), "");
@@ -75,7 +74,6 @@ static void work_in_between_begins_it_again (void **state)
 {
     struct idle_gpus g = begin ();
 
-    (void)state;
     take (&g, 0, 0, 0, LIMIT - 5);
     take (&g, 1, 0, LIMIT, LIMIT);
     assert_non_null (strstr (text (&g, LIMIT), "GPU 3 of n1 (rank 6) has been idle since "));
@@ -97,7 +95,6 @@ static void what_is_not_known_is_no_idleness (void **state)
     struct idle_gpus g = begin ();
     struct gpu_readings none = { .n = 0 };
 
-    (void)state;
     take (&g, NAN, 0, 0, 2 * LIMIT);
     assert_false (idle_all (&g));
     assert_true (g.gpus[1].is_long);
@@ -114,7 +111,6 @@ static void a_gpu_that_was_not_there_is_new (void **state)
     struct idle_gpus g = begin ();
     struct gpu_readings r = reading (0, 0);
 
-    (void)state;
     r.n = 1;
     for (double t = 0; t <= LIMIT; t += 5)
         idle_take (&g, &r, t);
@@ -166,7 +162,6 @@ static void the_option_is_read (void **state)
     struct sample_options s;
     char why[320];
 
-    (void)state;
     for (size_t i = 0; i < sizeof (good) / sizeof (*good); i++) {
         assert_int_equal (sample_options_parse (good[i].value, &s), 0);
         assert_int_equal (s.seconds, good[i].seconds);

@@ -79,7 +79,6 @@ static void it_is_named_with_its_cause (void **state)
     char wanted[256];
     struct made m;
 
-    (void)state;
     for (size_t i = 0; i < COUNT (cases); i++) {
         struct share shares[N];
         memcpy (shares, limited, sizeof (shares));
@@ -114,7 +113,6 @@ static void nobody_is_named_without_a_cause (void **state)
     };
     struct made m;
 
-    (void)state;
     for (size_t i = 0; i < COUNT (cases); i++) {
         begin (&m);
         assert_int_equal (go_on (&m, cases[i], 600, NULL), 0);
@@ -130,7 +128,6 @@ static void what_passes_is_no_slowness (void **state)
     };
     struct made m;
 
-    (void)state;
     begin (&m);
     for (int i = 0; i < 10; i++) {
         assert_int_equal (go_on (&m, even, 60, NULL), 0);
@@ -147,7 +144,6 @@ static void another_cause_is_named_too (void **state)
     struct share shares[N];
     struct made m;
 
-    (void)state;
     memcpy (shares, limited, sizeof (shares));
     begin (&m);
     for (int i = 0; i < 3; i++) {
@@ -168,7 +164,6 @@ static void a_slow_node_has_all_of_its_ranks (void **state)
     struct share shares[N];
     struct made m;
 
-    (void)state;
     memcpy (shares, limited, sizeof (shares));
     shares[3] = shares[2];
     begin (&m);
@@ -182,7 +177,6 @@ static void who_is_not_heard_is_not_judged (void **state)
 {
     struct made m;
 
-    (void)state;
     begin (&m);
     m.ranks[2].over = true;
     assert_int_equal (go_on (&m, limited, 100, NULL), 0);

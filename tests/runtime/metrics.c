@@ -382,7 +382,6 @@ static void whose_it_is (void **state)
     struct seen s = { 0 };
     int folder;
 
-    (void)state;
     assert_non_null (m);
     assert_int_equal (access (in_dir (hidden), F_OK), 0);
     assert_int_equal (access (in_dir ("metrics.h5"), F_OK), -1);
@@ -413,7 +412,6 @@ static void removed_meanwhile (void **state)
     char sub[512];
     struct slurmdl_metrics *m;
 
-    (void)state;
     snprintf (sub, sizeof (sub), "%s", in_dir ("sub"));
     assert_int_equal (mkdir (sub, 0777), 0);
     m = slurmdl_metrics_create (sub, NULL);
