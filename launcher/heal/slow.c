@@ -84,7 +84,7 @@ static double at_most_all (double share)
     return share < 1 ? share : 1;
 }
 
-static struct slow_window measure (struct slow_rank *r, const struct heal_seen *seen)
+static struct slow_window measure_window (struct slow_rank *r, const struct heal_seen *seen)
 {
     const struct heal_work *now = &seen->work, *was = &r->before;
     double beats = now->beats - was->beats;
@@ -225,7 +225,7 @@ enum slow_news slow_judge (struct slow_ranks *s, const struct heal_seen *ranks, 
     if (s->end > 0 && now - s->end < WINDOW_SECONDS)
         return SLOW_NOTHING;
     for (size_t i = 0; i < n; i++)
-        s->windows[i] = measure (&s->ranks[i], &ranks[i]);
+        s->windows[i] = measure_window (&s->ranks[i], &ranks[i]);
     if (s->end > 0)
         for (size_t i = 0; i < n; i++)
             count_window (s, i);

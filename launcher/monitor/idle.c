@@ -54,22 +54,22 @@ struct idle_list {
     int n;
 };
 
-static void add_number (struct idle_list *l, long number)
+static void list_idle_number (struct idle_list *l, long number)
 {
     size_t len = strlen (l->text);
 
     snprintf (l->text + len, sizeof (l->text) - len, "%s%ld", l->n++ ? ", " : "", number);
 }
 
-static void add_ranks (struct idle_list *l, const struct gpu_readings *r, int gpu,
-                       long (*rank_of) (const void *arg, pid_t pid), const void *arg)
+static void list_idle_ranks (struct idle_list *l, const struct gpu_readings *r, int gpu,
+                             long (*rank_of) (const void *arg, pid_t pid), const void *arg)
 {
     long last = -1;
 
     for (int i = 0; i < r->nprocesses; i++) {
         long rank = r->process[i].gpu == gpu ? rank_of (arg, r->process[i].pid) : -1;
         if (rank >= 0 && rank != last)
-            add_number (l, rank);
+            list_idle_number (l, rank);
         last = rank >= 0 ? rank : last;
     }
 }
@@ -86,8 +86,8 @@ bool idle_text (const struct idle_gpus *g, const struct gpu_readings *r, const c
 
     for (int i = 0; i < g->n; i++)
         if (g->gpus[i].is_new) {
-            add_number (&gpus, g->gpus[i].index);
-            add_ranks (&ranks, r, g->gpus[i].index, rank_of, arg);
+            list_idle_number (&gpus, g->gpus[i].index);
+            list_idle_ranks (&ranks, r, g->gpus[i].index, rank_of, arg);
             latest = fmax (latest, g->gpus[i].since);
         }
     *buf = '\0';

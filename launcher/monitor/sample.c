@@ -780,7 +780,7 @@ static int is_idle_mark (const struct dirent *e)
     return *e->d_name != '.' && dot && !strcmp (dot, ".idle");
 }
 
-static long step_nodes (void)
+static long count_step_nodes (void)
 {
     return (long)environment_number ("SLURM_STEP_NUM_NODES",
                                      environment_number ("SLURM_JOB_NUM_NODES", 1));
@@ -792,7 +792,7 @@ static long step_nodes (void)
  */
 static long *read_marks (const struct usage_sampler *m)
 {
-    long nodes = step_nodes ();
+    long nodes = count_step_nodes ();
     struct dirent **list;
     long *marks;
     int n;
@@ -828,9 +828,9 @@ static bool all_stay_idle (struct usage_sampler *m, double now)
         free (m->marks);
         m->marks = marks;
         m->marks_at = now;
-        return marks && step_nodes () == 1;
+        return marks && count_step_nodes () == 1;
     }
-    for (long i = 0; i < step_nodes (); i++)
+    for (long i = 0; i < count_step_nodes (); i++)
         stay = stay && marks[i] > 0 && m->marks[i] > 0 && marks[i] != m->marks[i];
     free (marks);
     return stay;
@@ -852,7 +852,7 @@ static void decide_to_park (struct usage_sampler *m, double now)
 }
 
 /* Whether the step consists of workers, each of which ends its trial by itself. */
-static bool is_worker (const struct rank_process *p)
+static bool belongs_to_worker (const struct rank_process *p)
 {
     return getenv ("DL_PIN") && !strcmp (p->name, "dl");
 }
@@ -865,7 +865,7 @@ static void signal_ranks (struct usage_sampler *m, int signal)
     if (ranks_look (m->ranks) < 0)
         return;
     p = ranks_roots (m->ranks, &n);
-    if (n > 0 && is_worker (&p[0])) {
+    if (n > 0 && belongs_to_worker (&p[0])) {
         for (size_t i = 0; i < n && signal == SIGTERM; i++)
             sigqueue (p[i].pid, SIGUSR2, (union sigval){ .sival_int = (int)m->options.idle });
         return;
