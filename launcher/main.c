@@ -10,10 +10,10 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
-#include "launcher/code/software.h"
+#include "launcher/code/code.h"
 #include "launcher/debug/debug.h"
 #include "launcher/flow/flow.h"
-#include "launcher/job/elastic_command.h"
+#include "launcher/job/job.h"
 #include "launcher/model/model.h"
 #include "launcher/monitor/monitor.h"
 #include "launcher/node/node.h"
@@ -22,7 +22,7 @@
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"
-#include "launcher/trainer/step.h"
+#include "launcher/trainer/trainer.h"
 #include "launcher/version.h"
 #include "runtime/base/nearest_word.h"
 

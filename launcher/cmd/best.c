@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/code/software.h"
+#include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/metric_settings.h"
@@ -32,7 +32,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/take_file.h"
-#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/trainer.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"

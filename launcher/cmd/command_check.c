@@ -12,8 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/code/activate.h"
-#include "launcher/code/software.h"
+#include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/hparams.h"

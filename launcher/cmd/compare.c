@@ -14,7 +14,7 @@
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
-#include "launcher/report/experiments.h"
+#include "launcher/report/report.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/find_experiment.h"

@@ -10,7 +10,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/freeze.h"
 #include "launcher/cmd/provenance.h"
-#include "launcher/code/store.h"
+#include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/flat.h"
 #include "launcher/sweep/find_experiment.h"

@@ -12,8 +12,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/config/log_policy.h"
-#include "launcher/report/experiments.h"
-#include "launcher/report/failure_causes.h"
+#include "launcher/report/report.h"
 #include "launcher/sweep/experiment_json.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/text.h"

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#include "launcher/progress/changes.h"
+#include "launcher/progress/progress.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/worker/executor.h"
+#include "launcher/worker/worker.h"
 
 /* Show progress until the sweep ends, is stopped, or runs out of workers.  If
  * standard output is not a terminal, print only changes that 'said' does not have.

@@ -25,7 +25,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/take_file.h"
-#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/trainer.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 

@@ -9,9 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/code/archive.h"
-#include "launcher/code/provenance.h"
-#include "launcher/code/store.h"
+#include "launcher/code/code.h"
 #include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"

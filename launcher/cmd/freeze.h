@@ -2,8 +2,7 @@
 /* Freeze the code of an experiment and run trials from the frozen copy. */
 #pragma once
 
-#include "launcher/code/archive.h"
-#include "launcher/code/frozen_files.h"
+#include "launcher/code/code.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/temporary_folder.h"

@@ -11,7 +11,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/temporary_folder.h"
-#include "launcher/worker/retention.h"
+#include "launcher/worker/worker.h"
 
 /* clang-format off */
 static const char *const outcomes[][2] = {

@@ -28,8 +28,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
-#include "launcher/worker/allocation.h"
-#include "launcher/worker/executor.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
 

@@ -14,11 +14,11 @@
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/freeze.h"
 #include "launcher/cmd/start.h"
-#include "launcher/code/store.h"
+#include "launcher/code/code.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/worker_settings.h"
-#include "launcher/progress/workers.h"
+#include "launcher/progress/progress.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/peer.h"
@@ -30,8 +30,7 @@
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
-#include "launcher/worker/executor.h"
-#include "launcher/worker/notify.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/error.h"
 
 /* ---- pause, stop, kill ---- */

@@ -6,7 +6,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/sys/say.h"
-#include "launcher/trainer/log_socket.h"
+#include "launcher/trainer/trainer.h"
 
 enum { MESSAGE_MAX = 16000 };
 

@@ -7,7 +7,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/debug/debug.h"
 #include "launcher/flow/flow.h"
-#include "launcher/job/elastic_command.h"
+#include "launcher/job/job.h"
 #include "launcher/model/model.h"
 #include "launcher/monitor/monitor.h"
 #include "launcher/node/node.h"

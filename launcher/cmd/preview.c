@@ -20,7 +20,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
-#include "launcher/worker/retention.h"
+#include "launcher/worker/worker.h"
 
 enum { RUNGS = 64 };
 

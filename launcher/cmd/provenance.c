@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/code/software.h"
+#include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"

@@ -14,8 +14,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
-#include "launcher/worker/allocation.h"
-#include "launcher/worker/executor.h"
+#include "launcher/worker/worker.h"
 
 static int requeue_task (const struct sweep *s)
 {

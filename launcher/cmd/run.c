@@ -12,9 +12,7 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/trainer/step.h"
-#include "launcher/worker/allocation.h"
-#include "launcher/worker/lost_worker.h"
+#include "launcher/trainer/trainer.h"
 #include "launcher/worker/worker.h"
 #include "runtime/storage/hdf5_table.h"
 

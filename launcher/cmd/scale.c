@@ -12,7 +12,7 @@
 #include "launcher/cmd/options.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
-#include "launcher/job/elastic_plan.h"
+#include "launcher/job/job.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/peer.h"
@@ -23,7 +23,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
-#include "launcher/worker/executor.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 

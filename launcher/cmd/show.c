@@ -38,7 +38,7 @@
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
-#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/trainer.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
 #include "runtime/slurmdl.h"

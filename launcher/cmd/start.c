@@ -12,8 +12,7 @@
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/freeze.h"
 #include "launcher/cmd/scale.h"
-#include "launcher/code/software.h"
-#include "launcher/code/store.h"
+#include "launcher/code/code.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
@@ -34,8 +33,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
-#include "launcher/worker/executor.h"
-#include "launcher/worker/notify.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/error.h"
 
 /* ---- dry run ---- */

@@ -11,8 +11,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/config/diagnostics.h"
-#include "launcher/progress/gpu_fill.h"
-#include "launcher/progress/screen.h"
+#include "launcher/progress/progress.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/table.h"

@@ -18,7 +18,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/executor.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/error.h"
 
 /* Nodes, with GPUs and ranks on each. */

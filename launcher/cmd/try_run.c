@@ -13,8 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/code/archive.h"
-#include "launcher/code/software.h"
+#include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/sweep/create.h"
@@ -24,7 +23,6 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/trainer/trainer.h"
-#include "launcher/trainer/work_folder.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 

@@ -6,7 +6,7 @@
 
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/trainer/log_socket.h"
+#include "launcher/trainer/trainer.h"
 
 struct code_archive;
 struct trainer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Load the modules and the environment in which the trials run, once. */
-#include "launcher/code/activate.h"
+#include "launcher/code/code.h"
 
 #include <ctype.h>
 #include <errno.h>

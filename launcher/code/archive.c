@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frozen code: pack it into an archive, and unpack that into the folder in which trials run. */
-#include "launcher/code/archive.h"
+#include "launcher/code/code.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -83,7 +83,7 @@ static int libarchive_load (struct slurmdl_error *err)
 /* All files get the time 2000-01-01, so that equal files make equal archives. */
 enum { FILE_TIME = 946684800, CONTENT_MAX = 80 << 20 };
 
-/* Far more than dl ever freezes (frozen_files.h).  A small archive that unpacks to more was made to
+/* Far more than dl ever freezes (code.h).  A small archive that unpacks to more was made to
  * fill a disk, or to keep its reader busy for days.
  */
 enum { TOTAL_MAX = 256 << 20, ENTRIES_MAX = 100000 };

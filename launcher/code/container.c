@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Containers: the image, the runtime, its command line, and srun's options for pyxis. */
-#include "launcher/code/container.h"
+#include "launcher/code/code.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/code/activate.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"

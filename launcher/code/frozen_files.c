@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which files an experiment freezes. */
-#include "launcher/code/frozen_files.h"
+#include "launcher/code/code.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,8 +14,6 @@
 #include <unistd.h>
 
 #include "launcher/code/git.h"
-#include "launcher/code/pattern_list.h"
-#include "launcher/code/working_copy.h"
 #include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The patterns of .dlignore and of the group "code". */
-#include "launcher/code/pattern_list.h"
+#include "launcher/code/code.h"
 
 #include <fnmatch.h>
 #include <limits.h>

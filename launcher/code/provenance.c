@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Record where an experiment comes from, so that somebody can run it again. */
-#include "launcher/code/provenance.h"
+#include "launcher/code/code.h"
 
 #include <fnmatch.h>
 #include <limits.h>
@@ -10,9 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/code/activate.h"
 #include "launcher/code/git.h"
-#include "launcher/code/software.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/sys/alloc.h"

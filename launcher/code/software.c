@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The software of trials: check it, record it as JSON, and enter it. */
-#include "launcher/code/software.h"
+#include "launcher/code/code.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/code/activate.h"
-#include "launcher/code/container.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The archive of an experiment, which experiments with the same code share. */
-#include "launcher/code/store.h"
+#include "launcher/code/code.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of the frozen code for attempts, and what is left of them. */
-#include "launcher/code/working_copy.h"
+#include "launcher/code/code.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "launcher/code/pattern_list.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/remove_tree.h"
 #include "runtime/base/error.h"

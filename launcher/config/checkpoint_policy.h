@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which checkpoints of an experiment dl keeps (launcher/worker/retention.h). */
+/* Which checkpoints of an experiment dl keeps (launcher/worker/worker.h). */
 #pragma once
 
 #include <stdint.h>

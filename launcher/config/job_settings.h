@@ -10,7 +10,7 @@
 struct experiment;
 struct problems;
 
-/* Which members of a job are restarted when they end (launcher/job/verdict.h). */
+/* Which members of a job are restarted when they end (launcher/job/job.h). */
 enum restart_policy {
     RESTART_ON_FAILURE, /* those that fail */
     RESTART_NEVER,      /* none: if a member fails, the job fails */

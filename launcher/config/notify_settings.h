@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom to notify, how, and of what (launcher/worker/notify.h). */
+/* Whom to notify, how, and of what (launcher/worker/worker.h). */
 #pragma once
 
 #include <stdint.h>

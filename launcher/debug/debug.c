@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/debug/dump_folder.h"
 #include "launcher/debug/stacks.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write the stacks of a rank's processes, from outside the processes. */
-#include "launcher/debug/dump.h"
+#include "launcher/debug/debug.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/debug/process_class.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/subprocess.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directory dl-debug-JOB.STEP of a step that runs with --dl-debug. */
-#include "launcher/debug/dump_folder.h"
+#include "launcher/debug/debug.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/debug/dump_folder.h"
+#include "launcher/debug/debug.h"
 #include "launcher/sys/proc.h"
 #include "runtime/base/clock.h"
 

@@ -35,6 +35,6 @@ void roots_find (struct roots *r);
 void roots_wait (struct roots *r, double seconds);
 
 /* "rank 3 has ended with status 1 (ValueError: x)": what is known of the first
- * that did; 'dir' is the folder of launcher/debug/dump_folder.h.  Returns buf.
+ * that did; 'dir' is the folder of launcher/debug/debug.h.  Returns buf.
  */
 char *roots_end (const struct roots *r, const char *dir, char *buf, size_t size);

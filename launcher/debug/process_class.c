@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Classify the processes of a rank: training, helper, launcher, background. */
-#include "launcher/debug/process_class.h"
+#include "launcher/debug/debug.h"
 
 #include <fcntl.h>
 #include <limits.h>

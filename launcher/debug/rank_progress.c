@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Observe from outside when each rank last made progress. */
-#include "launcher/debug/rank_progress.h"
+#include "launcher/debug/debug.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/debug/process_class.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/proc.h"
 

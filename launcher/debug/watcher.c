@@ -16,11 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/debug/dump.h"
-#include "launcher/debug/dump_folder.h"
 #include "launcher/debug/live_ranks.h"
-#include "launcher/debug/process_class.h"
-#include "launcher/debug/rank_progress.h"
 #include "launcher/debug/stacks.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"

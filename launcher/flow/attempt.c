@@ -14,16 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/code/archive.h"
-#include "launcher/code/container.h"
-#include "launcher/code/software.h"
-#include "launcher/code/store.h"
-#include "launcher/code/working_copy.h"
+#include "launcher/code/code.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
-#include "launcher/trainer/work_folder.h"
+#include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"

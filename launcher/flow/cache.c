@@ -11,8 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/code/pattern_list.h"
-#include "launcher/code/store.h"
+#include "launcher/code/code.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"

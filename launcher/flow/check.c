@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/command_check.h"
-#include "launcher/code/container.h"
-#include "launcher/code/software.h"
+#include "launcher/code/code.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/resources.h"

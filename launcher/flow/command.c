@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/code/store.h"
+#include "launcher/code/code.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"

@@ -15,7 +15,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/executor.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/process_id.h"

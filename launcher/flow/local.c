@@ -19,7 +19,7 @@
 #include "launcher/sys/devices.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/executor.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 
 /* Seconds that a step gets to end.  Its command gets fewer. */

@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include "launcher/code/archive.h"
+#include "launcher/code/code.h"
 #include "launcher/flow/file.h"
 #include "launcher/flow/flow.h"
 #include "launcher/sweep/conditions.h"

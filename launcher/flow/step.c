@@ -13,7 +13,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/allocation.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decide what is wrong with the ranks of a step, from what they reported: a pure function. */
-#include "launcher/heal/judge.h"
+#include "launcher/heal/heal.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -27,12 +27,12 @@ enum heal_message {
     HEAL_DUMPED, /* its stacks are written: no body */
     /* from the worker */
     HEAL_PING, /* shows whether the host's kernel still acknowledges packets: no body */
-    HEAL_DUMP, /* write the stacks (launcher/debug/dump_folder.h): "NUMBER FOLDER" */
+    HEAL_DUMP, /* write the stacks (launcher/debug/debug.h): "NUMBER FOLDER" */
     HEAL_END,  /* kill the program and end: no body */
 };
 
 struct heal_beat {
-    double quiet;  /* s since the last sign of progress (launcher/debug/rank_progress.h) */
+    double quiet;  /* s since the last sign of progress (launcher/debug/debug.h) */
     double cores;  /* CPU cores used since the last beat, on average */
     double sleeps; /* s until the first sleeping main thread wakes up; 0: none sleeps */
     int64_t state; /* of the training process, such as 'T' (proc(5)); 0: not known */

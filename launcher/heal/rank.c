@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rank's side: report to the worker how the rank's program is doing. */
-#include "launcher/heal/rank.h"
+#include "launcher/heal/heal.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,10 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/debug/dump.h"
-#include "launcher/debug/dump_folder.h"
-#include "launcher/debug/process_class.h"
-#include "launcher/debug/rank_progress.h"
+#include "launcher/debug/debug.h"
 #include "launcher/heal/message.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/step_processes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find a rank that the others wait for, from how each spends its time.  Pure. */
-#include "launcher/heal/slow.h"
+#include "launcher/heal/heal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's side: receive the reports of a step's ranks. */
-#include "launcher/heal/watch.h"
+#include "launcher/heal/heal.h"
 
 #include <errno.h>
 #include <limits.h>

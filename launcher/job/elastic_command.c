@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl elastic: start the ranks of a program, and restart those that end early. */
-#include "launcher/job/elastic_command.h"
+#include "launcher/job/job.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/job/elastic_plan.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"

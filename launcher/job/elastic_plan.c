@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl elastic: the nodes, limits and folder of a run. */
-#include "launcher/job/elastic_plan.h"
+#include "launcher/job/job.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/job/elastic_command.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of a running job: which have ended, and how. */
-#include "launcher/job/members.h"
+#include "launcher/job/job.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
-#include "launcher/trainer/step.h"
+#include "launcher/trainer/trainer.h"
 
 /* Index of a rank's role.  '*first' becomes the first rank of that role. */
 static size_t role_of (const struct job_settings *j, long rank, long *first)

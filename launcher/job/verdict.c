@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Apply the policies of a job: decide whether it runs, has succeeded, fails or restarts. */
-#include "launcher/job/verdict.h"
+#include "launcher/job/job.h"
 
 #include <string.h>
 

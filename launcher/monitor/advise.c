@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Advice from the resource usage of a step. */
-#include "launcher/monitor/advise.h"
+#include "launcher/monitor/monitor.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/monitor/advise.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 

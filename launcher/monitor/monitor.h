@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl monitor; dl sample, which the plugin starts next to the ranks of each node;
- * and the directory of a monitored step.
- */
+/* What others may use of the monitor: its command, its files, and the advice drawn from them. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "launcher/monitor/gpu_readings.h"
 #include "launcher/sys/command_line.h"
+
+/* ---- The commands dl monitor and dl sample, and the directory of a monitored step ---- */
+
+/* The plugin starts dl sample beside the ranks of each node. */
 
 /* Options of dl monitor. */
 struct monitor_options {
@@ -26,3 +29,133 @@ int monitor_folder (char *buf, size_t size, const char *job, const char *step);
 /* Each command returns an exit status from launcher/sys/say.h. */
 int cmd_monitor (const struct command_line *line);
 int cmd_sample (const struct command_line *line);
+
+/* ---- Summarize what a monitored step used, from the files of its nodes ---- */
+
+/* Means cover the time from the first sample to the last.  Rates are per second.
+ * Unknown values are NaN.
+ */
+struct usage_rank {
+    long rank;
+    size_t node; /* index */
+    double seconds;
+    bool ended;
+    double cores, cores_given;          /* used; allocated */
+    double busiest;                     /* cores that its busiest process used */
+    double memory;                      /* bytes, peak */
+    double processes;                   /* peak */
+    double read, write;                 /* bytes through read() and write() */
+    double storage_read, storage_write; /* the part that missed the page cache */
+    double blocked;                     /* processes waiting for storage */
+    double switches;                    /* involuntary context switches */
+    int gpus;
+    double gpu_busy;   /* per cent, mean of its GPUs */
+    double gpu_memory; /* bytes, peak of any GPU */
+};
+
+struct usage_gpu {
+    int index;
+    long rank;               /* -1 if unknown or shared by several */
+    double busy, sm, tensor; /* per cent */
+    double memory, memory_size;
+    double power, temperature;
+    double hot, capped; /* share of the time */
+    double
+        idle; /* s without work at the last sample; 0: less than the limit of --dl-monitor=idle: */
+};
+
+struct usage_node {
+    char name[64];
+    double seconds;
+    double time;     /* of the last sample, seconds since the epoch */
+    double memory;   /* bytes: the job's if its cgroup is known, else the node's */
+    double limit;    /* the job's limit, else the node's memory size */
+    bool job_memory; /* 'memory' and 'limit' are the job's */
+    double network;  /* bytes one way, of the busiest interface or port */
+    double link;     /* utilization of that interface or port, 0..1 */
+    double pressure_io, pressure_memory; /* share of the time */
+    double monitor;                      /* cores that the monitor used */
+    double lost;                         /* samples that the monitor could not write */
+    int ngpus;
+    struct usage_gpu gpus[GPUS_MAX];
+};
+
+struct usage {
+    struct usage_rank *ranks; /* sorted by rank */
+    size_t nranks;
+    struct usage_node *nodes; /* sorted by name */
+    size_t nnodes;
+    double seconds; /* longest of any node */
+};
+
+/* Read all files in a directory; the monitor may still be writing them.  Files
+ * that cannot be read are skipped.  Returns -1 with errno and 'err' on failure;
+ * errno is ENOENT if there are no files.
+ */
+int usage_read (struct usage *u, const char *dir, struct slurmdl_error *err);
+/* Like usage_read(), but only for the time from 'since', in seconds since the
+ * epoch.  Values that have not changed since then still count.
+ */
+int usage_read_since (struct usage *u, const char *dir, double since, struct slurmdl_error *err);
+void usage_free (struct usage *u);
+
+/* ---- Turn the measured resource usage of a step into advice for the user ---- */
+
+/* Quantities that the patterns test, each for the step as a whole.  An unknown
+ * quantity is NaN, and a pattern that tests it does not match.
+ */
+enum quantity {
+    Q_GPUS,         /* number */
+    Q_GPU_BUSY,     /* mean, per cent */
+    Q_GPU_LOWEST,   /* GPU use of the rank with the least, as a share of the mean */
+    Q_GPU_MEMORY,   /* peak memory of the fullest GPU, as a share of its size */
+    Q_GPU_UNUSED,   /* number of idle GPUs */
+    Q_HOT,          /* share of the time that the worst GPU was throttled for heat */
+    Q_CAPPED,       /* share of the time that the worst GPU was throttled for power */
+    Q_RANKS,        /* number */
+    Q_CORES,        /* busy cores, as a share of the allocated ones */
+    Q_CORES_GIVEN,  /* cores allocated to each rank */
+    Q_CORES_LOWEST, /* CPU use of the rank with the least, as a share of the mean */
+    Q_BUSIEST,      /* cores that a rank's busiest process used, mean of the ranks */
+    Q_BLOCKED,      /* share of the time that ranks waited for storage, mean */
+    Q_LINK,         /* utilization of the busiest network link, 0..1 */
+    Q_MEMORY,       /* peak memory of the fullest node, as a share of the job's limit */
+    Q_SWITCHES,     /* involuntary context switches per second, mean of the ranks */
+    QUANTITIES
+};
+
+enum { CONDITIONS = 4 };
+
+/* Matches a quantity in [from, below). */
+struct condition {
+    enum quantity what;
+    double from, below;
+};
+
+enum advice_of { OF_ALL, OF_LOWEST_GPU, OF_LOWEST_CORES };
+
+/* Only the first matching pattern of each group is reported. */
+struct pattern_row {
+    const char *name;
+    int group;
+    struct condition when[CONDITIONS]; /* below == 0: no condition */
+    enum advice_of of;                 /* the rank that the text names first */
+    const char *text;
+};
+extern const struct pattern_row advice_table[]; /* ended by name NULL */
+
+/* Calculate all quantities; set unknown ones to NaN. */
+void advise_measure (const struct usage *u, double q[QUANTITIES]);
+
+/* Store up to 'max' matching rows in table order and return their number.
+ * Steps shorter than 5 seconds match nothing.
+ */
+int advise (const struct usage *u, const struct pattern_row **rows, int max);
+
+/* Format a row as text, such as "rank 3 on n2: ...". */
+void advice_text (const struct usage *u, const struct pattern_row *row, char *buf, size_t size);
+
+/* Return the rank with the lowest value of 'of' (OF_LOWEST_...), or NULL unless
+ * two ranks can be compared.
+ */
+const struct usage_rank *advise_lowest (const struct usage *u, enum advice_of of);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Summarize what a monitored step used, from the files of its nodes. */
-#include "launcher/monitor/usage.h"
+#include "launcher/monitor/monitor.h"
 
 #include <dirent.h>
 #include <errno.h>

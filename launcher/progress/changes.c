@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print the progress of an experiment as lines, for a file or a pipe. */
-#include "launcher/progress/changes.h"
+#include "launcher/progress/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Current GPU utilization of running trials, from the files of --dl-monitor. */
-#include "launcher/progress/gpu_fill.h"
+#include "launcher/progress/progress.h"
 
 #include <dirent.h>
 #include <fcntl.h>

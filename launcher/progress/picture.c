@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draw an experiment in a terminal. */
-#include "launcher/progress/picture.h"
+#include "launcher/progress/progress.h"
 
 #include <limits.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draw full-screen pictures in a terminal and redraw them in place. */
-#include "launcher/progress/screen.h"
+#include "launcher/progress/progress.h"
 
 #include <errno.h>
 #include <langinfo.h>

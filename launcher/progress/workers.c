@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The workers of an experiment according to their own files, without asking Slurm. */
-#include "launcher/progress/workers.h"
+#include "launcher/progress/progress.h"
 
 #include <limits.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read, thin and pack the learning curves that trials logged. */
-#include "launcher/report/curves.h"
+#include "launcher/report/report.h"
 
 #include <limits.h>
 #include <math.h>

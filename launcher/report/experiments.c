@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contents of a report: experiments, trials, attempts and their cost. */
-#include "launcher/report/experiments.h"
+#include "launcher/report/report.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Group failures by cause and find the parameter values at which they concentrate. */
-#include "launcher/report/failure_causes.h"
+#include "launcher/report/report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -16,8 +16,6 @@
 #include <time.h>
 
 #include "launcher/report/assets.h"
-#include "launcher/report/experiments.h"
-#include "launcher/report/failure_causes.h"
 #include "launcher/report/page_data.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/find_experiment.h"

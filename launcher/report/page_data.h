@@ -2,9 +2,7 @@
 /* Collect what a report shows, and the JSON from which its script draws. */
 #pragma once
 
-#include "launcher/report/curves.h"
-#include "launcher/report/experiments.h"
-#include "launcher/report/params.h"
+#include "launcher/report/report.h"
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/sweep.h"
 #include "searcher/models/importance.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hyperparameters of a report's experiments as columns. */
-#include "launcher/report/params.h"
+#include "launcher/report/report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@ struct own_command {
 };
 
 /* The file in which the worker notes what it did about ranks that died or hung, as lines "TIME
- * TEXT", and the folder with the stacks of those ranks (launcher/debug/dump_folder.h).
+ * TEXT", and the folder with the stacks of those ranks (launcher/debug/debug.h).
  */
 #define HEALING_NAME "healing"
 #define STACKS_NAME  "stacks"

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/code/store.h"
+#include "launcher/code/code.h"
 #include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"

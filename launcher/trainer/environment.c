@@ -5,8 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/code/container.h"
-#include "launcher/code/software.h"
+#include "launcher/code/code.h"
 #include "launcher/config/checkpoint_policy.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
@@ -24,10 +23,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/trainer/resume_dir.h"
-#include "launcher/trainer/step.h"
 #include "launcher/trainer/trainer.h"
-#include "launcher/trainer/work_folder.h"
 #include "runtime/base/array.h"
 
 extern char **environ;

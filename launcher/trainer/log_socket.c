@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How `dl log` in a script reaches the worker, the one writer of metrics. */
-#include "launcher/trainer/log_socket.h"
+#include "launcher/trainer/trainer.h"
 
 #include <errno.h>
 #include <poll.h>

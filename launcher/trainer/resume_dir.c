@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folders from which an attempt resumes. */
-#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/trainer.h"
 
 #include <dirent.h>
 #include <fnmatch.h>
@@ -10,13 +10,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/code/working_copy.h"
+#include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
-#include "launcher/trainer/step.h"
 #include "runtime/metrics/metrics.h"
 
 void trial_dir (const struct trial_attempt *a, char *path, size_t size)

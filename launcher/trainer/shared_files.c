@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Detect files that several trials write in a folder that they share. */
-#include "launcher/trainer/shared_files.h"
+#include "launcher/trainer/trainer.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/code/working_copy.h"
+#include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trial of several ranks: a step of the worker's job, and the command of each rank in it. */
-#include "launcher/trainer/step.h"
+#include "launcher/trainer/trainer.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +18,7 @@
 #include "launcher/config/job_settings.h"
 #include "launcher/config/plugin_settings.h"
 #include "launcher/config/resources.h"
-#include "launcher/heal/rank.h"
+#include "launcher/heal/heal.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sys/publish.h"

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/code/activate.h"
+#include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/metric_settings.h"
@@ -30,9 +30,6 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trainer/printed.h"
-#include "launcher/trainer/resume_dir.h"
-#include "launcher/trainer/step.h"
-#include "launcher/trainer/work_folder.h"
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/storage/inside.h"

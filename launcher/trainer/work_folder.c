@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The working folder of an attempt, and where its files go. */
-#include "launcher/trainer/work_folder.h"
+#include "launcher/trainer/trainer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/code/frozen_files.h"
-#include "launcher/code/pattern_list.h"
-#include "launcher/code/working_copy.h"
+#include "launcher/code/code.h"
 #include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
 #include "launcher/sweep/queries.h"
@@ -21,8 +19,6 @@
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
-#include "launcher/trainer/resume_dir.h"
-#include "launcher/trainer/shared_files.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allocation that a worker runs in: its slot and GPUs, its time and memory, and what fits. */
-#include "launcher/worker/allocation.h"
+#include "launcher/worker/worker.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -23,7 +23,6 @@
 #include "launcher/sys/devices.h"
 #include "launcher/sys/oom.h"
 #include "launcher/sys/say.h"
-#include "launcher/worker/worker.h"
 #include "launcher/worker/worker_private.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"

@@ -27,7 +27,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
-#include "launcher/worker/allocation.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 

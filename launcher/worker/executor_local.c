@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start workers as processes of this machine. */
 #include "launcher/config/experiment.h"
-#include "launcher/worker/executor.h"
+#include "launcher/worker/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/plugin_settings.h"
 #include "launcher/config/resources.h"
-#include "launcher/worker/executor.h"
+#include "launcher/worker/worker.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Classify failed attempts: whether to retry, where, and why. */
-#include "launcher/worker/failure.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/worker/worker.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -27,7 +27,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/trainer.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
 
@@ -50,7 +50,7 @@ static bool ends_line (char c)
 }
 
 /* Whether Slurm printed the line, or dl did: in an attempt that resumes from an older one
- * (resume_dir.h) or whose ranks it watches (heal.c).
+ * (trainer.h) or whose ranks it watches (heal.c).
  */
 static bool is_note_line (const char *line)
 {

@@ -18,15 +18,13 @@
 #include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/worker_settings.h"
-#include "launcher/debug/dump_folder.h"
-#include "launcher/heal/slow.h"
-#include "launcher/heal/watch.h"
+#include "launcher/debug/debug.h"
+#include "launcher/heal/heal.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
 
@@ -118,7 +116,7 @@ static void choose_nodes (struct heal *h, struct worker *w, struct trial_attempt
         a->nodes = h->nodes;
 }
 
-static size_t ranks_of (const struct experiment *e, const struct trial_attempt *a)
+static size_t attempt_ranks (const struct experiment *e, const struct trial_attempt *a)
 {
     if (e->job->nroles > 0)
         return (size_t)job_members (e->job);
@@ -147,10 +145,10 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
         return;
     snprintf (h->notice, sizeof (h->notice), "ranks.%.40s.%ld.%ld", worker_nonce (w), a->trial,
               a->number);
-    h->watch = rank_watch_create (h->notice, ranks_of (e, a), &err);
+    h->watch = rank_watch_create (h->notice, attempt_ranks (e, a), &err);
     if (h->watch) {
         a->ranks = h->notice;
-        h->slow = slow_create (ranks_of (e, a));
+        h->slow = slow_create (attempt_ranks (e, a));
     } else
         complain ("hangs and lost nodes of this attempt are not seen: %s", err.text);
 }

@@ -3,9 +3,9 @@
  */
 #pragma once
 
-#include "launcher/heal/judge.h"
+#include "launcher/heal/heal.h"
 #include "launcher/sweep/attempt.h"
-#include "launcher/worker/failure.h"
+#include "launcher/worker/worker.h"
 #include "launcher/worker/worker_private.h"
 #include "runtime/comm/net/notice.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find out why a worker died, and how far its attempt got. */
-#include "launcher/worker/lost_worker.h"
+#include "launcher/worker/worker.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/oom.h"
-#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/trainer.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
 #include "runtime/metrics/metrics.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Notify the user: an experiment ended, trials failed, a log line matched. */
-#include "launcher/worker/notify.h"
+#include "launcher/worker/worker.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -15,7 +15,7 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/log_policy.h"
-#include "launcher/job/verdict.h"
+#include "launcher/job/job.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
@@ -24,12 +24,8 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
-#include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/trainer.h"
-#include "launcher/worker/allocation.h"
-#include "launcher/worker/failure.h"
-#include "launcher/worker/notify.h"
-#include "launcher/worker/retention.h"
+#include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 
 /* ---- faults that all attempts share ---- */

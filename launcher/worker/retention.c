@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find, verify and remove the checkpoints that the policy does not keep. */
-#include "launcher/worker/retention.h"
+#include "launcher/worker/worker.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -16,8 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/code/pattern_list.h"
-#include "launcher/code/working_copy.h"
+#include "launcher/code/code.h"
 #include "launcher/config/checkpoint_policy.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/metric_settings.h"
@@ -25,7 +24,7 @@
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/trainer.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"

@@ -12,7 +12,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "launcher/code/software.h"
+#include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/resources.h"
@@ -25,12 +25,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/strings.h"
-#include "launcher/trainer/log_socket.h"
 #include "launcher/trainer/trainer.h"
-#include "launcher/worker/allocation.h"
-#include "launcher/worker/lost_worker.h"
-#include "launcher/worker/notify.h"
-#include "launcher/worker/retention.h"
 #include "launcher/worker/worker_private.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"

@@ -7,11 +7,8 @@
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/event.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/trainer/log_socket.h"
 #include "launcher/trainer/trainer.h"
-#include "launcher/worker/allocation.h"
-#include "launcher/worker/failure.h"
-#include "launcher/worker/lost_worker.h"
+#include "launcher/worker/worker.h"
 #include "searcher/searcher.h"
 
 struct peer_membership;

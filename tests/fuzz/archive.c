@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "launcher/code/archive.h"
+#include "launcher/code/code.h"
 #include "tests/fuzz/fuzz.h"
 
 static void take_file (const char *path, const void *text, size_t size, void *arg)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of dl debug, and NCCL's and Python's files in it. */
-#include "launcher/debug/dump_folder.h"
+#include "launcher/debug/debug.h"
 #include "launcher/debug/stacks.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -2,7 +2,7 @@
 /* A proc(5) with the ranks of a step, and cgroups. */
 #include <fcntl.h>
 
-#include "launcher/debug/rank_progress.h"
+#include "launcher/debug/debug.h"
 #include "launcher/sys/oom.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/step_processes.h"

@@ -4,7 +4,7 @@
  */
 #include "launcher/monitor/usage.c"
 
-#include "launcher/monitor/advise.h"
+#include "launcher/monitor/monitor.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { ADVICE = 8 };

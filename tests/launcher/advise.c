@@ -2,8 +2,8 @@
 /* What is said of a step's use of its machines, from made samples. */
 #include <poll.h>
 
-#include "launcher/monitor/advise.h"
 #include "launcher/monitor/gpu_readings.c"
+#include "launcher/monitor/monitor.h"
 #include "launcher/monitor/series.h"
 #include "tests/folder.h"
 

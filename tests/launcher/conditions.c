@@ -3,7 +3,7 @@
  * job whose members have roles, in the cases of Kubeflow's training operator.
  */
 #include "launcher/sweep/conditions.h"
-#include "launcher/job/verdict.h"
+#include "launcher/job/job.h"
 #include "tests/folder.h"
 
 /* ---- transitions ---- */

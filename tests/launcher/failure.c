@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What follows from each end of a trainer, and from lines of its log. */
-#include "launcher/worker/failure.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/metric_settings.h"
-#include "launcher/job/members.h"
+#include "launcher/job/job.h"
 #include "launcher/trainer/trainer.h"
+#include "launcher/worker/worker.h"
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frozen code: patterns, and archives that are whole or not. */
-#include "launcher/code/archive.h"
-#include "launcher/code/pattern_list.h"
+#include "launcher/code/code.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"

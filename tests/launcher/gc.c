@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which checkpoints a policy keeps, and what becomes of their files. */
 #include "launcher/config/checkpoint_policy.h"
-#include "launcher/worker/retention.h"
+#include "launcher/worker/worker.h"
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
@@ -476,7 +476,7 @@ static void log_attempts (const struct sweep *s, long n, long first, long last)
         put_metric (s, n, k, k, 0.5);
 }
 
-/* What resume_dir.h hands on must not depend on the newest file alone. */
+/* What trainer.h hands on must not depend on the newest file alone. */
 static void two_newest_of_an_open_trial (void **state)
 {
     struct sweep *s =

@@ -3,9 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "launcher/heal/judge.h"
-#include "launcher/heal/rank.h"
-#include "launcher/heal/watch.h"
+#include "launcher/heal/heal.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/notice.h"
 #include "tests/unit.h"

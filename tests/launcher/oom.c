@@ -2,7 +2,7 @@
 /* Memory: the kernel's counters and limits, amounts; why a worker was lost. */
 #include "launcher/sys/oom.h"
 #include "launcher/slurm/slurm.h"
-#include "launcher/worker/lost_worker.h"
+#include "launcher/worker/worker.h"
 #include "tests/folder.h"
 
 /* ---- counters of the kernel ---- */

@@ -5,9 +5,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "launcher/debug/dump.h"
-#include "launcher/debug/process_class.h"
-#include "launcher/debug/rank_progress.h"
+#include "launcher/debug/debug.h"
 #include "tests/folder.h"
 
 /* A thread as proc shows it. */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl report: texts and numbers of the page, thinned curves, its JSON. */
-#include "launcher/report/curves.h"
-#include "launcher/report/experiments.h"
 #include "launcher/report/page_data.h"
-#include "launcher/report/params.h"
 #include "launcher/report/report.h"
 #include "launcher/report/report_text.h"
 #include "launcher/sweep/peer.h"

@@ -3,7 +3,7 @@
 #include "launcher/sweep/columns.h"
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/results_file.h"
-#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/trainer.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/h5.h"
 #include "tests/folder.h"

@@ -2,7 +2,7 @@
 /* The rank that the others wait for, by samples of their time */
 #include <string.h>
 
-#include "launcher/heal/slow.h"
+#include "launcher/heal/heal.h"
 #include "tests/unit.h"
 
 enum { N = 4, WINDOW = 10 };

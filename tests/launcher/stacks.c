@@ -2,7 +2,7 @@
 /* Stacks as faulthandler, gdb, eu-stack and the kernel wrote them. */
 #include <sys/prctl.h>
 
-#include "launcher/debug/dump.h"
+#include "launcher/debug/debug.h"
 #include "launcher/debug/stacks.h"
 #include "tests/unit.h"
 

@@ -3,8 +3,7 @@
  * chart of one line.
  */
 #include "launcher/sweep/table.h"
-#include "launcher/progress/picture.h"
-#include "launcher/progress/screen.h"
+#include "launcher/progress/progress.h"
 #include "tests/unit.h"
 
 static const struct table_column ends_left[] = {

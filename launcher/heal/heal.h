@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decide what is wrong with the ranks of a step, from what they reported: a pure function. */
+/* What others may use of healing: verdicts on ranks, and both sides of the watch. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "runtime/slurmdl.h"
+
+struct slow_ranks;
+struct rank_watch;
+struct heal_rank;
+
+/* ---- Decide what is wrong with the ranks of a step, from what they reported ---- */
+
+/* A pure function. */
 
 /* How a rank spent its time: sums of the shares in its heartbeats, of which it sends one a second.
  */
@@ -87,7 +97,7 @@ void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limi
                  const struct heal_learned *learned, double output, double now,
                  struct heal_verdict *v);
 
-/* ---- how to react to each cause ---- */
+/* -- how to react to each cause -- */
 
 struct heal_row {
     const char *word;  /* cause of the event in the log, a word of condition_reasons */
@@ -97,3 +107,77 @@ struct heal_row {
     bool is_free;      /* do not count the failure towards worker.max_restarts */
 };
 extern const struct heal_row heal_rows[HEAL_CAUSES];
+
+/* ---- Find a rank that the others wait for, from how each spends its time ---- */
+
+/* Pure. */
+
+/* For 'n' ranks. */
+struct slow_ranks *slow_create (size_t n);
+void slow_destroy (struct slow_ranks *s);
+
+enum slow_news {
+    SLOW_NOTHING,
+    SLOW_FOUND, /* a rank is slow for a known cause, and the others wait for it */
+    SLOW_OVER,  /* a slow rank keeps up again */
+};
+
+/* Compare the ranks, and describe what is new in 'why'.  The caller calls this all the time, and
+ * 'now' is always of the same clock.  Each event is returned once,
+ * but a slow rank is named again if the cause changes.  A rank that only has more work,
+ * such as rank 0 while it evaluates, is not named.
+ */
+enum slow_news slow_judge (struct slow_ranks *s, const struct heal_seen *ranks, size_t n,
+                           double now, char *why, size_t size);
+
+/* ---- The worker's side: receive the reports of a step's ranks ---- */
+
+/* Listen for 'ranks' ranks of a step, and write the address and key to the notice 'name'
+ * (runtime/comm/net/notice.h), which only this user can read.  Returns NULL with 'err'.
+ */
+struct rank_watch *rank_watch_create (const char *name, size_t ranks, struct slurmdl_error *err);
+
+/* Closes the connections without a message to the ranks. */
+void rank_watch_destroy (struct rank_watch *w);
+
+/* Accept connections and read messages, without blocking.  Call it several times a second. */
+void rank_watch_serve (struct rank_watch *w);
+
+/* The state of each rank, indexed by rank.  Valid until rank_watch_destroy(). */
+const struct heal_seen *rank_watch_seen (const struct rank_watch *w, size_t *n);
+
+/* Slurm's number of the step; -1: not known yet. */
+long rank_watch_step (const struct rank_watch *w);
+
+/* Ask all connected ranks to write their stacks to 'folder', as dump 'number'
+ * (launcher/debug/debug.h).
+ */
+void rank_watch_dump (struct rank_watch *w, const char *folder, long number);
+
+/* How many of these ranks are connected but have not answered yet. */
+size_t rank_watch_dumping (const struct rank_watch *w);
+
+/* Ask all connected ranks to kill their programs. */
+void rank_watch_end (struct rank_watch *w);
+
+/* ---- The rank's side: report to the worker how the rank's program is doing ---- */
+
+/* Find the worker that HEAL_VARIABLE names, and remove the variable from the environment.  Returns
+ * NULL if no worker watches this rank, or if its notice cannot be read.
+ */
+struct heal_rank *heal_rank_create (void);
+void heal_rank_destroy (struct heal_rank *r);
+
+/* The descriptor to poll for messages of the worker; -1: not connected. */
+int heal_rank_fd (const struct heal_rank *r);
+
+/* Connect if necessary, obey the worker, and send a heartbeat if one is due.  Call it once a
+ * second, and whenever the descriptor is readable.
+ *
+ * Returns false if the caller must kill the program: the worker requested it, or was out of reach
+ * for a minute, so that the attempt has most likely been restarted elsewhere.
+ */
+bool heal_rank_serve (struct heal_rank *r);
+
+/* Report that the program has ended, with this status of waitpid(). */
+void heal_rank_over (struct heal_rank *r, int status);
