@@ -80,7 +80,7 @@ echo "optional $PLUGIN" >"$plugstack"
 
 # ---- the prolog
 
-is "$(timeout 300 srun -n1 echo ran 2>&1)" ran "prolog: a job starts on a good node"
+is "$(timeout 300 srun -Q -n1 echo ran 2>&1)" ran "prolog: a job starts on a good node"
 drained () { sinfo -h -N -o %T | grep -q drain; }
 fault n1:ecc:0,here:ecc:0
 SLURM_JOB_GPUS=0,1 SLURM_JOB_ID=1 sh "$work/dl-prolog"

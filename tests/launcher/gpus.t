@@ -58,7 +58,8 @@ is $status 0 "16 GPUs"
 is "$(shape)" "--nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 --partition=big " "the fewest nodes, where all would start at once"
 is "$(cat out)" "dl: 16 GPUs: 2 nodes with 8 GPUs and 8 ranks each, in partition big; a job would start now" "a line says which"
 is "$(cat scontrol.asked)" "--oneliner show node
---oneliner show partition" "scontrol is asked once, and once of partitions"
+--oneliner show partition
+--oneliner show partition" "scontrol is asked for the shape, and for the size of the partition"
 like "$(tr -d ' \n' <g-0001/experiment.conf)" 'gpus_per_trial=16;.*nodes_per_trial=2;.*gpus_per_node=8;.*ranks_per_node=8;.*partition="big"' "the experiment has it"
 echo small >default
 run
@@ -104,7 +105,7 @@ is "$(shape)" "--nodes=1 --ntasks=4 --ntasks-per-node=4 --gpus-per-node=4 " "and
 unset SBATCH_PARTITION
 conf 'gpus_per_trial = 8; nodes_per_trial = 2; gpus_per_node = 4;'
 run
-is "$status $(cat scontrol.asked 2>/dev/null)$(grep -c -e --test-only asked)" "0 0" "all is said: nobody is asked"
+is "$status $(cat scontrol.asked) $(grep -c -e --test-only asked)" "0 --oneliner show partition 0" "all is said: only the size of the partition is asked"
 conf 'gpus_per_trial = 8; cpus_per_trial = 9;'
 run
 is "$(shape)" "--nodes=2 --ntasks=8 --ntasks-per-node=4 --gpus-per-node=4 --partition=big " "ranks need cores"
