@@ -25,7 +25,7 @@ for what in pipe zero link folder; do
     printf '%s\n@include "%s"\n' "$head" $what >i.conf
     for command in 'run --dry-run' preview 'flow run --dry-run' 'run --local' try; do
         # shellcheck disable=SC2086
-        refused_soon "dl $command, @include of a $what" "^?i.conf:2: @include: cannot read $what: (it is no regular file|.*)" dl $command i.conf
+        refused_soon "dl $command, @include of a $what" "^?i.conf:2: @include: cannot read $what: .*" dl $command i.conf
     done
 done
 printf '%s\n@include "big"\n' "$head" >i.conf

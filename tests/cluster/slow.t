@@ -48,7 +48,7 @@ if mkdir "$group" 2>/dev/null && { echo 10000 >"$group/cpu.cfs_quota_us" || echo
 else
     rmdir "$group" 2>/dev/null
     cause='it is stopped \(SIGSTOP\) [0-9]+ % of the time'
-    (while [ ! -e released ] && kill -STOP "$victim" 2>/dev/null; do sleep 0.9; kill -CONT "$victim"; sleep 0.1; done) &
+    (while [ ! -e released ] && kill -STOP "$victim" 2>/dev/null; do sleep 0.7; kill -CONT "$victim"; sleep 0.3; done) &
     release () { touch released; }
 fi
 begin=$(date +%s)

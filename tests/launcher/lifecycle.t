@@ -158,7 +158,7 @@ is "$(PATH=$work/bin:$PATH dl kill over 2>&1 | wc -l)" 1 "a job that is over is 
 jobs_of none
 rm bin/scancel
 ln -s "$(command -v dl)" bin/dl
-like "$(PATH=$work/bin "$work/bin/dl" kill none 2>&1)" 'there is no scancel here' "without Slurm it says so"
+like "$(PATH=$work/bin "$work/bin/dl" kill none 2>&1)" 'cannot find scancel' "without Slurm it says so"
 is "$(state none-0001)" killed "and it is killed all the same"
 
 # ---- retry: all that failed, one, and in an experiment that goes on

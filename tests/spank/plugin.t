@@ -405,7 +405,7 @@ like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: plu
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=big -- "$dir")" '^error dl: --dl-nccl=big: nothing is set: .*: File too large$' "a file that is too large"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=nope -- "$dir")" '^error dl: --dl-nccl=nope: nothing is set: .*: No such file' "a node without the profile"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=nope)" '^error dl: --dl-nccl=nope: nothing is set: /.*/nccl.d/nope.conf: No such file' "without nccl_dir there is the folder of the installation"
-like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl_dir=x)" '^error dl: plugstack.conf: nccl_dir=x: not a path' "a folder that is no full path"
+like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl_dir=x)" '^error dl: plugstack.conf: nccl_dir=x: not an absolute path' "a folder that is no full path"
 other=$(fake SLURM_PROCID=0 NCCL_SOCKET_IFNAME=nosuch0 "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)
 if unshare -rn true 2>/dev/null && echo "$other" | grep -q '^error dl: NCCL_SOCKET_IFNAME=nosuch0: this node has no such interface$'; then
     out=$(fake SLURM_PROCID=0 NCCL_SOCKET_IFNAME=nosuch0 unshare -rn "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)
