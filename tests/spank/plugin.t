@@ -128,7 +128,7 @@ tab=$(printf '\t')
 # what has tabs is one word, which a shell reads
 for a in --max-restarts=3 '--max_restarts 1' --nnodes=1:3 '--nnodes 2:2' --rdzv_backend=c10d "sh -c exec${tab}torchrun${tab}--max-restarts${tab}2${tab}x.py" \
     "sh -c cd${tab}src;${tab}'torchrun'${tab}'--rdzv-backend=c10d'${tab}x.py"; do
-    is "$(elastic $a x.py)" "set PET_RDZV_BACKEND=c10d set PET_RDZV_ENDPOINT=n1:19004 set PET_RDZV_CONF=is_host=0 set PET_RDZV_ID=1234.0 " "torchrun $a: every node hears of a restart"
+    is "$(elastic "$a" x.py)" "set PET_RDZV_BACKEND=c10d set PET_RDZV_ENDPOINT=n1:19004 set PET_RDZV_CONF=is_host=0 set PET_RDZV_ID=1234.0 " "torchrun $a: every node hears of a restart"
 done
 is "$(elastic --max-restarts=0 --nnodes=2 x.py)" "set PET_RDZV_BACKEND=static set PET_MASTER_ADDR=n1 " "without: in Slurm's order"
 like "$(fake $zero PET_MAX_RESTARTS=1 PET_RDZV_BACKEND=static "$stub" "$PLUGIN" 0 dl=torchrun)" 'torchrun with --max-restarts or .* needs --rdzv-backend=c10d' "a static one of the user's is told at once"
