@@ -148,5 +148,5 @@ is "$(cd "$group" && victim timeout "$limit" dl debug 12 2>&1; echo $?)" "dl: ./
 3" "dl debug JOB: a folder of others is not the job's"
 victim timeout "$limit" dl debug "$d" >out 2>&1
 is "$?/$(grep -c '^rank ' out)/$(grep '^rank' out)" "0/1/rank 3 ended: E: real (error.3.1)" "dl debug FOLDER: files only, to their end"
-is "$(cd "$d" && echo dump-*)/$(grep -c 'not requesting stacks' out)" "dump-3/1" "and nothing is made there"
+is "$(cd "$d" && echo dump-*)/$(grep -c 'without requesting new ones' out)" "dump-3/1" "and nothing is made there"
 done_testing
