@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints: save, restore, damage, which one is found. */
+/* Checkpoints: save, restore, damage, and which one a restore picks. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -69,7 +69,7 @@ static void save_and_restore (void **state)
         fill (&saved, i);
         assert_int_equal (slurmdl_save (run, i, &err), 0);
     }
-    /* the two newest stay, and nothing else */
+    /* only the two newest remain */
     assert_int_equal (access (in_dir ("run/a.1/ckpt/00000003.h5"), F_OK), -1);
     assert_int_equal (access (in_dir ("run/a.1/ckpt/00000004.h5"), F_OK), 0);
     assert_int_equal (slurmdl_checkpoint_verify (in_dir ("run/a.1/ckpt/00000005.h5"), &step, &err),
@@ -84,8 +84,9 @@ static void save_and_restore (void **state)
     slurmdl_close (run);
 }
 
-/* Save at the steps 1, 2, ... with these values of the metric (0: none), each
- * logged before the save, or after it.  'stay' has a character a step.
+/* Save at steps 1, 2, ... with these values of the metric (0: none), logged
+ * before or after the save.  'stay' has one character per step: 'y' if its
+ * checkpoint must remain.
  */
 static void check_retention (const double *values, int n, bool after, const char *larger,
                              const char *stay)
@@ -124,7 +125,7 @@ static void the_best_stays (void **state)
     check_retention (values, 7, true, "0", "nynnnyy");
     check_retention (values, 6, false, "1", "ynnnyy");
     check_retention (values, 7, false, "1", "nnnnnyy");
-    /* known only when the next one is saved: the last is the best */
+    /* logged after the save, so the second is known to be the best only at the next save */
     check_retention (values, 2, true, "0", "yy");
 }
 
@@ -190,7 +191,7 @@ static void bad_regions (void **state)
     slurmdl_close (run);
 }
 
-/* ---- damage: a checkpoint that is not whole is passed over ---- */
+/* ---- damage: restore skips an incomplete checkpoint ---- */
 
 static int save_two (struct model *m)
 {
@@ -203,7 +204,7 @@ static int save_two (struct model *m)
     return open (in_dir ("run/a.1/ckpt/00000002.h5"), O_RDWR | O_CLOEXEC);
 }
 
-/* Between tensors there may be bytes of which nobody reads any. */
+/* Nothing reads the padding between tensors. */
 static bool in_padding (const struct part *rest, size_t n, off_t at)
 {
     for (size_t i = 0; i < n; i++)
@@ -234,7 +235,7 @@ static void flipped_bits (void **state)
         byte ^= 0x10;
         assert_int_equal (pwrite (fd, &byte, 1, at), 1);
         assert_int_equal (slurmdl_restore (run, &step, NULL), 1);
-        /* every other bit of the newer one counts */
+        /* every other bit of the newer checkpoint matters */
         assert_int_equal (step, padding ? 2 : 1);
         assert_memory_equal (&m, padding ? &two : &one, sizeof (m));
         byte ^= 0x10;
@@ -265,7 +266,7 @@ static void what_is_passed_over_is_told (void **state)
     slurmdl_close (run);
 }
 
-/* What damage it is does not count. */
+/* The kind of damage makes no difference. */
 static void none_that_is_whole_is_an_error (void **state)
 {
     static const off_t lengths[] = { 0, 100, 5000, -1 };
@@ -282,7 +283,7 @@ static void none_that_is_whole_is_an_error (void **state)
     for (size_t i = 0; i < COUNT (lengths); i++) {
         if (lengths[i] >= 0)
             assert_int_equal (ftruncate (fd, lengths[i]), 0);
-        else { /* a folder has its name */
+        else { /* a directory takes its name */
             assert_int_equal (unlink (newer), 0);
             assert_int_equal (mkdir (newer, 0700), 0);
         }
@@ -304,7 +305,7 @@ static void none_that_is_whole_is_an_error (void **state)
     slurmdl_close (run);
 }
 
-/* Root reads everything: another user tries it. */
+/* Root can read everything, so switch to another user. */
 static void what_cannot_be_read_is_an_error (void **state)
 {
     static const char *const way[] = { ".", "run", "run/a.1", "run/a.1/ckpt" };
@@ -351,7 +352,7 @@ static void what_cannot_be_read_is_an_error (void **state)
     slurmdl_close (run);
 }
 
-/* A disk that refuses from its n-th read on, wherever that is. */
+/* A disk that fails every read from the n-th on, wherever that is. */
 static long reads_left = -1;
 
 ssize_t pread (int fd, void *buf, size_t n, off_t at)
@@ -394,7 +395,7 @@ static void a_disk_that_refuses_says_nothing_of_a_file (void **state)
     slurmdl_close (run);
 }
 
-/* The link is there: the disk that it leads to is not mounted. */
+/* A dangling link: the disk it points to is not mounted. */
 static void what_leads_nowhere_is_an_error (void **state)
 {
     struct slurmdl_error err;
@@ -470,8 +471,8 @@ static void cut_files (void **state)
     slurmdl_close (run);
 }
 
-/* Of equal steps the attempt whose result was accepted is restored, and
- * never a step beyond the length.
+/* Restore never goes past the training length.  If several attempts saved the
+ * same step, it prefers the attempt whose result was accepted.
  */
 static void which_is_found (void **state)
 {
@@ -502,7 +503,7 @@ static void which_is_found (void **state)
 
 /* ---- device memory ---- */
 
-/* The module of tests/fakes/device.c, and its memory. */
+/* The backend built from tests/fakes/device.c, and its memory. */
 static void *load (unsigned char **device)
 {
     void *module = dlopen (BACKEND_DIR "/slurmdl-cuda.so", RTLD_NOW);
@@ -512,8 +513,8 @@ static void *load (unsigned char **device)
     return module;
 }
 
-/* Device memory is saved as the host would see it, and comes back.  The tests
- * before it have saved in a process without CUDA.
+/* Device memory is saved as the host would see it, and restored to the device.
+ * No earlier test in this process loads the CUDA backend.
  */
 static void device_memory (void **state)
 {
@@ -524,7 +525,7 @@ static void device_memory (void **state)
     struct slurmdl *run;
     int64_t step;
 
-    setenv ("DL_BACKEND_DIR", "", 1); /* as if it were not set */
+    setenv ("DL_BACKEND_DIR", "", 1); /* the same as unset */
     module = load (&device);
     run = slurmdl_open (in_dir ("run"), NULL);
     slurmdl_protect (run, "d", SLURMDL_U8, 1, &n, host);
@@ -547,7 +548,7 @@ static void device_memory (void **state)
     dlclose (module);
 }
 
-/* A snapshot of it goes to pinned memory, and is waited for. */
+/* slurmdl_save_async() waits for its snapshot, which goes to pinned memory. */
 static void device_snapshot (void **state)
 {
     void *module;
@@ -590,7 +591,7 @@ static int count_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-/* A checkpoint says that its steps were logged: they are, if a kill comes. */
+/* A save flushes the metrics first: SIGKILL right after it loses no row. */
 static void metrics_before_checkpoint (void **state)
 {
     char attempt[32];

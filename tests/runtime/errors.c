@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each public function that takes 'err' clears and fills it when it fails. */
+/* Each public function that takes 'err' clears it, and fills it when it fails. */
 #include <ctype.h>
 #include <time.h>
 
@@ -12,7 +12,7 @@ static struct slurmdl_error err;
 static float values[4];
 static const uint64_t four = 4;
 
-/* Of this process, which may be a rank of a world: their exit status. */
+/* Of this process.  A rank of a world returns it as its exit status. */
 static int bad;
 
 static void filled (const char *function, int failed)
@@ -202,7 +202,7 @@ static void broken (struct slurmdl_comm *w)
     FAILS (slurmdl_join, w, &last);
 }
 
-/* Rank 0 hears that a tensor is not submitted by the other, and leaves it. */
+/* Rank 0 learns that the other did not submit its tensor, and aborts. */
 static int ranks (struct slurmdl_comm *w, void *arg)
 {
     long me = slurmdl_comm_rank (w);
@@ -266,7 +266,7 @@ static void elastic (void **state)
     assert_int_equal (bad, 0);
 }
 
-/* ---- all of them ---- */
+/* ---- completeness ---- */
 
 static char *text_of (const char *path)
 {
@@ -317,7 +317,7 @@ static void none_is_forgotten (void **state)
                 continue;
             name_of (part, name, sizeof (name) - 1);
             strcat (name, ",");
-            /* stalls.c has the two of a rank that never comes */
+            /* stalls.c tests these two, with a rank that never submits */
             if (!strstr (test, name) && strcmp (name, "slurmdl_comm_trouble,")
                 && strcmp (name, "slurmdl_comm_close,"))
                 fail_msg ("%s is not tested", name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What h5_image_make() writes is to libhdf5 what libhdf5 would have written. */
+/* libhdf5 reads what h5_image_make() writes as if it had written it itself. */
 #include <hdf5.h>
 
 #include "runtime/storage/h5_image.h"
@@ -37,7 +37,7 @@ static void make_file (const char *path, struct h5_dataset *list, size_t n)
     free (image.rest);
 }
 
-/* ---- what libhdf5 sees ---- */
+/* ---- what libhdf5 reads ---- */
 
 static void check_attributes (hid_t file)
 {
@@ -76,7 +76,7 @@ static herr_t count_dataset (hid_t object, const char *name, const H5O_info_t *i
     return 0;
 }
 
-/* All are there, by name and one after the other, and more can be added. */
+/* All datasets are found by name and by iteration, and more can be added. */
 static void check_file (const char *path, size_t n)
 {
     hid_t file = H5Fopen (path, H5F_ACC_RDWR, H5P_DEFAULT);
@@ -121,7 +121,7 @@ static void try_names (size_t n)
 
 /* ---- cases ---- */
 
-/* Nodes have 8 names, or 32 nodes. */
+/* A leaf node holds 8 names, an inner one 32 nodes. */
 static void groups_of_all_sizes (void **state)
 {
     static const size_t sizes[] = { 1, 7, 8, 9, 16, 17, 255, 256, 257, 8191, 8192, 8193, MOST };
@@ -141,7 +141,7 @@ static void groups_in_groups (void **state)
     try_names (3000);
 }
 
-/* A slash is less than what may follow a name of the same beginning. */
+/* '/' sorts before some characters that can follow a common prefix. */
 static void names_that_begin_alike (void **state)
 {
     static const char *const list[] = { "a.b",       "a/b",          "a!/b", "a/b!", "a-/c/d",

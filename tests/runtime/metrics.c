@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* needs: root in part */
-/* Metrics files: what is logged is read back, whatever happens between. */
+/* Metrics files: every logged row can be read back, whatever happens meanwhile. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 struct seen {
     long n;
-    long wrong; /* rows that are not what row n must be */
+    long wrong; /* rows that are not the expected row n */
     int names;  /* "n0", "n1", ... in turn; 0: only "x" */
 };
 
@@ -42,7 +42,7 @@ static struct seen read_all (int names)
     return s;
 }
 
-/* There are the first 'n' rows, with so many names in turn. */
+/* The file has exactly the first 'n' rows, whose names cycle through 'names'. */
 static void check_rows (long n, int names)
 {
     struct seen s = read_all (names);
@@ -107,7 +107,7 @@ static void rows_are_written_by_themselves (void **state)
     slurmdl_metrics_destroy (m);
 }
 
-/* Past the room of the first layout, several times over. */
+/* Grow past the room of the first layout, several times over. */
 static void file_grows (void **state)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
@@ -159,7 +159,7 @@ static void names_are_checked (void **state)
     assert_int_equal (slurmdl_metrics_log (m, "one more", 0, 0), -1);
     assert_int_equal (errno, ENOSPC);
     assert_int_equal (slurmdl_metrics_log (m, "name7", 1, 0), 0);
-    assert_int_equal (slurmdl_metrics_destroy (m), -1); /* one is lost */
+    assert_int_equal (slurmdl_metrics_destroy (m), -1); /* it lost "one more" */
 }
 
 enum { THREADS = 4, PER_THREAD = 20000 };
@@ -215,8 +215,8 @@ static bool on_small_disk (void)
     return mount ("none", dir, "tmpfs", 0, "size=300k") == 0;
 }
 
-/* A full disk is told, nothing is lost while memory lasts, and the rows are
- * written when there is room again.
+/* A flush reports a full disk.  Rows stay in memory, and are written once there
+ * is room again.
  */
 static void full_disk (void **state)
 {
@@ -245,7 +245,7 @@ static void full_disk (void **state)
     umount (dir);
 }
 
-/* More than waits in memory, as fast as a thread can: it waits for the disk. */
+/* A thread that logs more than the memory holds waits for the disk. */
 static void much_at_once (void **state)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
@@ -255,12 +255,12 @@ static void much_at_once (void **state)
         if (slurmdl_metrics_log (m, "x", i, (double)i / 8) < 0)
             fail_msg ("row %ld is lost", i);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
-    check_rows (MUCH, 0); /* in a file that has grown */
+    check_rows (MUCH, 0); /* the file is still open, and has grown */
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
     check_rows (MUCH, 0);
 }
 
-/* A full disk holds up nobody: what comes beyond the memory is lost at once. */
+/* A full disk blocks nobody: rows that exceed the memory are lost at once. */
 static void full_disk_does_not_hold_up (void **state)
 {
     struct slurmdl_metrics *m;
@@ -274,7 +274,7 @@ static void full_disk_does_not_hold_up (void **state)
     for (long i = 0; i < 3000000; i++)
         lost += slurmdl_metrics_log (m, "x", i, 0) < 0;
     assert_true (lost > 1000000);
-    /* it waits in memory until the end */
+    /* the event stays in memory until the end */
     assert_int_equal (metrics_event (m, "note", 1, "{}"), 0);
     assert_int_equal (slurmdl_metrics_destroy (m), -1);
     umount (dir);
@@ -308,7 +308,7 @@ static hid_t copy_attribute (hid_t from, hid_t to)
     return H5Aclose (a);
 }
 
-/* As h5repack --low=1 --high=1 does. */
+/* Copy the file as h5repack --low=1 --high=1 does. */
 static void repack (const char *path, const char *other)
 {
     static const char *const names[] = { "names", "metrics", "records", "bytes" };
@@ -373,7 +373,7 @@ static void check_about (const char *name, int64_t wanted)
     assert_int_equal (n, wanted);
 }
 
-/* A file that was made ahead is later another attempt's. */
+/* A file that was made ahead of time is later given to another attempt. */
 static void whose_it_is (void **state)
 {
     static const char hidden[] = ".0123456789abcdef0123456789abcdef";
@@ -393,7 +393,7 @@ static void whose_it_is (void **state)
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
     check_about ("trial", 1234567890123);
     check_about ("attempt", 7);
-    log_some (m, 10, 3000, 0); /* it is replaced by a larger one */
+    log_some (m, 10, 3000, 0); /* too many: a larger file replaces it */
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
     check_about ("trial", 1234567890123);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
@@ -402,8 +402,8 @@ static void whose_it_is (void **state)
     assert_int_equal (slurmdl_metrics_read_dir (dir, check_row, &s, NULL), 0);
 }
 
-/* Of a file that is removed all rows are written again; where its folder is
- * gone, who flushes is told so.
+/* If the file is removed, the writer writes all rows again.  If its directory
+ * is removed, flush reports it.
  */
 static void removed_meanwhile (void **state)
 {
@@ -432,11 +432,11 @@ static void removed_meanwhile (void **state)
     assert_int_equal (slurmdl_metrics_destroy (m), -1);
 }
 
-/* Whatever the first bytes are, nothing behind them is looked at. */
+/* Whatever the header holds, the reader stays within it. */
 static void damaged_headers (void **state)
 {
     static const char *const names[] = { "names", "metrics", "bytes", "none" };
-    char *bytes = malloc (8192); /* sanitizers know its end */
+    char *bytes = malloc (8192); /* on the heap, so that sanitizers catch overruns */
     FILE *f;
     size_t n;
 
@@ -458,7 +458,7 @@ static void damaged_headers (void **state)
     free (bytes);
 }
 
-/* Where the row with the value lies: behind its step and time. */
+/* Offset of the row with this value, which follows its step and time. */
 static long find_row (const char *bytes, long size, double value)
 {
     for (long at = 0; at + 8 <= size; at += 8)
@@ -470,7 +470,7 @@ static long find_row (const char *bytes, long size, double value)
 
 enum damage { FLIP_BIT, ZERO_STEP, ZERO_ROW };
 
-/* Damage the row with this value; ZERO_STEP makes zeros of its step alone. */
+/* Damage the row with this value; ZERO_STEP zeroes only its step. */
 static void spoil (double value, enum damage how)
 {
     static char bytes[1 << 20];
@@ -487,8 +487,8 @@ static void spoil (double value, enum damage how)
     fclose (f);
 }
 
-/* What is left is read, and what is lost is told; zeros at the end were never
- * written.
+/* The reader returns the rows that are left and reports the lost ones.  Zeros
+ * at the end are rows that were never written.
  */
 static void damaged_rows_are_told (void **state)
 {
@@ -496,7 +496,7 @@ static void damaged_rows_are_told (void **state)
     static const struct {
         double value;
         enum damage how;
-        const char *lost; /* in the message; NULL: there is none */
+        const char *lost; /* part of the message; NULL: no error */
     } steps[] = {
         { 9 + 16, ZERO_ROW,  NULL },
         { 8 + 16, ZERO_STEP, "1 row is lost, the first is number 9 " },

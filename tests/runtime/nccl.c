@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fabrics from descriptions (tests/runtime/fabric/), profiles, lint of the
- * user's variables.
+/* Fabrics from descriptions in tests/runtime/fabric/, profiles, and the lint of
+ * a user's variables.
  */
 #include "runtime/network/nccl.c"
 #include "runtime/network/fabric.h"
@@ -35,7 +35,7 @@ static void short_line (void **state)
     }
 }
 
-/* More adapters, interfaces and longer names than there is room for. */
+/* More adapters and interfaces, and longer names, than there is room for. */
 static void many (void **state)
 {
     struct fabric f;
@@ -157,8 +157,8 @@ static void check_accepted (const struct nccl_profile *p)
     }
 }
 
-/* Whatever the bytes: only system configuration, printable, each line counted;
- * a sanitizer watches the rest.
+/* For any bytes, the parser accepts only printable settings of the system's
+ * class.  Sanitizers check the rest.
  */
 static void fuzz (void **state)
 {
@@ -200,7 +200,7 @@ static void files (void **state)
     assert_int_equal (errno, EFBIG);
     assert_int_equal (truncate (path, NCCL_PROFILE_BYTES), 0);
     assert_int_equal (nccl_read (path, &p, NULL, NULL), 0);
-    /* whoever may write there says what NCCL loads */
+    /* anyone who can write the profile decides what NCCL loads */
     assert_int_equal (chmod (path, 0646), 0);
     assert_int_equal (nccl_read (path, &p, NULL, NULL), -1);
     assert_int_equal (errno, EPERM);
@@ -224,7 +224,7 @@ static void uncomment (char *text)
             *p = ' ';
 }
 
-/* The examples are accepted, also those of their lines that are comments. */
+/* The shipped profiles are valid, even with their commented settings enabled. */
 static void examples (void **state)
 {
     for (int k = 0; k < FABRIC_KINDS; k++) {
@@ -251,7 +251,7 @@ static void examples (void **state)
     }
 }
 
-/* What NCCL has from its own file is not set once more. */
+/* A profile does not repeat what nccl.conf sets. */
 static void configured (void **state)
 {
     static const struct fabric f = { .kind = FABRIC_TCP };
@@ -278,7 +278,7 @@ static void configured (void **state)
 
 /* clang-format off */
 static const struct {
-    const char *tree, *env, *line; /* the line begins so; NULL: none */
+    const char *tree, *env, *line; /* the line starts with this; NULL: no line */
 } lints[] = {
     { "infiniband", "NCCL_IB_DISABLE=1",            "NCCL_IB_DISABLE=1: this node has a fabric" },
     { "infiniband", "NCCL_IB_DISABLE=0",            NULL },
@@ -374,7 +374,7 @@ static void lint_order (void **state)
     assert_int_equal (nccl_lint (env + 6, "", &f, lines), 0);
 }
 
-/* No name twice, and each one spelt as NCCL could. */
+/* No name occurs twice, and each is one that NCCL can have. */
 static void tables (void **state)
 {
     for (const struct nccl_variable *v = nccl_variables; v->name; v++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rank environment as a function of facts. */
+/* The environment of a rank as a function of facts about its job. */
 #include "runtime/rank/rank_environment.h"
 #include "runtime/base/nearest_word.h"
 #include "tests/runtime/golden.h"
@@ -10,7 +10,7 @@
 static const struct {
     const char *reserved;
     long tasks;
-    int master, second, third, first; /* 0: not from the reservation */
+    int master, second, third, first; /* 0: not among the reserved ports */
 } ports[] = {
     { "41004-41006",       1, 41004, 41005, 41006, 41005 },
     { "41004-41006",       2, 41004, 41005, 41006, 41005 },
@@ -57,7 +57,7 @@ static void ports_are_chosen (void **state)
     assert_int_not_equal (rank_environment_ports (NULL, 1, 0, 32768, 64).tasks, 0);
 }
 
-/* Steps of a job differ in all their ports; jobs meet as chance has it. */
+/* Steps of a job never share a port; different jobs may, by chance. */
 static void ports_differ (void **state)
 {
     int seen[12000] = { 0 };
@@ -100,8 +100,8 @@ static long node_of (const struct step *s, long rank)
     return -1;
 }
 
-/* What the plugin finds out: hosts are known to the resolver, n3 by the
- * address 10.0.0.3; --resv-ports gave 41000 and the next ones.
+/* Set the facts that the plugin would find.  The resolver knows the hosts: n3
+ * is 10.0.0.3.  --resv-ports gave the ports from 41000 on.
  */
 static void set_scene (struct scene *c, const struct golden *g)
 {
@@ -171,7 +171,7 @@ static const char *value_of (const struct rank_environment *e, const char *name)
     return NULL;
 }
 
-/* GPUs: torchrun starts as many as there are; JAX must be told which. */
+/* torchrun starts one process per GPU; JAX must be told which GPUs to use. */
 static void gpus (void **state)
 {
     static const struct {
@@ -201,8 +201,8 @@ static void gpus (void **state)
     free (c);
 }
 
-/* Whatever the framework: where rank 0 of the communicator listens is its own
- * choice, which nobody can know before.
+/* No framework gets DL_COMM_ADDRESS: rank 0 chooses its port itself, and nobody
+ * knows it beforehand.
  */
 static void communicator (void **state)
 {
@@ -218,7 +218,7 @@ static void communicator (void **state)
     free (c);
 }
 
-/* 1,024 tasks on 256 hosts fit; what does not is left out and told. */
+/* 1024 tasks on 256 hosts fit; a longer list is left out, with a reason. */
 static void long_lists (void **state)
 {
     struct golden g = { "tf", 0, 0, NULL, NULL, NULL };
@@ -279,7 +279,7 @@ static void lists_need_ports (void **state)
     assert_true (rank_environment_needs_task_ports ("tf"));
     assert_false (rank_environment_needs_task_ports ("torch"));
     c->f.task_port = 20000;
-    c->f.one_machine = true; /* no two tasks of it may share a port */
+    c->f.one_machine = true; /* so no two tasks may share a port */
     rank_environment_fill ("paddle", &c->f, &c->e);
     assert_string_equal (value_of (&c->e, "PADDLE_TRAINER_ENDPOINTS"),
                          "127.0.0.1:20000,127.0.0.1:20001,127.0.0.1:20002,"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is logged beside scalars, and who superseded whom. */
+/* Records other than scalars, and which rows are superseded. */
 #include <stdbool.h>
 
 #include "runtime/metrics/header.h"
@@ -51,7 +51,7 @@ static int check_record (const struct slurmdl_record *r, void *arg)
     case SLURMDL_EVENT:
         assert_string_equal (r->data, "{\"lr\": 0.1}");
         assert_string_equal (r->name, "note");
-        assert_int_equal (r->step, 4); /* of the row before it */
+        assert_int_equal (r->step, 4); /* that of the row before it */
         break;
     }
     return 0;
@@ -162,7 +162,7 @@ static void samples (void **state)
     assert_true (h.n == 0 && isnan (h.mean) && h.edges[0] < h.edges[1]);
 }
 
-/* 1.5 and its like in each type; a single value lies in the middle. */
+/* A value such as 1.5 in each type; a single value falls in the middle bin. */
 static void samples_of_each_type (void **state)
 {
     static const struct {
@@ -197,7 +197,7 @@ static void samples_of_each_type (void **state)
     }
 }
 
-/* ---- epochs, and what is superseded ---- */
+/* ---- epochs and superseded rows ---- */
 
 static void epochs (void **state)
 {
@@ -214,7 +214,7 @@ static void epochs (void **state)
     assert_string_equal (got.text, "1:a@1 1:epoch@1/1 1:a@2/1 1:epoch@2/2.5 1:b@2/2.5 ");
 }
 
-/* A run that logs steps from .. to, and saves at 'save' unless that is 0. */
+/* Log the steps from .. to, and save at 'save' unless it is 0. */
 static void train (int64_t from, int64_t to, int64_t save, bool restore)
 {
     struct slurmdl *run = open_run ();
@@ -245,7 +245,7 @@ static int add_pause (const struct slurmdl_record *r, void *arg)
     return 0;
 }
 
-/* How long they took, for dl goodput. */
+/* dl goodput needs to know how long saves and restores took. */
 static void saves_and_restores_are_noted (void **state)
 {
     struct text got = { .n = 0 };
@@ -265,7 +265,7 @@ static void a_resumed_run_supersedes (void **state)
     int64_t step = -1;
 
     train (1, 5, 2, false);
-    train (0, -1, 0, true); /* was killed before it logged anything */
+    train (0, -1, 0, true); /* as if killed before it logged anything */
     slurmdl_trial_read (dir, add_row, &got, NULL);
     assert_string_equal (got.text, "1:a@1 1:a@2 -1:a@3 -1:a@4 -1:a@5 ");
     assert_int_equal (slurmdl_resumed_at (attempt_dir (1), &step), 0);
@@ -277,7 +277,7 @@ static void a_resumed_run_supersedes (void **state)
     assert_string_equal (got.text, "1:a@1 1:a@2 -1:a@3 -1:a@4 -1:a@5 3:a@3 3:a@4 ");
 }
 
-/* A trainer with checkpoints of its own tells nobody that it was restored. */
+/* A trainer with its own checkpoints never calls slurmdl_restore(). */
 static void what_is_logged_again_is_superseded (void **state)
 {
     struct text got = { .n = 0 };
@@ -288,7 +288,7 @@ static void what_is_logged_again_is_superseded (void **state)
     assert_string_equal (got.text, "1:a@1 1:a@2 -1:a@3 -1:a@4 2:a@3 ");
 }
 
-/* Back to a checkpoint in the middle of a run, as after a loss of NaN. */
+/* A run restores in the middle, as after a loss of NaN. */
 static void back_in_one_run (void **state)
 {
     struct slurmdl *run = open_run ();
@@ -312,10 +312,10 @@ static void back_in_one_run (void **state)
     assert_string_equal (got.text, "1:a@1 1:a@2 -1:a@3 -1:a@4 1:a@3 ");
 }
 
-/* ---- a file that somebody has made to hold its readers up ---- */
+/* ---- a file crafted to stall its readers ---- */
 
-/* As many records as the file is to have, all of them in a hole; -1: the file
- * system has no such files.
+/* Make the file claim 'n' records, all in a hole; returns -1 if the file system
+ * cannot hold so large a file.
  */
 static int claim (const char *path, const char *name, uint64_t n, uint64_t size)
 {
@@ -353,7 +353,7 @@ static void claims (void **state)
     slurmdl_log (run, "a", 1, 1);
     slurmdl_close (run);
     snprintf (name, sizeof (name), "%s/metrics.h5", attempt_dir (1));
-    alarm (300); /* 4 TiB of zeros take an hour */
+    alarm (300); /* reading 4 TiB of zeros would take an hour */
     if (claim (name, "metrics", (uint64_t)1 << 37, 32) == 0)
         assert_int_equal (slurmdl_metrics_read (name, no_row, NULL, NULL), 0);
     if (claim (name, "records", (uint64_t)1 << 36, 48) == 0)

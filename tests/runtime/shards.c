@@ -48,7 +48,7 @@ static int size_of (const struct cut *c)
     return n;
 }
 
-/* The value of the tensor's element that is the k-th of a slab. */
+/* The tensor's value at the k-th element of a slab. */
 static int32_t value_of (const struct cut *c, const struct slab *s, uint64_t k)
 {
     struct slab all = { .ndims = c->ndims };
@@ -88,7 +88,7 @@ static void save_cut (int rank, int size, void *arg)
     NEED (slurmdl_state (run, "schedule", "all", 3) == 0);
     if (t->async) {
         NEED (slurmdl_save_async (run, t->step, &err) == 0);
-        /* what is saved is what was there */
+        /* a later change must not reach the checkpoint */
         for (uint64_t k = 0; k < count_of (&s); k++)
             data[k] = -1;
         NEED (slurmdl_save_wait (run, &err) == 0);
@@ -135,7 +135,7 @@ static void save_and_reshard (void **state)
     static const struct cut saved[] = {
         { 1, { 7 }, { 3 } },       { 2, { 5, 6 }, { 2, 1 } },
         { 2, { 5, 6 }, { 1, 3 } }, { 3, { 4, 3, 5 }, { 2, 1, 2 } },
-        { 1, { 2 }, { 4 } }, /* some have nothing */
+        { 1, { 2 }, { 4 } }, /* some ranks have an empty slab */
     };
     static const int grids[][3] = { { 1, 1, 1 }, { 2, 1, 1 }, { 4, 1, 1 },
                                     { 1, 2, 1 }, { 2, 2, 1 }, { 1, 1, 3 } };
@@ -156,7 +156,7 @@ static void save_and_reshard (void **state)
     }
 }
 
-/* ---- what goes wrong ---- */
+/* ---- failures ---- */
 
 static void expect_missing (int rank, int size, void *arg)
 {
@@ -166,7 +166,7 @@ static void expect_missing (int rank, int size, void *arg)
     struct slurmdl *run = open_rank (t->cut, rank, &data);
 
     NEED (slurmdl_save (run, 1, &err) == -1 && errno == ETIMEDOUT);
-    /* rank 0 names who is missing; the others wait for rank 0 */
+    /* rank 0 names the missing rank; the others wait for rank 0 */
     NEED (strstr (err.text, rank == 0 ? "rank 2 of 3" : "rank 0 of 3"));
     slurmdl_close (run);
 }
@@ -197,7 +197,7 @@ static void die_or_learn (int rank, int size, void *arg)
     slurmdl_close (run);
 }
 
-/* It is not waited for: the others learn it at once. */
+/* Nobody waits for the timeout: the others learn of the death at once. */
 static void a_dead_rank_is_named (void **state)
 {
     static const struct cut c = { 1, { 9 }, { 3 } };
@@ -241,7 +241,7 @@ static void leave_or_learn (int rank, int size, void *arg)
     slurmdl_close (run);
 }
 
-/* Rank 2 never comes, and rank 0 ends while it waits for it. */
+/* Rank 2 never starts, and rank 0 exits while it waits for rank 2. */
 static void rank_0_may_end_before_all_have_met (void **state)
 {
     static const struct cut c = { 1, { 9 }, { 3 } };
@@ -259,7 +259,7 @@ static void rank_0_may_end_before_all_have_met (void **state)
 
 static void save_bad_slabs (int rank, int size, void *arg)
 {
-    const uint64_t *local = arg; /* of a tensor of 8 */
+    const uint64_t *local = arg; /* sizes of the slabs of a tensor of 8 */
     uint64_t all = 8;
     uint64_t offset = (uint64_t)rank * 4;
     struct slurmdl_error err = { "" };
@@ -301,7 +301,7 @@ static void save_other_steps (int rank, int size, void *arg)
 
     NEED (slurmdl_save (run, rank + 1, &err) == -1);
     NEED (strstr (err.text, "rank 1 saves step 2, rank 0 step 1"));
-    /* and they can go on */
+    /* the next save works again */
     NEED (slurmdl_save (run, 5, &err) == 0);
     slurmdl_close (run);
 }
@@ -315,7 +315,7 @@ static void ranks_save_the_same_step (void **state)
     assert_int_equal (checkpoints (), 1);
 }
 
-/* ---- damage that one rank only sees ---- */
+/* ---- damage that only one rank sees ---- */
 
 static void restore_older (int rank, int size, void *arg)
 {
@@ -363,7 +363,7 @@ static void all_ranks_restore_the_same (void **state)
     assert_int_equal (ranks (3, -1, restore_older, &t), 0);
 }
 
-/* What does not fit on one rank fails on all of them, with the same error. */
+/* A mismatch on one rank fails on all of them, with the same error. */
 static void restore_misfit (int rank, int size, void *arg)
 {
     static const struct cut c = { 1, { 9 }, { 3 } };
@@ -393,7 +393,7 @@ static void a_misfit_fails_on_all_ranks (void **state)
         assert_int_equal (ranks (3, -1, restore_misfit, &misfit), 0);
 }
 
-/* ---- every bit of a file of shards counts ---- */
+/* ---- every bit of a sharded file matters ---- */
 
 static void flipped_bits_of_shards (void **state)
 {

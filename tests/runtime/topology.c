@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader and the choice on machines of tests/runtime/topology/. */
+/* Reading the topology, and placing ranks, on machines in tests/runtime/topology/. */
 #include "runtime/host/place.h"
 #include "tests/folder.h"
 #include "tests/runtime/machine.h"
 
-/* Its files, unless the folder has them already: a thousand for a large one. */
+/* A large machine has a thousand files: unpack it only if it is not there yet. */
 static void unpack (const char *name)
 {
     static char unpacked[128];
@@ -68,7 +68,7 @@ static void test_distance (void **state)
         int node_a, node_b;
         enum distance d;
     } rows[] = {
-        /* two functions of one device; one switch; two levels of them */
+        /* two functions of a device; below one switch; below two levels of switches */
         { "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:00/0000:00:01.0/0000:01:00.1", 0, 0, DISTANCE_PIX },
         { "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0",
           "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:00.0", 0, 0, DISTANCE_PIX },
@@ -146,8 +146,8 @@ static void test_absent (void **state)
     topology_close (NULL);
 }
 
-/* ROCm's order is the kfd's, not that of bus numbers; what the device cgroup
- * hides cannot be read there.
+/* GPUs are in the order of ROCm's kfd, not of bus numbers.  The kfd hides what
+ * the device cgroup denies.
  */
 static void test_rocm_order (void **state)
 {
@@ -174,8 +174,8 @@ static void test_rocm_order (void **state)
     topology_close (t);
 }
 
-/* What only begins as an address is none, and a link's target, of which 511
- * bytes are read, may end within one.
+/* Names that only start like an address are ignored.  Only 511 bytes of a
+ * link's target are read, so it may be cut within an address.
  */
 static void test_addresses (void **state)
 {
@@ -205,7 +205,7 @@ static void test_addresses (void **state)
     topology_close (t);
 }
 
-/* ---- what is visible ---- */
+/* ---- visible GPUs ---- */
 
 static void test_visible (void **state)
 {
@@ -236,7 +236,7 @@ static void test_visible (void **state)
         assert_string_equal (text, rows[i].found);
     }
     topology_close (t);
-    unlink (in_dir ("dev/nvidia0")); /* as in a device cgroup */
+    unlink (in_dir ("dev/nvidia0")); /* as with a device cgroup */
     unlink (in_dir ("dev/nvidia1"));
     t = topology_open (dir, &(struct cpu_set){ { 0 } });
     assert_int_equal (topology_visible (t, GPU_NVIDIA, "0,1", visible), 2);
@@ -245,17 +245,17 @@ static void test_visible (void **state)
     topology_close (t);
 }
 
-/* ---- the choice ---- */
+/* ---- placement ---- */
 
 struct row {
     const char *name, *cpus;
     enum placement placement;
-    int ranks, devices; /* the first ones are visible */
-    const char *home;   /* "1010": a digit for each rank, '-': unknown */
+    int ranks, devices; /* the first 'devices' GPUs are visible */
+    const char *home;   /* "1010": one digit per rank; '-': unknown */
     const char *places;
 };
 
-/* Per rank: its devices=CPUs@adapter:distance, '!' if far. */
+/* Print for each rank devices=CPUs@adapter:distance, and '!' if they are far. */
 static void describe (const struct topology *t, const struct place_request *r, char *text)
 {
     struct place p;

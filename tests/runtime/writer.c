@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program to be killed: logs metrics or saves checkpoints for ever; and a
- * trainer, which does both to its end.
+/* A program for tests to kill, which logs metrics or saves checkpoints forever;
+ * and a trainer, which does both and finishes.
  *
- *     writer metrics DIR    prints the number of rows that are acknowledged
- *     writer mixed DIR [N]  the same with records of all kinds, in a run in
- *                           DIR; prints the numbers of records and of rows;
- *                           with N it logs so many rows, and its status is 0
- *                           if none was lost
- *     writer save DIR       prints the step that is acknowledged
+ *     writer metrics DIR    logs rows; prints how many are flushed
+ *     writer mixed DIR [N]  logs rows and records of all kinds, in a run in
+ *                           DIR; prints how many records and rows are flushed.
+ *                           With N it stops after N rows; the status is 0 if
+ *                           none was lost
+ *     writer check FILE     reads what "mixed" wrote; prints how many records
+ *                           and rows there are before the first missing one
+ *     writer save DIR       saves; prints each step that is saved
  *     writer train          a trial: loss and a checkpoint at each step
  *     writer ranks DIR N sync|async STEPS
  *                           N ranks save slabs of one tensor and a state each,
- *                           STEPS times (0: for ever); rank 0 prints "restored
- *                           STEP", the steps that are acknowledged, and
- *                           "failed TEXT" for each one that failed
+ *                           STEPS times (0: forever); rank 0 prints "restored
+ *                           STEP", each step that is saved, and "failed TEXT"
+ *                           for each that failed
  *     writer rank DIR N sync|async STEPS RANK
- *                           one of them, with larger slabs; each prints
+ *                           one such rank, with larger slabs; each rank prints
  *                           "saved STEP" or "failed STEP"
  */
 #include <errno.h>
@@ -49,7 +51,7 @@ static int log_for_ever (const char *dir)
     return 1;
 }
 
-/* Record j comes after row 20 j; tests/runtime/crash.py knows what is in it. */
+/* Record j follows row 20 j; tests/runtime/crash.py knows its contents. */
 static int log_record (struct slurmdl *run, long j)
 {
     double v[40];
@@ -105,12 +107,12 @@ static int log_mixed (const char *dir, long most)
     return 0;
 }
 
-/* The number of rows, and of records, before the first that lacks. */
+/* How many rows and records precede the first missing one. */
 struct seen {
     long rows, records;
 };
 
-enum { DAMAGED = 4 }; /* exit status: some lack, and all others are right */
+enum { DAMAGED = 4 }; /* exit status: some are missing, and all others are right */
 
 static int check_row (const struct slurmdl_row *r, void *arg)
 {
@@ -196,7 +198,7 @@ static int save_for_ever (const char *dir)
         return 1;
     for (int i = 0; i < FLOATS; i++)
         if (w[i] != (float)step)
-            return 2; /* restored what was never saved */
+            return 2; /* it restored what was never saved */
     dprintf (1, "restored %lld\n", (long long)step);
     for (;;) {
         step++;
@@ -235,11 +237,11 @@ struct ranks {
     int n;
     int async;
     long steps;
-    int each;   /* every rank says what comes of a save */
-    int floats; /* of a rank, up to MANY */
+    int each;   /* every rank prints how its saves end */
+    int floats; /* per rank, up to MANY */
 };
 
-/* What is in memory, and in the state, at a step. */
+/* Set memory and state to what they are at a step. */
 static int put_step (struct slurmdl *run, const struct ranks *r, float *w, int64_t step)
 {
     for (int i = 0; i < r->floats; i++)
@@ -268,7 +270,7 @@ static int save_step (struct slurmdl *run, const struct ranks *r, int64_t step)
     struct slurmdl_error err = { "" };
     int rv = r->async ? slurmdl_save_async (run, step, &err) : slurmdl_save (run, step, &err);
 
-    /* two are in flight when the third begins */
+    /* wait for every third save, so that two are in flight when it starts */
     if (rv == 0 && r->async && (step % 3 == 0 || step == r->steps))
         rv = slurmdl_save_wait (run, &err);
     else if (rv == 0 && r->async)
@@ -304,7 +306,7 @@ static int run_rank (const struct ranks *r, int rank)
         return 1;
     }
     if (found && check_step (run, r, w, step) < 0)
-        return 2; /* restored what was never saved */
+        return 2; /* it restored what was never saved */
     if (rank == 0)
         dprintf (1, "restored %lld\n", (long long)step);
     for (int64_t end = step + r->steps; r->steps == 0 || step < end;)
