@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that meet, come late, come twice, die, or do not come. */
+/* Ranks that meet, come late, start twice, die, or never start. */
 #include <sys/mman.h>
 #include <time.h>
 
@@ -16,13 +16,13 @@ enum { RANKS_MAX = 200 };
 static char address[64];
 static int port;
 
-/* What became of each rank: shared with the processes. */
+/* The outcome of each rank, in memory that the processes share. */
 static struct result {
     int rv, error;
     struct slurmdl_error err;
 } * results;
 
-/* A port of loopback that is free now. */
+/* Choose a port of loopback that is free now. */
 static void choose_address (void)
 {
     static int held = -1;
@@ -98,7 +98,7 @@ static pid_t start (long rank, struct result *r)
     return pid;
 }
 
-/* All ranks but 'absent'; a second process is rank 'twice'. */
+/* Run all ranks but 'absent'; if 'twice' is >= 0, start that rank twice. */
 static void run_world (long size, long absent, long twice)
 {
     sizes = size;
@@ -156,14 +156,14 @@ static void meet (void **state)
     }
 }
 
-/* More than a star: who comes first has children. */
+/* Too many for a star: the ranks that come first get children. */
 static void meet_many (void **state)
 {
     run_world (150, -1, -1);
     all_well (150);
 }
 
-/* A step of 30 nodes with 4 tasks each, as Slurm's variables say it. */
+/* A step of 30 nodes with 4 tasks each, in Slurm's variables. */
 static void as_on_nodes (long rank)
 {
     char text[64];
@@ -232,7 +232,7 @@ static void one_is_late (void **state)
     all_well (4);
 }
 
-/* The others meet with the first of the two, and the second is told. */
+/* Rank 3 waits until the second rank 2 has been rejected. */
 static void come_after (long rank)
 {
     for (int i = 0; rank == 3 && results[4].rv == -2 && i < 500; i++)
@@ -266,7 +266,7 @@ static void one_dies (void **state)
     all_say (6, 2, ECONNRESET, "has ended or lost its connection");
 }
 
-/* Rank 140 is far from rank 0; all of them hear of it. */
+/* Rank 140 is far from rank 0 in the tree; every rank must still learn of its death. */
 static int die_at_140 (struct boot *b, struct slurmdl_error *err)
 {
     if (exchange (b, 8, err) < 0)
@@ -332,8 +332,8 @@ static void disturb (void)
     _exit (0);
 }
 
-/* Rank 1 of another job, which has the same port; without a secret of its own
- * it would have the file of this user's, whose jobs trust each other.
+/* Rank 1 of another job on the same port.  It needs its own secret, because the
+ * jobs of one user share a secret file and trust each other.
  */
 static void be_of_another_job (void)
 {
@@ -393,7 +393,7 @@ static void start_all (long size)
         continue;
 }
 
-/* Nobody waits for it: rank 0 takes another one, and the others learn which. */
+/* Nobody waits for the port: rank 0 listens on another one and publishes it. */
 static void port_is_taken (void **state)
 {
     struct listen_sockets s;
@@ -406,7 +406,7 @@ static void port_is_taken (void **state)
     listen_close (&s);
 }
 
-/* Nor for a rank 0 that has none at all. */
+/* Nobody waits for a rank 0 that finds no free port either. */
 static void all_ports_are_taken (void **state)
 {
     double begun = monotonic ();
@@ -423,7 +423,7 @@ static void all_ports_are_taken (void **state)
     listen_close (&s);
 }
 
-/* Without a place for a notice there is only the port that all know. */
+/* Ranks that cannot publish a port can meet only on the one they agreed on. */
 static void nothing_can_be_published (void **state)
 {
     struct slurmdl_error err = { "" };
@@ -444,7 +444,7 @@ static void nothing_can_be_published (void **state)
     free (home);
 }
 
-/* As long as rank 0 lingers, rank 1 comes, however late. */
+/* While rank 0 lingers, wait for rank 1, however late it is. */
 int nanosleep (const struct timespec *t, struct timespec *left)
 {
     for (int i = 0; t->tv_sec >= 5 && results[1].rv == -2 && i < 10000; i++)
@@ -452,8 +452,8 @@ int nanosleep (const struct timespec *t, struct timespec *left)
     return clock_nanosleep (CLOCK_MONOTONIC, 0, t, left);
 }
 
-/* Rank 0 hears of a rank that wants no tags, and that rank of rank 0; rank 1
- * comes when it is over.
+/* Rank 2 wants no tags; it and rank 0 see that they disagree.  Rank 1 arrives
+ * after rank 2 has failed.
  */
 static void set_plain (long rank)
 {

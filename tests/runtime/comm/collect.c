@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives compared with the serial result. */
+/* Collectives compared with a serial computation. */
 #include "tests/runtime/comm/collect.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ int collect_complain (struct slurmdl_comm *w, const char *what, size_t n)
     return 1;
 }
 
-/* ---- small whole numbers: results are exact in every type ---- */
+/* ---- small integers, exact in every type ---- */
 
 static bool is_unsigned (enum slurmdl_type t)
 {
@@ -241,7 +241,7 @@ static int one_alltoall (struct slurmdl_comm *w, size_t n)
     return bad;
 }
 
-/* ---- what a rank does ---- */
+/* ---- what each rank runs ---- */
 
 int collect_types (struct slurmdl_comm *w, void *arg)
 {
@@ -295,8 +295,8 @@ int collect_sizes (struct slurmdl_comm *w, void *arg)
     return bad != 0;
 }
 
-/* Of what a rank gives in a type of 16 or 8 bits; 'unit' is the error of one
- * rounding, relative to the result, 'least' that of very small ones.
+/* A type of 16 or 8 bits.  'unit' is the error of one rounding, relative to the
+ * result; 'least' is its absolute error for very small results.
  */
 struct narrow {
     enum slurmdl_type type;
@@ -317,7 +317,7 @@ static int one_narrow (struct slurmdl_comm *w, const struct narrow *t)
 {
     enum { N = 3001 };
     double ranks = (double)slurmdl_comm_size (w);
-    double most = ranks * pow (1 + t->unit, ranks); /* roundings of roundings */
+    double most = ranks * pow (1 + t->unit, ranks); /* each sum is rounded again */
     size_t size = slurmdl_type_size (t->type);
     struct slurmdl_error err = { "" };
     char *x = malloc (N * size), *first = malloc (N * size);
@@ -406,7 +406,8 @@ int collect_parts (struct slurmdl_comm *w, void *arg)
     (void)arg;
     if (bad)
         return collect_complain (w, err.text, 0);
-    /* by the key, and where that is the same by the rank */
+    /* ordered by key, then by rank */
+
     bad +=
         slurmdl_comm_rank (half) != (rank % 2 ? slurmdl_comm_size (half) - 1 - rank / 2 : rank / 2);
     bad += slurmdl_comm_rank (quarter) != slurmdl_comm_rank (half) % 2;

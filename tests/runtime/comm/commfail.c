@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that die, stop, stay away, give up or do something else: all others
- * get a clear error within the bound. */
+/* Ranks that die, stop, stay away, abort or call something else: all others
+ * get a clear error within the time limit.
+ */
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,25 +14,25 @@
 
 enum { BAD = 2 };
 
-/* Seconds in the collective that fails: some times the time-out, and less than
- * a child lives.  The machine may be busy.
+/* Seconds that the failing collective may take: several timeouts, because the
+ * machine may be busy, but less than the child of is_killed_with_child() lives.
  */
 enum { WITHIN = 60 };
 
-/* Between all ranks. */
+/* Shared by all ranks. */
 static struct shared {
     atomic_int seen; /* ranks that have seen the error */
     _Atomic pid_t stopped;
 } * shared;
 
-/* What one rank does, and what the others must see. */
+/* What the bad rank does, and what the others must report. */
 struct scene {
     const char *name;
     int (*bad) (struct slurmdl_comm *w);
     int code;
     const char *texts[3];
     size_t n;
-    bool first; /* it is rank 0 */
+    bool first; /* the bad rank is rank 0 */
 };
 
 static int failed (struct slurmdl_comm *w, const char *what, const char *text)
@@ -51,7 +52,7 @@ static int work (struct slurmdl_comm *w, size_t n, struct slurmdl_error *err)
     return rv;
 }
 
-/* The communicator stays broken, and says why. */
+/* Later calls fail, too, and say why. */
 static int stays_broken (struct slurmdl_comm *w, const char *why)
 {
     struct slurmdl_error err;
@@ -105,7 +106,7 @@ static int is_killed (struct slurmdl_comm *w)
     return raise (SIGKILL);
 }
 
-/* In the middle of a collective, from outside. */
+/* Another process kills it in the middle of a collective. */
 static int is_killed_later (struct slurmdl_comm *w)
 {
     struct slurmdl_error err;
@@ -121,7 +122,7 @@ static int is_killed_later (struct slurmdl_comm *w)
     return 0;
 }
 
-/* Until all others have seen it. */
+/* It stays stopped until all others have seen the error. */
 static int is_stopped (struct slurmdl_comm *w)
 {
     shared->stopped = getpid ();
@@ -169,12 +170,12 @@ static int calls_barrier (struct slurmdl_comm *w)
     return slurmdl_barrier (w, &err) == 0 || errno != EPROTO;
 }
 
-/* A child that lives on must not hide that its parent has gone. */
+/* A child that survives must not hide the death of its parent. */
 static int is_killed_with_child (struct slurmdl_comm *w)
 {
     if (fork () == 0) {
         for (int fd = 0; fd < 3; fd++)
-            close (fd); /* who reads what the test says waits for nobody */
+            close (fd); /* whoever reads the test's output must not wait for the child */
         sleep (120);
         _exit (0);
     }
@@ -199,7 +200,7 @@ static const struct scene scenes[] = {
 };
 /* clang-format on */
 
-/* Which ranks may end with something else than 0. */
+/* All ranks must exit with 0, but the bad one may be killed. */
 static int others_failed (const int *status, int size)
 {
     int bad = 0;
@@ -224,12 +225,12 @@ static void play (void **state)
     }
 }
 
-/* ---- no failure: a rank is called while it is stopped ---- */
+/* ---- no failure: others connect to a stopped rank ---- */
 
 static void go_on_later (pid_t pid)
 {
     if (fork () == 0) {
-        sleep (4); /* longer than the first attempts to connect */
+        sleep (4); /* longer than the first attempts to connect take */
         kill (pid, SIGCONT);
         _exit (0);
     }
@@ -255,9 +256,7 @@ static void test_called_while_stopped (void **state)
 
 static atomic_int connects = -1;
 
-/* A busy machine: what is about to connect, for the second time, gets no CPU
- * for a while.
- */
+/* Simulate a busy machine: the second connection waits for a CPU. */
 int connect (int fd, const struct sockaddr *a, socklen_t n)
 {
     if (atomic_load (&connects) >= 0 && atomic_fetch_add (&connects, 1) == 1)
@@ -265,8 +264,8 @@ int connect (int fd, const struct sockaddr *a, socklen_t n)
     return (int)syscall (SYS_connect, fd, a, n);
 }
 
-/* Rank 1 sends all that rank 0 waits for, and ends just when rank 0 begins to
- * look whether it is there.
+/* Rank 1 sends all that rank 0 waits for, and exits just when rank 0 starts to
+ * check whether it is alive.
  */
 static int ends_early (struct slurmdl_comm *w, void *arg)
 {
@@ -287,8 +286,8 @@ static void test_ends_early (void **state)
 
 static atomic_bool dozes;
 
-/* A busy machine: a listener has taken what has come, and gets no CPU before it
- * delivers that.
+/* Simulate a busy machine: the listener's thread has accepted a connection, and
+ * waits for a CPU before it delivers it.
  */
 int setsockopt (int fd, int level, int name, const void *value, socklen_t n)
 {
@@ -297,7 +296,7 @@ int setsockopt (int fd, int level, int name, const void *value, socklen_t n)
     return (int)syscall (SYS_setsockopt, fd, level, name, value, n);
 }
 
-/* Rank 1 gives up, says why and ends, before rank 0 is given the reason. */
+/* Rank 1 aborts with a reason and exits before rank 0 has received the reason. */
 static int reason_is_late (struct slurmdl_comm *w, void *arg)
 {
     struct slurmdl_error err = { "" };

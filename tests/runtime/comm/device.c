@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors in the memory of a stand-in for CUDA's devices. */
+/* Named tensors in the memory of a fake CUDA device. */
 #include "runtime/base/device_memory.h"
 
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/ondevice.h"
 #include "tests/unit.h"
 
-/* Folders of modules: CUDA and NCCL, and CUDA alone. */
+/* Backend directories: CUDA and NCCL, and CUDA alone. */
 static const char both[] = GPU_DIR "/both/.libs";
 static const char cuda[] = GPU_DIR "/cuda/.libs";
 
-/* ---- everything that a device takes ---- */
+/* ---- everything that a device supports ---- */
 
-/* Sums that are whole numbers, also when they were divided. */
+/* Whether all sums are exact, even after a division. */
 static bool is_exact (int type, int op)
 {
     return reduce_defined ((enum slurmdl_type)type, (enum slurmdl_op)op)
@@ -32,7 +32,7 @@ static void make_one (struct one *o, struct slurmdl_comm *c, int what, int type,
     make (o, c, (size_t)(n++ % 7 * 50));
 }
 
-/* Two of each, which can go together. */
+/* Add two tensors of each kind, which can be fused. */
 static int add_types (struct one *all, struct slurmdl_comm *c)
 {
     int n = 0;
@@ -67,7 +67,7 @@ static int types (struct slurmdl_comm *c, void *arg)
     return bad;
 }
 
-/* Values are exact where the ranks are a power of two. */
+/* Averages are exact only if the number of ranks is a power of two. */
 static void test_types (void **state)
 {
     setenv ("DL_BACKEND_DIR", both, 1);
@@ -82,7 +82,7 @@ static void test_types_without_nccl (void **state)
     assert_int_equal (world_run (4, 0, types, NULL, 100, NULL), 0);
 }
 
-/* One rank cannot, so none does. */
+/* If one rank has no NCCL, none uses it. */
 static int one_cannot (struct slurmdl_comm *c, void *arg)
 {
     setenv ("DL_BACKEND_DIR", slurmdl_comm_rank (c) == 1 ? cuda : both, 1);
@@ -95,7 +95,7 @@ static void test_one_cannot (void **state)
     assert_int_equal (world_run (2, 0, one_cannot, NULL, 100, NULL), 0);
 }
 
-/* ---- what goes where ---- */
+/* ---- which path data takes ---- */
 
 static struct one floats (struct slurmdl_comm *c, const char *name, enum slurmdl_what what,
                           size_t n)
@@ -107,7 +107,7 @@ static struct one floats (struct slurmdl_comm *c, const char *name, enum slurmdl
     return o;
 }
 
-/* Small ones are copied to and from the buffer; a large one is not. */
+/* Small tensors are copied to and from the fusion buffer; a large one is not. */
 static int ways (struct slurmdl_comm *c, void *arg)
 {
     struct one all[20], large = floats (c, "large", SLURMDL_ALLREDUCE, 1 << 19);
@@ -150,7 +150,7 @@ static void test_ways (void **state)
     unsetenv ("FAKE_CUDA");
 }
 
-/* One rank's result is what it gives. */
+/* With one rank the result is its input. */
 static int alone (struct slurmdl_comm *c, void *arg)
 {
     struct slurmdl_error err = { "" };
@@ -212,7 +212,7 @@ static void test_factors (void **state)
 
 /* ---- the program's streams ---- */
 
-/* Values that the stream writes late are those that are reduced. */
+/* A collective waits for the stream that writes its input. */
 static int late (struct slurmdl_comm *c, void *arg)
 {
     static char stream;
@@ -242,7 +242,7 @@ static void test_late (void **state)
     assert_int_equal (world_run (3, 0, late, NULL, 60, NULL), 0);
 }
 
-/* ---- what comes from the host, or goes there ---- */
+/* ---- input or output in host memory ---- */
 
 static int mixed (struct slurmdl_comm *c, void *arg)
 {
@@ -261,7 +261,7 @@ static int mixed (struct slurmdl_comm *c, void *arg)
     CHECK (c, strstr (err.text, "rank 1 ("));
     CHECK (c, strstr (err.text, "memory of a device"));
     CHECK (c, strstr (err.text, "memory of the host"));
-    /* the communicator is as good as before */
+    /* the communicator still works */
     o.r.out = out;
     CHECK (c, run_all (c, &o, 1) == 0);
     drop (&o);
@@ -274,7 +274,7 @@ static void test_mixed (void **state)
     assert_int_equal (world_run (3, 0, mixed, NULL, 60, NULL), 0);
 }
 
-/* Results that have no memory yet are the host's. */
+/* A result without a buffer is allocated in host memory. */
 static int taken (struct slurmdl_comm *c)
 {
     struct slurmdl_error err = { "" };
@@ -312,7 +312,7 @@ static void test_host (void **state)
     assert_int_equal (world_run (3, 0, narrower, NULL, 60, NULL), 0);
 }
 
-/* Whoever has joined gives zeros, and no rows. */
+/* A rank that has joined contributes zeros, and no rows. */
 static int joined (struct slurmdl_comm *c, void *arg)
 {
     struct slurmdl_error err = { "" };
@@ -378,7 +378,7 @@ static void test_stuck (void **state)
     unsetenv ("FAKE_NCCL");
 }
 
-/* What a save does with the memory of a device, twice. */
+/* Copy device memory as a save does, twice. */
 static int snapshot (struct slurmdl_comm *c, void *arg)
 {
     enum { N = 1000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training goes on when ranks are killed, frozen, added and taken away. */
+/* Training continues when ranks are killed, frozen, added and removed. */
 #include <glob.h>
 #include <time.h>
 
@@ -13,7 +13,7 @@ static void add (struct crowd *c, const struct job *j)
     crowd_add (c, dir, j);
 }
 
-/* Many: DL_TEST_SOAK, or so many: DL_ELASTIC_ROUNDS. */
+/* How many rounds: DL_ELASTIC_ROUNDS, else 50 with DL_TEST_SOAK. */
 static long rounds (long usual)
 {
     const char *text = getenv ("DL_ELASTIC_ROUNDS");
@@ -35,8 +35,8 @@ static long below (long n)
     return (long)(mix (++random_state) % (uint64_t)n);
 }
 
-/* Whether that world has been agreed on and, as rank 0 has taken away who came,
- * its ranks have met.
+/* Whether this world has been agreed on and its ranks have met: rank 0 then
+ * removes the member files.
  */
 static bool has_met (long number)
 {
@@ -75,7 +75,7 @@ static void await_file (const char *pattern)
     assert_int_equal (rv, 0);
 }
 
-/* The number of the newest world, when it has so many ranks that have met. */
+/* Wait for a newest world of this size whose ranks have met; return its number. */
 static long await_size (long size)
 {
     for (double end = monotonic () + 50; monotonic () < end; nap (5000)) {
@@ -135,7 +135,7 @@ static void test_alone (void **state)
     assert_int_equal (crowd_check (&c, j.steps, NULL), 1);
 }
 
-/* Kill 'n' of four at any instant, together or one after the other. */
+/* Kill 'n' of four at a random time, at once or one by one. */
 static void kill_some (int n, bool first, long apart_us, int64_t *restarts)
 {
     struct crowd c = { .n = 0 };
@@ -168,7 +168,7 @@ static void test_rank_0_killed (void **state)
         kill_some (1, true, 0, NULL);
 }
 
-/* A rank may be lost with the one that has its copy: then they begin anew. */
+/* If a rank dies together with the one that has its copy, training restarts. */
 static void test_two_killed (void **state)
 {
     int64_t restarts = 0;
@@ -189,7 +189,7 @@ static void test_killed_while_forming (void **state)
     print_message ("# %ld times from the start\n", (long)restarts);
 }
 
-/* It dies while it commits: the commit before is whole. */
+/* A rank dies while it commits: the previous commit must survive. */
 static void test_killed_in_commit (void **state)
 {
     for (long i = rounds (4); i > 0; i--) {
@@ -206,7 +206,7 @@ static void test_killed_in_commit (void **state)
     }
 }
 
-/* One that comes later is taken in at a commit, and has the weights. */
+/* A late rank joins at a commit and receives the weights. */
 static void test_joiner (void **state)
 {
     struct crowd c = { .n = 0 };
@@ -228,8 +228,8 @@ static void test_joiner (void **state)
     }
 }
 
-/* Those that came count commits as those that were there: what several of them
- * have, one beside the other, is not lost when another rank is.
+/* Ranks that joined number their commits like the first ones.  A commit that
+ * only neighboring joiners hold must survive the loss of another rank.
  */
 static void test_joiners_keep (void **state)
 {
@@ -260,7 +260,7 @@ static void test_joiners_keep (void **state)
     }
 }
 
-/* 2, 4, 1, 3 ranks by request; who is not needed is told so. */
+/* Scale to 2, 4, 1 and 3 ranks; a rank that is not needed gets ECANCELED. */
 static void test_scaled (void **state)
 {
     struct crowd c = { .n = 0 };
@@ -298,8 +298,8 @@ static void test_scaled (void **state)
     assert_int_equal (c.results[4].generation, 4);
 }
 
-/* A spare one waits, takes the place of one that was killed, and when the
- * training is over one that still waits is told so.
+/* A spare waits and replaces a rank that is killed.  A spare that still waits
+ * when the training is over gets ECANCELED.
  */
 static void test_spare (void **state)
 {
@@ -328,7 +328,7 @@ static void test_spare (void **state)
     assert_true (c.killed[3] != c.killed[4]);
 }
 
-/* A spare one may wait for longer than a world may take to be formed. */
+/* A spare may wait longer than the timeout for forming a world. */
 static void test_patient_spare (void **state)
 {
     struct crowd c = { .n = 0 };
@@ -350,7 +350,7 @@ static void test_patient_spare (void **state)
     assert_int_equal (c.results[0].size, 2);
 }
 
-/* One that was frozen finds that the world went on, and comes in again. */
+/* A rank that was frozen finds that the world moved on, and joins again. */
 static void test_frozen (void **state)
 {
     struct crowd c = { .n = 0 };
@@ -361,7 +361,7 @@ static void test_frozen (void **state)
     sleepy.freeze_at = 20;
     for (int k = 0; k < 4; k++)
         add (&c, k == 1 ? &sleepy : &j);
-    /* a time-out of 3 s, and 1 s to come */
+    /* the others time out after 3 s, and settle for 1 s */
     await_world (2);
     kill (c.pids[1], SIGCONT);
     crowd_wait (&c);
@@ -370,7 +370,7 @@ static void test_frozen (void **state)
     assert_int_equal (c.results[0].size, 4);
 }
 
-/* Fewer than are needed say so, and do not wait for ever. */
+/* Too few ranks report it, and do not wait forever. */
 static void test_too_few (void **state)
 {
     struct crowd c = { .n = 0 };
@@ -391,7 +391,7 @@ static void test_too_few (void **state)
     }
 }
 
-/* Ranks that live, and were given up with their node: they end, or come in. */
+/* Ranks that are alive but were given up with their node exit, or join again. */
 static void test_thought_lost (void **state)
 {
     struct crowd c = { .n = 0 };
@@ -425,7 +425,7 @@ static void test_thought_lost (void **state)
     assert_true (crowd_check (&c, c.results[i].step, NULL) >= 2);
 }
 
-/* What dl elastic starts again takes part again; all at any instant. */
+/* Kill ranks at random times; those that dl elastic starts again join in. */
 static void test_started_again (void **state)
 {
     struct crowd c = { .n = 0 };
@@ -445,7 +445,7 @@ static void test_started_again (void **state)
 
 #define T(f) IN_FOLDER (f)
 
-/* Two programs, of the same source, that run side by side. */
+/* Two programs with this source run at the same time. */
 int main (int argc, char **argv)
 {
     const struct CMUnitTest lost[] = {

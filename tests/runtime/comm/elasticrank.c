@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank of elastic training whose result can be checked to the bit. */
+/* A rank of elastic training whose result can be checked bit by bit. */
 #include "tests/runtime/comm/elasticrank.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 
 #include "runtime/base/clock.h"
 
-/* A model whose arithmetic is exact (integers modulo 2^64), so that any number
- * of ranks must come to the very weights of the serial computation: the sum
- * over SAMPLES of a hash, a momentum of which each rank has a slab, weights
- * that all have.
+/* A model with exact arithmetic (integers modulo 2^64), so any number of ranks
+ * must reach exactly the weights of the serial computation.  The gradient is the
+ * sum of a hash over SAMPLES; each rank has a slab of the momentum, and all have
+ * the weights.
  */
 enum { N = 1000, SAMPLES = 24 };
 
@@ -118,7 +118,7 @@ static int protect (struct slurmdl_elastic *e, struct model *t, struct slurmdl_c
     if (!c)
         return slurmdl_elastic_protect (e, "model/w", SLURMDL_U64, 1, &n, t->w, err);
     own = part_of (slurmdl_comm_rank (c), slurmdl_comm_size (c));
-    /* what is not restored must show */
+    /* so that a part that is not restored shows */
     memset (t->m, 0xee, sizeof (t->m));
     return slurmdl_elastic_protect_shard (e, "momentum", SLURMDL_U64, 1, &n, &own.offset, &own.n,
                                           t->m + own.offset, err);
@@ -138,7 +138,7 @@ static void die_soon (long us)
     setitimer (ITIMER_REAL, &t, NULL);
 }
 
-/* The state has what the step was, too. */
+/* The restored state must hold the same step. */
 static int check_state (struct slurmdl_elastic *e, int64_t step)
 {
     int64_t was = -1;
@@ -158,7 +158,7 @@ static bool has_ended (const struct job *j, const struct result *r)
     return r->step >= j->steps || r->enough;
 }
 
-/* Rank 0 looks, so that all end at one step. */
+/* Rank 0 checks for the file, so that all ranks end at the same step. */
 static int look_for_end (struct slurmdl_comm *c, const struct job *j, uint64_t *enough,
                          struct slurmdl_error *err)
 {
@@ -170,8 +170,8 @@ static int look_for_end (struct slurmdl_comm *c, const struct job *j, uint64_t *
     return slurmdl_broadcast (c, enough, sizeof (*enough), 0, err);
 }
 
-/* One write(2) at the end of the file: lines of two worlds are in the order of
- * their commits.
+/* One write(2) with O_APPEND keeps the lines of two worlds in the order of their
+ * commits.
  */
 static void put_trace (struct slurmdl_elastic *e, const struct job *j, struct slurmdl_comm *c,
                        int64_t step)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors: submitted in any order, reduced as the serial sum. */
+/* Named tensors, submitted in any order, give the serial sum. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 
 enum { TENSORS = 300, TYPES = SLURMDL_F8_E5M2 + 1 };
 
-/* ---- what is in tensor i on rank r: 0 or 1, whose sums are exact ---- */
+/* ---- the values of tensor i on rank r: 0 or 1, so that sums are exact ---- */
 
 static int value (int i, size_t j, long r)
 {
@@ -137,7 +137,7 @@ static void test_orders (void **state)
     assert_int_equal (world_run (3, 1, all_orders, NULL, 300, NULL), 0);
 }
 
-/* A chain, so that what is told goes through others. */
+/* A chain, in which ranks relay messages for others. */
 static void test_chain (void **state)
 {
     setenv ("DL_COMM_FAN", "1", 1);
@@ -145,7 +145,7 @@ static void test_chain (void **state)
     unsetenv ("DL_COMM_FAN");
 }
 
-/* ---- threads, and direct collectives beside them ---- */
+/* ---- threads, with direct collectives at the same time ---- */
 
 struct submitter {
     struct slurmdl_comm *c;
@@ -204,7 +204,7 @@ static void test_threads (void **state)
     assert_int_equal (world_run (3, 2, in_threads, NULL, 300, NULL), 0);
 }
 
-/* ---- groups: nothing before all of it, then all ---- */
+/* ---- groups: no tensor is reduced before all are submitted ---- */
 
 static int64_t submit_member (struct slurmdl_comm *c, const char *name, float *x,
                               struct slurmdl_error *err)
@@ -272,7 +272,7 @@ static int uneven (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-/* A rank that has joined has no rows, and no minimum. */
+/* A rank that has joined contributes no rows, and a minimum over it fails. */
 static int joined_rows (struct slurmdl_comm *c, void *arg)
 {
     struct slurmdl_error err = { "" };
@@ -306,14 +306,14 @@ static int joined_rows (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-/* Who waits for others to join hears that one of them never will. */
+/* A rank that waits for others to join is told if one of them dies. */
 static int one_dies (struct slurmdl_comm *c, void *arg)
 {
     struct slurmdl_error err = { "" };
 
     CHECK (c, slurmdl_join (c, NULL, &err) == 0);
     if (slurmdl_comm_rank (c) == 1) {
-        usleep (200000); /* the others are in the call by then, mostly */
+        usleep (200000); /* by then the others are usually in the call */
         _exit (7);
     }
     CHECK (c, slurmdl_join (c, NULL, &err) < 0 && *err.text);
@@ -330,7 +330,7 @@ static void test_join (void **state)
     assert_int_equal (world_run (3, 0, joined_rows, NULL, 300, NULL), 0);
 }
 
-/* ---- engines of parts of the world, at the same time as the world's ---- */
+/* ---- engines of subcommunicators, together with the world's ---- */
 
 static int in_parts (struct slurmdl_comm *c, void *arg)
 {
@@ -356,7 +356,7 @@ static void test_parts (void **state)
     assert_int_equal (world_run (5, 0, in_parts, NULL, 300, NULL), 0);
 }
 
-/* ---- rounding is the same on all ranks, whatever travels together ---- */
+/* ---- all ranks round alike, whatever is fused ---- */
 
 static int same_bits (struct slurmdl_comm *c, void *arg)
 {
@@ -387,7 +387,7 @@ static void test_same_bits (void **state)
     assert_int_equal (world_run (5, 2, same_bits, NULL, 300, NULL), 0);
 }
 
-/* ---- the packets of the threads ---- */
+/* ---- packets between the engine's threads ---- */
 
 static struct connection opened (int fd, unsigned char out, unsigned char in)
 {
@@ -398,8 +398,8 @@ static struct connection opened (int fd, unsigned char out, unsigned char in)
     return w;
 }
 
-/* Of three packets, one sent before there was a connection, 'flip' is the byte
- * that somebody changes; returns how many come.
+/* Send three packets, the first before the connection is open, and alter byte
+ * 'flip' on the way; returns how many arrive.
  */
 static int come_through (size_t flip)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handshake, and who it lets in: of what is changed, sent back, sent again,
- * or said by somebody without the key, nobody.
+/* The handshake admits nobody without the key, and no message that was altered,
+ * reflected or replayed.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,7 +18,7 @@
 
 static const char body[] = "rank 1 of 2";
 
-/* What both know, and a listener in a thread that takes who comes. */
+/* What both sides know, and a thread that accepts callers. */
 static struct handshake known;
 static struct server {
     struct listener l;
@@ -97,7 +97,7 @@ static int call (const struct handshake *h)
     int saved = errno;
     char c;
 
-    /* it has been taken, or sent away, when the listener closes it */
+    /* the listener closes the connection once it has accepted or rejected it */
     if (rv == 0)
         assert_int_equal (socket_recv (fd, &c, 1, monotonic () + 60), -1);
     assert_int_equal (!seal, rv < 0 || h->plain);
@@ -119,7 +119,7 @@ static void nobody_else (void **state)
     struct handshake other;
 
     other = known;
-    /* who hears the challenge knows why */
+    /* the challenge tells the caller why it fails */
     other.key[15] ^= 1;
     assert_int_equal (call (&other), -1);
     assert_int_equal (errno, EACCES);
@@ -130,7 +130,7 @@ static void nobody_else (void **state)
     other = known;
     other.service = HANDSHAKE_RATES;
     assert_int_equal (call (&other), -1);
-    other = known; /* no key is none */
+    other = known; /* an all-zero key is no key */
     memset (other.key, 0, sizeof (other.key));
     assert_int_equal (call (&other), -1);
     assert_int_equal (errno, EACCES);
@@ -146,21 +146,21 @@ struct talk {
         struct handshake_proof proof;
         char body[sizeof (body)];
     } last;
-    unsigned char taken[SEAL_TAG], used[SEAL_TAG]; /* if it confirms */
+    unsigned char taken[SEAL_TAG], used[SEAL_TAG]; /* only with 'confirms' */
 };
 
-/* Between a caller and the listener: what each says, with a bit changed. */
+/* A man in the middle that forwards each message with one bit flipped. */
 struct relay {
     struct listen_sockets at;
     struct talk talk;
-    size_t flip; /* bit of 'talk'; SIZE_MAX: none */
+    size_t flip; /* which bit of 'talk'; SIZE_MAX: none */
     pthread_t thread;
 };
 
 static int pass (struct relay *r, int from, int to, size_t at, size_t n)
 {
     char *piece = (char *)&r->talk + at;
-    size_t half = r->flip == SIZE_MAX ? n / 2 : 0; /* comes alone */
+    size_t half = r->flip == SIZE_MAX ? n / 2 : 0; /* sent first, on its own */
 
     if (socket_recv (from, piece, n, monotonic () + 60) < 0)
         return -1;
@@ -234,7 +234,7 @@ static void no_bit_can_be_changed (void **state)
     assert_int_equal (call_through (&r), 0);
     assert_int_equal (atomic_load (&server.taken), 1);
     for (r.flip = 0; r.flip < end; r.flip++) {
-        /* a longer body would be waited for */
+        /* the listener would wait for a longer body */
         if (r.flip / 8 == offsetof (struct talk, last.proof.length))
             continue;
         call_through (&r);
@@ -242,7 +242,7 @@ static void no_bit_can_be_changed (void **state)
     }
 }
 
-/* What one caller has said does not let in another one. */
+/* A replay of one caller's messages admits nobody. */
 static void nothing_can_be_said_again (void **state)
 {
     struct relay r = { .flip = SIZE_MAX };
@@ -261,8 +261,9 @@ static void nothing_can_be_said_again (void **state)
     assert_int_equal (atomic_load (&server.taken), 1);
 }
 
-/* A challenge of the listener's, even for the caller's own hello, is no proof
- * of a caller's. */
+/* The listener's own challenge is no proof, not even the one that answers this
+ * caller's hello.
+ */
 static void nothing_can_be_sent_back (void **state)
 {
     struct handshake_hello hello = { HANDSHAKE_MAGIC, HANDSHAKE_MESH, 3, 0, { 1 }, { 9 } };
@@ -306,8 +307,8 @@ static void both_are_plain_or_none (void **state)
 
 /* ---- records ---- */
 
-/* Each of them comes as it was sent, once and in its place, in its direction of
- * its connection; after one that does not nothing is taken.
+/* A record verifies only unchanged, once, in order, and in its own direction
+ * of its own connection.  After a failure nothing verifies any more.
  */
 static void check_seals (bool aes)
 {
@@ -324,15 +325,15 @@ static void check_seals (bool aes)
             seal_make (a, data[i], sizes[i], tags[i]);
         if (way == 1)
             assert_int_equal (seal_check (b, data[1], sizes[1], tags[1]), -1);
-        if (way == 2) /* the sender's own */
+        if (way == 2) /* reflected to its sender */
             assert_int_equal (seal_check (a, data[0], sizes[0], tags[0]), -1);
         if (way != 1)
             assert_int_equal (seal_check (b, data[0], sizes[0], tags[0]), 0);
-        if (way == 3) /* again */
+        if (way == 3) /* replayed */
             assert_int_equal (seal_check (b, data[0], sizes[0], tags[0]), -1);
         if (way == 4) /* out of order */
             assert_int_equal (seal_check (b, data[2], sizes[2], tags[2]), -1);
-        if (way == 5) /* shorter */
+        if (way == 5) /* truncated */
             assert_int_equal (seal_check (b, data[2], 16, tags[1]), -1);
         if (way == 6) {
             tags[1][15] ^= 1;
@@ -357,8 +358,8 @@ static void check_seals (bool aes)
     assert_int_equal (seal_check (NULL, "x", 1, NULL), 0);
 }
 
-/* A long record is shortened before its tag is made: each of its bytes still
- * counts, and its size.
+/* The tag of a long record covers a digest of it: every byte must still count,
+ * and so must the length.
  */
 static void check_long_seals (bool aes)
 {
@@ -375,7 +376,7 @@ static void check_long_seals (bool aes)
             seal_make (a, data, n, tag);
             if (at < n)
                 data[at] ^= 0x80;
-            if (at == n) /* of zeros one more */
+            if (at == n) /* one more zero */
                 assert_int_equal (seal_check (b, data, n + 1, tag), -1);
             else
                 assert_int_equal (seal_check (b, data, n, tag), at < n ? -1 : 0);
@@ -397,7 +398,7 @@ static void records_are_sealed (void **state)
     }
 }
 
-/* Who listens without the key hears a hello, which is no proof of anything. */
+/* A listener without the key gets a hello, and no proof of the key. */
 static void nothing_is_proven_to_a_stranger (void **state)
 {
     struct handshake_challenge wrong = { .nonce = { 1 }, .point = { 9 } };
@@ -428,7 +429,7 @@ static void nothing_is_proven_to_a_stranger (void **state)
     listen_close (&at);
 }
 
-/* ::1 has that name, too; who listens as localhost is at 127.0.0.1. */
+/* ::1 is also localhost, but a listener on localhost listens on 127.0.0.1. */
 static void a_name_that_is_of_each_machine (void **state)
 {
     struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
@@ -473,9 +474,9 @@ static void idle_ones_keep_nobody_out (void **state)
     for (int i = 0; i < IDLE; i++)
         fds[i] = dial ();
     assert_int_equal (call (&known), 0);
-    /* the caller itself may still be counted */
+    /* the caller itself may still be counted as a stranger */
     assert_true (atomic_load (&server.pending) <= LISTENER_STRANGERS + 1);
-    /* the first went for the others, and the last go by themselves */
+    /* the first was evicted for a later one; the last ones time out */
     assert_int_equal (socket_recv (fds[0], &c, 1, monotonic () + 60), -1);
     assert_int_equal (errno, ECONNRESET);
     end = monotonic () + 60;
@@ -487,7 +488,9 @@ static void idle_ones_keep_nobody_out (void **state)
     free (fds);
 }
 
-/* A process that may open no more files neither spins nor stays closed. */
+/* A listener that has run out of file descriptors does not spin, and accepts
+ * again once some are free.
+ */
 static void without_files (void **state)
 {
     int fds[256], n = 0, from, client = dial ();
@@ -499,7 +502,7 @@ static void without_files (void **state)
     raise_limit (256);
     while (n < 256 && (fds[n] = dup (client)) >= 0)
         n++;
-    close (fds[--n]); /* for the next caller's own end */
+    close (fds[--n]); /* for the next caller's end */
     close (dial ());
     from = atomic_load (&server.turns);
     usleep (300000);
@@ -519,7 +522,7 @@ static int option_of (int fd, int level, int name)
     return value;
 }
 
-/* A peer whose machine is gone is noticed: 7 s, and 5 probes 3 s apart. */
+/* Keepalive detects a peer whose host is gone: after 7 s, 5 probes 3 s apart. */
 static void a_lost_machine_is_noticed (void **state)
 {
     int fd = socket (AF_INET, SOCK_STREAM, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives through shared memory and between nodes: all parts at their
- * places, in any order of ranks, and what happens when one does not come. */
+/* Collectives in shared memory and between nodes: all parts end up in place,
+ * whatever the order of ranks, and errors name a rank that is missing.
+ */
 #include <time.h>
 
 #include "runtime/base/clock.h"
@@ -33,7 +34,7 @@ static int32_t *filled (struct slurmdl_comm *w, size_t n)
     return x;
 }
 
-/* Uneven parts, some of which are empty. */
+/* Uneven parts, some of them empty. */
 static size_t part (long rank, size_t n)
 {
     return rank % 3 == 1 ? 0 : n / 2 + (size_t)rank * 7;
@@ -163,7 +164,7 @@ static int all_kinds (struct slurmdl_comm *w)
     return bad;
 }
 
-/* Ranks of a node follow each other, and then the nodes' ranks in turn. */
+/* First all ranks of a node in a row, then one rank of each node in turn. */
 static int in_both_orders (struct slurmdl_comm *w, void *arg)
 {
     struct slurmdl_comm *turned;
@@ -185,7 +186,7 @@ static void parts_are_at_their_places (void **state)
                           0);
 }
 
-/* Whether this process has such memory. */
+/* Whether this process has mapped shared memory. */
 static int has_memory (void)
 {
     char line[512];
@@ -199,7 +200,7 @@ static int has_memory (void)
     return has;
 }
 
-/* 'arg': whether it is to be there.  It has no name in any folder. */
+/* 'arg': whether collectives must use shared memory. */
 static int looks (struct slurmdl_comm *w, void *arg)
 {
     if (has_memory ())
@@ -220,7 +221,7 @@ static void memory_is_shared_where_it_can_be (void **state)
     unsetenv ("DL_COMM_SHARED");
 }
 
-/* Until it fails: with this errno and a text that has 'word'. */
+/* Reduce until it fails, with this errno and a text that contains 'word'. */
 static int fails (struct slurmdl_comm *w, size_t n, int number, const char *word)
 {
     float *x = calloc (n, sizeof (*x));
@@ -239,7 +240,7 @@ static int fails (struct slurmdl_comm *w, size_t n, int number, const char *word
     return 1;
 }
 
-/* Rank 2 is killed while it and the others reduce. */
+/* Rank 2 is killed during an all-reduce. */
 static int loses_one (struct slurmdl_comm *w, void *arg)
 {
     pid_t killer = -1;
@@ -266,7 +267,7 @@ static void a_killed_rank_is_named (void **state)
     assert_true (monotonic () - begin < 300);
 }
 
-/* Rank 1 does something else for longer than the others wait. */
+/* Rank 1 sleeps longer than the timeout of the others. */
 static int waits (struct slurmdl_comm *w, void *arg)
 {
     struct timespec t = { 6, 0 };
@@ -289,7 +290,7 @@ static void a_late_rank_is_named (void **state)
     assert_int_equal (world_run (2, 0, waits, NULL, 300, NULL), 0);
 }
 
-/* Sizes differ between ranks of a node. */
+/* Two ranks of a node pass different sizes. */
 static int differs (struct slurmdl_comm *w, void *arg)
 {
     float x[2] = { 1, 2 };

@@ -17,7 +17,7 @@ static int is_in (const char *text, const char *part)
     return strstr (text, part) != NULL;
 }
 
-/* ---- what is refused at once ---- */
+/* ---- requests that submit rejects ---- */
 
 static int refusals (struct slurmdl_comm *c, void *arg)
 {
@@ -67,7 +67,7 @@ static void test_refusals (void **state)
     assert_int_equal (world_run (2, 0, refusals, NULL, 300, NULL), 0);
 }
 
-/* ---- ranks that disagree: all are told, and go on ---- */
+/* ---- ranks that disagree: all get an error, and continue ---- */
 
 static void differ (struct slurmdl_request *r, int how)
 {
@@ -115,7 +115,7 @@ static int disagree (struct slurmdl_comm *c, void *arg)
         struct slurmdl_request mine = r;
         mine.ndims = how == 7 ? 2 : 0;
         mine.dims = shape;
-        /* first by words, then by a number that is known */
+        /* in even rounds the tensor is new, in odd ones its number is known */
         x[0] = 1;
         if (how % 2)
             CHECK (c, wait_for (c, &r, &err) == 0 && x[0] == 3);
@@ -177,14 +177,14 @@ static int stall_for_ever (struct slurmdl_comm *c, void *arg)
     CHECK (c, slurmdl_wait (c, t, &err) == 0);
     t = sum_floats (c, slurmdl_comm_rank (c) == 1 ? "b" : "a", &x, 1, &err);
     CHECK (c, slurmdl_wait (c, t, &err) < 0 && errno == ETIMEDOUT);
-    /* which of the two is a second old first is chance */
+    /* either tensor may reach the limit first */
     CHECK (c, (is_in (err.text, "\"a\" has waited") && is_in (err.text, "for rank 1 ("))
                   || (is_in (err.text, "\"b\" has waited") && is_in (err.text, "for rank 0 (")));
     CHECK (c, sum_floats (c, "c", &x, 1, NULL) < 0 && errno == ENOTCONN);
     return 0;
 }
 
-/* One has not begun with named tensors at all. */
+/* One rank has not yet used named tensors at all. */
 static int absent (struct slurmdl_comm *c, void *arg)
 {
     const long *who = arg;
@@ -236,7 +236,7 @@ static int absent_for_ever (struct slurmdl_comm *c, void *arg)
 
 static void test_absent (void **state)
 {
-    /* longer than any rank that is there takes to begin */
+    /* longer than any other rank takes to start its engine */
     setenv ("DL_STALL_SECONDS", "2", 1);
     for (long who = 0; who < 4; who++)
         assert_int_equal (world_run (4, 2, absent, &who, 90, NULL), 0);
@@ -257,7 +257,7 @@ static void test_stall (void **state)
     unsetenv ("DL_STALL_SECONDS");
 }
 
-/* ---- a rank that dies: nobody hangs, and it is named ---- */
+/* ---- a rank that dies: nobody hangs, and errors name it ---- */
 
 static int killed (struct slurmdl_comm *c, void *arg)
 {
@@ -318,7 +318,7 @@ static int leave_early (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-/* What was submitted is completed by slurmdl_comm_close(). */
+/* slurmdl_comm_close() completes what was submitted. */
 static int leave_later (struct slurmdl_comm *c, void *arg)
 {
     static float x[50][1000];
@@ -392,7 +392,7 @@ static int refused (struct slurmdl_comm *c, void *arg)
 {
     struct slurmdl_error err = { "" };
 
-    /* there is one file, and rank 0 writes it */
+    /* only rank 0 writes the file */
     if (slurmdl_comm_rank (c)) {
         CHECK (c, slurmdl_timeline (c, arg, 0, &err) == 0);
         return 0;

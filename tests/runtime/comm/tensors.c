@@ -40,7 +40,7 @@ static void test_packet (void **state)
     packet_free (&p);
 }
 
-/* Whatever comes, nothing outside of the packet is read. */
+/* Whatever the bytes are, parsing never reads outside the packet. */
 static void test_hostile_packet (void **state)
 {
     uint32_t seed = 5;
@@ -55,7 +55,7 @@ static void test_hostile_packet (void **state)
             packet_bytes (&p, &b, 1);
         }
         t = tensor_take (&p);
-        if (t) /* what is taken makes sense */
+        if (t) /* an accepted tensor is sane */
             assert_true (t->name && strlen (t->name) < 4096);
         tensor_free (t);
         packet_take_text (&p);
@@ -82,7 +82,7 @@ static void test_map (void **state)
     map_free (&m);
 }
 
-/* ---- the tree and what goes up it ---- */
+/* ---- the tree, and what ranks report up it ---- */
 
 static void test_tree (void **state)
 {
@@ -122,7 +122,7 @@ static void test_relay (void **state)
     readiness_ready (r, 7);
     assert_int_equal (readiness_full (r, &n)[0], 7);
     assert_int_equal (n, 1);
-    /* one of two ranks has joined: that unit speaks for itself */
+    /* one of two ranks has joined: the other must still report */
     readiness_ready (r, 8);
     readiness_join (r, 1);
     readiness_join (r, 2);
@@ -218,7 +218,7 @@ static void test_coordinator (void **state)
     struct coordinator *c = coordinator_create (2, host, NULL, &down);
     struct heard h;
 
-    /* small ones of a type together, a large one alone, in order */
+    /* small tensors of one type are fused, a large one is not; in order */
     both (c, "a", 10, SLURMDL_F32, NULL);
     both (c, "big", 1 << 20, SLURMDL_F32, NULL);
     both (c, "i", 10, SLURMDL_I32, NULL);
@@ -232,13 +232,13 @@ static void test_coordinator (void **state)
     assert_false (coordinator_waits (c));
     h = hear (&down);
     assert_true (h.batches == 1 && h.sizes[0] == 1 && h.last_id == 4);
-    /* by their numbers; not more than fits */
+    /* by number; a batch has a maximum size */
     coordinator_ready (c, 2);
     coordinator_ready (c, 1);
     assert_int_equal (coordinator_emit (c, 79, 9), 2);
     h = hear (&down);
     assert_true (h.assigned == 0 && h.batches == 2);
-    /* a rank has something else by that name: all ask anew */
+    /* a rank changes the tensor of this name: all must ask again */
     coordinator_request (c, 1, made ("a", 11, SLURMDL_F32, NULL));
     h = hear (&down);
     assert_int_equal (h.dropped, 1);
@@ -249,7 +249,7 @@ static void test_coordinator (void **state)
     assert_int_equal (h.errors, 1);
     assert_string_equal (h.text, "gradient \"a\": rank 0 (node00) has f32 of 10, "
                                  "rank 1 (node01) f32 of 11");
-    /* a group, one of whose members cannot be */
+    /* a group fails if one of its members does */
     both (c, "g1", 1, SLURMDL_F32, "g");
     assert_false (coordinator_waits (c));
     coordinator_request (c, 0, made ("g2", 1, SLURMDL_F32, "g"));
@@ -260,7 +260,7 @@ static void test_coordinator (void **state)
     packet_free (&down);
 }
 
-/* Names that come once do not fill the memory. */
+/* Names that are used once do not fill the memory. */
 static void test_limit (void **state)
 {
     struct packet down = { NULL };
@@ -281,7 +281,7 @@ static void test_limit (void **state)
     packet_free (&down);
 }
 
-/* ---- who keeps it waiting ---- */
+/* ---- which ranks keep a tensor waiting ---- */
 
 static void test_stall_text (void **state)
 {
@@ -315,11 +315,11 @@ static void test_stall_text (void **state)
     packet_free (&down);
 }
 
-/* ---- a model learns as well with what is left of its gradients ---- */
+/* ---- a model still learns with compressed gradients ---- */
 
 enum { INPUTS = 60, SAMPLES = 120 };
 
-/* Logistic regression on points of two classes, each rank its own. */
+/* Logistic regression on points of two classes; each rank has its own points. */
 static double pass (const float *w, long rank, float *gradient)
 {
     uint32_t seed = (uint32_t)rank * 1013 + 7;
@@ -374,7 +374,7 @@ static void test_learning (void **state)
         assert_int_equal (world_run (3, 2, train, &all[i], 300, NULL), 0);
 }
 
-/* What travels in 16 bits is rounded as the types say, and no more. */
+/* 16-bit compression rounds as its type does, and no worse. */
 static int rounding (struct slurmdl_comm *c, void *arg)
 {
     enum { N = 1000 };
