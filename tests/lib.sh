@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034
-# TAP for shell tests: source this, call ok, is, like, runs ..., and end with done_testing.  The test starts in $work, a
-# temporary folder.  On exit, that folder is removed and the clusters of cluster_up are stopped.
+# TAP for shell tests: source this, call is/ok/run, end with done_testing.  It begins in $work, a folder of
+# its own; it and the clusters of cluster_up are gone at the end.
 n=0
 failed=0
 
@@ -28,14 +28,13 @@ like () { # like TEXT PATTERN NAME
     [ "$1" -eq 0 ] || { echo "# no line matches: $3"; printf '%s\n' "$2" | sed 's/^/# /'; }
 }
 
-# Run a command with a time limit, or a shell function without one (timeout(1) cannot run it): at_most SECONDS COMMAND...
+# A command that ends in time, or a function: at_most SECONDS COMMAND...
 at_most () {
     case $(command -v "$2") in /*) set -- timeout "$@" ;; *) shift ;; esac
     "$@"
 }
 
-# Run a command, with its output in the file "out", and check its exit status.  If the status is wrong, print the end of the
-# output: runs STATUS NAME COMMAND...
+# What a command says is in the file "out"; where it should have succeeded, its end is shown: runs STATUS NAME COMMAND...
 runs () {
     runs_wanted=$1 runs_name=$2
     shift 2
@@ -45,8 +44,7 @@ runs () {
     [ "$1" -eq "$runs_wanted" ] || tail -5 out | sed 's/^/# /'
 }
 
-# Check that a command rejects bad input with this exit status and one line of output, which is also in the file "out":
-# refused STATUS PATTERN NAME COMMAND...
+# Bad input has its status and one line, which is in the file "out", too: refused STATUS PATTERN NAME COMMAND...
 refused () {
     refused_status=$1 refused_pattern=$2 refused_name=$3
     shift 3
@@ -55,7 +53,7 @@ refused () {
     like "$(cat out)" "$refused_pattern" "$refused_name"
 }
 
-# Write an executable shell script: program FILE <TEXT
+# A program of the test's own, a script for sh: program FILE <TEXT
 program () {
     { echo '#!/bin/sh' && cat; } >"$1"
     chmod +x "$1"
@@ -71,7 +69,7 @@ skip () { # skip NAME WHY
     echo "ok $n # SKIP $1: $2"
 }
 
-# Wait until a command succeeds.  done_testing reports a timeout: wait_for SECONDS COMMAND...
+# Wait until a command succeeds: wait_for SECONDS COMMAND...
 wait_for () {
     read -r now rest </proc/uptime
     until=$((${now%.*} + $1))
@@ -87,7 +85,7 @@ wait_for () {
     done
 }
 
-# Run a slow command in the background, with its output in NAME.out: beside NAME COMMAND...
+# A command that takes its time, beside what follows; its output is in NAME.out: beside NAME COMMAND...
 beside () {
     beside_name=$1
     shift
@@ -95,17 +93,17 @@ beside () {
     eval "beside_$beside_name=$!"
 }
 
-ended () { # ended NAME: wait for that command, and return its exit status
+ended () { # ended NAME: wait for it, and have its status
     eval "wait \$beside_$1"
 }
 
-# Check that all nodes of the cluster become idle once Slurm has cleaned up.
+# All nodes of the test's cluster are idle, or are after what ran has been cleared away.
 unharmed () {
     wait_for 300 sh -c '[ "$(sinfo -h -N -o %T | sort -u)" = idle ]'
     is "$(sinfo -h -N -o %T | sort -u)" idle "no node was harmed"
 }
 
-count_tap () { # count_tap NAME <TAP: count the results of another script as ours
+count_tap () { # count_tap NAME <LINES: of a script
     while IFS= read -r line; do
         case $line in
         "ok - "*" # SKIP "*) skip "${line#ok - }" "see there" ;;
@@ -116,7 +114,7 @@ count_tap () { # count_tap NAME <TAP: count the results of another script as our
     done
 }
 
-# Run a script that prints TAP in its own folder, and count its results as ours: tap NAME COMMAND...
+# Run a script that speaks TAP in a folder of its own, and count its lines: tap NAME COMMAND...
 tap () {
     name=$1
     shift
@@ -135,18 +133,18 @@ done_testing () {
     exit
 }
 
-# Count the events of one kind in an experiment's log: count NAME OP
+# Events of a kind in the log of an experiment: count NAME OP
 count () {
     cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
 }
 
-# Print how often to repeat a randomized case: often SHORT LONG.  `contrib/quickstart soak` repeats it LONG times.
+# How often a case of chance is tried: often SHORT LONG, in contrib/quickstart test and soak.
 often () {
     [ -z "${DL_TEST_SOAK:-}" ] && echo "$1" || echo "$2"
 }
 
-# Tests control their training scripts with files that they create later in the same folder, which frozen code would not
-# see.  tests/launcher/code.t tests freezing.
+# Scripts of the tests are often told by files that come later, or leave some, in their folder; tests/launcher/code.t is
+# of frozen code.
 DL_FREEZE=false
 export DL_FREEZE
 
@@ -155,7 +153,7 @@ export DL_FREEZE
 minicluster=$srcdir/contrib/minicluster
 clusters=
 
-# Slurm and fusermount3 need a user with a name.
+# Slurm runs as a user who has a name; so does fusermount3.
 has_name () {
     id -un >/dev/null 2>&1
 }
@@ -173,7 +171,7 @@ need_slurm () {
     slurm_is_here || skip_all "Slurm is not installed, or this user has no name"
 }
 
-need_cluster () { # Slurm, and a plugin that it can load
+need_cluster () { # one with the plugin
     need_slurm
     slurm_loads_plugin || skip_all "the plugin was not built, or has sanitizers"
 }
@@ -182,7 +180,7 @@ fuse_is_here () {
     [ -x "$builddir/tests/faults/nfs" ] && [ -w /dev/fuse ] && command -v fusermount3 >/dev/null && has_name
 }
 
-as_ordinary () { # as_ordinary COMMAND...: run it as a non-root user; Slurm 26.05 rejects 'nobody'
+as_ordinary () { # as_ordinary COMMAND...: as a user with a name who is not root; to Slurm 26.05 'nobody' is no user
     if [ "$(id -u)" -eq 0 ]; then
         timeout 300 setpriv --reuid=bin --regid=bin --clear-groups env HOME="$work" "$@"
     else
@@ -190,8 +188,8 @@ as_ordinary () { # as_ordinary COMMAND...: run it as a non-root user; Slurm 26.0
     fi
 }
 
-# Print a command that gives a test private mounts: an ordinary user also needs a user namespace.  Print nothing if neither
-# is allowed.
+# A command after which mounts are a test's own, as an ordinary user, too, who makes a name space in which that is so.
+# Prints nothing where neither is allowed.
 private_mounts () {
     for command in "unshare -m" "unshare -Urm"; do
         $command mount -t tmpfs none /mnt 2>/dev/null && echo "$command" && return
@@ -203,7 +201,7 @@ need_hosts () {
     [ "$(id -u)" -eq 0 ] || skip_all "hosts need root"
 }
 
-try_cluster () { # try_cluster NAME OPTION...: start a cluster, and make it the current one
+try_cluster () { # try_cluster NAME OPTION...: up, and in use
     cluster=$1$$
     shift
     clusters="$clusters $cluster"
@@ -216,14 +214,14 @@ cluster_up () {
     try_cluster "$@" || { echo "Bail out! no cluster"; exit 1; }
 }
 
-hosts_up () { # like cluster_up, but with a network namespace for each node, and $hosts set, if possible
+hosts_up () { # on hosts of their own (then $hosts is set) where that is possible
     hosts=--hosts
     [ "$(id -u)" -eq 0 ] && try_cluster "$@" $hosts && return
     hosts=
     cluster_up "$@"
 }
 
-own_stepd () { # put a slurmd for PATH into bin/ that starts the test's bin/slurmstepd; $stepd is Slurm's own
+own_stepd () { # a slurmd, for PATH, that starts bin/slurmstepd of the test; Slurm's is $stepd
     mkdir bin
     program bin/slurmd <<END
 PATH=\${PATH#*:}
@@ -232,11 +230,11 @@ END
     stepd=$(readlink -f "$(command -v slurmstepd)")
 }
 
-cluster_down () { # stop the current cluster
+cluster_down () { # the one that is in use
     timeout 300 "$minicluster" down "$cluster"
 }
 
-# ---- the test's folder, and cleanup
+# ---- a folder of the test's own, and its end
 
 clean_up () {
     for cluster in $clusters; do

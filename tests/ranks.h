@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run the ranks of a test as processes. */
+/* Ranks for a test: processes. */
 #pragma once
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Exit with a failure, and print the line, unless x is true. */
+/* What a rank found wrong; its exit status is the line. */
 #define NEED(x)                                                                                    \
     do {                                                                                           \
         if (!(x)) {                                                                                \
@@ -42,7 +42,8 @@ static inline pid_t start_rank (int rank, int size, rank_f f, void *arg)
     return pid;
 }
 
-/* Run 'size' ranks except 'absent' (-1: run all). Returns how many failed. */
+/* Run 'size' ranks but for 'absent' (-1: none); the sum of those that failed.
+ */
 static inline int ranks (int size, int absent, rank_f f, void *arg)
 {
     pid_t pids[16];

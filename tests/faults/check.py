@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check the files of an experiment: nothing is lost, duplicated, stuck or torn.
+"""Judge an experiment by its files alone: nothing lost, doubled, stuck or torn.
 
 usage: check.py [--table] [--trials=N] [--unfinished] [--results] FOLDER
 
-Prints the problems, if any, and one line with the verdict.  The exit status is 0
-if the experiment is sound, else 1.
---table prints a sorted line "trial hparams length metric" for each accepted
-result, to compare two runs, and the checksum of these lines.  --trials requires
-results of exactly N trials.  --unfinished accepts a sweep that has not ended.
---results also checks that results.h5 is final, as after dl show.
+Prints one line, and the problems if there are any; status 0: sound, 1: not.
+--table prints a line "trial hparams length metric" for each accepted result,
+sorted, to compare two runs, and the sum of these lines.  --trials: so many
+trials must have a result.  --unfinished: the sweep need not have ended.
+--results: results.h5 is that of the end, as after dl show.
 """
 import collections
 import glob
@@ -44,7 +43,7 @@ class Check:
         self.problems.append(what)
 
     def json(self, path, whole=True):
-        """Return the JSON object in a file, or in its first line."""
+        """The object in a file's first line, or in all of it."""
         try:
             with open(path) as f:
                 text = f.read()
@@ -55,7 +54,7 @@ class Check:
             self.bad(f"{path}: {e}")
             return {}
 
-    # ---- consistency of the log
+    # ---- the log against itself
 
     def segments(self, unfinished):
         if self.log.state == "new":
@@ -68,10 +67,10 @@ class Check:
             if t.state == "open" and not self.log.expired:
                 self.bad(f"trial {t.number} is stuck: its segment to {t.target} has no end")
 
-    # ---- files that must match the log
+    # ---- the log against the files
 
     def claims(self):
-        """Check that only the worker that claimed an attempt logs its end."""
+        """Each attempt belongs to one worker, the one that speaks of it."""
         workers = {os.path.basename(p): self.json(p, whole=False) for p in glob.glob(f"{self.folder}/workers/*")
                    if re.fullmatch(r"[0-9a-f]{32}", os.path.basename(p))}
         for t in self.log.trials:
@@ -98,7 +97,7 @@ class Check:
             for r in t.results:
                 folder = f"{self.folder}/trials/{t.number:04d}/a.{r['attempt']}"
                 if not os.path.isdir(folder):
-                    # stopped by its reports after its worker had died: it has no folder
+                    # stopped by its reports: its worker died before it could say so
                     if not r.get("stopped"):
                         self.bad(f"{folder}: no such folder, but attempt {r['attempt']} has a result")
                     continue
@@ -109,7 +108,7 @@ class Check:
                     self.metric(t, r)
 
     def metric(self, t, result):
-        """Check the metric against the metrics file of the attempt, or of an earlier one."""
+        """The metric stands in the attempt's file, or in that of one before."""
         name, want = self.metric_name(), number(result["metric"])
         for k in range(result["attempt"], 0, -1):
             last = self.last(f"{self.folder}/trials/{t.number:04d}/a.{k}", name)
@@ -125,7 +124,7 @@ class Check:
         return found.group(1) if found else ""
 
     def last(self, folder, name):
-        """Return the newest value. Each file must open: it gets its name only when complete."""
+        """The newest value; a file with its final name must open."""
         value = None
         for path in sorted(glob.glob(f"{folder}/metrics*.h5")):
             try:
@@ -139,7 +138,7 @@ class Check:
         return value
 
     def files(self):
-        """Check each file; count temporary ones, which a crash leaves behind."""
+        """What is whole; what a crash has left is counted."""
         for folder, _, names in os.walk(self.folder):
             for name in names:
                 path = os.path.join(folder, name)
@@ -159,7 +158,7 @@ class Check:
             self.bad(f"{path}: {e}")
 
     def pack(self, path):
-        """Check a pack, which copies the entries of a full block."""
+        """Derived from the entries of a full block."""
         with open(path, "rb") as f:
             head, events = f.read(32), f.read()
         size, total = (int.from_bytes(head[at:at + 8], "little") for at in (16, 24))
@@ -171,7 +170,7 @@ class Check:
     # ---- results
 
     def results_file(self):
-        """Check that results.h5 of an ended sweep is complete; dl show makes it so."""
+        """results.h5 of an ended sweep is whole, once somebody has looked at it."""
         if not h5py or self.log.state not in ("completed", "failed"):
             return
         path = f"{self.folder}/results.h5"
@@ -221,7 +220,7 @@ class Check:
 
 
 def judge(folder, trials=None, unfinished=False, results=False):
-    """Run all checks. The problems are in .problems of the result."""
+    """All checks; what is wrong is in .problems."""
     c = Check(folder)
     c.segments(unfinished)
     c.claims()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of a step's use of its machines, from made samples. */
+/* Check the advice on how a step uses its nodes, from made-up samples. */
 #include <poll.h>
 
 #include "launcher/monitor/gpu_readings.c"
@@ -11,7 +11,7 @@
 
 /* ---- each row of the table ---- */
 
-/* Two ranks on a node; 'low' is what rank 1 has of what rank 0 has. */
+/* Two ranks on one node; the 'low' values are those of rank 1. */
 struct made {
     double gpu, low_gpu; /* busy, per cent; NaN: no GPU */
     double gpu_memory;   /* share */
@@ -23,7 +23,7 @@ struct made {
 
 /* clang-format off */
 static const struct {
-    const char *rows; /* that fit, in order */
+    const char *rows; /* rows that apply, in order */
     struct made made;
 } cases[] = {
     /*                           gpu  low  mem  hot  cap  cores low busy  block switch link  memory */
@@ -112,7 +112,7 @@ static void table (void **state)
             snprintf (names + strlen (names), sizeof (names) - strlen (names), "%s%s", k ? " " : "",
                       rows[k]->name);
         assert_string_equal (names, cases[i].rows);
-        u.seconds = 4; /* nothing is said of a short step */
+        u.seconds = 4; /* a short step gets no advice */
         assert_int_equal (advise (&u, rows, 8), 0);
     }
 }
@@ -206,7 +206,7 @@ static void expect_usage (double slack)
     assert_float_equal (u.ranks[1].blocked, 0.5, 0.05 + 0.02 * slack);
     assert_float_equal (u.ranks[1].read, 1e6, 1);
     assert_float_equal (u.ranks[0].memory, 109, slack);
-    /* no process of a GPU is known: they are divided in order */
+    /* no GPU has a known process, so ranks share the GPUs in order */
     assert_int_equal (u.nodes[0].ngpus, 4);
     assert_int_equal (u.ranks[0].gpus, 2);
     assert_float_equal (u.ranks[0].gpu_busy, 50, 1e-6);
@@ -227,7 +227,7 @@ static void from_a_file (void **state)
     for (int i = 0; i < 20; i++) {
         put_sample (s, i);
         assert_int_equal (series_end (s, 1000 + i), 0);
-        if (i == 12) { /* while it is written */
+        if (i == 12) { /* read it while it is being written */
             assert_int_equal (usage_read (&u, dir, &err), 0);
             assert_float_equal (u.seconds, 12, 1e-6);
             usage_free (&u);
@@ -235,7 +235,7 @@ static void from_a_file (void **state)
     }
     series_destroy (s);
     expect_usage (1e-6);
-    s = create ("n1", 1 << 20); /* n1.1.h5 counts, n1.h5 does not */
+    s = create ("n1", 1 << 20); /* n1.1.h5 replaces n1.h5 */
     for (int i = 0; i < 20; i++) {
         put_sample (s, i);
         series_end (s, 2000 + i);
@@ -244,7 +244,7 @@ static void from_a_file (void **state)
     expect_usage (1e-6);
 }
 
-/* The file's size is bounded; what it says of the step stays. */
+/* The file merges old samples to bound its size; the averages stay the same. */
 static void joined_samples (void **state)
 {
     enum { MAX = 200 };
@@ -327,7 +327,7 @@ static void select_gpus (void **state)
     }
 }
 
-/* Two cards of AMD, and between them another one. */
+/* Two AMD cards with another vendor's card between them. */
 static void make_cards (void)
 {
     char cmd[1024];
@@ -366,7 +366,9 @@ static void cards_in_sysfs (void **state)
     free (r);
 }
 
-/* By the process that may hang in a driver; of this machine, if it has one. */
+/* Read the GPUs in a child process, because a driver may hang.  Reads this machine's real GPUs if
+ * it has any, else the fake cards.
+ */
 static void who_is_asked_answers (void **state)
 {
     struct gpu_readings *r = calloc (1, sizeof (*r));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocation of the command dl: what it gives, and how the program ends if there is no memory. */
+/* Check the allocation functions of dl, and how it exits when memory runs out. */
 #include "launcher/sys/alloc.h"
 
 #include <sys/resource.h>
@@ -8,7 +8,7 @@
 #include "launcher/sys/strings.h"
 #include "tests/unit.h"
 
-/* More than any machine has, and sizes whose product overflows. */
+/* More than any machine has. */
 static const size_t too_much = PTRDIFF_MAX - 4096;
 
 static void lack_malloc (void)
@@ -41,7 +41,7 @@ static void lack_grow (void)
     xgrow (NULL, (size_t)1 << 62, 8);
 }
 
-/* The child writes into a stream as long as its memory lasts: it may have 64 MB. */
+/* Writes to a stream until memory runs out; run_child() limits it to 64 MiB. */
 static void lack_memstream (void)
 {
     static const char some[65536];
@@ -54,7 +54,7 @@ static void lack_memstream (void)
     xclose_memstream (f);
 }
 
-/* What a child that runs 'lack' prints on standard error; the status is as of waitpid(). */
+/* Runs 'lack' in a child.  Returns its standard error in 'said', and its wait status. */
 static void run_child (void (*lack) (void), char *said, size_t size, int *status)
 {
     const struct rlimit limit = { 64 << 20, 64 << 20 };
@@ -78,7 +78,7 @@ static void run_child (void (*lack) (void), char *said, size_t size, int *status
     assert_int_equal (waitpid (pid, status, 0), pid);
 }
 
-/* One line and the exit status of dl(1) for what the system refuses. */
+/* dl prints one line and exits with the status in dl(1) for system errors. */
 static void no_memory (void **state)
 {
     void (*const lacks[]) (void) = {
@@ -131,7 +131,7 @@ static void some_memory (void **state)
     free (numbers);
 }
 
-/* A text of any length; ftell() counts what is still in the buffer. */
+/* The stream grows as needed, and ftell() includes buffered bytes. */
 static void a_stream (void **state)
 {
     char *text;

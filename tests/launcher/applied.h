@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sweep in memory, without a log of its own, to which events are applied. */
+/* Apply events to a sweep in memory, which has no log. */
 #pragma once
 
 #include "launcher/sweep/replay.h"
@@ -21,7 +21,7 @@
 static const char create[] = "{'op':'create','version':4,'name':'t',"
                              "'dir':'/','seed':1,'time':1}";
 
-/* Not yet created. */
+/* A sweep before its create event. */
 static inline struct sweep *make (const char *metric, const char *searcher)
 {
     struct sweep *s = calloc (1, sizeof (*s));
@@ -34,7 +34,7 @@ static inline struct sweep *make (const char *metric, const char *searcher)
     return s;
 }
 
-/* What is counted on the way is what a look at all trials says. */
+/* The counters that events update match a count over all trials. */
 static inline void check_counts (const struct sweep *s)
 {
     double seconds = 0, length = 0;
@@ -53,7 +53,7 @@ static inline void check_counts (const struct sweep *s)
     assert_true (seconds == s->pace.seconds && length == s->pace.length);
 }
 
-/* Apply an event, written with ' for ". */
+/* Apply an event in JSON, with ' in place of ". */
 static inline int apply (struct sweep *s, const char *text)
 {
     struct slurmdl_error err = { "" };

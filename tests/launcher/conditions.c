@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state machine of jobs, trials and steps, cell by cell; what becomes of a
- * job whose members have roles, in the cases of Kubeflow's training operator.
+/* Check every transition of the state machine of jobs, trials and steps, and the outcome of jobs
+ * with roles in the test cases of Kubeflow's training operator.
  */
 #include "launcher/sweep/conditions.h"
 #include "launcher/job/job.h"
@@ -8,9 +8,9 @@
 
 /* ---- transitions ---- */
 
-/* From (a row) by an event (a column, in the order of enum life_event_kind) to:
- * "-" changes nothing.  C created, R running, B restarting, Z suspended,
- * S succeeded, F failed.
+/* Each row is a state, each column an event in the order of enum life_event_kind, each cell the new
+ * state. "-": the event is ignored.  C created, R running, B restarting, Z suspended, S succeeded,
+ * F failed.
  */
 static const char letters[LIFE_CONDITIONS + 1] = "CRBZSF";
 static const struct {
@@ -37,7 +37,7 @@ static bool apply (struct conditions *c, enum life_event_kind kind, double time,
     return conditions_apply (c, &(struct life_event){ kind, time, reason, "a message" });
 }
 
-/* Lead it to a state by the shortest way. */
+/* Bring it into a state with as few events as possible. */
 static void lead (struct conditions *c, enum life_condition to)
 {
     static const enum life_event_kind ways[LIFE_CONDITIONS][3] = {
@@ -54,7 +54,7 @@ static void lead (struct conditions *c, enum life_condition to)
         assert_true (apply (c, ways[to][i], i + 1, "Created"));
 }
 
-/* The same cells, with what the conditions are afterwards. */
+/* The same transitions, but check the list of conditions afterwards. */
 static void every_cell_applied (void **state)
 {
     for (size_t i = 0; i < COUNT (cells); i++)
@@ -83,7 +83,7 @@ static void every_cell_applied (void **state)
         }
 }
 
-/* What was true is false from the time of the change, and keeps its reason. */
+/* A condition that is no longer true keeps its reason, and its time is that of the change. */
 static void what_was (void **state)
 {
     struct conditions c;
@@ -95,7 +95,7 @@ static void what_was (void **state)
     assert_false (c.list[CONDITION_RUNNING].is_true);
     assert_true (c.list[CONDITION_RUNNING].time == 5);
     assert_string_equal (c.list[CONDITION_RUNNING].reason, "Created");
-    /* the same again is no change, another reason is */
+    /* repeating an event changes nothing, unless the reason differs */
     assert_false (apply (&c, LIFE_BROKEN, 6, "NodeLost"));
     assert_true (c.list[CONDITION_RESTARTING].time == 5);
     assert_true (apply (&c, LIFE_BROKEN, 7, "Hang"));
@@ -121,7 +121,7 @@ static void what_was (void **state)
     conditions_free (&c);
 }
 
-/* A failure that is the last one: Restarting is what it was before, or never was. */
+/* If a failure turns out to be the last one, Restarting goes back to what it was before. */
 static void last_failure (void **state)
 {
     const struct condition_entry *again;
@@ -145,7 +145,7 @@ static void last_failure (void **state)
     assert_string_equal (again->message, "a message");
     conditions_free (&c);
 
-    /* it did begin again, if only in the same moment; or waited for some time */
+    /* it did restart, if only at the same time; or it was suspended in between */
     lead (&c, CONDITION_RUNNING);
     assert_true (apply (&c, LIFE_BROKEN, 5, "Hang"));
     assert_true (apply (&c, LIFE_STARTED, 5, "AttemptStarted"));
@@ -182,7 +182,7 @@ static void last_failure (void **state)
         "ps", 2, RESTART_NEVER, NULL, 0, bad, false, 1                                             \
     }
 
-/* status_test.go of the training operator, release 1.9, and its documents. */
+/* From status_test.go and the documentation of the training operator, release 1.9. */
 /* clang-format off */
 static const struct {
     const char *what;
@@ -248,7 +248,7 @@ static void operators_cases (void **state)
     }
 }
 
-/* train_util_test.go, and the numbers of its table. */
+/* From train_util_test.go of the training operator. */
 static void exit_codes (void **state)
 {
     static const struct exit_range own[] = { { 3, 3, true }, { 137, 137, false }, { 0, 0, false } };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts on facts of a healthy step, and on what each change to them makes.
- */
+/* Check the verdicts on a healthy step, and on that step with one fault each. */
 #include "launcher/node/diagnosis.h"
 #include "launcher/node/checks.h"
 #include "tests/unit.h"
@@ -31,7 +30,7 @@ static json_t *in (json_t *rank, const char *group)
     return json_object_get (json_object_get (rank, "facts"), group);
 }
 
-/* ---- the changes ---- */
+/* ---- the faults ---- */
 
 static void nothing (json_t **r)
 {
@@ -153,7 +152,7 @@ static const struct {
     void (*change) (json_t **ranks);
     int status[SIZE];
     const char *line; /* part of it */
-    const char *finding; /* part of the worst, NULL: none need be */
+    const char *finding; /* part of the worst finding; NULL: do not check */
 } verdicts[] = {
     { nothing,            { G, G, G, G, G, G }, "3 nodes, 6 ranks, 3 GPUs: good", NULL },
     { bad_gpu,            { A, A, N, N, A, A }, "BAD: n2: GPU 00:1b: lost", "n2: GPU" },
@@ -217,7 +216,7 @@ static void all_verdicts (void **state)
     free (l);
 }
 
-/* What is of the wrong type is left out, and nothing else happens. */
+/* Values of the wrong type are ignored. */
 static void of_wrong_types (void **state)
 {
     struct rank_layout *l = three_nodes ();
@@ -239,7 +238,7 @@ static void of_wrong_types (void **state)
     free (l);
 }
 
-/* Without a layout nobody is blamed for silence. */
+/* Without a layout, no node is blamed for ranks that do not answer. */
 static void unknown_places (void **state)
 {
     json_t *ranks[SIZE] = { 0 };
@@ -256,9 +255,9 @@ static void unknown_places (void **state)
     json_decref (ranks[0]);
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
-/* Without the spaces that fill a column. */
+/* Remove column padding. */
 static void squeeze (char *text)
 {
     char *to = text;
@@ -315,7 +314,7 @@ static void all_findings (void **state)
         json_decref (ranks[r]);
 }
 
-/* Of many nodes those of which something is to be told. */
+/* With many nodes, the table lists only nodes with a fault. */
 static void many_nodes (void **state)
 {
     enum { NODES = 65 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events keep all that they say through JSON and through packing. */
+/* Events survive a round trip through JSON and through packing. */
 #include "launcher/sweep/event.h"
 
 #include "tests/unit.h"
 
 static double x[3] = { 0.1, NAN, -INFINITY };
 
-/* All that any event may have. */
+/* An event with all fields set. */
 static struct event full (enum event_op op)
 {
     return (struct event){
@@ -114,7 +114,7 @@ static void through_packing (void **state)
     packed_free (&p);
 }
 
-/* Cut and flipped bytes are refused, or are other events: never a crash. */
+/* Truncated or changed bytes are rejected or give another event, but never crash. */
 static void damaged_packing (void **state)
 {
     struct event e = full (EVENT_RESULT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from each end of a trainer, and from lines of its log. */
+/* Check how exit statuses of a training script, and lines of its log, are classified. */
 #include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
 #include "launcher/config/job_settings.h"
@@ -15,7 +15,7 @@
 
 static char *metrics[] = { "loss", NULL };
 
-/* ---- the table of ends ---- */
+/* ---- exit statuses ---- */
 
 /* clang-format off */
 static const struct {
@@ -80,7 +80,7 @@ static void put (const char *name, const char *text, size_t n)
     close (fd);
 }
 
-/* Whatever the step ended with, those that its check named are to blame. */
+/* If the node check found bad nodes, they are to blame, whatever the exit status of the step. */
 static void bad_nodes (void **state)
 {
     static const int statuses[] = { EXIT (79), EXIT (75), EXIT (143), SIGKILL };
@@ -95,7 +95,7 @@ static void bad_nodes (void **state)
     }
 }
 
-/* dl-trainer(7) has each row, and no status that the program does not know. */
+/* dl-trainer(7) documents exactly the statuses in the table. */
 static void manual_has_it (void **state)
 {
     char line[4096], path[4096];
@@ -175,7 +175,7 @@ static void several_policies (void **state)
     assert_true (v.exclude && v.last && v.free);
     assert_string_equal (v.why, "policy two: beta; policy one: alpha; exit "
                                 "status 75: the trainer requests another attempt");
-    /* the whole has no room, and is cut within a character */
+    /* the reason is too long, and may be cut only between characters */
     {
         struct log_policy wide[8];
         char line[121] = "xx";
@@ -196,7 +196,7 @@ static void several_policies (void **state)
     assert_string_equal (v.why, "exit status 1");
 }
 
-/* A part of it is enough, but the part that says it. */
+/* A long line is shortened to the part that matches. */
 static void long_lines (void **state)
 {
     static const struct log_policy p = { "p", "needle", POLICY_LABEL };
@@ -210,12 +210,12 @@ static void long_lines (void **state)
     assert_int_equal (policies_search (&p, 1, in_dir ("log"), found), 1);
     assert_non_null (strstr (found[0], "needle"));
     assert_int_equal (strlen (found[0]), POLICY_LINE - 1);
-    /* what stands behind the first 8 KiB of a line is not looked at */
+    /* only the first 8 KiB of a line are searched */
     memset (text, 'x', 20000);
     memcpy (text + 9000, "needle", 6);
     put ("log", text, 20001);
     assert_int_equal (policies_search (&p, 1, in_dir ("log"), found), 0);
-    /* a line that two blocks share */
+    /* a line that crosses the boundary of two blocks */
     memset (text, 'x', 20000);
     put ("log", text, 20000);
     for (int i = 0; i < 3; i++) {
@@ -234,7 +234,7 @@ static void long_lines (void **state)
     assert_string_equal (found[0], "a needle here");
 }
 
-/* Of a log beyond 64 MiB the end counts.  The file has a hole. */
+/* Only the end of a log of more than 64 MiB is searched.  The file is sparse. */
 static void long_logs (void **state)
 {
     static const struct log_policy list[] = {
@@ -288,11 +288,11 @@ static void runs_out (void **state)
     assert_int_equal (v.oom, OOM_NONE);
 }
 
-/* ---- the ends of a job's members ---- */
+/* ---- how the members of a job ended ---- */
 
 /* clang-format off */
 static const struct {
-    const char *ends[3]; /* what each member recorded; NULL: nothing, "?": it cannot be opened */
+    const char *ends[3]; /* what each member recorded; NULL: nothing, "?": unreadable */
     enum life_event_kind kind;
     long rank;
     const char *node;
@@ -305,7 +305,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* An end that cannot be read is no end. */
+/* A member whose record cannot be read counts as running. */
 static void ends_of_members (void **state)
 {
     struct job_role role = { .name = (char *)"worker", .count = 3, .restart = RESTART_NEVER };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which failures are the same, and when they are a fault that all share. */
+/* Check which failures count as the same, and when trials share a fault. */
 #include "launcher/sweep/replay.h"
 #include "tests/unit.h"
 
@@ -54,7 +54,7 @@ static void when_it_is_shared (void **state)
     struct sweep s = { .nresults = 0 };
     char why[64];
 
-    for (int i = 0; i < 100; i++) { /* too many to be told apart */
+    for (int i = 0; i < 100; i++) { /* too many different ones to track */
         snprintf (why, sizeof (why), "exit status %d", i);
         failed (&s, why, "n1", false);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frozen code: patterns, and archives that are whole or not. */
+/* Frozen code: check patterns, and intact and damaged archives. */
 #include "launcher/code/code.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/small_file.h"
@@ -107,9 +107,7 @@ static void ignore (const char *path, const void *text, size_t size, void *arg)
 {
 }
 
-/* One that is cut, or has another byte somewhere, is read to its end or is an
- * error, and nothing else.
- */
+/* Reading a truncated or changed archive succeeds or fails, but never crashes. */
 static void test_damage (void **state)
 {
     struct code_archive a;

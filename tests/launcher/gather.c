@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a node check, and their collector under many connections, some
- * of which lie.
+/* Check the lines of a node check, and the collector with many connections, some of them without
+ * the key.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -147,7 +147,7 @@ static pid_t collector (struct gather *g)
     return pid;
 }
 
-/* Ranks come at the same time: each thread is a part of them. */
+/* Ranks connect at the same time; each thread handles some of them. */
 static struct part {
     const struct gather *g;
     struct net_stream *streams;
@@ -176,7 +176,7 @@ static void greet_all (const struct gather *g, struct net_stream *streams)
     }
 }
 
-/* Who has no key is sent away, whatever it says. */
+/* The collector rejects peers without the key, whatever they send. */
 static void send_liars (int port)
 {
     for (int i = 0; i < LIARS; i++) {
@@ -190,7 +190,7 @@ static void send_liars (int port)
     }
 }
 
-/* What each rank says and hears after it has been greeted. */
+/* What each rank sends and receives after the handshake. */
 static void report_all (struct net_stream *w)
 {
     json_t *v;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which checkpoints a policy keeps, and what becomes of their files. */
+/* Check which checkpoints a policy keeps, and which files dl gc deletes. */
 #include "launcher/config/checkpoint_policy.h"
 #include "launcher/worker/worker.h"
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
 
-/* ---- the table that Determined documents; smaller is better ---- */
+/* ---- the example table in Determined's documentation; smaller is better ---- */
 
 static const struct gc_checkpoint example[] = {
     { .trial = 1, .attempt = 1, .step = 1, .metric = NAN },
@@ -43,7 +43,7 @@ static const struct {
     { { 2, 1, 1 }, "5 7 8 10 " },
 };
 
-/* The steps that are kept, in the order of the list. */
+/* Returns the steps that are kept, in list order. */
 static const char *mark (const struct checkpoint_policy *policy, bool smaller,
                          struct gc_checkpoint *list, size_t n)
 {
@@ -70,7 +70,7 @@ static void conforms (void **state)
     }
 }
 
-/* The answer does not depend on the order of the list. */
+/* The result does not depend on the order of the list. */
 static void any_order (void **state)
 {
     struct gc_checkpoint list[NEXAMPLE];
@@ -229,8 +229,8 @@ static size_t run (const struct sweep *s, bool dry)
     return gone;
 }
 
-/* Trial 1: attempt 1 saved 1 .. 3 and was lost, attempt 2 went on from 3.
- * The metric of 2 is best, and that of 3 the next.
+/* Attempt 1 of trial 1 saved steps 1 to 3 and was lost; attempt 2 resumed from step 3.  Step 2 has
+ * the best metric, step 3 the second best.
  */
 static struct sweep *two_attempts (const char *conf)
 {
@@ -263,7 +263,7 @@ static void best_and_latest_stay (void **state)
 
     s->state = SWEEP_COMPLETED;
     assert_int_equal (run (s, true), 4);
-    assert_true (there (s, 1, 1, 1)); /* it was dry */
+    assert_true (there (s, 1, 1, 1)); /* a dry run deletes nothing */
     assert_int_equal (run (s, false), 4);
     assert_true (there (s, 1, 1, 2) && there (s, 1, 2, 6));
     assert_false (there (s, 1, 1, 1) || there (s, 1, 1, 3) || there (s, 1, 2, 4)
@@ -316,14 +316,14 @@ static void zero_keeps_what_is_gone_on_from (void **state)
     struct sweep *s = two_attempts (CONF ("0", "0", "0"));
     char path[320];
 
-    put (s, 1, 2, 8); /* for a segment that is longer */
+    put (s, 1, 2, 8); /* for a longer segment */
     assert_int_equal (run (s, false), 5);
     assert_true (there (s, 1, 2, 6) && there (s, 1, 2, 8));
     assert_int_equal (unlink (path_of (s, 1, 2, 8)), 0);
     s->trials[0].state = TRIAL_OPEN;
     s->trials[0].target = 9;
     put (s, 1, 3, 7);
-    assert_int_equal (run (s, true), 0); /* 7 for attempt 4; 6 the result's */
+    assert_int_equal (run (s, true), 0); /* attempt 4 needs 7, the result needs 6 */
     spoil (path_of (s, 1, 3, 7));
     s->state = SWEEP_STOPPED;
     assert_int_equal (run (s, false), 1);
@@ -335,7 +335,7 @@ static void zero_keeps_what_is_gone_on_from (void **state)
     sweep_close (s);
 }
 
-/* Trial 2 begins with what trial 1 had at length 4. */
+/* Trial 2 starts from trial 1's checkpoint at length 4. */
 static void another_trial_begins_there (void **state)
 {
     struct sweep *s = made_sweep (dir, CONF ("0", "0", "0"), 2);
@@ -363,7 +363,9 @@ static void failed_trials_keep_by_the_policy_only (void **state)
     sweep_close (s);
 }
 
-/* A folder cannot be unlinked: what follows stays, and is said to stay. */
+/* A checkpoint that is a directory cannot be unlinked. gc stops there, and reports the files after
+ * it as kept.
+ */
 static void stops_at_what_cannot_be_removed (void **state)
 {
     struct sweep *s = two_attempts (CONF ("0", "0", "1"));
@@ -393,14 +395,14 @@ static const char *hidden_path (const struct sweep *s, long trial)
     return path;
 }
 
-/* As on a file system that refuses hard links. */
+/* Make the file a symbolic link, as on a file system without hard links. */
 static void make_link (const struct sweep *s, long trial, int64_t step)
 {
     assert_int_equal (rename (path_of (s, trial, 1, step), hidden_path (s, trial)), 0);
     assert_int_equal (symlink (hidden, path_of (s, trial, 1, step)), 0);
 }
 
-/* A save that was cut short (trial 1), and names that are links (2 and 3). */
+/* An interrupted save (trial 1), and checkpoints that are symbolic links (2 and 3). */
 static void hidden_files (void **state)
 {
     struct sweep *s = made_sweep (dir, CONF ("0", "0", "1"), 3);
@@ -414,7 +416,7 @@ static void hidden_files (void **state)
     make_link (s, 3, 2);
     made_result (s, 2, 1, 2, 0.5);
     made_result (s, 3, 1, 2, 0.5);
-    assert_int_equal (run (s, false), 3); /* attempt 1 of 1 is not over */
+    assert_int_equal (run (s, false), 3); /* trial 1's attempt 1 still runs */
     assert_int_equal (access (hidden_path (s, 1), F_OK), 0);
     assert_int_equal (access (hidden_path (s, 2), F_OK), -1);
     made_result (s, 1, 1, 2, 0.5);
@@ -425,7 +427,7 @@ static void hidden_files (void **state)
     sweep_close (s);
 }
 
-/* ---- files that trainers saved themselves ---- */
+/* ---- files that training scripts saved themselves ---- */
 
 #define FILES(policy)                                                                              \
     "name = \"t\"; entrypoint = \"true\";\n"                                                       \
@@ -457,7 +459,7 @@ static void put_own (const struct sweep *s, long n, long k, const char *name)
     close (fd);
 }
 
-/* The attempts of a trial that have the file: "13". */
+/* Returns the attempts of a trial that have the file, such as "13". */
 static const char *having (const struct sweep *s, long n, const char *name)
 {
     static char text[16];
@@ -476,7 +478,8 @@ static void log_attempts (const struct sweep *s, long n, long first, long last)
         put_metric (s, n, k, k, 0.5);
 }
 
-/* What trainer.h hands on must not depend on the newest file alone. */
+/* The newest file may be damaged, so gc keeps two for the next attempt (trainer.h) to choose from.
+ */
 static void two_newest_of_an_open_trial (void **state)
 {
     struct sweep *s =
@@ -494,7 +497,7 @@ static void two_newest_of_an_open_trial (void **state)
     put_own (s, 1, 1, "best.pt");
     close (open (own_path (s, 1, 7, "last.pt"), O_CREAT | O_WRONLY, 0666));
     log_attempts (s, 1, 1, 4); /* 5 failed before its first metric */
-    s->trials[0].over = 5;     /* 6 is at work */
+    s->trials[0].over = 5;     /* 6 still runs */
     assert_int_equal (run (s, false), 6);
     assert_string_equal (having (s, 1, "last.pt"), "34567");
     assert_string_equal (having (s, 1, "work/run/state.bin"), "3456");
@@ -519,7 +522,8 @@ static void nothing_goes_without_the_key (void **state)
     sweep_close (s);
 }
 
-/* Trial 1: 0.1 at length 1, 0.4 at 9 (attempts 1, 3); trial 2: 0.2 and 0.3. */
+/* Attempts 1 and 3 have results at lengths 1 and 9: 0.1 and 0.4 in trial 1, 0.2 and 0.3 in trial 2.
+ */
 static struct sweep *two_trials (const char *conf)
 {
     struct sweep *s = made_sweep (dir, conf, 2);
@@ -544,7 +548,7 @@ static void of_an_ended_trial_by_the_policy (void **state)
         { FILES ("files = \"last.pt\"; save_trial_best = 0;"), "3", "3" },
         { FILES ("files = \"last.pt\"; save_trial_best = 0;"
                  "save_trial_latest = 0; save_experiment_best = 1;"),
-          "", "3" }, /* not 0.1, at a length that is not compared */
+          "", "3" }, /* 0.1 is at another length, so it is not compared */
         { FILES ("files = \"last.pt\"; save_trial_best = 0;"
                  "save_trial_latest = 0;"),
           "", "" },
@@ -559,7 +563,7 @@ static void of_an_ended_trial_by_the_policy (void **state)
     }
 }
 
-/* By validations alone trial 1 has the best one, at length 1. */
+/* Trial 1 has the best validation, but at length 1; trial 2 has the best result. */
 static void the_best_trials_checkpoint_stays (void **state)
 {
     struct sweep *s = made_sweep (dir, CONF ("1", "0", "0"), 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with ranks, by what they said; and how they say it */
+/* Check how ranks report to their worker, and how it judges what is wrong. */
 #include <signal.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static const struct heal_limits begun = { .start = 300, .least = 15, .signs = 10
 static const struct heal_limits starting = { .start = 300, .least = 15 };
 static const struct heal_learned nothing = { 0 };
 
-/* Two nodes, two ranks each, that moved at 100. */
+/* Two nodes with two ranks each; all last made progress at time 100. */
 static void fill (struct heal_seen *r)
 {
     for (int i = 0; i < N; i++)
@@ -36,13 +36,13 @@ static void nothing_is_wrong (void **state)
 {
     struct heal_seen r[N] = { 0 };
 
-    assert_int_equal (judge (r, &begun, 1e6).cause, HEAL_NONE); /* none has come */
+    assert_int_equal (judge (r, &begun, 1e6).cause, HEAL_NONE); /* no rank has connected */
     fill (r);
     assert_int_equal (judge (r, &begun, 114).cause, HEAL_NONE);
     r[3].moved = 114;
     assert_int_equal (judge (r, &begun, 128).cause, HEAL_NONE);
     for (int i = 0; i < N; i++)
-        r[i].over = true; /* all with status 0 */
+        r[i].over = true; /* with status 0 */
     assert_int_equal (judge (r, &begun, 1e6).cause, HEAL_NONE);
 }
 
@@ -63,15 +63,15 @@ static void the_first_end_is_to_blame (void **state)
     assert_int_equal (v.status, SIGKILL);
     assert_string_equal (v.host, "n2");
     assert_string_equal (v.why, "rank 3 on n2 was killed by signal 9 (Killed)");
-    r[3].status = 137 << 8; /* passed on by a shell */
+    r[3].status = 137 << 8; /* how a shell reports the signal */
     assert_string_equal (judge (r, &begun, 104).why,
                          "rank 3 on n2 was killed by signal 9 (Killed)");
     r[1].at = 102;
     assert_string_equal (judge (r, &begun, 104).why, "rank 1 on n1 ended with exit status 1");
 }
 
-/* Of members with roles their policy says what an end means; nobody else knows what became of those
- * that are gone.
+/* If ranks have roles, job_judge() decides what their exit means, so it is no failure here.  A rank
+ * that vanished is still one.
  */
 static void who_has_a_role_may_end (void **state)
 {
@@ -125,7 +125,7 @@ static void ranks_are_missing (void **state)
     assert_int_equal (v.rank, -1);
     assert_string_equal (v.why, "the step was ended before all of its ranks had begun");
     r[1].over = true;
-    r[1].status = 1 << 8; /* by itself */
+    r[1].status = 1 << 8; /* it failed on its own */
     r[1].at = 102;
     assert_string_equal (judge (r, &begun, 104).why, "rank 1 on n1 ended with exit status 1");
 }
@@ -137,7 +137,7 @@ static void a_stopped_rank_is_named (void **state)
 
     fill (r);
     r[1].state = 'T';
-    r[0].moved = 105; /* as long as one goes on, it is not waited for */
+    r[0].moved = 105; /* rank 0 makes progress, so it does not wait for rank 1 */
     assert_int_equal (judge (r, &begun, 114.9).cause, HEAL_NONE);
     v = judge (r, &begun, 115);
     assert_int_equal (v.cause, HEAL_STOPPED);
@@ -164,7 +164,7 @@ static void all_are_quiet (void **state)
     assert_int_equal (judge (r, &never, 1e9).cause, HEAL_NONE);
     assert_int_equal (judge (r, &fixed, 104).cause, HEAL_NONE);
     assert_int_equal (judge (r, &fixed, 105).cause, HEAL_HANG);
-    /* the others have to notice that one has ended well */
+    /* give the others time to notice that a rank exited with 0 */
     r[0].over = true;
     r[0].at = 110;
     assert_int_equal (judge (r, &begun, 124).cause, HEAL_NONE);
@@ -188,7 +188,7 @@ static void who_computes_has_longer (void **state)
     }
 }
 
-/* Nor is a run quiet for good that has printed little so far, waits for a disk or sleeps. */
+/* The limit is longer for a run that has printed little so far, waits for a disk or sleeps. */
 static void who_will_go_on_has_longer (void **state)
 {
     const struct heal_limits few = { .start = 300, .least = 15, .signs = 2 };
@@ -204,7 +204,7 @@ static void who_will_go_on_has_longer (void **state)
     r[2].sleeps = 0.5;
     assert_int_equal (judge (r, &begun, 399).cause, HEAL_NONE);
     assert_int_equal (judge (r, &begun, 400).cause, HEAL_HANG);
-    r[2].sleeps = 1e6; /* for ever */
+    r[2].sleeps = 1e6; /* forever */
     assert_int_equal (judge (r, &begun, 115).cause, HEAL_HANG);
 }
 
@@ -217,7 +217,7 @@ static void the_run_teaches_its_gaps (void **state)
     fill (r);
     for (double t = 0; t < 8; t += 0.5)
         heal_learn (&l, t);
-    assert_true (l.longest == 0); /* it has not ended */
+    assert_true (l.longest == 0); /* the gap has not ended */
     heal_learn (&l, 0);
     heal_learn (&l, 3);
     heal_learn (&l, 0);
@@ -228,7 +228,7 @@ static void the_run_teaches_its_gaps (void **state)
     assert_int_equal (v.cause, HEAL_HANG);
 }
 
-/* dl-trainer(7), HEALING: a row for each cause, in their order. */
+/* The table in dl-trainer(7), HEALING, has a row for each cause, in the order of the enum. */
 static void the_manual_has_the_table (void **state)
 {
     char path[4096], line[512], cause[32], stacks[32], step[32], node[32], attempt[32];
@@ -275,13 +275,13 @@ static pid_t start_rank (const char *notice, const char *rank, bool ends)
         _exit (1);
     while (!ends && heal_rank_fd (r) < 0)
         heal_rank_serve (r);
-    if (ends) { /* before it has ever said anything */
+    if (ends) { /* before the rank has connected */
         heal_rank_over (r, SIGKILL);
         _exit (0);
     }
     while (heal_rank_serve (r))
         usleep (10000);
-    _exit (3); /* it was told to */
+    _exit (3); /* the worker asked it to end */
 }
 
 static bool came (const struct heal_seen *r)
@@ -352,7 +352,7 @@ static void a_worker_hears_and_ends_its_ranks (void **state)
     assert_int_equal (notice_get ("test.ranks", text, NULL), -1);
 }
 
-/* Whoever does not have the key of the notice is not heard. */
+/* The worker ignores peers that do not have the key in the notice. */
 static void a_stranger_is_no_rank (void **state)
 {
     struct rank_watch *w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Since when GPUs have no work, and what --dl-monitor is told about it */
+/* Check how long GPUs have been idle, and the options of --dl-monitor for it. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { LIMIT = 600 };
 
-/* Two GPUs; a process of rank pid - 100 on each. */
+/* Two GPUs with one process each; the rank is pid - 100. */
 static struct gpu_readings reading (double first, double second)
 {
     struct gpu_readings r = { .n = 2, .nprocesses = 2 };
@@ -29,7 +29,7 @@ static long rank_of_pid (const void *arg, pid_t pid)
     return pid - 100;
 }
 
-/* From 'from' to 'until', each 5 seconds. */
+/* Take the same reading every 5 s, from 'from' until 'until'. */
 static void take (struct idle_gpus *g, double first, double second, double from, double until)
 {
     struct gpu_readings r = reading (first, second);
@@ -65,7 +65,7 @@ static void they_are_idle_for_the_whole_time (void **state)
     told = text (&g, LIMIT);
     assert_non_null (strstr (told, "GPUs 1, 3 of n1 (ranks 4, 6) have been idle since "));
     assert_non_null (strstr (told, ", for 10 min"));
-    take (&g, 0, 0, LIMIT + 5, 2 * LIMIT); /* told once */
+    take (&g, 0, 0, LIMIT + 5, 2 * LIMIT); /* reported only once */
     assert_string_equal (text (&g, 2 * LIMIT), "");
     assert_true (idle_all (&g));
 }
@@ -83,13 +83,15 @@ static void work_in_between_begins_it_again (void **state)
     take (&g, 0, 0, 2 * LIMIT + 5, 2 * LIMIT + 5);
     assert_true (idle_all (&g));
     assert_non_null (strstr (text (&g, 2 * LIMIT + 5), "GPU 1 of n1 (rank 4)"));
-    /* and both are told again */
+    /* after work, both are reported again */
     take (&g, 50, 50, 2 * LIMIT + 10, 2 * LIMIT + 10);
     take (&g, 0, 0, 2 * LIMIT + 15, 3 * LIMIT + 15);
     assert_non_null (strstr (text (&g, 3 * LIMIT + 15), "GPUs 1, 3 of n1"));
 }
 
-/* A MIG device, say; and a driver that does not answer, or a job that was suspended. */
+/* Usage may be unknown: for a MIG device, if the driver does not answer, or while a job is
+ * suspended.
+ */
 static void what_is_not_known_is_no_idleness (void **state)
 {
     struct idle_gpus g = begin ();

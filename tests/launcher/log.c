@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Put-if-absent and the decision log. */
+/* Check put-if-absent and the decision log. */
 #include <limits.h>
 #include <sys/resource.h>
 
@@ -34,7 +34,7 @@ static void first_put_wins (void **state)
     text = file_read (in_dir ("x"), 100, &len, &err);
     assert_string_equal (text, "one");
     assert_int_equal (len, 3);
-    assert_int_equal (files_in_dir (), 1); /* no temporary file stays */
+    assert_int_equal (files_in_dir (), 1); /* no temporary file is left */
     assert_null (file_read (in_dir ("x"), 2, NULL, &err));
     assert_int_equal (errno, EBADMSG);
     free (text);
@@ -80,7 +80,7 @@ static void one_winner_a_name (void **state)
         wait (&status);
         assert_int_equal (status, 0);
     }
-    /* ROUNDS names, and for each exactly one that says it won */
+    /* one file per round, and exactly one winner of each */
     assert_int_equal (files_in_dir (), 2 * ROUNDS);
     for (int i = 0; i < ROUNDS; i++) {
         char name[32];
@@ -95,7 +95,7 @@ static void one_winner_a_name (void **state)
 
 /* ---- log ---- */
 
-/* What was read: the numbers of trials. */
+/* The trial numbers that collect() saw. */
 struct seen {
     long n, sum;
     long at[2000];
@@ -129,7 +129,7 @@ static void entries_come_in_order (void **state)
     assert_int_equal (append (b, 2), 1); /* b has not seen entry 1 */
     assert_int_equal (log_sync (b, collect, &seen, NULL), 1);
     assert_int_equal (append (b, 2), 0);
-    errno = ENOENT; /* of something before */
+    errno = ENOENT; /* left over from an earlier call */
     assert_int_equal (append (b, 3), 0);
     errno = ENOENT;
     assert_int_equal (append (b, 4), 0);
@@ -143,8 +143,8 @@ static void entries_come_in_order (void **state)
     log_destroy (b);
 }
 
-/* A worker waits for space by what errno says, also where the folder was being
- * synced beside.
+/* A worker waits for space if errno says that the disk is full, so errno must survive while another
+ * thread syncs the directory.
  */
 static void a_full_disk_is_told (void **state)
 {
@@ -187,7 +187,7 @@ static void read_log (struct seen *seen)
     log_destroy (log);
 }
 
-/* Over several blocks, and read once from the packs and once without. */
+/* The log has several blocks.  Read it from intact, damaged and missing packs. */
 static void writers_share_a_log (void **state)
 {
     struct log *log = log_create (in_dir ("log"), NULL);
@@ -218,7 +218,7 @@ static void writers_share_a_log (void **state)
     log_destroy (log);
 }
 
-/* What is in a pack need not be in its folder. */
+/* Once a block is packed, its separate entries are not needed. */
 static void a_pack_stands_for_its_block (void **state)
 {
     struct log *log = log_create (in_dir ("log"), NULL);
@@ -242,7 +242,7 @@ static void a_pack_stands_for_its_block (void **state)
     log_destroy (log);
 }
 
-/* Change one byte at each place of an entry in turn: each is noticed. */
+/* Any flipped byte and any truncation of an entry is detected. */
 static void damage_is_noticed (void **state)
 {
     struct log *log = log_create (in_dir ("log"), NULL);

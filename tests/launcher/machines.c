@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which machine is blamed for failures, and which never. */
+/* Check which node is blamed for failures. */
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "tests/launcher/applied.h"
 
-/* A sweep that has begun so many trials. */
+/* A sweep that has started so many trials. */
 static struct sweep *begun (int trials)
 {
     struct sweep *s = created ("\"m\"", "name = \"random\"; max_trials = 40;");
@@ -54,14 +54,14 @@ static void spoilers (void **state)
 
     for (int i = 1; i <= 4; i++)
         end_at (s, "fail", 1 + i % 2, (i + 1) / 2, "bad");
-    assert_false (host_spoils (s, "bad", 3)); /* nothing succeeds elsewhere */
+    assert_false (host_spoils (s, "bad", 3)); /* no trial has succeeded elsewhere */
     for (int i = 11; i <= 14; i++)
         end_at (s, "result", i, 1, "good");
     assert_false (host_spoils (s, "bad", 3));
     end_at (s, "result", 15, 1, "good");
     assert_true (host_spoils (s, "bad", 3));
     assert_false (host_spoils (s, "other", 3));
-    end_at (s, "result", 3, 1, "bad"); /* one success, and it is forgotten */
+    end_at (s, "result", 3, 1, "bad"); /* a success clears its failures */
     for (int i = 1; i <= 4; i++)
         end_at (s, "fail", 1 + i % 2, 2 + (i + 1) / 2, "bad");
     assert_false (host_spoils (s, "bad", 4));
@@ -69,7 +69,7 @@ static void spoilers (void **state)
         end_at (s, "result", i, 1, "good");
     assert_true (host_spoils (s, "bad", 4));
     put (s, "{'op':'exclude','host':'bad','why':'w'}");
-    /* the last one is never blamed */
+    /* the last node that is left is never blamed */
     for (int i = 1; i <= 8; i++)
         end_at (s, "fail", 30 + i % 2, (i + 1) / 2, "good");
     for (int i = 21; i <= 29; i++)
@@ -78,7 +78,7 @@ static void spoilers (void **state)
     sweep_close (s);
 }
 
-/* One trial that always fails is the trial's fault. */
+/* If one trial keeps failing, the trial is to blame, not the node. */
 static void a_bad_trial_is_no_bad_machine (void **state)
 {
     struct sweep *s = begun (12);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Experiments and sweeps for tests: read from a file, created, opened, or made
- * by hand in the test's folder, with attempts on the disk.
+/* Experiments and sweeps for tests: read from a file, created, opened, or made up in the test's
+ * directory, with attempts on disk.
  */
 #pragma once
 
@@ -16,8 +16,8 @@
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/sweep.h"
 
-/* The experiment of a file, or NULL, and what is wrong on standard error; to be
- * given to experiment_destroy().
+/* Read an experiment file and print its problems to standard error.  Returns NULL if it failed.
+ * Free the experiment with experiment_destroy().
  */
 static inline struct experiment *made_experiment (const char *path)
 {
@@ -33,7 +33,7 @@ static inline struct experiment *made_experiment (const char *path)
     return e;
 }
 
-/* The same for the sweep in a folder; to be given to sweep_close(). */
+/* The same for the sweep in a directory.  Close it with sweep_close(). */
 static inline struct sweep *made_open (const char *folder)
 {
     struct slurmdl_error err = { "" };
@@ -49,7 +49,7 @@ static inline struct sweep *made_open (const char *folder)
     return s;
 }
 
-/* Create one below 'root' by the file 'conf': 0 and its folder, or -1. */
+/* Create an experiment below 'root' from the file 'conf'.  Returns 0 and its directory, or -1. */
 static inline int made_folder (const char *conf, const char *root, char *folder, size_t size)
 {
     struct experiment *e = made_experiment (conf);
@@ -63,7 +63,7 @@ static inline int made_folder (const char *conf, const char *root, char *folder,
     return rv;
 }
 
-/* It has no log and no searcher; close it with sweep_close(). */
+/* Make up a sweep without a log or searcher.  Close it with sweep_close(). */
 static inline struct sweep *made_sweep (const char *folder, const char *conf, long ntrials)
 {
     struct sweep *s = calloc (1, sizeof (*s));
@@ -89,7 +89,7 @@ static inline struct sweep *made_sweep (const char *folder, const char *conf, lo
     return s->exp ? s : NULL;
 }
 
-/* Of several metrics the first has a value. */
+/* If there are several metrics, only the first one gets a value. */
 static inline double *made_values (const struct sweep *s, double v)
 {
     double *values = s->exp->metric->n > 1 ? malloc (s->exp->metric->n * sizeof (v)) : NULL;
@@ -99,7 +99,7 @@ static inline double *made_values (const struct sweep *s, double v)
     return values;
 }
 
-/* Attempt 'attempt' of trial 'n' has given a result. */
+/* Record a result of attempt 'attempt' of trial 'n'. */
 static inline void made_result (struct sweep *s, long n, long attempt, int64_t length, double v)
 {
     struct sweep_trial *t = &s->trials[n - 1];
@@ -114,7 +114,7 @@ static inline void made_result (struct sweep *s, long n, long attempt, int64_t l
     s->nresults++;
 }
 
-/* The folder of an attempt, which is made; until the next call. */
+/* Create the directory of an attempt.  The path is valid until the next call. */
 static inline const char *made_attempt (const struct sweep *s, long n, long attempt)
 {
     static char path[256];

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make an experiment as workers and trainers leave it that kept to a schedule: makeschedule <FILE.
+/* makeschedule <FILE: create the experiment that workers and training scripts would leave if they
+ * followed the schedule in FILE.
  *
- * A line of the schedule is SECONDS COMMAND [ARGUMENT...], what follows # is left out:
- *     create CONF                         the experiment, in the current folder
- *     worker NAME SLOT                    a worker begins, ...
- *     beat NAME, gone NAME                ... says that it is alive, or ends
- *     requeues N                          so often has Slurm requeued the jobs of later workers
- *     claim NAME TRIAL ATTEMPT
- *     event JSON                          of the decision log; @NAME is the worker's nonce
- *     log TRIAL ATTEMPT METRIC STEP       a row of the attempt's metrics
- *     did TRIAL ATTEMPT KIND JSON         an event there
- *     flow NAME                           the folder of a flow, ...
- *     told JSON                           ... an event of its decision log, ...
- *     made STEP ATTEMPT METRIC STEP       ... a row of an attempt at task 0 of the step
+ * A line of the schedule is SECONDS COMMAND [ARGUMENT...]; # starts a comment:
+ *     create CONF                         create the experiment in the current directory
+ *     worker NAME SLOT                    start a worker
+ *     beat NAME, gone NAME                send a heartbeat of the worker, or end it
+ *     requeues N                          Slurm has requeued the jobs of later workers N times
+ *     claim NAME TRIAL ATTEMPT            let the worker claim an attempt
+ *     event JSON                          append to the decision log; @NAME is a worker's nonce
+ *     log TRIAL ATTEMPT METRIC STEP       add a row to the metrics of an attempt
+ *     did TRIAL ATTEMPT KIND JSON         add an event to an attempt
+ *     flow NAME                           create the directory of a flow
+ *     told JSON                           append to the decision log of the flow
+ *     made STEP ATTEMPT METRIC STEP       add a row to an attempt at task 0 of a step of the flow
  */
 #include <errno.h>
 #include <limits.h>
@@ -29,7 +30,7 @@
 #include "runtime/slurmdl.h"
 #include "tests/launcher/made.h"
 
-/* All clocks that tell the time of day show that of the schedule. */
+/* The realtime clocks return the time in the schedule. */
 static struct timespec now;
 
 int clock_gettime (clockid_t which, struct timespec *t)
@@ -50,7 +51,7 @@ static struct {
 static struct sweep *sweep;
 static struct log *flow;
 static char flow_dir[128];
-static struct slurmdl *run; /* of the attempt that logs */
+static struct slurmdl *run; /* of the attempt that logs now */
 static char run_dir[256];
 static long line_number;
 
@@ -78,7 +79,7 @@ static void create (const char *conf)
     puts (folder);
 }
 
-/* Put the nonce of a worker wherever the text has @ and its name. */
+/* Replaces each @NAME in the text with the nonce of that worker. */
 static void put_event (const char *text)
 {
     char json[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make the folder of an experiment as a sweep leaves it, in no time:
- * makesweep DIR FILE [POINTS]: searches as the experiment file says, on a clock
- * of its own.  Prints the folder's name.  Without POINTS no trial has files.
+/* makesweep DIR FILE [POINTS]: quickly create the directory that a finished sweep of the experiment
+ * FILE would leave in DIR, on a simulated clock.  Prints its name.  POINTS is the number of metric
+ * rows of a full training; without it, trials have no files.
  */
 #include <errno.h>
 #include <limits.h>
@@ -28,7 +28,7 @@
 #include "launcher/sweep/sweep.h"
 #include "runtime/slurmdl.h"
 
-/* What is made here need not outlive the machine. */
+/* Skip fsync(), which is slow: these files need not survive a crash. */
 int fsync (int fd)
 {
     (void)fd;
@@ -40,8 +40,9 @@ int fdatasync (int fd)
     return fsync (fd);
 }
 
-/* MAKE_TIME, in s since the epoch, is when all of it is made: what commands print then never
- * changes. */
+/* Return MAKE_TIME (seconds since the epoch) if it is set, so that the output of commands is
+ * reproducible.
+ */
 int clock_gettime (clockid_t which, struct timespec *t)
 {
     const char *made = getenv ("MAKE_TIME");
@@ -100,7 +101,7 @@ static void flush (struct maker *m)
     m->nbatch = 0;
 }
 
-/* x and metrics are the event's. */
+/* Takes over x and metrics. */
 static void put (struct maker *m, struct event e)
 {
     struct slurmdl_error err = { "" };
@@ -113,7 +114,7 @@ static void put (struct maker *m, struct event e)
         flush (m);
 }
 
-/* ---- what trials do ---- */
+/* ---- files of trials ---- */
 
 static double place (const struct param *p, double x)
 {
@@ -128,7 +129,7 @@ static double place (const struct param *p, double x)
     return high > low ? (x - low) / (high - low) : 0;
 }
 
-/* The first parameter matters most. */
+/* The first parameter has the most weight. */
 static double value_at (const struct maker *m, long trial, double step, size_t metric)
 {
     const struct experiment *e = m->s->exp;
@@ -203,7 +204,7 @@ static void make_files (struct maker *m, const struct worker *w)
 
 /* ---- workers ---- */
 
-/* Returns false if there is nothing to do now. */
+/* Returns false if the searcher has no work now. */
 static bool begin (struct maker *m, struct worker *w)
 {
     size_t n = m->s->exp->space->nparams;
@@ -259,7 +260,7 @@ static void give_result (struct maker *m, struct worker *w)
     w->trial = 0;
 }
 
-/* High values of the first parameter fail. */
+/* Most trials with a high value of the first parameter fail. */
 static bool fails (struct maker *m, const struct worker *w)
 {
     const struct experiment *e = m->s->exp;
@@ -308,7 +309,7 @@ static struct worker *next_end (struct maker *m)
     return found;
 }
 
-/* Attempts that are half way. */
+/* Leave the running attempts half done. */
 static void leave (struct maker *m)
 {
     for (int i = 0; i < m->n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* needs: root in part */
-/* Which of the results that others offer a worker takes. */
+/* Check which of the results that other workers offer a worker accepts. */
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
@@ -31,7 +31,7 @@ static void begin (struct sweep *s, int64_t trial, const char *owner)
                .op = EVENT_BEGIN, .trial = trial, .length = 4, .owner = owner, .x = &x, .nx = 1 });
 }
 
-/* Trials 1 to 3 are open, of A, B and this worker; 4 has been given up. */
+/* A, B and this worker run trials 1 to 3; trial 4's attempt was parked. */
 static void make (struct worker *w)
 {
     struct sweep *s =
@@ -83,7 +83,7 @@ static const char *path_of (const char *nonce)
     return in_dir (name);
 }
 
-/* The worker's own file, which says whose the worker is. */
+/* The worker's own file.  Its owner shows which user the worker runs as. */
 static const char *worker_of (const char *nonce)
 {
     static char name[80];
@@ -92,7 +92,7 @@ static const char *worker_of (const char *nonce)
     return in_dir (name);
 }
 
-/* As a worker of that nonce does it; 'damage' is put in place of a byte. */
+/* Offer a result as the worker with this nonce.  If 'damage' is not 0, it replaces a byte. */
 static void offer (const char *nonce, struct event result, char damage)
 {
     double x = 0.5;
@@ -146,14 +146,14 @@ static void what_is_taken (void **state)
 
     unlink (path_of (B));
     assert_int_equal (taken (&w), 1);
-    /* a member of the group gives the name, too */
+    /* the file belongs to another user, such as a group member */
     if (geteuid () == 0)
         assert_int_equal (chown (path_of (A), 61002, 61002), 0);
     else
         unlink (worker_of (A));
     assert_int_equal (taken (&w), 0);
 
-    offer (C, result_of (4, 1, 4), 0); /* over: it is removed */
+    offer (C, result_of (4, 1, 4), 0); /* the attempt is over, so the offer is removed */
     assert_int_equal (taken (&w), 0);
     assert_int_equal (access (path_of (C), F_OK), -1);
     unmake (&w);
@@ -171,8 +171,8 @@ static void what_is_not_taken (void **state)
         char damage;
     } offers[] = {
         { result_of (1, 1, 4), '9' }, /* damaged */
-        { result_of (2, 1, 4), 0 },   /* of another worker's attempt */
-        { result_of (1, 2, 4), 0 },   /* of an attempt that has not begun */
+        { result_of (2, 1, 4), 0 },   /* another worker's attempt */
+        { result_of (1, 2, 4), 0 },   /* an attempt that has not started */
         { result_of (1, 1, 3), 0 },   /* not at its target */
         { result_of (99, 1, 4), 0 },  { long_ago, 0 }, { nowhere, 0 },
     };
@@ -207,12 +207,12 @@ static void what_is_offered (void **state)
     offer_put (&w, events);
     assert_true (w.rivals && w.offers);
     assert_int_equal (access (path_of (own), F_OK), 0);
-    assert_int_equal (taken (&w), 0); /* not its own */
+    assert_int_equal (taken (&w), 0); /* it ignores its own */
     offer_put (&w, events);
     offer_withdraw (&w);
     assert_false (w.offers);
     assert_int_equal (access (path_of (own), F_OK), -1);
-    /* a name that somebody else has put there is not written to */
+    /* if another user created the file first, the worker does not write to it */
     offer (own, events[0], 0);
     offer_put (&w, events);
     assert_false (w.offers);

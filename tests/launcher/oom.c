@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: the kernel's counters and limits, amounts; why a worker was lost. */
+/* Memory: check the kernel's counters and limits, amounts, and why a worker was lost. */
 #include "launcher/sys/oom.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/worker/worker.h"
 #include "tests/folder.h"
 
-/* ---- counters of the kernel ---- */
+/* ---- kernel counters ---- */
 
 /* clang-format off */
 static const struct {
@@ -95,7 +95,7 @@ enum { NO_TREE = -1, JOB_KILLED = 1, JOB_FULL = 3 };
 
 /* clang-format off */
 static const struct {
-    const char *restarts, *status, *sacct; /* what it prints; NULL: none */
+    const char *restarts, *status, *sacct; /* output of sacct; NULL: sacct fails */
     int tree;
     bool counted;
     const char *why;
@@ -125,7 +125,7 @@ static void set (const char *name, const char *value)
         unsetenv (name);
 }
 
-/* A program that says how it was called, and what it is told to say. */
+/* Install a sacct that records its arguments and prints 'says'; NULL: it fails. */
 static void fake_sacct (const char *says)
 {
     char text[512];
@@ -138,7 +138,7 @@ static void fake_sacct (const char *says)
     put_program ("sacct", text);
 }
 
-/* Have the programs of the folder come first; returns what PATH was. */
+/* Put the test's directory first in PATH.  Returns the old PATH. */
 static char *begin_path (void)
 {
     char *path = strdup (getenv ("PATH")), *longer;
@@ -194,9 +194,9 @@ static void lost_workers (void **state)
 
 /* clang-format off */
 static const struct {
-    const char *slot, *sacct; /* what it prints; NULL: none */
+    const char *slot, *sacct; /* output of sacct; NULL: sacct fails */
     const char *scontrol;
-    const char *why; /* its beginning */
+    const char *why; /* how it starts */
     bool counted;
 } jobs[] = {
     { "7_1",     "PREEMPTED\\nRUNNING\\n",   "", "PREEMPTED: ", false },
@@ -268,7 +268,7 @@ static void amounts (void **state)
     }
 }
 
-/* The least limit of the groups that a process is in, and of the machine. */
+/* The limit is the lowest one among the process's cgroups and the machine's memory. */
 static void limits (void **state)
 {
     make_tree (COUNT (trees) - 1);

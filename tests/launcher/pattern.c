@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics in lines of output; words that were meant; placeholders. */
+/* Check metrics in lines of output, suggestions for misspelt words, and placeholders. */
 #include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/metric_pattern.h"
@@ -198,7 +198,7 @@ static void placeholders (void **state)
 
 /* clang-format off */
 static const struct {
-    const char *text, *here, *absent; /* with {momentum} and the folder, and without */
+    const char *text, *here, *absent; /* with {momentum} and {resume_dir}, and without them */
 } groups[] = {
     { "t [--momentum {momentum}] -x",        "t --momentum 0.9 -x",   "t  -x" },
     { "t [--resume {resume_dir}/last.pt]",   "t --resume '/r s'/last.pt", "t " },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which signs in a made-up /proc are progress of a rank; what a look disturbs.
+/* Check which signs in a made-up /proc count as progress of a rank, and how much taking a stack
+ * disturbs the process.
  */
 #include <poll.h>
 #include <sched.h>
@@ -8,7 +9,7 @@
 #include "launcher/debug/debug.h"
 #include "tests/folder.h"
 
-/* A thread as proc shows it. */
+/* Create a thread in the made-up /proc. */
 static void put_thread (int pid, int tid, long faults, long cpu, long written)
 {
     char path[256];
@@ -65,7 +66,7 @@ static void main_thread (void **state)
     put_thread (10, 10, 2, 900, 1);
     progress_look (r, &p, 1, 4, 0);
     assert_true (progress_last (r, 0, 9) == 4);
-    put_thread (10, 10, 2, 900, 2); /* our own doing */
+    put_thread (10, 10, 2, 900, 2); /* dl itself caused this */
     progress_look (r, &p, 1, 5, INFINITY);
     progress_look (r, &p, 1, 6, 0);
     assert_true (progress_last (r, 0, 9) == 4);
@@ -75,7 +76,7 @@ static void main_thread (void **state)
     progress_destroy (r);
 }
 
-/* While one rank is asked for its stack, another goes on. */
+/* While dl takes the stack of one rank, only the others' progress counts. */
 static void asked (void **state)
 {
     struct rank_process p[] = { process (0, 10, 1, "train"), process (1, 20, 1, "train") };
@@ -102,14 +103,14 @@ static void other_threads (void **state)
     put_thread (10, 10, 1, 1, 0);
     put_thread (10, 11, 1, 1, 0);
     progress_look (r, &p, 1, 1, 0);
-    put_thread (10, 11, 1, 2, 500); /* says that it is alive */
+    put_thread (10, 11, 1, 2, 500); /* prints a heartbeat */
     progress_look (r, &p, 1, 2, 0);
     put_thread (10, 11, 2, 3, 600); /* and touches a page */
     progress_look (r, &p, 1, 3, 0);
     put_thread (10, 12, 1, 1, 0); /* a new one */
     progress_look (r, &p, 1, 4, 0);
     assert_true (progress_last (r, 3, 9) == 1);
-    put_thread (10, 11, 3, 60, 600); /* works */
+    put_thread (10, 11, 3, 60, 600); /* does real work */
     progress_look (r, &p, 1, 5, 0);
     assert_true (progress_last (r, 3, 9) == 5);
     progress_destroy (r);
@@ -132,11 +133,11 @@ static void other_processes (void **state)
     put_command (11, "python", 7);
     progress_look (r, p, n, 1, 0);
     put_thread (10, 10, 9, 1, 0); /* the shell */
-    put_thread (12, 12, 9, 1, 0); /* in the background, and below */
+    put_thread (12, 12, 9, 1, 0); /* a background process, and its child */
     put_thread (13, 13, 9, 1, 0);
     progress_look (r, p, n, 2, 0);
     assert_true (progress_last (r, 0, 9) == 1);
-    put_thread (14, 14, 9, 1, 0); /* a loader */
+    put_thread (14, 14, 9, 1, 0); /* a data loader */
     progress_look (r, p, n, 3, 0);
     assert_true (progress_last (r, 0, 9) == 3);
     assert_true (progress_last (r, 1, 9) == 1);
@@ -171,8 +172,7 @@ static void kinds_of_processes (void **state)
     family_kinds (dir, p, 0, k);
 }
 
-/* ---- looks at a process that waits for a CPU at the end of each poll() ----
- */
+/* ---- stacks of a process that has to wait for a CPU after each poll() ---- */
 
 static int target;
 

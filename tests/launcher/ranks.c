@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes are a rank's, in made trees of proc, and which have ended. */
+/* Check which processes belong to a rank, and which have ended, in made-up /proc trees. */
 #include <sys/syscall.h>
 
 #include "launcher/debug/live_ranks.h"
@@ -32,7 +32,7 @@ static void make_stat (int pid, int parent, const char *name, char state, int st
     fclose (f);
 }
 
-/* "A=1 B=2": no value has a space. */
+/* 'text' is "A=1 B=2"; values cannot contain a space. */
 static void make_environ (int pid, const char *text)
 {
     FILE *f = open_file (pid, "environ");
@@ -112,7 +112,7 @@ static void roots_and_below (void **state)
     make_task (42, "7", "1", 0); /* another step */
     make_task (43, "8", "0", 0); /* another job */
     make_stat (50, 40, "a) R (b", 'D', 101);
-    make_stat (30, 50, "deep", 'R', 102); /* pids begin anew */
+    make_stat (30, 50, "deep", 'R', 102); /* pids wrap around: a child may have a lower one */
     make_stat (51, 41, "dead", 'Z', 102);
     make_stat (60, 1, "other", 'S', 5);
     r = open_tree ();
@@ -142,7 +142,7 @@ static void roots_and_below (void **state)
     ranks_destroy (r);
 }
 
-/* Who left its rank is known by its environment, unless it is a helper. */
+/* An orphan is matched to its rank by its environment, unless it is a helper of dl. */
 static void orphans (void **state)
 {
     static const char text[] = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_TASK_PID=40";
@@ -160,18 +160,18 @@ static void orphans (void **state)
     make_stat (44, 42, "gdb", 'S', 101); /* below a helper */
     make_environ (44, text);
     set_program (44, "/usr/bin/gdb");
-    make_stat (43, 40, "dl", 'S', 101); /* the rank's own */
+    make_stat (43, 40, "dl", 'S', 101); /* started by the rank itself */
     set_program (43, "/usr/bin/dl");
     r = open_tree ();
     assert_int_equal (ranks_look (r), 1);
     expect (r, 3, "40 41 43");
-    remove_process (40); /* its others live on */
+    remove_process (40); /* its other processes live on */
     assert_int_equal (ranks_look (r), 0);
     expect (r, 3, "41 43");
     ranks_destroy (r);
 }
 
-/* An environment is read once; a new name or a new process is a new look. */
+/* An environment is read once, and again if the process's name or start time changes. */
 static void looks_again (void **state)
 {
     struct ranks *r;
@@ -183,12 +183,12 @@ static void looks_again (void **state)
     make_environ (42, "");
     r = open_tree ();
     assert_int_equal (ranks_look (r), 1);
-    make_task (41, "7", "0", 1); /* it has another name now */
+    make_task (41, "7", "0", 1); /* it has called exec() since */
     assert_int_equal (ranks_look (r), 2);
-    make_environ (40, "GONE=1"); /* a program may overwrite it */
+    make_environ (40, "GONE=1"); /* a program may overwrite its environment */
     assert_int_equal (ranks_look (r), 2);
     expect (r, 0, "40");
-    make_environ (41, "SLURM_JOB_ID=9"); /* the pid is another process's */
+    make_environ (41, "SLURM_JOB_ID=9"); /* another process reuses the pid */
     make_stat (41, 5, "python3", 'S', 101);
     assert_int_equal (ranks_look (r), 1);
     expect (r, 1, "");
@@ -228,7 +228,7 @@ static void several_slurmd (void **state)
     ranks_destroy (r);
 }
 
-/* What is no process, or a broken one, harms nobody. */
+/* Other directories and damaged stat files are ignored. */
 static void broken_trees (void **state)
 {
     static const char *const stats[] = {
@@ -252,7 +252,7 @@ static void broken_trees (void **state)
     make_stat (41, 42, "loop", 'S', 1);
     make_stat (42, 41, "loop", 'S', 1);
     assert_int_equal (ranks_look (r), 1);
-    f = open_file (43, "environ"); /* longer than what is read at first */
+    f = open_file (43, "environ"); /* longer than the initial read buffer */
     for (int i = 0; i < 20000; i++)
         fprintf (f, "X%d=%d%c", i, i, 0);
     fprintf (f, "SLURM_JOB_ID=7%cSLURM_STEP_ID=0%cSLURM_PROCID=5%c", 0, 0, 0);
@@ -266,7 +266,7 @@ static void broken_trees (void **state)
     assert_int_equal (errno, ENOENT);
 }
 
-/* The first that ends is remembered, and the others are still there. */
+/* The first rank that ends is remembered, while the others still run. */
 static void ends_are_seen (void **state)
 {
     struct roots *r = calloc (1, sizeof (*r));

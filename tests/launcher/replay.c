@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replay: late and repeated events change nothing, and equal logs give equal
- * states.
- */
+/* Replay: late and repeated events change nothing, and the same log always gives the same state. */
 #include "launcher/sweep/replay.h"
 #include "launcher/config/resources.h"
 #include "launcher/sweep/best.h"
@@ -69,7 +67,7 @@ static const struct {
     { "(\"m\", \"n\")", "name = \"nsga2\"; max_trials = 4;", several },
 };
 
-/* What an attempt says, said again at any time. */
+/* Events of attempts may be repeated at any time. */
 static bool may_repeat (const char *event)
 {
     return !strstr (event, "'begin'") && !strstr (event, "'end'") && !strstr (event, "'pause'")
@@ -124,11 +122,11 @@ static void plain_states (void **state)
     assert_int_equal (trial_last (sweep_trial (s, 1)).attempt, 2);
     assert_int_equal (trial_milestone (sweep_trial (s, 1), 1), 2);
     assert_int_equal (trial_milestone (sweep_trial (s, 1), 2), 0);
-    /* 10 s in the attempt that failed, 10 s in the one with the result */
+    /* the failed attempt took 10 s, the one with the result 10 s */
     assert_true (sweep_trial (s, 1)->spent == 20);
     assert_true (sweep_trial (s, 1)->seconds == 20);
     assert_true (sweep_trial (s, 3)->seconds == 10);
-    /* with what the lost one took */
+    /* includes the time of the lost attempt */
     assert_true (sweep_trial (s, 2)->spent == 30);
     sweep_close (s);
 }
@@ -145,7 +143,7 @@ static void stopped_states (void **state)
     sweep_close (s);
 }
 
-/* A result before the segment's end is none if the searcher wants more. */
+/* A result before the end of the segment is ignored unless the searcher stopped the trial. */
 static void nobody_stops_but_the_searcher (void **state)
 {
     struct sweep *s = created ("\"m\"", scenarios[2].searcher);
@@ -157,13 +155,12 @@ static void nobody_stops_but_the_searcher (void **state)
     sweep_close (s);
 }
 
-/* Each request in each state: where it leads, and '-' where it is passed over.
- */
+/* The new state after each request in each state; "-": the request is ignored. */
 static void transitions (void **state)
 {
     static const struct {
         const char *request;
-        const char *to[7]; /* from new, running, paused, ... */
+        const char *to[7]; /* indexed by the old state: new, running, paused, ... */
     } rows[] = {
         { "pause", { "-", "paused", "-", "-", "-", "-", "-" } },
         { "resume", { "-", "-", "running", "-", "-", "-", "-" } },
@@ -255,14 +252,14 @@ static void front (void **state)
 /* ---- logs that contradict themselves ---- */
 
 static const struct {
-    const char *events[4]; /* the last one is refused */
+    const char *events[4]; /* the last one is rejected */
 } wrong[] = {
-    /* without a first one, twice, of no length, outside the space */
+    /* trial 1 is missing, starts twice, has length 0, is outside the space */
     { { BEGIN ("2", "1", "0.5") } },
     { { BEGIN ("1", "1", "0.5"), BEGIN ("1", "1", "0.5") } },
     { { BEGIN ("1", "0", "0.5") } },
     { { BEGIN ("1", "1", "7") } },
-    /* of two dimensions */
+    /* too many dimensions */
     { { "{'op':'begin','trial':1,'length':1,'x':[0.5,0.5],'hparams':{}}" } },
     /* not promoted */
     { { BEGIN ("1", "1", "0.5"), END ("result", "1", "1", ",'length':1,'metric':1"),
@@ -281,7 +278,7 @@ static void contradictions (void **state)
     }
 }
 
-/* Of another version's log nothing is known. */
+/* A log of another version is rejected. */
 static void versions (void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl report: texts and numbers of the page, thinned curves, its JSON. */
+/* dl report: check the page's text, numbers and JSON, and how it thins curves. */
 #include "launcher/report/page_data.h"
 #include "launcher/report/report.h"
 #include "launcher/report/report_text.h"
@@ -35,7 +35,7 @@ static void test_html (void **state)
     assert_html ("\xC3\xBC \xE2\x98\x83 \xF0\x9F\x90\x88",
                  "\xC3\xBC \xE2\x98\x83 \xF0\x9F\x90\x88");
     assert_html ("a\x01\x1B[31m\x7F\tb\nc", "a\xEF\xBF\xBD\xEF\xBF\xBD[31m\xEF\xBF\xBD\tb\nc");
-    /* cut, overlong, a surrogate, beyond Unicode, C1 */
+    /* truncated, overlong, a surrogate, beyond Unicode, a C1 control */
     assert_html ("\xC3", "\xEF\xBF\xBD");
     assert_html ("\xC0\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD");
     assert_html ("\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
@@ -95,7 +95,7 @@ static void test_thin (void **state)
     t.list[2000].value = 99;
     t.list[3000].value = -99;
     t.list[1000].value = NAN;
-    t.list[1001].value = 5; /* of the other name */
+    t.list[1001].value = 5; /* another metric */
     n = curve_thin (&t, 0, 60, to);
     assert_true (n <= 60 && n > 20);
     assert_int_equal (to[0].step, 0);
@@ -105,7 +105,7 @@ static void test_thin (void **state)
         assert_true (i == 0 || to[i].step > to[i - 1].step);
         high = high || to[i].value == 99;
         low = low || to[i].value == -99;
-        assert_false (isnan (to[i].value)); /* a bucket has others */
+        assert_false (isnan (to[i].value)); /* a bucket with other points drops NaN */
     }
     assert_true (high && low);
     assert_int_equal (curve_thin (&t, 7, 60, to), 0);
@@ -114,7 +114,7 @@ static void test_thin (void **state)
     free (t.list);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole page ---- */
 
 static const char conf[] =
     "name = \"t\"; entrypoint = \"true\";\n"
@@ -145,7 +145,7 @@ static void put (struct sweep *s, struct event e)
     assert_int_equal (sweep_publish (s, &e, 1, &err), 0);
 }
 
-/* One has a result at length 1, one failed, one is being trained. */
+/* One trial has a result at length 1, one failed and one is running. */
 static void fill_sweep (struct sweep *s)
 {
     double x[3][2] = { { 0.01, 0 }, { 0.1, 1 }, { 0.05, 0 } };
@@ -180,7 +180,7 @@ static void fill_sweep (struct sweep *s)
                             .why = "tried to get 2.5 GiB at 0x7f00",
                             .seconds = 1 });
     put (s, (struct event){ .op = EVENT_EXIT, .by = "w_2", .trial = 2, .why = "x" });
-    /* too late: that attempt has ended */
+    /* too late: this attempt has already failed */
     put (s, (struct event){ .op = EVENT_RESULT,
                             .by = "w_9",
                             .trial = 2,
@@ -210,8 +210,8 @@ static void test_data (void **state)
     assert_non_null (o = data_json (&d));
     assert_int_equal (json_integer_value (json_object_get (o, "n")), 3);
     assert_int_equal (d.report.best, 0);
-    assert_int_equal (d.params.n, 2); /* a constant is none */
-    /* all choices in the order of the file, of which three trials cannot use more than three */
+    assert_int_equal (d.params.n, 2); /* a constant is no parameter */
+    /* all four choices in file order, although three trials can use at most three */
     kind = &d.params.list[0].table;
     assert_int_equal (kind->n, 4);
     for (size_t i = 0; i < 4; i++)
@@ -231,8 +231,8 @@ static void test_data (void **state)
     sweep_close (s);
 }
 
-/* An attempt belongs to its worker, not to the one that found that dead; the next one runs as soon
- * as it is claimed.
+/* A lost attempt belongs to its own worker, not to the one that reported it.  The next attempt
+ * counts as running as soon as a worker claims it.
  */
 static void test_lost (void **state)
 {
@@ -274,11 +274,11 @@ static void test_lost (void **state)
     sweep_close (s);
 }
 
-/* ---- what stands out ---- */
+/* ---- notes ---- */
 
 enum { NOTED = 48 };
 
-/* Of 48 trials a parameter's values, the best trial's first. */
+/* Returns the notes on a parameter. 'values' has its values in 48 trials, best trial first. */
 static char *notes_of (double *values, bool log_scale, double low, double high)
 {
     struct report_param p = {
@@ -302,10 +302,10 @@ static char *notes_of (double *values, bool log_scale, double low, double high)
 static void test_notes (void **state)
 {
     static const struct {
-        double best[5]; /* NaN: without the parameter */
+        double best[5]; /* NaN: the trial does not have the parameter */
         bool log;
         double low, high;
-        const char *end; /* NULL: nothing stands out */
+        const char *end; /* NULL: no note */
     } list[] = {
         { { 0, 0.01, 0.02, 0.5, 0.9 }, false, 0, 1, "lower" },
         { { 1, 0.98, 0.99, 0.5, 0.1 }, false, 0, 1, "upper" },

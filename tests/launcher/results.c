@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* results.h5: what is in it, and what is taken from the old one. */
+/* results.h5: check its contents, and what a new file reuses from the old one. */
 #include "launcher/sweep/columns.h"
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/results_file.h"
@@ -117,8 +117,8 @@ static void check_rows (const struct rows *r, const char *text)
     assert_string_equal (got, text);
 }
 
-/* Attempt 1 was lost at step 4, attempt 2 went on from step 2 and gave a
- * result, attempt 3 is at work.
+/* Attempt 1 was lost at step 4, attempt 2 resumed from step 2 and has a result, attempt 3 is
+ * running.
  */
 static struct sweep *make_lost (void)
 {
@@ -150,7 +150,7 @@ static void repeated_steps_count_once (void **state)
     sweep_close (s);
 }
 
-/* An attempt that was restored to step 2, and died before it logged a row. */
+/* Attempt 2 resumed from step 2 and ended before it logged a row. */
 static void rows_beyond_a_restore_are_left_out (void **state)
 {
     struct sweep *s = make (1);
@@ -171,7 +171,7 @@ static void rows_beyond_a_restore_are_left_out (void **state)
     sweep_close (s);
 }
 
-/* What is known is not read again, what is new is added to it. */
+/* Known rows are kept although their files are gone; new rows are added. */
 static void old_rows_are_kept (void **state)
 {
     struct sweep *s = make_lost ();
@@ -256,7 +256,7 @@ static void an_old_file_is_used_if_it_is_whole (void **state)
     assert_int_equal (system (cmd), 0);
     write_file (s, path);
     assert_int_equal (length_of (path, "metrics"), 7);
-    /* one bit of it flips */
+    /* damage the file */
     assert_true ((fd = open (path, O_RDWR)) >= 0);
     assert_int_equal (pwrite (fd, "\377", 1, 2048), 1);
     close (fd);
@@ -302,7 +302,7 @@ static void a_folder_that_is_not_there (void **state)
     sweep_close (s);
 }
 
-/* The file of a metric that is to be logged is no metric. */
+/* A metrics file without rows does not count as a logged metric. */
 static void an_empty_file_has_logged_nothing (void **state)
 {
     struct sweep *s = make (1);

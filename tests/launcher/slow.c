@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rank that the others wait for, by samples of their time */
+/* Check how the slow rank is found from samples of how ranks spend their time. */
 #include <string.h>
 
 #include "launcher/heal/heal.h"
@@ -7,7 +7,7 @@
 
 enum { N = 4, WINDOW = 10 };
 
-/* The shares of a rank. */
+/* How a rank spends its time. */
 struct share {
     double active, ready, throttled;
     char state;
@@ -27,7 +27,9 @@ static void begin (struct made *m)
         m->ranks[i] = (struct heal_seen){ .came = true, .host = i < 2 ? "n1" : "n2" };
 }
 
-/* So many beats of all, one a second; what was new last, and how often something was. */
+/* Send a heartbeat of each rank once a second for so many seconds.  Returns the number of events,
+ * and the last one in 'last'.
+ */
 static int go_on (struct made *m, const struct share *shares, int seconds, enum slow_news *last)
 {
     char why[256];
@@ -85,13 +87,13 @@ static void it_is_named_with_its_cause (void **state)
         shares[2] = cases[i].slow;
         begin (&m);
         assert_int_equal (go_on (&m, even, 120, NULL), 0);
-        /* within a minute; storage, which a save may wait for, within 1.5 */
+        /* within a minute; storage within 80 s, because a save may wait for it, too */
         assert_int_equal (go_on (&m, shares, shares[2].state == 'D' ? 80 : 50, &last), 1);
         assert_int_equal (last, SLOW_FOUND);
         snprintf (wanted, sizeof (wanted), "rank 2 on n2 is slow, and the others wait for it: %s",
                   cases[i].why);
         assert_string_equal (m.why, wanted);
-        assert_int_equal (go_on (&m, shares, 600, NULL), 0); /* once */
+        assert_int_equal (go_on (&m, shares, 600, NULL), 0); /* it is reported only once */
         assert_int_equal (go_on (&m, even, 50, &last), 1);
         assert_int_equal (last, SLOW_OVER);
         assert_string_equal (m.why, "rank 2 on n2 is not slow any more");
@@ -99,8 +101,8 @@ static void it_is_named_with_its_cause (void **state)
     }
 }
 
-/* Clean runs: rank 0 evaluates; all have few cores; all save to slow storage; MPI ranks spin; one
- * has more to do than the others.
+/* Healthy runs: rank 0 evaluates; all have too few cores; all save to slow storage; MPI ranks spin;
+ * one rank has more work than the others.
  */
 static void nobody_is_named_without_a_cause (void **state)
 {
@@ -120,7 +122,7 @@ static void nobody_is_named_without_a_cause (void **state)
     }
 }
 
-/* A save of less than a minute, and what passes. */
+/* Saves of less than a minute, and short slowdowns. */
 static void what_passes_is_no_slowness (void **state)
 {
     static const struct share saves[N] = {
@@ -138,7 +140,7 @@ static void what_passes_is_no_slowness (void **state)
     slow_destroy (m.slow);
 }
 
-/* On a full node, whose ranks wait for cores, one gets a limit, too: each cause once. */
+/* A rank that waits for a core is throttled, too: each cause is reported once. */
 static void another_cause_is_named_too (void **state)
 {
     struct share shares[N];
@@ -154,11 +156,11 @@ static void another_cause_is_named_too (void **state)
         assert_non_null (strstr (m.why, "rank 2 on n2 is slow, and the others wait for it: the "
                                         "limit of its cgroup"));
     }
-    assert_int_equal (go_on (&m, even, 50, NULL), 1); /* it is over */
+    assert_int_equal (go_on (&m, even, 50, NULL), 1); /* SLOW_OVER */
     slow_destroy (m.slow);
 }
 
-/* Two of four, on one node: both, each with its own line. */
+/* If both ranks of a node are slow, each gets its own line. */
 static void a_slow_node_has_all_of_its_ranks (void **state)
 {
     struct share shares[N];
@@ -172,7 +174,7 @@ static void a_slow_node_has_all_of_its_ranks (void **state)
     slow_destroy (m.slow);
 }
 
-/* Ranks that have ended, that were not heard, and a single one. */
+/* Ranks that have ended, a single rank that is left, and ranks that send no heartbeats. */
 static void who_is_not_heard_is_not_judged (void **state)
 {
     struct made m;

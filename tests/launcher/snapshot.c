@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A snapshot of a sweep's searcher is as good as a whole copy, for all of them.
- */
+/* A snapshot of a sweep's searcher behaves like a full copy, for every searcher. */
 #include "launcher/sweep/snapshot.h"
 #include "searcher/searcher.h"
 #include "tests/unit.h"
@@ -12,7 +11,7 @@ static const struct param params[] = {
     { .name = "y", .type = PARAM_FLOAT, .min = -1, .max = 1, .count = 5 },
 };
 
-/* A searcher, and what it has begun. */
+/* A searcher, and the operations that it has started. */
 struct search {
     struct searcher *s;
     struct search_op running[RUNNING_MAX];
@@ -68,8 +67,7 @@ static void assert_same (const struct searcher *a, const struct searcher *b)
     assert_memory_equal (a, b, searcher_size (a));
 }
 
-/* What comes next in a snapshot and in a copy; nothing of it is in the sweep.
- */
+/* Run ahead in a snapshot and in a copy.  They stay equal, and the sweep does not change. */
 static void look_ahead (struct sweep *s, const struct search *now)
 {
     struct searcher *before = searcher_copy (s->searcher);
@@ -108,7 +106,7 @@ static void search (const struct searcher_kind *k, long repeats)
     struct search w = { .n = 0 }, twin = { .s = plain };
 
     if (!s.searcher)
-        return; /* not with repeats */
+        return; /* this searcher does not support repeats */
     for (int i = 0; i < STEPS; i++) {
         unsigned long r = draw ();
         w.s = s.searcher;

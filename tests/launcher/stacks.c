@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks as faulthandler, gdb, eu-stack and the kernel wrote them. */
+/* Parse recorded stacks of faulthandler, gdb, eu-stack and the kernel. */
 #include <sys/prctl.h>
 
 #include "launcher/debug/debug.h"
@@ -8,7 +8,7 @@
 
 enum { MAX = 64 };
 
-/* Python 3.11, torch 1.13: the main thread is the last one. */
+/* Recorded with Python 3.11 and torch 1.13; the main thread comes last. */
 #define PYTHON_WAITS                                                                               \
     "== python\n"                                                                                  \
     "Thread 0x00007f27aabf5040 (most recent call first):\n"                                        \
@@ -137,7 +137,7 @@ static void states_are_said (void **state)
     assert_string_equal (stack_place (&s[0], text, sizeof (text)), "train: no stack");
 }
 
-/* 0, 2, 3, 4 and 7 wait, 1 loads, 5 has been stopped where the others are. */
+/* Ranks 0, 2, 3, 4 and 7 wait, rank 1 loads data, and rank 5 was stopped where the others wait. */
 static size_t eight (struct stack *s)
 {
     size_t n = 0;
@@ -176,7 +176,7 @@ static void odd_ones_are_named (void **state)
     assert_string_equal (stacks_line (s, group, 0, line, sizeof (line)), "");
 }
 
-/* One task, a launcher of several workers. */
+/* One task that starts several worker processes. */
 static void several_processes_of_a_rank (void **state)
 {
     struct stack s[MAX];
@@ -192,7 +192,7 @@ static void several_processes_of_a_rank (void **state)
     assert_string_equal (stacks_ranks (s, 2, line, sizeof (line)), "0");
 }
 
-/* Nothing is written outside of the arrays, whatever the file holds. */
+/* A damaged file never causes a write beyond the arrays. */
 static void damaged_text (void **state)
 {
     static const char whole[] = "== rank 3 on n2\n== process 4711 python3 S\n" PYTHON_WAITS KERNEL
@@ -221,7 +221,7 @@ static void damaged_text (void **state)
     assert_int_equal (stacks_parse (text, s, 0, 2), 0);
 }
 
-/* A name with spaces, which any user may give a thread, is one word. */
+/* Spaces in a process name, which any program can set, are replaced so that it stays one word. */
 static void a_process_is_dumped (void **state)
 {
     struct rank_process p = { .rank = 3, .state = 'S', .name = "x y z" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of many lines, which dl prints itself, are those of libsmartcols; the
- * chart of one line.
+/* dl prints long tables itself; check that they equal those of libsmartcols.  Also check line
+ * charts.
  */
 #include "launcher/sweep/table.h"
 #include "launcher/progress/progress.h"
@@ -11,7 +11,7 @@ static const struct table_column ends_left[] = {
 };
 static const struct table_column ends_right[] = { { "n", false }, { "x", true }, { NULL, false } };
 
-/* Its cells: of the column and the line, some are empty. */
+/* Each cell depends on its column and line; some are empty. */
 static struct libscols_table *make (const struct table_column *columns, long lines, const char *odd)
 {
     struct libscols_table *tb = table_create ("t", columns, false);
@@ -92,7 +92,7 @@ static void assert_chart (const double *values, long n, const char *wanted)
     free (text);
 }
 
-/* By their logarithms where the highest is more than 20 times the lowest. */
+/* The scale is logarithmic if the highest value is more than 20 times the lowest. */
 static void charts (void **state)
 {
     const double linear[] = { 20, 5, 5, 1 };

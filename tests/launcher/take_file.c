@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* needs: root in part */
-/* Whose checkpoints a fork may copy, and what of a registered file is copied.
- */
+/* Check whose checkpoints a fork may use, and when it copies a registered file. */
 #include "launcher/sys/take_file.h"
 #include "tests/folder.h"
 
@@ -17,7 +16,7 @@ static void put_file (const char *name, uid_t owner, mode_t mode)
     close (fd);
 }
 
-/* The number of names that the file has after it was taken; -1 with errno. */
+/* Take the file.  Returns its link count, or -1 with errno. */
 static long names_after (uid_t wanted)
 {
     char from[128], to[128];
@@ -32,7 +31,7 @@ static long names_after (uid_t wanted)
     return (long)st.st_nlink;
 }
 
-/* One's own, which nobody else may write to, and with --trust any. */
+/* A user's own file if only they can write to it, and any file with --trust any. */
 static void own_files (void **state)
 {
     put_file ("from", (uid_t)-1, 0644);
@@ -43,7 +42,7 @@ static void own_files (void **state)
     assert_int_equal (names_after ((uid_t)ANYBODY), 2);
 }
 
-/* Another's: that of the experiment's owner, if only that user may write. */
+/* A file of the experiment's owner if only the owner can write to it. */
 static void files_of_others (void **state)
 {
     static const struct row {
@@ -66,7 +65,7 @@ static void files_of_others (void **state)
     }
 }
 
-/* What another user could still write to is copied, else it is a link. */
+/* A file that another user could still change is copied, any other is linked. */
 static void registered (void **state)
 {
     const uid_t owners[] = { geteuid (), OTHER };
@@ -79,7 +78,7 @@ static void registered (void **state)
         assert_int_equal (file_take (from, in_dir ("to")), 0);
         assert_int_equal (stat (in_dir ("to"), &st), 0);
         assert_int_equal (st.st_nlink, i ? 1 : 2);
-        /* a copy of another user's file ends with whose it was */
+        /* a copy of another user's file ends with a record of the owner */
         assert_int_equal (st.st_size, i ? 7 + 40 : 7);
         unlink (in_dir ("to"));
         unlink (from);
