@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All memory is a device's, which is the host: slurmdl-cuda.so in tests. */
+/* A fake slurmdl-cuda.so that treats all host memory as device memory. */
 #include "runtime/base/device_memory.h"
 
 #include <stdlib.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stand in for libcuda.so.1, and under their names for libcublas.so.13 and
- * libnccl.so.2 (FAKE_NCCL: its version): the memory of two GPUs is this
- * process's.  FAKE_FAULTS as in nvml.c, with the faults "flip" (a bit of what
- * is read back), "stuck" (a copy never ends), "pcie" (copies to it are slow),
- * "blas" (cuBLAS has no memory), "full" (little is free), "product" (it fails),
- * "late" (a wait for several products fails) and "cuda" (an error).
+/* Fake libcuda.so.1 with two GPUs in host memory.  Tests also load it as libcublas.so.13 and
+ * libnccl.so.2, whose version is FAKE_NCCL.  FAKE_FAULTS works as in nvml.c, with the faults "flip"
+ * (one bit changes when memory is read back), "stuck" (a copy never ends), "pcie" (copies to the
+ * GPU are slow), "blas" (cuBLAS is out of memory), "full" (little memory is free), "product" (a
+ * product fails), "late" (waiting for several products fails) and "cuda" (the context fails).
  */
-/* the library has no header here, as it has none for the program */
+/* dl loads these functions without a header, so there are no prototypes */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -16,7 +15,7 @@
 #include <unistd.h>
 
 static int current;
-static int products; /* since the last wait */
+static int products; /* since the last cuCtxSynchronize() */
 
 static int has (const char *fault)
 {
@@ -106,7 +105,7 @@ int cuMemcpyDtoD_v2 (unsigned long long to, unsigned long long from, size_t n)
 {
     while (has ("stuck"))
         pause ();
-    usleep (20000); /* what else runs here must not make it slow */
+    usleep (20000); /* a fixed time, so that the rate does not depend on the load */
     memcpy ((void *)(size_t)to, (void *)(size_t)from, n);
     return 0;
 }
@@ -150,7 +149,7 @@ int cublasDestroy_v2 (void *handle)
     return handle != &current;
 }
 
-/* 2 TFLOP/s, whatever else runs here. */
+/* Takes a fixed time, so that the rate does not depend on the load. */
 int cublasGemmEx (void *handle, int transa, int transb, int m, int n, int k, const void *alpha,
                   unsigned long long a, int atype, int lda, unsigned long long b, int btype,
                   int ldb, const void *beta, unsigned long long c, int ctype, int ldc, int compute,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA's runtime in host memory: devices, memory, streams, events. */
+/* Fake CUDA runtime in host memory: devices, memory, streams and events. */
 #include "tests/fakes/cudart.h"
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static __thread int current;
-static atomic_int of_memory; /* all of a process's is of one device */
+static atomic_int of_memory; /* one device owns all memory of the process */
 
 bool fakecuda_has (const char *fault)
 {
@@ -286,7 +286,7 @@ cudaError_t cudaStreamCreateWithPriority (cudaStream_t *stream, unsigned flags, 
                                                           : cudaErrorInvalidValue;
 }
 
-/* What was queued is done, or never will be. */
+/* Drops queued work that cannot run yet. */
 cudaError_t cudaStreamDestroy (cudaStream_t handle)
 {
     struct stream **at = &streams;
@@ -313,7 +313,7 @@ struct copied {
     void *to;
     const void *from; /* NULL: zeros */
     size_t n;
-    int asked; /* so many times are left */
+    int asked; /* number of polls until it is done */
     char bytes[];
 };
 
@@ -347,7 +347,7 @@ static cudaError_t begin_copy (void *to, const void *from, size_t n, cudaStream_
     return queue_copy (stream, c);
 }
 
-/* What lies where is checked, as a device would. */
+/* Check which addresses are on the device, as real CUDA does. */
 static bool is_possible (const void *to, const void *from, enum cudaMemcpyKind k)
 {
     return is_of_device (to) == (k != cudaMemcpyDeviceToHost)
@@ -364,7 +364,7 @@ cudaError_t cudaMemcpyAsync (void *to, const void *from, size_t n, enum cudaMemc
 }
 
 #if CUDART_VERSION >= 13000
-/* Not with FAKE_CUDA=old. */
+/* Fails with FAKE_CUDA=old. */
 cudaError_t cudaMemcpyBatchAsync (void *const *to, const void *const *from, const size_t *bytes,
                                   size_t n, struct cudaMemcpyAttributes *how, size_t *first,
                                   size_t nhow, cudaStream_t stream)
@@ -412,7 +412,7 @@ struct CUevent_st {
     unsigned recorded, passed;
 };
 
-/* A stream has come to an event, or waits for it. */
+/* A stream records an event, or waits for it. */
 struct moment {
     struct CUevent_st *event;
     unsigned number;

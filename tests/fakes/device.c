@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device whose memory looks wrong to the host, in the place of CUDA's. */
+/* A fake slurmdl-cuda.so.  Its memory is scrambled, so a test notices if the host reads it
+ * directly.
+ */
 #include "runtime/base/device_memory.h"
 
 #include <stdlib.h>
 
 static unsigned char arena[1 << 20];
-static int later;  /* copies that were begun */
-static int pinned; /* buffers that are out */
+static int later;  /* copies that have started */
+static int pinned; /* buffers that are allocated */
 
 static bool is_device (const void *p)
 {
@@ -22,7 +24,7 @@ static int mangle (void *to, const void *from, size_t n)
     return 0;
 }
 
-/* A copy that is begun is made at the end only. */
+/* A copy happens only in end(), so that a test notices if its result is used too early. */
 static struct {
     void *to;
     const void *from;

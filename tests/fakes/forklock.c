@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LD_PRELOAD, before libasan: no thread is in the allocator during fork().
+/* Preload before libasan to keep threads out of the allocator during fork().
  *
- * The sanitizer's allocator of gcc 12 does not survive the fork of a process
- * with threads, such as slurmstepd: its child can wait for ever for a lock that
- * a thread held which it does not have.
+ * The sanitizer's allocator in gcc 12 does not survive a fork in a process with threads, such as
+ * slurmstepd: if a thread holds a lock of the allocator, the child waits for it forever.
  */
 #include <sched.h>
 #include <string.h>
 #include <sys/types.h>
 
-static char lock; /* no mutex: the sanitizer has functions of that name */
-/* not what needs memory itself */
+static char lock; /* no mutex, because the sanitizer intercepts those functions */
+/* other TLS models may allocate memory */
 #define EARLY __attribute__ ((tls_model ("initial-exec")))
 
 static __thread int depth EARLY; /* the allocator may call itself */

@@ -1,4 +1,4 @@
-# tests/fakes/: what stands in for a library or for Slurm, and what is loaded before libc
+# tests/fakes/: fakes of libraries and of Slurm, and libraries to preload
 EXTRA_LTLIBRARIES += %D%/trace.la %D%/nvml.la %D%/nvmlless.la %D%/cuda.la tests/faults/shim.la
 %C%_trace_la_LDFLAGS = $(fake_ldflags)
 %C%_nvml_la_LDFLAGS = $(fake_ldflags)
@@ -20,9 +20,9 @@ EXTRA_PROGRAMS += %D%/spank
 %C%_spank_LDADD = runtime/librank.la -ldl
 endif
 
-# Folders of modules, as the library looks for them: device/ (memory that looks
-# wrong to the host), host/ (all memory is a device's), gpu/ (the modules over the
-# stand-in for CUDA's runtime), parts/ (as if there were too many elements for an int).
+# Directories from which tests load backend modules: device/ (device memory is scrambled), host/ (all
+# memory is device memory), gpu/ (the real modules on the fake CUDA runtime), parts/ (MPI calls are
+# split as if a count did not fit into an int).
 EXTRA_LTLIBRARIES += %D%/device/slurmdl-cuda.la
 %C%_device_slurmdl_cuda_la_SOURCES = %D%/device.c
 %C%_device_slurmdl_cuda_la_LDFLAGS = $(fake_ldflags)

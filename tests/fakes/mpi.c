@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded before MPI: FAKE_MPI=cuda, it takes device memory (the stand-in's
- * is the host's); FAKE_MPI=hang, MPI's rank 1 does not come to make a
- * communicator.
+/* Preload before MPI.  FAKE_MPI=cuda: MPI claims to support device memory, which is host memory
+ * with the fake CUDA.  FAKE_MPI=hang: rank 1 never creates the communicator.
  */
 #include <mpi.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL in host memory, between processes of this machine. */
+/* Fake NCCL in host memory, for processes on this host. */
 #include <fcntl.h>
 #include <nccl.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 
 enum { TURNS = 1024 };
 
-/* What the ranks share: who has come, to the communicator and to each call. */
+/* Shared by the ranks: how many have joined the communicator, and joined and left each call. */
 struct shared {
     atomic_int ranks;
     atomic_int came[TURNS], left[TURNS];
@@ -22,7 +22,7 @@ struct shared {
 
 enum kind { ALLREDUCE, REDUCE, SCATTER, ALLGATHER, BROADCAST, SEND, RECV };
 
-/* A part of a call; 'n' elements of each rank. */
+/* One operation of a call, on 'n' elements of each rank. */
 struct part {
     enum kind kind;
     const void *in;
@@ -31,27 +31,27 @@ struct part {
     ncclDataType_t type;
     ncclRedOp_t op;
     int peer;      /* or root */
-    double factor; /* before it is added */
+    double factor; /* multiplies each element before the reduction */
 };
 
 struct work {
     struct work *next;
-    struct ncclComm *comm; /* NULL: it has gone */
+    struct ncclComm *comm; /* NULL: the communicator is gone */
     unsigned turn;
     int phase;
     int parts;
     struct part part[200];
 };
 
-enum { OPS = 4, FIRST_OP = 100 }; /* those that a program makes */
+enum { OPS = 4, FIRST_OP = 100 }; /* of ncclRedOpCreatePreMulSum() */
 
 struct ncclComm {
     struct shared *shared;
-    double factors[OPS]; /* 0: there is no such operation */
+    double factors[OPS]; /* 0: not in use */
     char name[64];
     int rank, size;
     unsigned turn;
-    bool refused; /* an argument: it is no more good for anything */
+    bool refused; /* an argument was invalid: all later calls fail */
     struct work *first;
 };
 
@@ -186,7 +186,7 @@ static void publish (struct work *w, cudaStream_t stream)
     fakecuda_unlock ();
 }
 
-/* Of one rank 2.28 makes a product, for which it has no kernel of eight bits.
+/* With one rank, NCCL 2.28 runs a multiplication kernel, which it does not have for 8-bit floats.
  */
 static bool multiplies_alone (const struct ncclComm *c, const struct part *p)
 {
@@ -201,7 +201,7 @@ static bool is_refused (const struct ncclComm *c, const struct part *p)
            || (f8 && p->kind <= SCATTER && (fakecuda_has ("ampere") || multiplies_alone (c, p)));
 }
 
-/* That kernel leaves out the last elements of some lengths. */
+/* For some lengths, that kernel does not process the last elements. */
 static size_t reached (const struct ncclComm *c, const struct part *p)
 {
     size_t pack = 16 / size_of (p->type);
@@ -266,7 +266,7 @@ ncclResult_t ncclRedOpDestroy (ncclRedOp_t op, ncclComm_t c)
     return ncclSuccess;
 }
 
-/* NCCL's header has no prototypes of these */
+/* nccl.h declares these without prototypes */
 ncclResult_t ncclGroupStart (void);
 ncclResult_t ncclGroupEnd (void);
 
@@ -334,7 +334,7 @@ ncclResult_t ncclRecv (void *out, size_t n, ncclDataType_t t, int peer,
 }
 /* clang-format on */
 
-/* ---- kernels: each rank leaves its parts in a file, and reads the others' */
+/* ---- kernels: each rank writes its parts to a file, and reads those of the others ---- */
 
 static void leave_parts (const struct ncclComm *c, const struct work *w)
 {
@@ -352,8 +352,8 @@ static void leave_parts (const struct ncclComm *c, const struct work *w)
     fclose (f);
 }
 
-/* What rank 'from' left as its 'i'-th part, or has sent here; the caller frees
- * it.
+/* Returns the data of part 'i' of rank 'from', or what that rank sent to this one.  The caller
+ * frees it.
  */
 static char *read_part (const struct ncclComm *c, const struct work *w, int from, int i)
 {
@@ -389,7 +389,7 @@ static enum slurmdl_op op_of (ncclRedOp_t op)
                            : SLURMDL_SUM;
 }
 
-/* The reduction of what all have left, from element 'at' on. */
+/* Reduce the parts of all ranks, starting at element 'at'. */
 static void fold (const struct ncclComm *c, const struct work *w, int i, size_t at)
 {
     const struct part *p = &w->part[i];

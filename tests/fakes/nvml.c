@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stand in for NVIDIA's libnvidia-ml.so.1, with GPUs that a test chooses.
+/* Fake of NVIDIA's libnvidia-ml.so.1, with GPUs that the test chooses.
  *
- * With FAKE_NVML, a file has a line for each GPU: busy (per cent), memory in
- * use and in all (MiB), power (W), temperature, reasons of a slow clock
- * (hexadecimal), and a file that has the pid of a process on it, or "-".  A
- * first line "hang" never returns, "crash" is a bug of the driver's library.
+ * FAKE_NVML is a file with a line for each GPU: utilization (per cent), used and total memory
+ * (MiB), power (W), temperature, clock throttle reasons (hexadecimal), and "-" or the name of a
+ * file that has the pid of a process on the GPU.  If the first line is "hang", calls never return;
+ * if it is "crash", they abort, as in a faulty driver library.
  *
- * Without it there are two, and FAKE_FAULTS is a list as "n2:ecc:1,n1:link:0"
- * of node (SLURMD_NODENAME, or "here"), fault and GPU.  -DLESS: an old library,
- * without most functions.
+ * Without FAKE_NVML there are two GPUs.  FAKE_FAULTS is a list of node (SLURMD_NODENAME, or
+ * "here"), fault and GPU, such as "n2:ecc:1,n1:link:0".  -DLESS: an old library that lacks most
+ * functions.
  *
- * Preloaded it is the kernel's log, too: the file FAKE_KERNEL_LOG.
+ * If preloaded, it also replaces the kernel log with the file FAKE_KERNEL_LOG.
  */
-/* NVIDIA's header, which would declare them, is not needed */
+/* the functions are declared only in NVIDIA's header, which is not required */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -25,7 +25,7 @@
 
 #include "launcher/sys/nvml.h"
 
-enum { RESERVED = 600 << 20 }; /* bytes of each, which are the driver's own */
+enum { RESERVED = 600 << 20 }; /* bytes on each GPU that the driver reserves */
 enum { GPUS = 8, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, UNKNOWN = 999 };
 
 struct nvml_device {
@@ -339,7 +339,7 @@ int nvmlGpmMetricsGet (struct nvml_gpm_metrics *m)
 }
 #endif
 
-/* of the kernel's log */
+/* reads the kernel log */
 int klogctl (int type, char *text, int size)
 {
     const char *path = getenv ("FAKE_KERNEL_LOG");

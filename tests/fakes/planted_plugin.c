@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A SPANK plugin that writes behind a buffer: what tests/cluster/hostile.t must
- * see. */
+/* A SPANK plugin that overflows a buffer. tests/cluster/hostile.t must detect it. */
 #include <stdlib.h>
 
 #include <slurm/spank.h>

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stand in for Slurm: load the plugin and call it as a context would.
+/* Fake Slurm: load the plugin and call its hooks as Slurm does in a context.
  *
  *     fakespank PLUGIN CONTEXT [OPTION]... [-- [HOOK-ARGUMENT...]]
  *
- * CONTEXT is local, allocator, slurmd, or remote with a step number; an OPTION
- * is NAME=VALUE as the user gave it, @FILE for a value that is in a file.  The
- * job's environment is this process's.  Prints what the plugin registers, says
- * and sets.  FAKE_ROOT is the folder that the plugin finds when it opens "/";
- * FAKE_CPUS the CPUs of a cpuset and FAKE_OWN_CPUS those that Slurm bound the
- * task to, neither of which this machine need have; FAKE_PROBE a command that
- * runs as the task would, and beside srun as the step.  A task is a process of
- * its own, and what is called for it is called as by slurmstepd.
- * FAKE_FAILS=lstat or getrandom: it fails.  FAKE_UID: whose job it is, else of
- * who calls.  FAKE_PATIENCE: so many times longer poll() waits at most.
- * FAKE_SRUN: what srun tells the tasks.  FAKE_COMPONENTS: of a heterogeneous
- * job.  FAKE_TIME: the microseconds that loading, slurm_spank_init with the
- * options, and slurm_spank_task_init took, on standard error.
+ * CONTEXT is local, allocator, slurmd, or the number of a step (remote).  An OPTION is NAME=VALUE
+ * as on the command line; @FILE reads the value from a file.  The job has the environment of this
+ * process, and a task runs in a child process, as with slurmstepd.  Prints what the plugin
+ * registers, logs and sets.
+ *
+ * FAKE_ROOT        directory that the plugin gets when it opens "/"
+ * FAKE_CPUS        CPUs of the cpuset; this host need not have them
+ * FAKE_OWN_CPUS    CPUs that Slurm bound the task to
+ * FAKE_PROBE       command to run as the task, or, in srun's context, while the step runs
+ * FAKE_FAILS       "lstat" or "getrandom": that call fails
+ * FAKE_UID         owner of the job; default: the caller
+ * FAKE_PATIENCE    factor for the timeouts of poll()
+ * FAKE_SRUN        see tell_as_srun()
+ * FAKE_COMPONENTS  number of components of a heterogeneous job
+ * FAKE_TIME        print to standard error how many microseconds loading, slurm_spank_init() with
+ *                  the options, and slurm_spank_task_init() took
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -123,7 +126,7 @@ spank_err_t spank_unsetenv (spank_t sp, const char *name)
     return ESPANK_SUCCESS;
 }
 
-/* ---- the machine, in place of libc's ---- */
+/* ---- replacements of libc functions ---- */
 
 int open (const char *path, int flags, ...)
 {
@@ -239,7 +242,7 @@ static char *file_text (const char *path)
     return text;
 }
 
-/* As Slurm does: the call-back of the option of that name. */
+/* Call the callback of the option with this name, as Slurm does. */
 static int give_option (char *arg)
 {
     char *eq = strchr (arg, '=');
@@ -301,8 +304,8 @@ static int probe (void)
     return WIFEXITED (status) ? WEXITSTATUS (status) : 128;
 }
 
-/* As the plugin in srun tells its arguments to the tasks; FAKE_SRUN=- does not,
- * else it has words for them.
+/* Pass the plugin's arguments to the tasks in the environment, as the plugin in srun does.
+ * FAKE_SRUN=- disables that; any other value is put first.
  */
 static void tell_as_srun (int ac, char **av)
 {
@@ -320,7 +323,7 @@ static void tell_as_srun (int ac, char **av)
     setenv ("SLURM_DL_POLICY", text, 0);
 }
 
-/* dl.so's: a path on a file system that hangs. */
+/* dl.so calls this.  FAKE_HUNG is a path on a file system that hangs. */
 int access (const char *path, int mode)
 {
     const char *hung = getenv ("FAKE_HUNG");
@@ -330,7 +333,7 @@ int access (const char *path, int mode)
     return faccessat (AT_FDCWD, path, mode, 0);
 }
 
-/* A task of slurmstepd; returns how it ended. */
+/* Run a task as slurmstepd does.  Returns its exit status. */
 static int run_task (void *plugin, int rv, int ac, char **av, const double *t)
 {
     double before, after;
@@ -340,7 +343,7 @@ static int run_task (void *plugin, int rv, int ac, char **av, const double *t)
     fflush (stdout);
     if ((pid = fork ()) == 0) {
         tell_as_srun (ac, av);
-        before = now (); /* the fork is not the plugin's */
+        before = now (); /* do not count the fork */
         rv |= call (plugin, "slurm_spank_task_init", ac, av);
         after = now ();
         if (getenv ("FAKE_TIME"))
@@ -354,7 +357,7 @@ static int run_task (void *plugin, int rv, int ac, char **av, const double *t)
     return WIFEXITED (status) ? WEXITSTATUS (status) : 128;
 }
 
-/* srun, sbatch, salloc or slurmd. */
+/* Run as srun, sbatch, salloc or slurmd does. */
 static int run_command (void *plugin, int rv, int ac, char **av)
 {
     int status;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LD_PRELOAD: write down each call of a program that changes files.
+/* Preload this to record each call of a program that changes files.
  *
- * TRACE_DIR=DIR    calls on files in this folder, and write() to file 1
- * TRACE_LOG=FILE   a record for each: operation, file (u32 each), offset,
- *                  length of what follows (u64 each), then bytes or paths;
- *                  tests/runtime/boundaries.py and tests/faults/power.py read
- * it
+ * TRACE_DIR=DIR    record calls on files in this directory, and writes to standard output
+ * TRACE_LOG=FILE   where to write the records: operation, file (u32 each), offset, length of the
+ *                  rest (u64 each), then bytes or paths; tests/runtime/boundaries.py and
+ *                  tests/faults/power.py read them
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -44,15 +43,15 @@ struct entry {
     uint64_t offset, bytes;
 };
 
-/* One call at a time: the log has the order in which they happened. */
+/* Allow one call at a time, so that the log has the real order. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *dir;
 static int out = -1;
-static uint32_t files[FILES]; /* of each descriptor, 0: none */
-static ino_t inodes[FILES];   /* of each file */
+static uint32_t files[FILES]; /* file of each descriptor; 0: not traced */
+static ino_t inodes[FILES];   /* inode of each file */
 static uint32_t nfiles;
 
-/* syscall() is below, too: openat2() has no function of its own. */
+/* The real syscall().  This file replaces it, too, because libc has no openat2(). */
 static long (*raw (void)) (long, ...)
 {
     static long (*real) (long, ...);
@@ -82,7 +81,7 @@ static void put (enum op op, uint32_t file, off_t at, const void *data, size_t n
         abort ();
 }
 
-/* The path of a descriptor's file. */
+/* Returns the path of an open file. */
 static const char *path_of (int fd, char *buf)
 {
     char link[64];
@@ -94,7 +93,7 @@ static const char *path_of (int fd, char *buf)
     return buf;
 }
 
-/* The path of a name in an open folder. */
+/* Returns the path of a name relative to an open directory. */
 static const char *path_at (int at, const char *name, char *buf)
 {
     if (at == AT_FDCWD || *name == '/')
@@ -144,7 +143,7 @@ static uint32_t file_with (ino_t inode)
     return 0;
 }
 
-/* A file that is there may be opened again, by whatever path. */
+/* A known file may be opened again, by any path. */
 static void note_open (int fd, int flags)
 {
     char buf[PATH_SIZE];
@@ -192,7 +191,7 @@ long syscall (long number, ...)
     DONE;
 }
 
-/* What 'at' is, and the parameters in front of the path. */
+/* Define an open function. 'at' is its directory; the rest are the parameters before the path. */
 #define OPENER(name, at, ...)                                                                      \
     int name (__VA_ARGS__ const char *path, int flags, ...)                                        \
     {                                                                                              \
