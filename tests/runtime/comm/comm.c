@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives of several ranks and nodes, compared with the serial result. */
+/* Collectives of several ranks and nodes, compared with a serial computation. */
 #include "tests/runtime/comm/collect.h"
 #include "tests/runtime/comm/world.h"
 #include "tests/unit.h"
@@ -23,13 +23,13 @@ static int refusals (struct slurmdl_comm *w, void *arg)
     REFUSED (slurmdl_allgather (w, &x, 4, &x, counts, &err));
     REFUSED (slurmdl_alltoall (w, &x, NULL, &x, NULL, &err));
     REFUSED (slurmdl_reduce_scatter (w, &x, &x, 1, counts, SLURMDL_F32, SLURMDL_SUM, &err));
-    /* and nothing is broken by that; NULL is accepted for err */
+    /* the communicator still works; err may be NULL */
     bad += slurmdl_allreduce (w, &x, &x, 1, SLURMDL_F32, SLURMDL_SUM, NULL)
            || (double)x != (double)slurmdl_comm_size (w);
     return bad != 0;
 }
 
-/* A child knows of its parent's communicator, and leaves it alone. */
+/* A child can call its parent's communicator, which fails and changes nothing. */
 static int forked (struct slurmdl_comm *w, void *arg)
 {
     struct slurmdl_error err;
@@ -65,7 +65,7 @@ static const struct shape {
 } shapes[] = { { 2, 1 }, { 3, 1 }, { 4, 2 }, { 5, 2 }, { 7, 3 }, { 2, 0 },
                { 3, 0 }, { 4, 1 }, { 6, 2 }, { 7, 1 }, { 5, 4 }, { 8, 0 } };
 
-/* DL_TEST_WORLD=5/2: only that one. */
+/* DL_TEST_WORLD=5/2 runs only that shape. */
 static bool is_wanted (const struct shape *s)
 {
     const char *only = getenv ("DL_TEST_WORLD");

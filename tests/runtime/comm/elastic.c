@@ -229,7 +229,7 @@ static void test_joiner (void **state)
 }
 
 /* Ranks that joined number their commits like the first ones.  A commit that
- * only neighboring joiners hold must survive the loss of another rank.
+ * only neighbouring joiners hold must survive the loss of another rank.
  */
 static void test_joiners_keep (void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that train together, for tests of what becomes of them. */
+/* Processes that train together, and checks of their results. */
 #include "tests/runtime/comm/elasticcrowd.h"
 #include "runtime/base/clock.h"
 #include "tests/unit.h"
@@ -78,13 +78,13 @@ void crowd_wait (struct crowd *c)
             }
             usleep (1000);
         }
-        /* the one that was killed may have ended before */
+        /* a rank that was killed may have finished before */
         if (!crowd_read (c, i) && !c->killed[i])
             fail_msg ("rank %d ended with %x", i, status);
     }
 }
 
-/* One that was started so late that the training had ended. */
+/* The rank started after the training had ended. */
 static bool came_late (const struct result *r)
 {
     return r->rv != 0 && strstr (r->text, "the training has ended");

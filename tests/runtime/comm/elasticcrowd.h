@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that train together, for tests of what becomes of them. */
+/* Processes that train together, and checks of their results. */
 #pragma once
 
 #include <sys/types.h>
@@ -7,7 +7,7 @@
 #include "tests/runtime/comm/elasticrank.h"
 
 struct crowd {
-    const char *dir; /* in which they meet */
+    const char *dir; /* where they meet */
     pid_t pids[RANKS_MAX * 2];
     bool killed[RANKS_MAX * 2];
     struct result results[RANKS_MAX * 2];
@@ -17,17 +17,17 @@ struct crowd {
 void crowd_add (struct crowd *c, const char *dir, const struct job *j);
 void crowd_kill (struct crowd *c, int i);
 
-/* Wait until all have ended; after 60 s that is a failure. */
+/* Wait until all have exited; fail after 60 s. */
 void crowd_wait (struct crowd *c);
 
-/* What one that has ended has said of itself. */
+/* Read the result of rank i; returns false if it has not written one. */
 bool crowd_read (struct crowd *c, int i);
 
-/* All that were not killed have trained to the end, to the right weights, or
- * have come too late.  Returns how many; '*restarts', if not NULL, is counted
- * up by how often commits were lost, else none may be.
+/* Check that all ranks that were not killed reached the right weights, or
+ * started after the training had ended; returns how many.  The number of
+ * restarts is added to '*restarts'; if that is NULL, there must be none.
  */
 long crowd_check (struct crowd *c, int64_t steps, int64_t *restarts);
 
-/* Whether no commit of that world is among the last 100 of a trace. */
+/* Whether none of the last 100 commits in a trace is of this world. */
 bool crowd_rests (const char *trace, long world);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank that was left out waits until it is taken in, as long as that takes.
- */
+/* A rank that was left out of a world waits to join, however long that takes. */
 #include <time.h>
 
 #include "runtime/base/clock.h"
@@ -9,7 +8,7 @@
 #include "tests/folder.h"
 #include "tests/runtime/comm/elasticcrowd.h"
 
-/* Rank 0 of all worlds: its kernel takes connections, and it never answers. */
+/* Make rank 0 of all worlds: its kernel accepts connections, but it never answers. */
 static struct elastic_member make_silent (int port)
 {
     struct elastic_member m = { .was_rank = -1, .local = -1, .host = "127.0.0.1" };
@@ -31,7 +30,7 @@ static bool has_put (uint64_t generation, uint64_t but)
     return rv;
 }
 
-/* The rank comes to that generation, 0: asks to be taken in; false: it ends. */
+/* Wait until the rank joins that generation (0: asks to join); false: it exits. */
 static bool comes (struct crowd *c, uint64_t generation, uint64_t silent)
 {
     struct timespec t = { 0, 5000000 };
@@ -45,7 +44,7 @@ static bool comes (struct crowd *c, uint64_t generation, uint64_t silent)
     return true;
 }
 
-/* A world of the silent one alone. */
+/* Form a world of the silent rank alone. */
 static void leave_out (const struct elastic_member *silent, uint64_t number)
 {
     struct generation *w = calloc (1, sizeof (*w) + sizeof (*w->members));
@@ -57,8 +56,9 @@ static void leave_out (const struct elastic_member *silent, uint64_t number)
     free (w);
 }
 
-/* It is left out of world 2 for longer than its time-out; that world 3, which
- * takes it in, cannot be opened is then the first failure of a new count.
+/* World 2 leaves the rank out for longer than its timeout.  World 3 takes it in
+ * and cannot be opened; the rank must count that as its first failure, and try
+ * world 4.
  */
 static void test_long_wait (void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small floating-point numbers, by the book. */
+/* Small floating-point formats, implemented by definition. */
 #include "tests/runtime/comm/format.h"
 
 #include "tests/unit.h"

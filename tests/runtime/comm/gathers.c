@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors that are not reduced whole: all-gathers of rows, broadcasts,
+/* Named tensors other than all-reduces: all-gathers of rows, broadcasts, and
  * reduce-scatters.
  */
 #include "tests/runtime/comm/named.h"
 #include "tests/unit.h"
 
-/* ---- ragged all-gather, several at once, with and without memory ---- */
+/* ---- ragged all-gathers, several at once ---- */
 
 static int gather (struct slurmdl_comm *c, int round)
 {
@@ -53,7 +53,7 @@ static int ragged (struct slurmdl_comm *c, void *arg)
         if (gather (c, round / 2))
             return 1;
     slurmdl_comm_stats (c, &s);
-    /* "g0" never changes; the others do every other time */
+    /* "g0" never changes; the others change in every other round */
     CHECK (c, s.hits >= 5 + 4 + 5 && s.hits <= 25);
     return 0;
 }
@@ -64,8 +64,8 @@ static void test_ragged (void **state)
     assert_int_equal (world_run (3, 1, ragged, NULL, 300, NULL), 0);
 }
 
-/* Rows of zero width are counted, beside others in one buffer; all ranks have
- * to have the same width.
+/* Rows of zero width are counted, even if fused with others; all ranks must
+ * have the same width.
  */
 static int zero_width (struct slurmdl_comm *c, void *arg)
 {
@@ -110,7 +110,7 @@ static void test_zero_width (void **state)
     assert_int_equal (world_run (3, 0, zero_width, NULL, 300, NULL), 0);
 }
 
-/* ---- broadcasts of initial state, parts for sharded optimizers ---- */
+/* ---- broadcasts of initial state, and parts for sharded optimizers ---- */
 
 static int broadcasts (struct slurmdl_comm *c, void *arg)
 {

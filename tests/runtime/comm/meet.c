@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Meet as the step says, and compute: meet [seconds | all | parts]. */
+/* Meet as the step describes, and compute: meet [seconds | all | parts]. */
 #include <err.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "runtime/base/clock.h"
 #include "tests/runtime/comm/collect.h"
 
-/* The same of every back end: tests/runtime/comm/comm.c has these of the native
- * one.
+/* The tests of tests/runtime/comm/comm.c, which runs them with the native back
+ * end only.
  */
 static int everything (struct slurmdl_comm *c)
 {
@@ -16,8 +16,8 @@ static int everything (struct slurmdl_comm *c)
            || collect_parts (c, NULL) || collect_threads (c, NULL);
 }
 
-/* Each collective in some ten calls of MPI.  All of the above would be
- * thousands, in each of which all ranks want a CPU.
+/* Run each collective with some ten calls of MPI.  everything() would make
+ * thousands, and each of them needs all ranks on a CPU at once.
  */
 static int in_parts (struct slurmdl_comm *c)
 {
@@ -26,7 +26,7 @@ static int in_parts (struct slurmdl_comm *c)
     return collect_sizes (c, &most);
 }
 
-/* "RANK of SIZE by BOOTSTRAP over BACKEND: SUM of 1 to SIZE" */
+/* Prints "RANK of SIZE by BOOTSTRAP over BACKEND: SUM", the sum of 1 to SIZE. */
 int main (int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";

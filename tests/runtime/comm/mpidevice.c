@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank whose collectives over MPI are on a stand-in device's memory: it says
+/* A rank that runs collectives over MPI on a fake device's memory.  It prints
  * "right, without the host", or "through the host".
  */
 #include <cuda_runtime_api.h>
@@ -90,7 +90,7 @@ static void alltoall (struct slurmdl_comm *c, size_t n)
     cudaFree (out);
 }
 
-/* Through the host, whatever MPI can. */
+/* All-reduce goes through the host, whatever MPI supports. */
 static void allreduce (struct slurmdl_comm *c)
 {
     struct slurmdl_error e = { "" };

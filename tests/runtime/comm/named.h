@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of named tensors share. */
+/* Helpers for the tests of named tensors. */
 #pragma once
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "tests/runtime/comm/numbers.h"
 #include "tests/runtime/comm/world.h"
 
-/* In a rank: say what is wrong, and end with 1. */
+/* In a rank: if the condition fails, report it and return 1. */
 #define CHECK(c, yes)                                                                              \
     do {                                                                                           \
         if (!(yes))                                                                                \
@@ -42,7 +42,7 @@ static inline uint32_t draw (uint32_t *state)
     return *state;
 }
 
-/* Reduce 'n' floats in place by name. */
+/* Submit a sum of 'n' floats in place under this name. */
 static inline int64_t sum_floats (struct slurmdl_comm *c, const char *name, float *x, size_t n,
                                   struct slurmdl_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The back end NCCL over a stand-in for NCCL and CUDA, which fails as told. */
+/* The NCCL back end over a fake NCCL and CUDA, which fails on request. */
 #include <dlfcn.h>
 
 #include "runtime/base/clock.h"
@@ -24,7 +24,7 @@ static void collectives (void **state)
     assert_int_equal (world_run (3, 0, everything, NULL, 300, NULL), 0);
 }
 
-/* What NCCL would refuse goes through the host, and the rest not. */
+/* Types that NCCL rejects on older GPUs go through the host, others do not. */
 static void before_hopper (void **state)
 {
     unsetenv ("DL_COMM_BACKEND");
@@ -39,7 +39,7 @@ static void threads (void **state)
     assert_int_equal (world_run (3, 0, collect_threads, NULL, 300, NULL), 0);
 }
 
-/* Wait for a stream of the stand-in's. */
+/* Wait for a stream of the fake CUDA. */
 static int finish (void *stream)
 {
     void *h = dlopen ("libcudart.so", RTLD_NOW | RTLD_NOLOAD);
@@ -53,12 +53,12 @@ static int finish (void *stream)
     return query && left > 0 ? 0 : -1;
 }
 
-/* What was queued is there when the stream has come to it. */
+/* Results of queued collectives are there once the stream has reached them. */
 static int queue (struct slurmdl_comm *w, void *arg)
 {
     struct slurmdl_error err = { "" };
     int32_t x[2] = { 1, 10 };
-    int stream = 0; /* its address is all that is looked at */
+    int stream = 0; /* only its address matters */
     int bad = slurmdl_comm_stream (w, &stream);
 
     bad |= slurmdl_allreduce (w, x, x, 1, SLURMDL_I32, SLURMDL_SUM, &err);
@@ -74,13 +74,13 @@ static void streams (void **state)
     assert_int_equal (world_run (3, 0, queue, NULL, 300, NULL), 0);
 }
 
-/* A text that is wanted, and how soon. */
+/* What the error must contain, and its errno. */
 struct failure {
     const char *text;
     int error;
 };
 
-/* The first call on memory of a device opens the back end. */
+/* The first call on device memory opens the back end. */
 static int fails (struct slurmdl_comm *w, void *arg)
 {
     const struct failure *f = arg;
@@ -91,7 +91,7 @@ static int fails (struct slurmdl_comm *w, void *arg)
     mesh_set_timeout (w->mesh, 2);
     if (slurmdl_allreduce (w, &x, &x, 1, SLURMDL_F32, SLURMDL_SUM, &err) == 0)
         return collect_complain (w, "it succeeds", 0);
-    /* who sees it second may hear of it from the first */
+    /* a rank may learn of the failure from another one */
     if (strstr (err.text, "aborted") && strstr (err.text, f->text))
         return 0;
     if (errno != f->error || !strstr (err.text, f->text))

@@ -7,7 +7,7 @@
 
 #include "runtime/comm/reduce/reduce.h"
 
-/* Element j of an array of that type becomes 'v', or v + imaginary * i. */
+/* Set element j of an array of this type to 'v', or v + imaginary * i. */
 static inline void put_complex (void *to, size_t j, enum slurmdl_type type, double v,
                                 double imaginary)
 {
@@ -24,7 +24,7 @@ static inline void put_complex (void *to, size_t j, enum slurmdl_type type, doub
     else if (type == SLURMDL_F16 || type == SLURMDL_F32 || type == SLURMDL_F64
              || type == SLURMDL_BF16 || type == SLURMDL_F8_E4M3 || type == SLURMDL_F8_E5M2)
         reduce_convert (at, type, &v, SLURMDL_F64, 1);
-    else /* two's complement, and little endian as all Slurm's are */
+    else /* two's complement and little-endian, as on all machines that Slurm supports */
         memcpy (at, &whole, size);
 }
 

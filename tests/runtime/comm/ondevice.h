@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of small whole numbers, exact in every type, in the memory of a
- * stand-in for CUDA's devices.
+/* Tensors of small integers, exact in every type, in the memory of a fake CUDA
+ * device.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ static inline int value (size_t j, long r)
     return (int)((j * 7 + (size_t)r * (j % 5 + 1)) % 2);
 }
 
-/* 'mine' is what this rank gives, 'want' what it gets. */
+/* 'mine' is this rank's input, 'want' the expected result. */
 struct one {
     char name[32];
     struct slurmdl_request r;
@@ -92,7 +92,7 @@ static inline void *on_device (const void *bytes, size_t n)
     return p;
 }
 
-/* 'o->r' has all but n and memory. */
+/* 'o->r' has everything but n and the buffers. */
 static inline void make (struct one *o, struct slurmdl_comm *c, size_t n)
 {
     long rank = slurmdl_comm_rank (c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on two arrays of all types beside plain ones. */
+/* Operations on two arrays of any type, compared with plain arithmetic. */
 #include "tests/runtime/comm/pairs.h"
 
 #include "runtime/comm/reduce/reduce.h"
@@ -20,7 +20,7 @@ static double most (double a, double b)
     return -least (-a, -b);
 }
 
-/* In F32: of two such numbers a double's rounding to float is the right one. */
+/* As F32 does: the double result of two F32 numbers rounds to the right float. */
 static double compute (enum slurmdl_op op, double a, double b)
 {
     switch (op) {
@@ -71,7 +71,7 @@ void all_pairs_of_bytes (void **state)
     free (out);
 }
 
-/* every number with special ones and with some by lot */
+/* all codes with special values, and with random ones */
 void pairs_of_halves (void **state)
 {
     static const double special[] = {
@@ -95,7 +95,7 @@ void pairs_of_halves (void **state)
             check_pairs (f, a, b, out, 65536);
         }
         for (int round = 0; round < 8; round++) {
-            for (int i = 0; i < 65536; i++) /* near enough to be rounded */
+            for (int i = 0; i < 65536; i++) /* often of similar size, so that sums are rounded */
                 b[i] = (uint16_t)(a[i] ^ (draw (&seed) & (round % 2 ? 0xffff : 0xfff)));
             check_pairs (f, a, b, out, 65536);
         }
@@ -167,7 +167,7 @@ void truth_values (void **state)
     assert_false (reduce_defined (SLURMDL_BOOL, SLURMDL_AVERAGE));
 }
 
-/* numbers of all sizes, zeros, infinities and NaN among them */
+/* a random number of any size, or zero, infinity or NaN */
 static double any_double (uint64_t *seed)
 {
     static const double special[] = { 0, -0.0, INFINITY, -INFINITY, NAN, 1 };

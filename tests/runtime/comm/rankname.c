@@ -63,7 +63,7 @@ static void control_of (int fd, char *name, size_t size)
     assert_int_equal (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, name, &n), 0);
 }
 
-/* Of who is called as of who calls. */
+/* Check both ends of the connection. */
 static void both_use_reno (struct listen_sockets *s, int caller)
 {
     char name[17];
@@ -103,9 +103,9 @@ static void congestion_control (void **state)
     unsetenv ("DL_COMM_CONGESTION");
 }
 
-/* ---- names of nodes that are no hosts' ---- */
+/* ---- node names that are not host names ---- */
 
-static bool waited; /* somebody did, for the resolver */
+static bool waited; /* the main thread called the resolver */
 
 int __real_getaddrinfo (const char *name, const char *service, const struct addrinfo *hints,
                         struct addrinfo **list);
@@ -124,7 +124,7 @@ int __wrap_getaddrinfo (const char *name, const char *service, const struct addr
     return EAI_AGAIN;
 }
 
-/* Rank 'rank' of a step whose nodes are all on this machine. */
+/* Describe rank 'rank' of a step whose nodes are all this machine. */
 static void set_step (long rank, long size, int port)
 {
     const struct {
@@ -151,7 +151,7 @@ static void set_step (long rank, long size, int port)
     }
 }
 
-/* 0; 1: it failed, 2: it asked the resolver and waited. */
+/* Returns 0; 1: it failed; 2: it waited for the resolver. */
 static int be_rank (long rank, long size, int port)
 {
     struct slurmdl_comm_options o = { .bootstrap = "tcp", .timeout = 60 };
@@ -187,7 +187,7 @@ static void meet_without_resolver (long size)
     close (held);
 }
 
-/* As a star, and as a tree. */
+/* 3 ranks form a star, 100 a tree. */
 static void nobody_waits_for_the_resolver (void **state)
 {
     meet_without_resolver (3);

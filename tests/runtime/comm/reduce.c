@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic of all types beside a plain one in double precision. */
+/* Arithmetic of all types, compared with plain double precision. */
 #include <float.h>
 
 #include "runtime/comm/reduce/reduce.h"
@@ -30,8 +30,9 @@ static void every_code_is_widened (void **state)
     }
 }
 
-/* The codes' numbers, what is halfway between neighbours, and its neighbours
- * in F32 and F64. */
+/* All numbers of the format, the halfway points between neighbours, and the F32
+ * or F64 numbers next to those.
+ */
 static size_t near (const struct format *f, double *x, bool as_float)
 {
     size_t n = 0;
@@ -93,7 +94,7 @@ static void what_lies_between_is_rounded_to_even (void **state)
 
 enum { MANY = 5, MANY_MAX = 2500 };
 
-/* what a loop over the elements would give, in the type's own arithmetic */
+/* the sum of element i, computed in the type's own arithmetic */
 static void plain_many (void *out, const void *const *in, size_t k, size_t i,
                         enum slurmdl_type type)
 {
@@ -136,7 +137,7 @@ static void fill (void *data, size_t n, enum slurmdl_type type, uint64_t *seed)
     }
 }
 
-/* 'place': the array that is the output as well, or none */
+/* 'place': which array is also the output; 'k': none of them */
 static void check_many (enum slurmdl_type type, size_t k, size_t n, size_t place)
 {
     static uint64_t data[MANY + 1][MANY_MAX], want[MANY_MAX];

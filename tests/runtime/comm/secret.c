@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The secret of a step: parsed and derived; notices in files; and clean texts.
+/* The secret of a step and keys derived from it, notices in files, and cleaned
+ * texts.
  */
 #include "runtime/comm/net/secret.h"
 #include "runtime/comm/net/clean.h"
@@ -32,7 +33,7 @@ static void parsing (void **state)
     assert_int_equal (secret_of_environment ("test", key, &err), SECRET_UNSET);
 }
 
-/* The same in a step, and another one in the next, and for something else. */
+/* A key is the same within a step, and differs between steps and purposes. */
 static void deriving (void **state)
 {
     unsigned char key[5][HANDSHAKE_KEY];
@@ -45,7 +46,7 @@ static void deriving (void **state)
     assert_int_equal (secret_of_environment ("other", key[2], NULL), SECRET_FOUND);
     setenv ("SLURM_STEP_ID", "1", 1);
     assert_int_equal (secret_of_environment ("test", key[3], NULL), SECRET_FOUND);
-    /* nor after the job was requeued */
+    /* nor is it the same after the job was requeued */
     setenv ("SLURM_STEP_ID", "0", 1);
     setenv ("SLURM_RESTART_COUNT", "1", 1);
     assert_int_equal (secret_of_environment ("test", key[4], NULL), SECRET_FOUND);
@@ -90,7 +91,7 @@ static void in_a_file (void **state)
     path_in_home (path, "7.0.0.1");
     assert_int_equal (stat (path, &st), 0);
     assert_int_equal (st.st_mode & 0777, 0600);
-    /* what others may read, or a link, is none */
+    /* a file that others can read is rejected, and so is a link */
     chmod (path, 0640);
     assert_int_equal (notice_get ("7.0.0.1", a, &err), -1);
     assert_int_equal (errno, EPERM);
@@ -102,7 +103,7 @@ static void in_a_file (void **state)
     unlink (other);
     assert_int_equal (mkfifo (other, 0600), 0);
     assert_int_equal (notice_get ("other", a, NULL), -1);
-    assert_int_equal (truncate (path, 3), 0); /* no line */
+    assert_int_equal (truncate (path, 3), 0); /* without a newline */
     assert_int_equal (notice_get ("7.0.0.1", a, NULL), -1);
     notice_remove ("7.0.0.1");
     assert_int_equal (notice_get ("7.0.0.1", a, NULL), -1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of named tensors: who decides, and what is rounded. */
+/* The parts of named tensors: packets, the coordinator, stalls, and rounding. */
+
 #include <stdbool.h>
 
 #include "runtime/comm/engine/coordinator.h"

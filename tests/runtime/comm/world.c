@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several ranks of a communicator, as processes of this machine. */
+/* Ranks of a communicator, each a process on this machine. */
 #include "tests/runtime/comm/world.h"
 
 #include <arpa/inet.h>

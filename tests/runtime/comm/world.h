@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several ranks of a communicator, as processes of this machine. */
+/* Ranks of a communicator, each a process on this machine. */
 #pragma once
 
 #include "runtime/slurmdl_comm.h"
 
-/* What a rank does; returns the process's exit status, 0 for success. */
+/* What a rank runs; returns its exit status, 0 for success. */
 typedef int (*world_f) (struct slurmdl_comm *world, void *arg);
 
-/* Run 'f' in 'size' new processes that have met on a free port of loopback; a
- * rank that cannot open its communicator ends with 99.  All are killed after
- * 'seconds'.  With 'node_size' > 0 so many ranks make a node (DL_COMM_NODE is
- * set, see mesh.h): the others are reached over TCP.
+/* Run 'f' in 'size' new processes, which meet on a free port of loopback.  A
+ * rank that cannot open its communicator exits with 99.  After 'seconds' all
+ * are killed.  If 'node_size' is > 0, so many ranks count as a node
+ * (DL_COMM_NODE, see mesh.h), and reach ranks of other nodes over TCP.
  *
- * Returns the number of ranks that did not end with 0; their ends are in
- * 'status' (of waitpid(2), 'size' numbers, or NULL).
+ * Returns how many ranks did not exit with 0.  'status' gets 'size' statuses as
+ * of waitpid(2), unless it is NULL.
  */
 int world_run (int size, int node_size, world_f f, void *arg, int seconds, int *status);
 
-/* A port of loopback that nobody else gets while the returned socket is open:
- * it is bound and does not listen, so that a listener with SO_REUSEADDR still
- * may.
+/* Reserve a port of loopback while the returned socket is open.  The socket is
+ * bound but does not listen, so a listener with SO_REUSEADDR can still use the
+ * port.
  */
 int world_hold_port (int *port);
