@@ -15,7 +15,7 @@ static void nap (unsigned *seed, int most)
     nanosleep (&t, NULL);
 }
 
-/* Prints the call at which it stopped. */
+/* Write to a file at which call this rank stopped. */
 static void stop_model (int rank, int size, void *arg)
 {
     unsigned seed = *(unsigned *)arg * 31 + (unsigned)rank;

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics file as a crash would leave it, at each boundary of the writer's I/O.
+"""Check the metrics file after a crash at each boundary of the writer's I/O.
 
 usage: boundaries.py WRITER TRACE.so SHIM.so DIR IMAGES SEED
 
-IMAGES: of each kind so many, chosen by chance; 0: all there are, the long run
+IMAGES: how many crashes of each kind to pick at random; 0: all of them (the long run)
 
-kill      every call before a point was done, none after it
-torn      and of the next one a part
-power     of what was not synced before it, each write or none, by chance
-refused   not an image: the program runs on after one call failed (ENOSPC,
-          EDQUOT, EIO), or moved half of its bytes, or was done and said not
+kill      every call before a point was done, and none after it
+torn      the next call was done in part, too
+power     each write before the point that was not synced is kept or lost at random
+refused   not a crash: one call fails (ENOSPC, EDQUOT, EIO), moves only half of its
+          bytes, or succeeds but reports a failure; the program continues
 """
 import os
 import random
@@ -26,7 +26,7 @@ MODES = ("ENOSPC", "EDQUOT", "EIO", "short", "lost")
 
 
 def read_trace(log):
-    """(operation, file, offset, bytes or paths) of each call that changed something."""
+    """(operation, file, offset, bytes or paths) of each call that changes something."""
     with open(log, "rb") as f:
         text = f.read()
     calls, at = [], 0
@@ -80,7 +80,7 @@ class Disk:
                     self.names[b] = file
 
     def dump(self, path):
-        """The file that has its name; no hidden one counts."""
+        """Write the file named metrics.h5; hidden files do not count."""
         named = [file for name, file in self.names.items() if name.endswith(b"/metrics.h5")]
         if not named:
             return False
@@ -90,7 +90,7 @@ class Disk:
 
 
 def not_synced(calls, point, rng):
-    """Some of the writes that a loss of power may take back."""
+    """Pick some of the writes that a power loss may undo."""
     last = {}
     for k, (op, file, _, _) in enumerate(calls[:point]):
         if op == SYNC:
@@ -126,7 +126,7 @@ def replay(writer, calls, path, images, rng):
     points = range(len(calls) + 1)
     for p in some(points, images, rng):
         judge(writer, image(calls, p), path)
-    # a word of the length is written by one aligned store
+    # the length is one aligned word, so its write cannot be torn
     writes = [p for p in points[:-1] if calls[p][0] == WRITE and len(calls[p][3]) > 8]
     for p in some(writes, images, rng):
         judge(writer, image(calls, p, cut=rng.randrange(1, len(calls[p][3]))), path)
@@ -145,7 +145,7 @@ def faulty(writer, shim, d, n, mode, log):
 
 
 def refuse(writer, shim, top, images, rng):
-    """A failed call costs nothing: all is there in the end, or the run could not be opened."""
+    """A failed call loses nothing: all rows are written in the end, or the run cannot be opened."""
     d, log = f"{top}/refused", f"{top}/calls"
     status, said = faulty(writer, shim, d, 0, "", log)
     assert status == 0 and said == (ROWS // 20, ROWS), f"without faults: {status}, {said}"

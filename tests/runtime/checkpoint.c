@@ -204,7 +204,7 @@ static int save_two (struct model *m)
     return open (in_dir ("run/a.1/ckpt/00000002.h5"), O_RDWR | O_CLOEXEC);
 }
 
-/* Nothing reads the padding between tensors. */
+/* A restore ignores the padding between tensors. */
 static bool in_padding (const struct part *rest, size_t n, off_t at)
 {
     for (size_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many checkpoints a test's run has. */
+/* Count the checkpoints of a test's run. */
 #pragma once
 
 #include "tests/folder.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kill writers at random moments; every file must open and hold what was acknowledged.
+"""Kill writers at random times; every file must open and hold what was acknowledged.
 
 usage: crash.py WRITER DIR KILLS SEED
 """
@@ -16,7 +16,7 @@ import h5py
 
 
 def last_numbers(path):
-    """What was acknowledged last: (records, rows), or (step,)."""
+    """The numbers acknowledged last: (records, rows), or (step,)."""
     with open(path, "rb") as f:
         lines = f.read().split(b"\n")
     return tuple(int(word) for word in lines[-2].split() if word.isdigit()) if len(lines) > 1 else (0, 0)
@@ -28,7 +28,7 @@ def lines_of(path):
 
 
 def killed(command, out, seconds, lines=0):
-    """Run a command, kill it a while after it has said so many lines; the number it acknowledged last."""
+    """Run a command and kill it a while after it has printed so many lines; return the numbers it acknowledged last."""
     with open(out, "wb") as f:
         p = subprocess.Popen(command, stdout=f)
         end = time.monotonic() + 100
@@ -46,7 +46,7 @@ def data_of(rows, data, i):
 
 
 def check_record(kind, data, j):
-    """Record j is as tests/runtime/writer.c has logged it."""
+    """Check that record j is what tests/runtime/writer.c logs."""
     n, text = j % 39 + 1, b'{"j": %d}' % j
     assert kind == j % 5 + 1, f"record {j} is of kind {kind}"
     if kind == 1:
@@ -61,10 +61,10 @@ def check_record(kind, data, j):
 
 
 def check_metrics(path, acknowledged, only_acknowledged=False):
-    """What a plain h5py sees.  After a loss of power only what was acknowledged need be right."""
+    """Check the file with plain h5py.  After a power loss only what was acknowledged must be right."""
     with h5py.File(path, "r") as f:
         records, rows = f["records"][1:], f["metrics"][1:]
-        names, data = f["names"][:], f["bytes"][:]  # after what refers to them: the writer may be at work
+        names, data = f["names"][:], f["bytes"][:]  # after the rows that refer to them: the writer may still run
     assert len(rows) >= acknowledged[1], f"{len(rows)} rows of {acknowledged[1]}"
     assert len(records) >= acknowledged[0], f"{len(records)} records of {acknowledged[0]}"
     if only_acknowledged:
@@ -77,8 +77,8 @@ def check_metrics(path, acknowledged, only_acknowledged=False):
 
 
 def check_reader(writer, path, acknowledged, power=False):
-    """What the library's reader sees: all of it right, and at least what was acknowledged.  After a loss of power
-    what was not acknowledged may lack between others (4).
+    """Check the file with the library's reader: all it reads is right, and nothing acknowledged is missing.
+    After a power loss, rows that were not acknowledged may be missing in between (status 4).
     """
     p = subprocess.run([writer, "check", path], capture_output=True, text=True)
     assert p.returncode in ((0, 4) if power else (0,)), f"the reader: {p.stderr}"
@@ -106,7 +106,7 @@ def kill_loggers(writer, top, kills, rng):
 def kill_savers(writer, top, kills, rng):
     saved = 0
     for k in range(kills):
-        # each second one after a save, however slow the machine is
+        # kill every second writer only after a save, however slow the machine is
         n = killed([writer, "save", f"{top}/run"], f"{top}/out", rng.uniform(0.01, 0.08), 3 * (k % 2))[-1]
         with open(f"{top}/out", "rb") as f:
             first = f.readline()
@@ -118,7 +118,7 @@ def kill_savers(writer, top, kills, rng):
 
 
 def read_live(writer, top):
-    """A plain reader beside a running writer never fails."""
+    """A plain reader never fails while the writer runs."""
     d = f"{top}/live"
     os.mkdir(d)
     with open(f"{top}/out", "wb") as out:

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# kill -9 of writers, and crashes at each boundary of their I/O: metrics and
-# checkpoints stay whole, for each Python's HDF5.  The long run, of some minutes:
-# make check TESTS=tests/runtime/crash.t DL_TEST_SOAK=1
+# Kill writers with SIGKILL, and simulate crashes at each boundary of their I/O:
+# metrics and checkpoints survive, read with each Python's HDF5.  The long run
+# takes some minutes: make check TESTS=tests/runtime/crash.t DL_TEST_SOAK=1
 . "$srcdir/tests/lib.sh"
 seed=${DL_TEST_SEED:-$(date +%s)}
 kills=${DL_TEST_KILLS:-$(often 40 1000)}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Damaged checkpoints of several ranks, restored by other numbers of them. */
+/* Damaged checkpoints of several ranks, restored by other numbers of ranks. */
 #include <stdbool.h>
 
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
 
-/* A tensor of which each rank has some rows. */
+/* A tensor whose rows are divided among the ranks. */
 enum { ROWS = 60, COLUMNS = 31, SAVERS = 3 };
 
 static const uint64_t shape[2] = { ROWS, COLUMNS };
@@ -36,7 +36,7 @@ static struct slurmdl *open_part (struct part *p, int rank, int size)
     return run;
 }
 
-/* Steps 1 and 2. */
+/* Save steps 1 and 2. */
 static void save_both (int rank, int size, void *arg)
 {
     static struct part p;
@@ -115,7 +115,7 @@ static struct image get_file (int64_t step)
     return i;
 }
 
-/* Where the tensor's data are: its values are nowhere else. */
+/* Offset of the tensor's data, whose values occur nowhere else. */
 static size_t data_of (const struct image *i, int64_t step)
 {
     double first[2] = { value_at (0, 0, step), value_at (0, 1, step) };
@@ -144,7 +144,7 @@ static void expect_first (int size)
     assert_int_equal (ranks (size, -1, restore_first, &one), 0);
 }
 
-/* The zeros before the tensor, which begins at a page, mean nothing. */
+/* The zeros before the tensor, which starts at a page, do not matter to a restore. */
 static bool in_padding (const struct image *i, size_t at, size_t data)
 {
     for (size_t k = at; k < data; k++)
@@ -182,7 +182,7 @@ static void a_file_cut_short (void **state)
     free (i.bytes);
 }
 
-/* As if a rank's slab had never come to the disk. */
+/* As if a rank's slab had never reached the disk. */
 static void a_slab_that_is_not_there (void **state)
 {
     struct image i = save_all ();
@@ -203,7 +203,7 @@ static void a_slab_that_is_not_there (void **state)
     free (i.bytes);
 }
 
-/* The slabs of two files in one. */
+/* A file with slabs of two steps. */
 static void a_slab_of_another_step (void **state)
 {
     struct image i = save_all ();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logging where the disk refuses or hangs, in children and in threads. */
+/* Logging to a disk that fails or hangs, from child processes and threads. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -7,18 +7,18 @@
 #include "runtime/base/clock.h"
 #include "tests/runtime/logged.h"
 
-/* For a sanitizer: what is left to a thread that hangs, or to a parent. */
+/* For LeakSanitizer: memory that a hanging thread, or a parent, still owns. */
 const char *__lsan_default_suppressions (void);
 const char *__lsan_default_suppressions (void)
 {
     return "leak:metrics_create";
 }
 
-/* ---- a disk that refuses, or hangs ---- */
+/* ---- a disk that fails or hangs ---- */
 
-static atomic_int refusal; /* errno; -1: hangs */
-static atomic_int hanging; /* calls that hang now */
-static atomic_int forgets; /* what is written, until the sync that tells it */
+static atomic_int refusal; /* errno; -1: hang */
+static atomic_int hanging; /* how many calls hang now */
+static atomic_int forgets; /* drop writes, and report it only at the next sync */
 
 static int disk (void)
 {
@@ -82,7 +82,7 @@ static void a_disk_that_refuses (void **state)
         assert_int_equal (slurmdl_trouble (run, &err), 1);
         assert_non_null (strstr (err.text, "cannot write"));
         assert_int_equal (slurmdl_flush (run, &err), -1);
-        assert_int_equal (slurmdl_trouble (run, &err), 0); /* told once */
+        assert_int_equal (slurmdl_trouble (run, &err), 0); /* reported only once */
         atomic_store (&refusal, 0);
         assert_int_equal (slurmdl_flush (run, &err), 0);
         assert_int_equal (slurmdl_lost (run), 0);
@@ -93,7 +93,7 @@ static void a_disk_that_refuses (void **state)
     }
 }
 
-/* As the client of a network file system whose server is full. */
+/* A network file system reports only at a sync that its server is full. */
 static void a_client_that_forgets (void **state)
 {
     struct slurmdl *run = open_run ();
@@ -118,8 +118,8 @@ static void a_client_that_forgets (void **state)
     assert_non_null (strstr (got.text, "text"));
 }
 
-/* Training goes on, what is beyond the queue is counted, and the file says
- * so; closing takes a bounded time.
+/* Training continues.  Rows that do not fit into the queue are counted as lost,
+ * and the file records how many.
  */
 static void a_disk_that_hangs (void **state)
 {
@@ -165,7 +165,7 @@ static void closing_while_it_hangs (void **state)
     assert_in_range (monotonic () - begin, 9, 100);
     atomic_store (&refusal, 0);
     await_hanging (0);
-    usleep (300000); /* the thread ends, and frees nothing of ours */
+    usleep (300000); /* the thread exits, and must not free anything of the test */
 }
 
 static void children_of_fork (void **state)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the plugin exports what Slurm looks for and needs libc only; each library exports what its header declares
+# the plugin exports only what Slurm looks up and needs only libc; each library exports exactly what its header declares
 . "$srcdir/tests/lib.sh"
 rm -rf "$work"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unpack the description of a node's network (tests/runtime/fabric/) into a
- * folder that looks like sysfs, and compare what is read.  Lines:
+ * directory that looks like sysfs, and compare what fabric_read() finds.  Lines:
  *
  *     hca NAME DRIVER|VENDOR LAYER STATE RATE   an adapter with one port
- *     soft NAME LAYER STATE RATE                without a device
- *     rnic NAME DRIVER LAYER STATE RATE         that is iWARP
+ *     soft NAME LAYER STATE RATE                one without a device
+ *     rnic NAME DRIVER LAYER STATE RATE         one for iWARP
  *     cxi NAME INTERFACE
  *     net NAME INDEX TYPE FLAGS STATE SPEED [MASTER]
- *     is TEXT, choice INTERFACE, default NAME=VALUE...   what is expected
+ *     is TEXT, choice INTERFACE, default NAME=VALUE...   what the test expects
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks of the steps in steps.h have in their environment. */
+/* The environment that ranks of the steps in steps.h get. */
 #pragma once
 
 #include <stddef.h>
@@ -7,10 +7,10 @@
 /* clang-format off */
 static const struct golden {
     const char *framework;
-    int step; /* row of steps */
+    int step; /* index into steps[] */
     long rank;
     const char *roles;
-    const char *env, *why; /* why: part of it */
+    const char *env, *why; /* why: part of the reason */
 } golden[] = {
     { "torch", 0, 3, NULL,
       "RANK=3 WORLD_SIZE=4 LOCAL_RANK=3 LOCAL_WORLD_SIZE=4 NODE_RANK=0 "

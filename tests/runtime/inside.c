@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files in a folder that others may write to: what is opened, and what not. */
+/* Which files are opened in a directory that others can write to. */
 #include "runtime/storage/inside.c"
 #include "runtime/storage/link.h"
 #include "tests/folder.h"
 
 #define HIDDEN ".0123456789abcdef0123456789abcdef"
 
-/* What others may have put there, and the errno of opening it for reading. */
+/* What others may plant there, and the errno of opening it for reading. */
 static const struct {
     const char *name;
     int error;
@@ -56,13 +56,13 @@ static void kinds (void **state)
     }
 }
 
-/* Linux before 5.6 finds the same. */
+/* The fallback for Linux before 5.6 gives the same results. */
 static void without_openat2 (void **state)
 {
     for (size_t i = 0; i < COUNT (rows); i++) {
         int fd = walk_path (in_dir (rows[i].name), O_RDONLY | O_NONBLOCK, 0);
         int e = fd < 0 ? errno : 0;
-        /* what was opened is not looked at, and no link is ours */
+        /* walk_path() checks no file type, and follows not even our own links */
         int want = !strcmp (rows[i].name, "own") ? ELOOP
                    : rows[i].error == EINVAL     ? 0
                                                  : rows[i].error;
@@ -88,7 +88,7 @@ static void changes (void **state)
     assert_int_equal (inside_mkdir (in_dir ("sub/new"), 0777), 0);
 }
 
-/* The user's own links are followed, but those in a folder of others'. */
+/* The user's own links are followed, except in a directory that others share. */
 static void entered (void **state)
 {
     char tmp[256];

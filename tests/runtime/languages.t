@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# slurmdl.h in C++ and Fortran programs; what doc/formats.md says for Python
+# slurmdl.h in C++ and Fortran programs, and the Python code of doc/formats.md
 . "$srcdir/tests/lib.sh"
 abs_src=$(cd "$srcdir" && pwd)
 lib=$builddir/runtime/.libs
@@ -54,7 +54,7 @@ if command -v gfortran >/dev/null; then
     ok $? "Fortran: it fits"
     DL_RUN_DIR=$work/f ./fit >out && grep -q '^20  *4.547E-12$' out
     ok $? "Fortran: it goes on from its checkpoint"
-    # a.1: the null record, 20 vectors, 2 events "saved"; a.2: the null record, "resumed", "restored"
+    # a.1: the null record, 20 vectors, 2 "saved" events; a.2: the null record, "resumed", "restored"
     [ "$(length metrics f/a.1/metrics.h5) $(length records f/a.1/metrics.h5) $(length records f/a.2/metrics.h5)" = "21 23 3" ]
     ok $? "Fortran: what it logged is in the file"
 fi

@@ -20,7 +20,7 @@ static const struct {
     { "a[1-2]b[3-4]",         "a1b3" },
     { "rack[0-3]-node[08,9]", "rack0-node08" },
     { "a[1-2].example.org",   "a1.example.org" },
-    /* the number of a long prefix does not fit */
+    /* a host name with so long a prefix does not fit */
     { LONG_PREFIX "[001-002]",       NULL },
     { LONG_PREFIX "a[1-2]",          NULL },
     { LONG_PREFIX LONG_PREFIX "[1-2]", NULL },
@@ -115,7 +115,7 @@ static void cross_ranks (void **state)
     struct rank_layout *l = calloc (1, sizeof (*l));
     long before;
 
-    assert_int_equal (lay_out (l, &steps[2], 2), 0); /* 4, 4, 3 */
+    assert_int_equal (lay_out (l, &steps[2], 2), 0); /* nodes with 4, 4 and 3 tasks */
     assert_int_equal (layout_cross (l, 2, 2, &before), 3);
     assert_int_equal (before, 2);
     assert_int_equal (layout_cross (l, 3, 1, &before), 2);
@@ -127,8 +127,8 @@ static void cross_ranks (void **state)
 static const struct {
     const char *text;
     long ranks;
-    const char *want; /* "role.index" of each rank; NULL: refused */
-    const char *why;  /* part of it */
+    const char *want; /* "role.index" of each rank; NULL: rejected */
+    const char *why;  /* part of the reason */
 } roles[] = {
     { "worker:*",                   3, "worker.0 worker.1 worker.2",       NULL },
     { "chief:1,ps:2,worker:*",      5, "chief.0 ps.0 ps.1 worker.0 worker.1", NULL },
@@ -195,7 +195,7 @@ static void make_text (const char *letters, char *buf, size_t size)
     buf[n] = '\0';
 }
 
-/* A valid text with some letters changed. */
+/* Change some letters of a valid text. */
 static void change_text (const char *letters, char *text)
 {
     size_t n = strlen (text);

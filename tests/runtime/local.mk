@@ -1,4 +1,4 @@
-# tests/runtime/: units of comm/ run each rank as a process (comm/world.c)
+# tests/runtime/: the tests of comm/ run each rank as a process (comm/world.c)
 if HAVE_CMOCKA
 rank_units = %D%/rank_environment.t %D%/layout.t %D%/topology.t %D%/nccl.t
 runtime_units = %D%/comm/commfail.t %D%/comm/elasticjoins.t %D%/comm/elastic.t %D%/comm/handshake.t \
@@ -24,7 +24,7 @@ $(runtime_units): %D%/libtest.la $(runtime_archives)
 %C%_topology_t_CPPFLAGS = $(AM_CPPFLAGS) -DMACHINES='"$(abs_srcdir)/%D%/topology"'
 %C%_comm_elasticjoins_t_SOURCES = %D%/comm/elastic.c
 %C%_comm_rankname_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo
-# as on processors without what gcc would take on this one
+# the generic kernels, which this processor would not use
 %C%_comm_reduce_generic_t_SOURCES = %D%/comm/reduce.c runtime/comm/reduce/convert.c runtime/comm/reduce/narrow.c \
 	runtime/comm/reduce/plain.c runtime/comm/reduce/reduce.c
 %C%_comm_reduce_generic_t_CPPFLAGS = $(AM_CPPFLAGS) -DKERNEL_GENERIC
@@ -40,7 +40,7 @@ endif
 runtime_tests = %D%/save.t %D%/crash.t $(runtime_units) $(device_units) $(rank_units) %D%/languages.t %D%/exports.t
 TESTS += $(runtime_tests)
 
-# what scripts run
+# programs that the scripts run
 EXTRA_PROGRAMS += %D%/writer %D%/machine %D%/comm/meet
 %C%_writer_LDADD = $(runtime_libs)
 %C%_machine_LDADD =

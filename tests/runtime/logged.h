@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the test's folder, and what is read of their logs, as a text. */
+/* Open runs in the test's directory, and print the records they logged as text. */
 #pragma once
 
 #include "runtime/slurmdl.h"

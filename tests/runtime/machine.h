@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unpack the description of a machine (tests/runtime/topology/) into a folder
+/* Unpack the description of a machine (tests/runtime/topology/) into a directory
  * that looks like its root.  Lines:
  *
- *     cpus NODE PACKAGE LIST STRIDE   CPU c and c + STRIDE are one core; 0: no
- *     nvidia|amd|intel NODE PATH      a GPU; PATH as `lspci -PP` writes it
+ *     cpus NODE PACKAGE LIST STRIDE   CPUs c and c + STRIDE share a core; 0: none
+ *     nvidia|amd|intel NODE PATH      a GPU; PATH as `lspci -PP` prints it
  *     ib|cxi|net NAME NODE PATH [INTERFACE]
  *     file PATH TEXT
  */
@@ -22,7 +22,7 @@ struct machine {
 
 enum { MACHINE_PATH = 512 };
 
-/* Path below the root; its folders are made. */
+/* Path below the root, whose directories are created. */
 static inline const char *machine_path (const struct machine *t, const char *name)
 {
     static char path[MACHINE_PATH];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a table are found by their names, whatever was added and removed. */
+/* Rows of a table are found by name, whatever was added and removed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slabs in the plainest way, element by element. */
+/* Slabs, element by element. */
 #pragma once
 
 #include "runtime/storage/slab.h"
@@ -13,7 +13,7 @@ static inline uint64_t count_of (const struct slab *s)
     return n;
 }
 
-/* The place of an element of box 'b' in box 'a', -1 if it is not in it. */
+/* The index in box 'a' of the k-th element of box 'b', or -1 if it is not in 'a'. */
 static inline int64_t plain_place (const struct slab *a, const struct slab *b, uint64_t k)
 {
     uint64_t at[DIMS_MAX];

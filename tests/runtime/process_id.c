@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a process has ended: a zombie, a pid that is used again, no proc. */
+/* Whether a process has exited: zombies, reused pids, and no /proc. */
 #include "runtime/base/process_id.h"
 #include "tests/unit.h"
 
@@ -32,7 +32,7 @@ static void zombie (void **state)
     assert_true (process_has_ended ("/proc", pid, start));
 }
 
-/* What cannot be read says nothing; that there is no such pid does. */
+/* An unreadable /proc does not prove that a process has exited; a free pid does. */
 static void unreadable (void **state)
 {
     pid_t pid = fork ();
@@ -56,7 +56,7 @@ static void member (void **state)
     assert_false (process_id_has_ended (&other, &self));
     other.start--;
     assert_true (process_id_has_ended (&other, &self));
-    other.boot[0] = 'x'; /* before the machine started again */
+    other.boot[0] = 'x'; /* 'self' cannot see processes of another boot */
     assert_false (process_id_has_ended (&other, &self));
 }
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Let a call of one of three ranks fail while they save one file.
+"""Make one call of one of three ranks fail while they save a file together.
 
 usage: rankfaults.py WRITER SHIM DIR CASES SEED
 
-CASES: so many, chosen by chance, after one that must come to a save; 0: each call of two ranks, in each way.  Every rank
-ends, all say the same of a save, whatever has a checkpoint's name is one, and what they have acknowledged is restored.
+CASES: how many cases to run: one in which a save must fail, and others picked at random; 0: each call of two ranks,
+in each way.  All ranks exit and report the same result of each save, every file with the name of a checkpoint is valid,
+and the last acknowledged step can be restored.
 """
 import collections
 import os
@@ -25,7 +26,7 @@ CERTAIN = ("sync", 0, "pwrite", PLACES[0], 1, "ENOSPC")
 
 
 def run_ranks(writer, top, how, hit=None, fault=None):
-    """Statuses and lines of the ranks; 'fault' is the environment of rank 'hit'."""
+    """Exit statuses and output lines of the ranks; 'fault' is added to the environment of rank 'hit'."""
     procs = []
     for rank in range(RANKS):
         env = dict(os.environ, DL_RANK_TIMEOUT="8", **(fault if rank == hit else {}))
@@ -55,7 +56,7 @@ def fresh(top):
 
 
 def calls_of(writer, shim, top, how, rank):
-    """How often the rank makes each call in each place when nothing fails."""
+    """How often the rank makes each call in each place if nothing fails."""
     fresh(top)
     log = f"{top}/calls"
     if os.path.exists(log):
@@ -76,7 +77,7 @@ def cases(writer, shim, top):
     for how in ("sync", "async"):
         for rank in (0, 1):
             for (call, place), n in calls_of(writer, shim, top, how, rank).items():
-                # how often a rank looks for a message is chance
+                # how often a rank polls for a message varies from run to run
                 most = min(n, 3) if place == PLACES[1] and call in ("open", "open64") else n
                 found += [(how, rank, call, place, k, mode) for k in range(1, most + 1) for mode in MODES.get(call, ("ENOSPC", "EIO"))]
     return found
@@ -88,7 +89,7 @@ def try_case(writer, shim, top, case):
     statuses, lines = run_ranks(writer, top, how, rank, {
         "LD_PRELOAD": shim, "FAULT_DIR": f"{top}/run", "FAULT_CALL": call, "FAULT_PATH": place, "FAULT_AT": str(k), "FAULT_MODE": mode})
     said = [outcomes(x) for x in lines]
-    if 1 in statuses:  # it did not come as far as to save: then nobody has
+    if 1 in statuses:  # a rank failed before it could save, so none has saved
         assert not any("saved" in x for one in said for x in one), f"{statuses}, {said}"
     else:
         assert said == [said[0]] * RANKS, f"the ranks differ: {said}"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restoring reads what it needs: the saved parts that it touches. */
+/* A restore reads no more than the saved parts that overlap what it needs. */
 #include <stdbool.h>
 
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
 
-/* Rows of a MiB, which are saved in parts of 16. */
+/* Rows of 1 MiB, which are saved in parts of 16 rows. */
 enum { ROWS = 40, COLUMNS = 256 << 10, PART = 16, MIB = 1 << 20 };
 
 static const uint64_t shape[2] = { ROWS, COLUMNS };
@@ -25,7 +25,7 @@ static float *make_rows (uint64_t first, uint64_t n)
     return data;
 }
 
-/* Bytes that this process has read so far; -1: the kernel does not count. */
+/* Bytes that this process has read so far; -1: the kernel does not count them. */
 static long long bytes_read (void)
 {
     FILE *f = fopen ("/proc/self/io", "r");
@@ -38,7 +38,7 @@ static long long bytes_read (void)
     return n;
 }
 
-/* So many MiB, and less than one of tables and messages. */
+/* Within a MiB, which allows for tables and messages. */
 static bool is_about (long long bytes, long long mib)
 {
     if (bytes >= mib * MIB && bytes < (mib + 1) * MIB)
@@ -84,7 +84,7 @@ static void restore_rows (int rank, int size, void *arg)
     int64_t step;
 
     NEED (slurmdl_protect_shard (run, "w", SLURMDL_F32, 2, shape, offset, local, data) == 0);
-    NEED (slurmdl_stop_here (run, 0) == 0); /* they have met */
+    NEED (slurmdl_stop_here (run, 0) == 0); /* makes the ranks meet first */
     before = bytes_read ();
     NEED (slurmdl_restore (run, &step, &err) == 1);
     NEED (!memcmp (data, want, n * COLUMNS * sizeof (*data)));
@@ -97,7 +97,7 @@ static void restore_rows (int rank, int size, void *arg)
 
 static const char no_count[] = "this kernel does not count what is read";
 
-/* One rank has saved, four restore a quarter each. */
+/* One rank saves; four restore a quarter each. */
 static void ranks_read_their_rows (void **state)
 {
     if (bytes_read () < 0)
@@ -121,7 +121,7 @@ static void save_and_restore_columns (int rank, int size, void *arg)
         data[i] = value_at (i / n, offset[1] + i % n);
     NEED (slurmdl_protect_shard (run, "w", SLURMDL_F32, 2, shape, offset, local, data) == 0);
     NEED (slurmdl_save (run, 1, &err) == 0);
-    NEED (slurmdl_save_wait (run, &err) == 0); /* it is read back */
+    NEED (slurmdl_save_wait (run, &err) == 0); /* the save reads back what it wrote */
     memset (data, 0, ROWS * n * sizeof (*data));
     before = bytes_read ();
     NEED (slurmdl_restore (run, &step, &err) == 1);
@@ -131,7 +131,7 @@ static void save_and_restore_columns (int rank, int size, void *arg)
     slurmdl_close (run);
 }
 
-/* Of columns each rank reads what it has saved. */
+/* With columns, each rank reads just what it saved. */
 static void ranks_read_their_columns (void **state)
 {
     if (bytes_read () < 0)
@@ -183,7 +183,7 @@ static void one_row_alone (void **state)
     assert_int_equal (t.shards, 3);
     before = bytes_read ();
     assert_int_equal (slurmdl_checkpoint_read (c, "w", offset, dims, three, &err), 0);
-    /* the third part, of 8 rows */
+    /* the third part, which has 8 rows */
     assert_true (is_about (bytes_read () - before, ROWS - 2 * PART));
     for (uint64_t i = 0; i < 3; i++)
         assert_true (three[i] == value_at (33, 5 + i));

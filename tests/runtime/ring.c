@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue of rows: how many it holds, in which order, from many threads. */
+/* The queue of rows: its capacity, and its order with many threads. */
 #include "runtime/metrics/ring.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ static size_t put_all (struct ring *r, int64_t *step)
     return n;
 }
 
-/* Rows have the steps from *step on. */
+/* Take all rows, whose steps must continue from *step. */
 static size_t take_all (struct ring *r, int64_t *step)
 {
     struct row rows[BATCH];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: what they know of the worker and of the ranks, stop requests. */
+/* Runs: what they learn about the worker and the ranks, and stop requests. */
 #include "runtime/slurmdl.h"
 #include "tests/ranks.h"
 #include "tests/runtime/unattended.h"
@@ -59,7 +59,7 @@ static void run_of_a_worker (void **state)
     assert_int_equal (slurmdl_seed (run), 99);
     assert_true (slurmdl_float (run, "lr", 1) == 0.5);
     assert_int_equal (slurmdl_int (run, "opt.k", 1), 12);
-    assert_int_equal (slurmdl_int (run, "lr", 1), 1); /* no integer */
+    assert_int_equal (slurmdl_int (run, "lr", 1), 1); /* not an integer */
     assert_true (slurmdl_float (run, "absent", 7) == 7);
     assert_string_equal (slurmdl_string (run, "opt.k", ""), "12");
     assert_null (slurmdl_hp (run, "absent"));
@@ -68,7 +68,7 @@ static void run_of_a_worker (void **state)
     slurmdl_close (run);
 }
 
-/* Slurm's numbers of a batch script and of an interactive step. */
+/* Slurm's step IDs of a batch script and of an interactive step. */
 static void no_ranks (void)
 {
     static const char *const steps[] = { "-5", "-6", "4294967290", "4294967291" };
@@ -98,10 +98,10 @@ static void ranks_of_a_step (void **state)
     slurmdl_protect (run, "x", SLURMDL_F32, 0, NULL, &x);
     assert_int_equal (slurmdl_log (run, "x", 1, 1), 0);
     assert_int_equal (slurmdl_save (run, 1, NULL), 0);
-    assert_int_equal (access (in_dir ("run/a.1"), F_OK), -1); /* wrote nothing */
+    assert_int_equal (access (in_dir ("run/a.1"), F_OK), -1); /* rank 2 writes nothing */
     slurmdl_close (run);
     no_ranks ();
-    unsetenv ("SLURM_STEP_ID"); /* a batch script has stale ones */
+    unsetenv ("SLURM_STEP_ID"); /* the SLURM_PROCID of a batch script is stale */
     run = slurmdl_open (in_dir ("run"), NULL);
     assert_int_equal (slurmdl_rank (run), 0);
     slurmdl_close (run);
@@ -123,7 +123,7 @@ static void stop_requests (void **state)
     slurmdl_close (run);
     sigaction (SIGTERM, NULL, &sa);
     assert_true (sa.sa_handler == SIG_DFL);
-    /* what the program set stays */
+    /* a handler that the program set stays */
     signal (SIGUSR2, SIG_IGN);
     run = slurmdl_open (in_dir ("run"), NULL);
     sigaction (SIGUSR2, NULL, &sa);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kill ranks while they save, and let each file-system call of a save fail.
+"""Kill ranks while they save, and make each file-system call of a save fail.
 
 usage: save.py kill WRITER DIR KILLS SEED | faults WRITER SHIM DIR
 """
@@ -20,7 +20,7 @@ def command(writer, top, ranks, how, steps):
 
 
 def steps_of(path):
-    """The step that was restored, and the last that was acknowledged."""
+    """The step that was restored, and the last step that was acknowledged."""
     with open(path) as f:
         lines = f.read().split("\n")[:-1]
     restored = [int(x.split()[1]) for x in lines if x.startswith("restored")]
@@ -29,7 +29,7 @@ def steps_of(path):
 
 
 def verify_all(top):
-    """Whatever has a checkpoint's name is one."""
+    """Verify every file with the name of a checkpoint; return their paths."""
     named = []
     for where, _, names in os.walk(top):
         named += [f"{where}/{n}" for n in names if n.endswith(".h5") and n[0] != "." and where.endswith("/ckpt")]
@@ -46,7 +46,7 @@ def kill_some(writer, top, ranks, how, kills, rng):
             p = subprocess.Popen(command(writer, top, ranks, how, 0), stdout=f, start_new_session=True)
             end = time.monotonic() + 200
             while k % 2 and steps_of(out)[1] <= best and p.poll() is None and time.monotonic() < end:
-                time.sleep(0.005)  # each second one is killed after a save, however slow the machine is
+                time.sleep(0.005)  # every second kill comes after a save, however slow the machine is
             time.sleep(rng.uniform(0.01, 0.15))
             assert p.poll() is None, f"kill {k}: the ranks ended with {p.returncode}"
             os.killpg(p.pid, signal.SIGKILL)
@@ -59,7 +59,7 @@ def kill_some(writer, top, ranks, how, kills, rng):
         if k % 10 == 9:
             verify_all(top)
             for a in sorted(os.listdir(f"{top}/run"), key=lambda n: int(n[2:]) if n[2:].isdigit() else -1)[:-3]:
-                if a.startswith("a."):  # the newest are enough
+                if a.startswith("a."):  # keep the newest three, to save space
                     shutil.rmtree(f"{top}/run/{a}", ignore_errors=True) if not holds(f"{top}/run/{a}", best) else None
     verify_all(top)
     assert saved_all * 4 > kills, f"only {saved_all} of {kills} came to save"
@@ -93,15 +93,15 @@ def one_fault(writer, shim, top, how, call, error):
     restored, saved = steps_of(f"{top}/out")
     files = verify_all(top)
     newest = max((int(os.path.basename(x)[:-3]) for x in files), default=0)
-    # async: an error ends the wait for later ones, too; what was acknowledged is there.  1: the folder could not be listed when
-    # the run was to be restored, before it has saved
+    # Every acknowledged step must be on disk.  An asynchronous error also ends the wait for later saves, so more may
+    # be there.  Status 1: the restore could not list the directory, so the run never saved.
     refused = status == 1 and restored is None and name == "open" and path.endswith("/ckpt")
     assert (status in (0, 4) or refused) and newest >= saved, f"{how}, call {n} {name} {path}, {error}: {status}, {saved}, {files}"
     shutil.rmtree(top)
 
 
 def faults(writer, shim, top):
-    """Three saves; each call under ckpt/ fails once, in each way: four at a time, as they wait for the disk."""
+    """Save three times, and make each call under ckpt/ fail once in each way; four runs share the wait for the disk."""
     with ThreadPoolExecutor(4) as pool:
         tries = []
         for how in ("sync", "async"):

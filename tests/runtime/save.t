@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# kill -9 and failing disks while 1 and 4 ranks save, now and asynchronously
+# SIGKILL and failing disks while ranks save, synchronously and asynchronously
 #
-# A long run: DL_TEST_SOAK=1 kills 1,000 times, and lets each call of two ranks fail in each way.
+# The long run (DL_TEST_SOAK=1) kills 1000 times, and makes each call of two ranks fail in each way.
 . "$srcdir/tests/lib.sh"
 python=/usr/bin/python3
 "$python" -c 'import json' 2>/dev/null || skip_all "no Python"

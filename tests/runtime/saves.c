@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large and asynchronous saves, the time limit, files by themselves. */
+/* Large and asynchronous saves, the time limit, and files outside of a run. */
 #include <limits.h>
 #include <time.h>
 
@@ -7,7 +7,7 @@
 #include "runtime/slurmdl.h"
 #include "tests/runtime/counted.h"
 
-/* ---- large: past the page cache, verified by the thread ---- */
+/* ---- large files: direct I/O, verified by the thread ---- */
 
 enum { BIG = 5 << 20 };
 
@@ -31,7 +31,7 @@ static void big_files (void **state)
     int64_t step;
 
     memset (bytes, 7, sizeof (bytes));
-    /* aligned to nothing */
+    /* at unaligned addresses */
     slurmdl_protect (run, "a", SLURMDL_U32, 1, &n, saved + 1);
     slurmdl_protect (run, "b", SLURMDL_U8, 1, &odd, bytes);
     slurmdl_protect (run, "c", SLURMDL_U32, 1, &n, saved + 2);
@@ -51,7 +51,7 @@ static void big_files (void **state)
     assert_int_equal (step, 6);
     assert_memory_equal (found + 3, saved + 1, n * 4);
     assert_memory_equal (back, bytes, sizeof (bytes));
-    /* a part, by name */
+    /* restore some tensors by name */
     memset (back, 0, sizeof (back));
     found[3]++;
     assert_int_equal (slurmdl_restore_only (run, "[bx]", NULL, &step, &err), 1);
@@ -62,7 +62,7 @@ static void big_files (void **state)
     free (found);
 }
 
-/* Memory that was allocated before is used, and not allocated twice. */
+/* A save uses the memory that was prepared, and allocates no more. */
 static void prepared (void **state)
 {
     uint64_t n = BIG;
@@ -70,26 +70,26 @@ static void prepared (void **state)
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     struct slurmdl_error err;
 
-    slurmdl_save_prepare (run); /* nothing is protected */
+    slurmdl_save_prepare (run); /* does nothing: no tensor is protected yet */
     slurmdl_protect (run, "x", SLURMDL_U32, 1, &n, data);
     for (int i = 0; i < 3; i++)
         slurmdl_save_prepare (run);
     assert_int_equal (slurmdl_save_wait (run, &err), 0);
-    setenv ("DL_SNAPSHOT_MAX", "1000", 1); /* no more memory from here on */
+    setenv ("DL_SNAPSHOT_MAX", "1000", 1); /* forbid more memory from here on */
     for (int i = 1; i <= 3; i++) {
         assert_int_equal (slurmdl_save_async (run, i, &err), 0);
         assert_string_equal (err.text, "");
         assert_int_equal (slurmdl_save_wait (run, &err), 0);
     }
     unsetenv ("DL_SNAPSHOT_MAX");
-    slurmdl_save_prepare (run); /* is ended by the run */
+    slurmdl_save_prepare (run); /* slurmdl_close() must end it */
     assert_int_equal (slurmdl_close (run), 0);
     free (data);
 }
 
 static void no_memory_for_a_copy (void **state)
 {
-    /* as many ranks have little of the machine's memory each */
+    /* with many ranks, each may use little of the machine's memory */
     static const char *const names[] = { "DL_SNAPSHOT_MAX", "LOCAL_WORLD_SIZE",
                                          "SLURM_NTASKS_PER_NODE" };
     uint64_t n = BIG;
@@ -110,7 +110,7 @@ static void no_memory_for_a_copy (void **state)
     free (saved);
 }
 
-/* No name is cut off. */
+/* A path that is too long is rejected, not truncated. */
 static void long_names (void **state)
 {
     static char folder[PATH_MAX], tmp[PATH_MAX], path[PATH_MAX];
@@ -126,14 +126,14 @@ static void long_names (void **state)
     assert_int_equal (chdir ("/"), 0);
 }
 
-/* An error of the thread comes once, with the next call. */
+/* The next call reports an error of the thread, once. */
 static void errors_come_later (void **state)
 {
     uint64_t n = 4;
     float w[4] = { 1 };
     struct slurmdl_error err = { "" };
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
-    FILE *f = fopen (in_dir ("run/a.1/ckpt"), "w"); /* no folder */
+    FILE *f = fopen (in_dir ("run/a.1/ckpt"), "w"); /* not a directory */
 
     fclose (f);
     slurmdl_protect (run, "w", SLURMDL_F32, 1, &n, w);
@@ -155,7 +155,7 @@ static void stop_alone (void **state)
     run = slurmdl_open (in_dir ("run"), NULL);
     for (int i = 0; i < 6000 && !slurmdl_should_stop (run); i++)
         usleep (10000);
-    assert_int_equal (slurmdl_should_stop (run), 1); /* 60 s before */
+    assert_int_equal (slurmdl_should_stop (run), 1); /* 60 s before the end */
     assert_int_equal (slurmdl_stop_here (run, 1), 1);
     slurmdl_close (run);
     unsetenv ("SLURM_JOB_END_TIME");

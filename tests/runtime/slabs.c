@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slabs of tensors, against the plainest way. */
+/* Slabs of tensors, compared with an element-wise implementation. */
 #include "tests/runtime/plain.h"
 #include "tests/unit.h"
 
@@ -62,7 +62,7 @@ struct cutting {
     uint64_t most, next, parts;
 };
 
-/* The elements of a part are the next ones of the box. */
+/* A part holds the next elements of the box. */
 static int check_part (const struct slab *part, void *arg)
 {
     struct cutting *c = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of many kinds, for the tests of layouts and of environments. */
+/* Steps of many kinds, for the tests of layouts and environments. */
 #pragma once
 
 #include <errno.h>
@@ -7,13 +7,13 @@
 #include "runtime/rank/layout.h"
 
 /* clang-format off */
-/* Steps as Slurm 22.05 describes them; "rank's host/SLURM_LOCALID" of each. */
+/* Steps as Slurm 22.05 describes them; 'want' is "host/SLURM_LOCALID" of each rank. */
 static const struct step {
     const char *name, *hosts, *tasks, *distribution;
     long plane;
     const char *gtids[4]; /* by SLURM_NODEID */
     const char *groups[3];
-    const char *want; /* NULL: error */
+    const char *want; /* NULL: it fails with 'error' */
     int error;
 } steps[] = {
     { "one node", "n1", "4", NULL, -1, { "0,1,2,3" }, { 0 },

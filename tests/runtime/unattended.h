@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder of its own for a test, and no worker or step around it. */
+/* Give a test its own directory, and an environment without a worker or step. */
 #pragma once
 
 #include "tests/folder.h"
