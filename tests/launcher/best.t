@@ -10,7 +10,7 @@ import json, struct
 head = json.dumps({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
 open("w.safetensors", "wb").write(struct.pack("<Q", len(head)) + head + struct.pack("<2f", 1, 2))'
 
-# a trainer that keeps a checkpoint, and fails at some points
+# a script that saves a checkpoint, and fails if opt is bad
 cat >train.sh <<'END2'
 [ "$2" = bad ] && { echo "first line"; echo "cannot allocate memory at lr $1"; exit 7; }
 if [ -n "${DL_ATTEMPT_DIR:-}" ]; then
@@ -129,7 +129,7 @@ is "$? $(grep -c 'optimises loss, but .*other-0001 accuracy: they cannot be comp
 dl compare rungs >out 2>&1
 is "$?" 2 "one is too few"
 
-# ---- nothing there
+# ---- an experiment without results
 printf 'name = "none"; entrypoint = "true"; searcher = { metric = "loss"; max_trials = 2; name = "random"; };\nhyperparameters = { x = 1; };\n' >none.conf
 dl run --local --no-workers none.conf >out 2>&1
 dl best none >out 2>&1

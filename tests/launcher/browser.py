@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium, driven over its pipe: nothing but Python's own library."""
+"""A headless Chromium, controlled over its pipe with only Python's standard library."""
 import json
 import os
 import select
@@ -10,7 +10,7 @@ import time
 
 
 class Browser:
-    """Chromium's DevTools protocol: a JSON object and a NUL in each direction."""
+    """Chromium's DevTools protocol: JSON objects, each followed by a NUL, in both directions."""
 
     def __init__(self, program="chromium"):
         self.home = tempfile.mkdtemp()
@@ -20,7 +20,7 @@ class Browser:
                  "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
                  "--user-data-dir=" + self.home, "about:blank"]
 
-        def place():    # the two ends are 3 and 4, whatever they were
+        def place():    # Chromium expects the pipe on descriptors 3 and 4
             a, b = os.dup2(to_read, 30), os.dup2(to_write, 31)
             os.dup2(a, 3)
             os.dup2(b, 4)
@@ -62,7 +62,7 @@ class Browser:
             self.events.append(m)
 
     def js(self, text):
-        """The value of an expression, which may be a promise."""
+        """Return the value of an expression, which may be a promise."""
         r = self("Runtime.evaluate", expression=text, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in r:
             raise RuntimeError(r["exceptionDetails"].get("exception", {}).get("description", r["exceptionDetails"]["text"]))
@@ -75,7 +75,7 @@ class Browser:
                 if self.js(text):
                     return
             except RuntimeError:
-                pass            # the page is being replaced
+                pass            # the page is reloading
             if time.monotonic() > end:
                 raise TimeoutError(text + " " + str(self.js("[location.hash, document.readyState, typeof reportStats, window.reportStats && reportStats.first, window.report && [...report.model.filters.keys()].join()]")))
             time.sleep(0.1)
@@ -90,7 +90,7 @@ class Browser:
             self.wait("window.reportStats && window.reportStats.first > 0")
 
     def complaints(self):
-        """What the console has, exceptions, and requests that leave the file."""
+        """Return the console's messages, exceptions, and requests that leave the file."""
         found = []
         for e in self.events:
             p = e.get("params", {})

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the check of one machine, whose driver is a stand-in, and whose files are made
+# dl check on one node, with a stand-in for the GPU driver and with simulated files.
 . "$srcdir/tests/lib.sh"
 libs=$builddir/tests/fakes/.libs
 mkdir "$work/gpus" "$work/less"
@@ -12,7 +12,7 @@ ln -s "$libs/nvmlless.so" "$work/less/libnvidia-ml.so.1"
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR SLURM_DL_GATHER
 
-# ---- one machine
+# ---- one node
 out=$(timeout 300 dl check)
 is $? 0 "a machine without GPUs is good"
 like "$out" '^dl: check: 1 node, 1 rank, 0 GPUs: good$' "and the verdict says so"
@@ -20,18 +20,18 @@ export LD_LIBRARY_PATH="$work/gpus"
 out=$(timeout 300 dl check --table)
 like "$out" '^dl: check: 1 node, 1 rank, 2 GPUs: good$' "two GPUs"
 like "$out" '00000000:1B:00\.0,00000000:1C:00\.0' "the table has their addresses"
-field () { # field EXPRESSION: of the JSON; its standard error is not part of it
+field () { # field EXPRESSION: evaluate it over the JSON d; standard error must not mix with the JSON
     FAKE_FAULTS=here:ecc:1 timeout 300 dl check --json 2>/dev/null | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)"
 }
 is "$(field 'd["good"], len(d["nodes"]), d["nodes"][0]["gpus"], d["nodes"][0]["state"]')" "False 1 2 BAD" "--json"
 is "$(field 'd["findings"][0]["severity"], d["findings"][0]["nodes"] == [d["nodes"][0]["node"]]')" "bad True" "with the findings"
 like "$(field 'd["findings"][0]["what"]')" '^GPU 00000000:1C:00.0: 3 uncorrected ECC errors' "and what they are"
-fault () { # fault FAULT STATUS PATTERN
+fault () { # fault FAULT STATUS PATTERN: dl check with this fault
     out=$(FAKE_FAULTS=here:$1 timeout 300 dl check)
     is $? "$2" "$1: status $2"
     like "$out" "$3" "$1 is told"
 }
-says () { # says FAULT LINE: all that is told of a GPU besides the verdict
+says () { # says FAULT LINE: LINE is all that dl check reports about GPUs, apart from the verdict
     is "$(FAKE_FAULTS=$1 timeout 300 dl check | sed -n "s/^dl: check: \([a-z]*: \).*\(GPU [0n].*\)/\1\2/p" | sort | tr '\n' ';')" "$2" "$1"
 }
 says "" ""
@@ -50,15 +50,15 @@ says here:failed:0,here:rows:0 "bad: GPU 00000000:1B:00.0: a row of its memory c
 says here:warm:1 "warning: GPU 00000000:1C:00.0: slowed down by its driver (temperature);"
 says here:brake:0 "bad: GPU 00000000:1B:00.0: slowed down by its hardware (power brake);"
 says here:slow:0 "bad: GPU 00000000:1B:00.0: slowed down by its hardware (no further reason);"
-says here:links:0 "" # none is up: they are not used
+says here:links:0 "" # no link is up, so the GPUs do not use NVLink
 says here:generation:1 "note: GPU 00000000:1C:00.0: PCIe generation 1 instead of 5;"
 says here:idle:1 ""
 says here:unloads:0 "note: GPU 00000000:1B:00.0: persistence mode is off;"
 says here:reset:1 "bad: GPU number 1: the driver requests a reset;"
 says here:lostlate:1 "bad: GPU 00000000:1C:00.0: lost (it fell off the bus);"
 says here:closed:1 "bad: GPU number 1: cannot open it (NVML error 999);"
-says here:divided:0,here:ecc:0,here:slow:0 "" # of its parts it says nothing
-CUDA_VISIBLE_DEVICES=0 says here:closed:1 "" # of another job
+says here:divided:0,here:ecc:0,here:slow:0 "" # a GPU in MIG mode is not checked further
+CUDA_VISIBLE_DEVICES=0 says here:closed:1 "" # this GPU belongs to another job
 CUDA_VISIBLE_DEVICES=NoDevFiles says here:ecc:1 "bad: GPU 00000000:1C:00.0: 3 uncorrected ECC errors since its driver was loaded;"
 beside hang env FAKE_FAULTS=here:hang:1 dl check
 out=$(CUDA_VISIBLE_DEVICES=0 FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
@@ -80,7 +80,7 @@ is $? 0 "an old driver, without most functions"
 like "$out" '2 GPUs: good' "has GPUs all the same"
 
 # ---- the ranks of a node
-rank () { # rank LEVEL LOCALID FAULTS: as of two on this node, without a collector
+rank () { # rank LEVEL LOCALID FAULTS: run one of two ranks of this node, without a collector
     FAKE_FAULTS=$3 SLURM_LOCALID=$2 SLURM_GTIDS=0,1 SLURM_GPUS_ON_NODE=2 CUDA_VISIBLE_DEVICES=0,1 TMPDIR=$work/nowhere timeout 300 dl check-rank "$1" plain 2>&1
     echo "status $?"
 }
@@ -96,8 +96,8 @@ is $? 79 "a rank that has GPUs of its own looks at each"
 out=$(timeout 300 dl check-rank quik plain 2>&1)
 is $? 2 "a level that there is not"
 
-# ---- a step of two nodes that are this machine, beside a collector as the plugin starts it
-ranks () { # ranks LEVEL NODE=VARIABLE=VALUE...: of each node one; 'verdict' is what the collector says, 'said' what the ranks do
+# ---- a step of two nodes that both are this machine, with a collector that runs as the plugin starts it
+ranks () { # ranks LEVEL NODE=VARIABLE=VALUE...: one rank per node; the collector writes 'verdict', the ranks write 'said.0' and 'said.1'
     level=$1
     shift
     rm -f said.* token parent
@@ -130,14 +130,14 @@ ranks () { # ranks LEVEL NODE=VARIABLE=VALUE...: of each node one; 'verdict' is 
     wait $collector
     is "$(cat said.0 said.1)" "" "the ranks leave the word to the collector"
 }
-verdict () { # verdict SEVERITY: what it says of that, in one line
+verdict () { # verdict SEVERITY: print the collector's findings of it in one line
     sed -n "s/^dl: check: $1: //p" verdict | tr '\n' ';'
 }
 ranks quick n1=FAKE_NCCL=22005 n2=FAKE_NCCL=22005
 is "$status" " 0 0" "two good nodes"
 is "$(sed -n 's/^\(dl: check: .*\) (.*/\1/p' verdict)" "dl: check: 2 nodes, 2 ranks, 4 GPUs: good" "a verdict"
 is "$(verdict '[a-zBb]*')" "" "and no further word"
-row () { # row PATTERN: the first columns of a line of the tables, without what this machine has
+row () { # row PATTERN: print the first columns of matching table lines, without those that differ between machines
     grep -E "^ *$1" verdict | awk '{ print $1, $2, $3, $5 }' | tr '\n' ';'
 }
 is "$(row '[01] ')" "0 n1 0 00000000:1B:00.0,00000000:1C:00.0;1 n2 0 00000000:1B:00.0,00000000:1C:00.0;" "who is where, and with what"
@@ -153,8 +153,8 @@ is "$(grep -c '^dl:' verdict) $(grep -c '^[01] ' verdict)" "0 2" "says who is wh
 DL_ATTEMPT_DIR=$work ranks quick n2=FAKE_FAULTS=n2:ecc:0
 is "$(cat bad-nodes)" n2 "the launcher reads which node was bad"
 
-# ---- how many GPUs there should be: the stand-in has 2
-has () { # has STATUS PATTERN [VARIABLE=VALUE]... -- [OPTION]...
+# ---- how many GPUs to expect; the stand-in has 2
+has () { # has STATUS PATTERN [VARIABLE=VALUE]... -- [OPTION]...: dl check with them
     wanted=$1
     pattern=$2
     shift 2
@@ -199,9 +199,9 @@ printf '#!/bin/sh\n[ "$*" = "--oneliner show node x9" ] && echo "NodeName=x9 CPU
 chmod +x slurm/bin/scontrol
 has 79 'GPUs: 6 expected \(by scontrol show node\)' "SLURM_CONF=$PWD/slurm/slurm.conf" SLURMD_NODENAME=x9 "PATH=$PWD/slurm/bin:$PATH" --
 
-# ---- what a machine has that is not ours, in a name space where it is made
+# ---- hardware that this machine lacks, simulated with mounts in a namespace
 if unshare -Urm sh -c 'mount -t tmpfs none /sys/class && mount -t tmpfs none /proc/driver' 2>/dev/null; then
-    machine () { # machine SCRIPT: makes it
+    machine () { # machine SCRIPT: run dl check in a namespace that SCRIPT prepared
         out=$(unshare -Urm sh -c "$1"'
 exec timeout 300 dl check' 2>&1)
         status=$?
@@ -292,7 +292,7 @@ else
 fi
 
 # ---- full
-# its GPUs are memory of this machine, and its probes have a time: one of five runs is not in anybody's way
+# The stand-in's GPUs are memory of this machine, and dl check times them, so other processes disturb it: one of five runs must pass.
 for _ in 1 2 3 4 5; do
     out=$(CUDA_VISIBLE_DEVICES=0,1 timeout 300 dl check --full)
     status=$?
@@ -326,7 +326,7 @@ like "$out" 'note: .*GPU 0000:1b:00.0: matrix products not measured \(cuBLAS err
 # ---- file systems
 mkdir full
 if private=$(private_mounts); then
-    with_full () { # with_full COMMAND: 'full' is a full disk
+    with_full () { # with_full COMMAND: run it with 'full' as a full disk
         $private sh -c 'mount -t tmpfs -o size=64k tmpfs full && head -c 65536 /dev/zero >full/file && eval "$0"' "$1"
     }
     out=$(with_full 'TMPDIR=$PWD/full timeout 300 dl check')
@@ -344,12 +344,12 @@ for bad in nowhere plain; do
     like "$out" "warning: .*TMPDIR: cannot write in .*/$bad: N" "and is told"
 done
 
-# ---- a driver that hangs does not hold it
+# ---- a driver that hangs does not block dl check
 ended hang
 is $? 79 "hang:1: status 79"
 like "$(cat hang.out)" 'GPUs: no answer for 8 s at GPU number 1' "hang:1 is told"
 
-# ---- a collector that is not there
+# ---- no collector answers
 out=$(SLURM_DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
 is $? 0 "without its collector a good node goes on"
 like "$out" '^dl: check: rank 0 on [^ ]+ cannot reach the collector at 127\.0\.0\.1 port 1: Connection refused; it checks only its own node$' "and says so"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl ckpt: tables, verification, extraction, differences, safetensors
+# dl ckpt: ls, verify, extract, diff, import and export of safetensors files.
 . "$srcdir/tests/lib.sh"
 python=/usr/bin/python3
 "$python" -c 'import json' 2>/dev/null || skip_all "no Python"
@@ -107,7 +107,7 @@ import json, struct
 first = {"I8": ("b", -5), "U8": ("B", 200), "I16": ("h", -300), "U16": ("H", 60000), "I32": ("i", -70000), "U32": ("I", 4000000000),
          "I64": ("q", -2**40), "U64": ("Q", 2**40), "F32": ("f", 1.5), "F64": ("d", 2.25), "F16": ("H", 0x3e00), "BF16": ("H", 0x3fc0),
          "F8_E4M3": ("B", 0x3c), "F8_E5M2": ("B", 0x3e), "BOOL": ("B", 0)}
-for name, more in ("from", 0), ("to", 1): # one more; of a small float one more in its bits
+for name, more in ("from", 0), ("to", 1): # bigger by 1; the 8- and 16-bit float types hold bits, so theirs are bigger by 1
     head, data = {}, b""
     for t, (code, value) in first.items():
         raw = struct.pack("<" + code, value + more)
@@ -145,7 +145,7 @@ timeout 3000 "$python" "$st" damage in.safetensors fuzz "${DL_TEST_FILES:-$(ofte
 ok $? "damaged safetensors files are refused in one line (seed $seed)"
 sed 's/^/# /' out
 
-# ---- the readers of the world
+# ---- other readers: h5py and the safetensors package
 if "$python" -c 'import h5py, numpy' 2>/dev/null; then
     is "$("$python" -c '
 import h5py

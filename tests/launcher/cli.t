@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the command line: help, versions, mistakes, exit statuses
+# The command line: help, versions, mistakes, exit statuses.
 . "$srcdir/tests/lib.sh"
 unset DL_DIR DL_SOCKET
 
@@ -67,7 +67,7 @@ echo '};' >half-0001/experiment.conf
 like "$(dl show half-0001 2>&1 | tr '\n' '|')" '^dl: [^|]*/half-0001/experiment.conf:1: [^|]*the experiment is damaged[^|]*\|$' "a line says so"
 like "$(dl ls)" 'half-0001 +damaged' "ls shows it"
 
-# ---- preview: 9 trials, of which 2 go on from 2 to 9 epochs, as asha's rungs say
+# ---- preview: with asha's rungs, 2 of 9 trials continue from 2 to 9 epochs
 cat >plan.conf <<'EOF'
 name = "plan"; entrypoint = "true";
 searcher = { name = "asha"; metric = "loss"; max_trials = 9; max_length = 9; };
@@ -109,7 +109,7 @@ is $? 3 "preview: no file"
 [ -z "$(ls -d plan-* 2>/dev/null)" ]
 ok $? "preview makes nothing"
 
-# ---- warm_start: an earlier experiment's trials are known, and stay known without it
+# ---- warm_start: the searcher knows an earlier experiment's trials, even after that experiment is gone
 cat >old.conf <<'EOF'
 name = "old"; entrypoint = "dl log loss={lr}";
 searcher = { name = "random"; metric = "loss"; max_trials = 4; };
@@ -121,7 +121,7 @@ is $? 0 "an experiment to learn from"
 below=$(sed -n 's/.*"lr": *\([0-9.]*\).*/\1/p' old-0001/trials/*/a.1/hparams.json | awk '$1 <= 0.6' | wc -l)
 [ "$below" -gt 0 ] && [ "$below" -lt 4 ]
 ok $? "some of its trials lie below 0.6 ($below)"
-warm () { # warm SED-SCRIPT: an experiment that learns from it
+warm () { # warm SED-SCRIPT: write an experiment that learns from it
     sed "s/\"old\"/\"new\"/; s/\"random\";/\"tpe\"; warm_start = \"old-0001\";/; s/maxval = 1/maxval = 0.6/; $1" old.conf >new.conf
 }
 warm ''
@@ -167,7 +167,7 @@ like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*known.
 
 cd / && rm -rf "$work"
 
-# ---- an error has its cause, however long the path is
+# ---- an error shows its cause even if the path is very long
 long=$work/long
 while [ ${#long} -lt 2400 ]; do long=$long/gpfs-project-group-deep-learning-round-3-after-reviewer-2; done
 mkdir -p "$long"
@@ -183,7 +183,7 @@ is "$(dl ckpt verify "$middle/bad.h5" 2>&1 | cut -d: -f2)" " $middle/bad.h5" "on
 is "$(dl run -h)" "$(dl run --help)" "dl COMMAND -h"
 is "$(dl -h)" "$(dl --help)" "dl -h"
 
-# ---- numbers as YAML 1.1 reads them, JSON with one type a field, formats
+# ---- numbers that YAML 1.1 reads as numbers, JSON fields with one type, metrics.format
 cat >yaml.conf <<'END'
 name = "yaml";
 entrypoint = "echo {lr} $DL_HP_lr; case {trial} in 1) l=nan;; 2) l=inf;; *) l=2;; esac; echo loss=$l";

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# frozen code: what the trials run, where it comes from, to run it again, to compare it
+# Frozen code: what the trials run, its provenance, dl reproduce, dl diff.
 . "$srcdir/tests/lib.sh"
-umask 022 # under 077 a file of mode 600 is no private one
+umask 022 # with umask 077 every file has mode 600, so dl could not tell that key.txt is private
 unset DL_DIR DL_FREEZE
 HOME=$work/home
 export HOME
@@ -23,7 +23,7 @@ reproducibility = { experiment_seed = 5; };
 $3
 CONF
 }
-values () { # of all trials of an experiment
+values () { # values NAME: print the results of all trials
     cat "$1"/log/0*/0* | grep '"op":"result"' | grep -o '"metric":[^,]*' | sort -u | tr -d '"'
 }
 
@@ -55,7 +55,7 @@ timeout 300 env DL_FREEZE=false dl run --local edit.conf >out 2>&1
 ok $? "DL_FREEZE=false"
 rm -r edit-000? left.txt
 
-# ---- a copy of each worker's own, in TMPDIR
+# ---- code.local: each worker unpacks its own copy into TMPDIR
 mkdir "$work/tmp"
 conf local 'pwd -P; sh src/train.sh go' 'code = { local = true; };'
 touch go
@@ -67,7 +67,7 @@ runs 2 "not for trials of several ranks" dl run --local --set resources.ranks_pe
 like "$(cat out)" "^local.conf:[0-9]+: 'code.local' is for trials of one process" "and the message says so"
 rm -r local-0001 go
 
-# ---- the same code is there once
+# ---- identical code is stored once
 conf same "sh src/train.sh $work/go"
 for i in 1 2; do timeout 300 dl run --local same.conf >out 2>&1; done
 is "$(stat -c %h same-0002/code.tar.zst)" 3 "two experiments with the same code share a file"
@@ -79,7 +79,7 @@ dl rm same-0002 >/dev/null
 [ ! -e .dl-code ]
 ok $? "the last one takes the file with it"
 
-# ---- what is frozen, and what is linked
+# ---- which files are frozen, and which become links
 head -c 2000000 /dev/zero >large.bin
 echo 5 >src/data/x
 echo 6 >../beside
@@ -121,7 +121,7 @@ PATH=$proj/bin:$PATH timeout 100 dl run --dir refused all.conf >out 2>&1
 is "$? $(ls -A refused)" "6 " "an experiment that sbatch refuses leaves no code behind"
 rm -r bin refused
 
-# ---- where it cannot be
+# ---- code that cannot be frozen
 conf wrong ./all.sh 'code = { path = "src"; };'
 runs 2 "a folder beside the experiment file" dl run --local wrong.conf
 like "$(cat out)" "'code.path' $proj/src must be the folder of the experiment file, or one above it" "a line says so"
@@ -152,7 +152,7 @@ timeout 300 dl run --local --set resources.workers=3 --set 'name="text"' write.c
 is "$? $(wc -c <runs/best.pt) $(ls runs)" "0 2000000 best.pt" "but each attempt has its own of one with outputs"
 rm -r big runs write.sh text-000?
 
-# ---- a fault that is mended before there is a result
+# ---- code that is fixed before the first result
 echo 'exit 3' >fault.sh
 conf fault 'sh fault.sh'
 runs 11 "a fault of all trials" dl run --local fault.conf
@@ -167,7 +167,7 @@ is "$(timeout 100 dl reproduce fault-0001 | grep -c '^reproduced: loss is 4 ')" 
 [ "$(find . -maxdepth 2 -name 'code*.tar.zst' -path './fault*' | wc -l)" -eq 2 ]
 ok $? "both are there"
 
-# ---- another archive than the one that was frozen
+# ---- an archive that was replaced
 cp -r all-0001 bad-0001
 rm -r bad-0001/code
 echo 'echo loss = 666' >all.sh
@@ -178,7 +178,7 @@ like "$(cat out)" "^dl: $proj/bad-0001/code.tar.zst: this is not the code that w
 [ ! -e bad-0001/code ]
 ok $? "and nothing is unpacked"
 
-# ---- where it comes from, once more, and how two differ
+# ---- provenance, dl reproduce, dl diff
 cat >seed.sh <<'SH'
 . ./src/value.sh
 echo "loss = $value.$DL_SEED"
@@ -197,7 +197,7 @@ is "$(dl reproduce "$none" 2>&1; echo $?)" "dl: $none: the experiment has no res
 rm -r "$none"
 like "$(dl best seed-0001)" 'and compare: dl reproduce seed-0001 [0-9]' "dl best names it"
 
-# of several ranks: in a job that salloc makes, and its step
+# A trial of several ranks runs in a job that salloc creates, as a step.
 mkdir "$work/bin"
 printf '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\necho "a step of job $SLURM_JOB_ID"\nexec "$@"\n' >"$work/bin/srun"
 printf '#!/bin/sh\necho "salloc $*"\nwhile case $1 in --*) ;; *) false ;; esac; do shift; done\nSLURM_JOB_ID=7 exec "$@"\n' >"$work/bin/salloc"
@@ -236,7 +236,7 @@ sed -i 's/root/boot/' seed-0002/provenance.json
 printf ' ' >>seed-0002/provenance.json
 like "$(dl show --provenance seed-0002 2>&1)" "seed-0002/provenance.json: this is not the experiment's original record" "a record that was changed"
 
-# ---- a script that no copy can take the place of
+# ---- scripts that are named by an absolute path
 conf outside "sh $proj/seed.sh"
 timeout 300 dl run --local --set searcher.max_trials=1 outside.conf >out 2>&1
 is "$? $(grep -c 'is named by its absolute path' out)" "0 0" "a script of the folder by its whole path is frozen"
@@ -248,7 +248,7 @@ timeout 300 dl run --local --set searcher.max_trials=1 outside.conf >out 2>&1
 is "$? $(grep -c 'is named by its absolute path' out)" "0 1" "dl run says it, too"
 rm -r outside*
 
-# ---- the folder as it is now
+# ---- comparing with the current folder
 is "$(cat seed-0001/.gitignore .dl-code/.gitignore | xargs)" "* *" "what dl makes is not for git"
 cp seed.sh seed.old
 conf change "sh seed.sh {x}; [ -f $work/go3 ] || [ \$DL_TRIAL = 1 ] || sleep 1000"
@@ -267,7 +267,7 @@ like "$(cat "$work/change.out")" "^dl: $proj/change-0001: the code has changed s
 mv seed.old seed.sh
 rm -r change*
 
-# ---- packages of Python
+# ---- versions of Python packages
 mkdir -p site/one-1.2.10.dist-info site/two-3.4.5.egg-info
 echo 'print("loss = 1")' >pack.py
 conf pack "$(command -v python3) pack.py"
@@ -294,7 +294,7 @@ if git --version >/dev/null 2>&1; then
     like "$(dl show --provenance git-0001)" "^git: $(git rev-parse HEAD) \(.*\), and this difference:" "the commit"
     like "$(dl show --provenance git-0001)" '^\+2$' "and the difference"
     is "$(tail -1 git-0001/trials/0001/a.1/log)" "$(git rev-parse HEAD)" "git works in the copy"
-    # a submodule in a submodule
+    # a submodule inside a submodule
     for repo in inner outer; do
         git init -q ../$repo
         echo 10 >../$repo/value.txt

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# completion of bash, zsh and fish: commands, options, experiments, trials
+# Completion in bash, zsh and fish: commands, options, experiments, trials.
 . "$srcdir/tests/lib.sh"
 mkdir -p exps/digits-0001/trials/0001 exps/digits-0001/trials/0012 exps/other-0001/trials
 touch exps/digits-0001/experiment.conf exps/other-0001/experiment.conf
@@ -38,7 +38,7 @@ is "$(ask show --col)" "--columns= " "bash: an option"
 if command -v zsh >/dev/null; then
     zsh -n "$srcdir/etc/completion/_dl"
     ok $? "zsh: its syntax"
-    # a terminal for the shell, which completes only there
+    # zsh completes only on a terminal
     cat >ask.py <<'EOF2'
 import os, pty, select, sys, time
 pid, fd = pty.fork()

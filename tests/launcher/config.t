@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# each mistake in an experiment file gives one clear line: file, line, what, what to do
+# Each mistake in an experiment file gives one clear line: the file, the line, what is wrong and what to do.
 . "$srcdir/tests/lib.sh"
-# libconfig forgets a text before a syntax error
+# libconfig leaks a string that precedes a syntax error.
 LSAN_OPTIONS="suppressions=$srcdir/tests/fuzz/leaks:print_suppressions=0"
 export LSAN_OPTIONS
 
@@ -21,7 +21,7 @@ hyperparameters = {
     optimizer = { momentum = 0.9; };
 };'
 
-# mistake SED-SCRIPT PATTERN NAME: edit the good file, look for the line
+# mistake SED-SCRIPT PATTERN NAME: edit the good file and expect this error
 mistake () {
     printf '%s\n' "$good" | sed -e "$1" >exp.conf
     refused 2 "$2" "$3" dl run --dry-run exp.conf
@@ -34,13 +34,13 @@ runs 0 "a good file" dl run --dry-run exp.conf
 like "$(cat out)" '^t: searcher asha, metric loss \(smaller is better\)' "its plan"
 like "$(cat out)" 'nothing was started' "its end"
 
-# accepted SED-SCRIPT PATTERN NAME: the same, but the file is good
+# accepted SED-SCRIPT PATTERN NAME: edit the good file and expect dl to accept it
 accepted () {
     printf '%s\n' "$good" | sed -e "$1" >exp.conf
     runs 0 "$3: exit status" dl run --dry-run exp.conf
     like "$(cat out)" "$2" "$3"
 }
-# the points of the first trials show with a seed
+# With a seed, the plan shows the points of the first trials.
 seed='$a reproducibility = { experiment_seed = 1; };'
 
 mistake 's/^searcher/sercher/' "^exp.conf:3: unknown key 'sercher'; did you mean 'searcher'\?" "unknown group"
@@ -144,7 +144,7 @@ accepted 's/"t"/"t"\n    "u"/' '^tu: searcher' "a text of two lines"
 accepted 's/^entrypoint.*/entrypoint = "train {optimizer.momentum} {lr";/' '^dl: exp.conf: ' "a misspelt placeholder"
 mistake '1a name = "u";' "^exp.conf:2: duplicate setting name: a name may appear only once in its group, including what @include inserts; --set replaces a value$" "key given twice"
 
-# ---- ranges: by exponents, by values
+# ---- ranges: as exponents, as values
 lr () { echo "s/lr = .*/lr = { $1 };/"; }
 accepted "$(lr 'type = "loguniform"; min = 1e-4; max = 1e-1;')" '^  lr: 0.0001 to 0.1, logarithmic$' "loguniform"
 like "$(cat out)" '^  sample 3: \{"lr": 0\.0[0-9]+, "optimizer": \{"momentum": 0.9\}\}$' "loguniform: three points of it"
@@ -157,7 +157,7 @@ accepted "$(lr 'type = "log"; base = 2; minval = 1; maxval = 10;')" '^  lr: 2 to
 accepted "$(lr 'type = "float"; minval = 0; maxval = 0.5; step = 0.1;')" '^  lr: 0 to 0.5, in steps of 0.1$' "a range with steps"
 accepted "$(lr 'type = "categorical"; vals = [1, 2];')" '^  lr: 1, 2$' "a list of values"
 
-# ---- @include: a group's templates, with their own lines in messages, pinned with the rest
+# ---- @include: messages name the included file's own lines, and the frozen copy has its text
 mistake '1i @include "other.conf"' "^exp.conf:1: @include: cannot read other.conf: No such file" "no such include"
 mistake '1i @include other' "^exp.conf:1: @include needs the name of a file in quotes" "an include without a name"
 mkdir -p group
@@ -181,7 +181,7 @@ printf '@include "site.conf"\n' >group/site.conf
 mistake '1i @include "group/site.conf"' "^group/site.conf:1: @include: nested too deeply" "a template of itself"
 rm -r group
 
-# ---- YAML: the same keys, by the suffix
+# ---- YAML: the same keys, chosen by the suffix
 cat >exp.yaml <<'EOF2'
 name: t
 entrypoint: ./train --lr {lr}
@@ -221,7 +221,7 @@ like "$(tr -d '\n ' <t-0001/trials/0001/a.1/hparams.json)" '"act":null.*"momentu
 like "$(cat t-0001/experiment.conf)" 'type = "null"' "and in the frozen copy"
 like "$(dl show t; dl export --format=csv t)" 'null' "dl show and dl export have it"
 rm -r t-0001
-in_yaml () { # in_yaml SED-SCRIPT PATTERN NAME
+in_yaml () { # in_yaml SED-SCRIPT PATTERN NAME: like mistake, for the YAML file
     sed "$1" exp.yaml >bad.yml
     refused 2 "$2" "$3" dl run --dry-run bad.yml
 }
@@ -247,7 +247,7 @@ in_yaml 's/momentum: 0.1/momentum: !!int x/' "^bad.yml:13: the value does not ma
 in_yaml '$a ---\na: 1' "^bad.yml:20: a second document starts here" "YAML: two documents"
 in_yaml '1i - a' "^bad.yml:" "YAML: a list"
 
-# ---- what only one line can say
+# ---- one mistake gives one error, not several
 mistake 's/minval = -3/min = -3/' "^exp.conf:10: hyperparameter 'lr': unknown key 'min'; did you mean 'minval'" "a misspelt bound is not missing, too"
 mistake 's/type = "log"/typ = "log"/' "^exp.conf:10: hyperparameter 'lr': 'type' is missing" "a parameter without a type is no group of constants"
 mistake '4a warm_start = "nowhere";' "^exp.conf:5: 'searcher.warm_start': .*/nowhere/experiment.conf: cannot read: No such file" "warm start from nowhere"
@@ -258,7 +258,7 @@ like "$out" "^--set a.b=3: unknown key 'a'" "an unknown group of --set"
 out=$(dl run --dry-run empty.conf 2>&1)
 like "$out" "^empty.conf: searcher \"auto\" needs 'searcher.max_trials'" "a file without lines has no line 0"
 
-# ---- what libconfig would not say, or would get wrong
+# ---- mistakes that libconfig would not report, or would misread
 mistake 's/max_trials = 9/max_trials = 99999999999/' "^exp.conf:6: 'searcher.max_trials' is 99999999999, but must be from 1 to" "an integer of 64 bits"
 mistake 's/max_trials = 9/max_trials = 0x1000000009/' "^exp.conf:6: 'searcher.max_trials' is 68719476745, but" "in hexadecimal"
 mistake 's/max_trials = 9/max_trials = 99999999999999999999/' "^exp.conf:6: 99999999999999999999 does not fit into 64 bits" "an integer of more"
@@ -301,8 +301,8 @@ mistake 's/lr = .*/lr = { type = "categorical"; vals = ("sgd", "adam"); default 
 mistake 's/lr = .*/lr = { type = "categorical"; vals = (1, "1"); };/' "^exp.conf:10: hyperparameter 'lr': 'vals' has the text \"1\" twice" "a choice twice"
 mistake 's/lr = .*/lr = { type = "const"; val = 1; default = 1; };/' "^exp.conf:10: hyperparameter 'lr': unknown key 'default'" "default of a constant"
 
-# ---- log_policies, which is line 13
-policy () { # policy LIST: the good file with it
+# ---- log_policies (on line 13)
+policy () { # policy LIST: print a sed script that appends it to the good file
     echo "\$a log_policies = $1;"
 }
 bad="^exp.conf:13: 'log_policies'"
@@ -321,10 +321,10 @@ mistake "$(policy '( { name = "a"; pattern = "(b"; } )')" "$bad: 'pattern' \"\(b
 mistake "$(policy '( { name = "a"; pattern = "b"; }, { name = "a"; pattern = "c"; } )')" "$bad: two policies have the name \"a\"" "policies: one name twice"
 mistake "s/^name = \"t\";/&\nlog_policie = ();/" "^exp.conf:2: unknown key 'log_policie'; did you mean 'log_policies'\?" "log_policies misspelt"
 
-# ---- when: the good file, with a choice and what waits for it
+# ---- when: the good file, with a choice and a parameter that depends on it
 good=$(printf '%s\n' "$good" | sed 's/optimizer = .*/optimizer = { name = { type = "categorical"; vals = ("adam", "sgd"); };\
     momentum = { type = "float"; minval = 0; maxval = 1; WHEN }; }; fixed = 3;/')
-w () { # w TEXT: sed script that puts it there
+w () { # w TEXT: print a sed script that inserts it
     printf 's/WHEN/%s/' "$1"
 }
 is_active='when = { optimizer = { name = "sgd"; }; };'
@@ -343,7 +343,7 @@ mistake "$(w 'when = { lr = []; };')" "^exp.conf:12: hyperparameter 'optimizer.m
 
 # ---- the group searcher
 good=$(printf '%s\n' "$good" | sed "s/WHEN/$is_active/; s/max_trials = 9;/& MORE/")
-more () { # more TEXT: sed script that puts it into line 6
+more () { # more TEXT: print a sed script that inserts it into line 6
     printf 's/MORE/%s/' "$1"
 }
 accepted "$(more 'constraint = "lr < 0.5";')" '^space: 3 dimensions, constrained$' "a constraint"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the command line of each container runtime by stand-ins that print it, and trials in a real container of Charliecloud
-# where that is installed
+# The command line of each container runtime, from stand-ins that print it, and trials in a real Charliecloud container
+# if Charliecloud is installed.
 . "$srcdir/tests/lib.sh"
 unset DL_DIR CUDA_VISIBLE_DEVICES SLURM_PROCID
 mkdir fakes image code data
@@ -15,7 +15,7 @@ for name in apptainer singularity ch-run podman; do
 done
 dl=$(command -v dl)
 
-within () { # within JSON [NAME=VALUE...]: what the runtime is started with
+within () { # within JSON [NAME=VALUE...]: print how dl starts the runtime
     json=$1
     shift
     (cd code && env -i PATH="$work/fakes:/usr/bin:/bin" A=1 DL_TRIAL=3 HOME=/h LD_PRELOAD= LD_LIBRARY_PATH=/nowhere "$@" \
@@ -33,7 +33,7 @@ for name in apptainer singularity; do
     is "$(within '{"image":"../model.sif","runtime":"'$name'",'"$f}")" \
         "$name <exec> <--pwd> <W/code> <--bind> <W/code:W/code> <--bind> <W/exp:W/exp> <--bind> <W/data:W/data> <--bind> </dev/shm:/dev/shm> <--bind> </a:/a> <--bind> </b:/c:ro> <-x> <y> <W/model.sif> $command | 1 none none" "$name"
 done
-case $work in # Charliecloud shares /tmp
+case $work in # Charliecloud always shares /tmp
 /tmp/*) shared= ;;
 *) shared=" <--bind> <W/code:W/code> <--bind> <W/exp:W/exp> <--bind> <W/data:W/data>" ;;
 esac
@@ -60,7 +60,7 @@ mkdir a:b
 like "$(within '{"image":"r","runtime":"podman","folders":["'"$work"'/a:b"]}')" "^dl: container: the folder 'W/a:b' cannot be bound: " "a colon in a folder"
 like "$(within '[')" '^dl: DL_SOFTWARE is not a JSON object$' "no JSON"
 
-# ---- SIGKILL, and the first process of a container
+# ---- SIGKILL of podman; signals to the first process of a container
 WAIT=$work/ready PATH=$work/fakes:$PATH DL_SOFTWARE='{"image":"r","runtime":"podman"}' setsid dl within -- true &
 pid=$!
 wait_for 300 [ -s ready ]
@@ -151,7 +151,7 @@ dir=$(PATH=$work/fakes:$PATH timeout 100 dl run --no-workers exp.conf)
 rm gone.sqsh
 refused 7 "^dl: cannot start the trainer: container: there is no image 'gone.sqsh'$" "an image that was removed since" env "PATH=$work/fakes:$PATH" dl worker "$dir"
 
-# ---- a real one
+# ---- a real runtime
 user_spaces () {
     command -v ch-run >/dev/null && USER=x ch-run "$1" -- /bin/sh -c 'exit 7' >/dev/null 2>&1
     [ $? -eq 7 ]

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# searcher "custom": a program of the user chooses the points
+# Searcher "custom": a program of the user chooses the points.
 . "$srcdir/tests/lib.sh"
 command -v python3 >/dev/null || skip_all "no python3"
 
-# ---- a random searcher that notes what it is told
+# ---- a random searcher that records every line it gets
 cat >random_search.py <<'END'
 import json, math, os, random, sys
 
@@ -87,7 +87,7 @@ for path in sys.argv[1:]:
             assert e["id"] in begun and e["id"] not in told
             assert e["value"] == last[e["id"] + 1], e
             told.add(e["id"])
-    # a program that was started at the very end was told nothing
+    # a process that starts at the very end gets no lines
     some = globals().get("some") or bool(begun)
 assert some
 END
@@ -113,10 +113,10 @@ for line in sys.stdin:
 END
 conf few 'python3 few.py' 50 'sleep 0.3; dl log loss=1'
 runs 0 "a searcher that waits and ends" dl run --local few.conf
-# what a program answers to two workers at the same time is one more
+# Two workers may get the same answer at the same time, and then begin one trial more.
 like "$(count few-0001 begin) $(count few-0001 result) $(count few-0001 end)" '^([34]) \1 1$' "one trial at a time, three in all"
 
-# ---- dl search-server is such a program
+# ---- dl search-server works as such a program
 conf sobol 'dl search-server --searcher=sobol' 24
 sed -i 's/workers = 2/workers = 4/' sobol.conf
 timeout 300 dl run --local sobol.conf >out 2>&1
@@ -129,7 +129,7 @@ sed -i 's/max_trials = 3;/max_trials = 3; repeats = 2;/' repeated.conf
 runs 0 "dl search-server with repeats" dl run --local repeated.conf
 is "$(count repeated-0001 begin) $(count repeated-0001 result)" "6 6" "and all trials"
 
-# ---- what can go wrong: mistake NAME COMMAND LINE-OF-ERROR
+# ---- mistake NAME COMMAND ERROR [SECONDS]: expect dl run to report this error
 mistake () {
     conf "$1" "$2"
     runs 8 "$1: no worker is left" env "DL_COMMAND_TIMEOUT=${4:-200}" dl run --local "$1.conf"
@@ -166,7 +166,7 @@ touch fixed
 runs 0 "is mended, and resumed" dl resume --local mortal
 is "$(count mortal-0001 begin) $(count mortal-0001 result)" "4 4" "no trial was lost or trained twice"
 
-# ---- a stop while it thinks
+# ---- a stop while the program thinks
 nap=400.$$
 conf think "sleep $nap"
 timeout 300 dl run --local think.conf >out 2>&1 &

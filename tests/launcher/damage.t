@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# what a user reads of experiments whose workers died, and of files that were damaged or removed
+# What users see when workers died, and when files are damaged or missing.
 . "$srcdir/tests/lib.sh"
 python=/usr/bin/python3
 "$python" -c 'import h5py' 2>/dev/null || python=
@@ -16,16 +16,16 @@ worker = { heartbeat = 1; lease = 4; grace = 5; };
 END
 }
 
-seconds () { # of the machine
+seconds () { # seconds since boot, which clock changes do not affect
     read -r now rest </proc/uptime
     echo "${now%.*}"
 }
 
-entries_of () { # entries_of RESULTS: how many entries of the log it shows
+entries_of () { # entries_of RESULTS: print how many log entries it covers, and the state
     "$python" -c 'import h5py, sys; a = h5py.File(sys.argv[1]).attrs; print(a["entries"], a["state"].decode() if isinstance(a["state"], bytes) else a["state"])' "$1"
 }
 
-# ---- results.h5 whose last writer was killed
+# ---- results.h5 whose last writer was killed: a reader completes it
 conf end 'cp end-0001/results.h5 end-0001/early.h5; dl log loss=$DL_TRIAL; : {x}' 'name = "random"; max_trials = 4; max_length = 1;'
 runs 0 "a sweep ends" dl run --local end.conf
 entries=$(ls end-0001/log/000000 | wc -l)
@@ -50,7 +50,7 @@ before=$(stat -c %i end-0001/results.h5)
 dl show end >out
 is "$(stat -c %i end-0001/results.h5)" "$before" "a label is no reason to write it again"
 
-# ---- ^C, and nobody goes on
+# ---- ^C, and nobody resumes
 conf quit 'exec sleep 1000' 'name = "random"; max_trials = 2; max_length = 1;'
 timeout 300 dl run --local quit.conf >out 2>&1 &
 pid=$!
@@ -62,7 +62,7 @@ is "$(tail -1 out)" "stopping the workers: trials save checkpoints; run 'dl resu
 is "$(dl show --csv --columns=attempts quit | tail -n +2 | xargs)" "1 1" "an attempt that has not begun is not counted"
 is "$(dl pause quit)" "$work/quit-0001: paused: no worker was running; run 'dl resume' to continue" "pause: nobody is there"
 
-# ---- rows that are damaged, attempts that are gone
+# ---- damaged rows and missing attempts
 cp -r end-0001 rows-0001
 rows=$work/rows-0001/trials/0002/a.1/metrics.h5
 [ -z "$python" ] || "$python" - "$rows" <<'END2'
@@ -114,7 +114,7 @@ timeout 300 dl continue --local --trials=5 gone-0001 >out 2>err
 is $? 0 "dl continue of it"
 is "$(grep -c "^dl: $work/gone-0001/trials/0003/a.1: missing, .*(1 trial is so)" err)" 1 "says it, once"
 
-# ---- a log that is damaged
+# ---- a damaged log
 cp -r end-0001 hole-0001
 rm hole-0001/log/000000/00000003
 cp -r end-0001 planted-0001
@@ -138,12 +138,12 @@ is $? 5 "a link that leads nowhere"
 ok $? "nobody waits for it"
 rm -r hole-0001 planted-0001
 
-# ---- what killed writers have left
+# ---- temporary files of killed writers
 cp -r end-0001 left-0001
 for at in . log/000000 workers; do
     touch -d '10 minutes ago' "left-0001/$at/.0123456789abcdef0123456789abcdef"
 done
-# what is being written, what is the user's, and what a symbolic link may lead to
+# A file that is being written, a user's file, and files that symbolic links may point to.
 touch left-0001/.fedcba9876543210fedcba9876543210
 touch left-0001/.profile
 cp -r left-0001 soft-0001
@@ -156,7 +156,7 @@ is "$(find left-0001 -name '.*' | sort | tr '\n' ' ')" \
     "left-0001/.fedcba9876543210fedcba9876543210 left-0001/.gitignore left-0001/.profile " "and nothing else"
 like "$(dl gc soft-0001)" '^deleted 0 files' "where names are symbolic links nothing hidden is removed"
 
-# ---- who is at work cannot be read
+# ---- the folder of the workers cannot be read
 cp -r end-0001 blind-0001
 rm -r blind-0001/workers
 refused 3 "^dl: $work/blind-0001/workers: No such file or directory\$" "dl gc without the folder of the workers" dl gc blind-0001
@@ -164,16 +164,16 @@ refused 3 "^dl: $work/blind-0001/workers: No such file or directory\$" "dl gc wi
 refused 7 "^dl: $work/blind-0001/workers: Not a directory\$" "dl gc with a file in its place" dl gc blind-0001
 rm -r blind-0001
 
-# ---- nobody is at work
+# ---- no worker is left
 touch on
 conf idle "while [ -f $work/on ]; do sleep 0.1; done" 'name = "random"; max_trials = 4; max_length = 1;'
-dl run --local idle.conf >out 2>&1 & # without timeout(1): it is killed
+dl run --local idle.conf >out 2>&1 & # no timeout(1), so that $! is dl itself, which is killed below
 pid=$!
 wait_for 300 sh -c '[ "$(ls -d idle-0001/trials/*/a.1/log | wc -l)" -ge 2 ]'
 like "$(dl ls)" '^idle-0001 +running +random' "at work"
 dl continue --detach idle-0001 >out2 2>&1
 is $? 2 "nobody has continued it"
-kill -9 $pid # else it starts others
+kill -9 $pid # otherwise it starts new workers
 # shellcheck disable=SC2046
 kill -9 $(pgrep -f "worker --slot local-.* -- $work/idle-0001$")
 wait_for 300 sh -c "dl ls | grep -q '^idle-0001 *running, no worker for '"
@@ -185,7 +185,7 @@ like "$(dl show idle-0001)" '^  \| dl: the disk is on fire' "dl show has the las
 dl kill idle-0001 >out 2>&1
 rm on
 
-# ---- two users who continue the same experiment
+# ---- two users continue the same experiment
 conf more "while [ -f $work/on ]; do sleep 0.1; done; dl log loss=1" 'name = "random"; max_trials = 2; max_length = 1;'
 timeout 300 dl run --local more.conf >out 2>&1
 touch on
@@ -201,12 +201,12 @@ rm on
 wait $pid
 is $? 0 "it ends"
 
-# ---- results that others overtake before the next look
+# ---- several results between two reads of the log: each gets its line
 conf fast 'dl log --step $DL_LENGTH loss=$DL_TRIAL' 'name = "asha"; max_trials = 9; max_length = 9; divisor = 2; max_rungs = 4;'
 timeout 300 dl run --local fast.conf >out 2>&1
 is "$(grep -c ' length .* loss ' out)" "$(count fast-0001 result)" "dl run prints a line for each result"
 
-# ---- a log that is gone, a creation that was interrupted, a disk that is full
+# ---- a missing log, an interrupted creation, a full disk
 cp -r end-0001 gone-0001
 rm -r gone-0001/log
 is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001/log: missing, although there are trials: restore this folder from a backup
@@ -232,7 +232,7 @@ if unshare -Urm true 2>/dev/null; then
             echo "$? $(wc -l <../err) $(ls -A | xargs)"
         done' >out 2>&1
     is "$(sort -u out | grep -v '^/')" "7 1 big end.conf" "dl run on a full disk: a line, and nothing stays"
-    # what ends an experiment there frees its nodes
+    # Commands that end an experiment must free its nodes even on a full disk.
     mkdir bin
     printf '#!/bin/sh\necho 41\n' >bin/sbatch
     printf '#!/bin/sh\necho "$*" >>%s/cancelled\n' "$work" >bin/scancel

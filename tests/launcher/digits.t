@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the digits example: resumes as if it had never stopped, obeys stops, in C and in Python
+# The digits example in C and in Python: a resumed run gives the same numbers, and a stop request is obeyed.
 . "$srcdir/tests/lib.sh"
 cp "$srcdir"/contrib/examples/digits/* .
 ln -sf "$builddir/contrib/examples/digits/digits" digits
 unset DL_DIR DL_ATTEMPT_DIR
 export OMP_NUM_THREADS=1
 
-# ---- 9 epochs at once, and in three pieces
+# ---- 9 epochs at once and in three pieces
 export DL_SEED=5 DL_HP_hidden=40 DL_HP_lr=0.2
 DL_RUN_DIR=whole DL_LENGTH=9 ./digits >whole.out
 is $? 0 "nine epochs"
@@ -22,10 +22,10 @@ pieces/a.3" "each start is an attempt of its own"
 is "$(DL_RUN_DIR=pieces DL_LENGTH=1 DL_LENGTH_KNOWN=0 ./digits)" "restored epoch 9" "a length that is only a default hides no checkpoint"
 is "$(DL_RUN_DIR=pieces DL_LENGTH=1 ./digits | grep -c 'restored epoch 9')" 0 "one that is known does"
 
-# ---- a checkpoint that nobody can restore
+# ---- a checkpoint that cannot be restored
 DL_RUN_DIR=bad DL_LENGTH=1 ./digits >bad.out
 ckpt=$(ls bad/a.1/ckpt/*.h5)
-# in the weights, not in the zeros behind them
+# damage the weights, not the zeros after them
 printf 'damage' | dd of="$ckpt" bs=1 seek=$(($(stat -c %s "$ckpt") / 4)) conv=notrunc 2>/dev/null
 DL_RUN_DIR=bad DL_LENGTH=2 ./digits >bad.out 2>&1
 is $? 78 "a damaged checkpoint: no further try would help"
@@ -35,7 +35,7 @@ DL_RUN_DIR=bad DL_LENGTH=2 ./digits >bad.out 2>&1
 is "$?" 78 "nor if it was cut off"
 like "$(cat bad.out)" 'every checkpoint is damaged.*(a\.1/ckpt/00000001.h5)' "which file is said"
 
-# ---- a stop request in the middle
+# ---- a stop request in mid-training
 DL_RUN_DIR=stop DL_LENGTH=100000 ./digits >stop.out &
 pid=$!
 wait_for 300 grep -q 'epoch 3 ' stop.out
@@ -49,7 +49,7 @@ DL_RUN_DIR=stop DL_LENGTH=$((last + 1)) ./digits >stop.out
 like "$(cat stop.out)" "^restored epoch $last" "and the epoch it had finished is saved"
 unset DL_SEED DL_HP_hidden DL_HP_lr
 
-# ---- a trial that begins with another trial's checkpoint
+# ---- a trial that starts from another trial's checkpoint
 export DL_SEED=5 DL_HP_hidden=40 DL_HP_lr=0.2
 mkdir -p trials/0001
 (export DL_RUN_DIR=trials/0001; DL_LENGTH=4 ./digits; DL_LENGTH=6 ./digits) >first.out
@@ -60,7 +60,7 @@ DL_CHECKPOINT_DIR=$PWD/trials/0001/a.1 DL_CHECKPOINT_LENGTH=4 DL_RUN_DIR=trials/
 is "$(head -1 clone.out)" "restored epoch 6" "and goes on from its own"
 unset DL_SEED DL_HP_hidden DL_HP_lr
 
-# one worker: which trials are cloned depends on the order of the results
+# With one worker the results come in a fixed order, so the same trials are cloned each time.
 sed 's/population = 8/population = 4/; s/max_length = 27/max_length = 12/; s/min_length = 3/min_length = 2/
      s/workers = 4/workers = 1/; s/experiment_seed = 1/experiment_seed = 2/' pbt.conf >pbt4.conf
 runs 0 "population based training" dl run --local --set checkpoint_policy.save_trial_latest=99 pbt4.conf
@@ -98,7 +98,7 @@ fi
 kill -KILL $pid
 wait $pid 2>/dev/null
 
-# ---- the sweep over the script that knows nothing of us
+# ---- the sweep over the Python script, which knows nothing of dl
 if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
     runs 0 "the sweep in Python" env "PATH=/usr/bin:$PATH" dl run --local --set searcher.max_trials=9 python.conf
     like "$(cat out)" '^best accuracy 0\.[89]' "finds something that works"

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl doctor: sites that are well, and each thing that can be wrong with one
+# dl doctor: healthy sites, and every problem that it can find.
 . "$srcdir/tests/lib.sh"
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 
-# A plugin of any release of Slurm's: doctor reads it, and never loads it.
+# Make a plugin for a given Slurm release.  doctor only reads the file and never loads it.
 plugin () { # plugin FILE NUMBER
     printf '\177ELF\0\0dl.so of slurm-dl, built for Slurm release %s\0' "$2" >"$1"
 }
 
-site () { # a healthy one in the folder site/
+site () { # site: make a healthy site in the folder site/
     rm -rf site config
     mkdir -p site/usr/lib/slurm site/usr/sbin site/usr/bin site/proc/sys/net/ipv4 site/proc/sys/kernel site/proc/77 \
         site/dev site/etc/slurm-dl/nccl.d site/etc/systemd site/run/nvidia-persistenced \
@@ -43,7 +43,7 @@ doctor () {
 }
 plugin good.so 0x160508
 
-# ---- well
+# ---- a healthy site
 site
 out=$(doctor)
 is $? 0 "a healthy site"
@@ -59,8 +59,8 @@ is $? 0 "as JSON"
 
 refused 3 "^dl: --root: nowhere: No such file or directory$" "a root that is not there is no site" dl doctor --root=nowhere
 
-# ---- each thing that can be wrong
-sick () { # sick NAME PATTERN COMMAND: after COMMAND in a healthy site
+# ---- one problem at a time
+sick () { # sick NAME PATTERN COMMAND: expect one problem after COMMAND in a healthy site
     site
     eval "$3"
     out=$(doctor 2>&1)
@@ -70,7 +70,7 @@ sick () { # sick NAME PATTERN COMMAND: after COMMAND in a healthy site
     is "$(echo "$out" | grep -cE '^(change|broken)')" "${4:-1}" "$1: and nothing else"
 }
 S=site/etc/slurm
-# shellcheck disable=SC2034 # in the commands
+# shellcheck disable=SC2034 # COMMAND uses it
 P=$S/plugstack.conf.d/10-dl.conf
 sick "no plugstack.conf" '^broken +/etc/slurm/plugstack.conf: plugstack: No such file.*create it' 'rm $S/plugstack.conf' 2
 sick "no line" '^broken +/etc/slurm/plugstack.conf: plugin line: no line loads dl.so: add "optional dl.so"' 'rm $P'
@@ -142,8 +142,8 @@ sick "few tasks" '^change .*values: 8 tasks on a node are few' 'echo "MaxTasksPe
 sick "no program" '^change .*values: TaskProlog=/etc/slurm/prolog: no such program' 'echo "TaskProlog = /etc/slurm/prolog" >>config'
 sick "no such MPI" '^change .*values: pmix_v9: no such plugin' 'sed -i "s/^\(MpiDefault *=\).*/\1 pmix_v9/" config'
 
-# ---- and what is none
-well () { # well NAME COMMAND: after COMMAND a healthy site is one
+# ---- changes that are not problems
+well () { # well NAME COMMAND: expect no problem after COMMAND in a healthy site
     site
     eval "$2"
     is "$(doctor 2>&1 | grep -E '^(change|broken)')" "" "$1: nothing to change"
@@ -155,8 +155,8 @@ well "no preemption in a partition" 's=GraceTime=60; sed -i s/$s/PreemptMode=OFF
 well "a range of srun's own" 'sed -i "s/^\(SrunPortRange *=\).*/\1 60001-63000/" config'
 well "a copy without a folder" 'rm -r site/usr/sbin'
 
-# ---- hints are no reason to worry
-hint () { # hint NAME PATTERN COMMAND
+# ---- hints do not change the exit status
+hint () { # hint NAME PATTERN COMMAND: expect this hint after COMMAND in a healthy site
     site
     eval "$3"
     out=$(doctor 2>&1)
@@ -183,9 +183,9 @@ for r in 0 1; do SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=$r SLURMD_NODENAME=n$r doct
 is "$(cat out.1)" "n1: change  /etc/slurm/slurm.conf:9: KillWait: 7 s from SIGTERM to SIGKILL is too short for a checkpoint: set KillWait=30 or more" "in a step each node has its name, and says only what is to change"
 is "$(grep -c '^n0: change' out.0) $(grep -c '^n0: ok' out.0) $(grep -c '^n0: hint' out.0)" "1 0 $(doctor | grep -c '^hint')" "but rank 0 has the hints, too"
 
-# ---- many nodes in one view
+# ---- many nodes in one report
 program srun <<'END'
-# tasks on n1 to n4, which have other files each
+# run a task for each of n1 to n4; site.nN changes the files of node N
 echo "$*" >srun.args
 [ ! -e silent ] || exit 1
 for n in 1 2 3 4; do
@@ -223,7 +223,7 @@ is "$(survey --nodelist='n[1' 2>&1; echo $?; cat err)" "2
 dl: doctor: --nodelist=n[1: not a list of hosts as Slurm writes it" "a wrong list"
 rm srun silent gone.n2 site.n3
 
-# ---- an old site: nothing of all this
+# ---- an old site, with almost everything missing
 site
 rm $S/plugstack.conf $S/cgroup.conf $S/gres.conf
 printf 'SLURM_CONF = /etc/slurm/slurm.conf\nSLURM_VERSION = 20.11.9\nSelectType = select/linear\nTaskPlugin = task/none\nProctrackType = proctrack/pgid\nKillWait = 30 sec\nPropagateResourceLimits = NONE\n' >config
@@ -236,7 +236,7 @@ is "$(dl doctor --config=none 2>&1; echo $?)" "dl: doctor: none: No such file or
 : >config
 runs 1 "an empty answer of Slurm's" doctor
 
-# ---- dl=PATH on a file system that hangs, as test(1) sees it
+# ---- dl=PATH on a file system that hangs, simulated by a test(1) that hangs
 mkdir bin
 printf '#!/bin/sh\nexec sleep 1000\n' >bin/test
 chmod +x bin/test
@@ -246,14 +246,14 @@ like "$out" '^change +/usr/bin/dl: command dl: no answer within 5 s: its file sy
 is "$(echo "$out" | grep -cE '^(change|broken)')" 1 "and nothing else is said"
 rm bin/test
 
-# ---- munge is down: its advice comes first, and is not the cause
+# ---- munge is down: scontrol prints its advice first, and dl must report the cause
 program bin/scontrol <<'END'
 echo "scontrol: error: If munged is up, restart with --num-threads=10" >&2
 echo 'scontrol: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file or directory' >&2
 exit 1
 END
 why='^broken +scontrol show config: slurm: scontrol: error: Munge encode failed: .*No such file or directory: '
-alone () { # alone [VARIABLE=VALUE]...
+alone () { # alone [VARIABLE=VALUE]...: dl doctor without --config, so that it asks scontrol
     env PATH="$PWD/bin:$PATH" "$@" dl doctor --root="$PWD/site"
 }
 site
@@ -278,7 +278,7 @@ like "$(alone)" "${why}slurm.conf was not checked$" "no file, either"
 
 # ---- a real Slurm
 if slurm_is_here && slurm_loads_plugin; then
-    # scontrol itself waits for 20 s
+    # scontrol waits 20 s for a controller, so start this now
     SLURM_CONF=$work/none timeout 300 dl doctor >none.out 2>&1 &
     pid=$!
     cluster_up doctor --nodes=1 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl"

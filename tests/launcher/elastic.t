@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl elastic in processes: ranks killed, more and fewer by dl scale; tests/cluster/elasticrun.t is of jobs
+# dl elastic --local: killed ranks, dl scale up and down.  tests/cluster/elasticrun.t tests jobs.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/launcher/elastic.sh"
 
-# ---- in processes: the exit status, and what is there at the end
+# ---- exit statuses, and what is left at the end
 runs 0 "two ranks train to the end" dl elastic --local --nodes=2 "$ranks" rank 50 1000
 is "$(grep -c 'the weights are right' out)" 2 "to the right weights"
 is "$(ls -d elastic.* 2>/dev/null)" "" "and their folder goes"
@@ -17,14 +17,14 @@ timeout 300 dl elastic --nodes=2 true >out 2>&1
 is "$? $(grep -c 'not in a job' out)" "2 1" "without a job it says what to do"
 runs 2 "fewer than --min is refused" dl elastic --local --nodes=2 --min=3 true
 
-# ---- a rank is killed, a spare one takes its place, and it comes back
+# ---- a rank is killed, the spare takes its place, and the killed one restarts
 rm -f out
 dl elastic --local --nodes=3 --max=4 --spares=1 "$ranks" rank 1000000 2000 "$work/enough" >out 2>&1 &
 dl=$!
 await_world 3
 wait_for 300 sh -c 'ls elastic.*/ask.*'
 before=$(grep -c 'has 3 ranks' out)
-# the spare one, whichever came last, waits in a file
+# The spare, whichever unit joined last, has written an "ask" file: kill another unit.
 unit=1
 grep -aqF 1.1 elastic.*/ask.* && unit=2
 kill_rank $unit.1 "$ranks"
@@ -51,7 +51,7 @@ sed 's/^/# /' out
 is "$(grep -c 'the weights are right, 0 times lost' out)" 2 "with no commit lost"
 is "$(grep -c 'wrong\|failed:' out)" 0 "and nothing wrong"
 
-# ---- SIGTERM ends all
+# ---- SIGTERM ends dl elastic and its ranks
 rm -f out
 dl elastic --local --nodes=2 "$ranks" rank 100000 2000 >out 2>&1 &
 dl=$!

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl env: what each rank would have by options, also on recorded machines; tests/cluster/env.t compares with Slurm
+# dl env: predict each rank's environment from options, also for recorded machines.  tests/cluster/env.t compares with Slurm.
 . "$srcdir/tests/lib.sh"
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
 for v in $(env | sed -n 's/^\(\(SLURM\|DL\|NCCL\|PMI\)[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
@@ -68,9 +68,9 @@ else
     skip "a recorded machine" "no tests/runtime/machine"
 fi
 
-# ---- the same as the plugin does, on recorded machines
+# ---- on recorded machines the plugin does what dl env predicts
 variables () { grep -E '^(OMP_|CUDA_|ROCR_|UCX_|JAX_|DL_BIND)' | sort; }
-bound () { # bound MACHINE RANKS GPUS CPUS WORDS [VARIABLE]: all ranks of one node
+bound () { # bound MACHINE RANKS GPUS CPUS WORDS [VARIABLE]: compare the two for all ranks of one node
     [ -d "$1" ] || "$builddir/tests/runtime/machine" "$srcdir/tests/runtime/topology/$1" "$1"
     gpus=$(seq -s, 0 $(($3 - 1)))
     for rank in $(seq 0 $(($2 - 1))); do

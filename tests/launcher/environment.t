@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the environment of the trials: modules by a stand-in for modulecmd, a real virtual environment, a conda environment's folder,
-# variables
+# The environment of trials: modules with a stand-in for modulecmd, a real virtual environment, a folder that looks like
+# a conda environment, variables.
 . "$srcdir/tests/lib.sh"
 unset DL_DIR LMOD_CMD MODULES_CMD MODULESHOME CONDA_EXE MAMBA_ROOT_PREFIX VIRTUAL_ENV
 HOME=$work/home

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""safetensors files for dl ckpt import, and what it must make of them.
+"""Make safetensors files for dl ckpt import, and check what dl ckpt export writes.
 
 usage: exchange.py write FILE | types FILE | check FILE | peer FILE | load FILE | damage FILE DIR COUNT SEED
        exchange.py newer CHECKPOINT OUTPUT | touch CHECKPOINT OUTPUT
@@ -28,7 +28,7 @@ def build(tensors, metadata=None):
 
 
 def types():
-    """A tensor of each type that there is."""
+    """Return a tensor of each type."""
     small, packed = [1, -2, 3, 0.5, -6, 7], {}
     for dtype, code in (("F64", "d"), ("F32", "f"), ("F16", "e")):
         packed[dtype] = struct.pack(f"<6{code}", *small)
@@ -51,7 +51,7 @@ def parse(path):
 
 
 def check(path):
-    """What was imported from TENSORS and exported again."""
+    """Check a file that was exported from an import of TENSORS."""
     header, data = parse(path)
     metadata = header.pop("__metadata__")
     assert metadata["slurmdl_step"] == "12", metadata
@@ -63,7 +63,7 @@ def check(path):
 
 
 def peer(path):
-    """The same by the safetensors package."""
+    """Check the file with the safetensors package, and let that package write another one."""
     from safetensors import safe_open
     with safe_open(path, framework="np") as f:
         assert set(f.keys()) == set(TENSORS)
@@ -75,7 +75,7 @@ def peer(path):
 
 
 def damaged(raw, rng):
-    """A file with something wrong, or another one that is right."""
+    """Return a damaged copy, which may by chance be valid."""
     n = struct.unpack("<Q", raw[:8])[0]
     text, data = raw[8:8 + n], raw[8 + n:]
     how = rng.randrange(7)
@@ -136,13 +136,13 @@ def crc32c(data):
 
 
 def newer(raw):
-    """With a trailer of a version to come, which has a word more."""
+    """Return a checkpoint with the longer trailer of a future version."""
     trailer = b"SLURMDL3" + raw[-56:-4] + bytes(8)
     return raw[:-64] + trailer + struct.pack("<I", crc32c(trailer))
 
 
 def touched(raw):
-    """With another number in model.w."""
+    """Return a checkpoint in which one number of model.w has changed."""
     five = struct.pack("<f", 5)
     assert raw.count(five) == 1
     return raw.replace(five, struct.pack("<f", 6))

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# how workers are started: local ones with their devices, arrays with a Slurm that refuses
+# How workers are started: locally with their own devices, and as Slurm arrays when Slurm refuses.
 . "$srcdir/tests/lib.sh"
 unset DL_DIR CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES
 real=$(readlink -f "$(command -v dl)")
@@ -17,7 +17,7 @@ worker = { heartbeat = 1; lease = 60; grace = 5; };
 END
 }
 
-# ---- time limits that no attempt can keep, one that goes on, and one that does not
+# ---- time limits that no attempt can meet: one trial resumes from its checkpoint, one starts over
 program long.sh <<'END'
 trap 'exit 0' TERM
 start=1
@@ -28,7 +28,7 @@ for step in $(seq "$start" 60); do
     sleep 0.2
 done
 END
-limited () { # limited NAME: one worker in a fresh job of 3 s
+limited () { # limited NAME: run one worker in a new job that ends in 15 s
     SLURM_JOB_ID=1 SLURM_JOB_END_TIME=$(($(date +%s) + 15)) timeout 300 dl worker "$1" >/dev/null 2>&1
 }
 for name in goes stays; do
@@ -39,13 +39,13 @@ hyperparameters = { x = 1; };
 worker = { heartbeat = 1; lease = 30; grace = 2; };
 END
     dir=$(timeout 300 dl run --no-workers $name.conf)
-    # by chance one may come a little further than those before it
+    # More attempts for "stays": one that by chance gets further than those before it does not count as a failure.
     [ $name = goes ] && times="1 2 3" || times="1 2 3 4 5 6"
     for _ in $times; do limited "$dir"; done &
     limited="$limited $!"
 done
 
-# ---- nobody is at work: dl wait ends after half a minute or a whole one
+# ---- no worker is left: dl wait gives up after 30 to 60 s
 conf left 'exec sleep 1000' 'workers = 1;'
 dir=$(timeout 300 dl run --no-workers left.conf)
 timeout 300 dl worker "$dir" >/dev/null 2>&1 &
@@ -54,7 +54,7 @@ wait_for 300 test -e left-0001/trials/0001/a.1/log
 kill $pid
 wait $pid
 beside waits dl wait --timeout=200 left
-# meanwhile the tests go on
+# The rest of this test runs meanwhile.
 
 # ---- GPUs of local workers
 mkdir dev none
@@ -64,7 +64,7 @@ echo "gpus=$CUDA_VISIBLE_DEVICES$ROCR_VISIBLE_DEVICES cores=$(nproc)"
 sleep 0.3
 dl log loss=$DL_TRIAL
 END
-gpus () { # gpus NAME: which sets the trials saw
+gpus () { # gpus NAME: print the sets of GPUs that the trials saw
     sed -n 's/^gpus=\([^ ]*\) .*/\1/p' "$1"/trials/*/a.*/log | sort -u | tr '\n' ' '
 }
 conf two ./show.sh 'workers = 2; slots_per_trial = 2;'
@@ -89,7 +89,7 @@ is "$(sed -n 's/.*cores=//p' cores-0001/trials/*/a.1/log | sort -u)" 1 "a worker
 timeout 300 dl run --local --workers $((cores + 1)) cores.conf >out 2>&1
 is "$(sed -n 's/.*cores=//p' cores-0002/trials/*/a.1/log | sort -u)" "$cores" "too few cores for all: nobody is bound"
 
-# ---- what needs Slurm
+# ---- options that need Slurm
 conf ranks ./show.sh 'nodes_per_trial = 2; ranks_per_node = 2;'
 runs 2 "ranks without Slurm: exit status" dl run --local ranks.conf
 like "$(cat out)" "^dl: 'resources.nodes_per_trial' and 'ranks_per_node' need Slurm" "ranks without Slurm"
@@ -107,7 +107,7 @@ END
 conf slow ./slow.sh 'workers = 1;'
 timeout 300 dl run --local slow.conf >out 2>&1 &
 pid=$!
-claims () { # attempts that are being trained: claimed, and without an end
+claims () { # claims: attempts that are claimed and have not ended
     echo $(($(find slow-0001/trials -name 'a.*' | wc -l) - $(count slow-0001 park)))
 }
 wait_for 300 sh -c 'ls slow-0001/trials/0001/a.1/log'
@@ -131,7 +131,7 @@ is "$(count slow-0001 fail)" 0 "none failed"
 timeout 300 dl scale 2 slow >said 2>&1
 is $? 2 "an experiment that has ended is not scaled"
 
-# ---- an experiment without workers, and one by hand
+# ---- an experiment without workers, and a worker that is started by hand
 rm -f go
 conf hand 'dl log loss=1' 'workers = 1;'
 is "$(timeout 300 dl run --no-workers hand.conf)" "$work/hand-0001" "run --no-workers prints the folder"
@@ -139,7 +139,7 @@ timeout 300 dl worker hand-0001
 is $? 0 "a worker by hand"
 like "$(dl ls)" 'hand-0001 +completed' "it completes the experiment"
 
-# ---- Slurm signals the deepest process first: a trainer's answer comes before the worker's own signal
+# ---- Slurm signals the deepest process first, so a trainer may exit before its worker gets the signal
 program late.sh <<'END'
 setsid sh -c "touch ready; while kill -0 $$; do :; done 2>/dev/null; kill -15 $PPID" &
 while [ ! -e ready ]; do sleep 0.1; done
@@ -157,8 +157,8 @@ wait $pid
 [ $(($(date +%s) - start)) -lt 250 ]
 ok $? "local workers in an allocation that are told to end do not wait for Slurm"
 
-# ---- what a worker that was killed leaves in TMPDIR
-tmp=$(mktemp -d /tmp/dl-test.XXXXXX) # a long one is passed over
+# ---- what a killed worker leaves in TMPDIR
+tmp=$(mktemp -d /tmp/dl-test.XXXXXX) # short, because dl uses /tmp instead of a long TMPDIR
 conf dead ./slow.sh 'workers = 1;'
 dir=$(timeout 300 dl run --no-workers dead.conf)
 TMPDIR=$tmp dl worker "$dir" >/dev/null 2>&1 &
@@ -196,7 +196,7 @@ dir=$(timeout 300 dl run --no-workers hand.conf)
 TMPDIR=$work/show.sh timeout 300 dl worker "$dir"
 is "$?$(count "$dir" result)" 06 "a TMPDIR in which nothing can be made: /tmp is used"
 
-# ---- a Slurm that refuses: programs in its place say what it would
+# ---- a Slurm that refuses, from stand-ins for its commands
 mkdir bin
 program bin/sbatch <<'END'
 echo "sbatch $*" >>"$CALLS"
@@ -247,14 +247,14 @@ END
 PATH=$work/bin:$PATH
 CALLS=$work/calls
 export CALLS
-submits () { # submits NAME: "JOB:FIRST-LAST ..."
+submits () { # submits NAME: print the submitted arrays as "JOB:FIRST-LAST ..."
     cat "$1"/log/0*/0* | sed -n 's/.*"op":"submit".*"job":"\([0-9]*\)","first":\([0-9]*\),"last":\([0-9]*\).*/\1:\2-\3/p' | tr '\n' ' '
 }
-# what begins to ask Slurm after some seconds
+# Start these now: they ask Slurm only after some seconds.
 for name in failed cancelled forgotten output venv pending; do
     conf $name ./show.sh 'workers = 1;'
 done
-no_job () { # no_job NAME STATE [OUTPUT]: dl run of a job that ends so
+no_job () { # no_job NAME STATE [OUTPUT]: start dl run; its job ends in STATE
     beside "$1" env CALLS="$work/calls.$1" ENDED="$2" TASKS= OUTPUT="${3:-}" dl run "$1.conf"
 }
 no_job failed FAILED
@@ -296,15 +296,15 @@ ok $? "sbatch is not waited for"
 [ "$(wc -l <calls)" -le 64 ]
 ok $? "and is not called for ever ($(wc -l <calls))"
 
-# ---- a job that waits
+# ---- a pending job
 wait_for 300 grep -q '^ .*s  job [0-9,]*: PENDING *PartitionConfig: the partition does not have what the job requests now$' pending.out
 ok $? "a pipe gets the reason for which a job waits"
 # shellcheck disable=SC2154
 kill -INT "$beside_pending"
 ended pending
 
-# ---- a job that is gone, of which there is nothing
-gone () { # gone NAME PATTERN TEXT: what dl run said when Slurm had no job any more
+# ---- a job that ended before a worker took a trial
+gone () { # gone NAME PATTERN TEXT: check what the command printed once Slurm had no job left
     ended "$1"
     is $? 8 "$1: exit status"
     like "$(cat "$1.out")" "$2" "$3"
@@ -324,7 +324,7 @@ done
 is "$(dl show venv | grep '^no worker')" "no worker of job 101 has started: $why; when that is fixed, 'dl resume venv-0001' starts others" "and so does dl show"
 beside queued env TASKS='101 1 PENDING' dl wait --timeout=40 venv
 
-# ---- what is refused for good leaves nothing; what may have been taken, or may be later, stays
+# ---- a permanent refusal leaves no experiment; after a lost answer the experiment stays, because the job may exist
 nope='sbatch: error: invalid partition specified: nope
 sbatch: error: Batch job submission failed: Invalid partition name specified'
 conf bad './show.sh {x}' 'workers = 1; partition = "nope";'
@@ -356,7 +356,7 @@ out=$(timeout 300 dl resume --detach --set 'resources.memory=a lot' bad-0001 2>&
 is "$? $(grep -c 'a lot' bad-0001/experiment.conf)" "2 0" "and nothing that makes no sense"
 like "$(tr -d ' \n' <bad-0001/experiment.conf)" 'workers=1;partition="good"' "the experiment has the new value"
 
-# ---- sbatch_args that are empty
+# ---- empty sbatch_args
 for none in '""' '[]' '()' '["", " "]'; do
     conf none ./show.sh "workers = 1; sbatch_args = $none;"
     : >calls
@@ -376,14 +376,14 @@ conf ranks ./show.sh 'workers = 1; nodes_per_trial = 2; ranks_per_node = 4; slot
 timeout 300 dl run --detach ranks.conf >out 2>&1
 like "$(cat calls)" '--nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 --gpus-per-node=4' "a trial of several ranks"
 
-# ---- a task with work left whose requeue is refused submits itself again
+# ---- if Slurm refuses to requeue a task with work left, the task submits a new array
 : >calls
 runs 0 "again" env SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 SLURM_CPU_BIND=none dl requeue lanes-0001 75
 like "$(cat calls)" '^scontrol requeue 101_2$' "requeue is tried"
 like "$(cat calls)" '^sbatch .* --array=1-1 ' "then an array of one task is submitted"
 is "$(cat lanes-0001/log/0*/0* | grep -c '"op":"submit"')" 2 "and is in the log"
 
-# ---- a machine that is excluded
+# ---- a node that is excluded
 program fail.sh <<'END'
 [ "$SLURMD_NODENAME" = n8 ] || { echo "GPU 3 fell off the bus"; exit 1; }
 [ "$DL_TRIAL" = 1 ] || while [ ! -f go ]; do sleep 0.1; done
@@ -439,7 +439,7 @@ timeout 300 dl scale 2 scale >out 2>&1
 like "$(grep sbatch calls | tail -1)" ' --array=1-1 ' "up again: those that are to end do not count"
 unset TASKS
 
-# ---- what dl show says of a job: its workers' own words, Slurm is not asked
+# ---- dl show reports jobs from the workers' log entries, without asking Slurm
 rm -f calls.sum go
 conf busy ./slow.sh 'workers = 1;'
 timeout 300 dl run --detach busy.conf >out 2>&1

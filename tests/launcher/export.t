@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl export, results.h5 in other programs' hands, dl gc
+# dl export, other programs that read results.h5, dl gc.
 . "$srcdir/tests/lib.sh"
 
 pythons=
@@ -25,7 +25,7 @@ worker = { heartbeat = 1; lease = 30; grace = 5; };
 END
 }
 
-kept () { # kept DIR: its checkpoints
+kept () { # kept DIR: print its checkpoints
     find "$1" -path '*/ckpt/*' | sort | tr '\n' ' '
 }
 
@@ -54,14 +54,14 @@ for p in $pythons; do
 done
 [ -n "$pythons" ] || skip "reading results.h5" "no Python with h5py (python3-h5py)"
 
-# ---- of more than 10,000 trials, 256 say whether there are other metrics than the optimised one
+# ---- with more than 10,000 trials, dl samples only 256 of them for metrics besides the optimised one
 cat >many.conf <<'END'
 name = "many"; entrypoint = "true"; hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 searcher = { name = "random"; metric = "loss"; max_trials = 10001; max_length = 1; };
 END
 "$builddir/tests/launcher/makesweep" . many.conf >out 2>&1
 ok $? "a search of 10,001 trials is made"
-log_in () { # log_in TRIAL: metrics with lr
+log_in () { # log_in TRIAL: give it metrics with lr
     mkdir -p "many-0001/trials/$1/a.1" && cp "$(ls asha-0001/trials/0001/a.*/metrics.h5 | tail -n 1)" "many-0001/trials/$1/a.1"
 }
 last_column () { dl export many | sed -n '1s/.*,//p'; }
@@ -72,7 +72,7 @@ is "$(last_column)" metric.lr "one that is asked shows them"
 is "$(dl export many | grep -c ",[-0-9.e]*[0-9]$")" 2 "all of them"
 rm -rf many-0001
 
-# ---- where it goes, and mistakes
+# ---- output files and mistakes
 ln -s asha.csv link.csv
 echo old >asha.csv
 dl export --output=link.csv asha
@@ -92,7 +92,7 @@ if [ -w /dev/full ]; then
 fi
 is "$(find . -name '.*[0-9a-f]*' ! -name .gitignore -type f | wc -l)" 0 "no temporary file is left"
 
-# ---- gc: at its end the experiment has kept the best and the latest of each trial
+# ---- gc: a finished experiment keeps the best and the latest checkpoint of each trial
 is "$(for t in asha-0001/trials/*; do find "$t" -path '*/ckpt/*' | wc -l; done | sort -u | tr '\n' ' ')" "1 2 " "of each trial one or two stay"
 is "$(dl gc asha | tail -1 | cut -d' ' -f1-3)" "deleted 0 files," "gc has nothing to do"
 grep -v checkpoint_policy asha-0001/experiment.conf >asha.conf
@@ -121,7 +121,7 @@ is "$(find none-0001 -name ckpt)" "" "nor an empty folder"
 like "$(conf bad 'name = "random"; max_trials = 1;' '"x"' 'save_trial_latst = 1;' && dl run --dry-run bad.conf 2>&1)" \
     "unknown key 'checkpoint_policy.save_trial_latst'; did you mean 'checkpoint_policy.save_trial_latest'" "a mistyped key"
 
-# ---- as it grows: readers see whole files; gc leaves workers alone
+# ---- a growing experiment: readers see only complete files, and gc refuses to run beside workers
 conf grow 'name = "random"; max_trials = 24;' "\"sleep 0.5; until [ {trial} -lt 3 ] || [ -e $PWD/grow.h5.seen ]; do sleep 0.1; done; dl log loss={lr}\"" ''
 timeout 300 dl run --local grow.conf >out 2>&1 &
 run=$!
@@ -140,7 +140,7 @@ for p in $pythons; do
     out=$(timeout 300 "$p" "$srcdir/tests/launcher/results.py" watch grow.h5 "$times" $states 2>&1)
     ok $? "a reader opens it $times times while it is rewritten: $p"
     echo "$out" | sed 's/^/# /'
-    states=1 # the search may have ended
+    states=1 # the search may be over already
 done
 : >over
 wait $writer

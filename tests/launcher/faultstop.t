@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# a fault that all trials share stops the experiment; what failed is told
+# A fault that all trials share pauses the experiment, and dl reports what failed.
 . "$srcdir/tests/lib.sh"
 
 # conf NAME ENTRYPOINT [MORE]
@@ -22,7 +22,7 @@ attempts () {
     find "$1/trials" -name 'a.*' | wc -l
 }
 
-# ---- three faults that all trials share, each with one worker and with two
+# ---- three shared faults, each with one worker and with two
 cat >import.sh <<'END'
 echo "Traceback (most recent call last):" >&2
 echo "  File \"$DL_ATTEMPT_DIR/x.py\", line $DL_TRIAL" >&2
@@ -74,13 +74,13 @@ like "$(cat out)" "^paused after 3 attempts" "and the cause"
 
 like "$(dl failures import-0003)" '; 3 attempts failed or were lost$' "dl failures: what the pause has stopped is not counted"
 
-# ---- one that logs a metric lets all others begin at once, however long it trains
+# ---- as soon as one trial logs a metric, all others may begin, however long it trains
 conf alive 'echo epoch 1: accuracy = 0.1; until [ $(ls -d alive-0001/trials/*/a.1 | wc -l) -eq 8 ]; do sleep 0.1; done; echo epoch 3: accuracy = 1'
 sed -i 's/max_trials = 12/max_trials = 8/' alive.conf
 timeout 300 dl run --local --workers=8 alive.conf >out4 2>&1
 is "$? $(count alive-0001 result)" "0 8" "eight workers that wait for each other"
 
-# ---- resume: three more; and when it is mended all trials
+# ---- resume: three more attempts, and once the fault is fixed all trials
 runs 11 "resume without a change: paused again" dl resume --local --workers=1 pattern-0001
 is "$(attempts pattern-0001)" 6 "after three attempts more"
 sed -i 's/Epoch/epoch/; s/acc/accuracy/' other.sh
@@ -88,20 +88,20 @@ runs 0 "mended and resumed: completed" dl resume --local pattern-0001
 is "$(count pattern-0001 result)" 12 "all trials have a result, the ones that had failed too"
 is "$(grep -c '^failed: ' out)" 0 "and none has failed"
 
-# ---- different failures are no shared fault
+# ---- different failures are not a shared fault
 conf mixed 'exit $((DL_TRIAL + 1))' 'max_restarts = 0;'
 sed -i 's/max_trials = 12/max_trials = 5/' mixed.conf
 runs 1 "different failures: all trials fail" dl run --local mixed.conf
 is "$(count mixed-0001 pause)" 0 "no pause"
 like "$(cat out)" '^failed: 5 of 5 trials' "the summary has them"
 
-# ---- nothing is paused where nothing is left
+# ---- dl does not pause an experiment when nothing is left to run
 conf last 'exit 1' 'max_restarts = 2;'
 sed -i 's/max_trials = 12/max_trials = 1/' last.conf
 runs 1 "three failures of the only trial: failed" dl run --local last.conf
 is "$(count last-0001 pause)" 0 "no pause"
 
-# ---- those that take their time; their cases come below
+# ---- slow experiments, which run while the tests continue; their checks come below
 conf half '[ $DL_TRIAL -lt 4 ] || { echo no luck >&2; exit 9; }; echo epoch 3: accuracy = 0.5' 'max_restarts = 0;'
 sed -i 's/max_trials = 12/max_trials = 8/' half.conf
 conf dirty "printf '%0400d \\\\033[31mred\\\\377\\\\n' 7; exit 1"
@@ -109,11 +109,11 @@ beside half dl run --local half.conf
 beside most dl run --local --set 'name="most"' --set max_failed=5 half.conf
 beside dirty dl run --local --workers=1 dirty.conf
 
-# ---- a fault of one machine: its workers wait for what the other ones see
+# ---- a fault of one node: dl waits for results from the other nodes before it pauses
 own_name='unshare -u'
 $own_name hostname n1 2>/dev/null || own_name='unshare -U --map-current-user --keep-caps -u'
 if $own_name hostname n1 2>/dev/null; then
-    worker () { # worker HOST EXPERIMENT
+    worker () { # worker HOST EXPERIMENT: run a worker under this host name
         $own_name sh -c "hostname $1; exec timeout 300 dl worker --slot $1 $2" >>"$1.out" 2>&1
     }
     conf one '[ $(hostname) = n2 ] || { echo broken >&2; exit 1; }; until [ -f go ]; do sleep 0.1; done; echo epoch 3: accuracy = 1'
@@ -157,16 +157,16 @@ ended most
 is $? 0 "max_failed: completed"
 like "$(cat most.out)" '^failed: 5 of 8 trials: exit status 9: no luck' "the failed ones are told all the same"
 
-# ---- a last line is cleaned and cut
+# ---- a last line of output is cleaned and shortened
 ended dirty
 is $? 11 "a last line of any bytes"
 dl show dirty >out 2>&1
 like "$(cat out)" "^paused .*: exit status 1: 0{150}" "is told"
 is "$(LC_ALL=C tr -d '\n\t -~' <out | wc -c)" 0 "without control characters"
 
-# ---- progress: a long training that dies again and again in the same way, but comes further each time
+# ---- progress: repeated failures of the same kind are no fault while each attempt gets further
 cat >long.sh <<'END'
-# long.sh LENGTH FOLDER STEPS [FROM]: train STEPS epochs more, say so or not, and die like the others
+# long.sh LENGTH FOLDER STEPS [FROM]: train STEPS more epochs, print them unless SILENT, then die
 s=0
 [ -e "${4:-}/last" ] && s=$(cat "$4/last")
 echo "goes on from $s"
@@ -179,7 +179,7 @@ while [ $s -lt "$1" ]; do
     [ "$NO_FILES" ] || echo $s >"$2/last"
 done
 END
-dies () { # dies NAME STEPS VARIABLES: of an experiment of one trial of 12 epochs
+dies () { # dies NAME STEPS VARIABLES: run one trial of 12 epochs that dies every STEPS epochs
     conf "$1" "exec sh long.sh {length} {attempt_dir} $2 [{resume_dir}]" "environment = { variables = { $3 }; }; max_restarts = 3;"
     sed -i 's/"random"/"single"/; s/max_trials = 12; max_length = 3/max_length = 12/' "$1.conf"
     timeout 300 dl run --local --workers=1 "$1.conf" >"$1.out" 2>&1

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl flow --local: order, fan-out and fan-in, conditions, the cache, failures and kills, bad input
+# dl flow --local: order, fan-out and fan-in, conditions, the cache, failures, kills, bad input
 . "$srcdir/tests/lib.sh"
 unset DL_DIR DL_FREEZE
 mkdir "$work/code" "$work/flows"
@@ -10,18 +10,18 @@ DL_DIR=$flows
 export DL_DIR
 
 last () { tail -1 "$work/out"; }
-flow () { # flow RUN|RESUME ARGUMENT...: its output in $work/out
+flow () { # flow RUN|RESUME ARGUMENT...: writes its output to $work/out
     word=$1
     shift
     timeout 300 dl flow "$word" --local "$@" >"$work/out" 2>&1
 }
 log () { cat "$work/flows/$1"/log; }
-step () { # step FLOW STEP EXPRESSION: Python over its JSON, s
+step () { # step FLOW STEP EXPRESSION: evaluate Python over the step's JSON, s
     dl flow show --json "$1" "$2" | python3 -c 'import json, sys
 s = json.load(sys.stdin)
 print(eval(sys.argv[1]))' "$3"
 }
-conditions () { # conditions FLOW STEP: those that are true, and their messages
+conditions () { # conditions FLOW STEP: print the conditions that are true, with their messages
     step "$1" "$2" '" ".join(c["type"] + ":" + c["reason"] + (" (" + c["message"] + ")" if "message" in c else "") for c in s["conditions"] if c["status"] and c["type"] != "Created")'
 }
 
@@ -91,7 +91,7 @@ cp demo.conf prepare.sh "$work/beside"
 (cd "$work/beside" && DL_DIR=. flow run demo.conf && DL_DIR=. flow run demo.conf)
 is "$(last)" "$work/beside/demo-0002: completed, 0 tasks run" "flows beside the code are none of it"
 
-# ---- a quote that is escaped, and what has changed since the first run
+# ---- an escaped quote; dl flow names the files that changed since the first run
 cat >quote.conf <<'END'
 name = "quote"; parameters = { text = "a  ;b"; }; steps = { a = { entrypoint = "sh quote.sh \\\"{text}"; }; };
 END
@@ -139,7 +139,7 @@ for what in 'outputs = { x = "x.txt"; };its command did not write the output .x.
     like "$(cat "$work/out"; dl flow show one)" "${what##*;}" "fails: ${what##*;}"
 done
 
-# ---- each attempt of a step has a working folder of its own
+# ---- each attempt of a step has its own working folder
 mkdir own
 cd own || exit 1
 cat >save.sh <<'SH'
@@ -176,7 +176,7 @@ sed -i '/train = /d; /join = /d; /clean = /d' shared.conf
 flow run shared.conf
 is "$? $(cd "$flows"/shared-0001/code/*/code/own && ls model.txt tries)" "0 model.txt
 tries" "working_folder = shared: one folder for all"
-# killed: the next attempt goes on from what it wrote
+# killed: the next attempt continues from the files that it wrote
 cat >go.conf <<END
 name = "go"; steps = { a = { entrypoint = "echo x >>tries; [ -e $work/go.on ] || sleep 1000; wc -l <tries"; }; };
 END
@@ -214,7 +214,7 @@ echo 'name = "best"; steps = { s = { sweep = "best.conf"; }; c = { entrypoint = 
 flow run bestflow.conf
 is "$? $(last)" "0 $work/flows/best-0001: completed, 2 tasks run" "its best checkpoint, too"
 
-# ---- a sweep whose workers outlive its step: the step waits for its end, whoever began it
+# ---- the workers of a sweep outlive its step: the step waits for the sweep, whichever runner started it
 cat >slow.conf <<END
 name = "slow"; entrypoint = "while [ ! -e $work/go ]; do sleep 0.1; done; echo loss={lr}"; metrics = { pattern = "loss={loss}"; };
 searcher = { name = "grid"; metric = "loss"; };
@@ -233,7 +233,7 @@ wait $runner 2>/dev/null
 for i in 1 2; do
     timeout 300 dl flow resume --local slow-0001 >"$work/slow.$i" 2>&1 &
 done
-# each has a step at work, which waits: nothing is done before the sweep is
+# Both runners start an attempt of the step; each must wait for the sweep.
 wait_for 100 sh -c "[ \$(ls $flows/slow-0001/steps/tune/0 | grep -c '^a[.]') -ge 2 ]"
 wait_for 100 grep -q "nothing to resume\|worker" "$flows/slow-0001/steps/tune/0/a.2/log"
 is "$(step slow-0001 tune 's["ok"]')$(dl show "$sweep" | head -1 | grep -o running)" 0running "a step that begins again takes no best so far"
@@ -243,7 +243,7 @@ is "$(dl show "$sweep" | head -1 | grep -o completed)$(step slow-0001 use 's["re
 timeout 300 dl flow run --local slowflow.conf >"$work/out" 2>&1
 is "$(tail -1 "$work/out") $(step slow-0002 use 's["results"][0]["values"]["lr"]')" "$flows/slow-0002: completed, 0 tasks run 0.25" "and so does the cache"
 
-# ---- 20 steps, 5 kills: of wrappers, of commands, of dl itself
+# ---- 20 steps, 5 kills: of dl flow step, and of dl flow run and resume
 {
     echo 'name = "twenty"; steps = {'
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
@@ -276,7 +276,7 @@ flow resume twenty
 is "$? $(cat "$work"/flows/twenty-0001/steps/s20/0/a.*/o | tr '\n' ' ')" "0 17 18 19 " "20 steps complete in spite of $kills kills"
 is "$(cat "$work"/flows/twenty-0001/log/0*/* | grep -o '"op":"done".*"step":"[^"]*"' | sed 's/.*"step"//' | sort -u | wc -l)" 20 "each has its result"
 
-# ---- containers and environments, by stand-ins that run the command
+# ---- containers and environments, with stand-ins that run the command
 mkdir "$work/fakes" "$work/made" venv venv/bin
 export work
 printf '#!/bin/sh\necho 1\n' >"$work/fakes/sbatch"
@@ -324,7 +324,7 @@ END
 is "$(log ranks-0001/steps/c/0/a.1)" pyxis "ranks in containers of pyxis"
 like "$(cat "$work/srun.args")" "--nodes=2 .*--container-image=r/b:1 .*--container-env=[^ ]*DL_VALUES" "which srun starts"
 
-# ---- told to stop
+# ---- SIGTERM to dl flow
 printf 'name = "held"; steps = { a = { entrypoint = "exec sleep 1000"; }; };\n' >held.conf
 timeout 300 dl flow run --local held.conf >out 2>&1 &
 pid=$!
@@ -334,7 +334,7 @@ wait $pid
 is $? 4 "told to stop: exit status"
 like "$(dl flow show held)" 'held-0001: stopped$' "the flow is stopped, and has not failed"
 
-# as a trainer: it may save, and is tried again from there; statuses have their meaning
+# SIGTERM: a step may save its work and continues in its next attempt; exit statuses mean what they mean for trainers.
 cat >ends.conf <<END
 name = "ends"; steps = {
     saves = { entrypoint = "trap 'echo x >>saved; exit 0' TERM; if [ -e saved ]; then cat saved; exit 0; fi; touch $work/begun; sleep 1000 & wait"; };
@@ -354,7 +354,7 @@ is "$? $(log ends-0001/steps/saves/0/a.2)" "1 x" "it goes on from what it saved"
 is "$(wc -l <"$work/again") $(wc -l <"$work/never")" "3 1" "status 75 does not count, after 78 it is not tried again"
 like "$(cat "$work/out")" "^dl: step never failed: exit status 78: the trainer says that a retry cannot help; " "and the reason says so"
 
-# ---- GPUs of this machine: tasks at once have their own
+# ---- GPUs of this machine: tasks that run at the same time get different ones
 mkdir "$work/dev"
 touch "$work/dev/nvidia0" "$work/dev/nvidia1"
 cat >share.conf <<END
@@ -374,7 +374,7 @@ is "$(cd "$flows/share-0001/steps" && echo *) $(log share-0001/steps/one/0/a.1) 
 wait $runner
 is "$? $(log share-0001/steps/both/0/a.1)" "0 0,1" "and a step may have both"
 
-# ---- bad input: one line each
+# ---- bad input: one error line each
 bad () { # bad NAME PATTERN TEXT [ARGUMENT...]
     name=$1 pattern=$2
     printf '%s\n' "$3" >bad.conf
@@ -407,7 +407,7 @@ bad "a container of a sweep" "4: step 'b': 'container' and 'environment' .* of i
 bad "a script that is not there" "4: 'entrypoint': there is no file 'prepar.sh' in $work/code, where the trials run; did you mean 'prepare.sh'" "$H b = { entrypoint = \"sh prepar.sh {lr}\"; }; };"
 bad "a name with odd characters" "4: syntax error" "$H b/../c = { entrypoint = \"x\"; }; };"
 bad "a name of the flow" "'name' is '../x'" 'name = "../x"; steps = { a = { entrypoint = "true"; }; };'
-# at the line of the value, not of the step
+# The line must be that of the value, not of the step.
 L="$H b = {
     entrypoint = \"x\";
 "
@@ -461,12 +461,12 @@ printf '#!/bin/sh\necho "sbatch: error: fetch_config: DNS SRV lookup failed" >&2
 chmod +x sbatch
 like "$(PATH=$PWD:$PATH dl flow run one.conf 2>&1; echo "=$?")" "step 'a': sbatch finds no Slurm here: use --local" "no Slurm"
 
-# ---- GPUs of a step, and a flow of another version
+# ---- GPUs of a step, and a flow that another version of dl made
 echo 'name = "old"; steps = { a = { entrypoint = "true"; resources = { slots_per_trial = 2; nodes_per_trial = 2; }; }; };' >old.conf
 printf '#!/bin/sh\necho "$*" >%s\nexit 1\n' "$work/asked" >sbatch
 printf '#!/bin/sh\n' >squeue
 chmod +x squeue
-gpus () { # gpus RUN|RESUME NAME: those of a node that the job is asked for
+gpus () { # gpus RUN|RESUME NAME: print how many GPUs per node the job requests
     PATH=$PWD:$PATH timeout 300 dl flow "$@" >"$work/out" 2>&1
     grep -o 'gpus-per-node=[0-9]*' "$work/asked"
 }
@@ -474,7 +474,7 @@ is "$(gpus run old.conf)" gpus-per-node=1 "slots_per_trial is shared by two node
 sed -i 's/"version": [0-9]*/"version": 1/' "$work/flows/old-0001/flow.json"
 is "$(dl flow resume old 2>&1)" "dl: $work/flows/old-0001/flow.json: made by another version of dl" "a flow of another version"
 
-# ---- graph, and another user's hand
+# ---- graph; a flow that other users can write to or that was edited
 like "$(dl flow graph demo.conf)" '"prepare" -> "train" \[style = solid\]' "dl flow graph of a file"
 like "$(dl flow graph demo-0001)" '"bad" .*fillcolor = lightgrey' "and of a run"
 dl flow graph -o x.txt demo.conf >out 2>&1

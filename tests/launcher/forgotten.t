@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# what a search gives and nothing uses is noticed before it starts: hyperparameters, lengths, seeds; and the direction of a metric
+# dl warns before it starts a search about hyperparameters, lengths and seeds that nothing uses, and about a metric
+# that is optimised in the wrong direction.
 . "$srcdir/tests/lib.sh"
 unset DL_FREEZE
 
@@ -57,8 +58,8 @@ conf single 'python3 train.py'
 sed -i 's/"random"/"single"/; s/max_trials = 4;//' single.conf
 silent single "a single trial"
 
-# scripts that read it in another way
-reads () { # reads WHAT LINES...: train2.py has them
+# scripts that read the hyperparameter in other ways
+reads () { # reads WHAT LINES...: expect no warning if train2.py has these lines
     what=$1
     shift
     printf '%s\n' "$@" >train2.py
@@ -121,15 +122,15 @@ warns seed "^dl: seed.conf:2: 'searcher.repeats' is 3, but the entrypoint has no
 sed -i 's/--lr/--seed={seed} &/' seed.conf
 silent seed "with one"
 
-# ---- checkpoints of others
+# ---- checkpoints of other trials
 conf pbt 'python3 train.py --lr={lr} --epochs={length} --out={trial_dir} [--resume {trial_dir}/last.pt]' 'max_length = 8; population = 4;'
 sed -i 's/"random"/"pbt"/; s/max_trials = 4;//' pbt.conf
 warns pbt "^dl: pbt.conf:2: searcher \"pbt\" gives trials the checkpoints of better ones, but the entrypoint has no \{resume_dir\}, and train.py does not read DL_RESUME_DIR: each trains from scratch$" "pbt without the files of others"
 sed -i 's|{trial_dir}/last|{resume_dir}/last|' pbt.conf
 silent pbt "with them"
 
-# ---- the direction
-metric () { # metric NAME [KEYS]: what is said of it
+# ---- the direction of the metric
+metric () { # metric NAME [KEYS]: print dl's warnings about it
     printf 'name = "m"; entrypoint = "dl log x={x}";\nsearcher = { name = "random"; max_trials = 2; %s\n metric = "%s"; };\nhyperparameters = { x = { type = "int"; minval = 0; maxval = 9; }; };\n' "$2" "$1" >m.conf
     said m.conf
 }

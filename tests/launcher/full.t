@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# a file system that is full: each command says so in one line that names the file, and leaves what was there, and no half of a file
+# A full file system: each command prints one error line that names the file, keeps existing files, and leaves no partial ones.
 . "$srcdir/tests/lib.sh"
 mounts=$(private_mounts) || skip_all "no name spaces"
 cat >e.conf <<'END'

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fuzz.py server|file CASES SEED: sessions with dl search-server, or experiment files, with faults.
+"""fuzz.py server|file CASES SEED: feed dl faulty search-server sessions or experiment files.
 
-Whatever they are, dl ends in time, with a status that says so, and each line on standard error is one of its own.
-The same seed makes the same cases; a case that fails is left in the file "case".
+dl must end in time with status 0 or 2 and print nothing but its own messages on standard error.
+The same seed makes the same cases; the last failing case is kept in the file "case".
 """
 import json
 import os
@@ -27,7 +27,7 @@ NO_REPEATS = ["stopping_asha", "adaptive_stopping", "median", "pbt"]
 
 
 def values(p):
-    """Some of a parameter."""
+    """Return values that the parameter can have."""
     return p["choices"] if "choices" in p else [p["low"]] if "step" in p else [p["low"], p["high"]]
 
 
@@ -93,13 +93,13 @@ def make_header(r):
 
 
 class Session:
-    """One that makes sense: its lines depend on the answers."""
+    """A valid session, whose lines depend on the answers."""
 
     def __init__(self, r):
         self.header, self.objectives = make_header(r)
         self.process = subprocess.Popen(["dl", "search-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.lines = []
-        self.steps = {}  # of the trials that are being trained
+        self.steps = {}  # steps reached, by open trial
         self.trials = 0
 
     def write(self, line):
@@ -228,7 +228,7 @@ def line_fault(r, data):
 
 
 def change(r, v):
-    """Something at random in a value is not as it was; the syntax is right."""
+    """Change one random part of a value; the JSON stays valid."""
     inner = v if isinstance(v, (list, dict)) and v and r.random() < 0.9 else None
     if isinstance(inner, dict):
         k = r.choice(list(inner))
@@ -267,7 +267,7 @@ def setting_fault(r, data):
 
 
 def damage(r, data, sound):
-    """Mostly faults after which the syntax is right ('sound')."""
+    """Make up to three faults, mostly with sound, which keeps the syntax valid."""
     for _ in range(r.choice([0, 1, 1, 1, 2, 3])):
         if data:
             data = r.choice([sound, sound, sound, line_fault, token_fault, bytes_fault])(r, data)
@@ -295,14 +295,14 @@ def file_case(data):
         f.write(data)
     for args in (["run", "--dry-run"], ["preview"]):
         status, _, err = finish(["dl", *args, "exp.conf"], 60)
-        said = [line for line in err if not line.startswith("dl: exp.conf:")]  # besides warnings
+        said = [line for line in err if not line.startswith("dl: exp.conf:")]  # without warnings
         if status not in (0, 2) or bool(err if status else said) != (status == 2) or not all(line.startswith(("dl: ", "exp.conf:")) for line in err):
             return "dl %s: status %d: %s" % (" ".join(args), status, "; ".join(err[-40:]))
     return None
 
 
 def suppress_foreign_leaks():
-    """libconfig forgets a string in which a syntax error is."""
+    """Ignore libconfig's leak of a string that contains a syntax error."""
     with open("leaks", "w") as f:
         f.write("leak:libconfig\n")
     os.environ["LSAN_OPTIONS"] = "suppressions=leaks:print_suppressions=0"

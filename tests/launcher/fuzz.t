@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# sessions with dl search-server and experiment files, with faults made at random: dl ends, and says why in lines of its own
+# Random faults in dl search-server sessions and in experiment files: dl must end in time and print only its own messages.
 . "$srcdir/tests/lib.sh"
 command -v python3 >/dev/null || skip_all "no python3"
 

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl goodput: experiments made by a schedule, whose classes must be found to the millisecond
+# dl goodput: experiments with known schedules, whose times must be classified to the millisecond.
 . "$srcdir/tests/lib.sh"
 unset COLUMNS DL_DIR
 make=$builddir/tests/launcher/makeschedule
 
-conf () { # NAME [KEYS]
+conf () { # conf NAME [KEYS]
     cat >"$1.conf" <<END
 name = "$1"; entrypoint = "true"; max_restarts = 5; $2
 searcher = { name = "random"; metric = "loss"; max_trials = 2; max_length = 8; };
@@ -14,14 +14,13 @@ hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 END
 }
 
-schedule () { # NAME <SCHEDULE
+schedule () { # schedule NAME <SCHEDULE: make the experiment
     "$make" >out 2>&1
     ok $? "$1"
     grep -v -e '-0001$' out | sed 's/^/# /'
 }
 
-# A row of the CSV as NAME=SECONDS, without what is 0: row KIND NAME
-row () {
+row () { # row KIND NAME: print the nonzero columns of a CSV row as NAME=SECONDS
     awk -F, -v kind="$1" -v name="$2" '
         NR == 1 { for (i = 4; i <= 12; i++) names[i] = $i }
         NR > 1 && $1 == kind && $2 == name {
@@ -29,7 +28,7 @@ row () {
         }' csv
 }
 
-# Each row's classes make its allocated time, which --json has to the millisecond: adds_up FILE
+# adds_up.py FILE: in each row of the JSON, the classes must sum to the allocated time to the millisecond.
 cat >adds_up.py <<'END'
 import json, sys
 rows = json.load(open(sys.argv[1]))
@@ -117,7 +116,7 @@ like "$(cat out)" '^of +GPU-hours +allocated +queued +starting +training +saving
 like "$(cat out)" '^job 41_1 +0\.116 +1m44s +1m11s +31\.7% +34\.6% +3\.8% +4\.8% +9\.6% +5\.8% +9\.6%$' "in per cent"
 like "$(cat out)" '^all +0\.193 +2m54s +4m41s +24\.7% ' "its last line is the sum"
 
-# ---- the worker and its trainer have different clocks; a worker that begins again in its job; a pause
+# ---- a trainer whose clock differs from the worker's; a second worker in the same job; a pause
 conf skew
 schedule "another schedule" <<'END'
 0    create skew.conf
@@ -144,7 +143,7 @@ runs 0 "JSON of it" dl goodput --json skew
 python3 adds_up.py out
 ok $? "adds up"
 
-# ---- what does not show it is not guessed
+# ---- what the log does not show is unknown, not guessed
 
 conf once
 schedule "rows that are few" <<'END'

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# resources.gpus_per_trial and slots_per_trial: the shapes that nodes allow, which starts first, what the user has chosen,
-# what cannot be, a log of another version
+# resources.gpus_per_trial and slots_per_trial: shapes that the nodes allow, the earliest start, the user's choices,
+# impossible requests, a log of another version.
 . "$srcdir/tests/lib.sh"
 unset DL_DIR SBATCH_PARTITION
 
 mkdir bin
-# a1 to a4 with 8 GPUs and 64 cores, b1 to b4 with 4, one that is in both partitions, one without GPUs, one of the future
+# a1 to a4 with 8 GPUs and 64 cores, b1 to b4 with 4 GPUs; b4 is in two partitions, c1 has no GPUs, f1 is FUTURE
 program bin/scontrol <<'END'
 echo "$*" >>scontrol.asked
 case $* in *partition) cat partitions 2>/dev/null; exit ;; esac
@@ -20,7 +20,7 @@ node b4 16 'gpu:v100:2(S:0,1),gpu:t4:2' IDLE+DRAIN small,mixed
 node c1 64 '(null)' IDLE cpu
 node f1 64 gpu:16 FUTURE big
 END
-# when a job of these nodes would start: a line "PATTERN SECONDS" in the file "starts"; SECONDS none: it cannot
+# The file "starts" has lines "PATTERN SECONDS": when a job that matches would start; "none" means never.
 program bin/sbatch <<'END'
 echo "$*" >>asked
 case " $* " in *" --test-only "*) ;; *) echo 7; exit ;; esac
@@ -41,12 +41,12 @@ hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { $1 };
 END
 }
-run () { # run ARGUMENT...: 'out' is what it says, 'asked' what Slurm was asked
+run () { # run ARGUMENT...: 'out' gets dl's messages, 'asked' the arguments of sbatch
     rm -rf g-0001 asked scontrol.asked
     timeout 300 dl run --detach "$@" g.conf >dir 2>out
     status=$?
 }
-shape () { # of the array
+shape () { # shape: print the resources of the submitted array
     grep -v -e --test-only asked | grep -o -E -e '--(nodes|ntasks|ntasks-per-node|gpus-per-node|partition)=[^ ]*' | tr '\n' ' '
 }
 
@@ -85,7 +85,7 @@ is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --par
 is "$(grep -c -e --partition=small asked)" 0 "no other one is tried"
 echo '* 0' >starts
 
-# ---- the user's choices stay
+# ---- dl keeps the user's choices
 conf 'gpus_per_trial = 8; nodes_per_trial = 4;'
 run
 is "$(shape)" "--nodes=4 --ntasks=8 --ntasks-per-node=2 --gpus-per-node=2 --partition=big " "nodes"
@@ -116,8 +116,8 @@ conf 'gpus_per_trial = 8;'
 run --set resources.gpus_per_trial=4
 is "$(shape)" "--nodes=1 --ntasks=4 --ntasks-per-node=4 --gpus-per-node=4 --partition=big " "--set"
 
-# ---- slots_per_trial: the same number, and a process on each node
-row () { # row RESOURCES SHAPE LINE WHAT
+# ---- slots_per_trial: as many GPUs, but one process on each node
+row () { # row RESOURCES SHAPE LINE WHAT: expect this shape and message
     conf "$1"
     run
     is "$status $(shape)" "0 $2" "$4"
@@ -167,8 +167,8 @@ for command in show 'resume --detach' 'fork --trust --detach' report; do
     is "$? $(cat out)" "5 dl: $PWD/g-0001: made by another version of dl (the decision log has format 3, this dl reads format 4)" "dl $command: a log of another version"
 done
 
-# ---- what cannot be
-bad () { # bad RESOURCES STATUS LINE WHAT
+# ---- impossible requests
+bad () { # bad RESOURCES STATUS LINE WHAT: expect this error and no experiment
     conf "$1"
     run
     is $status "$2" "$4: exit status"

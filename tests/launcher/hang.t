@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the watcher of a node beside ranks that are started here: who hangs, who has ended, who is stopped; tests/cluster/debug.t is of steps
+# The hang watcher of a node, with ranks that this test starts: ranks that hang, end or are stopped.
+# tests/cluster/debug.t tests it in real steps.
 . "$srcdir/tests/lib.sh"
 python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no Python"
 for v in $(env | sed -n 's/^\(\(SLURM\|DL_DEBUG\|PYTHON\)[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 export PYTHONDONTWRITEBYTECODE=1
 trap 'kill -9 $(cat */pid.* 2>/dev/null) 2>/dev/null; clean_up' EXIT
 
-id=$$ # a job that no other test on this machine has
+id=$$ # a job ID that no other test on this machine uses
 in_step () { # in_step RANK COMMAND...
     rank=$1
     shift
@@ -15,7 +16,7 @@ in_step () { # in_step RANK COMMAND...
         SLURM_STEP_NUM_NODES=1 DL_DEBUG_PATH="$work/dl-debug-$id.$step" AT="$work/$step/at.$rank" PYTHONPATH="$srcdir/etc/debug" PYTHONFAULTHANDLER=1 \
         sh -c 'export SLURM_TASK_PID=$$; exec "$@"' sh "$@"
 }
-ranks () { # ranks STEP PROGRAM: three of them
+ranks () { # ranks STEP PROGRAM: start three ranks
     step=$1
     mkdir "$step" "dl-debug-$id.$step"
     for r in 0 1 2; do
@@ -23,7 +24,7 @@ ranks () { # ranks STEP PROGRAM: three of them
         echo $! >"$step/pid.$r"
     done
 }
-watcher () { # watcher STEP SECONDS [kill]: when the ranks are where they stay; what it says is in STEP/err
+watcher () { # watcher STEP SECONDS [kill]: start it once all ranks have started; STEP/err gets its messages
     step=$1
     for r in 0 1 2; do
         wait_for 300 test -e "$step/at.$r"
@@ -32,10 +33,10 @@ watcher () { # watcher STEP SECONDS [kill]: when the ranks are where they stay; 
         dl watch-ranks "$work/dl-debug-$id.$step" "$2" "$(cat "$step/pid.0")" ${3:+"$3"} 2>"$step/err" 3>"$step/ready") &
     eval "watcher$step=$!"
 }
-living () { # living STEP: how many of its ranks
+living () { # living STEP: print how many of its ranks live
     for r in 0 1 2; do kill -0 "$(cat "$1/pid.$r")" && echo lives; done 2>/dev/null | wc -l
 }
-finish () { # finish STEP RANK...: end these, and what the watcher ends with
+finish () { # finish STEP RANK...: end these ranks, and return the watcher's exit status
     step=$1
     shift
     for r; do kill "$(cat "$step/pid.$r")" 2>/dev/null; done
@@ -89,7 +90,7 @@ END
 for r in 1 2; do
     sed "s/\"$((3 - r))\"/\"9\"/" ends.py >end$r.py
 done
-# seven steps beside each other, as most of it is waiting
+# Run seven steps at once, because they spend most of their time waiting.
 ranks 0 hang.py
 ranks 1 hang.py
 ranks 2 hang.py
@@ -105,7 +106,7 @@ watcher 4 6
 watcher 5 5 kill
 watcher 6 3 kill
 
-# ---- one that only reports, asked by hand
+# ---- a limit that is never reached: the watcher stays silent, and dl debug collects stacks on request
 wait_for 300 test -e dl-debug-$id.1/watch-0
 like "$(cat dl-debug-$id.1/watch-0)" '^m1 [0-9]+\.[0-9]$' "the watcher's file"
 out=$(timeout 300 dl debug dl-debug-$id.1)
@@ -118,7 +119,7 @@ is "$(living 1)" 3 "and the ranks go on"
 finish 1 0 1 2
 is "$? $(cd dl-debug-$id.1 && echo -- *)" "0 -- dump-1 dump-2" "it ends with them"
 
-# ---- one is elsewhere
+# ---- a rank that is elsewhere
 finish 0
 is $? 0 "the watcher ends with its ranks"
 like "$(cat 0/err)" '^dl: no progress for 5 s, ending the step: 2 ranks \(0,2\) are in wait \(threading\.py:[0-9]+\) from all_reduce \(hang\.py:5\); rank 1 is in load_batch \(hang\.py:3\); stacks of all ranks: /.*/dump-1$' "who hangs, and where"
@@ -135,7 +136,7 @@ is "$(dl debug $id.0)" "$out" "dl debug JOB.STEP"
 is "$(dl debug --last $id)" "$out" "dl debug JOB"
 cd ..
 
-# ---- one ends, by an exception or a signal
+# ---- a rank ends, by an exception or a signal
 wait_for 300 grep -q 'dl: rank' 3/err
 like "$(cat 3/err)" '^dl: rank 2 has ended( with status 1)? \(ValueError: no such file of data\), and 2 ranks on m1 wait for it: 2 ranks \(0-1\) are in wait' "the one that ended, and why"
 like "$(dl debug --last dl-debug-$id.3)" '^rank 2 ended: ValueError: no such file of data' "dl debug says it"
@@ -144,11 +145,11 @@ wait_for 300 grep -q 'dl: rank' 4/err
 like "$(cat 4/err)" '^dl: rank 1 has ended( by signal 9)?, and 2 ranks on m1 wait for it: ' "one that was killed"
 finish 4 0 2
 
-# ---- one is stopped
+# ---- a rank is stopped
 finish 5
 like "$(cat 5/err)" '2 ranks \(0,2\) are in wait .*; rank 1 is stopped \(SIGSTOP\)' "one that is stopped"
 
-# ---- the ranks are told of only, or ended
+# ---- without "kill" the watcher only reports, with it the ranks end
 wait_for 300 grep -q 'dl: no progress for 5 s: ' 2/err
 is "$(living 2)" 3 "without kill ranks that hang are told only"
 finish 2 0 1 2
@@ -157,7 +158,7 @@ for step in 0 5; do
     wait_for 60 sh -c "! kill -0 $(cat $step/pid.0) && ! kill -0 $(cat $step/pid.1) && ! kill -0 $(cat $step/pid.2)"
 done
 
-# ---- some go on: longer than the others, which had a longer limit; after 9 s the watcher says so, and no more
+# ---- some ranks wait while others work: after 9 s the watcher reports that once, and leaves the ranks alone
 is "$(grep -v ': 2 of 3 ranks on m1 have made no progress for 9 s while others have: ' 6/err)" "" "ranks that wait for one that works are left alone"
 is "$(living 6)" 3 "all of them"
 touch go

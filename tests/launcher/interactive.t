@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl shell, notebook and tensorboard, with programs that stand in for Slurm, Jupyter and Python
+# dl shell, notebook and tensorboard, with stand-ins for Slurm, Jupyter and Python.
 . "$srcdir/tests/lib.sh"
 mkdir bin home
 XDG_STATE_HOME=$work/home/state
@@ -8,7 +8,7 @@ export XDG_STATE_HOME
 unset DL_PYTHON DL_DIR
 books=$XDG_STATE_HOME/slurm-dl/notebooks
 
-# fake NAME <<END: a program in front of all others
+# fake NAME <<END: a program that comes first in PATH
 fake () {
     { echo '#!/bin/sh'; cat; } >"bin/$1"
     chmod +x "bin/$1"
@@ -59,7 +59,7 @@ like "$out" '^dl: job 41: PENDING PartitionConfig; \^C cancels it$' "and why it 
 like "$out" 'srun: Force Terminated job 41$' "srun's last words too"
 is "$(cat asked)" "--noheader --format=%F|%K|%T|%r|%L|%k|%Z --jobs=41" "Slurm was asked once"
 
-# ---- notebook: the job is a process
+# ---- notebook: the stand-in for sbatch runs the job as a local process
 fake sbatch <<END
 [ -e "$work/refuse" ] && { echo "sbatch: unrecognized option '--gpu'"; echo 'Try "sbatch --help" for more information'; exit 1; }
 printf '%s\n' "\$@" >"$work/sbatch.args"
@@ -109,7 +109,7 @@ rm down
 is "$(dl notebook attach | head -1)" "http://127.0.0.1:23456/?token=abc-DEF_1" "attach"
 : >"$books/42.log"
 cp job.pid job.alive
-sh -c 'echo $$' >job.pid # of a process that has ended
+sh -c 'echo $$' >job.pid # a PID that no longer exists
 like "$(dl notebook attach 2>&1)" "^dl: job 42 has ended; its output: $books/42.log\$" "a killed job's address is not given: its port is anybody's"
 mv job.alive job.pid
 is "$(dl notebook stop)" "job 42 is cancelled" "stop"
@@ -132,7 +132,7 @@ like "$(dl notebook attach 43 2>&1)" "^dl: job 43 is not a notebook; 'dl noteboo
 like "$(dl notebook stop '1;x' 2>&1)" "^dl: '1;x' is not a job number" "no number"
 like "$(dl notebook strat 2>&1)" "^dl: notebook: 'strat' is not one of ls, attach" "a wrong word"
 echo '{"port": 23456, "hostname": "n7", "token": "t"}' >answer
-# Slurm expands % in the folder of the output, and takes a backslash out
+# Slurm expands % in the path of the output file, and removes backslashes from it.
 (
     XDG_STATE_HOME="$work/home/100%j"
     timeout 300 dl notebook >home.out 2>&1

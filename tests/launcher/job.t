@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl job as a process of this machine: programs that fail begin again, by policies; tests/cluster/job.t is of Slurm
+# dl job --local: failed programs restart as the policies say.  tests/cluster/job.t tests jobs in Slurm.
 . "$srcdir/tests/lib.sh"
 unset DL_FREEZE
 
-conditions () { # conditions NAME: those of a job that are true
+conditions () { # conditions NAME: print the job's conditions that are true
     dl show --json "$1" | python3 -c 'import json, sys; print(*(c["type"] + ":" + c["reason"] for c in json.load(sys.stdin)["conditions"] if c["status"] and c["type"] != "Created"))'
 }
 
@@ -12,7 +12,7 @@ attempts () {
     dl show --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["trials"][0]["attempts"])'
 }
 
-# ---- a program that knows nothing of dl, and goes on from a file of its own
+# ---- a program that knows nothing of dl and continues from its own file
 program steps.sh <<'END'
 n=$(cat state 2>/dev/null || echo 0)
 while [ "$n" -lt 6 ]; do
@@ -34,21 +34,21 @@ done >out 2>&1
 is "$(cat known-000[12]/trials/0001/a.1/log)" "length 1, known 0
 length 5, known 1" "a program can tell a length that the user gave"
 
-# ---- a command that names no file of the folder runs in it, and leaves its files there
+# ---- a command that names no file of the folder runs in that folder and leaves its files there
 echo old >kept.pt
 runs 0 "a command without code" dl job --local --name=words -- sh -c 'echo "$1 $2"; test "$1" || { echo 1 >made.pt; exit 3; }' sh '[--resume {resume_dir}/made.pt]' '[--from {resume_dir}/kept.pt]'
 is "$(cat words-0001/trials/0001/a.*/log)" " 
 --resume $work/made.pt" "continues from the file that it left in the folder, not from one that was there before"
 rm made.pt kept.pt
 
-# ---- the reason is what the program said last, not what Slurm says about its step
+# ---- the reason is the program's last line, not what Slurm prints about the step
 runs 1 "a step that srun ends" dl job --local --name=noise -- sh -c 'echo "ValueError: boom"
     echo "srun: error: n1: task 2: Exited with exit code 5"
     echo "slurmstepd-n1: error: *** STEP 10.$DL_ATTEMPT ON n1 CANCELLED AT 2026-11-28T08:50:28 ***"; echo "slurmstepd: error: x"; exit 5'
 like "$(dl show noise)" ' SameCause: exit status 5: ValueError: boom$' "has the reason of its program"
 is "$(attempts noise)" 3 "which is the same each time"
 
-# ---- the times of conditions are UTC, RFC 3339's for who wants them, wherever one looks from
+# ---- conditions carry UTC times, independent of the reader's time zone
 utc_times () { # utc_times ZONE
     TZ=$1 dl show --json noise | python3 -c 'import json, sys
 from datetime import datetime, timezone
@@ -58,7 +58,7 @@ is "$(utc_times Asia/Tokyo)" "$(utc_times America/New_York)" "--json has the sam
 utc=$(utc_times UTC | grep -oE '^[^ ]+:') tokyo=$(TZ=UTC-9 dl show noise | sed -n 's/^ *Created *since \([^ ]* [^ ]*\) .*/\1/p')
 is "$(date -u -d "$tokyo +0900" +%Y-%m-%dT%H:%M:)" "$utc" "dl show has those of the place"
 
-# ---- one that dies at once
+# ---- a program that dies at once
 runs 1 "one that dies at once fails" dl job --local --name=dies -- sh -c 'echo no module named x; exit 1'
 is "$(conditions dies) $(attempts dies)" "Failed:SameCause 3" "after three attempts that failed alike"
 
@@ -79,7 +79,7 @@ is "$(job table 'test $DL_ATTEMPT = 2 || exit 3; exit 137' 'restart_policy = "ex
     "1 Failed:RoleFailed 2" "a table of one's own"
 is "$(job late 'sleep 600' 'active_deadline = "0:00:02";')" "1 Failed:DeadlineExceeded 1" "active_deadline"
 
-# ---- suspended from the beginning
+# ---- a job that starts suspended
 printf 'name = "waits";\nentrypoint = "true";\njob = { suspend = true; };\n' >waits.conf
 timeout 300 dl job --local waits.conf >out 2>&1
 is "$? $(conditions waits)" "0 Suspended:ExperimentPaused" "suspend = true: nothing runs"
@@ -87,13 +87,13 @@ like "$(cat out)" "suspended; 'dl resume waits-0001' starts it" "and says so"
 timeout 300 dl resume --local waits >out 2>&1
 is "$? $(conditions waits) $(attempts waits)" "0 Succeeded:TrainingCompleted 1" "dl resume begins it"
 
-# ---- what follows an end
+# ---- after the job has finished
 printf 'name = "gone";\nentrypoint = "true";\njob = { ttl_after_finished = 0; };\n' >gone.conf
 timeout 300 dl job --local gone.conf >out 2>&1
 is "$(dl ls | grep -c '^gone')" 0 "ttl_after_finished: dl ls hides it"
 is "$(dl ls --all | grep -c 'gone')" 1 "but --all has it"
 
-# ---- bad input: one line each
+# ---- bad input: one error line each
 bad () { # bad PATTERN NAME ARGUMENT...
     bad_pattern=$1 bad_name=$2
     shift 2

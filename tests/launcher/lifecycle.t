@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# from one state to another: pause, resume, stop, kill, continue, retry, fork, wait, logs -f, marks, rm
+# Changes of state: pause, resume, stop, kill, continue, retry, fork, wait, logs -f, labels, rm.
 . "$srcdir/tests/lib.sh"
 unset DL_DIR DL_SOCKET
 
@@ -20,7 +20,7 @@ END
 }
 state () { dl ls --all | sed -n "s/^$1 *\([a-z]*\) .*/\1/p"; } # state NAME
 
-# try STATUS PATTERN COMMAND...: exit status, and a line of what it says
+# try STATUS PATTERN COMMAND...: check the exit status and one line of output
 try () {
     wanted=$1
     pattern=$2
@@ -36,19 +36,19 @@ echo "trial $DL_TRIAL begins"
 while [ ! -f go ]; do sleep 0.1; done
 dl log --step "$DL_LENGTH" "loss=$DL_HP_lr"
 END
-begin () { # begin NAME: workers train two of its trials
+begin () { # begin NAME: start it and wait until workers train two trials
     rm -f go
     timeout 300 dl run --local "$1.conf" >"$1.out" 2>&1 &
     pid=$!
     wait_for 300 sh -c "[ \$(ls -d $1-0001/trials/*/a.1/log | wc -l) -ge 2 ]"
 }
 
-# ---- one whose hours are over soon
+# ---- an experiment whose max_hours soon pass
 conf hours 'name = "random"; max_trials = 1; max_hours = 0.0003;' '"dl log loss=1"'
 timeout 300 dl run --local hours.conf >out 2>&1
 ended=$(date +%s)
 
-# ---- running: what makes no sense, what it shows, pause, resume
+# ---- running: commands that are refused, dl show, pause, resume
 conf slow 'name = "random"; max_trials = 4; max_length = 5;' '"./slow.sh"'
 begin slow
 try 2 'is running: only an experiment that has ended can be continued' dl continue slow
@@ -100,7 +100,7 @@ try 2 'the searcher grid sets the number of trials itself' dl continue --trials 
 wait_for 300 sh -c "[ \$(date +%s) -gt $((ended + 2)) ]"
 try 2 'searcher.max_hours \(0.0003\) have passed' dl continue --trials 9 hours
 
-# ---- stop, and on; kill, and on
+# ---- stop and continue; kill and continue
 conf stop 'name = "random"; max_trials = 4;' '"./slow.sh"'
 begin stop
 try 0 "stop-0001: stopped; .*run 'dl continue' to continue" dl stop stop
@@ -127,13 +127,13 @@ is $? 4 "run ends with a kill"
 [ $(($(date +%s) - start)) -lt 150 ]
 ok $? "a kill does not wait for trainers"
 
-# ---- the jobs of an experiment, and a Slurm that cancels them or does not
+# ---- the jobs of an experiment, with a scancel that works and one that fails
 mkdir bin
-slurm () { # slurm STATUS OUTPUT
+slurm () { # slurm STATUS OUTPUT: make a scancel that behaves so
     printf '#!/bin/sh\necho "$*" >>%s/cancelled\necho "%s"\nexit %s\n' "$work" "$2" "$1" >bin/scancel
     chmod +x bin/scancel
 }
-jobs_of () { # jobs_of NAME: one that runs nothing, and has two jobs
+jobs_of () { # jobs_of NAME: make an experiment without workers that has two jobs
     conf "$1" 'name = "random"; max_trials = 1;' '"true"'
     PATH=$work/bin:$PATH dl run --dry-run "$1.conf" >/dev/null
     printf '#!/bin/sh\nexit 1\n' >bin/sbatch
@@ -161,7 +161,7 @@ ln -s "$(command -v dl)" bin/dl
 like "$(PATH=$work/bin "$work/bin/dl" kill none 2>&1)" 'cannot find scancel' "without Slurm it says so"
 is "$(state none-0001)" killed "and it is killed all the same"
 
-# ---- retry: all that failed, one, and in an experiment that goes on
+# ---- retry: one failed trial, all of them, and those of a failed experiment
 conf retry 'name = "random"; max_trials = 4;' '"[ -f good ] || [ $DL_TRIAL -gt 2 ] || exit 3; dl log loss=$DL_TRIAL"'
 runs 0 "a sweep with two failed trials" dl run --local retry.conf
 try 0 '1 trial is retried' dl retry --local retry 1
@@ -392,7 +392,7 @@ wait $pid
 [ ! -e busy-0001 ]
 ok $? "a worker that wakes up makes nothing of it again"
 
-# ---- names for the shell
+# ---- shell completion of names
 like "$(dl --complete show)" '^slow-0001$' "completion of names"
 is "$(dl --complete run | grep -c slow-0001)" 0 "where one is meant"
 is "$(cd / && dl --complete show --dir "$work" | grep -c '^slow-0001$')" 1 "under --dir"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# whole sweeps in local processes, with trainers of every kind
+# Whole sweeps with local workers and trainers of every kind.
 . "$srcdir/tests/lib.sh"
 
 # conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
@@ -20,7 +20,7 @@ $4
 END
 }
 
-# ---- a shell script that logs with dl log; hyperparameters in all three ways
+# ---- a shell script that calls dl log; hyperparameters as arguments, as variables and in a file
 program shell.sh <<'END'
 set -e
 grep -q '"k": 7' "$DL_HPARAMS"
@@ -45,7 +45,7 @@ like "$(dl ls)" 'grid-0001 +completed +grid +100% +6' "ls"
 dl show --json grid | python3 -c 'import json,sys; assert len(json.load(sys.stdin)["trials"]) == 6'
 ok $? "show --json"
 
-# ---- a missing entry of the log is waited for, as a network file system may be late: meanwhile the tests go on
+# ---- dl waits for a missing log entry, which a network file system may deliver late; the tests continue meanwhile
 mkdir gap
 cp -r grid-0001 gap/gap-0001
 touch gap/gap-0001/log/000000/99999999 gap/gap-0001/log/000000/note.txt
@@ -55,7 +55,7 @@ rm gap/gap-0001/log/000000/00000002
 { timeout 300 dl show gap/gap-0001 >/dev/null 2>gap.err; echo $? >gap.status; } &
 gap=$!
 
-# ---- a program that prints; argv without a shell
+# ---- metrics from printed lines; an entrypoint without a shell
 conf print 'name = "random"; max_trials = 5;' '["printf", "noise\nstep 3: loss=%s\n", "{lr}"]' \
     'metrics = { pattern = "step {step}: loss={loss}"; };'
 timeout 300 dl run --local print.conf >out
@@ -102,7 +102,7 @@ like "$(dl ls)" 'fail-0001 +failed' "and state"
 timeout 300 dl resume --local fail >/dev/null 2>&1
 is $? 2 "one that has failed is not resumed"
 
-# ---- files for metrics that never came, or were made ahead and are gone
+# ---- prepared metrics files: removed if no metric came, and not required
 conf spare 'name = "grid"; max_length = 1;' '"./spare.sh {trial_dir}"' 'metrics = { pattern = "loss={loss}"; }; max_restarts = 0;'
 sed -i 's/workers = 2/workers = 1/' spare.conf
 program spare.sh <<'END'
@@ -119,7 +119,7 @@ is "$(cd spare-0001/trials && find . -name metrics.h5 | sort | tr -d '\n')" \
     "a file of metrics for each attempt that has some, and for no other"
 is "$(find spare-0001 -name '.[0-9a-f]*')" "" "nothing made ahead is left"
 
-# ---- damage is told
+# ---- damage is reported
 entry=$(ls print-0001/log/0*/0* | tail -1)
 sed -i 's/time/tame/' "$entry"
 dl show print-0001 >/dev/null 2>err

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare each dataset of checkpoints, as h5py sees it, with the manifest.
+"""Compare each dataset of checkpoints, as h5py reads it, with the manifest.
 
 usage: manifest.py FILE...
 
-Its name, shape, type and place, and the checksum of each of its slabs.
+Compare name, shape, type and offset, and the checksum of each slab.
 """
 import struct
 import sys
@@ -42,7 +42,7 @@ def datasets(f):
 
 
 def raw_of(path, row, size):
-    """The elements as they lie in the file, each as 'size' bytes."""
+    """Return the elements as stored in the file, each as 'size' bytes."""
     dims = tuple(int(n) for n in row["dims"][:row["ndims"]])
     with open(path, "rb") as f:
         f.seek(int(row["offset"]))
@@ -52,9 +52,9 @@ def raw_of(path, row, size):
 
 
 def check_type(d, row, raw):
-    """h5py's own reading gives the same bytes."""
+    """Check that h5py reads the same bytes."""
     kind = CODES[row["type"]]
-    if kind is None:  # bfloat16: its bits are the upper half of a float's
+    if kind is None:  # bfloat16 has the upper half of a float's bits
         wide = raw.view("<u2").astype("u4") << 16
         assert (d[()].astype("f4").view("u4") == wide).all(), "bf16"
         return

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# trials that run out of memory: half of a parameter, a job of more memory, what Slurm refuses
+# Trials that run out of memory: a halved parameter, a larger job, jobs that Slurm refuses.
 . "$srcdir/tests/lib.sh"
 
 conf () { # conf NAME COMMAND SEARCHER HYPERPARAMETERS [MORE]
@@ -13,11 +13,11 @@ worker = { heartbeat = 1; lease = 60; grace = 2; };
 $5
 END
 }
-entries () { # entries NAME OP: its entries
+entries () { # entries NAME OP: print the log's entries of this kind
     cat "$1"/log/0*/0* | grep "\"op\":\"$2\""
 }
 
-# ---- the memory of a GPU
+# ---- GPU memory
 program gpu.sh <<'END'
 if [ "$1" -gt 40 ]; then
     echo "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
@@ -30,7 +30,7 @@ conf half './gpu.sh {batch}' 'name = "asha"; max_trials = 8; max_length = 4;' "$
 runs 0 "a batch that is too large: completed" dl run --local --workers 1 half.conf
 is "$(entries half-0001 fail | grep -c '"free":true')" "$(entries half-0001 fail | wc -l)" "no failure counts"
 like "$(cat out)" 'trial [0-9]+ +CUDA OOM: .*; exit status 1; retried with batch = 32 instead of 64$' "dl run says what happened"
-shown () { # what the experiment came to
+shown () { # shown: print the number of trials, and whether each result belongs to its point
     dl show half --json | python3 -c '
 import json, sys
 t = json.load(sys.stdin)["trials"]
@@ -59,7 +59,7 @@ conf many './gpu.sh {n}' 'name = "random"; max_trials = 20;' 'n = { type = "int"
 timeout 300 dl run --local many.conf >out 2>&1
 like "$(dl failures many)" 'n >= (4[1-9]|[5-9].): 100 % of these trials failed, ' "dl failures counts by the value that was tried first"
 
-bad () { # bad EXPECTED WHAT
+bad () { # bad EXPECTED WHAT: expect an error for bad.conf
     refused 2 "$1" "$2" dl run --dry-run bad.conf
 }
 conf bad true 'name = "random"; max_trials = 1;' 'n = { type = "int"; minval = 1; maxval = 9; on_oom = "double"; };'
@@ -78,7 +78,7 @@ bad "'resources.max_memory' must be an amount of memory, such as \"64G\"$" "no a
 conf bad true 'name = "single";' "$one" 'resources = { max_memory = "8G"; sbatch_args = ["--mem-per-cpu=1G"]; };'
 bad "'resources.max_memory' needs 'resources.memory' instead of --mem" "two words for it"
 
-# ---- the memory of a job: a step that Slurm kills, until it has 8G
+# ---- job memory: Slurm kills the step until its job has 8G
 mkdir bin
 program bin/srun <<'END'
 while [ "$1" != -- ]; do shift; done
@@ -104,12 +104,12 @@ conf grow 'dl log loss=1' 'name = "random"; max_trials = 2;' 'x = { type = "floa
     'resources = { ranks_per_node = 2; workers = 1; memory = "4G"; max_memory = "16G"; }; max_restarts = 0; max_failed = 1;'
 timeout 300 dl run --detach grow.conf >/dev/null 2>&1
 like "$(cat asked)" ' --mem=4G ' "at first a job has what the experiment says"
-in_job () { # in_job JOB MIB COMMAND...
+in_job () { # in_job JOB MIB COMMAND...: run it as a task of this job
     job=$1 mib=$2
     shift 2
     env SLURM_JOB_ID="$job" SLURM_ARRAY_JOB_ID="$job" SLURM_ARRAY_TASK_ID=1 SLURM_MEM_PER_NODE="$mib" MIB="$mib" timeout 300 "$@" >>said 2>&1
 }
-work_in () { # work_in JOB MIB NAME: its worker, and what the script does with its status
+work_in () { # work_in JOB MIB NAME: run its worker, and requeue as the job script does
     in_job "$1" "$2" dl worker "$3"
     status=$?
     [ $status -ne 77 ] || in_job "$1" "$2" dl requeue -- "$3" $status
@@ -144,7 +144,7 @@ like "$(dl show grow-0003)" '^memory: 4G for each trial.*; Slurm has no more$' "
 like "$(dl show grow-0003 1)" 'last failure: out of memory: Slurm has no job with 6G for each trial$' "and the reason"
 like "$(cat asked.scontrol)" '^requeue 101_1$' "its worker goes on"
 
-# ---- what others put into the log
+# ---- events that someone else put into the log
 put () {
     "$builddir/tests/launcher/putevent" "$@"
 }
@@ -159,7 +159,7 @@ put "$dir" '{"op": "fail", "by": "u", "trial": 1, "attempt": 4, "free": true, "x
 runs 5 "a point that is none is damage" dl show "$dir"
 like "$(cat out)" 'a trial goes on where there is no point' "and is named"
 
-# ---- a worker that Slurm has ended with its step: its successor says what it needs
+# ---- Slurm killed a worker with its step: its successor requests more memory
 printf '#!/bin/sh\necho OUT_OF_MEMORY\n' >bin/sacct
 chmod +x bin/sacct
 : >asked
@@ -179,7 +179,7 @@ in_job 101 4096 dl requeue -- step-0001 77
 work_in 102 6144 step-0001
 is "$status $(count step-0001 result)" "0 1" "a larger one gives a result"
 
-# ---- two workers in a job that has said nothing of memory: each has half of what there is
+# ---- a job that did not request memory: each of its two workers gets half of the job's memory
 conf shared 'dl log loss=1' 'name = "random"; max_trials = 1;' 'x = 1;' 'resources = { ranks_per_node = 2; workers = 2; max_memory = "16G"; };'
 timeout 300 dl run --detach shared.conf >/dev/null 2>&1
 in_job 101 8192 env SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 WANTS=9000 dl worker shared-0001

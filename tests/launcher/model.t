@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root in part
-# dl model: a registry of checkpoints in plain files
+# dl model: a registry of checkpoints in plain files.
 . "$srcdir/tests/lib.sh"
 unset DL_DIR DL_MODELS
 
@@ -15,7 +15,7 @@ worker = { heartbeat = 1; lease = 30; grace = 5; };
 END
 runs 0 "a sweep with checkpoints" dl run --local exp.conf
 best=$(dl show --trials=1 --columns=trial --csv exp | tail -1)
-json () { # json FILE KEY: a text or a number of it
+json () { # json FILE KEY: print the string or number
     sed -n "s/^ *\"$2\": \"*\([^\",]*\)\"*,*\$/\1/p" "$1"
 }
 
@@ -41,7 +41,7 @@ like "$(json $version value)" '^[0-9.e-]+$' "with the metric there"
 is "$(dl model register exp 99 net 2>/dev/null; echo $?)" 3 "no such trial"
 is "$(dl model register --step=7777 exp 1 net 2>/dev/null; echo $?)" 3 "no such step"
 
-# ---- a log of 5 MB in its first entry, that somebody else may have written
+# ---- an experiment whose first log entry has 5 MB, as another user may have planted it
 cp -a exp-0001 huge-0001
 /usr/bin/python3 - huge-0001 "$srcdir" <<'END'
 import json, os, sys
@@ -62,7 +62,7 @@ is "$(dl model ls >/dev/null 2>&1; echo $?) $(ls -d models/huge 2>/dev/null)" "0
 rm -r huge-0001
 is "$(cd models/.checkpoints && ls | wc -l) $(cat "models/.checkpoints/$digest.h5" | sha256sum)" "2 $digest  -" "what was kept for it goes, and no other version's file"
 
-# ---- the same bytes in two experiments: each version has a file of its own
+# ---- the same bytes in two experiments: each version keeps its own copy
 cp -a exp-0001 copy-0001
 is "$(dl model register copy-0001 "$best" copied)" copied/1 "a trial of a copied experiment"
 is "$(dl model rm copied) $(sha256sum <"models/.checkpoints/$digest.h5")" "copied/1 is removed $digest  -" "goes, and leaves the other's file"
@@ -73,7 +73,7 @@ is "$(dl model rename x 2>/dev/null; echo $?)" 2 "an unknown word"
 is "$(dl model show 2>&1; echo $?)" "dl: usage: dl model show NAME[/VERSION|@STAGE]
 2" "a missing argument"
 
-# ---- many at once
+# ---- six registrations at once
 for i in 1 2 3 4 5 6; do
     dl model register exp $i many >"many.$i" 2>&1 &
 done
@@ -103,7 +103,7 @@ is "$(dl model note net/9 x 2>/dev/null; echo $?)" 3 "of no such version"
 is "$(dl model rm net/2 2>&1; echo $?)" "dl: net/2 is production, staging: promote another version, or --force removes it
 2" "a version with a stage stays"
 kept () { find models/.checkpoints -name "$1*" | wc -l; }
-trial=$((other % 6 + 1)) # none of net's
+trial=$((other % 6 + 1)) # none of net's versions
 file=$(grep -lE "\"trial\": $trial,?\$" models/many/version-*.json)
 v=$(json "$file" number)
 third=$(json "$file" sha256)
@@ -150,7 +150,7 @@ sed 's/"time": [0-9.]*/"time": 1e300/' models/net/version-0002.json >models/net/
 is "$(dl model ls 2>/dev/null | grep -c '^net ') $(dl model show net/4 | grep -c '^time  *$')" "3 1" "nor does a time that is none"
 rm models/net/version-0004.json
 
-# ---- whose
+# ---- registries of other users
 is "$(DL_MODELS=$work/elsewhere dl model ls 2>/dev/null; echo $?)" 3 "DL_MODELS"
 mkdir open && chmod 777 open
 like "$(dl model ls --models=open 2>&1; echo "=$?")" "open: this registry is world-writable" "a registry that all may write to"

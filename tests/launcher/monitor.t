@@ -1,23 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the monitor of a node, beside ranks that are started here: with made GPUs, killed, without room
+# The monitor of a node, with ranks that this test starts: simulated GPUs, kills, full disks.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/launcher/samples.sh"
 unset SLURM_CONF
 mkdir nvml
 cp "$builddir/tests/fakes/.libs/nvml.so" nvml/libnvidia-ml.so.1
 
-# a job that no other test on this machine has
+# a job ID that no other test on this machine uses
 id=$$
 rank () { # rank N COMMAND...
     env MONITOR_TEST="$work" SLURM_JOB_ID=$id SLURM_STEP_ID=0 SLURM_PROCID="$1" SLURM_LOCALID="$1" SLURMD_NODENAME=m1 SLURM_CPUS_ON_NODE=2 \
         SLURM_GTIDS=0,1 sh -c 'export SLURM_TASK_PID=$$; echo $$ >"rank.$SLURM_PROCID"; exec "$@"' "$@"
 }
-sampler () { # sampler [ARGUMENT...]: in a shell of its own; the task is rank 0
+sampler () { # sampler [ARGUMENT...]: run it in a subshell, because it calls exec; its task is rank 0
     exec env MONITOR_TEST="$work" DL_MONITOR_DIR="$PWD" SLURM_JOB_ID=$id SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURMD_NODENAME=m1 SLURM_CPUS_ON_NODE=2 \
         SLURM_TASK_PID="$(cat rank.0)" "$@"
 }
-fresh () { # two ranks
+fresh () { # fresh: start two ranks
     rm -rf dl-monitor-$id.* rank.*
     rank 0 sleep 1000 &
     rank 1 sleep 1000 &
@@ -27,10 +27,10 @@ end_ranks () {
     # shellcheck disable=SC2046
     kill $(cat rank.0 rank.1)
 }
-samples () { # samples N: as many at least are in the file $f
+samples () { # samples N: wait until the file $f has at least N samples
     HDF5_USE_FILE_LOCKING=FALSE timeout 300 /usr/bin/python3 read.py wait $f monitor/cpu "$1"
 }
-sample () { # sample N VARIABLE=VALUE... COMMAND...: the ranks end when there are N samples
+sample () { # sample N VARIABLE=VALUE... COMMAND...: run the monitor until it has N samples, then end the ranks
     wanted=$1
     shift
     (sampler "$@") 2>err &
@@ -39,11 +39,11 @@ sample () { # sample N VARIABLE=VALUE... COMMAND...: the ranks end when there ar
     end_ranks
     wait $pid
 }
-values () { # values FIELDS: of the file 'last'
+values () { # values FIELDS: print fields of the file 'last'
     cut -d ' ' -f "$1" last
 }
 
-# ---- with mounts of its own
+# ---- the part that needs its own mounts
 if [ "${1:-}" = full ]; then
     mkdir full && mount -t tmpfs -o size=256k none full || exit 1
     f=full/dl-monitor-$id.0/m1.h5
@@ -54,7 +54,7 @@ if [ "${1:-}" = full ]; then
     cat /dev/zero >full/fill 2>/dev/null
     sleep 2
     rm full/fill
-    # the last sample, of ranks that have ended, finds room
+    # The last sample, which comes after the ranks have ended, must fit again.
     samples 8
     end_ranks
     wait $pid
@@ -76,7 +76,7 @@ mkdir killed
 for after in 0 0.01 0.02 0.03 0.05 0.08 0.1 0.2 0.4 0.8 1 1.05 1.1; do
     sampler dl sample 1 2>/dev/null &
     pid=$!
-    # the last ones when there is a file
+    # kill the later ones only once their file exists
     case $after in 0.[1-9]* | 1*) wait_for 300 test -s "dl-monitor-$id.0/m1.h5" ;; esac
     sleep $after
     kill -9 $pid
@@ -131,8 +131,8 @@ for what in hang crash; do
     ok $? "and nothing is left"
 done
 
-# ---- GPUs without work, for a minute: four steps at once
-step () { # step NAME JOB GPUS VARIABLE=VALUE...: its ranks and its monitor, in a folder of their own
+# ---- GPUs that stay idle for a minute: four steps at once
+step () { # step NAME JOB GPUS VARIABLE=VALUE...: start its ranks and its monitor in their own folder
     mkdir "$1" && cd "$1" || exit 1
     id=$2
     printf "$3" "$PWD" "$PWD" >gpus
@@ -180,7 +180,7 @@ lives nodes && [ -e nodes/dl-monitor-${id}4.0/m1.idle ] && [ ! -e nodes/dl-monit
 ok $? "nor while another node says nothing"
 mark=nodes/dl-monitor-${id}4.0
 echo 1 >$mark/m2.idle
-# it has said so three times, in more than the time for NFS
+# m1 reports every 33 s.  By its fifth report, m2's mark has not changed for longer than NFS caches.
 wait_for 300 sh -c "[ \$(cat $mark/m1.idle) -ge 5 ]"
 lives nodes && [ ! -e $mark/park ]
 ok $? "nor when it has said so once: its monitor may be gone"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# notify: a command, a mail, a webhook at the end, at a failure and at a line of a log, each once
+# notify: a command, mail and webhook, each once at the end, at the first failure, and when a line of output matches.
 . "$srcdir/tests/lib.sh"
 
-# ---- stand-ins for mail, sendmail and curl, which write down what they got
+# ---- stand-ins for mail, sendmail and curl, which record what they get
 mkdir bin nomail
 cat >bin/mail <<'END'
 #!/bin/sh
@@ -35,11 +35,11 @@ notify = { $3 };
 worker = { heartbeat = 1; lease = 30; grace = 5; };
 END
 }
-search () { # search NAME
+search () { # search NAME: run the sweep
     PATH=$work/bin:$PATH timeout 300 dl run --local "$1.conf" >out 2>&1
 }
 
-# ---- the end, each way
+# ---- the end, by command, mail and webhook
 conf all "echo loss={trial}" 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; mail = "me@example.org"; webhook = "url";'
 search all
 is $? 0 "a sweep"
@@ -53,7 +53,7 @@ like "$(cat curls)" '^data-raw = "{\\"text\\":\\"all-0001: completed' "and the J
 is "$(grep '^args' curls | grep -c secret)" 0 "the URL is no argument"
 is "$(grep -rl secret-word all-0001 out)" "" "and stands nowhere"
 
-# ---- trials in a frozen copy of the code: the command has the user's folder
+# ---- trials run in a frozen copy, but the command runs in the user's folder
 rm -f texts curls
 echo "echo loss=1" >say.sh
 conf frozen "sh say.sh" 'command = "echo $DL_NOTIFY_EVENT >>texts"; webhook = "url";'
@@ -62,7 +62,7 @@ is "$? $(ls -d frozen-0001/code)" "0 frozen-0001/code" "a sweep with frozen code
 is "$(cat texts)" "end" "its command runs in the folder of the experiment file"
 is "$(grep -c '^args' curls)" 1 "and the file with the URL is found there"
 
-# ---- a real curl and a server at loopback
+# ---- a real curl and a server on loopback
 if command -v curl >/dev/null && command -v python3 >/dev/null; then
     cat >server.py <<'END'
 import http.server, sys
@@ -117,14 +117,14 @@ is "$(grep -c '^failure: bad-0001: trial [0-9]* failed: ' texts)" 1 "the first f
 like "$(cat texts)" "^failure: bad-0001: (failed, 4 of its trials failed|paused because all attempts)" "and the end, or the pause"
 is "$(wc -l <texts)" 2 "nothing else"
 
-# ---- a line of a log
+# ---- a line of output
 rm -f texts
 conf line 'echo loss=1; echo the gradient is NaN in trial {trial}' 'command = "echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; on = (); pattern = ["gradient is NaN", "never there"];'
 search line
 is "$(wc -l <texts)" 1 "a pattern is told once"
 like "$(cat texts)" '^pattern: line-0001: trial [0-9]: the gradient is NaN in trial [0-9]; ' "with the line"
 
-# ---- one while the attempt goes on, and a stop
+# ---- a matching line is reported while the attempt still runs; dl stop
 rm -f texts got
 conf early 'echo loss=1; echo the gradient is NaN; until [ -f go ]; do sleep 0.1; done' 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; pattern = "is NaN";'
 PATH=$work/bin:$PATH timeout 300 dl run --local early.conf >out 2>&1 &
@@ -132,7 +132,7 @@ wait_for 200 grep -q '^pattern: early-0001: trial [0-9]: the gradient is NaN; ' 
 ok $? "a line is told while its attempt goes on"
 wait_for 300 test -e early-0001/trials/0002/a.1/log
 dl stop early >out2
-wait_for 300 grep -q '^end: ' texts # by whoever sees it first
+wait_for 300 grep -q '^end: ' texts # sent by whichever process notices first
 is "$(grep -c '^end: ' texts) $(grep '^end: ' texts)" "1 end: early-0001: stopped by $(id -un), 0 of its trials failed; 2 trials" "dl stop tells, who it was"
 touch go
 wait
@@ -141,7 +141,7 @@ dl kill early >out2
 dl kill early >out2
 is "$(wc -l <texts) $(wc -l <got)" "3 3" "each request once; JSON is a line"
 
-# ---- what goes wrong there fails nothing
+# ---- failed notifications do not fail the sweep
 conf slow "echo loss=1" 'command = "sleep 1000; true"; timeout = 1;'
 search slow
 is $? 0 "a command that hangs is killed, and the sweep completes"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the value of a trial (searcher.summary), searcher.goal, repeats with their means, times of all attempts, trials at work
+# The value of a trial (searcher.summary), searcher.goal, means of repeats, times of all attempts, running trials.
 . "$srcdir/tests/lib.sh"
 
-# curve NAME SEARCHER-KEYS: each trial logs 5 3 1 2 8 at the steps 1 to 5
+# curve NAME SEARCHER-KEYS: one trial that logs 5 3 1 2 8 at steps 1 to 5
 curve () {
     cat >"$1.conf" <<EOF2
 name = "$1";
@@ -37,7 +37,7 @@ like "$(cat bad.out)" "^bad.conf:4: 'searcher.summary' must be \"last\", \"best\
 curve both 'summary = "best"; mean_of_last = 2;'
 like "$(cat both.out)" "^both.conf:4: 'searcher.mean_of_last' and 'searcher.summary' cannot be used together" "both"
 
-# ---- scripts of Katib: name=value on standard output or in a file, a filter, JSON; a strategy for each metric
+# ---- like Katib: name=value on standard output or in a file, a filter, JSON, a strategy for each metric
 # katib NAME SUMMARY METRICS-GROUP SHELL
 katib () {
     cat >"$1.conf" <<EOF2
@@ -80,7 +80,7 @@ sed 's/"saved"/"lastly"/; s/summary = "best";//' saved.conf >lastly.conf
 timeout 300 dl run --local lastly.conf >out 2>&1
 like "$(cat out)" '^  its checkpoint: .*/a.1/ckpt/00000005.h5$' "or that of the last"
 
-# ---- goal: the search ends when it is reached
+# ---- goal: the search ends when a trial reaches it
 cat >goal.conf <<'EOF2'
 name = "goal"; entrypoint = "dl log loss={x}";
 searcher = { name = "grid"; metric = "loss"; goal = 0.3; smaller_is_better = false; };
@@ -93,14 +93,14 @@ is "$(count goal-0001 result) $(count goal-0001 begin)" "4 4" "0, 0.1, 0.2 and 0
 timeout 300 dl continue --local goal >/dev/null 2>&1
 is "$(count goal-0001 result)" 5 "it goes on until it is reached again"
 
-# ---- 0.1 is 0.1 wherever JSON is shown
+# ---- 0.1 prints as 0.1 in all JSON
 is "$(dl show --json goal | grep -oE '"x": [0-9.]+' | sort | tr '\n' ' ')" '"x": 0.0 "x": 0.1 "x": 0.2 "x": 0.3 "x": 0.4 ' "dl show --json"
 for what in "show goal 2" "best --json goal" "export --format=json goal"; do
     is "$(dl $what | grep -cE '"x": ?0\.[0-9]{2}')" 0 "dl $what"
 done
 is "$(cat goal-0001/trials/0002/a.1/hparams.json)" "$(printf '{\n  "x": 0.1\n}')" "hparams.json"
 
-# ---- repeats: the mean decides, not the luckiest seed
+# ---- repeats: the best point has the best mean, not the luckiest seed
 cat >seeds.conf <<'EOF2'
 name = "seeds";
 entrypoint = "case {x}{repeat} in 10) v=0;; 11) v=9;; 20) v=3;; 21) v=4;; esac; dl log --step=1 loss=$v size={x}";
@@ -118,7 +118,7 @@ sed 's/"seeds"/"front"/; s/"loss"; repeats/("loss", "size"); repeats/; s/"grid"/
 runs 0 "repeats of several metrics" dl run --local front.conf
 is "$(count front-0001 result)" 4 "two trials of each point"
 
-# the best point's seeds are 0.9 to 0.902, the luckiest seed of all is 0.99
+# The best point's seeds get 0.9 to 0.902; the luckiest seed of all gets 0.99.
 cat >luck.conf <<'EOF2'
 name = "luck";
 entrypoint = "case {lr}{repeat} in 0.11) v=0.99;; 0.1*) v=0.5;; 0.2*) v=0.7;; *) v=0.90{repeat};; esac; dl log --step=1 val_acc=$v seed={seed}";
@@ -151,7 +151,7 @@ like "$(cat luck.html)" '<code>--lr 0.3 </code>' "and what it offers to copy"
 like "$(cat luck.html)" '^.*<tr><td>7–9</td>.*<td>0.901</td><td>0.001</td><td>3</td>' "its table has a row for each point"
 is "$(grep -o '<tr><td>[0-9]*–[0-9]*' luck.html | wc -l)" 3 "and no others"
 
-# points of which repeats are missing
+# points with missing repeats
 sed 's/"luck"/"lack"/; s/entrypoint = "/&[ {lr}{repeat} = 0.10 ] \&\& exit 1; /' luck.conf >lack.conf
 timeout 300 dl run --local lack.conf >out 2>&1
 like "$(cat out)" "^best $best$" "a mean of fewer repeats is not the best"
@@ -160,7 +160,7 @@ sed 's/"lack"/"none"/; s/{lr}{repeat} = 0.10/{repeat} = 2/' lack.conf >none.conf
 timeout 300 dl run --local none.conf >out 2>&1
 like "$(cat out)" "^best val_acc 0.9005 \(mean of 2 of 3, deviation 0.00071\): point 3" "unless no point has all"
 
-# a seed that reaches nobody
+# a script that ignores the seed
 sed 's/"luck"/"same"/; s/{repeat}/0/g' luck.conf >same.conf
 timeout 300 dl run --local same.conf >out 2>&1
 is "$(grep -c '^the repeats of every point gave the same value: the training does not use the seed' out)" 1 "dl run says that the seed is not used"
@@ -169,7 +169,7 @@ dl report same -o same.html >/dev/null
 like "$(cat same.html)" "<p>the repeats of every point gave the same value" "dl report says so"
 is "$(dl show luck | grep -c 'repeats of every')" 0 "dl show of others does not"
 
-# ---- rungs: the best is the best at the length that enough trials reached
+# ---- rungs: compare trials at the longest length that enough of them reached
 cat >rungs.conf <<'EOF2'
 name = "rungs";
 entrypoint = "echo >>FILE.{trial}; for e in $(seq {length}); do v=0.$(printf %02d $((20 + {x} * 5 + e))); [ $e{x} = 14 ] && v=0.99; dl log --step=$e acc=$v; done; [ {length} -lt 9 ] || dl log --step=9 acc=$v$(wc -l <FILE.{trial})";
@@ -196,7 +196,7 @@ like "$(cat out)" "^trial ${trial% 9} of .*rungs-0001, length 9 \(3 segments, 3 
 like "$(cat out)" "^not reproduced: acc is .* at length 9, and was $value$" "it compares at that length"
 like "$(cat out)" "in pieces \(3 segments, 3 attempts\), this one at once: .* seeds itself at each start cannot match$" "and says why it cannot match"
 
-# ---- times: those of all attempts; and a trial at work
+# ---- times add up over attempts; a running trial shows its progress
 cat >slow.conf <<'EOF2'
 name = "slow";
 entrypoint = "if [ -e FILE ]; then exit 3; fi; touch FILE; dl log --step=1 loss=4; sleep 1.2; dl log --step=7 loss=2; while [ ! -e GO ]; do sleep 0.1; done; exit 1";
@@ -213,7 +213,7 @@ like "$(dl show slow)" '^worker .*: trial 1 to 27, at 7: loss 2, [0-9.]+s ago' "
 dl show --json slow | python3 -c 'import json, sys; t = json.load(sys.stdin)["trials"][0]; assert t["step"] == 7 and t["value"] == 2 and t["target"] == 27 and t["age"] >= 0 and 1 < t["rate"] < 6, t'
 ok $? "and --json"
 is "$(dl show slow 1 | grep -c 'no progress')" 0 "it makes progress"
-age () { # age FOLDER: of what is in it
+age () { # age FOLDER: make its files 10 minutes old
     find "$1" -type f -exec touch -d '10 minutes ago' {} +
 }
 age slow-0001/trials/0001/a.1

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the manuals, the options of each command, the exit statuses, the keys of the experiment file and the searchers agree
+# The manuals agree with the program: options of each command, exit statuses, keys of the experiment file, searchers.
 . "$srcdir/tests/lib.sh"
 trap 'rm -rf "$work"' EXIT
 
-# ---- "COMMAND --OPTION" of the pages: in a section "dl COMMAND", or the OPTIONS of a page dl-COMMAND(1).
-# What STARTING WORKERS in dl-run(1) has is of the commands that it names, and OPTIONS in dl(1) of those that have it.
+# ---- Collect "COMMAND --OPTION" from the pages: from sections "dl COMMAND" and from OPTIONS of dl-COMMAND(1).
+# STARTING WORKERS in dl-run(1) applies to four commands, and OPTIONS in dl(1) to every command that has the option.
 cat >pages.awk <<'EOF2'
 FNR == 1 {
     page = FILENAME
@@ -57,7 +57,7 @@ for page in $(grep -how 'dl[a-z\\-]* *([1-8])' "$srcdir"/doc/*.[1-8] | tr -d ' \
     ok $? "$page exists"
 done
 
-# ---- the options of the plugin that dl env takes: name, argument and help are those of the plugin's table
+# ---- plugin options of dl env: name, argument and help match the plugin's table
 awk '/^    \[PLUGIN_/ { n = 0 }
     n < 3 && match ($0, /"[^"]*"/) { field[++n] = substr ($0, RSTART + 1, RLENGTH - 2) }
     n == 3 && /^    },/ { sub (/^\[dl\] /, "", field[3]); print "--" field[1] "=" field[2] " " field[3] }' "$srcdir/runtime/rank/plugin_options.c" >plugin

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# what sweeps carry beside results: inactive parameters, budgets, reports, rejects, several metrics
+# Sweep results beyond a single value: inactive parameters, several metrics, budgets, repeats, reports, exit statuses, log_policies.
 . "$srcdir/tests/lib.sh"
 export DL_HP_left_over=1
 
@@ -20,15 +20,14 @@ END
 
 log () { cat "$1"/log/0*/0*; }
 
-# evaluate Python over the events e of an experiment
-events () { # events NAME EXPRESSION
+events () { # events NAME EXPRESSION: evaluate Python over the experiment's events e
     log "$1" | python3 -c '
 import json, sys
 e = [json.loads(x) for x in sys.stdin]
 print(eval(sys.argv[1]))' "$2"
 }
 
-# ---- parameters that are not active
+# ---- inactive parameters
 cat >when.conf <<'END'
 name = "when"; reproducibility = { experiment_seed = 5; };
 entrypoint = "./when.sh {opt.name} [-m {opt.momentum}] [x{opt.momentum}x]";
@@ -78,7 +77,7 @@ like "$(dl show reject 2)" 'exit status 65: the trainer rejects the point' "and 
 conf rejectall 'name = "random"; max_trials = 2;' '"exit 65"'
 runs 1 "no trial gave a result: the experiment failed" dl run --local rejectall.conf
 
-# ---- results that are no numbers
+# ---- results that are not numbers
 conf nan 'name = "random"; max_trials = 3;' '"dl log loss=nan"'
 runs 1 "a metric that is never a number: the experiment failed" dl run --local nan.conf
 for out in "$(cat out)" "$(dl show nan)" "$(dl wait nan)"; do
@@ -110,8 +109,8 @@ sed -i 's/metric = "loss"/metric = ["loss", "size"]/' oneof.conf
 timeout 300 dl run --local oneof.conf >out 2>&1
 like "$(dl show oneof 1)" 'all 2 metrics \("loss", "size"\) at one step' "a metric that is missing is told"
 
-# ---- those that take their time; their cases come below
-# open attempts without a live worker do not hold the end back
+# ---- slow experiments, which run while the tests continue; their checks come below
+# hold: an open attempt without a live worker must not keep an expired experiment open
 conf hold 'name = "random"; max_trials = 9; max_hours = 0.0005;' '"sleep 300"'
 timeout 300 dl run --local hold.conf >out 2>&1 &
 pid=$!
@@ -132,7 +131,7 @@ program deaf.sh <<'END'
 trap 'touch asked' TERM
 for step in $(seq 1 10); do dl log --step "$step" loss="$DL_TRIAL"; sleep 0.2; done
 [ "$DL_TRIAL" -gt 3 ] || exit 0
-# its worker is killed: it ends with this file
+# its worker gets killed; the loop ends when this file is removed
 while [ -e deaf.sh ]; do sleep 0.2; done
 END
 conf deaf 'name = "median"; max_trials = 4; max_length = 20; min_length = 2; max_concurrent_trials = 1;' '"./deaf.sh"'
@@ -172,7 +171,7 @@ like "$(dl continue --local late 2>&1)" "max_hours \(0.0005\) have passed: run '
 ok $? "of which not all trials had the time"
 timeout 300 dl continue --local --set searcher.max_hours=100 late >out 2>&1
 is "$? $(count late-0001 result) $(count late-0001 end) $(dl show late | grep -c 'is over')" "0 3 2 0" "with a higher limit they have"
-# what began before it has no time left, either
+# attempts that began before the limit get no more time either
 runs 0 "a resumed worker ends an expired experiment" dl resume --local hold
 is "$(count hold-0001 expire) $(count hold-0001 end)" "1 1" "with one expire and one end"
 
@@ -183,7 +182,7 @@ is "$(events repeat-0001 'sorted((x["trial"], x["metric"]) for x in e if x.get("
     "[(1, 0.0), (2, 1.0), (3, 0.0), (4, 1.0)]" "DL_REPEAT and {repeat}"
 is "$(events repeat-0001 'len({str(x["x"]) for x in e if x.get("op") == "begin"})')" 2 "a point each pair"
 
-# ---- reports: trials are stopped while they run
+# ---- reports: the searcher stops trials while they run
 ended median
 is $? 0 "median"
 [ "$(count median-0001 report)" -ge 5 ]
@@ -195,7 +194,7 @@ like "$(dl show median)" '^ *5 stopped early +[0-9]+ +9 ' "their state"
 like "$(dl logs median 5)" asked "the trainer was asked"
 is "$(events median-0001 'all(x["length"] < y["length"] for t in range(1, 6) for r in [[z for z in e if z.get("op") == "report" and z["trial"] == t]] for x, y in zip(r, r[1:]))')" \
     True "lengths grow"
-# a worker that dies between the last report and the result
+# deaf: its worker dies between the last report and the result
 wait_for 300 test -e asked
 pkill -9 -f "worker --slot local-.* -- $work/deaf-0001$"
 ended deaf
@@ -205,7 +204,7 @@ is "$(events deaf-0001 '[(x["op"], x.get("stopped", False)) for x in e if x.get(
     "[('lost', False), ('result', True)]" "its result is that of its last report"
 is "$(count hours-0001 report)" 0 "other searchers have no reports"
 
-# ---- how a trainer ends
+# ---- exit statuses of a trainer
 conf again 'name = "random"; max_trials = 1;' '"[ $DL_ATTEMPT -gt 2 ] || exit 75; dl log loss=1"' 'max_restarts = 0;'
 runs 0 "status 75 twice, then success" dl run --local again.conf
 is "$(events again-0001 '[(x["op"], x.get("free")) for x in e if x.get("op") in ("fail", "result", "exit")]')" \
@@ -247,14 +246,14 @@ like "$(cat out)" 'trial [0-9]+ +failed \(1\): policy bus' "the failure counts"
 is "$(count bus-0001 exit)" 0 "the trial stays open"
 runs 76 "a worker there ends with status 76" dl worker --slot x bus-0001
 
-# ---- a worker that Slurm killed: what its successor says of it
+# ---- a worker that Slurm killed: its successor asks sacct why
 mkdir bin
 printf '#!/bin/sh\necho "7"\n' >bin/sbatch
 printf '#!/bin/sh\necho "$*" >>"%s/asked"\ncase " $* " in *" -X "*) printf "PREEMPTED\\nRUNNING\\n" ;; *) echo OUT_OF_MEMORY ;; esac\n' "$work" >bin/sacct
 chmod +x bin/sbatch bin/sacct
 conf gone 'name = "random"; max_trials = 1;' '"[ $DL_ATTEMPT -gt 2 ] || sleep 300; dl log loss=1"' 'max_restarts = 2;'
 runs 0 "an experiment without workers" env "PATH=$work/bin:$PATH" dl run --detach gone.conf
-# worker VARIABLE=VALUE...: one of the same place in the same job
+# worker VARIABLE=VALUE...: a worker of the same array task
 worker () {
     exec env PATH="$work/bin:$PATH" SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=1 SLURM_JOB_ID=8 "$@" dl worker gone-0001
 }
@@ -279,14 +278,14 @@ like "$(cat gone-0001/trials/0001/asked.2)" '^7_1$' "the one that asks says so"
 is "$(cat asked)" "-j 8.0 -o State -n -P
 -j 7_1 -X -D -n -P -o State" "sacct was asked once after each end: for the step before, and the run before"
 
-# ---- a command that is there but cannot be run
+# ---- a command that exists but cannot be executed
 conf noexec 'name = "random"; max_trials = 1;' '["/"]' 'max_restarts = 0;'
 like "$(dl run --local noexec.conf 2>&1)" 'exit status 126: the command cannot be run' "126 is not 127"
 
-# ---- who watches learns that workers wait for space
+# ---- dl show reports that workers wait for disk space
 conf full 'name = "random"; max_trials = 1;' '["true"]'
 dl run --no-workers full.conf >/dev/null
 is "$(dl show full | grep -c 'is full')" 0 "there is space"
-rm full-0001/reserve # as workers do
+rm full-0001/reserve # workers remove it when the disk is full
 like "$(dl show full)" '^the disk or the quota is full: workers wait for space$' "there is none"
 done_testing

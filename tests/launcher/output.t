@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the commands that show an experiment print of two stored ones, whole; and of missing and damaged ones.
+# The whole output of every command that shows an experiment, for two stored experiments and for missing and damaged ones.
 . "$srcdir/tests/lib.sh"
 python3 -c 'import json' 2>/dev/null || skip_all "no Python"
 unset COLUMNS DL_DIR
@@ -20,7 +20,8 @@ done
 printf 'epoch 1\nepoch 2\nepoch 3\n' >first-0001/trials/0002/a.1/log
 printf 'resumed\nepoch 9\n' >first-0001/trials/0002/a.2/log
 
-# Standard output, then standard error, then the exit status of a command are what standard input is.  Numbers have five digits behind the point.
+# Expect standard input to be the command's standard output, then its standard error, then its exit status if it fails.
+# Cut numbers to five decimals.
 prints () { # prints NAME COMMAND... <<'END'
     prints_name=$1
     shift
@@ -486,7 +487,7 @@ best loss 0.40487: trial 6 at length 9
 failed: 1 of 8 trials: out of memory: tried to allocate 2.5 GiB </script><b>x
 END
 
-# ---- report: its text, without scripts, data and what changes with the build
+# ---- report: its text, without scripts, data and the "Written" lines, which change
 runs 0 "report" dl report -o r.html first second
 cat >text.py <<'END'
 import html, re
@@ -581,7 +582,7 @@ experiment.conf
 Licence of D3, which draws this page
 END
 
-# ---- an experiment that is not there, and one whose log is damaged: one line, and nothing is written
+# ---- a missing experiment and a damaged log: one error line, and no files are written
 cp -r first-0001 bad-0001
 printf x | dd of=bad-0001/log/000000/00000002 bs=1 seek=30 conv=notrunc 2>/dev/null
 while read -r words; do

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A folder of PATH that the user may not enter: execvp() answers EACCES for a program that is nowhere, which is still
-# "no such program".
+# PATH has a folder that the user cannot enter.  For a program that exists nowhere, execvp() then fails with EACCES, and dl
+# must still report that there is no such program.
 . "$srcdir/tests/lib.sh"
-[ "$(id -u)" -ne 0 ] || { # root may enter each
+[ "$(id -u)" -ne 0 ] || { # root can enter every folder
     chmod 755 "$work"
     as_ordinary env TMPDIR=/tmp sh "$srcdir/tests/launcher/path.t"
     exit
@@ -13,11 +13,11 @@ mkdir bin closed
 for tool in env sh cat sed; do ln -s "$(command -v $tool)" bin/; done
 chmod 000 closed
 dl=$builddir/launcher/dl
-hidden () { # hidden COMMAND...: with nothing in PATH but what is in bin/
+hidden () { # hidden COMMAND...: run it with only the inaccessible folder and bin/ in PATH
     timeout 300 env PATH="$work/closed:$work/bin" "$@"
 }
 
-# ---- mail, else sendmail
+# ---- mail, with sendmail as the fallback
 cat >conf <<'END'
 entrypoint = "sh -c 'echo loss=1'"; metrics = { pattern = "loss={loss}"; };
 searcher = { name = "random"; metric = "loss"; max_trials = 1; };
@@ -79,7 +79,7 @@ printf 'no program\n' >bin/forbidden
 sed 's/nosuchprogram/forbidden/; s/gone/forbidden/' gone.conf >forbidden.conf
 like "$(hidden "$dl" run --local forbidden.conf 2>&1)" "exit status 126: the command cannot be run" "and one that may not be run"
 
-# ---- Python's calls of dl
+# ---- the Python package calls dl
 . "$srcdir/tests/python/site.sh"
 if [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] && has numpy h5py >/dev/null 2>&1; then
     need_package numpy h5py

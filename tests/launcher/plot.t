@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl plot: charts in the terminal and as files; texts of others are no commands of gnuplot's
+# dl plot: charts in the terminal and in files; gnuplot never executes text from experiments.
 . "$srcdir/tests/lib.sh"
 unset COLUMNS LINES DL_DIR TMUX KITTY_WINDOW_ID TERM_PROGRAM
 export LC_ALL=C.UTF-8 TERM=xterm
@@ -40,7 +40,7 @@ is "$(dl plot --trials=3 rungs curves | grep -c 'trial [0-9]')" 3 "--trials"
 dl plot --term=sixel rungs >out 2>&1
 is "$? $(head -c 3 out | od -An -tx1 | tr -d ' ')" "0 1b5071" "sixel"
 
-# ---- what gnuplot 6 has more; where it is not, one that answers like it
+# ---- terminals of gnuplot 6; without it, a stand-in
 if ! gnuplot -d -e "print GPVAL_TERMINALS" 2>&1 | grep -q ' block '; then
     mkdir six
     program six/gnuplot <<'END2'
@@ -85,7 +85,7 @@ printf 'name = "none"; entrypoint = "true"; searcher = { metric = "loss"; max_tr
 dl run --local --no-workers none.conf >out 2>&1
 expect 3 "dl: none-0001: no trial has a finite value of loss yet" none
 
-# ---- texts of others: quotes, commands, substitutions, formats, ends of data, escape sequences
+# ---- hostile text: quotes, commands, substitutions, formats, ends of data, escape sequences
 mkdir fake
 cat >hostile.conf <<'END2'
 name = "hostile"; entrypoint = "true";
@@ -111,7 +111,7 @@ for what in history curves "scatter opt" "scatter other" parallel; do
 done
 is "$(ls pwned* 2>/dev/null)" "" "none of them is a command"
 like "$(dl plot hostile scatter other --term=dumb)" "a’b" "they are shown"
-# files of the user's, of whoever can write here
+# startup files of gnuplot that anyone who can write here could plant
 echo "system('touch pwned9')" >.gnuplot
 cp .gnuplot gnuplotrc
 GNUPLOT_LIB=$work HOME=$work dl plot rungs >out 2>&1

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl resume and retry where Slurm has tasks of the experiment already, or may have, or does not say
+# dl resume and dl retry if Slurm already has tasks of the experiment, may have some, or does not answer.
 . "$srcdir/tests/lib.sh"
 
 mkdir bin
@@ -25,21 +25,21 @@ hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 2; };
 worker = { heartbeat = 1; lease = 60; grace = 2; };
 END
-resume () { # resume: its status, and how often Slurm was asked for workers since
+resume () { # resume: set its status, and how many times it called sbatch
     : >asked.before
     cp asked asked.before
     timeout 300 dl resume --detach q >out 2>&1
     status=$?
     asked=$(($(wc -l <asked) - $(wc -l <asked.before)))
 }
-work_in () { # work_in SLOT: the worker of an array task
+work_in () { # work_in SLOT: run the worker of an array task
     SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=${1%_*} SLURM_ARRAY_TASK_ID=${1#*_} timeout 300 dl worker q-0001 >>said 2>&1
 }
 
 timeout 300 dl run --detach q.conf >/dev/null 2>&1
 is "$(cat asked | grep -o -e '--array=[^ ]*')" "--array=1-2" "an array of two tasks"
 
-# ---- all are pending
+# ---- all tasks are pending
 printf '101 1 PENDING\n101 2 PENDING\n' >tasks
 resume
 is "$status $asked" "0 0" "both are pending: none is added"
@@ -47,7 +47,7 @@ like "$(cat out)" "^$work/q-0001: Slurm has 2 tasks for its workers, 2 of them p
 timeout 300 dl resume --detach --workers 1 q >out 2>&1
 is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "--workers adds some"
 
-# ---- one is not there any more: Slurm has 101_2 and 102_1, then one alone
+# ---- a task is missing: Slurm has 101_2 and 102_1, then only 102_1
 printf '101 2 PENDING\n102 1 RUNNING\n' >tasks
 resume
 is "$status $asked" "0 0" "one pending, one that is about to begin"
@@ -59,7 +59,7 @@ is "$(cat q-0001/log/0*/0* | grep '"op":"scale"' | grep -o '"slots":"[^"]*"')" '
 work_in 101_2
 is "$? $(count q-0001 begin)" "0 0" "if one of them begins all the same it ends at once"
 
-# ---- Slurm does not say
+# ---- Slurm does not answer
 rm tasks
 touch refuse
 resume
@@ -74,7 +74,7 @@ is "$(count q-0001 begin)" 0 "none of those works"
 work_in 105_1
 is "$(count q-0001 result)" 4 "the new ones do"
 
-# ---- arrays that nobody can have submitted
+# ---- arrays with absurd bounds
 sed 's/"q"/"h"/' q.conf >h.conf
 timeout 300 dl run --no-workers h.conf >/dev/null 2>&1
 for last in 9000000000000000000 -9000000000000000000; do
@@ -83,7 +83,7 @@ for last in 9000000000000000000 -9000000000000000000; do
 done
 runs 0 "resume ends all the same" dl resume --detach h
 
-# ---- a longer time limit: what waits with the short one goes
+# ---- a new time limit: pending tasks with the old limit are cancelled
 printf '105 1 PENDING\n' >tasks
 sed 's/"q"/"t"/; s/workers = 2/workers = 1; time = "0:10:00"/' q.conf >t.conf
 timeout 300 dl run --detach t.conf >/dev/null 2>&1
@@ -98,7 +98,7 @@ SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=$task SLURM_ARRAY_TASK_ID=1 timeout 300 dl wor
 is "$? $(count t-0001 result)" "0 4" "its workers take the new file"
 is "$(dl wait t 2>&1 | head -n 1)" "$work/t-0001: completed, 4 trials" "and it completes"
 
-# ---- dl retry is the same
+# ---- dl retry does the same
 sed 's/"q"/"r"/; s/dl log loss=1/false/; s/max_trials = 4/max_trials = 1/' q.conf >r.conf
 sed -i '1i max_restarts = 0; max_failed = 4;' r.conf
 : >asked
@@ -108,7 +108,7 @@ printf '101 2 PENDING\n' >tasks
 timeout 300 dl retry --detach r 1 >out 2>&1
 like "$(cat out)" 'trial is retried' "retry"
 is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "retry adds the one that is missing"
-# ---- ranks that srun does not start: the job of the worker has ended, or slurmctld does not answer
+# ---- srun cannot start the ranks: the worker's job has ended, or slurmctld does not answer
 printf '#!/bin/sh\necho "srun: error: Slurm job 7 has expired"\nexit 1\n' >bin/srun
 cat >bin/squeue <<'END'
 #!/bin/sh
@@ -118,7 +118,7 @@ echo >>asks
 [ -s state ] || { echo "slurm_load_jobs error: Invalid job id specified"; exit 1; }
 END
 chmod +x bin/srun
-left_over () { # left_over NAME STATE ASKS: what a worker of ranks makes of it; so often squeue has no answer
+left_over () { # left_over NAME STATE ASKS: run such a worker; squeue fails ASKS times, then reports STATE
     sed "s/\"q\"/\"$1\"/; s/workers = 2/workers = 1; nodes_per_trial = 2/; s/max_trials = 4/max_trials = 1/" q.conf >"$1.conf"
     echo 'max_restarts = 1;' >>"$1.conf"
     timeout 300 dl run --no-workers "$1.conf" >/dev/null 2>&1
@@ -141,7 +141,7 @@ is "$status $events" "0 1 0 0" "it comes back, and the job has ended"
 left_over alive RUNNING 0
 is "$events" "0 2 0" "in a job that goes on a failure counts"
 
-# ---- the file of dl is replaced, as an upgrade of its package does, while a worker runs it
+# ---- a package upgrade replaces the program dl while a worker runs it
 cat >bin/srun <<'END'
 #!/bin/sh
 while [ "${1#--}" != "$1" ]; do

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# whole sweeps in local processes that are paused, killed or frozen
+# Whole sweeps with local workers that are paused, killed or frozen.
 . "$srcdir/tests/lib.sh"
 
 conf () { # conf NAME SEARCHER-LINES ENTRYPOINT
@@ -14,10 +14,10 @@ worker = { heartbeat = 1; lease = 4; grace = 5; };
 END
 }
 
-# ---- a worker is frozen; its cases come last
+# ---- a frozen worker; its checks come last
 conf freeze 'max_trials = 3; max_length = 1;' '"sleep 1; dl log loss=$DL_TRIAL"'
 beside freeze dl run --local --workers=2 freeze.conf
-# each of the two workers has begun
+# wait until both workers have started
 wait_for 300 sh -c '[ $(ls freeze-0001/trials/*/a.1/log | wc -l) -ge 2 ]'
 zombie=$(pgrep -f "worker --slot local-.*-1 -- $work/freeze-0001$" | head -1)
 kill -STOP "$zombie"
@@ -46,12 +46,12 @@ is "$(count slow-0001 result)" 4 "each trial has its result"
 is "$(count slow-0001 fail)" 0 "a pause is no failure"
 rm go
 
-# ---- kill -9 of workers and of the launcher in mid-sweep
+# ---- kill -9 of workers and of dl run in the middle of a sweep
 conf kill 'max_trials = 8; max_length = 1;' '"until [ -f calm ]; do sleep 0.1; done; dl log loss=$DL_TRIAL"'
 timeout 300 dl run --local kill.conf >out &
 pid=$!
 for attempts in 2 3 4; do
-    # each of the two workers has one
+    # wait until both workers have an attempt
     wait_for 300 sh -c "[ \$(ls kill-0001/trials/*/a.*/log | wc -l) -ge $attempts ]"
     pkill -9 -o -f "worker --slot local-.* -- $work/kill-0001$"
 done
@@ -77,9 +77,9 @@ timeout 300 dl resume --local orphan >out
 is $? 0 "resume after the launcher was killed"
 is "$(count orphan-0001 result)" 6 "each trial has one result"
 
-# ---- what a worker had not taken in when it died or hung stands in the log: no holes, no doubles, and no training twice
+# ---- metrics that a dead or hung worker had not read are recovered from the attempt's log: none lost, none twice, nothing retrained
 cat >train.sh <<'END'
-# train.sh TO FOLDER [LAST]: the worker hangs from line 3 on, or from line HANG_AT on, and is killed at line KILL_AT
+# train.sh TO FOLDER [LAST]: stop the worker at line HANG_AT (3), and kill it at line KILL_AT
 s=$((${FIRST:-1} - 1))
 [ "${3:-}" ] && s=$(cat "$3")
 echo "goes on from $s"
@@ -92,7 +92,7 @@ while [ $s -lt $(($1 + ${FIRST:-1} - 1)) ]; do
     [ $s != "$KILL_AT" ] || [ ! "$hangs" ] || { printf 'epoch 9: loss 0.1'; kill -9 $PPID; sleep 60; }
 done
 END
-taken () { # taken NAME KILL_AT VARIABLES WANTED: the values of loss of a trial whose worker hangs, and is killed or is not
+taken () { # taken NAME KILL_AT VARIABLES WANTED TEXT: compare the recovered values of a trial whose worker hangs and may be killed
     cat >"$1.conf" <<END
 name = "$1"; entrypoint = "exec sh train.sh {length} {attempt_dir} [{resume_dir}/last]";
 searcher = { name = "single"; metric = "loss"; max_length = 6; };
@@ -118,11 +118,11 @@ taken last 6 "" "0 1 2 3 4 5 6 1 2 3 4 5 6 " "and those at the end: nothing is l
 is "$(cat last-0001/trials/0001/a.2/log)" "goes on from 6" "and nothing is trained"
 taken hung none "" "0 1 2 3 4 5 6 1 2 3 4 5 6 " "those of a worker that hangs while the training goes on to its end"
 taken zero 5 'FIRST = "0"; HANG_AT = "2";' "0 0 1 2 3 4 5 0 1 2 3 4 5 " "steps that begin with 0"
-# the checkpoint is that of the last epoch, but its value was never printed
+# The checkpoint is from the last epoch, but the script never printed its value.
 taken unsaid 6 'SILENT_AT = "6";' "0 1 2 3 4 5 6 1 2 3 4 5 6 " "a value that was not printed is not invented: it is trained again"
 like "$(dl show unsaid 1)" 'continued from the files in a.1, and trained nothing' "and the failure says so"
 
-# ---- nothing of a worker that was killed is left, and each file of metrics says whose it is
+# ---- killed workers leave no temporary files, and each metrics.h5 names its trial and attempt
 is "$(find mid-0001 last-0001 hung-0001 zero-0001 -name '.[0-9a-f]*' -type f)" "" "no file that a killed worker had ready stays"
 if python3 -c 'import h5py' 2>/dev/null; then
     python3 - <<'END' >out 2>&1
@@ -139,7 +139,7 @@ else
     skip "attributes of metrics.h5" "no Python with h5py (python3-h5py)"
 fi
 
-# ---- a worker that is killed when the searcher has stopped its trial: another one puts the result, and trains nothing
+# ---- a worker dies after the searcher stopped its trial: another worker records the result without training
 cat >stopped.sh <<'END'
 trap 'kill -9 $PPID; exit 0' TERM
 for s in 1 2 3 4 5 6 7 8 9; do
@@ -161,12 +161,12 @@ is "$(count stopped-0001 lost) $(cat stopped-0001/log/0*/0* | grep '"op":"result
 is "$(cat out; dl show stopped)" "$(cat out; dl show stopped | grep -v damaged)" "nothing is damaged"
 is "$(dl show stopped 2 >/dev/null 2>&1; echo $?) $(dl export --format=h5 --output=x.h5 stopped 2>&1; echo $?)" "0 0" "dl show TRIAL and dl export find all"
 
-# ---- somebody removes the folder of a trial, or moves the experiment, while it is at work
+# ---- the folder of a running trial is removed, or the experiment is moved
 cat >removed.sh <<'END'
 until [ -e "go.$DL_ATTEMPT" ] || [ "$DL_ATTEMPT" -gt 1 ]; do sleep 0.1; done
 eval "$1"
 END
-removed () { # removed NAME COMMAND: the trial's folder is removed while it runs
+removed () { # removed NAME COMMAND: remove the trial's folder while it runs
     cat >"$1.conf" <<END
 name = "$1"; entrypoint = "exec sh removed.sh '$2'"; searcher = { name = "single"; metric = "loss"; };
 metrics = { pattern = "loss {loss}"; }; hyperparameters = { x = 1; }; max_restarts = 0;
@@ -198,7 +198,7 @@ like "$(cat there/workers/local-*.log)" "the experiment's folder was moved or re
 timeout 300 dl resume --local there >out 2>&1
 is "$? $(count there result)" "0 4" "it goes on there"
 
-# ---- pause, and three times resume at once, before the workers have read any of it: as many workers as before
+# ---- pause and then three resumes at once, before the workers react: the number of workers stays the same
 conf thrice 'max_trials = 6; max_length = 1;' "\"until [ -f calmest ]; do sleep 0.1; done; dl log loss={x}\""
 beside thrice dl run --local thrice.conf
 wait_for 300 sh -c '[ $(ls thrice-0001/trials/*/a.1/log | wc -l) -ge 2 ]'
@@ -219,7 +219,7 @@ ended thrice
 wait $resumed_1 $resumed_2 $resumed_3
 is "$(count thrice-0001 result)" 6 "and the sweep completes"
 
-# ---- a frozen worker that wakes up is fenced
+# ---- a frozen worker that wakes up is fenced off
 wait_for 300 sh -c '[ $(cat freeze-0001/log/0*/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
 ok $? "another worker took over after the lease"
 kill -CONT "$zombie"

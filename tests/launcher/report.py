@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser  # noqa: E402
 
 folder = os.path.abspath(sys.argv[1])
-shots = os.environ.get("DL_TEST_SHOTS")     # a folder for screenshots, to look at them
+shots = os.environ.get("DL_TEST_SHOTS")     # write screenshots to this folder
 b = Browser(os.environ.get("CHROMIUM", "chromium"))
 
 
@@ -26,9 +26,9 @@ def page(name, **how):
 
 
 def settle():
-    """Until all views are drawn and no frame is asked for."""
+    """Wait until every view is drawn and no frame is pending."""
     b.wait("report.views.every((v) => !v.visible || v.dirty === 0)")
-    b.wait("new Promise((r) => setTimeout(() => r(true), 300))")  # again where the page loads itself anew meanwhile
+    b.wait("new Promise((r) => setTimeout(() => r(true), 300))")  # runs again if the page reloads
 
 
 def shot(name):
@@ -48,7 +48,7 @@ def text(selector):
 
 VIEWS = ["curves", "history", "parallel", "slices", "surfaces", "rungs", "tradeoff", "failures", "timeline", "gpus", "table"]
 
-# what a view must have: ink on its canvas, or marks; nothing outside of its card; no NaN in what is drawn
+# Each view must have ink on its canvas or marks, stay inside its card, and draw no NaN.
 CHECK = """(() => {
   const found = [];
   for (const id of %s) {
@@ -77,7 +77,7 @@ def views(name, hidden=(), empty=False):
 
 
 def contrast(name):
-    """Every text that is shown, on what is behind it (WCAG AA: 4.5), and marks and edges of controls on the card (3)."""
+    """Check the contrast of every visible text (WCAG AA: 4.5), and of marks and control edges on the card (3)."""
     low = b.js("""(() => {
       const d = document.createElement("canvas").getContext("2d", { willReadFrequently: true }), css = (n) => getComputedStyle(document.documentElement).getPropertyValue(n).trim();
       const over = (c, under, alpha = 1) => { d.globalAlpha = 1; d.fillStyle = under; d.fillRect(0, 0, 1, 1); d.globalAlpha = alpha; d.fillStyle = c; d.fillRect(0, 0, 1, 1); return `rgb(${[...d.getImageData(0, 0, 1, 1).data].slice(0, 3)})`; };
@@ -178,7 +178,7 @@ def hover_and_pin():
 
 
 def choices():
-    """The value at a rung; the means of groups; each entry of each list."""
+    """Choose the value at a rung, the means of groups, and each entry of each list."""
     b.js("report.useValue('0')")
     settle()
     ok("at 1" in b.js("document.querySelector('#history .name').textContent"), "the value at a rung is chosen")
@@ -316,7 +316,7 @@ def others():
 
 
 def renewed(made):
-    """The open page loads the file that has taken its place."""
+    """An open page loads the file that replaced it."""
     path = os.path.join(folder, "live.html")
 
     def replace(old, new):
@@ -327,7 +327,7 @@ def renewed(made):
         os.rename(path + ".new", path)
 
     now = int(time.time())
-    replace(made, now)          # as if it had just been written
+    replace(made, now)          # as if dl had just written it
     page("live")
     b.js("document.querySelector('[data-state]').click()")
     settle()
@@ -398,7 +398,7 @@ try:
     renewed(others())
     many()
     no_script()
-except Exception as e:     # one line of TAP, not a trace alone
+except Exception as e:     # report a failure in TAP as well as a traceback
     ok(False, "the browser's test runs to its end", repr(e))
     raise
 finally:

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl report: the file, its renewal, and the page in a headless Chromium
+# dl report: the file, --watch, and the page in headless Chromium.
 . "$srcdir/tests/lib.sh"
 make=$builddir/tests/launcher/makesweep
 space='hyperparameters = { lr = { type = "log"; minval = -5; maxval = -1; }; width = { type = "int"; minval = 1; maxval = 8; };
     opt = { type = "categorical"; vals = ("adam", "sgd", "lion"); };
     momentum = { type = "float"; minval = 0; maxval = 0.99; when = { opt = "sgd"; }; }; };'
-conf () { # conf NAME SEARCHER RESOURCES [MORE]: with a space
+conf () { # conf NAME SEARCHER RESOURCES [MORE]: with the space above
     printf 'name = "%s"; entrypoint = "true";\nsearcher = { metric = "loss"; %s };\nresources = { %s };\nmax_restarts = 1;\n%s\n%s\n%s\n' \
         "$1" "$2" "$3" 'reproducibility = { experiment_seed = 7; };' "$space" "${4:-}" >"$1.conf"
 }
@@ -79,7 +79,7 @@ is "$(grep -lE 'id="?compare"' one.html two.html several.html | xargs)" "two.htm
 grep -q '</script><b>\|<img\|<script>attacked' hostile.html
 is $? 1 "no text of an experiment is markup"
 is "$(grep -c '<script' hostile.html)" "$(grep -c '<script' one.html)" "nor a script"
-nonces () { # of the page and of the policy
+nonces () { # nonces FILE: count the different nonces of the scripts and the policy
     grep -o "nonce[-=]\"\{0,1\}[0-9a-f]*" "$1" | grep -o '[0-9a-f]*$' | sort -u | grep -c .
 }
 is "$(nonces one.html)" 1 "scripts have the nonce of the policy"
@@ -138,7 +138,7 @@ is $? 0 "and ends when it was stopped"
 like "$(cat live.html)" 'id="state">stopped<' "with a last file that says so"
 mv live.running live.html
 
-# ---- texts and images of the best trials
+# ---- text and images of the best trials
 cat >media.c <<'END'
 #include <slurmdl.h>
 #include <stdio.h>
@@ -194,7 +194,7 @@ dl report media -o linked.html >out 2>&1
 is "$(grep -c "trial $best: said" media.html) $(grep -c "trial $best: said" linked.html)" "1 0" "and nothing from behind a symbolic link"
 rm "media-0001/trials/000$best/a.1"
 
-# ---- the filter of the table: the language of --where
+# ---- the table's filter, in the language of --where
 cat >expression.js <<'END'
 const fs = require("fs");
 const compile = eval(fs.readFileSync(process.argv[2], "utf8") + "\ncompileExpression");

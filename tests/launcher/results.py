@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read results.h5 as users do.
 
-    results.py check FILE CSV JSON   the three formats say the same
-    results.py watch FILE N LEAST    open it N times while it is rewritten, and
-                                     see so many states of it at least
+    results.py check FILE CSV JSON   check that the three formats agree
+    results.py watch FILE N LEAST    open it N times or more while it is rewritten,
+                                     until at least LEAST states were seen
 """
 import csv
 import json
@@ -25,7 +25,7 @@ def column(group, name):
 
 
 def same(a, b):
-    """A value of the file, and the same in CSV or JSON."""
+    """Return whether a value of the file equals that of CSV or JSON."""
     if isinstance(a, str):
         return a == (b or "")
     if isinstance(a, float) and math.isnan(a):
@@ -36,7 +36,7 @@ def same(a, b):
 def check_tables(f, rows, objects):
     groups = {"": f["trials"], "hp.": f["hyperparameters"]}
     names = [p + n for p, g in groups.items() for n in g]
-    # the other metrics of the file are in a table of their own
+    # the file has the other metrics in a separate table
     logged = {"metric." + n for n in f["names"][:].astype(str)} - set(names)
     assert set(names) == set(rows[0]) - logged, (names, list(rows[0]))
     for prefix, group in groups.items():
@@ -86,7 +86,7 @@ def check(path, csv_path, json_path):
 
 
 def look(path):
-    """Number of log entries and of trials in a file that is whole."""
+    """Check one complete file, and return its numbers of log entries and trials."""
     with h5py.File(path, "r") as f:
         n = len(f["covered"])
         for group in ("trials", "hyperparameters"):
@@ -100,7 +100,7 @@ def look(path):
 
 
 def watch(path, times, least):
-    """The search waits for PATH.seen, so that there is more to see after it."""
+    """Open PATH again and again; the search waits for PATH.seen, so that later states differ."""
     seen = []
     while len(seen) < times or len(set(seen)) < least:
         seen.append(look(path))

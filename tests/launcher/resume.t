@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# scripts as they are: files of their own survive a pause, absent values leave their option out, a typo is told
+# Unmodified scripts: their own files survive a pause, options without a value are left out, typos are reported.
 . "$srcdir/tests/lib.sh"
 
-# An unedited script: it saves into --out, goes on from --resume, knows nothing of dl, and dies of SIGTERM.
+# A script that knows nothing of dl: it saves to --out, continues from --resume, and dies of SIGTERM.
 cat >train.sh <<'END'
 out= epochs= resume= momentum=none
 while [ $# -gt 0 ]; do
@@ -43,7 +43,7 @@ hyperparameters = {
 END
 }
 
-# ---- a real pause, in the middle of the only segment
+# ---- a pause in the middle of the only segment
 touch pace
 conf pause '"sh train.sh --out {attempt_dir} --epochs {length} [--resume {resume_dir}/last.pt] [--momentum {momentum}]"'
 timeout 500 dl run --local pause.conf >out 2>&1 &
@@ -63,8 +63,8 @@ like "$(dl logs pause 1)" "^from $first, momentum" "the script went on where it 
 is "$(grep -c '^epoch' pause-0001/trials/0001/a.2/log)" "$((500 - first))" "and trained the rest only"
 is "$(grep -c '^from 0, momentum' pause-0001/trials/0001/a.1/log)" 1 "the first attempt had no option --resume"
 
-# ---- a script that catches SIGTERM, saves and ends with status 0 was stopped, and has no result: its own number of
-# epochs, so that nobody knows how long it is
+# ---- a script that catches SIGTERM, saves and exits with 0 was stopped and has no result; max_length is unset, because only
+# the script knows how many epochs it trains
 cat >catch.sh <<'END'
 trap stop=1 TERM
 epoch=0
@@ -107,7 +107,7 @@ for command in 'sh crash.sh || true' 'a | b; sh crash.sh' 'set -o pipefail; a | 
     [ -z "$(dl run --dry-run pipe.conf 2>&1 | grep 'ends in a pipe')" ]
     ok $? "no pipe at the end: $command"
 done
-hides () { # hides PATTERN COMMAND: what is said of its status
+hides () { # hides PATTERN COMMAND: expect this warning about COMMAND's exit status
     conf pipe "\"$2\""
     like "$(dl run --dry-run pipe.conf 2>&1)" "^dl: pipe.conf:2: $1" "a status that hides a crash: $2"
 }
@@ -121,7 +121,7 @@ for command in 'sh crash.sh && echo done' 'set -e; sh crash.sh; echo done' 'sh c
     is "$(dl run --dry-run pipe.conf 2>&1 | grep -c 'counts as')" 0 "none that hides it: $command"
 done
 
-# ---- a program that is given its file, and begins again all the same
+# ---- a program that gets a file to resume from, but starts over
 cat >anew.sh <<'END'
 # anew.sh HOW EPOCHS OUT [LAST]
 done=0
@@ -144,7 +144,7 @@ for how in goes tests counts anew; do
     esac
 done
 
-# ---- one that tests its model, and so logs a value, before it loads the file: a broken one is not handed on for ever
+# ---- a program that logs a value before it loads the file: dl must not pass on a broken file again and again
 cat >tests.sh <<'END'
 # tests.sh EPOCHS OUT [LAST]
 echo "epoch 0: loss = 9"
@@ -166,7 +166,7 @@ for how in tests plain; do
     is "$? $(grep -h '^from' broken$how-0001/trials/*/a.3/log)" "0 from 0" "a file of an accepted attempt that breaks the next ($how)"
 done
 
-# ---- the next segment goes on from the last one; the newest attempt that has the file
+# ---- a segment continues the last one, from the newest attempt that has the file
 conf rungs '[ "sh", "train.sh", "--out", "{attempt_dir}", "--epochs", "{length}", "[--resume {resume_dir}/last.pt]", "[--momentum {momentum}]" ]'
 sed -i 's/name = "random".*/name = "asha"; divisor = 2; metric = "loss"; max_trials = 8; max_length = 8; };/' rungs.conf
 runs 0 "promotions, with a list of arguments" dl run --local rungs.conf
@@ -176,7 +176,7 @@ like "$(cat "$long")" '^from 4, momentum' "a promoted trial goes on"
 is "$(cat rungs-0001/trials/*/a.1/log | sed -n 's/^from 0, momentum \(none\|0\.[0-9]*\)$/\1/p' | sed 's/0.*/number/' | sort -u | tr '\n' ' ')" "none number " \
     "inactive parameters leave their option out"
 
-# ---- a fork from a trial at which a parameter is not active
+# ---- a fork from a trial with an inactive parameter
 adam=$(grep -l '"opt": "adam"' rungs-0001/trials/*/a.1/hparams.json | head -1 | sed 's|.*trials/0*\([0-9]*\)/.*|\1|')
 runs 0 "a fork of it" dl fork --local rungs-0001 "$adam"
 like "$(cat rungs-fork-0001/trials/0001/a.1/log)" '^from [0-9]*, momentum none' "which is trained without the parameter"
@@ -199,7 +199,7 @@ is "$(tr '\n' ' ' <own-0001/trials/0001/attempts)" "1 2 3 " "outlives its attemp
 is "$(cat own-0001/trials/0001/a.1/log)" "resume []" "DL_RESUME_DIR: none at first"
 like "$(cat own-0001/trials/0001/a.3/log)" '^resume \[/.*/own-0001/trials/0001/a.1\]$' "then the newest attempt that has files; an empty one is none"
 
-# ---- a file in {trial_dir}: its group is left out until it is there, and {resume_dir} finds it, too
+# ---- a file in {trial_dir}: its group is left out until it exists, and {resume_dir} finds it, too
 sed 's/\[ ! -f "$PACE" \] || sleep 0.2/[ "$epoch" -lt 3 ] || [ -n "$resume" ] || exit 75/' train.sh >stop.sh
 for group in '--resume {trial_dir}/last.pt' '--resume {resume_dir}/last.pt'; do
     conf folder "\"sh stop.sh --out {trial_dir} --epochs {length} [$group]\""
@@ -209,7 +209,7 @@ for i in 1 2; do
     is "$(grep -h ^from folder-000$i/trials/0001/a.*/log | cut -d, -f1 | tr '\n' ' ')" "from 0 from 2 " "and the second attempt went on"
 done
 
-# ---- the newest file that works: a truncated one stops nothing for good
+# ---- dl falls back from a broken file to older ones
 cat >save.sh <<'END'
 [ -z "$1" ] || { grep . "$1/last.pt" && ! grep broken "$1/last.pt"; } || exit 3
 [ ! -f "$DL_EXPERIMENT_DIR/../never" ] || [ "$DL_ATTEMPT" -le 3 ] || exit 3
@@ -228,7 +228,7 @@ timeout 300 dl run --local --set max_restarts=7 works.conf >out 2>&1
 is "$(sed -n 's/^attempt //p' works-0002/trials/0001/a.[2-9]/log | tr '\n' ' ')" "1 2 2 1 2 " "older and older, none at all, and then all again: if nothing works it was not the file"
 rm never
 
-# ---- mistakes, before anything is started
+# ---- mistakes are found before anything starts
 misspelt () { # misspelt SED PATTERN NAME
     sed "$1" pause.conf >bad.conf
     refused 2 "$2" "$3" dl run --local bad.conf

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# What monitors have written: source this after lib.sh, in the folder of the test.
+# Read the files of monitors: source this after lib.sh, in the test's folder.
 /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip_all "no python3-h5py"
 unset DL_MONITOR_DIR DL_ATTEMPT_DIR SLURM_SUBMIT_DIR
 
-# Monitors of this test only: others may run on this machine.
+# monitors: print the monitors of this test only, because others may run on this machine.
 monitors () {
     for p in $(pgrep -f '^dl sample'); do
         tr '\0' '\n' 2>/dev/null <"/proc/$p/environ" | grep -qx -e "SLURM_CONF=${SLURM_CONF:-none}" -e "MONITOR_TEST=$work" && echo "$p"
@@ -12,7 +12,7 @@ monitors () {
 }
 no_monitors () { [ -z "$(monitors)" ]; }
 
-# last or most FILE NAME...: of the values of each; wait FILE NAME N: until there are so many
+# last|most FILE NAME...: print the last or largest value of each.  wait FILE NAME N: wait until there are N values.
 cat >read.py <<'END'
 import os, sys, time, h5py
 what, path, *names = sys.argv[1:]

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl search-server: the protocol, every searcher behind it, bad lines
+# dl search-server: the protocol, every searcher, invalid lines.
 . "$srcdir/tests/lib.sh"
 space='"space":[{"name":"lr","type":"float","low":1e-4,"high":1,"log":true},{"name":"k","type":"int","low":1,"high":64,"log":true},{"name":"act","type":"categorical","choices":["relu",7]}]'
 
@@ -29,7 +29,7 @@ for s in random sobol lhs tpe gp; do
     ok $? "$s: the same lines, the same answers"
 done
 
-# ---- by steps: promotion ASHA
+# ---- trials that report step by step: promotion ASHA
 out=$(printf '%s\n' "{$space,\"seed\":1,\"max_step\":9}" '{"op":"ask"}' '{"op":"ask"}' '{"op":"ask"}' \
     '{"op":"report","id":0,"step":1,"value":3}' '{"op":"report","id":1,"step":1,"value":2}' '{"op":"report","id":2,"step":1,"value":1}' \
     '{"op":"ask"}' '{"op":"report","id":2,"step":2,"value":1}' '{"op":"report","id":2,"step":3,"value":1}' \
@@ -47,7 +47,7 @@ ok $? "and was found"
 sed 's/"high"/"hihg"/; q' lines | serve >got 2>&1
 like "$(cat got)" "^dl: line 1: layers: $(sed -n "s/^dl: line 1: lr: \(unknown key.*\)/\1/p" "$srcdir/doc/dl-search-server.1" | sed 's/?/\\?/')\$" "so is its error"
 
-# ---- dl-search-server(1) has each key and operation
+# ---- dl-search-server(1) documents every key and operation
 sed -n '/^\.SH PROTOCOL/,/^\.SH CUSTOM/p' "$srcdir/doc/dl-search-server.1" >section
 for k in $(sed -n 's/^ *{ "\([a-z_]*\)", *FIELD_.*/\1/p' "$srcdir/launcher/cmd/search_server.c" | sort -u); do
     grep -qE "^\.BR? (.* )?$k( |\$)|\"$k\":" section
@@ -75,11 +75,11 @@ else
     skip "whole sessions" "no python3"
 fi
 
-# ---- mistakes in a line: one line that says which and why, status 2
-wrong () { # wrong PATTERN NAME: the lines of the file "lines"
+# ---- an invalid line: one message with line number and reason, exit status 2
+wrong () { # wrong PATTERN NAME: send the file "lines"
     refused 2 "^dl: line [0-9]+: $1" "$2" sh -c 'exec dl search-server <lines 2>&1 >answers'
 }
-bad () { # bad LINE PATTERN: after a good first line and a trial
+bad () { # bad LINE PATTERN: send LINE after a valid header and a trial
     printf '%s\n' "{$space,\"seed\":1,\"budget\":9}" '{"op":"ask"}' "$1" >lines
     wrong "$2" "$1"
     like "$(cat out)" '^dl: line 3:' "which is the third"
@@ -138,15 +138,15 @@ wrong 'the searcher would not start this trial' "begin beyond the budget"
 printf '%s\n' "{$space,\"direction\":[\"minimize\",\"maximize\"]}" '{"op":"ask"}' '{"op":"tell","id":0,"value":1}' >lines
 wrong "tell: 'value' must be a list of 2 numbers, or null" "one value for two objectives"
 
-# ---- mistakes in the first line
+# ---- mistakes in the header
 first () { # first LINE PATTERN
     echo "$1" >lines
     wrong "$2" "$(echo "$1" | cut -c 1-70 | sed "s/^{$(echo "$space" | sed 's/[][]/\\&/g'),/.../")"
 }
-with () { # with KEYS PATTERN: beside a good space
+with () { # with KEYS PATTERN: add KEYS to a valid space
     first "{$space,$1}" "$2"
 }
-param () { # param KEYS PATTERN: of a parameter x
+param () { # param KEYS PATTERN: a space with one parameter x
     first "{\"space\":[{\"name\":\"x\",$1}]}" "$2"
 }
 first '{}' "'space' is missing"
@@ -229,7 +229,7 @@ with '"known":[{"params":{"lr":1,"k":3,"act":7},"value":"1"}]' "known: 'value' m
 with '"known":[{"params":{"lr":1,"k":3,"act":8},"value":1}]' "known: 'act' has no such value"
 with '"known":[{"params":{"lr":1,"k":0,"act":7},"value":1}]' "known: 'k' cannot be 0"
 
-# ---- lines that no program should write
+# ---- hostile lines
 printf '{"op":"ask"}\0\n' >lines
 wrong 'a NUL byte' "a NUL byte"
 printf '{"op":"\377"}\n' >lines
@@ -249,7 +249,7 @@ is "$?$(cat out)" 0 "a choice of 2 MB"
 printf '%s\n' "{\"space\":[{\"name\":\"x\",\"type\":\"categorical\",\"choices\":[$deep,1]}],\"searcher\":\"grid\"}" '{"op":"ask"}' | serve >out 2>&1
 is "$(cat out)" "{\"id\":0,\"params\":{\"x\":$deep}}" "a choice 1000 deep"
 
-# ---- the ends of the line
+# ---- end of input
 serve </dev/null
 is $? 0 "no line at all"
 printf '%s' "{$space}" | serve

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions with dl search-server, for server.t: a line "ok NAME" or "not ok NAME" for each check."""
+"""Check sessions with dl search-server, for server.t: print "ok NAME" or "not ok NAME" for each check."""
 import json
 import math
 import os
@@ -62,7 +62,7 @@ def in_space(p, space):
 
 
 def search(header, f, trials, seconds=None):
-    """Trials one after another; f makes a value of the parameters."""
+    """Run trials one after another, each with the value f (params); return their params and the best."""
     s = Server(header)
     seen = []
     for i in range(trials):
@@ -80,7 +80,7 @@ def search(header, f, trials, seconds=None):
 
 
 def train(header, f, workers=4, most=4000):
-    """By steps, some trials at a time: f (params, step).  Returns the steps that each trial reached, and the answers."""
+    """Run trials step by step, several at a time, with f (params, step); return the steps reached and the answers."""
     s = Server(header)
     params, reached, open_trials, answers = {}, {}, [], []
     for _ in range(most):
@@ -301,7 +301,7 @@ def check_confirm():
 
 
 def check_many():
-    """A header of more than a megabyte, and of odd names."""
+    """A header of more than a megabyte, with unusual names."""
     space = [choice("a b", *range(5)), number("ü", 0, 1), number('"', 0, 1)]
     known = [{"params": {"a b": i % 5, "ü": i / 20000, '"': 0.5}, "value": i} for i in range(20000)]
     seen, _ = search({"space": space, "searcher": "random", "budget": 2, "known": known}, lambda p: 1, 2)

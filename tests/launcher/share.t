@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# two users of a group work at one experiment
+# two users of a group share an experiment
 . "$srcdir/tests/lib.sh"
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, to be two users"
 command -v setpriv >/dev/null || skip_all "no setpriv"
 chmod 755 .
 alice=54321 bob=54322 group=54323
-as () { # as UID COMMAND...: in the group, but not first
+as () { # as UID COMMAND...: run it as this user, with the group as a supplementary group
     uid=$1
     shift
     HOME=$work timeout 300 setpriv --reuid "$uid" --regid "$uid" --groups "$group" sh -c 'umask 022; exec "$@"' sh "$@"

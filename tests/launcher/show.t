@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl show: what fits into the window, which trials and columns, real values as JSON and CSV
+# dl show: fitting the window, selecting trials and columns, JSON and CSV with real values.
 . "$srcdir/tests/lib.sh"
 unset COLUMNS
 
@@ -36,7 +36,7 @@ is "$(sed -n '/^trial/,$p' narrow | grep -v '^(no room' | awk 'length > 40')" ""
 lr=$(sed -n '/^trial/,$p' wide | awk 'NR == 2 { print $10 }')
 is "$(sed -n '/^trial/,$p' narrow | awk 'NR == 2 { print $5 }')" "$lr" "no digit of a parameter is lost ($lr)"
 
-# on a terminal: colours, unless NO_COLOR says no
+# on a terminal: colours, unless NO_COLOR is set
 on_terminal () {
     TERM=xterm python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' dl show --where 'state==failed' many </dev/null 2>&1
 }
@@ -46,7 +46,7 @@ if python3 -c 'import pty' 2>/dev/null; then
 fi
 is "$(dl show many | cat -v | grep -c '\^\[\[')" 0 "no colour in a file"
 
-# ---- metrics that are logged, but not optimised
+# ---- metrics that are logged but not optimised
 sed 's/"many"/"also"/; s/dl log --step=$i loss={lr};/dl log --step=$i loss={lr} acc={time}$i b=1 c=nan d=3 e=4;/' many.conf >also.conf
 timeout 300 dl run --local also.conf >out 2>&1
 like "$(cat out)" '^trial .* attempts +acc +b +c +d +batch' "the first four have columns, at the end of dl run, too"
@@ -72,7 +72,7 @@ like "$(dl show --columns=trial,ac also 2>&1)" "did you mean 'acc'" "a misspelt 
 is "$(dl show --csv --where='acc > 0' also | head -n1)" "$(dl show --csv also | head -n1)" "CSV without --columns stays as it is"
 is "$(dl show --csv --where='acc < 0' also)" "$(dl show --csv also | head -n1)" "also where no trial is left"
 
-# ---- which trials, which columns
+# ---- selecting trials and columns
 is "$(dl show --columns=trial,state --where='state==failed' many | awk 'NR > 1 { print $2 }' | sort -u)" failed "--where of a state"
 nfailed=$(dl show --columns=trial --where='state == failed' many | tail -n +2 | wc -l)
 nothers=$(dl show --columns=trial --where='state != "failed"' many | tail -n +2 | wc -l)
@@ -94,7 +94,7 @@ like "$(dl show --sort=bst many 2>&1)" "^dl: --sort: there is no column 'bst'; d
 dl show --json --csv many >/dev/null 2>&1
 is $? 2 "--json or --csv"
 
-# ---- real values
+# ---- values keep their types in JSON
 dl show --json many >all.json
 python3 - <<'EOF2'
 import json
@@ -127,7 +127,7 @@ like "$(cat one)" '^ +loss +3 +1-3 ' "a summary of each metric"
 like "$(cat one)" '^  time: .* in 1 attempt' "and its time"
 is "$(dl show --values many "$best" | grep -c '^    loss ')" 3 "--values: each of them"
 
-# ---- conditions: what fails begins again, and is given up; what ends well has succeeded
+# ---- conditions: a failed attempt is restarted, a trial may be given up, a completed one has succeeded
 cat >life.conf <<'EOF2'
 name = "life";
 entrypoint = "test -e $DL_TRIAL_DIR/again || { mkdir -p $DL_TRIAL_DIR; touch $DL_TRIAL_DIR/again; exit 3; }; test $DL_TRIAL = 1 || exit 78; dl log loss=1";

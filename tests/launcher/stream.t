@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl export for other tools: the lines that the Python package reads, by a stand-in for it; tests/python/export.t has the tools
+# dl export to other tools: a stand-in reads what dl sends to the Python package.  tests/python/export.t uses the real tools.
 . "$srcdir/tests/lib.sh"
 
 cat >some.conf <<'END'
@@ -19,7 +19,7 @@ cat >lines
 exit "${TOOL_STATUS:-0}"
 END
 export DL_PYTHON="$work/tool"
-trial () { # trial N: what is told of it, without times
+trial () { # trial N: print what dl sent about it, without times
     sed -n -E "/\"trial\":$1,/s/"'^(\{"values":\[[^]]*\],"trial":[0-9]+,"state":"[^"]*"),("length":[0-9]+),.*("attempts":[0-9]+),.*("why":(null|"[^"]*")),.*("final":(true|false)).*/\1,\6,\2,\3,\4/p; '"s/^\[$1,([0-9]+,[0-9]+,[0-9]+),[0-9.]+,/\1,/p" lines | tr '\n' ' '
 }
 mkdir sub
@@ -60,7 +60,7 @@ is $? 0 "so does who follows it"
 is "$(cat out.follow) $(tail -1 lines)" 'some-0001.wandb {"end":true}' "with the name of the folder, and a last line"
 is "$(grep '"trial":4' lines | tail -1 | grep -c '"state":"completed","length":2,.*"attempts":1,.*"final":true')" 1 "the last trial as it ended"
 
-# ---- after its end
+# ---- after the experiment has ended
 dl export --format=mlflow --output=sub/there some >out
 is "$? $(cat out) $(cat args)" "0 sub/there -c slurmdl.export mlflow there" "--output"
 is "$(grep -v -e '^\[' -e '^{"values' lines | sed 's/"experiment":"some","dir.*"metrics/"metrics/; s/,"best_trial.*/}}/')" '{"experiment":{"metrics":[{"name":"loss","smaller_is_better":true}],"space":[{"name":"x","type":"float","low":0.0,"high":1.0}]}}
@@ -79,7 +79,7 @@ dl export --format=mlflow --output=sub/there some >out 2>&1
 is "$? $(grep -c '^\[1,' lines) $(grep -c '"trial":1' lines) $(tail -1 lines)" '0 0 1 {"end":true}' "rows that cannot be read keep nothing else away"
 cp whole.h5 "$damaged"
 
-# ---- what goes wrong
+# ---- failures
 TOOL_READS=1 TOOL_STATUS=5 dl export --format=optuna some >out 2>&1
 is "$? $(cat out)" "5 " "a tool that fails has said why"
 [ ! -e some-0001.optuna ]
@@ -88,7 +88,7 @@ mkdir kept
 TOOL_STATUS=5 dl export --format=optuna --output=kept some >out 2>&1
 [ -d kept ]
 ok $? "nor takes one away that was there"
-# more than a pipe holds
+# more output than fits into a pipe
 for i in $(seq 30); do echo "dl log --step=$i $(seq 200 | sed 's/.*/m&=1/' | tr '\n' ' ') loss=$i"; done >long.sh
 cat >long.conf <<'END'
 name = "long"; entrypoint = "sh SCRIPT";

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl try: one short trial here, and what was seen of it
+# dl try: run one short trial here and report what it did.
 . "$srcdir/tests/lib.sh"
 mkdir tmp
 TMPDIR=$work/tmp

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl watch in windows of tmux and in a pipe; dl top
+# dl watch in tmux windows and in a pipe; dl top.
 . "$srcdir/tests/lib.sh"
 command -v tmux >/dev/null || skip_all "no tmux"
 unset COLUMNS LINES TMUX NO_COLOR DL_DIR DL_MONITOR_DIR
@@ -38,10 +38,10 @@ dl run --local --no-workers none.conf >out 2>&1
 
 # ---- windows
 
-window () { # window COLUMNS LINES COMMAND: begin, in a shell that says how it ended
+window () { # window COLUMNS LINES COMMAND: run it in a shell that records its exit status
     printf 'trap : INT\n%s\necho status $? >>%s/status\nsleep 1000\n' "$3" "$work" >command.sh
     : >status
-    windows=$((windows + 1)) # the server of the last one may still be ending
+    windows=$((windows + 1)) # a new server, because the last one may still be shutting down
     socket=$work/tmux$windows
     tmux -S "$socket" -f /dev/null new-session -d -x "$1" -y "$2" "printf 'what was there before\n'; sh command.sh"
 }
@@ -69,7 +69,7 @@ done
 
 window 100 44 "dl watch rungs"
 wait_for 100 shows '^best  '
-# what time changes is masked
+# mask what changes with time
 screen | sed -E 's/[0-9.]+(ms|s)\b|[0-9]+m[0-9]+s|[0-9]+h[0-9]+m/T/g; s/ +/ /g; s/ $//' >picture
 like "$(cat picture)" '^rungs-0001 · running · asha · 0 workers T$' "state, searcher, workers, time"
 like "$(cat picture)" '^█+.?·+ [0-9]+ %, time left not known$' "progress; nobody is at work"
@@ -86,7 +86,7 @@ like "$(cat picture)" 'out of memory: tried to allocate 2.5 GiB </script><b>x$' 
 best=$(dl show --json rungs | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["best_trial"])')
 like "$(cat picture)" "^ $best\\* [0-9]+/27 " "the best one has a mark"
 
-# another size, ^C, and the settings of the terminal
+# resizing, ^C, and the terminal's settings
 tmux -S "$socket" resize-window -x 60 -y 20
 narrow () { [ "$(widest)" -eq 60 ] && shows '^rungs-0001'; }
 wait_for 100 narrow
@@ -105,7 +105,7 @@ wait_for 100 has_ended
 is "$(cat after)" "$(cat before)" "the settings of the terminal are as before"
 close_window
 
-# ---- no colour, no UTF-8, no screen, very many, odd names
+# ---- no colour, no UTF-8, a dumb terminal, many trials, hostile names
 window 90 30 "dl watch rungs"
 wait_for 100 shows '^best  '
 like "$(screen -e)" "$(printf '\033\\[3[0-9]m')" "colours"
@@ -139,7 +139,7 @@ window 90 12 "dl watch none"
 wait_for 100 shows '^no result yet'
 ok $? "no trial at all"
 
-# ---- until the end
+# ---- until the experiment ends
 window2=$(screen | head -n 1)
 like "$window2" '^none-0001 · running · random' "an experiment at work"
 dl stop none >out 2>&1
@@ -173,7 +173,7 @@ is "$(grep -cE '^ +[0-9.]+s  trial [1-4] +length 1 +loss ' lines)" 4 "a line for
 like "$(cat lines)" 'live-0001: completed, 4 trials' "and the last word"
 is "$(LC_ALL=C grep -c "$(printf '\033')" lines)$(cat err)" 0 "no control characters"
 
-# ---- dl run shows the same
+# ---- dl run shows the same picture
 sed 's/"live"/"shown"/' live.conf >shown.conf
 window 100 30 "dl run --local shown.conf"
 wait_for 100 shows '^shown-0001 · running · random · 1 worker'
@@ -185,7 +185,7 @@ is "$(cat status)" "status 0" "q does not end it"
 like "$(screen)" 'shown-0001: completed|shown: completed after' "and its last word stays"
 close_window
 
-# ---- top
+# ---- dl top
 dl top >top.out 2>&1
 is $? 0 "dl top"
 like "$(cat top.out)" '^[0-9]+ GPUs?, busy [0-9]+ %' "a sum"

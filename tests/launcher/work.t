@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# working folders: whose a file is that a script writes by a relative path
+# Working directories: who gets the files that a script writes to relative paths.
 . "$srcdir/tests/lib.sh"
 unset DL_DIR DL_FREEZE
 HOME=$work/home
@@ -9,7 +9,7 @@ mkdir -p home up/proj
 cd up/proj || exit 1
 proj=$(pwd -P)
 
-# A training that saves under one name and loads it at its end, as word_language_model of PyTorch's examples.
+# A training script that saves to a fixed name and loads it at the end, like word_language_model of PyTorch's examples.
 cat >train.py <<'PY'
 import json, os, sys, time
 import util
@@ -46,7 +46,7 @@ reproducibility = { experiment_seed = 5; };
 $3
 CONF
 }
-values () { # the results of an experiment, by trial
+values () { # values NAME: print the results of an experiment, by trial
     dl show --json "$1" | python3 -c 'import json, sys; print(*(t["metric"] for t in json.load(sys.stdin)["trials"]))'
 }
 python=$(command -v python3)
@@ -70,7 +70,7 @@ timeout 300 dl run --local --set "entrypoint=\"$python $proj/train.py {lr}\"" ow
 is "$(values own-0004)" "$(values own-0002)" "a script of the folder by its whole path"
 rm -r own-000?
 
-# ---- dl try says whose a file is; dl reproduce has a folder of its own
+# ---- dl try lists where files would go; dl reproduce runs in its own folder
 like "$(dl try own.conf lr=0.25 2>&1)" '^written: +model.pt \([0-9]+ bytes\), results/sample.png \(4 bytes\): in a sweep each attempt has its own, in trials/NNNN/a.K/work; a later attempt finds them through \{resume_dir\}$' "dl try lists the files that a script wrote"
 like "$(dl try --set 'working_folder="shared"' own.conf 2>&1)" '^written: .*: in a sweep all trials write them into one folder$' "and says so where all trials share them"
 is "$(ls)" "own.conf
@@ -80,7 +80,7 @@ timeout 300 dl run --local --set searcher.max_trials=2 own.conf >"$work/out" 2>&
 like "$(dl reproduce own-0001 2)" '^reproduced: ' "dl reproduce"
 rm -r own-0001
 
-# ---- what checkpoint_policy.files names of it; code that is not frozen
+# ---- files that checkpoint_policy.files matches; code that is not frozen
 like "$(dl try --set 'checkpoint_policy={files="*.pt";}' own.conf 2>&1)" '^policy: +checkpoint_policy.files names 1 of these files, [0-9]+ bytes$' "and what its policy counts"
 like "$(dl try --set code.freeze=false own.conf 2>&1)" '^written: .*model.pt \([0-9]+ bytes\).*: in a sweep all trials write them into one folder$' "and if no code is frozen"
 rm -rf model.pt results __pycache__
@@ -88,7 +88,7 @@ timeout 300 dl run --local --set searcher.max_trials=3 --set 'checkpoint_policy=
 like "$(dl preview own-0001)" '^checkpoint_policy.files: at most 3 files.* at most 3 stay at the end: [0-9.e-]+ MB, because the files saved so far have [0-9.e-]+ MB each$' "dl preview of an experiment knows their bytes"
 rm -r own-0001
 
-# ---- metrics.file of a script that logs into a file of its own
+# ---- metrics.file of a script that logs to its own file
 echo 'echo "epoch 1: loss = 9" >log.txt; sleep 0.2; echo "epoch 2: loss = $1" >>log.txt' >log.sh
 conf log 'sh log.sh {lr}'
 sed -i 's/"loss = /"epoch {step}: loss = /; s/metrics = {/& file = "log.txt";/' log.conf
@@ -97,8 +97,8 @@ is "$? $(values log-0001 | tr ' ' '\n' | grep -c '^0\.')" "0 8" "metrics.file in
 like "$(dl try log.conf 2>&1)" '^pattern: +matched 2 of 2 lines$' "also of dl try"
 rm -r log-0001 log.sh
 
-# ---- a folder that all share: a file that two trials write is reported
-shared () { # shared: the lines that report it, of dl run, show and watch
+# ---- one shared folder: dl reports files that two trials write
+shared () { # shared NAME: print how dl run, show and watch report it
     { cat "$work/out"; dl show "$1"; dl watch "$1"; } 2>/dev/null | grep '^shared:' | sort | uniq -c | sed 's/^ *//'
 }
 echo 'echo "$1" >"$2"; sleep 0.1; echo "loss = $1"' >save.sh
@@ -132,7 +132,7 @@ rm -r save-000? cache-0001
 like "$(DL_FREEZE=false dl run --dry-run --set 'entrypoint="sh save.sh {lr} out.txt"' own.conf 2>&1)" "^dl: the code is not frozen \(the variable DL_FREEZE\): all trials run in $proj, and overwrite" "a variable of the user's that freezes nothing is reported"
 is "$(DL_FREEZE=false dl run --dry-run --set 'working_folder="shared"' own.conf 2>&1 | grep -c '^dl: the code is not frozen')" 0 "not if the file wants the trials to share a folder"
 
-# ---- in the folder of an attempt links lead to what all trials share: data, what .dlignore names, large files
+# ---- shared data in an attempt's folder are links: data folders, what .dlignore names, large files
 mkdir mydata
 echo mydata >.dlignore
 head -c 2000000 /dev/zero >large.txt
@@ -147,7 +147,7 @@ timeout 300 dl run --local linked.conf >"$work/out" 2>&1
 is "$? $(shared linked-0002)" "0 " "no alarm: what is read, a lock, links of the script's own, a file of each trial"
 rm -r linked-000? linked.conf mydata large.txt .dlignore save.sh
 
-# ---- what a run by hand has left is not what the trials write; a file that they change is their own
+# ---- files from runs by hand are not trial outputs; an attempt changes only its own copy
 mkdir -p checkpoints mydata
 if git --version >/dev/null 2>&1; then
     git init -q .
@@ -179,8 +179,8 @@ is "$(cat results.csv config.json | xargs) $(wc -c <checkpoints/best.pt) $(ls ch
 is "$(cat hand-0001/code/*/up/proj/config.json)" "original" "and so does the frozen code"
 rm -r hand-0001 .git .gitignore checkpoints mydata empty results.csv config.json 2>/dev/null
 
-# ---- what scripts of public reports do in their folder: ray#9571 data and packages by relative paths; lightning#11418 the
-# first number that is free; folders without rights, pipes and sockets; a script that removes all that it finds
+# ---- scripts from public bug reports: ray#9571 loads data and modules by relative paths, lightning#11418 takes the first
+# free number; also folders without write permission, FIFOs and sockets, and a script that deletes its working folder
 mkdir -p tree/sub tree/data tree/pkg beside
 echo 1 >tree/data/a.csv
 echo 2 >beside/b.csv
@@ -235,7 +235,7 @@ is "$(cat got)" "0 7.0 7.0 7.0 7.0
 0 first-0001 first.py odd.py reads-0001 reads.py removes-0001 removes.py" "data beside, numbers that are free, files without rights, a folder that is removed"
 rm -r tree beside got
 
-# ---- a later attempt finds what an earlier one has left, through {resume_dir} or in its own folder
+# ---- a later attempt finds the files of an earlier one, through {resume_dir} or in its own folder
 cat >epochs.sh <<'SH'
 epoch=0
 [ -z "$2" ] || epoch=$(cat "$2") || exit 3
@@ -273,16 +273,16 @@ for kind in attempt trial; do
 done
 rm -r sub/trial-0001 sub/attempt-0001
 
-# ---- dl gc removes what later attempts have superseded, and the trial goes on
+# ---- dl gc removes superseded files, and the trial can still resume
 conf keep 'sh epochs.sh attempt [{resume_dir}/last.pt]' "checkpoint_policy = { files = \"last.pt\"; save_trial_best = 0; }; environment = { PACE = \"$work/pace\"; };"
 sed -i 's/"loss = /"epoch {step}: loss = /; s/max_trials = 8/max_trials = 1/; s/workers = 4/workers = 1/' keep.conf
 touch "$work/pace"
-attempts () { # attempts FILE: which have it
+attempts () { # attempts FILE: print the attempts that have it
     # shellcheck disable=SC2012
     (cd keep-0001/trials/0001 && ls a.?/*/"$1") 2>/dev/null | sed 's|^a\.\(.\)/.*|\1|' | xargs
 }
 sed -i 's/^epoch=0$/&; date >notes/' epochs.sh
-go_on () { # go_on ATTEMPT COMMAND...: until it has logged, then pause
+go_on () { # go_on ATTEMPT COMMAND...: run until the attempt logs a metric, then pause
     attempt=$1
     shift
     timeout 300 dl "$@" >"$work/out" 2>&1 &
@@ -306,7 +306,7 @@ like "$? $(grep -h ^from keep-0001/trials/0001/a.4/log)" '^0 from ([3-9]|[1-5][0
 is "$(attempts last.pt), $(attempts notes)" "4, 1 2 3 4" "at the end the policy's stay"
 rm -r keep-0001
 
-# A worker that is killed; what its trainer goes on to write, as a process that nobody could end, is not the next attempt's.
+# A trainer can outlive its killed worker.  What it writes then must not reach the next attempt's files.
 cat >zombie.sh <<'SH'
 if [ "$DL_ATTEMPT" = 1 ]; then
     setsid sh -c 'echo first >last.pt; echo "epoch 1: loss = 1" >&2; until [ -f "$PACE" ]; do sleep 0.1; done; echo zombie >last.pt; touch "$PACE.done"' &
