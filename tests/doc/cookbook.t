@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# each recipe of doc/cookbook.md, typed as it stands there; those that need Slurm are in tests/cluster/cookbook.t
+# Each recipe of doc/cookbook.md, typed as printed.  Recipes that need Slurm are in tests/cluster/cookbook.t.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/doc/cookbook.sh"
 readme=$srcdir/README.md
@@ -8,7 +8,7 @@ real=$(command -v dl)
 unset DL_DIR DL_FREEZE
 export HOME="$work"
 
-# ---- its form
+# ---- the format of the cookbook
 is "$(grep -c '^## ' "$book")" 23 "23 recipes"
 is "$(awk '/^## / { title = $0; n = 0; next } /^$/ || /^```/ { next } title && ++n == 16 { print title }' "$book")" "" \
     "of at most 15 lines"
@@ -21,8 +21,8 @@ else
     skip "a clean manual page" "no mandoc"
 fi
 
-# ---- no false alarm: the files of recipes, examples and the README have no warning
-warned () { # warned FOLDER FILE: what is said of it, besides what it needs that is not here
+# ---- the files of recipes, examples and the README cause no warnings
+warned () { # warned FOLDER FILE: print the warnings about it
     (cd "$1" && timeout 100 "$real" preview "$2" 2>&1 >/dev/null) | grep '^dl: ' | sed "s|^|$1/$2: |"
 }
 files=0
@@ -44,7 +44,7 @@ is "$(cat "$work/warned")" "" "no file has a warning"
 [ $files -ge 24 ]
 ok $? "files: $files"
 
-# ---- without Slurm: each search works on this machine, in two processes
+# ---- without Slurm: each search runs on this machine, with two workers
 mkdir bin
 cat >bin/dl <<END
 #!/bin/sh
@@ -110,7 +110,7 @@ follow
 
 recipe 11
 printf 'def objective(trial):\n    return trial.suggest_float("lr", 1e-5, 1e-1, log=True) * trial.suggest_int("layers", 1, 4)\n' >study.py
-# Optuna takes most of a second to load: one trial uses it, if Python has it, and the others what stands in for it
+# Optuna takes most of a second to load, so only one trial uses the real one, and the others this stand-in.
 cat >optuna.py <<'END'
 import os, sys
 class FixedTrial:

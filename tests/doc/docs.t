@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the examples of the manuals are true
+# The examples in the manuals work.
 . "$srcdir/tests/lib.sh"
 
-# ---- slurmdl(3): the example compiles, trains, goes on
+# ---- slurmdl(3): the example compiles, trains and saves
 sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/slurmdl.3" | sed '/^\./d; s/\\-/-/g' >prog.c
 ${CC:-cc} ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" prog.c -L"$builddir/runtime/.libs" -lslurmdl \
     -Wl,-rpath,"$builddir/runtime/.libs" -o prog >out 2>&1
@@ -22,7 +22,7 @@ else
     skip "the reader of formats.md" "no python3-h5py"
 fi
 
-# ---- every function of the header is in the manual, and the other way round
+# ---- the header and the manual have the same functions
 grep -o 'slurmdl_[a-z_]* (' "$srcdir/runtime/slurmdl.h" | grep -v 'slurmdl_\(metrics\|checkpoint\|row\)' | tr -d ' (' | sort -u >header
 grep -o 'slurmdl_[a-z_]* ([^3]' "$srcdir/doc/slurmdl.3" | sed 's/ (.*//' | sort -u >manual
 is "$(cat manual)" "$(cat header)" "slurmdl(3) has the functions of slurmdl.h"
@@ -31,7 +31,7 @@ grep -o 'slurmdl_[a-z_]* (' "$srcdir/runtime/slurmdl_comm.h" | tr -d ' (' | sort
 sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' "$srcdir/doc/slurmdl_comm.3" | grep -o 'slurmdl_[a-z_]* (' | tr -d ' (' | sort -u >manual
 is "$(cat manual)" "$(cat header)" "slurmdl_comm(3) has the functions of slurmdl_comm.h"
 
-# ---- slurmdl_comm(3): the example compiles, and is one rank
+# ---- slurmdl_comm(3): the example compiles, and runs as a single rank
 sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/slurmdl_comm.3" | sed '/^\./d; /^The mean/d; s/\\-/-/g; s/\\e/\\/g' >mean.c
 ${CC:-cc} ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" mean.c -L"$builddir/runtime/.libs" -lslurmdl-comm \
     -Wl,-rpath,"$builddir/runtime/.libs" -o mean >out 2>&1
@@ -51,7 +51,7 @@ dl run --dry-run exp.yaml >out 2>&1
 ok $? "and that in YAML"
 sed 's/^/# /' out
 
-# ---- the jobs of dl-job(1): each file, and each command
+# ---- dl-job(1): each file and each command of its examples
 cat >split.awk <<'END'
 /^\.SH / { on = $2 == "EXAMPLES" }
 /^\.fi/ { block = 0 }
@@ -76,7 +76,7 @@ for file in jobs/*.conf jobs/*.sh; do
     sed 's/^/# /' out
 done
 
-# ---- README.md: its links and its examples
+# ---- README.md: links and examples
 readme=$srcdir/README.md
 for file in "$readme" "$srcdir"/doc/*.md; do
     grep -oE '\]\([^)#:]+\)' "$file" | tr -d ']()' | while read -r link; do
@@ -88,7 +88,7 @@ grep -oE '\b(dl|slurmdl)[a-z_-]*\([1-8]\)' "$readme" "$srcdir/doc/cookbook.md" |
     [ -f "$srcdir/doc/$page" ] || [ -f "$builddir/doc/$page" ] || echo "$page"
 done >missing
 is "$(cat missing)" "" "and the pages that it names"
-section () { # section HEADING: the first block of code below it
+section () { # section HEADING: print the first block of code below it
     awk -v heading="## $1" '$0 == heading { on = 1; next } /^## / { on = 0 } on && /^    / { block = 1; print substr ($0, 5) }
         on && block && !/^    / && NF { exit }' "$readme"
 }
@@ -117,7 +117,7 @@ section Python >readme.py
 python3 -c 'import ast, sys; ast.parse(open("readme.py").read())'
 ok $? "the one in Python is Python"
 
-# ---- ARCHITECTURE.md: the files of the walks have the functions
+# ---- ARCHITECTURE.md: the files that its walks name define the functions
 sed -n '/^<!-- walk -->/,/^<!-- .walk -->/p' "$srcdir/doc/ARCHITECTURE.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r word; do
     case $word in
     */*.c | */*.py) file=$word ;;
@@ -126,11 +126,11 @@ sed -n '/^<!-- walk -->/,/^<!-- .walk -->/p' "$srcdir/doc/ARCHITECTURE.md" | gre
 done >missing 2>&1
 is "$(cat missing)" "" "the walks of ARCHITECTURE.md are true"
 
-# ---- security.md: what listens; another file here wants a row of the table there
+# ---- security.md: every file that listens needs a row in its table
 is "$(cd "$srcdir" && grep -rlE '\b(listen|listen_open|listen_open_range) \(|socketserver|HTTPServer|\.listen\(' --include='*.c' --include='*.py' runtime launcher spank contrib | sort | xargs)" \
     "launcher/heal/watch.c launcher/node/gather.c launcher/node/peers.c runtime/comm/bootstrap/node.c runtime/comm/bootstrap/step.c runtime/comm/bootstrap/tcp.c runtime/comm/elastic/membership.c runtime/comm/mesh/endpoint.c runtime/comm/net/listen.c spank/rollcall.c" \
     "security.md has all listeners"
-# its claims: each row of a table, and each paragraph of what holds, names a test that is there, as `FILE: CASE`
+# Its claims: each table row and each paragraph of guarantees names an existing test, as `FILE: CASE`.
 reference='`[a-z][a-z0-9/_]*[.](t|c|py): [^`]*`'
 grep -oE "$reference" "$srcdir/doc/security.md" | tr -d '`' | while IFS= read -r claim; do
     grep -qF -e "${claim#*: }" "$srcdir/tests/${claim%%: *}" 2>/dev/null || echo "$claim"
@@ -144,11 +144,11 @@ for file in "$srcdir"/tests/attacks/*.t; do
 done >missing
 is "$(cat missing)" "" "tests/attacks/README.md has each test"
 
-# ---- CONTRIBUTING.md: a word for a thing
+# ---- CONTRIBUTING.md: one name for one thing
 is "$(cd "$srcdir" && grep -rhoE --include='*.[ch]' '^(struct|enum) [a-z_0-9]+ \{' searcher runtime launcher spank | sort | uniq -d)" "" \
     "each struct and enum is defined once"
 
-# ---- a list within a list ends where it should, which mandoc does not tell
+# ---- each nested list ends in its section; mandoc does not check that
 is "$(awk '/^\.RS/ { d++ } /^\.RE/ { d-- } d < 0 || /^\.SH/ && d { print FILENAME ":" FNR; d = 0 }' "$srcdir"/doc/*.[1-8])" "" \
     "each .RS of the manuals has its .RE in its section"
 done_testing

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root in part
-# what a first day meets: messages that say what to do, a resume too many, a fork of a trial with files of its own
+# What users meet on their first day: messages that say what to do, a superfluous resume, a fork of a trial with its own files.
 . "$srcdir/tests/lib.sh"
 export HOME=$work
 
@@ -17,7 +17,7 @@ $3
 END
 }
 
-# ---- dl resume where workers are at work
+# ---- dl resume while workers are running
 conf busy "until [ -f calm ]; do sleep 0.1; done; echo loss = 1"
 timeout 300 dl run --local --workers=1 busy.conf >out 2>&1 &
 wait_for 100 sh -c 'ls busy-0001/trials/*/a.1/log'
@@ -28,7 +28,7 @@ touch calm
 wait $!
 is $? 0 "it completes"
 
-# ---- what was paused has its time and its attempts
+# ---- a paused trial shows its time and attempts
 conf parked "echo one; exec sleep 300"
 timeout 300 dl run --local --workers=1 parked.conf >out 2>&1 &
 wait_for 100 sh -c 'grep one parked-0001/trials/*/a.1/log'
@@ -39,7 +39,7 @@ is $? 4 "paused"
 like "$(cat out)" '^ +[12] open +0 +[0-9.]*[1-9][0-9.]*s +1 ' "dl run tells the time of the attempt that was parked"
 is "$(dl show --csv --columns=attempts parked | tail -n +2 | sort -u | tail -n 1)" 1 "nobody counts an attempt that has not begun"
 
-# ---- a fork of a trial that keeps files of its own
+# ---- a fork of a trial that saves its own files
 conf own 'echo x >{attempt_dir}/last.pt; echo loss = 1'
 timeout 300 dl run --local own.conf >out 2>&1
 runs 0 "a fork of a trial that keeps files of its own" dl fork --local own-0001 1

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# contrib/quickstart: what the demo tells to type next works as it is printed; the end of a test run
+# contrib/quickstart: the commands that the demo suggests work as printed; the summary of a test run.
 . "$srcdir/tests/lib.sh"
 for function in say quoted next_commands results note_times count_suite report is_unbuilt; do
     eval "$(sed -n "/^$function ()/,/^}/p" "$srcdir/contrib/quickstart")"
 done
 
-# ---- the demo: in a folder whose name wants quotes, with another one before
+# ---- the demo in a folder whose name needs quotes
 place="$work/a user's tree/build"
 mkdir -p "$place/installed/bin" "$place/demo"
 ln -s "$builddir/launcher/dl" "$place/installed/bin/dl"
@@ -23,7 +23,7 @@ next_commands "$place/installed/bin/dl" "$place/demo/digits-0001" "$place/demo/o
 grep '^    ' next | sed 's/^    //' >commands
 is "$(wc -l <commands)" 3 "three commands"
 mkdir elsewhere
-typed () { # typed N: the command as somebody types it, elsewhere, with a PATH and an environment that know nothing
+typed () { # typed N: run command N in another folder, with a minimal PATH and environment
     (cd elsewhere && env -i HOME="$work/elsewhere" PATH=/usr/bin:/bin timeout 300 sh -c "$(sed -n "$1p" ../commands)" 2>&1)
 }
 out=$(typed 1)
@@ -36,10 +36,10 @@ is $? 0 "a script of one's own runs"
 like "$out" '^own: completed ' "to its end"
 like "$(sed -n 3p commands)" "own\.conf'$" "and is a file to edit"
 
-# ---- a test run: skips are no failures, and what took longest
+# ---- the summary of a test run: skips are not failures; the longest tests
 build=$work/build
 mkdir -p "$build/test/tests"
-counted () ( # its counters are not those of this test
+counted () ( # in a subshell, so that its counters do not change this test's
     # shellcheck disable=SC2034
     passed=0 failed=0 skipped=0 unsteady='' end='' start=$(date +%s)
     : >"$build/times"
@@ -60,8 +60,8 @@ printf ':test-result: FAIL\n' >>"$build/test/tests/t1.trs"
 counted >said
 is "$? $(tail -n 1 said)" "1 24 passed, 1 failed, 12 skipped" "a failure"
 
-# ---- what was not built: its tests are missing, and that is a failure
-unbuilt () { # unbuilt LINE: what make said
+# ---- if something was not built, its tests are missing, and that is a failure
+unbuilt () { # unbuilt LINE: print 0 if make's output LINE means that something was not built
     echo "$1" >"$build/test/check.out"
     is_unbuilt "$build/test"
     echo $?
@@ -70,7 +70,7 @@ is "$(unbuilt 'make[3]: *** [Makefile:10171: test-suite.log] Error 1')$(unbuilt 
     "tests that fail were built"
 is "$(unbuilt 'make[2]: *** [Makefile:9422: tests/fuzz/x.o] Error 1')$(unbuilt 'fatal: making test-suite.log: failed to create x.trs')" 00 "what was not is seen"
 
-# ---- who needs root
+# ---- tests that need root
 printf '#!/bin/sh\n# needs: root\necho 1..1; echo ok 1\n' >rooted.t
 printf '#!/bin/sh\n# needs: root in part\necho 1..1; echo ok 1\n' >partly.t
 if [ "$(id -u)" -eq 0 ]; then
