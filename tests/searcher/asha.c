@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which trials ASHA promotes, and that it always comes to an end. */
+/* ASHA promotes the right trials and always terminates. */
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
@@ -65,7 +65,7 @@ static void test_decisions (void **state)
     }
 }
 
-/* 0: no limit but the number of workers. */
+/* With max_concurrent = 0, only the number of workers limits concurrency. */
 static void test_no_limit (void **state)
 {
     static const struct {
@@ -100,8 +100,8 @@ static struct search_op begin (struct searcher *s)
     return op;
 }
 
-/* The best of three is promoted and then rejected.  Of the three that are left
- * when the fourth has ended the best one is.
+/* ASHA promotes the best of three trials, which is then rejected.  Once the fourth trial ends,
+ * ASHA promotes the best of the three that are left.
  */
 static void test_forgets (void **state)
 {
@@ -129,13 +129,13 @@ static void test_forgets (void **state)
             assert_int_equal (op.trial, 4);
         end (s, op.trial, op.length, 1);
     }
-    assert_int_equal (created, 1); /* in the place of the rejected one */
+    assert_int_equal (created, 1); /* replaces the rejected one */
     assert_true (searcher_progress (s) == 1);
     searcher_destroy (s);
 }
 
-/* Rejected at the top of all rungs, the only result of the second one is gone:
- * the search ends with a full training all the same.
+/* Rejecting a trial at the top rung also removes the only result of the second rung.  The search
+ * must still train one trial in full.
  */
 static void test_forgets_highest (void **state)
 {
@@ -162,7 +162,7 @@ static void test_forgets_highest (void **state)
     searcher_destroy (s);
 }
 
-/* One bracket compares at 300 and 900, the other trains to 900 at once. */
+/* One bracket has rungs at 300 and 900; the other trains straight to 900. */
 static void test_brackets (void **state)
 {
     struct sweep w = { .config = { .name = "adaptive_asha",
@@ -227,7 +227,7 @@ static void test_shuffled (void **state)
     }
 }
 
-/* ---- against a plain model: a sorted list for each rung ---- */
+/* ---- comparison with a reference model: a sorted list for each rung ---- */
 
 struct entry {
     double value;
@@ -325,7 +325,7 @@ static void model_check (const struct sweep *w, int64_t *length, int rungs)
     free (m);
 }
 
-/* Few different values, so that there are many ties, and some bad ones. */
+/* Few distinct values, so that many tie; some are not finite. */
 static double noisy (const struct sweep *w, long trial, int64_t length)
 {
     uint64_t value = sweep_noise (w, trial, length, 40);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Gaussian process, and the search with it. */
+/* The Gaussian process and the searchers that use it. */
 #include "searcher/models/gp_internal.h"
 #include "searcher/numeric/kumaraswamy.h"
 #include "searcher/searcher.h"
@@ -29,7 +29,7 @@ static void random_point (uint64_t *state, double *z)
     z[2] = floor (uniform (state) * 3);
 }
 
-/* A process that has learnt N values of it; 'deviation' unscales them. */
+/* Fit a process to N values of smooth(); 'mean' and 'deviation' undo the scaling. */
 static struct gp *learn (double *z, double *mean, double *deviation)
 {
     struct gp *gp = gp_create (N + 10, D, category);
@@ -62,7 +62,7 @@ static void process_learns (void **state)
         random_point (&random, at);
         gp_predict (gp, at, &m, &v);
         assert_true (fabs (m * deviation + mean - smooth (at)) < 0.15);
-        /* the second coordinate says nothing */
+        /* the second coordinate has no effect */
         at[1] = 1 - at[1];
         gp_predict (gp, at, &m2, &v);
         assert_true (fabs (m2 - m) < 0.1);
@@ -71,7 +71,7 @@ static void process_learns (void **state)
         gp_predict (gp, z + i * D, &m, &v);
         assert_true (v < 0.01);
     }
-    /* far away nothing is known */
+    /* far from the data the prior remains */
     at[0] = 1e6;
     gp_predict (gp, at, &m, &far);
     assert_true (fabs (m) < 1e-3 && far > 0.99);
@@ -91,7 +91,7 @@ static void best_is_the_smallest_mean (void **state)
     gp_destroy (gp);
 }
 
-/* What is believed changes no expectation, and leaves less uncertainty. */
+/* gp_believe() keeps the predicted means and reduces the variance. */
 static void beliefs_do_not_mislead (void **state)
 {
     double z[N * D], mean, deviation, before[50], m, v[50], v2;
@@ -115,8 +115,7 @@ static void beliefs_do_not_mislead (void **state)
     gp_destroy (gp);
 }
 
-/* Values that say nothing, and points that are all the same, do not break it.
- */
+/* Constant values and identical points do not break the fit. */
 static void degenerate_data (void **state)
 {
     double z[20] = { 0 };
@@ -137,7 +136,7 @@ static void degenerate_data (void **state)
 
 /* ---- warps ---- */
 
-/* The curve is what it says, and so are its derivatives. */
+/* Check the Kumaraswamy curve against its formula and its derivatives by finite differences. */
 static void curves (void **state)
 {
     static const double shape[][2] = { { 1, 1 }, { 0.2, 5 }, { 7, 0.15 } };
@@ -169,8 +168,8 @@ static void curves (void **state)
     assert_true (w[0] == -1 && by_a[0] == 0 && by_b[0] == 0);
 }
 
-/* Of the posterior by all parameters, by finite differences; one point lacks a
- * dimension, and a category has no warp.
+/* Compare the gradient of the posterior in all parameters with finite differences.  One point
+ * lacks a dimension, and the category has no warp.
  */
 static void gradient_is_exact (void **state)
 {
@@ -203,7 +202,9 @@ static void gradient_is_exact (void **state)
     gp_destroy (gp);
 }
 
-/* Fast near 0 of one coordinate and slow elsewhere; even all over. */
+/* uneven() changes fast where the first coordinate is near 0 and slowly elsewhere; even()
+ * changes at a similar rate everywhere.
+ */
 static double uneven (const double *z)
 {
     return sin (9 * cbrt (z[0])) + z[1] * z[1];
@@ -214,7 +215,7 @@ static double even (const double *z)
     return sin (5 * z[0]) + cos (4 * z[1]);
 }
 
-/* Mean squared error at other points, of a process that has learnt n. */
+/* Fit a process to n points and return the mean squared error at 300 others. */
 static double held_out (double f (const double *z), int n, uint64_t seed, bool straight,
                         bool *warped)
 {
@@ -241,7 +242,7 @@ static double held_out (double f (const double *z), int n, uint64_t seed, bool s
     return sum;
 }
 
-/* With all points fitted at once, and with a part first. */
+/* gp_fit() uses all 50 points at once, but of 100 it fits a part first. */
 static void warps_where_it_helps (void **state)
 {
     for (int n = 50; n <= 100; n += 50) {
@@ -288,7 +289,7 @@ static double bowl (const double *x)
     return (x[0] - 0.3) * (x[0] - 0.3) + pow ((x[1] - 7) / 20, 2) + (x[2] != 1);
 }
 
-/* A part of the space is bad. */
+/* Values that the search observes: not finite in a part of the space. */
 static double told (const double *x, long trial)
 {
     return x[0] > 0.9 ? INFINITY : x[0] > 0.8 ? NAN : bowl (x);
@@ -314,8 +315,8 @@ static void mirrors_and_copies (void **state)
     search_copies ("gp", 25, bowl_space, 3, bowl);
 }
 
-/* Of a space of 12 points each is tried once before any is tried again, with
- * four workers, too.
+/* The search tries each of the 12 points once before it repeats any, even with pending
+ * trials.
  */
 static void points_are_not_repeated (void **state)
 {
@@ -329,7 +330,7 @@ static void points_are_not_repeated (void **state)
     for (int i = 0; i < 20; i++) {
         trial[i] = search_begin (s, x[i]);
         bool *at = &seen[(int)x[i][0]][(int)x[i][1]];
-        repeated += i >= 5 && i < 12 && *at; /* the start is Sobol's */
+        repeated += i >= 5 && i < 12 && *at; /* the first five are Sobol points */
         *at = true;
         if (i >= 3)
             searcher_observe (s, trial[i - 3], 1, &(double){ x[i - 3][0] + x[i - 3][1] });
@@ -338,7 +339,7 @@ static void points_are_not_repeated (void **state)
     searcher_destroy (s);
 }
 
-/* More trials than the model takes, constant values, one parameter or none. */
+/* More trials than the model can hold, constant values, and one parameter or none. */
 static void odd_searches (void **state)
 {
     static const struct param one[] = { FLOAT ("x", 2, 2, 0) };
@@ -370,8 +371,8 @@ static double ruffle (const double *x)
     return fabs (sin (40 * x[0])) + fabs (cos (37 * x[1])) + x[0] * x[1] / 4;
 }
 
-/* How many points of trials 'from' to 'to' are those that the method itself
- * would propose after the same results.
+/* Count the points of trials 'from' to 'to' that 'method' itself would propose after the same
+ * results.
  */
 static int shared_with (const char *method, double (*metric) (const double *x), int from, int to)
 {
@@ -396,8 +397,8 @@ static int shared_with (const char *method, double (*metric) (const double *x), 
     return same;
 }
 
-/* Each point is one of the two, and more are TPE's where the process predicts
- * badly.
+/* "auto" takes each point from TPE or from the Gaussian process, and more of them from TPE if
+ * the process predicts badly.
  */
 static void auto_mixes (void **state)
 {

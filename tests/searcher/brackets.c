@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ASHA keeps its promises: the end, the preview, the limits, the progress. */
+/* ASHA terminates and keeps to its preview, its limits and its progress. */
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
@@ -44,7 +44,7 @@ static void test_out_of_order (void **state)
     }
 }
 
-/* In order of merit, best first, the preview is exact. */
+/* The preview is exact if the trials run from best to worst. */
 static void test_preview_is_met (void **state)
 {
     double values[500];
@@ -102,8 +102,8 @@ static void test_all_bad (void **state)
     }
 }
 
-/* A bad trial counts in its rung: with 1 good of 3 the good one goes on,
- * although it came first and alone was not yet a third.
+/* A bad trial counts as a result of its rung.  ASHA promotes the good trial once the two bad ones
+ * make it the best third.
  */
 static void test_bad_counts (void **state)
 {
@@ -119,7 +119,7 @@ static void test_bad_counts (void **state)
     sweep_free (&w);
 }
 
-/* 3 brackets, of which each wants a trial: the user's limit is the law. */
+/* max_concurrent holds even if it is below the number of brackets, here 3. */
 static void test_limit_below_brackets (void **state)
 {
     struct sweep w = { .config = { .name = "adaptive_asha",
@@ -135,12 +135,14 @@ static void test_limit_below_brackets (void **state)
     sweep_free (&w);
 }
 
-/* The last bracket has 5 trials: so many at once for each, without a limit. */
+/* Split max_concurrent between the brackets.  Without a limit, each bracket starts all its trials
+ * at once; the last one has 5.
+ */
 static void test_limits (void **state)
 {
     static const struct {
         long concurrent;
-        long running[3]; /* of those that start at 15, 62 and 250 */
+        long running[3]; /* trials that start at 15, 62 and 250 */
     } cases[] = { { 16, { 6, 5, 5 } }, { 0, { 45, 14, 5 } }, { 7, { 3, 2, 2 } } };
     struct search_config config = { .name = "adaptive_asha",
                                     .max_trials = 64,
@@ -167,7 +169,7 @@ static void test_limits (void **state)
     }
 }
 
-/* One worker: 7 trials that start at 25 and 3 that start at 100 take turns. */
+/* With one worker, 7 trials that start at 25 and 3 that start at 100 take turns. */
 static void test_turns (void **state)
 {
     static const int64_t first[] = { 25, 100, 25, 25, 100, 25, 25, 100, 25, 25 };
@@ -185,7 +187,7 @@ static void test_turns (void **state)
     sweep_free (&w);
 }
 
-/* 12 segments of 1000, 4 of 2000 and 1 of 6000 are planned: 26000. */
+/* ASHA plans 12 segments of 1000, 4 of 2000 and 1 of 6000, in total 26000. */
 static void test_progress (void **state)
 {
     struct search_config config = { .name = "asha",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CMA-ES: does it find the best point, from ranks only, in any state? */
+/* CMA-ES finds the best point, uses only the ranks of values, and survives any state. */
 #include "searcher/models/cmaes.c"
 #include "tests/unit.h"
 
@@ -7,9 +7,9 @@ enum { D_MAX = 10, SEEDS = 20, BYTES = 20000 };
 
 struct problem {
     double (*value) (const struct problem *, const double *);
-    int64_t d, discrete, cells; /* the first 'discrete' have so many cells */
-    int64_t bound;              /* evaluations until a value below 1e-8 */
-    int least;                  /* of SEEDS that reach it */
+    int64_t d, discrete, cells; /* the first 'discrete' dimensions have 'cells' cells each */
+    int64_t bound;              /* evaluations allowed to get below 1e-8 */
+    int least;                  /* of SEEDS runs that must get there */
 };
 
 static double room[BYTES / sizeof (double)];
@@ -19,7 +19,7 @@ static const int64_t continuous[D_MAX];
 
 /* ---- functions ---- */
 
-/* Distance from the best point, 3 .. 7 tenths of the way. */
+/* Distance from the best point, which lies between 0.3 and 0.7 in each dimension. */
 static double away (const struct problem *p, const double *u, int64_t i)
 {
     double best = 0.3 + 0.4 * ((i * 7) % 10) / 9;
@@ -77,14 +77,14 @@ static const struct problem problems[] = {
 
 /* ---- runs ---- */
 
-/* How often the distribution has changed. */
+/* Number of updates of the distribution so far. */
 static int64_t generations (const void *state)
 {
     return ((const struct cmaes *)state)->generation;
 }
 
-/* Geometric mean over the axes of the distribution; in discrete dimensions that
- * of the hidden variable, which the margin widens.
+/* Geometric mean of the standard deviations along the axes of the distribution.  Discrete
+ * dimensions count with their hidden variable, which the margin correction widens.
  */
 static double deviation (const void *state)
 {
@@ -121,7 +121,7 @@ static void ask (const void *s, uint64_t seed, uint64_t trial, double *u)
     cmaes_ask (s, &r, u);
 }
 
-/* Evaluations until the value is below 'target', or 'max'. */
+/* Return the number of evaluations until the value is below 'target', at most 'max'. */
 static int64_t run (void *s, const struct problem *p, uint64_t seed, double target, int64_t max)
 {
     double u[D_MAX], value = INFINITY;
@@ -161,7 +161,7 @@ static void test_finds (void **state)
     }
 }
 
-/* What the Python package cmaes 0.13.1 makes of the same points. */
+/* The Python package cmaes 0.13.1 computes the same deviation from the same points. */
 static void test_reference (void **state)
 {
     static const struct {
@@ -206,7 +206,7 @@ static void test_ranks (void **state)
     }
 }
 
-/* Of equal values the first told is better; no number is as bad as INFINITY. */
+/* Of equal values the first observed ranks better; NaN ranks like INFINITY. */
 static void test_ties (void **state)
 {
     static const struct problem p = { sphere, 3, 0, 0, 0, 0 };
@@ -225,9 +225,7 @@ static void test_ties (void **state)
     }
 }
 
-/* The order of tells does not matter in a generation, nor does where the
- * state lies.
- */
+/* Neither the order of observations within a generation nor the address of the state matters. */
 static void test_order (void **state)
 {
     static const struct problem p = { ellipsoid, 6, 3, 10, 0, 0 };
@@ -255,7 +253,7 @@ static void test_order (void **state)
     assert_memory_equal (room, other, cmaes_size (p.d, 0));
 }
 
-/* Sixteen points are being evaluated, and any may end next. */
+/* Sixteen workers evaluate points and finish in random order. */
 static void test_asynchronous (void **state)
 {
     enum { WORKERS = 16 };
@@ -278,14 +276,14 @@ static void test_asynchronous (void **state)
     }
 }
 
-/* Each cell next to the mean's has its share after hundreds of generations
- * that found nothing there.
+/* The cells next to that of the mean keep their minimum share of draws, even after hundreds of
+ * generations that found nothing there.
  */
 static void test_margin (void **state)
 {
     enum { DRAWS = 40000 };
     static const struct problem p = { sphere, 6, 3, 10, 0, 0 };
-    double share = 1 / (2 * 6 * 9.0); /* of each side: 1 / (2 d population) */
+    double share = 1 / (2 * 6 * 9.0); /* per side: 1 / (2 d population) */
     double u[D_MAX];
     int count[3][2] = { 0 };
 
@@ -304,7 +302,7 @@ static void test_margin (void **state)
             assert_true (count[i][side] > 0.8 * share * DRAWS);
 }
 
-/* Evaluations to 1e-2 from the start, or from 100 random points. */
+/* Evaluations to reach 1e-2 from the default start or, if 'warm', from 100 random points. */
 static int64_t cost (const struct problem *p, uint64_t seed, bool warm)
 {
     enum { POINTS = 100 };
@@ -349,7 +347,7 @@ static void test_warm_start (void **state)
     }
 }
 
-/* Fewer points than a tenth can be taken of, and all the same one. */
+/* Too few points to select the best tenth, and all of them equal. */
 static void test_warm_start_few (void **state)
 {
     static const struct problem p = { sphere, 3, 1, 10, 0, 0 };
@@ -382,7 +380,7 @@ static double corner (const struct problem *p, const double *u)
     return sum;
 }
 
-/* Long after nothing is left to find, points are points. */
+/* Draw valid points even if the values are useless or the search converged long ago. */
 static void test_degenerate (void **state)
 {
     static const struct problem bad[] = {
@@ -406,7 +404,7 @@ static void test_degenerate (void **state)
     }
 }
 
-/* Points from anywhere, of any value, in small and large populations. */
+/* Observe arbitrary points with arbitrary values in small and large populations. */
 static void test_foreign (void **state)
 {
     static const struct problem p = { sphere, 3, 1, 5, 0, 0 };
@@ -427,8 +425,8 @@ static void test_foreign (void **state)
     }
 }
 
-/* A log of points from anywhere: the same points follow and the state is the
- * same if it is copied after each event, and if points are drawn in between.
+/* Replay a log of arbitrary points.  Copying the state after each event and drawing points in
+ * between change neither the state nor the points drawn later.
  */
 static void test_replay (void **state)
 {

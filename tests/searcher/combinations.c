@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What two features do together, and what happens at their limits. */
+/* Combinations of two features, and limits. */
 #include "searcher/models/fidelity_transfer.h"
 #include "searcher/state/state.h"
 #include "tests/searcher/params.h"
@@ -20,14 +20,14 @@ static long begin (struct searcher *s, struct search_op *op, double *x)
     return op->trial;
 }
 
-/* ---- a search that began from known results goes on with more trials ---- */
+/* ---- extend a search that started from known results ---- */
 
 enum { KNOWN = 7, BEGUN = 9 };
 
 static void check_points (const struct searcher *s, double (*x)[2])
 {
     for (long i = searcher_first (s); i <= BEGUN; i++) {
-        /* those that are known have the ids 0, -1, ... */
+        /* known points have the ids 0, -1, ... */
         const double *want = x[i > 0 ? KNOWN + i - 1 : -i];
         assert_memory_equal (searcher_point (s, i), want, sizeof (*x));
         assert_true (isnan (searcher_value (s, i)) || searcher_value (s, i) == bowl (want));
@@ -72,8 +72,8 @@ static void test_extend_known (void **state)
     }
 }
 
-/* The ranking is clear, so that the top rung stays: only the best goes on to
- * full length, and not before all others have ended.
+/* The ranking is stable, so PASHA never raises the top rung.  Only the best trial continues to
+ * the full length, and only after all others have ended.
  */
 static void test_pasha_waits (void **state)
 {
@@ -91,7 +91,7 @@ static void test_pasha_waits (void **state)
     do {
         while (n < WORKERS && searcher_ask (s, &op, NULL) == SEARCH_RUN) {
             created += op.fresh;
-            if (op.length > 9) { /* of 3, 9, 27, 81 the second is the top */
+            if (op.length > 9) { /* 9 is the top rung of 3, 9, 27, 81 */
                 assert_int_equal (created, TRIALS);
                 assert_int_equal (n, 0);
                 higher++;
@@ -110,8 +110,8 @@ static void test_pasha_waits (void **state)
 
 /* ---- a constraint on a parameter that is not always active ---- */
 
-/* Whether it holds cannot be known then, and any point is allowed: of the
- * others three in ten are.
+/* The constraint allows every point where the parameter is inactive, but only three in ten of
+ * the others.
  */
 static void test_inactive (void **state)
 {
@@ -144,12 +144,12 @@ static void test_inactive (void **state)
         without += x[0] == 0;
         assert_int_equal (searcher_observe (s, t, 1, &(double){ 1 }), 0);
     }
-    /* 0.5 / (0.5 + 0.15) of them, not half */
+    /* expect 0.5 / (0.5 + 0.15) of the trials, not half */
     assert_in_range (without, TRIALS * 7 / 10, TRIALS * 84 / 100);
     searcher_destroy (s);
 }
 
-/* A condition on a parameter of many sizes holds as near as its size allows. */
+/* A condition compares values with a relative tolerance of 1e-9. */
 static void test_near (void **state)
 {
     static const double million[] = { 1e6 };
@@ -172,7 +172,7 @@ static void test_near (void **state)
     assert_false (space_waits (&dims[1], values, 1e6 * (1 - 2e-9)));
 }
 
-/* ---- as many brackets as there can be ---- */
+/* ---- the maximum number of brackets ---- */
 
 static void test_brackets_max (void **state)
 {
@@ -197,7 +197,7 @@ static void test_brackets_max (void **state)
     searcher_destroy (s);
 }
 
-/* The points of a range from 16 are those of one from 0, moved. */
+/* Shifting the range of a parameter shifts its points by the same amount. */
 static void test_moved (void **state)
 {
     static const struct param near[] = { FLOAT ("x", 0, 8, 0) };
@@ -219,7 +219,7 @@ static void test_moved (void **state)
     searcher_destroy (b);
 }
 
-/* ---- more earlier results than a model takes ---- */
+/* ---- more results than a model can hold ---- */
 
 struct earlier {
     long trial;
@@ -236,7 +236,9 @@ static int longest_best (const void *a, const void *b)
     return (x->value > y->value) - (x->value < y->value);
 }
 
-/* The 110 that were trained longest, of them the best, are among those kept. */
+/* The model keeps the 110 trials that trained longest; among equally long ones it prefers the
+ * better values.
+ */
 static void test_kept (void **state)
 {
     enum { TRIALS = 400, LONGEST = 110 };

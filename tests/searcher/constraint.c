@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constraints: what holds, what is refused and where, mutated texts. */
+/* Constraints: true and false ones, error messages with their columns, and mutated texts. */
 #include "searcher/space/constraint.h"
 #include "tests/unit.h"
 
 static const char *const batch[] = { "16", "32", "6.4e1" };
 static const char *const optimizer[] = { "sgd", "adam", "it's", "-", "" };
 static const char *const nesterov[] = { "false", "true" };
-static const char *wide[200]; /* 200 numbers: two of these are too many */
+static const char *wide[200]; /* 200 numbers; two such parameters are too many */
 
 /* clang-format off */
 #define LABELS(a) a, COUNT (a)
@@ -32,7 +32,7 @@ static const struct {
     { "wide", 199, LABELS (wide) }, { "wide2", 5, LABELS (wide) },
     { "off", NAN, NULL, 0 }, { "offlabel", NAN, LABELS (batch) },
     { "offtext", NAN, LABELS (optimizer) },
-    { "above", 3, LABELS (batch) },     /* such choices there are not */
+    { "above", 3, LABELS (batch) },     /* indexes outside the list of choices */
     { "below", -1, LABELS (batch) }, { "beyond", 1e300, LABELS (batch) },
 };
 /* clang-format on */
@@ -76,7 +76,7 @@ static bool holds (const char *text)
 
 /* clang-format off */
 static const char *const truths[] = {
-    /* operators, and their negation below */
+    /* operators; check() also tests each negation */
     "a == 2", "a != 3", "a < b", "a <= b", "a <= 2", "b > a", "b >= a",
     "b >= 3", "a + b == 5", "a - b == -1", "a * b == 6", "a / b == 2 / 3",
     "c % b == 2", "-c % b == -2", "5.5 % 2 == 1.5", "a ^ b == 8",
@@ -115,7 +115,7 @@ static const char *const truths[] = {
     "optimizer != ''", "(optimizer) == ('adam')", "not optimizer == 'sgd'",
     "nesterov == true", "true == nesterov", "nesterov != false",
     "nesterov == 'true'", "mixed == '1'", "hex == '0x10'", "nothing == ''",
-    /* and their numbers */
+    /* choices used as numbers */
     "batch == 64", "batch == '6.4e1'", "batch * a == 128", "-batch == -64",
     "batch >= 2 * 32", "sqrt(batch) == 8", "min(batch, batch) == batch",
     "signs == -0.05", "signs - signs == 0", "wide == 199",
@@ -124,16 +124,16 @@ static const char *const truths[] = {
     /* infinity */
     "1 / zero > 1e308", "-1 / zero < -1e308", "1e308 * 10 == 1 / zero",
     "log(zero) < 0", "exp(1e9) > 1", "1 / (1 / zero) == 0",
-    /* unknown */
+    /* inactive parameters that do not decide the result */
     "true || off > 1", "off > 1 || true", "!(off > 1 && false)",
     "!(false && off > 1)", "!(false and offtext == 'sgd')",
     "!active(off) || off > 1", "active(off) && off > 1 || true",
-    /* broken, but decided without it */
+    /* not a number, but it does not decide the result */
     "true || zero / zero < 1", "zero / zero < 1 || true",
     "!(false && zero / zero < 1)", "zero == 0 || 1 / zero < a",
 };
 
-/* These hold, and so do their negations. */
+/* An inactive parameter decides, so both the constraint and its negation hold. */
 static const char *const unknowns[] = {
     "off == 1", "off != 1", "off < 1 && true", "true && off >= 1",
     "off > 1 || false", "false || off > 1", "!(off == off)", "off + a * 2 > 3",
@@ -143,7 +143,7 @@ static const char *const unknowns[] = {
     "-off > 0", "off * zero / zero == 1", "off > 1 || zero / zero > 1",
 };
 
-/* Neither do these hold, nor do their negations. */
+/* The result is not a number, so neither the constraint nor its negation holds. */
 static const char *const broken[] = {
     "zero / zero == 1", "zero / zero != 1", "log(-1) < 0", "sqrt(-1) == 0",
     "(-8) ^ (1 / 3) == -2", "a % zero == 0", "1 / zero - 1 / zero == 0",
@@ -281,7 +281,7 @@ static void test_errors (void **state)
         check_error (errors[i].text, errors[i].column, errors[i].why);
 }
 
-/* 'n' times 'before', 'middle', 'n' times 'after'; to be freed. */
+/* Return 'before' n times, then 'middle', then 'after' n times.  The caller frees it. */
 static char *repeat (int n, const char *before, const char *middle, const char *after)
 {
     char *text = malloc (n * (strlen (before) + strlen (after)) + strlen (middle) + 1);
@@ -299,7 +299,7 @@ static char *repeat (int n, const char *before, const char *middle, const char *
 static const struct {
     const char *before, *middle, *after;
     int most;
-    int column; /* of the error of one more */
+    int column; /* of the error with one repetition more */
     const char *why;
 } limits[] = {
     { "(", "1 == 1", ")", 63, 65, DEEP },        { "!", "false", "", 63, 65, DEEP },
@@ -360,7 +360,7 @@ static const char *any_text (void)
     return i < COUNT (unknowns) ? unknowns[i] : errors[i - COUNT (unknowns)].text;
 }
 
-/* Change a byte to one that is alike. */
+/* Replace a byte by another one of the same class. */
 static void change (char *byte)
 {
     static const char *const alike[] = { "0123456789", "+-*/%^", "<>=", "abc" };
@@ -370,7 +370,7 @@ static void change (char *byte)
             *byte = alike[i][draw (strlen (alike[i]))];
 }
 
-/* Put a byte or a piece of another text over 'text', or into it. */
+/* Insert a byte or a piece of another text into 'text', replacing up to two bytes. */
 static void splice_into (char *text, size_t size)
 {
     static const char bytes[] = "()+-*/^<>=!&|,.'\"` \t019abc\xc3\x80";
@@ -392,7 +392,7 @@ static double any_value (void)
     return i < COUNT (odd) ? odd[i] : draw (300);
 }
 
-/* Returns whether it compiles.  Two negations change nothing. */
+/* Return whether the text compiles, and check that a double negation changes nothing. */
 static bool try (const char *mutated)
 {
     static struct constraint c, twice;
@@ -432,8 +432,7 @@ static void test_mutations (void **state)
     assert_in_range (good, 10000, 190000);
 }
 
-/* Words without quotes, choices that are not in the list, and what is unknown.
- */
+/* Unquoted words, choices outside the list, and inactive parameters. */
 static void test_bare (void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Print what each searcher of full trainings proposes, to the last bit: the
- * same with any compiler and any vector unit.
+/* Print every proposal of each searcher that trains in full, to the last bit.  The output must not
+ * depend on the compiler or the vector unit.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const struct param params[PARAMS] = {
     { .name = "d", .type = PARAM_CATEGORICAL, .choices = 4 },
 };
 
-/* The last one not among the numbers, where an evolution would begin. */
+/* The last parameter is not a number; without it "auto" also starts an evolution. */
 static void print_decisions (const char *name, size_t n)
 {
     const struct search_config config = {

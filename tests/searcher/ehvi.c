@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The expected improvement of the hypervolume. */
+/* The expected hypervolume improvement. */
 #include "tests/searcher/fronts.h"
 
 static double log_ehvi (const double *y, int64_t n, int64_t m, const double *reference,
@@ -14,7 +14,7 @@ static double log_ehvi (const double *y, int64_t n, int64_t m, const double *ref
     return x;
 }
 
-/* What a row at x adds to y, which has room for it. */
+/* Return the volume that the row x adds to y.  This writes x after the last row of y. */
 static double improvement (double *y, int64_t n, int64_t m, const double *x)
 {
     double before = volume_in_cube (y, n, m);
@@ -23,8 +23,8 @@ static double improvement (double *y, int64_t n, int64_t m, const double *x)
     return volume_in_cube (y, n + 1, m) - before;
 }
 
-/* If the values are certain it is their improvement, in each part of the
- * boxes; ties and rows that are bad, dominated or outside change nothing.
+/* With almost no uncertainty, the expected improvement equals the improvement, wherever the point
+ * lies.  Ties and rows that are not finite, dominated or outside make no difference.
  */
 static void certain_improvement (void **state)
 {
@@ -76,7 +76,7 @@ static void ehvi_by_monte_carlo (void **state)
     }
 }
 
-/* With one objective it is the expected improvement. */
+/* With one objective, it equals the usual expected improvement. */
 static void one_objective (void **state)
 {
     static const double y[] = { 3, 2, NAN, 5 }, reference = 4;
@@ -87,7 +87,7 @@ static void one_objective (void **state)
         double ei = deviation * (density + z * erfc (-z / sqrt (2)) / 2);
         assert_near (log_ehvi (y, 4, 1, &reference, &mean, &deviation), log (ei), 1e-12);
     }
-    /* far away: the asymptotic series */
+    /* in the far tail, compare with the asymptotic series */
     for (double z = 20; z < 1e9; z *= 1.5) {
         double deviation = 2, mean = 2 + z * deviation, i = 1 / (z * z);
         double series = 1 - 3 * i + 15 * i * i - 105 * i * i * i;
@@ -97,7 +97,7 @@ static void one_objective (void **state)
     }
 }
 
-/* With 60 digits, of the front (1, 4), (2, 2), (4, 1) below (5, 5). */
+/* Computed with 60 digits for the front (1, 4), (2, 2), (4, 1) and the reference (5, 5). */
 static const struct {
     double mean[2], deviation[2], log_ehvi;
 } far[] = {
@@ -128,7 +128,7 @@ static void known_ehvi (void **state)
                      1e-12);
 }
 
-/* Worse and worse in one objective, or in all. */
+/* The value falls strictly and stays finite as one objective, or all, get worse. */
 static void ehvi_falls_for_ever (void **state)
 {
     double y[ROOM], mean[4];
@@ -149,7 +149,7 @@ static void ehvi_falls_for_ever (void **state)
     }
 }
 
-/* With 60 digits, of 1001 rows from (-s, s) to (s, -s) below (s + 1, s + 1),
+/* Computed with 60 digits for 1001 rows from (-s, s) to (s, -s) and the reference (s + 1, s + 1),
  * which make many narrow boxes.
  */
 /* clang-format off */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All methods with all events: determinism, replay, copies, and nonsense. */
+/* Every search method with every event: determinism, replay, copies, and invalid events. */
 #include <limits.h>
 
 #include "tests/searcher/sweep.h"
@@ -89,8 +89,8 @@ static bool same_events (const struct sweep *a, const struct sweep *b)
     return a->n_events == b->n_events;
 }
 
-/* Runs of the same seed are equal, the log alone gives the same state, and all points are
- * allowed.
+/* Two runs with one seed are identical, a replay of the log restores the state, and every point
+ * satisfies the constraint.
  */
 static void test_replay (void **state)
 {
@@ -127,7 +127,7 @@ static bool until (struct sweep *w)
     return w->n_events < stop_at;
 }
 
-/* A copy of a search that stopped half-way sees the same future. */
+/* A copy of a half-finished search continues exactly as the original would. */
 static void test_copy (void **state)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
@@ -152,7 +152,7 @@ static void test_copy (void **state)
                 sweep_apply (copy, e);
             }
             assert_true (same_bytes (copy, whole.s));
-            /* the other one did not move */
+            /* the original did not change */
             assert_true (same_bytes (part.s, kept));
             searcher_destroy (kept);
             searcher_destroy (copy);
@@ -177,8 +177,8 @@ static double bowl (const struct sweep *w, long trial, int64_t length)
     return fabs (log10 (x[0]) + 3) + (x[1] - 0.3) * (x[1] - 0.3) + x[2] / 9;
 }
 
-/* Models and evolutions that begin late: one search is replaced by a copy after
- * each event (sweep_run() does), the other one never.
+/* Some models and evolutionary methods start only after many trials.  sweep_run() replaces its
+ * search by a copy after each event; the second search here is never copied.
  */
 static void test_long (void **state)
 {
@@ -218,7 +218,7 @@ static void test_long (void **state)
     }
 }
 
-/* ---- nonsense ---- */
+/* ---- invalid events ---- */
 
 static long odd (uint64_t *r)
 {
@@ -236,8 +236,8 @@ static double odd_value (uint64_t *r)
                                : numbers[sweep_random (r, COUNT (numbers))];
 }
 
-/* An event that may fit: one that is asked for, of a trial that there is, or
- * with something changed.
+/* Make an event that may be valid: the operation that searcher_ask() returns, or an event of a
+ * trial that may exist, sometimes with a field changed.
  */
 static void make_event (const struct searcher *s, uint64_t *r, struct event *e)
 {
@@ -314,7 +314,7 @@ static void fuzz (const struct search_config *config, uint64_t seed, long n)
 
 static void test_fuzz (void **state)
 {
-    const char *more = getenv ("FUZZ"); /* so many times as long */
+    const char *more = getenv ("FUZZ"); /* multiplies the number of seeds */
     long times = more ? atol (more) : 1;
 
     for (uint64_t seed = 1; seed <= 8 * (uint64_t)times; seed++)
@@ -335,7 +335,7 @@ static void test_fuzz (void **state)
         }
 }
 
-/* ---- many ---- */
+/* ---- many trials and choices ---- */
 
 static void test_outstanding (void **state)
 {
@@ -369,7 +369,7 @@ static void test_outstanding (void **state)
     }
 }
 
-/* With a model, and so many on their way. */
+/* A model has to cope with 20000 pending trials. */
 static void test_pending (void **state)
 {
     struct search_config config = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches that go on with other limits. */
+/* Searches that continue with changed limits. */
 #include <limits.h>
 
 #include "tests/searcher/extend.h"
 
-/* ---- done, and on ---- */
+/* ---- extend a finished search ---- */
 
 static void test_more_trials (void **state)
 {
@@ -35,8 +35,8 @@ static void test_more_trials (void **state)
     }
 }
 
-/* Of each kind: all that were not stopped came to the new length, or the best
- * of those that came to the old one.
+/* After an extension to a greater length, methods without rungs train every trial that was not
+ * stopped to the new length; methods with rungs train the best of those at the old maximum.
  */
 static void test_longer (void **state)
 {
@@ -58,7 +58,7 @@ static void test_longer (void **state)
             assert_int_equal (count_at (r, 60), r->trials - stopped);
         else if (!strcmp (k->name, "pbt"))
             assert_int_equal (count_at (r, 60), 4);
-        else /* a bracket has one that goes on at least */
+        else /* at least one per bracket continues */
             assert_in_range (count_above (r, 9), 1, at_top);
         extend (r, takes_trials (k) ? r->trials + 8 : 0, 100);
         finish (r);
@@ -67,7 +67,7 @@ static void test_longer (void **state)
     }
 }
 
-/* The same counts as by hand. */
+/* Compare the counts per rung with numbers worked out by hand. */
 static void test_ladders (void **state)
 {
     struct run *r =
@@ -79,7 +79,7 @@ static void test_ladders (void **state)
     assert_int_equal (count_at (r, 9), 3);
     extend (r, 36, 100);
     finish (r);
-    /* 27 of them: 3 at 9, 1 goes on; the other 9: 1, 3, 9, 27, 81, 100 */
+    /* of the first 27 trials 3 reached 9 and 1 continues; the new 9 use 1, 3, 9, 27, 81, 100 */
     assert_int_equal (count_at (r, 1), 18 + 6);
     assert_int_equal (count_at (r, 3), 6 + 2);
     assert_int_equal (count_at (r, 9), 2);
@@ -99,7 +99,7 @@ static void test_ladders (void **state)
     run_close (r);
 }
 
-/* ---- in the midst ---- */
+/* ---- extend a running search ---- */
 
 static void test_midst (void **state)
 {
@@ -133,8 +133,8 @@ static long accepted (const struct run *r)
     return n;
 }
 
-/* Trials that were rejected leave brackets that have begun more than their
- * part of what is left.
+/* After rejections, some brackets may have started more trials than their share of the new
+ * total.
  */
 static void test_rejected (void **state)
 {
@@ -177,10 +177,10 @@ static void test_fewer (void **state)
         }
 }
 
-/* Anything at any time, with trials that fail: it ends, and counts. */
+/* Random extensions, failures, rejections and revivals: the search still finishes. */
 static void test_anything (void **state)
 {
-    const char *more = getenv ("FUZZ"); /* so many times as long */
+    const char *more = getenv ("FUZZ"); /* multiplies the number of seeds */
     int times = more ? atoi (more) : 1;
 
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
@@ -218,10 +218,10 @@ static void test_anything (void **state)
         }
 }
 
-/* ---- what is learnt ---- */
+/* ---- what the model knows after an extension ---- */
 
-/* After longer trainings a search goes on as one that was so long from the
- * start and saw the same.
+/* An extended search continues like one that had the greater length from the start and saw the
+ * same values.
  */
 static void test_values (void **state)
 {
@@ -283,7 +283,7 @@ static void test_budget (void **state)
         struct run *r = run_open (k, &(struct search_config){ .max_seconds = 1 });
         finish (r);
         extend (r, 30, 20);
-        assert_true (searcher_progress (r->s) == 1); /* still spent */
+        assert_true (searcher_progress (r->s) == 1); /* the budget is still used up */
         assert_int_equal (searcher_extend (&r->s, 0, 0, 1e6), 0);
         assert_int_equal (searcher_extend (&r->twin, 0, 0, 1e6), 0);
         assert_true (searcher_progress (r->s) < 1);
@@ -330,7 +330,7 @@ static void test_errors (void **state)
     }
 }
 
-/* Lengths are appended until there is no room, and then the search goes on. */
+/* Extend the length until the table is full; the search can still finish after that. */
 static void test_room (void **state)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drive a search that goes on with other limits, and check each step. */
+/* Drive a search whose limits change, and check each step. */
 #pragma once
 
 #include "tests/searcher/params.h"
@@ -12,11 +12,11 @@ static const struct param space[DIMS] = { FLOAT ("x", 0, 1, 4), INT ("y", 0, 2, 
 
 struct job {
     bool open, failed, stopped, bad;
-    int64_t length, goal; /* trained to; of its segment */
+    int64_t length, goal; /* trained length; end of the current segment */
     double x[DIMS];
 };
 
-/* A search, and one that sees the same events but is never copied. */
+/* A search, and a twin that applies the same events but is never replaced by a copy. */
 struct run {
     const struct searcher_kind *kind;
     struct search_config config;
@@ -25,7 +25,7 @@ struct run {
     long trials, open, workers;
     long rejected;
     uint64_t random;
-    int fails, rejects; /* in a hundred */
+    int fails, rejects; /* percent */
 };
 
 static inline double metric (const struct job *j, int64_t length)
@@ -72,7 +72,7 @@ static inline void run_close (struct run *r)
     free (r);
 }
 
-/* The state is the whole truth: go on with a copy. */
+/* Continue with a copy and poison the old state, to find pointers into it. */
 static inline void swap (struct run *r)
 {
     struct searcher *copy = searcher_copy (r->s);
@@ -183,7 +183,7 @@ static inline void end_any (struct run *r)
     end (r, i);
 }
 
-/* Up to so many events; true: it is done. */
+/* Run up to 'events' events; return true if the search is done. */
 static inline bool advance (struct run *r, long events)
 {
     while (events-- > 0)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is solved with a Cholesky factor is right, and reads nothing beside it.
- */
+/* Solving with a Cholesky factor is correct and reads nothing outside the factor. */
 #include "searcher/numeric/factor.h"
 #include "tests/unit.h"
 
 enum { N_MAX = 9, STRIDE = N_MAX + 3 };
 
-/* A covariance, its factor, and the inverse; NaN is where nobody may look. */
+/* A covariance, its factor, and the inverse.  NaN marks elements that must not be read. */
 static double a[STRIDE * STRIDE], l[STRIDE * STRIDE], inv[STRIDE * STRIDE];
 
 static struct factor make (int64_t n)
@@ -53,7 +52,7 @@ static void solves (void **state)
     }
 }
 
-/* Rows are added without those before being touched. */
+/* Add a row without recomputing the earlier ones. */
 static void grows (void **state)
 {
     for (int64_t n = 2; n <= N_MAX; n++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points that fill the space: Sobol, Latin hypercube. */
+/* Space-filling points: Sobol sequences and Latin hypercubes. */
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
@@ -11,8 +11,8 @@ static const struct param floats[] = {
     FLOAT ("d", 0, 1, 0), FLOAT ("e", 0, 1, 0), FLOAT ("f", 0, 1, 0),
 };
 
-/* Of 2^k points each of 2^k equal parts of each dimension holds one, and, in
- * the first two dimensions, so does each elementary box of that size.
+/* If 2^k points split each dimension into 2^k equal parts, each part holds one point.  So does
+ * each elementary box of that volume in the first two dimensions.
  */
 static void sobol_is_a_net (void **state)
 {
@@ -39,7 +39,9 @@ static void sobol_is_a_net (void **state)
     }
 }
 
-/* Its discrepancy shows in an integral: the error is far below random's. */
+/* Mean error of an integral; points with low discrepancy have a much smaller one than random
+ * points.
+ */
 static double integral_error (const char *name, int n)
 {
     double total = 0;
@@ -89,9 +91,9 @@ static void latin_hypercube (void **state)
     }
 }
 
-/* Of the numbers of S. Joe and F. Y. Kuo, as PyTorch's SobolEngine has them:
- * a hash of how many leading bits points 1 to 2047 share with point 0, which
- * no scrambling changes and which is another one for each set of numbers.
+/* Hashes of the direction numbers of S. Joe and F. Y. Kuo, computed with PyTorch's SobolEngine.
+ * Each is a hash of how many leading bits points 1 to 2047 share with point 0: scrambling does
+ * not change it, and other direction numbers do.
  */
 static const uint32_t joe_kuo[64] = {
     0xf22f298c, 0x7ab791aa, 0x1ba1d06a, 0x300fb62a, 0x8c864e88, 0x6c8920c4, 0x991a69aa, 0x964f9f2a,
@@ -139,7 +141,7 @@ static void sobol_is_joe_and_kuos (void **state)
     searcher_destroy (s);
 }
 
-/* Integers and choices are hit equally often; more than 64 dimensions work. */
+/* All integers and choices come equally often, and more than 64 dimensions work. */
 static void discrete_and_many (void **state)
 {
     static const struct param mixed[] = { INT ("k", 3, 6, 0), CHOICE ("c", 4) };

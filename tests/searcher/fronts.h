@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of points for the tests of several objectives. */
+/* Sets of points for tests with several objectives. */
 #pragma once
 
 #include "searcher/numeric/rng.h"
@@ -16,7 +16,7 @@ static inline void assert_near (double a, double b, double part)
         fail_msg ("%.17g is not %.17g", a, b);
 }
 
-/* Values in (0, 1), on so many levels if not 0. */
+/* Draw values in (0, 1), rounded down to multiples of 1 / levels unless 'levels' is 0. */
 static inline void draw_rows (struct rng *r, int64_t n, int64_t m, int levels, double *y)
 {
     for (int64_t i = 0; i < n * m; i++) {
@@ -34,7 +34,7 @@ static inline void spoil (struct rng *r, int64_t n, int64_t m, double *y)
             y[i * m + (int)(rng_next (r) * m)] = bad[(int)(rng_next (r) * 3)];
 }
 
-/* By slices along the last objective: what is below the reference. */
+/* Volume between the rows and the reference, summed over slices along the last objective. */
 static inline double hypervolume (const double *y, int64_t n, int64_t m, int64_t stride,
                                   const double *reference)
 {

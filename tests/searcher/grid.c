@@ -14,7 +14,7 @@ static const struct {
     { { INT ("a", 0, 20, 3), INT ("b", 0, 10, 3) }, 2, 9,
       { { 0, 0 }, { 0, 5 }, { 0, 10 }, { 10, 0 }, { 10, 5 }, { 10, 10 },
         { 20, 0 }, { 20, 5 }, { 20, 10 } } },
-    /* by name: "a" is the slow one */
+    /* sorted by name, so "a" varies slowest */
     { { INT ("b", 0, 10, 3), INT ("a", 0, 20, 3) }, 2, 9,
       { { 0, 0 }, { 5, 0 }, { 10, 0 }, { 0, 10 }, { 5, 10 }, { 10, 10 },
         { 0, 20 }, { 5, 20 }, { 10, 20 } } },
@@ -87,7 +87,7 @@ static void test_grid_sizes (void **state)
     }
 }
 
-/* a.b.c1 is one of 3 and 5; 16 points, all different, the constant in each */
+/* Nested names and a constant: 16 points in order. */
 static void test_grid_nested (void **state)
 {
     static const struct param params[] = {
@@ -141,7 +141,7 @@ static void test_concurrent (void **state)
     sweep_free (&random);
 }
 
-/* .05 + 1 * (.21 - .05) is less than .21 in floating point. */
+/* In floating point, .05 + 1 * (.21 - .05) is less than .21. */
 static void test_grid_ends_at_max (void **state)
 {
     static const struct param p = FLOAT ("a", .05, .21, 5);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Halving rung by rung, Hyperband, BOHB and PASHA. */
+/* Synchronous halving, Hyperband, BOHB and PASHA. */
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
 static const struct param unit = FLOAT ("x", 0, 1, 0);
 
-/* Trials in no order, none like another, whose ranking never changes. */
+/* Distinct values in a scrambled order; the ranking is the same at every length. */
 static double stable (const struct sweep *w, long trial, int64_t length)
 {
     return trial * 37 % 1009 + 1.0 / length;
@@ -21,7 +21,7 @@ static double noisy (const struct sweep *w, long trial, int64_t length)
     return value == 0 ? NAN : value == 1 ? INFINITY : (double)value;
 }
 
-/* ---- a plain model: sort what is in a rung when all of it is there ---- */
+/* ---- a reference model: sort each rung once it is complete ---- */
 
 struct result {
     double value;
@@ -33,8 +33,8 @@ static bool starts_at (const struct sweep *w, long trial, long a, long b)
     return trial >= a && trial <= b;
 }
 
-/* Check the bracket of the trials a .. b, which are promoted along 'length'.
- * Rejected ones do not count.
+/* Check the bracket of the trials a .. b, whose rungs are at 'length'.  Rejected trials do not
+ * count.
  */
 static void check_bracket (const struct sweep *w, long a, long b, const int64_t *length, int rungs,
                            double divisor)
@@ -133,7 +133,7 @@ static const struct {
     } bracket[5];
 } bands[] = {
     { 9, 3, 3, { { 1, { 9, 3, 1 } }, { 3, { 5, 1 } }, { 9, { 3 } } } },
-    /* the table of the paper */
+    /* the table in the Hyperband paper */
     { 81, 3, 5, { { 1, { 81, 27, 9, 3, 1 } }, { 3, { 34, 11, 3, 1 } },
                   { 9, { 15, 5, 1 } }, { 27, { 8, 2 } }, { 81, { 5 } } } },
     { 16, 4, 3, { { 1, { 16, 4, 1 } }, { 4, { 6, 1 } }, { 16, { 3 } } } },
@@ -192,7 +192,7 @@ static void test_hyperband (void **state)
         }
 }
 
-/* Rounds of all brackets until there are max_trials. */
+/* The brackets repeat until max_trials trials were created. */
 static void test_rounds (void **state)
 {
     static const struct {
@@ -228,7 +228,7 @@ static void test_rounds (void **state)
     }
 }
 
-/* ---- any method that promotes comes to an end, whatever happens ---- */
+/* ---- every method with promotions terminates, whatever fails ---- */
 
 static void test_ends (void **state)
 {
@@ -266,7 +266,7 @@ static void test_ends (void **state)
     }
 }
 
-/* As asha, a bracket at a time. */
+/* Like asha, but one bracket after the other. */
 static void test_async (void **state)
 {
     struct sweep w = { .config = { .name = "async_hyperband",
@@ -281,7 +281,7 @@ static void test_async (void **state)
     assert_int_equal (w.trials, 17);
     for (long t = 1; t <= 17; t++)
         assert_int_equal (w.first[t], t <= 9 ? 1 : t <= 14 ? 3 : 9);
-    /* promoted as soon as three are there */
+    /* the first promotion follows as soon as the rung has three results */
     assert_int_equal (w.events[6].what, EVENT_BEGIN);
     assert_false (w.events[6].op.fresh);
     assert_int_equal (w.events[6].op.length, 3);
@@ -295,7 +295,7 @@ static double near_03 (const struct sweep *w, long trial, int64_t length)
     return fabs (w->x[trial][0] - 0.3) + 1.0 / length;
 }
 
-/* The model is in use once there are enough results, at whatever length. */
+/* BOHB starts to use its model once any length has enough results. */
 static void test_bohb (void **state)
 {
     double first = 0, last = 0;
@@ -328,7 +328,7 @@ static void test_bohb (void **state)
 
 /* ---- pasha ---- */
 
-/* The rungs rank every trial the other way round. */
+/* Each rung reverses the ranking of the previous one. */
 static double turning (const struct sweep *w, long trial, int64_t length)
 {
     int rung = 0;
@@ -338,13 +338,13 @@ static double turning (const struct sweep *w, long trial, int64_t length)
     return (rung % 2 ? -1.0 : 1.0) * (trial * 37 % 1009);
 }
 
-/* As 'turning' from the third rung on. */
+/* The ranking changes only up to the third rung. */
 static double early (const struct sweep *w, long trial, int64_t length)
 {
     return turning (w, trial, length < 3 ? 1 : length < 9 ? 27 : 9);
 }
 
-/* Trials that cross and cross: that is noise, and no reason to go on. */
+/* Similar trials swap ranks again and again; PASHA must treat that as noise. */
 static double jitter (const struct sweep *w, long trial, int64_t length)
 {
     uint64_t r = trial * 1000 + length;
@@ -357,7 +357,7 @@ static void test_pasha (void **state)
 {
     static const struct {
         double (*metric) (const struct sweep *, long, int64_t);
-        int64_t lengths[2]; /* all but the best end there: at least, at most */
+        int64_t lengths[2]; /* min and max of the second longest length */
     } cases[] = {
         { stable, { 3, 3 } },
         { turning, { 243, 243 } },
@@ -388,7 +388,7 @@ static void test_pasha (void **state)
         }
 }
 
-/* With a clear ranking the best of all is the one that is trained in full. */
+/* If the ranking is stable, PASHA trains only the best trial in full. */
 static void test_pasha_best (void **state)
 {
     struct sweep w = {

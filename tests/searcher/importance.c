@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Importance of parameters, against functions whose indices are known. */
+/* Importance of parameters, compared with functions whose sensitivity indices are known. */
 #include "searcher/models/importance.h"
 #include "tests/unit.h"
 
@@ -12,7 +12,7 @@ struct made {
     struct importance of;
 };
 
-/* Random points of a space, and a function's values there. */
+/* Run a random search on f() and fit the importance to its points and values. */
 static int make (struct made *m, const struct param *params, size_t n,
                  double (*f) (const double *x))
 {
@@ -75,9 +75,8 @@ static void test_ishigami (void **state)
     made_free (&m);
 }
 
-/* The example of optuna.visualization.plot_param_importances: variances 26/9,
- * 1/7 and 1.82, no interaction; what each explains alone is never more than
- * all.
+/* The example of optuna.visualization.plot_param_importances, with the variances 26/9, 1/7 and
+ * 1.82 and no interaction.  The shares of the single parameters add up to at most 1.
  */
 static double of_optuna (const double *x)
 {
@@ -102,7 +101,7 @@ static void test_optuna (void **state)
     made_free (&m);
 }
 
-/* Variances 16/12, 4/12, 1/12 and those of the categories' 0, 1, 2: 2/3. */
+/* The variances are 16/12, 4/12, 1/12 and, for the choices 0, 1, 2, 2/3. */
 static double additive (const double *x)
 {
     return 4 * x[0] + 2 * x[1] + log10 (x[2]) / 4 + x[3];
@@ -128,7 +127,7 @@ static void test_additive (void **state)
     made_free (&m);
 }
 
-/* The means are in the metric's unit and range, to its ends. */
+/* The means are in the unit of the metric and cover its whole range. */
 static double offset (const double *x)
 {
     return 100 + 10 * x[0];
@@ -152,7 +151,7 @@ static void test_range (void **state)
     made_free (&m);
 }
 
-/* One that diverged is not all that there is to explain. */
+/* A few trials that diverged do not hide the effect of the parameters elsewhere. */
 static double diverging (const double *x)
 {
     return x[0] > 0.97 ? 1e9 : x[1] > 0.9 ? NAN : x[0] + 5 * (x[1] - 0.4) * (x[1] - 0.4);
@@ -171,7 +170,7 @@ static void test_diverging (void **state)
     made_free (&m);
 }
 
-/* "b" is active for one choice only, and matters there. */
+/* "b" matters, but is active for one choice only. */
 static double conditional (const double *x)
 {
     return x[0] == 0 ? 10 * x[1] : 5;

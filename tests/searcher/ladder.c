@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rungs, brackets, their trials and the preview. */
+/* Rungs, brackets with their trials and limits, and the preview. */
 #include "searcher/state/ladder.h"
 #include "tests/unit.h"
 
@@ -19,7 +19,7 @@ static void test_ratio (void **state)
     assert_int_equal (ratio (1.001).p, 1001);
     assert_int_equal (ratio (1000).p, 1000);
     assert_int_equal (ratio (1000).q, 1);
-    /* 11 / 2.2 is 5, though the double 2.2 is a little more than 2.2 */
+    /* 11 / 2.2 must be 5 although the double 2.2 is slightly larger than 2.2 */
     assert_int_equal (ladder_rung (ratio (2.2), 11, 1), 5);
     assert_int_equal (ratio_share (ratio (2.2), 11), 5);
     assert_int_equal (ratio_share (ratio (2.5), 9), 3);
@@ -64,7 +64,7 @@ static void test_rungs (void **state)
     }
 }
 
-/* The largest numbers: 31 factors of 999.999 are 618 bits wide. */
+/* The largest intermediate numbers: 999.999^31 as a ratio takes 618 bits. */
 static void test_wide (void **state)
 {
     const int64_t longest = INT64_C (1) << 53;
@@ -82,7 +82,9 @@ static void test_wide (void **state)
     assert_int_equal (out[31], longest);
 }
 
-/* What floating point gets wrong: 243 = 3^5, 59049 = 3^10 = 9^5, 1000 = 10^3 */
+/* Exact powers, which logarithms in floating point round wrongly: 243 = 3^5,
+ * 59049 = 3^10 = 9^5, 1000 = 10^3.
+ */
 static void test_height (void **state)
 {
     /* clang-format off */
@@ -140,7 +142,7 @@ static void test_bracket_trials (void **state)
     }
 }
 
-/* The brackets use up the trials, no more and no less, each at least one. */
+/* The brackets together get exactly the total, and each gets at least one trial. */
 static void test_bracket_total (void **state)
 {
     static const double divisors[] = { 1.001, 1.1, 1.5, 2, 2.5, 3, 4, 10 };
@@ -321,7 +323,7 @@ static void test_preview_flat (void **state)
     assert_int_equal (errno, EINVAL);
 }
 
-/* Fewer slots than rungs: the shortest are written, none beyond. */
+/* With fewer slots than rungs, write only the shortest rungs and nothing past the array. */
 static void test_preview_short (void **state)
 {
     struct search_config config = {

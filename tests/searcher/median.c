@@ -8,8 +8,8 @@ struct medians {
     bool ended[TRIALS];
 };
 
-/* The average of the reports up to a length, of the first one if there is none
- * so far; NaN if it did not come there.
+/* Return the average of the reports up to a length, or the first report if all are later.  NaN if
+ * the trial never reached the length.
  */
 static double average (const struct medians *m, long trial, int64_t length)
 {
@@ -89,7 +89,7 @@ static void complete (struct searcher *s, double from, double by)
     assert_int_equal (searcher_observe (s, t, 9, &(double){ from + by * 8 }), 0);
 }
 
-/* Averages 0.1, 0.1, 0.1 and 9: the median is 0.1, the mean 2.325. */
+/* The averages are 0.1, 0.1, 0.1 and 9, so the median is 0.1 but the mean 2.325. */
 static void test_outlier (void **state)
 {
     struct searcher *s = create ("median", 5);
@@ -107,8 +107,7 @@ static void test_outlier (void **state)
     searcher_destroy (s);
 }
 
-/* It is asked at each report, not once: others get better, this one does not.
- */
+/* The rule applies at every report: the others improve, and this trial does not. */
 static void test_late (void **state)
 {
     struct searcher *s = create ("median", 1);
@@ -120,11 +119,11 @@ static void test_late (void **state)
     for (int64_t l = 1; l <= 5; l++)
         assert_false (report (s, t, l, 0.8));
     assert_false (report (s, t, 4, 0.8));
-    assert_true (report (s, t, 6, 0.8)); /* 0.75 */
+    assert_true (report (s, t, 6, 0.8)); /* median 0.75 */
     searcher_destroy (s);
 }
 
-/* Between reports the average is that of those before. */
+/* Between two reports, the average of the earlier ones counts. */
 static void test_gap (void **state)
 {
     struct searcher *s = create ("median", 1);
@@ -141,12 +140,12 @@ static void test_gap (void **state)
     assert_false (report (s, t, 3, 1));
     assert_true (report (s, begin (s), 3, 2));
     assert_true (report (s, begin (s), 5, 1.01));
-    assert_true (report (s, begin (s), 6, 0.76)); /* 0.75, 0.75 and 5 */
+    assert_true (report (s, begin (s), 6, 0.76)); /* averages 0.75, 0.75 and 5 */
     assert_false (report (s, begin (s), 6, 0.75));
     searcher_destroy (s);
 }
 
-/* Three have to have ended. */
+/* The rule stops no trial until three others have ended. */
 static void test_few (void **state)
 {
     struct searcher *s = create ("median", 1);

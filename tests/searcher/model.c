@@ -5,7 +5,7 @@
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
 
-/* ---- integers in the logarithm ---- */
+/* ---- logarithmic integers ---- */
 
 static void logarithmic_integers (void **state)
 {
@@ -41,7 +41,7 @@ static void one_dimension (const struct param *p, struct dim *d)
     space_dim (d, p);
 }
 
-/* Densities integrate, and masses add up, to 1. */
+/* Densities integrate to 1, and probability masses sum to 1. */
 static void densities_are_normalised (void **state)
 {
     static const struct param params[] = {
@@ -73,7 +73,7 @@ static void densities_are_normalised (void **state)
     }
 }
 
-/* Points are drawn with the frequency that the density says. */
+/* The frequency of each point matches its probability. */
 static void samples_follow_the_density (void **state)
 {
     static const struct param params[] = { INT ("k", 0, 5, 0), CHOICE ("c", 3) };
@@ -105,7 +105,7 @@ static void samples_follow_the_density (void **state)
     parzen_destroy (p);
 }
 
-/* The distance to the farther of both neighbours, of equal values in turn. */
+/* Distance to the farther of the two neighbors; equal values are ordered by index. */
 static double farther (const double *value, int n, int k)
 {
     double below = 0, above = 0;
@@ -130,7 +130,7 @@ static double kernel (double u, double mu, double sigma)
     return exp (-z * z / 2) / sigma / sqrt (8 * atan (1)) / inside;
 }
 
-/* Against the definition; so few points have the same weight. */
+/* Compare with the definition, in which up to 25 points all have the same weight. */
 static void widths_are_distances (void **state)
 {
     enum { MOST = 25, ROUNDS = 200 };
@@ -175,7 +175,7 @@ static const struct param bowl_space[] = {
     CHOICE ("c", 4),
 };
 
-/* Some trials fail. */
+/* Values that the search observes: some trials fail. */
 static double told (const double *x, long trial)
 {
     return trial % 17 == 5 ? INFINITY : trial % 19 == 7 ? NAN : bowl (x);
@@ -200,7 +200,7 @@ static void tpe_mirrors (void **state)
     search_mirrors ("tpe", 60, bowl_space, 3, bowl);
 }
 
-/* Eight workers: what is being trained is not proposed again. */
+/* Eight workers: TPE does not propose a point again while a trial there is pending. */
 static void tpe_waits_for_nobody (void **state)
 {
     struct searcher *s = search_create ("tpe", 1, 200, bowl_space, 3);
@@ -224,8 +224,8 @@ static void tpe_waits_for_nobody (void **state)
     searcher_destroy (s);
 }
 
-/* Sixty results of random choices, of which the best six have choice 0 and the
- * next nine choice 1: a tenth is good, and a quarter would speak for choice 1.
+/* Observe sixty random choices.  The best six results have choice 0 and the next nine choice 1, so
+ * TPE prefers choice 0 if it counts a tenth as good, but choice 1 if it counts a quarter.
  */
 static long next_of_sixty (uint64_t seed)
 {
@@ -264,7 +264,7 @@ static void tpe_takes_a_tenth_as_good (void **state)
     assert_true (count[1] < 0.1 * all);
 }
 
-/* Two parameters that wait for the same value of different ones are apart. */
+/* Two parameters with the same 'when' value but different parents are separate groups. */
 static const double on[] = { 1 };
 static const struct param branches[] = {
     { .name = "a", .type = PARAM_CATEGORICAL, .choices = 2 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several objectives at once: what is told, and that methods learn from it. */
+/* Several objectives: how the searcher reads their values, and that methods learn from them. */
 #include "searcher/state/state.h"
 #include "tests/searcher/fronts.h"
 #include "tests/searcher/params.h"
@@ -9,7 +9,7 @@
 static const struct param cube[] = { FLOAT ("a", 0, 1, 0), FLOAT ("b", 0, 1, 0),
                                      FLOAT ("c", 0, 1, 0), FLOAT ("d", 0, 1, 0) };
 
-/* E. Zitzler and others, 2000: the front is at b = c = d = 0. */
+/* ZDT1 (E. Zitzler and others, 2000).  The front is at b = c = d = 0. */
 static void zdt1 (const struct sweep *w, long trial, double *y)
 {
     const double *x = w->x[trial];
@@ -19,7 +19,7 @@ static void zdt1 (const struct sweep *w, long trial, double *y)
     y[1] = g * (1 - sqrt (x[0] / g));
 }
 
-/* K. Deb and others, 2002 (DTLZ2): the front is an eighth of a sphere. */
+/* DTLZ2 (K. Deb and others, 2002).  The front is an eighth of a sphere. */
 static void sphere (const struct sweep *w, long trial, double *y)
 {
     const double *x = w->x[trial], half = 1.5707963267948966;
@@ -95,7 +95,7 @@ static void flip (const struct sweep *w, long trial, double *y)
             y[k] = -y[k];
 }
 
-/* A search and one whose objectives are turned round propose the same. */
+/* Maximizing the negated objectives proposes the same points. */
 static void test_larger (void **state)
 {
     static const char *const names[] = { "tpe", "nsga2", "gp" };
@@ -106,7 +106,7 @@ static void test_larger (void **state)
             a.config.max_trials = b.config.max_trials = k == 2 ? 12 : 30;
             b.metrics = flip;
             b.config.smaller_is_better = !(flipped & 1);
-            b.config.larger[0] = true; /* has no meaning */
+            b.config.larger[0] = true; /* ignored; smaller_is_better counts */
             b.config.larger[1] = flipped & 2;
             b.config.larger[2] = flipped & 4;
             sweep_run (&a);
@@ -154,7 +154,7 @@ static void test_bad_values (void **state)
         }
 }
 
-/* A known point with one bad value is bad. */
+/* A known point is bad if any of its values is not finite. */
 static void test_known (void **state)
 {
     double x[20][4], value[20][2];
@@ -221,7 +221,7 @@ static void test_bad (void **state)
                          "there can be 1 to 8 objectives");
 }
 
-/* Two trials a point, three values each: the method learns the means. */
+/* With two trials per point and three values each, the method learns the means. */
 static void test_repeats (void **state)
 {
     struct search_config config = {

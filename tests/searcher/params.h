@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters in one line. */
+/* One-line definitions of parameters. */
 #pragma once
 
 #include "searcher/searcher.h"

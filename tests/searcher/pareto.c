@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several objectives: ranks, crowding, volumes, choice, improvement. */
+/* Several objectives: ranks, crowding distances, hypervolumes, and the choice of a subset. */
 #include "searcher/objectives/pareto.c"
 #include "searcher/objectives/hypervolume.c"
 #include "tests/searcher/fronts.h"
@@ -31,7 +31,7 @@ static void dominance (void **state)
     }
 }
 
-/* By the definition: peel off one front after another. */
+/* Compute ranks by definition: peel off one front after another. */
 static void peel (const double *y, int64_t n, int64_t m, int64_t *rank)
 {
     int64_t left = n;
@@ -67,8 +67,8 @@ static void ranks_are_those_of_the_definition (void **state)
     }
 }
 
-/* Worked out by hand: in the first front objective 0 goes 0 1 3 10 and
- * objective 1 goes 0 5 6 10; so the row at 1, 6 has 3/10 + (10 - 5)/10.
+/* Worked out by hand.  In the first front, objective 0 has the values 0 1 3 10 and objective 1 has
+ * 0 5 6 10, so the row (1, 6) has the distance 3/10 + (10 - 5)/10.
  */
 /* clang-format off */
 static const struct {
@@ -105,7 +105,7 @@ static void crowding (void **state)
     }
 }
 
-/* Of equal values the first is the smaller; no range is too large. */
+/* Among equal values the first row counts as the smallest, and huge ranges do not overflow. */
 static void crowding_of_odd_values (void **state)
 {
     static const double equal[] = { 2, 2, 2, 2 }, twos[] = { 2, 2, 7, 7 };
@@ -151,13 +151,13 @@ static const struct {
 } known[] = {
     { 0, 2, { 0 }, 2, 0 },
     { 3, 1, { 1, 0.5, 3 }, 2, 1.5 },
-    /* of pygmo's manual */
+    /* from pygmo's manual */
     { 4, 2, { 1, 0, 0.5, 0.5, 0, 1, 1.5, 0.75 }, 2, 3.25 },
     { 4, 2, { 1, 2, 2, 1, 2, 1, 1, 2 }, 3, 3 },
     { 4, 2, { 1, 2, 2, 1, 0, 3, 3, 0 }, 3, 3 },
     { 4, 2, { 1, 2, 2, 1, 0, NAN, -INFINITY, 0 }, 3, 3 },
     { 2, 2, { 4, 0, 0, INFINITY }, 3, 0 },
-    /* three boxes of 6, each two share 2, all share 1 */
+    /* three boxes of volume 6; each pair shares 2, and all three share 1 */
     { 3, 3, { 1, 2, 3, 2, 3, 1, 3, 1, 2 }, 4, 13 },
     { 3, 4, { 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1 }, 2, 4 },
     { 1, 8, { 1, 1, 1, 1, 1, 1, 1, 1 }, 3, 256 },
@@ -176,7 +176,7 @@ static void known_volumes (void **state)
     }
 }
 
-/* Up to 'set', a set of bits, what all its rows dominate. */
+/* Return the volume that all rows of 'set', a bit set, dominate. */
 static double common_volume (const double *y, int64_t m, unsigned int set)
 {
     double product = 1;
@@ -200,7 +200,7 @@ static double inclusion_exclusion (const double *y, int64_t n, int64_t m)
     return sum;
 }
 
-/* Some rows are outside, some equal, some share a value. */
+/* Some rows lie outside the reference point, some are equal, and some share a value. */
 static void volumes_by_inclusion_and_exclusion (void **state)
 {
     double y[ROOM];
@@ -246,7 +246,7 @@ static void rotate (double *y, int64_t n, int64_t m, int64_t by)
         memcpy (y + i * m, copy + (i * 7 + by) % n * m, m * sizeof (*y));
 }
 
-/* Nor do the objectives have an order. */
+/* Neither the order of the rows nor that of the objectives matters. */
 static void volumes_do_not_depend_on_the_order (void **state)
 {
     double y[ROOM], x[ROOM];
@@ -265,7 +265,7 @@ static void volumes_do_not_depend_on_the_order (void **state)
     }
 }
 
-/* ---- choice ---- */
+/* ---- choice of a subset ---- */
 
 static double volume_of_set (const double *y, int64_t m, const int64_t *rows, int64_t n)
 {
@@ -291,7 +291,7 @@ static double best_volume (const double *y, int64_t n, int64_t m, int64_t want)
     return most;
 }
 
-/* No other row would have added more. */
+/* Check that at each step no other row would have added more volume. */
 static void check_greedy (const double *y, int64_t n, int64_t m, const int64_t *chosen,
                           int64_t want)
 {
@@ -323,7 +323,7 @@ static void choice_is_greedy_and_good (void **state)
     }
 }
 
-/* All of them, once each, the bad ones last. */
+/* Choosing all rows returns each of them once, those that are not finite last. */
 static void choice_of_all (void **state)
 {
     static const double y[] = { NAN, 0,   0.5, 0.5, 0.5, 0.5,       2,   2,

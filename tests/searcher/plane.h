@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches in a plane whose best point is (0.7, 0.2), for any searcher. */
+/* Searches in a plane whose best point is (0.7, 0.2). */
 #pragma once
 
 #include "tests/searcher/params.h"
@@ -31,7 +31,7 @@ static inline struct sweep start (const char *name, uint64_t seed)
     return w;
 }
 
-/* The configuration is refused, with this sentence if not NULL. */
+/* Check that the configuration is rejected, with the message 'why' unless that is NULL. */
 static inline void refused (const struct search_config *config, const char *why, int where)
 {
     int param = 99;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points that are given, forbidden and rejected. */
+/* Points that the user gives, a constraint forbids, or a trial rejects. */
 #include "tests/searcher/params.h"
 #include "tests/searcher/plane.h"
 #include "tests/searcher/search.h"
 
-/* ---- another point ---- */
+/* ---- moving a trial to another point ---- */
 
 static void test_half (void **state)
 {
@@ -41,7 +41,7 @@ static void test_half (void **state)
     }
 }
 
-/* The models learn from where a trial was, not from where it was to be. */
+/* Models learn from the point where the trial ran, not from the one that they proposed. */
 static void test_move (void **state)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
@@ -59,7 +59,7 @@ static void test_move (void **state)
         assert_int_equal (searcher_begin (s, &op, x), 0);
         assert_int_equal (searcher_move (s, 2, y), -1);
         assert_int_equal (searcher_move (s, 1, bad), -1);
-        /* as if the point had been asked for */
+        /* the state is the same as if the search had proposed the new point */
         twin = searcher_create (&w.config, w.params, w.n);
         assert_int_equal (searcher_begin (twin, &op, y), 0);
         assert_int_equal (searcher_move (s, 1, y), 0);
@@ -74,7 +74,7 @@ static void test_move (void **state)
 
 /* ---- constraints ---- */
 
-/* A narrow band: one point of 50. */
+/* A narrow band that allows about one point in 50. */
 static void test_band (void **state)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
@@ -83,14 +83,14 @@ static void test_band (void **state)
         sweep_run (&w);
         for (long t = 1; t <= w.trials; t++)
             assert_true (fabs (w.x[t][0] - w.x[t][1]) <= 0.01);
-        /* a grid has the points that there are */
+        /* the grid keeps the five of its points that are allowed */
         if (k->needs & NEED_GRID_COUNT)
             assert_int_equal (w.trials, 5);
         sweep_free (&w);
     }
 }
 
-/* A model is of use although most of what it likes is forbidden. */
+/* A model still beats random search if the constraint forbids most of its favorite region. */
 static void test_model_in_band (void **state)
 {
     static const char *const names[] = { "tpe", "cmaes", "nsga2" };
@@ -133,7 +133,7 @@ static void test_bad_constraints (void **state)
     refused (&config, NULL, -1 - 5);
 }
 
-/* ---- points to be tried first, and known ones ---- */
+/* ---- points to try first, and known points ---- */
 
 static const double first[] = { 0.5, 0.5, 1, 0, 0.25, 0.125 };
 
@@ -147,7 +147,7 @@ static void test_first (void **state)
             refused (&w.config, "this searcher has points of its own", -1);
             if (!strcmp (k->name, "grid"))
                 continue;
-            w.config.npoints = 1; /* the one trial may be there */
+            w.config.npoints = 1; /* "single" accepts one point */
         }
         sweep_run (&w);
         for (int t = 0; t < w.config.npoints; t++) {
@@ -180,8 +180,8 @@ static void test_first_outside (void **state)
 
 enum { KNOWN = 40 };
 
-/* Of what is known a model begins at once: the first points are near the best
- * known ones, of which bad ones are none.
+/* A model uses known points from the first trial on: its points lie near the best known ones.
+ * Known points with a value that is not finite are never the best.
  */
 static void test_known (void **state)
 {
@@ -212,12 +212,12 @@ static void test_known (void **state)
                 far += hypot (w.x[t][0] - 0.7, w.x[t][1] - 0.2) / 30;
             sweep_free (&w);
         }
-        /* at random it is 0.5 */
+        /* random points have a mean distance of 0.5 */
         assert_true (far < 0.3);
     }
 }
 
-/* With nothing but bad points known any search goes on. */
+/* Every method works if all known points are bad. */
 static void test_known_bad (void **state)
 {
     double x[KNOWN][2], value = NAN;
@@ -238,7 +238,7 @@ static void test_known_bad (void **state)
     }
 }
 
-/* ---- points that make no sense ---- */
+/* ---- rejected points ---- */
 
 static bool left (const struct sweep *w, long trial, int segment)
 {
@@ -255,7 +255,7 @@ static bool promoted (const struct sweep *w, long trial, int segment)
     return segment == 2 && trial % 2;
 }
 
-/* Whose scheduler can forget results. */
+/* Return whether the scheduler of this method can forget results. */
 static bool forgets (const struct searcher_kind *k)
 {
     static const char *const names[] = { "auto", "asha", "adaptive_asha", "pasha",
@@ -267,7 +267,7 @@ static bool forgets (const struct searcher_kind *k)
     return false;
 }
 
-/* They are replaced, until there are twice as many. */
+/* A new trial replaces each rejected one, up to twice the number of trials. */
 static void test_reject (void **state)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
@@ -299,7 +299,7 @@ static void test_reject (void **state)
     }
 }
 
-/* Where cmaes can find nothing better it begins anew, anywhere. */
+/* If cmaes cannot improve any more, it restarts at a random point. */
 static void test_restarts (void **state)
 {
     const struct param p[] = { FLOAT ("x", 0, 1, 0) };
@@ -310,7 +310,7 @@ static void test_restarts (void **state)
 
     for (long i = 0; i < 6000; i++) {
         long t = search_begin (s, &x);
-        if (near > 10 && fabs (x - 0.3) > 1e-3) { /* the first new point */
+        if (near > 10 && fabs (x - 0.3) > 1e-3) { /* the first point after a restart */
             restarts++;
             low = fmin (low, x);
             high = fmax (high, x);

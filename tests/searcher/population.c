@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Population based training: who ends, who is cloned, what is changed. */
+/* Population based training: which trials end, which are cloned, and how clones differ. */
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
@@ -63,7 +63,7 @@ static struct sweep start (uint64_t seed)
     return w;
 }
 
-/* ---- a plain model of who is replaced ---- */
+/* ---- a reference model of replacements ---- */
 
 static int rung_at (int64_t length)
 {
@@ -75,16 +75,16 @@ static double small (const struct sweep *w, double value)
     return !isfinite (value) ? INFINITY : w->config.smaller_is_better ? value : -value;
 }
 
-/* Members of the population: each has the results of its generations. */
+/* The population, with each member's result per generation. */
 struct crowd {
-    double value[TRIALS][8]; /* NaN: none; a clone has its winner's */
+    double value[TRIALS][8]; /* NaN: none; a clone inherits those of its parent */
     bool gone[TRIALS];
-    int own[TRIALS]; /* first generation whose checkpoint is its own */
+    int own[TRIALS]; /* first generation that the trial trained itself */
     long due[TRIALS], first, last;
     long clones;
 };
 
-/* Is it worse than three quarters of the population? */
+/* Return whether the trial is worse than three quarters of the population. */
 static bool is_bad (const struct sweep *w, const struct crowd *c, long t, int g)
 {
     long members = 1, better = 0;
@@ -122,7 +122,7 @@ static bool has_winner (const struct sweep *w, const struct crowd *c, long t, in
     return false;
 }
 
-/* A trial goes on, or a clone comes in its place: in the order of arrival. */
+/* The next trial in order of arrival continues, or a clone replaces it. */
 static void crowd_goes_on (struct sweep *w, struct crowd *c, const struct search_op *op)
 {
     long t = c->due[c->first];
@@ -187,7 +187,7 @@ static void test_model (void **state)
     assert_true (clones > 1000 / SLOWER);
 }
 
-/* Members may fail or be bad: each place comes to the end or fails there. */
+/* Every slot of the population reaches max_length or ends with a failure. */
 static void test_bad_ones (void **state)
 {
     for (uint64_t seed = 1; seed <= 100 / SLOWER; seed++) {
@@ -207,7 +207,7 @@ static void test_bad_ones (void **state)
     }
 }
 
-/* ---- a population of which nothing fails ---- */
+/* ---- a population without failures ---- */
 
 static double by_trial (const struct sweep *w, long trial, int64_t length)
 {
@@ -240,7 +240,7 @@ static void test_all_reach_the_end (void **state)
     }
 }
 
-/* With one worker too a generation is trained before the next one begins. */
+/* Even a single worker completes a generation before it starts the next one. */
 static void test_advance_together (void **state)
 {
     struct sweep w = { .config = { .name = "pbt",
@@ -290,9 +290,9 @@ static void test_explore (void **state)
         sweep_free (&w);
     }
     assert_true (clones > 100);
-    /* a fifth up or down, but for ends of the range and some that are new */
+    /* most values move up or down by a fifth; the rest hit a bound or are redrawn */
     assert_true (fifth > clones / 2);
-    /* at an end of the range a value may stay, and a choice is drawn anew */
+    /* a value may stay at a bound, and a redrawn choice may repeat the old one */
     assert_true (same[0] < clones / 10);
     assert_true (same[1] < clones / 2);
     assert_true (same[3] < clones / 5);
@@ -300,10 +300,10 @@ static void test_explore (void **state)
     assert_true (same[5] < clones / 2);
 }
 
-/* ---- what is it good for ---- */
+/* ---- comparison with random search ---- */
 
-/* What a trial has gained: the best learning rate falls with the length, and a
- * clone has what it was cloned from.
+/* Progress of a trial.  The best learning rate falls as training goes on, and a clone starts
+ * with the progress of its parent.
  */
 static double gained (const struct sweep *w, long trial, int64_t length)
 {
@@ -351,10 +351,10 @@ static void test_improves (void **state)
     assert_true (pbt > 1.3 * random);
 }
 
-/* ---- a log by another version ---- */
+/* ---- events that searcher_ask() would not return ---- */
 
-/* Places are for clones: who takes them otherwise is refused, or there would
- * be more places than members.
+/* Reject new trials and altered clones in the slots that are meant for clones; otherwise the
+ * population would grow.
  */
 static void test_places_are_kept (void **state)
 {

@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# searcher/ calls nothing but memory, string and maths functions and keeps no
-# global state.
+# searcher/ calls only memory, string and math functions and keeps no global state.
 lib=${builddir:-.}/searcher/.libs/libsearcher.a
 [ -f "$lib" ] || { echo "Bail out! no $lib"; exit 1; }
 echo 1..2
 
 names() { nm -A "$lib" | awk -v kind="$1" '$(NF-1) ~ kind {print $NF}' | sort -u; }
 
-# Used but not defined here.  The last line of the list is the compiler's:
+# Find undefined symbols that are not allowed.  The last line of the list holds those that the compiler needs:
 # errno, the stack protector, 128-bit division, sanitizers and coverage.
 bad=$({ names '^[TRDi]$'; names '^[TRDi]$'; names '^U$'; } | sort | uniq -u |
     grep -vxE "malloc|calloc|free|qsort|mem(cpy|move|set|cmp)(_chk)?|strn?cmp|strlen|strchr|strspn|strtod|\

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Population based training: four members, ranked by hand. */
+/* Population based training: four members, with ranks worked out by hand. */
 #include "searcher/searcher.h"
 #include "tests/unit.h"
 
@@ -12,7 +12,7 @@ static struct searcher *four (void)
     return searcher_create (&config, NULL, 0);
 }
 
-/* Ask, check what is told, and begin it. */
+/* Ask for the next operation, check it, and begin it. */
 static void next (struct searcher *s, long trial, int64_t length, long from)
 {
     struct search_op op;
@@ -31,8 +31,9 @@ static void tell (struct searcher *s, long trial, int64_t length, double value)
     assert_int_equal (searcher_observe (s, trial, length, &value), 0);
 }
 
-/* One worker: the first to come is the worst, which is known when it would go
- * on.  Four workers: it is known by the results of before, at its next end.
+/* The first result is the worst.  With one worker, the whole generation is known before that
+ * trial continues, and a clone replaces it.  With four workers it continues at once, and is
+ * compared when its next segment ends.
  */
 static void test_first_arrivals (void **state)
 {
@@ -53,16 +54,16 @@ static void test_first_arrivals (void **state)
         tell (s, t, 1, 5 - t);
         next (s, t, 2, 0);
     }
-    /* 3 of before: worse than 2 and 1 only */
+    /* its 3 of the first generation is worse than 2 and 1 only */
     tell (s, 2, 2, 2.9);
     next (s, 2, 3, 0);
-    /* worse than 2.9 there, and its 4 of before than 2 and 1 */
+    /* worse than 2.9 now, and its 4 of the first generation is worse than 2 and 1 */
     tell (s, 1, 2, 3.5);
     next (s, 5, 3, 2);
     searcher_destroy (s);
 }
 
-/* A clone is as good as its checkpoint, not as what was there before. */
+/* A clone ranks by the results of its checkpoint, not by those of the trial that it replaced. */
 static void test_clone_is_ranked (void **state)
 {
     struct searcher *s = four ();
@@ -75,19 +76,19 @@ static void test_clone_is_ranked (void **state)
     next (s, 2, 2, 0);
     next (s, 3, 2, 0);
     next (s, 4, 2, 0);
-    /* the first to come: 1 is worse than nobody's value, whatever it is now */
+    /* the first result of this generation, and its inherited 1 is the best of the last one */
     tell (s, 5, 2, 9);
     next (s, 5, 3, 0);
-    /* 9 is better, and 2 and 1 are than its 3 of before */
+    /* 9 is better, and so are 2 and 1 than its 3 of the last generation */
     tell (s, 2, 2, 10);
     next (s, 6, 3, 5);
-    /* 9 and 10 are better, but its 1 of before is than 3's 2 */
+    /* 9 and 10 are better, but its 1 of the last generation beats trial 3's 2 */
     tell (s, 4, 2, 11);
     next (s, 4, 3, 0);
     searcher_destroy (s);
 }
 
-/* The place of the first, a bad one, is filled when there is a checkpoint. */
+/* A clone replaces a bad trial only once another trial has a checkpoint. */
 static void test_bad_place_waits (void **state)
 {
     struct searcher *s = four ();

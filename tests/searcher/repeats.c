@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials that are repeated, and searches that end after so many seconds. */
+/* Repeated trials, and searches with a limit on their seconds. */
 #include "tests/searcher/plane.h"
 
 static double repeated (const struct sweep *w, long trial, int64_t length)
@@ -12,7 +12,7 @@ static bool third_fails (const struct sweep *w, long trial, int segment)
     return trial == 5 || trial == 30;
 }
 
-/* Give 's' one segment for the three of these events, with their mean. */
+/* Run one segment in 's' that stands for these three repeats, and observe their mean. */
 static void tell_mean (struct searcher *s, const struct event e[6])
 {
     struct search_op op;
@@ -32,7 +32,7 @@ static void tell_mean (struct searcher *s, const struct event e[6])
     assert_int_equal (searcher_observe (s, op.trial, op.length, &sum), 0);
 }
 
-/* As the same search with the means, told by hand. */
+/* A search with repeats proposes the same points as one without that observes the means. */
 static void test_repeats (void **state)
 {
     static const char *const names[] = { "random", "tpe", "asha", "halving", "cmaes", "pasha" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials that failed and are tried again. */
+/* Trials that failed and run again. */
 #include "searcher/state/state.h"
 #include "tests/searcher/extend.h"
 
@@ -22,21 +22,21 @@ static void test_revive (void **state)
             }
             r->fails = 0;
             finish (r);
-            if (failed == 0) { /* it was done before that */
+            if (failed == 0) { /* the search was done before a trial failed */
                 run_close (r);
                 continue;
             }
             trials = r->trials;
             revive (r, failed);
             assert_int_equal (searcher_revive (r->s, failed), -1);
-            /* the best that there is */
+            /* make this trial the best */
             r->job[failed].x[0] = 0.3;
             r->job[failed].x[1] = -5;
             finish (r);
             assert_int_equal (r->trials, trials);
             if (strcmp (k->name, "pbt") && !(k->needs & HAS_REPORTS))
                 assert_true (r->job[failed].length > 0);
-            /* asha's usual rule: it is the first of its rung */
+            /* ASHA promotes it, because it is now the best of its rung */
             if (!strcmp (k->name, "asha"))
                 assert_int_equal (r->job[failed].length, 9);
             run_close (r);
@@ -53,7 +53,7 @@ static void test_revive_repeat (void **state)
     assert_int_equal (r->open, 4);
     r->fails = 100;
     end (r, 1);
-    revive (r, 1); /* while 2 is being trained */
+    revive (r, 1); /* while trial 2 is running */
     end (r, 1);
     end (r, 2);
     end (r, 4);
@@ -71,8 +71,8 @@ static void test_revive_repeat (void **state)
     run_close (r);
 }
 
-/* It fails in its second part, and again, and comes to the end of that; what
- * was the length meanwhile is not its concern.
+/* A trial that failed in its second segment and is revived trains to the end of that segment,
+ * even if the search was extended in between.
  */
 static void test_revive_longer (void **state)
 {
@@ -94,7 +94,7 @@ static void test_revive_longer (void **state)
     run_close (r);
 }
 
-/* What failed at a rung is forgotten of that rung alone. */
+/* Reviving a trial clears its result only at the rung where it failed. */
 static void test_revive_rung (void **state)
 {
     struct run *r = run_open (kind ("pasha"), NULL);

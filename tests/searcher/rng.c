@@ -11,7 +11,9 @@ static double mass (double a, double b)
                  : (erf (b / sqrt (2)) - erf (a / sqrt (2))) / 2;
 }
 
-/* Each tenth of the mass has a tenth of the draws, which take few numbers. */
+/* Each tenth of the probability mass gets a tenth of the draws, and a draw uses few random
+ * numbers.
+ */
 static void test_gauss_between (void **state)
 {
     enum { DRAWS = 20000, PARTS = 10 };

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of methods that only many trials show: pasha's noise, auto's shares. */
+/* Rules that show only over many trials: PASHA's noise estimate, the shares of methods in auto. */
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
 static const struct param square[] = { FLOAT ("x", 0, 1, 0), FLOAT ("y", 0, 1, 0) };
 
-/* ---- pasha: what is noise ---- */
+/* ---- pasha: the noise estimate ---- */
 
-/* With a divisor near 1 all trials but the worst go on: one of these three
- * waits in each rung, and all others come to the top.
+/* With a divisor near 1, each rung promotes all trials except the worst.  Three extra trials are
+ * the worst, one in each rung, so that all others reach the top.
  */
 enum { WAITING = 3, PAIRS_MAX = 10 };
 
-/* Two trials and who is ahead by how much, in the three lowest rungs. */
+/* Two trials, and the lead of one over the other in the three lowest rungs. */
 struct pair {
     double ahead[3];
 };
@@ -24,22 +24,22 @@ struct pair {
 static const struct noise_case {
     int n;
     struct pair pairs[PAIRS_MAX];
-    bool rises; /* the top rung, to the last */
+    bool rises; /* the top rung rises to the maximum */
 } noises[] = {
-    /* never beyond what is noise */
+    /* no difference exceeds the noise */
     { 10, { BOTH (1), BOTH (1), BOTH (1), BOTH (1), BOTH (1),
             BOTH (1), BOTH (1), BOTH (1), BOTH (1), BOTH (1) }, false },
-    /* nine tenths are below: neither the middle nor the largest counts */
+    /* the noise is the 90 % quantile, neither the median nor the maximum */
     { 10, { BOTH (3), BOTH (3), BOTH (3), BOTH (3), BOTH (1),
             BOTH (1), BOTH (1), BOTH (1), BOTH (1), BOTH (1) }, false },
     { 10, { BOTH (1), BOTH (1), BOTH (1), BOTH (1), BOTH (1),
             BOTH (1), BOTH (1), BOTH (1), BOTH (1), BOTH (5) }, true },
-    /* in both rungs, and in the upper one that is what noise is */
+    /* a difference must exceed the noise in both rungs; the upper rung defines the noise */
     { 4,  { BOTH (1), BOTH (1), BOTH (1), OTHER (0.5, 5) }, false },
     { 4,  { BOTH (1), BOTH (1), BOTH (1), OTHER (5, 0.5) }, false },
     { 4,  { BOTH (1), BOTH (1), BOTH (1), OTHER (5, 2) }, true },
     { 4,  { OTHER (1, 3), OTHER (1, 3), OTHER (1, 3), BOTH (2) }, false },
-    /* who crosses once is no noise */
+    /* a pair that crosses only once is not noise */
     { 2,  { { { 1, -1, -1 } }, { { 1, 1, -1 } } }, true },
 };
 /* clang-format on */
@@ -92,8 +92,8 @@ static struct searcher *create (struct search_config config, const char *name)
     return s;
 }
 
-/* In how many of the trials from 'from' to config->max_trials auto proposes
- * what the method itself would propose after the same results.
+/* Count the trials from 'from' to config->max_trials in which auto proposes the point that
+ * 'method' itself would propose after the same results.
  */
 static int shared_with (const struct search_config *config, const char *method,
                         void (*metric) (const double *x, double *y), int from)
@@ -126,7 +126,7 @@ static void slope (const double *x, double *y)
     *y = (x[0] - 0.3) * (x[0] - 0.3) + fabs (x[1] - 0.6);
 }
 
-/* One in four points after trial 100 is of the methods before it. */
+/* After trial 100, one point in four still comes from the earlier methods. */
 static void auto_evolves (void **state)
 {
     static const struct search_config config = { .max_trials = 160 };
@@ -142,7 +142,7 @@ static void two (const double *x, double *y)
     y[1] = (1 - x[0]) * (1 - x[0]) + fabs (x[1] - 0.2);
 }
 
-/* The first points are given, as a process of 250 takes its time. */
+/* The first points are given, because fitting a Gaussian process to 250 trials is slow. */
 static void auto_has_a_crowd (void **state)
 {
     enum { FROM = 249, TO = 262 };
@@ -160,7 +160,7 @@ static void auto_has_a_crowd (void **state)
     assert_int_equal (shared_with (&config, "nsga2", two, FROM), TO - 250);
 }
 
-/* ---- auto: the guard against what early values say ---- */
+/* ---- auto: the guard against misleading early values ---- */
 
 static int lost_segment;
 
@@ -176,7 +176,7 @@ static double bowl (const struct sweep *w, long trial, int64_t length)
     return (x[0] - 0.3) * (x[0] - 0.3) + (x[1] - 0.6) * (x[1] - 0.6) + 1.0 / length;
 }
 
-/* How many of the trials from 'from' on are at the points of "random". */
+/* Count the trials from 'from' on whose points are those of "random". */
 static int random_points (const struct sweep *w, long from)
 {
     struct search_config config = {
@@ -200,7 +200,7 @@ static int random_points (const struct sweep *w, long from)
 static void auto_stays_random (void **state)
 {
     static const struct {
-        int lost; /* each trial's segment, from 1 */
+        int lost; /* all trials fail in this segment, counted from 1 */
         int least, most;
     } cases[] = { { 2, 150, 150 }, { 3, 37, 62 }, { 9, 13, 32 } };
     enum { FROM = 51, TO = 200 };
@@ -222,10 +222,10 @@ static void auto_stays_random (void **state)
     }
 }
 
-/* ---- gp: more objectives than have a volume ---- */
+/* ---- gp: too many objectives for the hypervolume ---- */
 
-/* Squares of the distances to the corners: with weights w the least of their
- * sum is at the corners' mean by w.
+/* Squared distances to the four corners.  Their sum weighted by w is smallest at the mean of the
+ * corners weighted by w.
  */
 static void corners (const struct sweep *w, long trial, double *y)
 {
@@ -235,9 +235,8 @@ static void corners (const struct sweep *w, long trial, double *y)
         y[k] = (x[0] - (k & 1)) * (x[0] - (k & 1)) + (x[1] - k / 2) * (x[1] - k / 2);
 }
 
-/* If the weights are uniform on the simplex, each coordinate has the beta
- * distribution of 2 and 2, whose deviation is 0.224; the improvement that is
- * expected is a little further out.
+/* If the weights are uniform on the simplex, each coordinate has a beta(2, 2) distribution, whose
+ * deviation is 0.224.  Maximizing the expected improvement moves the points a little further out.
  */
 static void weights (void **state)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results at one rung: which are the best share, and the best of all. */
+/* The results at one rung: the best share, and the best result. */
 #include "searcher/schedulers/rung.h"
 #include "tests/unit.h"
 
 enum { CAPACITY = 6 };
 
-/* Where nothing was reported there is what would be best. */
+/* Unused slots hold the best possible value, so that reading one makes a test fail. */
 struct place {
     struct rung rung;
     double value[CAPACITY];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drive a searcher of full trainings from a unit test. */
+/* Drive a searcher that trains every trial in full. */
 #pragma once
 
 #include "searcher/searcher.h"
@@ -21,7 +21,7 @@ static inline struct searcher *search_create (const char *name, uint64_t seed, l
     return s;
 }
 
-/* The next point; its trial has begun. */
+/* Begin the next trial at x and return its number. */
 static inline long search_begin (struct searcher *s, double *x)
 {
     struct search_op op;
@@ -31,8 +31,8 @@ static inline long search_begin (struct searcher *s, double *x)
     return op.trial;
 }
 
-/* The best of 'metric' that a search finds, which is told told(): INFINITY is
- * for a trial that ends without a value.
+/* Return the best metric() that a search finds.  The search observes told() instead; INFINITY
+ * means that the trial ends without a value.
  */
 static inline double search_best (const char *name, uint64_t seed, long trials,
                                   const struct param *p, size_t n,
@@ -56,7 +56,7 @@ static inline double search_best (const char *name, uint64_t seed, long trials,
     return best;
 }
 
-/* A searcher and one that is told the negative values find the same. */
+/* Maximizing the negated metric proposes the same points. */
 static inline void search_mirrors (const char *name, long trials, const struct param *p, size_t n,
                                    double (*metric) (const double *x))
 {
@@ -79,7 +79,7 @@ static inline void search_mirrors (const char *name, long trials, const struct p
     searcher_destroy (down);
 }
 
-/* The state is the whole truth: a copy proposes the same, bit for bit. */
+/* A copy of the searcher proposes the same points, bit for bit. */
 static inline void search_copies (const char *name, long trials, const struct param *p, size_t n,
                                   double (*metric) (const double *x))
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract of ask and tell: parameters, strings, duplicates, races; events.c has replay and
- * copies. */
+/* The ask/observe interface: parameters, strings, duplicates, races.  events.c tests replay and
+ * copies.
+ */
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
-/* A space with each type, and names in two levels. */
+/* A space with every type, and with names in two levels. */
 static const struct param space[] = {
     { "optimizer.lr", PARAM_LOG, -5, -1, 10, 0, 3 },
     { "optimizer.momentum", PARAM_FLOAT, 0.5, 1, 0, 0, 2 },
@@ -40,7 +41,7 @@ static struct sweep start (const char *kind, uint64_t seed)
     return w;
 }
 
-/* Fewer runs of methods whose model takes its time. */
+/* Run methods with slow models less often. */
 static uint64_t runs (const struct searcher_kind *k, uint64_t n)
 {
     bool slow = !strcmp (k->name, "gp") || !strcmp (k->name, "auto");
@@ -48,7 +49,7 @@ static uint64_t runs (const struct searcher_kind *k, uint64_t n)
     return slow ? n / 10 + 1 : n;
 }
 
-/* Adding, removing and moving parameters leaves the others alone. */
+/* Adding, removing or moving a parameter does not change the values of the others. */
 static void test_order_of_params (void **state)
 {
     const struct param moved[] = { space[3], space[1], space[0] };
@@ -71,7 +72,7 @@ static void test_order_of_params (void **state)
     sweep_free (&b);
 }
 
-/* The strings of the caller may go away and lie anywhere. */
+/* The searcher keeps no pointer to the caller's strings. */
 static void test_strings_are_not_kept (void **state)
 {
     char kind[] = "asha", name[] = "lr";
@@ -123,8 +124,8 @@ static void refused (const struct searcher *s, const struct event *e)
     searcher_destroy (copy);
 }
 
-/* After each event each earlier one is a duplicate, but those of a segment
- * that is in flight, and asking has changed nothing.
+/* After each event, the searcher rejects every earlier event as a duplicate, and asking changes
+ * nothing.
  */
 static bool all_duplicates (struct sweep *w)
 {
@@ -154,7 +155,7 @@ static void test_duplicates (void **state)
         }
 }
 
-/* What never fits, at the start and in the middle of a search. */
+/* Events that are invalid once trial 1 has begun. */
 static const struct event misfits[] = {
     { EVENT_BEGIN, { 0, true, 1 }, 0, { 0, 0, 0, 1 } },
     { EVENT_BEGIN, { 1, true, 1 }, 0, { 0, 0, 0, 1 } },
@@ -202,14 +203,14 @@ static void test_nonsense (void **state)
     for (size_t i = 0; i < COUNT (misfits); i++)
         refused (s, misfits + i);
     assert_int_equal (searcher_begin (s, &second.op, NULL), -1);
-    sweep_apply (s, &second); /* the one that all of these are not */
+    sweep_apply (s, &second); /* the valid event that all misfits differ from */
     assert_int_equal (searcher_exit (s, 2), 0);
     refused (s, &(struct event){ .what = EVENT_EXIT, .op = { 2, false, 1 } });
     refused (s, &(struct event){ .what = EVENT_TELL, .op = { 2, false, 1 } });
     searcher_destroy (s);
 }
 
-/* Two workers ask, one wins the log's next entry, the other asks again. */
+/* Two workers ask, and one writes the next log entry; the other has to apply it and ask again. */
 static void test_race (void **state)
 {
     struct sweep w = start ("asha", 1);
@@ -234,7 +235,7 @@ static void test_race (void **state)
     searcher_destroy (b);
 }
 
-/* A log by another version may have promoted in another order. */
+/* Accept promotions in any order, because another version may have written the log. */
 static void test_begin_out_of_order (void **state)
 {
     const struct search_config config = {

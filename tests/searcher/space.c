@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The space: what is refused, the middle, random points. */
+/* The space: invalid parameters and configurations, the middle, and random points. */
 #include "searcher/numeric/rng.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
@@ -17,8 +17,8 @@ static const struct {
     struct param params[2];
     size_t n;
     int param;
-    const char *grid; /* NULL: the same as of any searcher */
-    const char *any;  /* NULL: nothing is wrong */
+    const char *grid; /* NULL: the same as for any searcher */
+    const char *any;  /* NULL: valid */
 } bad_params[] = {
     { { FLOAT ("a", 1, 0, 2) }, 1, 0, NULL, "the lower end of the range is above the upper end" },
     { { CHOICE ("b", 1), INT ("a", 1, 0, 2) }, 2, 1, NULL, "the lower end of the range is above the upper end" },
@@ -192,8 +192,8 @@ static void draw (const struct param *p, uint64_t seed, double *x)
     searcher_destroy (s);
 }
 
-/* Chi-squared of 20000 draws in equal classes of p: for 9 degrees of freedom
- * 99.9 % are below 27.9, and for 3 below 16.3.
+/* Chi-squared statistic of 20000 draws in equally likely classes.  The 99.9 % quantile is 27.9
+ * for 9 degrees of freedom and 16.3 for 3.
  */
 static double chi2 (const double *x, double min, double width, int classes)
 {
@@ -236,8 +236,8 @@ static void test_random_values (void **state)
     assert_true (chi2 (x, -5, 5, 10) < 27.9);
 }
 
-/* Of 3 * 2^62 numbers each third would come twice as often as the others, if
- * 64 random bits were only scaled.
+/* Scaling 64 random bits to 3 * 2^62 numbers would make every third number twice as likely as
+ * the others.
  */
 static void test_below (void **state)
 {
@@ -245,13 +245,13 @@ static void test_below (void **state)
 
     for (int i = 0; i < DRAWS; i++)
         x[i] = rng_below (1, i, 2, UINT64_C (3) << 62) % 3;
-    /* 2 degrees of freedom, 99.9 % */
+    /* the 99.9 % quantile for 2 degrees of freedom */
     assert_true (chi2 (x, 0, 3, 3) < 13.8);
     for (int i = 0; i < 100; i++)
         assert_int_equal (rng_below (1, i, 2, 1), 0);
 }
 
-/* Neither seeds nor names nor trials next to each other are alike. */
+/* Draws do not correlate between seeds, between names, or between consecutive trials. */
 static void test_random_independent (void **state)
 {
     static const struct param a = FLOAT ("a", 0, 1, 0);
@@ -267,7 +267,7 @@ static void test_random_independent (void **state)
         name += (x[i] - .5) * (z[i] - .5) * 12;
         next += (x[i] - .5) * (x[i + 1] - .5) * 12;
     }
-    /* correlation: its standard deviation is 1 / sqrt (20000) = 0.007 */
+    /* the standard deviation of the correlation is 1 / sqrt (20000) = 0.007 */
     assert_true (fabs (seed / DRAWS) < 0.025);
     assert_true (fabs (name / DRAWS) < 0.025);
     assert_true (fabs (next / DRAWS) < 0.025);

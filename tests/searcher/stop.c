@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods that stop trials on the way, and asha's ladder. */
+/* Methods that stop trials early, and the rungs of stopping_asha. */
 #include "tests/searcher/stopping.h"
 
 struct ladder {
@@ -10,7 +10,7 @@ struct ladder {
     int passed[TRIALS];
 };
 
-/* So many of n results pass. */
+/* Number of results out of n that pass a rung. */
 static double share_of (const struct search_config *c, int n)
 {
     return fmax (floor (n / c->divisor + 1e-9), 1);
@@ -68,22 +68,22 @@ static void test_ladder (void **state)
     assert_true (stopped > 1000 && whole > 1000);
 }
 
-/* Rungs at 1 and 3.  A report at 5 passes or fails both. */
+/* The rungs are at 1 and 3.  A report at 5 counts at both. */
 static void test_skipped (void **state)
 {
     struct searcher *s = create ("stopping_asha", 0);
     long a = begin (s), b = begin (s), c = begin (s), d = begin (s);
 
     assert_false (report (s, a, 5, 1.0)); /* first at both */
-    assert_true (report (s, b, 1, 2.0));  /* second of 2: 1 runs on */
+    assert_true (report (s, b, 1, 2.0));  /* second of 2, and only 1 passes */
     assert_false (report (s, c, 1, 0.5));
     assert_true (report (s, c, 4, 1.5));
     assert_false (report (s, d, 9, 0.1));
     searcher_destroy (s);
 }
 
-/* Of four results one passes: max (floor (4 / 3), 1).  What a rejected trial
- * has reported stops no other.
+/* Of four results, max (floor (4 / 3), 1) = 1 passes.  The reports of a rejected trial stop no
+ * other trial.
  */
 static void test_share (void **state)
 {
@@ -100,8 +100,8 @@ static void test_share (void **state)
     searcher_destroy (s);
 }
 
-/* Train the next trial, the i-th, until it is stopped, or to 4, and count where
- * that was.
+/* Train the next trial, the i-th, until it is stopped or reaches 4, and count its length in
+ * 'at'.
  */
 static long train (struct searcher *s, int i, int at[4])
 {
@@ -116,9 +116,9 @@ static long train (struct searcher *s, int i, int at[4])
     return op.trial;
 }
 
-/* Twelve trials of 20 are compared at 1 and 3, five at 3 alone, three never.
- * The later, the worse: of each bracket the first one passes.  A rejected
- * trial leaves its own bracket; a longer search keeps where each one begins.
+/* Of 20 trials, twelve are compared at 1 and 3, five only at 3, and three never.  Later trials
+ * are worse, so the first of each bracket passes.  A rejected trial leaves its own bracket, and
+ * an extended search keeps the first rung of each bracket.
  */
 static void test_brackets (void **state)
 {
@@ -145,7 +145,7 @@ static void test_brackets (void **state)
         last = train (s, i, at);
     assert_int_equal (last, 41);
     assert_int_equal (at[0] + at[2] + at[3], 21);
-    assert_int_equal (at[3], 3); /* those of the bracket that never stops */
+    assert_int_equal (at[3], 3); /* the bracket that never stops a trial */
     searcher_destroy (s);
 }
 
@@ -156,8 +156,8 @@ static void unchanged (const struct searcher *s, const struct searcher *copy)
 
 static const char *const names[] = { "stopping_asha", "adaptive_stopping", "median" };
 
-/* After the stop nothing is learnt; it is told with the length that it has, or
- * fails, or (a trainer that does not listen) goes to the end.
+/* Reports after a stop change nothing.  The trial then ends at its current length, or it runs to
+ * the full length because the training script ignores the stop, or it fails or is rejected.
  */
 static void test_after_stop (void **state)
 {
@@ -194,7 +194,7 @@ static void test_after_stop (void **state)
         }
 }
 
-/* Reports of old lengths, or twice the same one, change nothing. */
+/* A repeated report, or one for an earlier length, changes nothing. */
 static void test_old_reports (void **state)
 {
     for (size_t k = 0; k < COUNT (names); k++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches whose trials report and may be stopped, whole or step by step. */
+/* Searches whose trials report and may be stopped: whole sweeps, and single steps. */
 #pragma once
 
 #include "tests/searcher/sweep.h"
@@ -7,7 +7,7 @@
 
 enum { TRIALS = 200, LENGTH = 64 };
 
-/* Few different values, so that there are many ties, and some bad ones. */
+/* Few distinct values, so that many tie; some are not finite. */
 static inline double noisy (const struct sweep *w, long trial, int64_t length)
 {
     uint64_t value = sweep_noise (w, trial, length, 200);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run a whole search against a made-up metric. */
+/* Run a whole search with an artificial metric. */
 #include "tests/searcher/sweep.h"
 
 #include "tests/unit.h"
@@ -68,8 +68,8 @@ void sweep_apply (struct searcher *s, const struct event *e)
     }
 }
 
-/* The old state is made useless before it is freed: a pointer into it that
- * the copy still used would be noticed.
+/* Replace the state by a copy.  Overwrite the old state before freeing it, so that a pointer into
+ * it shows.
  */
 static void swap_state (struct sweep *w)
 {
@@ -154,7 +154,7 @@ static void spend (struct sweep *w, long trial)
     apply (w, &e);
 }
 
-/* Go on to the next report, or to the end.  Does the trial end here? */
+/* Send the next report of a trial; return false if its segment ends instead. */
 static bool goes_on (struct sweep *w, struct search_op *op)
 {
     struct event e = { .what = EVENT_REPORT, .op = *op };
@@ -173,7 +173,7 @@ static bool goes_on (struct sweep *w, struct search_op *op)
     return false;
 }
 
-/* How the segment ends. */
+/* Decide how the segment ends. */
 static void set_end (struct sweep *w, struct event *e)
 {
     int segment = w->segments[e->op.trial];
@@ -215,7 +215,7 @@ void sweep_run (struct sweep *w)
                 return;
         if (w->n_running == 0)
             return;
-        do /* several may end before anyone asks */
+        do /* several segments may end before a worker asks */
             end_one (w);
         while (w->n_running > 0 && w->shuffle && sweep_random (&w->shuffle, 2));
     } while (!w->more || w->more (w));

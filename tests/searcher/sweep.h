@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run a whole search against a made-up metric. */
+/* Run a whole search with an artificial metric. */
 #pragma once
 
 #include "searcher/searcher.h"
 
-/* Of a configuration: the trials, and the ladder that they climb. */
+/* Configuration of the trials and the rungs. */
 #define LADDER(trials, length, factor, rungs)                                                      \
     .max_trials = trials, .max_length = length, .divisor = factor, .max_rungs = rungs
 
@@ -14,7 +14,7 @@ enum sweep_event {
     EVENT_EXIT,
     EVENT_REJECT,
     EVENT_REPORT,
-    EVENT_SPEND, /* the value are the seconds */
+    EVENT_SPEND, /* value: the seconds */
 };
 
 struct event {
@@ -22,36 +22,36 @@ struct event {
     struct search_op op;
     double value;
     double x[8];
-    int objectives;                /* above 1: told are ... */
-    double values[OBJECTIVES_MAX]; /* ... these */
-    double progress;               /* of the search, after it */
+    int objectives;                /* above 1: the trial has ... */
+    double values[OBJECTIVES_MAX]; /* ... these values */
+    double progress;               /* of the search, after this event */
 };
 
 struct sweep {
-    /* given */
+    /* set by the test */
     struct search_config config;
     const struct param *params;
     size_t n;
     double (*metric) (const struct sweep *w, long trial, int64_t length);
-    /* of several objectives; config.objectives says how many */
+    /* used instead of metric() if config.objectives is above 1 */
     void (*metrics) (const struct sweep *w, long trial, double *values);
     bool (*fails) (const struct sweep *w, long trial, int segment);
     bool (*rejects) (const struct sweep *w, long trial, int segment);
     double (*seconds) (const struct sweep *w, long trial);
-    int64_t report;                 /* a trial reports the metric every so much */
-    const double *values;           /* for metric() */
+    int64_t report;                 /* interval between the reports of a trial, 0: none */
+    const double *values;           /* for sweep_given() */
     long workers;                   /* 0: as many as the searcher wants */
-    uint64_t shuffle;               /* segments end in random order, 0: as begun */
-    bool (*more) (struct sweep *w); /* after each event; false: stop here */
+    uint64_t shuffle;               /* seed for a random order of ends; 0: order of starts */
+    bool (*more) (struct sweep *w); /* called between events; false stops the sweep */
 
-    /* found */
+    /* set by sweep_run() */
     struct searcher *s;
     long trials;
-    int *segments;           /* of each trial, from 1, ended or not */
-    int64_t *length;         /* trained, failed segments included */
+    int *segments;           /* started, per trial, from index 1 */
+    int64_t *length;         /* trained, including failed segments */
     int64_t *first;          /* length of the first segment */
     int64_t *at;             /* last report */
-    struct search_op *begun; /* how a trial was created */
+    struct search_op *begun; /* the operation that created each trial */
     double (*x)[8];          /* points */
     struct event *events;
     size_t n_events;
@@ -59,36 +59,36 @@ struct sweep {
     long n_running, most_running;
 };
 
-/* Create the searcher and drive it to its end.  After each event the state is
- * replaced by a copy, and the progress is checked.
+/* Create the searcher and run the search to its end.  After each event, replace the state by a
+ * copy and check the progress.
  */
 void sweep_run (struct sweep *w);
 void sweep_free (struct sweep *w);
 
 void sweep_apply (struct searcher *s, const struct event *e);
 
-/* Trials that were trained to 'length' and no further. */
+/* Number of trials that were trained exactly to 'length'. */
 long sweep_count (const struct sweep *w, int64_t length);
 
-/* Are the states equal? */
+/* Return whether the two states are equal. */
 bool same_bytes (const struct searcher *a, const struct searcher *b);
 
-/* How many times as long a sanitizer makes it: so many times fewer seeds. */
+/* Divide the number of seeds by this, because sanitizers slow the tests down. */
 #ifdef __SANITIZE_ADDRESS__
 enum { SLOWER = 3 };
 #else
 enum { SLOWER = 1 };
 #endif
 
-/* Random numbers of the tests, 0 .. bound - 1. */
+/* A random number from 0 to bound - 1. */
 uint64_t sweep_random (uint64_t *state, uint64_t bound);
 
-/* The same of a trial and its length, for a metric. */
+/* A random number that depends only on the seed, the trial and the length. */
 uint64_t sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_t bound);
 
-/* For sweep.metric: the trial's of sweep.values; one that is of no interest. */
+/* For sweep.metric: the trial's entry in sweep.values; a value that does not matter. */
 double sweep_given (const struct sweep *w, long trial, int64_t length);
 double sweep_plain (const struct sweep *w, long trial, int64_t length);
 
-/* For sweep.fails: one segment of 12. */
+/* For sweep.fails: about one segment in 12. */
 bool sweep_seldom (const struct sweep *w, long trial, int segment);

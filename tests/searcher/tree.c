@@ -6,7 +6,7 @@
 static const double nets[] = { 0, 2 }, one[] = { 1 }, deep[] = { 3, 4 };
 static const double early[] = { 0.3, 1 };
 
-/* Three levels, net - layers - dropout, children before and after parents. */
+/* Three levels (net, layers, dropout), with children before and after their parents. */
 /* clang-format off */
 static const struct param space[] = {
     { .name = "dropout", .type = PARAM_FLOAT, .max = 0.5, .count = 2,
@@ -73,7 +73,7 @@ static void check_point (const struct param *params, size_t n, const double *x)
             assert_true (isnan (x[i]));
 }
 
-/* Net 1 is the worst, net 2 with 4 layers the best. */
+/* Net 1 is the worst, and net 2 with 4 layers is the best. */
 static double branches (const struct sweep *w, long trial, int64_t length)
 {
     const double *x = w->x[trial];
@@ -136,8 +136,8 @@ static void test_single (void **state)
     sweep_free (&w);
 }
 
-/* A made-up space of small parameters, each may wait for an earlier or later
- * one without a circle.
+/* A random space of small parameters.  Each may depend on an earlier or a later one, but
+ * never in a cycle.
  */
 struct wood {
     struct param params[6];
@@ -164,7 +164,7 @@ static void make_wood (struct wood *w, uint64_t seed)
             p->max = p->choices - 1;
         }
     }
-    /* order[i] may wait for order[0 .. i-1] */
+    /* order[i] may depend on order[0 .. i-1] */
     for (size_t i = 1; i < w->n; i++) {
         struct param *p = w->params + order[i];
         const struct param *parent = w->params + order[sweep_random (&r, i)];
@@ -187,7 +187,7 @@ static void brute_mask (const struct wood *w, double *x)
     memcpy (x, masked, w->n * sizeof (*x));
 }
 
-/* Points of the product that are as they are after masking with zeros. */
+/* Mask the inactive parameters of every point of the product and count the distinct results. */
 static long brute_count (const struct wood *w, double (*found)[8])
 {
     long product = 1, n = 0;
@@ -240,7 +240,7 @@ static void check_wood (const struct wood *wood, const char *constraint)
         while (i < some && memcmp (found[i], w.x[t], sizeof (found[i])))
             i++;
         assert_true (i < some);
-        /* each but once */
+        /* remove it, so that a second trial of the same point fails */
         memcpy (found[i], found[--some], sizeof (found[i]));
     }
     sweep_free (&w);
@@ -258,8 +258,8 @@ static void test_grid (void **state)
     }
 }
 
-/* By name as without conditions: "a" is slow, what is below it varies with it,
- * the last name is the fastest.
+/* The grid sorts parameters by name, as without conditions: "a" varies slowest, its children
+ * vary with it, and the last name varies fastest.
  */
 static void test_grid_order (void **state)
 {
@@ -337,7 +337,7 @@ static void test_bad (void **state)
     }
 }
 
-/* A point that is not masked as it should be does not fit. */
+/* searcher_begin() rejects a point whose inactive parameters are set or active ones missing. */
 static void test_points (void **state)
 {
     static const struct {
@@ -401,7 +401,7 @@ static void test_learns (void **state)
 
 enum { SHARED = 14, ARMS = 16, ARM = 3, WIDE = 1 + SHARED + ARMS * ARM };
 
-/* One of 16 arms with three parameters each: 63, of which 18 are active. */
+/* 16 arms of three parameters each: 63 parameters, of which 18 are active in a trial. */
 static void make_arms (struct param *p, char (*names)[8], double *arms)
 {
     p[0] = (struct param){ .name = "arm", .type = PARAM_CATEGORICAL, .choices = ARMS };
@@ -444,7 +444,7 @@ static double bowl_best (const char *name, const struct param *p)
     return sum;
 }
 
-/* Many parameters, but few at once: auto has its Gaussian process, too. */
+/* "auto" keeps its Gaussian process because few of the many parameters are active at once. */
 static void test_many_arms (void **state)
 {
     struct param p[WIDE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of one parameter: steps, normal priors, parts of the mass. */
+/* Values of one parameter: steps, normal priors, and quantiles. */
 #include "searcher/space/space.h"
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
@@ -8,7 +8,7 @@ enum { DRAWS = 1024 };
 
 static const char *const samplers[] = { "random", "sobol", "lhs" };
 
-/* As many points as there is room for; values of no worth are told. */
+/* Draw n points; the search observes -x as the value of each. */
 static void draw (const char *name, const struct param *p, uint64_t seed, long n, double *x)
 {
     const struct search_config config = { .name = name,
@@ -73,7 +73,7 @@ static void test_steps (void **state)
                     seen += x[d] == steps[i].values[v];
                 chi2 += (seen - expected) * (seen - expected) / expected;
             }
-            /* 99.9 % of 4 degrees of freedom; all others are too far away */
+            /* 99.9 % quantile for 4 degrees of freedom; values outside the list also raise chi2 */
             assert_true (chi2 < 18.5);
             for (int d = 0; d < DRAWS; d++)
                 assert_true (x[d] >= steps[i].p.min && x[d] <= steps[i].p.max);
@@ -91,7 +91,7 @@ static void test_step_grid (void **state)
         assert_int_equal (searcher_preview (&config, &p, 1, &rung, 1), 1);
         assert_int_equal (rung.trials, steps[i].n);
         draw ("grid", &p, 1, steps[i].n, x);
-        /* the decimals themselves: 0.3 and not 0.1 + 2 * 0.1 */
+        /* the decimal itself: 0.3, not 0.1 + 2 * 0.1 */
         for (int k = 0; k < steps[i].n; k++)
             assert_true (x[k] == steps[i].values[k]);
         p.count = 2;
@@ -129,8 +129,8 @@ static double inner (const struct param *p, double x)
     return p->type == PARAM_LOG ? log (x) / log (p->base) : x;
 }
 
-/* Mean and deviation of the normal distribution that is cut off, summed up in
- * small pieces, or in the steps there are.
+/* Mean and deviation of the truncated normal distribution, by numerical integration over small
+ * pieces.  A parameter with steps rounds each piece to its step.
  */
 static void moments (const struct param *p, double *mean, double *deviation)
 {
@@ -160,7 +160,7 @@ static void test_moments (void **state)
     for (size_t i = 0; i < COUNT (priors); i++)
         for (size_t k = 0; k < COUNT (samplers); k++) {
             const struct param *p = priors + i;
-            /* four standard errors; little for what is spread evenly */
+            /* four standard errors for random points; much less for evenly spread ones */
             double allowed = k == 0 ? 4 / sqrt (DRAWS) : 0.02;
             double mean, deviation, sum = 0, squares = 0;
             moments (p, &mean, &deviation);
@@ -176,7 +176,7 @@ static void test_moments (void **state)
         }
 }
 
-/* Each 1024th part of the mass holds one point of sobol and of lhs. */
+/* sobol and lhs draw exactly one point in each 1024th part of the probability mass. */
 static void test_quantiles (void **state)
 {
     static double x[DRAWS];
@@ -198,7 +198,7 @@ static void test_quantiles (void **state)
         }
 }
 
-/* ---- parts and values ---- */
+/* ---- quantiles and values ---- */
 
 static const struct param plain[] = {
     { .name = "a", .type = PARAM_FLOAT, .min = -3, .max = 7 },
@@ -225,7 +225,7 @@ static void check_inverse (const struct param *p)
         assert_true (back >= 0 && back <= 1);
         if (d.step == 0 && p->type != PARAM_CATEGORICAL)
             assert_true (fabs (back - part) < 1e-9);
-        /* the middle of a value's part is the value */
+        /* the quantile of a value maps back to it */
         assert_true (fabs (space_at (&d, back) - x) <= 1e-9 * fabs (x));
         assert_true (i == 0 || x >= space_at (&d, (i - 1) / 1000.0));
     }
@@ -248,7 +248,7 @@ static void test_inverse (void **state)
         check_inverse (&steps[i].p);
 }
 
-/* Priors that are as good as uniform, or as a point. */
+/* Priors so wide that they are almost uniform, or so narrow that they are almost a point. */
 static void test_extreme_priors (void **state)
 {
     struct param p = { .name = "a", .type = PARAM_FLOAT, .max = 1 };
@@ -275,7 +275,7 @@ static void test_extreme_priors (void **state)
 
 /* ---- models ---- */
 
-/* Best values are at the upper end: models go there, and never beyond. */
+/* The best values are at the upper end: models go there, but never beyond. */
 static void test_models_stay (void **state)
 {
     static const char *const names[] = { "tpe", "gp", "cmaes", "nsga2" };
@@ -292,7 +292,7 @@ static void test_models_stay (void **state)
         }
 }
 
-/* Of a logarithmic integer CMA-ES can have each value. */
+/* CMA-ES can reach every value of a logarithmic integer. */
 static void test_all_values (void **state)
 {
     static const struct param p = {
@@ -310,7 +310,7 @@ static void test_all_values (void **state)
         assert_true (seen[i]);
 }
 
-/* A parameter of one value does not blind the estimator to the others. */
+/* A constant parameter does not keep the estimator from learning the others. */
 static void test_constant (void **state)
 {
     static const struct param p[] = {
@@ -340,7 +340,7 @@ static void test_constant (void **state)
     assert_true (sum[0] < 1.3 * sum[1]);
 }
 
-/* ---- what is refused ---- */
+/* ---- invalid parameters ---- */
 
 /* clang-format off */
 static const struct {
