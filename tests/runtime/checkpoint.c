@@ -305,7 +305,7 @@ static void none_that_is_whole_is_an_error (void **state)
     slurmdl_close (run);
 }
 
-/* Root can read everything, so switch to another user. */
+/* Root can read everything, so root switches to another user. */
 static void what_cannot_be_read_is_an_error (void **state)
 {
     static const char *const way[] = { ".", "run", "run/a.1", "run/a.1/ckpt" };
@@ -514,7 +514,7 @@ static void *load (unsigned char **device)
 }
 
 /* Device memory is saved as the host would see it, and restored to the device.
- * No earlier test in this process loads the CUDA backend.
+ * Earlier tests in this process saved before CUDA was loaded.
  */
 static void device_memory (void **state)
 {

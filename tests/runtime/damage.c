@@ -144,7 +144,7 @@ static void expect_first (int size)
     assert_int_equal (ranks (size, -1, restore_first, &one), 0);
 }
 
-/* The zeros before the tensor, which starts at a page, do not matter to a restore. */
+/* A restore ignores the zeros that align the tensor to a page. */
 static bool in_padding (const struct image *i, size_t at, size_t data)
 {
     for (size_t k = at; k < data; k++)

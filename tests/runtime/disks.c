@@ -93,7 +93,7 @@ static void a_disk_that_refuses (void **state)
     }
 }
 
-/* A network file system reports only at a sync that its server is full. */
+/* A network file system may report a full server only when the client syncs. */
 static void a_client_that_forgets (void **state)
 {
     struct slurmdl *run = open_run ();

@@ -12,7 +12,7 @@ static struct slurmdl_error err;
 static float values[4];
 static const uint64_t four = 4;
 
-/* Of this process.  A rank of a world returns it as its exit status. */
+/* Whether a check failed in this process; a rank of a world exits with it. */
 static int bad;
 
 static void filled (const char *function, int failed)

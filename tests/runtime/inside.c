@@ -11,8 +11,7 @@ static const struct {
     const char *name;
     int error;
 } rows[] = {
-    { "file", 0 },         { "sub/file", 0 },         { "own", 0 }, /* a link of ours to a hidden
-                                                                       file */
+    { "file", 0 },         { "sub/file", 0 },         { "own", 0 }, /* our own link */
     { "link", ELOOP },     { "up", ELOOP },           { "cycle", ELOOP }, { "dangling", ELOOP },
     { "device", ELOOP },   { "way/file", ELOOP },     { "pipe", EINVAL }, { "sub", EINVAL },
     { "nothing", ENOENT }, { "file/below", ENOTDIR },

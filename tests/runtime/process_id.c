@@ -32,7 +32,7 @@ static void zombie (void **state)
     assert_true (process_has_ended ("/proc", pid, start));
 }
 
-/* An unreadable /proc does not prove that a process has exited; a free pid does. */
+/* An unreadable /proc does not prove that a process has exited; an unused pid does. */
 static void unreadable (void **state)
 {
     pid_t pid = fork ();

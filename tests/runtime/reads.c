@@ -38,7 +38,7 @@ static long long bytes_read (void)
     return n;
 }
 
-/* Within a MiB, which allows for tables and messages. */
+/* Whether it is so many MiB, plus less than one for tables and messages. */
 static bool is_about (long long bytes, long long mib)
 {
     if (bytes >= mib * MIB && bytes < (mib + 1) * MIB)

@@ -37,7 +37,7 @@ static void big_files (void **state)
     slurmdl_protect (run, "c", SLURMDL_U32, 1, &n, saved + 2);
     for (int i = 1; i <= 2; i++)
         assert_int_equal (slurmdl_save (run, i, &err), 0);
-    for (int i = 3; i <= 6; i++) /* a third waits for the first */
+    for (int i = 3; i <= 6; i++) /* the third waits for the first */
         assert_int_equal (slurmdl_save_async (run, i, &err), 0);
     assert_int_equal (slurmdl_save_wait (run, &err), 0);
     assert_int_equal (checkpoints (), 2);

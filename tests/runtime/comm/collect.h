@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives compared with a serial computation; each is a world_f. */
+/* Collectives compared with a serial computation, to run with world_run(). */
 #pragma once
 
 #include <stdbool.h>

@@ -24,7 +24,7 @@ static inline void put_complex (void *to, size_t j, enum slurmdl_type type, doub
     else if (type == SLURMDL_F16 || type == SLURMDL_F32 || type == SLURMDL_F64
              || type == SLURMDL_BF16 || type == SLURMDL_F8_E4M3 || type == SLURMDL_F8_E5M2)
         reduce_convert (at, type, &v, SLURMDL_F64, 1);
-    else /* two's complement and little-endian, as on all machines that Slurm supports */
+    else /* assumes two's complement and a little-endian host */
         memcpy (at, &whole, size);
 }
 
