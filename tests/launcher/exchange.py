@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make safetensors files for dl ckpt import, and check what dl ckpt export writes.
 
-usage: exchange.py write FILE | types FILE | check FILE | peer FILE | load FILE | damage FILE DIR COUNT SEED
+usage: exchange.py write FILE | types FILE | check FILE | peer FILE | damage FILE DIR COUNT SEED
        exchange.py newer CHECKPOINT OUTPUT | touch CHECKPOINT OUTPUT
 """
 import json

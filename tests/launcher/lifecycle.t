@@ -129,7 +129,7 @@ ok $? "a kill does not wait for trainers"
 
 # ---- the jobs of an experiment, with a scancel that works and one that fails
 mkdir bin
-slurm () { # slurm STATUS OUTPUT: make a scancel that behaves so
+slurm () { # slurm STATUS OUTPUT: make a scancel that prints OUTPUT and exits with STATUS
     printf '#!/bin/sh\necho "$*" >>%s/cancelled\necho "%s"\nexit %s\n' "$work" "$2" "$1" >bin/scancel
     chmod +x bin/scancel
 }

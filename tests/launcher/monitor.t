@@ -54,7 +54,7 @@ if [ "${1:-}" = full ]; then
     cat /dev/zero >full/fill 2>/dev/null
     sleep 2
     rm full/fill
-    # The last sample, which comes after the ranks have ended, must fit again.
+    # The last sample, written after the ranks have ended, must find room.
     samples 8
     end_ranks
     wait $pid

@@ -37,7 +37,7 @@ like "$(cat bad.out)" "^bad.conf:4: 'searcher.summary' must be \"last\", \"best\
 curve both 'summary = "best"; mean_of_last = 2;'
 like "$(cat both.out)" "^both.conf:4: 'searcher.mean_of_last' and 'searcher.summary' cannot be used together" "both"
 
-# ---- like Katib: name=value on standard output or in a file, a filter, JSON, a strategy for each metric
+# ---- metrics as Katib collects them: name=value on standard output or in a file, a filter, JSON, a strategy for each metric
 # katib NAME SUMMARY METRICS-GROUP SHELL
 katib () {
     cat >"$1.conf" <<EOF2

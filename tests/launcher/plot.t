@@ -111,7 +111,7 @@ for what in history curves "scatter opt" "scatter other" parallel; do
 done
 is "$(ls pwned* 2>/dev/null)" "" "none of them is a command"
 like "$(dl plot hostile scatter other --term=dumb)" "a’b" "they are shown"
-# startup files of gnuplot that anyone who can write here could plant
+# gnuplot startup files, which anyone who can write here could plant
 echo "system('touch pwned9')" >.gnuplot
 cp .gnuplot gnuplotrc
 GNUPLOT_LIB=$work HOME=$work dl plot rungs >out 2>&1

@@ -132,7 +132,7 @@ rm -r save-000? cache-0001
 like "$(DL_FREEZE=false dl run --dry-run --set 'entrypoint="sh save.sh {lr} out.txt"' own.conf 2>&1)" "^dl: the code is not frozen \(the variable DL_FREEZE\): all trials run in $proj, and overwrite" "a variable of the user's that freezes nothing is reported"
 is "$(DL_FREEZE=false dl run --dry-run --set 'working_folder="shared"' own.conf 2>&1 | grep -c '^dl: the code is not frozen')" 0 "not if the file wants the trials to share a folder"
 
-# ---- shared data in an attempt's folder are links: data folders, what .dlignore names, large files
+# ---- an attempt's folder has links to what all trials share: data folders, what .dlignore names, large files
 mkdir mydata
 echo mydata >.dlignore
 head -c 2000000 /dev/zero >large.txt
