@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module slurmdl-nccl.so with one rank on a GPU or its stand-in; TAP. */
+/* Test slurmdl-nccl.so with one rank on a GPU or a fake GPU; prints TAP. */
 #include "runtime/base/clock.h"
 
 #include "runtime/base/device_memory.h"
@@ -10,11 +10,11 @@
 
 static bool stand_ins;
 
-/* ---- collectives: of one rank the result is what it gave ---- */
+/* ---- collectives: with one rank, the output equals the input ---- */
 
 static const char *const op_names[] = { "sum", "average", "min", "max", "product" };
 
-/* Ones, twos and zeros, which are exact in every type. */
+/* Fill with zeros, ones and twos, which are exact in every type. */
 static void fill (unsigned char *to, size_t n, enum slurmdl_type type, unsigned salt)
 {
     for (size_t i = 0; i < n; i++) {
@@ -114,8 +114,8 @@ static void speed (const struct comm_backend *b, void *self, size_t n)
 
 /* ---- streams ---- */
 
-/* A stream that is busy for some time, and whose last deed is to write what
- * is to be reduced: the collective comes after it, and the call before it.
+/* A stream is busy for a while and then writes the input.  The call must return before that, and
+ * the collective must run after it.
  */
 static void in_a_stream (const struct comm_backend *b, void *self, size_t n)
 {
@@ -237,14 +237,14 @@ static void wait_long (void *seconds)
     sleep (*(unsigned *)seconds);
 }
 
-/* The default stream is busy for longer than the time-out; last, as it ends
- * the communicator.
+/* Keep the default stream busy for longer than the timeout.  This ends the communicator, so it must
+ * run last.
  */
 static void late_stream (struct slurmdl_comm *w, const struct comm_backend *b, void *self)
 {
     static unsigned seconds = 6;
     struct slurmdl_error err = { "" };
-    /* NCCL's one rank does nothing where 'in' is 'out' */
+    /* with one rank, NCCL does nothing if 'in' equals 'out' */
     void *x = cuda_copy_of (NULL, 4), *y = cuda_copy_of (NULL, 4);
     struct collective how = {
         .what = COMM_ALLREDUCE, .type = SLURMDL_F32, .n = 1, .in = x, .out = y
@@ -273,7 +273,7 @@ static void late_stream (struct slurmdl_comm *w, const struct comm_backend *b, v
             "the next call says so: %s", err.text);
 }
 
-/* A world of two, the second on another GPU. */
+/* A world of two ranks; rank 1 pretends to be on another GPU, but never joins. */
 static long two (const struct mesh *m)
 {
     (void)m;
@@ -287,7 +287,7 @@ static int gather_alone (struct mesh *m, const void *mine, size_t bytes, void *a
     (void)err;
     memcpy (all, mine, bytes);
     memcpy ((char *)all + bytes, mine, bytes);
-    *((char *)all + bytes) ^= 1; /* of its GPU's bus */
+    *((char *)all + bytes) ^= 1; /* another bus ID */
     return 0;
 }
 
@@ -359,7 +359,7 @@ static void one_rank (void)
     rank_that_does_not_come (w, b);
 }
 
-/* Argument "alone": no worlds of two, which say the same with each NCCL. */
+/* The argument "alone" skips the cases with two ranks, which do not depend on the NCCL version. */
 int main (int argc, char **argv)
 {
     const char *value = getenv ("DL_GPU_STAND_INS");
@@ -370,5 +370,5 @@ int main (int argc, char **argv)
     if (argc < 2 || strcmp (argv[1], "alone"))
         two_ranks (stand_ins);
     one_rank ();
-    _exit (tap_end ()); /* what CUDA still has to do is not waited for */
+    _exit (tap_end ()); /* do not wait for pending CUDA work */
 }

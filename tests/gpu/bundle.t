@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# contrib/gpu-bundle from the build folder, and all of its cases against stand-ins
+# contrib/gpu-bundle: make a bundle from the build directory, and run all of its cases with fakes
 . "$srcdir/tests/lib.sh"
 case $CFLAGS in *sanitize*) skip_all "interpreters would want the sanitizers first" ;; esac
 [ -f "$builddir/runtime/.libs/slurmdl-nccl.so" ] || skip_all "configure found no CUDA or no NCCL"
 [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] || skip_all "no Python headers (python3-dev)"
 bundle=$srcdir/contrib/gpu-bundle
 
-# ---- what it refuses
+# ---- errors
 mkdir "$work/mine"
 touch "$work/mine/thesis"
 out=$(cd "$work" && "$bundle" bundle 2>&1)
@@ -20,7 +20,7 @@ ok $? "which stays as it is"
 "$bundle" >"$work/out" 2>&1
 is $? 2 "no folder"
 
-# ---- the bundle, and a move
+# ---- make a bundle and move it
 "$bundle" "$work/made" >"$work/out" 2>&1
 is $? 0 "a bundle is made"
 sed 's/^/# /' "$work/out"
@@ -30,7 +30,7 @@ like "$("$work/moved/run" --list)" ' whole$' "it lists its cases"
 out=$("$work/moved/run" --only=nothing 2>&1)
 is "$? $out" "1 run: --only=nothing: there is no such case; --list lists them" "a case that there is not"
 
-# ---- all of it; PyTorch is where Debian's Python is
+# ---- run all cases, with the Python that configure found, because it may have PyTorch
 mkdir scratch
 "$work/moved/run" --stand-ins --scratch=scratch --python="$(sed -n 's/^PYTHON = //p' "$builddir/Makefile")" --out=results --limit=3000 >out 2>err
 is $? 0 "its cases succeed against stand-ins"

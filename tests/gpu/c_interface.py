@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As a program in C: device memory that is saved and restored by libslurmdl, without PyTorch."""
+"""Save and restore device memory with libslurmdl's C API, without PyTorch."""
 
 import ctypes
 import os
@@ -88,7 +88,7 @@ def main():
             rates.setdefault("stall", []).append(time.monotonic() - t)
             must(lib.slurmdl_save_wait(handle, error) == 0, "slurmdl_save_wait")
         lib.slurmdl_close(handle)
-        zeros = numpy.zeros(n, "u1")  # its address alone would not keep it
+        zeros = numpy.zeros(n, "u1")  # keep a reference: the address alone does not
         cuda.copy(p, zeros.ctypes.data, n, to_device)
         handle, at = opened_run(os.path.join(top, "run")), ctypes.c_int64()
         t = time.monotonic()
@@ -106,7 +106,7 @@ def main():
 
 
 def in_own_process():
-    """cudaMalloc(), slurmdl_protect(), slurmdl_save(), slurmdl_restore(), without PyTorch: in a process of its own."""
+    """Run main() in its own process, which has no PyTorch."""
     status, out = run([sys.executable, __file__], 100)
     for line in out.splitlines():
         if line.startswith("# figure "):

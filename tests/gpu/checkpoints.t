@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # case: order 10, seconds 150
-"""Checkpoints of a PyTorch model and of plain device memory: speed beside others, every byte, 100 kills."""
+"""Checkpoints of a PyTorch model and of plain device memory: compare the speed with others, check every byte, kill 100
+times."""
 
 import os
 import random
@@ -16,13 +17,13 @@ from gpu import (STAND_INS, case, device_of, done, figure, finish, folder, media
 numpy, torch, slurmdl = need("numpy", "torch", "slurmdl")
 import slurmdl.torch  # noqa: E402
 
-device = None  # children of fork() must not find CUDA started
+device = None  # set late: CUDA must not be initialized before fork()
 DISK, SHM = os.getcwd(), "/dev/shm"
 ROUNDS = 1 if STAND_INS else 2
 
 
 def model_and_optimizer(seed=1, fill=True):
-    """Weights and the moments of Adam, after a step."""
+    """Return a model and Adam after one step, so that its moments exist."""
     torch.manual_seed(seed)
     d, layers = (32, 2) if STAND_INS else (1024, 12)
     block = torch.nn.TransformerEncoderLayer(d, 4 if STAND_INS else 16, 4 * d, batch_first=True, device=device)
@@ -42,7 +43,7 @@ def step(model, optimizer, batch=8, length=64):
 
 
 def tensors_of(model, optimizer):
-    """All that a checkpoint has, by name."""
+    """Return all tensors of a checkpoint by name."""
     named = dict(model.state_dict())
     for i, state in optimizer.state_dict()["state"].items():
         named.update({f"{i}.{k}": v for k, v in state.items() if torch.is_tensor(v)})
@@ -70,7 +71,7 @@ def timed(f):
 
 
 class Pinned:
-    """A plain copy to pinned memory and a write of the same bytes."""
+    """Baseline: copy the same bytes to pinned memory and write them to a file."""
 
     def __init__(self, tensors):
         self.tensors = [bits(t) for t in tensors.values()]
@@ -100,7 +101,7 @@ class Pinned:
         os.close(fd)
 
     def read(self, path):
-        """Back to the device, from the page cache if it is there."""
+        """Read the file and copy it back to the device."""
         with open(path, "rb", buffering=0) as f:
             view, at = memoryview(self.host.numpy()), 0
             while at < len(view):
@@ -123,7 +124,7 @@ def torch_save(state, path):
 
 
 def async_saver():
-    """torch's asynchronous checkpoint: (a function of state and path that returns a future), or None and why."""
+    """Return torch's asynchronous save: a function of state and path that returns a future."""
     import torch.distributed as dist
     import torch.distributed.checkpoint as dcp
 
@@ -170,7 +171,7 @@ def speed(top, where, rounds):
     with folder(top) as here:
         handle = slurmdl.init(os.path.join(here, "run"))
         parts = dict(model=model, optimizer=optimizer)
-        slurmdl.torch.save_model(handle, 0, wait=False, **parts)  # its memory is there from now on
+        slurmdl.torch.save_model(handle, 0, wait=False, **parts)  # allocates the staging memory
         handle.wait()
         for i in range(rounds):
             os.sync()
@@ -211,13 +212,14 @@ def speed(top, where, rounds):
 
 
 def appears(path):
-    """A checkpoint has its name when it is safe; wait() also waits until it was read back."""
+    """Wait until a checkpoint is safe: only then does it get its name. wait() would also wait for the read-back."""
     while not os.path.exists(path):
         time.sleep(0.002)
 
 
 def in_page_cache(paths, wanted):
-    """All of these files, or none: what was saved past the page cache must not be compared with what was not."""
+    """Load all files into the page cache, or drop all: some writers bypass the cache, and the comparison must be
+    fair."""
     for path in paths:
         with open(path, "rb", buffering=0) as f:
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL if wanted else os.POSIX_FADV_DONTNEED)
@@ -226,7 +228,7 @@ def in_page_cache(paths, wanted):
 
 
 def restores(here, last, named, plain, note, rounds):
-    """Into a model of other values: from the disk, once, then from the page cache."""
+    """Restore into a model with other values: from the disk once, then from the page cache."""
     folder_of = os.path.join(last, "ckpt")
     newest = max(name for name in os.listdir(folder_of) if name.endswith(".h5"))
     files = [os.path.join(folder_of, newest), os.path.join(here, "t.pt"), os.path.join(here, "plain")]
@@ -270,7 +272,7 @@ def tell(where, m, gb, gib):
 
 
 def training():
-    """How long a loop stands still for each asynchronous checkpoint, and what it loses while one is written."""
+    """Measure how much time a training loop loses for each asynchronous checkpoint."""
     model, optimizer = model_and_optimizer()
     parts = dict(model=model, optimizer=optimizer)
     n = sum(t.numel() * t.element_size() for t in tensors_of(model, optimizer).values())
@@ -307,7 +309,7 @@ def training():
 
 
 def types():
-    """Random bits of every type, which are restored into others; h5py opens the file."""
+    """Save random bits of every type and restore them into other tensors; open the file with h5py."""
     names = ["bfloat16", "float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool",
              "complex64", "complex128", "float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64"]
     names = [n for n in names if hasattr(torch, n)]
@@ -331,7 +333,7 @@ def types():
                 handle.save(5)
             else:
                 handle.save_async(5)
-                for t in given.values():  # what comes after the call is not in the checkpoint
+                for t in given.values():  # writes after the call must not reach the checkpoint
                     bits(t).fill_(1)
             handle.wait()
             path = os.path.join(handle.dir, "ckpt", "00000005.h5")
@@ -371,13 +373,13 @@ MIB = 1 if STAND_INS else 48
 
 
 def expected(n):
-    """The state of a step, the same whoever computes it."""
+    """Return the state of step n, which any process can compute."""
     i = torch.arange(MIB << 18, dtype=torch.int64, device=device)
     return (((i * 2654435761 + n * 40503) >> 7) & 0xFFFFFF).to(torch.float32), i[: 1 << 16] * n
 
 
 def victim(path, pipe):
-    """Restore and compare, then save until it is killed; it says on the pipe what it has, and what is acknowledged."""
+    """Restore and compare, then save until killed. Write what was restored and what is acknowledged to the pipe."""
     global device
     device = device_of(torch)
 
@@ -412,7 +414,8 @@ def victim(path, pipe):
 
 
 def life(path, rng, last, once=False):
-    """One process, killed at a random moment: (what it restored, whether bit by bit, what it acknowledged)."""
+    """Start a victim and kill it at a random moment. Return (restored step, whether its bits are equal, last
+    acknowledged step, errors)."""
     r, w = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -453,7 +456,7 @@ def chain(path, seed, kills, found):
 
 
 def kill_all():
-    """Before this process has touched CUDA, which does not survive a fork."""
+    """Call this before the process uses CUDA, which does not survive a fork."""
     with folder(DISK) as top:
         found = [[] for _ in range(CHAINS)]
         threads = [threading.Thread(target=chain, args=(os.path.join(top, f"run{c}"), c, KILLS // CHAINS, found[c]))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of TAP with figures, and CUDA's runtime as the module has it. */
+/* Print TAP and figures, and use the CUDA runtime that the module loaded. */
 #include "tests/gpu/device.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of TAP with figures, and CUDA's runtime as the module has it. */
+/* Print TAP and figures, and use the CUDA runtime that the module loaded. */
 #pragma once
 
 #include <errno.h>
@@ -10,15 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Print a case; returns the condition. */
+/* Print the result of a case.  Returns the condition. */
 __attribute__ ((format (printf, 2, 3))) bool tap_ok (bool condition, const char *format, ...);
 void tap_skip (const char *name, const char *why);
-/* What contrib/gpu-bundle reports. */
+/* Print a figure for the report of contrib/gpu-bundle. */
 void tap_figure (const char *name, double value, const char *unit);
-/* Print the plan; returns the exit status. */
+/* Print the plan.  Returns the exit status. */
 int tap_end (void);
 
-/* Its names are the same everywhere. */
+/* Constants of CUDA's API. */
 enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3, NON_BLOCKING = 1 };
 
 extern struct cuda_runtime {
@@ -32,14 +32,14 @@ extern struct cuda_runtime {
     int (*call_host) (void *, void (*) (void *), void *);
 } cuda;
 
-/* After the module is loaded: find the runtime that it brought. */
+/* Find the CUDA runtime that the module loaded.  Call this after loading the module. */
 bool cuda_find (void);
 
-/* Bail out if this is an error of CUDA's. */
+/* Bail out if 'error' is a CUDA error. */
 void cuda_need (int error, const char *what);
 
-/* Memory of the device with these bytes, or any (NULL); by cuda.free(). */
+/* Allocate device memory, and copy the bytes to it if there are any.  Free it with cuda.free(). */
 void *cuda_copy_of (const void *bytes, size_t n);
 
-/* Does it have these bytes?  If not, says where it differs. */
+/* Whether device memory has these bytes.  Prints the first difference. */
 bool cuda_has (const char *what, const void *device, const void *want, size_t n);

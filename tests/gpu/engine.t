@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # case: order 22, seconds 115
-"""Named tensors on the device: training of PyTorch by DistributedOptimizer, with one rank, and several on one GPU.
+"""Named tensors on the device: train PyTorch models with DistributedOptimizer, on one rank and on several that share a
+GPU.
 
-The ranks are processes of this script: engine.t train WHERE OUT runs one.
+engine.t train OUT SECONDS runs one rank.
 """
 
 import faulthandler
@@ -22,7 +23,7 @@ BATCH = 128
 
 
 def epochs(what, size):
-    """The first is not timed; ranks that share a GPU take turns."""
+    """Return the number of epochs. The first is not timed. Ranks that share a GPU are slower, so they run fewer."""
     if STAND_INS:
         return 1
     if what in ("f16", "bf16"):
@@ -41,7 +42,7 @@ def net(device, width=256):
 
 
 def mlp(device, depth=40):
-    """Many small gradients, for fusion."""
+    """Return a model with many small gradients, to test fusion."""
     width = 64 if STAND_INS else 512
     torch.manual_seed(12)
     layers = [torch.nn.Linear(64, width), torch.nn.ReLU()]
@@ -68,7 +69,8 @@ def digest(tensors):
 
 
 def train(device, wrap, rank=0, size=1, passes=1, make=net):
-    """(seconds for each step, loss, digest of the parameters) after some epochs of this rank's part of the digits."""
+    """Train on this rank's part of the digits. Return the seconds for each step, loss, accuracy and a digest of the
+    parameters."""
     import torch.nn.functional as F
 
     x, y = (torch.from_numpy(a).to(device) for a in digits())
@@ -98,12 +100,12 @@ def train(device, wrap, rank=0, size=1, passes=1, make=net):
 
 
 def one_rank(out, seconds):
-    """What training comes to on the device; with more ranks also where the program copies gradients to the host and
-    submits them there."""
+    """Train on the device; with several ranks, also train with gradients that the program copies to the host and
+    submits from there."""
     import slurmdl.comm
 
     began = time.monotonic()
-    faulthandler.dump_traceback_later(float(seconds), exit=True)  # where it was
+    faulthandler.dump_traceback_later(float(seconds), exit=True)  # shows where a hang is
     device = device_of(torch)
     reproducible()
     if not STAND_INS:
@@ -133,7 +135,7 @@ def one_rank(out, seconds):
 
 
 class Copied:
-    """An optimizer whose gradients are copied to the host, submitted from there, and copied back."""
+    """An optimizer that copies gradients to the host, submits them from there, and copies them back."""
 
     def __init__(self, optimizer, model, world, compression):
         self.inner, self.world, self.compression = optimizer, world, compression
@@ -155,7 +157,7 @@ class Copied:
 
 
 def named(world, device):
-    """Each kind of named tensor in memory of the device, against what it must be; names of what is wrong."""
+    """Check each kind of named tensor in device memory. Return what is wrong."""
     r, n, wrong = world.rank, world.size, []
 
     def check(name, got, want):
@@ -192,7 +194,7 @@ def named(world, device):
 
 
 def on_streams(world, device, check, base):
-    """What the stream of the caller's writes last, after long work, is what is reduced; and the result is for any."""
+    """A collective must wait for the caller's stream, and any stream may use the result."""
     n, other = world.size, torch.cuda.Stream()
     a = torch.randn(4096, 4096, device=device)
     for i in range(3):
@@ -204,12 +206,12 @@ def on_streams(world, device, check, base):
             x *= world.rank + 1
             handle = world.submit(f"stream {i}", x, op="sum")
         handle.wait()
-        y = x + 0  # by the default stream
+        y = x + 0  # on the default stream
         check(f"stream {i}", y, torch.full_like(y, n * (n + 1) / 2))
 
 
 def disagreement(world, device):
-    """Ranks that give a name different sizes are told; the others go on."""
+    """Ranks that submit a name with different sizes get an error; other names still work."""
     if world.size == 1:
         return "one rank"
     try:
@@ -284,7 +286,7 @@ def look(name, found, alone):
 
 
 def one_of_all(name, found, alone):
-    """In a world of one there is nothing to do for a gradient."""
+    """With one rank, gradients must not change."""
     for what in ("none", "many"):
         mine, plain = found[f"device {what}"], alone[what]
         if same(mine["digest"], plain["digest"], f"{name}: {what}: the same as without us, bit by bit"):
@@ -292,7 +294,7 @@ def one_of_all(name, found, alone):
 
 
 def default_back_end():
-    """Two ranks on one GPU and no choice of a back end: one clear line on both, and no hang."""
+    """Two ranks on one GPU with the default backend: both must print one clear error and not hang."""
     code = ("import torch, slurmdl.comm\nw = slurmdl.comm.init()\n"
             "x = torch.ones(8, device='cuda')\nprint(w.submit('x', x).wait())")
     if STAND_INS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cases share: TAP and figures, the GPU or its stand-in, ranks as processes, programs with a time limit."""
+"""Helpers of the cases: TAP and figures, the GPU or its fake, ranks as processes, programs with a time limit."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ import time
 import traceback
 
 STAND_INS = os.environ.get("DL_GPU_STAND_INS") == "1"
-PATIENCE = 8 if STAND_INS else 1  # a machine without a GPU may be busy, and has time
+PATIENCE = 8 if STAND_INS else 1  # a host without a GPU may be busy, but its time is not scarce
 HERE = os.path.dirname(os.path.abspath(__file__))
 _count = 0
 _failed = 0
@@ -25,7 +25,7 @@ def say(*lines):
 
 
 def ok(condition, name, *about):
-    """A check; what 'about' says is told where it fails."""
+    """Report a check; print 'about' if it failed."""
     global _count, _failed
     _count += 1
     print(("ok" if condition else "not ok"), _count, "-", name, flush=True)
@@ -53,7 +53,7 @@ def figure(name, value, unit, peer=None, peer_value=None):
 
 
 def case(f, *args):
-    """Run a part; an exception in it is a failed check with all its text, and the others run."""
+    """Run a part of a case. An exception counts as a failed check, and the other parts still run."""
     began = time.monotonic()
     say(f"{f.__name__} begins, {began - _began:.1f} s after the case has")
     try:
@@ -68,7 +68,7 @@ def case(f, *args):
 def done():
     print(f"1..{_count}", flush=True)
     sys.stdout.flush()
-    os._exit(1 if _failed else 0)  # threads of a library that hangs must not keep it
+    os._exit(1 if _failed else 0)  # do not wait for hanging threads of libraries
 
 
 def skip_all(why):
@@ -77,7 +77,7 @@ def skip_all(why):
 
 
 def need(*modules):
-    """The modules of Python, the first that is missing is the reason to skip all."""
+    """Import and return modules. Skip all if one is missing."""
     import importlib
 
     found = []
@@ -94,7 +94,7 @@ def median(values):
 
 
 class folder:
-    """A new folder below 'top', gone afterwards."""
+    """A temporary directory below 'top'."""
 
     def __init__(self, top=None):
         self.top = top
@@ -111,12 +111,12 @@ _began = time.monotonic()
 
 
 def left(most=3600):
-    """Seconds that this case still has, less what its end takes, and at most so many."""
+    """Return how many seconds this case still has, with a reserve for its end, but at most 'most'."""
     return max(min(most * PATIENCE, float(os.environ.get("DL_GPU_SECONDS", most)) - (time.monotonic() - _began) - 5), 1)
 
 
 def run(command, seconds=60, **options):
-    """(status, standard output and error); a program that takes longer is killed: status 124."""
+    """Run a program and return (status, output). Kill it after the time limit; the status is then 124."""
     options.setdefault("stdin", subprocess.DEVNULL)
     p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                          start_new_session=True, **options)
@@ -136,7 +136,7 @@ def free_port():
 
 
 def ranks(command, size, seconds=120, backend="native", **more):
-    """Start 'size' ranks of one program on this machine; their (status, output) by rank."""
+    """Start 'size' ranks of a program on this host. Return their (status, output) by rank."""
     port = free_port()
     processes, ends = [], []
     for r in range(size):
@@ -164,7 +164,7 @@ def ranks(command, size, seconds=120, backend="native", **more):
 
 
 def device_of(torch):
-    """The device of the tensors, "cpu" with stand-ins; without a GPU there is nothing to show otherwise."""
+    """Return the device for tensors: "cpu" with fakes, else the GPU. Skip all if there is none."""
     if STAND_INS:
         return torch.device("cpu")
     if not torch.cuda.is_available():
@@ -178,7 +178,8 @@ def finish(torch):
 
 
 def digits():
-    """(images / 16, labels) of scikit-learn's digits, as arrays; with stand-ins and without it, of random numbers."""
+    """Return (images / 16, labels) of scikit-learn's digits. With fakes and without scikit-learn, generate similar
+    data."""
     import numpy
 
     try:
@@ -198,7 +199,7 @@ def digits():
 
 
 def relay(name, command, seconds, **options):
-    """Run a program that speaks TAP, and count its checks as ours."""
+    """Run a program that prints TAP, and report its checks as ours."""
     status, out = run(command, seconds, **options)
     for line in out.splitlines():
         word = line.partition(" - ")[2]

@@ -1,7 +1,7 @@
-# tests/gpu/: what a machine with a GPU shows (doc/gpu.md); a case is a file with a line "# case: order N, seconds S"
+# tests/gpu/: tests that need a GPU (doc/gpu.md); a case is a file with a line "# case: order N, seconds S"
 TESTS += %D%/bundle.t
 
-# what contrib/gpu-bundle takes: programs of the build folder, files of the tree; each gets the path that it has there
+# what contrib/gpu-bundle packs: programs from the build directory and files from the source tree, under the same paths
 gpu_programs = tests/bench/checkpoint
 if HAVE_CMOCKA
 EXTRA_PROGRAMS += %D%/backend

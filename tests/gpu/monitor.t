@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # case: order 30, seconds 85
-"""NVML: the monitor's figures beside nvidia-smi's, and what it costs; dl check and dl top.
+"""NVML: compare the monitor's figures with nvidia-smi's, and measure its overhead; dl check and dl top.
 
-monitor.t load SECONDS and monitor.t loop are the programs that are watched.
+monitor.t load SECONDS and monitor.t loop run the monitored programs.
 """
 
 import contextlib
@@ -28,11 +28,11 @@ def smi(*arguments, seconds=30):
     return run(["nvidia-smi", *arguments], seconds)
 
 
-# ---- what is watched
+# ---- the monitored programs
 
 
 def load(seconds):
-    """A GPU that is full: 8 GiB, and products of matrices."""
+    """Keep the GPU busy with matrix products, and fill 8 GiB of its memory."""
     end = time.monotonic() + float(seconds)
     if STAND_INS:
         sys.stdin.read()
@@ -53,7 +53,8 @@ def load(seconds):
 
 
 def training(torch, device):
-    """Two loops that a monitor could disturb: one waits for Python, one for the GPU, far from its power limit."""
+    """Return two loops that a monitor could disturb: one is bound by Python, one by the GPU, far below its power
+    limit."""
 
     def model(width, depth, batch):
         torch.manual_seed(1)
@@ -79,7 +80,7 @@ def training(torch, device):
 
 
 def graph_of(torch, step):
-    """The step as a graph that the GPU runs alone, as PyTorch's manual has it."""
+    """Capture the step as a CUDA graph, so that the GPU runs it alone. Follows PyTorch's manual."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -93,12 +94,12 @@ def graph_of(torch, step):
 
 
 def loop():
-    """A program that trains: for each line "LOOP STEPS" of its input it says how long they took."""
+    """Train: for each line "LOOP STEPS" of standard input, print how long the steps took."""
     import torch
 
     torch.set_num_threads(1)
     loops = training(torch, "cpu" if STAND_INS else "cuda")
-    # where autograd's thread and this one take turns on one core, the times vary least
+    # times vary least if autograd's thread and this one share a core
     for step in loops.values():
         step()
     cores = {max(os.sched_getaffinity(0))}
@@ -146,7 +147,7 @@ def start_monitor(top, pid, interval=1):
 
 
 def series(top):
-    """The newest samples by name: lists of (time, value)."""
+    """Return the samples by name: lists of (time, value)."""
     found = {}
     (path,) = glob.glob(os.path.join(top, "dl-monitor-1.0", "*.h5"))
     rows = slurmdl.read_metrics(path)
@@ -177,7 +178,7 @@ def number(text):
 
 
 def figures():
-    """The same GPU at the same time, by both."""
+    """Sample the same GPU at the same time with the monitor and with nvidia-smi."""
     with folder() as top:
         rank = start_rank(top, "load", str(SECONDS))
         if not STAND_INS:
@@ -216,7 +217,8 @@ def figures():
 
 
 def last_of(ours, name, since):
-    """Of the seconds in which the GPU was full; a value that equals the one before is not in the file again."""
+    """Return the values while the GPU was busy. The file has no sample if a value did not change, so repeat the last
+    one."""
     rows, values = ours.get(name, []), []
     for at in range(int(since) - max(SECONDS - 10, 1), int(since) + 3):
         values += [v for t, v in rows if t <= at][-1:]
@@ -260,7 +262,7 @@ def beside_smi(ours, rows, began, apps, pid):
 
 
 def reasons(ours, rows, began):
-    """Why the clocks are low: power or heat."""
+    """Compare the reasons for low clocks: power or heat."""
     active = [int(r["clocks_event_reasons.active"], 16) for r in rows if r["clocks_event_reasons.active"].startswith("0x")]
     for name, bits in (("capped", 0x4 | 0x80), ("hot", 0x20 | 0x40)):
         mine = last_of(ours, f"gpu/0/{name}", began)
@@ -272,7 +274,7 @@ def reasons(ours, rows, began):
 
 
 def top_says(top, pid):
-    # dl top asks squeue which jobs run; a folder that is given needs no Slurm
+    # dl top asks squeue for running jobs; with a directory it needs no Slurm
     until = time.monotonic() + 10 * PATIENCE
     status, text = run(["dl", "top", top], env=environment(top))
     while not re.search(r"(?m)\b1\.0\b", text) and time.monotonic() < until:
@@ -283,21 +285,21 @@ def top_says(top, pid):
     say(run(["dl", "top", "--json", top], env=environment(top))[1][:1500])
 
 
-# ---- what the monitor costs
+# ---- overhead of the monitor
 
 
-EVERY = 5  # s: --dl-monitor alone
+EVERY = 5  # s; the default interval of --dl-monitor
 BLOCK = 0.1 if STAND_INS else 0.5  # s
 
 
 def middle(values):
-    """The mean of the middle half."""
+    """Return the mean of the middle half."""
     n = len(values) // 4
     return statistics.fmean(sorted(values)[n:len(values) - n])
 
 
 class Watched:
-    """The program that trains, with a monitor that can be stopped."""
+    """The training program, whose monitor can be paused."""
 
     def __init__(self, top):
         self.top = top
@@ -316,7 +318,7 @@ class Watched:
         return float(self.rank.stdout.readline())
 
     def pairs(self, name, monitor, n):
-        """Seconds of blocks with and without it, in the order ABBA, and when that was."""
+        """Return the seconds of blocks with and without the monitor, in ABBA order, and when they ran."""
         on, off, begun = [], [], time.time()
         for i in range(2 * n):
             stopped = i % 4 in (0, 3)
@@ -327,8 +329,8 @@ class Watched:
 
 
 def overhead():
-    """Blocks with a monitor that samples each second, and with one that is stopped: what a sample costs, and so many
-    as there are by default."""
+    """Compare blocks while the monitor samples every second with blocks while it is paused. This gives the cost of a
+    sample, and so the overhead at the default interval."""
     n = 2 if STAND_INS else 16
     with folder() as top:
         watched = Watched(top)
@@ -374,14 +376,14 @@ def cpu_seconds(group):
 # ---- dl check
 
 
-# of one H100 80GB HBM3: GB/s, and TFLOP/s of bfloat16, 8192^3, on random numbers
+# of an H100 80GB HBM3: GB/s, and TFLOP/s of an 8192^3 bfloat16 product of random numbers
 KNOWN = {"GPU copy": 3000.0, "GPU to host": 54.4, "host to GPU": 53.7, "GPU product": 790.0}
 
 
 def check():
     status, text = run(["dl", "check", "--full", "--table"], 150)
     say(text)
-    # the rates of stand-ins are those of a busy machine
+    # the rates of fakes depend on the load
     ok(status == 0 or (STAND_INS and "half of the nodes" in text), "dl check --full: the machine is good", text)
     rates = {(m[1], m[3]): float(m[2]) for m in
              re.finditer(r"note: ([A-Za-z ]+?)(?: [0-9a-f:.]{7,})?: (?:.* median )?([0-9.e+]+) ?(\S*/s)?$", text, re.M)}
@@ -400,7 +402,7 @@ def check():
 
 
 def events(text):
-    """ECC and Xid, as the driver has them."""
+    """Compare ECC and Xid errors with those that the driver reports."""
     if STAND_INS:
         skip("ECC and Xid beside nvidia-smi's and the kernel's", "stand-ins")
         return

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # case: order 21, seconds 70
-"""The module slurmdl-nccl.so with one rank: collectives, streams, time-outs; by the system's NCCL and by PyTorch's."""
+"""slurmdl-nccl.so with one rank: collectives, streams and timeouts, with the system's NCCL and with PyTorch's."""
 
 import glob
 import os
@@ -18,7 +18,7 @@ def system():
 
 
 def pytorch():
-    """That of Python's packages, which lie where torch's own processes find them."""
+    """Run the cases with the NCCL in Python's packages, where torch finds it."""
     found = [d for top in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}
              for d in glob.glob(os.path.join(top, "nvidia", "nccl", "lib"))]
     if STAND_INS or not found:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # case: order 40, seconds 125
-"""dl run --local on one GPU: real training, four at a time beside one after the other; memory that runs out; slots.
+"""dl run --local on one GPU: compare four trainings at a time with one at a time; out of memory; slots.
 
-sweep.t train LR WIDTH BATCH is a trial, sweep.t fill BATCH one that wants too much memory for large batches.
+sweep.t train LR WIDTH BATCH runs a trial; sweep.t fill BATCH runs one that runs out of memory with large batches.
 """
 
 import glob
@@ -22,7 +22,7 @@ EPOCHS = 2 if STAND_INS else 6
 
 
 def train(lr, width, batch):
-    """A convolutional net on the digits; held-out accuracy after each epoch, and checkpoints."""
+    """Train a convolutional network on the digits, with checkpoints, and log its held-out accuracy."""
     import torch
     import torch.nn.functional as F
 
@@ -61,7 +61,7 @@ def train(lr, width, batch):
 
 
 def fill(batch):
-    """Memory for so many rows: 400 are as large as the card, so that 256 fit and 512 do not."""
+    """Allocate so many rows. 400 rows would fill the GPU, so 256 fit and 512 do not."""
     if STAND_INS:
         if batch > 256:
             raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
@@ -109,7 +109,7 @@ def shown(name):
 
 
 def outputs(name):
-    """What the attempts wrote."""
+    """Return the output of all attempts."""
     found = []
     for path in sorted(glob.glob(f"{name}-0001/trials/*/a.*/*")):
         if os.path.isfile(path) and not path.endswith(".h5"):
@@ -135,7 +135,7 @@ def dl_run(name):
 
 
 def sweep():
-    """The same trials by four workers that share the GPU, and by one."""
+    """Run the same trials with four workers that share the GPU, and with one."""
     seconds, trials = {}, 2 if STAND_INS else 4
     for workers in (4, 1):
         name = f"digits{workers}"
@@ -169,7 +169,7 @@ def frame():
 
 
 def out_of_memory():
-    """A batch that CUDA has no memory for is halved, and the reason is told."""
+    """If CUDA runs out of memory, dl halves the batch and prints the reason."""
     experiment("halve", "fill {batch}", 'metric = "loss"', 1, 1)
     hyperparameters("halve", 'batch = { type = "int"; minval = 16; maxval = 4096; default = 1024; on_oom = "halve"; };')
     status, text, _ = dl_run("halve")
@@ -189,7 +189,7 @@ def out_of_memory():
 
 
 def slots():
-    """slots_per_trial=1 on one GPU: one worker at a time; each trial sees its GPU alone."""
+    """With slots_per_trial=1 on one GPU, one worker runs at a time, and each trial sees only its GPU."""
     if STAND_INS:
         os.environ["CUDA_VISIBLE_DEVICES"] = "0"
     experiment("slots", "train {lr} 16 64", 'metric = "accuracy"; smaller_is_better = false', 4, 2,
@@ -207,7 +207,7 @@ def slots():
 
 
 def main():
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it is told where that was
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the traceback shows where it was
     if not importlib.util.find_spec("torch"):
         skip_all("no torch")
     if not STAND_INS:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # case: order 15, seconds 25
-"""The Python package with this machine's Python, numpy, pandas and PyTorch."""
+"""The Python package works with this host's Python, numpy, pandas and PyTorch."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # case: order 1, seconds 15
-# the bundle finds its libraries here: programs, modules, the Python package
+# programs, modules and the Python package of the bundle find their libraries on this host
 . "$srcdir/tests/lib.sh"
 cd "$DL_GPU_BUNDLE" || exit 1
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two ranks on one GPU: refused by NCCL, and through the host. */
+/* Two ranks on one GPU: NCCL refuses that, but collectives work through the host. */
 #include "tests/gpu/worlds.h"
 
 #include "runtime/base/clock.h"
@@ -17,7 +17,7 @@ static int find_gpu (void **p)
     return 0;
 }
 
-/* One finds it, and may abort before the other has. */
+/* One rank may detect the error and abort before the other one detects it. */
 static int twins (struct slurmdl_comm *w, void *arg)
 {
     struct slurmdl_error err = { "" };
@@ -54,7 +54,7 @@ static int through_the_host (struct slurmdl_comm *w, void *arg)
     return !cuda_has ("through the host", x, want, 4096);
 }
 
-/* One rank is there, and calls nothing. */
+/* One rank connects, but never calls the collective. */
 static int absent (struct slurmdl_comm *w, void *arg)
 {
     struct slurmdl_error err = { "" };
