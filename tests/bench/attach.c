@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a worker needs to attach to an experiment: to open it and make its
- * first decision.
+/* Measure how long a worker takes to open an experiment and make its first decision.
  *
- *     attach EXPERIMENT.conf FOLDER N    make one with N finished trials, and
- *                                        attach to it five times
- *     attach EXPERIMENT.conf FOLDER N METRICS.h5    make one whose attempts
- *                                        have this file, and print its folder
+ *     attach EXPERIMENT.conf FOLDER N
+ *         create an experiment with N finished trials, and attach to it five times
+ *     attach EXPERIMENT.conf FOLDER N METRICS.h5
+ *         create an experiment whose attempts have this file, and print its directory
  */
 #include "launcher/config/hparams.h"
 #include "launcher/config/search_settings.h"
@@ -14,7 +13,7 @@
 #include "tests/bench/bench.h"
 #include "tests/launcher/made.h"
 
-/* As a worker does: a result and what begins next, in one entry. */
+/* Write events as a worker does: a result and the next trial in one entry. */
 static int fill (struct sweep *s, long n)
 {
     double *x = calloc (s->exp->space->nparams + 1, sizeof (*x));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the benchmarks share: a clock and a median. */
+/* Helpers of the benchmarks: clocks and a median. */
 #pragma once
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bootstrap RANKS: milliseconds until so many ranks of this machine have met,
- * and then until each has talked to others: an all-reduce.  bootstrap.py runs
- * it with several builds of the library.
+/* bootstrap RANKS: print how many milliseconds so many ranks on this host take to connect, and to
+ * finish a first all-reduce.  bootstrap.py runs it with several builds of the library.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -25,7 +24,7 @@ static int free_port (void)
     return ntohs (a.sin_port);
 }
 
-/* When it had met, and when it had its sum. */
+/* Records in 'at' when the rank had connected, and when it had its sum. */
 static void be_rank (long rank, long size, const char *address, double *at)
 {
     struct slurmdl_comm_options o = {

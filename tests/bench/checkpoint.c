@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast checkpoints are written and read, beside the bare disk.
+/* Measure how fast checkpoints are written and read, compared with plain file I/O.
  *
  *     checkpoint DIR WHAT MIB    prints "NAME SECONDS" lines; see checkpoint.py
  */
@@ -19,7 +19,7 @@ static void check (bool ok, const char *what)
     exit (1);
 }
 
-/* Aligned as malloc() does it, not to pages, and not compressible. */
+/* Returns memory with random bytes, which do not compress. */
 static unsigned char *memory (size_t n)
 {
     unsigned char *p;
@@ -43,7 +43,7 @@ static const char *in (const char *dir, const char *name)
     return path;
 }
 
-/* ---- the disk ---- */
+/* ---- plain file I/O ---- */
 
 static void raw_write (const char *name, const char *path, int flags, const unsigned char *p,
                        size_t n)
@@ -63,7 +63,7 @@ static void raw_write (const char *name, const char *path, int flags, const unsi
     printf ("%s %.6f\n", name, now () - t);
 }
 
-/* The part of a file that is in the page cache. */
+/* Returns the share of a file that is in the page cache. */
 static double resident (int fd)
 {
     size_t n = (size_t)lseek (fd, 0, SEEK_END), pages = (n + PAGE - 1) / PAGE;
@@ -79,7 +79,7 @@ static double resident (int fd)
     return (double)found / (double)pages;
 }
 
-/* Pages on which the kernel is still at work stay: try again. */
+/* Drop a file from the page cache.  Retry, because the kernel keeps pages that it still uses. */
 static void drop (const char *path)
 {
     int fd = open (path, O_RDONLY);
@@ -107,7 +107,7 @@ static void raw_read (const char *name, const char *path, unsigned char *p, size
         printf ("%s %.6f\n", name, now () - t);
 }
 
-/* Each rank writes its part of one file: what several writers could do. */
+/* Each rank writes its part of one file: an upper bound for several writers. */
 static void raw_ranks (const char *path, const unsigned char *p, size_t n)
 {
     size_t part = n / RANKS / PAGE * PAGE;
@@ -137,8 +137,8 @@ static void raw_ranks (const char *path, const unsigned char *p, size_t n)
 
 /* ---- ours ---- */
 
-/* Large tensors, and small ones, of odd sizes; 16 bytes off a page, as numpy
- * and torch have them.
+/* Protect large and small tensors of odd sizes.  Like those of numpy and torch, they are not
+ * aligned to pages.
  */
 static struct slurmdl *open_run (const char *dir, unsigned char *p, size_t n)
 {
@@ -176,7 +176,7 @@ static void save (const char *dir, unsigned char *p, size_t n)
     slurmdl_close (run);
 }
 
-/* The memory is there before the first one, as after some training. */
+/* Prepare the staging memory first, so that even the first save does not have to allocate it. */
 static void save_async (const char *dir, unsigned char *p, size_t n)
 {
     struct slurmdl_error err = { "" };
@@ -205,7 +205,7 @@ static void restore (const char *dir, unsigned char *p, size_t n, const char *na
     slurmdl_close (run);
 }
 
-/* The same file, in turns: what was read before may slow the disk down. */
+/* Read the same file in alternating order, because the previous read may slow the disk down. */
 static void read_in_turns (const char *dir, unsigned char *p, size_t n)
 {
     char file[PATH_MAX], run[PATH_MAX];
@@ -223,7 +223,7 @@ static void read_in_turns (const char *dir, unsigned char *p, size_t n)
             restore (run, p, n, "restore-cold");
         else
             raw_read ("raw-read-cold", file, p, n);
-        raw_read (NULL, file, p, n); /* now it is there */
+        raw_read (NULL, file, p, n); /* fill the page cache */
         raw_read ("raw-read-warm", file, p, n);
         restore (run, p, n, "restore-warm");
     }
@@ -251,7 +251,7 @@ static void rank (const char *dir, unsigned char *p, size_t n, int r)
                    == 0,
                text);
     }
-    /* the ranks meet here; then they are measured */
+    /* wait for all ranks before the measurement */
     check (slurmdl_stop_here (run, 0) == 0, "stop_here");
     t = now ();
     check (slurmdl_save (run, 1, &err) == 0, err.text);
@@ -272,7 +272,7 @@ static void ranks (const char *dir, unsigned char *p, size_t n)
         ;
 }
 
-/* A call of slurmdl_stop_here() in each of four ranks. */
+/* Measure slurmdl_stop_here() with four ranks. */
 static void stop (const char *dir)
 {
     enum { CALLS = 20000000 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time of all-reduce and of the start, of slurmdl_comm.h or, with PEER_MPI, of
- * MPI: the same program, so that only the library differs.  comm.py runs it. */
+/* Measure the startup and all-reduce of slurmdl_comm.h or, with PEER_MPI, of MPI.  Both use this
+ * program, so that only the library differs.  comm.py runs it.
+ */
 #include "tests/bench/bench.h"
 
 #ifdef PEER_MPI
@@ -86,7 +87,7 @@ static void close_world (void)
 }
 #endif
 
-/* Seconds of each of several calls one after the other, slowest rank. */
+/* Returns the seconds per call of consecutive calls on the slowest rank. */
 static double each (float *x, size_t n, int calls)
 {
     double start;
@@ -112,9 +113,9 @@ static void verify (float *x, size_t n)
         }
 }
 
-/* Prints bytes and seconds of some runs, each of about 20 ms or one call.  The
- * tensor is reduced in place, as gradients are; of zeros, so that it can be
- * done again and again. */
+/* Print the bytes and seconds of several runs, each of about 20 ms or one call.  Reduces in place,
+ * as for gradients.  The tensor is zero, so that repeated sums do not overflow.
+ */
 static void allreduce (size_t bytes, int runs)
 {
     size_t n = bytes / sizeof (float);

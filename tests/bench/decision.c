@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time of one decision after n finished trials:
+/* Measure the time of one decision after n finished trials:
+ *
  *     make tests/bench/decision && tests/bench/decision
  *
- * 8 parameters as in the peers' figures: 5 floats, 2 of them log, 2 integers,
- * 1 choice of 4.  Prints the median processor time of ask, begin and tell
- * together, and of replaying all begins and tells before.
+ * There are 8 parameters as in the figures of other tools: 5 floats (2 of them log), 2 integers,
+ * 1 choice of 4.  Prints the median CPU time of ask, begin and observe together, and the CPU time
+ * of replaying all trials before.
  */
 #include "searcher/searcher.h"
 #include "tests/bench/bench.h"
@@ -37,8 +38,8 @@ static struct searcher *create (const char *name, long trials)
     return s ? s : (abort (), NULL);
 }
 
-/* n trials at random points have ended; the seconds that took, without the
- * drawing of the points.
+/* Returns a searcher after n trials at random points, and in 'seconds' how long it took to record
+ * them, without drawing the points.
  */
 static struct searcher *after (const char *name, long n, double *seconds)
 {
@@ -80,7 +81,7 @@ static void measure (const char *name, long n)
     searcher_destroy (s);
 }
 
-/* Does it train in full, as it is called here? */
+/* Whether the searcher, with the settings above, trains each trial to full length. */
 static bool is_full (const struct searcher_kind *k)
 {
     return k->needs & NEED_MAX_TRIALS && !(k->needs & (HAS_REPORTS | IS_CUSTOM))

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regret of a searcher that trains in part, on a table of learning curves:
+/* Regret of a multi-fidelity searcher on a table of learning curves:
+ *
  *     python3 tests/bench/curves.py teacher teacher.csv
  *     make tests/bench/fidelity
  *     tests/bench/fidelity teacher.csv 4 20 0 9 auto
- * with 4 workers, for the time of 20 full trainings, seeds 0 to 9; "asha sobol"
- * in place of "auto" is asha with the points of another method.  It prints
- * for each seed the area under the curve of normalised regret over time (mean
- * of ten points) and the regret at the end, then their means.  Before these it
- * prints what the mean area is made of: "points", the regret that the trials
- * that have begun would come to; "left", what those that wait in a rung
- * would gain over those that are being trained; and "training", what these
- * have before them.  The clock is
- * simulated as in bench/hpo/bench_mf.py, whose tables it reads: configuration,
- * hyperparameters (with their names), sec_per_epoch, any, values by epoch.
+ *
+ * runs "auto" with 4 workers for the time of 20 full trainings, with seeds 0 to 9.  "asha sobol"
+ * instead of "auto" is asha with points of the sampler sobol.
+ *
+ * Prints for each seed the area under the curve of normalised regret over time (the mean of ten
+ * points) and the regret at the end, then their means.  Before the means it prints the parts of the
+ * mean area: "points", the final regret of all trials that have started; "left", how much better
+ * waiting trials would become than those that run; and "training", how much those that run still
+ * have to improve.
+ *
+ * The clock is simulated as in bench/hpo/bench_mf.py, and the tables have the same columns:
+ * configuration, named hyperparameters, sec_per_epoch, one that is ignored, values by epoch.
  */
 #include <math.h>
 
@@ -30,14 +33,14 @@ struct table {
     double point[ROWS_MAX][PARAMS_MAX];
     double seconds[ROWS_MAX];
     double curve[ROWS_MAX][EPOCHS_MAX];
-    double lowest[ROWS_MAX]; /* of a curve */
+    double lowest[ROWS_MAX]; /* lowest value of each curve */
     double values[PARAMS_MAX][VALUES_MAX];
     int nvalues[PARAMS_MAX];
-    int *row_at; /* of a point of the grid, -1: none */
+    int *row_at; /* row of each grid point; -1: none */
     double best, median, full;
 };
 
-/* What the area is made of. */
+/* The parts of the area. */
 struct area_parts {
     double points, left, training;
 };
@@ -68,7 +71,7 @@ static void fail (const char *what)
 
 /* ---- the table ---- */
 
-/* The names between "id" and "sec_per_epoch". */
+/* Read the names between "id" and "sec_per_epoch". */
 static void read_names (struct table *t, char *line)
 {
     char *c = strtok (line, ",");

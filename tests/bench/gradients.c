@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time to reduce gradients by name; gradients.py runs it beside gloo. */
+/* Measure how long it takes to reduce gradients by name.  gradients.py compares it with gloo. */
 #include <stdbool.h>
 
 #include "runtime/slurmdl_comm.h"
 #include "tests/bench/bench.h"
 
-/* A line of its input, "WHAT ROUNDS", is an order, which all ranks get; rank 0
- * answers with the seconds of each round, those of the slowest rank.
+/* Each input line "WHAT ROUNDS" is an order, which all ranks get.  Rank 0 prints the seconds of
+ * each round on the slowest rank.
  */
 enum { RESNET50 = 161, SMALL = 1000, SMALL_ELEMENTS = 256, MOST = 1000 };
 
@@ -25,11 +25,11 @@ static void add (struct gradients *g, size_t n)
 static void convolution (struct gradients *g, size_t out, size_t in, size_t width)
 {
     add (g, out * in * width * width);
-    add (g, out); /* of the normalization */
+    add (g, out); /* batch normalization */
     add (g, out);
 }
 
-/* He et al. 2016, arXiv:1512.03385, as torchvision's resnet50 has it. */
+/* ResNet-50 (He et al. 2016, arXiv:1512.03385) as in torchvision. */
 static void resnet50 (struct gradients *g)
 {
     static const size_t blocks[] = { 3, 4, 6, 3 };
@@ -56,7 +56,7 @@ static void small (struct gradients *g)
         add (g, SMALL_ELEMENTS);
 }
 
-/* All at once, or each when the one before it is done. */
+/* Submit all at once, or wait for each before the next. */
 static int by_name (struct slurmdl_comm *c, struct gradients *g, char kind, bool at_once)
 {
     float *end = g->data + g->total;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Very many workers of one experiment in one process: the real log, claims and
- * pull loop, each on a stack of its own, and a clock that this turns.
+/* Simulate thousands of workers of one experiment in one process: they use the real log, claims and
+ * pull loop, each on its own stack, but the clock is simulated.
  *
  *     herd FOLDER WORKERS TRIALS SECONDS [MS [START]]
  *
- * A training takes SECONDS (a fifth more or less), each call that a file server
- * answers MS (1), so that others come between a worker's look and its try; the
- * workers start within START (10) seconds.  Nothing else takes time.
+ * A training takes SECONDS (plus or minus a fifth).  Each call to the file server takes MS
+ * (default: 1), so that other workers can act between a worker's check and its claim.  The workers
+ * start within START (default: 10) seconds.  Nothing else takes time.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -30,14 +30,14 @@ struct one {
     ucontext_t context;
     char slot[32];
     enum worker_end end;
-    double begun; /* its first trial, 0: none */
+    double begun; /* start of its first trial; 0: none */
     long trials;
 };
 
 static struct herd {
     struct one *all;
-    double *wake; /* INFINITY: has ended */
-    long n, now;  /* the one that runs, -1: none */
+    double *wake; /* when each wakes up; INFINITY: it has ended */
+    long n, now;  /* 'now': the worker that runs; -1: none */
     ucontext_t turn;
     double clock, seconds, delay;
     uint64_t random;
@@ -124,7 +124,7 @@ void segment_end (struct segment_report *r)
     (void)r;
 }
 
-/* In the place of a trainer. */
+/* Replaces the training script. */
 int segment_run (struct worker *w, long trial, struct segment_report *r, struct slurmdl_error *err)
 {
     struct one *one = &herd.all[herd.now];
@@ -188,7 +188,7 @@ static int make (struct one *one, int i, const char *dir)
     return 0;
 }
 
-/* Whoever wakes first, until all have ended. */
+/* Run the worker that wakes first, until all have ended. */
 static void turn (void)
 {
     for (;;) {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time of a scalar that is logged, and of reading 1 M: bench/metrics FOLDER.
- * Prints, as JSON, nanoseconds by the clock and of the logging thread's
- * processor time, and milliseconds.  tests/bench/metrics.py runs it beside
- * other loggers.
+/* metrics FOLDER: measure the time to log a scalar, and to read 1 M of them.  Prints JSON: wall
+ * clock and CPU time of the logging thread in ns per scalar, and the time to read in ms.
+ * tests/bench/metrics.py compares it with other loggers.
  *
- * bench/metrics FOLDER RATE SECONDS: what is lost where RATE scalars a second
- * (0: as many as it can) are logged for so long, the rate that was reached,
- * and the milliseconds of the 100 that took longest.
+ * metrics FOLDER RATE SECONDS: log RATE scalars a second (0: as many as possible) for so long.
+ * Prints how many were lost, the rate that was reached, and how many ms the slowest 100 took.
  */
 #include "runtime/slurmdl.h"
 #include "tests/bench/bench.h"
@@ -17,8 +15,8 @@ struct times {
     double wall, cpu;
 };
 
-/* Half of the rows by handles, or by names; in bursts, with what is still to
- * be written out of the way.
+/* Log half of the rows by handle or by name.  Flush between bursts, so that pending writes do not
+ * slow down logging.
  */
 static struct times log_rows (struct slurmdl *run, int by_handle)
 {
@@ -47,7 +45,7 @@ static struct times log_rows (struct slurmdl *run, int by_handle)
     return sum;
 }
 
-/* A hundred scalars each time that they are due. */
+/* Log in batches of AT_ONCE scalars at the given rate. */
 static void log_steadily (struct slurmdl *run, double rate, double duration)
 {
     struct slurmdl_metric *metric = slurmdl_metric (run, "loss");

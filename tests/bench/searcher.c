@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time of a decision: make tests/bench/searcher && tests/bench/searcher */
+/* Measure the time of a decision: make tests/bench/searcher && tests/bench/searcher */
 #include "searcher/searcher.h"
 #include "tests/bench/bench.h"
 
@@ -7,7 +7,7 @@ enum { PARAMS = 8, WORKERS = 64 };
 
 struct event {
     struct search_op op;
-    double value; /* told, if this is not the begin */
+    double value; /* of a result; unused if 'begin' is set */
     bool begin;
     double x[PARAMS];
 };
@@ -17,7 +17,7 @@ static double value (long trial)
     return searcher_trial_seed (7, trial);
 }
 
-/* Returns the number of events. */
+/* Run a whole search.  Returns the number of events. */
 static long live (struct searcher *s, struct event *log)
 {
     struct search_op running[WORKERS];
@@ -49,9 +49,9 @@ static void replay (struct searcher *s, const struct event *log, long n)
             abort ();
 }
 
-/* Print what a segment costs, on average over a whole search with 64 segments
- * in flight and values in random order: searcher_ask(), _begin() and _observe()
- * together, then _begin() and _observe() alone, as when a log is replayed.
+/* Print the average cost of a segment over a whole search with 64 segments in flight and values in
+ * random order: first searcher_ask(), _begin() and _observe() together, then _begin() and
+ * _observe() alone, as when a log is replayed.
  */
 static void measure (const char *name, long trials)
 {
@@ -92,7 +92,7 @@ static void measure (const char *name, long trials)
     free (log);
 }
 
-/* A decision of these takes longer with each trial: see decision.c. */
+/* These searchers take longer with each trial; decision.c measures them. */
 static bool has_model (const char *name)
 {
     static const char *const models[] = { "auto", "tpe", "gp", "nsga2", "bohb" };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stopping early costs and what it loses, by share that passes a rung:
+/* Compare what early stopping saves with how often it loses the best trial:
+ *
  *     make tests/bench/stopping && tests/bench/stopping [SEEDS]
- * Each seed is a search of 16 trials at once among curves that come down to
- * their final values and are noisy on the way; max (floor (n / 4), 1) pass a
- * rung.  The clock is simulated: a step takes one unit of time.  Printed are
- * means.
+ *
+ * Each seed is a search with 16 trials at a time.  Their curves are noisy and fall towards their
+ * final values; max (floor (n / 4), 1) trials pass a rung.  The clock is simulated: a step takes
+ * one unit of time.  Prints means.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,12 +16,12 @@
 
 enum { TRIALS = 64, LENGTH = 256, WORKERS = 16, SEEDS = 300 };
 
-/* Of trainings of full length: the work, those that were trained to the end,
- * and (0 or 1) whether the best trial of all was, then the time.
+/* Work and time are in units of a full training.  WHOLE: number of trials trained to the end. BEST:
+ * whether the best trial was among them (0 or 1).
  */
 enum { WORK, WHOLE, BEST, TIME, MEASURES };
 
-/* Of each trial: steps that it has trained, and those of its segment's end. */
+/* For each trial: its current step, and the last step of its segment. */
 static int64_t at[2 * TRIALS + 1], goal[2 * TRIALS + 1];
 
 static double uniform (uint64_t seed, long trial, uint64_t n)
@@ -34,7 +35,7 @@ static double normal (uint64_t seed, long trial, uint64_t n)
            * cos (6.283185307179586 * uniform (seed, trial, 2 * n + 8));
 }
 
-/* Curves cross: what is fast in the beginning is not always good in the end. */
+/* Curves cross: trials that improve fast at first are not always best in the end. */
 static double curve (uint64_t seed, long trial, int64_t step)
 {
     double end = uniform (seed, trial, 1), rate = uniform (seed, trial, 2);
@@ -53,7 +54,7 @@ static long best_of (uint64_t seed)
     return best;
 }
 
-/* Fill the workers that are free. */
+/* Give trials to idle workers.  Returns the number of running trials. */
 static long begin (struct searcher *s, long *running, long n)
 {
     struct search_op op;
@@ -66,7 +67,9 @@ static long begin (struct searcher *s, long *running, long n)
     return n;
 }
 
-/* All that run train one step; those that end or are stopped leave. */
+/* Train each running trial for one step, and remove those that end or are stopped.  Returns how
+ * many remain.
+ */
 static long step (struct searcher *s, uint64_t seed, long *running, long n, double *found)
 {
     long left = 0;
