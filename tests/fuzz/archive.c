@@ -14,7 +14,7 @@ static void take_file (const char *path, const void *text, size_t size, void *ar
     *n += strlen (path) + size + (size ? bytes[size - 1] : 0);
 }
 
-/* Nothing is unpacked beside the folder. */
+/* Check that the archive unpacked nothing outside the folder. */
 static void check_beside (void)
 {
     DIR *d = opendir (fuzz_folder ());

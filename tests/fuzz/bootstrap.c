@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks that have met send to rank 0, to another rank, and to one that is
- * told its place.  The first byte says which; the handshake before it is not
- * tried here. */
+/* Messages of connected ranks to rank 0, to another rank, or to a rank that waits for its place.
+ * The first byte selects one; handshake.c fuzzes the handshake before them.
+ */
 #include "runtime/comm/bootstrap/tree.c"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks send to the collector of dl check: a message each. */
+/* The messages that ranks send to the collector of dl check. */
 #include <errno.h>
 
 #include "launcher/node/checks.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint: what is before the trailer, and a trailer whose checksums are
- * made right. */
+/* Checkpoints.  The checksums in the trailer are corrected first, so that the parser reads on. */
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/storage/crc32c.h"
 #include "tests/fuzz/fuzz.h"
@@ -19,7 +18,9 @@ static void seal (uint8_t *file, size_t size)
     memcpy (at, &t, sizeof (t));
 }
 
-/* A file without tensors has no rest to leave out of its checksum. */
+/* Bit 30 of nshards asks to correct rest_crc, too.  It covers the whole file here, which is right
+ * only for files without tensors.
+ */
 static void seal_rest (uint8_t *file, size_t size)
 {
     struct trailer t;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# each fuzzer of tests/fuzz/list once over its corpus: what broke a parser once, and what is valid
+# run each fuzzer in tests/fuzz/list over its corpus: valid inputs, and inputs that once broke the parser
 . "$srcdir/tests/lib.sh"
 here=$srcdir/tests/fuzz
 TMPDIR=$work
@@ -17,7 +17,7 @@ for name in $names; do
     timeout 300 "$builddir/tests/fuzz/$name" "$here/corpus/$name" >"$work/out" 2>&1
     status=$?
     is "$status" 0 "$name: $(tail -n 1 "$work/out" | tr -d '#')"
-    # a corpus that has decayed reaches nothing
+    # if the parser rejects the whole corpus, the corpus is outdated and tests nothing
     grep -q '^# \([0-9]*\) inputs, \1 refused' "$work/out"
     is $? 1 "$name: some are accepted"
     [ $status -eq 0 ] || tail -n 40 "$work/out" | sed 's/^/# /'

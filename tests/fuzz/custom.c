@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of a searcher's program: a line each. */
+/* Answers of a custom searcher program, one per line. */
 #include "launcher/worker/custom_searcher.c"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slurm's configuration, as dl doctor reads it: files below a root, and CONFIG,
- * scontrol's answer. */
+/* Slurm's configuration, as dl doctor reads it: files below a root, and CONFIG, the output of
+ * scontrol.
+ */
 #include "launcher/node/doctor.h"
 #include "tests/fuzz/fuzz.h"
 
-/* What neither asks Slurm nor starts anything. */
+/* The checks that neither query Slurm nor start a process. */
 static void (*const checks[]) (struct site *) = {
     doctor_plugstack,  doctor_plugin_line, doctor_plugin_file, doctor_order,
     doctor_profiles,   doctor_ports,       doctor_task_plugin, doctor_proctrack,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of dl debug, and NCCL's and Python's files in it. */
+/* The folder of dl debug, with the files of NCCL and Python in it. */
 #include "launcher/debug/debug.h"
 #include "launcher/debug/stacks.h"
 #include "tests/fuzz/fuzz.h"
@@ -14,7 +14,7 @@ static void last_line (const char *dir, const char *name, void *arg)
     debug_last_line (path, "Error", line, sizeof (line));
 }
 
-/* Files of stacks have lines "== ..." as inputs have: "=+ " here. */
+/* Stack files contain "== ", which would start a new file here, so inputs use "=+ " instead. */
 static void put_stacks (const char *path, const void *data, size_t size)
 {
     char *text = fuzz_text (data, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder in which elastic ranks agree. */
+/* The folder through which elastic ranks agree on their membership. */
 #include "runtime/comm/elastic/folder.h"
 #include "tests/fuzz/fuzz.h"
 

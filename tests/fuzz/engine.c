@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets about named tensors: to rank 0 from those below it, or from rank 0.
- * The first byte says which. */
+/* Packets about named tensors.  The first byte selects packets to rank 0 or from rank 0. */
 #include <pthread.h>
 
 #include "runtime/comm/api/comm.h"

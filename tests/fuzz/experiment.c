@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Experiment files: dl run, dl preview.  "---" first is YAML; lines "#set
- * KEY=VALUE" are options --set.
+/* Experiment files, as dl run and dl preview read them.  An input that starts with "---" is YAML;
+ * lines "#set KEY=VALUE" are --set options.
  */
 #include "launcher/config/experiment.h"
 #include "launcher/config/diagnostics.h"
@@ -11,7 +11,7 @@
 
 enum { SETS = 4 };
 
-/* An experiment's own copy, which all later commands read. */
+/* Read the copy that an experiment keeps of its file, as all later commands do. */
 static void read_again (const struct experiment *e, const char *path)
 {
     struct experiment *copy;

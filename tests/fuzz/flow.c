@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flow files and the log of a run, whose entries get the checksum that they should have. */
+/* Flow files and the log of a run, whose entries get correct checksums. */
 #include <sys/stat.h>
 #include <xxhash.h>
 
@@ -47,7 +47,7 @@ static void look_at_tasks (const struct flow_run *r, const struct flow_step *s)
     }
 }
 
-/* What the corpus names: flow_read() looks whether it is there. */
+/* Create the programs that the corpus names, because flow_read() checks that they exist. */
 static void put_programs (void)
 {
     static const char tune[] = "name = \"tune\"; entrypoint = \"sh prepare.sh {lr} {data}\";\n"
@@ -76,7 +76,7 @@ static void put_file (const char *path, const void *data, size_t size)
     fclose (f);
 }
 
-/* The flow itself, or below "== flow.conf" with what its steps have left. */
+/* The input is a flow file, or a folder with "== flow.conf" and the files of a run. */
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     bool is_run = size > 3 && !memcmp (data, "== ", 3);

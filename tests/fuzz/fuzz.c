@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs as texts, files, folders and sockets. */
+/* Pass inputs to parsers as texts, files, folders and sockets. */
 #include "tests/fuzz/fuzz.h"
 
 #include <fcntl.h>
@@ -80,7 +80,7 @@ void fuzz_put (const char *path, const void *data, size_t size)
 {
     int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
-    /* a path of the input's may be impossible */
+    /* the input may contain a path that cannot exist */
     if (fd < 0)
         return;
     must (write (fd, data, size) == (ssize_t)size && close (fd) == 0, path);
@@ -124,14 +124,14 @@ struct entry {
     bool link;
 };
 
-/* What is in a folder: sorted, each name once, nothing below a file. */
+/* The contents of a folder: sorted, without duplicate names, and with nothing below a file. */
 struct tree {
     char *text;
     struct entry *list;
     size_t n;
 };
 
-/* As strcmp(), but what is below "a" comes right behind it. */
+/* Compare like strcmp(), but sort "a/..." directly after "a". */
 static int rank_of (char c)
 {
     return c == '/' ? 1 : c ? (unsigned char)c + 1 : 0;
@@ -147,7 +147,7 @@ static int by_name (const void *a, const void *b)
     return rank_of (x->name[i]) - rank_of (y->name[i]);
 }
 
-/* Of one name the last counts. */
+/* Sort duplicates by position in the text, so that later entries come last. */
 static int by_name_and_place (const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
@@ -156,7 +156,7 @@ static int by_name_and_place (const void *a, const void *b)
     return order ? order : (y->body > x->body) - (y->body < x->body);
 }
 
-/* Whether each component of a path is a name. */
+/* Return whether every component of a path is a name, not empty, "." or "..". */
 static bool is_path (const char *c)
 {
     for (;; c++) {
@@ -168,7 +168,7 @@ static bool is_path (const char *c)
     }
 }
 
-/* Whether what a link names is in the folder as well: no ".." but first. */
+/* Return whether the target of a link stays in the folder.  ".." may only come first. */
 static bool leads_below (const char *name, const char *target)
 {
     while ((name = strchr (name, '/')) && !strncmp (target, "../", 3)) {
@@ -186,7 +186,7 @@ static bool is_kept (const struct entry *e, const struct entry *last)
            && !(last && !strncmp (last->name, e->name, n) && (!e->name[n] || e->name[n] == '/'));
 }
 
-/* The next line "== ...", or the end. */
+/* Find the next line "== ...", or the end. */
 static char *next_head (char *at, const char *end)
 {
     char *found = at;
@@ -198,14 +198,14 @@ static char *next_head (char *at, const char *end)
     return (char *)end;
 }
 
-/* One entry of the text, whose end and whose name's end become '\0'. */
+/* Cut one entry out of the text, ending its name and its link target with '\0'. */
 static char *cut_entry (char *at, char *end, struct entry *e)
 {
     char *line = memchr (at, '\n', (size_t)(end - at));
     char *body = line ? line + 1 : end;
     char *next = next_head (body, end);
 
-    /* the line's end before a head is not the file's */
+    /* the newline before the next head does not belong to the file */
     *e = (struct entry){ at + 3, body, (size_t)(next - body), false };
     e->size -= e->size && next < end;
     if (line)
@@ -272,8 +272,8 @@ static bool same (const struct entry *a, const struct entry *b)
     return a->link == b->link && a->size == b->size && !memcmp (a->body, b->body, a->size);
 }
 
-/* Most of what an input has is what the last one had: files cost more than all
- * else.
+/* Remove or write only the files that differ from the last input, because files take most of the
+ * time.
  */
 static void change_tree (const char *dir, const struct tree *from, const struct tree *to,
                          fuzz_put_f *write_file)
@@ -318,7 +318,7 @@ const char *fuzz_files (const char *name, const uint8_t *data, size_t size, fuzz
 
 int fuzz_socket (const uint8_t *data, size_t size)
 {
-    static int other = -1; /* open, so that answers can be sent */
+    static int other = -1; /* kept open, so that the parser can send answers */
     int room = 1 << 20;
     int ends[2];
 
@@ -338,7 +338,7 @@ int fuzz_socket (const uint8_t *data, size_t size)
     return ends[0];
 }
 
-/* ---- what must hold ---- */
+/* ---- rejected inputs ---- */
 
 bool fuzz_refused;
 

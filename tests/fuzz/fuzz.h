@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fuzzers share: a folder of their own, and inputs as files. */
+/* Helpers of the fuzzers: a temporary folder, and inputs as files. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,50 +12,46 @@
 
 #include "runtime/slurmdl.h"
 
-/* One input; returns 0.  libFuzzer calls it, or tests/fuzz/main.c does. */
+/* Parse one input and return 0.  libFuzzer or tests/fuzz/main.c calls it. */
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 
-/* The input as text, which the caller frees. */
+/* Return the input as a string.  The caller frees it. */
 char *fuzz_text (const uint8_t *data, size_t size);
 
-/* Cut off the first line of a text, "" if it has none; '*text' is moved behind
- * it.
- */
+/* Cut off and return the first line of a text, "" if the text is empty, and advance '*text'. */
 char *fuzz_line (char **text);
 
-/* The folder of this process, which goes with it; a path in it, until the call
- * after the next three.
+/* Return the temporary folder of this process, which is removed at exit, or a path in it.  Four
+ * paths are valid at a time.
  */
 const char *fuzz_folder (void);
 const char *fuzz_path (const char *name);
 
-/* Write a file in the folder; returns its path, as fuzz_path(). */
+/* Write a file in the folder and return its path, which is valid as with fuzz_path(). */
 const char *fuzz_file (const char *name, const void *data, size_t size);
 
 /* Remove everything below a folder. */
 void fuzz_empty (const char *path);
 
-/* Make the folder 'name' with the files that the input has, each after a line
- * "== PATH".  "-> TARGET" is a link.  'put' writes a file, NULL: as it is.
- * Returns the folder's path.  Only what differs from the last input is written:
- * one folder a process, and fuzz_forget() where a parser has written into it.
+/* Create the folder 'name' with the files in the input and return its path.  Each file follows a
+ * line "== PATH"; "-> TARGET" makes it a link.  'put' writes a file; NULL means fuzz_put().
+ *
+ * fuzz_files() writes only files that differ from the last input, so a process can have only one
+ * such folder, and has to call fuzz_forget() after a parser wrote into it.
  */
 typedef void fuzz_put_f (const char *path, const void *data, size_t size);
 const char *fuzz_files (const char *name, const uint8_t *data, size_t size, fuzz_put_f *put);
 void fuzz_forget (const char *path);
 
-/* What 'put' may be: as it is; with the checksum of the runtime's messages. */
+/* For 'put': write the data unchanged, or as a message of the runtime with its checksum. */
 void fuzz_put (const char *path, const void *data, size_t size);
 void fuzz_put_message (const char *path, const void *data, size_t size);
 
-/* A socket from which the input can be read, and then its end; answers can be
- * sent.
- */
+/* Return a socket that delivers the input and then end of file.  Answers can be sent on it. */
 int fuzz_socket (const uint8_t *data, size_t size);
 
-/* The input was refused.  A corpus of which nothing is accepted reaches little.
- */
+/* Set if the parser rejected the input.  A corpus without accepted inputs tests little. */
 extern bool fuzz_refused;
 
-/* The same with its reason: ends the program if there is none. */
+/* Set fuzz_refused, and abort if the error has no text. */
 void fuzz_failed (const struct slurmdl_error *err);

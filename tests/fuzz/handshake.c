@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stranger says to a listener, and what a listener answers.  The first
- * byte says which, and how the service begins its connections; a caller that
- * has the key sends the rest as its body.
+/* Bytes from an unauthenticated caller to a listener, or from a listener to a caller.  The first
+ * byte selects one of them and how the service starts its connections.  A caller that has the key
+ * sends the other bytes as its body.
  */
 #include "runtime/comm/net/listener.c"
 
@@ -29,7 +29,7 @@ static struct net_seal *call_as (int fd, const void *data, size_t n)
     return seal;
 }
 
-/* What the other side says in the thread of a caller. */
+/* The thread of a caller that has the key. */
 static void *call (void *arg)
 {
     struct speech *s = arg;
@@ -50,7 +50,7 @@ static bool keep_all (void *arg, const void *body, size_t n)
     return true;
 }
 
-/* Until all is heard: a stranger's words are there, a caller's still come. */
+/* Read until the handshake is complete or fails.  A caller in a thread may still be sending. */
 static void hear_all (struct listener *l, int fd)
 {
     struct listener_arrival a;

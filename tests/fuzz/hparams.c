@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON of a point, below it a text with {names}. */
+/* The JSON of a point in the first line, then a text with {names}. */
 #include "launcher/config/hparams.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/space.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of hosts and numbers of tasks, as Slurm writes them: hosts, tasks,
- * distribution, plane, ranks, node, ranks of the node, components. */
+/* The layout of a step in Slurm's notation, one value per line: hosts, tasks, distribution, plane,
+ * ranks, node, ranks of the node, components.
+ */
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rank_environment.h"
 #include "tests/fuzz/fuzz.h"

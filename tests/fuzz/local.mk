@@ -1,6 +1,6 @@
-# tests/fuzz/: one fuzzer a parser.  tests/fuzz/list says what each reads; corpus/NAME has its inputs.
-# Here each runs once over its corpus.  ./configure --enable-fuzzers CC=clang links them with
-# libFuzzer instead; tests/fuzz/run then looks for new inputs.
+# tests/fuzz/: one fuzzer per parser.  tests/fuzz/list names what each reads; corpus/NAME has its inputs.
+# This build runs each fuzzer once over its corpus.  ./configure --enable-fuzzers CC=clang links them with
+# libFuzzer instead; tests/fuzz/run then searches for new inputs.
 fuzz_programs = %D%/archive %D%/bootstrap %D%/check %D%/checkpoint %D%/constraint %D%/custom %D%/doctor %D%/dumps %D%/elastic %D%/engine \
 	%D%/experiment %D%/flow %D%/handshake %D%/hparams %D%/layout %D%/log %D%/logpolicy %D%/mesh %D%/metrics %D%/nccl %D%/options %D%/pack \
 	%D%/pattern %D%/peers %D%/proc %D%/registry %D%/results %D%/safetensors %D%/server %D%/stacks \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An entry of the decision log, without its checksum, after the first one. */
+/* The second entry of a decision log, without its checksum. */
 #include <xxhash.h>
 
 #include "launcher/config/diagnostics.h"
@@ -33,7 +33,7 @@ static void put_entry (long n, const void *text, size_t size)
     free (all);
 }
 
-/* The same one again and again: it is not what is tested here. */
+/* Read the experiment once, because its file is not under test here. */
 static struct experiment *experiment (void)
 {
     static struct experiment *e;

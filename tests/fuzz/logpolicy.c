@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_policies: the first line is an expression, the rest a failed attempt's
- * log. */
+/* log_policies.  The first line is an expression; the rest is the log of a failed attempt. */
 #include "launcher/config/log_policy.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run a fuzzer once over files and folders of inputs, without libFuzzer. */
+/* Run a fuzzer over files and folders of inputs once, without libFuzzer. */
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -20,7 +20,7 @@ static int run_file (const char *path)
     }
     n = fread (data, 1, (size_t)st.st_size, f);
     fclose (f);
-    /* what a crash was about */
+    /* name the input before it can crash the fuzzer */
     printf ("# %s\n", path);
     fflush (stdout);
     fuzz_refused = false;

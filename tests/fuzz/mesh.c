@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message of another rank, after the handshake.  The first byte says how
- * long it should be, and whether it is reduced as it comes.
+/* A message from another rank after the handshake.  The first byte gives the expected length, and
+ * whether the data are reduced as they arrive.
  */
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -59,7 +59,9 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
     if (size < 1 || size - 1 > sizeof (whole))
         return 0;
-    /* no end of the stream: to find out why a rank has gone takes time */
+    /* Always send the full size.  At the end of a stream, the mesh would spend time to find out why
+     * the rank is gone.
+     */
     memcpy (whole, data + 1, size - 1);
     m.root = h.meshes = &m;
     h.pid = getpid ();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of metrics. */
+/* Metrics files. */
 #include <hdf5.h>
 #include <sys/stat.h>
 
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     struct slurmdl_error err = { "" };
     size_t n = 0;
 
-    /* as others' files: libhdf5, which has faults of its own, is left out */
+    /* the reader does not pass world-writable files to libhdf5, which has bugs of its own */
     chmod (path, 0666);
     if (slurmdl_metrics_read (path, take_row, &n, &err) < 0)
         fuzz_failed (&err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles of NCCL's variables, and an environment. */
+/* Profiles with NCCL variables, and an environment. */
 #include "runtime/network/nccl.c"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of the plugin's options: a line is a row of the table and a value. */
+/* Values of the plugin's options.  The first byte of each line selects the option. */
 #include "runtime/rank/binding.h"
 #include "runtime/rank/plugin_options.h"
 #include "runtime/rank/roles.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of a pack of the decision log. */
+/* The events in a pack file of the decision log. */
 #include "launcher/sweep/log.c"
 #include "tests/fuzz/fuzz.h"
 
-/* Read, so that sanitizers see it. */
+/* Volatile, so that the reads that sanitizers check are not optimized away. */
 volatile size_t fuzz_sum;
 
-/* Every byte that an event is said to have. */
+/* Read every byte that an event claims to have. */
 static size_t weigh (const struct event *e)
 {
     const char *const texts[] = { e->by,   e->why, e->host, e->gpus,  e->owner,  e->state,

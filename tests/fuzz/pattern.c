@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metric patterns: the first line is one, the others are a program's output. */
+/* Metric patterns.  The first line is a pattern; the others are the output of a program. */
 #include "launcher/config/metric_pattern.h"
 #include "tests/fuzz/fuzz.h"
 
-/* glibc's regcomp() takes memory without bound for nested repetitions, which a
- * user can only do to himself; such patterns are not tried.
+/* Skip patterns with nested repetitions.  glibc's regcomp() uses unbounded memory for them, but
+ * users can harm only themselves.
  */
 enum { PATTERN_MAX = 200 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of workers and claims in an experiment's folder. */
+/* The files of workers and claims in the folder of an experiment. */
 #include "launcher/sweep/peer.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -21,6 +21,6 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
             peer_preceded (self, nonce);
     }
     peer_destroy (self);
-    fuzz_forget (dir); /* of this worker's file */
+    fuzz_forget (dir); /* remove this worker's file */
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of plugstack.conf, a line each, and a value that they are about. */
+/* The first line is a value; the others are plugstack.conf arguments that may restrict it. */
 #include "spank/policy.h"
 #include "spank/context.h"
 #include "tests/fuzz/fuzz.h"

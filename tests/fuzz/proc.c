@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A proc(5) with the ranks of a step, and cgroups. */
+/* A proc(5) tree with the ranks of a step, and cgroups. */
 #include <fcntl.h>
 
 #include "launcher/debug/debug.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of a registry of models, which a group may share. */
+/* Entries of a model registry, which a group may share. */
 #include "launcher/model/model.h"
 #include "tests/fuzz/fuzz.h"
 

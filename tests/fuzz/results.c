@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An older results.h5, after its seal was found to be right. */
+/* An existing results.h5 whose seal is already verified. */
 #include "launcher/sweep/results_file.c"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of those who connect to srun; 32 zeros are the token. */
+/* Lines from clients that connect to srun.  The token is 32 zeros. */
 #include "spank/rollcall.c"
 
 #include <fcntl.h>
 
 #include "tests/fuzz/fuzz.h"
 
-/* What the other half of that file needs, which runs in srun and in a task. */
+/* Stubs for the other half of rollcall.c, which runs in srun and in tasks. */
 long variable_number (spank_t sp, const char *name)
 {
     (void)sp;

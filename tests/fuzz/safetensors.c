@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of safetensors: dl ckpt import. */
+/* Safetensors files, as dl ckpt import reads them. */
 #include "launcher/model/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -3,7 +3,7 @@
 #include "launcher/cmd/commands.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Large searches are slow, which is no finding. */
+/* Limit the requests, because large searches are slow without being a bug. */
 enum { LINES = 40, REQUEST = 4096 };
 
 static size_t cut (const uint8_t *data, size_t size)

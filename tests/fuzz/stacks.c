@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of stacks: dl debug. */
+/* Stack files, as dl debug reads them. */
 #include "launcher/debug/stacks.h"
 #include "tests/fuzz/fuzz.h"
 

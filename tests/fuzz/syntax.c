@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Experiment files that libconfig refuses, at each of their first lines. */
+/* Hints for syntax errors in experiment files, at each of the first lines. */
 #include "launcher/config/syntax.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A machine's sys, proc and dev, and VISIBLE, a list of devices. */
+/* The sys, proc and dev folders of a machine.  The first 200 bytes also serve as a device list. */
 #include "runtime/host/topology.h"
 #include "runtime/network/fabric.h"
 #include "runtime/network/nccl.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows in files of `srun --dl-monitor`, a line "STEP TIME VALUE NAME" each
- * (fuzzer "metrics" has the files); "==" begins the next node.
+/* Rows that srun --dl-monitor writes, one line "STEP TIME VALUE NAME" each; "==" starts the next
+ * node.  metrics.c fuzzes the file format.
  */
 #include "launcher/monitor/usage.c"
 
@@ -9,7 +9,7 @@
 
 enum { ADVICE = 8 };
 
-/* Returns what is behind the node. */
+/* Read the rows of one node and return the text after them. */
 static char *read_node (struct usage *u, char *rest, double since)
 {
     struct tracks t = { .begin = NAN, .since = since };
