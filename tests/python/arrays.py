@@ -58,7 +58,7 @@ same(slurmdl.load(path, states=True)["state/loader"], b"position 3", "and states
 with h5py.File(path) as f:
     ok((f["model/float32"][:] == wanted["model/float32"]).all(), "h5py reads the same")
 
-# ---- some of it
+# ---- restore a part
 arrays["scalar"][...] = 0
 arrays["model/int8"][...] = 0
 same(run.restore("model/*"), 7, "a part is restored")
@@ -66,7 +66,7 @@ ok(arrays["scalar"] == 0 and (arrays["model/int8"] == wanted["model/int8"]).all(
 same(run.restore(path=path), 7, "from a file that is named")
 ok(arrays["scalar"] == 3.5, "too")
 
-# ---- what is refused
+# ---- invalid memory and names
 for what, kind, text in (
     (np.zeros((2, 3)).T, (ValueError, BufferError), "contiguous"),
     (np.zeros(3, dtype=">f8"), TypeError, "byte order"),
@@ -93,7 +93,7 @@ with raises(slurmdl.Error, "another type or shape", "another shape is not restor
     run.restore()
 run.unprotect()
 
-# ---- asynchronous; other threads run meanwhile
+# ---- asynchronous saves, while other threads run
 big = np.zeros(1 << 22)
 run.protect("big", big)
 counted = [0]
@@ -120,7 +120,7 @@ stop.set()
 thread.join()
 same(run.restore(), 20, "the newest one")
 ok((slurmdl.load("trial/a.1/ckpt/00000012.h5")["big"] == 12).all(), "a copy was saved, not what came after it")
-# one that is damaged is passed over
+# restore() skips a damaged checkpoint
 with open("trial/a.1/ckpt/00000020.h5", "r+b") as f:
     f.seek(1 << 20)
     f.write(b"damage")
@@ -132,7 +132,7 @@ with warnings.catch_warnings(record=True) as said:
 same([str(w.message).split("/")[-1] for w in said], ["00000020.h5: is damaged: skipped"], "with a word")
 with raises(slurmdl.Error, "absent.h5: cannot read: No such file", "a file that is not there is told"):
     run.restore(path="absent.h5")
-# if all are, whatever the damage is, nothing begins from the beginning
+# if all checkpoints are damaged, restore() fails instead of starting from scratch
 with slurmdl.Run("cut") as other:
     other.protect("x", np.zeros(3))
     for step in (1, 2):
@@ -142,7 +142,7 @@ with slurmdl.Run("cut") as other:
             os.truncate(f"cut/a.1/ckpt/{step:08}.h5", size)
         with raises(slurmdl.Error, "(a.1/ckpt/00000002.h5, a.1/ckpt/00000001.h5)", f"all cut to {size} bytes: all are named"):
             other.restore()
-# a save that is not asynchronous for want of memory says so
+# save_async() warns if it lacks the memory for a copy and saves synchronously
 run.close()
 os.environ["DL_SNAPSHOT_MAX"] = "1000"
 with slurmdl.Run("sync") as run, warnings.catch_warnings(record=True) as said:
@@ -152,7 +152,7 @@ with slurmdl.Run("sync") as run, warnings.catch_warnings(record=True) as said:
 same(len(said), 1, "a save that is not asynchronous is told")
 del os.environ["DL_SNAPSHOT_MAX"]
 
-# ---- files by themselves
+# ---- files without a run
 slurmdl.dump("file.h5", {"a": np.arange(5), "b/c": np.eye(2, dtype="f2")}, step=3)
 same(
     {k: v.tolist() for k, v in slurmdl.load("file.h5").items()},

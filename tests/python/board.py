@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A script that knows nothing of us, and writes to TensorBoard: board.py MODULE."""
+"""board.py MODULE: a script that does not use slurmdl and writes to TensorBoard."""
 
 import importlib
 import sys

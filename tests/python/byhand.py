@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several ranks that were started by hand: Horovod's elastic training without dl elastic, commits before run(), and
-the sampler.  With the word "lost" the last rank dies."""
+"""One of several ranks started by hand: Horovod's elastic training without dl elastic, commits before run(), and the
+sampler.  With the argument "lost", the last rank dies."""
 
 import os
 import sys
@@ -31,8 +31,8 @@ def make(value):
 
 
 def try_it(where):
-    """What scripts do with a state outside of run(), and in it; hvd.init() has been called."""
-    rank = hvd.rank()  # of dl elastic another one than RANK
+    """Use a state outside and inside run(), as scripts do, after hvd.init()."""
+    rank = hvd.rank()  # under dl elastic this differs from RANK
     model = make(1.0 + rank)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     state = hvd.elastic.TorchState(model=model, optimizer=optimizer, batch=20 + rank)
@@ -90,7 +90,7 @@ del os.environ["DL_ELASTIC_DIR"]
 hvd.init(timeout=60)
 told(good, "dl elastic: hvd.elastic.run()")
 
-# ---- the sampler has Horovod's interface, and its numbers
+# ---- the sampler has Horovod's interface and returns the same indices
 sampler = hvd.elastic.ElasticSampler(list(range(7 * size)), shuffle=True, seed=3)
 told(isinstance(sampler, torch.utils.data.Sampler) and sampler.num_replicas == size and sampler.rank == rank, "ElasticSampler")
 told((sampler.num_samples, sampler.total_size, len(sampler), len(sampler.remaining_indices)) == (7, 7 * size, 7, 7 * size), "sizes")

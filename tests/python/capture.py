@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts that know nothing of us: what is collected, and that nothing else changes."""
+"""Unmodified scripts: slurmdl collects their metrics and changes nothing else."""
 
 import importlib.util
 import os
@@ -20,7 +20,7 @@ def values(folder):
     return {(r["name"], int(r["step"])): float(r["value"]) for r in rows}
 
 
-# ---- the pattern
+# ---- parsing of lines
 for line, step, metrics in (
     ("epoch 3 loss 0.123 acc: 97.1%", 3, {"loss": 0.123, "acc": 97.1}),
     ("Epoch: 3/10 | step 100 | loss=0.5, val_loss = 1e-3", 100, {"loss": 0.5, "val_loss": 1e-3}),
@@ -51,7 +51,7 @@ for line in (
 ):
     same(parse(line), None, "not taken: " + line[:40])
 
-# ---- printed
+# ---- printed metrics
 plain = [sys.executable, here + "/plain.py", "--lr", "0.1"]
 alone = subprocess.run(plain, stdout=subprocess.PIPE)
 env = dict(os.environ, DL_RUN_DIR="plain")
@@ -137,7 +137,7 @@ for module in ("torch.utils.tensorboard", "tensorboardX"):
         f"{module}: images",
     )
 
-# ---- tf.summary, by a module that has its calls
+# ---- tf.summary, with a fake module that has the same calls
 script = """
 import slurmdl
 run = slurmdl.init("tf", capture=True)

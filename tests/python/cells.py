@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that was defined in the cells of a notebook, with a class of another cell."""
+"""Run a function that is defined in a notebook cell and uses a class from another cell."""
 
 from check import ok, same
 from IPython.core.interactiveshell import InteractiveShell

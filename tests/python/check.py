@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TAP for the scripts of this folder; tests/python/python.t numbers the lines."""
+"""TAP for the scripts in this folder; tap() in tests/lib.sh numbers the lines."""
 
 import contextlib
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics, parameters and what a run knows, outside any job."""
+"""Metrics, hyperparameters and the attributes of a run, outside any job."""
 
 import gc
 import math
@@ -16,7 +16,7 @@ from check import ok, raises, same
 
 import slurmdl
 
-# ---- a run by hand
+# ---- a run without an experiment
 run = slurmdl.init("trial")
 same((run.trial, run.attempt, run.rank, run.size), (0, 1, 0, 1), "a run outside any job")
 here = os.getcwd()
@@ -121,7 +121,7 @@ with raises(ValueError, "4 channels, not 5", "and an image of too many channels"
 with raises(TypeError, "real", "and a vector of complex numbers"):
     run.vector("v", np.ones(2, "c8"), 1)
 
-# ---- threads and children
+# ---- threads and forked children
 threads = [threading.Thread(target=lambda: [run.log(f"thread{t}", i, i) for i in range(2000)]) for t in range(4)]
 for t in threads:
     t.start()
@@ -158,7 +158,7 @@ run.request_stop()
 same((run.should_stop(), run.stop_here(1)), (True, True), "now one is")
 same(run.lost, 0, "nothing was lost")
 
-# ---- the end
+# ---- closing
 run.close()
 run.close()
 ok(run.closed and "closed" in repr(run), "a run is closed once")
@@ -228,7 +228,7 @@ same(hp.flat(), {"lr": 1, "name": "1", "optimizer.beta": 0.5, "optimizer.x": [1,
 same(hp.as_dict()["optimizer"], {"beta": 0.5, "x": [1, 2]}, "and as dictionaries")
 ok(list(hp) == ["lr", "name", "optimizer"] and len(hp) == 3, "they can be listed")
 
-# ---- threads that outlive the run
+# ---- threads and exit handlers that outlive the run
 script = """
 import atexit, threading, time
 if late:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root in part
-# scripts of Determined's Core API: each call by hand; a sweep; two ranks; paused and resumed
+# scripts for Determined's Core API: each call, a sweep, pausing and resuming, two ranks
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 case $CFLAGS in *sanitize*) skip_all "slow under sanitizers" ;; esac
@@ -11,7 +11,7 @@ $python -c 'import numpy, slurmdl; slurmdl.dump("plain.h5", {"w": numpy.ones(3)}
 tap calls env DL_LENGTH=7 DL_HP_lr=0.5 $python -m slurmdl.det "$here/det_calls.py" "$work/plain.h5"
 is "$($python -m slurmdl.det nothing.py 2>&1)" "slurmdl.det: nothing.py: there is no such script" "no script"
 
-# ---- promoted, with a script that counts batches where the searcher counts tens of them
+# ---- promotions, with a script that counts batches although the searcher counts tens of batches
 cp "$here"/det_app.py "$here"/det_ranks.py .
 cat >app.conf <<'END'
 name = "app";
@@ -29,7 +29,7 @@ is "$(cat app-0001/trials/*/a.2/log | grep -c '^from 20 of 000.-1-00000020$')" \
     "$(find app-0001/trials -name a.2 | wc -l)" "a trial that is promoted goes on from latest_checkpoint"
 like "$(cat app.out)" '^best x [0-9.]+: trial . at length' "the searcher has its metric"
 
-# ---- paused: what has been reported so far is no result, though its steps are beyond the length
+# ---- paused: metrics reported so far are not a result, even though their steps exceed the length
 sed 's/"app"/"paused"/; s/0.001/0.04/; s/max_length = 4/max_length = 20/; s/"asha"/"random"/; s/max_trials = 4/max_trials = 1/; s/divisor.*2; }/}/' app.conf >paused.conf
 timeout 300 dl run --local paused.conf >paused.out 2>&1 &
 wait_for 300 grep -q '^batches 30$' paused-0001/trials/0001/a.1/log
@@ -43,7 +43,7 @@ like "$(head -1 paused-0001/trials/0001/a.2/log)" '^from [3-9][05] of 0001-1-000
 # ---- two ranks
 has torch || { skip "two ranks" "no PyTorch"; done_testing; }
 cat >two.py <<'END'
-# two ranks, as torchrun starts them; if one fails the other is ended, and the trial is tried again
+# start two ranks like torchrun; if one fails, kill the other, so that dl retries the trial
 import os, random, signal, sys, time
 import torch
 from forked import start

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# written from Determined's documentation: metrics, a checkpoint in a folder, preemption, the searcher's length
+# follows Determined's documentation: metrics, a checkpoint in a folder, preemption, and the searcher's length
 import logging
 import sys
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""slurmdl.det by hand: each call of Determined's Core API, and its errors."""
+"""slurmdl.det without an experiment: each call of Determined's Core API, and its errors."""
 
 import glob
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# two ranks of torch.distributed: sharded checkpoints, agreement on preemption, objects from rank to rank
+# two ranks of torch.distributed: sharded checkpoints, agreement on preemption, and collectives on objects
 import pathlib
 import sys
 import tempfile

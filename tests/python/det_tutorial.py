@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# written from Determined's documentation: the tutorial of the Core API with a search, whose script has its own length
+# follows Determined's documentation: the Core API tutorial with a search, whose script sets its own length
 import logging
 import os
 

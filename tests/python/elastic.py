@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank of an elastic training: elastic.py STEPS LOST.  In the first world the last rank dies at step LOST; where
-there is PyTorch a model learns what one process alone does, else numbers are added."""
+"""A rank of an elastic training: elastic.py STEPS LOST.  In the first world, the last rank dies at step LOST.  With
+PyTorch, the model must end as if one process had trained it; without, the ranks add up numbers."""
 
 import os
 import signal
@@ -82,7 +82,7 @@ else:
 
 result = train(state)
 if torch is not None and result is not None:
-    # as scripts do that save the model on rank 0 after the training
+    # scripts that save the model on rank 0 after the training call these, too
     result = result if hvd.is_initialized() and hvd.rank() < hvd.size() == 2 else "other ranks"
 good = result is not None and np.allclose(result, wanted, atol=1e-5)
 print("learned", "the same" if good else f"{result} and not {wanted}", flush=True)

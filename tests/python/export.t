@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl export for other tools: what each tool itself reads is what was logged, also after kills at any instant.
-# DL_TEST_PYTHON: an interpreter that has the tools
+# dl export for other tools: each tool reads exactly what was logged, even if the export was killed at any instant.
+# DL_TEST_PYTHON names an interpreter that has the tools.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_package numpy
@@ -50,7 +50,7 @@ same () { # same FORMAT FOLDER EXPERIMENT
     $tools "$here/exported.py" "$@" 2>&1 | sed -n '/^same/p; /^differs/,$p'
 }
 
-# ---- one that has ended, twice
+# ---- export a finished experiment twice
 sweep ended 0
 is $? 0 "a sweep"
 for format in tensorboard wandb mlflow optuna parquet; do
@@ -66,8 +66,8 @@ for format in tensorboard wandb mlflow optuna parquet; do
     like "$(same $format all ended-0001)" "^same: [0-9]+ rows" "$format: nothing twice"
 done
 
-# ---- while it runs, and killed
-killed () { # killed FORMAT SECONDS: all that exports is killed at any instant of its first SECONDS
+# ---- export a running experiment, and kill the export
+killed () { # killed FORMAT SECONDS: kill the whole export at a random instant of its first SECONDS, again and again
     kills=0
     while [ $kills -lt "$(often 3 8)" ] || kill -0 $sweep 2>/dev/null; do
         setsid dl export --format="$1" --follow --seconds=0.2 --output=live live >/dev/null 2>&1 &
@@ -79,7 +79,7 @@ killed () { # killed FORMAT SECONDS: all that exports is killed at any instant o
     done
 }
 
-# how long each takes to begin and to write some of it
+# seconds that each tool takes to start and to write some rows
 starts='tensorboard 1.5 optuna 2.5 mlflow 7 wandb 3'
 seconds () {
     echo "$starts" | sed "s/.*$1 \([^ ]*\).*/\1/"
@@ -99,7 +99,7 @@ for format in tensorboard optuna mlflow wandb; do
     like "$(same $format live live-0001)" "^same: [0-9]+ rows" "$format: no row lost, none twice"
 done
 
-# ---- csv follows too
+# ---- --follow with csv
 sweep csv 0.1 &
 wait_for 60 test -d csv-0001/trials/0001
 timeout 300 dl export --follow --seconds=0.2 --output=follow.csv csv
@@ -111,7 +111,7 @@ ok $? "its last file is that of the end"
 is "$(dl export --follow csv 2>&1; echo $?)" "dl: --follow with --format=csv needs --output=FILE
 2" "--follow needs a file"
 
-# ---- mistakes
+# ---- errors
 program none <<'END'
 exec /usr/bin/env -u PYTHONPATH python3 -S -E "$@"
 END

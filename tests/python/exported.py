@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open what dl export wrote with the tool itself, and compare: exported.py FORMAT FOLDER EXPERIMENT, prints "same: N rows"."""
+"""exported.py FORMAT FOLDER EXPERIMENT: read an export with the tool itself and compare.  Prints "same: N rows"."""
 
 import collections
 import glob
@@ -38,7 +38,7 @@ def tensorboard(folder: str, name: str) -> Iterator[Key]:
 
 
 def records(path: str) -> Iterator[Any]:
-    """The records of a log as LevelDB has it, which is what wandb writes."""
+    """Read the records of a wandb file, which has the format of LevelDB's log."""
     from wandb.proto import wandb_internal_pb2
 
     data = open(path, "rb").read()
@@ -51,7 +51,7 @@ def records(path: str) -> Iterator[Any]:
         _, size, kind = struct.unpack_from("<IHB", data, at)
         whole += data[at + 7 : at + 7 + size]
         at += 7 + size
-        if kind in (1, 4):  # all of it, or its last part
+        if kind in (1, 4):  # a whole record, or its last part
             record = wandb_internal_pb2.Record()
             record.ParseFromString(whole)
             whole = b""
@@ -122,7 +122,7 @@ def main(format: str, folder: str, experiment: str) -> None:
     name = os.path.basename(os.path.realpath(experiment))
     if format == "optuna":
         wanted = [row for row in wanted if row[1] == "loss"]
-    if format == "tensorboard":  # it has 32 bits
+    if format == "tensorboard":  # TensorBoard stores 32-bit floats
         wanted = list(truth(experiment, lambda value: struct.unpack("f", struct.pack("f", value))[0]))
     if format == "mlflow":
         from slurmdl.export.mlflow import name_of

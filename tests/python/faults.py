@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that does not fit, and calls from several threads: exceptions, no faults."""
+"""Buffers that are too small, and calls from several threads: these raise exceptions and never crash."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ import slurmdl
 import slurmdl.comm
 from slurmdl import _slurmdl
 
-# ---- a checkpoint that threads write
+# ---- several threads write a checkpoint
 BYTES = 32 << 20
 data = bytes(BYTES)
 for turn in range(5):

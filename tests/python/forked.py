@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts as children of one interpreter, which has imported what takes long.
+"""Run scripts as forked children of one interpreter, so that slow imports happen only once.
 
-forked.py runs worlds of ranks: lines of the standard input are NAME RANKS SCRIPT [ARGUMENT...], and the rest of them
-is with PyTorch after a line "torch".  Rank 0 speaks TAP.
+forked.py runs worlds of ranks.  Each line on standard input is NAME RANKS SCRIPT [ARGUMENT...]; a line "torch" imports
+PyTorch for the lines after it.  Rank 0 prints TAP.
 """
 
 import os
@@ -15,7 +15,10 @@ from check import ok
 
 
 def start(words, out, err, **variables):
-    """A script, or -m and a module, with its arguments and files of output (or None), for 300 s; the pid of the child."""
+    """Start a script, or -m and a module, with its arguments, its output in files if given, and a limit of 300 s.
+
+    Return the pid of the child.
+    """
     sys.stdout.flush()
     pid = os.fork()
     if pid:
@@ -46,7 +49,7 @@ def world(port, name, ranks, *words):
 
 
 if __name__ == "__main__":
-    # below those that the kernel gives away, and below contrib/minicluster's
+    # below the ephemeral ports, and below those of contrib/minicluster
     port = random.randrange(10000, 19990)
     for line in sys.stdin:
         if line == "torch\n":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapters for Lightning, transformers, Keras and scikit-learn, each with the real one, where it is installed."""
+"""The adapters for Lightning, transformers, Keras and scikit-learn, with those frameworks that are installed."""
 
 import contextlib
 import importlib
@@ -41,7 +41,7 @@ def values(folder, name):
 
 
 def lightning_fit(folder, epochs, stop=False):
-    """Train a small module; its weights, and the epochs that it has."""
+    """Train a small module and return its weights and the number of epochs."""
     import torch
 
     import slurmdl.lightning as ours

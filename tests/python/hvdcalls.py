@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several ranks: Horovod's names do what Horovod says."""
+"""One of several ranks: the functions of slurmdl.hvd behave as Horovod documents them."""
 
 import warnings
 
@@ -29,7 +29,7 @@ def refused(kinds, call):
     return False
 
 
-# ---- who there is
+# ---- ranks and sizes
 local = hvd.local_size()
 told(hvd.is_initialized() and hvd.local_rank() == rank % local and hvd.cross_size() == size // local, "hvd.init()")
 told(hvd.is_homogeneous() and not hvd.mpi_enabled() and not hvd.nccl_built(), "what is built")
@@ -65,7 +65,7 @@ for compression in (hvd.Compression.fp16, hvd.Compression.bf16):
 
 
 class Half(hvd.Compressor):
-    """A script's own."""
+    """A compressor that a script defines."""
 
     @staticmethod
     def compress(tensor):
@@ -111,7 +111,7 @@ sparse = torch.sparse_coo_tensor([[rank, size]], [1.0, 1.0], (size + 1,))
 got = hvd.sparse_allreduce_async(sparse, "sparse", hvd.Average)().to_dense()
 told(torch.allclose(got, torch.tensor([1 / size] * size + [1.0])), "hvd.sparse_allreduce_async()")
 
-# ---- others
+# ---- other collectives
 told(hvd.allgather(torch.full((rank + 1, 1), rank)).shape[0] == size * (size + 1) // 2, "hvd.allgather()")
 told(hvd.allgather(torch.zeros(rank + 1, 0)).shape == (size * (size + 1) // 2, 0), "hvd.allgather() of zero width")
 told(refused(ValueError, lambda: hvd.allgather(torch.tensor(1.0))), "a number has no rows")
@@ -161,7 +161,7 @@ told(refused(ValueError, lambda: hvd.add_process_set(list(range(0, size, 2)))), 
 root = evens.ranks[-1]
 right = True
 if evens.included():
-    # unnamed ones of a set do not count as the world's
+    # unnamed tensors of a set have their own count, apart from those of the world
     right = hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=evens).item() == evens.size()
     right = right and hvd.broadcast(torch.tensor([rank]), root, process_set=evens).item() == root
     right = right and hvd.broadcast_object({"r": rank}, root, process_set=evens) == {"r": root}
@@ -195,7 +195,7 @@ told(optimizer.param_groups[0]["lr"] == 0.1 and torch.allclose(moment, torch.ful
 
 # ---- the optimizer
 def learn(make_optimizer, batches=4, whole=False, bias=True):
-    """The weights after some steps; 'whole': one process has all samples."""
+    """Return the weights after some steps.  With 'whole', this process uses the samples of all ranks."""
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(3, 4, bias=bias), torch.nn.Tanh(), torch.nn.Linear(4, 2, bias=bias))
     optimizer = make_optimizer(model)
@@ -263,7 +263,7 @@ for wrong in ({"groups": 0}, {"groups": [[1]]}, {"groups": [[linear.weight], [li
     told(refused(ValueError, lambda options=wrong: distributed(**options)(linear)), f"{list(wrong.values())[0]!r:.20} are no groups")
 told(refused(ValueError, lambda: hvd.DistributedOptimizer(sgd(linear), [linear.weight])), "parameters without names")
 
-# ---- SyncBatchNorm: as one process with the batches of all
+# ---- SyncBatchNorm equals BatchNorm in one process over the batches of all ranks
 torch.manual_seed(2)
 x = torch.randn(3 * size, 4, 5, dtype=torch.float64)
 cuts = torch.tensor_split(x, [2 + 3 * r for r in ranks[:-1]])  # of different sizes
@@ -300,7 +300,7 @@ else:
     told((every == every[0]).all() and got.isfinite().all(), "hvd.DistributedOptimizer(op=hvd.Adasum): the same weights")
 told(refused(NotImplementedError, lambda: hvd.reducescatter(t, op=hvd.Adasum)), "hvd.reducescatter(): no Adasum")
 
-# ---- ranks that have different numbers of batches
+# ---- ranks with different numbers of batches
 model = torch.nn.Linear(3, 1)
 optimizer = hvd.DistributedOptimizer(sgd(model), model.named_parameters())
 for _ in range(1 + rank):
@@ -310,7 +310,7 @@ for _ in range(1 + rank):
 last = hvd.join()
 told(last in ranks and len(set(hvd.allgather_object(last))) == 1, "hvd.join(): ranks with more batches than others")
 
-# ---- the end, and a new beginning
+# ---- shutdown and a second init
 hvd.shutdown()
 hvd.shutdown()
 if rank == 0:

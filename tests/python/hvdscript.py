@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training script as they are written for Horovod; it knows nothing of us."""
+"""A typical training script for Horovod that does not use slurmdl."""
 
 import argparse
 import gzip

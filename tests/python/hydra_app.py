@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of Hydra, for tests/python/notebook.t."""
+"""A Hydra program for tests/python/notebook.t."""
 
 import logging
 

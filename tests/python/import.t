@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl import: what files of each format become, and what files that are no good are told.
-# imports/NAME.yaml or .json is what goes in, NAME.conf beside it what comes out (DL_TEST_RENEW=1 writes it).
+# dl import: the result for each format, and the messages for invalid files.
+# imports/NAME.yaml or .json is the input; NAME.conf beside it is the expected output (DL_TEST_RENEW=1 rewrites it).
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_package numpy yaml
 preload_sanitizers && skip_all "sanitizers"
 
-# ---- what comes out
+# ---- expected output
 mkdir gold bad
 cp "$here"/imports/*.yaml "$here"/imports/*.json gold
 touch gold/train.py gold/ps.py
@@ -26,7 +26,7 @@ for file in "$here"/imports/*.conf; do
     ok $? "$name"
     sed 's/^/# /' diff
 done
-# one that Slurm chooses the nodes for needs Slurm
+# ignore experiments that let Slurm choose the nodes, because checking those needs Slurm
 is "$(grep 'dl run --dry-run' said | grep -v 'scontrol')" "" "dl takes what was written"
 for line in 'determined.yaml:8: max_slots: unknown field' \
     "katib.yaml:15: spec.earlyStopping.algorithmName: converted, but Katib's medianstop" \
@@ -42,13 +42,13 @@ like "$(cat out)" '^entrypoint = "python3 my.py --rate \{lr\}";$' "--entrypoint,
 like "$(cat out)" '^wandb +35 +33 +8 +1 +1 +97%  all 1$' "--coverage"
 like "$(timeout 300 dl import --from=nothing gold/wandb.yaml 2>&1)" '^dl: --from=nothing: must be one of determined, katib,' "--from"
 
-# ---- the manual has the tables
+# ---- the manual page has the current tables
 cp "$srcdir/doc/dl-import.1" page.1
 $python -m slurmdl.imports.manual page.1
 cmp page.1 "$srcdir/doc/dl-import.1"
 ok $? "dl-import(1) has the tables: python3 -m slurmdl.imports.manual doc/dl-import.1 writes them"
 
-# ---- what is no good: one line, and nothing is written.  NAME, STATUS, PATTERN of the line, bytes for printf
+# ---- invalid files: dl import prints one line and writes nothing.  Columns: NAME, STATUS, PATTERN of the line, bytes for printf
 bomb=$($python -c 'print("a: &a [x,x]" + "".join("\\n%s: &%s [*%s,*%s,*%s,*%s,*%s,*%s]" % (b, b, a, a, a, a, a, a) for a, b in zip("abcdefgh", "bcdefghi")))')
 while read -r name status pattern bytes; do
     # shellcheck disable=SC2059
@@ -87,14 +87,14 @@ said=$(DL_PYTHON=$work/nopython timeout 60 dl import gold/wandb.yaml 2>&1)
 is $? 3 "no Python"
 like "$said" "dl import needs Python" "no Python: the line"
 
-# ---- values that nobody thought of: told, or refused
-no_import () { # no_import LINE NAME <FILE: nothing is written
+# ---- unexpected values: reported or rejected
+no_import () { # no_import LINE NAME <FILE: expect an error and no output
     cat >case.yaml
     said=$(timeout 60 dl import -o case.conf --entrypoint='python3 t.py' case.yaml 2>&1)
     is $? 2 "$2: refused"
     like "$said" "^dl: case.yaml:$1\$" "$2: the line"
 }
-made () { # made PATTERN NAME [LINE] <FILE: what is written has the pattern, and what is said the line
+made () { # made PATTERN NAME [LINE] <FILE: expect PATTERN in the output and LINE on stderr
     cat >case.yaml
     timeout 60 dl import -o - --entrypoint='python3 t.py' case.yaml >case.conf 2>said
     is $? 0 "$2"
@@ -307,7 +307,7 @@ for pattern in 'random_state: .x. is not a whole number from 0' "parameters.a.*:
 done
 like "$(cat case.conf)" 'ranks_per_node = 2;' "Katib, two ranks"
 
-# truths as flags, run
+# booleans as flags, in a sweep that runs
 cat >flags.py <<'END'
 import argparse
 parser = argparse.ArgumentParser()
@@ -329,12 +329,12 @@ timeout 60 dl import flags.yaml >/dev/null 2>&1
 runs 0 "flags: the sweep runs" env "PATH=$work/bin:$PATH" dl run --local flags.conf
 is "$(cat flags-0001/trials/*/a.1/log | grep GOT | sort -u | tr '\n' ' ')" "GOT False True False GOT True True False " "flags: --amp or nothing"
 
-# a script that reads wandb.config alone: by the file that wandb.init() reads, as YAML 1.1
+# a script that reads only wandb.config gets its values from the file that wandb.init() reads as YAML 1.1
 cat >config.py <<'END'
 import os
 import yaml
 with open(os.environ["WANDB_SWEEP_PARAM_PATH"]) as f:
-    config = {name: value["value"] for name, value in yaml.safe_load(f).items()}  # as wandb.config has it
+    config = {name: value["value"] for name, value in yaml.safe_load(f).items()}  # like wandb.config
 print("GOT", sorted(config.items()), type(config["lr"]))
 print("wandb: loss 1")
 END
@@ -356,14 +356,14 @@ runs 0 "wandb.config: the sweep runs" env "PATH=$work/bin:$PATH" dl run --local 
 is "$(cat config-0001/trials/*/a.1/log | grep -c "^GOT \[('a b', 'it\\\\'s \"x\"'), ('deep', {'x': [12], 'y': \[1, 2.5\]}), ('flag', True), ('lr', 1e-05), ('none', None)\] <class 'float'>$")" 2 \
     "wandb.config: what wandb.init() reads"
 
-# ---- the same with random values: each changes something, or is told
+# ---- random values: each changes the output or is reported
 is "$(timeout 500 "$python" "$here/imported.py" "$here/imports" 1 2>said)" "" "a strange value never becomes a default without a word"
 like "$(cat said)" '^[1-9][0-9][0-9]+ values' "strange values were tried"
 mkdir scalars
 is "$(timeout 300 "$python" "$here/scalars.py" scalars "${DL_TEST_SEED:-1}" 2>said)" "" "the same scalars natively and by import, and the same lines"
 like "$(cat said)" '^700 scalars, [1-9]' "scalars were tried"
 
-# ---- a hostile file: nothing of it is run, and all of it arrives
+# ---- a hostile file: dl runs nothing in it, and passes all its words on unchanged
 cat >hostile.yaml <<'END'
 apiVersion: batch/v1
 kind: Job
@@ -404,7 +404,7 @@ runs 0 "a hostile sweep runs" dl run --local hostile2.conf
 is "$(find . -name 'pwned*')" "" "a hostile sweep: nothing is run"
 is "$(cat hostile2-0001/trials/*/a.1/words | sort -u | grep -c -e '--x={y} \[z' -e '^--a b; touch pwned13=')" 3 "a hostile sweep: its words arrive as they are"
 
-# ---- Katib's script, from its output and from its file, without an edit
+# ---- Katib: an unmodified script, with metrics from its output and from its file
 cat >train.py <<'END'
 import sys
 values = dict(a[2:].split("=", 1) for a in sys.argv[1:])
@@ -423,7 +423,7 @@ is $status 0 "Katib's script runs"
 [ $status -eq 0 ] || tail -5 out | sed 's/^/# /'
 like "$(dl show --csv median-stop 2>/dev/null | sed 1d)" "0\.[34]" "Katib's script: its metrics are read"
 
-# ---- Determined's: a tutorial of the Core API, by its folder, without an edit
+# ---- Determined: an unmodified tutorial of the Core API
 cp "$here/det_tutorial.py" tutorial.py
 cat >tutorial.yaml <<'END'
 name: core-api-tutorial

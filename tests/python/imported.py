@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a field of a foreign file with a value that nobody thought of: usage: imported.py FOLDER SEED.
+"""imported.py FOLDER SEED: check how dl import handles unexpected values.
 
-Each field of each file of the folder gets strange values, one at a time.  Either nothing is made, or a line names the
-field, or what is made is neither that of the file as it was, nor that of the file without the field: a value that
-becomes a default, or that does not matter, without a word, is a mistake.
+Give each field of each file in the folder strange values, one at a time.  The import must fail, print a line that names
+the field, or write a result that differs both from that of the original file and from that of the file without the
+field.  Otherwise dl import silently ignored the value or replaced it by a default.
 """
 
 import copy
@@ -25,7 +25,7 @@ STRANGE = ["zzz", "maximum", "${x}", "{{x}}", -7, 0, 1.5, 12345, True, False, [3
 
 
 def places(value, path=()):
-    """The paths of all that holds a value."""
+    """Yield the paths of all values."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in entries:
         yield (*path, key)
@@ -51,7 +51,11 @@ def without(document, path):
 
 
 def texts_of(folder, name, documents):
-    """What is made of documents: without comments, with the fields that were told or have no meaning; None: an error."""
+    """Import documents.
+
+    Return the lines without comments, the fields that are converted without a message, and the messages, or None after
+    an error.
+    """
     path = os.path.join(folder, name)
     with open(path, "w", encoding="utf-8") as f:
         yaml.safe_dump_all(documents, f) if name.endswith(".yaml") else json.dump(documents[0], f)
@@ -70,7 +74,7 @@ def texts_of(folder, name, documents):
 
 
 def same(a, b):
-    """Whether two values are the same in YAML."""
+    """Return whether two values are the same in YAML."""
     try:
         return a == b or str(a) == str(b) or float(a) == float(b)
     except (TypeError, ValueError):
@@ -78,7 +82,7 @@ def same(a, b):
 
 
 def names_of(document, path):
-    """A path as fields of a Node have it."""
+    """Convert a path to the names that a Node's fields have."""
     names = []
     for key in path:
         value = at(document, path[: len(names)])
@@ -90,7 +94,7 @@ def names_of(document, path):
 
 
 def main(source, seed):
-    """Try what there is, and print each mistake."""
+    """Try strange values in all fields and print each that is silently ignored."""
     rng = random.Random(int(seed))
     tried = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -112,16 +116,16 @@ def main(source, seed):
                         continue
                     names = names_of(document, path)
                     if before and names not in before[1]:
-                        continue  # it has no meaning, or is told anyway
+                        continue  # the field has no meaning, or is reported with any value
                     gone = texts_of(folder, name, [without(document, path), *rest])
                     for value in rng.sample(STRANGE, 3):
                         if same(value, old) or name == "wandb.yaml" and path[-1] == "min":
-                            continue  # wandb rounds the ends to multiples of q
+                            continue  # wandb rounds the bounds to multiples of q
                         tried += 1
                         now = texts_of(folder, name, [with_value(document, path, value), *rest])
                         if now is None or now[2] != before[2] or not any(n[: len(names)] == names for n in now[1]):
                             continue
-                        nothing = value in (0, [], " ") or path[-1] == "zip_id"  # is what no value is
+                        nothing = value in (0, [], " ") or path[-1] == "zip_id"  # means the same as no value
                         kinds = [(before, "changes nothing")] + [(gone, "is as if it were not there")] * (not nothing)
                         for other, what in kinds:
                             if other is not None and now[0] == other[0]:

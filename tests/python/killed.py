@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training that is killed in mid-epoch goes on as if nothing had been."""
+"""A training that is killed in mid-epoch resumes with identical results."""
 
 import os
 import re
@@ -18,7 +18,7 @@ def train(name, workers, seconds):
 
 
 def trained(name, workers):
-    """The first line and the last."""
+    """Train to the end and return the first and the last line of the output."""
     os.waitpid(train(name, workers, 0), 0)
     with open("out") as f:
         lines = f.read().splitlines() or [""]

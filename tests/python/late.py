@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of two ranks: while one waits for a named tensor of the other, its user is told.  Rank 0 writes to err.0."""
+"""One of two ranks.  Rank 0 waits for a named tensor of rank 1 and has to report that in err.0."""
 
 import os
 import time

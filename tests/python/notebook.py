@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""slurmdl.Experiment, slurmdl.run() and the study, as a notebook uses them; dl is in PATH."""
+"""slurmdl.Experiment, slurmdl.run() and study(), as a notebook uses them.  dl must be in PATH."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def has(*modules):
 
 
 def command(text, **more):
-    """The keys of a sweep of a shell command."""
+    """Return the configuration of a sweep over a shell command."""
     return {
         "name": "command",
         "entrypoint": ["/bin/sh", "-c", text],
@@ -178,7 +178,7 @@ def ends():
 
 
 def slurm():
-    """A Slurm job; sbatch and its fellows are fakes."""
+    """A sweep as a Slurm job, with fake sbatch and other commands."""
     os.mkdir("bin")
     for name in ("sbatch", "squeue", "scancel", "sacct", "scontrol"):
         with open("bin/" + name, "w") as f:
@@ -294,7 +294,7 @@ def logged():
 
 
 def planted():
-    """What another member of the group may put there."""
+    """Files that another member of the group may create in the experiment."""
     exp = slurmdl.Experiment("by-file")
     n = len(exp.metrics())
     os.symlink(os.path.abspath("train-0001/trials/0001"), exp.dir + "/trials/0099")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Experiment, run() and the sweeper of Hydra; DL_TEST_PYTHON: another interpreter, that has what Debian's has not
-# (pandas, matplotlib, tqdm, optuna, plotly, scikit-learn, optuna-dashboard, hydra-core, IPython)
+# Experiment, run() and the Hydra sweeper.  DL_TEST_PYTHON names another interpreter for packages that Debian's lacks
+# (pandas, matplotlib, tqdm, optuna, plotly, scikit-learn, optuna-dashboard, hydra-core, IPython).
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 case $CFLAGS in *sanitize*) skip_all "slow under sanitizers" ;; esac
@@ -39,7 +39,7 @@ hydra:
   sweep: {dir: by-config}
   sweeper: {local: true, max_trials: 2, params: {lr: "interval(0, 1)", width: "range(1, 9)"}, keys: {max_restarts: 0}}
 END
-app () { # app ARGUMENT...: a sweep of two trials
+app () { # app ARGUMENT...: run a sweep of two trials
     timeout 600 "$DL_TEST_PYTHON" app.py --multirun hydra/sweeper=slurmdl hydra.sweeper.local=true hydra.sweeper.max_trials=2 "$@" 2>&1
 }
 app hydra.sweep.dir=out hydra.sweeper.workers=2 'lr=tag(log, interval(1e-4, 0.1))' 'width=range(8, 64, 8)' 'opt=glob(*)' \

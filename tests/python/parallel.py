@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several ranks: PyTorch over the communicator learns what one process with all data learns."""
+"""One of several ranks: PyTorch with our communicator ends with the same weights as one process with all data."""
 
 import sys
 
@@ -106,7 +106,7 @@ for dense in (False, True):
     want = serial(lambda p: torch.optim.SGD(p, lr=0.1), "sparse")
     told(close(model, want), "rows of an embedding" + (" as dense ones" if dense else ""))
 
-# one backward pass too many, a step in between, a clipped gradient, a closure
+# zero_grad() before step(), clipped gradients, a step with a closure, schedulers
 model = make()
 optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters())
 x, y = data()[rank:BATCH:size]
@@ -145,7 +145,7 @@ if rank == 0:
     with raises(ValueError, "lacks", "parameters that have no name"):
         slurmdl.DistributedOptimizer(sgd(make().parameters()), [("a", torch.zeros(1))])
 
-# groups with a parameter that is frozen; rows that some ranks have no gradient of
+# a group with a frozen parameter, and rows for which some ranks have no gradient
 torch.manual_seed(3)
 model = torch.nn.ModuleDict({"rows": torch.nn.Embedding(4, 2, sparse=True), "frozen": torch.nn.Linear(2, 1)})
 model["frozen"].bias.requires_grad_(False)
@@ -175,7 +175,7 @@ try:
 except (ValueError, RuntimeError) as error:
     told("leave it out of groups" in str(error), "rows in a group are refused")
 
-# a part of the model that some ranks do not use
+# a layer that some ranks do not use
 model = make()
 extra = torch.nn.Linear(3, 3)
 named = list(model.named_parameters()) + [("extra." + n, p) for n, p in extra.named_parameters()]
@@ -185,9 +185,9 @@ f(extra(out) if rank == 0 else out, y).backward()
 optimizer.step()
 told(slurmdl.distributed.same_on_all(extra.parameters()), "a layer that one rank alone has used")
 
-# one rank: its gradients are the result
+# with one rank, the gradients need no communication
 alone = slurmdl.comm.Comm(rank=0, size=1)
-alone.submit = None  # which is not to be called
+alone.submit = None  # must not be called
 model = make()
 optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), predivide=3.0, comm=alone)
 train(model, optimizer)

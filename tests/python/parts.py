@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapter for PyTorch: state_dicts as they are, in place, and the order of the data."""
+"""The PyTorch adapter: exact state_dicts, restores in place, and the order of the data."""
 
 import collections
 import os
@@ -28,7 +28,7 @@ def equal(a, b):
     return type(a) is type(b) and (a == b or a != a and b != b)
 
 
-# ---- anything, as a file
+# ---- save() and load() with arbitrary trees
 half = torch.randn(3, 4)
 imaginary = torch.full((2,), 1j)
 tree = {
@@ -75,7 +75,7 @@ with raises(slurmdl.Error, "slurmdl.load", "another checkpoint is refused"):
     slurmdl.torch.load("plain.h5")
 
 
-# ---- a model, in place
+# ---- restore a model in place
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -170,7 +170,7 @@ with slurmdl.Run("fresh") as run:
     saved = slurmdl.load("fresh")
     ok("model/g/norm.weight" in saved and saved["model/g/a.weight"].shape == (3, 2, 3, 3), "by their names")
 
-# ---- one whose tensors are damaged is passed over
+# ---- skip a checkpoint with damaged tensors
 with slurmdl.Run("damaged") as run:
     net, optimizer = make("adam")
     for at in (1, 2):
@@ -197,9 +197,9 @@ with slurmdl.Run("damaged") as run:
     same(tuple(slurmdl.torch.restore_model(run, model=net))[0], 3, "and can be taken apart")
 
 
-# ---- modules that wrap others have the names of what they wrap
+# ---- wrappers do not change the names of parameters
 class OptimizedModule(torch.nn.Module):
-    """As that of torch.compile(), which older versions do not have."""
+    """Stands in for the wrapper of torch.compile(), which older versions do not have."""
 
     def __init__(self, module):
         super().__init__()
@@ -252,7 +252,7 @@ for i, (name, wrap) in enumerate(ways.items()):
 
 
 class Twice(torch.nn.Module):
-    """A block and the same one compiled, as for training and inference; and names that look like wrappers."""
+    """A block that is also compiled, for training and inference, and names that look like wrappers."""
 
     def __init__(self):
         super().__init__()
@@ -270,7 +270,7 @@ with slurmdl.Run("twice") as run:
     names = [n[len("model/") :] for n in slurmdl.load("twice") if n.startswith("model/")]
     ok("module/weight" in "/".join(names).replace(".", "/") and len(names) == 6, "what is named like a wrapper keeps its name")
 
-# ---- lazy modules that have seen no data
+# ---- lazy modules that have not seen data yet
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     lazy = lambda: torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.LazyBatchNorm1d())  # noqa: E731
@@ -292,7 +292,7 @@ with slurmdl.Run("lazy") as run:
     ok(equal(third.state_dict(), second.state_dict()), "beside one that is still lazy, too")
 
 
-# ---- a restore that fails has changed nothing, or says so
+# ---- a failed restore changes nothing, or reports what it changed
 def kept(net, optimizer, call, kind, text, name):
     before = pickle.dumps([net.state_dict(), optimizer.state_dict()])
     with raises(kind, text, name):
@@ -337,7 +337,7 @@ with slurmdl.Run("refused") as run:
     slurmdl.torch.restore_model(run, model=[one, two])
     ok(equal(two.state_dict(), net.state_dict()), "as many as were saved")
 
-# ---- files that are damaged, all or some
+# ---- some or all files are damaged
 with slurmdl.Run("cut") as run:
     net, optimizer = make("adam")
     for at in (1, 2, 3, 4):
@@ -363,7 +363,7 @@ with slurmdl.Run("cut") as run:
     except slurmdl.Error as error:
         ok(all(f"{at:08}.h5" in str(error) for at in (1, 2, 3, 4)), "all files are damaged: all are named")
 
-# ---- back to an older step, as slurmdl(3) says
+# ---- go back to an older step with the command in slurmdl(3)
 with slurmdl.Run("back") as run:
     net, optimizer = make("adam")
     for at in (5, 10):
@@ -377,9 +377,9 @@ with slurmdl.Run("back") as run:
     slurmdl.torch.save_model(run, 6, model=net)
     same(slurmdl.torch.restore_model(run, model=net).step, 6, "and training goes on from there")
 
-# ---- random states and numbers of ranks
+# ---- random states, restored by another number of ranks
 def ranks(n, *words):
-    """What the ranks print, in their order."""
+    """Run n ranks and return the words that each prints, in order of rank."""
     env = [dict(os.environ, RANK=str(r), WORLD_SIZE=str(n), DL_RUN_DIR="random") for r in range(n)]
     started = [subprocess.Popen([sys.executable, "random_ranks.py", *words], env=e, stdout=subprocess.PIPE) for e in env]
     return [p.communicate()[0].decode().split() for p in started]
@@ -409,7 +409,7 @@ three = ranks(3, "load")
 same(three[:2], two, "of two by three")
 ok(not set(three[2]) & set(two[0] + two[1]), "and the third another one")
 
-# ---- what else names and values may be
+# ---- unusual names and values
 odd = {
     "größe/ß": torch.ones(1), "": {"": torch.ones(2)}, "a.b": torch.ones(3), "a": {"b": torch.ones(4)}, 3: torch.ones(5),
     "3": torch.ones(6), None: torch.ones(7), (1, 2): torch.tensor(5), "none": None, "..": torch.ones(8), "a/..": torch.ones(9),
@@ -443,7 +443,7 @@ with slurmdl.Run("parametrized") as run:
     slurmdl.torch.restore_model(run, model=two)
     ok(equal(one.state_dict(), two.state_dict()), "weight norm and parametrizations, compiled")
 
-# ---- a tensor by itself
+# ---- protect a single tensor
 with slurmdl.Run("tensor") as run:
     t = torch.arange(6.0).reshape(2, 3)
     run.protect("t", t)

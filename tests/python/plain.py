@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A script that knows nothing of us, and prints."""
+"""A script that does not use slurmdl and prints its metrics."""
 
 import sys
 

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the Python package: by hand, with scripts that know nothing of it, as a wheel; DL_TEST_PYTHON: another
-# interpreter, for what Debian does not have (TensorBoard, Lightning, transformers, Keras, scikit-learn, mypy)
+# The Python package: called directly, with unmodified scripts, and as a wheel.  DL_TEST_PYTHON names another interpreter
+# for packages that Debian does not have (TensorBoard, Lightning, transformers, Keras, scikit-learn, mypy).
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_package numpy h5py
 
-# ---- by hand
+# ---- direct calls
 if preload_sanitizers; then
     tap core $python "$here/core.py"
     tap arrays $python "$here/arrays.py"
@@ -32,7 +32,7 @@ tap arrays $python "$here/arrays.py"
 tap faults $python "$here/faults.py"
 tap capture $python "$here/capture.py"
 
-# ---- several ranks, and then another number of them
+# ---- several ranks, then restored by another number of ranks
 for ranks in 3 2; do
     rank=0
     rm -f ranks.out
@@ -46,7 +46,7 @@ for ranks in 3 2; do
     [ "$(grep -c stopped ranks.out)" -eq $ranks ] || sed 's/^/# /' ranks.out
 done
 
-# ---- the word of a rank that was killed is still there when the next run begins
+# ---- the file of a killed rank is still there when the next run starts
 slab='
 import numpy, slurmdl
 run = slurmdl.init("killed")
@@ -79,7 +79,7 @@ $python -m zipfile -e wheel/*.whl unpacked
 is "$(PYTHONPATH=unpacked $python -c 'import slurmdl; slurmdl.init("w").log("a", 1, 1); print(slurmdl.__file__)')" \
     "$work/unpacked/slurmdl/__init__.py" "and works"
 
-# ---- what Debian does not have
+# ---- packages that Debian does not have
 if [ -n "$DL_TEST_PYTHON" ]; then
     cp "$package"/slurmdl/*.pyi "$package"/slurmdl/py.typed "$work/site/slurmdl"
     tap other-core "$DL_TEST_PYTHON" "$here/core.py"
@@ -88,7 +88,7 @@ if [ -n "$DL_TEST_PYTHON" ]; then
     tap other-pieces "$DL_TEST_PYTHON" "$here/sharded.py" 4:pieces 3:some 2:optimizers 2:alone
     tap other-sharded "$DL_TEST_PYTHON" "$here/sharded.py"
     tap other-capture "$DL_TEST_PYTHON" "$here/capture.py"
-    # a stop that was requested stays so for the process
+    # a requested stop stays set for the whole process, so each framework needs its own process
     for framework in lightning transformers keras sklearn; do
         tap $framework "$DL_TEST_PYTHON" "$here/frameworks.py" $framework
     done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several ranks: a tensor of which each has a slab, and random states of their own.  ranks.py ROWS"""
+"""ranks.py ROWS: one of several ranks, each with a slab of one tensor and its own random state."""
 
 import os
 import sys

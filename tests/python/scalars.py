@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same scalars in an experiment file of YAML and by dl import: scalars.py FOLDER SEED compares values and lines."""
+"""scalars.py FOLDER SEED: check that dl run and dl import read the same YAML scalars with the same warnings."""
 
 import json
 import os
@@ -16,12 +16,12 @@ FIXED = """0 -1 +12 017 -017 07 00 08 089 0o17 0o8 0x1F 0xfg -0x1F +0x1 0x 0b101
 
 
 def token(rng):
-    """A scalar of characters that numbers have."""
+    """Return a random scalar of characters that occur in numbers."""
     return "".join(rng.choice("0123456789017_.eE+-xob:nf") for _ in range(rng.randint(1, 7)))
 
 
 def values_of(folder, *arguments):
-    """The hyperparameters, and the lines about YAML 1.1."""
+    """Run a command and return the hyperparameters, the warnings about YAML 1.1, and standard error."""
     done = subprocess.run(arguments, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
     sample = re.search(r"sample 1: (\{.*\})", done.stdout)
     lines = re.findall(r":(\d+): (.* in YAML 1\.1 .*)", done.stderr)
@@ -29,12 +29,12 @@ def values_of(folder, *arguments):
 
 
 def main(folder, seed):
-    """Print what differs."""
+    """Print the differences."""
     rng = random.Random(int(seed))
     tokens = [t.replace(";", " ") for t in FIXED if t != "!!int"]
     while len(tokens) < 700:
         t = token(rng)
-        # what is no scalar alone, or a line of another kind
+        # skip tokens that YAML does not read as a single scalar
         if not re.match(r"[-:](\s|$)|---|\.\.\.", t) and not t.endswith(":"):
             tokens.append(t)
     with open(os.path.join(folder, "scalars.yaml"), "w", encoding="utf-8") as f:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module with functions for tests/python/notebook.py."""
+"""Functions in a module, for tests/python/notebook.py."""
 
 from slurmdl import Choice, Float, Int, LogUniform
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that are spread over ranks: one file for all, restored by other numbers of ranks, in other ways, bit for bit.
+"""Sharded models: all ranks save one file, and other numbers of ranks and kinds of sharding restore it bit for bit.
 
-sharded.py [RANKS:KIND]...: these worlds, else a chain of them.  Each of a chain restores what the one before has saved,
-compares it with what torch itself gathered there, goes on, saves, and does again what it did after that.
+sharded.py [RANKS:KIND]...: run these worlds, by default two chains of worlds.  Each world of a chain restores the
+checkpoint of the previous one, compares it with the state that torch gathered there, trains on and saves.  Then it
+trains on, restores its own checkpoint and repeats those steps.
 """
 
 import json
@@ -42,7 +43,7 @@ torch.set_num_threads(1)
 
 
 class Net(torch.nn.Module):
-    """Parts of 10, 7, 3 and 1 rows: with 4 ranks some have less, and some nothing."""
+    """Layers of 10, 7, 3 and 1 rows: with 4 ranks, some ranks have fewer rows than others, or none."""
 
     def __init__(self, seed=1):
         torch.manual_seed(seed)
@@ -58,7 +59,7 @@ class Net(torch.nn.Module):
 
 
 def flattened(net, one_by_one, **options):
-    # its default device is an accelerator
+    # the default device is an accelerator
     options.update(use_orig_params=one_by_one, device_id=torch.device("cpu"))
     net.first = FullyShardedDataParallel(net.first, **options)
     net.last = FullyShardedDataParallel(net.last, **options)
@@ -113,7 +114,7 @@ def train(net, optimizer, first, steps):
 
 
 def gathered(net, optimizer):
-    """All of it, by torch."""
+    """Return the full state, gathered by torch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         state = get_state_dict(net, optimizer, options=StateDictOptions(full_state_dict=True))
@@ -121,7 +122,7 @@ def gathered(net, optimizer):
 
 
 def equal(a, b):
-    """Types, shapes and bits."""
+    """Compare types, shapes and bits."""
     if isinstance(a, dict):
         return set(a) == set(b) and all(equal(a[k], b[k]) for k in a)
     if isinstance(a, (list, tuple)):
@@ -132,7 +133,7 @@ def equal(a, b):
 
 
 def same_values(a, b):
-    """As equal(); of the optimizer the state alone: torch's gathered groups are not in one order."""
+    """Compare like equal(), but only the state of the optimizer: the order of the groups that torch gathers varies."""
     return equal(a[0], b[0]) and equal(a[1]["state"], b[1]["state"])
 
 
@@ -148,7 +149,7 @@ def begin(kind, seed=1):
 def go_on(parts, step):
     train(parts["model"], parts["optimizer"], step, 2)
     parts["scheduler"].step()
-    # without a backward pass fully_shard() leaves some of it whole
+    # after a forward pass without a backward pass, fully_shard() leaves some parameters unsharded
     parts["model"].eval()
     with torch.no_grad():
         parts["model"](torch.ones(1, 6))
@@ -191,7 +192,7 @@ def chained(told, kind, wait=True):
 
 
 class NoGather:
-    """Nobody puts the model together."""
+    """Make the methods of DTensor that gather whole tensors fail."""
 
     def __init__(self, kind):
         self.names = () if "flat" in kind or kind == "one by one" else ("full_tensor", "redistribute")
@@ -207,7 +208,7 @@ class NoGather:
 
 
 def check_file(folder, name):
-    """h5py reads whole tensors, at the step of the last world."""
+    """Check that h5py reads whole tensors from the checkpoint of the last world."""
     (net, state), step = kept(), int(open("step").read())
     path, found = slurmdl.newest(folder)
     same(found, step, f"{name}: the newest checkpoint is that of the last world")
@@ -220,7 +221,7 @@ def check_file(folder, name):
 
 
 def check_commands(name):
-    """dl ckpt, and what it exports, on the file of the last world."""
+    """Check dl ckpt and its exports on the checkpoint of the last world."""
     if not shutil.which("dl"):
         skip(f"{name}: dl ckpt", "no dl")
         return
@@ -258,11 +259,11 @@ def check_commands(name):
     )
 
 
-# ---- by themselves
+# ---- single worlds
 
 
 def pieces(told):
-    """Of a tensor whose numbers are known each rank's slab has those that it should have."""
+    """Each rank's slab of a known tensor has the right numbers."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
     whole = torch.arange(7 * 5 * 3.0).reshape(7, 5, 3)
     for places in (
@@ -309,7 +310,7 @@ def pieces(told):
 
 
 def some(told):
-    """Some of the ranks, not rank 0's alone; scalars; tied weights; another type; another shape; two models."""
+    """Tensors on some of the ranks only, scalars, tied weights, another type, another shape, two models."""
     mesh = DeviceMesh("cpu", [0, 2])
     everyone = init_device_mesh("cpu", (3,))
 
@@ -356,7 +357,7 @@ def some(told):
 
 
 class Rows(torch.optim.Optimizer):
-    """With a state that has not its parameter's shape."""
+    """An optimizer whose state has another shape than the parameter."""
 
     def __init__(self, net):
         super().__init__(net.parameters(), {"lr": 0.01})
@@ -372,7 +373,7 @@ class Rows(torch.optim.Optimizer):
 
 
 def optimizers(told):
-    """Others than Adam, before their first step and after it."""
+    """Optimizers other than Adam, before and after their first step."""
     for name, f in {
         "momentum": lambda net: torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9),
         "no state": lambda net: torch.optim.SGD(net.parameters(), lr=0.01),
@@ -396,7 +397,7 @@ def optimizers(told):
 
 
 def alone(told):
-    """Without RANK each process has a run of its own."""
+    """Without RANK, each process has its own run, and cannot save a sharded model."""
     for name in ("RANK", "WORLD_SIZE"):
         del os.environ[name]
     with slurmdl.Run(f"alone{dist.get_rank()}") as run:
@@ -404,7 +405,7 @@ def alone(told):
         told.raises(slurmdl.Error, "set RANK and", "is told", slurmdl.torch.save_model, run, 1, model=net)
 
 
-# a flat parameter is in one group with all that are in it
+# a flat parameter holds many parameters, which therefore share one optimizer group
 ONE_GROUP = ("flat", "flat with a mesh", "flat replicas", "bare, one group")
 
 CHAINS = {

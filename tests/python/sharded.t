@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# PyTorch models that are spread over ranks
+# sharded PyTorch models
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 case $CFLAGS in *sanitize*) skip_all "slow under sanitizers" ;; esac

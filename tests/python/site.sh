@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034
-# The Python package in a folder of the test's own: source this after lib.sh.
+# Install the Python package in the test's work folder.  Source this after lib.sh.
 python=${python:-/usr/bin/python3}
 package=$srcdir/contrib/python
 here=$srcdir/tests/python
-# the data are small
+# one thread is enough, because the data are small
 export OMP_NUM_THREADS=1
 
-has () { # has MODULE...: without the time to import them; says which is missing
+has () { # has MODULE...: check for modules without importing them; print the first one that is missing
     $python -c 'import importlib.util, sys; sys.exit(next((f"no python3-{m}" for m in sys.argv[1:] if not importlib.util.find_spec(m)), 0))' "$@"
 }
 
@@ -24,7 +24,7 @@ need_package () { # need_package MODULE...
     export DL_PYTHON PYTHONPATH PYTHONDONTWRITEBYTECODE
 }
 
-# An interpreter that is not built with sanitizers wants them first; whether they are there.
+# Preload the sanitizers, because the interpreter is built without them.  Fails if this build does not use them.
 preload_sanitizers () {
     case $CFLAGS in *sanitize*) ;; *) return 1 ;; esac
     LD_PRELOAD=$($CC -print-file-name=libasan.so):$($CC -print-file-name=libubsan.so)

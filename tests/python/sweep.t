@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the Python package in a sweep: promoted, paused, resumed
+# the Python package in a sweep: promotion, pausing and resuming
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 case $CFLAGS in *sanitize*) skip_all "slow under sanitizers" ;; esac
@@ -16,7 +16,7 @@ again=$(find digits-slurmdl-0001/trials -path '*/a.2/log' | head -1)
 [ -n "$again" ] && first=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p;1q' "$again")
 is "${first:-0}" 2 "a trial that was promoted goes on from its checkpoint"
 
-# ---- one that is paused and goes on: slow until then
+# ---- pause and resume; the first attempt is slowed down
 sed 's/^import sys/import os, sys, time/; s/^\( *\)run.save(epoch)/&\n\1time.sleep(0.05 if os.environ["DL_ATTEMPT"] == "1" else 0)/' digits.py >slow.py
 sed 's/"digits-slurmdl"/"paused"/; s/"asha"/"random"/; s/max_trials = 16/max_trials = 1/; s/max_length = 9/max_length = 200/; s/digits.py/slow.py/; s/heartbeat = 5/heartbeat = 1/
      /divisor/d; /max_rungs/d' digits.conf >paused.conf

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several ranks: slurmdl.comm with arrays of numpy and Python objects.  Rank 0 speaks TAP."""
+"""One of several ranks: slurmdl.comm with numpy arrays and Python objects.  Rank 0 prints TAP."""
 
 import json
 import os
@@ -19,7 +19,7 @@ rank, size = world.rank, world.size
 
 
 def told(condition, name):
-    """All ranks are of this opinion."""
+    """Pass if the condition holds on all ranks."""
     every = world.allgather_object(bool(condition))
     if rank == 0:
         ok(all(every), name if all(every) else f"{name} (not on ranks {[r for r, e in enumerate(every) if not e]})")
@@ -98,7 +98,7 @@ with raises(ValueError, "contiguous", "an array with holes in place"):
     except BufferError as error:
         raise ValueError(f"contiguous: {error}") from error
 
-# ---- parts
+# ---- splitting
 part = world.split(rank % 2, -rank)
 told(part.size == (size + 1 - rank % 2) // 2, "split: size")
 told(part.allgather_object(rank) == sorted((r for r in range(size) if r % 2 == rank % 2), reverse=True), "split: order")
@@ -197,7 +197,7 @@ told(os.waitpid(pid, 0)[1] == 0, "a child has no part in it")
 if size > 1 and len(sys.argv) > 1 and sys.argv[1] == "abort":
     open(f"here.{rank}", "w").close()
     if rank == 1:
-        # what the others are still receiving would be cut off
+        # wait, because abort() would cut off what the other ranks are still receiving
         while not all(os.path.exists(f"here.{r}") for r in range(size)):
             time.sleep(0.01)
         world.abort("it has seen enough")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the ranks of a communicator from Python: arrays, PyTorch, a script that was written for Horovod
+# communicators in Python: arrays, PyTorch, and a Horovod script
 . "$srcdir/tests/lib.sh"
 python=${DL_TEST_PYTHON:-/usr/bin/python3}
 . "$srcdir/tests/python/site.sh"
@@ -34,7 +34,7 @@ END
 fi
 tap ranks $python "$here/forked.py" <worlds
 
-# ---- three ranks, of which one dies; the others go on
+# ---- one of three ranks dies, and the others continue
 mkdir elastic
 cat >elastic.py <<'END'
 import os, sys

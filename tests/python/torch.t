@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the Python package with PyTorch: models, moments, random numbers, loaders; killed in mid-epoch
+# the Python package with PyTorch: models, optimizer moments, random numbers, loaders, and a kill in mid-epoch
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 case $CFLAGS in *sanitize*) skip_all "slow under sanitizers" ;; esac

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Train a small network with dropout, augmentation, Adam and a schedule; the sum of its weights is printed.
+"""Train a small network with dropout, augmentation, AdamW and a schedule, and print a hash of its weights.
 
-train.py DIR EPOCHS WORKERS SECONDS: it saves in mid-epoch, too, and waits so long after each step.
+train.py DIR EPOCHS WORKERS SECONDS: save also in mid-epoch, and sleep SECONDS after each step.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ run.seed_all()
 
 
 class Noisy(torch.utils.data.Dataset):
-    """Each sample is augmented with random numbers of all three kinds."""
+    """Augment each sample with random numbers of torch, random and numpy."""
 
     def __len__(self):
         return 103

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of torch.distributed as children of the test, which has imported what takes long."""
+"""Run ranks of torch.distributed as forked children of the test, so that slow imports happen only once."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from check import ok
 
 
 class Told:
-    """What a rank has found, by name."""
+    """Collect the results of a rank's checks by name."""
 
     def __init__(self):
         self.found = {}
@@ -42,7 +42,7 @@ def one_rank(rank, size, store, f, args):
 
 
 def world(size, f, *args):
-    """Call f(told, *args) in each of some ranks; what all of them found true is ok."""
+    """Call f(told, *args) on 'size' ranks.  A check passes if it holds on all ranks."""
     sys.stdout.flush()
     pipes = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of tensorflow the hook for tf.summary needs to see: its calls, with their signatures."""
+"""The part of tensorflow that the hook for tf.summary uses, with the same signatures."""
 
 import types
 
