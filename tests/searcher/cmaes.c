@@ -166,7 +166,7 @@ static void test_reference (void **state)
 {
     static const struct {
         int64_t d, population;
-        double sigma; /* and the determinant of the covariance */
+        double sigma; /* times the geometric mean of the axes */
     } rows[] = {
         { 1, 0, 0.11858984595564319 },
         { 3, 0, 0.14520058547935327 },

@@ -305,7 +305,7 @@ static const struct {
     { "(", "1 == 1", ")", 63, 65, DEEP },        { "!", "false", "", 63, 65, DEEP },
     { "not ", "false", "", 63, 257, DEEP },      { "-", "1 != 2", "", 63, 65, DEEP },
     { "1^", "1 == 1", "", 62, 133, LONG },       { "true && ", "true", "", 63, 517, LONG },
-    { "(true && ", "true", ")", 63, 569, DEEP }, /* the whole stack */
+    { "(true && ", "true", ")", 63, 569, DEEP }, /* fills the stack */
     { " ", "true", "", 65531, 65536, LONG },     { "0", "1 == 1", "", 62, 1, LITERAL },
 };
 

@@ -196,7 +196,7 @@ static void test_anything (void **state)
             int64_t length = r->config.max_length;
             r->random = 77 * seed;
             r->fails = seed % 5 * 15;
-            /* a rejected point has no repeats that could be revived */
+            /* repeats of a rejected point cannot be revived */
             r->rejects = r->config.repeats ? 0 : seed % 2 * 10;
             for (int i = 0; i < 8; i++) {
                 (void)advance (r, sweep_random (&r->random, 30));

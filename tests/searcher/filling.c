@@ -57,7 +57,7 @@ static double integral_error (const char *name, int n)
                 product *= 0.5 + x[d];
             sum += product;
         }
-        total += fabs (sum / n - 1); /* the integral is 1 */
+        total += fabs (sum / n - 1); /* the exact integral is 1 */
         searcher_destroy (s);
     }
     return total / 20;

@@ -129,7 +129,7 @@ static const struct {
     int brackets;
     struct {
         int64_t first;
-        long trials[5]; /* at each rung */
+        long trials[5]; /* per rung */
     } bracket[5];
 } bands[] = {
     { 9, 3, 3, { { 1, { 9, 3, 1 } }, { 3, { 5, 1 } }, { 9, { 3 } } } },

@@ -75,7 +75,7 @@ static void test_wide (void **state)
     /* computed with Python's fractions */
     assert_int_equal (ladder_rung (d, longest, 1), INT64_C (9007208261949));
     assert_int_equal (ladder_rung (d, longest, 2), INT64_C (9007217269));
-    /* 999.999^3 > 10000000 trials; 1.001^31 is just 1.03 */
+    /* 999.999^3 exceeds 10000000 trials; 1.001^31 is only 1.03 */
     assert_int_equal (ladder_height (d, 32, longest, 10000000), 3);
     assert_int_equal (ladder_height (ratio (1.001), 99, longest, 10000000), 32);
     assert_int_equal (ladder_build (ratio (1.001), 32, longest, out), 32);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers: the normal distribution in an interval. */
+/* Random numbers from a normal distribution that is truncated to an interval. */
 #include "searcher/numeric/rng.h"
 #include "tests/unit.h"
 

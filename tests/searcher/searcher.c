@@ -124,8 +124,8 @@ static void refused (const struct searcher *s, const struct event *e)
     searcher_destroy (copy);
 }
 
-/* After each event, the searcher rejects every earlier event as a duplicate, and asking changes
- * nothing.
+/* After each event, the searcher rejects every earlier event as a duplicate.  Exits are left out,
+ * because an exit names no segment.  Asking changes nothing.
  */
 static bool all_duplicates (struct sweep *w)
 {
