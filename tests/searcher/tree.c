@@ -401,7 +401,7 @@ static void test_learns (void **state)
 
 enum { SHARED = 14, ARMS = 16, ARM = 3, WIDE = 1 + SHARED + ARMS * ARM };
 
-/* 16 arms of three parameters each: 63 parameters, of which 18 are active in a trial. */
+/* The arm, 14 shared parameters and three per arm: 63 parameters, of which 18 are active. */
 static void make_arms (struct param *p, char (*names)[8], double *arms)
 {
     p[0] = (struct param){ .name = "arm", .type = PARAM_CATEGORICAL, .choices = ARMS };
