@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks share: medians with their intervals, ranks, hosts that are network namespaces, a private cluster."""
+"""Helpers of the benchmarks: medians with intervals, ranks, hosts as network namespaces, a private cluster."""
 import contextlib
 import os
 import random
@@ -11,19 +11,19 @@ MINICLUSTER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../c
 
 
 def interval(values, r):
-    """The 95 % interval of the median, by a bootstrap of 10,000 samples."""
+    """Return the 95 % interval of the median (bootstrap with 10,000 samples)."""
     medians = sorted(statistics.median(r.choices(values, k=len(values))) for _ in range(10000))
     return medians[250], medians[9749]
 
 
 def with_interval(values, form="%.3f", r=None):
-    """The median and its interval in words."""
+    """Format the median and its interval."""
     low, high = interval(values, r or random.Random(1))
     return f"{form} ({form} to {form})" % (statistics.median(values), low, high)
 
 
 def ratios(a, b):
-    """Those of each round."""
+    """Return the ratios of a to b in each round."""
     return [x / y for x, y in zip(a, b)]
 
 
@@ -34,14 +34,15 @@ def free_port():
 
 
 def rank_environment(rank, size, host, address, port):
-    """For ours, bootstrap tcp, and for torch's gloo; 'host': the number of the rank's host, None if there is one only."""
+    """Return a rank's environment for our library (bootstrap tcp) and torch's gloo. 'host': its index; None: only
+    one."""
     env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank), OMP_NUM_THREADS="1", MASTER_ADDR=address,
                MASTER_PORT=str(port), DL_COMM_ADDRESS=f"{address}:{port}", DL_COMM_BOOTSTRAP="tcp")
     return env if host is None else dict(env, DL_COMM_NODE=str(host), GLOO_SOCKET_IFNAME="veth0")
 
 
 def enter(host):
-    """The words before a command on a host of made_hosts()."""
+    """Return the command prefix to run on a host of made_hosts()."""
     return ["ip", "netns", "exec", host] if host else []
 
 
@@ -50,7 +51,7 @@ def ip(*words):
 
 
 def connect(names, hub):
-    """Two by a cable, more by a bridge in a namespace of its own."""
+    """Connect two hosts by a veth pair, more by a bridge in its own namespace."""
     if len(names) == 2:
         ip("link", "add", "veth0", "netns", names[0], "type", "veth", "peer", "name", "veth0", "netns", names[1])
         return
@@ -63,7 +64,7 @@ def connect(names, hub):
 
 @contextlib.contextmanager
 def made_hosts(n):
-    """Network namespaces with the addresses 10.219.7.1 and on, at veth0 (as root): their names; [None] is this host."""
+    """Create network namespaces, with addresses from 10.219.7.1 on at veth0 (as root). Yield their names, or [None]."""
     if n == 1:
         yield [None]
         return
@@ -83,7 +84,7 @@ def made_hosts(n):
 
 @contextlib.contextmanager
 def private_cluster(name, *options):
-    """A cluster of contrib/minicluster, by SLURM_CONF in the environment."""
+    """Start a cluster with contrib/minicluster, and set SLURM_CONF in the environment."""
     call = lambda *words: subprocess.run([MINICLUSTER, *words], stdout=subprocess.PIPE, check=True, timeout=300, text=True).stdout
     call("up", "--name=" + name, *options)
     try:

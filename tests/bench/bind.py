@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bind.py [PAIRS [RANKS]]: the same training under --dl-bind=closest and none, on the cluster of SLURM_CONF with the plugin.
+"""bind.py [PAIRS [RANKS]]: compare a training with --dl-bind=closest and none.
 
     contrib/minicluster up --name=bind --nodes=1 --plugin="$PWD/build/test/spank/.libs/dl.so"
     eval "$(contrib/minicluster env bind)"; python3 tests/bench/bind.py 15 2; contrib/minicluster down bind
 
-A perceptron is trained on RANKS ranks of one node over gloo (Debian's python3-torch).  Each pair is one training each
-way, in an order of its own; a training's time is that of its slowest rank, from the first step to the last.  Printed are
-medians, and of the paired ratios the median and its 95 % interval (bootstrap of 10,000 samples).
+Trains a perceptron on the cluster of SLURM_CONF, with the plugin, on RANKS ranks of one node over gloo (Debian's
+python3-torch). Each pair is one training each way, in random order. The time of a training is that of its slowest rank,
+from the first step to the last. Prints medians, and the median of the paired ratios with its 95 % interval (bootstrap
+with 10,000 samples).
 """
 import os
 import random

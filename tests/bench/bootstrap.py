@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bootstrap.py OLD NEW [RANKS [ROUNDS]]: does it take longer until ranks have met than with an older library?
+"""bootstrap.py OLD NEW [RANKS [ROUNDS]]: compare how long ranks take to connect with two builds of the library.
 
     make tests/bench/bootstrap
     python3 tests/bench/bootstrap.py ../old/runtime/.libs runtime/.libs 64 40
 
-OLD and NEW are folders with libslurmdl-comm.so.0.  Each round runs both, in an order of its own; printed are the medians, and of the
-ratios within a round the median with its 95 % interval (10,000 samples).  The ranks have their secret in the environment, as from srun.
+OLD and NEW are directories with libslurmdl-comm.so.0. Each round runs both in random order. Prints the medians, and the
+median ratio within a round with its 95 % interval (10,000 samples). The ranks get their secret from the environment, as
+with srun.
 """
 import os
 import random

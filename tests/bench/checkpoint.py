@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints beside the bare disk and beside torch.save, safetensors and h5py, interleaved.
+"""Compare checkpoints with plain file I/O, torch.save, safetensors and h5py.
 
 usage: checkpoint.py BENCH DIR [--mib=1024] [--rounds=5] [--peer=PYTHON...]
 
-BENCH: tests/bench/checkpoint of the build folder (make tests/bench/checkpoint).  DIR must be on the disk that is
-meant.  Each round does everything once, so that what else the machine does hits all alike; the table has medians.
-A PYTHON that has torch, safetensors or h5py saves the same bytes with them, with fsync().
+BENCH: tests/bench/checkpoint in the build directory (make tests/bench/checkpoint). DIR must be on the disk to measure.
+Each round does everything once, so that other load affects all alike; the table has medians. PYTHON saves the same
+bytes with those of torch, safetensors and h5py that it has, and calls fsync().
 """
 import argparse
 import collections
@@ -45,7 +45,7 @@ def save_h5py(path, arrays):
 
 
 def peers(top, mib):
-    """In a process of a peer's Python: each writer that it has, once."""
+    """Run in a PYTHON of --peer: save once with each library that it has."""
     import numpy as np
     n = (mib << 20) // 4 // 100 - 4096
     rng = np.random.default_rng(1)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""comm.py [OPTIONS]: all-reduce and start of libslurmdl beside Open MPI, torch.distributed gloo and Horovod.
+"""comm.py [OPTIONS]: all-reduce and startup of libslurmdl, compared with Open MPI, torch.distributed gloo and Horovod.
 
     make tests/bench/comm
     python3 tests/bench/comm.py --ranks=4
-    python3 tests/bench/comm.py --ranks=4 --hosts=4          # root: so many network namespaces; 2 have a veth pair
+    python3 tests/bench/comm.py --ranks=4 --hosts=4          # as root; uses network namespaces
     python3 tests/bench/comm.py --boot=64                    # srun on the private cluster of SLURM_CONF
 
-Each round runs every library once, in an order of its own, with the same sizes; sums are verified.  Of each size the
-median of a library's runs in a round is taken; printed are the median over the rounds, and of the ratios to ours
-within a round the median with its 95 % interval (bootstrap of 10,000 samples): above 1, ours is faster.  MPI is left
-out without mpicc, gloo without torch (--gloo=PYTHON), Horovod unless --horovod=PYTHON says where it is.
+Each round runs every library once, in random order, with the same sizes; sums are verified. For each size, a round
+counts with the median of its runs. Prints the median over the rounds, and the median ratio to ours within a round with
+its 95 % interval (bootstrap with 10,000 samples): above 1, ours is faster. Skips MPI without mpicc, gloo without torch
+(--gloo=PYTHON), and Horovod without --horovod=PYTHON.
 """
 import argparse
 import os
@@ -32,7 +32,7 @@ SIZES = [1024, 16384, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 
 
 def open_world(kind, torch):
-    """When it began; rank and size; a barrier, all-reduce in place, and the maximum of a tensor."""
+    """Return the start time, rank and size, and functions: barrier, in-place all-reduce, maximum of a tensor."""
     if kind == "gloo":
         import torch.distributed as dist
 
@@ -91,17 +91,17 @@ def rank_main(kind, runs, sizes):
 class Bench:
     def __init__(self, o, hosts, folder):
         self.o, self.hosts, self.folder = o, hosts, folder
-        self.host = lambda r: r * o.hosts // o.ranks  # block after block
+        self.host = lambda r: r * o.hosts // o.ranks  # consecutive ranks share a host
         self.root = "10.219.7.1" if o.hosts > 1 else "127.0.0.1"
         self.sizes = [str(s) for s in o.sizes]
 
     def enter(self, host):
-        """With a host name of its own, by which Open MPI tells hosts apart."""
+        """Return the command prefix for a host. Sets a host name, by which Open MPI tells hosts apart."""
         name = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', "host%d" % host]
         return enter(self.hosts[host]) + name if self.o.hosts > 1 else []
 
     def ranks(self, argv, bind=False, more=lambda rank: {}):
-        """Start the ranks ourselves; with 'bind' each on a CPU of its own if there are enough, as mpirun does."""
+        """Run the ranks without a launcher. With 'bind', give each its own CPU if there are enough, as mpirun does."""
         o, cpus, port, all = self.o, sorted(os.sched_getaffinity(0)), free_port(), []
         for r in range(o.ranks):
             host = self.host(r)
@@ -144,7 +144,7 @@ class Bench:
         return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=600).stdout
 
     def horovod(self):
-        """Over its gloo."""
+        """Run Horovod with its gloo backend."""
         o = self.o
         server = Rendezvous(o.horovod, o.ranks, o.hosts, self.root, "veth0" if o.hosts > 1 else "lo", self.enter(0))
         try:
@@ -152,17 +152,17 @@ class Bench:
         finally:
             server.close()
 
-    # ---- the start ----
+    # ---- startup ----
 
     def srun(self, program, kind):
         argv = ["srun", "--overcommit", "--mpi=" + kind, "-n", str(self.o.boot), program]
         begin = time.perf_counter()
         out = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=600).stdout
-        return "%s1 %.9f\n" % (out, time.perf_counter() - begin)  # "size" 1: srun in all
+        return "%s1 %.9f\n" % (out, time.perf_counter() - begin)  # "size" 1: the whole srun
 
 
 def medians(text):
-    """Of each size, of the lines "SIZE SECONDS"."""
+    """Return the median by size of lines "SIZE SECONDS"."""
     rows = {}
     for line in text.splitlines():
         word = line.split()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measure searchers on wide conditional spaces.
+"""Measure searchers on large conditional spaces.
 
     conditional.py run OUT.csv SEARCHER [--seeds 0-9] [--trials 200] [--only PROBLEM,...]
     conditional.py score A B CSV... [--at 100]
@@ -9,9 +9,9 @@ SEARCHER: dl:NAME (`dl search-server --searcher NAME`, dl in the PATH), optuna
 (TPE, the default), optuna-group (its group=True), smac (SMAC3's facade for
 hyperparameter optimisation) or random.
 
-The problems are in problems.py.  The regret of a search is (best value - optimum)
-/ (median of random points - optimum).  `score` prints the ratio of its geometric
-means (eps 0.01) with the 95 % bootstrap interval over problems and seeds.
+The problems are in problems.py. The regret of a search is (best value - optimum) / (median of
+random points - optimum). `score` prints the ratio of the geometric mean regrets (eps 0.01) with its
+95 % bootstrap interval over problems and seeds.
 """
 
 import argparse
@@ -24,13 +24,13 @@ import subprocess
 
 for _v in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_v, "1")
-from problems import PROBLEMS, active, random_point  # noqa: E402  (after that)
+from problems import PROBLEMS, active, random_point  # noqa: E402  (import after setting the number of threads)
 
 EPS = 0.01
 CHECKPOINTS = (50, 100, 150, 200, 300)
 
 
-# ---- searchers: best value after each trial ----
+# ---- searchers: yield the value of each trial ----
 
 
 def by_dl(problem, seed, trials, name):
@@ -111,7 +111,7 @@ def by_smac(problem, seed, trials, _):
         scenario = Scenario(
             space, n_trials=trials, deterministic=True, seed=seed, output_directory=folder
         )
-        model = Facade.get_model(scenario)  # without room for a million leaves, and threads
+        model = Facade.get_model(scenario)  # limit leaves to save memory, and use one thread
         model._rf_opts.update(max_leaf_nodes=trials, n_jobs=1)
         smac = Facade(
             scenario, lambda config, seed=0: 0.0, model=model, overwrite=True, logging_level=50

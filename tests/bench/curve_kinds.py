@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of learning curves that are not of perceptrons, for curves.py.
+"""Learning curves of models other than perceptrons, for curves.py.
 
-Each function below takes the number of steps and returns a grid of hyperparameters and
-rows: for each point of the grid the seconds a step is held to cost, and the
-validation loss after each step.  A step is an epoch, a tree, an iteration, or
-so many more points to learn from.  An optimiser is a number: see RULES.
+Each function below takes the number of steps and returns a grid of hyperparameters and rows: for
+each grid point, the assumed seconds per step and the validation loss after each step. A step is
+an epoch, a tree, an iteration, or some more training data. Optimisers are indices into RULES.
 Needs scikit-learn; rnn, cnn, logistic and factors need PyTorch.
 """
 import itertools
@@ -12,8 +11,8 @@ import math
 
 import numpy as np
 
-LEAST = 1e-3  # probability, in a logarithm
-# Of the mean gradient: decay, share of the new one; of its square: decay, share; is it used
+LEAST = 1e-3  # smallest probability whose logarithm is taken
+# Moving average of the gradient: decay, weight of the new value; of its square: decay, weight, whether it is used
 RULES = ((0, 1, 0, 0, 0), (0.9, 1, 0, 0, 0), (0, 1, 1, 1, 1), (0, 1, 0.95, 0.05, 1),
          (0.9, 0.1, 0.98, 0.02, 1))
 SGD, MOMENTUM, ADAGRAD, RMSPROP, ADAM = range(5)
@@ -28,7 +27,7 @@ def points(grid):
 
 
 def digits(wrong, count):
-    """The digits in some order, with a share of the training labels redrawn: x, y, xv, yv."""
+    """Return shuffled digits, with a share 'wrong' of the training labels redrawn: x, y, xv, yv."""
     from sklearn.datasets import load_digits
     rng = np.random.default_rng(3)
     x, y = load_digits(return_X_y=True)
@@ -39,12 +38,12 @@ def digits(wrong, count):
 
 
 def unlikely(p, y):
-    """Minus the mean logarithm of the probabilities of the labels."""
+    """Return the mean negative log-likelihood of the labels."""
     return -np.log(np.maximum(p[np.arange(len(y)), y], LEAST)).mean()
 
 
 def boost(steps):
-    """Boosted trees on the diabetes data, by tree: high rates over-fit."""
+    """Boosted trees on the diabetes data; a step is a tree. High learning rates over-fit."""
     from sklearn.datasets import load_diabetes
     from sklearn.ensemble import GradientBoostingRegressor
     x, y = load_diabetes(return_X_y=True)
@@ -64,7 +63,7 @@ def boost(steps):
 
 
 def forest(steps):
-    """Random forests on the digits, by tree: one deep tree is worse than a shallow one, many are not."""
+    """Random forests on the digits; a step is a tree. One deep tree is worse than a shallow one, many are better."""
     from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
     x, y, xv, yv = digits(0.1, 600)
     grid = dict(features=[0.03, 0.1, 0.25, 0.6], depth=[3, 6, 12, 25], leaf=[1, 3, 10],
@@ -83,7 +82,7 @@ def forest(steps):
 
 
 def kernel(steps):
-    """Kernel ridge regression on the digits, by 20 points more to learn from."""
+    """Kernel ridge regression on the digits; a step adds 20 training points."""
     from scipy.linalg import cholesky, solve_triangular
     x, y, xv, yv = digits(0.15, 20 * steps)
     grid = dict(kind=[0, 1, 2], width=powers(-0.7, 1.3, 10), ridge=powers(-5, 1, 8),
@@ -101,7 +100,7 @@ def kernel(steps):
         a, b = (v.astype(float) ** (1 + square) for v in (x, xv))
         k, kv = gram(a, a, kind, width), gram(a, b, kind, width)
         for ridge in grid["ridge"]:
-            # what the first n rows say is in the first n rows of the factor
+            # the first n rows of the factor depend only on the first n points
             low = cholesky(k + ridge * np.eye(len(k)), lower=True)
             z, v = solve_triangular(low, y, lower=True), solve_triangular(low, kv, lower=True)
             parts = np.cumsum([v[i:i + 20].T @ z[i:i + 20] for i in range(0, len(z), 20)], 0)
@@ -110,7 +109,7 @@ def kernel(steps):
 
 
 def em(x, xv, steps, key):
-    """A mixture of Gaussians: held-out loss after each pass of expectation and maximisation."""
+    """Fit a mixture of Gaussians by EM; return the held-out loss after each pass."""
     k, floor, far, parts, fade, even = key
     rng = np.random.default_rng(5)
     mean = x[rng.choice(len(x), k, False)]
@@ -144,7 +143,7 @@ def em(x, xv, steps, key):
 
 
 def mixture(steps):
-    """Mixtures of Gaussians on the digits' main components, by pass: too many over-fit."""
+    """Mixtures of Gaussians on principal components of the digits; a step is a pass. Too many components over-fit."""
     x, _, xv, _ = digits(0, 500)
     axes = np.linalg.svd(x - x.mean(0), full_matrices=False)[2][:12].T
     x, xv = ((v - x.mean(0)) @ axes for v in (x, xv))
@@ -155,7 +154,7 @@ def mixture(steps):
 
 
 def neighbours(steps):
-    """Nearest neighbours on the digits, by 40 points more to learn from: few first, many later."""
+    """Nearest neighbours on the digits; a step adds 40 training points. The best number of neighbours grows."""
     from scipy.spatial.distance import cdist
     x, y, xv, yv = digits(0.25, 40 * steps)
     axes = np.linalg.svd(x - x.mean(0), full_matrices=False)[2].T
@@ -176,11 +175,11 @@ def neighbours(steps):
     return grid, rows
 
 
-# ---- trained by gradients, many side by side ----
+# ---- trained with gradients, many configurations in parallel ----
 
 def descend(model, shapes, args, data, steps, batch, cap, loss, late=None):
-    """Curves (configuration, step).  `args` holds a column each of lr, rule, gain, decay, clip;
-    model(parameters, inputs) has a first axis of configurations, as all parameters do."""
+    """Train and return curves (configuration, step). `args` has a column each for lr, rule, gain, decay and clip.
+    The first axis of all parameters, and of what model(parameters, inputs) returns, is the configuration."""
     import torch
     torch.manual_seed(1)
     torch.set_num_threads(1)
@@ -218,13 +217,13 @@ def descend(model, shapes, args, data, steps, batch, cap, loss, late=None):
 
 
 def cross(z, y):
-    """Mean cross entropy of each configuration."""
+    """Return the mean cross entropy of each configuration."""
     z = z.log_softmax(2)
     return -z.gather(2, y.reshape(1, -1, 1).expand(len(z), -1, 1)).mean((1, 2))
 
 
 def side_by_side(grid, shape_axes, train, seconds):
-    """Rows: train(shape, columns) for each shape, with all other hyperparameters as columns."""
+    """Return the grid and rows. Calls train(shape, columns) for each shape, with the other axes as columns."""
     rest = [k for k in grid if k not in shape_axes]
     inner = list(itertools.product(*(grid[k] for k in rest)))
     rows = {}
@@ -237,14 +236,14 @@ def side_by_side(grid, shape_axes, train, seconds):
 
 
 def settings(columns, **default):
-    """What descend() takes, of what a grid has."""
+    """Return the arguments of descend() for a grid, with defaults."""
     n = len(next(iter(columns.values())))
     usual = dict(rule=MOMENTUM, gain=1, decay=0, clip=math.inf, **default)
     return {**{k: [v] * n for k, v in usual.items()}, **columns}
 
 
 def logistic(steps):
-    """Logistic regression on the digits by five optimisers, whose rates fall in three ways."""
+    """Logistic regression on the digits with five optimisers and three learning rate schedules."""
     import torch
     data = digits(0.2, 500)
     grid = dict(lr=powers(-3.3, 1, 10), rule=[SGD, MOMENTUM, ADAGRAD, RMSPROP, ADAM],
@@ -262,7 +261,7 @@ def logistic(steps):
 
 
 def rnn(steps):
-    """Recurrent networks that read the digits row by row."""
+    """Recurrent networks that read each digit row by row."""
     import torch
     data = digits(0.1, 500)
     grid = dict(hidden=[4, 10, 24], lr=powers(-3, 0.3, 8), rule=[MOMENTUM, ADAM], gain=[0.5, 1.2],
@@ -282,7 +281,7 @@ def rnn(steps):
 
 
 def cnn(steps):
-    """Convolutional networks on the digits, many labels wrong: over-fit late."""
+    """Convolutional networks on the digits with many wrong labels; they over-fit late."""
     import torch
     data = digits(0.3, 400)
     grid = dict(filters=[3, 6, 12], width=[2, 3, 5], lr=powers(-3.2, 0, 8), rule=[MOMENTUM, ADAM],
@@ -307,7 +306,7 @@ def cnn(steps):
 
 
 def factors(steps):
-    """Factors of a matrix of which a sixth is known, by pass: high ranks over-fit."""
+    """Factorization of a matrix of which a sixth is known; a step is a pass. High ranks over-fit."""
     import torch
     rng = np.random.default_rng(3)
     u, v = rng.normal(size=(120, 3)), rng.normal(size=(90, 3))
@@ -327,7 +326,7 @@ def factors(steps):
 
 
 def policy(steps):
-    """Policy gradients in a windy grid with a pit; the loss is noisy, as is the reward of few games."""
+    """Policy gradients in a windy grid with a pit. The loss is the reward of a few games, so it is noisy."""
     grid = dict(games=[3, 10, 30], lr=powers(-1.5, 1.5, 8), discount=[0.7, 0.9, 1.0],
                 entropy=[0, 0.02, 0.1], baseline=[0, 1], batch_scale=[0, 1])
 
@@ -373,7 +372,7 @@ def policy(steps):
     return side_by_side(grid, ("games",), train, lambda games: 1)
 
 
-# How many steps of each; doc/search-quality.md says which five are for tuning
+# Number of steps of each; doc/search-quality.md says which five are for tuning
 KINDS = {f.__name__: (f, steps) for f, steps in (
     (boost, 64), (mixture, 40), (rnn, 40), (logistic, 81), (neighbours, 20),
     (forest, 50), (kernel, 27), (cnn, 30), (factors, 54), (policy, 81))}

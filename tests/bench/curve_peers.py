@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compare searchers on tables of learning curves: the peers' runs, and the ratios to them.
+"""Compare searchers with those of other tools on tables of learning curves.
 
     curve_peers.py BENCH run OUT.csv PEER SEEDS TABLE.csv...     # appends to OUT.csv
     curve_peers.py score OUT.csv FIDELITY SEEDS TABLE.csv...
 
-BENCH is the folder with bench_mf.py, whose PEER is syne:asha, optuna:tpe+none,
-optuna:random+sha, random or another; SEEDS is FIRST-LAST.  FIDELITY is the program
-tests/bench/fidelity, which runs `auto` and `asha`.  Both settings are run: 4 workers for
-the time of 20 full trainings, and 16 for that of 60.  score prints, for each table and
-setting, the area under the curve of regret over Syne Tune's ASHA's and over our asha's, the
-regret at the end, that of the best peer, and the means.
+BENCH is the directory of bench_mf.py. PEER is one of its searchers, such as syne:asha,
+optuna:tpe+none, optuna:random+sha or random; SEEDS is FIRST-LAST. FIDELITY is the program
+tests/bench/fidelity, which runs `auto` and `asha`. There are two settings: 4 workers for the time
+of 20 full trainings, and 16 for that of 60. For each table and setting, score prints the area under
+the regret curve of `auto`, relative to Syne Tune's ASHA and to our asha, its final regret, the
+final regret of the best peer, and the means.
 """
 import collections
 import csv
@@ -24,7 +24,7 @@ FIRST = "syne:asha"
 
 
 def table(mf, path):
-    """bench_mf's table, of any number of hyperparameters."""
+    """Read a table as bench_mf does, but with any number of hyperparameters."""
     class Table(mf.Table):
         def __init__(self, path):
             head, *rows = csv.reader(open(path))
@@ -64,7 +64,7 @@ def run(bench, out, peer, seeds, paths):
 
 
 def ours(program, path, setting, seeds, name):
-    """Mean area and end of the program's runs."""
+    """Return the mean area and final regret of our runs."""
     first, last = seeds.split("-")
     out = subprocess.run([program, path, *map(str, setting), first, last, name],
                          check=True, capture_output=True, text=True).stdout.split()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of learning curves that were made to report on, for curves.py.
+"""Learning curves that were held out for reporting, for curves.py.
 
-They are as those of curve_kinds.py: Q-learning, an evolution, single trees by data,
-rates that rise again, and sums that are understood late.  Searchers were run on
-them on 2026-11-23, see doc/search-quality.md: the next report needs other ones.
+They have the format of curve_kinds.py: Q-learning, differential evolution, single trees, cyclic
+learning rates, and modular sums that generalize late. They were used for the report of 2026-11-23,
+see doc/search-quality.md, so the next report needs new ones.
 """
 import math
 
@@ -14,7 +14,7 @@ from curve_kinds import (ADAM, MOMENTUM, cross, descend, digits, points, powers,
 
 
 def qlearn(steps):
-    """Q-learning beside a cliff, by 15 games more: the loss is that of 12 greedy games."""
+    """Q-learning next to a cliff; a step is 15 more games. The loss is the mean over 12 greedy games."""
     wide, high, moves = 7, 4, 40
     grid = dict(lr=powers(-1.7, 0, 8), explore=[0.02, 0.1, 0.3, 0.6], fade=[0, 0.02, 0.1],
                 discount=[0.8, 0.95, 1.0], start=[-3, 0], expected=[0, 1])
@@ -55,7 +55,7 @@ def qlearn(steps):
 
 
 def evolve(steps):
-    """Differential evolution of ten numbers, by 40 evaluations: mean of the best of three runs."""
+    """Differential evolution of ten numbers; a step is 40 evaluations. Mean of the best values of three runs."""
     grid = dict(size=[5, 10, 20, 40], factor=powers(-1, 0.2, 6), crossing=[0.1, 0.3, 0.6, 0.9, 1.0],
                 best=[0, 1], jitter=[0, 0.3])
     rng = np.random.default_rng(3)
@@ -90,7 +90,7 @@ def evolve(steps):
 
 
 def trees(steps):
-    """One decision tree for the digits, by 40 points more to learn from: errors, with ties."""
+    """One decision tree on the digits; a step adds 40 training points. The loss is an error rate, so there are ties."""
     from sklearn.tree import DecisionTreeClassifier
     x, y, xv, yv = digits(0.2, 40 * steps)
     grid = dict(depth=[3, 5, 7, 10, 14, 30], leaf=[1, 2, 5, 12], features=[0.1, 0.3, 1.0],
@@ -107,7 +107,7 @@ def trees(steps):
 
 
 def restarts(steps):
-    """Autoencoders that clean digits, whose rates fall and rise again: curves with waves."""
+    """Denoising autoencoders on the digits with cyclic learning rates, which give wavy curves."""
     import torch
     x, _, xv, _ = digits(0, 500)
     noisy = [v + 0.3 * np.random.default_rng(3).normal(size=v.shape).astype(np.float32)
@@ -128,7 +128,7 @@ def restarts(steps):
 
 
 def modular(steps):
-    """Sums modulo 13 of pairs, two thirds of them known: learnt by heart first, understood late."""
+    """Sums modulo 13 of pairs, two thirds of them known: memorized first, generalized late."""
     import torch
     rng = np.random.default_rng(3)
     pairs = rng.permutation(13 * 13)

@@ -4,25 +4,23 @@
 
     curves.py TASK OUT.csv [--configs N] [--epochs 81]
 
-Really trains a small multilayer perceptron (stochastic gradient descent with
-momentum, weight decay and a factor on the learning rate after every epoch) for
-each point of a grid of hyperparameters, on a generated task:
+Trains a small multilayer perceptron (SGD with momentum, weight decay and exponential learning rate
+decay) for each point of a grid of hyperparameters on a generated task:
 
-    teacher  labels of a random network, 15 % of them redrawn: over-fits
+    teacher  labels of a random network, 15 % of them random: over-fits
     spirals  interleaved spirals and noise inputs: plateaus, then falls
-    regress  Friedman's function, noise that depends on x: the best come late
-    sparse   200 inputs of which 10 matter, few points: over-fits unless weights decay
+    regress  Friedman's function, noise that depends on x: the best configurations improve late
+    sparse   200 inputs of which 10 matter, few points: over-fits without weight decay
 
-A row of the table is a configuration: id, its hyperparameters, the seconds that
-an epoch is held to cost, the last loss, and the validation loss after each
-epoch (at most CAP times that of the constant predictor).  The grid is a full
-product with at most N points, from 320 to 2880; 1440, unless told otherwise, take
-a minute or two on one core.  The same command gives the same table, up to the
-rounding of the matrix library.  Needs numpy.
+Each row of the table is a configuration: id, hyperparameters, assumed seconds per epoch, final
+loss, and the validation loss after each epoch (at most CAP times that of the constant predictor).
+The grid is a full product with at most N points, from 320 to 2880; the default of 1440 takes a
+minute or two on one core. The same command gives the same table, up to rounding in the matrix
+library. Needs numpy.
 
-Further tasks are of other models (trees, kernels, neighbours, mixtures, factors,
-recurrent and convolutional networks, other optimisers, a policy), of fidelities
-other than epochs, and of other hyperparameters: see curve_kinds.py and curve_unseen.py.
+More tasks are in curve_kinds.py and curve_unseen.py: other models (trees, kernels, neighbours,
+mixtures, factors, recurrent and convolutional networks, other optimisers, a policy), other
+fidelities than epochs, and other hyperparameters.
 """
 import argparse
 import csv
@@ -32,7 +30,7 @@ import os
 
 for _v in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_v, "1")
-import numpy as np  # noqa: E402  (after the number of threads is set)
+import numpy as np  # noqa: E402  (import after setting the number of threads)
 
 from curve_kinds import KINDS  # noqa: E402
 from curve_unseen import UNSEEN  # noqa: E402
@@ -51,10 +49,10 @@ GRID = {
     "wd": [1e-6, 1e-3],
     "gamma": [0.93, 1],
 }
-# Values that go, in this order, until the grid is small enough
+# Values to remove, in this order, until the grid is small enough
 THIN = (("hidden", 1), ("batch", 0), ("momentum", 1), ("hidden", 1),
         ("lr", 8), ("lr", 6), ("lr", 4), ("lr", 2), ("lr", 0))
-LEAST = 320  # points that are then left
+LEAST = 320  # points that are left without all of these
 
 
 class Task:
@@ -74,7 +72,7 @@ class Task:
 
 
 def redraw(rng, y, share, classes):
-    """A share of the labels drawn anew, which leaves one in `classes` of those right."""
+    """Redraw a share of the labels. By chance, one in `classes` of them stays right."""
     new = rng.random(len(y)) < share
     return np.where(new, rng.integers(0, classes, len(y)), y)
 
@@ -138,7 +136,7 @@ class Nets:
         return out
 
     def forward(self, x):
-        """The inputs of each layer, and last the outputs."""
+        """Return a list of the inputs of each layer, and the outputs."""
         a = [x]
         for k, (w, b) in enumerate(self.w):
             z = a[-1] @ w
@@ -149,7 +147,7 @@ class Nets:
         return a
 
     def gradient(self, a, d):
-        """The gradient into `g`, from forward()'s list and the outputs' errors."""
+        """Compute the gradient into `g` from the list of forward() and the errors of the outputs."""
         for k in reversed(range(len(self.w))):
             dw, db = self.dw[k]
             np.matmul(a[k].swapaxes(-1, -2), d, out=dw)
@@ -175,7 +173,7 @@ def softmax(z):
 
 
 def error(task, out, y):
-    """Derivative of the loss by the outputs."""
+    """Return the derivative of the loss with respect to the outputs."""
     d = softmax(out) if task.classes else 2 * out
     d -= y if task.classes else 2 * y
     d /= len(y)
@@ -191,8 +189,8 @@ def validate(task, nets):
 
 
 def train(task, rng, batch, sizes, axes, epochs):
-    """Curves (configuration, epoch) of all configurations of one shape and batch size;
-    axes: columns of learning rate, momentum, weight decay and decay of the rate."""
+    """Return the curves (configuration, epoch) of all configurations with one shape and batch size.
+    axes: columns of learning rate, momentum, weight decay and learning rate decay."""
     lr, momentum, wd, gamma = (np.array(c, np.float32)[:, None] for c in axes)
     nets = Nets(rng, len(lr), sizes)
     curves = np.full((len(lr), epochs), task.cap)
@@ -213,7 +211,7 @@ def train(task, rng, batch, sizes, axes, epochs):
 
 
 def thin(grid, count):
-    """The grid, with values taken out until it has at most `count` points."""
+    """Remove values from a grid until it has at most `count` points."""
     grid = {a: list(grid[a]) for a in AXES}
     for axis, k in THIN:
         if math.prod(map(len, grid.values())) <= count:
@@ -223,7 +221,7 @@ def thin(grid, count):
 
 
 def cost(task, batch, size):
-    """Seconds an epoch is held to take: data, arithmetic, and steps."""
+    """Return the assumed seconds per epoch: data, arithmetic and steps."""
     return len(task.x) / 1000 * (4 + 10 * size / 4096 + 60 / batch)
 
 
@@ -239,7 +237,7 @@ def write(out, grid, rows, epochs):
 
 
 def make(name, out, count, epochs):
-    """A table of perceptrons."""
+    """Write the table of a perceptron task."""
     task = TASKS[name](np.random.default_rng(1))
     grid = thin(task.grid, count)
     rows = {}

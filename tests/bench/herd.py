@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Very many workers of one experiment, all started at once: does each get its share of the trials, and does it end?
+"""Start thousands of workers of one experiment at once: does each get its share of the trials, and does the run end?
 
     python tests/bench/herd.py 1000 5000             1,000 workers, 5,000 trials of 0.5 s
 
-dl in the PATH or in $DL. The folder is made on tmpfs (--top). A worker with its trainer takes about 4.5 MB of memory.
+Needs dl in PATH or $DL. Creates its directory on tmpfs (--top). A worker and its training script use about 4.5 MB of
+memory.
 """
 import argparse
 import collections
@@ -25,7 +26,7 @@ def entries(folder):
 
 
 def memory_peak(stop, peak):
-    """The most MB of memory that the machine used more than at the start, and the highest load average."""
+    """Record the peak increase of the host's memory use in MB, and the highest load average."""
     def used():
         lines = dict(line.split()[:2] for line in open("/proc/meminfo"))
         return (int(lines["MemTotal:"]) - int(lines["MemAvailable:"])) / 1024

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horovod's start by its own rendezvous server: for gradients.py and comm.py; as a program it is that server.
+"""Start Horovod with its own rendezvous server, for gradients.py and comm.py. As a program, it is that server.
 
-    hvdstart.py RANKS LOCAL...      of how many ranks each host is; prints its port, and ends with its input
+    hvdstart.py RANKS LOCAL...      LOCAL: ranks of each host; prints its port; ends at end of input
 """
 import subprocess
 import sys
@@ -20,7 +20,7 @@ def serve(ranks, sizes):
 
 
 class Rendezvous:
-    """The server, in a process of its own; 'enter': the words before a command on the first host."""
+    """The server in its own process; 'enter': the command prefix to run on the first host."""
 
     def __init__(self, python, ranks, hosts, address, interface, enter):
         self.ranks, self.address, self.interface = ranks, address, interface

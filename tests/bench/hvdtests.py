@@ -3,12 +3,12 @@
 
     git clone https://github.com/horovod/horovod
     PYTHONPATH=SITE python3 tests/bench/hvdtests.py horovod --ranks 1,2,4
-    ... --only allreduce,elastic --log FOLDER          only these, with the output of each rank
+    ... --only allreduce,elastic --log FOLDER          # only these; keep the output of each rank
 
-SITE has the package slurmdl; numpy and torch are needed, and packaging.  Each test runs by itself in ranks that are
-started as by hand, with RANK, WORLD_SIZE and MASTER_ADDR.  The tests are unedited: their `import horovod.torch` is
-slurmdl.hvd here, and of Horovod's own code only horovod/common/util.py of the checkout is used.  Tests of GPUs skip
-themselves where there is none.  The status is 1 if a test fails that DIFFERENCES does not have.
+SITE has the package slurmdl; the tests need numpy, torch and packaging. Each test runs in new ranks, which are started
+without a launcher, with RANK, WORLD_SIZE and MASTER_ADDR. The tests are unedited: here their `import horovod.torch`
+imports slurmdl.hvd. Of Horovod's own code, only horovod/common/util.py is used. GPU tests skip themselves without a
+GPU. The exit status is 1 if a test fails that is not in DIFFERENCES.
 """
 import argparse
 import collections
@@ -35,7 +35,7 @@ FILES = (
     "parallel/test_process_sets_static.py",
     "single/test_torch_elastic.py",
 )
-# tests that fail by a difference that slurmdl/hvd/__init__.py has, or of themselves, at these numbers of ranks
+# known failures, by number of ranks: differences documented in slurmdl/hvd/__init__.py, or faults of the test itself
 DIFFERENCES = (
     ("test_broadcast_state_no_grad", lambda n: True, "broadcast_optimizer_state() makes no gradients"),
     ("test_horovod_join_allgather", lambda n: n > 1, "after join() of some ranks all-gathers of the others go on"),
@@ -80,7 +80,7 @@ def of_checkout(horovod, name):
 
 
 def stand_ins(horovod):
-    """What the tests import, in the place of Horovod and of small packages that may not be there."""
+    """Install fakes of Horovod's modules and of small packages that may be missing."""
     import slurmdl.hvd as hvd
     from slurmdl.hvd import world
 
@@ -95,7 +95,7 @@ def stand_ins(horovod):
     stand_in("horovod.runner")
     stand_in("horovod.runner.util")
     stand_in("horovod.runner.util.threads", in_thread=in_thread)
-    # the numbers of the sets, which one test looks at
+    # ids of the process sets, which one test checks
     numbers = types.SimpleNamespace(_get_process_set_ids_and_ranks=lambda: {
         0: hvd.global_process_set.ranks, **{k: s.ranks for k, s in world._sets.items()}})
     everything = {k: v for k, v in vars(hvd).items() if not k.startswith("__")}
@@ -113,7 +113,7 @@ def stand_ins(horovod):
 
 
 def tests_of(path):
-    """(name, class, method) of a file's tests, in its order."""
+    """Yield (name, class) of the tests in a file, in order."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
@@ -129,7 +129,7 @@ def tests_of(path):
 
 
 def rank_main(case, name, rank, size, port, secret, folder):
-    """A rank: writes its outcome and why to a file."""
+    """Run a test as a rank, and write (outcome, why) to a file."""
     out = os.open(folder / f"log.{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     os.dup2(out, 1)
     os.dup2(out, 2)
@@ -162,7 +162,7 @@ def start(case, name, rank, *about):
 
 
 def wait_for(pids, seconds):
-    """Whether all have ended by then; the rest is killed."""
+    """Wait for all processes; kill those that take too long. Return whether all ended in time."""
     left, until = set(pids), time.monotonic() + seconds
     while left and time.monotonic() < until:
         left -= {pid for pid in left if os.waitpid(pid, os.WNOHANG)[0]}
@@ -174,9 +174,9 @@ def wait_for(pids, seconds):
 
 
 def run(case, name, size, seconds, folder):
-    """(outcome, why): the worst of all ranks."""
+    """Run a test on all ranks. Return the worst (outcome, why)."""
     folder.mkdir(parents=True, exist_ok=True)
-    # below those that the kernel gives away
+    # below the kernel's ephemeral ports
     port, secret = random.randrange(10000, 19990), os.urandom(16).hex()
     pids = [start(case, name, rank, size, port, secret, folder) for rank in range(size)]
     if not wait_for(pids, seconds):
@@ -208,7 +208,7 @@ def main():
     import torch
 
     torch.set_num_threads(1)
-    # newer than the tests, which try every optimizer of torch's modules with parameters of one dimension
+    # the tests try every torch optimizer with one-dimensional parameters, which the newer Muon does not support
     if hasattr(torch.optim, "Muon"):
         torch.optim.Muon.__module__ = "not tried"
     words = [w for w in a.only.split(",") if w]

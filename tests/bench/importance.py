@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The importance of parameters in dl report, beside Optuna's fANOVA and the true share.
+"""Compare the parameter importance in dl report with Optuna's fANOVA and the true share.
 
     python3 tests/bench/importance.py [TRIALS]      # default: 200 random trials of each problem
 
-It needs dl (in PATH), the package slurmdl, pandas and optuna with scikit-learn.  The problems are the examples of
-Optuna's manual (plot_param_importances, plot_contour) and test functions of sensitivity analysis.
+Needs dl in PATH, the package slurmdl, pandas and optuna with scikit-learn. The problems are the examples of Optuna's
+manual (plot_param_importances, plot_contour) and test functions of sensitivity analysis.
 """
 
 import json
@@ -19,7 +19,7 @@ import optuna
 import slurmdl
 
 PI = 3.141592653589793
-# name, parameters, expression of awk, true share of each alone
+# name, parameters, awk expression, true share of each parameter alone
 PROBLEMS = (
     ("optuna-importances", {"x": (int, 0, 2), "y": (float, -1, 1), "z": (float, 0, 1.5)}, "x^2 + y^3 - z^4", (0.595, 0.029, 0.375)),
     ("optuna-contour", {"x": (float, -100, 100), "y": (float, -1, 1)}, "x^2 + y", (1, 0)),

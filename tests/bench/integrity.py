@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""integrity.py OLD NEW [ROUNDS]: what the tags of messages cost, beside an older library and without them.
+"""integrity.py OLD NEW [ROUNDS]: measure the cost of message tags, compared with an older library and without tags.
 
     make tests/bench/comm tests/bench/bootstrap
     python3 tests/bench/integrity.py ../old/runtime/.libs runtime/.libs 9        # as root, in a build folder
 
-OLD and NEW are folders with libslurmdl-comm.so.0.  Each round runs old, new, and new with DL_COMM_INTEGRITY=handshake, in an
-order of its own: 64 ranks meet on this machine, and two ranks in two network namespaces, joined by a veth pair, reduce 4 KiB,
-1 MiB and 64 MiB.  Printed are the medians, and of the ratios to old within a round the median with its 95 % interval.
+OLD and NEW are directories with libslurmdl-comm.so.0. Each round runs old, new, and new with
+DL_COMM_INTEGRITY=handshake, in random order: 64 ranks on this host connect, and two ranks in network namespaces, joined
+by a veth pair, reduce 4 KiB, 1 MiB and 64 MiB. Prints the medians, and the median ratio to old within a round with its
+95 % interval.
 """
 import os
 import random
@@ -59,7 +60,6 @@ def main():
             for way in random.sample(list(ways), len(ways)):
                 library, integrity = ways[way]
                 env = {"LD_LIBRARY_PATH": library, "DL_COMM_INTEGRITY": integrity, "DL_SECRET": os.urandom(16).hex()}
-                # both ranks have this secret
                 found = {what[0]: meet(env), **reduce(hosts, env)}
                 for w in what if i else []:
                     times[way][w].append(found[w])

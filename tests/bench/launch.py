@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""launch.py PLUGIN [ROUNDS [OLD]]: what the plugin adds to "srun true", from the launch to the end of the step.
+"""launch.py PLUGIN [ROUNDS [OLD]]: measure what the plugin adds to the time of "srun true".
 
     python3 tests/bench/launch.py build/test/spank/.libs/dl.so 200
-    python3 tests/bench/launch.py build/test/spank/.libs/dl.so 200 old/build/spank/.libs/dl.so    # and an older build, in the same rounds
+    python3 tests/bench/launch.py build/test/spank/.libs/dl.so 200 old/build/spank/.libs/dl.so    # also an older build
 
-It starts a private cluster, and takes it down at the end; with SLURM_CONF in the environment it uses that one.
-Each round launches one step in each way, in an order of its own, in one allocation; plugstack.conf is replaced in
-between (Slurm reads it at each launch).  "off" is launched twice a round: the second one shows what of a difference is
-noise.  Printed are the medians, and of the paired differences to the first "off" the median and its 95 % interval
-(bootstrap of 10,000 samples), and the median of the ratios.  Then, of ROUNDS further rounds, the end alone: from the
-task's last act, after no time and after a second, to srun's return; and the time inside the calls of the plugin, in the stub tests/fakes/spank.
+Uses the cluster of SLURM_CONF if that is set, else starts a private cluster. Each round launches one step in each way,
+in random order, in one allocation, and replaces plugstack.conf in between (Slurm reads it at each launch). Each round
+launches "off" twice: the second one shows how much of a difference is noise. Prints the medians, the median of the
+paired differences to the first "off" with its 95 % interval (bootstrap with 10,000 samples), and the median of the
+ratios. Then it measures only the end of a step in ROUNDS more rounds, for tasks of 0 s and 1 s: from the task's last
+action until srun returns. Last, it measures the time inside the plugin's hooks with the fake tests/fakes/spank.
 """
 import os
 import random
@@ -27,13 +27,13 @@ OPTIONS = [ASKED, ["--dl-check=quick"], ["--dl-monitor=30"], ["--dl-debug=hang:6
 
 
 def line_of(plugin):
-    """Its line in plugstack.conf, with the dl of its own build."""
+    """Return the plugin's line in plugstack.conf, with the dl of the same build."""
     built = os.path.join(os.path.dirname(plugin), "../../launcher/dl")
     return "optional %s%s\n" % (plugin, " dl=" + os.path.realpath(built) if os.path.exists(built) else "")
 
 
 def ways_of(plugins, all_options, unasked):
-    """A way to launch a step is a name, the line in plugstack.conf, and options of srun."""
+    """Return the ways to launch a step: (name, line in plugstack.conf, options of srun)."""
     ways = [("off", "", [])]
     for name, plugin in plugins:
         ways += [(name + ", not asked for", line_of(plugin), [])] if unasked else []
@@ -52,7 +52,8 @@ def too_long(*_):
 
 
 def bounded(argv, **more):
-    """Not subprocess.run(timeout=60), which looks for the end after 1, 3, 7, 15, 31, 63 ms and so on."""
+    """Run with a time limit. subprocess.run(timeout=60) would poll after 1, 3, 7, 15, 31, 63 ms and so on, which is too
+    coarse."""
     signal.signal(signal.SIGALRM, too_long)
     signal.alarm(60)
     try:
@@ -62,7 +63,7 @@ def bounded(argv, **more):
 
 
 def end(argv):
-    """From what the task prints last, the clock, to srun's return."""
+    """Return the ms from the time that the task prints last until srun returns."""
     said = bounded(argv, stdout=subprocess.PIPE).stdout
     return 1000 * (time.time() - float(said))
 
@@ -91,7 +92,7 @@ def step_times(rounds, r, ways, measure=launch, program=("true",)):
 
 
 def inside(plugin, options):
-    """Microseconds in dlopen, init with options, task_init: of each the median, and the tenth that nothing interrupted."""
+    """Return the median and first decile of the microseconds in dlopen(), init with options, and task_init."""
     stub = os.path.join(os.path.dirname(plugin), "../../tests/fakes/spank")
     env = dict(FAKE_TIME="1", SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="8", SLURM_LOCALID="0", SLURM_NODEID="0", SLURM_STEP_NUM_NODES="1",
                SLURM_STEP_TASKS_PER_NODE="8", SLURM_STEP_NODELIST="n1", SLURMD_NODENAME="n1", SLURM_GTIDS="0,1,2,3,4,5,6,7",
@@ -128,16 +129,16 @@ def measure():
     ways = ways_of(plugins, OPTIONS, True)
     ways.insert(1, ("off again", "", []))
     r = random.Random(1)
-    work = tempfile.TemporaryDirectory()  # for what --dl-monitor and --dl-debug write
+    work = tempfile.TemporaryDirectory()  # for files of --dl-monitor and --dl-debug
     os.chdir(work.name)
-    step_times(5, r, ways)  # warm
+    step_times(5, r, ways)  # warm up
     times = step_times(rounds, r, ways)
     print("%d rounds; milliseconds; load %.1f" % (rounds, os.getloadavg()[0]))
     show(times)
     for seconds in "0", "1":
         print("the end of a step of %s s" % seconds)
         show(step_times(rounds, r, ways_of(plugins, OPTIONS[-2:], False), end, ("sh", "-c", "sleep %s; exec date +%%s.%%N" % seconds)))
-    summary = [os.path.join(os.path.dirname(plugin), "../../launcher/dl"), "monitor"]  # as srun does at the end
+    summary = [os.path.join(os.path.dirname(plugin), "../../launcher/dl"), "monitor"]  # srun runs this at the end
     print("dl monitor                                              median %.2f" % statistics.median(launch(summary) for _ in range(rounds)))
     for options in [], ASKED:
         print("inside, %-47s dlopen %.0f (%.0f), init %.0f (%.0f), task_init %.0f (%.0f) microseconds" % ((" ".join(options) or "not asked for",) + tuple(inside(plugin, options))))

@@ -1,4 +1,4 @@
-# tests/bench/: run by hand; each file says how; bench.h and benchlib.py have what they share
+# tests/bench/: benchmarks to run by hand; each file says how; bench.h and benchlib.py have the shared code
 EXTRA_PROGRAMS += %D%/searcher %D%/decision %D%/fidelity %D%/metrics %D%/gradients %D%/comm %D%/checkpoint \
 	%D%/attach %D%/herd %D%/bootstrap %D%/stopping
 %C%_searcher_LDADD = searcher/libsearcher.la -lm

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cost of logging one scalar: libslurmdl from C and from Python, beside TensorBoard, wandb offline and MLflow's file store.
+"""Compare the cost of logging a scalar: libslurmdl (C and Python), TensorBoard, wandb offline, MLflow's file store.
 
 usage: metrics.py BENCH [ROUNDS]     BENCH: tests/bench/metrics of the build folder (make tests/bench/metrics)
 
-    pip install ./contrib/python tensorboard tensorboardX wandb mlflow    # what is absent is left out
+    pip install ./contrib/python tensorboard tensorboardX wandb mlflow    # missing packages are skipped
 
-Each logger logs 10 names in turn; the time is that of the loop with its calls, without the logger's start and end.  In
-each round all of them run one after the other, each in a process and a folder of its own, so that all see the same
-machine; the table has the median, least and largest of the rounds.
+Each logger logs 10 names in turn. The time includes the loop and its calls, but not the startup and shutdown of the
+logger. Each round runs all loggers one after the other, each in its own process and directory, so that other load
+affects all alike. Prints the median, minimum and maximum over the rounds.
 """
 import json
 import os
@@ -23,7 +23,7 @@ NAMES = [f"training/metric{i}" for i in range(10)]
 
 
 def timed(n, loop):
-    """Microseconds a scalar of a loop of so many steps with ten each."""
+    """Return the microseconds per scalar of a loop that logs n scalars, ten per step."""
     begin = time.perf_counter()
     loop(n // 10)
     return (time.perf_counter() - begin) / n * 1e6
@@ -72,7 +72,7 @@ def ours(folder):
 
 
 def tensorboard(folder):
-    """What torch.utils.tensorboard.SummaryWriter.add_scalar does."""
+    """Do what torch.utils.tensorboard.SummaryWriter.add_scalar does."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -93,7 +93,7 @@ def tensorboardx(folder):
 
 
 def wandb(folder):
-    """Ten scalars a call, its best case."""
+    """Log ten scalars per call, its best case."""
     os.environ.update(WANDB_MODE="offline", WANDB_DIR=folder, WANDB_SILENT="true", WANDB_CACHE_DIR=folder,
                       WANDB_CONFIG_DIR=folder, WANDB_DATA_DIR=folder)
     import wandb as module
@@ -132,7 +132,7 @@ def in_folder(command):
 def main():
     if sys.argv[1] == "--one":
         print(json.dumps(dict(LOGGERS[sys.argv[2]](sys.argv[3]))), flush=True)
-        os._exit(0)  # some peers' threads never end
+        os._exit(0)  # threads of some loggers never end
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     commands = [[sys.argv[1]]] + [[sys.executable, __file__, "--one", name] for name in LOGGERS]
     found = {}

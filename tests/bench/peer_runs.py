@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of dl and of Optuna's journal that peers.py harms and times, and what their files say afterwards."""
+"""Runs of dl and of Optuna's journal for peers.py, and checks of the files that they leave."""
 import json
 import os
 import pathlib
@@ -30,7 +30,7 @@ def dl_conf(folder, command, trials, workers, seed=1, lease=300):
 
 
 class DlRun:
-    """dl run --local: it starts its workers anew itself."""
+    """dl run --local, which restarts its workers itself."""
 
     def __init__(self, folder, trials, workers, seconds, seed):
         self.folder, self.ran, self.errors, self.start = folder, f"{folder}/ran", 0, time.time()
@@ -43,7 +43,7 @@ class DlRun:
         return self.run.poll() is None
 
     def pid(self, slot):
-        """The worker at a place, None if it is just being started anew."""
+        """Return the pid of the worker of a slot, or None while it is being restarted."""
         try:
             children = pathlib.Path(f"/proc/{self.run.pid}/task/{self.run.pid}/children").read_text().split()
         except FileNotFoundError:
@@ -83,8 +83,8 @@ def dl_events(folder):
 
 
 def dl_results(folder):
-    """A reader of its own: the accepted results of each trial, the trials that began, when the last result
-    came, and whether an entry is bad."""
+    """Read the log independently of dl. Return the accepted results of each trial, the trials that started, the time of
+    the last result, and whether an entry is corrupt."""
     import xxhash
 
     over, results, begun, last, corrupt = {}, {}, set(), 0, False
@@ -122,23 +122,23 @@ def study(path, lock, create=False, grace=30):
 
 
 def fork(work, *args):
-    """Run in a process of its own, without a second import of all modules."""
+    """Run in a forked process, which need not import all modules again."""
     pid = os.fork()
     if pid:
         return pid
     try:
         work(*args)
         os._exit(0)
-    except BaseException as e:  # noqa: BLE001 - it is reported, and the process ends
+    except BaseException as e:  # noqa: BLE001 - report it and exit
         print(f"worker: {type(e).__name__}: {e}", file=sys.stderr, flush=True)
         os._exit(1)
 
 
 class OptunaRun:
-    """As many workers that ask, train and tell until the study is complete; who ends early is started anew."""
+    """Workers that ask, train and tell until the study is complete. Restarts a worker that dies."""
 
     def __init__(self, folder, trials, workers, seconds, lock):
-        import optuna  # noqa: F401 - once, for all workers
+        import optuna  # noqa: F401 - import once, for all workers
 
         self.path, self.lock, self.folder = f"{folder}/journal", lock, folder
         self.trials, self.seconds, self.errors, self.starts, self.begin = trials, seconds, 0, 0, time.time()
@@ -184,7 +184,7 @@ class OptunaRun:
         out = {"acknowledged": len(said), "errors": self.errors, "trainings": sum(1 for _ in open(f"{self.folder}/ran"))}
         try:
             trials = study(self.path, self.lock).get_trials(deepcopy=False)
-        except Exception as e:  # noqa: BLE001 - any: the study cannot be read
+        except Exception as e:  # noqa: BLE001 - any error means that the study is unreadable
             return out | {"corrupt": f"{type(e).__name__}: {e}"}
         state = optuna.trial.TrialState
         value = {t.number: t.value for t in trials if t.state == state.COMPLETE}

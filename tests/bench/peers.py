@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dl beside Optuna's JournalStorage: under the same kills and freezes, and with trials that do nothing.
+"""Compare dl with Optuna's JournalStorage under the same kills and freezes, and with no-op trials.
 
-    python tests/bench/peers.py kills --seeds 1-3        lost, doubled and stuck trials
-    python tests/bench/peers.py throughput               overhead, fsyncs and metadata operations of a trial
-    python tests/bench/peers.py throughput --base DL     the same beside an older dl, as ratios of each round
+    python tests/bench/peers.py kills --seeds 1-3        count lost, duplicate and stuck trials
+    python tests/bench/peers.py throughput               overhead, fsyncs and metadata operations per trial
+    python tests/bench/peers.py throughput --base DL     also compare with an older dl
 
-`pip install optuna xxhash`, dl in the PATH or in $DL, strace. Folders are made under --disk and --tmpfs.
+Needs `pip install optuna xxhash`, dl in PATH or $DL, and strace. Creates directories below --disk and --tmpfs.
 """
 import argparse
 import collections
@@ -37,7 +37,7 @@ def heading(a):
 # ---- kills and freezes ----
 
 def schedule(seed, workers, seconds):
-    """(when, what, place): a kill about every 0.6 s, a freeze about every 3 s."""
+    """Return (time, what, slot) events: a kill about every 0.6 s, a freeze about every 3 s."""
     rng = random.Random(seed)
     events = []
     for what, low, high in (("kill", 0.3, 0.9), ("freeze", 2, 4)):
@@ -56,7 +56,7 @@ def started(pid):
 
 
 def harm(run, events, limit):
-    """Runs the schedule until the run has ended; the number of kills and freezes, and seconds."""
+    """Run the schedule until the run has ended. Return the numbers of kills and freezes, and the seconds."""
     start, done, frozen = time.monotonic(), collections.Counter(), []
     events = collections.deque(events)
     while run.tick() and (now := time.monotonic() - start) < limit:
@@ -99,7 +99,7 @@ def kills(a):
                 shutil.rmtree(folder)
 
 
-# ---- trials that do nothing ----
+# ---- no-op trials ----
 
 def spawn_many(n):
     null = os.open("/dev/null", os.O_WRONLY)
@@ -125,7 +125,7 @@ def together(workers, work, *args):
 
 
 def run_dl(folder, workers, trials, dl=DL):
-    """Seconds in all, and from the first trial to the last result."""
+    """Return the total seconds, and those from the first trial to the last result."""
     conf = dl_conf(folder, '["printf", "loss 0\\\\n"]', trials, workers)
     start = time.perf_counter()
     subprocess.run([dl, "run", "--local", "--dir", folder, conf], check=True, stdout=subprocess.DEVNULL)
@@ -140,7 +140,7 @@ def run_optuna(folder, workers, trials, command=False):
 
 
 def count_calls(folder, argv):
-    """Calls of each kind by the command and its children; 'create' is an open with O_CREAT."""
+    """Count system calls of a command and its children by kind; 'create' is an open with O_CREAT."""
     out = f"{folder}/strace"
     trace = ",".join((*METADATA, "open", "openat", "creat", "fsync", "fdatasync"))
     subprocess.run(["strace", "-f", "--seccomp-bpf", "-o", out, "-e", f"trace={trace}", *argv], check=True,
@@ -172,7 +172,7 @@ def timed(a, where, top):
     if a.base:
         runs["base"] = lambda f, w: run_dl(f, w, a.trials, a.base)[1]
     for workers in map(int, a.numbers.split(",")):
-        # in turns, so that what else the machine does meets all of them
+        # interleave them, so that other load affects all alike
         times = collections.defaultdict(list)
         for _ in range(a.rounds):
             for name, run in runs.items():
@@ -186,7 +186,7 @@ def timed(a, where, top):
 
 
 def throughput(a):
-    import optuna  # noqa: F401 - once, before the workers are forked
+    import optuna  # noqa: F401 - import once, before forking the workers
 
     print("ms a trial, wall clock, the median of the rounds, of dl from the first trial to the last result; bare: the\n"
           "command alone, as many at once; the last columns: the median of the ratios of dl in each round\n\n"

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials a minute on a Slurm cluster: dl, submitit, Optuna workers over a job array, and Slurm's bare array.
+"""Measure trials per minute on a Slurm cluster: dl, submitit, Optuna workers in a job array, and a plain job array.
 
     contrib/minicluster up --name=peers --nodes=2 --cpus=4 && eval "$(contrib/minicluster env peers)"
     python tests/bench/peers_cluster.py --slots 8 --trials 1000 --jobs 200
     contrib/minicluster down peers
 
-`pip install submitit optuna xxhash`, dl in the PATH or in $DL. A trial does nothing. dl and Optuna get --trials, submitit and the
-bare array --jobs of them (each is a job's start; 1,000 only takes longer). The time is from the command to the last result.
+Needs `pip install submitit optuna xxhash`, and dl in PATH or $DL. Trials do nothing. dl and Optuna run --trials of
+them, submitit and the plain array --jobs (each starts a job, so 1,000 would only take longer). The time is from the
+command to the last result.
 """
 import argparse
 import os
@@ -51,7 +52,7 @@ def run_submitit(folder, a):
     executor = submitit.AutoExecutor(folder=folder, cluster="slurm")
     executor.update_parameters(timeout_min=30, cpus_per_task=1, slurm_array_parallelism=a.slots)
     executor.map_array(nothing, range(a.jobs))
-    # not job.result(): that asks sacct, which this cluster may not have, and not often
+    # not job.result(): it polls sacct, and rarely, and this cluster may have no sacct
     wait_for(lambda: len(list(pathlib.Path(folder).glob("*_result.pkl"))) == a.jobs, a.limit)
     return a.jobs
 
@@ -100,7 +101,7 @@ def main():
             seconds = time.monotonic() - start
             print(f"| {name} | {r + 1} | {n} | {seconds:.1f} | {60 * n / seconds:.0f} | {os.getloadavg()[0]:.1f} |",
                   flush=True)
-            time.sleep(2)  # what is left of the jobs ends
+            time.sleep(2)  # let the jobs finish
             shutil.rmtree(folder)
 
 

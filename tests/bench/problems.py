@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wide conditional problems for conditional.py.
+"""Large conditional search spaces for conditional.py.
 
-30 to 81 parameters, of which 4 to 33 are active:
+They have 30 to 81 parameters, of which 4 to 33 are active:
 
-    digits, wine, diabetes  choice of a learner of scikit-learn (seven, with two to
-                            five parameters each, some nested) and of a scaler:
-                            a table of all that it can be, made at the first run
+    digits, wine, diabetes  one of seven learners of scikit-learn (two to five
+                            parameters each, some nested) and a scaler; the first
+                            run makes a table of all settings
     branches  eight branches of four parameters, which interact, and shared ones
     nested    four branches with three branches each; deep: seven with four
-    blocks    eight blocks that are there or not, three parameters each
+    blocks    eight optional blocks with three parameters each
     chain     one to eight layers; each has its parameters
     stairs    eleven branches of ordinal and log parameters, in steps
 """
@@ -40,7 +40,7 @@ def cat(name, choices, when=None):
 
 
 def active(p, x):
-    """A parent stands before its children."""
+    """Whether a parameter is active. Parents come before their children."""
     if not p["when"]:
         return True
     ((name, values),) = p["when"].items()
@@ -66,7 +66,7 @@ def random_point(space, g):
 
 
 def unit(p, v):
-    """Where in its range a number is."""
+    """Map a value to [0, 1] within its range."""
     if p["log"]:
         return math.log(v / p["low"]) / math.log(p["high"] / p["low"])
     return (v - p["low"]) / (p["high"] - p["low"])
@@ -76,12 +76,12 @@ def unit(p, v):
 
 
 class Synthetic:
-    """A sum of squared distances through a random matrix, which couples them, plus
-    what each choice costs; each path through the tree has an optimum of its own."""
+    """A function of the distances to an optimum, which couples neighbouring parameters, plus
+    the cost of each choice. Each path through the tree has its own optimum."""
 
     def __init__(self, name, space, tie, floor, steps=0):
         self.name, self.space, self.steps = name, space, steps
-        self.tie, self.floor = tie, floor  # names of the parameters that choose the path
+        self.tie, self.floor = tie, floor  # names of the parameters that select the path
         self.by = {p["name"]: p for p in space}
 
     def parts(self, x):
@@ -117,7 +117,7 @@ class Synthetic:
 
 
 def synthetic(name, space, tie, **more):
-    """The best choice on the way costs nothing, the next ones little more."""
+    """Return a problem in which the best choice on each path costs nothing, and the others slightly more."""
     choices = {p["name"]: p["choices"] for p in space if p["name"] in tie}
 
     def one(x, i):
@@ -159,7 +159,7 @@ def make_nested(name, branches, solvers):
 
 
 class Blocks(Synthetic):
-    """Eight blocks; a block pays if it is well set and its neighbour is there too."""
+    """Eight optional blocks; a block helps if its parameters are good, and more if its neighbour is on."""
 
     def __init__(self):
         g = random.Random("blocks")
@@ -178,7 +178,7 @@ class Blocks(Synthetic):
         self.optimum = min(self.of_subset(m) for m in range(256))
 
     def of_subset(self, mask):
-        """The loss of a subset of blocks with the best parameters."""
+        """Return the loss of a subset of blocks with the best parameters."""
         on = [mask >> i & 1 for i in range(8)]
         return -sum(self.weight(on, i) for i in range(8) if on[i])
 
@@ -202,7 +202,7 @@ class Blocks(Synthetic):
 
 
 class Chain(Synthetic):
-    """Up to eight layers; the best widths depend on how many there are."""
+    """Up to eight layers; the best widths depend on their number."""
 
     def __init__(self):
         space = [
@@ -245,7 +245,7 @@ class Chain(Synthetic):
         return loss
 
     def least(self, n):
-        """All but the widths are at their best; these are a quadratic form."""
+        """Return the lowest loss with n layers. The widths are a quadratic form; all else is at its optimum."""
         a, b, c = np.eye(n) * 1.3, np.zeros(n), 0.3 * 0.25
         for i in range(n):
             b[i] = 0.9 - 0.08 * (i + 1) + (0.15 if i == 0 else 0)
@@ -271,9 +271,9 @@ def make_stairs():
     return synthetic("stairs", space, ["algo"], steps=6)
 
 
-# ---- learners of scikit-learn: a table of all that the space has ----
+# ---- learners of scikit-learn: a table of all settings ----
 
-LEARNERS = {  # ordinal parameters: the values by their index; solver: own parameters
+LEARNERS = {  # lists: ordinal parameters; dicts: choices with parameters of their own
     "svm": {
         "C": [0.01, 0.1, 1, 10, 100, 1000],
         "kernel": {
@@ -343,7 +343,7 @@ def learner_space():
     return space
 
 
-# The class of each learner, without its kind; its arguments by our parameters, of which a setting has some; the rest
+# For each learner: its class without Regressor or Classifier, its arguments by our parameter names, and fixed arguments
 CLASSES = {
     "svm": ("svm.SV", {k: k for k in ("C", "kernel", "gamma", "degree", "coef0")}, {"max_iter": 3000}),
     "knn": ("neighbors.KNeighbors", {"k": "n_neighbors", "weights": "weights", "p": "p"}, {}),
@@ -386,7 +386,7 @@ def learner(name, o, regression):
 
 
 def all_settings(params):
-    """Each setting: names with their prefix, and for a learner."""
+    """Yield each setting twice: with indices for the search space, and with values for the learner."""
     axes = []
     for name, values in params.items():
         if isinstance(values, dict):
@@ -410,7 +410,7 @@ def all_settings(params):
 
 
 class Table:
-    """Error (classes) or squared error (numbers, in variances) on held-out rows."""
+    """A table of held-out losses: the error rate, or for diabetes the squared error relative to the variance."""
 
     def __init__(self, name, folder):
         self.name, self.space = name, learner_space()
@@ -438,7 +438,7 @@ class Table:
         data = getattr(datasets, "load_" + self.name)()
         order = np.random.RandomState(1).permutation(len(data.target))[:600]
         x, y, regression = data.data[order], data.target[order], self.name == "diabetes"
-        if self.name != "digits":  # noise makes a small set less easy
+        if self.name != "digits":  # noise features make a small data set harder
             x = np.hstack([x, np.random.RandomState(2).randn(len(x), 12) * x.std(0).mean()])
         y = (y - y.mean()) / y.std() if regression else y
         half, table = len(y) * 2 // 5, {}

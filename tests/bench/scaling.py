@@ -3,10 +3,10 @@
 
     PYTHONPATH=contrib/python:... python3 tests/bench/scaling.py [--rounds 5] [--batch 64] PARALLEL DIGITS
 
-As root: each host is a network namespace, all on one bridge, one rank each with one thread.  The hosts share the cores
-of this machine, so a step is compared with that of as many processes that train at the same time and do not speak to
-each other: efficiency = their step / the ranks' step, in turns.  'ddp' is torch's DistributedDataParallel over gloo.
-PARALLEL is the example contrib/examples/parallel/parallel, DIGITS its data (strong scaling: a batch of 64 in all).
+Run as root: each host is a network namespace on one bridge, with one rank of one thread. The hosts share the cores of
+this machine, so the baseline is as many processes that train at the same time without communication: efficiency = step
+time of the baseline / step time of the ranks; both take turns. 'ddp' is torch's DistributedDataParallel over gloo.
+PARALLEL is the example contrib/examples/parallel/parallel, DIGITS its data (strong scaling: a total batch of 64).
 """
 import argparse
 import os
@@ -19,7 +19,7 @@ from benchlib import enter, free_port, made_hosts, rank_environment
 
 
 def train(kind, batch, steps):
-    """A rank: prints the median seconds of a step."""
+    """Train as a rank, and print the median seconds per step."""
     import torch
 
     torch.set_num_threads(1)
@@ -51,7 +51,7 @@ def train(kind, batch, steps):
 
 
 def ranks(hosts, command, together):
-    """Run the command on each host; the last lines that they print."""
+    """Run the command on each host, and return the last lines that they print."""
     port, size = free_port(), len(hosts) if together else 1
     processes = []
     for r, host in enumerate(hosts):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many small tensors: save_model(), restore_model(), slurmdl.torch.save() and load() beside torch.save() and torch.load().
+"""Save and load many small tensors with slurmdl and with torch.
 
     PYTHONPATH=SITE python3 tests/bench/smalltensors.py DIR [--tensors=20000] [--rounds=7]
 
-SITE has the package slurmdl.  Each round does everything once, one after the other, so that what else the machine does
-hits all alike; the table has the medians, and the medians of the ratios of the rounds.  Ours sync the file and its name and
-read it back; torch's do neither: "torch.save, synced" is torch.save() and fsync() of the file and of its folder.
+SITE has the package slurmdl. Each round does everything once, so that other load affects all alike; the table has the
+medians, and the medians of the ratios within a round. Our functions sync the file and its directory entry and read the
+file back; torch's do not. "torch.save, synced" is torch.save() with fsync() of the file and its directory.
 """
 import argparse
 import os
@@ -21,7 +21,7 @@ import slurmdl.torch
 
 
 class Many(torch.nn.Module):
-    """Blocks of ten parameters, as deep models have them."""
+    """A model of blocks with ten small parameters each."""
 
     def __init__(self, n):
         super().__init__()
