@@ -13,12 +13,12 @@
 
 /* Two ranks on one node; the 'low' values are those of rank 1. */
 struct made {
-    double gpu, low_gpu; /* busy, per cent; NaN: no GPU */
-    double gpu_memory;   /* share */
+    double gpu, low_gpu; /* utilization, per cent; NaN: no GPU */
+    double gpu_memory;   /* share that is used */
     double hot, capped;
-    double cores, low_cores; /* busy, of 8 */
+    double cores, low_cores; /* busy cores, of 8 */
     double busiest, blocked, switches;
-    double link, memory; /* shares; NaN: no limit */
+    double link, memory; /* shares that are used; NaN: no limit */
 };
 
 /* clang-format off */
@@ -283,7 +283,7 @@ static void no_samples (void **state)
 
     assert_int_equal (usage_read (&u, dir, &err), -1);
     assert_int_equal (errno, ENOENT);
-    f = fopen (in_dir ("n1.h5"), "w"); /* no HDF5 file */
+    f = fopen (in_dir ("n1.h5"), "w"); /* not an HDF5 file */
     fputs ("text", f);
     fclose (f);
     assert_int_equal (usage_read (&u, dir, NULL), -1);

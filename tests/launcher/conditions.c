@@ -8,9 +8,9 @@
 
 /* ---- transitions ---- */
 
-/* Each row is a state, each column an event in the order of enum life_event_kind, each cell the new
- * state. "-": the event is ignored.  C created, R running, B restarting, Z suspended, S succeeded,
- * F failed.
+/* Each row is a state, each column an event in the order of enum life_event_kind, and each cell the
+ * new state.  "-": the event is ignored.  C created, R running, B restarting, Z suspended, S
+ * succeeded, F failed.
  */
 static const char letters[LIFE_CONDITIONS + 1] = "CRBZSF";
 static const struct {

@@ -151,7 +151,7 @@ static void wrong_severity (json_t **r)
 static const struct {
     void (*change) (json_t **ranks);
     int status[SIZE];
-    const char *line; /* part of it */
+    const char *line; /* part of the line */
     const char *finding; /* part of the worst finding; NULL: do not check */
 } verdicts[] = {
     { nothing,            { G, G, G, G, G, G }, "3 nodes, 6 ranks, 3 GPUs: good", NULL },

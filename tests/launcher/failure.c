@@ -19,7 +19,7 @@ static char *metrics[] = { "loss", NULL };
 
 /* clang-format off */
 static const struct {
-    int status; /* of waitpid() */
+    int status; /* as waitpid() returns it */
     bool oom, free, last;
     const char *why;
 } ends[] = {

@@ -143,8 +143,8 @@ static void entries_come_in_order (void **state)
     log_destroy (b);
 }
 
-/* A worker waits for space if errno says that the disk is full, so errno must survive while another
- * thread syncs the directory.
+/* A worker waits for space if errno says that the disk is full, so a background sync of the
+ * directory must not change errno.
  */
 static void a_full_disk_is_told (void **state)
 {

@@ -173,7 +173,7 @@ static void what_is_not_taken (void **state)
         { result_of (1, 1, 4), '9' }, /* damaged */
         { result_of (2, 1, 4), 0 },   /* another worker's attempt */
         { result_of (1, 2, 4), 0 },   /* an attempt that has not started */
-        { result_of (1, 1, 3), 0 },   /* not at its target */
+        { result_of (1, 1, 3), 0 },   /* the length is not the target */
         { result_of (99, 1, 4), 0 },  { long_ago, 0 }, { nowhere, 0 },
     };
 

@@ -36,7 +36,7 @@ static const struct {
     { "0::/\n", "sys/fs/cgroup/memory.events", "oom_kill 0\n", 0, -1 },
     { "4:memory:/x\n", "sys/fs/cgroup/memory/x/memory.oom_control", "under_oom 0\n", -1, -1 },
     { "nonsense\n5:cpu:/a\n", "sys/fs/cgroup/memory.events", "oom_kill 3\n", -1, -1 },
-    { "0::/system.slice/n1_slurmstepd.scope/sFENM84R3HWX00/step_batch/user/task_0\n", /* from 26.05 on */
+    { "0::/system.slice/n1_slurmstepd.scope/sFENM84R3HWX00/step_batch/user/task_0\n", /* Slurm 26.05 and later */
       "sys/fs/cgroup/system.slice/n1_slurmstepd.scope/sFENM84R3HWX00/memory.events",
       "low 0\noom_kill 4\n", -1, 4 },
     { "0::/a\n", "sys/fs/cgroup/b/memory.events", "oom_kill 3\n", -1, -1 },

@@ -107,7 +107,7 @@ static void other_threads (void **state)
     progress_look (r, &p, 1, 2, 0);
     put_thread (10, 11, 2, 3, 600); /* and touches a page */
     progress_look (r, &p, 1, 3, 0);
-    put_thread (10, 12, 1, 1, 0); /* a new one */
+    put_thread (10, 12, 1, 1, 0); /* a new thread */
     progress_look (r, &p, 1, 4, 0);
     assert_true (progress_last (r, 3, 9) == 1);
     put_thread (10, 11, 3, 60, 600); /* does real work */
@@ -167,7 +167,7 @@ static void kinds_of_processes (void **state)
     assert_int_equal (k[3], PROCESS_HELPER);
     assert_int_equal (k[4], PROCESS_MAIN);
     assert_int_equal (k[5], PROCESS_BACKGROUND);
-    family_kinds (dir, p, 1, k); /* a shell alone is the program */
+    family_kinds (dir, p, 1, k); /* a shell alone counts as the program */
     assert_int_equal (k[0], PROCESS_MAIN);
     family_kinds (dir, p, 0, k);
 }

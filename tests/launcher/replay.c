@@ -67,7 +67,7 @@ static const struct {
     { "(\"m\", \"n\")", "name = \"nsga2\"; max_trials = 4;", several },
 };
 
-/* Events of attempts may be repeated at any time. */
+/* Whether an event, such as those of attempts, may be repeated at any time. */
 static bool may_repeat (const char *event)
 {
     return !strstr (event, "'begin'") && !strstr (event, "'end'") && !strstr (event, "'pause'")
@@ -261,7 +261,7 @@ static const struct {
     { { BEGIN ("1", "1", "7") } },
     /* too many dimensions */
     { { "{'op':'begin','trial':1,'length':1,'x':[0.5,0.5],'hparams':{}}" } },
-    /* not promoted */
+    /* trial 1 was not promoted */
     { { BEGIN ("1", "1", "0.5"), END ("result", "1", "1", ",'length':1,'metric':1"),
         BEGIN ("1", "3", "0.5") } },
 };
