@@ -30,7 +30,7 @@ struct part {
     size_t n, bytes; /* of 'in' */
     ncclDataType_t type;
     ncclRedOp_t op;
-    int peer;      /* or root */
+    int peer;      /* or the root */
     double factor; /* multiplies each element before the reduction */
 };
 
@@ -51,7 +51,7 @@ struct ncclComm {
     char name[64];
     int rank, size;
     unsigned turn;
-    bool refused; /* an argument was invalid: all later calls fail */
+    bool refused; /* an argument was invalid: the communicator is unusable */
     struct work *first;
 };
 
