@@ -230,7 +230,7 @@ static void queue (const struct comm_backend *b, void *self)
     free (data);
 }
 
-/* ---- time-outs ---- */
+/* ---- timeouts ---- */
 
 static void wait_long (void *seconds)
 {

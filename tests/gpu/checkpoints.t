@@ -67,7 +67,7 @@ def timed(f):
     return time.monotonic() - t
 
 
-# ---- peers
+# ---- baselines and other libraries
 
 
 class Pinned:

@@ -117,7 +117,7 @@ def loop():
         print(time.perf_counter() - begun, flush=True)
 
 
-# ---- a step of one rank, as srun would start it
+# ---- a step of one rank, with the environment that srun would set
 
 
 def environment(top):
