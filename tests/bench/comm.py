@@ -131,7 +131,7 @@ class Bench:
         if self.o.hosts == 1:
             return argv + ["--mca", "btl", "self,vader"]
         agent = os.path.join(self.folder, "agent")
-        with open(agent, "w") as f:  # as ssh: HOST COMMAND
+        with open(agent, "w") as f:  # takes HOST COMMAND, like ssh
             f.write('#!/bin/sh\nk=${1##*.}; shift\nexec ip netns exec "%s$k" ' % self.hosts[0][:-1])
             f.write("unshare --uts sh -c \"hostname host$((k - 1)); $*\"\n")
         os.chmod(agent, 0o755)

@@ -326,7 +326,7 @@ def factors(steps):
 
 
 def policy(steps):
-    """Policy gradients in a windy grid with a pit. The loss is the reward of a few games, so it is noisy."""
+    """Policy gradients in a windy grid with a pit. The loss is the negative mean reward of 30 games, so it is noisy."""
     grid = dict(games=[3, 10, 30], lr=powers(-1.5, 1.5, 8), discount=[0.7, 0.9, 1.0],
                 entropy=[0, 0.02, 0.1], baseline=[0, 1], batch_scale=[0, 1])
 

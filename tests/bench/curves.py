@@ -204,7 +204,7 @@ def train(task, rng, batch, sizes, axes, epochs):
             nets.step(lr, momentum, wd)
         loss = validate(task, nets)
         live &= np.isfinite(loss)
-        nets.p[~live], nets.m[~live], lr[~live] = 0, 0, 0  # diverged: stays at the cap
+        nets.p[~live], nets.m[~live], lr[~live] = 0, 0, 0  # diverged: keep it at the cap
         curves[live, e] = np.minimum(loss[live], task.cap)
         lr *= gamma
     return curves

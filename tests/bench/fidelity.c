@@ -10,9 +10,9 @@
  *
  * Prints for each seed the area under the curve of normalised regret over time (the mean of ten
  * points) and the regret at the end, then their means.  Before the means it prints the parts of the
- * mean area: "points", the final regret of all trials that have started; "left", how much better
- * waiting trials would become than those that run; and "training", how much those that run still
- * have to improve.
+ * mean area: "points", the regret that the best of the started trials would reach; "left", how much
+ * better waiting trials would become than those that run; and "training", how much those that run
+ * still have to improve.
  *
  * The clock is simulated as in bench/hpo/bench_mf.py, and the tables have the same columns:
  * configuration, named hyperparameters, sec_per_epoch, one that is ignored, values by epoch.
