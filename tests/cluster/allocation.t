@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# allocations on a real Slurm cluster: several arrays, time limits, lanes, ranks, steps
+# Allocations on a real Slurm cluster: several arrays, time limits, lanes, ranks, steps.
 . "$srcdir/tests/lib.sh"
 need_slurm
-# from 23.02 on Slurm tells jobs their end, which these are not to know: they ask squeue
+# Slurm sets SLURM_JOB_END_TIME since 23.02; unset it, so that workers have to ask squeue
 printf '#!/bin/sh\necho unset SLURM_JOB_END_TIME\n' >"$work/prolog"
 chmod 755 "$work" "$work/prolog"
 cluster_up alloc --nodes 2 --cpus 4 --conf MaxArraySize=4 --conf TaskProlog="$work/prolog"
@@ -22,7 +22,7 @@ queue_is_empty () {
     wait_for 300 sh -c '[ -z "$(squeue -h -o %i)" ]'
 }
 
-# ---- more workers than an array may have; then fewer, then more
+# ---- more workers than MaxArraySize allows; then scale up and down
 program wait.sh <<'END'
 trap 'exit 0' TERM
 while [ ! -f go ]; do sleep 0.1; done
@@ -45,12 +45,12 @@ ok $? "and then the highest end"
 is "$(count many-0001 park)" 2 "and save what they have"
 wait_for 300 sh -c '[ "$(squeue -h -r | wc -l)" -eq 6 ]'
 
-# ---- what a running sweep asks Slurm: nothing
-requests () { # but those of this test and of the nodes
+# ---- a running sweep sends no requests to Slurm
+requests () { # print slurmctld's request counts, except for requests of this test and of the nodes
     sdiag | sed -n '/by message type/,/by user/s/^\t\([A-Z_]*\) .*count:\([0-9]*\).*/\1 \2/p' |
         grep -v 'REQUEST_STATS_INFO\|NODE_REGISTRATION\|REQUEST_PING' | sort
 }
-# what ends late on a busy machine is in one of the first of five times
+# try up to five times: on a busy machine, late requests of the steps above may fall into the first tries
 for _ in 1 2 3 4 5; do
     before=$(requests)
     sleep 8
@@ -66,8 +66,8 @@ like "$(dl ls)" 'many-0001 +completed' "the sweep completes"
 is "$(count many-0001 result)" 30 "thirty results"
 is "$(count many-0001 fail)$(count many-0001 lost)" 00 "nothing failed or was lost"
 
-# ---- a sweep that is longer than a job may last: here 50 s, as a squeue says that the script asks; one trainer saves
-# checkpoints and goes back into the queue, the other's tasks submit themselves again
+# ---- a sweep longer than the time limit of its jobs, which a fake squeue reports as 50 s.  One trainer saves checkpoints,
+# and its task is requeued; the tasks of the other one, whose scontrol fails, submit new jobs
 mkdir short chain
 program short/squeue <<END
 case "\$*" in
@@ -79,7 +79,7 @@ END
 printf '#!/bin/sh\nexit 1\n' >chain/scontrol
 chmod +x chain/scontrol
 program save.sh <<'END'
-# goes on from the newest step that an attempt has saved
+# resume from the newest step that any attempt saved
 n=$(cat "${DL_ATTEMPT_DIR%/*}"/a.*/ckpt/n 2>/dev/null | sort -n | tail -1)
 n=${n:-0}
 mkdir -p "$DL_ATTEMPT_DIR/ckpt"
@@ -102,7 +102,7 @@ save=$!
 PATH=$work/short:$work/chain:$PATH timeout 1500 dl run sleep.conf >sleep.out 2>&1 &
 sleep=$!
 
-# ---- meanwhile, on the other cores, several trials in a task, one of which is killed
+# ---- meanwhile, on the other cores: two trials in a task, and one worker is killed
 program lane.sh <<'END'
 echo begun
 until [ -f killed ]; do sleep 0.1; done
@@ -112,7 +112,7 @@ conf lane ./lane.sh 8 'workers = 2; trials_per_task = 2;'
 timeout 900 dl run lane.conf >lane.out 2>&1 &
 lane=$!
 wait_for 300 sh -c '[ $(cat lane-0001/trials/*/a.1/log | grep -c begun) -eq 2 ]'
-# the last one of this experiment's two workers, which is no srun
+# kill the newest worker of this experiment; the pattern does not match srun
 pgrep -f "^[^ ]*dl worker -- $work/lane-0001" | tail -1 | xargs -r kill -9
 touch killed
 wait $lane
@@ -124,7 +124,7 @@ lost=$(count lane-0001 lost)
 ok $? "what the worker had begun, or had claimed, was lost with it ($lost)"
 like "$(cat lane-0001/workers/*)" '"slot":"[0-9]*_1\.1"' "workers are named by their lane"
 
-# ---- a trial of two nodes with two ranks each; stopped in the midst
+# ---- a trial of two nodes with two ranks each, stopped halfway
 program rank.sh <<'END'
 trap 'sleep 1; touch "$DL_ATTEMPT_DIR/saved.$SLURM_PROCID"; exit 0' TERM
 echo "rank $SLURM_PROCID of $SLURM_NTASKS on $SLURMD_NODENAME local $SLURM_LOCALID"
@@ -138,25 +138,25 @@ pid=$!
 wait_for 300 sh -c '[ "$(grep -c ^rank rank-0001/trials/0001/a.1/log)" -eq 4 ]'
 is "$(sort rank-0001/trials/0001/a.1/log | tr '\n' ' ')" \
     "rank 0 of 4 on n1 local 0 rank 1 of 4 on n1 local 1 rank 2 of 4 on n2 local 0 rank 3 of 4 on n2 local 1 " "four ranks on two nodes"
-# as when the time is up: the worker, which is no step, is told to go
+# as before the time limit; signal the worker directly, because it is not in a step
 pkill -USR2 -f "^[^ ]*dl worker -- $work/rank-0001"
 wait_for 300 sh -c 'cat rank-0001/log/0*/0* | grep "\"op\":\"park\""'
 ok $? "the trial is parked"
 is "$(find rank-0001 -name 'saved.*' | wc -l)" 4 "each rank heard SIGTERM and had the time to save"
 
-# ---- a step of one's own
+# ---- dl worker in the user's own step
 program step.sh <<'END'
-# until all four have come
+# wait for all four workers
 until [ "$(ls step-0001/workers | wc -l)" -ge 4 ]; do sleep 0.1; done
 dl log loss=$DL_TRIAL
 END
 conf step ./step.sh 6 'workers = 1;'
 dir=$(timeout 300 dl run --no-workers step.conf)
-# on the two cores that are free whether or not the ranks have come back
+# --overcommit, because only two cores are free if the ranks are back
 runs 0 "dl worker in a step of an own allocation" srun -n4 --overcommit --quiet dl worker "$dir"
 is "$(cat step-0001/workers/* | sed -n 's/.*"slot":"[0-9]*\.0_\([0-9]\)".*/\1/p' | sort | tr '\n' ' ')" "0 1 2 3 " "each task is a worker"
 like "$(dl ls)" 'step-0001 +completed' "the sweep completes"
-# ---- and the ranks go on
+# ---- the task with the ranks comes back
 wait_for 300 sh -c '[ "$(grep -c ^rank rank-0001/trials/0001/a.2/log)" -eq 4 ]'
 ok $? "its task comes back"
 ranks=$(for p in $(pgrep -f '^/bin/sh ./rank.sh'); do
@@ -172,7 +172,7 @@ is "$(count rank-0001 result)" 2 "two results"
 is "$(count rank-0001 fail)" 0 "none failed"
 is "$(count rank-0001 lost)" 1 "one attempt was lost"
 
-# ---- the long ones
+# ---- results of the long sweeps
 wait $save
 is $? 0 "trainer with checkpoints: a sweep longer than its jobs completes"
 is "$(count save-0001 fail)$(count save-0001 lost)" 00 "no attempt failed or was lost"
@@ -183,7 +183,7 @@ like "$(cat save-0001/trials/0001/a.2/log)" '^from [1-9][0-9]*$' "and it went on
 wait $sleep
 is $? 0 "trainer without checkpoints, no scontrol: the sweep completes"
 is "$(count sleep-0001 fail)$(count sleep-0001 lost)" 00 "no attempt failed or was lost"
-# on a busy machine one may take much longer than those before it
+# a parked segment is wrong only if it took about as long as the others: on a busy machine one may take much longer
 is "$(cat sleep-0001/log/0*/0* | python3 -c '
 import json, sys
 ends = {"result": [], "park": []}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# the all-reduce examples on hosts: MPI under PMIx, the bootstrap over TCP and PMIx
+# The all-reduce examples across nodes: MPI under PMIx, the bootstrap over TCP and PMIx.
 . "$srcdir/tests/lib.sh"
 programs=$builddir/contrib/examples/allreduce
 need_cluster

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# what slurmd and slurmstepd touch as root with the plugin and without: the same, and dl.so
+# With the plugin, slurmd and slurmstepd access nothing more as root than without it, except dl.so.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
@@ -9,7 +9,7 @@ need_cluster
 command -v strace >/dev/null && command -v setpriv >/dev/null && command -v python3 >/dev/null || skip_all "no strace, setpriv or python3"
 strace -f -o /dev/null true 2>/dev/null || skip_all "strace may not trace here"
 chmod 755 "$work"
-# the plugin and dl where another user finds them, a profile, and a folder of that user's
+# copies of the plugin and dl that another user can read, a profile, and that user's home directory
 cp "$PLUGIN" dl.so
 mkdir nccl.d home
 printf 'NCCL_IB_SL=3\n' >nccl.d/site.conf
@@ -31,7 +31,7 @@ ended () {
 as_nobody () {
     (cd home && HOME=$work/home timeout 300 setpriv --reuid=nobody --regid=nogroup --clear-groups "$@") </dev/null
 }
-traced () { # traced NAME OPTION...: a step and a batch job of nobody's
+traced () { # traced NAME OPTION...: trace a step and a batch job of the user nobody
     into=$1
     shift
     rm -f trace.*
@@ -58,15 +58,15 @@ ok $? "the trace sees what root touches: $(wc -l <off.touched) things"
 like "$(cat off.touched)" '^openat .*plugstack.conf$' "plugstack.conf among them"
 sort -u off.touched off2.touched >slurm.touched
 for what in idle on; do
-    # srun, which is root's here, looks for a word of GPUs where the site has defaults
+    # with site defaults, srun, which runs as root here, reads its command line for GPU options
     is "$(comm -13 slurm.touched $what.touched | grep -v -e '^openat WORK/dl\.so$' -e '^openat /proc/self/cmdline$')" "" "$what: root touches nothing else but dl.so"
     is "$(grep -cx 'openat WORK/dl.so' $what.touched)" 1 "$what: and that"
 done
-# a check of the check: what the plugin does read is in the trace, as the user's
+# the traces are complete: they have the files that the plugin reads as the user
 like "$(cat on.trace)" "open.*nccl\.d/site\.conf" "the profile is read"
 is "$(grep -c 'nccl\.d' idle.trace)" 0 "by those who ask only"
 is "$(comm -13 slurm.touched on.touched | grep -c site.conf)" 0 "by the user"
-# and one that would be seen
+# and a plugin that accesses a file as root is detected
 other_plugin "$work/curious.so" "$srcdir/tests/cluster/hooks/curious.c" 2>err
 ok $? "a plugin that looks at a file as root"
 sed 's/^/# /' err
@@ -76,7 +76,7 @@ like "$(comm -13 slurm.touched curious.touched)" '^(openat|access|stat|newfstata
 unharmed
 
 # ---- slurmd, which loads every plugin when it starts
-start () { # start NAME
+start () { # start NAME: trace slurmd while it starts
     pid=$(cat "${SLURM_CONF%/*}/run/slurmd-n1.pid" 2>/dev/null)
     if [ -n "$pid" ]; then
         kill "$pid"
@@ -86,7 +86,7 @@ start () { # start NAME
         slurmd -D -N n1 -f "$SLURM_CONF" >/dev/null 2>&1 </dev/null &
     wait_for 300 grep -q 'slurmd-n1\.pid' "$1.start"
     sleep 2
-    cp "$1.start" "$1.begun" # without what it does when it ends
+    cp "$1.start" "$1.begun" # without the calls of its shutdown
     kill $!
     python3 "$srcdir/tests/cluster/touched.py" "$1.begun" | sed "s|/tmp/dl-test\.[A-Za-z0-9#]*/|WORK/|g" | sort -u >"$1.touched"
     wait

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the plugin beside another one, with the headers of other releases of Slurm, and built for another release
+# The plugin next to another one, with the headers of other Slurm releases, and built for another release.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
 
 # ---- other releases: spank.h differs in two declarations from 22.05 to 26.05
-headers () { # headers RELEASE NUMBER: as those of the release
+headers () { # headers RELEASE NUMBER: make headers like those of that release
     mkdir -p "$1/slurm"
     cp /usr/include/slurm/*.h "$1/slurm"
     echo "#define SLURM_VERSION_NUMBER $2" >"$1/slurm/slurm_version.h"

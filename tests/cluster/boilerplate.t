@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# the scripts of doc/boilerplate.md, as sites document them and with the plugin: each rank gets the same
+# The scripts of doc/boilerplate.md give each rank the same settings in the form that sites document and with the plugin.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
@@ -11,7 +11,7 @@ mkdir nccl.d bin
 try_cluster boiler --hosts --nodes=2 --plugin="$PLUGIN nccl_dir=$work/nccl.d" || skip_all "no network namespaces"
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT OMP_NUM_THREADS
 
-block () { # block LABEL
+block () { # block LABEL: print the page's code block with this label
     sed -n "/^<!-- $1 -->/,/^\`\`\`\$/p" "$srcdir/doc/boilerplate.md" | sed '/^<!--/d; /^```/d'
 }
 for part in ranks torchrun network; do
@@ -23,7 +23,7 @@ for part in ranks torchrun network; do
 done
 block "profile network" >nccl.d/site.conf
 
-# in place of Python and torchrun: what they would find
+# stand-ins for Python and torchrun, which print the settings that they find
 program bin/python <<'END'
 echo "$SLURM_PROCID: $RANK/$WORLD_SIZE $LOCAL_RANK $MASTER_ADDR port ${MASTER_PORT:-none} net $NCCL_SOCKET_IFNAME $NCCL_CROSS_NIC $NCCL_NET $FI_CXI_DISABLE_HOST_REGISTER"
 END
@@ -38,7 +38,7 @@ for a; do
 done
 echo "$SLURM_PROCID: $nnodes nodes, $nproc processes, at $host"
 END
-ranks () { # ranks PART WHEN [OPTION]...
+ranks () { # ranks PART WHEN [OPTION]...: run PART.WHEN under salloc; its sorted output is in PART.WHEN.ranks
     script=$1.$2
     shift 2
     PATH=$work/bin:$PATH timeout 300 salloc -Q "$@" bash "$script" >"$script.out" 2>&1 </dev/null
@@ -61,7 +61,7 @@ ranks network after -n2
 is "$(sed 's/.*net/net/' network.after.ranks)" "$(sed 's/.*net/net/' network.before.ranks)" "the profile: each rank gets the same"
 like "$(cat network.after.ranks)" '^1: .*net hsn 1 AWS Libfabric 1$' "all of it"
 
-# ---- the tests that the page names are there
+# ---- the tests that the page names exist
 for t in $(grep -o '[a-z]*\.t\b' "$srcdir/doc/boilerplate.md" | sort -u); do
     [ -n "$(find "$srcdir/tests" -name "$t" -o -name "${t%.t}.c")" ]
     ok $? "tests/$t"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# the check before a step on the nodes of a real Slurm, with a stand-in driver; tests/launcher/check.t is of one machine
+# --dl-check on the nodes of a real Slurm, with a stand-in for NVIDIA's driver. tests/launcher/check.t tests a single machine.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
@@ -71,7 +71,7 @@ like "$(cat err)" '2 nodes, 3 ranks, 4 GPUs: good' "is one step"
 timeout 300 sbatch -W --dl-check -N2 -n2 --output=batch.out --wrap 'echo script; srun sh -c "echo ran"' >/dev/null
 is "$(grep -c '^ran$' batch.out) $(grep -c '^dl: check: 2 nodes' batch.out)" "2 1" "sbatch: each step, and not the script"
 
-# ---- a rank that never comes
+# ---- a rank that never answers
 echo "optional $PLUGIN dl=$work/slow.sh" >"$plugstack"
 start=$(date +%s)
 step 75 "a rank that does not answer" --dl-check -N3 -n3 true
@@ -80,7 +80,7 @@ like "$(cat err)" 'BAD: n3: no answer' "its node is named"
 ok $? "in time"
 echo "optional $PLUGIN dl=$builddir/launcher/dl" >"$plugstack"
 
-# ---- dl run keeps away from a bad node
+# ---- dl run avoids a bad node
 cat >one.conf <<'END'
 name = "one";
 entrypoint = "dl log loss=1";
@@ -110,7 +110,7 @@ is $? 0 "so does one whose trials have two nodes"
 like "$(dl show two)" 'machine n2 is excluded: it failed its check' "and a bad one that is not the worker's is excluded"
 is "$(dl show two | grep -c 'machine n[13] is excluded')" 0 "and no other"
 like "$(dl show two 1)" "^trial 1: completed" "the trial was tried again, although max_restarts is 0"
-# ---- the plugin's options reach the ranks of a trial, by keys and by sbatch_args as one string
+# ---- the plugin's options reach the ranks of a trial, from resource keys and from sbatch_args as one string
 cat >plugin.conf <<'END'
 name = "keys";
 entrypoint = "env >{attempt_dir}/env.$SLURM_PROCID; [ $SLURM_PROCID != 0 ] || dl log loss={lr}";
@@ -118,7 +118,7 @@ searcher = { name = "single"; metric = "loss"; };
 hyperparameters = { lr = 1; };
 resources = { workers = 1; nodes_per_trial = 2; framework = "torch"; KEYS };
 END
-plugged () { # plugged NAME KEYS: what is missing in the ranks
+plugged () { # plugged NAME KEYS: run a trial with KEYS, and print what its ranks lack
     sed "s/\"keys\"/\"$1\"/; s/KEYS/$2/" plugin.conf >"$1.conf"
     timeout 300 dl run "$1.conf" >"$1.out" 2>&1 || tail -3 "$1.out"
     for r in 0 1; do
@@ -157,7 +157,7 @@ if [ -n "$hosts" ]; then
     step 79 "another MTU on n2" --dl-check -N3 -n3 true
     like "$(cat err)" 'bad: n2: MTU 600, but 1500 on 2 of 3 nodes' "is told"
     nsenter -t "$slurmd" -n ip link set eth0 mtu 1500
-    innode () { # innode K COMMAND...
+    innode () { # innode K COMMAND...: run it in the network namespace of node K
         p=$(cat "${SLURM_CONF%/*}/run/slurmd-n$1.pid")
         shift
         nsenter -t "$p" -n "$@"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the recipes of doc/cookbook.md that need Slurm, typed as they stand there
+# Run the recipes of doc/cookbook.md that need Slurm, exactly as printed there.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/doc/cookbook.sh"
 need_cluster

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# --dl-debug: ranks that hang are found, their stacks are kept, the odd one is named
+# --dl-debug detects ranks that hang, keeps their stacks, and names the rank that waits in a different place.
 . "$srcdir/tests/lib.sh"
 python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no Python"
 need_cluster
@@ -8,7 +8,7 @@ cluster_up debug --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT NCCL_DEBUG PYTHONPATH DL_DEBUG_DIR
 export DL_DEBUG_PYTHON="$srcdir/etc/debug" PYTHONDONTWRITEBYTECODE=1
 
-folder () { # the folder of the last step
+folder () { # print the folder of the newest step
     # shellcheck disable=SC2012
     ls -dt dl-debug-* 2>/dev/null | head -1
 }
@@ -47,7 +47,7 @@ end" "the user's sitecustomize runs, and nothing else is printed"
 is "$(timeout 300 srun --dl-debug -n1 "$python" -c 'import subprocess, sys; print(subprocess.call(["sh", "-c", "ls /proc/self/fd | grep -c 200"]))')" "0
 1" "its file is not inherited by other programs"
 
-# ---- one rank is elsewhere
+# ---- one rank waits in a different place
 cat >hang.py <<'END'
 import os, threading, time
 rank = int(os.environ["SLURM_PROCID"])
@@ -91,7 +91,7 @@ else
     like "$(cat err)" "rank 0 is in the kernel's futex" "the kernel says where"
 fi
 
-# ---- one that has ended, one that was stopped
+# ---- a rank that has ended, and a stopped one
 cat >ends.py <<'END'
 import os, threading, time
 if os.environ["SLURM_PROCID"] == "0":
@@ -119,7 +119,7 @@ timeout 300 srun --dl-debug=5,kill -N1 -n3 "$python" stops.py >out 2>err
 is $? 134 "a stopped rank is ended, too"
 like "$(cat err)" '2 ranks \(0,2\) are in wait .*; rank 1 is stopped \(SIGSTOP\)' "and named as stopped"
 
-# ---- healthy ones
+# ---- healthy programs
 cat >healthy.py <<'END'
 import sys, time
 end = time.time() + 13
@@ -156,8 +156,8 @@ else:
     threading.Thread(target=threading.Event().wait, daemon=True).start()
     print("poll", ctypes.CDLL(None).poll(None, 0, 12500), flush=True)
 END
-# all at the same time: most of it is waiting
-healthy () { # healthy NAME OPTION... PROGRAM...: a step in a folder of its own
+# run them in parallel, because they mostly wait
+healthy () { # healthy NAME OPTION... PROGRAM...: start a step in its own folder
     mkdir "$1"
     (cd "$1" && shift && exec timeout 300 srun "$@" >out 2>err) &
 }
@@ -169,7 +169,7 @@ healthy one1 --dl-debug=5,kill -N1 -n2 "$python" "$work/one.py"
 one1=$!
 healthy one2 --dl-debug=5,kill -N2 -n2 "$python" "$work/one.py"
 one2=$!
-unhurt () { # unhurt FOLDER PID WHAT
+unhurt () { # unhurt FOLDER PID NAME: check that the step succeeds without a message of dl
     wait "$2"
     is "$? $(grep dl: "$1/err")" "0 " "$3"
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# where the plugin acts and where not: defaults of the site, jobs from a step, nodes without it, the end of a step
+# Where the plugin acts: site defaults, jobs submitted from a step, nodes without the plugin, the end of a step.
 . "$srcdir/tests/lib.sh"
 need_cluster
 export PATH="$builddir/launcher:$PATH"
@@ -87,7 +87,7 @@ timeout 300 srun -N2 --dl=torch --dl-check true 2>err
 is "$(grep -c 'no answer' err)" 0 "the others are not"
 
 # ---- the end of a step
-# now and then also on a machine that is too busy for a begin within 2 s, and an end within 200 ms
+# one success is enough: on a busy machine, helpers may take longer than 2 s to start, or 200 ms to end
 for _ in $(seq 100); do
     rm -rf dl-monitor-* dl-debug-*
     timeout 300 srun -N2 -n2 --dl-monitor=60 --dl-debug sleep 3 2>err

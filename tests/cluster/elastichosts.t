@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# dl elastic when several hosts are unplugged at once, when most see none, and when three see only three
+# dl elastic when several nodes are unplugged at once, when most nodes see no other, and when the network splits in half.
 . "$srcdir/tests/lib.sh"
 ranks=$builddir/tests/runtime/comm/elastic.t
 [ -x "$ranks" ] || skip_all "no cmocka"
@@ -26,11 +26,11 @@ signal_rank () { # signal_rank SIGNAL UNIT
     done
     return 1
 }
-# A world of so many ranks commits; what it says may come late, as it may have no way to the host that writes it down.
-works () { # works RANKS
+# Check the trace, not the job's output: the output is late if a rank cannot reach the node that writes it.
+works () { # works RANKS: whether a world of this size commits
     tail -n +"$seen" trace | awk -v ranks="$1" '$3 == ranks { found = 1 } END { exit !found }'
 }
-await () { # await RANKS NAME
+await () { # await RANKS NAME: wait until a world of this size commits
     wait_for 600 works "$1"
     ok $? "$2"
     seen=$(($(wc -l <trace) + 1))
@@ -43,7 +43,7 @@ END
 seen=1
 job=$(sbatch --parsable --no-kill --nodes=6 --output="$work/out" job.sh)
 await 6 "a job of six hosts"
-# n3's rank sees the folder, n6's sees nothing
+# n3's rank still sees the folder; n6's is stopped, and sees nothing
 signal_rank STOP 5.1
 links down 3 6
 begin=$(date +%s)
@@ -54,7 +54,7 @@ signal_rank CONT 5.1
 await 6 "and six when they are back"
 is "$(awk '$2 <= step { print } { step = $2 }' trace | head -n 3)" "" "no commit is lost"
 
-# Four see the folder and no host: they are more, but cannot go on, and wait without a limit
+# Four nodes see the folder but no other node: they are the majority, but cannot go on, and wait without a limit
 links down 3 4 5 6
 begin=$(date +%s)
 await 2 "four hosts see none: the two that see each other go on"
@@ -62,7 +62,7 @@ echo "# after $(($(date +%s) - begin)) s"
 links up 3 4 5 6
 await 6 "and six when they are back"
 
-# Three neighbours in the ring hold the slabs of four ranks, so no commit is whole: they begin at step 0.
+# Three neighbors in the ring hold the data of only four ranks, so no commit is complete: they restart at step 0.
 ip link add "${bridge}x" type bridge && ip link set "${bridge}x" up
 for h in 4 5 6; do ip link set "$bridge.$h" master "${bridge}x"; done
 begin=$(date +%s)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl elastic in a job, without root: ranks and nodes lost, spare ones, dl scale in all orders
+# dl elastic in a job of an ordinary user: lost ranks and nodes, spares, and dl scale in all orders.
 . "$srcdir/tests/lib.sh"
 name=ej$$
 mc=$work/minicluster
@@ -17,7 +17,7 @@ unset XDG_RUNTIME_DIR SLURM_CONF
 as_ordinary "$mc" up --name=$name --nodes=5 --conf=SlurmdTimeout=5 >up 2>&1 || { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
 eval "$(as_ordinary "$mc" env $name)"
 
-kill_rank () { # kill_rank UNIT: the newest process of that unit
+kill_rank () { # kill_rank UNIT: kill a process of that unit
     for p in /proc/[0-9]*; do
         [ "$(cat "$p/comm" 2>/dev/null)" = elastic.t ] || continue
         tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -q "^DL_ELASTIC_UNIT=$1\\." || continue
@@ -26,12 +26,12 @@ kill_rank () { # kill_rank UNIT: the newest process of that unit
     done
     return 1
 }
-worlds () { # worlds N: the next one since the last call has N ranks
+worlds () { # worlds N NAME: wait for a new world of N ranks since the last call
     wait_for 300 sh -c "tail -n +$seen out | grep -q 'has $1 ranks'"
     ok $? "$2"
     seen=$(($(wc -l <out) + 1))
 }
-scale () { # scale N: exit status and what it says
+scale () { # scale N: run dl scale, and print its exit status and output
     as_ordinary ./dl scale "$1" --dir="$work" "elastic.$job" >said 2>&1
     echo "$? $(sed "s|elastic.$job|RUN|g" said)"
 }
@@ -43,14 +43,14 @@ END
 seen=1
 job=$(as_ordinary sbatch --parsable --no-kill --nodes=5 --chdir="$work" --output="$work/out" job.sh)
 worlds 4 "a job of five nodes, one of them spare"
-# the one that waits says so in a file, by the number of its node less 1
+# the waiting spare writes its unit, which is its node's number minus 1, into a file
 wait_for 300 sh -c "ls elastic.$job/ask.* | grep -q ."
 unit=2
 grep -aqF 2.1 "elastic.$job"/ask.* && unit=3
 kill_rank $unit
 worlds 4 "a rank is killed: the spare one takes its place"
 wait_for 300 grep -q "n$((unit + 1)): ended .*restarting in 1 s" out
-# n2 is in the world: it was not the spare one, which came in, nor the one that was killed
+# n2 is in the world: it was neither the spare, which has joined, nor the node of the killed rank
 as_ordinary scontrol update nodename=n2 state=down reason=test
 worlds 4 "Slurm takes a node away: the one that was killed, and has come back, takes its place"
 is "$(scale 4)" "0 RUN: 4 nodes, as before" "dl scale to the same number"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# dl elastic in a job, on hosts of which one is unplugged; without root it is tests/cluster/elasticjob.t
+# dl elastic in a job when a node is unplugged. tests/cluster/elasticjob.t does not need root.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/launcher/elastic.sh"
 need_slurm

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl env promises what each rank of a real Slurm then has; tests/launcher/env.t is of what needs none, hosts.t of hosts
+# dl env predicts the environment of each rank in a real Slurm. tests/launcher/env.t needs no Slurm; hosts.t tests hosts.
 . "$srcdir/tests/lib.sh"
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
 for v in $(env | sed -n 's/^\(\(SLURM\|DL\|NCCL\|PMI\)[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
@@ -9,7 +9,7 @@ need_cluster
 cluster_up env --nodes=3 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 
 . "$srcdir/tests/cluster/promise.sh"
-export SLURM_RESV_PORTS=0 # as where slurm.conf reserves none
+export SLURM_RESV_PORTS=0 # as if slurm.conf reserved no ports
 compare slurmds "--one-machine" ""
 mkdir het
 cat >het.sh <<'END'

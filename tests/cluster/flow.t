@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl flow on Slurm: dependencies, a step that fails, requeue, resume, a second run without a job
+# dl flow on Slurm: dependencies, failed steps, requeue, resume, and a second run that submits no job.
 . "$srcdir/tests/lib.sh"
 need_slurm
 unset DL_DIR DL_FREEZE
@@ -11,7 +11,7 @@ DL_DIR=$work/flows
 export DL_DIR
 
 no_jobs () { [ -z "$(squeue -h -o %i)" ]; }
-submitted () { # the number of the next job, without submitting one for long
+submitted () { # print the next job ID: submit a held job, and cancel it
     sbatch --parsable --hold --output=/dev/null --wrap=true | tee "$work/job.id"
     xargs scancel <"$work/job.id"
 }
@@ -64,7 +64,7 @@ wait_for 300 no_jobs
 is "$(dl flow show all | sed 1q)" "$work/flows/all-0003: completed" "and completes"
 is "$(cat "$work"/flows/all-0003/log/*/* | grep -c '"op":"start".*"step":"twin"')" 1 "what a slow submitter is at a job does not submit again"
 
-# ---- a step fails: the rest is told; resume begins there
+# ---- a step fails: its dependents do not run, the exit handler learns of it, and resume continues there
 cat >fail.conf <<END
 name = "fail";
 steps = {
@@ -128,7 +128,7 @@ op:submit step:long start:1" "and noted, without a second start"
 dl flow stop long >/dev/null
 wait_for 300 no_jobs
 
-# ---- Slurm signals the deepest process first: what it ends with comes before the wrapper's own signal
+# ---- Slurm signals the deepest process first, so the command may end before its wrapper gets the signal
 cat >late.conf <<'END'
 name = "late";
 steps = { late = { entrypoint = "setsid sh -c \"touch ready; while kill -0 $$; do :; done 2>/dev/null; kill -15 $PPID\" & while [ ! -e ready ]; do sleep 0.1; done; kill -15 $$"; }; };
@@ -137,7 +137,7 @@ dl flow run late.conf >/dev/null
 wait_for 300 no_jobs
 like "$(cat "$work"/flows/late-0001/log/*/*)" '"op":"park".*"step":"late"' "a command that is told to end before its wrapper has not failed"
 
-# ---- a folder in whose name Slurm sees something else
+# ---- a folder name with characters that Slurm expands in paths
 cat >odd.conf <<'END'
 name = "odd";
 steps = { one = { cache = false; entrypoint = "echo 1"; }; all = { cache = false; foreach = ["a", "b"]; entrypoint = "echo {item}"; }; };
@@ -148,7 +148,7 @@ wait_for 300 no_jobs
 is "$(DL_DIR="$work/b\\100%j" dl flow show odd | sed -n '1s/.*: //p')" completed "a flow in a folder with a backslash"
 is "$(cd "$work/b\\100%j/odd-0001/steps" && ls | sed -n 's/[0-9][0-9]*\(_*[0-9]*\.log\)$/N\1/p' | xargs)" "all.N_0.log all.N_1.log one.N.log" "the output of each job"
 
-# ---- one that recurs
+# ---- a recurring flow
 cat >again.conf <<END
 name = "again";
 steps = { a = { entrypoint = "echo {outcome}"; on_exit = true; }; b = { cache = false; entrypoint = "echo b >>$work/bs"; }; };
@@ -167,7 +167,7 @@ ok $? "with one job for the next time"
 dl flow stop again >/dev/null
 wait_for 300 no_jobs
 ok $? "until dl flow stop"
-# ---- as the engine of trials does: a preempted job, a bad node, a time limit
+# ---- preemption, a bad node and a time limit are handled as for trials
 cat >moved.conf <<END
 name = "moved";
 resources = { cpus_per_trial = 4; partition = "low"; };

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# who asked for --dl and does not get it is told: nodes that do not follow srun, and jobs whose srun has no plugin
+# dl reports where --dl has no effect: on nodes that do not follow srun, and in jobs whose srun has no plugin.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
@@ -16,15 +16,15 @@ dir=${SLURM_CONF%/*}
 slurmd=$(cat "$dir/run/slurmd-n2.pid")
 : >n2.conf
 nsenter -t "$slurmd" -m mount --bind "$PWD/n2.conf" "$plugstack"
-n2 () { # n2 LINE: its plugstack.conf
+n2 () { # n2 LINE: replace plugstack.conf of n2
     printf '%s\n' "$1" >n2.conf
 }
-run () { # run SRUN-ARGUMENT...: the ranks are in 'ranks', what srun printed in 'err'
+run () { # run SRUN-ARGUMENT...: sets $ranks; srun's messages are in the file err
     timeout 300 srun -Q --cpu-bind=none "$@" /bin/sh -c 'echo "${RANK-none}"; : init_process_group' >out 2>err
     is $? 0 "$*: status 0"
     ranks=$(sort out | tr '\n' ' ')
 }
-missing () { # missing NODES WHAT
+missing () { # missing NODES OPTIONS: print the message that srun should print
     echo "dl: no answer from $1: dl.so is missing there, so that tasks have nothing of $2, or it cannot reach TCP port P of this host, or no task ran; see dl-spank(8)"
 }
 told () {
@@ -86,7 +86,7 @@ kill -INT $pid
 wait $pid
 is "$(grep -c 'no answer' err)" 1 "and once"
 
-# ---- srun has none
+# ---- srun does not have the plugin
 sbatch -Q -W -N1 -n2 -w n2 --dl=torch -o batch.out --wrap 'srun -Q sh -c "echo \${RANK-none}"' 2>/dev/null
 is "$(sort -u batch.out)" "dl: srun on n2 did not load dl.so: tasks have nothing of --dl=torch of this job; see plugstack.conf and dl-spank(8)
 none" "the plugin is where the job was submitted, and not where it runs"
@@ -98,8 +98,8 @@ chmod +x own
 SLURM_PROLOG=$PWD/own timeout 300 sbatch -Q -W -n1 --dl=torch -o batch.out --wrap 'srun -Q sh -c "echo \$RANK"'
 is "$(tr '\n' ' ' <batch.out)" "own 0 " "a prolog of the user's stays"
 
-# ---- jobs that wait while it changes
-later () { # later PLUGSTACK NAME WANTED
+# ---- plugstack.conf changes while a job is pending
+later () { # later PLUGSTACK NAME WANTED: check what a pending job prints after the change
     id=$(timeout 300 sbatch --parsable -H -N1 -n2 -w n1 --dl=torch --dl-nccl=none -o later.out --wrap 'srun -Q sh -c "echo \${RANK-none}"')
     is "$(grep -lsa _SLURM_SPANK_OPTION_dl_ "$dir"/state/hash.*/job.*/environment | sed 's|.*/job\.\([0-9]*\)/.*|\1|' | grep -x "$id")" "$id" "a job that waits is found"
     printf '%s\n' "$1" >"$plugstack"

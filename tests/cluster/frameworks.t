@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The frameworks' programs under dl job, as their tutorials have them: they train on two nodes, one rank is killed, and they go on
-# from their newest file to their right end.  DL_TEST_JAX, DL_TEST_LIGHTNING and DL_TEST_TENSORFLOW are Pythons that have these.
+# Programs from the frameworks' tutorials under dl job: they train on two nodes, one rank is killed, and they resume from their
+# newest checkpoint and complete.  DL_TEST_JAX, DL_TEST_LIGHTNING and DL_TEST_TENSORFLOW name interpreters with these packages.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_cluster
@@ -16,7 +16,7 @@ pattern='metrics.pattern=["step={step} loss={loss}"]'
 # shellcheck disable=SC2086
 beside ddp env -C code salloc --quiet --nodes=2 --ntasks-per-node=1 dl job --dir="$work" --name=ddp --framework=torch --set "$pattern" -- /usr/bin/python3 healed.py $train
 
-# ---- torchrun in a batch script: one on each node, by a text that sh -c reads.  That of PyTorch 1.13 has a fault with Python 3.11
+# ---- torchrun in a batch script: one on each node, started by sh -c.  PyTorch 1.13's torchrun fails under Python 3.11
 # without PET_REDIRECTS.
 cat >code/torchrun.conf <<EOF
 name = "torchrun";
@@ -30,7 +30,7 @@ EOF
 printf '#!/bin/sh\nexec dl job --dir="%s" code/torchrun.conf\n' "$work" >batch.sh
 batch=$(sbatch --parsable --output=batch.out --nodes=2 --ntasks-per-node=1 batch.sh)
 
-# ---- Horovod's interface (slurmdl.hvd), submitted: broadcast and DistributedOptimizer, rank 0 saves
+# ---- slurmdl.hvd (Horovod's interface) in a submitted job: broadcast and DistributedOptimizer; rank 0 saves
 cat >code/horovod.py <<'END'
 import os
 import sys
@@ -69,7 +69,7 @@ while not enough:
 END
 runs 0 "Horovod's interface: submitted" env -C code dl job --detach --dir="$work" --name=horovod --nodes=2 --set "$pattern" -- /usr/bin/python3 horovod.py "$work/enough"
 
-# ---- those that are seldom there
+# ---- frameworks that are rarely installed
 cat >code/jaxed.py <<'END'
 import os
 import sys
@@ -161,8 +161,8 @@ is_there lightning DL_TEST_LIGHTNING "$lightning_python" && more="$more lightnin
 tensorflow=
 is_there tensorflow DL_TEST_TENSORFLOW "$tensorflow_python" && tensorflow=1
 
-# ---- a rank of each is killed
-newest () { # newest RANK: the process of the program: it began last
+# ---- kill a rank of each
+newest () { # newest RANK: print the pid of its newest Python process, which is the training script
     for p in $(processes python3) $(processes python); do
         cat "/proc/$p/environ" 2>/dev/null | tr '\0' '\n' | grep -qx "SLURM_PROCID=$1" && echo "$(sed 's/.*) //' "/proc/$p/stat" | cut -d' ' -f20) $p"
     done | sort -n | tail -1 | cut -d' ' -f2
@@ -193,7 +193,7 @@ is $? 0 "salloc ends with the status of the job"
 wait_for 60 sh -c "! squeue -h -j $batch 2>/dev/null | grep -q ."
 is "$(scontrol show job "$batch" | grep -o 'JobState=[A-Z]* \|ExitCode=[0-9:]*' | tr -d '\n ')" "JobState=COMPLETEDExitCode=0:0" "so does the batch job"
 
-# ---- an elastic PyTorchJob, whose command names the rendezvous
+# ---- an elastic PyTorchJob whose command chooses the rendezvous backend
 cat >elastic.yaml <<END
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
@@ -215,7 +215,7 @@ runs 0 "an elastic PyTorchJob is imported" dl import --output=elastic.conf elast
 runs 0 "it runs to its end" dl job elastic.conf
 like "$(cat elastic-0001/trials/0001/a.1/log)" '2 ranks begin at step 1' "on both nodes"
 
-# ---- a program that leaves nothing
+# ---- a program that writes no files
 program code/bare.sh <<'END'
 [ "$DL_ATTEMPT" = 2 ]
 END

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl goodput on a cluster: each class has the time that programs with a known schedule measured themselves
+# dl goodput on a cluster: the time in each class agrees with what programs on a known schedule measured themselves.
 . "$srcdir/tests/lib.sh"
 need_cluster
 try_cluster goodput --nodes=3 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
@@ -8,7 +8,8 @@ unset DL_DIR
 export PATH="$builddir/launcher:$PATH"
 paced=$builddir/tests/cluster/paced
 
-# Compare a row with what a program noted in a file, to 10 % and 0.9 s; its start with no less than the program's part of it.
+# Compare a row with the times that a program logged, within 10 % and 0.9 s.  "starting" may be longer, because it begins
+# before the program does.
 cat >agrees.py <<'END'
 import json, sys
 rows, kind, name, notes = json.load(open(sys.argv[1])), *sys.argv[2:5]
@@ -23,14 +24,14 @@ for what, seconds in wanted.items():
         wrong.append(f"{what} is {row[what]} s, not {seconds:.3f} s")
 print("; ".join(wrong) or " ".join(w for w in wanted if wanted[w] > 0))
 END
-agrees () { # agrees EXPERIMENT KIND NAME NOTES CLASSES: all of these were noted
+agrees () { # agrees EXPERIMENT KIND NAME FILE CLASSES: compare a row with the times in FILE, which must have these classes
     dl goodput --json "$1" >rows.json
     is "$(python3 agrees.py rows.json "$2" "$3" "$4" 2>&1 | tail -1)" "$5" "$1: $2 $3"
     python3 -c 'import json, sys
 for r in json.load(open("rows.json")):
     print("#", r["kind"], r["name"], *(f"{k}={v}" for k, v in r.items() if v and isinstance(v, float) and "percent" not in k))'
 }
-value () { # value EXPERIMENT KIND NAME CLASS
+value () { # value EXPERIMENT KIND NAME CLASS: print one time
     dl goodput --json "$1" | python3 -c 'import json, sys
 print(next(r[sys.argv[3]] for r in json.load(sys.stdin) if r["kind"] == sys.argv[1] and r["name"] == sys.argv[2]))' "$2" "$3" "$4"
 }
@@ -40,7 +41,7 @@ between () { # between LEAST NUMBER MOST NAME
     echo "# $1 <= $2 <= $3"
 }
 
-# ---- all run at the same time: a job that heals twice, a sweep whose job is requeued, a flow
+# ---- start all at the same time: a job that heals twice, a sweep whose job is requeued, a flow
 dl job --detach --nodes=2 --name=heals --set worker.heartbeat=1 -- \
     "$paced" "$work/heals" start=3 step=1 save=2 restore=3 steps=16 every=4 fault=107 signal=9 rank=1 fault=211 signal=19 rank=1 >out 2>&1
 is $? 0 "heals: submitted"
@@ -68,7 +69,7 @@ is $? 0 "pipe: submitted"
 # ---- requeue the sweep's job while its second trial waits
 wait_for 300 grep -qx 105 sweep.2.now
 job=$(squeue -h -o %A --name=sweep)
-waited () { # waited JOB: how long it has waited since it was last submitted, as Slurm knows it
+waited () { # waited JOB: print the seconds from its last submission or requeue to its start, according to Slurm
     scontrol show job "$1" | python3 -c 'import re, sys
 from datetime import datetime
 submit, start = (datetime.fromisoformat(re.search(rf"\b{k}Time=(\S+)", text)[1]) for text in [sys.stdin.read()] for k in ("Submit", "Start"))
@@ -96,7 +97,7 @@ ok $? "pipe: it ends"
 agrees pipe step train/0 pipe "starting training saving restoring repeated"
 agrees pipe all "" pipe "starting training saving restoring repeated"
 
-# ---- the sweep: its job begins again when Slurm lets it
+# ---- the sweep: Slurm restarts its job
 timeout 500 dl wait sweep >out 2>&1
 is $? 0 "sweep: it ends"
 cat sweep.1 sweep.2 >sweep.all

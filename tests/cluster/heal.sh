@@ -1,38 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# for tests of healing: a DDP training that knows nothing of dl, faults, and what was told of them; source it after tests/lib.sh
+# Helpers for tests of healing: run a DDP training that does not use dl, inject faults, and check what dl reports.
+# Source this after tests/lib.sh.
 export PATH="$builddir/launcher:$PATH" HOME="$work"
 unset DL_FREEZE RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT
 /usr/bin/python3 -c 'import torch' 2>/dev/null || skip_all "no python3-torch"
 
-# The code is frozen: what the script writes where it runs is its attempt's.
+# The code is frozen: the script runs in, and writes to, a folder of its attempt.
 mkdir code
 cp "$srcdir/tests/cluster/healed.py" code/
 
-# torchrun with PET_TEE puts the rank before each line
+# torchrun with PET_TEE prefixes each line with the rank
 line='^\(\[default0\]:\)*'
-begins () { # begins NAME: the tests' present experiment
+begins () { # begins NAME: make it the current experiment, at its first attempt
     trial=$1-0001/trials/0001
     attempt=1
 }
-trains () { # this attempt or, if it did not get so far, a later one
+trains () { # whether this attempt, or one of the next two, has logged a step; sets $attempt
     for a in $attempt $((attempt + 1)) $((attempt + 2)); do
         grep -q "${line}step=" "$trial/a.$a/log" 2>/dev/null && attempt=$a && return
     done
     return 1
 }
-processes () { # processes NAME: pids of the experiment's processes of that name
+processes () { # processes NAME: print the pids of the attempt's processes of that name
     for p in /proc/[0-9]*; do
         [ "$(cat "$p/comm" 2>/dev/null)" = "$1" ] || continue
         cat "$p/environ" 2>/dev/null | tr '\0' '\n' | grep -qx "DL_ATTEMPT_DIR=.*/$trial/a.$attempt" && echo "${p#/proc/}"
     done
 }
-of_rank () { # of_rank RANK NAME
+of_rank () { # of_rank RANK NAME: print the pid of the rank's process of that name
     for p in $(processes "$2"); do
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "SLURM_PROCID=$1" && echo "$p" && return
     done
 }
-# Wait until it trains; do it; and until it trains again.
+# Wait until the experiment trains, run the command, and check that it trains again, from its newest file.
 fault () { # fault NAME COMMAND...
     what=$1
     shift
@@ -48,13 +49,13 @@ fault () { # fault NAME COMMAND...
     [ "${first:-0}" -gt "$had" ]
     ok $? "$what: from its newest file"
 }
-told () { # told REGEX NAME
+told () { # told REGEX NAME: check the healing report of the attempt that failed
     like "$(cat "$trial/a.$((attempt - 1))/healing")" "$1" "$2"
 }
-causes () { # causes NAME: of its attempts that failed, in the order of the log
+causes () { # causes NAME: print the causes of its failed attempts, in the order of the log
     find "$1"-0001/log -type f ! -name "*.pack" | sort | xargs cat | sed -n 's/.*"op": *"fail".*"cause": *"\([A-Za-z]*\)".*/\1/p' | tr '\n' ' '
 }
-end () { # end NAME
+end () { # end NAME: let it end, and check that it is complete
     touch "$work/enough"
     timeout 300 dl wait "$1" >/dev/null 2>&1
     is "$(dl show --json "$1" | python3 -c 'import json,sys; print(json.load(sys.stdin)["state"])')" completed "$1: it ends"

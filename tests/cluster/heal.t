@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# an unedited DDP training whose ranks die, stop and hang and whose nodes are lost goes on in its allocation
+# An unmodified DDP training survives ranks that die, stop and hang, and lost nodes, within its allocation.
 . "$srcdir/tests/lib.sh"
 need_hosts
 need_cluster
@@ -35,7 +35,7 @@ fault "a rank is stopped" stop_rank
 told '^[0-9]+ rank 1 on n1 is stopped \(SIGSTOP\), and no rank has made progress for 1[0-9] s' "it is named"
 told 'rank 1 is stopped \(SIGSTOP\)' "with the stacks of all"
 is "$(find "$trial/a.$((attempt - 1))/stacks/dump-1" -name 'rank-[0-3]' | wc -l | tr -d ' ')" 4 "which are kept"
-hang () { # once its rhythm is known
+hang () { # not before step 30: dl must know how long steps take
     wait_for 300 sh -c "[ \$(grep -c '^step=' '$trial/a.$attempt/log') -ge 30 ]"
     touch "$work/hang.2"
 }
@@ -44,7 +44,7 @@ told 'no rank has made progress for [0-9]+ s, since [0-9:]+$' "it is told"
 kill_proxy () { kill -9 "$(of_rank 2 dl)"; }
 fault "a proxy is killed" kill_proxy
 told 'rank 2 on n2 (is gone: its processes were killed|was killed by signal 9)' "it is told"
-# ---- a node is lost: the spare comes in
+# ---- a node is lost: the spare replaces it
 unplug () { ip link set "$bridge.2" down; }
 fault "a node is unplugged" unplug
 told 'node n2 does not answer; 2 ranks there' "the node is named"
@@ -66,7 +66,7 @@ ip link set "$bridge.3" up
 end spare
 is "$(causes spare)" "RankDied RankStopped Hang RankDied NodeLost NodeLost " "the causes are in the log"
 
-# ---- the check of the node fails: a GPU of the stand-in driver is bad there
+# ---- a node fails its check: the stand-in driver reports a bad GPU there
 mkdir gpus
 ln -s "$builddir/tests/fakes/.libs/nvml.so" gpus/libnvidia-ml.so.1
 export FAKE_FAULTS=n2:ecc:0 LD_LIBRARY_PATH="$work/gpus"
@@ -78,7 +78,7 @@ end bad
 is "$(causes bad)" "CheckFailed " "which was the cause"
 unset FAKE_FAULTS LD_LIBRARY_PATH
 
-# ---- no spare: it shrinks; a host that is back is used again; slurmd is dead
+# ---- no spare: the job shrinks; a node that comes back is used again; a slurmd is killed
 experiment shrink "min_nodes = 1;"
 fault "a node is unplugged, without a spare" unplug
 like "$(cat "$trial/a.$attempt/log")" '^2 ranks begin' "two ranks go on"
@@ -86,7 +86,7 @@ ip link set "$bridge.2" up
 kill_rank () { kill -9 "$(of_rank 1 python3)"; }
 fault "a rank is killed, and the host is back" kill_rank
 like "$(cat "$trial/a.$attempt/log")" '^4 ranks begin' "it is used again"
-# as long as slurmctld starts no step, no node is to blame
+# while slurmctld cannot start steps, a failed check says nothing about the node
 without_slurmctld () {
     kill -STOP "$slurmctld"
     kill_proxy
@@ -106,7 +106,7 @@ told 'dl check on n2: no answer' "its node is found"
 end shrink
 "$srcdir/contrib/minicluster" down heal >/dev/null 2>&1
 
-# ---- roles with different resources: a heterogeneous job, whose nodes are those of its components
+# ---- roles with different resources: a heterogeneous job, with nodes in two components
 try_cluster het --nodes=4 --cpus=4 --hosts --conf=SlurmdTimeout=3600 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
 cat >code/het.conf <<END
@@ -119,7 +119,7 @@ END
 dl job --detach code/het.conf >out 2>&1
 is $? 0 "het: submitted"
 begins het
-nodes_of_ranks () { # the nodes of the first attempt's processes, rank by rank
+nodes_of_ranks () { # print each rank of the current attempt with its node
     for p in $(processes python3); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^SLURM_PROCID=/ /p; s/^SLURMD_NODENAME=//p' | sort | xargs; done | sort | xargs
 }
 unplug_for_a_while () {
@@ -133,7 +133,7 @@ told '^[0-9]+ node n2 does not answer; 1 rank there$' "het: the node is named"
 told 'n2 answers again$' "het: and tried again"
 is "$(scontrol show job -o | grep -c 'Restarts=0 ')" 2 "het: in the same job"
 all_avoid () { [ "$(scontrol show job -o | grep -c ' ExcNodeList=n2 ')" -eq 2 ]; }
-# Slurm starts a pending heterogeneous job only after something changed, as it always does on a busy cluster.
+# Slurm reconsiders a pending heterogeneous job only after some change, which a busy cluster always has.
 starts_again () {
     scontrol update nodename=n4 comment="$(date +%N)"
     squeue -h -t running -o %i | grep -q '+0$'
@@ -142,7 +142,7 @@ unplug_until_requeued () {
     unplug
     wait_for 120 grep -q 'goes back into the queue' "$trial/a.$attempt/healing"
     wait_for 60 all_avoid
-    # so that Slurm, which otherwise waits for SlurmdTimeout, sees the end of the job there
+    # reconnect the node, or Slurm waits for SlurmdTimeout to see the job end there
     ip link set "$bridge.2" up
     wait_for 120 starts_again
 }

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl job of several ranks: members with roles, bad machines of a batch job, spares that are not there; and no alarm while all is well
+# dl job with several ranks: roles, bad nodes, missing spares, and no false alarms.
 . "$srcdir/tests/lib.sh"
 need_cluster
 . "$srcdir/tests/cluster/heal.sh"
 try_cluster healjob --nodes=3 --cpus=4 --gpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
 
-# ---- long silences at the start, in an evaluation and in a checkpoint: one computes or sleeps, the others wait
+# ---- long silent phases at the start, in an evaluation and in a checkpoint: one rank computes or sleeps, the others wait
 cat >code/quiet.conf <<EOF
 name = "quiet";
 entrypoint = "/usr/bin/python3 healed.py --work $work --quiet 25";
@@ -19,12 +19,12 @@ is $? 0 "quiet: submitted"
 begins quiet
 wait_for 300 sh -c "[ \$(grep -c '^step=' '$trial/a.1/log') -ge 45 ]"
 ok $? "quiet: it gets to its step 45"
-# on a machine that does more than this test, ranks do wait for cores
+# ignore slow ranks: on a busy machine, ranks do wait for cores
 is "$(grep -v 'slow' "$trial/a.1/healing" 2>/dev/null)" "" "and nothing was called a hang"
 sed 's/^/# /' "$trial"/a.*/healing 2>/dev/null
 end quiet
 
-# ---- a batch job whose machine is bad: it is requeued, and keeps away from it
+# ---- a batch job on a bad node is requeued, and avoids that node
 mkdir gpus
 ln -s "$builddir/tests/fakes/.libs/nvml.so" gpus/libnvidia-ml.so.1
 cat >batch.sh <<EOF
@@ -45,7 +45,7 @@ like "$(dl show batch)" 'attempt 1: dl check on n2: bad, and it is left out' "dl
 is "$(dl show --json batch 1 | python3 -c 'import json, sys; print(sum("is left out" in h["text"] and h["attempt"] == 1 for h in json.load(sys.stdin)["healing"]))')" 1 "with --json, too"
 end batch
 
-# ---- a task of dl run's array whose machine is bad: the same
+# ---- the same for a task of dl run's array
 cat >code/array.conf <<EOF
 name = "array";
 entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";
@@ -67,7 +67,7 @@ like "$(cat array-0001/workers/*.log)" '^dl: trial 1, attempt 1: too few nodes a
 like "$(dl show array)" 'machine n2 is excluded: it failed its check after a rank had died' "array: dl show says why"
 end array
 
-# ---- members with roles
+# ---- roles
 cat >code/roles.conf <<EOF
 name = "roles";
 entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";
@@ -87,7 +87,7 @@ fault "the proxy of a worker is killed" kill_proxy
 is "$(causes roles)" "RankDied RankStopped RankDied " "the causes"
 end roles
 
-# ---- a program that dies at once, of whichever rank, is not begun for ever
+# ---- dl gives up on a program that dies at once, whichever rank dies
 cat >dies.sh <<'EOF'
 #!/bin/sh
 [ "$SLURM_PROCID" = "$((DL_ATTEMPT % 2))" ] && exit 7
@@ -99,7 +99,7 @@ is $? 1 "ranks that die at once: it has failed"
 like "$(dl show dies)" 'Failed .*SameCause' "after three times for the same cause"
 like "$(cat dies.out)" 'attempt 2: rank 0 on n1 ended with exit status 7' "each of them told"
 
-# ---- spares that are not there
+# ---- more spares than there are nodes
 timeout 300 dl job --detach --nodes=2 --set resources.spares=2 -- true >bad.out 2>&1
 is "$? $(wc -l <bad.out)" "6 1" "a spare that the partition does not have: one line"
 like "$(cat bad.out)" 'resources.spares: 2 nodes and 2 spares are more than the 3 that a job of the default partition can have' "it says what to change"

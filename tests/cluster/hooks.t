@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# each hook made to fail, in a real Slurm, as optional and as required; and the plugin without memory, processes, files or Slurm's help
+# Let each SPANK hook fail in a real Slurm, in an optional and a required plugin; then let system and Slurm calls of ours fail.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
@@ -15,7 +15,7 @@ printf '#define POOR "%s"\n#include "tests/cluster/hooks/poor.h"\n' "$work/poor"
 ok $? "the variants"
 sed 's/^/# /' err
 
-# slurmd without a plugin: srun and slurmstepd read plugstack.conf at each launch
+# start slurmd without a plugin; srun and slurmstepd read plugstack.conf at each launch
 own_stepd
 plain_stepd () {
     printf '#!/bin/sh\nexec %s "$@"\n' "$stepd" >bin/stepd.new
@@ -45,20 +45,20 @@ revive () {
 ended () {
     ! squeue -h -o %i | grep -q .
 }
-batch () { # what became of a batch job, and of the node
+batch () { # run a batch job; print its state, its output and the node's state
     rm -f batch.out
     id=$(timeout 300 sbatch --parsable -n1 -o batch.out --wrap 'echo ran' 2>/dev/null) || { echo "refused - $(state)"; return; }
     wait_for 300 ended || timeout 60 scancel "$id"
     wait_for 300 settled
     echo "$(scontrol show job "$id" | sed -n 's/ *JobState=\([A-Z]*\).*/\1/p') $(grep -x ran batch.out 2>/dev/null || echo -) $(state)"
 }
-step () { # what became of srun, and of the node
+step () { # run srun; print its exit status, its output and the node's state
     out=$(timeout 300 srun -Q -n1 echo ran 2>/dev/null)
     rc=$?
     wait_for 300 settled
     echo "$rc ${out:--} $(state)"
 }
-outcome () { # outcome LINE: of srun, and of a batch job
+outcome () { # outcome LINE: print how srun and a batch job end with this line in plugstack.conf
     load "$1"
     step=$(step)
     revive
@@ -67,7 +67,7 @@ outcome () { # outcome LINE: of srun, and of a batch job
     revive
 } </dev/null
 
-# ---- what Slurm does: the reason why every hook of ours returns 0
+# ---- how Slurm reacts to a failed hook: the reason why all our hooks return 0
 release=$(srun --version | sed 's/slurm-wlm //; s/\.[0-9]*$//')
 while read -r hook wanted; do
     load "optional $work/failing.so $hook"
@@ -87,7 +87,7 @@ exit 0 ran idle, COMPLETED ran idle
 END
 rm -f batch.out
 
-# ---- the plugin itself, required, with all of its options on by the site
+# ---- our plugin as "required", with site defaults for its options
 all="when=gpus:any default=torch bind=closest,nic,verbose nccl=auto"
 load "required $work/poor.so $all"
 for mode in "" memory fork files network spank register; do
@@ -105,7 +105,7 @@ echo memory >poor
 load "optional $work/poor.so"
 like "$(timeout 300 srun --dl=torch true 2>&1)" 'dl: --dl=torch: nothing is set: out of memory' "and says so"
 
-# ---- the command dl
+# ---- the command dl, which the plugin runs
 echo >poor
 load "required $work/helper.so dl=/nonexistent/dl"
 is "$(timeout 300 srun -Q -n1 echo ran 2>&1 | sed 's/.*helper/helper/' | sort | tr '\n' ';')" "helper: -1 ENOENT;helper: -1 ENOENT;ran;" "no dl: ENOENT, and nothing else"

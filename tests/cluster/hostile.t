@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# hostile options, variables and plugstack.conf through srun, sbatch and salloc to slurmstepd, under sanitizers
+# Pass hostile options, variables and plugstack.conf through srun, sbatch and salloc to slurmstepd, under sanitizers.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
@@ -15,7 +15,7 @@ ok $? "and one with a fault"
 ${CC:-cc} -shared -fPIC -O1 -D_GNU_SOURCE -o forklock.so "$srcdir/tests/fakes/forklock.c" -ldl
 ok $? "and what keeps a sanitizer's allocator whole over a fork"
 
-# slurmstepd begins with the sanitizer's library; not slurmd, whose threads and forks it is not made for
+# load the sanitizer into slurmstepd only: it does not support the forks of slurmd, which has threads
 own_stepd
 program bin/slurmstepd <<END
 LD_PRELOAD="$work/forklock.so $asan" exec $stepd "\$@"
@@ -26,7 +26,7 @@ PATH=$work/bin:$PATH cluster_up hostile --nodes=2
 echo "optional $work/dl.so" >"$plugstack"
 export LD_PRELOAD="$asan"
 
-# ---- does the bench see anything?
+# ---- the bench detects a planted fault
 cp "$plugstack" plain
 echo "optional $work/planted.so" >>"$plugstack"
 timeout 300 srun -n1 true >out 2>&1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# each node a host of its own, with a network and GPUs: what ranks are told there, what dl env promises, GPUs of trials
+# Nodes with their own network and GPUs: addresses and interfaces of ranks, predictions of dl env, GPUs of trials.
 . "$srcdir/tests/lib.sh"
 need_hosts
 need_cluster
@@ -11,14 +11,14 @@ try_cluster hosts --nodes=3 --cpus=4 --gpus=4 --hosts --plugin="$PLUGIN dl=$buil
 
 # ---- dl env
 . "$srcdir/tests/cluster/promise.sh"
-grep -v ntasks=12 cases >few # two cores are enough
+grep -v ntasks=12 cases >few # skip the large ones, so that a machine with two cores can run these
 mv few cases
 RESERVED=1
 export RESERVED
 compare hosts "" "( but .*)?"
 unset RESERVED
 
-# ---- addresses and interfaces; a node may still clear away the step before, and Slurm then takes another one
+# ---- addresses and interfaces; name the nodes, because Slurm avoids one that still cleans up after the last step
 torch=
 /usr/bin/python3 -c 'import torch' 2>/dev/null && torch=1
 train=$srcdir/contrib/examples/torch/train.py
@@ -40,7 +40,7 @@ else
     skip "PyTorch over hosts" "no python3-torch"
 fi
 
-# ---- GPUs of trials side by side
+# ---- GPUs of two trials in one task
 cat >lane.conf <<END
 name = "lane";
 entrypoint = "echo gpus=\$CUDA_VISIBLE_DEVICES; touch $work/begun.{trial}; until [ -f $work/begun.1 ] && [ -f $work/begun.2 ]; do sleep 0.1; done; dl log loss={trial}";

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl job in batch scripts, under salloc and submitted
+# dl job in batch scripts, under salloc, and submitting its own job.
 . "$srcdir/tests/lib.sh"
 need_slurm
 try_cluster job --nodes=2 || skip_all "no cluster"
 unset DL_FREEZE
 dl=$builddir/launcher/dl
 
-conditions () { # conditions NAME: those of a job that are true
+conditions () { # conditions NAME: print its true conditions
     "$dl" show --json "$1" | python3 -c 'import json, sys; print(*(c["type"] + ":" + c["reason"] for c in json.load(sys.stdin)["conditions"] if c["status"] and c["type"] != "Created"))'
 }
 attempts () {
@@ -16,7 +16,7 @@ attempts () {
 has_ended () {
     ! squeue -h -j "$1" -o %T 2>/dev/null | grep -q .
 }
-run_script () { # run_script NAME OPTION...: submit NAME.sh, and wait for its end
+run_script () { # run_script NAME OPTION...: submit NAME.sh, and wait until it ends
     script=$1
     shift
     chmod +x "$script.sh"
@@ -24,7 +24,7 @@ run_script () { # run_script NAME OPTION...: submit NAME.sh, and wait for its en
     wait_for 300 has_ended "$job"
 }
 
-# ---- a program of two processes, which ends badly twice and goes on from its file
+# ---- a program of two processes that fails twice and resumes from its file
 program ranks.sh <<'END'
 [ "$SLURM_PROCID" = 0 ] || exec sleep 4
 n=$(cat state 2>/dev/null || echo 0)
@@ -34,7 +34,7 @@ echo "step $n of $SLURM_NTASKS on $SLURM_JOB_NUM_NODES"
 [ "$n" -eq 3 ] || exit 3
 END
 
-# in a batch script: the nodes are those of the job
+# in a batch script it uses the nodes of the job
 printf '#!/bin/sh\nexec "%s" job --dir="%s" -- ./ranks.sh\n' "$dl" "$work" >batch.sh
 run_script batch --nodes=2 --ntasks-per-node=1
 is "$(grep -o 'step [1-3] of 2 on 2' batch.out | tr '\n' ' ')" "step 1 of 2 on 2 step 2 of 2 on 2 step 3 of 2 on 2 " "in a batch script it has the nodes of the job, and prints what the program does"
@@ -51,16 +51,16 @@ is "$? $(conditions shell) $(attempts shell)" "0 Succeeded:TrainingCompleted 3" 
 timeout 300 "$dl" job --name=sent --nodes=2 --set worker.heartbeat=1 -- ./ranks.sh >sent.out 2>&1
 is "$? $(conditions sent) $(attempts sent)" "0 Succeeded:TrainingCompleted 3" "submitted"
 
-# ---- more nodes than there are: it would wait for ever
+# ---- more nodes than exist: the job would wait forever
 refused 6 "^dl: resources.nodes_per_trial: 5 nodes are more than the 2 that a job of partition low can have; " "more nodes than the partition has" "$dl" job --nodes=5 --set 'resources.partition="low"' -- ./ranks.sh
 
-# ---- one that fails ends its script with a status, and tells why
+# ---- a job that fails sets the exit status of its script, and prints why
 printf '#!/bin/sh\n"%s" job --dir="%s" --name=fails -- sh -c "exit 9"\nexit $?\n' "$dl" "$work" >fails.sh
 run_script fails --nodes=1
 is "$(scontrol show job "$job" | grep -o 'ExitCode=[0-9:]*')" "ExitCode=1:0" "one that fails has status 1"
 like "$(cat fails.out)" '^dl: job .*fails-0001: Failed: SameCause: .*exit status 9' "and says why"
 
-# ---- roles: a chief that ends well ends the job, though servers run for ever
+# ---- roles: a chief that succeeds ends the job, although servers never exit
 cat >tf.conf <<'END'
 name = "tf";
 worker = { grace = 3; heartbeat = 1; };
@@ -87,7 +87,7 @@ like "$(cat never.out)" 'Failed: RoleFailed: ps 1 on n[12]: exit status 4; see '
 is "$(role_job codes '' "{ name = \"chief\"; command = \"test \$DL_ATTEMPT = 2 || exec sleep 600\"; }, { name = \"worker\"; count = 2; restart_policy = \"exit_code\"; command = \"test \$DL_ATTEMPT = 2 || kill -9 \$\$; exec sleep 600\"; }")" \
     "0 Succeeded:ChiefSucceeded 2" "one that is killed begins again by its exit code, with all others"
 
-# ---- the job is requeued: the same command goes on with the same experiment
+# ---- after a requeue, the same command continues the same experiment
 program long.sh <<'END'
 echo "$SLURM_RESTART_COUNT" >>starts
 [ -e "$GO" ] || exec sleep 600
@@ -103,7 +103,7 @@ ok $? "a job that was requeued ends"
 is "$(ls -d long-*) $(conditions long)" "long-0001 Succeeded:TrainingCompleted" "it went on with its experiment"
 sed 's/^/# /' again.out
 
-# ---- the time limit is near: in a batch script, submitted, and under salloc, at the same time
+# ---- near the time limit: in a batch script, submitted, and under salloc, all at the same time
 program limit.sh <<'END'
 [ -e begun ] && exec echo "went on after $(cat begun)"
 echo "attempt $DL_ATTEMPT" >begun
@@ -128,7 +128,7 @@ done
 is "$(scontrol show job "$job" | grep -o 'Restarts=[0-9]*\|JobState=[A-Z]*' | xargs)" "JobState=COMPLETED Restarts=1" "the batch job is the same"
 like "$(cat batched.out)" "^dl: batched-0001 continues when Slurm restarts job $job\$" "and its output says why it began again"
 
-# ---- dl pause and dl resume: suspended, and running again
+# ---- dl pause suspends a job
 printf 'name = "pause";\nentrypoint = "sleep 600";\njob = { };\nworker = { heartbeat = 1; grace = 2; };\n' >pause.conf
 timeout 60 "$dl" job --detach pause.conf >out 2>&1
 wait_for 120 sh -c "ls '$work'/pause-0001/trials/0001/a.1/log"

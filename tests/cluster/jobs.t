@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The jobs that dl import makes of TFJob, PyTorchJob, JAXJob and MPIJob run to their right end on a real Slurm.  Those in
-# tests/python/operators are the operators' own examples (kubeflow/training-operator release-1.9, kubeflow/mpi-operator, Apache
+# Jobs that dl import makes of TFJob, PyTorchJob, JAXJob and MPIJob run on a real Slurm and end as they should.
+# tests/python/operators has the operators' own examples (kubeflow/training-operator release-1.9, kubeflow/mpi-operator, Apache
 # License 2.0); a script stands in for the programs of their images.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
@@ -11,13 +11,13 @@ preload_sanitizers && skip_all "sanitizers"
 try_cluster jobs --nodes=3 --cpus=4 --gpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
 unset DL_FREEZE
 
-ended () { # ended NAME: the conditions that are true, and the attempts
+ended () { # ended NAME: print its true conditions, and the number of attempts
     dl show --json "$1" | python3 -c 'import json, sys
 s = json.load(sys.stdin)
 print(*(c["type"] + ":" + c["reason"] for c in s["conditions"] if c["status"] and c["type"] != "Created"), s["trials"][0]["attempts"] if s["trials"] else 0)'
 }
 
-# the program of every image: what the variables of its framework say; servers, and workers beside a chief, go on for ever
+# the program of every image: print the framework's variables; servers, and workers next to a chief, never exit
 cat >image.py <<'END'
 import json
 import os
@@ -48,11 +48,11 @@ text = "".join(line for line in sys.stdin if not line.startswith(("container = "
 text = re.sub(r"/\.singularity\.d/runscript|/home/mpiuser/pi|python3? -c import[^\"]*|python3? [\w/.-]+\.py", "python3 image.py", text)
 print(text, end="")
 END
-run_import () { # run_import FILE: import it, and run it with image.py for its program
+run_import () { # run_import FILE: import it, and run it with image.py as its program
     timeout 60 dl import --output=- "$1" 2>"$1.said" | python3 stand_in.py >"${1%.yaml}.conf"
     timeout 300 dl job --set worker.grace=2 --set worker.heartbeat=1 "${1%.yaml}.conf" >"$1.out" 2>&1
 }
-example () { # example FILE NAME CONDITIONS LINES: its end, what its members said, and what of it was not converted
+example () { # example FILE NAME CONDITIONS LINES [UNCONVERTED]: run it; check how it ends, its output, and what dl import leaves out
     cp "$here/operators/$1.yaml" .
     run_import "$1.yaml"
     is "$? $(ended "$2")" "0 $3" "$1: its end"
@@ -71,7 +71,7 @@ it is worker 1 of worker:2 with 1 GPU" 'dl: tf-multi-worker.yaml:18: spec.tfRepl
 dl: tf-multi-worker.yaml:24: spec.tfReplicaSpecs.Worker.template.spec.volumes.training: see volumeMounts'
 example torch-simple pytorch-simple "Succeeded:ChiefSucceeded 1" "it is rank 0 of 2, True with 0 GPU --epochs=1
 it is rank 1 of 2, True with 0 GPU --epochs=1"
-# torch takes the GPU of LOCAL_RANK
+# each rank sees both GPUs, and torch uses that of LOCAL_RANK
 example torch-nccl pytorch-dist-mnist-nccl "Succeeded:ChiefSucceeded 1" "it is rank 0 of 2, True with 2 GPU --backend nccl
 it is rank 1 of 2, True with 2 GPU --backend nccl"
 example jax-demo jaxjob-simple "Succeeded:AllWorkersSucceeded 1" "it is process 0 of 2, True with 0 GPU
@@ -84,7 +84,7 @@ example mpi2-benchmarks tensorflow-benchmarks "Succeeded:AllWorkersSucceeded 1" 
 it is rank 1 of 2 by pmix with 1 GPU --model=resnet101 --batch_size=64 --variable_update=horovod"
 is "$(dl ls --all | grep -c '^pi-0001')" 1 "ttlSecondsAfterFinished: the job of the example is there"
 
-# ---- a TFJob as its users write it: GPUs for the workers alone, servers that go on for ever, policies by role
+# ---- a typical TFJob: GPUs for the workers only, servers that never exit, policies by role
 cat >f4.yaml <<'END'
 apiVersion: kubeflow.org/v1
 kind: TFJob
@@ -106,7 +106,7 @@ it is worker 1 of chief:1 ps:1 worker:2 with 1 GPU" "only its workers have GPUs"
 is "$(cat f4.yaml.said)" "dl: standard output: 16 fields converted, 0 not, 5 without a meaning on Slurm" "each of its policies is converted"
 
 # ---- restartPolicy by role, backoffLimit, activeDeadlineSeconds
-job () { # job NAME KIND ROLE POLICY COMMAND [RUNPOLICY]: its end
+job () { # job NAME KIND ROLE POLICY COMMAND [RUNPOLICY]: run it, and print how it ended
     printf 'apiVersion: kubeflow.org/v1\nkind: %s\nmetadata: {name: %s}\nspec:\n  runPolicy: {%s}\n  %s:\n    %s: {restartPolicy: %s, template: {spec: {containers: [{name: a, command: [sh, -c, "%s"]}]}}}\n' \
         "$2" "$1" "${6:-}" "$(case $2 in TFJob) echo tfReplicaSpecs ;; *) echo pytorchReplicaSpecs ;; esac)" "$3" "$4" "$5" >"$1.yaml"
     run_import "$1.yaml"
@@ -119,7 +119,7 @@ is "$(job limit PyTorchJob Master OnFailure 'exit $DL_ATTEMPT' 'backoffLimit: 1'
 is "$(job late PyTorchJob Master OnFailure 'sleep 600' 'activeDeadlineSeconds: 2')" "1 Failed:DeadlineExceeded 1" "activeDeadlineSeconds"
 is "$(job waits PyTorchJob Master OnFailure true 'suspend: true')" "0 Suspended:ExperimentPaused 0" "suspend"
 
-# ---- a launcher that starts the ranks itself, in the places of its workers
+# ---- a launcher that starts the ranks itself, in the slots of its workers
 cat >launch.yaml <<'END'
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob

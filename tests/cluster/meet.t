@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# the communicator on hosts: who meets whom, and how; MPI as its back end
+# The communicator across nodes: how the ranks find each other, and MPI as its back end.
 . "$srcdir/tests/lib.sh"
 need_cluster
 meet=$builddir/tests/runtime/comm/meet
 hosts_up meet --nodes=2 --cpus=8 --plugin="$PLUGIN"
 unset RANK WORLD_SIZE MASTER_ADDR DL_COMM_ADDRESS DL_COMM_BOOTSTRAP DL_COMM_BACKEND
 
-step () { # step WANTED NAME ARGUMENT...: a step of two nodes, each rank's line
+step () { # step WANTED NAME ARGUMENT...: run a step on two nodes, and check the line of each rank
     want=
     for r in 0 1 2 3; do want="$want$r of 4 by $1: 10 "; done
     what=$2
@@ -34,8 +34,8 @@ else
     skip "rank 0 is late" "no PMIx"
 fi
 
-# ---- who is missing is named, with the host
-# all others come in time on a busy machine
+# ---- a missing rank is named, with its host
+# long enough for the other ranks, even on a busy machine
 export DL_COMM_TIMEOUT=10
 missing () { # missing RANK PATTERN NAME
     out=$(timeout 300 srun -Q -N2 -n4 --mpi=none sh -c '[ $SLURM_PROCID != $1 ] || exit 0; exec "$0"' "$meet" "$1" 2>&1)
@@ -72,7 +72,7 @@ is "$(timeout 300 srun -Q -n1 --dl=torch sh -c 'cat /proc/[0-9]*/cmdline 2>/dev/
 DL_BACKEND_DIR=$builddir/runtime/.libs
 export DL_BACKEND_DIR OMPI_MCA_btl_vader_single_copy_mechanism=none
 export DL_COMM_BACKEND=mpi
-# not the bridges of other clusters here, which may go meanwhile
+# avoid the bridges of other clusters on this machine, which may disappear during the test
 [ -n "$hosts" ] || export OMPI_MCA_btl_tcp_if_include=lo
 if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     step "pmix over mpi" "MPI: all types and sizes" --mpi=pmix "$meet" all
@@ -94,7 +94,7 @@ if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     out=$(timeout 300 srun -Q -n2 --mpi=none "$meet" 2>&1)
     like "$out" 'the step has no PMI: start it with srun --mpi=pmix' "a step without PMI says so"
     export WORLD_SIZE=2 DL_COMM_ADDRESS=127.0.0.1:$((10000 + $$ % 10000))
-    mkdir -p "$work/its" # Open MPI's first processes of a user, started at once, both make its folder in TMPDIR: one fails
+    mkdir -p "$work/its" # two TMPDIRs: Open MPI processes that start at once race to make its folder there, and one fails
     RANK=1 TMPDIR=$work/its timeout 300 "$meet" >"$work/one" 2>&1 &
     out=$(RANK=0 timeout 300 "$meet" 2>&1)
     wait $!

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# private clusters: without root, several at once, with hosts, taken down clean
+# Private clusters: as an ordinary user, several at once, with a network for each node, and removed without a trace.
 # shellcheck source=lib.sh
 . "$srcdir/tests/lib.sh"
 need_slurm
 case $CFLAGS in *sanitize*) skip_all "a script of the shell: tested in the build without sanitizers" ;; esac
 chmod 1777 "$work"
-# where an ordinary user can reach it
+# copy it to where an ordinary user can read it
 mc=$work/minicluster.sh
 cp "$srcdir/contrib/minicluster" "$mc"
 export MINICLUSTER_DIR=$work
@@ -49,7 +49,7 @@ optional $PWD/two.so" "--plugin twice: both, in that order"
 is "$(timeout 300 "$mc" env prefix | sed -n 's/^export PATH=//p')" "$work/prefix/bin:$work/prefix/sbin:\$PATH" "--slurm: env puts its programs first"
 timeout 300 "$mc" down prefix
 
-# ---- two at once, started at the same moment, by an ordinary user
+# ---- an ordinary user starts two clusters at the same time
 ordinary up --name=one --nodes=2 --cpus=2 --gpus=2 >"$work/one" 2>&1 &
 ordinary up --name=two --nodes=1 --conf=KillWait=7 >"$work/two" 2>&1 &
 wait %1
@@ -93,7 +93,7 @@ ordinary down --all
 is "$(ordinary ls)" "" "down --all"
 
 # ---- hosts
-# A container or a chroot may refuse one of these even to root.
+# A container or chroot may deny one of these even to root.
 may_make_hosts () {
     [ "$(id -u)" -eq 0 ] && ip link add mct0 type bridge && ip link delete mct0 &&
         ip netns add mct0 && ip -n mct0 link && ip netns delete mct0

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# --dl-monitor and dl monitor in a real Slurm; tests/launcher/monitor.t is of the monitor alone
+# --dl-monitor and dl monitor in a real Slurm. tests/launcher/monitor.t tests the monitor without Slurm.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/launcher/samples.sh"
 need_cluster
 export PATH="$builddir/launcher:$PATH"
 cluster_up monitor --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 
-# ---- two nodes: one rank burns, one sleeps, one reads and writes, one fails
+# ---- two nodes: one rank burns CPU time, one sleeps, one reads and writes, one fails
 cat >ranks.sh <<'END'
 case $SLURM_PROCID in
 0) sh -c 'ulimit -t 2; while :; do :; done'; while [ ! -e seen ]; do :; done ;;
@@ -58,7 +58,7 @@ dl monitor 987654 2>err
 is $? 3 "an unknown job is not found"
 like "$(cat err)" '^dl: 987654: no monitored step of that job in ' "and that is told"
 
-# ---- dl top finds the step from anywhere, by squeue, as long as it runs
+# ---- dl top finds running steps with squeue, from any folder
 mkdir nvml
 cp "$builddir/tests/fakes/.libs/nvml.so" nvml/libnvidia-ml.so.1
 printf '43 20000 81920 512.5 65 4 -\n3 8000 81920 200 55 20 -\n' >top.gpus
@@ -77,12 +77,12 @@ wait $waiter
 wait_for 300 sh -c '[ -z "$(squeue -h -t R)" ]'
 like "$(cd / && dl top 2>&1)" '^dl: none of your running jobs has monitored GPUs' "and none when it has ended"
 
-# What a rank does until the monitor has samples of its step.
+# A rank that runs until the monitor has samples of its step.
 cat >live.sh <<'END'
 until dl monitor "$SLURM_JOB_ID.$SLURM_STEP_ID" 2>/dev/null | grep -q '^[0-9]* rank'; do sleep 0.1; done
 END
 
-# ---- live, in a job script, from salloc, ended by scancel
+# ---- running steps: in a job script, from salloc, cancelled
 cat >job.sh <<'END'
 #!/bin/sh
 #SBATCH --dl-monitor=1 -n2 -N1 --output=job.out
@@ -105,11 +105,11 @@ timeout 300 sbatch -W --dl-monitor=1 --output=plain.out --wrap 'sleep 2' >out
 is "$(cat plain.out)$(ls -d "dl-monitor-$(sed 's/.*job //' out)".* 2>/dev/null)" "" "a job script itself is not sampled"
 out=$(timeout 300 salloc -Q --dl-monitor=1 -n1 srun sh live.sh 2>&1)
 is "$(echo "$out" | grep -c '^dl: 1 rank on 1 node')" 1 "an srun under salloc"
-newest () { # folder of the step that was begun last
+newest () { # print the folder of the newest step
     # shellcheck disable=SC2012
     ls -dt dl-monitor-* | head -1
 }
-sampled () { # sampled RANKS: the step that is newer than $before has samples of them
+sampled () { # sampled RANKS: whether a step newer than $before has samples of that many ranks
     [ "$(newest)" != "$before" ] && dl monitor "$(newest)" | grep -q "^$1 rank"
 }
 before=$(newest)
@@ -139,7 +139,7 @@ wait $waiter
 timeout 300 srun --dl-monitor -n1 true 2>err
 is "$?$(cat err)" 0 "a step that is too short for a sample says nothing"
 
-# ---- GPUs without work: the step ends, the job script goes on
+# ---- idle GPUs: the step ends, the job script continues
 cat >idle.sh <<'END'
 #!/bin/sh
 #SBATCH -n1 -N1 --output=idle.out
@@ -153,7 +153,7 @@ like "$(cat idle.out)" '^dl: GPUs 0, 1 of n. have been idle since [0-9:]*, for 1
 like "$(cat idle.out)" '^dl: all GPUs of the step are idle: its ranks get SIGTERM$' "and what is done"
 like "$(cat idle.out)" '^dl: GPU 0 of n. was idle at the end, for 1m00s or more$' "the summary, too"
 
-# ---- in an experiment the attempt parks, and the trial goes on when Slurm has an allocation again
+# ---- in an experiment the attempt parks, and the trial continues in a new allocation
 cat >idle.conf <<END
 name = "idle";
 entrypoint = "sh -c 'test -e $work/idle.go || { trap \\"exit 0\\" TERM; sleep 1000 & wait; }; test \$SLURM_PROCID != 0 || dl log loss=1 --step=1'";
@@ -170,7 +170,7 @@ like "$(find idle-0001/log -type f -exec cat {} +)" '"op": *"park".*"cause": *"I
 like "$(cat idle-0001/trials/0001/a.1/log)" 'all GPUs were idle for 1 min, and --dl-monitor says park' "as its log says"
 is "$(ls -d idle-0001/trials/0001/a.* | wc -l)" 2 "and one more"
 
-# ---- without it, nothing
+# ---- without --dl-monitor nothing changes
 wait_for 300 no_monitors
 timeout 300 srun -n1 sleep 1
 monitors >out
@@ -189,7 +189,7 @@ timeout 300 sbatch --dl-monitor=x job.sh 2>err
 [ $? -ne 0 ]
 ok $? "by sbatch, too"
 
-# ---- folders that take nothing
+# ---- folders that cannot be written
 touch file
 told='until grep -q "nothing is sampled" err; do sleep 0.1; done'
 DL_MONITOR_DIR="$work/file" timeout 300 srun --dl-monitor=1 -N1 -n2 sh -c "$told" 2>err

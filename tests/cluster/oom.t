@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# the kernel's own out-of-memory kills, in a memory cgroup: a trainer, and what a trainer has started
+# In a memory cgroup, the kernel kills a trainer, or a child of a trainer, that runs out of memory.
 . "$srcdir/tests/lib.sh"
 group=
 trap 'rmdir "$group" 2>/dev/null; clean_up' EXIT
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, to limit a cgroup's memory"
 
-# ---- a cgroup of 256 MB below ours: version 1, or 2 where our own may have children
+# ---- make a cgroup of 256 MB below ours: version 1, or version 2 if ours may have children
 v1=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory:\(.*\)/\1/p' /proc/self/cgroup)
 v2=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)
 limit () { # limit FOLDER FILE
@@ -20,11 +20,11 @@ limit "$v1/dl-test$$" memory.limit_in_bytes || limit "$v2/dl-test$$" memory.max 
 [ ! -e "$group/memory.swap.max" ] || echo 0 >"$group/memory.swap.max"
 [ ! -e "$group/memory.oom.group" ] || echo 0 >"$group/memory.oom.group"
 
-inside () { # inside COMMAND...
+inside () { # inside COMMAND...: run it in that cgroup
     timeout 300 sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$group" "$@"
 }
 program hog.sh <<'END'
-# tail keeps the line that never ends
+# tail buffers a line without an end until memory runs out
 if [ "$DL_TRIAL" = 2 ]; then exec tail /dev/zero; fi
 if [ "$DL_TRIAL" = 3 ]; then tail /dev/zero; exit $?; fi
 if [ "$DL_TRIAL" = 4 ]; then exit 1; fi
@@ -38,7 +38,7 @@ resources = { workers = 1; };
 max_restarts = 1; max_failed = 5;
 END
 runs 0 "the sweep completes" inside dl run --local oom.conf
-why () { # why TRIAL: of its failures
+why () { # why TRIAL: print the reasons of its failures
     cat oom-0001/log/0*/0* | grep "\"op\":\"fail\".*\"trial\":$1," | sed 's/.*"why":"\([^"]*\)".*/\1/'
 }
 is "$(why 2)" "out of memory (killed by the kernel)
@@ -50,7 +50,7 @@ is "$(cat oom-0001/log/0*/0* | grep -c '"op":"result"')" 2 "the others have resu
 is "$(cat oom-0001/log/0*/0* | grep -c '"op":"lost"')" 0 "the worker lived"
 like "$(dl show oom 2)" "last failure: out of memory" "dl show says it"
 
-# ---- two workers that have no room for their trials together
+# ---- two workers whose trials do not fit into memory together
 cat >need.py <<'END'
 import subprocess, sys, time
 memory = bytearray(150 << 20)
@@ -65,7 +65,7 @@ is "$(cat share-0001/log/0*/0* | grep -c '"op":"result"')" 5 "with all results"
 like "$(cat out)" 'out of memory \(killed by the kernel\); retried with [0-9]*M of memory instead of 128M$' "a trial is tried again with more"
 like "$(cat share-0001/workers/*.log)" '^dl: the trials need [0-9]*M of memory each: running one worker less here$' "beside fewer workers"
 
-# ---- a step of Slurm that is held to its memory
+# ---- a Slurm step with a memory limit
 if ! slurm_is_here || ! { mount -t cgroup | grep -q memory || grep -qs memory /sys/fs/cgroup/cgroup.controllers; } 2>/dev/null; then
     skip "in a step of Slurm" "no Slurm, or no memory cgroups"
     done_testing
@@ -81,7 +81,7 @@ is "$(cat step-0001/log/0*/0* | grep '"op":"fail".*"trial":2,' | sed 's/.*"why":
 out of memory (killed by the kernel)" "its trainer was killed: the reason"
 is "$(cat step-0001/log/0*/0* | grep -c '"op":"result"')" 2 "the others have results"
 
-# ---- which then gets a job of more memory
+# ---- max_memory: the sweep gets a job with more memory
 sed 's/"oom"/"more"/; s/.\/hog.sh/exec python3 need.py/; s/workers = 1;/& memory = "100M"; max_memory = "1G";/; s/max_trials = 5/max_trials = 2/' \
     oom.conf >more.conf
 runs 0 "max_memory: the sweep completes" dl run more.conf

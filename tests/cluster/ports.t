@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# ranks on two hosts without a common home directory, while another user sits on every port that he can guess: they meet through srun
+# Ranks on two nodes without a shared home directory find each other through srun, while another user holds every port that he can guess.
 . "$srcdir/tests/lib.sh"
 need_hosts
 need_cluster
@@ -12,13 +12,13 @@ dir=${SLURM_CONF%/*}
 mkdir home.n1 home.n2
 cat >own <<END
 #!/bin/sh
-# with a home directory of this node's
+# use a home directory that only this node has
 HOME=$work/home.\$SLURMD_NODENAME exec "\$@"
 END
 chmod 755 own
 export DL_COMM_TIMEOUT=100
 
-meeting () { # meeting NUMBER NAME COMMAND...: so many ranks meet
+meeting () { # meeting NUMBER NAME COMMAND...: check that NUMBER ranks meet
     want=
     for r in $(seq 0 $(($1 - 1))); do want="$want$r of $1 by tcp over native: $(($1 * ($1 + 1) / 2)) "; done
     what=$2
@@ -29,10 +29,10 @@ posted () {
     find home.n1 home.n2 -type f
 }
 
-# ---- another user has the ports that Slurm reserves, and those that follow from a job's number, on each node
+# ---- another user holds the ports that Slurm reserves, and those derived from a job ID, on each node
 range=$(scontrol show config | sed -n 's/^MpiParams *= ports=//p')
 squatters=
-squat () { # squat RANGE: on each node
+squat () { # squat RANGE: hold these ports on each node as another user
     for k in 1 2; do
         PATH=/usr/bin:/bin nsenter -t "$(cat "$dir/run/slurmd-n$k.pid")" -n setpriv --reuid=65534 --regid=65534 --clear-groups \
             python3 "$srcdir/tests/attacks/board.py" squat "$1" >"squat.$1.$k" 2>&1 &
@@ -59,7 +59,7 @@ is "$(grep -c 'of 4 by tcp over native: 10' batch.out)" 4 "an srun in a batch jo
 meeting 2 "an srun in a step" srun -Q -N2 -n2 --dl=torch sh -c "[ \$SLURM_PROCID != 0 ] || srun -Q --overlap -N2 -n2 --dl=torch ./own $meet"
 meeting 4 "the step's ranks, twice" srun -Q -N2 -n4 --dl=torch ./own sh -c '"$0" >/dev/null && exec "$0"' "$meet"
 like "$(timeout 300 srun -Q -N2 -n2 --dl=torch ./own "$builddir/launcher/dl" check 2>&1)" 'dl: check: .*2 nodes, 2 ranks' "dl check by hand has one verdict"
-# their notices are in one place, and no word of srun's reaches them
+# srun's variables do not reach these ranks, so they need a shared home directory for their notice
 meeting 4 "--export=NONE: by the notice" srun -Q -N2 -n4 --dl=torch --export=NONE "$meet"
 out=$(timeout 300 srun -Q -N2 -n2 --dl=torch --export=NONE /usr/bin/env DL_COMM_TIMEOUT=5 ./own "$meet" 2>&1)
 like "$out" 'rank 0 has published no address within 5 s: ~/\.slurm-dl/.*; without DL_SECRET all ranks need the same home directory' "--export=NONE and no common home: what is missing is told"
@@ -71,7 +71,7 @@ is "$(echo "$out" | grep -c 'rank 0 (n1) cannot listen: no port to listen at: Ad
 for s in $squatters; do kill "$s"; done
 wait
 
-# ---- nobody beside srun has the address: the user's own secret, no plugin; the port of the step, or the one that the user has named
+# ---- no plugin, but a DL_SECRET of the user's: the ranks meet at the step's port, or at the port that the user names
 DL_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 export DL_SECRET
 meeting 4 "a secret of the user's and no option of the plugin: at the step's port" srun -Q -N2 -n4 --mpi=none ./own "$meet"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# plain batch jobs that follow slurmdl(3), without a worker: preempted, at their time limit, cancelled and complete
+# Batch jobs that follow slurmdl(3), without a worker: preempted, near their time limit, cancelled, and complete.
 . "$srcdir/tests/lib.sh"
 need_slurm
 cluster_up preempted --nodes 1 --cpus 2
@@ -8,18 +8,18 @@ cp "$srcdir"/contrib/examples/digits/digits.csv.gz .
 digits="$builddir/contrib/examples/digits/digits $work/digits.csv.gz"
 
 sed -n '/^#!\/bin\/bash$/,/^```$/p' "$srcdir/doc/cookbook.md" | sed "/^\`\`\`\$/d; s|python3 train.py|$digits|" >job.sh
-submit () { # submit OUT OPTION...: $job
+submit () { # submit OUT OPTION...: sets $job and $out
     out=$work/$1
     shift
     job=$(sbatch --parsable -n1 --exclusive --chdir="$work" -o "$out" "$@" job.sh)
 }
-trains () { # trains [AFTER]: an epoch is there
+trains () { # trains [AFTER]: wait for an epoch in the output, after the line AFTER if given
     wait_for 300 sh -c "sed '1,/${1:-^}/d' '$out' | grep -q '^epoch'"
 }
 state () {
     scontrol show job "$job" | grep -o "$1=[A-Z0-9]*"
 }
-ended () { # the states that a job does not leave
+ended () { # wait for a final state
     wait_for 300 sh -c "scontrol show job $job | grep -qE 'JobState=(COMPLETED|CANCELLED|FAILED|TIMEOUT|NODE_FAIL) '"
 }
 export DL_LENGTH=1000000000

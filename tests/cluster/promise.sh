@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# dl env promises what each rank of a step then has: source this after lib.sh; compare() wants a cluster of three nodes.
+# Check that dl env predicts the environment of each rank of a step.  Source this after lib.sh; compare() needs a cluster of
+# three nodes.
 cat >step.sh <<'END'
-# step.sh FOLDER STEP FACTS OPTIONS...: promise, run, compare.  The ports that
-# Slurm reserves are known when it has: then run, promise, compare.
+# step.sh FOLDER STEP FACTS OPTIONS...: predict, run, compare.  With RESERVED, run
+# first, because the ports that Slurm reserves are known only afterwards.
 d=$1/$2; s=$2; facts=$3; shift 3
 mkdir -p "$d"
 promise () {

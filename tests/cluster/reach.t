@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# ranks that meet: names that lead nowhere, loopback in /etc/hosts, what the user exported, arbitrary orders
+# Addresses of ranks: names that do not resolve, loopback in /etc/hosts, exported variables, arbitrary distributions.
 . "$srcdir/tests/lib.sh"
 need_cluster
 export PATH="$builddir/launcher:$PATH"
@@ -9,18 +9,18 @@ unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT GLOO_SOCKET_IFNAME NCCL_SOCKET_IFN
 [ "$(id -u)" -eq 0 ] || skip_all "hosts need root"
 cluster_up reach --nodes=3 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl"
 dir=${SLURM_CONF%/*}
-innode () { # innode K COMMAND...: in the namespaces of node K
+innode () { # innode K COMMAND...: run it in the namespaces of node K
     p=$(cat "$dir/run/slurmd-n$1.pid")
     shift
     nsenter -t "$p" -m -u -n "$@"
 }
-hosts () { # hosts K: standard input becomes /etc/hosts of node K
+hosts () { # hosts K <TEXT: replace /etc/hosts of node K
     k=$1
     cat >"$work/hosts.$k"
     [ -n "$(eval "echo \$bound$k")" ] || innode "$k" mount --bind "$work/hosts.$k" /etc/hosts
     eval "bound$k=1"
 }
-run () { # run OPTION... -- SHELL: one line of each task, sorted
+run () { # run OPTION... -- COMMAND: run a shell command as a step, and print its sorted output in one line
     options=
     while [ "$1" != -- ]; do
         options="$options $1"
@@ -29,12 +29,12 @@ run () { # run OPTION... -- SHELL: one line of each task, sorted
     # shellcheck disable=SC2086
     timeout 300 srun -Q --cpu-bind=none $options sh -c "$2" 2>err | sort | tr '\n' ' '
 }
-address () { # address K
+address () { # address K: print the address of node K
     awk -v n="n$1" '$2 == n { print $1 }' "$dir/hosts"
 }
 everything='env | grep -E "(ADDR|IFNAME|IFACE|MASTER|URI|INTERFACE|HOST|POD_IP|ENDPOINT|COORDINATOR|TF_CONFIG)" | grep -vE "^(SLURM|DL_COMM)" | grep -E "=(lo|(.*[^0-9.])?127\.)|\"127\.|::1"; true'
 frameworks="torch torchrun lightning deepspeed accelerate tf jax horovod ps paddle auto"
-no_loopback () { # no_loopback NAME: whatever the framework
+no_loopback () { # no_loopback NAME: check that no framework gets a loopback address or interface
     found=
     for f in $frameworks; do
         tasks=3
@@ -44,7 +44,7 @@ no_loopback () { # no_loopback NAME: whatever the framework
     is "$found" "" "$1: no loopback address or interface, whatever the framework"
 }
 
-# ---- 127.0.1.1, as Debian's installer and cloud-init write it
+# ---- 127.0.1.1 in /etc/hosts, as Debian's installer and cloud-init write it
 for k in 1 2 3; do { echo "127.0.0.1 localhost"; echo "127.0.1.1 n$k.example.org n$k"; echo "::1 n$k"; cat "$dir/hosts"; } | hosts $k; done
 is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$GLOO_SOCKET_IFNAME')" "0:eth0 1:eth0 2:eth0 " "a host's own name is 127.0.1.1: the interface that the others reach"
 is "$(cat err)" "" "without a word"
@@ -52,7 +52,7 @@ for k in 1 2 3; do { echo "127.0.0.1 localhost n$k"; grep -v " n$k\$" "$dir/host
 no_loopback "its own name is 127.0.0.1 only"
 is "$(run -N3 -n3 -r1 --dl=torch -- 'echo $MASTER_ADDR' 2>/dev/null)$(run -N2 -n2 -w n2,n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR')" "0:$(address 2) 1:n2 " "the master is what the others reach"
 
-# ---- NodeName is no host
+# ---- NodeName is not a host name
 for k in 1 2 3; do
     echo "127.0.0.1 localhost" | hosts $k
     innode $k hostname "ip-10-77-0-$k"
@@ -65,13 +65,13 @@ is "$(run -N2 -n2 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR')" "0:$(address
 like "$(cat err)" 'n[23] cannot resolve the name n1, the node of rank 0, .* takes 10[.0-9]+ of slurm.conf: mend /etc/hosts or the DNS of n[23]' "is the host's, and should have an address"
 for k in 1 2 3; do innode $k hostname "n$k"; done
 
-# ---- one node does not know the others
+# ---- one node cannot resolve the others
 for k in 1 2; do hosts $k <"$dir/hosts"; done
 is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "0:n1:eth0 1:n1:eth0 2:$(address 1):eth0 " "a node that does not know the master"
 is "$(grep -c 'n3 cannot resolve the name n1' err) $(grep -c 'dl:' err)" "1 1" "is told in one line, at the start"
 hosts 3 <"$dir/hosts"
 
-# ---- addresses that only this machine has, and several networks
+# ---- addresses that are local to one node, and several networks
 innode 1 ip link add docker0 type veth peer name dum1
 innode 1 ip addr add 172.17.0.1/16 dev docker0
 innode 1 ip link set docker0 up
@@ -90,15 +90,15 @@ is "$(MASTER_ADDR=n1-ib run -N2 -n2 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_AD
 innode 1 ip link delete ib0
 for k in 1 2; do hosts $k <"$dir/hosts"; done
 
-# ---- an order of hosts
+# ---- arbitrary distributions
 printf '%s\n' n3 n1 n2 n1 >order
 order='echo $SLURM_PROCID:$SLURMD_NODENAME:$MASTER_ADDR:$LOCAL_RANK/$LOCAL_WORLD_SIZE:${SLURM_DL_HOSTFILE-}'
 want="0:n3:n3:0/1: 1:n1:n3:0/2: 2:n2:n3:0/1: 3:n1:n3:1/2: "
 is "$(SLURM_HOSTFILE=$PWD/order run -n4 -m arbitrary --dl=torch -- "$order")" "$want" "arbitrary: SLURM_HOSTFILE"
 is "$(run -n4 -m arbitrary -w n3,n1,n2,n1 --dl=torch -- "$order")" "$want" "arbitrary: -w"
 is "$(run -n4 --distribution=arbitrary "--nodelist=$PWD/order" --dl=horovod -- 'echo $HOROVOD_RANK:$HOROVOD_LOCAL_RANK:$HOROVOD_CROSS_RANK')" "0:0:2 1:0:0 2:0:1 3:1:0 " "arbitrary: a file, and a framework with lists"
-# ---- what the user exported
-told () { # told WANTED VARIABLE=VALUE OPTION...: what srun prints on a step of n1 and n3
+# ---- variables that the user exported
+told () { # told WANTED VARIABLE=VALUE OPTION...: check what a step on n1 and n3 reports about the variable
     want=$1
     # shellcheck disable=SC2163
     export "$2"

@@ -1,21 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl job: what the members of each role get: GPUs, cores, memory; jobs that begin with fewer members
+# dl job: GPUs, cores and memory by role, and jobs that start with fewer members.
 . "$srcdir/tests/lib.sh"
 need_slurm
 try_cluster roles --nodes=3 --cpus=4 --gpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
 unset DL_FREEZE
 dl=$builddir/launcher/dl
 
-conditions () { # conditions NAME: those of a job that are true, and its attempts
+conditions () { # conditions NAME: print its true conditions, and the number of attempts
     "$dl" show --json "$1" | python3 -c 'import json, sys
 s = json.load(sys.stdin)
 print(*(c["type"] + ":" + c["reason"] for c in s["conditions"] if c["status"] and c["type"] != "Created"), s["trials"][0]["attempts"])'
 }
-said () { # said NAME: what its last attempt printed
+said () { # said NAME: print the output of its last attempt
     cat "$1"-000?/trials/0001/a."$(conditions "$1" | sed 's/.* //')"/log | grep -v '^srun\|^slurmstepd' | sort
 }
-components () { # components: those of the newest heterogeneous job, as Slurm has them
+components () { # print the last three components of heterogeneous jobs that Slurm knows
     scontrol show job -o | grep 'HetJobId=' | tail -3 |
         sed 's/.*NumTasks=\([0-9]*\) CPUs.Task=\([0-9]*\) .*/\1 tasks, \2 cores &/; s/^\([^&]*cores\) .*TresPerTask=gres:gpu:\([0-9]*\).*/\1, \2 GPU/; s/\(cores\) JobId.*/\1/'
 }
@@ -43,7 +43,7 @@ is "$(components)" "1 tasks, 1 cores
 2 tasks, 2 cores, 1 GPU" "the components of a heterogeneous job"
 is "$(scontrol show job -o | grep -c 'HetJobId=.*MinMemoryCPU=100M')" 1 "memory by role"
 
-# ---- in allocations that the user makes
+# ---- in the user's own allocations
 timeout 300 salloc -Q -n1 : -n1 --mem-per-cpu=100M : -n2 -c2 --gpus-per-task=1 "$dl" job --name=own het.conf >own.out 2>&1
 is "$? $(conditions own)" "0 Succeeded:ChiefSucceeded 1" "salloc with a component for each role"
 is "$(said own)" "$seen" "each has its own"
@@ -62,7 +62,7 @@ is "$? $(said flat)" "0 chief gpu=
 worker gpu=0,1
 worker gpu=0,1" "an allocation of one component: who needs no GPU sees none"
 
-# ---- such a job that is requeued goes on; one that is paused gives everything back
+# ---- a requeued heterogeneous job continues; a paused one releases all components
 printf '#!/bin/sh\necho it >>starts\ntest -e "%s/go" || exec sleep 600\n' "$work" >chief.sh
 chmod +x chief.sh
 cat >again.conf <<'END'
@@ -92,7 +92,7 @@ touch go
 timeout 300 "$dl" resume rest >out 2>&1
 is "$? $(conditions rest | sed 's/ .*//')" "0 Succeeded:ChiefSucceeded" "dl resume submits it again"
 
-# ---- a job begins with as many of its members as there are places for
+# ---- a job starts with as many members as there is room for
 cat >few.conf <<'END'
 name = "few";
 resources = { framework = "torch"; nodes_per_trial = 3; cpus_per_trial = 4; };

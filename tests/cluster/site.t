@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# doc/administrator.md on a private cluster: enable, several PluginDirs, the order of lines, its scripts for prolog and health checks, pending jobs, removal
+# Follow doc/administrator.md on a private cluster: enabling the plugin, PluginDir, prolog, health checks, pending jobs, removal.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
@@ -8,9 +8,9 @@ page=$srcdir/doc/administrator.md
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do [ "$v" = SLURM_PREFIX ] || unset "$v"; done
 unset RANK CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR SLURM_DL_GATHER
 
-# ---- the scripts of the page, with what a private cluster has elsewhere
+# ---- take the scripts from the page, with the paths of the private cluster
 
-block () { # block TEXT: the indented block of the page that has a line of this text
+block () { # block TEXT: print the page's indented block that contains TEXT
     awk -v text="$1" '/^    / { b = b substr ($0, 5) "\n"; if (index ($0, text)) found = 1; next } /^$/ && b { b = b "\n"; next }
         { if (found) exit; b = "" } END { if (found) printf "%s", b }' "$page"
 }
@@ -25,7 +25,7 @@ mkdir gpus bin plugins other
 ln -s "$builddir/tests/fakes/.libs/nvml.so" gpus/libnvidia-ml.so.1
 printf '#!/bin/sh\ncat >>%s\n' "$work/syslog" >bin/logger
 chmod +x bin/logger
-fault () { # fault [FAULTS]: of the stand-in for the driver, in what slurmd starts
+fault () { # fault [FAULTS]: set the faults that the stand-in driver shows to programs that slurmd starts
     cat >environment.new <<END
 PATH=$work/bin:$builddir/launcher:$PATH
 SLURM_CONF=$SLURM_CONF
@@ -36,11 +36,11 @@ END
     mv environment.new environment
 }
 
-# ---- nothing, then the file of the package
+# ---- without the plugin, then with the package's file for plugstack.conf
 
 slurm_plugins=${SLURM_PREFIX:+$SLURM_PREFIX/lib/slurm}
 [ -n "$slurm_plugins" ] || slurm_plugins=$(for d in /usr/lib/*/slurm-wlm /usr/lib/*/slurm /usr/lib64/slurm /usr/lib/slurm; do [ ! -d "$d" ] || echo "$d"; done | head -n 1)
-chmod 755 "$work" # slurmd as another user
+chmod 755 "$work" # slurmd may run as another user
 cluster_up site --nodes=1 --conf="PluginDir=$work/other:$slurm_plugins:$work/plugins" --conf="Prolog=$work/dl-prolog" --conf=PrologFlags=Alloc \
     --conf="HealthCheckProgram=$work/dl-health" --conf=HealthCheckInterval=2 --conf=SchedulerParameters=nohold_on_prolog_fail,batch_sched_delay=0,sched_min_interval=0,sched_interval=2
 fault
@@ -56,7 +56,7 @@ is "$(cat out)" 0 "in batch jobs, too"
 mv share/plugstack.conf.d/dl.conf .
 is "$(timeout 300 srun -n1 echo ran 2>&1)" ran "and without the package's file no command prints anything"
 
-# ---- a line without a folder
+# ---- a plugin line without a path: Slurm searches PluginDir
 
 cp "$PLUGIN" plugins/dl.so
 echo "optional dl.so" >"$plugstack"
@@ -107,11 +107,11 @@ fault
 scontrol update NodeName=n1 State=RESUME
 wait_for 300 idle
 
-# ---- NHC's line: its status is what NHC looks at
+# ---- the page's line for NHC, which checks the exit status
 
 line=$(block check_cmd_status | sed 's/.*|| //')
 like "$line" '^check_cmd_status -t [0-9]+ -r 0 dl check --gpus=[0-9]+$' "the page has a line for NHC"
-check_cmd_status () { # of NHC: -t SECONDS -r STATUS COMMAND...
+check_cmd_status () { # a stand-in for NHC's function: -t SECONDS -r STATUS COMMAND...
     seconds=$2 wanted=$4
     shift 4
     LD_LIBRARY_PATH=$work/gpus timeout "$seconds" "$@" >nhc.out 2>&1
@@ -133,7 +133,7 @@ block 'squeue -h -t PD' >pending.sh
 is "$(timeout 300 sh pending.sh)" "$with" "the loop of the page finds the pending job with --dl"
 scancel -t PD -u "$(id -un)"
 
-# ---- away, under a step that runs
+# ---- remove the plugin while a step runs
 
 cp "$PLUGIN" gone.so
 echo "optional $work/gone.so dl=$builddir/launcher/dl" >"$plugstack"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# a rank of an unedited DDP training that is held up from outside is named, with the cause, and nobody is as long as none is
+# dl names a rank of an unmodified DDP training that is slowed down from outside, with the cause, and no rank before that.
 . "$srcdir/tests/lib.sh"
 need_cluster
 . "$srcdir/tests/cluster/heal.sh"
@@ -18,23 +18,23 @@ is $? 0 "submitted"
 begins ddp
 wait_for 300 trains
 ok $? "it trains"
-steps () { # steps N: so many more are in the log than $had
+steps () { # steps N: whether the log has N more steps than $had
     [ "$(grep -c '^step=' "$trial/a.1/log")" -ge $((had + $1)) ]
 }
 said () { # said REGEX
     grep -qE "$1" "$trial/a.1/healing" 2>/dev/null
 }
-# as many windows as it takes to name a rank
+# run for as many windows as dl needs to name a rank
 had=$(grep -c '^step=' "$trial/a.1/log")
 begin=$(date +%s)
 long_enough () { [ $(($(date +%s) - begin)) -ge 60 ] && steps 30; }
 wait_for 600 long_enough
-slow () { # slow: the lines that name a rank; on a machine that does more than this test, ranks do wait for cores
+slow () { # print the lines that name a slow rank, except for busy cores, which other programs on this machine may cause
     grep ' is slow' "$trial/a.1/healing" 2>/dev/null | grep -v 'other processes run on its cores'
 }
 is "$(slow)" "" "a clean run: nobody is named"
 
-# ---- its cgroup has a limit; who may make none stops it at times
+# ---- slow a rank down: limit its cgroup, or, without permission for that, stop it again and again
 group=/sys/fs/cgroup/cpu/dl-slow-$$
 [ -e /sys/fs/cgroup/cgroup.subtree_control ] && group=/sys/fs/cgroup/dl-slow-$$
 victim=$(of_rank 2 python3)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the plugin in a real Slurm, and PyTorch over what it sets
+# The plugin in a real Slurm, and PyTorch with the variables that it sets.
 . "$srcdir/tests/lib.sh"
 need_cluster
 export PATH="$builddir/launcher:$PATH"
@@ -32,7 +32,7 @@ like "$(timeout 300 srun --dl-bind=closest,verbose -n1 true 2>&1)" 'dl: rank 0 o
 out=$(timeout 300 srun --dl-bind=closet true 2>&1)
 like "$out" 'did you mean closest\?' "a typo is told"
 
-# ---- sbatch, several steps at once, what leaks
+# ---- sbatch, several steps at once, and no leaks into other jobs
 cat >job.sh <<'END'
 #!/bin/sh
 #SBATCH --dl=torch -N2 -n4 --output=job.out
@@ -129,7 +129,7 @@ if [ -n "$torch" ]; then
     like "$out" '^2 ranks: loss 0\.[0-9]+ accuracy 0\.9' "DistributedDataParallel on one node, without a word of set-up"
     out=$(timeout 300 srun --dl=torch -N2 -n2 /usr/bin/python3 "$train" 2>err)
     like "$out" '^2 ranks: loss 0\.[0-9]+ accuracy 0\.9' "and on two nodes of one machine"
-    # torch 1.13 under Python 3.11 cannot read its own default of these two
+    # PyTorch 1.13 cannot parse its own defaults of these two under Python 3.11
     export PET_REDIRECTS=1 PET_TEE=1 PET_LOG_DIR="$work/torchrun"
     out=$(PET_NPROC_PER_NODE=2 timeout 300 srun --dl=torchrun -N2 -n2 torchrun "$train" 2>err)
     like "$out" '4 ranks: loss 0\.[0-9]+ accuracy 0\.9' "torchrun, one a node, without an argument"

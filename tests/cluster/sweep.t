@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the sweep on a real Slurm cluster: a job array of workers, killed and preempted
+# A sweep on a real Slurm cluster: the workers of its job array are killed and preempted.
 . "$srcdir/tests/lib.sh"
 need_slurm
 plugin=
@@ -9,14 +9,14 @@ if [ -f "$PLUGIN" ] && ! nm -D "$PLUGIN" | grep -q __asan_; then
 fi
 cluster_up sweep --nodes 2 --cpus 2 $plugin
 
-results_once () { # each segment has one result
+results_once () { # results_once FOLDER: whether no segment has two results
     [ -z "$(cat "$1"/log/0*/0* | grep '"op":"result"' | sed 's/.*"trial":\([0-9]*\),.*"length":\([0-9]*\).*/\1 \2/' | sort | uniq -d)" ]
 }
-steps_of () { # this experiment's workers, without the srun that starts each
+steps_of () { # steps_of NAME: print the pids of its workers, without the srun that starts each
     pgrep -f "^[^ ]*dl worker -- $work/$1-0001"
 }
 
-# ---- asha over the digits trainer, which is killed and whose workers are killed
+# ---- asha with the digits trainer, while trainers and workers are killed
 cp "$srcdir"/contrib/examples/digits/digits.csv.gz .
 ln -s "$builddir/contrib/examples/digits/digits" digits
 sed 's/max_trials = 64/max_trials = 24/; s/workers = 4/workers = 3/; s/"digits"/"kill"/; s/lease = 60/lease = 20/; s/heartbeat = 5/heartbeat = 2/' \
@@ -27,7 +27,7 @@ wait_for 300 steps_of kill
 ok $? "workers run"
 sleep 0.3
 for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    # between two trials a worker has none
+    # retry, because between two trials a worker has no trainer
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         steps_of kill | head -1 | xargs -r pkill -9 -P && killed="$killed trainer" && break
         sleep 0.05
@@ -87,7 +87,7 @@ is $? 0 "resume"
 is "$(count slow-0001 result)" 6 "six results"
 rm go
 
-# ---- preemption: another job takes the nodes; the array comes back
+# ---- preemption: another job takes the nodes, and the array comes back
 sed 's/"slow"/"low"/; s/workers = 2/workers = 4; partition = "low"/' slow.conf >low.conf
 timeout 900 dl run low.conf >out 2>&1 &
 pid=$!
@@ -103,13 +103,13 @@ is "$(count low-0001 fail)" 0 "preemption is no failure"
 [ $(($(count low-0001 park) + $(count low-0001 lost))) -ge 1 ]
 ok $? "trials were parked ($(count low-0001 park)) or lost ($(count low-0001 lost))"
 
-# ---- the time limit is near: SIGUSR2 to the steps; the task goes back into the queue
+# ---- near the time limit: the steps get SIGUSR2, and the task is requeued
 sed 's/"slow"/"late"/; s/workers = 2/workers = 1/; s/max_trials = 6/max_trials = 2/' slow.conf >late.conf
 rm -f go
 timeout 900 dl run late.conf >out 2>&1 &
 pid=$!
 wait_for 300 sh -c 'ls late-0001/trials/*/a.1/log'
-late=$(squeue -h -n late -o %A | head -1) # a preempted one may still run
+late=$(squeue -h -n late -o %A | head -1) # by name, because a preempted job may still run
 scancel --signal=USR2 "$late"
 wait_for 300 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'
 ok $? "the trial was parked"
@@ -121,7 +121,7 @@ is $? 0 "it comes back, and the sweep completes"
 is "$(count late-0001 result)" 2 "two results"
 is "$(count late-0001 fail)" 0 "the time limit is no failure"
 
-# ---- a folder in whose name Slurm sees something else
+# ---- a folder name with characters that Slurm expands in paths
 for name in 'back\slash' 'b\100%j'; do
     mkdir "$name"
     sed 's/"slow"/"odd"/; s/entrypoint = .*/entrypoint = "dl log loss=1";/; s/max_trials = 6/max_trials = 2/' slow.conf >"$name/odd.conf"

@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# Steps of TensorFlow with roles: one with parameter servers ends with its chief, and TensorFlow itself trains in both of its
-# ways, by scripts as its guides have them, which know of no Slurm.  DL_TEST_TENSORFLOW is a Python that has it.
+# TensorFlow steps with roles: a step with parameter servers ends with its chief, and TensorFlow trains with both of its
+# strategies, by scripts from its guides that do not use Slurm's variables.  DL_TEST_TENSORFLOW names a Python with TensorFlow.
 . "$srcdir/tests/lib.sh"
 need_cluster
 export PATH="$builddir/launcher:$PATH"
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT TF_CONFIG
-# who is asked to end has time for it on a busy machine, too
+# give tasks time to end after SIGTERM, even on a busy machine
 hosts_up tf --nodes=2 --cpus=4 --conf=KillWait=60 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 dir=${SLURM_CONF%/*}
-for k in 1 2; do # as Debian's installer and cloud-init write it
+for k in 1 2; do # 127.0.1.1, as Debian's installer and cloud-init write it
     [ -n "$hosts" ] || break
     { echo "127.0.0.1 localhost"; echo "127.0.1.1 n$k.example.org n$k"; cat "$dir/hosts"; } >"hosts.$k"
     nsenter -t "$(cat "$dir/run/slurmd-n$k.pid")" -m mount --bind "$work/hosts.$k" /etc/hosts
@@ -26,12 +26,12 @@ chief) until [ "$(ls up.* 2>/dev/null | wc -l)" -eq 3 ]; do sleep 0.1; done
 *)  trap 'echo "$DL_ROLE $DL_ROLE_INDEX is asked to end"; exit 9' TERM
     eval "${SERVER:-}"
     >up.$SLURM_PROCID
-    # a child, as a program that a script has started
+    # a child process, like a program started by a script
     sleep 1000 &
     wait ;;
 esac
 END
-step () { # step OPTION...: a chief, a server and two workers; status, out and err
+step () { # step OPTION...: run four tasks; sets $status, and the files out and err
     rm -f up.*
     timeout 300 srun --dl=tf "$@" -N2 -n4 sh servers.sh >out 2>err
     status=$?
@@ -68,7 +68,7 @@ if ! $python -c 'import importlib.util, sys; sys.exit(not importlib.util.find_sp
 fi
 export TF_CPP_MIN_LOG_LEVEL=2 OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 CUDA_VISIBLE_DEVICES=
 
-mirrored () { # mirrored TASKS ROLES...: the lines of all tasks, sorted
+mirrored () { # mirrored TASKS [OPTION]...: print the sorted output of all tasks
     tasks=$1
     shift
     timeout 900 srun --dl=tf "$@" -N2 -n"$tasks" "$python" "$here/mirrored.py" 2>err | sort
@@ -84,7 +84,7 @@ is "$(echo "$out" | sed 's/, weights.*//')" "chief 0: 3 replicas, loss falls Tru
 worker 0: 3 replicas, loss falls True
 worker 1: 3 replicas, loss falls True" "with a chief"
 
-served () { # served TASKS ROLES: ParameterServerStrategy, and its status
+served () { # served TASKS ROLES: run ParameterServerStrategy; sets $status, and the file out
     timeout 900 srun --dl=tf --dl-roles="$2" -N2 -n"$1" "$python" "$here/servers.py" >out 2>err
     status=$?
     [ "$status" -eq 0 ] || sed 's/^/# /' err | tail -5

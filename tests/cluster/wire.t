@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# what doc/security.md says that a reader of the network has, in a real Slurm: signed RPCs are no secret; and who holds its ports, nothing
+# Check doc/security.md in a real Slurm: RPCs are signed but not encrypted, so someone who reads the network gets a step's secret.
+# Someone who holds the step's ports gets nothing.
 . "$srcdir/tests/lib.sh"
 need_cluster
 [ "$(id -u)" -eq 0 ] || skip_all "to read the wire needs root"
@@ -9,7 +10,7 @@ cat >wire.py <<'END'
 import os
 import socket
 
-# what passes on loopback and has the name of the variable, until a file says that it is over
+# record loopback packets that contain the variable's name, until the file "over" appears
 wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 wire.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
 wire.bind(("lo", 0))
@@ -40,7 +41,7 @@ ok "$(grep -qaF "$secret" seen; echo $?)" "a reader of the wire has the secret o
 is "$(scontrol show job | grep -cF "$secret"; scontrol show step | grep -cF "$secret")" "0
 0" "who asks Slurm has not"
 
-# ---- another user has every port that Slurm can reserve for a step
+# ---- another user holds every port that Slurm can reserve for a step
 meet=$builddir/tests/runtime/comm/meet
 range=$(scontrol show config | sed -n 's/^MpiParams *= ports=//p')
 cat >squat.py <<'END'
