@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""board.py WHAT ...: what a stranger can do at, or in the place of, the process beside srun.
+"""board.py COMMAND ...: attack the process next to srun that has rank 0's address, or impersonate it.
 
     squat FIRST-LAST             listen at each of these ports
-    ask PORT TOKEN WORDS...      say that, and print the answer
-    long PORT BYTES              say so many bytes without an end
-    lie HOW                      answer all who ask: with a failure, an address, garbage, or not at all
+    ask PORT TOKEN WORDS...      send a request, and print the answer
+    long PORT BYTES              send a line of so many bytes without an end
+    lie HOW                      answer each request with a failure, an address, garbage, or silence
 """
 import resource
 import socket

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# another user at the process beside srun, which has the address of rank 0 for ranks that do not see its notice: he floods it,
-# lies to it or in its place, and sits on each port that he can guess; the ranks of the step meet
+# A process next to srun has rank 0's address for ranks that do not see its notice. Another user floods that process, lies to it
+# or in its place, and holds each port that he can guess; the ranks of the step meet all the same.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 [ -f "$PLUGIN" ] || skip_all "the plugin was not built"
@@ -17,7 +17,7 @@ for r in 0 1; do victim mkdir "$victim_home/$r"; done
 both="0 of 2 by tcp over native: 3
 1 of 2 by tcp over native: 3"
 
-# What srun starts.  Its ranks have a home each, and wait until they may begin.
+# The step that srun starts.  Each rank has its own home directory; both wait for the file go.
 cat >"$work/step" <<'END'
 #!/bin/sh
 rank () {
@@ -39,7 +39,7 @@ wait $zero
 echo "0: $?" >>"$HOME/status"
 END
 chmod 755 "$work/step"
-srun () { # srun [NAME=VALUE...]: and its step, which is ready
+srun () { # srun [NAME=VALUE...]: start it and its step, and wait until the step is ready
     (cd "$victim_home" && rm -f go ready board status 0.out 1.out)
     victim timeout 400 env meet="$meet" stub="$stub" PLUGIN="$PLUGIN" reserved="$range" FAKE_PROBE="$work/step" "$@" "$stub" "$PLUGIN" local dl=torch >srun.out 2>&1 &
     launched=$!
@@ -50,23 +50,23 @@ srun () { # srun [NAME=VALUE...]: and its step, which is ready
 go () {
     victim touch "$victim_home/go"
 }
-met () { # met NAME
+met () { # met NAME: let the ranks start, and check that they meet
     go
     wait "$launched"
     is "$(cat "$victim_home/0.out" "$victim_home/1.out")" "$both" "$1" || sed 's/^/# /' srun.out "$victim_home/status"
 }
-beside_srun () { # the process beside srun, by its port
+beside_srun () { # whether the process next to srun listens
     victim python3 "$network" ports "$victim_id" | tr , '\n' | grep -qx "$port"
 }
 gone () {
     ! beside_srun
 }
-end () { # end JOB: its children, as the job is a shell's
+end () { # end JOB: kill its children, because the job itself is a shell
     pkill -P "$1"
     wait "$1" 2>/dev/null
 }
 
-# ---- he sits on each port that he can guess: those that Slurm reserved, and the 12,000 that a job's number leads to
+# ---- the attacker holds each port that he can guess: those that Slurm reserved, and the 12,000 that a job ID may map to
 range=21000-21005
 attacker timeout 400 python3 "$board" squat 20768-32767 >squat.out 2>&1 &
 squatter=$!
@@ -78,14 +78,14 @@ end "$squatter"
 wait_for 60 gone
 ok $? "what is beside srun ends with it"
 
-# ---- who does not know the token
+# ---- an attacker without the token
 srun
 is "$(attacker python3 "$board" ask "$port" 0123456789abcdef0123456789abcdef get x)" "" "who has another token gets nothing"
 is "$(attacker python3 "$board" long "$port" 1000000)" "closed" "a line without end is not read to its end"
 is "$(attacker python3 "$board" ask "$port" "$token" get 00112233445566778899aabbccddeeff)" "" "what is not posted is not there"
 met "and the ranks meet"
 
-# ---- a flood: silent ones, and others, as fast as he can
+# ---- a flood of connections, silent and others, as fast as possible
 srun
 flooders=
 for i in 1 2 3 4 5 6; do
@@ -98,7 +98,7 @@ wait_for 60 gone
 ok $? "no flood keeps the process when srun has ended"
 for i in $flooders; do end "$i"; done
 
-# ---- he is where srun was: all that he answers is a lie
+# ---- the attacker answers in place of the process next to srun
 for lie in failure address garbage silence; do
     rm -f lie.out
     attacker timeout 300 python3 "$board" lie $lie >lie.out 2>&1 &
@@ -112,7 +112,7 @@ for lie in failure address garbage silence; do
     end "$liar"
 done
 
-# ---- rank 0 cannot listen: the other one hears why at once
+# ---- rank 0 cannot listen: the other rank reports why at once
 squat=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 rm squat.out
 attacker timeout 400 python3 "$board" squat "$squat-$squat" >squat.out 2>&1 &

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# frozen code of an experiment that a group shares: nothing of another member's runs, nothing is unpacked elsewhere
+# Frozen code of an experiment that a group shares: no other member's code runs, and nothing is unpacked elsewhere.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"
@@ -22,13 +22,13 @@ is "$(find "$state" -maxdepth 2 -name code -printf '%m %U')" "700 $victim_id" "a
 like "$(grep '^code' "$(dirname "${copy%%/code/*}/x")/pin")" "^code [0-9a-f]{64}$" "the record has the digest"
 cp -a "$group/c-0001" saved
 
-again () { # again: as it was, without a copy
+again () { # restore the experiment, and remove the unpacked copy of its code
     rm -rf "$group/c-0001" "${copy%%/code/*}/code" "$group/ran" out
     cp -a saved "$group/c-0001"
 }
 
-# ---- another archive: as tar files go, one that is right
-plant () { # plant PYTHON-LINES: an archive of the attacker's under the name of the experiment's
+# ---- another archive, which is valid as a tar file
+plant () { # plant PYTHON-LINES: replace the experiment's archive by one of the attacker's
     cat >plant.py <<PY
 import io, sys, tarfile
 out = tarfile.open(sys.argv[1], "w")
@@ -47,7 +47,7 @@ PY
     chmod 644 plant.py
     attacker sh -c "umask 0; /usr/bin/python3 '$work/plant.py' /tmp/planted.$$ && mv -f /tmp/planted.$$ '$group/c-0001/code.tar.zst'"
 }
-is_refused () { # is_refused NAME STATUS PATTERN [EXPERIMENT]
+is_refused () { # is_refused NAME STATUS PATTERN [EXPERIMENT]: check that dl continue fails, and that nothing runs
     victim timeout 100 dl continue --local --trials=3 "$group/${4:-c-0001}" >out 2>&1 </dev/null
     is $? "$2" "$1 is refused"
     like "$(cat out)" "$3" "$1: a line says why"
@@ -61,7 +61,7 @@ again
 attacker sh -c "umask 0; ln -s /etc/passwd '$group/c-0001/l' && mv -f '$group/c-0001/l' '$group/c-0001/code.tar.zst'"
 is_refused "a link" 5 'code.tar.zst'
 
-# ---- none
+# ---- no archive
 again
 attacker rm -f "$group/c-0001/code.tar.zst"
 victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null
@@ -71,20 +71,20 @@ attacker sh -c "rm -f '$group/c-0001/code.tar.zst'; mv '$group/.dl-code' '$group
 is_refused "code that is gone" 3 "^dl: $group/c-0001/code.tar.zst is missing, .*restore the file, or run the current code"
 mv "$group/kept" "$group/.dl-code"
 
-# ---- a log that says that it is the right one
+# ---- a forged log with the digest of another archive
 again
 plant 'add("train.sh", evil)'
 digest='line["code"] = hashlib.sha256(open(exp + "/code.tar.zst", "rb").read()).hexdigest()'
 attacker /usr/bin/python3 "$srcdir/tests/attacks/forge.py" "$group/c-0001" "$digest" || echo "# cannot change the log"
 is_refused "another log" 2 'what its trials run as you has changed since you last started it'
 
-# ---- a folder of that name in the experiment
+# ---- a planted folder "code" in the experiment
 again
 attacker sh -c "umask 0; mkdir -p '$group/c-0001/code/w' && echo 'touch $group/ran; dl log loss=1' >'$group/c-0001/code/w/train.sh'"
 victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null
 is "$? $(ls "$group/ran" 2>/dev/null)" "0 " "a planted copy is not used"
 
-# ---- a folder whose name has the lines of the record, and code that is not frozen
+# ---- a folder whose name contains lines of the record, and code that is not frozen
 again
 victim mkdir "$group/src"
 cp code/* "$group/src"
@@ -103,7 +103,7 @@ subprocess.check_call([sys.executable, src + "/tests/attacks/forge.py", exp,
 PY
 is_refused "a folder that says what the record does" 2 'what its trials run as you has changed since you last started it' c-0002
 
-# ---- names that lead out: even an archive that is trusted unpacks nowhere else
+# ---- paths that lead out of the archive's folder: even a trusted archive unpacks nowhere else
 for lines in 'add("../../../../../evil", evil)' "add(\"$victim_home/evil\", evil)" \
     "add(\"l\", link=\"$victim_home\"); add(\"l/evil\", evil)" 'add("train.sh/../../evil", evil)'; do
     again

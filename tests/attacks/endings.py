@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open one of the package's objects and end without closing it: endings.py WHAT WAY."""
+"""Open one of the package's objects, and exit without closing it: endings.py OBJECT WAY."""
 
 import gc
 import os
@@ -55,7 +55,7 @@ def run():
 
 
 class Late:
-    """Uses an object when the cycle that it is in is collected."""
+    """Use an object in __del__, when the garbage collector frees the cycle that it is in."""
 
     def __init__(self, of):
         self.of, self.me = of, self
@@ -201,7 +201,7 @@ def subinterpreter(make):
     inner = interpreters.create()
     try:
         interpreters.run_string(inner, code)
-    except Exception as error:  # numpy or torch may refuse: without a crash
+    except Exception as error:  # numpy and torch may refuse a subinterpreter, but must not crash
         print(f"# {error}"[:200])
     interpreters.destroy(inner)
 

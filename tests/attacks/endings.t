@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Python programs that end without closing what they opened: in whatever way, never by a signal
+# Python programs that exit without closing their objects, in many ways, do not crash.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_package numpy

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# whoever wrote an experiment file, a flow or a work tree: reading it ends soon, with a line, and runs nothing of it
+# Reading another user's experiment file, flow or work tree ends soon, with a message, and runs nothing of it.
 . "$srcdir/tests/lib.sh"
-limit=300 # s for what must not wait
+limit=300 # seconds for a command that must not block
 head="name = \"x\"; entrypoint = \"true\"; searcher = { name = \"random\"; metric = \"loss\"; max_trials = 1; };"
 
-refused_soon () { # refused_soon NAME PATTERN COMMAND...: within 10 s of a processor, which a hundredth of it does
+refused_soon () { # refused_soon NAME PATTERN COMMAND...: within 10 s of CPU time, a hundred times what it needs
     name=$1
     pattern=$2
     shift 2
@@ -33,7 +33,7 @@ refused_soon "a file that is too large" "(File too large|more than 64 MiB of tex
 printf '%s\n@include "many"\n@include "many"\n' "$head" >i.conf
 refused_soon "two that are" "more than 64 MiB of text" dl run --dry-run i.conf
 
-# ---- limits come before the work
+# ---- dl checks limits before the work
 {
     printf 'name: x\nentrypoint: "true"\n'
     awk 'BEGIN { for (i = 0; i < 200000; i++) printf "key_%d: vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv\n", i }'
@@ -51,7 +51,7 @@ refused_soon "200,000 keys of libconfig" "keys.conf:[0-9]*: more than 20000 sett
 like "$? $(cat out)" "^2 list.conf:2: more than a million values in lists$" "20,000,000 values, in 2 GB"
 rm -f many list.conf keys.yaml tags.yaml
 
-# ---- a work tree whose git would run programs
+# ---- a work tree in which git is configured to run programs
 if git --version >/dev/null 2>&1; then
     unset DL_FREEZE
     mkdir tree runs

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# thousands of connections of another user, silent or not, to each port of a job: it goes on as if there were none
+# Another user opens thousands of connections, silent or not, to each port of a job, which continues undisturbed.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 command -v python3 >/dev/null || skip_all "no python3"
@@ -13,13 +13,13 @@ connections=$(often 3000 80000)
 idle=$(often 600 3000)
 chmod 777 "$work"
 
-ports () {
+ports () { # print the ports at which the victim listens
     victim python3 "$network" ports "$victim_id"
 }
-ports_are () { # ports_are NUMBER: so many are open
+ports_are () { # ports_are NUMBER: whether the victim listens at so many ports
     [ "$(ports | tr , '\n' | grep -c .)" -eq "$1" ]
 }
-flood () { # flood NAME: to all that the victim listens at; what is idle stays until calm
+flood () { # flood all ports of the victim; idle connections stay open until calm
     open=$(ports)
     rm -f flood.out
     attacker timeout 500 python3 "$network" flood "$open" "$connections" "$idle" 500 >flood.out 2>&1 &
@@ -30,7 +30,7 @@ flooded () {
     wait_for 400 grep -q stayed flood.out
     sed 's/^/# /' flood.out
 }
-calm () { # its children: the job is a shell's
+calm () { # kill the children of the job, which itself is a shell
     pkill -P "$flooder"
     wait "$flooder" 2>/dev/null
 }
@@ -52,7 +52,7 @@ like "$(cat 0.out 1.out)" '^met$' "ranks meet during a flood"
 flooded
 calm
 
-# ---- their first connections to each other
+# ---- the ranks' first connections to each other
 wait_for 60 ports_are 2
 flood
 flooded

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# dl flow in a folder that a group shares: flows, results and caches that another member has planted
+# dl flow in a folder that a group shares: another member plants flows, results and caches.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 unset DL_DIR DL_FREEZE
@@ -13,7 +13,7 @@ name = "one";
 steps = { a = { entrypoint = "id -u >{out.who}; touch $HOME/ran"; outputs = { who = "who"; }; }; b = { entrypoint = "cat {a.who}"; }; };
 END
 
-# ---- a stranger's flow is looked at, and not run
+# ---- another user's flow can be inspected, but not run
 is "$(attacker timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" >/dev/null 2>&1; echo $?)" 0 "the attacker's flow"
 like "$(victim dl flow show --dir="$work/group" one)" 'one-0001: completed' "it can be looked at"
 for word in resume stop; do
@@ -24,7 +24,7 @@ like "$(victim dl flow step --dir="$work/group" one-0001 "$pin" a 1 0 2>&1)" "an
 victim test -e "$victim_home/ran"
 is "$?" 1 "nothing of it was run"
 
-# ---- a cache that the attacker made, with entries for all
+# ---- a cache made by the attacker, with entries for all steps
 attacker sh -c "cd '$work/group' && cp -r .dl-flow-cache-$attacker_id .dl-flow-cache-$victim_id && chmod 777 .dl-flow-cache-$victim_id"
 like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" 2>&1)" 'one-0002: completed, 2 tasks run' "a stranger's results are not taken"
 is "$(cat "$work"/group/one-0002/steps/b/0/a.1/log)" $victim_id "the victim's own are"
@@ -32,7 +32,7 @@ attacker sh -c "cd '$work/group/.dl-flow-cache-$victim_id' && set -- \$(find . -
     mv \$1.\$n x.\$n; mv \$2.\$n \$1.\$n; mv x.\$n \$2.\$n; done"
 like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" 2>&1)" 'one-0003: completed, 2 tasks run' "nor one under another name"
 
-# ---- another file under the name of a result, with its size and time
+# ---- another file under the name of a result, with the same size and time
 file=$work/group/one-0003/steps/a/0/a.1/who
 attacker sh -c "mv '$work/group/one-0003' '$work/group/aside' && mkdir -p '${file%/*}' && echo 66666 >'$file' &&
     touch -r '$work/group/aside/steps/a/0/a.1/who' '$file'"
@@ -41,7 +41,7 @@ like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/o
 is "$(grep -l one-0003/steps/a "$work"/group/one-0004/log/*/*)" "" "and does not take that file"
 attacker sh -c "rm -r '$work/group/one-0003' && mv '$work/group/aside' '$work/group/one-0003'"
 
-# ---- runs that are none: a file that is not there, a pipe
+# ---- folders that are not runs: a missing file, a pipe
 attacker sh -c "cd '$work/group' && mkdir evil-0001 evil-0002 evil-0003 && mkfifo evil-0002/flow.conf evil-0003/flow.json &&
     echo '{\"dir\": \"/\", \"sha256\": \"00\"}' | tee evil-0001/flow.json >evil-0002/flow.json"
 victim timeout 30 dl flow ls --dir="$work/group" >"$work/out" 2>&1
@@ -56,7 +56,7 @@ for name in two two-0001; do
 done
 attacker rm "$work/group/two-0001"
 
-# ---- what the victim has made is nobody else's to write
+# ---- nobody else can write into the victim's flow
 attacker sh -c "touch '$work/group/one-0002/log/000000/00000099' '$work/group/one-0002/steps/b/0/x'" 2>/dev/null
 is "$?" 1 "the attacker cannot write into a flow"
 done_testing

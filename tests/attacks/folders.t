@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# folders with names that others can guess: their files are the owner's alone, and one that somebody else has made is not used
+# Folders with predictable names: only the owner can read their files, and dl does not use a folder that another user has made.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_package numpy
@@ -11,7 +11,7 @@ group=$work/group
 shared_folder "$group"
 cd "$group" || exit 1
 
-py () { # py USER FOLDER CODE: as that user, whose umask hides nothing
+py () { # py USER FOLDER CODE: run Python code as that user, with umask 0
     user=$1
     folder=$2
     $user env -u SLURM_JOB_ID -u SLURM_STEP_ID DL_COMM_TIMEOUT=20 sh -c 'umask 0; exec timeout 120 "$@"' sh "$python" -c "
@@ -20,12 +20,12 @@ folder = '$folder'
 $3"
 }
 
-seen () { # what the attacker can read below a folder, and where he can write
+seen () { # seen FOLDER: print what the attacker can read or write there
     attacker find "$1" -readable -type f 2>/dev/null
     attacker find "$1" -writable ! -type l 2>/dev/null
 }
 
-access () { # its permissions, without the group's mark
+access () { # access PATH: print its permissions, without the setgid bit
     stat -c %a "$1" | tail -c 4
 }
 
@@ -52,7 +52,7 @@ attacker ln -s "$victim_home/real" "$group/linked"
 like "$(py victim "$group/linked" "$world" 2>&1)" "linked: .*link" "nor through a link that somebody else has made"
 is "$(ls "$victim_home/real")" "" "nothing was put behind it"
 
-# ---- what dl import finds beside a file, in a folder where others may put theirs, and the mode of what it writes
+# ---- dl import in a folder where everyone may create files: the scripts that it uses, and the mode of its output
 if has yaml >/dev/null; then
     mkdir -m 1777 "$work/everybody"
     cd "$work/everybody" || exit 1
@@ -83,7 +83,7 @@ else
     skip "dl import" "no PyYAML"
 fi
 
-# ---- a key is never readable, also not for a moment: what open(2) was given
+# ---- a key is not readable even for a moment: check the mode that open(2) gets
 
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     (
@@ -108,7 +108,7 @@ run.save(1)
 print("saved", run.dir)'
 is "$(py victim "$group/run" "$ranks" 2>&1)" "saved $group/run/a.1" "a run in a folder of the group's"
 is "$(find "$group/run" -name '*.h5' -perm /022 -path '*ckpt*')" "" "nobody else may write to a checkpoint"
-# ---- the answer to `dl log`, at an address that the kernel shows to all
+# ---- the answer to `dl log`, whose socket address the kernel shows to everyone
 cat >"$work/worker.py" <<'END'
 import os, socket, subprocess
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as worker:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""forge.py EXPERIMENT STATEMENT: change 'line', the first event of its decision log, under a right checksum."""
+"""forge.py EXPERIMENT STATEMENT: change 'line', the first event of the decision log, and correct the checksum."""
 
-import hashlib  # noqa: F401: for the statement
+import hashlib  # noqa: F401: statements use it
 import json
 import os
 import sys

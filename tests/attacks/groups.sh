@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034,SC2154
-# An experiment of the victim in a folder of the group: source this after users.sh.  Each case of an attack gets a copy.
+# Create an experiment of the victim in a folder that the group shares.  Each case of an attack gets a copy of it.
+# Source this after users.sh.
 putevent=$builddir/tests/launcher/putevent
 group=$work/group
 shared_folder "$group"
@@ -18,13 +19,13 @@ chmod 644 "$work/s.conf"
 victim timeout 100 dl run --local --dir "$group" "$work/s.conf" >"$work/made" 2>&1 ||
     { sed 's/^/# /' "$work/made"; echo "Bail out! no experiment"; exit 1; }
 
-# what dl gc takes for checkpoints, by their names
+# files that dl gc considers checkpoints, by their names
 victim sh -c "umask 002; for n in 1 2; do
     mkdir -p '$group/s-0001/trials/000'\$n/a.1/ckpt && cd '$group/s-0001/trials/000'\$n/a.1/ckpt && touch 00000001.h5 00000002.h5
 done"
 
-# a copy of the experiment, of the same owner, and with its record, as if it had always been there: case_of NAME; then $e is
-# its folder
+# Make a copy of the experiment with the same owner and the same record, as if it had been created there: case_of NAME.
+# Sets $e to its folder.
 case_of () {
     e=$group/$1-0001
     rm -rf "$e"

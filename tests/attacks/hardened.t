@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# programs, libraries, the plugin and the Python extensions are built with what the compiler has against broken memory
+# Programs, libraries, the plugin and the Python extensions are built with the compiler's hardening options.
 . "$srcdir/tests/lib.sh"
 CC=${CC:-cc}
 
-can () { # can FLAGS: whether the compiler and the linker take them
+can () { # can FLAG...: whether compiler and linker accept them
     echo 'int main (void) { return 0; }' | $CC -O2 "$@" -Werror -x c - -o /dev/null 2>/dev/null
 }
 
@@ -15,10 +15,10 @@ objects="$builddir/launcher/dl $libs/libslurmdl.so $libs/libslurmdl-comm.so"
 for f in "$PLUGIN" "$libs"/slurmdl-*.so "$builddir"/contrib/python/.libs/_slurmdl*.so; do
     [ -f "$f" ] && objects="$objects $f"
 done
-# a small program of libtool's is a script before it is installed
+# before installation, libtool's launcher/dl may be a wrapper script
 [ -f "$builddir/launcher/.libs/dl" ] && objects="$builddir/launcher/.libs/dl ${objects#* }"
 
-lacks () { # lacks COMMAND...: the objects of which it does not print what the pattern wants
+lacks () { # lacks PATTERN COMMAND...: print the objects for which the command's output does not match
     pattern=$1
     shift
     for object in $objects; do
@@ -54,7 +54,7 @@ else
     *-O0*) skip "fortified calls" "no optimiser" ;;
     *)
         if can -D_FORTIFY_SOURCE=2 -Wno-error; then
-            # a small module may have no such call
+            # small modules may have no such calls
             is "$(lacks ' __[a-z]*_chk(@|$)' nm -D | grep -v slurmdl-)" "" "calls are fortified"
         else
             skip "fortified calls" "the compiler lacks them"
@@ -62,8 +62,8 @@ else
         ;;
     esac
 fi
-# what is linked has the marks if all that the linker is given has them: what the C library adds, too
-unmarked () { # unmarked FILE...
+# the linker marks its output only if all of its input has the marks, including the startup files of the C library
+unmarked () { # unmarked FILE...: print the files without the marks
     for f; do
         readelf -nW "$f" 2>/dev/null | grep -q 'IBT.*SHSTK' || basename "$f"
     done
@@ -77,14 +77,14 @@ elif [ -n "$(unmarked $starts)" ]; then
 else
     is "$(unmarked $objects)" "" "jumps have their marks (CET)"
 fi
-# a frame of more than a page is touched page by page, which nothing else does
+# stack clash protection touches a large frame page by page, with an instruction that has no other use
 if can -fstack-clash-protection && [ "$(uname -m)" = x86_64 ] && command -v objdump >/dev/null; then
     is "$(objects="${objects%% *} $libs/libslurmdl.so $PLUGIN"; lacks 'or[qlb]? +\$0x0,.*\(%rsp\)' objdump -d)" "" "stacks do not jump over their guard"
 else
     skip "stacks do not jump over their guard" "the compiler lacks the flag, or there is no objdump"
 fi
 
-# ---- what pip builds
+# ---- the extension that pip builds
 
 python=/usr/bin/python3
 if [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] && [ -z "$sanitized" ] && cp -r "$srcdir/contrib/python/." package; then

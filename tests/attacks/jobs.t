@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# values in a group's experiment that would reach a command line or a path of whoever works with it
+# Values in a group's experiment that would become part of a command line or path of the user who works with it.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"
@@ -16,7 +16,7 @@ CALLS=$victim_home/calls
 PATH=$work/bin:$PATH
 export CALLS PATH
 
-# The attacker puts an event, the victim starts a command: refuses NAME EVENT COMMAND...
+# The attacker adds an event to the log, and the victim runs dl COMMAND, which must fail: refuses NAME EVENT COMMAND...
 refuses () {
     name=$1
     event=$2
@@ -43,7 +43,7 @@ refuses "slots" '{"op": "scale", "by": "u", "workers": 1, "slots": "1_1 --x"}' s
 member=owner
 refuses "owner" '{"op": "begin", "by": "u", "trial": 3, "length": 1, "x": [0.5], "owner": "../../../../etc/passwd"}' show "$e"
 
-# what dl writes is taken
+# values that dl itself writes are accepted
 case_of good
 attacker "$putevent" "$e" '{"op": "continue", "by": "u", "max_trials": 9}'
 attacker "$putevent" "$e" '{"op": "submit", "by": "u", "job": "12", "first": 1, "last": 2}'
@@ -51,7 +51,7 @@ attacker "$putevent" "$e" '{"op": "submit", "by": "u", "job": "13_4;cluster", "f
 victim dl show "$e" >out 2>&1
 like "$(cat out)" '^job 13_4;cluster: ' "a job id is one"
 
-# more workers than any machine has
+# more workers than any machine can run
 case_of many
 attacker "$putevent" "$e" '{"op": "continue", "by": "u", "max_trials": 9}'
 attacker "$putevent" "$e" '{"op": "scale", "by": "u", "workers": 1000000000}'

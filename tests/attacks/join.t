@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# another user of the machine wants to be a rank: the real ones meet, and nothing of the other's is heard
+# Another user of the machine tries to join as a rank: the real ranks meet, and ignore the attacker's messages.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 command -v python3 >/dev/null || skip_all "no python3"
@@ -16,8 +16,8 @@ free_port () {
 listens () { # listens PORT
     victim python3 "$network" ports "$victim_id" | tr , '\n' | grep -qx "$1"
 }
-# What a step of Slurm's would have; both users see it.
-rank () { # rank WHO NUMBER SECONDS [NAME=VALUE...]: a rank of two, or less time to come
+# Run a rank of two as one of the users, with a timeout and with variables of a Slurm step, which both users know.
+rank () { # rank USER NUMBER SECONDS [NAME=VALUE...]
     who=$1
     number=$2
     seconds=$3
@@ -25,19 +25,19 @@ rank () { # rank WHO NUMBER SECONDS [NAME=VALUE...]: a rank of two, or less time
     $who timeout 300 env SLURM_JOB_ID=77 SLURM_STEP_ID=0 RANK="$number" WORLD_SIZE=2 DL_COMM_ADDRESS="127.0.0.1:$port" \
         DL_COMM_TIMEOUT="$seconds" DL_COMM_SHARED=0 "$@" "$meet" 2>&1
 }
-end () { # end JOB: its children, as the job is a shell's
+end () { # end JOB: kill its children, because the job itself is a shell
     pkill -P "$1"
     wait "$1" 2>/dev/null
 }
 both="0 of 2 by tcp over native: 3
 1 of 2 by tcp over native: 3"
-hosts () { # hosts [NAME=VALUE...]: rank 0 waits
+hosts () { # hosts [NAME=VALUE...]: start rank 0, and wait until it listens
     port=$(free_port)
     rank victim 0 100 "$@" >0.out &
     zero=$!
     wait_for 60 listens "$port"
 }
-comes () { # comes NAME [NAME=VALUE...]: and rank 1 meets it
+comes () { # comes NAME [NAME=VALUE...]: start rank 1, and check that both meet
     name=$1
     shift
     rank victim 1 100 "$@" >1.out
@@ -46,7 +46,7 @@ comes () { # comes NAME [NAME=VALUE...]: and rank 1 meets it
     is "$(grep -c "$(printf '\033')" 0.out 1.out | sed 's/.*://' | sort -u)" 0 "and no escape is printed"
 }
 
-# ---- somebody else is rank 1, with the same program and the same environment
+# ---- the attacker is rank 1, with the same program and the same environment
 hosts
 like "$(rank attacker 1 3)" 'rank 0 did not answer at 127\.0\.0\.1:[0-9]+ within 3 s' "another user is not rank 1"
 like "$(rank attacker 1 3 DL_SECRET=0123456789abcdef0123456789abcdef)" \
@@ -58,7 +58,7 @@ rank attacker 1 3 DL_SECRET=00112233445566778899aabbccddeefe >/dev/null
 is $? 1 "nor with one that is wrong in a bit"
 comes "with the secret in the environment" DL_SECRET=00112233445566778899aabbccddeeff
 
-# ---- as it was done when the key was a number that anybody could compute
+# ---- the old protocol, whose key anybody could compute
 step="SLURM_JOB_ID=77 SLURM_STEP_ID=0"
 hosts
 attacker timeout 100 env $step python3 "$network" join "$port" 1 2 >join.out &
@@ -73,7 +73,7 @@ wait_for 60 grep -q . join.out
 comes "a forged failure is not heard"
 wait
 
-# ---- somebody else is at rank 0's port
+# ---- the attacker listens at rank 0's port
 port=$(free_port)
 attacker timeout 60 python3 "$network" host "$port" '\033]0;owned\007\033[2J' >host.out 2>&1 &
 fake=$!
@@ -85,7 +85,7 @@ rank victim 1 4 DL_SECRET=00112233445566778899aabbccddeeff >1.out
 is "$(grep -c "$(printf '\033')" 1.out)" 0 "nor where the secret is in the environment"
 end "$fake"
 
-# ---- what was recorded, is said again
+# ---- replay of a recorded connection
 secret=DL_SECRET=00112233445566778899aabbccddeeff
 hosts "$secret"
 zero_port=$port
@@ -99,7 +99,7 @@ hosts "$secret"
 like "$(attacker timeout 100 python3 "$network" replay "$port" "$attacker_home/said")" '^said [0-9]{3} bytes: sent away' "what it said does not let in anyone else"
 comes "and the real one comes" "$secret"
 
-# ---- idle ones
+# ---- idle connections
 hosts
 attacker timeout 100 python3 "$network" idle "$port" "$(often 500 3000)" 60 >idle.out 2>&1 &
 idle=$!
@@ -107,7 +107,7 @@ wait_for 60 grep -q . idle.out
 comes "with many idle connections"
 end "$idle"
 
-# ---- no secret is to be had
+# ---- no secret is available
 port=$(free_port)
 rank victim 0 100 HOME=/nonexistent >0.out
 is $? 1 "without a secret there is no meeting"
@@ -116,7 +116,7 @@ rank victim 0 100 DL_SECRET=secret >0.out
 like "$(cat 0.out)" 'DL_SECRET is not 32 hexadecimal digits: ' "one that is none is told"
 is "$(grep -c 'DL_SECRET=' 0.out)" 0 "but not shown"
 
-# ---- folders and files of others
+# ---- folders and links of other users
 shared_folder "$work/group"
 planted () { # planted NAME
     rank victim 0 3 HOME="$work/group" >0.out

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# files of other kinds than dl makes, wherever a member of the group can put them: each command ends soon, with a line
+# Pipes, devices, huge files and the like wherever a member of the group can put them: each command ends soon, with a message.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"
@@ -22,7 +22,7 @@ as_kind () { # as_kind KIND PATH
 
 next=$(find "$group/s-0001/log/000000" -type f | wc -l)
 worker=$(cd "$group/s-0001/workers" && find . -name '[0-9a-f]*' ! -name '*.*' | head -1 | cut -c 3-)
-# each place, and the commands beside ls and show that look there
+# each path, and the commands besides ls and show that access it
 places="experiment.conf:export,kill,rm
 log:kill,wait
 log/000000:kill,continue
@@ -47,7 +47,7 @@ reserve:show,continue
 run:scale"
 kinds=${DL_TEST_KINDS:-$(often "pipe device folder huge cycle" "pipe socket device folder huge cycle dangling outside empty")}
 
-command_of () { # the arguments of a command of the table
+command_of () { # command_of COMMAND: run a command of the table as the victim
     case $1 in
     'show 1') set -- show "$e" 1 ;;
     'logs 1') set -- logs "$e" 1 ;;
@@ -70,8 +70,8 @@ printf '%s\n' "$places" | while IFS=: read -r place commands; do
         while read -r command; do
             case $command/$kind in
             continue/pipe | continue/cycle | continue/outside) ;;
-            continue/*) continue ;;      # it takes seconds
-            'logs 1/huge') continue ;; # all of it is printed
+            continue/*) continue ;;      # slow, so try only three kinds
+            'logs 1/huge') continue ;; # would print all of it
             esac
             case_of kind
             attacker sh -c "umask 0; mkdir -p '$(dirname "$e/$place")'; rm -rf '$e/$place'"
@@ -95,7 +95,7 @@ printf '%s\n' "$places" | while IFS=: read -r place commands; do
 done
 read -r n failed <counts
 
-# a monitor's file with names that no monitor gives
+# a monitor file with invalid names
 case_of kind
 attacker sh -c "umask 0; mkdir '$e/trials/0001/a.1/dl-monitor-1.0'; cp '$srcdir/tests/fuzz/corpus/usage/spelt' '$e/trials/0001/a.1/dl-monitor-1.0/n1.h5'"
 for command in "monitor $e/trials/0001/a.1/dl-monitor-1.0" "report --output=$victim_home/x.html $e" "top --json $e/trials/0001/a.1"; do
@@ -105,14 +105,14 @@ for command in "monitor $e/trials/0001/a.1/dl-monitor-1.0" "report --output=$vic
     ok $? "dl ${command%% *}: status $status"
 done
 
-# a file of dl elastic, which makes dl scale mean that
+# a file named "run", by which dl scale recognizes a run of dl elastic
 case_of scale
 attacker sh -c "echo 'ranks 1 min 1 max 9' >'$e/run'"
 like "$(victim timeout "$limit" dl scale 3 "$e" 2>&1; ls "$e")" "^dl: $e is completed: there is nothing to scale" "dl scale: an experiment is no run of dl elastic"
 [ ! -e "$e/target" ]
 ok $? "and gets no file of one"
 
-# what dl writes to: another user's pipe would keep it, and his file would show him what is written
+# output files: another user's pipe would block dl, and another user's file or pipe would leak the data
 /usr/bin/python3 -c 'import struct
 h = b"""{"w": {"dtype": "U8", "shape": [5], "data_offsets": [0, 5]}}"""
 open("w.safetensors", "wb").write(struct.pack("<Q", len(h)) + h + b"mine\n")'
@@ -125,7 +125,7 @@ attacker sh -c "echo \$\$ >'$attacker_home/pid'; exec cat '$group/w.raw' >'$atta
 wait_for 300 grep -q . "$attacker_home/pid"
 is "$(extract) $([ -f "$group/w.raw" ] && stat -c %u "$group/w.raw")" "w.raw $victim_id" "dl ckpt extract: another user's pipe gives way"
 is "$(cat "$attacker_home/got")" "" "and nothing is written into it"
-kill -9 "$(cat "$attacker_home/pid")" 2>/dev/null # it waits for who writes
+kill -9 "$(cat "$attacker_home/pid")" 2>/dev/null # it waits for a writer
 attacker sh -c "umask 0; rm -f '$group/w.raw'; : >'$group/w.raw'; ln '$group/w.raw' '$group/his'"
 is "$(extract) $(cat "$group/his")" "w.raw " "nor into his file"
 attacker rm "$group/w.raw"
@@ -139,7 +139,7 @@ attacker mkfifo -m 666 "$group/x.csv"
 victim timeout "$limit" dl export --output="$group/x.csv" "$e" >out 2>&1
 is "$? $([ -f "$group/x.csv" ] && stat -c %u "$group/x.csv")" "0 $victim_id" "dl export --output: a pipe of another member's gives way"
 
-# a folder of dl debug: a job's name is not enough for one of others', and of one that is named nothing is waited for or asked for
+# dl debug JOB ignores another user's folder; dl debug FOLDER requests no stacks in one, and does not block on its files
 d=$group/dl-debug-12.0
 attacker sh -c "umask 0; mkdir '$d' '$d/dump-3'; echo n1 1 >'$d/watch-0'; ln -s /dev/zero '$d/error.0.1'; ln -s /dev/zero '$d/dump-3/rank-0'
     truncate -s 1T '$d/nccl.0.log'; mkfifo '$d/error.1.1'; ln -s '$victim_home/secret' '$d/error.2.1'; echo 'E: real' >'$d/error.3.1'"

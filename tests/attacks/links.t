@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# links that another member of the group plants in an experiment: nothing outside is written, read or removed
+# Links that another member of the group plants in an experiment: dl writes, reads and removes nothing behind them.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"
 
-# the victim's own, which must stay as it is
+# make the victim's own files, which must not change
 precious () {
     rm -rf "$victim_home/own"
     victim sh -c 'mkdir "$HOME/own" "$HOME/own/ckpt" "$HOME/own/a.1" && cd "$HOME/own" && echo precious >file &&
@@ -22,7 +22,8 @@ unharmed_own () { # unharmed_own NAME
     is "$(listing)" "$before" "$1"
 }
 
-# The attacker plants a link, the victim works: plant NAME PATH TARGET COMMAND...; $e is in PATH and COMMAND as E
+# The attacker plants a link from PATH to TARGET, and the victim runs dl COMMAND on the experiment:
+# plant NAME PATH TARGET COMMAND...
 plant () {
     name=$1
     path=$2
@@ -62,7 +63,7 @@ for command in gc 'rm --force'; do
     plant "$command: trials" trials "$own" $command
 done
 
-# a folder that another user has made is not trained in
+# an attempt does not run in a folder that another user has made
 case_of folder
 attacker sh -c "umask 0; mkdir -p '$e/trials/0003/a.1'"
 victim timeout 100 dl continue --trust --trials=3 --local "$e" >out 2>&1
@@ -70,7 +71,7 @@ victim timeout 100 dl continue --trust --trials=3 --local "$e" >out 2>&1
 ok $? "an attempt's folder of another user is not used"
 like "$(cat "$e"/workers/*.log)" "trials/0003/a.1: user $attacker_id created this folder" "which the worker says"
 
-# what is private does not get into the results, which the group reads
+# private data do not get into results.h5, which the group can read
 case_of leak
 cp -a "$e/trials/0001/a.1" "$victim_home/secret"
 sed -i 's/loss/pass/' "$victim_home/secret/metrics.h5"
@@ -83,7 +84,7 @@ victim dl show "$e" 1 >>out 2>&1
 is "$(($(grep -ac loss "$victim_home/x.h5") > 0)) $(grep -c pass out)" "1 0" "nor shown"
 is "$(grep -ac pass "$victim_home/secret/metrics.h5") $(grep -ac pass "$victim_home/x.h5")" "1 0" "nor exported"
 
-# a file of metrics that takes its names from another file, by HDF5's ways; and one that overflows the memory of its reader
+# metrics.h5 files that take their names from another file, by features of HDF5, or overflow the reader's memory
 victim sh -c 'mkdir "$HOME/here" && cd "$HOME/here" && for i in 1 2 3 4 5 6; do printf "%-64s" "password$i"; done >secret'
 cp "$srcdir/tests/fuzz/corpus/metrics/mixed" "$victim_home/here/other.h5"
 chmod 644 "$victim_home/here/other.h5"
@@ -98,7 +99,7 @@ for kind in external link attribute header; do
     rm -f "$work/group/x.h5"
 done
 
-# nor does the end of another log get into the decision log, where it says why an attempt failed
+# the last lines of a linked log do not get into the decision log as the reason of a failure
 cat >why.conf <<END
 name = "why"; entrypoint = "touch '$group/at'; while [ ! -e '$group/go' ]; do sleep 0.05; done; exit 3";
 searcher = { name = "random"; metric = "loss"; max_trials = 1; };
@@ -117,7 +118,7 @@ wait
 like "$(cat "$group"/why-0001/log/*/*)" '"op": ?"fail"' "the attempt has failed"
 is "$(cat "$group"/why-0001/log/*/* | grep -c password)" 0 "and the log does not say what a link leads to"
 
-# a watcher of ranks writes its files through no link
+# the watcher of --dl-debug does not write through links
 victim sh -c "umask 002; mkdir '$group/debug'; echo precious >'$victim_home/file'"
 victim env SLURM_JOB_ID=1 SLURM_STEP_ID=0 sh -c "echo \$\$ >'$group/debug/pid'; while [ ! -e '$group/debug/planted' ]; do sleep 0.05; done
     exec dl watch-ranks '$group/debug' 1000 0" &
@@ -129,11 +130,11 @@ is "$? $(cat "$victim_home/file")" "0 precious" "a watcher of ranks writes throu
 kill -9 "$number"
 wait
 
-# the experiment itself may be a link of the user's
+# the user may give the experiment's path as a link of the user's own
 ln -s "$group/s-0001" "$victim_home/mine"
 like "$(victim dl show "$victim_home/mine" 2>&1)" "^$group/s-0001: completed" "the experiment's own path may be one"
 
-# but one beside the experiments of a group is no experiment: it would lead a request to another one
+# but another user's link next to the experiments is ignored: it would redirect a request to another experiment
 victim mkdir -p "$victim_home/own/z-0001"
 victim cp -r "$group/s-0001" "$victim_home/own/z-0001/x-0001"
 attacker ln -s "$victim_home/own/z-0001/x-0001" "$group/x-0001"
@@ -145,7 +146,7 @@ like "$(victim dl show --dir="$group" 2>&1)" "^$group/" "nor as the newest"
 is "$(cat "$victim_home"/own/z-0001/x-0001/log/*/* | sha256sum)" "$before" "it got no request"
 attacker rm "$group/x-0001"
 
-# workers' and claims' files that lead to hidden ones, which are not there: nobody waits for them
+# dl does not wait for files of workers and claims that are dangling links to hidden files
 case_of slow
 attacker perl -e 'for (1 .. 200) { my $n = sprintf ("%032x", $_); symlink (".$n", "$ARGV[0]/workers/$n"); symlink (".$n", "$ARGV[0]/trials/0001/claim.$_") }' "$e"
 victim timeout 60 dl show "$e" >out 2>&1
@@ -155,7 +156,7 @@ is "$?" 0 "and so does dl report"
 attacker rm "$e/provenance.json"
 like "$(victim timeout 30 dl show --provenance "$e" 2>&1; echo "=$?")" "provenance.json: cannot read: No such file" "nor is a record waited for that a member has removed"
 
-# ---- a file of a checkpoint, which gets the tensor's name
+# ---- dl ckpt extract, which names a file after the tensor
 precious
 /usr/bin/python3 -c 'import struct
 h = b"""{"w": {"dtype": "U8", "shape": [5], "data_offsets": [0, 5]}}"""
@@ -170,7 +171,7 @@ victim ln -s "$own/raw" "$group/w.raw"
 is "$(cd "$group" && victim dl ckpt extract --format=raw "$work/w.h5" w 2>&1; cat "$own/raw")" "w.raw
 evil" "one's own is"
 
-# ---- a folder in which others may give an experiment's name to another one
+# ---- a folder in which others may replace an experiment
 mkdir -p free sticky
 chown "$victim_id:$shared_group" free sticky
 chmod 2775 free
@@ -197,7 +198,7 @@ sed 's,^entrypoint.*,entrypoint = "echo $DL_EXPERIMENT_DIR; dl log loss=1";,' s.
 chmod 644 where.conf
 like "$(victim env TMPDIR="$work/free" timeout 100 dl try where.conf 2>&1)" "^/tmp/dl-try" "nor is it a TMPDIR"
 
-# ---- the folder of --dl-debug, exchanged while its watcher lives
+# ---- the folder of --dl-debug is replaced while its watcher runs
 d=$group/dl-debug-7.0
 victim sh -c 'mkdir "$1" "$HOME/kept"; echo precious >"$HOME/kept/pipe_0"' sh "$d"
 victim env SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_NODEID=0 sh -c '(sleep 1000 >/dev/null 2>&1 & echo $! >"$HOME/task")

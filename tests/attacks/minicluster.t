@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# contrib/minicluster: folders in /tmp that another user has made, and who may ask a cluster without root
+# contrib/minicluster: folders in /tmp that another user has made, and access to a cluster that runs without root.
 . "$srcdir/tests/lib.sh"
 [ "$(id -u)" -eq 0 ] || skip_all "a folder of another user needs root"
 
-# ---- its folder in /tmp, made by another
+# ---- another user has made its folder in /tmp
 mkdir elsewhere minicluster-0
 chown 61002 minicluster-0
 for made in "a folder" "a link"; do
@@ -13,7 +13,7 @@ for made in "a folder" "a link"; do
     rmdir minicluster-0 2>/dev/null
     ln -sfn elsewhere minicluster-0
 done
-# a name in /tmp anybody could take
+# a place must not be a name in /tmp, which anybody could claim
 function_of () { sed -n "/^$1 ()/,/^}/p" "$srcdir/contrib/minicluster"; }
 mkdir places
 for name in one two; do
@@ -24,7 +24,7 @@ done
 ok "$([ -s one/place ] && [ -d "places/.place-$(cat one/place)" ]; echo $?)" "a cluster's place is claimed in the user's own folder"
 ok "$([ -d "places/.place-$(cat two/place)" ] && [ "$(cat one/place)" != "$(cat two/place)" ]; echo $?)" "the next one has another"
 
-# ---- a cluster without root runs the jobs of all as its user: nobody else may ask for one, or read the key
+# ---- without root, all jobs run as the cluster's user, so nobody else may submit one, or read the key
 mkdir -p keys/munge
 bash -c "$(function_of start_munged); head () { stat -c %a keys/munge/key >&2; }; munged () { :; }; dir=keys; start_munged" 2>out
 is "$(cat out)" 600 "the key is never another's to read"

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""network.py WHAT PORT ...: what a stranger can do to a port of somebody else's job.
+"""network.py COMMAND PORT ...: attack a TCP port of another user's job.
 
-    join PORT RANK SIZE [WORDS]     be that rank, as it was done before ranks had a secret: say who, be welcomed, and be silent, or
-                                    say that something failed, in WORDS
-    host PORT WORDS                 be rank 0: take who comes, and say that something failed
-    record PORT TO FILE             pass on what one caller and the port TO say to each other, and write what the caller says
-    replay PORT FILE                say that again
-    idle PORT CONNECTIONS SECONDS   be connected and silent
-    flood PORTS CONNECTIONS IDLE SECONDS    so many connections, of all kinds, as fast as it goes, to ports "1,2,3"; IDLE of each port
-                                    stay open for these seconds
-    ports UID                       the TCP ports where a process of that user listens
+    join PORT RANK SIZE [TEXT]      join as this rank, by the protocol from before ranks had a secret; then stay silent, or report a
+                                    failure with this text
+    host PORT TEXT                  act as rank 0: accept connections, and report a failure to each
+    record PORT TO FILE             forward connections to the port TO, and write what the caller sends into FILE
+    replay PORT FILE                send that again
+    idle PORT CONNECTIONS SECONDS   open connections, and send nothing
+    flood PORTS CONNECTIONS IDLE SECONDS    open so many connections of all kinds, as fast as possible, to ports "1,2,3"; keep IDLE of
+                                    each port open for these seconds
+    ports UID                       print the TCP ports at which processes of this user listen
 """
 import os
 import random
@@ -40,7 +40,7 @@ def connect(port, seconds=20):
 
 
 def fnv(texts):
-    """The key of a step, when it was a number that follows from its name."""
+    """Return the key of a step in the old protocol: a hash of its name."""
     h = 0xCBF29CE484222325
     for text in texts:
         for c in text.encode() + b"\xff":
@@ -98,7 +98,7 @@ def host(port, words):
 
 
 def record(port, to, path):
-    """Of several that try, the one that says most is kept."""
+    """Forward callers one after the other; keep the recording of the one that sends most."""
     s = listen(int(port))
     print("ready", flush=True)
     best = b""
@@ -152,7 +152,7 @@ def idle(port, connections, seconds):
 
 
 def kinds(r):
-    """What a stranger may say first."""
+    """Yield first messages that a stranger may send."""
     hello = struct.pack("=IHHI", MAGIC, r.choice([BOOTSTRAP, MESH, COLLECTOR]), 2, r.choice([0, 1, 2])) + r.randbytes(48)
     yield b""
     yield b"GET / HTTP/1.1\r\n\r\n"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Files of somebody else's that are only looked at or imported: nothing that they name is run
+# Inspecting or importing another user's files runs nothing that they name.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_package numpy yaml
@@ -15,8 +15,8 @@ was_run () { # was_run NAME
     rm -f ran
 }
 
-# ---- dl import: variables that would be settings of dl, which names code to load
-import () { # import FILE, its text on standard input
+# ---- dl import: environment variables named like settings of dl that load code
+import () { # import FILE <TEXT: write the file, import it, and check its variables
     cat >"$1"
     timeout 300 dl import "$1" >out 2>said
     was_run "$1"
@@ -53,7 +53,7 @@ spec:
               env: [{name: conda, value: $work/evil}, {name: FOO, value: bar}]
 END2
 
-# what is set in the environment has the name of a variable
+# options of mpirun whose variable names contain commands
 cat >mpi.yaml <<END2
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
@@ -88,7 +88,7 @@ hydra:
   job: {env_set: {conda: $work/evil, FOO: bar}}
 END2
 
-# ---- dl import: files that take hours or gigabytes, and names that would be settings
+# ---- dl import: files that would take hours or gigabytes, and names that would become settings
 mkdir bombs
 $python - <<'END2'
 one = "name: x\nsearcher: {name: random, metric: loss}\n"
@@ -144,7 +144,7 @@ for where in '' --local; do
     was_run "--dry-run $where"
 done
 
-# ---- what dl says of such a file, in an error of Python's: nothing that steers the terminal
+# ---- an error message in Python about such a file has no control characters
 printf 'name = "e"; searcher = { name = "\\x1b[2J\302\233""31m\342\200\256"; };\n' >steer.conf
 is "$($python -c '
 from slurmdl import program
@@ -154,7 +154,7 @@ except Exception as error:
     print("unknown searcher" in str(error), all(c.isprintable() for line in str(error).split("\n") for c in line))' 2>&1)" \
     "True True" "an error in Python has no control characters of the file"
 
-# ---- files that take for ever, or that no one writes to
+# ---- files that would take forever to parse, and pipes without a writer
 { printf 'name: x\nhyperparameters: '; head -c 200000 /dev/zero | tr '\0' '['; } >deep.yaml
 { cat determined.yaml; echo 'a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]'; for i in 1 2 3 4 5 6 7 8; do
     b="*a$((i - 1))"; echo "a$i: &a$i [$b, $b, $b, $b, $b, $b, $b, $b]"; done; } >bomb.yaml
@@ -172,7 +172,7 @@ mkfifo pipe.safetensors
 timeout 100 dl ckpt import pipe.safetensors pipe.h5 >out 2>&1
 is "$(($? < 11)) $(grep -c '^dl: ' out)" "1 1" "dl ckpt import: nobody waits for a pipe"
 
-# ---- a module of Python's in the folder in which dl is called
+# ---- Python modules in the working directory of dl
 mkdir planted
 echo "open('$work/ran', 'w')" | tee planted/torch.py planted/json.py >planted/numpy.py
 cp train.py determined.yaml planted
@@ -181,7 +181,7 @@ for command in "check --full" "run --dry-run ../exp.conf" "import --coverage det
     was_run "dl $command in a folder with torch.py"
 done
 
-# ---- a checkpoint for slurmdl.det: metadata that no reader can take, and a file that is no bytes
+# ---- slurmdl.det: a checkpoint with metadata that break parsers, and a file that is not bytes
 cat >meta.py <<'END'
 import numpy
 from slurmdl import _slurmdl

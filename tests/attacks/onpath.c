@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LD_PRELOAD: as if somebody were on the way to each port of loopback: what
- * calls 127.x.x.x:PORT comes to RELAY_PORT at an address that says PORT.
+/* LD_PRELOAD: put a man in the middle of each loopback connection. A connection
+ * to 127.x.x.x:PORT goes to RELAY_PORT, at an address that encodes PORT.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>

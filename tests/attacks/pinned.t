@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# whose commands a member of a group runs: those that he has started himself, or has said that he wants
+# A member of a group runs only commands of experiments that he has started himself, or has agreed to run.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"
 state=.local/state/slurm-dl
 
-# another member's change: the commands of the next trials
-evil () { # evil FILE
+# another member changes the command of the next trials
+evil () {
     attacker sh -c "umask 0; sed 's|^entrypoint.*|entrypoint = \"id -u >$work/group/ran; dl log loss=1\";|' '$e/experiment.conf' >'$e/new' && mv -f '$e/new' '$e/experiment.conf'"
     rm -f "$group/ran"
 }
 
-is_refused () { # is_refused NAME PATTERN COMMAND...
+is_refused () { # is_refused NAME PATTERN COMMAND...: check that it is refused with this message, and that nothing runs
     name=$1
     pattern=$2
     shift 2
@@ -42,7 +42,7 @@ case_of owner
 attacker sh -c "umask 0; cp '$e/experiment.conf' '$e/new' && mv -f '$e/new' '$e/experiment.conf'"
 is_refused "another owner of the same file" "see experiment.conf of user $attacker_id" victim timeout 100 dl continue --trials=3 --local "$e"
 
-# between the start of an experiment's workers and theirs
+# a change between the submission of a worker and its start
 case_of later
 evil
 is_refused "a worker that was submitted before" "has changed since this worker was submitted" \
@@ -63,7 +63,7 @@ for option in '' --trust; do
     like "$(cat out)" '^dl:   searcher.name: "random" -> "sobol"$' "another searcher, dl resume $option: a line says what has changed"
 done
 
-# the first time
+# the first time that a user runs another user's experiment
 case_of join
 rm "$group/ran"
 is_refused "another user's experiment" "its trials would run, as you, what experiment.conf of user $victim_id says, in the folder" \
@@ -80,7 +80,7 @@ is "$(cat "$e"/log/000000/* | grep -c '"op":"result"')" 3 "yes: it does"
 attacker dl show "$e" >/dev/null 2>&1
 is $? 0 "to look needs no answer"
 
-# the script and the output of the workers, which Slurm opens by their names
+# the batch script and the workers' output, which Slurm opens by name
 mkdir bin
 cat >bin/sbatch <<'SBATCH'
 #!/bin/sh
@@ -97,7 +97,7 @@ record=$(dirname "$(find "$victim_home/$state" -name pin | head -1)")
 is "$(tail -1 "$CALLS")" "$record/job.sh" "the script is where nobody else may write"
 is "$(grep -A 1 -e --output "$CALLS" | head -1)" "--output=$record/%A_%a.log" "and the output"
 attacker "$putevent" "$e" '{"op": "submit", "by": "u", "job": "4711", "first": 1, "last": 2}'
-# an experiment of a colleague with the id of the user's own, whose record names that one
+# a colleague's experiment with the id of the user's own experiment
 attacker sh -c "umask 2; cp -r '$e' '$group/forged-0001'"
 PATH=$work/bin:$PATH victim dl kill "$group/forged-0001" >out 2>&1
 PATH=$work/bin:$PATH victim dl rm --force "$group/forged-0001" >>out 2>&1
@@ -107,7 +107,7 @@ ok $? "nor does its removal take the record of that"
 PATH=$work/bin:$PATH victim dl kill "$e" >out 2>&1
 is "$(cat "$CALLS.scancel")" "-- 77" "another job of the user, which somebody put into the log, is not cancelled"
 
-# an id that is no record's
+# ids that are not valid
 attacker sh -c "umask 2; cp -r '$group/s-0001' '$group/notebooks-0001'"
 victim sh -c 'umask 77; mkdir "$HOME/$1/notebooks" && echo token >"$HOME/$1/notebooks/token"' sh "$state"
 for id in "" . notebooks; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# scripts of a trial and ranks of dl elastic, where another member of the group exchanges what they work in
+# Another member of the group replaces the folders in which trial scripts and ranks of dl elastic work.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_package numpy
@@ -17,8 +17,9 @@ mine
 mine" "$1"
 }
 
-# A script of the victim's becomes an experiment of the group's and runs; it writes ready, and goes on when there is go.
-begin () { # begin NAME: its script on standard input
+# Run a script of the victim's as an experiment in the group's folder.  The script creates the file ready, and continues when
+# the file go exists.
+begin () { # begin NAME <SCRIPT
     {
         echo 'import os, sys, time'
         echo 'group = "'"$group"'"'
@@ -46,7 +47,7 @@ go_on () {
     wait $running
 }
 
-# ---- slurmdl.det: the folder in which a checkpoint's files are made
+# ---- slurmdl.det: the temporary folder of a checkpoint's files
 begin stage <<'END'
 from slurmdl.det.core import init
 with init() as context:
@@ -64,7 +65,7 @@ untouched "det: nothing is written elsewhere"
 is "$(find "$victim_home/.local/state/slurm-dl/det" -mindepth 1)" "" "det: nothing is left of the folder"
 is "$(stat -c %a "$victim_home/.local/state/slurm-dl/det")" 700 "det: which was the user's alone"
 
-# ---- to remove a checkpoint
+# ---- removing a checkpoint
 begin delete <<'END'
 from slurmdl.det.core import init
 with init() as context:
@@ -130,7 +131,7 @@ like "$(cat "$e/trials/0001/a.1/log")" "^told: " "hparams.json: nobody waits for
 attacker timeout 5 sh -c "echo '{\"x\": 9}' >'$e/trials/0001/a.1/hparams.json'" 2>/dev/null
 wait $running
 
-# ---- dl elastic: its folder, when the last rank ends
+# ---- dl elastic: its folder is replaced before the last rank ends
 cat >elastic.py <<END
 import os, sys, time
 import slurmdl.elastic
@@ -157,7 +158,7 @@ is $? 0 "dl elastic ends"
 untouched "and removes nothing behind a link"
 like "$(cat out)" "^dl: .*group: its group can replace your folder" "where that can happen it is said"
 
-# ---- a rank of elastic training: its folder, between two looks
+# ---- a rank of elastic training: its folder is replaced between two accesses
 cat >alone.py <<END
 import os, time
 import slurmdl.elastic
@@ -180,7 +181,7 @@ go_on
 is $? 0 "elastic: a rank ends"
 untouched "elastic: and says so in its own folder, whatever has the name"
 
-# ---- a folder for what is temporary, of another user's
+# ---- TMPDIR belongs to another user
 mkdir "$work/his"
 chown "$attacker_id" "$work/his"
 chmod 1777 "$work/his"

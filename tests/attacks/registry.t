@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# another user's registry of models and folder of exports: not taken for one's own, and no way to other files
+# Another user's model registry or folder of exports is not used as the user's own, and gives no access to other files.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 unset DL_DIR DL_MODELS
 shared_folder "$work/group"
 echo secret >"$victim_home/secret"
 
-# ---- a registry beside the experiments of a group
-entry () { # entry DIGEST
+# ---- a registry next to a group's experiments
+entry () { # entry DIGEST: add an entry of the attacker's
     attacker sh -c "mkdir -p '$work/group/models/net' && cat >'$work/group/models/net/version-0001.json'" <<END
 { "model": "net", "number": 1, "checkpoint": { "sha256": "$1", "step": 1 }, "experiment": { "hyperparameters": {} } }
 END
@@ -29,7 +29,7 @@ attacker ln -s "$victim_home" "$work/group/models/net"
 is "$(victim dl model show --models="$work/group/models" net >/dev/null 2>&1; echo $?)" 3 "nor for a model"
 attacker rm "$work/group/models/net"
 
-# ---- an entry of the victim's in a registry of the group's: what it says is the owner's word
+# ---- an entry of the victim's in the group's registry: nobody else can change it
 cat >"$work/kept.conf" <<END
 name = "kept"; entrypoint = ["$builddir/tests/runtime/writer", "train"];
 searcher = { name = "random"; metric = "loss"; max_trials = 1; max_length = 2; };

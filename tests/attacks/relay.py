@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""relay.py HOW [PORT TO]: be on the way between ranks, without their key.
+"""relay.py HOW [PORT TO]: a man in the middle between ranks, without their key.
 
-Listens at a port of 127.0.0.0/8 (or at ::1 PORT) and prints it, passes on what comes to where onpath.c has seen it go (or to TO),
-and prints a line "hit" for each thing that it did:
+Listen at a port of 127.0.0.0/8 and print it, or listen at PORT of ::1.  Forward connections to the port that onpath.c has put
+into the address, or to TO, and print a line "hit" for each manipulation:
 
-    none        nothing
-    sums        put 666 in the place of a number that is reduced
-    again       say a message between two ranks twice
-    host        change the name of a host that a rank tells rank 0
-    named       change a byte of what the threads of named tensors say to each other
-    plain       say for the caller that it wants no tags, and for the listener
+    none        change nothing
+    sums        replace a number that is reduced by 666
+    again       repeat a message between two ranks
+    host        change the host name that a rank sends to rank 0
+    named       change a byte of a message between the threads of named tensors
+    plain       set the flag "no tags" in both directions
 """
 import re
 import select
@@ -18,7 +18,7 @@ import struct
 import sys
 import threading
 
-# a message of 8 bytes between two ranks: its head, its tag if there is one, a small number
+# a message of 8 bytes between two ranks: header, tag (if any), and a small number
 NUMBER = re.compile(rb"(SDLM.{4}\x08\0{7})((?:.{16})?)([\x01-\x09]\0{7})", re.S)
 HELLO, CHALLENGE = 60, 84
 
@@ -49,7 +49,7 @@ class Way:
         return data.replace(b"victims-own-host", b"VICTIMS-OWN-HOST") if self.passed > 300 else data
 
     def named(self, data):
-        # after the handshake, packets whose first four bytes are a small length, which no message of 16 bytes of a head has
+        # after the handshake: packets that start with a small length, unlike messages, which have a header of 16 bytes
         if not self.done and self.passed > 200 and len(data) > 5 and data[:4] != b"SDLM" and data[4:8] != b"1cld" and data[1:4] == b"\0\0\0":
             self.done = True
             return data[:-1] + bytes([data[-1] ^ 1])

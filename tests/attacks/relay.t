@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# somebody is between two ranks, or at the port where one of them is expected: he changes no sum, and stops nobody from a port
+# An attacker between two ranks, or at a port where one of them is expected, cannot change a sum or block a port.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 command -v python3 >/dev/null || skip_all "no python3"
@@ -9,19 +9,19 @@ meet=$builddir/tests/runtime/comm/meet
 relay=$srcdir/tests/attacks/relay.py
 victim test -x "$meet" || skip_all "other users may not run $meet"
 for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\)[A-Z_]*\)=.*/\1/p') DL_SECRET MASTER_ADDR MASTER_PORT RANK WORLD_SIZE; do unset "$v"; done
-free_port () {
+free_port () { # print a free port
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 both="0 of 2 by tcp over native: 3
 1 of 2 by tcp over native: 3"
 secret=00112233445566778899aabbccddeeff
-rank () { # rank NUMBER [NAME=VALUE...]
+rank () { # rank NUMBER [NAME=VALUE...]: run one rank of two
     number=$1
     shift
     victim timeout 300 env RANK="$number" WORLD_SIZE=2 DL_COMM_SHARED=0 DL_COMM_TIMEOUT=60 DL_SECRET=$secret SLURMD_NODENAME=victims-own-host \
         DL_COMM_ADDRESS="127.0.0.1:$port" "$@" "$meet" $what
 }
-ranks () { # ranks [NAME=VALUE...]: their output in 'out', and what both exited with
+ranks () { # ranks [NAME=VALUE...]: run both; their output is in 'out', their exit statuses are in $status
     port=$(free_port)
     rank 0 "$@" >0.out 2>&1 &
     zero=$!
@@ -33,7 +33,7 @@ ranks () { # ranks [NAME=VALUE...]: their output in 'out', and what both exited 
 }
 what=
 
-# ---- on the way between two ranks
+# ---- a relay between two ranks
 case $CFLAGS in
 *sanitize*) skip "a relay between two ranks" "a build with sanitizers" ;;
 *)
@@ -43,8 +43,8 @@ case $CFLAGS in
     hit () {
         grep -q '^hit' relay.out
     }
-    through () { # through HOW [NAME=VALUE...]: both ranks, by way of a relay
-        rm -f relay.out # the port of the last one
+    through () { # through HOW [NAME=VALUE...]: run both ranks through a relay
+        rm -f relay.out # it has the port of the last relay
         attacker timeout 400 python3 "$relay" "$1" >relay.out 2>&1 &
         relaying=$!
         wait_for 60 grep -q '^port' relay.out
@@ -75,7 +75,7 @@ case $CFLAGS in
     ;;
 esac
 
-# ---- one end wants no tags
+# ---- one rank wants no tags
 port=$(free_port)
 rank 0 >0.out 2>&1 &
 zero=$!
@@ -87,7 +87,7 @@ like "$(cat 0.out)" 'rank 1 \(victims-own-host\) has DL_COMM_INTEGRITY=handshake
 ranks DL_COMM_INTEGRITY=handshake
 is "$status $(cat out)" "0/0 $both" "all together do"
 
-# ---- at the port where rank 0 is expected, before it is
+# ---- the attacker holds rank 0's port before rank 0 starts
 port=$(free_port)
 attacker timeout 200 python3 -c "import socket, time
 s = socket.socket(); s.bind(('127.0.0.1', $port)); s.listen(64)
@@ -104,15 +104,15 @@ what=
 pkill -P "$squatter"
 wait "$squatter" 2>/dev/null
 
-# ---- a meeting that is not the one that was asked for
+# ---- no fallback to TCP if PMIx was requested
 like "$(victim timeout 60 env RANK=0 WORLD_SIZE=1 PMIX_RANK=0 PMIX_NAMESPACE=none "$meet" 2>&1)" 'meet: .*PMIx' \
     "PMIx that is asked for, and is not there, is an error and no meeting by TCP"
 
-# ---- at ::1, which some call localhost, too
+# ---- the attacker listens at ::1, which may also be called localhost
 port=$(free_port)
 printf '127.0.0.1 localhost\n::1 localhost\n' >"$work/hosts"
 chmod 644 "$work/hosts"
-with_hosts () { # with_hosts COMMAND...: its names are those of such a machine
+with_hosts () { # with_hosts COMMAND...: run it with an /etc/hosts in which localhost is ::1, too
     unshare --mount sh -c 'mount --bind "$1" /etc/hosts && shift && exec "$@"' sh "$work/hosts" "$@"
 }
 plain_victim=$(command -v setpriv)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# another experiment in the place of one that the user has pinned: whoever may rename in its folder leads nobody to run it
+# An attacker who may rename files in the group's folder replaces a pinned experiment, or parts of it; dl runs nothing of it.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"
@@ -16,7 +16,7 @@ done
 chmod 755 bin bin/*
 PATH=$work/bin:$PATH
 
-# what the attacker wants to run: in the folder that the log's first entry names, or by experiment.conf
+# the attacker's script: the first entry of a forged log names its folder, or a forged experiment.conf runs it
 mkdir evil
 chmod 777 evil
 printf '#!/bin/sh\nid -u >%s\necho loss=1\n' "$group/ran" >evil/train.sh
@@ -27,24 +27,24 @@ printf '#!/bin/sh\ntrue\n' >good/train.sh
 mv v.conf good
 chmod -R go+rX good
 
-made () { # made NAME: an experiment of the victim's, in which one trial has failed; then $e is its folder
+made () { # made NAME: make an experiment of the victim's; sets $e to its folder
     rm -rf "$group"/[a-z]*-0001 "$group"/[a-z]*.old "$group/ran" "$state"
     DL_FREEZE=0 victim timeout 100 dl run --local --dir "$group" --set "name=\"$1\"" good/v.conf >made 2>&1 ||
         { sed 's/^/# /' made; echo "Bail out! no experiment"; exit 1; }
     e=$group/$1-0001
 }
-new_log () { # new_log STATEMENT: all of the log and the trials replaced; its first entry as the statement makes it
+new_log () { # new_log STATEMENT: replace the log and the trials; the statement changes the log's first entry
     attacker sh -c "umask 0; cd '$e' && mv log log.old && mv trials trials.old && mkdir -p log/000000 trials &&
         cp log.old/000000/00000001 log/000000 && exec /usr/bin/python3 '$forge' '$e' \"line['dir'] = '$work/evil'; $1\""
 }
-new_conf () { # new_conf: experiment.conf that the attacker has written
+new_conf () { # replace experiment.conf by one that runs the attacker's script
     attacker sh -c "umask 0; cd '$e' && sed 's|^entrypoint.*|entrypoint = \"sh $work/evil/train.sh; dl log loss=1\";|' experiment.conf >c &&
         mv -f c experiment.conf"
 }
 digest () { # digest FILE
     sha256sum <"$1" | cut -c 1-64
 }
-nothing_runs () { # nothing_runs NAME PATTERN COMMAND...: it is refused by a line, with status 2 or 5
+nothing_runs () { # nothing_runs NAME PATTERN COMMAND...: check that it is refused with a message and status 2 or 5
     name=$1
     pattern=$2
     shift 2
@@ -59,7 +59,7 @@ changed="what its trials run as you has changed since you last started it"
 first="its trials would run, as you, what experiment.conf of"
 unfit="the value of .(id|digest|root). is not one that dl writes"
 
-# ---- what a log leaves out
+# ---- members missing from the log
 
 made without
 new_log "del line['id'], line['digest']"
@@ -90,7 +90,7 @@ made noroot
 new_log "line['code'] = '0' * 64"
 nothing_runs "code without its folder" "$unfit" victim timeout 100 dl resume --local "$e"
 
-# ---- what a log says instead
+# ---- forged members of the log
 
 made ownid
 new_conf
@@ -115,7 +115,7 @@ attacker sh -c "umask 0; cd '$e' && cp -r log l && mv log log.old && mv l log"
 nothing_runs "the same log as another user's files" "$changed" victim timeout 100 dl continue --local "$e"
 like "$(cat out)" "^dl:   log_owner: \"$victim_id\" -> \"$attacker_id\"" "a line says whose it is"
 
-# ---- another folder in its place
+# ---- another folder in place of the experiment's
 
 made whole
 attacker sh -c "umask 0; cd '$group' && mv whole-0001 whole.old && cp -r whole.old whole-0001"
@@ -145,7 +145,7 @@ attacker sh -c "cd '$group' && mv one-0001 one.old && mv two-0001 one-0001"
 nothing_runs "another one of the victim's under its name" "$changed" victim timeout 100 dl continue --trials=3 --local "$e"
 attacker sh -c "cd '$group' && mv one-0001 two-0001 && mv one.old one-0001 && cd one-0001 && mv log log.old && mkdir -p log/000000 &&
     mv experiment.conf conf.old"
-# protected_hardlinks(5) allows who may write to a file
+# fs.protected_hardlinks only permits hard links to files that one may write to
 victim sh -c "chmod -R g+w '$group/two-0001/log' '$group/two-0001/experiment.conf'"
 # shellcheck disable=SC2238
 attacker sh -c "umask 0; cd '$group/one-0001' && ln ../two-0001/experiment.conf experiment.conf && ln ../two-0001/log/000000/* log/000000/" 2>ln
@@ -156,7 +156,7 @@ attacker sh -c "umask 2; mkdir '$group/three-0001' && cd '$group/three-0001' && 
     ln ../two-0001/experiment.conf experiment.conf && ln ../two-0001/log/000000/* log/000000/"
 nothing_runs "the same in a new folder" "$first" victim timeout 100 dl continue --trials=3 --local "$group/three-0001"
 
-# the pack of the first 256 entries, which is read in their place
+# the pack of the first 256 entries, which dl reads instead of them
 made packed
 attacker sh -c "umask 0; cd '$group' && cp -r packed-0001 other-0001"
 e=$group/other-0001
@@ -171,9 +171,9 @@ attacker sh -c "umask 0; cp '$e/log/000000.pack' '$group/packed-0001/log/' && cp
 e=$group/packed-0001
 nothing_runs "a pack with another first entry" "$changed" victim timeout 100 dl resume --local "$e"
 
-# ---- between the question and the work
+# ---- changes between check and use
 
-# what a job of the user's was submitted with is all that it goes on with
+# a job accepts only the configuration that it was submitted with
 made queued
 victim dl continue --trials=3 --detach "$e" >out 2>&1
 pin=$(sed -n 's/^DL_PIN=//p' "$(find "$state" -name job.sh)")
@@ -182,7 +182,7 @@ new_conf
 nothing_runs "a task that was to go on" "has changed since this worker was submitted" \
     victim env DL_PIN="$pin" SLURM_ARRAY_JOB_ID=77 SLURM_ARRAY_TASK_ID=1 timeout 100 dl requeue -- "$e" 75
 
-# an allocation is waited for
+# dl reproduce waits for an allocation
 made ranks
 rm -rf "$e"
 DL_FREEZE=0 victim dl run --no-workers --dir "$group" --set 'name="ranks"' --set 'resources.ranks_per_node=2' good/v.conf >made 2>&1
@@ -205,7 +205,7 @@ wait_for 60 test -s "$CALLS.status"
 is "$(cat "$CALLS.status") $(grep -c 'has changed since' "$CALLS.out") $(ls "$group/ran" 2>/dev/null)" "2 1 " \
     "what has changed while an allocation was waited for is not run"
 
-# between the making of an experiment and its record
+# between the creation of an experiment and of its record
 rm -rf "$group"/[a-z]*-0001 "$group"/[a-z]*.old "$group/ran" "$state"
 cat >race.py <<'RACE'
 import os, sys

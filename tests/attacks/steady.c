@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank that computes all the time: steady GO STOP.  It meets the others and
- * says so, waits for the file GO, reduces, says so, and goes on until there is
- * the file STOP; then it tells the longest that it took.
+/* A rank that reduces all the time: steady GO STOP. It prints "met" once the
+ * ranks have met, waits for the file GO, prints "reduced" after the first
+ * all-reduce, and continues until the file STOP exists. Then it prints how long
+ * the slowest all-reduce took.
  */
 #include <err.h>
 #include <inttypes.h>

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# what is frozen beside the experiments of a group: nothing else of the user's is removed, linked or told to the group
+# The store of frozen code next to a group's experiments: dl removes, links and discloses none of the user's other files.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 unset DL_FREEZE DL_DIR
 group=$work/group
 shared_folder "$group"
 
-# ---- a work tree with a key that only the user reads, and a file that is not to be frozen
+# ---- a work tree with a key that only the user can read, and an excluded file
 code=$work/code
 mkdir "$code"
 cat >"$code/c.conf" <<'END'
@@ -21,7 +21,7 @@ for f in key notes; do echo "old $f" >"$code/$f"; done
 chown -R "$victim_id:$victim_id" "$code"
 victim sh -c "cd '$code' && git init -q . && git add -A && git -c user.name=v -c user.email=v@example.org commit -qm first &&
     for f in key notes train.sh; do echo \"# new \$f\" >>\$f; done && chmod 600 key"
-experiment () { # experiment: a new one, as the group shares it
+experiment () { # run a new one in the group's folder
     victim sh -c "umask 002; exec timeout 100 dl run --local --dir '$group' '$code/c.conf'" >made 2>&1
 }
 experiment
@@ -29,7 +29,7 @@ is $? 0 "an experiment"
 like "$(attacker cat "$group/c-0001/provenance.json")" 'new train.sh' "the group reads what has changed"
 is "$(attacker grep -cE 'new (key|notes)' "$group/c-0001/provenance.json")" 0 "but not of files that are not frozen"
 
-# ---- another folder of the user's gets the name of the store
+# ---- another folder of the user's is renamed to the store's name
 mkdir "$group/data"
 digest=$(sha256sum <made | cut -c 1-64)
 echo data | tee "$group/data/set.csv" >"$group/data/$digest.csv"
@@ -44,7 +44,7 @@ attacker sh -c "mv '$group/.dl-code' '$group/data' 2>/dev/null; ln -s '$victim_h
 experiment
 is "$? $(find "$victim_home" -maxdepth 1 -type f)" "0 " "nothing is linked into it"
 
-# ---- a small archive of very much
+# ---- a small archive that unpacks to very much data
 attacker sh -c "mkdir -m 755 '$attacker_home/own' && chmod 755 '$attacker_home'"
 attacker sh -c "umask 022; exec timeout 100 dl run --local --dir '$attacker_home/own' '$code/c.conf'" >made 2>&1 ||
     sed 's/^/# /' made

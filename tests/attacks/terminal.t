@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# what others have written reaches a terminal as text, and a spreadsheet as no formula
+# Other users' data reach a terminal without control characters, and a spreadsheet without formulas.
 . "$srcdir/tests/lib.sh"
 command -v script >/dev/null || skip_all "no script(1)"
 export LC_ALL=C.UTF-8
 
-# A title, a cleared screen, C1, a lone byte, DEL, a bell, a colour, and a line that is written over.
+# A window title, clear screen, C1, an invalid byte, DEL, BEL, colors, bidirectional overrides, and carriage returns.
 cat >evil.sh <<'END'
 printf '\033]0;title\007 \033[2J\033[1A \302\233 \377 \177 \033[31mred\033[0m \303\244\n'
 printf 'a\342\200\256b\342\201\246c\n'
@@ -26,10 +26,10 @@ timeout 300 dl run --local e.conf >run.out 2>&1 || sed 's/^/# /' run.out
 like "$(dl ls 2>&1)" '^ *e-0001|e-0001' "an experiment"
 exp="e-0001"
 
-on_terminal () { # on_terminal COMMAND: what the terminal gets, with \n alone
+on_terminal () { # on_terminal COMMAND: print what the terminal gets, without carriage returns
     timeout 100 script -qec "$1" /dev/null </dev/null 2>&1 | tr -d '\r'
 }
-controls () { # how many control characters of the terminal's are in it, but for newlines and tabs
+controls () { # controls <TEXT: count control characters, except newlines and tabs
     perl -CI -ne 'BEGIN { $n = 0 } $n++ while /[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}]/g; END { print $n }'
 }
 
@@ -43,7 +43,7 @@ is "$(grep -c "$(printf 'green to the end\033\\[0m$')" logs)" 1 "a colour ends w
 dl logs $exp 1 >raw
 is "$(cmp raw $exp/trials/0001/a.1/log && echo same)" same "a pipe or a file gets all as it is"
 
-# labels, hosts, reasons, names: of the log's entries, by whoever may write there
+# labels, hosts, reasons and names in log entries that another user may have written
 PYTHONPATH=$srcdir/tests/faults python3 - "$exp" <<'END' || echo "# no entries were put"
 import glob, json, sys
 from replay import xxh64
@@ -62,7 +62,7 @@ done
 like "$(on_terminal "NO_COLOR=1 dl show $exp")" 'lv\\x1b\[2J\\x1b\]0;title\\x07' "a label of the log: they are visible"
 like "$(on_terminal "NO_COLOR=1 dl show $exp")" 'rv\\x1b\[2J' "and a reason"
 
-# ---- commands that are to be copied: the folder's name is one word of them, whoever has given it
+# ---- commands for the user to copy quote the folder's name, which another user may have chosen
 name="--force;touch ran;'\$(touch ran)'-0001"
 mkdir copied
 echo 'echo loss=1' >copied/train.sh
@@ -80,7 +80,7 @@ said=$(cd copied && dl show -- "$name" 2>&1)
 case ${word:+$said} in *"'dl rm $word' removes it"*) true ;; *) false ;; esac
 ok $? "nor does one that a message names"
 
-# ---- completion: bash expands the words that it is told, and a terminal shows them
+# ---- completion: bash expands the words that it is offered, and a terminal displays them
 mkdir -p 'copied/x$(touch ran)-0001' 'copied/x`touch${IFS}ran`-0001' "copied/x$(printf '\033[2J\nx;touch ran')-0001"
 for e in copied/x*; do touch "$e/experiment.conf"; done
 mkdir copied/plain-0001 && touch copied/plain-0001/experiment.conf

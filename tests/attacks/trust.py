@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Save or restore what has pickles in it: trust.py save|load FOLDER HOW KIND..., where HOW is plain, trust or weights_only.
-Each kind has its folder below FOLDER and a line of the output; what is saved makes the file $RAN.KIND where it is unpickled."""
+"""Save or restore objects with pickles in them: trust.py save|load FOLDER HOW KIND..., with HOW plain, trust or weights_only.
+Each kind has a folder below FOLDER and a line of output.  Its pickle creates the file $RAN.KIND where it is unpickled."""
 
 import os
 import sys
@@ -57,7 +57,7 @@ def file(run):
 
 
 def tensor(run):
-    """What torch has to unpickle itself."""
+    """A tensor that torch itself has to unpickle."""
     import base64
     import io
 
@@ -76,7 +76,7 @@ def tensor(run):
 
 
 def lightning(run):
-    """With stand-ins for Lightning's classes."""
+    """Lightning's checkpoints, with stand-ins for its classes."""
     import types
 
     for name, cls in (
@@ -100,7 +100,7 @@ def lightning(run):
 
 
 def harmless(run):
-    """What needs no pickle."""
+    """Objects that need no pickle."""
     import torch
 
     import slurmdl.torch as st
@@ -121,19 +121,19 @@ def harmless(run):
 
 
 def one(kind):
-    """What becomes of a kind, in one line."""
+    """Save or load one kind, and return a line with the outcome."""
     run = slurmdl.init(folder) if kind in ("estimator", "model", "random_states") else None
     try:
         globals()[kind](run)
     except slurmdl.Error as error:
         return f"refused: {error}"
-    except Exception as error:  # Code is no estimator, no state
+    except Exception as error:  # after unpickling: Code is neither an estimator nor a state
         return f"after all: {type(error).__name__} {error}"
     return f"{action} done"
 
 
 if kinds != ["estimator"]:
-    import slurmdl.torch  # once for all of them
+    import slurmdl.torch  # once, before fork()
 mark = os.environ["RAN"]
 for kind in kinds:
     child = os.fork()

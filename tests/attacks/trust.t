@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# checkpoints of others: nothing in them runs as who restores them, unless he says that he trusts them
+# Restoring another user's checkpoint runs none of its code, unless the user passes trust=True or --trust.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_package numpy
@@ -18,17 +18,17 @@ else
 fi
 
 ran=$victim_home/ran
-do_it () { # do_it USER save|load plain|trust|weights_only KIND...: a line of each kind is in "$work/said"
+do_it () { # do_it USER save|load plain|trust|weights_only KIND...: the lines of all kinds are in "$work/said"
     user=$1 action=$2 how=$3
     shift 3
     rm -f "$ran".*
     RAN=$ran $user sh -c 'umask 2; exec timeout 600 "$@"' sh \
         "$python" "$srcdir/tests/attacks/trust.py" "$action" "$group" "$how" "$@" >"$work/said" 2>&1
 }
-said () { # said KIND: what became of it
+said () { # said KIND: print the outcome
     sed -n "s/^$1 //p" "$work/said"
 }
-folders () { # folders USER
+folders () { # folders USER: make a folder for each kind
     for kind in $all harmless; do $1 sh -c "umask 2; mkdir '$group/$kind'"; done
 }
 
@@ -48,7 +48,7 @@ for kind in $all; do
     like "$(said $kind)" "^ran: " "$kind: trust=True reads it"
 done
 
-# ---- what needs no pickle is read from everybody
+# ---- checkpoints without pickles can be read whoever wrote them
 
 case $all in *model*)
     do_it attacker save plain harmless
@@ -59,7 +59,7 @@ case $all in *model*)
     ;;
 esac
 
-# ---- one's own need no word, in a folder of the group's too
+# ---- the user's own checkpoints need no trust=True, even in the group's folder
 
 for kind in $all harmless; do rm -rf "${group:?}/$kind"; done
 folders victim
@@ -74,13 +74,13 @@ for kind in $all; do
     like "$(said $kind)" "^ ?refused: .*others may write" "$kind: not when others may have written to it"
 done
 
-# ---- nor does a copy that dl makes of another's for a fork count as one's own
+# ---- a copy that dl fork makes of another user's checkpoint does not count as the user's own
 
 cat >"$work/f.conf" <<'END'
 name = "f"; entrypoint = "dl log loss=1"; searcher = { name = "random"; metric = "loss"; max_trials = 1; max_length = 2; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 END
-fork () { # fork OPTION...: of the victim's own experiment, in which the attacker has put a checkpoint
+fork () { # fork OPTION...: fork the victim's experiment; print the status, the output, and how many checkpoints were copied
     victim timeout 300 dl fork --local --dir "$group" --file "$work/f.conf" "$@" f-0001 1 >"$work/out" 2>&1
     echo "$? $(tr '\n' ' ' <"$work/out") $(find "$group" -path '*-fork*/source/*.h5' | wc -l)"
 }
@@ -97,7 +97,7 @@ for mode in 664 646 644; do
     like "$(fork)" "$wanted" "nor one's own of mode 664 or 646 without it: $mode"
 done
 
-# ---- a copy that dl makes does not make it one's own either, nor does a copy of that
+# ---- nor does a copy made by export, register or import, or a copy of such a copy
 
 bad=$(echo "$attacker_home"/bad/estimator/*/ckpt/*.h5)
 step=$(basename "$bad")
@@ -106,12 +106,12 @@ attacker sh -c "sed 's/\"f\"/\"m\"/; s/max_length = 2/max_length = 1/' '$work/f.
     dl model register --models=models m-0001 1 theirs" >"$work/out" 2>&1 || sed 's/^/# /' "$work/out"
 rm -rf "$victim_home/copies"
 victim mkdir "$victim_home/copies"
-restored () { # restored FILE: what becomes of its pickle in a run of the victim's
+restored () { # restored FILE [HOW]: restore it in a run of the victim's, and print the outcome
     rm -rf "$victim_home/t" "$ran".*
     victim sh -c "mkdir -p '$victim_home/t/estimator/a.1/ckpt' && cp '$1' '$victim_home/t/estimator/a.1/ckpt/$step'"
     RAN=$ran victim timeout 300 "$python" "$srcdir/tests/attacks/trust.py" load "$victim_home/t" "${2:-plain}" estimator 2>&1
 }
-in_copies () { # in_copies COMMAND...
+in_copies () { # in_copies COMMAND...: run it as the victim in that folder; print its status and output
     (cd "$victim_home/copies" && victim sh -c 'umask 22; exec "$@"' sh timeout 300 "$@") >"$work/out" 2>&1 </dev/null
     echo "$? $(tr '\n' ' ' <"$work/out")"
 }
@@ -134,11 +134,11 @@ for copy in exported/model.h5 best/checkpoint.h5 registered/model.h5 imported.h5
     is "$(in_copies dl ckpt verify $copy | cut -c 1)" 0 "$copy: it is whole"
 done
 like "$(restored "$victim_home/copies/exported/model.h5" trust)" "^estimator ran: " "trust=True reads it"
-# a registry of a third user's, who has only copied it, and one that is passed on
+# a copy that is passed on
 victim sh -c "umask 22; mkdir '$group/passed' && cp '$victim_home/copies/exported/model.h5' '$group/passed/'"
 like "$(in_copies dl ckpt export "$group/passed/model.h5" three.safetensors; grep -ao 'slurmdl_owner":"[0-9]*' "$victim_home/copies/three.safetensors")" \
     "slurmdl_owner\":\"$attacker_id" "a copy of a copy of a copy says whose it was"
-# the user's word
+# --trust
 rm -rf "$victim_home/copies/exported" "$victim_home/copies/best"
 is "$(in_copies dl model export --trust --models="$group/models" theirs exported)" "0 theirs/1: exported, all digests match " "--trust needs no line"
 like "$(restored "$victim_home/copies/exported/model.h5")" "^estimator ran: " "and makes it the user's own"
@@ -146,24 +146,24 @@ in_copies dl best --trust --dir "$group" --export=best m-0001 >/dev/null
 like "$(restored "$victim_home/copies/best/checkpoint.h5")" "^estimator ran: " "dl best --trust"
 in_copies dl ckpt import --trust two.safetensors trusted.h5 >/dev/null
 like "$(restored "$victim_home/copies/trusted.h5")" "^estimator ran: " "dl ckpt import --trust"
-# a mark that somebody has spoilt counts as one
+# a damaged mark of ownership counts as another user's
 for end in 0000000abc -000000001 4294967296; do
     victim sh -c "cd '$victim_home/copies' && head -c -11 by-hand.h5 >spoilt.h5 && echo '$end' >>spoilt.h5"
     like "$(restored "$victim_home/copies/spoilt.h5")" "^estimator  ?refused: " "a mark that is none: $end"
 done
-# one's own has none
+# the user's own checkpoint has no mark
 rm -rf "$victim_home/own"
 victim mkdir -p "$victim_home/own/estimator"
 RAN=$ran victim "$python" "$srcdir/tests/attacks/trust.py" save "$victim_home/own" plain estimator >/dev/null 2>&1
 own=$(echo "$victim_home"/own/estimator/*/ckpt/*.h5)
 is "$(in_copies sh -c "dl ckpt export '$own' own.safetensors && dl ckpt import own.safetensors own.h5")" "0 " "one's own needs no word"
 like "$(restored "$victim_home/copies/own.h5")" "^estimator ran: " "and stays one's own"
-# a fork of what was imported
+# fork an experiment with an imported checkpoint
 victim sh -c "rm -f '$group/f-0001/trials/0001/a.1/ckpt/'*; cp '$victim_home/copies/by-hand.h5' '$group/f-0001/trials/0001/a.1/ckpt/$step'"
 before=$(fork | sed 's/.* //')
 like "$(fork)" "^[1-9].*others have written it.*--trust.* $before$" "dl fork refuses a copy of another's"
 
-# ---- the owner is that of the file which is read, not of what lies at the path
+# ---- dl checks the owner of the file that it has opened, not of the path
 
 cat >"$work/swap.py" <<'END'
 import os, sys, threading

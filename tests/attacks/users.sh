@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# Two ordinary users of one machine, for tests that play an attacker: source this after tests/lib.sh.  They are numbers that
-# nobody has, need no account, and belong to one group; each has a home, $victim_home and $attacker_home, that the other
-# may not enter.  Needs root, who only becomes them.
+# Two ordinary users of one machine, for tests that play an attacker: source this after tests/lib.sh.  They have unused user
+# IDs without an account, and belong to one group.  Neither may enter the other's home directory, $victim_home or
+# $attacker_home.  Only root can run commands as these users.
 victim_id=61001
 attacker_id=61002
 shared_group=61100
@@ -34,7 +34,7 @@ chown "$attacker_id:$attacker_id" "$attacker_home"
 victim test -r "$builddir/config.h" 2>/dev/null || skip_all "other users may not read $builddir"
 victim test -r "$srcdir/configure.ac" 2>/dev/null || skip_all "other users may not read $srcdir"
 
-# A folder that both may write to, as groups share one: shared_folder PATH
+# Make a folder that both may write to, like a project folder of a group: shared_folder PATH
 shared_folder () {
     mkdir -p "$1"
     chown "$victim_id:$shared_group" "$1"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# the two users of these tests: are they ordinary, apart, and of one group?
+# The two users of these tests are ordinary users, separated from each other, and share a group.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 

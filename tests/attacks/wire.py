@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ranks, of which the second one sends what runs code where it is unpickled: it makes the file $RAN.  The first one
-prints TAP."""
+"""Two ranks: rank 1 sends pickles that run code where they are unpickled, namely create the file $RAN.  Rank 0 prints
+TAP."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def ok(condition, name):
 
 
 def trusting(f, *args, **options):
-    """A sender that does what it can, in a release that wants a word for it too."""
+    """Send with trust=True, or without it in a release in which sending does not take it."""
     try:
         return f(*args, **options, trust=True)
     except TypeError as error:
@@ -44,7 +44,7 @@ def trusting(f, *args, **options):
 
 
 def refuses(name, send, take):
-    """Whether the first rank is told, and nothing runs on it."""
+    """Check that rank 0 gets an error, and that nothing runs on it."""
     if os.path.exists(ran) and not evil:
         os.unlink(ran)
     world.barrier()
@@ -53,7 +53,7 @@ def refuses(name, send, take):
         send() if evil else take()
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
-    # the sender unpickles its own message in an all-gather
+    # in an all-gather, the sender would unpickle its own message
     ok(not os.path.exists(ran), f"{name}: nothing runs")
     if not evil:
         print("#", told)
@@ -64,7 +64,7 @@ def refuses(name, send, take):
 refuses(
     "broadcast_object()", lambda: trusting(world.broadcast_object, Code(), 1), lambda: world.broadcast_object(None, 1)
 )
-# the evil rank does not read what it has sent
+# the evil rank must not unpickle its own message
 loads, pickle.loads = pickle.loads, (lambda data: None) if evil else pickle.loads
 refuses("allgather_object()", lambda: trusting(world.allgather_object, Code()), lambda: world.allgather_object("mine"))
 pickle.loads = loads
@@ -97,7 +97,7 @@ if torch is not None:
     )
 
 
-# slurmdl.det, which says nothing of trust for the user
+# slurmdl.det must not pass trust=True for the user
 import slurmdl.det.distributed as det  # noqa: E402
 
 sys.modules.pop("torch", None)
@@ -126,7 +126,7 @@ def elastic():
     slurmdl.elastic.State(x=1)._unpack(data)
 
 
-# ---- what may be sent
+# ---- objects that need no trust
 
 things = {
     "n": 1,

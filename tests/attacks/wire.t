@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# nothing that comes from another rank is unpickled, unless this rank says that it trusts it
+# A rank unpickles nothing that another rank sends, unless the caller passes trust=True.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_package numpy
@@ -19,7 +19,7 @@ is $status 0 "the rank ends well" || tail -5 err
 wait $pid
 is "$(grep -rlE 'pickle\.loads|allow_pickle|weights_only=False' "$srcdir/contrib/python/slurmdl" --include='*.py' | sed 's,.*/slurmdl/,,' | sort | xargs)" \
     "message.py tensors.py trust.py" "what unpickles is in the files that ask first"
-# the pinned experiment.conf has the source of a function; an annotation is of the function that the caller gives
+# allowed: the source of a function in the pinned experiment.conf, and annotations of a function that the caller passes
 is "$(grep -rlE '(^|[^.a-z_])(eval|exec)\(' "$srcdir/contrib/python/slurmdl" --include='*.py' | sed 's,.*/slurmdl/,,' | sort | xargs)" \
     "source.py space.py" "and what evaluates text has the user's own"
 done_testing
