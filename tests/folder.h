@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder of its own for each unit test. */
+/* A temporary folder for each unit test. */
 #pragma once
 
 #include "tests/unit.h"
@@ -20,7 +20,7 @@ static inline int remove_dir (void **state)
     return system (cmd);
 }
 
-/* Path of a file in it, until the next call. */
+/* Return the path of a file in the folder; valid until the next call. */
 static inline const char *in_dir (const char *name)
 {
     static char path[128];

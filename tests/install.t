@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What make install puts where, what is left of it, and that each file is in one package of contrib/deb and the .spec.
+# make install and uninstall; and each installed file is in exactly one package of contrib/deb and of the .spec.
 . "$srcdir/tests/lib.sh"
 
 [ -f "$builddir/Makefile" ] || skip_all "not in a build folder"
 root=$work/root
-value () { # value NAME: of a variable in Makefile
+value () { # value NAME: print a variable of the Makefile
     printf 'include Makefile\nprint-%s:\n\t@echo $(%s)\n' "$1" "$1" | MAKEFLAGS='' make -s -C "$builddir" -f - "print-$1"
 }
 make_ () { # make_ TARGET...
@@ -15,7 +15,7 @@ make_ () { # make_ TARGET...
 prefix=$(value prefix)
 plugindir=$(value spankdir)
 
-umask 077 # of a careful administrator, whose users are to read it
+umask 077 # even then, all users must be able to read the files
 make_ install-exec install-data
 ok $? "make install with DESTDIR"
 umask 022
@@ -28,7 +28,7 @@ is "$(cd "$root" && find . -type f -perm 755 ! -name dl ! -name dl.so-is-not-loa
     "what is executable is a program, a library, or what srun runs"
 is "$(cd "$root" && grep -rlF "$work" .)" "" "no file names DESTDIR"
 
-# ---- what is built with what was installed, and sees nothing of the source
+# ---- build against the installed files, away from the sources
 
 PKG_CONFIG_SYSROOT_DIR=$root
 PKG_CONFIG_PATH=$root$(value libdir)/pkgconfig
@@ -70,7 +70,7 @@ unset PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_PATH
 
 # ---- packages
 
-# Lines PACKAGE PATTERN, with X for the folder of libraries.
+# Print lines "PACKAGE PATTERN", with X for the library folder.
 deb () {
     for f in "$srcdir"/contrib/deb/*.install; do
         sed "s,^,$(basename "$f" .install) ,; s,lib/\*/,X/," "$f"
@@ -84,7 +84,7 @@ spec () {
         s,%{_docdir},usr/share/doc,; s,%{name},slurm-dl,; s,%{shared},usr/share/slurm-dl,
         s,%{_includedir},usr/include,; s,%{plugindir}/dl.so,plugin,'
 }
-# The files as packages have them: below usr, without modules and libtool's.
+# Map the installed files to the paths in packages: below usr, without modules and libtool files.
 sed "s!^${plugindir#/}/dl.so\$!plugin!; s!^${prefix#/}/!usr/!; s!^usr/lib64/!usr/lib/!; s!^usr/lib/[^/]*-linux-[^/]*/!usr/lib/!" "$work/files" |
     sed '\!^usr/lib/slurm-dl/!d; \!/libslurmdl[^/]*\.la$!d; s!^usr/lib/!usr/X/!' >"$work/packaged"
 like "$(cat "$work/packaged")" '^usr/X/libslurmdl.so.0$' "what packages have"
@@ -104,7 +104,7 @@ done
 version=$(value PACKAGE_VERSION)
 is "$(sed -n '1s/.*(\(.*\)).*/\1/p' "$srcdir/contrib/deb/changelog")" "$version" "the version of contrib/deb"
 
-# ---- and away again
+# ---- uninstall
 
 make_ uninstall
 ok $? "make uninstall"

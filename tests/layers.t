@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# which folder uses which, by the symbols of the objects: as the table of doc/ARCHITECTURE.md says, and without circles
+# Find which folder uses which by the symbols of the objects: only as the table in doc/ARCHITECTURE.md allows, without cycles.
 . "$srcdir/tests/lib.sh"
 
-# ---- what the objects say
+# ---- read the symbols of the objects
 
-newest_objects () { # <OBJECTS: without those that libtool made (.libs/x.o) before x.o was made without it
+newest_objects () { # <OBJECTS: drop a libtool object (.libs/x.o) if there is a plain x.o
     awk '{ list[NR] = $0; all[$0] } END {
             for (i = 1; i <= NR; i++) {
                 plain = list[i]
@@ -13,7 +13,7 @@ newest_objects () { # <OBJECTS: without those that libtool made (.libs/x.o) befo
             } }'
 }
 
-# uses SOURCE BUILD FOLDER...: lines "FILE FILE SYMBOL", the first of which takes the symbol from the second
+# uses SOURCE BUILD FOLDER...: print lines "USER OWNER SYMBOL": the file USER uses a symbol that the file OWNER defines
 uses () {
     source=$1
     build=$2
@@ -26,7 +26,7 @@ uses () {
             sub (/^.*_la-/, "", base); sub (/^dl-/, "", base); sub (/\.o$/, ".c", base)
             return folder base
         }
-        function is_there (name) { # objects stay when a source has moved
+        function is_there (name) { # skips stale objects, whose source has moved
             if (!(name in there)) { there[name] = (getline line <(source "/" name)) >= 0; close (source "/" name) }
             return there[name]
         }
@@ -44,20 +44,20 @@ uses () {
         }' | sort
 }
 
-folders_of () { # folders_of <USES: the same of folders
+folders_of () { # folders_of <USES: replace files by their folders
     awk '{ sub (/\/[^\/]*$/, "", $1); sub (/\/[^\/]*$/, "", $2) } $1 != $2'
 }
 
-circles () { # circles <USES: who are in one
+circles () { # circles <USES: print the members of each cycle
     awk '{ print $1, $2 }' | sort -u | tsort 2>&1 >/dev/null | sed -n 's/^tsort: -: .*loop:/circle:/p; s/^tsort: \([^-]\)/    \1/p'
 }
 
-rows () { # rows DOCUMENT: lines "FOLDER MAY-USE", one each
+rows () { # rows DOCUMENT: print a line "FOLDER MAY-USE" for each allowed use
     sed -n '/^<!-- layers -->/,/^<!-- \/layers -->/s/^| *\([^ |]*\)[^|]*|[^|]*|\(.*\)|.*/\1,\2/p' "$1" |
         awk -F' *, *' '$1 ~ /[a-z]/ && $1 != "folder" { print $1, $1; for (i = 2; i <= NF; i++) { gsub (/ /, "", $i); print $1, $i } }'
 }
 
-forbidden () { # forbidden DOCUMENT <USES: what the table does not allow
+forbidden () { # forbidden DOCUMENT <USES: print uses that the table does not allow
     rows "$1" >"$work/rows"
     awk -v rows="$work/rows" '
         function folder (name) { sub (/\/[^\/]*$/, "", name); return name }
@@ -66,11 +66,11 @@ forbidden () { # forbidden DOCUMENT <USES: what the table does not allow
         folder($1) != folder($2) && !((folder($1), folder($2)) in may) { print $1 " uses " $2 ": " $3 }'
 }
 
-below () { # below FOLDER <USES: of its own files
+below () { # below FOLDER <USES: keep uses within this folder
     awk -v top="$1/" 'index ($1, top) == 1 && index ($2, top) == 1'
 }
 
-# ---- the test can fail: a folder that uses itself, and what it may not use
+# ---- the test finds planted faults: a cycle, and a use that the table does not allow
 
 mkdir -p "$work/s/one" "$work/s/two" "$work/b/one" "$work/b/two"
 echo 'int b (void); int a (void); int a (void) { return b (); }' >"$work/s/one/a.c"
@@ -92,14 +92,14 @@ is "$(forbidden "$work/s/table.md" <"$work/planted")" "two/b.c uses one/a.c: a" 
 
 document=$srcdir/doc/ARCHITECTURE.md
 uses "$srcdir" "$builddir" searcher runtime launcher spank >"$work/uses"
-look () { # look TOP WHAT: what is wrong
+look () { # look TOP files|folders|table: print what is wrong
     case $2 in
     files) below "$1" <"$work/uses" | circles ;;
     folders) below "$1" <"$work/uses" | folders_of | circles ;;
     table) if [ -f "$document" ]; then grep "^$1/" "$work/uses" | forbidden "$document"; else echo "no $document"; fi ;;
     esac
 }
-hold () { # hold TOP WHAT...: files and folders are without circles, all is as in the table
+hold () { # hold TOP WHAT...: check each WHAT of files, folders (no cycles) and table; only print the others
     grep -q "^$1/" "$work/uses" || { skip "$1" "it was not built"; return; }
     top=$1
     for what in files folders table; do

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034
-# TAP for shell tests: source this, call is/ok/run, end with done_testing.  It begins in $work, a folder of
-# its own; it and the clusters of cluster_up are gone at the end.
+# TAP for shell tests: source this, call ok, is, like, runs ..., and end with done_testing.  The test starts in $work, a
+# temporary folder.  On exit, that folder is removed and the clusters of cluster_up are stopped.
 n=0
 failed=0
 
@@ -28,13 +28,14 @@ like () { # like TEXT PATTERN NAME
     [ "$1" -eq 0 ] || { echo "# no line matches: $3"; printf '%s\n' "$2" | sed 's/^/# /'; }
 }
 
-# A command that ends in time, or a function: at_most SECONDS COMMAND...
+# Run a command with a time limit, or a shell function without one (timeout(1) cannot run it): at_most SECONDS COMMAND...
 at_most () {
     case $(command -v "$2") in /*) set -- timeout "$@" ;; *) shift ;; esac
     "$@"
 }
 
-# What a command says is in the file "out"; where it should have succeeded, its end is shown: runs STATUS NAME COMMAND...
+# Run a command, with its output in the file "out", and check its exit status.  If the status is wrong, print the end of the
+# output: runs STATUS NAME COMMAND...
 runs () {
     runs_wanted=$1 runs_name=$2
     shift 2
@@ -44,7 +45,8 @@ runs () {
     [ "$1" -eq "$runs_wanted" ] || tail -5 out | sed 's/^/# /'
 }
 
-# Bad input has its status and one line, which is in the file "out", too: refused STATUS PATTERN NAME COMMAND...
+# Check that a command rejects bad input with this exit status and one line of output, which is also in the file "out":
+# refused STATUS PATTERN NAME COMMAND...
 refused () {
     refused_status=$1 refused_pattern=$2 refused_name=$3
     shift 3
@@ -53,7 +55,7 @@ refused () {
     like "$(cat out)" "$refused_pattern" "$refused_name"
 }
 
-# A program of the test's own, a script for sh: program FILE <TEXT
+# Write an executable shell script: program FILE <TEXT
 program () {
     { echo '#!/bin/sh' && cat; } >"$1"
     chmod +x "$1"
@@ -69,7 +71,7 @@ skip () { # skip NAME WHY
     echo "ok $n # SKIP $1: $2"
 }
 
-# Wait until a command succeeds: wait_for SECONDS COMMAND...
+# Wait until a command succeeds.  done_testing reports a timeout: wait_for SECONDS COMMAND...
 wait_for () {
     read -r now rest </proc/uptime
     until=$((${now%.*} + $1))
@@ -85,7 +87,7 @@ wait_for () {
     done
 }
 
-# A command that takes its time, beside what follows; its output is in NAME.out: beside NAME COMMAND...
+# Run a slow command in the background, with its output in NAME.out: beside NAME COMMAND...
 beside () {
     beside_name=$1
     shift
@@ -93,17 +95,17 @@ beside () {
     eval "beside_$beside_name=$!"
 }
 
-ended () { # ended NAME: wait for it, and have its status
+ended () { # ended NAME: wait for that command, and return its exit status
     eval "wait \$beside_$1"
 }
 
-# All nodes of the test's cluster are idle, or are after what ran has been cleared away.
+# Check that all nodes of the cluster become idle once Slurm has cleaned up.
 unharmed () {
     wait_for 300 sh -c '[ "$(sinfo -h -N -o %T | sort -u)" = idle ]'
     is "$(sinfo -h -N -o %T | sort -u)" idle "no node was harmed"
 }
 
-count_tap () { # count_tap NAME <LINES: of a script
+count_tap () { # count_tap NAME <TAP: count the results of another script as ours
     while IFS= read -r line; do
         case $line in
         "ok - "*" # SKIP "*) skip "${line#ok - }" "see there" ;;
@@ -114,7 +116,7 @@ count_tap () { # count_tap NAME <LINES: of a script
     done
 }
 
-# Run a script that speaks TAP in a folder of its own, and count its lines: tap NAME COMMAND...
+# Run a script that prints TAP in its own folder, and count its results as ours: tap NAME COMMAND...
 tap () {
     name=$1
     shift
@@ -133,18 +135,18 @@ done_testing () {
     exit
 }
 
-# Events of a kind in the log of an experiment: count NAME OP
+# Count the events of one kind in an experiment's log: count NAME OP
 count () {
     cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
 }
 
-# How often a case of chance is tried: often SHORT LONG, in contrib/quickstart test and soak.
+# Print how often to repeat a randomized case: often SHORT LONG.  `contrib/quickstart soak` repeats it LONG times.
 often () {
     [ -z "${DL_TEST_SOAK:-}" ] && echo "$1" || echo "$2"
 }
 
-# Scripts of the tests are often told by files that come later, or leave some, in their folder; tests/launcher/code.t is
-# of frozen code.
+# Tests control their training scripts with files that they create later in the same folder, which frozen code would not
+# see.  tests/launcher/code.t tests freezing.
 DL_FREEZE=false
 export DL_FREEZE
 
@@ -153,7 +155,7 @@ export DL_FREEZE
 minicluster=$srcdir/contrib/minicluster
 clusters=
 
-# Slurm runs as a user who has a name; so does fusermount3.
+# Slurm and fusermount3 need a user with a name.
 has_name () {
     id -un >/dev/null 2>&1
 }
@@ -171,7 +173,7 @@ need_slurm () {
     slurm_is_here || skip_all "Slurm is not installed, or this user has no name"
 }
 
-need_cluster () { # one with the plugin
+need_cluster () { # Slurm, and a plugin that it can load
     need_slurm
     slurm_loads_plugin || skip_all "the plugin was not built, or has sanitizers"
 }
@@ -180,7 +182,7 @@ fuse_is_here () {
     [ -x "$builddir/tests/faults/nfs" ] && [ -w /dev/fuse ] && command -v fusermount3 >/dev/null && has_name
 }
 
-as_ordinary () { # as_ordinary COMMAND...: as a user with a name who is not root; to Slurm 26.05 'nobody' is no user
+as_ordinary () { # as_ordinary COMMAND...: run it as a non-root user; Slurm 26.05 rejects 'nobody'
     if [ "$(id -u)" -eq 0 ]; then
         timeout 300 setpriv --reuid=bin --regid=bin --clear-groups env HOME="$work" "$@"
     else
@@ -188,8 +190,8 @@ as_ordinary () { # as_ordinary COMMAND...: as a user with a name who is not root
     fi
 }
 
-# A command after which mounts are a test's own, as an ordinary user, too, who makes a name space in which that is so.
-# Prints nothing where neither is allowed.
+# Print a command that gives a test private mounts: an ordinary user also needs a user namespace.  Print nothing if neither
+# is allowed.
 private_mounts () {
     for command in "unshare -m" "unshare -Urm"; do
         $command mount -t tmpfs none /mnt 2>/dev/null && echo "$command" && return
@@ -201,7 +203,7 @@ need_hosts () {
     [ "$(id -u)" -eq 0 ] || skip_all "hosts need root"
 }
 
-try_cluster () { # try_cluster NAME OPTION...: up, and in use
+try_cluster () { # try_cluster NAME OPTION...: start a cluster, and make it the current one
     cluster=$1$$
     shift
     clusters="$clusters $cluster"
@@ -214,14 +216,14 @@ cluster_up () {
     try_cluster "$@" || { echo "Bail out! no cluster"; exit 1; }
 }
 
-hosts_up () { # on hosts of their own (then $hosts is set) where that is possible
+hosts_up () { # like cluster_up, but with a network namespace for each node, and $hosts set, if possible
     hosts=--hosts
     [ "$(id -u)" -eq 0 ] && try_cluster "$@" $hosts && return
     hosts=
     cluster_up "$@"
 }
 
-own_stepd () { # a slurmd, for PATH, that starts bin/slurmstepd of the test; Slurm's is $stepd
+own_stepd () { # put a slurmd for PATH into bin/ that starts the test's bin/slurmstepd; $stepd is Slurm's own
     mkdir bin
     program bin/slurmd <<END
 PATH=\${PATH#*:}
@@ -230,11 +232,11 @@ END
     stepd=$(readlink -f "$(command -v slurmstepd)")
 }
 
-cluster_down () { # the one that is in use
+cluster_down () { # stop the current cluster
     timeout 300 "$minicluster" down "$cluster"
 }
 
-# ---- a folder of the test's own, and its end
+# ---- the test's folder, and cleanup
 
 clean_up () {
     for cluster in $clusters; do

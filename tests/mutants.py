@@ -5,17 +5,17 @@ import re
 import subprocess
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# folder of the source: tests that know it, the best first
+# source folder: its tests, the most relevant first
 TESTS = {
     "searcher": ["tests/searcher/*.t"],
     "runtime": ["tests/runtime/*.t", "tests/spank/*.t", "tests/launcher/*.t", "tests/attacks/*.t", "tests/cluster/*.t"],
     "launcher": ["tests/launcher/*.t", "tests/attacks/*.t", "tests/cluster/*.t"],
     "spank": ["tests/spank/*.t", "tests/attacks/*.t", "tests/cluster/*.t"],
 }
-# of a hundred mutants
+# mutants of each folder, of a hundred
 SHARES = {"searcher": 25, "runtime": 35, "launcher": 30, "spank": 10}
 
-# pattern, what takes its place; not "return 1" for "return 0", nor -2 for -1: who calls asks only whether it is negative
+# (pattern, replacement). Never "return 1" for "return 0", nor -2 for -1: callers only check whether the value is negative.
 CHANGES = [
     (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "),
     (r" == ", " != "), (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "),
@@ -29,7 +29,7 @@ CHANGES = [
 
 
 def code_lines(text):
-    """The numbers of the lines that are code: no comments, texts, tables by the preprocessor, or names of types."""
+    """Yield the numbers of the lines of code: not comments, strings, preprocessor lines, or lines without indentation."""
     comment = False
     for i, line in enumerate(text.split("\n")):
         start = line.strip()
@@ -42,7 +42,7 @@ def code_lines(text):
 
 
 def mutants(top, rng, only):
-    """Endless: (folder, file, line number, the line, the changed line)."""
+    """Yield (folder, file, line number, line, changed line) without end."""
     files = [f for f in subprocess.check_output(["git", "-C", TOP, "ls-files", *only], text=True).split() if f.endswith(".c")]
     places = []
     for f in files:
@@ -62,16 +62,16 @@ def mutants(top, rng, only):
             continue
         m, new = rng.choice(found)
         if limit.search(line) and m.group().strip() in ("<", ">", "<=", ">="):
-            continue # of two equal values either is the same
+            continue # min() and max(): if both are equal, either will do
         if descriptor.search(line[:m.end() + 1]) and new in (" <= ", " > ", "1"):
-            continue # no file is descriptor 0, which is open
+            continue # descriptor 0 is in use, so no call returns it
         changed = line[:m.start()] + (re.sub(r"\S.*", ";", m.group()) if new == ";" and m.start() == 0 else new) + line[m.end():]
         if changed != line:
             yield folder, f, i, line, changed
 
 
 def equivalents():
-    """(file, line, changed line) of those that are known to change nothing."""
+    """Return (file, line, changed line) of the mutants that are known to change nothing."""
     known = set()
     with open(os.path.join(TOP, "tests/mutants.equivalent"), encoding="utf-8") as f:
         block = [line.rstrip("\n") for line in f if not line.startswith("#")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A copy of the sources, its builds, and which lines each test runs, for tests/mutate."""
+"""For tests/mutate: a copy of the sources, its builds, and the lines that each test runs."""
 import contextlib
 import difflib
 import hashlib
@@ -20,7 +20,7 @@ def digest(path):
 
 
 def write_new(path, data):
-    """Write a file; one that is so already keeps its time, for make."""
+    """Write a file, unless it already has this content: make would rebuild what depends on it."""
     if os.path.exists(path):
         with open(path, "rb") as f:
             if f.read() == data:
@@ -43,7 +43,7 @@ def copy_sources(top):
 
 
 class Sources:
-    """A copy of the sources and a build of it."""
+    """A copy of the sources and one build of it."""
 
     def __init__(self, folder, name, jobs, environment):
         self.src, self.build, self.jobs = os.path.join(folder, "src"), os.path.join(folder, name), jobs
@@ -76,7 +76,7 @@ class Sources:
         return os.path.exists(os.path.join(self.src, test))
 
     def source_of(self, test):
-        """A script is itself; elasticjoins.t may be made from elastic.c."""
+        """Return the source of a test: a script itself, or the C file with the longest matching name (elasticjoins.t: elastic.c)."""
         if self.is_script(test):
             return test
         folder, name = os.path.split(test)
@@ -84,14 +84,14 @@ class Sources:
                                         key=len))
 
     def needs(self, tests):
-        """What make has to be told to make: a script may use all that is installed."""
+        """Return make's targets for these tests: a script may use anything that is installed, so it needs all."""
         return ["all"] if any(self.is_script(t) for t in tests) else tests
 
     def digest_of(self, test):
         return digest(os.path.join(self.src, self.source_of(test)))
 
     def compiles(self):
-        """{object: (its source, the command before it, after it)}, as make said."""
+        """Parse make's log. Return {object: (source, the command before the source's name, the command after it)}."""
         found = {}
         with open(self.log, encoding="utf-8", errors="replace") as log:
             for line in log:
@@ -106,14 +106,14 @@ class Sources:
         return found
 
     def links(self):
-        """{program: the command}, as make said."""
+        """Parse make's log. Return {program: the command that links it}."""
         with open(self.log, encoding="utf-8", errors="replace") as log:
             commands = [m[1] for m in (re.match(r"libtool: link: +(gcc .*)", line) for line in log) if m]
         return {re.search(r" -o (\S+)", c)[1]: c for c in commands}
 
 
 class Coverage:
-    """What each test ran: TEST.json is {source: [its digest, lines that ran, lines that did not]}, texts/ the sources by digest."""
+    """The lines that each test runs. TEST.json is {source: [digest, lines that ran, lines that did not]}; texts/ has sources by digest."""
 
     def __init__(self, folder):
         self.folder, self.texts = os.path.join(folder, "cover"), os.path.join(folder, "cover", "texts")
@@ -124,9 +124,9 @@ class Coverage:
         return os.path.join(self.folder, test.replace("/", ":") + suffix)
 
     def keep(self, test, gcov):
-        """Make TEST.json from what the test counted, which goes."""
+        """Write TEST.json from the test's gcov data, and delete that data."""
         ran, sources = {}, {}
-        roots = [self.path(test)] + ([""] if gcov.is_script(test) else []) # env -i takes GCOV_PREFIX away
+        roots = [self.path(test)] + ([""] if gcov.is_script(test) else []) # env -i clears GCOV_PREFIX
         with tempfile.TemporaryDirectory() as tmp:
             for i, (output, root) in enumerate((output, root) for output in gcov.compiles() for root in roots):
                 notes = os.path.join(gcov.build, output[:-2])
@@ -158,12 +158,12 @@ class Coverage:
         return self.tests[test]
 
     def share_of_room(self, test, source):
-        """What part of all that the test runs is in the folder of that source."""
+        """Return the share of the lines the test runs that is in the folder of that source."""
         ran = {s: len(x[1]) for s, x in self.of(test).items()}
         return sum(n for s, n in ran.items() if os.path.dirname(s) == os.path.dirname(source)) / max(sum(ran.values()), 1)
 
     def now(self, old, text):
-        """{line of an earlier source: line of today's}."""
+        """Return {line in the old source: line in today's}, or None if both are the same."""
         today = hashlib.sha256(text.encode()).hexdigest()
         if old != today and (old, today) not in self.mapped:
             with open(os.path.join(self.texts, old), encoding="utf-8") as f:
@@ -172,13 +172,13 @@ class Coverage:
         return self.mapped.get((old, today))
 
     def share(self, test, source, text, line):
-        """0 if the test does not run the line (0: any), else what part of all that it runs is in that source."""
+        """Return 0 if the test does not run the line (0: any line), else the share of the lines it runs that is in that source."""
         if source not in self.of(test):
             return 0
         old, ran, not_ran = self.of(test)[source]
         now = self.now(old, text)
         lines = {n if now is None else now.get(n, 0): n in runs for runs in (set(ran),) for n in ran + not_ran}
         at = max((n for n in lines if n <= line), default=0)
-        # the later lines of a statement have no count of their own, and data is read by any of the file
+        # gcov counts a statement at its first line only; data outside functions counts as run if any line of the file is
         runs = bool(ran) if not at or "}" in text.split("\n")[at - 1:line - 1] else lines[at]
         return len(ran) / sum(len(x[1]) for x in self.of(test).values()) if runs else 0

@@ -1,22 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The packages of Debian and of rpm: names, files, dependencies, versions, and the autoconf of the oldest systems that make them.
+# The Debian and RPM packages: names, files, dependencies, versions; and autoconf 2.69, the oldest that we support.
 . "$srcdir/tests/lib.sh"
 
 [ -f "$builddir/Makefile" ] || skip_all "not in a build folder"
 facts=$srcdir/contrib/package-facts
 soak=${DL_TEST_SOAK:-}
 
-# ---- the version of a clone: each commit raises it
+# ---- the version of a clone increases with each commit
 
-later () { # later NEW OLD: as dpkg sees it
+later () { # later NEW OLD: whether dpkg considers NEW the higher version
     if command -v dpkg >/dev/null; then
         dpkg --compare-versions "$1" gt "$2"
     else
         [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | tail -n 1)" = "$1" ]
     fi
 }
-raises () { # raises NAME: what the clone has now is later than before
+raises () { # raises NAME: check that the clone's version is higher than at the last call
     before=$now
     now=$(clone/contrib/package-facts version)
     later "$now" "$before"
@@ -54,7 +54,7 @@ else
     skip "the version of a clone" "no git"
 fi
 
-# ---- a Slurm in a folder of its own, of two releases
+# ---- two releases of Slurm, each in its own prefix
 
 slurm () { # slurm PREFIX NUMBER FOLDER
     mkdir -p "$1/include/slurm" "$1/bin" "$1/$3"
@@ -69,9 +69,9 @@ slurm "$old" 0x180b05 lib64/slurm
 is "$("$facts" release "$new") $("$facts" release "$old") $("$facts" plugindir "$old")" "25.11 24.11 $old/lib64/slurm" "release and PluginDir of a prefix"
 is "$("$facts" release "$work/none" 2>&1)" "package-facts: $work/none/include/slurm/slurm_version.h: not found: install the headers of Slurm" "where there is none"
 
-# ---- a tree as make dist packs it, and what make install would put into the package
+# ---- a source tree as in a release tarball, and the files that make install would put into the packages
 
-value () { # value NAME: of a variable in Makefile
+value () { # value NAME: print a variable of the Makefile
     printf 'include Makefile\nprint-%s:\n\t@echo $(%s)\n' "$1" "$1" | MAKEFLAGS='' make -s -C "$builddir" -f - "print-$1"
 }
 prefix=$(value prefix)
@@ -94,7 +94,7 @@ tree () { # tree FOLDER
         : >"$1/contrib/python/.libs/_slurmdl_comm.so"
     }
 }
-# Compiled is in a soak only; else these stand in for configure and make, and the rest is that of the packages.
+# Only a soak compiles.  Otherwise these stand in for configure and make, so that the packaging alone is tested.
 mkdir bin bin/all
 echo 'exec true' >bin/quiet
 program bin/configured <<END
@@ -123,13 +123,13 @@ for p in dh_autoreconf dh_autoreconf_clean dh_update_autotools_config autoreconf
 path=$PATH
 [ -n "$soak" ] || path=$work/bin:$PATH
 
-common () { # common LIST LIST...: the lines of more than one
+common () { # common LIST LIST...: print lines that are in more than one list
     cat "$@" | sort | uniq -d
 }
 
 # ---- Debian
 
-deb () { # deb NAME [VARIABLE=VALUE]...: build the packages; they are in NAME/
+deb () { # deb NAME [VARIABLE=VALUE]...: build the packages in NAME/
     name=$1
     shift
     rm -rf "$name" && mkdir "$name"
@@ -195,7 +195,7 @@ fi
 
 # ---- rpm
 
-rpms () { # rpms NAME RPMBUILD'S WORD...: the packages are in NAME/
+rpms () { # rpms NAME [RPMBUILD-OPTION]...: build the packages in NAME/
     name=$1
     shift
     [ -n "$soak" ] || set -- --define "configure $work/bin/configured" --define "make_build $work/bin/dh_auto_build" --define "make_install $work/bin/stage %{buildroot} %{_lib}" "$@"
@@ -206,7 +206,7 @@ rpms () { # rpms NAME RPMBUILD'S WORD...: the packages are in NAME/
     find "$name" -name '*.rpm' | grep -q . || grep -v '^+' "$name.out" | tail -n 15 | sed 's/^/# /'
     rpm -qlp "$name"/*/slurm-dl-plugin*.rpm 2>/dev/null | grep -v '/plugstack.conf.d$\|/share/slurm-dl$\|/share/doc/slurm-dl-plugin[^/]*$\|/licenses/[^/]*$' >"$name.files"
 }
-needs () { # needs FILE: besides what each package needs
+needs () { # needs FILE: print what it requires, except what every package requires
     rpm -qp --requires "$1" 2>/dev/null | grep -v '^rpmlib(\|^rtld(\|^/bin/sh$' | sort | tr '\n' ';'
 }
 if command -v rpmbuild >/dev/null; then
@@ -221,7 +221,7 @@ if command -v rpmbuild >/dev/null; then
     like "$(rpm -qlp rpmnew/*/slurm-dl-0*.rpm 2>/dev/null)" '/doc/slurm-dl/plugin-cost\.md$' "rpm: slurm-dl has the rest"
     rpms rpmold --define "slurm $old"
     is "$(common rpmnew.files rpmold.files)" "" "rpm: two releases on one node: no file is in both"
-    # a Slurm that is a package's: its release is pinned
+    # pretend that a package owns this Slurm: the plugin then requires that release
     program bin/rpm <<END
 case "\$*" in "-qf "*"$new/bin/srun") echo slurm-site ;; *) exec $(command -v rpm) "\$@" ;; esac
 END
@@ -239,7 +239,7 @@ else
     skip "packages of rpm" "no rpmbuild"
 fi
 
-# ---- Rocky and RHEL 8 and 9 have autoconf 2.69
+# ---- autoconf 2.69, of Rocky and RHEL 8 and 9
 
 if command -v autoreconf2.69 >/dev/null && command -v automake >/dev/null; then
     rm -rf tree

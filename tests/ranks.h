@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks for a test: processes. */
+/* Run the ranks of a test as processes. */
 #pragma once
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a rank found wrong; its exit status is the line. */
+/* Exit with a failure, and print the line, unless x is true. */
 #define NEED(x)                                                                                    \
     do {                                                                                           \
         if (!(x)) {                                                                                \
@@ -42,8 +42,7 @@ static inline pid_t start_rank (int rank, int size, rank_f f, void *arg)
     return pid;
 }
 
-/* Run 'size' ranks but for 'absent' (-1: none); the sum of those that failed.
- */
+/* Run 'size' ranks except 'absent' (-1: run all). Returns how many failed. */
 static inline int ranks (int size, int absent, rank_f f, void *arg)
 {
     pid_t pids[16];

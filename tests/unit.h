@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What unit tests need: common headers, cmocka, and main(). */
+/* Common headers, cmocka and main() for unit tests. */
 #pragma once
 
 #include <errno.h>
@@ -19,26 +19,26 @@
 
 #include <cmocka.h>
 
-/* cmocka gives each test a state, which few of ours have. */
+/* cmocka passes a state to each test; few of ours use it. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define COUNT(a) (sizeof (a) / sizeof (*(a)))
 
-/* ---- a case that cannot be run here ---- */
+/* ---- skipping a case ---- */
 
-/* cmocka prints "not ok" for its skip(), which is a failure in TAP: ours is the
- * only one that compiles. */
+/* cmocka's skip() prints "not ok", which TAP counts as a failure, so it does not
+ * compile: use SKIP_CASE(). */
 #undef skip
 #pragma GCC poison skip _skip
 
-/* In the function of a case: it ends here, and counts as skipped. */
+/* Return from the function of a case, and report the case as skipped. */
 #define SKIP_CASE(why)                                                                             \
     do {                                                                                           \
         skip_case (__func__, why);                                                                 \
         return;                                                                                    \
     } while (0)
 
-/* What cmocka runs, and prints the names of. */
+/* A copy of the cases, because skip_case() changes names. */
 static struct CMUnitTest *unit_cases;
 static size_t unit_count;
 
@@ -69,7 +69,7 @@ static inline int run_cases (const struct CMUnitTest *cases, size_t n, CMFixture
     run_cases (cases, COUNT (cases), setup, teardown)
 #undef cmocka_run_group_tests_name
 
-/* The end of a test: main(), which runs the cases of a table. */
+/* Define main(), which runs the cases of a table. */
 #define RUN_TESTS(tests)                                                                           \
     int main (void)                                                                                \
     {                                                                                              \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/unit.h: a case that cannot be run here is skipped, and that is no failure; there is one way to say so
+# tests/unit.h: SKIP_CASE() skips a case without a failure, and nothing else that skips one compiles or passes.
 . "$srcdir/tests/lib.sh"
 
 echo '#include <cmocka.h>' | ${CC:-cc} -include stdarg.h -include stddef.h -include stdint.h -include setjmp.h -xc -E - >/dev/null 2>&1 ||

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare what `dl env --json` promised with the environment of each rank.
+"""Compare the output of `dl env --json` with the environment of each rank.
 
-usage: env.py PROMISED RANK-0 RANK-1 ...   files of `env -0`
+usage: env.py PROMISED RANK-0 RANK-1 ...   (RANK-N: output of `env -0`)
 """
 import json
 import sys

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch DDP training that knows nothing of dl: it saves after each step, and goes on from --resume.
+"""A PyTorch DDP training script that does not use dl. It saves a checkpoint after each step, and resumes from --resume.
 
-The file hang.RANK in --work makes that rank wait for ever, so that a collective does not end; enough, or --steps, ends the training.
-With --products N each rank computes in each step, so that one with less of a core is slow.
-With --quiet SECONDS it is silent for so long when it begins, in an evaluation and in a checkpoint, as programs are.
+If a file hang.RANK appears in --work, that rank hangs, and with it the next collective. A file "enough" ends the training, as does --steps.
+With --products N each rank computes in each step, so that a rank with less CPU time is slow.
+With --quiet SECONDS it prints nothing for that long at the start, in an evaluation and in a checkpoint, as real programs do.
 """
 import argparse
 import os

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hostile.py CASES SEED PLUGIN: hostile options, variables and plugstack.conf, on a real cluster under sanitizers.
+"""hostile.py CASES SEED PLUGIN: try hostile options, variables and plugstack.conf on a real cluster under sanitizers.
 
-The cluster's slurmd runs with libasan in LD_PRELOAD, PLUGIN is built with it, and SLURM_CONF points to it: see
-tests/cluster/hostile.t.  Whatever is tried: no report of a sanitizer with the plugin in it, no node that is drained, and jobs
-that did not ask run.  The same seed makes the same cases; one that fails is left in the file "case".
+SLURM_CONF points to a cluster whose slurmd runs with libasan in LD_PRELOAD, and PLUGIN is built with it: see
+tests/cluster/hostile.t.  No case may cause a sanitizer report about the plugin, drain a node, or stop jobs that do not use
+the plugin.  The same seed gives the same cases; a failing case is written to the file "case".
 """
 import glob
 import os
@@ -23,7 +23,7 @@ COMMANDS = ["srun", "sbatch", "salloc"]
 
 
 def text(r, plain=False):
-    """Bytes without a 0, of a size near a limit."""
+    """Return bytes without NUL, often of a size near a limit."""
     size = r.choice(SIZES)
     kind = r.randrange(5)
     if kind == 0:
@@ -56,7 +56,7 @@ class Bench:
         self.others = 0
 
     def found(self, source, pattern):
-        """What the sources name: a new option or variable is tried without a word here."""
+        """Return the names that the sources use, so that new options and variables are tested automatically."""
         names = set()
         for path in glob.glob(source + "/spank/*.c") + glob.glob(source + "/runtime/rank/*.c"):
             names |= set(re.findall(pattern, open(path).read()))
@@ -64,7 +64,7 @@ class Bench:
         return sorted(names)
 
     def empty_client(self):
-        """A slurm.conf of a user who has no plugin on this side: Slurm then sends forged options as they are."""
+        """Write a slurm.conf without the plugin for srun: Slurm then passes forged options on unchecked."""
         with open("client.conf", "w") as f:
             for line in open(self.conf):
                 f.write("PlugStackConfig=%s/none.conf\n" % os.getcwd() if line.startswith("PlugStackConfig=") else line)
@@ -79,10 +79,10 @@ class Bench:
         p = subprocess.run(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
         return p.returncode, p.stdout
 
-    # ---- kinds of cases: each returns what went wrong, or None
+    # ---- kinds of cases; each returns what went wrong, or None
 
     def typed(self):
-        """An option as a user gives it: taken or refused, in lines of its own."""
+        """Pass an option on the command line: it is accepted, or rejected with a clean message."""
         command = self.r.choice(COMMANDS)
         option, value = self.r.choice(self.options), text(self.r)
         tail = {"srun": ["-n1", "true"], "sbatch": ["--wrap", "true", "-o", "/dev/null"], "salloc": ["-Q", "-n1", "true"]}[command]
@@ -97,7 +97,7 @@ class Bench:
         return None
 
     def forged(self):
-        """Past the checks of srun, into slurmstepd: the job runs all the same."""
+        """Forge an option that srun does not check, so that slurmstepd reads it: the job must run all the same."""
         option, value = self.r.choice(self.options), text(self.r)
         name = ("_SLURM_SPANK_OPTION_dl_" + option.replace("-", "_")).encode()
         env = {name: value, b"SLURM_SPANK_" + name: value}
@@ -105,7 +105,7 @@ class Bench:
         return None if rc == 0 and b"ran" in out else "the job ended with %d: %r" % (rc, out[:300])
 
     def variables_of_a_job(self):
-        """What the plugin reads, as the user exports it."""
+        """Export variables that the plugin reads."""
         names = self.r.sample(self.variables, min(len(self.variables), 6))
         env = {n.encode(): text(self.r) for n in names if n != "SLURM_CONF"}
         options = ["--%s=%s" % o for o in self.r.sample([("dl", self.r.choice(["torch", "tf", "jax", "auto", "ps", "paddle", "torchrun", "horovod"])),
@@ -117,7 +117,7 @@ class Bench:
         return None
 
     def arguments(self):
-        """plugstack.conf: the job of somebody who did not ask runs, and so does one that did."""
+        """Break plugstack.conf: jobs run all the same, with and without an option of the plugin."""
         args = b" ".join(text(self.r, True) if self.r.random() < .5 else
                          self.r.choice(["default", "allow", "deny", "options", "nccl_dir", "dl", "bind", "nccl", "min_roles", "allow_bind"]).encode()
                          + b"=" + text(self.r, True) for _ in range(self.r.randrange(1, 5)))
@@ -135,10 +135,10 @@ class Bench:
                 f.write(self.line)
         return None
 
-    # ---- after each
+    # ---- checks after the cases
 
     def reports(self):
-        """Of the sanitizers; those of Slurm's own code are counted only."""
+        """Return a sanitizer report about the plugin, or None. Only count reports about Slurm itself."""
         for path in glob.glob("asan.log*"):
             report = open(path, errors="replace").read()
             os.rename(path, "seen." + path)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's tutorial "Multi-worker training with Keras", with data that are made; it knows of no Slurm.
+"""TensorFlow's tutorial "Multi-worker training with Keras", with synthetic data. It does not use Slurm's variables.
 
-Every worker runs it: MultiWorkerMirroredStrategy reads TF_CONFIG.
+Every worker runs this script; MultiWorkerMirroredStrategy reads TF_CONFIG.
 """
 
 import json

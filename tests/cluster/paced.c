@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training that keeps to a schedule, and measures by itself how it used its time.
+/* A training program that follows a schedule and measures how it spends its time.
  *
  * usage: paced FILE NAME=NUMBER...
  *     start, step, save, restore    seconds that each of these takes
- *     steps                         how many there are
- *     every                         save after so many steps (default: never)
- *     plain=1                       an unedited program: print the rows and keep the step in a
- * file, instead of using libslurmdl fault=A*100+S, signal=N, rank=R in attempt A this rank sends
- * itself the signal after step S (the arguments may be repeated, one fault after another)
- *     hold=A*100+S                  in attempt A, after step S, wait to be stopped
+ *     steps                         number of steps
+ *     every                         save every N steps (default: never)
+ *     plain=1                       do not use libslurmdl: print the metrics, and keep the step
+ *                                   in a file
+ *     fault=A*100+S, signal=N, rank=R
+ *                                   in attempt A, after step S, rank R sends itself the signal;
+ *                                   may be repeated
+ *     hold=A*100+S                  in attempt A, after step S, wait until stopped
  *
- * FILE gets a line "ATTEMPT CLASS SECONDS" for each period, FILE.top the highest step that was
- * logged.  Rank 0 trains; the others wait for its end, and for their faults.
+ * FILE gets a line "ATTEMPT CLASS SECONDS" for each period, and FILE.top the highest logged step.
+ * Rank 0 trains; the others wait until it ends or their own fault is due.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -56,7 +58,7 @@ static void wait_seconds (double seconds)
         ;
 }
 
-/* A slow disk: the library waits for it once in each save. */
+/* Emulate a slow disk: the library calls fsync() in each save; delay the first call. */
 static double disk;
 
 int fsync (int fd)
@@ -94,7 +96,7 @@ static long get_number (const char *end)
     return n;
 }
 
-/* Note the time since '*from' as one of a class, and begin anew. */
+/* Log the time since '*from' under a class, and reset '*from'. */
 static void note (const char *class, double *from)
 {
     FILE *f = open_beside ("", "a");
@@ -139,17 +141,17 @@ static void read_plan (char **args)
     }
 }
 
-/* What happens after a step: the rank whose turn it is gets its signal. */
+/* After a step, raise this rank's signal if its fault is due. */
 static void suffer (long step)
 {
     const long when = attempt * PER_ATTEMPT + step;
 
     for (int i = 0; i < plan.nfaults; i++)
         if (plan.faults[i].when == when && plan.faults[i].rank == rank) {
-            wait_seconds (1); /* until the row is written */
+            wait_seconds (1); /* so that the metric is written first */
             raise ((int)plan.faults[i].signal);
         } else if (plan.faults[i].when == when && rank == 0)
-            wait_seconds (1e6); /* for the others, as in a collective */
+            wait_seconds (1e6); /* as in a collective with the dead rank */
     if (plan.hold == when)
         wait_seconds (1e6);
 }
@@ -159,7 +161,7 @@ static int other_rank (void)
     long step = 0;
 
     for (;;) {
-        long to = get_number (".now"); /* attempt and step of rank 0 */
+        long to = get_number (".now"); /* attempt * 100 + step of rank 0 */
         if (to == -attempt)
             return 0;
         if (to / PER_ATTEMPT == attempt && to % PER_ATTEMPT > step)
@@ -178,7 +180,7 @@ static long restore (struct slurmdl *run, double *from)
         return get_number (".step");
     if (slurmdl_restore (run, &step, NULL) <= 0)
         return 0;
-    wait_seconds (plan.restore); /* of weights that the library does not know */
+    wait_seconds (plan.restore); /* as if it loaded weights without the library */
     snprintf (json, sizeof (json), "{\"step\": %lld, \"seconds\": %.3f}", (long long)step,
               now () - begin);
     slurmdl_event (run, "restored", json);
@@ -187,14 +189,14 @@ static long restore (struct slurmdl *run, double *from)
     return (long)step;
 }
 
-/* Returns the seconds of the save. */
+/* Returns how long the save takes, or 0 if dl cannot measure it. */
 static double save (struct slurmdl *run, long step)
 {
     double begin = now ();
 
     if (!run) {
         put_number (".step", step);
-        return 0; /* nobody sees it */
+        return 0; /* a plain program's save is not visible to dl */
     }
     disk = plan.save;
     if (slurmdl_save (run, step, NULL) < 0)
@@ -219,7 +221,7 @@ int main (int argc, char **argv)
     rank = strtol (getenv ("SLURM_PROCID") ?: "0", NULL, 10);
     if (rank > 0)
         return other_rank ();
-    setenv ("RANK", "0", 1); /* the others do not use the library */
+    setenv ("RANK", "0", 1); /* only this rank uses the library */
     setenv ("WORLD_SIZE", "1", 1);
     if (!plan.plain
         && (!(run = slurmdl_open (NULL, NULL))

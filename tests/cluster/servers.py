@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's guide "Parameter server training with ParameterServerStrategy", its custom training loop in one file.
+"""The custom training loop of TensorFlow's guide "Parameter server training with ParameterServerStrategy", in one file.
 
-Every task runs it, and it knows of no Slurm: TFConfigClusterResolver reads TF_CONFIG.  Workers and parameter servers serve
-for ever, the chief trains.
+Every task runs this script, which does not use Slurm's variables: TFConfigClusterResolver reads TF_CONFIG.  Workers and
+parameter servers never exit; the chief trains.
 """
 
 import os

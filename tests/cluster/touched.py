@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""touched.py TRACE: what the processes of a trace of slurmd touched as root.
+"""touched.py TRACE: print the paths and sockets that traced processes of slurmd used as root.
 
-TRACE is of strace -f -e trace=file,network,process,%creds; a line of the output is a system call and its path, with
-what differs from run to run (numbers) as #.  A process is root's from its start until it gives up the effective user.
+TRACE is the output of strace -f -e trace=file,network,process,%creds.  Each line of the output is a system call and its
+path; numbers, which differ from run to run, are replaced by #.  A process counts as root until it changes its effective user.
 """
 import re
 import sys
@@ -11,7 +11,7 @@ SETS = {"setresuid": 1, "setreuid": 1, "setuid": 0, "seteuid": 0}  # which argum
 
 
 def calls(path):
-    """Whole calls: one that another process interrupted is put together."""
+    """Yield calls; join the two halves of a call that another process interrupted."""
     begun = {}
     for line in open(path, errors="replace"):
         pid, _, rest = line.rstrip("\n").partition(" ")
@@ -28,7 +28,7 @@ def calls(path):
 
 
 class Trace:
-    """Who is root, call by call.  A child's first calls may come before the fork that made it has returned."""
+    """Track who is root, call by call.  A child's first calls may be traced before fork() returns in its parent."""
 
     def __init__(self):
         self.euid = {}
@@ -55,7 +55,7 @@ class Trace:
             self.call(pid, name, args, result)
 
     def note(self, name, args):
-        if re.match("exit|wait|send|recv|accept", name):  # no paths, and not twice the same
+        if re.match("exit|wait|send|recv|accept", name):  # no paths, and different in each run
             return
         path = re.search(r'"([^"]*)"', args)
         if path or name in ("socket", "connect", "bind", "listen"):
@@ -66,10 +66,10 @@ def main():
     trace = Trace()
     for pid, name, args, result in calls(sys.argv[1]):
         if not trace.euid:
-            trace.begin(pid, 0)  # slurmstepd itself
+            trace.begin(pid, 0)  # the first process is slurmstepd
         trace.call(pid, name, args, result)
     for pid in list(trace.early):
-        trace.begin(pid, 0)  # nobody's child that we know of: taken for root's
+        trace.begin(pid, 0)  # its parent is unknown, so assume root
     for name, what in sorted(trace.touched):
         print(name, what)
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the fault benches share: clean environments, and experiments that no worker has seen."""
+"""Shared by the fault benches: clean environments, and new experiments."""
 import os
 import subprocess
 import tempfile
 
 
 def work_folder(name):
-    """A new folder; what killed workers leave in TMPDIR, their sockets, goes into it, too."""
+    """Create a folder, with a TMPDIR inside it, so that the sockets of killed workers are removed, too."""
     work = tempfile.mkdtemp(prefix=f"dl-{name}.", dir=os.environ.get("TMPDIR", "/tmp"))
     os.environ["TMPDIR"] = f"{work}/tmp"
     os.mkdir(f"{work}/tmp")
@@ -14,13 +14,13 @@ def work_folder(name):
 
 
 def environment(**more):
-    """Of this process, but of no other run."""
+    """Return this process's environment without variables of Slurm jobs, dl and the shim."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_JOB", "SLURM_ARRAY", "DL_", "FAULT_"))}
     return {**env, **more}
 
 
 def run(command, limit=200, **more):
-    """(status, output); the status is "no end" if the limit is over."""
+    """Run a command. Return (status, output), with the status "no end" if it timed out."""
     try:
         p = subprocess.run(command, env=environment(**more), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                            timeout=limit, errors="replace")
@@ -30,7 +30,7 @@ def run(command, limit=200, **more):
 
 
 def create(work, conf):
-    """An experiment in 'work' without workers: sbatch takes the job, and forgets it."""
+    """Create an experiment in 'work' without workers: a fake sbatch drops the job. Return its folder."""
     for folder in ("bin", "fresh"):
         os.makedirs(f"{work}/{folder}", exist_ok=True)
     with open(f"{work}/bin/sbatch", "w") as f:

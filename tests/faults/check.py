@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judge an experiment by its files alone: nothing lost, doubled, stuck or torn.
+"""Check the files of an experiment: nothing is lost, duplicated, stuck or torn.
 
 usage: check.py [--table] [--trials=N] [--unfinished] [--results] FOLDER
 
-Prints one line, and the problems if there are any; status 0: sound, 1: not.
---table prints a line "trial hparams length metric" for each accepted result,
-sorted, to compare two runs, and the sum of these lines.  --trials: so many
-trials must have a result.  --unfinished: the sweep need not have ended.
---results: results.h5 is that of the end, as after dl show.
+Prints the problems, if any, and one line with the verdict.  The exit status is 0
+if the experiment is sound, else 1.
+--table prints a sorted line "trial hparams length metric" for each accepted
+result, to compare two runs, and the checksum of these lines.  --trials requires
+results of exactly N trials.  --unfinished accepts a sweep that has not ended.
+--results also checks that results.h5 is final, as after dl show.
 """
 import collections
 import glob
@@ -43,7 +44,7 @@ class Check:
         self.problems.append(what)
 
     def json(self, path, whole=True):
-        """The object in a file's first line, or in all of it."""
+        """Return the JSON object in a file, or in its first line."""
         try:
             with open(path) as f:
                 text = f.read()
@@ -54,7 +55,7 @@ class Check:
             self.bad(f"{path}: {e}")
             return {}
 
-    # ---- the log against itself
+    # ---- consistency of the log
 
     def segments(self, unfinished):
         if self.log.state == "new":
@@ -67,10 +68,10 @@ class Check:
             if t.state == "open" and not self.log.expired:
                 self.bad(f"trial {t.number} is stuck: its segment to {t.target} has no end")
 
-    # ---- the log against the files
+    # ---- files that must match the log
 
     def claims(self):
-        """Each attempt belongs to one worker, the one that speaks of it."""
+        """Check that only the worker that claimed an attempt logs its end."""
         workers = {os.path.basename(p): self.json(p, whole=False) for p in glob.glob(f"{self.folder}/workers/*")
                    if re.fullmatch(r"[0-9a-f]{32}", os.path.basename(p))}
         for t in self.log.trials:
@@ -97,7 +98,7 @@ class Check:
             for r in t.results:
                 folder = f"{self.folder}/trials/{t.number:04d}/a.{r['attempt']}"
                 if not os.path.isdir(folder):
-                    # stopped by its reports: its worker died before it could say so
+                    # stopped by its reports after its worker had died: it has no folder
                     if not r.get("stopped"):
                         self.bad(f"{folder}: no such folder, but attempt {r['attempt']} has a result")
                     continue
@@ -108,7 +109,7 @@ class Check:
                     self.metric(t, r)
 
     def metric(self, t, result):
-        """The metric stands in the attempt's file, or in that of one before."""
+        """Check the metric against the metrics file of the attempt, or of an earlier one."""
         name, want = self.metric_name(), number(result["metric"])
         for k in range(result["attempt"], 0, -1):
             last = self.last(f"{self.folder}/trials/{t.number:04d}/a.{k}", name)
@@ -124,7 +125,7 @@ class Check:
         return found.group(1) if found else ""
 
     def last(self, folder, name):
-        """The newest value; a file with its final name must open."""
+        """Return the newest value. Each file must open: it gets its name only when complete."""
         value = None
         for path in sorted(glob.glob(f"{folder}/metrics*.h5")):
             try:
@@ -138,7 +139,7 @@ class Check:
         return value
 
     def files(self):
-        """What is whole; what a crash has left is counted."""
+        """Check each file; count temporary ones, which a crash leaves behind."""
         for folder, _, names in os.walk(self.folder):
             for name in names:
                 path = os.path.join(folder, name)
@@ -158,7 +159,7 @@ class Check:
             self.bad(f"{path}: {e}")
 
     def pack(self, path):
-        """Derived from the entries of a full block."""
+        """Check a pack, which copies the entries of a full block."""
         with open(path, "rb") as f:
             head, events = f.read(32), f.read()
         size, total = (int.from_bytes(head[at:at + 8], "little") for at in (16, 24))
@@ -170,7 +171,7 @@ class Check:
     # ---- results
 
     def results_file(self):
-        """results.h5 of an ended sweep is whole, once somebody has looked at it."""
+        """Check that results.h5 of an ended sweep is complete; dl show makes it so."""
         if not h5py or self.log.state not in ("completed", "failed"):
             return
         path = f"{self.folder}/results.h5"
@@ -220,7 +221,7 @@ class Check:
 
 
 def judge(folder, trials=None, unfinished=False, results=False):
-    """All checks; what is wrong is in .problems."""
+    """Run all checks. The problems are in .problems of the result."""
     c = Check(folder)
     c.segments(unfinished)
     c.claims()

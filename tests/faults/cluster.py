@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private Slurm cluster under kill.py: workers are tasks of a job array, and Slurm itself is killed, too.
+"""A private Slurm cluster for kill.py: workers are tasks of a job array, and Slurm's daemons are killed, too.
 
-As root each node is a host of its own: its network is cut, and trials of two nodes are tried as well.
+As root, each node has its own network namespace, which is cut off at times, and some trials have two nodes.
 """
 import os
 import random
@@ -13,7 +13,7 @@ from bench import environment, run
 
 
 class Cluster:
-    """Workers that Slurm starts; Slurm's own faults."""
+    """Start workers with Slurm, and inject faults into Slurm."""
 
     faults = {"stepd": 2, "slurmd": 1, "slurmctld": 1, "stopped": 1, "down": 1, "requeue": 2, "cancel": 1, "preempt": 1}
 
@@ -25,9 +25,9 @@ class Cluster:
         self.name = f"faults{os.getpid()}"
         self.asked = 0
         self.tasks = []
-        self.later = {}     # what is broken: when and how it is mended
+        self.later = {}     # broken part: when and how to repair it
         self.high = []
-        # munged wants a folder that all may enter, which that of the bench is not
+        # munged needs a folder that everyone may enter; that of the bench is private
         os.environ.setdefault("MINICLUSTER_DIR", "/tmp")
         self.hosts = os.geteuid() == 0 and self.up(4, "--hosts") == 0
         if self.hosts:
@@ -51,7 +51,7 @@ class Cluster:
         return status
 
     def wider(self, number):
-        """Every third sweep has trials of two nodes."""
+        """Return settings for trials of two nodes, for every third sweep."""
         return " nodes_per_trial = 2;" if self.hosts and number % 3 == 2 else ""
 
     def slurm(self, *command):
@@ -64,7 +64,7 @@ class Cluster:
         self.asked = 0
 
     def idle(self):
-        """Fewer than half of the tasks are left."""
+        """Whether fewer than half of the tasks are left."""
         self.heal()
         if time.time() - self.asked > 1:
             status, text = self.slurm("squeue", "--noheader", "--array", "--partition=low",
@@ -99,7 +99,7 @@ class Cluster:
         self.slurm(*command)
 
     def signal(self, daemon, number):
-        """Whether there was such a daemon of this cluster."""
+        """Send a signal to a daemon of this cluster. Return whether it was running."""
         try:
             with open(f"{self.folder}/run/{daemon}.pid") as f:
                 pid = int(f.read())
@@ -142,7 +142,7 @@ class Cluster:
         return self.mend_later("slurmctld", 0.5, 5, lambda: self.slurm("slurmctld", "-f", self.conf))
 
     def stopped(self, _):
-        """A daemon of Slurm gets no CPU."""
+        """Suspend one of Slurm's daemons."""
         node = self.node()
         what, daemon = self.random.choice([(node, f"slurmd-{node}"), ("slurmctld", "slurmctld")])
         if what in self.later or not self.signal(daemon, signal.SIGSTOP):
@@ -150,7 +150,7 @@ class Cluster:
         return self.mend_later(what, 1, 8, lambda: self.signal(daemon, signal.SIGCONT))
 
     def down(self, _):
-        """Slurm gives a node up, and all that runs there."""
+        """Set a node down, so that Slurm gives up everything that runs there."""
         node = self.node()
         if node in self.later or "slurmctld" in self.later:
             return False
@@ -158,7 +158,7 @@ class Cluster:
         return self.mend_later(node, 2, 10, lambda: self.slurm("scontrol", "update", f"node={node}", "state=resume"))
 
     def network(self, _):
-        """A host is cut off; Slurm gives it up after 10 s, and its workers live on."""
+        """Cut off a node: Slurm gives it up after 10 s, but its workers keep running."""
         node = self.node()
         link = f"{self.bridge}.{node[1:]}"
         if any(what.startswith("n") for what in self.later):

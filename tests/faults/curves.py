@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kill the workers of sweeps of unedited scripts at random; judge the curve of every trial by its files alone.
+"""Kill workers of sweeps with unmodified scripts at random, and check the learning curve of every trial.
 
 usage: curves.py [--kills=N] [--trials=N] [--workers=N] [--seed=S] [--minutes=M] [--keep]
        (20 minutes, with launcher/ in PATH: python3 tests/faults/curves.py --kills=300)
 
-The script prints an epoch, and then saves its checkpoint under another name and renames it; it goes on from
-{resume_dir}.  Workers, trainers and the launcher are killed by SIGKILL, workers are stopped for longer than the lease
-(and continued), the sweep is paused and resumed at once, three times.  The judge shares no code with the program, nor
-with check.py: it reads the decision log as JSON lines and metrics.h5 by h5py.  Each trial must have one accepted result
-for each segment, and each epoch exactly once, with the value that its hyperparameter gives.
+The script prints an epoch, writes its checkpoint to a temporary file and renames it; it resumes from {resume_dir}.
+Workers, trainers and the launcher get SIGKILL, workers are stopped for longer than their lease and continued, and the
+sweep is paused and then resumed three times at once.  judge() shares no code with dl or check.py: it reads the decision
+log as JSON lines and metrics.h5 with h5py.  Each trial must have one accepted result for each segment, and each epoch
+exactly once, with the value that follows from its hyperparameter.
 """
 import collections
 import getopt
@@ -50,7 +50,7 @@ KINDS = [("random", 6, "", 0.15), ("asha", 9, "divisor = 3;", 0.1)]
 
 
 def processes(word, last):
-    """Pids of dl's processes whose command line has this word and ends with this one."""
+    """Yield the pids of processes whose command line contains 'word' and ends with 'last'."""
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             with open(path, "rb") as f:

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# sweeps under faults, by chance (the seed is printed; DL_TEST_SEED repeats it); tests/faults/ has the long runs
+# Run sweeps under random faults. DL_TEST_SEED repeats a run with the seed that it printed; a soak takes longer.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/faults/benches.sh"
 
-# ---- the benches; meanwhile the tests go on
+# ---- start the benches in the background
 shim=$builddir/tests/faults/.libs/shim.so
 calls=
 power=
@@ -22,10 +22,10 @@ elif ! $python -c 'import h5py' 2>/dev/null; then
 else
     begin power power.py "$builddir/tests/fakes/.libs/trace.so" --cuts="$(often 12 2000)" --seed="$seed"
 fi
-# what a trial printed is refused once, at each read of it
+# each read of a trial's output fails once
 [ -n "$calls" ] || begin reads syscalls.py "$shim" --only='^(EDQUOT|EIO|ESTALE|EINTR|EACCES) p?read.*/a\.[0-9]+/log$'
 # shellcheck disable=SC2034
-[ "$(id -u)" -eq 0 ] || private=$(private_mounts) # its disk is full now and then
+[ "$(id -u)" -eq 0 ] || private=$(private_mounts) # kill.py mounts a small disk, to fill it up
 begin kills kill.py --kills="$(often 40 1000)" --trials="$(often 60 500)" --seed="$seed"
 # shellcheck disable=SC2034
 private=
@@ -33,7 +33,7 @@ if [ -n "$DL_TEST_SOAK" ] && slurm_is_here; then
     begin slurm kill.py --kills=1000 --trials=500 --cluster="$minicluster" --seed="$seed"
 fi
 
-# ---- the judge finds what is wrong
+# ---- check.py detects each kind of damage
 cat >"$work/judge.conf" <<'END'
 name = "judge";
 entrypoint = "echo loss=$DL_TRIAL";
@@ -43,7 +43,7 @@ hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 1; };
 END
 (cd "$work" && timeout 300 dl run --local judge.conf >out 2>&1)
-judge () { # judge WHAT COMMAND PATTERN: what is said of a copy after this?
+judge () { # judge WHAT COMMAND PATTERN: damage a copy with COMMAND, and check that check.py reports PATTERN
     rm -rf "$work/copy"
     cp -a "$work/judge-0001" "$work/copy"
     (cd "$work/copy" && eval "$2")
@@ -52,7 +52,7 @@ judge () { # judge WHAT COMMAND PATTERN: what is said of a copy after this?
     like "$(cat "$work/out")" "^  .*$3" "and says so"
 }
 # shellcheck disable=SC2317
-rewrite () { # rewrite SED: change the log, with good checksums
+rewrite () { # rewrite SED: edit the log, and correct its checksums
     $python - "$1" "$faults" <<'END'
 import glob, subprocess, sys
 sys.path.insert(0, sys.argv[2])
@@ -97,7 +97,7 @@ judge "a segment after the end" 'rewrite "/\"op\":\"end\"/{h;s/.*/{\"op\":\"begi
     'begins in a sweep that is completed'
 judge "an entry that leads nowhere" "rm $last; ln -s .none $last" "$last: leads nowhere"
 
-# ---- the benches
+# ---- results of the benches
 if [ -n "$calls" ]; then
     skip "a worker crashes at, or is refused, one of its calls" "$calls"
 else

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kill and freeze all that a sweep is made of, at random moments, until it is complete all the same.
+"""Kill and freeze all parts of a sweep at random moments, and check that the sweep completes anyway.
 
 usage: kill.py [--kills=N] [--trials=N] [--workers=N] [--gap=SECONDS] [--seed=S] [--cluster=MINICLUSTER]
                [--disk=FOLDER] [--keep]
@@ -7,16 +7,17 @@ usage: kill.py [--kills=N] [--trials=N] [--workers=N] [--gap=SECONDS] [--seed=S]
         python3 tests/faults/kill.py --kills=1000 --trials=500
         python3 tests/faults/kill.py --kills=1000 --trials=500 --cluster=contrib/minicluster)
 
-Sweeps of N trials run one after the other, random search and asha in turn,
-until all kills are spent, about one each GAP seconds.  Here `dl run --local`
-starts the workers, with --cluster a job array of a private Slurm cluster, whose
-daemons are killed and stopped as well, and whose nodes go down; as root it is
-one of hosts, which are cut off, too, and every third sweep has trials of two
-nodes.  Two more workers have clocks that are an hour early and late (faketime),
-and all lies on a small disk that is full now and then (as root only): on a
-tmpfs, or in FOLDER, whose disk or quota is some 128 MB.  At the end of each
-sweep check.py judges its files, each log entry that was ever seen must be there
-unchanged, and a random search must have given what it gives unharmed.
+Sweeps of N trials run one after the other, alternating between random search
+and asha, until N kills have happened, about one every GAP seconds.
+`dl run --local` starts the workers.  With --cluster, a job array on a private
+Slurm cluster does: then Slurm's daemons are also killed and stopped, and nodes
+go down.  As root, each node has its own network, which is cut off at times, and
+every third sweep has trials of two nodes.  Two more workers have clocks that are
+an hour fast and slow (faketime).  As root, the experiment is on a small tmpfs
+that fills up at times; or pass --disk with a FOLDER on a disk of about 128 MB.
+After each sweep, check.py checks its files, every log entry that was ever seen
+must still exist unchanged, and a random search must have the same results as
+without faults.
 """
 import collections
 import glob
@@ -96,7 +97,7 @@ class Local:
         return ""
 
     def idle(self):
-        """Nobody works any more."""
+        """Whether no worker is left."""
         return self.process.poll() is not None
 
     def launcher(self, _):
@@ -111,7 +112,7 @@ class Local:
 
 
 class Sweep:
-    """One experiment, and what is done to it."""
+    """One experiment, and the faults that it suffers."""
 
     def __init__(self, executor, work, random_numbers, searcher, trials, seed, wider):
         self.executor = executor
@@ -122,10 +123,10 @@ class Sweep:
         self.wider = wider
         self.kills = collections.Counter()
         self.seen = {}
-        self.frozen = {}    # pid: when it wakes up
-        self.full = None    # when the disk has room again
+        self.frozen = {}    # pid: when to continue it
+        self.full = None    # when to free the disk again
         self.clocks = {}    # offset: worker
-        self.look = 0       # when to look at them next
+        self.look = 0       # when to check these workers next
         self.faults = {"trainer": 6, "worker": 5, "freeze": 2, **executor.faults}
         if os.path.ismount(work):
             self.faults["disk"] = 1
@@ -146,10 +147,10 @@ class Sweep:
     def folder(self):
         return f"{self.base}/kill-0001"
 
-    # ---- who there is
+    # ---- processes
 
     def processes(self):
-        """Workers and their children."""
+        """Return the workers and their children."""
         all_pids = [int(p) for p in os.listdir("/proc") if p.isdigit()]
         workers = [p for p in all_pids if self.folder in (a := arguments(p)) and "worker" in a and "dl" in a[0]
                    and "srun" not in a[0]]
@@ -174,7 +175,7 @@ class Sweep:
         return bool(workers[1]) and send(self.random.choice(workers[1]), signal.SIGKILL)
 
     def freeze(self, workers):
-        """Longer than the lease, as a paused machine; with its trainer or without."""
+        """Stop a worker for longer than its lease, as on a suspended machine, with or without its trainer."""
         awake = [p for p in workers[0] if p not in self.frozen]
         if not awake or len(self.frozen) >= len(workers[0]) / 2:
             return False
@@ -217,7 +218,7 @@ class Sweep:
     # ---- the run
 
     def tend(self):
-        """What a user does: start again what has ended early."""
+        """Resume a sweep that has ended early, as a user would, and restart workers with wrong clocks."""
         if self.executor.idle() and not self.full:
             self.executor.start(["resume", self.folder], self.log)
         if not shutil.which("faketime") or self.wider or self.full or time.time() < self.look:
@@ -237,13 +238,13 @@ class Sweep:
                     self.seen[path] = hashlib.sha256(f.read()).digest()
 
     def lost(self):
-        """Entries that were there once."""
+        """Return how many log entries that were seen have changed or vanished."""
         old, self.seen = self.seen, {}
         self.note_entries()
         return sum(self.seen.get(path) != digest for path, digest in old.items())
 
     def run(self, kills, gap, limit):
-        # not on the disk that may be full
+        # in TMPDIR: the disk of the sweep may be full
         with tempfile.TemporaryFile() as self.log:
             self.executor.start(["run", "--dir", self.base, f"{self.base}/kill.conf"], self.log)
             start = time.time()
@@ -273,7 +274,7 @@ class Sweep:
                 p.wait()
 
     def unharmed(self):
-        """The sum of the results of the same search without faults."""
+        """Return the checksum of the results of the same search without faults."""
         quick = f"{self.base}/quick"
         os.mkdir(quick)
         self.write(quick, self.conf.replace(self.wider, ""))
@@ -282,7 +283,7 @@ class Sweep:
         return check.Check(f"{quick}/kill-0001").sum() if status == 0 else f"status {status}: {text}"
 
     def judge(self):
-        # who looks at an ended sweep whose last worker died writes results.h5
+        # if the last worker died before it wrote results.h5, dl show writes it
         run(["dl", "show", self.folder], limit=120)
         c = check.judge(self.folder, self.trials, results=True)
         lost = self.lost()
@@ -297,7 +298,7 @@ class Sweep:
 
 
 def small_disk(disk):
-    """True if this folder is now a small disk of its own."""
+    """Mount a small disk on this folder. Return whether that worked."""
     return os.geteuid() == 0 and run(["mount", "-t", "tmpfs", "-o", "size=128m", "faults", disk])[0] == 0
 
 

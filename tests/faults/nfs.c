@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FUSE: a folder as an NFS client sees it that shares it with other clients.
+/* FUSE: emulate an NFS client of a folder that other clients use, too.
  *
  * usage: nfs -o OPTION,... MOUNTPOINT     (stays in the foreground)
  *
- *     backing=DIR   the server's folder; each mount of it is a client
- *     negative=S    so long a name that was absent stays absent, although a
- *                   listing and an exclusive create see it (and as long a
- *                   name that was there is looked up by its handle: ESTALE)
- *     attr=S        so long attributes come from memory; open() asks anew
- *     writeback=S   data of a file that is open stays here, unless it is
- *                   synced, closed or read here, for at most so long
- *     lost=P        percentage of link, symlink, mkdir, rename, unlink and
- *                   exclusive open calls whose reply is lost: they are done,
- *                   but fail with EIO, or as their second try does (EEXIST,
- *                   ENOENT)
- *     seed=N        of the lost replies
+ *     backing=DIR   the server's folder; each mount of it is one client
+ *     negative=S    cache names for S seconds: a missing name stays missing,
+ *                   although readdir and an exclusive create see it, and a
+ *                   removed name gives ESTALE
+ *     attr=S        cache attributes for S seconds; open() refreshes them
+ *     writeback=S   keep written data for at most S seconds, until this client
+ *                   syncs, closes or reads the file
+ *     lost=P        lose P percent of the replies to link, symlink, mkdir,
+ *                   rename, unlink and exclusive open: the call succeeds, but
+ *                   returns EIO or the error of a second try (EEXIST, ENOENT)
+ *     seed=N        random seed for lost replies
  *     full=FILE     while this file exists the server's disk is full: writes
- *                   succeed, sync and close fail with ENOSPC, as do creations
+ *                   succeed, but sync, close and creating files return ENOSPC
  *
- * A file that another client has unlinked gives ESTALE.  One thread, so that
- * the same calls give the same answers.
+ * A file that another client has unlinked gives ESTALE.  There is one thread, so
+ * that the same calls always give the same results.
  */
 #define FUSE_USE_VERSION 31
 #include <fuse.h>
@@ -39,7 +38,7 @@
 
 enum { ATTRS = 4096 };
 
-/* Data that the server has not seen. */
+/* Data not yet sent to the server. */
 struct piece {
     struct piece *next;
     off_t at;
@@ -51,9 +50,9 @@ struct handle {
     struct handle *next;
     int fd;
     ino_t ino;
-    int ours; /* unlinked here: the server keeps it for us */
+    int ours; /* unlinked by this client, which still has it open */
     double since;
-    int error; /* of what was written meanwhile: sync and close tell it */
+    int error; /* of a delayed write; sync or close returns it */
     struct piece *pieces, **end;
 };
 
@@ -100,7 +99,7 @@ static uint64_t draw (void)
     return client.random >> 33;
 }
 
-/* The reply to a call that gave rv (0 or -1 with errno). */
+/* The reply to a call that returned rv, 0 or -1 with errno; lost replies fail. */
 static int reply (int rv, int again)
 {
     int rv_now = rv < 0 ? -errno : 0;
@@ -142,7 +141,7 @@ static int attributes (int rv, struct stat *st)
     return 0;
 }
 
-/* ---- data that waits ---- */
+/* ---- delayed writes ---- */
 
 static int flush_handle (struct handle *h)
 {
@@ -164,7 +163,8 @@ static int flush_handle (struct handle *h)
     return rv;
 }
 
-/* A client sees its own writes: 'ino' 0 means what has waited for long. */
+/* Write back the data of this file, so that a client sees its own writes, and
+ * whatever is older than 'writeback' (ino 0: only that). */
 static void flush_file (ino_t ino)
 {
     double t = now ();
@@ -220,7 +220,7 @@ static int do_mkdir (const char *path, mode_t mode)
     return is_full () ? -ENOSPC : reply (mkdir (server (buf, path), mode), EEXIST);
 }
 
-/* What is open here stays (the client gives it another name). */
+/* A file that this client has open stays usable: NFS renames it to .nfsXXXX. */
 static int do_unlink (const char *path)
 {
     char buf[PATH_MAX];
@@ -292,7 +292,7 @@ static int do_readdir (const char *path, void *list, fuse_fill_dir_t fill, off_t
 
 /* ---- open files ---- */
 
-/* A handle that reads needs no other for what it wrote itself. */
+/* Open write-only files for reading, too: the kernel may read before it writes. */
 static int open_file (const char *p, int flags, mode_t mode, struct fuse_file_info *fi)
 {
     struct handle *h = calloc (1, sizeof (*h));
@@ -345,7 +345,7 @@ static int do_create (const char *path, mode_t mode, struct fuse_file_info *fi)
     return rv;
 }
 
-/* The name was there a moment ago, says the client. */
+/* The kernel opens only names that it has looked up, so a missing one is stale. */
 static int do_open (const char *path, struct fuse_file_info *fi)
 {
     char buf[PATH_MAX];
@@ -423,7 +423,7 @@ static int do_release (const char *path, struct fuse_file_info *fi)
 
 /* ---- the client ---- */
 
-/* The kernel remembers names, this process attributes and data. */
+/* The kernel caches names; this process caches attributes and data. */
 static void *do_init (struct fuse_conn_info *conn, struct fuse_config *cfg)
 {
     conn->want &=

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers on one experiment, each through an NFS client of its own (nfs.c).
+"""Run workers on one experiment, each through its own NFS client (nfs.c).
 
-usage: nfs.py NFS --model     does the model do what it says?
+usage: nfs.py NFS --model     check that nfs.c behaves as documented
        nfs.py NFS [--trials=N] [--workers=N] [--lost=PERCENT] [--seed=S] [--keep]
        (the long run, from the build folder:
         python3 tests/faults/nfs.py tests/faults/nfs --trials=2000 --workers=4)
 
-Names that were absent stay absent for seconds, attributes are old, data come
-when a file is closed, replies are lost after the deed, and the server's disk
-is full for a while.  A worker that gives up is started again.  At the end
+Missing names stay missing for seconds, attributes are stale, data arrive when a
+file is closed, replies are lost although the call succeeded, and the server's
+disk fills up at times.  A worker that gives up is restarted.  At the end,
 check.py must find the experiment sound and complete.
 """
 import errno
@@ -39,7 +39,7 @@ max_restarts = 50;
 
 
 class Client:
-    """A mount, and the worker behind it."""
+    """A mount, and the worker that uses it."""
 
     def __init__(self, nfs, number, options, work):
         self.number = number
@@ -59,7 +59,7 @@ class Client:
         self.done = False
 
     def work(self):
-        """Start a worker unless one is there; False: it has ended well."""
+        """Start a worker unless one runs. Return False once one has completed."""
         if self.worker:
             status = self.worker.poll()
             if status is None:
@@ -90,7 +90,7 @@ class Client:
 
 
 def error(f, *args):
-    """The name of the errno that a call gives."""
+    """Return the name of the error that a call fails with, or None."""
     try:
         f(*args)
     except OSError as e:
@@ -102,14 +102,14 @@ def create_new(path):
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
 
-# call, from, to, errno of a second try
+# name, call, from, to, error of a second try
 LOSABLE = [("mkdir", os.mkdir, None, "dir", "EEXIST"), ("link", os.link, "{}/more", "linked", "EEXIST"),
            ("symlink", os.symlink, "more", "led", "EEXIST"), ("create", create_new, None, "made", "EEXIST"),
            ("rename", os.rename, "{}/more", "most", "ENOENT")]
 
 
 def model(nfs, work):
-    """What differs from the model; two clients, and a third that hears no reply."""
+    """Compare nfs.c with its documentation: two clients, and a third that loses every reply."""
     server = f"{work}/server"
     os.mkdir(server)
     options = f"backing={server},negative=30,attr=30,writeback=60,full={work}/full"
@@ -159,7 +159,7 @@ def model(nfs, work):
 
 
 def sweep(clients, full, seed, limit):
-    """Until all workers have ended; the disk is full now and then."""
+    """Run until all workers have ended, and fill the disk at times. Return the seconds this took."""
     start = now = time.time()
     moments = random.Random(seed)
     turn = start + moments.uniform(0.3, 1)
@@ -221,7 +221,7 @@ def main():
 
 
 def said(work):
-    """What the workers complained of, without names."""
+    """Yield the workers' messages, without numbers and nonces, so that equal ones can be merged."""
     for name in os.listdir(work):
         if name.endswith(".log"):
             with open(f"{work}/{name}", errors="replace") as f:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root in part
-# a file system that behaves like NFS, or hangs; where /dev/fuse is root's, only root has one
+# Run dl on a file system that behaves like NFS, and on one that hangs. On some systems only root may open /dev/fuse.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/faults/benches.sh"
 fuse_is_here || skip_all "no libfuse3-dev, /dev/fuse or fusermount3, or this user has no name"
@@ -9,7 +9,7 @@ fuse_is_here || skip_all "no libfuse3-dev, /dev/fuse or fusermount3, or this use
 begin model nfs.py "$builddir/tests/faults/nfs" --model
 begin nfs nfs.py "$builddir/tests/faults/nfs" --trials="$(often 40 2000)" --seed="$seed"
 
-# ---- dl check, whose TMPDIR hangs
+# ---- dl check with a TMPDIR that hangs
 mkdir under hung
 "$builddir/tests/faults/nfs" -o backing="$work/under" hung >/dev/null 2>&1 &
 nfs=$!

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine loses its power while a worker is at work: what was acknowledged is there.
+"""Cut the power while a worker runs, and check that everything it acknowledged survives.
 
 usage: power.py TRACE.so [--cuts=N] [--seed=S]
        (from the build folder: python3 tests/faults/power.py tests/fakes/.libs/trace.so)
 
-A worker's calls are written down.  For N points between two of them a folder is
-made as the disk may be after a cut there: of the writes to a file since its last
-fsync() each is there or not; of the names made, replaced or removed in a folder
-since its last fsync() only the first few are.  Taken for safe are the names of
-folders, and hparams.json and log of an attempt.  Then a clean worker goes
-on to the end.  Each log entry whose folder was synced must be there unchanged;
-check.py must find all sound: a result has its metrics.
+The file-system calls of a worker are traced.  For N points between two calls the
+bench builds a folder as it may be on disk after a cut there: each write to a file
+since its last fsync() may be missing, and only the first few changes of names in
+a folder since its last fsync() survive.  New folders, and hparams.json and log of
+an attempt, are assumed to survive.  Then a second worker completes the sweep
+without faults.  Each log entry whose folder was synced must exist unchanged, and
+check.py must find the experiment sound: in particular, each result has its
+metrics.
 """
 import os
 import random
@@ -36,19 +37,19 @@ resources = {{ workers = 1; }};
 reproducibility = {{ experiment_seed = 1; }};
 worker = {{ heartbeat = 1; lease = 4; grace = 2; }};
 """
-COPIES = ("hparams.json", "log")        # of what an entry says, or nobody promises
+COPIES = ("hparams.json", "log")        # an entry has the same data, or nothing promises to keep it
 ENTRY = re.compile(r"/log/\d{6}/\d{8}$")
 
 
 class Disk:
-    """The names and the bytes after 'calls', of which those in 'lost' did not reach the disk."""
+    """The names and contents on disk after 'calls', except those in 'lost', which did not reach it."""
 
     def __init__(self, calls, lost):
         self.names, self.files, self.folders = {}, {}, []
         for k, (op, file, at, data) in enumerate(calls):
             if k not in lost:
                 self.apply(op, file, at, data)
-            elif op == OPEN:            # its bytes may have another name
+            elif op == OPEN:            # a later link or rename may give the file another name
                 self.files[file] = bytearray()
 
     def apply(self, op, file, at, data):
@@ -85,8 +86,8 @@ class Disk:
 
 
 def one_folder_each(calls):
-    """A rename from one folder to another as two calls, as either may get lost; the first says which file it is,
-    that has the new name without the old one, too."""
+    """Split a rename from one folder to another into a link and an unlink, because either may be lost alone. The link
+    names the file itself, in case its old name is lost."""
     files = {}
     for op, file, at, data in calls:
         names = data.split(b"\0")
@@ -102,14 +103,14 @@ def one_folder_each(calls):
 
 
 def folder_of(op, data):
-    """That has a name changed."""
+    """Return the folder in which a call changes a name, or None."""
     if op == LINK:
         return os.path.dirname(data.split(b"\0")[1])
     return os.path.dirname(data.split(b"\0")[0]) if op in (OPEN, LINK, RENAME, UNLINK) else None
 
 
 def lost_calls(calls, rng, most=False):
-    """Some (or all) that a loss of power after these calls may take back."""
+    """Draw the calls that a power cut after 'calls' undoes; 'most': all that it may undo."""
     synced, names = {}, {}
     copies = {file for op, file, _, data in calls if op == OPEN and os.path.basename(data.decode()) in COPIES}
     for k, (op, file, _, data) in enumerate(calls):
@@ -127,7 +128,7 @@ def lost_calls(calls, rng, most=False):
 
 
 def acknowledged(calls):
-    """The log entries that can no more get lost."""
+    """Return the log entries that a power cut must not lose."""
     put, safe = {}, []
     for op, _, _, data in calls:
         if op == LINK and ENTRY.search(data.split(b"\0")[1].decode()):
@@ -151,7 +152,7 @@ class Bench:
         self.sum = c.sum()
 
     def missing(self, disk, safe):
-        """Of the acknowledged entries those that the disk lacks, or has changed."""
+        """Yield the acknowledged entries that are missing on the disk or have changed."""
         folder = f"{self.work}/cut"
         disk.write(self.fresh, folder, self.traced)
         for path in safe:
@@ -165,7 +166,7 @@ class Bench:
                 yield str(e)
 
     def cut(self, calls, lost):
-        """What is wrong after a cut behind these calls, and a clean worker."""
+        """Cut the power after these calls, complete the sweep, and return what is wrong."""
         problems = "\n".join(self.missing(Disk(calls, lost), acknowledged(calls)))
         status, text = run(["dl", "worker", "--slot", "bench", f"{self.work}/cut"])
         c = check.judge(f"{self.work}/cut", trials=TRIALS)
@@ -184,7 +185,7 @@ def main():
     rng, start = random.Random(seed), time.time()
     bench = Bench(sys.argv[1], work_folder("power"))
     calls, wrong = bench.calls, 0
-    # half of the cuts come just behind a new name, on which others may depend already
+    # half of the cuts come right after a new name, because other workers may rely on it already
     named = [k + n for k, call in enumerate(calls, 1) if call[0] == LINK for n in (0, 1)]
     points = [rng.choice((rng.randrange(1, len(calls) + 1), rng.choice(named))) for _ in range(int(options.get("cuts", 200)))]
     for point in points:
@@ -192,7 +193,7 @@ def main():
         if problems:
             wrong += 1
             print(f"cut behind call {point} ({calls[point - 1]}): {problems}", flush=True)
-    # it would see a sync that is missing
+    # check the bench itself: it must notice if one kind of sync is missing
     for what in (SYNC, SYNC_FOLDER):
         without = [call for call in calls if call[0] != what]
         if not any(bench.missing(Disk(without, lost_calls(without, rng, most=True)), acknowledged(calls))):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision log of an experiment, read and replayed from doc/formats.md alone."""
+"""Read and replay the decision log of an experiment: an independent implementation of doc/formats.md."""
 import glob
 import json
 import math
@@ -12,7 +12,7 @@ P1, P2, P3, P4, P5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
                       0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 
 
-# state, event: the next state; an event that has no place here came too late
+# (state, event): the next state; any other pair is an event that came too late, and changes nothing
 MOVES = {("running", "pause"): "paused", ("paused", "resume"): "running", ("running", "stop"): "stopped",
          ("paused", "stop"): "stopped", ("running", "kill"): "killed", ("paused", "kill"): "killed",
          ("stopped", "kill"): "killed", ("stopped", "continue"): "running", ("killed", "continue"): "running",
@@ -62,7 +62,7 @@ def number(v):
 
 
 def read_entry(path):
-    """The events of an entry; ValueError if it is damaged."""
+    """Return the events of an entry. Raise ValueError if it is damaged."""
     with open(path, "rb") as f:
         text = f.read()
     if not text.endswith(b"\n"):
@@ -79,14 +79,14 @@ class Trial:
         self.hparams = event.get("hparams")
         self.state = "paused"   # open, paused (between segments), failed, rejected
         self.target = self.length = 0
-        self.over = 0           # attempts that have ended
-        self.owners = {}        # attempt: nonce, where a begin gave it away
+        self.over = 0           # number of attempts that have ended
+        self.owners = {}        # attempt: nonce of the owner that its begin names
         self.ends = {}          # attempt: the event that ended it
-        self.results = []       # accepted
+        self.results = []       # accepted results
 
 
 class Replay:
-    """What the log says; .problems is what it must not say."""
+    """The state of an experiment by its log; .problems lists violations of the format."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -112,7 +112,7 @@ class Replay:
         self.problems.append(what)
 
     def paths(self):
-        """The entries in their order; gaps and strangers are told."""
+        """Return the paths of the entries in order. Gaps and other files are problems."""
         found = {}
         for path in glob.glob(f"{self.folder}/log/*/*"):
             block, name = path.split("/")[-2:]
@@ -172,7 +172,7 @@ class Replay:
             t.owners[t.over + 1] = event["owner"]
 
     def end_attempt(self, event, n):
-        """The trial, if the event is of its attempt that counts."""
+        """Return the trial if the event ends its current attempt, else None."""
         t = self.trial(event, n)
         if not t:
             return None

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LD_PRELOAD: crash at, or fail, one file-system call of a program.
+/* LD_PRELOAD: crash a program at one file-system call, or make that call fail.
  *
- * FAULT_DIR=DIR     calls on paths in this folder count, from 1 on
- * FAULT_CALL=NAME   of them those of this name only
- * FAULT_PATH=TEXT   of them those whose path has this in it
- * FAULT_AT=N        the call that is hit (0 or unset: none)
- * FAULT_MODE=MODE   what happens there:
- *     before, after   the process ends (status 137) before or after the call
- *     EIO, ENOSPC...  the call fails, and nothing was done
- *     lost            it is done, but fails with ETIMEDOUT
- *     again           it is done, but fails as a second try would (EEXIST,
- *                     ENOENT): what a retransmission to an NFS server gives
+ * FAULT_DIR=DIR     count the calls on paths in this folder, starting at 1
+ * FAULT_CALL=NAME   ... only calls with this name
+ * FAULT_PATH=TEXT   ... only calls whose path contains this
+ * FAULT_AT=N        hit call number N (0 or unset: none)
+ * FAULT_MODE=MODE   what happens to it:
+ *     before, after   the process exits (status 137) before or after the call
+ *     EIO, ENOSPC...  the call fails without doing anything
+ *     lost            the call succeeds, but returns ETIMEDOUT
+ *     again           the call succeeds, but returns the error of a second try
+ *                     (EEXIST, ENOENT), as a retransmission to an NFS server may
  *     short           a read or write moves half of the bytes
  * FAULT_NOLINK=1    every link() fails with EPERM
- * FAULT_COUNT=FILE  a line for each call: its number, name and path; and
- *                   "hit" before the line of the one that was hit
+ * FAULT_COUNT=FILE  append a line for each call: its number, name and path, with
+ *                   "hit" in front if it was hit
  *
- * Only the process that was started with it is hit, not its children.
+ * Only the process that was started with LD_PRELOAD is hit, not its children.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -39,7 +39,7 @@ enum { CRASH = 137, PATH_SIZE = 4096 };
 
 enum act { PASS, FAIL, LOST, SHORT, DIE };
 
-/* What the call is, and the errno of a second try. */
+/* Kinds of calls: they change a name, move data, or close a file. */
 enum { CHANGES = 1, MOVES = 2, CLOSES = 4 };
 
 static const struct {
@@ -115,7 +115,7 @@ static const char *of_name (const char *name, char *buf)
     return buf;
 }
 
-/* The same of a name in an open folder. */
+/* The same for a name relative to an open directory. */
 static const char *of_at (int at, const char *name, char *buf)
 {
     size_t n;
@@ -195,7 +195,7 @@ static enum act look (const char *call, const char *path, int kind)
     return act;
 }
 
-/* After the call was done; true: say that it failed. */
+/* Apply the fault after the call. Returns 1 if the call must report failure. */
 static int after (enum act act, int done, int again)
 {
     if (act == DIE)
@@ -255,7 +255,7 @@ POINTER (DIR *, opendir, (const char *p), (p), of_name (p, buf))
 POINTER (struct dirent *, readdir, (DIR *d), (d), of_fd (dirfd (d), buf))
 POINTER (struct dirent64 *, readdir64, (DIR *d), (d), of_fd (dirfd (d), buf))
 
-/* The calls on a name in an open folder have the names of those on a path. */
+/* Count the *at() calls under the names of the calls that take a path. */
 #define CALL_AT(name, old, params, args, path, again)              \
     int name params                                                \
     {                                                              \
@@ -354,7 +354,7 @@ int openat (int at, const char *p, int flags, ...)
         act, ((int (*) (int, const char *, int, ...))next (&real, "openat")) (at, p, flags, mode));
 }
 
-/* openat2(), which has no function; its flags come first in the structure */
+/* libc has no openat2(). The flags are the first member of its structure. */
 static long open_how (long at, const char *p, const uint64_t *how, long size)
 {
     char buf[PATH_SIZE];

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker crashes at, or is refused, each of its file-system calls once.
+"""Let each file-system call of a worker crash it, or fail, once.
 
-usage: syscalls.py SHIM                      all calls, all modes: the long run
-       syscalls.py SHIM --cases=N [--seed=S] N of them by chance
-       syscalls.py SHIM --only=REGEX     those that match, as "ENOSPC .*/log/" or "before link "
-       syscalls.py SHIM --case=CALL,MODE[,nolink]   one, and keep its folder
+usage: syscalls.py SHIM                      all calls, all modes (slow)
+       syscalls.py SHIM --cases=N [--seed=S] N random cases
+       syscalls.py SHIM --only=REGEX     matching cases, e.g. "ENOSPC .*/log/" or "before link "
+       syscalls.py SHIM --case=CALL,MODE[,nolink]   one case; keep its folder
        (from the build folder: python3 tests/faults/syscalls.py tests/faults/.libs/shim.so)
 
-SHIM is the library made from shim.c.  An experiment of two trials is made, no
-worker has run.  For each call and mode a copy of it is worked at by `dl worker`
-under the shim, then by a clean one, to its end.  Then check.py must find it
-sound, and all results must be those of a run without faults.  A worker may
-end with its documented statuses only, and within its time.
+SHIM is the library built from shim.c.  The bench creates an experiment of two
+trials.  For each call and mode, `dl worker` runs on a fresh copy of it under the
+shim, and then a second worker without the shim completes it.  check.py must find
+the copy sound, and its results must be the same as without faults.  A worker
+must end in time, and with a documented exit status.
 """
 import os
 import random
@@ -54,7 +54,7 @@ class Bench:
         self.sum = None
 
     def calls(self, nolink):
-        """The calls of a run without faults."""
+        """Return the calls of a run without faults."""
         folder, status, text, log = self.worker(0, "", nolink)
         problem = self.judge(folder)
         if status or problem:
@@ -75,7 +75,7 @@ class Bench:
             return folder, status, text, f.read()
 
     def judge(self, folder):
-        """What is wrong with an experiment that has ended."""
+        """Return what is wrong with an experiment that should be complete."""
         c = check.judge(folder, trials=2)
         if c.problems:
             return "\n" + c.verdict()

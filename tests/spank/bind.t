@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# --dl-bind in a stub of Slurm, on machines of tests/runtime/topology/
+# --dl-bind in a stub of Slurm, on the machines in tests/runtime/topology/.
 . "$srcdir/tests/lib.sh"
 [ -f "$PLUGIN" ] || skip_all "the plugin was not built"
 stub=$builddir/tests/fakes/spank
 
-use () { # use MACHINE
+use () { # use MACHINE: make it the current one
     root=$work/$1
     [ -d "$root" ] || { mkdir "$root" && "$builddir/tests/runtime/machine" "$srcdir/tests/runtime/topology/$1" "$root"; }
 }
 
-# Rank RANK of RANKS on one node: bind RANK RANKS CPUS WORDS [VARIABLE=VALUE]...
+# Print what rank RANK of RANKS on one node gets: bind RANK RANKS CPUS WORDS [VARIABLE=VALUE]...
 bind () {
     rank=$1 ranks=$2 cpus=$3 words=$4
     shift 4
@@ -54,7 +54,7 @@ out=$(bind 2 8 0-255 closest)
 like "$out" '^cpus 32-47,160-175$' "a step without GPUs: cores by NUMA node"
 is "$(echo "$out" | grep -cE '^set CUDA')" 0 "and no variable of GPUs"
 
-# ---- what Slurm bound
+# ---- Slurm's own CPU binding
 masks=0xff000000000000,0xff000000000000,0xff0000,0xff0000
 out=$(bind 0 4 0-255 closest CUDA_VISIBLE_DEVICES=2,3,0,1 SLURM_CPU_BIND_TYPE=mask_cpu: SLURM_CPU_BIND_LIST=$masks \
     FAKE_OWN_CPUS=48-55 SLURM_CPUS_ON_NODE=32)
@@ -83,7 +83,7 @@ is "$(bind 1 8 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=$all | grep 
 is "$(bind 0 1 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=0 | grep -c '^error')" 0 "one GPU for one task is fine"
 is "$(bind 0 2 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=0 SLURM_GPUS_ON_NODE=8 | grep -c '^error')" 0 \
     "a step that wants one of the job's GPUs is fine"
-rm "$root"/dev/nvidia[0-24-7] # as in a device cgroup: nvidia3 is there
+rm "$root"/dev/nvidia[0-24-7] # as in a device cgroup that leaves only nvidia3
 out=$(bind 0 8 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=8 SLURM_GPUS_PER_TASK=1)
 like "$out" '^error dl: this task may open 1 of the 8 GPUs .*NVLink.*--gpus-per-node=8 .*--gpu-bind=none.*SLURM_GRES_FLAGS=allow-task-sharing$' "the device cgroup's trap"
 like "$out" '^cpus 16-17,144-145$' "index 0 is the GPU that is left"
@@ -122,9 +122,9 @@ for v in closet "closest," ,closest closest,,nic "closest nic" gpu; do
 done
 like "$("$stub" "$PLUGIN" local dl-bind=closet)" 'did you mean closest\?' "with what was meant"
 
-# ---- this machine: the affinity is really set
+# ---- this machine: the affinity of a real process
 own=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
-real () { # real RANK RANKS [VARIABLE=VALUE]...
+real () { # real RANK RANKS [VARIABLE=VALUE]...: print the CPUs that the rank may use
     rank=$1 ranks=$2
     shift 2
     env -i PATH="$PATH" SLURM_PROCID="$rank" SLURM_LOCALID="$rank" SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE="$ranks" \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a site's bounds and lists do to options of any kind. */
+/* Site policy on options of any kind: bounds, lists, defaults and conditions. */
 #include <regex.h>
 
 #include "spank/context.h"
@@ -20,7 +20,7 @@ static int any (const char *value, char *why, size_t size)
     return 0;
 }
 
-/* Options of another plugin, with numbers among their values. */
+/* Stand-in option table: unlike ours, these options take numbers. */
 const struct plugin_option plugin_options[] = {
     [0 ... PLUGIN_OPTIONS - 1] = { "dl-seconds", "N", "", NULL, any, true, "10" },
 };
@@ -171,11 +171,11 @@ static void wrong_conditions (void **state)
     }
 }
 
-/* ---- wrong words in all combinations ---- */
+/* ---- wrong arguments in all combinations ---- */
 
 static const struct step_facts *const steps[] = { &gpus, &cpus };
 
-/* Whether a default of 'seconds' is there; the other arguments stay as read. */
+/* Whether the default of 'seconds' applies to this step. */
 static bool acts (char **arguments, int n, const struct step_facts *facts)
 {
     struct site_policy p;
@@ -195,7 +195,7 @@ static bool matches (const char *pattern, const char *text)
     return rv;
 }
 
-/* The language of conditions, and the one step of each kind, once more. */
+/* A second implementation of conditions, for the two steps above. */
 static bool may_act (const char *when, const struct step_facts *facts)
 {
     static const char all[] =
@@ -211,7 +211,7 @@ static bool may_act (const char *when, const struct step_facts *facts)
            && (!strstr (when, "qos:") || (has && matches ("qos:([^;]*,)?long(,|;|$)", when)));
 }
 
-/* Each letter of each condition dropped, doubled, swapped and replaced. */
+/* Drop, double, swap and replace each letter of each condition. */
 static void a_typo_never_widens_a_condition (void **state)
 {
     static const char *const right[] = {
@@ -253,14 +253,14 @@ static void a_typo_never_widens_a_condition (void **state)
     assert_true (n > 3000);
 }
 
-/* What an argument does to what follows it, or to the default at the end of the
- * line: WRONG is ignored and leaves no default.
+/* The effect of an argument on those after it. A WRONG argument is ignored, but
+ * then no default applies either.
  */
 static const struct {
     const char *text;
     enum { LEAVES, RESTRICTS, ENDS, WRONG } what;
-    /* a restriction: whether a default and a bound hold in a step with GPUs,
-     * and in one without */
+    /* RESTRICTS: whether defaults and bounds apply in a step with GPUs and in
+     * one without */
     bool fallback[2], bound[2];
 } words[] = {
     /* clang-format off */
@@ -299,7 +299,8 @@ static bool is_of_the_site (const char *text)
            || !strncmp (text, "options=", 8);
 }
 
-/* One of the site is wrong after a condition. */
+/* Whether the default should apply. An argument for the whole site, such as dl=,
+ * is wrong after a condition. */
 static bool is_expected (const size_t *row, size_t n, const struct step_facts *f)
 {
     size_t kind = f->gpus == ANSWER_YES ? 0 : 1;

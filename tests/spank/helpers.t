@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# what the plugin runs beside srun and beside a task: the collector, the sampler, the summary
+# The helpers that the plugin starts next to srun and next to a task: the collector, the sampler, the summary.
 . "$srcdir/tests/lib.sh"
 [ -f "$PLUGIN" ] || skip_all "the plugin was not built"
 stub=$builddir/tests/fakes/spank
 said=$work/said
 
-# dl in their place: says what it was called with and what its standard input is, and keeps what comes from there.
+# A stand-in for dl: it records its arguments and the type of its standard input, and saves what it reads there.
 program "$work/dl" <<EOF
-exec 3>&- # it has begun
+exec 3>&- # signals that it has started
 case \$1 in
 gather) echo token-of-the-collector ;;
 esac
@@ -27,10 +27,10 @@ heard () {
     cat "$work/heard"
 }
 
-# ---- srun hears of its nodes
+# ---- nodes answer srun
 
 program "$work/tasks" <<'EOF'
-# tasks NODE...: one of each node that has the plugin, in a step of three
+# tasks NODE...: run one task on each of these nodes, which have the plugin, in a step of three
 for n; do
     SLURMD_NODENAME=n$n SLURM_LAUNCH_NODE_IPADDR=${address:-127.0.0.1} SLURM_STEP_NODELIST=$SLURM_NODELIST SLURM_LOCALID=0 \
         SLURM_PROCID=$((n - 1)) SLURM_STEP_NUM_TASKS=${SLURM_STEP_NUM_TASKS:-3} FAKE_PROBE= "$stub" "$PLUGIN" 0 dl=torch 2>&1 |
@@ -44,7 +44,7 @@ exec "${0%forged}tasks" 1 2 3
 EOF
 printf '#!/bin/sh\necho "dl: listens at ${SLURM_DL_BOARD%%%%? *}"\nexec %s 1 2 3\n' "$work/tasks" >"$work/port"
 chmod +x "$work/port"
-roll () { # roll [VARIABLE=VALUE]... -- OPTION... -- NODE...: what srun says of nodes
+roll () { # roll [VARIABLE=VALUE]... -- OPTION... -- NODE...: print what srun reports if only these nodes answer
     settings=
     while [ "$1" != -- ]; do
         settings="$settings $1"
@@ -81,7 +81,7 @@ alone="SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=1 SLURM_NODELIST=n1"
     is "$(roll $alone -- dl=torch --)" "$(missing n1 --dl=torch)" "a node of one task that does not answer is named"
     is "$(roll $alone FAKE_COMPONENTS=2 -- dl=torch --)" "$(missing n1 --dl=torch)" "so is that of a component"
     program "$work/count" <<'EOF'
-# children of srun, in whose shell this may run
+# count the children of srun; a shell of srun's may be in between
 srun=$PPID
 case $(cat /proc/$srun/comm) in
 *sh) srun=$(sed 's/.*) . //; s/ .*//' /proc/$srun/stat) ;;
@@ -101,7 +101,7 @@ is "$(roll SLURM_CONF="$work/slurm.conf" "FAKE_PROBE=$work/port" -- dl=torch --)
 # ---- srun and the collector
 
 vars=
-as_srun () { # as_srun OPTION... -- WORD...: what srun says, and its step
+as_srun () { # as_srun OPTION... -- WORD...: print the output of srun and of its step
     rm -f "$said" "$work/heard"
     env -i PATH="$PATH" FAKE_PROBE='echo "step ${SLURM_DL_GATHER:-none}"' $vars "$stub" "$PLUGIN" local "$@" 2>&1
 }
@@ -177,7 +177,7 @@ gone () {
 probe="until [ \$(grep -c . $said.pids 2>/dev/null) = 2 ]; do sleep 0.1; done"
 mkdir "$work/debug"
 cd "$work/debug" || exit 1
-dl=slow task 0 dl-monitor=5 dl-debug=600 | cat >out # whose input ends when nobody has it open
+dl=slow task 0 dl-monitor=5 dl-debug=600 | cat >out # cat ends when no process holds the pipe open
 wait_for 120 gone
 ok $? "a helper that still begins when the step ends is killed"
 rm out
@@ -203,7 +203,7 @@ cat >/dev/null
 sleep 0.05
 : >"$said.end"
 EOF
-for _ in $(seq 20); do # at least once also where this test gets no CPU
+for _ in $(seq 20); do # one success is enough: on a busy machine the helper may get too little CPU time
     rm -f "$said.ready" "$said.end"
     dl=busy task 0 dl-monitor=5 >/dev/null
     [ ! -e "$said.end" ] || break
@@ -233,11 +233,11 @@ dl=endless
 printf '#!/bin/sh\nexec sleep 1000\n' >"$work/endless"
 chmod +x "$work/endless"
 like "$(task 0 dl-check=quick)" "^error dl: --dl-check: this node is not checked: $work/endless: $hung" "one that hangs later is killed"
-as_srun dl-check=quick -- "dl=$work/endless" | cat >out # whose input ends when nobody has it open
+as_srun dl-check=quick -- "dl=$work/endless" | cat >out # cat ends when no process holds the pipe open
 like "$(cat out)" "^error dl: --dl-check: each node is checked alone: cannot run $work/endless: $hung" "beside srun, too"
 dl=
 
-# ---- what cannot be run
+# ---- a dl that cannot be run
 
 out=$(env -i SLURM_PROCID=0 SLURM_LOCALID=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/broken" 2>&1)
 is "$(echo "$out" | grep -c '^status 0')" 1 "a dl that is no program: the task goes on, once"

@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root in part
-# the plugin in a stub of Slurm: options, contexts, hostile values
+# Load the plugin into a stub of Slurm: options, contexts, hostile values.
 . "$srcdir/tests/lib.sh"
 [ -f "$PLUGIN" ] || skip_all "the plugin was not built"
 
-# What Slurm sets for rank 2 of 3: n1 has two tasks, n2 one.
+# The environment that Slurm gives to rank 2 of 3, with two tasks on n1 and one on n2.
 fake () {
     env -i SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=3 SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_NUM_NODES=2 \
         SLURM_STEP_TASKS_PER_NODE='2,1' SLURM_STEP_NODELIST='n[1-2]' SLURMD_NODENAME=n2 SLURM_GTIDS=2 \
         SLURM_STEP_RESV_PORTS=19004-19006 SLURM_CONF="$work/one.conf" "$@"
 }
-# several slurmd on this machine; and machines of which nothing is known
+# one.conf: several slurmd on this machine.  apart(): different hosts, without a slurm.conf.
 printf '# nodes\nInclude nodes.conf\n' >"$work/one.conf"
 printf 'nodename=DEFAULT CPUs=1\nNodeName=n[1-3] NodeHostname=x \\\n  NodeAddr=127.0.0.1 Port=[1-3]\n' >"$work/nodes.conf"
 apart () {
@@ -92,7 +92,7 @@ like "$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 d
 out=$(fake "$stub" "$PLUGIN" 0 dl=ps)
 like "$out" '^set DMLC_ROLE=worker$' "ps has roles of its own"
 like "$out" '^set DMLC_PS_ROOT_URI=127.0.0.1$' "and an address"
-# ranks and GPUs that do not fit
+# rank counts that do not match the GPUs
 zero="SLURM_PROCID=0 SLURM_NODEID=0 SLURM_GTIDS=0,1 SLURMD_NODENAME=n1"
 one="$zero SLURM_GTIDS=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_TASKS_PER_NODE=1 SLURM_STEP_NODELIST=n1"
 advice () { # advice OPTION VARIABLE...
@@ -120,12 +120,12 @@ for v in PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=3 PET_MASTER_PORT=19004
     like "$out" "^set $v\$" "torchrun: $v"
 done
 is "$(echo "$out" | grep -cE '^set (RANK|WORLD_SIZE|MASTER_)')" 0 "and not what torchrun gives its ranks"
-elastic () { # elastic ARGUMENT...: what torchrun of a node gets
+elastic () { # elastic ARGUMENT...: the rendezvous variables for torchrun with these arguments
     apart SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 PROGRAM="torchrun $*" "$stub" "$PLUGIN" 0 dl=torchrun |
         grep -oE '^set PET_(RDZV_[A-Z]*=.*|MASTER_ADDR=.*)' | tr '\n' ' '
 }
 tab=$(printf '\t')
-# what has tabs is one word, which a shell reads
+# a command line with tabs is passed as one word, for sh -c
 for a in --max-restarts=3 '--max_restarts 1' --nnodes=1:3 '--nnodes 2:2' --rdzv_backend=c10d "sh -c exec${tab}torchrun${tab}--max-restarts${tab}2${tab}x.py" \
     "sh -c cd${tab}src;${tab}'torchrun'${tab}'--rdzv-backend=c10d'${tab}x.py"; do
     is "$(elastic "$a" x.py)" "set PET_RDZV_BACKEND=c10d set PET_RDZV_ENDPOINT=n1:19004 set PET_RDZV_CONF=is_host=0 set PET_RDZV_ID=1234.0 " "torchrun $a: every node hears of a restart"
@@ -135,7 +135,7 @@ like "$(fake $zero PET_MAX_RESTARTS=1 PET_RDZV_BACKEND=static "$stub" "$PLUGIN" 
 like "$(fake PMIX_RANK=2 "$stub" "$PLUGIN" 0 dl=mpi)" '^set OMPI_COMM_WORLD_LOCAL_RANK=0$' "mpi under pmix"
 like "$(fake PMI_FD=7 "$stub" "$PLUGIN" 0 dl=mpi)" '^set MPI_LOCALRANKID=0$' "mpi under pmi2"
 like "$(fake CUDA_VISIBLE_DEVICES=3 "$stub" "$PLUGIN" 0 dl=jax)" '^set JAX_LOCAL_DEVICE_IDS=0$' "jax with one GPU visible"
-jax () { # jax VARIABLE=VALUE...: the devices of local rank 1 of 2, and what is told
+jax () { # jax VARIABLE=VALUE...: print the devices of local rank 1 of 2
     fake $zero SLURM_PROCID=1 SLURM_LOCALID=1 "$@" "$stub" "$PLUGIN" 0 dl=jax 2>&1 | sed -n 's/^set JAX_LOCAL_DEVICE_IDS=//p'
 }
 is "$(jax CUDA_VISIBLE_DEVICES=0,1,2,3 SLURM_GPUS_ON_NODE=4)" 2,3 "jax: GPUs that all tasks of a node see are divided"
@@ -179,7 +179,7 @@ like "$out" '^unset SLURM_DL_HOSTFILE$' "which the program does not get"
 for wrong in n1,n3,n2 n3,n1 n3,n1,n4 n3,n3,n1 x, ,; do
     is "$(arbitrary SLURM_DL_HOSTFILE=$wrong "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "an order that is not Slurm's is not believed: $wrong"
 done
-hostfile () { # hostfile [VARIABLE=VALUE]...: what srun tells its tasks
+hostfile () { # hostfile [VARIABLE=VALUE]...: print the host order that srun passes to its tasks
     env -i PATH="$PATH" FAKE_PROBE='echo "told $SLURM_DL_HOSTFILE"' "$@" "$stub" "$PLUGIN" local dl=torch | sed -n 's/^told //p' | tail -n 1
 }
 printf '# racks\nn3 # the first\nn1*2\n\nn2\n' >"$work/hosts"
@@ -236,22 +236,22 @@ out=$(fake MASTER_PORT=5 RANK=9 DL_ENV_SET=RANK,WORLD_SIZE DL_ENV_STEP=1.0 "$stu
 like "$out" '^set RANK=2$' "what an outer step's plugin set is replaced"
 is "$(echo "$out" | grep -c '^set MASTER_PORT=')" 0 "what its user set is not"
 
-# ---- values of a batch script, which all tasks get
-stays () { # stays RANK NODE LOCAL_RANK VARIABLE=VALUE... FRAMEWORK: what one task of 2 on each of 2 nodes says
+# ---- variables that a batch script exports to all tasks
+stays () { # stays RANK NODE LOCAL_RANK VARIABLE=VALUE VARIABLE=VALUE FRAMEWORK: count one task's warnings; 2 nodes, 2 tasks each
     place="SLURM_PROCID=$1 SLURM_NODEID=$2 SLURM_LOCALID=$3 SLURM_GTIDS=$(($2 * 2)),$(($2 * 2 + 1)) SLURMD_NODENAME=n$(($2 + 1))"
     shift 3
     # shellcheck disable=SC2086
     fake SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE='2(x2)' $place "$1" "$2" "$stub" "$PLUGIN" 0 "dl=$3" | grep -c "$1 was exported, and stays"
 }
-all () { # all VARIABLE=VALUE VARIABLE=VALUE FRAMEWORK: what each of the four says
+all () { # all VARIABLE=VALUE VARIABLE=VALUE FRAMEWORK: print the number of warnings of each of the four tasks
     echo "$(stays 0 0 0 "$@") $(stays 1 0 1 "$@") $(stays 2 1 0 "$@") $(stays 3 1 1 "$@")"
 }
 is "$(all RANK=0 A=1 torch) $(all LOCAL_RANK=0 A=1 torch) $(all NODE_RANK=0 A=1 lightning) $(all HOROVOD_LOCAL_RANK=0 A=1 horovod)" "0 1 0 0 0 1 0 0 0 0 1 0 0 1 0 0" "the first task says it for which 0 is wrong"
 is "$(all WORLD_SIZE=2 A=1 torch) $(all LOCAL_WORLD_SIZE=1 A=1 torch) $(all WORLD_SIZE=0 A=1 torch)" "1 0 0 0 1 0 0 0 1 0 0 0" "rank 0 says it of a number of ranks"
 is "$(all LOCAL_RANK=0 CUDA_VISIBLE_DEVICES=1 torch) $(all LOCAL_RANK=0 A=1 jax)" "0 0 0 0 0 0 0 0" "0 is right where each rank sees one GPU, and where nobody reads it"
 
-# ---- what an outer step's plugin set
-clean () { # clean CONTEXT [VARIABLE=VALUE]...: what a job from there would have of it
+# ---- variables that the plugin set in an outer step
+clean () { # clean CONTEXT [VARIABLE=VALUE]...: print what a job that is submitted there would inherit
     c=$1
     shift
     env -i PATH="$PATH" DL_ENV_SET=RANK,MASTER_ADDR DL_BIND_SET=OMP_NUM_THREADS DL_NCCL_SET= DL_ENV_STEP=1.0 DL_SECRET=x RANK=0 MASTER_ADDR=n1 \
@@ -265,8 +265,8 @@ is "$(clean allocator DL_DEBUG_SET=PYTHONFAULTHANDLER DL_DEBUG_PYTHON=/ours PYTH
     "MASTER_PORT=5
 PYTHONPATH=/mine" "nor the folder of --dl-debug"
 
-# ---- a default of --dl-bind, and the user's choice
-free () { # free [VARIABLE=VALUE]... -- [WORD]...: whether srun lets it act
+# ---- a default of --dl-bind gives way to the user's own CPU binding
+free () { # free [VARIABLE=VALUE]... -- [WORD]...: print "bind,-" if srun lets the default act, else "-"
     vars=
     while [ "$1" != -- ]; do
         vars="$vars $1"
@@ -286,13 +286,13 @@ is "$(bound) $(bound FAKE_SRUN=bind,)" "0 1" "a task is bound by a default only 
 
 is "$(fake $gpu FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 -- bind=closest | grep -c OMP_NUM)/$(fake $gpu "$stub" "$PLUGIN" 0 dl-bind=closest | grep -c '^set OMP_NUM')" 0/1 "which leaves OMP_NUM_THREADS to the user"
 
-# ---- one decision a step: srun's
+# ---- srun decides on the defaults once for the whole step
 nothing "no default without a word of srun's" fake $gpu FAKE_SRUN=- "$stub" "$PLUGIN" 0 -- default=torch
 like "$(fake $gpu SLURM_DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- default=tf deny=torch)" '^set RANK=2$' "a node with other arguments follows srun"
 like "$(fake $gpu SLURM_DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- defualt=x when=gpus:true dl=x)" '^set RANK=2$' "also one with wrong ones"
 nothing "nor has it a default of its own" fake $gpu SLURM_DL_POLICY=- "$stub" "$PLUGIN" 0 -- default=torch bind=closest
 nothing "a policy that srun does not allow" fake SLURM_DL_POLICY='- when=account:x deny=torch' SLURM_JOB_ACCOUNT=x "$stub" "$PLUGIN" 0 dl=torch
-told () { # told [VARIABLE=VALUE]... -- [OPTION]...: what srun tells the tasks
+told () { # told [VARIABLE=VALUE]... -- [OPTION]...: print the policy that srun passes to the tasks
     vars=
     while [ "$1" != -- ]; do
         vars="$vars $1"
@@ -314,8 +314,8 @@ out=$(fake $gpu $zero FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 -- default=torch bind=
 like "$out" "^log dl: this site's default is --dl=torch --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off$" "rank 0 tells what a default did"
 is "$(fake $gpu $zero "$stub" "$PLUGIN" 0 dl=torch -- default=jax | grep -c '^log')" 0 "not where the user chose"
 
-# ---- default=auto: programs that train together
-meant () { # meant PROGRAM [ARGUMENT]...: ranks of 2 with default=auto
+# ---- default=auto acts only on programs whose ranks train together
+meant () { # meant PROGRAM [ARGUMENT]...: print 1 if default=auto sets RANK for it, else 0
     fake $gpu PATH="$PATH" PROGRAM="$*" "$stub" "$PLUGIN" 0 -- $when default=auto | grep -c '^set RANK='
 }
 when=
@@ -377,7 +377,7 @@ is $? 0 "oversized exports"
 is "$(echo "$out" | grep -c '^set NCCL_IB_SL')" 0 "win too"
 like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- "$dir")" '^set NCCL_IB_TC=41$' "auto: the profile of the fabric"
 like "$(fake $gpu "$stub" "$PLUGIN" 0 -- nccl=auto "$dir")" '^set NCCL_IB_TC=41$' "the site's default"
-closed () { # closed NAME: nobody reads what others may have written
+closed () { # closed NAME: check that the profile is rejected because other users could write to it
     out=$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=tcp -- "$dir")
     is "$(echo "$out" | grep -c '^set NCCL')" 0 "$1: nothing is read"
     is "$(echo "$out" | grep '^error')" "error dl: --dl-nccl=tcp: nothing is set: $work/nccl.d/tcp.conf: others than root and its owner may write there" "and that is told"
@@ -422,7 +422,7 @@ if command -v strace >/dev/null; then
     is "$(grep -v execve "$work/trace" | grep -cE "nccl.d|/sys/class")" 0 "no file is looked for where the plugin is root"
 fi
 
-# ---- values of any length and bytes, in any context (as in CVE-2026-65108)
+# ---- random values of all sizes in srun and in a task (CVE-2026-65108)
 for size in 1 63 64 65 255 4096 65536; do
     head -c $size /dev/urandom | tr -d '\000' >"$work/value"
     for c in local 0; do
@@ -447,7 +447,7 @@ long=$(head -c 100000 /dev/zero | tr '\0' 'n')
 fake SLURM_STEP_NODELIST="$long" SLURM_STEP_TASKS_PER_NODE="$long" SLURM_GTIDS="$long" "$stub" "$PLUGIN" 0 dl=torch >/dev/null
 is $? 0 "oversized variables"
 
-# ---- --dl-check: what becomes of a task
+# ---- --dl-check: a task ends or goes on, by the exit status of dl
 printf '#!/bin/sh\necho "called $*"\nexit $FAKE_STATUS\n' >"$work/dl"
 chmod +x "$work/dl"
 for s in 75 79; do
@@ -463,7 +463,7 @@ for s in 1 127 139; do
     like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: it did not end well$' "dl's status $s is told"
     like "$out" '^status 0$' "and the task goes on"
 done
-# as Slurm 25.05.8 starts tasks, with SIGCHLD blocked
+# Slurm 25.05.8 starts tasks with SIGCHLD blocked
 printf '#!/bin/sh\ngrep SigBlk /proc/self/status\n' >"$work/blocked"
 chmod +x "$work/blocked"
 like "$(fake env --block-signal=CHLD,USR1 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/blocked" 2>&1)" \
@@ -480,7 +480,7 @@ for c in 0xfffffffb 0xfffffffc 0xfffffffa; do
     is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" $c dl-check=quick -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "nor does step $c"
 done
 
-# ---- every option is in the manual, and the other way round
+# ---- the manual lists exactly the options of the plugin
 options=$("$stub" "$PLUGIN" local | sed -n 's/^option \(--[a-z-]*\).*/\1/p' | sort)
 echo "$options" >plugin-options
 manual=$(sed -n '/^\.SH OPTIONS/,/^\.SH WHAT/s/^\.BI \(\\-\\-[a-z\\-]*= .*\)/\1/p' "$srcdir/doc/dl-spank.7" | sed 's/\\f.//g; s/\\//g; s/[ "]//g')
@@ -492,9 +492,9 @@ for o in $("$stub" "$PLUGIN" local | sed -n 's/^option //p'); do
     esac
 done
 
-# ---- and dl env has four of them
+# ---- dl env has four of them
 is "$(dl --complete env | sed -n 's/^\(--dl[a-z-]*\).*/\1/p' | sort | comm -12 - plugin-options | wc -l)" 4 "dl env completes the options that it reads"
-# ---- the port of rank 0: one that is taken is told before it is a time-out
+# ---- the port of rank 0: report one that is in use before the rendezvous times out
 if command -v python3 >/dev/null; then
     out=$(python3 -c '
 import os, socket, subprocess, sys
@@ -513,8 +513,8 @@ else
     skip "a port that is in use" "no python3"
 fi
 
-# ---- the secret of a step: made in srun, if any option is given
-secret () { # secret ARGUMENT...: that of srun's environment then
+# ---- the secret of a step: srun generates it if any option is given
+secret () { # secret [VARIABLE=VALUE]... COMMAND...: print DL_SECRET as it is in the environment afterwards
     env DL_SECRET=of-an-outer-step FAKE_PROBE='echo "secret ${DL_SECRET:-none}"' "$@" | sed -n 's/^secret //p'
 }
 first=$(secret "$stub" "$PLUGIN" local dl=torch)
@@ -525,8 +525,8 @@ is "$(secret SLURM_STEP_ID= "$stub" "$PLUGIN" local)" of-an-outer-step "without 
 is "$(secret SLURM_STEP_ID=0 "$stub" "$PLUGIN" local dl=off)" none "but not that of a step that srun is in"
 is "$(secret "$stub" "$PLUGIN" 0 dl=torch)" of-an-outer-step "tasks do not make any"
 is "$(secret FAKE_FAILS=getrandom "$stub" "$PLUGIN" local dl=torch)" none "a step that gets none does not have an outer one's"
-# ---- the folder of --dl-debug: what somebody else has planted there is not used
-debugged () { # debugged [VARIABLE...]: what the plugin says and sets in a folder where the name is taken
+# ---- the folder of --dl-debug: the plugin does not use one that another user may have planted
+debugged () { # debugged [VARIABLE=VALUE]...: print the plugin's errors and variables
     (cd "$work/debug" && fake SLURM_JOB_ID=7 "$@" "$stub" "$PLUGIN" remote dl-debug=hang:1000 2>&1)
 }
 mkdir "$work/debug"
@@ -557,7 +557,7 @@ else
     skip "another user's folder" "needs root"
 fi
 
-# ---- and its module of Python, in front of the user's own
+# ---- the Python module of --dl-debug comes first in PYTHONPATH
 py=$work/py
 mkdir "$py"
 python_path () { # python_path [VARIABLE=VALUE]...

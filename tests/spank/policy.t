@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# what the site decides: the arguments in plugstack.conf
+# Site policy: the arguments in plugstack.conf.
 . "$srcdir/tests/lib.sh"
 [ -f "$PLUGIN" ] || skip_all "the plugin was not built"
 stub=$builddir/tests/fakes/spank
@@ -8,7 +8,7 @@ stub=$builddir/tests/fakes/spank
 one='SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_TASKS_PER_NODE=1
     SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 SLURM_GTIDS=0 SLURM_CPUS_ON_NODE=1 SLURM_TASKS_PER_NODE=1'
 
-not_allowed () { # not_allowed OPTION LINE ARGUMENT...
+not_allowed () { # not_allowed OPTION MESSAGE ARGUMENT...
     option=$1
     line=$2
     shift 2
@@ -21,7 +21,7 @@ not_allowed () { # not_allowed OPTION LINE ARGUMENT...
     is "$(echo "$out" | grep -c '^set')" 0 "a node that it is forged on: nothing is set"
     like "$out" '^status 0' "and no job fails"
 }
-taken () { # taken OPTION ARGUMENT...
+taken () { # taken OPTION ARGUMENT...: check that the option is accepted without a message
     option=$1
     shift
     for c in local allocator; do
@@ -30,7 +30,7 @@ taken () { # taken OPTION ARGUMENT...
         like "$out" '^status 0' "is taken"
     done
 }
-ignored () { # ignored ARGUMENT WHY [ARGUMENT]...: told at submission, quiet on nodes
+ignored () { # ignored ARGUMENT WHY [ARGUMENT]...: check that a bad argument is reported at submission, but not on nodes
     wrong=$1
     why=$2
     shift 2
@@ -79,7 +79,7 @@ ignored monitor_dir=x "not an absolute path"
 is "$("$stub" "$PLUGIN" local dl=torch -- monitor=5 monitor_dir=/tmp monitor=off | grep -c '^error')" 0 "with it they are valid"
 ignored roles=worker:1 "roles are set by each job"
 
-# ---- wrong ones
+# ---- wrong arguments
 ignored allow=toch "no such value; did you mean torch?"
 ignored deny_bind=closest,x "no such value; there are closest, socket, spread, none, own-gpu, nic, verbose"
 ignored options=dl,bind "'bind' is not an option"
@@ -98,7 +98,7 @@ long=$(head -c 300 /dev/zero | tr '\0' 'n')
 out=$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- "allow_nccl=$long" "$long=$long" "dl=/$long" "nccl_dir=/$long" "default=$long" "options=$long")
 is "$(echo "$out" | grep -c '^error dl: plugstack.conf: .*ignored')" 6 "long ones are told"
 like "$out" '^status 0' "and ignored"
-# after the ? nothing is a value that could be right
+# the leading ? makes every random value invalid
 bytes () { # bytes N SEED
     LC_ALL=C awk -v n="$1" -v seed="$2" 'BEGIN { srand(seed); while (n-- > 0) { b = 1 + int(255 * rand()); printf "%c", b == 10 ? 120 : b } }'
 }
@@ -125,7 +125,7 @@ for c in SLURM_SPANK__SLURM_SPANK_OPTION_dl_dl_nccl=auto _SLURM_SPANK_OPTION_dl_
 done
 is "$(env SLURM_SPANK__SLURM_SPANK_OPTION_dl_dl_debug=off "$stub" "$PLUGIN" local -- options=dl | grep -c '^error')" 0 "that is not off"
 
-# ---- every argument is in the manual, and the other way round
+# ---- the manual lists exactly the arguments of the plugin
 table=$(sed -n '/arguments\[\] = {/,/^};/s/^ *{ \([^ ]*\), *\([^ ]*\), *take_.*/\1 \2/p' "$srcdir/spank/policy.c" |
     awk '{ if ($1 != "NULL") print $1 "="; if ($2 != "NULL") print $2 "NAME=" }' | tr -d '"' | sort)
 documented=$(sed -n '/^\.SH SITE POLICY/,/^\.SH SEC/s/^\.BI \([A-Za-z_]* *=\).*/\1/p' "$srcdir/doc/dl-spank.8" | tr -d ' ' | sort)

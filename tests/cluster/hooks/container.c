@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A SPANK plugin as sites have beside ours: an option for containers, handled
- * where such plugins do it; and, with the argument "same", one of our options.
+/* A SPANK plugin for containers, as a site may load next to ours. With the
+ * argument "same" it registers one of our options.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ int slurm_spank_init (spank_t sp, int ac, char **av)
     return spank_option_register (sp, &o);
 }
 
-/* As pyxis does: the whole environment is looked at, and added to. */
+/* Like pyxis, read the whole environment and add to it. */
 int slurm_spank_task_init (spank_t sp, int ac, char **av)
 {
     char rank[32];
@@ -45,7 +45,7 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
     if (spank_getenv (sp, "RANK", rank, sizeof (rank)) != ESPANK_SUCCESS)
         strcpy (rank, "none");
     spank_setenv (sp, "CONTAINER_SAW", rank, 1);
-    for (int i = 0; i < 100; i++) { /* the array moves */
+    for (int i = 0; i < 100; i++) { /* enough for Slurm to reallocate the array */
         char name[32];
         snprintf (name, sizeof (name), "CONTAINER_%d", i);
         spank_setenv (sp, name, image, 1);

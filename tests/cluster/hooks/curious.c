@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A SPANK plugin that looks at a user's file as root: tests/cluster/asroot.t
- * sees it.
+/* A SPANK plugin that accesses a user's file as root, to check that
+ * tests/cluster/asroot.t notices.
  */
 #include <unistd.h>
 

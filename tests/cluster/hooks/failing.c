@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A SPANK plugin whose hook, named by its argument, fails: what Slurm does. */
+/* A SPANK plugin in which the hook that its argument names fails, to show how
+ * Slurm reacts.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +9,7 @@
 
 SPANK_PLUGIN (failing, 1)
 
-/* "local:init" is srun's, "init" the node's. */
+/* "local:init" is the hook in srun, "init" the one on the node. */
 static int fails (const char *hook, int ac, char **av)
 {
     char name[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A variant of the plugin's task_init that only runs the command dl. */
+/* A variant of the plugin whose task_init only runs the command dl. */
 #include "spank/helper.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Included before every file of a variant of the plugin: what it asks of the
- * system or of Slurm fails, as the file POOR says: "memory", "fork", "files",
- * "spank", "register" and "network", any of them.
+/* Included before every file of a variant of the plugin. Calls to the system or
+ * to Slurm fail if the file POOR lists their kind: "memory", "fork", "files",
+ * "spank", "register", "network".
  */
 #pragma once
 
