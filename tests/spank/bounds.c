@@ -33,7 +33,7 @@ int option_check (int row, const char *value, char *why, size_t size)
 static const struct {
     const char *argument;
     const char *value;
-    int taken; /* -1: the argument is wrong */
+    int taken; /* whether the value is allowed; -1: the argument is invalid */
     const char *why;
 } cases[] = {
     /* clang-format off */
@@ -98,8 +98,8 @@ static const struct step_facts unknown = { .gpus = ANSWER_UNKNOWN };
 static const struct {
     const char *when;
     const struct step_facts *facts;
-    const char *fallback; /* of "seconds=30" after it */
-    int bounded;          /* by "max_seconds=40" after it */
+    const char *fallback; /* the default, with "seconds=30" after the condition */
+    int bounded;          /* whether "max_seconds=40" after the condition applies */
 } conditions[] = {
     /* clang-format off */
     { "when=",                          &gpus,    "30", 1 },

@@ -139,7 +139,7 @@ is "$(called)" 1 "once"
 
 # ---- a task and its sampler
 
-task () { # task RANK OPTION...
+task () { # task RANK OPTION...: run one of two tasks of a node
     rank=$1
     shift
     rm -f "$said" "$work/heard"

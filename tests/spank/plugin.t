@@ -95,7 +95,7 @@ like "$out" '^set DMLC_PS_ROOT_URI=127.0.0.1$' "and an address"
 # rank counts that do not match the GPUs
 zero="SLURM_PROCID=0 SLURM_NODEID=0 SLURM_GTIDS=0,1 SLURMD_NODENAME=n1"
 one="$zero SLURM_GTIDS=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_TASKS_PER_NODE=1 SLURM_STEP_NODELIST=n1"
-advice () { # advice OPTION VARIABLE...
+advice () { # advice OPTION VARIABLE=VALUE...: print the warnings of --dl
     option=$1
     shift
     fake "$@" "$stub" "$PLUGIN" 0 "$option" 2>&1 | sed -n 's/^error dl: --dl=[a-z]*: //p'
@@ -152,7 +152,7 @@ is "$(echo "$out" | grep -E '^set' | grep -vE '^set (PET_|DL_ENV_)')" "" "auto l
 long=$(head -c 9000 /dev/zero | tr '\0' 'n')
 is "$(fake TF_CONFIG="$long" "$stub" "$PLUGIN" 0 dl=tf | grep -c '^set TF_CONFIG')" 0 "a long value of the user's wins too"
 
-nothing () { # nothing NAME COMMAND...
+nothing () { # nothing NAME COMMAND...: check that it sets no variable
     name=$1
     shift
     is "$("$@" | grep -c '^set')" 0 "nothing is set: $name"
@@ -560,7 +560,7 @@ fi
 # ---- the Python module of --dl-debug comes first in PYTHONPATH
 py=$work/py
 mkdir "$py"
-python_path () { # python_path [VARIABLE=VALUE]...
+python_path () { # python_path [VARIABLE=VALUE]...: print the PYTHONPATH that the plugin sets
     (cd "$work/debug" && fake SLURM_JOB_ID=8 DL_DEBUG_PYTHON="$py" "$@" "$stub" "$PLUGIN" remote dl-debug=600 2>&1) | sed -n 's/^set PYTHONPATH=//p'
 }
 is "$(python_path PYTHONPATH=/mine)" "" "a module that is not there is not looked for"

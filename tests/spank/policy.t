@@ -8,7 +8,7 @@ stub=$builddir/tests/fakes/spank
 one='SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_TASKS_PER_NODE=1
     SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 SLURM_GTIDS=0 SLURM_CPUS_ON_NODE=1 SLURM_TASKS_PER_NODE=1'
 
-not_allowed () { # not_allowed OPTION MESSAGE ARGUMENT...
+not_allowed () { # not_allowed OPTION MESSAGE ARGUMENT...: check that srun rejects the option, and that a node ignores it
     option=$1
     line=$2
     shift 2
@@ -58,7 +58,7 @@ taken dl-nccl=none allow_nccl=auto
 taken dl=torch allow=tf allow=torch
 
 # ---- defaults
-task () { # task ARGUMENT...
+task () { # task ARGUMENT...: run one task with a GPU
     env -i $one SLURM_STEP_GPUS=0 FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 "$@"
 }
 like "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto)" '^status 0' "defaults of three options"
@@ -99,7 +99,7 @@ out=$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- "allow_nccl=$long" "$long=$long" "d
 is "$(echo "$out" | grep -c '^error dl: plugstack.conf: .*ignored')" 6 "long ones are told"
 like "$out" '^status 0' "and ignored"
 # the leading ? makes every random value invalid
-bytes () { # bytes N SEED
+bytes () { # bytes N SEED: print N random bytes
     LC_ALL=C awk -v n="$1" -v seed="$2" 'BEGIN { srand(seed); while (n-- > 0) { b = 1 + int(255 * rand()); printf "%c", b == 10 ? 120 : b } }'
 }
 seed=${DL_TEST_SEED:-$(date +%s)}
