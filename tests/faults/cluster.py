@@ -182,7 +182,7 @@ class Cluster:
                                           stderr=subprocess.DEVNULL))
         return True
 
-    # ---- the end
+    # ---- cleanup
 
     def end(self):
         self.heal(at_once=True)

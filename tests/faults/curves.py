@@ -159,7 +159,7 @@ class Sweep:
             except subprocess.TimeoutExpired:
                 p.kill()
 
-    # ---- the judge
+    # ---- checks of the files
 
     def events(self):
         for path in sorted(glob.glob(self.folder + "/log/*/*")):
