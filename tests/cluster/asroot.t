@@ -58,7 +58,7 @@ ok $? "the trace sees what root touches: $(wc -l <off.touched) things"
 like "$(cat off.touched)" '^openat .*plugstack.conf$' "plugstack.conf among them"
 sort -u off.touched off2.touched >slurm.touched
 for what in idle on; do
-    # with site defaults, srun, which runs as root here, reads its command line for GPU options
+    # the plugin in srun may read its command line, to find GPU options for site defaults
     is "$(comm -13 slurm.touched $what.touched | grep -v -e '^openat WORK/dl\.so$' -e '^openat /proc/self/cmdline$')" "" "$what: root touches nothing else but dl.so"
     is "$(grep -cx 'openat WORK/dl.so' $what.touched)" 1 "$what: and that"
 done

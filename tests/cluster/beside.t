@@ -39,7 +39,7 @@ ok $? "another plugin"
 cluster_up beside --nodes=1
 dl="optional $PLUGIN"
 container="optional $work/container.so"
-load () { # load LINE...
+load () { # load LINE...: replace plugstack.conf
     printf '%s\n' "$@" >"$plugstack"
 }
 show='echo "$RANK $CONTAINER_SAW $CONTAINER_99 $(env | grep -c "^CONTAINER_[0-9]")"'

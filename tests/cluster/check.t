@@ -12,7 +12,7 @@ for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do [ "$v" = SLURM_PREFIX
 unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR SLURM_DL_GATHER
 
 hosts_up check --nodes=3 --cpus=4 --gpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl"
-step () { # step STATUS NAME SRUN-ARGUMENT...
+step () { # step STATUS NAME SRUN-ARGUMENT...: run a step; its output is in the files out and err
     wanted=$1
     what=$2
     shift 2

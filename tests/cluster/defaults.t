@@ -12,7 +12,7 @@ hosts_up defaults --nodes=2 --gpus=$gpus --plugin="$PLUGIN dl=$builddir/launcher
 line="optional $PLUGIN dl=$builddir/launcher/dl"
 ours='env | grep -cE "^(RANK|WORLD_SIZE|MASTER_|OMP_NUM_THREADS|(SLURM_)?DL_(ENV|BIND|NCCL|SECRET|POLICY|HOSTFILE))"; true'
 
-# ---- a mistake of the site
+# ---- a typo in plugstack.conf
 like "$(cat "${SLURM_CONF%/*}"/log/slurmd-n1.log)" 'dl: plugstack.conf: defualt=torch: no such argument; ignored' "slurmd logs a typo in plugstack.conf"
 
 # ---- defaults
@@ -56,7 +56,7 @@ else
     skip "defaults in steps with GPUs" "device files are made by root only"
 fi
 
-# ---- jobs from a step
+# ---- jobs submitted from a step
 echo "$line" >"$plugstack"
 printf '#!/bin/sh\n#SBATCH -N2 -n2 --output=nested.out\nsrun sh -c "echo RANK=\\$RANK threads=\\$OMP_NUM_THREADS"\n' >nested.sh
 timeout 300 srun -n1 --overlap --dl=torch --dl-bind=closest bash -c '(for v in ${!SLURM_*}; do [ $v = SLURM_CONF ] || unset $v; done; timeout 280 sbatch nested.sh)' >/dev/null

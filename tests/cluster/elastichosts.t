@@ -17,7 +17,7 @@ links () { # links up|down HOST...
     shift
     for h in "$@"; do ip link set "$bridge.$h" "$state"; done
 }
-signal_rank () { # signal_rank SIGNAL UNIT
+signal_rank () { # signal_rank SIGNAL UNIT: signal the unit's rank
     for p in /proc/[0-9]*; do
         [ "$(cat "$p/comm" 2>/dev/null)" = "${ranks##*/}" ] || continue
         tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "DL_ELASTIC_UNIT=$2" || continue

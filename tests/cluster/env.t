@@ -28,7 +28,7 @@ is "$(for rank in 0 1 2 3 4; do tr '\0' '\n' <het/$rank | sed -n 's/^\(WORLD_SIZ
     done)" "its step on all components"
 sed 's/^/# /' het.out
 unset SLURM_RESV_PORTS
-# in a step
+# dl env in a step
 out=$(timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env)
 is $? 0 "in a step"
 like "$out" '^rank 0 of 1: task 0 of node 0 \(n[1-3]\)' "where this is"

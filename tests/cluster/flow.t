@@ -15,7 +15,7 @@ submitted () { # print the next job ID: submit a held job, and cancel it
     sbatch --parsable --hold --output=/dev/null --wrap=true | tee "$work/job.id"
     xargs scancel <"$work/job.id"
 }
-state () { # state FLOW STEP
+state () { # state FLOW STEP: print the step's state
     dl flow show "$1" | awk -v s="$2" '$1 == s { print $2 ($2 == "not" ? " run" : "") }'
 }
 
@@ -86,7 +86,7 @@ is "$(dl flow show fail | sed 1q)" "$work/flows/fail-0001: completed" "dl flow r
 is "$(wc -l <"$work/first")" 1 "and runs nothing twice"
 is "$(tail -1 "$work/ends")" "completed " "the exit handler is told, too"
 
-# ---- a job that is requeued, one whose wrapper is killed, and dl flow stop
+# ---- a requeued job, a job whose wrapper is killed, and dl flow stop
 cat >long.conf <<END
 name = "long";
 steps = {
@@ -112,7 +112,7 @@ like "$(dl flow stop long)" 'long-0002: stopped, 2 jobs cancelled' "dl flow stop
 wait_for 300 no_jobs
 is "$(dl flow show long | sed 1q)" "$work/flows/long-0002: stopped" "it is stopped"
 
-# ---- a submitter that dies after sbatch: the job is found by its token, and no second one is made
+# ---- a submitter that dies after sbatch: dl finds the job by its token, and submits no second one
 rm -f "$work/starts"
 mkdir "$work/dies"
 printf '#!/bin/sh\n%s "$@"\nkill -9 $PPID\n' "$(command -v sbatch)" >"$work/dies/sbatch"

@@ -9,7 +9,7 @@ need_cluster
 try_cluster heal --nodes=4 --cpus=4 --gpus=2 --hosts --conf=SlurmdTimeout=3600 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
 bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
 
-experiment () { # experiment NAME RESOURCES
+experiment () { # experiment NAME RESOURCES: submit one, and make it the current one
     cat >"code/$1.conf" <<END
 name = "$1";
 entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";

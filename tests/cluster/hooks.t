@@ -26,7 +26,7 @@ plain_stepd
 chmod +x bin/slurmd
 PATH=$work/bin:$PATH cluster_up hooks --nodes=1
 
-load () { # load LINE
+load () { # load LINE: replace plugstack.conf
     echo "$1" >"$plugstack"
 }
 state () {

@@ -10,7 +10,7 @@ trap 'rmdir "$group" 2>/dev/null; clean_up' EXIT
 # ---- make a cgroup of 256 MB below ours: version 1, or version 2 if ours may have children
 v1=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory:\(.*\)/\1/p' /proc/self/cgroup)
 v2=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)
-limit () { # limit FOLDER FILE
+limit () { # limit FOLDER FILE: make the cgroup, and set the limit in FILE
     mkdir "$1" 2>/dev/null || return 1
     group=$1
     echo 256M 2>/dev/null >"$group/$2"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# Ranks on two nodes without a shared home directory find each other through srun, while another user holds every port that he can guess.
+# Ranks on two nodes without a shared home directory find each other through srun, while another user holds all predictable ports.
 . "$srcdir/tests/lib.sh"
 need_hosts
 need_cluster

@@ -45,7 +45,7 @@ cat >cases <<'END'
 --nodelist=n[1-2] --nodes=2 --ntasks=4 --mpi=pmi2 --dl=mpi
 --nodelist=n[1-3] --ntasks=6 --dl=deepspeed --dl-roles=master:1,worker:*
 END
-compare () { # compare CLUSTER FACTS PATTERN
+compare () { # compare CLUSTER FACTS PATTERN: run all cases; PATTERN matches the variables that dl env cannot predict
     timeout 300 salloc -Q --nodes=3 --ntasks=12 --exclusive sh ./all.sh "$1" "$2" >results 2>&1
     is "$(grep -c ': ' results)" "$(wc -l <cases)" "$1: all cases ran"
     while read -r line; do
