@@ -35,7 +35,7 @@ calm () { # kill the children of the job, which itself is a shell
     wait "$flooder" 2>/dev/null
 }
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-rank () { # rank NUMBER GO STOP
+rank () { # rank NUMBER GO STOP: run one of two ranks of steady
     victim timeout 600 env RANK="$1" WORLD_SIZE=2 DL_COMM_ADDRESS="127.0.0.1:$port" DL_COMM_NODE="$1" DL_COMM_TIMEOUT=120 \
         "$steady" "$2" "$3" >"$1.out" 2>&1
 }
@@ -79,7 +79,7 @@ collector=$!
 exec 3>life
 wait_for 60 grep -q . gather.out
 flood
-checked () { # checked RANK
+checked () { # checked RANK: run the check of one rank
     victim timeout 300 env SLURM_DL_GATHER="$(cat gather.out)" SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID="$1" SLURM_STEP_NUM_TASKS=2 \
         SLURM_LOCALID="$1" SLURM_GTIDS=0,1 SLURMD_NODENAME=n1 SLURM_STEP_NODELIST=n1 SLURM_STEP_TASKS_PER_NODE=2 \
         dl check-rank quick plain >"check.$1" 2>&1

@@ -63,7 +63,7 @@ attacker "$putevent" "$e" '{"op": "scale", "by": "u", "workers": -5}'
 victim timeout 200 dl resume --local "$e" >out 2>&1
 is "$? $(grep -c ', 1 worker (local)' out)" "0 1" "fewer than none"
 
-# a worker's own file
+# a forged file of a worker
 attacker sh -c "printf '%s\n%020d\n' '{\"slot\":\"local-1-1 --x\",\"host\":\"n1\"}' 7 >'$e/workers/0123456789abcdef0123456789abcdef'"
 runs 0 "a worker's file that dl has not written does not keep the experiment from being read" victim dl show "$e"
 like "$(cat out)" "^dl: $e/workers/0123456789abcdef.*: no worker has such a slot" "and is told"

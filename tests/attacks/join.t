@@ -13,7 +13,7 @@ for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\)[A-Z_]*\)=.*/\1/p') D
 free_port () {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
-listens () { # listens PORT
+listens () { # listens PORT: whether the victim listens there
     victim python3 "$network" ports "$victim_id" | tr , '\n' | grep -qx "$1"
 }
 # Run a rank of two as one of the users, with a timeout and with variables of a Slurm step, which both users know.
@@ -118,7 +118,7 @@ is "$(grep -c 'DL_SECRET=' 0.out)" 0 "but not shown"
 
 # ---- folders and links of other users
 shared_folder "$work/group"
-planted () { # planted NAME
+planted () { # planted NAME: check that rank 0 rejects the planted folder
     rank victim 0 3 HOME="$work/group" >0.out
     like "$(cat 0.out)" 'there is no secret for the ranks' "$1"
     attacker rm -rf "$work/group/.slurm-dl"

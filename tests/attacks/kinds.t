@@ -6,7 +6,7 @@
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"
 
-as_kind () { # as_kind KIND PATH
+as_kind () { # as_kind KIND PATH: make a file of this kind
     case $1 in
     pipe) mkfifo -m 666 "$2" ;;
     socket) python3 -c 'import socket, os, sys; os.chdir(os.path.dirname(sys.argv[1])); socket.socket(socket.AF_UNIX).bind(os.path.basename(sys.argv[1]))' "$2" ;;

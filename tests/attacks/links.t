@@ -18,7 +18,7 @@ listing () {
     (cd "$victim_home/own" && find . | sort && cat file ckpt/* 2>&1)
 }
 
-unharmed_own () { # unharmed_own NAME
+unharmed_own () { # unharmed_own NAME: check that those files have not changed
     is "$(listing)" "$before" "$1"
 }
 

@@ -9,7 +9,7 @@ unset DL_DIR DL_FREEZE
 mkdir -p evil/conda-meta evil/etc/conda/activate.d
 echo "touch $work/ran" >evil/etc/conda/activate.d/x.sh
 touch train.py
-was_run () { # was_run NAME
+was_run () { # was_run NAME: check that nothing was run
     ! [ -e ran ]
     ok $? "$1: nothing is run"
     rm -f ran

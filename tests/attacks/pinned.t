@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# A member of a group runs only commands of experiments that he has started himself, or has agreed to run.
+# dl runs commands from a group's experiment only for a user who has started it, or has agreed to run it.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"

@@ -11,7 +11,7 @@ group=$work/group
 shared_folder "$group"
 secret=$victim_home/secret
 victim sh -c 'umask 077; mkdir -p "$HOME/secret/ckpt" && cd "$HOME/secret" && echo precious >key && for n in 1 2; do echo mine >ckpt/0000000$n.h5; done'
-untouched () { # untouched NAME
+untouched () { # untouched NAME: check that the secret files have not changed
     is "$(cd "$secret" && find . -type f | sort | xargs) $(cat "$secret/key" "$secret"/ckpt/*)" "./ckpt/00000001.h5 ./ckpt/00000002.h5 ./key precious
 mine
 mine" "$1"

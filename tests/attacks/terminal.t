@@ -5,7 +5,7 @@
 command -v script >/dev/null || skip_all "no script(1)"
 export LC_ALL=C.UTF-8
 
-# A window title, clear screen, C1, an invalid byte, DEL, BEL, colors, bidirectional overrides, and carriage returns.
+# A window title, BEL, clear screen, a C1 control, an invalid byte, DEL, colors, a bidirectional override, carriage returns.
 cat >evil.sh <<'END'
 printf '\033]0;title\007 \033[2J\033[1A \302\233 \377 \177 \033[31mred\033[0m \303\244\n'
 printf 'a\342\200\256b\342\201\246c\n'
