@@ -98,7 +98,7 @@ class Check:
             for r in t.results:
                 folder = f"{self.folder}/trials/{t.number:04d}/a.{r['attempt']}"
                 if not os.path.isdir(folder):
-                    # stopped by its reports after its worker had died: it has no folder
+                    # stopped by its reports after its worker had died, maybe before it made the folder
                     if not r.get("stopped"):
                         self.bad(f"{folder}: no such folder, but attempt {r['attempt']} has a result")
                     continue

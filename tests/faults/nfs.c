@@ -292,7 +292,8 @@ static int do_readdir (const char *path, void *list, fuse_fill_dir_t fill, off_t
 
 /* ---- open files ---- */
 
-/* Open write-only files for reading, too: the kernel may read before it writes. */
+/* Open write-only files for reading, too, and drop O_APPEND, with which pwrite()
+ * would ignore the offset. */
 static int open_file (const char *p, int flags, mode_t mode, struct fuse_file_info *fi)
 {
     struct handle *h = calloc (1, sizeof (*h));
