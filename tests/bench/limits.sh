@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# limits of users and QOS by a real slurmdbd: how much of a sweep starts, and what is said (doc/sweep-faults.md)
+# limits of users and QOS, enforced by a real slurmdbd: how much of a sweep starts, and what dl prints (doc/sweep-faults.md)
 #
-# usage: limits.sh          from a checkout; dl in the PATH
+# usage: limits.sh          run it from a checkout, with dl in PATH
 #
 # Needs mariadbd, mariadb, slurmdbd, sacctmgr and the plugin accounting_storage_mysql;
-# EXTRA=FOLDER: the root of unpacked packages that have these. A private database, a
-# private cluster of two nodes of four cores; each case is a sweep of 8 workers.
+# EXTRA=FOLDER: use unpacked packages below this root. Starts a private database and a
+# private cluster of two nodes with four cores; each case is a sweep of 8 workers.
 set -eu -o pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/limits.XXXXXX")
@@ -29,7 +29,7 @@ trap 'exit 1' INT TERM
 start_database () {
     local system=$root/usr/share/mysql
     mkdir "$work/data"
-    # slurmdbd needs stored procedures, and these their table
+    # slurmdbd needs stored procedures, which need their system tables
     printf 'create database mysql;\nuse mysql;\n' | cat - "$system/mysql_system_tables.sql" \
         "$system/mysql_system_tables_data.sql" |
         LD_LIBRARY_PATH=$paths "$root/usr/sbin/mariadbd" --no-defaults --bootstrap --datadir="$work/data" \
@@ -94,7 +94,7 @@ restart_slurmctld () {
 }
 
 n=0
-sweep () { # sweep WHAT SETTINGS RESOURCES: the limit, and what becomes of 8 workers
+sweep () { # sweep WHAT SETTINGS RESOURCES: set a limit, and run 8 workers under it
     n=$((n + 1))
     sacctmgr -i modify user "$(id -un)" set MaxSubmitJobs=-1 MaxJobs=-1 qos=normal,small >/dev/null 2>&1 || true
     sacctmgr -i modify qos small set MaxSubmitJobsPerUser=-1 MaxJobsPerUser=-1 GrpSubmitJobs=-1 MaxTRESPerUser=cpu=-1 \

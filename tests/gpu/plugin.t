@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # case: order 50, seconds 60
-# the plugin in a Slurm of one node: what a step sees of the GPU, PyTorch in it, monitor and check
+# the plugin on a Slurm cluster of one node: which GPUs a step sees, PyTorch in a step, monitor and check
 . "$srcdir/tests/lib.sh"
 PLUGIN=$DL_GPU_BUNDLE/lib/slurm-dl/dl.so
 slurm=$DL_GPU_BUNDLE/slurm
@@ -16,14 +16,14 @@ case $DL_GPU_STAND_INS in
 *) gpus=--devices=$(echo /dev/nvidia[0-9]* | tr ' ' ,) ;;
 esac
 
-# ---- the cluster: with cgroups if they can be had, else without
-up () { # up GPUS: its folder must be open to all, for munged
+# ---- the cluster, with cgroups if possible
+up () { # up GPUS: the directory must be world-accessible, for munged
     try_cluster gpu --nodes=1 --cpus="$(nproc)" ${own:+"$own"} --plugin="$PLUGIN dl=$DL_GPU_BUNDLE/bin/dl" "$1" && return
     cat "$work/up" >>"$DL_GPU_OUT/plugin.cluster"
     return 1
 }
 export MINICLUSTER_DIR=/tmp
-# Slurm listens nowhere on a machine that has no address but 127.0.0.1: getaddrinfo(), AI_ADDRCONFIG
+# Slurm calls getaddrinfo() with AI_ADDRCONFIG, which fails if the only address is 127.0.0.1, so add another one
 "$PYTHON" - 2>/dev/null <<'END'
 import fcntl, os, socket, struct
 if set(os.listdir("/sys/class/net")) == {"lo"}:
@@ -41,7 +41,7 @@ s () { # s OPTION... COMMAND...
     timeout $((DL_GPU_STAND_INS ? 320 : 40)) srun -Q "$@" 2>&1
 }
 
-# ---- what a step sees
+# ---- GPUs that a step sees
 is "$(s -n1 --gres=gpu:1 sh -c 'echo $CUDA_VISIBLE_DEVICES')" 0 "CUDA_VISIBLE_DEVICES of a step with the GPU"
 is "$(s -n1 sh -c 'echo $CUDA_VISIBLE_DEVICES')" "" "and of one without"
 is "$(s -n2 --gres=gpu:1 --dl=torch sh -c 'echo $CUDA_VISIBLE_DEVICES $RANK/$WORLD_SIZE $LOCAL_RANK' | grep -v 'see one GPU each' | sort)" "0 0/2 0
@@ -113,13 +113,13 @@ if [ -z "$DL_GPU_STAND_INS" ]; then
     echo "# figure plugin.monitor.busy ${busy:-0} %"
 fi
 
-# ---- what the plugin costs at the start of a step: each kind in turn
+# ---- startup overhead of the plugin; interleave the kinds so that load affects all alike
 microseconds () { # microseconds OPTION...
     local begin=${EPOCHREALTIME/./}
     s -n1 --gres=gpu:1 "$@" true
     echo $((${EPOCHREALTIME/./} - begin))
 }
-half () { # half FILE: the median, in ms
+half () { # half FILE: print the median in ms
     sort -n "$1" | awk '{ t[NR] = $1 } END { printf "%.2f\n", t[int((NR + 1) / 2)] / 1000 }'
 }
 pairs=30
