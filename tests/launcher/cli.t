@@ -165,8 +165,6 @@ like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*known.
 echo '[{"params": ' >known.json
 like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*known.json: line [12]: is not a list of .* near" "warm_start: no JSON"
 
-cd / && rm -rf "$work"
-
 # ---- an error shows its cause even if the path is very long
 long=$work/long
 while [ ${#long} -lt 2400 ]; do long=$long/gpfs-project-group-deep-learning-round-3-after-reviewer-2; done

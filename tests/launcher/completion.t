@@ -62,7 +62,7 @@ print(wait(sys.argv[3].encode(), 200).decode(errors="replace"))
 os.kill(pid, 9)
 EOF2
     like "$(timeout 500 python3 ask.py "$srcdir/etc/completion" 'dl show dig' digits-0001)" 'dl show digits-0001' "zsh: an experiment"
-    like "$(timeout 500 python3 ask.py "$srcdir/etc/completion" 'dl show --col' -- --columns= )" 'columns=' "zsh: an option"
+    like "$(timeout 500 python3 ask.py "$srcdir/etc/completion" 'dl show --col' --columns= )" 'columns=' "zsh: an option"
 else
     skip "zsh" "not installed"
 fi

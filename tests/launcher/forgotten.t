@@ -135,6 +135,7 @@ metric () { # metric NAME [KEYS]: print dl's warnings about it
     said m.conf
 }
 like "$(metric val_acc)" "^dl: m.conf:3: 'val_acc' is minimised, and its name suggests that larger is better: 'searcher.smaller_is_better = false' maximises it$" "val_acc"
+bad=
 for m in accuracy test/acc valAcc Acc@1 auc ROC_AUC auroc f1 macroF1 F1Score eval_f1 'DEV F1' reward episode_reward score iou mIoU mAP mAP50 mAP@0.5 bleu BLEU-4 rouge-L r2 R2_score recall ndcg@10 acc1 top1; do
     metric "$m" | grep -q 'is minimised' || bad="$bad $m"
 done

@@ -225,7 +225,7 @@ fi
 # ---- the page
 chromium=${CHROMIUM:-$(command -v chromium)}
 if [ -z "$chromium" ] || ! command -v python3 >/dev/null; then
-    skip "no chromium or no python3" "the page in a browser"
+    skip "the page in a browser" "no chromium or no python3"
     done_testing
 fi
 tap page env TMPDIR="$work" CHROMIUM="$chromium" python3 "$srcdir/tests/launcher/report.py" "$work"

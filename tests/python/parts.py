@@ -127,9 +127,9 @@ for kind in ("sgd", "adam", "adamw", "rmsprop", "adagrad", "lbfgs"):
         wanted = pickle.dumps([net.state_dict(), optimizer.state_dict(), schedule.state_dict()])
         random_wanted = torch.rand(1)
     with slurmdl.Run(kind) as run:
-        other, optimizer = make(kind + "  ".strip())
+        other, optimizer = make(kind)
         with torch.no_grad():
-            for p in other.parameters():
+            for p in (*other.parameters(), *other.buffers()):
                 p.zero_()
         schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
         where = {n: t.data_ptr() for n, t in other.state_dict().items() if isinstance(t, torch.Tensor)}

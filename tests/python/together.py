@@ -45,6 +45,7 @@ if size > 1:
         lambda: world.allgather_memory(eight, wraps[rank] % 2**63, eight, wraps),
         lambda: world.reduce_scatter_memory("u8", 8, eight, eight, wraps, 0),
     ):
+        refused = False
         try:
             call()
         except ValueError as error:

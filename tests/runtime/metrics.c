@@ -400,6 +400,8 @@ static void whose_it_is (void **state)
     check_about ("attempt", 7);
     assert_int_equal (access (in_dir (hidden), F_OK), -1);
     assert_int_equal (slurmdl_metrics_read_dir (dir, check_row, &s, NULL), 0);
+    assert_int_equal (s.n, 3000);
+    assert_int_equal (s.wrong, 0);
 }
 
 /* If the file is removed, the writer writes all rows again.  If its directory

@@ -219,9 +219,9 @@ static void test_rounds (void **state)
         while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
             assert_int_equal (searcher_begin (s, &op, NULL), 0);
             fresh += op.fresh;
-            assert_int_equal (
-                op.length,
-                fresh == 18 && cases[i].length == 9 && cases[i].trials == 40 ? 1 : op.length);
+            assert_true (op.length >= 1 && op.length <= cases[i].length);
+            if (fresh == 18 && cases[i].length == 9 && cases[i].trials == 40)
+                assert_int_equal (op.length, 1);
         }
         assert_int_equal (fresh, cases[i].trials);
         searcher_destroy (s);
@@ -259,7 +259,7 @@ static void test_ends (void **state)
         assert_true (searcher_progress (w.s) == 1);
         for (long t = 1; t <= w.trials; t++)
             whole += w.length[t] == w.config.max_length;
-        assert_true (whole > 0 || w.fails || w.rejects || w.metric == noisy);
+        assert_true (whole > 0 || w.fails || w.rejects);
         if (w.config.max_concurrent)
             assert_true (w.most_running <= w.config.max_concurrent);
         sweep_free (&w);

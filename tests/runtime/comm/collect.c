@@ -384,7 +384,7 @@ int collect_rounding (struct slurmdl_comm *w, void *arg)
             double sum = 0;
             for (long r = 0; r < size; r++)
                 sum += (double)sinf ((float)(i + (size_t)r * 1000));
-            bad = fabs (sum - (double)out[i]) > (double)size * 1.2e-7 * size;
+            bad = !(fabs (sum - (double)out[i]) <= (double)size * 1.2e-7 * size);
         }
     }
     free (in);
