@@ -104,7 +104,7 @@ kill_slurmd () {
 fault "slurmd is dead" kill_slurmd
 told 'dl check on n2: no answer' "its node is found"
 end shrink
-"$srcdir/contrib/minicluster" down heal >/dev/null 2>&1
+cluster_down >/dev/null 2>&1
 
 # ---- roles with different resources: a heterogeneous job, with nodes in two components
 try_cluster het --nodes=4 --cpus=4 --hosts --conf=SlurmdTimeout=3600 --plugin="$PLUGIN dl=$builddir/launcher/dl"

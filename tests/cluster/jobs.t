@@ -136,7 +136,7 @@ if command -v mpirun >/dev/null; then
     is "$(grep '^it is' launch-0001/trials/0001/a.1/log | sort | tr '\n' ' ')" "it is 0 of 4 it is 1 of 4 it is 2 of 4 it is 3 of 4 " "starts all ranks"
     sed 's/^/# /' launch-0001/trials/0001/a.?/log
 else
-    skip "no mpirun" "mpirun in the launcher"
+    skip "mpirun in the launcher" "no mpirun"
 fi
 unharmed
 done_testing

@@ -411,7 +411,7 @@ if unshare -rn true 2>/dev/null && echo "$other" | grep -q '^error dl: NCCL_SOCK
     out=$(fake SLURM_PROCID=0 NCCL_SOCKET_IFNAME=nosuch0 unshare -rn "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)
     is "$(echo "$out" | grep -c '^error')" 0 "in a network namespace with the host's /sys nobody knows the interfaces"
 else
-    skip "no network namespace, or no interface that /sys has"
+    skip "in a network namespace with the host's /sys nobody knows the interfaces" "no namespace, or no interface in /sys"
 fi
 nothing "--dl-nccl=none" fake "$stub" "$PLUGIN" 0 dl-nccl=none -- nccl=auto "$dir"
 nothing "--dl-nccl in a batch step" fake "$stub" "$PLUGIN" 0xfffffffb dl-nccl=site -- "$dir"
