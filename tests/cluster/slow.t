@@ -8,7 +8,7 @@ cluster_up slow --nodes=1 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 
 cat >code/ddp.conf <<END
 name = "ddp";
-entrypoint = "/usr/bin/python3 healed.py --work $work --products 400 [--resume {resume_dir}/ckpt.pt]";
+entrypoint = "/usr/bin/python3 healed.py --work $work --products 100 [--resume {resume_dir}/ckpt.pt]";
 searcher = { name = "single"; metric = "loss"; max_length = 1000000; };
 metrics = { pattern = [ "step={step} loss={loss}" ]; };
 resources = { ranks_per_node = 4; framework = "torch"; };
@@ -48,7 +48,7 @@ if mkdir "$group" 2>/dev/null && { echo 10000 >"$group/cpu.cfs_quota_us" || echo
 else
     rmdir "$group" 2>/dev/null
     cause='it is stopped \(SIGSTOP\) [0-9]+ % of the time'
-    (while [ ! -e released ] && kill -STOP "$victim" 2>/dev/null; do sleep 0.7; kill -CONT "$victim"; sleep 0.3; done) &
+    (while [ ! -e released ] && kill -STOP "$victim" 2>/dev/null; do sleep 0.5; kill -CONT "$victim"; sleep 0.25; done) &
     release () { touch released; }
 fi
 begin=$(date +%s)
