@@ -110,8 +110,8 @@ static int count_node (void *nodes, const char *name)
     struct good_nodes *n = nodes;
     const struct host *h = sweep_host (n->w->sweep, name);
 
-    /* components may share nodes */
-    if (slurm_component_of (name) != n->component)
+    /* components may share nodes; the first one counts them */
+    if (n->component > 0 && slurm_component_of (name) != n->component)
         return 0;
     n->all++;
     if ((h && h->why) || is_lost (n->w, name))
