@@ -144,6 +144,14 @@ for file in "$srcdir"/tests/attacks/*.t; do
 done >missing
 is "$(cat missing)" "" "tests/attacks/README.md has each test"
 
+# ---- the repository: no state of an experiment, no large file
+if git -C "$srcdir" -c safe.directory='*' ls-files -z >tracked 2>/dev/null && [ -s tracked ]; then
+    is "$(tr '\0' '\n' <tracked | grep -E '(^|/)[.]dl-code/')" "" "no frozen code of an experiment is tracked"
+    is "$(cd "$srcdir" && xargs -0 sh -c 'find "$@" -prune -size +2048' find <"$work/tracked" 2>/dev/null)" "" "and no file larger than 1 MB"
+else
+    skip "tracked files" "not a git repository"
+fi
+
 # ---- CONTRIBUTING.md: one name for one thing
 is "$(cd "$srcdir" && grep -rhoE --include='*.[ch]' '^(struct|enum) [a-z_0-9]+ \{' searcher runtime launcher spank | sort | uniq -d)" "" \
     "each struct and enum is defined once"
