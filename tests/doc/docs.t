@@ -159,4 +159,20 @@ is "$(cd "$srcdir" && grep -rhoE --include='*.[ch]' '^(struct|enum) [a-z_0-9]+ \
 # ---- each nested list ends in its section; mandoc does not check that
 is "$(awk '/^\.RS/ { d++ } /^\.RE/ { d-- } d < 0 || /^\.SH/ && d { print FILENAME ":" FNR; d = 0 }' "$srcdir"/doc/*.[1-8])" "" \
     "each .RS of the manuals has its .RE in its section"
+
+# ---- no sentence is there twice, as after a merge that kept the old one beside the new one
+cat >twice.awk <<'END'
+FNR == 1 { split ("", at); last = ""; shown = 0 }
+/^\.(nf|TS)/ || /^```/ && !shown { shown = 2 }
+!shown && length && $0 == last && !/^\.RE/ { print FILENAME ":" FNR ": " $0 }
+!shown && length > 30 && !/^[.|]|^    / {
+    if (($0 in at) && FNR - at[$0] < 10 && $0 != last)
+        print FILENAME ":" FNR ": " $0
+    at[$0] = FNR
+}
+/^\.(fi|TE)/ || /^```/ && shown == 1 { shown = 0 }
+shown == 2 { shown = 1 }
+{ last = $0 }
+END
+is "$(cd "$srcdir" && awk -f "$work/twice.awk" doc/*.[1-8] doc/*.md ./*.md)" "" "no sentence of the manuals is there twice"
 done_testing
