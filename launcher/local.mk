@@ -29,7 +29,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/resume_dir.c \
 	%D%/trainer/printed.c \
 	%D%/trainer/shared_files.c %D%/trainer/step.c %D%/trainer/trainer.c %D%/trainer/work_folder.c \
-	%D%/worker/executor_local.c %D%/worker/executor_slurm.c \
+	%D%/worker/executor_local.c %D%/worker/executor_slurm.c %D%/worker/local_pool.c \
 	%D%/sweep/find_experiment.c \
 	%D%/worker/notify.c %D%/model/export_tool.c \
 	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/picture.c \

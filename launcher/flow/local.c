@@ -2,6 +2,7 @@
 /* Run the steps of a flow as processes of this host. */
 #include "launcher/config/experiment.h"
 #include "launcher/config/resources.h"
+#include "launcher/config/worker_settings.h"
 #include "launcher/flow/run.h"
 
 #include <errno.h>
@@ -16,23 +17,17 @@
 
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/devices.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 
-/* Seconds that a step gets to end.  Its command gets fewer. */
-enum { END_WAIT = 40 };
-
 enum local_state { LOCAL_IDLE, LOCAL_RUNS, LOCAL_OK, LOCAL_FAILED };
 
 struct local_task {
+    struct local_step *l;
     enum local_state state;
-    pid_t pid;
-    int tries;
-    int place; /* the GPUs that it has (devices.h) */
-    double began;
+    double began; /* 0: it was not started */
 };
 
 struct local_step {
@@ -45,9 +40,9 @@ struct local_step {
 struct local_flow {
     const struct flow_run *r;
     struct local_step *steps;
+    struct local_pool *pool;
     long workers, running;
-    long ran; /* tasks started so far */
-    struct devices *devices;
+    long ran;    /* tasks started so far */
     int signals; /* signalfd */
     bool told;   /* a signal asked us to end */
     char dl[PATH_MAX];
@@ -107,55 +102,18 @@ static void find_step_width (struct local_flow *f, struct local_step *l)
         l->width = 1;
     if (l->width >= 0)
         l->tasks = xcalloc ((size_t)l->width + 1, sizeof (*l->tasks));
+    for (long i = 0; i < l->width; i++)
+        l->tasks[i].l = l;
 }
 
 /* ---- a task ---- */
-
-/* Whether a running task has one of the 'each' GPUs of a place. */
-static bool gpus_are_taken (const struct local_flow *f, long place, long each)
-{
-    for (size_t k = 0; k < f->r->flow->n; k++) {
-        const struct local_step *l = &f->steps[k];
-        long n = (long)l->s->exp->resources->node_gpus;
-        for (long i = 0; i < l->width; i++)
-            if (l->tasks[i].pid > 0 && l->tasks[i].place * n < (place + 1) * each
-                && place * each < (l->tasks[i].place + 1) * n)
-                return true;
-    }
-    return false;
-}
-
-/* Find a place with free GPUs for a task of the step, if it needs any. */
-static bool find_gpus (const struct local_flow *f, const struct local_step *l, int *place)
-{
-    int each = (int)l->s->exp->resources->node_gpus;
-
-    for (*place = 0; *place < devices_places (f->devices, each); (*place)++)
-        if (each == 0 || !gpus_are_taken (f, *place, each))
-            return true;
-    return false;
-}
-
-struct task_start {
-    const struct local_flow *f;
-    const struct local_task *t;
-    int gpus;
-};
-
-static void prepare_task (const void *arg)
-{
-    const struct task_start *s = arg;
-
-    if (s->gpus > 0)
-        devices_take (s->f->devices, s->t->place, s->gpus);
-}
 
 static void say_task (const struct local_step *l, long i, const char *what)
 {
     char name[2 * FLOW_NAME_MAX], seconds[32] = "";
 
     flow_task_name (name, sizeof (name), l->s, i);
-    if (l->tasks[i].tries)
+    if (l->tasks[i].began > 0)
         duration_text (seconds, sizeof (seconds), monotonic () - l->tasks[i].began);
     printf ("%s: %s%s%s\n", name, what, *seconds ? " " : "", seconds);
     fflush (stdout);
@@ -182,37 +140,43 @@ static int put_local_start (const struct local_flow *f, struct local_step *l)
     return rv == PUBLISH_DONE ? 0 : -1;
 }
 
-static int spawn_task (struct local_flow *f, struct local_step *l, long i)
+/* The workers of a sweep use all cores.  A step that does not say how many it uses may use all,
+ * too.
+ */
+static int cores_of_step (const struct flow_step *s)
 {
-    char start[32], task[32];
-    char *argv[] = { f->dl,
-                     (char *)"flow",
-                     (char *)"step",
-                     (char *)"--",
-                     (char *)f->r->dir,
-                     (char *)f->r->pin,
-                     l->s->name,
-                     start,
-                     task,
-                     NULL };
+    return !s->sweep && s->exp->resources->cpus > 1 ? (int)s->exp->resources->cpus : 0;
+}
+
+static int start_local_task (struct local_flow *f, struct local_step *l, long i)
+{
     struct local_task *t = &l->tasks[i];
+    char start[32], task[32];
+    char *words[] = { f->dl,
+                      (char *)"flow",
+                      (char *)"step",
+                      (char *)"--",
+                      (char *)f->r->dir,
+                      (char *)f->r->pin,
+                      l->s->name,
+                      start,
+                      task,
+                      NULL };
+    const struct local_process what = { .words = words,
+                                        .output = -1,
+                                        .gpus = (int)l->s->exp->resources->node_gpus,
+                                        .cores = cores_of_step (l->s),
+                                        .of = t };
 
     if (l->start == 0 && put_local_start (f, l) < 0)
         return -1;
     snprintf (start, sizeof (start), "%ld", l->start);
     snprintf (task, sizeof (task), "%ld", i);
-    if (t->tries++ == 0)
-        t->began = monotonic ();
-    t->pid = subprocess_spawn (&(struct spawn){
-        .argv = argv,
-        .io = { -1, 1, 2 },
-        .death_signal = SIGTERM,
-        .prepare = prepare_task,
-        .arg = &(struct task_start){ f, t, (int)l->s->exp->resources->node_gpus } });
-    if (t->pid < 0) {
+    if (local_pool_start (f->pool, &what) < 0) {
         complain ("cannot start a process: %s", strerror (errno));
         return -1;
     }
+    t->began = monotonic ();
     t->state = LOCAL_RUNS;
     f->running++;
     f->ran++;
@@ -242,7 +206,7 @@ static void begin_task (struct local_flow *f, struct local_step *l, long i)
         t->state = LOCAL_OK;
         if (!was_there && !l->s->on_exit)
             say_task_state (f, l, i);
-    } else if (spawn_task (f, l, i) < 0)
+    } else if (start_local_task (f, l, i) < 0)
         t->state = LOCAL_FAILED;
 }
 
@@ -254,7 +218,9 @@ static bool begin_tasks (struct local_flow *f, struct local_step *l)
     for (long i = 0; i < l->width && f->running < f->workers && !f->told; i++) {
         struct local_task *t = &l->tasks[i];
         enum local_turn turn = t->state == LOCAL_IDLE ? turn_of_task (f, l, i) : RUN_LATER;
-        if (turn == RUN_LATER || (turn == RUN_NOW && !find_gpus (f, l, &t->place)))
+        if (turn == RUN_LATER
+            || (turn == RUN_NOW
+                && !local_pool_has_gpus (f->pool, (int)l->s->exp->resources->node_gpus)))
             continue;
         if (turn == RUN_NOW)
             begin_task (f, l, i);
@@ -269,57 +235,45 @@ static bool begin_tasks (struct local_flow *f, struct local_step *l)
 
 /* ---- how tasks end ---- */
 
-static void end_local_task (struct local_flow *f, struct local_step *l, long i, int status)
+/* As in the jobs of a flow, only dl itself is started again, if it was killed. */
+static bool was_killed (int status)
 {
-    struct local_task *t = &l->tasks[i];
-    bool killed = WIFSIGNALED (status) && WTERMSIG (status) != SIGTERM;
+    return WIFSIGNALED (status) && WTERMSIG (status) != SIGTERM;
+}
 
+static void end_local_task (void *arg, void *of, int status)
+{
+    struct local_flow *f = arg;
+    struct local_task *t = of;
+    long i = t - t->l->tasks;
+
+    flow_sync (f->r, NULL);
     f->running--;
-    t->pid = 0;
-    if (killed && t->tries < LOCAL_TRIES_MAX && !f->told) {
-        t->state = LOCAL_IDLE;
-        return;
-    }
     t->state = WIFEXITED (status) && WEXITSTATUS (status) == 0 ? LOCAL_OK : LOCAL_FAILED;
     if (t->state == LOCAL_OK)
-        say_task_state (f, l, i);
+        say_task_state (f, t->l, i);
     else if (!f->told)
-        say_task (l, i, "failed");
+        say_task (t->l, i, "failed");
 }
 
-static void reap_task (struct local_flow *f, pid_t pid, int status)
-{
-    flow_sync (f->r, NULL);
-    for (size_t k = 0; k < f->r->flow->n; k++)
-        for (long i = 0; i < f->steps[k].width; i++)
-            if (f->steps[k].tasks[i].pid == pid)
-                end_local_task (f, &f->steps[k], i, status);
-}
-
-static void await_signal (struct local_flow *f, double seconds)
+static void await_signal (struct local_flow *f)
 {
     struct pollfd p = { .fd = f->signals, .events = POLLIN };
     struct signalfd_siginfo info;
-    int status;
-    pid_t pid;
 
-    if (poll (&p, 1, seconds < 0 ? -1 : (int)(seconds * 1000) + 1) == 1)
+    if (poll (&p, 1, -1) == 1)
         while (read (f->signals, &info, sizeof (info)) == sizeof (info))
             f->told |= info.ssi_signo != SIGCHLD && info.ssi_signo != SIGUSR2;
-    while ((pid = waitpid (-1, &status, WNOHANG)) > 0)
-        reap_task (f, pid, status);
 }
 
 static void end_tasks (struct local_flow *f)
 {
-    double limit = monotonic () + END_WAIT, left;
+    int64_t grace = 0;
 
     for (size_t k = 0; k < f->r->flow->n; k++)
-        for (long i = 0; i < f->steps[k].width; i++)
-            if (f->steps[k].tasks[i].pid > 0)
-                kill (f->steps[k].tasks[i].pid, SIGTERM);
-    while (f->running > 0 && (left = limit - monotonic ()) > 0)
-        await_signal (f, left);
+        if (f->r->flow->steps[k].exp->worker->grace > grace)
+            grace = f->r->flow->steps[k].exp->worker->grace;
+    local_pool_end (f->pool, (double)grace + LOCAL_END_MORE);
 }
 
 /* ---- the whole flow ---- */
@@ -334,9 +288,11 @@ static void run_steps (struct local_flow *f)
         flow_sync (f->r, NULL);
         for (size_t k = 0; k < flow->n; k++)
             any |= begin_tasks (f, &f->steps[flow->order[k]]);
-        if (!any && f->running > 0 && !f->told) {
-            await_signal (f, -1);
+        if (!any && f->running > 0) {
+            await_signal (f);
             any = true;
+            if (!f->told)
+                local_pool_reap (f->pool);
         }
     }
     if (f->told)
@@ -369,6 +325,7 @@ static int say_flow_end (const struct local_flow *f)
 
 int flow_local (const struct flow_run *r, long workers)
 {
+    static const struct local_pool_ops ops = { was_killed, end_local_task };
     struct local_flow f = { .r = r, .workers = workers };
     struct slurmdl_error err = { "" };
     int rv;
@@ -386,14 +343,14 @@ int flow_local (const struct flow_run *r, long workers)
     f.steps = xcalloc (r->flow->n, sizeof (*f.steps));
     for (size_t i = 0; i < r->flow->n; i++)
         f.steps[i] = (struct local_step){ .s = &r->flow->steps[i], .width = -1 };
-    f.devices = local_devices ();
+    f.pool = local_pool_create (&ops, &f, workers);
     setenv ("DL_FLOW_LOCAL", "1", 1);
     run_steps (&f);
     rv = say_flow_end (&f);
     for (size_t i = 0; i < r->flow->n; i++)
         free (f.steps[i].tasks);
     free (f.steps);
-    devices_destroy (f.devices);
+    local_pool_destroy (f.pool);
     close (f.signals);
     return rv;
 }

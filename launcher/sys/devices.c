@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Divide the GPUs and cores of this machine among workers. */
+/* Divide the GPUs and cores of this machine among processes. */
 #include "launcher/sys/devices.h"
 
 #include <limits.h>
@@ -74,28 +74,36 @@ int devices_places (const struct devices *d, int each)
     return each > 0 ? d->ngpus / each : INT_MAX;
 }
 
-void devices_take (const struct devices *d, int i, int each)
+void devices_take (const struct devices *d, int first, int n)
 {
     char text[DEVICES_MAX * 48] = "";
-    size_t n = 0;
+    size_t len = 0;
 
-    for (int k = i * each; k < (i + 1) * each && k < d->ngpus; k++)
-        if (n + strlen (d->gpus[k]) + 2 < sizeof (text))
-            n += (size_t)snprintf (text + n, sizeof (text) - n, "%s%s", n ? "," : "", d->gpus[k]);
+    for (int k = first; k < first + n && k < d->ngpus; k++)
+        if (len + strlen (d->gpus[k]) + 2 < sizeof (text))
+            len += (size_t)snprintf (text + len, sizeof (text) - len, "%s%s", len ? "," : "",
+                                     d->gpus[k]);
     setenv (d->variable, text, 1);
 }
 
-void cores_take (long i, long n, long each)
+int cores_count (void)
+{
+    cpu_set_t all;
+
+    return sched_getaffinity (0, sizeof (all), &all) < 0 ? 0 : CPU_COUNT (&all);
+}
+
+void cores_take (long first, long n)
 {
     cpu_set_t all, mine;
     long at = 0;
 
-    if (sched_getaffinity (0, sizeof (all), &all) < 0 || n * each > CPU_COUNT (&all))
+    if (sched_getaffinity (0, sizeof (all), &all) < 0)
         return;
     CPU_ZERO (&mine);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET (cpu, &all)) {
-            if (at >= i * each && at < (i + 1) * each)
+            if (at >= first && at < first + n)
                 CPU_SET (cpu, &mine);
             at++;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Divide the GPUs and cores of this machine among workers.  Worker 'i' has place 'i'. */
+/* Divide the GPUs and cores of this machine among processes. */
 #pragma once
 
 enum { DEVICES_MAX = 256 };
@@ -20,9 +20,11 @@ void devices_destroy (struct devices *d);
 /* Number of places with 'each' GPUs. */
 int devices_places (const struct devices *d, int each);
 
-/* Restrict this process to the GPUs of place 'i'. */
-void devices_take (const struct devices *d, int i, int each);
+/* Restrict this process to 'n' of these GPUs. */
+void devices_take (const struct devices *d, int first, int n);
 
-/* Bind this process to the cores of place 'i', if there are enough for 'n' places of 'each' cores.
- */
-void cores_take (long i, long n, long each);
+/* The number of cores that this process may use. */
+int cores_count (void);
+
+/* Bind this process to 'n' of these cores. */
+void cores_take (long first, long n);

@@ -178,7 +178,7 @@ static void take_gpus (const struct experiment *e)
     d = devices_find (NULL);
     if (d->ngpus > e->resources->node_gpus
         && lane < devices_places (d, (int)e->resources->node_gpus))
-        devices_take (d, lane, (int)e->resources->node_gpus);
+        devices_take (d, lane * (int)e->resources->node_gpus, (int)e->resources->node_gpus);
     devices_destroy (d);
 }
 

@@ -76,8 +76,8 @@ struct job_memory {
     int64_t settled; /* bytes per attempt already found to fit here */
 };
 
-/* Read the limits from Slurm's variables, or from DL_WORKER_PLACE, which the local executor sets,
- * and the cgroup below 'root' (oom.h).
+/* Read the limits from Slurm's variables, or from DL_WORKER_PLACE, which the pool of local
+ * processes sets, and the cgroup below 'root' (oom.h).
  */
 void job_memory_find (const char *root, struct job_memory *m);
 
@@ -96,6 +96,52 @@ int64_t memory_to_retry (const struct worker *w, int64_t had, int64_t peak);
 
 /* Append "; tried again with 6G of memory instead of 4G" to a reason. */
 void memory_add_reason (char *why, size_t size, int64_t had, int64_t more);
+
+/* ---- Processes of this machine: the workers of an experiment, or the tasks of a flow ---- */
+
+/* Each has GPUs and cores of its own, and gets SIGTERM when this process ends. */
+struct local_process {
+    char *const *words; /* NULL-ended: the program and its arguments */
+    int output;         /* the pool closes it; -1: its output goes where ours goes */
+    int gpus;
+    int cores; /* it is bound to so many if they are free; 0: to none */
+    void *of;  /* passed to ended() */
+};
+
+struct local_pool_ops {
+    /* Whether to start a process again that ended with this wait status.  After 20 times the pool
+     * gives up.
+     */
+    bool (*again) (int status);
+    /* A process has ended for good.  May start others. */
+    void (*ended) (void *arg, void *of, int status);
+};
+struct local_pool;
+
+/* Create a pool for 'most' processes at once.  They share the memory of this machine equally. */
+struct local_pool *local_pool_create (const struct local_pool_ops *ops, void *arg, long most);
+void local_pool_resize (struct local_pool *p, long most);
+
+/* Forget the processes, which continue if local_pool_end() has not ended them. */
+void local_pool_destroy (struct local_pool *p);
+
+/* Start a process.  Returns -1 with errno; EBUSY: too few GPUs are free. */
+int local_pool_start (struct local_pool *p, const struct local_process *what);
+bool local_pool_has_gpus (const struct local_pool *p, int gpus);
+
+/* Look for processes that have ended, and return how many run. */
+long local_pool_reap (struct local_pool *p);
+
+/* Send SIGTERM to all, and kill those that have not ended after so many seconds. */
+void local_pool_end (struct local_pool *p, double seconds);
+
+/* Seconds that a worker or a task gets after SIGTERM in addition to worker.grace, which is for its
+ * command.
+ */
+enum { LOCAL_END_MORE = 60 };
+
+/* The number of GPUs of this machine. */
+int local_gpus (void);
 
 /* ---- Start the workers of an experiment, through Slurm or on this machine ---- */
 
@@ -126,10 +172,11 @@ struct executor {
     size_t nsubmits; /* number of the sweep's arrays listed in 'job' */
     double asked;    /* time of the last squeue */
     /* local */
-    struct local_worker *pool;
-    long npool;
-    long wanted; /* the last number set by `dl scale` that was applied */
-    struct devices *devices;
+    struct local_pool *pool;
+    struct local_worker **started; /* all that were ever started */
+    size_t nstarted;
+    long missing; /* workers still to be started when GPUs become free */
+    long wanted;  /* the last number set by `dl scale` that was applied */
 };
 
 extern const struct executor_ops executor_local, executor_slurm;
@@ -138,12 +185,6 @@ extern const struct executor_ops executor_local, executor_slurm;
  * tasks.  x->ops->close() releases it.
  */
 void executor_open (struct executor *x, struct sweep *sweep, bool local, long workers);
-
-/* How often a local worker is restarted after it has been killed. */
-enum { LOCAL_TRIES_MAX = 20 };
-
-/* The GPUs of this machine, to be divided among local workers.  Tests set DL_DEVICE_FOLDER. */
-struct devices *local_devices (void);
 
 /* Check that this machine has what a trial needs. */
 int local_check (const struct experiment *e, struct slurmdl_error *err);

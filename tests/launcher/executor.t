@@ -131,6 +131,33 @@ is "$(count slow-0001 fail)" 0 "none failed"
 timeout 300 dl scale 2 slow >said 2>&1
 is $? 2 "an experiment that has ended is not scaled"
 
+# A worker that is to leave has its GPU until it has left; the one that replaces it waits for that.
+program holds.sh <<'END'
+trap 'touch told.$DL_TRIAL; while [ ! -e leave ]; do sleep 0.1; done; exit 0' TERM
+echo "gpus=$CUDA_VISIBLE_DEVICES cores=1"
+touch "holds.$DL_TRIAL"
+while [ ! -e go ]; do sleep 0.1; done
+dl log loss=$DL_TRIAL
+END
+rm go
+conf holds ./holds.sh 'workers = 2; slots_per_trial = 1;'
+sed -i 's/grace = 5/grace = 250/' holds.conf
+mkdir pair
+touch pair/nvidia0 pair/nvidia1
+DL_DEVICE_FOLDER=$work/pair timeout 300 dl run --local holds.conf >out 2>&1 &
+pid=$!
+wait_for 300 sh -c '[ -e holds.1 ] && [ -e holds.2 ]'
+timeout 300 dl scale 1 holds >said 2>&1
+wait_for 300 sh -c 'ls told.*'
+timeout 300 dl scale 3 holds >said 2>&1
+wait_for 300 grep -q '^dl: 2 of 3 workers: ' out
+touch leave
+wait_for 300 sh -c '[ "$(find holds-0001/trials -name "a.*" | wc -l)" -eq 3 ]'
+touch go
+wait $pid
+is "$? $(count holds-0001 result)" "0 6" "scaled up while a worker is about to leave"
+is "$(gpus holds-0001)" "0 1 " "each trial had one GPU"
+
 # ---- an experiment without workers, and a worker that is started by hand
 rm -f go
 conf hand 'dl log loss=1' 'workers = 1;'

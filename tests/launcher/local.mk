@@ -1,7 +1,7 @@
 # tests/launcher/
 if HAVE_CMOCKA
 launcher_units = %D%/alloc.t %D%/log.t %D%/conditions.t %D%/event.t %D%/pattern.t %D%/machines.t %D%/replay.t %D%/snapshot.t %D%/gc.t %D%/results.t %D%/failure.t %D%/oom.t \
-	%D%/ranks.t %D%/faults.t %D%/offers.t %D%/table.t %D%/advise.t %D%/idle.t %D%/stacks.t %D%/progress.t %D%/heal.t %D%/slow.t %D%/diagnosis.t %D%/gather.t %D%/frozen.t %D%/reportdata.t %D%/take_file.t
+	%D%/ranks.t %D%/faults.t %D%/offers.t %D%/table.t %D%/advise.t %D%/idle.t %D%/stacks.t %D%/progress.t %D%/heal.t %D%/slow.t %D%/diagnosis.t %D%/local_pool.t %D%/gather.t %D%/frozen.t %D%/reportdata.t %D%/take_file.t
 EXTRA_PROGRAMS += $(launcher_units)
 $(launcher_units): LDADD = $(launcher_libs) $(HDF5_LIBS) $(CMOCKA_LIBS)
 $(launcher_units): $(launcher_archives)
