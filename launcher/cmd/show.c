@@ -562,22 +562,11 @@ static json_t *selected_trials_json (const struct sweep *s, const struct selecti
     return list;
 }
 
-/* Call 'f' for the worker's notes about the ranks of all attempts, which are lines
- * "TIME TEXT".
- */
-static void each_healing (const struct sweep *s, long n,
-                          void (*f) (long attempt, double when, const char *text, void *arg),
-                          void *arg)
+/* The worker's notes about the ranks of all attempts. */
+static void each_healing (const struct sweep *s, long n, healing_f f, void *arg)
 {
-    for (long k = 1; k <= sweep_trial (s, n)->over + 1; k++) {
-        char *save = NULL, *end, *text = trial_healing (s, n, k);
-        for (char *line = text ? strtok_r (text, "\n", &save) : NULL; line;
-             line = strtok_r (NULL, "\n", &save)) {
-            double when = strtod (line, &end);
-            f (k, when, end + (*end == ' '), arg);
-        }
-        free (text);
-    }
+    for (long k = 1; k <= sweep_trial (s, n)->over + 1; k++)
+        healing_each (trial_healing (s, n, k), k, f, arg);
 }
 
 /* For printing only the last lines. */
@@ -609,12 +598,6 @@ static void print_healing (const struct sweep *s, long n, long most)
     each_healing (s, n, count_healing, &lines);
     lines.from -= most;
     each_healing (s, n, print_healing_line, &lines);
-}
-
-static void add_healing_json (long attempt, double when, const char *text, void *list)
-{
-    json_array_append_new (list, json_pack ("{s:I, s:f, s:s}", "attempt", (json_int_t)attempt,
-                                            "time", when, "text", text));
 }
 
 /* ---- no progress ---- */
@@ -971,7 +954,7 @@ static void print_trial_json (struct trial_rows *t)
     for (size_t i = 0; i < t->n; i++)
         json_object_set_new (metrics, t->list[i].name, summary_json (&t->list[i]));
     json_object_set_new (o, "metrics", metrics);
-    each_healing (t->sweep, t->trial, add_healing_json, healing);
+    each_healing (t->sweep, t->trial, healing_add_json, healing);
     json_object_set_new (o, "healing", healing);
     json_object_set_new (o, "no_progress", no_progress_json (t->sweep, t->trial));
     if (best_checkpoint (t->sweep, t->trial, path, sizeof (path)) == 0)

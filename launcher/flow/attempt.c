@@ -297,6 +297,7 @@ static int prepare_step_attempt (const struct flow_scope *c, struct step_attempt
     e->file_dir = f->base->dir;
     t->code.exclude = f->base->code->exclude;
     t->code.work = c->s->work;
+    t->worker.hang = c->s->hang;
     if (c->s->sweep) {
         t->code.work = WORK_SHARED;
         t->resources.nodes = t->resources.ranks = 1;
@@ -329,8 +330,8 @@ static int run_step_command (const struct flow_scope *c, struct attempt_end *end
     if (seconds > 0 && (double)t.worker.grace > seconds / 4)
         t.worker.grace = (int64_t)(seconds / 4);
     if (rv == 0)
-        rv = command_attempt (&t.attempt, c->end > 0 && seconds < 1 ? 1 : seconds, &end->report,
-                              err);
+        rv = command_attempt (c->worker, &t.attempt, c->end > 0 && seconds < 1 ? 1 : seconds,
+                              &end->report, err);
     strings_free (t.own.words);
     strings_free (t.own.variables);
     strings_free (t.own.folders);
@@ -429,6 +430,8 @@ int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slu
         return -1;
     errno = EINVAL;
     /* a command that saved its state and exited with 0 has no result either */
+    if (r->stop && *r->verdict.why)
+        return errorf (err, "%s", r->verdict.why);
     if (r->stop)
         return errorf (err, "it was asked to end (%s)", strsignal (r->stop));
     if (r->status || r->out_of_time)

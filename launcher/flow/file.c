@@ -39,6 +39,7 @@ static const struct key step_keys[] = {
     { "set",        KEY_LIST,   AT (set),        0, 0,   NULL,    "of a sweep: KEY=VALUE replaces a key of its file" },
     { "working_folder", KEY_STRING, AT (working_folder), 0, 0, NULL, "where it runs: a folder of each attempt, of each task, or one that all share: attempt, task or shared" },
     { "retries",    KEY_INT,    AT (retries),    0, 1e6, "0",     "times that a failed task is tried again" },
+    { "hang",       KEY_INT,    AT (hang),      -1, 1e6, "-1",    "with several ranks: seconds without progress in any of them after which the attempt fails; 0: never, -1: learn from the run" },
     { "cache",      KEY_BOOL,   AT (cache),      0, 0,   "true",  "whether an earlier result of the same code and inputs will do" },
     { "on_exit",    KEY_BOOL,   AT (on_exit),    0, 0,   "false", "it runs when all others have ended, in any way" },
     { 0 },

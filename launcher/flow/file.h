@@ -44,6 +44,7 @@ struct flow_step {
     enum working_folder work; /* WORK_TRIAL: one for each task */
     char **set;               /* KEY=VALUE for that file */
     int64_t retries;
+    int64_t hang; /* as worker.hang of an experiment */
     bool cache, on_exit;
     struct flow_output *outputs;
     size_t noutputs;

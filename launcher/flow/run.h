@@ -206,6 +206,7 @@ bool flow_is_done (const struct flow_run *r, const struct flow_step *s, bool *ra
 struct flow_scope {
     const struct flow_run *r;
     const struct flow_step *s;
+    struct worker *worker; /* runs the attempts */
     long task;
     long start;          /* numbers of the start ... */
     long attempt;        /* ... and of the attempt */

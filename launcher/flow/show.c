@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/config/hparams.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
@@ -344,6 +345,28 @@ static int show_run (const struct flow_run *r, const struct flow_options *opt)
     return EXIT_OK;
 }
 
+static void print_task_healing (long attempt, double when, const char *text, void *arg)
+{
+    char at[32];
+
+    (void)arg;
+    time_text (at, sizeof (at), when);
+    printf ("  %s attempt %ld: %s\n", at, attempt, text);
+}
+
+/* Pass what the worker noted about the ranks of all attempts to 'f'. */
+static void each_task_healing (const struct flow_run *r, const struct flow_step *s, long task,
+                               healing_f f, void *arg)
+{
+    long n = (long)flow_task (r, s, task)->n;
+    char path[PATH_MAX];
+
+    for (long k = 1; k <= n; k++) {
+        flow_path (path, r, s, task, "a", k);
+        healing_each (attempt_healing (path), k, f, arg);
+    }
+}
+
 static void print_task (const struct flow_run *r, const struct flow_step *s, long i)
 {
     json_t *v, *item = flow_item (r, s, i);
@@ -368,6 +391,7 @@ static void print_task (const struct flow_run *r, const struct flow_step *s, lon
         flow_path (path, r, s, i, "a", k);
         printf ("  log %s/log\n", path);
     }
+    each_task_healing (r, s, i, print_task_healing, NULL);
     json_object_foreach (json_object_get (done, "values"), name, v) {
         text = json_is_array (v) ? json_string_of (v, 0) : json_text (v);
         printf ("  %s = %s\n", name, text ? text : "");
@@ -394,11 +418,14 @@ static void print_step_json (const struct flow_run *r, const struct status *t,
         json_t *one = json_pack ("{s:s, s:I}", "state", task_states[flow_task_state (r, s, i)],
                                  "attempts", (json_int_t)task->n);
         const json_t *done = flow_done (r, s, i);
+        json_t *healing = json_array ();
         json_object_set_new (one, "item", item ? item : json_null ());
         if (task->n && task->attempts[task->n - 1].why)
             json_object_set_new (one, "why", json_string (task->attempts[task->n - 1].why));
         json_object_update (one, (json_t *)done);
         json_object_del (one, "status");
+        json_object_set_new (one, "healing", healing);
+        each_task_healing (r, s, i, healing_add_json, healing);
         json_array_append_new (results, one);
     }
     json_object_set_new (o, "results", results);

@@ -181,21 +181,16 @@ static void say_task_failed (const struct flow_scope *c, const char *why)
     complain ("step %s failed: %s; %s/log", name, why, c->folder);
 }
 
-/* If the node or the time limit was to blame, requeue the job to get other nodes or more time.
- * Slurm may refuse.
+/* If too few good nodes or too little time is left, requeue the job to get other nodes or more
+ * time. Slurm may refuse.
  */
 static void begin_again_elsewhere (const struct flow_scope *c, const struct command_report *r,
                                    bool may_retry)
 {
-    char *nodes = failure_bad_nodes (c->folder);
+    char *nodes = command_bad_nodes (c->worker);
 
-    for (char *at = nodes; at && *at; at++)
-        if (*at == '\n')
-            *at = at[1] ? ',' : '\0';
-    if (!nodes && r->verdict.exclude)
-        nodes = xstrdup (getenv ("SLURMD_NODENAME"));
-    if (flow_is_in_job () && (nodes || (r->out_of_time && may_retry)))
-        allocation_requeue (nodes ?: "");
+    if (flow_is_in_job () && (r->too_few_nodes || (r->out_of_time && may_retry)))
+        allocation_requeue (nodes);
     free (nodes);
 }
 
@@ -338,7 +333,9 @@ int flow_task_run (const struct flow_run *r, const struct flow_step *s, long tas
         c.outcome = outcome_of_steps (r, &failed);
         c.failed = failed;
     }
+    c.worker = command_worker_create ();
     rv = try_task (&c);
+    command_worker_destroy (c.worker);
     free (failed);
     return rv;
 }

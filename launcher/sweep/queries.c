@@ -201,9 +201,34 @@ char *trial_healing (const struct sweep *s, long trial, long attempt)
 {
     char path[PATH_MAX];
 
-    snprintf (path, sizeof (path), "%.3900s/trials/%04ld/a.%ld/" HEALING_NAME, s->dir, trial,
-              attempt);
+    snprintf (path, sizeof (path), "%.3900s/trials/%04ld/a.%ld", s->dir, trial, attempt);
+    return attempt_healing (path);
+}
+
+char *attempt_healing (const char *dir)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%.4000s/" HEALING_NAME, dir);
     return file_read_now (path, HEALING_MOST, NULL, NULL, NULL);
+}
+
+void healing_each (char *notes, long attempt, healing_f f, void *arg)
+{
+    char *save = NULL, *end;
+
+    for (char *line = notes ? strtok_r (notes, "\n", &save) : NULL; line;
+         line = strtok_r (NULL, "\n", &save)) {
+        double when = strtod (line, &end);
+        f (attempt, when, end + (*end == ' '), arg);
+    }
+    free (notes);
+}
+
+void healing_add_json (long attempt, double when, const char *text, void *array)
+{
+    json_array_append_new (array, json_pack ("{s:I, s:f, s:s}", "attempt", (json_int_t)attempt,
+                                             "time", when, "text", text));
 }
 
 struct host *sweep_host (const struct sweep *s, const char *name)

@@ -106,6 +106,16 @@ const double *trial_values (const struct sweep_trial *t);
  */
 char *trial_healing (const struct sweep *s, long trial, long attempt);
 
+/* The same for an attempt in the folder 'dir'. */
+char *attempt_healing (const char *dir);
+
+/* Call 'f' for each of these notes of an attempt, and free 'notes', which may be NULL. */
+typedef void (*healing_f) (long attempt, double when, const char *text, void *arg);
+void healing_each (char *notes, long attempt, healing_f f, void *arg);
+
+/* Append a note to a JSON array. */
+void healing_add_json (long attempt, double when, const char *text, void *array);
+
 /* The record of a node; NULL: no attempt has ended there. */
 struct host *sweep_host (const struct sweep *s, const char *name);
 

@@ -257,6 +257,8 @@ char **attempt_environment (const struct trial_attempt *a)
     char path[4200];
 
     env_inherit (&env, e);
+    if (a->ranks)
+        env_set (&env, "DL_RANKS", a->ranks);
     if (a->own) {
         env_variables (&env, a->own->variables);
         env_container (&env, a);
@@ -272,8 +274,6 @@ char **attempt_environment (const struct trial_attempt *a)
     snprintf (path, sizeof (path), "%s/" ENDS_NAME, a->dir);
     env_set (&env, "DL_JOB_ENDS", e->job->nroles ? path : "");
     env_set (&env, "DL_SOCKET", a->socket ? a->socket : "");
-    if (a->ranks)
-        env_set (&env, "DL_RANKS", a->ranks);
     env_set_number (&env, "DL_TRIAL", a->trial);
     env_set_number (&env, "DL_ATTEMPT", a->number);
     env_set_number (&env, "DL_LENGTH", a->length);

@@ -3,6 +3,7 @@
  */
 #include "launcher/worker/heal.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,11 +23,13 @@
 #include "launcher/heal/heal.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/digest.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/error.h"
 
 enum {
     START_SECONDS = 300, /* without progress that count as a hang before the first output */
@@ -52,7 +55,10 @@ void heal_note (struct heal *h, const struct trial_attempt *a, struct trainer *t
     vsnprintf (text, sizeof (text), format, ap);
     va_end (ap);
     policy_text (text);
-    fprintf (stderr, "dl: trial %ld, attempt %ld: %s\n", a->trial, a->number, text);
+    if (a->own)
+        fprintf (stderr, "dl: attempt %ld: %s\n", a->number, text);
+    else
+        fprintf (stderr, "dl: trial %ld, attempt %ld: %s\n", a->trial, a->number, text);
     if (t)
         trainer_note (t, text);
     if (n + strlen (text) + 32 < sizeof (h->notes))
@@ -127,7 +133,7 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
 {
     const struct experiment *e = w->sweep->exp;
     struct slurmdl_error err = { "" };
-    char path[PATH_MAX];
+    char path[PATH_MAX], token[33];
 
     *h = (struct heal){ .start = monotonic (),
                         .output = monotonic (),
@@ -139,13 +145,16 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
                                       .may_end = e->job->nroles > 0 };
     if (!experiment_has_ranks (e))
         return;
-    h->is_bare = a->number > 1 && attempt_with_files (a, NULL, path, sizeof (path)) < 0;
+    h->is_bare = !a->own && a->number > 1 && attempt_with_files (a, NULL, path, sizeof (path)) < 0;
     choose_nodes (h, w, a);
     if (e->software->by_srun)
         return;
-    snprintf (h->notice, sizeof (h->notice), "ranks.%.40s.%ld.%ld", worker_nonce (w), a->trial,
-              a->number);
-    h->watch = rank_watch_create (h->notice, attempt_ranks (e, a), &err);
+    if (random_word (token, sizeof (token) / 2) < 0)
+        errorf (&err, "getrandom: %s", strerror (errno));
+    else {
+        snprintf (h->notice, sizeof (h->notice), "ranks.%s", token);
+        h->watch = rank_watch_create (h->notice, attempt_ranks (e, a), &err);
+    }
     if (h->watch) {
         a->ranks = h->notice;
         h->slow = slow_create (attempt_ranks (e, a));
@@ -487,8 +496,6 @@ static const char too_few[] = "too few nodes are left: the job goes back into th
 static void lose_node (struct heal *h, struct worker *w, const struct trial_attempt *a,
                        const char *name, bool was_tried)
 {
-    struct event e = { .op = EVENT_EXCLUDE, .by = w->slot, .why = "it did not answer" };
-
     if (!*name || !worker_lose_node (w, name))
         return;
     heal_note (h, a, NULL, "%s is left out", name);
@@ -496,10 +503,8 @@ static void lose_node (struct heal *h, struct worker *w, const struct trial_atte
     if (!worker_is_excluded (w))
         return;
     heal_note (h, a, NULL, "%s", too_few);
-    for (int i = 0; i < w->nlost; i++) {
-        e.host = w->lost_nodes[i];
-        worker_publish (w, &e, 1, NULL);
-    }
+    for (int i = 0; i < w->nlost; i++)
+        worker_exclude_node (w, w->lost_nodes[i], "it did not answer");
 }
 
 /* Find what is bad, for example "n2: GPU 0: ...", in the output of dl check and srun. */
@@ -562,7 +567,6 @@ static void check_node (struct heal *h, struct worker *w, const struct trial_att
                         const char *name, const char *after, struct failure_class *v)
 {
     char text[4096], why[256];
-    struct event e = { .op = EVENT_EXCLUDE, .by = w->slot, .host = name, .why = why };
     int status = run_check (name, text, sizeof (text));
 
     if (status == 0)
@@ -571,7 +575,7 @@ static void check_node (struct heal *h, struct worker *w, const struct trial_att
         heal_note (h, a, NULL, "dl check on %s: bad, and it is left out: %.200s", name,
                    bad_line (text));
         snprintf (why, sizeof (why), "it failed its check after %s", after);
-        worker_publish (w, &e, 1, NULL);
+        worker_exclude_node (w, name, why);
         if (v)
             blame_check (v, name);
         if (worker_is_excluded (w))

@@ -28,6 +28,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/oom.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trainer/trainer.h"
@@ -158,21 +159,32 @@ static void check_idle (struct segment *s)
     s->w->stop = SIGUSR2;
 }
 
-static void check_stop (struct segment *s)
+/* The experiment may ask for the end of a trial. */
+static void check_trial (struct segment *s)
 {
-    trainer_read (s->trainer, false);
+    const struct sweep *sweep = s->w->sweep;
+
     if (is_fenced (s)) {
         s->dropped = true;
         trainer_signal (s->trainer, SIGKILL);
     }
-    if (s->w->sweep->state == SWEEP_KILLED)
+    if (sweep->state == SWEEP_KILLED)
         trainer_signal (s->trainer, SIGKILL);
-    s->early = searcher_stops (s->w->sweep->searcher, s->attempt.trial);
+    s->early = searcher_stops (sweep->searcher, s->attempt.trial);
     s->overdue |= is_overdue (s);
     check_members (s);
+    if (s->early || s->overdue || sweep->state != SWEEP_RUNNING
+        || sweep_retires (sweep, s->w->slot))
+        ask_trainer_to_stop (s);
+}
+
+static void check_stop (struct segment *s)
+{
+    trainer_read (s->trainer, false);
+    if (!s->attempt.own)
+        check_trial (s);
     check_idle (s);
-    if (s->early || s->overdue || s->w->stop || s->w->sweep->state != SWEEP_RUNNING
-        || sweep_retires (s->w->sweep, s->w->slot))
+    if (s->w->stop)
         ask_trainer_to_stop (s);
     if (s->deadline && monotonic () > s->deadline)
         trainer_signal (s->trainer, SIGKILL);
@@ -440,15 +452,20 @@ static void judge_loss (const struct segment *s, struct segment_report *r)
     policy_text (r->verdict.why);
 }
 
+static void classify_end (const struct segment *s, struct failure_class *v)
+{
+    failure_classify (&s->attempt, s->status, oom_kill_of (s), v);
+    v->status = shell_status (s->status);
+    if (v->oom != OOM_NONE)
+        v->cause = "OutOfMemory";
+    heal_explain (&s->heal, v);
+}
+
 static void judge_failure (struct segment *s, struct segment_report *r)
 {
     r->outcome = OUTCOME_FAILED;
-    failure_classify (&s->attempt, s->status, oom_kill_of (s), &r->verdict);
-    r->verdict.status = shell_status (s->status);
-    if (r->verdict.oom != OOM_NONE)
-        r->verdict.cause = "OutOfMemory";
+    classify_end (s, &r->verdict);
     r->peak = trainer_peak (s->trainer);
-    heal_explain (&s->heal, &r->verdict);
     judge_progress (s, r);
     /* dl lost the metric, so its absence is not the program's fault */
     if (s->status == 0 && trainer_lost_metrics (s->trainer))
@@ -611,23 +628,44 @@ static int settle_and_poll (struct segment *s, struct slurmdl_error *err)
         s->shown = true;
         work_folder_show (&s->attempt);
     }
-    if (!young && sweep_settle (s->w->sweep, err) < 0)
+    if (!young && s->w->sweep->log && sweep_settle (s->w->sweep, err) < 0)
         return -1;
     poll_trainer (s, young ? SETTLE_MS : s->heal.watch ? RANKS_MS : 1000);
     return 0;
 }
 
-static int train_segment (struct segment *s, struct slurmdl_error *err)
+static int start_attempt (struct segment *s, struct slurmdl_error *err)
+{
+    heal_begin (&s->heal, s->w, &s->attempt);
+    if (!(s->trainer = trainer_start (&s->attempt, s->attempt.own ? NULL : &s->w->spare, err))) {
+        heal_end (&s->heal, s->w, &s->attempt, NULL);
+        return -1;
+    }
+    heal_started (&s->heal, &s->attempt, s->trainer);
+    return 0;
+}
+
+/* Returns -1 with 'err' if the log of the experiment cannot be read or written. */
+static int await_end (struct segment *s, struct slurmdl_error *err)
 {
     int rv = 0;
 
     while (rv == 0 && !trainer_ended (s->trainer, &s->status)) {
         rv = settle_and_poll (s, err) < 0 ? -1 : worker_tick (s->w, err);
-        report_news (s);
-        notify_watch (s->w->sweep, s->attempt.trial, s->attempt.number, &s->notice);
+        if (!s->attempt.own) {
+            report_news (s);
+            notify_watch (s->w->sweep, s->attempt.trial, s->attempt.number, &s->notice);
+        }
         check_stop (s);
     }
     s->status = heal_status (&s->heal, s->status);
+    return rv;
+}
+
+static int train_segment (struct segment *s, struct slurmdl_error *err)
+{
+    int rv = await_end (s, err);
+
     while (rv == 0 && notify_unwatch (&s->notice)) {
         worker_sleep (s->w, 0.02);
         rv = worker_tick (s->w, err);
@@ -662,12 +700,8 @@ int segment_run (struct worker *w, long trial, struct segment_report *report,
         judge_early (&s, report);
         return 0;
     }
-    heal_begin (&s.heal, w, &s.attempt);
-    if (!(s.trainer = trainer_start (&s.attempt, &w->spare, err))) {
-        heal_end (&s.heal, w, &s.attempt, NULL);
+    if (start_attempt (&s, err) < 0)
         return -1;
-    }
-    heal_started (&s.heal, &s.attempt, s.trainer);
     log_begin_to_settle (w->sweep->log);
     if ((rv = train_segment (&s, err)) == 0)
         judge_segment (&s, report);
@@ -688,61 +722,94 @@ void segment_end (struct segment_report *report)
 
 /* ---- a command that is not a trial's ---- */
 
-static int run_to_its_end (struct segment *s, double seconds, struct command_report *r,
-                           struct slurmdl_error *err)
+struct worker *command_worker_create (void)
 {
-    double grace = (double)s->w->sweep->exp->worker->grace;
+    struct worker *w = xcalloc (1, sizeof (*w));
 
-    if (!(s->trainer = trainer_start (&s->attempt, NULL, err)))
-        return -1;
-    work_folder_show (&s->attempt);
-    while (!trainer_ended (s->trainer, &s->status)) {
-        poll_trainer (s, 1000);
-        r->out_of_time |= seconds > 0 && !s->w->stop && monotonic () + grace >= s->start + seconds;
-        if (s->w->stop || r->out_of_time)
-            ask_trainer_to_stop (s);
-        if (s->deadline && monotonic () > s->deadline)
-            trainer_signal (s->trainer, SIGKILL);
-    }
-    await_lingering (s);
-    work_folder_settle (&s->attempt, false);
-    if (s->status != 0)
-        await_late_signal (s);
-    return 0;
+    w->socket.fd = -1;
+    return w;
+}
+
+void command_worker_destroy (struct worker *w)
+{
+    free (w);
+}
+
+char *command_bad_nodes (const struct worker *w)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = xopen_memstream (&text, &size);
+
+    for (int i = 0; i < w->nlost; i++)
+        fprintf (f, "%s%s", i ? "," : "", w->lost_nodes[i]);
+    xclose_memstream (f);
+    return text;
+}
+
+/* Remember the nodes that the check before the start (--dl-check) found bad. */
+static void lose_bad_nodes (const struct segment *s, const struct failure_class *v)
+{
+    char *nodes = failure_bad_nodes (s->attempt.dir);
+    char *save = NULL;
+
+    for (char *name = nodes ? strtok_r (nodes, "\n", &save) : NULL; name;
+         name = strtok_r (NULL, "\n", &save))
+        worker_lose_node (s->w, name);
+    if (v->exclude && !nodes)
+        worker_lose_node (s->w, s->w->host);
+    free (nodes);
 }
 
 /* If the job has ended or slurmctld does not answer, a failure of srun is not the command's. */
 static void judge_command (const struct segment *s, struct command_report *r)
 {
     r->status = s->status;
-    r->stop = s->w->stop;
+    r->out_of_time = s->w->timed_out;
+    r->stop = r->out_of_time ? 0 : s->w->stop;
     if (r->out_of_time)
         snprintf (r->verdict.why, sizeof (r->verdict.why),
                   "TIMEOUT: stopped after %.0f s, before the time limit of its job",
                   monotonic () - s->start);
-    if (s->status == 0 || r->stop || r->out_of_time)
+    else if (*s->idle) {
+        r->verdict.cause = "IdleGpus";
+        snprintf (r->verdict.why, sizeof (r->verdict.why), "%s", s->idle);
+    }
+    if (s->status == 0 || s->w->stop)
         return;
-    failure_classify (&s->attempt, s->status, oom_kill_of (s), &r->verdict);
+    classify_end (s, &r->verdict);
     r->verdict.free |= experiment_has_ranks (s->w->sweep->exp) && allocation_state () != JOB_RUNS;
+    lose_bad_nodes (s, &r->verdict);
 }
 
-int command_attempt (const struct trial_attempt *a, double seconds, struct command_report *r,
-                     struct slurmdl_error *err)
+int command_attempt (struct worker *w, const struct trial_attempt *a, double seconds,
+                     struct command_report *r, struct slurmdl_error *err)
 {
-    struct worker w = { .sweep = (struct sweep *)a->sweep, .socket.fd = -1 };
     struct segment s = {
-        .w = &w, .attempt = *a, .start = monotonic (), .oom_kills = oom_kills ("")
+        .w = w, .attempt = *a, .start = monotonic (), .oom_kills = oom_kills ("")
     };
-    int rv = -1;
+    bool failed;
 
     *r = (struct command_report){ .status = -1 };
-    job_memory_find ("", &w.memory);
-    w.beat = s.start;
-    if ((w.signals = worker_watch_signals ()) < 0)
-        return errorf (err, "signalfd: %s", strerror (errno));
-    if ((rv = run_to_its_end (&s, seconds, r, err)) == 0)
-        judge_command (&s, r);
+    w->sweep = (struct sweep *)a->sweep;
+    w->end = seconds > 0 ? s.start + seconds : 0;
+    w->stop = w->timed_out = 0;
+    if (worker_begin (w, err) < 0)
+        return -1;
+    if (start_attempt (&s, err) < 0) {
+        close (w->signals);
+        return -1;
+    }
+    await_end (&s, NULL); /* it has no log that could fail */
+    await_lingering (&s);
+    work_folder_settle (&s.attempt, false);
+    if (s.status != 0)
+        await_late_signal (&s);
+    judge_command (&s, r);
+    failed = r->status && !r->stop && !r->out_of_time;
+    heal_end (&s.heal, w, &s.attempt, failed ? &r->verdict : NULL);
+    r->too_few_nodes = failed && worker_is_excluded (w);
     trainer_destroy (s.trainer);
-    close (w.signals);
-    return rv;
+    close (w->signals);
+    return 0;
 }

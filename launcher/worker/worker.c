@@ -43,24 +43,6 @@ static bool has_space (struct worker *w)
     return !w->waits;
 }
 
-/* Record the node, and the GPUs that trainers see. */
-static void describe_node (struct worker *w)
-{
-    static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
-                                         "ZE_AFFINITY_MASK" };
-    const char *node = getenv ("SLURMD_NODENAME");
-    const char *gpus = NULL;
-
-    for (size_t i = 0; i < sizeof (names) / sizeof (*names) && !gpus; i++)
-        gpus = getenv (names[i]);
-    snprintf (w->gpus, sizeof (w->gpus), "%s", gpus ? gpus : "");
-    if (node)
-        snprintf (w->host, sizeof (w->host), "%s", node);
-    else
-        gethostname (w->host, sizeof (w->host) - 1);
-    word_make_fit (w->host);
-}
-
 /* ---- one attempt ---- */
 
 static int train_trial (struct worker *w, long trial, struct slurmdl_error *err)
@@ -385,14 +367,9 @@ enum worker_end worker_run (struct sweep *sweep, const struct worker_place *plac
     enum worker_end end = WORKER_ERROR;
     int e;
 
-    if ((w.signals = worker_watch_signals ()) < 0) {
-        errorf (err, "signalfd: %s", strerror (errno));
+    if (worker_begin (&w, err) < 0)
         return end;
-    }
-    describe_node (&w);
     log_socket_open (&w.socket);
-    w.beat = monotonic ();
-    job_memory_find ("", &w.memory);
     if (place->seconds > 0)
         w.end = w.beat + place->seconds;
     if (software_enter (sweep->exp, err) == 0 && (w.peer = peer_create (sweep->dir, w.slot, err))

@@ -485,16 +485,28 @@ struct command_report {
     int status;                   /* wait status */
     int stop;                     /* signal that asked this process to stop; 0: none */
     bool out_of_time;             /* asked to stop because the job's time is up */
-    struct failure_class verdict; /* not set if 'status' is 0 or 'stop' is set */
+    bool too_few_nodes;           /* too few nodes of the allocation are left to try again */
+    struct failure_class verdict; /* of a failure; if it was stopped, only why and cause */
 };
 
-/* Run a command in a->dir like the attempt of a trial: in its working folder, through srun if it
- * has ranks, and in a container if it has an image.  When this process is asked to stop, or few of
- * its 'seconds' (0: no limit) are left, ask the command to stop and allow it worker.grace seconds.
- * Handles signals as worker_run() does.  Returns -1 with 'err' if the command could not be started.
+/* Create a worker that runs the attempts at one command, and remembers which nodes of its
+ * allocation are bad or do not answer.
  */
-int command_attempt (const struct trial_attempt *a, double seconds, struct command_report *r,
-                     struct slurmdl_error *err);
+struct worker *command_worker_create (void);
+void command_worker_destroy (struct worker *w);
+
+/* Those nodes, "n1,n2", which the caller frees; "": none. */
+char *command_bad_nodes (const struct worker *w);
+
+/* Run a command in a->dir like the attempt of a trial: in its working folder, in a container if it
+ * has an image, and, if it has ranks, through srun on the good nodes of the allocation, watched by
+ * the worker, which ends the step if a rank dies or hangs or a node is lost.  When this process is
+ * asked to stop, or few of its 'seconds' (0: no limit) are left, ask the command to stop and allow
+ * it worker.grace seconds.  Handles signals as worker_run() does.  Returns -1 with 'err' if the
+ * command could not be started.
+ */
+int command_attempt (struct worker *w, const struct trial_attempt *a, double seconds,
+                     struct command_report *r, struct slurmdl_error *err);
 
 /* The place of a worker in its allocation. */
 struct worker_place {

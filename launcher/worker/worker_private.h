@@ -33,6 +33,7 @@ struct worker {
     double looked;                  /* time of the last check for dead workers */
     bool looks;                     /* this turn checks for dead workers */
     double end;                     /* when Slurm kills it, by the same clock; 0: never */
+    bool timed_out;                 /* it stops because that time is near */
     bool fresh;                     /* as in struct worker_place */
     const struct worker_exit *lost; /* the same */
     bool left_over;                 /* its job has ended */
@@ -44,7 +45,8 @@ struct worker {
     int held;                       /* waits to see whether a fault reaches this count */
     double held_until;              /* end of that wait */
     struct job_memory memory;
-    char lost_nodes[LOST_NODES][64]; /* nodes of this allocation that did not answer */
+    char lost_nodes[LOST_NODES][64]; /* nodes of this allocation that did not answer; if the worker
+                                        has no log, also those that failed a check */
     int nlost;
     double tolerated; /* seconds without progress to tolerate, raised after ending an attempt for a
                          hang turned out to be useless */
@@ -69,6 +71,10 @@ enum turn {
  * the OOM killer, so that it does not kill all workers of the sweep.
  */
 enum { LOST_MAX = 20 };
+
+/* Watch the signals, and find out about the node, its GPUs and its memory.  Returns -1 with 'err'.
+ */
+int worker_begin (struct worker *w, struct slurmdl_error *err);
 
 /* Read a pending signal.  Returns 0 if there is none.  Records a request to stop in w->stop. */
 int worker_signal (struct worker *w);
@@ -95,6 +101,11 @@ char *worker_good_nodes (const struct worker *w, long *n, bool *all);
  * the node, by its index in lost_nodes, answers again.
  */
 bool worker_lose_node (struct worker *w, const char *name);
+
+/* Start no more attempts on the node: record the reason in the experiment's log, or, if the worker
+ * runs a command that has no log, remember the node.
+ */
+void worker_exclude_node (struct worker *w, const char *name, const char *why);
 void worker_find_node (struct worker *w, int lost);
 
 /* Whether the worker may continue open work, and whether it may begin new work. */

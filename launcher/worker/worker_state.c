@@ -22,6 +22,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sys/disk_reserve.h"
+#include "launcher/sys/strings.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -38,6 +39,34 @@ int worker_watch_signals (void)
         sigaddset (&set, watched_signals[i]);
     sigprocmask (SIG_BLOCK, &set, NULL);
     return signalfd (-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Record the node, and the GPUs that trainers see. */
+static void describe_node (struct worker *w)
+{
+    static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                                         "ZE_AFFINITY_MASK" };
+    const char *node = getenv ("SLURMD_NODENAME");
+    const char *gpus = NULL;
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names) && !gpus; i++)
+        gpus = getenv (names[i]);
+    snprintf (w->gpus, sizeof (w->gpus), "%s", gpus ? gpus : "");
+    if (node)
+        snprintf (w->host, sizeof (w->host), "%s", node);
+    else
+        gethostname (w->host, sizeof (w->host) - 1);
+    word_make_fit (w->host);
+}
+
+int worker_begin (struct worker *w, struct slurmdl_error *err)
+{
+    if ((w->signals = worker_watch_signals ()) < 0)
+        return errorf (err, "signalfd: %s", strerror (errno));
+    describe_node (w);
+    w->beat = monotonic ();
+    job_memory_find ("", &w->memory);
+    return 0;
 }
 
 int worker_signal (struct worker *w)
@@ -57,8 +86,10 @@ int worker_signal (struct worker *w)
 /* Stop in time for the trainer to save a checkpoint before Slurm kills the job. */
 static void watch_time_limit (struct worker *w)
 {
-    if (w->end > 0 && !w->stop && monotonic () + (double)w->sweep->exp->worker->grace >= w->end)
+    if (w->end > 0 && !w->stop && monotonic () + (double)w->sweep->exp->worker->grace >= w->end) {
         w->stop = SIGUSR2;
+        w->timed_out = true;
+    }
 }
 
 int worker_tick (struct worker *w, struct slurmdl_error *err)
@@ -171,6 +202,16 @@ bool worker_lose_node (struct worker *w, const char *name)
     return true;
 }
 
+void worker_exclude_node (struct worker *w, const char *name, const char *why)
+{
+    struct event e = { .op = EVENT_EXCLUDE, .by = w->slot, .host = name, .why = why };
+
+    if (w->sweep->log)
+        worker_publish (w, &e, 1, NULL);
+    else
+        worker_lose_node (w, name);
+}
+
 /* Return the number of nodes without which a trial cannot continue. */
 static int64_t least_nodes (const struct experiment *e)
 {
@@ -191,7 +232,7 @@ bool worker_is_excluded (const struct worker *w)
         return false;
     if (experiment_has_ranks (e) && find_good_nodes (&n))
         return n.good < (takes_any (e) ? n.all : least_nodes (e));
-    return h && h->why;
+    return (h && h->why) || is_lost (w, w->host);
 }
 
 bool worker_may_go_on (const struct worker *w)

@@ -104,6 +104,41 @@ kill_slurmd () {
 fault "slurmd is dead" kill_slurmd
 told 'dl check on n2: no answer' "its node is found"
 end shrink
+
+# ---- a step of a flow heals in the same way
+cat >code/mends.conf <<END
+name = "mends";
+steps = { train = {
+    retries = 3;
+    entrypoint = "/usr/bin/python3 healed.py --work $work --resume ckpt.pt";
+    resources = { nodes_per_trial = 2; ranks_per_node = 2; framework = "torch"; spares = 1; };
+}; };
+END
+wait_for 300 sh -c '! sinfo -h -N -o %t | grep -qv "^idle$"'
+rm -f "$work/enough"
+dl flow run code/mends.conf >out 2>&1
+is $? 0 "mends: submitted"
+trial=mends-0001/steps/train/0
+attempt=1
+kill_rank () { kill -9 "$(of_rank 3 python3)"; }
+fault "a rank of a step is killed" kill_rank
+told '^[0-9]+ rank 3 on n2 was killed by signal 9 \(Killed\)$' "it is named"
+job=$(squeue -h -o %A)
+fault "a collective of a step does not end" hang
+told 'no rank has made progress for [0-9]+ s, since [0-9:]+$' "it is told"
+fault "a node of a step is unplugged" unplug
+told 'n2 is left out' "and left out"
+wait_for 60 test "$(processes python3 | wc -l)" -ge 4
+is "$(for p in $(processes python3); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^SLURMD_NODENAME=//p'; done | sort -u | tr '\n' ' ')" \
+    "n1 n3 " "the spare has its ranks"
+is "$(squeue -h -o %A)" "$job" "in the same job"
+like "$(dl flow show mends train)" 'attempt 1: rank 3 on n2 was killed by signal 9' "dl flow show has what was done"
+is "$(dl flow show --json mends train | python3 -c 'import json, sys; print(json.load(sys.stdin)["results"][0]["healing"][0]["attempt"])')" 1 "and its JSON"
+touch "$work/enough"
+ip link set "$bridge.2" up # or Slurm waits for SlurmdTimeout to see the job end there
+wait_for 300 sh -c '[ -z "$(squeue -h -o %A)" ]'
+is "$(dl flow show mends | sed 1q)" "$PWD/mends-0001: completed" "it ends"
+is "$(cat mends-0001/log/*/* | grep -o '"cause": *"[A-Za-z]*"' | sort -u | xargs)" "cause:Hang cause:NodeLost cause:RankDied" "the causes are in the log"
 cluster_down >/dev/null 2>&1
 
 # ---- roles with different resources: a heterogeneous job, with nodes in two components
