@@ -126,11 +126,11 @@ static int take_value (struct target t, const char *value, char *why, size_t siz
     }
     if ((t.row == PLUGIN_MONITOR || t.row == PLUGIN_DEBUG) && strcmp (value, "off")
         && !*t.policy->monitor_dir) {
-        snprintf (why, size, "it needs monitor_dir=, a folder for what nobody asked for");
+        snprintf (why, size, "a default of monitor= or debug= needs monitor_dir=");
         return -1;
     }
     if (t.row == PLUGIN_MONITOR && word_listed (value, "park")) {
-        snprintf (why, size, "only a job ends its own step: park is no default, but warn is");
+        snprintf (why, size, "a site default cannot end steps: use warn instead of park");
         return -1;
     }
     if (option_check (t.row, value, why, size) < 0

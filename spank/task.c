@@ -329,24 +329,23 @@ static void report_name (const struct task *t, const char *name, const char *ins
         return;
     snprintf (host, sizeof (host), "%s", t->facts.own);
     if (*instead)
-        plugin_complain ("%s cannot resolve the name %s, the node of rank %ld, "
-                         "to an address of another machine, and takes %s of "
-                         "slurm.conf: mend /etc/hosts or the DNS of %s",
-                         host, name, t->master_rank, instead, host);
+        plugin_complain (
+            "%s cannot resolve the name %s, the node of rank %ld, to an address of another "
+            "machine, and uses %s from slurm.conf instead: fix /etc/hosts or the "
+            "DNS of %s",
+            host, name, t->master_rank, instead, host);
     else
-        plugin_complain ("%s does not know an address of %s, the node of rank "
-                         "%ld, which other machines can reach, and ranks there "
-                         "will not meet: mend /etc/hosts or the DNS of %s, or "
-                         "set NodeAddr in slurm.conf",
-                         host, name, t->master_rank, host);
+        plugin_complain ("%s found no address of %s, the node of rank %ld, that other machines can "
+                         "reach, so ranks on %s cannot connect: fix /etc/hosts or the DNS of %s, "
+                         "or set NodeAddr in slurm.conf",
+                         host, name, t->master_rank, host, host);
 }
 
 static void set_unknown (struct task *t, const char *name)
 {
     snprintf (t->facts.unknown, sizeof (t->facts.unknown),
-              "the master is not set: no address of %.60s is known that other "
-              "nodes reach: mend /etc/hosts or the DNS, set NodeAddr in "
-              "slurm.conf, or export MASTER_ADDR",
+              "the master is not set: found no address of %.60s that other nodes can reach: fix "
+              "/etc/hosts or the DNS, set NodeAddr in slurm.conf, or export MASTER_ADDR",
               name);
     *t->facts.master = '\0';
 }

@@ -62,7 +62,7 @@ no_loopback "names that only Slurm knows"
 is "$(run -N1 -n2 -w n2 --dl=torch -- 'echo $MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "127.0.0.1:lo 127.0.0.1:lo " "a step on one node needs none"
 for k in 1 2 3; do innode $k hostname "N$k.example.org"; done
 is "$(run -N2 -n2 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR')" "0:$(address 1) 1:$(address 1) " "a name in capitals, with a domain"
-like "$(cat err)" 'n[23] cannot resolve the name n1, the node of rank 0, .* takes 10[.0-9]+ of slurm.conf: mend /etc/hosts or the DNS of n[23]' "is the host's, and should have an address"
+like "$(cat err)" 'n[23] cannot resolve the name n1, the node of rank 0, .* uses 10[.0-9]+ from slurm.conf instead: fix /etc/hosts or the DNS of n[23]' "is the host's, and should have an address"
 for k in 1 2 3; do innode $k hostname "n$k"; done
 
 # ---- one node cannot resolve the others

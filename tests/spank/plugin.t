@@ -55,10 +55,10 @@ like "$out" '^set MASTER_ADDR=127.0.0.1' "names of emulated nodes that do not re
 like "$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "one node needs no name"
 like "$(apart SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "nor where it has one"
 like "$(apart "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "else the name of the first host"
-like "$(apart "$stub" "$PLUGIN" 0 dl=torch)" "^error dl: $(hostname) does not know an address of n1, the node of rank 0, which other machines can reach" "and that it has no address"
+like "$(apart "$stub" "$PLUGIN" 0 dl=torch)" "^error dl: $(hostname) found no address of n1, the node of rank 0, that other machines can reach, so ranks on $(hostname) cannot connect: fix " "and that it has no address"
 out=$(fake SLURM_CONF=/nonexistent "$stub" "$PLUGIN" 0 dl=torch)
 is "$(echo "$out" | grep -c '^set MASTER_')" 0 "names that are no hosts, and lead nowhere: no master, and never 127.0.0.1"
-like "$out" '^error dl: --dl=torch: the master is not set: no address of n1 is known that other nodes reach: ' "and a line says how to mend it"
+like "$out" '^error dl: --dl=torch: the master is not set: found no address of n1 that other nodes can reach: fix /etc/hosts' "and a line says what to do"
 if ip route get 192.0.2.7 >/dev/null 2>&1; then
     out=$(fake SLURM_CONF=/nonexistent SLURM_NODE_ALIASES='n1:192.0.2.7:ip-7,n2:192.0.2.8:ip-8' "$stub" "$PLUGIN" 0 dl=tf)
     like "$out" '"192.0.2.7:19005","192.0.2.7:19006","192.0.2.8:19005"' "the addresses of a cloud's nodes"

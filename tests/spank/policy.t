@@ -72,9 +72,9 @@ ignored default=tf "this site allows torch" allow=torch
 ignored default=tf "this site does not allow tf" deny=tf
 ignored nccl=../x "not a valid profile name; see dl-spank(7)"
 ignored nccl=auto "--dl-nccl is not in options=" options=dl
-ignored monitor=5 "it needs monitor_dir=, a folder for what nobody asked for"
-ignored debug=600 "it needs monitor_dir=, a folder for what nobody asked for"
-ignored monitor=idle:30,park "only a job ends its own step: park is no default, but warn is" monitor_dir=/tmp
+ignored monitor=5 "a default of monitor= or debug= needs monitor_dir="
+ignored debug=600 "a default of monitor= or debug= needs monitor_dir="
+ignored monitor=idle:30,park "a site default cannot end steps: use warn instead of park" monitor_dir=/tmp
 ignored monitor_dir=x "not an absolute path"
 is "$("$stub" "$PLUGIN" local dl=torch -- monitor=5 monitor_dir=/tmp monitor=off | grep -c '^error')" 0 "with it they are valid"
 ignored roles=worker:1 "roles are set by each job"
