@@ -83,9 +83,9 @@ fixed = np.zeros(2)
 fixed.flags.writeable = False
 with raises((BufferError, ValueError), "", "nor is memory that cannot be written"):
     run.protect("refused", fixed)
-with raises(ValueError, "'/bad': a tensor in a checkpoint has a name of", "a bad name is told"):
+with raises(ValueError, "'/bad': the name of a tensor must be", "a bad name is told"):
     run.protect("/bad", np.zeros(2))
-with raises(ValueError, "'a/': the name of a state has", "so is one of a state"):
+with raises(ValueError, "'a/': the name of a state must be", "so is one of a state"):
     run.state("a/", b"")
 run.unprotect("scalar")
 run.protect("scalar", np.zeros(2))

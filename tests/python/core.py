@@ -62,8 +62,10 @@ for arguments, text in (
 ):
     with raises((TypeError, ValueError), text, f"log{arguments} is refused"):
         run.log(*arguments)
-with raises(TypeError, "not expected", "so is an argument that is not known"):
+with raises(TypeError, "unexpected keyword argument 'stop'", "so is an argument that is not known"):
     run.log("x", 1, stop=3)
+with raises(TypeError, "multiple values for argument 'step'", "and one that is given twice"):
+    run.log("x", 1, 2, step=3)
 with raises(TypeError, "2 arguments", "and a metric without a step"):
     loss.log(1)
 
@@ -114,7 +116,7 @@ with raises(ValueError, "2 or 3 dimensions", "an image of one dimension is refus
     run.image("i", np.zeros(3), 1)
 with raises(TypeError, "bytes or of floats", "and one of integers"):
     run.image("i", np.zeros((2, 2), int), 1)
-with raises(ValueError, "'h': only a histogram", "and edges that do not ascend"):
+with raises(ValueError, "'h': must be a histogram", "and edges that do not ascend"):
     run.histogram("h", [1, 2], 1, edges=[3, 2, 1])
 with raises(ValueError, "4 channels, not 5", "and an image of too many channels"):
     run.image("i", np.zeros((3, 2, 5)), 1)
@@ -254,4 +256,4 @@ for late, told in ((False, 0), (True, 1)):
     )
     lines = [line for line in end.stderr.splitlines() if "slurmdl" in line]
     same((end.returncode, len(lines)), (0, told), f"what is logged at the end is no error{' but told' * told}")
-    ok("Error" not in end.stderr and ("values are lost: the run" in end.stderr) == late, "of a thread")
+    ok("Error" not in end.stderr and ("values were dropped: the run" in end.stderr) == late, "of a thread")

@@ -53,7 +53,7 @@ ok(os.path.exists("forked.h5"), "Writer: a child of fork() that ends leaves its 
 
 # ---- named tensors
 world = slurmdl.comm.init(rank=0, size=1)
-SMALLER = "the memory is smaller than its shape says"
+SMALLER = "the memory is smaller than its shape requires"
 
 
 def submit(what, n, row, given, out, name="t"):

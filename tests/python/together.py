@@ -49,7 +49,7 @@ if size > 1:
         try:
             call()
         except ValueError as error:
-            refused = str(error) == "the numbers are too large"
+            refused = str(error) == "the sum of the numbers is too large"
         told(refused, "numbers whose sum wraps")
 
 for dtype in ("float32", "float64", "float16", "int32", "int64", "uint8", "complex64"):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors, texts, types and forks: what each module of ours needs. */
+/* Errors, strings, types and forks. */
 #include "ext.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ bool ext_is_open (const void *handle, unsigned of, const char *what)
         PyErr_Format (PyExc_ValueError, "the %s is closed", what);
     else if (of != generation)
         PyErr_Format (PyExc_RuntimeError,
-                      "the %s is that of the process that this one was forked from", what);
+                      "the %s belongs to the process that this one was forked from", what);
     return handle && of == generation;
 }
 
@@ -66,7 +66,7 @@ const char *text_of (PyObject *o, const char *what)
     }
     if (!(text = PyUnicode_AsUTF8AndSize (o, &n)) || strlen (text) == (size_t)n)
         return text;
-    PyErr_Format (PyExc_ValueError, "%s has no NUL: %R", what, o);
+    PyErr_Format (PyExc_ValueError, "%s must not contain NUL: %R", what, o);
     return NULL;
 }
 
@@ -102,7 +102,7 @@ PyTypeObject *ext_add_type (PyObject *module, PyType_Spec *spec)
 {
     PyObject *type = PyType_FromSpec (spec);
 
-    /* the module takes it */
+    /* on success, the module owns the reference */
     if (!type || PyModule_AddObject (module, strrchr (spec->name, '.') + 1, type) == 0)
         return (PyTypeObject *)type;
     Py_DECREF (type);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the modules _slurmdl and _slurmdl_comm share; each has its own copy.
- */
+/* Helpers of the modules _slurmdl and _slurmdl_comm.  Each module links its own copy. */
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -11,17 +10,17 @@
 
 #include <slurmdl.h>
 
-/* Python's methods have parameters that few of ours need. */
+/* CPython prescribes the parameters of methods; few of ours use them all. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* Before Python 3.9 an object of a type of ours did not own it. */
+/* Since Python 3.9, tp_traverse of a heap type must visit the type itself. */
 #if PY_VERSION_HEX >= 0x03090000
 #define EXT_VISIT_TYPE(o) Py_VISIT (Py_TYPE (o))
 #else
 #define EXT_VISIT_TYPE(o)
 #endif
 
-/* A statement that waits. */
+/* Run a statement that may block, so that other Python threads can run meanwhile. */
 #define WITHOUT_GIL(statement)                                                                     \
     do {                                                                                           \
         Py_BEGIN_ALLOW_THREADS;                                                                    \
@@ -33,49 +32,59 @@
 
 extern PyObject *ext_error; /* slurmdl.Error */
 
-/* One more in each child of fork(), which leaves the parent's runs alone. */
+/* The number of forks from the process that loaded the module to this one.  A handle
+ * with another generation belongs to an ancestor, so leave it alone.
+ */
 extern unsigned generation;
 
-/* Raise slurmdl.Error with the text of 'err', else that of errno; NULL. */
+/* Raise slurmdl.Error with the text of 'err', or with that of errno if 'err' is NULL
+ * or empty.  Returns NULL.
+ */
 PyObject *raise_error (const struct slurmdl_error *err, const char *what);
 
-/* None; the same for a negative 'rv'. */
+/* Return None, or raise_error() if 'rv' is negative. */
 PyObject *none_or_error (int rv, const struct slurmdl_error *err, const char *what);
 
-/* Whether a handle is open in the process that opened it, or an error: "the
- * WHAT is closed".
+/* Whether a handle is open, and this process opened it.  If not, set an exception, such
+ * as "the WHAT is closed".
  */
 bool ext_is_open (const void *handle, unsigned of, const char *what);
 
-/* Take a lock without the GIL. */
+/* Acquire a lock; releases the GIL while it waits. */
 void ext_lock (PyThread_type_lock lock);
 
-/* A text as UTF-8, which lives as long as 'o'; NULL with TypeError. */
+/* Return a str as UTF-8, valid as long as 'o'.  Returns NULL with an exception if 'o' is
+ * no str or contains NUL.
+ */
 const char *text_of (PyObject *o, const char *what);
 
-/* What tp_clear does to a dict of an object: it is empty, and stays until the
- * object goes, as others of the cycle may still call the object.
+/* Clear an object's dict in tp_clear.  Keep the empty dict until the object is
+ * deallocated, because other objects in the cycle may still call its methods.
  */
 void empty_dict (PyObject *dict);
 
-/* A new object of a type of ours, of zeros. */
+/* Allocate a zeroed object of one of our types. */
 void *ext_alloc (PyTypeObject *type);
 
-/* The end of a dealloc of a type of ours. */
+/* Free the object and drop its reference to its type.  Call it last in tp_dealloc. */
 void free_object (PyObject *o);
 
-/* Count forks from now on; -1 with an error. */
+/* Update 'generation' in each child of fork() from now on.  Returns -1 with an exception. */
 int ext_count_forks (void);
 
-/* A type of ours in a module: borrowed, or NULL with an error. */
+/* Create a type and add it to the module.  Returns a borrowed reference, or NULL with an
+ * exception.
+ */
 PyTypeObject *ext_add_type (PyObject *module, PyType_Spec *spec);
 
-/* The same for a module beside slurmdl._slurmdl, whose Error it raises. */
+/* Create a module other than slurmdl._slurmdl, with its types.  It raises the Error of
+ * slurmdl._slurmdl.
+ */
 PyObject *ext_module (struct PyModuleDef *definition, PyType_Spec *const *specs,
                       PyTypeObject **types);
 
-/* PyType_Spec KIND_spec of struct KIND: its slots are KIND_new, KIND_dealloc,
- * KIND_methods, and what follows 'more', flags besides the default.
+/* Define KIND_spec for the type of struct KIND, with the slots KIND_new, KIND_dealloc,
+ * KIND_methods and those after 'more', which is flags to add to the default.
  */
 #define EXT_TYPE(kind, text, doc, more, ...)                                                       \
     static PyType_Slot kind##_slots[] = {                                                          \
@@ -92,12 +101,12 @@ PyObject *ext_module (struct PyModuleDef *definition, PyType_Spec *const *specs,
 
 /* ---- memory.c ---- */
 
-/* Memory that Python lent: of an object with a buffer, or an address. */
+/* Memory borrowed from Python: an object's buffer, or a bare address. */
 struct lent {
     Py_buffer view;
     bool has_view;
     void *data;
-    size_t bytes; /* SIZE_MAX where only an address is known */
+    size_t bytes; /* SIZE_MAX for a bare address */
 };
 
 int lent_take (struct lent *l, PyObject *o, bool writable);
@@ -107,33 +116,35 @@ void lent_return (struct lent *l);
 int type_of_name (const char *name);
 const char *name_of_type (enum slurmdl_type type);
 
-/* Bytes of 'n' elements; SIZE_MAX where that is no number of bytes. */
+/* Bytes of 'n' elements; SIZE_MAX if 'n' is negative or the product overflows. */
 size_t size_of_array (int type, Py_ssize_t n);
 
-/* At most SLURMDL_DIMS_MAX numbers of a tuple; their count or -1. */
+/* Convert a tuple of at most SLURMDL_DIMS_MAX numbers.  Returns their count, or -1 with an
+ * exception.
+ */
 int dims_of (PyObject *tuple, uint64_t *dims);
 PyObject *tuple_of (const uint64_t *dims, int n);
 
-/* Bytes of a tensor; -1 with ValueError if 'l' has less. */
+/* Check that 'l' has room for the tensor.  Returns -1 with ValueError if not. */
 int lent_fits (const struct lent *l, enum slurmdl_type type, int ndims, const uint64_t *dims);
 
 PyObject *format_of (PyObject *module, PyObject *o);
 PyObject *has_cuda (PyObject *module, PyObject *unused);
 PyObject *item_size (PyObject *module, PyObject *name);
 
-/* What protect() and protect_shard() are given: (name, type, shape, memory,
- * owner), and of a slab three shapes: of the tensor, where it is, its own.
+/* Arguments of protect(): (name, type, shape, memory, owner), and of protect_shard():
+ * (name, type, shape of the tensor, offset of the slab, shape of the slab, memory, owner).
  */
 struct protect_args {
     const char *name;
     enum slurmdl_type type;
     int ndims;
     uint64_t dims[SLURMDL_DIMS_MAX];
-    uint64_t at[SLURMDL_DIMS_MAX], part[SLURMDL_DIMS_MAX]; /* of a slab */
-    struct lent memory;                                    /* lent_return() it */
+    uint64_t at[SLURMDL_DIMS_MAX], part[SLURMDL_DIMS_MAX]; /* offset and shape of a slab */
+    struct lent memory;                                    /* the caller must lent_return() it */
     PyObject *owner;
 };
 
-/* -1 with an error, and nothing is lent. */
+/* Return -1 with an exception; 'p->memory' then holds nothing to return. */
 int protect_args_of (PyObject *args, struct protect_args *p);
 int protect_slab_of (PyObject *args, struct protect_args *p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of Python objects: its type and shape. */
+/* The memory of Python objects, and its type and shape. */
 #include "ext.h"
 
 #include <dlfcn.h>
@@ -12,8 +12,8 @@
 
 struct type_row {
     enum slurmdl_type type;
-    const char *name;   /* ours */
-    const char *format; /* of a buffer; NULL: there is none */
+    const char *name;   /* in checkpoints and in slurmdl's Python modules */
+    const char *format; /* of a Python buffer; NULL if Python has none */
     size_t size;
 };
 
@@ -45,7 +45,7 @@ int type_of_name (const char *name)
     for (int i = 0; i < TYPES; i++)
         if (!strcmp (type_rows[i].name, name))
             return (int)type_rows[i].type;
-    PyErr_Format (PyExc_ValueError, "'%s' is no type of numbers", name);
+    PyErr_Format (PyExc_ValueError, "unknown element type '%s'", name);
     return -1;
 }
 
@@ -82,7 +82,7 @@ size_t size_of_array (int type, Py_ssize_t n)
     return bytes;
 }
 
-/* C has two names for the integers of 64 bits. */
+/* A format of "l" has 4 or 8 bytes, depending on the platform and on "=" or "<". */
 static const char *name_of_format (const char *format, Py_ssize_t size)
 {
     if (!format)
@@ -99,7 +99,7 @@ static const char *name_of_format (const char *format, Py_ssize_t size)
     return NULL;
 }
 
-/* ---- memory that is lent ---- */
+/* ---- borrowed memory ---- */
 
 int lent_take (struct lent *l, PyObject *o, bool writable)
 {
@@ -133,11 +133,11 @@ int lent_fits (const struct lent *l, enum slurmdl_type type, int ndims, const ui
             bytes = UINT64_MAX;
     if (bytes <= l->bytes)
         return 0;
-    PyErr_SetString (PyExc_ValueError, "the memory is smaller than its shape says");
+    PyErr_SetString (PyExc_ValueError, "the memory is smaller than its shape requires");
     return -1;
 }
 
-/* Type, shape and a view that keeps the memory of an object with a buffer. */
+/* Return (type, shape, memoryview) of an object with a buffer.  The view keeps the memory. */
 PyObject *format_of (PyObject *module, PyObject *o)
 {
     struct lent l;
@@ -152,7 +152,7 @@ PyObject *format_of (PyObject *module, PyObject *o)
         dims[i] = (uint64_t)l.view.shape[i];
     if (!name || l.view.ndim > SLURMDL_DIMS_MAX)
         PyErr_Format (PyExc_TypeError,
-                      "%s: no array of numbers of the machine's byte order "
+                      "%s: not an array of numbers in native byte order "
                       "with at most 8 dimensions",
                       l.has_view && l.view.format ? l.view.format : "an int");
     else
@@ -162,8 +162,8 @@ PyObject *format_of (PyObject *module, PyObject *o)
     return result;
 }
 
-/* Whether the library can copy a CUDA device's memory: without its module it
- * would take an address there for one of the host.
+/* Whether the library can copy memory of a CUDA device.  Without its CUDA module, it
+ * would read a device address as if it were host memory.
  */
 PyObject *has_cuda (PyObject *module, PyObject *unused)
 {
@@ -183,7 +183,7 @@ int dims_of (PyObject *tuple, uint64_t *dims)
     Py_ssize_t n = PyTuple_Check (tuple) ? PyTuple_Size (tuple) : -1;
 
     if (n < 0 || n > SLURMDL_DIMS_MAX) {
-        PyErr_SetString (PyExc_ValueError, "a shape is a tuple of at most 8 numbers");
+        PyErr_SetString (PyExc_ValueError, "a shape must be a tuple of at most 8 numbers");
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -252,7 +252,7 @@ int protect_slab_of (PyObject *args, struct protect_args *p)
     if (PyTuple_Size (offset) == p->ndims && PyTuple_Size (local) == p->ndims)
         return take (p, memory, p->part);
     PyErr_Format (PyExc_ValueError,
-                  "%s: offset and shape of a slab have as many dimensions as "
+                  "%s: the offset and shape of a slab must have as many dimensions as "
                   "the tensor",
                   p->name);
     return -1;

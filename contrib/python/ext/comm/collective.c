@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives of the type Comm. */
+/* The collectives of the type Comm. */
 #include "comm.h"
 
 #include <stdlib.h>
 
-/* What a collective is asked: its result is in 'rv'. */
+/* A call of a collective, its memory and its result. */
 struct call {
     struct comm *self;
     struct lent in, out;
@@ -27,7 +27,7 @@ static int call_fits (const struct lent *l, size_t bytes)
 {
     if (bytes <= l->bytes && bytes != SIZE_MAX && (l->data || bytes == 0))
         return 0;
-    PyErr_SetString (PyExc_ValueError, "the memory is smaller than its shape says");
+    PyErr_SetString (PyExc_ValueError, "the memory is smaller than its shape requires");
     return -1;
 }
 
@@ -42,7 +42,7 @@ static PyObject *call_end (struct call *k, const char *what)
     Py_RETURN_NONE;
 }
 
-/* The calls wait: without the GIL, one at a time. */
+/* Collectives block.  Release the GIL, and run one at a time on a communicator. */
 #define COLLECTIVE(K, EXPRESSION)                                                                  \
     do {                                                                                           \
         struct slurmdl_comm *c = comm_enter ((K)->self);                                           \
@@ -54,7 +54,7 @@ static PyObject *call_end (struct call *k, const char *what)
         comm_leave ((K)->self);                                                                    \
     } while (0)
 
-/* (type, n, in, out, op) */
+/* Arguments: type, n, in, out, op. */
 PyObject *comm_allreduce (PyObject *o, PyObject *args)
 {
     const char *type_name;
@@ -73,7 +73,7 @@ PyObject *comm_allreduce (PyObject *o, PyObject *args)
     return call_end (&k, "allreduce");
 }
 
-/* (type, n, in, out or None, op, root) */
+/* Arguments: type, n, in, out or None, op, root. */
 PyObject *comm_reduce (PyObject *o, PyObject *args)
 {
     const char *type_name;
@@ -94,7 +94,9 @@ PyObject *comm_reduce (PyObject *o, PyObject *args)
     return call_end (&k, "reduce");
 }
 
-/* Numbers of a tuple, one a rank; '*sum' is their sum.  NULL with an error. */
+/* Convert a tuple of one number for each rank; None means 'own' for all of them.  '*sum' is
+ * their sum.  Returns NULL with an exception; the caller frees the result.
+ */
 static size_t *numbers_of (struct comm *self, PyObject *tuple, size_t *sum, size_t own)
 {
     struct slurmdl_comm *c = comm_of (self);
@@ -103,11 +105,11 @@ static size_t *numbers_of (struct comm *self, PyObject *tuple, size_t *sum, size
 
     *sum = 0;
     if (c && tuple != Py_None && (!PyTuple_Check (tuple) || PyTuple_Size (tuple) != size))
-        PyErr_Format (PyExc_ValueError, "a number for each of the %ld ranks", size);
+        PyErr_Format (PyExc_ValueError, "expected a tuple of %ld numbers, one for each rank", size);
     for (long r = 0; numbers && !PyErr_Occurred () && r < size; r++) {
         numbers[r] = tuple == Py_None ? own : PyLong_AsSize_t (PyTuple_GetItem (tuple, r));
         if (__builtin_add_overflow (*sum, numbers[r], sum)) {
-            PyErr_SetString (PyExc_ValueError, "the numbers are too large");
+            PyErr_SetString (PyExc_ValueError, "the sum of the numbers is too large");
             break;
         }
     }
@@ -119,7 +121,7 @@ static size_t *numbers_of (struct comm *self, PyObject *tuple, size_t *sum, size
     return NULL;
 }
 
-/* (type, n, in, out, counts, op) */
+/* Arguments: type, n, in, out, counts, op. */
 PyObject *comm_reduce_scatter (PyObject *o, PyObject *args)
 {
     struct comm *self = (struct comm *)o;
@@ -139,7 +141,7 @@ PyObject *comm_reduce_scatter (PyObject *o, PyObject *args)
         return NULL;
     }
     if (sum != (size_t)n)
-        PyErr_SetString (PyExc_ValueError, "the parts of all ranks must have n elements in total");
+        PyErr_SetString (PyExc_ValueError, "the counts of all ranks must add up to n");
     else if (call_fits (&k.in, size_of_array (type, n)) == 0
              && call_fits (&k.out, size_of_array (type, (Py_ssize_t)own)) == 0)
         COLLECTIVE (&k,
@@ -149,7 +151,7 @@ PyObject *comm_reduce_scatter (PyObject *o, PyObject *args)
     return call_end (&k, "reduce_scatter");
 }
 
-/* (in, own, out, bytes of each rank or None) */
+/* Arguments: in, bytes of this rank, out, bytes of each rank or None if all are equal. */
 PyObject *comm_allgather (PyObject *o, PyObject *args)
 {
     PyObject *in, *out, *tuple;
@@ -170,7 +172,7 @@ PyObject *comm_allgather (PyObject *o, PyObject *args)
     return call_end (&k, "allgather");
 }
 
-/* (memory, bytes, root) */
+/* Arguments: memory, bytes, root. */
 PyObject *comm_broadcast (PyObject *o, PyObject *args)
 {
     struct call k = { .self = (struct comm *)o };
@@ -186,7 +188,7 @@ PyObject *comm_broadcast (PyObject *o, PyObject *args)
     return call_end (&k, "broadcast");
 }
 
-/* (in, bytes to each, out, bytes from each) */
+/* Arguments: in, bytes to each rank, out, bytes from each rank. */
 PyObject *comm_alltoall (PyObject *o, PyObject *args)
 {
     struct comm *self = (struct comm *)o;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type Comm: a communicator and its collectives. */
+/* The type Comm: opening, closing, attributes and splitting of communicators. */
 #include "comm.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ static PyObject *comm_new (PyTypeObject *type, PyObject *args, PyObject *kw)
     return raise_error (&err, "slurmdl.comm");
 }
 
-/* Others may wait for what the library completes before it closes. */
+/* Other threads may be in a call on the communicator.  Wait for them before it closes. */
 static void wait_for_users (struct comm *self, int mine)
 {
     struct timespec nap = { 0, 1000000 };
@@ -176,7 +176,7 @@ static void comm_dealloc (PyObject *o)
     free_object (o);
 }
 
-/* ---- what it knows ---- */
+/* ---- attributes ---- */
 
 enum fact { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NODE, NODES };
 
@@ -213,12 +213,12 @@ static PyObject *get_closed (PyObject *o, void *unused)
 static PyGetSetDef facts[] = {
     { "rank",       get_fact, NULL, "Rank of this process.",                  (void *)RANK },
     { "size",       get_fact, NULL, "Number of ranks.",                       (void *)SIZE },
-    { "local_rank", get_fact, NULL, "Rank among those of this node.",         (void *)LOCAL_RANK },
-    { "local_size", get_fact, NULL, "Number of ranks of this node.",          (void *)LOCAL_SIZE },
-    { "node",       get_fact, NULL, "Number of this node.",                   (void *)NODE },
+    { "local_rank", get_fact, NULL, "Rank within this node.",         (void *)LOCAL_RANK },
+    { "local_size", get_fact, NULL, "Number of ranks on this node.",          (void *)LOCAL_SIZE },
+    { "node",       get_fact, NULL, "Index of this node.",                   (void *)NODE },
     { "nodes",      get_fact, NULL, "Number of nodes.",                       (void *)NODES },
     { "backend",    get_name, NULL, "native, mpi or nccl.",                   NULL },
-    { "bootstrap",  get_name, NULL, "How the ranks met: pmix, pmi, tcp, one.", (void *)1 },
+    { "bootstrap",  get_name, NULL, "How the ranks found each other: pmix, pmi, tcp, one.", (void *)1 },
     { "closed",     get_closed, NULL, "Whether it is closed.",                NULL },
     { NULL },
 };
@@ -238,7 +238,7 @@ static PyObject *comm_host (PyObject *o, PyObject *rank_object)
     return PyErr_Format (PyExc_ValueError, "there is no rank %ld", rank);
 }
 
-/* (color, key): a Comm, or None */
+/* Arguments: color, key.  Returns a Comm, or None. */
 static PyObject *comm_split (PyObject *o, PyObject *args)
 {
     struct comm *self = (struct comm *)o;
@@ -294,7 +294,7 @@ static PyMethodDef comm_methods[] = {
     { "barrier", comm_barrier, METH_NOARGS,
       "barrier($self, /)\n--\n\nWait until all ranks have called it." },
     { "abort", comm_abort, METH_O,
-      "abort($self, why, /)\n--\n\nClose at once: calls of the other ranks fail and report why." },
+      "abort($self, why, /)\n--\n\nClose at once; calls of the other ranks fail and report why." },
     { "submit_memory", comm_submit, METH_VARARGS, NULL },
     { "done", comm_done, METH_O, NULL },
     { "wait", comm_wait, METH_O, NULL },
@@ -303,15 +303,15 @@ static PyMethodDef comm_methods[] = {
       "join($self, /)\n--\n\nThis rank has no more data: contribute zeros until all have joined.  Returns the last rank to join." },
     { "write_timeline", comm_timeline, METH_VARARGS, NULL },
     { "trouble", comm_trouble, METH_NOARGS,
-      "trouble($self, /)\n--\n\nA line about tensors that some ranks wait for, reported once; None if there is nothing new." },
+      "trouble($self, /)\n--\n\nReturn a line about tensors that only some ranks have submitted, once for each problem; None if there is nothing new." },
     { "stats", comm_stats, METH_NOARGS,
       "stats($self, /)\n--\n\nThe cost of the named tensors so far, as a dict." },
     { "close", comm_close, METH_NOARGS,
-      "close($self, /)\n--\n\nComplete submitted tensors, and close." },
+      "close($self, /)\n--\n\nComplete the submitted tensors and close." },
     { NULL },
 };
 /* clang-format on */
 
-EXT_TYPE (comm, "Comm", "A communicator: what slurmdl.comm.open() returns is made of it.",
+EXT_TYPE (comm, "Comm", "Base class of the communicator that slurmdl.comm.open() returns.",
           Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, { Py_tp_traverse, comm_traverse },
           { Py_tp_clear, comm_clear }, { Py_tp_getset, facts }, );

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the module slurmdl._slurmdl_comm share. */
+/* The module slurmdl._slurmdl_comm. */
 #pragma once
 
 #include <slurmdl_comm.h>
@@ -12,35 +12,37 @@ extern PyTypeObject *comm_type;
 
 struct comm {
     PyObject_HEAD struct slurmdl_comm *c; /* NULL: closed */
-    PyObject *kept;                       /* dict: ticket to what owns the memory */
-    PyObject *parent;                     /* that this one is a part of, or NULL */
+    PyObject *kept;                       /* dict: ticket to the owners of its memory */
+    PyObject *parent; /* the communicator that this one was split from, or NULL */
     PyThread_type_lock lock;
     unsigned generation;
-    int users; /* calls that are under way; changed with the GIL only */
-    bool told; /* that it is broken */
-    bool lent; /* another handle closes it */
+    int users; /* number of calls in progress; access it only with the GIL */
+    bool told; /* a failure was raised, so close() need not raise it again */
+    bool lent; /* an Elastic owns 'c' and closes it */
 };
 
-/* The open communicator in the process that opened it; NULL with an error. */
+/* Return the open communicator.  Returns NULL with an exception if it is closed, or if
+ * another process opened it.
+ */
 struct slurmdl_comm *comm_of (struct comm *self);
 
-/* The same for a call that waits without the GIL, and may run beside others:
- * it is not closed before comm_unuse().
+/* The same for a call that releases the GIL and may run in parallel with others.  The
+ * communicator stays open until comm_unuse().
  */
 struct slurmdl_comm *comm_use (struct comm *self);
 void comm_unuse (struct comm *self);
 
-/* The same for a call that is alone. */
+/* The same for a call that must not run in parallel with another such call. */
 struct slurmdl_comm *comm_enter (struct comm *self);
 void comm_leave (struct comm *self);
 
-/* An object of this type around a communicator of another handle's, or NULL;
- * comm_expire() takes it out again when all calls have ended.
+/* Create an object of this type around a communicator that an Elastic owns.  Returns NULL
+ * with an exception.  comm_expire() waits for the calls in progress and detaches it.
  */
 PyObject *comm_around (PyTypeObject *type, struct slurmdl_comm *c);
 void comm_expire (PyObject *comm);
 
-/* Raise slurmdl.Error, after which close() need not tell it again; NULL. */
+/* Raise slurmdl.Error.  Afterwards close() raises no further error.  Returns NULL. */
 PyObject *comm_fails (struct comm *self, const struct slurmdl_error *err, const char *what);
 
 /* ---- collective.c ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type Elastic: a world that loses ranks and takes others in. */
+/* The type Elastic: a world of ranks that may die, leave and join. */
 #include "comm.h"
 
 #include <errno.h>
@@ -7,8 +7,8 @@
 
 struct elastic {
     PyObject_HEAD struct slurmdl_elastic *e; /* NULL: closed */
-    PyObject *comm;                          /* of the world that is, or NULL */
-    PyObject *kept;                          /* dict: name to what owns the protected memory */
+    PyObject *comm;                          /* of the current world, or NULL */
+    PyObject *kept;                          /* dict: name to the owner of the protected memory */
     unsigned generation;
 };
 
@@ -43,7 +43,9 @@ static PyObject *elastic_new (PyTypeObject *type, PyObject *args, PyObject *kw)
     return NULL;
 }
 
-/* The world that was: its calls have ended before the library closes it. */
+/* Detach the Comm of the last world.  The library closes its communicator, so wait for the
+ * calls in progress first.
+ */
 static void expire (struct elastic *self)
 {
     if (self->comm)
@@ -100,7 +102,7 @@ static void elastic_dealloc (PyObject *o)
     free_object (o);
 }
 
-/* (type of the communicator) */
+/* Argument: the type of the communicator to return, Comm or a subclass. */
 static PyObject *elastic_form (PyObject *o, PyObject *type)
 {
     struct elastic *self = (struct elastic *)o;
@@ -111,7 +113,7 @@ static PyObject *elastic_form (PyObject *o, PyObject *type)
     if (!e)
         return NULL;
     if (!PyType_Check (type) || !PyType_IsSubtype ((PyTypeObject *)type, comm_type))
-        return PyErr_Format (PyExc_TypeError, "%R is no kind of Comm", type);
+        return PyErr_Format (PyExc_TypeError, "expected a subclass of Comm, not %R", type);
     expire (self);
     WITHOUT_GIL (c = slurmdl_elastic_form (e, &err));
     if (!c)
@@ -121,7 +123,9 @@ static PyObject *elastic_form (PyObject *o, PyObject *type)
     return self->comm;
 }
 
-/* What owns the memory goes when the library has other memory of this name. */
+/* Replace the owner of the name's memory.  By now the library no longer uses the memory
+ * of the old owner.
+ */
 static PyObject *keep (PyObject *o, int rv, const struct slurmdl_error *err, const char *name,
                        PyObject *owner)
 {
@@ -261,9 +265,9 @@ static PyMethodDef elastic_methods[] = {
     { "read_state", elastic_read_state, METH_O,
       "read_state($self, name, /)\n--\n\nRead these bytes from the restored commit; None if there are none." },
     { "commit", elastic_commit, METH_O,
-      "commit($self, step, /)\n--\n\nCopy the state to memory.  Returns whether to form a new world, because ranks join or leave." },
+      "commit($self, step, /)\n--\n\nCopy the state to memory.  Returns whether to form a new world because ranks join or leave." },
     { "restore", elastic_restore, METH_NOARGS,
-      "restore($self, /)\n--\n\nFill the state from the newest commit.  Returns its step, None if there is none." },
+      "restore($self, /)\n--\n\nFill the state from the newest commit.  Returns its step, or None if there is none." },
     { "world", elastic_world, METH_NOARGS,
       "world($self, /)\n--\n\nThe current world and how it was formed, as a dict." },
     { "close", elastic_close, METH_NOARGS,
@@ -272,6 +276,6 @@ static PyMethodDef elastic_methods[] = {
 };
 /* clang-format on */
 
-EXT_TYPE (elastic, "Elastic", "An elastic world: what slurmdl.elastic.Elastic is made of.",
+EXT_TYPE (elastic, "Elastic", "Base class of slurmdl.elastic.Elastic.",
           Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, { Py_tp_traverse, elastic_traverse },
           { Py_tp_clear, elastic_clear }, );

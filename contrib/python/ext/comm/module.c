@@ -11,7 +11,7 @@ static struct PyModuleDef definition = {
     .m_size = -1,
 };
 
-/* before Python 3.9 its macro did not say so */
+/* PyMODINIT_FUNC exports the function only since Python 3.9 */
 __attribute__ ((visibility ("default"))) PyMODINIT_FUNC PyInit__slurmdl_comm (void);
 PyMODINIT_FUNC PyInit__slurmdl_comm (void)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors of the type Comm. */
+/* The named tensors of the type Comm. */
 #include "comm.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* What keeps the memory of an argument: a view of it, or the owner alone. */
+/* Return an object that keeps the memory of an argument: a memoryview.  For an address or
+ * None, return the argument; then the 'owner' argument keeps the memory.
+ */
 static PyObject *view_of (PyObject *o)
 {
     if (PyLong_Check (o) || o == Py_None) {
@@ -15,7 +17,7 @@ static PyObject *view_of (PyObject *o)
     return PyMemoryView_FromObject (o);
 }
 
-/* The number of a request; until it is over its memory stays. */
+/* Submit a request and return its ticket.  'kept' keeps its memory until it completes. */
 static PyObject *submitted (struct comm *self, const struct slurmdl_request *r, PyObject *kept)
 {
     struct slurmdl_comm *c = comm_of (self);
@@ -29,13 +31,15 @@ static PyObject *submitted (struct comm *self, const struct slurmdl_request *r, 
         return NULL;
     number = PyLong_FromLongLong (ticket);
     if (!number || PyDict_SetItem (self->kept, number, kept) < 0) {
-        Py_INCREF (kept); /* for ever: it is being read and written */
+        Py_INCREF (kept); /* leak it: the request still reads and writes the memory */
         Py_CLEAR (number);
     }
     return number;
 }
 
-/* Elements that 'out' gets; SIZE_MAX: nobody knows, as others have rows. */
+/* Elements that 'out' must hold.  SIZE_MAX for an allgather, whose result also depends on
+ * the rows of the other ranks.
+ */
 static size_t result_elements (const struct comm *self, const struct slurmdl_request *r)
 {
     size_t row = r->row ? r->row : 1;
@@ -49,8 +53,8 @@ static size_t result_elements (const struct comm *self, const struct slurmdl_req
     return (r->n / row / size + (rank < r->n / row % size)) * row;
 }
 
-/* (name, what, type, op, n, row, shape, root, in, out or None, prescale,
- * postscale, compression, group or None, members, owner, stream): a ticket
+/* Arguments: name, what, type, op, n, row, shape, root, in, out or None, prescale,
+ * postscale, compression, group or None, members, owner, stream.  Returns a ticket.
  */
 PyObject *comm_submit (PyObject *o, PyObject *args)
 {
@@ -81,7 +85,7 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
         goto out;
     if (room > lent_in.bytes || room == SIZE_MAX
         || (out != Py_None && (room_out > lent_out.bytes || room_out == SIZE_MAX))) {
-        PyErr_SetString (PyExc_ValueError, "the memory is smaller than its shape says");
+        PyErr_SetString (PyExc_ValueError, "the memory is smaller than its shape requires");
         goto out;
     }
     if (!(kept = Py_BuildValue ("(NNOn)", view_of (in), view_of (out), owner, (Py_ssize_t)item)))
@@ -114,14 +118,16 @@ PyObject *comm_done (PyObject *o, PyObject *ticket_object)
     return PyBool_FromLong (slurmdl_done (c, ticket) != 0);
 }
 
-/* The memory may go. */
+/* The request is complete: release its memory. */
 static void forget (struct comm *self, PyObject *ticket_object)
 {
     if (PyDict_DelItem (self->kept, ticket_object) < 0)
         PyErr_Clear ();
 }
 
-/* That of all that 'tickets' has, but for what comm_take() is to give. */
+/* The same for all 'tickets', except requests without 'out': comm_take() still has to
+ * return their results.
+ */
 static void forget_all (struct comm *self, PyObject *tickets)
 {
     for (Py_ssize_t i = 0; i < PyList_Size (tickets); i++) {
@@ -132,7 +138,7 @@ static void forget_all (struct comm *self, PyObject *tickets)
     }
 }
 
-/* Bytes of an element of a request; rows of zero width have none. */
+/* Bytes of an element of a request; 0 for rows of zero width. */
 static int size_of_ticket (struct comm *self, PyObject *ticket_object)
 {
     PyObject *kept = PyDict_GetItem (self->kept, ticket_object);
@@ -151,7 +157,7 @@ PyObject *comm_wait (PyObject *o, PyObject *ticket_object)
 
     if (ticket_of (ticket_object, &ticket) < 0 || !(c = comm_use (self)))
         return NULL;
-    /* another thread may submit more meanwhile */
+    /* list them now: other threads may submit more while we wait */
     if (ticket == 0 && !(all = PyDict_Keys (self->kept))) {
         comm_unuse (self);
         return NULL;
@@ -181,7 +187,7 @@ static PyObject *result_of (int type_size, const void *out, size_t n, const size
     return Py_BuildValue ("(y#N)", out ? out : "", out ? (Py_ssize_t)n * type_size : 0, tuple);
 }
 
-/* (ticket): bytes, and elements from each rank */
+/* Argument: a ticket.  Returns (bytes, (elements from each rank, ...)). */
 PyObject *comm_take (PyObject *o, PyObject *ticket_object)
 {
     struct comm *self = (struct comm *)o;
@@ -203,8 +209,8 @@ PyObject *comm_take (PyObject *o, PyObject *ticket_object)
     if (counts)
         rv = slurmdl_take (c, ticket, &out, &n, counts, &err);
     Py_END_ALLOW_THREADS;
-    /* EINVAL: it is no such request, and goes on */
-    if (rv == 0 || errno != EINVAL)
+    /* without 'counts', or if the request has an 'out' (EINVAL), it is still in flight */
+    if (counts && (rv == 0 || errno != EINVAL))
         forget (self, ticket_object);
     if (rv == 0)
         result = result_of (size, out, n, counts, slurmdl_comm_size (c));

@@ -9,10 +9,10 @@
 typedef int (*save_f) (struct slurmdl *, int64_t, struct slurmdl_error *);
 typedef int (*wait_f) (struct slurmdl *, struct slurmdl_error *);
 
-/* What the library says although it has done it; 'level': frames to the
- * user's.
+/* Turn a note of the library about a call that succeeded into a warning.  'level' is the
+ * number of Python frames up to the user's.
  */
-static int note (const struct slurmdl_error *err, int level)
+static int warn_of (const struct slurmdl_error *err, int level)
 {
     if (!*err->text)
         return 0;
@@ -33,7 +33,7 @@ static PyObject *save_with (PyObject *o, PyObject *step_object, save_f save)
     run_leave (self);
     if (rv < 0)
         return raise_error (&err, "save");
-    if (note (&err, 1) < 0)
+    if (warn_of (&err, 1) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -100,10 +100,10 @@ PyObject *run_restore (PyObject *o, PyObject *args)
     run_leave (self);
     if (rv < 0)
         return raise_error (&err, "restore");
-    /* a file that is damaged is told once, however often it is passed over */
+    /* warn only once about a damaged file that each restore() skips */
     if (strcmp (err.text, self->told.text)) {
         self->told = err;
-        if (note (&err, 2) < 0)
+        if (warn_of (&err, 2) < 0)
             return NULL;
     }
     if (rv == 0)
@@ -128,7 +128,7 @@ PyObject *run_state (PyObject *o, PyObject *args)
         errno = e;
         if (rv < 0 && errno == EINVAL)
             PyErr_Format (PyExc_ValueError,
-                          "'%.140s': the name of a state has 1 to 121 bytes, "
+                          "'%.140s': the name of a state must be 1 to 121 bytes of UTF-8, "
                           "not '/...' or '.../'",
                           name);
         else if (rv < 0)
@@ -163,7 +163,7 @@ PyObject *run_read_state (PyObject *o, PyObject *name_object)
     return result;
 }
 
-/* (path, owner, own) of the checkpoint that was restored, or None. */
+/* Return (path, owner, own) of the restored checkpoint, or None. */
 PyObject *run_origin (PyObject *o, PyObject *unused)
 {
     struct run *self = (struct run *)o;

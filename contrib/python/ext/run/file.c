@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types Checkpoint and Writer: checkpoint files by themselves. */
+/* The types Checkpoint and Writer: checkpoint files without a run. */
 #include "run.h"
 
 #include <stdio.h>
@@ -29,7 +29,6 @@ static PyObject *checkpoint_new (PyTypeObject *type, PyObject *args, PyObject *k
 
 static void checkpoint_dealloc (PyObject *o)
 {
-
     slurmdl_checkpoint_close (((struct checkpoint *)o)->file);
     free_object (o);
 }
@@ -57,7 +56,7 @@ static PyObject *checkpoint_origin (PyObject *o, PyObject *unused)
     return origin_tuple (&from);
 }
 
-/* (name, type, shape, whether it is a state) of each. */
+/* Return a list of (name, type, shape, whether it is a state). */
 static PyObject *checkpoint_tensors (PyObject *o, PyObject *unused)
 {
     struct slurmdl_checkpoint *file = ((struct checkpoint *)o)->file;
@@ -77,7 +76,7 @@ static PyObject *checkpoint_tensors (PyObject *o, PyObject *unused)
     return list;
 }
 
-/* (name, memory): the whole tensor. */
+/* Arguments: name, memory.  Reads the whole tensor. */
 static PyObject *checkpoint_read (PyObject *o, PyObject *args)
 {
     struct slurmdl_checkpoint *file = ((struct checkpoint *)o)->file;
@@ -119,14 +118,14 @@ static PyGetSetDef checkpoint_facts[] = {
     { NULL },
 };
 
-EXT_TYPE (checkpoint, "Checkpoint", "A checkpoint that is read; slurmdl.load() is simpler.", 0,
+EXT_TYPE (checkpoint, "Checkpoint", "Reads a checkpoint; slurmdl.load() is simpler.", 0,
           { Py_tp_getset, checkpoint_facts }, );
 
 /* ---- Writer ---- */
 
 struct writer {
-    PyObject_HEAD struct slurmdl_writer *file; /* NULL: it has ended */
-    PyThread_type_lock lock;                   /* of a call */
+    PyObject_HEAD struct slurmdl_writer *file; /* NULL: committed or aborted */
+    PyThread_type_lock lock;                   /* serializes calls */
     unsigned generation;
 };
 
@@ -152,7 +151,7 @@ static PyObject *writer_new (PyTypeObject *type, PyObject *args, PyObject *kw)
     return NULL;
 }
 
-/* The file, with the lock of a call; NULL with an error. */
+/* Acquire the lock and return the file, or NULL with an exception. */
 static struct slurmdl_writer *writer_enter (struct writer *self)
 {
     if (!ext_is_open (self->file, self->generation, "file"))
@@ -182,7 +181,7 @@ static void writer_dealloc (PyObject *o)
 {
     struct writer *self = (struct writer *)o;
 
-    /* a child of fork() has no part in it */
+    /* in a child of fork(), leave the parent's file alone */
     if (self->generation == generation)
         slurmdl_writer_abort (self->file);
     if (self->lock)
@@ -205,7 +204,7 @@ static int add (struct writer *self, const struct slurmdl_tensor *t, const struc
     return rv;
 }
 
-/* (name, type, shape, memory, whether it is a state) */
+/* Arguments: name, type, shape, memory, whether it is a state. */
 static PyObject *writer_add (PyObject *o, PyObject *args)
 {
     struct writer *self = (struct writer *)o;
@@ -224,7 +223,7 @@ static PyObject *writer_add (PyObject *o, PyObject *args)
         rv = add (self, &t, &l);
     else {
         PyErr_Format (PyExc_ValueError,
-                      "'%.140s...': a name in a checkpoint has at most %zu "
+                      "'%.140s...': a name in a checkpoint must be at most %zu "
                       "bytes",
                       name, sizeof (t.name) - 1);
         rv = -1;
@@ -257,11 +256,10 @@ static PyMethodDef writer_methods[] = {
     { NULL },
 };
 
-EXT_TYPE (writer, "Writer", "A checkpoint that is written; slurmdl.dump() is simpler.", 0, );
+EXT_TYPE (writer, "Writer", "Writes a checkpoint; slurmdl.dump() is simpler.", 0, );
 
 /* ---- find, remove ---- */
 
-/* (path) */
 PyObject *remove_checkpoint (PyObject *module, PyObject *path_object)
 {
     const char *path = text_of (path_object, "path");
@@ -274,7 +272,7 @@ PyObject *remove_checkpoint (PyObject *module, PyObject *path_object)
     return none_or_error (rv, &err, path);
 }
 
-/* (dir, max_step, prefer): (path, step), or None */
+/* Arguments: dir, max_step, prefer.  Returns (path, step), or None. */
 PyObject *find_checkpoint (PyObject *module, PyObject *args)
 {
     long long max_step;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log scalars, and the type Metric. */
+/* Logging of scalars; the type Metric. */
 #include "run.h"
 
 #include <errno.h>
@@ -7,13 +7,14 @@
 /* ---- Metric ---- */
 
 struct metric {
-    PyObject_HEAD struct slurmdl_metric *metric; /* NULL: there was no room for its name */
+    PyObject_HEAD struct slurmdl_metric
+        *metric; /* NULL if it could not be created: drop its values */
     struct run *run;
     PyObject *name;
 };
 
-/* A number of Python, or what has an item(): a tensor gives one without a
- * word on its gradient, an array of one element without one on its shape.
+/* Convert a Python number, or any object with item().  Unlike float(), item() warns
+ * neither about the gradient of a tensor nor about the shape of an array of one element.
  */
 static double number_of (PyObject *o)
 {
@@ -29,7 +30,9 @@ static double number_of (PyObject *o)
     return value;
 }
 
-/* Before Python 3.10 a float would be taken, too, and cut. */
+/* Before Python 3.10, PyLong_AsLongLong() also accepts a float and truncates it, so use
+ * __index__.
+ */
 static int64_t step_of (PyObject *o)
 {
     PyObject *index = PyLong_Check (o) ? NULL : PyNumber_Index (o);
@@ -42,8 +45,10 @@ static int64_t step_of (PyObject *o)
     return step;
 }
 
-/* Of a dictionary nobody else says which one it is. */
-static int wrong (PyObject *name, const char *what)
+/* Add the metric's name to the exception.  Without it, the user of log({...}) could not
+ * tell which of the values is wrong.
+ */
+static int name_in_error (PyObject *name, const char *what)
 {
     PyObject *kinds[] = { PyExc_TypeError, PyExc_ValueError };
     PyObject *type, *value, *trace;
@@ -65,12 +70,12 @@ static int convert (PyObject *name, PyObject *step_object, PyObject *value_objec
 {
     *value = number_of (value_object);
     if (*value == -1 && PyErr_Occurred ())
-        return wrong (name, "value");
+        return name_in_error (name, "value");
     *step = step_of (step_object);
-    return *step == -1 && PyErr_Occurred () ? wrong (name, "step") : 0;
+    return *step == -1 && PyErr_Occurred () ? name_in_error (name, "step") : 0;
 }
 
-/* In a child of fork() there is no writer: nothing is logged there. */
+/* A child of fork() has no writer thread, so its values are dropped. */
 static PyObject *log_to (struct metric *m, PyObject *step_object, PyObject *value_object)
 {
     int64_t step;
@@ -135,7 +140,7 @@ static PyGetSetDef metric_facts[] = {
 };
 
 static PyType_Slot metric_slots[] = {
-    { Py_tp_doc, "A metric of a run; Run.metric() makes it." },
+    { Py_tp_doc, "A metric of a run, returned by Run.metric()." },
     { Py_tp_traverse, metric_traverse },
     { Py_tp_clear, metric_clear },
     { Py_tp_dealloc, metric_dealloc },
@@ -180,11 +185,11 @@ static PyObject *new_metric (struct run *self, PyObject *name)
     if (self->run && self->generation == generation && !(metric = slurmdl_metric (self->run, text))
         && errno == EINVAL)
         return PyErr_Format (PyExc_ValueError,
-                             "%.80R: the name of a metric has 1 to 63 bytes of UTF-8", name);
+                             "%.80R: the name of a metric must be 1 to 63 bytes of UTF-8", name);
     return make_metric (self, name, metric);
 }
 
-/* A new reference. */
+/* Returns a new reference. */
 static PyObject *find_metric (struct run *self, PyObject *name)
 {
     PyObject *m = PyDict_GetItemWithError (self->metrics, name);
@@ -245,7 +250,10 @@ static int take_keywords (PyObject **a, PyObject *const *args, PyObject *names)
         while (k < ARGUMENTS && PyUnicode_CompareWithASCIIString (name, known[k]))
             k++;
         if (k == ARGUMENTS || a[k]) {
-            PyErr_Format (PyExc_TypeError, "log(): argument %R is not expected", name);
+            PyErr_Format (PyExc_TypeError,
+                          k == ARGUMENTS ? "log() got an unexpected keyword argument %R"
+                                         : "log() got multiple values for argument %R",
+                          name);
             return -1;
         }
         a[k] = args[i];
@@ -268,6 +276,7 @@ PyObject *run_log (PyObject *o, PyObject *const *args, Py_ssize_t n, PyObject *n
     if (n <= ARGUMENTS - many && a[NAME] && a[STEP] && !a[VALUE] == many)
         return many ? log_dict (self, a[NAME], a[STEP])
                     : log_one (self, a[NAME], a[STEP], a[VALUE]);
-    PyErr_SetString (PyExc_TypeError, "log(name, value, step) or log({name: value}, step)");
+    PyErr_SetString (PyExc_TypeError,
+                     "expected log(name, value, step) or log({name: value}, step)");
     return NULL;
 }

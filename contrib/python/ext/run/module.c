@@ -23,7 +23,7 @@ static struct PyModuleDef definition = {
     .m_methods = functions,
 };
 
-/* before Python 3.9 its macro did not say so */
+/* PyMODINIT_FUNC exports the function only since Python 3.9 */
 __attribute__ ((visibility ("default"))) PyMODINIT_FUNC PyInit__slurmdl (void);
 PyMODINIT_FUNC PyInit__slurmdl (void)
 {
@@ -32,7 +32,7 @@ PyMODINIT_FUNC PyInit__slurmdl (void)
     if (!module)
         return NULL;
     ext_error = PyErr_NewExceptionWithDoc (
-        "slurmdl.Error", "What libslurmdl cannot do, in one line; errno says why.",
+        "slurmdl.Error", "An error of libslurmdl, in one line; errno is its cause.",
         PyExc_RuntimeError, NULL);
     Py_XINCREF (ext_error);
     if (ext_error && PyModule_AddObject (module, "Error", ext_error) == 0

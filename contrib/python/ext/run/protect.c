@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protect the memory of Python objects in a run. */
+/* Protecting the memory of Python objects in a run. */
 #include "run.h"
 
 #include <errno.h>
 
-/* What owned the memory of this name before goes only after the library has
- * let go of it.
+/* Replace the owner of the name's memory.  By now the library no longer uses the memory
+ * of the old owner, so that may be freed.
  */
 static PyObject *keep (struct run *self, const char *name, PyObject *owner)
 {
@@ -24,9 +24,9 @@ static PyObject *end_protect (struct run *self, struct protect_args *p, bool ent
     errno = e;
     if (entered && rv < 0 && errno == EINVAL)
         PyErr_Format (PyExc_ValueError,
-                      "'%.140s': a tensor in a checkpoint has a name of 1 to 127 bytes, "
-                      "not '/...', '.../', 'manifest', 'shards' or 'state', and a slab "
-                      "is inside of it",
+                      "'%.140s': the name of a tensor must be 1 to 127 bytes of UTF-8, not "
+                      "'/...', '.../', 'manifest', 'shards' or 'state', and a slab must lie "
+                      "within its tensor",
                       p->name);
     else if (entered && rv < 0)
         raise_error (NULL, p->name);
@@ -62,7 +62,7 @@ PyObject *run_protect_shard (PyObject *o, PyObject *args)
     return end_protect (self, &p, run, rv);
 }
 
-/* (name); None: all */
+/* Argument: a name, or None for all. */
 PyObject *run_unprotect (PyObject *o, PyObject *args)
 {
     struct run *self = (struct run *)o;

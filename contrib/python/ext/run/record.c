@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log what is no scalar: vectors, histograms, texts, images, events. */
+/* Logging of records: vectors, histograms, texts, images and events. */
 #include "run.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- what a user is told ---- */
+/* ---- warnings and errors ---- */
 
 static void warn (const char *text)
 {
@@ -22,16 +22,16 @@ static void warn_once (struct run *self)
     if (self->warned)
         return;
     self->warned = true;
-    warn (self->ended ? "values are lost: the run was closed when the "
-                        "interpreter began to end"
-          : child     ? "a process that was forked from that of the run logs "
-                        "nothing: log where the run was opened"
-                      : "values are lost: more than 1,024 names, or the disk "
-                        "takes nothing");
+    warn (self->ended ? "values were dropped: the run was closed when the "
+                        "interpreter started to exit"
+          : child     ? "values were dropped: this process was forked from the one "
+                        "that opened the run; log there"
+                      : "values were dropped: more than 1,024 metric names, or the "
+                        "disk is full or does not respond");
 }
 
-/* A daemon thread has no other end than this one; a function that atexit calls
- * after us meant what it logs.
+/* Daemon threads always end here, so do not warn about them.  An atexit handler, which
+ * runs in the main thread, logs on purpose: its value is lost, so warn.
  */
 static void log_at_end (struct run *self)
 {
@@ -45,8 +45,8 @@ static PyObject *refuse (const char *name, const char *what)
 
     if (n == 0 || n > 63)
         return PyErr_Format (PyExc_ValueError,
-                             "'%.80s': the name of a metric has 1 to 63 bytes of UTF-8", name);
-    return PyErr_Format (PyExc_ValueError, "'%s': only %s can be logged", name, what);
+                             "'%.80s': the name of a metric must be 1 to 63 bytes of UTF-8", name);
+    return PyErr_Format (PyExc_ValueError, "'%s': must be %s", name, what);
 }
 
 PyObject *logged (struct run *self, int rv, const char *name, const char *what)
@@ -69,7 +69,7 @@ PyObject *logged (struct run *self, int rv, const char *name, const char *what)
     Py_RETURN_NONE;
 }
 
-/* Whether this process writes the run's metrics. */
+/* Whether this process writes the run's metrics; a child of fork() does not. */
 static bool is_ours (struct run *self)
 {
     return self->run && self->generation == generation;
@@ -126,10 +126,10 @@ PyObject *run_histogram (PyObject *o, PyObject *args)
     errno = e;
     return logged (self, rv, name,
                    "a histogram of at most 16 MiB with ascending edges, one more "
-                   "than its counts,");
+                   "than its counts");
 }
 
-/* (name, step, type, memory, number of elements) */
+/* Arguments: name, step, type, memory, number of elements. */
 PyObject *run_samples (PyObject *o, PyObject *args)
 {
     struct run *self = (struct run *)o;
@@ -152,7 +152,7 @@ PyObject *run_samples (PyObject *o, PyObject *args)
     int e = errno;
     lent_return (&l);
     errno = e;
-    return logged (self, rv, name, "an array on the host");
+    return logged (self, rv, name, "an array in host memory");
 }
 
 PyObject *run_text (PyObject *o, PyObject *args)
@@ -164,10 +164,10 @@ PyObject *run_text (PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple (args, "sLs:log_text", &name, &step, &text))
         return NULL;
     return logged (self, is_ours (self) ? slurmdl_log_text (self->run, name, step, text) : -1, name,
-                   "a text of at most 16 MiB");
+                   "a text of less than 16 MiB");
 }
 
-/* (name, step, width, height, channels, pixels) */
+/* Arguments: name, step, width, height, channels, pixels. */
 PyObject *run_image (PyObject *o, PyObject *args)
 {
     struct run *self = (struct run *)o;
@@ -185,7 +185,7 @@ PyObject *run_image (PyObject *o, PyObject *args)
     int e = errno;
     PyBuffer_Release (&p);
     errno = e;
-    return logged (self, rv, name, "an image with pixels of 1 to 4 channels, of at most 16 MiB,");
+    return logged (self, rv, name, "an image of at most 16 MiB with 1 to 4 channels");
 }
 
 PyObject *run_event (PyObject *o, PyObject *args)
@@ -196,5 +196,5 @@ PyObject *run_event (PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple (args, "ss:log_event", &kind, &json))
         return NULL;
     return logged (self, is_ours (self) ? slurmdl_event (self->run, kind, json) : -1, kind,
-                   "an event of at most 16 MiB");
+                   "an event of less than 16 MiB");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read metrics files: scalars into one block of memory, records as tuples. */
+/* Reading of metrics files: scalars into one block of memory, records as tuples. */
 #include "run.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 /* ---- scalars ---- */
 
-/* The layout is that of slurmdl.files.PACKED. */
+/* Keep the layout in step with slurmdl.files.PACKED. */
 struct packed {
     int64_t step;
     double time, value, epoch;
@@ -20,9 +20,11 @@ struct packed {
 
 enum { HASH_SIZE = 1024, NAMES_MAX = 1024 };
 
-/* A name is looked up by its address first: it stays while a file is read. */
+/* The reader keeps a name at one address while it reads a file, so look a name up by its
+ * address first.
+ */
 struct rows {
-    struct packed *list; /* memory of the caller */
+    struct packed *list; /* the caller's memory */
     size_t n, room;
     size_t superseded;
     char *names[NAMES_MAX];
@@ -95,7 +97,7 @@ typedef int (*reader_f) (const char *, slurmdl_row_f, void *, struct slurmdl_err
 static const reader_f readers[] = { slurmdl_metrics_read, slurmdl_metrics_read_dir,
                                     slurmdl_trial_read };
 
-/* The rows are in memory that is lent; None if it is too small. */
+/* Read the rows into 'l'.  Returns None if it is too small. */
 static PyObject *read_into (const char *path, unsigned how, const struct lent *l)
 {
     struct slurmdl_error err = { "" };
@@ -108,7 +110,7 @@ static PyObject *read_into (const char *path, unsigned how, const struct lent *l
     rows->list = l->data;
     rows->room = l->bytes / sizeof (*rows->list);
     WITHOUT_GIL (rv = readers[how](path, add_row, rows, &err));
-    /* what was lost is no reason to keep the rest back */
+    /* if some rows are lost (EBADMSG), warn and return the others */
     if (rv == 0
         || (rv < 0 && errno == EBADMSG && rows->n > 0
             && PyErr_WarnEx (PyExc_RuntimeWarning, err.text, 1) == 0))
@@ -126,8 +128,8 @@ static PyObject *read_into (const char *path, unsigned how, const struct lent *l
     return result;
 }
 
-/* (path, 0: a file, 1: an attempt's folder, 2: a trial's, memory): how many
- * rows, how many of them are superseded, and the names.
+/* Arguments: path, how (0: a file, 1: an attempt's folder, 2: a trial's folder), memory.
+ * Returns (number of rows, number of superseded rows, names).
  */
 PyObject *read_rows (PyObject *module, PyObject *args)
 {
@@ -139,7 +141,7 @@ PyObject *read_rows (PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple (args, "sIO:read_rows", &path, &how, &memory))
         return NULL;
     if (how > 2) {
-        PyErr_SetString (PyExc_ValueError, "a file, an attempt or a trial");
+        PyErr_SetString (PyExc_ValueError, "how must be 0 (a file), 1 (an attempt) or 2 (a trial)");
         return NULL;
     }
     if (lent_take (&l, memory, true) < 0)
@@ -208,7 +210,7 @@ static int add_record (const struct slurmdl_record *r, void *arg)
     return rv < 0;
 }
 
-/* (path, 0: a file, 1: an attempt's folder) */
+/* Arguments: path, whether it is an attempt's folder rather than a file. */
 PyObject *read_records (PyObject *module, PyObject *args)
 {
     struct slurmdl_error err = { "" };

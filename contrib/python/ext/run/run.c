@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type Run: open and close it, what it knows, stop requests. */
+/* The type Run: opening, closing, attributes and stop requests. */
 #include "run.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static PyObject *run_new (PyTypeObject *type, PyObject *args, PyObject *kw)
     return NULL;
 }
 
-/* A child of fork() has no part in its parent's run. */
+/* In a child of fork(), leave the parent's run alone. */
 static int close_run (struct run *self)
 {
     struct slurmdl *run = self->run;
@@ -89,7 +89,7 @@ static PyObject *run_close (PyObject *o, PyObject *unused)
     if (rv == 0)
         Py_RETURN_NONE;
     snprintf (err.text + strlen (err.text), sizeof (err.text) - strlen (err.text),
-              ": metrics were lost, or a save has failed: %s", strerror (errno));
+              ": metrics were lost or a save failed: %s", strerror (errno));
     return raise_error (&err, "close");
 }
 
@@ -113,7 +113,7 @@ static int run_clear (PyObject *o)
 {
     struct run *self = (struct run *)o;
 
-    close_run (self); /* before the memory goes that it may be writing */
+    close_run (self); /* first: a save in flight may still read the memory in 'kept' */
     empty_dict (self->metrics);
     empty_dict (self->kept);
     return 0;
@@ -132,7 +132,7 @@ static void run_dealloc (PyObject *o)
     free_object (o);
 }
 
-/* ---- what a run knows ---- */
+/* ---- attributes ---- */
 
 enum fact { EXPERIMENT, TRIAL, ATTEMPT, DIR, SEED, RANK, SIZE, LENGTH, LOST };
 
@@ -179,7 +179,7 @@ static PyGetSetDef facts[] = {
     { "seed",       get_fact, NULL, "Seed of the trial.",                  (void *)SEED },
     { "rank",       get_fact, NULL, "Rank of this process.",               (void *)RANK },
     { "size",       get_fact, NULL, "Number of ranks.",                    (void *)SIZE },
-    { "length",     get_fact, NULL, "Length to which to train now.",       (void *)LENGTH },
+    { "length",     get_fact, NULL, "Length to train to now.",       (void *)LENGTH },
     { "lost",       get_fact, NULL, "Values lost so far.",                 (void *)LOST },
     { "closed",     get_closed, NULL, "Whether the run is closed.",        NULL },
     { NULL },
@@ -251,7 +251,7 @@ static PyMethodDef run_methods[] = {
     { "save_async", run_save_async, METH_O,
       "save_async($self, step, /)\n--\n\nCopy the protected memory and return; a thread writes the checkpoint." },
     { "wait", run_wait, METH_NOARGS,
-      "wait($self, /)\n--\n\nWait until no save is in flight; raises if one has failed." },
+      "wait($self, /)\n--\n\nWait until no save is in flight; raises if one failed." },
     { "restore_memory", run_restore, METH_VARARGS, NULL },
     { "restored_origin", run_origin, METH_NOARGS, NULL },
     { "should_stop", run_should_stop, METH_NOARGS,
@@ -261,13 +261,13 @@ static PyMethodDef run_methods[] = {
     { "stop_here", run_stop_here, METH_O,
       "stop_here($self, step, /)\n--\n\nWhether to stop at this step, with the same answer on all ranks." },
     { "close", run_close, METH_NOARGS,
-      "close($self, /)\n--\n\nFlush and close; raises if metrics were lost or a save has failed." },
+      "close($self, /)\n--\n\nFlush and close; raises if metrics were lost or a save failed." },
     { "close_at_exit", run_close_at_exit, METH_NOARGS,
-      "close_at_exit($self, /)\n--\n\nThe same when the interpreter exits: values that threads still log are no error." },
+      "close_at_exit($self, /)\n--\n\nLike close(), when the interpreter exits: drop values that threads still log, without an error." },
     { NULL },
 };
 /* clang-format on */
 
-EXT_TYPE (run, "Run", "A run: what slurmdl.init() returns is made of it.",
+EXT_TYPE (run, "Run", "Base class of the run that slurmdl.init() returns.",
           Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, { Py_tp_traverse, run_traverse },
           { Py_tp_clear, run_clear }, { Py_tp_getset, facts }, );

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the module slurmdl._slurmdl share. */
+/* The module slurmdl._slurmdl. */
 #pragma once
 
 #define EXT_MODULE "slurmdl._slurmdl"
@@ -10,21 +10,23 @@
 struct run {
     PyObject_HEAD struct slurmdl *run; /* NULL: closed */
     PyObject *metrics;                 /* dict: name to Metric */
-    PyObject *kept;                    /* dict: name to what owns the protected memory */
+    PyObject *kept;                    /* dict: name to the owner of the protected memory */
     PyThread_type_lock lock;
     unsigned generation;
     bool warned;
-    struct slurmdl_error told; /* by the last restore */
-    bool ended;                /* with the interpreter: what is logged yet is lost */
+    struct slurmdl_error told; /* the last warning of restore(), not to repeat it */
+    bool ended;                /* the interpreter is exiting: values logged now are dropped */
 };
 
 extern PyType_Spec run_spec;
 
-/* The open run of 'self' in the process that opened it; NULL with an error. */
+/* Return the open run.  Returns NULL with an exception if it is closed, or if another
+ * process opened it.
+ */
 struct slurmdl *run_of (struct run *self);
 
-/* The same, for calls that wait: takes the lock of the run, without the GIL.
- * run_leave() gives it back.
+/* The same for calls that may block: also acquires the run's lock, and releases the GIL
+ * while it waits for it.  Release the lock with run_leave().
  */
 struct slurmdl *run_enter (struct run *self);
 void run_leave (struct run *self);
@@ -58,11 +60,10 @@ PyObject *run_text (PyObject *self, PyObject *args);
 PyObject *run_image (PyObject *self, PyObject *args);
 PyObject *run_event (PyObject *self, PyObject *args);
 
-/* What a logging call returned: None.  Training never fails by a disk that
- * takes nothing or a value that is lost: that is said once, as a warning.
- * A thread that still logs while the interpreter ends is told nothing.
- * Arguments that make no sense (EINVAL) are a ValueError: of 'name' only 'what'
- * can be logged.
+/* Convert the result of a logging call.  A full disk or a lost value must not stop the
+ * training: warn once and return None.  A thread that still logs while the interpreter
+ * exits gets no warning.  Invalid arguments (EINVAL) raise ValueError: "'NAME': must be
+ * WHAT".
  */
 PyObject *logged (struct run *self, int rv, const char *name, const char *what);
 
@@ -76,7 +77,7 @@ PyObject *run_unprotect (PyObject *self, PyObject *args);
 
 extern PyType_Spec checkpoint_spec, writer_spec;
 
-/* (path, owner, own) */
+/* Return (path, owner, own). */
 PyObject *origin_tuple (const struct slurmdl_origin *from);
 PyObject *find_checkpoint (PyObject *module, PyObject *args);
 PyObject *remove_checkpoint (PyObject *module, PyObject *path_object);
