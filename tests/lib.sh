@@ -129,7 +129,7 @@ tap () {
 }
 
 done_testing () {
-    [ -z "${overdue:-}" ] || is "$overdue" 0 "each state that was awaited has come"
+    [ -z "${overdue:-}" ] || is "$overdue" 0 "no wait_for timed out"
     echo "1..$n"
     [ "$failed" -eq 0 ]
     exit

@@ -224,8 +224,8 @@ static void spend_until (struct trial_reading *t, struct used_time *u, int64_t *
     }
 }
 
-/* Returns whether the clocks of worker and trainer agree.  If not, shift what was logged so that it
- * starts with the attempt.
+/* Return whether the clocks of the worker and the trainer agree.  If they do not, shift the
+ * trainer's times so that its first row or pause coincides with the begin of the attempt.
  */
 static bool join_clocks (struct trial_reading *t, int64_t begin, int64_t end)
 {
@@ -353,8 +353,9 @@ static const struct peer_info *process_at (const struct goodput *g, const char *
     return found;
 }
 
-/* The end of an attempt.  If its worker did not report it, the attempt ended with the worker at the
- * latest; if it still runs, its newest row may be younger than the worker's last sign of life.
+/* Return when an attempt ended.  If its worker did not report that, assume that the attempt ended
+ * no later than the worker.  If the attempt still runs, use its newest row if that is later than
+ * the worker's last heartbeat.
  */
 static int64_t end_of_attempt (const struct goodput *g, const struct report_attempt *a,
                                const struct trial_reading *t)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others may use of healing: verdicts on ranks, and both sides of the watch. */
+/* Healing: judge what is wrong with the ranks of a step, and watch them from the worker. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,9 +11,7 @@ struct slow_ranks;
 struct rank_watch;
 struct heal_rank;
 
-/* ---- Decide what is wrong with the ranks of a step, from what they reported ---- */
-
-/* A pure function. */
+/* ---- Decide what is wrong with the ranks of a step, from their reports ---- */
 
 /* How a rank spent its time: sums of the shares in its heartbeats, of which it sends one a second.
  */
@@ -26,18 +24,18 @@ struct heal_work {
     double stopped;   /* SIGSTOP had stopped it */
 };
 
-/* A rank as the worker sees it.  All times are in s of the same monotonic clock. */
+/* A rank as the worker sees it.  All times are seconds of one monotonic clock. */
 struct heal_seen {
     bool came;     /* it has connected */
-    bool over;     /* its program has ended ... */
+    bool over;     /* its program has exited ... */
     int status;    /* ... with this status of waitpid() */
-    bool cut;      /* its connection ended, but it had not reported an end */
-    bool lost;     /* its host does not acknowledge packets any more */
-    double at;     /* when it became over, cut or lost */
+    bool cut;      /* its connection closed before it reported the exit of its program */
+    bool lost;     /* its host no longer acknowledges packets */
+    double at;     /* when 'over', 'cut' or 'lost' was set */
     double moved;  /* when it last made progress */
-    double cores;  /* CPU cores that it used lately, on average */
-    double sleeps; /* s until its own timer wakes it, at most; 0: it does not sleep */
-    char state;    /* of its training process, such as 'T' (proc(5)); 0: not known */
+    double cores;  /* average number of CPU cores in its last heartbeat */
+    double sleeps; /* seconds until its own timer wakes it at the latest; 0 if it does not sleep */
+    char state;    /* of its training process, such as 'T' (proc(5)); 0 if unknown */
     struct heal_work work;
     const char *host;
 };
@@ -54,28 +52,28 @@ enum heal_cause {
 
 /* How long this run went without progress in the past. */
 struct heal_learned {
-    double longest; /* s of the longest gap, in which no rank made progress, that has ended */
-    double gap;     /* s of the current gap at the last call */
+    double longest; /* seconds of the longest gap that ended; in a gap, no rank makes progress */
+    double gap;     /* seconds of the current gap at the last call */
 };
 
 /* Call this regularly with the seconds that heal_quiet() returns. */
 void heal_learn (struct heal_learned *l, double quiet);
 
 struct heal_limits {
-    double start; /* limit in s until the training is past its start */
-    double least; /* limit in s once it has a rhythm; what was learned only raises it; 0: none */
-    bool fixed;   /* always use 'least' */
-    long signs;   /* how often the training was seen to print, log or save */
-    bool may_end; /* ranks have roles, so that job_judge() judges how they end, not this */
+    double start; /* limit in seconds until heal_has_begun() */
+    double least; /* limit in seconds afterwards, at least; 0 turns hang detection off */
+    bool fixed;   /* always use 'least', however long earlier gaps were */
+    long signs;   /* how often the worker saw the training print, log or save */
+    bool may_end; /* ignore how programs exit: the ranks have roles, and job_judge() judges that */
 };
 
 struct heal_verdict {
     enum heal_cause cause;
     int status;    /* HEAL_DIED: of waitpid() */
-    long rank;     /* the rank at fault, the first of several; -1: no particular one */
-    char host[64]; /* the host at fault; "": no particular one */
-    double quiet;  /* s since any rank made progress */
-    double limit;  /* s of 'quiet' that count as a hang */
+    long rank;     /* the rank at fault, or the first of them; -1 if none is */
+    char host[64]; /* the host at fault; "" if none is */
+    double quiet;  /* seconds since any rank made progress */
+    double limit;  /* as soon as 'quiet' reaches this, it is a hang */
     char why[256];
 };
 
@@ -87,11 +85,11 @@ bool heal_lives (const struct heal_seen *r);
  */
 double heal_quiet (const struct heal_seen *ranks, size_t n, double output, double now);
 
-/* Whether the training is past its start. */
+/* Whether the training is past its start: it printed, logged or saved twice. */
 bool heal_has_begun (const struct heal_limits *limits);
 
-/* Find the first thing that went wrong.  A rank that ends because another one failed ends later, so
- * the earliest is to blame.  Fills in 'v'; its cause is HEAL_NONE if all is well.
+/* Find what went wrong first, because later failures are usually its consequences.  Fills in 'v';
+ * its cause is HEAL_NONE if all is well.
  */
 void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
                  const struct heal_learned *learned, double output, double now,
@@ -110,9 +108,6 @@ extern const struct heal_row heal_rows[HEAL_CAUSES];
 
 /* ---- Find a rank that the others wait for, from how each spends its time ---- */
 
-/* Pure. */
-
-/* For 'n' ranks. */
 struct slow_ranks *slow_create (size_t n);
 void slow_destroy (struct slow_ranks *s);
 
@@ -122,10 +117,9 @@ enum slow_news {
     SLOW_OVER,  /* a slow rank keeps up again */
 };
 
-/* Compare the ranks, and describe what is new in 'why'.  The caller calls this all the time, and
- * 'now' is always of the same clock.  Each event is returned once,
- * but a slow rank is named again if the cause changes.  A rank that only has more work,
- * such as rank 0 while it evaluates, is not named.
+/* Compare the ranks, and describe any news in 'why'.  Call this regularly; 'now' is always from the
+ * same monotonic clock.  Returns each event once, and a slow rank again if the cause changes.  Does
+ * not report a rank that just has more work, such as rank 0 while it evaluates.
  */
 enum slow_news slow_judge (struct slow_ranks *s, const struct heal_seen *ranks, size_t n,
                            double now, char *why, size_t size);
@@ -143,10 +137,10 @@ void rank_watch_destroy (struct rank_watch *w);
 /* Accept connections and read messages, without blocking.  Call it several times a second. */
 void rank_watch_serve (struct rank_watch *w);
 
-/* The state of each rank, indexed by rank.  Valid until rank_watch_destroy(). */
+/* Return the state of each rank, indexed by rank.  Valid until rank_watch_destroy(). */
 const struct heal_seen *rank_watch_seen (const struct rank_watch *w, size_t *n);
 
-/* Slurm's number of the step; -1: not known yet. */
+/* Return Slurm's number of the step, or -1 if no rank has reported it yet. */
 long rank_watch_step (const struct rank_watch *w);
 
 /* Ask all connected ranks to write their stacks to 'folder', as dump 'number'
@@ -154,7 +148,7 @@ long rank_watch_step (const struct rank_watch *w);
  */
 void rank_watch_dump (struct rank_watch *w, const char *folder, long number);
 
-/* How many of these ranks are connected but have not answered yet. */
+/* Return how many connected ranks have not answered rank_watch_dump() yet. */
 size_t rank_watch_dumping (const struct rank_watch *w);
 
 /* Ask all connected ranks to kill their programs. */
@@ -168,16 +162,16 @@ void rank_watch_end (struct rank_watch *w);
 struct heal_rank *heal_rank_create (void);
 void heal_rank_destroy (struct heal_rank *r);
 
-/* The descriptor to poll for messages of the worker; -1: not connected. */
+/* Return the descriptor to poll for messages from the worker; -1 if not connected. */
 int heal_rank_fd (const struct heal_rank *r);
 
 /* Connect if necessary, obey the worker, and send a heartbeat if one is due.  Call it once a
  * second, and whenever the descriptor is readable.
  *
- * Returns false if the caller must kill the program: the worker requested it, or was out of reach
- * for a minute, so that the attempt has most likely been restarted elsewhere.
+ * Returns false if the caller must kill the program: either the worker requested it, or the worker
+ * has been unreachable for a minute and has most likely restarted the attempt elsewhere.
  */
 bool heal_rank_serve (struct heal_rank *r);
 
-/* Report that the program has ended, with this status of waitpid(). */
+/* Report that the program has exited, with this status of waitpid(). */
 void heal_rank_over (struct heal_rank *r, int status);

@@ -161,7 +161,7 @@ static void judge_first (struct heal_verdict *v, const struct heal_seen *ranks, 
         describe_lost (v, ranks, n);
     } else if (is_stillborn (ranks, n, r)) {
         v->cause = HEAL_CUT;
-        snprintf (v->why, sizeof (v->why), "the step was ended before all of its ranks had begun");
+        snprintf (v->why, sizeof (v->why), "Slurm ended the step before all ranks had started");
     } else if (r->over) {
         blame_rank (v, HEAL_DIED, first, r);
         v->status = r->status;

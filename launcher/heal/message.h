@@ -8,39 +8,39 @@
 
 enum { HEAL_VERSION = 1, HEAL_MOST = 256, HEAL_HOST = 64 };
 
-/* The environment variable with the name of the worker's notice (runtime/comm/net/notice.h), whose
- * text is "PORT KEY HOST[,HOST...]".
+/* This environment variable names the worker's notice (runtime/comm/net/notice.h), whose text is
+ * "PORT KEY HOST[,HOST...]".
  */
 #define HEAL_VARIABLE "DL_RANKS"
 
 /* The body of the handshake. */
 struct heal_hello {
     int64_t rank;
-    int64_t step; /* SLURM_STEP_ID; -1: not known */
+    int64_t step; /* SLURM_STEP_ID; -1 if unknown */
     char host[HEAL_HOST];
 };
 
 enum heal_message {
     /* from a rank */
     HEAL_BEAT,   /* a heartbeat, once a second: struct heal_beat */
-    HEAL_OVER,   /* its program has ended: int64_t, the status of waitpid() */
-    HEAL_DUMPED, /* its stacks are written: no body */
+    HEAL_OVER,   /* its program has exited: int64_t, the status of waitpid() */
+    HEAL_DUMPED, /* it has written its stacks: no body */
     /* from the worker */
-    HEAL_PING, /* shows whether the host's kernel still acknowledges packets: no body */
+    HEAL_PING, /* find out whether the host's kernel still acknowledges packets: no body */
     HEAL_DUMP, /* write the stacks (launcher/debug/debug.h): "NUMBER FOLDER" */
-    HEAL_END,  /* kill the program and end: no body */
+    HEAL_END,  /* kill the program and exit: no body */
 };
 
 struct heal_beat {
-    double quiet;  /* s since the last sign of progress (launcher/debug/debug.h) */
-    double cores;  /* CPU cores used since the last beat, on average */
-    double sleeps; /* s until the first sleeping main thread wakes up; 0: none sleeps */
-    int64_t state; /* of the training process, such as 'T' (proc(5)); 0: not known */
+    double quiet;  /* seconds since the last sign of progress (launcher/debug/debug.h) */
+    double cores;  /* average number of CPU cores used since the last beat */
+    double sleeps; /* seconds until the first sleeping main thread wakes up; 0 if none sleeps */
+    int64_t state; /* of the training process, such as 'T' (proc(5)); 0 if unknown */
     double active, ready,
         throttled; /* shares of the time since the last beat, as in struct heal_work */
 };
 
-/* Seconds after which the kernel closes the connection to a host that acknowledges nothing. */
+/* The kernel closes a connection if the host acknowledges nothing for this many seconds. */
 enum { HEAL_SILENCE = 10 };
 
 /* The handshake, the same for both sides. */

@@ -12,7 +12,7 @@
 enum severity {
     SEVERITY_NOTE, /* for information */
     SEVERITY_WARN, /* the step may run */
-    SEVERITY_STOP, /* the step cannot work; no node is the culprit */
+    SEVERITY_STOP, /* the step cannot work; no node is at fault */
     SEVERITY_BAD,  /* this node is bad */
     /* this node is bad, unless all nodes report the same: then the job is the cause */
     SEVERITY_SHARED,

@@ -241,7 +241,7 @@ static void say_altered (const struct gather_hub *h, const struct gather_connect
     const char *host = h->layout ? layout_host (h->layout, c->rank) : "";
 
     fprintf (stderr,
-             "dl: check: what rank %ld%s%s sent was altered in transit (wrong MAC), or is not "
+             "dl: check: a message from rank %ld%s%s was altered in transit (wrong MAC), or is not "
              "JSON: closing the connection\n",
              c->rank, *host ? " on " : "", host);
 }

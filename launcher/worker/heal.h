@@ -11,17 +11,17 @@
 
 struct trainer;
 
-/* What the worker is doing about a step in trouble. */
+/* What the worker does about a step that seems to be in trouble. */
 enum heal_phase {
-    HEAL_WATCHES,
-    HEAL_STACKS, /* the ranks dump their stacks */
-    HEAL_DOUBTS, /* wait whether the ranks move on */
-    HEAL_AGAIN,  /* the ranks dump their stacks once more */
-    HEAL_ENDS,   /* give the ranks a moment to exit by themselves */
-    HEAL_WAITS,  /* wait for srun to exit */
+    HEAL_WATCHES, /* nothing is wrong so far */
+    HEAL_STACKS,  /* wait for the ranks to dump their stacks */
+    HEAL_DOUBTS,  /* wait to see whether the ranks make progress after all */
+    HEAL_AGAIN,   /* wait for a second dump of the stacks */
+    HEAL_ENDS,    /* give the ranks a moment to exit by themselves */
+    HEAL_WAITS,   /* wait for srun to exit */
 };
 
-/* Whether Slurm starts steps on nodes that nobody suspects. */
+/* Whether Slurm can start steps on nodes that are not suspect. */
 enum heal_steps { STEPS_UNKNOWN, STEPS_START, STEPS_FAIL };
 
 struct heal {

@@ -195,11 +195,11 @@ static void need_kind (struct constraint_parser *p, enum constraint_kind kind,
     } else if (o->kind == KIND_TEXT && in (LETTERS, *o->at))
         fail_parse_as (p, o->at, ENOENT, "no such name");
     else if (o->kind == KIND_TEXT)
-        fail_parse (p, o->at, "a text is compared with a parameter of choices only");
+        fail_parse (p, o->at, "only a categorical parameter can be compared with text");
     else if (o->kind != kind && kind == KIND_TRUTH)
-        fail_parse (p, o->at, "a comparison is needed here");
+        fail_parse (p, o->at, "expected a comparison");
     else if (o->kind != kind)
-        fail_parse (p, o->at, "a number is needed here");
+        fail_parse (p, o->at, "expected a number");
 }
 
 /* Compare a choice with a text.  Returns false if the operands are not one of each. */
@@ -230,12 +230,12 @@ static struct operand apply (struct constraint_parser *p, enum constraint_op op,
     struct operand result;
 
     if (compare && a.compared)
-        fail_parse (p, at, "comparisons do not chain: write a < b && b < c");
+        fail_parse (p, at, "comparisons cannot be chained: write a < b && b < c");
     if (!compare || !match_choice (p, &a, &b)) {
         need_kind (p, kind, &a);
         need_kind (p, kind, &b);
     } else if (op > OP_NE)
-        fail_parse (p, at, "choices have no order: compare them by == or !=");
+        fail_parse (p, at, "choices have no order: compare them with == or !=");
     result = emit_step (p, compare ? KIND_TRUTH : kind, op, 0, 0);
     result.at = a.at;
     result.compared = compare;
@@ -249,7 +249,7 @@ static struct operand binary (struct constraint_parser *p, enum level level);
 static void need_close (struct constraint_parser *p)
 {
     if (!take_token (p, ")"))
-        fail_parse (p, p->at, "an operator or a ) is missing here");
+        fail_parse (p, p->at, "expected an operator or )");
 }
 
 static struct operand call (struct constraint_parser *p, struct constraint_span name)
@@ -275,7 +275,7 @@ static struct operand call (struct constraint_parser *p, struct constraint_span 
     if (w->op != OP_ACTIVE)
         return n > 1 ? a : apply (p, w->op, name.text, a, a);
     if (p->c.used != start + 1 || p->c.step[start].op != OP_PARAM)
-        fail_parse (p, a.at, "active takes the name of a parameter");
+        fail_parse (p, a.at, "active() takes the name of a parameter");
     else
         p->c.step[start].op = OP_ACTIVE;
     a.kind = KIND_TRUTH;
@@ -307,7 +307,7 @@ static struct operand name (struct constraint_parser *p)
         a.text = s;
         return a;
     }
-    fail_parse_as (p, at, ENOENT, "no parameter has this name (a text needs quotes)");
+    fail_parse_as (p, at, ENOENT, "no parameter has this name (text needs quotes)");
     return (struct operand){ 0 };
 }
 
@@ -317,9 +317,9 @@ static struct operand parse_number (struct constraint_parser *p)
     size_t n = read_number (p->at, &value);
 
     if (!in (DIGITS ".", *p->at))
-        fail_parse (p, p->at, "a value is missing here");
+        fail_parse (p, p->at, "expected a value");
     else if (n == 0)
-        fail_parse (p, p->at, "this is not a number, or one too long or too large");
+        fail_parse (p, p->at, "not a valid number, or too long or too large");
     else
         p->at += n;
     return emit_step (p, KIND_NUMBER, OP_NUMBER, 0, value);
@@ -401,9 +401,9 @@ const char *constraint_compile (struct constraint *c, const char *text,
     if (*next (&p) == '=')
         fail_parse (&p, p.at, "write == to compare");
     if (*p.at)
-        fail_parse (&p, p.at, "an operator is missing here");
+        fail_parse (&p, p.at, "expected an operator");
     if (a.kind != KIND_TRUTH)
-        fail_parse (&p, a.at, "this is not a comparison");
+        fail_parse (&p, a.at, "not a comparison");
     *column = p.column;
     if (p.why)
         errno = p.error;

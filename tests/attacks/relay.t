@@ -59,7 +59,7 @@ case $CFLAGS in
     hit
     ok $? "a number that is reduced is changed"
     is "$(grep -c ' over native: ' out)" 0 "no rank has a changed sum" || sed 's/^/# /' out
-    like "$(cat out)" 'what rank [01] on victims-own-host sent was altered on its way .*wrong MAC' "one that sees it names the rank and its host"
+    like "$(cat out)" 'a message from rank [01] on victims-own-host to rank [01] on .* was altered in transit \(wrong MAC' "one that sees it names the rank and its host"
     through again
     hit
     ok $? "a message is said twice"
@@ -68,7 +68,7 @@ case $CFLAGS in
     hit
     ok $? "what a rank tells rank 0 is changed"
     is "$(grep -c ' over native: ' out)" 0 "they do not meet on a changed word" || sed 's/^/# /' out
-    like "$(cat out)" 'what rank [01] \(victims-own-host\) sent was altered on its way' "and one says whose it was"
+    like "$(cat out)" 'a message from rank [01] \(victims-own-host\) was altered in transit' "and one says whose it was"
     through plain DL_COMM_TIMEOUT=10
     is "$(grep -c ' over native: ' out)" 0 "no relay says for a rank that it wants no tags" || sed 's/^/# /' out
     like "$(cat out)" "what listens there does not know this step's secret" "a changed hello is nobody's"

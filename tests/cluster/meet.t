@@ -42,7 +42,7 @@ missing () { # missing RANK PATTERN NAME
     like "$out" "$2" "$3"
     is "$(echo "$out" | grep -c "$2")" 3 "on all of the others"
 }
-missing 3 '1 of 4 ranks did not come within 10 s: 3 .n2.' "a rank that does not come is named"
+missing 3 '1 of 4 ranks did not connect within 10 s: 3 .n2.' "a rank that does not come is named"
 missing 0 'rank 0 has published no address within 10 s: ~/.slurm-dl/' "rank 0, too"
 unset DL_COMM_TIMEOUT
 

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
                       .nodes = 2,
                       .links = links,
                       .timeout = 0.01,
-                      .culprit = 1,
+                      .failed = 1,
                       .suspect = -1 };
 
     if (size < 1 || size - 1 > sizeof (whole))

@@ -348,7 +348,7 @@ more () { # more TEXT: print a sed script that inserts it into line 6
 }
 accepted "$(more 'constraint = "lr < 0.5";')" '^space: 3 dimensions, constrained$' "a constraint"
 accepted "$(more 'constraint = ("lr < 0.5 || lr > 0.7", "optimizer.momentum > 0.5");'); $seed" 'trial 1:' "a list of constraints"
-mistake "$(more 'constraint = "lr < ";')" '^exp.conf:6: searcher.constraint: column 6: a value is missing' "constraint: syntax"
+mistake "$(more 'constraint = "lr < ";')" '^exp.conf:6: searcher.constraint: column 6: expected a value' "constraint: syntax"
 mistake "$(more 'constraint = (\n"lr < 1", "lr < 1)");')" '^exp.conf:7: searcher.constraint: column 7: ' "constraint: line of a list"
 mistake "$(more "constraint = \"optimizer.name == 'adan'\";")" '^exp.conf:6: searcher.constraint: column 19: ' "constraint: no such choice"
 mistake "$(more 'constraint = "lr < 1 \&\& optimizer.momentun > 0";')" "^exp.conf:6: searcher.constraint: column 11: no parameter has this name .*: 'optimizer.momentun'; did you mean 'optimizer.momentum'\?" "constraint: a near name"

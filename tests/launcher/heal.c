@@ -123,7 +123,7 @@ static void ranks_are_missing (void **state)
     v = judge (r, &starting, 104);
     assert_int_equal (v.cause, HEAL_CUT);
     assert_int_equal (v.rank, -1);
-    assert_string_equal (v.why, "the step was ended before all of its ranks had begun");
+    assert_string_equal (v.why, "Slurm ended the step before all ranks had started");
     r[1].over = true;
     r[1].status = 1 << 8; /* it failed on its own */
     r[1].at = 102;

@@ -84,7 +84,7 @@ is "$(dl show --csv --columns=hp.lr --sort=-hp.lr many | tail -n +2)" "$(dl show
 is "$(dl show --csv --columns=trial --sort=trial --trials=3 many | tr '\n' ' ')" "trial 1 2 3 " "--sort and --trials"
 is "$(dl show --columns=hp.optimizer,hp.nested.momentum many | awk 'NR > 1 { print $1, $2 == "-" }' | sort -u | tr '\n' ' ')" "adam 1 sgd 0 " "a parameter that has no part in a trial"
 like "$(dl show --columns=why --where='why == "exit status 3"' many)" '^exit status 3$' "--where of a text"
-for bad in 'state==faild:column 8: the parameter has no such choice' "lrr<1:there is no column 'lrr'; did you mean 'lr'" "\`lrr\`<1:there is no column 'lrr'; did you mean 'lr'" 'lr<:column 4: a value is missing'; do
+for bad in 'state==faild:column 8: the parameter has no such choice' "lrr<1:there is no column 'lrr'; did you mean 'lr'" "\`lrr\`<1:there is no column 'lrr'; did you mean 'lr'" 'lr<:column 4: expected a value'; do
     like "$(dl show --where="${bad%%:*}" many 2>&1)" "^dl: --where: ${bad#*:}" "--where=${bad%%:*}"
 done
 like "$(dl show --where='state==faild' many 2>&1)" "no such choice \(states are open, paused, .*\)$" "--where: a misspelt state"

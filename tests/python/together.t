@@ -54,7 +54,7 @@ status=$?
 is "$(cat elastic.[0-2])" "learned the same
 learned the same" "a rank dies, and the others learn the same"
 like "$(cat elastic.*.err)" 'continuing with the remaining ranks' "they say so"
-[ ! -f elastic.late ] || is "$status: $(cat elastic.late elastic.late.err)" "0: slurmdl: no place for this rank: the training has ended" \
+[ ! -f elastic.late ] || is "$status: $(cat elastic.late elastic.late.err)" "0: slurmdl: this rank is not needed: the training has ended" \
     "Horovod's: who comes too late ends, and runs nothing"
 [ "$(grep -c same elastic.[0-2] | grep -c ':1')" -eq 2 ] || tail -n 3 elastic.*.err | sed 's/^/# /'
 done_testing

@@ -1,35 +1,35 @@
 /* The language of searcher.constraint and dl show --where, which searcher/space/constraint.h defines.
- * compileExpression (text, column) returns a function of a trial whose result is true, false, or null if unknown.  It throws a
- * sentence if the text is not a condition.  column (name) returns an object with text (i), key (i) and 'words', or nothing if
- * there is no such column. */
+ * compileExpression (text, column) returns a function of a trial; the function returns true, false, or null if unknown.  It
+ * throws a message if the text is not a condition.  column (name) returns an object with text (i), key (i) and 'words', or
+ * undefined if there is no such column. */
 const compileExpression = (text, column) => {
   const functions = { abs: Math.abs, log: Math.log, log2: Math.log2, log10: Math.log10, exp: Math.exp, sqrt: Math.sqrt, floor: Math.floor, ceil: Math.ceil, min: Math.min, max: Math.max };
   const pattern = /\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([A-Za-z_][\w.]*)|`([^`]*)`|'([^']*)'|"([^"]*)"|(\|\||&&|[=!<>]=|[-+*/%^()<>!,]))/y;
   const tokens = [];
   for (let m; pattern.lastIndex < text.trimEnd().length; tokens.push(m)) {
     const at = pattern.lastIndex;
-    if (!(m = pattern.exec(text))) throw `column ${at + 1}: what is this?`;
+    if (!(m = pattern.exec(text))) throw `column ${at + 1}: unexpected character`;
   }
   let next = 0;
   const sign = (...list) => { const t = tokens[next], s = t && (t[6] || { and: "&&", or: "||", not: "not" }[t[2]]); return list.includes(s) ? (next++, s) : null; };
   const none = (v) => v === null || v === undefined || v === "" || Number.isNaN(v);
-  const truth = (e) => { if (e.type !== "truth") throw "a comparison is missing"; return e.f; };
-  const number = (e) => { if (e.type === "truth" || e.type === "text") throw "a number is missing"; return (i) => { const v = e.f(i); return none(v) ? NaN : Number(v); }; };
+  const truth = (e) => { if (e.type !== "truth") throw "expected a comparison"; return e.f; };
+  const number = (e) => { if (e.type === "truth" || e.type === "text") throw "expected a number"; return (i) => { const v = e.f(i); return none(v) ? NaN : Number(v); }; };
   const numeric = (f) => ({ type: "number", f });
   const left = (of, signs, make) => { let e = of(); for (let s; (s = sign(...signs));) e = make(s, e, of()); return e; };
   const primary = () => {
     const t = tokens[next++];
-    if (!t) throw "it ends too early";
+    if (!t) throw "unexpected end of the condition";
     if (t[1] !== undefined) return numeric(() => Number(t[1]));
-    if (t[6] === "(") { const e = or(); if (!sign(")")) throw "a ) is missing"; return e; }
+    if (t[6] === "(") { const e = or(); if (!sign(")")) throw "expected )"; return e; }
     if (t[4] !== undefined || t[5] !== undefined) return { type: "text", value: t[4] ?? t[5] };
     const name = t[2] ?? t[3];
-    if (name === undefined) throw `'${t[6]}' stands in the wrong place`;
+    if (name === undefined) throw `unexpected '${t[6]}'`;
     if (t[2] && tokens[next] && tokens[next][6] === "(" && functions[name]) {
       next++;
       const args = [number(or())];
       while (sign(",")) args.push(number(or()));
-      if (!sign(")")) throw "a ) is missing";
+      if (!sign(")")) throw "expected )";
       return numeric((i) => functions[name](...args.map((f) => f(i))));
     }
     const c = column(name);
@@ -64,6 +64,6 @@ const compileExpression = (text, column) => {
   const and = () => left(not, ["&&"], (s, x, y) => { const a = truth(x), b = truth(y); return { type: "truth", f: (i) => { const v = a(i), w = b(i); return v === false || w === false ? false : v === null || w === null ? null : true; } }; });
   const or = () => left(and, ["||"], (s, x, y) => { const a = truth(x), b = truth(y); return { type: "truth", f: (i) => { const v = a(i), w = b(i); return v || w ? true : v === null || w === null ? null : false; } }; });
   const whole = truth(or());
-  if (next < tokens.length) throw "something is left over";
+  if (next < tokens.length) throw "unexpected text after the condition";
   return whole;
 };

@@ -38,7 +38,7 @@ static int refuse_call (struct slurmdl_error *err, const char *what)
 static int check_op (const struct comm_call *k)
 {
     if (!slurmdl_type_size (k->how.type))
-        return refuse_call (k->err, "there is no such type of element");
+        return refuse_call (k->err, "no such element type");
     if (k->how.op > SLURMDL_PRODUCT || !reduce_defined (k->how.type, k->how.op)) {
         errno = EINVAL;
         return errorf (k->err, "this operation (%d) is not defined for %s", (int)k->how.op,
@@ -354,7 +354,7 @@ int slurmdl_reduce_scatter (struct slurmdl_comm *c, const void *in, void *out, s
     if (!parts)
         errorf (err, "out of memory");
     else if (total (parts, size) != n)
-        refuse_call (err, "the parts of all ranks must have n elements in total");
+        refuse_call (err, "the counts of all ranks must add up to n");
     else {
         k.bytes_out = type_bytes (parts[mesh_rank (c->mesh)], type);
         rv = begin_collective (&k);
@@ -382,7 +382,7 @@ int slurmdl_allgather (struct slurmdl_comm *c, const void *in, size_t own, void 
     if (!k.how.counts)
         errorf (err, "out of memory");
     else if (k.how.counts[mesh_rank (c->mesh)] != own)
-        refuse_call (err, "bytes[] of this rank differs from its number of bytes");
+        refuse_call (err, "bytes[] of this rank differs from the bytes that it passes");
     else {
         k.bytes_out = total (k.how.counts, size);
         rv = begin_collective (&k);

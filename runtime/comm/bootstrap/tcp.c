@@ -147,8 +147,8 @@ static int say_missing (const struct boot_accept *m, struct slurmdl_error *err)
     char names[160];
 
     boot_name_ranks (names, sizeof (names), m->missing, p->size, p->layout);
-    errorf (err, "%ld of %ld ranks did not come within %g s: %s%s%s", m->left, p->size, p->timeout,
-            names,
+    errorf (err, "%ld of %ld ranks did not connect within %g s: %s%s%s", m->left, p->size,
+            p->timeout, names,
             p->post.is_posted || !*p->post.why.text
                 ? ""
                 : "; the address of rank 0 could not be posted with ",
@@ -432,18 +432,17 @@ static bool is_source_due (const struct boot_search *s, enum source_result notic
     return notice == SOURCE_FAILED || monotonic () > s->begun + NOTICE_S;
 }
 
-/* The number of ranks that ask srun.  With thousands, that is one per node, plus
- * those on the node of rank 0 that do not see its notice.
+/* The number of ranks that may query srun.  In a large step, that is one per node, plus the ranks
+ * on the node of rank 0 that do not see its notice: at most as many as one node has.
  */
-static double askers (const struct boot_place *p)
+static double count_srun_clients (const struct boot_place *p)
 {
     const struct rank_layout *l = p->size > BOOT_STAR ? p->layout : NULL;
 
     return (double)(l ? l->nodes + l->most : p->size);
 }
 
-/* Together, all ranks ask srun at most a thousand times per second, and later half
- * as often.
+/* Limit the queries of all ranks together to a thousand per second at first, and to fewer later.
  */
 static bool may_ask_srun (const struct boot_place *p, struct boot_search *s,
                           enum source_result notice)
@@ -453,13 +452,13 @@ static bool may_ask_srun (const struct boot_place *p, struct boot_search *s,
     if (!p->has_key || !*p->notice || !board_is_there () || !is_source_due (s, notice))
         return false;
     if (s->gap == 0) {
-        s->gap = 0.05 + askers (p) / 1000;
+        s->gap = 0.05 + count_srun_clients (p) / 1000;
         s->ask = now + s->gap * (double)(p->rank % 101) / 101;
     }
     if (now < s->ask)
         return false;
     s->ask = now + s->gap;
-    s->gap = s->gap > 0.2 + askers (p) / 1000 ? s->gap : s->gap * 2;
+    s->gap = s->gap > 0.2 + count_srun_clients (p) / 1000 ? s->gap : s->gap * 2;
     return true;
 }
 

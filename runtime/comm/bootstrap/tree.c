@@ -311,8 +311,8 @@ int boot_say_altered (const struct boot_peer *from, struct slurmdl_error *err)
 {
     errno = EBADMSG;
     return errorf (err,
-                   "what rank %ld (%s) sent was altered on its way (wrong MAC): "
-                   "the connection is ended",
+                   "a message from rank %ld (%s) was altered in transit (wrong MAC): "
+                   "connection closed",
                    from->rank, *from->host ? from->host : from->from);
 }
 

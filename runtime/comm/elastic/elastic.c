@@ -205,11 +205,11 @@ static int fill_piece (struct elastic_piece *p, const char *name, enum slurmdl_t
 {
     memset (p, 0, sizeof (*p));
     if (!name || !*name || strlen (name) >= sizeof (p->name))
-        return bad (err, name, "a name has 1 to 127 bytes");
+        return bad (err, name, "the name must be 1 to 127 bytes");
     if (slurmdl_type_size (type) == 0)
-        return bad (err, name, "there is no such type");
+        return bad (err, name, "no such element type");
     if (ndims < 0 || ndims > DIMS_MAX)
-        return bad (err, name, "a tensor has 0 to 8 dimensions");
+        return bad (err, name, "a tensor must have 0 to 8 dimensions");
     strcpy (p->name, name);
     p->type = type;
     p->box = slab_whole (ndims, dims);

@@ -159,8 +159,8 @@ static bool is_called (const struct formation *m, uint64_t next)
     return false;
 }
 
-/* The number of arrived processes that report the host as silent. */
-static long accusers (const struct formation *m, uint64_t next, const char *host)
+/* Count the processes that have joined and report that the host does not answer. */
+static long count_silence_reports (const struct formation *m, uint64_t next, const char *host)
 {
     long n = 0;
 
@@ -187,7 +187,7 @@ static double grace (const struct formation *m, uint64_t next)
         if (signs_find (&m->view, next, one->self.nonce)
             || signs_is_over (&m->view, one, &m->g->self))
             continue;
-        if (accusers (m, next, one->host) == 0)
+        if (count_silence_reports (m, next, one->host) == 0)
             return m->g->settle;
         s = m->g->settle / 4;
     }
@@ -357,7 +357,7 @@ static enum elastic_outcome outcast (const struct formation *m, uint64_t next, b
 /* Whether a process sees the folder but most others report its host as silent. */
 static bool is_cut_off (const struct formation *m, uint64_t next, const struct elastic_member *s)
 {
-    return s->was && 2 * accusers (m, next, s->host) > signs_count (&m->view, next);
+    return s->was && 2 * count_silence_reports (m, next, s->host) > signs_count (&m->view, next);
 }
 
 /* Whether enough processes reach another host to continue without those that reach
@@ -430,16 +430,16 @@ static int fail_late_formation (const struct formation *m, struct slurmdl_error 
 {
     errno = ETIMEDOUT;
     return errorf (err,
-                   "%ld of at least %ld ranks came in %.0f s "
-                   "(DL_ELASTIC_TIMEOUT) to %s",
-                   m->count, m->g->min, m->g->timeout, m->g->dir);
+                   "%s: only %ld of at least %ld ranks joined within %.0f s "
+                   "(DL_ELASTIC_TIMEOUT)",
+                   m->g->dir, m->count, m->g->min, m->g->timeout);
 }
 
 static int not_needed (const struct membership *g, const char *why, struct slurmdl_error *err)
 {
     folder_take_ask (g->folder.path, g->self.self.nonce);
     errno = ECANCELED;
-    return errorf (err, "no place for this rank: %s", why);
+    return errorf (err, "this rank is not needed: %s", why);
 }
 
 enum form_step { FORM_FAILED = -1, FORM_WAITS, FORMED };
@@ -453,7 +453,7 @@ static enum form_step form_generation (struct formation *m, struct slurmdl_error
     if (joined_generation (m))
         return FORMED;
     if (is_surplus (m))
-        return not_needed (g, "the world is to be smaller", err);
+        return not_needed (g, "the other ranks form a smaller world", err);
     if (has_ended_well (m))
         return not_needed (g, "the training has ended", err);
     if (announce_member (m, m->view.highest + 1) < 0)

@@ -51,8 +51,8 @@ static const char *check_compression (const struct slurmdl_request *r)
     if (r->compression == SLURMDL_PLAIN)
         return NULL;
     if ((unsigned)r->compression > SLURMDL_AS_BF16)
-        return "there is no such compression";
-    return r->what != SLURMDL_ALLREDUCE ? "only an all-reduce is compressed" : NULL;
+        return "no such compression";
+    return r->what != SLURMDL_ALLREDUCE ? "only an all-reduce can be compressed" : NULL;
 }
 
 static const char *check_reduction (const struct slurmdl_request *r)
@@ -60,32 +60,32 @@ static const char *check_reduction (const struct slurmdl_request *r)
     if ((unsigned)r->op > SLURMDL_PRODUCT || !reduce_defined (r->type, r->op))
         return "this operation is not defined for this type";
     if (scales (r) && is_integer_type (r->type))
-        return "integers have no factors";
+        return "integers cannot be scaled";
     return NULL;
 }
 
 static const char *check_request (const struct engine *e, const struct slurmdl_request *r)
 {
     if (!r->name || !*r->name)
-        return "a tensor has a name";
+        return "the name is missing";
     if ((unsigned)r->what > SLURMDL_REDUCE_SCATTER)
-        return "there is no such collective";
+        return "no such collective";
     if (!slurmdl_type_size (r->type))
-        return "there is no such type";
+        return "no such element type";
     if (is_zero_width (r) && r->what != SLURMDL_ALLGATHER)
-        return "only what is gathered has rows of zero width";
+        return "only an all-gather can have rows of zero width";
     if (!r->in && r->n && !is_zero_width (r) && !(r->what == SLURMDL_BROADCAST && r->out))
-        return "it has no memory";
+        return "memory is NULL";
     if (in_rows (r) && r->row && !is_zero_width (r) && r->n % r->row)
-        return "it is not a whole number of rows";
+        return "'n' must be a multiple of 'row'";
     if (r->ndims < 0 || r->ndims > SLURMDL_DIMS_MAX || (r->ndims && !r->dims))
-        return "a shape has 0 to 8 dimensions";
+        return "a shape must have 0 to 8 dimensions";
     if (r->what == SLURMDL_BROADCAST && (r->root < 0 || r->root >= e->size))
-        return "there is no such root";
+        return "the root is not a rank";
     if (r->group && !r->members)
-        return "a group has members";
+        return "the number of members of the group is missing";
     if (!request_reduces (r) && scales (r))
-        return "only what is reduced has factors";
+        return "only a reduction can be scaled";
     if (request_reduces (r) && check_reduction (r))
         return check_reduction (r);
     return check_compression (r);

@@ -35,7 +35,7 @@ struct mesh {
     atomic_ulong calls;  /* the root's */
     long suspect;        /* rank whose process seems to have ended; -1: none */
     atomic_bool aborted; /* 'why' and 'code' are set */
-    long culprit;        /* rank of the world that need not be told, or -1 */
+    long failed;         /* rank of the world that the error names: do not notify it; or -1 */
     atomic_bool told;    /* the other ranks were told; the root's */
     char why[DIAL_TEXT];
     int code;

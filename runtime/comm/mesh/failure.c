@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures of a mesh: find out which rank has failed, and tell all ranks. */
+/* Failures of a mesh: find out which rank failed, and notify all ranks. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -13,15 +13,15 @@
 #include "runtime/comm/mesh/channel.h"
 #include "runtime/comm/net/socket.h"
 
-/* 'peer' waits for nobody, or for a rank outside this mesh. */
+/* 'peer' answers, and waits for no other rank of this mesh. */
 static void say_absent (const struct mesh *m, long peer, const struct mesh_report *r, char *text,
                         size_t size)
 {
     unsigned long ours = atomic_load (&m->calls);
 
     snprintf (text, size,
-              "rank %ld on %s did not come within %g s: it has called %lu "
-              "collectives, rank %ld %lu",
+              "rank %ld on %s did not reach the collective within %g s: it has called %lu "
+              "collectives, rank %ld has called %lu",
               mesh_world_rank (m, peer), mesh_host (m, peer), m->timeout, (unsigned long)r->calls,
               m->endpoint->rank, ours);
 }
@@ -32,15 +32,15 @@ static void say_silent (const struct mesh *m, long peer, int code, char *text, s
         snprintf (text, size, "rank %ld on %s is lost", peer, mesh_host (m, peer));
     else
         snprintf (text, size,
-                  "rank %ld on %s did not come within %g s: its process is "
+                  "rank %ld on %s did not reach the collective within %g s: its process is "
                   "stopped, or its host does not answer",
                   mesh_world_rank (m, peer), mesh_host (m, peer), m->timeout);
 }
 
-/* Find the rank that everybody waits for in the end, 'peer' or one that it waits
- * for itself, and why it is late.  Returns its rank in the world.
+/* Find the rank that holds up all others: follow from 'peer' which rank waits for which.  Explain
+ * in 'text' why it is late.  Returns its rank in the world.
  */
-static long mesh_find_culprit (struct mesh *part, long peer, char *text, size_t size)
+static long mesh_find_late_rank (struct mesh *part, long peer, char *text, size_t size)
 {
     const struct mesh *m = part->root;
     struct mesh_report r = { .waits = -1 };
@@ -59,11 +59,11 @@ static long mesh_find_culprit (struct mesh *part, long peer, char *text, size_t 
     return m->world[who];
 }
 
-/* seconds for our listener to answer */
+/* seconds that our listener gets to answer */
 static const double LISTENER_SECONDS = 10;
 
-/* Whether we notify this rank: if we are connected to it, or if it is a neighbour
- * in a hypercube, so that the news reaches everybody if each rank notifies its own.
+/* Whether we notify this rank: we are connected to it, or it is our neighbour in a hypercube.  Each
+ * rank notifies its neighbours, so that all ranks learn of the failure.
  */
 static bool is_told (const struct mesh *m, long peer)
 {
@@ -74,7 +74,7 @@ static bool is_told (const struct mesh *m, long peer)
                || atomic_load (&m->links[peer].in) >= 0);
 }
 
-/* The name of the host that has gone, if that is the reason. */
+/* Return the name of the host that is unreachable, or NULL if none is. */
 static const char *gone_host (const struct mesh *m)
 {
     long r = mesh_unreachable (m);
@@ -82,8 +82,7 @@ static const char *gone_host (const struct mesh *m)
     return r < 0 ? NULL : m->endpoint->peers[r].host;
 }
 
-/* If two ranks of a host do not answer, or the host has gone, do not call its other
- * ranks.
+/* Notify the other ranks.  Skip a host that is unreachable, or once two of its ranks do not answer.
  */
 static void spread_failure (const struct mesh *m)
 {
@@ -95,7 +94,7 @@ static void spread_failure (const struct mesh *m)
         bool same = silent && strcmp (silent, host) == 0;
         struct net_seal *seal = NULL;
         int fd;
-        if (!is_told (m, r) || m->world[r] == m->root->culprit || (same && times > 1))
+        if (!is_told (m, r) || m->world[r] == m->root->failed || (same && times > 1))
             continue;
         fd = mesh_call (m, r, DIAL_ABORT, mesh_answer_seconds (m), &seal);
         if (fd >= 0) {
@@ -141,12 +140,12 @@ int mesh_usable (struct mesh *m, struct slurmdl_error *err)
     if (!endpoint_is_foreign (m->endpoint))
         return report_failure (m, err);
     errno = ENOTCONN;
-    return errorf (err, "the communicator is the parent process's");
+    return errorf (err, "the communicator belongs to the parent process");
 }
 
-/* A message that a rank sent before it ended is with our listener, which handles
- * them in order.  Once it answers our own query, it has delivered that message,
- * however late on a busy machine.
+/* Our listener may not have handled a message yet that the rank sent before it exited.  It handles
+ * messages in order, so once it answers a query of our own, it has delivered that message, however
+ * busy the machine is.
  */
 static void pass_listener (struct mesh *m)
 {
@@ -162,7 +161,7 @@ static void pass_listener (struct mesh *m)
     close (fd);
 }
 
-/* Wait for a better reason, which may be on its way from the lost rank or another. */
+/* Wait a moment: the lost rank or another one may have sent a more specific reason. */
 static void await_reason (struct mesh *m)
 {
     struct pollfd p = { .fd = m->event, .events = POLLIN };
@@ -181,8 +180,8 @@ static void await_reason (struct mesh *m)
 int mesh_altered (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     return mesh_fail (m, EBADMSG, err,
-                      "what rank %ld on %s sent was altered on its way to rank "
-                      "%ld on %s (wrong MAC): the connection is ended",
+                      "a message from rank %ld on %s to rank %ld on %s was altered in transit "
+                      "(wrong MAC): connection closed",
                       mesh_world_rank (m, peer), mesh_host (m, peer), m->endpoint->rank,
                       mesh_host (m, m->rank));
 }
@@ -190,10 +189,10 @@ int mesh_altered (struct mesh *m, long peer, struct slurmdl_error *err)
 int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     await_reason (m);
-    m->root->culprit = m->world[peer];
+    m->root->failed = m->world[peer];
     return mesh_fail (m, ECONNRESET, err,
-                      "rank %ld on %s is lost: its process or host has "
-                      "ended, or the network between",
+                      "rank %ld on %s is lost: its process exited, or its host or the "
+                      "network failed",
                       mesh_world_rank (m, peer), mesh_host (m, peer));
 }
 
@@ -202,8 +201,8 @@ int mesh_timed_out (struct mesh *m, long peer, struct slurmdl_error *err)
     char text[DIAL_TEXT];
 
     mesh_set_waits (m, peer);
-    m->root->culprit = mesh_find_culprit (m, peer, text, sizeof (text));
-    await_reason (m); /* from a rank that had waited longer and has ended */
+    m->root->failed = mesh_find_late_rank (m, peer, text, sizeof (text));
+    await_reason (m); /* a rank that waited longer may have timed out and exited before */
     return mesh_fail (m, ETIMEDOUT, err, "%s", text);
 }
 

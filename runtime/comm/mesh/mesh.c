@@ -80,7 +80,7 @@ static struct mesh *make_mesh (struct endpoint *h, uint64_t channel, const long 
     m->endpoint = h;
     m->channel = channel;
     m->size = size;
-    m->rank = m->suspect = m->culprit = -1;
+    m->rank = m->suspect = m->failed = -1;
     m->timeout = h->timeout;
     m->event = -1;
     m->world = calloc ((size_t)size, sizeof (*m->world));

@@ -99,7 +99,7 @@ static int fail_node_group (struct node_group *n, struct slurmdl_error *err)
     return -1;
 }
 
-/* Whether a rank has given up.  Prefer the reason that the mesh reports. */
+/* Fail if a rank gave up.  If the mesh reports a reason soon, prefer that. */
 static int look_at_reason (struct node_group *n, struct slurmdl_error *err)
 {
     struct timespec nap = { 0, 10000000 };
@@ -113,7 +113,7 @@ static int look_at_reason (struct node_group *n, struct slurmdl_error *err)
         nanosleep (&nap, NULL);
     }
     return mesh_fail (n->mesh, n->head->code, err, "%.255s",
-                      *why ? why : "a rank of this node has given up");
+                      *why ? why : "a rank on this node gave up");
 }
 
 /* The first rank that has not arrived, numbered as in the mesh. */

@@ -192,7 +192,7 @@ static void one_of_a_node_is_missing (void **state)
     before = as_on_nodes;
     timeout = 8;
     run_world (120, 41, -1);
-    all_say (120, 41, ETIMEDOUT, "1 of 120 ranks did not come within 8 s: 41 (n11)");
+    all_say (120, 41, ETIMEDOUT, "1 of 120 ranks did not connect within 8 s: 41 (n11)");
 }
 
 static void a_leader_is_missing (void **state)
@@ -200,7 +200,7 @@ static void a_leader_is_missing (void **state)
     before = as_on_nodes;
     timeout = 8;
     run_world (120, 40, -1);
-    all_say (120, 40, ETIMEDOUT, "1 of 120 ranks did not come within 8 s: 40 (n11)");
+    all_say (120, 40, ETIMEDOUT, "1 of 120 ranks did not connect within 8 s: 40 (n11)");
 }
 
 static void one_is_missing (void **state)
@@ -209,7 +209,7 @@ static void one_is_missing (void **state)
 
     timeout = 3;
     run_world (5, 3, -1);
-    all_say (5, 3, ETIMEDOUT, "1 of 5 ranks did not come within 3 s: 3");
+    all_say (5, 3, ETIMEDOUT, "1 of 5 ranks did not connect within 3 s: 3");
     assert_true (monotonic () - began < 100);
 }
 
@@ -373,7 +373,7 @@ static void sizes_differ (void **state)
     timeout = 3;
     run_world (3, -1, -1);
     assert_non_null (strstr (results[2].err.text, "rank 2 is one of 5 ranks, and rank 0 one of 3"));
-    assert_non_null (strstr (results[1].err.text, "did not come within 3 s: 2"));
+    assert_non_null (strstr (results[1].err.text, "did not connect within 3 s: 2"));
 }
 
 static void at_taken_port (struct listen_sockets *s, const char *host)

@@ -387,7 +387,7 @@ static void test_too_few (void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal (c.results[i].rv, -1);
         assert_int_equal (c.results[i].error, ETIMEDOUT);
-        assert_non_null (strstr (c.results[i].text, "of at least 3 ranks came in 4 s"));
+        assert_non_null (strstr (c.results[i].text, "of at least 3 ranks joined within 4 s"));
     }
 }
 
