@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 
@@ -79,22 +80,52 @@ int slurm_cancel (char *const *jobs, const char *option, struct slurmdl_error *e
     return rv;
 }
 
+/* The name of the step in a component of the job.  Returns false if the job has no such component.
+ */
+static bool step_name (const char *step, long component, char *buf, size_t size)
+{
+    char name[64] = "SLURM_JOB_ID";
+    const char *job;
+
+    if (slurm_components () > 1)
+        snprintf (name, sizeof (name), "SLURM_JOB_ID_HET_GROUP_%ld", component);
+    if ((job = getenv (name)))
+        snprintf (buf, size, "%.32s.%.32s", job, step);
+    return job;
+}
+
 int slurm_cancel_step (const char *step, const char *option, struct slurmdl_error *err)
 {
-    long n = slurm_components ();
-    char name[64], text[96];
+    char text[96];
     char *const steps[] = { text, NULL };
-    const char *job;
     int rv = 0;
 
-    for (long i = 0; i < n; i++) {
-        snprintf (name, sizeof (name), n > 1 ? "SLURM_JOB_ID_HET_GROUP_%ld" : "SLURM_JOB_ID", i);
-        if (!(job = getenv (name)))
-            continue;
-        snprintf (text, sizeof (text), "%.32s.%.32s", job, step);
-        rv |= slurm_cancel (steps, option, err);
-    }
+    for (long i = 0; i < slurm_components (); i++)
+        if (step_name (step, i, text, sizeof (text)))
+            rv |= slurm_cancel (steps, option, err);
     return rv;
+}
+
+/* The shell ends at once, so that nobody has to wait for scancel. */
+int slurm_begin_to_cancel_step (const char *step)
+{
+    char **words = NULL;
+    char text[96];
+    pid_t pid;
+
+    strings_add (&words, "sh");
+    strings_add (&words, "-c");
+    strings_add (&words, "scancel --quiet -- \"$@\" &");
+    strings_add (&words, "sh");
+    for (long i = 0; i < slurm_components (); i++)
+        if (step_name (step, i, text, sizeof (text)))
+            strings_add (&words, text);
+    pid = subprocess_spawn (&(struct spawn){ .argv = words, .io = { -1, 2, 2 } });
+    strings_free (words);
+    if (pid < 0)
+        return -1;
+    subprocess_wait (pid);
+    return 0;
 }
 
 static int control (const char *verb, const char *job, const char *change,

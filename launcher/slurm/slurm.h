@@ -119,6 +119,11 @@ int slurm_cancel (char *const *jobs, const char *option, struct slurmdl_error *e
  */
 int slurm_cancel_step (const char *step, const char *option, struct slurmdl_error *err);
 
+/* The same without waiting for slurmctld, which may not answer.  scancel prints its errors to the
+ * standard error of this process.  Returns 0, or -1 with errno.
+ */
+int slurm_begin_to_cancel_step (const char *step);
+
 /* Requeue a job.  Slurm ends its present run. */
 int slurm_requeue (const char *job, struct slurmdl_error *err);
 

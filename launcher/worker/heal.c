@@ -378,7 +378,6 @@ static void begin_to_act (struct heal *h, const struct trial_attempt *a, struct 
 /* Kill srun, which would wait for a lost node as long as Slurm does. */
 static void leave_behind (struct heal *h, struct trainer *t)
 {
-    struct slurmdl_error err = { "" };
     char step[32];
 
     h->left = true;
@@ -386,8 +385,8 @@ static void leave_behind (struct heal *h, struct trainer *t)
     if (rank_watch_step (h->watch) < 0)
         return;
     snprintf (step, sizeof (step), "%ld", rank_watch_step (h->watch));
-    if (slurm_cancel_step (step, NULL, &err) < 0)
-        complain ("step %s: %s", step, err.text);
+    if (slurm_begin_to_cancel_step (step) < 0)
+        complain ("step %s: cannot start scancel: %s", step, strerror (errno));
 }
 
 static void end_step (struct heal *h, struct trainer *t)

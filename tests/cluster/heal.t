@@ -24,7 +24,15 @@ END
     begins "$1"
 }
 
-# ---- a process dies, stops, hangs
+# ---- a process dies, stops, hangs.  scancel does not return, as when slurmctld is down, until the test says so.
+mkdir bin
+scancel=$(command -v scancel)
+program bin/scancel <<END
+echo "\$\$" >"$work/scancel.pid"
+until [ -e "$work/scancel.go" ]; do sleep 1; done
+exec "$scancel" "\$@"
+END
+export PATH="$work/bin:$PATH"
 experiment spare "spares = 1;"
 kill_rank () { kill -9 "$(of_rank 3 python3)"; }
 fault "a rank is killed" kill_rank
@@ -49,6 +57,12 @@ unplug () { ip link set "$bridge.2" down; }
 fault "a node is unplugged" unplug
 told 'node n2 does not answer; 2 ranks there' "the node is named"
 told 'n2 is left out' "and left out"
+kill -0 "$(cat scancel.pid)"
+ok $? "the worker has not waited for scancel"
+touch scancel.go
+wait_for 60 sh -c "! kill -0 $(cat scancel.pid) 2>/dev/null"
+ok $? "which then cancels the step"
+PATH=${PATH#*:}
 wait_for 60 test "$(processes python3 | wc -l)" -ge 4
 is "$(for p in $(processes python3); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^SLURMD_NODENAME=//p'; done | sort -u | tr '\n' ' ')" \
     "n1 n3 " "the spare has its ranks"
