@@ -206,6 +206,12 @@ long slurm_components (void);
 /* Whether srun or slurmstepd printed a line, and not the program that they run. */
 bool slurm_printed (const char *line);
 
+/* Whether a line is srun's own error, neither the plugin's nor about how a task ended. */
+bool slurm_complained (const char *line);
+
+/* Whether such an error means that srun cannot start the step. */
+bool slurm_refused_step (const char *line);
+
 /* Find the last line of an output that is not blank and that Slurm did not print, without "dl: ".
  * NULL: there is none.  Changes the text.
  */

@@ -18,6 +18,25 @@ bool slurm_printed (const char *line)
            || (!strncmp (line, "slurmstepd", n) && (line[n] == ':' || line[n] == '-'));
 }
 
+bool slurm_complained (const char *line)
+{
+    return (!strncmp (line, "srun: error: ", 13) || !strncmp (line, "srun: fatal: ", 13))
+           && strncmp (line + 13, "dl: ", 4) && !strstr (line, ": task");
+}
+
+bool slurm_refused_step (const char *line)
+{
+    static const char *const words[] = { "srun: fatal: ", "srun: error: Unable to create step",
+                                         "srun: error: Unable to confirm allocation",
+                                         "srun: error: Task launch for ",
+                                         "srun: error: Application launch failed" };
+
+    for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++)
+        if (!strncmp (line, words[i], strlen (words[i])))
+            return true;
+    return false;
+}
+
 char *slurm_last_line (char *text)
 {
     char *found = NULL;

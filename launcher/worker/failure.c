@@ -49,13 +49,29 @@ static bool ends_line (char c)
     return c == '\n' || c == '\r' || c == '\0';
 }
 
+/* Whether heal.c wrote the line, which it then also wrote to the attempt's folder. */
+static bool is_healing_line (const char *notes, const char *line)
+{
+    size_t n = strlen (line);
+
+    if (n <= 4 || strncmp (line, "dl: ", 4))
+        return false;
+    line += 4;
+    n -= 4;
+    for (const char *c = notes; c && (c = strstr (c, line)); c += n)
+        if (c > notes && c[-1] == ' ' && (c[n] == '\n' || c[n] == '\0'))
+            return true;
+    return false;
+}
+
 /* Whether Slurm printed the line, or dl did: in an attempt that resumes from an older one
- * (trainer.h) or whose ranks it watches (heal.c).
+ * (trainer.h), about its ranks (the plugin), or while it heals.
  */
-static bool is_note_line (const char *line)
+static bool is_note_line (const char *notes, const char *line)
 {
     return slurm_printed (line) || !strncmp (line, "dl: this attempt ", 17)
-           || !strncmp (line, "dl: rank ", 9);
+           || !strncmp (line, "dl: rank ", 9) || !strncmp (line, "dl: this site's default ", 24)
+           || is_healing_line (notes, line);
 }
 
 /* Cut off the last line; NULL: none is left. */
@@ -74,18 +90,33 @@ static char *cut_last_line (char *buf, size_t *n)
     return buf + start + strspn (buf + start, " \t");
 }
 
+/* If srun could not start the step, its first complaint is the reason, whatever was printed before.
+ * So is an error of srun if there are only notes beside it.
+ */
 int attempt_last_line (const char *dir, char line[LAST_LINE])
 {
     char buf[TAIL + 1];
+    char path[PATH_MAX];
     size_t n = read_log_tail (dir, buf);
-    char *text;
+    const char *last = NULL, *complaint = NULL;
+    char *notes = NULL, *text;
+    bool refused = false;
 
-    while ((text = cut_last_line (buf, &n)))
-        if (*text && !is_note_line (text)) {
-            snprintf (line, LAST_LINE, "%s", text);
-            return 0;
-        }
-    return -1;
+    if (snprintf (path, sizeof (path), "%s/" HEALING_NAME, dir) < (int)sizeof (path))
+        notes = file_read_now (path, HEALING_MOST, NULL, NULL, NULL);
+    while (!last && (text = cut_last_line (buf, &n)))
+        if (slurm_complained (text)) {
+            refused |= slurm_refused_step (text);
+            complaint = text;
+        } else if (*text && !is_note_line (notes, text))
+            last = text;
+    free (notes);
+    if (refused || !last)
+        last = complaint;
+    if (!last)
+        return -1;
+    snprintf (line, LAST_LINE, "%s", last);
+    return 0;
 }
 
 /* Whether one of the texts, NULL-ended, is in the last 16 KiB of the log. */
@@ -157,7 +188,7 @@ static void why_it_ended (const struct trial_attempt *a, int status, struct fail
     if (WIFSIGNALED (status))
         snprintf (v->why, sizeof (v->why), "killed by signal %d (%s)", WTERMSIG (status),
                   strsignal (WTERMSIG (status)));
-    else if (WEXITSTATUS (status) > SHELL)
+    else if (WEXITSTATUS (status) > SHELL && WEXITSTATUS (status) <= SHELL + SIGRTMAX)
         snprintf (v->why, sizeof (v->why), "exit status %d (%s)", WEXITSTATUS (status),
                   strsignal (WEXITSTATUS (status) - SHELL));
     else if (WEXITSTATUS (status))

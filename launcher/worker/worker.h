@@ -263,7 +263,8 @@ char *failure_bad_nodes (const char *dir);
 enum { LAST_LINE = 200 };
 
 /* Copy the last line of the log in the attempt's folder 'dir' that is neither blank nor Slurm's
- * message about the end of its step.  It may contain any bytes.
+ * message about the end of its step nor a note of dl.  If srun could not start the step, copy what
+ * it printed about that.  The line may contain any bytes.
  *
  * Returns 0, or -1 if there is none.
  */

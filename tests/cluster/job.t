@@ -60,6 +60,19 @@ run_script fails --nodes=1
 is "$(scontrol show job "$job" | grep -o 'ExitCode=[0-9:]*')" "ExitCode=1:0" "one that fails has status 1"
 like "$(cat fails.out)" '^dl: job .*fails-0001: Failed: SameCause: .*exit status 9' "and says why"
 
+# ---- srun cannot start the ranks: the reason is what it says, not a note of dl or of the plugin
+reason () { # reason NAME: print the reason of the failed trial, without the job's number
+    "$dl" show --json "$1" | python3 -c 'import json, re, sys; print(re.sub("job [0-9]+", "job N", json.load(sys.stdin)["trials"][0]["why"]))'
+}
+timeout 300 salloc --quiet --nodes=1 --ntasks=1 "$dl" job --dir="$work" --name=large --ntasks-per-node=4 -- true >large.out 2>&1
+is "$? $(reason large)" "1 exit status 1: srun: error: Unable to create step for job N: More processors requested than permitted" "more ranks than the allocation has room for"
+like "$(cat large.out)" 'Failed: SameCause: exit status 1: srun: error: Unable to create step for job [0-9]*: More processors requested than permitted; ' "the job's output says so, too"
+memory='environment.variables={SLURM_MEM_PER_CPU="100";SLURM_MEM_PER_NODE="100";}'
+timeout 300 salloc --quiet --nodes=1 --ntasks=2 "$dl" job --dir="$work" --name=memory --ntasks-per-node=2 --set "$memory" -- true >memory.out 2>&1
+is "$? $(reason memory)" "1 exit status 1: srun: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive." "variables that contradict each other"
+timeout 300 salloc --quiet --nodes=1 --ntasks=2 "$dl" job --dir="$work" --name=nested --ntasks-per-node=2 -- sh -c 'srun -n 900 true; echo it is wrong; exit 7' >nested.out 2>&1
+like "$(reason nested)" '^exit status 7: it is wrong: rank' "the srun of a program that goes on is not the reason"
+
 # ---- roles: a chief that succeeds ends the job, although servers never exit
 cat >tf.conf <<'END'
 name = "tf";
