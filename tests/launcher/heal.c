@@ -246,7 +246,7 @@ static void the_manual_has_the_table (void **state)
             const struct heal_row *row = &heal_rows[n];
             assert_string_equal (cause, row->word);
             assert_string_equal (stacks, row->takes_stacks ? "kept" : "no");
-            assert_string_equal (step, row->leaves ? "left behind" : "ended");
+            assert_string_equal (step, row->leaves ? "abandoned" : "ended");
             assert_string_equal (node, row->leaves ? "left out" : row->checks ? "checked" : "kept");
             assert_string_equal (attempt, row->is_free ? "free" : "counted");
         }
