@@ -6,7 +6,7 @@ runtime_units = %D%/comm/commfail.t %D%/comm/elasticjoins.t %D%/comm/elastic.t %
 	%D%/comm/node.t %D%/comm/comm.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/run.t %D%/shards.t \
 	%D%/saves.t %D%/slabs.t %D%/ring.t %D%/reads.t %D%/damage.t %D%/nameindex.t %D%/h5image.t %D%/agree.t %D%/errors.t %D%/process_id.t %D%/inside.t \
 	%D%/comm/rankname.t %D%/comm/secret.t %D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/engine.t \
-	%D%/comm/gathers.t %D%/comm/tensors.t
+	%D%/comm/gathers.t %D%/comm/tensors.t %D%/comm/interface.t
 if HAVE_NCCL
 device_units = %D%/comm/ncclcomm.t %D%/comm/device.t
 endif
@@ -23,6 +23,7 @@ $(runtime_units): %D%/libtest.la $(runtime_archives)
 %C%_errors_t_CPPFLAGS = $(AM_CPPFLAGS) -DSOURCES='"$(abs_srcdir)"'
 %C%_topology_t_CPPFLAGS = $(AM_CPPFLAGS) -DMACHINES='"$(abs_srcdir)/%D%/topology"'
 %C%_comm_elasticjoins_t_SOURCES = %D%/comm/elastic.c
+%C%_comm_interface_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getifaddrs,--wrap=freeifaddrs
 %C%_comm_rankname_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo
 # the generic kernels, which this processor would not use
 %C%_comm_reduce_generic_t_SOURCES = %D%/comm/reduce.c runtime/comm/reduce/convert.c runtime/comm/reduce/narrow.c \
