@@ -78,7 +78,7 @@ echo 'int a (void); int b (void); int b (void) { return a (); }' >"$work/s/two/b
 echo 'int b (void); int c (void); int c (void) { return b (); }' >"$work/s/two/c.c"
 printf '<!-- layers -->\n| folder | has | may use |\n| --- | --- | --- |\n| one | a | two, libc |\n| two | b, c | libc |\n<!-- /layers -->\n' >"$work/s/table.md"
 for f in one/a two/b two/c; do
-    ${CC:-cc} -c "$work/s/$f.c" -o "$work/b/$f.o" || { echo "Bail out! no compiler"; exit 1; }
+    ${CC:-cc} -c "$work/s/$f.c" -o "$work/b/$f.o" || bail_out "no compiler"
 done
 uses "$work/s" "$work/b" one two >"$work/planted"
 is "$(cat "$work/planted")" "one/a.c two/b.c b

@@ -66,6 +66,12 @@ skip_all () { # skip_all WHY
     exit 0
 }
 
+bail_out () { # bail_out WHY [FILE]: end the test, which fails; FILE has the output to print
+    [ -z "${2:-}" ] || sed 's/^/# /' "$2"
+    echo "Bail out! $1"
+    exit 1
+}
+
 skip () { # skip NAME WHY
     n=$((n + 1))
     echo "ok $n # SKIP $1: $2"
@@ -213,7 +219,7 @@ try_cluster () { # try_cluster NAME OPTION...: start a cluster, and make it the 
 }
 
 cluster_up () {
-    try_cluster "$@" || { echo "Bail out! no cluster"; exit 1; }
+    try_cluster "$@" || bail_out "no cluster"
 }
 
 hosts_up () { # like cluster_up, but with a network namespace for each node, and $hosts set, if possible

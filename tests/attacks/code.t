@@ -13,8 +13,7 @@ cp s.conf code/c.conf
 sed -i 's|^name.*|name = "c";|; s|^entrypoint.*|entrypoint = "sh train.sh";|' code/c.conf
 echo "dl log loss=1" >code/train.sh
 chmod -R go+rX code
-victim timeout 100 dl run --local --dir "$group" code/c.conf >made 2>&1 ||
-    { sed 's/^/# /' made; echo "Bail out! no experiment"; exit 1; }
+victim timeout 100 dl run --local --dir "$group" code/c.conf >made 2>&1 || bail_out "no experiment" made
 state=$victim_home/.local/state/slurm-dl
 copy=$(find "$state" -name train.sh)
 like "$copy" '/code/.*/code/train.sh$' "the copy is where nobody else may write"
@@ -75,7 +74,10 @@ mv "$group/kept" "$group/.dl-code"
 again
 plant 'add("train.sh", evil)'
 digest='line["code"] = hashlib.sha256(open(exp + "/code.tar.zst", "rb").read()).hexdigest()'
-attacker /usr/bin/python3 "$srcdir/tests/attacks/forge.py" "$group/c-0001" "$digest" || echo "# cannot change the log"
+forge () { # make the log name the archive that is there
+    attacker /usr/bin/python3 "$srcdir/tests/attacks/forge.py" "$group/c-0001" "$digest" || bail_out "cannot change the log"
+}
+forge
 is_refused "another log" 2 'what its trials run as you has changed since you last started it'
 
 # ---- a planted folder "code" in the experiment
@@ -109,7 +111,7 @@ for lines in 'add("../../../../../evil", evil)' "add(\"$victim_home/evil\", evil
     again
     plant "$lines"
     attacker chmod 666 "$group/c-0001/code.tar.zst"
-    attacker /usr/bin/python3 "$srcdir/tests/attacks/forge.py" "$group/c-0001" "$digest"
+    forge
     ! victim timeout 100 dl continue --trust --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null && [ -z "$(find "$work" /tmp -maxdepth 4 -name evil -newer plant.py 2>/dev/null)" ]
     ok $? "$lines"
     like "$(cat out)" 'cannot unpack the frozen code' "$lines: it was tried"

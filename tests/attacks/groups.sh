@@ -16,8 +16,7 @@ checkpoint_policy = { save_trial_latest = 0; save_trial_best = 0; };
 CONF
 chmod 644 "$work/s.conf"
 
-victim timeout 100 dl run --local --dir "$group" "$work/s.conf" >"$work/made" 2>&1 ||
-    { sed 's/^/# /' "$work/made"; echo "Bail out! no experiment"; exit 1; }
+victim timeout 100 dl run --local --dir "$group" "$work/s.conf" >"$work/made" 2>&1 || bail_out "no experiment" "$work/made"
 
 # files that dl gc considers checkpoints, by their names
 victim sh -c "umask 002; for n in 1 2; do

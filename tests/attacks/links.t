@@ -31,11 +31,11 @@ plant () {
     shift 3
     case_of links
     precious
-    attacker sh -c "umask 0; mkdir -p '$e/$(dirname "$path")'; rm -rf '$e/$path'; ln -s '$target' '$e/$path'" || echo "Bail out! $name"
+    attacker sh -c "umask 0; mkdir -p '$e/$(dirname "$path")'; rm -rf '$e/$path'; ln -s '$target' '$e/$path'"
+    [ "$(readlink "$e/$path")" = "$target" ] || bail_out "$name: there is no link"
     victim timeout 100 dl "$@" "$e" >out 2>&1
-    status=$?
-    [ $status -ne 124 ]
-    ok $? "$name: it ends"
+    [ $? -ne 124 ]
+    ok $? "$name: dl ends"
     unharmed_own "$name: nothing outside changes"
 }
 

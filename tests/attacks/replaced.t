@@ -27,19 +27,20 @@ printf '#!/bin/sh\ntrue\n' >good/train.sh
 mv v.conf good
 chmod -R go+rX good
 
-made () { # made NAME: make an experiment of the victim's; sets $e to its folder
+made () { # made NAME [VARIABLE=VALUE]: make an experiment of the victim's; sets $e to its folder
     rm -rf "$group"/[a-z]*-0001 "$group"/[a-z]*.old "$group/ran" "$state"
-    DL_FREEZE=0 victim timeout 100 dl run --local --dir "$group" --set "name=\"$1\"" good/v.conf >made 2>&1 ||
-        { sed 's/^/# /' made; echo "Bail out! no experiment"; exit 1; }
+    victim env "${2:-DL_FREEZE=0}" timeout 100 dl run --local --dir "$group" --set "name=\"$1\"" good/v.conf >made 2>&1 ||
+        bail_out "no experiment $1" made
     e=$group/$1-0001
 }
 new_log () { # new_log STATEMENT: replace the log and the trials; the statement changes the log's first entry
     attacker sh -c "umask 0; cd '$e' && mv log log.old && mv trials trials.old && mkdir -p log/000000 trials &&
-        cp log.old/000000/00000001 log/000000 && exec /usr/bin/python3 '$forge' '$e' \"line['dir'] = '$work/evil'; $1\""
+        cp log.old/000000/00000001 log/000000 && exec /usr/bin/python3 '$forge' '$e' \"line['dir'] = '$work/evil'; $1\"" ||
+        bail_out "the log cannot be replaced"
 }
 new_conf () { # replace experiment.conf by one that runs the attacker's script
     attacker sh -c "umask 0; cd '$e' && sed 's|^entrypoint.*|entrypoint = \"sh $work/evil/train.sh; dl log loss=1\";|' experiment.conf >c &&
-        mv -f c experiment.conf"
+        mv -f c experiment.conf && grep -q evil experiment.conf" || bail_out "experiment.conf cannot be replaced"
 }
 digest () { # digest FILE
     sha256sum <"$1" | cut -c 1-64
@@ -71,19 +72,19 @@ for command in resume continue 'retry' 'reproduce' 'fork' worker 'requeue'; do
         victim env SLURM_ARRAY_JOB_ID=4 SLURM_ARRAY_TASK_ID=1 timeout 100 "$@"
 done
 made without
-attacker sh -c "umask 0; chmod +t '$group'" 2>/dev/null
-new_log "del line['id'], line['digest']"
-attacker "$putevent" "$e" '{"op": "end", "state": "stopped"}' 2>/dev/null
+victim chmod +t "$group"
+new_log "pass"
+attacker "$putevent" "$e" '{"op": "end", "state": "stopped"}' || bail_out "the log cannot be ended"
+attacker /usr/bin/python3 "$forge" "$e" "del line['id'], line['digest']" || bail_out "the log cannot be changed"
 nothing_runs "an ended one without them, in a sticky folder" "$unfit" victim timeout 100 dl continue --local "$e"
+victim chmod -t "$group"
 for key in id digest; do
     made only$key
     new_log "del line['$key']"
     nothing_runs "a log without $key" "$unfit" victim timeout 100 dl resume --local "$e"
 done
-made nocode
-rm -rf "$group"/nocode-0001
-(unset DL_FREEZE; victim timeout 100 dl run --local --dir "$group" --set 'name="nocode"' good/v.conf >made 2>&1)
-grep -q '"code"' "$e/log/000000/00000001" || echo "# the code was not frozen"
+made nocode DL_FREEZE=1
+grep -q '"code"' "$e/log/000000/00000001" || bail_out "the code was not frozen" made
 new_log "del line['code'], line['root']"
 nothing_runs "a log without the code that was frozen" "$changed" victim timeout 100 dl resume --local "$e"
 made noroot

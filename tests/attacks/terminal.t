@@ -23,7 +23,7 @@ resources = { workers = 1; };
 END
 sed -i "s,sh ../../../../evil.sh,sh $work/evil.sh," e.conf
 timeout 300 dl run --local e.conf >run.out 2>&1 || sed 's/^/# /' run.out
-like "$(dl ls 2>&1)" '^ *e-0001|e-0001' "an experiment"
+like "$(dl ls 2>&1)" '^e-0001 +completed' "the experiment completes"
 exp="e-0001"
 
 on_terminal () { # on_terminal COMMAND: print what the terminal gets, without carriage returns
@@ -44,7 +44,7 @@ dl logs $exp 1 >raw
 is "$(cmp raw $exp/trials/0001/a.1/log && echo same)" same "a pipe or a file gets all as it is"
 
 # labels, hosts, reasons and names in log entries that another user may have written
-PYTHONPATH=$srcdir/tests/faults python3 - "$exp" <<'END' || echo "# no entries were put"
+PYTHONPATH=$srcdir/tests/faults python3 - "$exp" <<'END' || bail_out "the log cannot be extended"
 import glob, json, sys
 from replay import xxh64
 evil = "v\033[2J\033]0;title\007\u009b31m\x7f"

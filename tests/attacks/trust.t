@@ -93,8 +93,10 @@ like "$(fork)" "^[1-9].*others have written it.*--trust.* 0$" "dl fork refuses a
 like "$(fork --trust)" "^0 .* 1$" "but with --trust"
 for mode in 664 646 644; do
     victim sh -c "cd '$group/f-0001/trials/0001/a.1/ckpt' && for f in *.h5; do cp \$f .own && chmod $mode .own && mv -f .own \$f; done"
-    [ $mode = 644 ] && wanted="^0 .* 2$" || wanted="^[1-9].*or may write to it.*--trust.* 1$"
-    like "$(fork)" "$wanted" "nor one's own of mode 664 or 646 without it: $mode"
+    case $mode in
+    644) like "$(fork)" "^0 .* 2$" "mode $mode: it copies one's own" ;;
+    *) like "$(fork)" "^[1-9].*or may write to it.*--trust.* 1$" "mode $mode: it refuses one's own that others may write to" ;;
+    esac
 done
 
 # ---- nor does a copy made by export, register or import, or a copy of such a copy

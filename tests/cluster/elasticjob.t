@@ -14,7 +14,7 @@ cp "$srcdir/contrib/minicluster" "$builddir/tests/runtime/comm/elastic.t" "$work
 cp "$(command -v dl)" "$work/dl"
 export MINICLUSTER_DIR="$work" DL_COMM_TIMEOUT=20 DL_ELASTIC_SETTLE=10 DL_ELASTIC_TIMEOUT=60
 unset XDG_RUNTIME_DIR SLURM_CONF
-as_ordinary "$mc" up --name=$name --nodes=5 --conf=SlurmdTimeout=5 >up 2>&1 || { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
+as_ordinary "$mc" up --name=$name --nodes=5 --conf=SlurmdTimeout=5 >up 2>&1 || bail_out "no cluster" up
 eval "$(as_ordinary "$mc" env $name)"
 
 kill_rank () { # kill_rank UNIT: kill a process of that unit

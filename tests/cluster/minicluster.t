@@ -57,7 +57,7 @@ is $? 0 "first"
 wait %2
 is $? 0 "second, at the same time"
 sed 's/^/# /' "$work/one" "$work/two"
-[ -d "$all/one" ] && [ -d "$all/two" ] || { echo "Bail out! no cluster"; exit 1; }
+[ -d "$all/one" ] && [ -d "$all/two" ] || bail_out "no cluster"
 like "$(ordinary ls)" '^one up' "ls"
 like "$(ordinary up --name=one 2>&1)" 'one is already up' "a second one of that name is refused"
 use "$all/one"

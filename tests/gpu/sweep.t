@@ -189,20 +189,21 @@ def out_of_memory():
 
 
 def slots():
-    """With slots_per_trial=1 on one GPU, one worker runs at a time, and each trial sees only its GPU."""
+    """With slots_per_trial=1, dl starts one worker for each GPU, and each trial sees only the GPU of its worker."""
     if STAND_INS:
-        os.environ["CUDA_VISIBLE_DEVICES"] = "0"
-    experiment("slots", "train {lr} 16 64", 'metric = "accuracy"; smaller_is_better = false', 4, 2,
-               "slots_per_trial = 1;")
+        os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpus = gpus.split(",") if gpus else [os.path.basename(p)[6:] for p in glob.glob("/dev/nvidia[0-9]*")]
+    experiment("slots", "train {lr} 16 64", 'metric = "accuracy"; smaller_is_better = false', len(gpus) + 3,
+               len(gpus) + 1, "slots_per_trial = 1;")
     hyperparameters("slots", 'lr = { type = "loguniform"; minval = 0.05; maxval = 0.2; };')
     status, text, _ = dl_run("slots")
     say(text)
     same(status, 0, "a GPU for each trial: completed")
-    n = len(glob.glob("slots-0001/workers/*"))
-    say(f"workers: {os.listdir('slots-0001/workers') if os.path.isdir('slots-0001/workers') else 'none'}")
-    ok(n >= 1, "there were workers")
+    ok(f"{len(gpus)} of {len(gpus) + 3} workers: " in text, "dl run starts as many workers as there are GPUs", text)
     seen = lines("slots", "devices seen ")
-    same(seen, ["devices seen 0"] * 2, "each trial sees GPU 0 alone")
+    ok(len(seen) == len(gpus) + 1 and {s.split()[-1] for s in seen} <= set(gpus),
+       "each trial sees one GPU", seen)
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
 
 

@@ -215,6 +215,13 @@ static bool on_small_disk (void)
     return mount ("none", dir, "tmpfs", 0, "size=300k") == 0;
 }
 
+/* Also after a case that failed half-way, with its files open. */
+static int remove_disk (void **state)
+{
+    umount2 (dir, MNT_DETACH);
+    return remove_dir (state);
+}
+
 /* A flush reports a full disk.  Rows stay in memory, and are written once there
  * is room again.
  */
@@ -242,7 +249,6 @@ static void full_disk (void **state)
     assert_int_equal (slurmdl_metrics_flush (m, &err), 0);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
     check_rows (20000, 0);
-    umount (dir);
 }
 
 /* A thread that logs more than the memory holds waits for the disk. */
@@ -277,7 +283,6 @@ static void full_disk_does_not_hold_up (void **state)
     /* the event stays in memory until the end */
     assert_int_equal (metrics_event (m, "note", 1, "{}"), 0);
     assert_int_equal (slurmdl_metrics_destroy (m), -1);
-    umount (dir);
 }
 
 static void not_a_metrics_file (void **state)
@@ -546,8 +551,8 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER (names_are_checked),
     IN_FOLDER (threads_share_a_file),
     IN_FOLDER (child_does_not_write),
-    IN_FOLDER (full_disk),
-    IN_FOLDER (full_disk_does_not_hold_up),
+    cmocka_unit_test_setup_teardown (full_disk, make_dir, remove_disk),
+    cmocka_unit_test_setup_teardown (full_disk_does_not_hold_up, make_dir, remove_disk),
     IN_FOLDER (much_at_once),
     IN_FOLDER (not_a_metrics_file),
     IN_FOLDER (libhdf5_reads_other_layouts),

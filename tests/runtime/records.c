@@ -345,22 +345,28 @@ static int no_row (const struct slurmdl_row *r, void *arg)
     return 0;
 }
 
+/* A reader must not go through terabytes of zeros, which would take an hour. */
 static void claims (void **state)
 {
     struct slurmdl *run = open_run ();
     char name[200];
+    int large;
 
     slurmdl_log (run, "a", 1, 1);
     slurmdl_close (run);
     snprintf (name, sizeof (name), "%s/metrics.h5", attempt_dir (1));
-    alarm (300); /* reading 4 TiB of zeros would take an hour */
-    if (claim (name, "metrics", (uint64_t)1 << 37, 32) == 0)
+    alarm (300);
+    large = claim (name, "metrics", (uint64_t)1 << 37, 32);
+    if (large == 0) {
         assert_int_equal (slurmdl_metrics_read (name, no_row, NULL, NULL), 0);
-    if (claim (name, "records", (uint64_t)1 << 36, 48) == 0)
+        assert_int_equal (claim (name, "records", (uint64_t)1 << 36, 48), 0);
         assert_int_equal (slurmdl_metrics_read (name, no_row, NULL, NULL), 0);
-    if (claim (name, "names", (uint64_t)1 << 20, 64) == 0)
-        assert_int_equal (slurmdl_metrics_read (name, no_row, NULL, NULL), -1);
+    }
+    assert_int_equal (claim (name, "names", (uint64_t)1 << 20, 64), 0);
+    assert_int_equal (slurmdl_metrics_read (name, no_row, NULL, NULL), -1);
     alarm (0);
+    if (large != 0)
+        SKIP_CASE ("the file system holds no file of 4 TiB; only the names were checked");
 }
 
 static const struct CMUnitTest tests[] = {

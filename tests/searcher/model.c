@@ -200,39 +200,16 @@ static void tpe_mirrors (void **state)
     search_mirrors ("tpe", 60, bowl_space, 3, bowl);
 }
 
-/* Eight workers: TPE does not propose a point again while a trial there is pending. */
-static void tpe_waits_for_nobody (void **state)
-{
-    struct searcher *s = search_create ("tpe", 1, 200, bowl_space, 3);
-    long open[8];
-    double point[8][3];
-    double nearest = 1;
-
-    for (int i = 0; i < 8; i++)
-        open[i] = search_begin (s, point[i]);
-    for (int i = 0; i < 192; i++) {
-        int k = i % 8;
-        searcher_observe (s, open[k], 1, &(double){ bowl (point[k]) });
-        open[k] = search_begin (s, point[k]);
-        for (int j = 0; j < 8; j++)
-            if (j != k) {
-                double d = hypot (point[k][0] - point[j][0], point[k][1] - point[j][1]);
-                nearest = d < nearest ? d : nearest;
-            }
-    }
-    assert_true (nearest > 0);
-    searcher_destroy (s);
-}
-
 /* Observe sixty random choices.  The best six results have choice 0 and the next nine choice 1, so
- * TPE prefers choice 0 if it counts a tenth as good, but choice 1 if it counts a quarter.
+ * TPE prefers choice 0 if it counts a tenth as good, but choice 1 if it counts a quarter.  Returns
+ * NULL if the sixty have too few of either choice.
  */
-static long next_of_sixty (uint64_t seed)
+static struct searcher *observe_sixty (uint64_t seed, long trials)
 {
     static const struct param choice[] = { CHOICE ("c", 4) };
-    struct searcher *s = search_create ("tpe", seed, 61, choice, 1);
+    struct searcher *s = search_create ("tpe", seed, trials, choice, 1);
     int best = 0, good = 0;
-    double x[60], next;
+    double x[60];
 
     for (int i = 0; i < 60; i++)
         assert_int_equal (search_begin (s, x + i), i + 1);
@@ -244,24 +221,46 @@ static long next_of_sixty (uint64_t seed)
             value = 10 + good++;
         assert_int_equal (searcher_observe (s, i + 1, 1, &value), 0);
     }
-    search_begin (s, &next);
+    if (best == 6 && good == 9)
+        return s;
     searcher_destroy (s);
-    return best == 6 && good == 9 ? (long)next : -1;
+    return NULL;
+}
+
+/* Observe them, and count the next 'n' choices, whose trials stay pending. */
+static int count_next (long n, int count[4])
+{
+    int all = 0;
+
+    memset (count, 0, 4 * sizeof (*count));
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct searcher *s = observe_sixty (seed, 60 + n);
+        double next;
+        for (long i = 0; s && i < n; i++, all++) {
+            search_begin (s, &next);
+            count[(int)next]++;
+        }
+        searcher_destroy (s);
+    }
+    return all;
 }
 
 static void tpe_takes_a_tenth_as_good (void **state)
 {
-    int count[2] = { 0 }, all = 0;
+    int count[4], all = count_next (1, count);
 
-    for (uint64_t seed = 0; seed < 40; seed++) {
-        long next = next_of_sixty (seed);
-        all += next >= 0;
-        if (next == 0 || next == 1)
-            count[next]++;
-    }
     assert_in_range (all, 30, 40);
     assert_true (count[0] > 0.8 * all);
     assert_true (count[1] < 0.1 * all);
+}
+
+/* Many workers: TPE leaves the best choice when too many trials of it are pending. */
+static void tpe_avoids_pending_trials (void **state)
+{
+    int count[4], all = count_next (100, count);
+
+    assert_in_range (all, 3000, 4000);
+    assert_true (count[0] < 0.9 * all);
 }
 
 /* Two parameters with the same 'when' value but different parents are separate groups. */
@@ -310,8 +309,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (widths_are_distances),
     cmocka_unit_test (tpe_learns),
     cmocka_unit_test (tpe_mirrors),
-    cmocka_unit_test (tpe_waits_for_nobody),
     cmocka_unit_test (tpe_takes_a_tenth_as_good),
+    cmocka_unit_test (tpe_avoids_pending_trials),
     cmocka_unit_test (tpe_groups_by_parent),
     cmocka_unit_test (copies_agree),
 };

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # searcher/ calls only memory, string and math functions and keeps no global state.
 lib=${builddir:-.}/searcher/.libs/libsearcher.a
-[ -f "$lib" ] || { echo "Bail out! no $lib"; exit 1; }
+[ -f "$lib" ] || bail_out "no $lib"
 echo 1..2
 
 names() { nm -A "$lib" | awk -v kind="$1" '$(NF-1) ~ kind {print $NF}' | sort -u; }
