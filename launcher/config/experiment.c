@@ -450,7 +450,7 @@ static const char *const determined[][2] = {
     { "async_halving", "the searcher is a key: searcher.name = \"asha\"" },
     { "adaptive_asha_search", "searcher.name = \"adaptive_asha\"" },
     { "max_time", "the length of a full training is 'searcher.max_length'" },
-    { "time_metric", "lengths are counted in the steps that a trainer logs" },
+    { "time_metric", "lengths are counted in the steps that the training script logs" },
     { "stop_once", "searcher.name is \"adaptive_stopping\" or \"adaptive_asha\"" },
     { "bracket_rungs", "use 'searcher.mode' and 'searcher.max_rungs'" },
     { NULL, NULL },

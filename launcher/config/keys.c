@@ -60,7 +60,7 @@ const struct key experiment_keys[] = {
     { "searcher.mean_of_last",      KEY_INT,    IN (metric, mean_of_last),             1, MEAN_MAX, NULL,  "use the mean of this many last values as the value of a trial" },
     { "searcher.goal",              KEY_FLOAT,  IN (metric, goal),                     -1e300, 1e300, NULL, "end the search when the metric reaches this value" },
     { "searcher.max_trials",        KEY_INT,    IN (search, config.max_trials),        1, 1e7, NULL,       "number of trials (all searchers but single, grid and pbt)" },
-    { "searcher.max_length",        KEY_INT,    IN (search, config.max_length),        1, BIG, "1",        "length of a full training, in the trainer's unit, e.g. epochs" },
+    { "searcher.max_length",        KEY_INT,    IN (search, config.max_length),        1, BIG, "1",        "length of a full training, in the unit of the training script, e.g. epochs" },
     { "searcher.divisor",           KEY_FLOAT,  IN (search, config.divisor),           1, 1e6, "4",        "asha and its variants: promote one in this many trials of a rung" },
     { "searcher.max_rungs",         KEY_INT,    IN (search, config.max_rungs),         1, 64,  "5",        "asha and its variants: maximum number of rungs" },
     { "searcher.mode",              KEY_STRING, IN (search, mode),                     0, 0,   "standard", "adaptive_asha, adaptive_stopping: aggressive, standard or conservative" },
@@ -131,7 +131,7 @@ const struct key experiment_keys[] = {
 
     { "worker.heartbeat", KEY_INT, IN (worker, heartbeat), 1, 3600,  "10",  "seconds between heartbeats of a worker" },
     { "worker.lease",     KEY_INT, IN (worker, lease),     2, 86400, "300", "seconds without a heartbeat after which another worker takes over the trial" },
-    { "worker.grace",     KEY_INT, IN (worker, grace),     1, 3600,  "30",  "seconds a trainer gets to end after a stop request" },
+    { "worker.grace",     KEY_INT, IN (worker, grace),     1, 3600,  "30",  "seconds a training script gets to end after a stop request" },
     { "worker.hang",      KEY_INT, IN (worker, hang),     -1, 1e6,   "-1",  "restart a multi-rank trial after this many seconds without progress in any rank; 0: never, -1: learn from the run" },
     { 0 },
 };

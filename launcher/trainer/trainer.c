@@ -348,7 +348,7 @@ fail:
     t->pid = 0;
     strings_free (argv);
     strings_free (envp);
-    return errorf (err, "cannot start the trainer: %s", *why.text ? why.text : strerror (errno));
+    return errorf (err, "cannot start the program: %s", *why.text ? why.text : strerror (errno));
 }
 
 /* While the command starts, fsync the name of the metrics file and create the next attempt's spare

@@ -138,12 +138,12 @@ enum { SHELL = 128 };
 
 /* clang-format off */
 const struct end_row end_table[] = {
-    { SLURMDL_EXIT_AGAIN, RETRY_FREE,    "the trainer requests another attempt" },
-    { SLURMDL_EXIT_NEVER, RETRY_NEVER,   "the trainer says that a retry cannot help" },
+    { SLURMDL_EXIT_AGAIN, RETRY_FREE,    "the program requests another attempt" },
+    { SLURMDL_EXIT_NEVER, RETRY_NEVER,   "the program reports that a retry cannot help" },
     { EXIT_BAD_NODE,      RETRY_FREE,    "this machine failed its check", true },
     { 126,                RETRY_COUNTED, "the command cannot be run" },
     { 127,                RETRY_COUNTED, "there is no such command" },
-    { SHELL + SIGUSR1,    RETRY_FREE,    "the trainer requests another attempt" },
+    { SHELL + SIGUSR1,    RETRY_FREE,    "the program requests another attempt" },
     { -1 },
 };
 /* clang-format on */

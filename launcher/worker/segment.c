@@ -572,7 +572,7 @@ static void judge_segment (struct segment *s, struct segment_report *r)
              && !s->w->sweep->exp->job->is_given) {
         r->outcome = OUTCOME_REJECTED;
         snprintf (r->verdict.why, sizeof (r->verdict.why),
-                  "exit status %d: the trainer rejects the point", SLURMDL_EXIT_REJECT);
+                  "exit status %d: the training script rejects the point", SLURMDL_EXIT_REJECT);
     } else if (budget_in_vain (s->w, &s->attempt)) {
         r->outcome = OUTCOME_FAILED;
         snprintf (r->verdict.why, sizeof (r->verdict.why),

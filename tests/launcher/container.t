@@ -149,7 +149,7 @@ rm -rf "$dir"
 conf '{ image = "gone.sqsh"; runtime = "pyxis"; }' 'resources = { nodes_per_trial = 2; }; code = { freeze = false; };'
 dir=$(PATH=$work/fakes:$PATH timeout 100 dl run --no-workers exp.conf)
 rm gone.sqsh
-refused 7 "^dl: cannot start the trainer: container: there is no image 'gone.sqsh'$" "an image that was removed since" env "PATH=$work/fakes:$PATH" dl worker "$dir"
+refused 7 "^dl: cannot start the program: container: there is no image 'gone.sqsh'$" "an image that was removed since" env "PATH=$work/fakes:$PATH" dl worker "$dir"
 
 # ---- a real runtime
 user_spaces () {

@@ -26,13 +26,13 @@ static const struct {
     { EXIT (0),   false, false, true,  "ended without logging the metric \"loss\"; nothing was logged; there is no metrics.pattern" },
     { EXIT (1),   false, false, false, "exit status 1" },
     { EXIT (1),   true,  false, false, "exit status 1" },
-    { EXIT (75),  false, true,  false, "exit status 75: the trainer requests another attempt" },
-    { EXIT (78),  false, false, true,  "exit status 78: the trainer says that a retry cannot help" },
+    { EXIT (75),  false, true,  false, "exit status 75: the program requests another attempt" },
+    { EXIT (78),  false, false, true,  "exit status 78: the program reports that a retry cannot help" },
     { EXIT (79),  false, true,  false, "exit status 79: this machine failed its check" },
     { EXIT (126), false, false, false, "exit status 126: the command cannot be run" },
     { EXIT (127), false, false, false, "exit status 127: there is no such command" },
-    { EXIT (138), false, true,  false, "exit status 138 (User defined signal 1): the trainer requests another attempt" },
-    { SIGUSR1,    false, true,  false, "killed by signal 10 (User defined signal 1): the trainer requests another attempt" },
+    { EXIT (138), false, true,  false, "exit status 138 (User defined signal 1): the program requests another attempt" },
+    { SIGUSR1,    false, true,  false, "killed by signal 10 (User defined signal 1): the program requests another attempt" },
     { SIGSEGV,    false, false, false, "killed by signal 11 (Segmentation fault)" },
     { SIGKILL,    false, false, false, "killed by signal 9 (Killed)" },
     { SIGKILL,    true,  false, false, "out of memory (killed by the kernel)" },
@@ -174,7 +174,7 @@ static void several_policies (void **state)
     judge (list, COUNT (list), EXIT (75), KILLED_NOTHING, &v);
     assert_true (v.exclude && v.last && v.free);
     assert_string_equal (v.why, "policy two: beta; policy one: alpha; exit "
-                                "status 75: the trainer requests another attempt");
+                                "status 75: the program requests another attempt");
     /* the reason is too long, and may be cut only between characters */
     {
         struct log_policy wide[8];

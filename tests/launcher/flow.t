@@ -352,7 +352,7 @@ is "$? $(step ends saves 's["ok"]') $(conditions ends saves)" "4 0 Suspended:Flo
 flow resume ends
 is "$? $(log ends-0001/steps/saves/0/a.2)" "1 x" "it goes on from what it saved"
 is "$(wc -l <"$work/again") $(wc -l <"$work/never")" "3 1" "status 75 does not count, after 78 it is not tried again"
-like "$(cat "$work/out")" "^dl: step never failed: exit status 78: the trainer says that a retry cannot help; " "and the reason says so"
+like "$(cat "$work/out")" "^dl: step never failed: exit status 78: the program reports that a retry cannot help; " "and the reason says so"
 
 # ---- GPUs of this machine: tasks that run at the same time get different ones
 mkdir "$work/dev"

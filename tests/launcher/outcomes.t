@@ -73,7 +73,7 @@ is "$(count reject-0001 reject) $(count reject-0001 result) $(count reject-0001 
     "is rejected once, and replaced by another"
 like "$(dl show reject)" '^ *2 rejected +0 ' "its state"
 like "$(cat out)" 'trial 2 +rejected' "is told"
-like "$(dl show reject 2)" 'exit status 65: the trainer rejects the point' "and why"
+like "$(dl show reject 2)" 'exit status 65: the training script rejects the point' "and why"
 conf rejectall 'name = "random"; max_trials = 2;' '"exit 65"'
 runs 1 "no trial gave a result: the experiment failed" dl run --local rejectall.conf
 
@@ -216,7 +216,7 @@ is "$(count ever-0001 fail) $(count ever-0001 exit)" "21 1" "is tried again 20 t
 conf never 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || exit 78; dl log loss=1"'
 runs 0 "status 78" dl run --local never.conf
 is "$(count never-0001 fail) $(count never-0001 exit)" "1 1" "gives up at once"
-like "$(dl show never 1)" 'exit status 78: the trainer says that a retry cannot help' "and says why"
+like "$(dl show never 1)" 'exit status 78: the program reports that a retry cannot help' "and says why"
 
 # ---- log_policies
 conf cancel 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || { echo bad shape; exit 1; }; dl log loss=1"' \
