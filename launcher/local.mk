@@ -2,7 +2,7 @@
 # libraries in it anew whenever one file changes.
 noinst_LIBRARIES += %D%/liblauncher.a
 %C%_liblauncher_a_SOURCES = \
-	%D%/sys/alloc.c %D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c \
+	%D%/sys/alloc.c %D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c %D%/sys/gpu_readings.c \
 	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/publish.c %D%/sys/python.c %D%/sys/say.c %D%/sys/temporary_folder.c %D%/sys/terminal.c \
 	%D%/sys/take_file.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c \
 	%D%/sys/subcommand.c \
@@ -60,7 +60,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/debug/rank_progress.c %D%/debug/live_ranks.c %D%/debug/stacks.c \
 	%D%/debug/watcher.c \
 	%D%/heal/judge.c %D%/heal/rank.c %D%/heal/slow.c %D%/heal/watch.c %D%/worker/heal.c \
-	%D%/monitor/advise.c %D%/monitor/gpu_readings.c %D%/monitor/idle.c %D%/monitor/sample.c \
+	%D%/monitor/advise.c %D%/monitor/idle.c %D%/monitor/sample.c \
 	%D%/monitor/monitor.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \
 	%D%/report/curves.c \

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/slurmdl.h"
 
@@ -24,6 +25,32 @@ struct heal_work {
     double stopped;   /* SIGSTOP had stopped it */
 };
 
+/* The GPU of a rank, in a heartbeat.  Of several, the one that is slowed down most. */
+struct heal_gpu {
+    int64_t known;      /* 0: none of the rank's processes uses a GPU, or none can be read */
+    int64_t index;      /* as the driver numbers it */
+    int64_t slowed;     /* enum nvml_slowed (launcher/sys/nvml.h) */
+    double clock;       /* of its SMs, MHz */
+    double clock_most;  /* the highest it can have, MHz; 0: not known, as in all that follows */
+    double power_limit; /* W */
+    int64_t lanes, lanes_most; /* of its PCIe link; that it and its slot could have */
+    int64_t generation, generation_most;
+    double others;         /* share of the time in which another program kept its SMs busy ... */
+    int64_t other_process; /* ... above all this one */
+};
+
+enum { HEAL_CLOCK_REASONS = 9 }; /* bits of heal_gpu.slowed */
+
+/* What its GPU did: sums over the heartbeats that had a reading, and the newest one. */
+struct heal_gpu_work {
+    double readings;
+    double clock;                      /* MHz */
+    double slowed[HEAL_CLOCK_REASONS]; /* readings with this bit; of an idle GPU, only NVML_IDLE */
+    double narrow;                     /* the same, with a PCIe link below what it could be */
+    double others;
+    struct heal_gpu last; /* its other_process is that of the last one that had any */
+};
+
 /* A rank as the worker sees it.  All times are seconds of one monotonic clock. */
 struct heal_seen {
     bool came;     /* it has connected */
@@ -37,6 +64,7 @@ struct heal_seen {
     double sleeps; /* seconds until its own timer wakes it at the latest; 0 if it does not sleep */
     char state;    /* of its training process, such as 'T' (proc(5)); 0 if unknown */
     struct heal_work work;
+    struct heal_gpu_work gpu;
     const char *host;
 };
 
@@ -106,14 +134,17 @@ struct heal_row {
 };
 extern const struct heal_row heal_rows[HEAL_CAUSES];
 
-/* ---- Find a rank that the others wait for, from how each spends its time ---- */
+/* ---- Find a rank that is slow, from how each spends its time, and from its hardware ---- */
+
+/* Add what a heartbeat says about the rank's GPU. */
+void slow_add_gpu (struct heal_gpu_work *w, const struct heal_gpu *g);
 
 struct slow_ranks *slow_create (size_t n);
 void slow_destroy (struct slow_ranks *s);
 
 enum slow_news {
     SLOW_NOTHING,
-    SLOW_FOUND, /* a rank is slow for a known cause, and the others wait for it */
+    SLOW_FOUND, /* a rank is slow for a known cause */
     SLOW_OVER,  /* a slow rank keeps up again */
 };
 

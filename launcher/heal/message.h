@@ -4,9 +4,10 @@
 
 #include <stdint.h>
 
+#include "launcher/heal/heal.h"
 #include "runtime/comm/net/handshake.h"
 
-enum { HEAL_VERSION = 1, HEAL_MOST = 256, HEAL_HOST = 64 };
+enum { HEAL_VERSION = 2, HEAL_MOST = 512, HEAL_HOST = 64 };
 
 /* This environment variable names the worker's notice (runtime/comm/net/notice.h), whose text is
  * "PORT KEY HOST[,HOST...]".
@@ -38,6 +39,7 @@ struct heal_beat {
     int64_t state; /* of the training process, such as 'T' (proc(5)); 0 if unknown */
     double active, ready,
         throttled; /* shares of the time since the last beat, as in struct heal_work */
+    struct heal_gpu gpu;
 };
 
 /* The kernel closes a connection if the host acknowledges nothing for this many seconds. */

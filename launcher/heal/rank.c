@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 
 #include "launcher/debug/debug.h"
 #include "launcher/heal/message.h"
+#include "launcher/sys/gpu_readings.h"
+#include "launcher/sys/nvml.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/step_processes.h"
 #include "runtime/base/clock.h"
@@ -47,6 +50,19 @@ struct thread_times {
 
 enum { MAINS_MOST = 64 };
 
+/* The GPUs that processes of the rank use. */
+struct rank_gpus {
+    struct gpus *reader; /* NULL: not started */
+    uint32_t own;        /* a bit for each index; 0: not known */
+    double searched;     /* when all GPUs of the node were last asked for */
+    struct gpu_readings readings;
+};
+
+/* All GPUs of a node are read only to find out which are the rank's: eight ranks on a node would
+ * otherwise make 64 readings a second.
+ */
+static const double search_seconds = 10, search_again = 60;
+
 struct heal_rank {
     struct net_stream stream;
     struct handshake handshake;
@@ -62,6 +78,7 @@ struct heal_rank {
     double again;  /* when to connect again */
     double heard;  /* when the worker was last connected; 0: never */
     double second; /* when to send the next heartbeat */
+    struct rank_gpus gpus;
 };
 
 static void read_watch_address (struct heal_rank *r, const char *name)
@@ -116,6 +133,7 @@ void heal_rank_destroy (struct heal_rank *r)
     handshake_forget (r->handshake.key, sizeof (r->handshake.key));
     ranks_destroy (r->ranks);
     progress_destroy (r->progress);
+    gpus_end (r->gpus.reader);
     free (r);
 }
 
@@ -375,6 +393,115 @@ static void observe (struct heal_rank *r, const struct rank_process *p, size_t n
     free (kinds);
 }
 
+/* ---- its GPU ---- */
+
+static double or_zero (double v)
+{
+    return isnan (v) ? 0 : v;
+}
+
+static bool has_process (const struct rank_process *p, size_t n, pid_t pid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* Ranks may share a GPU on purpose, so only programs that are not of this step are others. */
+static void find_others (const struct heal_rank *r, int gpu, struct heal_gpu *g)
+{
+    const struct gpu_readings *readings = &r->gpus.readings;
+    double most = 0;
+    size_t n;
+    const struct rank_process *step = ranks_all (r->ranks, &n);
+
+    for (int i = 0; i < readings->nprocesses; i++) {
+        const struct gpu_process *other = &readings->process[i];
+        double share = or_zero (other->busy) / 100;
+        if (other->gpu != gpu || share <= 0 || has_process (step, n, other->pid))
+            continue;
+        g->others += share;
+        if (share > most) {
+            most = share;
+            g->other_process = other->pid;
+        }
+    }
+    g->others = g->others < 1 ? g->others : 1;
+}
+
+static struct heal_gpu fill_gpu (const struct heal_rank *r, const struct gpu_sample *s)
+{
+    const double *v = s->v;
+    struct heal_gpu g = {
+        .known = 1,
+        .index = s->index,
+        /* if it is not known whether the GPU is idle, its clock means nothing */
+        .slowed = isnan (v[GPU_SLOWED]) ? NVML_IDLE : (int64_t)v[GPU_SLOWED],
+        .clock = or_zero (v[GPU_CLOCK]),
+        .clock_most = isnan (v[GPU_CLOCK]) ? 0 : or_zero (v[GPU_CLOCK_MOST]),
+        .power_limit = or_zero (v[GPU_POWER_LIMIT]),
+        .lanes = (int64_t)or_zero (v[GPU_LANES]),
+        .lanes_most = (int64_t)or_zero (v[GPU_LANES_MOST]),
+        .generation = (int64_t)or_zero (v[GPU_GENERATION]),
+        .generation_most = (int64_t)or_zero (v[GPU_GENERATION_MOST]),
+    };
+
+    find_others (r, s->index, &g);
+    return g;
+}
+
+/* A rough measure of what is left of its speed, to choose one of several GPUs of a rank. */
+static double speed_of (const struct heal_gpu *g)
+{
+    double speed = 1 - g->others;
+
+    if (g->clock_most > 0 && g->slowed & ~(int64_t)NVML_IDLE)
+        speed *= g->clock / g->clock_most;
+    if (g->lanes_most > 0)
+        speed *= (double)g->lanes / (double)g->lanes_most;
+    return speed;
+}
+
+static void take_gpu_reading (struct heal_rank *r, const struct rank_process *p, size_t n,
+                              struct heal_gpu *slowest)
+{
+    const struct gpu_readings *readings = &r->gpus.readings;
+
+    r->gpus.own = 0;
+    for (int i = 0; i < readings->nprocesses; i++)
+        if (has_process (p, n, readings->process[i].pid))
+            r->gpus.own |= 1U << readings->process[i].gpu;
+    for (int i = 0; i < readings->n; i++) {
+        struct heal_gpu g;
+        if (!(r->gpus.own >> readings->gpu[i].index & 1))
+            continue;
+        g = fill_gpu (r, &readings->gpu[i]);
+        if (!slowest->known || speed_of (&g) < speed_of (slowest))
+            *slowest = g;
+    }
+}
+
+/* Take the reading that the last heartbeat asked for, and ask for the next one. */
+static void observe_gpu (struct heal_rank *r, const struct rank_process *p, size_t n, double now,
+                         struct heal_gpu *g)
+{
+    struct rank_gpus *gpus = &r->gpus;
+    double again = gpus->own ? search_again : search_seconds;
+
+    if (r->stream.fd < 0) /* nobody watches */
+        return;
+    if (!gpus->reader && !(gpus->reader = gpus_start ("/sys", GPUS_SLOWNESS)))
+        return;
+    if (gpus_take (gpus->reader, &gpus->readings) == GPUS_READ)
+        take_gpu_reading (r, p, n, g);
+    if (gpus->searched <= 0 || now - gpus->searched >= again) {
+        gpus->searched = now;
+        gpus_ask (gpus->reader, 0);
+    } else if (gpus->own)
+        gpus_ask (gpus->reader, gpus->own);
+}
+
 static void beat (struct heal_rank *r)
 {
     double now = monotonic ();
@@ -392,6 +519,7 @@ static void beat (struct heal_rank *r)
     cpu = cpu_of (p, n);
     b.cores = r->looked > 0 && cpu > r->cpu ? (cpu - r->cpu) / (now - r->looked) : 0;
     observe (r, p, n, now - r->looked, &b);
+    observe_gpu (r, p, n, now, &b.gpu);
     b.quiet = now - progress_last (r->progress, r->hello.rank, now);
     r->cpu = cpu;
     r->looked = now;
@@ -465,4 +593,6 @@ void heal_rank_over (struct heal_rank *r, int status)
         connect_again (r);
     }
     say (r, HEAL_OVER, &said, sizeof (said));
+    gpus_end (r->gpus.reader);
+    r->gpus.reader = NULL;
 }

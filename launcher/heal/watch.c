@@ -198,6 +198,7 @@ static void take_beat (struct heal_seen *seen, const struct heal_beat *b)
     seen->work.throttled += b->throttled;
     seen->work.blocked += seen->state == 'D';
     seen->work.stopped += seen->state == 'T';
+    slow_add_gpu (&seen->gpu, &b->gpu);
 }
 
 static void take_rank_message (struct rank_watch *w, size_t i)

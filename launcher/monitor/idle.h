@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "launcher/monitor/gpu_readings.h"
+#include "launcher/sys/gpu_readings.h"
 
 struct idle_gpu {
     int index;

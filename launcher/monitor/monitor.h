@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "launcher/monitor/gpu_readings.h"
 #include "launcher/sys/command_line.h"
+#include "launcher/sys/gpu_readings.h"
+#include "runtime/base/error.h"
 
 /* ---- The commands dl monitor and dl sample, and the directory of a monitored step ---- */
 

@@ -19,7 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/monitor/gpu_readings.h"
 #include "launcher/monitor/idle.h"
 #include "launcher/monitor/series.h"
 #include "launcher/sweep/attempt.h"
@@ -28,6 +27,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/step_processes.h"
+#include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/nearest_word.h"
@@ -931,12 +931,34 @@ static void watch_idle (struct usage_sampler *m)
         park (m, now);
 }
 
+/* Names of what the monitor records. */
+static const struct {
+    const char *name;
+    enum series_kind kind;
+} gpu_names[GPU_USAGE_FIELDS] = {
+    [GPU_BUSY] = { "busy", SERIES_GAUGE },
+    [GPU_MEMORY] = { "memory", SERIES_GAUGE },
+    [GPU_MEMORY_SIZE] = { "memory_size", SERIES_GAUGE },
+    [GPU_MEMORY_BUSY] = { "memory_busy", SERIES_GAUGE },
+    [GPU_POWER] = { "power", SERIES_GAUGE },
+    [GPU_ENERGY] = { "energy", SERIES_COUNTER },
+    [GPU_TEMPERATURE] = { "temperature", SERIES_GAUGE },
+    [GPU_CLOCK] = { "clock", SERIES_GAUGE },
+    [GPU_MEMORY_CLOCK] = { "memory_clock", SERIES_GAUGE },
+    [GPU_HOT] = { "hot", SERIES_GAUGE },
+    [GPU_CAPPED] = { "capped", SERIES_GAUGE },
+    [GPU_PCIE_RECEIVE] = { "pcie_rx", SERIES_GAUGE },
+    [GPU_PCIE_SEND] = { "pcie_tx", SERIES_GAUGE },
+    [GPU_SM] = { "sm", SERIES_GAUGE },
+    [GPU_TENSOR] = { "tensor", SERIES_GAUGE },
+};
+
 static void put_gpus (struct usage_sampler *m)
 {
     const struct gpu_readings *r = &m->readings;
 
     for (int i = 0; i < r->n; i++)
-        for (int f = 0; f < GPU_FIELDS; f++)
+        for (int f = 0; f < GPU_USAGE_FIELDS; f++)
             series_put (m->series, gpu_names[f].kind, r->gpu[i].v[f], "gpu/%d/%s", r->gpu[i].index,
                         gpu_names[f].name);
     for (int i = 0; i < r->nprocesses; i++) {
@@ -975,7 +997,7 @@ static void take_sample (struct usage_sampler *m)
 {
     double now = monotonic ();
 
-    gpus_ask (m->gpus);
+    gpus_ask (m->gpus, 0);
     find_step_tasks (m);
     load_sample (m->load, m->ranks, now, m->series);
     node_sample (m->node, m->series);
@@ -1064,23 +1086,6 @@ static void leave_streams (void)
         dup2 (null, fd);
     if (null >= 3)
         close (null);
-}
-
-/* Close the other descriptors inherited from the task.  Closing 3 tells the plugin that this
- * process now notices the end of the step.
- */
-static void close_inherited (void)
-{
-    DIR *dir = opendir ("/proc/self/fd");
-    struct dirent *e;
-
-    while (dir && (e = readdir (dir))) {
-        int fd = atoi (e->d_name);
-        if (fd > 2 && fd != dirfd (dir))
-            close (fd);
-    }
-    if (dir)
-        closedir (dir);
 }
 
 /* Move the plugin's socket from standard input, which leave_streams() replaces. */
@@ -1203,12 +1208,13 @@ int cmd_sample (const struct command_line *line)
     m->interval = (double)m->options.seconds;
     m->idle = (struct idle_gpus){ .limit = 60.0 * (double)m->options.idle, .last = NAN };
     ignore_signals ();
-    close_inherited ();
+    /* closing 3 tells the plugin that this process now notices the end of the step */
+    subprocess_close_inherited (-1);
     m->step_end = find_step_end ();
     leave_cores ();
     if (start_sampler (m, proc, sys) == 0) {
         leave_streams ();
-        m->gpus = gpus_start (sys);
+        m->gpus = gpus_start (sys, GPUS_USAGE);
         begin_sampling (m);
         follow_tasks (m);
         end_sampling (m);

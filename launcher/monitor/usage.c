@@ -14,6 +14,7 @@
 
 #include "launcher/sys/alloc.h"
 #include "runtime/base/error.h"
+#include "runtime/metrics/file.h"
 #include "runtime/slurmdl.h"
 
 /* ---- the series in one file ---- */

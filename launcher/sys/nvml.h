@@ -14,6 +14,7 @@ struct nvml_gpm_sample;
 
 enum {
     NVML_SUCCESS = 0,
+    NVML_NOT_FOUND = 6,
     NVML_NOT_LOADED = 9, /* the driver is not loaded */
     NVML_LACKING = 13,   /* the library lacks the function */
     NVML_LOST = 15,
@@ -28,6 +29,7 @@ enum { NVML_PCIE_TX = 0, NVML_PCIE_RX = 1 };
 /* Reasons why clocks are reduced, as bits. */
 enum nvml_slowed {
     NVML_IDLE = 0x1,
+    NVML_SETTING = 0x2, /* somebody set lower clocks */
     NVML_POWER_CAP = 0x4,
     NVML_HW_SLOWDOWN = 0x8,
     NVML_SW_THERMAL = 0x20,
@@ -59,6 +61,13 @@ struct nvml_process {
     unsigned pid;
     unsigned long long memory; /* ULLONG_MAX: unknown */
     unsigned instance, compute_instance;
+};
+
+/* How busy a process kept a GPU, in percent. */
+struct nvml_process_use {
+    unsigned pid;
+    unsigned long long time; /* us since the epoch */
+    unsigned sm, memory, encoder, decoder;
 };
 
 /* GPM: how busy the units of a GPU were between two samples (Hopper and later). */
@@ -102,12 +111,16 @@ struct nvml {
     int (*memory) (struct nvml_device *d, struct nvml_memory *m);
     int (*memory_v2) (struct nvml_device *d, struct nvml_memory_v2 *m);
     int (*power) (struct nvml_device *d, unsigned *milliwatt);
+    int (*power_limit) (struct nvml_device *d, unsigned *milliwatt);
     int (*energy) (struct nvml_device *d, unsigned long long *millijoule);
     int (*temperature) (struct nvml_device *d, int sensor, unsigned *celsius);
     int (*clock) (struct nvml_device *d, int which, unsigned *mhz);
+    int (*max_clock) (struct nvml_device *d, int which, unsigned *mhz);
     int (*slowed) (struct nvml_device *d, unsigned long long *reasons);
     int (*pcie) (struct nvml_device *d, int counter, unsigned *kilobytes);
     int (*processes) (struct nvml_device *d, unsigned *n, struct nvml_process *p);
+    int (*process_use) (struct nvml_device *d, struct nvml_process_use *use, unsigned *n,
+                        unsigned long long since);
     int (*pci) (struct nvml_device *d, struct nvml_pci *pci);
     int (*ecc_mode) (struct nvml_device *d, int *now, int *later);
     int (*ecc_errors) (struct nvml_device *d, int type, int counter, unsigned long long *n);

@@ -2,6 +2,7 @@
 /* Run other programs, and capture their output. */
 #include "launcher/sys/subprocess.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -116,6 +117,20 @@ pid_t subprocess_fork (int death_signal)
     if (pid == 0)
         unblock_signals ();
     return pid;
+}
+
+void subprocess_close_inherited (int kept)
+{
+    DIR *dir = opendir ("/proc/self/fd");
+    struct dirent *e;
+
+    while (dir && (e = readdir (dir))) {
+        int fd = atoi (e->d_name);
+        if (fd > 2 && fd != dirfd (dir) && fd != kept)
+            close (fd);
+    }
+    if (dir)
+        closedir (dir);
 }
 
 /* Whether a folder of PATH has a file 'name'. */

@@ -17,6 +17,9 @@ void own_program (char path[PATH_MAX]);
  */
 pid_t subprocess_fork (int death_signal);
 
+/* Close all descriptors above 2, except 'kept' (-1: none). */
+void subprocess_close_inherited (int kept);
+
 /* How to start a program. */
 struct spawn {
     char *const *argv; /* NULL-terminated; PATH is searched */

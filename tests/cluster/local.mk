@@ -6,7 +6,7 @@ TESTS += $(cluster_tests)
 EXTRA_PROGRAMS += %D%/paced
 %C%_paced_LDADD = $(runtime_libs) -lm
 tests/cluster/goodput.log: %D%/paced
-tests/cluster/check.log tests/cluster/heal.log tests/cluster/healjob.log tests/cluster/monitor.log tests/cluster/site.log: tests/fakes/nvml.la
+tests/cluster/check.log tests/cluster/heal.log tests/cluster/healjob.log tests/cluster/monitor.log tests/cluster/site.log tests/cluster/slow.log: tests/fakes/nvml.la
 if HAVE_CMOCKA
 tests/cluster/elastichosts.log tests/cluster/elasticjob.log tests/cluster/elasticrun.log: tests/runtime/comm/elastic.t
 endif

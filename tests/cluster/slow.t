@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl names a rank of an unmodified DDP training that is slowed down from outside, with the cause, and no rank before that.
+# dl names a rank of an unmodified DDP training that is slowed down from outside, or by its GPU, with the cause, and no rank before that.
 . "$srcdir/tests/lib.sh"
 need_cluster
 . "$srcdir/tests/cluster/heal.sh"
@@ -27,7 +27,7 @@ said () { # said REGEX
 # run for as many windows as dl needs to name a rank
 had=$(grep -c '^step=' "$trial/a.1/log")
 begin=$(date +%s)
-long_enough () { [ $(($(date +%s) - begin)) -ge 60 ] && steps 30; }
+long_enough () { [ $(($(date +%s) - begin)) -ge "${1:-60}" ] && steps 30; }
 wait_for 600 long_enough
 slow () { # print the lines that name a slow rank, except for busy cores, which other programs on this machine may cause
     grep ' is slow' "$trial/a.1/healing" 2>/dev/null | grep -v 'other processes run on its cores'
@@ -63,4 +63,67 @@ ok $? "it is told when that is over"
 is "$(slow | wc -l)" 1 "one line, of one rank"
 end ddp
 is "$(causes ddp)" "" "and the attempt is the first"
+
+# ---- a GPU that gets slow; the stand-in for NVML has one for each rank
+mkdir nvml
+ln -s "$builddir/tests/fakes/.libs/nvml.so" nvml/libnvidia-ml.so.1
+gpus () { # gpus LINE...: what the GPUs read; of each LINE, reasons, clock (MHz), power limit (W) and lanes
+    k=0
+    for gpu; do
+        # shellcheck disable=SC2086
+        set -- $gpu
+        echo "100 500 81920 400 50 $1 $work/gpu$k $2 $3 $4"
+        k=$((k + 1))
+    done >gpus.new
+    mv gpus.new gpus
+}
+well="0 1980 700 16"
+gpus "$well" "$well" "$well" "$well"
+sed 's/"ddp"/"gpu"/' code/ddp.conf >code/gpu.conf
+FAKE_NVML=$work/gpus LD_LIBRARY_PATH=$work/nvml dl run --detach code/gpu.conf >out 2>&1
+is $? 0 "on GPUs: submitted"
+begins gpu
+wait_for 300 trains
+ok $? "on GPUs: it trains"
+for k in 0 1 2 3; do
+    echo "$(of_rank $k python3) 90" >gpu$k
+done
+slow_gpu () { # print the lines that name a slow rank because of its GPU
+    grep ' is slow: ' "$trial/a.1/healing" 2>/dev/null
+}
+quiet () { # quiet NAME: run for longer than dl needs to name a rank, and check that it names none
+    had=$(grep -c '^step=' "$trial/a.1/log")
+    begin=$(date +%s)
+    wait_for 600 long_enough 45
+    is "$(slow_gpu)" "" "$1"
+}
+quiet "healthy GPUs: nobody is named"
+gpus "4 1300 700 16" "4 1200 700 16" "4 1250 700 16" "4 1150 700 16"
+quiet "all GPUs at their power limit: nobody is named"
+gpus "1 345 700 16" "$well" "4 1300 700 16" "$well"
+quiet "an idle GPU, and one that works more than the others: nobody is named"
+named () { # named REGEX NAME GPU...: these GPUs make dl name rank 2
+    regex=$1 name=$2
+    shift 2
+    gpus "$@"
+    begin=$(date +%s)
+    wait_for 300 said "$regex"
+    ok $? "$name: its rank is named"
+    echo "# after $(($(date +%s) - begin)) s"
+    had=$(grep -c 'not slow any more' "$trial/a.1/healing")
+    gpus "$well" "$well" "$well" "$well"
+    sed -i 2d gpu2
+    over () { [ "$(grep -c 'rank 2 on n1 is not slow any more$' "$trial/a.1/healing")" -gt "$had" ]; }
+    wait_for 300 over
+    ok $? "$name: it is told when that is over"
+}
+named '^[0-9]+ rank 2 on n1 is slow: its GPU 2 runs at 705 MHz, those of the others at 1980 MHz: thermal slowdown by its hardware$' \
+    "a hot GPU" "$well" "$well" "48 705 700 16" "$well"
+echo "$$ 40" >>gpu2
+named "^[0-9]+ rank 2 on n1 is slow: another program \\(pid $$\\) uses its GPU 2 40 % of the time\$" \
+    "a GPU with another program" "$well" "$well" "$well" "$well"
+is "$(slow_gpu | wc -l)" 2 "two lines, of one rank"
+like "$(dl show gpu 1)" 'rank 2 on n1 is slow: its GPU 2 runs at 705 MHz' "dl show has it"
+end gpu
+is "$(causes gpu)" "" "and the attempt is the first"
 done_testing

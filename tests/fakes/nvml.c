@@ -3,8 +3,10 @@
  *
  * FAKE_NVML is a file with a line for each GPU: utilization (per cent), used and total memory
  * (MiB), power (W), temperature, clock throttle reasons (hexadecimal), and "-" or the name of a
- * file that has the pid of a process on the GPU.  If the first line is "hang", calls never return;
- * if it is "crash", they abort, as in a faulty driver library.
+ * file with a line for each process on the GPU: its pid, and optionally the share of the time in
+ * which it uses the GPU (per cent).  Optional further fields: SM clock (MHz), power limit (W),
+ * lanes of the PCIe link.  If the first line is "hang", calls never return; if it is "crash", they
+ * abort, as in a faulty driver library.
  *
  * Without FAKE_NVML there are two GPUs.  FAKE_FAULTS is a list of node (SLURMD_NODENAME, or
  * "here"), fault and GPU, such as "n2:ecc:1,n1:link:0".  -DLESS: an old library that lacks most
@@ -21,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/sys/nvml.h"
@@ -32,6 +35,8 @@ struct nvml_device {
     double busy, used, size, power, temperature;
     unsigned slowed;
     char process[256];
+    double clock, limit;
+    unsigned lanes;
 };
 
 static struct nvml_device devices[GPUS];
@@ -61,7 +66,9 @@ static unsigned read_gpus (void)
 
     for (; !path && n < 2; n++) {
         struct nvml_device *d = &devices[n];
-        *d = (struct nvml_device){ .size = 80 << 10, .process = "-" };
+        *d = (struct nvml_device){
+            .size = 80 << 10, .process = "-", .clock = 1980, .limit = 700, .lanes = 16
+        };
         d->used = has (d, "memory") ? 70 << 10 : 500;
         d->slowed = has (d, "thermal")      ? 0x48
                     : has (d, "brake")      ? 0x80
@@ -76,9 +83,13 @@ static unsigned read_gpus (void)
             pause ();
         if (!strncmp (line, "crash", 5))
             abort ();
-        n += sscanf (line, "%lf %lf %lf %lf %lf %x %255s", &d->busy, &d->used, &d->size, &d->power,
-                     &d->temperature, &d->slowed, d->process)
-             == 7;
+        d->clock = 1980;
+        d->limit = 700;
+        d->lanes = 16;
+        n += sscanf (line, "%lf %lf %lf %lf %lf %x %255s %lf %lf %u", &d->busy, &d->used, &d->size,
+                     &d->power, &d->temperature, &d->slowed, d->process, &d->clock, &d->limit,
+                     &d->lanes)
+             >= 7;
     }
     if (f)
         fclose (f);
@@ -205,7 +216,7 @@ int nvmlSystemGetCudaDriverVersion_v2 (int *version)
 
 int nvmlDeviceGetCurrPcieLinkWidth (struct nvml_device *d, unsigned *n)
 {
-    *n = has (d, "width") ? 8 : 16;
+    *n = has (d, "width") ? 8 : d->lanes;
     return NVML_SUCCESS;
 }
 
@@ -269,7 +280,20 @@ int nvmlDeviceGetTemperature (struct nvml_device *d, int sensor, unsigned *t)
 
 int nvmlDeviceGetClockInfo (struct nvml_device *d, int which, unsigned *mhz)
 {
+    read_gpus ();
+    *mhz = which == NVML_CLOCK_SM ? (unsigned)d->clock : 2619;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMaxClockInfo (struct nvml_device *d, int which, unsigned *mhz)
+{
     *mhz = which == NVML_CLOCK_SM ? 1980 : 2619;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetEnforcedPowerLimit (struct nvml_device *d, unsigned *milliwatt)
+{
+    *milliwatt = (unsigned)(d->limit * 1000);
     return NVML_SUCCESS;
 }
 
@@ -289,13 +313,39 @@ int nvmlDeviceGetComputeRunningProcesses_v3 (struct nvml_device *d, unsigned *n,
                                              struct nvml_process *p)
 {
     FILE *f = fopen (d->process, "r");
+    unsigned most = *n, pid = 4711;
+    char line[64];
 
-    p->pid = 4711;
-    p->memory = ULLONG_MAX;
-    *n = has (d, "busy") || (f && fscanf (f, "%u", &p->pid) == 1);
+    *n = 0;
+    while (f ? *n < most && fgets (line, sizeof (line), f) && sscanf (line, "%u", &pid) == 1
+             : *n < has (d, "busy"))
+        p[(*n)++] = (struct nvml_process){ .pid = pid, .memory = ULLONG_MAX };
     if (f)
         fclose (f);
     return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetProcessUtilization (struct nvml_device *d, struct nvml_process_use *use,
+                                     unsigned *n, unsigned long long since)
+{
+    FILE *f = fopen (d->process, "r");
+    unsigned most = *n, pid, busy;
+    char line[64];
+    struct timespec now;
+
+    clock_gettime (CLOCK_REALTIME, &now);
+    *n = 0;
+    while (f && *n < most && fgets (line, sizeof (line), f))
+        if (sscanf (line, "%u %u", &pid, &busy) == 2)
+            use[(*n)++] = (struct nvml_process_use){
+                .pid = pid,
+                .sm = busy,
+                .time = (unsigned long long)now.tv_sec * 1000000
+                        + (unsigned long long)now.tv_nsec / 1000,
+            };
+    if (f)
+        fclose (f);
+    return *n > 0 ? NVML_SUCCESS : NOT_FOUND;
 }
 
 int nvmlGpmQueryDeviceSupport (struct nvml_device *d, struct nvml_gpm_support *s)

@@ -2,9 +2,9 @@
 /* Check the advice on how a step uses its nodes, from made-up samples. */
 #include <poll.h>
 
-#include "launcher/monitor/gpu_readings.c"
 #include "launcher/monitor/monitor.h"
 #include "launcher/monitor/series.h"
+#include "launcher/sys/gpu_readings.c"
 #include "tests/folder.h"
 
 #define GIB (1024.0 * 1024 * 1024)
@@ -375,9 +375,9 @@ static void who_is_asked_answers (void **state)
     struct gpus *g;
 
     make_cards ();
-    g = gpus_start (dir);
+    g = gpus_start (dir, GPUS_USAGE);
     for (int i = 0; i < 2; i++) {
-        gpus_ask (g);
+        gpus_ask (g, 0);
         poll (&(struct pollfd){ gpus_fd (g), POLLIN, 0 }, 1, 300000);
         assert_int_equal (gpus_take (g, r), GPUS_READ);
         assert_true (r->n > 0);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check how the slow rank is found from samples of how ranks spend their time. */
+/* Check how the slow rank is found from samples of how ranks spend their time, and of their GPUs.
+ */
 #include <string.h>
 
 #include "launcher/heal/heal.h"
+#include "launcher/sys/nvml.h"
 #include "tests/unit.h"
 
 enum { N = 4, WINDOW = 10 };
@@ -16,6 +18,7 @@ struct share {
 struct made {
     struct slow_ranks *slow;
     struct heal_seen ranks[N];
+    const struct heal_gpu *gpus; /* of each rank; NULL: none can be read */
     double now;
     char why[256];
 };
@@ -45,6 +48,8 @@ static int go_on (struct made *m, const struct share *shares, int seconds, enum 
             w->throttled += shares[i].throttled;
             w->blocked += shares[i].state == 'D';
             w->stopped += shares[i].state == 'T';
+            if (m->gpus)
+                slow_add_gpu (&m->ranks[i].gpu, &m->gpus[i]);
         }
         while ((is = slow_judge (m->slow, m->ranks, N, m->now, why, sizeof (why)))
                != SLOW_NOTHING) {
@@ -192,6 +197,177 @@ static void who_is_not_heard_is_not_judged (void **state)
     slow_destroy (m.slow);
 }
 
+/* ---- GPUs: while all ranks spin in NCCL ---- */
+
+static const struct share spinning[N] = {
+    { 1, 0.02, 0, 'R' }, { 1, 0.02, 0, 'R' }, { 1, 0.02, 0, 'R' }, { 1, 0.02, 0, 'R' }
+};
+
+/* a case replaces what differs from a healthy GPU */
+#pragma GCC diagnostic ignored "-Woverride-init"
+#define GPU(slowed_, clock_, ...)                                                                  \
+    {                                                                                              \
+        .known = 1, .index = 1, .slowed = (slowed_), .clock = (clock_), .clock_most = 1980,        \
+        .power_limit = 700, .lanes = 16, .lanes_most = 16, .generation = 5, .generation_most = 5,  \
+        __VA_ARGS__                                                                                \
+    }
+static const struct heal_gpu healthy = GPU (0, 1980);
+
+/* Rank 3 has this GPU; the others have healthy ones. */
+static int go_on_with_gpu (struct made *m, const struct heal_gpu *gpu, int seconds)
+{
+    struct heal_gpu gpus[N] = { healthy, healthy, healthy, *gpu };
+    int news;
+
+    m->gpus = gpus;
+    news = go_on (m, spinning, seconds, NULL);
+    m->gpus = NULL;
+    return news;
+}
+
+static void a_slow_gpu_is_named_with_its_cause (void **state)
+{
+    static const struct {
+        struct heal_gpu gpu;
+        const char *why;
+    } cases[] = {
+        { GPU (NVML_HW_THERMAL | NVML_HW_SLOWDOWN, 705),
+          "its GPU 1 runs at 705 MHz, those of the others at 1980 MHz: thermal slowdown by its "
+          "hardware" },
+        { GPU (NVML_SW_THERMAL, 1200),
+          "its GPU 1 runs at 1200 MHz, those of the others at 1980 MHz: thermal slowdown by its "
+          "driver" },
+        { GPU (NVML_POWER_BRAKE | NVML_HW_SLOWDOWN, 345),
+          "its GPU 1 runs at 345 MHz, those of the others at 1980 MHz: power brake" },
+        { GPU (NVML_HW_SLOWDOWN, 345),
+          "its GPU 1 runs at 345 MHz, those of the others at 1980 MHz: slowdown by its "
+          "hardware" },
+        { GPU (NVML_POWER_CAP, 1100, .power_limit = 350),
+          "its GPU 1 runs at 1100 MHz, those of the others at 1980 MHz: its power limit is 350 W, "
+          "theirs 700 W" },
+        { GPU (NVML_SETTING, 990),
+          "its GPU 1 runs at 990 MHz, those of the others at 1980 MHz: somebody has set a lower "
+          "clock" },
+        { GPU (0, 1980, .lanes = 4),
+          "the PCIe link of its GPU 1 has 4 of 16 lanes, at generation 5 of 5: 25 % of the rate "
+          "of the others" },
+        { GPU (0, 1980, .generation = 3),
+          "the PCIe link of its GPU 1 has 16 of 16 lanes, at generation 3 of 5: 25 % of the rate "
+          "of the others" },
+        { GPU (0, 1980, .others = 0.4, .other_process = 4711),
+          "another program (pid 4711) uses its GPU 1 40 % of the time" },
+    };
+    char wanted[256];
+    struct made m;
+
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        begin (&m);
+        assert_int_equal (go_on_with_gpu (&m, &healthy, 120), 0);
+        assert_int_equal (go_on_with_gpu (&m, &cases[i].gpu, 50), 1);
+        snprintf (wanted, sizeof (wanted), "rank 3 on n2 is slow: %s", cases[i].why);
+        assert_string_equal (m.why, wanted);
+        assert_int_equal (go_on_with_gpu (&m, &cases[i].gpu, 600), 0);
+        assert_int_equal (go_on_with_gpu (&m, &healthy, 50), 1);
+        assert_string_equal (m.why, "rank 3 on n2 is not slow any more");
+        slow_destroy (m.slow);
+    }
+}
+
+/* What rank 3's GPU may do, while those of the others are healthy. */
+static void a_gpu_that_is_no_cause_is_not_named (void **state)
+{
+    static const struct heal_gpu cases[] = {
+        GPU (NVML_IDLE, 345, .generation = 1),                /* its rank loads data */
+        GPU (NVML_IDLE | NVML_HW_SLOWDOWN, 345, .lanes = 8),  /* the same */
+        GPU (0, 345),                                         /* no reason is given */
+        GPU (0x10, 705),                                      /* it follows a slower GPU */
+        GPU (NVML_POWER_CAP, 1300),                           /* it evaluates, and draws 700 W */
+        GPU (NVML_POWER_CAP, 1300, .power_limit = 0),         /* its limit cannot be read */
+        GPU (NVML_SW_THERMAL, 1755),                          /* hardly slower */
+        GPU (0, 1980, .lanes = 8, .lanes_most = 8),           /* its slot has no more */
+        GPU (0, 1980, .others = 0.05, .other_process = 4711), /* a desktop */
+        GPU (NVML_HW_THERMAL, 0, .clock_most = 0),            /* its clock cannot be read */
+        GPU (NVML_IDLE, 705, .lanes = 0, .generation = 0),    /* nor the reasons, nor the link */
+    };
+    struct made m;
+
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        begin (&m);
+        assert_int_equal (go_on_with_gpu (&m, &healthy, 60), 0);
+        assert_int_equal (go_on_with_gpu (&m, &cases[i], 300), 0);
+        slow_destroy (m.slow);
+    }
+}
+
+/* Nothing sets a rank apart: all GPUs are capped, hot or shared; the slow GPU is the only one that
+ * can be read; another model has a lower clock.
+ */
+static void gpus_that_are_alike_are_not_named (void **state)
+{
+    static const struct heal_gpu cases[][N] = {
+        { GPU (NVML_POWER_CAP, 1200), GPU (NVML_POWER_CAP, 1300), GPU (NVML_POWER_CAP, 1250),
+          GPU (NVML_POWER_CAP, 1150, .power_limit = 690) },
+        { GPU (NVML_SW_THERMAL, 900), GPU (NVML_SW_THERMAL, 950), GPU (NVML_HW_THERMAL, 800),
+          GPU (NVML_SW_THERMAL, 900) },
+        { GPU (0, 1980, .others = 0.5), GPU (0, 1980, .others = 0.45), GPU (0, 1980, .others = 0.5),
+          GPU (0, 1980, .others = 0.4) },
+        { { 0 }, { 0 }, { 0 }, GPU (NVML_HW_THERMAL, 345, .lanes = 1, .others = 0.9) },
+        { GPU (0, 1980), GPU (0, 1980), GPU (0, 1980),
+          GPU (NVML_POWER_CAP, 1300, .clock_most = 1410, .power_limit = 300) },
+    };
+    struct made m;
+
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        begin (&m);
+        m.gpus = cases[i];
+        assert_int_equal (go_on (&m, spinning, 300, NULL), 0);
+        slow_destroy (m.slow);
+    }
+}
+
+/* One of the others cannot be read, and one is idle: their clocks do not count. */
+static void the_others_need_not_be_complete (void **state)
+{
+    static const struct heal_gpu gpus[N] = {
+        { 0 }, GPU (NVML_IDLE, 345), GPU (0, 1980), GPU (NVML_HW_THERMAL, 345)
+    };
+    struct made m;
+
+    begin (&m);
+    m.gpus = gpus;
+    assert_int_equal (go_on (&m, spinning, 50, NULL), 1);
+    assert_non_null (strstr (m.why, "rank 3 on n2 is slow: its GPU 1 runs at 345 MHz"));
+    slow_destroy (m.slow);
+}
+
+/* Two windows are too short. */
+static void a_short_slowdown_of_a_gpu_is_not_named (void **state)
+{
+    static const struct heal_gpu hot = GPU (NVML_SW_THERMAL, 705);
+    struct made m;
+
+    begin (&m);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal (go_on_with_gpu (&m, &hot, 15), 0);
+        assert_int_equal (go_on_with_gpu (&m, &healthy, 20), 0);
+    }
+    slow_destroy (m.slow);
+}
+
+/* A GPU that gets slow for one reason, and then for another. */
+static void another_gpu_cause_is_named_too (void **state)
+{
+    static const struct heal_gpu hot = GPU (NVML_SW_THERMAL, 705);
+    static const struct heal_gpu shared = GPU (NVML_SW_THERMAL, 705, .others = 0.4);
+    struct made m;
+
+    begin (&m);
+    assert_int_equal (go_on_with_gpu (&m, &hot, 100), 1);
+    assert_int_equal (go_on_with_gpu (&m, &shared, 100), 1);
+    assert_non_null (strstr (m.why, "another program"));
+    slow_destroy (m.slow);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +377,12 @@ int main (void)
         cmocka_unit_test (another_cause_is_named_too),
         cmocka_unit_test (a_slow_node_has_all_of_its_ranks),
         cmocka_unit_test (who_is_not_heard_is_not_judged),
+        cmocka_unit_test (a_slow_gpu_is_named_with_its_cause),
+        cmocka_unit_test (a_gpu_that_is_no_cause_is_not_named),
+        cmocka_unit_test (gpus_that_are_alike_are_not_named),
+        cmocka_unit_test (the_others_need_not_be_complete),
+        cmocka_unit_test (a_short_slowdown_of_a_gpu_is_not_named),
+        cmocka_unit_test (another_gpu_cause_is_named_too),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the GPUs of a step on this node, in a child process. */
-#include "launcher/monitor/gpu_readings.h"
+#include "launcher/sys/gpu_readings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,10 +26,12 @@
 struct device {
     struct nvml_device *handle;
     struct nvml_gpm_sample *before, *after; /* NULL if this GPU does not support GPM */
+    unsigned long long used;                /* time of the newest sample of a process's use */
 };
 
 struct nvidia {
     struct nvml nvml;
+    enum gpus_purpose purpose;
     unsigned n;
     struct device devices[GPUS_MAX];
     struct nvml_gpm_metrics metrics;
@@ -74,7 +76,7 @@ static void read_physics (const struct nvidia *n, const struct device *d, struct
         g->v[GPU_PCIE_SEND] = u * 1e3;
 }
 
-static void read_slowed (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
+static void read_throttled (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
 {
     unsigned long long why;
 
@@ -122,22 +124,107 @@ static void read_processes (const struct nvidia *n, const struct device *d, int 
             .gpu = index,
             .pid = (pid_t)list[i].pid,
             .memory = list[i].memory == ULLONG_MAX ? NAN : (double)list[i].memory,
+            .busy = NAN,
         };
 }
 
-static void nvidia_read (struct nvidia *n, struct gpu_readings *r)
+/* ---- what slows an NVIDIA GPU down ---- */
+
+static double field (const struct device *d, int (*f) (struct nvml_device *, unsigned *))
+{
+    unsigned u;
+
+    return f && f (d->handle, &u) == NVML_SUCCESS ? u : NAN;
+}
+
+static void read_clock (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
+{
+    unsigned long long why;
+    unsigned u;
+
+    if (CALL (n, clock, d->handle, NVML_CLOCK_SM, &u))
+        g->v[GPU_CLOCK] = u;
+    if (CALL (n, max_clock, d->handle, NVML_CLOCK_SM, &u))
+        g->v[GPU_CLOCK_MOST] = u;
+    if (CALL (n, slowed, d->handle, &why))
+        g->v[GPU_SLOWED] = (double)why;
+    g->v[GPU_POWER_LIMIT] = field (d, n->nvml.power_limit) / 1e3;
+}
+
+static void read_link (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
+{
+    g->v[GPU_LANES] = field (d, n->nvml.width);
+    g->v[GPU_LANES_MOST] = field (d, n->nvml.max_width);
+    g->v[GPU_GENERATION] = field (d, n->nvml.generation);
+    g->v[GPU_GENERATION_MOST] = field (d, n->nvml.max_generation);
+}
+
+/* The driver keeps samples of the last seconds.  It reports none of a process that did nothing. */
+static void read_process_use (const struct nvidia *n, struct device *d, struct gpu_process *p,
+                              int count)
+{
+    struct nvml_process_use use[2 * GPU_PROCESSES_MAX];
+    unsigned samples = 2 * GPU_PROCESSES_MAX;
+    unsigned long long since = d->used;
+    int status =
+        n->nvml.process_use ? n->nvml.process_use (d->handle, use, &samples, since) : NVML_LACKING;
+
+    if (status != NVML_SUCCESS && status != NVML_NOT_FOUND)
+        return;
+    if (status == NVML_NOT_FOUND)
+        samples = 0;
+    for (unsigned i = 0; i < samples; i++)
+        d->used = use[i].time > d->used ? use[i].time : d->used;
+    for (int k = 0; k < count; k++) {
+        unsigned long long sum = 0, of = 0;
+        for (unsigned i = 0; i < samples; i++)
+            if (use[i].pid == (unsigned)p[k].pid && use[i].time > since && use[i].sm <= 100) {
+                sum += use[i].sm;
+                of++;
+            }
+        p[k].busy = of > 0 ? (double)sum / (double)of : 0;
+    }
+}
+
+static void read_slowness (const struct nvidia *n, struct device *d, int index,
+                           struct gpu_readings *r)
+{
+    int before = r->nprocesses;
+
+    read_clock (n, d, &r->gpu[r->n - 1]);
+    read_link (n, d, &r->gpu[r->n - 1]);
+    read_processes (n, d, index, r);
+    read_process_use (n, d, &r->process[before], r->nprocesses - before);
+}
+
+/* ---- one or the other ---- */
+
+static void read_usage (struct nvidia *n, struct device *d, int index, struct gpu_readings *r)
+{
+    struct gpu_sample *g = &r->gpu[r->n - 1];
+
+    read_load (n, d, g);
+    read_physics (n, d, g);
+    read_throttled (n, d, g);
+    read_units (n, d, g);
+    read_processes (n, d, index, r);
+}
+
+/* Read those in 'which'; 0: all. */
+static void nvidia_read (struct nvidia *n, uint32_t which, struct gpu_readings *r)
 {
     for (unsigned i = 0; i < n->n && r->n < GPUS_MAX; i++) {
-        struct device *d = &n->devices[i];
-        struct gpu_sample *g = &r->gpu[r->n++];
+        struct gpu_sample *g = &r->gpu[r->n];
+        if (which && !(which >> i & 1))
+            continue;
+        r->n++;
         g->index = (int)i;
         for (int f = 0; f < GPU_FIELDS; f++)
             g->v[f] = NAN;
-        read_load (n, d, g);
-        read_physics (n, d, g);
-        read_slowed (n, d, g);
-        read_units (n, d, g);
-        read_processes (n, d, g->index, r);
+        if (n->purpose == GPUS_SLOWNESS)
+            read_slowness (n, &n->devices[i], g->index, r);
+        else
+            read_usage (n, &n->devices[i], g->index, r);
     }
 }
 
@@ -172,11 +259,12 @@ static void nvidia_close (struct nvidia *n)
 }
 
 /* Returns NULL if there are no NVIDIA GPUs. */
-static struct nvidia *nvidia_open (void)
+static struct nvidia *nvidia_open (enum gpus_purpose purpose)
 {
     struct nvidia *n = xcalloc (1, sizeof (*n));
     unsigned count = 0;
 
+    n->purpose = purpose;
     if (nvml_open (&n->nvml, NULL) < 0) {
         free (n);
         return NULL;
@@ -185,7 +273,10 @@ static struct nvidia *nvidia_open (void)
         count = 0;
     while (n->n < count && n->n < GPUS_MAX
            && n->nvml.handle (n->n, &n->devices[n->n].handle) == NVML_SUCCESS)
-        open_units (n, &n->devices[n->n++]);
+        if (purpose == GPUS_USAGE)
+            open_units (n, &n->devices[n->n++]);
+        else
+            n->n++;
     if (n->n > 0)
         return n;
     nvidia_close (n);
@@ -272,24 +363,6 @@ static void amd_read (int sysfs, struct gpu_readings *r)
     }
 }
 
-const struct gpu_name gpu_names[GPU_FIELDS] = {
-    [GPU_BUSY] = { "busy", SERIES_GAUGE },
-    [GPU_MEMORY] = { "memory", SERIES_GAUGE },
-    [GPU_MEMORY_SIZE] = { "memory_size", SERIES_GAUGE },
-    [GPU_MEMORY_BUSY] = { "memory_busy", SERIES_GAUGE },
-    [GPU_POWER] = { "power", SERIES_GAUGE },
-    [GPU_ENERGY] = { "energy", SERIES_COUNTER },
-    [GPU_TEMPERATURE] = { "temperature", SERIES_GAUGE },
-    [GPU_CLOCK] = { "clock", SERIES_GAUGE },
-    [GPU_MEMORY_CLOCK] = { "memory_clock", SERIES_GAUGE },
-    [GPU_HOT] = { "hot", SERIES_GAUGE },
-    [GPU_CAPPED] = { "capped", SERIES_GAUGE },
-    [GPU_PCIE_RECEIVE] = { "pcie_rx", SERIES_GAUGE },
-    [GPU_PCIE_SEND] = { "pcie_tx", SERIES_GAUGE },
-    [GPU_SM] = { "sm", SERIES_GAUGE },
-    [GPU_TENSOR] = { "tensor", SERIES_GAUGE },
-};
-
 /* ---- the child that reads ---- */
 
 struct gpus {
@@ -342,13 +415,13 @@ static void select_of_step (struct gpu_readings *r, const char *list)
     r->nprocesses = processes;
 }
 
-static void answer_readings (int fd, struct nvidia *nvidia, int sysfs)
+static void answer_readings (int fd, struct nvidia *nvidia, int sysfs, uint32_t which)
 {
     struct gpu_readings *r = xcalloc (1, sizeof (*r));
 
     if (nvidia)
-        nvidia_read (nvidia, r);
-    else
+        nvidia_read (nvidia, which, r);
+    else if (sysfs >= 0)
         amd_read (sysfs, r);
     select_of_step (r, getenv ("SLURM_STEP_GPUS"));
     if (send (fd, r, sizeof (*r), MSG_NOSIGNAL) != (ssize_t)sizeof (*r) || r->n == 0)
@@ -356,19 +429,20 @@ static void answer_readings (int fd, struct nvidia *nvidia, int sysfs)
     free (r);
 }
 
-static void read_gpu_samples (int fd, const char *sysfs)
+static void read_gpu_samples (int fd, const char *sysfs, enum gpus_purpose purpose)
 {
-    int root = open (sysfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct nvidia *nvidia = nvidia_open ();
-    char byte;
+    struct nvidia *nvidia = nvidia_open (purpose);
+    int root = purpose == GPUS_USAGE ? open (sysfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    uint32_t which;
 
-    while (recv (fd, &byte, 1, 0) == 1)
-        answer_readings (fd, nvidia, root);
+    while (recv (fd, &which, sizeof (which), 0) == sizeof (which))
+        answer_readings (fd, nvidia, root, which);
     nvidia_close (nvidia);
     _exit (0);
 }
 
-struct gpus *gpus_start (const char *sysfs)
+/* A child that hangs in the driver must not keep the connections of its parent open. */
+struct gpus *gpus_start (const char *sysfs, enum gpus_purpose purpose)
 {
     struct gpus *g = xcalloc (1, sizeof (*g));
     int pair[2];
@@ -378,8 +452,8 @@ struct gpus *gpus_start (const char *sysfs)
         return NULL;
     }
     if ((g->pid = subprocess_fork (SIGKILL)) == 0) {
-        close (pair[0]);
-        read_gpu_samples (pair[1], sysfs);
+        subprocess_close_inherited (pair[1]);
+        read_gpu_samples (pair[1], sysfs, purpose);
     }
     close (pair[1]);
     g->fd = pair[0];
@@ -395,12 +469,11 @@ int gpus_fd (const struct gpus *g)
     return g && !g->none ? g->fd : -1;
 }
 
-void gpus_ask (struct gpus *g)
+void gpus_ask (struct gpus *g, uint32_t which)
 {
-    char byte = 0;
-
     if (g && !g->none && !g->asked)
-        g->asked = send (g->fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+        g->asked =
+            send (g->fd, &which, sizeof (which), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof (which);
 }
 
 enum gpus_answer gpus_take (struct gpus *g, struct gpu_readings *r)
