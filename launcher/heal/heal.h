@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "launcher/sys/network_readings.h"
 #include "runtime/slurmdl.h"
 
 struct slow_ranks;
@@ -51,6 +52,25 @@ struct heal_gpu_work {
     struct heal_gpu last; /* its other_process is that of the last one that had any */
 };
 
+enum { HEAL_LINKS = 16, HEAL_LINK_NAME = 24 };
+
+/* What a network interface or an InfiniBand port of a host did. */
+struct heal_link {
+    char name[HEAL_LINK_NAME];
+    double speed;   /* bytes/s; 0: not known */
+    double bytes;   /* in the direction that had more */
+    double packets; /* both ways; 0: not known */
+    double faults[NETWORK_FAULTS];
+};
+
+/* What the network of a host did.  One rank on each host reports it, every few seconds. */
+struct heal_network {
+    double seconds;          /* the time that this is about; 0: nothing is known */
+    double segments, resent; /* TCP segments sent; those that were sent again */
+    int64_t nlinks;
+    struct heal_link links[HEAL_LINKS];
+};
+
 /* A rank as the worker sees it.  All times are seconds of one monotonic clock. */
 struct heal_seen {
     bool came;     /* it has connected */
@@ -65,6 +85,7 @@ struct heal_seen {
     char state;    /* of its training process, such as 'T' (proc(5)); 0 if unknown */
     struct heal_work work;
     struct heal_gpu_work gpu;
+    struct heal_network network; /* sums of its reports */
     const char *host;
 };
 
@@ -138,6 +159,9 @@ extern const struct heal_row heal_rows[HEAL_CAUSES];
 
 /* Add what a heartbeat says about the rank's GPU. */
 void slow_add_gpu (struct heal_gpu_work *w, const struct heal_gpu *g);
+
+/* Add a report on the network of its host. */
+void slow_add_network (struct heal_network *sum, const struct heal_network *report);
 
 struct slow_ranks *slow_create (size_t n);
 void slow_destroy (struct slow_ranks *s);

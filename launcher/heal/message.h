@@ -7,7 +7,7 @@
 #include "launcher/heal/heal.h"
 #include "runtime/comm/net/handshake.h"
 
-enum { HEAL_VERSION = 2, HEAL_MOST = 512, HEAL_HOST = 64 };
+enum { HEAL_VERSION = 2, HEAL_MOST = 2048, HEAL_HOST = 64 };
 
 /* This environment variable names the worker's notice (runtime/comm/net/notice.h), whose text is
  * "PORT KEY HOST[,HOST...]".
@@ -23,9 +23,10 @@ struct heal_hello {
 
 enum heal_message {
     /* from a rank */
-    HEAL_BEAT,   /* a heartbeat, once a second: struct heal_beat */
-    HEAL_OVER,   /* its program has exited: int64_t, the status of waitpid() */
-    HEAL_DUMPED, /* it has written its stacks: no body */
+    HEAL_BEAT,    /* a heartbeat, once a second: struct heal_beat */
+    HEAL_OVER,    /* its program has exited: int64_t, the status of waitpid() */
+    HEAL_DUMPED,  /* it has written its stacks: no body */
+    HEAL_NETWORK, /* what the network of its host did: struct heal_network */
     /* from the worker */
     HEAL_PING, /* find out whether the host's kernel still acknowledges packets: no body */
     HEAL_DUMP, /* write the stacks (launcher/debug/debug.h): "NUMBER FOLDER" */

@@ -20,6 +20,7 @@
 #include "launcher/debug/debug.h"
 #include "launcher/heal/message.h"
 #include "launcher/sys/gpu_readings.h"
+#include "launcher/sys/network_readings.h"
 #include "launcher/sys/nvml.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/step_processes.h"
@@ -58,6 +59,16 @@ struct rank_gpus {
     struct gpu_readings readings;
 };
 
+/* The network of the host, of which one of its ranks reports. */
+struct rank_network {
+    bool reports;
+    int proc, sys;
+    double at; /* when 'was' was read; 0: not yet */
+    struct network_readings was, now;
+};
+
+enum { NETWORK_SECONDS = 5 };
+
 /* All GPUs of a node are read only to find out which are the rank's: eight ranks on a node would
  * otherwise make 64 readings a second.
  */
@@ -79,6 +90,7 @@ struct heal_rank {
     double heard;  /* when the worker was last connected; 0: never */
     double second; /* when to send the next heartbeat */
     struct rank_gpus gpus;
+    struct rank_network network;
 };
 
 static void read_watch_address (struct heal_rank *r, const char *name)
@@ -105,6 +117,13 @@ static void introduce_to_worker (struct heal_rank *r)
               environment_text ("SLURMD_NODENAME", host));
 }
 
+static void open_network (struct rank_network *w)
+{
+    w->reports = environment_number ("SLURM_LOCALID", 0) == 0;
+    w->proc = open ("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    w->sys = open ("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 struct heal_rank *heal_rank_create (void)
 {
     const char *name = environment_text (HEAL_VARIABLE, NULL);
@@ -114,6 +133,7 @@ struct heal_rank *heal_rank_create (void)
         net_stream_init (&r->stream, -1, NULL);
         read_watch_address (r, name);
         introduce_to_worker (r);
+        open_network (&r->network);
         r->ranks = ranks_create ("/proc", environment_text ("SLURM_JOB_ID", ""),
                                  environment_text ("SLURM_STEP_ID", ""), NULL);
         r->progress = progress_create ("/proc");
@@ -134,6 +154,10 @@ void heal_rank_destroy (struct heal_rank *r)
     ranks_destroy (r->ranks);
     progress_destroy (r->progress);
     gpus_end (r->gpus.reader);
+    if (r->network.proc >= 0)
+        close (r->network.proc);
+    if (r->network.sys >= 0)
+        close (r->network.sys);
     free (r);
 }
 
@@ -502,6 +526,70 @@ static void observe_gpu (struct heal_rank *r, const struct rank_process *p, size
         gpus_ask (gpus->reader, gpus->own);
 }
 
+/* ---- the network of its host ---- */
+
+/* How much a counter has grown.  A driver that was loaded again has begun anew. */
+static double growth (double was, double now)
+{
+    return now > was ? now - was : 0;
+}
+
+static const struct network_link *link_before (const struct network_readings *was,
+                                               const struct network_link *now)
+{
+    for (int i = 0; i < was->n; i++)
+        if (!strcmp (was->links[i].name, now->name))
+            return &was->links[i];
+    return NULL;
+}
+
+static void add_link (struct heal_network *report, const struct network_link *was,
+                      const struct network_link *now)
+{
+    struct heal_link *l = &report->links[report->nlinks];
+    double sent, received;
+
+    if (!was || report->nlinks == HEAL_LINKS || strlen (now->name) >= sizeof (l->name))
+        return;
+    sent = growth (was->sent, now->sent);
+    received = growth (was->received, now->received);
+    if (sent + received <= 0)
+        return;
+    *l = (struct heal_link){ .speed = or_zero (now->speed),
+                             .bytes = sent > received ? sent : received,
+                             .packets = growth (was->packets, now->packets) };
+    strcpy (l->name, now->name);
+    for (int f = 0; f < NETWORK_FAULTS; f++)
+        l->faults[f] = growth (was->faults[f], now->faults[f]);
+    report->nlinks++;
+}
+
+static void compare_network (const struct network_readings *was, const struct network_readings *now,
+                             double seconds, struct heal_network *report)
+{
+    *report = (struct heal_network){ .seconds = seconds,
+                                     .segments = growth (was->segments, now->segments),
+                                     .resent = growth (was->resent, now->resent) };
+    for (int i = 0; i < now->n; i++)
+        add_link (report, link_before (was, &now->links[i]), &now->links[i]);
+}
+
+static void report_network (struct heal_rank *r, double now)
+{
+    struct rank_network *w = &r->network;
+    struct heal_network report;
+
+    if (!w->reports || r->stream.fd < 0 || (w->at > 0 && now - w->at < NETWORK_SECONDS))
+        return;
+    network_read (w->proc, w->sys, true, &w->now);
+    if (w->at > 0) {
+        compare_network (&w->was, &w->now, now - w->at, &report);
+        say (r, HEAL_NETWORK, &report, sizeof (report));
+    }
+    w->was = w->now;
+    w->at = now;
+}
+
 static void beat (struct heal_rank *r)
 {
     double now = monotonic ();
@@ -524,6 +612,7 @@ static void beat (struct heal_rank *r)
     r->cpu = cpu;
     r->looked = now;
     say (r, HEAL_BEAT, &b, sizeof (b));
+    report_network (r, now);
 }
 
 /* ---- messages from the worker ---- */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/nvml.h"
@@ -18,6 +19,16 @@
  * for a low clock, and the other ranks show which clock is normal, as all of them should have the
  * same.  A GPU that has more work than the others shows no such reason, or only that it reached the
  * same power limit as theirs.
+ *
+ * If a link is bad, all ranks wait in the same collectives, on both of its sides.  What the hosts
+ * count sets the bad one apart: it sends segments again, or counts errors on a link, and the others
+ * do not.  Congestion is different, as it has several hosts send again.  How long a step takes is
+ * not known here: a program may print every thousandth.  So the shares are those that make TCP or a
+ * link slow, not merely imperfect, and a link with less speed than that of the same name on the
+ * other hosts is a cause only while it is busy.
+ *
+ * The segments that a host sends again were lost on their way out of it: on its link, or on that of
+ * the host to which it sends.
  */
 
 enum {
@@ -33,6 +44,13 @@ static const double reason_least = 0.5, narrow_least = 0.9;
 /* Compared with the other ranks' GPUs.  Equal GPUs at an equal limit differ by up to a tenth. */
 static const double clock_most = 0.8, limit_most = 0.9, link_most = 0.5;
 
+/* Of TCP segments, and compared with the other hosts.  A loss of 1 % cuts the throughput of TCP to
+ * a fraction.
+ */
+static const double resent_share = 0.01, resent_least = 20, others_resent_most = 0.2;
+/* Of the speed of a link, and compared with the other hosts'. */
+static const double link_busy_least = 0.25, link_speed_most = 0.5, others_faults_most = 0.1;
+
 enum slow_cause {
     SLOW_STOPPED,
     SLOW_THROTTLED,
@@ -42,6 +60,10 @@ enum slow_cause {
     SLOW_GPU_CLOCK = SLOW_WAITS,
     SLOW_GPU_LINK,
     SLOW_GPU_SHARED,
+    SLOW_OF_HOST, /* those that follow are of a host, and counted for the rank that reports on it */
+    SLOW_RESENT = SLOW_OF_HOST,
+    SLOW_FAULTS,
+    SLOW_LINK,
     SLOW_CAUSES
 };
 
@@ -55,6 +77,7 @@ enum measure {
     POWER_LIMIT,
     LINK, /* of a GPU, in lanes of generation 1 */
     OTHERS_ON_GPU,
+    RESENT, /* share of TCP segments */
     MEASURES
 };
 
@@ -64,11 +87,14 @@ struct slow_window {
     double narrow; /* share of the time in which its link was not what it could be */
     double slowed[HEAL_CLOCK_REASONS];
     struct heal_gpu gpu;
+    struct heal_network network;
+    const char *host;
 };
 
 struct slow_rank {
     struct heal_work before; /* at the end of the last window */
     struct heal_gpu_work gpu_before;
+    struct heal_network network_before;
     int windows[SLOW_CAUSES]; /* in a row in which it was slow for this cause */
     int well;                 /* windows in a row in which it was not slow */
     unsigned told;            /* causes for which it has been named since it became slow */
@@ -100,6 +126,53 @@ void slow_add_gpu (struct heal_gpu_work *w, const struct heal_gpu *g)
     w->last.other_process = other;
 }
 
+static const struct heal_link *link_named (const struct heal_network *w, const char *name)
+{
+    for (int64_t i = 0; i < w->nlinks; i++)
+        if (!strcmp (w->links[i].name, name))
+            return &w->links[i];
+    return NULL;
+}
+
+/* Add the link if it is new.  Returns NULL if there is no room. */
+static struct heal_link *link_of (struct heal_network *sum, const char *name)
+{
+    const struct heal_link *there = link_named (sum, name);
+    struct heal_link *l = there ? &sum->links[there - sum->links] : NULL;
+
+    if (l || sum->nlinks == HEAL_LINKS)
+        return l;
+    l = &sum->links[sum->nlinks++];
+    *l = (struct heal_link){ 0 };
+    snprintf (l->name, sizeof (l->name), "%s", name);
+    return l;
+}
+
+/* 'sign' is 1 or -1. */
+static void add_network (struct heal_network *sum, const struct heal_network *w, double sign)
+{
+    sum->seconds += sign * w->seconds;
+    sum->segments += sign * w->segments;
+    sum->resent += sign * w->resent;
+    for (int64_t i = 0; i < w->nlinks; i++) {
+        const struct heal_link *from = &w->links[i];
+        struct heal_link *l = link_of (sum, from->name);
+        if (!l)
+            continue;
+        if (sign > 0)
+            l->speed = from->speed;
+        l->bytes += sign * from->bytes;
+        l->packets += sign * from->packets;
+        for (int f = 0; f < NETWORK_FAULTS; f++)
+            l->faults[f] += sign * from->faults[f];
+    }
+}
+
+void slow_add_network (struct heal_network *sum, const struct heal_network *report)
+{
+    add_network (sum, report, 1);
+}
+
 struct slow_ranks *slow_create (size_t n)
 {
     struct slow_ranks *s = xcalloc (1, sizeof (*s));
@@ -119,6 +192,11 @@ void slow_destroy (struct slow_ranks *s)
     free (s->windows);
     free (s->others);
     free (s);
+}
+
+static const char *host_of (const struct heal_seen *seen)
+{
+    return seen->host ? seen->host : "?";
 }
 
 /* ---- a window ---- */
@@ -173,9 +251,18 @@ static void measure_gpu (const struct heal_gpu_work *was, const struct heal_gpu_
         v[LINK] = ldexp ((double)g->lanes, (int)g->generation - 1);
 }
 
+static void measure_network (const struct heal_network *was, const struct heal_network *now,
+                             struct slow_window *w)
+{
+    w->network = *now;
+    add_network (&w->network, was, -1);
+    if (w->network.segments > 0)
+        w->v[RESENT] = w->network.resent / w->network.segments;
+}
+
 static struct slow_window measure_window (struct slow_rank *r, const struct heal_seen *seen)
 {
-    struct slow_window w = { .narrow = 0 };
+    struct slow_window w = { .host = host_of (seen) };
 
     for (int i = 0; i < MEASURES; i++)
         w.v[i] = NAN;
@@ -183,7 +270,10 @@ static struct slow_window measure_window (struct slow_rank *r, const struct heal
         measure_time (&r->before, &seen->work, &w);
     if (heal_lives (seen) && seen->gpu.readings - r->gpu_before.readings >= BEATS_LEAST)
         measure_gpu (&r->gpu_before, &seen->gpu, &w);
+    if (heal_lives (seen) && seen->network.seconds > r->network_before.seconds)
+        measure_network (&r->network_before, &seen->network, &w);
     r->before = seen->work;
+    r->network_before = seen->network;
     r->gpu_before = seen->gpu;
     return w;
 }
@@ -195,7 +285,16 @@ static int by_value (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of the other ranks; of two, the lower one.  NaN if it is not known of any. */
+/* The median; of two, the lower one.  NaN if there are none. */
+static double middle (double *list, size_t n)
+{
+    if (n == 0)
+        return NAN;
+    qsort (list, n, sizeof (*list), by_value);
+    return list[(n - 1) / 2];
+}
+
+/* The median of the other ranks of which it is known. */
 static double others_of (struct slow_ranks *s, size_t rank, int measure)
 {
     size_t n = 0;
@@ -203,10 +302,7 @@ static double others_of (struct slow_ranks *s, size_t rank, int measure)
     for (size_t i = 0; i < s->n; i++)
         if (i != rank && !isnan (s->windows[i].v[measure]))
             s->others[n++] = s->windows[i].v[measure];
-    if (n == 0)
-        return NAN;
-    qsort (s->others, n, sizeof (*s->others), by_value);
-    return s->others[(n - 1) / 2];
+    return middle (s->others, n);
 }
 
 /* ---- causes: nothing that is not known is one, as no comparison with NaN holds ---- */
@@ -281,6 +377,88 @@ static bool gpu_is_shared (struct slow_ranks *s, size_t rank, int cause)
     return s->windows[rank].v[OTHERS_ON_GPU] - others_of (s, rank, OTHERS_ON_GPU) >= lost_more;
 }
 
+static bool resends (struct slow_ranks *s, size_t rank, int cause)
+{
+    const struct slow_window *w = &s->windows[rank];
+
+    (void)cause;
+    return w->network.resent >= resent_least && w->v[RESENT] >= resent_share
+           && others_of (s, rank, RESENT) <= others_resent_most * w->v[RESENT];
+}
+
+/* The median of the links with this name of the other hosts; fault -1: of their speed. */
+static double other_links (struct slow_ranks *s, size_t rank, const char *name, int fault)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct heal_link *l = link_named (&s->windows[i].network, name);
+        if (i != rank && l && (fault >= 0 || l->speed > 0))
+            s->others[n++] = fault >= 0 ? l->faults[fault] : l->speed;
+    }
+    return middle (s->others, n);
+}
+
+/* How much a healthy link may have in a window.  Frames of a protocol that nobody listens to are
+ * dropped a few times a second, and a congested fabric discards packets.
+ */
+static const struct fault_row {
+    double least;
+    double share; /* and at least this share of its packets, if they are counted */
+    const char *text;
+} fault_rows[NETWORK_FAULTS] = {
+    [FAULT_ERRORS] = { 20, 0.001, "errors" },
+    [FAULT_DROPS] = { 100, 0.01, "dropped packets" },
+    [FAULT_SYMBOLS] = { 10, 0, "symbol errors" },
+    [FAULT_DOWN] = { 1, 0, "losses of the link" },
+    [FAULT_INTEGRITY] = { 10, 0, "link integrity errors" },
+    [FAULT_DISCARDS] = { 100, 0, "discarded packets" },
+};
+
+/* Returns the link, and the kind of its fault in 'fault'; NULL: no link has one. */
+static const struct heal_link *faulty_link (struct slow_ranks *s, size_t rank, int *fault)
+{
+    const struct heal_network *w = &s->windows[rank].network;
+
+    for (int64_t i = 0; i < w->nlinks; i++)
+        for (*fault = 0; *fault < NETWORK_FAULTS; ++*fault) {
+            const struct heal_link *l = &w->links[i];
+            double faults = l->faults[*fault];
+            if (faults >= fault_rows[*fault].least
+                && faults >= fault_rows[*fault].share * l->packets
+                && other_links (s, rank, l->name, *fault) <= others_faults_most * faults)
+                return l;
+        }
+    return NULL;
+}
+
+static bool has_faults (struct slow_ranks *s, size_t rank, int cause)
+{
+    int fault;
+
+    (void)cause;
+    return faulty_link (s, rank, &fault) != NULL;
+}
+
+static const struct heal_link *slower_link (struct slow_ranks *s, size_t rank)
+{
+    const struct heal_network *w = &s->windows[rank].network;
+
+    for (int64_t i = 0; i < w->nlinks; i++) {
+        const struct heal_link *l = &w->links[i];
+        if (l->speed > 0 && l->bytes >= link_busy_least * l->speed * w->seconds
+            && l->speed <= link_speed_most * other_links (s, rank, l->name, -1))
+            return l;
+    }
+    return NULL;
+}
+
+static bool link_is_slow (struct slow_ranks *s, size_t rank, int cause)
+{
+    (void)cause;
+    return slower_link (s, rank) != NULL;
+}
+
 /* ---- how they are told ---- */
 
 static void say_clock (struct slow_ranks *s, size_t rank, char *text, size_t size)
@@ -316,6 +494,41 @@ static void say_shared (struct slow_ranks *s, size_t rank, char *text, size_t si
               (int)w->gpu.other_process, (int)w->gpu.index, 100 * w->v[OTHERS_ON_GPU]);
 }
 
+static void say_resent (struct slow_ranks *s, size_t rank, char *text, size_t size)
+{
+    double others = others_of (s, rank, RESENT);
+    int n = snprintf (text, size, "%s sends %.0f %% of its TCP segments again, the other hosts ",
+                      s->windows[rank].host, 100 * s->windows[rank].v[RESENT]);
+
+    if (others < 0.0005)
+        snprintf (text + n, size - (size_t)n, "none");
+    else
+        snprintf (text + n, size - (size_t)n, "%.1f %%", 100 * others);
+}
+
+static void say_faults (struct slow_ranks *s, size_t rank, char *text, size_t size)
+{
+    int fault;
+    const struct heal_link *l = faulty_link (s, rank, &fault);
+
+    snprintf (text, size, "link %s of %s had %.0f %s in %.0f s, that of the other hosts %.0f",
+              l->name, s->windows[rank].host, l->faults[fault], fault_rows[fault].text,
+              s->windows[rank].network.seconds, other_links (s, rank, l->name, fault));
+}
+
+static void say_link_speed (struct slow_ranks *s, size_t rank, char *text, size_t size)
+{
+    const struct heal_link *l = slower_link (s, rank);
+
+    snprintf (
+        text, size,
+        "link %s of %s runs at %.4g Gbit/s, that of the other hosts at %.4g Gbit/s, and it is "
+        "%.0f %% busy",
+        l->name, s->windows[rank].host, l->speed * 8 / 1e9,
+        other_links (s, rank, l->name, -1) * 8 / 1e9,
+        100 * at_most_all (l->bytes / (l->speed * s->windows[rank].network.seconds)));
+}
+
 /* A rank that saves a checkpoint waits for storage, too, and the others wait for it.  So storage
  * takes more windows.
  */
@@ -334,6 +547,9 @@ static const struct slow_row {
     [SLOW_GPU_CLOCK] = { 3, clock_is_low, .say = say_clock },
     [SLOW_GPU_LINK] = { 3, link_is_narrow, .say = say_link },
     [SLOW_GPU_SHARED] = { 3, gpu_is_shared, .say = say_shared },
+    [SLOW_RESENT] = { 3, resends, .say = say_resent },
+    [SLOW_FAULTS] = { 3, has_faults, .say = say_faults },
+    [SLOW_LINK] = { 3, link_is_slow, .say = say_link_speed },
 };
 
 static void count_window (struct slow_ranks *s, size_t rank)
@@ -351,18 +567,38 @@ static void count_window (struct slow_ranks *s, size_t rank)
 
 /* ---- report ---- */
 
-static const char *host_of (const struct heal_seen *seen)
+static size_t ranks_on (const struct heal_seen *ranks, size_t n, const char *host)
 {
-    return seen->host ? seen->host : "?";
+    size_t there = 0;
+
+    for (size_t i = 0; i < n; i++)
+        there += !strcmp (host_of (&ranks[i]), host);
+    return there;
 }
 
-static void say_slow (struct slow_ranks *s, const struct heal_seen *seen, size_t rank, int cause,
+/* Begin the sentence: with the rank, or, for what a host does, with all ranks on it. */
+static void say_who (const struct heal_seen *ranks, size_t n, size_t rank, bool is_of_host,
+                     char *why, size_t size)
+{
+    const char *host = host_of (&ranks[rank]);
+    size_t there = is_of_host ? ranks_on (ranks, n, host) : 1;
+
+    if (there > 1)
+        snprintf (why, size, "the %zu ranks on %s are", there, host);
+    else
+        snprintf (why, size, "rank %zu on %s is", rank, host);
+}
+
+static void say_slow (struct slow_ranks *s, const struct heal_seen *ranks, size_t rank, int cause,
                       char *why, size_t size)
 {
     const struct slow_row *row = &slow_rows[cause];
-    size_t n = (size_t)snprintf (why, size, "rank %zu on %s is slow%s: ", rank, host_of (seen),
-                                 cause < SLOW_WAITS ? ", and the others wait for it" : "");
+    char who[128];
+    size_t n;
 
+    say_who (ranks, s->n, rank, cause >= SLOW_OF_HOST, who, sizeof (who));
+    n = (size_t)snprintf (why, size, "%s slow%s: ", who,
+                          cause < SLOW_WAITS ? ", and the others wait for it" : "");
     if (n >= size)
         return;
     if (row->say)
@@ -393,13 +629,14 @@ static enum slow_news next_news (struct slow_ranks *s, const struct heal_seen *r
         int cause = untold_cause (r);
         if (cause < SLOW_CAUSES) {
             r->told |= 1U << cause;
-            say_slow (s, &ranks[s->next], s->next, cause, why, size);
+            say_slow (s, ranks, s->next, cause, why, size);
             return SLOW_FOUND;
         }
         if (r->told && r->well >= WINDOWS_WELL) {
+            char who[128];
+            say_who (ranks, s->n, s->next, r->told >= 1U << SLOW_OF_HOST, who, sizeof (who));
+            snprintf (why, size, "%s not slow any more", who);
             r->told = 0;
-            snprintf (why, size, "rank %zu on %s is not slow any more", s->next,
-                      host_of (&ranks[s->next]));
             return SLOW_OVER;
         }
     }

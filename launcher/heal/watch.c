@@ -201,10 +201,22 @@ static void take_beat (struct heal_seen *seen, const struct heal_beat *b)
     slow_add_gpu (&seen->gpu, &b->gpu);
 }
 
+static bool is_sound (const struct heal_network *report)
+{
+    if (report->nlinks < 0 || report->nlinks > HEAL_LINKS)
+        return false;
+    for (int64_t i = 0; i < report->nlinks; i++)
+        if (!memchr (report->links[i].name, '\0', HEAL_LINK_NAME)
+            || !word_fits (report->links[i].name))
+            return false;
+    return true;
+}
+
 static void take_rank_message (struct rank_watch *w, size_t i)
 {
     const struct net_stream *s = &w->ranks[i].stream;
     struct heal_seen *seen = &w->seen[i];
+    struct heal_network report;
     struct heal_beat b;
     int64_t status;
 
@@ -216,6 +228,10 @@ static void take_rank_message (struct rank_watch *w, size_t i)
         seen->over = true;
         seen->status = (int)status;
         seen->at = monotonic ();
+    } else if (s->head.kind == HEAL_NETWORK && s->head.length == sizeof (report)) {
+        memcpy (&report, s->body, sizeof (report));
+        if (is_sound (&report))
+            slow_add_network (&seen->network, &report);
     } else if (s->head.kind == HEAL_DUMPED)
         w->ranks[i].dumping = false;
 }

@@ -23,6 +23,7 @@
 #include "launcher/monitor/series.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/network_readings.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
@@ -269,32 +270,14 @@ static void load_destroy (struct load *l)
 
 /* ---- memory, network and pressure of the node ---- */
 
-enum { TEXT = 16384, PORTS_MAX = 16, DEPTH_MAX = 32 };
-
-struct port {
-    char name[48]; /* "mlx5_0/1" */
-    double rate;   /* bytes per second */
-};
+enum { TEXT = 16384, DEPTH_MAX = 32 };
 
 struct node_usage {
     int proc, sys;
     int cgroup;   /* the job's cgroup that limits memory; -1: none */
     double limit; /* bytes */
-    struct port ports[PORTS_MAX];
-    int nports;
+    struct network_readings network;
 };
-
-static double number_in_root_file (int root, const char *path)
-{
-    char text[64];
-    char *end;
-    double v;
-
-    if (sysfs_line (root, path, text, sizeof (text)) < 0)
-        return NAN;
-    v = strtod (text, &end);
-    return end == text ? NAN : v;
-}
 
 /* Return the number after 'key' in a text, or NaN. */
 static double number_after_key (const char *text, const char *key)
@@ -326,9 +309,9 @@ static void sample_cgroup (const struct node_usage *n, struct series *s)
     series_put (s, SERIES_GAUGE, n->limit, "node/limit");
     if (n->cgroup < 0)
         return;
-    used = number_in_root_file (n->cgroup, "memory.current");
+    used = proc_number (n->cgroup, "memory.current");
     if (isnan (used))
-        used = number_in_root_file (n->cgroup, "memory.usage_in_bytes");
+        used = proc_number (n->cgroup, "memory.usage_in_bytes");
     series_put (s, SERIES_GAUGE, used, "node/job_memory");
 }
 
@@ -355,109 +338,16 @@ static void sample_pressure (const struct node_usage *n, struct series *s)
 
 /* ---- network ---- */
 
-/* Returns bytes per second, or NaN if the driver does not report a speed. */
-static double speed (const struct node_usage *n, const char *interface)
+static void sample_network (struct node_usage *n, struct series *s)
 {
-    char path[96];
-    double mbit;
-
-    snprintf (path, sizeof (path), "class/net/%s/speed", interface);
-    mbit = number_in_root_file (n->sys, path);
-    return mbit > 0 ? mbit * 1e6 / 8 : NAN;
-}
-
-/* Parse "  eth0: 1234 5 0 0 0 0 0 0 678 9 ...": bytes received and, 8 fields later, bytes sent. */
-static void sample_interface (const struct node_usage *n, char *line, struct series *s)
-{
-    char *colon = strchr (line, ':');
-    char *name = line + strspn (line, " ");
-    double received, sent;
-
-    if (!colon)
-        return;
-    *colon = '\0';
-    if (!strcmp (name, "lo") || strlen (name) > 15
-        || sscanf (colon + 1, "%lf %*s %*s %*s %*s %*s %*s %*s %lf", &received, &sent) != 2)
-        return;
-    series_put (s, SERIES_COUNTER, received, "net/%s/rx", name);
-    series_put (s, SERIES_COUNTER, sent, "net/%s/tx", name);
-    series_put (s, SERIES_GAUGE, speed (n, name), "net/%s/speed", name);
-}
-
-static void sample_net (const struct node_usage *n, struct series *s)
-{
-    char text[TEXT];
-    char *rest = text;
-    char *line;
-
-    if (sysfs_file (n->proc, "self/net/dev", text, sizeof (text)) < 0)
-        return;
-    while ((line = strsep (&rest, "\n")))
-        sample_interface (n, line, s);
-}
-
-/* The counters count units of four bytes, says the InfiniBand specification. */
-static void sample_ports (const struct node_usage *n, struct series *s)
-{
-    char path[128];
-
-    for (int i = 0; i < n->nports; i++) {
-        const struct port *p = &n->ports[i];
-        char device[48];
-        int len = (int)strcspn (p->name, "/");
-        snprintf (device, sizeof (device), "%.*s", len, p->name);
-        for (int send = 0; send < 2; send++) {
-            snprintf (path, sizeof (path), "class/infiniband/%s/ports/%s/counters/port_%s_data",
-                      device, p->name + len + 1, send ? "xmit" : "rcv");
-            series_put (s, SERIES_COUNTER, number_in_root_file (n->sys, path) * 4, "ib/%s/%s",
-                        p->name, send ? "tx" : "rx");
-        }
-        series_put (s, SERIES_GAUGE, p->rate, "ib/%s/speed", p->name);
+    network_read (n->proc, n->sys, false, &n->network);
+    for (int i = 0; i < n->network.n; i++) {
+        const struct network_link *l = &n->network.links[i];
+        const char *kind = l->is_port ? "ib" : "net";
+        series_put (s, SERIES_COUNTER, l->received, "%s/%s/rx", kind, l->name);
+        series_put (s, SERIES_COUNTER, l->sent, "%s/%s/tx", kind, l->name);
+        series_put (s, SERIES_GAUGE, l->speed, "%s/%s/speed", kind, l->name);
     }
-}
-
-static DIR *open_root_folder (int root, const char *path)
-{
-    int fd = openat (root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir (fd);
-
-    if (!dir && fd >= 0)
-        close (fd);
-    return dir;
-}
-
-static void find_ports_of (struct node_usage *n, const char *device)
-{
-    char path[320];
-    struct dirent *e;
-    DIR *dir;
-
-    snprintf (path, sizeof (path), "class/infiniband/%s/ports", device);
-    if (!(dir = open_root_folder (n->sys, path)))
-        return;
-    while ((e = readdir (dir)) && n->nports < PORTS_MAX) {
-        struct port *p = &n->ports[n->nports];
-        if (*e->d_name == '.' || strlen (e->d_name) > 7)
-            continue;
-        snprintf (p->name, sizeof (p->name), "%.36s/%.7s", device, e->d_name);
-        snprintf (path, sizeof (path), "class/infiniband/%.36s/ports/%.7s/rate", device, e->d_name);
-        p->rate = number_in_root_file (n->sys, path) * 1e9 / 8; /* "100 Gb/sec" */
-        n->nports++;
-    }
-    closedir (dir);
-}
-
-static void find_ports (struct node_usage *n)
-{
-    DIR *dir = open_root_folder (n->sys, "class/infiniband");
-    struct dirent *e;
-
-    if (!dir)
-        return;
-    while ((e = readdir (dir)) && n->nports < PORTS_MAX)
-        if (*e->d_name != '.' && strlen (e->d_name) <= 36)
-            find_ports_of (n, e->d_name);
-    closedir (dir);
 }
 
 /* ---- the cgroup ---- */
@@ -465,10 +355,10 @@ static void find_ports (struct node_usage *n)
 /* Version 1 reports a huge number instead of "no limit". */
 static double memory_limit (int dir)
 {
-    double v = number_in_root_file (dir, "memory.max"); /* "max": NaN */
+    double v = proc_number (dir, "memory.max"); /* "max": NaN */
 
     if (isnan (v))
-        v = number_in_root_file (dir, "memory.limit_in_bytes");
+        v = proc_number (dir, "memory.limit_in_bytes");
     return v > 0 && v < 1e15 ? v : NAN;
 }
 
@@ -527,9 +417,8 @@ static void node_sample (struct node_usage *n, struct series *s)
     sample_memory (n, s);
     sample_cgroup (n, s);
     sample_pressure (n, s);
-    series_put (s, SERIES_GAUGE, number_in_root_file (n->proc, "loadavg"), "node/load");
-    sample_net (n, s);
-    sample_ports (n, s);
+    series_put (s, SERIES_GAUGE, proc_number (n->proc, "loadavg"), "node/load");
+    sample_network (n, s);
 }
 
 /* 'proc' and 'sys' are "/proc" and "/sys", except in tests.  Whatever cannot be read is left out.
@@ -543,7 +432,6 @@ static struct node_usage *node_create (const char *proc, const char *sys)
     n->proc = open (proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     n->sys = open (sys, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     find_cgroup (n);
-    find_ports (n);
     return n;
 }
 

@@ -3,6 +3,7 @@
 #include "launcher/sys/proc.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,18 @@ ssize_t proc_read (int dir, const char *path, char *buf, size_t size)
         close (fd);
     buf[got < 0 ? 0 : n] = '\0';
     return got < 0 ? -1 : (ssize_t)n;
+}
+
+double proc_number (int dir, const char *path)
+{
+    char text[64];
+    char *end;
+    double v;
+
+    if (proc_read (dir, path, text, sizeof (text)) < 0)
+        return NAN;
+    v = strtod (text, &end);
+    return end == text ? NAN : v;
 }
 
 pid_t proc_next (DIR *proc)

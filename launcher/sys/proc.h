@@ -12,6 +12,9 @@
  */
 ssize_t proc_read (int dir, const char *path, char *buf, size_t size);
 
+/* The number at the beginning of a file, or NaN. */
+double proc_number (int dir, const char *path);
+
 /* The next process in 'proc', which is /proc or a copy of it.  Returns 0 at the end. */
 pid_t proc_next (DIR *proc);
 

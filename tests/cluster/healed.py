@@ -3,7 +3,7 @@
 """A PyTorch DDP training script that does not use dl. It saves a checkpoint after each step, and resumes from --resume.
 
 If a file hang.RANK appears in --work, that rank hangs, and with it the next collective. A file "enough" ends the training, as does --steps.
-With --products N each rank computes in each step, so that a rank with less CPU time is slow.
+With --products N each rank computes in each step, so that a rank with less CPU time is slow. --inputs N sets the size of the model.
 With --quiet SECONDS it prints nothing for that long at the start, in an evaluation and in a checkpoint, as real programs do.
 """
 import argparse
@@ -19,13 +19,14 @@ parser.add_argument("--work")
 parser.add_argument("--resume")
 parser.add_argument("--steps", type=int, default=0)
 parser.add_argument("--products", type=int, default=0)
+parser.add_argument("--inputs", type=int, default=8)
 parser.add_argument("--quiet", type=float, default=0)
 args = parser.parse_args()
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank = dist.get_rank()
-model = DistributedDataParallel(torch.nn.Linear(8, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+model = DistributedDataParallel(torch.nn.Linear(args.inputs, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.08 / args.inputs)
 first = 1
 if args.resume and os.path.exists(args.resume):
     state = torch.load(args.resume)
@@ -45,7 +46,7 @@ while not enough.item():
     optimizer.zero_grad()
     for _ in range(args.products):
         torch.mm(matrix, matrix)
-    loss = model(torch.randn(16, 8)).pow(2).mean()
+    loss = model(torch.randn(16, args.inputs)).pow(2).mean()
     loss.backward()
     optimizer.step()
     time.sleep(0.2)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl names a rank of an unmodified DDP training that is slowed down from outside, or by its GPU, with the cause, and no rank before that.
+# dl names a rank of an unmodified DDP training that is slowed down from outside, by its GPU or by its network, with the
+# cause, and no rank before that.
 . "$srcdir/tests/lib.sh"
 need_cluster
 . "$srcdir/tests/cluster/heal.sh"
@@ -88,14 +89,14 @@ ok $? "on GPUs: it trains"
 for k in 0 1 2 3; do
     echo "$(of_rank $k python3) 90" >gpu$k
 done
-slow_gpu () { # print the lines that name a slow rank because of its GPU
+slow_hardware () { # print the lines that name a slow rank because of hardware
     grep ' is slow: ' "$trial/a.1/healing" 2>/dev/null
 }
 quiet () { # quiet NAME: run for longer than dl needs to name a rank, and check that it names none
     had=$(grep -c '^step=' "$trial/a.1/log")
     begin=$(date +%s)
     wait_for 600 long_enough 45
-    is "$(slow_gpu)" "" "$1"
+    is "$(slow_hardware)" "" "$1"
 }
 quiet "healthy GPUs: nobody is named"
 gpus "4 1300 700 16" "4 1200 700 16" "4 1250 700 16" "4 1150 700 16"
@@ -122,8 +123,52 @@ named '^[0-9]+ rank 2 on n1 is slow: its GPU 2 runs at 705 MHz, those of the oth
 echo "$$ 40" >>gpu2
 named "^[0-9]+ rank 2 on n1 is slow: another program \\(pid $$\\) uses its GPU 2 40 % of the time\$" \
     "a GPU with another program" "$well" "$well" "$well" "$well"
-is "$(slow_gpu | wc -l)" 2 "two lines, of one rank"
+is "$(slow_hardware | wc -l)" 2 "two lines, of one rank"
 like "$(dl show gpu 1)" 'rank 2 on n1 is slow: its GPU 2 runs at 705 MHz' "dl show has it"
 end gpu
 is "$(causes gpu)" "" "and the attempt is the first"
+
+# ---- a host whose link loses what it sends, at the switch
+lose () { # lose: from now on, every sixteenth packet of n2 is lost
+    tc -n "$bridge-n2" qdisc add dev eth0 root netem loss 6% 2>/dev/null && return
+    # without netem, by classic BPF: load a random number; drop the packet if it is below 2^32 / 16
+    tc qdisc add dev "$bridge.2" clsact 2>/dev/null &&
+        tc filter add dev "$bridge.2" ingress bpf da bytecode "4,32 0 0 4294963256,53 1 0 268435456,6 0 0 2,6 0 0 0" 2>/dev/null
+}
+stop_losing () {
+    tc -n "$bridge-n2" qdisc del dev eth0 root 2>/dev/null
+    tc qdisc del dev "$bridge.2" clsact 2>/dev/null
+}
+network_cases () {
+    cluster_down
+    [ "$(id -u)" -eq 0 ] && try_cluster slownet --nodes=3 --cpus=2 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" ||
+        { skip "a host that loses packets" "no network namespaces here"; return; }
+    bridge=mcb$(cat "${SLURM_CONF%/*}/place")
+    cat >code/net.conf <<END
+name = "net";
+entrypoint = "/usr/bin/python3 healed.py --work $work --inputs 100000 [--resume {resume_dir}/ckpt.pt]";
+searcher = { name = "single"; metric = "loss"; max_length = 1000000; };
+metrics = { pattern = [ "step={step} loss={loss}" ]; };
+resources = { nodes_per_trial = 3; framework = "torch"; };
+END
+    dl run --detach code/net.conf >out 2>&1
+    is $? 0 "on hosts: submitted"
+    begins net
+    wait_for 300 trains
+    ok $? "on hosts: it trains"
+    quiet "healthy links: nobody is named"
+    lose || { skip "a host that loses packets" "tc knows neither netem nor bpf here"; end net; return; }
+    begin=$(date +%s)
+    wait_for 300 said '^[0-9]+ rank 1 on n2 is slow: n2 sends [0-9]+ % of its TCP segments again, the other hosts (none|[0-9.]+ %)$'
+    ok $? "a host that loses packets: its rank is named"
+    echo "# after $(($(date +%s) - begin)) s"
+    stop_losing
+    wait_for 300 said 'rank 1 on n2 is not slow any more$'
+    ok $? "it is told when that is over"
+    is "$(slow_hardware | wc -l)" 1 "one line, of one rank"
+    sed 's/^/# /' "$trial/a.1/healing"
+    end net
+    is "$(causes net)" "" "and the attempt is the first"
+}
+network_cases
 done_testing

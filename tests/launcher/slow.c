@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check how the slow rank is found from samples of how ranks spend their time, and of their GPUs.
+/* Check how the slow rank is found from samples of how ranks spend their time, of their GPUs, and
+ * of the network of their hosts.
  */
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/heal/heal.h"
 #include "launcher/sys/nvml.h"
@@ -18,7 +23,8 @@ struct share {
 struct made {
     struct slow_ranks *slow;
     struct heal_seen ranks[N];
-    const struct heal_gpu *gpus; /* of each rank; NULL: none can be read */
+    const struct heal_gpu *gpus;         /* of each rank; NULL: none can be read */
+    const struct heal_network *networks; /* what each rank reports every 5 s; NULL: nothing */
     double now;
     char why[256];
 };
@@ -50,6 +56,8 @@ static int go_on (struct made *m, const struct share *shares, int seconds, enum 
             w->stopped += shares[i].state == 'T';
             if (m->gpus)
                 slow_add_gpu (&m->ranks[i].gpu, &m->gpus[i]);
+            if (m->networks && s % 5 == 0)
+                slow_add_network (&m->ranks[i].network, &m->networks[i]);
         }
         while ((is = slow_judge (m->slow, m->ranks, N, m->now, why, sizeof (why)))
                != SLOW_NOTHING) {
@@ -368,6 +376,230 @@ static void another_gpu_cause_is_named_too (void **state)
     slow_destroy (m.slow);
 }
 
+/* ---- the network: rank 0 reports on n1, 2 on n2, and 3, here, on n3 ---- */
+
+#define LINK(name_, speed_, bytes_, ...)                                                           \
+    {                                                                                              \
+        .name = (name_), .speed = (speed_), .bytes = (bytes_), .packets = 1e5, .faults = {         \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define NETWORK(segments_, resent_, ...)                                                           \
+    {                                                                                              \
+        .seconds = 5, .segments = (segments_), .resent = (resent_), .nlinks = 2, .links = {        \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+/* eth0 with 25 Gbit/s, and a port with 400 Gbit/s */
+#define ETH0(...) LINK ("eth0", 3.125e9, 1e9, __VA_ARGS__)
+#define PORT(...) LINK ("mlx5_0/1", 50e9, 100e9, __VA_ARGS__)
+static const struct heal_network good = NETWORK (1e5, 0, ETH0 (0), PORT (0));
+
+static void begin_on_hosts (struct made *m)
+{
+    static const char *const hosts[N] = { "n1", "n1", "n2", "n3" };
+
+    begin (m);
+    for (int i = 0; i < N; i++)
+        m->ranks[i].host = hosts[i];
+}
+
+static int go_on_with_networks (struct made *m, struct heal_network n1, struct heal_network n2,
+                                struct heal_network n3, int seconds)
+{
+    const struct heal_network networks[N] = { n1, { 0 }, n2, n3 };
+    int news;
+
+    m->networks = networks;
+    news = go_on (m, spinning, seconds, NULL);
+    m->networks = NULL;
+    return news;
+}
+
+static void a_bad_link_is_named (void **state)
+{
+    static const struct {
+        struct heal_network network;
+        const char *why;
+    } cases[] = {
+        { NETWORK (1e5, 6200, ETH0 (0), PORT (0)),
+          "n3 sends 6 % of its TCP segments again, the other hosts none" },
+        { NETWORK (1e5, 0, ETH0 ([FAULT_ERRORS] = 600), PORT (0)),
+          "link eth0 of n3 had 1200 errors in 10 s, that of the other hosts 0" },
+        { NETWORK (1e5, 0, ETH0 ([FAULT_DROPS] = 2000), PORT (0)),
+          "link eth0 of n3 had 4000 dropped packets in 10 s, that of the other hosts 0" },
+        { NETWORK (1e5, 0, ETH0 (0), PORT ([FAULT_SYMBOLS] = 40)),
+          "link mlx5_0/1 of n3 had 80 symbol errors in 10 s, that of the other hosts 0" },
+        { NETWORK (1e5, 0, ETH0 (0), PORT ([FAULT_DOWN] = 1)),
+          "link mlx5_0/1 of n3 had 2 losses of the link in 10 s, that of the other hosts 0" },
+        { NETWORK (1e5, 0, ETH0 (0), PORT ([FAULT_INTEGRITY] = 9)),
+          "link mlx5_0/1 of n3 had 18 link integrity errors in 10 s, that of the other hosts 0" },
+        { NETWORK (1e5, 0, ETH0 (0), PORT ([FAULT_DISCARDS] = 90)),
+          "link mlx5_0/1 of n3 had 180 discarded packets in 10 s, that of the other hosts 0" },
+        { NETWORK (1e5, 0, LINK ("eth0", 0.125e9, 0.5e9, 0), PORT (0)),
+          "link eth0 of n3 runs at 1 Gbit/s, that of the other hosts at 25 Gbit/s, and it is 80 % "
+          "busy" },
+        { NETWORK (1e5, 0, ETH0 (0), LINK ("mlx5_0/1", 12.5e9, 60e9, 0)),
+          "link mlx5_0/1 of n3 runs at 100 Gbit/s, that of the other hosts at 400 Gbit/s, and it "
+          "is 96 % busy" },
+    };
+    char wanted[256];
+    struct made m;
+
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        begin_on_hosts (&m);
+        assert_int_equal (go_on_with_networks (&m, good, good, good, 120), 0);
+        assert_int_equal (go_on_with_networks (&m, good, good, cases[i].network, 50), 1);
+        snprintf (wanted, sizeof (wanted), "rank 3 on n3 is slow: %s", cases[i].why);
+        assert_string_equal (m.why, wanted);
+        assert_int_equal (go_on_with_networks (&m, good, good, cases[i].network, 600), 0);
+        assert_int_equal (go_on_with_networks (&m, good, good, good, 50), 1);
+        assert_string_equal (m.why, "rank 3 on n3 is not slow any more");
+        slow_destroy (m.slow);
+    }
+}
+
+static void a_bad_link_is_one_line_for_its_host (void **state)
+{
+    static const struct heal_network bad = NETWORK (1e5, 5000, ETH0 (0), PORT (0));
+    struct made m;
+
+    begin_on_hosts (&m);
+    assert_int_equal (go_on_with_networks (&m, bad, good, good, 600), 1);
+    assert_string_equal (m.why, "the 2 ranks on n1 are slow: n1 sends 5 % of its TCP segments "
+                                "again, the other hosts none");
+    assert_int_equal (go_on_with_networks (&m, good, good, good, 50), 1);
+    assert_string_equal (m.why, "the 2 ranks on n1 are not slow any more");
+    slow_destroy (m.slow);
+}
+
+/* What a healthy network does, or one that is bad everywhere. */
+static void a_good_network_is_not_named (void **state)
+{
+    static const struct heal_network cases[][3] = {
+        /* a few losses; most segments of a host that sends hardly any */
+        { NETWORK (1e5, 500, ETH0 (0), PORT (0)), NETWORK (1e5, 0, ETH0 (0), PORT (0)),
+          NETWORK (1e5, 0, ETH0 (0), PORT (0)) },
+        { NETWORK (20, 9, ETH0 (0), PORT (0)), NETWORK (1e5, 0, ETH0 (0), PORT (0)),
+          NETWORK (1e5, 0, ETH0 (0), PORT (0)) },
+        /* congestion */
+        { NETWORK (1e5, 4000, ETH0 (0), PORT (0)), NETWORK (1e5, 5000, ETH0 (0), PORT (0)),
+          NETWORK (1e5, 3000, ETH0 (0), PORT (0)) },
+        { NETWORK (1e5, 0, ETH0 (0), PORT ([FAULT_DISCARDS] = 90)),
+          NETWORK (1e5, 0, ETH0 (0), PORT ([FAULT_DISCARDS] = 100)),
+          NETWORK (1e5, 0, ETH0 (0), PORT ([FAULT_DISCARDS] = 80)) },
+        /* frames of an unknown protocol, of which a quiet link has no others */
+        { NETWORK (1e5, 0, ETH0 ([FAULT_DROPS] = 10), PORT (0)),
+          NETWORK (1e5, 0, ETH0 (0), PORT (0)), NETWORK (1e5, 0, ETH0 (0), PORT (0)) },
+        /* a bit error now and then; a few in many packets */
+        { NETWORK (1e5, 0, ETH0 (0), PORT ([FAULT_SYMBOLS] = 2)),
+          NETWORK (1e5, 0, ETH0 (0), PORT (0)), NETWORK (1e5, 0, ETH0 (0), PORT (0)) },
+        { NETWORK (1e5, 0, ETH0 ([FAULT_ERRORS] = 50), PORT (0)),
+          NETWORK (1e5, 0, ETH0 (0), PORT (0)), NETWORK (1e5, 0, ETH0 (0), PORT (0)) },
+        /* a slower link that hardly anybody uses; one of an unknown speed */
+        { NETWORK (1e5, 0, LINK ("eth0", 0.125e9, 0.1e9, 0), PORT (0)),
+          NETWORK (1e5, 0, ETH0 (0), PORT (0)), NETWORK (1e5, 0, ETH0 (0), PORT (0)) },
+        { NETWORK (1e5, 0, LINK ("eth0", 0, 9e9, 0), PORT (0)),
+          NETWORK (1e5, 0, ETH0 (0), PORT (0)), NETWORK (1e5, 0, ETH0 (0), PORT (0)) },
+        /* the others have no link of this name */
+        { NETWORK (1e5, 0, LINK ("eth1", 0.125e9, 0.6e9, [FAULT_ERRORS] = 9000), PORT (0)),
+          NETWORK (1e5, 0, ETH0 (0), PORT (0)), NETWORK (1e5, 0, ETH0 (0), PORT (0)) },
+        /* nothing is known of the others */
+        { NETWORK (1e5, 9000, ETH0 ([FAULT_ERRORS] = 9000), PORT (0)), { 0 }, { 0 } },
+    };
+    struct made m;
+
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        begin_on_hosts (&m);
+        assert_int_equal (go_on_with_networks (&m, cases[i][1], cases[i][2], cases[i][0], 300), 0);
+        slow_destroy (m.slow);
+    }
+}
+
+/* A burst of losses is over before three windows. */
+static void a_burst_of_losses_is_not_named (void **state)
+{
+    static const struct heal_network bad = NETWORK (1e5, 9000, ETH0 (0), PORT (0));
+    struct made m;
+
+    begin_on_hosts (&m);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal (go_on_with_networks (&m, good, good, bad, 15), 0);
+        assert_int_equal (go_on_with_networks (&m, good, good, good, 25), 0);
+    }
+    slow_destroy (m.slow);
+}
+
+/* ---- what is read ---- */
+
+static char network_dir[] = "/tmp/dl-network.XXXXXX";
+
+/* A copy of /proc and /sys. */
+static void put_network (const char *eth0, const char *tcp, const char *symbols)
+{
+    char cmd[4096];
+
+    snprintf (cmd, sizeof (cmd),
+              "cd %s && p=sys/class/infiniband/mlx5_0/ports/1 && "
+              "mkdir -p proc/self/net sys/class/net/eth0 $p/counters && "
+              "printf 'Inter-|   Receive |  Transmit\n face |bytes packets\n"
+              "    lo:  99 1 7 7 0 0 0 0 99 1 7 7 0 0 0 0\n  eth0: %s\n' >proc/self/net/dev && "
+              "echo 25000 >sys/class/net/eth0/speed && "
+              "printf 'Ip: Forwarding\nIp: 1\nTcp: RtoMin OutSegs RetransSegs InErrs\n"
+              "Tcp: %s\nUdp: OutSegs\nUdp: 4\n' >proc/self/net/snmp && "
+              "echo '400 Gb/sec (4X NDR)' >$p/rate && echo 2500 >$p/counters/port_rcv_data && "
+              "echo 1000 >$p/counters/port_xmit_data && echo %s >$p/counters/symbol_error && "
+              "echo 1 >$p/counters/link_downed",
+              network_dir, eth0, tcp, symbols);
+    assert_int_equal (system (cmd), 0);
+}
+
+static void read_network (bool faults, struct network_readings *r)
+{
+    char path[64];
+    int proc, sys;
+
+    snprintf (path, sizeof (path), "%s/proc", network_dir);
+    proc = open (path, O_RDONLY | O_DIRECTORY);
+    snprintf (path, sizeof (path), "%s/sys", network_dir);
+    sys = open (path, O_RDONLY | O_DIRECTORY);
+    network_read (proc, sys, faults, r);
+    close (proc);
+    close (sys);
+}
+
+static void the_network_is_read (void **state)
+{
+    struct network_readings r;
+    char cmd[64];
+
+    assert_non_null (mkdtemp (network_dir));
+    put_network ("5000 40 3 4 0 0 0 0 6000 50 1 2 0 0 0 0", "200 1000 60 0", "12");
+    read_network (true, &r);
+    assert_int_equal (r.n, 2);
+    assert_string_equal (r.links[0].name, "eth0");
+    assert_true (!r.links[0].is_port && r.links[0].speed == 3.125e9);
+    assert_true (r.links[0].received == 5000 && r.links[0].sent == 6000);
+    assert_true (r.links[0].packets == 90 && r.links[0].faults[FAULT_ERRORS] == 4
+                 && r.links[0].faults[FAULT_DROPS] == 6);
+    assert_true (isnan (r.links[0].faults[FAULT_SYMBOLS]));
+    assert_string_equal (r.links[1].name, "mlx5_0/1");
+    assert_true (r.links[1].is_port && r.links[1].speed == 50e9);
+    assert_true (r.links[1].received == 10000 && r.links[1].sent == 4000);
+    assert_true (r.links[1].faults[FAULT_SYMBOLS] == 12 && r.links[1].faults[FAULT_DOWN] == 1);
+    assert_true (isnan (r.links[1].faults[FAULT_DISCARDS]) && isnan (r.links[1].packets));
+    assert_true (r.segments == 1000 && r.resent == 60);
+    read_network (false, &r);
+    assert_int_equal (r.n, 2);
+    assert_true (isnan (r.links[1].faults[FAULT_SYMBOLS]));
+    snprintf (cmd, sizeof (cmd), "rm -r %s/*", network_dir);
+    assert_int_equal (system (cmd), 0);
+    read_network (true, &r); /* nothing is there */
+    assert_int_equal (r.n, 0);
+    assert_true (isnan (r.segments) && isnan (r.resent));
+    assert_int_equal (rmdir (network_dir), 0);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +615,11 @@ int main (void)
         cmocka_unit_test (the_others_need_not_be_complete),
         cmocka_unit_test (a_short_slowdown_of_a_gpu_is_not_named),
         cmocka_unit_test (another_gpu_cause_is_named_too),
+        cmocka_unit_test (a_bad_link_is_named),
+        cmocka_unit_test (a_bad_link_is_one_line_for_its_host),
+        cmocka_unit_test (a_good_network_is_not_named),
+        cmocka_unit_test (a_burst_of_losses_is_not_named),
+        cmocka_unit_test (the_network_is_read),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
