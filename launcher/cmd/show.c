@@ -89,16 +89,13 @@ static size_t find_fixed (const struct columns *c, const char *name)
 static void add_others (struct column_names *names, const struct columns *c, const struct sweep *s)
 {
     for (size_t i = 0; i < c->n; i++)
-        if (c->list[i].title)
+        if (c->list[i].title && !c->list[i].metric && !c->list[i].logged)
             add_column_name (names, c->list[i].title, i);
     if (sweep_metrics (s) == 1)
         add_column_name (names, sweep_metric (s, 0), find_fixed (c, "best"));
-    for (size_t i = 0, k = 0; sweep_metrics (s) > 1 && i < c->n; i++)
-        if (!strncmp (c->list[i].name, "metric.", 7) && !c->list[i].hparam && !c->list[i].logged)
-            add_column_name (names, sweep_metric (s, k++), i);
     for (size_t i = 0; i < c->n; i++)
-        if (c->list[i].logged)
-            add_column_name (names, c->list[i].text, i);
+        if (c->list[i].metric || c->list[i].logged)
+            add_column_name (names, c->list[i].title, i);
     for (size_t i = 0; i < c->n; i++)
         if (c->list[i].hparam) {
             names->owned[i] = xasprintf ("hp.%s", c->list[i].name);
@@ -473,48 +470,6 @@ static void selection_free (struct selection *sel)
 
 /* ---- text ---- */
 
-static void fill_hparam (struct libscols_line *line, size_t column, const struct sweep *s,
-                         const struct result_column *c, long trial)
-{
-    const struct hparam *h = &s->exp->space->hparams[c->index];
-    struct cell cell = column_cell (c, s, trial);
-    char *text = h->dim >= 0 ? cell_text (s, sweep_trial (s, trial), h) : NULL;
-
-    if (text || h->dim >= 0)
-        table_set (line, column, "%s", text ? text : "-");
-    else if (c->type == COLUMN_TEXT)
-        table_set (line, column, "%s", cell.text ? cell.text : "-");
-    else if (c->type == COLUMN_INT)
-        table_set (line, column, "%lld", (long long)cell.integer);
-    else
-        table_set (line, column, "%.6g", cell.real);
-    free (text);
-}
-
-static void fill_cell (struct libscols_line *line, size_t column, const struct sweep *s,
-                       const struct result_column *c, long trial)
-{
-    struct cell cell = column_cell (c, s, trial);
-    char text[32];
-
-    if (c->hparam)
-        fill_hparam (line, column, s, c, trial);
-    else if (c->type == COLUMN_TEXT)
-        table_set (line, column, "%s", cell.text ? cell.text : "-");
-    else if (c->type == COLUMN_INT)
-        table_set (line, column, "%lld", (long long)cell.integer);
-    else if (isnan (cell.real))
-        table_set (line, column, "%s", cell.text ? cell.text : "-");
-    else if (!strcmp (c->name, "seconds")) {
-        duration_text (text, sizeof (text), cell.real);
-        table_set (line, column, "%s", text);
-    } else if (!strcmp (c->name, "begin_time") || !strcmp (c->name, "end_time")) {
-        time_text (text, sizeof (text), cell.real);
-        table_set (line, column, "%s", text);
-    } else
-        table_set (line, column, "%.6g", cell.real);
-}
-
 /* Print only the columns named by --columns. */
 static void show_columns (const struct sweep *s, const struct selection *sel)
 {
@@ -523,13 +478,15 @@ static void show_columns (const struct sweep *s, const struct selection *sel)
     struct libscols_table *tb;
 
     for (size_t i = 0; i < c->n; i++)
-        heads[i] = (struct table_column){ c->list[i].logged ? c->list[i].text : c->list[i].name,
+        heads[i] = (struct table_column){ c->list[i].logged ? c->list[i].title : c->list[i].name,
                                           c->list[i].type != COLUMN_TEXT };
     tb = table_create ("trials", heads, false);
     for (long i = 0; i < sel->n; i++) {
         struct libscols_line *line = table_line (tb);
-        for (size_t k = 0; k < c->n; k++)
-            fill_cell (line, k, s, &c->list[k], sel->trials[i]);
+        for (size_t k = 0; k < c->n; k++) {
+            char *text = column_text (&c->list[k], s, sel->trials[i]);
+            scols_line_refer_data (line, k, text ? text : xstrdup ("-"));
+        }
     }
     table_print (tb);
     scols_unref_table (tb);

@@ -520,19 +520,9 @@ static json_t *trial_files (const struct report *r, long i)
     return json_integer (r->trials[i].files.n);
 }
 
-static json_t *trial_bytes (const struct report *r, long i)
-{
-    return rounded_to_json (r->trials[i].files.bytes, 4);
-}
-
 static json_t *trial_step (const struct report *r, long i)
 {
     return json_integer (r->trials[i].files.step);
-}
-
-static json_t *trial_saved_by (const struct report *r, long i)
-{
-    return json_integer (r->trials[i].files.attempt);
 }
 
 /* "Restarting: NodeLost", for example. */
@@ -562,8 +552,7 @@ static json_t *table_cell (const struct report *r, long i, const struct result_c
 /* clang-format off */
 static const struct trial_column {
     const char *name;
-    json_t *(*get) (const struct report *r, long trial); /* NULL: take the values from the column of the table of trials ... */
-    const char *column;                                  /* ... with this name */
+    json_t *(*get) (const struct report *r, long trial); /* NULL: that column of the table of trials */
     bool since_created;                                  /* a time, relative to the experiment's first event */
     int digits;                                          /* 0: a time in seconds */
 } trial_columns[] = {
@@ -571,18 +560,14 @@ static const struct trial_column {
     { "state",     trial_state },
     { "condition", trial_condition },
     { "length",    trial_length },
-    { "seconds",   NULL, "seconds" },
-    { "begin",     NULL, "begin_time", .since_created = true },
-    { "end",       NULL, "end_time",   .since_created = true },
-    { "tries",     NULL, "attempts" },
-    { "fails",     NULL, "fails" },
+    { "seconds" },
+    { "end_time",  .since_created = true },
+    { "attempts" },
     { "point",     point_number },
     { "files",     trial_files },
-    { "bytes",     trial_bytes },
     { "step",      trial_step },
-    { "saved",     trial_saved_by },
     { "compared",  is_compared },
-    { "own",       NULL, "best",       .digits = 5 },
+    { "best",      .digits = 5 },
     { "deviation", point_deviation },
     { "n",         point_n },
 };
@@ -594,7 +579,7 @@ static json_t *trial_column_json (const struct report *r, const struct trial_col
     json_t *list = json_array ();
 
     if (!of->get)
-        c = column_named (of->column);
+        c = column_named (of->name);
     for (long i = 0; i < r->n; i++)
         json_array_append_new (
             list, of->get ? of->get (r, i) : table_cell (r, i, &c, of->since_created, of->digits));

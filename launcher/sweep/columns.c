@@ -3,6 +3,7 @@
 #include "launcher/sweep/columns.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "launcher/config/space.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 
@@ -31,9 +33,6 @@
 GET (trial, integer, trial)
 GET (state, text, trial_state_name (s, t))
 GET (length, integer, t->length)
-GET (metric, real, t->metric)
-GET (value, real, trial_values (t) ? trial_values (t)[c->index] : NAN)
-GET (best, real, trial_result (s, trial, 0).value)
 GET (best_length, integer, trial_result (s, trial, 0).length)
 GET (seconds, real, t->seconds)
 GET (attempts, integer, trial_attempts (s, t))
@@ -49,6 +48,38 @@ GET (mean, real, point_result (s, trial_point (s, trial), 0).value)
 GET (deviation, real, point_result (s, trial_point (s, trial), 0).deviation)
 GET (n, integer, point_result (s, trial_point (s, trial), 0).n)
 
+static void set_logged (struct cell *cell, double value)
+{
+    cell->real = value;
+    if (isnan (value))
+        cell->text = "nan";
+}
+
+static void get_metric (const struct sweep *s, const struct result_column *c, long trial,
+                        struct cell *cell)
+{
+    (void)c;
+    if (sweep_trial (s, trial)->length > 0)
+        set_logged (cell, sweep_trial (s, trial)->metric);
+}
+
+static void get_best (const struct sweep *s, const struct result_column *c, long trial,
+                      struct cell *cell)
+{
+    (void)c;
+    if (sweep_trial (s, trial)->length > 0)
+        set_logged (cell, trial_result (s, trial, 0).value);
+}
+
+static void get_value (const struct sweep *s, const struct result_column *c, long trial,
+                       struct cell *cell)
+{
+    const double *values = trial_values (sweep_trial (s, trial));
+
+    if (values)
+        set_logged (cell, values[c->index]);
+}
+
 /* If an experiment has several metrics, each gets a column. */
 static size_t further_metrics (const struct sweep *s)
 {
@@ -60,37 +91,46 @@ static size_t if_repeated (const struct sweep *s)
     return s->exp->search->config.repeats > 1;
 }
 
+static void print_two_digits (char *buf, size_t size, double value)
+{
+    snprintf (buf, size, "%.2g", value);
+}
+
 /* clang-format off */
+/* The columns in the order of CSV, which is not that of dl show's table. */
 static const struct {
     const char *name; /* NULL: of the metric */
     const char *title;
     enum column_type type;
     size_t (*count) (const struct sweep *s); /* NULL: one */
     void (*get) (const struct sweep *s, const struct result_column *c, long trial, struct cell *cell);
+    enum column_place place;
+    int drop;
+    void (*print) (char *buf, size_t size, double value);
 } fixed[] = {
-    { "trial",        NULL,     COLUMN_INT,  NULL, get_trial },
-    { "state",        NULL,     COLUMN_TEXT, NULL, get_state },
-    { "length",       NULL,     COLUMN_INT,  NULL, get_length },
-    { "metric",       "last",   COLUMN_REAL, NULL, get_metric },
-    { NULL,           NULL,     COLUMN_REAL, further_metrics, get_value },
-    { "best",         NULL,     COLUMN_REAL, NULL, get_best },
-    { "best_length",  NULL,     COLUMN_INT,  NULL, get_best_length },
-    { "seconds",      "time",   COLUMN_REAL, NULL, get_seconds },
-    { "attempts",     NULL,     COLUMN_INT,  NULL, get_attempts },
-    { "fails",        NULL,     COLUMN_INT,  NULL, get_fails },
-    { "begin_time",   NULL,     COLUMN_REAL, NULL, get_begin_time },
-    { "end_time",     NULL,     COLUMN_REAL, NULL, get_end_time },
-    { "host",         NULL,     COLUMN_TEXT, NULL, get_host },
-    { "gpus",         NULL,     COLUMN_TEXT, NULL, get_gpus },
-    { "why",          "reason", COLUMN_TEXT, NULL, get_why },
-    { "point",        NULL,     COLUMN_INT,  if_repeated, get_point },
-    { "repeat",       NULL,     COLUMN_INT,  if_repeated, get_repeat },
-    { "mean",         NULL,     COLUMN_REAL, if_repeated, get_mean },
-    { "deviation",    NULL,     COLUMN_REAL, if_repeated, get_deviation },
-    { "n",            NULL,     COLUMN_INT,  if_repeated, get_n },
+    { "trial",       NULL,   COLUMN_INT,  NULL,            get_trial,       PLACE_TRIAL },
+    { "state",       NULL,   COLUMN_TEXT, NULL,            get_state,       PLACE_STATE,     6 },
+    { "length",      NULL,   COLUMN_INT,  NULL,            get_length,      PLACE_LENGTH,    5 },
+    { "metric",      "last", COLUMN_REAL, NULL,            get_metric,      PLACE_LAST,      4 },
+    { NULL,          NULL,   COLUMN_REAL, further_metrics, get_value,       PLACE_METRIC },
+    { "best",        NULL,   COLUMN_REAL, NULL,            get_best,        PLACE_BEST },
+    { "best_length", NULL,   COLUMN_INT,  NULL,            get_best_length },
+    { "seconds",     "time", COLUMN_REAL, NULL,            get_seconds,     PLACE_TIME,      2, duration_text },
+    { "attempts",    NULL,   COLUMN_INT,  NULL,            get_attempts,    PLACE_ATTEMPTS,  1 },
+    { "fails",       NULL,   COLUMN_INT,  NULL,            get_fails },
+    { "begin_time",  NULL,   COLUMN_REAL, NULL,            get_begin_time,  PLACE_NONE,      0, time_text },
+    { "end_time",    NULL,   COLUMN_REAL, NULL,            get_end_time,    PLACE_NONE,      0, time_text },
+    { "host",        NULL,   COLUMN_TEXT, NULL,            get_host },
+    { "gpus",        NULL,   COLUMN_TEXT, NULL,            get_gpus },
+    { "why",         NULL,   COLUMN_TEXT, NULL,            get_why,         PLACE_WHY },
+    { "point",       NULL,   COLUMN_INT,  if_repeated,     get_point,       PLACE_POINT },
+    { "repeat",      NULL,   COLUMN_INT,  if_repeated,     get_repeat },
+    { "mean",        NULL,   COLUMN_REAL, if_repeated,     get_mean,        PLACE_MEAN },
+    { "deviation",   NULL,   COLUMN_REAL, if_repeated,     get_deviation,   PLACE_DEVIATION, 0, print_two_digits },
+    { "n",           NULL,   COLUMN_INT,  if_repeated,     get_n,           PLACE_N },
 };
 /* clang-format on */
-enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };
+enum { NFIXED = sizeof (fixed) / sizeof (*fixed), DROP_LOGGED = 3 };
 
 /* ---- hyperparameters ---- */
 
@@ -165,9 +205,11 @@ static void add_hparam_column (struct columns *c, const struct experiment *e, si
     const struct hparam *h = &e->space->hparams[index];
     struct result_column *new = &c->list[c->n++];
 
-    *new = (struct result_column){
-        .name = xstrdup (h->path), .type = type_of_hparam (e, h), .hparam = true, .index = index
-    };
+    *new = (struct result_column){ .name = xstrdup (h->path),
+                                   .type = type_of_hparam (e, h),
+                                   .hparam = true,
+                                   .index = index,
+                                   .place = PLACE_HPARAM };
     new->get = get[new->type];
     if (h->dim < 0 && new->type == COLUMN_TEXT)
         new->text = json_text (h->values);
@@ -205,11 +247,20 @@ static void add_fixed (struct columns *c, const struct sweep *s, size_t row)
 
     for (size_t i = 0; i < n; i++) {
         struct result_column *new = &c->list[c->n++];
-        *new = (struct result_column){
-            .title = fixed[row].title, .type = fixed[row].type, .index = i, .get = fixed[row].get
-        };
-        new->name =
-            fixed[row].name ? xstrdup (fixed[row].name) : metric_name (c, sweep_metric (s, i));
+        *new = (struct result_column){ .title = fixed[row].title,
+                                       .type = fixed[row].type,
+                                       .index = i,
+                                       .place = fixed[row].place,
+                                       .drop = fixed[row].drop,
+                                       .get = fixed[row].get,
+                                       .print = fixed[row].print };
+        if (fixed[row].name)
+            new->name = xstrdup (fixed[row].name);
+        else {
+            new->metric = true;
+            new->title = sweep_metric (s, i);
+            new->name = metric_name (c, new->title);
+        }
     }
 }
 
@@ -217,9 +268,8 @@ static void get_logged (const struct sweep *s, const struct result_column *c, lo
                         struct cell *cell)
 {
     (void)s;
-    cell->real = c->logged->values[trial - 1];
-    if (isnan (cell->real) && c->logged->has[trial - 1])
-        cell->text = "nan";
+    if (c->logged->has[trial - 1])
+        set_logged (cell, c->logged->values[trial - 1]);
 }
 
 void columns_add_logged (struct columns *c, const struct logged_metrics *l)
@@ -228,8 +278,10 @@ void columns_add_logged (struct columns *c, const struct logged_metrics *l)
     for (size_t i = 0; i < l->n; i++) {
         struct result_column *new = &c->list[c->n++];
         *new = (struct result_column){ .type = COLUMN_REAL,
-                                       .text = xstrdup (l->list[i].name),
+                                       .title = l->list[i].name,
                                        .logged = &l->list[i],
+                                       .place = PLACE_LOGGED,
+                                       .drop = DROP_LOGGED,
                                        .get = get_logged };
         new->name = metric_name (c, l->list[i].name);
     }
@@ -257,14 +309,6 @@ void columns_destroy (struct columns *c)
     *c = (struct columns){ 0 };
 }
 
-const char *column_title (const char *name)
-{
-    for (size_t i = 0; i < NFIXED; i++)
-        if (fixed[i].title && !strcmp (fixed[i].name, name))
-            return fixed[i].title;
-    return name;
-}
-
 struct result_column column_named (const char *name)
 {
     size_t i = 0;
@@ -280,4 +324,23 @@ struct cell column_cell (const struct result_column *c, const struct sweep *s, l
 
     c->get (s, c, trial, &cell);
     return cell;
+}
+
+char *column_text (const struct result_column *c, const struct sweep *s, long trial)
+{
+    const struct hparam *h = c->hparam ? &s->exp->space->hparams[c->index] : NULL;
+    struct cell cell;
+    char text[32];
+
+    if (h && h->dim >= 0)
+        return cell_text (s, sweep_trial (s, trial), h);
+    cell = column_cell (c, s, trial);
+    if (c->type == COLUMN_INT)
+        return xasprintf ("%lld", (long long)cell.integer);
+    if (c->type == COLUMN_TEXT || isnan (cell.real))
+        return cell.text ? xstrdup (cell.text) : NULL;
+    if (!c->print)
+        return xasprintf ("%.6g", cell.real);
+    c->print (text, sizeof (text), cell.real);
+    return xstrdup (text);
 }

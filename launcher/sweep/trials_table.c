@@ -19,102 +19,24 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/terminal.h"
-
-/* clang-format off */
-/* Names of columns (columns.h). */
-static const struct table_column trial_columns[] = {
-    { "trial",  true  },
-    { "state",  false },
-    { "length", true  },
-    { "best",   true  },
-    { "metric", true  },
-    { "seconds", true },
-    { "attempts", true },
-};
-/* clang-format on */
-enum { FIXED = 7, OF_POINT = 4 };
-
-/* Columns to drop first if the table is too wide: these, then metrics that are only logged, and
- * then ...
- */
-static const char *const least[] = { "attempts", "seconds" };
-static const char *const less[] = { "metric", "length", "state" };
-enum { LEAST = 2, LESS = 3 };
 
 /* Read all logged metrics of up to TRIALS_READ trials, unless these have more than ROWS_READ rows,
  * and show LOGGED_SHOWN of them.
  */
 enum { TRIALS_READ = 100, ROWS_READ = 500000, LOGGED_SHOWN = 4 };
 
-static bool value_is_repeated (const struct sweep *s)
-{
-    return s->exp->search->config.repeats > 1;
-}
-
-/* The columns of 'logged' follow the fixed ones. */
 struct trials_table {
     struct libscols_table *tb;
     const struct sweep *s;
     struct logged_metrics logged;
     size_t nlogged; /* how many of them are shown */
+    struct columns all;
+    const struct result_column **shown; /* elements of 'all', from left to right */
+    size_t n;
 };
-
-/* The column of the second metric. */
-static size_t first_metric (const struct trials_table *t)
-{
-    return FIXED + t->nlogged + (value_is_repeated (t->s) ? OF_POINT : 0);
-}
-
-/* Fill in all metrics but the first, each in a column of its own. */
-static void fill_metrics (struct libscols_line *line, const struct sweep *s,
-                          const struct sweep_trial *t, size_t column)
-{
-    for (size_t i = 1; i < sweep_metrics (s); i++)
-        if (trial_values (t))
-            table_set (line, column + i - 1, "%.6g", trial_values (t)[i]);
-}
-
-static void fill_hparams (struct libscols_line *line, const struct sweep *s,
-                          const struct sweep_trial *t, size_t column)
-{
-    for (size_t i = 0; i < s->exp->space->nhparams; i++) {
-        const struct hparam *h = &s->exp->space->hparams[i];
-        char *value = h->dim >= 0 ? cell_text (s, t, h) : NULL;
-        if (value)
-            scols_line_refer_data (line, column, value);
-        else if (h->dim >= 0)
-            table_set (line, column, "-");
-        column += h->dim >= 0;
-    }
-}
-
-/* Fill in the number of the trial's point, its mean, its deviation and its number of results. */
-static void fill_point (struct libscols_line *line, const struct sweep *s, long trial,
-                        size_t column)
-{
-    struct sweep_result r = point_result (s, trial_point (s, trial), 0);
-
-    table_set (line, column, "%ld", trial_point (s, trial));
-    if (r.n > 0)
-        table_set (line, column + 1, "%.6g", r.value);
-    if (r.n > 1)
-        table_set (line, column + 2, "%.2g", r.deviation);
-    table_set (line, column + 3, "%ld", r.n);
-}
-
-/* How far a trial that is being trained has come. */
-static void fill_progress (struct libscols_line *line, const struct sweep *s, long n)
-{
-    const struct sweep_trial *t = sweep_trial (s, n);
-    struct metric_progress p;
-
-    if (t->state != TRIAL_OPEN || sweep_has_ended (s) || trial_progress (s, n, &p) < 0)
-        return;
-    table_set (line, 2, "%lld/%lld", (long long)p.step, (long long)t->target);
-    table_set (line, 4, "%.6g", p.value);
-}
 
 static const char *state_colour (const struct sweep_trial *t)
 {
@@ -126,49 +48,42 @@ static bool has_failed (const struct sweep_trial *t)
     return t->why && (t->fails || t->ooms || t->state == TRIAL_FAILED);
 }
 
-static void fill_logged (struct libscols_line *line, const struct trials_table *table, long trial)
+/* The text of a trial that is being trained tells how far it has come. */
+static char *trial_cell (const struct trials_table *t, const struct result_column *c, long n,
+                         const struct metric_progress *now)
 {
-    for (size_t i = 0; i < table->nlogged; i++) {
-        const struct logged_metric *m = &table->logged.list[i];
-        if (isnan (m->values[trial - 1]) && m->has[trial - 1])
-            table_set (line, FIXED + i, "nan");
-        else if (m->has[trial - 1])
-            table_set (line, FIXED + i, "%.6g", m->values[trial - 1]);
-    }
+    const struct sweep_trial *trial = sweep_trial (t->s, n);
+    char *text;
+
+    if (c->place == PLACE_LENGTH && now)
+        return xasprintf ("%lld/%lld", (long long)now->step, (long long)trial->target);
+    if (c->place == PLACE_LAST && now)
+        return xasprintf ("%.6g", now->value);
+    if (c->place == PLACE_WHY && !has_failed (trial))
+        return NULL;
+    text = column_text (c, t->s, n);
+    return text || !c->hparam ? text : xstrdup ("-");
 }
 
-static void add_trial_line (const struct trials_table *table, long n, bool in_front)
+static void add_trial_line (const struct trials_table *t, long n, bool in_front)
 {
-    const struct sweep *s = table->s;
-    struct libscols_table *tb = table->tb;
-    size_t further = first_metric (table);
-    const struct sweep_trial *t = sweep_trial (s, n);
-    struct libscols_line *line = scols_table_new_line (tb, NULL);
-    char elapsed[32];
+    const struct sweep_trial *trial = sweep_trial (t->s, n);
+    struct libscols_line *line = table_line (t->tb);
+    struct metric_progress now;
+    bool trains = trial->state == TRIAL_OPEN && !sweep_has_ended (t->s)
+                  && trial_progress (t->s, n, &now) == 0;
 
-    if (!line)
-        return;
-    duration_text (elapsed, sizeof (elapsed), t->seconds);
-    table_set (line, 0, "%ld%s", n, in_front ? "*" : "");
-    scols_line_set_data (line, 1, trial_state_name (s, t));
-    table_set (line, 2, "%lld", (long long)t->length);
-    if (t->length) {
-        table_set (line, 3, "%.6g", trial_result (s, n, 0).value);
-        table_set (line, 4, "%.6g", t->metric);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct result_column *c = t->shown[i];
+        if (c->place == PLACE_TRIAL && in_front)
+            table_set (line, i, "%ld*", n);
+        else
+            scols_line_refer_data (line, i, trial_cell (t, c, n, trains ? &now : NULL));
+        if (c->place == PLACE_TRIAL && (n == sweep_best (t->s) || in_front))
+            table_colour (line, i, "green");
+        if (c->place == PLACE_STATE)
+            table_colour (line, i, state_colour (trial));
     }
-    scols_line_set_data (line, 5, elapsed);
-    table_set (line, 6, "%ld", trial_attempts (s, t));
-    fill_progress (line, s, n);
-    fill_logged (line, table, n);
-    if (value_is_repeated (s))
-        fill_point (line, s, n, FIXED + table->nlogged);
-    fill_metrics (line, s, t, further);
-    fill_hparams (line, s, t, further + sweep_metrics (s) - 1);
-    if (has_failed (t))
-        table_set (line, scols_table_get_ncols (tb) - 1, "%s", t->why);
-    table_colour (line, 1, state_colour (t));
-    if (n == sweep_best (s) || in_front)
-        table_colour (line, 0, "green");
 }
 
 /* Whether any attempt failed.  If so, the last column shows why. */
@@ -180,23 +95,53 @@ static bool has_failures (const struct sweep *s)
     return false;
 }
 
-static void add_columns (const struct trials_table *t)
+/* The first metric is in the columns "best" and "last". */
+static bool is_shown (const struct trials_table *t, const struct result_column *c)
 {
-    static const char *const of_point[] = { "point", "mean", "deviation", "n" };
-    struct libscols_table *tb = t->tb;
-    const struct sweep *s = t->s;
+    switch (c->place) {
+    case PLACE_NONE:
+        return false;
+    case PLACE_LOGGED:
+        return (size_t)(c->logged - t->logged.list) < t->nlogged;
+    case PLACE_METRIC:
+        return c->index > 0;
+    case PLACE_HPARAM:
+        return t->s->exp->space->hparams[c->index].dim >= 0;
+    case PLACE_WHY:
+        return has_failures (t->s);
+    default:
+        return true;
+    }
+}
 
-    for (size_t i = 0; i < t->nlogged; i++)
-        scols_table_new_column (tb, t->logged.list[i].name, 0, SCOLS_FL_RIGHT);
-    for (int i = 0; value_is_repeated (s) && i < OF_POINT; i++)
-        scols_table_new_column (tb, of_point[i], 0, SCOLS_FL_RIGHT);
-    for (size_t i = 1; i < sweep_metrics (s); i++)
-        scols_table_new_column (tb, sweep_metric (s, i), 0, SCOLS_FL_RIGHT);
-    for (size_t i = 0; i < s->exp->space->nhparams; i++)
-        if (s->exp->space->hparams[i].dim >= 0)
-            scols_table_new_column (tb, s->exp->space->hparams[i].path, 0, SCOLS_FL_RIGHT);
-    if (has_failures (s))
-        scols_table_new_column (tb, "failure", 0, SCOLS_FL_TRUNC);
+/* Columns of the same place keep their order. */
+static int by_place (const void *a, const void *b)
+{
+    const struct result_column *x = *(const struct result_column *const *)a;
+    const struct result_column *y = *(const struct result_column *const *)b;
+
+    return x->place != y->place ? (int)x->place - (int)y->place : (x > y) - (x < y);
+}
+
+static const char *heading_of (const struct result_column *c)
+{
+    return c->title ? c->title : c->name;
+}
+
+static void add_columns (struct trials_table *t)
+{
+    columns_create (&t->all, t->s);
+    columns_add_logged (&t->all, &t->logged);
+    t->shown = xcalloc (t->all.n, sizeof (*t->shown));
+    for (size_t i = 0; i < t->all.n; i++)
+        if (is_shown (t, &t->all.list[i]))
+            t->shown[t->n++] = &t->all.list[i];
+    qsort (t->shown, t->n, sizeof (*t->shown), by_place);
+    for (size_t i = 0; i < t->n; i++)
+        scols_table_new_column (t->tb, heading_of (t->shown[i]), 0,
+                                t->shown[i]->place == PLACE_STATE ? 0
+                                : t->shown[i]->place == PLACE_WHY ? SCOLS_FL_TRUNC
+                                                                  : SCOLS_FL_RIGHT);
 }
 
 void print_excluded (const struct sweep *s)
@@ -229,36 +174,28 @@ static void print_unshown (const struct trials_table *t)
 
 static char *fit_trials_table (const struct trials_table *t)
 {
-    const char *names[LEAST + LOGGED_SHOWN + LESS + 1] = { 0 };
-    size_t n = LEAST;
+    const char **names = xcalloc (t->n + 1, sizeof (*names));
+    size_t n = 0, own = 0;
+    char *left_out;
 
-    for (size_t i = 0; i < LEAST; i++)
-        names[i] = column_title (least[i]);
-    for (size_t i = t->nlogged; i > 0; i--)
-        names[n++] = t->logged.list[i - 1].name;
-    for (size_t i = 0; i < LESS; i++)
-        names[n++] = column_title (less[i]);
-    return table_fit (t->tb, names, FIXED + t->nlogged, sweep_metrics (t->s) > 1 ? 1 : 4);
+    for (int rank = 1; rank <= COLUMN_DROPS; rank++)
+        for (size_t i = t->n; i > 0; i--)
+            if (t->shown[i - 1]->drop == rank)
+                names[n++] = heading_of (t->shown[i - 1]);
+    while (own < t->n && t->shown[own]->place <= PLACE_LOGGED)
+        own++;
+    left_out = table_fit (t->tb, names, own, sweep_metrics (t->s) > 1 ? 1 : 4);
+    free (names);
+    return left_out;
 }
 
-static struct libscols_table *create_table (void)
+void print_trials (const struct sweep *s, const long *trials, long n)
 {
-    struct table_column titled[FIXED + 1] = { { NULL, false } };
-
-    for (int i = 0; i < FIXED; i++)
-        titled[i] =
-            (struct table_column){ column_title (trial_columns[i].name), trial_columns[i].right };
-    return table_create ("trials", titled, false);
-}
-
-int print_trials (const struct sweep *s, const long *trials, long n)
-{
-    struct trials_table t = { create_table (), .s = s };
+    static const struct table_column none[] = { { NULL, false } };
+    struct trials_table t = { table_create ("trials", none, false), .s = s };
     bool *front = sweep_metrics (s) > 1 ? sweep_front (s) : NULL;
     char *left_out;
 
-    if (!t.tb)
-        return -1;
     read_logged (&t, trials, n);
     add_columns (&t);
     for (long i = 0; i < n; i++)
@@ -271,12 +208,13 @@ int print_trials (const struct sweep *s, const long *trials, long n)
     if (front)
         puts ("* Pareto front");
     print_unshown (&t);
+    free (t.shown);
+    columns_destroy (&t.all);
     logged_free (&t.logged);
     if (left_out)
         printf ("(no room for %s; widen the window or use --columns)\n", left_out);
     free (left_out);
     free (front);
-    return 0;
 }
 
 void print_best_trials (const struct sweep *s, long max)

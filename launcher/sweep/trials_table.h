@@ -8,7 +8,7 @@
 /* Print a table of 'n' trials in the order of the list.  If the terminal is too narrow, leave out
  * whole columns, and print their names below.
  */
-int print_trials (const struct sweep *s, const long *trials, long n);
+void print_trials (const struct sweep *s, const long *trials, long n);
 
 /* Print such a table of the best trials, at most 'max'. */
 void print_best_trials (const struct sweep *s, long max);

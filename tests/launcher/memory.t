@@ -37,7 +37,7 @@ t = json.load(sys.stdin)["trials"]
 print(len(t), all(x["hyperparameters"]["batch"] == x["best"] <= 40 for x in t))'
 }
 is "$(shown)" "8 True" "results belong to the points that were run"
-like "$(dl show half)" ' failure$' "the table has the reason"
+like "$(dl show half)" ' why$' "the table has the reason"
 rm -f half-0001/log/*.pack
 is "$(shown)" "8 True" "the log says it all"
 is "$(python3 -c 'import json; print(json.load(open("half-0001/trials/0001/a.1/hparams.json"))["batch"])')" \

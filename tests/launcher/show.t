@@ -26,11 +26,11 @@ sed 's/^/# /' out
 
 # ---- the window
 dl show many >wide
-like "$(cat wide)" '^trial +state +length +best +last +time +attempts +batch +flags +lr +nested.momentum +optimizer +time +weight_decay +failure$' "a file has all columns"
+like "$(cat wide)" '^trial +state +length +best +last +time +attempts +batch +flags +lr +nested.momentum +optimizer +time +weight_decay +why$' "a file has all columns"
 COLUMNS=90 dl show many >narrow
 is "$(sed -n '/^trial/,$p' narrow | grep -v '^(no room' | awk 'length > 90')" "" "no line is too long"
 like "$(cat narrow)" '^trial +best +batch +flags +lr +nested.momentum +optimizer +time +weight_decay$' "what matters least is left out"
-like "$(cat narrow)" '^\(no room for attempts, time, last, length, state, failure; ' "and named"
+like "$(cat narrow)" '^\(no room for attempts, time, last, length, state, why; ' "and named"
 COLUMNS=40 dl show many >narrow
 is "$(sed -n '/^trial/,$p' narrow | grep -v '^(no room' | awk 'length > 40')" "" "nor in a narrow window"
 lr=$(sed -n '/^trial/,$p' wide | awk 'NR == 2 { print $10 }')

@@ -87,7 +87,7 @@ const compared = (i) => choice !== "best" || T.compared[i] === 1;
 
 function chosen(which) {
   const m = metrics[0] || none;
-  if (which === "own") return { name: `${m.name} (each repeat)`, smaller: m.smaller, v: Float64Array.from(T.own, real) };
+  if (which === "own") return { name: `${m.name} (each repeat)`, smaller: m.smaller, v: Float64Array.from(T.best, real) };
   if (which === "best") return m;
   return { name: `${m.name} at ${num(R.lengths[+which])}`, smaller: m.smaller, v: atRung(+which) };
 }

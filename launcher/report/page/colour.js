@@ -26,8 +26,8 @@ function recolour() {
 // --- the trial under the pointer --------------------------------------------
 
 function facts(i) {
-  const rows = metrics.map((m) => [m.name, num(m.v[i], 5)]).concat(D.repeats ? [["deviation", num(T.deviation[i], 3)], ["n", num(T.n[i])], ["own value", num(real(T.own[i]), 5)]] : [], ranked.slice(0, 14).filter((p) => p.text(i) !== "–").map((p) => [p.name, p.text(i)]),
-    [["length", num(T.length[i])], ["time", `${span(T.seconds[i])}, ${T.tries[i]} attempt${T.tries[i] === 1 ? "" : "s"}`]], D.whys[T.why[i]] ? [["why", D.whys[T.why[i]]]] : []);
+  const rows = metrics.map((m) => [m.name, num(m.v[i], 5)]).concat(D.repeats ? [["deviation", num(T.deviation[i], 3)], ["n", num(T.n[i])], ["own value", num(real(T.best[i]), 5)]] : [], ranked.slice(0, 14).filter((p) => p.text(i) !== "–").map((p) => [p.name, p.text(i)]),
+    [["length", num(T.length[i])], ["time", `${span(T.seconds[i])}, ${T.attempts[i]} attempt${T.attempts[i] === 1 ? "" : "s"}`]], D.whys[T.why[i]] ? [["why", D.whys[T.why[i]]]] : []);
   return `<b>Trial ${escaped(label(i))}</b> <span class="dim">${escaped(D.states[T.state[i]])}${place[i] >= 0 ? `, rank ${place[i] + 1}` : ""}</span>`
     + `<dl>${rows.map((r) => `<dt>${escaped(r[0])}</dt><dd>${escaped(r[1])}</dd>`).join("")}</dl>`;
 }
@@ -53,8 +53,8 @@ function pin(i) {
 }
 
 function pinRows(i) {
-  return [["state", D.states[T.state[i]]], ["rank", place[i] < 0 ? "–" : String(place[i] + 1)], ...metrics.map((m) => [m.name, num(m.v[i], 5)]), ...(D.repeats ? [["deviation", num(T.deviation[i], 3)], ["n", num(T.n[i])], ["own value", num(real(T.own[i]), 5)]] : []),
-    ...ranked.map((p) => [p.name, p.text(i)]), ["length", num(T.length[i])], ["time", span(T.seconds[i])], ["attempts", String(T.tries[i])], ["condition", T.condition[i]],
+  return [["state", D.states[T.state[i]]], ["rank", place[i] < 0 ? "–" : String(place[i] + 1)], ...metrics.map((m) => [m.name, num(m.v[i], 5)]), ...(D.repeats ? [["deviation", num(T.deviation[i], 3)], ["n", num(T.n[i])], ["own value", num(real(T.best[i]), 5)]] : []),
+    ...ranked.map((p) => [p.name, p.text(i)]), ["length", num(T.length[i])], ["time", span(T.seconds[i])], ["attempts", String(T.attempts[i])], ["condition", T.condition[i]],
     ["host", D.hosts[T.host[i]] || "–"], ["why", D.whys[T.why[i]] || "–"], ["checkpoint", T.step[i] < 0 ? "–" : `step ${num(T.step[i])}`]];
 }
 

@@ -61,7 +61,7 @@ const history = { id: "history", mode: "trial", y: "focus",
     this.brush.show();
   },
   where() {                             // the place of each trial, and the ends of the axis
-    const at = this.at = this.mode === "time" ? Float64Array.from(T.end, real) : this.mode === "cost" ? this.cost() : Float64Array.from({ length: N }, (_, i) => numbered(i));
+    const at = this.at = this.mode === "time" ? Float64Array.from(T.end_time, real) : this.mode === "cost" ? this.cost() : Float64Array.from({ length: N }, (_, i) => numbered(i));
     const ends = d3.extent(at.filter(Number.isFinite));
     this.ends = ends[0] < ends[1] ? ends : [0, 2 * (ends[0] || 1)];
     return at;
