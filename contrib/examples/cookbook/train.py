@@ -17,7 +17,7 @@ parser.add_argument("--batch", type=int, default=16)
 parser.add_argument("--epochs", type=int, default=9)
 parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--out", help="folder for last.json")
-parser.add_argument("--resume", help="file to go on from")
+parser.add_argument("--resume", help="file to resume from")
 a = parser.parse_args()
 
 state = {"epoch": 0, "weight": 4.0, "speed": 0.0}

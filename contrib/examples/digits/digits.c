@@ -6,8 +6,8 @@
  *     ./digits digits.csv.gz            by hand: 20 epochs
  *     dl run asha.conf                  as a sweep
  *
- * Saves a checkpoint an epoch, goes on from the newest one, and ends within a
- * batch when it is asked to.
+ * Saves a checkpoint after each epoch, continues from the newest one, and ends
+ * within a batch when it is asked to.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 
 #include "data.h"
 
-/* dl-trainer(7): 78 is a failure that another try would not mend. */
+/* dl-trainer(7): 78 is a failure that another attempt would not fix. */
 enum { EPOCHS_BY_HAND = 20, NO_RETRY = 78 };
 
 static int stop_asked (void *run)

@@ -68,6 +68,6 @@ if __name__ == "__main__":
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", help="folder to save to")
-    parser.add_argument("--resume", help="file to go on from")
+    parser.add_argument("--resume", help="file to resume from")
     options = parser.parse_args()
     train(*read_data(options.data), options)

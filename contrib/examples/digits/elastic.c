@@ -10,7 +10,7 @@
  *
  * Each rank computes the gradient of a part of each batch; the sum moves the
  * weights.  The momentum is in pieces, one on each rank (sharded optimizer).
- * When a rank is lost the others go on from the last batch, with what they
+ * When a rank is lost, the others continue from the last batch, with what they
  * have in memory.
  */
 #include <errno.h>

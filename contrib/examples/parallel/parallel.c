@@ -7,8 +7,8 @@
  *
  * Each rank computes the gradient of its part of every batch; their sum is
  * that of the batch, so any number of ranks learns the same.  Rank 0 logs the
- * metrics and saves a checkpoint an epoch; started again, it goes on from
- * there.
+ * metrics and saves a checkpoint after each epoch.  When the program is started
+ * again, it continues from there.
  */
 #include <inttypes.h>
 #include <stdio.h>

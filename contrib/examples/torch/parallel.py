@@ -5,7 +5,7 @@
     srun --dl -N2 --ntasks-per-node=4 python3 parallel.py ../digits/digits.csv.gz
 
 Gradients are averaged by slurmdl.DistributedOptimizer: no torch.distributed, no launcher.  Rank 0 logs metrics and
-saves checkpoints; the step goes on from the newest one, and ends in time when Slurm asks it to.
+saves checkpoints; the step continues from the newest one, and ends in time when Slurm asks it to.
 """
 import gzip
 import sys
