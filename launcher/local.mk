@@ -21,7 +21,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/sweep/peer.c \
 	%D%/sweep/best.c %D%/sweep/create.c \
 	%D%/sweep/queries.c %D%/sweep/replay.c %D%/sweep/snapshot.c \
-	%D%/sweep/sweep.c %D%/sweep/warm_start.c \
+	%D%/sweep/sweep.c %D%/sweep/tries.c %D%/sweep/warm_start.c \
 	%D%/sweep/columns.c %D%/sweep/conditions.c \
 	%D%/sweep/metrics.c %D%/sweep/missing_metric.c \
 	%D%/sweep/results_file.c \

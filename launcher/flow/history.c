@@ -193,37 +193,23 @@ bool flow_is_done (const struct flow_run *r, const struct flow_step *s, bool *ra
     return flow_all_done (width, counts);
 }
 
-struct flow_tries flow_tries (const struct flow_task *t, long start)
+/* An attempt that is open died before it could record its end. */
+bool flow_gives_up (const struct flow_step *s, const struct flow_task *t, long start,
+                    struct tries *n)
 {
-    struct flow_tries n = { 0 };
+    bool over = false;
 
+    *n = (struct tries){ 0 };
     for (size_t i = 0; i < t->n; i++) {
-        if (t->attempts[i].start != start)
-            continue;
-        switch (t->attempts[i].outcome) {
-        case ATTEMPT_OPEN:
-        case ATTEMPT_FREE:
-            n.lost++;
-            break;
-        case ATTEMPT_LAST:
-            n.is_last = true;
-            n.failed++;
-            break;
-        case ATTEMPT_FAILED:
-            n.failed++;
-            break;
-        case ATTEMPT_ERROR:
-        case ATTEMPT_DONE:
-        case ATTEMPT_TOLD:
-            break;
-        }
+        enum attempt_outcome end = t->attempts[i].outcome;
+        if (t->attempts[i].start == start && end != ATTEMPT_DONE && end != ATTEMPT_TOLD)
+            over |=
+                tries_add (n,
+                           (struct try_end){ .last = end == ATTEMPT_LAST,
+                                             .free = end == ATTEMPT_OPEN || end == ATTEMPT_FREE },
+                           s->retries);
     }
-    return n;
-}
-
-bool flow_gives_up (const struct flow_step *s, const struct flow_tries *n)
-{
-    return n->is_last || n->failed > s->retries || n->lost > FLOW_LOST_MAX;
+    return over;
 }
 
 /* ---- conditions ---- */
@@ -243,10 +229,10 @@ static bool step_has_failed (const struct flow_run *r, const struct flow_step *s
 static bool task_is_given_up (const struct flow_run *r, const struct flow_step *s, long task)
 {
     const struct flow_task *t = flow_task (r, s, task);
-    const struct flow_tries n = flow_tries (t, flow_starts (r, s));
+    struct tries n;
     bool runs = t->n > 0 && t->attempts[t->n - 1].outcome == ATTEMPT_OPEN;
 
-    return !runs && !flow_done (r, s, task) && flow_gives_up (s, &n);
+    return !runs && !flow_done (r, s, task) && flow_gives_up (s, t, flow_starts (r, s), &n);
 }
 
 /* Find the failed step that keeps a task from ever running; NULL: there is none. */
@@ -367,11 +353,6 @@ static struct flow_task *grow_task (struct step_history *h, int64_t task)
     return &h->tasks[task];
 }
 
-static char *copy_text (const char *text)
-{
-    return text ? xstrdup (text) : NULL;
-}
-
 static void replay_start (const struct flow_run *r, const struct flow_step *s,
                           struct step_history *h, const struct event *e)
 {
@@ -379,11 +360,11 @@ static void replay_start (const struct flow_run *r, const struct flow_step *s,
         return;
     XGROW (h->starts, h->nstarts);
     h->starts[h->nstarts++] = (struct flow_start){
-        .mode = copy_text (e->mode),
-        .host = copy_text (e->host),
+        .mode = xstrdup (e->mode),
+        .host = xstrdup (e->host),
         .pid = e->pid,
         .began = e->began,
-        .jobs = copy_text (e->jobs),
+        .jobs = xstrdup (e->jobs),
     };
     if (strcmp (s->name, FLOW_NEXT))
         note_step_start (r, s, e);
@@ -408,9 +389,9 @@ static void replay_begin (const struct flow_run *r, const struct flow_step *s,
     XGROW (t->attempts, t->n);
     t->attempts[t->n++] = (struct flow_attempt){
         .start = (long)e->start,
-        .host = copy_text (e->host),
+        .host = xstrdup (e->host),
         .pid = e->pid,
-        .job = copy_text (e->job),
+        .job = xstrdup (e->job),
         .outcome = ATTEMPT_OPEN,
     };
     note_step (r, s, e, LIFE_STARTED, "AttemptStarted", NULL);
@@ -437,7 +418,7 @@ static void replay_failure (const struct flow_run *r, const struct flow_step *s,
     if (a->outcome != ATTEMPT_OPEN)
         return;
     a->outcome = outcome_of_event (e);
-    a->why = copy_text (e->why);
+    a->why = xstrdup (e->why);
     note_step (r, s, e, LIFE_BROKEN,
                condition_reason (e->cause, e->op == EVENT_PARK ? "Parked" : "AttemptFailed"),
                e->why);

@@ -9,6 +9,7 @@
 #include "launcher/flow/flow.h"
 #include "launcher/sweep/conditions.h"
 #include "launcher/sweep/event.h"
+#include "launcher/sweep/tries.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/digest.h"
 #include "launcher/worker/worker.h"
@@ -149,14 +150,8 @@ const struct flow_task *flow_task (const struct flow_run *r, const struct flow_s
 const json_t *flow_done (const struct flow_run *r, const struct flow_step *s, long task);
 
 /* Count the attempts of one start, and decide whether to give up. */
-struct flow_tries {
-    long failed;
-    long lost; /* died, by the loss of a node say, or failed by no fault of the step */
-    bool is_last;
-};
-enum { FLOW_LOST_MAX = 20 }; /* lost attempts do not count as failures, but do not go on for ever */
-struct flow_tries flow_tries (const struct flow_task *t, long start);
-bool flow_gives_up (const struct flow_step *s, const struct flow_tries *n);
+bool flow_gives_up (const struct flow_step *s, const struct flow_task *t, long start,
+                    struct tries *n);
 
 /* The conditions of a step; dl-show(1) explains them. */
 struct conditions *flow_conditions (const struct flow_run *r, const struct flow_step *s);

@@ -267,11 +267,10 @@ static int try_task (struct flow_scope *c)
     struct slurmdl_error err = { "" };
 
     for (;;) {
-        struct flow_tries n;
+        struct tries n;
         if (flow_sync (c->r, &err) < 0)
             return fail (&err);
-        n = flow_tries (flow_task (c->r, c->s, c->task), c->start);
-        if (flow_gives_up (c->s, &n))
+        if (flow_gives_up (c->s, flow_task (c->r, c->s, c->task), c->start, &n))
             return EXIT_FAILED;
         /* a later start replaces this one */
         if (flow_is_stopped (c->r) || flow_starts (c->r, c->s) > c->start)

@@ -248,7 +248,7 @@ static struct told_trial told_now (const struct sweep *s, long n)
         .state = t->state,
         .length = t->length,
         .over = t->over,
-        .fails = t->fails,
+        .fails = t->tries.failed,
         .final = trial_is_final (s, t),
         .n = s->exp->search->config.repeats > 1 ? point_result (s, trial_point (s, n), 0).n : 0,
     };

@@ -109,7 +109,7 @@ static void say_healing (struct reported *r, const struct sweep *s, long trial, 
 static void note_trial (struct reported *r, const struct sweep_trial *t)
 {
     r->results = t->nmilestones;
-    r->fails = t->fails;
+    r->fails = t->tries.failed;
     r->rejected = t->state == TRIAL_REJECTED;
     r->ooms = t->ooms;
 }
@@ -125,12 +125,12 @@ void changes_say (struct changes *c, const struct sweep *s)
         const struct sweep_trial *t = &s->trials[i];
         struct reported *r = &c->reported[i];
         say_healing (r, s, i + 1, elapsed);
-        if (t->fails != r->fails)
-            printf ("%8s  trial %-4ld failed (%d): %s\n", elapsed, i + 1, t->fails,
+        if (t->tries.failed != r->fails)
+            printf ("%8s  trial %-4ld failed (%d): %s\n", elapsed, i + 1, t->tries.failed,
                     t->why ? t->why : "");
         if (t->ooms != r->ooms)
             printf ("%8s  trial %-4ld %s\n", elapsed, i + 1,
-                    t->why && t->fails == r->fails ? t->why : "out of memory");
+                    t->why && t->tries.failed == r->fails ? t->why : "out of memory");
         say_results (c, s, i + 1, elapsed);
         if (t->state == TRIAL_REJECTED && !r->rejected)
             printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);

@@ -494,8 +494,8 @@ static void draw_failed (const struct picture *p, const struct picture_tally *t,
         duration_text (text, sizeof (text), age);
         screen_right (c, STYLE_DIM, c->column + 8, isnan (age) ? "-" : text);
         if (of->state == TRIAL_OPEN)
-            screen_put (c, STYLE_WARNING, "  failed %d time%s:", of->fails,
-                        of->fails == 1 ? "" : "s");
+            screen_put (c, STYLE_WARNING, "  failed %d time%s:", of->tries.failed,
+                        of->tries.failed == 1 ? "" : "s");
         screen_put (c, STYLE_BAD, "  %s", of->why ? of->why : "");
         screen_line (c);
     }
@@ -660,7 +660,7 @@ static void count_trials (const struct picture *p, struct picture_tally *t)
             phase = PHASE_RUNNING;
         if (phase == PHASE_RUNNING)
             t->begun += fmax (0, history_age (&p->history, i));
-        if (phase == PHASE_FAILED || (of->fails && of->state == TRIAL_OPEN))
+        if (phase == PHASE_FAILED || (of->tries.failed && of->state == TRIAL_OPEN))
             t->failed[nfailed++] = i;
         t->n[phase]++;
         t->ended += of->seconds;

@@ -343,7 +343,7 @@ static enum applied apply_resume (struct sweep *s, const struct event *e, struct
         state_set_text (&s->code, e->code);
     }
     for (long i = 0; i < s->nopen && s->cause.why; i++)
-        sweep_trial (s, s->open[i])->fails = 0;
+        sweep_trial (s, s->open[i])->tries.failed = 0;
     faults_forget (s);
     return APPLY_DONE;
 }
@@ -382,7 +382,7 @@ static enum applied apply_retry (struct sweep *s, const struct event *e, struct 
     t->state = TRIAL_OPEN;
     conditions_apply (&t->conditions,
                       &(struct life_event){ LIFE_REVIVED, e->time, "Retried", NULL });
-    t->fails = t->losts = 0;
+    t->tries = (struct tries){ 0 };
     t->spent = 0;
     state_add_open (s, (long)e->trial);
     state_add_history (s, (long)e->trial);
@@ -626,7 +626,7 @@ static enum applied apply_begin (struct sweep *s, const struct event *e, struct 
     t = sweep_trial (s, op.trial);
     t->target = op.length;
     t->state = TRIAL_OPEN;
-    t->losts = 0;
+    t->tries.lost = 0;
     t->spent = 0;
     state_set_text (&t->owner, e->owner);
     note_condition (t, LIFE_REVIVED, e->time, "Continued", NULL);
@@ -823,12 +823,7 @@ static enum applied apply_fail (struct sweep *s, const struct event *e, struct s
     if (memory_is_allowed (s, e->memory))
         raise_memory (s, t, e->memory);
     t->ooms += e->memory > 0 || e->nx > 0;
-    if (e->progress)
-        t->fails = t->losts = 0;
-    else if (e->free)
-        t->losts++;
-    else
-        t->fails++;
+    tries_add (&t->tries, (struct try_end){ .progress = e->progress, .free = e->free }, 0);
     if (!e->free)
         host_fails (s, e->host, trial_number (s, t));
     fault_note (s, e);
@@ -843,10 +838,7 @@ static enum applied apply_lost (struct sweep *s, const struct event *e, struct s
     if (!t)
         return APPLY_DONE;
     note_condition (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "WorkerLost"), e->why);
-    if (e->progress)
-        t->fails = t->losts = 0;
-    else
-        t->losts++;
+    tries_add (&t->tries, (struct try_end){ .progress = e->progress, .free = true }, 0);
     return APPLY_DONE;
 }
 

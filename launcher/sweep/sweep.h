@@ -9,6 +9,7 @@
 
 #include "launcher/sweep/conditions.h"
 #include "launcher/sweep/event.h"
+#include "launcher/sweep/tries.h"
 #include "launcher/sys/digest.h"
 #include "runtime/base/error.h"
 
@@ -54,8 +55,7 @@ struct sweep_trial {
     bool stopped;        /* the searcher ended it before max_length */
     int64_t ended;       /* the step at which its trainer ended on its own, before or
                             beyond the length; 0: it did not */
-    int fails;
-    int losts;
+    struct tries tries;
     int ooms;          /* attempts that ran out of memory and were retried, with more memory or
                           with less to do */
     int64_t memory;    /* bytes for the open segment, raised after it ran out of memory; 0: it did

@@ -45,7 +45,7 @@ static const char *state_colour (const struct sweep_trial *t)
 
 static bool has_failed (const struct sweep_trial *t)
 {
-    return t->why && (t->fails || t->ooms || t->state == TRIAL_FAILED);
+    return t->why && (t->tries.failed || t->ooms || t->state == TRIAL_FAILED);
 }
 
 /* The text of a trial that is being trained tells how far it has come. */

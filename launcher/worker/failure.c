@@ -153,7 +153,8 @@ const struct end_row end_table[] = {
  */
 static bool failure_is_final (const struct trial_attempt *a, bool went_on)
 {
-    return (!experiment_has_ranks (a->sweep->exp) || sweep_trial (a->sweep, a->trial)->fails > 0)
+    return (!experiment_has_ranks (a->sweep->exp)
+            || sweep_trial (a->sweep, a->trial)->tries.failed > 0)
            && !went_on && metric_is_missing (a);
 }
 

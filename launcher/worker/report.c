@@ -347,7 +347,7 @@ static const char *job_end (const struct worker *w, long trial, const struct seg
     const struct job_failure failure = { .status = r->verdict.status,
                                          .free = r->verdict.free,
                                          .progress = r->verdict.progress,
-                                         .before = sweep_trial (w->sweep, trial)->fails,
+                                         .before = sweep_trial (w->sweep, trial)->tries.failed,
                                          .alike = 1 + (f ? f->count : 0) };
 
     return w->sweep->exp->job->is_given && r->outcome == OUTCOME_FAILED
@@ -358,15 +358,14 @@ static const char *job_end (const struct worker *w, long trial, const struct seg
 /* Whether the trial has no retries left, or its job ends. */
 static bool gives_up (const struct worker *w, long trial, const struct segment_report *r)
 {
-    const struct sweep_trial *t = sweep_trial (w->sweep, trial);
+    const struct failure_class *v = &r->verdict;
+    struct tries tries = sweep_trial (w->sweep, trial)->tries;
 
-    if (job_end (w, trial, r))
-        return true;
-
-    if (r->verdict.last || r->verdict.progress)
-        return r->verdict.last;
-    return (r->verdict.free ? t->losts >= LOST_MAX
-                            : t->fails >= w->sweep->exp->failures->max_restarts);
+    return job_end (w, trial, r)
+           || tries_add (
+               &tries,
+               (struct try_end){ .last = v->last, .progress = v->progress, .free = v->free },
+               w->sweep->exp->failures->max_restarts);
 }
 
 static const char *why_exclude (const struct worker *w, long trial, const struct segment_report *r)

@@ -136,18 +136,18 @@ static enum turn publish_lost (struct worker *w, long trial, const char *owner,
     int64_t had = memory_of_attempt (w);
     struct worker_exit lost;
     int64_t memory;
-    bool counted, last, progress;
+    struct try_end end = { .last = false };
+    struct tries tries = t->tries;
+    bool last;
 
     if (!find_cause_of_death (w, trial, owner, &lost))
         return TURN_WAIT;
     memory = lost.counted ? memory_to_retry (w, had, 0) : 0;
     if (memory)
         memory_add_reason (lost.why, sizeof (lost.why), had, memory);
-    counted = lost.counted && memory == 0;
-    progress = attempt_progress (w->sweep, trial, attempt) == PROGRESS_STEPS;
-    last = progress  ? false
-           : counted ? t->fails >= w->sweep->exp->failures->max_restarts
-                     : t->losts >= LOST_MAX;
+    end.free = !lost.counted || memory > 0;
+    end.progress = attempt_progress (w->sweep, trial, attempt) == PROGRESS_STEPS;
+    last = tries_add (&tries, end, w->sweep->exp->failures->max_restarts);
     struct event events[2] = {
         { .op = lost.counted ? EVENT_FAIL : EVENT_LOST,
           .by = w->slot,
@@ -155,7 +155,7 @@ static enum turn publish_lost (struct worker *w, long trial, const char *owner,
           .attempt = attempt,
           .seconds = attempt_seconds (w->sweep, trial, attempt, owner),
           .free = memory > 0,
-          .progress = progress,
+          .progress = end.progress,
           .memory = memory,
           .cause = lost.counted ? "OutOfMemory" : NULL,
           .why = lost.why },

@@ -67,11 +67,6 @@ enum turn {
     TURN_WAIT         /* there is work, but this worker must not do it */
 };
 
-/* Give up a trial if this many workers die at one segment without a known cause, perhaps because of
- * the OOM killer, so that it does not kill all workers of the sweep.
- */
-enum { LOST_MAX = 20 };
-
 /* Watch the signals, and find out about the node, its GPUs and its memory.  Returns -1 with 'err'.
  */
 int worker_begin (struct worker *w, struct slurmdl_error *err);

@@ -24,7 +24,7 @@ static void machines (void **state)
     put (s, END ("fail", "1", "1", ",'host':'bad'"));
     put (s, END ("fail", "1", "2", ",'host':'bad','free':true"));
     assert_int_equal (sweep_host (s, "bad")->fails, 1);
-    assert_int_equal (sweep_trial (s, 1)->fails, 1);
+    assert_int_equal (sweep_trial (s, 1)->tries.failed, 1);
     put (s, END ("fail", "2", "1", ",'host':'bad'"));
     assert_int_equal (sweep_host (s, "bad")->fails, 2);
     assert_int_equal (sweep_host (s, "bad")->trials[1], 2);

@@ -282,7 +282,7 @@ static void end (struct maker *m, struct worker *w)
         e.op = EVENT_FAIL;
         e.why = "out of memory: tried to allocate 2.5 GiB </script><b>x";
         put (m, e);
-        if (sweep_trial (m->s, w->trial)->fails > m->s->exp->failures->max_restarts) {
+        if (sweep_trial (m->s, w->trial)->tries.failed > m->s->exp->failures->max_restarts) {
             put (m, (struct event){
                         .op = EVENT_EXIT, .by = w->slot, .trial = w->trial, .why = e.why });
             w->trial = 0;

@@ -299,6 +299,35 @@ static void versions (void **state)
     }
 }
 
+/* ---- when to give up ---- */
+
+#define LOST_20 "llllllllllllllllllll"
+
+/* Attempts that fail, are lost, make progress, or are the last that makes sense (x).  Only after
+ * the last of them to give up.
+ */
+static const struct {
+    int max;
+    const char *ends;
+} given_up[] = {
+    { 0, "f" },         { 2, "fff" },          { 2, "ffpffpfff" },
+    { 1, "flf" },       { 9, "fx" },           { 0, "px" },
+    { 3, LOST_20 "l" }, { 3, LOST_20 "ffff" }, { 3, "fff" LOST_20 "p" LOST_20 "l" },
+};
+
+static void tries (void **state)
+{
+    for (size_t i = 0; i < COUNT (given_up); i++) {
+        struct tries t = { 0 };
+        for (const char *e = given_up[i].ends; *e; e++) {
+            const struct try_end end = { .last = *e == 'x',
+                                         .progress = *e == 'p',
+                                         .free = *e == 'l' };
+            assert_int_equal (tries_add (&t, end, given_up[i].max), !e[1]);
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     IN_FOLDER (late_events_are_harmless),
     IN_FOLDER (plain_states),
@@ -309,6 +338,7 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER (front),
     IN_FOLDER (contradictions),
     IN_FOLDER (versions),
+    cmocka_unit_test (tries),
 };
 
 RUN_TESTS (tests)
