@@ -446,7 +446,7 @@ static bool run_has_jobs (const struct flow_run *r)
 static int flow_stop (const struct command_line *line)
 {
     struct slurmdl_error err = { "" };
-    struct flow_queue q = { 0 };
+    struct flow_queue q = { .highest = 0 };
     struct flow_run r;
     int rv = flow_open (&r, line, line->args[1], true);
     pid_t pid;
@@ -465,11 +465,11 @@ static int flow_stop (const struct command_line *line)
     flow_kill_sweeps (&r);
     if ((pid = flow_local_process (&r)))
         kill (pid, SIGTERM);
-    if (!rv && !q.n && !pid)
+    if (!rv && !q.jobs.n && !pid)
         printf ("%s: nothing was running\n", r.dir);
     else if (!rv)
-        printf ("%s: stopped, %zu job%s cancelled\n", r.dir, q.n, q.n == 1 ? "" : "s");
-    free (q.list);
+        printf ("%s: stopped, %zu job%s cancelled\n", r.dir, q.jobs.n, q.jobs.n == 1 ? "" : "s");
+    slurm_jobs_free (&q.jobs);
     flow_close (&r);
     return rv;
 }

@@ -53,33 +53,30 @@ static void flow_job_token (char token[160], const struct flow_run *r, const str
     snprintf (token, 160, "dl-flow %.20s %s %ld", flow_id (r), s->name, n);
 }
 
-bool flow_job_is_of (const struct flow_job *j, const struct flow_run *r, const struct flow_step *s)
+bool flow_job_is_of (const struct slurm_job *j, const struct flow_run *r, const struct flow_step *s)
 {
     char token[160];
 
     flow_job_token (token, r, s, 0);
-    return !strncmp (j->token, token, strlen (token) - 1);
+    return !strncmp (j->comment, token, strlen (token) - 1);
 }
 
 int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slurmdl_error *err)
 {
-    struct slurm_jobs jobs;
+    struct slurm_jobs *jobs = &q->jobs;
     char mine[64];
+    size_t n = 0;
     int rv;
 
-    *q = (struct flow_queue){ 0 };
+    *q = (struct flow_queue){ .highest = 0 };
     snprintf (mine, sizeof (mine), "dl-flow %.20s ", flow_id (r));
-    rv = slurm_jobs_ask (&(struct slurm_queue){ 0 }, &jobs, err) == SLURM_ANSWERED ? 0 : -1;
-    for (size_t i = 0; i < jobs.n && rv == 0; i++) {
-        const struct slurm_job *j = &jobs.list[i];
-        q->highest = j->id > q->highest ? j->id : q->highest;
-        if (strncmp (j->comment, mine, strlen (mine)))
-            continue;
-        XGROW (q->list, q->n);
-        q->list[q->n] = (struct flow_job){ .id = j->id, .pending = !strcmp (j->state, "PENDING") };
-        snprintf (q->list[q->n++].token, sizeof (q->list->token), "%s", j->comment);
+    rv = slurm_jobs_ask (&(struct slurm_queue){ 0 }, jobs, err) == SLURM_ANSWERED ? 0 : -1;
+    for (size_t i = 0; i < jobs->n; i++) {
+        q->highest = jobs->list[i].id > q->highest ? jobs->list[i].id : q->highest;
+        if (!strncmp (jobs->list[i].comment, mine, strlen (mine)))
+            jobs->list[n++] = jobs->list[i];
     }
-    slurm_jobs_free (&jobs);
+    jobs->n = n;
     return rv;
 }
 
@@ -88,8 +85,8 @@ int flow_cancel (const struct flow_queue *q, struct slurmdl_error *err)
     char **jobs = NULL;
     int rv;
 
-    for (size_t i = 0; i < q->n; i++)
-        strings_addf (&jobs, "%ld", q->list[i].id);
+    for (size_t i = 0; i < q->jobs.n; i++)
+        strings_addf (&jobs, "%ld", q->jobs.list[i].id);
     rv = slurm_cancel (jobs, NULL, err);
     strings_free (jobs);
     return rv;
@@ -173,12 +170,9 @@ static long submit_job_of_step (const struct flow_run *r, const struct flow_step
     snprintf (number, sizeof (number), "%ld", n);
     snprintf (folder, sizeof (folder), "%s/steps", r->dir);
     snprintf (output, sizeof (output), "%s.%s.log", s->name, q->array ? "%A_%a" : "%j");
-    command_add (&c, "--requeue", NULL);
-    command_add (&c, "--open-mode", "append");
+    slurm_add_requeueable (&c, name, folder, output);
     command_add (&c, "--kill-on-invalid-dep", "yes");
-    command_add (&c, "--job-name", name);
     command_add (&c, "--comment", token);
-    slurm_add_output (&c, folder, output);
     slurm_add_resources (&c, s->exp, 0);
     if (q->dependency && *q->dependency)
         command_add (&c, "--dependency", q->dependency);
@@ -263,9 +257,9 @@ static long find_step_job (struct pass *p, const struct flow_step *s, long n)
     char token[160];
 
     flow_job_token (token, p->r, s, n);
-    for (size_t i = 0; id == 0 && n > 0 && i < p->q.n; i++)
-        if (!strcmp (p->q.list[i].token, token)) {
-            id = p->q.list[i].id;
+    for (size_t i = 0; id == 0 && n > 0 && i < p->q.jobs.n; i++)
+        if (!strcmp (p->q.jobs.list[i].comment, token)) {
+            id = p->q.jobs.list[i].id;
             note_flow_job (p->r, s, n, id, NULL);
         }
     return id > 0 || n == 0 ? id : flow_job_to_come (p->r, s, n);
@@ -280,14 +274,14 @@ static bool job_is_active (struct pass *p, long id, bool *pending)
 
     *pending = true;
     if (id > p->q.highest && id > 0) {
-        free (p->q.list);
+        slurm_jobs_free (&p->q.jobs);
         if (flow_queue_read (p->r, &p->q, p->err) < 0)
             return false;
     }
-    for (size_t i = 0; i < p->q.n; i++)
-        if (p->q.list[i].id == id) {
+    for (size_t i = 0; i < p->q.jobs.n; i++)
+        if (p->q.jobs.list[i].id == id) {
             active = true;
-            *pending &= p->q.list[i].pending;
+            *pending &= !strcmp (p->q.jobs.list[i].state, "PENDING");
         }
     return active;
 }
@@ -392,13 +386,12 @@ static int submit_pass_step (struct pass *p, const struct flow_step *s, long n)
     return 0;
 }
 
-static void cancel_one_job (const struct pass *p, long id)
+static void cancel_one_job (long id)
 {
-    struct flow_job j = { .id = id };
-    struct flow_queue q = { .list = &j, .n = 1 };
+    char job[32];
 
-    (void)p;
-    flow_cancel (&q, NULL);
+    snprintf (job, sizeof (job), "%ld", id);
+    slurm_cancel ((char *[]){ job, NULL }, NULL, NULL);
 }
 
 /* A step gets a new job, too, if its pending job depends on one that this pass replaces. */
@@ -429,7 +422,7 @@ static int pass_plain_step (struct pass *p, const struct flow_step *s)
         return 0;
     }
     if (active)
-        cancel_one_job (p, id);
+        cancel_one_job (id);
     return submit_pass_step (p, s, last + 1);
 }
 
@@ -494,7 +487,7 @@ long flow_submit (const struct flow_run *r, bool again, struct slurmdl_error *er
     free (p.jobs);
     free (p.fresh);
     free (p.deferred);
-    free (p.q.list);
+    slurm_jobs_free (&p.q.jobs);
     return rv < 0 ? -1 : p.submitted;
 }
 

@@ -7,6 +7,7 @@
 #include "launcher/code/code.h"
 #include "launcher/flow/file.h"
 #include "launcher/flow/flow.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/conditions.h"
 #include "launcher/sweep/event.h"
 #include "launcher/sweep/tries.h"
@@ -326,18 +327,13 @@ void flow_say_code_change (const struct flow_run *r, const struct code_files *fi
 
 /* ---- jobs, and processes of this machine ---- */
 
-/* The jobs of a flow that Slurm lists. */
-struct flow_job {
-    long id;
-    bool pending;
-    char token[160];
-};
+/* The jobs of a flow that Slurm lists; slurm_jobs_free() releases them. */
 struct flow_queue {
-    struct flow_job *list;
-    size_t n;
-    long highest;
+    struct slurm_jobs jobs;
+    long highest; /* of this user's other jobs, too */
 };
-bool flow_job_is_of (const struct flow_job *j, const struct flow_run *r, const struct flow_step *s);
+bool flow_job_is_of (const struct slurm_job *j, const struct flow_run *r,
+                     const struct flow_step *s);
 int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slurmdl_error *err);
 
 /* Cancel them; -1 with 'err'. */

@@ -64,8 +64,8 @@ struct status {
 static bool step_is_alive (const struct status *t, const struct flow_run *r,
                            const struct flow_step *s)
 {
-    for (size_t i = 0; i < t->q.n; i++)
-        if (flow_job_is_of (&t->q.list[i], r, s))
+    for (size_t i = 0; i < t->q.jobs.n; i++)
+        if (flow_job_is_of (&t->q.jobs.list[i], r, s))
             return true;
     return t->local;
 }
@@ -101,7 +101,7 @@ static void status_free (struct status *t)
 {
     free (t->steps);
     free (t->tasks);
-    free (t->q.list);
+    slurm_jobs_free (&t->q.jobs);
     *t = (struct status){ .steps = NULL };
 }
 

@@ -66,6 +66,10 @@ int slurm_job_text (long job, char *buf, size_t size);
  */
 void slurm_add_output (struct command *c, const char *folder, const char *file);
 
+/* Do so for a job 'name' that may be requeued, and then appends to its output. */
+void slurm_add_requeueable (struct command *c, const char *name, const char *folder,
+                            const char *file);
+
 /* A batch script that restarts its command if it dies, 20 times at most.  The parts are shell text
  * that may use $job, "12" or "12_3".  'variables' sets $out, the folder of its output, which the
  * script itself writes to the file 'log' there if sbatch cannot.

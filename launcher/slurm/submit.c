@@ -102,6 +102,15 @@ void slurm_add_output (struct command *c, const char *folder, const char *file)
     command_add (c, "--output", text);
 }
 
+void slurm_add_requeueable (struct command *c, const char *name, const char *folder,
+                            const char *file)
+{
+    command_add (c, "--requeue", NULL);
+    command_add (c, "--open-mode", "append");
+    command_add (c, "--job-name", name);
+    slurm_add_output (c, folder, file);
+}
+
 /* ---- why there is no job ---- */
 
 static bool has_one_of (const char *said, const char *const *list)

@@ -377,15 +377,12 @@ static void add_array_options (struct command *c, const void *arg)
     char text[PATH_MAX + 32];
     double limit = slurm_seconds (s->exp->resources->time);
 
-    command_add (c, "--requeue", NULL);
-    command_add (c, "--open-mode", "append");
+    slurm_add_requeueable (c, s->exp->name, a->folder, is_array (s->exp) ? "%A_%a.log" : "%j.log");
     if (limit == 0 || limit >= SIGNAL_FROM)
         command_add (c, "--signal", "USR2@60");
-    command_add (c, "--job-name", s->exp->name);
     snprintf (text, sizeof (text), "1-%ld", a->tasks);
     if (is_array (s->exp))
         command_add (c, "--array", text);
-    slurm_add_output (c, a->folder, is_array (s->exp) ? "%A_%a.log" : "%j.log");
     slurm_excluded (s, text, sizeof (text));
     if (a->hosts && *text)
         command_add (c, "--exclude", text);
