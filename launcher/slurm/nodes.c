@@ -174,19 +174,26 @@ static bool find_higher (const struct slurm_nodes *c, const char *text, const ch
     return false;
 }
 
+/* Ask once; the partitions do not change while dl starts jobs.  "" if Slurm does not answer. */
+static const char *partitions_ask (void)
+{
+    static char *text;
+
+    if (!text && slurm_show ("partition", NULL, ASK_WAIT, text = xmalloc (TEXT_MAX), TEXT_MAX))
+        *text = '\0';
+    return text;
+}
+
 bool slurm_preempts (const struct slurm_nodes *c, const char *name, char by[256], char how[64])
 {
-    char *text = xmalloc (TEXT_MAX);
-    const char *line = slurm_show ("partition", NULL, ASK_WAIT, text, TEXT_MAX) == 0
-                           ? partition_line (text, name)
-                           : NULL;
+    const char *text = partitions_ask ();
+    const char *line = partition_line (text, name);
     bool yes = false;
 
     if (line) {
         take_word (how, 64, node_field (line, " PreemptMode="));
         yes = *how && strcmp (how, "OFF") && find_higher (c, text, name, tier_of (line), by);
     }
-    free (text);
     return yes;
 }
 
@@ -200,17 +207,14 @@ static const char *default_line (const char *text)
 
 long slurm_partition_nodes (const char *partition)
 {
-    char *text = xmalloc (TEXT_MAX);
-    const char *line = NULL;
+    const char *text = partitions_ask ();
+    const char *line = partition ? partition_line (text, partition) : default_line (text);
     long nodes = 0, most = 0;
 
-    if (slurm_show ("partition", NULL, ASK_WAIT, text, TEXT_MAX) == 0)
-        line = partition ? partition_line (text, partition) : default_line (text);
     if (line) {
         nodes = strtol (node_field (line, " TotalNodes="), NULL, 10);
         most = strtol (node_field (line, " MaxNodes="), NULL, 10); /* or UNLIMITED */
     }
-    free (text);
     return most > 0 && most < nodes ? most : nodes;
 }
 

@@ -58,8 +58,7 @@ is $status 0 "16 GPUs"
 is "$(shape)" "--nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 --partition=big " "the fewest nodes, where all would start at once"
 is "$(cat out)" "dl: 16 GPUs: 2 nodes with 8 GPUs and 8 ranks each, in partition big; a job would start now" "a line says which"
 is "$(cat scontrol.asked)" "--oneliner show node
---oneliner show partition
---oneliner show partition" "scontrol is asked for the shape, and for the size of the partition"
+--oneliner show partition" "scontrol is asked once for the nodes, and once for the partitions"
 like "$(tr -d ' \n' <g-0001/experiment.conf)" 'gpus_per_trial=16;.*nodes_per_trial=2;.*gpus_per_node=8;.*ranks_per_node=8;.*partition="big"' "the experiment has it"
 echo small >default
 run
