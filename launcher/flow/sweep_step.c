@@ -7,16 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/config/flat.h"
-#include "launcher/sys/alloc.h"
+#include "launcher/sweep/best.h"
+#include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/metrics.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
-
-enum { SAID_MAX = 64 << 10 };
 
 /* Find the experiment that an earlier attempt created; "" if there is none.  If two attempts at
  * once created one each, all later ones agree on the first.
@@ -74,91 +76,88 @@ int flow_sweep_command (const struct flow_scope *c, char ***argv, struct slurmdl
     return 0;
 }
 
-bool flow_sweep_is_over (const struct flow_scope *c)
+/* Open the experiment; NULL without a message if no attempt has created one. */
+static struct sweep *open_sweep_of_step (const struct flow_scope *c)
 {
-    struct command wait = { .no_errors = true };
-    char dl[PATH_MAX], home[PATH_MAX], found[PATH_MAX];
-    char said[256];
-    int status;
+    char home[PATH_MAX], found[PATH_MAX];
+    struct sweep *s = NULL;
 
-    own_program (dl);
     sweep_find (c, home, found);
-    command_add (&wait, dl, NULL);
-    command_add (&wait, "wait", NULL);
-    command_add (&wait, "--timeout=0", NULL);
-    command_add (&wait, "--", NULL);
-    command_add (&wait, found, NULL);
-    status = *found ? command_run (&wait, NULL, said, sizeof (said)) : -1;
-    command_free (&wait);
-    return status == 0;
+    if (*found)
+        open_experiment (&(struct command_line){ .dir = home }, found, &s);
+    return s;
 }
 
-/* Ask `dl best --json` for the best trial. */
-static json_t *best_of_sweep (const char *experiment, struct slurmdl_error *err)
+bool flow_sweep_is_over (const struct flow_scope *c)
 {
-    struct command c = { .no_errors = true };
-    char dl[PATH_MAX];
-    char *said = xmalloc (SAID_MAX);
-    json_t *best = NULL;
+    struct sweep *s = open_sweep_of_step (c);
+    bool over = s && s->state == SWEEP_COMPLETED;
 
-    own_program (dl);
-    command_add (&c, dl, NULL);
-    command_add (&c, "best", NULL);
-    command_add (&c, "--json", NULL);
-    command_add (&c, "--", NULL);
-    command_add (&c, experiment, NULL);
-    if (command_run (&c, NULL, said, SAID_MAX) == 0)
-        best = json_loads (said, 0, NULL);
-    command_free (&c);
-    free (said);
-    errno = EINVAL;
-    if (!best)
-        errorf (err, "%s: no trial has a result", experiment);
-    return best;
+    sweep_close (s);
+    return over;
+}
+
+/* Its best trial becomes the outputs and values of the step. */
+static void take_best_trial (const struct sweep *s, long trial, struct attempt_end *end)
+{
+    char checkpoint[PATH_MAX];
+    json_t *file;
+
+    end->outputs = json_object ();
+    end->values = json_object ();
+    flat_add (end->values, trial_hparams (s, sweep_trial (s, trial)), "");
+    json_object_set_new (end->values, "experiment", json_string (s->dir));
+    json_object_set_new (end->values, "trial", json_integer (trial));
+    json_object_set_new (end->values, "metric",
+                         finite_to_json (point_result (s, trial_point (s, trial), 0).value));
+    if (best_checkpoint (s, trial, checkpoint, sizeof (checkpoint)) == 0
+        && (file = flow_file (checkpoint, NULL)))
+        json_object_set_new (end->outputs, "checkpoint", file);
 }
 
 int flow_sweep_take (const struct flow_scope *c, struct attempt_end *end, struct slurmdl_error *err)
 {
-    char home[PATH_MAX], found[PATH_MAX];
-    const char *checkpoint;
-    json_t *best, *file, *v;
+    struct sweep *s = open_sweep_of_step (c);
+    long best = s ? sweep_best (s) : 0;
 
-    sweep_find (c, home, found);
-    if (!*found || !(best = best_of_sweep (found, err)))
-        return errorf (err, "the sweep has created no experiment");
-    end->outputs = json_object ();
-    end->values = json_object ();
-    flat_add (end->values, json_object_get (best, "hyperparameters"), "");
-    json_object_set_new (end->values, "experiment", json_string (found));
-    json_object_set (end->values, "trial", json_object_get (best, "trial"));
-    v = json_object_get (best, "metrics");
-    json_object_set (end->values, "metric", json_object_iter_value (json_object_iter (v)));
-    checkpoint = json_string_value (json_object_get (best, "checkpoint"));
-    if (checkpoint && (file = flow_file (checkpoint, NULL)))
-        json_object_set_new (end->outputs, "checkpoint", file);
-    json_decref (best);
+    if (best)
+        take_best_trial (s, best, end);
+    else if (s)
+        errorf (err, "%s: no trial has a result", s->dir);
+    else
+        errorf (err, "the sweep has created no experiment");
+    sweep_close (s);
+    errno = EINVAL;
+    return best ? 0 : -1;
+}
+
+static int kill_sweep (const char *dir, void *arg)
+{
+    struct command c = { .no_errors = true };
+    char dl[PATH_MAX], said[256];
+
+    (void)arg;
+    own_program (dl);
+    command_add (&c, dl, NULL);
+    command_add (&c, "kill", NULL);
+    command_add (&c, "--", NULL);
+    command_add (&c, dir, NULL);
+    command_run (&c, NULL, said, sizeof (said));
+    command_free (&c);
     return 0;
 }
 
 /* scancel of the step does not reach the workers, which run in jobs of their own. */
 void flow_kill_sweeps (const struct flow_run *r)
 {
+    char home[PATH_MAX];
+
     for (size_t i = 0; i < r->flow->n; i++) {
         const struct flow_step *s = &r->flow->steps[i];
         long width = s->sweep ? flow_width (r, s) : 0;
         for (long k = 0; k < width; k++) {
-            struct command c = { .no_errors = true };
-            char home[PATH_MAX], option[PATH_MAX + 8], dl[PATH_MAX], said[256];
-            own_program (dl);
             flow_path (home, r, s, k, "sweep", 0);
-            snprintf (option, sizeof (option), "--dir=%s", home);
-            if (access (home, F_OK) < 0)
-                continue;
-            command_add (&c, dl, NULL);
-            command_add (&c, "kill", NULL);
-            command_add (&c, option, NULL);
-            command_run (&c, NULL, said, sizeof (said));
-            command_free (&c);
+            each_experiment (home, kill_sweep, NULL);
         }
     }
 }

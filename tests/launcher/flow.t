@@ -213,6 +213,14 @@ END
 echo 'name = "best"; steps = { s = { sweep = "best.conf"; }; c = { entrypoint = ["dl", "ckpt", "verify", "{s.checkpoint}"]; }; };' >bestflow.conf
 flow run bestflow.conf
 is "$? $(last)" "0 $work/flows/best-0001: completed, 2 tasks run" "its best checkpoint, too"
+cat >pair.conf <<END
+name = "pair"; entrypoint = "echo z={lr} a=9"; metrics = { pattern = "z={z} a={a}"; };
+searcher = { name = "random"; metric = ["z", "a"]; max_trials = 1; };
+hyperparameters = { lr = { type = "categorical"; vals = [1.5]; }; };
+END
+echo 'name = "pair"; steps = { s = { sweep = "pair.conf"; }; c = { entrypoint = "echo {s.metric} {s.lr} {s.trial}"; }; };' >pairflow.conf
+flow run pairflow.conf
+is "$? $(log pair-0001/steps/c/0/a.1)" "0 1.5 1.5 1" "of several metrics the first one"
 
 # ---- the workers of a sweep outlive its step: the step waits for the sweep, whichever runner started it
 cat >slow.conf <<END
