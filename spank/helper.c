@@ -172,7 +172,7 @@ static void exec_helper (char **argv, char **env)
 }
 
 /* Standard input is 'in', or /dev/null. */
-static void become (char **argv, char **env, unsigned seconds, int in)
+static void become_helper (char **argv, char **env, unsigned seconds, int in)
 {
     int null = in < 0 ? open ("/dev/null", O_RDONLY | O_CLOEXEC) : in;
 
@@ -253,7 +253,7 @@ int helper_wait (spank_t sp, const char *const *args, unsigned seconds)
     if (prepare_helper (sp, args, argv) < 0 || (pid = fork ()) < 0)
         return -1;
     if (pid == 0)
-        become (argv, environment (sp), seconds, -1);
+        become_helper (argv, environment (sp), seconds, -1);
     if ((status = helper_status (pid)) != 128 + SIGALRM)
         return status;
     errno = ETIMEDOUT;
@@ -325,7 +325,7 @@ static void become_guarded (char **argv, char **env, const char *folder)
 
     ending_join ();
     if (ending_of_helper () < 0)
-        become (argv, env, 0, -1);
+        become_helper (argv, env, 0, -1);
     if (pipe2 (ready, O_CLOEXEC) < 0 || (pid = fork ()) < 0)
         _exit (NOT_RUN);
     if (pid > 0)
@@ -333,7 +333,7 @@ static void become_guarded (char **argv, char **env, const char *folder)
     ending_join ();
     dup2 (ready[1], READY_FD);
     fcntl (READY_FD, F_SETFD, 0);
-    become (argv, env, 0, ending_of_helper ());
+    become_helper (argv, env, 0, ending_of_helper ());
 }
 
 int helper_detach (spank_t sp, const char *const *args, const char *folder)

@@ -242,7 +242,8 @@ static bool follows_when (char **av, int i)
 }
 
 /* A default that may apply counts until a node knows better.  A limit does not. */
-static bool holds (const struct argument *a, const struct step_facts *facts, const char *condition)
+static bool argument_holds (const struct argument *a, const struct step_facts *facts,
+                            const char *condition)
 {
     enum answer holds = condition_holds (condition, facts, a->scope == OF_STEPS);
 
@@ -264,7 +265,7 @@ static int read_argument (struct site_policy *p, const struct step_facts *facts,
     struct site_policy other;
     int row = 0;
     const struct argument *a = &arguments[find_argument (av[i], &row)];
-    bool here = a->scope == OF_SITE || holds (a, facts, condition_of (av, i));
+    bool here = a->scope == OF_SITE || argument_holds (a, facts, condition_of (av, i));
     struct target t = { .policy = p, .row = row, .size = a->size };
 
     t.field = (char *)(here ? p : &other) + a->offset + (size_t)row * a->size;

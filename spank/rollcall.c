@@ -91,7 +91,7 @@ struct names {
     char text[NAMED * 64];
 };
 
-static long seconds (void)
+static long monotonic_seconds (void)
 {
     struct timespec t;
 
@@ -108,7 +108,7 @@ static void name_node (struct names *names, const char *node)
                   node);
 }
 
-static const char *more (const struct names *names)
+static const char *ellipsis_of (const struct names *names)
 {
     return names->n > NAMED ? ", ..." : "";
 }
@@ -192,12 +192,12 @@ static void print_rollcall (struct rollcall *r, const char *since)
                   "no answer from %s%s%s: dl.so is missing there, so that "
                   "tasks have nothing of %s, or it cannot reach TCP port %d of "
                   "this host, or no task ran",
-                  missing.n > 0 ? missing.text : "any node of this step", more (&missing), since,
-                  *r->asked ? r->asked : "the site's defaults", r->port);
+                  missing.n > 0 ? missing.text : "any node of this step", ellipsis_of (&missing),
+                  since, *r->asked ? r->asked : "the site's defaults", r->port);
     if (others.n > 0)
         snprintf (line + strlen (line), sizeof (line) - strlen (line),
                   "%sanother build of dl.so on %s%s", *line ? "; " : "", others.text,
-                  more (&others));
+                  ellipsis_of (&others));
     dprintf (STDERR_FILENO, "dl: %s; see dl-spank(8)\n", line);
     r->is_told = true;
 }
@@ -233,7 +233,7 @@ static void take_answer (struct rollcall *r, const char *text)
     r->answers = grown;
     r->answers[r->n++] = a;
     r->on |= !strcmp (on, "on");
-    r->first = r->first ? r->first : seconds ();
+    r->first = r->first ? r->first : monotonic_seconds ();
     r->same = r->same && !strcmp (a.build, r->answers[0].build);
     take_node_list (r, list);
     if (r->content)
@@ -258,7 +258,7 @@ static void drop_post (struct rollcall *r, int i)
 
 static void drop_old_posts (struct rollcall *r)
 {
-    long now = seconds ();
+    long now = monotonic_seconds ();
 
     for (int i = r->nposts - 1; i >= 0; i--)
         if (r->posts[i].fd < 0 && now > r->posts[i].until)
@@ -268,7 +268,7 @@ static void drop_old_posts (struct rollcall *r)
 /* "NAME TEXT": replaces an older line of that name. */
 static bool take_post (struct rollcall *r, int fd, const char *text)
 {
-    struct post p = { .fd = fd, .until = seconds () + KEEP_S };
+    struct post p = { .fd = fd, .until = monotonic_seconds () + KEEP_S };
     int i;
 
     if (sscanf (text, "%32s %599[^\n]", p.name, p.text) != 2)
@@ -386,7 +386,7 @@ static int serve (struct rollcall *r)
 
     for (;;) {
         int late = r->first && !r->is_told;
-        long left = r->first + LATE_S - seconds ();
+        long left = r->first + LATE_S - monotonic_seconds ();
         p[0] = (struct pollfd){ .fd = r->srun, .events = POLLIN };
         p[1] = (struct pollfd){ .fd = r->listener, .events = POLLIN };
         for (int i = 0; i < r->ncallers; i++)

@@ -493,7 +493,7 @@ static void report_unset (const struct task *t, const char *framework, const cha
 }
 
 /* The words of the user's program.  Returns 0 if Slurm does not know them. */
-static int program (spank_t sp, char ***argv)
+static int program_words (spank_t sp, char ***argv)
 {
     int argc;
 
@@ -510,7 +510,7 @@ static bool is_mpirun (spank_t sp)
     const char *name;
     char **argv;
 
-    if (program (sp, &argv) < 1)
+    if (program_words (sp, &argv) < 1)
         return false;
     name = strrchr (argv[0], '/') ? strrchr (argv[0], '/') + 1 : argv[0];
     for (size_t i = 0; i < sizeof (programs) / sizeof (*programs); i++)
@@ -537,7 +537,7 @@ static size_t next_word (char **argv, int n, int *i, const char **word)
 }
 
 /* Find "--max-restarts=3", also in two words or with "_", as torchrun accepts it. */
-static bool argument (char **argv, int n, const char *name, char text[32])
+static bool program_option (char **argv, int n, const char *name, char text[32])
 {
     const char *word = n > 0 ? argv[0] : "";
     bool is_next = false;
@@ -558,12 +558,13 @@ static bool argument (char **argv, int n, const char *name, char text[32])
 }
 
 /* The value of a torchrun setting.  The command line wins over the variable. */
-static const char *setting (spank_t sp, const char *option, const char *name, char text[32])
+static const char *torchrun_setting (spank_t sp, const char *option, const char *name,
+                                     char text[32])
 {
     char **argv = NULL;
-    int n = program (sp, &argv);
+    int n = program_words (sp, &argv);
 
-    if (!argument (argv, n, option, text))
+    if (!program_option (argv, n, option, text))
         variable_text (sp, name, text, 32);
     return text;
 }
@@ -572,9 +573,9 @@ static bool is_elastic (spank_t sp)
 {
     char text[32];
 
-    return atoi (setting (sp, "--max-restarts", "PET_MAX_RESTARTS", text)) > 0
-           || strchr (setting (sp, "--nnodes", "PET_NNODES", text), ':')
-           || !strcmp (setting (sp, "--rdzv-backend", "PET_RDZV_BACKEND", text), "c10d");
+    return atoi (torchrun_setting (sp, "--max-restarts", "PET_MAX_RESTARTS", text)) > 0
+           || strchr (torchrun_setting (sp, "--nnodes", "PET_NNODES", text), ':')
+           || !strcmp (torchrun_setting (sp, "--rdzv-backend", "PET_RDZV_BACKEND", text), "c10d");
 }
 
 /* Keep torchrun's own default, but warn, because it fails only after minutes. */
@@ -583,7 +584,7 @@ static void report_static (spank_t sp, const struct task *t)
     char text[32];
 
     if (t->facts.elastic && t->facts.nodes > 1 && t->facts.rank == 0
-        && !strcmp (setting (sp, "--rdzv-backend", "PET_RDZV_BACKEND", text), "static"))
+        && !strcmp (torchrun_setting (sp, "--rdzv-backend", "PET_RDZV_BACKEND", text), "static"))
         plugin_complain ("torchrun with --max-restarts or --nnodes=MIN:MAX on "
                          "several nodes needs --rdzv-backend=c10d: with static "
                          "no other node hears of a restart");

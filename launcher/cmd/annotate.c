@@ -29,7 +29,7 @@ static bool can_archive (const struct sweep *s, const void *arg)
     return sweep_allows (s->state, EVENT_ARCHIVE);
 }
 
-static int archive (struct sweep *s, bool undo)
+static int archive_sweep (struct sweep *s, bool undo)
 {
     struct slurmdl_error err = { "" };
     struct event event = { .op = EVENT_ARCHIVE, .by = user_name (), .off = undo };
@@ -58,7 +58,7 @@ int cmd_archive (const struct command_line *line)
 
     if (rv)
         return rv;
-    rv = archive (s, opt->undo);
+    rv = archive_sweep (s, opt->undo);
     sweep_close (s);
     return rv;
 }
@@ -86,7 +86,7 @@ static int check_label (const char *name)
     return EXIT_USAGE;
 }
 
-static int label (struct sweep *s, const char *name, bool undo)
+static int label_sweep (struct sweep *s, const char *name, bool undo)
 {
     int rv = EXIT_OK;
 
@@ -111,12 +111,12 @@ int cmd_label (const struct command_line *line)
     if (rv || (rv = open_experiment (line, line->args[0], &s)))
         return rv;
     for (int i = 1; i < line->nargs && rv == EXIT_OK; i++)
-        rv = label (s, line->args[i], opt->undo);
+        rv = label_sweep (s, line->args[i], opt->undo);
     sweep_close (s);
     return rv;
 }
 
-static int exclude (struct sweep *s, const char *name, bool undo)
+static int exclude_host (struct sweep *s, const char *name, bool undo)
 {
     const struct host *h = sweep_host (s, name);
     bool is_out = h && h->why;
@@ -163,7 +163,7 @@ int cmd_exclude (const struct command_line *line)
     }
     if ((rv = open_experiment (line, named ? line->args[0] : NULL, &s)))
         return rv;
-    rv = exclude (s, host, opt->undo);
+    rv = exclude_host (s, host, opt->undo);
     sweep_close (s);
     return rv;
 }

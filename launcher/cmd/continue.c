@@ -288,7 +288,7 @@ static int go_on_with (struct sweep *s, const struct start_options *opt)
     return EXIT_OK;
 }
 
-static int retry (struct sweep *s, char **names, const struct start_options *opt)
+static int retry_trials (struct sweep *s, char **names, const struct start_options *opt)
 {
     struct event *events = NULL;
     long retries;
@@ -330,7 +330,7 @@ int cmd_retry (const struct command_line *line)
     if (rv)
         return rv;
     if ((rv = change_settings (&s, line, &opt->start)) == 0)
-        rv = retry (s, line->args + named, &opt->start);
+        rv = retry_trials (s, line->args + named, &opt->start);
     sweep_close (s);
     return rv;
 }

@@ -270,7 +270,7 @@ static long workers_at_work (const struct sweep *s)
 }
 
 /* Start the missing workers.  Prints errors and returns an exit status. */
-static int resume (struct sweep *s, const struct command_line *line)
+static int resume_sweep (struct sweep *s, const struct command_line *line)
 {
     const struct resume_options *opt = line->options;
     bool was_running = s->state == SWEEP_RUNNING;
@@ -310,7 +310,7 @@ static int resume_and_wait (struct sweep *s, const struct command_line *line)
     int rv;
 
     do {
-        rv = resume (s, line);
+        rv = resume_sweep (s, line);
         if (rv == EXIT_OK && s->state == SWEEP_RUNNING)
             rv = wait_while_at_work (s);
         else if (rv == EXIT_NO_WORKERS)
@@ -328,7 +328,7 @@ int cmd_resume (const struct command_line *line)
     if (rv)
         return rv;
     if ((rv = change_settings (&s, line, &opt->start)) == 0)
-        rv = opt->wait ? resume_and_wait (s, line) : resume (s, line);
+        rv = opt->wait ? resume_and_wait (s, line) : resume_sweep (s, line);
     sweep_close (s);
     return rv;
 }

@@ -519,7 +519,7 @@ static int header_fit (const struct search_header *h, const char *what, const do
 /* ---- points as JSON ---- */
 
 /* Clamp to the bounds, which a power of ten may exceed by rounding. */
-static double within (const struct search_header *h, size_t i, double v)
+static double clamp_to_bounds (const struct search_header *h, size_t i, double v)
 {
     return v < h->low[i] ? h->low[i] : v > h->high[i] ? h->high[i] : v;
 }
@@ -538,7 +538,7 @@ static json_t *header_params (const struct search_header *h, const double *x)
         else if (h->params[i].type == PARAM_INT)
             v = json_integer ((json_int_t)x[i]);
         else
-            v = json_real (within (h, i, x[i]));
+            v = json_real (clamp_to_bounds (h, i, x[i]));
         json_object_set_new (params, h->params[i].name, v);
     }
     return params;

@@ -228,7 +228,8 @@ static void check_users (const struct experiment *e, config_t *cf, struct proble
     }
 }
 
-static void needs (const struct experiment *e, config_t *cf, const char *key, struct problems *p)
+static void searcher_needs_key (const struct experiment *e, config_t *cf, const char *key,
+                                struct problems *p)
 {
     if (!problem_is_about (p, key))
         problem_at (p, origin_of_key (cf, "searcher"), "searcher \"%s\" needs '%s'",
@@ -240,9 +241,9 @@ static void check_needs (const struct experiment *e, config_t *cf, struct proble
     int bits = searcher_kind_of (e->search->searcher)->needs;
 
     if (!strcmp (e->search->searcher, "custom") && (!e->search->command || !*e->search->command))
-        needs (e, cf, "searcher.command", p);
+        searcher_needs_key (e, cf, "searcher.command", p);
     if (bits & NEED_MAX_TRIALS && e->search->config.max_trials == 0)
-        needs (e, cf, "searcher.max_trials", p);
+        searcher_needs_key (e, cf, "searcher.max_trials", p);
     if (!(bits & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)) && e->search->config.max_trials > 0)
         problem_at (p, origin_of_key (cf, "searcher.max_trials"),
                     "searcher \"%s\" sets the number of trials itself: "

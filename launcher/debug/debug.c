@@ -153,7 +153,7 @@ static void print_rest (const char *dir)
                 flights, dir);
 }
 
-static bool always (void *arg)
+static bool always_true (void *arg)
 {
     (void)arg;
     return true;
@@ -194,7 +194,7 @@ static int request_dump (const char *dir)
         complain ("%s: %s", dir, strerror (errno));
         return EXIT_IO;
     }
-    missing = debug_wait (dir, dump, WAIT_SECONDS, always, NULL);
+    missing = debug_wait (dir, dump, WAIT_SECONDS, always_true, NULL);
     if (debug_done (dir, dump) == 0) { /* the step has ended meanwhile */
         debug_path (path, sizeof (path), dir, dump, "reason");
         unlink (path);

@@ -119,7 +119,7 @@ static const int watched[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
 
 /* ---- counting units ---- */
 
-static long running (const struct elastic *e)
+static long units_running (const struct elastic *e)
 {
     long n = 0;
 
@@ -134,7 +134,7 @@ static bool may_run (const struct elastic *e, const struct elastic_unit *u)
 }
 
 /* Number of units that run, or may run again. */
-static long possible (const struct elastic *e)
+static long units_possible (const struct elastic *e)
 {
     long n = 0;
 
@@ -143,7 +143,7 @@ static long possible (const struct elastic *e)
     return n;
 }
 
-static const char *place (const struct elastic *e, long i, char *buf, size_t n)
+static const char *unit_place (const struct elastic *e, long i, char *buf, size_t n)
 {
     if (!e->local)
         return e->units[i].node;
@@ -151,14 +151,14 @@ static const char *place (const struct elastic *e, long i, char *buf, size_t n)
     return buf;
 }
 
-static void report (const struct elastic *e, long i, const char *what, double in)
+static void report_unit (const struct elastic *e, long i, const char *what, double in)
 {
     char name[32];
 
-    printf ("%s: %s", place (e, i, name, sizeof (name)), what);
+    printf ("%s: %s", unit_place (e, i, name, sizeof (name)), what);
     if (in > 0)
         printf ("; restarting in %.0f s", in);
-    printf (" (%ld of %ld run)\n", running (e), e->wanted + e->spares);
+    printf (" (%ld of %ld run)\n", units_running (e), e->wanted + e->spares);
     fflush (stdout);
 }
 
@@ -192,14 +192,14 @@ static void on_end (struct elastic *e, long i, int status)
         e->done = true;
     if (e->done)
         return;
-    if (well && running (e) >= e->wanted) {
-        report (e, i, "left", 0);
+    if (well && units_running (e) >= e->wanted) {
+        report_unit (e, i, "left", 0);
         return;
     }
     end_text (text, sizeof (text), status);
     if (WIFEXITED (status) && WEXITSTATUS (status) == SLURMDL_EXIT_NEVER) {
         e->never = true;
-        report (e, i, text, 0);
+        report_unit (e, i, text, 0);
         return;
     }
     u->fails = ran > LONG_RUN ? 1 : u->fails + 1;
@@ -208,7 +208,7 @@ static void on_end (struct elastic *e, long i, int status)
     if (in <= 0)
         snprintf (text + strlen (text), sizeof (text) - strlen (text),
                   "; not restarted after %ld failures in a row", u->fails);
-    report (e, i, text, in);
+    report_unit (e, i, text, in);
 }
 
 static void reap (struct elastic *e)
@@ -255,7 +255,7 @@ static void start_units (struct elastic *e)
     struct slurmdl_error err = { "" };
     long i;
 
-    while (!e->done && !e->signal && !e->never && running (e) < e->wanted + e->spares
+    while (!e->done && !e->signal && !e->never && units_running (e) < e->wanted + e->spares
            && (i = next_unit (e)) >= 0)
         if (unit_start (e, i, &err) < 0) {
             complain ("%s", err.text);
@@ -291,11 +291,11 @@ static void on_signal (struct elastic *e, int signals)
 }
 
 /* Returns an exit status, or -1 to continue. */
-static int state (struct elastic *e)
+static int exit_status_now (struct elastic *e)
 {
-    bool hopeless = !e->done && possible (e) < e->min;
+    bool hopeless = !e->done && units_possible (e) < e->min;
 
-    if (running (e) > 0) {
+    if (units_running (e) > 0) {
         if (hopeless || e->never || e->signal)
             ask_to_end (e);
         return -1;
@@ -322,7 +322,7 @@ static int loop (struct elastic *e, int signals)
 
     for (;;) {
         start_units (e);
-        if ((rv = state (e)) >= 0)
+        if ((rv = exit_status_now (e)) >= 0)
             return rv;
         poll (&p, 1, LOOK_MS);
         on_signal (e, signals);

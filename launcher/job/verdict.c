@@ -35,7 +35,7 @@ static bool has_chief (const struct role_members *roles, size_t n)
 }
 
 /* A member that is always restarted never succeeds. */
-static long succeeded (const struct role_members *r)
+static long members_succeeded (const struct role_members *r)
 {
     return r->restart == RESTART_ALWAYS ? 0 : r->succeeded;
 }
@@ -44,7 +44,7 @@ static long succeeded (const struct role_members *r)
 static const struct role_members *by_chief (const struct role_members *roles, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (role_is_chief (roles[i].name) && succeeded (&roles[i]) == roles[i].count)
+        if (role_is_chief (roles[i].name) && members_succeeded (&roles[i]) == roles[i].count)
             return &roles[i];
     return NULL;
 }
@@ -52,7 +52,7 @@ static const struct role_members *by_chief (const struct role_members *roles, si
 static const struct role_members *by_any (const struct role_members *roles, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!role_serves (roles[i].name) && succeeded (&roles[i]) > 0)
+        if (!role_serves (roles[i].name) && members_succeeded (&roles[i]) > 0)
             return &roles[i];
     return NULL;
 }
@@ -61,7 +61,7 @@ static const struct role_members *by_first (const struct role_members *roles, si
 {
     for (size_t i = 0; i < n; i++)
         if (is_worker (&roles[i]))
-            return succeeded (&roles[i]) > 0 && roles[i].first_succeeded ? &roles[i] : NULL;
+            return members_succeeded (&roles[i]) > 0 && roles[i].first_succeeded ? &roles[i] : NULL;
     return NULL;
 }
 
@@ -71,7 +71,7 @@ static const struct role_members *by_all (const struct role_members *roles, size
 
     for (size_t i = 0; i < n; i++)
         if (is_worker (&roles[i])) {
-            if (succeeded (&roles[i]) < roles[i].count)
+            if (members_succeeded (&roles[i]) < roles[i].count)
                 return NULL;
             last = &roles[i];
         }
@@ -96,8 +96,8 @@ static const struct role_members *who_succeeded (const struct role_members *role
 
 /* ---- the verdict ---- */
 
-static struct verdict says (enum life_event_kind kind, const char *reason,
-                            const struct role_members *r)
+static struct verdict verdict_of (enum life_event_kind kind, const char *reason,
+                                  const struct role_members *r)
 {
     return (struct verdict){ kind, reason, r ? r->name : NULL, r ? r->status : 0 };
 }
@@ -118,14 +118,14 @@ struct verdict job_judge (const struct role_members *roles, size_t n, enum succe
     const struct role_members *r = who_succeeded (roles, n, success, &reason);
 
     if (r)
-        return says (LIFE_SUCCEEDED, reason, r);
+        return verdict_of (LIFE_SUCCEEDED, reason, r);
     for (size_t i = 0; i < n; i++)
         if (fails_for_good (&roles[i]))
-            return says (LIFE_FAILED, "RoleFailed", &roles[i]);
+            return verdict_of (LIFE_FAILED, "RoleFailed", &roles[i]);
     for (size_t i = 0; i < n; i++)
         if (role_has_ended (&roles[i]))
-            return says (LIFE_BROKEN, "RankDied", &roles[i]);
-    return says (LIFE_STARTED, "AttemptStarted", NULL);
+            return verdict_of (LIFE_BROKEN, "RankDied", &roles[i]);
+    return verdict_of (LIFE_STARTED, "AttemptStarted", NULL);
 }
 
 /* ---- a failed attempt ---- */

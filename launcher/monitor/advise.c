@@ -95,7 +95,7 @@ static double mean_of_sum (const struct usage_sum *s)
     return s->n ? s->total / s->n : NAN;
 }
 
-static double larger (double a, double b)
+static double larger_number (double a, double b)
 {
     return fmax (a, b); /* ignores NaN */
 }
@@ -139,11 +139,11 @@ static void measure_gpus (const struct usage *u, double *q)
             const struct usage_gpu *g = &u->nodes[i].gpus[k];
             q[Q_GPUS]++;
             add_to_sum (&busy, g->busy);
-            q[Q_GPU_MEMORY] = larger (q[Q_GPU_MEMORY], g->memory / g->memory_size);
-            q[Q_HOT] = larger (q[Q_HOT], g->hot);
-            q[Q_CAPPED] = larger (q[Q_CAPPED], g->capped);
+            q[Q_GPU_MEMORY] = larger_number (q[Q_GPU_MEMORY], g->memory / g->memory_size);
+            q[Q_HOT] = larger_number (q[Q_HOT], g->hot);
+            q[Q_CAPPED] = larger_number (q[Q_CAPPED], g->capped);
             if (!isnan (g->busy))
-                q[Q_GPU_UNUSED] = larger (q[Q_GPU_UNUSED], 0) + (g->busy < gpu_unused);
+                q[Q_GPU_UNUSED] = larger_number (q[Q_GPU_UNUSED], 0) + (g->busy < gpu_unused);
         }
     q[Q_GPU_BUSY] = mean_of_sum (&busy);
 }
@@ -156,9 +156,9 @@ void advise_measure (const struct usage *u, double q[QUANTITIES])
     measure_gpus (u, q);
     for (size_t i = 0; i < u->nnodes; i++) {
         const struct usage_node *n = &u->nodes[i];
-        q[Q_LINK] = larger (q[Q_LINK], n->link);
+        q[Q_LINK] = larger_number (q[Q_LINK], n->link);
         if (n->job_memory)
-            q[Q_MEMORY] = larger (q[Q_MEMORY], n->memory / n->limit);
+            q[Q_MEMORY] = larger_number (q[Q_MEMORY], n->memory / n->limit);
     }
 }
 

@@ -22,7 +22,7 @@ static const char prefix[] = "dl-monitor-";
 /* ---- the folder ---- */
 
 /* Return the directory that contains the directories of monitored steps. */
-static const char *base (void)
+static const char *monitor_base (void)
 {
     static const char *const names[] = { "DL_MONITOR_DIR", "DL_ATTEMPT_DIR", "SLURM_SUBMIT_DIR" };
 
@@ -36,8 +36,8 @@ int monitor_folder (char *buf, size_t size, const char *job, const char *step)
 {
     const char *restarts = getenv ("SLURM_RESTART_COUNT");
     bool requeued = restarts && atoi (restarts) > 0;
-    int n = snprintf (buf, size, "%s/%s%s.%s%s%s", base (), prefix, job, step, requeued ? "-r" : "",
-                      requeued ? restarts : "");
+    int n = snprintf (buf, size, "%s/%s%s.%s%s%s", monitor_base (), prefix, job, step,
+                      requeued ? "-r" : "", requeued ? restarts : "");
 
     if (n > 0 && (size_t)n < size && n < PATH_MAX - 128)
         return 0;
@@ -89,11 +89,11 @@ static int find_step_folder (const struct command_line *line, char *buf, size_t 
         snprintf (buf, size, "%s", what);
         return 0;
     }
-    if (find_in (base (), what, buf, size) == 0 || find_in (".", what, buf, size) == 0)
+    if (find_in (monitor_base (), what, buf, size) == 0 || find_in (".", what, buf, size) == 0)
         return 0;
     complain (what ? "%s: no monitored step of that job in %s"
                    : "%s%s has no monitored step; srun --dl-monitor creates one",
-              what ? what : "", base ());
+              what ? what : "", monitor_base ());
     return -1;
 }
 
@@ -254,8 +254,8 @@ static const char *usage_number_text (char *buf, size_t size, const char *fmt, d
     return buf;
 }
 
-static const char *cell (const struct usage *u, const struct usage_rank *r, enum view_column c,
-                         char *buf, size_t size)
+static const char *usage_cell (const struct usage *u, const struct usage_rank *r,
+                               enum view_column c, char *buf, size_t size)
 {
     switch (c) {
     case RANK:
@@ -302,7 +302,7 @@ static void print_table (const struct usage *u, bool gpus)
         for (int c = 0; c < VIEW_COLUMNS; c++)
             if (gpus || !columns[c].gpu)
                 scols_line_set_data (
-                    l, at++, cell (u, &u->ranks[i], (enum view_column)c, buf, sizeof (buf)));
+                    l, at++, usage_cell (u, &u->ranks[i], (enum view_column)c, buf, sizeof (buf)));
     }
     scols_print_table (t);
     scols_unref_table (t);

@@ -768,7 +768,7 @@ static void signal_ranks (struct usage_sampler *m, int signal)
 /* End the step as a preemption does, but give the ranks as long to end as they were idle.  If it is
  * a trial's step, leave that to the worker.
  */
-static void park (struct usage_sampler *m, double now)
+static void park_step (struct usage_sampler *m, double now)
 {
     bool is_trial = *environment_text ("DL_ATTEMPT_DIR", "");
     char path[PATH_MAX];
@@ -816,7 +816,7 @@ static void watch_idle (struct usage_sampler *m)
     if (idle_text (&m->idle, &m->readings, m->host, now, rank_of_process, m, text, sizeof (text)))
         tell_step (m, text);
     if (m->options.parks)
-        park (m, now);
+        park_step (m, now);
 }
 
 /* Names of what the monitor records. */

@@ -41,7 +41,7 @@ struct series {
 
 /* ---- names ---- */
 
-static uint32_t hash (const char *name)
+static uint32_t series_hash (const char *name)
 {
     uint32_t h = 2166136261u; /* FNV-1a */
 
@@ -53,7 +53,7 @@ static uint32_t hash (const char *name)
 static struct series_line *find_series_name (struct series *s, const char *name,
                                              enum series_kind kind)
 {
-    uint32_t at = hash (name) % SLOTS;
+    uint32_t at = series_hash (name) % SLOTS;
     struct series_line *l;
 
     for (; s->slots[at]; at = (at + 1) % SLOTS)

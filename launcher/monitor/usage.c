@@ -129,14 +129,14 @@ static double track_mean (const struct track *k, double until)
     return (k->integral + k->last * (until - k->last_time)) / seconds;
 }
 
-static double rate (const struct track *k, double until)
+static double track_rate (const struct track *k, double until)
 {
     double seconds = k ? until - k->first_time : 0;
 
     return seconds > 0 ? (k->last - k->first) / seconds : NAN;
 }
 
-static double most (const struct track *k)
+static double track_most (const struct track *k)
 {
     return k ? k->most : NAN;
 }
@@ -148,9 +148,9 @@ static void fill_usage_rank (struct usage_rank *r, const struct tracks *t)
     const struct track *processes = track (t, "rank/%ld/processes", r->rank);
     double until = isnan (processes->ended) ? t->time : processes->ended;
 
-#define RATE(what) rate (track (t, "rank/%ld/" what, r->rank), until)
+#define RATE(what) track_rate (track (t, "rank/%ld/" what, r->rank), until)
 #define MEAN(what) track_mean (track (t, "rank/%ld/" what, r->rank), until)
-#define MOST(what) most (track (t, "rank/%ld/" what, r->rank))
+#define MOST(what) track_most (track (t, "rank/%ld/" what, r->rank))
     r->seconds = until - processes->first_time;
     r->ended = !isnan (processes->ended);
     r->cores = RATE ("cpu_user") + RATE ("cpu_system");
@@ -190,7 +190,7 @@ static void add_usage_ranks (struct usage *u, size_t node, const struct tracks *
 static void fill_gpu (struct usage_gpu *g, const struct tracks *t, double until)
 {
 #define MEAN(what) track_mean (track (t, "gpu/%d/" what, g->index), until)
-#define MOST(what) most (track (t, "gpu/%d/" what, g->index))
+#define MOST(what) track_most (track (t, "gpu/%d/" what, g->index))
     const struct track *energy = track (t, "gpu/%d/energy", g->index);
     const struct track *idle = track (t, "gpu/%d/idle", g->index);
 
@@ -200,7 +200,7 @@ static void fill_gpu (struct usage_gpu *g, const struct tracks *t, double until)
     g->tensor = MEAN ("tensor");
     g->memory = MOST ("memory");
     g->memory_size = MOST ("memory_size");
-    g->power = rate (energy, until);
+    g->power = track_rate (energy, until);
     if (isnan (g->power) || g->power <= 0)
         g->power = MEAN ("power");
     g->temperature = MOST ("temperature");
@@ -285,8 +285,8 @@ static void fill_memory (struct usage_node *n, const struct tracks *t)
     const struct track *job = track (t, "node/job_memory");
 
     n->job_memory = job;
-    n->memory = most (job ? job : track (t, "node/memory"));
-    n->limit = most (track (t, job ? "node/limit" : "node/memory_size"));
+    n->memory = track_most (job ? job : track (t, "node/memory"));
+    n->limit = track_most (track (t, job ? "node/limit" : "node/memory_size"));
 }
 
 /* Find the interface or port with the highest utilization. */
@@ -300,8 +300,8 @@ static void fill_network (struct usage_node *n, const struct tracks *t)
         if ((strncmp (k->name, "net/", 4) && strncmp (k->name, "ib/", 3))
             || (strcmp (k->name + len - 3, "/rx") && strcmp (k->name + len - 3, "/tx")))
             continue;
-        bytes = rate (k, t->time);
-        share = bytes / most (track (t, "%.*s/speed", (int)len - 3, k->name));
+        bytes = track_rate (k, t->time);
+        share = bytes / track_most (track (t, "%.*s/speed", (int)len - 3, k->name));
         if (bytes > n->network)
             n->network = bytes;
         if (share > n->link)
@@ -329,10 +329,10 @@ static void add_usage_node (struct usage *u, const char *name, const struct trac
     snprintf (n->name, sizeof (n->name), "%s", name);
     fill_memory (n, t);
     fill_network (n, t);
-    n->pressure_io = rate (track (t, "node/pressure_io"), t->time);
-    n->pressure_memory = rate (track (t, "node/pressure_memory"), t->time);
-    n->monitor = rate (cpu, t->time);
-    n->lost = track (t, "monitor/lost") ? most (track (t, "monitor/lost")) : 0;
+    n->pressure_io = track_rate (track (t, "node/pressure_io"), t->time);
+    n->pressure_memory = track_rate (track (t, "node/pressure_memory"), t->time);
+    n->monitor = track_rate (cpu, t->time);
+    n->lost = track (t, "monitor/lost") ? track_most (track (t, "monitor/lost")) : 0;
     u->seconds = fmax (u->seconds, n->seconds);
     add_gpus (n, t);
     add_usage_ranks (u, u->nnodes - 1, t);

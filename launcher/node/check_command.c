@@ -243,7 +243,7 @@ static int introduce_rank (struct rank_check *r)
     return rv;
 }
 
-static void handshake (struct rank_check *r)
+static void handshake_collector (struct rank_check *r)
 {
     int rv = -1;
 
@@ -367,7 +367,7 @@ static int gather_rank (const struct gather_client *c, json_t **all)
     r.deadline = monotonic () + gather_times[c->level].all;
     r.findings = json_array ();
     read_rank_place (&r);
-    handshake (&r);
+    handshake_collector (&r);
     if (c->level > LEVEL_NONE && r.stream.fd >= 0 && r.local_rank == 0)
         r.server = peers_serve (c->key, r.rank == 0, &port, r.findings);
     find_facts (&r, port);

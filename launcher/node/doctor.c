@@ -90,7 +90,7 @@ static json_t *finding_json (const struct doctor_finding *f)
                       doctor_severity_names[f->severity], "where", f->where, "what", f->what);
 }
 
-static void dump (json_t *list)
+static void dump_json (json_t *list)
 {
     json_dumpf (list, stdout, JSON_INDENT (2) | JSON_PRESERVE_ORDER);
     putchar ('\n');
@@ -118,7 +118,7 @@ static void print_findings_json (const struct site *s)
     if (step)
         json_decref (list);
     else
-        dump (list);
+        dump_json (list);
 }
 
 static int conclude_doctor (const struct site *s, bool json)
@@ -383,7 +383,7 @@ static void survey_json (const struct survey *v)
         json_object_set_new (one, "nodes", nodes);
         json_array_append_new (list, one);
     }
-    dump (list);
+    dump_json (list);
 }
 
 static void survey_free (struct survey *v)

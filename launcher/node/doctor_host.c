@@ -27,7 +27,7 @@ static bool exists_on_host (const struct site *s, const char *path)
 }
 
 /* Count the entries of a folder, or only those named 'prefix' and a number. */
-static int entries (const struct site *s, const char *path, const char *prefix)
+static int count_folder_entries (const struct site *s, const char *path, const char *prefix)
 {
     char name[FULL];
     size_t len = strlen (prefix);
@@ -49,8 +49,8 @@ static int entries (const struct site *s, const char *path, const char *prefix)
 
 void doctor_gpus (struct site *s)
 {
-    int cards = entries (s, "/proc/driver/nvidia/gpus", "");
-    int devices = entries (s, "/dev", "nvidia");
+    int cards = count_folder_entries (s, "/proc/driver/nvidia/gpus", "");
+    int devices = count_folder_entries (s, "/dev", "nvidia");
 
     if (!exists_on_host (s, "/proc/driver/nvidia/version"))
         site_report (s, FINE, "/proc/driver/nvidia",
@@ -72,7 +72,7 @@ void doctor_gpus (struct site *s)
 void doctor_peermem (struct site *s)
 {
     if (!exists_on_host (s, "/proc/driver/nvidia/version")
-        || entries (s, "/sys/class/infiniband", "") == 0)
+        || count_folder_entries (s, "/sys/class/infiniband", "") == 0)
         return;
     if (exists_on_host (s, "/sys/module/nvidia_peermem")
         || exists_on_host (s, "/sys/module/nv_peer_mem"))
@@ -140,7 +140,7 @@ void doctor_memlock (struct site *s)
 {
     char where[96];
     long n = limit_of_slurmd (s, "Max locked memory", where, sizeof (where));
-    bool rdma = entries (s, "/sys/class/infiniband", "") > 0;
+    bool rdma = count_folder_entries (s, "/sys/class/infiniband", "") > 0;
 
     if (n == -2)
         return;
@@ -240,7 +240,7 @@ void doctor_remove_ipc (struct site *s)
 
 /* ---- names ---- */
 
-static bool names (const char *line, const char *host)
+static bool line_names_host (const char *line, const char *host)
 {
     size_t n = strlen (host);
 
@@ -258,7 +258,7 @@ static void compare_hosts (struct site *s, const struct conf *c, const char *hos
 
     for (size_t i = 0; i < c->n; i++) {
         const char *text = c->list[i].text;
-        if (strncmp (text, "127.", 4) || !names (text, host))
+        if (strncmp (text, "127.", 4) || !line_names_host (text, host))
             continue;
         snprintf (where, sizeof (where), "/etc/hosts:%d", c->list[i].line);
         site_report (s, CHANGE, where,

@@ -19,7 +19,7 @@
 
 enum { WHERE = PATH_MAX + 32, FULL = 2 * PATH_MAX, PLUGIN_MOST = 64 << 20, ANSWER_S = 5 };
 
-static const char *full (const struct site *s, const char *path, char buf[FULL])
+static const char *site_path (const struct site *s, const char *path, char buf[FULL])
 {
     snprintf (buf, FULL, "%s%s", s->root, path);
     return buf;
@@ -41,7 +41,7 @@ void doctor_plugstack (struct site *s)
         site_report (s, HINT, s->conf_path,
                      "this host is configless: make sure that plugstack.conf and the files it "
                      "includes exist here, too");
-    if (access (full (s, s->stack_path, path), F_OK) < 0)
+    if (access (site_path (s, s->stack_path, path), F_OK) < 0)
         site_report (s, BROKEN, s->stack_path, "%s: create it, with the line \"optional dl.so\"",
                      strerror (errno));
     else if (access (path, R_OK) < 0)
@@ -80,7 +80,7 @@ void doctor_plugin_line (struct site *s)
 /* ---- the file ---- */
 
 /* Return the expected owner of a host's files; in a copy, that is the copy's owner. */
-static uid_t owner (const struct site *s)
+static uid_t site_owner (const struct site *s)
 {
     struct stat st;
 
@@ -91,7 +91,7 @@ static bool is_open (const struct site *s, const struct stat *st)
 {
     bool sticky = S_ISDIR (st->st_mode) && st->st_mode & S_ISVTX;
 
-    return (st->st_uid != owner (s) && st->st_uid != 0)
+    return (st->st_uid != site_owner (s) && st->st_uid != 0)
            || (st->st_mode & (S_IWGRP | S_IWOTH) && !sticky);
 }
 
@@ -106,7 +106,7 @@ static bool only_admin_can_write (struct site *s, const char *path, const char *
     snprintf (part, sizeof (part), "%s", path);
     do {
         const char *at = *part ? part : "/";
-        if (stat (full (s, at, name), &st) == 0 && is_open (s, &st)) {
+        if (stat (site_path (s, at, name), &st) == 0 && is_open (s, &st)) {
             site_report (
                 s, CHANGE, at,
                 "owner %ld, mode %o: anyone who can write there %s: chown root, chmod go-w",
@@ -126,7 +126,7 @@ void doctor_plugin_file (struct site *s)
 
     if (!s->plugin.at)
         return;
-    if (access (full (s, s->plugin.plugin, name), R_OK) < 0) {
+    if (access (site_path (s, s->plugin.plugin, name), R_OK) < 0) {
         site_report (s, BROKEN, where_line_is (s->plugin.at, where),
                      "%s: %s: install it, or give the full path", s->plugin.plugin,
                      strerror (errno));
@@ -160,7 +160,7 @@ void doctor_plugin_release (struct site *s)
     unsigned minor = 0;
     unsigned long n;
 
-    if (!s->plugin.at || access (full (s, s->plugin.plugin, name), R_OK) < 0)
+    if (!s->plugin.at || access (site_path (s, s->plugin.plugin, name), R_OK) < 0)
         return;
     site_value (s, "SLURM_VERSION", text, sizeof (text), s->version);
     if ((n = built_for (name)) == 0)
@@ -366,7 +366,7 @@ void doctor_command (struct site *s)
         return;
     if (!path)
         path = BINDIR "/dl";
-    if (!file_system_answers (full (s, path, name)))
+    if (!file_system_answers (site_path (s, path, name)))
         site_report (s, CHANGE, path,
                      "no answer within %d s: its file system hangs, and so do steps with "
                      "--dl-check, --dl-monitor or --dl-debug: install dl on a local file system, "

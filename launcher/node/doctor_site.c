@@ -41,8 +41,8 @@ static int read_deep (struct conf *c, const char *root, const char *path, int de
 /* Read the files of "include /etc/slurm/plugstack.conf.d/?*".  A relative pattern starts at the
  * folder of 'file'.
  */
-static void include (struct conf *c, const char *root, const char *file, const char *pattern,
-                     int depth)
+static void read_include (struct conf *c, const char *root, const char *file, const char *pattern,
+                          int depth)
 {
     char full[3 * PATH_MAX];
     const char *slash = strrchr (file, '/');
@@ -87,7 +87,7 @@ static int read_deep (struct conf *c, const char *root, const char *path, int de
         line++;
         if (len > 8 && !strncasecmp (start, "include", 7) && isspace ((unsigned char)start[7])) {
             char *pattern = xstrndup (start + 8, len - 8);
-            include (c, root, path, pattern + strspn (pattern, " \t"), depth);
+            read_include (c, root, path, pattern + strspn (pattern, " \t"), depth);
             free (pattern);
         } else if (len)
             add_conf_line (c, path, line, start, len);

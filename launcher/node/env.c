@@ -1145,7 +1145,7 @@ __attribute__ ((format (printf, 2, 3))) static void contradiction (struct inside
     va_end (ap);
 }
 
-static const char *value (const char *name)
+static const char *env_value (const char *name)
 {
     const char *v = getenv (name);
 
@@ -1161,13 +1161,13 @@ static void read_plugin_mark (struct inside *x, const char *mark)
 {
     char name[NAME];
 
-    for (const char *at = value (mark); *at;) {
+    for (const char *at = env_value (mark); *at;) {
         size_t n = strcspn (at, ",");
         snprintf (name, sizeof (name), "%.*s", (int)n, at);
         if (!getenv (name))
             contradiction (x, "%s: the plugin set it (%s), and it is gone", name, mark);
         else
-            entries_put (&x->ours, name, value (name));
+            entries_put (&x->ours, name, env_value (name));
         at += n + (at[n] == ',');
     }
 }
@@ -1211,7 +1211,7 @@ static bool explains (const struct rank_environment *e, const char *set)
 static void explain_exported (struct inside *x, const struct task *t)
 {
     char lines[EXPORTED_LINES][EXPORTED_LINE];
-    int n = exported_check (t, value ("DL_ENV_SET"), lines);
+    int n = exported_check (t, env_value ("DL_ENV_SET"), lines);
 
     for (int i = 0; i < n; i++)
         contradiction (x, "%.319s", lines[i]);
@@ -1222,7 +1222,7 @@ static void explain_exported (struct inside *x, const struct task *t)
  */
 static void find_users (struct inside *x, struct task *t)
 {
-    const char *set = value ("DL_ENV_SET");
+    const char *set = env_value ("DL_ENV_SET");
     const char *best = NULL;
     int fewest = RANK_VARIABLES_MAX + 1;
 
@@ -1246,17 +1246,17 @@ static void find_users (struct inside *x, struct task *t)
 /* Set facts that no variable holds to "?", which is not compared. */
 static void guess_facts (struct rank_facts *f)
 {
-    const char *set = value ("DL_ENV_SET");
+    const char *set = env_value ("DL_ENV_SET");
 
     snprintf (f->master, sizeof (f->master), "%.250s",
-              *value ("MASTER_ADDR") ? value ("MASTER_ADDR") : "?");
-    f->port = atoi (value ("MASTER_PORT"));
+              *env_value ("MASTER_ADDR") ? env_value ("MASTER_ADDR") : "?");
+    f->port = atoi (env_value ("MASTER_PORT"));
     f->port2 = f->port + 1;
     f->task_port = 1;
     strcpy (f->address, "?");
     strcpy (f->own_address, "?");
     snprintf (f->interface, sizeof (f->interface), "%.30s",
-              word_listed (set, "GLOO_SOCKET_IFNAME") ? value ("GLOO_SOCKET_IFNAME") : "?");
+              word_listed (set, "GLOO_SOCKET_IFNAME") ? env_value ("GLOO_SOCKET_IFNAME") : "?");
     f->elastic = word_listed (set, "PET_RDZV_CONF");
     f->one_machine = f->nodes > 1 && !strcmp (f->interface, "lo");
 }
@@ -1312,22 +1312,23 @@ static const struct {
 static void compare_slurm_numbers (struct inside *x)
 {
     for (size_t i = 0; i < sizeof (same) / sizeof (*same); i++)
-        if (*value (same[i].name) && *value (same[i].slurm)
-            && strcmp (value (same[i].name), value (same[i].slurm)))
-            contradiction (x, "%s=%s, but %s=%s", same[i].name, value (same[i].name), same[i].slurm,
-                           value (same[i].slurm));
+        if (*env_value (same[i].name) && *env_value (same[i].slurm)
+            && strcmp (env_value (same[i].name), env_value (same[i].slurm)))
+            contradiction (x, "%s=%s, but %s=%s", same[i].name, env_value (same[i].name),
+                           same[i].slurm, env_value (same[i].slurm));
 }
 
 static void compare_step (struct inside *x)
 {
     char step[64];
 
-    snprintf (step, sizeof (step), "%.30s.%.30s", value ("SLURM_JOB_ID"), value ("SLURM_STEP_ID"));
-    if (*value ("DL_ENV_STEP") && strcmp (value ("DL_ENV_STEP"), step))
+    snprintf (step, sizeof (step), "%.30s.%.30s", env_value ("SLURM_JOB_ID"),
+              env_value ("SLURM_STEP_ID"));
+    if (*env_value ("DL_ENV_STEP") && strcmp (env_value ("DL_ENV_STEP"), step))
         contradiction (x,
                        "the variables are those of the step %s, this is %s: "
                        "started without --dl from within another step?",
-                       value ("DL_ENV_STEP"), step);
+                       env_value ("DL_ENV_STEP"), step);
 }
 
 static void compare_owners (struct inside *x)
@@ -1344,29 +1345,29 @@ static void compare_owners (struct inside *x)
                 contradiction (x,
                                "%s=%s is exported, while %s=%s is the "
                                "plugin's: unset it, or give both",
-                               pairs[i][!k], value (pairs[i][!k]), pairs[i][k],
-                               value (pairs[i][k]));
+                               pairs[i][!k], env_value (pairs[i][!k]), pairs[i][k],
+                               env_value (pairs[i][k]));
 }
 
 static void check_devices (struct inside *x)
 {
-    const char *list = value ("CUDA_VISIBLE_DEVICES");
+    const char *list = env_value ("CUDA_VISIBLE_DEVICES");
     long n = *list != '\0';
 
     for (const char *c = list; *c; c++)
         n += *c == ',';
-    if (n > 0 && *value ("LOCAL_RANK") && atol (value ("LOCAL_RANK")) >= n)
+    if (n > 0 && *env_value ("LOCAL_RANK") && atol (env_value ("LOCAL_RANK")) >= n)
         contradiction (x,
                        "LOCAL_RANK=%s is the number of no GPU of "
                        "CUDA_VISIBLE_DEVICES=%.100s: use --gpus-per-node "
                        "instead of --gpus-per-task, or --gpu-bind=none",
-                       value ("LOCAL_RANK"), list);
+                       env_value ("LOCAL_RANK"), list);
 }
 
 static void check_threads (struct inside *x)
 {
     cpu_set_t cpus;
-    long threads = atol (value ("OMP_NUM_THREADS"));
+    long threads = atol (env_value ("OMP_NUM_THREADS"));
 
     if (sched_getaffinity (0, sizeof (cpus), &cpus) == 0 && threads > CPU_COUNT (&cpus))
         contradiction (x, "OMP_NUM_THREADS=%ld, but this rank has %d CPUs", threads,
@@ -1378,7 +1379,7 @@ static void check_elastic (struct inside *x)
     static const char *const bad[] = { "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID" };
 
     for (size_t i = 0; i < sizeof (bad) / sizeof (*bad); i++)
-        if (*value (bad[i]) && !getenv ("TORCHELASTIC_RESTART_COUNT"))
+        if (*env_value (bad[i]) && !getenv ("TORCHELASTIC_RESTART_COUNT"))
             contradiction (x,
                            "%s is exported outside torchrun: ranks wait for a "
                            "store that nobody serves; unset it",
@@ -1392,7 +1393,7 @@ static void check_network (struct inside *x)
     int n;
 
     fabric_read ("/sys", f);
-    n = nccl_lint (environ, value ("DL_NCCL_SET"), f, lines);
+    n = nccl_lint (environ, env_value ("DL_NCCL_SET"), f, lines);
     for (int i = 0; i < n; i++)
         contradiction (x, "%.300s", lines[i]);
     free (f);
@@ -1406,8 +1407,8 @@ static void print_list (const char *head, const struct env_entries *e, bool woul
         printf ("\n%s\n", head);
     for (size_t i = 0; i < e->n; i++) {
         const char *name = e->list[i].name;
-        printf ("  %s=%s", name, value (name));
-        if (would && strcmp (e->list[i].value, value (name)) && strcmp (e->list[i].value, "?"))
+        printf ("  %s=%s", name, env_value (name));
+        if (would && strcmp (e->list[i].value, env_value (name)) && strcmp (e->list[i].value, "?"))
             printf ("   (the plugin's: %s)", e->list[i].value);
         putchar ('\n');
     }
@@ -1415,9 +1416,10 @@ static void print_list (const char *head, const struct env_entries *e, bool woul
 
 static void print_explanation (const struct inside *x)
 {
-    printf ("rank %s of %s: task %s of node %s (%s), step %s.%s\n", value ("SLURM_PROCID"),
-            value ("SLURM_STEP_NUM_TASKS"), value ("SLURM_LOCALID"), value ("SLURM_NODEID"),
-            value ("SLURMD_NODENAME"), value ("SLURM_JOB_ID"), value ("SLURM_STEP_ID"));
+    printf ("rank %s of %s: task %s of node %s (%s), step %s.%s\n", env_value ("SLURM_PROCID"),
+            env_value ("SLURM_STEP_NUM_TASKS"), env_value ("SLURM_LOCALID"),
+            env_value ("SLURM_NODEID"), env_value ("SLURMD_NODENAME"), env_value ("SLURM_JOB_ID"),
+            env_value ("SLURM_STEP_ID"));
     if (!x->ours.n)
         puts ("\nThe plugin has set nothing here: the step was started "
               "without --dl, --dl-bind and --dl-nccl, or is a batch script.");
@@ -1434,7 +1436,7 @@ static json_t *entries_json (const struct env_entries *e)
     json_t *o = json_object ();
 
     for (size_t i = 0; i < e->n; i++)
-        json_object_set_new (o, e->list[i].name, json_string (value (e->list[i].name)));
+        json_object_set_new (o, e->list[i].name, json_string (env_value (e->list[i].name)));
     return o;
 }
 
@@ -1445,7 +1447,7 @@ static void print_explanation_json (const struct inside *x)
 
     for (int i = 0; i < x->lines; i++)
         json_array_append_new (lines, json_string (x->line[i]));
-    o = json_pack ("{s:i, s:o, s:o, s:o}", "rank", atoi (value ("SLURM_PROCID")), "plugin",
+    o = json_pack ("{s:i, s:o, s:o, s:o}", "rank", atoi (env_value ("SLURM_PROCID")), "plugin",
                    entries_json (&x->ours), "exported", entries_json (&x->user), "contradictions",
                    lines);
     json_dumpf (o, stdout, JSON_INDENT (2) | JSON_PRESERVE_ORDER);

@@ -221,7 +221,7 @@ static int read_first_message (struct gather_hub *h, struct gather_connection *c
     return 0;
 }
 
-static void second (struct gather_hub *h, struct gather_connection *c, json_t *line)
+static void take_peer_report (struct gather_hub *h, struct gather_connection *c, json_t *line)
 {
     json_t *rank = h->ranks[c->rank];
     json_t *findings = json_object_get (line, "findings");
@@ -255,7 +255,7 @@ static void receive_message (struct gather_hub *h, struct gather_connection *c)
         if (!h->ranks[c->rank])
             rv = read_first_message (h, c, line);
         else
-            second (h, c, line);
+            take_peer_report (h, c, line);
         json_decref (line);
     }
     if (rv < 0 || errno != EAGAIN) {

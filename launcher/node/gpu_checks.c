@@ -810,7 +810,7 @@ static int copy_on_gpu (const struct gpu_memory *m)
     return cuda.copy (m->b, m->a, m->size);
 }
 
-static int fetch (const struct gpu_memory *m)
+static int fetch_memory (const struct gpu_memory *m)
 {
     return cuda.fetch (m->host, m->a, m->size);
 }
@@ -827,7 +827,7 @@ static const struct gpu_rate {
     double bytes;     /* bytes moved per byte of 'size' */
 } gpu_rates[] = {
     { "GPU copy",    copy_on_gpu,      2 },
-    { "GPU to host", fetch,     1 },
+    { "GPU to host", fetch_memory,     1 },
     { "host to GPU", send_back, 1 },
 };
 /* clang-format on */
@@ -912,7 +912,7 @@ static int test_gpu_memory (const struct check_place *p, const struct gpu_memory
 }
 
 /* Allocate pinned memory, less if the job's limit does not allow so much. */
-static int pin (struct gpu_memory *m)
+static int pin_host_memory (struct gpu_memory *m)
 {
     int rv;
 
@@ -926,7 +926,7 @@ static int test_memory (const struct check_place *p, const char *bus, size_t siz
     struct gpu_memory m = { .bus = bus, .size = size };
     int rv;
 
-    if ((rv = pin (&m)) == 0 && (rv = cuda.alloc (&m.a, m.size)) == 0
+    if ((rv = pin_host_memory (&m)) == 0 && (rv = cuda.alloc (&m.a, m.size)) == 0
         && (rv = cuda.alloc (&m.b, m.size)) == 0)
         rv = test_gpu_memory (p, &m);
     if (m.a)

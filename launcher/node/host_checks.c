@@ -255,7 +255,7 @@ void check_amd (const struct check_place *p)
 
 /* ---- versions of software that ranks must agree on ---- */
 
-static void version (const struct check_place *p, const char *name, const char *value)
+static void version_fact (const struct check_place *p, const char *name, const char *value)
 {
     check_fact (p, "versions", name, json_string (value));
 }
@@ -276,7 +276,7 @@ static void find_nccl (const struct check_place *p)
         return;
     snprintf (text, sizeof (text), "%d.%d.%d", v < 10000 ? v / 1000 : v / 10000,
               v < 10000 ? v % 1000 / 100 : v % 10000 / 100, v % 100);
-    version (p, "NCCL", text);
+    version_fact (p, "NCCL", text);
 }
 
 /* Get the MTU of Gloo's interface or, if none is set, of the first that is up. */
@@ -296,7 +296,7 @@ static void find_mtu (const struct check_place *p)
     freeifaddrs (list);
     if (*r.ifr_name && ioctl (fd, SIOCGIFMTU, &r) == 0) {
         snprintf (text, sizeof (text), "%d", r.ifr_mtu);
-        version (p, "MTU", text);
+        version_fact (p, "MTU", text);
     }
     if (fd >= 0)
         close (fd);
@@ -319,7 +319,7 @@ static void find_limits (const struct check_place *p)
         if (getrlimit ((__rlimit_resource_t)rows[i].resource, &l) < 0)
             continue;
         snprintf (text, sizeof (text), "%llu", (unsigned long long)l.rlim_cur);
-        version (p, rows[i].name, l.rlim_cur == RLIM_INFINITY ? "unlimited" : text);
+        version_fact (p, rows[i].name, l.rlim_cur == RLIM_INFINITY ? "unlimited" : text);
     }
 }
 
@@ -333,8 +333,8 @@ static void find_plugin (const struct check_place *p)
     if (!space)
         return;
     snprintf (build, sizeof (build), "%.*s", (int)(space - text), text);
-    version (p, "build of dl.so", build);
-    version (p, "arguments of dl.so in plugstack.conf:", space[1] ? space + 1 : "none");
+    version_fact (p, "build of dl.so", build);
+    version_fact (p, "arguments of dl.so in plugstack.conf:", space[1] ? space + 1 : "none");
 }
 
 void check_versions (const struct check_place *p)
@@ -342,8 +342,8 @@ void check_versions (const struct check_place *p)
     struct utsname u;
 
     if (uname (&u) == 0)
-        version (p, "kernel", u.release);
-    version (p, "slurm-dl", DL_VERSION);
+        version_fact (p, "kernel", u.release);
+    version_fact (p, "slurm-dl", DL_VERSION);
     find_plugin (p);
     find_mtu (p);
     find_limits (p);
@@ -376,7 +376,7 @@ void check_python (const struct check_place *p)
     command_free (&c);
     for (int i = 0; i < 2 && *next; i++) {
         char *line = strsep (&next, "\n");
-        version (p, i ? "PyTorch" : "Python", line);
+        version_fact (p, i ? "PyTorch" : "Python", line);
         next = next ?: "";
     }
 }

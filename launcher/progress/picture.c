@@ -92,7 +92,7 @@ static void history_free (struct history *h)
 }
 
 /* Return whether a result was accepted. */
-static bool counts (const struct sweep *s, const struct history_result *r)
+static bool result_counts (const struct sweep *s, const struct history_result *r)
 {
     const struct sweep_trial *t = sweep_trial (s, r->trial);
 
@@ -143,7 +143,7 @@ static int history_rungs (const struct history *h, const struct sweep *s, struct
         const struct history_result *r = &h->results[i];
         struct history_rung *g;
         struct sweep_result of;
-        if (!counts (s, r) || !(g = find_rung (list, &n, max, r->length)))
+        if (!result_counts (s, r) || !(g = find_rung (list, &n, max, r->length)))
             continue;
         g->results++;
         of = point_result_at (s, trial_point (s, r->trial), r->length);
@@ -168,7 +168,8 @@ static long history_best (const struct history *h, const struct sweep *s, double
     best_walk_begin (&walk, s);
     for (size_t i = 0; i < h->n; i++) {
         const struct history_result *r = &h->results[i];
-        if (isfinite (r->value) && counts (s, r) && best_walk_take (&walk, r->trial, r->length))
+        if (isfinite (r->value) && result_counts (s, r)
+            && best_walk_take (&walk, r->trial, r->length))
             (*list)[n++] = walk.best;
     }
     best_walk_end (&walk);
@@ -672,7 +673,7 @@ static void count_trials (const struct picture *p, struct picture_tally *t)
 
 /* ---- the head ---- */
 
-static const char *dot (const struct screen *c)
+static const char *dot_text (const struct screen *c)
 {
     return c->utf8 ? " · " : " - ";
 }
@@ -701,11 +702,11 @@ static void draw_title (const struct picture *p, struct screen *c)
 
     duration_text (elapsed, sizeof (elapsed), experiment_age (s));
     screen_put (c, STYLE_BOLD, "%s", slash ? slash + 1 : s->dir);
-    screen_put (c, STYLE_DIM, "%s", dot (c));
+    screen_put (c, STYLE_DIM, "%s", dot_text (c));
     screen_put (c, state_style (s), "%s", sweep_state_name (s->state));
-    screen_put (c, STYLE_DIM, "%s%s", dot (c), s->exp->search->searcher);
+    screen_put (c, STYLE_DIM, "%s%s", dot_text (c), s->exp->search->searcher);
     if (s->state == SWEEP_RUNNING)
-        screen_put (c, STYLE_DIM, "%s%ld worker%s", dot (c), p->workers.alive,
+        screen_put (c, STYLE_DIM, "%s%ld worker%s", dot_text (c), p->workers.alive,
                     p->workers.alive == 1 ? "" : "s");
     if (c->column + (int)strlen (elapsed) + 2 <= c->width)
         screen_right (c, STYLE_DIM, c->width, elapsed);
@@ -750,7 +751,7 @@ static void draw_counts (const struct picture *p, const struct picture_tally *t,
             continue;
         screen_put (c, STYLE_DIM, "%s", gap);
         screen_put (c, order[i].style, "%ld %s", t->n[k], trial_phases[k]);
-        gap = dot (c);
+        gap = dot_text (c);
     }
     if (!p->s->ntrials)
         screen_put (c, STYLE_DIM, "no trial has started");

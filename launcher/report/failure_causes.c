@@ -42,7 +42,7 @@ long failure_causes (const struct report *r, struct failure_cause **list)
     return n;
 }
 
-static bool inside (const struct failure_finding *c, double v)
+static bool finding_covers (const struct failure_finding *c, double v)
 {
     if (isnan (v))
         return false;
@@ -55,7 +55,7 @@ static void compare_shares (struct failure_finding *found, struct failure_findin
     long in = 0, hit = 0, out;
 
     for (long i = 0; i < n; i++)
-        if (inside (&c, c.p->began[i])) {
+        if (finding_covers (&c, c.p->began[i])) {
             in++;
             hit += failed[i];
         }

@@ -128,8 +128,8 @@ int slurm_begin_to_cancel_step (const char *step)
     return 0;
 }
 
-static int control (const char *verb, const char *job, const char *change,
-                    struct slurmdl_error *err)
+static int run_scontrol (const char *verb, const char *job, const char *change,
+                         struct slurmdl_error *err)
 {
     struct command c = { 0 };
     char text[TEXT_MAX], said[512];
@@ -149,7 +149,7 @@ static int control (const char *verb, const char *job, const char *change,
 
 int slurm_requeue (const char *job, struct slurmdl_error *err)
 {
-    return control ("requeue", job, NULL, err);
+    return run_scontrol ("requeue", job, NULL, err);
 }
 
 int slurm_avoid (const char *job, const char *nodes, struct slurmdl_error *err)
@@ -159,5 +159,5 @@ int slurm_avoid (const char *job, const char *nodes, struct slurmdl_error *err)
 
     snprintf (name, sizeof (name), "JobId=%s", job);
     snprintf (change, sizeof (change), "ExcNodeList=%s", nodes);
-    return control ("update", name, change, err);
+    return run_scontrol ("update", name, change, err);
 }

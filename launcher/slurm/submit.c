@@ -166,7 +166,7 @@ static long job_in (const char *said)
 }
 
 /* Run sbatch with 'option' before 'options', and free these.  Returns the exit status. */
-static int sbatch (const char *option, struct command *options, const char *enough, char *said)
+static int run_sbatch (const char *option, struct command *options, const char *enough, char *said)
 {
     struct command c = { .timeout = options->timeout };
     int status;
@@ -210,7 +210,7 @@ char *slurm_script_text (const struct slurm_script *s)
 long slurm_submit (struct command *options, struct slurm_refusal *why, struct slurmdl_error *err)
 {
     char said[TEXT_MAX];
-    int status = sbatch ("--parsable", options, queue_full, said);
+    int status = run_sbatch ("--parsable", options, queue_full, said);
     long job;
 
     if (status == 0 && (job = job_in (said)) > 0)
@@ -258,7 +258,7 @@ int slurm_test (struct command *options, struct slurm_start *start, struct slurm
 
     options->timeout = TEST_WAIT;
     command_add (options, "--wrap", "true");
-    if ((status = sbatch ("--test-only", options, NULL, said)) != 0)
+    if ((status = run_sbatch ("--test-only", options, NULL, said)) != 0)
         return say_refused (said, status, err);
     read_start (start, said);
     return 0;

@@ -217,7 +217,7 @@ static void add_hparam_column (struct columns *c, const struct experiment *e, si
 
 /* ---- all ---- */
 
-static bool taken (const struct columns *c, const char *name)
+static bool name_is_taken (const struct columns *c, const char *name)
 {
     for (size_t i = 0; i + 1 < c->n; i++)
         if (!strcmp (c->list[i].name, name))
@@ -233,7 +233,7 @@ static char *metric_name (const struct columns *c, const char *metric)
     for (char *p = name; *p; p++)
         if (*p == '/')
             *p = '_';
-    while (taken (c, name)) {
+    while (name_is_taken (c, name)) {
         char *longer = xasprintf ("%s_", name);
         free (name);
         name = longer;

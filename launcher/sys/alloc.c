@@ -19,7 +19,7 @@ void out_of_memory (void)
     exit (EXIT_IO);
 }
 
-static void *need (void *p)
+static void *need_memory (void *p)
 {
     if (!p)
         out_of_memory ();
@@ -29,22 +29,22 @@ static void *need (void *p)
 /* malloc(0) may return NULL without having failed, so allocate at least one byte. */
 void *xmalloc (size_t size)
 {
-    return need (malloc (size ?: 1));
+    return need_memory (malloc (size ?: 1));
 }
 
 void *xcalloc (size_t n, size_t size)
 {
-    return need (n && size ? calloc (n, size) : calloc (1, 1));
+    return need_memory (n && size ? calloc (n, size) : calloc (1, 1));
 }
 
 void *xrealloc (void *p, size_t size)
 {
-    return need (realloc (p, size ?: 1));
+    return need_memory (realloc (p, size ?: 1));
 }
 
 void *xreallocarray (void *p, size_t n, size_t size)
 {
-    return need (n && size ? reallocarray (p, n, size) : realloc (p, 1));
+    return need_memory (n && size ? reallocarray (p, n, size) : realloc (p, 1));
 }
 
 void *xmemdup (const void *p, size_t size)
@@ -54,19 +54,19 @@ void *xmemdup (const void *p, size_t size)
 
 char *xstrdup (const char *text)
 {
-    return text ? need (strdup (text)) : NULL;
+    return text ? need_memory (strdup (text)) : NULL;
 }
 
 char *xstrndup (const char *text, size_t max)
 {
-    return need (strndup (text, max));
+    return need_memory (strndup (text, max));
 }
 
 char *xvasprintf (const char *format, va_list ap)
 {
     char *text;
 
-    return need (vasprintf (&text, format, ap) < 0 ? NULL : text);
+    return need_memory (vasprintf (&text, format, ap) < 0 ? NULL : text);
 }
 
 char *xasprintf (const char *format, ...)
@@ -82,7 +82,7 @@ char *xasprintf (const char *format, ...)
 
 void *xgrow (void *array, size_t n, size_t size)
 {
-    return need (array_grow (array, n, size));
+    return need_memory (array_grow (array, n, size));
 }
 
 /* Do not use open_memstream(): if memory runs out, glibc's stream drops text without an error. */
@@ -133,7 +133,7 @@ FILE *xopen_memstream (char **text, size_t *size)
     *m = (struct memory_stream){ .text = text, .size = size, .capacity = 16 };
     *text = xcalloc (1, m->capacity);
     *size = 0;
-    return need (fopencookie (m, "w", callbacks));
+    return need_memory (fopencookie (m, "w", callbacks));
 }
 
 void xclose_memstream (FILE *stream)

@@ -156,7 +156,7 @@ static int64_t read_of_cgroup (const char *root, int version, const char *path, 
     return read_bytes (name, key);
 }
 
-static int64_t least (int64_t a, int64_t b)
+static int64_t smaller_limit (int64_t a, int64_t b)
 {
     return b > 0 && (a == 0 || b < a) ? b : a;
 }
@@ -170,11 +170,11 @@ int64_t oom_memory_limit (const char *root)
     snprintf (name, sizeof (name), "%s/proc/meminfo", root);
     limit = read_bytes (name, "MemTotal:") * 1024;
     if (own_path (root, V1, path, sizeof (path)) == 0)
-        limit = least (
+        limit = smaller_limit (
             limit, read_of_cgroup (root, V1, path, "memory.stat", "hierarchical_memory_limit "));
     if (own_path (root, V2, path, sizeof (path)) == 0)
         for (char *slash = path; slash; *slash = '\0') {
-            limit = least (limit, read_of_cgroup (root, V2, path, "memory.max", ""));
+            limit = smaller_limit (limit, read_of_cgroup (root, V2, path, "memory.max", ""));
             if (!(slash = strrchr (path, '/')))
                 break;
         }

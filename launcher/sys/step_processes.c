@@ -98,7 +98,7 @@ static int read_process_environment (struct ranks *r, pid_t pid)
     return n > 0 ? 0 : -1;
 }
 
-static const char *variable (const struct ranks *r, const char *name)
+static const char *process_variable (const struct ranks *r, const char *name)
 {
     size_t len = strlen (name);
 
@@ -108,9 +108,9 @@ static const char *variable (const struct ranks *r, const char *name)
     return "";
 }
 
-static long number (const struct ranks *r, const char *name)
+static long number_variable (const struct ranks *r, const char *name)
 {
-    const char *text = variable (r, name);
+    const char *text = process_variable (r, name);
     char *end;
     long n = strtol (text, &end, 10);
 
@@ -132,19 +132,19 @@ static bool is_own_process (const struct ranks *r, pid_t pid)
 }
 
 /* Do not decide about a process without an environment, because it may be about to get one. */
-static void judge (struct ranks *r, struct process_entry *e)
+static void judge_process (struct ranks *r, struct process_entry *e)
 {
     if (read_process_environment (r, e->p.pid) < 0)
         return;
     e->role = FOREIGN;
-    if (strcmp (variable (r, "SLURM_JOB_ID"), r->job)
-        || strcmp (variable (r, "SLURM_STEP_ID"), r->step)
-        || (*r->node && strcmp (variable (r, "SLURMD_NODENAME"), r->node))
-        || (*r->cluster && strcmp (variable (r, "SLURM_CLUSTER_NAME"), r->cluster))
-        || (e->p.rank = number (r, "SLURM_PROCID")) < 0)
+    if (strcmp (process_variable (r, "SLURM_JOB_ID"), r->job)
+        || strcmp (process_variable (r, "SLURM_STEP_ID"), r->step)
+        || (*r->node && strcmp (process_variable (r, "SLURMD_NODENAME"), r->node))
+        || (*r->cluster && strcmp (process_variable (r, "SLURM_CLUSTER_NAME"), r->cluster))
+        || (e->p.rank = number_variable (r, "SLURM_PROCID")) < 0)
         return;
-    e->p.local_rank = number (r, "SLURM_LOCALID");
-    if (number (r, "SLURM_TASK_PID") == e->p.pid)
+    e->p.local_rank = number_variable (r, "SLURM_LOCALID");
+    if (number_variable (r, "SLURM_TASK_PID") == e->p.pid)
         e->role = ROOT;
     else
         e->role = is_own_process (r, e->p.pid) ? HELPER : MEMBER;
@@ -180,7 +180,7 @@ static void remember (const struct process_table *old, struct process_entry *e)
     e->p.local_rank = was->p.local_rank;
 }
 
-static void settle (struct ranks *r, struct process_entry *e, int depth)
+static void inherit_role (struct ranks *r, struct process_entry *e, int depth)
 {
     struct process_entry *parent;
 
@@ -188,7 +188,7 @@ static void settle (struct ranks *r, struct process_entry *e, int depth)
         return;
     parent = find_step_process (&r->now, e->p.parent);
     if (parent && parent != e) {
-        settle (r, parent, depth + 1);
+        inherit_role (r, parent, depth + 1);
         if (parent->role >= HELPER) {
             e->role = parent->role == HELPER ? HELPER : MEMBER;
             e->p.rank = parent->p.rank;
@@ -196,7 +196,7 @@ static void settle (struct ranks *r, struct process_entry *e, int depth)
             return;
         }
     }
-    judge (r, e);
+    judge_process (r, e);
 }
 
 static int add_step_process (struct process_table *t, const struct process_entry *e)
@@ -245,7 +245,7 @@ static int by_rank (const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static int list (struct ranks *r)
+static int list_step_ranks (struct ranks *r)
 {
     const struct process_table *t = &r->now;
     struct rank_process *all = calloc (t->n + 1, sizeof (*all));
@@ -303,8 +303,8 @@ int ranks_look (struct ranks *r)
     free (r->now.entries);
     r->now = t;
     for (size_t i = 0; i < t.n; i++)
-        settle (r, &t.entries[i], 0);
-    return list (r) < 0 ? -1 : (int)r->nroots;
+        inherit_role (r, &t.entries[i], 0);
+    return list_step_ranks (r) < 0 ? -1 : (int)r->nroots;
 }
 
 void ranks_forget (struct ranks *r)
@@ -345,7 +345,7 @@ static void find_program (struct ranks *r)
     r->program[n < 0 ? 0 : n] = '\0';
 }
 
-static void keep (char *buf, size_t size, const char *name)
+static void copy_variable (char *buf, size_t size, const char *name)
 {
     snprintf (buf, size, "%s", getenv (name) ?: "");
 }
@@ -361,8 +361,8 @@ struct ranks *ranks_create (const char *proc, const char *job, const char *step,
     }
     snprintf (r->job, sizeof (r->job), "%s", job);
     snprintf (r->step, sizeof (r->step), "%s", step);
-    keep (r->node, sizeof (r->node), "SLURMD_NODENAME");
-    keep (r->cluster, sizeof (r->cluster), "SLURM_CLUSTER_NAME");
+    copy_variable (r->node, sizeof (r->node), "SLURMD_NODENAME");
+    copy_variable (r->cluster, sizeof (r->cluster), "SLURM_CLUSTER_NAME");
     r->user = getuid ();
     r->environ_size = 64 << 10;
     r->proc = open (proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

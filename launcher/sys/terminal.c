@@ -41,7 +41,7 @@ static int put_all (struct terminal *t)
     return 0;
 }
 
-static void put (struct terminal *t, const void *bytes, size_t n)
+static void put_bytes_out (struct terminal *t, const void *bytes, size_t n)
 {
     memcpy (t->out + t->n, bytes, n);
     t->n += n;
@@ -52,17 +52,17 @@ static void put_visible (struct terminal *t, unsigned char c)
     char text[8];
 
     if (c >= ' ' && c < 0x7f)
-        put (t, &c, 1);
+        put_bytes_out (t, &c, 1);
     else
-        put (t, text, (size_t)snprintf (text, sizeof (text), "\\x%02x", c));
+        put_bytes_out (t, text, (size_t)snprintf (text, sizeof (text), "\\x%02x", c));
 }
 
 static void put_line_end (struct terminal *t)
 {
     if (t->coloured)
-        put (t, "\033[0m", 4);
+        put_bytes_out (t, "\033[0m", 4);
     t->coloured = false;
-    put (t, "\n", 1);
+    put_bytes_out (t, "\n", 1);
 }
 
 static void show_held (struct terminal *t)
@@ -86,7 +86,7 @@ static void hold_colour (struct terminal *t, unsigned char c)
 {
     t->held[t->nheld++] = c;
     if (t->nheld > 2 && c == 'm') {
-        put (t, t->held, t->nheld);
+        put_bytes_out (t, t->held, t->nheld);
         t->coloured = true;
         t->nheld = 0;
     } else if (!is_colour (t))
@@ -115,7 +115,7 @@ static void hold_character (struct terminal *t, unsigned char c)
     if (t->nheld < length_of (t->held[0]))
         return;
     if (is_utf8 ((char *)t->held) && !is_control (t->held)) {
-        put (t, t->held, t->nheld);
+        put_bytes_out (t, t->held, t->nheld);
         t->nheld = 0;
     } else
         show_held (t);
@@ -142,7 +142,7 @@ static void take_bytes (struct terminal *t, unsigned char c)
         put_line_end (t);
         t->returned = c == '\r';
     } else if (c == '\t')
-        put (t, &c, 1);
+        put_bytes_out (t, &c, 1);
     else if (c == ESCAPE && t->colours)
         t->held[t->nheld++] = c;
     else if (c >= 0xc2 && c < 0xf5)

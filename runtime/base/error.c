@@ -17,7 +17,7 @@ void error_clear (struct slurmdl_error *err)
 /* Replace control characters: host names, labels and reasons come from others, and
  * the message may be printed on a terminal.
  */
-static void clean (char *text)
+static void replace_controls (char *text)
 {
     for (unsigned char *c = (unsigned char *)text; *c; c++)
         if ((*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
@@ -98,7 +98,7 @@ int errorf (struct slurmdl_error *err, const char *fmt, ...)
                 free (whole);
             }
         }
-        clean (err->text);
+        replace_controls (err->text);
     }
     errno = saved;
     return -1;

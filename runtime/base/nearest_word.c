@@ -18,7 +18,7 @@ static int min3 (int a, int b, int c)
 /* Count the letters to insert, drop, replace or swap with the next one (optimal
  * string alignment).  Keep only three rows of the table.
  */
-static int distance (const char *a, const char *b)
+static int edit_distance (const char *a, const char *b)
 {
     size_t n = strlen (b);
     int row[3][WORD_MAX + 1];
@@ -49,7 +49,7 @@ const char *nearest_word (const char *word, const char *const *words)
     int limit = len <= 3 ? 1 : len <= 6 ? 2 : 3;
 
     for (; *words; words++) {
-        int d = strcasecmp (word, *words) ? distance (word, *words) : 0;
+        int d = strcasecmp (word, *words) ? edit_distance (word, *words) : 0;
         if (d <= limit) {
             best = *words;
             limit = d - 1;

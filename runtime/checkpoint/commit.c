@@ -332,7 +332,7 @@ static void set_word (struct word *w, int error, const struct slurmdl_error *err
         memcpy (w->text, err->text, sizeof (w->text));
 }
 
-static int said (const struct word *w, struct slurmdl_error *err)
+static int word_error (const struct word *w, struct slurmdl_error *err)
 {
     if (w->error == 0)
         return 0;
@@ -342,7 +342,7 @@ static int said (const struct word *w, struct slurmdl_error *err)
 
 /* ---- rank 0 of several ---- */
 
-static void stage (char *buf, unsigned save, const char *what, long rank)
+static void stage_name (char *buf, unsigned save, const char *what, long rank)
 {
     snprintf (buf, 64, "save%u.%s%ld", save, what, rank);
 }
@@ -357,7 +357,7 @@ static int collect_plans (struct session *t, unsigned save, const struct save_jo
         return errorf (err, "out of memory");
     for (long r = 1; r < g->ranks; r++) {
         struct plan *p;
-        stage (name, save, "plan", 0);
+        stage_name (name, save, "plan", 0);
         if (session_get (t, r, name, 0, (void **)&p, &n, err) < 0)
             return -1;
         g->parts[r].plan = p;
@@ -392,7 +392,7 @@ static int send_layouts (struct session *t, unsigned save, struct merge *g, cons
         snprintf (l->word.path, sizeof (l->word.path), "%s", tmp);
         l->all = g->draft.length;
         l->word.n = (uint32_t)g->parts[r].plan->n;
-        stage (name, save, "layout", r);
+        stage_name (name, save, "layout", r);
         if (session_put (t, name, l, sizeof (*l) + l->word.n * sizeof (uint64_t)) < 0)
             return errorf (err, "cannot notify rank %ld: %s", r, strerror (errno));
     }
@@ -405,13 +405,13 @@ static int collect_crcs (struct session *t, unsigned save, struct merge *g,
     double extra = (double)g->draft.length / BYTES_A_SECOND;
     char name[64];
 
-    stage (name, save, "done", 0);
+    stage_name (name, save, "done", 0);
     for (long r = 1; r < g->ranks; r++) {
         struct done *d;
         size_t n;
         int rv = session_get (t, r, name, extra, (void **)&d, &n, err);
         if (rv == 0 && n >= sizeof (*d))
-            rv = said (&d->word, err);
+            rv = word_error (&d->word, err);
         if (rv == 0 && n != sizeof (*d) + g->parts[r].plan->n * sizeof (uint32_t))
             rv = errorf (err, "rank %ld is of another version", r);
         if (rv == 0)
@@ -430,7 +430,7 @@ static void clean_up (struct session *t, unsigned save)
     char name[64];
 
     for (int i = 0; i < 3; i++) {
-        stage (name, save, stages[i], 0);
+        stage_name (name, save, stages[i], 0);
         session_forget (t, name);
     }
 }
@@ -440,7 +440,7 @@ static void clean_layouts (struct session *t, unsigned save, long ranks)
     char name[64];
 
     for (long r = 1; r < ranks; r++) {
-        stage (name, save, "layout", r);
+        stage_name (name, save, "layout", r);
         session_forget (t, name);
     }
 }
@@ -474,7 +474,7 @@ static void refuse_layout (struct session *t, unsigned save, long ranks, const s
 
     for (long r = 1; l && r < ranks; r++) {
         l->word = *w;
-        stage (name, save, "layout", r);
+        stage_name (name, save, "layout", r);
         session_put (t, name, l, sizeof (*l));
     }
     free (l);
@@ -505,7 +505,7 @@ static int commit_lead (struct slurmdl *run, struct save_job *job, char *path,
     set_word (&w, rv < 0 ? (e ? e : EIO) : 0, &own);
     if (rv < 0)
         refuse_layout (run->session, save, run->size, &w);
-    stage (name, save, "result", 0);
+    stage_name (name, save, "result", 0);
     /* ranks that get no result assume that the save failed */
     if (session_put (run->session, name, &w, sizeof (w)) < 0 && rv == 0) {
         e = errno;
@@ -551,7 +551,7 @@ static int put_done (struct session *t, unsigned save, const struct save_job *jo
     set_word (&d->word, error, err);
     for (size_t i = 0; i < job->n; i++)
         d->crcs[i] = job->list[i].crc;
-    stage (name, save, "done", 0);
+    stage_name (name, save, "done", 0);
     rv = session_put (t, name, d, size);
     free (d);
     return rv;
@@ -564,10 +564,10 @@ static int get_layout (struct session *t, unsigned save, long rank, const struct
     char name[64];
     size_t n;
 
-    stage (name, save, "layout", rank);
+    stage_name (name, save, "layout", rank);
     if (session_get (t, 0, name, 0, (void **)l, &n, err) < 0)
         return -1;
-    if (n >= sizeof (**l) && said (&(*l)->word, err) < 0)
+    if (n >= sizeof (**l) && word_error (&(*l)->word, err) < 0)
         return -1;
     if (n == sizeof (**l) + job->n * sizeof (uint64_t))
         return 0;
@@ -585,7 +585,7 @@ static int follow_stages (struct slurmdl *run, unsigned save, struct save_job *j
     char name[64];
     int rv;
 
-    stage (name, save, "plan", 0);
+    stage_name (name, save, "plan", 0);
     rv = p ? session_put (t, name, p, size) : -1;
     free (p);
     if (rv < 0)
@@ -615,10 +615,10 @@ static int commit_follow (struct slurmdl *run, struct save_job *job, struct slur
         errno = e;
         return errorf (err, "%s", own.text);
     }
-    stage (name, save, "result", 0);
+    stage_name (name, save, "result", 0);
     if (session_get (run->session, 0, name, extra, (void **)&w, &n, err) < 0)
         return -1;
-    rv = n == sizeof (*w) ? said (w, err) : -1;
+    rv = n == sizeof (*w) ? word_error (w, err) : -1;
     e = errno;
     free (w);
     errno = e;

@@ -112,7 +112,7 @@ static bool overlap (struct slab *list, uint32_t n)
 }
 
 /* Slabs that do not overlap cover a tensor if they have the same number of elements. */
-static bool covered (const struct manifest *m, const struct manifest_row *row)
+static bool tensor_is_covered (const struct manifest *m, const struct manifest_row *row)
 {
     struct slab all = slab_whole ((int)row->ndims, row->dims);
     struct slab *list = calloc (row->shards + 1, sizeof (*list));
@@ -132,7 +132,7 @@ static bool covered (const struct manifest *m, const struct manifest_row *row)
 bool manifest_covered (const struct manifest *m, char *name)
 {
     for (hsize_t i = 0; i < m->n; i++)
-        if (m->rows[i].shards && !covered (m, &m->rows[i])) {
+        if (m->rows[i].shards && !tensor_is_covered (m, &m->rows[i])) {
             memcpy (name, m->rows[i].name, DATASET_NAME_SIZE);
             return false;
         }

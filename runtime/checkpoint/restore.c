@@ -230,8 +230,8 @@ static bool region_matches (const struct region *r, const char *pattern)
     return !r->state && (!pattern || fnmatch (pattern, r->name, 0) == 0);
 }
 
-static int compare (const struct slurmdl *run, const struct slurmdl_checkpoint *c,
-                    const char *pattern, struct slurmdl_error *err)
+static int compare_regions (const struct slurmdl *run, const struct slurmdl_checkpoint *c,
+                            const char *pattern, struct slurmdl_error *err)
 {
     for (size_t i = 0; i < run->regions.n; i++) {
         const struct region *r = &run->regions.list[i];
@@ -392,7 +392,7 @@ static enum restore_verdict try_file (struct slurmdl *run, const struct restore_
     if (s->step >= 0 && c->m.step != s->step) {
         *bad = true;
         errorf (err, "%s: has step %lld", s->path, (long long)c->m.step);
-    } else if (compare (run, c, s->pattern, err) < 0)
+    } else if (compare_regions (run, c, s->pattern, err) < 0)
         verdict = RESTORE_FAILED;
     else if (fill_all (run, c, s->pattern, s->states) == 0)
         verdict = RESTORE_DONE;
@@ -409,7 +409,7 @@ static enum restore_verdict try_file (struct slurmdl *run, const struct restore_
     return verdict;
 }
 
-static void restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
+static void note_restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
 {
     slurmdl_checkpoint_close (run->from);
     run->from = c;
@@ -542,7 +542,7 @@ static enum restore_verdict restore_alone (struct slurmdl *run, int64_t *step,
     enum restore_verdict verdict = try_newest (run, NULL, true, &from, err);
 
     if (verdict == RESTORE_DONE)
-        restored (run, from, step);
+        note_restored (run, from, step);
     return verdict;
 }
 
@@ -700,7 +700,7 @@ static enum restore_verdict restore_as_leader (struct slurmdl *run, unsigned k, 
         tell_skipped (run, &c, note.text, err);
     candidates_free (&c);
     if (o.verdict == RESTORE_DONE)
-        restored (run, from, step);
+        note_restored (run, from, step);
     else
         slurmdl_checkpoint_close (from);
     if (rv < 0)
@@ -737,7 +737,7 @@ static enum restore_verdict restore_with_leader (struct slurmdl *run, unsigned k
     }
     verdict = rv < 0 ? RESTORE_FAILED : o->verdict;
     if (verdict == RESTORE_DONE && from)
-        restored (run, from, step);
+        note_restored (run, from, step);
     else
         slurmdl_checkpoint_close (from);
     if (o && verdict == RESTORE_FAILED) {

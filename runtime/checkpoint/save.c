@@ -89,7 +89,7 @@ static void verify_saved (struct saver *s)
 
 /* ---- one save ---- */
 
-static int save (struct saver *s, struct save_job *job, struct slurmdl_error *err)
+static int save_checkpoint_now (struct saver *s, struct save_job *job, struct slurmdl_error *err)
 {
     struct slurmdl *run = s->run;
     char path[PATH_MAX];
@@ -123,7 +123,7 @@ static void take_job (struct saver *s)
     int e;
 
     pthread_mutex_unlock (&s->lock);
-    rv = save (s, job, &err);
+    rv = save_checkpoint_now (s, job, &err);
     e = errno;
     job_free (job);
     pthread_mutex_lock (&s->lock);
@@ -289,7 +289,7 @@ static int save_now (struct saver *s, struct save_job *job, struct slurmdl_error
     int e;
 
     wait_for_saves (s, 0);
-    rv = save (s, job, err);
+    rv = save_checkpoint_now (s, job, err);
     e = errno;
     job_free (job);
     if (rv == 0)

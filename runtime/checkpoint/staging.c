@@ -133,8 +133,8 @@ static const struct h5_member shard_members[] = {
     { 0 },
 };
 
-static struct h5_dataset table (const char *name, const struct h5_member *members, size_t size,
-                                const uint64_t *n, uint64_t at)
+static struct h5_dataset table_dataset (const char *name, const struct h5_member *members,
+                                        size_t size, const uint64_t *n, uint64_t at)
 {
     return (struct h5_dataset){ .name = name,
                                 .members = members,
@@ -166,11 +166,11 @@ static int add_hdf5_structure (struct draft *d, struct h5_image *image)
                                        .offset = m->rows[n].offset,
                                        .bytes = m->rows[n].bytes };
     d->m.offset = rows[0] ? end : 0;
-    list[n++] = table ("manifest", row_members, sizeof (*m->rows), &rows[0], end);
+    list[n++] = table_dataset ("manifest", row_members, sizeof (*m->rows), &rows[0], end);
     end += rows[0] * sizeof (*m->rows);
     if (rows[1]) {
         d->m.shards_offset = end;
-        list[n++] = table ("shards", shard_members, sizeof (*m->shards), &rows[1], end);
+        list[n++] = table_dataset ("shards", shard_members, sizeof (*m->shards), &rows[1], end);
         end += rows[1] * sizeof (*m->shards);
     }
     rv = h5_image_make (image, list, n, attributes, 2, end);

@@ -183,7 +183,7 @@ static struct mark *make_mark (int device)
 /* A NULL stream means the default stream of the current device, so make the device
  * of 'p' current first.
  */
-static struct memory_mark *mark (const void *p, void *stream)
+static struct memory_mark *cuda_mark (const void *p, void *stream)
 {
     struct cudaPointerAttributes a;
     struct mark *m;
@@ -227,7 +227,7 @@ const struct memory_ops slurmdl_memory_cuda = {
     .begin = cuda_begin,
     .to_host_later = to_host_later,
     .end = cuda_end,
-    .mark = mark,
+    .mark = cuda_mark,
     .state = cuda_mark_state,
     .unmark = unmark,
 };

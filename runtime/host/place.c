@@ -44,7 +44,7 @@ int place_cores (const struct topology *t, const struct cpu_set *cpus)
     return take_cores (t, cpus, 0, 0, NULL);
 }
 
-static uint64_t bit (int node)
+static uint64_t node_bit (int node)
 {
     return node < 0 ? 0 : (uint64_t)1 << node;
 }
@@ -60,13 +60,13 @@ static void take_part (struct choice *c, uint64_t nodes, int k, int n)
     int hi;
 
     for (int i = 0; i < c->t->nodes; i++)
-        total += nodes & bit (i) ? c->cores[i] : 0;
+        total += nodes & node_bit (i) ? c->cores[i] : 0;
     if (total == 0)
         return;
     lo = total < n ? k % total : k * total / n;
     hi = total < n ? lo + 1 : (k + 1) * total / n;
     for (int i = 0; i < c->t->nodes; i++)
-        if (nodes & bit (i)) {
+        if (nodes & node_bit (i)) {
             take_cores (c->t, &c->usable[i], lo - at, hi - at, &c->p->cpus);
             at += c->cores[i];
         }
@@ -99,9 +99,9 @@ static bool is_device_near (const struct choice *c, int position, uint64_t nodes
     if (own < 0)
         return false;
     for (int i = 0; package && i < c->t->nodes; i++)
-        if (nodes & bit (i) && c->t->node[i].package == c->t->node[own].package)
+        if (nodes & node_bit (i) && c->t->node[i].package == c->t->node[own].package)
             return true;
-    return nodes & bit (own);
+    return nodes & node_bit (own);
 }
 
 /* Give each rank devices near its cores.  Later passes accept devices farther
@@ -141,7 +141,7 @@ static uint64_t usable_nodes (const struct choice *c)
     uint64_t nodes = 0;
 
     for (int i = 0; i < c->t->nodes; i++)
-        nodes |= c->cores[i] > 0 ? bit (i) : 0;
+        nodes |= c->cores[i] > 0 ? node_bit (i) : 0;
     return nodes;
 }
 
@@ -151,7 +151,7 @@ static uint64_t device_nodes (const struct choice *c, int first, int count)
     uint64_t nodes = 0;
 
     for (int i = 0; i < count; i++)
-        nodes |= bit (choice_node (c, first + i));
+        nodes |= node_bit (choice_node (c, first + i));
     return nodes;
 }
 
@@ -163,11 +163,11 @@ static int take_turns (const struct choice *c, uint64_t nodes, int order[static 
     while (nodes) {
         int first = n;
         for (int i = 0; i < c->t->nodes; i++) {
-            bool seen = !(nodes & bit (i));
+            bool seen = !(nodes & node_bit (i));
             for (int k = first; k < n; k++)
                 seen |= c->t->node[order[k]].package == c->t->node[i].package;
             if (!seen) {
-                nodes &= ~bit (i);
+                nodes &= ~node_bit (i);
                 order[n++] = i;
             }
         }
@@ -183,7 +183,7 @@ static void want_spread (struct choice *c)
     int n = take_turns (c, devices ? devices : nodes, order);
 
     for (int i = 0; n > 0 && i < c->r->local_size; i++)
-        c->want[i] = bit (order[i % n]);
+        c->want[i] = node_bit (order[i % n]);
 }
 
 static void want_devices (struct choice *c)
@@ -203,11 +203,11 @@ static void want_nodes (struct choice *c)
     int at = 0;
 
     for (int i = 0; i < c->t->nodes; i++) {
-        if (!(nodes & bit (i)))
+        if (!(nodes & node_bit (i)))
             continue;
         for (int k = 0; k < ranks; k++)
             if (n > ranks ? at * ranks / n == k : k * n / ranks == at)
-                c->want[k] |= bit (i);
+                c->want[k] |= node_bit (i);
         at++;
     }
 }
@@ -223,13 +223,13 @@ static void place_leftover_rank (struct choice *c, int rank)
     for (int i = 0; i < c->t->nodes; i++) {
         int ranks = 1;
         for (int k = 0; k < c->r->local_size; k++)
-            ranks += (c->want[k] & bit (i)) != 0;
+            ranks += (c->want[k] & node_bit (i)) != 0;
         if (c->cores[i] > 0 && (best < 0 || c->cores[i] * of_best > c->cores[best] * ranks)) {
             best = i;
             of_best = ranks;
         }
     }
-    c->want[rank] = bit (best);
+    c->want[rank] = node_bit (best);
 }
 
 static void choose_wants (struct choice *c)
@@ -239,7 +239,7 @@ static void choose_wants (struct choice *c)
     uint64_t usable = usable_nodes (c);
 
     for (int i = 0; r->home && i < r->local_size; i++)
-        c->want[i] = bit (r->home[i]);
+        c->want[i] = node_bit (r->home[i]);
     if (!r->home && r->placement == PLACE_SPREAD)
         want_spread (c);
     else if (!r->home && r->devices > 0)
@@ -285,11 +285,11 @@ static void share_packages (struct choice *c)
         wanted |= c->want[i];
     for (int i = 0; i < c->t->nodes; i++) {
         uint64_t package = 0;
-        if (!(own & bit (i)) || done & bit (i))
+        if (!(own & node_bit (i)) || done & node_bit (i))
             continue;
         for (int k = 0; k < c->t->nodes; k++)
             if (c->t->node[k].package == c->t->node[i].package)
-                package |= bit (k);
+                package |= node_bit (k);
         done |= package;
         add_share (c, package & ~wanted, package);
     }
@@ -305,8 +305,8 @@ static void choose_cpus (struct choice *c)
         return;
     }
     for (int i = 0; i < c->t->nodes; i++)
-        if (own & bit (i))
-            add_share (c, bit (i), bit (i));
+        if (own & node_bit (i))
+            add_share (c, node_bit (i), node_bit (i));
     if (c->r->placement == PLACE_SOCKET)
         share_packages (c);
 }

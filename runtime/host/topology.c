@@ -29,7 +29,7 @@ static int components (const char *path)
 }
 
 /* Count the leading components that two paths share. */
-static int common (const char *a, const char *b)
+static int common_components (const char *a, const char *b)
 {
     int n = 0;
 
@@ -47,7 +47,7 @@ static int common (const char *a, const char *b)
 
 enum distance topology_distance (const char *path_a, int node_a, const char *path_b, int node_b)
 {
-    int n = common (path_a, path_b);
+    int n = common_components (path_a, path_b);
     /* bridges on both paths below the last one that they share */
     int bridges = components (path_a) + components (path_b) - 2 * (n + 1);
 
@@ -291,7 +291,7 @@ static bool is_gpu (int root, const char *pci, long vendor)
            && sysfs_number (root, path, 0) == vendor;
 }
 
-static void field (char *line, const char *name, char *buf, size_t size)
+static void copy_field (char *line, const char *name, char *buf, size_t size)
 {
     char *at = strstr (line, name);
 
@@ -318,8 +318,8 @@ static void describe_nvidia (int root, struct gpu *g, int index)
     snprintf (path, sizeof (path), "proc/driver/nvidia/gpus/%s/information", bdf_of (g->path));
     g->minor = index;
     if (sysfs_file (root, path, text, sizeof (text)) == 0) {
-        field (text, "GPU UUID:", g->uuid, sizeof (g->uuid));
-        field (text, "Device Minor:", minor, sizeof (minor));
+        copy_field (text, "GPU UUID:", g->uuid, sizeof (g->uuid));
+        copy_field (text, "Device Minor:", minor, sizeof (minor));
         if (*minor)
             g->minor = atoi (minor);
         if (strchr (g->uuid, '?')) /* not initialised yet */

@@ -19,7 +19,7 @@ enum {
     SYMBOL_TABLE = 0x11,
 };
 
-static bool get (const struct header_image *i, uint64_t at, void *to, uint64_t n)
+static bool read_bytes_at (const struct header_image *i, uint64_t at, void *to, uint64_t n)
 {
     if (at > i->size || n > i->size - at)
         return false;
@@ -38,8 +38,9 @@ static bool is_our_file (const struct header_image *i)
     uint64_t base;
     unsigned char sizes[2];
 
-    return has_bytes (i, 0, signature, sizeof (signature)) && get (i, 13, sizes, 2) && sizes[0] == 8
-           && sizes[1] == 8 && get (i, BASE_ADDRESS, &base, sizeof (base)) && base == 0;
+    return has_bytes (i, 0, signature, sizeof (signature)) && read_bytes_at (i, 13, sizes, 2)
+           && sizes[0] == 8 && sizes[1] == 8
+           && read_bytes_at (i, BASE_ADDRESS, &base, sizeof (base)) && base == 0;
 }
 
 struct header_walk {
@@ -57,12 +58,12 @@ static void each_message (struct header_walk *w, uint64_t at, uint64_t n)
     uint64_t more[2];
     uint16_t head[2];
 
-    while (n >= 8 && w->left > 0 && get (w->image, at, head, sizeof (head))) {
+    while (n >= 8 && w->left > 0 && read_bytes_at (w->image, at, head, sizeof (head))) {
         uint64_t size = 8 + (uint64_t)head[1];
         w->left--;
         if (head[0] != CONTINUATION)
             w->f (w, head[0], at + 8);
-        else if (get (w->image, at + 8, more, sizeof (more)))
+        else if (read_bytes_at (w->image, at + 8, more, sizeof (more)))
             each_message (w, more[0], more[1]);
         at += size;
         n = n > size ? n - size : 0;
@@ -73,7 +74,7 @@ static void walk_header (struct header_walk *w, uint64_t at)
 {
     uint32_t size;
 
-    if (has_bytes (w->image, at, "\1", 1) && get (w->image, at + 8, &size, 4))
+    if (has_bytes (w->image, at, "\1", 1) && read_bytes_at (w->image, at + 8, &size, 4))
         each_message (w, at + 16, size);
 }
 
@@ -83,7 +84,7 @@ struct header_root {
     uint64_t number;   /* offset of its value; 0: not found */
 };
 
-static uint64_t padded (uint16_t n)
+static uint64_t padded_size (uint16_t n)
 {
     return ((uint64_t)n + 7) / 8 * 8;
 }
@@ -99,13 +100,13 @@ static void take_attribute (struct header_walk *w, uint64_t at)
     uint64_t type, value;
     uint32_t size;
 
-    if (!get (w->image, at, head, sizeof (head)) || (head[0] & 0xff) != 1 || head[1] != n
+    if (!read_bytes_at (w->image, at, head, sizeof (head)) || (head[0] & 0xff) != 1 || head[1] != n
         || !has_bytes (w->image, at + 8, root->name, n))
         return;
-    type = at + 8 + padded (head[1]);
-    value = type + padded (head[2]) + padded (head[3]);
-    if (has_bytes (w->image, type, "\20", 1) && get (w->image, type + 4, &size, 4) && size == 8
-        && get (w->image, value, &(uint64_t){ 0 }, 8))
+    type = at + 8 + padded_size (head[1]);
+    value = type + padded_size (head[2]) + padded_size (head[3]);
+    if (has_bytes (w->image, type, "\20", 1) && read_bytes_at (w->image, type + 4, &size, 4)
+        && size == 8 && read_bytes_at (w->image, value, &(uint64_t){ 0 }, 8))
         root->number = value;
 }
 
@@ -114,7 +115,7 @@ static void take_of_root (struct header_walk *w, uint16_t type, uint64_t at)
     struct header_root *root = w->found;
 
     if (type == SYMBOL_TABLE)
-        get (w->image, at, root->table, sizeof (root->table));
+        read_bytes_at (w->image, at, root->table, sizeof (root->table));
     else if (type == ATTRIBUTE && root->name)
         take_attribute (w, at);
 }
@@ -125,7 +126,7 @@ static int find_root_group (const struct header_image *image, struct header_root
     uint64_t at;
 
     root->table[0] = root->table[1] = root->number = 0;
-    if (!is_our_file (image) || !get (image, ROOT_HEADER, &at, sizeof (at)))
+    if (!is_our_file (image) || !read_bytes_at (image, ROOT_HEADER, &at, sizeof (at)))
         return -1;
     walk_header (&w, at);
     return root->table[0] ? 0 : -1;
@@ -142,7 +143,7 @@ int header_attempt (const struct header_image *image, int64_t *attempt)
 {
     uint64_t at = header_number (image, "attempt");
 
-    return at && get (image, at, attempt, sizeof (*attempt)) ? 0 : -1;
+    return at && read_bytes_at (image, at, attempt, sizeof (*attempt)) ? 0 : -1;
 }
 
 /* Look in one symbol table node (III.C). */
@@ -152,10 +153,11 @@ static enum header_result find_in_node (const struct header_image *i, uint64_t n
     uint64_t entry[2];
     uint16_t n;
 
-    if (!has_bytes (i, node, "SNOD\1", 5) || !get (i, node + 6, &n, sizeof (n)) || n > ENTRIES_MAX)
+    if (!has_bytes (i, node, "SNOD\1", 5) || !read_bytes_at (i, node + 6, &n, sizeof (n))
+        || n > ENTRIES_MAX)
         return HEADER_UNKNOWN;
     for (uint64_t e = 0; e < n; e++) {
-        if (!get (i, node + 8 + 40 * e, entry, sizeof (entry)) || entry[0] > i->size)
+        if (!read_bytes_at (i, node + 8 + 40 * e, entry, sizeof (entry)) || entry[0] > i->size)
             return HEADER_UNKNOWN;
         if (has_bytes (i, names + entry[0], name, strlen (name) + 1)) {
             *header = entry[1];
@@ -175,12 +177,12 @@ static enum header_result find_header (const struct header_image *i, const char 
     enum header_result result = HEADER_HAS_NONE;
 
     if (find_root_group (i, &root) < 0 || !has_bytes (i, root.table[0], "TREE\0\0", 6)
-        || !get (i, root.table[0] + 6, &n, sizeof (n)) || n > ENTRIES_MAX
+        || !read_bytes_at (i, root.table[0] + 6, &n, sizeof (n)) || n > ENTRIES_MAX
         || !has_bytes (i, root.table[1], "HEAP", 5)
-        || !get (i, root.table[1] + 24, &names, sizeof (names)) || names > i->size)
+        || !read_bytes_at (i, root.table[1] + 24, &names, sizeof (names)) || names > i->size)
         return HEADER_UNKNOWN;
     for (uint64_t e = 0; result == HEADER_HAS_NONE && e < n; e++)
-        result = get (i, root.table[0] + 32 + 16 * e, &node, sizeof (node))
+        result = read_bytes_at (i, root.table[0] + 32 + 16 * e, &node, sizeof (node))
                      ? find_in_node (i, node, names, name, header)
                      : HEADER_UNKNOWN;
     return result;
@@ -198,9 +200,9 @@ static void take_of_dataset (struct header_walk *w, uint16_t type, uint64_t at)
     if (type == DATASPACE && has_bytes (w->image, at, simple, sizeof (simple)))
         d->length = at + 8;
     else if (type == DATATYPE)
-        get (w->image, at + 4, &d->size, sizeof (d->size));
+        read_bytes_at (w->image, at + 4, &d->size, sizeof (d->size));
     else if (type == STORAGE && has_bytes (w->image, at, "\3\1", 2)
-             && get (w->image, at + 2, words, sizeof (words)))
+             && read_bytes_at (w->image, at + 2, words, sizeof (words)))
         d->storage = at + 2;
 }
 

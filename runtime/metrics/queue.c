@@ -139,7 +139,7 @@ void metrics_ring (struct slurmdl_metrics *m)
 /* The row is in the queue before we read 'idle', and the writer sets 'idle' before
  * it looks into the queue, so at least one of the two notices the other.
  */
-static void wake (struct slurmdl_metrics *m, long number)
+static void wake_writer (struct slurmdl_metrics *m, long number)
 {
     if (number % URGE == 0 || (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0)))
         metrics_ring (m);
@@ -185,7 +185,7 @@ static int put_row (const struct slurmdl_metric *metric, uint32_t flags, int64_t
         metrics_lose (m, 1);
         return -1;
     }
-    wake (m, number);
+    wake_writer (m, number);
     return 0;
 }
 

@@ -227,7 +227,7 @@ static void recorder_end (struct slurmdl_metrics *m)
     futex_wake (&m->ended);
 }
 
-static void *record (void *arg)
+static void *recorder_thread (void *arg)
 {
     struct slurmdl_metrics *m = arg;
     bool closing;
@@ -252,7 +252,7 @@ static void *record (void *arg)
 int recorder_start (struct slurmdl_metrics *m)
 {
     clock_gettime (CLOCK_MONOTONIC, &m->synced);
-    return thread_start (&m->writer, record, m);
+    return thread_start (&m->writer, recorder_thread, m);
 }
 
 bool recorder_join (struct slurmdl_metrics *m, long ms)

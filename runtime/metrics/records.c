@@ -23,7 +23,7 @@ struct image_head {
 
 enum { CHANNELS_MAX = 4 };
 
-static int invalid (void)
+static int invalid_record (void)
 {
     errno = EINVAL;
     return -1;
@@ -35,7 +35,7 @@ static int put_text_record (struct slurmdl_metrics *m, const char *name, int64_t
     struct item *item;
 
     if (!text || strnlen (text, RECORD_MAX) == RECORD_MAX || !is_utf8 (text))
-        return invalid ();
+        return invalid_record ();
     if (!(item = item_create (m, name, step, kind, strlen (text))))
         return -1;
     memcpy (item->data, text, item->record.bytes);
@@ -61,7 +61,7 @@ int slurmdl_log_vector (struct slurmdl *run, const char *name, int64_t step, siz
     if (!run->metrics)
         return 0;
     if (n == 0 || n > RECORD_MAX / sizeof (*values) || !values)
-        return invalid ();
+        return invalid_record ();
     item = item_create (run->metrics, name, step, SLURMDL_VECTOR, n * sizeof (*values));
     if (!item)
         return -1;
@@ -114,7 +114,7 @@ int slurmdl_log_histogram (struct slurmdl *run, const char *name, int64_t step, 
     if (!run->metrics)
         return 0;
     if (nbins == 0 || nbins > RECORD_MAX / 16 || !edges || !counts || !ascend (edges, nbins))
-        return invalid ();
+        return invalid_record ();
     for (size_t i = 0; i < nbins; i++)
         h.n += counts[i];
     return metrics_histogram (run->metrics, name, step, &h);
@@ -126,10 +126,10 @@ int slurmdl_record_histogram (const struct slurmdl_record *r, struct slurmdl_his
     struct histogram_head head;
 
     if (r->kind != SLURMDL_HISTOGRAM || r->size < sizeof (head))
-        return invalid ();
+        return invalid_record ();
     memcpy (&head, data, sizeof (head));
     if (head.nbins == 0 || head.nbins > r->size / 16 || r->size != histogram_size (head.nbins))
-        return invalid ();
+        return invalid_record ();
     data += sizeof (head);
     *h = (struct slurmdl_histogram){
         head.nbins,
@@ -165,7 +165,7 @@ int slurmdl_log_image (struct slurmdl *run, const char *name, int64_t step, unsi
     if (!run->metrics)
         return 0;
     if (!pixels || !image_size (width, height, channels, &size))
-        return invalid ();
+        return invalid_record ();
     item = item_create (run->metrics, name, step, SLURMDL_IMAGE, size);
     if (!item)
         return -1;
@@ -182,10 +182,10 @@ int slurmdl_record_image (const struct slurmdl_record *r, struct slurmdl_image *
     size_t size;
 
     if (r->kind != SLURMDL_IMAGE || r->size < sizeof (head))
-        return invalid ();
+        return invalid_record ();
     memcpy (&head, data, sizeof (head));
     if (!image_size (head.width, head.height, head.channels, &size) || size != r->size)
-        return invalid ();
+        return invalid_record ();
     *image = (struct slurmdl_image){ head.width, head.height, head.channels, data + sizeof (head) };
     return 0;
 }
@@ -209,7 +209,7 @@ static double small_float (unsigned bits, int exponent, int mantissa, bool all)
     return sign * ldexp (m + (double)(1u << mantissa), e - bias - mantissa);
 }
 
-static double half (uint16_t v)
+static double half_float (uint16_t v)
 {
     return small_float (v, 5, 10, true);
 }
@@ -265,7 +265,7 @@ CONVERTER (from_i64,  int64_t,  PLAIN)
 CONVERTER (from_u64,  uint64_t, PLAIN)
 CONVERTER (from_f32,  float,    PLAIN)
 CONVERTER (from_f64,  double,   PLAIN)
-CONVERTER (from_f16,  uint16_t, half)
+CONVERTER (from_f16,  uint16_t, half_float)
 CONVERTER (from_bf16, uint16_t, bfloat)
 CONVERTER (from_e4m3, uint8_t,  e4m3)
 CONVERTER (from_e5m2, uint8_t,  e5m2)

@@ -241,7 +241,7 @@ static int fail_damaged_table (const char *path, struct slurmdl_error *err)
     return errorf (err, "%s: is not a metrics file, or is damaged", path);
 }
 
-static int refused (const struct table *t, struct slurmdl_error *err)
+static int refuse_table (const struct table *t, struct slurmdl_error *err)
 {
     errno = EBADMSG;
     return errorf (err,
@@ -559,7 +559,7 @@ int table_open (struct table *t, const char *path, struct slurmdl_error *err)
                          .bytes.id = -1 };
     errno = 0;
     if (open_columns (t) < 0)
-        return errno == EPERM ? refused (t, err) : fail_damaged_table (path, err);
+        return errno == EPERM ? refuse_table (t, err) : fail_damaged_table (path, err);
     rv = read_records (t, "resumed", note_resumed, t, err);
     order_resumes (t);
     return rv;

@@ -108,7 +108,7 @@ static int list_attempts (struct trial *t)
     return rv;
 }
 
-static const char *folder (const struct trial *t, char *buf, size_t size)
+static const char *attempt_folder (const struct trial *t, char *buf, size_t size)
 {
     snprintf (buf, size, "%s/a.%ld", t->dir, t->now->number);
     return buf;
@@ -259,11 +259,11 @@ int slurmdl_trial_read (const char *dir, slurmdl_row_f f, void *arg, struct slur
     /* the first attempt supersedes nothing */
     for (size_t i = 1; rv == 0 && i < t.n; i++) {
         t.now = &t.attempts[i];
-        rv = each_metrics_file (folder (&t, path, sizeof (path)), note_file, &t, err);
+        rv = each_metrics_file (attempt_folder (&t, path, sizeof (path)), note_file, &t, err);
     }
     for (size_t i = 0; rv == 0 && i < t.n; i++) {
         t.now = &t.attempts[i];
-        rv = each_metrics_file (folder (&t, path, sizeof (path)), give_file, &t, err);
+        rv = each_metrics_file (attempt_folder (&t, path, sizeof (path)), give_file, &t, err);
     }
     for (size_t i = 0; i < t.n; i++)
         free (t.attempts[i].limits);

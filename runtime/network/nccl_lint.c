@@ -161,7 +161,7 @@ static bool next_item (const char **list, char item[static ITEM])
     return *item;
 }
 
-static bool matches (const char *item, const char *name, bool exact)
+static bool item_matches (const char *item, const char *name, bool exact)
 {
     return exact ? !strcmp (item, name) : starts_with (name, item);
 }
@@ -169,7 +169,7 @@ static bool matches (const char *item, const char *name, bool exact)
 static bool interface_matches (const struct fabric *f, const char *item, bool exact)
 {
     for (int i = 0; i < f->ninterfaces; i++)
-        if (matches (item, f->interfaces[i].name, exact))
+        if (item_matches (item, f->interfaces[i].name, exact))
             return true;
     return false;
 }
@@ -180,7 +180,7 @@ static bool has_port (const struct fabric *f, const char *item, bool exact)
 
     snprintf (hca, sizeof (hca), "%.*s", (int)strcspn (item, ":"), item);
     for (int i = 0; i < f->nports; i++)
-        if (matches (hca, f->ports[i].name, exact))
+        if (item_matches (hca, f->ports[i].name, exact))
             return true;
     return false;
 }
@@ -237,7 +237,7 @@ static bool no_rdma (const struct fabric *f, const char *value)
     return is_rdma (f) && is_on (value);
 }
 
-static bool on (const struct fabric *f, const char *value)
+static bool value_is_on (const struct fabric *f, const char *value)
 {
     (void)f;
     return is_on (value);
@@ -309,8 +309,8 @@ static const struct {
     { "UCX_NET_DEVICES",    no_device,     "this node has no such adapter or interface" },
     { "UCX_TLS",            tcp_only,      "this node has a fabric, which UCX then does not use" },
     { "OMPI_MCA_btl",       openib,        "Open MPI 5 has no openib; UCX drives the fabric" },
-    { "NCCL_P2P_DISABLE",   on,            "GPUs of a node no longer talk over NVLink or PCIe" },
-    { "NCCL_SHM_DISABLE",   on,            "ranks of a node then talk over the network" },
+    { "NCCL_P2P_DISABLE",   value_is_on,   "GPUs of a node no longer talk over NVLink or PCIe" },
+    { "NCCL_SHM_DISABLE",   value_is_on,   "ranks of a node then talk over the network" },
     { "NCCL_IB_GID_INDEX",  gid,           "NCCL finds it since 2.21, and it differs between nodes" },
 };
 

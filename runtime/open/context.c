@@ -68,7 +68,7 @@ static int take_attempt (struct slurmdl *run)
 }
 
 /* The program may change its working directory later. */
-static char *absolute (const char *path)
+static char *absolute_path (const char *path)
 {
     char *here = *path == '/' || !*path ? NULL : getcwd (NULL, 0);
     char *whole;
@@ -110,7 +110,7 @@ static int enter_folder (struct slurmdl *run, const char *dir)
         run->attempt = (long)environment_number ("DL_ATTEMPT", 1);
         return run->dir && run->trial_dir ? guard_folder (run) : -1;
     }
-    run->trial_dir = absolute (dir ? dir : environment_text ("DL_RUN_DIR", "slurmdl"));
+    run->trial_dir = absolute_path (dir ? dir : environment_text ("DL_RUN_DIR", "slurmdl"));
     if (!run->trial_dir || make_folders (run->trial_dir) < 0)
         return -1;
     if (run->rank == 0)

@@ -260,7 +260,7 @@ static void apply_view (struct binding *b, struct given *g)
  * because the rank may be a launcher.  If nothing confines the rank to the job's
  * CPUs, use no more than its share of them.
  */
-static int threads (const struct binding *b)
+static int rank_threads (const struct binding *b)
 {
     bool stays = cpus_count (&b->p.cpus) == 0;
     int n = place_cores (b->t, stays ? &b->own : &b->p.cpus);
@@ -281,7 +281,7 @@ void binding_set (struct binding *b)
 
     given_begin (&g, &b->vars, "DL_BIND_SET");
     apply_view (b, &g);
-    snprintf (text, sizeof (text), "%d", threads (b));
+    snprintf (text, sizeof (text), "%d", rank_threads (b));
     if (b->placement != PLACE_NONE && !b->keeps_threads)
         given_set (&g, "OMP_NUM_THREADS", text);
     if (b->nic && nic && nic->kind == NIC_INFINIBAND) {

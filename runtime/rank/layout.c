@@ -372,7 +372,7 @@ static int deal_all (struct rank_layout *l, const struct layout_facts *f)
 }
 
 /* Check the layout against the ranks that this node really has. */
-static int verify (const struct rank_layout *l, const struct layout_facts *f)
+static int verify_own_ranks (const struct rank_layout *l, const struct layout_facts *f)
 {
     const char *p = f->gtids;
     long count = 0;
@@ -406,7 +406,7 @@ int layout_fill (struct rank_layout *l, const struct layout_facts *f)
 {
     if (is_empty_text (f->gtids) || f->node < 0)
         return fail_layout (EINVAL);
-    return layout_deal (l, f) < 0 ? -1 : verify (l, f);
+    return layout_deal (l, f) < 0 ? -1 : verify_own_ranks (l, f);
 }
 
 const char *layout_host (const struct rank_layout *l, long rank)

@@ -67,7 +67,7 @@ static uint64_t how_far (struct agreement *a)
     return n ? n : 1;
 }
 
-static int give (struct slurmdl *run, struct agreement *a)
+static int give_grant (struct slurmdl *run, struct agreement *a)
 {
     struct grant g = { .last = a->granted };
 
@@ -82,7 +82,7 @@ static int give (struct slurmdl *run, struct agreement *a)
     return 0;
 }
 
-static bool decides (const void *data, size_t n, const void *arg)
+static bool grant_decides (const void *data, size_t n, const void *arg)
 {
     const struct grant *g = data;
     const struct agreement *a = arg;
@@ -95,7 +95,7 @@ static int take_agreement (struct slurmdl *run, struct agreement *a)
     struct grant *g;
     size_t n;
 
-    if (session_wait (run->session, 0, "go", decides, a, (void **)&g, &n, NULL) < 0)
+    if (session_wait (run->session, 0, "go", grant_decides, a, (void **)&g, &n, NULL) < 0)
         return -1;
     a->granted = g->last;
     a->stop = g->stop;
@@ -106,7 +106,7 @@ static int take_agreement (struct slurmdl *run, struct agreement *a)
 static int post_agreement (struct slurmdl *run, struct agreement *a)
 {
     if (run->rank == 0)
-        return give (run, a);
+        return give_grant (run, a);
     if (!a->told && slurmdl_should_stop (run)) {
         session_put (run->session, "halt", "", 0);
         a->told = true;

@@ -160,7 +160,7 @@ static bool rank0_has_ended (struct session *t, bool *met)
     return *met || !is_forerunner (t, m);
 }
 
-static int come (struct session *t, struct slurmdl_error *err)
+static int join_session (struct session *t, struct slurmdl_error *err)
 {
     struct waiting w = session_wait_begin (t, 0);
     bool ended = false, met = false;
@@ -201,7 +201,7 @@ static void name_session_folder (struct session *t, const struct slurmdl *run)
               getenv ("DL_ATTEMPT_DIR") ? run->dir : run->trial_dir, crc);
 }
 
-static double timeout (void)
+static double rendezvous_timeout (void)
 {
     const char *text = getenv ("DL_RANK_TIMEOUT");
     double v = text ? strtod (text, NULL) : 0;
@@ -223,7 +223,7 @@ static int join_ranks (struct slurmdl *run, struct slurmdl_error *err)
     }
     t->rank = run->rank;
     t->size = run->size;
-    t->timeout = timeout ();
+    t->timeout = rendezvous_timeout ();
     name_session_folder (t, run);
     process_id_describe (&t->self);
     if (own_folder_open (&t->folder, t->dir, 0700, err) < 0)
@@ -234,7 +234,7 @@ static int join_ranks (struct slurmdl *run, struct slurmdl_error *err)
         t->members[0] = t->self;
         rv = gather_ranks (t, err);
     } else
-        rv = come (t, err);
+        rv = join_session (t, err);
     if (rv < 0) {
         rv = inside_close (t->folder.fd, rv);
         free (t->members);

@@ -31,7 +31,7 @@ enum { WATCHED = sizeof (watched) / sizeof (*watched) };
 static bool installed[WATCHED];
 
 /* SIGTERM overrides earlier requests: Slurm is ending the job. */
-static void request (int by)
+static void request_end (int by)
 {
     int none = 0;
 
@@ -44,7 +44,7 @@ static void request (int by)
 static void install (int i)
 {
     struct sigaction old;
-    struct sigaction ours = { .sa_handler = request, .sa_flags = SA_RESTART };
+    struct sigaction ours = { .sa_handler = request_end, .sa_flags = SA_RESTART };
 
     sigaction (watched[i], NULL, &old);
     installed[i] = !(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL;
@@ -59,7 +59,7 @@ static void remove_handler (int i)
 
     sigaction (watched[i], NULL, &now);
     /* leave a handler that the program has installed since */
-    if (installed[i] && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == request)
+    if (installed[i] && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == request_end)
         sigaction (watched[i], &none, NULL);
     installed[i] = false;
 }
@@ -145,7 +145,7 @@ static void *await_time_limit (void *arg)
         double at = job_end - stop_margin - 2 * save_seconds;
         when.tv_sec = at > 0 ? (time_t)at : 0;
         if (pthread_cond_timedwait (&limit_changed, &lock, &when) == ETIMEDOUT) {
-            request (BY_TIME_LIMIT);
+            request_end (BY_TIME_LIMIT);
             break;
         }
     }
@@ -222,5 +222,5 @@ int slurmdl_should_stop (const struct slurmdl *run)
 void slurmdl_request_stop (struct slurmdl *run)
 {
     (void)run;
-    request (BY_PROGRAM);
+    request_end (BY_PROGRAM);
 }

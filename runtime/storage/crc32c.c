@@ -7,7 +7,7 @@
 
 enum { POLYNOMIAL = 0x82f63b78 }; /* reflected */
 
-static uint32_t entry (uint32_t i)
+static uint32_t crc_table_entry (uint32_t i)
 {
     for (int k = 0; k < 8; k++)
         i = (i >> 1) ^ (i & 1 ? POLYNOMIAL : 0);
@@ -20,7 +20,7 @@ static uint32_t crc32c_plain (uint32_t crc, const void *data, size_t n)
     uint32_t table[256];
 
     for (uint32_t i = 0; i < 256; i++)
-        table[i] = entry (i);
+        table[i] = crc_table_entry (i);
     crc = ~crc;
     for (; n > 0; n--)
         crc = (crc >> 8) ^ table[(crc ^ *p++) & 0xff];
@@ -112,7 +112,7 @@ uint32_t crc32c (uint32_t crc, const void *data, size_t n)
 }
 
 /* Multiply modulo the polynomial.  The highest bit is x^0. */
-static uint32_t times (uint32_t a, uint32_t b)
+static uint32_t multiply_modulo (uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
 
@@ -131,8 +131,8 @@ uint32_t crc32c_join (uint32_t first, uint32_t second, uint64_t n)
 
     if (first == 0)
         return second;
-    for (; n > 0; n >>= 1, square = times (square, square))
+    for (; n > 0; n >>= 1, square = multiply_modulo (square, square))
         if (n & 1)
-            first = times (first, square);
+            first = multiply_modulo (first, square);
     return first ^ second;
 }

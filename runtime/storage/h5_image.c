@@ -51,7 +51,7 @@ static void put_bytes (struct h5_bytes *w, const void *data, size_t n)
     w->n += n;
 }
 
-static void put8 (struct h5_bytes *w, unsigned value)
+static void put_byte (struct h5_bytes *w, unsigned value)
 {
     uint8_t v = (uint8_t)value;
 
@@ -72,7 +72,7 @@ static void put32 (struct h5_bytes *w, size_t value)
     put_bytes (w, &v, sizeof (v));
 }
 
-static void put64 (struct h5_bytes *w, uint64_t v)
+static void put_uint64 (struct h5_bytes *w, uint64_t v)
 {
     put_bytes (w, &v, sizeof (v));
 }
@@ -88,7 +88,7 @@ static void put_h5_name (struct h5_bytes *w, const char *name, size_t n)
     size_t start = w->n;
 
     put_bytes (w, name, n);
-    put8 (w, 0);
+    put_byte (w, 0);
     put_padding (w, start);
 }
 
@@ -117,10 +117,10 @@ enum type_class {
 static void put_class (struct h5_bytes *w, enum type_class class, unsigned bits, unsigned more,
                        size_t size)
 {
-    put8 (w, class);
-    put8 (w, bits);
-    put8 (w, more);
-    put8 (w, 0);
+    put_byte (w, class);
+    put_byte (w, bits);
+    put_byte (w, more);
+    put_byte (w, 0);
     put32 (w, size);
 }
 
@@ -140,10 +140,10 @@ static void put_float (struct h5_bytes *w, size_t size, unsigned exponent)
     put_class (w, FLOATING, NORMALIZED, bits - 1, size);
     put16 (w, 0);
     put16 (w, bits);
-    put8 (w, mantissa);
-    put8 (w, exponent);
-    put8 (w, 0);
-    put8 (w, mantissa);
+    put_byte (w, mantissa);
+    put_byte (w, exponent);
+    put_byte (w, 0);
+    put_byte (w, mantissa);
     put32 (w, (1U << (exponent - 1)) - 1);
 }
 
@@ -154,8 +154,8 @@ static void put_boolean (struct h5_bytes *w)
     put_integer (w, 1, true);
     put_h5_name (w, "FALSE", 5);
     put_h5_name (w, "TRUE", 4);
-    put8 (w, 0);
-    put8 (w, 1);
+    put_byte (w, 0);
+    put_byte (w, 1);
 }
 
 static void put_complex (struct h5_bytes *w, size_t size, unsigned exponent)
@@ -258,11 +258,11 @@ static void put_compound (struct h5_bytes *w, const struct h5_member *members, s
  */
 static size_t begin_header (struct h5_bytes *w, unsigned messages)
 {
-    put8 (w, 1); /* version */
-    put8 (w, 0);
+    put_byte (w, 1); /* version */
+    put_byte (w, 0);
     put16 (w, messages);
     put32 (w, 1); /* reference count */
-    put64 (w, 0);
+    put_uint64 (w, 0);
     return w->n;
 }
 
@@ -292,8 +292,8 @@ static void end_message (struct h5_bytes *w, size_t start)
 
 static void put_space (struct h5_bytes *w, int ndims, const uint64_t *dims)
 {
-    put8 (w, 1); /* version */
-    put8 (w, (unsigned)ndims);
+    put_byte (w, 1); /* version */
+    put_byte (w, (unsigned)ndims);
     put16 (w, 0);
     put32 (w, 0);
     put_bytes (w, dims, (size_t)ndims * sizeof (*dims));
@@ -315,17 +315,17 @@ static uint64_t put_dataset (struct h5_bytes *w, const struct h5_dataset *d)
         put_type (w, d->type);
     end_message (w, m);
     m = begin_message (w, FILL, CONSTANT);
-    put8 (w, 2); /* version */
-    put8 (w, EARLY);
-    put8 (w, NEVER);
-    put8 (w, DEFAULT);
+    put_byte (w, 2); /* version */
+    put_byte (w, EARLY);
+    put_byte (w, NEVER);
+    put_byte (w, DEFAULT);
     put32 (w, 0);
     end_message (w, m);
     m = begin_message (w, LAYOUT, 0);
-    put8 (w, 3); /* version */
-    put8 (w, CONTIGUOUS);
-    put64 (w, d->bytes ? d->offset : undefined);
-    put64 (w, d->bytes);
+    put_byte (w, 3); /* version */
+    put_byte (w, CONTIGUOUS);
+    put_uint64 (w, d->bytes ? d->offset : undefined);
+    put_uint64 (w, d->bytes);
     end_message (w, m);
     end_header (w, header);
     return at;
@@ -337,8 +337,8 @@ static void put_attribute (struct h5_bytes *w, const struct h5_attribute *a)
     size_t m = begin_message (w, ATTRIBUTE, 0);
     size_t at;
 
-    put8 (w, 1); /* version */
-    put8 (w, 0);
+    put_byte (w, 1); /* version */
+    put_byte (w, 0);
     put16 (w, (unsigned)strlen (a->name) + 1);
     put16 (w, TYPE_BYTES);
     put16 (w, SPACE_BYTES);
@@ -347,7 +347,7 @@ static void put_attribute (struct h5_bytes *w, const struct h5_attribute *a)
     put_integer (w, 8, true);
     put_padding (w, at);
     put_space (w, 0, NULL);
-    put64 (w, (uint64_t)a->value);
+    put_uint64 (w, (uint64_t)a->value);
     end_message (w, m);
 }
 
@@ -377,11 +377,11 @@ static uint64_t put_heap (struct h5_bytes *w, struct h5_child *list, size_t n)
     size_t names;
 
     put_bytes (w, "HEAP\0\0\0", 8);
-    put64 (w, 0);
-    put64 (w, NO_FREE);
-    put64 (w, bytes_offset (w) + 8);
+    put_uint64 (w, 0);
+    put_uint64 (w, NO_FREE);
+    put_uint64 (w, bytes_offset (w) + 8);
     names = w->n;
-    put64 (w, 0); /* the empty name sorts before all others */
+    put_uint64 (w, 0); /* the empty name sorts before all others */
     for (size_t i = 0; i < n; i++) {
         list[i].name_at = w->n - names;
         put_h5_name (w, list[i].name, list[i].length);
@@ -393,11 +393,11 @@ static uint64_t put_heap (struct h5_bytes *w, struct h5_child *list, size_t n)
 
 static void put_entry (struct h5_bytes *w, const struct h5_child *c)
 {
-    put64 (w, c->name_at);
-    put64 (w, c->header);
-    put64 (w, c->heap ? CACHED : 0);
-    put64 (w, c->tree);
-    put64 (w, c->heap);
+    put_uint64 (w, c->name_at);
+    put_uint64 (w, c->header);
+    put_uint64 (w, c->heap ? CACHED : 0);
+    put_uint64 (w, c->tree);
+    put_uint64 (w, c->heap);
 }
 
 /* Write the symbol table nodes and list them in 'nodes', which has room for them. */
@@ -429,14 +429,14 @@ static size_t put_level (struct h5_bytes *w, struct h5_node *nodes, size_t n, un
         size_t here = n - i < CHILDREN ? n - i : CHILDREN;
         uint64_t at = bytes_offset (w);
         put_bytes (w, "TREE", 5);
-        put8 (w, level);
+        put_byte (w, level);
         put16 (w, (unsigned)here);
-        put64 (w, left);
-        put64 (w, i + here < n ? at + TREE_BYTES : undefined);
-        put64 (w, before);
+        put_uint64 (w, left);
+        put_uint64 (w, i + here < n ? at + TREE_BYTES : undefined);
+        put_uint64 (w, before);
         for (size_t k = 0; k < here; k++) {
-            put64 (w, nodes[i + k].at);
-            put64 (w, nodes[i + k].last);
+            put_uint64 (w, nodes[i + k].at);
+            put_uint64 (w, nodes[i + k].last);
         }
         put_bytes (w, NULL, (CHILDREN - here) * 16);
         before = nodes[i + here - 1].last;
@@ -476,8 +476,8 @@ static struct h5_group put_symbols (struct h5_bytes *w, struct h5_child *list, s
     g.header = bytes_offset (w);
     header = begin_header (w, 1 + (unsigned)nattributes);
     m = begin_message (w, SYMBOLS, 0);
-    put64 (w, g.tree);
-    put64 (w, g.heap);
+    put_uint64 (w, g.tree);
+    put_uint64 (w, g.heap);
     end_message (w, m);
     for (size_t i = 0; i < nattributes; i++)
         put_attribute (w, &a[i]);
@@ -540,10 +540,10 @@ static void put_superblock (struct h5_bytes *w, const struct h5_group *root, uin
     put16 (w, LEAF / 2);
     put16 (w, CHILDREN / 2);
     put32 (w, 0);
-    put64 (w, 0);
-    put64 (w, undefined);
-    put64 (w, length);
-    put64 (w, undefined);
+    put_uint64 (w, 0);
+    put_uint64 (w, undefined);
+    put_uint64 (w, length);
+    put_uint64 (w, undefined);
     put_entry (w, &c);
 }
 

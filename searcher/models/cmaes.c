@@ -28,19 +28,19 @@ enum vector { MEAN, PATH_SIGMA, PATH_C, D, A, CELLS, STEP, SCRATCH, VECTORS };
 enum matrix { C, AXIS, WORK, POINT };
 
 /* As with strchr(), the caller takes care of const. */
-static double *vector (const struct cmaes *s, enum vector v)
+static double *state_vector (const struct cmaes *s, enum vector v)
 {
     return (double *)s->room + (int64_t)v * s->d;
 }
 
-static double *row (const struct cmaes *s, enum matrix m, int64_t i)
+static double *matrix_row (const struct cmaes *s, enum matrix m, int64_t i)
 {
     return (double *)s->room + (VECTORS + m * s->d + i) * s->d;
 }
 
-static double *weights (const struct cmaes *s)
+static double *recombination_weights (const struct cmaes *s)
 {
-    return row (s, POINT, s->lambda) + s->lambda;
+    return matrix_row (s, POINT, s->lambda) + s->lambda;
 }
 
 static int64_t population_of (int64_t d, int64_t population)
@@ -94,7 +94,7 @@ static void spin (double *x, double *y, int64_t n, int64_t stride, double co, do
  */
 static bool rotate_axes (struct cmaes *s, int64_t p, int64_t q)
 {
-    double *w = row (s, WORK, 0), *wp = w + p * s->d, *wq = w + q * s->d;
+    double *w = matrix_row (s, WORK, 0), *wp = w + p * s->d, *wq = w + q * s->d;
     double theta = (wq[q] - wp[p]) / (2 * wp[q]);
     double t = copysign (1 / (fabs (theta) + hypot (theta, 1)), theta);
     double co = 1 / sqrt (t * t + 1), si = t * co;
@@ -103,7 +103,7 @@ static bool rotate_axes (struct cmaes *s, int64_t p, int64_t q)
         return false;
     spin (wp, wq, s->d, 1, co, si);
     spin (w + p, w + q, s->d, s->d, co, si);
-    spin (row (s, AXIS, p), row (s, AXIS, q), s->d, 1, co, si);
+    spin (matrix_row (s, AXIS, p), matrix_row (s, AXIS, q), s->d, 1, co, si);
     return true;
 }
 
@@ -111,7 +111,7 @@ static bool rotate_axes (struct cmaes *s, int64_t p, int64_t q)
 static void add_square (struct cmaes *s, enum matrix m, double w, const double *v)
 {
     for (int64_t i = 0; i < s->d; i++)
-        add_scaled (row (s, m, i), w * v[i], v, s->d);
+        add_scaled (matrix_row (s, m, i), w * v[i], v, s->d);
 }
 
 /* B diag (D^power) B^T, power 2 or -2. pow() is avoided: its last bit differs
@@ -119,10 +119,10 @@ static void add_square (struct cmaes *s, enum matrix m, double w, const double *
  */
 static void compose_matrix (struct cmaes *s, enum matrix to, int power)
 {
-    memset (row (s, to, 0), 0, s->d * s->d * sizeof (double));
+    memset (matrix_row (s, to, 0), 0, s->d * s->d * sizeof (double));
     for (int64_t k = 0; k < s->d; k++) {
-        double square = vector (s, D)[k] * vector (s, D)[k];
-        add_square (s, to, power > 0 ? square : 1 / square, row (s, AXIS, k));
+        double square = state_vector (s, D)[k] * state_vector (s, D)[k];
+        add_square (s, to, power > 0 ? square : 1 / square, matrix_row (s, AXIS, k));
     }
 }
 
@@ -133,11 +133,11 @@ static void decompose (struct cmaes *s)
     double least = 1e-40;
     bool any = true;
 
-    memcpy (row (s, WORK, 0), row (s, C, 0), size);
-    memset (row (s, AXIS, 0), 0, size);
+    memcpy (matrix_row (s, WORK, 0), matrix_row (s, C, 0), size);
+    memset (matrix_row (s, AXIS, 0), 0, size);
     for (int64_t i = 0; i < s->d; i++) {
-        least += 1e-15 * row (s, C, i)[i];
-        row (s, AXIS, i)[i] = 1;
+        least += 1e-15 * matrix_row (s, C, i)[i];
+        matrix_row (s, AXIS, i)[i] = 1;
     }
     for (int i = 0; any && i < ROUNDS; i++) {
         any = false;
@@ -146,7 +146,7 @@ static void decompose (struct cmaes *s)
                 any = rotate_axes (s, p, q) || any;
     }
     for (int64_t i = 0; i < s->d; i++)
-        vector (s, D)[i] = sqrt (fmax (row (s, WORK, i)[i], least));
+        state_vector (s, D)[i] = sqrt (fmax (matrix_row (s, WORK, i)[i], least));
     compose_matrix (s, C, 2);
 }
 
@@ -164,10 +164,10 @@ static void keep_margin (struct cmaes *s)
     double side = normal_quantile (alpha / 2);
 
     for (int64_t i = 0; i < s->d; i++) {
-        double n = vector (s, CELLS)[i], *a = vector (s, A) + i;
-        double *mean = vector (s, MEAN) + i, cell = cell_of (*mean, n);
+        double n = state_vector (s, CELLS)[i], *a = state_vector (s, A) + i;
+        double *mean = state_vector (s, MEAN) + i, cell = cell_of (*mean, n);
         double low = cell / n, high = (cell + 1) / n;
-        double dev = s->sigma * *a * sqrt (row (s, C, i)[i]);
+        double dev = s->sigma * *a * sqrt (matrix_row (s, C, i)[i]);
         double below = fmin (side, (*mean - low) / dev);
         double above = fmin (side, (high - *mean) / dev);
         if (n > 1 && cell == 0) {
@@ -184,7 +184,7 @@ static void keep_margin (struct cmaes *s)
 /* The constants of table 1 of the tutorial. */
 static void set_constants (struct cmaes *s)
 {
-    double *w = weights (s), n = s->d, plus[2] = { 0 }, minus[2] = { 0 }, a, m;
+    double *w = recombination_weights (s), n = s->d, plus[2] = { 0 }, minus[2] = { 0 }, a, m;
 
     for (int64_t k = 0; k < s->lambda; k++) {
         double *sum = k < s->mu ? plus : minus;
@@ -219,9 +219,9 @@ void cmaes_start (void *state, int64_t d, const int64_t *steps, const double *me
     s->sigma = s->first_sigma = sigma;
     set_constants (s);
     for (int64_t i = 0; i < d; i++) {
-        vector (s, MEAN)[i] = mean[i];
-        vector (s, CELLS)[i] = steps[i];
-        vector (s, A)[i] = row (s, C, i)[i] = 1;
+        state_vector (s, MEAN)[i] = mean[i];
+        state_vector (s, CELLS)[i] = steps[i];
+        state_vector (s, A)[i] = matrix_row (s, C, i)[i] = 1;
     }
     decompose (s);
     keep_margin (s);
@@ -234,7 +234,7 @@ void cmaes_warm_start (void *state, int64_t d, const int64_t *steps, const doubl
     struct cmaes *s = state;
 
     cmaes_start (s, d, steps, points, 0.1, population);
-    mean = vector (s, MEAN);
+    mean = state_vector (s, MEAN);
     memset (mean, 0, d * sizeof (double));
     for (int64_t k = 0; k < best; k++) {
         add_scaled (mean, 1 / best, points + k * d, d);
@@ -252,12 +252,12 @@ static bool draw_candidate (const struct cmaes *s, struct rng *r, double *u)
 
     memset (u, 0, s->d * sizeof (double));
     for (int64_t k = 0; k < s->d; k++) {
-        double length = s->sigma * vector (s, D)[k] * rng_gauss (r);
-        add_scaled (u, length, row (s, AXIS, k), s->d);
+        double length = s->sigma * state_vector (s, D)[k] * rng_gauss (r);
+        add_scaled (u, length, matrix_row (s, AXIS, k), s->d);
     }
     for (int64_t i = 0; i < s->d; i++) {
-        u[i] = vector (s, MEAN)[i] + vector (s, A)[i] * u[i];
-        inside = inside && (vector (s, CELLS)[i] || (u[i] >= 0 && u[i] <= 1));
+        u[i] = state_vector (s, MEAN)[i] + state_vector (s, A)[i] * u[i];
+        inside = inside && (state_vector (s, CELLS)[i] || (u[i] >= 0 && u[i] <= 1));
     }
     return inside;
 }
@@ -265,7 +265,7 @@ static bool draw_candidate (const struct cmaes *s, struct rng *r, double *u)
 void cmaes_ask (const void *state, struct rng *r, double *u)
 {
     const struct cmaes *s = state;
-    const double *cells = vector (s, CELLS);
+    const double *cells = state_vector (s, CELLS);
 
     for (int i = 0; i <= TRIES && !draw_candidate (s, r, u); i++)
         ;
@@ -276,11 +276,11 @@ void cmaes_ask (const void *state, struct rng *r, double *u)
 /* Draw y[i] again, given the other coordinates (WORK is the inverse of C) and the cell. */
 static void redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng *r)
 {
-    double n = vector (s, CELLS)[i], cell = cell_of (u, n);
-    double scale = s->sigma * vector (s, A)[i], mean = vector (s, MEAN)[i];
+    double n = state_vector (s, CELLS)[i], cell = cell_of (u, n);
+    double scale = s->sigma * state_vector (s, A)[i], mean = state_vector (s, MEAN)[i];
     double low = cell == 0 ? -INFINITY : (cell / n - mean) / scale;
     double high = cell == n - 1 ? INFINITY : ((cell + 1) / n - mean) / scale;
-    const double *inverse = row (s, WORK, i);
+    const double *inverse = matrix_row (s, WORK, i);
     double centre = y[i] - row_dot (inverse, y, s->d) / inverse[i];
     double dev = 1 / sqrt (inverse[i]);
     double z = rng_gauss_between (r, (low - centre) / dev, (high - centre) / dev);
@@ -295,14 +295,14 @@ static void redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng 
  */
 static void set_y (struct cmaes *s, int64_t k)
 {
-    double *y = row (s, POINT, k), *u = vector (s, SCRATCH);
-    const double *cells = vector (s, CELLS);
+    double *y = matrix_row (s, POINT, k), *u = state_vector (s, SCRATCH);
+    const double *cells = state_vector (s, CELLS);
     struct rng r = { .trial = s->generation, .key = k };
 
     memcpy (u, y, s->d * sizeof (double));
     for (int64_t i = 0; i < s->d; i++) {
         r.seed = rng_bits (r.seed, (int64_t)(u[i] * 0x1p53), 0, 0);
-        y[i] = cells[i] > 0 ? 0 : (u[i] - vector (s, MEAN)[i]) / s->sigma;
+        y[i] = cells[i] > 0 ? 0 : (u[i] - state_vector (s, MEAN)[i]) / s->sigma;
     }
     for (int j = 0; j < SWEEPS; j++)
         for (int64_t i = 0; i < s->d; i++)
@@ -313,12 +313,12 @@ static void set_y (struct cmaes *s, int64_t k)
 /* Set SCRATCH to z = C^(-1/2) y and return its squared length. */
 static double whiten (struct cmaes *s, const double *y)
 {
-    double *z = vector (s, SCRATCH);
+    double *z = state_vector (s, SCRATCH);
 
     memset (z, 0, s->d * sizeof (double));
     for (int64_t k = 0; k < s->d; k++) {
-        const double *b = row (s, AXIS, k);
-        add_scaled (z, row_dot (b, y, s->d) / vector (s, D)[k], b, s->d);
+        const double *b = matrix_row (s, AXIS, k);
+        add_scaled (z, row_dot (b, y, s->d) / state_vector (s, D)[k], b, s->d);
     }
     return row_dot (z, z, s->d);
 }
@@ -326,11 +326,11 @@ static double whiten (struct cmaes *s, const double *y)
 /* Returns h_sigma: 0 while the step size grows too fast for the covariance to follow. */
 static double adapt_sigma (struct cmaes *s)
 {
-    double *path = vector (s, PATH_SIGMA), *z = vector (s, SCRATCH);
+    double *path = state_vector (s, PATH_SIGMA), *z = state_vector (s, SCRATCH);
     double c = s->c_sigma, gain = sqrt (c * (2 - c) * s->mu_eff);
     double settled = sqrt (1 - pow (1 - c, 2.0 * s->generation + 2)), length;
 
-    whiten (s, vector (s, STEP));
+    whiten (s, state_vector (s, STEP));
     for (int64_t i = 0; i < s->d; i++)
         path[i] = (1 - c) * path[i] + gain * z[i];
     length = sqrt (row_dot (path, path, s->d)) / s->chi;
@@ -342,18 +342,18 @@ static double adapt_sigma (struct cmaes *s)
 
 static void adapt_covariance (struct cmaes *s, double h)
 {
-    double *path = vector (s, PATH_C), c = s->c_c;
+    double *path = state_vector (s, PATH_C), c = s->c_c;
     double gain = h * sqrt (c * (2 - c) * s->mu_eff);
     double keep = s->keep + s->c_1 * (1 - h) * c * (2 - c);
 
     for (int64_t i = 0; i < s->d; i++)
-        path[i] = (1 - c) * path[i] + gain * vector (s, STEP)[i];
+        path[i] = (1 - c) * path[i] + gain * state_vector (s, STEP)[i];
     for (int64_t i = 0; i < s->d * s->d; i++)
-        row (s, C, 0)[i] *= keep;
+        matrix_row (s, C, 0)[i] *= keep;
     add_square (s, C, s->c_1, path);
     for (int64_t k = 0; k < s->lambda; k++) {
-        const double *y = row (s, POINT, k);
-        double w = weights (s)[k] * s->c_mu;
+        const double *y = matrix_row (s, POINT, k);
+        double w = recombination_weights (s)[k] * s->c_mu;
         add_square (s, C, w < 0 ? w * s->d / (whiten (s, y) + 1e-8) : w, y);
     }
 }
@@ -365,14 +365,15 @@ static void adapt (struct cmaes *s)
     compose_matrix (s, WORK, -2);
     for (int64_t k = 0; k < s->lambda; k++)
         set_y (s, k);
-    memset (vector (s, STEP), 0, s->d * sizeof (double));
+    memset (state_vector (s, STEP), 0, s->d * sizeof (double));
     for (int64_t k = 0; k < s->mu; k++)
-        add_scaled (vector (s, STEP), weights (s)[k], row (s, POINT, k), s->d);
+        add_scaled (state_vector (s, STEP), recombination_weights (s)[k], matrix_row (s, POINT, k),
+                    s->d);
     s->generation++;
     adapt_covariance (s, adapt_sigma (s));
     /* the paper leaves A out here; a mean in a wrong cell then leaves it too late */
     for (int64_t i = 0; i < s->d; i++)
-        vector (s, MEAN)[i] += sigma * vector (s, A)[i] * vector (s, STEP)[i];
+        state_vector (s, MEAN)[i] += sigma * state_vector (s, A)[i] * state_vector (s, STEP)[i];
     decompose (s);
     keep_margin (s);
 }
@@ -380,14 +381,14 @@ static void adapt (struct cmaes *s)
 void cmaes_observe (void *state, const double *u, double value)
 {
     struct cmaes *s = state;
-    double v = isnan (value) ? INFINITY : value, *at = row (s, POINT, s->lambda);
+    double v = isnan (value) ? INFINITY : value, *at = matrix_row (s, POINT, s->lambda);
     int64_t k = s->observed, size = s->d * sizeof (double);
 
     while (k > 0 && at[k - 1] > v)
         k--;
     memmove (at + k + 1, at + k, (s->observed - k) * sizeof (double));
-    memmove (row (s, POINT, k + 1), row (s, POINT, k), (s->observed - k) * size);
-    memcpy (row (s, POINT, k), u, size);
+    memmove (matrix_row (s, POINT, k + 1), matrix_row (s, POINT, k), (s->observed - k) * size);
+    memcpy (matrix_row (s, POINT, k), u, size);
     at[k] = v;
     if (++s->observed < s->lambda)
         return;
@@ -400,14 +401,14 @@ void cmaes_observe (void *state, const double *u, double value)
 bool cmaes_should_stop (const void *state)
 {
     const struct cmaes *s = state;
-    const double *mean = vector (s, MEAN), *d = vector (s, D);
+    const double *mean = state_vector (s, MEAN), *d = state_vector (s, D);
     double tiny = 1e-12 * s->first_sigma, low = d[0], high = d[0];
     bool is_tiny = true;
 
     for (int64_t i = 0; i < s->d; i++) {
-        double dev = s->sigma * sqrt (row (s, C, i)[i]);
-        double path = s->sigma * fabs (vector (s, PATH_C)[i]);
-        if (vector (s, CELLS)[i] == 0 && mean[i] + 0.2 * dev == mean[i])
+        double dev = s->sigma * sqrt (matrix_row (s, C, i)[i]);
+        double path = s->sigma * fabs (state_vector (s, PATH_C)[i]);
+        if (state_vector (s, CELLS)[i] == 0 && mean[i] + 0.2 * dev == mean[i])
             return true;
         is_tiny = is_tiny && dev < tiny && path < tiny;
         low = fmin (low, d[i]);

@@ -26,7 +26,7 @@ struct transfer_row {
     double value;
 };
 
-static double level (const struct lines *l, double value, int rung)
+static double clipped_level (const struct lines *l, double value, int rung)
 {
     value = l->logs ? log (value) : value;
     return fmin (value, l->clip[rung]);
@@ -57,7 +57,7 @@ static void set_clip (const struct searcher *s, struct lines *l, int rung, doubl
     for (long i = searcher_first (s); i <= s->created; i++) {
         double y = searcher_values (s, i)[rung];
         if (isfinite (y))
-            room[n++] = level (l, y, rung);
+            room[n++] = clipped_level (l, y, rung);
     }
     qsort (room, n, sizeof (*room), row_ascending);
     if (n > 0)
@@ -81,8 +81,8 @@ static struct sums sum_lines (const struct searcher *s, const struct lines *l, i
             double x, y;
             if (!isfinite (v[rung]) || !isfinite (v[rung + 1]))
                 continue;
-            x = level (l, v[rung], rung) - mx;
-            y = level (l, v[rung + 1], rung + 1) - my;
+            x = clipped_level (l, v[rung], rung) - mx;
+            y = clipped_level (l, v[rung + 1], rung + 1) - my;
             sum.n++;
             sum.x += x;
             sum.y += y;
@@ -143,7 +143,7 @@ static bool read_row (const struct searcher *s, const struct lines *l, long tria
         r--;
     *row = (struct transfer_row){ trial, r, INFINITY };
     if (r >= 0)
-        row->value = l->shift[r] + l->slope[r] * level (l, v[r], r);
+        row->value = l->shift[r] + l->slope[r] * clipped_level (l, v[r], r);
     return r >= 0 || is_bad (s, trial);
 }
 

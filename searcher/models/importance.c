@@ -56,7 +56,7 @@ static int64_t choose_values (const double *y, long n, long *rows)
 /* A diverged trial is only bad: clip values to within three interquartile
  * ranges of the quartiles.
  */
-static void limit (double *y, double *sorted, int64_t n)
+static void clip_outliers (double *y, double *sorted, int64_t n)
 {
     double low, high, width;
 
@@ -82,7 +82,7 @@ static enum importance_result fit_rows (struct fit *f, const double *const *x, c
         features (f, x[rows[i]], z + i * f->d);
         given[i] = y[rows[i]];
     }
-    limit (given, warped, f->n);
+    clip_outliers (given, warped, f->n);
     memcpy (f->values, given, (size_t)f->n * sizeof (*given));
     warp_values (given, f->n, warped);
     if ((f->gp = gp_create (f->n, f->d, f->category)))
@@ -182,7 +182,7 @@ static enum importance_result measure_all (struct fit *f)
 }
 
 /* Representative values of a parameter.  Returns how many. */
-static int grid (const struct dim *d, int most, double *x)
+static int parameter_grid (const struct dim *d, int most, double *x)
 {
     int64_t n = d->type == PARAM_CATEGORICAL ? d->choices : most;
 
@@ -205,7 +205,7 @@ static void marginal_fill (struct fit *f, int64_t k, struct marginal *m)
 {
     double part = 0, most = 0;
 
-    m->n = grid (f->dims + k, MARGINAL_POINTS, m->x);
+    m->n = parameter_grid (f->dims + k, MARGINAL_POINTS, m->x);
     for (int i = 0; i < m->n; i++) {
         m->mean[i] = mean_at (f, k, m->x[i], -1, 0, &part);
         most = part > most ? part : most;
@@ -219,8 +219,8 @@ static void surface_fill (struct fit *f, const struct importance *m, struct surf
 {
     double part = 0, most = 0;
 
-    u->na = grid (f->dims + u->a, SURFACE_POINTS, u->xa);
-    u->nb = grid (f->dims + u->b, SURFACE_POINTS, u->xb);
+    u->na = parameter_grid (f->dims + u->a, SURFACE_POINTS, u->xa);
+    u->nb = parameter_grid (f->dims + u->b, SURFACE_POINTS, u->xb);
     for (int j = 0; j < u->nb; j++)
         for (int i = 0; i < u->na; i++) {
             double *mean = &u->mean[j * u->na + i];

@@ -12,7 +12,7 @@ static const double jitter = 1e-8, usual_noise = 1e-3;
 /* Variance of log a and log b around 0: 19 of 20 lie between one half and two. */
 static const double warp_variance = 0.125;
 
-static double square (const struct gp *gp, int64_t k, double u, double v)
+static double squared_distance (const struct gp *gp, int64_t k, double u, double v)
 {
     if (gp->category[k])
         return u != v;
@@ -32,7 +32,7 @@ static void set_pairs (struct gp *gp)
         const double *z = gp->z + k * gp->max;
         for (int64_t i = 0; i < gp->n; i++)
             for (int64_t j = 0; j < i; j++)
-                *p++ = square (gp, k, z[i], z[j]);
+                *p++ = squared_distance (gp, k, z[i], z[j]);
     }
 }
 

@@ -64,7 +64,7 @@ static int add_first (struct zones *z, const double *reference)
 }
 
 /* Largest value of objective k in the first rows of a zone, without the k-th. */
-static double inner (const double *zone, int64_t m, int64_t k, int64_t rows)
+static double largest_of_others (const double *zone, int64_t m, int64_t k, int64_t rows)
 {
     double most = -INFINITY;
 
@@ -87,7 +87,7 @@ static void split_zone (struct zones *z, int64_t i, const double *row)
     memmove (zone_at (z, i), zone_at (z, --z->n), zone_size (z));
     for (int64_t k = 0; k < m; k++) {
         double *part = zone_at (z, z->n);
-        if (row[k] < inner (old, m, k, m))
+        if (row[k] < largest_of_others (old, m, k, m))
             continue;
         memcpy (part, old, zone_size (z));
         part[k] = row[k];
@@ -141,7 +141,7 @@ static void add_box (struct pareto_boxes *b, const double *zone)
     double *low = b->sides + 2 * b->m * b->n, *high = low + b->m;
 
     for (int64_t k = 0; k < b->m; k++) {
-        low[k] = inner (zone, b->m, k, k);
+        low[k] = largest_of_others (zone, b->m, k, k);
         high[k] = zone[k];
         if (low[k] >= high[k])
             return;
@@ -199,7 +199,7 @@ static const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1;
  * cancel, but F(t)/f(t) = 1/(c - t), with a continued fraction c (Laplace),
  * gives h(t)/f(t).
  */
-static double tail (double t)
+static double tail_ratio (double t)
 {
     double c = 0;
 
@@ -211,7 +211,7 @@ static double tail (double t)
 static double log_unit_improvement (double t)
 {
     if (t < -EDGE)
-        return log (tail (t)) - t * t / 2 - log_sqrt_2pi;
+        return log (tail_ratio (t)) - t * t / 2 - log_sqrt_2pi;
     return log (exp (-t * t / 2 - log_sqrt_2pi) + t * erfc (-t * sqrt_half) / 2);
 }
 

@@ -36,7 +36,7 @@ static double *row_at (const struct front *f, int64_t i)
 }
 
 /* An empty front with one objective less. */
-static struct front below (const struct front *f)
+static struct front front_below (const struct front *f)
 {
     return (struct front){ f->m - 1, 0, f->max, row_at (f, f->max) };
 }
@@ -113,7 +113,7 @@ static double one_volume (const double *row, const double *reference, int64_t m)
     return product;
 }
 
-static double sweep (const struct front *f, const double *reference)
+static double area_of_front (const struct front *f, const double *reference)
 {
     double right = reference[0], sum = 0;
 
@@ -128,13 +128,13 @@ static double sweep (const struct front *f, const double *reference)
 /* Between two rows the cross-section is constant. */
 static double slice (const struct front *f, const double *reference)
 {
-    struct front section = below (f);
+    struct front section = front_below (f);
     double sum = 0;
 
     for (int64_t i = 0; i < f->n; i++) {
         double top = i + 1 < f->n ? row_at (f, i + 1)[2] : reference[2];
         add_to_front (&section, row_at (f, i));
-        sum += (top - row_at (f, i)[2]) * sweep (&section, reference);
+        sum += (top - row_at (f, i)[2]) * area_of_front (&section, reference);
     }
     return sum;
 }
@@ -144,7 +144,7 @@ static double slice (const struct front *f, const double *reference)
  */
 static double wfg (const struct front *f, const double *reference)
 {
-    struct front common = below (f);
+    struct front common = front_below (f);
     int64_t m = common.m;
     double sum = 0;
 
@@ -166,7 +166,7 @@ static double volume_of (const struct front *f, const double *reference)
     if (f->n == 1 || f->m == 1)
         return one_volume (f->rows, reference, f->m);
     if (f->m == 2)
-        return sweep (f, reference);
+        return area_of_front (f, reference);
     return f->m == 3 ? slice (f, reference) : wfg (f, reference);
 }
 
@@ -210,7 +210,7 @@ static void set_gains (struct volume_choice *c)
     }
 }
 
-static int64_t best (const struct volume_choice *c)
+static int64_t largest_gain (const struct volume_choice *c)
 {
     int64_t at = 0;
 
@@ -223,12 +223,12 @@ static int64_t best (const struct volume_choice *c)
 /* Gains only decrease as rows are taken: only the largest has to be recomputed. */
 static void choose_next (struct volume_choice *c)
 {
-    int64_t i = best (c);
+    int64_t i = largest_gain (c);
 
     while (c->gain[i] > 0 && c->fresh[i] < c->taken) {
         c->gain[i] = fmin (c->gain[i], exclusive (c, i));
         c->fresh[i] = c->taken;
-        i = best (c);
+        i = largest_gain (c);
     }
     c->chosen[c->taken++] = i;
     c->gain[i] = -INFINITY;

@@ -146,7 +146,7 @@ int pareto_ranks (const double *y, int64_t n, int64_t m, int64_t *rank)
 }
 
 /* Half the gap: the whole one may exceed the largest double. */
-static double gap (const struct rank_table *t, int64_t a, int64_t b)
+static double half_gap (const struct rank_table *t, int64_t a, int64_t b)
 {
     return t->y[b * t->m + t->k] / 2 - t->y[a * t->m + t->k] / 2;
 }
@@ -154,11 +154,11 @@ static double gap (const struct rank_table *t, int64_t a, int64_t b)
 /* 'order' holds the n rows of a rank, sorted by an objective. */
 static void add_gaps (const struct rank_table *t, const int64_t *order, int64_t n, double *out)
 {
-    double range = gap (t, order[0], order[n - 1]);
+    double range = half_gap (t, order[0], order[n - 1]);
 
     out[order[0]] = out[order[n - 1]] = INFINITY;
     for (int64_t i = 1; i + 1 < n && range > 0; i++)
-        out[order[i]] += gap (t, order[i - 1], order[i + 1]) / range;
+        out[order[i]] += half_gap (t, order[i - 1], order[i + 1]) / range;
 }
 
 static void add_objective (const struct rank_table *t, int64_t *order, int64_t n, double *distance)

@@ -83,7 +83,7 @@ static void values_at (const struct hunt *h, const double *cube, double *x)
     point_mask (h->s, x);
 }
 
-static double score (const struct hunt *h, const double *cube)
+static double score_of_cube (const struct hunt *h, const double *cube)
 {
     values_at (h, cube, h->x);
     return improve_log (&h->a, h->x);
@@ -140,7 +140,7 @@ static void make_candidates (struct hunt *h)
         *one = rng_next (&h->rng);
     }
     for (int i = 0; i < CANDIDATES; i++)
-        h->score[i] = score (h, h->cube + i * h->d);
+        h->score[i] = score_of_cube (h, h->cube + i * h->d);
 }
 
 /* Move the best of n candidates to the front, best first. */
@@ -171,7 +171,7 @@ static void improve_candidates (struct hunt *h)
         for (int64_t i = 0; i < KEPT * MOVES; i++) {
             double *to = h->cube + (KEPT + i) * h->d;
             perturb (h, h->cube + i / MOVES * h->d, by, share, to);
-            h->score[KEPT + i] = score (h, to);
+            h->score[KEPT + i] = score_of_cube (h, to);
         }
         keep_best (h, POOL, KEPT);
     }

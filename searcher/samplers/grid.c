@@ -61,7 +61,8 @@ static void place_tree (const struct grid_forest *f, int64_t root, int64_t rank,
 /* Of the parameters that are active for the value, the one with the greatest
  * name below 'order'; -1 if there is none.
  */
-static int64_t previous (const struct grid_forest *f, int64_t parent, double value, int64_t order)
+static int64_t previous_dimension (const struct grid_forest *f, int64_t parent, double value,
+                                   int64_t order)
 {
     int64_t found = -1;
 
@@ -77,9 +78,9 @@ static int64_t previous (const struct grid_forest *f, int64_t parent, double val
 static void place_below (const struct grid_forest *f, int64_t parent, double value, int64_t rank,
                          double *x)
 {
-    int64_t i = previous (f, parent, value, f->n);
+    int64_t i = previous_dimension (f, parent, value, f->n);
 
-    for (; i >= 0; i = previous (f, parent, value, f->dims[i].order)) {
+    for (; i >= 0; i = previous_dimension (f, parent, value, f->dims[i].order)) {
         int64_t points = count_tree (f, i);
         place_tree (f, i, rank % points, x);
         rank /= points;

@@ -16,7 +16,7 @@
  * one that was pushed out of the top after its promotion is at a higher rung
  * already.
  */
-static bool waits (const struct searcher *s, long trial, int rung)
+static bool waits_at_rung (const struct searcher *s, long trial, int rung)
 {
     const struct search_trial *t = searcher_trial (s, trial);
 
@@ -25,7 +25,7 @@ static bool waits (const struct searcher *s, long trial, int rung)
 
 bool asha_promote (struct searcher *s, long trial, int rung)
 {
-    if (!waits (s, trial, rung) || rung >= s->top)
+    if (!waits_at_rung (s, trial, rung) || rung >= s->top)
         return false;
     due_promote (s, trial);
     return true;
@@ -36,7 +36,7 @@ bool asha_promote_best (struct searcher *s, struct bracket *b, int rung)
     struct results r = rung_results (s, b, rung);
     int32_t best = rung_best (&r);
 
-    if (best < 0 || !waits (s, r.trial[best], rung))
+    if (best < 0 || !waits_at_rung (s, r.trial[best], rung))
         return false;
     due_promote (s, r.trial[best]);
     return true;

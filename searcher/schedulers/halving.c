@@ -17,7 +17,7 @@ static int64_t promoted_share (const struct searcher *s, int64_t all)
 }
 
 /* Number of trials that will reach the rung. */
-static int64_t expected (const struct bracket *b, int rung)
+static int64_t rung_trials (const struct bracket *b, int rung)
 {
     return rung == b->first ? b->capacity : b->rung[rung - 1].promoted;
 }
@@ -25,7 +25,7 @@ static int64_t expected (const struct bracket *b, int rung)
 static void halve_rung (struct searcher *s, struct bracket *b, int rung)
 {
     struct results r = rung_results (s, b, rung);
-    int64_t all = expected (b, rung);
+    int64_t all = rung_trials (b, rung);
 
     if (r.rung->results == 0 || r.rung->results < all)
         return;
@@ -41,7 +41,7 @@ static void halving_ended (struct searcher *s, long trial, double value)
     struct bracket *b = searcher_bracket (s, t->bracket);
     struct results r = rung_results (s, b, t->rung);
 
-    rung_add (&r, trial, value, promoted_share (s, expected (b, t->rung)));
+    rung_add (&r, trial, value, promoted_share (s, rung_trials (b, t->rung)));
     halve_rung (s, b, t->rung);
 }
 
@@ -75,7 +75,7 @@ static void halving_plan (const struct search_request *request, struct search_pl
 /* Number of trials of the bracket that starts 'steps' rungs below the top: ceil
  * ((top + 1) d^steps / (steps + 1)).
  */
-static int64_t width (struct ratio d, int top, int steps)
+static int64_t trials_of_bracket (struct ratio d, int top, int steps)
 {
     int64_t power = bracket_width (d, steps + 1, TRIALS_MAX);
     __int128 n = (__int128)(top + 1) * power;
@@ -91,7 +91,7 @@ static int64_t widening (const struct search_plan *plan, int64_t trials)
     int64_t round = 0, rounds = (BRACKETS_MAX - plan->brackets) / plan->rungs;
 
     for (int steps = 0; steps <= top; steps++)
-        round += width (plan->divisor, top, steps);
+        round += trials_of_bracket (plan->divisor, top, steps);
     return rounds > 0 ? (trials + rounds * round - 1) / (rounds * round) : 1;
 }
 
@@ -102,7 +102,7 @@ static int64_t add_bracket (struct search_plan *plan, int64_t times, int64_t lef
     int top = plan->rungs - 1;
 
     b->first = plan->brackets > 0 && b[-1].first < top ? b[-1].first + 1 : 0;
-    b->trials = times * width (plan->divisor, top, top - b->first);
+    b->trials = times * trials_of_bracket (plan->divisor, top, top - b->first);
     if (b->trials > left)
         b->trials = left;
     b->limit = b->trials;

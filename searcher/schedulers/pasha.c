@@ -43,7 +43,7 @@ static int crossings (const struct searcher *s, long a, long b)
 }
 
 /* The 90th percentile of the differences between trials that cross repeatedly. */
-static double noise (const struct searcher *s, const struct pasha_top *t)
+static double crossing_noise (const struct searcher *s, const struct pasha_top *t)
 {
     double differences[RANKED_MAX * (RANKED_MAX - 1) / 2];
     int64_t n = 0;
@@ -66,7 +66,7 @@ static bool is_unclear (const struct searcher *s)
     double least;
 
     find_ranked_top (s, &t);
-    least = noise (s, &t);
+    least = crossing_noise (s, &t);
     for (int64_t i = 0; i < t.n; i++)
         for (int64_t j = 0; j < i; j++) {
             const double *a = searcher_values (s, t.trial[i]);
@@ -88,7 +88,7 @@ static void raise_top (struct searcher *s)
 }
 
 /* The best trial is trained in full at the end, wherever the top rung is. */
-static void finish (struct searcher *s)
+static void finish_best (struct searcher *s)
 {
     struct bracket *b = searcher_bracket (s, 0);
     int rung = b->highest < s->top ? b->highest : s->top;
@@ -106,7 +106,7 @@ static void pasha_ended (struct searcher *s, long trial, double value)
     asha_ended (s, trial, value);
     if (rung == s->top && s->top < s->rungs - 1 && is_unclear (s))
         raise_top (s);
-    finish (s);
+    finish_best (s);
 }
 
 static void pasha_start (struct searcher *s, const struct search_request *request)
@@ -126,7 +126,7 @@ static void pasha_extended (struct searcher *s, int top)
         if (s->top == top && (top == 0 || is_unclear (s)))
             raise_top (s);
     }
-    finish (s);
+    finish_best (s);
 }
 
 const struct search_scheduler schedule_pasha = {

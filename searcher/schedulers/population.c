@@ -225,7 +225,7 @@ static void population_ended (struct searcher *s, long trial, double value)
 /* ---- explore ---- */
 
 /* Change by a fifth up or down, or to a neighbour; sometimes to a random value. */
-static double change (const struct dim *d, double x, struct rng *r, double anywhere)
+static double perturb_value (const struct dim *d, double x, struct rng *r, double anywhere)
 {
     double factor = rng_next (r) < 0.5 ? 0.8 : 1.2;
 
@@ -247,7 +247,7 @@ static void explore (const struct searcher *s, long winner, long trial, double *
 
     for (int try = 0; try < TRIES; try++) {
         for (int64_t i = 0; i < s->n; i++)
-            x[i] = change (dims + i, from[i], &r, rng_next (&r));
+            x[i] = perturb_value (dims + i, from[i], &r, rng_next (&r));
         point_mask (s, x);
         if (point_allowed (s, x))
             return;

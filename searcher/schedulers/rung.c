@@ -40,7 +40,7 @@ static struct heap rest_heap (const struct results *r)
                           r->value };
 }
 
-static bool better (const double *value, int32_t a, int32_t b)
+static bool value_is_better (const double *value, int32_t a, int32_t b)
 {
     return value[a] < value[b] || (value[a] == value[b] && a < b);
 }
@@ -53,7 +53,7 @@ static int32_t *heap_at (const struct heap *h, int64_t i)
 /* Whether 'a' belongs nearer to the root than 'b'. */
 static bool heap_before (const struct heap *h, int32_t a, int32_t b)
 {
-    return h->worst_first ? better (h->value, b, a) : better (h->value, a, b);
+    return h->worst_first ? value_is_better (h->value, b, a) : value_is_better (h->value, a, b);
 }
 
 static void heap_push (struct heap *h, int32_t result)
@@ -90,7 +90,7 @@ static int32_t rank_result (struct results *r, int32_t result, int64_t share)
     struct heap top = top_heap (r), rest = rest_heap (r);
     int32_t risen = -1;
 
-    if (top.n > 0 && better (r->value, result, *top.root)) {
+    if (top.n > 0 && value_is_better (r->value, result, *top.root)) {
         heap_push (&top, risen = result);
         if (top.n > share)
             heap_push (&rest, heap_pop (&top));
@@ -191,7 +191,7 @@ int32_t rung_best (const struct results *r)
     if (top.n == 0)
         return rest.n > 0 ? *rest.root : -1;
     for (int64_t i = 0; i < top.n; i++)
-        if (best < 0 || better (r->value, r->ranked[i], best))
+        if (best < 0 || value_is_better (r->value, r->ranked[i], best))
             best = r->ranked[i];
     return best;
 }

@@ -314,7 +314,7 @@ int inner_observe (struct searcher *s, long trial, int64_t length, const double 
 }
 
 /* Add a trial in place of one that does not count; its values tell where not to search. */
-static void replace (struct searcher *s, long trial)
+static void replace_trial (struct searcher *s, long trial)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
     struct search_trial *t = searcher_trial (s, trial);
@@ -351,7 +351,7 @@ int inner_exit (struct searcher *s, long trial, bool rejected)
     if (!is_trial_running (s, trial))
         return inner_refuse ();
     if (rejected && is_replaceable (s, trial)) {
-        replace (s, trial);
+        replace_trial (s, trial);
         return 0;
     }
     (void)end_segment (s, trial, NULL, true);

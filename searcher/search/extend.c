@@ -56,7 +56,7 @@ static int64_t count_planned (const struct search_plan *plan)
 }
 
 /* Number of trials that have begun and were not rejected. */
-static int64_t begun (const struct bracket *b)
+static int64_t trials_begun (const struct bracket *b)
 {
     return b->created - b->rejected;
 }
@@ -75,7 +75,7 @@ static void cut_unbegun (struct search_plan *plan, int64_t excess)
 {
     for (int i = plan->brackets - 1; i >= 0 && excess > 0; i--) {
         struct bracket *b = plan->bracket + i;
-        int64_t spare = b->capacity - begun (b);
+        int64_t spare = b->capacity - trials_begun (b);
         if (spare > excess)
             spare = excess;
         resize (b, b->capacity - spare, false);
@@ -91,7 +91,7 @@ static void share_trials (struct search_plan *plan, int64_t trials, bool wider)
     for (int i = 0; i < plan->brackets; i++) {
         struct bracket *b = plan->bracket + i;
         int64_t part = (int64_t)((__int128)trials * b->capacity / all);
-        resize (b, part > begun (b) ? part : begun (b), wider);
+        resize (b, part > trials_begun (b) ? part : trials_begun (b), wider);
     }
     left = trials - count_planned (plan);
     if (left > 0)
@@ -132,7 +132,7 @@ static int set_trials (struct search_plan *plan, const struct searcher *s, int64
 /* ---- the state ---- */
 
 /* Include room for rejected trials, as at the start. */
-static int64_t capacity (const struct search_plan *plan)
+static int64_t plan_capacity (const struct search_plan *plan)
 {
     int64_t trials = 0;
 
@@ -149,7 +149,7 @@ static void lay_out_extended (struct searcher *s, struct search_plan *plan,
                               const struct searcher *old)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
-    int64_t trials = capacity (plan);
+    int64_t trials = plan_capacity (plan);
 
     s->rungs = plan->rungs;
     s->brackets = plan->brackets;
@@ -272,8 +272,8 @@ static void settle_extended (struct searcher *s, const struct searcher *old)
     inner_restart_progress (s);
 }
 
-static struct searcher *extend (const struct searcher *old, struct search_plan *plan,
-                                int64_t trials, int64_t length)
+static struct searcher *extend_state (const struct searcher *old, struct search_plan *plan,
+                                      int64_t trials, int64_t length)
 {
     struct searcher header = *old, *s;
 
@@ -298,7 +298,7 @@ int searcher_extend (struct searcher **s, long max_trials, int64_t max_length, d
         return inner_refuse ();
     if (plan_open (&plan, old) < 0)
         return -1;
-    new = extend (old, &plan, max_trials, max_length);
+    new = extend_state (old, &plan, max_trials, max_length);
     free (plan.bracket);
     if (!new)
         return -1;

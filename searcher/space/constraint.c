@@ -94,7 +94,7 @@ static struct operand emit_step (struct constraint_parser *p, enum constraint_ki
 
 /* ---- the text ---- */
 
-static bool in (const char *set, char c)
+static bool char_in (const char *set, char c)
 {
     return c && strchr (set, c);
 }
@@ -105,7 +105,7 @@ static bool span_is (struct constraint_span s, const char *text)
 }
 
 /* Where the next token begins. */
-static const char *next (struct constraint_parser *p)
+static const char *skip_blanks (struct constraint_parser *p)
 {
     p->at += strspn (p->at, " \t\r\n");
     return p->at;
@@ -113,10 +113,10 @@ static const char *next (struct constraint_parser *p)
 
 static bool take_token (struct constraint_parser *p, const char *token)
 {
-    const char *at = next (p);
+    const char *at = skip_blanks (p);
     size_t n = strlen (token);
 
-    if (strncmp (at, token, n) || (in (LETTERS, *token) && in (NAME, at[n])))
+    if (strncmp (at, token, n) || (char_in (LETTERS, *token) && char_in (NAME, at[n])))
         return false;
     p->at += n;
     return true;
@@ -143,13 +143,13 @@ static struct constraint_span take_name_token (struct constraint_parser *p)
 /* Length of the number at 's', or 0. strtod() would also accept "0x1" and "inf". */
 static size_t read_number (const char *s, double *value)
 {
-    size_t sign = in ("+-", *s), n = sign + strspn (s + sign, DIGITS ".");
+    size_t sign = char_in ("+-", *s), n = sign + strspn (s + sign, DIGITS ".");
     size_t e = n + 1;
     char copy[64], *stop;
 
-    if (n > sign && in ("eE", s[n])) {
-        e += in ("+-", s[e]);
-        if (in (DIGITS, s[e]))
+    if (n > sign && char_in ("eE", s[n])) {
+        e += char_in ("+-", s[e]);
+        if (char_in (DIGITS, s[e]))
             n = e + strspn (s + e, DIGITS);
     }
     if (n >= sizeof (copy))
@@ -192,7 +192,7 @@ static void need_kind (struct constraint_parser *p, enum constraint_kind kind,
         s->value = find_labels (p, o->at, s->index);
         s->count = p->why ? 0 : p->names->nlabels[s->index];
         s->op = OP_LABEL;
-    } else if (o->kind == KIND_TEXT && in (LETTERS, *o->at))
+    } else if (o->kind == KIND_TEXT && char_in (LETTERS, *o->at))
         fail_parse_as (p, o->at, ENOENT, "no such name");
     else if (o->kind == KIND_TEXT)
         fail_parse (p, o->at, "only a categorical parameter can be compared with text");
@@ -221,8 +221,8 @@ static bool match_choice (struct constraint_parser *p, struct operand *a, struct
 }
 
 /* Apply 'op', which stands at 'at', to one operand (passed twice) or to two. */
-static struct operand apply (struct constraint_parser *p, enum constraint_op op, const char *at,
-                             struct operand a, struct operand b)
+static struct operand emit_operator (struct constraint_parser *p, enum constraint_op op,
+                                     const char *at, struct operand a, struct operand b)
 {
     bool compare = op >= OP_EQ && op <= OP_GT;
     bool logic = op == OP_NOT || op == OP_AND || op == OP_OR;
@@ -244,7 +244,7 @@ static struct operand apply (struct constraint_parser *p, enum constraint_op op,
 
 /* ---- the grammar ---- */
 
-static struct operand binary (struct constraint_parser *p, enum level level);
+static struct operand parse_binary (struct constraint_parser *p, enum level level);
 
 static void need_close (struct constraint_parser *p)
 {
@@ -252,7 +252,7 @@ static void need_close (struct constraint_parser *p)
         fail_parse (p, p->at, "expected an operator or )");
 }
 
-static struct operand call (struct constraint_parser *p, struct constraint_span name)
+static struct operand parse_call (struct constraint_parser *p, struct constraint_span name)
 {
     const struct word *w = words, *end = words + COUNT (words);
     int start = p->c.used, n = 1;
@@ -264,16 +264,16 @@ static struct operand call (struct constraint_parser *p, struct constraint_span 
         fail_parse (p, name.text, "no function has this name");
         return (struct operand){ 0 };
     }
-    a = binary (p, OR);
+    a = parse_binary (p, OR);
     for (; take_token (p, ","); n++)
-        a = apply (p, w->op, name.text, a, binary (p, OR));
+        a = emit_operator (p, w->op, name.text, a, parse_binary (p, OR));
     need_close (p);
     if (n > 1 && w->op < OP_AND)
         fail_parse (p, name.text, "this function takes one value");
     if (n == 1 && w->op >= OP_AND)
         fail_parse (p, name.text, "this function takes two values or more");
     if (w->op != OP_ACTIVE)
-        return n > 1 ? a : apply (p, w->op, name.text, a, a);
+        return n > 1 ? a : emit_operator (p, w->op, name.text, a, a);
     if (p->c.used != start + 1 || p->c.step[start].op != OP_PARAM)
         fail_parse (p, a.at, "active() takes the name of a parameter");
     else
@@ -282,7 +282,7 @@ static struct operand call (struct constraint_parser *p, struct constraint_span 
     return a;
 }
 
-static struct operand name (struct constraint_parser *p)
+static struct operand parse_name (struct constraint_parser *p)
 {
     const char *at = p->at;
     struct constraint_span s = take_name_token (p);
@@ -295,7 +295,7 @@ static struct operand name (struct constraint_parser *p)
         return a;
     }
     if (bare && take_token (p, "("))
-        return call (p, s);
+        return parse_call (p, s);
     while (i < p->names->n && !span_is (s, p->names->names[i]))
         i++;
     if (i < p->names->n) {
@@ -316,7 +316,7 @@ static struct operand parse_number (struct constraint_parser *p)
     double value = 0;
     size_t n = read_number (p->at, &value);
 
-    if (!in (DIGITS ".", *p->at))
+    if (!char_in (DIGITS ".", *p->at))
         fail_parse (p, p->at, "expected a value");
     else if (n == 0)
         fail_parse (p, p->at, "not a valid number, or too long or too large");
@@ -327,41 +327,41 @@ static struct operand parse_number (struct constraint_parser *p)
 
 static struct operand primary (struct constraint_parser *p)
 {
-    const char *at = next (p);
+    const char *at = skip_blanks (p);
     struct operand a;
 
     if (take_token (p, "(")) {
-        a = binary (p, OR);
+        a = parse_binary (p, OR);
         need_close (p);
         a.compared = false;
-    } else if (in ("'\"", *at)) {
+    } else if (char_in ("'\"", *at)) {
         struct constraint_span text = take_name_token (p);
         a = emit_step (p, KIND_TEXT, OP_NUMBER, 0, 0);
         a.text = text;
     } else
-        a = in (LETTERS "`", *at) ? name (p) : parse_number (p);
+        a = char_in (LETTERS "`", *at) ? parse_name (p) : parse_number (p);
     a.at = at;
     return a;
 }
 
 /* All recursion passes through here, with few calls in between. */
-static struct operand operand (struct constraint_parser *p)
+static struct operand parse_operand (struct constraint_parser *p)
 {
-    const char *at = next (p);
+    const char *at = skip_blanks (p);
     struct operand a;
 
     if (++p->depth > CONSTRAINT_DEPTH)
         fail_parse (p, at, "nested too deeply");
     if (take_token (p, "not")) {
-        a = binary (p, COMPARE);
-        a = apply (p, OP_NOT, at, a, a);
+        a = parse_binary (p, COMPARE);
+        a = emit_operator (p, OP_NOT, at, a, a);
     } else if (take_token (p, "!") || take_token (p, "-")) {
-        a = operand (p);
-        a = apply (p, *at == '!' ? OP_NOT : OP_NEGATE, at, a, a);
+        a = parse_operand (p);
+        a = emit_operator (p, *at == '!' ? OP_NOT : OP_NEGATE, at, a, a);
     } else {
         a = primary (p);
         if (take_token (p, "^"))
-            a = apply (p, OP_POWER, at, a, operand (p));
+            a = emit_operator (p, OP_POWER, at, a, parse_operand (p));
     }
     a.at = at;
     p->depth--;
@@ -376,16 +376,16 @@ static const struct word *infix (struct constraint_parser *p, enum level level)
     return NULL;
 }
 
-static struct operand binary (struct constraint_parser *p, enum level level)
+static struct operand parse_binary (struct constraint_parser *p, enum level level)
 {
-    struct operand a = operand (p);
+    struct operand a = parse_operand (p);
 
     for (;;) {
-        const char *at = next (p);
+        const char *at = skip_blanks (p);
         const struct word *w = infix (p, level);
         if (!w)
             return a;
-        a = apply (p, w->op, at, a, binary (p, w->level + 1));
+        a = emit_operator (p, w->op, at, a, parse_binary (p, w->level + 1));
     }
 }
 
@@ -397,8 +397,8 @@ const char *constraint_compile (struct constraint *c, const char *text,
 
     if (strlen (text) > CONSTRAINT_TEXT)
         fail_parse (&p, text + CONSTRAINT_TEXT, "the constraint is too long");
-    a = binary (&p, OR);
-    if (*next (&p) == '=')
+    a = parse_binary (&p, OR);
+    if (*skip_blanks (&p) == '=')
         fail_parse (&p, p.at, "write == to compare");
     if (*p.at)
         fail_parse (&p, p.at, "expected an operator");

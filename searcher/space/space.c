@@ -159,7 +159,7 @@ static double *when_of (const struct dim *d, const void *base)
 /* How much two values that mean the same may differ by rounding: 0.1 + 2 * 0.1
  * is above 0.3, and pow() of another machine may differ in the last bit.
  */
-static double slack (const struct dim *d)
+static double rounding_slack (const struct dim *d)
 {
     switch ((enum param_type)d->type) {
     case PARAM_FLOAT:
@@ -190,7 +190,7 @@ void space_fill (struct dim *dims, void *base, int64_t at, const struct param *p
     }
     for (size_t i = 0; i < n; i++)
         if (dims[i].parent >= 0)
-            dims[i].slack = slack (dims + dims[i].parent);
+            dims[i].slack = rounding_slack (dims + dims[i].parent);
 }
 
 bool space_waits (const struct dim *d, const void *base, double x)
@@ -211,7 +211,7 @@ static double clamp (double x, double min, double max)
 }
 
 /* The value at 'part' (0 to 1) of the way from min to max. */
-static double between (const struct dim *d, double part)
+static double value_between (const struct dim *d, double part)
 {
     double x = clamp (d->min + part * (d->max - d->min), d->min, d->max);
 
@@ -337,7 +337,7 @@ double space_sample (const struct dim *d, uint64_t seed, uint64_t trial)
     case PARAM_LOG:
         break;
     }
-    return between (d, rng_unit (seed, trial, d->key));
+    return value_between (d, rng_unit (seed, trial, d->key));
 }
 
 double space_middle (const struct dim *d)
@@ -350,7 +350,7 @@ double space_middle (const struct dim *d)
         return d->min + d->step * floor ((d->max - d->min) / d->step / 2);
     if (d->step > 0)
         return on_step (d, d->min + (d->max - d->min) / 2);
-    return between (d, 0.5);
+    return value_between (d, 0.5);
 }
 
 /* Index of the value: i * (values - 1) / (points - 1), computed exactly and
@@ -377,7 +377,7 @@ double space_grid (const struct dim *d, int64_t i)
     if (d->step > 0)
         return on_step (
             d, d->min + d->step * grid_integer (0, step_total (d->min, d->max, d->step), i, steps));
-    return between (d, (double)i / steps);
+    return value_between (d, (double)i / steps);
 }
 
 /* Whether it is min plus a number of steps.  Another machine may have rounded differently. */

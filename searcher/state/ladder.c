@@ -18,7 +18,7 @@ struct wide {
 
 enum { WORDS = sizeof (struct wide) / sizeof (uint64_t) };
 
-static struct wide wide (uint64_t value)
+static struct wide wide_of (uint64_t value)
 {
     return (struct wide){ { value } };
 }
@@ -115,16 +115,16 @@ int ladder_height (struct ratio d, long rungs, int64_t length, int64_t trials)
     int height = 1;
 
     while (height < rungs && height < RUNGS_MAX
-           && !wide_above (wide_mul_power (wide (1), d.p, height),
-                           wide_mul_power (wide (least), d.q, height)))
+           && !wide_above (wide_mul_power (wide_of (1), d.p, height),
+                           wide_mul_power (wide_of (least), d.q, height)))
         height++;
     return height;
 }
 
 int64_t ladder_rung (struct ratio d, int64_t length, int steps)
 {
-    int64_t rung = wide_div (wide_mul_power (wide (length), d.q, steps),
-                             wide_mul_power (wide (1), d.p, steps), length);
+    int64_t rung = wide_div (wide_mul_power (wide_of (length), d.q, steps),
+                             wide_mul_power (wide_of (1), d.p, steps), length);
 
     return rung > 1 ? rung : 1;
 }
@@ -180,9 +180,9 @@ int bracket_heights (enum search_mode mode, int rungs, int *heights)
 }
 
 /* d^(height - 1) / height, times q^(RUNGS_MAX - 1) * lcm (1 .. RUNGS_MAX) */
-static struct wide weight (struct ratio d, int height)
+static struct wide bracket_weight (struct ratio d, int height)
 {
-    struct wide w = wide (UINT64_C (144403552893600) / height);
+    struct wide w = wide_of (UINT64_C (144403552893600) / height);
 
     w = wide_mul_power (w, d.p, height - 1);
     return wide_mul_power (w, d.q, RUNGS_MAX - height);
@@ -190,13 +190,13 @@ static struct wide weight (struct ratio d, int height)
 
 int bracket_trials (struct ratio d, int64_t total, const int *heights, int n, int64_t *trials)
 {
-    struct wide sum = wide (0);
+    struct wide sum = wide_of (0);
 
     for (int i = 0; i < n; i++)
-        sum = wide_add (sum, weight (d, heights[i]));
+        sum = wide_add (sum, bracket_weight (d, heights[i]));
     trials[0] = total;
     for (int i = 1; i < n; i++) {
-        struct wide share = wide_mul (weight (d, heights[i]), total);
+        struct wide share = wide_mul (bracket_weight (d, heights[i]), total);
         trials[i] = wide_div (share, sum, total);
         if (trials[i] < 1)
             trials[i] = 1;
@@ -218,6 +218,6 @@ void bracket_limits (int64_t limit, const int64_t *trials, int n, int64_t *limit
 
 int64_t bracket_width (struct ratio d, int height, int64_t max)
 {
-    return wide_div (wide_mul_power (wide (1), d.p, height - 1),
-                     wide_mul_power (wide (1), d.q, height - 1), max);
+    return wide_div (wide_mul_power (wide_of (1), d.p, height - 1),
+                     wide_mul_power (wide_of (1), d.q, height - 1), max);
 }

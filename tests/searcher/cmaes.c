@@ -92,7 +92,7 @@ static double deviation (const void *state)
     double sum = 0;
 
     for (int64_t i = 0; i < s->d; i++)
-        sum += log (vector (s, D)[i]);
+        sum += log (state_vector (s, D)[i]);
     return s->sigma * exp (sum / s->d);
 }
 

@@ -210,7 +210,7 @@ PyObject *tuple_of (const uint64_t *dims, int n)
 
 /* ---- protected memory ---- */
 
-static int take (struct protect_args *p, PyObject *memory, const uint64_t *dims)
+static int take_memory (struct protect_args *p, PyObject *memory, const uint64_t *dims)
 {
     if (lent_take (&p->memory, memory, true) < 0)
         return -1;
@@ -236,7 +236,7 @@ int protect_args_of (PyObject *args, struct protect_args *p)
     if (!PyArg_ParseTuple (args, "ssOOO:protect", &p->name, &type_name, &shape, &memory, &p->owner)
         || name_type (p, type_name) < 0 || (p->ndims = dims_of (shape, p->dims)) < 0)
         return -1;
-    return take (p, memory, p->dims);
+    return take_memory (p, memory, p->dims);
 }
 
 int protect_slab_of (PyObject *args, struct protect_args *p)
@@ -250,7 +250,7 @@ int protect_slab_of (PyObject *args, struct protect_args *p)
         || dims_of (offset, p->at) < 0 || dims_of (local, p->part) < 0)
         return -1;
     if (PyTuple_Size (offset) == p->ndims && PyTuple_Size (local) == p->ndims)
-        return take (p, memory, p->part);
+        return take_memory (p, memory, p->part);
     PyErr_Format (PyExc_ValueError,
                   "%s: the offset and shape of a slab must have as many dimensions as "
                   "the tensor",

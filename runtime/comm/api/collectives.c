@@ -310,7 +310,7 @@ int slurmdl_reduce (struct slurmdl_comm *c, const void *in, void *out, size_t n,
 /* The sum of the counts, or SIZE_MAX on overflow, which no memory and no 'n' can
  * match.
  */
-static size_t total (const size_t *counts, long n)
+static size_t sum_of_counts (const size_t *counts, long n)
 {
     size_t sum = 0;
 
@@ -353,7 +353,7 @@ int slurmdl_reduce_scatter (struct slurmdl_comm *c, const void *in, void *out, s
         *err->text = '\0';
     if (!parts)
         errorf (err, "out of memory");
-    else if (total (parts, size) != n)
+    else if (sum_of_counts (parts, size) != n)
         refuse_call (err, "the counts of all ranks must add up to n");
     else {
         k.bytes_out = type_bytes (parts[mesh_rank (c->mesh)], type);
@@ -384,7 +384,7 @@ int slurmdl_allgather (struct slurmdl_comm *c, const void *in, size_t own, void 
     else if (k.how.counts[mesh_rank (c->mesh)] != own)
         refuse_call (err, "bytes[] of this rank differs from the bytes that it passes");
     else {
-        k.bytes_out = total (k.how.counts, size);
+        k.bytes_out = sum_of_counts (k.how.counts, size);
         rv = begin_collective (&k);
     }
     free (even);
@@ -422,8 +422,8 @@ int slurmdl_alltoall (struct slurmdl_comm *c, const void *in, const size_t *to, 
             *err->text = '\0';
         return refuse_call (err, "the sizes are NULL");
     }
-    k.bytes_in = total (to, size);
-    k.bytes_out = total (from, size);
+    k.bytes_in = sum_of_counts (to, size);
+    k.bytes_out = sum_of_counts (from, size);
     return begin_collective (&k);
 }
 

@@ -87,7 +87,7 @@ static int pmi_request (int fd, char *line, const char *answer, double deadline,
 }
 
 /* Called by all ranks.  They see what rank 0 puts after the barrier. */
-static int exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
+static int pmi_exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
 {
     double deadline = monotonic () + p->timeout / 2;
     char notice[BOOT_NOTICE], space[256];
@@ -156,7 +156,7 @@ static int pmi_find (struct boot_place *p, const struct slurmdl_comm_options *o,
     if (pmi_init (fd, line, err) < 0)
         return -1;
     users++;
-    if (p->size > 1 && exchange (fd, p, line, err) < 0) {
+    if (p->size > 1 && pmi_exchange (fd, p, line, err) < 0) {
         /* a barrier in progress cannot be left */
         if (errno != ETIMEDOUT)
             pmi_leave ();

@@ -66,7 +66,7 @@ static int load_pmix (struct slurmdl_error *err)
     return errorf (err, "PMIx: no %s in libpmix.so.2", missing);
 }
 
-static int failure (pmix_status_t s, const char *what, struct slurmdl_error *err)
+static int pmix_failure (pmix_status_t s, const char *what, struct slurmdl_error *err)
 {
     errno = s == PMIX_ERR_TIMEOUT ? ETIMEDOUT : EIO;
     return errorf (err, "PMIx: %s: %s", what, pmix.text (s));
@@ -89,7 +89,7 @@ static int find_size (const pmix_proc_t *self, struct boot_place *p, struct slur
     all.rank = PMIX_RANK_WILDCARD;
     s = pmix.get (&all, PMIX_JOB_SIZE, NULL, 0, &v);
     if (s != PMIX_SUCCESS)
-        return failure (s, "size of the job", err);
+        return pmix_failure (s, "size of the job", err);
     p->rank = (long)self->rank;
     p->size = (long)v->data.uint32;
     free (v);
@@ -114,7 +114,7 @@ static int pmix_put (struct boot_place *p, const char *key, struct slurmdl_error
     if (s == PMIX_SUCCESS)
         s = pmix.commit ();
     if (s != PMIX_SUCCESS)
-        return failure (s, "put", err);
+        return pmix_failure (s, "put", err);
     return failed ? -1 : 0;
 }
 
@@ -140,7 +140,7 @@ static int pmix_get (const pmix_proc_t *self, struct boot_place *p, const char *
            && monotonic () < deadline)
         nanosleep (&pause, NULL);
     if (s != PMIX_SUCCESS) {
-        failure (s, "rank 0 did not come", err);
+        pmix_failure (s, "rank 0 did not come", err);
         errno = ETIMEDOUT;
         return -1;
     }
@@ -165,7 +165,7 @@ static int pmix_find (struct boot_place *p, const struct slurmdl_comm_options *o
         return -1;
     memset (&self, 0, sizeof (self));
     if ((s = pmix.init (&self, NULL, 0)) != PMIX_SUCCESS)
-        return failure (s, "PMIx_Init", err);
+        return pmix_failure (s, "PMIx_Init", err);
     next_key (key, sizeof (key));
     rv = find_size (&self, p, err);
     if (rv == 0 && p->size > 1)

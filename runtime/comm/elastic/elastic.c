@@ -86,7 +86,7 @@ static void write_report (struct slurmdl_elastic *e, double begin)
 }
 
 /* If a rank was lost before the generation was complete, form the next one. */
-static int form (struct slurmdl_elastic *e, struct slurmdl_error *err)
+static int form_next_generation (struct slurmdl_elastic *e, struct slurmdl_error *err)
 {
     struct slurmdl_error why;
     double begin = 0;
@@ -143,7 +143,7 @@ struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e, struct slu
     leave_generation (e);
     e->ended = false;
     error_clear (err);
-    e->broken = (e->membership.by_hand ? form_by_hand (e, err) : form (e, err)) < 0;
+    e->broken = (e->membership.by_hand ? form_by_hand (e, err) : form_next_generation (e, err)) < 0;
     e->membership.self.request = 0;
     return e->comm;
 }
@@ -173,7 +173,7 @@ int slurmdl_elastic_close (struct slurmdl_elastic *e)
 
 /* ---- committed state ---- */
 
-static int bad (struct slurmdl_error *err, const char *name, const char *why)
+static int bad_argument (struct slurmdl_error *err, const char *name, const char *why)
 {
     errno = EINVAL;
     return errorf (err, "'%s': %s", name ? name : "", why);
@@ -205,11 +205,11 @@ static int fill_piece (struct elastic_piece *p, const char *name, enum slurmdl_t
 {
     memset (p, 0, sizeof (*p));
     if (!name || !*name || strlen (name) >= sizeof (p->name))
-        return bad (err, name, "the name must be 1 to 127 bytes");
+        return bad_argument (err, name, "the name must be 1 to 127 bytes");
     if (slurmdl_type_size (type) == 0)
-        return bad (err, name, "no such element type");
+        return bad_argument (err, name, "no such element type");
     if (ndims < 0 || ndims > DIMS_MAX)
-        return bad (err, name, "a tensor must have 0 to 8 dimensions");
+        return bad_argument (err, name, "a tensor must have 0 to 8 dimensions");
     strcpy (p->name, name);
     p->type = type;
     p->box = slab_whole (ndims, dims);
@@ -223,9 +223,9 @@ static int finish_piece (struct slurmdl_elastic *e, struct elastic_piece *p, voi
 {
     if (__builtin_mul_overflow (slab_elements (&p->box), slurmdl_type_size (p->type), &p->bytes)
         || p->bytes > SIZE_MAX / 2)
-        return bad (err, p->name, "it is too large");
+        return bad_argument (err, p->name, "it is too large");
     if (p->bytes && !data)
-        return bad (err, p->name, "there is no memory");
+        return bad_argument (err, p->name, "there is no memory");
     p->data = data;
     return replace_piece (e, p, err);
 }
@@ -258,7 +258,7 @@ int slurmdl_elastic_protect_shard (struct slurmdl_elastic *e, const char *name,
         p.box.dims[i] = local[i];
     }
     if (ndims < 1 || !slab_fits (&p.box, p.dims))
-        return bad (err, name, "the slab is not in the tensor");
+        return bad_argument (err, name, "the slab is not in the tensor");
     return finish_piece (e, &p, data, err);
 }
 

@@ -88,7 +88,7 @@ static bool was_in_last (const struct formation *m, const struct elastic_member 
 /* Since when we have been waiting for a generation in formation.  A process that
  * asks to be admitted waits for none until it is called, however long that takes.
  */
-static double since (const struct formation *m)
+static double waiting_since (const struct formation *m)
 {
     if (!m->last || was_in_last (m, &m->g->self))
         return m->begin;
@@ -105,7 +105,7 @@ static bool joined_generation (struct formation *m)
         return false;
     if (!(w = folder_get_generation (g->folder.path, m->view.highest)))
         return false;
-    g->since = since (m);
+    g->since = waiting_since (m);
     free (m->last);
     m->last = w;
     m->called = m->count = 0;
@@ -146,7 +146,7 @@ static bool is_surplus (struct formation *m)
     if (g->self.outcome != OUTCOME_GOOD)
         hold_off (g);
     g->self.was = 0;
-    g->self.isolated = 0; /* from now on reaches() decides */
+    g->self.isolated = 0; /* from now on reaches_generation() decides */
     g->self.was_rank = -1;
     return false;
 }
@@ -178,7 +178,7 @@ static long count_silence_reports (const struct formation *m, uint64_t next, con
 /* Seconds to wait for members of the newest generation that have not arrived and
  * are not known to be over.  Wait a quarter of that if their hosts do not answer.
  */
-static double grace (const struct formation *m, uint64_t next)
+static double grace_seconds (const struct formation *m, uint64_t next)
 {
     double s = 0;
 
@@ -217,7 +217,7 @@ static bool has_ended_well (const struct formation *m)
 /* Whether we can reach the generation: its last rank listens too, or at least its
  * kernel answers.
  */
-static bool reaches (struct membership *g, const struct generation *w)
+static bool reaches_generation (struct membership *g, const struct generation *w)
 {
     const struct elastic_member *s = &w->members[w->size - 1];
     int fd = socket_connect (member_host (w, s, &g->self), s->port, monotonic () + reach);
@@ -234,7 +234,7 @@ static bool may_ask_folder (struct formation *m)
 {
     if (!m->last || was_in_last (m, &m->g->self) || m->asked)
         return true;
-    return monotonic () >= m->g->hold && (is_deserted (m) || reaches (m->g, m->last));
+    return monotonic () >= m->g->hold && (is_deserted (m) || reaches_generation (m->g, m->last));
 }
 
 static int announce_member (struct formation *m, uint64_t next)
@@ -299,7 +299,7 @@ static bool is_complete (struct formation *m, uint64_t next)
         return false;
     if (!m->last)
         return n >= want || now - m->changed > m->g->settle;
-    if (now - m->called < grace (m, next))
+    if (now - m->called < grace_seconds (m, next))
         return false;
     return n >= want || signs_waiting (&m->view, &m->g->self, next) == 0
            || now - m->called > (answer < m->g->settle ? answer : m->g->settle);
@@ -461,7 +461,7 @@ static enum form_step form_generation (struct formation *m, struct slurmdl_error
     return decide_generation (m, m->view.highest + 1, err) < 0 ? FORM_FAILED : FORM_WAITS;
 }
 
-static void nap (const struct formation *m, long *us)
+static void nap_between_polls (const struct formation *m, long *us)
 {
     bool idle = m->last && !m->called;
     struct timespec t = { 0, (idle ? 100000 : *us) * 1000 };
@@ -473,7 +473,7 @@ static void nap (const struct formation *m, long *us)
 
 static bool is_formation_late (const struct formation *m)
 {
-    return monotonic () - since (m) > m->g->timeout;
+    return monotonic () - waiting_since (m) > m->g->timeout;
 }
 
 static int new_listener (struct membership *g, struct slurmdl_error *err)
@@ -497,7 +497,7 @@ int membership_form (struct membership *g, struct slurmdl_error *err)
             step = fail_late_formation (&m, err);
             break;
         }
-        nap (&m, &us);
+        nap_between_polls (&m, &us);
     }
     if (step == FORMED) {
         free (g->generation);

@@ -347,7 +347,8 @@ static int count_move (const struct move *m, long giver, long taker, void *arg)
     return 0;
 }
 
-static const struct elastic_piece *held (const struct slot *s, const struct elastic_piece *like)
+static const struct elastic_piece *find_held_piece (const struct slot *s,
+                                                    const struct elastic_piece *like)
 {
     const struct pieces *lists[] = { &s->own, &s->copies };
 
@@ -366,7 +367,7 @@ static int pack_move (const struct move *m, long giver, long taker, void *arg)
 
     if (giver != p->e->membership.rank)
         return 0;
-    if (!(mine = held (p->slot, m->from)))
+    if (!(mine = find_held_piece (p->slot, m->from)))
         return -1;
     slab_overlap (&m->from->box, &m->to->box, &both);
     slab_copy (&both, p->out + p->at_out[taker], &mine->box, mine->data, p->size);
@@ -397,7 +398,7 @@ static void prefix_sums (size_t *at, const size_t *bytes, size_t size)
     }
 }
 
-static size_t sum (const size_t *bytes, size_t size)
+static size_t sum_bytes (const size_t *bytes, size_t size)
 {
     size_t n = 0;
 
@@ -417,8 +418,8 @@ static int move_tensor (struct packing *p, const struct directory *d, const size
     each_move (d, at[0], at[1], at[2], at[3], count_move, p);
     prefix_sums (p->at_out, p->to, size);
     prefix_sums (p->at_in, p->from, size);
-    p->out = malloc (sum (p->to, size) + 1);
-    p->in = malloc (sum (p->from, size) + 1);
+    p->out = malloc (sum_bytes (p->to, size) + 1);
+    p->in = malloc (sum_bytes (p->from, size) + 1);
     p->want = pieces_find (&p->e->wants, d->list[at[0]].piece.name);
     p->local = malloc (p->want ? p->want->bytes + 1 : 1);
     if (!p->out || !p->in || !p->local) {

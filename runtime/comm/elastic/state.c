@@ -76,7 +76,7 @@ bool piece_is_same (const struct elastic_piece *a, const struct elastic_piece *b
 /* Make the pieces of 'p' after the first 'keep' match the 'n' in 'like'.  Reuse the
  * memory of pieces that are the same, which is the usual case.
  */
-static int shape (struct pieces *p, size_t keep, const struct elastic_piece *like, size_t n)
+static int shape_pieces (struct pieces *p, size_t keep, const struct elastic_piece *like, size_t n)
 {
     size_t same = keep, end = keep + n;
 
@@ -113,7 +113,7 @@ int piece_store (const struct elastic_piece *program, const void *ours)
 
 static int copy_own (struct slurmdl_elastic *e, struct slot *s, struct slurmdl_error *err)
 {
-    if (shape (&s->own, 0, e->wants.list, e->wants.n) < 0)
+    if (shape_pieces (&s->own, 0, e->wants.list, e->wants.n) < 0)
         return errorf (err, "out of memory: no copy of the state");
     for (size_t i = 0; i < e->wants.n; i++)
         if (e->wants.list[i].bytes && piece_load (s->own.list[i].data, &e->wants.list[i]) < 0)
@@ -232,7 +232,7 @@ static int pass_slabs (struct slurmdl_elastic *e, const long peers[2], struct sl
     if (exchange_slabs (e, peers, mine, out * sizeof (*mine), theirs, in * sizeof (*theirs), err)
         < 0)
         goto done;
-    if (shape (&s->copies, keep, theirs, in) < 0)
+    if (shape_pieces (&s->copies, keep, theirs, in) < 0)
         errorf (err, "out of memory: no copies of another rank's slabs");
     else
         rv = pass_data (e, peers, s, keep, err);

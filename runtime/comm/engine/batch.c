@@ -23,7 +23,7 @@ static double factor_of (const struct tensor *t)
     return t->prescale * t->postscale;
 }
 
-static bool sums (const struct tensor *t)
+static bool is_sum (const struct tensor *t)
 {
     return t->op == SLURMDL_SUM || t->op == SLURMDL_AVERAGE;
 }
@@ -32,7 +32,7 @@ static bool sums (const struct tensor *t)
 static bool scales_well (const struct tensor *t)
 {
     return factor_of (t) == 1
-           || (sums (t) && t->type != SLURMDL_F8_E4M3 && t->type != SLURMDL_F8_E5M2);
+           || (is_sum (t) && t->type != SLURMDL_F8_E4M3 && t->type != SLURMDL_F8_E5M2);
 }
 
 /* Whether the batch can run in device memory, without the host.  All ranks answer

@@ -363,7 +363,7 @@ static int take_counts (struct control *k, struct tensor *t, struct packet *p)
 }
 
 /* The caller holds the lock. */
-static int learn (struct control *k, uint32_t id, struct tensor *t)
+static int learn_tensor (struct control *k, uint32_t id, struct tensor *t)
 {
     struct name *n = name_find (k->e, t->name, true);
 
@@ -390,7 +390,7 @@ static int down_assign (struct control *k, struct packet *p)
         return -1;
     }
     pthread_mutex_lock (&k->e->lock);
-    rv = learn (k, id, t);
+    rv = learn_tensor (k, id, t);
     pthread_mutex_unlock (&k->e->lock);
     if (rv < 0)
         tensor_free (t);
@@ -608,7 +608,7 @@ int control_down (struct control *k, struct packet *p)
 static const double LOOK_SECONDS = 1; /* how often to check whether a rank has gone */
 
 /* Send the new child a packet, so that it knows that we are here. */
-static int welcome (struct control *k, size_t i, int fd, struct net_seal *seal)
+static int welcome_child (struct control *k, size_t i, int fd, struct net_seal *seal)
 {
     struct packet p = { NULL };
     int rv;
@@ -649,7 +649,7 @@ static int control_meet (struct control *k, double now)
         if (!k->children[i].expected)
             continue;
         fd = mesh_socket_now (k->e->channel->mesh, rank, &seal, &err);
-        if (fd >= 0 ? welcome (k, i, fd, seal) < 0 : errno != EAGAIN)
+        if (fd >= 0 ? welcome_child (k, i, fd, seal) < 0 : errno != EAGAIN)
             return fail_control (k, &err);
         if (fd < 0 && over)
             return fail_silent_rank (k, rank);
@@ -749,7 +749,7 @@ static int control_init (struct control *k)
 
 /* ---- one round ---- */
 
-static void lost (struct control *k, long rank)
+static void control_lost_rank (struct control *k, long rank)
 {
     char text[256];
 
@@ -772,7 +772,7 @@ static int send_packet_down (struct control *k, const struct packet *p)
 {
     for (size_t i = 0; i < k->tree.n; i++)
         if (connection_send (&k->children[i], p) < 0) {
-            lost (k, k->tree.children[i]);
+            control_lost_rank (k, k->tree.children[i]);
             return -1;
         }
     return 0;
@@ -875,7 +875,7 @@ static int send_packet_up (struct control *k)
     if (pass_readiness_up (k) < 0)
         return -1;
     if (k->up.n && (rv = connection_send (&k->parent, &k->up)) < 0)
-        lost (k, k->tree.parent);
+        control_lost_rank (k, k->tree.parent);
     packet_clear (&k->up);
     return rv;
 }
@@ -902,7 +902,7 @@ static int hear_unit (struct control *k, size_t unit)
     if (w->altered)
         altered (k, from);
     else if (gone < 0 && !k->ended)
-        lost (k, from);
+        control_lost_rank (k, from);
     return w->altered ? -1 : gone;
 }
 
@@ -980,7 +980,7 @@ static int look_at_hosts (struct control *k, double now)
         long rank = i ? k->tree.children[i - 1] : k->tree.parent;
         if (!mesh_is_unreachable (m, rank, w->fd))
             continue;
-        lost (k, rank);
+        control_lost_rank (k, rank);
         return -1;
     }
     return 0;
@@ -1011,7 +1011,7 @@ static void exchange_packets (struct control *k, struct pollfd *p)
 /* ---- end ---- */
 
 /* Tell the ranks above and below why we failed. */
-static void spread (struct control *k)
+static void spread_error (struct control *k)
 {
     struct engine *e = k->e;
     struct packet p = { NULL };
@@ -1116,7 +1116,7 @@ void *control_main (void *arg)
     if (!k.ended && !engine_code (k.e))
         engine_fail (k.e, ENOMEM, "no memory for named tensors");
     if (k.children && engine_code (k.e))
-        spread (&k);
+        spread_error (&k);
     control_end (&k);
     if (p)
         goodbye (&k, p, monotonic () + (engine_code (k.e) ? 1 : GOODBYE));

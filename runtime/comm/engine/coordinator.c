@@ -329,7 +329,7 @@ static int into_group (struct coordinator *c, struct tensor_entry *f, const char
     return 0;
 }
 
-static int complete (struct coordinator *c, struct tensor_entry *f)
+static int complete_tensor (struct coordinator *c, struct tensor_entry *f)
 {
     char why[256];
     bool bad = find_mismatch (c, f, why, sizeof (why));
@@ -380,7 +380,7 @@ int coordinator_request (struct coordinator *c, long rank, struct tensor *t)
     }
     if (f->counts)
         f->counts[rank] = n;
-    return ++f->asked + c->joined < c->size ? 0 : complete (c, f);
+    return ++f->asked + c->joined < c->size ? 0 : complete_tensor (c, f);
 }
 
 int coordinator_ready (struct coordinator *c, uint32_t id)
@@ -393,7 +393,7 @@ int coordinator_ready (struct coordinator *c, uint32_t id)
         tensor_entry_drop (c, f); /* ranks that have joined contribute 0 rows now */
         return 0;
     }
-    return complete (c, f);
+    return complete_tensor (c, f);
 }
 
 static void all_joined (struct coordinator *c, long last)
@@ -423,7 +423,7 @@ int coordinator_join (struct coordinator *c, long rank)
             }
     for (f = list; f; f = next) {
         next = f->next;
-        rv |= complete (c, f);
+        rv |= complete_tensor (c, f);
     }
     return rv;
 }

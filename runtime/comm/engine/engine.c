@@ -25,7 +25,7 @@ static double from_environment (const char *name, double otherwise)
     return text && end != text && v >= 0 ? v : otherwise;
 }
 
-static void settings (struct engine *e)
+static void read_engine_settings (struct engine *e)
 {
     e->timeout = mesh_timeout (e->channel->mesh);
     e->fusion = (size_t)from_environment ("DL_FUSION_BYTES", 1 << 26);
@@ -107,7 +107,7 @@ static struct engine *engine_open (struct slurmdl_comm *c, struct slurmdl_error 
     e->channel = comm_channel (c, COMM_CHANNEL_ENGINE, err);
     if (e->wake < 0 || !e->channel)
         goto fail;
-    settings (e);
+    read_engine_settings (e);
     if (path && *path
         && timeline_open (&e->timeline, path, e->rank, slurmdl_comm_host (c, e->rank),
                           cycles && *cycles && strcmp (cycles, "0"), err)

@@ -126,7 +126,7 @@ static int reduce_next (struct engine *e, struct engine_batch *b, struct slurmdl
     return rv;
 }
 
-static void one (struct engine *e)
+static void execute_next (struct engine *e)
 {
     struct engine_batch *b = e->queue;
     struct slurmdl_error err = { "" };
@@ -153,7 +153,7 @@ void *executor_main (void *arg)
             pthread_cond_wait (&e->work, &e->lock);
         if (!e->queue)
             break;
-        one (e);
+        execute_next (e);
     }
     pthread_mutex_unlock (&e->lock);
     return NULL;

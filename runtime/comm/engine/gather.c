@@ -5,7 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/engine/batch.h"
 
-static size_t block (const struct engine_batch *b, long rank)
+static size_t bytes_of_rank (const struct engine_batch *b, long rank)
 {
     size_t n = 0;
 
@@ -19,7 +19,7 @@ static size_t gather_blocks (const struct engine *e, const struct engine_batch *
     size_t n = 0;
 
     for (long r = 0; r < e->size; r++)
-        n += block (b, r);
+        n += bytes_of_rank (b, r);
     return n;
 }
 
@@ -35,7 +35,7 @@ static int pack_gather (struct engine *e, struct engine_batch *b, struct slurmdl
         b->out = batch_target (it->task);
         return 0;
     }
-    if (!(to = engine_buffer_room (&slot[0], block (b, e->rank)))
+    if (!(to = engine_buffer_room (&slot[0], bytes_of_rank (b, e->rank)))
         || !engine_buffer_room (&slot[1], gather_blocks (e, b)))
         return errorf (err, "no memory to put tensors together");
     b->in = to;
@@ -59,7 +59,7 @@ static int gather_batch (struct engine *e, struct engine_batch *b, struct slurmd
     if (!bytes)
         return errorf (err, "no memory for an all-gather");
     for (long r = 0; r < e->size; r++)
-        bytes[r] = block (b, r);
+        bytes[r] = bytes_of_rank (b, r);
     rv = slurmdl_allgather (e->channel, b->in, bytes[e->rank], b->out, bytes, err);
     free (bytes);
     return rv;

@@ -7,7 +7,7 @@
 
 static char gone; /* marks a slot whose entry was removed */
 
-static size_t first (const struct map *m, uint64_t key)
+static size_t first_slot (const struct map *m, uint64_t key)
 {
     return (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (m->room - 1);
 }
@@ -15,7 +15,7 @@ static size_t first (const struct map *m, uint64_t key)
 /* The slot of 'key', or the empty slot where it belongs. */
 static struct map_slot *find_map_slot (const struct map *m, uint64_t key)
 {
-    size_t i = first (m, key);
+    size_t i = first_slot (m, key);
 
     while (m->slots[i].value && (m->slots[i].key != key || m->slots[i].value == &gone))
         i = (i + 1) & (m->room - 1);

@@ -93,7 +93,7 @@ static int queue_reduce (struct queue_plan *p)
 
 /* ---- reduce-scatter: for each rank, its parts of all tensors together ---- */
 
-static int scatter (struct queue_plan *p, const void *in, void *out)
+static int reduce_scatter_batch (struct queue_plan *p, const void *in, void *out)
 {
     const struct tensor *t = p->b->items->t;
     struct engine *e = p->e;
@@ -135,11 +135,11 @@ static int queue_scatter (struct queue_plan *p)
     char *in, *out;
 
     if (is_direct (p))
-        return scatter (p, it->task->in, batch_target (it->task));
+        return reduce_scatter_batch (p, it->task->in, batch_target (it->task));
     if (!(in = queue_buffer (p, 0, bytes)) || !(out = queue_buffer (p, 1, bytes)))
         return -1;
     put_parts (p, in);
-    if (queue_flush_copies (p) < 0 || scatter (p, in, out) < 0)
+    if (queue_flush_copies (p) < 0 || reduce_scatter_batch (p, in, out) < 0)
         return -1;
     for (size_t i = 0; i < b->n; i++) {
         size_t n;

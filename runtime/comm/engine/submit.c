@@ -254,7 +254,8 @@ static int64_t submit_locked (struct engine *e, const struct slurmdl_request *r,
     return t->ticket;
 }
 
-static int64_t submit (struct engine *e, const struct slurmdl_request *r, struct slurmdl_error *err)
+static int64_t submit_request_locked (struct engine *e, const struct slurmdl_request *r,
+                                      struct slurmdl_error *err)
 {
     const char *wrong = check_request (e, r);
     struct memory_place place;
@@ -284,7 +285,7 @@ int64_t slurmdl_submit (struct slurmdl_comm *c, const struct slurmdl_request *r,
 
     if (!e)
         return -1;
-    ticket = submit (e, r, err);
+    ticket = submit_request_locked (e, r, err);
     engine_leave (e);
     return ticket;
 }

@@ -9,7 +9,7 @@
 #include "runtime/comm/mesh/channel.h"
 
 /* Returns -1 with errno set; the mesh remains usable. */
-static int reach (struct mesh *m, long peer)
+static int reach_peer (struct mesh *m, long peer)
 {
     int fd = atomic_load (&m->links[peer].out);
 
@@ -30,14 +30,14 @@ static int not_reached (struct mesh *m, long peer, struct slurmdl_error *err)
 
 int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
 {
-    int fd = reach (m, peer);
+    int fd = reach_peer (m, peer);
 
     return fd >= 0 ? fd : not_reached (m, peer, err);
 }
 
 enum mesh_presence mesh_probe_peer (struct mesh *m, long peer, struct slurmdl_error *err)
 {
-    if (reach (m, peer) >= 0)
+    if (reach_peer (m, peer) >= 0)
         return PEER_ALIVE;
     return errno == ETIMEDOUT || errno == EHOSTUNREACH ? not_reached (m, peer, err) : PEER_ENDED;
 }

@@ -38,7 +38,7 @@ static uint64_t path_device (const char *path)
     return stat (path, &st) == 0 ? st.st_dev : 0;
 }
 
-static void cores (struct mesh_peer_info *c)
+static void find_own_cores (struct mesh_peer_info *c)
 {
     cpu_set_t set;
     const unsigned char *bytes = (const void *)&set;
@@ -76,7 +76,7 @@ void peer_info_fill (struct mesh_peer_info *c)
     process_id_describe (&c->member);
     if (getrandom (c->token, sizeof (c->token), 0) != sizeof (c->token))
         memset (c->token, 0, sizeof (c->token));
-    cores (c);
+    find_own_cores (c);
     interface_addresses (getenv ("DL_COMM_INTERFACE"), c->at, PEER_ADDRESSES);
 }
 
@@ -198,8 +198,8 @@ static void set_address (struct address *out, const struct interface_address *a,
 }
 
 /* List addresses in the order in which to try them: those in our own networks first. */
-static int addresses (const struct mesh_peer_info *self, const struct mesh_peer_info *to,
-                      struct address *out)
+static int list_addresses (const struct mesh_peer_info *self, const struct mesh_peer_info *to,
+                           struct address *out)
 {
     struct interface_address loopback = { 4, 8, { 127, 0, 0, 1 } };
     int n = 0;
@@ -241,7 +241,7 @@ static int try_one (struct dial *c, const struct address *a, double deadline)
     return -1;
 }
 
-static int dial (struct dial *c, const struct address *at, int n, double deadline)
+static int dial_addresses (struct dial *c, const struct address *at, int n, double deadline)
 {
     struct timespec nap = { 0, 20000000 };
     double now = monotonic ();
@@ -278,7 +278,7 @@ int dial_rank (const struct dial_caller *caller, const struct mesh_peer_info *to
     struct handshake h = dial_handshake (to, caller->key, caller->plain);
     struct dial c = { &h, hello, caller->timeout, false, NULL };
     struct address at[PEER_ADDRESSES];
-    int fd = dial (&c, at, addresses (caller->self, to, at), deadline);
+    int fd = dial_addresses (&c, at, list_addresses (caller->self, to, at), deadline);
 
     handshake_forget (h.key, sizeof (h.key));
     *seal = c.seal;
@@ -298,7 +298,7 @@ static bool address_answers (const struct address *a, double deadline)
 bool dial_reaches (const struct dial_caller *caller, const struct mesh_peer_info *to)
 {
     struct address at[PEER_ADDRESSES];
-    int n = addresses (caller->self, to, at);
+    int n = list_addresses (caller->self, to, at);
     struct timespec nap = { 0, 100000000 };
     double now = monotonic ();
     double deadline = now + doubt (caller->timeout);

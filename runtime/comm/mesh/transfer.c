@@ -46,7 +46,7 @@ static const double LISTENER_SECONDS = 1;
 
 /* ---- batches ---- */
 
-static int records (const struct side *s)
+static int count_records (const struct side *s)
 {
     return (int)((s->size + MESH_RECORD - 1) / MESH_RECORD);
 }
@@ -63,13 +63,13 @@ static void open_batch (struct side *s)
     size_t tag = seal_size (s->seal);
 
     s->size = s->n - s->at < AT_ONCE ? s->n - s->at : AT_ONCE;
-    s->all = (s->begun ? 0 : HEAD + tag) + s->size + (size_t)records (s) * tag;
+    s->all = (s->begun ? 0 : HEAD + tag) + s->size + (size_t)count_records (s) * tag;
     s->done = 0;
     s->checked = s->begun;
 }
 
 /* The bytes of record 'i' in place: one piece or two. */
-static int pieces (const struct side *s, int i, struct iovec *v)
+static int record_pieces (const struct side *s, int i, struct iovec *v)
 {
     size_t skip = s->at + (size_t)i * MESH_RECORD;
     size_t left = size_of_record (s, i);
@@ -91,7 +91,7 @@ static int pieces (const struct side *s, int i, struct iovec *v)
 static int place_records (struct mesh_transfer *x, struct side *s, int i, struct iovec *v)
 {
     if (s != &x->in || !x->t->reduce)
-        return pieces (s, i, v);
+        return record_pieces (s, i, v);
     *v = (struct iovec){ x->m->buffer + (size_t)i * MESH_RECORD, size_of_record (s, i) };
     return 1;
 }
@@ -108,7 +108,7 @@ static int remaining_vectors (struct mesh_transfer *x, struct side *s, struct io
         all[n++] = (struct iovec){ &s->head, HEAD };
         all[n++] = (struct iovec){ s->head_tag, tag };
     }
-    for (int i = 0; i < records (s); i++) {
+    for (int i = 0; i < count_records (s); i++) {
         n += place_records (x, s, i, all + n);
         all[n++] = (struct iovec){ s->tag[i], tag };
     }
@@ -145,7 +145,7 @@ static void seal_batch (struct mesh_transfer *x)
         return;
     if (!s->begun)
         seal_make (s->seal, &s->head, HEAD, s->head_tag);
-    for (int i = 0; i < records (s); i++)
+    for (int i = 0; i < count_records (s); i++)
         seal_make (s->seal, whole_record (x, s, i), size_of_record (s, i), s->tag[i]);
 }
 
@@ -182,7 +182,7 @@ static enum moved push (struct mesh_transfer *x)
 
 /* ---- receiving ---- */
 
-static int differs (struct mesh_transfer *x)
+static int fail_header (struct mesh_transfer *x)
 {
     const struct side *s = &x->in;
 
@@ -203,7 +203,7 @@ static int check_head (struct mesh_transfer *x)
         && s->head.size == s->n)
         return 0;
     if (s->head.magic == HEAD_MESSAGE)
-        return differs (x);
+        return fail_header (x);
     return mesh_fail (x->m, ECONNRESET, x->err, "rank %ld on %s has closed its communicator",
                       mesh_world_rank (x->m, s->peer), mesh_host (x->m, s->peer));
 }
@@ -224,7 +224,7 @@ static int check_records (struct mesh_transfer *x)
             return -1;
         s->checked = 1;
     }
-    for (int i = s->checked - 1; i < records (s); i++) {
+    for (int i = s->checked - 1; i < count_records (s); i++) {
         size_t size = size_of_record (s, i);
         size_t first = (size_t)i * MESH_RECORD;
         if (s->done < head + first + size + (size_t)(i + 1) * tag)
@@ -451,7 +451,7 @@ static int run_transfer (struct mesh_transfer *x)
     return 0;
 }
 
-static size_t both (const struct iovec *v)
+static size_t iovec_bytes (const struct iovec *v)
 {
     return v[0].iov_len + v[1].iov_len;
 }
@@ -485,15 +485,16 @@ int mesh_sendrecv (struct mesh *m, const struct mesh_sendrecv *t, struct slurmdl
         return mesh_fail (m, ENOMEM, err, "out of memory");
     if (is_split (t) && !m->record && !(m->record = malloc (MESH_RECORD)))
         return mesh_fail (m, ENOMEM, err, "out of memory");
-    x.out = (struct side){ .peer = t->to,
-                           .fd = -1,
-                           .head = { HEAD_MESSAGE, atomic_load (&m->root->tag), both (t->out) },
-                           .data = { t->out[0], t->out[1] },
-                           .n = both (t->out) };
+    x.out =
+        (struct side){ .peer = t->to,
+                       .fd = -1,
+                       .head = { HEAD_MESSAGE, atomic_load (&m->root->tag), iovec_bytes (t->out) },
+                       .data = { t->out[0], t->out[1] },
+                       .n = iovec_bytes (t->out) };
     x.in = (struct side){ .peer = t->from,
                           .fd = -1,
                           .data = { t->in[0], t->in[1] },
-                          .n = t->reduce ? t->reduce_n : both (t->in) };
+                          .n = t->reduce ? t->reduce_n : iovec_bytes (t->in) };
     x.began = monotonic ();
     if (t->to >= 0) {
         if ((x.out.fd = mesh_dial (m, t->to, err)) < 0)

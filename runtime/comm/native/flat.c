@@ -40,8 +40,8 @@ static void parts_even (size_t *at, long ranks, size_t n)
 }
 
 /* The parts 'first' to 'last' - 1 counted from ours, in one or two pieces of memory. */
-static void span (const struct parts *p, char *base, long rank, long first, long last,
-                  struct iovec v[2])
+static void part_span (const struct parts *p, char *base, long rank, long first, long last,
+                       struct iovec v[2])
 {
     long a = (rank + first) % p->n;
     long b = a + (last - first);
@@ -111,9 +111,9 @@ static int parts_reduce_scatter (struct mesh *m, const struct parts *p, struct s
         half = (s + 1) / 2;
         t.to = (rank + half) % p->n;
         t.from = (rank - half + p->n) % p->n;
-        span (p, from, rank, half, s, t.out);
-        span (p, from, rank, 0, s - half, f.from);
-        span (p, p->out, rank, 0, s - half, f.to);
+        part_span (p, from, rank, half, s, t.out);
+        part_span (p, from, rank, 0, s - half, f.from);
+        part_span (p, p->out, rank, 0, s - half, f.to);
         t.reduce_n = f.to[0].iov_len + f.to[1].iov_len;
         rv = mesh_sendrecv (m, &t, err);
         if (s == p->n && s % 2 == 1)
@@ -138,8 +138,8 @@ static int parts_allgather (struct mesh *m, const struct parts *p, struct slurmd
         long half = (s + 1) / 2;
         struct mesh_sendrecv t = { .to = (rank - half + p->n) % p->n,
                                    .from = (rank + half) % p->n };
-        span (p, p->out, rank, 0, s - half, t.out);
-        span (p, p->out, rank, half, s, t.in);
+        part_span (p, p->out, rank, 0, s - half, t.out);
+        part_span (p, p->out, rank, half, s, t.in);
         rv = mesh_sendrecv (m, &t, err);
     }
     return rv;

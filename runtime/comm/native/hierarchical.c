@@ -190,7 +190,7 @@ static int fail_hierarchy_memory (struct slurmdl_error *err)
 /* Divide 'n' elements into one block for each local rank, starting at multiples of
  * 64 elements.  The caller frees the result.
  */
-static size_t *shares (const struct hierarchy *h, size_t n, struct node_layout *l)
+static size_t *divide_elements (const struct hierarchy *h, size_t n, struct node_layout *l)
 {
     size_t size = (size_t)h->local_size, each = (n / size + 64) / 64 * 64;
     size_t *at = calloc (2 * size, sizeof (*at));
@@ -221,7 +221,7 @@ static int allreduce_parts (struct hierarchy *h, const struct collective *c,
     char *own;
     int rv;
 
-    if (!(at = shares (h, c->n, &l)))
+    if (!(at = divide_elements (h, c->n, &l)))
         return fail_hierarchy_memory (err);
     own = (char *)c->out + l.starts[h->local_rank] * size;
     count = l.counts[h->local_rank];
@@ -326,7 +326,7 @@ static int broadcast_parts (struct hierarchy *h, const struct collective *c,
     size_t *at;
     int rv = 0;
 
-    if (!(at = shares (h, c->n, &l)))
+    if (!(at = divide_elements (h, c->n, &l)))
         return fail_hierarchy_memory (err);
     p.root = mesh_node_of (h->mesh, c->root);
     p.out = (char *)c->out + l.starts[h->local_rank];

@@ -69,7 +69,7 @@ static int make_shared_memory (size_t bytes)
     return fd;
 }
 
-static int map (struct node_group *n, int fd)
+static int map_node_memory (struct node_group *n, int fd)
 {
     void *p = mmap (NULL, n->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -87,11 +87,11 @@ static bool is_node_memory_wanted (void)
 }
 
 /* The first rank's part.  Returns its file descriptor, or -1 if it has no memory. */
-static int offer (struct node_group *n, struct node_offer *o)
+static int make_node_offer (struct node_group *n, struct node_offer *o)
 {
     int fd = is_node_memory_wanted () ? make_shared_memory (n->bytes) : -1;
 
-    if (fd >= 0 && map (n, fd) < 0) {
+    if (fd >= 0 && map_node_memory (n, fd) < 0) {
         close (fd);
         fd = -1;
     }
@@ -120,7 +120,7 @@ static bool map_peer (struct node_group *n, const struct node_offer *o)
     if (o->fd < 0 || o->bytes != n->bytes || (fd = open (path, O_RDWR | O_CLOEXEC)) < 0)
         return false;
     if (fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && (uint64_t)st.st_size == o->bytes
-        && map (n, fd) == 0)
+        && map_node_memory (n, fd) == 0)
         ok = n->head->nonce == o->nonce;
     close (fd);
     return ok;
@@ -133,7 +133,7 @@ static enum node_memory offer_node_memory (struct node_group *n, struct slurmdl_
 {
     struct node_offer o = { 0 };
     enum node_memory result = NODE_MEMORY_FAILED;
-    int fd = offer (n, &o);
+    int fd = make_node_offer (n, &o);
     char all = fd >= 0;
 
     for (long r = 1; r < n->size; r++)

@@ -175,7 +175,7 @@ static int check_cuda (cudaError_t e, const char *what, struct slurmdl_error *er
 }
 
 /* CUDA calls of this thread must not end a stream capture of the program. */
-static void use (const void *p)
+static void use_device_of (const void *p)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
     struct cudaPointerAttributes a;
@@ -217,7 +217,7 @@ static int queue_begin (void *self, struct slurmdl_error *err)
     return rv;
 }
 
-static int after (void *self, const struct memory_mark *m, struct slurmdl_error *err)
+static int nccl_after (void *self, const struct memory_mark *m, struct slurmdl_error *err)
 {
     struct nccl_self *s = self;
 
@@ -386,9 +386,9 @@ static int queue_end (void *self, struct slurmdl_error *err)
     return rv;
 }
 
-static const struct comm_queue nccl_queue = { .use = use,
+static const struct comm_queue nccl_queue = { .use = use_device_of,
                                               .begin = queue_begin,
-                                              .after = after,
+                                              .after = nccl_after,
                                               .room = nccl_buffer,
                                               .copy = nccl_copy,
                                               .factor = nccl_set_factor,
@@ -585,7 +585,7 @@ static int end_call (struct nccl_call *c, ncclResult_t r)
 }
 
 /* Keep the first error in a group, which has to be ended in any case. */
-static void note (ncclResult_t *first, ncclResult_t r)
+static void note_first_error (ncclResult_t *first, ncclResult_t r)
 {
     if (*first == ncclSuccess && r != ncclInProgress)
         *first = r;
@@ -636,8 +636,8 @@ static ncclResult_t scatter_unequal (const struct nccl_call *c, const char *in, 
 
     for (int r = 0; r < c->s->size; r++) {
         if (counts[r])
-            note (&first, ncclReduce (in, out, counts[r] * c->factor, c->type, c->op, r, c->s->comm,
-                                      c->stream));
+            note_first_error (&first, ncclReduce (in, out, counts[r] * c->factor, c->type, c->op, r,
+                                                  c->s->comm, c->stream));
         in += counts[r] * c->size;
     }
     return end_group (first);
@@ -664,8 +664,8 @@ static ncclResult_t gather_unequal (const struct nccl_call *c, const void *in, c
 
     for (int r = 0; r < c->s->size; r++) {
         if (bytes[r])
-            note (&first, ncclBroadcast (r == c->s->rank ? in : out, out, bytes[r], ncclUint8, r,
-                                         c->s->comm, c->stream));
+            note_first_error (&first, ncclBroadcast (r == c->s->rank ? in : out, out, bytes[r],
+                                                     ncclUint8, r, c->s->comm, c->stream));
         out += bytes[r];
     }
     return end_group (first);
@@ -705,9 +705,11 @@ static int nccl_alltoall (void *self, const struct collective *a, struct slurmdl
     first = ncclGroupStart ();
     for (int r = 0; r < c.s->size; r++) {
         if (a->counts[r])
-            note (&first, ncclSend (source, a->counts[r], ncclUint8, r, c.s->comm, c.stream));
+            note_first_error (&first,
+                              ncclSend (source, a->counts[r], ncclUint8, r, c.s->comm, c.stream));
         if (a->from[r])
-            note (&first, ncclRecv (target, a->from[r], ncclUint8, r, c.s->comm, c.stream));
+            note_first_error (&first,
+                              ncclRecv (target, a->from[r], ncclUint8, r, c.s->comm, c.stream));
         source += a->counts[r];
         target += a->from[r];
     }

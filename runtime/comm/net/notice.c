@@ -32,7 +32,7 @@ int notice_step_name (char *buf, size_t size, const char *what)
                : -1;
 }
 
-static const char *home (void)
+static const char *home_folder (void)
 {
     const char *dir = getenv ("HOME");
     const struct passwd *pw = dir && *dir ? NULL : getpwuid (geteuid ());
@@ -60,7 +60,7 @@ static int keep_notice (int fd, bool good)
  */
 static int open_notice_folder (bool make)
 {
-    const char *dir = home ();
+    const char *dir = home_folder ();
     struct stat st;
     int fd, at;
 
@@ -120,7 +120,7 @@ static int write_file (int at, const char *name, const char *text)
 static int explain_notice (const char *name, struct slurmdl_error *err)
 {
     int saved = errno;
-    const char *dir = home (); /* may change errno */
+    const char *dir = home_folder (); /* may change errno */
 
     errno = saved;
     errorf (err, "~/%s/%.80s (of %.40s): %s", folder, name, dir ? dir : "no home",

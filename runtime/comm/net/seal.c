@@ -113,7 +113,8 @@ struct digest {
     unsigned char blocks[BLOCKS][SHORT];
 };
 
-static const void *digest (const struct way *w, const void *data, size_t *n, struct digest *d)
+static const void *digest_of_blocks (const struct way *w, const void *data, size_t *n,
+                                     struct digest *d)
 {
     const unsigned char *p = data;
     unsigned char last[BLOCK];
@@ -140,7 +141,7 @@ void seal_make (struct net_seal *s, const void *data, size_t n, void *tag)
 
     if (!s)
         return;
-    data = digest (&s->out, data, &n, &d);
+    data = digest_of_blocks (&s->out, data, &n, &d);
     next_nonce (&s->out, nonce);
     if (s->aes)
         crypto_aead_aes256gcm_encrypt_detached_afternm (empty, tag, NULL, empty, 0, data, n, NULL,
@@ -158,7 +159,7 @@ int seal_check (struct net_seal *s, const void *data, size_t n, const void *tag)
 
     if (!s)
         return 0;
-    data = digest (&s->in, data, &n, &d);
+    data = digest_of_blocks (&s->in, data, &n, &d);
     next_nonce (&s->in, nonce);
     if (s->aes)
         rv = crypto_aead_aes256gcm_decrypt_detached_afternm (empty, NULL, empty, 0, tag, data, n,

@@ -191,7 +191,7 @@ static int wait_after_call (int fd, ssize_t k, short events, double deadline)
 }
 
 /* Remove the first 'k' bytes from the pieces. */
-static void skip (struct msghdr *h, size_t k)
+static void skip_bytes (struct msghdr *h, size_t k)
 {
     while (h->msg_iovlen > 0 && k >= h->msg_iov->iov_len) {
         k -= h->msg_iov->iov_len;
@@ -208,13 +208,13 @@ int socket_sendv (int fd, struct iovec *v, int n, double deadline)
 {
     struct msghdr h = { .msg_iov = v, .msg_iovlen = (size_t)n };
 
-    skip (&h, 0);
+    skip_bytes (&h, 0);
     while (h.msg_iovlen > 0) {
         ssize_t k = sendmsg (fd, &h, MSG_NOSIGNAL);
         if (wait_after_call (fd, k, POLLOUT, deadline) < 0)
             return -1;
         if (k > 0)
-            skip (&h, (size_t)k);
+            skip_bytes (&h, (size_t)k);
     }
     return 0;
 }

@@ -126,8 +126,8 @@ static PyObject *elastic_form (PyObject *o, PyObject *type)
 /* Replace the owner of the name's memory.  By now the library no longer uses the memory
  * of the old owner.
  */
-static PyObject *keep (PyObject *o, int rv, const struct slurmdl_error *err, const char *name,
-                       PyObject *owner)
+static PyObject *keep_named_owner (PyObject *o, int rv, const struct slurmdl_error *err,
+                                   const char *name, PyObject *owner)
 {
     if (rv < 0)
         return raise_error (err, name);
@@ -147,7 +147,7 @@ static PyObject *elastic_protect (PyObject *o, PyObject *args)
         return NULL;
     rv = slurmdl_elastic_protect (e, p.name, p.type, p.ndims, p.dims, p.memory.data, &err);
     lent_return (&p.memory);
-    return keep (o, rv, &err, p.name, p.owner);
+    return keep_named_owner (o, rv, &err, p.name, p.owner);
 }
 
 static PyObject *elastic_protect_shard (PyObject *o, PyObject *args)
@@ -162,7 +162,7 @@ static PyObject *elastic_protect_shard (PyObject *o, PyObject *args)
     rv = slurmdl_elastic_protect_shard (e, p.name, p.type, p.ndims, p.dims, p.at, p.part,
                                         p.memory.data, &err);
     lent_return (&p.memory);
-    return keep (o, rv, &err, p.name, p.owner);
+    return keep_named_owner (o, rv, &err, p.name, p.owner);
 }
 
 static PyObject *elastic_state (PyObject *o, PyObject *args)

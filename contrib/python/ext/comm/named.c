@@ -18,7 +18,7 @@ static PyObject *view_of (PyObject *o)
 }
 
 /* Submit a request and return its ticket.  'kept' keeps its memory until it completes. */
-static PyObject *submitted (struct comm *self, const struct slurmdl_request *r, PyObject *kept)
+static PyObject *submit_request (struct comm *self, const struct slurmdl_request *r, PyObject *kept)
 {
     struct slurmdl_comm *c = comm_of (self);
     struct slurmdl_error err = { "" };
@@ -94,7 +94,7 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
     r.in = lent_in.data;
     r.out = lent_out.data;
     r.stream = (void *)stream;
-    number = submitted (self, &r, kept);
+    number = submit_request (self, &r, kept);
 out:
     lent_return (&lent_in);
     lent_return (&lent_out);
@@ -119,7 +119,7 @@ PyObject *comm_done (PyObject *o, PyObject *ticket_object)
 }
 
 /* The request is complete: release its memory. */
-static void forget (struct comm *self, PyObject *ticket_object)
+static void forget_ticket (struct comm *self, PyObject *ticket_object)
 {
     if (PyDict_DelItem (self->kept, ticket_object) < 0)
         PyErr_Clear ();
@@ -134,7 +134,7 @@ static void forget_all (struct comm *self, PyObject *tickets)
         PyObject *one = PyList_GetItem (tickets, i);
         PyObject *kept = PyDict_GetItem (self->kept, one);
         if (kept && PyTuple_GetItem (kept, 1) != Py_None)
-            forget (self, one);
+            forget_ticket (self, one);
     }
 }
 
@@ -167,7 +167,7 @@ PyObject *comm_wait (PyObject *o, PyObject *ticket_object)
     if (all)
         forget_all (self, all);
     else
-        forget (self, ticket_object);
+        forget_ticket (self, ticket_object);
     Py_XDECREF (all);
     if (rv < 0)
         return comm_fails (self, &err, "wait");
@@ -211,7 +211,7 @@ PyObject *comm_take (PyObject *o, PyObject *ticket_object)
     Py_END_ALLOW_THREADS;
     /* without 'counts', or if the request has an 'out' (EINVAL), it is still in flight */
     if (counts && (rv == 0 || errno != EINVAL))
-        forget (self, ticket_object);
+        forget_ticket (self, ticket_object);
     if (rv == 0)
         result = result_of (size, out, n, counts, slurmdl_comm_size (c));
     else

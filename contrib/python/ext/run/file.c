@@ -189,7 +189,8 @@ static void writer_dealloc (PyObject *o)
     free_object (o);
 }
 
-static int add (struct writer *self, const struct slurmdl_tensor *t, const struct lent *l)
+static int writer_add_tensor (struct writer *self, const struct slurmdl_tensor *t,
+                              const struct lent *l)
 {
     struct slurmdl_error err = { "" };
     struct slurmdl_writer *file;
@@ -220,7 +221,7 @@ static PyObject *writer_add (PyObject *o, PyObject *args)
         return NULL;
     t.type = (enum slurmdl_type)type;
     if (snprintf (t.name, sizeof (t.name), "%s", name) < (int)sizeof (t.name))
-        rv = add (self, &t, &l);
+        rv = writer_add_tensor (self, &t, &l);
     else {
         PyErr_Format (PyExc_ValueError,
                       "'%.140s...': a name in a checkpoint must be at most %zu "

@@ -7,7 +7,7 @@
 /* Replace the owner of the name's memory.  By now the library no longer uses the memory
  * of the old owner, so that may be freed.
  */
-static PyObject *keep (struct run *self, const char *name, PyObject *owner)
+static PyObject *keep_region_owner (struct run *self, const char *name, PyObject *owner)
 {
     if (PyDict_SetItemString (self->kept, name, owner) < 0)
         return NULL;
@@ -30,7 +30,7 @@ static PyObject *end_protect (struct run *self, struct protect_args *p, bool ent
                       p->name);
     else if (entered && rv < 0)
         raise_error (NULL, p->name);
-    return entered && rv == 0 ? keep (self, p->name, p->owner) : NULL;
+    return entered && rv == 0 ? keep_region_owner (self, p->name, p->owner) : NULL;
 }
 
 PyObject *run_protect (PyObject *o, PyObject *args)
