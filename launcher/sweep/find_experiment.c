@@ -17,6 +17,7 @@
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/space.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sweep/warm_start.h"
@@ -355,9 +356,16 @@ int ask_trust (struct sweep *s, bool trust)
 int open_to_run (const struct command_line *line, bool trust, const char *name,
                  struct sweep **sweep)
 {
+    struct slurmdl_error err = { "" };
     int rv = open_experiment (line, name, sweep);
 
-    if (rv == EXIT_OK && (rv = ask_trust (*sweep, trust))) {
+    if (rv != EXIT_OK)
+        return rv;
+    rv = ask_trust (*sweep, trust);
+    /* without the folder of the workers none can start, so nothing must be published first */
+    if (rv == EXIT_OK && peer_count ((*sweep)->dir, 0, &err) < 0)
+        rv = fail_on (*sweep, &err);
+    if (rv != EXIT_OK) {
         sweep_close (*sweep);
         *sweep = NULL;
     }

@@ -162,6 +162,11 @@ rm -r blind-0001/workers
 refused 3 "^dl: $work/blind-0001/workers: No such file or directory\$" "dl gc without the folder of the workers" dl gc blind-0001
 : >blind-0001/workers
 refused 7 "^dl: $work/blind-0001/workers: Not a directory\$" "dl gc with a file in its place" dl gc blind-0001
+before=$(ls blind-0001/log/000000)
+for command in "continue --trials=99" retry resume; do
+    refused 7 "^dl: $work/blind-0001/workers: Not a directory\$" "dl $command with a file in its place" dl $command --local blind-0001
+done
+is "$(ls blind-0001/log/000000)" "$before" "they publish nothing"
 rm -r blind-0001
 
 # ---- no worker is left
