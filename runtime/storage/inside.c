@@ -299,7 +299,7 @@ const char *inside_error (int e)
 {
     switch (e) {
     case ELOOP:
-        return "a symbolic link is on the way, and none is followed here";
+        return "this path is or contains a symbolic link, which is not followed here";
     case EINVAL:
     case EISDIR:
         return "it is not a regular file";
