@@ -154,10 +154,8 @@ static char *git_root (const char *dir)
 static int given_root (const struct experiment *e, char *own, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    bool is_absolute = *e->code->path == '/';
 
-    snprintf (path, sizeof (path), "%s%s%s", is_absolute ? "" : e->dir, is_absolute ? "" : "/",
-              e->code->path);
+    path_from (path, e->dir, e->code->path);
     if (!realpath (path, own))
         return errorf (err, "'code.path': %s: %s", e->code->path, strerror (errno));
     errno = EINVAL;
@@ -423,7 +421,7 @@ static int walk_entry (struct walk *w, const char *folder, const char *name, int
     char full[PATH_MAX];
     struct stat st;
 
-    snprintf (path, sizeof (path), "%s%s%s", folder, *folder ? "/" : "", name);
+    path_join (path, folder, name);
     if (snprintf (full, sizeof (full), "%s/%s", w->c->root, path) >= (int)sizeof (full))
         return 0;
     if (lstat (full, &st) < 0 || is_made_by_tools (full, name))
@@ -459,7 +457,7 @@ static int walk_code_folder (struct walk *w, const char *path, int depth)
     int rv = 0;
     int n;
 
-    snprintf (full, sizeof (full), "%s%s%s", w->c->root, *path ? "/" : "", path);
+    path_join (full, w->c->root, path);
     if ((n = scandir (full, &list, no_dots, alphasort)) < 0)
         return *path && lstat (full, &st) == 0 ? add_code_file (w, path, full, &st) : -1;
     for (int i = 0; i < n; i++) {

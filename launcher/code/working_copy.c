@@ -16,6 +16,7 @@
 
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/remove_tree.h"
+#include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 
 #define PYCACHE "__pycache__"
@@ -68,7 +69,7 @@ static void close_pair (const struct pair *p)
 
 static int path_below (const struct pair *p, const char *name, char *buf)
 {
-    if (snprintf (buf, PATH_MAX, "%s%s%s", p->path, *p->path ? "/" : "", name) < PATH_MAX)
+    if (path_join (buf, p->path, name) < PATH_MAX)
         return 0;
     errno = ENAMETOOLONG;
     return -1;

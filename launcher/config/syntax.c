@@ -433,6 +433,8 @@ static void parse_copy (config_t *cf, const char *text, struct syntax_scan *s)
 
     if (config_read_string (cf, text))
         return;
+    /* libconfig has one error code for all mistakes in a text, so only its message tells them apart
+     */
     why = config_error_text (cf);
     s->line = config_error_line (cf);
     if (!strcmp (why, "syntax error"))

@@ -260,20 +260,13 @@ static int take_folder (struct experiment *e, const char *dir, struct problems *
 
 int warm_start (struct experiment *e, struct problems *p)
 {
-    bool absolute = e->search->warm_start && *e->search->warm_start == '/';
+    char path[PATH_MAX];
     struct stat st;
-    char *path;
-    int rv;
 
     p->file = e->file;
     if (!e->search->warm_start)
         return 0;
-    if (asprintf (&path, "%s%s%s", absolute ? "" : e->dir, absolute ? "" : "/",
-                  e->search->warm_start)
-        < 0)
-        return -1;
-    rv = stat (path, &st) == 0 && S_ISREG (st.st_mode) ? take_file (e, path, p)
-                                                       : take_folder (e, path, p);
-    free (path);
-    return rv;
+    path_from (path, e->dir, e->search->warm_start);
+    return stat (path, &st) == 0 && S_ISREG (st.st_mode) ? take_file (e, path, p)
+                                                         : take_folder (e, path, p);
 }

@@ -59,6 +59,11 @@ int path_from (char path[PATH_MAX], const char *dir, const char *name)
                         : snprintf (path, PATH_MAX, "%s/%s", dir ? dir : "", name);
 }
 
+int path_join (char path[PATH_MAX], const char *folder, const char *name)
+{
+    return snprintf (path, PATH_MAX, "%s%s%s", folder, *folder && *name ? "/" : "", name);
+}
+
 int file_open (const char *path, int flags)
 {
     return open_patiently (path, flags, NULL);

@@ -11,6 +11,11 @@
 /* Write 'name' if it is absolute, else "DIR/NAME".  Returns the length, as snprintf() does. */
 int path_from (char path[PATH_MAX], const char *dir, const char *name);
 
+/* Write "FOLDER/NAME", or only one of them if the other is "".  Returns the length, as snprintf()
+ * does.
+ */
+int path_join (char path[PATH_MAX], const char *folder, const char *name);
+
 /* Open a file of an experiment that is known to exist, as inside_open() does
  * (runtime/storage/inside.h).  If a network file system does not show the name yet, retry for a
  * while.  Returns a descriptor, or -1 with errno.
