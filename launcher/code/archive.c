@@ -42,7 +42,7 @@
     X (archive_error_string) X (archive_read_data) X (archive_read_free) \
     X (archive_read_new) X (archive_read_next_header) \
     X (archive_read_open_memory) X (archive_read_support_filter_zstd) \
-    X (archive_read_support_format_tar) X (archive_set_error) \
+    X (archive_read_support_format_tar) \
     X (archive_write_add_filter_zstd) X (archive_write_close) \
     X (archive_write_data) X (archive_write_free) X (archive_write_header) \
     X (archive_write_new) X (archive_write_open2) \
@@ -100,10 +100,9 @@ static la_ssize_t append_packed (struct archive *a, void *arg, const void *data,
     struct archive_packing *p = arg;
     struct code_archive *c = p->archive;
 
-    if (array_reserve (&c->data, &p->capacity, c->size, size, 1) < 0) {
-        libarchive.archive_set_error (a, ENOMEM, "out of memory");
-        return -1;
-    }
+    (void)a;
+    if (array_reserve (&c->data, &p->capacity, c->size, size, 1) < 0)
+        out_of_memory ();
     memcpy (c->data + c->size, data, size);
     c->size += size;
     return (la_ssize_t)size;
@@ -124,11 +123,12 @@ static char *read_file_to_pack (const char *root, const char *path, size_t *size
     if ((fd = open (full, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0)
         return NULL;
     *size = 0;
-    if (fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && st.st_size <= CONTENT_MAX
-        && (text = malloc ((size_t)st.st_size + 1)))
+    if (fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && st.st_size <= CONTENT_MAX) {
+        text = xmalloc ((size_t)st.st_size + 1);
         while (*size < (size_t)st.st_size
                && (n = read (fd, text + *size, (size_t)st.st_size - *size)) > 0)
             *size += (size_t)n;
+    }
     if (text && n < 0 && st.st_size > 0) {
         free (text);
         text = NULL;
@@ -182,13 +182,13 @@ int code_archive_pack (const struct code_files *c, struct code_archive *archive,
     *archive = (struct code_archive){ .data = NULL };
     if (libarchive_load (err) < 0)
         return -1;
-    if (!(a = libarchive.archive_write_new ())
-        || libarchive.archive_write_add_filter_zstd (a) < ARCHIVE_WARN
+    if (!(a = libarchive.archive_write_new ()))
+        out_of_memory ();
+    if (libarchive.archive_write_add_filter_zstd (a) < ARCHIVE_WARN
         || libarchive.archive_write_set_format_pax_restricted (a) < ARCHIVE_WARN
         || libarchive.archive_write_set_bytes_in_last_block (a, 1) < ARCHIVE_WARN
         || libarchive.archive_write_open2 (a, &p, NULL, append_packed, NULL, NULL) < ARCHIVE_WARN)
-        errorf (err, "cannot create an archive: %s",
-                a ? libarchive.archive_error_string (a) : "out of memory");
+        errorf (err, "cannot create an archive: %s", libarchive.archive_error_string (a));
     else if (pack_files (a, c, err) == 0 && libarchive.archive_write_close (a) == ARCHIVE_OK)
         rv = 0;
     else
@@ -238,8 +238,9 @@ static char *entry_content (struct archive *a, struct archive_entry *entry, size
         return xstrdup ("");
     }
     if (libarchive.archive_entry_filetype (entry) != AE_IFREG || wanted < 0 || wanted > CONTENT_MAX
-        || libarchive.archive_entry_hardlink (entry) || !(text = malloc ((size_t)wanted + 1)))
+        || libarchive.archive_entry_hardlink (entry))
         return NULL;
+    text = xmalloc ((size_t)wanted + 1);
     *size = (size_t)wanted;
     if (wanted == 0 || libarchive.archive_read_data (a, text, *size) == wanted)
         return text;

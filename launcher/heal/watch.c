@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "launcher/heal/message.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -71,14 +72,10 @@ static int publish (const struct rank_watch *w, struct slurmdl_error *err)
 
 struct rank_watch *rank_watch_create (const char *name, size_t ranks, struct slurmdl_error *err)
 {
-    struct rank_watch *w = calloc (1, sizeof (*w));
+    struct rank_watch *w = xcalloc (1, sizeof (*w));
 
-    if (!w || !(w->ranks = calloc (ranks, sizeof (*w->ranks)))
-        || !(w->seen = calloc (ranks, sizeof (*w->seen)))) {
-        errorf (err, "out of memory");
-        rank_watch_destroy (w);
-        return NULL;
-    }
+    w->ranks = xcalloc (ranks, sizeof (*w->ranks));
+    w->seen = xcalloc (ranks, sizeof (*w->seen));
     snprintf (w->name, sizeof (w->name), "%s", name);
     w->n = ranks;
     w->step = -1;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/alloc.h"
+
 const char *const condition_names[LIFE_CONDITIONS] = {
     "Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed",
 };
@@ -111,7 +113,7 @@ static void set_condition (struct conditions *c, enum life_condition which,
     entry->time = e->time;
     entry->reason = e->reason;
     free (entry->message);
-    entry->message = e->message ? strdup (e->message) : NULL;
+    entry->message = xstrdup (e->message);
 }
 
 /* A final failure consists of two events with the same time: the attempt broke, and the trial

@@ -225,21 +225,18 @@ json_t *event_json (const struct event *e)
     return o;
 }
 
-static int read_reals (const json_t *v, struct event *e, const struct event_member *m)
+static void read_reals (const json_t *v, struct event *e, const struct event_member *m)
 {
     size_t n = json_array_size (v);
-    double *list = n ? calloc (n, sizeof (*list)) : NULL;
+    double *list = n ? xcalloc (n, sizeof (*list)) : NULL;
 
-    if (n && !list)
-        return -1;
     for (size_t i = 0; i < n; i++)
         list[i] = number_from_json (json_array_get (v, i));
     *(double **)member_at (e, m) = list;
     *count_of_member (e, m) = n;
-    return 0;
 }
 
-static int read_event_member (const json_t *v, struct event *e, const struct event_member *m)
+static void read_event_member (const json_t *v, struct event *e, const struct event_member *m)
 {
     void *p = member_at (e, m);
 
@@ -254,7 +251,8 @@ static int read_event_member (const json_t *v, struct event *e, const struct eve
         *(double *)p = number_from_json (v);
         break;
     case REALS:
-        return read_reals (v, e, m);
+        read_reals (v, e, m);
+        break;
     case FLAG:
         *(bool *)p = json_is_true (v);
         break;
@@ -263,7 +261,6 @@ static int read_event_member (const json_t *v, struct event *e, const struct eve
     case JSON:
         *(json_t **)p = json_incref ((json_t *)v);
     }
-    return 0;
 }
 
 int event_read (const json_t *json, struct event *e)
@@ -279,11 +276,8 @@ int event_read (const json_t *json, struct event *e)
     }
     for (int i = 0; i < MEMBERS; i++) {
         const json_t *v = json_object_get (json, members[i].name);
-        if (op_has_member (e->op, &members[i]) && read_event_member (v, e, &members[i]) < 0) {
-            event_free (e);
-            errno = ENOMEM;
-            return -1;
-        }
+        if (op_has_member (e->op, &members[i]))
+            read_event_member (v, e, &members[i]);
     }
     return 0;
 }

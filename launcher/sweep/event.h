@@ -117,7 +117,7 @@ struct event event_now (struct event e);
 json_t *event_json (const struct event *e);
 
 /* Read 'json', which must outlive the event, into 'e'; release it with event_free().  Returns -1
- * with errno: EINVAL if this version does not know the kind of event, or ENOMEM.
+ * with EINVAL if this version does not know the kind of event.
  */
 int event_read (const json_t *json, struct event *e);
 void event_free (struct event *e);

@@ -580,7 +580,7 @@ static void read_trial_rows (struct rows *r, const struct sweep *s, const struct
     r->damaged += !all;
 }
 
-int rows_read (struct rows *r, const struct sweep *s, const struct rows *old)
+void rows_read (struct rows *r, const struct sweep *s, const struct rows *old)
 {
     size_t at = 0;
 
@@ -589,7 +589,6 @@ int rows_read (struct rows *r, const struct sweep *s, const struct rows *old)
     copy_row_names (r, old);
     for (long n = 1; n <= s->ntrials; n++)
         read_trial_rows (r, s, old, n, &at);
-    return 0;
 }
 
 void rows_destroy (struct rows *r)

@@ -109,5 +109,5 @@ struct rows {
  *
  * Call rows_destroy() in any case.  Returns 0.
  */
-int rows_read (struct rows *r, const struct sweep *s, const struct rows *old);
+void rows_read (struct rows *r, const struct sweep *s, const struct rows *old);
 void rows_destroy (struct rows *r);

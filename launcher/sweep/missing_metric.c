@@ -17,6 +17,7 @@
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "runtime/metrics/metrics.h"
 
 /* How much of a longer log is searched. */
@@ -210,33 +211,29 @@ static const char *format_name (const struct experiment *e)
                                                  : "metrics.format = \"text\"";
 }
 
-static int look_through (const struct trial_attempt *a, struct log_scan *s)
+static void look_through (const struct trial_attempt *a, struct log_scan *s)
 {
     *s = (struct log_scan){ .texts = a->sweep->exp->metric->patterns,
                             .metric = sweep_metric (a->sweep, 0),
                             .format = format_name (a->sweep->exp) };
     while (s->texts && s->texts[s->n])
         s->n++;
-    if (!(s->patterns = calloc (s->n + 1, sizeof (*s->patterns))))
-        return -1;
+    s->patterns = xcalloc (s->n + 1, sizeof (*s->patterns));
     for (size_t i = 0; i < s->n; i++)
         s->patterns[i] = pattern_create (s->texts[i], NULL);
     scan_log (s, a);
     for (size_t i = 0; i < s->n; i++)
         pattern_destroy (s->patterns[i]);
     free (s->patterns);
-    return 0;
 }
 
 void matched_lines (const struct trial_attempt *a, long *matched, long *lines)
 {
     struct log_scan s;
 
-    *matched = *lines = 0;
-    if (look_through (a, &s) == 0) {
-        *matched = s.matched;
-        *lines = s.lines;
-    }
+    look_through (a, &s);
+    *matched = s.matched;
+    *lines = s.lines;
 }
 
 void missing_metric_text (const struct trial_attempt *a, char *buf, size_t size)
@@ -247,8 +244,8 @@ void missing_metric_text (const struct trial_attempt *a, char *buf, size_t size)
     if (!f)
         return;
     put_names (f, a);
-    if (look_through (a, &s) == 0)
-        put_scan (f, &s);
+    look_through (a, &s);
+    put_scan (f, &s);
     fclose (f);
     buf[size - 1] = '\0';
 }

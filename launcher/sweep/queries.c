@@ -18,6 +18,7 @@
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/sweep/attempt.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/storage/inside.h"
 
@@ -339,16 +340,13 @@ const char *sweep_code_below (const struct sweep *s)
 int attempt_open_lines (const struct sweep *s, const char *dir)
 {
     const char *file = s->exp->metric->file;
-    char *path;
-    int fd = -1;
+    char *path = xasprintf ("%s/%s", dir, file ? file : "log");
+    int fd = inside_open_any (path, O_RDONLY, 0, NULL);
 
-    if (asprintf (&path, "%s/%s", dir, file ? file : "log") < 0)
-        return -1;
-    fd = inside_open_any (path, O_RDONLY, 0, NULL);
     free (path);
-    if (fd >= 0 || !file
-        || asprintf (&path, "%s/" WORK_NAME "%s/%s", dir, sweep_code_below (s), file) < 0)
+    if (fd >= 0 || !file)
         return fd;
+    path = xasprintf ("%s/" WORK_NAME "%s/%s", dir, sweep_code_below (s), file);
     fd = inside_open_any (path, O_RDONLY, 0, NULL);
     free (path);
     return fd;

@@ -64,8 +64,8 @@ const struct conditions *job_conditions (const struct sweep *s);
  */
 json_t *trial_hparam (const struct sweep *s, const struct sweep_trial *t, const struct hparam *h);
 
-/* All hyperparameters of a trial as JSON; NULL if out of memory.  The trial owns the result, which
- * is valid until trial_forget_hparams().
+/* Return all hyperparameters of a trial as JSON.  The trial owns the result, which is valid until
+ * trial_forget_hparams().
  */
 const json_t *trial_hparams (const struct sweep *s, const struct sweep_trial *t);
 void trial_forget_hparams (struct sweep_trial *t);

@@ -19,6 +19,7 @@
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
@@ -94,10 +95,12 @@ static void *read_h5_dataset (hid_t file, const char *name, hid_t type, hsize_t 
 
     if (d >= 0 && dataset_has_type (d, type) && H5Sget_simple_extent_ndims (space) == 1
         && H5Sget_simple_extent_dims (space, n, NULL) == 1 && H5Fget_filesize (file, &most) >= 0
-        && *n <= most / H5Tget_size (type) && (buf = malloc (*n * H5Tget_size (type) + 1))
-        && H5Dread (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, buf) < 0) {
-        free (buf);
-        buf = NULL;
+        && *n <= most / H5Tget_size (type)) {
+        buf = xmalloc (*n * H5Tget_size (type) + 1);
+        if (H5Dread (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, buf) < 0) {
+            free (buf);
+            buf = NULL;
+        }
     }
     if (space >= 0)
         H5Sclose (space);
@@ -159,13 +162,14 @@ static int fill_old (struct rows *r, hid_t file)
 static uint64_t sum_of (int fd, off_t size)
 {
     XXH64_state_t *sum = XXH64_createState ();
-    char *buf = malloc (SUM_BLOCK);
+    char *buf = xmalloc (SUM_BLOCK);
     uint64_t rv = 0;
     off_t at = 0;
 
-    if (sum && buf)
-        XXH64_reset (sum, 0);
-    while (sum && buf && at < size) {
+    if (!sum)
+        out_of_memory ();
+    XXH64_reset (sum, 0);
+    while (at < size) {
         size_t n = size - at < SUM_BLOCK ? (size_t)(size - at) : SUM_BLOCK;
         if (io_read_at (fd, buf, n, at) < 0)
             break;
@@ -312,16 +316,14 @@ static int write_column (hid_t group, const struct sweep *s, const struct result
     size_t size = text ? longest_text (s, c) : 8;
     hid_t type = text ? results_text_type (size)
                       : H5Tcopy (c->type == COLUMN_INT ? H5T_STD_I64LE : H5T_IEEE_F64LE);
-    char *data = calloc ((size_t)s->ntrials + 1, size);
-    int rv = -1;
+    char *data = xcalloc ((size_t)s->ntrials + 1, size);
+    int rv;
 
-    if (data) {
-        for (long n = 1; n <= s->ntrials; n++) {
-            struct cell cell = column_cell (c, s, n);
-            store_cell (data + (size_t)(n - 1) * size, c->type, &cell);
-        }
-        rv = write_dataset (group, c->name, type, (size_t)s->ntrials, data);
+    for (long n = 1; n <= s->ntrials; n++) {
+        struct cell cell = column_cell (c, s, n);
+        store_cell (data + (size_t)(n - 1) * size, c->type, &cell);
     }
+    rv = write_dataset (group, c->name, type, (size_t)s->ntrials, data);
     free (data);
     H5Tclose (type);
     return rv;
@@ -391,8 +393,9 @@ static char *sealed_image (hid_t file, const struct made *made, size_t *size)
     struct seal seal;
     char *buf;
 
-    if (n <= 0 || !(buf = malloc ((size_t)n + sizeof (*made) + sizeof (seal))))
+    if (n <= 0)
         return NULL;
+    buf = xmalloc ((size_t)n + sizeof (*made) + sizeof (seal));
     if (H5Fget_file_image (file, buf, (size_t)n) != n) {
         free (buf);
         return NULL;
@@ -429,14 +432,13 @@ static enum results_outcome write_new (const struct sweep *s, const char *path, 
     struct columns columns = { 0 };
     struct rows rows = { 0 };
     size_t size = 0;
-    char *buf = NULL;
-    int rv = rows_read (&rows, s, old->ntrials ? old : NULL);
+    char *buf;
+    int rv;
 
+    rows_read (&rows, s, old->ntrials ? old : NULL);
     rows_destroy (old);
-    if (rv == 0) {
-        columns_create (&columns, s);
-        buf = make_image (s, &columns, &rows, &size);
-    }
+    columns_create (&columns, s);
+    buf = make_image (s, &columns, &rows, &size);
     if (buf) {
         rv = publish_replace (path, buf, size, err);
         if (rv == 0 && rows.damaged > 0) {
@@ -444,7 +446,7 @@ static enum results_outcome write_new (const struct sweep *s, const char *path, 
             rv = RESULTS_DAMAGED;
         }
     } else
-        rv = errorf (err, "%s: cannot be made: out of memory", path);
+        rv = errorf (err, "%s: cannot be created: HDF5 failed", path);
     int e = errno;
     free (buf);
     rows_destroy (&rows);

@@ -127,7 +127,7 @@ static int room_of (struct libscols_table *tb)
 static void cut_cell (struct libscols_cell *cell, int width)
 {
     const char *data = scols_cell_get_data (cell);
-    char *text = data ? strdup (data) : NULL;
+    char *text = xstrdup (data);
     size_t n = text ? strlen (text) : 0;
 
     while (n > 0 && text_width (text) > width) {
@@ -249,14 +249,17 @@ static bool make_layout (struct table_layout *l)
     struct libscols_iter *it = scols_new_iter (SCOLS_ITER_FORWARD);
     struct libscols_line *line;
     size_t size = 1;
-    bool plain = it && (l->widths = calloc (l->n, sizeof (*l->widths))) && widen_column (l, NULL);
+    bool plain;
 
+    l->widths = xcalloc (l->n, sizeof (*l->widths));
+    plain = it && widen_column (l, NULL);
     while (plain && scols_table_next_line (l->tb, it, &line) == 0)
         plain = widen_column (l, line);
     scols_free_iter (it);
     for (size_t i = 0; plain && i < l->n; i++)
         size += l->widths[i] + 1;
-    return plain && (l->row = malloc (size));
+    l->row = plain ? xmalloc (size) : NULL;
+    return plain;
 }
 
 static void print_row (const struct table_layout *l, struct libscols_line *line)

@@ -12,6 +12,7 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/space.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/alloc.h"
 
 void duration_text (char *buf, size_t size, double seconds)
 {
@@ -38,12 +39,12 @@ void time_text (char *buf, size_t size, double when)
 char *cell_text (const struct sweep *s, const struct sweep_trial *t, const struct hparam *h)
 {
     json_t *v = trial_hparam (s, t, h);
-    char *text = NULL;
+    char *text;
 
     if (!json_is_real (v))
         text = hparam_text (v);
-    else if (asprintf (&text, "%.4g", json_real_value (v)) < 0)
-        text = NULL;
+    else
+        text = xasprintf ("%.4g", json_real_value (v));
     json_decref (v);
     return text;
 }

@@ -15,6 +15,7 @@
 #include "launcher/config/space.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 
@@ -68,20 +69,20 @@ static double old_value (const struct experiment *e, const struct hparam *h, con
 static int old_point (const struct experiment *e, const json_t *old, double *x)
 {
     bool ok = same_constants (e, old);
-    bool *active = calloc (e->space->nparams + 1, sizeof (*active));
+    bool *active = xcalloc (e->space->nparams + 1, sizeof (*active));
 
     for (size_t i = 0; i < e->space->nhparams; i++)
         if (e->space->hparams[i].dim >= 0)
             x[e->space->hparams[i].dim] = old_value (e, &e->space->hparams[i], old);
-    for (size_t i = 0; active && i < e->space->nparams; i++)
+    for (size_t i = 0; i < e->space->nparams; i++)
         active[i] = point_active (e, i, x);
-    for (size_t i = 0; active && i < e->space->nparams; i++) {
+    for (size_t i = 0; i < e->space->nparams; i++) {
         if (!active[i])
             x[i] = NAN;
         ok = ok && active[i] == !isnan (x[i]);
     }
     free (active);
-    return ok && active ? 0 : -1;
+    return ok ? 0 : -1;
 }
 
 static bool is_finished (const struct sweep *s, const struct sweep_trial *t)

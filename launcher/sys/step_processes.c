@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/proc.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
@@ -84,8 +85,8 @@ static int read_process_environment (struct ranks *r, pid_t pid)
 
     snprintf (path, sizeof (path), "%d/environ", (int)pid);
     for (;;) {
-        if (!r->environment && !(r->environment = malloc (r->environ_size + 2)))
-            return -1;
+        if (!r->environment)
+            r->environment = xmalloc (r->environ_size + 2);
         n = proc_read (r->proc, path, r->environment, r->environ_size + 1);
         if (n < (ssize_t)r->environ_size || r->environ_size >= ENVIRON_MAX)
             break;
@@ -199,12 +200,11 @@ static void inherit_role (struct ranks *r, struct process_entry *e, int depth)
     judge_process (r, e);
 }
 
-static int add_step_process (struct process_table *t, const struct process_entry *e)
+static void add_step_process (struct process_table *t, const struct process_entry *e)
 {
     if (array_reserve (&t->entries, &t->capacity, t->n, 1, sizeof (*t->entries)) < 0)
-        return -1;
+        out_of_memory ();
     t->entries[t->n++] = *e;
-    return 0;
 }
 
 static bool is_users (const struct ranks *r, pid_t pid)
@@ -216,7 +216,7 @@ static bool is_users (const struct ranks *r, pid_t pid)
     return fstatat (r->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == r->user;
 }
 
-static int read_proc_text (const struct ranks *r, DIR *dir, struct process_table *t)
+static void read_user_processes (const struct ranks *r, DIR *dir, struct process_table *t)
 {
     struct process_entry e;
     pid_t pid;
@@ -227,10 +227,8 @@ static int read_proc_text (const struct ranks *r, DIR *dir, struct process_table
             || e.p.state == 'X')
             continue;
         remember (&r->now, &e);
-        if (add_step_process (t, &e) < 0)
-            return -1;
+        add_step_process (t, &e);
     }
-    return 0;
 }
 
 /* ---- the lists ---- */
@@ -245,18 +243,13 @@ static int by_rank (const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static int list_step_ranks (struct ranks *r)
+static void list_step_ranks (struct ranks *r)
 {
     const struct process_table *t = &r->now;
-    struct rank_process *all = calloc (t->n + 1, sizeof (*all));
-    struct rank_process *roots = calloc (t->n + 1, sizeof (*roots));
+    struct rank_process *all = xcalloc (t->n + 1, sizeof (*all));
+    struct rank_process *roots = xcalloc (t->n + 1, sizeof (*roots));
     size_t n = 0, m = 0;
 
-    if (!all || !roots) {
-        free (all);
-        free (roots);
-        return -1;
-    }
     for (size_t i = 0; i < t->n; i++) {
         if (t->entries[i].role >= MEMBER)
             all[n++] = t->entries[i].p;
@@ -271,7 +264,6 @@ static int list_step_ranks (struct ranks *r)
     r->nall = n;
     r->roots = roots;
     r->nroots = m;
-    return 0;
 }
 
 static DIR *open_proc (const struct ranks *r)
@@ -288,23 +280,19 @@ int ranks_look (struct ranks *r)
 {
     struct process_table t = { NULL };
     DIR *dir = open_proc (r);
-    int rv;
 
     if (!dir)
         return -1;
-    rv = read_proc_text (r, dir, &t);
+    read_user_processes (r, dir, &t);
     closedir (dir);
-    if (rv < 0) {
-        free (t.entries);
-        return -1;
-    }
     if (t.n > 0)
         qsort (t.entries, t.n, sizeof (*t.entries), by_pid);
     free (r->now.entries);
     r->now = t;
     for (size_t i = 0; i < t.n; i++)
         inherit_role (r, &t.entries[i], 0);
-    return list_step_ranks (r) < 0 ? -1 : (int)r->nroots;
+    list_step_ranks (r);
+    return (int)r->nroots;
 }
 
 void ranks_forget (struct ranks *r)
@@ -353,12 +341,8 @@ static void copy_variable (char *buf, size_t size, const char *name)
 struct ranks *ranks_create (const char *proc, const char *job, const char *step,
                             struct slurmdl_error *err)
 {
-    struct ranks *r = calloc (1, sizeof (*r));
+    struct ranks *r = xcalloc (1, sizeof (*r));
 
-    if (!r) {
-        errorf (err, "out of memory");
-        return NULL;
-    }
     snprintf (r->job, sizeof (r->job), "%s", job);
     snprintf (r->step, sizeof (r->step), "%s", step);
     copy_variable (r->node, sizeof (r->node), "SLURMD_NODENAME");
