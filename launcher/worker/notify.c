@@ -38,7 +38,7 @@
 enum { URL_MAX = 4096 };
 
 /* The folder of the experiment file, even if trials run in a frozen copy of it. */
-static const char *notice_folder (const struct experiment *e)
+static const char *notification_folder (const struct experiment *e)
 {
     return e->file_dir ? e->file_dir : e->dir;
 }
@@ -81,7 +81,7 @@ static int find_webhook_url (const struct experiment *e, char url[URL_MAX],
                                "set",
                                where + 1);
     }
-    path_from (path, notice_folder (e), where);
+    path_from (path, notification_folder (e), where);
     return read_url_file (path, url, err);
 }
 
@@ -146,7 +146,7 @@ int webhook_check (const struct experiment *e, struct slurmdl_error *err)
 
 /* ---- sending ---- */
 
-struct notice {
+struct notification {
     const char *event; /* "end", "failure", "pattern" */
     const char *subject;
     const char *text; /* one line */
@@ -154,10 +154,10 @@ struct notice {
 };
 
 /* A file rather than a pipe: a program that does not read its input must not block us. */
-static int notice_input (const char *text)
+static int notification_input (const char *text)
 {
     size_t n = strlen (text);
-    int fd = memfd_create ("notice", MFD_CLOEXEC);
+    int fd = memfd_create ("notification", MFD_CLOEXEC);
 
     if (fd >= 0 && (write (fd, text, n) != (ssize_t)n || lseek (fd, 0, SEEK_SET) < 0)) {
         close (fd);
@@ -166,9 +166,9 @@ static int notice_input (const char *text)
     return fd;
 }
 
-static void set_notice_variables (const void *arg)
+static void set_notification_variables (const void *arg)
 {
-    const struct notice *n = arg;
+    const struct notification *n = arg;
 
     setenv ("DL_NOTIFY_EVENT", n->event, 1);
     setenv ("DL_NOTIFY_TEXT", n->text, 1);
@@ -180,7 +180,7 @@ static void add_sendmail_folders (const void *arg)
     const char *path = getenv ("PATH");
     char *longer;
 
-    set_notice_variables (arg);
+    set_notification_variables (arg);
     if (asprintf (&longer, "%s:/usr/sbin:/usr/lib", path ? path : "/bin:/usr/bin") > 0)
         setenv ("PATH", longer, 1);
 }
@@ -205,14 +205,14 @@ static int wait_for_notifier (pid_t pid, double seconds)
 /* Returns the exit status, or -1 after reporting why there is none.  'why' gets the errno of a
  * failed exec, else 0.
  */
-static int run_notifier (const struct experiment *e, const struct notice *n,
+static int run_notifier (const struct experiment *e, const struct notification *n,
                          const char *const *argv, void (*prepare) (const void *), const char *input,
                          int *why)
 {
-    int fd = notice_input (input);
+    int fd = notification_input (input);
     pid_t pid = fd < 0 ? -1
                        : subprocess_spawn (&(struct spawn){ .argv = (char *const *)argv,
-                                                            .dir = notice_folder (e),
+                                                            .dir = notification_folder (e),
                                                             .io = { fd, -1, -1 },
                                                             .new_group = true,
                                                             .error = why,
@@ -261,13 +261,13 @@ static void complain_of_curl (int status)
     complain_of_status ("curl", status);
 }
 
-static void run_notify_command (const struct experiment *e, const struct notice *n)
+static void run_notify_command (const struct experiment *e, const struct notification *n)
 {
     const char *argv[] = { "/bin/sh", "-c", e->notify->command, NULL };
 
     char *line = xasprintf ("%s\n", n->json);
     int why = 0;
-    int status = run_notifier (e, n, argv, set_notice_variables, line, &why);
+    int status = run_notifier (e, n, argv, set_notification_variables, line, &why);
     if (why)
         complain ("notify: cannot run the command: /bin/sh: %s", strerror (why));
     else if (status == 126 || status == 127)
@@ -279,7 +279,7 @@ static void run_notify_command (const struct experiment *e, const struct notice 
     free (line);
 }
 
-static void send_mail (const struct experiment *e, const struct notice *n)
+static void send_mail (const struct experiment *e, const struct notification *n)
 {
     const char *mail[] = { "mail", "-s", n->subject, e->notify->mail, NULL };
     const char *sendmail[] = { "sendmail", "-t", NULL };
@@ -290,7 +290,7 @@ static void send_mail (const struct experiment *e, const struct notice *n)
 
     /* some versions of mail(1) run commands in lines that begin with "~" */
     snprintf (body, sizeof (body), "dl: %s\n", n->text);
-    status = run_notifier (e, n, mail, set_notice_variables, body, &why);
+    status = run_notifier (e, n, mail, set_notification_variables, body, &why);
     if (why) {
         used = "sendmail";
         snprintf (whole, sizeof (whole),
@@ -307,11 +307,12 @@ static void send_mail (const struct experiment *e, const struct notice *n)
         complain_of_status (used, status);
 }
 
-static void call_webhook (const struct experiment *e, const struct notice *n)
+static void call_webhook (const struct experiment *e, const struct notification *n)
 {
     struct slurmdl_error err = { "" };
     char timeout[32];
-    /* without --location, curl reports success for a redirection although nobody got the notice */
+    /* without --location, curl reports success for a redirection although nobody got the
+     * notification */
     const char *argv[] = { "curl",     "--silent",   "--fail", "--location", "--max-redirs",
                            "0",        "--max-time", timeout,  "--proto",    "=http,https",
                            "--config", "-",          NULL };
@@ -324,7 +325,7 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
         return;
     }
     snprintf (timeout, sizeof (timeout), "%lld", (long long)e->notify->timeout);
-    status = run_notifier (e, n, argv, set_notice_variables, config, &why);
+    status = run_notifier (e, n, argv, set_notification_variables, config, &why);
     if (why)
         complain ("notify: cannot call the webhook: 'curl' could not be run (%s)", strerror (why));
     else
@@ -334,7 +335,7 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
 }
 
 /* Send it in each configured way.  Failures are reported on standard error only. */
-static void notice_send (const struct experiment *e, const struct notice *n)
+static void send_notification (const struct experiment *e, const struct notification *n)
 {
     if (e->notify->command)
         run_notify_command (e, n);
@@ -357,10 +358,10 @@ static bool event_is_on (const struct experiment *e, const char *event)
     return !e->notify->on;
 }
 
-/* ---- each notice once ---- */
+/* ---- each notification once ---- */
 
-/* Whether this process created the marker first, and so sends the notice. */
-static bool claim_notice (const struct sweep *s, const char *marker)
+/* Whether this process created the marker first, and so sends the notification. */
+static bool claim_notification (const struct sweep *s, const char *marker)
 {
     struct slurmdl_error err = { "" };
     char path[PATH_MAX];
@@ -378,7 +379,7 @@ static bool claim_notice (const struct sweep *s, const char *marker)
 
 /* ---- the text ---- */
 
-static void notice_best_text (const struct sweep *s, char *buf, size_t size)
+static void notification_best_text (const struct sweep *s, char *buf, size_t size)
 {
     char best[256];
 
@@ -386,7 +387,7 @@ static void notice_best_text (const struct sweep *s, char *buf, size_t size)
     snprintf (buf, size, "%s%s", *best ? "; best " : "", best);
 }
 
-static json_t *notice_best_json (const struct sweep *s)
+static json_t *notification_best_json (const struct sweep *s)
 {
     long trial = sweep_best (s);
     struct sweep_result r = point_result (s, trial_point (s, trial), 0);
@@ -400,7 +401,7 @@ static json_t *notice_best_json (const struct sweep *s)
     return o;
 }
 
-static json_t *notice_json (const struct sweep *s, const char *event, const char *text)
+static json_t *notification_json (const struct sweep *s, const char *event, const char *text)
 {
     json_t *o = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "text", text, "content",
                            text, "event", event, "experiment", sweep_folder_name (s), "folder",
@@ -408,7 +409,7 @@ static json_t *notice_json (const struct sweep *s, const char *event, const char
                            (json_int_t)s->ntrials, "failed", (json_int_t)sweep_failed_trials (s));
 
     if (o && sweep_best (s))
-        json_object_set_new (o, "best", notice_best_json (s));
+        json_object_set_new (o, "best", notification_best_json (s));
     return o;
 }
 
@@ -416,23 +417,23 @@ static void send_once (const struct sweep *s, const char *event, const char *mar
                        const char *what)
 {
     char subject[200], best[300], text[1024];
-    struct notice n = { .event = event, .subject = subject, .text = text };
+    struct notification n = { .event = event, .subject = subject, .text = text };
     json_t *o;
 
-    if (!notify_is_wanted (s->exp) || !claim_notice (s, marker))
+    if (!notify_is_wanted (s->exp) || !claim_notification (s, marker))
         return;
-    notice_best_text (s, best, sizeof (best));
+    notification_best_text (s, best, sizeof (best));
     snprintf (subject, sizeof (subject), "dl: %s: %s", sweep_folder_name (s), event);
     snprintf (text, sizeof (text), "%s: %s; %ld trial%s%s", sweep_folder_name (s), what, s->ntrials,
               s->ntrials == 1 ? "" : "s", best);
     /* another user may have named the folder, and a line break would begin a mail header */
     policy_text (subject);
     policy_text (text);
-    if ((o = notice_json (s, event, text)))
+    if ((o = notification_json (s, event, text)))
         n.json = json_string_of (o, JSON_COMPACT | JSON_ENSURE_ASCII);
     json_decref (o);
     if (n.json)
-        notice_send (s->exp, &n);
+        send_notification (s->exp, &n);
     free (n.json);
 }
 
@@ -538,8 +539,8 @@ bool notify_unwatch (struct notify_watch *w)
     return false;
 }
 
-/* Search in a child process, because searching a long log and sending the notice may take longer
- * than the worker can wait.
+/* Search in a child process, because searching a long log and sending the notification may take
+ * longer than the worker can wait.
  */
 void notify_watch (const struct sweep *s, long trial, long attempt, struct notify_watch *w)
 {

@@ -329,9 +329,9 @@ double attempt_seconds (const struct sweep *s, long trial, long attempt, const c
 
 /* ---- Notify the user that an experiment ended, a trial failed or a log line matched ---- */
 
-/* Each notice is sent once, by the first process to create its marker in the experiment's folder
- * notified/.  If a notice cannot be sent, dl complains on standard error and the experiment
- * continues.
+/* Each notification is sent once, by the first process to create its marker in the experiment's
+ * folder notified/.  If a notification cannot be sent, dl complains on standard error and the
+ * experiment continues.
  */
 
 /* The experiment has ended in its present state, or was stopped or killed. */
