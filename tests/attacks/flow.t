@@ -26,7 +26,7 @@ is "$?" 1 "nothing of it was run"
 
 # ---- a cache made by the attacker, with entries for all steps
 attacker sh -c "cd '$work/group' && cp -r .dl-flow-cache-$attacker_id .dl-flow-cache-$victim_id && chmod 777 .dl-flow-cache-$victim_id"
-like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" 2>&1)" 'one-0002: completed, 2 tasks run' "a stranger's results are not taken"
+like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" 2>&1)" 'one-0002: completed, 2 tasks run' "another user's results are not taken"
 is "$(cat "$work"/group/one-0002/steps/b/0/a.1/log)" $victim_id "the victim's own are"
 attacker sh -c "cd '$work/group/.dl-flow-cache-$victim_id' && set -- \$(find . -type f -user $victim_id | sed 's/[.][0-9]*\$//') && for n in 1 2; do
     mv \$1.\$n x.\$n; mv \$2.\$n \$1.\$n; mv x.\$n \$2.\$n; done"
@@ -52,7 +52,7 @@ attacker rm -r "$work/group/evil-0001" "$work/group/evil-0002" "$work/group/evil
 victim sh -c "umask 022; cp -r '$work/group/one-0002' '$victim_home/two-0001'"
 attacker ln -s "$victim_home/two-0001" "$work/group/two-0001"
 for name in two two-0001; do
-    is "$(victim dl flow resume --local --dir="$work/group" $name 2>&1)" "dl: no flow '$name' (dl flow ls lists them)" "a stranger's link is no flow: $name"
+    is "$(victim dl flow resume --local --dir="$work/group" $name 2>&1)" "dl: no flow '$name' (dl flow ls lists them)" "another user's link is no flow: $name"
 done
 attacker rm "$work/group/two-0001"
 

@@ -119,12 +119,12 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as worker:
         f.write(address[1:].decode())
     open("asked", "w").close()
     while not os.path.exists("answered"):
-        assert dl.poll() is None, "it took a stranger's answer"
-    assert dl.poll() is None, "it took a stranger's answer"
+        assert dl.poll() is None, "it took another user's answer"
+    assert dl.poll() is None, "it took another user's answer"
     worker.sendto(b"ok", address)
     print(dl.wait(), message.split()[-2:])
 END
-cat >"$work/stranger.py" <<'END'
+cat >"$work/impostor.py" <<'END'
 import socket, sys
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
     try:
@@ -135,7 +135,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
 END
 (cd "$victim_home" && victim timeout 100 $python "$work/worker.py" >"$work/logged" 2>&1) &
 wait_for 60 test -e "$victim_home/asked"
-is "$(attacker $python "$work/stranger.py" "$(cat "$victim_home/address")")" refused "a stranger cannot answer for the worker"
+is "$(attacker $python "$work/impostor.py" "$(cat "$victim_home/address")")" refused "another user cannot answer for the worker"
 victim touch "$victim_home/answered"
 wait
 is "$(cat "$work/logged")" "0 [b'loss', b'1']" "who does"

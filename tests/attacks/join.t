@@ -50,7 +50,7 @@ comes () { # comes NAME [NAME=VALUE...]: start rank 1, and check that both meet
 hosts
 like "$(rank attacker 1 3)" 'rank 0 did not answer at 127\.0\.0\.1:[0-9]+ within 3 s' "another user is not rank 1"
 like "$(rank attacker 1 3 DL_SECRET=0123456789abcdef0123456789abcdef)" \
-    "within 3 s: what listens there does not know this step's secret" "nor with a secret of his own"
+    "within 3 s: the process that listens there does not know this step's secret" "nor with a secret of his own"
 comes "the real one is"
 is "$(ls -A "$victim_home/.slurm-dl")" "" "and no secret is left behind"
 hosts DL_SECRET=00112233445566778899aabbccddeeff

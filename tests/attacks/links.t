@@ -138,7 +138,7 @@ like "$(victim dl show "$victim_home/mine" 2>&1)" "^$group/s-0001: completed" "t
 victim mkdir -p "$victim_home/own/z-0001"
 victim cp -r "$group/s-0001" "$victim_home/own/z-0001/x-0001"
 attacker ln -s "$victim_home/own/z-0001/x-0001" "$group/x-0001"
-is "$(victim dl ls --dir="$group" 2>&1 | grep -c x-0001)" 0 "dl ls passes over a stranger's link"
+is "$(victim dl ls --dir="$group" 2>&1 | grep -c x-0001)" 0 "dl ls skips another user's link"
 before=$(cat "$victim_home"/own/z-0001/x-0001/log/*/* | sha256sum)
 like "$(victim dl label --dir="$group" x-0001 secret 2>&1)" "^dl: .*x-0001: a link that another user has made: name the folder itself" "by name it is told"
 like "$(victim dl label --dir="$group" x secret 2>&1)" "^dl: no experiment 'x' in" "and not found by the first part"

@@ -152,7 +152,7 @@ def idle(port, connections, seconds):
 
 
 def kinds(r):
-    """Yield first messages that a stranger may send."""
+    """Yield first messages that a process without the secret may send."""
     hello = struct.pack("=IHHI", MAGIC, r.choice([BOOTSTRAP, MESH, COLLECTOR]), 2, r.choice([0, 1, 2])) + r.randbytes(48)
     yield b""
     yield b"GET / HTTP/1.1\r\n\r\n"

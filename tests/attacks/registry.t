@@ -15,7 +15,7 @@ entry () { # entry DIGEST: add an entry of the attacker's
 END
 }
 entry "../../../victim/secret"
-like "$(victim dl model ls --dir="$work/group" 2>&1; echo "=$?")" "belongs to user $attacker_id: if you trust that user, name it" "a stranger's registry"
+like "$(victim dl model ls --dir="$work/group" 2>&1; echo "=$?")" "belongs to user $attacker_id: if you trust that user, name it" "another user's registry"
 is "$(cd "$victim_home" && victim dl model export --models="$work/group/models" net "$victim_home/out" 2>&1; echo $?)" \
     "dl: $work/group/models: the entry names no checkpoint
 5" "a digest that is a path"
@@ -54,7 +54,7 @@ END
 mkdir "$work/own" && chown "$victim_id:$victim_id" "$work/own"
 is "$(victim timeout 300 dl run --local --dir="$work/own" "$work/exp.conf" >/dev/null 2>&1; echo $?)" 0 "a sweep"
 like "$(victim dl export --dir="$work/own" --format=parquet --output="$work/group/board" exp 2>&1; echo "=$?")" \
-    "group/board: belongs to user $attacker_id" "a stranger's folder is not written to"
+    "group/board: belongs to user $attacker_id" "another user's folder is not written to"
 printf '#!/bin/sh\nexec cat >/dev/null\n' >"$work/drain"
 chmod 755 "$work/drain"
 victim sh -c "umask 002; cd '$work/group' && DL_PYTHON='$work/drain' dl export --dir='$work/own' --format=parquet --output=exp.parquet exp" >/dev/null 2>&1
@@ -65,5 +65,5 @@ like "$(victim dl export --dir="$work/own" --format=parquet --output="$work/grou
     "exp.parquet: others may write there: chmod go-w" "nor in one that is there"
 echo "notify = { webhook = \"$work/group/url\"; };" >>"$work/exp.conf"
 like "$(victim dl run --local --dir="$work/own" "$work/exp.conf" 2>&1; echo "=$?")" \
-    "group/url: others may read or change it" "a stranger's URL gets nothing"
+    "group/url: others may read or change it" "another user's URL gets nothing"
 done_testing

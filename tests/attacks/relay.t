@@ -71,7 +71,7 @@ case $CFLAGS in
     like "$(cat out)" 'a message from rank [01] \(victims-own-host\) was altered in transit' "and one says whose it was"
     through plain DL_COMM_TIMEOUT=10
     is "$(grep -c ' over native: ' out)" 0 "no relay says for a rank that it wants no tags" || sed 's/^/# /' out
-    like "$(cat out)" "what listens there does not know this step's secret" "a changed hello is nobody's"
+    like "$(cat out)" "the process that listens there does not know this step's secret" "a changed hello is nobody's"
     ;;
 esac
 

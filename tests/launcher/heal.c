@@ -353,7 +353,7 @@ static void a_worker_hears_and_ends_its_ranks (void **state)
 }
 
 /* The worker ignores peers that do not have the key in the notice. */
-static void a_stranger_is_no_rank (void **state)
+static void a_process_without_the_key_is_no_rank (void **state)
 {
     struct rank_watch *w;
     char text[NOTICE_TEXT], *key;
@@ -410,7 +410,7 @@ int main (void)
         cmocka_unit_test (the_run_teaches_its_gaps),
         cmocka_unit_test (the_manual_has_the_table),
         cmocka_unit_test (a_worker_hears_and_ends_its_ranks),
-        cmocka_unit_test (a_stranger_is_no_rank),
+        cmocka_unit_test (a_process_without_the_key_is_no_rank),
     };
     return cmocka_run_group_tests (tests, make_home, remove_home);
 }

@@ -130,9 +130,8 @@ static void pause_ms (long ms)
     errno = saved;
 }
 
-/* Whether other ranks look at p->port: the user has named it, or ranks with the
- * secret have no other place to learn of another port.  Strangers may know that
- * port and listen there.
+/* Whether other ranks try p->port: the user named it, or ranks with the secret cannot learn of any
+ * other port.  Other users may know that port and listen there.
  */
 static bool is_port_known (const struct boot_place *p)
 {
@@ -283,8 +282,8 @@ out:
 
 /* ---- other ranks ---- */
 
-/* The result of one attempt to join the ranks at an address.  JOIN_RETRY: nobody
- * answered, or a stranger did.
+/* The result of one attempt to join the ranks at an address.  JOIN_RETRY: no process answered, or
+ * one without the secret did.
  */
 enum join_result { JOIN_FAILED = -1, JOINED, JOIN_RETRY };
 
@@ -319,7 +318,7 @@ static enum join_result introduce_at (struct boot_tree *t, const struct boot_pla
     double until = monotonic () + ATTEMPT_S;
     enum join_result result = JOIN_RETRY;
 
-    /* whatever is silent there may belong to a stranger */
+    /* a process that listens there but stays silent may be another user's */
     if (boot_introduce (t, p, listener->n ? listener->port : 0, false,
                         until < deadline ? until : deadline)
         == 0)
@@ -356,8 +355,8 @@ static bool is_beside_root (const struct boot_place *p)
     return l && l->node_of[p->rank] == l->node_of[0];
 }
 
-/* Where to find rank 0 without its notice.  Returns NULL if that is unknown, or if
- * only a stranger can be there.
+/* Where to find rank 0 without its notice.  Returns NULL if that is unknown, or if rank 0 cannot be
+ * there: the address is loopback, and rank 0 is on another node.
  */
 static const char *host_of_root (const struct boot_place *p, struct lookup *name)
 {
@@ -422,8 +421,8 @@ struct boot_search {
     double begun;
     double ask, gap;            /* next time to ask srun, and the interval */
     struct slurmdl_error board; /* why srun did not give the address */
-    char tried[300];            /* address where nobody or a stranger answered, or "" */
-    bool strange;               /* a stranger answered */
+    char tried[300];            /* address where no process with the secret answered, or "" */
+    bool impostor;              /* a process without the secret answered */
 };
 
 /* Use other sources only once the notice should have appeared, or cannot appear. */
@@ -529,8 +528,8 @@ static int explain_no_answer (const struct boot_place *p, const struct slurmdl_e
 
     if (*s->board.text)
         more = s->board.text;
-    if (s->strange)
-        text = "what listens there does not know this step's secret";
+    if (s->impostor)
+        text = "the process that listens there does not know this step's secret";
     if (*s->tried)
         errorf (err, "rank 0 did not answer at %s within %g s: %s", s->tried, p->timeout, text);
     else
@@ -556,7 +555,7 @@ static int join_root (struct boot_tree *t, struct boot_place *p, struct listen_s
     for (;;) {
         why = (struct slurmdl_error){ "" };
         result = try_root (t, p, &s, listener, &why);
-        s.strange |= result == JOIN_RETRY && errno == EACCES;
+        s.impostor |= result == JOIN_RETRY && errno == EACCES;
         if (result != JOIN_RETRY || monotonic () > s.begun + p->timeout)
             break;
         pause_ms (wait + (p->rank * 7) % (wait + 1));

@@ -96,7 +96,7 @@ int handshake_draw (struct handshake_pair *p);
 
 /* In this order: check whether the hello may come from a caller of this service; make the answer
  * (-1 on failure); check whether the caller has the key; and only then, whether both sides are
- * plain or not, and derive the keys, which is too much work for strangers.
+ * plain or not, and derive the keys, which is too much work for unauthenticated callers.
  */
 bool handshake_is_hello (const struct handshake *h, const struct handshake_hello *hello);
 int handshake_answer (const struct handshake *h, const struct handshake_pair *p,

@@ -19,7 +19,7 @@
  */
 enum {
     ACCEPTS = 32,
-    STRANGER_S = 10,
+    UNAUTHENTICATED_S = 10,
     CROWDED_S = 2,
     HELLO = sizeof (struct handshake_hello),
     PROOF = HELLO + sizeof (struct handshake_proof)
@@ -50,9 +50,9 @@ static int accept_one (int listener)
 
 /* ---- unauthenticated connections ---- */
 
-static size_t most_strangers (const struct listener *l)
+static size_t most_unauthenticated (const struct listener *l)
 {
-    return LISTENER_STRANGERS + l->expected;
+    return LISTENER_UNAUTHENTICATED + l->expected;
 }
 
 static void drop_pending (struct listener *l, size_t i)
@@ -60,7 +60,7 @@ static void drop_pending (struct listener *l, size_t i)
     close (l->pending[i].fd);
     seal_destroy (l->pending[i].seal);
     free (l->pending[i].body);
-    l->strangers -= !l->pending[i].proven;
+    l->unauthenticated -= !l->pending[i].proven;
     l->pending[i] = l->pending[--l->n];
 }
 
@@ -83,7 +83,7 @@ static bool goes_before (const struct listener_pending *a, const struct listener
     return a->challenged != b->challenged ? b->challenged : a->since < b->since;
 }
 
-static void drop_stranger (struct listener *l)
+static void drop_unauthenticated (struct listener *l)
 {
     size_t first = l->n;
 
@@ -160,7 +160,7 @@ static enum pending_progress take_pending_body (struct listener *l, struct liste
         || !(p->seal = handshake_seal (h, &l->pair, &p->hello, &p->challenge)))
         return PENDING_REJECTED;
     p->proven = true;
-    l->strangers--;
+    l->unauthenticated--;
     if (!h->confirms)
         return PENDING_COMPLETE;
     p->since = monotonic ();
@@ -218,11 +218,11 @@ static void begin_pending (struct listener *l, int fd)
         return;
     }
     l->pending[l->n++] = (struct listener_pending){ .fd = fd, .since = monotonic () };
-    l->strangers++;
+    l->unauthenticated++;
     if (hear_pending (l, &l->pending[l->n - 1]) < 0)
         drop_pending (l, l->n - 1);
-    else if (l->strangers > most_strangers (l))
-        drop_stranger (l);
+    else if (l->unauthenticated > most_unauthenticated (l))
+        drop_unauthenticated (l);
 }
 
 /* No more descriptors are available, and poll() would report a waiting connection
@@ -233,8 +233,8 @@ static void make_way (struct listener *l, int listener)
 {
     int fd;
 
-    if (l->strangers > 0) {
-        drop_stranger (l);
+    if (l->unauthenticated > 0) {
+        drop_unauthenticated (l);
         return;
     }
     if (l->spare > 0)
@@ -286,9 +286,9 @@ struct pollfd *listener_poll (struct listener *l, size_t more)
 
 static bool is_pending_late (const struct listener *l, const struct listener_pending *p, double now)
 {
-    double seconds = p->proven                               ? l->timeout
-                     : l->strangers > most_strangers (l) / 2 ? CROWDED_S
-                                                             : STRANGER_S;
+    double seconds = p->proven                                           ? l->timeout
+                     : l->unauthenticated > most_unauthenticated (l) / 2 ? CROWDED_S
+                                                                         : UNAUTHENTICATED_S;
 
     return !p->whole && now - p->since > seconds;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accept connections and authenticate the callers; the number of strangers is limited. */
+/* Accept connections and authenticate the callers; the number of unauthenticated
+ * connections is limited.
+ */
 #pragma once
 
 #include <poll.h>
@@ -10,7 +12,9 @@
 /* Whether the peer of an AF_UNIX socket is a process of this user. */
 bool listener_is_mine (int fd);
 
-/* A stranger: a connection that has not proven that it has the key, or has not confirmed yet. */
+/* A connection in the handshake.  It is unauthenticated until the caller has proven that it has the
+ * key.
+ */
 struct listener_pending {
     int fd;
     double since;
@@ -24,11 +28,11 @@ struct listener_pending {
     unsigned char go[SEAL_TAG];
 };
 
-/* At most this number of strangers, plus 'expected', are kept.  If there are more, the oldest one
- * that has sent nothing is dropped, or else the oldest.  They must complete the handshake within 10
- * s, or 2 s if there are many.
+/* The listener keeps at most this number of unauthenticated connections, plus 'expected'.  If there
+ * are more, it drops the oldest that has sent nothing, or else the oldest.  They must complete the
+ * handshake within 10 s, or 2 s if there are many.
  */
-enum { LISTENER_STRANGERS = 256 };
+enum { LISTENER_UNAUTHENTICATED = 256 };
 
 /* A new one is all zero except for the members up to 'timeout'. */
 struct listener {
@@ -41,7 +45,7 @@ struct listener {
     void *arg;
     double timeout; /* to confirm: a process may be stopped for this long */
     struct listener_pending *pending;
-    size_t n, strangers, room;
+    size_t n, unauthenticated, room;
     struct handshake_pair pair; /* drawn for the first caller */
     bool has_pair;
     int spare; /* a descriptor to close when no more files can be opened; 0: none */

@@ -311,7 +311,7 @@ static void one_exchanges_something_else (void **state)
     all_say (3, -1, EPROTO, "another exchange");
 }
 
-/* ---- strangers ---- */
+/* ---- connections without the secret ---- */
 
 static void disturb (void)
 {
@@ -345,7 +345,7 @@ static void be_of_another_job (void)
     _exit (open_rank (1, 3, 1, &err) ? 1 : 0);
 }
 
-static void come_with_strangers (long rank)
+static void come_with_intruders (long rank)
 {
     if (rank == 0 && fork () == 0)
         disturb ();
@@ -354,9 +354,9 @@ static void come_with_strangers (long rank)
     usleep (rank == 2 ? 1200000 : 0);
 }
 
-static void strangers_are_sent_away (void **state)
+static void intruders_are_sent_away (void **state)
 {
-    before = come_with_strangers;
+    before = come_with_intruders;
     run_world (3, -1, -1);
     all_well (3);
 }
@@ -510,7 +510,7 @@ int main (void)
         cmocka_unit_test_setup (one_dies_in_a_tree, reset),
         cmocka_unit_test_setup (one_sleeps, reset),
         cmocka_unit_test_setup (one_exchanges_something_else, reset),
-        cmocka_unit_test_setup (strangers_are_sent_away, reset),
+        cmocka_unit_test_setup (intruders_are_sent_away, reset),
         cmocka_unit_test_setup (sizes_differ, reset),
         cmocka_unit_test_setup (port_is_taken, reset),
         cmocka_unit_test_setup (all_ports_are_taken, reset),

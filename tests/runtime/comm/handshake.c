@@ -399,7 +399,7 @@ static void records_are_sealed (void **state)
 }
 
 /* A listener without the key gets a hello, and no proof of the key. */
-static void nothing_is_proven_to_a_stranger (void **state)
+static void nothing_is_proven_without_the_key (void **state)
 {
     struct handshake_challenge wrong = { .nonce = { 1 }, .point = { 9 } };
     struct listen_sockets at;
@@ -474,8 +474,8 @@ static void idle_ones_keep_nobody_out (void **state)
     for (int i = 0; i < IDLE; i++)
         fds[i] = dial ();
     assert_int_equal (call (&known), 0);
-    /* the caller itself may still be counted as a stranger */
-    assert_true (atomic_load (&server.pending) <= LISTENER_STRANGERS + 1);
+    /* the caller itself may still count as unauthenticated */
+    assert_true (atomic_load (&server.pending) <= LISTENER_UNAUTHENTICATED + 1);
     /* the first was evicted for a later one; the last ones time out */
     assert_int_equal (socket_recv (fds[0], &c, 1, monotonic () + 60), -1);
     assert_int_equal (errno, ECONNRESET);
@@ -556,7 +556,7 @@ int main (void)
         cmocka_unit_test (a_lost_machine_is_noticed),
         WITH_SERVER (both_are_plain_or_none),
         WITH_SERVER (records_are_sealed),
-        WITH_SERVER (nothing_is_proven_to_a_stranger),
+        WITH_SERVER (nothing_is_proven_without_the_key),
         cmocka_unit_test (a_name_that_is_of_each_machine),
         CONFIRMS (who_has_the_key_is_taken),
         CONFIRMS (nobody_else),
