@@ -77,7 +77,7 @@ static uint64_t publish_slice (const struct node_work *w, size_t s)
     after = (from + count) * w->size;
     copy_nonempty (slot, in, from * w->size);
     copy_nonempty (slot + after, in + after, length_at (w, s) * w->size - after);
-    return node_come (n);
+    return node_barrier_arrive (n);
 }
 
 static uint64_t reduce_slice (const struct node_work *w, size_t s)
@@ -94,7 +94,7 @@ static uint64_t reduce_slice (const struct node_work *w, size_t s)
     reduce_many (to, n->parts, (size_t)n->size, count, w->type, w->op);
     if (w->factor != 1)
         reduce_scale (to, count, w->type, w->factor);
-    return node_come (n);
+    return node_barrier_arrive (n);
 }
 
 static void reduce_slices (const struct node_work *w, size_t s)
@@ -114,23 +114,23 @@ static int reduce_steps (const struct node_work *w, struct slurmdl_error *err)
     for (size_t s = 0; s < w->steps; s++) {
         uint64_t next = s + 1 < w->steps ? publish_slice (w, s + 1) : 0, last = out;
 
-        if (node_wait (w->node, in, err) < 0)
+        if (node_barrier_wait (w->node, in, err) < 0)
             return -1;
         out = reduce_slice (w, s);
         if (s > 0) {
-            if (node_wait (w->node, last, err) < 0)
+            if (node_barrier_wait (w->node, last, err) < 0)
                 return -1;
             reduce_slices (w, s - 1);
         }
         in = next;
     }
-    if (node_wait (w->node, out, err) < 0)
+    if (node_barrier_wait (w->node, out, err) < 0)
         return -1;
     reduce_slices (w, w->steps - 1);
     return 0;
 }
 
-/* Small reductions need only one meeting: every rank sees all data and reduces them
+/* Small reductions need only one barrier: every rank sees all data and reduces them
  * in the same order.
  */
 static int reduce_small (const struct node_work *w, struct slurmdl_error *err)
@@ -138,7 +138,7 @@ static int reduce_small (const struct node_work *w, struct slurmdl_error *err)
     struct node_group *n = w->node;
 
     copy_nonempty (node_slot (n, n->rank, w->first), w->in, w->n * w->size);
-    if (node_wait (n, node_come (n), err) < 0)
+    if (node_barrier_wait (n, node_barrier_arrive (n), err) < 0)
         return -1;
     if (w->root >= 0 && w->root != n->rank)
         return 0;
@@ -190,7 +190,7 @@ static int node_allreduce (struct node_group *n, const struct collective *c,
     return reduce_to (n, c, -1, err);
 }
 
-/* ---- steps of one meeting each ---- */
+/* ---- steps with one barrier each ---- */
 
 static int node_each_step (const struct node_work *w, node_step_f put, node_step_f take,
                            struct slurmdl_error *err)
@@ -200,13 +200,13 @@ static int node_each_step (const struct node_work *w, node_step_f put, node_step
     if (w->steps == 0)
         return 0;
     put (w, 0);
-    here = node_come (w->node);
+    here = node_barrier_arrive (w->node);
     for (size_t s = 0; s < w->steps; s++) {
         if (s + 1 < w->steps) {
             put (w, s + 1);
-            next = node_come (w->node);
+            next = node_barrier_arrive (w->node);
         }
-        if (node_wait (w->node, here, err) < 0)
+        if (node_barrier_wait (w->node, here, err) < 0)
             return -1;
         take (w, s);
         here = next;
@@ -296,16 +296,16 @@ static void exchange_take (const struct node_work *w, size_t s)
 static int agree_on_most (struct node_group *n, size_t *most, struct slurmdl_error *err)
 {
     struct node_work w = { .node = n, .root = -1 };
-    uint64_t meeting;
+    uint64_t barrier;
 
     node_begin (&w, NODE_ALLTOALL, 0, 0, 0);
-    n->say = *most;
-    meeting = node_come (n);
-    if (node_wait (n, meeting, err) < 0)
+    n->value = *most;
+    barrier = node_barrier_arrive (n);
+    if (node_barrier_wait (n, barrier, err) < 0)
         return -1;
     for (long r = 0; r < n->size; r++)
-        if (node_said (n, r, meeting) > *most)
-            *most = node_said (n, r, meeting);
+        if (node_barrier_value (n, r, barrier) > *most)
+            *most = node_barrier_value (n, r, barrier);
     return 0;
 }
 
@@ -360,7 +360,7 @@ static int node_barrier (struct node_group *n, const struct collective *c,
 
     (void)c;
     node_begin (&w, NODE_BARRIER, 0, 0, 0);
-    return node_wait (n, node_come (n), err);
+    return node_barrier_wait (n, node_barrier_arrive (n), err);
 }
 
 int node_run (struct node_group *n, const struct collective *c, struct slurmdl_error *err)

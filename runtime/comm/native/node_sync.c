@@ -12,7 +12,7 @@
 #include "runtime/comm/mesh/channel.h"
 
 /* how often a sleeping rank checks on the others */
-enum { LOOK_MS = 50 };
+enum { CHECK_MS = 50 };
 /* Checks of a counter before sleeping, which takes about 20 us including the
  * wake-up.  The first keep the CPU; the later ones yield it to another rank that
  * wants to run there.
@@ -35,38 +35,39 @@ static void pause_cpu (void)
 #endif
 }
 
-static struct node_meter *meter_of (struct node_group *n, uint64_t meeting)
+static struct arrival_counter *counter_of_barrier (struct node_group *n, uint64_t barrier)
 {
-    return &n->head->meters[meeting % NODE_METERS];
+    return &n->head->counters[barrier % NODE_BARRIERS];
 }
 
 /* The value of the counter when everybody has arrived.  Both wrap around. */
-static unsigned barrier_target (struct node_group *n, uint64_t meeting)
+static unsigned barrier_target (struct node_group *n, uint64_t barrier)
 {
-    return (unsigned)((meeting / NODE_METERS + 1) * (uint64_t)n->size);
+    return (unsigned)((barrier / NODE_BARRIERS + 1) * (uint64_t)n->size);
 }
 
-static bool is_barrier_complete (struct node_group *n, uint64_t meeting)
+static bool is_barrier_complete (struct node_group *n, uint64_t barrier)
 {
-    unsigned came = atomic_load_explicit (&meter_of (n, meeting)->came, memory_order_acquire);
+    unsigned arrived =
+        atomic_load_explicit (&counter_of_barrier (n, barrier)->arrived, memory_order_acquire);
 
-    return (int)(came - barrier_target (n, meeting)) >= 0;
+    return (int)(arrived - barrier_target (n, barrier)) >= 0;
 }
 
-uint64_t node_come (struct node_group *n)
+uint64_t node_barrier_arrive (struct node_group *n)
 {
     struct node_rank *own = &n->head->ranks[n->rank];
-    uint64_t meeting = n->meeting++;
-    struct node_meter *m = meter_of (n, meeting);
+    uint64_t barrier = n->barrier++;
+    struct arrival_counter *m = counter_of_barrier (n, barrier);
 
-    own->call[meeting % NODE_METERS] = n->call;
-    own->number[meeting % NODE_METERS] = n->say;
-    own->tag[meeting % NODE_METERS] = mesh_called (n->mesh);
-    atomic_store_explicit (&own->meeting, meeting + 1, memory_order_relaxed);
-    if (atomic_fetch_add (&m->came, 1) + 1 == barrier_target (n, meeting)
+    own->call[barrier % NODE_BARRIERS] = n->call;
+    own->value[barrier % NODE_BARRIERS] = n->value;
+    own->tag[barrier % NODE_BARRIERS] = mesh_called (n->mesh);
+    atomic_store_explicit (&own->barrier, barrier + 1, memory_order_relaxed);
+    if (atomic_fetch_add (&m->arrived, 1) + 1 == barrier_target (n, barrier)
         && atomic_load (&m->sleepers))
-        futex_wake_shared (&m->came);
-    return meeting;
+        futex_wake_shared (&m->arrived);
+    return barrier;
 }
 
 static void abandon_barrier (struct node_group *n, int code, const char *why)
@@ -79,8 +80,8 @@ static void abandon_barrier (struct node_group *n, int code, const char *why)
         snprintf (h->why, sizeof (h->why), "%s", why);
         atomic_store (&h->broken, 2);
     }
-    for (int i = 0; i < NODE_METERS; i++)
-        futex_wake_shared (&h->meters[i].came);
+    for (int i = 0; i < NODE_BARRIERS; i++)
+        futex_wake_shared (&h->counters[i].arrived);
 }
 
 void node_abort (struct node_group *n, const char *why)
@@ -100,7 +101,7 @@ static int fail_node_group (struct node_group *n, struct slurmdl_error *err)
 }
 
 /* Fail if a rank gave up.  If the mesh reports a reason soon, prefer that. */
-static int look_at_reason (struct node_group *n, struct slurmdl_error *err)
+static int check_node_failure (struct node_group *n, struct slurmdl_error *err)
 {
     struct timespec nap = { 0, 10000000 };
     const char *why = n->head->why;
@@ -117,60 +118,60 @@ static int look_at_reason (struct node_group *n, struct slurmdl_error *err)
 }
 
 /* The first rank that has not arrived, numbered as in the mesh. */
-static long awaited_node_rank (const struct node_group *n, uint64_t meeting)
+static long missing_node_rank (const struct node_group *n, uint64_t barrier)
 {
     long r = 0;
 
-    while (r < n->size - 1 && atomic_load (&n->head->ranks[r].meeting) > meeting)
+    while (r < n->size - 1 && atomic_load (&n->head->ranks[r].barrier) > barrier)
         r++;
     return n->world[r];
 }
 
-static void doze (struct node_group *n, uint64_t meeting)
+static void sleep_until_arrival (struct node_group *n, uint64_t barrier)
 {
-    struct node_meter *m = meter_of (n, meeting);
-    unsigned came;
+    struct arrival_counter *m = counter_of_barrier (n, barrier);
+    unsigned arrived;
 
     atomic_fetch_add (&m->sleepers, 1);
-    came = atomic_load (&m->came);
-    if (!is_barrier_complete (n, meeting) && atomic_load (&n->head->broken) != 2)
-        futex_wait_shared (&m->came, came, LOOK_MS);
+    arrived = atomic_load (&m->arrived);
+    if (!is_barrier_complete (n, barrier) && atomic_load (&n->head->broken) != 2)
+        futex_wait_shared (&m->arrived, arrived, CHECK_MS);
     atomic_fetch_sub (&m->sleepers, 1);
 }
 
-static int sleep_at_barrier (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
+static int sleep_at_barrier (struct node_group *n, uint64_t barrier, struct slurmdl_error *err)
 {
-    double begin = monotonic (), look = begin, now;
+    double begin = monotonic (), checked = begin, now;
 
-    while (!is_barrier_complete (n, meeting)) {
-        if (look_at_reason (n, err) < 0)
+    while (!is_barrier_complete (n, barrier)) {
+        if (check_node_failure (n, err) < 0)
             return -1;
-        mesh_set_waits (n->mesh, awaited_node_rank (n, meeting));
-        doze (n, meeting);
+        mesh_set_waits (n->mesh, missing_node_rank (n, barrier));
+        sleep_until_arrival (n, barrier);
         now = monotonic ();
-        if (now - look < LOOK_MS / 1e3 || is_barrier_complete (n, meeting))
+        if (now - checked < CHECK_MS / 1e3 || is_barrier_complete (n, barrier))
             continue;
         if (mesh_check (n->mesh, err) < 0)
             return fail_node_group (n, err);
         if (now - begin > mesh_timeout (n->mesh)) {
-            mesh_timed_out (n->mesh, awaited_node_rank (n, meeting), err);
+            mesh_timed_out (n->mesh, missing_node_rank (n, barrier), err);
             return fail_node_group (n, err);
         }
-        look = now;
+        checked = now;
     }
     mesh_set_waits (n->mesh, -1);
     return 0;
 }
 
 /* Compare our call with that of our neighbour. */
-static int check_call (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
+static int check_call (struct node_group *n, uint64_t barrier, struct slurmdl_error *err)
 {
     long r = (n->rank + 1) % n->size;
     const struct node_rank *other = &n->head->ranks[r];
 
-    if (other->call[meeting % NODE_METERS] == n->call)
+    if (other->call[barrier % NODE_BARRIERS] == n->call)
         return 0;
-    if (mesh_compare (n->mesh, n->world[r], other->tag[meeting % NODE_METERS], err) == 0)
+    if (mesh_compare (n->mesh, n->world[r], other->tag[barrier % NODE_BARRIERS], err) == 0)
         mesh_fail (n->mesh, EPROTO, err,
                    "the same call of rank %ld and rank %ld has different "
                    "numbers of bytes",
@@ -189,7 +190,7 @@ static void skip_more_yields (struct node_group *n)
 }
 
 /* Yield the CPU to others for a while. */
-static void yield (struct node_group *n, uint64_t meeting)
+static void yield (struct node_group *n, uint64_t barrier)
 {
     double then = monotonic (), now;
 
@@ -197,7 +198,7 @@ static void yield (struct node_group *n, uint64_t meeting)
         n->left--;
         return;
     }
-    for (int i = 0; i < YIELDS && !is_barrier_complete (n, meeting); i++, then = now) {
+    for (int i = 0; i < YIELDS && !is_barrier_complete (n, barrier); i++, then = now) {
         sched_yield ();
         now = monotonic ();
         if (now - then > SLOW_TURN) {
@@ -208,17 +209,17 @@ static void yield (struct node_group *n, uint64_t meeting)
     n->crowded = 0;
 }
 
-int node_wait (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
+int node_barrier_wait (struct node_group *n, uint64_t barrier, struct slurmdl_error *err)
 {
     struct slurmdl_error own = { "" };
 
     if (!err)
         err = &own;
-    for (int i = 0; i < SPINS && !is_barrier_complete (n, meeting); i++)
+    for (int i = 0; i < SPINS && !is_barrier_complete (n, barrier); i++)
         pause_cpu ();
-    if (!is_barrier_complete (n, meeting))
-        yield (n, meeting);
-    if (!is_barrier_complete (n, meeting) && sleep_at_barrier (n, meeting, err) < 0)
+    if (!is_barrier_complete (n, barrier))
+        yield (n, barrier);
+    if (!is_barrier_complete (n, barrier) && sleep_at_barrier (n, barrier, err) < 0)
         return -1;
-    return check_call (n, meeting, err);
+    return check_call (n, barrier, err);
 }

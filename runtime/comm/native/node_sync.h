@@ -6,27 +6,28 @@
 
 #include "runtime/comm/native/node.h"
 
-/* Ranks synchronise at numbered meetings.  A meeting has a counter, which the meeting NODE_METERS
- * later reuses.  A rank arrives at a meeting without waiting, and waits for the others only when it
- * needs what they did before they arrived; at most NODE_METERS - 1 meetings are in progress.
+/* Ranks synchronize at numbered split-phase barriers.  A barrier counts arrivals in a counter that
+ * the barrier NODE_BARRIERS later reuses.  A rank arrives without waiting, and waits for the others
+ * only when it needs what they did before they arrived; at most NODE_BARRIERS - 1 barriers are in
+ * progress.
  *
  * Each rank has NODE_SLOTS slots of one chunk, which only it writes, and there are as many slots
  * for results.  The steps of all collectives are numbered and use the slots in turn.  A rank
- * overwrites a slot only after a meeting at which the others arrived after reading it.
+ * overwrites a slot only after a barrier at which the others arrived after reading it.
  */
-enum { NODE_METERS = 8, NODE_SLOTS = 4 };
+enum { NODE_BARRIERS = 8, NODE_SLOTS = 4 };
 
-struct node_meter {
-    atomic_uint came; /* a futex; wraps around */
+struct arrival_counter {
+    atomic_uint arrived; /* a futex; wraps around */
     atomic_uint sleepers;
 } __attribute__ ((aligned (128)));
 
 /* Written by its rank. */
 struct node_rank {
-    atomic_ullong meeting;        /* at which it arrived last */
-    uint64_t call[NODE_METERS];   /* its call, as a number */
-    uint64_t number[NODE_METERS]; /* a number for the others */
-    uint32_t tag[NODE_METERS];    /* mesh_called() */
+    atomic_ullong barrier;         /* one more than that at which it arrived last */
+    uint64_t call[NODE_BARRIERS];  /* hash of its call */
+    uint64_t value[NODE_BARRIERS]; /* a number for the others */
+    uint32_t tag[NODE_BARRIERS];   /* mesh_called() */
 } __attribute__ ((aligned (128)));
 
 struct node_head {
@@ -34,7 +35,7 @@ struct node_head {
     atomic_uint broken; /* 1: 'why' is being written, 2: it is complete */
     int code;           /* errno */
     char why[256];
-    struct node_meter meters[NODE_METERS];
+    struct arrival_counter counters[NODE_BARRIERS];
     struct node_rank ranks[]; /* followed by the slots */
 };
 
@@ -49,10 +50,10 @@ struct node_group {
     char *results;      /* by step */
     long rank, size;    /* local */
     long *world;        /* rank of each in the mesh */
-    uint64_t meeting;   /* the next one */
+    uint64_t barrier;   /* the next one */
     uint64_t step;      /* the next one */
     uint64_t call;      /* as in struct node_rank */
-    uint64_t say;       /* as 'number' in struct node_rank */
+    uint64_t value;     /* as in struct node_rank */
     const void **parts; /* room for one pointer for each rank */
 };
 
@@ -83,19 +84,19 @@ enum node_kind {
     NODE_BARRIER
 };
 
-/* A step with one meeting: store what the others need, or load what we need. */
+/* Half of a step with one barrier: store what the others need, or load what we need. */
 typedef void (*node_step_f) (const struct node_work *w, size_t step);
 
-/* Arrive at the next meeting.  Returns its number. */
-uint64_t node_come (struct node_group *n);
+/* Arrive at the next barrier without waiting.  Returns its number. */
+uint64_t node_barrier_arrive (struct node_group *n);
 
-/* Wait until all have arrived at a meeting.  Wait for every meeting, in order. */
-int node_wait (struct node_group *n, uint64_t meeting, struct slurmdl_error *err);
+/* Wait until all ranks have arrived at the barrier.  Wait for every barrier, in order. */
+int node_barrier_wait (struct node_group *n, uint64_t barrier, struct slurmdl_error *err);
 
-/* The number that rank 'r' passed at a meeting. */
-static inline uint64_t node_said (struct node_group *n, long r, uint64_t meeting)
+/* The value that rank 'r' passed at a barrier. */
+static inline uint64_t node_barrier_value (struct node_group *n, long r, uint64_t barrier)
 {
-    return n->head->ranks[r].number[meeting % NODE_METERS];
+    return n->head->ranks[r].value[barrier % NODE_BARRIERS];
 }
 
 static inline char *node_slot (struct node_group *n, long r, uint64_t step)
