@@ -678,7 +678,7 @@ struct metrics_file_work {
     pthread_t thread;
     int (*run) (struct metrics_file_work *w);
     int (*end) (struct metrics_file *f, struct metrics_file_work *w);
-    atomic_uint *bell;
+    atomic_uint *wakeups;
     atomic_bool done;
     int error;                /* errno of run(), or 0 */
     struct metrics_file from; /* state at the start, with a duplicate of fd */
@@ -753,17 +753,17 @@ static bool metrics_file_needs_room (const struct metrics_file *f)
 static void *file_worker (void *arg)
 {
     struct metrics_file_work *w = arg;
-    atomic_uint *bell = w->bell;
+    atomic_uint *wakeups = w->wakeups;
 
     w->error = w->run (w) < 0 ? errno : 0;
     atomic_store (&w->done, true);
-    /* 'bell' stays valid until the thread that ends the work has joined this one */
-    atomic_fetch_add (bell, 1);
-    futex_wake (bell);
+    /* 'wakeups' stays valid until metrics_file_end_work() has joined this thread */
+    atomic_fetch_add (wakeups, 1);
+    futex_wake (wakeups);
     return NULL;
 }
 
-static struct metrics_file_work *create_work (const struct metrics_file *f, atomic_uint *bell)
+static struct metrics_file_work *create_work (const struct metrics_file *f, atomic_uint *wakeups)
 {
     struct metrics_file_work *w = calloc (1, sizeof (*w));
 
@@ -772,7 +772,7 @@ static struct metrics_file_work *create_work (const struct metrics_file *f, atom
     w->from = w->to = *f;
     w->to.fd = -1;
     w->from.kept = w->to.kept = NULL; /* the caller continues to change it */
-    w->bell = bell;
+    w->wakeups = wakeups;
     if ((w->from.fd = fcntl (f->fd, F_DUPFD_CLOEXEC, 0)) >= 0)
         return w;
     free (w);
@@ -788,9 +788,9 @@ static void free_work (struct metrics_file_work *w)
     errno = e;
 }
 
-static void metrics_file_begin_growth (struct metrics_file *f, atomic_uint *bell)
+static void metrics_file_begin_growth (struct metrics_file *f, atomic_uint *wakeups)
 {
-    struct metrics_file_work *w = create_work (f, bell);
+    struct metrics_file_work *w = create_work (f, wakeups);
 
     if (!w)
         return;
@@ -807,9 +807,9 @@ static void metrics_file_begin_growth (struct metrics_file *f, atomic_uint *bell
 }
 
 /* Returns -1 if the caller has to sync itself. */
-static int metrics_file_begin_sync (struct metrics_file *f, atomic_uint *bell)
+static int metrics_file_begin_sync (struct metrics_file *f, atomic_uint *wakeups)
 {
-    struct metrics_file_work *w = f->suspect ? NULL : create_work (f, bell);
+    struct metrics_file_work *w = f->suspect ? NULL : create_work (f, wakeups);
 
     if (!w)
         return -1;
@@ -1092,7 +1092,7 @@ int metrics_file_close (struct metrics_file *f)
     return rv;
 }
 
-int metrics_file_tend (struct metrics_file *f, bool sync, atomic_uint *bell)
+int metrics_file_tend (struct metrics_file *f, bool sync, atomic_uint *wakeups)
 {
     int rv = metrics_file_is_done (f) ? metrics_file_end_work (f) : 0;
 
@@ -1101,8 +1101,8 @@ int metrics_file_tend (struct metrics_file *f, bool sync, atomic_uint *bell)
     if (*f->tmp)
         return metrics_file_sync (f);
     if (metrics_file_needs_room (f))
-        metrics_file_begin_growth (f, bell);
-    else if (sync && f->dirty && metrics_file_begin_sync (f, bell) < 0)
+        metrics_file_begin_growth (f, wakeups);
+    else if (sync && f->dirty && metrics_file_begin_sync (f, wakeups) < 0)
         return metrics_file_sync (f);
     return 0;
 }

@@ -135,11 +135,11 @@ int metrics_file_replace_rows (struct metrics_file *f, const struct row *rows, u
 int metrics_file_sync (struct metrics_file *f);
 
 /* Call this after adding records.  A background thread makes a larger file before the room is used
- * up and, if 'sync', brings the data to stable storage.  When either is done, the thread changes
- * '*bell' and wakes its waiters; then call this again.  Returns -1 with errno if a sync has failed;
- * metrics_file_sync() repeats it.
+ * up and, if 'sync', brings the data to stable storage.  When either is done, the thread
+ * increments '*wakeups' and wakes its waiters; then call this again.  Returns -1 with errno if a
+ * sync has failed; metrics_file_sync() repeats it.
  */
-int metrics_file_tend (struct metrics_file *f, bool sync, atomic_uint *bell);
+int metrics_file_tend (struct metrics_file *f, bool sync, atomic_uint *wakeups);
 
 /* Whether the background thread is done, so that metrics_file_tend() should be called. */
 bool metrics_file_is_done (const struct metrics_file *f);

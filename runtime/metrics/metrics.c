@@ -188,7 +188,7 @@ unsigned metrics_flush_begin (struct slurmdl_metrics *m)
 {
     unsigned ticket = atomic_fetch_add (&m->asked, 1) + 1;
 
-    metrics_ring (m);
+    metrics_wake (m);
     return ticket;
 }
 
@@ -221,7 +221,7 @@ static int end_metrics (struct slurmdl_metrics *m, int remove_in)
     int rv;
 
     atomic_store (&m->closing, true);
-    metrics_ring (m);
+    metrics_wake (m);
     if (!recorder_join (m, CLOSE_MOST)) {
         /* The thread is stuck in a system call and will use the memory afterwards.
          * The run's own memory goes away, so detach from it.

@@ -64,7 +64,7 @@ struct slurmdl_metrics {
     atomic_size_t waiting;         /* bytes of these and of 'pending' */
 
     /* between the writer and other threads */
-    atomic_uint bell;     /* changes when there is something to do */
+    atomic_uint wakeups;  /* a futex: incremented when there is something to do */
     atomic_uint asked;    /* flushes requested ... */
     atomic_uint answered; /* ... and completed */
     atomic_uint ended;    /* the writer has ended */
@@ -103,7 +103,7 @@ int metrics_not_ours (struct slurmdl_error *err);
 void metrics_lose (struct slurmdl_metrics *m, long n);
 
 /* Wake the thread that writes. */
-void metrics_ring (struct slurmdl_metrics *m);
+void metrics_wake (struct slurmdl_metrics *m);
 
 /* Find or add a metric.  Returns NULL with EINVAL, ENOSPC or EPERM. */
 struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m, const char *name);

@@ -130,10 +130,10 @@ void metrics_lose (struct slurmdl_metrics *m, long n)
     errno = ENOSPC;
 }
 
-void metrics_ring (struct slurmdl_metrics *m)
+void metrics_wake (struct slurmdl_metrics *m)
 {
-    atomic_fetch_add (&m->bell, 1);
-    futex_wake (&m->bell);
+    atomic_fetch_add (&m->wakeups, 1);
+    futex_wake (&m->wakeups);
 }
 
 /* The row is in the queue before we read 'idle', and the writer sets 'idle' before
@@ -142,7 +142,7 @@ void metrics_ring (struct slurmdl_metrics *m)
 static void wake_writer (struct slurmdl_metrics *m, long number)
 {
     if (number % URGE == 0 || (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0)))
-        metrics_ring (m);
+        metrics_wake (m);
 }
 
 /* The ring is full.  Wait as long as the disk makes progress.  After a disk has
@@ -259,5 +259,5 @@ void item_put (struct slurmdl_metrics *m, struct item *item)
     while (!atomic_compare_exchange_weak (&m->items, &item->next, item))
         ;
     if (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0))
-        metrics_ring (m);
+        metrics_wake (m);
 }

@@ -32,12 +32,12 @@ static bool has_work (const struct slurmdl_metrics *m)
 static void wait_for_work (struct slurmdl_metrics *m)
 {
     for (;;) {
-        unsigned bell = atomic_load (&m->bell);
+        unsigned wakeups = atomic_load (&m->wakeups);
         long ms = m->file.dirty ? SYNC_EVERY - elapsed (&m->synced) : -1;
         atomic_store (&m->idle, 1);
         if (has_work (m) || (m->file.dirty && ms <= 0))
             break;
-        futex_wait (&m->bell, bell, ms);
+        futex_wait (&m->wakeups, wakeups, ms);
     }
     atomic_store (&m->idle, 0);
 }
@@ -47,7 +47,7 @@ static void wait_for_work (struct slurmdl_metrics *m)
  */
 static void wait_for_more (struct slurmdl_metrics *m)
 {
-    unsigned bell = atomic_load (&m->bell);
+    unsigned wakeups = atomic_load (&m->wakeups);
     bool much = ring_count (&m->ring) - m->ring.taken >= BATCH;
     long most = m->pause ? m->pause : BATCH_TIME;
     struct timespec begin;
@@ -56,8 +56,8 @@ static void wait_for_more (struct slurmdl_metrics *m)
     if (hurried (m) || (much && !m->pause))
         return;
     clock_gettime (CLOCK_MONOTONIC, &begin);
-    while (atomic_load (&m->bell) == bell && (left = most - elapsed (&begin)) > 0)
-        futex_wait (&m->bell, bell, left);
+    while (atomic_load (&m->wakeups) == wakeups && (left = most - elapsed (&begin)) > 0)
+        futex_wait (&m->wakeups, wakeups, left);
 }
 
 static int write_names (struct slurmdl_metrics *m)
@@ -188,7 +188,7 @@ static int recorder_sync (struct slurmdl_metrics *m, bool now)
     }
     if (due && !j->work)
         clock_gettime (CLOCK_MONOTONIC, &m->synced);
-    return metrics_file_tend (j, due || j->dirty >= SYNC_AT, &m->bell);
+    return metrics_file_tend (j, due || j->dirty >= SYNC_AT, &m->wakeups);
 }
 
 static int write_and_sync (struct slurmdl_metrics *m, bool now)
