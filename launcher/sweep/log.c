@@ -141,7 +141,7 @@ static void background_sync_destroy (struct background_sync *s)
 struct entry_folder {
     int fd; /* -1: none is open */
     char name[24];
-    bool unsettled;                    /* a name in it has yet to be fsynced */
+    bool unsynced;                     /* a name in it has yet to be fsynced */
     bool defers;                       /* entry_put() does not fsync */
     bool begun;                        /* its fsync has begun */
     struct background_sync *sync;      /* NULL: not needed yet */
@@ -157,18 +157,18 @@ static int sync_folder (struct entry_folder *f)
 }
 
 /* fsync the names of the new entries. */
-static int entry_settle (struct entry_folder *f, struct slurmdl_error *err)
+static int entry_fsync (struct entry_folder *f, struct slurmdl_error *err)
 {
-    if (f->unsettled && sync_folder (f) < 0)
+    if (f->unsynced && sync_folder (f) < 0)
         return errorf (err, "log/%s: cannot sync: %s", f->name, strerror (errno));
-    f->unsettled = false;
+    f->unsynced = false;
     return 0;
 }
 
 /* Begin the fsync in the background. */
-static void entry_begin_to_settle (struct entry_folder *f)
+static void entry_begin_fsync (struct entry_folder *f)
 {
-    if (!f->unsettled || f->begun)
+    if (!f->unsynced || f->begun)
         return;
     if (!f->sync)
         f->sync = background_sync_create ();
@@ -212,7 +212,7 @@ static int open_entry_folder (struct entry_folder *f, const char *path, bool new
 
     if (f->fd >= 0 && !strcmp (f->name, name))
         return 0;
-    if (entry_settle (f, err) < 0)
+    if (entry_fsync (f, err) < 0)
         return -1;
     entry_close (f);
     if (new &&create_entry_folder (path, err) < 0)
@@ -235,7 +235,7 @@ static int end_after (void *folder, struct slurmdl_error *err)
 {
     struct entry_folder *f = folder;
 
-    if (entry_settle (f, err) < 0)
+    if (entry_fsync (f, err) < 0)
         return -1;
     return f->after ? f->after->end (f->after->arg, err) : 0;
 }
@@ -261,18 +261,18 @@ static int entry_put (struct entry_folder *f, const char *folder, bool new, cons
     int rv = publish_entry (f, folder, new, path, text, &why);
 
     /* a descriptor opened long ago may be stale by now */
-    if (rv < 0 && kept && !f->unsettled && (errno == ESTALE || errno == ENOENT)) {
+    if (rv < 0 && kept && !f->unsynced && (errno == ESTALE || errno == ENOENT)) {
         entry_close (f);
         why = (struct slurmdl_error){ "" };
         rv = publish_entry (f, folder, new, path, text, &why);
     }
     if (rv == 0) {
-        f->unsettled = true;
-        rv = f->defers ? 0 : entry_settle (f, &why);
+        f->unsynced = true;
+        rv = f->defers ? 0 : entry_fsync (f, &why);
     }
     if (rv < 0) {
         errorf (err, "%s", why.text);
-        if (!f->unsettled)
+        if (!f->unsynced)
             entry_close (f);
     }
     return rv;
@@ -393,7 +393,7 @@ void log_destroy (struct log *log)
     int e = errno;
 
     if (log) {
-        entry_settle (&log->put, NULL);
+        entry_fsync (&log->put, NULL);
         entry_close (&log->put);
         packed_free (&log->fill);
         free (log->dir);
@@ -751,14 +751,14 @@ void log_defer (struct log *log, bool defers)
     log->put.defers = defers;
 }
 
-int log_settle (struct log *log, struct slurmdl_error *err)
+int log_fsync (struct log *log, struct slurmdl_error *err)
 {
-    return entry_settle (&log->put, err);
+    return entry_fsync (&log->put, err);
 }
 
-void log_begin_to_settle (struct log *log)
+void log_begin_fsync (struct log *log)
 {
-    entry_begin_to_settle (&log->put);
+    entry_begin_fsync (&log->put);
 }
 
 void log_confirm (const struct log *log)

@@ -38,14 +38,14 @@ enum published log_append (struct log *log, const struct event *events, size_t n
 /* From now on, give an entry its name only after 'after' has ended, too; NULL: do not wait. */
 void log_put_after (struct log *log, const struct publish_after *after);
 
-/* With 'defers', do not fsync the name of a new entry until log_settle(), which the next
+/* With 'defers', do not fsync the name of a new entry until log_fsync(), which the next
  * log_append() calls first.
  */
 void log_defer (struct log *log, bool defers);
-int log_settle (struct log *log, struct slurmdl_error *err);
+int log_fsync (struct log *log, struct slurmdl_error *err);
 
-/* Start log_settle() in the background. */
-void log_begin_to_settle (struct log *log);
+/* Start log_fsync() in the background. */
+void log_begin_fsync (struct log *log);
 
 /* Fsync the newest entry's name, whoever wrote it.  Call this before showing a user what was read.
  */

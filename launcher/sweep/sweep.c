@@ -82,9 +82,9 @@ enum published sweep_publish (struct sweep *s, struct event *events, size_t n,
     return rv;
 }
 
-int sweep_settle (const struct sweep *s, struct slurmdl_error *err)
+int sweep_fsync (const struct sweep *s, struct slurmdl_error *err)
 {
-    return log_settle (s->log, err);
+    return log_fsync (s->log, err);
 }
 
 enum published sweep_insist (struct sweep *s, struct event event,

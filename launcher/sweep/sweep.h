@@ -207,7 +207,7 @@ int sweep_sync (struct sweep *s, struct slurmdl_error *err);
 void sweep_blame_folder (const struct sweep *s, struct slurmdl_error *err);
 
 /* Write to stable storage what was published under log_defer(); -1 with 'err'. */
-int sweep_settle (const struct sweep *s, struct slurmdl_error *err);
+int sweep_fsync (const struct sweep *s, struct slurmdl_error *err);
 
 /* Publish 'n' events with the current time as one entry, and apply them.  PUBLISH_LATE: another
  * process wrote the entry first, and the log was read again.

@@ -512,7 +512,7 @@ static void notify_patterns (const struct sweep *s, long trial, long attempt)
 
 void notify_attempt (const struct sweep *s, long trial, long attempt)
 {
-    if (!notify_is_wanted (s->exp) || sweep_settle (s, NULL) < 0)
+    if (!notify_is_wanted (s->exp) || sweep_fsync (s, NULL) < 0)
         return;
     notify_failed (s, trial);
     notify_patterns (s, trial, attempt);

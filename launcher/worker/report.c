@@ -484,7 +484,7 @@ static void refresh_results (struct worker *w, long before)
                || (n / RESULTS_EVERY > before / RESULTS_EVERY
                    && now - w->results.at >= RESULTS_REST * w->results.took);
 
-    if (due && sweep_settle (w->sweep, NULL) == 0) {
+    if (due && sweep_fsync (w->sweep, NULL) == 0) {
         write_results (w);
         w->results.at = monotonic ();
         w->results.took = w->results.at - now;

@@ -628,7 +628,7 @@ static int settle_and_poll (struct segment *s, struct slurmdl_error *err)
         s->shown = true;
         work_folder_show (&s->attempt);
     }
-    if (!young && s->w->sweep->log && sweep_settle (s->w->sweep, err) < 0)
+    if (!young && s->w->sweep->log && sweep_fsync (s->w->sweep, err) < 0)
         return -1;
     poll_trainer (s, young ? SETTLE_MS : s->heal.watch ? RANKS_MS : 1000);
     return 0;
@@ -702,7 +702,7 @@ int segment_run (struct worker *w, long trial, struct segment_report *report,
     }
     if (start_attempt (&s, err) < 0)
         return -1;
-    log_begin_to_settle (w->sweep->log);
+    log_begin_fsync (w->sweep->log);
     if ((rv = train_segment (&s, err)) == 0)
         judge_segment (&s, report);
     heal_end (&s.heal, w, &s.attempt,

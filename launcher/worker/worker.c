@@ -321,7 +321,7 @@ static int run_loop (struct worker *w, struct slurmdl_error *err)
             continue;
         if (w->out_of_time)
             break;
-        if (sweep_settle (w->sweep, err) < 0)
+        if (sweep_fsync (w->sweep, err) < 0)
             return -1;
         if (worker_may_go_on (w)) {
             worker_sleep (w, pause);
@@ -330,7 +330,7 @@ static int run_loop (struct worker *w, struct slurmdl_error *err)
         if (worker_tick (w, err) < 0)
             return -1;
     }
-    return sweep_settle (w->sweep, err);
+    return sweep_fsync (w->sweep, err);
 }
 
 static enum worker_end how_it_ended (const struct worker *w)

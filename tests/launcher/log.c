@@ -153,8 +153,8 @@ static void a_full_disk_is_told (void **state)
 
     log_defer (log, true);
     assert_int_equal (append (log, 1), 0);
-    log_begin_to_settle (log);
-    assert_int_equal (log_settle (log, NULL), 0);
+    log_begin_fsync (log);
+    assert_int_equal (log_fsync (log, NULL), 0);
     signal (SIGXFSZ, SIG_IGN);
     assert_int_equal (getrlimit (RLIMIT_FSIZE, &all), 0);
     none = (struct rlimit){ 0, all.rlim_max };
