@@ -199,7 +199,7 @@ static enum turn try_trial (struct worker *w, long trial, struct slurmdl_error *
         return claim_trial (w, trial, err);
     if (!strcmp (owner, worker_nonce (w)))
         return TURN_DONE;
-    if (!w->looks || !peer_dead (w->peer, owner, w->sweep->exp->worker->lease))
+    if (!w->polls || !peer_dead (w->peer, owner, w->sweep->exp->worker->lease))
         return TURN_WAIT;
     return publish_lost (w, trial, owner, err);
 }
@@ -214,13 +214,13 @@ static long first_index (const struct worker *w)
     return w->sweep->nopen ? (long)(hash % (unsigned long)w->sweep->nopen) : 0;
 }
 
-/* Look for dead workers once a second only: with many workers it takes longer than everything else.
+/* Poll for dead workers only once a second: with many workers it takes longer than everything else.
  */
-static bool is_time_to_look (struct worker *w)
+static bool is_poll_due (struct worker *w)
 {
-    if (monotonic () - w->looked < 1)
+    if (monotonic () - w->polled < 1)
         return false;
-    w->looked = monotonic ();
+    w->polled = monotonic ();
     return true;
 }
 
@@ -245,7 +245,7 @@ static enum turn train_open_trial (struct worker *w, struct slurmdl_error *err)
 
     if (own)
         return train_trial (w, own, err) < 0 ? TURN_FAILED : TURN_DONE;
-    w->looks = is_time_to_look (w);
+    w->polls = is_poll_due (w);
     for (long i = 0; i < n; i++) {
         long trial = w->sweep->open[(first + i) % n];
         enum turn turn = try_trial (w, trial, err);

@@ -30,8 +30,8 @@ struct worker {
     struct log_socket socket;
     int stop;                       /* signal that asked the worker to stop; 0: none */
     double beat;                    /* time of the last heartbeat */
-    double looked;                  /* time of the last check for dead workers */
-    bool looks;                     /* this turn checks for dead workers */
+    double polled;                  /* time of the last poll for dead workers */
+    bool polls;                     /* this turn polls for dead workers */
     double end;                     /* when Slurm kills it, by the same clock; 0: never */
     bool timed_out;                 /* it stops because that time is near */
     bool fresh;                     /* as in struct worker_place */
