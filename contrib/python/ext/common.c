@@ -9,7 +9,7 @@
 PyObject *ext_error;
 unsigned generation;
 
-static void count_fork (void)
+static void count_python_fork (void)
 {
     generation++;
 }
@@ -92,7 +92,7 @@ void free_object (PyObject *o)
 
 int ext_count_forks (void)
 {
-    if (pthread_atfork (NULL, NULL, count_fork) == 0)
+    if (pthread_atfork (NULL, NULL, count_python_fork) == 0)
         return 0;
     PyErr_NoMemory ();
     return -1;
@@ -109,7 +109,7 @@ PyTypeObject *ext_add_type (PyObject *module, PyType_Spec *spec)
     return NULL;
 }
 
-static int take_error (void)
+static int import_error_type (void)
 {
     PyObject *first = PyImport_ImportModule ("slurmdl._slurmdl");
 
@@ -122,7 +122,7 @@ PyObject *ext_module (struct PyModuleDef *definition, PyType_Spec *const *specs,
                       PyTypeObject **types)
 {
     PyObject *module = PyModule_Create (definition);
-    bool good = module && take_error () == 0 && ext_count_forks () == 0;
+    bool good = module && import_error_type () == 0 && ext_count_forks () == 0;
 
     for (int i = 0; good && specs[i]; i++)
         good = (types[i] = ext_add_type (module, specs[i])) != NULL;

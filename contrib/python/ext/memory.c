@@ -220,7 +220,7 @@ static int take_memory (struct protect_args *p, PyObject *memory, const uint64_t
     return -1;
 }
 
-static int name_type (struct protect_args *p, const char *type_name)
+static int set_protect_type (struct protect_args *p, const char *type_name)
 {
     int type = type_of_name (type_name);
 
@@ -234,7 +234,7 @@ int protect_args_of (PyObject *args, struct protect_args *p)
     PyObject *shape, *memory;
 
     if (!PyArg_ParseTuple (args, "ssOOO:protect", &p->name, &type_name, &shape, &memory, &p->owner)
-        || name_type (p, type_name) < 0 || (p->ndims = dims_of (shape, p->dims)) < 0)
+        || set_protect_type (p, type_name) < 0 || (p->ndims = dims_of (shape, p->dims)) < 0)
         return -1;
     return take_memory (p, memory, p->dims);
 }
@@ -246,7 +246,7 @@ int protect_slab_of (PyObject *args, struct protect_args *p)
 
     if (!PyArg_ParseTuple (args, "ssOOOOO:protect_shard", &p->name, &type_name, &global, &offset,
                            &local, &memory, &p->owner)
-        || name_type (p, type_name) < 0 || (p->ndims = dims_of (global, p->dims)) < 0
+        || set_protect_type (p, type_name) < 0 || (p->ndims = dims_of (global, p->dims)) < 0
         || dims_of (offset, p->at) < 0 || dims_of (local, p->part) < 0)
         return -1;
     if (PyTuple_Size (offset) == p->ndims && PyTuple_Size (local) == p->ndims)

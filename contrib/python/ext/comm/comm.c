@@ -85,7 +85,7 @@ static PyObject *comm_new (PyTypeObject *type, PyObject *args, PyObject *kw)
 }
 
 /* Other threads may be in a call on the communicator.  Wait for them before it closes. */
-static void wait_for_users (struct comm *self, int mine)
+static void wait_for_comm_calls (struct comm *self, int mine)
 {
     struct timespec nap = { 0, 1000000 };
 
@@ -102,7 +102,7 @@ static int close_comm (struct comm *self, int mine, struct slurmdl_error *err)
     self->c = NULL;
     if (!c || self->generation != generation)
         return 0;
-    wait_for_users (self, mine);
+    wait_for_comm_calls (self, mine);
     if (self->lent)
         return 0;
     WITHOUT_GIL (rv = slurmdl_comm_close (c, err));
@@ -180,7 +180,7 @@ static void comm_dealloc (PyObject *o)
 
 enum fact { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NODE, NODES };
 
-static PyObject *get_fact (PyObject *o, void *which)
+static PyObject *get_comm_fact (PyObject *o, void *which)
 {
     static long (*const get[]) (const struct slurmdl_comm *) = {
         [RANK] = slurmdl_comm_rank,
@@ -195,7 +195,7 @@ static PyObject *get_fact (PyObject *o, void *which)
     return c ? PyLong_FromLong (get[(intptr_t)which](c)) : NULL;
 }
 
-static PyObject *get_name (PyObject *o, void *bootstrap)
+static PyObject *get_comm_name (PyObject *o, void *bootstrap)
 {
     struct slurmdl_comm *c = comm_of ((struct comm *)o);
 
@@ -204,22 +204,22 @@ static PyObject *get_name (PyObject *o, void *bootstrap)
     return PyUnicode_FromString (bootstrap ? slurmdl_comm_bootstrap (c) : slurmdl_comm_backend (c));
 }
 
-static PyObject *get_closed (PyObject *o, void *unused)
+static PyObject *get_comm_closed (PyObject *o, void *unused)
 {
     return PyBool_FromLong (!((struct comm *)o)->c);
 }
 
 /* clang-format off */
-static PyGetSetDef facts[] = {
-    { "rank",       get_fact, NULL, "Rank of this process.",                  (void *)RANK },
-    { "size",       get_fact, NULL, "Number of ranks.",                       (void *)SIZE },
-    { "local_rank", get_fact, NULL, "Rank within this node.",         (void *)LOCAL_RANK },
-    { "local_size", get_fact, NULL, "Number of ranks on this node.",          (void *)LOCAL_SIZE },
-    { "node",       get_fact, NULL, "Index of this node.",                   (void *)NODE },
-    { "nodes",      get_fact, NULL, "Number of nodes.",                       (void *)NODES },
-    { "backend",    get_name, NULL, "native, mpi or nccl.",                   NULL },
-    { "bootstrap",  get_name, NULL, "How the ranks found each other: pmix, pmi, tcp, one.", (void *)1 },
-    { "closed",     get_closed, NULL, "Whether it is closed.",                NULL },
+static PyGetSetDef comm_facts[] = {
+    { "rank",       get_comm_fact,   NULL, "Rank of this process.",                                (void *)RANK },
+    { "size",       get_comm_fact,   NULL, "Number of ranks.",                                     (void *)SIZE },
+    { "local_rank", get_comm_fact,   NULL, "Rank within this node.",                               (void *)LOCAL_RANK },
+    { "local_size", get_comm_fact,   NULL, "Number of ranks on this node.",                        (void *)LOCAL_SIZE },
+    { "node",       get_comm_fact,   NULL, "Index of this node.",                                  (void *)NODE },
+    { "nodes",      get_comm_fact,   NULL, "Number of nodes.",                                     (void *)NODES },
+    { "backend",    get_comm_name,   NULL, "native, mpi or nccl.",                                 NULL },
+    { "bootstrap",  get_comm_name,   NULL, "How the ranks found each other: pmix, pmi, tcp, one.", (void *)1 },
+    { "closed",     get_comm_closed, NULL, "Whether it is closed.",                                NULL },
     { NULL },
 };
 /* clang-format on */
@@ -314,4 +314,4 @@ static PyMethodDef comm_methods[] = {
 
 EXT_TYPE (comm, "Comm", "Base class of the communicator that slurmdl.comm.open() returns.",
           Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, { Py_tp_traverse, comm_traverse },
-          { Py_tp_clear, comm_clear }, { Py_tp_getset, facts }, );
+          { Py_tp_clear, comm_clear }, { Py_tp_getset, comm_facts }, );

@@ -40,7 +40,7 @@ static PyObject *submit_request (struct comm *self, const struct slurmdl_request
 /* Elements that 'out' must hold.  SIZE_MAX for an allgather, whose result also depends on
  * the rows of the other ranks.
  */
-static size_t result_elements (const struct comm *self, const struct slurmdl_request *r)
+static size_t out_elements (const struct comm *self, const struct slurmdl_request *r)
 {
     size_t row = r->row ? r->row : 1;
     size_t size = (size_t)slurmdl_comm_size (self->c);
@@ -78,7 +78,7 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
     if (r.what != SLURMDL_ALLGATHER || r.row != SLURMDL_ZERO_WIDTH)
         item = size_of_array (type, 1);
     room = item ? size_of_array (type, (Py_ssize_t)r.n) : 0;
-    room_out = size_of_array (type, (Py_ssize_t)result_elements (self, &r));
+    room_out = size_of_array (type, (Py_ssize_t)out_elements (self, &r));
     if (lent_take (&lent_in, in, false) < 0)
         return NULL;
     if (out != Py_None && lent_take (&lent_out, out, true) < 0)
@@ -174,8 +174,8 @@ PyObject *comm_wait (PyObject *o, PyObject *ticket_object)
     Py_RETURN_NONE;
 }
 
-static PyObject *result_of (int type_size, const void *out, size_t n, const size_t *counts,
-                            long size)
+static PyObject *taken_result (int type_size, const void *out, size_t n, const size_t *counts,
+                               long size)
 {
     PyObject *tuple = PyTuple_New (size);
 
@@ -213,7 +213,7 @@ PyObject *comm_take (PyObject *o, PyObject *ticket_object)
     if (counts && (rv == 0 || errno != EINVAL))
         forget_ticket (self, ticket_object);
     if (rv == 0)
-        result = result_of (size, out, n, counts, slurmdl_comm_size (c));
+        result = taken_result (size, out, n, counts, slurmdl_comm_size (c));
     else
         comm_fails (self, &err, "take");
     comm_unuse (self);

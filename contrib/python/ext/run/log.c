@@ -33,7 +33,7 @@ static double number_of (PyObject *o)
 /* Before Python 3.10, PyLong_AsLongLong() also accepts a float and truncates it, so use
  * __index__.
  */
-static int64_t step_of (PyObject *o)
+static int64_t step_to_int64 (PyObject *o)
 {
     PyObject *index = PyLong_Check (o) ? NULL : PyNumber_Index (o);
     int64_t step;
@@ -71,7 +71,7 @@ static int convert (PyObject *name, PyObject *step_object, PyObject *value_objec
     *value = number_of (value_object);
     if (*value == -1 && PyErr_Occurred ())
         return name_in_error (name, "value");
-    *step = step_of (step_object);
+    *step = step_to_int64 (step_object);
     return *step == -1 && PyErr_Occurred () ? name_in_error (name, "step") : 0;
 }
 
@@ -97,7 +97,7 @@ static PyObject *metric_log (PyObject *o, PyObject *const *args, Py_ssize_t n)
     return NULL;
 }
 
-static PyObject *metric_name (PyObject *o, void *unused)
+static PyObject *get_metric_name (PyObject *o, void *unused)
 {
     struct metric *m = (struct metric *)o;
 
@@ -135,7 +135,7 @@ static PyMethodDef metric_methods[] = {
 };
 
 static PyGetSetDef metric_facts[] = {
-    { "name", metric_name, NULL, "The name.", NULL },
+    { "name", get_metric_name, NULL, "The name.", NULL },
     { NULL },
 };
 

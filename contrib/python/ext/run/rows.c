@@ -33,7 +33,7 @@ struct rows {
     uint32_t index[HASH_SIZE];
 };
 
-static int find_name (struct rows *rows, const char *name)
+static int intern_row_name (struct rows *rows, const char *name)
 {
     for (uint32_t i = 0; i < rows->nnames; i++)
         if (!strcmp (rows->names[i], name))
@@ -50,14 +50,14 @@ static int index_of (struct rows *rows, const char *name)
 
     if (rows->address[at] == name && !strcmp (rows->names[rows->index[at]], name))
         return (int)rows->index[at];
-    if ((i = find_name (rows, name)) >= 0) {
+    if ((i = intern_row_name (rows, name)) >= 0) {
         rows->address[at] = name;
         rows->index[at] = (uint32_t)i;
     }
     return i;
 }
 
-static int add_row (const struct slurmdl_row *row, void *arg)
+static int add_packed_row (const struct slurmdl_row *row, void *arg)
 {
     struct rows *rows = arg;
     int name = index_of (rows, row->name);
@@ -77,7 +77,7 @@ static int add_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-static PyObject *result_of (const struct rows *rows)
+static PyObject *rows_result (const struct rows *rows)
 {
     PyObject *names = PyList_New (0);
 
@@ -109,12 +109,12 @@ static PyObject *read_into (const char *path, unsigned how, const struct lent *l
         return PyErr_NoMemory ();
     rows->list = l->data;
     rows->room = l->bytes / sizeof (*rows->list);
-    WITHOUT_GIL (rv = readers[how](path, add_row, rows, &err));
+    WITHOUT_GIL (rv = readers[how](path, add_packed_row, rows, &err));
     /* if some rows are lost (EBADMSG), warn and return the others */
     if (rv == 0
         || (rv < 0 && errno == EBADMSG && rows->n > 0
             && PyErr_WarnEx (PyExc_RuntimeWarning, err.text, 1) == 0))
-        result = result_of (rows);
+        result = rows_result (rows);
     else if (PyErr_Occurred ())
         result = NULL;
     else if (rv == ENOBUFS) {

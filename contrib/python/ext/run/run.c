@@ -136,7 +136,7 @@ static void run_dealloc (PyObject *o)
 
 enum fact { EXPERIMENT, TRIAL, ATTEMPT, DIR, SEED, RANK, SIZE, LENGTH, LOST };
 
-static PyObject *get_fact (PyObject *o, void *which)
+static PyObject *get_run_fact (PyObject *o, void *which)
 {
     struct slurmdl *run = run_of ((struct run *)o);
 
@@ -165,23 +165,23 @@ static PyObject *get_fact (PyObject *o, void *which)
     return NULL;
 }
 
-static PyObject *get_closed (PyObject *o, void *unused)
+static PyObject *get_run_closed (PyObject *o, void *unused)
 {
     return PyBool_FromLong (!((struct run *)o)->run);
 }
 
 /* clang-format off */
-static PyGetSetDef facts[] = {
-    { "experiment", get_fact, NULL, "Name of the experiment, '' if none.", (void *)EXPERIMENT },
-    { "trial",      get_fact, NULL, "Number of the trial, 0 if none.",     (void *)TRIAL },
-    { "attempt",    get_fact, NULL, "Number of this attempt: 1, 2, ...",   (void *)ATTEMPT },
-    { "dir",        get_fact, NULL, "Folder of this attempt.",             (void *)DIR },
-    { "seed",       get_fact, NULL, "Seed of the trial.",                  (void *)SEED },
-    { "rank",       get_fact, NULL, "Rank of this process.",               (void *)RANK },
-    { "size",       get_fact, NULL, "Number of ranks.",                    (void *)SIZE },
-    { "length",     get_fact, NULL, "Length to train to now.",       (void *)LENGTH },
-    { "lost",       get_fact, NULL, "Values lost so far.",                 (void *)LOST },
-    { "closed",     get_closed, NULL, "Whether the run is closed.",        NULL },
+static PyGetSetDef run_facts[] = {
+    { "experiment", get_run_fact,   NULL, "Name of the experiment, '' if none.", (void *)EXPERIMENT },
+    { "trial",      get_run_fact,   NULL, "Number of the trial, 0 if none.",     (void *)TRIAL },
+    { "attempt",    get_run_fact,   NULL, "Number of this attempt: 1, 2, ...",   (void *)ATTEMPT },
+    { "dir",        get_run_fact,   NULL, "Folder of this attempt.",             (void *)DIR },
+    { "seed",       get_run_fact,   NULL, "Seed of the trial.",                  (void *)SEED },
+    { "rank",       get_run_fact,   NULL, "Rank of this process.",               (void *)RANK },
+    { "size",       get_run_fact,   NULL, "Number of ranks.",                    (void *)SIZE },
+    { "length",     get_run_fact,   NULL, "Length to train to now.",             (void *)LENGTH },
+    { "lost",       get_run_fact,   NULL, "Values lost so far.",                 (void *)LOST },
+    { "closed",     get_run_closed, NULL, "Whether the run is closed.",          NULL },
     { NULL },
 };
 /* clang-format on */
@@ -270,4 +270,4 @@ static PyMethodDef run_methods[] = {
 
 EXT_TYPE (run, "Run", "Base class of the run that slurmdl.init() returns.",
           Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, { Py_tp_traverse, run_traverse },
-          { Py_tp_clear, run_clear }, { Py_tp_getset, facts }, );
+          { Py_tp_clear, run_clear }, { Py_tp_getset, run_facts }, );
