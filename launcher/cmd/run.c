@@ -9,11 +9,15 @@
 #include "launcher/cmd/start.h"
 #include "launcher/cmd/trial_shape.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/experiment.h"
+#include "launcher/config/job_settings.h"
+#include "launcher/config/resources.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/worker.h"
+#include "runtime/base/step_id.h"
 #include "runtime/storage/hdf5_table.h"
 
 int cmd_run (const struct command_line *line)
@@ -56,6 +60,15 @@ static int worker_status (enum worker_end end, bool is_task, const struct slurmd
     return rv == EXIT_DAMAGED || rv == EXIT_USAGE ? rv : EXIT_IO;
 }
 
+/* Whether the program would run beside this worker in a batch script or, worse, on the login node
+ * under salloc, where the options of the plugin have no effect: dl job starts its worker there.
+ */
+static bool needs_step (const struct experiment *e, const struct worker_options *opt)
+{
+    return e->job->is_given && !opt->slot && getenv ("SLURM_JOB_ID") && !*step_id ()
+           && !experiment_has_ranks (e);
+}
+
 int cmd_worker (const struct command_line *line)
 {
     const struct worker_options *opt = line->options;
@@ -73,6 +86,7 @@ int cmd_worker (const struct command_line *line)
     hdf5 ();
     if ((rv = open_to_run (line, opt->trust, line->args[0], &s)))
         return rv;
+    s->exp->resources->is_step = needs_step (s->exp, opt);
     if ((rv = code_enter (s, &own)) == EXIT_OK) {
         place_find (&place, s->exp, opt->slot, slot, sizeof (slot));
         worker_exit_read ("", &lost);

@@ -112,7 +112,8 @@ void experiment_check_gpus (const struct experiment *e, struct origin origin, st
 
 bool experiment_has_ranks (const struct experiment *e)
 {
-    return e->resources->nodes * e->resources->ranks > 1 || e->job->nroles > 0;
+    return e->resources->nodes * e->resources->ranks > 1 || e->job->nroles > 0
+           || e->resources->is_step;
 }
 
 /* Read the next word of a command line, and remove shell quotes.  Returns NULL at the end.  The

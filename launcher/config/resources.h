@@ -20,6 +20,7 @@ struct resources {
     int64_t ranks;     /* of a trial on each of its nodes */
     int64_t spares;    /* spare nodes of a job, beyond those that a trial uses */
     int64_t min_nodes; /* fewest nodes on which a trial continues; 0: all */
+    bool is_step;      /* not a key: here, Slurm starts a trial of one rank as a step, too */
     struct {
         bool nodes, node_gpus, ranks;
     } given; /* in the file or by --set */
@@ -57,9 +58,7 @@ void experiment_check_gpus (const struct experiment *e, struct origin origin, st
 /* Seconds that max_gpu_hours allows for all trials together; 0: no limit. */
 double experiment_max_seconds (const struct experiment *e);
 
-/* Whether a trial consists of several processes that Slurm starts as a step.  True for every job
- * with roles.
- */
+/* Whether Slurm starts a trial as a step: if it has several ranks or roles, or 'is_step'. */
 bool experiment_has_ranks (const struct experiment *e);
 
 /* Split resources.sbatch_args into words if it is a single string such as "-w n4 --exclusive", and

@@ -2,6 +2,7 @@
 /* Run the command of a step, and collect its outputs and values. */
 #include "launcher/config/code_settings.h"
 #include "launcher/config/experiment.h"
+#include "launcher/config/plugin_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/worker_settings.h"
@@ -22,6 +23,7 @@
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/base/step_id.h"
 #include "runtime/base/utf8.h"
 
 enum { VALUES_MAX = 1 << 20 };
@@ -276,6 +278,23 @@ static int find_command (const struct flow_scope *c, struct own_command *own,
     return rv;
 }
 
+static void note_plugin_option (enum plugin_option_id id, const char *key, const char *value,
+                                void *found)
+{
+    (void)id, (void)key, (void)value;
+    *(bool *)found = true;
+}
+
+/* Without a step, the options of the plugin would have no effect on a command of one rank. */
+static bool needs_slurm_step (const struct experiment *e)
+{
+    bool found = false;
+
+    experiment_each_plugin_option (e, note_plugin_option, &found);
+    return found && getenv ("SLURM_JOB_ID") && !getenv ("DL_FLOW_LOCAL") && !*step_id ()
+           && !experiment_has_ranks (e);
+}
+
 static int prepare_step_attempt (const struct flow_scope *c, struct step_attempt *t,
                                  struct slurmdl_error *err)
 {
@@ -301,7 +320,8 @@ static int prepare_step_attempt (const struct flow_scope *c, struct step_attempt
     if (c->s->sweep) {
         t->code.work = WORK_SHARED;
         t->resources.nodes = t->resources.ranks = 1;
-    }
+    } else
+        t->resources.is_step = needs_slurm_step (e);
     t->run = (struct sweep){ .exp = e, .dir = (char *)c->r->dir };
     t->run.root = (char *)json_string_value (json_object_get (c->r->about, "root"));
     *a = (struct trial_attempt){ .sweep = &t->run, .number = c->attempt, .own = &t->own };

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -182,14 +183,15 @@ static void say_task_failed (const struct flow_scope *c, const char *why)
 }
 
 /* If too few good nodes or too little time is left, requeue the job to get other nodes or more
- * time. Slurm may refuse.
+ * time; if its GPUs were idle, to leave them to others.  Slurm may refuse.
  */
 static void begin_again_elsewhere (const struct flow_scope *c, const struct command_report *r,
                                    bool may_retry)
 {
     char *nodes = command_bad_nodes (c->worker);
+    bool idle = r->stop && r->verdict.cause && !strcmp (r->verdict.cause, "IdleGpus");
 
-    if (flow_is_in_job () && (r->too_few_nodes || (r->out_of_time && may_retry)))
+    if (flow_is_in_job () && (r->too_few_nodes || idle || (r->out_of_time && may_retry)))
         allocation_requeue (nodes);
     free (nodes);
 }
@@ -255,7 +257,7 @@ static enum attempt_outcome make_attempt (const struct flow_scope *step, long fa
         else
             say_task_failed (c, why.text);
     }
-    if (outcome == ATTEMPT_FREE || outcome == ATTEMPT_FAILED)
+    if (outcome == ATTEMPT_FREE || outcome == ATTEMPT_FAILED || outcome == ATTEMPT_TOLD)
         begin_again_elsewhere (c, &end.report, failed < c->s->retries);
     json_decref (end.outputs);
     json_decref (end.values);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/config/experiment.h"
+#include "launcher/config/job_settings.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
@@ -98,7 +99,7 @@ static void say_healing (struct reported *r, const struct sweep *s, long trial, 
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
 
-    if (!experiment_has_ranks (s->exp))
+    if (!experiment_has_ranks (s->exp) && !s->exp->job->is_given)
         return;
     for (; r->attempt <= t->over; r->attempt++, r->healed = 0)
         say_attempt (s, trial, r->attempt, r->healed, elapsed);

@@ -90,6 +90,7 @@ static long long step_nodes (const struct trial_attempt *a)
                : e->resources->nodes;
 }
 
+/* A single rank gets all cores of the job on its node, as if the batch script had started it. */
 void step_command (const struct trial_attempt *a, bool proxy, char ***words)
 {
     const struct experiment *e = a->sweep->exp;
@@ -97,7 +98,7 @@ void step_command (const struct trial_attempt *a, bool proxy, char ***words)
     const struct slurm_step step = { .nodes = nodes,
                                      .tasks = nodes * e->resources->ranks,
                                      .tasks_per_node = e->resources->ranks,
-                                     .cpus = e->resources->cpus,
+                                     .cpus = e->resources->is_step ? 0 : e->resources->cpus,
                                      .node = a->nodes };
 
     if (e->job->nroles > 0)

@@ -147,8 +147,8 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
         return;
     h->is_bare = !a->own && a->number > 1 && attempt_with_files (a, NULL, path, sizeof (path)) < 0;
     choose_nodes (h, w, a);
-    if (e->software->by_srun)
-        return;
+    if (e->software->by_srun || e->resources->is_step)
+        return; /* a single rank waits for no other, and may be silent for long */
     if (random_word (token, sizeof (token) / 2) < 0)
         errorf (&err, "getrandom: %s", strerror (errno));
     else {

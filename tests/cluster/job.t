@@ -60,10 +60,15 @@ run_script fails --nodes=1
 is "$(scontrol show job "$job" | grep -o 'ExitCode=[0-9:]*')" "ExitCode=1:0" "one that fails has status 1"
 like "$(cat fails.out)" '^dl: job .*fails-0001: Failed: SameCause: .*exit status 9' "and says why"
 
-# ---- srun cannot start the ranks: the reason is what it says, not a note of dl or of the plugin
 reason () { # reason NAME: print the reason of the failed trial, without the job's number
     "$dl" show --json "$1" | python3 -c 'import json, re, sys; print(re.sub("job [0-9]+", "job N", json.load(sys.stdin)["trials"][0]["why"]))'
 }
+# ---- a program of one process is a step, too: it runs on the node of the allocation, which salloc is not
+timeout 300 salloc --quiet --nodes=1 --ntasks=1 "$dl" job --dir="$work" --name=alone -- sh -c 'echo "step ${SLURM_STEP_ID-none} on $SLURMD_NODENAME"; exit 5' >alone.out 2>&1
+is "$(grep -o '^step .*' alone.out | tr '\n' ' ')" "step 0 on n1 step 1 on n1 step 2 on n1 " "one process under salloc runs as a step"
+is "$(reason alone)" "exit status 5: step 2 on n1" "its reason names no rank"
+
+# ---- srun cannot start the ranks: the reason is what it says, not a note of dl or of the plugin
 timeout 300 salloc --quiet --nodes=1 --ntasks=1 "$dl" job --dir="$work" --name=large --ntasks-per-node=4 -- true >large.out 2>&1
 is "$? $(reason large)" "1 exit status 1: srun: error: Unable to create step for job N: More processors requested than permitted" "more ranks than the allocation has room for"
 like "$(cat large.out)" 'Failed: SameCause: exit status 1: srun: error: Unable to create step for job [0-9]*: More processors requested than permitted; ' "the job's output says so, too"

@@ -160,15 +160,51 @@ entrypoint = "sh -c 'test -e $work/idle.go || { trap \\"exit 0\\" TERM; sleep 10
 searcher = { name = "single"; metric = "loss"; max_length = 1; };
 resources = { ranks_per_node = 2; monitor = "1,idle:1,park"; };
 END
-HOME=$work FAKE_NVML=$work/idle.gpus LD_LIBRARY_PATH=$work/nvml dl run --detach idle.conf >out 2>&1
+# beside it some of one rank: a trial, two side by side in one job, one in a batch script, and a step of a flow
+cat >alone.sh <<'END'
+trap 'exit 0' TERM
+test -e "$1/idle.go" || { sleep 1000 & wait; }
+dl log loss=1 --step=1
+exit 0
+END
+cat >alone.conf <<END
+name = "alone";
+entrypoint = "sh $work/alone.sh $work";
+searcher = { name = "single"; metric = "loss"; max_length = 1; };
+resources = { monitor = "1,idle:1,park"; };
+END
+sed 's/alone";$/lanes";/; s/"single";/"random"; max_trials = 2;/; s/monitor/workers = 2; trials_per_task = 2; monitor/' alone.conf >lanes.conf
+cat >steps.conf <<END
+name = "steps";
+steps = { one = { entrypoint = "sh $work/alone.sh $work"; resources = { monitor = "1,idle:1,park"; }; }; };
+END
+cat >batch.sh <<END
+#!/bin/sh
+exec dl job --dir="$work" --name=batch --set=resources.monitor='"1,idle:1,park"' -- sh "$work/alone.sh" "$work"
+END
+with_gpus () { HOME=$work FAKE_NVML=$work/idle.gpus LD_LIBRARY_PATH=$work/nvml "$@" >>out 2>&1; }
+with_gpus dl run --detach alone.conf && with_gpus dl run --detach lanes.conf && with_gpus dl flow run steps.conf &&
+    with_gpus sbatch --requeue --open-mode=append --output=batch.out batch.sh && with_gpus dl run --detach idle.conf
+ok $? "all are submitted"
 parked () { grep -qs 'says park' idle-0001/trials/0001/a.1/healing; }
 wait_for 600 parked
+is_idle () { find "$1-0001/log" -type f -exec cat {} + 2>/dev/null | grep -q '"op": *"park".*"cause": *"IdleGpus"'; }
+for name in alone lanes steps batch; do
+    wait_for 600 is_idle $name
+    ok $? "$name: parks, too"
+done
 touch idle.go
 timeout 600 dl wait idle >out 2>&1
 is $? 0 "an experiment with park ends"
 like "$(find idle-0001/log -type f -exec cat {} +)" '"op": *"park".*"cause": *"IdleGpus"' "after an attempt that parked for idle GPUs"
 like "$(cat idle-0001/trials/0001/a.1/log)" 'all GPUs were idle for 1 min, and --dl-monitor says park' "as its log says"
 is "$(ls -d idle-0001/trials/0001/a.* | wc -l)" 2 "and one more"
+for name in alone lanes batch; do
+    timeout 600 dl wait $name >out 2>&1
+    is "$? $(ls -d $name-0001/trials/0001/a.[0-9] | wc -l)" "0 2" "$name: ends with its second attempt"
+done
+wait_for 600 sh -c 'dl flow show steps | grep -q "^one .* ok\|: completed"'
+is "$(dl flow show steps | sed 1q) $(ls -d steps-0001/steps/one/0/a.[0-9] | wc -l)" "$work/steps-0001: completed 2" "steps: ends with its second attempt"
 
 # ---- without --dl-monitor nothing changes
 wait_for 300 no_monitors
