@@ -21,7 +21,7 @@
 /* What has already been printed about a trial. */
 struct reported {
     size_t results;
-    int fails;
+    int fails, losts;
     bool rejected;
     int ooms;
     long attempt;  /* the attempt whose recoveries were last printed */
@@ -111,6 +111,7 @@ static void note_trial (struct reported *r, const struct sweep_trial *t)
 {
     r->results = t->nmilestones;
     r->fails = t->tries.failed;
+    r->losts = t->tries.lost;
     r->rejected = t->state == TRIAL_REJECTED;
     r->ooms = t->ooms;
 }
@@ -129,6 +130,8 @@ void changes_say (struct changes *c, const struct sweep *s)
         if (t->tries.failed != r->fails)
             printf ("%8s  trial %-4ld failed (%d): %s\n", elapsed, i + 1, t->tries.failed,
                     t->why ? t->why : "");
+        if (t->tries.lost > r->losts && s->exp->job->is_given)
+            printf ("%8s  trial %-4ld begins again: %s\n", elapsed, i + 1, t->why ? t->why : "");
         if (t->ooms != r->ooms)
             printf ("%8s  trial %-4ld %s\n", elapsed, i + 1,
                     t->why && t->tries.failed == r->fails ? t->why : "out of memory");

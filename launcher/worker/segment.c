@@ -53,6 +53,8 @@ enum { SETTLE_MS = 5 };
 /* How often to read messages from the ranks of a step. */
 enum { RANKS_MS = 200 };
 
+enum { AT_ONCE_SECONDS = 15 };
+
 struct segment {
     struct worker *w;
     struct trial_attempt attempt;
@@ -421,6 +423,14 @@ static enum oom_kill oom_kill_of (const struct segment *s)
     return s->w->memory.places == 1 && s->w->memory.bytes > 0 ? KILLED_OWN : KILLED_SOMETHING;
 }
 
+/* Whether a job's program ended so soon that the files that it left, such as its log or a core
+ * file, are no sign of progress.
+ */
+static bool died_at_once (const struct segment *s, const struct segment_report *r)
+{
+    return s->w->sweep->exp->job->is_given && r->seconds < AT_ONCE_SECONDS && WIFEXITED (s->status);
+}
+
 /* If somebody killed the first attempt, the script did not fail, so hand on what it saved. */
 static void judge_progress (const struct segment *s, struct segment_report *r)
 {
@@ -431,7 +441,7 @@ static void judge_progress (const struct segment *s, struct segment_report *r)
                            && folder_has_files (s->attempt.dir, NULL);
         break;
     case PROGRESS_FILES: /* any file counts, but LOST_MAX limits how often */
-        r->verdict.free = true;
+        r->verdict.free |= !died_at_once (s, r);
         break;
     case PROGRESS_STEPS:
         r->verdict.progress = true;

@@ -15,6 +15,7 @@
 #include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/failure_settings.h"
+#include "launcher/config/job_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/worker_settings.h"
 #include "launcher/sweep/log.h"
@@ -45,6 +46,14 @@ static bool has_space (struct worker *w)
 
 /* ---- one attempt ---- */
 
+/* The owner of a job follows it on its terminal or in the output of its batch script. */
+static void note_failed_attempt (const struct worker *w, long attempt,
+                                 const struct segment_report *r)
+{
+    if (w->sweep->exp->job->is_given && r->outcome == OUTCOME_FAILED)
+        fprintf (stderr, "dl: attempt %ld failed: %s\n", attempt, r->verdict.why);
+}
+
 static int train_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
     long attempt = sweep_trial (w->sweep, trial)->over + 1;
@@ -59,6 +68,8 @@ static int train_trial (struct worker *w, long trial, struct slurmdl_error *err)
     if (r.outcome == OUTCOME_FAILED && r.verdict.error)
         w->waits = true;
     rv = r.outcome == OUTCOME_DROPPED ? 0 : worker_publish_report (w, trial, &r, err);
+    if (rv == 0)
+        note_failed_attempt (w, attempt, &r);
     segment_end (&r);
     if (rv == 0 && r.outcome != OUTCOME_DROPPED)
         notify_attempt (w->sweep, trial, attempt);

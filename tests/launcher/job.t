@@ -61,6 +61,16 @@ is "$(date -u -d "$tokyo +0900" +%Y-%m-%dT%H:%M:)" "$utc" "dl show has those of 
 # ---- a program that dies at once
 runs 1 "one that dies at once fails" dl job --local --name=dies -- sh -c 'echo no module named x; exit 1'
 is "$(conditions dies) $(attempts dies)" "Failed:SameCause 3" "after three attempts that failed alike"
+runs 1 "so does one that leaves a new file each time" dl job --local --name=files -- sh -c 'echo x >"f$DL_ATTEMPT"; echo boom; exit 4'
+is "$(conditions files) $(attempts files)" "Failed:SameCause 3" "because that is no progress"
+is "$(grep -c 'attempt [123] failed: exit status 4: boom' "$(echo files-0001/workers/*.log)")" 3 "its worker prints each failure"
+
+# ---- an attempt that does not count is told, too
+runs 0 "a job whose first attempt asks for another one" dl job --local --name=asks -- sh -c 'test "$DL_ATTEMPT" = 2 || exit 75'
+like "$(cat out)" 'trial 1 +begins again: ' "prints that it begins again"
+runs 0 "a job that logs no metric" dl job --local --name=silent -- true
+runs 0 "is reproduced" dl reproduce silent
+like "$(cat out)" '^reproduced: it succeeded, and logged no metric, as before$' "by its exit status"
 
 # ---- files, with policies
 job () { # job NAME COMMAND [KEY...]: run it, and print its conditions and attempts
