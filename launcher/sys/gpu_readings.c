@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -452,6 +453,8 @@ struct gpus *gpus_start (const char *sysfs, enum gpus_purpose purpose)
         return NULL;
     }
     if ((g->pid = subprocess_fork (SIGKILL)) == 0) {
+        /* who looks for the process that it serves by name must not find two */
+        prctl (PR_SET_NAME, "dl-gpus");
         subprocess_close_inherited (pair[1]);
         read_gpu_samples (pair[1], sysfs, purpose);
     }
@@ -476,12 +479,21 @@ void gpus_ask (struct gpus *g, uint32_t which)
             send (g->fd, &which, sizeof (which), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof (which);
 }
 
+/* Without a GPU the child ends at once. */
+static void reap_reader (struct gpus *g)
+{
+    if (g && g->pid > 0 && waitpid (g->pid, NULL, WNOHANG) != 0)
+        g->pid = 0;
+}
+
 enum gpus_answer gpus_take (struct gpus *g, struct gpu_readings *r)
 {
     ssize_t n;
 
-    if (!g || g->none)
+    if (!g || g->none) {
+        reap_reader (g);
         return GPUS_NONE;
+    }
     n = recv (g->fd, r, sizeof (*r), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return GPUS_PENDING;
@@ -500,8 +512,12 @@ void gpus_end (struct gpus *g)
     if (!g)
         return;
     close (g->fd);
-    kill (g->pid, SIGKILL);
-    for (int i = 0; i < 50 && waitpid (g->pid, NULL, WNOHANG) == 0; i++)
-        nanosleep (&while_it_ends, NULL);
+    if (g->pid > 0)
+        kill (g->pid, SIGKILL);
+    for (int i = 0; i < 50 && g->pid > 0; i++) {
+        reap_reader (g);
+        if (g->pid > 0)
+            nanosleep (&while_it_ends, NULL);
+    }
     free (g);
 }
