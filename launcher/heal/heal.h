@@ -67,6 +67,7 @@ struct heal_link {
 struct heal_network {
     double seconds;          /* the time that this is about; 0: nothing is known */
     double segments, resent; /* TCP segments sent; those that were sent again */
+    double received, gaps;   /* those received; received while an earlier one is missing */
     int64_t nlinks;
     struct heal_link links[HEAL_LINKS];
 };

@@ -569,7 +569,9 @@ static void compare_network (const struct network_readings *was, const struct ne
 {
     *report = (struct heal_network){ .seconds = seconds,
                                      .segments = growth (was->segments, now->segments),
-                                     .resent = growth (was->resent, now->resent) };
+                                     .resent = growth (was->resent, now->resent),
+                                     .received = growth (was->received, now->received),
+                                     .gaps = growth (was->gaps, now->gaps) };
     for (int i = 0; i < now->n; i++)
         add_link (report, link_before (was, &now->links[i]), &now->links[i]);
 }

@@ -28,7 +28,8 @@
  * other hosts is a cause only while it is busy.
  *
  * The segments that a host sends again were lost on their way out of it: on its link, or on that of
- * the host to which it sends.
+ * the host to which it sends.  If that link loses segments both ways, its host sends again, too,
+ * and misses segments that it should receive: it is the one to name.
  */
 
 enum {
@@ -78,6 +79,7 @@ enum measure {
     LINK, /* of a GPU, in lanes of generation 1 */
     OTHERS_ON_GPU,
     RESENT, /* share of TCP segments */
+    GAPS,   /* share of those received that came after a missing one */
     MEASURES
 };
 
@@ -154,6 +156,8 @@ static void add_network (struct heal_network *sum, const struct heal_network *w,
     sum->seconds += sign * w->seconds;
     sum->segments += sign * w->segments;
     sum->resent += sign * w->resent;
+    sum->received += sign * w->received;
+    sum->gaps += sign * w->gaps;
     for (int64_t i = 0; i < w->nlinks; i++) {
         const struct heal_link *from = &w->links[i];
         struct heal_link *l = link_of (sum, from->name);
@@ -258,6 +262,8 @@ static void measure_network (const struct heal_network *was, const struct heal_n
     add_network (&w->network, was, -1);
     if (w->network.segments > 0)
         w->v[RESENT] = w->network.resent / w->network.segments;
+    if (w->network.received > 0)
+        w->v[GAPS] = w->network.gaps / w->network.received;
 }
 
 static struct slow_window measure_window (struct slow_rank *r, const struct heal_seen *seen)
@@ -377,13 +383,29 @@ static bool gpu_is_shared (struct slow_ranks *s, size_t rank, int cause)
     return s->windows[rank].v[OTHERS_ON_GPU] - others_of (s, rank, OTHERS_ON_GPU) >= lost_more;
 }
 
+static bool loses_both_ways (const struct slow_window *w)
+{
+    return w->v[RESENT] >= resent_share && w->v[GAPS] >= resent_share;
+}
+
+static bool sends_to_bad_link (const struct slow_ranks *s, size_t rank)
+{
+    if (loses_both_ways (&s->windows[rank]))
+        return false;
+    for (size_t i = 0; i < s->n; i++)
+        if (loses_both_ways (&s->windows[i]))
+            return true;
+    return false;
+}
+
 static bool resends (struct slow_ranks *s, size_t rank, int cause)
 {
     const struct slow_window *w = &s->windows[rank];
 
     (void)cause;
     return w->network.resent >= resent_least && w->v[RESENT] >= resent_share
-           && others_of (s, rank, RESENT) <= others_resent_most * w->v[RESENT];
+           && others_of (s, rank, RESENT) <= others_resent_most * w->v[RESENT]
+           && !sends_to_bad_link (s, rank);
 }
 
 /* The median of the links with this name of the other hosts; fault -1: of their speed. */

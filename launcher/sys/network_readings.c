@@ -153,26 +153,36 @@ static void read_ports (int sys, bool faults, struct network_readings *r)
 
 /* ---- TCP ---- */
 
-/* The second line that begins with "Tcp:" has the numbers, in the order of the names in the first.
- */
-static void read_tcp (int proc, struct network_readings *r)
+/* A file has pairs of lines that begin with the same word: names, and numbers in the same order. */
+static void read_pair (int proc, const char *path, const char *word, const char *const *wanted,
+                       double *const *values)
 {
-    char text[NETWORK_TEXT];
+    char text[NETWORK_TEXT], begin[16];
     char *names, *numbers, *name, *number;
 
-    r->segments = r->resent = NAN;
-    if (proc_read (proc, "self/net/snmp", text, sizeof (text)) < 0
-        || !(names = strstr (text, "\nTcp: ")) || !(numbers = strstr (names + 1, "\nTcp: ")))
+    snprintf (begin, sizeof (begin), "\n%s: ", word);
+    *text = '\n';
+    if (proc_read (proc, path, text + 1, sizeof (text) - 1) < 0 || !(names = strstr (text, begin))
+        || !(numbers = strstr (names + 1, begin)))
         return;
     *numbers++ = '\0';
     numbers[strcspn (numbers, "\n")] = '\0';
     names++;
-    while ((name = strsep (&names, " ")) && (number = strsep (&numbers, " "))) {
-        if (!strcmp (name, "OutSegs"))
-            r->segments = strtod (number, NULL);
-        else if (!strcmp (name, "RetransSegs"))
-            r->resent = strtod (number, NULL);
-    }
+    while ((name = strsep (&names, " ")) && (number = strsep (&numbers, " ")))
+        for (int i = 0; wanted[i]; i++)
+            if (!strcmp (name, wanted[i]))
+                *values[i] = strtod (number, NULL);
+}
+
+static void read_tcp (int proc, struct network_readings *r)
+{
+    static const char *const basic[] = { "OutSegs", "RetransSegs", "InSegs", NULL };
+    static const char *const more[] = { "TCPOFOQueue", NULL };
+
+    r->segments = r->resent = r->received = r->gaps = NAN;
+    read_pair (proc, "self/net/snmp", "Tcp", basic,
+               (double *[]){ &r->segments, &r->resent, &r->received });
+    read_pair (proc, "self/net/netstat", "TcpExt", more, (double *[]){ &r->gaps });
 }
 
 void network_read (int proc, int sys, bool faults, struct network_readings *r)

@@ -30,7 +30,8 @@ struct network_link {
 struct network_readings {
     int n;
     struct network_link links[NETWORK_LINKS]; /* without lo */
-    double segments, resent;                  /* of TCP in this network namespace */
+    double segments, resent; /* of TCP in this network namespace: sent, and sent again ... */
+    double received, gaps;   /* ... received, and received while an earlier one is missing */
 };
 
 /* The descriptors are those of /proc and /sys, or copies of them.  Reading the faults of a port

@@ -129,15 +129,35 @@ end gpu
 is "$(causes gpu)" "" "and the attempt is the first"
 
 # ---- a host whose link loses what it sends, at the switch
-lose () { # lose: from now on, every sixteenth packet of n2 is lost
-    tc -n "$bridge-n2" qdisc add dev eth0 root netem loss 6% 2>/dev/null && return
-    # without netem, by classic BPF: load a random number; drop the packet if it is below 2^32 / 16
-    tc qdisc add dev "$bridge.2" clsact 2>/dev/null &&
-        tc filter add dev "$bridge.2" ingress bpf da bytecode "4,32 0 0 4294963256,53 1 0 268435456,6 0 0 2,6 0 0 0" 2>/dev/null
+# Without netem, use classic BPF: load a random number, and drop the packet if it is below 2^32 / 16.
+drop="4,32 0 0 4294963256,53 1 0 268435456,6 0 0 2,6 0 0 0"
+lose () { # lose [both]: from now on, every sixteenth packet from n2 is lost, or also every sixteenth to n2
+    if tc -n "$bridge-n2" qdisc add dev eth0 root netem loss 6% 2>/dev/null; then
+        [ -z "$1" ] || tc qdisc add dev "$bridge.2" root netem loss 6%
+    else
+        tc qdisc add dev "$bridge.2" clsact 2>/dev/null &&
+            tc filter add dev "$bridge.2" ingress bpf da bytecode "$drop" 2>/dev/null || return 1
+        [ -z "$1" ] || tc filter add dev "$bridge.2" egress bpf da bytecode "$drop"
+    fi
 }
 stop_losing () {
     tc -n "$bridge-n2" qdisc del dev eth0 root 2>/dev/null
+    tc qdisc del dev "$bridge.2" root 2>/dev/null
     tc qdisc del dev "$bridge.2" clsact 2>/dev/null
+}
+lossy () { # lossy NAME [both]: lose packets, and check that rank 1, and only it, is named; stop that
+    had=$(slow_hardware | wc -l)
+    begin=$(date +%s)
+    more () { slow_hardware | tail -n +$((had + 1)) | grep -qE "$resent"; }
+    wait_for 300 more
+    ok $? "$1: its rank is named"
+    echo "# after $(($(date +%s) - begin)) s"
+    well=$(grep -c 'not slow any more$' "$trial/a.1/healing")
+    stop_losing
+    over () { [ "$(grep -c 'rank 1 on n2 is not slow any more$' "$trial/a.1/healing")" -gt "$well" ]; }
+    wait_for 300 over
+    ok $? "$1: it is told when that is over"
+    is "$(slow_hardware | wc -l)" $((had + 1)) "$1: one line, of one rank"
 }
 network_cases () {
     cluster_down
@@ -157,15 +177,11 @@ END
     wait_for 300 trains
     ok $? "on hosts: it trains"
     quiet "healthy links: nobody is named"
+    resent=' rank 1 on n2 is slow: n2 sends [0-9]+ % of its TCP segments again, the other hosts (none|[0-9.]+ %)$'
     lose || { skip "a host that loses packets" "tc knows neither netem nor bpf here"; end net; return; }
-    begin=$(date +%s)
-    wait_for 300 said '^[0-9]+ rank 1 on n2 is slow: n2 sends [0-9]+ % of its TCP segments again, the other hosts (none|[0-9.]+ %)$'
-    ok $? "a host that loses packets: its rank is named"
-    echo "# after $(($(date +%s) - begin)) s"
-    stop_losing
-    wait_for 300 said 'rank 1 on n2 is not slow any more$'
-    ok $? "it is told when that is over"
-    is "$(slow_hardware | wc -l)" 1 "one line, of one rank"
+    lossy "a host whose packets are lost"
+    lose both
+    lossy "a host whose packets are lost both ways"
     sed 's/^/# /' "$trial/a.1/healing"
     end net
     is "$(causes net)" "" "and the attempt is the first"

@@ -473,6 +473,24 @@ static void a_bad_link_is_one_line_for_its_host (void **state)
     slow_destroy (m.slow);
 }
 
+/* Rank 0's host sends to n3, whose link loses segments both ways. */
+static void only_the_host_that_loses_both_ways_is_named (void **state)
+{
+    struct heal_network before = NETWORK (1e5, 5000, ETH0 (0), PORT (0));
+    struct heal_network bad = NETWORK (1e5, 6000, ETH0 (0), PORT (0));
+    struct heal_network after = good;
+    struct made m;
+
+    before.received = bad.received = after.received = 1e5;
+    bad.gaps = 20000;
+    after.gaps = 30000;
+    begin_on_hosts (&m);
+    assert_int_equal (go_on_with_networks (&m, before, after, bad, 300), 1);
+    assert_string_equal (m.why, "rank 3 on n3 is slow: n3 sends 6 % of its TCP segments again, the "
+                                "other hosts none");
+    slow_destroy (m.slow);
+}
+
 /* What a healthy network does, or one that is bad everywhere. */
 static void a_good_network_is_not_named (void **state)
 {
@@ -545,8 +563,9 @@ static void put_network (const char *eth0, const char *tcp, const char *symbols)
               "printf 'Inter-|   Receive |  Transmit\n face |bytes packets\n"
               "    lo:  99 1 7 7 0 0 0 0 99 1 7 7 0 0 0 0\n  eth0: %s\n' >proc/self/net/dev && "
               "echo 25000 >sys/class/net/eth0/speed && "
-              "printf 'Ip: Forwarding\nIp: 1\nTcp: RtoMin OutSegs RetransSegs InErrs\n"
+              "printf 'Ip: Forwarding\nIp: 1\nTcp: RtoMin InSegs OutSegs RetransSegs InErrs\n"
               "Tcp: %s\nUdp: OutSegs\nUdp: 4\n' >proc/self/net/snmp && "
+              "printf 'TcpExt: Pruned TCPOFOQueue\nTcpExt: 3 70\n' >proc/self/net/netstat && "
               "echo '400 Gb/sec (4X NDR)' >$p/rate && echo 2500 >$p/counters/port_rcv_data && "
               "echo 1000 >$p/counters/port_xmit_data && echo %s >$p/counters/symbol_error && "
               "echo 1 >$p/counters/link_downed",
@@ -574,7 +593,7 @@ static void the_network_is_read (void **state)
     char cmd[64];
 
     assert_non_null (mkdtemp (network_dir));
-    put_network ("5000 40 3 4 0 0 0 0 6000 50 1 2 0 0 0 0", "200 1000 60 0", "12");
+    put_network ("5000 40 3 4 0 0 0 0 6000 50 1 2 0 0 0 0", "200 900 1000 60 0", "12");
     read_network (true, &r);
     assert_int_equal (r.n, 2);
     assert_string_equal (r.links[0].name, "eth0");
@@ -588,7 +607,7 @@ static void the_network_is_read (void **state)
     assert_true (r.links[1].received == 10000 && r.links[1].sent == 4000);
     assert_true (r.links[1].faults[FAULT_SYMBOLS] == 12 && r.links[1].faults[FAULT_DOWN] == 1);
     assert_true (isnan (r.links[1].faults[FAULT_DISCARDS]) && isnan (r.links[1].packets));
-    assert_true (r.segments == 1000 && r.resent == 60);
+    assert_true (r.segments == 1000 && r.resent == 60 && r.received == 900 && r.gaps == 70);
     read_network (false, &r);
     assert_int_equal (r.n, 2);
     assert_true (isnan (r.links[1].faults[FAULT_SYMBOLS]));
@@ -596,7 +615,7 @@ static void the_network_is_read (void **state)
     assert_int_equal (system (cmd), 0);
     read_network (true, &r); /* nothing is there */
     assert_int_equal (r.n, 0);
-    assert_true (isnan (r.segments) && isnan (r.resent));
+    assert_true (isnan (r.segments) && isnan (r.resent) && isnan (r.gaps));
     assert_int_equal (rmdir (network_dir), 0);
 }
 
@@ -617,6 +636,7 @@ int main (void)
         cmocka_unit_test (another_gpu_cause_is_named_too),
         cmocka_unit_test (a_bad_link_is_named),
         cmocka_unit_test (a_bad_link_is_one_line_for_its_host),
+        cmocka_unit_test (only_the_host_that_loses_both_ways_is_named),
         cmocka_unit_test (a_good_network_is_not_named),
         cmocka_unit_test (a_burst_of_losses_is_not_named),
         cmocka_unit_test (the_network_is_read),
