@@ -207,6 +207,7 @@ const cases = [
   ["-2^2 == -4", true], ["2^3^2 == 512", true], ["7 % 4 == 3", true], ["log10(lr * 1000) == 2", true], ["min(width, 3, 5) == 3", true],
   ["`lr max` == 2", true], ["gone > 1", null], ["not gone > 1", null], ["gone > 1 || lr < 1", true], ["gone > 1 && lr > 1", false], ["gone > 1 && lr < 1", null],
   ["five == 5", true], ["five == 5.0", true], ["flag == true", true], ["true", true], ["nothing == x", false], ["lr <", "!"], ["lr", "!"], ["adam sgd", "!"], ["lr = 1", "!"],
+  ["active(lr)", true], ["active(gone)", false], ["not active(gone) and lr > 0", true], ["active(1)", "!"], ["min(lr) > 0", "!"], ["abs(lr, 1) > 0", "!"],
   ["(lr < 1", "!"], ["lr < 1 2", "!"], ["lr < 1 < 2", "!"], ["'a' < 1", "!"], ["", "!"], ["width and lr", "!"]];
 let wrong = 0;
 for (const [text, want] of cases) {

@@ -25,11 +25,20 @@ const compileExpression = (text, column) => {
     if (t[4] !== undefined || t[5] !== undefined) return { type: "text", value: t[4] ?? t[5] };
     const name = t[2] ?? t[3];
     if (name === undefined) throw `unexpected '${t[6]}'`;
-    if (t[2] && tokens[next] && tokens[next][6] === "(" && functions[name]) {
+    const call = t[2] && tokens[next] && tokens[next][6] === "(";
+    if (call && name === "active") {
       next++;
-      const args = [number(or())];
+      const t = tokens[next++], of = t && column(t[2] ?? t[3]);
+      if (!of) throw "active() takes the name of a parameter";
+      if (!sign(")")) throw "expected )";
+      return { type: "truth", f: (i) => !none(of.key(i)) };
+    }
+    if (call && functions[name]) {
+      next++;
+      const args = [number(or())], several = name === "min" || name === "max";
       while (sign(",")) args.push(number(or()));
       if (!sign(")")) throw "expected )";
+      if (several !== args.length > 1) throw several ? "this function takes two values or more" : "this function takes one value";
       return numeric((i) => functions[name](...args.map((f) => f(i))));
     }
     const c = column(name);
