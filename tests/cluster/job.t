@@ -37,7 +37,7 @@ END
 # in a batch script it uses the nodes of the job
 printf '#!/bin/sh\nexec "%s" job --dir="%s" -- ./ranks.sh\n' "$dl" "$work" >batch.sh
 run_script batch --nodes=2 --ntasks-per-node=1
-is "$(grep -o 'step [1-3] of 2 on 2' batch.out | tr '\n' ' ')" "step 1 of 2 on 2 step 2 of 2 on 2 step 3 of 2 on 2 " "in a batch script it has the nodes of the job, and prints what the program does"
+is "$(grep -x 'step [1-3] of 2 on 2' batch.out | tr '\n' ' ')" "step 1 of 2 on 2 step 2 of 2 on 2 step 3 of 2 on 2 " "in a batch script it has the nodes of the job, and prints what the program does"
 is "$(conditions ranks) $(attempts ranks)" "Succeeded:TrainingCompleted 3" "and has succeeded at its third start, in one job"
 is "$(scontrol show job "$job" | grep -o 'JobState=[A-Z]* \|ExitCode=[0-9:]*' | tr -d '\n ')" "JobState=COMPLETEDExitCode=0:0" "as Slurm sees it"
 is "$(dl show --json ranks | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" completed "dl show"
