@@ -12,7 +12,13 @@
 #include "runtime/base/error.h"
 #include "runtime/rank/slurmconf.h"
 
-enum { TEXT_MAX = 64 << 20, CONFIG_TEXT = 1 << 20, ASK_WAIT = 60, NODE_WAIT = 10 };
+enum {
+    TEXT_MAX = 64 << 20,
+    CONFIG_TEXT = 1 << 20,
+    JOB_TEXT = 1 << 20,
+    ASK_WAIT = 60,
+    NODE_WAIT = 10
+};
 
 /* Find the value of " KEY=" in a line.  It ends at a blank.  Returns "" if there is none. */
 static const char *node_field (const char *line, const char *key)
@@ -218,7 +224,31 @@ long slurm_partition_nodes (const char *partition)
     return most > 0 && most < nodes ? most : nodes;
 }
 
-/* ---- one node, slurmctld ---- */
+/* ---- one job, one node, slurmctld ---- */
+
+char *slurm_nodes_of_job (const char *job)
+{
+    char *text = xmalloc (JOB_TEXT);
+    char *nodes = xstrdup ("");
+    int status = slurm_show ("job", job, NODE_WAIT, text, JOB_TEXT);
+
+    for (const char *line = text; status == 0 && *line;
+         line += strcspn (line, "\n"), line += *line == '\n') {
+        const char *list = node_field (line, " NodeList=");
+        int n = (int)strcspn (list, " \n");
+        char *more;
+        if (n == 0 || *list == '(') /* "(null)" */
+            continue;
+        more = xasprintf ("%s%s%.*s", nodes, *nodes ? "," : "", n, list);
+        free (nodes);
+        nodes = more;
+    }
+    free (text);
+    if (*nodes)
+        return nodes;
+    free (nodes);
+    return NULL;
+}
 
 long slurm_gpus_of (const char *node)
 {

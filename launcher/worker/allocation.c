@@ -91,6 +91,17 @@ enum job_state allocation_state (void)
     return JOB_RUNS;
 }
 
+char *allocation_nodes (void)
+{
+    char name[80];
+
+    if (!slurm_variable ("SLURM_JOB_ID")
+        || (slurm_components () == 1 && environment_number ("SLURM_JOB_NUM_NODES", 1) < 2))
+        return NULL;
+    name_own_job (name);
+    return slurm_nodes_of_job (name);
+}
+
 double allocation_seconds_left (void)
 {
     double now = (double)time (NULL);

@@ -30,6 +30,7 @@
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/rank/layout.h"
 
 enum {
     START_SECONDS = 300, /* without progress that count as a hang before the first output */
@@ -80,11 +81,12 @@ static int run_check (const char *node, char *text, size_t size)
 
 static bool try_lost_node (struct heal *h, struct worker *w, const struct trial_attempt *a, int i)
 {
+    const struct lost_node *node = &w->lost_nodes[i];
     char text[4096];
 
-    if (run_check (w->lost_nodes[i], text, sizeof (text)) != 0)
+    if (node->is_taken || run_check (node->name, text, sizeof (text)) != 0)
         return false;
-    heal_note (h, a, NULL, "%s answers again", w->lost_nodes[i]);
+    heal_note (h, a, NULL, "%s answers again", node->name);
     worker_find_node (w, i);
     return true;
 }
@@ -491,6 +493,17 @@ void heal_explain (const struct heal *h, struct failure_class *v)
 
 static const char too_few[] = "too few nodes are left: the job goes back into the queue";
 
+/* Try the first 'n' lost nodes if too few nodes are left, and then give up the allocation. */
+static void count_nodes (struct heal *h, struct worker *w, const struct trial_attempt *a, int n)
+{
+    find_enough_nodes (h, w, a, n);
+    if (!worker_is_excluded (w))
+        return;
+    heal_note (h, a, NULL, "%s", too_few);
+    for (int i = 0; i < w->nlost; i++)
+        worker_exclude_node (w, w->lost_nodes[i].name, "it did not answer");
+}
+
 /* 'was_tried': a check has just failed to run on the node, so do not try it again. */
 static void lose_node (struct heal *h, struct worker *w, const struct trial_attempt *a,
                        const char *name, bool was_tried)
@@ -498,13 +511,79 @@ static void lose_node (struct heal *h, struct worker *w, const struct trial_atte
     if (!*name || !worker_lose_node (w, name))
         return;
     heal_note (h, a, NULL, "%s is left out", name);
-    find_enough_nodes (h, w, a, w->nlost - was_tried);
-    if (!worker_is_excluded (w))
-        return;
-    heal_note (h, a, NULL, "%s", too_few);
-    for (int i = 0; i < w->nlost; i++)
-        worker_exclude_node (w, w->lost_nodes[i], "it did not answer");
+    count_nodes (h, w, a, w->nlost - was_tried);
 }
+
+/* ---- nodes that Slurm has taken from the job ---- */
+
+struct node_name {
+    const char *name;
+    int n; /* how often a list has it */
+};
+
+static int count_name (void *arg, const char *name)
+{
+    struct node_name *node = arg;
+
+    node->n += !strcmp (name, node->name);
+    return 0;
+}
+
+static bool lists_node (const char *list, const char *name)
+{
+    struct node_name node = { .name = name };
+
+    return layout_each_host (list, count_name, &node) == 0 && node.n > 0;
+}
+
+struct taken_nodes {
+    struct heal *h;
+    struct worker *w;
+    const struct trial_attempt *a;
+    const char *now; /* the nodes that the job still has */
+    long n;
+    char first[64]; /* that the attempt ran on */
+};
+
+static int find_taken_node (void *arg, const char *name)
+{
+    struct taken_nodes *t = arg;
+
+    if (lists_node (t->now, name) || !worker_take_node (t->w, name))
+        return 0;
+    t->n++;
+    heal_note (t->h, t->a, NULL, "Slurm has taken %s from the job, and it is left out", name);
+    if (!*t->first && t->h->nodes && lists_node (t->h->nodes, name))
+        snprintf (t->first, sizeof (t->first), "%s", name);
+    return 0;
+}
+
+/* Slurm takes a node that it sets DOWN from a job that was submitted with --no-kill, and kills the
+ * steps there.  The job's environment still lists the node, and a step that asks for it never
+ * starts.  Returns whether this ended the attempt.
+ */
+static bool leave_taken_nodes (struct heal *h, struct worker *w, const struct trial_attempt *a,
+                               struct failure_class *v)
+{
+    struct taken_nodes t = { .h = h, .w = w, .a = a };
+    char *now = experiment_has_ranks (w->sweep->exp) ? allocation_nodes () : NULL;
+
+    t.now = now;
+    for (long i = 0; now && i < slurm_components (); i++)
+        if (slurm_component_nodes (i))
+            layout_each_host (slurm_component_nodes (i), find_taken_node, &t);
+    if (t.n > 0)
+        count_nodes (h, w, a, w->nlost);
+    free (now);
+    if (!*t.first || h->verdict.cause == HEAL_LOST)
+        return false;
+    v->cause = heal_rows[HEAL_LOST].word;
+    v->free = true;
+    snprintf (v->why, sizeof (v->why), "Slurm has taken %s from the job", t.first);
+    return true;
+}
+
+/* ---- check nodes ---- */
 
 /* Find what is bad, for example "n2: GPU 0: ...", in the output of dl check and srun. */
 static const char *bad_line (char *text)
@@ -612,14 +691,18 @@ void heal_end (struct heal *h, struct worker *w, const struct trial_attempt *a,
                struct failure_class *verdict)
 {
     const struct heal_verdict *v = &h->verdict;
+    bool taken;
 
     /* an attempt that seemed to hang at the same place again may just be slower than learned */
     if (v->cause == HEAL_HANG && verdict && !verdict->progress && !verdict->free)
         w->tolerated = v->quiet;
     else if (!verdict || verdict->progress)
         w->tolerated = 0;
+    taken = verdict && leave_taken_nodes (h, w, a, verdict);
     if (v->cause == HEAL_LOST)
         lose_node (h, w, a, v->host, false);
+    else if (taken)
+        ; /* whatever else was seen followed from that */
     else if (heal_rows[v->cause].checks && *v->host)
         check_node (h, w, a, v->host, v->cause == HEAL_HANG ? "a rank had hung" : "a rank had died",
                     verdict);

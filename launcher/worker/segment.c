@@ -752,7 +752,7 @@ char *command_bad_nodes (const struct worker *w)
     FILE *f = xopen_memstream (&text, &size);
 
     for (int i = 0; i < w->nlost; i++)
-        fprintf (f, "%s%s", i ? "," : "", w->lost_nodes[i]);
+        fprintf (f, "%s%s", i ? "," : "", w->lost_nodes[i].name);
     xclose_memstream (f);
     return text;
 }

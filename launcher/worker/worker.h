@@ -49,6 +49,11 @@ enum job_state {
 /* Ask Slurm for the state of this worker's job. */
 enum job_state allocation_state (void);
 
+/* Ask Slurm for the nodes that this worker's job has now, as slurm_nodes_of_job().  Returns NULL
+ * outside a job of several nodes.
+ */
+char *allocation_nodes (void);
+
 /* -- time -- */
 
 /* Whether the trial's segment to 'length' (the trial may be the next one) fits into the time left

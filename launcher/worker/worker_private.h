@@ -45,8 +45,11 @@ struct worker {
     int held;                       /* waits to see whether a fault reaches this count */
     double held_until;              /* end of that wait */
     struct job_memory memory;
-    char lost_nodes[LOST_NODES][64]; /* nodes of this allocation that did not answer; if the worker
-                                        has no log, also those that failed a check */
+    struct lost_node {
+        char name[64];
+        bool is_taken;        /* Slurm has taken it from the job, for good */
+    } lost_nodes[LOST_NODES]; /* nodes of this allocation that did not answer; if the worker has no
+                                 log, also those that failed a check */
     int nlost;
     double tolerated; /* seconds without progress to tolerate, raised after ending an attempt for a
                          hang turned out to be useless */
@@ -96,6 +99,9 @@ char *worker_good_nodes (const struct worker *w, long *n, bool *all);
  * the node, by its index in lost_nodes, answers again.
  */
 bool worker_lose_node (struct worker *w, const char *name);
+
+/* Record that Slurm has taken a node from the job.  Returns whether that is new. */
+bool worker_take_node (struct worker *w, const char *name);
 
 /* Start no more attempts on the node: record the reason in the experiment's log, or, if the worker
  * runs a command that has no log, remember the node.

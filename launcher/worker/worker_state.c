@@ -128,12 +128,18 @@ struct good_nodes {
     FILE *list; /* receives the nodes; NULL to only count them */
 };
 
-static bool is_lost (const struct worker *w, const char *name)
+/* Return the index of a node in lost_nodes, or -1. */
+static int lost_index (const struct worker *w, const char *name)
 {
     for (int i = 0; i < w->nlost; i++)
-        if (!strcmp (w->lost_nodes[i], name))
-            return true;
-    return false;
+        if (!strcmp (w->lost_nodes[i].name, name))
+            return i;
+    return -1;
+}
+
+static bool is_lost (const struct worker *w, const char *name)
+{
+    return lost_index (w, name) >= 0;
 }
 
 static int count_node (void *nodes, const char *name)
@@ -190,7 +196,7 @@ char *worker_good_nodes (const struct worker *w, long *count, bool *all)
 void worker_find_node (struct worker *w, int lost)
 {
     w->nlost--;
-    memmove (w->lost_nodes[lost], w->lost_nodes[lost + 1],
+    memmove (&w->lost_nodes[lost], &w->lost_nodes[lost + 1],
              sizeof (w->lost_nodes[0]) * (size_t)(w->nlost - lost));
 }
 
@@ -198,8 +204,20 @@ bool worker_lose_node (struct worker *w, const char *name)
 {
     if (is_lost (w, name) || w->nlost == LOST_NODES)
         return false;
-    snprintf (w->lost_nodes[w->nlost++], sizeof (w->lost_nodes[0]), "%s", name);
+    w->lost_nodes[w->nlost] = (struct lost_node){ .is_taken = false };
+    snprintf (w->lost_nodes[w->nlost++].name, sizeof (w->lost_nodes[0].name), "%s", name);
     return true;
+}
+
+bool worker_take_node (struct worker *w, const char *name)
+{
+    int i;
+
+    worker_lose_node (w, name);
+    i = lost_index (w, name);
+    if (i < 0 || w->lost_nodes[i].is_taken)
+        return false;
+    return w->lost_nodes[i].is_taken = true;
 }
 
 void worker_exclude_node (struct worker *w, const char *name, const char *why)

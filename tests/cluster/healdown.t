@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# needs: root
+# A training goes on when Slurm itself sets nodes DOWN and takes them from the job, and when hosts freeze.
+. "$srcdir/tests/lib.sh"
+need_hosts
+need_cluster
+. "$srcdir/tests/cluster/heal.sh"
+try_cluster healdown --nodes=4 --cpus=4 --hosts --conf=SlurmdTimeout=20 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
+
+experiment () { # experiment NAME RESOURCES: submit one, and make it the current one
+    cat >"code/$1.conf" <<END
+name = "$1";
+entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";
+searcher = { name = "single"; metric = "loss"; max_length = 1000000; };
+metrics = { pattern = [ "step={step} loss={loss}" ]; };
+resources = { nodes_per_trial = 2; ranks_per_node = 2; framework = "torch"; $2 };
+max_restarts = 20;
+END
+    wait_for 300 sh -c '! sinfo -h -N -o %t | grep -qv "^idle$"'
+    dl run --detach "code/$1.conf" >out 2>&1
+    is $? 0 "$1: submitted"
+    begins "$1"
+}
+freeze () { # freeze NODE: kill its slurmd, so that Slurm sets it DOWN, and stop all other processes there
+    slurmd=$(cat "$(dirname "$SLURM_CONF")/run/slurmd-$1.pid")
+    uts=$(readlink "/proc/$slurmd/ns/uts")
+    for p in /proc/[0-9]*; do
+        [ "$(readlink "$p/ns/uts" 2>/dev/null)" != "$uts" ] || kill -STOP "${p#/proc/}"
+    done
+    kill -9 "$slurmd"
+}
+is_down () { # is_down NODE
+    sinfo -h -N -n "$1" -o %t | grep -q '^down'
+}
+nodes_of_job () {
+    squeue -h -t running -o %N
+}
+
+# ---- Slurm sets two nodes DOWN: an idle spare, and then one with ranks
+experiment down "spares = 1; min_nodes = 1;"
+freeze_spare () {
+    job=$(squeue -h -o %A)
+    freeze n3
+    wait_for 120 is_down n3
+    kill -9 "$(of_rank 3 python3)"
+}
+fault "down: Slurm sets the spare DOWN, and then a rank dies" freeze_spare
+told '^[0-9]+ Slurm has taken n3 from the job, and it is left out$' "down: it is told"
+freeze_node () {
+    freeze n2
+    wait_for 120 is_down n2
+}
+fault "down: Slurm sets a node with ranks DOWN" freeze_node
+told 'n2.* left out$' "down: the node is left out"
+like "$(cat "$trial/a.$attempt/log")" '^2 ranks begin' "down: the job has shrunk"
+is "$(squeue -h -o %A) $(nodes_of_job)" "$job n1" "down: in the same job"
+is "$(scontrol show job "$job" | grep -o 'Restarts=[0-9]*')" "Restarts=0" "down: without a requeue"
+end down
+is "$(causes down)" "RankDied NodeLost " "down: the causes"
+
+sed 's/^/# /' ./*-0001/workers/*.log
+done_testing
