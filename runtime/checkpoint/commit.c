@@ -154,8 +154,8 @@ static size_t add_tensor (struct merge *g, size_t i, struct slurmdl_error *err)
     struct manifest_row *row = draft_add (&g->draft, e->name, e->type, e->slab.ndims, e->dims);
 
     if (!row) {
-        errorf (err, "'%s': cannot lay it out: %s", e->name,
-                errno == EINVAL ? "a name is part of another name" : strerror (errno));
+        errorf (err, "'%s': cannot save: %s", e->name,
+                errno == EINVAL ? "the name is a group of another name" : strerror (errno));
         return 0;
     }
     row->crc = e->shard ? (uint32_t)m->nshards : 0;
@@ -175,7 +175,7 @@ static size_t add_tensor (struct merge *g, size_t i, struct slurmdl_error *err)
     if (e->shard && row->shards == 0 && row->bytes == 0)
         row->crc = 0;
     else if (e->shard && row->shards == 0)
-        return errno = EINVAL, errorf (err, "'%s': no rank has a part of it", e->name), 0;
+        return errno = EINVAL, errorf (err, "'%s': no rank protects a slab of it", e->name), 0;
     return i;
 }
 
@@ -201,7 +201,7 @@ static int merge_lay_out (struct merge *g, const char *tmp, int64_t step, struct
                        name);
     }
     if (draft_lay_out (&g->draft) < 0 || draft_reserve (&g->draft) < 0)
-        return errorf (err, "%s: cannot lay out: %s", tmp, strerror (errno));
+        return errorf (err, "%s: cannot lay out the file: %s", tmp, strerror (errno));
     return 0;
 }
 
@@ -363,7 +363,7 @@ static int collect_plans (struct session *t, unsigned save, const struct save_jo
         g->parts[r].plan = p;
         if (n < sizeof (*p) || n != sizeof (*p) + p->n * sizeof (*p->list)) {
             errno = EBADMSG;
-            return errorf (err, "rank %ld is of another version", r);
+            return errorf (err, "rank %ld runs another release of slurm-dl", r);
         }
         if (p->step != job->step) {
             errno = EINVAL;
@@ -413,7 +413,7 @@ static int collect_crcs (struct session *t, unsigned save, struct merge *g,
         if (rv == 0 && n >= sizeof (*d))
             rv = word_error (&d->word, err);
         if (rv == 0 && n != sizeof (*d) + g->parts[r].plan->n * sizeof (uint32_t))
-            rv = errorf (err, "rank %ld is of another version", r);
+            rv = errorf (err, "rank %ld runs another release of slurm-dl", r);
         if (rv == 0)
             merge_set_crc (g, r, d->crcs);
         free (d);
@@ -572,7 +572,7 @@ static int get_layout (struct session *t, unsigned save, long rank, const struct
     if (n == sizeof (**l) + job->n * sizeof (uint64_t))
         return 0;
     errno = EBADMSG;
-    return errorf (err, "rank 0 is of another version");
+    return errorf (err, "rank 0 runs another release of slurm-dl");
 }
 
 static int follow_stages (struct slurmdl *run, unsigned save, struct save_job *job, double *extra,

@@ -347,7 +347,7 @@ static int put_job (struct saver *s, struct save_job *job, struct slurmdl_error 
         int rv = save_now (s, job, err);
         if (rv == 0)
             errorf (err, "this save was not asynchronous: %s",
-                    copied ? "no thread can be started" : "no memory for a copy (DL_SNAPSHOT_MAX)");
+                    copied ? "cannot start a thread" : "no memory for a copy (DL_SNAPSHOT_MAX)");
         return rv;
     }
     pthread_mutex_lock (&s->lock);

@@ -147,7 +147,7 @@ int slurmdl_writer_add (struct slurmdl_writer *w, const struct slurmdl_tensor *t
     }
     return errorf (err, "%s: cannot write '%s': %s", w->path, t->name,
                    row || errno != EINVAL ? strerror (errno)
-                                          : "there is one of this name, or it is part of another");
+                                          : "the name exists, or is a group of another name");
 }
 
 void slurmdl_writer_set_owner (struct slurmdl_writer *w, uint32_t owner)

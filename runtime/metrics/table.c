@@ -245,10 +245,10 @@ static int refuse_table (const struct table *t, struct slurmdl_error *err)
 {
     errno = EBADMSG;
     return errorf (err,
-                   "%s: not read: it is not laid out as this library does it, "
-                   "and belongs to user %ld, or others may write to it: HDF5 "
-                   "could run their code; if you trust them, put a copy of "
-                   "your own in its place (chmod go-w)",
+                   "%s: not read: another program laid it out, and it belongs to "
+                   "user %ld or others may write to it, so HDF5 could run their "
+                   "code; if you trust them, replace it with a copy of your own "
+                   "(chmod go-w)",
                    t->path, (long)t->source.owner);
 }
 

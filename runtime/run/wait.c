@@ -42,7 +42,7 @@ bool session_wait_more (struct waiting *w)
 int session_gone (long rank, const struct process_id *m, struct slurmdl_error *err)
 {
     errno = ESRCH;
-    return errorf (err, "rank %ld (process %lld) has ended, and did not take part", rank,
+    return errorf (err, "rank %ld (process %lld) exited without taking part", rank,
                    (long long)m->pid);
 }
 
@@ -51,7 +51,7 @@ int session_timed_out (const struct session *t, long rank, const struct waiting 
 {
     errno = ETIMEDOUT;
     return errorf (err,
-                   "rank %ld of %ld did not come in %.0f s (DL_RANK_TIMEOUT); "
+                   "rank %ld of %ld did not arrive within %.0f s (DL_RANK_TIMEOUT); "
                    "check whether it hangs, and whether all ranks see %s",
                    rank, t->size, w->end - w->begin, t->dir);
 }

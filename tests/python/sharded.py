@@ -303,7 +303,7 @@ def pieces(told):
         f"x{dist.get_rank() // 2}", torch.nn.Parameter(distribute_tensor(whole, mesh["b"], [Shard(0)]))
     )
     told.raises(
-        slurmdl.Error, "no rank has a part", "stages of a pipeline", slurmdl.torch.save_model, run, 1, model=stage
+        slurmdl.Error, "no rank protects a slab", "stages of a pipeline", slurmdl.torch.save_model, run, 1, model=stage
     )
     told(slurmdl.newest("pieces") is None, "nothing was saved of what was refused")
     run.close()

@@ -174,7 +174,7 @@ static int sync_default_stream (const struct comm_call *k, const struct memory_o
     if (!ops->mark)
         return 0;
     if (!(m = ops->mark (k->bytes_out ? k->how.out : k->how.in, NULL)))
-        return errorf (k->err, "the device's stream cannot be asked");
+        return errorf (k->err, "cannot query the device's stream");
     while ((state = ops->state (m)) == MARK_PENDING)
         nanosleep (&nap, NULL);
     ops->unmark (m);

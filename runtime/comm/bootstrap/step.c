@@ -87,8 +87,8 @@ static int take_hosts (struct boot_place *p, const char *machine, const char *ho
         hosts = boot_is_loopback (hosts) ? hosts : "127.0.0.1";
     else if (boot_is_loopback (hosts) || !strcmp (hosts, "-")) {
         errno = ECONNREFUSED;
-        return errorf (err, "rank 0 listens at loopback of another node only: give "
-                            "all ranks an address that they reach "
+        return errorf (err, "rank 0 listens only on the loopback of another node: give "
+                            "all ranks an address that they can reach "
                             "(DL_COMM_ADDRESS, MASTER_ADDR)");
     }
     snprintf (p->host, sizeof (p->host), "%s", hosts);
@@ -104,11 +104,11 @@ int boot_parse (struct boot_place *p, const char *notice, struct slurmdl_error *
         return take_failure (notice, err);
     errno = EPROTO;
     if (sscanf (notice, "%d/%32[^/]/%63[^/]/%255s", &p->port, key, machine, hosts) != 4)
-        return errorf (err, "rank 0 is of another release");
+        return errorf (err, "rank 0 runs another release of slurm-dl");
     rv = p->has_key && !strcmp (key, "-") ? 0 : secret_parse (key, p->key);
     handshake_forget (key, sizeof (key));
     if (rv < 0)
-        return errorf (err, "rank 0 is of another release");
+        return errorf (err, "rank 0 runs another release of slurm-dl");
     return take_hosts (p, machine, hosts, err);
 }
 
@@ -248,7 +248,7 @@ static int step_find (struct boot_place *p, const struct slurmdl_comm_options *o
         find_step_ranks (p);
     if (p->size < 1 || p->rank < 0 || p->rank >= p->size) {
         errno = EINVAL;
-        return errorf (err, "there is no rank %ld of %ld", p->rank, p->size);
+        return errorf (err, "rank %ld of %ld: no such rank", p->rank, p->size);
     }
     return p->size == 1 ? 0 : find_address (p, o, err) < 0 ? -1 : find_secret (p, err);
 }

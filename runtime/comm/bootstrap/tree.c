@@ -126,7 +126,7 @@ static int go_to_parent (struct boot_tree *t, const struct boot_place *p,
 
     if (fd < 0)
         return errorf (err,
-                       "rank %ld (%s) does not reach rank %ld (%s) at %s:%d: "
+                       "rank %ld (%s) cannot reach rank %ld (%s) at %s:%d: "
                        "%s",
                        p->rank, p->own, (long)w->parent, w->parent_host, at, w->parent_port,
                        strerror (errno));
@@ -156,8 +156,8 @@ static int receive_children (struct boot_tree *t, const struct boot_place *p,
         boot_accept_expect (&m, c[i].rank);
     if (boot_accept_run (&m, monotonic () + p->timeout) < 0) {
         boot_name_ranks (names, sizeof (names), m.missing, p->size, p->layout);
-        errorf (err, "rank %ld (%s) was not reached within %g s by %s", p->rank, p->own, p->timeout,
-                names);
+        errorf (err, "rank %ld (%s): no connection within %g s from %s", p->rank, p->own,
+                p->timeout, names);
     } else if (boot_accept_end (&m, t) == 0)
         rv = 0;
     for (uint32_t i = 0; i < n && rv == 0; i++)
@@ -217,7 +217,7 @@ int boot_tree_move (struct boot_tree *t, const struct boot_place *p,
 
     if (check_welcome (p, &t->parent.stream, &w) < 0) {
         errno = EPROTO;
-        return errorf (err, "rank 0 at %s is of another release", p->host);
+        return errorf (err, "rank 0 at %s runs another release of slurm-dl", p->host);
     }
     memcpy (children, t->parent.stream.body + sizeof (w), w.nchildren * sizeof (*children));
     net_stream_next (&t->parent.stream);

@@ -80,7 +80,7 @@ int membership_open (struct membership *g, const struct slurmdl_elastic_options 
     g->wait = number_option ("DL_COMM_TIMEOUT", 0, 300);
     errno = EINVAL;
     if (g->max > 0 && g->max < g->min)
-        return errorf (err, "at most %ld ranks are fewer than at least %ld", g->max, g->min);
+        return errorf (err, "the maximum of %ld ranks is below the minimum of %ld", g->max, g->min);
     n = o->dir ? snprintf (g->dir, sizeof (g->dir), "%s", o->dir)
                : name_step_folder (g->dir, sizeof (g->dir));
     if (n >= (int)sizeof (g->dir)) {
@@ -105,7 +105,7 @@ int membership_of_comm (struct membership *g, const struct slurmdl_comm *c,
     if (size < g->min) {
         free (w);
         errno = EINVAL;
-        return errorf (err, "%ld ranks are fewer than %ld", size, g->min);
+        return errorf (err, "%ld ranks are below the minimum of %ld", size, g->min);
     }
     w->number = g->generation ? g->generation->number + 1 : 1;
     w->kept = g->generation ? size : 0;

@@ -115,7 +115,7 @@ static struct engine *engine_open (struct slurmdl_comm *c, struct slurmdl_error 
         goto fail;
     if (start_threads (e) == 0)
         return e;
-    errorf (err, "no thread for named tensors: %s", strerror (errno));
+    errorf (err, "cannot start a thread for named tensors: %s", strerror (errno));
 fail:
     engine_free (e);
     return NULL;

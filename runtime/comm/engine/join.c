@@ -53,7 +53,7 @@ int slurmdl_join (struct slurmdl_comm *c, long *last, struct slurmdl_error *err)
     if (!e)
         return -1;
     if (begin_join (e, &seen, &joins) < 0) {
-        rv = errorf (err, "another thread has joined the others, or closes");
+        rv = errorf (err, "another thread has joined already, or is closing");
     } else {
         while (atomic_load (&e->joined) == seen)
             futex_wait (&e->joined, seen, -1);
@@ -84,7 +84,7 @@ int slurmdl_timeline (struct slurmdl_comm *c, const char *path, int cycles,
     e->timeline = t;
     pthread_mutex_unlock (&e->lock);
     if (timeline_close (before) < 0)
-        rv = errorf (err, "the timeline before was not written whole");
+        rv = errorf (err, "the previous timeline is incomplete");
     engine_leave (e);
     return rv;
 }

@@ -239,7 +239,7 @@ static int64_t submit_locked (struct engine *e, const struct slurmdl_request *r,
         return errorf (err, "no memory for a tensor");
     if (name->task) {
         errno = EEXIST;
-        return errorf (err, "%.80s is being reduced already", r->name);
+        return errorf (err, "%.80s is already in flight", r->name);
     }
     if (!(t = task_make (e, r, p))) {
         name_tidy (e, name);

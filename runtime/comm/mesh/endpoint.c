@@ -172,7 +172,7 @@ static int start_acceptor (struct endpoint *h, struct slurmdl_error *err)
     pthread_sigmask (SIG_SETMASK, &old, NULL);
     h->threaded = code == 0;
     errno = code;
-    return code ? errorf (err, "no thread: %s", strerror (code)) : 0;
+    return code ? errorf (err, "cannot start a thread: %s", strerror (code)) : 0;
 }
 
 static int start_listening (struct endpoint *h, const struct mesh_peer_info *self,

@@ -52,7 +52,7 @@ int mesh_clash (struct mesh *m, long peer, uint32_t tag, struct slurmdl_error *e
 
     tag_text (tag, theirs, sizeof (theirs));
     tag_text (atomic_load (&m->root->tag), ours, sizeof (ours));
-    return mesh_fail (m, EPROTO, err, "rank %ld on %s calls %s, rank %ld %s",
+    return mesh_fail (m, EPROTO, err, "rank %ld on %s calls %s, rank %ld calls %s",
                       mesh_world_rank (m, peer), mesh_host (m, peer), theirs, m->endpoint->rank,
                       ours);
 }

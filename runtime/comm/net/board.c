@@ -231,5 +231,5 @@ int board_get (const unsigned char *key, const char *name, char text[NOTICE_TEXT
     if (board_ask (&w, line, deadline) == 0 && check_post (key, name, line, text) == 0)
         return 0;
     return errorf (err, "srun (%s:%d): %s", w.address, w.port,
-                   errno == ENOENT ? "nothing is posted there" : strerror (errno));
+                   errno == ENOENT ? "no address was posted there" : strerror (errno));
 }
