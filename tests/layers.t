@@ -114,6 +114,15 @@ hold searcher files folders table
 hold runtime files folders table
 hold launcher files folders table
 hold spank files folders table
-is "$(cd "$srcdir" && grep -rnE '(command_add|strings_add|argv|words).*"(sbatch|srun|squeue|scontrol|scancel|sacct)"' launcher --include='*.c' |
-    grep -v '^launcher/slurm/')" "" "launcher/slurm alone runs Slurm's commands"
+# ---- Slurm's commands
+
+# slurm_commands: print where C or Python runs a command of Slurm, or writes a script that does
+slurm_commands () {
+    commands='(sbatch|srun|salloc|squeue|scontrol|scancel|sacct|sinfo)'
+    grep -nE "(command_add|strings_add|execvp|argv|words|_lines|subprocess).*\"$commands\"|(\"|\\$\()$commands --[^d]" "$@"
+}
+printf '%s\n' 'execvp ("salloc", argv);' '"DL_TIME_LEFT=$(squeue --noheader"' '"srun --nodes=1"' '_lines("scontrol", "show")' >"$work/planted"
+is "$(slurm_commands "$work/planted" | wc -l)" 4 "planted: Slurm's commands"
+is "$(cd "$srcdir" && slurm_commands -r launcher contrib/python --include='*.c' --include='*.py' |
+    grep -vE '^(launcher/slurm|contrib/python/slurmdl/imports)/')" "" "launcher/slurm alone runs Slurm's commands"
 done_testing

@@ -447,7 +447,7 @@ static void requeue_or_complain (const struct sweep *s)
 
     if (batch && !strcmp (batch, "BATCH")) {
         complain ("%s continues when Slurm restarts job %s", s->word, getenv ("SLURM_JOB_ID"));
-        slurm_excluded (s, hosts, sizeof (hosts));
+        executor_excluded (s, hosts, sizeof (hosts));
         if (allocation_requeue (hosts) == 0)
             return;
     }

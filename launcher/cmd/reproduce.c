@@ -18,6 +18,7 @@
 #include "launcher/config/job_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/find_experiment.h"
@@ -35,7 +36,7 @@
 
 /* ---- checks ---- */
 
-static int check_trial (const struct sweep *s, long number)
+static int check_trial_result (const struct sweep *s, long number)
 {
     const struct sweep_trial *t = sweep_trial (s, number);
 
@@ -58,22 +59,19 @@ static int reproduce_in_allocation (struct sweep *s, long number, bool trust)
     own_program (dl);
     snprintf (trial, sizeof (trial), "%ld", number);
     s->exp->resources->lanes = 1;
-    command_add (&c, "salloc", NULL);
-    slurm_add_resources (&c, s->exp, s->memory);
+    executor_add_resources (&c, s->exp, s->memory);
     command_add (&c, dl, NULL);
     command_add (&c, "reproduce", NULL);
     if (trust)
         command_add (&c, "--trust", NULL);
     command_add (&c, s->dir, NULL);
     command_add (&c, trial, NULL);
-    c.argv[c.n] = NULL;
     printf ("trial %ld has %lld ranks: allocating a job with salloc\n", number,
             (long long)(s->exp->resources->nodes * s->exp->resources->ranks));
     fflush (stdout);
     setenv ("DL_PIN", s->pin, 1);
-    execvp ("salloc", (char *const *)c.argv);
-    complain ("salloc: %s: trials of several ranks need Slurm",
-              strerror (exec_error ("salloc", errno)));
+    slurm_allocate (&c);
+    complain ("salloc: %s: trials of several ranks need Slurm", strerror (errno));
     command_free (&c);
     return EXIT_SLURM;
 }
@@ -296,7 +294,7 @@ int cmd_reproduce (const struct command_line *line)
     if (line->nargs > 1)
         rv = parse_trial (s, line->args[1], &number);
     if (rv == 0)
-        rv = check_trial (s, number);
+        rv = check_trial_result (s, number);
     if (rv == 0 && experiment_has_ranks (s->exp) && !opt->dry_run && !getenv ("SLURM_JOB_ID"))
         rv = reproduce_in_allocation (s, number, opt->trust);
     else if (rv == 0)

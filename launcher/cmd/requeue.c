@@ -20,7 +20,7 @@ static int requeue_task (const struct sweep *s)
 {
     char hosts[PATH_MAX];
 
-    slurm_excluded (s, hosts, sizeof (hosts));
+    executor_excluded (s, hosts, sizeof (hosts));
     return allocation_requeue (hosts);
 }
 

@@ -274,7 +274,7 @@ static int scale_to (struct sweep *s, const struct command_line *line, struct qu
 
     if (!local && queue_find (p, s, &err) < 0)
         return fail_on (s, &err);
-    units = local ? workers : slurm_tasks (s->exp, workers);
+    units = local ? workers : executor_tasks (s->exp, workers);
     fewer = p->n > units ? p->n - units : 0;
     if (p->n)
         qsort (p->list, (size_t)p->n, sizeof (*p->list), goes_first);

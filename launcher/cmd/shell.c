@@ -40,9 +40,7 @@ static void relay_srun_messages (int from)
             return;
         said[n] = '\0';
         fputs (said, stderr);
-        job = 0;
-        if (strstr (said, " queued and waiting") && strstr (said, "srun: job "))
-            job = atol (strstr (said, "srun: job ") + 10);
+        job = slurm_queued_job (said);
     }
 }
 

@@ -229,7 +229,7 @@ int start_missing_workers (struct sweep *s, const struct start_options *opt, boo
                : rv == 1 ? say_others_start (s)
                          : start_or_not (s, opt, false, NULL);
     }
-    tasks = slurm_tasks (s->exp, trust_workers (s));
+    tasks = executor_tasks (s->exp, trust_workers (s));
     missing = tasks - tasks_in_queue (s, &before.seen, running);
     if (missing > 0) {
         mine.workers = missing < tasks ? missing * s->exp->resources->lanes : 0;

@@ -213,7 +213,7 @@ static int test_shape (const struct shapes *s, struct shape *shape, struct slurm
     resources.ranks = shape->ranks;
     if (!s->chosen)
         resources.partition = *shape->partition ? shape->partition : NULL;
-    slurm_add_resources (&c, &e, 0);
+    executor_add_resources (&c, &e, 0);
     rv = slurm_test (&c, start, err);
     shape->seconds = rv < 0 ? -1 : start->seconds;
     snprintf (shape->start, sizeof (shape->start), "%s", rv < 0 ? "" : start->time);

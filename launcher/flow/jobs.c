@@ -173,7 +173,7 @@ static long submit_job_of_step (const struct flow_run *r, const struct flow_step
     slurm_add_requeueable (&c, name, folder, output);
     command_add (&c, "--kill-on-invalid-dep", "yes");
     command_add (&c, "--comment", token);
-    slurm_add_resources (&c, s->exp, 0);
+    executor_add_resources (&c, s->exp, 0);
     if (q->dependency && *q->dependency)
         command_add (&c, "--dependency", q->dependency);
     if (q->array)

@@ -58,7 +58,7 @@ void slurm_jobs_free (struct slurm_jobs *jobs);
  */
 int slurm_job_text (long job, char *buf, size_t size);
 
-/* ---- a new job: sbatch ---- */
+/* ---- a new job: sbatch, salloc ---- */
 
 /* Add --output=FOLDER/FILE, where 'file' may contain %A, %a and %j, and 'folder' any character.
  * sbatch writes no output into a folder with a backslash in its name, so that the batch script must
@@ -78,7 +78,9 @@ struct slurm_script {
     const char *comment;
     const char *variables; /* lines */
     const char *log;
-    const char *setup; /* lines that run once, or "" */
+    const char *time_left; /* variable that gets the time until the job's limit, as squeue prints
+                              it, or "" if the job has $SLURM_JOB_END_TIME; NULL: none */
+    const char *setup;     /* lines that run once, or "" */
     const char *command;
     const char *cases; /* of the exit status of the command: exit, or restart it */
 };
@@ -98,6 +100,11 @@ struct slurm_refusal {
  * 'why' (may be NULL) and 'err'.
  */
 long slurm_submit (struct command *c, struct slurm_refusal *why, struct slurmdl_error *err);
+
+/* Replace this process with salloc, which takes its options from 'c' and runs the program that
+ * follows them there.  Returns only on failure, with the cause in errno.
+ */
+void slurm_allocate (struct command *c);
 
 /* The start that sbatch --test-only predicts. */
 struct slurm_start {
@@ -204,10 +211,18 @@ struct slurm_step {
                                                      each */
     bool no_kill;                                 /* losing a node does not end the step */
     bool goes_on;                                 /* a task that ends does not end the others */
+    bool of_script; /* a batch script starts it as its only step, in the environment that sbatch
+                       gave the script */
 };
 
 /* Append the srun command line, up to the options of the plugin and the program. */
 void slurm_step_words (const struct slurm_step *s, char ***words);
+
+/* The same as shell text, which the caller frees.  s->node must be NULL. */
+char *slurm_step_text (const struct slurm_step *s);
+
+/* The job that srun waits for, from its message on standard error; 0: none. */
+long slurm_queued_job (const char *said);
 
 /* Number of components of the job that this process runs in; more than 1: the job is heterogeneous.
  */

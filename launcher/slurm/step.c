@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/environment.h"
@@ -82,11 +83,13 @@ long slurm_component_of (const char *node)
 void slurm_step_words (const struct slurm_step *s, char ***words)
 {
     strings_add (words, "srun");
-    strings_add (words, "--overlap");
+    if (!s->of_script)
+        strings_add (words, "--overlap");
     if (s->no_kill)
         strings_add (words, "--no-kill");
     strings_add (words, "--input=none");
-    strings_add (words, "--export=ALL");
+    if (!s->of_script)
+        strings_add (words, "--export=ALL");
     strings_addf (words, "--kill-on-bad-exit=%d", !s->goes_on);
     if (s->goes_on)
         strings_add (words, "--wait=0");
@@ -104,6 +107,29 @@ void slurm_step_words (const struct slurm_step *s, char ***words)
         strings_addf (words, "--gpus-per-task=%lld", s->gpus);
     if (s->cpus > 0)
         strings_addf (words, "--cpus-per-task=%lld", s->cpus);
+}
+
+char *slurm_step_text (const struct slurm_step *s)
+{
+    char **words = NULL;
+    char *text = NULL;
+
+    slurm_step_words (s, &words);
+    for (size_t i = 0; words[i]; i++) {
+        char *longer = xasprintf ("%s%s%s", text ? text : "", text ? " " : "", words[i]);
+        free (text);
+        text = longer;
+    }
+    strings_free (words);
+    return text;
+}
+
+long slurm_queued_job (const char *said)
+{
+    static const char before[] = "srun: job ";
+    const char *at = strstr (said, before);
+
+    return at && strstr (at, " queued and waiting") ? atol (at + strlen (before)) : 0;
 }
 
 void slurm_node_step_words (char *const *options, long long nodes, char ***words)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run sbatch, and interpret its error messages. */
+/* Run sbatch and salloc, and interpret the error messages of sbatch. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
@@ -181,30 +182,46 @@ static int run_sbatch (const char *option, struct command *options, const char *
     return status;
 }
 
+/* Slurm 22.05 does not set SLURM_JOB_END_TIME, so that the script asks once. */
+static char *time_left_text (const char *variable)
+{
+    return variable ? xasprintf ("%s=\n"
+                                 "[ \"$SLURM_JOB_END_TIME\" ] || %s=$(squeue --noheader "
+                                 "--format=%%L \\\n"
+                                 "    --jobs=\"$job\" 2>/dev/null | head -n 1)\n",
+                                 variable, variable)
+                    : xstrdup ("");
+}
+
 /* The tasks of the job bind their CPUs themselves, not as the shell that called sbatch did. */
 char *slurm_script_text (const struct slurm_script *s)
 {
-    return xasprintf ("#!/bin/sh\n"
-                      "# %s\n"
-                      "%s"
-                      "job=${SLURM_ARRAY_JOB_ID-$SLURM_JOB_ID}"
-                      "${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}\n"
-                      "case $out in *\\\\*) exec >>\"$out/%s\" 2>&1 ;; esac\n"
-                      "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
-                      "SLURM_CPU_BIND_VERBOSE\n"
-                      "%s"
-                      "tries=0\n"
-                      "while [ $tries -lt 20 ]; do\n"
-                      "    %s\n"
-                      "    status=$?\n"
-                      "    case $status in\n"
-                      "%s"
-                      "    esac\n"
-                      "    tries=$((tries + 1))\n"
-                      "    sleep 2\n"
-                      "done\n"
-                      "exit $status\n",
-                      s->comment, s->variables, s->log, s->setup, s->command, s->cases);
+    char *time_left = time_left_text (s->time_left);
+    char *text =
+        xasprintf ("#!/bin/sh\n"
+                   "# %s\n"
+                   "%s"
+                   "job=${SLURM_ARRAY_JOB_ID-$SLURM_JOB_ID}"
+                   "${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}\n"
+                   "case $out in *\\\\*) exec >>\"$out/%s\" 2>&1 ;; esac\n"
+                   "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
+                   "SLURM_CPU_BIND_VERBOSE\n"
+                   "%s%s"
+                   "tries=0\n"
+                   "while [ $tries -lt 20 ]; do\n"
+                   "    %s\n"
+                   "    status=$?\n"
+                   "    case $status in\n"
+                   "%s"
+                   "    esac\n"
+                   "    tries=$((tries + 1))\n"
+                   "    sleep 2\n"
+                   "done\n"
+                   "exit $status\n",
+                   s->comment, s->variables, s->log, time_left, s->setup, s->command, s->cases);
+
+    free (time_left);
+    return text;
 }
 
 long slurm_submit (struct command *options, struct slurm_refusal *why, struct slurmdl_error *err)
@@ -223,6 +240,18 @@ long slurm_submit (struct command *options, struct slurm_refusal *why, struct sl
             .unknown_node = status > 0 && strstr (said, "nvalid node name"),
         };
     return say_refused (said, status, err);
+}
+
+void slurm_allocate (struct command *options)
+{
+    struct command c = { 0 };
+
+    command_add (&c, "salloc", NULL);
+    for (int i = 0; i < options->n; i++)
+        command_add (&c, options->argv[i], NULL);
+    c.argv[c.n] = NULL;
+    execvp ("salloc", (char *const *)c.argv);
+    errno = exec_error ("salloc", errno);
 }
 
 /* ---- predict the start ---- */

@@ -156,48 +156,50 @@ void unseen_text (const struct sweep *s, const char *jobs, const char *state, ch
  * A worker exits with 75 if its time is up, 76 if its node is excluded, 77 if it needs a job with
  * more memory, 79 if a check kept it from starting, and 11 if a fault paused its experiment.
  */
-static const char setup_text[] =
-    "DL_TIME_LEFT=\n"
-    "[ \"$SLURM_JOB_END_TIME\" ] || DL_TIME_LEFT=$(squeue --noheader --format=%L \\\n"
-    "    --jobs=\"$job\" 2>/dev/null | head -n 1)\n"
-    "DL_TIME_ASKED=$(date +%s)\n"
-    "DL_FRESH=1\n"
-    "export DL_PIN DL_TIME_LEFT DL_TIME_ASKED DL_FRESH\n"
-    "unset DL_LAST_STATUS\n";
+static const char setup_text[] = "DL_TIME_ASKED=$(date +%s)\n"
+                                 "DL_FRESH=1\n"
+                                 "export DL_PIN DL_TIME_LEFT DL_TIME_ASKED DL_FRESH\n"
+                                 "unset DL_LAST_STATUS\n";
 static const char cases_text[] =
     "    0 | 2 | 3 | 5 | 11) exit $status ;;\n"
     "    75 | 76 | 77 | 79) exec \"$dl\" requeue -- \"$dir\" $status ;;\n"
     "    *) export DL_FRESH=0 DL_LAST_STATUS=$status ;;\n";
 
 /* One worker that dies must not take the other workers of the step with it. */
-static void worker_step_words (const struct experiment *e, char *buf, size_t size)
+static char *worker_command (const struct experiment *e)
 {
-    *buf = '\0';
-    if (!experiment_has_ranks (e))
-        snprintf (buf, size,
-                  "srun --nodes=1 --ntasks=%lld --cpus-per-task=%lld "
-                  "--input=none --kill-on-bad-exit=0 --wait=0 \\\n        ",
-                  (long long)e->resources->lanes, (long long)e->resources->cpus);
+    char *step = experiment_has_ranks (e)
+                     ? NULL
+                     : slurm_step_text (&(struct slurm_step){ .nodes = 1,
+                                                              .tasks = e->resources->lanes,
+                                                              .cpus = e->resources->cpus,
+                                                              .goes_on = true,
+                                                              .of_script = true });
+    char *command =
+        xasprintf ("%s%s\"$dl\" worker -- \"$dir\"", step ? step : "", step ? " \\\n        " : "");
+
+    free (step);
+    return command;
 }
 
 /* Write the script of the array tasks, job.sh, into a folder. */
 static int script_write (const struct executor *x, const char *folder, struct slurmdl_error *err)
 {
-    char path[PATH_MAX + 8], step[256];
+    char path[PATH_MAX + 8];
     char *dl = shell_word (x->dl);
     char *dir = shell_word (x->sweep->dir);
     char *out = shell_word (folder);
     char *variables = xasprintf ("dl=%s\ndir=%s\nout=%s\nDL_PIN=%s\n", dl, dir, out, x->sweep->pin);
-    char *command, *content;
+    char *command = worker_command (x->sweep->exp);
+    char *content;
     int rv;
 
-    worker_step_words (x->sweep->exp, step, sizeof (step));
     snprintf (path, sizeof (path), "%s/job.sh", folder);
-    command = xasprintf ("%s\"$dl\" worker -- \"$dir\"", step);
     content = slurm_script_text (&(struct slurm_script){
         .comment = "Workers of an experiment; dl writes this file whenever it submits it.",
         .variables = variables,
         .log = "$job.log",
+        .time_left = "DL_TIME_LEFT",
         .setup = setup_text,
         .command = command,
         .cases = cases_text });
@@ -221,7 +223,7 @@ enum { SIGNAL_FROM = 600 };
 
 /* ---- sbatch ---- */
 
-long slurm_tasks (const struct experiment *e, long workers)
+long executor_tasks (const struct experiment *e, long workers)
 {
     return (workers + (long)e->resources->lanes - 1) / (long)e->resources->lanes;
 }
@@ -336,12 +338,12 @@ static void each_component (struct command *c, const struct experiment *e, int64
     free (list);
 }
 
-void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger)
+void executor_add_resources (struct command *c, const struct experiment *e, int64_t larger)
 {
     each_component (c, e, larger, NULL, NULL);
 }
 
-void slurm_excluded (const struct sweep *s, char *buf, size_t size)
+void executor_excluded (const struct sweep *s, char *buf, size_t size)
 {
     size_t n = 0;
 
@@ -383,7 +385,7 @@ static void add_array_options (struct command *c, const void *arg)
     snprintf (text, sizeof (text), "1-%ld", a->tasks);
     if (is_array (s->exp))
         command_add (c, "--array", text);
-    slurm_excluded (s, text, sizeof (text));
+    executor_excluded (s, text, sizeof (text));
     if (a->hosts && *text)
         command_add (c, "--exclude", text);
 }
@@ -485,7 +487,7 @@ static int start_slurm (struct executor *x, struct slurmdl_error *err)
     const struct experiment *e = x->sweep->exp;
     struct slurmdl_error why = { "" };
     char folder[PATH_MAX];
-    long tasks = slurm_tasks (e, x->workers);
+    long tasks = executor_tasks (e, x->workers);
     long taken;
 
     if (trust_folder (x->sweep, folder, sizeof (folder), err) < 0

@@ -195,15 +195,15 @@ void executor_open (struct executor *x, struct sweep *sweep, bool local, long wo
 int local_check (const struct experiment *e, struct slurmdl_error *err);
 
 /* Number of array tasks needed for 'workers' workers. */
-long slurm_tasks (const struct experiment *e, long workers);
+long executor_tasks (const struct experiment *e, long workers);
 
 /* Add the sbatch options for an array task.  'larger', if not 0, overrides the experiment's memory,
  * in bytes.
  */
-void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger);
+void executor_add_resources (struct command *c, const struct experiment *e, int64_t larger);
 
 /* Write the excluded nodes as "n1,n2"; "" if there are none. */
-void slurm_excluded (const struct sweep *s, char *buf, size_t size);
+void executor_excluded (const struct sweep *s, char *buf, size_t size);
 
 /* Cancel the experiment's jobs: all, or, with scancel's option --state=PENDING, only those that
  * wait in the queue.  Returns -1 with 'err' if Slurm refused.

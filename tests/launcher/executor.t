@@ -397,7 +397,7 @@ timeout 300 dl run --detach lanes.conf >out 2>&1
 like "$(cat calls)" ' --array=1-3 .*--nodes=1 --ntasks=2 --ntasks-per-node=2 --cpus-per-task=3 --gpus-per-node=2 --mem=1000M ' "several trials in a task"
 [ "$(grep -c -e --signal calls)" -eq 0 ]
 ok $? "no signal within a short limit"
-like "$(cat lanes-0001/workers/job.sh)" 'srun --nodes=1 --ntasks=2 .*--kill-on-bad-exit=0' "its workers are a step"
+like "$(cat lanes-0001/workers/job.sh)" '^ +srun --input=none --kill-on-bad-exit=0 --wait=0 --nodes=1 --ntasks=2 --cpus-per-task=3 .$' "its workers are a step"
 conf ranks ./show.sh 'workers = 1; nodes_per_trial = 2; ranks_per_node = 4; slots_per_trial = 8;'
 : >calls
 timeout 300 dl run --detach ranks.conf >out 2>&1

@@ -23,6 +23,11 @@ info = det.get_cluster_info()
 ok(info.trial.hparams == {"lr": 0.5} and info.task_type == "TRIAL", "hyperparameters by hand")
 ok(info.latest_checkpoint is None and info.slot_ids == [0], "nothing to go on from")
 ok("no master" in error_of(lambda: info.master_url), "there is no master")
+ok(info.container_addrs == ["127.0.0.1"], "one host")
+os.environ["SLURM_STEP_NODELIST"] = "gpu-a[008-010,12],x3,r[1-2]n[1-2]"
+hosts = "gpu-a008 gpu-a009 gpu-a010 gpu-a12 x3 r1n1 r1n2 r2n1 r2n2"
+ok(info.container_addrs == hosts.split() and len(info.container_slot_counts) == 9, "the hosts of a step")
+del os.environ["SLURM_STEP_NODELIST"]
 context = core.init(checkpoint_storage="/elsewhere")
 train, checkpoint = context.train, context.checkpoint
 ok(context.distributed.allgather(1) == [1] and context.distributed.broadcast("a") == "a", "one rank")

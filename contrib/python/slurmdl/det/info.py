@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Determined's ClusterInfo, from the environment of a trial of `dl run`."""
 
+import itertools
 import os
 import re
 import shutil
@@ -21,6 +22,23 @@ def _lines(*command: str) -> List[str]:
         return []
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60)
     return done.stdout.split("\n")[:-1] if done.returncode == 0 else []
+
+
+def _numbers(ranges: str) -> List[str]:
+    numbers = []
+    for part in ranges.split(","):
+        low, _, high = part.partition("-")
+        numbers += [str(n).zfill(len(low)) for n in range(int(low), int(high or low) + 1)]
+    return numbers
+
+
+def _hosts(nodes: str) -> List[str]:
+    """The hosts of a list in Slurm's syntax, such as "gpu-a[001-010,12],x3"."""
+    hosts = []
+    for name in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", nodes):
+        parts = re.split(r"\[([^\]]*)\]", name)  # the odd ones are ranges
+        hosts += ["".join(p) for p in itertools.product(*(_numbers(p) if i % 2 else [p] for i, p in enumerate(parts)))]
+    return hosts
 
 
 class TrialInfo:
@@ -64,10 +82,7 @@ class ClusterInfo:
     @property
     def container_addrs(self) -> List[str]:
         """The hosts of the step, or of the job."""
-        nodes = os.environ.get("SLURM_STEP_NODELIST") or os.environ.get("SLURM_JOB_NODELIST") or ""
-        if "[" in nodes or "," in nodes:
-            return _lines("scontrol", "show", "hostnames", nodes) or [nodes]
-        return [nodes or "127.0.0.1"]
+        return _hosts(os.environ.get("SLURM_STEP_NODELIST") or os.environ.get("SLURM_JOB_NODELIST") or "127.0.0.1")
 
     @property
     def container_rank(self) -> int:
