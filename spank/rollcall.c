@@ -162,7 +162,7 @@ static const char *usual_build (const struct rollcall *r)
     return usual;
 }
 
-static void find_others (const struct rollcall *r, struct names *names)
+static void find_other_names (const struct rollcall *r, struct names *names)
 {
     const char *usual = r->n > 0 ? usual_build (r) : "";
 
@@ -184,7 +184,7 @@ static void print_rollcall (struct rollcall *r, const char *since)
         return;
     find_missing (r, &missing);
     if (*r->asked)
-        find_others (r, &others);
+        find_other_names (r, &others);
     if (missing.n == 0 && !none && others.n == 0)
         return;
     if (missing.n > 0 || none)

@@ -591,7 +591,7 @@ static void report_static (spank_t sp, const struct task *t)
 }
 
 /* --dl-bind reports hidden GPUs itself. */
-static void advise (const struct task *t, const char *framework)
+static void advise_on_framework (const struct task *t, const char *framework)
 {
     char line[200];
 
@@ -677,7 +677,7 @@ static void set_task_variables (spank_t sp, struct task *t, const char *framewor
     if (exported_way (t, stale))
         n = rank_environment_fill (framework, &t->facts, &t->environment);
     report_unset (t, framework, t->environment.why);
-    advise (t, framework);
+    advise_on_framework (t, framework);
     if (option_is_given (PLUGIN_FRAMEWORK))
         check_exported (t, stale);
     if (n > 0)

@@ -114,6 +114,25 @@ hold searcher files folders table
 hold runtime files folders table
 hold launcher files folders table
 hold spank files folders table
+# ---- names that grep, gdb and perf can tell apart
+
+# shared_names FILE...: print the functions that another file defines, too; static ones are functions of that file only
+shared_names () {
+    awk '{ gsub (/__attribute__ \(\([a-z_]*( \([^)]*\))?\)\) ?/, "") }
+        /^[a-z][^=;]* \**[a-z_0-9]+ \(/ && !/^(typedef|return|else) / {
+            name = $0; sub (/ \(.*/, "", name); sub (/.*[ *]/, "", name)
+        }
+        /;$/ { name = "" }
+        /^{/ && name != "" { if (!((name, FILENAME) in seen)) { files[name] = files[name] " " FILENAME; n[name]++ }; seen[name, FILENAME]; name = "" }
+        END { for (f in n) if (n[f] > 1) print f ":" files[f] }' "$@" | sort
+}
+printf '%s\n' 'static int both (int a,' '    int b)' '{' '}' 'int only (void);' 'static int only (void)' '{' '}' >"$work/one.c"
+printf '%s\n' 'char *both (void)' '{' '    return only (1);' '}' 'extern int only (int a);' >"$work/two.c"
+is "$(cd "$work" && shared_names one.c two.c)" "both: one.c two.c" "planted: a static function with the name of a global one"
+# hdf5() is linked once: with libhdf5, or with what loads it at run time
+is "$(cd "$srcdir" && shared_names $(find searcher runtime launcher spank -name '*.c' | sort) |
+    grep -v '^hdf5: runtime/storage/hdf5_lazy.c runtime/storage/hdf5_linked.c$')" "" "no function has the name of another"
+
 # ---- Slurm's commands
 
 # slurm_commands: print where C or Python runs a command of Slurm, or writes a script that does

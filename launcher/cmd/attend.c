@@ -117,7 +117,7 @@ static void end_attended (struct attended *a)
     signal_all (a->pid, SIGTERM);
 }
 
-static int await_end (struct attended *a, bool serves)
+static int await_attended_end (struct attended *a, bool serves)
 {
     struct pollfd p = { .fd = a->signals, .events = POLLIN };
     struct signalfd_siginfo info;
@@ -173,7 +173,7 @@ int cmd_attend (const struct command_line *line)
         complain ("attend: %s", strerror (errno));
         return EXIT_FAILED;
     }
-    status = await_end (&a, serves);
+    status = await_attended_end (&a, serves);
     if (!serves)
         ask_all ();
     return a.asked ? EXIT_OK : end_as (status);

@@ -268,7 +268,7 @@ static void print_further (const struct best *b, size_t i)
     putchar ('\n');
 }
 
-static void print_best (const struct best *b)
+static void print_best_head (const struct best *b)
 {
     const struct sweep *s = b->s;
     char text[512];
@@ -478,7 +478,7 @@ static int show_best (const struct best *b, const struct best_options *opt)
         putchar ('\n');
         json_decref (o);
     } else {
-        print_best (b);
+        print_best_head (b);
         if (opt->export_dir)
             printf ("%s: %sparams.json, manifest.json\n", opt->export_dir,
                     *b->checkpoint ? "checkpoint.h5, " : "");

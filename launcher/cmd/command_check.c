@@ -793,8 +793,8 @@ static void add_missing_problem (const struct experiment *e, const char *name, s
 }
 
 /* A file with an absolute path may exist on the compute nodes only. */
-static void check_file (const struct experiment *e, const char *name, int mode, bool local,
-                        struct problems *p)
+static void check_command_file (const struct experiment *e, const char *name, int mode, bool local,
+                                struct problems *p)
 {
     char path[PATH_MAX];
 
@@ -878,12 +878,12 @@ static void check_program (const struct experiment *e, char **words, bool local,
     if (!words || !*words || strchr (*words, '=') || word_is_of_shell (*words))
         return;
     if (strchr (*words, '/'))
-        check_file (e, *words, X_OK, local && !e->software->image, p);
+        check_command_file (e, *words, X_OK, local && !e->software->image, p);
     else if (local && is_missing (e, words))
         problem_at (p, e->entrypoint_origin, "'entrypoint': there is no program '%s' in PATH",
                     *words);
     if ((script = script_of (words)))
-        check_file (e, script, F_OK, local, p);
+        check_command_file (e, script, F_OK, local, p);
 }
 
 /* Suggest the {name} in a pattern that is most similar to the metric. */

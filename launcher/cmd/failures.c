@@ -114,7 +114,7 @@ static void mark_failed (const struct report *r, long cause, bool *failed)
 }
 
 /* "lr >= 0.05: 70 % of these trials failed, 3 % of the others" */
-static bool finding_text (const struct failures *f, long cause, char *buf, size_t size)
+static bool cause_text (const struct failures *f, long cause, char *buf, size_t size)
 {
     bool *failed = xcalloc ((size_t)f->report.n + 1, sizeof (*failed));
     struct failure_finding found;
@@ -154,10 +154,10 @@ static void print_failures (const struct failures *f)
             failed, r->n, attempts, attempts == 1 ? "" : "s", attempts == 1 ? "was" : "were");
     for (long i = 0; i < f->n; i++) {
         print_cause (f, &f->list[i]);
-        if (finding_text (f, (long)f->list[i].cause, text, sizeof (text)))
+        if (cause_text (f, (long)f->list[i].cause, text, sizeof (text)))
             printf ("       %s\n", text);
     }
-    if (f->n > 1 && finding_text (f, -1, text, sizeof (text)))
+    if (f->n > 1 && cause_text (f, -1, text, sizeof (text)))
         printf ("all failures: %s\n", text);
 }
 
@@ -181,7 +181,7 @@ static json_t *cause_json (const struct failures *f, const struct failure_cause 
                    "trials", numbers, "last_trial", (json_int_t)f->report.trials[a->trial].number,
                    "last_attempt", (json_int_t)a->number, "log",
                    text_json (size ? text_last_lines (text, size, f->lines) : ""));
-    if (finding_text (f, (long)c->cause, where, sizeof (where)))
+    if (cause_text (f, (long)c->cause, where, sizeof (where)))
         json_object_set_new (o, "where", text_json (where));
     return o;
 }

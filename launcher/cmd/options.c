@@ -156,7 +156,7 @@ static void set_option_defaults (const struct spelling *s, struct command_line *
 }
 
 /* Return the field of an option, or NULL if the command does not have the option. */
-static const void *option_value (const struct spelling *s, const void *options, const char *name)
+static const void *option_field (const struct spelling *s, const void *options, const char *name)
 {
     for (const struct opt *o = s->rows; o->name; o++)
         if (!strcmp (o->name, name))
@@ -167,9 +167,9 @@ static const void *option_value (const struct spelling *s, const void *options, 
 static int check_command_line (const struct cmd *cmd, const struct spelling *s,
                                const struct command_line *line)
 {
-    const bool *local = option_value (s, line->options, "local");
-    const bool *detach = option_value (s, line->options, "detach");
-    const int64_t *workers = option_value (s, line->options, "workers");
+    const bool *local = option_field (s, line->options, "local");
+    const bool *detach = option_field (s, line->options, "detach");
+    const int64_t *workers = option_field (s, line->options, "workers");
 
     if (line->nargs < cmd->min_args)
         complain ("usage: dl %s [OPTION...] %s", cmd->name, cmd->args);

@@ -162,7 +162,7 @@ static void check_lease (const struct experiment *e, config_t *cf, struct proble
 }
 
 /* Also check sbatch_args, which override the other keys of "resources". */
-static void check_memory (struct experiment *e, config_t *cf, struct problems *p)
+static void check_memory_key (struct experiment *e, config_t *cf, struct problems *p)
 {
     static const char *const options[] = { "--mem", NULL };
     const char *key = "resources.max_memory";
@@ -337,7 +337,7 @@ static void check_notify (const struct experiment *e, config_t *cf, struct probl
                         "'notify.on' must be \"end\", \"failure\" or a list "
                         "of them");
     for (char **text = e->notify->patterns; text && *text; text++)
-        if (policy_check (*text, &err) < 0)
+        if (log_policy_check (*text, &err) < 0)
             problem_at (p, origin_of_key (cf, "notify.pattern"), "'notify.pattern' \"%s\": %s",
                         *text, err.text);
 }
@@ -371,7 +371,7 @@ static void experiment_check (struct experiment *e, config_t *cf, struct problem
     experiment_share_gpus (e);
     check_resources (e, cf, p);
     check_node_settings (e, cf, p);
-    check_memory (e, cf, p);
+    check_memory_key (e, cf, p);
     check_code (e, cf, p);
     read_working_folder (e, cf, p);
     check_on_oom (e, p);
@@ -706,7 +706,7 @@ int experiment_parse (config_t *cf, const char *path, int *parts, struct problem
 }
 
 /* 'text' is NULL: that of the file. */
-static void check_gpus (const struct experiment *e, const config_t *cf, struct problems *p)
+static void check_gpu_number (const struct experiment *e, const config_t *cf, struct problems *p)
 {
     char key[64];
 
@@ -714,8 +714,8 @@ static void check_gpus (const struct experiment *e, const config_t *cf, struct p
     experiment_check_gpus (e, origin_of_key (cf, key), p);
 }
 
-static struct experiment *read_experiment (const char *path, const char *text, size_t size,
-                                           const struct edit *edit, struct problems *p)
+static struct experiment *read_experiment_text (const char *path, const char *text, size_t size,
+                                                const struct edit *edit, struct problems *p)
 {
     struct experiment *e = experiment_create ();
     int parts = 0;
@@ -748,7 +748,7 @@ static struct experiment *read_experiment (const char *path, const char *text, s
         && setting_check_texts (config_lookup (&cf, "searcher"), p) == 0) {
         read_group (e, config_root_setting (&cf), "", p);
         experiment_check (e, &cf, p);
-        check_gpus (e, &cf, p);
+        check_gpu_number (e, &cf, p);
     }
     config_destroy (&cf);
     if (p->count == 0)
@@ -767,11 +767,11 @@ struct experiment *experiment_read_edited (const char *path, const struct edit *
 {
     const char *text = edit ? edit->file : NULL;
 
-    return read_experiment (path, text, text ? strlen (text) : 0, edit, p);
+    return read_experiment_text (path, text, text ? strlen (text) : 0, edit, p);
 }
 
 struct experiment *experiment_read_text (const char *path, const char *text, size_t size,
                                          struct problems *p)
 {
-    return read_experiment (path, text, size, NULL, p);
+    return read_experiment_text (path, text, size, NULL, p);
 }

@@ -108,7 +108,7 @@ static void read_policy (struct experiment *e, const config_setting_t *group, st
         return;
     if ((other = find_policy (e, texts[0])) && other - e->failures->policies >= BUILTIN)
         problem_at (p, origin_of (group), "'%s': two policies have the name \"%s\"", key, texts[0]);
-    else if (policy_check (texts[1], &err) < 0)
+    else if (log_policy_check (texts[1], &err) < 0)
         problem_at (p, origin_of (group), "'%s': 'pattern' \"%s\": %s", key, texts[1], err.text);
     else
         set_policy (e, texts[0], texts[1], (enum log_policy_action)action);

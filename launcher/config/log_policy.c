@@ -63,7 +63,7 @@ static int compile (regex_t *re, const char *pattern)
     return rc;
 }
 
-int policy_check (const char *pattern, struct slurmdl_error *err)
+int log_policy_check (const char *pattern, struct slurmdl_error *err)
 {
     char why[128];
     regex_t re;

@@ -21,7 +21,7 @@ struct log_policy {
 enum { POLICY_LINE = 128 };
 
 /* Returns -1 with 'err' if the expression is invalid. */
-int policy_check (const char *pattern, struct slurmdl_error *err);
+int log_policy_check (const char *pattern, struct slurmdl_error *err);
 
 /* Search the last 64 MiB of the log at 'path', and the first 8 KiB of each line.  After 10 s, skip
  * to the last MiB.  Writes to found[i] a printable excerpt of the first line that matches list[i],

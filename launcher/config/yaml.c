@@ -476,7 +476,7 @@ static bool is_read (const yaml_event_t *e)
                && e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE);
 }
 
-static const char *tag_of (const yaml_event_t *e)
+static const char *yaml_tag (const yaml_event_t *e)
 {
     return (const char *)(e->type == YAML_MAPPING_START_EVENT    ? e->data.mapping_start.tag
                           : e->type == YAML_SEQUENCE_START_EVENT ? e->data.sequence_start.tag
@@ -485,7 +485,7 @@ static const char *tag_of (const yaml_event_t *e)
 
 static void bad_tag (struct problems *p, const yaml_event_t *e, struct origin origin)
 {
-    const char *tag = tag_of (e);
+    const char *tag = yaml_tag (e);
 
     if (!strcmp (tag, YAML_STR_TAG) || !strcmp (tag, "!"))
         problem_at (p, origin, "a tag: quote a string");

@@ -187,7 +187,7 @@ static void add_usage_ranks (struct usage *u, size_t node, const struct tracks *
 
 /* ---- GPUs ---- */
 
-static void fill_gpu (struct usage_gpu *g, const struct tracks *t, double until)
+static void fill_gpu_usage (struct usage_gpu *g, const struct tracks *t, double until)
 {
 #define MEAN(what) track_mean (track (t, "gpu/%d/" what, g->index), until)
 #define MOST(what) track_most (track (t, "gpu/%d/" what, g->index))
@@ -219,7 +219,7 @@ static void add_gpus (struct usage_node *n, const struct tracks *t)
         if (sscanf (t->list[i].name, "gpu/%d/%23s", &gpu, end) != 2 || strcmp (end, "memory_size"))
             continue;
         n->gpus[n->ngpus].index = gpu;
-        fill_gpu (&n->gpus[n->ngpus++], t, t->time);
+        fill_gpu_usage (&n->gpus[n->ngpus++], t, t->time);
     }
 }
 

@@ -84,7 +84,7 @@ static void print_findings (const struct site *s, const int *count)
                 count[FINE]);
 }
 
-static json_t *finding_json (const struct doctor_finding *f)
+static json_t *doctor_finding_json (const struct doctor_finding *f)
 {
     return json_pack ("{s:s, s:s, s:s*, s:s*}", "check", f->check, "severity",
                       doctor_severity_names[f->severity], "where", f->where, "what", f->what);
@@ -105,7 +105,7 @@ static void print_findings_json (const struct site *s)
     json_t *list = json_array ();
 
     for (size_t i = 0; i < s->nfindings; i++) {
-        json_t *one = finding_json (&s->findings[i]);
+        json_t *one = doctor_finding_json (&s->findings[i]);
         if (!step) {
             json_array_append_new (list, one);
             continue;
@@ -376,7 +376,7 @@ static void survey_json (const struct survey *v)
                                                 "severity", doctor_severity_names[BROKEN], "where",
                                                 "", "what", "no answer"));
     for (size_t i = 0; i < v->n; i++) {
-        json_t *one = finding_json (&v->list[i].f);
+        json_t *one = doctor_finding_json (&v->list[i].f);
         json_t *nodes = json_array ();
         for (size_t k = 0; k < v->list[i].n; k++)
             json_array_append_new (nodes, json_string (v->names[v->list[i].nodes[k]]));

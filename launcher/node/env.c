@@ -1386,7 +1386,7 @@ static void check_elastic (struct inside *x)
                            bad[i]);
 }
 
-static void check_network (struct inside *x)
+static void check_network_choice (struct inside *x)
 {
     char lines[NCCL_LINES][NCCL_LINE];
     struct fabric *f = xcalloc (1, sizeof (*f));
@@ -1480,7 +1480,7 @@ static int explain_print (bool json)
     check_devices (x);
     check_threads (x);
     check_elastic (x);
-    check_network (x);
+    check_network_choice (x);
     (json ? print_explanation_json : print_explanation) (x);
     status = x->lines ? EXIT_FAILED : EXIT_OK;
     entries_free (&x->ours);

@@ -96,7 +96,7 @@ static bool has_failures (const struct sweep *s)
 }
 
 /* The first metric is in the columns "best" and "last". */
-static bool is_shown (const struct trials_table *t, const struct result_column *c)
+static bool column_is_shown (const struct trials_table *t, const struct result_column *c)
 {
     switch (c->place) {
     case PLACE_NONE:
@@ -134,7 +134,7 @@ static void add_columns (struct trials_table *t)
     columns_add_logged (&t->all, &t->logged);
     t->shown = xcalloc (t->all.n, sizeof (*t->shown));
     for (size_t i = 0; i < t->all.n; i++)
-        if (is_shown (t, &t->all.list[i]))
+        if (column_is_shown (t, &t->all.list[i]))
             t->shown[t->n++] = &t->all.list[i];
     qsort (t->shown, t->n, sizeof (*t->shown), by_place);
     for (size_t i = 0; i < t->n; i++)

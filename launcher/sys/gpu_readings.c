@@ -131,7 +131,7 @@ static void read_processes (const struct nvidia *n, const struct device *d, int 
 
 /* ---- what slows an NVIDIA GPU down ---- */
 
-static double field (const struct device *d, int (*f) (struct nvml_device *, unsigned *))
+static double nvml_number (const struct device *d, int (*f) (struct nvml_device *, unsigned *))
 {
     unsigned u;
 
@@ -149,15 +149,15 @@ static void read_clock (const struct nvidia *n, const struct device *d, struct g
         g->v[GPU_CLOCK_MOST] = u;
     if (CALL (n, slowed, d->handle, &why))
         g->v[GPU_SLOWED] = (double)why;
-    g->v[GPU_POWER_LIMIT] = field (d, n->nvml.power_limit) / 1e3;
+    g->v[GPU_POWER_LIMIT] = nvml_number (d, n->nvml.power_limit) / 1e3;
 }
 
 static void read_link (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
 {
-    g->v[GPU_LANES] = field (d, n->nvml.width);
-    g->v[GPU_LANES_MOST] = field (d, n->nvml.max_width);
-    g->v[GPU_GENERATION] = field (d, n->nvml.generation);
-    g->v[GPU_GENERATION_MOST] = field (d, n->nvml.max_generation);
+    g->v[GPU_LANES] = nvml_number (d, n->nvml.width);
+    g->v[GPU_LANES_MOST] = nvml_number (d, n->nvml.max_width);
+    g->v[GPU_GENERATION] = nvml_number (d, n->nvml.generation);
+    g->v[GPU_GENERATION_MOST] = nvml_number (d, n->nvml.max_generation);
 }
 
 /* The driver keeps samples of the last seconds.  It reports none of a process that did nothing. */

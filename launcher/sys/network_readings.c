@@ -36,7 +36,7 @@ static void clear_link (struct network_link *l)
 /* A line is "  eth0: ", 8 numbers of what it received, and 8 of what it sent: bytes, packets,
  * errors, drops, ...
  */
-static void read_interface (int sys, char *line, struct network_readings *r)
+static void read_interface_counters (int sys, char *line, struct network_readings *r)
 {
     struct network_link *l = &r->links[r->n];
     char *colon = strchr (line, ':');
@@ -62,7 +62,7 @@ static void read_interface (int sys, char *line, struct network_readings *r)
     r->n++;
 }
 
-static void read_interfaces (int proc, int sys, struct network_readings *r)
+static void read_all_interfaces (int proc, int sys, struct network_readings *r)
 {
     char text[NETWORK_TEXT];
     char *rest = text;
@@ -71,7 +71,7 @@ static void read_interfaces (int proc, int sys, struct network_readings *r)
     if (proc_read (proc, "self/net/dev", text, sizeof (text)) < 0)
         return;
     while ((line = strsep (&rest, "\n")))
-        read_interface (sys, line, r);
+        read_interface_counters (sys, line, r);
 }
 
 /* ---- ports ---- */
@@ -87,8 +87,8 @@ static const struct {
 };
 
 /* The counters of data count units of four bytes, says the InfiniBand specification. */
-static void read_port (int port, const char *device, const char *number, bool faults,
-                       struct network_readings *r)
+static void read_port_counters (int port, const char *device, const char *number, bool faults,
+                                struct network_readings *r)
 {
     struct network_link *l = &r->links[r->n];
     char path[96];
@@ -132,7 +132,7 @@ static void read_ports_of (int root, const char *device, bool faults, struct net
         port = openat (dirfd (dir), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (port < 0)
             continue;
-        read_port (port, device, e->d_name, faults, r);
+        read_port_counters (port, device, e->d_name, faults, r);
         close (port);
     }
     closedir (dir);
@@ -188,7 +188,7 @@ static void read_tcp (int proc, struct network_readings *r)
 void network_read (int proc, int sys, bool faults, struct network_readings *r)
 {
     r->n = 0;
-    read_interfaces (proc, sys, r);
+    read_all_interfaces (proc, sys, r);
     read_ports (sys, faults, r);
     if (faults)
         read_tcp (proc, r);

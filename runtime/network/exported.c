@@ -151,7 +151,7 @@ static void check_endpoint (struct check *c, const char *name, enum port_of want
         check_host (c, name, host);
 }
 
-static void check_master (struct check *c)
+static void check_master_address (struct check *c)
 {
     static const struct {
         const char *name;
@@ -259,7 +259,7 @@ int exported_check (const struct task *t, const char *ours,
     struct check c = { t, ours, lines, 0 };
 
     if (t->facts.rank == t->master_rank)
-        check_master (&c);
+        check_master_address (&c);
     if (t->facts.local_rank == 0 && t->facts.nodes > 1 && !t->facts.one_machine)
         check_interfaces (&c);
     return c.n;

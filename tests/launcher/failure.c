@@ -259,11 +259,11 @@ static void bad_patterns (void **state)
 {
     struct slurmdl_error err = { "" };
 
-    assert_int_equal (policy_check ("(a", &err), -1);
+    assert_int_equal (log_policy_check ("(a", &err), -1);
     assert_true (*err.text);
-    assert_int_equal (policy_check (".*a.*", NULL), 0);
-    assert_int_equal (policy_check (".*", NULL), 0);
-    assert_int_equal (policy_check ("", NULL), 0);
+    assert_int_equal (log_policy_check (".*a.*", NULL), 0);
+    assert_int_equal (log_policy_check (".*", NULL), 0);
+    assert_int_equal (log_policy_check ("", NULL), 0);
 }
 
 static void runs_out (void **state)
