@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "launcher/sys/alloc.h"
@@ -30,6 +29,7 @@ enum { KILL_WAIT = 10 };
 enum share { SHARE_PLACE, SHARE_GPUS, SHARE_CORES, SHARES };
 
 struct local_child {
+    const struct local_pool *pool;
     struct local_process what;
     char **words; /* a copy */
     pid_t pid;    /* 0: it has ended for good */
@@ -110,28 +110,22 @@ static int take_shares (const struct local_pool *p, struct local_child *c)
 
 /* ---- a process ---- */
 
-struct local_child_start {
-    const struct local_pool *pool;
-    const struct local_child *child;
-};
-
 /* Runs in the new process. */
 static void prepare_local_child (const void *arg)
 {
-    const struct local_child_start *s = arg;
-    const struct local_child *c = s->child;
+    const struct local_child *c = arg;
     char place[64];
 
     if (c->shares[SHARE_GPUS].n > 0)
-        devices_take (s->pool->devices, (int)c->shares[SHARE_GPUS].first,
+        devices_take (c->pool->devices, (int)c->shares[SHARE_GPUS].first,
                       (int)c->shares[SHARE_GPUS].n);
     if (c->shares[SHARE_CORES].n > 0)
         cores_take (c->shares[SHARE_CORES].first, c->shares[SHARE_CORES].n);
-    snprintf (place, sizeof (place), "%ld/%ld", c->shares[SHARE_PLACE].first, s->pool->most);
+    snprintf (place, sizeof (place), "%ld/%ld", c->shares[SHARE_PLACE].first, c->pool->most);
     setenv ("DL_WORKER_PLACE", place, 1);
 }
 
-static int spawn_local_child (const struct local_pool *p, struct local_child *c)
+static int spawn_local_child (struct local_child *c)
 {
     int output = c->what.output;
     pid_t pid = subprocess_spawn (
@@ -139,7 +133,7 @@ static int spawn_local_child (const struct local_pool *p, struct local_child *c)
                          .io = { -1, output < 0 ? 1 : output, output < 0 ? 2 : output },
                          .death_signal = SIGTERM,
                          .prepare = prepare_local_child,
-                         .arg = &(struct local_child_start){ p, c } });
+                         .arg = c });
 
     if (pid < 0)
         return -1;
@@ -160,11 +154,11 @@ static void release_local_child (const struct local_child *c)
 
 int local_pool_start (struct local_pool *p, const struct local_process *what)
 {
-    struct local_child c = { .what = *what };
+    struct local_child c = { .pool = p, .what = *what };
     size_t at = 0;
 
     strings_add_all (&c.words, what->words);
-    if (take_shares (p, &c) < 0 || spawn_local_child (p, &c) < 0) {
+    if (take_shares (p, &c) < 0 || spawn_local_child (&c) < 0) {
         release_local_child (&c);
         return -1;
     }
@@ -185,7 +179,7 @@ static bool reap_local_child (struct local_pool *p, struct local_child *c, int *
     if (c->pid <= 0 || waitpid (c->pid, status, WNOHANG) != c->pid)
         return false;
     if (!p->ends && c->tries < LOCAL_TRIES_MAX && p->ops->again (*status)
-        && spawn_local_child (p, c) == 0)
+        && spawn_local_child (c) == 0)
         return false;
     c->pid = 0;
     p->running--;
@@ -227,35 +221,25 @@ static void signal_local_children (const struct local_pool *p, int number)
             kill (p->list[i].pid, number);
 }
 
-/* Wait until all processes have ended, but at most until 'limit'. */
-static void await_local_children (struct local_pool *p, const sigset_t *child, double limit)
+static void await_local_children (struct local_pool *p, double seconds)
 {
-    double left;
+    double limit = monotonic () + seconds;
 
-    while (local_pool_reap (p) > 0 && (left = limit - monotonic ()) > 0) {
-        /* at most a second, because a signalfd may take the signal */
-        long ns = left < 1 ? (long)(left * 1e9) : 0;
-        sigtimedwait (child, NULL, &(struct timespec){ .tv_sec = left >= 1, .tv_nsec = ns });
-    }
+    while (local_pool_reap (p) > 0 && monotonic () < limit)
+        usleep (20000);
 }
 
 void local_pool_end (struct local_pool *p, double seconds)
 {
-    sigset_t child, before;
-
-    sigemptyset (&child);
-    sigaddset (&child, SIGCHLD);
-    sigprocmask (SIG_BLOCK, &child, &before);
     p->ends = true;
     signal_local_children (p, SIGTERM);
-    await_local_children (p, &child, monotonic () + seconds);
-    if (p->running > 0) {
-        complain ("%ld process%s did not end within %.0f s: killed", p->running,
-                  p->running == 1 ? "" : "es", seconds);
-        signal_local_children (p, SIGKILL);
-        await_local_children (p, &child, monotonic () + KILL_WAIT);
-    }
-    sigprocmask (SIG_SETMASK, &before, NULL);
+    await_local_children (p, seconds);
+    if (p->running == 0)
+        return;
+    complain ("%ld process%s did not end within %.0f s: killed", p->running,
+              p->running == 1 ? "" : "es", seconds);
+    signal_local_children (p, SIGKILL);
+    await_local_children (p, KILL_WAIT);
 }
 
 void local_pool_destroy (struct local_pool *p)
