@@ -72,7 +72,7 @@ metric: loss, smaller is better
 best loss 0.40487: trial 6 at length 9
 failed: 1 of 8 trials: out of memory: tried to allocate 2.5 GiB </script><b>x
 last: created by USER, 2023-11-14 22:13
-trial state         length     best     last  time attempts        lr  opt failure
+trial state         length     best     last  time attempts        lr  opt why
     6 completed          9 0.40487 0.40487 33.3s        2  0.00225  sgd 
     2 completed          9 0.43697 0.43697 32.7s        2 0.00020  sgd 
     3 stopped early      3 0.71339 0.71339 26.8s        2 0.00016  sgd 
