@@ -20,12 +20,12 @@ make_ install-exec install-data
 ok $? "make install with DESTDIR"
 umask 022
 (cd "$root" && find . ! -type d | sed 's,^\./,,' | sort) >"$work/files"
-like "$(cat "$work/files")" "bin/dl\$" "the program is there"
-like "$(cat "$work/files")" "man/man7/dl-cookbook.7\$" "so is a page that is made"
-is "$(grep '\.la$' "$work/files" | grep -v '/libslurmdl[^/]*\.la$')" "" "no file of libtool is beside the plugin and the modules"
+like "$(cat "$work/files")" "bin/dl\$" "the program is installed"
+like "$(cat "$work/files")" "man/man7/dl-cookbook.7\$" "so is a generated page"
+is "$(grep '\.la$' "$work/files" | grep -v '/libslurmdl[^/]*\.la$')" "" "no libtool file is beside the plugin and the modules"
 is "$(cd "$root" && find . ! -type l ! -perm 644 ! -perm 755)" "" "modes are 644 and 755"
 is "$(cd "$root" && find . -type f -perm 755 ! -name dl ! -name dl.so-is-not-loaded ! -name '*.so' ! -name '*.so.*' ! -name '*.la')" "" \
-    "what is executable is a program, a library, or what srun runs"
+    "executable files are programs, libraries, or files that srun runs"
 is "$(cd "$root" && grep -rlF "$work" .)" "" "no file names DESTDIR"
 
 # ---- build against the installed files, away from the sources
@@ -46,10 +46,10 @@ b more
     is "$? $(test -x "$work/examples/$file" && head -3 "$work/cc.out")" "0 " "the command in the first lines of $file.c"
 done
 is "$(cd "$root$(value pkgdatadir)/python" && PYTHONDONTWRITEBYTECODE=1 python3 -c 'import backend; print(backend.version())' 2>&1)" "$(value PACKAGE_VERSION)" \
-    "the package for Python is there, and is of the version of the library"
+    "the Python package is installed, with the library's version"
 is "$(cd "$root$(value pkgdatadir)/python" && PYTHONDONTWRITEBYTECODE=1 PKG_CONFIG_PATH=/nowhere PKG_CONFIG_LIBDIR=/nowhere python3 -c 'import backend; backend.version()' 2>&1)" \
     "slurmdl: libslurmdl is not installed (pkg-config slurmdl; PKG_CONFIG_PATH), and its sources are not here: copy the whole tree" \
-    "and without the library says what is missing"
+    "without the library it says what is missing"
 if python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null; then
     cp -r "$srcdir/contrib/python" "$work"
     mkdir "$work/site"
@@ -87,7 +87,7 @@ spec () {
 # Map the installed files to the paths in packages: below usr, without modules and libtool files.
 sed "s!^${plugindir#/}/dl.so\$!plugin!; s!^${prefix#/}/!usr/!; s!^usr/lib64/!usr/lib/!; s!^usr/lib/[^/]*-linux-[^/]*/!usr/lib/!" "$work/files" |
     sed '\!^usr/lib/slurm-dl/!d; \!/libslurmdl[^/]*\.la$!d; s!^usr/lib/!usr/X/!' >"$work/packaged"
-like "$(cat "$work/packaged")" '^usr/X/libslurmdl.so.0$' "what packages have"
+like "$(cat "$work/packaged")" '^usr/X/libslurmdl.so.0$' "contents of the packages"
 for kind in deb spec; do
     $kind >"$work/$kind"
     : >"$work/wrong"

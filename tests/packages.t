@@ -158,7 +158,7 @@ if command -v dpkg-buildpackage >/dev/null && command -v dh >/dev/null; then
     plugin=new/slurm-dl-plugin-25.11_${version}_$arch.deb
     like "$(cat new.files)" "^\.$new/lib/slurm/dl\.so\$" "dl.so is in the PluginDir there"
     like "$(cat new.files)" "^\.$new/share/slurm-dl/plugstack.conf.d/dl\.conf\$" "with a file for include"
-    [ -n "$soak" ] || is "$(grep -e --with-slurm configured | tr '\n' ' ')" "--with-slurm=$new --with-slurm-plugindir=$new/lib/slurm " "configure is told"
+    [ -n "$soak" ] || is "$(grep -e --with-slurm configured | tr '\n' ' ')" "--with-slurm=$new --with-slurm-plugindir=$new/lib/slurm " "configure is reported"
     [ -n "$soak" ] || is "$(grep plugstackdir built)" "plugstackdir=$new/share/slurm-dl/plugstack.conf.d" "and make where the files for plugstack.conf will be"
     like "$(cat new.files)" "^\.$new/share/slurm-dl/plugstack.conf.d/dl\.so-is-not-loaded\$" "they are there"
     is "$(field "$plugin" Depends | sed 's/libc6 (>= [0-9.]*)/libc6/'), $(field "$plugin" Recommends)" "libc6, " "it needs the C library only, and pulls nothing in"
@@ -215,7 +215,7 @@ if command -v rpmbuild >/dev/null; then
     plugin=$(find rpmnew -name 'slurm-dl-plugin*')
     is "$(basename "$plugin" | sed 's/-1[^-]*$//')" "slurm-dl-plugin-25.11-0.1.0~git7.12345678" "rpm: one command, a package of that release"
     like "$(cat rpmnew.files)" "^$new/lib/slurm/dl\.so\$" "rpm: dl.so is in the PluginDir there"
-    [ -n "$soak" ] || is "$(grep plugstackdir built)" "plugstackdir=$new/share/slurm-dl/plugstack.conf.d" "rpm: make is told where the rest of the package is"
+    [ -n "$soak" ] || is "$(grep plugstackdir built)" "plugstackdir=$new/share/slurm-dl/plugstack.conf.d" "rpm: make is reported where the rest of the package is"
     like "$(cat rpmnew.files)" "/slurm-dl-plugin-25\.11(-[^/]*)?/administrator\.md\$" "rpm: the documents are there"
     is "$(needs "$plugin" | sed 's/libc\.so\.6([A-Z0-9_.]*)(64bit);//g')" "" "rpm: it needs the C library only"
     like "$(rpm -qlp rpmnew/*/slurm-dl-0*.rpm 2>/dev/null)" '/doc/slurm-dl/plugin-cost\.md$' "rpm: slurm-dl has the rest"

@@ -76,13 +76,13 @@ srun
 met "ranks without a common folder meet through srun"
 end "$squatter"
 wait_for 60 gone
-ok $? "what is beside srun ends with it"
+ok $? "the process beside srun ends with it"
 
 # ---- an attacker without the token
 srun
-is "$(attacker python3 "$board" ask "$port" 0123456789abcdef0123456789abcdef get x)" "" "who has another token gets nothing"
-is "$(attacker python3 "$board" long "$port" 1000000)" "closed" "a line without end is not read to its end"
-is "$(attacker python3 "$board" ask "$port" "$token" get 00112233445566778899aabbccddeeff)" "" "what is not posted is not there"
+is "$(attacker python3 "$board" ask "$port" 0123456789abcdef0123456789abcdef get x)" "" "a caller with another token gets nothing"
+is "$(attacker python3 "$board" long "$port" 1000000)" "closed" "a line without an end is not read for ever"
+is "$(attacker python3 "$board" ask "$port" "$token" get 00112233445566778899aabbccddeeff)" "" "nothing that was not posted can be read"
 met "and the ranks meet"
 
 # ---- a flood of connections, silent and others, as fast as possible
@@ -95,7 +95,7 @@ for i in 1 2 3 4 5 6; do
 done
 met "ranks meet during a flood"
 wait_for 60 gone
-ok $? "no flood keeps the process when srun has ended"
+ok $? "a flood does not keep the process alive after srun"
 for i in $flooders; do end "$i"; done
 
 # ---- the attacker answers in place of the process next to srun
@@ -121,7 +121,7 @@ wait_for 120 grep -q holds squat.out
 srun DL_COMM_PORTS="$squat-$squat" seconds=200
 go
 wait "$launched"
-like "$(cat "$victim_home/1.out")" 'rank 0 \(n1\) cannot listen: no port to listen at: Address already in use' "why rank 0 cannot listen comes through srun, too"
+like "$(cat "$victim_home/1.out")" 'rank 0 \(n1\) cannot listen: no port to listen at: Address already in use' "srun also reports why rank 0 cannot listen"
 end "$squatter"
 is "$(find "$victim_home"/[01]/.slurm-dl -type f)" "" "no notice is left behind"
 done_testing

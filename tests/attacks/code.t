@@ -16,8 +16,8 @@ chmod -R go+rX code
 victim timeout 100 dl run --local --dir "$group" code/c.conf >made 2>&1 || bail_out "no experiment" made
 state=$victim_home/.local/state/slurm-dl
 copy=$(find "$state" -name train.sh)
-like "$copy" '/code/.*/code/train.sh$' "the copy is where nobody else may write"
-is "$(find "$state" -maxdepth 2 -name code -printf '%m %U')" "700 $victim_id" "and its mode and owner say so"
+like "$copy" '/code/.*/code/train.sh$' "nobody else can write where the copy is"
+is "$(find "$state" -maxdepth 2 -name code -printf '%m %U')" "700 $victim_id" "its mode and owner are private"
 like "$(grep '^code' "$(dirname "${copy%%/code/*}/x")/pin")" "^code [0-9a-f]{64}$" "the record has the digest"
 cp -a "$group/c-0001" saved
 
@@ -49,9 +49,9 @@ PY
 is_refused () { # is_refused NAME STATUS PATTERN [EXPERIMENT]: check that dl continue fails, and that nothing runs
     victim timeout 100 dl continue --local --trials=3 "$group/${4:-c-0001}" >out 2>&1 </dev/null
     is $? "$2" "$1 is refused"
-    like "$(cat out)" "$3" "$1: a line says why"
+    like "$(cat out)" "$3" "$1: one line says why"
     [ ! -e "$group/ran" ] && [ ! -e "$victim_home/evil" ]
-    ok $? "$1: nothing of it is there"
+    ok $? "$1: nothing of it remains"
 }
 again
 plant 'add("train.sh", evil)'
@@ -84,7 +84,7 @@ is_refused "another log" 2 'what its trials run as you has changed since you las
 again
 attacker sh -c "umask 0; mkdir -p '$group/c-0001/code/w' && echo 'touch $group/ran; dl log loss=1' >'$group/c-0001/code/w/train.sh'"
 victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null
-is "$? $(ls "$group/ran" 2>/dev/null)" "0 " "a planted copy is not used"
+is "$? $(ls "$group/ran" 2>/dev/null)" "0 " "dl does not use a planted copy"
 
 # ---- a folder whose name contains lines of the record, and code that is not frozen
 again
@@ -114,12 +114,12 @@ for lines in 'add("../../../../../evil", evil)' "add(\"$victim_home/evil\", evil
     forge
     ! victim timeout 100 dl continue --trust --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null && [ -z "$(find "$work" /tmp -maxdepth 4 -name evil -newer plant.py 2>/dev/null)" ]
     ok $? "$lines"
-    like "$(cat out)" 'cannot unpack the frozen code' "$lines: it was tried"
+    like "$(cat out)" 'cannot unpack the frozen code' "$lines: dl tried"
     [ -z "$(find "$state" -name train.sh -newer plant.py)$(find "$group/c-0001" -name '.code*')" ]
-    ok $? "$lines: nothing is left"
+    ok $? "$lines: nothing is left behind"
 done
 
 again
 for e in c-0001 c-0002; do victim dl rm --dir "$group" --force $e 2>&1 | sed "s/^/# /"; done
-is "$(find "$state" -name train.sh)" "" "dl rm removes the copy, also of a log that no longer names the code"
+is "$(find "$state" -name train.sh)" "" "dl rm removes the copy even if the log no longer names the code"
 done_testing

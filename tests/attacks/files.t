@@ -11,7 +11,7 @@ refused_soon () { # refused_soon NAME PATTERN COMMAND...: within 10 s of CPU tim
     shift 2
     # shellcheck disable=SC3045
     (ulimit -t 10 && exec timeout "$limit" "$@") >out 2>&1 </dev/null
-    like "$? $(wc -l <out) $(cat out)" "^(2|3) 1 .*$pattern" "$name: a line, and soon"
+    like "$? $(wc -l <out) $(cat out)" "^(2|3) 1 .*$pattern" "$name: one line, without delay"
 }
 
 # ---- @include
@@ -89,13 +89,13 @@ END
     sed -i 's|cd tree && ||' g.conf
     rm -f "$work/ran"
     timeout 300 dl run --local --dir ../runs g.conf >../out 2>&1
-    is "$? $(cat "$work/ran" 2>/dev/null)" "0 " "dl run: no filter, no hook, no driver of the tree runs"
+    is "$? $(cat "$work/ran" 2>/dev/null)" "0 " "dl run: no filter, hook or driver of the working tree runs"
     like "$(dl show --provenance --dir ../runs g)" '^\+two$' "the difference is recorded"
     git config 'filter.a=b.clean' "$work/evil odd"
     printf '*.txt filter=a=b\n' >.gitattributes
     echo three >data.txt
     timeout 300 dl run --local --dir ../runs g.conf >../out 2>&1
-    is "$? $(cat "$work/ran" 2>/dev/null)" "0 " "nor one whose name git cannot be told"
+    is "$? $(cat "$work/ran" 2>/dev/null)" "0 " "nor one with a name that git does not accept"
     cd ..
 else
     skip "git" "no git"

@@ -63,11 +63,11 @@ flood
 flooded
 touch "$work/stop"
 wait "$zero"
-is $? 0 "ranks that have met connect to each other, and go on"
+is $? 0 "ranks that have met connect to each other, and continue"
 wait "$one"
 is $? 0 "both of them"
 sed 's/^/# /' 0.out 1.out
-is "$(cat 0.out 1.out | grep -vcE '^met$|^reduced$|^[0-9]+ calls, the longest')" 0 "and not a word of the others"
+is "$(cat 0.out 1.out | grep -vcE '^met$|^reduced$|^[0-9]+ calls, the longest')" 0 "and nothing from the others"
 calm
 flooder=$idlers
 calm
@@ -89,9 +89,9 @@ other=$!
 checked 0
 is "$?/$(cat check.0)" "0/" "a rank that is checked"
 wait "$other"
-is "$?/$(cat check.1)" "0/" "and the other one"
+is "$?/$(cat check.1)" "0/" "the other rank"
 wait_for 60 grep -q 'dl: check: ' gather.err
-like "$(cat gather.err)" '^dl: check: .*1 node, 2 ranks' "have one verdict"
+like "$(cat gather.err)" '^dl: check: .*1 node, 2 ranks' "the ranks have one verdict"
 is "$(grep -cE 'refused|token' gather.err)" 0 "unauthenticated connections print nothing"
 sed 's/^/# /' gather.err
 exec 3>&-

@@ -15,14 +15,14 @@ END
 
 # ---- another user's flow can be inspected, but not run
 is "$(attacker timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" >/dev/null 2>&1; echo $?)" 0 "the attacker's flow"
-like "$(victim dl flow show --dir="$work/group" one)" 'one-0001: completed' "it can be looked at"
+like "$(victim dl flow show --dir="$work/group" one)" 'one-0001: completed' "dl can show it"
 for word in resume stop; do
-    like "$(victim dl flow $word --dir="$work/group" one 2>&1; echo "=$?")" "this flow is another user's: run its file" "dl flow $word of it"
+    like "$(victim dl flow $word --dir="$work/group" one 2>&1; echo "=$?")" "this flow is another user's: run its file" "dl flow $word refuses it"
 done
 pin=$(sha256sum "$work/group/one-0001/flow.json" | cut -d' ' -f1)
-like "$(victim dl flow step --dir="$work/group" one-0001 "$pin" a 1 0 2>&1)" "another user's" "nor as a job"
+like "$(victim dl flow step --dir="$work/group" one-0001 "$pin" a 1 0 2>&1)" "another user's" "nor does it run as a job"
 victim test -e "$victim_home/ran"
-is "$?" 1 "nothing of it was run"
+is "$?" 1 "nothing of it ran"
 
 # ---- a cache made by the attacker, with entries for all steps
 attacker sh -c "cd '$work/group' && cp -r .dl-flow-cache-$attacker_id .dl-flow-cache-$victim_id && chmod 777 .dl-flow-cache-$victim_id"
@@ -38,14 +38,14 @@ attacker sh -c "mv '$work/group/one-0003' '$work/group/aside' && mkdir -p '${fil
     touch -r '$work/group/aside/steps/a/0/a.1/who' '$file'"
 is "$?" 0 "the attacker has put a file there"
 like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" 2>&1)" 'one-0004: completed' "the flow runs again"
-is "$(grep -l one-0003/steps/a "$work"/group/one-0004/log/*/*)" "" "and does not take that file"
+is "$(grep -l one-0003/steps/a "$work"/group/one-0004/log/*/*)" "" "and does not use that file"
 attacker sh -c "rm -r '$work/group/one-0003' && mv '$work/group/aside' '$work/group/one-0003'"
 
 # ---- folders that are not runs: a missing file, a pipe
 attacker sh -c "cd '$work/group' && mkdir evil-0001 evil-0002 evil-0003 && mkfifo evil-0002/flow.conf evil-0003/flow.json &&
     echo '{\"dir\": \"/\", \"sha256\": \"00\"}' | tee evil-0001/flow.json >evil-0002/flow.json"
 victim timeout 30 dl flow ls --dir="$work/group" >"$work/out" 2>&1
-is "$? $(grep -c '^one-000' "$work/out") $(grep -cE '^dl: .*evil-000.*(cannot read|made by another version)' "$work/out")" "0 4 3" "are a line each, at once"
+is "$? $(grep -c '^one-000' "$work/out") $(grep -cE '^dl: .*evil-000.*(cannot read|made by another version)' "$work/out")" "0 4 3" "each prints one line at once"
 attacker rm -r "$work/group/evil-0001" "$work/group/evil-0002" "$work/group/evil-0003"
 
 # ---- a link to another flow of the victim's

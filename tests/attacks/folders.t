@@ -38,19 +38,19 @@ print(float(c.allreduce(numpy.ones(1))[0]))
 sys.stdout.flush()
 w.commit(1)
 os._exit(0)'
-is "$(py victim "$group/world" "$world" 2>&1)" 1.0 "elastic: training in a folder of the group's"
-is "$(access "$group/world")" 700 "its folder is the user's alone, whatever umask says"
-is "$(find "$group/world" -type f ! -perm 600)" "" "and so are its files, which have the key"
-is "$(seen "$group/world")" "" "another member reads none of them"
+is "$(py victim "$group/world" "$world" 2>&1)" 1.0 "elastic: training in a group's folder"
+is "$(access "$group/world")" 700 "its folder is private, whatever the umask is"
+is "$(find "$group/world" -type f ! -perm 600)" "" "so are its files, which contain the key"
+is "$(seen "$group/world")" "" "another member cannot read them"
 
 attacker sh -c "umask 0; mkdir '$group/early'"
-like "$(py victim "$group/early" "$world" 2>&1)" "early: belongs to user $attacker_id" "elastic: not in a folder that somebody else has made"
-is "$(find "$group/early" -user $victim_id)" "" "nothing was put there"
+like "$(py victim "$group/early" "$world" 2>&1)" "early: belongs to user $attacker_id" "elastic: refuses a folder that another user created"
+is "$(find "$group/early" -user $victim_id)" "" "nothing was written there"
 mkdir "$victim_home/real"
 chown $victim_id "$victim_home/real"
 attacker ln -s "$victim_home/real" "$group/linked"
-like "$(py victim "$group/linked" "$world" 2>&1)" "linked: .*link" "nor through a link that somebody else has made"
-is "$(ls "$victim_home/real")" "" "nothing was put behind it"
+like "$(py victim "$group/linked" "$world" 2>&1)" "linked: .*link" "nor through another user's link"
+is "$(ls "$victim_home/real")" "" "nothing was written behind it"
 
 # ---- dl import in a folder where everyone may create files: the scripts that it uses, and the mode of its output
 if has yaml >/dev/null; then
@@ -75,9 +75,9 @@ spec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {templat
 END
     attacker sh -c 'echo "@hydra.main()" >planted.py'
     victim sh -c 'umask 000; timeout 300 dl import victim.yaml attacker.yaml job.yaml' >"$work/imported" 2>&1
-    is "$(grep -l planted victim.conf job.conf)" "" "dl import: no script and no runtime that somebody else has put beside a file"
-    is "$(grep -l planted attacker.conf)" attacker.conf "but those of whom the file is"
-    is "$(stat -c %a victim.conf job.conf | xargs)" "644 644" "what it writes is not everybody's"
+    is "$(grep -l planted victim.conf job.conf)" "" "dl import: ignores scripts and runtimes that another user put beside a file"
+    is "$(grep -l planted attacker.conf)" attacker.conf "but uses those of the file's owner"
+    is "$(stat -c %a victim.conf job.conf | xargs)" "644 644" "others cannot write to what it creates"
     cd "$group" || exit 1
 else
     skip "dl import" "no PyYAML"
@@ -106,8 +106,8 @@ x = numpy.ones(2)
 run.protect("x", x)
 run.save(1)
 print("saved", run.dir)'
-is "$(py victim "$group/run" "$ranks" 2>&1)" "saved $group/run/a.1" "a run in a folder of the group's"
-is "$(find "$group/run" -name '*.h5' -perm /022 -path '*ckpt*')" "" "nobody else may write to a checkpoint"
+is "$(py victim "$group/run" "$ranks" 2>&1)" "saved $group/run/a.1" "a run in a group's folder"
+is "$(find "$group/run" -name '*.h5' -perm /022 -path '*ckpt*')" "" "nobody else can write to a checkpoint"
 # ---- the answer to `dl log`, whose socket address the kernel shows to everyone
 cat >"$work/worker.py" <<'END'
 import os, socket, subprocess
@@ -138,5 +138,5 @@ wait_for 60 test -e "$victim_home/asked"
 is "$(attacker $python "$work/impostor.py" "$(cat "$victim_home/address")")" refused "another user cannot answer for the worker"
 victim touch "$victim_home/answered"
 wait
-is "$(cat "$work/logged")" "0 [b'loss', b'1']" "who does"
+is "$(cat "$work/logged")" "0 [b'loss', b'1']" "but the worker can"
 done_testing

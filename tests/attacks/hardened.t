@@ -28,7 +28,7 @@ lacks () { # lacks PATTERN COMMAND...: print the objects for which the command's
 
 if can -Wl,-z,relro -Wl,-z,now; then
     is "$(lacks GNU_RELRO readelf -lW)" "" "relocations are read-only"
-    is "$(lacks 'BIND_NOW|FLAGS.*NOW' readelf -dW)" "" "and made at once"
+    is "$(lacks 'BIND_NOW|FLAGS.*NOW' readelf -dW)" "" "and resolved at startup"
 else
     skip "relocations" "the linker has no -z now"
 fi
@@ -38,7 +38,7 @@ else
     skip "stacks" "the linker has no -z noexecstack"
 fi
 if can -fPIE -pie; then
-    is "$(objects=${objects%% *}; lacks 'Type: *DYN' readelf -hW)" "" "dl may lie anywhere"
+    is "$(objects=${objects%% *}; lacks 'Type: *DYN' readelf -hW)" "" "dl is position-independent"
 else
     skip "dl" "no -pie"
 fi
@@ -71,17 +71,17 @@ unmarked () { # unmarked FILE...: print the files without the marks
 starts=$(for f in Scrt1.o crti.o crtn.o crtbeginS.o crtendS.o; do $CC -print-file-name=$f; done)
 # shellcheck disable=SC2086
 if ! can -fcf-protection || [ "$(uname -m)" != x86_64 ]; then
-    skip "jumps have their marks (CET)" "no -fcf-protection here"
+    skip "jump targets are marked (CET)" "no -fcf-protection here"
 elif [ -n "$(unmarked $starts)" ]; then
-    skip "jumps have their marks (CET)" "$(unmarked $starts | head -1) of this system has none, so that no file that is linked has them"
+    skip "jump targets are marked (CET)" "$(unmarked $starts | head -1) of this system has none, so that no file that is linked has them"
 else
-    is "$(unmarked $objects)" "" "jumps have their marks (CET)"
+    is "$(unmarked $objects)" "" "jump targets are marked (CET)"
 fi
 # stack clash protection touches a large frame page by page, with an instruction that has no other use
 if can -fstack-clash-protection && [ "$(uname -m)" = x86_64 ] && command -v objdump >/dev/null; then
-    is "$(objects="${objects%% *} $libs/libslurmdl.so $PLUGIN"; lacks 'or[qlb]? +\$0x0,.*\(%rsp\)' objdump -d)" "" "stacks do not jump over their guard"
+    is "$(objects="${objects%% *} $libs/libslurmdl.so $PLUGIN"; lacks 'or[qlb]? +\$0x0,.*\(%rsp\)' objdump -d)" "" "stacks are probed (stack clash protection)"
 else
-    skip "stacks do not jump over their guard" "the compiler lacks the flag, or there is no objdump"
+    skip "stacks are probed (stack clash protection)" "the compiler lacks the flag, or there is no objdump"
 fi
 
 # ---- the extension that pip builds
@@ -102,8 +102,8 @@ END
     objects=$(ls out/*.so)
     is "$(ls out | wc -l)" 1 "pip builds an extension"
     is "$(lacks GNU_RELRO readelf -lW)$(lacks 'BIND_NOW|FLAGS.*NOW' readelf -dW)$(lacks ' __stack_chk_fail' nm -D)$(lacks ' __[a-z]*_chk(@|$)' nm -D)" \
-        "" "pip's extension has them"
-    is "$($CC -O2 -dM -E -x c /dev/null | grep -c _FORTIFY_SOURCE)$(grep -c 'redefined' built)" 00 "and nothing is set twice"
+        "" "pip's extension is built with them"
+    is "$($CC -O2 -dM -E -x c /dev/null | grep -c _FORTIFY_SOURCE)$(grep -c 'redefined' built)" 00 "and no option is given twice"
 else
     skip "pip's extension" "not here"
 fi

@@ -26,8 +26,8 @@ refuses () {
     attacker "$putevent" "$e" '{"op": "continue", "by": "u", "max_trials": 9}' >/dev/null 2>&1
     attacker "$putevent" "$e" "$event" >/dev/null 2>&1
     runs 5 "$name: the experiment is damaged" victim timeout 60 dl "$@"
-    like "$(cat out)" "^dl: $e/log/000000/[0-9]*: the value of \"$member\" is not one" "which it says, in a line"
-    is "$(cat "$CALLS" 2>/dev/null)" "" "and starts nothing"
+    like "$(cat out)" "^dl: $e/log/000000/[0-9]*: the value of \"$member\" is not one" "one line says so"
+    is "$(cat "$CALLS" 2>/dev/null)" "" "and nothing is started"
 }
 
 member=job
@@ -49,7 +49,7 @@ attacker "$putevent" "$e" '{"op": "continue", "by": "u", "max_trials": 9}'
 attacker "$putevent" "$e" '{"op": "submit", "by": "u", "job": "12", "first": 1, "last": 2}'
 attacker "$putevent" "$e" '{"op": "submit", "by": "u", "job": "13_4;cluster", "first": 1, "last": 2}'
 victim dl show "$e" >out 2>&1
-like "$(cat out)" '^job 13_4;cluster: ' "a job id is one"
+like "$(cat out)" '^job 13_4;cluster: ' "a job id must be a job id"
 
 # more workers than any machine can run
 case_of many
@@ -65,6 +65,6 @@ is "$? $(grep -c ', 1 worker (local)' out)" "0 1" "fewer than none"
 
 # a forged file of a worker
 attacker sh -c "printf '%s\n%020d\n' '{\"slot\":\"local-1-1 --x\",\"host\":\"n1\"}' 7 >'$e/workers/0123456789abcdef0123456789abcdef'"
-runs 0 "a worker's file that dl has not written does not keep the experiment from being read" victim dl show "$e"
-like "$(cat out)" "^dl: $e/workers/0123456789abcdef.*: no worker has such a slot" "and is told"
+runs 0 "an invalid file of a worker does not keep dl from reading the experiment" victim dl show "$e"
+like "$(cat out)" "^dl: $e/workers/0123456789abcdef.*: no worker has such a slot" "and is reported"
 done_testing

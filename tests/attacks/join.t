@@ -43,19 +43,19 @@ comes () { # comes NAME [NAME=VALUE...]: start rank 1, and check that both meet
     rank victim 1 100 "$@" >1.out
     wait "$zero"
     is "$(cat 0.out 1.out)" "$both" "$name"
-    is "$(grep -c "$(printf '\033')" 0.out 1.out | sed 's/.*://' | sort -u)" 0 "and no escape is printed"
+    is "$(grep -c "$(printf '\033')" 0.out 1.out | sed 's/.*://' | sort -u)" 0 "and no escape sequence is printed"
 }
 
 # ---- the attacker is rank 1, with the same program and the same environment
 hosts
 like "$(rank attacker 1 3)" 'rank 0 did not answer at 127\.0\.0\.1:[0-9]+ within 3 s' "another user is not rank 1"
 like "$(rank attacker 1 3 DL_SECRET=0123456789abcdef0123456789abcdef)" \
-    "within 3 s: the process that listens there does not know this step's secret" "nor with a secret of his own"
+    "within 3 s: the process that listens there does not know this step's secret" "nor with a secret of their own"
 comes "the real one is"
-is "$(ls -A "$victim_home/.slurm-dl")" "" "and no secret is left behind"
+is "$(ls -A "$victim_home/.slurm-dl")" "" "no secret is left behind"
 hosts DL_SECRET=00112233445566778899aabbccddeeff
 rank attacker 1 3 DL_SECRET=00112233445566778899aabbccddeefe >/dev/null
-is $? 1 "nor with one that is wrong in a bit"
+is $? 1 "nor with one flipped bit"
 comes "with the secret in the environment" DL_SECRET=00112233445566778899aabbccddeeff
 
 # ---- the old protocol, whose key anybody could compute
@@ -63,7 +63,7 @@ step="SLURM_JOB_ID=77 SLURM_STEP_ID=0"
 hosts
 attacker timeout 100 env $step python3 "$network" join "$port" 1 2 >join.out &
 wait_for 60 grep -q . join.out
-is "$(cat join.out)" "sent away" "a silent rank 1 does not get in"
+is "$(cat join.out)" "sent away" "a silent rank 1 is not admitted"
 comes "and delays nobody"
 wait
 hosts
@@ -79,10 +79,10 @@ attacker timeout 60 python3 "$network" host "$port" '\033]0;owned\007\033[2J' >h
 fake=$!
 wait_for 60 grep -q ready host.out
 rank victim 1 4 >1.out
-like "$(cat 1.out)" 'rank 0 did not answer at' "who is not rank 0 is not believed"
+like "$(cat 1.out)" 'rank 0 did not answer at' "an impostor of rank 0 is not believed"
 is "$(grep -c "$(printf '\033')" 1.out)" 0 "and prints nothing"
 rank victim 1 4 DL_SECRET=00112233445566778899aabbccddeeff >1.out
-is "$(grep -c "$(printf '\033')" 1.out)" 0 "nor where the secret is in the environment"
+is "$(grep -c "$(printf '\033')" 1.out)" 0 "nor if the secret is in the environment"
 end "$fake"
 
 # ---- replay of a recorded connection
@@ -96,7 +96,7 @@ wait_for 60 grep -q ready record.out
 comes "a rank that goes through another user's relay" "$secret"
 end "$recorder"
 hosts "$secret"
-like "$(attacker timeout 100 python3 "$network" replay "$port" "$attacker_home/said")" '^said [0-9]{3} bytes: sent away' "what it said does not let in anyone else"
+like "$(attacker timeout 100 python3 "$network" replay "$port" "$attacker_home/said")" '^said [0-9]{3} bytes: sent away' "replaying its messages admits nobody"
 comes "and the real one comes" "$secret"
 
 # ---- idle connections
@@ -110,11 +110,11 @@ end "$idle"
 # ---- no secret is available
 port=$(free_port)
 rank victim 0 100 HOME=/nonexistent >0.out
-is $? 1 "without a secret there is no meeting"
-like "$(cat 0.out)" 'there is no secret for the ranks: .*srun --dl=torch, or set DL_SECRET' "and it is told what to do"
+is $? 1 "ranks do not meet without a secret"
+like "$(cat 0.out)" 'there is no secret for the ranks: .*srun --dl=torch, or set DL_SECRET' "and the message says what to do"
 rank victim 0 100 DL_SECRET=secret >0.out
-like "$(cat 0.out)" 'DL_SECRET is not 32 hexadecimal digits: ' "one that is none is told"
-is "$(grep -c 'DL_SECRET=' 0.out)" 0 "but not shown"
+like "$(cat 0.out)" 'DL_SECRET is not 32 hexadecimal digits: ' "an invalid secret is reported"
+is "$(grep -c 'DL_SECRET=' 0.out)" 0 "but not printed"
 
 # ---- folders and links of other users
 shared_folder "$work/group"

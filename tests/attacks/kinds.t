@@ -108,9 +108,9 @@ done
 # a file named "run", by which dl scale recognizes a run of dl elastic
 case_of scale
 attacker sh -c "echo 'ranks 1 min 1 max 9' >'$e/run'"
-like "$(victim timeout "$limit" dl scale 3 "$e" 2>&1; ls "$e")" "^dl: $e is completed: there is nothing to scale" "dl scale: an experiment is no run of dl elastic"
+like "$(victim timeout "$limit" dl scale 3 "$e" 2>&1; ls "$e")" "^dl: $e is completed: there is nothing to scale" "dl scale: an experiment is not a run of dl elastic"
 [ ! -e "$e/target" ]
-ok $? "and gets no file of one"
+ok $? "and gets no file of such a run"
 
 # output files: another user's pipe would block dl, and another user's file or pipe would leak the data
 /usr/bin/python3 -c 'import struct
@@ -123,21 +123,21 @@ extract () {
 attacker mkfifo -m 666 "$group/w.raw"
 attacker sh -c "echo \$\$ >'$attacker_home/pid'; exec cat '$group/w.raw' >'$attacker_home/got'" &
 wait_for 300 grep -q . "$attacker_home/pid"
-is "$(extract) $([ -f "$group/w.raw" ] && stat -c %u "$group/w.raw")" "w.raw $victim_id" "dl ckpt extract: another user's pipe gives way"
-is "$(cat "$attacker_home/got")" "" "and nothing is written into it"
+is "$(extract) $([ -f "$group/w.raw" ] && stat -c %u "$group/w.raw")" "w.raw $victim_id" "dl ckpt extract: replaces another user's pipe"
+is "$(cat "$attacker_home/got")" "" "and writes nothing into it"
 kill -9 "$(cat "$attacker_home/pid")" 2>/dev/null # it waits for a writer
 attacker sh -c "umask 0; rm -f '$group/w.raw'; : >'$group/w.raw'; ln '$group/w.raw' '$group/his'"
-is "$(extract) $(cat "$group/his")" "w.raw " "nor into his file"
+is "$(extract) $(cat "$group/his")" "w.raw " "nor into that user's file"
 attacker rm "$group/w.raw"
-is "$(extract) $(cat "$group/w.raw")" "w.raw mine" "but into one's own"
+is "$(extract) $(cat "$group/w.raw")" "w.raw mine" "but writes into the user's own file"
 victim mkfifo "$group/own.raw"
-is "$(cd "$group" && { victim timeout "$limit" dl ckpt extract --format=raw --output=own.raw "$work/w.h5" w >out & } && timeout "$limit" cat own.raw)" mine "and into one's own pipe"
+is "$(cd "$group" && { victim timeout "$limit" dl ckpt extract --format=raw --output=own.raw "$work/w.h5" w >out & } && timeout "$limit" cat own.raw)" mine "and into the user's own pipe"
 victim mkfifo -m 400 "$group/shut"
 is "$(cd "$group" && victim timeout "$limit" dl ckpt extract --format=raw --output=shut "$work/w.h5" w 2>&1; victim timeout "$limit" dl export --output=shut "$e" 2>&1)" "dl: shut: cannot write: Permission denied
-dl: shut: cannot write: Permission denied" "both say the same of what they cannot open"
+dl: shut: cannot write: Permission denied" "both report the same for what they cannot open"
 attacker mkfifo -m 666 "$group/x.csv"
 victim timeout "$limit" dl export --output="$group/x.csv" "$e" >out 2>&1
-is "$? $([ -f "$group/x.csv" ] && stat -c %u "$group/x.csv")" "0 $victim_id" "dl export --output: a pipe of another member's gives way"
+is "$? $([ -f "$group/x.csv" ] && stat -c %u "$group/x.csv")" "0 $victim_id" "dl export --output: replaces another member's pipe"
 
 # dl debug JOB ignores another user's folder; dl debug FOLDER requests no stacks in one, and does not block on its files
 d=$group/dl-debug-12.0
@@ -145,8 +145,8 @@ attacker sh -c "umask 0; mkdir '$d' '$d/dump-3'; echo n1 1 >'$d/watch-0'; ln -s 
     truncate -s 1T '$d/nccl.0.log'; mkfifo '$d/error.1.1'; ln -s '$victim_home/secret' '$d/error.2.1'; echo 'E: real' >'$d/error.3.1'"
 victim sh -c 'umask 77; echo secret >"$HOME/secret"'
 is "$(cd "$group" && victim timeout "$limit" dl debug 12 2>&1; echo $?)" "dl: ./dl-debug-12: no such folder: name it, or run this in the job's working directory; the job needs --dl-debug
-3" "dl debug JOB: a folder of others is not the job's"
+3" "dl debug JOB: ignores a folder of another user"
 victim timeout "$limit" dl debug "$d" >out 2>&1
-is "$?/$(grep -c '^rank ' out)/$(grep '^rank' out)" "0/1/rank 3 ended: E: real (error.3.1)" "dl debug FOLDER: files only, to their end"
-is "$(cd "$d" && echo dump-*)/$(grep -c 'without requesting new ones' out)" "dump-3/1" "and nothing is made there"
+is "$?/$(grep -c '^rank ' out)/$(grep '^rank' out)" "0/1/rank 3 ended: E: real (error.3.1)" "dl debug FOLDER: reads only regular files"
+is "$(cd "$d" && echo dump-*)/$(grep -c 'without requesting new ones' out)" "dump-3/1" "and nothing is created there"
 done_testing

@@ -68,8 +68,8 @@ case_of folder
 attacker sh -c "umask 0; mkdir -p '$e/trials/0003/a.1'"
 victim timeout 100 dl continue --trust --trials=3 --local "$e" >out 2>&1
 [ ! -e "$e/trials/0003/a.1/log" ]
-ok $? "an attempt's folder of another user is not used"
-like "$(cat "$e"/workers/*.log)" "trials/0003/a.1: user $attacker_id created this folder" "which the worker says"
+ok $? "dl does not use an attempt's folder that another user created"
+like "$(cat "$e"/workers/*.log)" "trials/0003/a.1: user $attacker_id created this folder" "and the worker says so"
 
 # private data do not get into results.h5, which the group can read
 case_of leak
@@ -77,12 +77,12 @@ cp -a "$e/trials/0001/a.1" "$victim_home/secret"
 sed -i 's/loss/pass/' "$victim_home/secret/metrics.h5"
 chown -R "$victim_id" "$victim_home/secret"
 attacker sh -c "rm -r '$e/trials/0001/a.1'; ln -s '$victim_home/secret' '$e/trials/0001/a.1'"
-runs 3 "what a link leads to is not printed" victim dl logs "$e" 1
-like "$(cat out)" 'symbolic link' "but said"
+runs 3 "dl does not print the target of a link" victim dl logs "$e" 1
+like "$(cat out)" 'symbolic link' "but reports the link"
 victim dl export "$e" --format=h5 --output="$victim_home/x.h5" >out 2>&1
 victim dl show "$e" 1 >>out 2>&1
-is "$(($(grep -ac loss "$victim_home/x.h5") > 0)) $(grep -c pass out)" "1 0" "nor shown"
-is "$(grep -ac pass "$victim_home/secret/metrics.h5") $(grep -ac pass "$victim_home/x.h5")" "1 0" "nor exported"
+is "$(($(grep -ac loss "$victim_home/x.h5") > 0)) $(grep -c pass out)" "1 0" "dl show does not show it"
+is "$(grep -ac pass "$victim_home/secret/metrics.h5") $(grep -ac pass "$victim_home/x.h5")" "1 0" "dl export does not export it"
 
 # metrics.h5 files that take their names from another file, by features of HDF5, or overflow the reader's memory
 victim sh -c 'mkdir "$HOME/here" && cd "$HOME/here" && for i in 1 2 3 4 5 6; do printf "%-64s" "password$i"; done >secret'
@@ -93,7 +93,7 @@ for kind in external link attribute header; do
     attacker sh -c "cat '$srcdir/tests/fuzz/corpus/metrics/$kind' >'$group/made' && mv -f '$group/made' '$e/trials/0001/a.1/metrics.h5'; rm -f '$e/results.h5'"
     (cd "$victim_home/here" && victim timeout 60 dl show "$e" 1 >"$work/out" 2>&1)
     is "$(($? < 11)) $(grep -c 'password[0-9]' out)" "1 0" "metrics.h5: $kind: dl show"
-    like "$(cat out)" "^dl: .*metrics.h5: not read: .*belongs to user $attacker_id" "metrics.h5: $kind: HDF5 is not given it"
+    like "$(cat out)" "^dl: .*metrics.h5: not read: .*belongs to user $attacker_id" "metrics.h5: $kind: libhdf5 does not open it"
     (cd "$victim_home/here" && victim timeout 60 dl export --format=h5 --output="$work/group/x.h5" "$e" >/dev/null 2>&1)
     is "$(($? < 11)) $(grep -c 'password[0-9]' "$work/group/x.h5")" "1 0" "metrics.h5: $kind: dl export"
     rm -f "$work/group/x.h5"
@@ -112,11 +112,11 @@ victim sh -c "echo password >'$victim_home/private/log'"
 victim sh -c "umask 002; exec timeout 100 dl run --local --dir '$group' why.conf" >out 2>&1 &
 wait_for 60 test -e "$group/at"
 attacker sh -c "cd '$group/why-0001/trials/0001' && mv a.1 b && ln -s '$victim_home/private' a.1"
-ok $? "an attempt's folder is exchanged while it runs"
+ok $? "an attempt's folder is replaced while it runs"
 attacker touch "$group/go"
 wait
-like "$(cat "$group"/why-0001/log/*/*)" '"op": ?"fail"' "the attempt has failed"
-is "$(cat "$group"/why-0001/log/*/* | grep -c password)" 0 "and the log does not say what a link leads to"
+like "$(cat "$group"/why-0001/log/*/*)" '"op": ?"fail"' "the attempt fails"
+is "$(cat "$group"/why-0001/log/*/* | grep -c password)" 0 "the log contains nothing of a link's target"
 
 # the watcher of --dl-debug does not write through links
 victim sh -c "umask 002; mkdir '$group/debug'; echo precious >'$victim_home/file'"
@@ -126,13 +126,13 @@ wait_for 60 test -s "$group/debug/pid"
 number=$(cat "$group/debug/pid")
 attacker sh -c "ln -s '$victim_home/file' '$group/debug/watch-0.$number~'; touch '$group/debug/planted'"
 wait_for 60 test -e "$group/debug/watch-0"
-is "$? $(cat "$victim_home/file")" "0 precious" "a watcher of ranks writes through no link"
+is "$? $(cat "$victim_home/file")" "0 precious" "a watcher of ranks does not write through links"
 kill -9 "$number"
 wait
 
 # the user may give the experiment's path as a link of the user's own
 ln -s "$group/s-0001" "$victim_home/mine"
-like "$(victim dl show "$victim_home/mine" 2>&1)" "^$group/s-0001: completed" "the experiment's own path may be one"
+like "$(victim dl show "$victim_home/mine" 2>&1)" "^$group/s-0001: completed" "the path of an experiment may be a link"
 
 # but another user's link next to the experiments is ignored: it would redirect a request to another experiment
 victim mkdir -p "$victim_home/own/z-0001"
@@ -140,21 +140,21 @@ victim cp -r "$group/s-0001" "$victim_home/own/z-0001/x-0001"
 attacker ln -s "$victim_home/own/z-0001/x-0001" "$group/x-0001"
 is "$(victim dl ls --dir="$group" 2>&1 | grep -c x-0001)" 0 "dl ls skips another user's link"
 before=$(cat "$victim_home"/own/z-0001/x-0001/log/*/* | sha256sum)
-like "$(victim dl label --dir="$group" x-0001 secret 2>&1)" "^dl: .*x-0001: a link that another user has made: name the folder itself" "by name it is told"
-like "$(victim dl label --dir="$group" x secret 2>&1)" "^dl: no experiment 'x' in" "and not found by the first part"
-like "$(victim dl show --dir="$group" 2>&1)" "^$group/" "nor as the newest"
-is "$(cat "$victim_home"/own/z-0001/x-0001/log/*/* | sha256sum)" "$before" "it got no request"
+like "$(victim dl label --dir="$group" x-0001 secret 2>&1)" "^dl: .*x-0001: a link that another user has made: name the folder itself" "naming it is an error"
+like "$(victim dl label --dir="$group" x secret 2>&1)" "^dl: no experiment 'x' in" "its short name is not found"
+like "$(victim dl show --dir="$group" 2>&1)" "^$group/" "it does not count as the newest"
+is "$(cat "$victim_home"/own/z-0001/x-0001/log/*/* | sha256sum)" "$before" "it received no request"
 attacker rm "$group/x-0001"
 
 # dl does not wait for files of workers and claims that are dangling links to hidden files
 case_of slow
 attacker perl -e 'for (1 .. 200) { my $n = sprintf ("%032x", $_); symlink (".$n", "$ARGV[0]/workers/$n"); symlink (".$n", "$ARGV[0]/trials/0001/claim.$_") }' "$e"
 victim timeout 60 dl show "$e" >out 2>&1
-is "$?" 0 "200 workers' files that lead nowhere: dl show ends"
+is "$?" 0 "200 dangling links in workers/: dl show ends"
 victim timeout 60 dl report --output="$victim_home/report.html" "$e" >out 2>&1
 is "$?" 0 "and so does dl report"
 attacker rm "$e/provenance.json"
-like "$(victim timeout 30 dl show --provenance "$e" 2>&1; echo "=$?")" "provenance.json: cannot read: No such file" "nor is a record waited for that a member has removed"
+like "$(victim timeout 30 dl show --provenance "$e" 2>&1; echo "=$?")" "provenance.json: cannot read: No such file" "dl does not wait for a record that a member removed"
 
 # ---- dl ckpt extract, which names a file after the tensor
 precious
@@ -164,12 +164,12 @@ open("w.safetensors", "wb").write(struct.pack("<Q", len(h)) + h + b"evil\n")'
 dl ckpt import w.safetensors w.h5 >out 2>&1 && chmod 644 w.h5
 attacker ln -s "$own/file" "$group/w.raw"
 is "$(cd "$group" && victim dl ckpt extract --format=raw "$work/w.h5" w 2>&1; test -L w.raw || cat w.raw)" "w.raw
-evil" "dl ckpt extract: a file takes the place of another user's link"
+evil" "dl ckpt extract: replaces another user's link"
 unharmed_own "which is not followed"
 victim rm "$group/w.raw"
 victim ln -s "$own/raw" "$group/w.raw"
 is "$(cd "$group" && victim dl ckpt extract --format=raw "$work/w.h5" w 2>&1; cat "$own/raw")" "w.raw
-evil" "one's own is"
+evil" "it follows the user's own link"
 
 # ---- a folder in which others may replace an experiment
 mkdir -p free sticky
@@ -177,26 +177,26 @@ chown "$victim_id:$shared_group" free sticky
 chmod 2775 free
 chmod 3775 sticky
 tiny="run --local --no-workers $work/s.conf"
-like "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "^dl: free: its group can replace your folder.*chmod \+t" "a group's folder: one line"
-is "$(victim dl $tiny --dir=sticky 2>&1)" "$work/sticky/s-0001" "none with the sticky bit"
+like "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "^dl: free: its group can replace your folder.*chmod \+t" "a group's folder: prints one line"
+is "$(victim dl $tiny --dir=sticky 2>&1)" "$work/sticky/s-0001" "prints none if the sticky bit is set"
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     new=$(realpath free)/s-0002
     victim mkdir -m 700 "$victim_home/closed"
     attacker timeout 100 sh -c "while ! mv '$new' '$new.away' 2>/dev/null; do :; done; ln -s '$victim_home/closed' '$new'" &
     victim timeout 100 strace -o "$victim_home/calls" -e trace=mkdir -e inject=mkdir:delay_exit=500000 -P "$new" dl $tiny --dir=free >out 2>&1
     wait $!
-    like "$(cat "$victim_home/calls")" "^mkdir\(\"$new\".* = 0 \(DELAYED\)" "a folder that is exchanged right after it was made"
-    is "$(stat -c %a:%g "$victim_home/closed")" "700:$victim_id" "the group gets no other folder of the user's"
+    like "$(cat "$victim_home/calls")" "^mkdir\(\"$new\".* = 0 \(DELAYED\)" "a folder that is replaced right after its creation"
+    is "$(stat -c %a:%g "$victim_home/closed")" "700:$victim_id" "the group gets access to no other folder"
     rm -rf "$new"*
 else
-    skip "a folder that is exchanged right after it was made" "no strace"
+    skip "a folder that is replaced right after its creation" "no strace"
 fi
 chmod 777 free
 is "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "dl: free: everybody can replace your folder, and so decide what you run: chmod +t
-=2" "everybody's folder is refused"
+=2" "a world-writable folder is refused"
 sed 's,^entrypoint.*,entrypoint = "echo $DL_EXPERIMENT_DIR; dl log loss=1";,' s.conf >where.conf
 chmod 644 where.conf
-like "$(victim env TMPDIR="$work/free" timeout 100 dl try where.conf 2>&1)" "^/tmp/dl-try" "nor is it a TMPDIR"
+like "$(victim env TMPDIR="$work/free" timeout 100 dl try where.conf 2>&1)" "^/tmp/dl-try" "a world-writable TMPDIR is not used"
 
 # ---- the folder of --dl-debug is replaced while its watcher runs
 d=$group/dl-debug-7.0
@@ -208,6 +208,6 @@ wait_for 100 test -e "$d/watch-0"
 attacker sh -c "mv '$d' '$d.away' && ln -s '$victim_home/kept' '$d'"
 kill "$(cat "$victim_home/task")"
 wait $watcher
-is "$? $(cd "$victim_home/kept" && ls) $(cat "$victim_home/kept/pipe_0")" "0 pipe_0 precious" "dl watch-ranks: nothing is removed behind a link"
-is "$(ls "$d.away")" "" "and what it has made is"
+is "$? $(cd "$victim_home/kept" && ls) $(cat "$victim_home/kept/pipe_0")" "0 pipe_0 precious" "dl watch-ranks: removes nothing behind a link"
+is "$(ls "$d.away")" "" "but removes what it created"
 done_testing

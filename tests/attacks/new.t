@@ -20,8 +20,8 @@ import () { # import FILE <TEXT: write the file, import it, and check its variab
     cat >"$1"
     timeout 300 dl import "$1" >out 2>said
     was_run "$1"
-    like "$(tr -d ' \n' <"${1%.*}.conf")" 'variables=\{(HYDRA_FULL_ERROR="1";)?conda="/' "$1: it is a variable"
-    like "$(cat "${1%.*}.conf")" 'FOO = "bar";' "$1: as others are"
+    like "$(tr -d ' \n' <"${1%.*}.conf")" 'variables=\{(HYDRA_FULL_ERROR="1";)?conda="/' "$1: becomes a variable"
+    like "$(cat "${1%.*}.conf")" 'FOO = "bar";' "$1: like the others"
 }
 import determined.yaml <<END2
 name: x
@@ -78,7 +78,7 @@ timeout 300 dl import mpi.yaml >out 2>said
 timeout 100 dl run --local mpi.conf >out 2>&1
 was_run "the job of an MPIJob"
 is "$(grep ' variables = ' mpi.conf; grep -c 'not a valid name of a variable' said)" '    variables = { SLURM_MPI_TYPE = "pmix"; GOOD = "1"; };
-3' "which says so"
+3' "and says so"
 echo '@hydra.main(config_path=".")' >main.py
 import hydra.yaml <<END2
 defaults: [{override hydra/sweeper: basic}]
@@ -130,7 +130,7 @@ searcher: {name: single, metric: loss}
 hyperparameters: {x: [{'a = 1; } ); }; notify = { command = "touch ran"; }; b = { c = ( { d': 1}]}
 END2
 timeout 300 dl import setting.yaml >out 2>said
-like "$(cat setting.conf)" '"{.a = 1; } ); }; notify = { command = ..touch ran' "a name in a list of a file is no setting"
+like "$(cat setting.conf)" '"{.a = 1; } ); }; notify = { command = ..touch ran' "a name in a file's list is not a setting"
 
 # ---- dl run --dry-run
 cat >exp.conf <<END
@@ -152,7 +152,7 @@ try:
     program.call("run", "--dry-run", "steer.conf")
 except Exception as error:
     print("unknown searcher" in str(error), all(c.isprintable() for line in str(error).split("\n") for c in line))' 2>&1)" \
-    "True True" "an error in Python has no control characters of the file"
+    "True True" "an error message of Python has no control characters"
 
 # ---- files that would take forever to parse, and pipes without a writer
 { printf 'name: x\nhyperparameters: '; head -c 200000 /dev/zero | tr '\0' '['; } >deep.yaml
@@ -170,7 +170,7 @@ done
 
 mkfifo pipe.safetensors
 timeout 100 dl ckpt import pipe.safetensors pipe.h5 >out 2>&1
-is "$(($? < 11)) $(grep -c '^dl: ' out)" "1 1" "dl ckpt import: nobody waits for a pipe"
+is "$(($? < 11)) $(grep -c '^dl: ' out)" "1 1" "dl ckpt import: does not wait for a pipe"
 
 # ---- Python modules in the working directory of dl
 mkdir planted
@@ -201,7 +201,7 @@ for number, array in enumerate((numpy.frombuffer(b"[" * 100000, "u1").copy(), nu
             print(error)
 END
 $python meta.py >out 2>said
-is "$? $(grep -c ': damaged: ' out)" "0 3" "a damaged checkpoint is told"
+is "$? $(grep -c ': damaged: ' out)" "0 3" "a damaged checkpoint is reported"
 like "$($python -c 'import numpy, slurmdl
-slurmdl.dump("long.h5", {"n" * 200: numpy.ones(1)})' 2>&1)" "^ValueError: .*at most 127 bytes" "a name that a checkpoint cannot have is not cut off"
+slurmdl.dump("long.h5", {"n" * 200: numpy.ones(1)})' 2>&1)" "^ValueError: .*at most 127 bytes" "a name that is too long for a checkpoint is not truncated"
 done_testing

@@ -60,10 +60,10 @@ END
 attacker sh -c "cd '$e/trials/0001/a.1' && for stage in det.tmp.*; do mv \$stage away && ln -s '$secret' \$stage; done" 2>/dev/null
 go_on
 h5=$e/trials/0001/a.1/ckpt/00000001.h5
-is "$(grep -q model.txt "$h5"; echo $?) $(grep -q precious "$h5"; echo $?)" "0 1" "det: a checkpoint has the script's files, and none of another folder"
+is "$(grep -q model.txt "$h5"; echo $?) $(grep -q precious "$h5"; echo $?)" "0 1" "det: a checkpoint has the script's files, and none from elsewhere"
 untouched "det: nothing is written elsewhere"
-is "$(find "$victim_home/.local/state/slurm-dl/det" -mindepth 1)" "" "det: nothing is left of the folder"
-is "$(stat -c %a "$victim_home/.local/state/slurm-dl/det")" 700 "det: which was the user's alone"
+is "$(find "$victim_home/.local/state/slurm-dl/det" -mindepth 1)" "" "det: the folder is removed"
+is "$(stat -c %a "$victim_home/.local/state/slurm-dl/det")" 700 "det: which was private"
 
 # ---- removing a checkpoint
 begin delete <<'END'
@@ -82,7 +82,7 @@ END
 attacker sh -c "cd '$e/trials/0001/a.1' && mv ckpt away && ln -s '$secret/ckpt' ckpt"
 go_on
 untouched "det: delete() does not follow a link"
-like "$(cat "$e/trials/0001/a.1/log")" "^told: .*0001.h5: (cannot remove: this path is or contains a symbolic link|there is no such checkpoint)" "det: which it says"
+like "$(cat "$e/trials/0001/a.1/log")" "^told: .*0001.h5: (cannot remove: this path is or contains a symbolic link|there is no such checkpoint)" "det: and it says so"
 
 mkdir -p stand/lightning/pytorch/loggers stand/lightning/fabric/plugins/io
 touch stand/lightning/__init__.py stand/lightning/pytorch/loggers/__init__.py stand/lightning/fabric/__init__.py \
@@ -108,7 +108,7 @@ END
     attacker sh -c "cd '$e/trials/0001/a.1' && mv ckpt away && ln -s '$secret/ckpt' ckpt"
     go_on
     untouched "lightning: nor does the callback that removes old checkpoints"
-    like "$(cat "$e/trials/0001/a.1/log")" "^told: .*0001.h5: cannot remove: this path is or contains a symbolic link" "lightning: which it says"
+    like "$(cat "$e/trials/0001/a.1/log")" "^told: .*0001.h5: cannot remove: this path is or contains a symbolic link" "lightning: and it says so"
 else
     skip "lightning" "no python3-torch"
 fi
@@ -127,7 +127,7 @@ END
 attacker sh -c "cd '$e/trials/0001/a.1' && rm -f hparams.json && mkfifo hparams.json"
 touch "$group/go"
 wait_for 100 grep -q '^told: ' "$e/trials/0001/a.1/log"
-like "$(cat "$e/trials/0001/a.1/log")" "^told: " "hparams.json: nobody waits for a pipe"
+like "$(cat "$e/trials/0001/a.1/log")" "^told: " "hparams.json: does not wait for a pipe"
 attacker timeout 5 sh -c "echo '{\"x\": 9}' >'$e/trials/0001/a.1/hparams.json'" 2>/dev/null
 wait $running
 
@@ -156,7 +156,7 @@ touch "$group/go"
 wait $running
 is $? 0 "dl elastic ends"
 untouched "and removes nothing behind a link"
-like "$(cat out)" "^dl: .*group: its group can replace your folder" "where that can happen it is said"
+like "$(cat out)" "^dl: .*group: its group can replace your folder" "it warns where that can happen"
 
 # ---- a rank of elastic training: its folder is replaced between two accesses
 cat >alone.py <<END
@@ -191,12 +191,12 @@ searcher = { name = "random"; metric = "loss"; max_trials = 1; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 END
 chmod 644 try.conf
-like "$(victim env TMPDIR="$work/his" timeout 200 dl try try.conf 2>&1)" "^/tmp/dl-try" "TMPDIR of another user, who may exchange what is in it: /tmp"
-is "$(victim env TMPDIR="$work/his" "$python" -c 'from slurmdl.det import checkpoint; print(checkpoint._temporary())')" /tmp "and so for slurmdl.det"
+like "$(victim env TMPDIR="$work/his" timeout 200 dl try try.conf 2>&1)" "^/tmp/dl-try" "TMPDIR of another user, who can replace its contents: uses /tmp"
+is "$(victim env TMPDIR="$work/his" "$python" -c 'from slurmdl.det import checkpoint; print(checkpoint._temporary())')" /tmp "so does slurmdl.det"
 
 # ---- umask 000
 mkdir "$victim_home/open"
 chown "$victim_id:$victim_id" "$victim_home/open"
 victim sh -c 'umask 000; cd "$HOME/open" && exec timeout 200 dl run --local "$1"' sh "$work/try.conf" >out 2>&1
-is "$? $(find "$victim_home/open" -mindepth 1 ! -type l -perm -002)" "0 " "with umask 000 nothing of an experiment is everybody's to write to"
+is "$? $(find "$victim_home/open" -mindepth 1 ! -type l -perm -002)" "0 " "with umask 000 no file of an experiment is world-writable"
 done_testing

@@ -40,8 +40,8 @@ victim sh -c "umask 002; timeout 200 dl run --local --dir='$work/group' '$work/k
 is "$? $(tail -n 1 out)" "0 kept/1" "a version is registered"
 attacker sh -c "sed 's/\"kept-0001\"/\"evil\"/' '$work/group/ours/kept/version-0001.json' >'$attacker_home/new' &&
     cat '$attacker_home/new' >'$work/group/ours/kept/version-0001.json'" 2>/dev/null
-is "$(victim dl model show --models="$work/group/ours" kept 2>&1 | grep -c evil)" 0 "and says what it said"
-is "$(find "$work/group/kept-0001" "$work/group/ours" -type f -user "$victim_id" -perm /022)" "" "nobody else writes into files of the victim's"
+is "$(victim dl model show --models="$work/group/ours" kept 2>&1 | grep -c evil)" 0 "and its description is intact"
+is "$(find "$work/group/kept-0001" "$work/group/ours" -type f -user "$victim_id" -perm /022)" "" "nobody else can write to the victim's files"
 
 # ---- the folder of an export, and the URL of a webhook
 attacker sh -c "umask 0; mkdir -m 777 '$work/group/board' '$work/group/notes'; echo https://attacker.example/ >'$work/group/url'"
@@ -59,10 +59,10 @@ printf '#!/bin/sh\nexec cat >/dev/null\n' >"$work/drain"
 chmod 755 "$work/drain"
 victim sh -c "umask 002; cd '$work/group' && DL_PYTHON='$work/drain' dl export --dir='$work/own' --format=parquet --output=exp.parquet exp" >/dev/null 2>&1
 attacker ln -s "$victim_home/secret" "$work/group/exp.parquet/exp.trials.parquet.new" 2>/dev/null
-is "$? $(stat -c %A "$work/group/exp.parquet")" "1 drwxr-sr-x" "nobody else plants links in a folder that is made, whatever the umask"
+is "$? $(stat -c %A "$work/group/exp.parquet")" "1 drwxr-sr-x" "nobody else can plant links in a new folder, whatever the umask"
 victim chmod g+w "$work/group/exp.parquet"
 like "$(victim dl export --dir="$work/own" --format=parquet --output="$work/group/exp.parquet" exp 2>&1; echo "=$?")" \
-    "exp.parquet: others may write there: chmod go-w" "nor in one that is there"
+    "exp.parquet: others may write there: chmod go-w" "nor in an existing one"
 echo "notify = { webhook = \"$work/group/url\"; };" >>"$work/exp.conf"
 like "$(victim dl run --local --dir="$work/own" "$work/exp.conf" 2>&1; echo "=$?")" \
     "group/url: others may read or change it" "another user's URL gets nothing"

@@ -38,7 +38,7 @@ case $CFLAGS in
 *sanitize*) skip "a relay between two ranks" "a build with sanitizers" ;;
 *)
     ${CC:-cc} -shared -fPIC -o "$work/onpath.so" "$srcdir/tests/attacks/onpath.c" -ldl >cc.out 2>&1
-    ok $? "a relay is on the way" || sed 's/^/# /' cc.out
+    ok $? "a relay is between the ranks" || sed 's/^/# /' cc.out
     chmod 755 "$work/onpath.so"
     hit () {
         grep -q '^hit' relay.out
@@ -54,24 +54,24 @@ case $CFLAGS in
         wait "$relaying" 2>/dev/null
     }
     through none
-    is "$status $(cat out)" "0/0 $both" "who passes on what they say is not noticed"
+    is "$status $(cat out)" "0/0 $both" "a relay that changes nothing is not noticed"
     through sums
     hit
-    ok $? "a number that is reduced is changed"
+    ok $? "the relay changes a number that is reduced"
     is "$(grep -c ' over native: ' out)" 0 "no rank has a changed sum" || sed 's/^/# /' out
-    like "$(cat out)" 'a message from rank [01] on victims-own-host to rank [01] on .* was altered in transit \(wrong MAC' "one that sees it names the rank and its host"
+    like "$(cat out)" 'a message from rank [01] on victims-own-host to rank [01] on .* was altered in transit \(wrong MAC' "a rank that notices names the rank and its host"
     through again
     hit
-    ok $? "a message is said twice"
-    is "$(grep -c ' over native: [^3]' out)" 0 "and is not taken twice"
+    ok $? "the relay repeats a message"
+    is "$(grep -c ' over native: [^3]' out)" 0 "and it is not accepted twice"
     through host
     hit
-    ok $? "what a rank tells rank 0 is changed"
-    is "$(grep -c ' over native: ' out)" 0 "they do not meet on a changed word" || sed 's/^/# /' out
-    like "$(cat out)" 'a message from rank [01] \(victims-own-host\) was altered in transit' "and one says whose it was"
+    ok $? "the relay changes what a rank sends to rank 0"
+    is "$(grep -c ' over native: ' out)" 0 "they do not meet" || sed 's/^/# /' out
+    like "$(cat out)" 'a message from rank [01] \(victims-own-host\) was altered in transit' "one says whose message it was"
     through plain DL_COMM_TIMEOUT=10
-    is "$(grep -c ' over native: ' out)" 0 "no relay says for a rank that it wants no tags" || sed 's/^/# /' out
-    like "$(cat out)" "the process that listens there does not know this step's secret" "a changed hello is nobody's"
+    is "$(grep -c ' over native: ' out)" 0 "a relay cannot turn off tags for a rank" || sed 's/^/# /' out
+    like "$(cat out)" "the process that listens there does not know this step's secret" "a changed hello is attributed to nobody"
     ;;
 esac
 
@@ -82,10 +82,10 @@ zero=$!
 rank 1 DL_COMM_INTEGRITY=handshake >1.out 2>&1
 wait "$zero"
 like "$(cat 1.out)" 'rank 1 \(victims-own-host\) has DL_COMM_INTEGRITY=handshake, and another rank has not: set it on all ranks, or on none' \
-    "one rank alone does not get rid of the tags"
+    "one rank alone cannot turn off the tags"
 like "$(cat 0.out)" 'rank 1 \(victims-own-host\) has DL_COMM_INTEGRITY=handshake' "and rank 0 does not wait for it"
 ranks DL_COMM_INTEGRITY=handshake
-is "$status $(cat out)" "0/0 $both" "all together do"
+is "$status $(cat out)" "0/0 $both" "all ranks together can"
 
 # ---- the attacker holds rank 0's port before rank 0 starts
 port=$(free_port)
@@ -99,14 +99,14 @@ rank 0 >0.out 2>&1 &
 zero=$!
 rank 1 >1.out 2>&1
 wait "$zero"
-is "$(grep -v '^met in' 0.out 1.out | sed 's/^.*out://')" "$both" "who holds the port stops nobody" || sed 's/^/# /' 0.out 1.out
+is "$(grep -v '^met in' 0.out 1.out | sed 's/^.*out://')" "$both" "a process that holds the port stops nobody" || sed 's/^/# /' 0.out 1.out
 what=
 pkill -P "$squatter"
 wait "$squatter" 2>/dev/null
 
 # ---- no fallback to TCP if PMIx was requested
 like "$(victim timeout 60 env RANK=0 WORLD_SIZE=1 PMIX_RANK=0 PMIX_NAMESPACE=none "$meet" 2>&1)" 'meet: .*PMIx' \
-    "PMIx that is asked for, and is not there, is an error and no meeting by TCP"
+    "requesting PMIx without PMIx is an error, and ranks do not fall back to TCP"
 
 # ---- the attacker listens at ::1, which may also be called localhost
 port=$(free_port)

@@ -52,7 +52,7 @@ nothing_runs () { # nothing_runs NAME PATTERN COMMAND...: check that it is refus
     rm -f "$group/ran" "$CALLS"
     "$@" >out 2>&1 </dev/null
     status=$?
-    like "$status $(head -1 out)" "^(2|5) dl: .*($pattern)" "$name is refused, by a line"
+    like "$status $(head -1 out)" "^(2|5) dl: .*($pattern)" "$name is refused, in one line"
     [ ! -e "$group/ran" ] && ! grep -q sbatch "$CALLS" 2>/dev/null
     ok $? "$name: nothing of it runs"
 }
@@ -99,7 +99,7 @@ new_log "line['id'] = '0123456789abcdef' * 2; line['digest'] = '$(digest "$e/exp
 for command in resume continue retry fork; do
     nothing_runs "$command of a log with another id, digest and experiment.conf" "$changed" victim timeout 100 dl $command --local "$e"
 done
-like "$(cat out)" "^dl:   id: \"[0-9a-f]{32}\" -> \"0123" "a line says that the id is another one"
+like "$(cat out)" "^dl:   id: \"[0-9a-f]{32}\" -> \"0123" "one line says that the id differs"
 nothing_runs "dl worker by hand" "$changed" victim timeout 100 dl worker -- "$e"
 
 made theirid
@@ -114,7 +114,7 @@ nothing_runs "another folder, all else as it was" "$changed" victim timeout 100 
 made owner
 attacker sh -c "umask 0; cd '$e' && cp -r log l && mv log log.old && mv l log"
 nothing_runs "the same log as another user's files" "$changed" victim timeout 100 dl continue --local "$e"
-like "$(cat out)" "^dl:   log_owner: \"$victim_id\" -> \"$attacker_id\"" "a line says whose it is"
+like "$(cat out)" "^dl:   log_owner: \"$victim_id\" -> \"$attacker_id\"" "one line says who owns it"
 
 # ---- another folder in place of the experiment's
 
@@ -178,7 +178,7 @@ nothing_runs "a pack with another first entry" "$changed" victim timeout 100 dl 
 made queued
 victim dl continue --trials=3 --detach "$e" >out 2>&1
 pin=$(sed -n 's/^DL_PIN=//p' "$(find "$state" -name job.sh)")
-like "$pin" '^[0-9a-f]{64}$' "a job of the user's has what he wants"
+like "$pin" '^[0-9a-f]{64}$' "a job has the pin of what the user agreed to"
 new_conf
 nothing_runs "a task that was to go on" "has changed since this worker was submitted" \
     victim env DL_PIN="$pin" SLURM_ARRAY_JOB_ID=77 SLURM_ARRAY_TASK_ID=1 timeout 100 dl requeue -- "$e" 75
@@ -204,7 +204,7 @@ new_conf
 victim touch "$CALLS.granted"
 wait_for 60 test -s "$CALLS.status"
 is "$(cat "$CALLS.status") $(grep -c 'has changed since' "$CALLS.out") $(ls "$group/ran" 2>/dev/null)" "2 1 " \
-    "what has changed while an allocation was waited for is not run"
+    "what changed while dl waited for an allocation does not run"
 
 # between the creation of an experiment and of its record
 rm -rf "$group"/[a-z]*-0001 "$group"/[a-z]*.old "$group/ran" "$state"
@@ -238,5 +238,5 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 done
 attacker touch "$group/over"
 wait
-is "$(find "$state" -name pin -exec grep -l "^owner $attacker_id" {} + | wc -l)" 0 "what others put while it was made is not recorded as the user's word"
+is "$(find "$state" -name pin -exec grep -l "^owner $attacker_id" {} + | wc -l)" 0 "what others put there during creation is not recorded as trusted"
 done_testing

@@ -26,7 +26,7 @@ experiment () { # run a new one in the group's folder
 }
 experiment
 is $? 0 "an experiment"
-like "$(attacker cat "$group/c-0001/provenance.json")" 'new train.sh' "the group reads what has changed"
+like "$(attacker cat "$group/c-0001/provenance.json")" 'new train.sh' "the group can read what has changed"
 is "$(attacker grep -cE 'new (key|notes)' "$group/c-0001/provenance.json")" 0 "but not of files that are not frozen"
 
 # ---- another folder of the user's is renamed to the store's name
@@ -35,14 +35,14 @@ digest=$(sha256sum <made | cut -c 1-64)
 echo data | tee "$group/data/set.csv" >"$group/data/$digest.csv"
 chown -R "$victim_id:$victim_id" "$group/data"
 attacker sh -c "! rm '$group/data/set.csv' 2>/dev/null && mv '$group/.dl-code' '$group/old' && mv '$group/data' '$group/.dl-code'"
-is $? 0 "the attacker cannot remove the files, but give the folder another name"
+is $? 0 "the attacker cannot remove the files, but can rename the folder"
 victim dl rm --dir "$group" --force c-0001 >out 2>&1
 is "$(find "$group/.dl-code" -type f | wc -l)" 2 "dl rm removes none of them"
 
 # ---- a link to a folder of the user's
 attacker sh -c "mv '$group/.dl-code' '$group/data' 2>/dev/null; ln -s '$victim_home' '$group/.dl-code'"
 experiment
-is "$? $(find "$victim_home" -maxdepth 1 -type f)" "0 " "nothing is linked into it"
+is "$? $(find "$victim_home" -maxdepth 1 -type f)" "0 " "dl links nothing into it"
 
 # ---- a small archive that unpacks to very much data
 attacker sh -c "mkdir -m 755 '$attacker_home/own' && chmod 755 '$attacker_home'"

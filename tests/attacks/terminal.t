@@ -34,14 +34,14 @@ controls () { # controls <TEXT: count control characters, except newlines and ta
 }
 
 on_terminal "dl logs $exp 1" >logs
-is "$(sed 's/\x1b\[[0-9;]*m//g' logs | controls)" 0 "dl logs: no control characters but colours"
-like "$(cat logs)" '\\x1b\]0;title\\x07 \\x1b\[2J\\x1b\[1A \\xc2\\x9b \\xff \\x7f' "they are visible"
-like "$(cat logs)" 'a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6c' "nor is the order of characters changed"
-like "$(cat logs)" "$(printf '\033\\[31mred\033\\[0m ä')" "colours stay"
+is "$(sed 's/\x1b\[[0-9;]*m//g' logs | controls)" 0 "dl logs: no control characters except colours"
+like "$(cat logs)" '\\x1b\]0;title\\x07 \\x1b\[2J\\x1b\[1A \\xc2\\x9b \\xff \\x7f' "they are printed visibly"
+like "$(cat logs)" 'a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6c' "the order of characters does not change"
+like "$(cat logs)" "$(printf '\033\\[31mred\033\\[0m ä')" "colours are kept"
 is "$(grep -c '^over$' logs)" 1 "a carriage return begins a line"
 is "$(grep -c "$(printf 'green to the end\033\\[0m$')" logs)" 1 "a colour ends with its line"
 dl logs $exp 1 >raw
-is "$(cmp raw $exp/trials/0001/a.1/log && echo same)" same "a pipe or a file gets all as it is"
+is "$(cmp raw $exp/trials/0001/a.1/log && echo same)" same "a pipe or a file gets the raw output"
 
 # labels, hosts, reasons and names in log entries that another user may have written
 PYTHONPATH=$srcdir/tests/faults python3 - "$exp" <<'END' || bail_out "the log cannot be extended"
@@ -56,11 +56,11 @@ for event in ({"op": "exclude", "host": "h1", "why": "r" + evil}, {"op": "label"
 END
 for command in "ls" "show $exp" "show $exp 1" "wait $exp" "label $exp new" "watch $exp" "best $exp" "failures $exp" "compare $exp $exp" "plot $exp" "preview e.conf" "ckpt ls $exp" "nonsense$(printf '\033[2J')"; do
     on_terminal "NO_COLOR=1 dl $command" >out
-    is "$(controls <out)" 0 "dl $(echo "$command" | cat -v): none"
+    is "$(controls <out)" 0 "dl $(echo "$command" | cat -v): no control characters"
 done
 
-like "$(on_terminal "NO_COLOR=1 dl show $exp")" 'lv\\x1b\[2J\\x1b\]0;title\\x07' "a label of the log: they are visible"
-like "$(on_terminal "NO_COLOR=1 dl show $exp")" 'rv\\x1b\[2J' "and a reason"
+like "$(on_terminal "NO_COLOR=1 dl show $exp")" 'lv\\x1b\[2J\\x1b\]0;title\\x07' "a label: they are printed visibly"
+like "$(on_terminal "NO_COLOR=1 dl show $exp")" 'rv\\x1b\[2J' "so is a reason"
 
 # ---- commands for the user to copy quote the folder's name, which another user may have chosen
 name="--force;touch ran;'\$(touch ran)'-0001"
@@ -78,7 +78,7 @@ word=$(sed -n "s/.*dl reproduce \(.*\) [0-9]*$/\1/p" out | head -1)
 rm -rf "./copied/$name/log/0"* "./copied/$name/trials"
 said=$(cd copied && dl show -- "$name" 2>&1)
 case ${word:+$said} in *"'dl rm $word' removes it"*) true ;; *) false ;; esac
-ok $? "nor does one that a message names"
+ok $? "so has one in a message"
 
 # ---- completion: bash expands the words that it is offered, and a terminal displays them
 mkdir -p 'copied/x$(touch ran)-0001' 'copied/x`touch${IFS}ran`-0001' "copied/x$(printf '\033[2J\nx;touch ran')-0001"
@@ -93,22 +93,22 @@ _dl
 printf '%s\n' "${COMPREPLY[@]}" | grep -v '^--'
 END
 is "$(cd copied && bash ../ask.bash "$srcdir/etc/completion/dl" 2>&1)" plain-0001 "completion offers no name that a shell expands"
-is "$(cd copied && dl --complete-help show | grep -v '^--' | tr '\t' ' ')" "plain-0001 experiment" "nor do those of zsh and fish"
-is "$(find . -name ran)" "" "and runs none"
+is "$(cd copied && dl --complete-help show | grep -v '^--' | tr '\t' ' ')" "plain-0001 experiment" "nor do zsh and fish"
+is "$(find . -name ran)" "" "and runs none of them"
 
 # ---- spreadsheets
 
 dl export $exp >plain.csv
 dl export --safe-csv $exp >safe.csv
-like "$(cat plain.csv)" '(^|,)"?=cmd' "CSV is as it is without a word"
+like "$(cat plain.csv)" '(^|,)"?=cmd' "CSV is raw by default"
 is "$(python3 -c '
 import csv, sys
 rows = list(csv.reader(open("safe.csv")))
 print([c for r in rows for c in r if c and c[0] in "=+@\t\r" or c[:1] == "-" and not c[1:2].isdigit()])' 2>&1)" "[]" "--safe-csv: no cell is a formula"
-like "$(cat safe.csv)" "'=cmd" "they are marked"
-like "$(cat safe.csv)" "'\\+1\\+1" "each kind"
-like "$(cat safe.csv)" "'@SUM" "of them"
-like "$(cat safe.csv)" ',-2\.[0-9]+(,|$)' "numbers are not"
+like "$(cat safe.csv)" "'=cmd" "formulas get a quote"
+like "$(cat safe.csv)" "'\\+1\\+1" "of each kind"
+like "$(cat safe.csv)" "'@SUM" "of each kind, @ included"
+like "$(cat safe.csv)" ',-2\.[0-9]+(,|$)' "numbers get none"
 dl export --safe-csv --format=json $exp >out 2>&1
-is "$?$(grep -c -- '--safe-csv is for --format=csv' out)" 21 "it is for CSV"
+is "$?$(grep -c -- '--safe-csv is for --format=csv' out)" 21 "--safe-csv needs CSV"
 done_testing

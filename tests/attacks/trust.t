@@ -37,15 +37,15 @@ do_it attacker save plain $all
 do_it victim load plain $all
 for kind in $all; do
     like "$(said $kind)" "^ ?refused: $group/$kind/.*\.h5: contains .* belongs to user $attacker_id.*trust=True" \
-        "$kind: another user's is refused, by file, owner and what to do"
+        "$kind: another user's is refused, with file, owner and remedy"
 done
 do_it victim load weights_only $all
 for kind in $all; do
-    [ $kind = estimator ] || like "$(said $kind)" "^ ?refused: .*weights_only" "$kind: and with weights_only"
+    [ $kind = estimator ] || like "$(said $kind)" "^ ?refused: .*weights_only" "$kind: also with weights_only"
 done
 do_it victim load trust $all
 for kind in $all; do
-    like "$(said $kind)" "^ran: " "$kind: trust=True reads it"
+    like "$(said $kind)" "^ran: " "$kind: trust=True loads it"
 done
 
 # ---- checkpoints without pickles can be read whoever wrote them
@@ -53,9 +53,9 @@ done
 case $all in *model*)
     do_it attacker save plain harmless
     do_it victim load plain harmless
-    is "$(said harmless)" " load done" "without pickles: another user's is read"
+    is "$(said harmless)" " load done" "without pickles another user's is loaded"
     do_it victim load weights_only harmless
-    is "$(said harmless)" " load done" "and with weights_only"
+    is "$(said harmless)" " load done" "also with weights_only"
     ;;
 esac
 
@@ -66,12 +66,12 @@ folders victim
 do_it victim save plain $all
 do_it victim load plain $all
 for kind in $all; do
-    like "$(said $kind)" "^ran: " "$kind: one's own is read without a word"
+    like "$(said $kind)" "^ran: " "$kind: the user's own is loaded silently"
 done
 find "$group" -name '*.h5' -exec chmod g+w {} +
 do_it victim load plain $all
 for kind in $all; do
-    like "$(said $kind)" "^ ?refused: .*others may write" "$kind: not when others may have written to it"
+    like "$(said $kind)" "^ ?refused: .*others may write" "$kind: not if others may have written to it"
 done
 
 # ---- a copy that dl fork makes of another user's checkpoint does not count as the user's own
@@ -90,12 +90,12 @@ attacker sh -c "mkdir -p '$attacker_home/bad/estimator'"
 attacker env RAN="$ran" "$python" "$srcdir/tests/attacks/trust.py" save "$attacker_home/bad" plain estimator >"$work/out" 2>&1
 attacker sh -c "cp '$attacker_home'/bad/estimator/*/ckpt/*.h5 '$group/f-0001/trials/0001/a.1/ckpt'"
 like "$(fork)" "^[1-9].*others have written it.*--trust.* 0$" "dl fork refuses another's checkpoint"
-like "$(fork --trust)" "^0 .* 1$" "but with --trust"
+like "$(fork --trust)" "^0 .* 1$" "--trust copies it"
 for mode in 664 646 644; do
     victim sh -c "cd '$group/f-0001/trials/0001/a.1/ckpt' && for f in *.h5; do cp \$f .own && chmod $mode .own && mv -f .own \$f; done"
     case $mode in
-    644) like "$(fork)" "^0 .* 2$" "mode $mode: it copies one's own" ;;
-    *) like "$(fork)" "^[1-9].*or may write to it.*--trust.* 1$" "mode $mode: it refuses one's own that others may write to" ;;
+    644) like "$(fork)" "^0 .* 2$" "mode $mode: it copies the user's own" ;;
+    *) like "$(fork)" "^[1-9].*or may write to it.*--trust.* 1$" "mode $mode: it refuses the user's own that others can write to" ;;
     esac
 done
 
@@ -119,30 +119,30 @@ in_copies () { # in_copies COMMAND...: run it as the victim in that folder; prin
 }
 mine="of user $attacker_id, and slurmdl unpickles nothing of it without trust=True"
 like "$(in_copies dl model export --models="$group/models" theirs exported)" "^0 dl: .*model.h5 has data $mine.*all digests match" \
-    "dl model export of another user's: a line says whose data it has"
+    "dl model export of another user's: one line says whose data it has"
 is "$(in_copies sh -c 'cd exported && sha256sum -c SHA256SUMS | grep -vc OK$')" "1 0 " "the sums are those of the copy"
 like "$(in_copies dl best --dir "$group" --export=best m-0001)" "^0 dl: .* has data $mine" "dl best --export as well"
 is "$(in_copies sh -c 'sha256sum <best/checkpoint.h5 | cut -c 1-64 | xargs -I{} grep -c {} best/manifest.json')" "0 1 " "its manifest has the digest of the copy"
 like "$(in_copies sh -c "dl model register --models=own --dir '$group' m-0001 1 mine && dl model export --models=own mine registered")" \
-    "^0 .*has data $mine" "dl model register, and export of one's own registry"
+    "^0 .*has data $mine" "dl model register, and export from the user's own registry"
 like "$(in_copies dl ckpt export "$group/m-0001/trials/0001" one.safetensors)" "^0 " "dl ckpt export"
-like "$(in_copies dl ckpt import one.safetensors imported.h5)" "^0 dl: imported.h5 has data $mine" "and import of what that made"
+like "$(in_copies dl ckpt import one.safetensors imported.h5)" "^0 dl: imported.h5 has data $mine" "and import of its output"
 attacker sh -c "dl ckpt export '$bad' '$group/his.safetensors'" >"$work/out" 2>&1
 like "$(in_copies dl ckpt import "$group/his.safetensors" his.h5)" "^0 dl: his.h5 has data $mine" "dl ckpt import of another user's file"
 in_copies sh -c 'dl ckpt export exported/model.h5 two.safetensors && dl ckpt import two.safetensors chain.h5' >/dev/null
 in_copies sh -c 'cp exported/model.h5 by-hand.h5' >/dev/null
 for copy in exported/model.h5 best/checkpoint.h5 registered/model.h5 imported.h5 his.h5 chain.h5 by-hand.h5; do
     like "$(restored "$victim_home/copies/$copy")" "^estimator  ?refused: .* belongs to user $attacker_id.*trust=True" "$copy: its pickle is refused"
-    is "$(in_copies dl ckpt verify $copy | cut -c 1)" 0 "$copy: it is whole"
+    is "$(in_copies dl ckpt verify $copy | cut -c 1)" 0 "$copy: it verifies"
 done
 like "$(restored "$victim_home/copies/exported/model.h5" trust)" "^estimator ran: " "trust=True reads it"
 # a copy that is passed on
 victim sh -c "umask 22; mkdir '$group/passed' && cp '$victim_home/copies/exported/model.h5' '$group/passed/'"
 like "$(in_copies dl ckpt export "$group/passed/model.h5" three.safetensors; grep -ao 'slurmdl_owner":"[0-9]*' "$victim_home/copies/three.safetensors")" \
-    "slurmdl_owner\":\"$attacker_id" "a copy of a copy of a copy says whose it was"
+    "slurmdl_owner\":\"$attacker_id" "a copy of a copy of a copy says who the owner was"
 # --trust
 rm -rf "$victim_home/copies/exported" "$victim_home/copies/best"
-is "$(in_copies dl model export --trust --models="$group/models" theirs exported)" "0 theirs/1: exported, all digests match " "--trust needs no line"
+is "$(in_copies dl model export --trust --models="$group/models" theirs exported)" "0 theirs/1: exported, all digests match " "--trust prints no line"
 like "$(restored "$victim_home/copies/exported/model.h5")" "^estimator ran: " "and makes it the user's own"
 in_copies dl best --trust --dir "$group" --export=best m-0001 >/dev/null
 like "$(restored "$victim_home/copies/best/checkpoint.h5")" "^estimator ran: " "dl best --trust"
@@ -151,15 +151,15 @@ like "$(restored "$victim_home/copies/trusted.h5")" "^estimator ran: " "dl ckpt 
 # a damaged mark of ownership counts as another user's
 for end in 0000000abc -000000001 4294967296; do
     victim sh -c "cd '$victim_home/copies' && head -c -11 by-hand.h5 >spoilt.h5 && echo '$end' >>spoilt.h5"
-    like "$(restored "$victim_home/copies/spoilt.h5")" "^estimator  ?refused: " "a mark that is none: $end"
+    like "$(restored "$victim_home/copies/spoilt.h5")" "^estimator  ?refused: " "an invalid mark: $end"
 done
 # the user's own checkpoint has no mark
 rm -rf "$victim_home/own"
 victim mkdir -p "$victim_home/own/estimator"
 RAN=$ran victim "$python" "$srcdir/tests/attacks/trust.py" save "$victim_home/own" plain estimator >/dev/null 2>&1
 own=$(echo "$victim_home"/own/estimator/*/ckpt/*.h5)
-is "$(in_copies sh -c "dl ckpt export '$own' own.safetensors && dl ckpt import own.safetensors own.h5")" "0 " "one's own needs no word"
-like "$(restored "$victim_home/copies/own.h5")" "^estimator ran: " "and stays one's own"
+is "$(in_copies sh -c "dl ckpt export '$own' own.safetensors && dl ckpt import own.safetensors own.h5")" "0 " "the user's own needs no option"
+like "$(restored "$victim_home/copies/own.h5")" "^estimator ran: " "and remains the user's own"
 # fork an experiment with an imported checkpoint
 victim sh -c "rm -f '$group/f-0001/trials/0001/a.1/ckpt/'*; cp '$victim_home/copies/by-hand.h5' '$group/f-0001/trials/0001/a.1/ckpt/$step'"
 before=$(fork | sed 's/.* //')
@@ -208,7 +208,7 @@ st.save({"x": Code()}, sys.argv[1], 1)' "$group/swap/his.h5"
     rm -f "$ran"
     is "$(victim timeout 500 "$python" "$work/swap.py" "$group/file/file.h5" "$group/swap/his.h5" "$victim_home/link.h5" 2>&1)" "some refused" \
         "a path that changes while it is read"
-    ok "$(test ! -e "$ran"; echo $?)" "never lets another user's run"
+    ok "$(test ! -e "$ran"; echo $?)" "never runs another user's code"
     ;;
 esac
 done_testing

@@ -38,11 +38,11 @@ ok $? "eight workers work"
 timeout 300 dl scale 9 many >/dev/null
 is "$(squeue -h -r | wc -l)" 9 "scale up: another task"
 timeout 300 dl scale 8 many >/dev/null
-is "$(squeue -h -r | wc -l)" 8 "scale down: that which waits is cancelled"
+is "$(squeue -h -r | wc -l)" 8 "scale down: the pending task is cancelled"
 timeout 300 dl scale 6 many >/dev/null
 wait_for 300 sh -c '[ "$(squeue -h -r -t RUNNING | wc -l)" -eq 6 ]'
-ok $? "and then the highest end"
-is "$(count many-0001 park)" 2 "and save what they have"
+ok $? "then the highest-numbered ones end"
+is "$(count many-0001 park)" 2 "and save their state"
 wait_for 300 sh -c '[ "$(squeue -h -r | wc -l)" -eq 6 ]'
 
 # ---- a running sweep sends no requests to Slurm
@@ -122,7 +122,7 @@ is "$(count lane-0001 fail)" 0 "none failed"
 lost=$(count lane-0001 lost)
 [ "$lost" -ge 1 ] && [ "$lost" -le 2 ]
 ok $? "what the worker had begun, or had claimed, was lost with it ($lost)"
-like "$(cat lane-0001/workers/*)" '"slot":"[0-9]*_1\.1"' "workers are named by their lane"
+like "$(cat lane-0001/workers/*)" '"slot":"[0-9]*_1\.1"' "workers are named after their lane"
 
 # ---- a trial of two nodes with two ranks each, stopped halfway
 program rank.sh <<'END'
@@ -142,7 +142,7 @@ is "$(sort rank-0001/trials/0001/a.1/log | tr '\n' ' ')" \
 pkill -USR2 -f "^[^ ]*dl worker -- $work/rank-0001"
 wait_for 300 sh -c 'cat rank-0001/log/0*/0* | grep "\"op\":\"park\""'
 ok $? "the trial is parked"
-is "$(find rank-0001 -name 'saved.*' | wc -l)" 4 "each rank heard SIGTERM and had the time to save"
+is "$(find rank-0001 -name 'saved.*' | wc -l)" 4 "each rank got SIGTERM and had time to save"
 
 # ---- dl worker in the user's own step
 program step.sh <<'END'
@@ -153,7 +153,7 @@ END
 conf step ./step.sh 6 'workers = 1;'
 dir=$(timeout 300 dl run --no-workers step.conf)
 # --overcommit, because only two cores are free if the ranks are back
-runs 0 "dl worker in a step of an own allocation" srun -n4 --overcommit --quiet dl worker "$dir"
+runs 0 "dl worker in a step of the user's allocation" srun -n4 --overcommit --quiet dl worker "$dir"
 is "$(cat step-0001/workers/* | sed -n 's/.*"slot":"[0-9]*\.0_\([0-9]\)".*/\1/p' | sort | tr '\n' ' ')" "0 1 2 3 " "each task is a worker"
 like "$(dl ls)" 'step-0001 +completed' "the sweep completes"
 # ---- the task with the ranks comes back
@@ -179,7 +179,7 @@ is "$(count save-0001 fail)$(count save-0001 lost)" 00 "no attempt failed or was
 [ "$(count save-0001 park)" -ge 1 ]
 ok $? "it was parked ($(count save-0001 park))"
 is "$(count save-0001 submit)" 1 "its task went back into the queue"
-like "$(cat save-0001/trials/0001/a.2/log)" '^from [1-9][0-9]*$' "and it went on from its checkpoint"
+like "$(cat save-0001/trials/0001/a.2/log)" '^from [1-9][0-9]*$' "and it continued from its checkpoint"
 wait $sleep
 is $? 0 "trainer without checkpoints, no scontrol: the sweep completes"
 is "$(count sleep-0001 fail)$(count sleep-0001 lost)" 00 "no attempt failed or was lost"
@@ -191,9 +191,9 @@ for e in map(json.loads, sys.stdin):
     if e.get("op") in ends:
         ends[e["op"]].append(e["seconds"])
 usual = sum(ends["result"]) / len(ends["result"])
-print([s for s in ends["park"] if s < 1.3 * usual])')" "[]" "no segment was begun that did not fit ($(count sleep-0001 park) took longer)"
+print([s for s in ends["park"] if s < 1.3 * usual])')" "[]" "no segment began that did not fit ($(count sleep-0001 park) took longer)"
 [ "$(count sleep-0001 submit)" -ge 2 ]
-ok $? "its tasks submitted themselves again ($(count sleep-0001 submit) arrays)"
+ok $? "its tasks resubmitted themselves ($(count sleep-0001 submit) arrays)"
 queue_is_empty
 
 done_testing

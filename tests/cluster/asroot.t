@@ -59,20 +59,20 @@ like "$(cat off.touched)" '^openat .*plugstack.conf$' "plugstack.conf among them
 sort -u off.touched off2.touched >slurm.touched
 for what in idle on; do
     # the plugin in srun may read its command line, to find GPU options for site defaults
-    is "$(comm -13 slurm.touched $what.touched | grep -v -e '^openat WORK/dl\.so$' -e '^openat /proc/self/cmdline$')" "" "$what: root touches nothing else but dl.so"
-    is "$(grep -cx 'openat WORK/dl.so' $what.touched)" 1 "$what: and that"
+    is "$(comm -13 slurm.touched $what.touched | grep -v -e '^openat WORK/dl\.so$' -e '^openat /proc/self/cmdline$')" "" "$what: root touches nothing else except dl.so"
+    is "$(grep -cx 'openat WORK/dl.so' $what.touched)" 1 "$what: and it does touch that"
 done
 # the traces are complete: they have the files that the plugin reads as the user
 like "$(cat on.trace)" "open.*nccl\.d/site\.conf" "the profile is read"
-is "$(grep -c 'nccl\.d' idle.trace)" 0 "by those who ask only"
-is "$(comm -13 slurm.touched on.touched | grep -c site.conf)" 0 "by the user"
+is "$(grep -c 'nccl\.d' idle.trace)" 0 "only by those who ask"
+is "$(comm -13 slurm.touched on.touched | grep -c site.conf)" 0 "as the user"
 # and a plugin that accesses a file as root is detected
 other_plugin "$work/curious.so" "$srcdir/tests/cluster/hooks/curious.c" 2>err
 ok $? "a plugin that looks at a file as root"
 sed 's/^/# /' err
 echo "optional $work/curious.so $work/home/own" >"$plugstack"
 traced curious
-like "$(comm -13 slurm.touched curious.touched)" '^(openat|access|stat|newfstatat|faccessat2?) WORK/home/own$' "is seen"
+like "$(comm -13 slurm.touched curious.touched)" '^(openat|access|stat|newfstatat|faccessat2?) WORK/home/own$' "is detected"
 unharmed
 
 # ---- slurmd, which loads every plugin when it starts
@@ -96,5 +96,5 @@ start slurmd
 start slurmd2
 echo "$line" >"$plugstack"
 start slurmd3
-is "$(sort -u slurmd.touched slurmd2.touched | comm -13 - slurmd3.touched)" "openat WORK/dl.so" "slurmd itself: dl.so, and nothing else"
+is "$(sort -u slurmd.touched slurmd2.touched | comm -13 - slurmd3.touched)" "openat WORK/dl.so" "slurmd itself touches dl.so and nothing else"
 done_testing

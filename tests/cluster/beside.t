@@ -47,20 +47,20 @@ load "$dl" "$container"
 is "$(timeout 300 srun -Q -n1 --dl=torch --container-image=a.sqsh sh -c "$show")" "0 0 a.sqsh 100" "before another plugin: both work, and it sees the rank"
 load "$container" "$dl"
 is "$(timeout 300 srun -Q -n1 --container-image=a.sqsh --dl=torch --dl-bind=closest sh -c "$show")" "0 none a.sqsh 100" "after it: both work"
-is "$(timeout 300 srun -Q -n1 --container-image=a.sqsh sh -c "$show")" " none a.sqsh 100" "it alone"
+is "$(timeout 300 srun -Q -n1 --container-image=a.sqsh sh -c "$show")" " none a.sqsh 100" "the other alone"
 is "$(timeout 300 srun -Q -n1 --dl=torch sh -c "$show")" "0   0" "ours alone"
 timeout 300 sbatch -Q -W --dl=torch --container-image=b -n1 -o out --wrap "srun -Q sh -c '$show'" >/dev/null
 is "$(cat out)" "0 none b 100" "through sbatch"
 load "$container same" "$dl when=gpus:any default=torch"
 out=$(timeout 300 srun -Q -n1 sh -c 'echo "rank $RANK"' 2>&1)
 like "$out" '^rank 0$' "another plugin has the same option: the job runs, and the site's default acts"
-like "$out" 'provided by both dl.so and container.so' "and Slurm tells"
+like "$out" 'provided by both dl.so and container.so' "and Slurm reports it"
 
 # ---- a plugin of another release
 if [ -f other.so ]; then
     load "optional $work/other.so" "$container"
     out=$(timeout 300 srun -Q -n1 --container-image=a sh -c "$show" 2>&1)
-    like "$out" '^ none a 100$' "optional and built for another release: jobs run without it"
+    like "$out" '^ none a 100$' "optional, and built for another release: jobs run without it"
     like "$out" 'ncompatible' "and Slurm says so"
 fi
 unharmed

@@ -20,9 +20,9 @@ step () { # step STATUS NAME SRUN-ARGUMENT...: run a step; its output is in the 
     is $? "$wanted" "$what"
 }
 step 0 "a good step" --dl-check -N3 --ntasks-per-node=2 sh -c 'echo ran $SLURM_DL_GATHER'
-is "$(grep -c '^ran$' out)" 6 "runs, without the token"
+is "$(grep -c '^ran$' out)" 6 "it runs, without the token"
 like "$(cat err)" '^dl: check: 3 nodes, 6 ranks, 6 GPUs: good' "after one verdict"
-is "$(grep -c 'dl: check' err)" 1 "and no further word"
+is "$(grep -c 'dl: check' err)" 1 "and prints nothing else"
 step 0 "without the option" -N3 -n3 sh -c 'echo ran'
 is "$(grep -c dl: err)" 0 "nothing is checked"
 step 0 "--dl-check=off" --dl-check=off -n1 sh -c 'echo ran'
@@ -32,13 +32,13 @@ is "$(cat out)" "" "no rank's program runs"
 like "$(cat err)" '^dl: check: bad: n2: GPU 00000000:1B:00.0: 3 uncorrected' "the node and the GPU are named"
 like "$(cat err)" 'Exited with exit code 75' "ranks on good nodes end with 75"
 FAKE_FAULTS=n3:hang:1 step 79 "a driver that hangs on n3" --dl-check -N3 -n3 true
-like "$(cat err)" 'BAD: n3: GPUs: no answer for 8 s at GPU number 1(; and [0-9]+ more)? \([0-9]+\.' "is named in time"
+like "$(cat err)" 'BAD: n3: GPUs: no answer for 8 s at GPU number 1(; and [0-9]+ more)? \([0-9]+\.' "it is named in time"
 FAKE_FAULTS=n2:link:1 step 79 "NVLinks down on n2" --dl-check -N3 -n3 true
-like "$(cat err)" 'bad: n2: GPU 00000000:1C:00.0: 1 of 12 NVLinks down' "are told"
+like "$(cat err)" 'bad: n2: GPU 00000000:1C:00.0: 1 of 12 NVLinks down' "are reported"
 FAKE_FAULTS=n2:unloaded:0 step 79 "a driver that is not loaded on n2" --dl-check -N3 -n3 --gpus-per-node=2 true
-like "$(cat err)" 'bad: n2: GPUs: 2 expected \(by Slurm\), but cannot check any: the NVIDIA driver is not loaded \(NVML error 9\)' "is told"
+like "$(cat err)" 'bad: n2: GPUs: 2 expected \(by Slurm\), but cannot check any: the NVIDIA driver is not loaded \(NVML error 9\)' "is reported"
 FAKE_FAULTS=n1:driver:0 step 0 "another driver on n1" --dl-check -N3 -n3 true
-like "$(cat err)" 'warning: n1: NVIDIA driver 470.1, but 550.54.15 on 2 of 3 nodes' "is told"
+like "$(cat err)" 'warning: n1: NVIDIA driver 470.1, but 550.54.15 on 2 of 3 nodes' "is reported"
 program slow.sh <<'END'
 case $1 in check-rank) [ "$SLURM_PROCID" != 2 ] || exec sleep 800 ;; esac
 exec dl "$@"
@@ -55,12 +55,12 @@ else
     pid=$!
     wait_for 300 grep -q listens listens
     MASTER_PORT=$port MASTER_ADDR=127.0.0.1 step 75 "MASTER_PORT is in use" --overlap --dl-check -w n1 -N1 -n1 true
-    like "$(cat err)" "BAD: n1: cannot listen on MASTER_PORT $port on rank 0's node: Address already in use" "is told, and no node blamed"
+    like "$(cat err)" "BAD: n1: cannot listen on MASTER_PORT $port on rank 0's node: Address already in use" "is reported, and no node blamed"
     kill $pid 2>/dev/null
     wait $pid 2>/dev/null
 fi
 MASTER_PORT=$((port + 1)) MASTER_ADDR=240.0.0.1 step 75 "a master that cannot be reached" --dl-check -N2 -n2 true
-like "$(cat err)" "cannot connect to MASTER_ADDR 240.0.0.1, MASTER_PORT [0-9]+: " "is told"
+like "$(cat err)" "cannot connect to MASTER_ADDR 240.0.0.1, MASTER_PORT [0-9]+: " "is reported"
 step 0 "a real one can" --dl=torch --dl-check -N3 -n3 true
 like "$(cat err)" ': good' "and is good"
 step 0 "by hand, without the option" -N3 -n3 dl check --table
@@ -102,14 +102,14 @@ END
 sed 's/"quick"/"quik"/' one.conf >typo.conf
 like "$(dl run --dry-run typo.conf 2>&1)" "'resources.check' is 'quik': no such value; did you mean quick" "a typo in the experiment file"
 FAKE_FAULTS=n1:ecc:0 timeout 900 dl run one.conf >out 2>&1
-is $? 0 "an experiment goes on without the bad node"
+is $? 0 "an experiment continues without the bad node"
 like "$(dl show one)" 'machine n1 is excluded: it failed its check' "which is excluded"
 is "$(dl show one | grep -c 'machine n[23] is excluded')" 0 "and no other"
 FAKE_FAULTS=n2:ecc:0 timeout 900 dl run two.conf >out 2>&1
-is $? 0 "so does one whose trials have two nodes"
-like "$(dl show two)" 'machine n2 is excluded: it failed its check' "and a bad one that is not the worker's is excluded"
+is $? 0 "so does one with two-node trials"
+like "$(dl show two)" 'machine n2 is excluded: it failed its check' "a bad node other than the worker's is excluded"
 is "$(dl show two | grep -c 'machine n[13] is excluded')" 0 "and no other"
-like "$(dl show two 1)" "^trial 1: completed" "the trial was tried again, although max_restarts is 0"
+like "$(dl show two 1)" "^trial 1: completed" "the trial was retried, although max_restarts is 0"
 # ---- the plugin's options reach the ranks of a trial, from resource keys and from sbatch_args as one string
 cat >plugin.conf <<'END'
 name = "keys";
@@ -148,14 +148,14 @@ for step in line list keys; do
         "DL_DEBUG_PATH DL_NCCL_SET RANK DL_DEBUG_PATH DL_NCCL_SET RANK " "they reach both ranks of step $step"
 done
 timeout 60 dl run --dry-run --set 'resources.bind="nowhere"' keys.conf >out 2>&1
-like "$(cat out)" "^keys.conf:.*|'resources.bind' is 'nowhere': .*closest" "a value that there is not"
+like "$(cat out)" "^keys.conf:.*|'resources.bind' is 'nowhere': .*closest" "an unknown value"
 
 # ---- nodes that differ
 if [ -n "$hosts" ]; then
     slurmd=$(cat "${SLURM_CONF%/*}/run/slurmd-n2.pid")
     nsenter -t "$slurmd" -n ip link set eth0 mtu 600
     step 79 "another MTU on n2" --dl-check -N3 -n3 true
-    like "$(cat err)" 'bad: n2: MTU 600, but 1500 on 2 of 3 nodes' "is told"
+    like "$(cat err)" 'bad: n2: MTU 600, but 1500 on 2 of 3 nodes' "is reported"
     nsenter -t "$slurmd" -n ip link set eth0 mtu 1500
     innode () { # innode K COMMAND...: run it in the network namespace of node K
         p=$(cat "${SLURM_CONF%/*}/run/slurmd-n$1.pid")
@@ -165,27 +165,27 @@ if [ -n "$hosts" ]; then
     for k in 1 2 3; do innode $k ip link add ib0 type veth peer name ib1; done
     for k in 1 3; do for i in 0 1; do innode $k ip link set ib$i up; done; done
     step 0 "a link that is down on n2" --dl-check -N3 -n3 true
-    like "$(cat err)" 'warning: n2: IP interfaces in use: 1, but 3 on 2 of 3 nodes' "is told"
+    like "$(cat err)" 'warning: n2: IP interfaces in use: 1, but 3 on 2 of 3 nodes' "is reported"
     innode 2 ip link set ib0 up
     step 0 "a link without a carrier" --dl-check -N3 -n3 true
-    like "$(cat err)" 'warning: n2: network: ib0 is up but has no carrier' "is told"
+    like "$(cat err)" 'warning: n2: network: ib0 is up but has no carrier' "is reported"
     for k in 1 2 3; do innode $k ip link delete ib0; done
     prlimit --pid "$slurmd" --nofile=999:4096
     step 0 "another limit on n2" --dl-check --propagate=NONE -N3 -n3 true
-    like "$(cat err)" 'warning: n2: limit of open files 999, but [0-9]+ on 2 of 3 nodes' "is told"
+    like "$(cat err)" 'warning: n2: limit of open files 999, but [0-9]+ on 2 of 3 nodes' "is reported"
     line=$(cat "$plugstack")
     printf '%s\n' "$line" >other.conf
     nsenter -t "$slurmd" -m mount --bind "$PWD/other.conf" "$plugstack"
     printf '%s when=gpus:any default=torch\n' "$line" >"$plugstack"
     step 0 "other arguments on n2" --dl-check -N3 -n3 true
-    like "$(cat err)" 'warning: n2: arguments of dl.so in plugstack.conf: dl=.*, but dl=.* on 2 of 3 nodes' "are told"
+    like "$(cat err)" 'warning: n2: arguments of dl.so in plugstack.conf: dl=.*, but dl=.* on 2 of 3 nodes' "are reported"
     step 0 "srun decides" -N3 -n3 sh -c 'echo "rank ${RANK-none}"'
     is "$(sort out | tr '\n' ' ')" "rank 0 rank 1 rank 2 " "and all nodes follow it"
     variant "$work/other.so" -O0
     printf 'optional %s dl=%s\n' "$work/other.so" "$builddir/launcher/dl" >other.conf
     printf '%s\n' "$line" >"$plugstack"
     step 0 "another build of the plugin on n2" --dl-check -N3 -n3 true
-    like "$(cat err)" 'warning: n2: build of dl.so [0-9a-f]{16}, but [0-9a-f]{16} on 2 of 3 nodes' "is told"
+    like "$(cat err)" 'warning: n2: build of dl.so [0-9a-f]{16}, but [0-9a-f]{16} on 2 of 3 nodes' "is reported"
     is "$(grep -c 'arguments of dl.so' err)" 0 "and no other arguments"
     printf '%s deny=torch\n' "$line" >other.conf
     step 0 "what only n2 denies" --dl=torch -N3 -n3 sh -c 'echo "rank ${RANK-none}"'

@@ -29,13 +29,13 @@ is "$out" "0 INFO nccl.0.%h.%p.log 2000 flight_ 1
 1 INFO nccl.1.%h.%p.log 2000 flight_ 1" "the variables, a log for each rank"
 is "$(folder)" "" "a folder without a file is removed at the end"
 timeout 300 srun --dl-debug -n2 -N2 true 2>err
-like "$(cat err)" "^ *1 +n2 " "a table says who is where"
-is "$(grep -cE '^ *[01] +n[12] ' err)" 2 "of all ranks"
+like "$(cat err)" "^ *1 +n2 " "a table lists the ranks and their nodes"
+is "$(grep -cE '^ *[01] +n[12] ' err)" 2 "it has all ranks"
 is "$(NCCL_DEBUG=TRACE TORCH_NCCL_TRACE_BUFFER_SIZE=7 PYTHONPATH=/x timeout 300 srun --dl-debug -n1 sh -c 'echo $NCCL_DEBUG $TORCH_NCCL_TRACE_BUFFER_SIZE $PYTHONPATH')" \
     "TRACE 7 $srcdir/etc/debug:/x" "the user's exports win"
 is "$(timeout 300 srun --dl-debug --dl-nccl=auto -n1 sh -c 'echo $NCCL_DEBUG')" INFO "but not what --dl-nccl has set"
-is "$(DL_DEBUG_DIR=sub timeout 300 srun --dl-debug -n1 sh -c 'echo ${DL_DEBUG_PATH##*/}' 2>err)" "" "a folder that is not there"
-like "$(cat err)" 'dl: --dl-debug: nothing is kept: .*/sub/dl-debug-[0-9]+\.0: No such file or directory; choose another folder' "is told, and the job goes on"
+is "$(DL_DEBUG_DIR=sub timeout 300 srun --dl-debug -n1 sh -c 'echo ${DL_DEBUG_PATH##*/}' 2>err)" "" "a folder that does not exist"
+like "$(cat err)" 'dl: --dl-debug: nothing is kept: .*/sub/dl-debug-[0-9]+\.0: No such file or directory; choose another folder' "is reported, and the job continues"
 is "$(grep -c 'dl:' err)" 1 "in one line"
 runs 3 "the exit status is the job's" srun --dl-debug -n2 sh -c 'exit 3'
 
@@ -64,16 +64,16 @@ timeout 300 srun --dl-debug=hang:5,kill -N2 -n4 "$python" hang.py >out 2>err
 is $? 134 "ranks that hang are ended on request, by SIGABRT"
 like "$(cat err)" 'dl: no progress for 5 s, ending the step: 3 ranks \(0,2-3\) are in wait \(threading\.py:[0-9]+\) from all_reduce \(hang\.py:6\); rank 1 is in load_batch \(hang\.py:4\); stacks of all ranks: /.*/dl-debug-[0-9]+\.0/dump-1$' \
     "the odd rank is named"
-is "$(grep -c 'dl:' err)" 1 "once for the step"
+is "$(grep -c 'dl:' err)" 1 "once per step"
 d=$(folder)
 is "$(cd "$d/dump-1" && echo rank-*)" "rank-0 rank-1 rank-2 rank-3" "the stacks of all ranks are there"
 out=$(dl debug "${d#dl-debug-}")
-like "$out" '^ +3 ranks 0,2-3 +wait .* from all_reduce \(hang\.py:6\)$' "dl debug: a line for those at one place"
-like "$out" '^ +1 rank  1 +load_batch \(hang\.py:4\)  \[n1\]$' "and one for the odd one"
+like "$out" '^ +3 ranks 0,2-3 +wait .* from all_reduce \(hang\.py:6\)$' "dl debug: one line for ranks at the same place"
+like "$out" '^ +1 rank  1 +load_batch \(hang\.py:4\)  \[n1\]$' "and one for the odd rank"
 like "$(dl debug "$(echo "$d" | sed 's/dl-debug-//; s/\..*//')")" 'load_batch' "dl debug JOB"
 dl debug 999999 2>err
 is $? 3 "no such job"
-like "$(cat err)" '^dl: \./dl-debug-999999: no such folder: name it' "is told"
+like "$(cat err)" '^dl: \./dl-debug-999999: no such folder: name it' "is reported"
 
 # ---- a native program, and one in a shell
 cat >hang.c <<'END'
@@ -86,9 +86,9 @@ ${CC:-cc} -g -O0 -pthread hang.c -o hang
 timeout 300 srun --dl-debug=hang:5,kill -n1 sh -c './hang; exit $?' >out 2>err
 is $? 134 "a native program below a shell"
 if command -v gdb >/dev/null; then
-    like "$(cat err)" 'rank 0 is in .*pthread_mutex_lock.* from wait_for_lock \(hang\.c:3\)' "gdb says where"
+    like "$(cat err)" 'rank 0 is in .*pthread_mutex_lock.* from wait_for_lock \(hang\.c:3\)' "gdb finds the place"
 else
-    like "$(cat err)" "rank 0 is in the kernel's futex" "the kernel says where"
+    like "$(cat err)" "rank 0 is in the kernel's futex" "the kernel names the place"
 fi
 
 # ---- a rank that has ended, and a stopped one
@@ -107,7 +107,7 @@ like "$(cat err)" 'dl: rank 0 has ended.*\(ValueError: no such file of data\), a
 scancel -u "$(id -un)"
 wait $srun 2>/dev/null
 is "$(sed -n '1s/(.*//p' "$(folder)"/error.0.*)" "Traceback " "its exception is kept"
-like "$(dl debug --last "$(folder)")" '^rank 0 ended: ValueError: no such file of data' "dl debug says it"
+like "$(dl debug --last "$(folder)")" '^rank 0 ended: ValueError: no such file of data' "dl debug reports it"
 
 cat >stops.py <<'END'
 import os, signal, threading
@@ -116,7 +116,7 @@ if os.environ["SLURM_PROCID"] == "1":
 threading.Event().wait()
 END
 timeout 300 srun --dl-debug=5,kill -N1 -n3 "$python" stops.py >out 2>err
-is $? 134 "a stopped rank is ended, too"
+is $? 134 "a stopped rank is killed, too"
 like "$(cat err)" '2 ranks \(0,2\) are in wait .*; rank 1 is stopped \(SIGSTOP\)' "and named as stopped"
 
 # ---- healthy programs
@@ -177,7 +177,7 @@ unhurt logs $logs "a program that logs is never said to hang"
 unhurt computes $computes "a program that computes is never said to hang"
 unhurt one1 $one1 "a rank that waits for one that works, on 1 nodes"
 unhurt one2 $one2 "a rank that waits for one that works, on 2 nodes"
-is "$(cat one1/out one2/out | grep poll | tr '\n' ' ')" "poll 0 poll 0 " "and no look at it breaks off its system call"
+is "$(cat one1/out one2/out | grep poll | tr '\n' ' ')" "poll 0 poll 0 " "looking at it does not interrupt its system call"
 
 # ---- on demand
 rm -f out err
@@ -186,12 +186,12 @@ srun=$!
 wait_for 300 sh -c '[ "$(grep -c begin out)" = 2 ]'
 wait_for 300 sh -c "ls $(folder)/watch-0 $(folder)/watch-1"
 out=$(timeout 300 dl debug "$(folder)")
-like "$out" 'dump-1, .*: requested by dl debug' "dl debug asks a step that runs"
+like "$out" 'dump-1, .*: requested by dl debug' "dl debug inspects a running step"
 like "$out" '^ +1 rank  0 +wait .* from all_reduce' "rank 0"
 like "$out" '^ +1 rank  1 +load_batch \(hang\.py:4\)' "rank 1"
-is "$(grep -c 'dl:' err)" 0 "the step says nothing"
+is "$(grep -c 'dl:' err)" 0 "the step prints nothing"
 kill -0 $srun
-ok $? "and goes on"
+ok $? "and continues"
 scancel -u "$(id -un)"
 wait $srun 2>/dev/null
 
@@ -211,11 +211,11 @@ END
     timeout 300 srun --dl=torch --dl-debug=hang:25,kill -N1 -n3 "$python" gloo.py >out 2>err
     is $? 134 "a hung all_reduce"
     like "$(cat err)" '2 ranks \(0-1\) are in all_reduce \(distributed_c10d\.py:[0-9]+\) from .*\(gloo\.py:[0-9]+\); rank 2 is in slow_data \(gloo\.py:6\)' \
-        "PyTorch: who waits in all_reduce, and who does not"
+        "PyTorch: which ranks wait in all_reduce, and which do not"
 else
     skip "PyTorch" "no python3-torch"
 fi
 no_watchers () { ! pgrep -f "dl watch-ranks $work"; }
 wait_for 600 no_watchers
-ok $? "no watcher is left"
+ok $? "no watcher is left running"
 done_testing

@@ -73,9 +73,9 @@ await 6 "and six when they see each other"
 touch enough
 wait_for 600 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
 ok $? "it ends"
-is "$(awk '$1 < world { print } { world = $1 }' trace | head -n 3)" "" "no world went on beside a newer one"
+is "$(awk '$1 < world { print } { world = $1 }' trace | head -n 3)" "" "no world continued beside a newer one"
 [ "$(grep -c 'the weights are right' out)" -ge 1 ]
-ok $? "the weights are right"
+ok $? "the weights are correct"
 is "$(grep -c 'wrong\|failed:' out)" 0 "on all ranks"
 scancel "$job" 2>/dev/null
 sed 's/^/# /' out

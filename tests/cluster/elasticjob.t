@@ -54,24 +54,24 @@ wait_for 300 grep -q "n$((unit + 1)): ended .*restarting in 1 s" out
 as_ordinary scontrol update nodename=n2 state=down reason=test
 worlds 4 "Slurm takes a node away: the one that was killed, and has come back, takes its place"
 is "$(scale 4)" "0 RUN: 4 nodes, as before" "dl scale to the same number"
-is "$(scale 1)" "2 dl: RUN: must have from 2 to 4 nodes" "below --min it is refused"
-is "$(scale 5)" "2 dl: RUN: must have from 2 to 4 nodes" "and beyond --max"
-is "$(scale 2)" "0 RUN: 2 nodes" "to fewer"
+is "$(scale 1)" "2 dl: RUN: must have from 2 to 4 nodes" "a number below --min is refused"
+is "$(scale 5)" "2 dl: RUN: must have from 2 to 4 nodes" "and one above --max"
+is "$(scale 2)" "0 RUN: 2 nodes" "scaling down"
 worlds 2 "two go on"
 wait_for 300 sh -c "sed '1,/2 nodes requested/d' out | grep -c ': left (' | grep -qx 2"
-ok $? "and the others are let go"
+ok $? "the other nodes are released"
 scale 3 >said3
-is "$(cat said3), $(scale 4)" "0 RUN: 3 nodes, 0 RUN: 4 nodes" "to more, twice"
+is "$(cat said3), $(scale 4)" "0 RUN: 3 nodes, 0 RUN: 4 nodes" "scaling up, twice"
 worlds 4 "the last number counts"
 scale 3 >said3
 kill_rank 0
 wait_for 300 sh -c "grep ' has . ranks' out | tail -n 1 | grep -q 'has 3 ranks'"
-ok $? "to fewer, and a rank dies: three go on"
+ok $? "scaling down while a rank dies: three continue"
 sleep 1
-is "$(grep -c 'wrong\|failed:' out)" 0 "nothing is wrong"
+is "$(grep -c 'wrong\|failed:' out)" 0 "no error"
 as_ordinary scancel "$job"
 wait_for 300 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
 ok $? "scancel ends it"
-is "$(scale 3)" "2 dl: RUN has ended: there is nothing to scale" "then there is nothing to scale"
+is "$(scale 3)" "2 dl: RUN has ended: there is nothing to scale" "then dl scale finds nothing"
 sed 's/^/# /' out
 done_testing

@@ -18,21 +18,21 @@ ok $? "a job of four hosts"
 before=$(grep -c 'has 4 ranks' out)
 kill_rank 2.1 "$ranks"
 await_world "[34]" 1
-ok $? "a rank is killed: the others go on"
+ok $? "a rank is killed: the others continue"
 await_world 4 "" $((before + 1))
 ok $? "and the fourth comes back"
 begin=$(date +%s)
 before=$(grep -c 'has 3 ranks' out)
 ip link set "mcb$(cat "$(dirname "$SLURM_CONF")/place").4" down
 await_world 3 "" $((before + 1))
-ok $? "a host is unplugged: three go on"
+ok $? "a host is unplugged: three continue"
 echo "# after $(($(sed -n 's/^\([0-9]*\): .* has 3 ranks.*/\1/p' out | tail -1) - begin)) s"
 wait_for 300 grep -q 'Node failure on n4' out
 ok $? "Slurm takes the node away"
 timeout 300 dl scale 2 --dir="$work" "elastic.$job" >scale 2>&1
 is $? 0 "dl scale of a job"
 await_world 2 0
-ok $? "two go on"
+ok $? "two continue"
 scancel "$job"
 wait_for 300 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
 ok $? "scancel ends it"

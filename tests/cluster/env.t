@@ -31,12 +31,12 @@ unset SLURM_RESV_PORTS
 # dl env in a step
 out=$(timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env)
 is $? 0 "in a step"
-like "$out" '^rank 0 of 1: task 0 of node 0 \(n[1-3]\)' "where this is"
+like "$out" '^rank 0 of 1: task 0 of node 0 \(n[1-3]\)' "the place"
 like "$out" '^  WORLD_SIZE=1$' "what the plugin set"
 out=$(RANK=5 MASTER_PORT=1234 timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env 2>&1)
 like "$out" 'RANK=5 +\(the plugin.s: 0\)' "what the user exported, and what the plugin would have set"
 like "$out" 'RANK=5, but SLURM_PROCID=0' "a contradiction"
-like "$out" 'MASTER_PORT=1234 is exported, while MASTER_ADDR=127.0.0.1 is' "half of a pair"
+like "$out" 'MASTER_PORT=1234 is exported, while MASTER_ADDR=127.0.0.1 is' "one variable of a pair"
 timeout 300 srun --dl=torch --nodes=1 --ntasks=1 sh -c 'RANK=3 dl env >/dev/null' 2>/dev/null
 is $? 1 "its exit status"
 timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(d["plugin"]["RANK"] != "0" or d["contradictions"] != [])'

@@ -47,7 +47,7 @@ is "$(cat "$work"/flows/all-0001/steps/end/0/a.1/log)" completed "the exit handl
 before=$(submitted)
 like "$(dl flow run all.conf)" '/all-0002: 0 jobs submitted' "a second run submits no job"
 is "$(submitted)" $((before + 1)) "and Slurm has seen none"
-is "$(dl flow show all | sed 1q)" "$work/flows/all-0002: completed" "it is complete"
+is "$(dl flow show all | sed 1q)" "$work/flows/all-0002: completed" "it is completed"
 echo '#' >>upper.py
 rm "$GO"
 mkdir "$work/slow"
@@ -59,10 +59,10 @@ case "\$SLURM_JOB_ID \$*" in " "*all.twin*)
 esac
 exec $(command -v sbatch) "\$@"
 END
-like "$(PATH=$work/slow:$PATH timeout 300 dl flow run all.conf)" '/all-0003: [1-9] jobs submitted' "other code: it runs again"
+like "$(PATH=$work/slow:$PATH timeout 300 dl flow run all.conf)" '/all-0003: [1-9] jobs submitted' "changed code: it runs again"
 wait_for 300 no_jobs
 is "$(dl flow show all | sed 1q)" "$work/flows/all-0003: completed" "and completes"
-is "$(cat "$work"/flows/all-0003/log/*/* | grep -c '"op":"start".*"step":"twin"')" 1 "what a slow submitter is at a job does not submit again"
+is "$(cat "$work"/flows/all-0003/log/*/* | grep -c '"op":"start".*"step":"twin"')" 1 "a job that a slow submitter works on is not submitted twice"
 
 # ---- a step fails: its dependents do not run, the exit handler learns of it, and resume continues there
 cat >fail.conf <<END
@@ -77,14 +77,14 @@ steps = {
 END
 dl flow run fail.conf >/dev/null
 wait_for 300 no_jobs
-is "$(for s in first breaks rest any end; do state fail $s; done | tr '\n' ,)" "ok,failed,not run,ok,ok," "a step that fails, and what waits for it"
-is "$(cat "$work/ends")" "failed breaks rest" "the exit handler is told"
+is "$(for s in first breaks rest any end; do state fail $s; done | tr '\n' ,)" "ok,failed,not run,ok,ok," "a step that fails, and its dependents"
+is "$(cat "$work/ends")" "failed breaks rest" "the exit handler gets the state"
 touch "$work/mended"
 dl flow resume fail >/dev/null
 wait_for 300 no_jobs
-is "$(dl flow show fail | sed 1q)" "$work/flows/fail-0001: completed" "dl flow resume goes on"
+is "$(dl flow show fail | sed 1q)" "$work/flows/fail-0001: completed" "dl flow resume continues"
 is "$(wc -l <"$work/first")" 1 "and runs nothing twice"
-is "$(tail -1 "$work/ends")" "completed " "the exit handler is told, too"
+is "$(tail -1 "$work/ends")" "completed " "the exit handler gets it, too"
 
 # ---- a requeued job, a job whose wrapper is killed, and dl flow stop
 cat >long.conf <<END
@@ -119,12 +119,12 @@ printf '#!/bin/sh\n%s "$@"\nkill -9 $PPID\n' "$(command -v sbatch)" >"$work/dies
 chmod +x "$work/dies/sbatch"
 (PATH=$work/dies:$PATH dl flow run long.conf) >/dev/null 2>&1
 wait_for 300 starts 1
-like "$(dl flow resume long)" 'long-0003: 1 job submitted' "a job whose number was lost is found, what was not submitted is"
+like "$(dl flow resume long)" 'long-0003: 1 job submitted' "a job whose number was lost is found; one that was not submitted is submitted"
 is "$(cat "$work"/flows/long-0003/log/*/* | grep '"op":"s' | grep -o '"op":"[^"]*"\|"step":"[^"]*"\|"start":[0-9]*' | xargs -n 3 | sort)" \
     "op:start step:after start:1
 op:start step:long start:1
 op:submit step:after start:1
-op:submit step:long start:1" "and noted, without a second start"
+op:submit step:long start:1" "and recorded, without a second start"
 dl flow stop long >/dev/null
 wait_for 300 no_jobs
 
@@ -135,7 +135,7 @@ steps = { late = { entrypoint = "setsid sh -c \"touch ready; while kill -0 $$; d
 END
 dl flow run late.conf >/dev/null
 wait_for 300 no_jobs
-like "$(cat "$work"/flows/late-0001/log/*/*)" '"op":"park".*"step":"late"' "a command that is told to end before its wrapper has not failed"
+like "$(cat "$work"/flows/late-0001/log/*/*)" '"op":"park".*"step":"late"' "a command that is stopped before its wrapper has not failed"
 
 # ---- a folder name with characters that Slurm expands in paths
 cat >odd.conf <<'END'
@@ -181,14 +181,14 @@ wait_for 300 test -s "$work/held"
 timeout 300 srun -Q -p high --nodes=2 --exclusive true
 ok $? "a job of higher priority got the nodes"
 wait_for 300 no_jobs
-is "$(dl flow show moved | sed 1q)" "$work/flows/moved-0001: completed" "a preempted step begins again, and what waits for it goes on"
+is "$(dl flow show moved | sed 1q)" "$work/flows/moved-0001: completed" "a preempted step restarts, and its dependents run"
 cat >bad.conf <<END
 name = "bad";
 steps = { bad = { cache = false; entrypoint = "echo \$SLURMD_NODENAME >>$work/nodes; test \$(wc -l <$work/nodes) -ge 2 || exit 79"; }; };
 END
 dl flow run bad.conf >/dev/null
 wait_for 300 no_jobs
-is "$(dl flow show bad | sed 1q) $(sort -u "$work/nodes" | wc -l)" "$work/flows/bad-0001: completed 2" "a step that finds its node bad begins again on another one"
+is "$(dl flow show bad | sed 1q) $(sort -u "$work/nodes" | wc -l)" "$work/flows/bad-0001: completed 2" "a step on a bad node restarts on another one"
 cat >short.conf <<'END'
 name = "short";
 resources = { time = "1"; };
@@ -199,6 +199,6 @@ steps = {
 END
 dl flow run short.conf >/dev/null
 wait_for 300 no_jobs
-is "$(state short saves),$(state short no)" ok,failed "a step at its time limit saves, and goes on in a new job if it may be tried again"
+is "$(state short saves),$(state short no)" ok,failed "a step at its time limit saves, and continues in a new job if retries are left"
 like "$(dl flow show short no)" "TIMEOUT: stopped after [0-9]* s, before the time limit" "and says why it failed"
 done_testing

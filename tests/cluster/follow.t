@@ -34,20 +34,20 @@ told () {
 # ---- srun has the plugin
 n2 "$line"
 run -N3 -n3 --dl=torch
-is "$ranks$(cat err)" "0 1 2 " "all nodes follow: no word"
+is "$ranks$(cat err)" "0 1 2 " "all nodes follow: no message"
 n2 "$line options=dl-bind"
 run -N3 -n3 --dl=torch
 is "$ranks$(cat err)" "0 1 2 " "a node with other options= follows srun"
 n2 "$line deny=torch when=gpus:any default=jax"
 run -N3 -n3 --dl=torch
-is "$ranks$(cat err)" "0 1 2 " "and one with another policy"
+is "$ranks$(cat err)" "0 1 2 " "so does one with another policy"
 n2 ""
 run -N3 -n3 --dl=torch --dl-nccl=none
 is "$ranks$(told)" "0 2 none $(missing n2 "--dl=torch --dl-nccl=none")" "a node without the plugin is named"
 head -c 100 "$work/dl.so" >cut.so
 n2 "optional $work/cut.so"
 run -N3 -n6 --overcommit --dl=torch --dl-bind=closest,verbose
-is "$(told | grep -v 'dl: rank')" "$(missing n2 '--dl=torch --dl-bind=closest,verbose')" "one with a part of the file, in one line"
+is "$(told | grep -v 'dl: rank')" "$(missing n2 '--dl=torch --dl-bind=closest,verbose')" "one with part of the file is named, in one line"
 n2 "optional $work/other.so"
 run -N3 -n3 --dl=torch
 is "$ranks$(told)" "0 1 2 dl: another build of dl.so on n2; see dl-spank(8)" "another build is named"
@@ -57,23 +57,23 @@ run -N2 -n2
 is "$ranks$(told | grep -v 'default is')" "0 none $(missing n2 "the site's defaults")" "a default that n2 does not follow"
 printf '%s when=gpus:any default=auto\n' "$line" >"$plugstack"
 timeout 300 srun -Q --cpu-bind=none -N2 -n2 true 2>err
-is "$(cat err)" "" "one that acts nowhere is no matter"
+is "$(cat err)" "" "one that applies nowhere does not matter"
 printf '%s\n' "$line" >"$plugstack"
 run -N1 -n1 -w n2 --dl=torch
 is "$ranks$(told)" "none $(missing n2 --dl=torch)" "no node follows"
 run -N1 -n1 -w n1 --dl=torch : -N1 -n1 -w n3 --dl=torch
 is "$ranks$(cat err)" "0 1 " "two components"
 run -N1 -n1 -w n1 --dl=torch : -N1 -n2 -w n2,n3 -N2 --dl=torch
-is "$(told)" "$(missing n2 --dl=torch)" "a node of one of two"
+is "$(told)" "$(missing n2 --dl=torch)" "a node of one of them"
 run --export=NONE -N3 -n3 --dl=torch
-is "$ranks$(told)" "0 2 none $(missing n2 --dl=torch)" "--export=NONE: the word of srun's travels as a variable of Slurm's"
+is "$ranks$(told)" "0 2 none $(missing n2 --dl=torch)" "--export=NONE: srun's message travels in a variable of Slurm"
 SLURM_EXPORT_ENV=FOO run -N1 -n1 -w n1 --dl=torch
 is "$ranks$(cat err)" "0 " "and with a list"
 out=$(SLURM_CPU_BIND=none timeout 300 dl doctor --nodes=3 2>err)
 like "$out" '^broken +n2: .*/plugstack.conf: plugin line: no line loads dl.so' "dl doctor --nodes: a node without the line"
-is "$(echo "$out" | grep -c 'KillWait: 5 s')/$(echo "$out" | grep 'KillWait' | sed 's/: .*//')" "1/change  all 3 nodes" "what all nodes have is told once"
+is "$(echo "$out" | grep -c 'KillWait: 5 s')/$(echo "$out" | grep 'KillWait' | sed 's/: .*//')" "1/change  all 3 nodes" "what all nodes have is reported once"
 timeout 300 srun -Q --dl=torch -w nowhere true 2>err
-is "$(grep -c 'no answer' err)" 0 "nor of a step that there never was"
+is "$(grep -c 'no answer' err)" 0 "nor of a step that never existed"
 sbatch -Q -W -N3 -n3 -w 'n[1-3]' --dl=torch -o batch.out --wrap 'srun -Q --cpu-bind=none sh -c "echo \${RANK-none}"; srun -Q --cpu-bind=none -N1 -n1 -w n2 true' 2>/dev/null
 is "$(told batch.out)" "$(missing n2 --dl=torch)
 $(missing 'any node of this step' --dl=torch)" "in a batch job"
@@ -96,12 +96,12 @@ is "$(cat batch.out)" 0 "where it is, nothing of that is left in a task"
 printf '#!/bin/sh\necho own\n' >own
 chmod +x own
 SLURM_PROLOG=$PWD/own timeout 300 sbatch -Q -W -n1 --dl=torch -o batch.out --wrap 'srun -Q sh -c "echo \$RANK"'
-is "$(tr '\n' ' ' <batch.out)" "own 0 " "a prolog of the user's stays"
+is "$(tr '\n' ' ' <batch.out)" "own 0 " "a prolog of the user is kept"
 
 # ---- plugstack.conf changes while a job is pending
 later () { # later PLUGSTACK NAME WANTED: check what a pending job prints after the change
     id=$(timeout 300 sbatch --parsable -H -N1 -n2 -w n1 --dl=torch --dl-nccl=none -o later.out --wrap 'srun -Q sh -c "echo \${RANK-none}"')
-    is "$(grep -lsa _SLURM_SPANK_OPTION_dl_ "$dir"/state/hash.*/job.*/environment | sed 's|.*/job\.\([0-9]*\)/.*|\1|' | grep -x "$id")" "$id" "a job that waits is found"
+    is "$(grep -lsa _SLURM_SPANK_OPTION_dl_ "$dir"/state/hash.*/job.*/environment | sed 's|.*/job\.\([0-9]*\)/.*|\1|' | grep -x "$id")" "$id" "a pending job is found"
     printf '%s\n' "$1" >"$plugstack"
     scontrol release "$id"
     wait_for 300 sh -c "scontrol show job $id | grep -qE 'JobState=(COMPLETED|FAILED)'"

@@ -220,8 +220,8 @@ program code/bare.sh <<'END'
 [ "$DL_ATTEMPT" = 2 ]
 END
 runs 0 "a program that leaves no file" env -C code dl job --dir="$work" --name=bare --nodes=2 -- ./bare.sh
-like "$(dl show bare)" 'attempt 2: starts without files' "dl show says that it began again without one"
-is "$(for name in ddp torchrun horovod; do dl show $name; done | grep -c 'starts without files')" 0 "and does not say so of the others"
+like "$(dl show bare)" 'attempt 2: starts without files' "dl show says that it restarted without one"
+is "$(for name in ddp torchrun horovod; do dl show $name; done | grep -c 'starts without files')" 0 "and does not say so for the others"
 
 # ---- TensorFlow: MultiWorkerMirroredStrategy, and ParameterServerStrategy with roles
 if [ -n "$tensorflow" ]; then

@@ -89,7 +89,7 @@ dl goodput --json heals 1 >rows.json
 quiet=$(sed -n 's/.*no rank has made progress for \([0-9]*\) s.*/\1/p' heals-0001/trials/0001/a.2/healing | head -1)
 idle=$(python3 -c 'import json; print(*(r["idle"] for r in json.load(open("rows.json")) if r["kind"] == "attempt"))')
 between "$((${quiet:-1000} - 2))" "$(echo "$idle" | cut -d' ' -f2)" "$((${quiet:-0} + 60))" "idle is the time since the last row of the one that was stopped"
-is "$(echo "$idle" | cut -d' ' -f1,3)" "0.0 0.0" "but not of the others"
+is "$(echo "$idle" | cut -d' ' -f1,3)" "0.0 0.0" "but not to the others"
 
 # ---- the flow
 wait_for 300 sh -c 'dl flow show pipe | grep -q "pipe-0001: completed"'

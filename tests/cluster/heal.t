@@ -67,8 +67,8 @@ wait_for 60 test "$(processes python3 | wc -l)" -ge 4
 is "$(for p in $(processes python3); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^SLURMD_NODENAME=//p'; done | sort -u | tr '\n' ' ')" \
     "n1 n3 " "the spare has its ranks"
 is "$(squeue -h -o %A)" "$job" "in the same job"
-like "$(dl show spare 1)" 'attempt 1: rank 3 on n2 was killed by signal 9' "dl show has what was done"
-like "$(cat spare-0001/workers/*.log)" 'trial 1, attempt 1: rank 3 on n2 was killed' "the output of the worker, too"
+like "$(dl show spare 1)" 'attempt 1: rank 3 on n2 was killed by signal 9' "dl show prints what was done"
+like "$(cat spare-0001/workers/*.log)" 'trial 1, attempt 1: rank 3 on n2 was killed' "so does the output of the worker"
 like "$(cat "$trial/a.2/log")" '^dl: rank 1 on n1 is stopped' "and the log"
 ip link set "$bridge.2" up
 unplug_spare () { ip link set "$bridge.3" down; }
@@ -87,7 +87,7 @@ export FAKE_FAULTS=n2:ecc:0 LD_LIBRARY_PATH="$work/gpus"
 experiment bad "spares = 1; gpus_per_node = 2;"
 fault "a proxy is killed on a bad node" kill_proxy
 told 'dl check on n2: bad, and it is left out: n2: GPU ' "the check is told"
-like "$(dl show bad)" 'machine n2 is excluded: it failed its check after a rank had died' "and the machine is excluded"
+like "$(dl show bad)" 'machine n2 is excluded: it failed its check after a rank had died' "and the node is excluded"
 end bad
 is "$(causes bad)" "CheckFailed " "which was the cause"
 unset FAKE_FAULTS LD_LIBRARY_PATH
@@ -95,7 +95,7 @@ unset FAKE_FAULTS LD_LIBRARY_PATH
 # ---- no spare: the job shrinks; a node that comes back is used again; a slurmd is killed
 experiment shrink "min_nodes = 1;"
 fault "a node is unplugged, without a spare" unplug
-like "$(cat "$trial/a.$attempt/log")" '^2 ranks begin' "two ranks go on"
+like "$(cat "$trial/a.$attempt/log")" '^2 ranks begin' "two ranks continue"
 ip link set "$bridge.2" up
 kill_rank () { kill -9 "$(of_rank 1 python3)"; }
 fault "a rank is killed, and the host is back" kill_rank
@@ -110,7 +110,7 @@ without_slurmctld () {
 slurmctld=$(cat "$(dirname "$SLURM_CONF")/run/slurmctld.pid")
 fault "a proxy is killed while slurmctld is stopped" without_slurmctld
 told 'dl check on n2: Slurm starts no step, on no other node either$' "the check blames nobody"
-like "$(cat "$trial/a.$attempt/log")" '^4 ranks begin' "and no node is left out"
+like "$(cat "$trial/a.$attempt/log")" '^4 ranks begin' "and no node is excluded"
 kill_slurmd () {
     kill -9 "$(cat "$(dirname "$SLURM_CONF")/run/slurmd-n2.pid")"
     kill -9 "$(of_rank 3 python3)"
@@ -146,7 +146,7 @@ wait_for 60 test "$(processes python3 | wc -l)" -ge 4
 is "$(for p in $(processes python3); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^SLURMD_NODENAME=//p'; done | sort -u | tr '\n' ' ')" \
     "n1 n3 " "the spare has its ranks"
 is "$(squeue -h -o %A)" "$job" "in the same job"
-like "$(dl flow show mends train)" 'attempt 1: rank 3 on n2 was killed by signal 9' "dl flow show has what was done"
+like "$(dl flow show mends train)" 'attempt 1: rank 3 on n2 was killed by signal 9' "dl flow show prints what was done"
 is "$(dl flow show --json mends train | python3 -c 'import json, sys; print(json.load(sys.stdin)["results"][0]["healing"][0]["attempt"])')" 1 "and its JSON"
 touch "$work/enough"
 ip link set "$bridge.2" up # or Slurm waits for SlurmdTimeout to see the job end there
@@ -202,7 +202,7 @@ is "$(scontrol show job -o | grep -c 'Restarts=1 ')" 2 "het: the same job"
 all_avoid
 ok $? "het: all of its components avoid the node"
 echo "# $(nodes_of_ranks)"
-like "$(dl show het)" 'machine n2 is excluded: it did not answer' "het: the machine is excluded"
+like "$(dl show het)" 'machine n2 is excluded: it did not answer' "het: the node is excluded"
 end het
 is "$(causes het)" "NodeLost NodeLost " "het: the causes"
 sed 's/^/# /' ./*-0001/workers/*.log

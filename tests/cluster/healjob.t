@@ -20,7 +20,7 @@ begins quiet
 wait_for 300 sh -c "[ \$(grep -c '^step=' '$trial/a.1/log') -ge 45 ]"
 ok $? "quiet: it gets to its step 45"
 # ignore slow ranks: on a busy machine, ranks do wait for cores
-is "$(grep -v 'slow' "$trial/a.1/healing" 2>/dev/null)" "" "and nothing was called a hang"
+is "$(grep -v 'slow' "$trial/a.1/healing" 2>/dev/null)" "" "and nothing was reported as a hang"
 sed 's/^/# /' "$trial"/a.*/healing 2>/dev/null
 end quiet
 
@@ -97,15 +97,15 @@ chmod +x dies.sh
 timeout 300 dl job --nodes=2 -- ./dies.sh >dies.out 2>&1
 is $? 1 "ranks that die at once: it has failed"
 like "$(dl show dies)" 'Failed .*SameCause' "after three times for the same cause"
-like "$(cat dies.out)" 'attempt 2: rank 0 on n1 ended with exit status 7' "each of them told"
+like "$(cat dies.out)" 'attempt 2: rank 0 on n1 ended with exit status 7' "each is reported"
 
 # ---- more spares than there are nodes
 timeout 300 dl job --detach --nodes=2 --set resources.spares=2 -- true >bad.out 2>&1
-is "$? $(wc -l <bad.out)" "6 1" "a spare that the partition does not have: one line"
+is "$? $(wc -l <bad.out)" "6 1" "a spare that the partition lacks: one line"
 like "$(cat bad.out)" 'resources.spares: 2 nodes and 2 spares are more than the 3 that a job of the default partition can have' "it says what to change"
 timeout 300 salloc --quiet --nodes=3 dl job --dir="$work" --set resources.spares=1 --name=inside -- sh -c 'echo "$SLURM_STEP_NUM_NODES nodes"' >inside.out 2>&1
 is "$(grep -c '^2 nodes' inside.out)" 2 "in an allocation of three, one of them a spare, two nodes are used"
 timeout 300 salloc --quiet --nodes=3 dl job --dir="$work" --nodes=3 --set resources.spares=1 -- true >bad.out 2>&1
-is "$? $(wc -l <bad.out)" "2 1" "and a spare that the allocation does not have is one line"
+is "$? $(wc -l <bad.out)" "2 1" "a spare that the allocation lacks is one line"
 like "$(cat bad.out)" '3 nodes and 1 spare \(resources.spares\) are more than the 3 of job' "which says so"
 done_testing

@@ -95,7 +95,7 @@ for mode in "" memory fork files network spank register; do
     is "$(step)" "0 ran idle" "without ${mode:-anything missing}: the job runs"
 done
 echo memory fork files network spank register >poor
-is "$(outcome "required $work/poor.so $all")" "0 ran idle, COMPLETED ran idle" "without any of it"
+is "$(outcome "required $work/poor.so $all")" "0 ran idle, COMPLETED ran idle" "without all of it"
 load "required $work/poor.so when=gpus:any default=tf bind=spread,own-gpu"
 for mode in memory files network spank; do
     echo "$mode" >poor
@@ -111,11 +111,11 @@ load "required $work/helper.so dl=/nonexistent/dl"
 is "$(timeout 300 srun -Q -n1 echo ran 2>&1 | sed 's/.*helper/helper/' | sort | tr '\n' ';')" "helper: -1 ENOENT;helper: -1 ENOENT;ran;" "no dl: ENOENT, and nothing else"
 printf '#!/bin/sh\necho "dl $1"\n' >dl
 load "required $work/helper.so dl=$work/dl"
-like "$(timeout 300 srun -Q -n1 echo ran 2>&1 | sed 's/.*helper/helper/' | sort | tr '\n' ';')" "helper: -1 EACCES;helper: -1 EACCES;ran;" "a dl that may not be run"
+like "$(timeout 300 srun -Q -n1 echo ran 2>&1 | sed 's/.*helper/helper/' | sort | tr '\n' ';')" "helper: -1 EACCES;helper: -1 EACCES;ran;" "a dl that is not executable"
 chmod +x dl
 is "$(timeout 300 srun -Q -n1 sh -c 'sleep 0.3; echo ran' 2>&1 | sed 's/.*helper/helper/' | sort | tr '\n' ';')" "dl --version;dl --version;helper: 0 ;helper: 0 ;ran;" "a dl"
 echo fork >poor
-is "$(timeout 300 srun -Q -n1 echo ran 2>&1 | sed 's/.*helper/helper/' | sort | tr '\n' ';')" "helper: -1 EAGAIN;helper: -1 EAGAIN;ran;" "no more processes"
+is "$(timeout 300 srun -Q -n1 echo ran 2>&1 | sed 's/.*helper/helper/' | sort | tr '\n' ';')" "helper: -1 EAGAIN;helper: -1 EAGAIN;ran;" "no process can be started"
 unharmed
 
 # ---- a node without /sys

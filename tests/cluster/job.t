@@ -37,9 +37,9 @@ END
 # in a batch script it uses the nodes of the job
 printf '#!/bin/sh\nexec "%s" job --dir="%s" -- ./ranks.sh\n' "$dl" "$work" >batch.sh
 run_script batch --nodes=2 --ntasks-per-node=1
-is "$(grep -x 'step [1-3] of 2 on 2' batch.out | tr '\n' ' ')" "step 1 of 2 on 2 step 2 of 2 on 2 step 3 of 2 on 2 " "in a batch script it has the nodes of the job, and prints what the program does"
-is "$(conditions ranks) $(attempts ranks)" "Succeeded:TrainingCompleted 3" "and has succeeded at its third start, in one job"
-is "$(scontrol show job "$job" | grep -o 'JobState=[A-Z]* \|ExitCode=[0-9:]*' | tr -d '\n ')" "JobState=COMPLETEDExitCode=0:0" "as Slurm sees it"
+is "$(grep -x 'step [1-3] of 2 on 2' batch.out | tr '\n' ' ')" "step 1 of 2 on 2 step 2 of 2 on 2 step 3 of 2 on 2 " "in a batch script it uses the job's nodes, and passes on the program's output"
+is "$(conditions ranks) $(attempts ranks)" "Succeeded:TrainingCompleted 3" "it succeeds at its third start, in one job"
+is "$(scontrol show job "$job" | grep -o 'JobState=[A-Z]* \|ExitCode=[0-9:]*' | tr -d '\n ')" "JobState=COMPLETEDExitCode=0:0" "in Slurm's view, too"
 is "$(dl show --json ranks | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" completed "dl show"
 sed 's/^/# /' batch.out
 
@@ -70,13 +70,13 @@ is "$(reason alone)" "exit status 5: step 2 on n1" "its reason names no rank"
 
 # ---- srun cannot start the ranks: the reason is what it says, not a note of dl or of the plugin
 timeout 300 salloc --quiet --nodes=1 --ntasks=1 "$dl" job --dir="$work" --name=large --ntasks-per-node=4 -- true >large.out 2>&1
-is "$? $(reason large)" "1 exit status 1: srun: error: Unable to create step for job N: More processors requested than permitted" "more ranks than the allocation has room for"
+is "$? $(reason large)" "1 exit status 1: srun: error: Unable to create step for job N: More processors requested than permitted" "more ranks than fit into the allocation"
 like "$(cat large.out)" 'Failed: SameCause: exit status 1: srun: error: Unable to create step for job [0-9]*: More processors requested than permitted; ' "the job's output says so, too"
 memory='environment.variables={SLURM_MEM_PER_CPU="100";SLURM_MEM_PER_NODE="100";}'
 timeout 300 salloc --quiet --nodes=1 --ntasks=2 "$dl" job --dir="$work" --name=memory --ntasks-per-node=2 --set "$memory" -- true >memory.out 2>&1
 is "$? $(reason memory)" "1 exit status 1: srun: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive." "variables that contradict each other"
 timeout 300 salloc --quiet --nodes=1 --ntasks=2 "$dl" job --dir="$work" --name=nested --ntasks-per-node=2 -- sh -c 'srun -n 900 true; echo it is wrong; exit 7' >nested.out 2>&1
-like "$(reason nested)" '^exit status 7: it is wrong: rank' "the srun of a program that goes on is not the reason"
+like "$(reason nested)" '^exit status 7: it is wrong: rank' "the srun of a program that continues is not the reason"
 
 # ---- roles: a chief that succeeds ends the job, although servers never exit
 cat >tf.conf <<'END'
@@ -89,7 +89,7 @@ job = { roles = (
 ); };
 END
 timeout 300 salloc --quiet --ntasks=5 "$dl" job tf.conf >tf.out 2>&1
-is "$? $(conditions tf) $(attempts tf)" "0 Succeeded:ChiefSucceeded 1" "roles: the chief's end is the end"
+is "$? $(conditions tf) $(attempts tf)" "0 Succeeded:ChiefSucceeded 1" "roles: the job ends with the chief"
 role_job () { # role_job NAME KEYS ROLE...: run it, and print its conditions and attempts
     printf 'name = "%s";\nworker = { grace = 3; heartbeat = 1; };\njob = { %s roles = ( %s ); };\n' "$1" "$2" "$3" >"$1.conf"
     timeout 300 salloc --quiet --ntasks=3 "$dl" job "$1.conf" >"$1.out" 2>&1
@@ -100,10 +100,10 @@ is "$(role_job first '' "$ps, { name = \"worker\"; count = 2; command = \"test \
 is "$(role_job all 'success_policy = "all_workers";' "$ps, { name = \"worker\"; count = 2; command = \"sleep \$DL_ROLE_INDEX; exit 0\"; }")" "0 Succeeded:AllWorkersSucceeded 1" "all workers"
 is "$(role_job any 'success_policy = "any";' "$ps, { name = \"worker\"; count = 2; command = \"test \$DL_ROLE_INDEX = 1 || exec sleep 600\"; }")" "0 Succeeded:AnyWorkerSucceeded 1" "any worker"
 is "$(role_job never '' "{ name = \"chief\"; command = \"exec sleep 600\"; }, { name = \"ps\"; count = 2; restart_policy = \"never\"; command = \"test \$DL_ROLE_INDEX = 1 || exec sleep 600; exit 4\"; }")" \
-    "1 Failed:RoleFailed 1" "a server that fails, and does not begin again"
-like "$(cat never.out)" 'Failed: RoleFailed: ps 1 on n[12]: exit status 4; see ' "is named, with its node"
+    "1 Failed:RoleFailed 1" "a server that fails, and is not restarted"
+like "$(cat never.out)" 'Failed: RoleFailed: ps 1 on n[12]: exit status 4; see ' "it is named, with its node"
 is "$(role_job codes '' "{ name = \"chief\"; command = \"test \$DL_ATTEMPT = 2 || exec sleep 600\"; }, { name = \"worker\"; count = 2; restart_policy = \"exit_code\"; command = \"test \$DL_ATTEMPT = 2 || kill -9 \$\$; exec sleep 600\"; }")" \
-    "0 Succeeded:ChiefSucceeded 2" "one that is killed begins again by its exit code, with all others"
+    "0 Succeeded:ChiefSucceeded 2" "one that is killed restarts because of its exit code, with all others"
 
 # ---- after a requeue, the same command continues the same experiment
 program long.sh <<'END'
@@ -118,7 +118,7 @@ touch go
 scontrol requeue "$job"
 wait_for 300 sh -c "scontrol show job $job | grep -q JobState=COMPLETED"
 ok $? "a job that was requeued ends"
-is "$(ls -d long-*) $(conditions long)" "long-0001 Succeeded:TrainingCompleted" "it went on with its experiment"
+is "$(ls -d long-*) $(conditions long)" "long-0001 Succeeded:TrainingCompleted" "it continued its experiment"
 sed 's/^/# /' again.out
 
 # ---- near the time limit: in a batch script, submitted, and under salloc, all at the same time
@@ -137,14 +137,14 @@ is "$? $(conditions inside)" "75 Restarting:Parked" "under salloc, the job can o
 like "$(cat inside.out)" "^dl: inside-0001 has not ended; run 'dl resume inside-0001' to continue" "and says how to continue"
 wait_for 300 has_ended "$job"
 ended submitted
-is $? 0 "submitted, it goes back into the queue before the time limit, and succeeds"
+is $? 0 "a submitted job is requeued before the time limit, and succeeds"
 for name in batched submitted; do
     is "$(conditions $name) $(attempts $name)" "Succeeded:TrainingCompleted 2" "$name: it continued"
-    is "$(count $name-0001 fail) $(count $name-0001 park)" "0 1" "the time limit is no failure"
+    is "$(count $name-0001 fail) $(count $name-0001 park)" "0 1" "the time limit does not count as a failure"
     like "$(cat $name-0001/trials/0001/a.2/log)" '^went on after attempt 1$' "and it had the file of its first attempt"
 done
 is "$(scontrol show job "$job" | grep -o 'Restarts=[0-9]*\|JobState=[A-Z]*' | xargs)" "JobState=COMPLETED Restarts=1" "the batch job is the same"
-like "$(cat batched.out)" "^dl: batched-0001 continues when Slurm restarts job $job\$" "and its output says why it began again"
+like "$(cat batched.out)" "^dl: batched-0001 continues when Slurm restarts job $job\$" "and its output says why it restarted"
 
 # ---- dl pause suspends a job
 printf 'name = "pause";\nentrypoint = "sleep 600";\njob = { };\nworker = { heartbeat = 1; grace = 2; };\n' >pause.conf

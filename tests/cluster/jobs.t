@@ -114,7 +114,7 @@ job () { # job NAME KIND ROLE POLICY COMMAND [RUNPOLICY]: run it, and print how 
 }
 is "$(job never TFJob Worker Never 'exit 3')" "1 Failed:RoleFailed 1" "Never"
 is "$(job failure PyTorchJob Master OnFailure 'test $DL_ATTEMPT = 2')" "0 Succeeded:TrainingCompleted 2" "OnFailure"
-is "$(job code TFJob Chief ExitCode 'test $DL_ATTEMPT = 2 && exit 1; exit 137')" "1 Failed:RoleFailed 2" "ExitCode: 137 begins again, 1 does not"
+is "$(job code TFJob Chief ExitCode 'test $DL_ATTEMPT = 2 && exit 1; exit 137')" "1 Failed:RoleFailed 2" "ExitCode: 137 restarts, 1 does not"
 is "$(job limit PyTorchJob Master OnFailure 'exit $DL_ATTEMPT' 'backoffLimit: 1')" "1 Failed:BackoffLimitExceeded 2" "backoffLimit"
 is "$(job late PyTorchJob Master OnFailure 'sleep 600' 'activeDeadlineSeconds: 2')" "1 Failed:DeadlineExceeded 1" "activeDeadlineSeconds"
 is "$(job waits PyTorchJob Master OnFailure true 'suspend: true')" "0 Suspended:ExperimentPaused 0" "suspend"

@@ -51,20 +51,20 @@ secrets=$(timeout 300 srun -Q -N2 -n4 --dl=torch sh -c 'echo $DL_SECRET' | sort 
 like "$secrets" '^[0-9a-f]{32}$' "all tasks of a step have a secret"
 is "$(echo "$secrets" | wc -l)" 1 "the same"
 [ "$secrets" != "$(timeout 300 srun -Q -n1 --dl=torch sh -c 'echo $DL_SECRET')" ]
-ok $? "the next one has another"
+ok $? "the next step has another"
 het=$(timeout 300 srun -Q --dl=torch -N1 -n1 -w n1 sh -c 'echo $DL_SECRET' : -N1 -n1 -w n2 sh -c 'echo $DL_SECRET' | sort | uniq -c)
-like "$het" '^ *2 [0-9a-f]{32}$' "components of a heterogeneous job the same"
+like "$het" '^ *2 [0-9a-f]{32}$' "components of a heterogeneous job have the same"
 inner=$(timeout 300 srun -Q -n1 --dl=torch sh -c 'echo $DL_SECRET; srun -Q --overlap -n1 sh -c "echo \${DL_SECRET-none}"
     srun -Q --overlap -n1 --dl=torch sh -c "echo \$DL_SECRET"')
 is "$(echo "$inner" | sed -n 2p)" none "a step in it does not inherit it"
-is "$(echo "$inner" | grep -cE '^[0-9a-f]{32}$')/$(echo "$inner" | sort -u | wc -l)" 2/3 "or has its own"
+is "$(echo "$inner" | grep -cE '^[0-9a-f]{32}$')/$(echo "$inner" | sort -u | wc -l)" 2/3 "and has its own"
 kept () {
     ls -A "${HOME:-/root}/.slurm-dl" 2>/dev/null
 }
 before=$(kept)
 step "tcp over native" "without the environment" --export=NONE --dl=torch "$meet"
 step "tcp over native" "nor the plugin" --export=NONE --mpi=none "$meet"
-is "$(kept)" "$before" "and no secret stays"
+is "$(kept)" "$before" "and no secret is left"
 is "$(timeout 300 srun -Q -n1 --dl=torch sh -c 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" "\n" |
     awk "index (\$0, ENVIRON[\"DL_SECRET\"]) { n++ } END { print n + 0 }"')" 0 "it is on no command line"
 
@@ -77,7 +77,7 @@ export DL_COMM_BACKEND=mpi
 if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     step "pmix over mpi" "MPI: all types and sizes" --mpi=pmix "$meet" all
     hung=$(FAKE_MPI=hang DL_COMM_TIMEOUT=10 LD_PRELOAD=$builddir/tests/fakes/.libs/mpi.so timeout 300 srun -Q -n4 --mpi=pmix "$meet" 2>&1)
-    like "$hung" 'mpi: rank [0-9] has waited for 10 s for the others' "a rank that does not come to make a communicator"
+    like "$hung" 'mpi: rank [0-9] has waited for 10 s for the others' "a rank that does not join a communicator"
     device=$builddir/tests/runtime/comm/mpidevice
     if [ -x "$device" ]; then
         for can in cuda host; do
@@ -99,17 +99,17 @@ if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     out=$(RANK=0 timeout 300 "$meet" 2>&1)
     wait $!
     unset WORLD_SIZE DL_COMM_ADDRESS
-    like "$out" 'ranks 0 and 1 are both rank 0 of MPI' "and MPI that was not told of the others"
+    like "$out" 'ranks 0 and 1 are both rank 0 of MPI' "so does MPI that does not know the others"
 else
     skip "MPI: all types and sizes" "no MPI or PMIx"
-    skip "a rank that does not come to make a communicator" "no MPI or PMIx"
+    skip "a rank that does not join a communicator" "no MPI or PMIx"
     skip "device memory without the host" "no MPI or PMIx"
     skip "device memory through the host" "no MPI or PMIx"
     skip "and in many parts" "no MPI or PMIx"
     skip "a step without PMI says so" "no MPI or PMIx"
-    skip "MPI that was not told of the others" "no MPI or PMIx"
+    skip "MPI that does not know the others" "no MPI or PMIx"
 fi
 DL_COMM_BACKEND=none
 out=$(timeout 300 srun -Q -n2 --mpi=none "$meet" 2>&1)
-like "$out" "'none' is not a back end: native, mpi or nccl" "a back end that there is not"
+like "$out" "'none' is not a back end: native, mpi or nccl" "an unknown back end"
 done_testing

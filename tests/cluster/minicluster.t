@@ -33,9 +33,9 @@ for bad in 'up --nodes=x' 'up --nodes=0' 'up --name=a/b' 'up --nope' 'up --name'
     like "$out" '^minicluster: ' "says why: $bad"
 done
 
-like "$("$mc" up --name=refused --conf=MaxArraySize=many 2>&1)" '^minicluster: slurmctld did not start' "a configuration that slurmctld refuses is told"
+like "$("$mc" up --name=refused --conf=MaxArraySize=many 2>&1)" '^minicluster: slurmctld did not start' "a configuration that slurmctld refuses is reported"
 [ ! -d "$work/minicluster-$(id -u)/refused" ]
-ok $? "and nothing is left of it"
+ok $? "and nothing of it is left"
 like "$("$mc" up --slurm=/nonexistent 2>&1)" '^minicluster: --slurm: /nonexistent/sbin/slurmctld: no such program' "--slurm without a Slurm"
 mkdir -p "$work/prefix/bin" "$work/prefix/sbin"
 printf '#!/bin/sh\necho "error: Invalid user for SlurmUser me, ignored" >&2\nexit 1\n' >"$work/prefix/sbin/slurmctld"
@@ -80,13 +80,13 @@ is "$(grep -sl "$all/one/" /proc/[0-9]*/cmdline 2>/dev/null)" "" "no daemon is l
 is "$(pgrep -xf "sleep 1000.$$")" "" "no process of the job is left"
 [ ! -d "$all/one" ]
 ok $? "no folder is left"
-is "$(as_ordinary srun -N1 echo alive)" alive "the other one lives"
+is "$(as_ordinary srun -N1 echo alive)" alive "the other one still runs"
 ordinary down one
 is $? 0 "down again"
 
 # ---- a cluster that was killed
 pkill -9 -f "$all/two/"
-like "$(ordinary ls)" '^two dead' "a dead one is told"
+like "$(ordinary ls)" '^two dead' "a dead cluster is reported"
 ordinary up --name=two --nodes=1 >/dev/null 2>&1
 is $? 0 "its name can be used again"
 ordinary down --all

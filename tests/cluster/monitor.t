@@ -23,7 +23,7 @@ wait_for 300 sh -c 'dl monitor | grep -q "^4 ranks"'
 sleep 3
 touch seen
 wait $waiter
-is $? 5 "the job's exit status is the tasks'"
+is $? 5 "the job's exit status is that of the tasks"
 wait_for 300 no_monitors
 ok $? "no monitor is left"
 like "$(cat err)" '^dl: 4 ranks on 2 nodes, [0-9.m]+s: a rank kept 0\.[0-9] of 1 core busy; node memory .* of .*; read [0-9.]+ [KM]iB/s' "srun ends with a line about the step"
@@ -35,7 +35,7 @@ holds "0 < $(most "$f1" rank/0/busiest) < 3" "its busiest process"
 holds "$(last "$f2" rank/2/write) > 60e6" "the rank that writes has written"
 holds "$(last "$f2" rank/2/read) > 60e6" "and read"
 holds "$(last "$f1" rank/1/read) < 1e6" "the sleeping one has not"
-is "$(last "$f1" rank/2/read)$(last "$f2" rank/0/read)" nonenone "each node has its own ranks only"
+is "$(last "$f1" rank/2/read)$(last "$f2" rank/0/read)" nonenone "each node has only its own ranks"
 is "$(last "$f2" rank/2/processes rank/3/processes)" "0.0 0.0" "the end of the ranks is in the file"
 holds "$(most "$f1" rank/0/processes) >= 2" "the processes below a rank count"
 holds "$(most "$f1" node/memory_size) > $(most "$f1" node/memory) > 0" "the node's memory"
@@ -56,7 +56,7 @@ assert [n["node"] for n in u["nodes"]] == ["n1", "n2"] and all(n["monitor"] < 0.
 ok $? "--json has numbers"
 dl monitor 987654 2>err
 is $? 3 "an unknown job is not found"
-like "$(cat err)" '^dl: 987654: no monitored step of that job in ' "and that is told"
+like "$(cat err)" '^dl: 987654: no monitored step of that job in ' "and that is reported"
 
 # ---- dl top finds running steps with squeue, from any folder
 mkdir nvml
@@ -70,12 +70,12 @@ umask 022
 wait_for 300 sh -c 'cd / && dl top | grep -q " GiB "'
 out=$(cd / && dl top)
 like "$out" '^2 GPUs, busy 23 %, 1 below 10 %' "dl top: GPUs of a running job"
-like "$out" '^[0-9]+\.0 .* n2 +0 +0 .* 43 % +19\.5 of 80 GiB +512 W' "of which step, node and rank"
-is "$(stat -c %a "dl-monitor-$(squeue -h -t R -o %i).0")" 755 "nobody else may write into the folder of a step"
+like "$out" '^[0-9]+\.0 .* n2 +0 +0 .* 43 % +19\.5 of 80 GiB +512 W' "with step, node and rank"
+is "$(stat -c %a "dl-monitor-$(squeue -h -t R -o %i).0")" 755 "nobody else can write into a step's folder"
 touch top.go
 wait $waiter
 wait_for 300 sh -c '[ -z "$(squeue -h -t R)" ]'
-like "$(cd / && dl top 2>&1)" '^dl: none of your running jobs has monitored GPUs' "and none when it has ended"
+like "$(cd / && dl top 2>&1)" '^dl: none of your running jobs has monitored GPUs' "and no GPU after its end"
 
 # A rank that runs until the monitor has samples of its step.
 cat >live.sh <<'END'
@@ -133,11 +133,11 @@ for s in TERM INT USR1 USR2 HUP; do
     done
 done
 sleep 0.5
-is "$(monitors)" "$pids" "signals that are meant for tasks do not end it"
+is "$(monitors)" "$pids" "signals for tasks do not end it"
 touch go
 wait $waiter
 timeout 300 srun --dl-monitor -n1 true 2>err
-is "$?$(cat err)" 0 "a step that is too short for a sample says nothing"
+is "$?$(cat err)" 0 "a step too short for a sample prints nothing"
 
 # ---- idle GPUs: the step ends, the job script continues
 cat >idle.sh <<'END'
@@ -148,9 +148,9 @@ echo "status $?"
 END
 printf '0 20000 81920 70 30 0 -\n0 8000 81920 70 30 0 -\n' >idle.gpus
 FAKE_NVML=$work/idle.gpus LD_LIBRARY_PATH=$work/nvml SLURM_STEP_GPUS=0-1 timeout 600 sbatch -W idle.sh >out
-is "$?$(sed -n 's/^status //p' idle.out)" 0143 "all GPUs are idle: the step gets SIGTERM, and the job script goes on"
+is "$?$(sed -n 's/^status //p' idle.out)" 0143 "all GPUs are idle: the step gets SIGTERM, and the job script continues"
 like "$(cat idle.out)" '^dl: GPUs 0, 1 of n. have been idle since [0-9:]*, for 1 min$' "its standard error says since when"
-like "$(cat idle.out)" '^dl: all GPUs of the step are idle: its ranks get SIGTERM$' "and what is done"
+like "$(cat idle.out)" '^dl: all GPUs of the step are idle: its ranks get SIGTERM$' "and what dl does"
 like "$(cat idle.out)" '^dl: GPU 0 of n. was idle at the end, for 1m00s or more$' "the summary, too"
 
 # ---- in an experiment the attempt parks, and the trial continues in a new allocation
@@ -212,7 +212,7 @@ timeout 300 srun -n1 sleep 1
 monitors >out
 is "$(cat out)" "" "without --dl-monitor nothing is started"
 timeout 300 srun -n2 sh -c 'env | grep -c MONITOR' >out
-is "$(tr '\n' ' ' <out)" "0 0 " "nor set"
+is "$(tr '\n' ' ' <out)" "0 0 " "nor any variable set"
 for value in 0 3601 -1 5s 1.5 99999 a; do
     timeout 300 srun --dl-monitor=$value true 2>err
     [ $? -ne 0 ] && grep -q "dl: --dl-monitor=$value: neither a number of seconds from 1 to 3600 nor off" err

@@ -42,13 +42,13 @@ why () { # why TRIAL: print the reasons of its failures
     cat oom-0001/log/0*/0* | grep "\"op\":\"fail\".*\"trial\":$1," | sed 's/.*"why":"\([^"]*\)".*/\1/'
 }
 is "$(why 2)" "out of memory (killed by the kernel)
-out of memory (killed by the kernel)" "a trainer that the kernel killed: the reason, and it counts as a failure"
+out of memory (killed by the kernel)" "a trainer killed by the kernel: the reason, and it counts as a failure"
 like "$(why 3)" "^out of memory" "a child of the trainer: the reason"
 is "$(why 4)" "exit status 1
 exit status 1" "a failure after them is an ordinary one"
 is "$(cat oom-0001/log/0*/0* | grep -c '"op":"result"')" 2 "the others have results"
-is "$(cat oom-0001/log/0*/0* | grep -c '"op":"lost"')" 0 "the worker lived"
-like "$(dl show oom 2)" "last failure: out of memory" "dl show says it"
+is "$(cat oom-0001/log/0*/0* | grep -c '"op":"lost"')" 0 "the worker survived"
+like "$(dl show oom 2)" "last failure: out of memory" "dl show reports it"
 
 # ---- two workers whose trials do not fit into memory together
 cat >need.py <<'END'
@@ -62,7 +62,7 @@ END
 sed 's/"oom"/"share"/; s/.\/hog.sh/exec python3 need.py/; s/workers = 1;/workers = 2; max_memory = "1G";/' oom.conf >share.conf
 runs 0 "two workers, memory for one: the sweep completes" inside dl run --local share.conf
 is "$(cat share-0001/log/0*/0* | grep -c '"op":"result"')" 5 "with all results"
-like "$(cat out)" 'out of memory \(killed by the kernel\); retried with [0-9]*M of memory instead of 128M$' "a trial is tried again with more"
+like "$(cat out)" 'out of memory \(killed by the kernel\); retried with [0-9]*M of memory instead of 128M$' "a trial is retried with more"
 like "$(cat share-0001/workers/*.log)" '^dl: the trials need [0-9]*M of memory each: running one worker less here$' "beside fewer workers"
 
 # ---- a Slurm step with a memory limit
@@ -86,6 +86,6 @@ sed 's/"oom"/"more"/; s/.\/hog.sh/exec python3 need.py/; s/workers = 1;/& memory
     oom.conf >more.conf
 runs 0 "max_memory: the sweep completes" dl run more.conf
 is "$(cat more-0001/log/0*/0* | grep -c '"op":"result"') $(cat more-0001/log/0*/0* | grep -c '"op":"exit"')" "2 0" "with all results"
-like "$(cat more-0001/log/0*/0* | grep '"op":"fail"')" 'retried with 150M of memory instead of 100M' "more, as often as it takes"
+like "$(cat more-0001/log/0*/0* | grep '"op":"fail"')" 'retried with 150M of memory instead of 100M' "more memory, as often as it takes"
 like "$(cat more-0001/log/0*/0* | grep '"op":"submit"')" '"memory":157286400' "in another job"
 done_testing

@@ -43,7 +43,7 @@ squat () { # squat RANGE: hold these ports on each node as another user
 setpriv --reuid=65534 --regid=65534 --clear-groups test -r "$srcdir/tests/attacks/board.py" || skip_all "other users may not read $srcdir"
 squat 20768-32767
 squat "$range"
-is "$(cat squat.20768-32767.* | grep -cE '^holds 1[12][0-9]{3}$')" 2 "another user holds all that follow from a job's number"
+is "$(cat squat.20768-32767.* | grep -cE '^holds 1[12][0-9]{3}$')" 2 "another user holds all ports derived from a job's number"
 is "$(cat squat."$range".* | grep -c holds)" 2 "and $range, which Slurm reserves"
 meeting 4 "from a login node" srun -Q -N2 -n4 --dl=torch ./own "$meet"
 meeting 4 "cyclic ranks, another framework" srun -Q -N2 -n4 -m cyclic --dl=tf ./own "$meet"
@@ -62,12 +62,12 @@ like "$(timeout 300 srun -Q -N2 -n2 --dl=torch ./own "$builddir/launcher/dl" che
 # srun's variables do not reach these ranks, so they need a shared home directory for their notice
 meeting 4 "--export=NONE: by the notice" srun -Q -N2 -n4 --dl=torch --export=NONE "$meet"
 out=$(timeout 300 srun -Q -N2 -n2 --dl=torch --export=NONE /usr/bin/env DL_COMM_TIMEOUT=5 ./own "$meet" 2>&1)
-like "$out" 'rank 0 has published no address within 5 s: ~/\.slurm-dl/.*; without DL_SECRET all ranks need the same home directory' "--export=NONE and no common home: what is missing is told"
-is "$(posted)" "" "no notice stays"
+like "$out" 'rank 0 has published no address within 5 s: ~/\.slurm-dl/.*; without DL_SECRET all ranks need the same home directory' "--export=NONE and no common home: dl reports what is missing"
+is "$(posted)" "" "no notice is left"
 
 # ---- rank 0 cannot listen
 out=$(DL_COMM_PORTS=$range timeout 300 srun -Q -N2 -n2 --dl=torch ./own "$meet" 2>&1)
-is "$(echo "$out" | grep -c 'rank 0 (n1) cannot listen: no port to listen at: Address already in use')" 2 "both hear at once why rank 0 cannot listen" || echo "$out" | sed 's/^/# /'
+is "$(echo "$out" | grep -c 'rank 0 (n1) cannot listen: no port to listen at: Address already in use')" 2 "both ranks learn at once why rank 0 cannot listen" || echo "$out" | sed 's/^/# /'
 for s in $squatters; do kill "$s"; done
 wait
 

@@ -30,14 +30,14 @@ ok $? "it trains"
 timeout 300 srun -Q -p high --exclusive -n1 true
 ok $? "a job of higher priority got the node"
 wait_for 300 grep -q '^restored' "$out"
-ok $? "the preempted job was requeued, and goes on from its checkpoint"
+ok $? "the preempted job was requeued, and continues from its checkpoint"
 like "$(cat "$out")" "^slurmdl: job $job: stopped by SIGTERM; waiting for Slurm to kill and requeue it, 300 s at most" "and says why it waits"
 is "$(state Restarts)" "Restarts=1" "it was one restart"
 trains restored
 scancel --batch --signal=USR2 "$job"
 wait_for 300 sh -c "grep -c '^restored' $out | grep -qx 2"
-ok $? "before the time limit its script has it requeued"
-like "$(cat "$out")" "^slurmdl: job $job: stopped by SIGUSR2 .*scontrol requeue $job" "and it says that this is needed"
+ok $? "before the time limit its script requeues it"
+like "$(cat "$out")" "^slurmdl: job $job: stopped by SIGUSR2 .*scontrol requeue $job" "and says that this is needed"
 scancel "$job"
 ended
 is "$(state JobState)" "JobState=CANCELLED" "it can be cancelled"
@@ -47,16 +47,16 @@ trains
 scancel --signal=TERM "$job"
 ended
 is "$(state JobState)" "JobState=COMPLETED" "DL_STOP_WAIT=0: it ends"
-is "$(grep '^slurmdl' "$out")" "slurmdl: job $job: stopped by SIGTERM before its end, which Slurm takes as complete unless the job's script requeues it: scontrol requeue $job" "which is said"
+is "$(grep '^slurmdl' "$out")" "slurmdl: job $job: stopped by SIGTERM before its end, which Slurm takes as complete unless the job's script requeues it: scontrol requeue $job" "and says so"
 DL_STOP_WAIT=1 submit out3
 trains
 scancel --signal=TERM "$job"
 ended
-is "$(state JobState) $(grep -c '^slurmdl' "$out")" "JobState=COMPLETED 2" "it waits for a time only"
+is "$(state JobState) $(grep -c '^slurmdl' "$out")" "JobState=COMPLETED 2" "it waits for a limited time"
 
 DL_LENGTH=2 submit out4
 ended
-is "$(state JobState) $(grep -c '^slurmdl' "$out")" "JobState=COMPLETED 0" "one that is complete does not wait"
+is "$(state JobState) $(grep -c '^slurmdl' "$out")" "JobState=COMPLETED 0" "a completed one does not wait"
 
 srun -Q -n1 -o "$work/out5" $digits >said 2>&1 &
 pid=$!
@@ -64,5 +64,5 @@ out=$work/out5
 trains
 scancel --signal=TERM "$(squeue -h -t R -o %A)"
 wait $pid
-is "$? $(grep -c '^slurmdl' "$out")" "0 0" "nor one that is no batch job"
+is "$? $(grep -c '^slurmdl' "$out")" "0 0" "nor does one that is not a batch job"
 done_testing

@@ -46,20 +46,20 @@ no_loopback () { # no_loopback NAME: check that no framework gets a loopback add
 
 # ---- 127.0.1.1 in /etc/hosts, as Debian's installer and cloud-init write it
 for k in 1 2 3; do { echo "127.0.0.1 localhost"; echo "127.0.1.1 n$k.example.org n$k"; echo "::1 n$k"; cat "$dir/hosts"; } | hosts $k; done
-is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$GLOO_SOCKET_IFNAME')" "0:eth0 1:eth0 2:eth0 " "a host's own name is 127.0.1.1: the interface that the others reach"
-is "$(cat err)" "" "without a word"
+is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$GLOO_SOCKET_IFNAME')" "0:eth0 1:eth0 2:eth0 " "a host's own name is 127.0.1.1: uses the interface that the others reach"
+is "$(cat err)" "" "without a message"
 for k in 1 2 3; do { echo "127.0.0.1 localhost n$k"; grep -v " n$k\$" "$dir/hosts"; } | hosts $k; done
 no_loopback "its own name is 127.0.0.1 only"
-is "$(run -N3 -n3 -r1 --dl=torch -- 'echo $MASTER_ADDR' 2>/dev/null)$(run -N2 -n2 -w n2,n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR')" "0:$(address 2) 1:n2 " "the master is what the others reach"
+is "$(run -N3 -n3 -r1 --dl=torch -- 'echo $MASTER_ADDR' 2>/dev/null)$(run -N2 -n2 -w n2,n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR')" "0:$(address 2) 1:n2 " "the master is an address that the others reach"
 
 # ---- NodeName is not a host name
 for k in 1 2 3; do
     echo "127.0.0.1 localhost" | hosts $k
     innode $k hostname "ip-10-77-0-$k"
 done
-is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "0:$(address 1):eth0 1:$(address 1):eth0 2:$(address 1):eth0 " "names that only Slurm knows: its addresses"
+is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "0:$(address 1):eth0 1:$(address 1):eth0 2:$(address 1):eth0 " "names that only Slurm knows: uses its addresses"
 no_loopback "names that only Slurm knows"
-is "$(run -N1 -n2 -w n2 --dl=torch -- 'echo $MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "127.0.0.1:lo 127.0.0.1:lo " "a step on one node needs none"
+is "$(run -N1 -n2 -w n2 --dl=torch -- 'echo $MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "127.0.0.1:lo 127.0.0.1:lo " "a step on one node needs no address"
 for k in 1 2 3; do innode $k hostname "N$k.example.org"; done
 is "$(run -N2 -n2 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR')" "0:$(address 1) 1:$(address 1) " "a name in capitals, with a domain"
 like "$(cat err)" 'n[23] cannot resolve the name n1, the node of rank 0, .* uses 10[.0-9]+ from slurm.conf instead: fix /etc/hosts or the DNS of n[23]' "is the host's, and should have an address"
@@ -68,7 +68,7 @@ for k in 1 2 3; do innode $k hostname "n$k"; done
 # ---- one node cannot resolve the others
 for k in 1 2; do hosts $k <"$dir/hosts"; done
 is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "0:n1:eth0 1:n1:eth0 2:$(address 1):eth0 " "a node that does not know the master"
-is "$(grep -c 'n3 cannot resolve the name n1' err) $(grep -c 'dl:' err)" "1 1" "is told in one line, at the start"
+is "$(grep -c 'n3 cannot resolve the name n1' err) $(grep -c 'dl:' err)" "1 1" "is reported in one line, at the start"
 hosts 3 <"$dir/hosts"
 
 # ---- addresses that are local to one node, and several networks
@@ -76,17 +76,17 @@ innode 1 ip link add docker0 type veth peer name dum1
 innode 1 ip addr add 172.17.0.1/16 dev docker0
 innode 1 ip link set docker0 up
 { echo "172.17.0.1 n1"; grep -v ' n1$' "$dir/hosts"; } | hosts 1
-is "$(run -N2 -n2 --dl=horovod -- 'echo $HOROVOD_GLOO_RENDEZVOUS_ADDR:$HOROVOD_GLOO_IFACE')" "$(address 1):eth0 $(address 1):eth0 " "the name of rank 0's node is its bridge of containers there: the way to the others"
+is "$(run -N2 -n2 --dl=horovod -- 'echo $HOROVOD_GLOO_RENDEZVOUS_ADDR:$HOROVOD_GLOO_IFACE')" "$(address 1):eth0 $(address 1):eth0 " "the name of rank 0's node resolves to a container bridge there: uses the route to the others"
 innode 1 ip link delete docker0
 hosts 1 <"$dir/hosts"
-is "$(MASTER_ADDR=n2 run -N1 -n1 -w n1 --dl=torch -- 'echo $MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "n2:eth0 " "the interface is the one on the way to an exported MASTER_ADDR"
+is "$(MASTER_ADDR=n2 run -N1 -n1 -w n1 --dl=torch -- 'echo $MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "n2:eth0 " "the interface is on the route to an exported MASTER_ADDR"
 innode 1 ip link add ib0 type veth peer name ib0 netns "$(cat "$dir/run/slurmd-n2.pid")"
 for k in 1 2; do
     innode $k ip addr add 192.168.77.$k/24 dev ib0
     innode $k ip link set ib0 up
     { cat "$dir/hosts"; printf '192.168.77.%s n%s-ib\n' 1 1 2 2; } | hosts $k
 done
-is "$(MASTER_ADDR=n1-ib run -N2 -n2 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR:$GLOO_SOCKET_IFNAME')$(cat err)" "0:n1-ib:ib0 1:n1-ib:ib0 " "also on another network than that of the nodes' names"
+is "$(MASTER_ADDR=n1-ib run -N2 -n2 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR:$GLOO_SOCKET_IFNAME')$(cat err)" "0:n1-ib:ib0 1:n1-ib:ib0 " "also on a network other than that of the nodes' names"
 innode 1 ip link delete ib0
 for k in 1 2; do hosts $k <"$dir/hosts"; done
 
@@ -145,7 +145,7 @@ listener=$!
 wait_for 60 grep -q listens listener
 told "MASTER_PORT=29517 was exported, and rank 0 cannot listen there (Address already in use): unset it in the job script" MASTER_PORT=29517 --dl=torch
 out=$(MASTER_ADDR=n2 MASTER_PORT=29517 timeout 300 srun -Q --cpu-bind=none -w n1,n3 -N2 -n2 --dl=torch dl env 2>/dev/null)
-is "$(echo "$out" | grep -c "MASTER_ADDR=n2 was exported, and is no address $away")/$(echo "$out" | grep -c 'MASTER_PORT=29517 was exported, and rank 0 cannot')/$(echo "$out" | grep -c '^  MASTER_ADDR=n2$')" 1/1/2 "dl env says it, too, and lists what was exported"
+is "$(echo "$out" | grep -c "MASTER_ADDR=n2 was exported, and is no address $away")/$(echo "$out" | grep -c 'MASTER_PORT=29517 was exported, and rank 0 cannot')/$(echo "$out" | grep -c '^  MASTER_ADDR=n2$')" 1/1/2 "dl env prints it, too, and lists what was exported"
 kill $listener
 out=$(GLOO_SOCKET_IFNAME=lo timeout 300 srun -Q --cpu-bind=none -w n1,n3 -N2 -n4 --dl=torch dl env 2>/dev/null)
 is "$(echo "$out" | grep -c 'GLOO_SOCKET_IFNAME=lo was exported, and is the loopback')/$(echo "$out" | grep -c '^  GLOO_SOCKET_IFNAME=lo$')" 1/4 "in a step of any size"

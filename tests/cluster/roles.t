@@ -35,8 +35,8 @@ ps gpu= rank 1
 worker 0 gpu=0 rank 2
 worker 1 gpu=1 rank 3'
 timeout 300 "$dl" job het.conf >het.out 2>&1
-is "$? $(conditions het)" "0 Succeeded:ChiefSucceeded 1" "roles that need other things: a job"
-is "$(said het)" "$seen" "the workers have the GPUs, and nobody else has"
+is "$? $(conditions het)" "0 Succeeded:ChiefSucceeded 1" "roles with different needs: one job"
+is "$(said het)" "$seen" "only the workers have GPUs"
 sed 's/^/# /' het.out
 is "$(components)" "1 tasks, 1 cores
 1 tasks, 1 cores
@@ -46,7 +46,7 @@ is "$(scontrol show job -o | grep -c 'HetJobId=.*MinMemoryCPU=100M')" 1 "memory 
 # ---- in the user's own allocations
 timeout 300 salloc -Q -n1 : -n1 --mem-per-cpu=100M : -n2 -c2 --gpus-per-task=1 "$dl" job --name=own het.conf >own.out 2>&1
 is "$? $(conditions own)" "0 Succeeded:ChiefSucceeded 1" "salloc with a component for each role"
-is "$(said own)" "$seen" "each has its own"
+is "$(said own)" "$seen" "each has its own component"
 timeout 300 salloc -Q -n1 : -n3 -c2 "$dl" job --name=two het.conf >two.out 2>&1
 is "$? $(cat two.out)" "2 dl: job: this Slurm job has 2 components, but the roles need 3: one for each group of adjacent roles with the same resources" "components that do not fit"
 cat >flat.conf <<'END'
@@ -60,7 +60,7 @@ END
 timeout 300 salloc -Q -N1 -n3 --gpus=2 "$dl" job flat.conf >flat.out 2>&1
 is "$? $(said flat)" "0 chief gpu=
 worker gpu=0,1
-worker gpu=0,1" "an allocation of one component: who needs no GPU sees none"
+worker gpu=0,1" "an allocation of one component: roles without GPUs see none"
 
 # ---- a requeued heterogeneous job continues; a paused one releases all components
 printf '#!/bin/sh\necho it >>starts\ntest -e "%s/go" || exec sleep 600\n' "$work" >chief.sh
@@ -80,14 +80,14 @@ job=$(squeue -h -o '%i' | sed -n 's/+0$//p')
 touch go
 scontrol requeue "$job"
 timeout 300 "$dl" wait again >out 2>&1
-is "$? $(conditions again)" "0 Succeeded:ChiefSucceeded 2" "a heterogeneous job that is requeued goes on"
+is "$? $(conditions again)" "0 Succeeded:ChiefSucceeded 2" "a requeued heterogeneous job continues"
 wait_for 60 sh -c "! squeue -h | grep -q ."
 rm go
 timeout 300 "$dl" job --detach --name=rest again.conf >rest.out 2>&1
 wait_for 120 sh -c "cat '$work'/rest-0001/trials/0001/a.1/work/starts"
 timeout 60 "$dl" pause rest >out 2>&1
 wait_for 120 sh -c "! squeue -h | grep -q ."
-is "$(conditions rest | sed 's/ .*//')" "Suspended:ExperimentPaused" "one that is paused: no component is left"
+is "$(conditions rest | sed 's/ .*//')" "Suspended:ExperimentPaused" "a paused one: no component is left"
 touch go
 timeout 300 "$dl" resume rest >out 2>&1
 is "$? $(conditions rest | sed 's/ .*//')" "0 Succeeded:ChiefSucceeded" "dl resume submits it again"
@@ -108,6 +108,6 @@ rank 1 of 2 on 2 nodes" "min_available: it does not wait for the third node"
 scancel "$hold"
 wait_for 60 sh -c "! squeue -h | grep -q ."
 timeout 300 "$dl" job --name=all few.conf >all.out 2>&1
-is "$? $(said all | wc -l)" "0 3" "but has all nodes that are free"
+is "$? $(said all | wc -l)" "0 3" "but takes all free nodes"
 unharmed
 done_testing

@@ -50,9 +50,9 @@ like "$(cat err)" "unrecognized option '--dl=torch'" "without the line Slurm has
 mkdir -p share/plugstack.conf.d
 echo "optional $PLUGIN" >share/plugstack.conf.d/dl.conf
 echo "include $work/share/plugstack.conf.d/*.conf" >"$plugstack"
-is "$(timeout 300 srun -n1 --dl=torch sh -c 'echo $RANK' 2>&1)" 0 "include: it is there, and nothing was restarted"
+is "$(timeout 300 srun -n1 --dl=torch sh -c 'echo $RANK' 2>&1)" 0 "include: --dl exists without a restart"
 timeout 300 sbatch -W -n1 --dl=torch -o out --wrap 'srun sh -c "echo \$RANK"' >/dev/null 2>&1
-is "$(cat out)" 0 "in batch jobs, too"
+is "$(cat out)" 0 "also in batch jobs"
 mv share/plugstack.conf.d/dl.conf .
 is "$(timeout 300 srun -n1 echo ran 2>&1)" ran "and without the package's file no command prints anything"
 
@@ -94,7 +94,7 @@ is "$(cat prolog.out 2>/dev/null)" "" "the job does not start there"
 fault
 scontrol update NodeName=n1 State=RESUME
 wait_for 300 grep -qs ran prolog.out
-is "$(cat prolog.out 2>/dev/null)" ran "it runs when the node is good again"
+is "$(cat prolog.out 2>/dev/null)" ran "it runs once the node is good again"
 wait_for 300 idle
 
 # ---- the health check
@@ -143,6 +143,6 @@ wait_for 300 [ -e began ]
 rm gone.so
 touch removed
 ended running
-is "$? $(grep -cx 0 running.out)" "0 1" "a step that runs while the plugin is removed ends as any other"
+is "$? $(grep -cx 0 running.out)" "0 1" "a step that runs while the plugin is removed ends normally"
 unharmed
 done_testing

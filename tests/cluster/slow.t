@@ -33,7 +33,7 @@ wait_for 600 long_enough
 slow () { # print the lines that name a slow rank, except for busy cores, which other programs on this machine may cause
     grep ' is slow' "$trial/a.1/healing" 2>/dev/null | grep -v 'other processes run on its cores'
 }
-is "$(slow)" "" "a clean run: nobody is named"
+is "$(slow)" "" "a clean run: no rank is named"
 
 # ---- slow a rank down: limit its cgroup, or, without permission for that, stop it again and again
 group=/sys/fs/cgroup/cpu/dl-slow-$$
@@ -54,16 +54,16 @@ else
 fi
 begin=$(date +%s)
 wait_for 300 said "^[0-9]+ rank 2 on n1 is slow, and the others wait for it: $cause\$"
-ok $? "a rank is held up: it is named, with the cause"
+ok $? "a slow rank is named, with the cause"
 echo "# after $(($(date +%s) - begin)) s"
-like "$(dl show ddp 1)" 'rank 2 on n1 is slow' "dl show has it"
+like "$(dl show ddp 1)" 'rank 2 on n1 is slow' "dl show reports it"
 like "$(cat "$trial/a.1/log")" '^dl: rank 2 on n1 is slow' "and the log"
 release
 wait_for 300 said 'rank 2 on n1 is not slow any more$'
-ok $? "it is told when that is over"
-is "$(slow | wc -l)" 1 "one line, of one rank"
+ok $? "its end is reported"
+is "$(slow | wc -l)" 1 "one line, about one rank"
 end ddp
-is "$(causes ddp)" "" "and the attempt is the first"
+is "$(causes ddp)" "" "during the first attempt"
 
 # ---- a GPU that gets slow; the stand-in for NVML has one for each rank
 mkdir nvml
@@ -116,17 +116,17 @@ named () { # named REGEX NAME GPU...: these GPUs make dl name rank 2
     sed -i 2d gpu2
     over () { [ "$(grep -c 'rank 2 on n1 is not slow any more$' "$trial/a.1/healing")" -gt "$had" ]; }
     wait_for 300 over
-    ok $? "$name: it is told when that is over"
+    ok $? "$name: its end is reported"
 }
 named '^[0-9]+ rank 2 on n1 is slow: its GPU 2 runs at 705 MHz, those of the others at 1980 MHz: thermal slowdown by its hardware$' \
     "a hot GPU" "$well" "$well" "48 705 700 16" "$well"
 echo "$$ 40" >>gpu2
 named "^[0-9]+ rank 2 on n1 is slow: another program \\(pid $$\\) uses its GPU 2 40 % of the time\$" \
     "a GPU with another program" "$well" "$well" "$well" "$well"
-is "$(slow_hardware | wc -l)" 2 "two lines, of one rank"
-like "$(dl show gpu 1)" 'rank 2 on n1 is slow: its GPU 2 runs at 705 MHz' "dl show has it"
+is "$(slow_hardware | wc -l)" 2 "two lines, about one rank"
+like "$(dl show gpu 1)" 'rank 2 on n1 is slow: its GPU 2 runs at 705 MHz' "dl show reports it"
 end gpu
-is "$(causes gpu)" "" "and the attempt is the first"
+is "$(causes gpu)" "" "during the first attempt"
 
 # ---- a host whose link loses what it sends, at the switch
 # Without netem, use classic BPF: load a random number, and drop the packet if it is below 2^32 / 16.
@@ -156,7 +156,7 @@ lossy () { # lossy NAME [both]: lose packets, and check that rank 1, and only it
     stop_losing
     over () { [ "$(grep -c 'rank 1 on n2 is not slow any more$' "$trial/a.1/healing")" -gt "$well" ]; }
     wait_for 300 over
-    ok $? "$1: it is told when that is over"
+    ok $? "$1: it is reported when that is over"
     is "$(slow_hardware | wc -l)" $((had + 1)) "$1: one line, of one rank"
 }
 network_cases () {
@@ -184,7 +184,7 @@ END
     lossy "a host whose packets are lost both ways"
     sed 's/^/# /' "$trial/a.1/healing"
     end net
-    is "$(causes net)" "" "and the attempt is the first"
+    is "$(causes net)" "" "during the first attempt"
 }
 network_cases
 done_testing

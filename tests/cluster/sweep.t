@@ -40,17 +40,17 @@ done
 wait $pid
 is $? 0 "digits: the sweep completes although these were killed:$killed"
 sed 's/^/# /' out | tail -18
-is "$(cat kill-0001/log/0*/0* | grep '"op":"begin"' | grep -c '"x"')" 24 "all trials were begun"
+is "$(cat kill-0001/log/0*/0* | grep '"op":"begin"' | grep -c '"x"')" 24 "all trials began"
 results_once kill-0001
 ok $? "no segment has two results"
 is "$(dl show --json kill | python3 -c '
 import json, sys
 print(sum(t["state"] in ("completed", "stopped early") for t in json.load(sys.stdin)["trials"]))')" 24 "every trial is accounted for once"
-like "$(dl show kill)" 'best accuracy 0\.9' "it learns"
+like "$(dl show kill)" 'best accuracy 0\.9' "the sweep learns"
 [ "$(count kill-0001 fail)" -ge 1 ]
 ok $? "killed trainers were counted as failures ($(count kill-0001 fail))"
 [ "$(cat kill-0001/trials/*/a.*/log | grep -c '^restored epoch')" -ge 1 ]
-ok $? "promoted trials went on from their checkpoints"
+ok $? "promoted trials continued from their checkpoints"
 wait_for 300 sh -c '[ -z "$(squeue -h -o %i)" ]'
 ok $? "the array has ended"
 
@@ -80,7 +80,7 @@ timeout 300 dl pause slow >/dev/null
 wait_for 300 sh -c '[ -z "$(squeue -h -o %i)" ]'
 ok $? "a pause ends the array"
 like "$(dl ls)" 'slow-0001 +paused' "state"
-is "$(count slow-0001 fail)" 0 "a pause is no failure"
+is "$(count slow-0001 fail)" 0 "a pause does not count as a failure"
 touch go
 timeout 900 dl resume slow >out 2>&1
 is $? 0 "resume"
@@ -99,7 +99,7 @@ touch go
 wait $pid
 is $? 0 "the preempted sweep completes"
 is "$(count low-0001 result)" 6 "six results"
-is "$(count low-0001 fail)" 0 "preemption is no failure"
+is "$(count low-0001 fail)" 0 "preemption does not count as a failure"
 [ $(($(count low-0001 park) + $(count low-0001 lost))) -ge 1 ]
 ok $? "trials were parked ($(count low-0001 park)) or lost ($(count low-0001 lost))"
 
@@ -114,12 +114,12 @@ scancel --signal=USR2 "$late"
 wait_for 300 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'
 ok $? "the trial was parked"
 wait_for 300 sh -c "scontrol show job $late | grep -q 'Restarts=[1-9]'"
-ok $? "its task went back into the queue"
+ok $? "its task was requeued"
 touch go
 wait $pid
 is $? 0 "it comes back, and the sweep completes"
 is "$(count late-0001 result)" 2 "two results"
-is "$(count late-0001 fail)" 0 "the time limit is no failure"
+is "$(count late-0001 fail)" 0 "the time limit does not count as a failure"
 
 # ---- a folder name with characters that Slurm expands in paths
 for name in 'back\slash' 'b\100%j'; do
@@ -134,6 +134,6 @@ done
 
 # ---- mistakes
 sed 's/workers = 4; partition = "low"/workers = 1; partition = "nope"/' low.conf >nope.conf
-runs 6 "a job that Slurm refuses: exit status" dl run nope.conf
+runs 6 "a job that Slurm rejects: exit status" dl run nope.conf
 like "$(cat out)" 'sbatch: .*partition' "and Slurm's reason"
 done_testing

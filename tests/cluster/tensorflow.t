@@ -37,19 +37,19 @@ step () { # step OPTION...: run four tasks; sets $status, and the files out and 
     status=$?
 }
 step --dl-roles=chief:1,ps:1,worker:*
-is "$status $(cat err)" "0 " "the step ends with its chief, in silence"
+is "$status $(cat err)" "0 " "the step ends with its chief, without a message"
 is "$(sort out)" "ps 0 is asked to end
 worker 0 is asked to end
 worker 1 is asked to end" "and the others have time to end"
 CHIEF='exit 7' step --dl-roles=chief:1,ps:1,worker:*
-is $status 7 "its status is the chief's"
+is $status 7 "its status is that of the chief"
 CHIEF='kill -ABRT $$' step --dl-roles=chief:1,ps:1,worker:*
-is $status 134 "that of a signal, too"
+is $status 134 "also for a signal"
 CHIEF='sleep 2' SERVER='[ "$DL_ROLE" = ps ] || trap - TERM' step --dl-roles=chief:1,ps:1,worker:*
 is "$status $(cat out)" "0 ps 0 is asked to end" "servers that SIGTERM kills"
 sed -i 's/^chief)/worker0)/; s/^case .*/case $DL_ROLE$([ "$DL_ROLE" = ps ] || echo $DL_ROLE_INDEX) in/' servers.sh
 step --dl-roles=ps:2,worker:*
-is "$status $(sort out | tr '\n' ,)" "0 ps 0 is asked to end,ps 1 is asked to end,worker 1 is asked to end," "without a chief with worker 0"
+is "$status $(sort out | tr '\n' ,)" "0 ps 0 is asked to end,ps 1 is asked to end,worker 1 is asked to end," "without a chief it ends with worker 0"
 cat >alone.sh <<'END'
 [ "$DL_ROLE" = chief ] || sleep 3
 echo "$DL_ROLE $DL_ROLE_INDEX ends"

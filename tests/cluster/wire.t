@@ -37,9 +37,9 @@ is "$(sed -n 's/^1 //p' out)" "$secret" "both ranks have it"
 timeout 300 srun -n1 true
 touch over
 wait $reader
-ok "$(grep -qaF "$secret" seen; echo $?)" "a reader of the wire has the secret of a step"
+ok "$(grep -qaF "$secret" seen; echo $?)" "who reads the network gets the secret of a step"
 is "$(scontrol show job | grep -cF "$secret"; scontrol show step | grep -cF "$secret")" "0
-0" "who asks Slurm has not"
+0" "who asks Slurm does not"
 
 # ---- another user holds every port that Slurm can reserve for a step
 meet=$builddir/tests/runtime/comm/meet
@@ -70,8 +70,8 @@ squatter=$!
 wait_for 60 grep -q holds squat.out
 like "$(tail -n 1 squat.out)" '^holds ([4-9][0-9]|[1-9][0-9][0-9])$' "another user holds the ports of MpiParams ($range)"
 is "$(DL_COMM_TIMEOUT=200 timeout 300 srun -Q -n2 --dl=torch "$meet" 2>err | sort)" "0 of 2 by tcp over native: 3
-1 of 2 by tcp over native: 3" "the ranks of a step meet all the same" || sed 's/^/# /' err
-like "$(cat err)" 'port [0-9]+ of this node is in use' "and the user hears of MASTER_PORT"
+1 of 2 by tcp over native: 3" "the ranks of a step meet anyway" || sed 's/^/# /' err
+like "$(cat err)" 'port [0-9]+ of this node is in use' "and the user is reported about MASTER_PORT"
 kill $squatter
 wait $squatter 2>/dev/null
 done_testing

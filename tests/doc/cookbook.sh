@@ -43,5 +43,5 @@ follow () { # run the commands, and compare their output
     [ ! -f said ] || { same out >same.out; same said; } | while read -r line; do
         grep -qF -e "$line" same.out || echo "$line"
     done >missing
-    [ ! -s missing ] || is "$(cat missing)" "" "$title: says so"
+    [ ! -s missing ] || is "$(cat missing)" "" "$title: prints it"
 }

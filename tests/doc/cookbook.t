@@ -142,7 +142,7 @@ print(len(t), len({x["point"] for x in t}), all(x["deviation"] > 0 for x in t))'
 recipe 14
 needs 1 lr.conf
 follow
-is "$(stat -c %a shared/lr-0001 | tail -c 3 | cut -c 1)" 7 "$title: the group may write"
+is "$(stat -c %a shared/lr-0001 | tail -c 3 | cut -c 1)" 7 "$title: the group can write"
 
 recipe 17
 needs 3 flags.conf

@@ -17,7 +17,7 @@ ok $? "and saves"
 # ---- formats.md: the reader in Python
 if /usr/bin/python3 -c 'import h5py' 2>/dev/null; then
     sed -n '/^    import h5py/,/^$/p' "$srcdir/doc/formats.md" | sed 's/^    //; s/training_loss/loss/; s/"metrics.h5"/"slurmdl\/a.1\/metrics.h5"/' >read.py
-    like "$(/usr/bin/python3 read.py)" '^\[ *1 +2 +3' "the reader of formats.md reads"
+    like "$(/usr/bin/python3 read.py)" '^\[ *1 +2 +3' "the reader of formats.md works"
 else
     skip "the reader of formats.md" "no python3-h5py"
 fi
@@ -48,7 +48,7 @@ sed 's/^/# /' out
 
 sed -n '/^A part of the file above in YAML/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '1d; /^\./d; s/\\-/-/g' >exp.yaml
 dl run --dry-run exp.yaml >out 2>&1
-ok $? "and that in YAML"
+ok $? "so is the YAML one"
 sed 's/^/# /' out
 
 # ---- dl-job(1): each file and each command of its examples
@@ -83,11 +83,11 @@ for file in "$readme" "$srcdir"/doc/*.md; do
         [ -e "${file%/*}/$link" ] || echo "${file##*/}: $link"
     done
 done >missing
-is "$(cat missing)" "" "what the README and doc/*.md link to is there"
+is "$(cat missing)" "" "the targets of links in the README and doc/*.md exist"
 grep -oE '\b(dl|slurmdl)[a-z_-]*\([1-8]\)' "$readme" "$srcdir/doc/cookbook.md" | sed 's/.*://' | sort -u | tr '(' . | tr -d ')' | while read -r page; do
     [ -f "$srcdir/doc/$page" ] || [ -f "$builddir/doc/$page" ] || echo "$page"
 done >missing
-is "$(cat missing)" "" "and the pages that it names"
+is "$(cat missing)" "" "so do the pages that they name"
 section () { # section HEADING: print the first block of code below it
     awk -v heading="## $1" '$0 == heading { on = 1; next } /^## / { on = 0 } on && /^    / { block = 1; print substr ($0, 5) }
         on && block && !/^    / && NF { exit }' "$readme"
@@ -115,7 +115,7 @@ DL_LENGTH=3 DL_RUN_DIR=$work/readme.run ./readme
 ok $? "and runs"
 section Python >readme.py
 python3 -c 'import ast, sys; ast.parse(open("readme.py").read())'
-ok $? "the one in Python is Python"
+ok $? "the Python program is valid Python"
 
 # ---- ARCHITECTURE.md: the files that its walks name define the functions
 sed -n '/^<!-- walk -->/,/^<!-- .walk -->/p' "$srcdir/doc/ARCHITECTURE.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r word; do
@@ -124,7 +124,7 @@ sed -n '/^<!-- walk -->/,/^<!-- .walk -->/p' "$srcdir/doc/ARCHITECTURE.md" | gre
     *'()') grep -qE "^([a-z].*[ *])?${word%()} ?\\(" "$srcdir/$file" || echo "$file has no $word" ;;
     esac
 done >missing 2>&1
-is "$(cat missing)" "" "the walks of ARCHITECTURE.md are true"
+is "$(cat missing)" "" "the walks of ARCHITECTURE.md are correct"
 
 # ---- security.md: every file that listens needs a row in its table
 is "$(cd "$srcdir" && grep -rlE '\b(listen|listen_open|listen_open_range) \(|socketserver|HTTPServer|\.listen\(' --include='*.c' --include='*.py' runtime launcher spank contrib | sort | xargs)" \
@@ -135,7 +135,7 @@ reference='`[a-z][a-z0-9/_]*[.](t|c|py): [^`]*`'
 grep -oE "$reference" "$srcdir/doc/security.md" | tr -d '`' | while IFS= read -r claim; do
     grep -qF -e "${claim#*: }" "$srcdir/tests/${claim%%: *}" 2>/dev/null || echo "$claim"
 done >missing
-is "$(cat missing)" "" "each test that security.md names is there"
+is "$(cat missing)" "" "each test that security.md names exists"
 is "$(awk -v reference="$reference" '!/^[|]/ { table = 0 } /[|] tests [|]$/ { table = 1; next } /^[|] ---/ { next } /^[|]/ && (!table || $0 !~ reference) { print FNR ": " substr ($0, 1, 60) }' \
     "$srcdir/doc/security.md")" "" "each row of its tables names one"
 
@@ -174,5 +174,5 @@ FNR == 1 { split ("", at); last = ""; shown = 0 }
 shown == 2 { shown = 1 }
 { last = $0 }
 END
-is "$(cd "$srcdir" && awk -f "$work/twice.awk" doc/*.[1-8] doc/*.md ./*.md)" "" "no sentence of the manuals is there twice"
+is "$(cd "$srcdir" && awk -f "$work/twice.awk" doc/*.[1-8] doc/*.md ./*.md)" "" "no sentence of the manuals occurs twice"
 done_testing

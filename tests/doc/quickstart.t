@@ -32,7 +32,7 @@ out=$(typed 2)
 is "$? $(find elsewhere -name "*.html" | wc -l)" "0 1" "report writes a page"
 like "$out" "\.html" "and prints its name"
 out=$(typed 3)
-is $? 0 "a script of one's own runs"
+is $? 0 "the user's own script runs"
 like "$out" '^own: completed ' "to its end"
 like "$(sed -n 3p commands)" "own\.conf'$" "and is a file to edit"
 
@@ -67,18 +67,18 @@ unbuilt () { # unbuilt LINE: print 0 if make's output LINE means that something 
     echo $?
 }
 is "$(unbuilt 'make[3]: *** [Makefile:10171: test-suite.log] Error 1')$(unbuilt 'make: *** [Makefile:12674: check-plain] Error 2')$(unbuilt '')" 111 \
-    "tests that fail were built"
-is "$(unbuilt 'make[2]: *** [Makefile:9422: tests/fuzz/x.o] Error 1')$(unbuilt 'fatal: making test-suite.log: failed to create x.trs')" 00 "what was not is seen"
+    "failed tests have been built"
+is "$(unbuilt 'make[2]: *** [Makefile:9422: tests/fuzz/x.o] Error 1')$(unbuilt 'fatal: making test-suite.log: failed to create x.trs')" 00 "a test that was not built is reported"
 
 # ---- tests that need root
 printf '#!/bin/sh\n# needs: root\necho 1..1; echo ok 1\n' >rooted.t
 printf '#!/bin/sh\n# needs: root in part\necho 1..1; echo ok 1\n' >partly.t
 if [ "$(id -u)" -eq 0 ]; then
-    like "$("$srcdir/tests/limit" sh rooted.t)" '^ok 1$' "root runs what needs root"
+    like "$("$srcdir/tests/limit" sh rooted.t)" '^ok 1$' "root runs the tests that need root"
 else
-    is "$("$srcdir/tests/limit" sh rooted.t)" "1..0 # SKIP needs root: make check-root" "what needs root is skipped, and why"
+    is "$("$srcdir/tests/limit" sh rooted.t)" "1..0 # SKIP needs root: make check-root" "tests that need root are skipped, with the reason"
 fi
-like "$("$srcdir/tests/limit" sh partly.t)" '^ok 1$' "what needs root in part is run"
+like "$("$srcdir/tests/limit" sh partly.t)" '^ok 1$' "tests that partly need root run"
 missing=$(cd "$srcdir" && grep -lE '^(need_hosts|hosts_up|\. .*/users\.sh|\[ "\$\(id -u\)" -eq 0 \] \|\| skip_all)' tests/*/*.t | xargs grep -L '^# needs: root$')
-is "$missing" "" "each test that is for root only says so in its first lines"
+is "$missing" "" "each root-only test says so in its first lines"
 done_testing

@@ -99,13 +99,13 @@ judge "an entry that leads nowhere" "rm $last; ln -s .none $last" "$last: leads 
 
 # ---- results of the benches
 if [ -n "$calls" ]; then
-    skip "a worker crashes at, or is refused, one of its calls" "$calls"
+    skip "a worker crashes at one of its calls, or the call fails" "$calls"
 else
     finish calls "a worker crashes at, or is refused, one of its calls"
     finish reads "what a trial printed is refused once"
 fi
 if [ -n "$power" ]; then
-    skip "losses of power" "$power"
+    skip "power failures" "$power"
 else
     finish power "losses of power"
 fi

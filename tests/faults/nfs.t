@@ -18,7 +18,7 @@ kill -STOP $nfs
 start=$(date +%s)
 out=$(TMPDIR=$work/hung timeout 300 dl check)
 is $? 79 "a file system that hangs"
-like "$out" "TMPDIR: no answer for 8 s at .*/hung" "is told"
+like "$out" "TMPDIR: no answer for 8 s at .*/hung" "is reported"
 [ $(($(date +%s) - start)) -le 250 ]
 ok $? "in time"
 kill -CONT $nfs

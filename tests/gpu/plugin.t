@@ -43,14 +43,14 @@ s () { # s OPTION... COMMAND...
 
 # ---- GPUs that a step sees
 is "$(s -n1 --gres=gpu:1 sh -c 'echo $CUDA_VISIBLE_DEVICES')" 0 "CUDA_VISIBLE_DEVICES of a step with the GPU"
-is "$(s -n1 sh -c 'echo $CUDA_VISIBLE_DEVICES')" "" "and of one without"
+is "$(s -n1 sh -c 'echo $CUDA_VISIBLE_DEVICES')" "" "and of a step without it"
 is "$(s -n2 --gres=gpu:1 --dl=torch sh -c 'echo $CUDA_VISIBLE_DEVICES $RANK/$WORLD_SIZE $LOCAL_RANK' | grep -v 'see one GPU each' | sort)" "0 0/2 0
 0 1/2 1" "--dl=torch: two ranks share it"
 like "$(s -n1 --gres=gpu:1 --dl-bind=closest,verbose true)" 'dl: rank 0 on n1: ' "--dl-bind: $(s -n1 --gres=gpu:1 --dl-bind=closest,verbose true | head -n 1)"
 opens='for d in /dev/nvidia[0-9]*; do (: <$d) 2>/dev/null && echo $d; done; true'
 if [ -n "$constrained" ]; then
     is "$(s -n1 --gres=gpu:1 sh -c "$opens")" /dev/nvidia0 "cgroup: a step with the GPU opens it"
-    is "$(s -n1 sh -c "$opens")" "" "cgroup: one without does not"
+    is "$(s -n1 sh -c "$opens")" "" "cgroup: one without it does not"
     is "$(s -n1 nvidia-smi -L | grep -c '^GPU')" 0 "nor does nvidia-smi there"
     echo "# $(uname -r), $(zcat /proc/config.gz 2>/dev/null | grep CGROUP_BPF)"
     s -n1 sh -c 'cat /proc/self/cgroup; ls -l /dev/nvidia*; (: </dev/nvidia0)' 2>&1 | sed 's/^/# /'

@@ -29,7 +29,7 @@ like "$(field 'd["findings"][0]["what"]')" '^GPU 00000000:1C:00.0: 3 uncorrected
 fault () { # fault FAULT STATUS PATTERN: dl check with this fault
     out=$(FAKE_FAULTS=here:$1 timeout 300 dl check)
     is $? "$2" "$1: status $2"
-    like "$out" "$3" "$1 is told"
+    like "$out" "$3" "$1 is reported"
 }
 says () { # says FAULT LINE: LINE is all that dl check reports about GPUs, apart from the verdict
     is "$(FAKE_FAULTS=$1 timeout 300 dl check | sed -n "s/^dl: check: \([a-z]*: \).*\(GPU [0n].*\)/\1\2/p" | sort | tr '\n' ';')" "$2" "$1"
@@ -62,22 +62,22 @@ CUDA_VISIBLE_DEVICES=0 says here:closed:1 "" # this GPU belongs to another job
 CUDA_VISIBLE_DEVICES=NoDevFiles says here:ecc:1 "bad: GPU 00000000:1C:00.0: 3 uncorrected ECC errors since its driver was loaded;"
 beside hang env FAKE_FAULTS=here:hang:1 dl check
 out=$(CUDA_VISIBLE_DEVICES=0 FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
-is $? 0 "another job's GPU is not looked at"
+is $? 0 "another job's GPU is not checked"
 out=$(CUDA_VISIBLE_DEVICES=GPU-00000000-1 FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
 is $? 79 "a GPU that is given by its UUID is"
 out=$(SLURM_GPUS_ON_NODE=4 timeout 300 dl check)
 is $? 79 "a GPU that Slurm gave and the driver does not have"
-like "$out" 'Slurm allocated 4, but the driver has 2' "is told"
+like "$out" 'Slurm allocated 4, but the driver has 2' "is reported"
 for list in MIG-0/1/0,MIG-0/2/0,MIG-0/3/0 0,1 -1 ""; do
     out=$(CUDA_VISIBLE_DEVICES=$list SLURM_JOB_ID=1 timeout 300 dl check)
     is $? 0 "CUDA_VISIBLE_DEVICES=$list: none is missed"
 done
 out=$(CUDA_VISIBLE_DEVICES=0,1,2 timeout 300 dl check)
 is $? 79 "a third one is"
-like "$out" 'Slurm allocated 3, but the driver has 2' "and it is told"
+like "$out" 'Slurm allocated 3, but the driver has 2' "and it is reported"
 out=$(LD_LIBRARY_PATH="$work/less" FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
 is $? 0 "an old driver, without most functions"
-like "$out" '2 GPUs: good' "has GPUs all the same"
+like "$out" '2 GPUs: good' "has GPUs anyway"
 
 # ---- the ranks of a node
 rank () { # rank LEVEL LOCALID FAULTS: run one of two ranks of this node, without a collector
@@ -94,7 +94,7 @@ is "$(rank none 0 here:ecc:0)" "status 0" "without a check nobody looks"
 out=$(FAKE_FAULTS=here:ecc:1 CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4 SLURM_LOCALID=0 SLURM_GTIDS=0,1 timeout 300 dl check-rank quick plain 2>&1)
 is $? 79 "a rank that has GPUs of its own looks at each"
 out=$(timeout 300 dl check-rank quik plain 2>&1)
-is $? 2 "a level that there is not"
+is $? 2 "a level that does not exist"
 
 # ---- a step of two nodes that both are this machine, with a collector that runs as the plugin starts it
 ranks () { # ranks LEVEL NODE=VARIABLE=VALUE...: one rank per node; the collector writes 'verdict', the ranks write 'said.0' and 'said.1'
@@ -143,10 +143,10 @@ row () { # row PATTERN: print the first columns of matching table lines, without
 is "$(row '[01] ')" "0 n1 0 00000000:1B:00.0,00000000:1C:00.0;1 n2 0 00000000:1B:00.0,00000000:1C:00.0;" "who is where, and with what"
 ranks quick n1=FAKE_NCCL=22005 n2=FAKE_NCCL=2708
 is "$status" " 75 75" "two versions of NCCL"
-is "$(verdict '[a-z]*')" "n2: NCCL 2.7.8, but 2.20.5 on 1 of 2 nodes;" "are told"
+is "$(verdict '[a-z]*')" "n2: NCCL 2.7.8, but 2.20.5 on 1 of 2 nodes;" "are reported"
 ranks quick n1=FAKE_FAULTS=n1:ecc:0
 is "$status" " 79 75" "a bad node and a good one"
-is "$(verdict bad)" "n1: GPU 00000000:1B:00.0: 3 uncorrected ECC errors since its driver was loaded;" "is told"
+is "$(verdict bad)" "n1: GPU 00000000:1B:00.0: 3 uncorrected ECC errors since its driver was loaded;" "is reported"
 ranks none n1=FAKE_FAULTS=n1:ecc:0 n1=FAKE_NCCL=22005 n2=FAKE_NCCL=2708
 is "$status" " 0 0" "a table only, without a check"
 is "$(grep -c '^dl:' verdict) $(grep -c '^[01] ' verdict)" "0 2" "says who is where, and no more"
@@ -309,7 +309,7 @@ for f in "cuda:0 GPU 0000:1b:00.0: cannot compute \(CUDA error 999\)" "flip:1 GP
     "late:1 GPU 0000:1c:00.0: cannot multiply matrices \(CUDA error 700\)"; do
     out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:${f%% *},here:full:0 timeout 300 dl check --full)
     is $? 79 "--full: ${f%% *}"
-    like "$out" "${f#* }" "is told"
+    like "$out" "${f#* }" "is reported"
 done
 like "$out" 'note: .*GPU 0000:1b:00.0: rates not measured: too little free memory' "where little is free, nothing is measured"
 is "$(echo "$out" | grep -c "half of the nodes")" 0 "nor called slow"
@@ -319,7 +319,7 @@ for _ in 1 2 3 4 5; do
     case $out in *"half of the nodes"*) break ;; esac
 done
 is $status 79 "--full: a GPU that gets its data slowly, and cannot multiply"
-like "$out" 'bad: .*host to GPU 0000:1c:00.0: [0-9.]+ GB/s, half of the nodes have' "the one is told"
+like "$out" 'bad: .*host to GPU 0000:1c:00.0: [0-9.]+ GB/s, half of the nodes have' "the one is reported"
 like "$out" 'bad: .*GPU 0000:1c:00.0: cannot multiply matrices \(cuBLAS error 13\)' "and the other"
 like "$out" 'note: .*GPU 0000:1b:00.0: matrix products not measured \(cuBLAS error 3\)' "what has no memory for it is not bad"
 
@@ -331,7 +331,7 @@ if private=$(private_mounts); then
     }
     out=$(with_full 'TMPDIR=$PWD/full timeout 300 dl check')
     is $? 79 "a full TMPDIR"
-    like "$out" 'bad: .*TMPDIR: cannot write in .*/full: No space left' "is told"
+    like "$out" 'bad: .*TMPDIR: cannot write in .*/full: No space left' "is reported"
     out=$(with_full 'cd full && timeout 300 dl check')
     is $? 75 "a full working directory is not the node's fault alone"
 else
@@ -341,17 +341,17 @@ touch plain
 for bad in nowhere plain; do
     out=$(TMPDIR=$work/$bad timeout 300 dl check)
     is $? 0 "a user's TMPDIR that is wrong condemns no node: $bad"
-    like "$out" "warning: .*TMPDIR: cannot write in .*/$bad: N" "and is told"
+    like "$out" "warning: .*TMPDIR: cannot write in .*/$bad: N" "and is reported"
 done
 
 # ---- a driver that hangs does not block dl check
 ended hang
 is $? 79 "hang:1: status 79"
-like "$(cat hang.out)" 'GPUs: no answer for 8 s at GPU number 1' "hang:1 is told"
+like "$(cat hang.out)" 'GPUs: no answer for 8 s at GPU number 1' "hang:1 is reported"
 
 # ---- no collector answers
 out=$(SLURM_DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
-is $? 0 "without its collector a good node goes on"
+is $? 0 "without its collector a good node continues"
 like "$out" '^dl: check: rank 0 on [^ ]+ cannot reach the collector at 127\.0\.0\.1 port 1: Connection refused; it checks only its own node$' "and says so"
 is "$(echo "$out" | wc -l)" 1 "in one line"
 echo "$out" | sed 's/^/# /'

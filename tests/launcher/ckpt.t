@@ -73,15 +73,15 @@ dl ckpt extract --output=w.npy a.h5 model.w >out
 if "$python" -c 'import numpy' 2>/dev/null; then
     is "$("$python" -c 'import numpy; w = numpy.load("w.npy"); print(w.dtype, w.shape, w.sum())')" "float32 (2, 3) 15.0" "numpy reads the file"
     dl ckpt extract --output=h.npy a.h5 half >out 2>err
-    like "$(cat err)" "numpy has no bf16; these are its bits" "a type without a name is told"
+    like "$(cat err)" "numpy has no bf16; these are its bits" "a type without a name is reported"
     is "$("$python" -c 'import numpy; print(numpy.load("h.npy").tolist())')" "[16256, 0, 49024]" "and kept"
 else
     skip "extracted .npy" "no numpy"
 fi
 dl ckpt extract a.h5 nothing 2>err
-is $? 3 "a tensor that is not there: status 3"
+is $? 3 "a tensor that does not exist: status 3"
 dl ckpt extract --format=jpg a.h5 step 2>err
-is $? 2 "a format that is not there: status 2"
+is $? 2 "a format that does not exist: status 2"
 
 # ---- diff
 dl ckpt diff a.h5 a.h5 >out
@@ -132,11 +132,11 @@ is "$? $(cat err)" "7 dl: newer.h5: was written by a later version of slurm-dl, 
 dl ckpt verify touched.h5 >out 2>err
 is "$? $(cat err)" "5 dl: touched.h5: 'model.w' is damaged" "a damaged tensor is named"
 dl ckpt verify none.h5 2>err
-is $? 3 "a file that is not there: status 3"
+is $? 3 "a file that does not exist: status 3"
 dl ckpt ls in.safetensors 2>err
 is $? 5 "what is no checkpoint: status 5"
 dl ckpt nothing a.h5 2>err
-is $? 2 "a word that is not there: status 2"
+is $? 2 "a word that does not exist: status 2"
 dl ckpt diff a.h5 2>err
 is "$? $(cat err)" "2 dl: usage: dl ckpt diff FILE FILE" "an argument too few: status 2"
 mkdir fuzz

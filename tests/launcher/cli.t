@@ -38,7 +38,7 @@ is $? 3 "no experiment: status"
 dl show nope >/dev/null 2>&1
 is $? 3 "unknown experiment"
 dl ls --dir=/nonexistent >/dev/null 2>&1
-is $? 3 "ls of a folder that is not there"
+is $? 3 "ls of a folder that does not exist"
 is "$(dl ls --json | tr -d ' \n\t')" '{"experiments":[]}' "ls --json of nothing"
 like "$(dl log a=1 2>&1)" "not inside a trial" "dl log outside a trial"
 dl log a=1 >/dev/null 2>&1
@@ -145,7 +145,7 @@ new='new = { type = "int"; minval = 1; maxval = 3; default = 2; };'
 warm "s/k = 3;/$new/"
 like "$(dl preview new.conf 2>&1)" "^known before: $below" "warm_start: a new hyperparameter has its default"
 warm 's/max_trials = 4;/& max_length = 9;/'
-like "$(dl preview new.conf 2>&1)" "^new.conf:2: warning: 'searcher.warm_start': the trials of .*old-0001 have the length 1, those of this experiment 9" "warm_start: trials of another length are told"
+like "$(dl preview new.conf 2>&1)" "^new.conf:2: warning: 'searcher.warm_start': the trials of .*old-0001 have the length 1, those of this experiment 9" "warm_start: trials of another length are reported"
 warm "s/k = 3;/$new/; s/default = 2;//"
 dl preview new.conf >/dev/null 2>&1
 is $? 2 "warm_start: a new one without default"
@@ -171,7 +171,7 @@ while [ ${#long} -lt 2400 ]; do long=$long/gpfs-project-group-deep-learning-roun
 mkdir -p "$long"
 (cd "$long" && echo x >bad.h5)
 like "$(dl ckpt verify "$long/bad.h5" 2>&1)" "^dl: $work/long/.*\.\.\..*after-reviewer-2/bad.h5: is not a checkpoint" "a path of 2,400 bytes: its end and the cause"
-like "$(dl ckpt verify "$long/none.h5" 2>&1)" "/none.h5: cannot read: No such file or directory$" "one that is not there"
+like "$(dl ckpt verify "$long/none.h5" 2>&1)" "/none.h5: cannot read: No such file or directory$" "one that does not exist"
 [ "$(dl ckpt verify "$long/none.h5" 2>&1 | wc -c)" -le 1100 ]
 ok $? "in one line of limited length"
 middle=$work/$(printf '%0200d' 0)/$(printf '%0100d' 0)

@@ -72,7 +72,7 @@ conf same "sh src/train.sh $work/go"
 for i in 1 2; do timeout 300 dl run --local same.conf >out 2>&1; done
 is "$(stat -c %h same-0002/code.tar.zst)" 3 "two experiments with the same code share a file"
 dl rm same-0001 >/dev/null
-runs 0 "one goes on when the other is removed" dl continue --local --trials=4 same-0002
+runs 0 "one continues when the other is removed" dl continue --local --trials=4 same-0002
 rm -r same-0002/code
 runs 0 "a copy that is gone is made again" dl continue --local --trials=5 same-0002
 dl rm same-0002 >/dev/null
@@ -158,7 +158,7 @@ conf fault 'sh fault.sh'
 runs 11 "a fault of all trials" dl run --local fault.conf
 echo 'echo loss = 4' >fault.sh
 timeout 300 dl resume --local fault-0001 >out 2>&1
-is "$? $(values fault-0001)" "0 metric:4.0" "mended and resumed: the trials run the new code"
+is "$? $(values fault-0001)" "0 metric:4.0" "fixed and resumed: the trials run the new code"
 like "$(cat out)" '^the code has changed, and there is no result yet: the trials run the current code' "a line says so"
 echo 'echo loss = 5' >fault.sh
 timeout 300 dl continue --local --trials=5 fault-0001 >out 2>&1

@@ -55,7 +55,7 @@ like "$(within '{"image":"'"$work"'/model.sif"}')" '^singularity ' "the next run
 rm fakes/*y
 like "$(within '{"image":"'"$work"'/model.sif"}')" "^dl: container: none of enroot, apptainer, .* takes the image W/model.sif$" "no runtime"
 like "$(within '{"image":"x.sif"}')" "^dl: container: there is no image 'x.sif'$" "no image"
-like "$(within '{"image":"'"$work"'/image","folders":["'"$work"'/a:b"]}')" "^(ch-run|podman) " "a folder that is not there is no matter"
+like "$(within '{"image":"'"$work"'/image","folders":["'"$work"'/a:b"]}')" "^(ch-run|podman) " "a folder that does not exist is no matter"
 mkdir a:b
 like "$(within '{"image":"r","runtime":"podman","folders":["'"$work"'/a:b"]}')" "^dl: container: the folder 'W/a:b' cannot be bound: " "a colon in a folder"
 like "$(within '[')" '^dl: DL_SOFTWARE is not a JSON object$' "no JSON"
@@ -194,7 +194,7 @@ like "$(dl show --provenance)" "^container: found charliecloud; |^container: .*p
 timeout 300 dl reproduce >out 2>&1
 is "$? $(grep -c '^reproduced' out)" "0 1" "dl reproduce in the container"
 touch -d @1000000000 image
-like "$(timeout 300 dl reproduce --dry-run 2>&1)" "the image image has changed since" "and an image that has changed is told"
+like "$(timeout 300 dl reproduce --dry-run 2>&1)" "the image image has changed since" "and an image that has changed is reported"
 eval "$(dl best | sed -n 's/^to train it again: //p')" >out 2>&1
 is "$? $(grep -c '^epoch 1' out)" "0 1" "the command of dl best"
 like "$(timeout 300 dl try exp.conf 2>&1)" '^result: +loss' "dl try"

@@ -163,7 +163,7 @@ END
 conf mortal 'python3 mortal.py' 4
 runs 8 "a searcher that dies after two trials" dl run --local mortal.conf
 touch fixed
-runs 0 "is mended, and resumed" dl resume --local mortal
+runs 0 "is fixed, and resumed" dl resume --local mortal
 is "$(count mortal-0001 begin) $(count mortal-0001 result)" "4 4" "no trial was lost or trained twice"
 
 # ---- a stop while the program thinks

@@ -58,7 +58,7 @@ wait_for 300 [ -d quit-0001/trials/0002/a.1 ]
 kill -INT "$(pgrep -P $pid)"
 wait $pid
 is $? 4 "^C: exit status"
-is "$(tail -1 out)" "stopping the workers: trials save checkpoints; run 'dl resume --local quit-0001' to continue" "how to go on"
+is "$(tail -1 out)" "stopping the workers: trials save checkpoints; run 'dl resume --local quit-0001' to continue" "how to continue"
 is "$(dl show --csv --columns=attempts quit | tail -n +2 | xargs)" "1 1" "an attempt that has not begun is not counted"
 is "$(dl pause quit)" "$work/quit-0001: paused: no worker was running; run 'dl resume' to continue" "pause: nobody is there"
 
@@ -92,7 +92,7 @@ else
 fi
 cp -r end-0001 gone-0001
 rm -r gone-0001/trials/0003/a.1 gone-0001/results.h5
-like "$(dl show gone-0001)" '^metrics of 1 trial are damaged' "an accepted attempt that is not there"
+like "$(dl show gone-0001)" '^metrics of 1 trial are damaged' "an accepted attempt that does not exist"
 dl show gone-0001 3 >out 2>err
 is $? 5 "its trial: exit status"
 like "$(cat err)" "^dl: $work/gone-0001/trials/0003/a.1: missing, although the result" "the folder"
@@ -198,7 +198,7 @@ timeout 300 dl continue --local --trials=3 more >out 2>&1 &
 pid=$!
 wait_for 300 [ -f more-0001/trials/0003/a.1/log ]
 dl continue --detach --trials=3 more >out2 2>&1
-is $? 0 "what somebody else has continued goes on"
+is $? 0 "what somebody else has continued continues"
 is "$(cat out2)" "$work/more-0001" "its folder"
 dl continue --detach --trials=4 more >out2 2>&1
 is $? 2 "but not further"

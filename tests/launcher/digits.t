@@ -57,7 +57,7 @@ DL_CHECKPOINT_DIR=$PWD/trials/0001/a.1 DL_CHECKPOINT_LENGTH=4 DL_RUN_DIR=trials/
 is "$(head -1 clone.out)" "restored epoch 4" "a clone begins at the other trial's length"
 is "$(tail -2 clone.out)" "$(tail -2 first.out)" "with its weights"
 DL_CHECKPOINT_DIR=$PWD/trials/0001/a.1 DL_CHECKPOINT_LENGTH=4 DL_RUN_DIR=trials/0002 DL_LENGTH=8 ./digits >clone.out
-is "$(head -1 clone.out)" "restored epoch 6" "and goes on from its own"
+is "$(head -1 clone.out)" "restored epoch 6" "and continues from its own"
 unset DL_SEED DL_HP_hidden DL_HP_lr
 
 # With one worker the results come in a fixed order, so the same trials are cloned each time.

@@ -52,12 +52,12 @@ like "$out" '^ok +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: optiona
 like "$out" '^ok +/usr/lib/slurm/dl.so: plugin release: built for Slurm 22\.05$' "the release is read"
 like "$out" '^ok +/etc/slurm/slurm.conf:10: MpiParams: ports=20000-20999$' "with file and line"
 like "$out" 'GraceTime: no partition has less' "included files are read"
-like "$out" '^hint +cgroup.conf: cgroups: --gpus-per-task' "the trap of ConstrainDevices is told"
+like "$out" '^hint +cgroup.conf: cgroups: --gpus-per-task' "the trap of ConstrainDevices is reported"
 like "$out" '^0 to change, [0-9]+ hints, [0-9]+ ok$' "a sum"
 doctor --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(len(d) < 25 or any(f["severity"] not in ("ok", "hint") for f in d))'
 is $? 0 "as JSON"
 
-refused 3 "^dl: --root: nowhere: No such file or directory$" "a root that is not there is no site" dl doctor --root=nowhere
+refused 3 "^dl: --root: nowhere: No such file or directory$" "a root that does not exist is no site" dl doctor --root=nowhere
 
 # ---- one problem at a time
 sick () { # sick NAME PATTERN COMMAND: expect one problem after COMMAND in a healthy site
@@ -260,13 +260,13 @@ site
 sed -i '1aPluginDir=/usr/lib/slurm' $S/slurm.conf
 out=$(alone)
 is $? 1 "munge is down: status"
-like "$out" "${why}using slurm.conf and Slurm's defaults instead$" "the cause is told"
+like "$out" "${why}using slurm.conf and Slurm's defaults instead$" "the cause is reported"
 is "$(echo "$out" | grep -cE '^(change|broken)')" 1 "and slurm.conf is read, which is well"
 like "$out" '^ok +/etc/slurm/slurm.conf:11: MpiParams: ports=20000-20999$' "with its lines"
 like "$out" '^ok +/usr/lib/slurm/dl.so: plugin release: built for Slurm 22\.05$' "and the plugin"
 sed -i 's/KillWait=60/KillWait = 7/; $aMpiParams=ports=40000-40999' $S/slurm.conf
 out=$(alone)
-like "$out" '^change +/etc/slurm/slurm.conf:10: KillWait: 7 s from' "what is wrong there is told"
+like "$out" '^change +/etc/slurm/slurm.conf:10: KillWait: 7 s from' "what is wrong there is reported"
 like "$out" '^change +/etc/slurm/slurm.conf:21: MpiParams: ports=40000-40999 overlaps' "of two lines the last one"
 sed -i '/KillWait/d; /UnkillableStepTimeout/d' $S/slurm.conf
 out=$(alone)
@@ -289,7 +289,7 @@ if slurm_is_here && slurm_loads_plugin; then
     echo "optional $PLUGIN default=toch options=dl,dlbind max_bind=3" >"$(dirname "$SLURM_CONF")/plugstack.conf"
     out=$(timeout 300 dl doctor)
     like "$out" '^ok +srun: slurm: [0-9.]+, as the controller$' "the version is found beside what the plugin says"
-    like "$out" "^change .*/plugstack.conf:1: plugin arguments: options=dl,dlbind: 'dlbind' is not an option; ignored$" "which is told"
+    like "$out" "^change .*/plugstack.conf:1: plugin arguments: options=dl,dlbind: 'dlbind' is not an option; ignored$" "which is reported"
     like "$out" '^change .*plugin arguments: max_bind=3: --dl-bind takes no number; ignored$' "for each argument"
     is "$(echo "$out" | grep -c 'default=toch')" 1 "once"
     : >"$(dirname "$SLURM_CONF")/plugstack.conf"
@@ -299,7 +299,7 @@ if slurm_is_here && slurm_loads_plugin; then
     like "$out" '^broken +srun --dl=torch env: a step: exited with status' "and that no step takes --dl"
     wait $pid
     is $? 1 "without slurm.conf"
-    like "$(cat none.out)" '^broken +scontrol show config: slurm: .+: slurm.conf was not checked' "that is told"
+    like "$(cat none.out)" '^broken +scontrol show config: slurm: .+: slurm.conf was not checked' "that is reported"
 else
     skip "a real Slurm" "it is not installed, or the plugin has sanitizers"
 fi

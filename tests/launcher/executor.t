@@ -428,7 +428,7 @@ SLURMD_NODENAME=n7 timeout 300 dl worker --slot bad "$dir"
 is $? 76 "a worker leaves its machine, which is excluded"
 rm -f calls.sum
 : >calls
-runs 0 "its task goes on elsewhere" env SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
+runs 0 "its task continues elsewhere" env SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
 like "$(cat calls)" '^sbatch .*--array=1-1 .*--exclude=n7 ' "an array that keeps away from it"
 : >calls
 runs 0 "a machine that Slurm does not know" env NOHOST=n7 SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
@@ -444,7 +444,7 @@ scontrol update JobId=101_2 ExcNodeList=n7" "where scontrol may, it is the same 
 touch go
 wait $pid
 is $? 0 "the other worker completes the sweep"
-is "$(SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 75 2>&1; cat calls)" "$(cat calls)" "then no task goes on"
+is "$(SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 75 2>&1; cat calls)" "$(cat calls)" "then no task continues"
 
 # ---- scale with arrays
 rm -f calls.sum
@@ -483,13 +483,13 @@ ended waits
 is $? 8 "dl wait ends where nobody is left"
 like "$(cat waits.out)" "^dl: $work/left-0001: no worker is left; run 'dl resume left-0001' to continue\$" "and says so"
 wait $limited
-is "$(cat goes-0001/log/0*/0* | grep -c '"op":"park"') $(cat goes-0001/log/0*/0* | grep -c '"op":"fail"')" "3 0" "a trial that goes on is parked as often as need be"
+is "$(cat goes-0001/log/0*/0* | grep -c '"op":"park"') $(cat goes-0001/log/0*/0* | grep -c '"op":"fail"')" "3 0" "a trial that continues is parked as often as need be"
 is "$(cat stays-0001/log/0*/0* | grep -c '"op":"fail"')" 2 "one that begins anew each time fails"
 like "$(dl ls)" 'stays-0001 +failed' "and is given up"
 like "$(dl show stays 1)" 'time limit is too short' "and why"
 like "$(dl show stays)" "^run 'dl retry --set resources.time=TIME stays-0001' to continue with a longer time limit than the partition's, of which the last 2 s .worker.grace. are for saving$" "and the command that raises it"
 ended queued
-is $? 10 "dl wait goes on as long as Slurm has a task"
+is $? 10 "dl wait continues as long as Slurm has a task"
 like "$(cat queued.out)" "^dl: $work/venv-0001: no worker of job 101 has started: $why; 'squeue --jobs=101' shows whether it is retried" "and says what the last worker said"
 
 done_testing

@@ -79,7 +79,7 @@ dl export --output=link.csv asha
 [ -h link.csv ] && [ "$(wc -l <asha.csv)" -eq 13 ]
 ok $? "a symbolic link stays one"
 is "$(dl export --output=/dev/stdout asha | wc -l)" 13 "a device is written into"
-refused 3 "^dl: .*none/asha.csv: cannot write: No such file or directory$" "a folder that is not there" dl export --output=none/asha.csv asha
+refused 3 "^dl: .*none/asha.csv: cannot write: No such file or directory$" "a folder that does not exist" dl export --output=none/asha.csv asha
 refused 2 "^dl: --format=h5 needs --output=FILE, a plain file$" "h5 needs a file" dl export --format=h5 asha
 refused 2 "^dl: --follow with --format=h5 needs --output=FILE$" "to follow it, too" dl export --follow --format=h5 asha
 refused 2 "^dl: --safe-csv is for --format=csv, not json$" "what only a spreadsheet needs" dl export --safe-csv --format=json asha

@@ -84,7 +84,7 @@ is "$? $(count alive-0001 result)" "0 8" "eight workers that wait for each other
 runs 11 "resume without a change: paused again" dl resume --local --workers=1 pattern-0001
 is "$(attempts pattern-0001)" 6 "after three attempts more"
 sed -i 's/Epoch/epoch/; s/acc/accuracy/' other.sh
-runs 0 "mended and resumed: completed" dl resume --local pattern-0001
+runs 0 "fixed and resumed: completed" dl resume --local pattern-0001
 is "$(count pattern-0001 result)" 12 "all trials have a result, the ones that had failed too"
 is "$(grep -c '^failed: ' out)" 0 "and none has failed"
 
@@ -152,16 +152,16 @@ like "$(cat half.out)" '^failed: 5 of 8 trials, more than max_failed \(4\): exit
 like "$(dl ls)" '^half-0001 +partial' "dl ls"
 dl wait half >out
 is $? 12 "dl wait"
-runs 12 "a partial experiment can go on" dl continue --local --trials=9 half-0001
+runs 12 "a partial experiment can continue" dl continue --local --trials=9 half-0001
 ended most
 is $? 0 "max_failed: completed"
-like "$(cat most.out)" '^failed: 5 of 8 trials: exit status 9: no luck' "the failed ones are told all the same"
+like "$(cat most.out)" '^failed: 5 of 8 trials: exit status 9: no luck' "the failed ones are reported anyway"
 
 # ---- a last line of output is cleaned and shortened
 ended dirty
 is $? 11 "a last line of any bytes"
 dl show dirty >out 2>&1
-like "$(cat out)" "^paused .*: exit status 1: 0{150}" "is told"
+like "$(cat out)" "^paused .*: exit status 1: 0{150}" "is reported"
 is "$(LC_ALL=C tr -d '\n\t -~' <out | wc -c)" 0 "without control characters"
 
 # ---- progress: repeated failures of the same kind are no fault while each attempt gets further
@@ -191,7 +191,7 @@ dies files 2 'SILENT = "1";'
 is "$status $(count files-0001 fail) $(count files-0001 result)" "0 5 1" "nor are those that leave newer files"
 dies still 2 'NO_FILES = "1";'
 is "$status $(count still-0001 fail)" "11 4" "without progress three of them more are a fault"
-like "$(cat still.out)" 'Connection closed by peer' "that is told"
+like "$(cat still.out)" 'Connection closed by peer' "that is reported"
 dies same 0 'SILENT = "1"; NO_FILES = "1";'
 is "$status $(count same-0001 fail)" "11 4" "files that are always the same are no progress"
 like "$(cat same-0001/workers/*.log)" "same-0001 is paused: killed by signal 9" "and the log of the worker says why it ends"

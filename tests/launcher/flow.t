@@ -122,15 +122,15 @@ is "$(dl flow show fail | awk '/^[a-z]+ / && NF > 6 { print $1 "=" $2 }' | sort 
 is "$(wc -l <"$work/flaky")" 3 "retries"
 is "$(conditions fail flaky), $(conditions fail breaks | tr -cd ' -~'), $(conditions fail rest), $(conditions fail any)" \
     "Succeeded:StepCompleted, Failed:GivenUp (exit status 1: not  mended?), Failed:StepBeforeFailed (breaks), Succeeded:StepCompleted" "the conditions of steps"
-is "$(step fail flaky '[c["reason"] for c in s["conditions"] if c["type"] == "Restarting" and not c["status"]]')" "['AttemptFailed']" "one that was tried again"
+is "$(step fail flaky '[c["reason"] for c in s["conditions"] if c["type"] == "Restarting" and not c["status"]]')" "['AttemptFailed']" "one that was retried"
 like "$(dl flow show fail rest)" '^  Failed      since 20..-..-.. ..:..  StepBeforeFailed: breaks$' "dl flow show STEP prints them"
 touch "$work/mended"
 flow resume fail
-is "$? $(last)" "0 $work/flows/fail-0001: completed, 3 tasks run" "dl flow resume goes on from there"
+is "$? $(last)" "0 $work/flows/fail-0001: completed, 3 tasks run" "dl flow resume continues from there"
 is "$(wc -l <"$work/first")" 1 "and runs nothing twice"
 is "$(conditions fail breaks), $(conditions fail rest)" "Succeeded:StepCompleted, Succeeded:StepCompleted" "they have succeeded then"
 is "$(cat "$work/ends")" "failed breaks rest
-completed " "the exit handler is told each time"
+completed " "the exit handler is reported each time"
 for what in 'outputs = { x = "x.txt"; };its command did not write the output .x.' 'values = ["v"];its command did not report the value .v.: echo v=' ';it was asked to end'; do
     command=true
     [ "${what%%;*}" ] || command='kill -15 $PPID; sleep 60'
@@ -188,7 +188,7 @@ kill -9 $runner "$(pgrep -f "^[^ ]*dl flow step -- $flows/go-0001")"
 wait $runner
 : >"$work/go.on"
 flow resume go
-is "$? $(cat "$flows"/go-0001/steps/a/0/a.*/log | tail -1) $(ls -d "$flows"/go-0001/code/*/code/own* | wc -l)" "0 2 1" "a step that was killed goes on from what it wrote"
+is "$? $(cat "$flows"/go-0001/steps/a/0/a.*/log | tail -1) $(ls -d "$flows"/go-0001/code/*/code/own* | wc -l)" "0 2 1" "a step that was killed continues from what it wrote"
 cat >hand.conf <<'END'
 name = "hand"; steps = { a = { entrypoint = "sh save.sh a"; }; c = { after = "a"; entrypoint = "cat out/best.txt"; }; };
 END
@@ -244,7 +244,7 @@ done
 # Both runners start an attempt of the step; each must wait for the sweep.
 wait_for 100 sh -c "[ \$(ls $flows/slow-0001/steps/tune/0 | grep -c '^a[.]') -ge 2 ]"
 wait_for 100 grep -q "nothing to resume\|worker" "$flows/slow-0001/steps/tune/0/a.2/log"
-is "$(step slow-0001 tune 's["ok"]')$(dl show "$sweep" | head -1 | grep -o running)" 0running "a step that begins again takes no best so far"
+is "$(step slow-0001 tune 's["ok"]')$(dl show "$sweep" | head -1 | grep -o running)" 0running "a step that restarts takes no best so far"
 : >"$work/go"
 wait_for 250 grep -q completed "$work/slow.1" "$work/slow.2"
 is "$(dl show "$sweep" | head -1 | grep -o completed)$(step slow-0001 use 's["results"][0]["values"]["lr"]')" "completed0.25" "it takes the best when the sweep has ended"
@@ -358,7 +358,7 @@ kill $pid
 wait $pid
 is "$? $(step ends saves 's["ok"]') $(conditions ends saves)" "4 0 Suspended:FlowStopped" "a step that was told to end, and ended well, has no result"
 flow resume ends
-is "$? $(log ends-0001/steps/saves/0/a.2)" "1 x" "it goes on from what it saved"
+is "$? $(log ends-0001/steps/saves/0/a.2)" "1 x" "it continues from what it saved"
 is "$(wc -l <"$work/again") $(wc -l <"$work/never")" "3 1" "status 75 does not count, after 78 it is not tried again"
 like "$(cat "$work/out")" "^dl: step never failed: exit status 78: the program reports that a retry cannot help; " "and the reason says so"
 

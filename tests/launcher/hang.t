@@ -115,7 +115,7 @@ like "$out" '^ +1 rank  1 +load_batch \(hang\.py:3\)' "where its ranks are"
 out=$(timeout 300 dl debug dl-debug-$id.1)
 like "$out" 'dump-2, .*: requested by dl debug' "and again"
 is "$(cat 1/err)" "" "the watcher says nothing"
-is "$(living 1)" 3 "and the ranks go on"
+is "$(living 1)" 3 "and the ranks continue"
 finish 1 0 1 2
 is "$? $(cd dl-debug-$id.1 && echo -- *)" "0 -- dump-1 dump-2" "it ends with them"
 
@@ -151,7 +151,7 @@ like "$(cat 5/err)" '2 ranks \(0,2\) are in wait .*; rank 1 is stopped \(SIGSTOP
 
 # ---- without "kill" the watcher only reports, with it the ranks end
 wait_for 300 grep -q 'dl: no progress for 5 s: ' 2/err
-is "$(living 2)" 3 "without kill ranks that hang are told only"
+is "$(living 2)" 3 "without kill ranks that hang are reported only"
 finish 2 0 1 2
 is "$(grep -c dl: 2/err)" 1 "once"
 for step in 0 5; do

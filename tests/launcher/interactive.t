@@ -55,7 +55,7 @@ while :; do sleep 0.1; done
 END
 out=$(timeout 300 python3 interrupt.py PENDING dl shell)
 is "$?" 9 "^C ends a shell that waits, by srun"
-like "$out" '^dl: job 41: PENDING PartitionConfig; \^C cancels it$' "and why it waits was told"
+like "$out" '^dl: job 41: PENDING PartitionConfig; \^C cancels it$' "and why it waits was reported"
 like "$out" 'srun: Force Terminated job 41$' "srun's last words too"
 is "$(cat asked)" "--noheader --format=%F|%K|%T|%r|%L|%k|%Z --jobs=41" "Slurm was asked once"
 
@@ -116,7 +116,7 @@ is "$(dl notebook stop)" "job 42 is cancelled" "stop"
 touch pending
 out=$(timeout 300 python3 interrupt.py Resources dl notebook)
 is "$?" 4 "^C ends a notebook that waits"
-like "$out" '^job 42: PENDING Resources; \^C cancels it$' "why it waits was told"
+like "$out" '^job 42: PENDING Resources; \^C cancels it$' "why it waits was reported"
 like "$out" 'job 42 is cancelled$' "its job is cancelled"
 dl notebook >pending.out 2>&1 &
 wait_for 60 grep -q PENDING pending.out

@@ -23,7 +23,7 @@ while [ "$n" -lt 6 ]; do
 done
 END
 runs 0 "a job whose program fails twice" dl job --local -- ./steps.sh
-is "$(cat steps-0001/trials/0001/a.*/log | grep '^step' | tr '\n' ' ')" "step 1 step 2 step 3 step 4 step 5 step 6 " "goes on from its own file"
+is "$(cat steps-0001/trials/0001/a.*/log | grep '^step' | tr '\n' ' ')" "step 1 step 2 step 3 step 4 step 5 step 6 " "continues from its own file"
 is "$(conditions steps)" "Succeeded:TrainingCompleted" "and has succeeded, without a metric"
 is "$(dl show --json steps | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" completed "its experiment is completed"
 is "$(attempts steps)" 3 "after three attempts"
@@ -67,7 +67,7 @@ is "$(grep -c 'attempt [123] failed: exit status 4: boom' "$(echo files-0001/wor
 
 # ---- an attempt that does not count is told, too
 runs 0 "a job whose first attempt asks for another one" dl job --local --name=asks -- sh -c 'test "$DL_ATTEMPT" = 2 || exit 75'
-like "$(cat out)" 'trial 1 +begins again: ' "prints that it begins again"
+like "$(cat out)" 'trial 1 +begins again: ' "prints that it restarts"
 runs 0 "a job that logs no metric" dl job --local --name=silent -- true
 runs 0 "is reproduced" dl reproduce silent
 like "$(cat out)" '^reproduced: it succeeded, and logged no metric, as before$' "by its exit status"
@@ -84,7 +84,7 @@ is "$(job zero 'exit 1' 'backoff_limit = 0;')" "1 Failed:BackoffLimitExceeded 1"
 is "$(job progress 'echo $DL_ATTEMPT >>file; dl log --step=$DL_ATTEMPT loss=1; test $DL_ATTEMPT = 6 || exit 1' 'backoff_limit = 1;')" \
     "0 Succeeded:TrainingCompleted 6" "attempts that got further do not count"
 is "$(job codes 'test $DL_ATTEMPT = 2 || exit 137; exit 3' 'restart_policy = "exit_code";')" "1 Failed:RoleFailed 2" \
-    "exit_code: 137 begins again, 3 does not"
+    "exit_code: 137 restarts, 3 does not"
 is "$(job table 'test $DL_ATTEMPT = 2 || exit 3; exit 137' 'restart_policy = "exit_code"; exit_codes = ("3: restart", "4-255: fail");')" \
     "1 Failed:RoleFailed 2" "a table of one's own"
 is "$(job late 'sleep 600' 'active_deadline = "0:00:02";')" "1 Failed:DeadlineExceeded 1" "active_deadline"

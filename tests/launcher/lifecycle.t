@@ -159,13 +159,13 @@ jobs_of none
 rm bin/scancel
 ln -s "$(command -v dl)" bin/dl
 like "$(PATH=$work/bin "$work/bin/dl" kill none 2>&1)" 'cannot find scancel' "without Slurm it says so"
-is "$(state none-0001)" killed "and it is killed all the same"
+is "$(state none-0001)" killed "and it is killed anyway"
 
 # ---- retry: one failed trial, all of them, and those of a failed experiment
 conf retry 'name = "random"; max_trials = 4;' '"[ -f good ] || [ $DL_TRIAL -gt 2 ] || exit 3; dl log loss=$DL_TRIAL"'
 runs 0 "a sweep with two failed trials" dl run --local retry.conf
 try 0 '1 trial is retried' dl retry --local retry 1
-is "$(count retry-0001 retry) $(count retry-0001 exit)" "1 3" "one was tried again, and failed again"
+is "$(count retry-0001 retry) $(count retry-0001 exit)" "1 3" "one was retried, and failed again"
 touch good
 try 0 '2 trials are retried' dl retry --local retry
 is "$(state retry-0001) $(count retry-0001 result)" "completed 4" "now all have a result"
@@ -186,7 +186,7 @@ try 2 '^dl: usage' dl label slow-0001
 dl label retry-0001 best paper >/dev/null
 like "$(dl ls)" 'retry-0001 .* best,paper$' "ls: labels"
 is "$(dl ls --label best | awk 'NR > 1 { print $1 }' | tr '\n' ' ')" "retry-0001 slow-0001 " "ls --label"
-like "$(dl ls --label=betst 2>&1)" "^dl: no experiment with the label 'betst' in . \(--all lists archived ones; set the folder" "a label that none has is told"
+like "$(dl ls --label=betst 2>&1)" "^dl: no experiment with the label 'betst' in . \(--all lists archived ones; set the folder" "a label that none has is reported"
 try 0 'label best taken off' dl label --undo slow-0001 best
 try 0 'does not have the label best' dl label --undo slow-0001 best
 try 0 "archived; 'dl ls --all' shows it" dl archive slow
@@ -231,7 +231,7 @@ follower=$!
 wait_for 300 grep -q 'attempt 1' followed.out
 touch followed
 wait $follower
-is "$(tr '\n' ' ' <followed.out)" "attempt 1 more ==> trial 1, attempt 2 <== attempt 2 more " "logs -f goes on to the next attempt, and ends with the trial"
+is "$(tr '\n' ' ' <followed.out)" "attempt 1 more ==> trial 1, attempt 2 <== attempt 2 more " "logs -f continues to the next attempt, and ends with the trial"
 wait $pid
 is "$(timeout 300 dl logs --follow --attempt 1 twice 1 | tr '\n' ' ')" "attempt 1 more " "logs -f of one attempt"
 
@@ -279,7 +279,7 @@ conf script 'name = "random"; max_trials = 2; max_length = 3;' '"sh script.sh {l
 runs 0 "a script with files of its own" dl run --local script.conf
 try 0 'trial 2 was trained to length 3, and the fork trains to 3: it starts from scratch; with --set searcher.max_length=L' dl fork --local script-0001 2
 try 0 'script: completed' dl fork --local --set searcher.max_length=5 script-0001 2
-like "$(cat script-fork-0002/trials/0001/a.1/log)" '^seed [0-9]* goes on from 3 with deep last $' "a fork goes on from the files of the trial"
+like "$(cat script-fork-0002/trials/0001/a.1/log)" '^seed [0-9]* goes on from 3 with deep last $' "a fork continues from the files of the trial"
 is "$(cat script-fork-0002/source/a.1/deep/more) $(dl show --values script-fork-0002 1 | awk '$1 == "loss" { print $2 }' | xargs)" "3 4 5" "of which it has copies"
 echo spoilt >script-0001/trials/0002/a.1/last
 is "$(cat script-fork-0002/source/a.1/last)" 3 "that are its own"
@@ -322,7 +322,7 @@ runs 0 "a script whose files are in {trial_dir}" dl run --local folder.conf
 export FAIL="$work/folder-fork-0001"
 try 0 'folder: completed' dl fork --local --set searcher.max_length=5 folder-0001 2
 unset FAIL
-is "$(head -qn1 folder-fork-0001/trials/0001/a.?/log | xargs)" "goes on from 3, attempt 1 goes on from 3, attempt 2" "a fork of it goes on, too"
+is "$(head -qn1 folder-fork-0001/trials/0001/a.?/log | xargs)" "goes on from 3, attempt 1 goes on from 3, attempt 2" "a fork of it continues, too"
 is "$(cat folder-fork-0001/source/deep/more folder-fork-0001/trials/0001/deep/more folder-0001/trials/0002/deep/more | xargs) $(dl show --values folder-fork-0001 1 | awk '$1 == "loss" { print $2 }' | xargs)" "3 5 3 4 5" "with copies of its own"
 try 0 'reproduced' dl reproduce folder-fork-0001 1
 try 0 'trial 2 was trained to length 3, and the fork trains to 3' dl fork --local folder-0001 2

@@ -89,7 +89,7 @@ is "$(cat asha-0001/log/0*/0* | grep '"op":"begin"' | grep -c '"x"')" 9 "9 trial
 is "$(cat asha-0001/log/0*/0* | grep '"op":"fail"' | grep -c '"trial":3,')" 3 "trial 3 was tried 1 + 2 times"
 is "$(count asha-0001 exit)" 2 "and then given up, as one without the metric at once"
 like "$(dl show asha 3)" 'exit status 3' "show says why"
-like "$(dl show asha 4)" 'exit status 137 \(Killed\)' "a killed trainer was tried again"
+like "$(dl show asha 4)" 'exit status 137 \(Killed\)' "a killed trainer was retried"
 is "$(cat asha-0001/log/0*/0* | grep '"op":"fail"' | grep -c 'ended without logging')" 1 "no metric is a failure"
 like "$(dl show asha)" '^ +2 .* nan' "NaN is a bad trial"
 is "$(cat asha-0001/log/0*/0* | grep '"op":"result"' | grep -o '"trial":[0-9]*,"attempt":[0-9]*,.*"length":[0-9]*' | sed 's/"attempt":[0-9]*,.*"length"/"length"/' | sort | uniq -d)" "" \
@@ -113,7 +113,7 @@ esac
 echo "loss=$DL_TRIAL"
 END
 timeout 300 dl run --local spare.conf >out 2>&1
-is "$(count spare-0001 result)" 5 "a worker whose files for metrics to come are removed goes on"
+is "$(count spare-0001 result)" 5 "a worker whose files for metrics to come are removed continues"
 is "$(cd spare-0001/trials && find . -name metrics.h5 | sort | tr -d '\n')" \
     ./0001/a.1/metrics.h5./0003/a.1/metrics.h5./0004/a.1/metrics.h5./0005/a.1/metrics.h5./0006/a.1/metrics.h5 \
     "a file of metrics for each attempt that has some, and for no other"

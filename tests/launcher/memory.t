@@ -142,7 +142,7 @@ work_in 101 4096 grow-0003
 is "$(count grow-0003 exit)" 1 "Slurm has no such job: the trial has failed"
 like "$(dl show grow-0003)" '^memory: 4G for each trial.*; Slurm has no more$' "the others have what there is"
 like "$(dl show grow-0003 1)" 'last failure: out of memory: Slurm has no job with 6G for each trial$' "and the reason"
-like "$(cat asked.scontrol)" '^requeue 101_1$' "its worker goes on"
+like "$(cat asked.scontrol)" '^requeue 101_1$' "its worker continues"
 
 # ---- events that someone else put into the log
 put () {

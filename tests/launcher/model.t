@@ -90,7 +90,7 @@ is "$(dl model promote net/9 production 2>/dev/null; echo $?)" 3 "no such versio
 is "$(dl model show net@none 2>/dev/null; echo $?)" 3 "no such stage"
 like "$(dl model ls net)" "^net +2 +production, staging|^net +2 +staging, production" "ls"
 is "$(dl model ls nett 2>&1; echo $?)" "dl: no model 'nett' (dl model ls lists them)
-3" "ls of a model that is not there"
+3" "ls of a model that does not exist"
 is "$(dl model ls --json | grep -c '"model":')" 8 "ls --json has all"
 
 # ---- note, rm

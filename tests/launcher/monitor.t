@@ -174,14 +174,14 @@ wait "$(cat plain/monitor)"
 is "$?$(cat plain/said)" 0 "all GPUs are idle: the ranks end, and so does the monitor"
 ! lives plain 2>/dev/null
 ok $? "by SIGTERM"
-like "$(cat plain/err)" '^dl: all GPUs of the step are idle: its ranks get SIGTERM$' "which is told"
+like "$(cat plain/err)" '^dl: all GPUs of the step are idle: its ranks get SIGTERM$' "which is reported"
 is "$(last plain/dl-monitor-${id}1.0/m1.h5 gpu/0/idle gpu/1/idle)" "60.0 60.0" "the file says how long"
 DL_MONITOR_DIR="$work/plain" dl monitor --summary ${id}1.0 2>err
 like "$(cat err)" '^dl: GPU 1 of m1 was idle at the end, for 1m00s or more$' "and the summary"
 is "$(ls plain/dl-monitor-${id}1.0)" "m1.h5
 park" "no mark of an idle node is left"
 wait_for 300 test -s attempt/idle
-is "$(cat attempt/idle)" "all GPUs were idle for 1 min, and --dl-monitor says park" "in a trial its worker is told"
+is "$(cat attempt/idle)" "all GPUs were idle for 1 min, and --dl-monitor says park" "in a trial its worker is reported"
 lives trial
 ok $? "which ends the ranks, not the monitor"
 lives some && [ ! -e some/dl-monitor-${id}2.0/park ]
@@ -197,7 +197,7 @@ ok $? "nor when it has said so once: its monitor may be gone"
 echo 2 >$mark/m2.idle
 wait "$(cat nodes/monitor)"
 ! lives nodes 2>/dev/null && [ -e $mark/park ]
-ok $? "all nodes go on to say that they are idle: the ranks end"
+ok $? "all nodes continue to say that they are idle: the ranks end"
 is "$(ls $mark)" "m1.h5
 m2.idle
 park" "and the node takes its mark back"

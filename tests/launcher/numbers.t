@@ -88,10 +88,10 @@ resources = { workers = 1; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; step = 0.1; }; };
 EOF2
 runs 0 "an experiment that reaches its goal is completed" dl run --local goal.conf
-like "$(cat out)" '^searcher.goal \(0.3\) is reached$' "which is told"
+like "$(cat out)" '^searcher.goal \(0.3\) is reached$' "which is reported"
 is "$(count goal-0001 result) $(count goal-0001 begin)" "4 4" "0, 0.1, 0.2 and 0.3, and no further trial begins"
 timeout 300 dl continue --local goal >/dev/null 2>&1
-is "$(count goal-0001 result)" 5 "it goes on until it is reached again"
+is "$(count goal-0001 result)" 5 "it continues until it is reached again"
 
 # ---- 0.1 prints as 0.1 in all JSON
 is "$(dl show --json goal | grep -oE '"x": [0-9.]+' | sort | tr '\n' ' ')" '"x": 0.0 "x": 0.1 "x": 0.2 "x": 0.3 "x": 0.4 ' "dl show --json"

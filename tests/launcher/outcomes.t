@@ -72,7 +72,7 @@ runs 0 "a sweep with a rejected point" dl run --local reject.conf
 is "$(count reject-0001 reject) $(count reject-0001 result) $(count reject-0001 exit)" "1 3 1" \
     "is rejected once, and replaced by another"
 like "$(dl show reject)" '^ *2 rejected +0 ' "its state"
-like "$(cat out)" 'trial 2 +rejected' "is told"
+like "$(cat out)" 'trial 2 +rejected' "is reported"
 like "$(dl show reject 2)" 'exit status 65: the training script rejects the point' "and why"
 conf rejectall 'name = "random"; max_trials = 2;' '"exit 65"'
 runs 1 "no trial gave a result: the experiment failed" dl run --local rejectall.conf
@@ -107,7 +107,7 @@ ok $? "the front in JSON"
 conf oneof 'name = "random"; max_trials = 1;' '"dl log --step 1 loss=1; dl log --step 2 size=1"' 'max_restarts = 0;'
 sed -i 's/metric = "loss"/metric = ["loss", "size"]/' oneof.conf
 timeout 300 dl run --local oneof.conf >out 2>&1
-like "$(dl show oneof 1)" 'all 2 metrics \("loss", "size"\) at one step' "a metric that is missing is told"
+like "$(dl show oneof 1)" 'all 2 metrics \("loss", "size"\) at one step' "a metric that is missing is reported"
 
 # ---- slow experiments, which run while the tests continue; their checks come below
 # hold: an open attempt without a live worker must not keep an expired experiment open
@@ -150,7 +150,7 @@ for option in '' --trials=600; do # shellcheck disable=SC2086
 2" "which 'dl continue $option' says, too"
 done
 out=$(timeout 300 dl continue --local --set searcher.max_gpu_hours=0.0012 budget 2>&1)
-is "$? $([ "$(count budget-0001 begin)" -gt "$begun" ]; echo $?) $(count budget-0001 end)" "0 0 2" "and goes on with a higher one"
+is "$? $([ "$(count budget-0001 begin)" -gt "$begun" ]; echo $?) $(count budget-0001 end)" "0 0 2" "and continues with a higher one"
 like "$(dl show budget)" 'max_gpu_hours \(0.0012\) is used up' "until that is used up"
 conf rungs 'name = "asha"; max_trials = 100; max_length = 9; divisor = 3; max_gpu_hours = 0.0006;' '"sleep 0.4; dl log loss=1"'
 runs 0 "also with trials that are paused or due" dl run --local rungs.conf
@@ -209,10 +209,10 @@ conf again 'name = "random"; max_trials = 1;' '"[ $DL_ATTEMPT -gt 2 ] || exit 75
 runs 0 "status 75 twice, then success" dl run --local again.conf
 is "$(events again-0001 '[(x["op"], x.get("free")) for x in e if x.get("op") in ("fail", "result", "exit")]')" \
     "[('fail', True), ('fail', True), ('result', None)]" "is no failure"
-is "$(grep -c failed out)" 0 "and none is told"
+is "$(grep -c failed out)" 0 "and none is reported"
 conf ever 'name = "random"; max_trials = 1;' '"exit 75"'
 runs 1 "status 75 for ever" dl run --local ever.conf
-is "$(count ever-0001 fail) $(count ever-0001 exit)" "21 1" "is tried again 20 times"
+is "$(count ever-0001 fail) $(count ever-0001 exit)" "21 1" "is retried 20 times"
 conf never 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || exit 78; dl log loss=1"'
 runs 0 "status 78" dl run --local never.conf
 is "$(count never-0001 fail) $(count never-0001 exit)" "1 1" "gives up at once"

@@ -57,7 +57,7 @@ is "$status $asked" "0 1" "one is missing: one is added"
 is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "no more"
 is "$(cat q-0001/log/0*/0* | grep '"op":"scale"' | grep -o '"slots":"[^"]*"')" '"slots":"101_1 101_2"' "those that Slurm does not have are to end"
 work_in 101_2
-is "$? $(count q-0001 begin)" "0 0" "if one of them begins all the same it ends at once"
+is "$? $(count q-0001 begin)" "0 0" "if one of them begins anyway it ends at once"
 
 # ---- Slurm does not answer
 rm tasks
@@ -81,7 +81,7 @@ for last in 9000000000000000000 -9000000000000000000; do
     "$builddir/tests/launcher/putevent" h-0001 "{\"op\": \"submit\", \"by\": \"u\", \"job\": \"9\", \"first\": -$last, \"last\": $last}" 2>/dev/null
     "$builddir/tests/launcher/putevent" h-0001 "{\"op\": \"submit\", \"by\": \"u\", \"job\": \"9\", \"first\": 1, \"last\": $last}"
 done
-runs 0 "resume ends all the same" dl resume --detach h
+runs 0 "resume ends anyway" dl resume --detach h
 
 # ---- a new time limit: pending tasks with the old limit are cancelled
 printf '105 1 PENDING\n' >tasks
@@ -139,7 +139,7 @@ is "$events" "0 3 1" "slurmctld is waited for; what has failed meanwhile does no
 left_over gone COMPLETING 2
 is "$status $events" "0 1 0 0" "it comes back, and the job has ended"
 left_over alive RUNNING 0
-is "$events" "0 2 0" "in a job that goes on a failure counts"
+is "$events" "0 2 0" "in a job that continues a failure counts"
 
 # ---- a package upgrade replaces the program dl while a worker runs it
 cat >bin/srun <<'END'

@@ -178,7 +178,7 @@ END
     rm -r "$1-0001/trials/0001"
     : >go.1
     ended removed
-    is "$? $(count "$1-0001" result)" "0 1" "$1: the trial is tried again"
+    is "$? $(count "$1-0001" result)" "0 1" "$1: the trial is retried"
     like "$(cat "$1"-0001/log/0*/0* | grep '"op":"fail"')" "\"free\":true.*its folder was removed while it trained: $work/$1-0001/trials/0001/a.1" "and the failure says why"
 }
 removed pattern 'echo loss 0.5'
@@ -196,7 +196,7 @@ wait_for 300 workers_have_ended
 like "$(cat there/workers/local-*.log)" "the experiment's folder was moved or removed" "and its workers end so"
 : >goal
 timeout 300 dl resume --local there >out 2>&1
-is "$? $(count there result)" "0 4" "it goes on there"
+is "$? $(count there result)" "0 4" "it continues there"
 
 # ---- pause and then three resumes at once, before the workers react: the number of workers stays the same
 conf thrice 'max_trials = 6; max_length = 1;' "\"until [ -f calmest ]; do sleep 0.1; done; dl log loss={x}\""

@@ -116,9 +116,9 @@ ok $? "a symbolic link stays one"
 dl report one -o . >out 2>&1
 is "$? $(cat out)" "2 dl: --output: $work is not a plain file" "a folder is not written to"
 dl report one -o missing/x.html >out 2>&1
-is "$?" 3 "nor into a folder that is not there"
+is "$?" 3 "nor into a folder that does not exist"
 dl report nothing >out 2>&1
-is "$?" 3 "an experiment that is not there"
+is "$?" 3 "an experiment that does not exist"
 
 # ---- --watch
 dl report one --watch -o w.html >out 2>&1

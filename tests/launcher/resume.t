@@ -59,7 +59,7 @@ is "$(count pause-0001 result) $(count pause-0001 park) $(count pause-0001 fail)
 rm pace
 timeout 500 dl resume --local pause >out 2>&1
 is $? 0 "resumed: completed"
-like "$(dl logs pause 1)" "^from $first, momentum" "the script went on where it was"
+like "$(dl logs pause 1)" "^from $first, momentum" "the script continued where it was"
 is "$(grep -c '^epoch' pause-0001/trials/0001/a.2/log)" "$((500 - first))" "and trained the rest only"
 is "$(grep -c '^from 0, momentum' pause-0001/trials/0001/a.1/log)" 1 "the first attempt had no option --resume"
 
@@ -87,7 +87,7 @@ wait $!
 is "$? $(count catch-0001 result) $(count catch-0001 park) $(count catch-0001 fail)" "4 0 1 0" "a script that ends with status 0 after a stop request has no result"
 rm pace
 timeout 500 dl resume --local catch >out 2>&1
-is $? 0 "and goes on"
+is $? 0 "and continues"
 like "$(dl show catch-0001)" '^ *1 completed .* 0\.4 ' "to its own end"
 is "$(count catch-0001 park) $(grep -c ^epoch catch-0001/trials/0001/a.2/log)" "1 $((40 - $(grep -c ^epoch catch-0001/trials/0001/a.1/log)))" "from where it was"
 
@@ -99,8 +99,8 @@ END
 conf pipe '"sh crash.sh 2>&1 | tee {attempt_dir}/out"'
 sed -i 's/500/12/' pipe.conf
 timeout 500 dl run --local pipe.conf >out 2>&1
-like "$(cat out)" "^dl: pipe.conf:2: 'entrypoint' ends in a pipe, whose status is that of its last command, 'tee': a crash" "a pipe at the end of the entrypoint is told before"
-like "$(cat out)" 'trial 1 .* ended at 3 of 12$' "a trial that ended before its length is told at once"
+like "$(cat out)" "^dl: pipe.conf:2: 'entrypoint' ends in a pipe, whose status is that of its last command, 'tee': a crash" "a pipe at the end of the entrypoint is reported before"
+like "$(cat out)" 'trial 1 .* ended at 3 of 12$' "a trial that ended before its length is reported at once"
 like "$(dl show pipe-0001)" '^trial 1 ended at 3 of 12 with status 0: if that was a crash' "and stays marked"
 for command in 'sh crash.sh || true' 'a | b; sh crash.sh' 'set -o pipefail; a | b' "echo 'a|b'" 'a | b && sh crash.sh'; do
     conf pipe "\"$command\""
@@ -139,8 +139,8 @@ for how in goes tests counts anew; do
     sed -i 's/name = "random".*/name = "asha"; divisor = 2; metric = "loss"; max_trials = 4; max_length = 4; };/' $how.conf
     timeout 300 dl run --local $how.conf >out 2>&1
     case $how in
-    goes | tests) is "$? $(dl show $how-0001 | grep -c 'was given last')" "0 0" "a program that goes on ($how)" ;;
-    *) like "$(cat out)" '^trial [0-9]: attempt 2 was given last of attempt 1, but logged the same first steps: its program did not continue from it, or counts its steps' "one that begins again ($how)" ;;
+    goes | tests) is "$? $(dl show $how-0001 | grep -c 'was given last')" "0 0" "a program that continues ($how)" ;;
+    *) like "$(cat out)" '^trial [0-9]: attempt 2 was given last of attempt 1, but logged the same first steps: its program did not continue from it, or counts its steps' "one that restarts ($how)" ;;
     esac
 done
 
@@ -172,7 +172,7 @@ sed -i 's/name = "random".*/name = "asha"; divisor = 2; metric = "loss"; max_tri
 runs 0 "promotions, with a list of arguments" dl run --local rungs.conf
 is "$(count rungs-0001 fail)" 0 "nothing failed, with momentum and without"
 long=$(grep -l '^epoch 8' rungs-0001/trials/*/a.*/log | head -1)
-like "$(cat "$long")" '^from 4, momentum' "a promoted trial goes on"
+like "$(cat "$long")" '^from 4, momentum' "a promoted trial continues"
 is "$(cat rungs-0001/trials/*/a.1/log | sed -n 's/^from 0, momentum \(none\|0\.[0-9]*\)$/\1/p' | sed 's/0.*/number/' | sort -u | tr '\n' ' ')" "none number " \
     "inactive parameters leave their option out"
 
@@ -181,7 +181,7 @@ adam=$(grep -l '"opt": "adam"' rungs-0001/trials/*/a.1/hparams.json | head -1 | 
 runs 0 "a fork of it" dl fork --local rungs-0001 "$adam"
 like "$(cat rungs-fork-0001/trials/0001/a.1/log)" '^from [0-9]*, momentum none' "which is trained without the parameter"
 runs 0 "one that trains on" dl fork --local --set searcher.max_length=12 rungs-0001 "$(echo "$long" | sed 's|.*trials/0*\([0-9]*\)/.*|\1|')"
-like "$(cat rungs-fork-0002/trials/0001/a.1/log)" '^from 8, momentum' "goes on from the last file of the trial"
+like "$(cat rungs-fork-0002/trials/0001/a.1/log)" '^from 8, momentum' "continues from the last file of the trial"
 
 # ---- {trial_dir}, DL_TRIAL_DIR and DL_RESUME_DIR
 cat >own.sh <<'END'
@@ -206,7 +206,7 @@ for group in '--resume {trial_dir}/last.pt' '--resume {resume_dir}/last.pt'; do
     runs 0 "$group: completed" dl run --local folder.conf
 done
 for i in 1 2; do
-    is "$(grep -h ^from folder-000$i/trials/0001/a.*/log | cut -d, -f1 | tr '\n' ' ')" "from 0 from 2 " "and the second attempt went on"
+    is "$(grep -h ^from folder-000$i/trials/0001/a.*/log | cut -d, -f1 | tr '\n' ' ')" "from 0 from 2 " "and the second attempt continued"
 done
 
 # ---- dl falls back from a broken file to older ones

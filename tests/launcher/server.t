@@ -70,7 +70,7 @@ if command -v python3 >/dev/null; then
     done <checks
     [ "$(grep -c '^ok' checks)" -gt 35 ]
     ok $? "all checks ran"
-    is "$(cat errors)" "" "without a word"
+    is "$(cat errors)" "" "without a message"
 else
     skip "whole sessions" "no python3"
 fi

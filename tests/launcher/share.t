@@ -34,7 +34,7 @@ wait $pid
 is $? 4 "which ends the first one's workers"
 like "$(as $bob "$dl" show --dir shared s)" "^last: paused by $bob, " "show: who did"
 touch go
-runs 0 "the other one goes on with it" as $bob "$dl" resume --local --trust --dir shared s
+runs 0 "the other one continues with it" as $bob "$dl" resume --local --trust --dir shared s
 is "$(cat shared/s-0001/log/0*/0* | grep -c '"op":"result"')" 3 "to the end"
 like "$(as $alice "$dl" label --dir shared s good 2>&1)" 'label good' "the first one marks it"
 is "$(find shared/s-0001 ! -type l ! -group $group | head -3)" "" "all of it is the group's"
@@ -45,7 +45,7 @@ like "$(as 54324 "$dl" pause --dir shared s 2>&1)" 'nothing to pause' "others ma
 runs 0 "who is in the group may write" as 60000 "$dl" label --dir shared s mine
 runs 0 "a label that is there is no change" env "HOME=$work" setpriv --reuid 60001 --regid 60001 --clear-groups "$dl" label --dir shared s mine
 runs 7 "who is not may not" env "HOME=$work" setpriv --reuid 60001 --regid 60001 --clear-groups "$dl" label --dir shared s theirs
-like "$(cat out)" 'Permission denied' "and is told"
+like "$(cat out)" 'Permission denied' "and is reported"
 runs 0 "one of the group removes it" as $bob "$dl" rm --dir shared s-0001
 [ ! -e shared/s-0001 ]
 ok $? "all of it"

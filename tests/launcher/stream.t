@@ -35,7 +35,7 @@ timeout 600 dl export --follow --seconds=0.2 --format=wandb some >out.follow 2>e
 follow=$!
 wait_for 300 following 3
 is "$(cat args)" "-c slurmdl.export wandb some-0001.wandb" "the module, the format and the folder"
-is "$(grep -c '"trial":1,.*"final":false' lines) $(grep -c '"trial":2,"state":"failed",.*"final":true' lines)" "1 1" "what has not changed is told once"
+is "$(grep -c '"trial":1,.*"final":false' lines) $(grep -c '"trial":2,"state":"failed",.*"final":true' lines)" "1 1" "what has not changed is reported once"
 [ "$(grep -c '"trial":4,"state":"open","length":0,.*"final":false' lines)" -ge 3 ]
 ok $? "an open trial each time"
 like "$(grep '^\[4,' lines | head -1)" '^\[4,0,1,1,[0-9.]+,5\]$' "with the rows that it has by then"
@@ -47,7 +47,7 @@ timeout 600 dl export --follow --seconds=0.2 --format=wandb some >out.follow 2>e
 follow=$!
 wait_for 300 following 3
 [ "$(grep -c '"trial":1,' lines)" -ge 3 ]
-ok $? "a trial with rows that cannot be read is told again"
+ok $? "a trial with rows that cannot be read is reported again"
 is "$(grep -c '"trial":2,' lines)" 1 "the others are not"
 cp whole.h5 "$damaged"
 wait_for 300 grep -q '^\[1,' lines
@@ -72,7 +72,7 @@ is "$(grep -v -e '^\[' -e '^{"values' lines | sed 's/"experiment":"some","dir.*"
 like "$(head -1 lines)" '"dir":"[^"]*/some-0001","id":"[0-9a-f]{32}","digest":"[0-9a-f]{64}","description":"a \\"word\\""' "who it is"
 is "$(trial 1)" '{"values":[1],"trial":1,"state":"completed","final":true,"length":2,"attempts":1,"why":null 0,1,1,2] 1,1,1,NaN] 0,1,2,1] 1,1,2,-Infinity] 2,1,2,Infinity] ' "a trial, then its rows"
 is "$(trial 2)" '{"values":[],"trial":2,"state":"failed","final":true,"length":0,"attempts":2,"why":"exit status 3" ' "one that has failed"
-is "$(trial 3)" '{"values":[3],"trial":3,"state":"completed","final":true,"length":2,"attempts":2,"why":"exit status 3" 0,2,1,2] 1,2,1,NaN] 0,2,2,3] 1,2,2,-Infinity] 2,2,2,Infinity] ' "one that was tried again, without the rows of what failed"
+is "$(trial 3)" '{"values":[3],"trial":3,"state":"completed","final":true,"length":2,"attempts":2,"why":"exit status 3" 0,2,1,2] 1,2,1,NaN] 0,2,2,3] 1,2,2,-Infinity] 2,2,2,Infinity] ' "one that was retried, without the rows of what failed"
 cp "$damaged" whole.h5
 head -c 600 whole.h5 >"$damaged"
 dl export --format=mlflow --output=sub/there some >out 2>&1

@@ -73,6 +73,6 @@ timeout -s INT 2 dl try exp.conf >out 2>&1
 is "$(grep -c '^ended: *by signal 15' out) $(ls tmp)" "1 " "Ctrl-C stops it, and nothing is left behind"
 sed -i 's/^searcher.*/searcher = { metric = "loss"; name = "asha"; max_trials = 4; }; resources = { nodes_per_trial = 2; framework = "torch"; };/; s/^entrypoint.*/entrypoint = "dl log loss=4";/' exp.conf
 runs 0 "of a trial of several ranks one, without Slurm; dl log works" dl try exp.conf
-like "$(cat out)" '^ranks: one, not 2$' "and this is told"
+like "$(cat out)" '^ranks: one, not 2$' "and this is reported"
 
 done_testing

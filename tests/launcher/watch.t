@@ -152,7 +152,7 @@ is "$?" 0 "of one that is completed: 0"
 like "$(cat out)" '^/.*/one-0001: completed, 3 trials$' "and the last word alone"
 dl watch missing >out 2>&1
 is "$? $(grep -c "no experiment 'missing'" out)" "3 1" "no such experiment"
-like "$(dl watch onee 2>&1)" "no experiment 'onee' in .* \(did you mean 'one'\?\)$" "the nearest name is told"
+like "$(dl watch onee 2>&1)" "no experiment 'onee' in .* \(did you mean 'one'\?\)$" "the nearest name is reported"
 like "$(dl watch hos 2>&1)" "no experiment 'hos' in .* \(did you mean 'hostile'\?\)$" "or one that begins so"
 
 # ---- a pipe

@@ -269,7 +269,7 @@ for kind in attempt trial; do
         # shellcheck disable=SC2011
         echo "$? $(grep -h ^from $kind-0001/trials/0001/a.2/log) $(ls $kind-0001/trials/0001/a.1/work/sub $kind-0001/trials/0001/a.2/work/sub | xargs) $(xargs <shown)"
     ) >got
-    like "$(cat got)" "^0 from ([3-9]|[1-5][0-9]) $kind-0001/trials/0001/a.1/work/sub: last.pt $kind-0001/trials/0001/a.2/work/sub: last.pt .*last.pt" "working_folder = $kind: an attempt goes on"
+    like "$(cat got)" "^0 from ([3-9]|[1-5][0-9]) $kind-0001/trials/0001/a.1/work/sub: last.pt $kind-0001/trials/0001/a.2/work/sub: last.pt .*last.pt" "working_folder = $kind: an attempt continues"
 done
 rm -r sub/trial-0001 sub/attempt-0001
 
@@ -302,7 +302,7 @@ like "$(dl gc keep-0001)" '^deleted 1 files' "dl gc with the key"
 is "$(attempts last.pt), $(attempts notes)" "2 3, 1 2 3" "the two newest stay, and files of other names"
 rm "$work/pace"
 timeout 300 dl resume --local keep-0001 >"$work/out" 2>&1
-like "$? $(grep -h ^from keep-0001/trials/0001/a.4/log)" '^0 from ([3-9]|[1-5][0-9])$' "the paused trial goes on after that"
+like "$? $(grep -h ^from keep-0001/trials/0001/a.4/log)" '^0 from ([3-9]|[1-5][0-9])$' "the paused trial continues after that"
 is "$(attempts last.pt), $(attempts notes)" "4, 1 2 3 4" "at the end the policy's stay"
 rm -r keep-0001
 

@@ -447,5 +447,5 @@ like "$(cat out)" '^best x [0-9]+: trial [1-4] at ' "Determined's tutorial: the 
 is "$(cat core-api-tutorial-0001/trials/*/a.1/log | grep -c 'hello there')" 4 "Determined's tutorial: its variables"
 printf 'entrypoint: python3 -u sub/gone.py\nsearcher: {name: single}\n' >gone.yaml
 timeout 60 dl import -o - gone.yaml >out 2>/dev/null
-like "$(cat out)" 'sub/gone.py was not found: if it imports determined, run python3 -m slurmdl.det' "a script that is not there"
+like "$(cat out)" 'sub/gone.py was not found: if it imports determined, run python3 -m slurmdl.det' "a script that does not exist"
 done_testing

@@ -14,7 +14,7 @@ like "$(cat sweep.out)" '^best accuracy 0\.[89]' "dl sees the metric"
 is "$(cat digits-slurmdl-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 again=$(find digits-slurmdl-0001/trials -path '*/a.2/log' | head -1)
 [ -n "$again" ] && first=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p;1q' "$again")
-is "${first:-0}" 2 "a trial that was promoted goes on from its checkpoint"
+is "${first:-0}" 2 "a trial that was promoted continues from its checkpoint"
 
 # ---- pause and resume; the first attempt is slowed down
 sed 's/^import sys/import os, sys, time/; s/^\( *\)run.save(epoch)/&\n\1time.sleep(0.05 if os.environ["DL_ATTEMPT"] == "1" else 0)/' digits.py >slow.py
@@ -32,6 +32,6 @@ last=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.1/log | tail -1)
 ok $? "should_stop() ended the trainer after epoch $last"
 PATH=/usr/bin:$PATH timeout 300 dl resume --local paused >resumed.out 2>&1
 is $? 0 "it is resumed"
-is "$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.2/log | sed -n '1p;$p' | xargs)" "$((last + 1)) 200" "the trainer goes on with the next epoch"
+is "$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.2/log | sed -n '1p;$p' | xargs)" "$((last + 1)) 200" "the trainer continues with the next epoch"
 is "$(cat paused-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 done_testing

@@ -53,7 +53,7 @@ if command -v gfortran >/dev/null; then
     DL_RUN_DIR=$work/f DL_HP_lr=0.25 ./fit >out && grep -q '^20  *4.547E-12$' out
     ok $? "Fortran: it fits"
     DL_RUN_DIR=$work/f ./fit >out && grep -q '^20  *4.547E-12$' out
-    ok $? "Fortran: it goes on from its checkpoint"
+    ok $? "Fortran: it continues from its checkpoint"
     # a.1: the null record, 20 vectors, 2 "saved" events; a.2: the null record, "resumed", "restored"
     [ "$(length metrics f/a.1/metrics.h5) $(length records f/a.1/metrics.h5) $(length records f/a.2/metrics.h5)" = "21 23 3" ]
     ok $? "Fortran: what it logged is in the file"

@@ -69,7 +69,7 @@ like "$(bind 1 2 0-255 closest CUDA_VISIBLE_DEVICES=0,2 FAKE_OWN_CPUS=0-7)" '^cp
     "the whole cpuset of the step can be used"
 out=$(bind 0 2 0-255 closest CUDA_VISIBLE_DEVICES=0,1 FAKE_OWN_CPUS=0-3 SLURM_CPUS_ON_NODE=8)
 like "$out" '^cpus 0-1$' "without a cpuset, not beyond what Slurm bound"
-like "$out" "^error dl: 2 of 2 ranks on this node have no core in the NUMA node of their GPU \(the step's CPUs are 0-3\)" "far cores are told"
+like "$out" "^error dl: 2 of 2 ranks on this node have no core in the NUMA node of their GPU \(the step's CPUs are 0-3\)" "far cores are reported"
 is "$(bind 1 2 0-255 closest CUDA_VISIBLE_DEVICES=0,1 FAKE_OWN_CPUS=0-3 SLURM_CPUS_ON_NODE=8 | grep -c '^error')" 0 "once on a node"
 like "$(bind 0 2 0-255 closest FAKE_OWN_CPUS=0-0 SLURM_CPUS_PER_TASK=8)" \
     '^error dl: the job has --cpus-per-task=8, this task 1: .*SRUN_CPUS_PER_TASK=8$' "cpus-per-task that srun dropped"

@@ -108,7 +108,7 @@ as_srun () { # as_srun OPTION... -- WORD...: print the output of srun and of its
 vars="SLURM_NODELIST=n[1-2] SLURM_DL_GATHER=of-an-outer-step"
 out=$(as_srun dl-check=full -- "dl=$work/dl")
 like "$out" '^step token-of-the-collector$' "a checked step has the token of its collector"
-like "$out" '^status 0$' "and goes on"
+like "$out" '^status 0$' "and continues"
 heard >/dev/null
 is "$(cat "$said")" "called gather full plain, with socket:" "once, and how they are checked"
 out=$(as_srun dl-debug=600 -- "dl=$work/dl")
@@ -124,7 +124,7 @@ heard >/dev/null
 is "$(called)" 1 "a heterogeneous job has one collector"
 vars=SLURM_DL_GATHER=of-an-outer-step
 out=$(as_srun dl-check=quick -- "dl=$work/mute")
-like "$out" '^error dl: --dl-check: each node is checked alone: cannot run .*/mute: ' "a collector that says nothing is told"
+like "$out" '^error dl: --dl-check: each node is checked alone: cannot run .*/mute: ' "a collector that says nothing is reported"
 like "$out" '^step none$' "and the step has no token, nor that of another"
 like "$(as_srun dl-debug=600 -- "dl=$work/mute")" '^error dl: --dl-debug: no table of the ranks: cannot run ' "so is it for --dl-debug"
 as_srun dl=torch -- "dl=$work/dl" >/dev/null
@@ -240,7 +240,7 @@ dl=
 # ---- a dl that cannot be run
 
 out=$(env -i SLURM_PROCID=0 SLURM_LOCALID=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/broken" 2>&1)
-is "$(echo "$out" | grep -c '^status 0')" 1 "a dl that is no program: the task goes on, once"
-like "$out" '^error dl: --dl-check: this node is not checked: .*/broken: it did not end well$' "and it is told"
+is "$(echo "$out" | grep -c '^status 0')" 1 "a dl that is no program: the task continues, once"
+like "$out" '^error dl: --dl-check: this node is not checked: .*/broken: it did not end well$' "and it is reported"
 
 done_testing

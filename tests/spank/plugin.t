@@ -26,12 +26,12 @@ is "$("$stub" "$PLUGIN" slurmd)" "status 0" "slurmd: nothing"
 
 for c in local allocator; do
     out=$("$stub" "$PLUGIN" $c dl=toch)
-    like "$out" '^error dl: --dl=toch: no such value; did you mean torch\?$' "$c: a typo is told"
+    like "$out" '^error dl: --dl=toch: no such value; did you mean torch\?$' "$c: a typo is reported"
     like "$out" '^status -1' "$c: and refused"
     like "$("$stub" "$PLUGIN" $c dl-check=fast)" '^error dl: --dl-check=fast: no such value; there are quick, full, off$' "$c: the values are named"
     for o in dl dl-roles dl-bind dl-nccl; do
         out=$("$stub" "$PLUGIN" $c $o=)
-        like "$out" "^error dl: --$o=: the value is missing; see dl-spank" "$c: --$o= is told"
+        like "$out" "^error dl: --$o=: the value is missing; see dl-spank" "$c: --$o= is reported"
         like "$out" '^status -1' "$c: and refused"
     done
     like "$("$stub" "$PLUGIN" $c dl-bind=closest,none)" '^error dl: --dl-bind=closest,none: one of closest, socket, spread, none$' "$c: two places are refused"
@@ -42,7 +42,7 @@ for c in local allocator; do
     like "$("$stub" "$PLUGIN" $c dl=tf 'dl-roles=chief:1,ps:2,worker:*,evaluator:1')" '^status 0' "$c: roles are accepted"
     for r in chef:1 worker chief:2 'worker:*,ps:*' worker:1,worker:2 'worker:1;ps:1' 'worker:$(id)'; do
         out=$("$stub" "$PLUGIN" $c dl=tf "dl-roles=$r")
-        like "$out" '^error dl: --dl-roles=.*; see dl-spank\(7\)$' "$c: --dl-roles=$r is told"
+        like "$out" '^error dl: --dl-roles=.*; see dl-spank\(7\)$' "$c: --dl-roles=$r is reported"
         like "$out" '^status -1' "$c: and refused"
     done
 done
@@ -108,10 +108,10 @@ advice () { # advice OPTION VARIABLE=VALUE...: print the warnings of --dl
     is "$(advice dl=torch $zero CUDA_VISIBLE_DEVICES=0,1)" "" "a GPU for each"
     like "$(advice dl=torch $zero SLURM_GTIDS=0,1,2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE=3,1 CUDA_VISIBLE_DEVICES=0,1)" '^3 ranks for the 2 GPUs of a node: .*--ntasks-per-node=2$' "more ranks than GPUs"
     is "$(advice dl=torch CUDA_VISIBLE_DEVICES=0,1,2,3 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1)" "" "only rank 0 says so"
-    is "$(fake $one SLURM_STEP_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 "$stub" "$PLUGIN" 0 -- default=torch 2>&1 | grep -c error)" 0 "nobody who did not ask is told"
+    is "$(fake $one SLURM_STEP_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 "$stub" "$PLUGIN" 0 -- default=torch 2>&1 | grep -c error)" 0 "nobody who did not ask is reported"
     one="SLURM_PROCID=1 SLURM_LOCALID=1 $zero"
     stays='was exported, and stays, but here it is'
-    like "$(fake $zero RANK=5 "$stub" "$PLUGIN" 0 dl=torch 2>&1)" "^error dl: RANK=5 $stays 0: unset it in the job script$" "a RANK that was exported is told by rank 0"
+    like "$(fake $zero RANK=5 "$stub" "$PLUGIN" 0 dl=torch 2>&1)" "^error dl: RANK=5 $stays 0: unset it in the job script$" "a RANK that was exported is reported by rank 0"
     is "$(fake $one SLURM_PROCID=1 RANK=5 "$stub" "$PLUGIN" 0 dl=torch 2>&1 | grep -c "$stays")" 0 "and not by rank 1"
     like "$(fake $one SLURM_PROCID=1 RANK=0 "$stub" "$PLUGIN" 0 dl=torch 2>&1)" "^error dl: RANK=0 $stays 1: " "who tells that of RANK=\$SLURM_PROCID in a batch script"
 }
@@ -131,7 +131,7 @@ for a in --max-restarts=3 '--max_restarts 1' --nnodes=1:3 '--nnodes 2:2' --rdzv_
     is "$(elastic "$a" x.py)" "set PET_RDZV_BACKEND=c10d set PET_RDZV_ENDPOINT=n1:19004 set PET_RDZV_CONF=is_host=0 set PET_RDZV_ID=1234.0 " "torchrun $a: every node hears of a restart"
 done
 is "$(elastic --max-restarts=0 --nnodes=2 x.py)" "set PET_RDZV_BACKEND=static set PET_MASTER_ADDR=n1 " "without: in Slurm's order"
-like "$(fake $zero PET_MAX_RESTARTS=1 PET_RDZV_BACKEND=static "$stub" "$PLUGIN" 0 dl=torchrun)" 'torchrun with --max-restarts or .* needs --rdzv-backend=c10d' "a static one of the user's is told at once"
+like "$(fake $zero PET_MAX_RESTARTS=1 PET_RDZV_BACKEND=static "$stub" "$PLUGIN" 0 dl=torchrun)" 'torchrun with --max-restarts or .* needs --rdzv-backend=c10d' "a static one of the user's is reported at once"
 like "$(fake PMIX_RANK=2 "$stub" "$PLUGIN" 0 dl=mpi)" '^set OMPI_COMM_WORLD_LOCAL_RANK=0$' "mpi under pmix"
 like "$(fake PMI_FD=7 "$stub" "$PLUGIN" 0 dl=mpi)" '^set MPI_LOCALRANKID=0$' "mpi under pmi2"
 like "$(fake CUDA_VISIBLE_DEVICES=3 "$stub" "$PLUGIN" 0 dl=jax)" '^set JAX_LOCAL_DEVICE_IDS=0$' "jax with one GPU visible"
@@ -142,7 +142,7 @@ is "$(jax CUDA_VISIBLE_DEVICES=0,1,2,3 SLURM_GPUS_ON_NODE=4)" 2,3 "jax: GPUs tha
 is "$(jax CUDA_VISIBLE_DEVICES=2,3 SLURM_GPUS_ON_NODE=4 SLURM_GPUS_PER_TASK=2)" 0,1 "--gpus-per-task=2: a task has both of its own"
 is "$(jax CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4 SLURMD_TRES_BIND=gpu:per_task:2)" 0,1 "in a device cgroup, too"
 is "$(jax CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4)" "" "a step with a part of the job's: JAX's own choice is right"
-is "$(advice dl=jax $zero CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=1)" "2 tasks for the 1 GPU of a node: JAX needs one for each; use --ntasks-per-node=1" "fewer GPUs than tasks are told"
+is "$(advice dl=jax $zero CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=1)" "2 tasks for the 1 GPU of a node: JAX needs one for each; use --ntasks-per-node=1" "fewer GPUs than tasks are reported"
 is "$(advice dl=jax $zero CUDA_VISIBLE_DEVICES=0,1,2 SLURM_GPUS_ON_NODE=3)" "3 GPUs of a node for 2 tasks: each gets 1, and 1 idle" "and those that idle"
 is "$(apart SLURM_NTASKS_PER_NODE=4 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 "$stub" "$PLUGIN" 0 dl=lightning | grep '^set SLURM')" "set SLURM_NTASKS_PER_NODE=1" "lightning: that of the step, not of its job"
 out=$(fake "$stub" "$PLUGIN" 0 dl=auto)
@@ -171,7 +171,7 @@ nothing "tf, arbitrary on three nodes" arbitrary "$stub" "$PLUGIN" 0 dl=tf
 out=$(arbitrary "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set RANK=0$' "arbitrary on three nodes: the rank is known"
 is "$(echo "$out" | grep -c '^set MASTER_')" 0 "the master is not"
-like "$out" '^error dl: --dl=torch: the master is not set: ' "and why is told"
+like "$out" '^error dl: --dl=torch: the master is not set: ' "and why is reported"
 out=$(arbitrary SLURM_CONF=/nonexistent SLURMD_NODENAME="$(hostname)" SLURM_DL_HOSTFILE=n3,n1,n2 "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set MASTER_ADDR=n3$' "srun tells the order of hosts"
 like "$out" '^unset SLURM_DL_HOSTFILE$' "which the program does not get"
@@ -184,7 +184,7 @@ hostfile () { # hostfile [VARIABLE=VALUE]...: print the host order that srun pas
 }
 printf '# racks\nn3 # the first\nn1*2\n\nn2\n' >"$work/hosts"
 is "$(hostfile SLURM_HOSTFILE="$work/hosts")" n3,n1,n1,n2 "SLURM_HOSTFILE"
-is "$(hostfile SLURM_HOSTFILE=/nonexistent)$(hostfile SLURM_DL_HOSTFILE=x)" "" "one that is not there, and a stale one"
+is "$(hostfile SLURM_HOSTFILE=/nonexistent)$(hostfile SLURM_DL_HOSTFILE=x)" "" "one that does not exist, and a stale one"
 arbitrary2 () {
     apart SLURM_DISTRIBUTION=arbitrary "$@" "$stub" "$PLUGIN" 0 dl=torch | sed -n 's/^set MASTER_ADDR=//p'
 }
@@ -201,8 +201,8 @@ like "$out" '^set MASTER_ADDR=n3$' "under both of Slurm's names"
 is "$(het "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "a heterogeneous job without them has no master"
 like "$(apart SLURM_HET_SIZE=2 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "what an outer heterogeneous job left harms not"
 nothing "no word from Slurm" env -i "$stub" "$PLUGIN" 0 dl=torch
-like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^error dl: --dl=torch: nothing is set: ' "and why is told"
-like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^status 0' "and the job goes on"
+like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^error dl: --dl=torch: nothing is set: ' "and why is reported"
+like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^status 0' "and the job continues"
 
 gpu=SLURM_STEP_GPUS=0
 like "$(fake $gpu "$stub" "$PLUGIN" 0 -- default=torch)" '^set RANK=2$' "the site's default"
@@ -212,7 +212,7 @@ like "$(fake "$stub" "$PLUGIN" 0 -- when=gpus:any default=torch)" '^set RANK=2$'
 like "$(fake $gpu SLURM_JOB_PARTITION=ai "$stub" "$PLUGIN" 0 -- when=partition:ai default=torch)" '^set RANK=2$' "a default of a partition"
 nothing "a default of another partition" fake $gpu SLURM_JOB_PARTITION=x "$stub" "$PLUGIN" 0 -- when=partition:ai default=torch
 out=$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 SLURM_JOB_ACCOUNT=poor "$stub" "$PLUGIN" 0 dl=torch -- when=account:poor deny=torch)
-is "$(echo "$out" | grep '^error')" "error dl: --dl=torch: this site does not allow torch" "what an account may not is told by rank 0"
+is "$(echo "$out" | grep '^error')" "error dl: --dl=torch: this site does not allow torch" "what an account may not is reported by rank 0"
 is "$(echo "$out" | grep -c '^set')" 0 "and not done"
 nothing "the user's off wins over the default" fake $gpu "$stub" "$PLUGIN" 0 dl=off -- default=torch
 typo="error dl: plugstack.conf: defualt=torch: no such argument; ignored"
@@ -309,7 +309,7 @@ nothing "as it does in the tasks" fake $gpu "$stub" "$PLUGIN" 0 -- when=partitio
 is "$(told -- dl=off)$(told DL_DEFAULTS=off --)" "" "--dl=off or DL_DEFAULTS=off: no default is left"
 is "$(told DL_DEFAULTS=off -- dl=torch)" "off,- when=gpus:any default=auto nccl=auto" "nor beside an option"
 nothing "which the tasks follow" fake $gpu SLURM_DL_POLICY='off,- default=torch nccl=auto' "$stub" "$PLUGIN" 0
-is "$(told SLURM_MPI_TYPE=pmix --)" "mpi,- when=gpus:any default=auto nccl=auto" "MPI is told, too"
+is "$(told SLURM_MPI_TYPE=pmix --)" "mpi,- when=gpus:any default=auto nccl=auto" "MPI is reported, too"
 out=$(fake $gpu $zero FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 -- default=torch bind=closest)
 like "$out" "^log dl: this site's default is --dl=torch --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off$" "rank 0 tells what a default did"
 is "$(fake $gpu $zero "$stub" "$PLUGIN" 0 dl=torch -- default=jax | grep -c '^log')" 0 "not where the user chose"
@@ -347,7 +347,7 @@ printf 'NCCL_IB_SL=3\nNCCL_ALGO=Ring\nNCCL_NET="AWS Libfabric"\nUCX_IB_SL=3\n' >
 head -c 17000 /dev/zero | tr '\0' '\n' >"$work/nccl.d/big.conf"
 dir=nccl_dir=$work/nccl.d
 for c in local allocator; do
-    like "$("$stub" "$PLUGIN" $c dl-nccl=sit -- "$dir")" '^error dl: --dl-nccl=sit: no such profile in ' "$c: a profile that is not there"
+    like "$("$stub" "$PLUGIN" $c dl-nccl=sit -- "$dir")" '^error dl: --dl-nccl=sit: no such profile in ' "$c: a profile that does not exist"
     like "$("$stub" "$PLUGIN" $c dl-nccl=sit -- "$dir")" '^status -1' "$c: is refused"
     for good in auto none site; do
         like "$("$stub" "$PLUGIN" $c dl-nccl=$good -- "$dir")" '^status 0' "$c: --dl-nccl=$good"
@@ -361,13 +361,13 @@ out=$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
 for v in NCCL_IB_SL=3 'NCCL_NET=AWS Libfabric' UCX_IB_SL=3 DL_NCCL_SET=NCCL_IB_SL,NCCL_NET,UCX_IB_SL; do
     like "$out" "^set $v\$" "the profile sets $v"
 done
-like "$out" '^set DL_NCCL_FABRIC=(infiniband|roce|slingshot|efa|tcp):' "and the fabric is told"
-is "$(echo "$out" | grep '^error')" "error dl: $work/nccl.d/site.conf:2: NCCL_ALGO: for debugging only, by NVIDIA's manual" "what it may not set is told"
+like "$out" '^set DL_NCCL_FABRIC=(infiniband|roce|slingshot|efa|tcp):' "and the fabric is reported"
+is "$(echo "$out" | grep '^error')" "error dl: $work/nccl.d/site.conf:2: NCCL_ALGO: for debugging only, by NVIDIA's manual" "what it may not set is reported"
 is "$(echo "$out" | grep -cE '^set (NCCL_ALGO|RANK|DL_ENV)')" 0 "and not set, nor what --dl sets"
 is "$(fake SLURM_PROCID=1 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir" | grep -c '^error')" 0 "by rank 0 only"
 out=$(fake SLURM_PROCID=0 NCCL_IB_SL=7 NCCL_TIMEOUT=1 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
 like "$out" '^set DL_NCCL_SET=NCCL_NET,UCX_IB_SL$' "the user's export wins"
-like "$out" '^error dl: NCCL_TIMEOUT has no effect' "what is wrong with one is told"
+like "$out" '^error dl: NCCL_TIMEOUT has no effect' "what is wrong with one is reported"
 out=$(fake SLURM_PROCID=0 NCCL_IB_SL=7 DL_NCCL_SET=NCCL_IB_SL "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
 like "$out" '^set NCCL_IB_SL=3$' "what an outer step's plugin set is replaced"
 long=$(head -c 100000 /dev/zero | tr '\0' 'n')
@@ -380,7 +380,7 @@ like "$(fake $gpu "$stub" "$PLUGIN" 0 -- nccl=auto "$dir")" '^set NCCL_IB_TC=41$
 closed () { # closed NAME: check that the profile is rejected because other users could write to it
     out=$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=tcp -- "$dir")
     is "$(echo "$out" | grep -c '^set NCCL')" 0 "$1: nothing is read"
-    is "$(echo "$out" | grep '^error')" "error dl: --dl-nccl=tcp: nothing is set: $work/nccl.d/tcp.conf: others than root and its owner may write there" "and that is told"
+    is "$(echo "$out" | grep '^error')" "error dl: --dl-nccl=tcp: nothing is set: $work/nccl.d/tcp.conf: others than root and its owner may write there" "and that is reported"
 }
 for mode in 777 1777 775; do
     chmod $mode "$work/nccl.d"
@@ -399,8 +399,8 @@ mode=$(stat -c %a "$work")
 chmod 777 "$work"
 closed "a folder above"
 chmod "$mode" "$work"
-like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=tcp -- "$dir")" '^set NCCL_IB_TC=41$' "mended, it is read again"
-like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: plugstack.conf: nccl=sit: no such profile' "a site's default that is not there"
+like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=tcp -- "$dir")" '^set NCCL_IB_TC=41$' "fixed, it is read again"
+like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: plugstack.conf: nccl=sit: no such profile' "a site's default that does not exist"
 [ -e /etc/nccl.conf ] || like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)" '^set NCCL_DEBUG=WARN$' "auto without a profile"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=big -- "$dir")" '^error dl: --dl-nccl=big: nothing is set: .*: File too large$' "a file that is too large"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=nope -- "$dir")" '^error dl: --dl-nccl=nope: nothing is set: .*: No such file' "a node without the profile"
@@ -456,12 +456,12 @@ for s in 75 79; do
     like "$out" '^called check-rank full plain$' "that was asked for a full check"
 done
 out=$(fake FAKE_STATUS=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>/dev/null)
-like "$out" '^unset SLURM_DL_GATHER$' "a task that goes on does not have the token"
-like "$out" '^status 0$' "and goes on"
+like "$out" '^unset SLURM_DL_GATHER$' "a task that continues does not have the token"
+like "$out" '^status 0$' "and continues"
 for s in 1 127 139; do
     out=$(fake FAKE_STATUS=$s "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>/dev/null)
-    like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: it did not end well$' "dl's status $s is told"
-    like "$out" '^status 0$' "and the task goes on"
+    like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: it did not end well$' "dl's status $s is reported"
+    like "$out" '^status 0$' "and the task continues"
 done
 # Slurm 25.05.8 starts tasks with SIGCHLD blocked
 printf '#!/bin/sh\ngrep SigBlk /proc/self/status\n' >"$work/blocked"
@@ -472,7 +472,7 @@ out=$(fake FAKE_STATUS=79 FAKE_UID=12345 "$stub" "$PLUGIN" 0 dl-check=quick -- "
 like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: Operation not permitted$' "nothing is run as another user than the job's"
 is "$(echo "$out" | grep -c called)" 0 "nor was anything begun"
 out=$(fake "$stub" "$PLUGIN" 0 dl-check=quick -- dl=/nonexistent)
-like "$out" '^error dl: --dl-check: this node is not checked: /nonexistent: No such file' "no dl is told"
+like "$out" '^error dl: --dl-check: this node is not checked: /nonexistent: No such file' "no dl is reported"
 like "$("$stub" "$PLUGIN" local dl-check=quick -- dl=/nonexistent)" '^error dl: --dl-check: each node is checked alone: cannot run /nonexistent: No such file' "in srun, too"
 is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 dl-check=off -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "--dl-check=off starts nothing"
 is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "nor does a task without it"
@@ -508,7 +508,7 @@ for _ in range(2):
         SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 SLURM_GTIDS=0,1 "$stub" "$PLUGIN" 0 dl=torch)
     is "$(echo "$out" | grep '^said\|^error' | cut -d' ' -f1-9)" "said option --dl=FRAMEWORK
 error dl: port PORT of this node is in
-said option --dl=FRAMEWORK" "a port that is in use is told, another is not"
+said option --dl=FRAMEWORK" "a port that is in use is reported, another is not"
 else
     skip "a port that is in use" "no python3"
 fi
@@ -563,7 +563,7 @@ mkdir "$py"
 python_path () { # python_path [VARIABLE=VALUE]...: print the PYTHONPATH that the plugin sets
     (cd "$work/debug" && fake SLURM_JOB_ID=8 DL_DEBUG_PYTHON="$py" "$@" "$stub" "$PLUGIN" remote dl-debug=600 2>&1) | sed -n 's/^set PYTHONPATH=//p'
 }
-is "$(python_path PYTHONPATH=/mine)" "" "a module that is not there is not looked for"
+is "$(python_path PYTHONPATH=/mine)" "" "a module that does not exist is not looked for"
 touch "$py/sitecustomize.py"
 is "$(python_path) $(python_path PYTHONPATH=/mine:/other) $(python_path PYTHONPATH="${py}2:/mine")" "$py $py:/mine:/other $py:${py}2:/mine" "it is before the user's folders"
 is "$(python_path PYTHONPATH="$py") $(python_path PYTHONPATH="$py:/mine")" " " "once, also in a step within a step"

@@ -36,7 +36,7 @@ ignored () { # ignored ARGUMENT WHY [ARGUMENT]...: check that a bad argument is 
     shift 2
     for c in local allocator; do
         out=$("$stub" "$PLUGIN" $c dl=torch -- "$@" "$wrong")
-        is "$(echo "$out" | grep '^error')" "error dl: plugstack.conf: $wrong: $why; ignored" "$c: $wrong is told"
+        is "$(echo "$out" | grep '^error')" "error dl: plugstack.conf: $wrong: $why; ignored" "$c: $wrong is reported"
         like "$out" '^status 0' "and ignored"
     done
     out=$("$stub" "$PLUGIN" 0xfffffffb dl=torch -- "$@" "$wrong")
@@ -62,7 +62,7 @@ task () { # task ARGUMENT...: run one task with a GPU
     env -i $one SLURM_STEP_GPUS=0 FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 "$@"
 }
 like "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto)" '^status 0' "defaults of three options"
-is "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto | grep -c '^error')" 0 "without a word"
+is "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto | grep -c '^error')" 0 "without a message"
 out=$(task -- bind=none,verbose)
 like "$out" '^log dl: rank 0 on .*: no GPU' "bind= acts"
 out=$(task dl-bind=none -- bind=none,verbose)
@@ -92,11 +92,11 @@ for a in wen=x defualt=torch allow_=torch allow_dl=torch _bind=none =x x "" min=
 done
 ignored "when=partition:low,gpus:yes" "'partition:low,gpus:yes' has a comma where a semicolon divides two conditions"
 out=$("$stub" "$PLUGIN" local dl=torch -- when=gpus:true default=tf | grep '^error')
-is "$out" "error dl: plugstack.conf: when=gpus:true: 'gpus:true' is not partition:, account: or qos: with names, or gpus: with yes, no or any; ignored; the arguments after it, up to the next when=, apply to no step" "what a wrong condition ends is told"
+is "$out" "error dl: plugstack.conf: when=gpus:true: 'gpus:true' is not partition:, account: or qos: with names, or gpus: with yes, no or any; ignored; the arguments after it, up to the next when=, apply to no step" "what a wrong condition ends is reported"
 is "$(env -i $one "$stub" "$PLUGIN" 0 -- when=gpus:true default=torch | grep -c '^set')/$(env -i $one SLURM_STEP_GPUS=0 "$stub" "$PLUGIN" 0 -- when=gpus:true default=torch | grep -c '^set')" 0/0 "a wrong condition holds for no step"
 long=$(head -c 300 /dev/zero | tr '\0' 'n')
 out=$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- "allow_nccl=$long" "$long=$long" "dl=/$long" "nccl_dir=/$long" "default=$long" "options=$long")
-is "$(echo "$out" | grep -c '^error dl: plugstack.conf: .*ignored')" 6 "long ones are told"
+is "$(echo "$out" | grep -c '^error dl: plugstack.conf: .*ignored')" 6 "long ones are reported"
 like "$out" '^status 0' "and ignored"
 # the leading ? makes every random value invalid
 bytes () { # bytes N SEED: print N random bytes
@@ -119,7 +119,7 @@ done
 is "$("$stub" "$PLUGIN" local -- options=dl,dl-bind | grep '^option' | cut -d= -f1)" "option --dl
 option --dl-bind" "options= is all there is"
 is "$("$stub" "$PLUGIN" 0 -- options=dl,dl-bind | grep -c '^option')" 7 "but nodes know all of them, and follow srun's"
-is "$(env -i $one "$stub" "$PLUGIN" 0 dl-nccl=auto -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has switched this option off (options= in plugstack.conf): it does nothing" "one that is not there does nothing"
+is "$(env -i $one "$stub" "$PLUGIN" 0 dl-nccl=auto -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has switched this option off (options= in plugstack.conf): it does nothing" "one that does not exist does nothing"
 for c in SLURM_SPANK__SLURM_SPANK_OPTION_dl_dl_nccl=auto _SLURM_SPANK_OPTION_dl_dl_nccl=auto; do
     is "$(env $c "$stub" "$PLUGIN" local -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has switched this option off (options= in plugstack.conf): it does nothing" "srun reports one of the job: ${c%%OPTION*}"
 done
