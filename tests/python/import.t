@@ -130,12 +130,75 @@ metadata: {name: k}
 spec:
   objective: {type: max, objectiveMetricName: p}
 END
-no_import "5: replicas: 'two' is not a number" "a number of replicas" <<END
+for replicas in two -1 1.5 "[1]"; do
+    no_import "5: replicas: .* is not a whole number from 0" "replicas: $replicas" <<END
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata: {name: k}
 spec:
-  pytorchReplicaSpecs: {Worker: {replicas: two, template: {spec: {containers: [{name: pytorch, command: [a]}]}}}}
+  pytorchReplicaSpecs: {Worker: {replicas: $replicas, template: {spec: {containers: [{name: pytorch, command: [a]}]}}}}
+END
+done
+tf_job () { # tf_job SPEC REPLICA...: a TFJob with these roles in lines 6, 7 and so on
+    printf 'apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: k}\nspec:\n  %s\n' "$1"
+    shift
+    for role in "$@"; do
+        printf '    %s, template: {spec: {containers: [{name: tensorflow, command: [t, %s]}]}}}\n' "$role" "${role%%:*}"
+    done
+}
+for policy in 'restartPolicy: Sometimes' 'restartPolicy: [Never]'; do
+    tf_job tfReplicaSpecs: "Worker: {$policy" >policy.yaml
+    no_import "6: restartPolicy: .* is not one of Always, OnFailure, ExitCode, Never" "$policy" <policy.yaml
+done
+no_import "4: successPolicy: 'Best' is not one of Default, AllWorkers" "successPolicy: Best" <<END
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: k}
+spec: {successPolicy: Best, tfReplicaSpecs: {Worker: {template: {spec: {containers: [{name: tensorflow, command: [t]}]}}}}}
+END
+while read -r pattern policy; do
+    tf_job "runPolicy: {$policy}" >policy.yaml
+    printf '  tfReplicaSpecs: {Worker: {template: {spec: {containers: [{name: tensorflow, command: [t]}]}}}}\n' >>policy.yaml
+    no_import "5: ${policy%%: *}: .* is $(echo "$pattern" | tr _ ' ').*" "$policy" <policy.yaml
+done <<END
+not_one_of cleanPodPolicy: Some
+not_a_whole_number_from_0 backoffLimit: -1
+not_a_whole_number_from_1 activeDeadlineSeconds: soon
+neither_true_nor_false suspend: yes
+END
+tf_job tfReplicaSpecs: 'Chief: {replicas: 0' 'Worker: {replicas: 2' >case1.yaml
+no_import "6: replicas: 0: the Chief decides when a TFJob ends: give it a replica, or remove the role" "no chief: the end would be another" <case1.yaml
+tf_job tfReplicaSpecs: 'PS: {replicas: 1' 'Worker: {replicas: 0' >case1.yaml
+no_import "7: replicas: 0: the Worker decides when a TFJob ends: .*" "no worker" <case1.yaml
+tf_job tfReplicaSpecs: 'Chief: {replicas: 1' 'PS: {replicas: 0' 'Worker: {replicas: 2' >case1.yaml
+made 'command = "t Chief"' "a role without replicas" 'PS.replicas: converted, but a role must have members: the job has no PS' <case1.yaml
+is "$(grep -c '"t PS"' case.conf)" 0 "a role without replicas: its command does not run"
+pods='spec: {containers: [{name: sidecar, command: [ship, logs]}, {name: NAME, command: [python3, main.py]}, {name: other, command: [other]}]}'
+for kind in TFJob:tf:tensorflow PyTorchJob:pytorch:pytorch JAXJob:jax:jax PaddleJob:paddle:paddle XGBoostJob:xgb:xgboost MPIJob:mpi:mpi; do
+    name=${kind##*:} key=${kind#*:}
+    made 'python3 main.py' "${kind%%:*}: the container $name of the pod runs" "Worker.template.spec.containers.sidecar: only the container $name of the pod runs" <<END
+apiVersion: kubeflow.org/v1
+kind: ${kind%%:*}
+metadata: {name: k}
+spec:
+  ${key%:*}ReplicaSpecs: {Worker: {replicas: 1, template: {$(echo "$pods" | sed "s/NAME/$name/")}}}
+END
+    is "$(grep -v '^#' case.conf | grep -c 'ship\|other')" 0 "${kind%%:*}: no other one"
+done
+made 'ship logs' "no container has the operator's name: the first one runs" "containers.*main: only the container sidecar of the pod runs" <<END
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: k}
+spec:
+  tfReplicaSpecs: {Worker: {template: {$(echo "$pods" | sed "s/NAME/main/")}}}
+END
+made 'other' "mainContainer comes before the operator's name" "containers.mpi: only the container other" <<END
+apiVersion: kubeflow.org/v1
+kind: MPIJob
+metadata: {name: k}
+spec:
+  mainContainer: other
+  mpiReplicaSpecs: {Worker: {replicas: 2, template: {$(echo "$pods" | sed "s/NAME/mpi/")}}}
 END
 no_import "3: x.NevergradSweeper: unknown sweeper: must be one of .*" "a sweeper" <<END
 hydra:

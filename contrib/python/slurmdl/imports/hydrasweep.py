@@ -368,7 +368,7 @@ def _searcher(one: Import, node: Node, sweeper: Node, kind: str, chosen: Dict[st
     direction = sweeper.get("direction")
     if direction is not None and isinstance(direction.value, list):
         one.refuse(direction, "direction: several objectives, but the function of a program has one result here")
-    smaller = one.decided(sweeper, "direction", known=_DIRECTIONS)
+    smaller = one.must(one.word, sweeper, "direction", known=_DIRECTIONS)
     if smaller is None and kind == AX:
         smaller = one.truth(sweeper, "ax_config", "experiment", "minimize")
     one.set("searcher.smaller_is_better", smaller is not False)

@@ -75,22 +75,24 @@ REPLICA_ROWS = [
 
 
 class Kind(NamedTuple):
-    """A kind of job: the key of its replicas, its framework, its roles in order, and their default restartPolicy."""
+    """A kind of job: the key of its replicas, its framework, its roles in order, the name that its operator gives to the
+    container that trains, and the default restartPolicy."""
 
     replicas: str
     framework: str
     roles: Tuple[str, ...]
+    container: str
     restart: str
     every: bool = True  # without a chief, the job succeeds when all workers have (false: when the first one has)
 
 
 KINDS = {
-    "TFJob": Kind("tfReplicaSpecs", "tf", ("Chief", "Master", "PS", "Worker", "Evaluator"), "Never", False),
-    "PyTorchJob": Kind("pytorchReplicaSpecs", "torch", ("Master", "Worker"), "OnFailure"),
-    "MPIJob": Kind("mpiReplicaSpecs", "mpi", ("Launcher", "Worker"), "Never"),
-    "JAXJob": Kind("jaxReplicaSpecs", "jax", ("Worker",), "OnFailure"),
-    "PaddleJob": Kind("paddleReplicaSpecs", "paddle", ("Master", "PS", "Worker"), "OnFailure"),
-    "XGBoostJob": Kind("xgbReplicaSpecs", "torch", ("Master", "Worker"), "Never"),
+    "TFJob": Kind("tfReplicaSpecs", "tf", ("Chief", "Master", "PS", "Worker", "Evaluator"), "tensorflow", "Never", False),
+    "PyTorchJob": Kind("pytorchReplicaSpecs", "torch", ("Master", "Worker"), "pytorch", "OnFailure"),
+    "MPIJob": Kind("mpiReplicaSpecs", "mpi", ("Launcher", "Worker"), "mpi", "Never"),
+    "JAXJob": Kind("jaxReplicaSpecs", "jax", ("Worker",), "jax", "OnFailure"),
+    "PaddleJob": Kind("paddleReplicaSpecs", "paddle", ("Master", "PS", "Worker"), "paddle", "OnFailure"),
+    "XGBoostJob": Kind("xgbReplicaSpecs", "torch", ("Master", "Worker"), "xgboost", "Never"),
 }
 
 # fmt: off
@@ -298,10 +300,10 @@ def read_pod(
 ) -> None:
     """Read the container of a pod that trains: the one called 'primary', or the first."""
     given = template.items("spec", "containers") if template is not None else []
-    chosen = next((c for name, c in given if name == primary), given[0][1] if given else None)
+    used_name, chosen = next((c for c in given if c[0] == primary), given[0] if given else ("", None))
     for _, container in given:
         if container is not chosen:
-            one.open(container, "only one container of a pod runs: start its command in the script")
+            one.open(container, f"only the container {used_name[:60]} of the pod runs: start this one's command in the script")
     if chosen is not None:
         read_container(one, role, chosen, substitute)
         role.mounts = _mounts(one, template, chosen) if template is not None else []
@@ -422,7 +424,7 @@ def _without_mpirun(one: Import, work: Work, role: Role) -> None:
 def _mpi(one: Import, work: Work, node: Node) -> None:
     """Merge launcher and workers: the launcher's program runs in the workers, or in place of the first one."""
     launcher, workers = work.roles[0], work.roles[-1]
-    work.per_pod = one.whole(node, "spec", "slotsPerWorker", least=1) or 1
+    work.per_pod = one.must(one.whole, node, "spec", "slotsPerWorker", least=1) or 1
     launcher.words = launcher.words or workers.words
     _without_mpirun(one, work, launcher)
     work.success = "" if work.direct else "all_workers"
@@ -445,16 +447,16 @@ _CLEAN = {"All": "running", "Running": "running", "None": "none"}
 
 def _policy(one: Import, work: Work, node: Node) -> None:
     for place in (("spec", "runPolicy"), ("spec",)):
-        seconds = one.whole(node, *place, "activeDeadlineSeconds", least=1)
-        limit = one.whole(node, *place, "backoffLimit", least=0)
+        seconds = one.must(one.whole, node, *place, "activeDeadlineSeconds", least=1)
+        limit = one.must(one.whole, node, *place, "backoffLimit", least=0)
         work.seconds = work.seconds if seconds is None else seconds
         work.tries = work.tries if limit is None else limit
         work.backoff = work.backoff if limit is None else limit
-        ttl = one.whole(node, *place, "ttlSecondsAfterFinished", least=0)
+        ttl = one.must(one.whole, node, *place, "ttlSecondsAfterFinished", least=0)
         work.ttl = work.ttl if ttl is None else ttl
-        work.clean_up = one.word(node, *place, "cleanPodPolicy", known=_CLEAN) or work.clean_up
-        work.hold = one.truth(node, *place, "suspend") is True or work.hold
-        if one.whole(node, *place, "schedulingPolicy", "minAvailable", least=1) is not None:
+        work.clean_up = one.must(one.word, node, *place, "cleanPodPolicy", known=_CLEAN) or work.clean_up
+        work.hold = one.must(one.truth, node, *place, "suspend") is True or work.hold
+        if one.must(one.whole, node, *place, "schedulingPolicy", "minAvailable", least=1) is not None:
             work.least = node.get(*place, "schedulingPolicy", "minAvailable")
 
 
@@ -477,8 +479,8 @@ def _elastic(one: Import, work: Work, node: Node) -> None:
     policy = node.get("spec", "elasticPolicy")
     if policy is None:
         return
-    least, most = (one.whole(policy, name, least=1) for name in ("minReplicas", "maxReplicas"))
-    restarts = one.whole(policy, "maxRestarts", least=0)
+    least, most = (one.must(one.whole, policy, name, least=1) for name in ("minReplicas", "maxReplicas"))
+    restarts = one.must(one.whole, policy, "maxRestarts", least=0)
     if least is not None and most is not None and len(work.roles) == 1 and least <= most:
         work.roles[0].replicas, work.most = least, most
         one.say(policy.line, f"the job starts with {least} to {most} nodes, as many as are free, and keeps that number")
@@ -492,10 +494,19 @@ def _elastic(one: Import, work: Work, node: Node) -> None:
 
 
 def _replicas(one: Import, node: Node) -> int:
-    value = one.whole(node, "replicas", least=0)
-    if value is None and node.has("replicas") and node.plain("replicas") is not None:
-        one.refuse(node.get("replicas") or node, f"replicas: '{node.string('replicas')}' is not a number")
+    value = one.must(one.whole, node, "replicas", least=0)
     return 1 if value is None else value
+
+
+def _empty(one: Import, node: Node, kind: Kind, name: str, given: Dict[str, Node]) -> None:
+    """Report a role without replicas.  If its members decide when the job ends, the job would be another without them."""
+    deciding = [n for n in given if n in ("Chief", "Master", "Launcher")] or ["Worker"]
+    if name in deciding:
+        one.refuse(
+            given[name].get("replicas") or node,
+            f"replicas: 0: the {name} decides when a {node.string('kind')} ends: give it a replica, or remove the role",
+        )
+    one.changed(given[name].get("replicas"), f"a role must have members: the job has no {name}")
 
 
 def _primary(one: Import, node: Node, primary: str) -> None:
@@ -509,7 +520,7 @@ def _primary(one: Import, node: Node, primary: str) -> None:
 def _job(one: Import, node: Node, substitute: Substitute, primary: str) -> Work:
     """A plain Job of Kubernetes."""
     role = Role("Worker", 1)
-    several, at_once = (one.whole(node, "spec", name, least=1) for name in ("completions", "parallelism"))
+    several, at_once = (one.must(one.whole, node, "spec", name, least=1) for name in ("completions", "parallelism"))
     role.replicas = several or at_once or 1
     if several and at_once and at_once < several:
         one.changed(node.get("spec", "parallelism"), f"all {several} run at once; for a limit, use a job array: --array=1-{several}%{at_once}")
@@ -519,7 +530,7 @@ def _job(one: Import, node: Node, substitute: Substitute, primary: str) -> Work:
     _primary(one, node, primary)
     work = Work("", [role])
     _policy(one, work, node)
-    role.restart = one.word(node, "spec", "template", "spec", "restartPolicy", known=_RESTARTS) or "on_failure"
+    role.restart = one.must(one.word, node, "spec", "template", "spec", "restartPolicy", known=_RESTARTS) or "on_failure"
     role.restart = "on_failure" if role.restart == "never" and work.backoff != 0 else role.restart  # Kubernetes creates new pods
     work.backoff = 6 if work.backoff is None else work.backoff
     work.success = "all_workers"
@@ -529,9 +540,9 @@ def _job(one: Import, node: Node, substitute: Substitute, primary: str) -> Work:
 _RESTARTS = {"Always": "always", "OnFailure": "on_failure", "ExitCode": "exit_code", "Never": "never"}
 
 
-def _restarts(one: Import, work: Work, kind: Kind, policies: Dict[str, Optional[Node]]) -> None:
+def _restarts(one: Import, work: Work, kind: Kind, replicas: Dict[str, Node]) -> None:
     """Set the restartPolicy of each role."""
-    given = {name: one.word(node, known=_RESTARTS) for name, node in policies.items()}
+    given = {name: one.must(one.word, node, "restartPolicy", known=_RESTARTS) for name, node in replicas.items()}
     for role in work.roles:
         role.restart = given.get(role.name) or _RESTARTS[kind.restart]
     if any(policy and policy != "never" for policy in given.values()):
@@ -540,7 +551,7 @@ def _restarts(one: Import, work: Work, kind: Kind, policies: Dict[str, Optional[
 
 def _end(one: Import, work: Work, node: Node, kind: Kind) -> None:
     """Set the role that ends the job."""
-    policy = one.word(node, "spec", "successPolicy", known={"": "", "Default": "", "AllWorkers": "all_workers"})
+    policy = one.must(one.word, node, "spec", "successPolicy", known={"": "", "Default": "", "AllWorkers": "all_workers"})
     names = [role.name for role in work.roles]
     chief = next((name for name in names if name in ("Chief", "Master")), "")
     work.success = policy or work.success or ("" if chief or not kind.every else "all_workers")
@@ -553,22 +564,24 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
     kind = KINDS.get(node.string("kind"))
     if kind is None:
         return _job(one, node, substitute, primary)
-    primary = primary or one.text(node, "spec", "mainContainer")
+    main = primary or one.text(node, "spec", "mainContainer")
     one.word(node, "spec", "launcherCreationPolicy", known={"AtStartup": 1, "WaitForWorkersReady": 1})
     given = dict(node.items("spec", kind.replicas))
     names = sorted(given, key=lambda n: kind.roles.index(n) if n in kind.roles else len(kind.roles))
     roles = []
     for name in names:
         role = Role(name, _replicas(one, given[name]))
-        read_pod(one, role, given[name].get("template"), substitute, primary)
+        read_pod(one, role, given[name].get("template"), substitute, main or kind.container)
         if name not in kind.roles:
             one.open(given[name], f"a {node.string('kind')} has no role {name}: must be one of {', '.join(kind.roles)}")
         elif role.replicas:
             roles.append(role)
+        else:
+            _empty(one, node, kind, name, given)
     if not roles:
         one.refuse(node, f"this {node.string('kind')} has no replicas: {kind.replicas} contains none of {', '.join(kind.roles)}")
     work = Work(kind.framework, roles)
-    _restarts(one, work, kind, {name: given[name].get("restartPolicy") for name in names})
+    _restarts(one, work, kind, {name: given[name] for name in names})
     elastic = processes(one, node, "spec", "elasticPolicy", "nProcPerNode")
     work.per_pod = processes(one, node, "spec", "nprocPerNode") or elastic or 1
     _policy(one, work, node)
@@ -580,7 +593,7 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
             work.roles[0].restart = "on_failure" if work.roles[0].restart == "never" else work.roles[0].restart
             work.backoff = 6 if work.backoff is None else work.backoff
     _end(one, work, node, kind)
-    _primary(one, node, primary)
+    _primary(one, node, main)
     _warn(one, node)
     return work
 

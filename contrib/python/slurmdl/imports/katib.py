@@ -245,7 +245,7 @@ def _early(one: Import, node: Node, ours: Optional[str]) -> None:
 
 def _objective(one: Import, node: Node) -> None:
     objective = node.get("spec", "objective")
-    smaller = one.decided(objective, "type", known={"minimize": True, "maximize": False})
+    smaller = one.must(one.word, objective, "type", known={"minimize": True, "maximize": False})
     one.set("searcher.smaller_is_better", smaller)
     if smaller is None:
         one.guess("searcher.smaller_is_better", True, "the file has no type of the objective")

@@ -143,7 +143,7 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     directions = node.get("directions") or node.get("direction")
     several = directions is not None and isinstance(directions.value, list)
     nodes = [] if directions is None else directions.value if several else [directions]
-    smaller = tuple(one.decided(Node(d.file, d.line, {"direction": d}), "direction", known=_DIRECTIONS) for d in nodes)
+    smaller = tuple(one.must(one.word, Node(d.file, d.line, {"direction": d}), "direction", known=_DIRECTIONS) for d in nodes)
     one.take(directions)
     one.set("searcher.smaller_is_better", smaller if len(smaller) > 1 else smaller[0] if smaller else True)
     sampler = _named(node, "sampler")

@@ -164,7 +164,7 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one.set("searcher.metric", metric or None)
     if not metric:
         one.guess("searcher.metric", "loss", "the file has none")
-    smaller = one.decided(node, *at("mode"), known={"min": True, "max": False})
+    smaller = one.must(one.word, node, *at("mode"), known={"min": True, "max": False})
     one.set("searcher.smaller_is_better", smaller)
     if smaller is None:
         one.guess("searcher.smaller_is_better", True, "the file has no mode")

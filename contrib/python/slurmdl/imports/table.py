@@ -10,7 +10,7 @@ code called take().  All other values are reported, so that none silently become
 
 import math
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from .document import BadInput, Node
 from .ranges import names_of
@@ -295,12 +295,13 @@ class Import:
         one_of = "not one of " + ", ".join(word for word in known if word)
         return self._read(found, one_of, text in known, known.get(text))
 
-    def decided(self, node: Optional[Node], *path: str, known: Mapping[str, T]) -> Optional[T]:
-        """As word(), but any other word is an error: guessing could reverse the search."""
+    def must(self, read: Callable[..., Optional[T]], node: Optional[Node], *path: str, **how: Any) -> Optional[T]:
+        """What a reader finds.  A value that it does not understand is an error: without it, the job would be another."""
+        value = read(node, *path, **how)
         found = _given(node, path)
-        if found is not None and (isinstance(found.value, (dict, list)) or found.text not in known):
-            self.refuse(found, f"{path[-1]}: {_shown(found)} is not one of {', '.join(word for word in known if word)}")
-        return self.word(node, *path, known=known)
+        if value is None and found is not None:
+            self.refuse(found, f"{path[-1]}: {self._marks[id(found)][1]}")
+        return value
 
     def refuse(self, node: Node, why: str) -> NoReturn:
         """Fail: no file is written."""

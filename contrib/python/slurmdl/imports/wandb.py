@@ -358,7 +358,7 @@ def _searcher(one: Import, node: Node) -> None:
     one.set_searcher(method, node.get("method"))
     if "searcher.metric" not in one.keys:
         one.guess("searcher.metric", "loss", "the file has no metric: use the one that the program logs")
-    smaller = one.decided(node, "metric", "goal", known=_GOALS)
+    smaller = one.must(one.word, node, "metric", "goal", known=_GOALS)
     if node.has("metric"):
         one.set("searcher.smaller_is_better", smaller is not False)
         if smaller is None:
