@@ -233,17 +233,24 @@ static void take_rank_message (struct rank_watch *w, size_t i)
         w->ranks[i].dumping = false;
 }
 
-static void hear (struct rank_watch *w, size_t i)
+/* Take the messages that have arrived.  Returns false at the end of the connection. */
+static bool hear (struct rank_watch *w, size_t i)
 {
     struct net_stream *s = &w->ranks[i].stream;
-    int rv;
+    enum stream_read got;
 
-    while ((rv = net_stream_read (s, HEAL_MOST)) == 1) {
+    while ((got = net_stream_read (s, HEAL_MOST)) == STREAM_WHOLE) {
         take_rank_message (w, i);
         net_stream_next (s);
     }
-    if (rv < 0)
-        drop (w, i, errno);
+    return got != STREAM_FAILED;
+}
+
+/* A rank may have said that it is over before its connection broke, so first take what it said. */
+static void hear_out (struct rank_watch *w, size_t i, int error)
+{
+    hear (w, i);
+    drop (w, i, error);
 }
 
 static void tell (struct rank_watch *w, size_t i, enum heal_message kind, const void *body,
@@ -252,7 +259,7 @@ static void tell (struct rank_watch *w, size_t i, enum heal_message kind, const 
     struct net_stream *s = &w->ranks[i].stream;
 
     if (s->fd >= 0 && net_stream_send (s, kind, body, n, monotonic () + 0.1) < 0)
-        drop (w, i, errno);
+        hear_out (w, i, errno);
 }
 
 /* If a host does not acknowledge a ping in time, the kernel closes the connection
@@ -289,9 +296,9 @@ void rank_watch_serve (struct rank_watch *w)
         for (size_t i = 0; i < w->n; i++) {
             int error = p[first + i].revents & POLLERR ? error_of (p[first + i].fd) : 0;
             if (error)
-                drop (w, i, error);
-            else if (p[first + i].revents)
-                hear (w, i);
+                hear_out (w, i, error);
+            else if (p[first + i].revents && !hear (w, i))
+                drop (w, i, errno);
         }
     listener_serve (&w->listener);
     accept_ranks (w);

@@ -2,6 +2,7 @@
 /* Check how ranks report to their worker, and how it judges what is wrong. */
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "launcher/heal/heal.h"
 #include "runtime/base/clock.h"
@@ -352,6 +353,63 @@ static void a_worker_hears_and_ends_its_ranks (void **state)
     assert_int_equal (notice_get ("test.ranks", text, NULL), -1);
 }
 
+/* A rank that connects, and ends only when 'go' is closed: it says so and resets its connection. */
+static pid_t start_resetting (int go)
+{
+    struct linger at_once = { .l_onoff = 1 };
+    struct heal_rank *r;
+    pid_t pid = fork ();
+    char byte;
+
+    assert_true (pid >= 0);
+    if (pid > 0)
+        return pid;
+    setenv ("DL_RANKS", "test.ranks", 1);
+    setenv ("SLURM_PROCID", "0", 1);
+    if (!(r = heal_rank_create ()))
+        _exit (1);
+    while (heal_rank_fd (r) < 0)
+        heal_rank_serve (r);
+    if (read (go, &byte, 1) != 1)
+        _exit (2);
+    setsockopt (heal_rank_fd (r), SOL_SOCKET, SO_LINGER, &at_once, sizeof (at_once));
+    heal_rank_over (r, 3 << 8);
+    heal_rank_destroy (r);
+    _exit (0);
+}
+
+/* A rank that ends closes its connection with the worker's pings unread, which resets it.  The
+ * worker has what it said before, whether it reads or sends next.
+ */
+static void a_rank_that_is_over_was_not_cut (void **state)
+{
+    for (int sends = 0; sends < 2; sends++) {
+        struct rank_watch *w = rank_watch_create ("test.ranks", 1, NULL);
+        const struct heal_seen *seen;
+        int go[2];
+        pid_t pid;
+        size_t n;
+
+        assert_non_null (w);
+        assert_int_equal (pipe (go), 0);
+        pid = start_resetting (go[0]);
+        await (w, 0, came);
+        assert_int_equal (write (go[1], "x", 1), 1);
+        assert_int_equal (waitpid (pid, NULL, 0), pid);
+        if (sends)
+            rank_watch_dump (w, "/nowhere", 1);
+        else
+            rank_watch_serve (w);
+        seen = rank_watch_seen (w, &n);
+        assert_true (seen->over);
+        assert_false (seen->cut);
+        assert_int_equal (seen->status, 3 << 8);
+        close (go[0]);
+        close (go[1]);
+        rank_watch_destroy (w);
+    }
+}
+
 /* The worker ignores peers that do not have the key in the notice. */
 static void a_process_without_the_key_is_no_rank (void **state)
 {
@@ -410,6 +468,7 @@ int main (void)
         cmocka_unit_test (the_run_teaches_its_gaps),
         cmocka_unit_test (the_manual_has_the_table),
         cmocka_unit_test (a_worker_hears_and_ends_its_ranks),
+        cmocka_unit_test (a_rank_that_is_over_was_not_cut),
         cmocka_unit_test (a_process_without_the_key_is_no_rank),
     };
     return cmocka_run_group_tests (tests, make_home, remove_home);
