@@ -162,7 +162,7 @@ static void check_idle (struct segment *s)
 }
 
 /* The experiment may ask for the end of a trial. */
-static void check_trial (struct segment *s)
+static void check_trial_requests (struct segment *s)
 {
     const struct sweep *sweep = s->w->sweep;
 
@@ -184,7 +184,7 @@ static void check_stop (struct segment *s)
 {
     trainer_read (s->trainer, false);
     if (!s->attempt.own)
-        check_trial (s);
+        check_trial_requests (s);
     check_idle (s);
     if (s->w->stop)
         ask_trainer_to_stop (s);
@@ -656,7 +656,7 @@ static int start_attempt (struct segment *s, struct slurmdl_error *err)
 }
 
 /* Returns -1 with 'err' if the log of the experiment cannot be read or written. */
-static int await_end (struct segment *s, struct slurmdl_error *err)
+static int await_trainer_end (struct segment *s, struct slurmdl_error *err)
 {
     int rv = 0;
 
@@ -674,7 +674,7 @@ static int await_end (struct segment *s, struct slurmdl_error *err)
 
 static int train_segment (struct segment *s, struct slurmdl_error *err)
 {
-    int rv = await_end (s, err);
+    int rv = await_trainer_end (s, err);
 
     while (rv == 0 && notify_unwatch (&s->notice)) {
         worker_sleep (s->w, 0.02);
@@ -810,7 +810,7 @@ int command_attempt (struct worker *w, const struct trial_attempt *a, double sec
         close (w->signals);
         return -1;
     }
-    await_end (&s, NULL); /* it has no log that could fail */
+    await_trainer_end (&s, NULL); /* it has no log that could fail */
     await_lingering (&s);
     work_folder_settle (&s.attempt, false);
     if (s.status != 0)
