@@ -83,7 +83,7 @@ done
 uses "$work/s" "$work/b" one two >"$work/planted"
 is "$(cat "$work/planted")" "one/a.c two/b.c b
 two/b.c one/a.c a
-two/c.c two/b.c b" "planted: who uses whom"
+two/c.c two/b.c b" "planted: which folder uses which"
 is "$(circles <"$work/planted" | sort | xargs)" "one/a.c two/b.c circle:" "planted: a circle of files is seen"
 is "$(folders_of <"$work/planted" | circles | sort | xargs)" "one two circle:" "planted: and of folders"
 is "$(forbidden "$work/s/table.md" <"$work/planted")" "two/b.c uses one/a.c: a" "planted: and what the table does not allow"

@@ -36,7 +36,7 @@ if command -v git >/dev/null; then
     like "$now" '^[0-9.]+~git1\.[0-9a-f]{8}$' "the first commit"
     echo >>clone/configure.ac
     raises "changes"
-    is "$(clone/contrib/package-facts version)" "$now" "they have one version"
+    is "$(clone/contrib/package-facts version)" "$now" "they have the same version"
     touch -d '+2 seconds' clone/configure.ac
     raises "further changes"
     git_ commit -am two
@@ -67,7 +67,7 @@ old=$work/opt/slurm-24.11
 slurm "$new" 0x190b07 lib/slurm
 slurm "$old" 0x180b05 lib64/slurm
 is "$("$facts" release "$new") $("$facts" release "$old") $("$facts" plugindir "$old")" "25.11 24.11 $old/lib64/slurm" "release and PluginDir of a prefix"
-is "$("$facts" release "$work/none" 2>&1)" "package-facts: $work/none/include/slurm/slurm_version.h: not found: install the headers of Slurm" "where there is none"
+is "$("$facts" release "$work/none" 2>&1)" "package-facts: $work/none/include/slurm/slurm_version.h: not found: install the headers of Slurm" "without one"
 
 # ---- a source tree as in a release tarball, and the files that make install would put into the packages
 
@@ -158,10 +158,10 @@ if command -v dpkg-buildpackage >/dev/null && command -v dh >/dev/null; then
     plugin=new/slurm-dl-plugin-25.11_${version}_$arch.deb
     like "$(cat new.files)" "^\.$new/lib/slurm/dl\.so\$" "dl.so is in the PluginDir there"
     like "$(cat new.files)" "^\.$new/share/slurm-dl/plugstack.conf.d/dl\.conf\$" "with a file for include"
-    [ -n "$soak" ] || is "$(grep -e --with-slurm configured | tr '\n' ' ')" "--with-slurm=$new --with-slurm-plugindir=$new/lib/slurm " "configure is reported"
-    [ -n "$soak" ] || is "$(grep plugstackdir built)" "plugstackdir=$new/share/slurm-dl/plugstack.conf.d" "and make where the files for plugstack.conf will be"
+    [ -n "$soak" ] || is "$(grep -e --with-slurm configured | tr '\n' ' ')" "--with-slurm=$new --with-slurm-plugindir=$new/lib/slurm " "configure gets the options"
+    [ -n "$soak" ] || is "$(grep plugstackdir built)" "plugstackdir=$new/share/slurm-dl/plugstack.conf.d" "and make gets the place of the files for plugstack.conf"
     like "$(cat new.files)" "^\.$new/share/slurm-dl/plugstack.conf.d/dl\.so-is-not-loaded\$" "they are there"
-    is "$(field "$plugin" Depends | sed 's/libc6 (>= [0-9.]*)/libc6/'), $(field "$plugin" Recommends)" "libc6, " "it needs the C library only, and pulls nothing in"
+    is "$(field "$plugin" Depends | sed 's/libc6 (>= [0-9.]*)/libc6/'), $(field "$plugin" Recommends)" "libc6, " "it needs only the C library, and pulls in nothing"
     like "$(field "$plugin" Description)" 'It needs the C library only' "and says so"
     for doc in administrator.md NEWS.md SECURITY.md plugin-cost.md dl-spank.8; do
         like "$(cat new.files)" "^\./usr/share/doc/slurm-dl-plugin-25\.11/$doc(\.gz)?\$" "the documents are there: $doc"
@@ -175,7 +175,7 @@ if command -v dpkg-buildpackage >/dev/null && command -v dh >/dev/null; then
 
     deb old SLURM="$old"
     is "$(common new.files old.files)" "" "two releases on one node: no file is in both plugin packages"
-    is "$(basename old/slurm-dl-plugin*)" "slurm-dl-plugin-24.11_${version}_$arch.deb" "nor have they one name"
+    is "$(basename old/slurm-dl-plugin*)" "slurm-dl-plugin-24.11_${version}_$arch.deb" "nor do they share a name"
     deb named SLURM="$new" PLUGINDIR=/srv/plugins
     like "$(cat named.files)" "^\./srv/plugins/dl\.so\$" "PLUGINDIR"
     if [ -f /usr/include/slurm/slurm_version.h ]; then

@@ -31,7 +31,7 @@ compile theirs <<'END'
     skip ();
 END
 is $? 1 "cmocka's skip() does not compile"
-like "$(cat theirs.out)" 'poisoned "?skip' "as it is poisoned"
+like "$(cat theirs.out)" 'poisoned "?skip' "because it is poisoned"
 
 compile helper <<'END'
     skip_case ("elsewhere", "no reason");

@@ -64,22 +64,22 @@ END2
 ok $? "the manifest has sizes and digests"
 like "$(dl ckpt verify out.d/checkpoint.h5)" 'all checksums match' "the checkpoint verifies"
 dl best real --export=out.d >out 2>&1
-is "$? $(cat out)" "2 dl: --export: out.d already exists: name a new folder" "a folder that is there is not written to"
+is "$? $(cat out)" "2 dl: --export: out.d already exists: name a new folder" "an existing folder is not written to"
 dl best real --export=no/where >out 2>&1
-is "$?" 3 "nor made below one that is not"
+is "$?" 3 "nor is one created below a missing folder"
 ckpt=$(sed -n 's/.*"checkpoint": "\(.*\)",/\1/p' best.json)
 chmod u+w "$ckpt"
 printf 'xxxxxxxx' | dd of="$ckpt" bs=1 seek=$(($(wc -c <"$ckpt") - 8)) conv=notrunc 2>/dev/null
 dl best real --export=damaged >out 2>&1
 is "$? $(ls -d damaged 2>/dev/null)" "5 " "a damaged checkpoint is not exported, and leaves nothing"
 rm -f "$ckpt"
-is "$(dl best real | grep ^checkpoint)" "checkpoint: none is kept" "none"
+is "$(dl best real | grep ^checkpoint)" "checkpoint: none is kept" "no checkpoint"
 trial=${ckpt%/a.*}
 echo 1 >"$trial/last.pt"
 is "$(dl best real | grep ^checkpoint)" "checkpoint: the files of its program are in $trial" "a file in {trial_dir}"
 rm "$trial/last.pt"
 echo 1 >"${ckpt%/ckpt/*}/last.pt"
-is "$(dl best real | grep ^checkpoint)" "checkpoint: the files of its program are in ${ckpt%/ckpt/*}" "a file of the program's"
+is "$(dl best real | grep ^checkpoint)" "checkpoint: the files of its program are in ${ckpt%/ckpt/*}" "a file of the program"
 dl ckpt import --step=2 w.safetensors "${ckpt%1.h5}2.h5"
 is "$(dl best real | grep ^checkpoint)" "checkpoint: none was kept at the step of this value; the newest is ${ckpt%1.h5}2.h5" "one of another step"
 dl best missing >out 2>&1
@@ -88,7 +88,7 @@ is "$?" 3 "no such experiment"
 # ---- failures
 dl failures real >out 2>&1
 ok $? "dl failures"
-like "$(cat out)" '^real-0001: [0-9]+ of 24 trials failed; [0-9]+ attempts failed' "how many"
+like "$(cat out)" '^real-0001: [0-9]+ of 24 trials failed; [0-9]+ attempts failed' "the number of failures"
 is "$(grep -c '^ *[0-9]*  .*cannot allocate memory at lr #$' out)" 1 "a cause, whatever the numbers in it"
 like "$(cat out)" '^    \| first line$' "the end of a log"
 like "$(cat out)" '^       opt = bad: 100 % of these trials failed, 0 % of the others$' "the value that explains it"
@@ -110,8 +110,8 @@ make_experiment rand random 30
 dl compare rungs rand >out 2>&1
 ok $? "dl compare"
 like "$(cat out)" '^rungs-0001 +0\.[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]+ asha +completed +40' "an experiment"
-like "$(cat out)" '^searcher.name +asha +random$' "a setting that differs"
-is "$(grep -c '^lr ' out)" 0 "none that is the same"
+like "$(cat out)" '^searcher.name +asha +random$' "a different setting"
+is "$(grep -c '^lr ' out)" 0 "no setting that is the same"
 dl compare --json rungs rand | python3 -c '
 import json, sys
 d = json.load(sys.stdin)
@@ -121,13 +121,13 @@ for e in (a, b):
     assert e["best"] <= e["at_budget"] <= e["area"], e
 assert {"key": "searcher.name", "values": ["asha", "random"]} in d["settings"], d'
 ok $? "--json"
-is "$(COLUMNS=50 dl compare rungs rand | sed -n 1,3p | awk 'length > 50')" "" "it fits into the window"
+is "$(COLUMNS=50 dl compare rungs rand | sed -n 1,3p | awk 'length > 50')" "" "it fits the window"
 sed 's/"loss"/"accuracy"/; s/"rand"/"other"/' rand.conf >other.conf
 "$make" . other.conf 2 >out 2>&1
 dl compare rungs other >out 2>&1
 is "$? $(grep -c 'optimises loss, but .*other-0001 accuracy: they cannot be compared' out)" "2 1" "other metrics are not compared"
 dl compare rungs >out 2>&1
-is "$?" 2 "one is too few"
+is "$?" 2 "one experiment is too few"
 
 # ---- an experiment without results
 printf 'name = "none"; entrypoint = "true"; searcher = { metric = "loss"; max_trials = 2; name = "random"; };\nhyperparameters = { x = 1; };\n' >none.conf

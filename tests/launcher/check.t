@@ -64,16 +64,16 @@ beside hang env FAKE_FAULTS=here:hang:1 dl check
 out=$(CUDA_VISIBLE_DEVICES=0 FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
 is $? 0 "another job's GPU is not checked"
 out=$(CUDA_VISIBLE_DEVICES=GPU-00000000-1 FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
-is $? 79 "a GPU that is given by its UUID is"
+is $? 79 "a GPU given by its UUID is checked"
 out=$(SLURM_GPUS_ON_NODE=4 timeout 300 dl check)
-is $? 79 "a GPU that Slurm gave and the driver does not have"
+is $? 79 "a GPU that Slurm allocated and the driver lacks"
 like "$out" 'Slurm allocated 4, but the driver has 2' "is reported"
 for list in MIG-0/1/0,MIG-0/2/0,MIG-0/3/0 0,1 -1 ""; do
     out=$(CUDA_VISIBLE_DEVICES=$list SLURM_JOB_ID=1 timeout 300 dl check)
-    is $? 0 "CUDA_VISIBLE_DEVICES=$list: none is missed"
+    is $? 0 "CUDA_VISIBLE_DEVICES=$list: none is missing"
 done
 out=$(CUDA_VISIBLE_DEVICES=0,1,2 timeout 300 dl check)
-is $? 79 "a third one is"
+is $? 79 "a third one is missing"
 like "$out" 'Slurm allocated 3, but the driver has 2' "and it is reported"
 out=$(LD_LIBRARY_PATH="$work/less" FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
 is $? 0 "an old driver, without most functions"
@@ -85,16 +85,16 @@ rank () { # rank LEVEL LOCALID FAULTS: run one of two ranks of this node, withou
     echo "status $?"
 }
 is "$(rank quick 0 here:ecc:0 | sed 's/.*GPU 0*//; s/.*TMPDIR.*/TMPDIR/' | sort | tr '\n' ';')" \
-    ":1B:00.0: 3 uncorrected ECC errors since its driver was loaded;TMPDIR;status 79;" "the first rank looks at its GPU, and at the node"
-is "$(rank quick 0 here:ecc:1 | sed 's/.*TMPDIR.*/TMPDIR/' | tr '\n' ';')" "TMPDIR;status 0;" "not at the other rank's GPU"
+    ":1B:00.0: 3 uncorrected ECC errors since its driver was loaded;TMPDIR;status 79;" "the first rank checks its GPU and the node"
+is "$(rank quick 0 here:ecc:1 | sed 's/.*TMPDIR.*/TMPDIR/' | tr '\n' ';')" "TMPDIR;status 0;" "but not the other rank's GPU"
 is "$(rank quick 1 here:ecc:1 | sed 's/.*GPU 0*//')" ":1C:00.0: 3 uncorrected ECC errors since its driver was loaded
-status 79" "the second one looks at its GPU only"
-is "$(rank quick 1 here:ecc:0)" "status 0" "it does"
-is "$(rank none 0 here:ecc:0)" "status 0" "without a check nobody looks"
+status 79" "the second rank checks only its GPU"
+is "$(rank quick 1 here:ecc:0)" "status 0" "and it does"
+is "$(rank none 0 here:ecc:0)" "status 0" "without a check no rank looks"
 out=$(FAKE_FAULTS=here:ecc:1 CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4 SLURM_LOCALID=0 SLURM_GTIDS=0,1 timeout 300 dl check-rank quick plain 2>&1)
-is $? 79 "a rank that has GPUs of its own looks at each"
+is $? 79 "a rank with its own GPUs checks each of them"
 out=$(timeout 300 dl check-rank quik plain 2>&1)
-is $? 2 "a level that does not exist"
+is $? 2 "an unknown level"
 
 # ---- a step of two nodes that both are this machine, with a collector that runs as the plugin starts it
 ranks () { # ranks LEVEL NODE=VARIABLE=VALUE...: one rank per node; the collector writes 'verdict', the ranks write 'said.0' and 'said.1'
@@ -128,7 +128,7 @@ ranks () { # ranks LEVEL NODE=VARIABLE=VALUE...: one rank per node; the collecto
     done
     exec 9>&-
     wait $collector
-    is "$(cat said.0 said.1)" "" "the ranks leave the word to the collector"
+    is "$(cat said.0 said.1)" "" "the ranks leave the output to the collector"
 }
 verdict () { # verdict SEVERITY: print the collector's findings of it in one line
     sed -n "s/^dl: check: $1: //p" verdict | tr '\n' ';'
@@ -136,11 +136,11 @@ verdict () { # verdict SEVERITY: print the collector's findings of it in one lin
 ranks quick n1=FAKE_NCCL=22005 n2=FAKE_NCCL=22005
 is "$status" " 0 0" "two good nodes"
 is "$(sed -n 's/^\(dl: check: .*\) (.*/\1/p' verdict)" "dl: check: 2 nodes, 2 ranks, 4 GPUs: good" "a verdict"
-is "$(verdict '[a-zBb]*')" "" "and no further word"
+is "$(verdict '[a-zBb]*')" "" "and prints nothing else"
 row () { # row PATTERN: print the first columns of matching table lines, without those that differ between machines
     grep -E "^ *$1" verdict | awk '{ print $1, $2, $3, $5 }' | tr '\n' ';'
 }
-is "$(row '[01] ')" "0 n1 0 00000000:1B:00.0,00000000:1C:00.0;1 n2 0 00000000:1B:00.0,00000000:1C:00.0;" "who is where, and with what"
+is "$(row '[01] ')" "0 n1 0 00000000:1B:00.0,00000000:1C:00.0;1 n2 0 00000000:1B:00.0,00000000:1C:00.0;" "each rank's node and devices"
 ranks quick n1=FAKE_NCCL=22005 n2=FAKE_NCCL=2708
 is "$status" " 75 75" "two versions of NCCL"
 is "$(verdict '[a-z]*')" "n2: NCCL 2.7.8, but 2.20.5 on 1 of 2 nodes;" "are reported"
@@ -149,7 +149,7 @@ is "$status" " 79 75" "a bad node and a good one"
 is "$(verdict bad)" "n1: GPU 00000000:1B:00.0: 3 uncorrected ECC errors since its driver was loaded;" "is reported"
 ranks none n1=FAKE_FAULTS=n1:ecc:0 n1=FAKE_NCCL=22005 n2=FAKE_NCCL=2708
 is "$status" " 0 0" "a table only, without a check"
-is "$(grep -c '^dl:' verdict) $(grep -c '^[01] ' verdict)" "0 2" "says who is where, and no more"
+is "$(grep -c '^dl:' verdict) $(grep -c '^[01] ' verdict)" "0 2" "lists the ranks, and nothing else"
 DL_ATTEMPT_DIR=$work ranks quick n2=FAKE_FAULTS=n2:ecc:0
 is "$(cat bad-nodes)" n2 "the launcher reads which node was bad"
 
@@ -217,7 +217,7 @@ echo 0x030200 >/sys/bus/pci/devices/1/class'
         is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p')" "79 GPUs: ${fault#* }" "a GPU whose driver is ${fault%% *}"
         machine "$without
 echo 0x1002 >/sys/bus/pci/devices/1/vendor"
-        is $status 0 "GPUs of another make"
+        is $status 0 "GPUs of another vendor"
         machine "$without
 echo 0x020000 >/sys/bus/pci/devices/1/class"
         is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p')" "79 GPUs: 1 expected (by Slurm), but cannot check any: ${fault#* }" "a baseboard that is off"
@@ -243,7 +243,7 @@ touch /proc/driver/nvidia/version'
         "GPU 0000:1b:00: Xid 79 in the kernel's log since boot;GPU 0000:1d:00: Xid 48 in the kernel's log since boot;" \
         "faults of the hardware in the kernel's log"
     FAKE_KERNEL_LOG=none machine "$loaded; LD_PRELOAD=$libs/nvml.so; export LD_PRELOAD"
-    like "$out" "note: .*Xid events not checked: users cannot read the kernel's log" "a log that may not be read"
+    like "$out" "note: .*Xid events not checked: users cannot read the kernel's log" "a log that cannot be read"
     unset FAKE_KERNEL_LOG
     amd='mount -t tmpfs none /sys/class
 for d in card1 card2 card1-DP-1; do
@@ -259,7 +259,7 @@ done'
     machine "$amd
 echo 11 >/sys/class/drm/card2/device/gpu_busy_percent
 echo 0x8086 >/sys/class/drm/card1/device/vendor"
-    is "$status $(echo "$out" | sed -n 's/^dl: check: [a-z]*: [^ ]* \(card\)/\1/p' | tr '\n' ';')" "0 card2: it is busy;" "a busy one, beside another make's"
+    is "$status $(echo "$out" | sed -n 's/^dl: check: [a-z]*: [^ ]* \(card\)/\1/p' | tr '\n' ';')" "0 card2: it is busy;" "a busy one, beside one of another vendor"
     net='mount -t tmpfs none /sys/class
 for p in mlx5_0:4 mlx5_1:1; do
     d=/sys/class/infiniband/${p%:*}
@@ -277,18 +277,18 @@ done'
     machine 'mount -t tmpfs -o size=511m none /dev/shm'
     like "$out" 'warning: .*/dev/shm: only 511 MiB free; NCCL and data loaders need it$' "little shared memory"
     machine 'mount -t tmpfs -o size=31m none /dev/shm'
-    like "$status $out" '^dl: check: bad: .*/dev/shm: only 31 MiB free' "next to none is bad"
+    like "$status $out" '^dl: check: bad: .*/dev/shm: only 31 MiB free' "almost none is bad"
     is $status 79 "and no rank starts there"
     machine 'mount -t tmpfs -o size=512m none /dev/shm'
-    is "$(echo "$out" | grep -c 'MiB free')" 0 "enough of it"
+    is "$(echo "$out" | grep -c 'MiB free')" 0 "enough shared memory"
     for size in "size=99m only 99 MiB left in" "nr_inodes=100 only 99 more files fit into"; do
         machine "mkdir -p small; mount -t tmpfs -o ${size%% *} none small; TMPDIR=$work/small; export TMPDIR"
         like "$status $out" "warning: .*TMPDIR: ${size#* } $work/small\$" "a small TMPDIR: ${size%% *}"
     done
     machine "mkdir -p small; mount -t tmpfs -o size=100m,nr_inodes=101 none small; TMPDIR=$work/small; export TMPDIR"
-    is "$status $(echo "$out" | grep -c TMPDIR)" "0 0" "one that is large enough"
+    is "$status $(echo "$out" | grep -c TMPDIR)" "0 0" "a TMPDIR that is large enough"
 else
-    skip "a machine that is made" "no name spaces for users"
+    skip "a simulated machine" "no name spaces for users"
 fi
 
 # ---- full
@@ -312,16 +312,16 @@ for f in "cuda:0 GPU 0000:1b:00.0: cannot compute \(CUDA error 999\)" "flip:1 GP
     like "$out" "${f#* }" "is reported"
 done
 like "$out" 'note: .*GPU 0000:1b:00.0: rates not measured: too little free memory' "where little is free, nothing is measured"
-is "$(echo "$out" | grep -c "half of the nodes")" 0 "nor called slow"
+is "$(echo "$out" | grep -c "half of the nodes")" 0 "nor reported as slow"
 for _ in 1 2 3 4 5; do
     out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:pcie:1,here:product:1,here:blas:0 timeout 300 dl check --full)
     status=$?
     case $out in *"half of the nodes"*) break ;; esac
 done
-is $status 79 "--full: a GPU that gets its data slowly, and cannot multiply"
-like "$out" 'bad: .*host to GPU 0000:1c:00.0: [0-9.]+ GB/s, half of the nodes have' "the one is reported"
-like "$out" 'bad: .*GPU 0000:1c:00.0: cannot multiply matrices \(cuBLAS error 13\)' "and the other"
-like "$out" 'note: .*GPU 0000:1b:00.0: matrix products not measured \(cuBLAS error 3\)' "what has no memory for it is not bad"
+is $status 79 "--full: a GPU with slow copies that cannot multiply"
+like "$out" 'bad: .*host to GPU 0000:1c:00.0: [0-9.]+ GB/s, half of the nodes have' "the slow copies are reported"
+like "$out" 'bad: .*GPU 0000:1c:00.0: cannot multiply matrices \(cuBLAS error 13\)' "and the failed product"
+like "$out" 'note: .*GPU 0000:1b:00.0: matrix products not measured \(cuBLAS error 3\)' "a lack of memory is not a fault"
 
 # ---- file systems
 mkdir full
@@ -340,7 +340,7 @@ fi
 touch plain
 for bad in nowhere plain; do
     out=$(TMPDIR=$work/$bad timeout 300 dl check)
-    is $? 0 "a user's TMPDIR that is wrong condemns no node: $bad"
+    is $? 0 "a user's invalid TMPDIR does not make a node bad: $bad"
     like "$out" "warning: .*TMPDIR: cannot write in .*/$bad: N" "and is reported"
 done
 
@@ -356,5 +356,5 @@ like "$out" '^dl: check: rank 0 on [^ ]+ cannot reach the collector at 127\.0\.0
 is "$(echo "$out" | wc -l)" 1 "in one line"
 echo "$out" | sed 's/^/# /'
 out=$(FAKE_FAULTS=here:ecc:0 SLURM_DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
-is $? 79 "a bad one does not"
+is $? 79 "a bad node does not"
 done_testing

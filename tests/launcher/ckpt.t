@@ -14,7 +14,7 @@ dl ckpt verify a.h5 >out
 is $? 0 "the checkpoint verifies"
 is "$(cat out)" "a.h5: step 12, all checksums match" "verify says so"
 dl ckpt export a.h5 out.safetensors && "$python" "$st" check out.safetensors
-is $? 0 "what is exported is what was imported"
+is $? 0 "the export equals the import"
 
 dl ckpt export --only=model. a.h5 part.safetensors && dl ckpt import part.safetensors part.h5
 is "$? $(dl ckpt ls part.h5 | sed -n '1p;3,$s/ .*//p' | xargs)" "0 step 12: 1 tensors, 24 bytes w" "export --only: tensors below a name, without it"
@@ -22,25 +22,25 @@ dl ckpt export --only=modle. a.h5 none.safetensors 2>err
 is "$? $(cat err) $(ls none* 2>/dev/null)" "3 dl: no tensor begins with 'modle.' " "no tensor has that name: status 3"
 sed 's/F32/X32/' in.safetensors >odd.safetensors
 dl ckpt import odd.safetensors odd.h5 2>err
-is "$(cat err)" "dl: odd.safetensors: 'model.w' cannot be stored in a checkpoint: its dtype 'X32'" "a dtype that we have not is named"
+is "$(cat err)" "dl: odd.safetensors: 'model.w' cannot be stored in a checkpoint: its dtype 'X32'" "an unsupported dtype is named"
 mkfifo pipe
 dl ckpt export a.h5 pipe 2>err
-is "$? $(cat err)" "2 dl: pipe: is not a regular file, and is not replaced" "a pipe does not give way to a file"
+is "$? $(cat err)" "2 dl: pipe: is not a regular file, and is not replaced" "a pipe is not replaced by a file"
 dl ckpt import in.safetensors pipe 2>err
-is "$? $(cat err)" "2 dl: pipe: is not a regular file, and is not replaced" "nor to a checkpoint"
+is "$? $(cat err)" "2 dl: pipe: is not a regular file, and is not replaced" "nor by a checkpoint"
 [ -p pipe ]
-ok $? "it is still there"
+ok $? "it still exists"
 cp out.safetensors first.safetensors
 ln -s first.safetensors latest
 dl ckpt export a.h5 latest
-is "$? $(find . -name latest -type f)" "0 ./latest" "a link gives way"
+is "$? $(find . -name latest -type f)" "0 ./latest" "a link is replaced"
 cmp -s out.safetensors first.safetensors
-ok $? "what it led to stays"
+ok $? "its target is kept"
 
 # ---- ls
 dl ckpt ls a.h5 >out
-like "$(cat out)" 'model.w +f32 +\[2, 3\] +24 +1' "ls has a row a tensor"
-like "$(head -1 out)" '^step 12: 5 tensors, 43 bytes$' "ls sums up"
+like "$(cat out)" 'model.w +f32 +\[2, 3\] +24 +1' "ls has one row per tensor"
+like "$(head -1 out)" '^step 12: 5 tensors, 43 bytes$' "ls prints the totals"
 is "$(dl ckpt ls --json a.h5 | "$python" -c 'import json, sys; d = json.load(sys.stdin); print(d["step"], sorted(t["name"] for t in d["tensors"])[2], d["tensors"][0]["shards"])')" \
     "12 mask 1" "ls --json is JSON"
 mkdir -p run/a.1/ckpt && cp a.h5 run/a.1/ckpt/00000012.h5
@@ -50,12 +50,12 @@ is "$(dl ckpt ls run/a.1 | head -1)" "step 12: 5 tensors, 43 bytes" "so does an 
 cp a.h5 run/a.1/ckpt/00000011.h5
 mkdir -p run/a.10/ckpt && cp a.h5 run/a.10/ckpt/00000012.h5
 is "$(dl ckpt verify run | cut -d: -f1 | xargs)" "run/a.1/ckpt/00000011.h5 run/a.1/ckpt/00000012.h5 run/a.10/ckpt/00000012.h5" \
-    "verify of a trial's folder means all of its checkpoints"
+    "verify of a trial's folder verifies all of its checkpoints"
 is "$(dl ckpt verify --json run/a.10 | "$python" -c 'import json, sys; print([(d["path"], d["whole"]) for d in json.load(sys.stdin)])')" \
-    "[('run/a.10/ckpt/00000012.h5', True)]" "of an attempt's its own"
+    "[('run/a.10/ckpt/00000012.h5', True)]" "of an attempt's folder, its own"
 printf 'x' | dd of=run/a.10/ckpt/00000012.h5 bs=1 seek=3000 conv=notrunc 2>/dev/null
 dl ckpt verify run >out 2>err
-is "$? $(wc -l <out) $(cat err)" "5 2 dl: run/a.10/ckpt/00000012.h5: is not a checkpoint, or is damaged" "one that is damaged is named"
+is "$? $(wc -l <out) $(cat err)" "5 2 dl: run/a.10/ckpt/00000012.h5: is not a checkpoint, or is damaged" "a damaged one is named"
 rm -r run/a.10 run/a.1/ckpt/00000011.h5
 mkdir -p empty other/trials
 dl ckpt verify empty 2>err
@@ -66,22 +66,22 @@ is "$? $(cat err)" "3 dl: other: is an experiment; name the folder of a trial: o
 is "$(dl --complete ckpt | grep -v '^--' | xargs) $(dl --complete ckpt ls | grep -c verify)" "ls verify extract diff export import 0" "a shell completes the words"
 
 # ---- extract
-is "$(dl ckpt extract --format=raw --output=w.raw a.h5 model.w)" "w.raw" "extract says what it wrote"
+is "$(dl ckpt extract --format=raw --output=w.raw a.h5 model.w)" "w.raw" "extract prints what it wrote"
 is "$("$python" -c 'import struct; print(struct.unpack("<6f", open("w.raw", "rb").read()))')" "(0.0, 1.0, 2.0, 3.0, 4.0, 5.0)" \
     "extract writes the bytes"
 dl ckpt extract --output=w.npy a.h5 model.w >out
 if "$python" -c 'import numpy' 2>/dev/null; then
     is "$("$python" -c 'import numpy; w = numpy.load("w.npy"); print(w.dtype, w.shape, w.sum())')" "float32 (2, 3) 15.0" "numpy reads the file"
     dl ckpt extract --output=h.npy a.h5 half >out 2>err
-    like "$(cat err)" "numpy has no bf16; these are its bits" "a type without a name is reported"
-    is "$("$python" -c 'import numpy; print(numpy.load("h.npy").tolist())')" "[16256, 0, 49024]" "and kept"
+    like "$(cat err)" "numpy has no bf16; these are its bits" "a type that numpy lacks is reported"
+    is "$("$python" -c 'import numpy; print(numpy.load("h.npy").tolist())')" "[16256, 0, 49024]" "and is kept"
 else
     skip "extracted .npy" "no numpy"
 fi
 dl ckpt extract a.h5 nothing 2>err
 is $? 3 "a tensor that does not exist: status 3"
 dl ckpt extract --format=jpg a.h5 step 2>err
-is $? 2 "a format that does not exist: status 2"
+is $? 2 "an unknown format: status 2"
 
 # ---- diff
 dl ckpt diff a.h5 a.h5 >out
@@ -127,22 +127,22 @@ dl ckpt verify a.h5 bad.h5 >out 2>err
 is "$? $(cat err)" "5 dl: bad.h5: is not a checkpoint, or is damaged" "a damaged file: status 5"
 "$python" "$st" newer a.h5 newer.h5
 dl ckpt verify newer.h5 >out 2>err
-is "$? $(cat err)" "7 dl: newer.h5: was written by a later version of slurm-dl, and cannot be read by this one" "a later version is no damage"
+is "$? $(cat err)" "7 dl: newer.h5: was written by a later version of slurm-dl, and cannot be read by this one" "a later version is not damage"
 "$python" "$st" touch a.h5 touched.h5
 dl ckpt verify touched.h5 >out 2>err
 is "$? $(cat err)" "5 dl: touched.h5: 'model.w' is damaged" "a damaged tensor is named"
 dl ckpt verify none.h5 2>err
 is $? 3 "a file that does not exist: status 3"
 dl ckpt ls in.safetensors 2>err
-is $? 5 "what is no checkpoint: status 5"
+is $? 5 "a file that is not a checkpoint: status 5"
 dl ckpt nothing a.h5 2>err
-is $? 2 "a word that does not exist: status 2"
+is $? 2 "an unknown word: status 2"
 dl ckpt diff a.h5 2>err
-is "$? $(cat err)" "2 dl: usage: dl ckpt diff FILE FILE" "an argument too few: status 2"
+is "$? $(cat err)" "2 dl: usage: dl ckpt diff FILE FILE" "a missing argument: status 2"
 mkdir fuzz
 seed=${DL_TEST_SEED:-$(date +%s)}
 timeout 3000 "$python" "$st" damage in.safetensors fuzz "${DL_TEST_FILES:-$(often 200 5000)}" "$seed" >out 2>&1
-ok $? "damaged safetensors files are refused in one line (seed $seed)"
+ok $? "damaged safetensors files are rejected in one line (seed $seed)"
 sed 's/^/# /' out
 
 # ---- other readers: h5py and the safetensors package

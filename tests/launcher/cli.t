@@ -6,31 +6,31 @@ unset DL_DIR DL_SOCKET
 
 like "$(dl --help)" '^usage: dl COMMAND' "help"
 is "$(dl ls a 2>&1; echo $?)" "dl: ls: unexpected argument 'a'; usage: dl ls [OPTION...]
-2" "an argument too many"
+2" "one argument too many"
 is "$(dl fork --help | grep -A1 -e --set=)" "  --set=KEY=VALUE
-                 replace a key of the file, or add it" "help: what is long has a line of its own"
+                 replace a key of the file, or add it" "help: a long option has its own line"
 like "$(dl --version)" '^dl [0-9]+\.[0-9]+' "version"
 dl >/dev/null 2>&1
 is $? 2 "no command"
-like "$(dl cancel x 2>&1)" "unknown command 'cancel'; did you mean 'stop' or 'kill'\?" "another program's word for a command"
+like "$(dl cancel x 2>&1)" "unknown command 'cancel'; did you mean 'stop' or 'kill'\?" "another program's name for a command"
 like "$(dl rum 2>&1)" "unknown command 'rum'; did you mean 'run'\?" "mistyped command"
 like "$(dl run --locall x 2>&1)" "unknown option '--locall'; did you mean '--local'\?" "mistyped option"
 like "$(dl run --workers 2>&1)" "run: --workers needs an argument" "option without its argument"
 like "$(dl run --local=x x 2>&1)" "run: --local takes no argument" "option with an argument too many"
 like "$(dl run --workers=x f 2>&1)" "'x' is not a number" "option with a bad number"
 is "$(dl wait --timeout=-1 x 2>&1)" "dl: --timeout: '-1' is less than 0" "option with a number below 0"
-is "$(dl wait --timeout=nan x 2>&1)" "dl: --timeout: 'nan' is not a number" "option with no number"
+is "$(dl wait --timeout=nan x 2>&1)" "dl: --timeout: 'nan' is not a number" "option whose value is not a number"
 is "$(dl wait --timeout=1e300 x 2>&1)" "dl: --timeout: '1e300' is too large" "option with a number too large"
 is "$(dl continue --trials=99999999999999999999 x 2>&1)" "dl: --trials: '99999999999999999999' is too large" "option with a whole number too large"
 is "$(dl run --workers=0 f 2>&1)" "dl: --workers: must be 1 or more" "option that cannot be 0"
-is "$(dl run --workers=1000001 f 2>&1)" "dl: --workers: at most 1000000" "option above its most"
+is "$(dl run --workers=1000001 f 2>&1)" "dl: --workers: at most 1000000" "option above its maximum"
 dl run >/dev/null 2>&1
 is $? 2 "run without a file"
 dl show a b c >/dev/null 2>&1
 is $? 2 "too many arguments"
 for c in fork worker watch show best failures plot wait pause resume stop kill continue retry reproduce export gc archive; do
     dl $c >/dev/null 2>&1
-    is $? 3 "dl $c is of the newest experiment, and there is none"
+    is $? 3 "dl $c without any experiment"
 done
 like "$(dl show 2>&1)" "no experiment in \." "no experiment"
 dl show >/dev/null 2>&1
@@ -52,7 +52,7 @@ if [ -w /dev/full ]; then
     for words in --help --version "ls --help"; do
         # shellcheck disable=SC2086
         is "$(dl $words 2>&1 >/dev/full; echo $?)" "dl: cannot write standard output: No space left on device
-7" "a full disk under stdout is no success: dl $words"
+7" "a full disk for standard output is a failure: dl $words"
     done
 fi
 printf 'name = "n"; entrypoint = "true"; searcher = { name = "random"; metric = "m"; max_trials = 1; };\n' >n.conf
@@ -64,7 +64,7 @@ mkdir half-0001 && : >half-0001/experiment.conf
 dl show half-0001 >/dev/null 2>&1
 is $? 5 "damaged experiment"
 echo '};' >half-0001/experiment.conf
-like "$(dl show half-0001 2>&1 | tr '\n' '|')" '^dl: [^|]*/half-0001/experiment.conf:1: [^|]*the experiment is damaged[^|]*\|$' "a line says so"
+like "$(dl show half-0001 2>&1 | tr '\n' '|')" '^dl: [^|]*/half-0001/experiment.conf:1: [^|]*the experiment is damaged[^|]*\|$' "one line says so"
 like "$(dl ls)" 'half-0001 +damaged' "ls shows it"
 
 # ---- preview: with asha's rungs, 2 of 9 trials continue from 2 to 9 epochs
@@ -80,7 +80,7 @@ resources = { workers = 2; slots_per_trial = 4; };
 EOF
 out=$(dl preview plan.conf)
 is $? 0 "preview"
-like "$out" '^plan: searcher asha, metric loss \(smaller is better\), 2 workers$' "its head"
+like "$out" '^plan: searcher asha, metric loss \(smaller is better\), 2 workers$' "its first lines"
 like "$out" '^space: 3 dimensions, 15 points$' "the size of a space with a condition"
 like "$out" '^ +2 +7 +14$' "its first rung"
 like "$out" '^ +9 +2 +18$' "its last rung"
@@ -90,24 +90,24 @@ like "$out" '^on the disk: about 84 files and folders, 0.397 MB, besides checkpo
 like "$out" '^if each attempt saves a file, there are at most 11 of them; checkpoint_policy.files removes superseded ones' "the files that a script saves"
 like "$(dl preview --set 'checkpoint_policy={files=("last.pt","best.pt");save_trial_best=0;}' plan.conf)" \
     '^checkpoint_policy.files: at most 22 files, one of each pattern in each segment; at most 18 stay at the end; the MB above do not include them: .dl try. prints what one attempt saves$' "and with the key"
-like "$out" '--seconds=S' "what it could say too"
+like "$out" '--seconds=S' "what else the script could print"
 out=$(dl preview --seconds=900 plan.conf)
 like "$out" '^8 trial-hours, 32 GPU-hours, about 4 hours with 2 workers$' "preview --seconds"
 out=$(sed 's/max_length = 9;/& max_gpu_hours = 31; max_hours = 5;/' plan.conf >limit.conf && dl preview --seconds=900 limit.conf)
 like "$out" "^'searcher.max_gpu_hours' = 31 will end it early" "a limit that ends it"
-is "$(echo "$out" | grep -c 'searcher.max_hours')" 0 "and one that does not"
+is "$(echo "$out" | grep -c 'searcher.max_hours')" 0 "and one that does not end it"
 out=$(sed 's/workers = 2/workers = 64/' plan.conf >many.conf && dl preview --seconds=900 many.conf)
 like "$out" 'about 2.25 hours with 64 workers' "no faster than one full training"
 like "$(sed 's/"asha"/"median"/' plan.conf >median.conf && dl preview median.conf)" 'stopped early, which costs less' "a searcher that stops trials"
 is "$(dl preview --json --seconds=900 plan.conf | tr -d ' \n' | grep -o '"points":15.0\|"rungs":[^]]*\|"max_segments":11\|"gpu_hours":32.0' | tr '\n' ' ')" \
     '"points":15.0 "rungs":[{"length":2,"trials":7,"sum":14.0},{"length":9,"trials":2,"sum":18.0} "max_segments":11 "gpu_hours":32.0 ' "preview --json"
-like "$(dl preview --seconds=x plan.conf 2>&1)" "'x' is not a number" "preview: no number"
+like "$(dl preview --seconds=x plan.conf 2>&1)" "'x' is not a number" "preview: not a number"
 dl preview --seconds=x plan.conf >/dev/null 2>&1
-is $? 2 "preview: no number: status"
+is $? 2 "preview: not a number: status"
 dl preview nope.conf >/dev/null 2>&1
 is $? 3 "preview: no file"
 [ -z "$(ls -d plan-* 2>/dev/null)" ]
-ok $? "preview makes nothing"
+ok $? "preview creates nothing"
 
 # ---- warm_start: the searcher knows an earlier experiment's trials, even after that experiment is gone
 cat >old.conf <<'EOF'
@@ -125,7 +125,7 @@ warm () { # warm SED-SCRIPT: write an experiment that learns from it
     sed "s/\"old\"/\"new\"/; s/\"random\";/\"tpe\"; warm_start = \"old-0001\";/; s/maxval = 1/maxval = 0.6/; $1" old.conf >new.conf
 }
 warm ''
-like "$(dl preview new.conf)" "^known before: $below points? of old-0001$" "warm_start: what lies in the space"
+like "$(dl preview new.conf)" "^known before: $below points? of old-0001$" "warm_start: trials inside the space"
 dl run --local new.conf >/dev/null 2>&1
 is $? 0 "warm_start: run"
 is "$(grep -o '"x":\[[0-9.]*\],"metric":[0-9.]*' new-0001/log/000000/00000001 | wc -l)" "$below" "warm_start: in the log"
@@ -135,7 +135,7 @@ dl show new-0001 >/dev/null
 is $? 0 "warm_start: readable without the other folder"
 like "$(dl run --local new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*old-0001" "warm_start: no such folder"
 [ ! -e new-0002 ]
-ok $? "warm_start: nothing made"
+ok $? "warm_start: nothing is created"
 mv away/old-0001 .
 warm 's/k = 3/k = 4/'
 like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': none of the 4 finished trials of .*old-0001 lies in this space" "warm_start: another constant"
@@ -157,13 +157,13 @@ warm 's/old-0001/known.json/'
 like "$(dl preview new.conf)" "^known before: 2 points of known.json$" "warm_start: results of another program"
 dl run --local new.conf >/dev/null 2>&1
 is "$(sed -n 's/.*"known":\(\[[^]]*\][^]]*\][^]]*\]\).*/\1/p' new-0002/log/000000/00000001)" '[{"x":[0.25],"metric":0.5},{"x":[0.5],"metric":2.0}]' \
-    "warm_start: in the log, those in the space that have a value"
+    "warm_start: the log has those inside the space with a value"
 sed -i 's/"lr"/"rate"/g' known.json
 like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': none of the 4 trials with a value of .*known.json lies in this space" "warm_start: other names"
 echo '{"trials": []}' >known.json
 like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*known.json: line 1: is not a list of " "warm_start: another file"
 echo '[{"params": ' >known.json
-like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*known.json: line [12]: is not a list of .* near" "warm_start: no JSON"
+like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*known.json: line [12]: is not a list of .* near" "warm_start: not JSON"
 
 # ---- an error shows its cause even if the path is very long
 long=$work/long
@@ -171,7 +171,7 @@ while [ ${#long} -lt 2400 ]; do long=$long/gpfs-project-group-deep-learning-roun
 mkdir -p "$long"
 (cd "$long" && echo x >bad.h5)
 like "$(dl ckpt verify "$long/bad.h5" 2>&1)" "^dl: $work/long/.*\.\.\..*after-reviewer-2/bad.h5: is not a checkpoint" "a path of 2,400 bytes: its end and the cause"
-like "$(dl ckpt verify "$long/none.h5" 2>&1)" "/none.h5: cannot read: No such file or directory$" "one that does not exist"
+like "$(dl ckpt verify "$long/none.h5" 2>&1)" "/none.h5: cannot read: No such file or directory$" "a path that does not exist"
 [ "$(dl ckpt verify "$long/none.h5" 2>&1 | wc -c)" -le 1100 ]
 ok $? "in one line of limited length"
 middle=$work/$(printf '%0200d' 0)/$(printf '%0100d' 0)
@@ -196,7 +196,7 @@ is "$(dl show --json yaml | python3 -c 'import json, sys; print({str(type(t["met
 sed 's/"yaml"/"none"/; s/format = "text"/format = "json"/; s/^name/max_restarts = 0; name/' yaml.conf >none.conf
 timeout 300 dl run --local --workers=1 none.conf >out 2>&1
 like "$(dl show none)" 'metrics.format = "json" matched 0 of 2 lines' "metrics.format that finds nothing"
-is "$(dl show none | grep -c metrics.pattern)" 0 "and no word of a pattern"
+is "$(dl show none | grep -c metrics.pattern)" 0 "and does not mention a pattern"
 if command -v gnuplot >/dev/null; then
     is "$(dl plot yaml 2>/dev/null | head -c 4 | grep -c 'x0c')" 0 "dl plot begins with no form feed"
 else

@@ -42,12 +42,12 @@ echo 'value=2' >src/value.sh
 touch "$work/go"
 wait $!
 is $? 0 "an experiment whose script changes meanwhile"
-is "$(values edit-0001)" metric:1.0 "all trials run what there was at its start"
+is "$(values edit-0001)" metric:1.0 "all trials run the code from its start"
 [ ! -e left.txt ] && [ "$(cat edit-0001/trials/*/a.1/work/left.txt | tr '\n' ' ')" = "1 2 3 " ]
-ok $? "what they leave beside it is each attempt's own"
-like "$(dl run --dry-run edit.conf)" "^code: [0-9]+ files of $proj, .*KiB, would be frozen; [0-9]+ others? stays? there" "--dry-run says what would be frozen"
+ok $? "files they leave beside it stay with each attempt"
+like "$(dl run --dry-run edit.conf)" "^code: [0-9]+ files of $proj, .*KiB, would be frozen; [0-9]+ others? stays? there" "--dry-run prints what would be frozen"
 timeout 300 dl run --local --set code.freeze=false edit.conf >out 2>&1
-is "$(values edit-0002) $(wc -l <left.txt)" 'metric:2.0 3' "without it they run in the folder"
+is "$(values edit-0002) $(wc -l <left.txt)" 'metric:2.0 3' "without freezing they run in the folder"
 [ ! -e edit-0002/code ]
 ok $? "and there is no copy"
 timeout 300 env DL_FREEZE=false dl run --local edit.conf >out 2>&1
@@ -62,8 +62,8 @@ touch go
 TMPDIR=$work/tmp timeout 300 dl run --local local.conf >out 2>&1
 is "$(grep -hc "^$work/tmp/slurm-dl\..*/code/.*/up/proj\.000.\.1$" local-0001/trials/*/a.1/log | tr -d '\n')" 111 "code.local: the trials run in a folder of the worker's own"
 [ ! -e local-0001/code ] && rmdir "$work/tmp"
-ok $? "and it is gone, also from the experiment"
-runs 2 "not for trials of several ranks" dl run --local --set resources.ranks_per_node=2 local.conf
+ok $? "and it is removed afterwards, also from the experiment"
+runs 2 "but not for trials with several ranks" dl run --local --set resources.ranks_per_node=2 local.conf
 like "$(cat out)" "^local.conf:[0-9]+: 'code.local' is for trials of one process" "and the message says so"
 rm -r local-0001 go
 
@@ -74,10 +74,10 @@ is "$(stat -c %h same-0002/code.tar.zst)" 3 "two experiments with the same code 
 dl rm same-0001 >/dev/null
 runs 0 "one continues when the other is removed" dl continue --local --trials=4 same-0002
 rm -r same-0002/code
-runs 0 "a copy that is gone is made again" dl continue --local --trials=5 same-0002
+runs 0 "a missing copy is created again" dl continue --local --trials=5 same-0002
 dl rm same-0002 >/dev/null
 [ ! -e .dl-code ]
-ok $? "the last one takes the file with it"
+ok $? "removing the last one removes the file"
 
 # ---- which files are frozen, and which become links
 head -c 2000000 /dev/zero >large.bin
@@ -103,14 +103,14 @@ conf all ./all.sh 'code = { exclude = [ "/b.out" ]; include = [ "keep/*" ]; };'
 sed -i 's/^\*.tmp/a.tmp/' .dlignore
 timeout 300 dl run --local all.conf >out 2>&1
 is "$(cat all-0001/trials/0001/a.1/log)" "loss = 1" ".dlignore, code.exclude, large files, links, and files beside the folder"
-is "$(stat -c %a all-0001/code.tar.zst all-0001/provenance.json | xargs)" "600 600" "the code is not for others"
+is "$(stat -c %a all-0001/code.tar.zst all-0001/provenance.json | xargs)" "600 600" "others cannot read the code"
 echo 8 >src/data/x
-is "$(cat all-0001/code/*/up/proj/src/data/x)" 8 "what is linked stays where it is"
+is "$(cat all-0001/code/*/up/proj/src/data/x)" 8 "linked files stay where they are"
 
 mkdir -p o/runs && echo 9 >o/y
 timeout 300 dl run --local --dir o/runs all.conf >out 2>&1
 copy=$(echo "$proj"/o/runs/all-0001/code/*/up/proj)
-is "$(cat "$copy/o/y") $(timeout 100 find -L "$copy" -name experiment.conf 2>&1)" "9 " "through its links the copy leads to no experiment, and not to itself"
+is "$(cat "$copy/o/y") $(timeout 100 find -L "$copy" -name experiment.conf 2>&1)" "9 " "links of the copy lead neither to an experiment nor to the copy"
 rm -r o
 
 mkdir bin
@@ -118,7 +118,7 @@ printf '#!/bin/sh\necho "sbatch: error: Invalid partition name specified" >&2\ne
 chmod +x bin/sbatch
 mkdir refused
 PATH=$proj/bin:$PATH timeout 100 dl run --dir refused all.conf >out 2>&1
-is "$? $(ls -A refused)" "6 " "an experiment that sbatch refuses leaves no code behind"
+is "$? $(ls -A refused)" "6 " "an experiment that sbatch rejects leaves no code behind"
 rm -r bin refused
 
 # ---- code that cannot be frozen
@@ -132,7 +132,7 @@ conf none 'echo loss = 1'
 like "$(dl run --dry-run none.conf)" '^code: not frozen: the entrypoint names no file' "a command without files"
 mkdir big
 for i in $(seq 70); do head -c 1000000 /dev/zero >"big/$i"; done
-like "$(dl run --dry-run all.conf)" "^code: [0-9]+ files of $proj, .* would be frozen \(only text: there is too much\)" "too much: text is frozen in any case"
+like "$(dl run --dry-run all.conf)" "^code: [0-9]+ files of $proj, .* would be frozen \(only text: there is too much\)" "too many files: text is frozen anyway"
 cp all.sh big/code.sh
 timeout 300 dl run --local --set searcher.max_trials=1 --set 'name="text"' all.conf >out 2>&1
 like "$(cat out)" "^dl: $proj has more than 64 MiB or 20000 files: only text is frozen" "a line says so"
@@ -149,13 +149,13 @@ echo 'echo $1 >runs/best.pt; echo $1 >runs/last.txt; sleep 0.3; [ "$(cat runs/*)
 $1" ] && echo "loss = $1"' >write.sh
 conf write 'sh write.sh {x}'
 timeout 300 dl run --local --set resources.workers=3 --set 'name="text"' write.conf >out 2>&1
-is "$? $(wc -c <runs/best.pt) $(ls runs)" "0 2000000 best.pt" "but each attempt has its own of one with outputs"
+is "$? $(wc -c <runs/best.pt) $(ls runs)" "0 2000000 best.pt" "but each attempt has its own copy of one with outputs"
 rm -r big runs write.sh text-000?
 
 # ---- code that is fixed before the first result
 echo 'exit 3' >fault.sh
 conf fault 'sh fault.sh'
-runs 11 "a fault of all trials" dl run --local fault.conf
+runs 11 "a fault shared by all trials" dl run --local fault.conf
 echo 'echo loss = 4' >fault.sh
 timeout 300 dl resume --local fault-0001 >out 2>&1
 is "$? $(values fault-0001)" "0 metric:4.0" "fixed and resumed: the trials run the new code"
@@ -163,9 +163,9 @@ like "$(cat out)" '^the code has changed, and there is no result yet: the trials
 echo 'echo loss = 5' >fault.sh
 timeout 300 dl continue --local --trials=5 fault-0001 >out 2>&1
 is "$(values fault-0001)" metric:4.0 "once there is a result the code stays"
-is "$(timeout 100 dl reproduce fault-0001 | grep -c '^reproduced: loss is 4 ')" 1 "and is what is run again"
+is "$(timeout 100 dl reproduce fault-0001 | grep -c '^reproduced: loss is 4 ')" 1 "and reproducing uses it"
 [ "$(find . -maxdepth 2 -name 'code*.tar.zst' -path './fault*' | wc -l)" -eq 2 ]
-ok $? "both are there"
+ok $? "both exist"
 
 # ---- an archive that was replaced
 cp -r all-0001 bad-0001
@@ -188,8 +188,8 @@ timeout 300 dl run --local --set 'environment.KEY="secret"' seed.conf >out 2>&1
 echo 'value=3' >src/value.sh
 out=$(timeout 100 dl reproduce seed-0001 2 2>&1)
 is $? 0 "a trial gives the same metric again"
-like "$out" '^reproduced: loss is 2.*, and was 2' "and it says so"
-like "$out" '^code: [0-9a-f]{12}, as it was frozen' "with the code of then"
+like "$out" '^reproduced: loss is 2.*, and was 2' "and says so"
+like "$out" '^code: [0-9a-f]{12}, as it was frozen' "with the code from then"
 like "$(dl reproduce --dry-run seed-0001 2)" '^command: sh seed.sh 0\.' "--dry-run has the command"
 none=$(timeout 100 dl run --no-workers seed.conf)
 is "$(dl reproduce "$none" 2>&1; echo $?)" "dl: $none: the experiment has no result to compare with
@@ -209,23 +209,23 @@ out=$(PATH=$work/bin:$PATH timeout 100 dl reproduce $ranks 2 2>&1)
 is $? 0 "a trial of two ranks"
 like "$out" "^salloc --nodes=1 --ntasks=2 --ntasks-per-node=2 .*dl reproduce $proj/$ranks 2$" "in a job of its own"
 like "$out" "^a step of job 7$" "as a step"
-like "$out" "^command: sh seed.sh 0" "whose command is shown"
+like "$out" "^command: sh seed.sh 0" "whose command is printed"
 like "$out" '^reproduced: loss is 3' "gives the same metric again"
 like "$(PATH=$work/nowhere "$builddir/launcher/dl" reproduce $ranks 2 2>&1)" '^dl: salloc: No such file or directory: trials of several ranks need Slurm$' "without Slurm"
 rm -r ranks-000?
 
 timeout 300 dl run --local --set searcher.max_trials=4 seed.conf >out 2>&1
 out=$(dl diff seed-0001 seed-0002)
-is $? 1 "two that differ"
+is $? 1 "two different experiments"
 is "$(printf '%s\n' "$out" | sed 's/"[0-9a-f]\{12\}"/DIGEST/g' | tr '\n' '|')" \
     'settings:|  environment.KEY: "secret" -> "a"|  searcher.max_trials: 3 -> 4|code:|  src/value.sh: DIGEST -> DIGEST|' "settings and files"
 timeout 300 dl run --local --set searcher.max_trials=4 seed.conf >out 2>&1
-is "$(dl diff seed-0002 seed-0003; echo $?)" 0 "two that do not"
+is "$(dl diff seed-0002 seed-0003; echo $?)" 0 "two equal ones"
 timeout 300 dl run --local --set code.freeze=false seed.conf >out 2>&1
 sed -i 's/loss = /loss = 1/' seed.sh
 out=$(timeout 100 dl reproduce seed-0004 1)
 is $? 1 "code that was not frozen, and has changed"
-like "$out" '^not reproduced: loss is 13.*, and was 3' "the metric is another one"
+like "$out" '^not reproduced: loss is 13.*, and was 3' "the metric differs"
 out=$(dl show --provenance seed-0001)
 like "$out" "^command: .*dl run --local --set environment.KEY=\* seed.conf" "the command, without secrets"
 like "$out" "^code: [0-9a-f]{64} of $proj, in code.tar.zst" "the code"
@@ -249,7 +249,7 @@ is "$? $(grep -c 'is named by its absolute path' out)" "0 1" "dl run says it, to
 rm -r outside*
 
 # ---- comparing with the current folder
-is "$(cat seed-0001/.gitignore .dl-code/.gitignore | xargs)" "* *" "what dl makes is not for git"
+is "$(cat seed-0001/.gitignore .dl-code/.gitignore | xargs)" "* *" "git ignores what dl creates"
 cp seed.sh seed.old
 conf change "sh seed.sh {x}; [ -f $work/go3 ] || [ \$DL_TRIAL = 1 ] || sleep 1000"
 timeout 300 dl run --local change.conf >"$work/change.out" 2>&1 &
@@ -272,7 +272,7 @@ mkdir -p site/one-1.2.10.dist-info site/two-3.4.5.egg-info
 echo 'print("loss = 1")' >pack.py
 conf pack "$(command -v python3) pack.py"
 PYTHONPATH=$PWD/site timeout 300 dl run --no-workers pack.conf >out 2>&1
-is "$(dl show --provenance pack | grep -E '^  (one|two) ' | tr '\n' '|')" "  one 1.2.10|  two 3.4.5|" "packages have their whole versions"
+is "$(dl show --provenance pack | grep -E '^  (one|two) ' | tr '\n' '|')" "  one 1.2.10|  two 3.4.5|" "packages have their full versions"
 rm -r pack* site
 
 # ---- a git work tree

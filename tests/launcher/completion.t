@@ -9,15 +9,15 @@ export DL_DIR
 
 # ---- the words
 is "$(dl --complete show digits-0001 | grep -v '^--' | tr '\n' ' ')" "1 12 " "the trials of an experiment"
-is "$(dl --complete show digits | grep -v '^--' | tr '\n' ' ')" "1 12 " "also of one by its first name"
+is "$(dl --complete show digits | grep -v '^--' | tr '\n' ' ')" "1 12 " "also of one by its short name"
 is "$(dl --complete show | grep -v '^--' | tr '\n' ' ')" "digits-0001 other-0001 " "experiments"
-is "$(DL_DIR=/ dl --complete show --dir="$work/exps" | grep -v '^--' | tr '\n' ' ')" "digits-0001 other-0001 " "those of --dir"
-is "$(DL_DIR=/ dl --complete show --dir = "$work/exps" --trials = 3 digits-0001 | grep -v '^--' | tr '\n' ' ')" "1 12 " "also as bash has it"
+is "$(DL_DIR=/ dl --complete show --dir="$work/exps" | grep -v '^--' | tr '\n' ' ')" "digits-0001 other-0001 " "experiments below --dir"
+is "$(DL_DIR=/ dl --complete show --dir = "$work/exps" --trials = 3 digits-0001 | grep -v '^--' | tr '\n' ' ')" "1 12 " "also as bash passes it"
 is "$(dl --complete rm digits-0001 | grep -v '^--' | tr '\n' ' ')" "digits-0001 other-0001 " "several experiments"
 is "$(dl --complete scale 4 | grep -v '^--' | tr '\n' ' ')" "digits-0001 other-0001 " "an experiment after a number"
 is "$(dl --complete pause digits-0001 | grep -vc '^--')" 0 "one experiment only"
-is "$(dl --complete-help show | grep -- '--csv' | tr '\t' '|')" "--csv|print CSV" "an option and what it is"
-is "$(dl --complete-help | grep '^show' | cut -f 2)" "$(dl show --help | sed -n 2p)" "a command and what it is"
+is "$(dl --complete-help show | grep -- '--csv' | tr '\t' '|')" "--csv|print CSV" "an option with its description"
+is "$(dl --complete-help | grep '^show' | cut -f 2)" "$(dl show --help | sed -n 2p)" "a command with its description"
 is "$(dl --complete-help show digits-0001 | grep -v '^--' | head -n 1 | tr '\t' '|')" "1|trial" "a trial"
 
 # ---- the shells

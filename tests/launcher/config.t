@@ -26,7 +26,7 @@ mistake () {
     printf '%s\n' "$good" | sed -e "$1" >exp.conf
     refused 2 "$2" "$3" dl run --dry-run exp.conf
     [ -z "$(ls -d t-* 2>/dev/null)" ]
-    ok $? "$3: nothing made"
+    ok $? "$3: nothing is created"
 }
 
 printf '%s\n' "$good" >exp.conf
@@ -123,7 +123,7 @@ mistake '$a resources = { framework = ""; };' "^exp.conf:13: 'resources.framewor
 while read -r searcher edit said; do
     printf '%s\n' "$good" | sed -e "s/asha/$searcher/; $edit" >exp.conf
     out=$(dl run --dry-run exp.conf 2>&1)
-    is "$? $(printf '%s\n' "$out" | grep -c 'stops no trial early')" "0 $said" "$searcher $edit: said that it stops no trial early"
+    is "$? $(printf '%s\n' "$out" | grep -c 'stops no trial early')" "0 $said" "$searcher $edit: reports that it stops no trial early"
 done <<'EOF2'
 asha 7d 1
 asha s/max_length.=.9/max_length=3/ 1
@@ -147,7 +147,7 @@ mistake '1a name = "u";' "^exp.conf:2: duplicate setting name: a name may appear
 # ---- ranges: as exponents, as values
 lr () { echo "s/lr = .*/lr = { $1 };/"; }
 accepted "$(lr 'type = "loguniform"; min = 1e-4; max = 1e-1;')" '^  lr: 0.0001 to 0.1, logarithmic$' "loguniform"
-like "$(cat out)" '^  sample 3: \{"lr": 0\.0[0-9]+, "optimizer": \{"momentum": 0.9\}\}$' "loguniform: three points of it"
+like "$(cat out)" '^  sample 3: \{"lr": 0\.0[0-9]+, "optimizer": \{"momentum": 0.9\}\}$' "loguniform: three points"
 accepted "$(lr 'type = "loguniform"; minval = 1e-4; maxval = 1e-1; default = 3e-4; mean = 1e-3; deviation = 1;')" '^  lr: 0.0001 to 0.1' "loguniform with the other names"
 mistake "$(lr 'type = "loguniform"; min = 0; max = 1e-1;')" "^exp.conf:10: hyperparameter 'lr': 'min' and 'max' of a loguniform must be above 0" "loguniform from 0"
 mistake "$(lr 'type = "loguniform"; min = 1e-4;')" "^exp.conf:10: hyperparameter 'lr': type \"loguniform\" needs 'max'" "loguniform to nowhere"
@@ -167,7 +167,7 @@ mistake '$a resources = {\n@include "group/site.conf"\nlanes = 1; };' "^exp.conf
 accepted '$a resources = {\n@include "group/site.conf"\n};' 'smaller is better\), 2 workers' "an include in a group, and one in that"
 dl run --no-workers exp.conf >/dev/null
 rm -r group
-like "$(cat t-0001/experiment.conf)" 'time = "1:00:00"' "the frozen file has what was included"
+like "$(cat t-0001/experiment.conf)" 'time = "1:00:00"' "the frozen file contains what was included"
 is "$(grep -c include t-0001/experiment.conf)" 0 "and no include"
 dl show t >/dev/null
 is $? 0 "so that it does not need them"
@@ -205,7 +205,7 @@ EOF2
 yaml=$(dl run --dry-run exp.yaml)
 is $? 0 "an experiment file in YAML"
 printf '%s\n' "$good" | sed 's/    optimizer/    wd = { type = "loguniform"; min = 1e-6; max = 0.01; }; act = { type = "categorical"; vals = ("relu", "1", 2, true); };\n&/; s/0\.9/0.1/; $a reproducibility = { experiment_seed = 1; };' >exp.conf
-is "$yaml" "$(dl run --dry-run exp.conf)" "is the same as one of libconfig"
+is "$yaml" "$(dl run --dry-run exp.conf)" "equals one in libconfig's format"
 dl run --no-workers exp.yaml >/dev/null && dl show t >/dev/null
 is $? 0 "its frozen copy can be read"
 like "$(cat t-0001/experiment.conf)" '"1", 2, true' "with the types of its values"
@@ -272,9 +272,9 @@ printf '\357\273\277%s\n' "$good" >exp.conf
 dl run --dry-run exp.conf >/dev/null 2>&1
 is $? 0 "a byte order mark"
 printf 'name = "t";\n\000' >exp.conf
-like "$(dl run --dry-run exp.conf 2>&1)" '^exp.conf:2: a NUL byte' "no text"
+like "$(dl run --dry-run exp.conf 2>&1)" '^exp.conf:2: a NUL byte' "not text"
 like "$(dl run --dry-run . 2>&1)" '^.: cannot read: Is a directory' "a folder"
-like "$(timeout 300 dl run --dry-run /dev/zero 2>&1)" '^/dev/zero: cannot read: File too large' "what has no end"
+like "$(timeout 300 dl run --dry-run /dev/zero 2>&1)" '^/dev/zero: cannot read: File too large' "an endless file"
 { printf '%s\n#' "$good"; head -c 10000000 /dev/zero | tr '\0' a; } >exp.conf
 timeout 300 dl run --dry-run exp.conf >/dev/null 2>&1
 is $? 0 "a comment of 10 MB"
@@ -294,7 +294,7 @@ mistake 's/minval = -3/deviation = 0; minval = -3/' "^exp.conf:10: hyperparamete
 accepted "s/minval = -3/deviation = 1e-9; minval = -3/; s/\"asha\"/\"random\"/; $seed" 'trial 3: \{"lr": 0.031622' "a deviation is around the middle"
 accepted "s/minval = -3/mean = -1; deviation = 1e-9; minval = -3/; s/\"asha\"/\"random\"/; $seed" 'trial 3: \{"lr": (0.1|0.1000000[0-9]*|0.0999999[0-9]*),' "a deviation around a mean"
 accepted "s/minval = -3/default = 0.5; minval = -3/; $seed" 'trial 1: \{"lr": 0.5,' "a default is trial 1"
-like "$(cat out)" '^tried first: 1 given point$' "and said"
+like "$(cat out)" '^tried first: 1 given point$' "and reported"
 mistake 's/minval = -3/default = -1; minval = -3/' "^exp.conf:10: hyperparameter 'lr': 'default': -1 is not a value of 'lr': it has numbers from 0.001 to 1" "a default is no exponent"
 mistake 's/lr = .*/lr = { type = "int"; minval = 1; maxval = 8; step = 3; default = 5; };/' "^exp.conf:10: hyperparameter 'lr': 'default': 5 is not a value of 'lr': it has numbers from 1 to 8 in steps of 3" "default between two steps"
 mistake 's/lr = .*/lr = { type = "categorical"; vals = ("sgd", "adam"); default = "adan"; };/' "^exp.conf:10: hyperparameter 'lr': 'default': \"adan\" is not a value of 'lr'; did you mean \"adam\"\?" "default that is no choice"

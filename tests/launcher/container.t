@@ -44,7 +44,7 @@ like "$(within '{"image":"'"$work"'/image","runtime":"podman",'"$f}")" \
 
 # ---- GPUs, references, sockets
 like "$(within '{"image":"'"$work"'/model.sqsh"}' CUDA_VISIBLE_DEVICES=0)" '^enroot .*<--env> <NVIDIA_VISIBLE_DEVICES>.* all$' "enroot's hook for GPUs"
-like "$(within '{"image":"'"$work"'/model.sif"}' CUDA_VISIBLE_DEVICES=GPU-1)" '^apptainer <exec> <--nv> ' "apptainer's GPUs; it is the first that takes the image"
+like "$(within '{"image":"'"$work"'/model.sif"}' CUDA_VISIBLE_DEVICES=GPU-1)" '^apptainer <exec> <--nv> ' "apptainer's GPUs; it is the first that accepts the image"
 like "$(within '{"image":"a/b:1","runtime":"podman"}' CUDA_VISIBLE_DEVICES=1,0)" '<--device=nvidia.com/gpu=all>.* <a/b:1> </bin/sh>' "podman's GPUs and reference"
 like "$(within '{"image":"a/b:1"}')" '^apptainer .* <docker://a/b:1> <sh>' "apptainer's reference"
 mkdir s pmix
@@ -55,10 +55,10 @@ like "$(within '{"image":"'"$work"'/model.sif"}')" '^singularity ' "the next run
 rm fakes/*y
 like "$(within '{"image":"'"$work"'/model.sif"}')" "^dl: container: none of enroot, apptainer, .* takes the image W/model.sif$" "no runtime"
 like "$(within '{"image":"x.sif"}')" "^dl: container: there is no image 'x.sif'$" "no image"
-like "$(within '{"image":"'"$work"'/image","folders":["'"$work"'/a:b"]}')" "^(ch-run|podman) " "a folder that does not exist is no matter"
+like "$(within '{"image":"'"$work"'/image","folders":["'"$work"'/a:b"]}')" "^(ch-run|podman) " "a missing folder does not matter"
 mkdir a:b
 like "$(within '{"image":"r","runtime":"podman","folders":["'"$work"'/a:b"]}')" "^dl: container: the folder 'W/a:b' cannot be bound: " "a colon in a folder"
-like "$(within '[')" '^dl: DL_SOFTWARE is not a JSON object$' "no JSON"
+like "$(within '[')" '^dl: DL_SOFTWARE is not a JSON object$' "not JSON"
 
 # ---- SIGKILL of podman; signals to the first process of a container
 WAIT=$work/ready PATH=$work/fakes:$PATH DL_SOFTWARE='{"image":"r","runtime":"podman"}' setsid dl within -- true &
@@ -79,7 +79,7 @@ if unshare -Urpf true 2>/dev/null; then
     wait_for 300 sh -c '[ -e inner ] && [ -e outer ]'
     kill -TERM "$(pgrep -f "^/bin/sh -c trap 't=1.*loop.sh" | tail -n 1)"
     wait_for 300 [ -s status ]
-    is "$(cat status) $(sort passed | tr '\n' ' ')" "7 inner outer " "SIGTERM reaches all of a container, and its status comes back"
+    is "$(cat status) $(sort passed | tr '\n' ' ')" "7 inner outer " "SIGTERM reaches all processes of a container, and its status is returned"
 else
     skip "SIGTERM in a container" "no user name spaces"
 fi
@@ -149,7 +149,7 @@ rm -rf "$dir"
 conf '{ image = "gone.sqsh"; runtime = "pyxis"; }' 'resources = { nodes_per_trial = 2; }; code = { freeze = false; };'
 dir=$(PATH=$work/fakes:$PATH timeout 100 dl run --no-workers exp.conf)
 rm gone.sqsh
-refused 7 "^dl: cannot start the program: container: there is no image 'gone.sqsh'$" "an image that was removed since" env "PATH=$work/fakes:$PATH" dl worker "$dir"
+refused 7 "^dl: cannot start the program: container: there is no image 'gone.sqsh'$" "an image that has been removed" env "PATH=$work/fakes:$PATH" dl worker "$dir"
 
 # ---- a real runtime
 user_spaces () {
@@ -194,12 +194,12 @@ like "$(dl show --provenance)" "^container: found charliecloud; |^container: .*p
 timeout 300 dl reproduce >out 2>&1
 is "$? $(grep -c '^reproduced' out)" "0 1" "dl reproduce in the container"
 touch -d @1000000000 image
-like "$(timeout 300 dl reproduce --dry-run 2>&1)" "the image image has changed since" "and an image that has changed is reported"
+like "$(timeout 300 dl reproduce --dry-run 2>&1)" "the image image has changed since" "a changed image is reported"
 eval "$(dl best | sed -n 's/^to train it again: //p')" >out 2>&1
 is "$? $(grep -c '^epoch 1' out)" "0 1" "the command of dl best"
 like "$(timeout 300 dl try exp.conf 2>&1)" '^result: +loss' "dl try"
 STATUS=7 timeout 300 dl run --local exp.conf >out 2>&1
-like "$(dl failures 2>&1)" 'exit status 7' "the exit status comes back"
+like "$(dl failures 2>&1)" 'exit status 7' "the exit status is returned"
 export HOLD="$work/hold"
 : >hold
 conf '"image"' 'resources = { workers = 1; }; worker = { heartbeat = 1; }; code = { freeze = false; };'

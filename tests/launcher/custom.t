@@ -56,7 +56,7 @@ conf random 'exec python3 random_search.py' 6 '[ $DL_TRIAL != 2 ] && dl log loss
 runs 0 "a random searcher in Python" dl run --local random.conf
 is "$(count random-0001 begin) $(count random-0001 result)" "6 5" "six trials, one of which failed"
 [ "$(ls told.* | wc -l)" -ge 2 ]
-ok $? "each worker has a process of its own"
+ok $? "each worker has its own process"
 python3 - told.* >out 2>&1 <<'END'
 import glob, json, sys
 trials, last = {}, {}
@@ -91,7 +91,7 @@ for path in sys.argv[1:]:
     some = globals().get("some") or bool(begun)
 assert some
 END
-is "$?$(cat out)" 0 "is told of all trials and results, in order, once"
+is "$?$(cat out)" 0 "it gets all trials and results, in order, once"
 
 # ---- wait and done
 cat >few.py <<'END'
@@ -123,7 +123,7 @@ timeout 300 dl run --local sobol.conf >out 2>&1
 is "$? $(grep -h '"op":"begin"' sobol-0001/log/0*/0* | grep -o '"x":[^]]*' | sort -u | wc -l)" "0 24" "four workers train no point twice"
 conf server 'dl search-server --searcher=tpe' 14
 runs 0 "dl search-server as the searcher" dl run --local server.conf
-is "$(count server-0001 begin) $(count server-0001 result)" "14 14" "all trials are its"
+is "$(count server-0001 begin) $(count server-0001 result)" "14 14" "all trials are its own"
 conf repeated 'dl search-server' 3
 sed -i 's/max_trials = 3;/max_trials = 3; repeats = 2;/' repeated.conf
 runs 0 "dl search-server with repeats" dl run --local repeated.conf
@@ -163,7 +163,7 @@ END
 conf mortal 'python3 mortal.py' 4
 runs 8 "a searcher that dies after two trials" dl run --local mortal.conf
 touch fixed
-runs 0 "is fixed, and resumed" dl resume --local mortal
+runs 0 "it is fixed, and resumed" dl resume --local mortal
 is "$(count mortal-0001 begin) $(count mortal-0001 result)" "4 4" "no trial was lost or trained twice"
 
 # ---- a stop while the program thinks
@@ -178,5 +178,5 @@ wait $pid
 [ $(($(date +%s) - start)) -lt 200 ]
 ok $? "a worker that waits for it obeys a stop"
 ! pgrep -f "^sleep $nap" >/dev/null
-ok $? "and takes it along"
+ok $? "and stops it, too"
 done_testing

@@ -30,25 +30,25 @@ conf end 'cp end-0001/results.h5 end-0001/early.h5; dl log loss=$DL_TRIAL; : {x}
 runs 0 "a sweep ends" dl run --local end.conf
 entries=$(ls end-0001/log/000000 | wc -l)
 [ -f end-0001/early.h5 ]
-ok $? "results.h5 was there before the end"
+ok $? "results.h5 exists before the end"
 for reader in 'dl show end' 'dl wait end'; do
     cp end-0001/early.h5 end-0001/results.h5
     runs 0 "$reader" $reader
     if [ "$python" ]; then
-        is "$(entries_of end-0001/results.h5)" "$entries completed" "$reader writes what the worker that died had to"
+        is "$(entries_of end-0001/results.h5)" "$entries completed" "$reader writes what the dead worker should have written"
     else
         [ "$(tail -c 32 end-0001/results.h5 | od -An -tx1)" != "$(tail -c 32 end-0001/early.h5 | od -An -tx1)" ]
-        ok $? "$reader writes what the worker that died had to"
+        ok $? "$reader writes what the dead worker should have written"
     fi
 done
 rm end-0001/results.h5
 dl show end >out
 [ -f end-0001/results.h5 ]
-ok $? "or all of it"
+ok $? "or everything"
 dl label end kept >out
 before=$(stat -c %i end-0001/results.h5)
 dl show end >out
-is "$(stat -c %i end-0001/results.h5)" "$before" "a label is no reason to write it again"
+is "$(stat -c %i end-0001/results.h5)" "$before" "a label does not rewrite it"
 
 # ---- ^C, and nobody resumes
 conf quit 'exec sleep 1000' 'name = "random"; max_trials = 2; max_length = 1;'
@@ -60,7 +60,7 @@ wait $pid
 is $? 4 "^C: exit status"
 is "$(tail -1 out)" "stopping the workers: trials save checkpoints; run 'dl resume --local quit-0001' to continue" "how to continue"
 is "$(dl show --csv --columns=attempts quit | tail -n +2 | xargs)" "1 1" "an attempt that has not begun is not counted"
-is "$(dl pause quit)" "$work/quit-0001: paused: no worker was running; run 'dl resume' to continue" "pause: nobody is there"
+is "$(dl pause quit)" "$work/quit-0001: paused: no worker was running; run 'dl resume' to continue" "pause: no worker is running"
 
 # ---- damaged rows and missing attempts
 cp -r end-0001 rows-0001
@@ -86,13 +86,13 @@ if [ "$python" ]; then
     is $? 5 "dl export: exit status"
     like "$(cat err)" "^dl: $rows: damaged: 1 row is lost" "the same"
     is "$("$python" -c 'import h5py; f = h5py.File("x.h5"); print(list(f["covered"][:]), len(f["metrics"]))')" "[1, 0, 1, 1] 3" \
-        "what was lost does not count as covered"
+        "lost rows do not count as covered"
 else
     skip "damaged rows" "no Python with h5py (python3-h5py)"
 fi
 cp -r end-0001 gone-0001
 rm -r gone-0001/trials/0003/a.1 gone-0001/results.h5
-like "$(dl show gone-0001)" '^metrics of 1 trial are damaged' "an accepted attempt that does not exist"
+like "$(dl show gone-0001)" '^metrics of 1 trial are damaged' "an accepted attempt whose folder is missing"
 dl show gone-0001 3 >out 2>err
 is $? 5 "its trial: exit status"
 like "$(cat err)" "^dl: $work/gone-0001/trials/0003/a.1: missing, although the result" "the folder"
@@ -112,7 +112,7 @@ else
 fi
 timeout 300 dl continue --local --trials=5 gone-0001 >out 2>err
 is $? 0 "dl continue of it"
-is "$(grep -c "^dl: $work/gone-0001/trials/0003/a.1: missing, .*(1 trial is so)" err)" 1 "says it, once"
+is "$(grep -c "^dl: $work/gone-0001/trials/0003/a.1: missing, .*(1 trial is so)" err)" 1 "reports it once"
 
 # ---- a damaged log
 cp -r end-0001 hole-0001
@@ -129,13 +129,13 @@ for e in hole planted; do
     like "$(cat err)" '^dl: .*/log/000000/0.*: missing, but later entries exist' "$e: the entry"
 done
 [ $(($(seconds) - start)) -lt 40 ]
-ok $? "nobody waits for a missing entry"
+ok $? "dl does not wait for a missing entry"
 ln -s .00000000000000000000000000000000 hole-0001/log/000000/00000003
 start=$(seconds)
 timeout 300 dl show hole-0001 >out 2>err
-is $? 5 "a link that leads nowhere"
+is $? 5 "a dangling link"
 [ $(($(seconds) - start)) -lt 30 ]
-ok $? "nobody waits for it"
+ok $? "dl does not wait for it"
 rm -r hole-0001 planted-0001
 
 # ---- temporary files of killed writers
@@ -159,12 +159,12 @@ like "$(dl gc soft-0001)" '^deleted 0 files' "where names are symbolic links not
 # ---- the folder of the workers cannot be read
 cp -r end-0001 blind-0001
 rm -r blind-0001/workers
-refused 3 "^dl: $work/blind-0001/workers: No such file or directory\$" "dl gc without the folder of the workers" dl gc blind-0001
+refused 3 "^dl: $work/blind-0001/workers: No such file or directory\$" "dl gc without workers/" dl gc blind-0001
 : >blind-0001/workers
-refused 7 "^dl: $work/blind-0001/workers: Not a directory\$" "dl gc with a file in its place" dl gc blind-0001
+refused 7 "^dl: $work/blind-0001/workers: Not a directory\$" "dl gc with a file as workers/" dl gc blind-0001
 before=$(ls blind-0001/log/000000)
 for command in "continue --trials=99" retry resume; do
-    refused 7 "^dl: $work/blind-0001/workers: Not a directory\$" "dl $command with a file in its place" dl $command --local blind-0001
+    refused 7 "^dl: $work/blind-0001/workers: Not a directory\$" "dl $command with a file as workers/" dl $command --local blind-0001
 done
 is "$(ls blind-0001/log/000000)" "$before" "they publish nothing"
 rm -r blind-0001
@@ -175,14 +175,14 @@ conf idle "while [ -f $work/on ]; do sleep 0.1; done" 'name = "random"; max_tria
 dl run --local idle.conf >out 2>&1 & # no timeout(1), so that $! is dl itself, which is killed below
 pid=$!
 wait_for 300 sh -c '[ "$(ls -d idle-0001/trials/*/a.1/log | wc -l)" -ge 2 ]'
-like "$(dl ls)" '^idle-0001 +running +random' "at work"
+like "$(dl ls)" '^idle-0001 +running +random' "the experiment runs"
 dl continue --detach idle-0001 >out2 2>&1
-is $? 2 "nobody has continued it"
+is $? 2 "dl continue refuses it"
 kill -9 $pid # otherwise it starts new workers
 # shellcheck disable=SC2046
 kill -9 $(pgrep -f "worker --slot local-.* -- $work/idle-0001$")
 wait_for 300 sh -c "dl ls | grep -q '^idle-0001 *running, no worker for '"
-ok $? "dl ls says that nobody is at work, and since when"
+ok $? "dl ls says that no worker runs, and since when"
 like "$(dl show idle-0001)" 'running, but no worker is left: the last one ended' "and so does dl show"
 like "$(dl ls --json)" '"state": *"running"' "scripts get the state"
 echo 'dl: the disk is on fire' >>"$(ls -t idle-0001/workers/*.log | head -n 1)"
@@ -198,10 +198,10 @@ timeout 300 dl continue --local --trials=3 more >out 2>&1 &
 pid=$!
 wait_for 300 [ -f more-0001/trials/0003/a.1/log ]
 dl continue --detach --trials=3 more >out2 2>&1
-is $? 0 "what somebody else has continued continues"
+is $? 0 "an experiment that another command has continued runs"
 is "$(cat out2)" "$work/more-0001" "its folder"
 dl continue --detach --trials=4 more >out2 2>&1
-is $? 2 "but not further"
+is $? 2 "but no further than requested"
 rm on
 wait $pid
 is $? 0 "it ends"
@@ -215,7 +215,7 @@ is "$(grep -c ' length .* loss ' out)" "$(count fast-0001 result)" "dl run print
 cp -r end-0001 gone-0001
 rm -r gone-0001/log
 is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001/log: missing, although there are trials: restore this folder from a backup
-5" "a log that is gone"
+5" "a missing log"
 dl rm gone-0001 >out 2>&1
 is "$? $(ls gone-0001/trials | wc -l)" "5 5" "rm asks for --force"
 like "$(dl ls)" '^gone-0001 +damaged .* 0 loss *$' "ls: no date"
@@ -236,7 +236,7 @@ if unshare -Urm true 2>/dev/null; then
             timeout 300 dl run --detach --no-workers end.conf 2>../err && break
             echo "$? $(wc -l <../err) $(ls -A | xargs)"
         done' >out 2>&1
-    is "$(sort -u out | grep -v '^/')" "7 1 big end.conf" "dl run on a full disk: a line, and nothing stays"
+    is "$(sort -u out | grep -v '^/')" "7 1 big end.conf" "dl run on a full disk: one line, and nothing is left"
     # Commands that end an experiment must free its nodes even on a full disk.
     mkdir bin
     printf '#!/bin/sh\necho 41\n' >bin/sbatch
@@ -257,7 +257,7 @@ if unshare -Urm true 2>/dev/null; then
         done' >out 2>&1
     full='dl: /.*full/end-0001/log/000000/00000003: cannot write: No space left on device; its jobs were cancelled, the request is not in the log: make room, then'
     is "$(grep -c "^reserve pause 0 --state=PENDING -- 41 paused *\$\|^reserve stop 0 --state=PENDING -- 41 stopped *\$\|^reserve kill 0 -- 41 killed *\$" out)" 3 "pause, stop and kill on a full disk: there is room for the request"
-    is "$(grep -c "^nothing \([a-z]*\) 7 -- 41 running $full 'dl \1 end-0001' again\$" out)" 3 "and where there is none the jobs are cancelled, and a line says what to do"
+    is "$(grep -c "^nothing \([a-z]*\) 7 -- 41 running $full 'dl \1 end-0001' again\$" out)" 3 "without room the jobs are cancelled, and one line says what to do"
     [ "$(grep -c . out)" -eq 6 ] || sed 's/^/# /' out
 else
     skip "a full disk" "no namespaces"
@@ -268,6 +268,6 @@ mkdir broken
 : >"broken/$(sed -n 's/^#define HDF5_SONAME "\(.*\)"/\1/p' "$builddir/config.h")"
 dir=$(timeout 100 dl run --no-workers end.conf 2>&1)
 LD_LIBRARY_PATH=$work/broken timeout 100 dl worker "$dir" >out 2>&1
-is "$? $(count "$dir" begin)" "127 0" "a worker without HDF5 takes no trial"
+is "$? $(count "$dir" begin)" "127 0" "a worker without HDF5 starts no trial"
 like "$(cat out)" '^dl: HDF5 cannot be loaded: ' "and says why"
 done_testing

@@ -18,9 +18,9 @@ is "$(grep '^epoch' pieces.out)" "$(cat whole.out)" "resumed training gives the 
 is "$(grep -c '^restored' pieces.out)" 2 "from checkpoints"
 is "$(ls -d pieces/a.*)" "pieces/a.1
 pieces/a.2
-pieces/a.3" "each start is an attempt of its own"
+pieces/a.3" "each start is a separate attempt"
 is "$(DL_RUN_DIR=pieces DL_LENGTH=1 DL_LENGTH_KNOWN=0 ./digits)" "restored epoch 9" "a length that is only a default hides no checkpoint"
-is "$(DL_RUN_DIR=pieces DL_LENGTH=1 ./digits | grep -c 'restored epoch 9')" 0 "one that is known does"
+is "$(DL_RUN_DIR=pieces DL_LENGTH=1 ./digits | grep -c 'restored epoch 9')" 0 "a known length does"
 
 # ---- a checkpoint that cannot be restored
 DL_RUN_DIR=bad DL_LENGTH=1 ./digits >bad.out
@@ -28,12 +28,12 @@ ckpt=$(ls bad/a.1/ckpt/*.h5)
 # damage the weights, not the zeros after them
 printf 'damage' | dd of="$ckpt" bs=1 seek=$(($(stat -c %s "$ckpt") / 4)) conv=notrunc 2>/dev/null
 DL_RUN_DIR=bad DL_LENGTH=2 ./digits >bad.out 2>&1
-is $? 78 "a damaged checkpoint: no further try would help"
+is $? 78 "a damaged checkpoint: a retry would not help"
 like "$(cat bad.out)" 'every checkpoint is damaged' "and it says why"
 truncate -s 100 "$ckpt"
 DL_RUN_DIR=bad DL_LENGTH=2 ./digits >bad.out 2>&1
-is "$?" 78 "nor if it was cut off"
-like "$(cat bad.out)" 'every checkpoint is damaged.*(a\.1/ckpt/00000001.h5)' "which file is said"
+is "$?" 78 "nor if it was truncated"
+like "$(cat bad.out)" 'every checkpoint is damaged.*(a\.1/ckpt/00000001.h5)' "and names the file"
 
 # ---- a stop request in mid-training
 DL_RUN_DIR=stop DL_LENGTH=100000 ./digits >stop.out &
@@ -44,7 +44,7 @@ wait $pid
 is $? 0 "a stop request ends it with status 0"
 last=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' stop.out | tail -1)
 [ "$last" -lt 100000 ]
-ok $? "before its time, after epoch $last"
+ok $? "before its end, after epoch $last"
 DL_RUN_DIR=stop DL_LENGTH=$((last + 1)) ./digits >stop.out
 like "$(cat stop.out)" "^restored epoch $last" "and the epoch it had finished is saved"
 unset DL_SEED DL_HP_hidden DL_HP_lr
@@ -57,7 +57,7 @@ DL_CHECKPOINT_DIR=$PWD/trials/0001/a.1 DL_CHECKPOINT_LENGTH=4 DL_RUN_DIR=trials/
 is "$(head -1 clone.out)" "restored epoch 4" "a clone begins at the other trial's length"
 is "$(tail -2 clone.out)" "$(tail -2 first.out)" "with its weights"
 DL_CHECKPOINT_DIR=$PWD/trials/0001/a.1 DL_CHECKPOINT_LENGTH=4 DL_RUN_DIR=trials/0002 DL_LENGTH=8 ./digits >clone.out
-is "$(head -1 clone.out)" "restored epoch 6" "and continues from its own"
+is "$(head -1 clone.out)" "restored epoch 6" "and continues from its own checkpoint"
 unset DL_SEED DL_HP_hidden DL_HP_lr
 
 # With one worker the results come in a fixed order, so the same trials are cloned each time.
@@ -76,7 +76,7 @@ set -- $clones
 like "$(dl show digits-pbt "$1")" "starts from the checkpoint of trial $2 at length $3" "show says so"
 again () { # again EXPERIMENT TRIAL LENGTH WHAT
     runs 0 "dl reproduce: $4" dl reproduce "$1" "$2"
-    like "$(cat out)" "^restored epoch $3" "from the other one's checkpoint"
+    like "$(cat out)" "^restored epoch $3" "from the other trial's checkpoint"
 }
 again digits-pbt-0001 "$1" "$3" "a clone"
 timeout 300 dl fork --local --set searcher.max_length=16 digits-pbt-0001 "$1" >out 2>&1
@@ -84,7 +84,7 @@ again digits-pbt-fork-0001 1 "$(sed -n 's/^restored epoch //p' digits-pbt-fork-0
 rm digits-pbt-0001/trials/"$(printf %04d "$2")"/a.*/ckpt/*
 timeout 300 dl reproduce digits-pbt-0001 "$1" >out 2>&1
 is "$? $(cat out)" "3 dl: $PWD/digits-pbt-0001: trial $1 began with the checkpoint of trial $2 at length $3, which no longer exists, so the trial cannot be trained again" \
-    "a clone of what is gone"
+    "a clone of a removed checkpoint"
 
 # ---- an open metrics file is a plain HDF5 file
 DL_RUN_DIR=live DL_LENGTH=100000 ./digits >/dev/null &

@@ -47,7 +47,7 @@ plugin good.so 0x160508
 site
 out=$(doctor)
 is $? 0 "a healthy site"
-is "$(echo "$out" | grep -E '^(change|broken)')" "" "has nothing to change"
+is "$(echo "$out" | grep -E '^(change|broken)')" "" "needs no change"
 like "$out" '^ok +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: optional$' "an include with a wildcard is followed"
 like "$out" '^ok +/usr/lib/slurm/dl.so: plugin release: built for Slurm 22\.05$' "the release is read"
 like "$out" '^ok +/etc/slurm/slurm.conf:10: MpiParams: ports=20000-20999$' "with file and line"
@@ -57,7 +57,7 @@ like "$out" '^0 to change, [0-9]+ hints, [0-9]+ ok$' "a sum"
 doctor --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(len(d) < 25 or any(f["severity"] not in ("ok", "hint") for f in d))'
 is $? 0 "as JSON"
 
-refused 3 "^dl: --root: nowhere: No such file or directory$" "a root that does not exist is no site" dl doctor --root=nowhere
+refused 3 "^dl: --root: nowhere: No such file or directory$" "a root that does not exist is not a site" dl doctor --root=nowhere
 
 # ---- one problem at a time
 sick () { # sick NAME PATTERN COMMAND: expect one problem after COMMAND in a healthy site
@@ -180,8 +180,8 @@ hint "configless" 'this host is configless' 'mkdir -p site/var/spool/slurmd; mv 
 site
 sed -i 's/^\(KillWait *=\).*/\1 7 sec/' config
 for r in 0 1; do SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=$r SLURMD_NODENAME=n$r doctor >out.$r; done
-is "$(cat out.1)" "n1: change  /etc/slurm/slurm.conf:9: KillWait: 7 s from SIGTERM to SIGKILL is too short for a checkpoint: set KillWait=30 or more" "in a step each node has its name, and says only what is to change"
-is "$(grep -c '^n0: change' out.0) $(grep -c '^n0: ok' out.0) $(grep -c '^n0: hint' out.0)" "1 0 $(doctor | grep -c '^hint')" "but rank 0 has the hints, too"
+is "$(cat out.1)" "n1: change  /etc/slurm/slurm.conf:9: KillWait: 7 s from SIGTERM to SIGKILL is too short for a checkpoint: set KillWait=30 or more" "in a step each node is named, and prints only what to change"
+is "$(grep -c '^n0: change' out.0) $(grep -c '^n0: ok' out.0) $(grep -c '^n0: hint' out.0)" "1 0 $(doctor | grep -c '^hint')" "but rank 0 prints the hints, too"
 
 # ---- many nodes in one report
 program srun <<'END'
@@ -200,9 +200,9 @@ survey () {
     env PATH="$PWD:$PATH" dl doctor "$@" 2>err
 }
 out=$(survey --nodes=4)
-is "$?/$(echo "$out" | grep -vE '^hint|^$')" "0/4 nodes: 0 to change, $(echo "$out" | grep -c ^hint) hints" "nodes that are well"
-like "$out" '^hint +all 4 nodes: cgroup.conf: cgroups: --gpus-per-task' "a hint of all is one line"
-is "$(cat err)" "a line of a prolog's" "what else a node prints is passed on"
+is "$?/$(echo "$out" | grep -vE '^hint|^$')" "0/4 nodes: 0 to change, $(echo "$out" | grep -c ^hint) hints" "healthy nodes"
+like "$out" '^hint +all 4 nodes: cgroup.conf: cgroups: --gpus-per-task' "a hint for all nodes is one line"
+is "$(cat err)" "a line of a prolog's" "other output of a node is passed on"
 like "$(cat srun.args)" '^--nodes=4 --ntasks-per-node=1 --kill-on-bad-exit=0 --mpi=none sh -c .* [^ ]*dl$' "srun starts one task on each node"
 SLURM_JOB_ID=1 survey --nodes=4 --partition=ai >/dev/null
 like "$(cat srun.args)" '^--nodes=4 --partition=ai .*--overlap' "beside other steps of an allocation"
@@ -211,16 +211,16 @@ echo "sed -i s/optional/optinal/ site/etc/slurm/plugstack.conf.d/10-dl.conf" >si
 out=$(survey --nodelist='n[1-4]')
 is $? 1 "nodes with mistakes: status"
 like "$out" '^broken +n2: no answer: see what srun printed$' "a node that does not answer is named"
-like "$out" "^broken +n3, n4: /etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: 'optinal'" "a finding of two nodes is one line"
+like "$out" "^broken +n3, n4: /etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: 'optinal'" "a finding on two nodes is one line"
 like "$out" '^3 nodes: 1 to change, ' "counted once"
 like "$(cat srun.args)" '^--nodelist=n\[1-4\] --nodes=4 ' "all of the list"
 is "$(survey --nodes=4 --json | python3 -c 'import json, sys; print([f["nodes"] for f in json.load(sys.stdin) if f["check"] == "plugin line"], end="")')" "[['n1', 'n3', 'n4']]" "as JSON"
-is "$(survey --nodes=5 | head -n 1)" "broken  2 of 5 nodes: no answer: see what srun printed" "of a number of nodes"
+is "$(survey --nodes=5 | head -n 1)" "broken  2 of 5 nodes: no answer: see what srun printed" "for a number of nodes"
 : >silent
 survey --nodes=4 >out
 is "$?/$(cat out err)" "1/dl: doctor: no node answered: see what srun printed" "no node answers"
 is "$(survey --nodelist='n[1' 2>&1; echo $?; cat err)" "2
-dl: doctor: --nodelist=n[1: not a list of hosts as Slurm writes it" "a wrong list"
+dl: doctor: --nodelist=n[1: not a list of hosts as Slurm writes it" "an invalid list"
 rm srun silent gone.n2 site.n3
 
 # ---- an old site, with almost everything missing
@@ -230,11 +230,11 @@ printf 'SLURM_CONF = /etc/slurm/slurm.conf\nSLURM_VERSION = 20.11.9\nSelectType 
 out=$(doctor)
 is $? 1 "an old site"
 [ "$(echo "$out" | grep -cE '^(change|broken)')" -ge 10 ]
-ok $? "has much to change"
+ok $? "needs many changes"
 is "$(dl doctor --config=none 2>&1; echo $?)" "dl: doctor: none: No such file or directory
 3" "no such file"
 : >config
-runs 1 "an empty answer of Slurm's" doctor
+runs 1 "an empty answer from Slurm" doctor
 
 # ---- dl=PATH on a file system that hangs, simulated by a test(1) that hangs
 mkdir bin
@@ -243,7 +243,7 @@ chmod +x bin/test
 site
 out=$(PATH=$PWD/bin:$PATH doctor)
 like "$out" '^change +/usr/bin/dl: command dl: no answer within 5 s: its file system hangs' "dl=PATH hangs"
-is "$(echo "$out" | grep -cE '^(change|broken)')" 1 "and nothing else is said"
+is "$(echo "$out" | grep -cE '^(change|broken)')" 1 "and nothing else is printed"
 rm bin/test
 
 # ---- munge is down: scontrol prints its advice first, and dl must report the cause
@@ -261,17 +261,17 @@ sed -i '1aPluginDir=/usr/lib/slurm' $S/slurm.conf
 out=$(alone)
 is $? 1 "munge is down: status"
 like "$out" "${why}using slurm.conf and Slurm's defaults instead$" "the cause is reported"
-is "$(echo "$out" | grep -cE '^(change|broken)')" 1 "and slurm.conf is read, which is well"
+is "$(echo "$out" | grep -cE '^(change|broken)')" 1 "and slurm.conf is still read, and is healthy"
 like "$out" '^ok +/etc/slurm/slurm.conf:11: MpiParams: ports=20000-20999$' "with its lines"
 like "$out" '^ok +/usr/lib/slurm/dl.so: plugin release: built for Slurm 22\.05$' "and the plugin"
 sed -i 's/KillWait=60/KillWait = 7/; $aMpiParams=ports=40000-40999' $S/slurm.conf
 out=$(alone)
 like "$out" '^change +/etc/slurm/slurm.conf:10: KillWait: 7 s from' "what is wrong there is reported"
-like "$out" '^change +/etc/slurm/slurm.conf:21: MpiParams: ports=40000-40999 overlaps' "of two lines the last one"
+like "$out" '^change +/etc/slurm/slurm.conf:21: MpiParams: ports=40000-40999 overlaps' "of two lines the last one counts"
 sed -i '/KillWait/d; /UnkillableStepTimeout/d' $S/slurm.conf
 out=$(alone)
-like "$out" '^ok +/etc/slurm/slurm.conf: KillWait: 30 s$' "what is not there has Slurm's default"
-like "$out" '^change +/etc/slurm/slurm.conf: UnkillableStepTimeout: Slurm drains a node if GPU processes take more than 60 s' "which may be wrong"
+like "$out" '^ok +/etc/slurm/slurm.conf: KillWait: 30 s$' "a missing setting has Slurm's default"
+like "$out" '^change +/etc/slurm/slurm.conf: UnkillableStepTimeout: Slurm drains a node if GPU processes take more than 60 s' "which can be wrong"
 mv $S/slurm.conf $S/own.conf
 like "$(alone SLURM_CONF=/etc/slurm/own.conf)" '^change +/etc/slurm/own.conf:19: MpiParams: ' "SLURM_CONF names the file"
 like "$(alone)" "${why}slurm.conf was not checked$" "no file, either"
@@ -284,7 +284,7 @@ if slurm_is_here && slurm_loads_plugin; then
     cluster_up doctor --nodes=1 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl"
     out=$(timeout 300 dl doctor --run)
     like "$out" '^ok .*plugin release: built for Slurm' "a real Slurm: the plugin is its release's"
-    like "$out" '^change .*/slurm.conf:[0-9]+: KillWait: 5 s' "what minicluster makes short is found"
+    like "$out" '^change .*/slurm.conf:[0-9]+: KillWait: 5 s' "short timeouts of minicluster are found"
     like "$out" '^ok .*rank 0 has its variables; srun true takes [0-9]+ ms with --dl=off, [0-9]+ ms' "a step is timed"
     echo "optional $PLUGIN default=toch options=dl,dlbind max_bind=3" >"$(dirname "$SLURM_CONF")/plugstack.conf"
     out=$(timeout 300 dl doctor)
@@ -295,8 +295,8 @@ if slurm_is_here && slurm_loads_plugin; then
     : >"$(dirname "$SLURM_CONF")/plugstack.conf"
     out=$(timeout 300 dl doctor --run)
     is $? 1 "without the line"
-    like "$out" '^broken .*no line loads dl.so' "it is found"
-    like "$out" '^broken +srun --dl=torch env: a step: exited with status' "and that no step takes --dl"
+    like "$out" '^broken .*no line loads dl.so' "the missing line is found"
+    like "$out" '^broken +srun --dl=torch env: a step: exited with status' "so is that no step accepts --dl"
     wait $pid
     is $? 1 "without slurm.conf"
     like "$(cat none.out)" '^broken +scontrol show config: slurm: .+: slurm.conf was not checked' "that is reported"

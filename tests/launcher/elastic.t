@@ -6,16 +6,16 @@
 
 # ---- exit statuses, and what is left at the end
 runs 0 "two ranks train to the end" dl elastic --local --nodes=2 "$ranks" rank 50 1000
-is "$(grep -c 'the weights are right' out)" 2 "to the right weights"
-is "$(ls -d elastic.* 2>/dev/null)" "" "and their folder goes"
-runs 8 "ranks that always fail are given up" dl elastic --local --nodes=2 --restarts=1 sh -c 'exit 3'
-is "$(grep -c 'ended with status 3' out) $(grep -c '; restarting in 1 s' out)" "4 2" "after they were begun again"
+is "$(grep -c 'the weights are right' out)" 2 "to the correct weights"
+is "$(ls -d elastic.* 2>/dev/null)" "" "and their folder is removed"
+runs 8 "dl gives up ranks that always fail" dl elastic --local --nodes=2 --restarts=1 sh -c 'exit 3'
+is "$(grep -c 'ended with status 3' out) $(grep -c '; restarting in 1 s' out)" "4 2" "after restarting them"
 like "$(cat out)" 'place 2: ended with status 3; not restarted after 2 failures in a row' "with a line for each"
 like "$(cat out)" 'fewer than --min=1 nodes are left' "and it says so"
-runs 1 "one that ends with 78 ends all" dl elastic --local --nodes=2 sh -c 'exit 78'
+runs 1 "a rank that exits with 78 ends all" dl elastic --local --nodes=2 sh -c 'exit 78'
 timeout 300 dl elastic --nodes=2 true >out 2>&1
 is "$? $(grep -c 'not in a job' out)" "2 1" "without a job it says what to do"
-runs 2 "fewer than --min is refused" dl elastic --local --nodes=2 --min=3 true
+runs 2 "fewer than --min are refused" dl elastic --local --nodes=2 --min=3 true
 
 # ---- a rank is killed, the spare takes its place, and the killed one restarts
 rm -f out
@@ -30,26 +30,26 @@ grep -aqF 1.1 elastic.*/ask.* && unit=2
 kill_rank $unit.1 "$ranks"
 ok $? "a rank is killed"
 await_world 3 "" $((before + 1))
-ok $? "a spare one takes its place"
+ok $? "a spare rank takes its place"
 wait_for 300 grep -q "place $((unit + 1)): ended by signal 9; restarting in 1 s" out
-ok $? "dl says what ended"
+ok $? "dl reports what ended"
 run=$(sed -n '1s/.*\(elastic\.[0-9]*\):.*/\1/p' out)
 timeout 300 dl scale 9 "$run" >scale 2>&1
 is "$? $(cat scale)" "2 dl: $run: must have from 1 to 4 nodes" "dl scale beyond --max is refused"
 timeout 300 dl scale 4 "$run" >scale 2>&1
 is "$? $(cat scale)" "0 $run: 4 nodes" "dl scale"
 await_world 4 0
-ok $? "brings more"
+ok $? "adds ranks"
 timeout 300 dl scale 2 "$run" >scale 2>&1
 wait_for 300 grep -q 'has 2 ranks, 0 lost, 2 left' out
-ok $? "and fewer, which lose nothing"
+ok $? "and removes some, which lose nothing"
 touch enough
 wait $dl
 is $? 0 "it trains to the end"
 dl=
 sed 's/^/# /' out
 is "$(grep -c 'the weights are right, 0 times lost' out)" 2 "with no commit lost"
-is "$(grep -c 'wrong\|failed:' out)" 0 "and nothing wrong"
+is "$(grep -c 'wrong\|failed:' out)" 0 "and no error"
 
 # ---- SIGTERM ends dl elastic and its ranks
 rm -f out

@@ -8,23 +8,23 @@ for v in $(env | sed -n 's/^\(\(SLURM\|DL\|NCCL\|PMI\)[A-Z_]*\)=.*/\1/p'); do un
 # ---- options
 out=$(dl env --nodes=2 --ntasks=4 --dl=torch)
 is $? 0 "options"
-like "$out" '^3 +node2 +1' "a row for each rank, on nodes that are not known yet"
+like "$out" '^3 +node2 +1' "one row per rank, on nodes that are not known yet"
 like "$out" '^  MASTER_ADDR=node1$' "the same for all"
 like "$out" '^  LOCAL_RANK=0 1 0 1$' "by rank"
-like "$out" '^  MASTER_PORT, DL_ENV_STEP: chosen by the number of the job' "what depends on the job's number is reported"
-like "$out" '^  GLOO_SOCKET_IFNAME, DL_ENV_SET: each node' "what depends on the node is reported"
-like "$out" 'node\[1-2\] here' "as is that the nodes are made up"
+like "$out" '^  MASTER_PORT, DL_ENV_STEP: chosen by the number of the job' "it reports what depends on the job's number"
+like "$out" '^  GLOO_SOCKET_IFNAME, DL_ENV_SET: each node' "and what depends on the node"
+like "$out" 'node\[1-2\] here' "and that the nodes are made up"
 dl env --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:* --job=5 --rank=1 >lines 2>err
 is "$(cat err)" "" "one rank, all known"
-is "$(set -a; eval "$(cat lines)"; printenv TF_CONFIG | cut -c-24)" '{"cluster": {"chief": ["' "its lines are the shell's"
-is "$(env -S "$(cat lines) printenv DL_ROLE DL_ROLE_INDEX" | tr '\n' ' ')" "worker 0 " "and env -S's"
-is "$(dl env --nodes=2 --ntasks=2 --dl=torch --rank=1 2>err | grep -c MASTER_PORT)" 0 "what is not known is in no line"
+is "$(set -a; eval "$(cat lines)"; printenv TF_CONFIG | cut -c-24)" '{"cluster": {"chief": ["' "its lines are shell syntax"
+is "$(env -S "$(cat lines) printenv DL_ROLE DL_ROLE_INDEX" | tr '\n' ' ')" "worker 0 " "and valid for env -S"
+is "$(dl env --nodes=2 --ntasks=2 --dl=torch --rank=1 2>err | grep -c MASTER_PORT)" 0 "an unknown value is in no line"
 like "$(cat err)" '^dl: env: MASTER_PORT is not known: ' "but on standard error"
-is "$(RANK=7 dl env --nodes=1 --ntasks=2 --dl=torch --json | grep -c '"RANK"')" 0 "what is exported here wins"
+is "$(RANK=7 dl env --nodes=1 --ntasks=2 --dl=torch --json | grep -c '"RANK"')" 0 "variables that are exported here win"
 like "$(RANK=7 dl env --nodes=1 --ntasks=2 --dl=torch)" '^  RANK=7$' "and is reported"
-like "$(dl env --nodes=3 --ntasks=4 --dl=torch)" 'as Slurm places them' "uneven tasks: what is assumed is reported"
+like "$(dl env --nodes=3 --ntasks=4 --dl=torch)" 'as Slurm places them' "uneven tasks: the assumption is reported"
 like "$(dl env --ntasks-per-node='4(x2),3' --dl=torch)" '^10 +node3 +2' "tasks of each node as Slurm writes them"
-like "$(dl env --nodes=2 --ntasks=3 --dl=torchrun)" 'torchrun starts the ranks of a node itself' "what the plugin would say is reported"
+like "$(dl env --nodes=2 --ntasks=3 --dl=torchrun)" 'torchrun starts the ranks of a node itself' "it prints what the plugin would report"
 like "$(taskset -c "$(taskset -cp $$ | sed 's/.*[ ,-]//')" dl env --nodes=1 --ntasks=4 --dl=tf --dl-roles=chief:1,ps:1,worker:*)" \
     '^  TF_NUM_INTEROP_THREADS, DL_ENV_SET: set where Slurm gives' "the CPUs of a task are Slurm's, not those of dl env"
 like "$(dl env --nodes=1 --ntasks=1)" 'No variable is set' "without --dl"
@@ -62,7 +62,7 @@ if [ -x "$builddir/tests/runtime/machine" ]; then
     like "$(dl env --nodes=1 --ntasks=4 --gpus-per-node=8 --dl-bind=closest --topology=dgx-a100)" \
         '^3 +node1 +3 +0000:b7:00\.0,0000:bd:00\.0 +80-95,208-223' "two GPUs for each rank"
     like "$out" '^  UCX_NET_DEVICES=mlx5_[0-9]+:1 ' "and adapters"
-    like "$(dl env --nodes=1 --ntasks=8 --gpus-per-node=8 --dl-bind=closest)" 'decided on the node' "without it that is reported"
+    like "$(dl env --nodes=1 --ntasks=8 --gpus-per-node=8 --dl-bind=closest)" 'decided on the node' "the lack of it is reported"
     like "$(dl env --nodes=1 --ntasks=2 --dl-nccl=auto --topology=dgx-a100)" '^  DL_NCCL_FABRIC=' "the fabric"
 else
     skip "a recorded machine" "no tests/runtime/machine"
@@ -109,7 +109,7 @@ mkdir nccl.d
 printf 'NCCL_IB_HCA==mlx5_0\nNCCL_SOCKET_IFNAME=ib0\nNCCL_PROTO=Simple\n' >nccl.d/site.conf
 out=$(dl env --nodes=2 --ntasks=2 --dl-nccl=site --nccl-dir=nccl.d)
 like "$out" '^  NCCL_IB_HCA==mlx5_0$' "a network profile"
-like "$out" 'nccl.d/site.conf:3: NCCL_PROTO: for debugging only' "what it may not set is reported"
+like "$out" 'nccl.d/site.conf:3: NCCL_PROTO: for debugging only' "a variable that it must not set is reported"
 like "$(dl env --nodes=2 --ntasks=2 --dl-nccl=none2 --nccl-dir=nccl.d)" 'nothing is set: nccl.d/none2.conf: No such file' "no such profile"
 like "$(dl env --nodes=2 --ntasks=2 --dl-nccl=auto)" 'DL_NCCL_FABRIC, and the profile, are known on the node' "auto without --topology"
 done_testing

@@ -48,7 +48,7 @@ for v in "CUDA_HOME=$work/cuda" "NEEDS=$work/cuda" "WORDS=two" lines A=1 B=2 LOA
     ok $? "the trial has $v"
 done
 grep -q '^GONE=' t-0001/trials/0003/a.1/variables
-is $? 1 "what a module unsets is gone"
+is $? 1 "a variable that a module unsets is unset"
 like "$(dl show --provenance)" '^modules: cuda nccl$' "provenance: what was loaded"
 like "$(dl show --provenance)" '^environment: modules cuda, nccl$' "provenance: the file's"
 case $(dl show --provenance --json) in *'"B"'*) false ;; esac
@@ -62,8 +62,8 @@ eval "$(dl best | sed -n 's/^to train it again: //p')" >out 2>&1
 is "$? $(head -n 1 out)" "0 nvcc" "the command of dl best"
 rm modules/nccl
 timeout 300 dl continue --local --trials=4 t-0001 >out 2>&1
-like "$(cat out)" "environment.modules': cannot load 'nccl'" "a module that is gone ends the worker, not the trials"
-is "$(count t-0001 fail)" 0 "and is no failure"
+like "$(cat out)" "environment.modules': cannot load 'nccl'" "a missing module ends the worker, not the trials"
+is "$(count t-0001 fail)" 0 "and does not count as a failure"
 
 # ---- conda, venv
 for name in '"torch"' "\"$work/env\"" '"./env"'; do
@@ -90,7 +90,7 @@ wrong () { # wrong ENVIRONMENT PATTERN NAME
 }
 wrong 'modules = "cudaa";' "'environment.modules': cannot load 'cudaa': Lmod has detected an error: .*31m" "a module that does not exist"
 grep -q "$(printf '\033')" out
-is $? 1 "nothing that a terminal obeys"
+is $? 1 "no control characters for the terminal"
 wrong 'modules = "--help";' "'environment.modules' begins with '-'" "an option for a module"
 wrong 'modules = ["cuda", ""];' "'environment.modules' is empty" "empty module"
 wrong 'modules = 3;' "'environment.modules' is an integer" "a number"

@@ -69,25 +69,25 @@ gpus () { # gpus NAME: print the sets of GPUs that the trials saw
 }
 conf two ./show.sh 'workers = 2; slots_per_trial = 2;'
 runs 0 "two GPUs for each of two workers" env "DL_DEVICE_FOLDER=$work/dev" dl run --local two.conf
-is "$(gpus two-0001)" "0,1 2,3 " "each worker has its own"
-runs 0 "two GPUs for two workers that want two" env ROCR_VISIBLE_DEVICES=5,6 "DL_DEVICE_FOLDER=$work/dev" dl run --local --set searcher.max_trials=2 two.conf
-is "$(gpus two-0002)" "5,6 " "only those that the variable names"
+is "$(gpus two-0001)" "0,1 2,3 " "each worker has its own GPUs"
+runs 0 "two GPUs for two workers that need two each" env ROCR_VISIBLE_DEVICES=5,6 "DL_DEVICE_FOLDER=$work/dev" dl run --local --set searcher.max_trials=2 two.conf
+is "$(gpus two-0002)" "5,6 " "only those in the variable"
 like "$(cat out)" '^dl: 1 of 2 workers: this machine has 2 GPUs, a trial needs 2$' "and a line says so"
 like "$(cat out)" ' 1 worker \(local\)' "one worker works"
 CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c timeout 300 dl run --local --workers 1 --set searcher.max_trials=2 two.conf >out 2>&1
-is "$(gpus two-0003)" "GPU-a,GPU-b " "names that are no numbers"
+is "$(gpus two-0003)" "GPU-a,GPU-b " "names that are not numbers"
 runs 2 "no GPUs: exit status" env "DL_DEVICE_FOLDER=$work/none" dl run --local two.conf
 is "$(cat out)" "dl: a trial needs 2 GPUs ('resources.slots_per_trial') and this machine has 0" "no GPUs: one line"
 [ ! -e two-0004 ]
-ok $? "no GPUs: nothing was made"
+ok $? "no GPUs: nothing is created"
 
 # ---- cores
 cores=$(nproc)
 conf cores ./show.sh "workers = 1; cpus_per_trial = 1;"
 timeout 300 dl run --local --set searcher.max_trials=2 cores.conf >out 2>&1
-is "$(sed -n 's/.*cores=//p' cores-0001/trials/*/a.1/log | sort -u)" 1 "a worker has the cores that it asks for"
+is "$(sed -n 's/.*cores=//p' cores-0001/trials/*/a.1/log | sort -u)" 1 "a worker gets the cores that it requests"
 timeout 300 dl run --local --workers $((cores + 1)) cores.conf >out 2>&1
-is "$(sed -n 's/.*cores=//p' cores-0002/trials/*/a.1/log | sort -u)" "$cores" "too few cores for all: nobody is bound"
+is "$(sed -n 's/.*cores=//p' cores-0002/trials/*/a.1/log | sort -u)" "$cores" "too few cores for all: no worker is bound"
 
 # ---- options that need Slurm
 conf ranks ./show.sh 'nodes_per_trial = 2; ranks_per_node = 2;'
@@ -117,12 +117,12 @@ wait_for 300 sh -c '[ "$(find slow-0001/trials -name "a.*" | wc -l)" -eq 3 ]'
 ok $? "three workers work"
 timeout 300 dl scale 1 slow >said 2>&1
 is $? 0 "scale down"
-is "$(cat slow-0001/log/0*/0* | grep -o '"slots":"[^"]*"' | sed 's/local-[0-9]*-/L/g')" '"slots":"L3 L2"' "the highest are to end"
+is "$(cat slow-0001/log/0*/0* | grep -o '"slots":"[^"]*"' | sed 's/local-[0-9]*-/L/g')" '"slots":"L3 L2"' "the highest-numbered ones will end"
 wait_for 300 sh -c '[ "$(cat slow-0001/log/0*/0* | grep -c "\"op\":\"park\"")" -eq 2 ]'
 ok $? "two trials are parked"
 is "$(claims)" 1 "one is trained"
 timeout 300 dl scale none slow >said 2>&1
-is $? 2 "a number that is none"
+is $? 2 "an invalid number"
 touch go
 wait $pid
 is $? 0 "the sweep completes"
@@ -155,7 +155,7 @@ touch leave
 wait_for 300 sh -c '[ "$(find holds-0001/trials -name "a.*" | wc -l)" -eq 3 ]'
 touch go
 wait $pid
-is "$? $(count holds-0001 result)" "0 6" "scaled up while a worker is about to leave"
+is "$? $(count holds-0001 result)" "0 6" "scaled up while a worker is leaving"
 is "$(gpus holds-0001)" "0 1 " "each trial had one GPU"
 
 # ---- an experiment without workers, and a worker that is started by hand
@@ -163,7 +163,7 @@ rm -f go
 conf hand 'dl log loss=1' 'workers = 1;'
 is "$(timeout 300 dl run --no-workers hand.conf)" "$work/hand-0001" "run --no-workers prints the folder"
 timeout 300 dl worker hand-0001
-is $? 0 "a worker by hand"
+is $? 0 "a worker that was started by hand"
 like "$(dl ls)" 'hand-0001 +completed' "it completes the experiment"
 
 # ---- Slurm signals the deepest process first, so a trainer may exit before its worker gets the signal
@@ -177,12 +177,12 @@ sed -i 's|"./late.sh.*"|["./late.sh"]|' late.conf
 SLURM_JOB_ID=1 timeout 300 dl run --local late.conf >out 2>&1 &
 pid=$!
 wait_for 300 sh -c "cat late-0001/log/0*/0* | grep -qE '\"op\":\"(park|fail)\"'"
-is "$(count late-0001 park) $(count late-0001 fail)" "1 0" "what a trainer ends with when it is told to end is no failure"
+is "$(count late-0001 park) $(count late-0001 fail)" "1 0" "the exit status of a trainer that was stopped does not count as a failure"
 start=$(date +%s)
 kill $pid
 wait $pid
 [ $(($(date +%s) - start)) -lt 250 ]
-ok $? "local workers in an allocation that are told to end do not wait for Slurm"
+ok $? "stopped local workers in an allocation do not wait for Slurm"
 
 # ---- what a killed worker leaves in TMPDIR
 tmp=$(mktemp -d /tmp/dl-test.XXXXXX) # short, because dl uses /tmp instead of a long TMPDIR
@@ -201,9 +201,9 @@ dir=$(timeout 300 dl run --no-workers hand.conf)
 rm go
 TMPDIR=$tmp timeout 300 dl worker "$dir"
 [ ! -e "$tmp"/slurm-dl.abcdef ]
-ok $? "a folder that nobody holds is removed"
+ok $? "an unused folder is removed"
 [ -S "$live/s" ]
-ok $? "that of a living worker is not"
+ok $? "that of a running worker is not"
 [ -f "$tmp"/slurm-dl.notour/precious ]
 ok $? "nor one with other files"
 kill -9 $pid
@@ -211,7 +211,7 @@ wait $pid 2>/dev/null
 dir=$(timeout 300 dl run --no-workers hand.conf)
 TMPDIR=$tmp timeout 300 dl worker "$dir"
 [ ! -e "$live" ]
-ok $? "that of a worker that was killed is"
+ok $? "that of a killed worker is"
 conf litter 'mkdir -p $TMPDIR/slurm-dl.abcdef; dl log loss=1' 'workers = 1;'
 TMPDIR=$tmp timeout 300 dl run --local litter.conf >out 2>&1
 is "$(ls "$tmp")" "slurm-dl.notour" "dl run --local leaves none"
@@ -221,7 +221,7 @@ is "$(ls "$tmp")" "slurm-dl.notour" "nor does dl gc"
 rm -r "$tmp"
 dir=$(timeout 300 dl run --no-workers hand.conf)
 TMPDIR=$work/show.sh timeout 300 dl worker "$dir"
-is "$?$(count "$dir" result)" 06 "a TMPDIR in which nothing can be made: /tmp is used"
+is "$?$(count "$dir" result)" 06 "an unusable TMPDIR: /tmp is used"
 
 # ---- a Slurm that refuses, from stand-ins for its commands
 mkdir bin
@@ -299,7 +299,7 @@ conf many './show.sh {x}' 'workers = 10; memory = "2G";'
 : >calls
 runs 0 "an array that is too large" env SIZE=3 dl run --detach many.conf
 is "$(submits many-0001)" "103:1-2 104:1-2 105:1-2 106:1-2 107:1-2 " "becomes several"
-is "$(cat out)" "$work/many-0001" "nothing is said about it"
+is "$(cat out)" "$work/many-0001" "and nothing is printed about it"
 like "$(dl show many)" "^no worker of job 107 has started: submitted 20[-0-9]* [0-9:]*, [0-9.hms]* ago; see 'squeue --jobs=107'( .its nodes must see this folder, which is on [a-z0-9]*, this machine's own.)?$" "show: since when a job waits"
 like "$(cat calls)" '^sbatch .* --signal=USR2@60 .*--ntasks=1 .*--mem=2G .*/many-0001/workers/job.sh$' "what sbatch gets"
 sh -n many-0001/workers/job.sh
@@ -307,10 +307,10 @@ ok $? "the script is one"
 rm -f calls.sum
 : >calls
 runs 0 "a limit on submitted jobs" env LIMIT=7 dl run --detach many.conf
-is "$(submits many-0002)" "102:1-5 104:1-2 " "what is granted is taken"
-like "$(cat out)" '^dl: 7 of 10 workers: sbatch: .*QOSMaxSubmitJobPerUserLimit$' "and said in a line"
+is "$(submits many-0002)" "102:1-5 104:1-2 " "it uses what Slurm grants"
+like "$(cat out)" '^dl: 7 of 10 workers: sbatch: .*QOSMaxSubmitJobPerUserLimit$' "and says so"
 [ "$(wc -l <out)" -eq 2 ]
-ok $? "in one"
+ok $? "in one line"
 rm -f calls.sum
 LIMIT=0 timeout 300 dl run --detach many.conf >out 2>&1
 is "$? $(ls -d many-0003 2>/dev/null)" "6 " "nothing granted: exit status, and no experiment"
@@ -319,9 +319,9 @@ like "$(cat out)" 'QOSMaxSubmitJobPerUserLimit; .*; no experiment was created' "
 begin=$(date +%s)
 runs 6 "a full queue: exit status" env FULL=1 dl run --detach many.conf
 [ $(($(date +%s) - begin)) -lt 250 ]
-ok $? "sbatch is not waited for"
+ok $? "dl does not wait for sbatch"
 [ "$(wc -l <calls)" -le 64 ]
-ok $? "and is not called for ever ($(wc -l <calls))"
+ok $? "and does not call it for ever ($(wc -l <calls))"
 
 # ---- a pending job
 wait_for 300 grep -q '^ .*s  job [0-9,]*: PENDING *PartitionConfig: the partition does not have what the job requests now$' pending.out
@@ -356,20 +356,20 @@ nope='sbatch: error: invalid partition specified: nope
 sbatch: error: Batch job submission failed: Invalid partition name specified'
 conf bad './show.sh {x}' 'workers = 1; partition = "nope";'
 out=$(SAY=$nope timeout 300 dl run bad.conf 2>&1)
-is $? 6 "refused for good: exit status"
-is "$out" "dl: sbatch: invalid partition specified: nope; Batch job submission failed: Invalid partition name specified; no experiment was created; correct the file or use --set, and run again" "a line says why, and what to do"
+is $? 6 "permanently rejected: exit status"
+is "$out" "dl: sbatch: invalid partition specified: nope; Batch job submission failed: Invalid partition name specified; no experiment was created; correct the file or use --set, and run again" "one line says why, and what to do"
 is "$(ls -dA bad-* .removed* 2>/dev/null)" "" "nothing is left of it"
 out=$(SAY='sbatch: error: lua: no jobs on Fridays
 sbatch: error: Batch job submission failed: Unspecified error' timeout 300 dl run bad.conf 2>&1)
-is "$? $(ls -dA bad-* .removed* 2>/dev/null)" "6 " "refused in words that nobody knows: nothing is left, either"
-is "$(printf '%s' "$out" | grep -o 'lua: no jobs on Fridays' | wc -l)" 1 "and the site's reason is said once"
+is "$? $(ls -dA bad-* .removed* 2>/dev/null)" "6 " "rejected for an unknown reason: nothing is left, either"
+is "$(printf '%s' "$out" | grep -o 'lua: no jobs on Fridays' | wc -l)" 1 "and the site's reason is printed once"
 out=$(MEANWHILE=bad-0001 SAY=$nope timeout 300 dl run bad.conf 2>&1)
-like "$out" "; 'dl resume bad-0001' starts workers once this is corrected; 'dl resume --set KEY=VALUE bad-0001' corrects its file$" "what somebody works with already stays"
-like "$(dl show bad-0001)" '^labels: kept$' "with all that was put into it"
+like "$out" "; 'dl resume bad-0001' starts workers once this is corrected; 'dl resume --set KEY=VALUE bad-0001' corrects its file$" "an experiment in use is kept"
+like "$(dl show bad-0001)" '^labels: kept$' "with everything in it"
 out=$(SAY=$nope timeout 300 dl resume bad-0001 2>&1)
-is "$? $(dl ls | grep -c '^bad-0001 *running')" "6 1" "as does what there was before"
+is "$? $(dl ls | grep -c '^bad-0001 *running')" "6 1" "so is what existed before"
 out=$(SAY='sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' timeout 300 dl run bad.conf 2>&1)
-is $? 6 "an answer that was lost: exit status"
+is $? 6 "a lost answer: exit status"
 like "$out" "timed out .*; the experiment is $work/bad-0002: 'dl resume bad-0002' starts it again; if its file is wrong, 'dl rm --force bad-0002' removes it$" "the job may be there, so the experiment is"
 is "$(dl ls | grep -c '^bad-0002 *running')" 1 "for its workers"
 
@@ -378,9 +378,9 @@ rm -f calls.sum
 out=$(timeout 300 dl resume --detach --set resources.partition=good bad-0001 2>&1)
 is "$? $(grep -c -e '--partition=good ' calls)" "0 1" "dl resume --set corrects it"
 out=$(timeout 300 dl resume --detach --set searcher.max_trials=9 bad-0001 2>&1)
-is "$? $out" "2 dl: --set searcher.max_trials: an existing experiment can change only resources.time, memory, max_memory, partition, account, qos and sbatch_args, and searcher.max_hours and max_gpu_hours; 'dl fork --set' creates another one" "not what the search is"
+is "$? $out" "2 dl: --set searcher.max_trials: an existing experiment can change only resources.time, memory, max_memory, partition, account, qos and sbatch_args, and searcher.max_hours and max_gpu_hours; 'dl fork --set' creates another one" "but not the search"
 out=$(timeout 300 dl resume --detach --set 'resources.memory=a lot' bad-0001 2>&1)
-is "$? $(grep -c 'a lot' bad-0001/experiment.conf)" "2 0" "and nothing that makes no sense"
+is "$? $(grep -c 'a lot' bad-0001/experiment.conf)" "2 0" "and not to nonsense"
 like "$(tr -d ' \n' <bad-0001/experiment.conf)" 'workers=1;partition="good"' "the experiment has the new value"
 
 # ---- empty sbatch_args
@@ -388,7 +388,7 @@ for none in '""' '[]' '()' '["", " "]'; do
     conf none ./show.sh "workers = 1; sbatch_args = $none;"
     : >calls
     out=$(timeout 300 dl run --detach none.conf 2>&1)
-    is "$? $(sed 's/.* --cpus-per-task=1 //' calls)" "0 -- $out/workers/job.sh" "sbatch_args = $none is nothing"
+    is "$? $(sed 's/.* --cpus-per-task=1 //' calls)" "0 -- $out/workers/job.sh" "sbatch_args = $none means none"
 done
 rm -f calls.sum
 conf lanes ./show.sh 'workers = 5; trials_per_task = 2; slots_per_trial = 1; cpus_per_trial = 3; memory = "500M"; time = "5";'
@@ -406,9 +406,9 @@ like "$(cat calls)" '--nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 
 # ---- if Slurm refuses to requeue a task with work left, the task submits a new array
 : >calls
 runs 0 "again" env SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 SLURM_CPU_BIND=none dl requeue lanes-0001 75
-like "$(cat calls)" '^scontrol requeue 101_2$' "requeue is tried"
+like "$(cat calls)" '^scontrol requeue 101_2$' "it tries to requeue"
 like "$(cat calls)" '^sbatch .* --array=1-1 ' "then an array of one task is submitted"
-is "$(cat lanes-0001/log/0*/0* | grep -c '"op":"submit"')" 2 "and is in the log"
+is "$(cat lanes-0001/log/0*/0* | grep -c '"op":"submit"')" 2 "and recorded in the log"
 
 # ---- a node that is excluded
 program fail.sh <<'END'
@@ -425,14 +425,14 @@ SLURMD_NODENAME=n8 timeout 300 dl worker --slot good "$dir" &
 pid=$!
 wait_for 300 sh -c 'cat host-0001/log/0*/0* | grep "\"op\":\"result\""'
 SLURMD_NODENAME=n7 timeout 300 dl worker --slot bad "$dir"
-is $? 76 "a worker leaves its machine, which is excluded"
+is $? 76 "a worker leaves its node, which is excluded"
 rm -f calls.sum
 : >calls
 runs 0 "its task continues elsewhere" env SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
-like "$(cat calls)" '^sbatch .*--array=1-1 .*--exclude=n7 ' "an array that keeps away from it"
+like "$(cat calls)" '^sbatch .*--array=1-1 .*--exclude=n7 ' "in an array that avoids it"
 : >calls
-runs 0 "a machine that Slurm does not know" env NOHOST=n7 SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
-is "$(grep -c '^sbatch' calls)" 2 "is left out"
+runs 0 "a node that Slurm does not know" env NOHOST=n7 SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76
+is "$(grep -c '^sbatch' calls)" 2 "is not passed on"
 : >calls
 ACCESS=1 SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76 >out 2>&1 &
 again=$!
@@ -440,7 +440,7 @@ wait_for 300 grep -q ExcNodeList calls
 kill -9 $again
 wait $again 2>/dev/null
 is "$(cat calls)" "scontrol requeue 101_2
-scontrol update JobId=101_2 ExcNodeList=n7" "where scontrol may, it is the same task, kept away"
+scontrol update JobId=101_2 ExcNodeList=n7" "if scontrol is permitted, it is the same task, with the node excluded"
 touch go
 wait $pid
 is $? 0 "the other worker completes the sweep"
@@ -460,10 +460,10 @@ export TASKS
 runs 0 "scale up" dl scale 5 scale
 like "$(cat calls)" '^sbatch .* --array=1-2 ' "two more"
 runs 0 "scale down" dl scale 1 scale
-like "$(cat calls)" "^scancel --state=PENDING -- ${job}_3$" "the one that waits is cancelled"
-like "$(cat scale-0001/log/0*/0*)" "\"slots\":\"${job}_3 ${job}_2\"" "then the highest is to end"
+like "$(cat calls)" "^scancel --state=PENDING -- ${job}_3$" "the pending one is cancelled"
+like "$(cat scale-0001/log/0*/0*)" "\"slots\":\"${job}_3 ${job}_2\"" "then the highest-numbered one will end"
 timeout 300 dl scale 2 scale >out 2>&1
-like "$(grep sbatch calls | tail -1)" ' --array=1-1 ' "up again: those that are to end do not count"
+like "$(grep sbatch calls | tail -1)" ' --array=1-1 ' "up again: those that will end do not count"
 unset TASKS
 
 # ---- dl show reports jobs from the workers' log entries, without asking Slurm
@@ -480,16 +480,16 @@ wait $pid
 like "$(dl show busy)" "^job $job: workers 1-1, all have ended$" "all have ended"
 is "$(readlink -f "$(command -v dl)")" "$real" "all of this was tested with this dl"
 ended waits
-is $? 8 "dl wait ends where nobody is left"
+is $? 8 "dl wait ends if no worker is left"
 like "$(cat waits.out)" "^dl: $work/left-0001: no worker is left; run 'dl resume left-0001' to continue\$" "and says so"
 wait $limited
-is "$(cat goes-0001/log/0*/0* | grep -c '"op":"park"') $(cat goes-0001/log/0*/0* | grep -c '"op":"fail"')" "3 0" "a trial that continues is parked as often as need be"
-is "$(cat stays-0001/log/0*/0* | grep -c '"op":"fail"')" 2 "one that begins anew each time fails"
-like "$(dl ls)" 'stays-0001 +failed' "and is given up"
-like "$(dl show stays 1)" 'time limit is too short' "and why"
+is "$(cat goes-0001/log/0*/0* | grep -c '"op":"park"') $(cat goes-0001/log/0*/0* | grep -c '"op":"fail"')" "3 0" "a trial that continues is parked as often as needed"
+is "$(cat stays-0001/log/0*/0* | grep -c '"op":"fail"')" 2 "one that starts over each time fails"
+like "$(dl ls)" 'stays-0001 +failed' "and dl gives it up"
+like "$(dl show stays 1)" 'time limit is too short' "with the reason"
 like "$(dl show stays)" "^run 'dl retry --set resources.time=TIME stays-0001' to continue with a longer time limit than the partition's, of which the last 2 s .worker.grace. are for saving$" "and the command that raises it"
 ended queued
 is $? 10 "dl wait continues as long as Slurm has a task"
-like "$(cat queued.out)" "^dl: $work/venv-0001: no worker of job 101 has started: $why; 'squeue --jobs=101' shows whether it is retried" "and says what the last worker said"
+like "$(cat queued.out)" "^dl: $work/venv-0001: no worker of job 101 has started: $why; 'squeue --jobs=101' shows whether it is retried" "and prints the last worker's message"
 
 done_testing

@@ -35,15 +35,15 @@ runs 0 "asha with checkpoints" dl run --local asha.conf
 dl export asha >asha.csv
 is $? 0 "export"
 is "$(head -1 asha.csv)" "trial,state,length,metric,best,best_length,seconds,attempts,fails,begin_time,end_time,host,gpus,why,hp.fixed,hp.kind,hp.lr,hp.net.width,metric.lr" "its first line"
-is "$(wc -l <asha.csv)" 13 "a line a trial"
-like "$(cat asha.csv)" ',"c""d",([^,]+),,\1$' "quoted, and nothing for what is not active"
+is "$(wc -l <asha.csv)" 13 "one line per trial"
+like "$(cat asha.csv)" ',"c""d",([^,]+),,\1$' "quoted, and empty for inactive parameters"
 dl export --format=json --output=asha.json asha
 is $? 0 "export --format=json --output"
 dl export --format=h5 --output=asha.h5 asha
 is $? 0 "export --format=h5"
 for p in $pythons; do
     out=$("$p" "$srcdir/tests/launcher/results.py" check asha.h5 asha.csv asha.json 2>&1)
-    ok $? "csv, json and h5 say the same: $p"
+    ok $? "csv, json and h5 agree: $p"
     echo "$out" | sed 's/^/# /'
 done
 sed -n '/^    import pandas/,/^$/p' "$srcdir/doc/formats.md" | sed 's/^    //; s/"results.h5"/"asha.h5"/' >read.py
@@ -66,9 +66,9 @@ log_in () { # log_in TRIAL: give it metrics with lr
 }
 last_column () { dl export many | sed -n '1s/.*,//p'; }
 log_in 0002
-is "$(last_column)" hp.x "one that is not asked hides them"
+is "$(last_column)" hp.x "by default they are hidden"
 log_in 10001
-is "$(last_column)" metric.lr "one that is asked shows them"
+is "$(last_column)" metric.lr "on request they are printed"
 is "$(dl export many | grep -c ",[-0-9.e]*[0-9]$")" 2 "all of them"
 rm -rf many-0001
 
@@ -77,12 +77,12 @@ ln -s asha.csv link.csv
 echo old >asha.csv
 dl export --output=link.csv asha
 [ -h link.csv ] && [ "$(wc -l <asha.csv)" -eq 13 ]
-ok $? "a symbolic link stays one"
+ok $? "a symbolic link is kept"
 is "$(dl export --output=/dev/stdout asha | wc -l)" 13 "a device is written into"
 refused 3 "^dl: .*none/asha.csv: cannot write: No such file or directory$" "a folder that does not exist" dl export --output=none/asha.csv asha
 refused 2 "^dl: --format=h5 needs --output=FILE, a plain file$" "h5 needs a file" dl export --format=h5 asha
-refused 2 "^dl: --follow with --format=h5 needs --output=FILE$" "to follow it, too" dl export --follow --format=h5 asha
-refused 2 "^dl: --safe-csv is for --format=csv, not json$" "what only a spreadsheet needs" dl export --safe-csv --format=json asha
+refused 2 "^dl: --follow with --format=h5 needs --output=FILE$" "--follow needs one, too" dl export --follow --format=h5 asha
+refused 2 "^dl: --safe-csv is for --format=csv, not json$" "an option for spreadsheets only" dl export --safe-csv --format=json asha
 refused 2 "'xml' is not one of csv, json, h5, tensorboard" "an unknown format" dl export --format=xml asha
 if [ -w /dev/full ]; then
     dl export asha >/dev/full 2>/dev/null
@@ -93,7 +93,7 @@ fi
 is "$(find . -name '.*[0-9a-f]*' ! -name .gitignore -type f | wc -l)" 0 "no temporary file is left"
 
 # ---- gc: a finished experiment keeps the best and the latest checkpoint of each trial
-is "$(for t in asha-0001/trials/*; do find "$t" -path '*/ckpt/*' | wc -l; done | sort -u | tr '\n' ' ')" "1 2 " "of each trial one or two stay"
+is "$(for t in asha-0001/trials/*; do find "$t" -path '*/ckpt/*' | wc -l; done | sort -u | tr '\n' ' ')" "1 2 " "one or two of each trial are kept"
 is "$(dl gc asha | tail -1 | cut -d' ' -f1-3)" "deleted 0 files," "gc has nothing to do"
 grep -v checkpoint_policy asha-0001/experiment.conf >asha.conf
 echo 'checkpoint_policy = { save_trial_best = 1; save_trial_latest = 0; };' >>asha.conf
@@ -108,16 +108,16 @@ would=$(echo "$out" | grep -c '^would delete .*\.h5 (')
 ok $? "it would remove $would of $total"
 out=$(dl gc asha)
 is $? 0 "gc"
-like "$(echo "$out" | tail -1)" "^deleted $would files, [0-9]+ bytes; $((total - would)) files, [0-9]+ bytes stay\$" "says what it did"
+like "$(echo "$out" | tail -1)" "^deleted $would files, [0-9]+ bytes; $((total - would)) files, [0-9]+ bytes stay\$" "prints what it did"
 is "$(kept asha-0001 | wc -w)" $((total - would)) "and did it"
 is "$(for t in asha-0001/trials/*; do [ "$(find "$t" -path '*/ckpt/*' | wc -l)" = 1 ] || echo "$t"; done | grep -v "/$(printf %04d "$(dl best --json asha | grep -o '"trial": *[0-9]*' | grep -o '[0-9]*$' | head -1)")\$")" "" \
-    "of each trial the best stays, of the best trial also that with which it is compared"
+    "it keeps each trial's best, and the one with which the best trial is compared"
 is "$(dl gc asha | tail -1 | cut -d' ' -f1-3)" "deleted 0 files," "a second gc has nothing to do"
 conf none 'name = "random"; max_trials = 3; max_length = 2;' "[\"$builddir/tests/runtime/writer\", \"train\"]" \
     'save_trial_best = 0; save_trial_latest = 0;'
 runs 0 "a search that keeps nothing" dl run --local none.conf
 is "$(kept none-0001)" "" "nothing is kept"
-is "$(find none-0001 -name ckpt)" "" "nor an empty folder"
+is "$(find none-0001 -name ckpt)" "" "nor is an empty folder"
 like "$(conf bad 'name = "random"; max_trials = 1;' '"x"' 'save_trial_latst = 1;' && dl run --dry-run bad.conf 2>&1)" \
     "unknown key 'checkpoint_policy.save_trial_latst'; did you mean 'checkpoint_policy.save_trial_latest'" "a mistyped key"
 

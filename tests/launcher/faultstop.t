@@ -56,12 +56,12 @@ done
 timeout 300 dl run --local --workers=8 import.conf >out3 2>&1
 is "$? $(count import-0003 fail) $(count import-0003 pause)" "11 3 1" "eight workers: three failures"
 [ "$(attempts import-0003)" -le 4 ]
-ok $? "and three attempts, but on a busy machine ($(attempts import-0003))"
-is "$(cat import-0003/log/0*/0* | sed -n '/"op":"pause"/,$p' | grep -c '"op":"begin"')" 0 "and nothing begins after them"
-like "$(cat import-0003/log/0*/0* | grep -m 1 '"op":"begin"')" '"by":"local-[0-9]+-[123]"' "by the first workers: the others wait for those"
+ok $? "and three attempts, or four on a busy machine ($(attempts import-0003))"
+is "$(cat import-0003/log/0*/0* | sed -n '/"op":"pause"/,$p' | grep -c '"op":"begin"')" 0 "and no attempt begins after them"
+like "$(cat import-0003/log/0*/0* | grep -m 1 '"op":"begin"')" '"by":"local-[0-9]+-[123]"' "by the first workers, for which the others wait"
 like "$(cat pattern.out)" 'ended without logging the metric "accuracy"; nothing was logged; metrics.pattern matched 0 of 3 lines; the nearest line: "Epoch 1: acc = 0.13"' \
     "no metric: what the pattern found, and the nearest line"
-is "$(count pattern-0001 exit)" 2 "a run without the metric is not tried again"
+is "$(count pattern-0001 exit)" 2 "a run without the metric is not retried"
 out=$(dl show import-0001)
 like "$out" "^paused after 3 attempts.*: exit status 1: ModuleNotFoundError: No module named 'numpy'" "dl show: the cause"
 like "$out" "^  \\| ModuleNotFoundError" "and the end of the log"
@@ -72,7 +72,7 @@ dl wait import-0001 >out
 is $? 11 "dl wait: exit status"
 like "$(cat out)" "^paused after 3 attempts" "and the cause"
 
-like "$(dl failures import-0003)" '; 3 attempts failed or were lost$' "dl failures: what the pause has stopped is not counted"
+like "$(dl failures import-0003)" '; 3 attempts failed or were lost$' "dl failures: does not count attempts that the pause stopped"
 
 # ---- as soon as one trial logs a metric, all others may begin, however long it trains
 conf alive 'echo epoch 1: accuracy = 0.1; until [ $(ls -d alive-0001/trials/*/a.1 | wc -l) -eq 8 ]; do sleep 0.1; done; echo epoch 3: accuracy = 1'
@@ -85,8 +85,8 @@ runs 11 "resume without a change: paused again" dl resume --local --workers=1 pa
 is "$(attempts pattern-0001)" 6 "after three attempts more"
 sed -i 's/Epoch/epoch/; s/acc/accuracy/' other.sh
 runs 0 "fixed and resumed: completed" dl resume --local pattern-0001
-is "$(count pattern-0001 result)" 12 "all trials have a result, the ones that had failed too"
-is "$(grep -c '^failed: ' out)" 0 "and none has failed"
+is "$(count pattern-0001 result)" 12 "all trials have a result, including those that had failed"
+is "$(grep -c '^failed: ' out)" 0 "and none failed"
 
 # ---- different failures are not a shared fault
 conf mixed 'exit $((DL_TRIAL + 1))' 'max_restarts = 0;'
@@ -132,7 +132,7 @@ if $own_name hostname n1 2>/dev/null; then
     both=$!
     worker n1 both-0001 &
     wait $both $!
-    is "$(dl ls | grep -c '^both-0001 *paused (fault)') $(count both-0001 pause)" "1 1" "a fault of both: paused"
+    is "$(dl ls | grep -c '^both-0001 *paused (fault)') $(count both-0001 pause)" "1 1" "a fault of both hosts: paused"
     [ "$(attempts both-0001)" -le 5 ]
     ok $? "attempts spent ($(attempts both-0001))"
     # meanwhile
@@ -155,11 +155,11 @@ is $? 12 "dl wait"
 runs 12 "a partial experiment can continue" dl continue --local --trials=9 half-0001
 ended most
 is $? 0 "max_failed: completed"
-like "$(cat most.out)" '^failed: 5 of 8 trials: exit status 9: no luck' "the failed ones are reported anyway"
+like "$(cat most.out)" '^failed: 5 of 8 trials: exit status 9: no luck' "failed trials are reported anyway"
 
 # ---- a last line of output is cleaned and shortened
 ended dirty
-is $? 11 "a last line of any bytes"
+is $? 11 "a last line of arbitrary bytes"
 dl show dirty >out 2>&1
 like "$(cat out)" "^paused .*: exit status 1: 0{150}" "is reported"
 is "$(LC_ALL=C tr -d '\n\t -~' <out | wc -c)" 0 "without control characters"
@@ -186,14 +186,14 @@ dies () { # dies NAME STEPS VARIABLES: run one trial of 12 epochs that dies ever
     status=$?
 }
 dies steps 2 ''
-is "$status $(count steps-0001 fail) $(count steps-0001 result)" "0 5 1" "attempts that log new steps are no failures alike, and no restarts"
+is "$status $(count steps-0001 fail) $(count steps-0001 result)" "0 5 1" "attempts that log new steps count neither as equal failures nor as restarts"
 dies files 2 'SILENT = "1";'
-is "$status $(count files-0001 fail) $(count files-0001 result)" "0 5 1" "nor are those that leave newer files"
+is "$status $(count files-0001 fail) $(count files-0001 result)" "0 5 1" "nor do those that leave newer files"
 dies still 2 'NO_FILES = "1";'
-is "$status $(count still-0001 fail)" "11 4" "without progress three of them more are a fault"
+is "$status $(count still-0001 fail)" "11 4" "without progress three more are a fault"
 like "$(cat still.out)" 'Connection closed by peer' "that is reported"
 dies same 0 'SILENT = "1"; NO_FILES = "1";'
-is "$status $(count same-0001 fail)" "11 4" "files that are always the same are no progress"
+is "$status $(count same-0001 fail)" "11 4" "files that never change are not progress"
 like "$(cat same-0001/workers/*.log)" "same-0001 is paused: killed by signal 9" "and the log of the worker says why it ends"
 
 done_testing

@@ -58,12 +58,12 @@ echo 'shards=["a", "b c"]' >>$DL_VALUES
 END
 flow run demo.conf
 is "$? $(last)" "0 $work/flows/demo-0001: completed, 13 tasks run" "a flow of ten steps"
-is "$(sed -n '1p;2p;3p' "$work"/flows/demo-0001/steps/prepare/0/a.1/data.txt | sort -u)" "it's \"\$HOME\"" "values pass the shell as they are, in any quotes"
+is "$(sed -n '1p;2p;3p' "$work"/flows/demo-0001/steps/prepare/0/a.1/data.txt | sort -u)" "it's \"\$HOME\"" "values reach the shell unchanged, in any quotes"
 is "$(log demo-0001/steps/join/0/a.1)" "accuracies 0.1 0.2 0.3, 0.1 0.2 0.3" "fan-in: values"
 is "$(grep -c . "$work"/flows/demo-0001/steps/join/0/a.1/all.txt)" 12 "and files"
 is "$(log demo-0001/steps/each/1/a.1)" "b c b c hi it's \"\$HOME\"" "a list that a step has reported, and a variable"
 is "$(log demo-0001/steps/test/1/a.1)" 2 "after_each"
-is "$(dl flow show demo | awk '$2 == "skipped" { print $1 }' | sort | tr '\n' ' ')" "afterbad bad " "a condition, and what comes after it"
+is "$(dl flow show demo | awk '$2 == "skipped" { print $1 }' | sort | tr '\n' ' ')" "afterbad bad " "a condition, and its dependents"
 is "$(conditions demo bad), $(conditions demo test)" "Succeeded:StepSkipped (its condition is false), Succeeded:StepCompleted" "as conditions"
 is "$(log demo-0001/steps/end/0/a.1)" "completed []" "the exit handler"
 
@@ -72,24 +72,24 @@ flow run demo.conf
 is "$(last)" "$work/flows/demo-0002: completed, 0 tasks run" "a second run runs nothing"
 is "$(conditions demo train)" "Succeeded:StepCached" "and its steps say so"
 flow run demo.conf n=4
-is "$(last)" "$work/flows/demo-0003: completed, 8 tasks run" "another parameter: what depends on it"
+is "$(last)" "$work/flows/demo-0003: completed, 8 tasks run" "another parameter: only what depends on it runs"
 echo "# changed" >other.sh
 flow run demo.conf
 is "$(grep -c '^prepare: cached' "$work/out")" 1 "code = [...]: other code does not matter"
-like "$(cat "$work/out")" '^train 0: ok' "without it all code does"
-like "$(cat "$work/out")" "^dl: since demo-0003 other.sh is new; steps without 'code' depend on all files" "and a line says which"
+like "$(cat "$work/out")" '^train 0: ok' "without it all code matters"
+like "$(cat "$work/out")" "^dl: since demo-0003 other.sh is new; steps without 'code' depend on all files" "and one line says which"
 rm "$work"/flows/demo-0003/steps/train/*/a.1/model.txt "$work"/flows/demo-0001/steps/prepare/0/a.1/data.txt
 flow run demo.conf
-like "$(cat "$work/out")" '^prepare: ok' "an artifact that is gone is made again"
+like "$(cat "$work/out")" '^prepare: ok' "a missing artifact is created again"
 find "$work"/flows/demo-0004/steps/train -name model.txt -exec sh -c 'echo x >$1' sh {} \;
 flow run demo.conf
-like "$(cat "$work/out")" '^train 0: ok' "one that has changed, too"
+like "$(cat "$work/out")" '^train 0: ok' "so is a changed one"
 DL_FREEZE=false flow run demo.conf
 is "$(last)" "$work/flows/demo-0007: completed, 13 tasks run" "without frozen code nothing is cached"
 mkdir "$work/beside"
 cp demo.conf prepare.sh "$work/beside"
 (cd "$work/beside" && DL_DIR=. flow run demo.conf && DL_DIR=. flow run demo.conf)
-is "$(last)" "$work/beside/demo-0002: completed, 0 tasks run" "flows beside the code are none of it"
+is "$(last)" "$work/beside/demo-0002: completed, 0 tasks run" "flows beside the code are not part of it"
 
 # ---- an escaped quote; dl flow names the files that changed since the first run
 cat >quote.conf <<'END'
@@ -97,7 +97,7 @@ name = "quote"; parameters = { text = "a  ;b"; }; steps = { a = { entrypoint = "
 END
 echo 'echo "$1"' >quote.sh
 flow run quote.conf
-is "$(log quote-0001/steps/a/0/a.1)" '"a  ;b' "an escaped quote begins no text in quotes"
+is "$(log quote-0001/steps/a/0/a.1)" '"a  ;b' "an escaped quote does not start a quoted text"
 echo 1 >new.sh
 flow run quote.conf
 like "$(cat "$work/out")" "^dl: since quote-0001 new.sh is new" "the second run says what has changed, too"
@@ -118,7 +118,7 @@ END
 flow run fail.conf
 is "$?" 1 "a flow that fails"
 like "$(cat "$work/out")" "^dl: step breaks failed: exit status 1: not ä mended[?]; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
-is "$(dl flow show fail | awk '/^[a-z]+ / && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is told of it"
+is "$(dl flow show fail | awk '/^[a-z]+ / && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is reported about it"
 is "$(wc -l <"$work/flaky")" 3 "retries"
 is "$(conditions fail flaky), $(conditions fail breaks | tr -cd ' -~'), $(conditions fail rest), $(conditions fail any)" \
     "Succeeded:StepCompleted, Failed:GivenUp (exit status 1: not  mended?), Failed:StepBeforeFailed (breaks), Succeeded:StepCompleted" "the conditions of steps"
@@ -128,9 +128,9 @@ touch "$work/mended"
 flow resume fail
 is "$? $(last)" "0 $work/flows/fail-0001: completed, 3 tasks run" "dl flow resume continues from there"
 is "$(wc -l <"$work/first")" 1 "and runs nothing twice"
-is "$(conditions fail breaks), $(conditions fail rest)" "Succeeded:StepCompleted, Succeeded:StepCompleted" "they have succeeded then"
+is "$(conditions fail breaks), $(conditions fail rest)" "Succeeded:StepCompleted, Succeeded:StepCompleted" "then they have succeeded"
 is "$(cat "$work/ends")" "failed breaks rest
-completed " "the exit handler is reported each time"
+completed " "the exit handler runs each time"
 for what in 'outputs = { x = "x.txt"; };its command did not write the output .x.' 'values = ["v"];its command did not report the value .v.: echo v=' ';it was asked to end'; do
     command=true
     [ "${what%%;*}" ] || command='kill -15 $PPID; sleep 60'
@@ -164,9 +164,9 @@ steps = {
 };
 END
 flow run --workers=8 own.conf
-is "$? $(last)" "0 $flows/own-0001: completed, 8 tasks run" "tasks at once that write one name"
-is "$(xargs <"$flows/own-0001/steps/join/0/a.1/work/all")" "a b c d a b c d" "their outputs, of scripts that know nothing of a folder"
-is "$(wc -l <"$flows/own-0001/steps/tried/0/a.3/work/tries") $(wc -l <"$flows/own-0001/steps/clean/0/a.2/work/tries")" "3 1" "an attempt begins with the files of the one before it, or without"
+is "$? $(last)" "0 $flows/own-0001: completed, 8 tasks run" "concurrent tasks that write one file name"
+is "$(xargs <"$flows/own-0001/steps/join/0/a.1/work/all")" "a b c d a b c d" "outputs of scripts that do not know their folder"
+is "$(wc -l <"$flows/own-0001/steps/tried/0/a.3/work/tries") $(wc -l <"$flows/own-0001/steps/clean/0/a.2/work/tries")" "3 1" "an attempt starts with the files of the previous one, or without"
 # shellcheck disable=SC2011,SC2012
 is "$(ls | xargs) $(ls -d "$flows"/own-0001/code/*/code/own* | wc -l)" "keep.sh own.conf save.sh 1" "nothing is left in the folder, nor beside the copy"
 flow run own.conf
@@ -188,7 +188,7 @@ kill -9 $runner "$(pgrep -f "^[^ ]*dl flow step -- $flows/go-0001")"
 wait $runner
 : >"$work/go.on"
 flow resume go
-is "$? $(cat "$flows"/go-0001/steps/a/0/a.*/log | tail -1) $(ls -d "$flows"/go-0001/code/*/code/own* | wc -l)" "0 2 1" "a step that was killed continues from what it wrote"
+is "$? $(cat "$flows"/go-0001/steps/a/0/a.*/log | tail -1) $(ls -d "$flows"/go-0001/code/*/code/own* | wc -l)" "0 2 1" "a killed step continues from what it wrote"
 cat >hand.conf <<'END'
 name = "hand"; steps = { a = { entrypoint = "sh save.sh a"; }; c = { after = "a"; entrypoint = "cat out/best.txt"; }; };
 END
@@ -244,10 +244,10 @@ done
 # Both runners start an attempt of the step; each must wait for the sweep.
 wait_for 100 sh -c "[ \$(ls $flows/slow-0001/steps/tune/0 | grep -c '^a[.]') -ge 2 ]"
 wait_for 100 grep -q "nothing to resume\|worker" "$flows/slow-0001/steps/tune/0/a.2/log"
-is "$(step slow-0001 tune 's["ok"]')$(dl show "$sweep" | head -1 | grep -o running)" 0running "a step that restarts takes no best so far"
+is "$(step slow-0001 tune 's["ok"]')$(dl show "$sweep" | head -1 | grep -o running)" 0running "a restarted step does not use the best so far"
 : >"$work/go"
 wait_for 250 grep -q completed "$work/slow.1" "$work/slow.2"
-is "$(dl show "$sweep" | head -1 | grep -o completed)$(step slow-0001 use 's["results"][0]["values"]["lr"]')" "completed0.25" "it takes the best when the sweep has ended"
+is "$(dl show "$sweep" | head -1 | grep -o completed)$(step slow-0001 use 's["results"][0]["values"]["lr"]')" "completed0.25" "it uses the best once the sweep has ended"
 timeout 300 dl flow run --local slowflow.conf >"$work/out" 2>&1
 is "$(tail -1 "$work/out") $(step slow-0002 use 's["results"][0]["values"]["lr"]')" "$flows/slow-0002: completed, 0 tasks run 0.25" "and so does the cache"
 
@@ -312,8 +312,8 @@ END
 box () { PATH=$work/fakes:$PATH flow run box.conf; }
 box
 is "$? $(cat "$work/made/o")" "0 podman it's 1  2" "a step in the container of the flow, with its variables"
-like "$(cat "$work/podman.args")" "--volume $work/code:$work/code --volume $work/flows:$work/flows --volume $work/made:$work/made .* r/a:1 /bin/sh" "which sees the run, the code and the folders of outputs"
-is "$(log box-0001/steps/b/0/a.1)" "venv 3" "a step with a virtual environment of its own is in no container"
+like "$(cat "$work/podman.args")" "--volume $work/code:$work/code --volume $work/flows:$work/flows --volume $work/made:$work/made .* r/a:1 /bin/sh" "which has access to the run, the code and the outputs"
+is "$(log box-0001/steps/b/0/a.1)" "venv 3" "a step with its own virtual environment runs in no container"
 is "$(log box-0001/steps/c/0/a.1)" "podman 3" "a step in another container"
 box
 is "$(last)" "$work/flows/box-0002: completed, 0 tasks run" "the second run is cached"
@@ -356,10 +356,10 @@ pid=$!
 wait_for 300 [ -e "$work/begun" ]
 kill $pid
 wait $pid
-is "$? $(step ends saves 's["ok"]') $(conditions ends saves)" "4 0 Suspended:FlowStopped" "a step that was told to end, and ended well, has no result"
+is "$? $(step ends saves 's["ok"]') $(conditions ends saves)" "4 0 Suspended:FlowStopped" "a step that was stopped and exited with 0 has no result"
 flow resume ends
 is "$? $(log ends-0001/steps/saves/0/a.2)" "1 x" "it continues from what it saved"
-is "$(wc -l <"$work/again") $(wc -l <"$work/never")" "3 1" "status 75 does not count, after 78 it is not tried again"
+is "$(wc -l <"$work/again") $(wc -l <"$work/never")" "3 1" "status 75 does not count; status 78 is not retried"
 like "$(cat "$work/out")" "^dl: step never failed: exit status 78: the program reports that a retry cannot help; " "and the reason says so"
 
 # ---- GPUs of this machine: tasks that run at the same time get different ones
@@ -377,10 +377,10 @@ DL_DEVICE_FOLDER=$work/dev timeout 300 dl flow run --local --workers=8 share.con
 runner=$!
 wait_for 100 [ -e "$work/none" ]
 wait_for 100 sh -c "[ \$(ls $work/on.* | wc -l) -eq 2 ]"
-is "$(cd "$flows/share-0001/steps" && echo *) $(log share-0001/steps/one/0/a.1) $(log share-0001/steps/one/1/a.1)" "none one 0 1" "two tasks have a GPU each, others wait, one that needs none does not"
+is "$(cd "$flows/share-0001/steps" && echo *) $(log share-0001/steps/one/0/a.1) $(log share-0001/steps/one/1/a.1)" "none one 0 1" "two tasks have one GPU each, others wait, one that needs none does not"
 : >"$work/share.go"
 wait $runner
-is "$? $(log share-0001/steps/both/0/a.1)" "0 0,1" "and a step may have both"
+is "$? $(log share-0001/steps/both/0/a.1)" "0 0,1" "and a step can have both"
 
 # ---- bad input: one error line each
 bad () { # bad NAME PATTERN TEXT [ARGUMENT...]
@@ -443,7 +443,7 @@ timeout 300 dl flow run --local when.conf >out 2>&1
 is "$? $(dl flow show when | awk '$2 == "skipped" { print $1 }' | sort | tr '\n' ' ')" "0 n1 n2 n3 " "conditions: or, parentheses, not, sums, texts"
 sed -i 's/ n3 = .*/ n3 = { entrypoint = "true"; when = "{kind} > 3"; };/' when.conf
 timeout 300 dl flow run --local when.conf >out 2>&1
-ok $((! $?)) "a text that is compared as a number"
+ok $((! $?)) "a text compared as a number"
 like "$(cat out)" "'when': {kind} > 3: " "is an error, not false"
 bad "too wide" "'foreach' has too many elements" "$H b = { entrypoint = \"x\"; foreach = \"1..100000000\"; }; };"
 E='name = "x"; steps = { v = { entrypoint = "true"; values = ["k", "l"]; }; w = { entrypoint = "true"; values = ["k"]; }; u = { entrypoint = "true"; };
@@ -461,7 +461,7 @@ bad "a parameter" "bad.conf has no parameter 'lt'; did you mean 'lr'" "$H };" lt
 bad "a value" "'lr=x': the value must be a number" "$H };" lr=x
 bad "10000 steps" "more than 20000 settings" "name = \"x\"; steps = { $(seq -f 's%.0f = { entrypoint = "x"; };' 10000) };"
 bad "1500 steps" "1500 steps: at most 1000; 'foreach' runs" "name = \"x\"; steps = { $(seq -f 's%.0f = { entrypoint = "x"; };' 1500) };"
-is "$(ls -d "$work"/flows/x-* 2>/dev/null)" "" "none of them made a flow"
+is "$(ls -d "$work"/flows/x-* 2>/dev/null)" "" "none of them created a flow"
 is "$(dl flow rum x 2>&1)" "dl: no command 'dl flow rum'; did you mean 'run'?" "an unknown word"
 
 # ---- without Slurm
@@ -493,7 +493,7 @@ ln -s "$(command -v dl)" nodot/dl
 echo old >"$work/old.svg"
 refused 1 "^dl: $work/old.svg was not written: dot, of graphviz, cannot be run: No such file or directory; without -o its text is printed$" \
     "no graphviz" env PATH="$PWD/nodot" dl flow graph -o "$work/old.svg" demo.conf
-is "$(cat "$work/old.svg")" old "an old picture stays"
+is "$(cat "$work/old.svg")" old "an old picture is kept"
 if command -v dot >/dev/null; then
     dl flow graph -o "$work/demo.svg" demo.conf
     like "$(cat "$work/demo.svg")" '<svg' "as SVG"
@@ -501,9 +501,9 @@ fi
 like "$(dl flow ls)" '^demo-0001 +completed' "dl flow ls"
 is "$(dl flow ls --json | /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["flows"][0]["state"])')" completed "as JSON"
 chmod g+w "$work/flows/fail-0001"
-like "$(dl flow resume --local fail 2>&1)" 'others may write to this flow' "a folder that others may write to is not run"
+like "$(dl flow resume --local fail 2>&1)" 'others may write to this flow' "a flow in a folder that others can write to does not run"
 chmod g-w "$work/flows/fail-0001"
 echo '#' >>"$work/flows/fail-0001/flow.conf"
-like "$(dl flow resume --local fail 2>&1)" 'flow.conf: it has changed since the flow was created' "nor a flow.conf that has changed"
-like "$(dl flow step demo-0001 0000 train 1 0 2>&1)" 'flow.json has changed since this job was submitted' "nor what the job was not submitted for"
+like "$(dl flow resume --local fail 2>&1)" 'flow.conf: it has changed since the flow was created' "nor does a changed flow.conf"
+like "$(dl flow step demo-0001 0000 train 1 0 2>&1)" 'flow.json has changed since this job was submitted' "nor anything that the job was not submitted for"
 done_testing

@@ -112,9 +112,9 @@ sed -i 's/"random"/"asha"/; s/"loss = {loss}"/"step {step} loss = {loss}"/' beyo
 like "$(dl try beyond.conf 2>&1)" '^length:     it logged steps up to 5, but should train to 1: it does not use \{length\}' "dl try: steps beyond the length"
 timeout 300 dl run --local beyond.conf >out 2>&1
 like "$(cat out)" '^ +[0-9.]+m?s +trial [0-9]+ +length 3 .* logged steps up to 5, beyond 3$' "dl run: the same"
-like "$(cat out)" '^trial [0-9]+ logged steps up to 5, but its segment ends at 3, and others like it: its program does not use \{length\} \(DL_LENGTH\), or' "and in the end"
+like "$(cat out)" '^trial [0-9]+ logged steps up to 5, but its segment ends at 3, and others like it: its program does not use \{length\} \(DL_LENGTH\), or' "and at the end"
 sed 's/for e in 1 2 3 4 5/for e in $(seq {length})/; s/"beyond"/"within"/' beyond.conf >within.conf
-is "$(dl try within.conf 2>&1 | grep -c '^length:')" 0 "dl try: not where it ends there"
+is "$(dl try within.conf 2>&1 | grep -c '^length:')" 0 "dl try: not if it ends there"
 
 # ---- seeds
 conf seed 'python3 train.py --lr={lr}' 'repeats = 3;'
@@ -150,19 +150,19 @@ for m in x y val_metric accuracy_loss error_acc neg_auc 1-acc acc_std time_to_ac
     metric "$m" >>none
     metric "$m" 'smaller_is_better = false;' >>none
 done
-is "$(cat none)" "" "names that say nothing"
+is "$(cat none)" "" "names without a direction"
 for m in accuracy auc f1 reward score; do
     metric $m 'smaller_is_better = false;' >>none
 done
 is "$(cat none)" "" "a direction that is right"
-like "$(metric accuracy 'smaller_is_better = true;')" "is minimised" "one that was given, and is wrong"
-is "$(metric score 'smaller_is_better = true;')" "" "one that was given, of a name that has both meanings"
+like "$(metric accuracy 'smaller_is_better = true;')" "is minimised" "a given direction that is wrong"
+is "$(metric score 'smaller_is_better = true;')" "" "a given direction of an ambiguous name"
 printf 'name = "two"; entrypoint = "dl log loss={x} acc={x}";\nsearcher = { name = "random"; max_trials = 2;\n metric = ("loss", "acc"); };\nhyperparameters = { x = { type = "int"; minval = 0; maxval = 9; }; };\n' >two.conf
 like "$(said two.conf)" "^dl: two.conf:3: 'acc' is minimised" "the second of two metrics"
 sed -i 's/metric/smaller_is_better = [true, false]; &/' two.conf
 silent two "two directions"
 timeout 300 dl run --local two.conf >out 2>&1
-like "$(cat out)" '^metrics: loss, smaller is better; acc, larger is better$' "dl run states them"
+like "$(cat out)" '^metrics: loss, smaller is better; acc, larger is better$' "dl run prints them"
 like "$(dl show two)" '^metrics: loss, smaller is better; acc, larger is better$' "dl show"
 like "$(dl show within 2>&1; dl show beyond)" '^metric: loss, smaller is better$' "and of one"
 done_testing

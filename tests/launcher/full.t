@@ -66,5 +66,5 @@ while read -r command; do
     like "$(grep -F " $command: " tried)" "^7 1 $command: dl: .*: cannot (write|make): No space left on device$" "$command: one line"
 done <commands
 is "$(grep '^changed' tried)" "" "nothing else has changed"
-is "$(sed -n 's/^0 then //p' tried | wc -l)" 4 "all continues when there is room"
+is "$(sed -n 's/^0 then //p' tried | wc -l)" 4 "everything continues once there is room"
 done_testing

@@ -92,8 +92,8 @@ runs 0 "CSV" dl goodput --csv job
 cp out csv
 is "$(row job 41_1)" "allocated=104 queued=71 starting=33 training=36 saving=4 restoring=5 repeated=10 idle=6 unknown=10 " \
     "a job that was requeued"
-is "$(row job 41_2)" "allocated=70 queued=35 starting=10 training=10 restoring=1 repeated=5 idle=40 unknown=4 " "one that hung"
-is "$(row job 41_3)" "queued=175 " "one that never began"
+is "$(row job 41_2)" "allocated=70 queued=35 starting=10 training=10 restoring=1 repeated=5 idle=40 unknown=4 " "a job that hung"
+is "$(row job 41_3)" "queued=175 " "a job that never began"
 is "$(row trial 1)" "allocated=98 queued=50 starting=33 training=36 saving=4 restoring=5 repeated=10 unknown=10 " \
     "a trial of three attempts"
 is "$(row trial 2)" "allocated=60 starting=10 training=10 restoring=1 repeated=5 idle=30 unknown=4 " "the other"
@@ -138,7 +138,7 @@ END
 runs 0 "it runs" dl goodput --csv skew
 cp out csv
 is "$(row trial 1)" "allocated=65 queued=10 starting=10 training=20 unknown=35 " "clocks that differ are not compared"
-is "$(row job 7)" "allocated=175 starting=10 training=20 idle=110 unknown=35 " "what runs counts until its last sign of life"
+is "$(row job 7)" "allocated=175 starting=10 training=20 idle=110 unknown=35 " "a running attempt counts until its last sign of life"
 runs 0 "JSON of it" dl goodput --json skew
 python3 adds_up.py out
 ok $? "adds up"
@@ -157,7 +157,7 @@ schedule "rows that are few" <<'END'
 100  gone w1
 END
 dl goodput --csv once >csv
-is "$(row job 8)" "allocated=100 unknown=100 " "one row, or none, does not show when the training began"
+is "$(row job 8)" "allocated=100 unknown=100 " "one row, or none, does not tell when the training began"
 conf lines 'metrics = { pattern = ["loss {loss}"]; };'
 schedule "rows that are lines" <<'END'
 0    create lines.conf
@@ -174,7 +174,7 @@ schedule "rows that are lines" <<'END'
 50   gone w1
 END
 dl goodput --csv lines >csv
-is "$(row trial 1)" "allocated=50 starting=20 training=20 unknown=10 " "numbers of lines do not show what is done again"
+is "$(row trial 1)" "allocated=50 starting=20 training=20 unknown=10 " "line numbers do not tell what is repeated"
 
 conf gap
 schedule "an attempt without rows between others" <<'END'

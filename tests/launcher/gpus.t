@@ -55,10 +55,10 @@ echo '* 0' >starts
 conf 'gpus_per_trial = 16;'
 run
 is $status 0 "16 GPUs"
-is "$(shape)" "--nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 --partition=big " "the fewest nodes, where all would start at once"
+is "$(shape)" "--nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 --partition=big " "the fewest nodes on which all would start at once"
 is "$(cat out)" "dl: 16 GPUs: 2 nodes with 8 GPUs and 8 ranks each, in partition big; a job would start now" "a line says which"
 is "$(cat scontrol.asked)" "--oneliner show node
---oneliner show partition" "scontrol is asked once for the nodes, and once for the partitions"
+--oneliner show partition" "scontrol is called once for the nodes, and once for the partitions"
 like "$(tr -d ' \n' <g-0001/experiment.conf)" 'gpus_per_trial=16;.*nodes_per_trial=2;.*gpus_per_node=8;.*ranks_per_node=8;.*partition="big"' "the experiment has it"
 echo small >default
 run
@@ -68,7 +68,7 @@ printf '%s\n' '--partition=big 7200' '--partition=small 600' '* none' >starts
 run
 is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --partition=small " "the partition where it starts first"
 like "$(cat out)" '4 nodes with 4 GPUs and 4 ranks each, in partition small; a job would start at 20[-0-9T:]* \(in (10m|9m5.s)' "and when"
-is "$(grep -c preempt out)" 0 "nobody preempts there"
+is "$(grep -c preempt out)" 0 "no other jobs preempt there"
 for tier in 1 50; do
     echo "PartitionName=small AllowGroups=ALL Nodes=b[1-4] PriorityJobFactor=1 PriorityTier=1 PreemptMode=REQUEUE State=UP
 PartitionName=mixed AllowGroups=ALL Nodes=b4 PriorityJobFactor=1 PriorityTier=$tier PreemptMode=OFF State=UP
@@ -80,7 +80,7 @@ rm partitions
 printf '%s\n' '--nodes=2 none' '--nodes=4 300' '* none' >starts
 conf 'gpus_per_trial = 16; partition = "big";'
 run
-is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --partition=big " "a shape that Slurm takes, in the partition that the user wants"
+is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --partition=big " "a shape that Slurm accepts, in the user's partition"
 is "$(grep -c -e --partition=small asked)" 0 "no other one is tried"
 echo '* 0' >starts
 
@@ -104,7 +104,7 @@ is "$(shape)" "--nodes=1 --ntasks=4 --ntasks-per-node=4 --gpus-per-node=4 " "and
 unset SBATCH_PARTITION
 conf 'gpus_per_trial = 8; nodes_per_trial = 2; gpus_per_node = 4;'
 run
-is "$status $(cat scontrol.asked) $(grep -c -e --test-only asked)" "0 --oneliner show partition 0" "all is said: only the size of the partition is asked"
+is "$status $(cat scontrol.asked) $(grep -c -e --test-only asked)" "0 --oneliner show partition 0" "everything is given: only the partition's size is queried"
 conf 'gpus_per_trial = 8; cpus_per_trial = 9;'
 run
 is "$(shape)" "--nodes=2 --ntasks=8 --ntasks-per-node=4 --gpus-per-node=4 --partition=big " "ranks need cores"
@@ -120,13 +120,13 @@ row () { # row RESOURCES SHAPE LINE WHAT: expect this shape and message
     conf "$1"
     run
     is "$status $(shape)" "0 $2" "$4"
-    is "$(cat out)" "$3" "$4: what is said"
+    is "$(cat out)" "$3" "$4: the message"
 }
 row 'slots_per_trial = 1;' '--nodes=1 --ntasks=1 --ntasks-per-node=1 --gpus-per-node=1 ' '' "one GPU"
 [ ! -e scontrol.asked ]
-ok $? "for one GPU nobody is asked"
+ok $? "one GPU needs no query"
 row 'slots_per_trial = 8;' '--nodes=1 --ntasks=1 --ntasks-per-node=1 --gpus-per-node=8 ' '' "as many as a node has"
-is "$(cat scontrol.asked) $(grep -c -e --test-only asked)" "--oneliner show node 0" "for that nodes are looked at"
+is "$(cat scontrol.asked) $(grep -c -e --test-only asked)" "--oneliner show node 0" "so nodes are queried"
 row 'slots_per_trial = 16;' '--nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=8 --partition=big ' \
     'dl: 16 GPUs: 2 nodes with 8 GPUs and 1 rank each, in partition big; a job would start now' "more than a node has"
 row 'slots_per_trial = 8; partition = "cpu,small";' '--nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=4 --partition=cpu,small ' \
@@ -192,7 +192,7 @@ bad 'gpus_per_trial = 8;' 6 "Slurm accepts none of 5 shapes, first 1 x 8 in part
 touch silent
 bad 'gpus_per_trial = 8;' 6 "^dl: scontrol show node: slurm_load_node error: Unable to contact slurm controller; with nodes_per_trial and gpus_per_node Slurm is not asked; --local needs none$" "Slurm does not answer"
 timeout 300 dl run --dry-run g.conf >dir 2>out
-is $? 0 "a dry run does without"
+is $? 0 "a dry run works without it"
 
 # ---- on this machine
 mkdir dev

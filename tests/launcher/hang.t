@@ -110,11 +110,11 @@ watcher 6 3 kill
 wait_for 300 test -e dl-debug-$id.1/watch-0
 like "$(cat dl-debug-$id.1/watch-0)" '^m1 [0-9]+\.[0-9]$' "the watcher's file"
 out=$(timeout 300 dl debug dl-debug-$id.1)
-like "$out" 'dump-1, .*: requested by dl debug' "dl debug asks a step that runs"
+like "$out" 'dump-1, .*: requested by dl debug' "dl debug inspects a running step"
 like "$out" '^ +1 rank  1 +load_batch \(hang\.py:3\)' "where its ranks are"
 out=$(timeout 300 dl debug dl-debug-$id.1)
 like "$out" 'dump-2, .*: requested by dl debug' "and again"
-is "$(cat 1/err)" "" "the watcher says nothing"
+is "$(cat 1/err)" "" "the watcher prints nothing"
 is "$(living 1)" 3 "and the ranks continue"
 finish 1 0 1 2
 is "$? $(cd dl-debug-$id.1 && echo -- *)" "0 -- dump-1 dump-2" "it ends with them"
@@ -122,7 +122,7 @@ is "$? $(cd dl-debug-$id.1 && echo -- *)" "0 -- dump-1 dump-2" "it ends with the
 # ---- a rank that is elsewhere
 finish 0
 is $? 0 "the watcher ends with its ranks"
-like "$(cat 0/err)" '^dl: no progress for 5 s, ending the step: 2 ranks \(0,2\) are in wait \(threading\.py:[0-9]+\) from all_reduce \(hang\.py:5\); rank 1 is in load_batch \(hang\.py:3\); stacks of all ranks: /.*/dump-1$' "who hangs, and where"
+like "$(cat 0/err)" '^dl: no progress for 5 s, ending the step: 2 ranks \(0,2\) are in wait \(threading\.py:[0-9]+\) from all_reduce \(hang\.py:5\); rank 1 is in load_batch \(hang\.py:3\); stacks of all ranks: /.*/dump-1$' "which rank hangs, and where"
 is "$(grep -c dl: 0/err)" 1 "once"
 mkdir alone
 mv "dl-debug-$id.0" alone
@@ -130,7 +130,7 @@ cd alone || exit 1
 d=dl-debug-$id.0
 is "$(cd $d/dump-1 && echo rank-*) $(ls $d/watch-* 2>/dev/null)" "rank-0 rank-1 rank-2 " "the stacks are there, the watcher's file is not"
 out=$(dl debug ./$d)
-like "$out" '^ +2 ranks 0,2 +wait .* from all_reduce \(hang\.py:5\)$' "dl debug: those at one place"
+like "$out" '^ +2 ranks 0,2 +wait .* from all_reduce \(hang\.py:5\)$' "dl debug: the ranks at the same place"
 like "$out" '^ +1 rank  1 +load_batch \(hang\.py:3\)  \[m1\]$' "and the odd one"
 is "$(dl debug $id.0)" "$out" "dl debug JOB.STEP"
 is "$(dl debug --last $id)" "$out" "dl debug JOB"
@@ -139,7 +139,7 @@ cd ..
 # ---- a rank ends, by an exception or a signal
 wait_for 300 grep -q 'dl: rank' 3/err
 like "$(cat 3/err)" '^dl: rank 2 has ended( with status 1)? \(ValueError: no such file of data\), and 2 ranks on m1 wait for it: 2 ranks \(0-1\) are in wait' "the one that ended, and why"
-like "$(dl debug --last dl-debug-$id.3)" '^rank 2 ended: ValueError: no such file of data' "dl debug says it"
+like "$(dl debug --last dl-debug-$id.3)" '^rank 2 ended: ValueError: no such file of data' "dl debug reports it"
 finish 3 0 1
 wait_for 300 grep -q 'dl: rank' 4/err
 like "$(cat 4/err)" '^dl: rank 1 has ended( by signal 9)?, and 2 ranks on m1 wait for it: ' "one that was killed"
@@ -151,7 +151,7 @@ like "$(cat 5/err)" '2 ranks \(0,2\) are in wait .*; rank 1 is stopped \(SIGSTOP
 
 # ---- without "kill" the watcher only reports, with it the ranks end
 wait_for 300 grep -q 'dl: no progress for 5 s: ' 2/err
-is "$(living 2)" 3 "without kill ranks that hang are reported only"
+is "$(living 2)" 3 "without kill, hanging ranks are only reported"
 finish 2 0 1 2
 is "$(grep -c dl: 2/err)" 1 "once"
 for step in 0 5; do
@@ -163,5 +163,5 @@ is "$(grep -v ': 2 of 3 ranks on m1 have made no progress for 9 s while others h
 is "$(living 6)" 3 "all of them"
 touch go
 finish 6 0 2
-is "$? $(find . -maxdepth 1 -name "dl-debug-$id.6" | wc -l)" "0 $(grep -c dl: 6/err)" "a folder in which nothing was written goes"
+is "$? $(find . -maxdepth 1 -name "dl-debug-$id.6" | wc -l)" "0 $(grep -c dl: 6/err)" "an empty folder is removed"
 done_testing

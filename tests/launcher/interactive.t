@@ -55,9 +55,9 @@ while :; do sleep 0.1; done
 END
 out=$(timeout 300 python3 interrupt.py PENDING dl shell)
 is "$?" 9 "^C ends a shell that waits, by srun"
-like "$out" '^dl: job 41: PENDING PartitionConfig; \^C cancels it$' "and why it waits was reported"
-like "$out" 'srun: Force Terminated job 41$' "srun's last words too"
-is "$(cat asked)" "--noheader --format=%F|%K|%T|%r|%L|%k|%Z --jobs=41" "Slurm was asked once"
+like "$out" '^dl: job 41: PENDING PartitionConfig; \^C cancels it$' "and it has reported why it waits"
+like "$out" 'srun: Force Terminated job 41$' "and srun's last message"
+is "$(cat asked)" "--noheader --format=%F|%K|%T|%r|%L|%k|%Z --jobs=41" "Slurm was queried once"
 
 # ---- notebook: the stand-in for sbatch runs the job as a local process
 fake sbatch <<END
@@ -95,12 +95,12 @@ like "$out" '^http://127.0.0.1:23456/\?token=abc-DEF_1$' "the address"
 like "$out" '^  ssh -N -L 23456:127.0.0.1:23456 -J [^ @]+@[^ @]+ [^ @]+@n7$' "the tunnel"
 is "$(xargs <sbatch.args | sed "s|$books|BOOKS|g")" \
     "--parsable --no-requeue --job-name=dl-notebook --output=BOOKS/%j.log --time=1:00 -p gpu BOOKS/job.sh" "sbatch's options"
-is "$(stat -c %a "$books" "$books/42" "$books/42/node" "$books/42/jpserver-1.json" | xargs)" "700 700 600 600" "nobody else reads it"
-is "$(cat "$books/42/given")" none "a token of the environment is not used"
+is "$(stat -c %a "$books" "$books/42" "$books/42/node" "$books/42/jpserver-1.json" | xargs)" "700 700 600 600" "nobody else can read it"
+is "$(cat "$books/42/given")" none "a token in the environment is not used"
 like "$(cat "$books/42/args")" '^--ServerApp.shutdown_no_activity_timeout=300$' "it ends when it is idle"
 like "$(cat "$books/42/args")" '^--ServerApp.ip=127.0.0.1$' "it listens on loopback"
-like "$(cat "$books/42/args")" '^--KernelManager.transport=ipc$' "its kernels do not"
-is "$(stat -c %a "$(dirname "$(cat "$books/42/runtime")")")" 700 "the short name of their folder is the user's"
+like "$(cat "$books/42/args")" '^--KernelManager.transport=ipc$' "its kernels do not listen"
+is "$(stat -c %a "$(dirname "$(cat "$books/42/runtime")")")" 700 "the short name of their folder belongs to the user"
 is "$(grep -c abc-DEF_1 "$books/42/args" sbatch.args "$books/job.sh" | sed 's/.*://' | sort -u)" 0 "the token is on no command line"
 is "$(dl notebook ls)" "42 RUNNING None n7" "ls"
 touch down
@@ -110,27 +110,27 @@ is "$(dl notebook attach | head -1)" "http://127.0.0.1:23456/?token=abc-DEF_1" "
 : >"$books/42.log"
 cp job.pid job.alive
 sh -c 'echo $$' >job.pid # a PID that no longer exists
-like "$(dl notebook attach 2>&1)" "^dl: job 42 has ended; its output: $books/42.log\$" "a killed job's address is not given: its port is anybody's"
+like "$(dl notebook attach 2>&1)" "^dl: job 42 has ended; its output: $books/42.log\$" "a killed job's address is not printed, because anyone can have its port"
 mv job.alive job.pid
 is "$(dl notebook stop)" "job 42 is cancelled" "stop"
 touch pending
 out=$(timeout 300 python3 interrupt.py Resources dl notebook)
 is "$?" 4 "^C ends a notebook that waits"
-like "$out" '^job 42: PENDING Resources; \^C cancels it$' "why it waits was reported"
+like "$out" '^job 42: PENDING Resources; \^C cancels it$' "it has reported why it waits"
 like "$out" 'job 42 is cancelled$' "its job is cancelled"
 dl notebook >pending.out 2>&1 &
 wait_for 60 grep -q PENDING pending.out
 kill -HUP $!
-is "$(dl notebook ls)" "42 PENDING Resources -" "ls knows one that waits"
+is "$(dl notebook ls)" "42 PENDING Resources -" "ls lists a pending one"
 is "$(dl notebook stop)" "job 42 is cancelled" "so does stop"
 rm pending
 is "$(dl notebook ls)" "" "it is gone"
 like "$(dl notebook attach 2>&1)" "^dl: no notebook is running" "nothing to attach to"
 printf '[I 1] hello\n[C 2] Running as root is not recommended.\n\n' >"$books/42.log"
 is "$(dl notebook attach 42 2>&1 | tail -1)" "dl: job 42 has ended: [C 2] Running as root is not recommended.; its output: $books/42.log" "one that has ended, and why"
-like "$(dl notebook attach 43 2>&1)" "^dl: job 43 is not a notebook; 'dl notebook ls' lists them\$" "none of ours"
-like "$(dl notebook stop '1;x' 2>&1)" "^dl: '1;x' is not a job number" "no number"
-like "$(dl notebook strat 2>&1)" "^dl: notebook: 'strat' is not one of ls, attach" "a wrong word"
+like "$(dl notebook attach 43 2>&1)" "^dl: job 43 is not a notebook; 'dl notebook ls' lists them\$" "a job without a notebook"
+like "$(dl notebook stop '1;x' 2>&1)" "^dl: '1;x' is not a job number" "not a number"
+like "$(dl notebook strat 2>&1)" "^dl: notebook: 'strat' is not one of ls, attach" "an unknown word"
 echo '{"port": 23456, "hostname": "n7", "token": "t"}' >answer
 # Slurm expands % in the path of the output file, and removes backslashes from it.
 (
@@ -155,11 +155,11 @@ dl notebook stop >stop.out
 echo '{"port": 23456, "hostname": "127.0.0.1", "token": "", "password": false}' >answer
 like "$(timeout 300 dl notebook 2>&1)" 'has no token: .*: the job is cancelled$' "a server without a token"
 wait_for 60 sh -c '! kill -0 $(cat job.pid)'
-ok $? "is not left alone"
+ok $? "is stopped"
 printf '{"port": 23456, "hostname": "127.0.0.1", "token": "a\\u001b]0;b"}' >answer
-is "$(timeout 300 dl notebook 2>&1 | grep -c "$(printf '\033')")" 0 "a token with control characters is none"
+is "$(timeout 300 dl notebook 2>&1 | grep -c "$(printf '\033')")" 0 "a token with control characters is invalid"
 touch refuse
-like "$(dl notebook 2>&1)" "^dl: sbatch: unrecognized option '--gpu'; Try .sbatch --help. for more information$" "Slurm refuses: all that it says"
+like "$(dl notebook 2>&1)" "^dl: sbatch: unrecognized option '--gpu'; Try .sbatch --help. for more information$" "Slurm rejects: its whole message"
 dl notebook >/dev/null 2>&1
 is $? 6 "with its status"
 rm bin/jupyter-lab

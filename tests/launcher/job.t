@@ -32,13 +32,13 @@ for set in name='"known"' searcher.max_length=5; do
     dl job --local --name=known --set "$set" -- sh -c 'echo "length $DL_LENGTH, known $DL_LENGTH_KNOWN"'
 done >out 2>&1
 is "$(cat known-000[12]/trials/0001/a.1/log)" "length 1, known 0
-length 5, known 1" "a program can tell a length that the user gave"
+length 5, known 1" "a program knows whether the user gave a length"
 
 # ---- a command that names no file of the folder runs in that folder and leaves its files there
 echo old >kept.pt
 runs 0 "a command without code" dl job --local --name=words -- sh -c 'echo "$1 $2"; test "$1" || { echo 1 >made.pt; exit 3; }' sh '[--resume {resume_dir}/made.pt]' '[--from {resume_dir}/kept.pt]'
 is "$(cat words-0001/trials/0001/a.*/log)" " 
---resume $work/made.pt" "continues from the file that it left in the folder, not from one that was there before"
+--resume $work/made.pt" "continues from the file that it left in the folder, not from an older one"
 rm made.pt kept.pt
 
 # ---- the reason is the program's last line, not what Slurm prints about the step
@@ -56,7 +56,7 @@ print(*(datetime.fromtimestamp(c["time"], timezone.utc).strftime("%Y-%m-%dT%H:%M
 }
 is "$(utc_times Asia/Tokyo)" "$(utc_times America/New_York)" "--json has the same times in Tokyo and in New York"
 utc=$(utc_times UTC | grep -oE '^[^ ]+:') tokyo=$(TZ=UTC-9 dl show noise | sed -n 's/^ *Created *since \([^ ]* [^ ]*\) .*/\1/p')
-is "$(date -u -d "$tokyo +0900" +%Y-%m-%dT%H:%M:)" "$utc" "dl show has those of the place"
+is "$(date -u -d "$tokyo +0900" +%Y-%m-%dT%H:%M:)" "$utc" "dl show has local times"
 
 # ---- a program that dies at once
 runs 1 "one that dies at once fails" dl job --local --name=dies -- sh -c 'echo no module named x; exit 1'
@@ -86,7 +86,7 @@ is "$(job progress 'echo $DL_ATTEMPT >>file; dl log --step=$DL_ATTEMPT loss=1; t
 is "$(job codes 'test $DL_ATTEMPT = 2 || exit 137; exit 3' 'restart_policy = "exit_code";')" "1 Failed:RoleFailed 2" \
     "exit_code: 137 restarts, 3 does not"
 is "$(job table 'test $DL_ATTEMPT = 2 || exit 3; exit 137' 'restart_policy = "exit_code"; exit_codes = ("3: restart", "4-255: fail");')" \
-    "1 Failed:RoleFailed 2" "a table of one's own"
+    "1 Failed:RoleFailed 2" "the user's own table"
 is "$(job late 'sleep 600' 'active_deadline = "0:00:02";')" "1 Failed:DeadlineExceeded 1" "active_deadline"
 
 # ---- a job that starts suspended
@@ -95,7 +95,7 @@ timeout 300 dl job --local waits.conf >out 2>&1
 is "$? $(conditions waits)" "0 Suspended:ExperimentPaused" "suspend = true: nothing runs"
 like "$(cat out)" "suspended; 'dl resume waits-0001' starts it" "and says so"
 timeout 300 dl resume --local waits >out 2>&1
-is "$? $(conditions waits) $(attempts waits)" "0 Succeeded:TrainingCompleted 1" "dl resume begins it"
+is "$? $(conditions waits) $(attempts waits)" "0 Succeeded:TrainingCompleted 1" "dl resume starts it"
 
 # ---- after the job has finished
 printf 'name = "gone";\nentrypoint = "true";\njob = { ttl_after_finished = 0; };\n' >gone.conf

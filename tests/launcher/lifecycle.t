@@ -55,7 +55,7 @@ try 2 'is running: only an experiment that has ended can be continued' dl contin
 try 2 'is running: only an experiment that has ended can be archived' dl archive slow
 try 9 "is running: 'dl stop' ends it" dl rm slow-0001
 try 10 'is still running after 0.2 s' dl wait --timeout 0.2 slow
-like "$(dl show slow)" "^worker local-[0-9]+-1 on [^ ]+: trial [1-4] to 5(,|$)" "show: workers and what they train"
+like "$(dl show slow)" "^worker local-[0-9]+-1 on [^ ]+: trial [1-4] to 5(,|$)" "show: workers and their trials"
 like "$(dl show slow)" "^last: created by $(id -un), 20" "show: who did what last"
 dl wait slow >wait.out 2>&1 &
 waiter=$!
@@ -89,9 +89,9 @@ try 3 "no trial '7'" dl retry slow 7
 is "$(state slow-0001)" completed "nothing of that changed it"
 try 0 '^slow: completed after .* 6 trials' dl continue --local --trials 6 slow
 is "$(count slow-0001 result) $(count slow-0001 continue)" "6 1" "two more trials"
-is "$(echo "$out" | awk '$1 ~ /^[0-9.]*s$/ { print $2, $3 }' | sort | tr '\n' ' ')" "trial 5 trial 6 " "a line for the new ones alone"
+is "$(echo "$out" | awk '$1 ~ /^[0-9.]*s$/ { print $2, $3 }' | sort | tr '\n' ' ')" "trial 5 trial 6 " "one line for the new ones only"
 try 0 '^slow: completed' dl continue --local --length 9 slow
-is "$(dl show --json slow | grep -c '"length": *"\{0,1\}9')" 6 "all trials are longer"
+is "$(dl show --json slow | grep -c '"length": *"\{0,1\}9')" 6 "all trials train for longer"
 
 conf grid 'name = "grid"; max_length = 1;' '"dl log loss=1"'
 sed -i 's/maxval = 1;/& count = 3;/' grid.conf
@@ -106,7 +106,7 @@ begin stop
 try 0 "stop-0001: stopped; .*run 'dl continue' to continue" dl stop stop
 wait $pid
 is $? 4 "run ends with a stop"
-is "$(count stop-0001 fail)" 0 "a stop is no failure"
+is "$(count stop-0001 fail)" 0 "a stop does not count as a failure"
 try 0 'is already stopped' dl stop stop
 try 2 "was stopped; run 'dl continue' to continue" dl resume --local stop
 try 0 'killed; running trials end' dl kill stop
@@ -146,15 +146,15 @@ jobs_of jobs
 slurm 0 ''
 like "$(dl show jobs)" '^job 42: workers 3-4$' "show: jobs"
 PATH=$work/bin:$PATH dl pause jobs >out 2>&1
-is "$(cat cancelled)" "--state=PENDING -- 42 41" "a pause takes the jobs that wait out of the queue"
+is "$(cat cancelled)" "--state=PENDING -- 42 41" "a pause cancels pending jobs"
 slurm 1 'scancel: error: Kill job error on job id 41: Access/permission denied'
 out=$(PATH=$work/bin:$PATH dl kill jobs 2>&1)
 is $? 0 "kill, although Slurm refuses"
-like "$out" 'its jobs were not cancelled: scancel: .*permission denied' "which it says"
-is "$(tail -1 cancelled)" "-- 42 41" "it asked for both"
+like "$out" 'its jobs were not cancelled: scancel: .*permission denied' "and says so"
+is "$(tail -1 cancelled)" "-- 42 41" "it tried both"
 jobs_of over
 slurm 1 'scancel: error: Kill job error on job id 41: Invalid job id specified'
-is "$(PATH=$work/bin:$PATH dl kill over 2>&1 | wc -l)" 1 "a job that is over is no news"
+is "$(PATH=$work/bin:$PATH dl kill over 2>&1 | wc -l)" 1 "a job that has ended is not reported"
 jobs_of none
 rm bin/scancel
 ln -s "$(command -v dl)" bin/dl
@@ -181,24 +181,24 @@ try 0 'already has the label best' dl label slow-0001 best
 try 2 'without commas and blanks' dl label slow-0001 a,b
 try 2 'without commas and blanks' dl label slow-0001 ''
 try 2 'must be 1 to 63 bytes of UTF-8' dl label slow-0001 "$(printf 'caf\351')"
-is "$(dl label slow-0001 "$(printf 'a\nb')" 2>&1)" "dl: label: 'a;b' must be 1 to 63 bytes of UTF-8 without commas and blanks" "one line, whatever is in it"
+is "$(dl label slow-0001 "$(printf 'a\nb')" 2>&1)" "dl: label: 'a;b' must be 1 to 63 bytes of UTF-8 without commas and blanks" "one line, whatever the label contains"
 try 2 '^dl: usage' dl label slow-0001
 dl label retry-0001 best paper >/dev/null
 like "$(dl ls)" 'retry-0001 .* best,paper$' "ls: labels"
 is "$(dl ls --label best | awk 'NR > 1 { print $1 }' | tr '\n' ' ')" "retry-0001 slow-0001 " "ls --label"
-like "$(dl ls --label=betst 2>&1)" "^dl: no experiment with the label 'betst' in . \(--all lists archived ones; set the folder" "a label that none has is reported"
+like "$(dl ls --label=betst 2>&1)" "^dl: no experiment with the label 'betst' in . \(--all lists archived ones; set the folder" "an unknown label is reported"
 try 0 'label best taken off' dl label --undo slow-0001 best
 try 0 'does not have the label best' dl label --undo slow-0001 best
 try 0 "archived; 'dl ls --all' shows it" dl archive slow
 try 0 'is already archived' dl archive slow
 is "$(dl ls | grep -c '^slow')" 0 "ls hides it"
-like "$(dl ls --all)" '^slow-0001 .* yes$' "ls --all does not"
-like "$(dl show slow)" 'completed \(archived\)' "show says it"
+like "$(dl ls --all)" '^slow-0001 .* yes$' "ls --all prints it"
+like "$(dl show slow)" 'completed \(archived\)' "show prints it"
 try 0 'shown again' dl archive --undo slow
-is "$(dl ls | grep -c '^slow')" 1 "ls shows it again"
+is "$(dl ls | grep -c '^slow')" 1 "ls prints it again"
 try 0 'no more attempts start on node7' dl exclude slow node7
 try 0 'node7 is already excluded: by hand' dl exclude slow node7
-like "$(dl show slow)" '^machine node7 is excluded: by hand$' "show: machines that are excluded, and why"
+like "$(dl show slow)" '^machine node7 is excluded: by hand$' "show: excluded nodes, and why"
 try 0 'may start on node7 again' dl exclude --undo slow node7
 try 0 'node7 is not excluded' dl exclude --undo slow node7
 try 2 'not a machine name' dl exclude slow 'a b'
@@ -211,7 +211,7 @@ is "$(dl logs lines 1 | wc -l)" 3000 "logs"
 is "$(dl logs --lines 3 lines 1 | tr '\n' ' ')" "2999 3000 end" "logs --lines"
 is "$(dl logs -n 2500 lines 1 | head -1)" 502 "logs -n"
 is "$(dl logs -n 0 lines 1)" "" "logs -n 0"
-is "$(dl logs -n 9999 lines 1 | head -1)" 1 "more lines than there are"
+is "$(dl logs -n 9999 lines 1 | head -1)" 1 "more lines than exist"
 try 3 'lines-0001: trial 1 has no attempt 9 yet' dl logs --attempt 9 lines 1
 try 2 'the number of the trial is missing: dl logs lines TRIAL' dl logs lines
 program twice.sh <<'END'
@@ -231,14 +231,14 @@ follower=$!
 wait_for 300 grep -q 'attempt 1' followed.out
 touch followed
 wait $follower
-is "$(tr '\n' ' ' <followed.out)" "attempt 1 more ==> trial 1, attempt 2 <== attempt 2 more " "logs -f continues to the next attempt, and ends with the trial"
+is "$(tr '\n' ' ' <followed.out)" "attempt 1 more ==> trial 1, attempt 2 <== attempt 2 more " "logs -f continues with the next attempt, and ends with the trial"
 wait $pid
 is "$(timeout 300 dl logs --follow --attempt 1 twice 1 | tr '\n' ' ')" "attempt 1 more " "logs -f of one attempt"
 
 # ---- --set and fork
 try 0 '^same: searcher sobol, metric loss .* 3 workers' dl preview --set 'name="same"' --set 'searcher.name="sobol"' --set resources.workers=3 slow.conf
 out=$(dl run --dry-run --set searcher.max_trails=3 --set 'searcher.metric=7' --set name=x --set nokey slow.conf 2>&1)
-is $? 2 "--set of what is wrong"
+is $? 2 "--set of an invalid value"
 is "$(echo "$out" | cut -c1-55)" "--set name=x: the text after = is not a value (a string
 --set nokey: must be KEY=VALUE
 --set searcher.max_trails=3: unknown key 'searcher.max_
@@ -251,9 +251,9 @@ is $? 0 "a fork, made from another folder"
 like "$(dl show lines | head -1)" "^$work/lines-0001: " "the name alone is still the old one"
 like "$(cat lines-fork-0001/experiment.conf)" 'k = 0.30000000000000004;' "its file keeps all digits"
 like "$(cat lines-fork-0001/log/000000/00000001)" "\"dir\":\"$work\"" "it runs where the first one did"
-like "$(dl show lines-fork-0001)" "^forked from $work/lines-0001$" "show: where it comes from"
+like "$(dl show lines-fork-0001)" "^forked from $work/lines-0001$" "show: its origin"
 cmp -s lines-0001/experiment.conf lines.conf
-ok $? "a file that was not changed is kept as it is"
+ok $? "an unchanged file is kept"
 try 0 '^lines: completed' dl fork --local lines-0001
 cmp -s lines-fork-0002/experiment.conf lines.conf
 ok $? "in a fork, too"
@@ -276,7 +276,7 @@ done
 END
 conf script 'name = "random"; max_trials = 2; max_length = 3;' '"sh script.sh {length} {lr} {attempt_dir} [{resume_dir}]"' \
     'metrics = { pattern = "epoch {step}: loss {loss}"; };'
-runs 0 "a script with files of its own" dl run --local script.conf
+runs 0 "a script with its own files" dl run --local script.conf
 try 0 'trial 2 was trained to length 3, and the fork trains to 3: it starts from scratch; with --set searcher.max_length=L' dl fork --local script-0001 2
 try 0 'script: completed' dl fork --local --set searcher.max_length=5 script-0001 2
 like "$(cat script-fork-0002/trials/0001/a.1/log)" '^seed [0-9]* goes on from 3 with deep last $' "a fork continues from the files of the trial"
@@ -323,10 +323,10 @@ export FAIL="$work/folder-fork-0001"
 try 0 'folder: completed' dl fork --local --set searcher.max_length=5 folder-0001 2
 unset FAIL
 is "$(head -qn1 folder-fork-0001/trials/0001/a.?/log | xargs)" "goes on from 3, attempt 1 goes on from 3, attempt 2" "a fork of it continues, too"
-is "$(cat folder-fork-0001/source/deep/more folder-fork-0001/trials/0001/deep/more folder-0001/trials/0002/deep/more | xargs) $(dl show --values folder-fork-0001 1 | awk '$1 == "loss" { print $2 }' | xargs)" "3 5 3 4 5" "with copies of its own"
+is "$(cat folder-fork-0001/source/deep/more folder-fork-0001/trials/0001/deep/more folder-0001/trials/0002/deep/more | xargs) $(dl show --values folder-fork-0001 1 | awk '$1 == "loss" { print $2 }' | xargs)" "3 5 3 4 5" "with its own copies"
 try 0 'reproduced' dl reproduce folder-fork-0001 1
 try 0 'trial 2 was trained to length 3, and the fork trains to 3' dl fork --local folder-0001 2
-is "$(head -qn1 folder-fork-0002/trials/0001/a.1/log)" "goes on from 0, attempt 1" "one to the same length begins anew, and says so"
+is "$(head -qn1 folder-fork-0002/trials/0001/a.1/log)" "goes on from 0, attempt 1" "a fork to the same length starts over, and says so"
 
 cp "$srcdir"/contrib/examples/digits/digits.csv.gz .
 ln -s "$builddir/contrib/examples/digits/digits" digits
@@ -351,7 +351,7 @@ try 0 'digits: completed' dl fork --local --file tune.conf digits-0001 1
 is "$(cat digits-fork-0002/trials/*/a.1/log | grep -c '^restored epoch 3')" 2 "with --file each trial begins with it"
 timeout 300 dl rm digits-0001 >/dev/null
 [ -f digits-fork-0002/source/a.1/ckpt/00000003.h5 ]
-ok $? "which stays when its experiment is removed"
+ok $? "which is kept when its experiment is removed"
 
 # ---- rm
 mkdir precious
@@ -390,10 +390,10 @@ try 0 'busy-0001: removed' dl rm --force busy-0001
 pkill -CONT -f "worker --slot local-.*-1 -- $work/busy-0001$"
 wait $pid
 [ ! -e busy-0001 ]
-ok $? "a worker that wakes up makes nothing of it again"
+ok $? "a worker that wakes up recreates nothing of it"
 
 # ---- shell completion of names
 like "$(dl --complete show)" '^slow-0001$' "completion of names"
-is "$(dl --complete run | grep -c slow-0001)" 0 "where one is meant"
+is "$(dl --complete run | grep -c slow-0001)" 0 "where one is expected"
 is "$(cd / && dl --complete show --dir "$work" | grep -c '^slow-0001$')" 1 "under --dir"
 done_testing

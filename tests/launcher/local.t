@@ -40,7 +40,7 @@ is "$(count grid-0001 fail)" 0 "none failed"
 like "$(dl show grid-0001)" '^ +[0-9]+ completed +2 +0.002 +0.002 .* 0.001 +(a b|c.d)$' "the best trial has the value logged last"
 [ -f grid-0001/trials/0001/a.1/metrics.h5 ]
 ok $? "metrics.h5"
-like "$(dl show grid 1)" 'loss +3 +' "a call without --step is one further"
+like "$(dl show grid 1)" 'loss +3 +' "a call without --step counts one further"
 like "$(dl ls)" 'grid-0001 +completed +grid +100% +6' "ls"
 dl show --json grid | python3 -c 'import json,sys; assert len(json.load(sys.stdin)["trials"]) == 6'
 ok $? "show --json"
@@ -50,7 +50,7 @@ mkdir gap
 cp -r grid-0001 gap/gap-0001
 touch gap/gap-0001/log/000000/99999999 gap/gap-0001/log/000000/note.txt
 dl show gap/gap-0001 >/dev/null 2>err
-is $? 0 "names that are no entries are passed over"
+is $? 0 "names that are not entries are ignored"
 rm gap/gap-0001/log/000000/00000002
 { timeout 300 dl show gap/gap-0001 >/dev/null 2>gap.err; echo $? >gap.status; } &
 gap=$!
@@ -63,7 +63,7 @@ is $? 0 "metrics by pattern"
 is "$(count print-0001 result)" 5 "5 results"
 like "$(dl logs print 1)" '^step 3: loss=0\.' "logs"
 like "$(dl show --values print 1)" ' loss +3 ' "the step is read from the line"
-like "$(cat out)" 'trial 1 +length 1 +loss 0\.' "lines of progress where there is no terminal"
+like "$(cat out)" 'trial 1 +length 1 +loss 0\.' "progress lines without a terminal"
 
 # ---- the same seed gives the same trials
 timeout 300 dl run --local print.conf >/dev/null
@@ -86,11 +86,11 @@ timeout 300 dl run --local asha.conf >out
 is $? 0 "asha with bad trials"
 is "$(count asha-0001 end)" 1 "ended once"
 is "$(cat asha-0001/log/0*/0* | grep '"op":"begin"' | grep -c '"x"')" 9 "9 trials"
-is "$(cat asha-0001/log/0*/0* | grep '"op":"fail"' | grep -c '"trial":3,')" 3 "trial 3 was tried 1 + 2 times"
-is "$(count asha-0001 exit)" 2 "and then given up, as one without the metric at once"
+is "$(cat asha-0001/log/0*/0* | grep '"op":"fail"' | grep -c '"trial":3,')" 3 "trial 3 ran 1 + 2 times"
+is "$(count asha-0001 exit)" 2 "then dl gave it up; one without the metric at once"
 like "$(dl show asha 3)" 'exit status 3' "show says why"
 like "$(dl show asha 4)" 'exit status 137 \(Killed\)' "a killed trainer was retried"
-is "$(cat asha-0001/log/0*/0* | grep '"op":"fail"' | grep -c 'ended without logging')" 1 "no metric is a failure"
+is "$(cat asha-0001/log/0*/0* | grep '"op":"fail"' | grep -c 'ended without logging')" 1 "a missing metric is a failure"
 like "$(dl show asha)" '^ +2 .* nan' "NaN is a bad trial"
 is "$(cat asha-0001/log/0*/0* | grep '"op":"result"' | grep -o '"trial":[0-9]*,"attempt":[0-9]*,.*"length":[0-9]*' | sed 's/"attempt":[0-9]*,.*"length"/"length"/' | sort | uniq -d)" "" \
     "no segment has two results"
@@ -100,7 +100,7 @@ conf fail 'name = "random"; max_trials = 3;' '"exit 1"' 'max_restarts = 0;'
 runs 1 "all trials failed: exit status" dl run --local fail.conf
 like "$(dl ls)" 'fail-0001 +failed' "and state"
 timeout 300 dl resume --local fail >/dev/null 2>&1
-is $? 2 "one that has failed is not resumed"
+is $? 2 "a failed experiment is not resumed"
 
 # ---- prepared metrics files: removed if no metric came, and not required
 conf spare 'name = "grid"; max_length = 1;' '"./spare.sh {trial_dir}"' 'metrics = { pattern = "loss={loss}"; }; max_restarts = 0;'
@@ -113,11 +113,11 @@ esac
 echo "loss=$DL_TRIAL"
 END
 timeout 300 dl run --local spare.conf >out 2>&1
-is "$(count spare-0001 result)" 5 "a worker whose files for metrics to come are removed continues"
+is "$(count spare-0001 result)" 5 "a worker continues if its spare files for metrics are removed"
 is "$(cd spare-0001/trials && find . -name metrics.h5 | sort | tr -d '\n')" \
     ./0001/a.1/metrics.h5./0003/a.1/metrics.h5./0004/a.1/metrics.h5./0005/a.1/metrics.h5./0006/a.1/metrics.h5 \
-    "a file of metrics for each attempt that has some, and for no other"
-is "$(find spare-0001 -name '.[0-9a-f]*')" "" "nothing made ahead is left"
+    "one file of metrics for each attempt with metrics, and for no other"
+is "$(find spare-0001 -name '.[0-9a-f]*')" "" "no spare file is left"
 
 # ---- damage is reported
 entry=$(ls print-0001/log/0*/0* | tail -1)

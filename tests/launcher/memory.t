@@ -46,18 +46,18 @@ is "$(python3 -c 'import json; print(json.load(open("half-0001/trials/0001/a.1/h
 conf ints './gpu.sh {n}' 'name = "random"; max_trials = 1;' \
     'n = { type = "int"; minval = 30; maxval = 30000; default = 4096; on_oom = "halve"; };' 'max_restarts = 0;'
 runs 0 "an integer" dl run --local ints.conf
-is "$(entries ints-0001 fail | sed 's/.*"hparams":{"n":\([0-9]*\)}.*/\1/' | tr '\n' ' ')" "2048 1024 512 256 128 64 32 " "powers of two stay what they are"
+is "$(entries ints-0001 fail | sed 's/.*"hparams":{"n":\([0-9]*\)}.*/\1/' | tr '\n' ' ')" "2048 1024 512 256 128 64 32 " "powers of two remain powers of two"
 conf bound './gpu.sh {n}' 'name = "random"; max_trials = 1;' \
     'n = { type = "int"; minval = 50; maxval = 30000; default = 110; on_oom = "halve"; };' 'max_restarts = 1;'
-runs 1 "no value that is small enough: it has failed" dl run --local bound.conf
+runs 1 "no value is small enough: the trial fails" dl run --local bound.conf
 is "$(entries bound-0001 fail | grep -c '"free"') $(entries bound-0001 fail | wc -l)" "1 3" "which counts"
 conf plain './gpu.sh {n}' 'name = "random"; max_trials = 1;' 'n = { type = "int"; minval = 50; maxval = 300; };' 'max_restarts = 1;'
 timeout 300 dl run --local plain.conf >out 2>&1
-is "$(entries plain-0001 fail | grep -c '"x"') $(entries plain-0001 fail | wc -l)" "0 2" "without the mark nothing is halved"
+is "$(entries plain-0001 fail | grep -c '"x"') $(entries plain-0001 fail | wc -l)" "0 2" "without on_oom nothing is halved"
 
 conf many './gpu.sh {n}' 'name = "random"; max_trials = 20;' 'n = { type = "int"; minval = 1; maxval = 128; on_oom = "halve"; };'
 timeout 300 dl run --local many.conf >out 2>&1
-like "$(dl failures many)" 'n >= (4[1-9]|[5-9].): 100 % of these trials failed, ' "dl failures counts by the value that was tried first"
+like "$(dl failures many)" 'n >= (4[1-9]|[5-9].): 100 % of these trials failed, ' "dl failures counts by the first value"
 
 bad () { # bad EXPECTED WHAT: expect an error for bad.conf
     refused 2 "$1" "$2" dl run --dry-run bad.conf
@@ -103,7 +103,7 @@ export ASKED="$work/asked" WANTS=8192 SAYS=
 conf grow 'dl log loss=1' 'name = "random"; max_trials = 2;' 'x = { type = "float"; minval = 0; maxval = 1; };' \
     'resources = { ranks_per_node = 2; workers = 1; memory = "4G"; max_memory = "16G"; }; max_restarts = 0; max_failed = 1;'
 timeout 300 dl run --detach grow.conf >/dev/null 2>&1
-like "$(cat asked)" ' --mem=4G ' "at first a job has what the experiment says"
+like "$(cat asked)" ' --mem=4G ' "the first job has the memory of the experiment file"
 in_job () { # in_job JOB MIB COMMAND...: run it as a task of this job
     job=$1 mib=$2
     shift 2
@@ -124,7 +124,7 @@ like "$(sed -n 3p asked)" ' --mem=9G ' "and again"
 work_in 103 9216 grow-0001
 is $status 0 "until it is enough"
 is "$(count grow-0001 result) $(count grow-0001 fail)" "2 2" "the other trial started with it"
-is "$(wc -l <asked)" 3 "nobody asked for more"
+is "$(wc -l <asked)" 3 "no job requested more"
 
 timeout 300 dl run --detach --set 'resources.max_memory="5G"' grow.conf >/dev/null 2>&1
 export WANTS=80000
@@ -140,7 +140,7 @@ timeout 300 dl run --detach grow.conf >/dev/null 2>&1
 export SAYS="Memory specification can not be satisfied"
 work_in 101 4096 grow-0003
 is "$(count grow-0003 exit)" 1 "Slurm has no such job: the trial has failed"
-like "$(dl show grow-0003)" '^memory: 4G for each trial.*; Slurm has no more$' "the others have what there is"
+like "$(dl show grow-0003)" '^memory: 4G for each trial.*; Slurm has no more$' "the others have results"
 like "$(dl show grow-0003 1)" 'last failure: out of memory: Slurm has no job with 6G for each trial$' "and the reason"
 like "$(cat asked.scontrol)" '^requeue 101_1$' "its worker continues"
 
@@ -152,11 +152,11 @@ dir=$(timeout 300 dl run --no-workers grow.conf)
 put "$dir" '{"op": "begin", "by": "u", "trial": 1, "length": 1, "x": [0.5]}'
 put "$dir" '{"op": "fail", "by": "u", "trial": 1, "attempt": 1, "free": true, "memory": 9000000000000000000}'
 put "$dir" '{"op": "fail", "by": "u", "trial": 1, "attempt": 2, "free": true, "memory": -1}'
-is "$(dl show "$dir" | grep -c '^memory')" 0 "more than the experiment allows counts for nothing"
+is "$(dl show "$dir" | grep -c '^memory')" 0 "more than the experiment allows is ignored"
 put "$dir" '{"op": "fail", "by": "u", "trial": 1, "attempt": 3, "free": true, "x": [0.25]}'
 like "$(dl show "$dir" 1)" '"x": 0.25' "another point"
 put "$dir" '{"op": "fail", "by": "u", "trial": 1, "attempt": 4, "free": true, "x": [7]}' 2>/dev/null
-runs 5 "a point that is none is damage" dl show "$dir"
+runs 5 "an invalid point is damage" dl show "$dir"
 like "$(cat out)" 'a trial goes on where there is no point' "and is named"
 
 # ---- Slurm killed a worker with its step: its successor requests more memory

@@ -74,7 +74,7 @@ if [ "${1:-}" = full ]; then
     cat /dev/zero >full/fill2 2>/dev/null
     fresh
     (sampler DL_MONITOR_DIR="$work/full" dl sample 1 2>err)
-    is "$?$(grep -c 'No space left on device; nothing is sampled' err)" 71 "a full disk: no monitor, and a word"
+    is "$?$(grep -c 'No space left on device; nothing is sampled' err)" 71 "a full disk: no monitor, and one line"
     end_ranks
     umount full
     done_testing
@@ -102,9 +102,9 @@ for path in sys.argv[1:]:
 print(len(sys.argv) - 1)' killed/*.h5)
 is $? 0 "13 monitors killed at different moments: h5py opens every file"
 [ "$files" -ge 7 ]
-ok $? "there were some ($files)"
+ok $? "some files exist ($files)"
 wait_for 300 no_monitors
-ok $? "and what they had started is gone"
+ok $? "and their child processes are gone"
 end_ranks
 
 # ---- NVIDIA
@@ -121,12 +121,12 @@ last $f gpu/0/busy gpu/0/memory gpu/0/memory_size gpu/0/power gpu/0/temperature 
     gpu/0/pcie_rx gpu/0/pcie_tx gpu/0/sm gpu/0/tensor gpu/2/busy rank/0/gpu/0 rank/1/gpu/1 rank/0/gpu/1 >last
 is "$(values 1-3)" "43.0 20971520000.0 85899345920.0" "GPU 0: load and memory"
 is "$(values 4-7)" "512.5 65.0 1980.0 2619.0" "GPU 0: power, heat, clocks"
-is "$(values 8-11)" "1.0 0.0 0.0 1.0" "why they are slow"
-is "$(values 12-15)" "7000000.0 3000000.0 10.75 none" "PCIe; SMs where the driver tells"
+is "$(values 8-11)" "1.0 0.0 0.0 1.0" "why their clocks are low"
+is "$(values 12-15)" "7000000.0 3000000.0 10.75 none" "PCIe; SMs if the driver reports them"
 is "$(values 16)" none "a GPU of another step is not sampled"
-is "$(values 17-19)" "0.0 0.0 none" "whose process is on which"
+is "$(values 17-19)" "0.0 0.0 none" "which process uses which GPU"
 out=$(dl monitor)
-like "$out" '^ *1 m1 .* 1 +12% +7\.8 GiB$' "dl monitor has GPUs"
+like "$out" '^ *1 m1 .* 1 +12% +7\.8 GiB$' "dl monitor prints GPUs"
 like "$out" '^2 ranks on 1 node, .*: 2 GPUs were busy 28 % \(rank 1: 12 %\), their SMs 7 %, memory 20 GiB of 80 GiB, 356 W each; a rank kept 0\.0 of 1 core busy' "and the summary"
 DL_MONITOR_DIR="$work" dl monitor --summary $id.0 2>err
 like "$(cat err)" '^dl: 2 ranks on 1 node' "as srun prints it"
@@ -179,28 +179,28 @@ is "$(last plain/dl-monitor-${id}1.0/m1.h5 gpu/0/idle gpu/1/idle)" "60.0 60.0" "
 DL_MONITOR_DIR="$work/plain" dl monitor --summary ${id}1.0 2>err
 like "$(cat err)" '^dl: GPU 1 of m1 was idle at the end, for 1m00s or more$' "and the summary"
 is "$(ls plain/dl-monitor-${id}1.0)" "m1.h5
-park" "no mark of an idle node is left"
+park" "no marker of an idle node is left"
 wait_for 300 test -s attempt/idle
-is "$(cat attempt/idle)" "all GPUs were idle for 1 min, and --dl-monitor says park" "in a trial its worker is reported"
+is "$(cat attempt/idle)" "all GPUs were idle for 1 min, and --dl-monitor says park" "in a trial its worker is notified"
 lives trial
 ok $? "which ends the ranks, not the monitor"
 lives some && [ ! -e some/dl-monitor-${id}2.0/park ]
-ok $? "while one GPU works nothing is ended"
+ok $? "nothing ends while one GPU works"
 lives nodes && [ -e nodes/dl-monitor-${id}4.0/m1.idle ] && [ ! -e nodes/dl-monitor-${id}4.0/park ]
-ok $? "nor while another node says nothing"
+ok $? "nor while another node has reported nothing"
 mark=nodes/dl-monitor-${id}4.0
 echo 1 >$mark/m2.idle
 # m1 reports every 33 s.  By its fifth report, m2's mark has not changed for longer than NFS caches.
 wait_for 300 sh -c "[ \$(cat $mark/m1.idle) -ge 5 ]"
 lives nodes && [ ! -e $mark/park ]
-ok $? "nor when it has said so once: its monitor may be gone"
+ok $? "nor if it reported only once, because its monitor may be gone"
 echo 2 >$mark/m2.idle
 wait "$(cat nodes/monitor)"
 ! lives nodes 2>/dev/null && [ -e $mark/park ]
-ok $? "all nodes continue to say that they are idle: the ranks end"
+ok $? "all nodes keep reporting that they are idle: the ranks end"
 is "$(ls $mark)" "m1.h5
 m2.idle
-park" "and the node takes its mark back"
+park" "and the node removes its marker"
 for name in some trial; do
     # shellcheck disable=SC2046
     kill $(cat $name/rank.?)
@@ -229,13 +229,13 @@ sample 3 dl sample 1 /proc "$work/sys"
 last $f gpu/0/busy gpu/1/busy gpu/2/busy gpu/1/memory gpu/1/memory_size gpu/1/power gpu/1/temperature gpu/1/clock ib/mlx5_0/1/rx ib/mlx5_0/1/tx ib/mlx5_0/1/speed >last
 is "$(values 1-3)" "50.0 90.0 none" "AMD's cards, in order"
 is "$(values 4-8)" \
-    "12884901888.0 68702699520.0 305.0 61.0 1700.0" "and what sysfs says of them"
+    "12884901888.0 68702699520.0 305.0 61.0 1700.0" "and their values from sysfs"
 is "$(values 9-11)" "4000.0 8000.0 25000000000.0" "InfiniBand's counters are words of four bytes"
 
 # ---- a full disk
 if private=$(private_mounts); then
     $private sh "$srcdir/tests/launcher/monitor.t" full >full.out 2>&1
-    is "$? $(grep -c '^ok' full.out)" "0 3" "a disk that is full for a while, or for good"
+    is "$? $(grep -c '^ok' full.out)" "0 3" "a disk that is full for a while, or permanently"
     sed 's/^/# /' full.out
 else
     skip "a full disk" "no mounts of one's own"

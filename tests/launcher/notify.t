@@ -51,7 +51,7 @@ is "$(grep -c '^args' curls)" 1 "curl is called once"
 like "$(cat curls)" '^url = "https://hooks.example/T0/secret-word"' "with the URL on its standard input"
 like "$(cat curls)" '^data-raw = "{\\"text\\":\\"all-0001: completed' "and the JSON"
 is "$(grep '^args' curls | grep -c secret)" 0 "the URL is no argument"
-is "$(grep -rl secret-word all-0001 out)" "" "and stands nowhere"
+is "$(grep -rl secret-word all-0001 out)" "" "and is written nowhere"
 
 # ---- trials run in a frozen copy, but the command runs in the user's folder
 rm -f texts curls
@@ -89,14 +89,14 @@ END
     wait_for 60 test -s port
     conf real "echo 'loss=1 \\\"quoted\\\" \\\\\\\\ back'; exit 78" 'webhook = "$HOOK"; on = "failure";'
     HOOK=http://127.0.0.1:$(cat port)/hook/secret timeout 300 dl run --local real.conf >out 2>&1
-    like "$(cat posted)" '^/hook/secret application/json {"text":"real-0001: trial [0-9]+ failed: .*"quoted' "curl posts to what a variable names" || cat out
+    like "$(cat posted)" '^/hook/secret application/json {"text":"real-0001: trial [0-9]+ failed: .*"quoted' "curl posts to the URL in a variable" || cat out
     python3 -c 'import json; [json.loads(line.split(" ", 2)[2]) for line in open("posted")]'
-    ok $? "it is JSON, whatever is in the log"
+    ok $? "it is JSON, whatever the log contains"
     # shellcheck disable=SC2016
     conf answer "echo loss=1" 'webhook = "$HOOK";'
     for case in "fail:server rejects the webhook" "moved:webhook has moved"; do
         HOOK=http://127.0.0.1:$(cat port)/${case%%:*}/secret timeout 300 dl run --local answer.conf >out 2>&1
-        like "$(cat answer-*/workers/* out)" "^dl: notify: curl: the ${case#*:}" "the server says ${case%:*}: nobody was told"
+        like "$(cat answer-*/workers/* out)" "^dl: notify: curl: the ${case#*:}" "the server answers ${case%:*}: the notification failed"
     done
     is "$(grep -rl /secret answer-* out)" "" "without the URL"
     kill $server
@@ -129,11 +129,11 @@ rm -f texts got
 conf early 'echo loss=1; echo the gradient is NaN; until [ -f go ]; do sleep 0.1; done' 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; pattern = "is NaN";'
 PATH=$work/bin:$PATH timeout 300 dl run --local early.conf >out 2>&1 &
 wait_for 200 grep -q '^pattern: early-0001: trial [0-9]: the gradient is NaN; ' texts
-ok $? "a line is reported while its attempt continues"
+ok $? "a line is reported while its attempt runs"
 wait_for 300 test -e early-0001/trials/0002/a.1/log
 dl stop early >out2
 wait_for 300 grep -q '^end: ' texts # sent by whichever process notices first
-is "$(grep -c '^end: ' texts) $(grep '^end: ' texts)" "1 end: early-0001: stopped by $(id -un), 0 of its trials failed; 2 trials" "dl stop tells, who it was"
+is "$(grep -c '^end: ' texts) $(grep '^end: ' texts)" "1 end: early-0001: stopped by $(id -un), 0 of its trials failed; 2 trials" "dl stop reports who did it"
 touch go
 wait
 dl stop early >out2
@@ -145,23 +145,23 @@ is "$(wc -l <texts) $(wc -l <got)" "3 3" "each request once; JSON is a line"
 conf slow "echo loss=1" 'command = "sleep 1000; true"; timeout = 1;'
 search slow
 is $? 0 "a command that hangs is killed, and the sweep completes"
-like "$(cat slow-0001/workers/* out 2>/dev/null)" "notify: /bin/sh: killed after 1 s" "which is said"
+like "$(cat slow-0001/workers/* out 2>/dev/null)" "notify: /bin/sh: killed after 1 s" "and says so"
 conf none "echo loss=1" 'command = "exit 3"; webhook = "url";'
 CURL_STATUS=22
 export CURL_STATUS
 search none
-is $? 0 "nor do statuses"
-like "$(cat none-0001/workers/* out 2>/dev/null)" "notify: curl: the server rejects the webhook" "which are said"
+is $? 0 "nor do error statuses"
+like "$(cat none-0001/workers/* out 2>/dev/null)" "notify: curl: the server rejects the webhook" "which are reported"
 is "$(cat none-0001/workers/* out 2>/dev/null | grep -c secret)" 0 "without the URL"
 name="s
 Bcc: evil@example.org-0001"
 mv all-0001 "./$name"
 PATH=$work/bin:$PATH timeout 300 dl continue --local --trials=5 -- "./$name" >out 2>&1
-like "$(cat mails)" '^-s dl: s Bcc: evil@example.org-0001: end me@example.org' "a folder's name is no header of a mail"
+like "$(cat mails)" '^-s dl: s Bcc: evil@example.org-0001: end me@example.org' "a folder's name cannot become a mail header"
 conf send "echo loss=1" 'mail = "me@example.org";'
 if ! command -v mail >/dev/null; then
     PATH=$work/nomail:$PATH timeout 300 dl run --local send.conf >out 2>&1
-    like "$(cat sendmails)" "^Subject: dl: send-0001: end" "sendmail where there is no mail"
+    like "$(cat sendmails)" "^Subject: dl: send-0001: end" "sendmail if there is no mail"
 fi
 
 # ---- mistakes
@@ -173,7 +173,7 @@ for notify in 'webhook = "https://hooks.example/x";:must be a file with the URL'
 done
 conf wrong "echo loss=1" 'webhook = "url";'
 chmod 644 url
-like "$(dl run --local wrong.conf 2>&1; echo "=$?")" "url: others may read or change it: it must be your own, of mode 0600" "a URL that others may read"
+like "$(dl run --local wrong.conf 2>&1; echo "=$?")" "url: others may read or change it: it must be your own, of mode 0600" "a URL that others can read"
 rm url
 is "$(dl run --local wrong.conf >/dev/null 2>&1; echo $?)" 2 "no such file"
 done_testing

@@ -91,7 +91,7 @@ runs 0 "an experiment that reaches its goal is completed" dl run --local goal.co
 like "$(cat out)" '^searcher.goal \(0.3\) is reached$' "which is reported"
 is "$(count goal-0001 result) $(count goal-0001 begin)" "4 4" "0, 0.1, 0.2 and 0.3, and no further trial begins"
 timeout 300 dl continue --local goal >/dev/null 2>&1
-is "$(count goal-0001 result)" 5 "it continues until it is reached again"
+is "$(count goal-0001 result)" 5 "it continues until the goal is reached again"
 
 # ---- 0.1 prints as 0.1 in all JSON
 is "$(dl show --json goal | grep -oE '"x": [0-9.]+' | sort | tr '\n' ' ')" '"x": 0.0 "x": 0.1 "x": 0.2 "x": 0.3 "x": 0.4 ' "dl show --json"
@@ -135,7 +135,7 @@ like "$(cat out)" "^best $best$" "dl run: the mean, not the luckiest seed"
 like "$(dl show luck)" "^best $best$" "dl show"
 like "$(dl wait luck)" "^best $best$" "dl wait"
 like "$(dl best luck)" "^best val_acc 0\.901 .*: point 3, trials 7 to 9 of luck-0001$" "dl best"
-like "$(dl best luck)" "^trial 8 is nearest to the mean: val_acc 0.901$" "and the repeat that stands for it"
+like "$(dl best luck)" "^trial 8 is nearest to the mean: val_acc 0.901$" "and the repeat that represents it"
 like "$(cat note)" "9 trials; best $best\"" "notify"
 is "$(dl best --json luck | python3 -c 'import json, sys; b = json.load(sys.stdin); print(b["point"], b["n"], b["trial"], round(b["metrics"]["val_acc"], 9), b["hyperparameters"])')" \
     "3 3 8 0.901 {'lr': 0.3}" "dl best --json"
@@ -155,7 +155,7 @@ is "$(grep -o '<tr><td>[0-9]*–[0-9]*' luck.html | wc -l)" 3 "and no others"
 sed 's/"luck"/"lack"/; s/entrypoint = "/&[ {lr}{repeat} = 0.10 ] \&\& exit 1; /' luck.conf >lack.conf
 timeout 300 dl run --local lack.conf >out 2>&1
 like "$(cat out)" "^best $best$" "a mean of fewer repeats is not the best"
-is "$(dl show --csv --columns=trial,n lack | tail -n 3 | tr '\n' ' ')" "1,2 2,2 3,2 " "it comes last, with its n"
+is "$(dl show --csv --columns=trial,n lack | tail -n 3 | tr '\n' ' ')" "1,2 2,2 3,2 " "it is listed last, with its n"
 sed 's/"lack"/"none"/; s/{lr}{repeat} = 0.10/{repeat} = 2/' lack.conf >none.conf
 timeout 300 dl run --local none.conf >out 2>&1
 like "$(cat out)" "^best val_acc 0.9005 \(mean of 2 of 3, deviation 0.00071\): point 3" "unless no point has all"
@@ -207,9 +207,9 @@ EOF2
 sed -i "s|FILE|$work/file|g; s|GO|$work/go|" slow.conf
 timeout 300 dl run --local slow.conf >out 2>&1 &
 wait_for 100 sh -c 'dl show slow 2>/dev/null | grep -q " 7/27 "'
-ok $? "a trial at work has its step and its segment's length"
+ok $? "a running trial has its step and its segment's length"
 like "$(dl show slow 1)" '^  now at 7 of 27: loss 2, [0-9.]+s ago, [0-9.]+ a second$' "its newest value, age and rate"
-like "$(dl show slow)" '^worker .*: trial 1 to 27, at 7: loss 2, [0-9.]+s ago' "its worker says so, too"
+like "$(dl show slow)" '^worker .*: trial 1 to 27, at 7: loss 2, [0-9.]+s ago' "so does its worker"
 dl show --json slow | python3 -c 'import json, sys; t = json.load(sys.stdin)["trials"][0]; assert t["step"] == 7 and t["value"] == 2 and t["target"] == 27 and t["age"] >= 0 and 1 < t["rate"] < 6, t'
 ok $? "and --json"
 is "$(dl show slow 1 | grep -c 'no progress')" 0 "it makes progress"
@@ -217,7 +217,7 @@ age () { # age FOLDER: make its files 10 minutes old
     find "$1" -type f -exec touch -d '10 minutes ago' {} +
 }
 age slow-0001/trials/0001/a.1
-like "$(dl show slow 1)" '^  no progress since [-0-9]+ [0-9:]+, for 1[0-9]m[0-9]+s: attempt 1 has printed, logged and saved nothing$' "a trial that is silent: since when"
+like "$(dl show slow 1)" '^  no progress since [-0-9]+ [0-9:]+, for 1[0-9]m[0-9]+s: attempt 1 has printed, logged and saved nothing$' "a silent trial: since when"
 dl show --json slow 1 | python3 -c 'import json, sys, time; p = json.load(sys.stdin)["no_progress"]; assert 600 <= time.time() - p["since"] < 1200 and p["why"] == "attempt 1 has printed, logged and saved nothing", p'
 ok $? "and --json"
 touch go
@@ -227,7 +227,7 @@ wait
 sed "s/\"slow\"/\"idle\"/; s|$work/file|$work/none|; s|$work/go|$work/never|; s/max_restarts = 1/max_restarts = 9/" slow.conf | sed "s|touch [^;]*;||" >idle.conf
 dl run --local idle.conf >out 2>&1 &
 wait_for 100 sh -c 'dl show idle | grep -q "^worker "'
-ok $? "a worker is at work"
+ok $? "a worker is running"
 like "$(dl show idle | head -n 1)" ': running, searcher' "the experiment runs"
 kill -9 $!
 wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is left: the last one ended .* ago, searcher"'
@@ -239,6 +239,6 @@ wait_for 100 sh -c 'dl show rest 2>/dev/null | grep -q " 7/27 "'
 dl pause rest >out 2>&1
 wait $!
 age rest-0001/trials/0001/a.1
-like "$(dl show rest 1)" '^  no progress since [-0-9]+ [0-9:]+, for 1[0-9]m[0-9]+s: ExperimentPaused[^;]*; attempt 2 has not begun$' "a trial that waits: since when, and why"
+like "$(dl show rest 1)" '^  no progress since [-0-9]+ [0-9:]+, for 1[0-9]m[0-9]+s: ExperimentPaused[^;]*; attempt 2 has not begun$' "a waiting trial: since when, and why"
 is "$(dl show --csv --columns=state,seconds slow | awk -F, 'NR == 2 { print $1, ($2 > 1.2) }')" "failed 1" "a failed trial has the time of its attempts"
 done_testing

@@ -40,12 +40,12 @@ ok $? "the program's options were found"
 awk 'NR == FNR { common[$1]; next } FILENAME == "documented" { has[$0]; next } !($0 in has) && !($2 in common)' common documented program >missing
 is "$(cat missing)" "" "every option of a command is in a manual"
 is "$(comm -13 program documented)" "" "every option of a manual exists"
-is "$(uniq -d all)" "" "no option of a command is in two places"
+is "$(uniq -d all)" "" "no option of a command is documented twice"
 
 # ---- commands
 for c in $commands; do
     dl "$c" --help | grep -q "usage: dl $c"
-    ok $? "$c has a help"
+    ok $? "$c has help"
 done
 is "$(sed -n 's/^\.SS dl \([a-z-]*\).*/\1/p; s/^\\fBdl \([a-z]*\\*-*[a-z]*\)\\fR.*/\1/p' "$srcdir"/doc/dl-*.1 | tr -d '\\' | sort -u | tr '\n' ' ')" \
     "$(echo "$commands" | sort | tr '\n' ' ')" "each command has its page, and each page its commands"

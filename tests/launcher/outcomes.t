@@ -98,16 +98,16 @@ runs 0 "two metrics" dl run --local two.conf
 events two-0001 'sorted((x["trial"], x["metric"], x["metrics"]) for x in e if x.get("op") == "result")' >got
 is "$(cat got)" "[(1, 1.0, [1.0, 9.0]), (2, 2.0, [2.0, 8.0]), (3, 20.0, [20.0, 7.0]), (4, 'nan', ['nan', 0.0])]" \
     "values of the last step that has both, the newest of a step"
-like "$(dl show two)" '^ *1\* +completed .* 1 +9 ' "the front has a star, the second metric a column"
-like "$(dl show two)" '^ *2 +completed' "who is beaten has none"
-like "$(dl show two)" '^best loss 1:' "best is of the first metric"
+like "$(dl show two)" '^ *1\* +completed .* 1 +9 ' "the front has stars, the second metric has a column"
+like "$(dl show two)" '^ *2 +completed' "a dominated trial has none"
+like "$(dl show two)" '^best loss 1:' "best uses the first metric"
 like "$(dl show two 3)" '^  size: 7' "all metrics of one trial"
 dl show --json two | python3 -c 'import json,sys; t=json.load(sys.stdin)["trials"]; assert [x["trial"] for x in t if x["pareto"]] == [1], t'
 ok $? "the front in JSON"
 conf oneof 'name = "random"; max_trials = 1;' '"dl log --step 1 loss=1; dl log --step 2 size=1"' 'max_restarts = 0;'
 sed -i 's/metric = "loss"/metric = ["loss", "size"]/' oneof.conf
 timeout 300 dl run --local oneof.conf >out 2>&1
-like "$(dl show oneof 1)" 'all 2 metrics \("loss", "size"\) at one step' "a metric that is missing is reported"
+like "$(dl show oneof 1)" 'all 2 metrics \("loss", "size"\) at one step' "a missing metric is reported"
 
 # ---- slow experiments, which run while the tests continue; their checks come below
 # hold: an open attempt without a live worker must not keep an expired experiment open
@@ -153,14 +153,14 @@ out=$(timeout 300 dl continue --local --set searcher.max_gpu_hours=0.0012 budget
 is "$? $([ "$(count budget-0001 begin)" -gt "$begun" ]; echo $?) $(count budget-0001 end)" "0 0 2" "and continues with a higher one"
 like "$(dl show budget)" 'max_gpu_hours \(0.0012\) is used up' "until that is used up"
 conf rungs 'name = "asha"; max_trials = 100; max_length = 9; divisor = 3; max_gpu_hours = 0.0006;' '"sleep 0.4; dl log loss=1"'
-runs 0 "also with trials that are paused or due" dl run --local rungs.conf
+runs 0 "also with paused or due trials" dl run --local rungs.conf
 like "$(dl show rungs)" 'stopped early' "which then have stopped early"
-is "$(dl show rungs --json | grep -c 'ended early')" 0 "one word for it"
+is "$(dl show rungs --json | grep -c 'ended early')" 0 "it has one name"
 
 conf hours 'name = "random"; max_trials = 500; max_hours = 0.0005;' '"sleep 0.7; dl log loss=1"'
 runs 0 "max_hours ends the experiment" dl run --local hours.conf
 is "$(count hours-0001 expire) $(count hours-0001 end)" "1 1" "one expire, one end"
-is "$(count hours-0001 park) $(count hours-0001 fail)" "0 0" "what ran got its result"
+is "$(count hours-0001 park) $(count hours-0001 fail)" "0 0" "running trials got results"
 is "$(events hours-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("expire", "begin")][-1]')" expire \
     "nothing begins after it"
 like "$(dl show hours)" 'max_hours \(0.0005\) is over' "show says so"
@@ -168,7 +168,7 @@ conf late 'name = "random"; max_trials = 3; max_hours = 0.0005;' '"sleep 2.5; dl
 timeout 300 dl run --local late.conf >out 2>&1
 like "$(dl continue --local late 2>&1)" "max_hours \(0.0005\) have passed: run 'dl continue --set searcher.max_hours=HOURS late-0001' to continue with more" "dl continue names the option for more"
 [ "$(count late-0001 result)" -lt 3 ]
-ok $? "of which not all trials had the time"
+ok $? "before all trials had run"
 timeout 300 dl continue --local --set searcher.max_hours=100 late >out 2>&1
 is "$? $(count late-0001 result) $(count late-0001 end) $(dl show late | grep -c 'is over')" "0 3 2 0" "with a higher limit they have"
 # attempts that began before the limit get no more time either
@@ -180,7 +180,7 @@ conf repeat 'name = "random"; max_trials = 2; repeats = 2;' '"[ {repeat} = $DL_R
 runs 0 "repeats" dl run --local repeat.conf
 is "$(events repeat-0001 'sorted((x["trial"], x["metric"]) for x in e if x.get("op") == "result")')" \
     "[(1, 0.0), (2, 1.0), (3, 0.0), (4, 1.0)]" "DL_REPEAT and {repeat}"
-is "$(events repeat-0001 'len({str(x["x"]) for x in e if x.get("op") == "begin"})')" 2 "a point each pair"
+is "$(events repeat-0001 'len({str(x["x"]) for x in e if x.get("op") == "begin"})')" 2 "one point per pair"
 
 # ---- reports: the searcher stops trials while they run
 ended median
@@ -202,27 +202,27 @@ is $? 0 "a stopped trial whose worker died is not trained again"
 rm deaf.sh
 is "$(events deaf-0001 '[(x["op"], x.get("stopped", False)) for x in e if x.get("trial") == 4 and x["op"] not in ("begin", "report")]')" \
     "[('lost', False), ('result', True)]" "its result is that of its last report"
-is "$(count hours-0001 report)" 0 "other searchers have no reports"
+is "$(count hours-0001 report)" 0 "other searchers get no reports"
 
 # ---- exit statuses of a trainer
 conf again 'name = "random"; max_trials = 1;' '"[ $DL_ATTEMPT -gt 2 ] || exit 75; dl log loss=1"' 'max_restarts = 0;'
 runs 0 "status 75 twice, then success" dl run --local again.conf
 is "$(events again-0001 '[(x["op"], x.get("free")) for x in e if x.get("op") in ("fail", "result", "exit")]')" \
-    "[('fail', True), ('fail', True), ('result', None)]" "is no failure"
-is "$(grep -c failed out)" 0 "and none is reported"
+    "[('fail', True), ('fail', True), ('result', None)]" "does not count as a failure"
+is "$(grep -c failed out)" 0 "and is not reported"
 conf ever 'name = "random"; max_trials = 1;' '"exit 75"'
 runs 1 "status 75 for ever" dl run --local ever.conf
 is "$(count ever-0001 fail) $(count ever-0001 exit)" "21 1" "is retried 20 times"
 conf never 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || exit 78; dl log loss=1"'
 runs 0 "status 78" dl run --local never.conf
-is "$(count never-0001 fail) $(count never-0001 exit)" "1 1" "gives up at once"
+is "$(count never-0001 fail) $(count never-0001 exit)" "1 1" "dl gives up at once"
 like "$(dl show never 1)" 'exit status 78: the program reports that a retry cannot help' "and says why"
 
 # ---- log_policies
 conf cancel 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || { echo bad shape; exit 1; }; dl log loss=1"' \
     'log_policies = ( { name = "shape"; pattern = "bad s.ape"; action = "cancel_retries"; } );'
 runs 0 "policy cancel_retries" dl run --local cancel.conf
-is "$(count cancel-0001 fail) $(count cancel-0001 exit)" "1 1" "gives up at once"
+is "$(count cancel-0001 fail) $(count cancel-0001 exit)" "1 1" "dl gives up at once"
 like "$(dl show cancel 1)" 'last failure: policy shape: bad shape; exit status 1$' "and says why"
 conf label 'name = "random"; max_trials = 1;' '"echo RuntimeError: CUDA out of memory. Tried 2 GiB; exit 1"' 'max_restarts = 2;'
 timeout 300 dl run --local label.conf >out 2>&1
@@ -234,14 +234,14 @@ timeout 300 dl run --local nolabel.conf >out 2>&1
 like "$(dl show nolabel 1)" 'last failure: exit status 1: RuntimeError: CUDA out of memory. Tried 2 GiB$' "it can be switched off"
 conf bus 'name = "random"; max_trials = 3;' '"echo GPU fell off the bus; exit 1"' \
     'log_policies = ( { name = "bus"; pattern = "off the bus"; action = "exclude_node"; } );'
-runs 8 "policy exclude_node on the only machine" dl run --local bus.conf
+runs 8 "policy exclude_node on the only node" dl run --local bus.conf
 why="machine $(hostname) is excluded: policy bus: GPU fell off the bus; exit status 1"
-like "$(cat out)" "^$why\$" "says which machine was excluded, and why"
+like "$(cat out)" "^$why\$" "says which node was excluded, and why"
 like "$(cat out)" "no worker is left: this machine is excluded from the experiment" "and how it ended"
 like "$(dl show bus)" "^$why\$" "so does show"
 is "$(count bus-0001 exclude)" 1 "it is excluded once"
 is "$(events bus-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("exclude", "begin")][-1]')" exclude \
-    "nothing begins there any more"
+    "nothing starts there any more"
 like "$(cat out)" 'trial [0-9]+ +failed \(1\): policy bus' "the failure counts"
 is "$(count bus-0001 exit)" 0 "the trial stays open"
 runs 76 "a worker there ends with status 76" dl worker --slot x bus-0001
@@ -270,13 +270,13 @@ pid=$!
 wait_for 300 sh -c "! kill -0 $pid"
 kill -9 $pid 2>/dev/null
 wait $pid
-is $? 0 "the third worker of a place ends the experiment"
+is $? 0 "the third failed worker of a slot ends the experiment"
 is "$(events gone-0001 '[(x["op"], x["attempt"], x.get("why")) for x in e if x.get("op") in ("fail", "lost", "result")]')" \
     "[('fail', 1, 'out of memory'), ('lost', 2, 'PREEMPTED: Slurm preempted its job'), ('result', 3, None)]" \
-    "memory is the trainer's failure, preemption is not"
+    "running out of memory is a failure, preemption is not"
 like "$(cat gone-0001/trials/0001/asked.2)" '^7_1$' "the one that asks says so"
 is "$(cat asked)" "-j 8.0 -o State -n -P
--j 7_1 -X -D -n -P -o State" "sacct was asked once after each end: for the step before, and the run before"
+-j 7_1 -X -D -n -P -o State" "sacct was called once after each end: for the step before, and the run before"
 
 # ---- a command that exists but cannot be executed
 conf noexec 'name = "random"; max_trials = 1;' '["/"]' 'max_restarts = 0;'

@@ -616,6 +616,6 @@ fork
 reproduce
 scale 2
 END
-is "$(ls -d out.d o.h5 bad.html bad-0001/code* 2>/dev/null)" "" "no file of what could not be read"
+is "$(ls -d out.d o.h5 bad.html bad-0001/code* 2>/dev/null)" "" "no file of data that could not be read"
 is "$(diff -rq first-0001 bad-0001 | grep -c '')" 1 "the damaged experiment is left as it was"
 done_testing

@@ -28,7 +28,7 @@ if command -v /usr/sbin/sendmail >/dev/null || command -v /usr/lib/sendmail >/de
 else
     hidden "$dl" run --local told.conf >out 2>&1
     like "$(cat told-0001/workers/* out 2>/dev/null)" \
-        "dl: notify: cannot send mail: neither 'mail' nor 'sendmail' could be run \(Permission denied\)" "neither is there"
+        "dl: notify: cannot send mail: neither 'mail' nor 'sendmail' could be run \(Permission denied\)" "neither exists"
     timeout 300 env PATH="$work/bin" "$dl" run --local told.conf >out 2>&1
     like "$(cat told-0002/workers/* out 2>/dev/null)" \
         "dl: notify: cannot send mail: neither 'mail' nor 'sendmail' could be run \(No such file or directory\)" \
@@ -37,20 +37,20 @@ fi
 printf '#!/bin/sh\ncat >"%s/sent"\n' "$work" >bin/sendmail
 chmod +x bin/sendmail
 hidden "$dl" run --local told.conf >out 2>&1
-like "$(cat sent)" '^Subject: dl: told-000[0-9]: end' "sendmail is tried where there is no mail"
+like "$(cat sent)" '^Subject: dl: told-000[0-9]: end' "sendmail is tried if there is no mail"
 rm sent
 printf 'no program\n' >bin/mail
 hidden "$dl" run --local told.conf >out 2>&1
-like "$(cat sent)" '^Subject: dl: told-000[0-9]: end' "and where there is one that may not be run"
+like "$(cat sent)" '^Subject: dl: told-000[0-9]: end' "and if mail is not executable"
 rm -f sent
 printf '#!/nonexistent/interpreter\n' >bin/mail
 chmod +x bin/mail
 hidden "$dl" run --local told.conf >out 2>&1
-like "$(cat sent)" '^Subject: dl: told-000[0-9]: end' "or whose interpreter is not there"
+like "$(cat sent)" '^Subject: dl: told-000[0-9]: end' "or has no interpreter"
 rm -f sent
 printf '#!/bin/sh\ncat >/dev/null\nexit 67\n' >bin/mail
 hidden "$dl" run --local told.conf >out 2>&1
-like "$(cat told-000*/workers/* out 2>/dev/null)" 'dl: notify: mail: exit status 67' "a mail that fails has been sent by nobody else"
+like "$(cat told-000*/workers/* out 2>/dev/null)" 'dl: notify: mail: exit status 67' "a mail that fails is not sent in another way"
 is "$([ -e sent ] && echo sent)" "" "so sendmail is not tried"
 { echo 'name = "hook"; notify = { webhook = "url"; };'; cat conf; } >hook.conf
 (umask 077 && echo "https://hooks.example/T0/secret-word" >url)
@@ -74,10 +74,10 @@ cat >gone.conf <<'END'
 name = "gone"; entrypoint = ["nosuchprogram"]; max_restarts = 0; environment = { variables = { PATH = "/"; }; };
 END
 sed 1d conf >>gone.conf
-like "$(hidden "$dl" run --local gone.conf 2>&1)" "exit status 127: there is no such command" "a trial's command that is nowhere"
+like "$(hidden "$dl" run --local gone.conf 2>&1)" "exit status 127: there is no such command" "a trial's command that does not exist"
 printf 'no program\n' >bin/forbidden
 sed 's/nosuchprogram/forbidden/; s/gone/forbidden/' gone.conf >forbidden.conf
-like "$(hidden "$dl" run --local forbidden.conf 2>&1)" "exit status 126: the command cannot be run" "and one that may not be run"
+like "$(hidden "$dl" run --local forbidden.conf 2>&1)" "exit status 126: the command cannot be run" "and one that is not executable"
 
 # ---- the Python package calls dl
 . "$srcdir/tests/python/site.sh"

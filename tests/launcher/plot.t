@@ -51,8 +51,8 @@ printf '\342\240\200\342\240\200\n\342\240\200 rungs-0001: history\n loss\n\342\
 END2
 fi
 PATH=$work/six:$PATH dl plot --term=block rungs >out 2>&1
-is "$? $(head -n 2 out | tr -s ' ' | tr '\n' '|')" "0  rungs-0001: history| loss|" "block: what the axis has is above it"
-is "$(grep -c "$(printf '\342\240\200')" out)" 0 "and there are blanks where nothing is"
+is "$? $(head -n 2 out | tr -s ' ' | tr '\n' '|')" "0  rungs-0001: history| loss|" "block: the axis covers the data"
+is "$(grep -c "$(printf '\342\240\200')" out)" 0 "and empty places are blank"
 PATH=$work/six:$PATH dl plot --term=kitty rungs >out 2>&1
 is "$? $(head -c 3 out | od -An -tx1 | tr -d ' ')" "0 1b5f47" "kitty: where the cursor is"
 
@@ -63,7 +63,7 @@ for what in history curves parallel; do
         is "$? $(cat out)" "0 $what.$kind" "$what as $kind"
     done
 done
-is "$(head -c 4 history.png | tail -c 3) $(head -c 4 history.pdf) $(grep -c '<svg' history.svg)" "PNG %PDF 1" "they are that"
+is "$(head -c 4 history.png | tail -c 3) $(head -c 4 history.pdf) $(grep -c '<svg' history.svg)" "PNG %PDF 1" "they have that format"
 python3 -c 'import xml.dom.minidom as m; m.parse("history.svg"); m.parse("parallel.svg")' 2>/dev/null
 ok $? "the SVG is XML"
 
@@ -110,14 +110,14 @@ for what in history curves "scatter opt" "scatter other" parallel; do
     ok $? "$what: the SVG is XML"
 done
 is "$(ls pwned* 2>/dev/null)" "" "none of them is a command"
-like "$(dl plot hostile scatter other --term=dumb)" "a’b" "they are shown"
+like "$(dl plot hostile scatter other --term=dumb)" "a’b" "they are printed"
 # gnuplot startup files, which anyone who can write here could plant
 echo "system('touch pwned9')" >.gnuplot
 cp .gnuplot gnuplotrc
 GNUPLOT_LIB=$work HOME=$work dl plot rungs >out 2>&1
 is "$? $(ls pwned* 2>/dev/null)" "0 " "gnuplot reads no other file"
 dl plot rungs -o '|touch pwned10;.svg' >out 2>&1
-is "$? $(ls pwned* 2>/dev/null)" "0 " "the name of a file is no command"
+is "$? $(ls pwned* 2>/dev/null)" "0 " "the name of a file is not a command"
 ls '|touch pwned10;.svg' >/dev/null 2>&1
 ok $? "but a name"
 done_testing

@@ -50,27 +50,27 @@ is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "--workers ad
 # ---- a task is missing: Slurm has 101_2 and 102_1, then only 102_1
 printf '101 2 PENDING\n102 1 RUNNING\n' >tasks
 resume
-is "$status $asked" "0 0" "one pending, one that is about to begin"
+is "$status $asked" "0 0" "one pending, one starting"
 printf '102 1 PENDING\n' >tasks
 resume
 is "$status $asked" "0 1" "one is missing: one is added"
 is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "no more"
-is "$(cat q-0001/log/0*/0* | grep '"op":"scale"' | grep -o '"slots":"[^"]*"')" '"slots":"101_1 101_2"' "those that Slurm does not have are to end"
+is "$(cat q-0001/log/0*/0* | grep '"op":"scale"' | grep -o '"slots":"[^"]*"')" '"slots":"101_1 101_2"' "those that Slurm does not know will end"
 work_in 101_2
-is "$? $(count q-0001 begin)" "0 0" "if one of them begins anyway it ends at once"
+is "$? $(count q-0001 begin)" "0 0" "if one of them starts anyway it ends at once"
 
 # ---- Slurm does not answer
 rm tasks
 touch refuse
 resume
-is "$status $(cat q-0001/log/0*/0* | grep -c '"slots":')" "6 1" "neither squeue nor sbatch: all stays as it was"
+is "$status $(cat q-0001/log/0*/0* | grep -c '"slots":')" "6 1" "neither squeue nor sbatch: nothing changes"
 rm refuse
 resume
-is "$status $asked" "0 1" "squeue alone does not answer: workers are started"
+is "$status $asked" "0 1" "only squeue does not answer: workers are started"
 is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-2" "all of them"
-is "$(cat q-0001/log/0*/0* | grep '"op":"scale"' | tail -n 1 | grep -o '"slots":"[^"]*"')" '"slots":"102_1 103_1"' "and those before do not double them"
+is "$(cat q-0001/log/0*/0* | grep '"op":"scale"' | tail -n 1 | grep -o '"slots":"[^"]*"')" '"slots":"102_1 103_1"' "and the earlier ones do not double them"
 work_in 103_1
-is "$(count q-0001 begin)" 0 "none of those works"
+is "$(count q-0001 begin)" 0 "none of the earlier ones runs"
 work_in 105_1
 is "$(count q-0001 result)" 4 "the new ones do"
 
@@ -95,7 +95,7 @@ is "$? $(tail -n 1 asked | grep -o -e '--time=[^ ]*' -e '--mem=[^ ]*' | tr '\n' 
 like "$(tail -n 1 cancelled)" '^--state=PENDING' "tasks with the old limit are cancelled"
 task=$(cat t-0001/log/0*/0* | sed -n 's/.*"op":"submit".*"job":"\([0-9]*\)".*/\1/p' | tail -n 1)
 SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=$task SLURM_ARRAY_TASK_ID=1 timeout 300 dl worker t-0001 >>said 2>&1
-is "$? $(count t-0001 result)" "0 4" "its workers take the new file"
+is "$? $(count t-0001 result)" "0 4" "its workers use the new file"
 is "$(dl wait t 2>&1 | head -n 1)" "$work/t-0001: completed, 4 trials" "and it completes"
 
 # ---- dl retry does the same
@@ -130,12 +130,12 @@ left_over () { # left_over NAME STATE ASKS: run such a worker; squeue fails ASKS
     events="$(count "$1-0001" park) $(count "$1-0001" fail) $(cat "$1"-0001/log/0*/0* | grep -c '"free":true')"
 }
 left_over ended CANCELLED 0
-is "$status $events" "0 1 0 0" "a worker that was left over by its job ends, and its trial has not failed"
+is "$status $events" "0 1 0 0" "a worker that outlives its job ends, and its trial does not fail"
 like "$(tail -n 1 said)" '^dl: the job of this worker has ended; it ends, too$' "it says so"
 left_over forgotten '' 0
-is "$status $events" "0 1 0 0" "also where Slurm does not know the job any more"
+is "$status $events" "0 1 0 0" "also if Slurm no longer knows the job"
 left_over deaf RUNNING 2
-is "$events" "0 3 1" "slurmctld is waited for; what has failed meanwhile does not count"
+is "$events" "0 3 1" "it waits for slurmctld; failures meanwhile do not count"
 left_over gone COMPLETING 2
 is "$status $events" "0 1 0 0" "it comes back, and the job has ended"
 left_over alive RUNNING 0

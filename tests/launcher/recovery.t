@@ -38,12 +38,12 @@ wait $pid
 is $? 4 "run ends as paused"
 like "$(dl ls)" 'slow-0001 +paused' "state paused"
 is "$(count slow-0001 park)" 2 "its trials were parked"
-like "$(cat slow-0001/trials/*/a.1/log)" '^stopped' "a trainer that a shell started had its time to save"
+like "$(cat slow-0001/trials/*/a.1/log)" '^stopped' "a trainer started by a shell had time to save"
 touch go
 timeout 300 dl resume --local slow >out
 is $? 0 "resume"
 is "$(count slow-0001 result)" 4 "each trial has its result"
-is "$(count slow-0001 fail)" 0 "a pause is no failure"
+is "$(count slow-0001 fail)" 0 "a pause does not count as a failure"
 rm go
 
 # ---- kill -9 of workers and of dl run in the middle of a sweep
@@ -59,7 +59,7 @@ touch calm
 wait $pid
 is $? 0 "workers were killed, the sweep completes"
 is "$(count kill-0001 result)" 8 "each trial has one result"
-is "$(count kill-0001 fail)" 0 "a dead worker is no failed trial"
+is "$(count kill-0001 fail)" 0 "a dead worker does not make a trial fail"
 lost=$(count kill-0001 lost)
 [ "$lost" -ge 1 ]
 ok $? "lost attempts were taken over ($lost)"
@@ -123,7 +123,7 @@ taken unsaid 6 'SILENT_AT = "6";' "0 1 2 3 4 5 6 1 2 3 4 5 6 " "a value that was
 like "$(dl show unsaid 1)" 'continued from the files in a.1, and trained nothing' "and the failure says so"
 
 # ---- killed workers leave no temporary files, and each metrics.h5 names its trial and attempt
-is "$(find mid-0001 last-0001 hung-0001 zero-0001 -name '.[0-9a-f]*' -type f)" "" "no file that a killed worker had ready stays"
+is "$(find mid-0001 last-0001 hung-0001 zero-0001 -name '.[0-9a-f]*' -type f)" "" "no spare file of a killed worker is left"
 if python3 -c 'import h5py' 2>/dev/null; then
     python3 - <<'END' >out 2>&1
 import glob, h5py, re
@@ -156,8 +156,8 @@ hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 1; };
 worker = { heartbeat = 1; lease = 4; grace = 5; };
 END
-runs 0 "a sweep that stops trials, whose workers are killed then" dl run --local stopped.conf
-is "$(count stopped-0001 lost) $(cat stopped-0001/log/0*/0* | grep '"op":"result"' | grep -c '"seconds":0')" "2 2" "others put two results without training"
+runs 0 "a sweep that stops trials, whose workers are then killed" dl run --local stopped.conf
+is "$(count stopped-0001 lost) $(cat stopped-0001/log/0*/0* | grep '"op":"result"' | grep -c '"seconds":0')" "2 2" "others publish two results without training"
 is "$(cat out; dl show stopped)" "$(cat out; dl show stopped | grep -v damaged)" "nothing is damaged"
 is "$(dl show stopped 2 >/dev/null 2>&1; echo $?) $(dl export --format=h5 --output=x.h5 stopped 2>&1; echo $?)" "0 0" "dl show TRIAL and dl export find all"
 
@@ -188,12 +188,12 @@ beside moved dl run --local moved.conf
 wait_for 300 sh -c '[ $(ls moved-0001/trials/*/a.1/log | wc -l) -ge 2 ]'
 mv moved-0001 there
 ended moved
-is "$?" 3 "the experiment is moved: exit status"
+is "$?" 3 "a moved experiment: exit status"
 is "$(grep -c "^dl: $work/moved-0001: the experiment's folder was moved or removed; run 'dl resume' to continue at its new place$" moved.out) $(grep -c '^dl:' moved.out)" "1 1" "one line says so"
 # shellcheck disable=SC2317
 workers_have_ended () { ! pgrep -f "worker --slot local-.* -- $work/moved-0001\$"; }
 wait_for 300 workers_have_ended
-like "$(cat there/workers/local-*.log)" "the experiment's folder was moved or removed" "and its workers end so"
+like "$(cat there/workers/local-*.log)" "the experiment's folder was moved or removed" "and its workers end with it"
 : >goal
 timeout 300 dl resume --local there >out 2>&1
 is "$? $(count there result)" "0 4" "it continues there"

@@ -64,9 +64,9 @@ is "$(cat out)" rungs.html "-o names another file"
 for name in hostile repeats one none logged; do
     runs 0 "report of $name" dl report $name --output=$name.html
 done
-runs 5 "report of many, whose attempts have left no folders" dl report many --output=many.html
+runs 5 "report of many, whose attempts have no folders" dl report many --output=many.html
 like "$(cat out)" "^dl: .*/many-0001/trials/[0-9]*/a.1: missing, although .*\(the rest is on the page\)$" "and says so"
-is "$(grep -o '<tr><td>' many.html | wc -l)" 50 "the table has the best"
+is "$(grep -o '<tr><td>' many.html | wc -l)" 50 "the table has the 50 best"
 dl report failed --output=failed.html >out 2>&1
 is "$(grep -o '<tr><td>' failed.html | wc -l)" 50 "and no more where most of 60 have no value"
 dl report rungs hostile repeats one -o other.html >out 2>&1
@@ -75,7 +75,7 @@ dl report hostile rungs repeats -o several.html >out 2>&1
 is "$(sed -n 's:.*<h1>\(.*\)</h1>.*:\1:p' one.html several.html other.html | tr '\n' ';')" \
     "one-0001;hostile-0001, rungs-0001, repeats-0001;rungs-0001, hostile-0001, repeats-0001 and 1 more;" "the title has the names, three at most"
 dl report rungs one -o two.html >out 2>&1
-is "$(grep -lE 'id="?compare"' one.html two.html several.html | xargs)" "two.html several.html" "from two experiments on they are compared"
+is "$(grep -lE 'id="?compare"' one.html two.html several.html | xargs)" "two.html several.html" "two or more experiments are compared"
 grep -q '</script><b>\|<img\|<script>attacked' hostile.html
 is $? 1 "no text of an experiment is markup"
 is "$(grep -c '<script' hostile.html)" "$(grep -c '<script' one.html)" "nor a script"
@@ -84,7 +84,7 @@ nonces () { # nonces FILE: count the different nonces of the scripts and the pol
 }
 is "$(nonces one.html)" 1 "scripts have the nonce of the policy"
 [ "$(grep -o "nonce-[0-9a-f]*" one.html)" != "$(grep -o "nonce-[0-9a-f]*" none.html)" ]
-ok $? "which is another one in each page"
+ok $? "which differs in each page"
 like "$(cat one.html)" "Content-Security-Policy\" content=\"default-src 'none'; script-src 'nonce-" "nothing else is allowed"
 grep -o 'https\{0,1\}://[^" )]*' rungs.html | grep -v '^http://www.w3.org/\|^https://d3js.org\|^https://bl.ocks.org' >urls
 is "$(cat urls)" "" "no address but those of namespaces and the licence"
@@ -114,9 +114,9 @@ dl report one -o link.html >out 2>&1
 [ -h link.html ]
 ok $? "a symbolic link stays one"
 dl report one -o . >out 2>&1
-is "$? $(cat out)" "2 dl: --output: $work is not a plain file" "a folder is not written to"
+is "$? $(cat out)" "2 dl: --output: $work is not a plain file" "a folder is not overwritten"
 dl report one -o missing/x.html >out 2>&1
-is "$?" 3 "nor into a folder that does not exist"
+is "$?" 3 "nor is a missing folder created"
 dl report nothing >out 2>&1
 is "$?" 3 "an experiment that does not exist"
 
@@ -130,7 +130,7 @@ inode () { stat -c %i live.html; }
 first=$(inode)
 changed () { [ "$(inode)" != "$first" ]; }
 wait_for 100 changed
-ok $? "--watch renews the file, by a rename"
+ok $? "--watch replaces the file atomically"
 cp live.html live.running
 dl stop live >out 2>&1
 wait $pid
@@ -218,7 +218,7 @@ for (const [text, want] of cases) {
 process.exitCode = wrong;
 END
 if command -v node >/dev/null; then
-    is "$(node expression.js "$srcdir/launcher/report/page/expression.js" 2>&1)$?" 0 "conditions, and what is none"
+    is "$(node expression.js "$srcdir/launcher/report/page/expression.js" 2>&1)$?" 0 "conditions, and invalid ones"
 else
     skip "the filter of the table" "no node"
 fi

@@ -60,7 +60,7 @@ rm pace
 timeout 500 dl resume --local pause >out 2>&1
 is $? 0 "resumed: completed"
 like "$(dl logs pause 1)" "^from $first, momentum" "the script continued where it was"
-is "$(grep -c '^epoch' pause-0001/trials/0001/a.2/log)" "$((500 - first))" "and trained the rest only"
+is "$(grep -c '^epoch' pause-0001/trials/0001/a.2/log)" "$((500 - first))" "and trained only the rest"
 is "$(grep -c '^from 0, momentum' pause-0001/trials/0001/a.1/log)" 1 "the first attempt had no option --resume"
 
 # ---- a script that catches SIGTERM, saves and exits with 0 was stopped and has no result; max_length is unset, because only
@@ -99,7 +99,7 @@ END
 conf pipe '"sh crash.sh 2>&1 | tee {attempt_dir}/out"'
 sed -i 's/500/12/' pipe.conf
 timeout 500 dl run --local pipe.conf >out 2>&1
-like "$(cat out)" "^dl: pipe.conf:2: 'entrypoint' ends in a pipe, whose status is that of its last command, 'tee': a crash" "a pipe at the end of the entrypoint is reported before"
+like "$(cat out)" "^dl: pipe.conf:2: 'entrypoint' ends in a pipe, whose status is that of its last command, 'tee': a crash" "a pipe at the end of the entrypoint gives a warning"
 like "$(cat out)" 'trial 1 .* ended at 3 of 12$' "a trial that ended before its length is reported at once"
 like "$(dl show pipe-0001)" '^trial 1 ended at 3 of 12 with status 0: if that was a crash' "and stays marked"
 for command in 'sh crash.sh || true' 'a | b; sh crash.sh' 'set -o pipefail; a | b' "echo 'a|b'" 'a | b && sh crash.sh'; do
@@ -118,7 +118,7 @@ hides "the status of 'entrypoint' is that of its last command, 'wait'" 'sh crash
 hides "'entrypoint' ends in a pipe" 'sh crash.sh | tee x # | y; z'
 for command in 'sh crash.sh && echo done' 'set -e; sh crash.sh; echo done' 'sh crash.sh & wait $!' 'cd .; sh crash.sh' 'sh crash.sh # | tee x' 'sh crash.sh $(echo 1 | cat)' 'sh crash.sh; exit $?' "sh crash.sh 'a; echo b'" 'mkdir -p x; echo 1' 'sh crash.sh ||\n exit 3' 'sh crash.sh 2>&1'; do
     conf pipe "\"$command\""
-    is "$(dl run --dry-run pipe.conf 2>&1 | grep -c 'counts as')" 0 "none that hides it: $command"
+    is "$(dl run --dry-run pipe.conf 2>&1 | grep -c 'counts as')" 0 "no status hides it: $command"
 done
 
 # ---- a program that gets a file to resume from, but starts over
@@ -140,7 +140,7 @@ for how in goes tests counts anew; do
     timeout 300 dl run --local $how.conf >out 2>&1
     case $how in
     goes | tests) is "$? $(dl show $how-0001 | grep -c 'was given last')" "0 0" "a program that continues ($how)" ;;
-    *) like "$(cat out)" '^trial [0-9]: attempt 2 was given last of attempt 1, but logged the same first steps: its program did not continue from it, or counts its steps' "one that restarts ($how)" ;;
+    *) like "$(cat out)" '^trial [0-9]: attempt 2 was given last of attempt 1, but logged the same first steps: its program did not continue from it, or counts its steps' "one that starts over ($how)" ;;
     esac
 done
 
@@ -180,7 +180,7 @@ is "$(cat rungs-0001/trials/*/a.1/log | sed -n 's/^from 0, momentum \(none\|0\.[
 adam=$(grep -l '"opt": "adam"' rungs-0001/trials/*/a.1/hparams.json | head -1 | sed 's|.*trials/0*\([0-9]*\)/.*|\1|')
 runs 0 "a fork of it" dl fork --local rungs-0001 "$adam"
 like "$(cat rungs-fork-0001/trials/0001/a.1/log)" '^from [0-9]*, momentum none' "which is trained without the parameter"
-runs 0 "one that trains on" dl fork --local --set searcher.max_length=12 rungs-0001 "$(echo "$long" | sed 's|.*trials/0*\([0-9]*\)/.*|\1|')"
+runs 0 "one that trains further" dl fork --local --set searcher.max_length=12 rungs-0001 "$(echo "$long" | sed 's|.*trials/0*\([0-9]*\)/.*|\1|')"
 like "$(cat rungs-fork-0002/trials/0001/a.1/log)" '^from 8, momentum' "continues from the last file of the trial"
 
 # ---- {trial_dir}, DL_TRIAL_DIR and DL_RESUME_DIR
@@ -197,7 +197,7 @@ conf own '"sh own.sh {trial_dir}"'
 runs 0 "a folder of the trial" dl run --local own.conf
 is "$(tr '\n' ' ' <own-0001/trials/0001/attempts)" "1 2 3 " "outlives its attempts"
 is "$(cat own-0001/trials/0001/a.1/log)" "resume []" "DL_RESUME_DIR: none at first"
-like "$(cat own-0001/trials/0001/a.3/log)" '^resume \[/.*/own-0001/trials/0001/a.1\]$' "then the newest attempt that has files; an empty one is none"
+like "$(cat own-0001/trials/0001/a.3/log)" '^resume \[/.*/own-0001/trials/0001/a.1\]$' "then the newest attempt with files; an empty one does not count"
 
 # ---- a file in {trial_dir}: its group is left out until it exists, and {resume_dir} finds it, too
 sed 's/\[ ! -f "$PACE" \] || sleep 0.2/[ "$epoch" -lt 3 ] || [ -n "$resume" ] || exit 75/' train.sh >stop.sh
@@ -225,7 +225,7 @@ like "$(cat works-0001/trials/0001/a.5/log)" '^attempt 2$' "after an attempt tha
 like "$(cat works-0001/trials/0001/a.5/log)" '^dl: this attempt continues from attempt 2, and not from attempt 3: an attempt failed before its first metric$' "a line says so"
 touch never
 timeout 300 dl run --local --set max_restarts=7 works.conf >out 2>&1
-is "$(sed -n 's/^attempt //p' works-0002/trials/0001/a.[2-9]/log | tr '\n' ' ')" "1 2 2 1 2 " "older and older, none at all, and then all again: if nothing works it was not the file"
+is "$(sed -n 's/^attempt //p' works-0002/trials/0001/a.[2-9]/log | tr '\n' ' ')" "1 2 2 1 2 " "older and older files, then none, then all again: if nothing works it was not the file"
 rm never
 
 # ---- mistakes are found before anything starts
@@ -243,12 +243,12 @@ misspelt 's/\[--resume {resume_dir}.last.pt\]/--resume {resume_dir}\/last.pt/' \
 misspelt 's/^entrypoint.*/entrypoint = [ "sh", "train.sh", "--momentum", "{momentum}" ];/' ': "\[--momentum \{momentum\}\]"$' "in a list"
 misspelt 's/train.sh/trian.sh/' "^bad.conf:2: 'entrypoint': there is no file 'trian.sh' in $work, where the trials run; did you mean 'train.sh'\?$" "a misspelt script"
 misspelt 's/"sh train.sh/"nosuchprogram train.sh/' "there is no program 'nosuchprogram' in PATH" "a misspelt program"
-like "$(dl run --dry-run bad.conf 2>&1)" "^dl: bad.conf: there is no program 'nosuchprogram' in PATH on this host" "with Slurm a line: its nodes may have it"
+like "$(dl run --dry-run bad.conf 2>&1)" "^dl: bad.conf: there is no program 'nosuchprogram' in PATH on this host" "with Slurm one line: its nodes may have it"
 misspelt 's/"sh train.sh/".\/train.sh/' "'./train.sh' cannot be run: chmod \+x $work/./train.sh" "a script that is no program"
 is "$(ls -d pause-0002 2>/dev/null)" "" "no experiment was made"
 for command in 'cd /; sh nosuch.sh' '$HOME/nosuch' 'sh -c nosuch.sh' 'python3 -m nosuch' 'A=1 nosuch' 'module load x; nosuch'; do
     sed "s|^entrypoint.*|entrypoint = \"$command\";|" pause.conf >good.conf
-    runs 0 "only the shell knows: $command" dl run --dry-run good.conf
+    runs 0 "only the shell can tell: $command" dl run --dry-run good.conf
 done
 
 done_testing

@@ -41,7 +41,7 @@ sed -n '/^\.SH PROTOCOL/,/^\.SS/p' "$srcdir/doc/dl-search-server.1" | sed -n '/^
 sed -n 's/^< //p' session >wanted
 sed '/^< /d; s/^> //' session | awk 'NR > 1 { printf "%s", /^ / ? " " : "\n" } { printf "%s", $0 } END { print "" }' >lines
 serve <lines >got 2>&1
-is "$(cat got)" "$(cat wanted)" "the session of dl-search-server(1) is true"
+is "$(cat got)" "$(cat wanted)" "the session of dl-search-server(1) is correct"
 [ "$(wc -l <wanted)" -gt 6 ]
 ok $? "and was found"
 sed 's/"high"/"hihg"/; q' lines | serve >got 2>&1
@@ -70,7 +70,7 @@ if command -v python3 >/dev/null; then
     done <checks
     [ "$(grep -c '^ok' checks)" -gt 35 ]
     ok $? "all checks ran"
-    is "$(cat errors)" "" "without a message"
+    is "$(cat errors)" "" "without other output"
 else
     skip "whole sessions" "no python3"
 fi

@@ -29,26 +29,26 @@ as $alice "$dl" run --local --dir shared s.conf >out 2>&1 &
 pid=$!
 wait_for 300 sh -c 'ls shared/s-0001/trials/*/a.1/log'
 ok $? "one user runs it"
-like "$(as $bob "$dl" pause --dir shared s 2>&1)" 'paused' "another one of the group pauses it"
+like "$(as $bob "$dl" pause --dir shared s 2>&1)" 'paused' "another member of the group pauses it"
 wait $pid
 is $? 4 "which ends the first one's workers"
-like "$(as $bob "$dl" show --dir shared s)" "^last: paused by $bob, " "show: who did"
+like "$(as $bob "$dl" show --dir shared s)" "^last: paused by $bob, " "show: who did it"
 touch go
-runs 0 "the other one continues with it" as $bob "$dl" resume --local --trust --dir shared s
+runs 0 "the other one continues it" as $bob "$dl" resume --local --trust --dir shared s
 is "$(cat shared/s-0001/log/0*/0* | grep -c '"op":"result"')" 3 "to the end"
-like "$(as $alice "$dl" label --dir shared s good 2>&1)" 'label good' "the first one marks it"
-is "$(find shared/s-0001 ! -type l ! -group $group | head -3)" "" "all of it is the group's"
-is "$(find shared/s-0001 -type d ! -perm -2070 | head -3)" "" "its folders pass that on"
+like "$(as $alice "$dl" label --dir shared s good 2>&1)" 'label good' "the first one labels it"
+is "$(find shared/s-0001 ! -type l ! -group $group | head -3)" "" "all of it belongs to the group"
+is "$(find shared/s-0001 -type d ! -perm -2070 | head -3)" "" "its folders pass the group on"
 is "$(find shared/s-0001 -type f ! -perm -040 | head -3)" "" "its files can be read by the group"
-is "$(find shared/s-0001 -type f -perm /022 | head -3)" "" "and each written by its owner alone"
-like "$(as 54324 "$dl" pause --dir shared s 2>&1)" 'nothing to pause' "others may look"
-runs 0 "who is in the group may write" as 60000 "$dl" label --dir shared s mine
-runs 0 "a label that is there is no change" env "HOME=$work" setpriv --reuid 60001 --regid 60001 --clear-groups "$dl" label --dir shared s mine
-runs 7 "who is not may not" env "HOME=$work" setpriv --reuid 60001 --regid 60001 --clear-groups "$dl" label --dir shared s theirs
+is "$(find shared/s-0001 -type f -perm /022 | head -3)" "" "and each written only by its owner"
+like "$(as 54324 "$dl" pause --dir shared s 2>&1)" 'nothing to pause' "others can look at it"
+runs 0 "members of the group can write" as 60000 "$dl" label --dir shared s mine
+runs 0 "an existing label changes nothing" env "HOME=$work" setpriv --reuid 60001 --regid 60001 --clear-groups "$dl" label --dir shared s mine
+runs 7 "others cannot" env "HOME=$work" setpriv --reuid 60001 --regid 60001 --clear-groups "$dl" label --dir shared s theirs
 like "$(cat out)" 'Permission denied' "and is reported"
-runs 0 "one of the group removes it" as $bob "$dl" rm --dir shared s-0001
+runs 0 "a member of the group removes it" as $bob "$dl" rm --dir shared s-0001
 [ ! -e shared/s-0001 ]
 ok $? "all of it"
 as $alice "$dl" run --local --dir own s.conf >out 2>&1
-is "$(find own/s-0001 ! -type l -perm /020 | head -3)" "" "in a folder of one's own nothing is the group's"
+is "$(find own/s-0001 ! -type l -perm /020 | head -3)" "" "in a private folder nothing belongs to the group"
 done_testing

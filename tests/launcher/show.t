@@ -29,7 +29,7 @@ dl show many >wide
 like "$(cat wide)" '^trial +state +length +best +last +time +attempts +batch +flags +lr +nested.momentum +optimizer +time +weight_decay +why$' "a file has all columns"
 COLUMNS=90 dl show many >narrow
 is "$(sed -n '/^trial/,$p' narrow | grep -v '^(no room' | awk 'length > 90')" "" "no line is too long"
-like "$(cat narrow)" '^trial +best +batch +flags +lr +nested.momentum +optimizer +time +weight_decay$' "what matters least is left out"
+like "$(cat narrow)" '^trial +best +batch +flags +lr +nested.momentum +optimizer +time +weight_decay$' "the least important columns are left out"
 like "$(cat narrow)" '^\(no room for attempts, time, last, length, state, why; ' "and named"
 COLUMNS=40 dl show many >narrow
 is "$(sed -n '/^trial/,$p' narrow | grep -v '^(no room' | awk 'length > 40')" "" "nor in a narrow window"
@@ -49,12 +49,12 @@ is "$(dl show many | cat -v | grep -c '\^\[\[')" 0 "no colour in a file"
 # ---- metrics that are logged but not optimised
 sed 's/"many"/"also"/; s/dl log --step=$i loss={lr};/dl log --step=$i loss={lr} acc={time}$i b=1 c=nan d=3 e=4;/' many.conf >also.conf
 timeout 300 dl run --local also.conf >out 2>&1
-like "$(cat out)" '^trial .* attempts +acc +b +c +d +batch' "the first four have columns, at the end of dl run, too"
+like "$(cat out)" '^trial .* attempts +acc +b +c +d +batch' "the first four have columns, also at the end of dl run"
 like "$(cat out)" '^\(also logged, and shown by --columns: e\)$' "others are named"
 is "$(dl show --csv --columns=acc,hp.time --where='acc > 0' also | awk -F, 'NR > 1 && $1 != $2 "3"')" "" "the newest value"
 is "$(dl show --csv --columns=acc,e --sort=-acc --trials=1 also | tail -n1)" "$(dl show --csv --columns=hp.time --where='batch != 32' --sort=-hp.time --trials=1 also | tail -n1)3,4" "--sort by one, --columns of one"
 like "$(COLUMNS=90 dl show also)" '^\(no room for attempts, time, d, c, b, acc, last' "in a narrow window they go first"
-is "$(dl show --columns=state,c also | awk 'NR > 1 { print $1, $2 }' | sort -u | tr '\n' ' ')" "completed nan failed - " "nan is not what was never logged"
+is "$(dl show --columns=state,c also | awk 'NR > 1 { print $1, $2 }' | sort -u | tr '\n' ' ')" "completed nan failed - " "nan differs from a value that was never logged"
 is "$(dl show also | awk 'NR > 1 && $2 == "completed" && /nan/ { n++ } $2 == "completed" { all++ } END { print n - all }')" 0 "also without --columns"
 for how in "show --csv" "export"; do
     dl $how also >all.csv
@@ -68,9 +68,9 @@ print({(t["state"], t["metric.d"]) for t in (all["trials"] if isinstance(all, di
 done
 is "$(dl show --json --trials=1 also | grep -c '"metric.e": *4')" 1 "of one trial"
 is "$(dl show --json --columns=metric.acc,e also | grep -o '"metric[.][a-z]*"' | sort -u | tr '\n' ' ')" '"metric.acc" "metric.e" ' "with --columns those, by either name"
-like "$(dl show --columns=trial,ac also 2>&1)" "did you mean 'acc'" "a misspelt one"
+like "$(dl show --columns=trial,ac also 2>&1)" "did you mean 'acc'" "a misspelled one"
 is "$(dl show --csv --where='acc > 0' also | head -n1)" "$(dl show --csv also | head -n1)" "CSV without --columns stays as it is"
-is "$(dl show --csv --where='acc < 0' also)" "$(dl show --csv also | head -n1)" "also where no trial is left"
+is "$(dl show --csv --where='acc < 0' also)" "$(dl show --csv also | head -n1)" "also if no trial is left"
 
 # ---- selecting trials and columns
 is "$(dl show --columns=trial,state --where='state==failed' many | awk 'NR > 1 { print $2 }' | sort -u)" failed "--where of a state"
@@ -78,11 +78,11 @@ nfailed=$(dl show --columns=trial --where='state == failed' many | tail -n +2 | 
 nothers=$(dl show --columns=trial --where='state != "failed"' many | tail -n +2 | wc -l)
 is $((nfailed + nothers)) 8 "and of the others"
 is "$(dl show --csv --columns=trial --where='batch == 32' many | tail -n +2 | wc -l)" "$nfailed" "--where of a number"
-is "$(dl show --csv --columns=trial --where='loss < 1' many | tail -n +2 | wc -l)" "$nothers" "--where of the metric: a trial without one is not there"
+is "$(dl show --csv --columns=trial --where='loss < 1' many | tail -n +2 | wc -l)" "$nothers" "--where of the metric excludes trials without one"
 is "$(dl show --csv --columns=best,hp.time --where='hp.time > 3 && (optimizer == sgd || optimizer == adam) && lr < 0.1' many | tail -n +2 | awk -F, '$2 <= 3')" "" "--where of hyperparameters"
-is "$(dl show --csv --columns=hp.lr --sort=-hp.lr many | tail -n +2)" "$(dl show --csv --columns=hp.lr many | tail -n +2 | sort -gr)" "--sort downwards"
+is "$(dl show --csv --columns=hp.lr --sort=-hp.lr many | tail -n +2)" "$(dl show --csv --columns=hp.lr many | tail -n +2 | sort -gr)" "--sort in descending order"
 is "$(dl show --csv --columns=trial --sort=trial --trials=3 many | tr '\n' ' ')" "trial 1 2 3 " "--sort and --trials"
-is "$(dl show --columns=hp.optimizer,hp.nested.momentum many | awk 'NR > 1 { print $1, $2 == "-" }' | sort -u | tr '\n' ' ')" "adam 1 sgd 0 " "a parameter that has no part in a trial"
+is "$(dl show --columns=hp.optimizer,hp.nested.momentum many | awk 'NR > 1 { print $1, $2 == "-" }' | sort -u | tr '\n' ' ')" "adam 1 sgd 0 " "a parameter that is inactive in a trial"
 like "$(dl show --columns=why --where='why == "exit status 3"' many)" '^exit status 3$' "--where of a text"
 for bad in 'state==faild:column 8: the parameter has no such choice' "lrr<1:there is no column 'lrr'; did you mean 'lr'" "\`lrr\`<1:there is no column 'lrr'; did you mean 'lr'" 'lr<:column 4: expected a value'; do
     like "$(dl show --where="${bad%%:*}" many 2>&1)" "^dl: --where: ${bad#*:}" "--where=${bad%%:*}"
@@ -110,7 +110,7 @@ for t in d["trials"]:
     assert isinstance(h["time"], int) and isinstance(h["lr"], float) and isinstance(h["flags"], bool), h
     assert t["best"] is None if t["state"] == "failed" else t["best"] == h["lr"] == t["metric"], t
 EOF2
-ok $? "--json: numbers as numbers, hyperparameters in an object of their own"
+ok $? "--json: numbers as numbers, hyperparameters in their own object"
 best=$(python3 -c 'import json; print(json.load(open("all.json"))["best_trial"])')
 dl show --json many "$best" | python3 -c '
 import json, sys
@@ -149,7 +149,7 @@ Created:T:Created Restarting:F:AttemptFailed Running:F:AttemptStarted Failed:T:G
 True" "conditions, as JSON"
 dl show life 2 >two
 like "$(cat two)" '^  Failed      since [-0-9: ]+  GivenUp: exit status 78: ' "and as text"
-like "$(cat two)" '^  Restarting  until [-0-9: ]+  AttemptFailed: exit status 3' "with those that were"
+like "$(cat two)" '^  Restarting  until [-0-9: ]+  AttemptFailed: exit status 3' "with the earlier ones"
 cat >wait.conf <<'EOF2'
 name = "wait";
 entrypoint = ": >>$DL_EXPERIMENT_DIR/begun; sleep 600";

@@ -35,9 +35,9 @@ timeout 600 dl export --follow --seconds=0.2 --format=wandb some >out.follow 2>e
 follow=$!
 wait_for 300 following 3
 is "$(cat args)" "-c slurmdl.export wandb some-0001.wandb" "the module, the format and the folder"
-is "$(grep -c '"trial":1,.*"final":false' lines) $(grep -c '"trial":2,"state":"failed",.*"final":true' lines)" "1 1" "what has not changed is reported once"
+is "$(grep -c '"trial":1,.*"final":false' lines) $(grep -c '"trial":2,"state":"failed",.*"final":true' lines)" "1 1" "an unchanged trial is sent once"
 [ "$(grep -c '"trial":4,"state":"open","length":0,.*"final":false' lines)" -ge 3 ]
-ok $? "an open trial each time"
+ok $? "an open trial is sent each time"
 like "$(grep '^\[4,' lines | head -1)" '^\[4,0,1,1,[0-9.]+,5\]$' "with the rows that it has by then"
 kill $follow
 wait $follow 2>/dev/null
@@ -47,7 +47,7 @@ timeout 600 dl export --follow --seconds=0.2 --format=wandb some >out.follow 2>e
 follow=$!
 wait_for 300 following 3
 [ "$(grep -c '"trial":1,' lines)" -ge 3 ]
-ok $? "a trial with rows that cannot be read is reported again"
+ok $? "a trial with unreadable rows is sent again"
 is "$(grep -c '"trial":2,' lines)" 1 "the others are not"
 cp whole.h5 "$damaged"
 wait_for 300 grep -q '^\[1,' lines
@@ -76,18 +76,18 @@ is "$(trial 3)" '{"values":[3],"trial":3,"state":"completed","final":true,"lengt
 cp "$damaged" whole.h5
 head -c 600 whole.h5 >"$damaged"
 dl export --format=mlflow --output=sub/there some >out 2>&1
-is "$? $(grep -c '^\[1,' lines) $(grep -c '"trial":1' lines) $(tail -1 lines)" '0 0 1 {"end":true}' "rows that cannot be read keep nothing else away"
+is "$? $(grep -c '^\[1,' lines) $(grep -c '"trial":1' lines) $(tail -1 lines)" '0 0 1 {"end":true}' "unreadable rows do not hide anything else"
 cp whole.h5 "$damaged"
 
 # ---- failures
 TOOL_READS=1 TOOL_STATUS=5 dl export --format=optuna some >out 2>&1
-is "$? $(cat out)" "5 " "a tool that fails has said why"
+is "$? $(cat out)" "5 " "a tool that fails has printed why"
 [ ! -e some-0001.optuna ]
 ok $? "and leaves no empty folder"
 mkdir kept
 TOOL_STATUS=5 dl export --format=optuna --output=kept some >out 2>&1
 [ -d kept ]
-ok $? "nor takes one away that was there"
+ok $? "nor removes an existing one"
 # more output than fits into a pipe
 for i in $(seq 30); do echo "dl log --step=$i $(seq 200 | sed 's/.*/m&=1/' | tr '\n' ' ') loss=$i"; done >long.sh
 cat >long.conf <<'END'
@@ -109,7 +109,7 @@ dl export --format=optuna --output=sub/both long >out
 is $? 0 "the same one again"
 mkdir -m 777 open
 dl export --format=optuna --output=open long >out 2>&1
-like "$? $(cat out)" '^[1-9].*open: others may write there: chmod go-w' "a folder where others may write"
+like "$? $(cat out)" '^[1-9].*open: others may write there: chmod go-w' "a folder that others can write to"
 DL_PYTHON=$work/none dl export --format=optuna long >out 2>&1
 like "$? $(cat out)" '^[1-9]' "no Python"
 printf '#!/bin/sh\nkill -9 $$\n' >tool

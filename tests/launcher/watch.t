@@ -28,7 +28,7 @@ conf hostile 'name = "random"; max_trials = 40; max_length = 3;'
 sed -i 's/slots_per_trial = 1;//' none.conf
 sed -i 's/"lion"/"\\x1b[2J\\x1b]0;title\\x07", "\xc2\x9b31m", "ü☃漢字"/' hostile.conf
 STOP_AFTER=103 "$make" . rungs.conf 20 >out 2>&1
-ok $? "a sweep at work"
+ok $? "a running sweep"
 STOP_AFTER=9900 "$make" . many.conf >out 2>&1
 ok $? "one of 10,000 trials"
 "$make" . one.conf 2 >out 2>&1
@@ -72,19 +72,19 @@ wait_for 100 shows '^best  '
 # mask what changes with time
 screen | sed -E 's/[0-9.]+(ms|s)\b|[0-9]+m[0-9]+s|[0-9]+h[0-9]+m/T/g; s/ +/ /g; s/ $//' >picture
 like "$(cat picture)" '^rungs-0001 · running · asha · 0 workers T$' "state, searcher, workers, time"
-like "$(cat picture)" '^█+.?·+ [0-9]+ %, time left not known$' "progress; nobody is at work"
+like "$(cat picture)" '^█+.?·+ [0-9]+ %, time left not known$' "progress; no worker runs"
 like "$(cat picture)" '^[0-9]+ running · [0-9]+ paused · [0-9]+ completed' "how many are in which state"
 like "$(cat picture)" '^GPU time spent: T, about T left$' "hours"
 like "$(cat picture)" '^[0-9]+ GPUs? █*.?·* [0-9]+ % busy, memory 25 % full$' "GPUs"
 like "$(cat picture)" '^best loss 0\.[0-9]+: trial [0-9]+ at length 27 lr=.* opt=.* width=' "the best trial"
-like "$(cat picture)" '^no worker is left: the last one ended T ago$' "nobody is at work"
+like "$(cat picture)" '^no worker is left: the last one ended T ago$' "no worker runs"
 is "$(grep -c '│' picture)" 6 "a chart"
 is "$(sed -nE 's/^(length)? ?([0-9]+) [^ ]*· ?[0-9]+ best .*|^(length)? ?([0-9]+) █+ [0-9]+ best .*/\2\4/p' picture | xargs)" "1 3 9 27" "rungs"
-like "$(cat picture)" '^ [0-9]+ [0-9]+/[0-9]+ █+ [0-9.]+ T - lr=' "a trial at work with its newest value"
+like "$(cat picture)" '^ [0-9]+ [0-9]+/[0-9]+ █+ [0-9.]+ T - lr=' "a running trial with its newest value"
 like "$(cat picture)" '^failed$' "failures"
-like "$(cat picture)" 'out of memory: tried to allocate 2.5 GiB </script><b>x$' "and their reasons, a line each"
+like "$(cat picture)" 'out of memory: tried to allocate 2.5 GiB </script><b>x$' "and their reasons, one line each"
 best=$(dl show --json rungs | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["best_trial"])')
-like "$(cat picture)" "^ $best\\* [0-9]+/27 " "the best one has a mark"
+like "$(cat picture)" "^ $best\\* [0-9]+/27 " "the best one is marked"
 
 # resizing, ^C, and the terminal's settings
 tmux -S "$socket" resize-window -x 60 -y 20
@@ -141,19 +141,19 @@ ok $? "no trial at all"
 
 # ---- until the experiment ends
 window2=$(screen | head -n 1)
-like "$window2" '^none-0001 · running · random' "an experiment at work"
+like "$window2" '^none-0001 · running · random' "a running experiment"
 dl stop none >out 2>&1
 wait_for 100 has_ended
 is "$(cat status)" "status 4" "it ends with the experiment, with its status"
-like "$(screen)" 'none-0001: stopped, 0 trials' "and a last word"
+like "$(screen)" 'none-0001: stopped, 0 trials' "and a last line"
 close_window
 dl watch one >out 2>&1
 is "$?" 0 "of one that is completed: 0"
-like "$(cat out)" '^/.*/one-0001: completed, 3 trials$' "and the last word alone"
+like "$(cat out)" '^/.*/one-0001: completed, 3 trials$' "and only the last line"
 dl watch missing >out 2>&1
 is "$? $(grep -c "no experiment 'missing'" out)" "3 1" "no such experiment"
-like "$(dl watch onee 2>&1)" "no experiment 'onee' in .* \(did you mean 'one'\?\)$" "the nearest name is reported"
-like "$(dl watch hos 2>&1)" "no experiment 'hos' in .* \(did you mean 'hostile'\?\)$" "or one that begins so"
+like "$(dl watch onee 2>&1)" "no experiment 'onee' in .* \(did you mean 'one'\?\)$" "the nearest name is suggested"
+like "$(dl watch hos 2>&1)" "no experiment 'hos' in .* \(did you mean 'hostile'\?\)$" "or one with that beginning"
 
 # ---- a pipe
 sed 's/"one"/"live"/; s/max_trials = 3/max_trials = 4/; s/slots_per_trial = 1;//; s/workers = 8/workers = 1/' one.conf |
@@ -182,7 +182,7 @@ keys q
 touch shown-0001/go
 wait_for 200 has_ended
 is "$(cat status)" "status 0" "q does not end it"
-like "$(screen)" 'shown-0001: completed|shown: completed after' "and its last word stays"
+like "$(screen)" 'shown-0001: completed|shown: completed after' "and its last line is kept"
 close_window
 
 # ---- dl top

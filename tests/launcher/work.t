@@ -54,9 +54,9 @@ python=$(command -v python3)
 # ---- each attempt has its own folder
 conf own "$python train.py {lr}"
 timeout 300 dl run --local own.conf >"$work/out" 2>&1
-is $? 0 "four trials at once save under one name"
+is $? 0 "four concurrent trials save under the same name"
 timeout 300 dl run --local --set resources.workers=1 own.conf >"$work/out" 2>&1
-is "$(values own-0001)" "$(values own-0002)" "and give what they give alone"
+is "$(values own-0001)" "$(values own-0002)" "and give the same results as alone"
 is "$(ls)" "own-0001
 own-0002
 own.conf
@@ -75,7 +75,7 @@ like "$(dl try own.conf lr=0.25 2>&1)" '^written: +model.pt \([0-9]+ bytes\), re
 like "$(dl try --set 'working_folder="shared"' own.conf 2>&1)" '^written: .*: in a sweep all trials write them into one folder$' "and says so where all trials share them"
 is "$(ls)" "own.conf
 train.py
-util.py" "it leaves nothing either"
+util.py" "it leaves nothing behind, either"
 timeout 300 dl run --local --set searcher.max_trials=2 own.conf >"$work/out" 2>&1
 like "$(dl reproduce own-0001 2)" '^reproduced: ' "dl reproduce"
 rm -r own-0001
@@ -111,26 +111,26 @@ printf '1e999 nan\n1 1 model.pt\n5 x y\n' >save-0002/trials/0001/a.1/.written
 printf '1 9\n5 1 \033[31mmodel.pt\n' >save-0002/trials/0002/a.1/.written
 head -c 100000 /dev/zero >save-0002/trials/0003/a.1/.written
 mkfifo pipe && mv pipe save-0002/trials/0004/a.1/.written
-is "$(timeout 60 dl show save-0002 >"$work/out2" 2>&1; echo "$? $(grep -c "$(printf '\033')\|shared:" "$work/out2")")" "0 0" "what another hand wrote in their place is passed over"
+is "$(timeout 60 dl show save-0002 >"$work/out2" 2>&1; echo "$? $(grep -c "$(printf '\033')\|shared:" "$work/out2")")" "0 0" "files that someone else wrote there are ignored"
 timeout 300 dl run --local --set 'working_folder="attempt"' --set code.freeze=false --set resources.workers=1 --set 'entrypoint="sh save.sh {lr} result.txt; sh save.sh {lr} result.txt >b"' save.conf >"$work/out" 2>&1
-like "$(shared save-0003)" '^3 shared: trials 1 and 2 wrote the same file, b, .* \(and 1 other\): .*; write into \{attempt_dir\}, or freeze the code' "and where the code is not frozen"
-like "$(cat "$work/out")" "^dl: the code is not frozen \(code.freeze\): all trials run in $proj, and overwrite each other's files of the same name$" "which dl run says"
+like "$(shared save-0003)" '^3 shared: trials 1 and 2 wrote the same file, b, .* \(and 1 other\): .*; write into \{attempt_dir\}, or freeze the code' "and if the code is not frozen"
+like "$(cat "$work/out")" "^dl: the code is not frozen \(code.freeze\): all trials run in $proj, and overwrite each other's files of the same name$" "dl run says so"
 rm result.txt b
 for workers in 1 4; do
     for name in 'model_{trial}.pt' '{opt}.pt' '{opt}/model.pt'; do
         conf names "mkdir -p a b; sh save.sh {lr} $name; sh save.sh {lr} $name" 'working_folder = "shared";'
         sed -i 's/lr = .*/lr = 0.5; opt = { type = "categorical"; vals = ["a", "b"]; }; };/; s/"random"/"grid"/; s/ max_trials = 8;//' names.conf
         timeout 300 dl run --local --set resources.workers=$workers names.conf >"$work/out" 2>&1
-        is "$? $(shared names-0001)" "0 " "no alarm: $workers at a time, $name"
+        is "$? $(shared names-0001)" "0 " "no warning: $workers at a time, $name"
         rm -r names-0001
     done
 done
 conf cache '[ -f cache.bin ] || sh save.sh 1 cache.bin; sh save.sh {lr} /dev/null' 'working_folder = "shared";'
 timeout 300 dl run --local cache.conf >"$work/out" 2>&1
-is "$? $(shared cache-0001)" "0 " "nor of what the first of them prepares"
+is "$? $(shared cache-0001)" "0 " "nor for what the first of them prepares"
 rm -r save-000? cache-0001
-like "$(DL_FREEZE=false dl run --dry-run --set 'entrypoint="sh save.sh {lr} out.txt"' own.conf 2>&1)" "^dl: the code is not frozen \(the variable DL_FREEZE\): all trials run in $proj, and overwrite" "a variable of the user's that freezes nothing is reported"
-is "$(DL_FREEZE=false dl run --dry-run --set 'working_folder="shared"' own.conf 2>&1 | grep -c '^dl: the code is not frozen')" 0 "not if the file wants the trials to share a folder"
+like "$(DL_FREEZE=false dl run --dry-run --set 'entrypoint="sh save.sh {lr} out.txt"' own.conf 2>&1)" "^dl: the code is not frozen \(the variable DL_FREEZE\): all trials run in $proj, and overwrite" "a user's variable that disables freezing is reported"
+is "$(DL_FREEZE=false dl run --dry-run --set 'working_folder="shared"' own.conf 2>&1 | grep -c '^dl: the code is not frozen')" 0 "but not if the file lets trials share a folder"
 
 # ---- an attempt's folder has links to what all trials share: data folders, what .dlignore names, large files
 mkdir mydata
@@ -140,11 +140,11 @@ echo 'echo "$1" >"$2"; sleep 0.1; echo "loss = $1"' >save.sh
 conf linked 'sh save.sh {lr} mydata/model.pt; sh save.sh {lr} own.pt; echo {lr} | dd of=large.txt conv=notrunc 2>&1'
 timeout 300 dl run --local --set resources.workers=1 linked.conf >"$work/out" 2>&1
 like "$(shared linked-0001)" '^3 shared: trials 1 and 2 wrote the same file, large.txt, in the folder that all trials share \(and 1 other\): they overwrite each other.s file; dl links it instead of copying it for each attempt \(.dlignore, its size, or "data" in its name\): write into \{attempt_dir\}$' "two trials that write into a folder that is linked"
-like "$(dl try linked.conf 2>&1)" '^written: .*mydata/model.pt \([0-9]+ bytes\).*: in a sweep all trials write them into one folder' "dl try says so of these files alone"
-like "$(dl try linked.conf 2>&1)" '^written: +own.pt \([0-9]+ bytes\): in a sweep each attempt has its own' "and not of the others"
+like "$(dl try linked.conf 2>&1)" '^written: .*mydata/model.pt \([0-9]+ bytes\).*: in a sweep all trials write them into one folder' "dl try says so only for these files"
+like "$(dl try linked.conf 2>&1)" '^written: +own.pt \([0-9]+ bytes\): in a sweep each attempt has its own' "and not for the others"
 conf linked 'cat mydata/model.pt; : >mydata/lock; echo own >own.pt; ln -s own.pt latest.pt; ln -s $PWD/own.pt best.pt; sh save.sh {lr} mydata/trial_{trial}.pt'
 timeout 300 dl run --local linked.conf >"$work/out" 2>&1
-is "$? $(shared linked-0002)" "0 " "no alarm: what is read, a lock, links of the script's own, a file of each trial"
+is "$? $(shared linked-0002)" "0 " "no warning: files that are read, a lock, the script's own links, one file per trial"
 rm -r linked-000? linked.conf mydata large.txt .dlignore save.sh
 
 # ---- files from runs by hand are not trial outputs; an attempt changes only its own copy
@@ -303,7 +303,7 @@ is "$(attempts last.pt), $(attempts notes)" "2 3, 1 2 3" "the two newest stay, a
 rm "$work/pace"
 timeout 300 dl resume --local keep-0001 >"$work/out" 2>&1
 like "$? $(grep -h ^from keep-0001/trials/0001/a.4/log)" '^0 from ([3-9]|[1-5][0-9])$' "the paused trial continues after that"
-is "$(attempts last.pt), $(attempts notes)" "4, 1 2 3 4" "at the end the policy's stay"
+is "$(attempts last.pt), $(attempts notes)" "4, 1 2 3 4" "at the end those of the policy are kept"
 rm -r keep-0001
 
 # A trainer can outlive its killed worker.  What it writes then must not reach the next attempt's files.
@@ -342,7 +342,7 @@ while [ ${#PWD} -lt 3600 ]; do mkdir $long && cd $long || exit; done
 echo 'echo "loss = $1"' >deep.sh
 conf deep 'sh deep.sh {lr}'
 timeout 300 dl run --local deep.conf >"$work/out" 2>&1
-like "$? $(cat "$work/out")" '^[1-9].*: .*(too long|longer than 4096 bytes)' "where it has no room for a working folder it says so"
+like "$? $(cat "$work/out")" '^[1-9].*: .*(too long|longer than 4096 bytes)' "without room for a working folder it says so"
 cd "$proj" && rm -r $long
 cat >deeper.py <<'PY'
 import os, subprocess

@@ -26,7 +26,7 @@ timeout 300 dl run --local app.conf >app.out 2>&1
 is $? 0 "a sweep"
 is "$(count app-0001 fail)" 0 "no trial failed"
 is "$(cat app-0001/trials/*/a.2/log | grep -c '^from 20 of 000.-1-00000020$')" \
-    "$(find app-0001/trials -name a.2 | wc -l)" "a trial that is promoted continues from latest_checkpoint"
+    "$(find app-0001/trials -name a.2 | wc -l)" "a promoted trial continues from latest_checkpoint"
 like "$(cat app.out)" '^best x [0-9.]+: trial . at length' "the searcher has its metric"
 
 # ---- paused: metrics reported so far are not a result, even though their steps exceed the length

@@ -127,7 +127,7 @@ like "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format
 is "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format=parquet --output=bad ended >/dev/null 2>&1; echo $?)" 3 "the exit status of no pyarrow"
 is "$(DL_PYTHON=$work/absent dl export --format=optuna ended >/dev/null 2>&1; echo $?)" 3 "no Python"
 [ ! -e bad ] && [ ! -e ended-0001.optuna ]
-ok $? "what has failed leaves no folder"
+ok $? "a failure leaves no folder"
 mkdir other
 mv live.conf other 2>/dev/null || cp ended.conf other/live.conf
 sed 's/"live"/"ended"/; s/"0.3"/"0"/' other/live.conf >other/ended.conf
@@ -137,7 +137,7 @@ dl export --format=parquet --output=bad2 ended >/dev/null 2>&1
 like "$(dl export --format=parquet --output=bad2 other/ended-0001 2>&1; echo "=$?")" \
     "has another experiment with the name ended-0001: name another folder" "two experiments of one name"
 mkdir open && chmod 777 open
-like "$(dl export --format=parquet --output=open ended 2>&1; echo "=$?")" "open: others may write there" "a folder that all may write to"
+like "$(dl export --format=parquet --output=open ended 2>&1; echo "=$?")" "open: others may write there" "a world-writable folder"
 mkdir trap
 echo 'open("executed", "w")' >trap/slurmdl.py
 cp trap/slurmdl.py trap/json.py

@@ -18,7 +18,7 @@ CONDA_ENVS_PATH=$work/conda
 export CONDA_ENVS_PATH
 (cd gold && timeout 300 dl import . >../out 2>../said)
 is $? 0 "all formats, a folder"
-is "$(wc -l <out)" "$(find "$here/imports" -name '*.conf' | wc -l)" "standard output has what was written"
+is "$(wc -l <out)" "$(find "$here/imports" -name '*.conf' | wc -l)" "standard output lists the files written"
 [ -n "${DL_TEST_RENEW:-}" ] && cp gold/*.conf "$here/imports"
 for file in "$here"/imports/*.conf; do
     name=${file##*/}
@@ -27,7 +27,7 @@ for file in "$here"/imports/*.conf; do
     sed 's/^/# /' diff
 done
 # ignore experiments that let Slurm choose the nodes, because checking those needs Slurm
-is "$(grep 'dl run --dry-run' said | grep -v 'scontrol')" "" "dl takes what was written"
+is "$(grep 'dl run --dry-run' said | grep -v 'scontrol')" "" "dl accepts what was written"
 for line in 'determined.yaml:8: max_slots: unknown field' \
     "katib.yaml:15: spec.earlyStopping.algorithmName: converted, but Katib's medianstop" \
     'jobs.yaml:1: RANK and WORLD_SIZE count processes here' 'zzz.yaml:1: unknown format: --from can be.*; skipped'; do
@@ -35,7 +35,7 @@ for line in 'determined.yaml:8: max_slots: unknown field' \
     ok $? "said: $line"
 done
 (cd gold && timeout 300 dl import wandb.yaml 2>&1)
-is $? 2 "what is there already is kept"
+is $? 2 "existing files are kept"
 (cd gold && timeout 300 dl import --output=- --entrypoint='python3 my.py --rate {lr}' optuna.json 2>/dev/null) >out
 like "$(cat out)" '^entrypoint = "python3 my.py --rate \{lr\}";$' "--entrypoint, --output=-"
 (cd gold && timeout 300 dl import --coverage . 2>/dev/null) >out
@@ -229,7 +229,7 @@ $sweep
 metric: {name: p, goal: maximize}
 parameters: {batch: {distribution: q_log_uniform_values, min: 32, max: 256, q: 8}, b: {distribution: Uniform, min: 1, max: 2}}
 END
-like "$(cat said)" "parameters.b.*: not a valid range: unknown distribution" "wandb, a distribution that is none"
+like "$(cat said)" "parameters.b.*: not a valid range: unknown distribution" "wandb, an unknown distribution"
 made 'steps = . type = "int"; minval = 8; maxval = 96; step = 8; .' "wandb, multiples of q" "parameters.o.unit: not used here" <<END
 $sweep
 metric: {name: p, goal: maximize}
@@ -414,13 +414,13 @@ parameters:
   deep: {parameters: {x: {values: [1, 2]}, y: {value: [1, 2.5]}}}
 END
 timeout 60 dl import config.yaml >/dev/null 2>said
-like "$(cat said)" 'command: converted, but the command has no ..args.: the program gets its parameters only from wandb.config' "wandb.config: said"
+like "$(cat said)" 'command: converted, but the command has no ..args.: the program gets its parameters only from wandb.config' "wandb.config: reported"
 runs 0 "wandb.config: the sweep runs" env "PATH=$work/bin:$PATH" dl run --local config.conf
 is "$(cat config-0001/trials/*/a.1/log | grep -c "^GOT \[('a b', 'it\\\\'s \"x\"'), ('deep', {'x': [12], 'y': \[1, 2.5\]}), ('flag', True), ('lr', 1e-05), ('none', None)\] <class 'float'>$")" 2 \
     "wandb.config: what wandb.init() reads"
 
 # ---- random values: each changes the output or is reported
-is "$(timeout 500 "$python" "$here/imported.py" "$here/imports" 1 2>said)" "" "a strange value never becomes a default without a word"
+is "$(timeout 500 "$python" "$here/imported.py" "$here/imports" 1 2>said)" "" "a strange value never becomes a default silently"
 like "$(cat said)" '^[1-9][0-9][0-9]+ values' "strange values were tried"
 mkdir scalars
 is "$(timeout 300 "$python" "$here/scalars.py" scalars "${DL_TEST_SEED:-1}" 2>said)" "" "the same scalars natively and by import, and the same lines"
@@ -452,8 +452,8 @@ runs 0 "a hostile file: its job runs" env "PATH=$work/bin:$PATH" dl job --local 
 rm bin/python3
 is "$(find . -name 'pwned*')" "" "a hostile file: nothing is run"
 is "$(cat arrived)" "$(printf "a'b; touch pwned5\n\$(NO\$(touch pwned6))\n\`touch pwned7\`\n\033[31m\né'\134 \342\200\256\n'; touch pwned9; '\$(touch pwned10)")" \
-    "a hostile file: its words arrive as they are"
-is "$(LC_ALL=C grep -c "$(printf '\033\|\342\200\256')" said hostile.conf | xargs)" "said:0 hostile.conf:0" "a hostile file: nothing steers the terminal"
+    "a hostile file: its words arrive unchanged"
+is "$(LC_ALL=C grep -c "$(printf '\033\|\342\200\256')" said hostile.conf | xargs)" "said:0 hostile.conf:0" "a hostile file: no control characters reach the terminal"
 cat >hostile2.yaml <<'END'
 program: "train.py\"; touch = \"pwned12"
 method: grid
@@ -465,7 +465,7 @@ printf 'printf "%%s\\n" "$@" >>"$DL_ATTEMPT_DIR/words"; echo "wandb: loss 1"\n' 
 timeout 60 dl import -o hostile2.conf hostile2.yaml >/dev/null 2>&1
 runs 0 "a hostile sweep runs" dl run --local hostile2.conf
 is "$(find . -name 'pwned*')" "" "a hostile sweep: nothing is run"
-is "$(cat hostile2-0001/trials/*/a.1/words | sort -u | grep -c -e '--x={y} \[z' -e '^--a b; touch pwned13=')" 3 "a hostile sweep: its words arrive as they are"
+is "$(cat hostile2-0001/trials/*/a.1/words | sort -u | grep -c -e '--x={y} \[z' -e '^--a b; touch pwned13=')" 3 "a hostile sweep: its words arrive unchanged"
 
 # ---- Katib: an unmodified script, with metrics from its output and from its file
 cat >train.py <<'END'

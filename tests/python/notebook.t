@@ -13,8 +13,8 @@ is "$($python -c 'import sys, slurmdl; print(*[m for m in ("slurmdl.sweep", "slu
 mkdir "$work/example" && cd "$work/example" || exit 1
 sed 's/max_trials=20/max_trials=3/' "$srcdir/contrib/examples/notebook/tune.py" >tune.py
 like "$(timeout 600 $python tune.py 2>&1)" "^.'dropout': [0-9.e-]+, 'lr': [0-9.e-]+, 'width': [0-9]+.$" "the example"
-like "$(dl best)" "^to train it again: dl reproduce [^ ]+ [0-9]+$" "its best trial is a command of one line"
-like "$(dl show --provenance)" "^command: .*tune.py$" "and its origin what was typed"
+like "$(dl best)" "^to train it again: dl reproduce [^ ]+ [0-9]+$" "its best trial is a one-line command"
+like "$(dl show --provenance)" "^command: .*tune.py$" "and its origin is what was typed"
 if [ -z "$DL_TEST_PYTHON" ]; then
     skip "pandas, optuna, Hydra" "DL_TEST_PYTHON is not set"
     done_testing
@@ -47,10 +47,10 @@ app hydra.sweep.dir=out hydra.sweeper.workers=2 'lr=tag(log, interval(1e-4, 0.1)
 is $? 0 "Hydra: a sweep"
 conf=out/app-0001/experiment.conf
 like "$(cat $conf)" 'type = "loguniform";' "Hydra: tag(log, interval())"
-like "$(xargs <$conf)" 'width = \{ type = int; minval = 8; maxval = 56; step = 8; \}' "Hydra: range() has not its end"
+like "$(xargs <$conf)" 'width = \{ type = int; minval = 8; maxval = 56; step = 8; \}' "Hydra: range() excludes its end"
 like "$(cat $conf)" 'vals = \( "adam", "sgd" \)' "Hydra: glob()"
 like "$(cat $conf)" 'vals = \( 0.5, 1 \)' "Hydra: choice()"
-like "$(cat out/app-0001/trials/0001/a.1/app.log)" "'note': 'a b, \{c\} =\[x\]'" "Hydra: a trial has the other overrides as they are"
+like "$(cat out/app-0001/trials/0001/a.1/app.log)" "'note': 'a b, \{c\} =\[x\]'" "Hydra: a trial keeps the other overrides"
 like "$(cat out/optimization_results.yaml)" '^best_evaluated_result: [0-9]' "Hydra: the best result"
 dl show --json out/app-0001 | grep -q '"state": "completed"'
 ok $? "Hydra: it is an experiment of dl"

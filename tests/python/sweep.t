@@ -14,7 +14,7 @@ like "$(cat sweep.out)" '^best accuracy 0\.[89]' "dl sees the metric"
 is "$(cat digits-slurmdl-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 again=$(find digits-slurmdl-0001/trials -path '*/a.2/log' | head -1)
 [ -n "$again" ] && first=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p;1q' "$again")
-is "${first:-0}" 2 "a trial that was promoted continues from its checkpoint"
+is "${first:-0}" 2 "a promoted trial continues from its checkpoint"
 
 # ---- pause and resume; the first attempt is slowed down
 sed 's/^import sys/import os, sys, time/; s/^\( *\)run.save(epoch)/&\n\1time.sleep(0.05 if os.environ["DL_ATTEMPT"] == "1" else 0)/' digits.py >slow.py

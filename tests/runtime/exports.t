@@ -8,11 +8,11 @@ if [ -f "$PLUGIN" ]; then
     is "$(nm -D --defined-only "$PLUGIN" | awk '{ print $3 }' |
         grep -vE '^(plugin_(name|type|version)|spank_plugin_version|slurm_spank_.*)$')" "" "the plugin's exports"
     case $(nm -D "$PLUGIN") in
-    *__asan_*) skip "the plugin needs libc only" "a build with sanitizers" ;;
-    *) is "$(readelf -d "$PLUGIN" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | tr '\n' ' ')" "libc.so.6 " "the plugin needs libc only" ;;
+    *__asan_*) skip "the plugin needs only libc" "a build with sanitizers" ;;
+    *) is "$(readelf -d "$PLUGIN" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | tr '\n' ' ')" "libc.so.6 " "the plugin needs only libc" ;;
     esac
     like "$(readelf -d "$PLUGIN")" 'NODELETE' "it stays loaded"
-    like "$(readelf -d "$PLUGIN")" 'BIND_NOW|NOW' "it is bound at once"
+    like "$(readelf -d "$PLUGIN")" 'BIND_NOW|NOW' "its symbols are bound at load time"
 else
     skip "plugin" "it was not built"
 fi

@@ -30,7 +30,7 @@ is "$(echo "$out" | grep -cE '^set (CUDA_VISIBLE|ROCR|HIP|UCX|NCCL|JAX)')" 0 "al
 is "$(echo "$out" | grep -c '^error')" 0 "nothing to complain about"
 like "$(bind 2 8 0-255 socket CUDA_VISIBLE_DEVICES=$all)" '^cpus 16-23,32-39,144-151,160-167$' "socket: and of a NUMA node without GPUs"
 like "$(bind 2 8 0-255 closest,nic CUDA_VISIBLE_DEVICES=$all)" '^set UCX_NET_DEVICES=mlx5_2:1$' "nic"
-is "$(bind 2 8 0-255 closest,nic CUDA_VISIBLE_DEVICES=$all UCX_NET_DEVICES=all | grep -c '^set UCX')" 0 "nic: the user's wins"
+is "$(bind 2 8 0-255 closest,nic CUDA_VISIBLE_DEVICES=$all UCX_NET_DEVICES=all | grep -c '^set UCX')" 0 "nic: the user's variable wins"
 out=$(bind 2 8 0-255 own-gpu CUDA_VISIBLE_DEVICES=$all)
 like "$out" '^set CUDA_VISIBLE_DEVICES=2$' "own-gpu: one GPU is visible"
 like "$out" '^set JAX_LOCAL_DEVICE_IDS=0$' "own-gpu: JAX takes it"
@@ -49,7 +49,7 @@ like "$out" '^set OMP_NUM_THREADS=16$' "and has threads for each of its workers"
 out=$(bind 2 8 0-255 closest CUDA_VISIBLE_DEVICES=$all OMP_NUM_THREADS=3 CUDA_DEVICE_ORDER=PCI_BUS_ID)
 is "$(echo "$out" | grep -cE '^set (OMP|CUDA)')" 0 "the user's exports win"
 like "$(bind 2 8 0-255 closest CUDA_VISIBLE_DEVICES=$all OMP_NUM_THREADS=3 DL_BIND_SET=OMP_NUM_THREADS)" \
-    '^set OMP_NUM_THREADS=8$' "what an outer step's plugin set is replaced"
+    '^set OMP_NUM_THREADS=8$' "variables of an outer step's plugin are replaced"
 out=$(bind 2 8 0-255 closest)
 like "$out" '^cpus 32-47,160-175$' "a step without GPUs: cores by NUMA node"
 is "$(echo "$out" | grep -cE '^set CUDA')" 0 "and no variable of GPUs"
@@ -64,12 +64,12 @@ like "$(bind 3 4 0-255 closest CUDA_VISIBLE_DEVICES=2,3,0,1 SLURM_CPU_BIND_TYPE=
     FAKE_OWN_CPUS=16-23 SLURM_CPUS_ON_NODE=32)" '^set CUDA_VISIBLE_DEVICES=0,1,2,3$' "in one order for all ranks"
 out=$(bind 0 4 0-255 closest CUDA_VISIBLE_DEVICES=2,3,0,1 SLURM_CPU_BIND_TYPE=mask_cpu: SLURM_CPU_BIND_LIST=0x1 \
     FAKE_OWN_CPUS=16-23 SLURM_CPUS_ON_NODE=32)
-like "$out" '^cpus 16-17$' "masks of another step are not believed"
+like "$out" '^cpus 16-17$' "masks of another step are ignored"
 like "$(bind 1 2 0-255 closest CUDA_VISIBLE_DEVICES=0,2 FAKE_OWN_CPUS=0-7)" '^cpus 16-31,144-159$' \
     "the whole cpuset of the step can be used"
 out=$(bind 0 2 0-255 closest CUDA_VISIBLE_DEVICES=0,1 FAKE_OWN_CPUS=0-3 SLURM_CPUS_ON_NODE=8)
 like "$out" '^cpus 0-1$' "without a cpuset, not beyond what Slurm bound"
-like "$out" "^error dl: 2 of 2 ranks on this node have no core in the NUMA node of their GPU \(the step's CPUs are 0-3\)" "far cores are reported"
+like "$out" "^error dl: 2 of 2 ranks on this node have no core in the NUMA node of their GPU \(the step's CPUs are 0-3\)" "distant cores are reported"
 is "$(bind 1 2 0-255 closest CUDA_VISIBLE_DEVICES=0,1 FAKE_OWN_CPUS=0-3 SLURM_CPUS_ON_NODE=8 | grep -c '^error')" 0 "once on a node"
 like "$(bind 0 2 0-255 closest FAKE_OWN_CPUS=0-0 SLURM_CPUS_PER_TASK=8)" \
     '^error dl: the job has --cpus-per-task=8, this task 1: .*SRUN_CPUS_PER_TASK=8$' "cpus-per-task that srun dropped"
@@ -78,21 +78,21 @@ like "$(bind 0 2 0-15 closest SLURM_CPUS_ON_NODE=4)" '^set OMP_NUM_THREADS=2$' "
 # ---- hidden GPUs
 out=$(bind 0 8 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=$all)
 like "$out" '^error dl: CUDA_VISIBLE_DEVICES shows this task 1 of the 8 GPUs .*--gpus-per-node=8' "one GPU visible"
-is "$(bind 0 8 0-255 closest,own-gpu CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=$all | grep -c '^error')" 0 "own-gpu: as was asked"
+is "$(bind 0 8 0-255 closest,own-gpu CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=$all | grep -c '^error')" 0 "own-gpu: as requested"
 is "$(bind 1 8 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=$all | grep -c '^error')" 0 "only rank 0 says so"
-is "$(bind 0 1 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=0 | grep -c '^error')" 0 "one GPU for one task is fine"
+is "$(bind 0 1 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=0 | grep -c '^error')" 0 "one GPU for one task gives no warning"
 is "$(bind 0 2 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=0 SLURM_GPUS_ON_NODE=8 | grep -c '^error')" 0 \
-    "a step that wants one of the job's GPUs is fine"
+    "a step that uses one of the job's GPUs gives no warning"
 rm "$root"/dev/nvidia[0-24-7] # as in a device cgroup that leaves only nvidia3
 out=$(bind 0 8 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=8 SLURM_GPUS_PER_TASK=1)
 like "$out" '^error dl: this task may open 1 of the 8 GPUs .*NVLink.*--gpus-per-node=8 .*--gpu-bind=none.*SLURM_GRES_FLAGS=allow-task-sharing$' "the device cgroup's trap"
-like "$out" '^cpus 16-17,144-145$' "index 0 is the GPU that is left"
+like "$out" '^cpus 16-17,144-145$' "index 0 is the remaining GPU"
 
 # ---- other machines
 use mi250x
 out=$(bind 4 8 1-7,9-15,17-23,25-31,33-39,41-47,49-55,57-63 closest ROCR_VISIBLE_DEVICES=$all CUDA_VISIBLE_DEVICES=$all GPU_DEVICE_ORDINAL=$all)
 like "$out" '^cpus 1-7$' "MI250X: GCD 4 is at NUMA node 0"
-like "$out" '^unset CUDA_VISIBLE_DEVICES$' "one filter of devices is left"
+like "$out" '^unset CUDA_VISIBLE_DEVICES$' "one device filter is left"
 like "$out" '^unset GPU_DEVICE_ORDINAL$' "of three"
 like "$(bind 4 8 0-127 own-gpu ROCR_VISIBLE_DEVICES=$all)" '^set ROCR_VISIBLE_DEVICES=4$' "own-gpu: ROCR_VISIBLE_DEVICES"
 is "$(bind 4 8 0-127 nic ROCR_VISIBLE_DEVICES=$all | grep -c '^set UCX')" 0 "no UCX on Slingshot"
@@ -107,7 +107,7 @@ root=$work/empty
 like "$(bind 0 2 0-3 closest CUDA_VISIBLE_DEVICES=0,1)" '^status 0' "a machine without sysfs"
 root=$work/absent
 like "$(bind 0 2 0-3 closest)" '^error dl: --dl-bind=closest: nothing is bound: ' "no root at all"
-like "$(env -i "$stub" "$PLUGIN" 0 dl-bind=closest)" '^error dl: --dl-bind=closest: nothing is bound: Slurm does not say' "no word from Slurm"
+like "$(env -i "$stub" "$PLUGIN" 0 dl-bind=closest)" '^error dl: --dl-bind=closest: nothing is bound: Slurm does not say' "nothing known from Slurm"
 for step in 0xfffffffb 0xfffffffc 0xfffffffa; do
     is "$(env -i SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=1 \
         "$stub" "$PLUGIN" $step dl-bind=closest | grep -c '^set')" 0 "nothing in step $step"
@@ -120,7 +120,7 @@ done
 for v in closet "closest," ,closest closest,,nic "closest nic" gpu; do
     like "$("$stub" "$PLUGIN" local "dl-bind=$v")" '^status -1' "'$v' is refused"
 done
-like "$("$stub" "$PLUGIN" local dl-bind=closet)" 'did you mean closest\?' "with what was meant"
+like "$("$stub" "$PLUGIN" local dl-bind=closet)" 'did you mean closest\?' "with a suggestion"
 
 # ---- this machine: the affinity of a real process
 own=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
@@ -137,9 +137,9 @@ if [ "$(nproc)" -ge 2 ] && [ "$(cat /sys/devices/system/cpu/smt/active 2>/dev/nu
     a=$(real 0 2)
     b=$(real 1 2)
     [ -n "$a" ] && [ -n "$b" ] && [ "$a" != "$b" ] && [ "$a" != "$own" ]
-    ok $? "two ranks have cores of their own ($a and $b of $own)"
+    ok $? "two ranks have separate cores ($a and $b of $own)"
 else
-    skip "two ranks have cores of their own" "one core"
+    skip "two ranks have separate cores" "one core"
 fi
 use pcie-4gpu
 real 0 2 FAKE_ROOT="$root" CUDA_VISIBLE_DEVICES=0,1 >/dev/null

@@ -65,19 +65,19 @@ missing () {
     echo "no answer from $1: dl.so is missing there, so that tasks have nothing of $2, or it cannot reach TCP port P of this host, or no task ran; see dl-spank(8)"
 }
 is "$(roll -- dl=torch -- 1 2 3)" "" "all nodes answer"
-is "$(roll -- dl=torch -- 1 3)" "$(missing n2 --dl=torch)" "a node that does not is named"
-is "$(roll -- dl=torch dl-bind=closest --)" "$(missing n1,n2,n3 '--dl=torch --dl-bind=closest')" "so are all"
+is "$(roll -- dl=torch -- 1 3)" "$(missing n2 --dl=torch)" "a node that does not answer is named"
+is "$(roll -- dl=torch dl-bind=closest --)" "$(missing n1,n2,n3 '--dl=torch --dl-bind=closest')" "so are all of them"
 is "$(roll SLURM_JOB_ID=5 -- dl=torch --)" "$(missing 'any node of this step' --dl=torch)" "in an allocation srun knows no nodes of the step"
 is "$(roll SLURM_JOB_ID=5 -- dl=torch -- 3)" "$(missing n1,n2 --dl=torch)" "but its tasks do"
 is "$(roll address=::1 -- dl=torch -- 1 2 3)" "" "over IPv6"
-is "$(roll SLURM_EXPORT_ENV=NONE -- dl=torch -- 1)" "$(missing n2,n3 --dl=torch)" "also where tasks get variables of Slurm's only"
-is "$(roll -- dl=off --)" "" "nor where nothing is asked for"
-is "$(roll FAKE_COMPONENTS=3 -- dl=torch -- 1 2)" "$(missing n3 --dl=torch)" "components have one list"
-is "$(roll "FAKE_PROBE=$work/forged" -- dl=torch --)" "$(missing n1,n2,n3 --dl=torch)" "whoever does not know the token answers for nobody"
+is "$(roll SLURM_EXPORT_ENV=NONE -- dl=torch -- 1)" "$(missing n2,n3 --dl=torch)" "also if tasks get only Slurm's variables"
+is "$(roll -- dl=off --)" "" "nor without a request"
+is "$(roll FAKE_COMPONENTS=3 -- dl=torch -- 1 2)" "$(missing n3 --dl=torch)" "components share one list"
+is "$(roll "FAKE_PROBE=$work/forged" -- dl=torch --)" "$(missing n1,n2,n3 --dl=torch)" "a caller without the token answers for nobody"
 alone="SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=1 SLURM_NODELIST=n1"
 # shellcheck disable=SC2016,SC2086
 {
-    is "$(roll $alone -- dl=torch -- 1)" "n1 has no board" "a task that is alone answers, and has nobody to ask"
+    is "$(roll $alone -- dl=torch -- 1)" "n1 has no board" "a single task answers, and asks nobody"
     is "$(roll $alone -- dl=torch --)" "$(missing n1 --dl=torch)" "a node of one task that does not answer is named"
     is "$(roll $alone FAKE_COMPONENTS=2 -- dl=torch --)" "$(missing n1 --dl=torch)" "so is that of a component"
     program "$work/count" <<'EOF'
@@ -96,7 +96,7 @@ EOF
 }
 is "$(tr '\n' ' ' <"$work/counts")" "1 2 2 2 " "srun of one task starts no process beside it"
 printf 'SrunPortRange = 61234-61239\n' >"$work/slurm.conf"
-is "$(roll SLURM_CONF="$work/slurm.conf" "FAKE_PROBE=$work/port" -- dl=torch --)" "listens at 6123" "in the range of ports for srun"
+is "$(roll SLURM_CONF="$work/slurm.conf" "FAKE_PROBE=$work/port" -- dl=torch --)" "listens at 6123" "in srun's port range"
 
 # ---- srun and the collector
 
@@ -113,7 +113,7 @@ heard >/dev/null
 is "$(cat "$said")" "called gather full plain, with socket:" "once, and how they are checked"
 out=$(as_srun dl-debug=600 -- "dl=$work/dl")
 heard >/dev/null
-is "$(cat "$said")" "called gather none table, with socket:" "--dl-debug alone makes the table only"
+is "$(cat "$said")" "called gather none table, with socket:" "--dl-debug alone only prints the table"
 vars="SLURM_JOB_GPUS=0 SLURM_NODELIST=n1"
 as_srun -- check=quick "dl=$work/dl" >/dev/null
 heard >/dev/null
@@ -124,9 +124,9 @@ heard >/dev/null
 is "$(called)" 1 "a heterogeneous job has one collector"
 vars=SLURM_DL_GATHER=of-an-outer-step
 out=$(as_srun dl-check=quick -- "dl=$work/mute")
-like "$out" '^error dl: --dl-check: each node is checked alone: cannot run .*/mute: ' "a collector that says nothing is reported"
+like "$out" '^error dl: --dl-check: each node is checked alone: cannot run .*/mute: ' "a silent collector is reported"
 like "$out" '^step none$' "and the step has no token, nor that of another"
-like "$(as_srun dl-debug=600 -- "dl=$work/mute")" '^error dl: --dl-debug: no table of the ranks: cannot run ' "so is it for --dl-debug"
+like "$(as_srun dl-debug=600 -- "dl=$work/mute")" '^error dl: --dl-debug: no table of the ranks: cannot run ' "the same holds for --dl-debug"
 as_srun dl=torch -- "dl=$work/dl" >/dev/null
 is "$(called)" "" "a step without these options starts nothing"
 
@@ -149,7 +149,7 @@ task () { # task RANK OPTION...: run one of two tasks of a node
 probe="until [ -e $said ]; do sleep 0.1; done"
 task 0 dl-monitor=5 >/dev/null
 heard >/dev/null
-is "$(cat "$said")" "called sample 5, with socket:" "the first task of a node starts the sampler, which learns of the end of the step"
+is "$(cat "$said")" "called sample 5, with socket:" "the first task of a node starts the sampler, which notices the step's end"
 probe=:
 task 1 dl-monitor=5 >/dev/null
 is "$(called)" "" "the others do not"
@@ -179,16 +179,16 @@ mkdir "$work/debug"
 cd "$work/debug" || exit 1
 dl=slow task 0 dl-monitor=5 dl-debug=600 | cat >out # cat ends when no process holds the pipe open
 wait_for 120 gone
-ok $? "a helper that still begins when the step ends is killed"
+ok $? "a helper that is still starting when the step ends is killed"
 rm out
-is "$(ls)" "" "and the folder of --dl-debug is gone"
+is "$(ls)" "" "and the folder of --dl-debug is removed"
 probe=:
-is "$(task 0 dl-debug=hang:600 | grep '^error')" "" "a watcher that was started is no error"
+is "$(task 0 dl-debug=hang:600 | grep '^error')" "" "a started watcher is not an error"
 rm -rf dl-debug-*
 probe="until [ -e $said.ready ]; do sleep 0.1; done"
 dl=ready task 0 dl-monitor=5 | cat >out
 wait_for 120 test -e "$said.end"
-ok $? "one that is ready ends by itself"
+ok $? "a ready one ends by itself"
 mv "$said.end" "$said.pids"
 rm "$said.ready"
 vars=FAKE_PATIENCE=5000
@@ -218,14 +218,14 @@ ok $? "slurmstepd waits for one that gets no CPU for 50 ms"
 vars="FAKE_HUNG=$work/dl SLURM_NODELIST=n1"
 hung='it does not answer: does its file system hang\?$'
 out=$(as_srun dl-check=quick dl-monitor=5 -- "dl=$work/dl")
-like "$out" "^error dl: --dl-check: each node is checked alone: cannot run $work/dl: $hung" "srun says that dl hangs"
+like "$out" "^error dl: --dl-check: each node is checked alone: cannot run $work/dl: $hung" "srun reports that dl hangs"
 like "$out" '^step none$' "and the step starts"
-like "$out" "^error dl: --dl-monitor: no summary: $work/dl: $hung" "nor waits its end for it in silence"
+like "$out" "^error dl: --dl-monitor: no summary: $work/dl: $hung" "and the step's end does not wait for it silently"
 probe='echo started'
 out=$(task 0 dl-check=quick dl-monitor=5 dl-debug=600)
-like "$out" "^error dl: --dl-check: this node is not checked: $work/dl: $hung" "a task says it, too"
+like "$out" "^error dl: --dl-check: this node is not checked: $work/dl: $hung" "a task reports it, too"
 like "$out" "^error dl: --dl-monitor: cannot run $work/dl: ${hung%?}; nothing is sampled$" "for each of its helpers"
-like "$out" '^started$' "and starts"
+like "$out" '^started$' "and the task starts"
 is "$(called)" "" "nothing is run"
 vars=
 rm -rf dl-debug-*
@@ -234,13 +234,13 @@ printf '#!/bin/sh\nexec sleep 1000\n' >"$work/endless"
 chmod +x "$work/endless"
 like "$(task 0 dl-check=quick)" "^error dl: --dl-check: this node is not checked: $work/endless: $hung" "one that hangs later is killed"
 as_srun dl-check=quick -- "dl=$work/endless" | cat >out # cat ends when no process holds the pipe open
-like "$(cat out)" "^error dl: --dl-check: each node is checked alone: cannot run $work/endless: $hung" "beside srun, too"
+like "$(cat out)" "^error dl: --dl-check: each node is checked alone: cannot run $work/endless: $hung" "also beside srun"
 dl=
 
 # ---- a dl that cannot be run
 
 out=$(env -i SLURM_PROCID=0 SLURM_LOCALID=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/broken" 2>&1)
-is "$(echo "$out" | grep -c '^status 0')" 1 "a dl that is no program: the task continues, once"
-like "$out" '^error dl: --dl-check: this node is not checked: .*/broken: it did not end well$' "and it is reported"
+is "$(echo "$out" | grep -c '^status 0')" 1 "a dl that is not a program: the task continues, once"
+like "$out" '^error dl: --dl-check: this node is not checked: .*/broken: it did not end well$' "and reports it"
 
 done_testing

@@ -22,21 +22,21 @@ stub=$builddir/tests/fakes/spank
 for c in local allocator 0; do
     like "$("$stub" "$PLUGIN" $c)" '^option --dl=FRAMEWORK$' "context $c: the option is registered"
 done
-is "$("$stub" "$PLUGIN" slurmd)" "status 0" "slurmd: nothing"
+is "$("$stub" "$PLUGIN" slurmd)" "status 0" "slurmd prints nothing"
 
 for c in local allocator; do
     out=$("$stub" "$PLUGIN" $c dl=toch)
     like "$out" '^error dl: --dl=toch: no such value; did you mean torch\?$' "$c: a typo is reported"
     like "$out" '^status -1' "$c: and refused"
-    like "$("$stub" "$PLUGIN" $c dl-check=fast)" '^error dl: --dl-check=fast: no such value; there are quick, full, off$' "$c: the values are named"
+    like "$("$stub" "$PLUGIN" $c dl-check=fast)" '^error dl: --dl-check=fast: no such value; there are quick, full, off$' "$c: the valid values are listed"
     for o in dl dl-roles dl-bind dl-nccl; do
         out=$("$stub" "$PLUGIN" $c $o=)
         like "$out" "^error dl: --$o=: the value is missing; see dl-spank" "$c: --$o= is reported"
         like "$out" '^status -1' "$c: and refused"
     done
-    like "$("$stub" "$PLUGIN" $c dl-bind=closest,none)" '^error dl: --dl-bind=closest,none: one of closest, socket, spread, none$' "$c: two places are refused"
+    like "$("$stub" "$PLUGIN" $c dl-bind=closest,none)" '^error dl: --dl-bind=closest,none: one of closest, socket, spread, none$' "$c: two values are refused"
     like "$("$stub" "$PLUGIN" $c dl-bind=none,verbose,own-gpu)" '^status 0' "$c: one with other words is not"
-    like "$("$stub" "$PLUGIN" $c dl-check= dl-monitor= dl-debug=off)" '^status 0' "$c: where a value can be left out it is not"
+    like "$("$stub" "$PLUGIN" $c dl-check= dl-monitor= dl-debug=off)" '^status 0' "$c: an optional value can be omitted"
     like "$("$stub" "$PLUGIN" $c dl=torch)" '^status 0' "$c: torch is accepted"
     like "$("$stub" "$PLUGIN" $c dl=off)" '^status 0' "$c: off is accepted"
     like "$("$stub" "$PLUGIN" $c dl=tf 'dl-roles=chief:1,ps:2,worker:*,evaluator:1')" '^status 0' "$c: roles are accepted"
@@ -53,12 +53,12 @@ for v in RANK=2 WORLD_SIZE=3 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 NODE_RANK=1 MASTER_
 done
 like "$out" '^set MASTER_ADDR=127.0.0.1' "names of emulated nodes that do not resolve"
 like "$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "one node needs no name"
-like "$(apart SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "nor where it has one"
-like "$(apart "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "else the name of the first host"
+like "$(apart SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "nor if it has one"
+like "$(apart "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "otherwise the name of the first host"
 like "$(apart "$stub" "$PLUGIN" 0 dl=torch)" "^error dl: $(hostname) found no address of n1, the node of rank 0, that other machines can reach, so ranks on $(hostname) cannot connect: fix " "and that it has no address"
 out=$(fake SLURM_CONF=/nonexistent "$stub" "$PLUGIN" 0 dl=torch)
-is "$(echo "$out" | grep -c '^set MASTER_')" 0 "names that are no hosts, and lead nowhere: no master, and never 127.0.0.1"
-like "$out" '^error dl: --dl=torch: the master is not set: found no address of n1 that other nodes can reach: fix /etc/hosts' "and a line says what to do"
+is "$(echo "$out" | grep -c '^set MASTER_')" 0 "names that do not resolve: no master, and never 127.0.0.1"
+like "$out" '^error dl: --dl=torch: the master is not set: found no address of n1 that other nodes can reach: fix /etc/hosts' "and one line says what to do"
 if ip route get 192.0.2.7 >/dev/null 2>&1; then
     out=$(fake SLURM_CONF=/nonexistent SLURM_NODE_ALIASES='n1:192.0.2.7:ip-7,n2:192.0.2.8:ip-8' "$stub" "$PLUGIN" 0 dl=tf)
     like "$out" '"192.0.2.7:19005","192.0.2.7:19006","192.0.2.8:19005"' "the addresses of a cloud's nodes"
@@ -67,14 +67,14 @@ else
 fi
 printf 'NodeName=n[1-2] NodeAddr=127.0.0.1\nNodeName=n3 NodeAddr=192.0.2.9\n' >"$work/mixed.conf"
 out=$(fake SLURM_CONF="$work/mixed.conf" SLURM_STEP_NUM_NODES=3 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE=2,1,1 SLURM_STEP_NODELIST='n[1-3]' "$stub" "$PLUGIN" 0 dl=torch)
-is "$(echo "$out" | grep -cE '^set (MASTER_ADDR|GLOO_SOCKET_IFNAME)=(127|lo)')" 0 "two slurmd of this machine and one of another: no loopback"
+is "$(echo "$out" | grep -cE '^set (MASTER_ADDR|GLOO_SOCKET_IFNAME)=(127|lo)')" 0 "two slurmd on this machine and one on another: no loopback"
 is "$(echo "$out" | grep -cE 'TORCHELASTIC|CUDA')" 0 "never TORCHELASTIC_*, never CUDA_VISIBLE_DEVICES"
 
 out=$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 PROGRAM=/usr/bin/orted "$stub" "$PLUGIN" 0 dl=torch)
 is "$(echo "$out" | grep -c '^set')" 0 "the daemons of mpirun, whose ranks would all be rank 0: nothing is set"
 like "$out" '^error dl: --dl=torch: nothing is set: mpirun starts the ranks itself: start them with srun$' "and rank 0 says so"
 out=$(fake PROGRAM=/usr/bin/orted "$stub" "$PLUGIN" 0 -- default=torch when=gpus:any default=torch)
-is "$(echo "$out" | grep -cE '^(set|error)')" 0 "a default of the site is silent there"
+is "$(echo "$out" | grep -cE '^(set|error)')" 0 "a site default prints nothing there"
 
 # ---- the other frameworks (tests/runtime/rank_environment.c has all layouts)
 out=$(fake "$stub" "$PLUGIN" 0 dl=tf)
@@ -86,11 +86,11 @@ out=$(apart SLURM_STEP_RESV_PORTS= "$stub" "$PLUGIN" 0 dl=tf)
 like "$out" '"n1:[0-9]+","n1:[0-9]+","n2:[0-9]+"' "and without a reservation"
 is "$(echo "$out" | grep -cE '"n[12]:4100[0-9]"')" 0 "on other ports"
 out=$(fake "$stub" "$PLUGIN" 0 dl=tf dl-roles=worker:2)
-is "$(echo "$out" | grep -c '^set')" 0 "roles of another number of tasks: nothing is set"
+is "$(echo "$out" | grep -c '^set')" 0 "roles for another number of tasks: nothing is set"
 like "$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=tf dl-roles=worker:2)" \
     '^error dl: --dl=tf: nothing is set: the roles need 2 tasks; the step has 3$' "rank 0 says why"
 out=$(fake "$stub" "$PLUGIN" 0 dl=ps)
-like "$out" '^set DMLC_ROLE=worker$' "ps has roles of its own"
+like "$out" '^set DMLC_ROLE=worker$' "ps has its own roles"
 like "$out" '^set DMLC_PS_ROOT_URI=127.0.0.1$' "and an address"
 # rank counts that do not match the GPUs
 zero="SLURM_PROCID=0 SLURM_NODEID=0 SLURM_GTIDS=0,1 SLURMD_NODENAME=n1"
@@ -102,24 +102,24 @@ advice () { # advice OPTION VARIABLE=VALUE...: print the warnings of --dl
 }
 {
     is "$(advice dl=torch $one CUDA_VISIBLE_DEVICES=0,1,2,3)" "one rank on a node for its 4 GPUs; for a rank for each GPU use --ntasks-per-node=4, for torchrun --dl=torchrun" "one rank, four GPUs"
-    is "$(advice dl=jax $one CUDA_VISIBLE_DEVICES=0,1,2,3)" "" "as JAX wants them"
+    is "$(advice dl=jax $one CUDA_VISIBLE_DEVICES=0,1,2,3)" "" "as JAX expects them"
     is "$(advice dl=torch $one CUDA_VISIBLE_DEVICES=2)$(advice dl=torch $one)" "" "one rank, one GPU or none"
     like "$(advice dl=lightning $zero CUDA_VISIBLE_DEVICES=0)" '^2 ranks of a node see one GPU each: .*--gpus-per-node=2 instead of --gpus-per-task$' "GPUs that are hidden"
-    is "$(advice dl=torch $zero CUDA_VISIBLE_DEVICES=0,1)" "" "a GPU for each"
+    is "$(advice dl=torch $zero CUDA_VISIBLE_DEVICES=0,1)" "" "one GPU per rank"
     like "$(advice dl=torch $zero SLURM_GTIDS=0,1,2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE=3,1 CUDA_VISIBLE_DEVICES=0,1)" '^3 ranks for the 2 GPUs of a node: .*--ntasks-per-node=2$' "more ranks than GPUs"
     is "$(advice dl=torch CUDA_VISIBLE_DEVICES=0,1,2,3 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1)" "" "only rank 0 says so"
-    is "$(fake $one SLURM_STEP_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 "$stub" "$PLUGIN" 0 -- default=torch 2>&1 | grep -c error)" 0 "nobody who did not ask is reported"
+    is "$(fake $one SLURM_STEP_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 "$stub" "$PLUGIN" 0 -- default=torch 2>&1 | grep -c error)" 0 "users who did not ask see no message"
     one="SLURM_PROCID=1 SLURM_LOCALID=1 $zero"
     stays='was exported, and stays, but here it is'
-    like "$(fake $zero RANK=5 "$stub" "$PLUGIN" 0 dl=torch 2>&1)" "^error dl: RANK=5 $stays 0: unset it in the job script$" "a RANK that was exported is reported by rank 0"
-    is "$(fake $one SLURM_PROCID=1 RANK=5 "$stub" "$PLUGIN" 0 dl=torch 2>&1 | grep -c "$stays")" 0 "and not by rank 1"
-    like "$(fake $one SLURM_PROCID=1 RANK=0 "$stub" "$PLUGIN" 0 dl=torch 2>&1)" "^error dl: RANK=0 $stays 1: " "who tells that of RANK=\$SLURM_PROCID in a batch script"
+    like "$(fake $zero RANK=5 "$stub" "$PLUGIN" 0 dl=torch 2>&1)" "^error dl: RANK=5 $stays 0: unset it in the job script$" "rank 0 reports an exported RANK"
+    is "$(fake $one SLURM_PROCID=1 RANK=5 "$stub" "$PLUGIN" 0 dl=torch 2>&1 | grep -c "$stays")" 0 "and rank 1 does not"
+    like "$(fake $one SLURM_PROCID=1 RANK=0 "$stub" "$PLUGIN" 0 dl=torch 2>&1)" "^error dl: RANK=0 $stays 1: " "which blames RANK=\$SLURM_PROCID in a batch script"
 }
 out=$(fake SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 CUDA_VISIBLE_DEVICES=0,1,2 "$stub" "$PLUGIN" 0 dl=torchrun)
 for v in PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=3 PET_MASTER_PORT=19004 PET_RDZV_BACKEND=static; do
     like "$out" "^set $v\$" "torchrun: $v"
 done
-is "$(echo "$out" | grep -cE '^set (RANK|WORLD_SIZE|MASTER_)')" 0 "and not what torchrun gives its ranks"
+is "$(echo "$out" | grep -cE '^set (RANK|WORLD_SIZE|MASTER_)')" 0 "but not what torchrun sets for its ranks"
 elastic () { # elastic ARGUMENT...: the rendezvous variables for torchrun with these arguments
     apart SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 PROGRAM="torchrun $*" "$stub" "$PLUGIN" 0 dl=torchrun |
         grep -oE '^set PET_(RDZV_[A-Z]*=.*|MASTER_ADDR=.*)' | tr '\n' ' '
@@ -128,10 +128,10 @@ tab=$(printf '\t')
 # a command line with tabs is passed as one word, for sh -c
 for a in --max-restarts=3 '--max_restarts 1' --nnodes=1:3 '--nnodes 2:2' --rdzv_backend=c10d "sh -c exec${tab}torchrun${tab}--max-restarts${tab}2${tab}x.py" \
     "sh -c cd${tab}src;${tab}'torchrun'${tab}'--rdzv-backend=c10d'${tab}x.py"; do
-    is "$(elastic "$a" x.py)" "set PET_RDZV_BACKEND=c10d set PET_RDZV_ENDPOINT=n1:19004 set PET_RDZV_CONF=is_host=0 set PET_RDZV_ID=1234.0 " "torchrun $a: every node hears of a restart"
+    is "$(elastic "$a" x.py)" "set PET_RDZV_BACKEND=c10d set PET_RDZV_ENDPOINT=n1:19004 set PET_RDZV_CONF=is_host=0 set PET_RDZV_ID=1234.0 " "torchrun $a: every node takes part in a restart"
 done
 is "$(elastic --max-restarts=0 --nnodes=2 x.py)" "set PET_RDZV_BACKEND=static set PET_MASTER_ADDR=n1 " "without: in Slurm's order"
-like "$(fake $zero PET_MAX_RESTARTS=1 PET_RDZV_BACKEND=static "$stub" "$PLUGIN" 0 dl=torchrun)" 'torchrun with --max-restarts or .* needs --rdzv-backend=c10d' "a static one of the user's is reported at once"
+like "$(fake $zero PET_MAX_RESTARTS=1 PET_RDZV_BACKEND=static "$stub" "$PLUGIN" 0 dl=torchrun)" 'torchrun with --max-restarts or .* needs --rdzv-backend=c10d' "a user's static rendezvous is reported at once"
 like "$(fake PMIX_RANK=2 "$stub" "$PLUGIN" 0 dl=mpi)" '^set OMPI_COMM_WORLD_LOCAL_RANK=0$' "mpi under pmix"
 like "$(fake PMI_FD=7 "$stub" "$PLUGIN" 0 dl=mpi)" '^set MPI_LOCALRANKID=0$' "mpi under pmi2"
 like "$(fake CUDA_VISIBLE_DEVICES=3 "$stub" "$PLUGIN" 0 dl=jax)" '^set JAX_LOCAL_DEVICE_IDS=0$' "jax with one GPU visible"
@@ -139,14 +139,14 @@ jax () { # jax VARIABLE=VALUE...: print the devices of local rank 1 of 2
     fake $zero SLURM_PROCID=1 SLURM_LOCALID=1 "$@" "$stub" "$PLUGIN" 0 dl=jax 2>&1 | sed -n 's/^set JAX_LOCAL_DEVICE_IDS=//p'
 }
 is "$(jax CUDA_VISIBLE_DEVICES=0,1,2,3 SLURM_GPUS_ON_NODE=4)" 2,3 "jax: GPUs that all tasks of a node see are divided"
-is "$(jax CUDA_VISIBLE_DEVICES=2,3 SLURM_GPUS_ON_NODE=4 SLURM_GPUS_PER_TASK=2)" 0,1 "--gpus-per-task=2: a task has both of its own"
+is "$(jax CUDA_VISIBLE_DEVICES=2,3 SLURM_GPUS_ON_NODE=4 SLURM_GPUS_PER_TASK=2)" 0,1 "--gpus-per-task=2: a task has both of its GPUs"
 is "$(jax CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4 SLURMD_TRES_BIND=gpu:per_task:2)" 0,1 "in a device cgroup, too"
-is "$(jax CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4)" "" "a step with a part of the job's: JAX's own choice is right"
+is "$(jax CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4)" "" "a step with part of the job's GPUs: JAX's own choice is right"
 is "$(advice dl=jax $zero CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=1)" "2 tasks for the 1 GPU of a node: JAX needs one for each; use --ntasks-per-node=1" "fewer GPUs than tasks are reported"
-is "$(advice dl=jax $zero CUDA_VISIBLE_DEVICES=0,1,2 SLURM_GPUS_ON_NODE=3)" "3 GPUs of a node for 2 tasks: each gets 1, and 1 idle" "and those that idle"
-is "$(apart SLURM_NTASKS_PER_NODE=4 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 "$stub" "$PLUGIN" 0 dl=lightning | grep '^set SLURM')" "set SLURM_NTASKS_PER_NODE=1" "lightning: that of the step, not of its job"
+is "$(advice dl=jax $zero CUDA_VISIBLE_DEVICES=0,1,2 SLURM_GPUS_ON_NODE=3)" "3 GPUs of a node for 2 tasks: each gets 1, and 1 idle" "and idle ones"
+is "$(apart SLURM_NTASKS_PER_NODE=4 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 "$stub" "$PLUGIN" 0 dl=lightning | grep '^set SLURM')" "set SLURM_NTASKS_PER_NODE=1" "lightning: the value of the step, not of its job"
 out=$(fake "$stub" "$PLUGIN" 0 dl=auto)
-is "$(echo "$out" | grep -cE '^set (TF_CONFIG|DMLC_|HOROVOD_|PADDLE_|OMPI_)')" 0 "auto has none of those that change a program"
+is "$(echo "$out" | grep -cE '^set (TF_CONFIG|DMLC_|HOROVOD_|PADDLE_|OMPI_)')" 0 "auto sets no variable that changes a program"
 out=$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 SLURM_PROCID=0 SLURM_GTIDS=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_TASKS_PER_NODE=1 SLURM_STEP_NODELIST=n2 "$stub" "$PLUGIN" 0 dl=auto)
 is "$(echo "$out" | grep -E '^set' | grep -vE '^set (PET_|DL_ENV_)')" "" "auto leaves a single task alone"
 long=$(head -c 9000 /dev/zero | tr '\0' 'n')
@@ -171,20 +171,20 @@ nothing "tf, arbitrary on three nodes" arbitrary "$stub" "$PLUGIN" 0 dl=tf
 out=$(arbitrary "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set RANK=0$' "arbitrary on three nodes: the rank is known"
 is "$(echo "$out" | grep -c '^set MASTER_')" 0 "the master is not"
-like "$out" '^error dl: --dl=torch: the master is not set: ' "and why is reported"
+like "$out" '^error dl: --dl=torch: the master is not set: ' "and the reason is reported"
 out=$(arbitrary SLURM_CONF=/nonexistent SLURMD_NODENAME="$(hostname)" SLURM_DL_HOSTFILE=n3,n1,n2 "$stub" "$PLUGIN" 0 dl=torch)
-like "$out" '^set MASTER_ADDR=n3$' "srun tells the order of hosts"
+like "$out" '^set MASTER_ADDR=n3$' "srun passes the order of hosts"
 like "$out" '^unset SLURM_DL_HOSTFILE$' "which the program does not get"
 # shellcheck disable=SC2258
 for wrong in n1,n3,n2 n3,n1 n3,n1,n4 n3,n3,n1 x, ,; do
-    is "$(arbitrary SLURM_DL_HOSTFILE=$wrong "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "an order that is not Slurm's is not believed: $wrong"
+    is "$(arbitrary SLURM_DL_HOSTFILE=$wrong "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "an order that is not Slurm's is ignored: $wrong"
 done
 hostfile () { # hostfile [VARIABLE=VALUE]...: print the host order that srun passes to its tasks
     env -i PATH="$PATH" FAKE_PROBE='echo "told $SLURM_DL_HOSTFILE"' "$@" "$stub" "$PLUGIN" local dl=torch | sed -n 's/^told //p' | tail -n 1
 }
 printf '# racks\nn3 # the first\nn1*2\n\nn2\n' >"$work/hosts"
 is "$(hostfile SLURM_HOSTFILE="$work/hosts")" n3,n1,n1,n2 "SLURM_HOSTFILE"
-is "$(hostfile SLURM_HOSTFILE=/nonexistent)$(hostfile SLURM_DL_HOSTFILE=x)" "" "one that does not exist, and a stale one"
+is "$(hostfile SLURM_HOSTFILE=/nonexistent)$(hostfile SLURM_DL_HOSTFILE=x)" "" "a missing one, and a stale one"
 arbitrary2 () {
     apart SLURM_DISTRIBUTION=arbitrary "$@" "$stub" "$PLUGIN" 0 dl=torch | sed -n 's/^set MASTER_ADDR=//p'
 }
@@ -199,9 +199,9 @@ like "$out" '^set LOCAL_WORLD_SIZE=2$' "and the tasks of this one"
 out=$(het SLURM_JOB_NODELIST_HET_GROUP_0=n3 SLURM_JOB_NODELIST_HET_GROUP_1='n[1-2]' "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set MASTER_ADDR=n3$' "under both of Slurm's names"
 is "$(het "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "a heterogeneous job without them has no master"
-like "$(apart SLURM_HET_SIZE=2 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "what an outer heterogeneous job left harms not"
+like "$(apart SLURM_HET_SIZE=2 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "variables of an outer heterogeneous job do no harm"
 nothing "no word from Slurm" env -i "$stub" "$PLUGIN" 0 dl=torch
-like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^error dl: --dl=torch: nothing is set: ' "and why is reported"
+like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^error dl: --dl=torch: nothing is set: ' "and the reason is reported"
 like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^status 0' "and the job continues"
 
 gpu=SLURM_STEP_GPUS=0
@@ -212,11 +212,11 @@ like "$(fake "$stub" "$PLUGIN" 0 -- when=gpus:any default=torch)" '^set RANK=2$'
 like "$(fake $gpu SLURM_JOB_PARTITION=ai "$stub" "$PLUGIN" 0 -- when=partition:ai default=torch)" '^set RANK=2$' "a default of a partition"
 nothing "a default of another partition" fake $gpu SLURM_JOB_PARTITION=x "$stub" "$PLUGIN" 0 -- when=partition:ai default=torch
 out=$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 SLURM_JOB_ACCOUNT=poor "$stub" "$PLUGIN" 0 dl=torch -- when=account:poor deny=torch)
-is "$(echo "$out" | grep '^error')" "error dl: --dl=torch: this site does not allow torch" "what an account may not is reported by rank 0"
-is "$(echo "$out" | grep -c '^set')" 0 "and not done"
+is "$(echo "$out" | grep '^error')" "error dl: --dl=torch: this site does not allow torch" "rank 0 reports what an account may not use"
+is "$(echo "$out" | grep -c '^set')" 0 "and it is not used"
 nothing "the user's off wins over the default" fake $gpu "$stub" "$PLUGIN" 0 dl=off -- default=torch
 typo="error dl: plugstack.conf: defualt=torch: no such argument; ignored"
-is "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- defualt=torch | grep '^error')" "$typo" "a typo in plugstack.conf is told to root, and to dl doctor"
+is "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- defualt=torch | grep '^error')" "$typo" "root and dl doctor see a typo in plugstack.conf"
 is "$("$stub" "$PLUGIN" slurmd defualt=torch | grep '^error')" "" "slurmd"
 is "$("$stub" "$PLUGIN" slurmd -- defualt=torch | grep '^error')" "$typo" "slurmd logs it"
 if [ "$(id -u)" -ne 0 ] || command -v setpriv >/dev/null; then
@@ -224,17 +224,17 @@ if [ "$(id -u)" -ne 0 ] || command -v setpriv >/dev/null; then
     cp "$stub" "$PLUGIN" "$work" 2>/dev/null && chmod 755 "$work" "$work"/*
     mystub=$work/spank
     [ -x "$builddir/tests/fakes/.libs/spank" ] && cp "$builddir/tests/fakes/.libs/spank" "$work/spank"
-    is "$(mortal "$mystub" "$work/dl.so" local -- defualt=torch)" "$("$stub" "$PLUGIN" local)" "a user who asked for nothing hears nothing"
-    is "$(mortal "$mystub" "$work/dl.so" local dl=torch -- defualt=torch | grep '^error')" "$typo" "one who did hears it"
+    is "$(mortal "$mystub" "$work/dl.so" local -- defualt=torch)" "$("$stub" "$PLUGIN" local)" "a user who requested nothing sees nothing"
+    is "$(mortal "$mystub" "$work/dl.so" local dl=torch -- defualt=torch | grep '^error')" "$typo" "a user who did sees it"
 fi
-like "$("$stub" "$PLUGIN" local -- defualt=torch)" '^status 0' "and it harms nobody"
+like "$("$stub" "$PLUGIN" local -- defualt=torch)" '^status 0' "and it does no harm"
 
 out=$(fake MASTER_PORT=5 RANK=9 "$stub" "$PLUGIN" 0 dl=torch)
 is "$(echo "$out" | grep -cE '^set (MASTER_PORT|RANK)=')" 0 "the user's variables win"
 like "$out" '^set DL_ENV_SET=WORLD_SIZE,LOCAL_RANK' "and are not marked as ours"
 out=$(fake MASTER_PORT=5 RANK=9 DL_ENV_SET=RANK,WORLD_SIZE DL_ENV_STEP=1.0 "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set RANK=2$' "what an outer step's plugin set is replaced"
-is "$(echo "$out" | grep -c '^set MASTER_PORT=')" 0 "what its user set is not"
+is "$(echo "$out" | grep -c '^set MASTER_PORT=')" 0 "the user's variables are not"
 
 # ---- variables that a batch script exports to all tasks
 stays () { # stays RANK NODE LOCAL_RANK VARIABLE=VALUE VARIABLE=VALUE FRAMEWORK: count one task's warnings; 2 nodes, 2 tasks each
@@ -246,9 +246,9 @@ stays () { # stays RANK NODE LOCAL_RANK VARIABLE=VALUE VARIABLE=VALUE FRAMEWORK:
 all () { # all VARIABLE=VALUE VARIABLE=VALUE FRAMEWORK: print the number of warnings of each of the four tasks
     echo "$(stays 0 0 0 "$@") $(stays 1 0 1 "$@") $(stays 2 1 0 "$@") $(stays 3 1 1 "$@")"
 }
-is "$(all RANK=0 A=1 torch) $(all LOCAL_RANK=0 A=1 torch) $(all NODE_RANK=0 A=1 lightning) $(all HOROVOD_LOCAL_RANK=0 A=1 horovod)" "0 1 0 0 0 1 0 0 0 0 1 0 0 1 0 0" "the first task says it for which 0 is wrong"
-is "$(all WORLD_SIZE=2 A=1 torch) $(all LOCAL_WORLD_SIZE=1 A=1 torch) $(all WORLD_SIZE=0 A=1 torch)" "1 0 0 0 1 0 0 0 1 0 0 0" "rank 0 says it of a number of ranks"
-is "$(all LOCAL_RANK=0 CUDA_VISIBLE_DEVICES=1 torch) $(all LOCAL_RANK=0 A=1 jax)" "0 0 0 0 0 0 0 0" "0 is right where each rank sees one GPU, and where nobody reads it"
+is "$(all RANK=0 A=1 torch) $(all LOCAL_RANK=0 A=1 torch) $(all NODE_RANK=0 A=1 lightning) $(all HOROVOD_LOCAL_RANK=0 A=1 horovod)" "0 1 0 0 0 1 0 0 0 0 1 0 0 1 0 0" "the first task with a wrong 0 reports it"
+is "$(all WORLD_SIZE=2 A=1 torch) $(all LOCAL_WORLD_SIZE=1 A=1 torch) $(all WORLD_SIZE=0 A=1 torch)" "1 0 0 0 1 0 0 0 1 0 0 0" "rank 0 reports a wrong number of ranks"
+is "$(all LOCAL_RANK=0 CUDA_VISIBLE_DEVICES=1 torch) $(all LOCAL_RANK=0 A=1 jax)" "0 0 0 0 0 0 0 0" "0 is right if each rank sees one GPU, or if nothing reads it"
 
 # ---- variables that the plugin set in an outer step
 clean () { # clean CONTEXT [VARIABLE=VALUE]...: print what a job that is submitted there would inherit
@@ -260,7 +260,7 @@ clean () { # clean CONTEXT [VARIABLE=VALUE]...: print what a job that is submitt
 for c in local allocator; do
     is "$(clean $c)" "MASTER_PORT=5 " "$c: none of it reaches a job that is submitted there"
 done
-like "$(clean 0)" '^DL_BIND_SET=OMP_NUM_THREADS .*RANK=0 $' "slurmstepd leaves its own environment"
+like "$(clean 0)" '^DL_BIND_SET=OMP_NUM_THREADS .*RANK=0 $' "slurmstepd keeps its own environment"
 is "$(clean allocator DL_DEBUG_SET=PYTHONFAULTHANDLER DL_DEBUG_PYTHON=/ours PYTHONPATH=/ours:/mine DL_DEBUG_PATH=/x | tr ' ' '\n' | grep -v PYTHON=)" \
     "MASTER_PORT=5
 PYTHONPATH=/mine" "nor the folder of --dl-debug"
@@ -275,21 +275,21 @@ free () { # free [VARIABLE=VALUE]... -- [WORD]...: print "bind,-" if srun lets t
     shift
     env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${SLURM_DL_POLICY%% *}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/^free //p'
 }
-is "$(free --)" bind,- "nobody has chosen cores: the default may"
+is "$(free --)" bind,- "no one has chosen cores: the default may"
 is "$(free SLURM_CPU_BIND=cores --) $(free SLURM_HINT=nomultithread --) $(free KMP_AFFINITY=compact --) $(free -- --cpu-bind=none) $(free -- --hint=nomultithread)" \
-    "- - - - -" "the user has"
-is "$(free -- dl-bind=spread)" - "nor is it the default that acts then"
+    "- - - - -" "the user has chosen"
+is "$(free -- dl-bind=spread)" - "nor does the default act then"
 is "$(env -i PATH="$PATH" FAKE_PROBE='echo "free ${SLURM_DL_POLICY:-no} ${DL_SECRET:-none}"' "$stub" "$PLUGIN" local -- bind=closest default=auto monitor=5 | tail -n 1)" \
-    "free no none" "a command without a word of GPUs"
+    "free no none" "a command that does not mention GPUs"
 bound () { fake $gpu "$@" "$stub" "$PLUGIN" 0 -- bind=closest | grep -cE '^set DL_BIND_SET=$'; }
-is "$(bound) $(bound FAKE_SRUN=bind,)" "0 1" "a task is bound by a default only if srun let it"
+is "$(bound) $(bound FAKE_SRUN=bind,)" "0 1" "a default binds a task only if srun allows it"
 
 is "$(fake $gpu FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 -- bind=closest | grep -c OMP_NUM)/$(fake $gpu "$stub" "$PLUGIN" 0 dl-bind=closest | grep -c '^set OMP_NUM')" 0/1 "which leaves OMP_NUM_THREADS to the user"
 
 # ---- srun decides on the defaults once for the whole step
 nothing "no default without a word of srun's" fake $gpu FAKE_SRUN=- "$stub" "$PLUGIN" 0 -- default=torch
 like "$(fake $gpu SLURM_DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- default=tf deny=torch)" '^set RANK=2$' "a node with other arguments follows srun"
-like "$(fake $gpu SLURM_DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- defualt=x when=gpus:true dl=x)" '^set RANK=2$' "also one with wrong ones"
+like "$(fake $gpu SLURM_DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- defualt=x when=gpus:true dl=x)" '^set RANK=2$' "so does one with wrong arguments"
 nothing "nor has it a default of its own" fake $gpu SLURM_DL_POLICY=- "$stub" "$PLUGIN" 0 -- default=torch bind=closest
 nothing "a policy that srun does not allow" fake SLURM_DL_POLICY='- when=account:x deny=torch' SLURM_JOB_ACCOUNT=x "$stub" "$PLUGIN" 0 dl=torch
 told () { # told [VARIABLE=VALUE]... -- [OPTION]...: print the policy that srun passes to the tasks
@@ -301,18 +301,18 @@ told () { # told [VARIABLE=VALUE]... -- [OPTION]...: print the policy that srun 
     shift
     env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "told $SLURM_DL_POLICY"' "$stub" "$PLUGIN" local "$@" -- dl=/x when=gpus:any default=auto nccl=auto | sed -n 's/^told //p'
 }
-is "$(told --)" "- when=gpus:any default=auto nccl=auto" "srun tells its policy, and no path"
-is "$(told -- dl=torch)" "- when=gpus:any default=auto nccl=auto" "also for an option of the user's"
+is "$(told --)" "- when=gpus:any default=auto nccl=auto" "srun passes its policy, and no path"
+is "$(told -- dl=torch)" "- when=gpus:any default=auto nccl=auto" "also for a user's option"
 is "$(env -i PATH="$PATH" FAKE_PROBE='echo "told $SLURM_DL_POLICY"' "$stub" "$PLUGIN" local dl-bind=closest -- dl=/x when=gpus:any nccl_dir=/x default=torch | sed -n 's/^told //p')" \
-    "- when=gpus:any nccl_dir=/x default=torch" "but one in the wrong place, which ends defaults"
+    "- when=gpus:any nccl_dir=/x default=torch" "except a misplaced one, which ends defaults"
 nothing "as it does in the tasks" fake $gpu "$stub" "$PLUGIN" 0 -- when=partition:x default=jax nccl_dir=/x when=gpus:any default=torch
 is "$(told -- dl=off)$(told DL_DEFAULTS=off --)" "" "--dl=off or DL_DEFAULTS=off: no default is left"
 is "$(told DL_DEFAULTS=off -- dl=torch)" "off,- when=gpus:any default=auto nccl=auto" "nor beside an option"
 nothing "which the tasks follow" fake $gpu SLURM_DL_POLICY='off,- default=torch nccl=auto' "$stub" "$PLUGIN" 0
-is "$(told SLURM_MPI_TYPE=pmix --)" "mpi,- when=gpus:any default=auto nccl=auto" "MPI is reported, too"
+is "$(told SLURM_MPI_TYPE=pmix --)" "mpi,- when=gpus:any default=auto nccl=auto" "MPI is named, too"
 out=$(fake $gpu $zero FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 -- default=torch bind=closest)
-like "$out" "^log dl: this site's default is --dl=torch --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off$" "rank 0 tells what a default did"
-is "$(fake $gpu $zero "$stub" "$PLUGIN" 0 dl=torch -- default=jax | grep -c '^log')" 0 "not where the user chose"
+like "$out" "^log dl: this site's default is --dl=torch --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off$" "rank 0 reports what a default did"
+is "$(fake $gpu $zero "$stub" "$PLUGIN" 0 dl=torch -- default=jax | grep -c '^log')" 0 "but not if the user chose"
 
 # ---- default=auto acts only on programs whose ranks train together
 meant () { # meant PROGRAM [ARGUMENT]...: print 1 if default=auto sets RANK for it, else 0
@@ -326,8 +326,8 @@ printf 'from mpi4py import MPI\nimport torch.distributed.run\n' >"$work/mpi.py"
 printf '\177ELF...libmpi.so.40...' >"$work/gmx" && chmod +x "$work/gmx"
 echo SIF >"$work/gmx.sif"
 is "$(meant python3 "$work/ddp.py" --lr 1) $(meant torchrun "$work/plain.py") $(meant python3 -m torch.distributed.run x.py)" "1 1 1" "auto is for programs that say so"
-is "$(meant timeout 60 singularity exec --nv image.sif python3 -u "$work/ddp.py") $(meant singularity exec "$work/gmx.sif" /opt/venv/bin/torchrun "$work/plain.py")" "1 1" "also as words of another program"
-is "$(meant timeout 60 conda run -n base python3 "$work/plain.py")" 0 "what is not"
+is "$(meant timeout 60 singularity exec --nv image.sif python3 -u "$work/ddp.py") $(meant singularity exec "$work/gmx.sif" /opt/venv/bin/torchrun "$work/plain.py")" "1 1" "also as arguments of another program"
+is "$(meant timeout 60 conda run -n base python3 "$work/plain.py")" 0 "others are not"
 is "$(meant python3 "$work/plain.py") $(meant python3 "$work/seeds.py") $(meant python3 "$work/mpi.py") $(meant "$work/gmx" mdrun) $(meant hostname) $(meant /nonexistent)" "0 0 0 0 0 0" "and for no others"
 when=when=partition:ai
 gpu="$gpu SLURM_JOB_PARTITION=ai"
@@ -347,7 +347,7 @@ printf 'NCCL_IB_SL=3\nNCCL_ALGO=Ring\nNCCL_NET="AWS Libfabric"\nUCX_IB_SL=3\n' >
 head -c 17000 /dev/zero | tr '\0' '\n' >"$work/nccl.d/big.conf"
 dir=nccl_dir=$work/nccl.d
 for c in local allocator; do
-    like "$("$stub" "$PLUGIN" $c dl-nccl=sit -- "$dir")" '^error dl: --dl-nccl=sit: no such profile in ' "$c: a profile that does not exist"
+    like "$("$stub" "$PLUGIN" $c dl-nccl=sit -- "$dir")" '^error dl: --dl-nccl=sit: no such profile in ' "$c: a missing profile"
     like "$("$stub" "$PLUGIN" $c dl-nccl=sit -- "$dir")" '^status -1' "$c: is refused"
     for good in auto none site; do
         like "$("$stub" "$PLUGIN" $c dl-nccl=$good -- "$dir")" '^status 0' "$c: --dl-nccl=$good"
@@ -362,12 +362,12 @@ for v in NCCL_IB_SL=3 'NCCL_NET=AWS Libfabric' UCX_IB_SL=3 DL_NCCL_SET=NCCL_IB_S
     like "$out" "^set $v\$" "the profile sets $v"
 done
 like "$out" '^set DL_NCCL_FABRIC=(infiniband|roce|slingshot|efa|tcp):' "and the fabric is reported"
-is "$(echo "$out" | grep '^error')" "error dl: $work/nccl.d/site.conf:2: NCCL_ALGO: for debugging only, by NVIDIA's manual" "what it may not set is reported"
+is "$(echo "$out" | grep '^error')" "error dl: $work/nccl.d/site.conf:2: NCCL_ALGO: for debugging only, by NVIDIA's manual" "what it must not set is reported"
 is "$(echo "$out" | grep -cE '^set (NCCL_ALGO|RANK|DL_ENV)')" 0 "and not set, nor what --dl sets"
 is "$(fake SLURM_PROCID=1 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir" | grep -c '^error')" 0 "by rank 0 only"
 out=$(fake SLURM_PROCID=0 NCCL_IB_SL=7 NCCL_TIMEOUT=1 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
 like "$out" '^set DL_NCCL_SET=NCCL_NET,UCX_IB_SL$' "the user's export wins"
-like "$out" '^error dl: NCCL_TIMEOUT has no effect' "what is wrong with one is reported"
+like "$out" '^error dl: NCCL_TIMEOUT has no effect' "an error in an export is reported"
 out=$(fake SLURM_PROCID=0 NCCL_IB_SL=7 DL_NCCL_SET=NCCL_IB_SL "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
 like "$out" '^set NCCL_IB_SL=3$' "what an outer step's plugin set is replaced"
 long=$(head -c 100000 /dev/zero | tr '\0' 'n')
@@ -399,19 +399,19 @@ mode=$(stat -c %a "$work")
 chmod 777 "$work"
 closed "a folder above"
 chmod "$mode" "$work"
-like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=tcp -- "$dir")" '^set NCCL_IB_TC=41$' "fixed, it is read again"
-like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: plugstack.conf: nccl=sit: no such profile' "a site's default that does not exist"
+like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=tcp -- "$dir")" '^set NCCL_IB_TC=41$' "once fixed, it is read again"
+like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: plugstack.conf: nccl=sit: no such profile' "a missing site default"
 [ -e /etc/nccl.conf ] || like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)" '^set NCCL_DEBUG=WARN$' "auto without a profile"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=big -- "$dir")" '^error dl: --dl-nccl=big: nothing is set: .*: File too large$' "a file that is too large"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=nope -- "$dir")" '^error dl: --dl-nccl=nope: nothing is set: .*: No such file' "a node without the profile"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=nope)" '^error dl: --dl-nccl=nope: nothing is set: /.*/nccl.d/nope.conf: No such file' "without nccl_dir there is the folder of the installation"
-like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl_dir=x)" '^error dl: plugstack.conf: nccl_dir=x: not an absolute path' "a folder that is no full path"
+like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl_dir=x)" '^error dl: plugstack.conf: nccl_dir=x: not an absolute path' "a folder that is not an absolute path"
 other=$(fake SLURM_PROCID=0 NCCL_SOCKET_IFNAME=nosuch0 "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)
 if unshare -rn true 2>/dev/null && echo "$other" | grep -q '^error dl: NCCL_SOCKET_IFNAME=nosuch0: this node has no such interface$'; then
     out=$(fake SLURM_PROCID=0 NCCL_SOCKET_IFNAME=nosuch0 unshare -rn "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)
-    is "$(echo "$out" | grep -c '^error')" 0 "in a network namespace with the host's /sys nobody knows the interfaces"
+    is "$(echo "$out" | grep -c '^error')" 0 "in a network namespace with the host's /sys the interfaces are unknown"
 else
-    skip "in a network namespace with the host's /sys nobody knows the interfaces" "no namespace, or no interface in /sys"
+    skip "in a network namespace with the host's /sys the interfaces are unknown" "no namespace, or no interface in /sys"
 fi
 nothing "--dl-nccl=none" fake "$stub" "$PLUGIN" 0 dl-nccl=none -- nccl=auto "$dir"
 nothing "--dl-nccl in a batch step" fake "$stub" "$PLUGIN" 0xfffffffb dl-nccl=site -- "$dir"
@@ -419,7 +419,7 @@ nothing "--dl-nccl in an extern step" fake "$stub" "$PLUGIN" 0xfffffffc dl-nccl=
 nothing "--dl-nccl in an interactive step" fake "$stub" "$PLUGIN" 0xfffffffa dl-nccl=site -- "$dir"
 if command -v strace >/dev/null; then
     strace -f -e trace=file -o "$work/trace" "$stub" "$PLUGIN" 0xfffffffb dl-nccl=site -- "$dir" >/dev/null 2>&1
-    is "$(grep -v execve "$work/trace" | grep -cE "nccl.d|/sys/class")" 0 "no file is looked for where the plugin is root"
+    is "$(grep -v execve "$work/trace" | grep -cE "nccl.d|/sys/class")" 0 "the plugin looks for no file as root"
 fi
 
 # ---- random values of all sizes in srun and in a task (CVE-2026-65108)
@@ -453,7 +453,7 @@ chmod +x "$work/dl"
 for s in 75 79; do
     out=$(fake FAKE_STATUS=$s "$stub" "$PLUGIN" 0 dl-check=full -- "dl=$work/dl" 2>&1)
     is $? $s "--dl-check: a task ends with dl's status $s"
-    like "$out" '^called check-rank full plain$' "that was asked for a full check"
+    like "$out" '^called check-rank full plain$' "it requested a full check"
 done
 out=$(fake FAKE_STATUS=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>/dev/null)
 like "$out" '^unset SLURM_DL_GATHER$' "a task that continues does not have the token"
@@ -467,13 +467,13 @@ done
 printf '#!/bin/sh\ngrep SigBlk /proc/self/status\n' >"$work/blocked"
 chmod +x "$work/blocked"
 like "$(fake env --block-signal=CHLD,USR1 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/blocked" 2>&1)" \
-    '^SigBlk:.0000000000000000$' "dl has no signal blocked, whoever started the task"
+    '^SigBlk:.0000000000000000$' "dl has no signal blocked, whatever started the task"
 out=$(fake FAKE_STATUS=79 FAKE_UID=12345 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>&1)
-like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: Operation not permitted$' "nothing is run as another user than the job's"
-is "$(echo "$out" | grep -c called)" 0 "nor was anything begun"
+like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: Operation not permitted$' "nothing runs as a user other than the job's"
+is "$(echo "$out" | grep -c called)" 0 "nor did anything start"
 out=$(fake "$stub" "$PLUGIN" 0 dl-check=quick -- dl=/nonexistent)
-like "$out" '^error dl: --dl-check: this node is not checked: /nonexistent: No such file' "no dl is reported"
-like "$("$stub" "$PLUGIN" local dl-check=quick -- dl=/nonexistent)" '^error dl: --dl-check: each node is checked alone: cannot run /nonexistent: No such file' "in srun, too"
+like "$out" '^error dl: --dl-check: this node is not checked: /nonexistent: No such file' "a missing dl is reported"
+like "$("$stub" "$PLUGIN" local dl-check=quick -- dl=/nonexistent)" '^error dl: --dl-check: each node is checked alone: cannot run /nonexistent: No such file' "also by srun"
 is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 dl-check=off -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "--dl-check=off starts nothing"
 is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "nor does a task without it"
 for c in 0xfffffffb 0xfffffffc 0xfffffffa; do
@@ -519,11 +519,11 @@ secret () { # secret [VARIABLE=VALUE]... COMMAND...: print DL_SECRET as it is in
 }
 first=$(secret "$stub" "$PLUGIN" local dl=torch)
 like "$first" '^[0-9a-f]{32}$' "srun makes 128 bits"
-is "$([ "$first" != "$(secret "$stub" "$PLUGIN" local dl=torch)" ] && echo other)" other "others for the next step"
+is "$([ "$first" != "$(secret "$stub" "$PLUGIN" local dl=torch)" ] && echo other)" other "and others for the next step"
 like "$(secret "$stub" "$PLUGIN" local dl-bind=closest)" '^[0-9a-f]{32}$' "with any option"
-is "$(secret SLURM_STEP_ID= "$stub" "$PLUGIN" local)" of-an-outer-step "without one the user's own stays"
-is "$(secret SLURM_STEP_ID=0 "$stub" "$PLUGIN" local dl=off)" none "but not that of a step that srun is in"
-is "$(secret "$stub" "$PLUGIN" 0 dl=torch)" of-an-outer-step "tasks do not make any"
+is "$(secret SLURM_STEP_ID= "$stub" "$PLUGIN" local)" of-an-outer-step "without one the user's own is kept"
+is "$(secret SLURM_STEP_ID=0 "$stub" "$PLUGIN" local dl=off)" none "but not that of an enclosing step"
+is "$(secret "$stub" "$PLUGIN" 0 dl=torch)" of-an-outer-step "tasks create none"
 is "$(secret FAKE_FAILS=getrandom "$stub" "$PLUGIN" local dl=torch)" none "a step that gets none does not have an outer one's"
 # ---- the folder of --dl-debug: the plugin does not use one that another user may have planted
 debugged () { # debugged [VARIABLE=VALUE]...: print the plugin's errors and variables
@@ -541,12 +541,12 @@ rm -f "$taken"
 mkdir "$taken"
 for mode in 775 757; do
     chmod $mode "$taken"
-    like "$(debugged)" '^error dl: --dl-debug: nothing is kept' "one's own folder of mode $mode, where others may write"
+    like "$(debugged)" '^error dl: --dl-debug: nothing is kept' "the user's own folder of mode $mode, which others can write to"
 done
 chmod 755 "$taken"
-like "$(debugged)" "^set NCCL_DEBUG_FILE=$taken/nccl\.2\." "another task's of the same user is used"
-like "$(debugged FAKE_FAILS=lstat)" '^error dl: --dl-debug: nothing is kept: .*: Input/output error; ' "not where it cannot be looked at"
-like "$(debugged DL_DEBUG_DIR="$work/missing/deeper")" '^error dl: --dl-debug: nothing is kept: .*: No such file or directory; ' "nor where none can be made"
+like "$(debugged)" "^set NCCL_DEBUG_FILE=$taken/nccl\.2\." "one of another task of the same user is used"
+like "$(debugged FAKE_FAILS=lstat)" '^error dl: --dl-debug: nothing is kept: .*: Input/output error; ' "but not if it cannot be examined"
+like "$(debugged DL_DEBUG_DIR="$work/missing/deeper")" '^error dl: --dl-debug: nothing is kept: .*: No such file or directory; ' "nor if none can be created"
 rm -rf "$taken"
 if [ "$(id -u)" = 0 ]; then
     mkdir "$taken"
@@ -563,7 +563,7 @@ mkdir "$py"
 python_path () { # python_path [VARIABLE=VALUE]...: print the PYTHONPATH that the plugin sets
     (cd "$work/debug" && fake SLURM_JOB_ID=8 DL_DEBUG_PYTHON="$py" "$@" "$stub" "$PLUGIN" remote dl-debug=600 2>&1) | sed -n 's/^set PYTHONPATH=//p'
 }
-is "$(python_path PYTHONPATH=/mine)" "" "a module that does not exist is not looked for"
+is "$(python_path PYTHONPATH=/mine)" "" "a missing module is not looked for"
 touch "$py/sitecustomize.py"
 is "$(python_path) $(python_path PYTHONPATH=/mine:/other) $(python_path PYTHONPATH="${py}2:/mine")" "$py $py:/mine:/other $py:${py}2:/mine" "it is before the user's folders"
 is "$(python_path PYTHONPATH="$py") $(python_path PYTHONPATH="$py:/mine")" " " "once, also in a step within a step"

@@ -18,7 +18,7 @@ not_allowed () { # not_allowed OPTION MESSAGE ARGUMENT...: check that srun rejec
         like "$out" '^status -1' "is refused"
     done
     out=$(env -i $one "$stub" "$PLUGIN" 0 "$option" -- "$@")
-    is "$(echo "$out" | grep -c '^set')" 0 "a node that it is forged on: nothing is set"
+    is "$(echo "$out" | grep -c '^set')" 0 "a node where it is forged: nothing is set"
     like "$out" '^status 0' "and no job fails"
 }
 taken () { # taken OPTION ARGUMENT...: check that the option is accepted without a message
@@ -26,8 +26,8 @@ taken () { # taken OPTION ARGUMENT...: check that the option is accepted without
     shift
     for c in local allocator; do
         out=$("$stub" "$PLUGIN" $c "$option" -- "$@")
-        is "$(echo "$out" | grep '^error')" "" "$c: --$option with $*: not a word"
-        like "$out" '^status 0' "is taken"
+        is "$(echo "$out" | grep '^error')" "" "$c: --$option with $*: no message"
+        like "$out" '^status 0' "and is accepted"
     done
 }
 ignored () { # ignored ARGUMENT WHY [ARGUMENT]...: check that a bad argument is reported at submission, but not on nodes
@@ -40,7 +40,7 @@ ignored () { # ignored ARGUMENT WHY [ARGUMENT]...: check that a bad argument is 
         like "$out" '^status 0' "and ignored"
     done
     out=$("$stub" "$PLUGIN" 0xfffffffb dl=torch -- "$@" "$wrong")
-    is "$(echo "$out" | grep '^error')" "" "a node is quiet about it"
+    is "$(echo "$out" | grep '^error')" "" "a node prints nothing about it"
     like "$out" '^status 0' "and runs the job"
 }
 
@@ -64,7 +64,7 @@ task () { # task ARGUMENT...: run one task with a GPU
 like "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto)" '^status 0' "defaults of three options"
 is "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto | grep -c '^error')" 0 "without a message"
 out=$(task -- bind=none,verbose)
-like "$out" '^log dl: rank 0 on .*: no GPU' "bind= acts"
+like "$out" '^log dl: rank 0 on .*: no GPU' "bind= applies"
 out=$(task dl-bind=none -- bind=none,verbose)
 is "$(echo "$out" | grep -c '^log')" 0 "and a job's own value wins"
 ignored default=toch "no such value; did you mean torch?"
@@ -92,7 +92,7 @@ for a in wen=x defualt=torch allow_=torch allow_dl=torch _bind=none =x x "" min=
 done
 ignored "when=partition:low,gpus:yes" "'partition:low,gpus:yes' has a comma where a semicolon divides two conditions"
 out=$("$stub" "$PLUGIN" local dl=torch -- when=gpus:true default=tf | grep '^error')
-is "$out" "error dl: plugstack.conf: when=gpus:true: 'gpus:true' is not partition:, account: or qos: with names, or gpus: with yes, no or any; ignored; the arguments after it, up to the next when=, apply to no step" "what a wrong condition ends is reported"
+is "$out" "error dl: plugstack.conf: when=gpus:true: 'gpus:true' is not partition:, account: or qos: with names, or gpus: with yes, no or any; ignored; the arguments after it, up to the next when=, apply to no step" "it reports what a wrong condition turns off"
 is "$(env -i $one "$stub" "$PLUGIN" 0 -- when=gpus:true default=torch | grep -c '^set')/$(env -i $one SLURM_STEP_GPUS=0 "$stub" "$PLUGIN" 0 -- when=gpus:true default=torch | grep -c '^set')" 0/0 "a wrong condition holds for no step"
 long=$(head -c 300 /dev/zero | tr '\0' 'n')
 out=$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- "allow_nccl=$long" "$long=$long" "dl=/$long" "nccl_dir=/$long" "default=$long" "options=$long")
@@ -117,13 +117,13 @@ done
 
 # ---- options=
 is "$("$stub" "$PLUGIN" local -- options=dl,dl-bind | grep '^option' | cut -d= -f1)" "option --dl
-option --dl-bind" "options= is all there is"
-is "$("$stub" "$PLUGIN" 0 -- options=dl,dl-bind | grep -c '^option')" 7 "but nodes know all of them, and follow srun's"
-is "$(env -i $one "$stub" "$PLUGIN" 0 dl-nccl=auto -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has switched this option off (options= in plugstack.conf): it does nothing" "one that does not exist does nothing"
+option --dl-bind" "options= limits the options"
+is "$("$stub" "$PLUGIN" 0 -- options=dl,dl-bind | grep -c '^option')" 7 "but nodes know all options, and follow srun's"
+is "$(env -i $one "$stub" "$PLUGIN" 0 dl-nccl=auto -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has switched this option off (options= in plugstack.conf): it does nothing" "a missing one does nothing"
 for c in SLURM_SPANK__SLURM_SPANK_OPTION_dl_dl_nccl=auto _SLURM_SPANK_OPTION_dl_dl_nccl=auto; do
     is "$(env $c "$stub" "$PLUGIN" local -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has switched this option off (options= in plugstack.conf): it does nothing" "srun reports one of the job: ${c%%OPTION*}"
 done
-is "$(env SLURM_SPANK__SLURM_SPANK_OPTION_dl_dl_debug=off "$stub" "$PLUGIN" local -- options=dl | grep -c '^error')" 0 "that is not off"
+is "$(env SLURM_SPANK__SLURM_SPANK_OPTION_dl_dl_debug=off "$stub" "$PLUGIN" local -- options=dl | grep -c '^error')" 0 "which is not off"
 
 # ---- the manual lists exactly the arguments of the plugin
 table=$(sed -n '/arguments\[\] = {/,/^};/s/^ *{ \([^ ]*\), *\([^ ]*\), *take_.*/\1 \2/p' "$srcdir/spank/policy.c" |
