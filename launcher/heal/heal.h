@@ -81,6 +81,7 @@ struct heal_seen {
     bool lost;     /* its host no longer acknowledges packets */
     double at;     /* when 'over', 'cut' or 'lost' was set */
     double moved;  /* when it last made progress */
+    double heard;  /* when its last message came; 0: never */
     double cores;  /* average number of CPU cores in its last heartbeat */
     double sleeps; /* seconds until its own timer wakes it at the latest; 0 if it does not sleep */
     char state;    /* of its training process, such as 'T' (proc(5)); 0 if unknown */
@@ -95,6 +96,7 @@ enum heal_cause {
     HEAL_DIED,    /* the program of a rank failed */
     HEAL_CUT,     /* the processes of a rank are gone */
     HEAL_STOPPED, /* a rank is stopped (SIGSTOP), and the others wait for it */
+    HEAL_SILENT,  /* a rank sends no heartbeat, and no rank makes progress */
     HEAL_HANG,    /* no rank makes progress */
     HEAL_LOST,    /* a node does not answer */
     HEAL_CAUSES
@@ -129,6 +131,11 @@ struct heal_verdict {
 
 /* Whether a rank is connected and its program runs. */
 bool heal_lives (const struct heal_seen *r);
+
+/* Whether a connected rank has sent no heartbeat for so long that its host or its processes seem
+ * frozen.
+ */
+bool heal_is_silent (const struct heal_seen *r, double now);
 
 /* Seconds since any rank made progress.  'output' is when the training last printed, logged or
  * saved anything.
@@ -204,7 +211,7 @@ long rank_watch_step (const struct rank_watch *w);
  */
 void rank_watch_dump (struct rank_watch *w, const char *folder, long number);
 
-/* Return how many connected ranks have not answered rank_watch_dump() yet. */
+/* Return how many connected ranks that are not silent have not answered rank_watch_dump() yet. */
 size_t rank_watch_dumping (const struct rank_watch *w);
 
 /* Ask all connected ranks to kill their programs. */

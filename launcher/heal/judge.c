@@ -13,6 +13,7 @@ const struct heal_row heal_rows[HEAL_CAUSES] = {
     [HEAL_DIED]    = { "RankDied" },
     [HEAL_CUT]     = { "RankDied",    .checks = true, .is_free = true },
     [HEAL_STOPPED] = { "RankStopped", .takes_stacks = true },
+    [HEAL_SILENT]  = { "RankStopped", .takes_stacks = true, .checks = true, .is_free = true },
     [HEAL_HANG]    = { "Hang",        .takes_stacks = true, .checks = true },
     [HEAL_LOST]    = { "NodeLost",    .leaves = true, .is_free = true },
 };
@@ -24,6 +25,8 @@ enum {
     BEGUN_SIGNS = 2, /* the first may be just a greeting */
     RHYTHM_SIGNS = 10,
     STOPPED_SECONDS = 10,
+    SILENT_SECONDS = 15,
+    FRESH_SECONDS = 5,
 };
 static const double busy_cores = 0.5;
 
@@ -37,6 +40,11 @@ void heal_learn (struct heal_learned *l, double quiet)
 bool heal_lives (const struct heal_seen *r)
 {
     return r->came && !r->over && !r->cut && !r->lost;
+}
+
+bool heal_is_silent (const struct heal_seen *r, double now)
+{
+    return heal_lives (r) && r->heard > 0 && now - r->heard >= SILENT_SECONDS;
 }
 
 double heal_quiet (const struct heal_seen *ranks, size_t n, double output, double now)
@@ -70,20 +78,29 @@ static double rank_patience (const struct heal_seen *r, const struct heal_limits
     return r->cores >= busy_cores || r->state == 'R' ? BUSY_FACTOR * limits->least : 0;
 }
 
+/* Whether no rank sends heartbeats, as while Slurm has suspended the step. */
+static bool all_are_silent (const struct heal_seen *ranks, size_t n, double now)
+{
+    for (size_t i = 0; i < n; i++)
+        if (heal_lives (&ranks[i]) && !heal_is_silent (&ranks[i], now))
+            return false;
+    return true;
+}
+
 /* How long all ranks together may be quiet, in s. */
 static double heal_limit (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
-                          const struct heal_learned *learned)
+                          const struct heal_learned *learned, double now)
 {
     double limit = limits->least;
 
     if (limits->fixed)
         return limits->least;
-    if (!heal_has_begun (limits))
+    if (!heal_has_begun (limits) || all_are_silent (ranks, n, now))
         limit = limits->start;
     else if (limits->signs < RHYTHM_SIGNS)
         limit *= BUSY_FACTOR;
     for (size_t i = 0; i < n; i++)
-        if (heal_lives (&ranks[i]))
+        if (heal_lives (&ranks[i]) && (ranks[i].state == 'D' || !heal_is_silent (&ranks[i], now)))
             limit = larger_of (limit, rank_patience (&ranks[i], limits));
     return larger_of (limit, FACTOR * learned->longest);
 }
@@ -173,12 +190,31 @@ static void judge_first (struct heal_verdict *v, const struct heal_seen *ranks, 
     }
 }
 
-static long stopped_rank (const struct heal_seen *ranks, size_t n)
+/* A heartbeat from the moment in which Slurm suspended the job must not count for long. */
+static long stopped_rank (const struct heal_seen *ranks, size_t n, double now)
 {
     for (size_t i = 0; i < n; i++)
-        if (heal_lives (&ranks[i]) && ranks[i].state == 'T')
+        if (heal_lives (&ranks[i]) && ranks[i].state == 'T'
+            && (ranks[i].heard <= 0 || now - ranks[i].heard < FRESH_SECONDS))
             return (long)i;
     return -1;
+}
+
+/* Find the rank that has been silent for longest.  A rank that waits for storage (state D) may take
+ * its 'dl rank' with it, which reads its files in /proc.  If all are silent, it is none of them.
+ */
+static long silent_rank (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
+                         double now)
+{
+    long found = -1;
+
+    for (size_t i = 0; i < n && !all_are_silent (ranks, n, now); i++) {
+        const struct heal_seen *r = &ranks[i];
+        if (heal_is_silent (r, now) && (r->state != 'D' || now - r->heard >= limits->start)
+            && (found < 0 || r->heard < ranks[found].heard))
+            found = (long)i;
+    }
+    return found;
 }
 
 void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
@@ -187,12 +223,13 @@ void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limi
 {
     double quiet = heal_quiet (ranks, n, output, now);
     long first = first_wrong (ranks, n, limits);
-    long stopped = stopped_rank (ranks, n);
+    long stopped = stopped_rank (ranks, n, now);
+    long silent = silent_rank (ranks, n, limits, now);
     size_t come = 0;
 
     *v = (struct heal_verdict){ .rank = -1,
                                 .quiet = quiet,
-                                .limit = heal_limit (ranks, n, limits, learned) };
+                                .limit = heal_limit (ranks, n, limits, learned, now) };
     for (size_t i = 0; i < n; i++)
         come += heal_lives (&ranks[i]);
     if (first >= 0)
@@ -204,6 +241,11 @@ void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limi
         snprintf (v->why, sizeof (v->why),
                   "rank %ld on %s is stopped (SIGSTOP), and no rank has made progress for %.0f s",
                   v->rank, v->host, quiet);
+    } else if (silent >= 0 && quiet >= SILENT_SECONDS) {
+        blame_rank (v, HEAL_SILENT, silent, &ranks[silent]);
+        snprintf (v->why, sizeof (v->why),
+                  "rank %ld on %s sends no heartbeat for %.0f s, and no rank makes progress",
+                  v->rank, v->host, now - ranks[silent].heard);
     } else if (quiet >= v->limit) {
         v->cause = HEAL_HANG;
         snprintf (v->why, sizeof (v->why), "no rank has made progress for %.0f s", quiet);

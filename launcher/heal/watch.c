@@ -138,6 +138,7 @@ static bool greet_rank (struct rank_watch *w, const struct listener_arrival *a)
     w->step = (long)hello.step;
     if (!seen->came || seen->cut || seen->lost)
         seen->moved = monotonic ();
+    seen->heard = monotonic ();
     seen->came = true;
     seen->cut = seen->lost = false;
     return true;
@@ -217,6 +218,7 @@ static void take_rank_message (struct rank_watch *w, size_t i)
     struct heal_beat b;
     int64_t status;
 
+    seen->heard = monotonic ();
     if (s->head.kind == HEAL_BEAT && s->head.length == sizeof (b)) {
         memcpy (&b, s->body, sizeof (b));
         take_beat (seen, &b);
@@ -335,7 +337,7 @@ size_t rank_watch_dumping (const struct rank_watch *w)
     size_t n = 0;
 
     for (size_t i = 0; i < w->n; i++)
-        n += w->ranks[i].dumping;
+        n += w->ranks[i].dumping && !heal_is_silent (&w->seen[i], monotonic ());
     return n;
 }
 

@@ -41,6 +41,7 @@ enum {
     SRUN_SECONDS = 5,   /* for srun to exit once its ranks have been killed */
     UNSEEN_SECONDS = 90,
     CHECK_SECONDS = 20,
+    PAUSE_SECONDS = 5, /* between two ticks of a worker that ran */
 };
 
 /* ---- report ---- */
@@ -328,9 +329,29 @@ static void enter_phase (struct heal *h, enum heal_phase phase, double seconds)
     h->until = monotonic () + seconds;
 }
 
+static void watch_again (struct heal *h)
+{
+    h->output = monotonic ();
+    h->verdict = (struct heal_verdict){ .rank = -1 };
+    enter_phase (h, HEAL_WATCHES, 0);
+}
+
+/* Whether the rank that was silent has sent something since. */
+static bool is_heard_again (const struct heal *h)
+{
+    size_t n;
+    const struct heal_seen *ranks = rank_watch_seen (h->watch, &n);
+
+    return h->verdict.cause == HEAL_SILENT
+           && !heal_is_silent (&ranks[h->verdict.rank], monotonic ());
+}
+
 static void read_first_stacks (struct heal *h, const struct trial_attempt *a, struct trainer *t)
 {
-    if (h->verdict.cause == HEAL_HANG && !h->limits.fixed)
+    if (is_heard_again (h)) {
+        heal_note (h, a, t, "rank %ld sends heartbeats again", h->verdict.rank);
+        watch_again (h);
+    } else if (h->verdict.cause == HEAL_HANG && !h->limits.fixed)
         enter_phase (h, HEAL_DOUBTS, DOUBT_SECONDS);
     else {
         read_stacks (h, a, t);
@@ -353,9 +374,7 @@ static void read_second_stacks (struct heal *h, const struct trial_attempt *a, s
     heal_note (h, a, t, "rank %ld goes on, by its stacks", rank);
     if (h->learned.longest < h->verdict.quiet)
         h->learned.longest = h->verdict.quiet;
-    h->output = monotonic ();
-    h->verdict = (struct heal_verdict){ .rank = -1 };
-    enter_phase (h, HEAL_WATCHES, 0);
+    watch_again (h);
 }
 
 static void begin_to_act (struct heal *h, const struct trial_attempt *a, struct trainer *t)
@@ -436,10 +455,16 @@ static void wait_for_srun (struct heal *h, struct trainer *t)
 
 void heal_tick (struct heal *h, const struct trial_attempt *a, struct trainer *t)
 {
+    double now = monotonic ();
+
     if (!h->watch)
         return;
     rank_watch_serve (h->watch);
     observe_output (h, a);
+    /* whoever stopped this worker, such as scontrol suspend, may have stopped the ranks, too */
+    if (h->ticked > 0 && now - h->ticked > PAUSE_SECONDS)
+        h->output = now;
+    h->ticked = now;
     switch (h->phase) {
     case HEAL_WATCHES:
         judge_ranks (h, a, t);
@@ -704,7 +729,7 @@ void heal_end (struct heal *h, struct worker *w, const struct trial_attempt *a,
     else if (taken)
         ; /* whatever else was seen followed from that */
     else if (heal_rows[v->cause].checks && *v->host)
-        check_node (h, w, a, v->host, v->cause == HEAL_HANG ? "a rank had hung" : "a rank had died",
+        check_node (h, w, a, v->host, v->cause == HEAL_CUT ? "a rank had died" : "a rank had hung",
                     verdict);
     else if (verdict && h->watch && *v->host == '\0' && v->cause <= HEAL_CUT
              && (w->sweep->exp->resources->nodes > 1 || w->sweep->exp->job->nroles > 0))

@@ -17,7 +17,7 @@ metrics = { pattern = [ "step={step} loss={loss}" ]; };
 resources = { nodes_per_trial = 2; ranks_per_node = 2; framework = "torch"; $2 };
 max_restarts = 20;
 END
-    wait_for 300 sh -c '! sinfo -h -N -o %t | grep -qv "^idle$"'
+    wait_for 300 sh -c '! sinfo -h -N -o %t | grep -qEv "^(idle|down.*)$"'
     dl run --detach "code/$1.conf" >out 2>&1
     is $? 0 "$1: submitted"
     begins "$1"
@@ -58,6 +58,40 @@ is "$(squeue -h -o %A) $(nodes_of_job)" "$job n1" "down: in the same job"
 is "$(scontrol show job "$job" | grep -o 'Restarts=[0-9]*')" "Restarts=0" "down: without a requeue"
 end down
 is "$(causes down)" "RankDied NodeLost " "down: the causes"
+
+# ---- the programs of a host freeze, but Slurm and the kernel there still answer; the same of dl rank alone is no fault
+cluster_down >/dev/null 2>&1
+try_cluster frozen --nodes=2 --cpus=4 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl"
+experiment frozen ""
+stop_reporter () { # for longer than a host may be silent
+    kill -STOP "$(of_rank 2 dl)"
+    had=$(grep -c '^step=' "$trial/a.1/log")
+    wait_for 300 sh -c "[ \$(grep -c '^step=' '$trial/a.1/log') -ge $((had + 150)) ]"
+    kill -CONT "$(of_rank 2 dl)"
+}
+wait_for 300 trains
+began=$(date +%s)
+stop_reporter
+[ $(($(date +%s) - began)) -ge 15 ]
+ok $? "frozen: dl rank is stopped for 15 s"
+is "$(cat "$trial/a.1/healing" 2>/dev/null)" "" "frozen: nobody is blamed for it"
+scontrol suspend "$(squeue -h -o %A)"
+sleep 20 # no state to wait for
+scontrol resume "$(squeue -h -o %A)"
+had=$(grep -c '^step=' "$trial/a.1/log")
+wait_for 300 sh -c "[ \$(grep -c '^step=' '$trial/a.1/log') -ge $((had + 20)) ]"
+ok $? "frozen: a job that was suspended for 20 s goes on"
+is "$(cat "$trial/a.1/healing" 2>/dev/null)" "" "frozen: with nobody blamed"
+freeze_ranks () {
+    for p in $(of_rank 2 dl) $(of_rank 3 dl) $(of_rank 2 python3) $(of_rank 3 python3); do
+        kill -STOP "$p"
+    done
+}
+fault "frozen: the processes of a host are stopped" freeze_ranks
+told '^[0-9]+ rank [23] on n2 sends no heartbeat for [12][0-9] s, and no rank makes progress, since' "frozen: a rank is named"
+told 'dl check on n2: good$' "frozen: its node is checked"
+end frozen
+is "$(causes frozen)" "RankStopped " "frozen: the cause"
 
 sed 's/^/# /' ./*-0001/workers/*.log
 done_testing

@@ -146,6 +146,54 @@ static void a_stopped_rank_is_named (void **state)
     assert_string_equal (
         v.why, "rank 1 on n1 is stopped (SIGSTOP), and no rank has made progress for 10 s");
     assert_int_equal (judge (r, &starting, 115).cause, HEAL_NONE);
+    for (int i = 0; i < N; i++)
+        r[i].heard = 110.1;
+    assert_int_equal (judge (r, &begun, 115).cause, HEAL_STOPPED);
+    assert_int_equal (judge (r, &begun, 115.2).cause, HEAL_NONE); /* that heartbeat is too old */
+}
+
+/* A frozen host acknowledges packets, but sends no heartbeats. */
+static void a_silent_rank_is_named (void **state)
+{
+    const struct heal_limits never = { .fixed = true, .signs = 10 };
+    struct heal_seen r[N];
+    struct heal_verdict v;
+
+    fill (r);
+    for (int i = 0; i < N; i++)
+        r[i].heard = 117;
+    r[2].heard = 101;
+    r[3].heard = 100;
+    r[3].state = 'R'; /* its last heartbeat is no excuse any more */
+    r[3].sleeps = 100;
+    assert_int_equal (judge (r, &starting, 114.9).cause, HEAL_NONE);
+    v = judge (r, &starting, 117);
+    assert_int_equal (v.cause, HEAL_SILENT);
+    assert_int_equal (v.rank, 3);
+    assert_string_equal (v.host, "n2");
+    assert_string_equal (v.why,
+                         "rank 3 on n2 sends no heartbeat for 17 s, and no rank makes progress");
+    assert_int_equal (judge (r, &never, 117).cause, HEAL_NONE);
+    r[0].moved = 117; /* the others do not wait for it: perhaps only dl rank is stopped */
+    assert_int_equal (judge (r, &begun, 131.9).cause, HEAL_NONE);
+    r[0].moved = 100;
+    r[3].state = 'D'; /* storage may hold up dl rank, too */
+    r[2].heard = 117;
+    assert_int_equal (judge (r, &starting, 117).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &starting, 130).cause, HEAL_NONE);
+}
+
+/* While the job is suspended, no rank sends anything. */
+static void silence_of_all_is_no_rank_s_fault (void **state)
+{
+    struct heal_seen r[N];
+
+    fill (r);
+    for (int i = 0; i < N; i++)
+        r[i].heard = 100 + i / 10.;
+    assert_int_equal (judge (r, &begun, 145).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &begun, 399).cause, HEAL_NONE);
+    assert_int_equal (judge (r, &begun, 400).cause, HEAL_HANG);
 }
 
 static void all_are_quiet (void **state)
@@ -462,6 +510,8 @@ int main (void)
         cmocka_unit_test (a_node_is_lost),
         cmocka_unit_test (ranks_are_missing),
         cmocka_unit_test (a_stopped_rank_is_named),
+        cmocka_unit_test (a_silent_rank_is_named),
+        cmocka_unit_test (silence_of_all_is_no_rank_s_fault),
         cmocka_unit_test (all_are_quiet),
         cmocka_unit_test (who_computes_has_longer),
         cmocka_unit_test (who_will_go_on_has_longer),
