@@ -133,6 +133,19 @@ is "$(cd "$work" && shared_names one.c two.c)" "both: one.c two.c" "planted: a s
 is "$(cd "$srcdir" && shared_names $(find searcher runtime launcher spank -name '*.c' | sort) |
     grep -v '^hdf5: runtime/storage/hdf5_lazy.c runtime/storage/hdf5_linked.c$')" "" "no function has the name of another"
 
+# ---- the public header, which rebuilds half of the tree
+
+# needless_public HEADER...: print those that include slurmdl.h and name nothing of it but the error, which runtime/base/error.h has
+needless_public () {
+    for header in $(grep -l '^#include "runtime/slurmdl.h"' "$@"); do
+        sed 's/slurmdl_error//g' "$header" | grep -qiE '\bslurmdl_[a-z]' || echo "$header"
+    done
+}
+printf '#include "runtime/slurmdl.h"\nint a (struct slurmdl_error *err);\n' >"$work/error.h"
+printf '#include "runtime/slurmdl.h"\nint a (enum slurmdl_type t);\n' >"$work/type.h"
+is "$(cd "$work" && needless_public error.h type.h)" "error.h" "planted: a header that needs the error only"
+is "$(cd "$srcdir" && needless_public $(find searcher runtime launcher spank -name '*.h' | sort))" "" "slurmdl.h is included for more than its error"
+
 # ---- Slurm's commands
 
 # slurm_commands: print where C or Python runs a command of Slurm, or writes a script that does

@@ -10,10 +10,10 @@
 #include <sys/types.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/sys/command_line.h"
 #include "launcher/sys/digest.h"
 #include "runtime/base/error.h"
 
+struct command_line;
 struct experiment;
 struct software;
 

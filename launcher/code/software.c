@@ -16,6 +16,7 @@
 #include "launcher/config/resources.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"

@@ -12,6 +12,7 @@
 
 #include "launcher/debug/stacks.h"
 #include "launcher/sweep/text.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 

@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 #include "launcher/debug/stacks.h"
-#include "launcher/sys/command_line.h"
 #include "launcher/sys/step_processes.h"
 
+struct command_line;
 struct rank_progress;
 
 /* ---- dl debug, and dl watch-ranks, which the plugin starts ---- */

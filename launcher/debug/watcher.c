@@ -19,6 +19,7 @@
 #include "launcher/debug/live_ranks.h"
 #include "launcher/debug/stacks.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"

@@ -18,6 +18,7 @@
 #include "launcher/code/code.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"

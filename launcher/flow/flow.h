@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/sys/command_line.h"
+struct command_line;
 
 /* Options of dl flow. */
 struct flow_options {

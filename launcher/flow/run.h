@@ -11,10 +11,11 @@
 #include "launcher/sweep/conditions.h"
 #include "launcher/sweep/event.h"
 #include "launcher/sweep/tries.h"
-#include "launcher/sys/command_line.h"
 #include "launcher/sys/digest.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/error.h"
+
+struct command_line;
 
 /* ---- its folder ---- */
 

@@ -13,6 +13,7 @@
 
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/find_experiment.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"

@@ -17,6 +17,7 @@
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "launcher/sys/network_readings.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 struct slow_ranks;
 struct rank_watch;

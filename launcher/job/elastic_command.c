@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"

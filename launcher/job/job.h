@@ -10,10 +10,10 @@
 #include "launcher/config/job_settings.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/conditions.h"
-#include "launcher/sys/command_line.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
+struct command_line;
 struct sweep;
 struct sweep_trial;
 

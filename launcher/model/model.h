@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/command_line.h"
+
+struct command_line;
 
 /* ---- dl model: a registry of named, versioned checkpoints ---- */
 

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "launcher/sweep/text.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 
 enum { ADVICE = 3, LINE = 512 };

@@ -6,9 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "launcher/sys/command_line.h"
 #include "launcher/sys/gpu_readings.h"
 #include "runtime/base/error.h"
+
+struct command_line;
 
 /* ---- The commands dl monitor and dl sample, and the directory of a monitored step ---- */
 

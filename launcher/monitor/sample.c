@@ -23,6 +23,7 @@
 #include "launcher/monitor/series.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/network_readings.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/publish.h"

@@ -24,6 +24,7 @@
 #include "launcher/node/diagnosis.h"
 #include "launcher/node/node.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"

@@ -10,10 +10,10 @@
 #include <sys/types.h>
 
 #include "launcher/node/diagnosis.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/listen.h"
 #include "runtime/comm/net/stream.h"
-#include "runtime/slurmdl.h"
 
 /* ---- messages ---- */
 

@@ -13,6 +13,7 @@
 #include "launcher/node/doctor.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"

@@ -18,6 +18,7 @@
 
 #include "config.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"

@@ -94,7 +94,7 @@ static int keep_name_at (void *arg, const char *name)
     return 1;
 }
 
-static int count_name (void *arg, const char *name)
+static int count_model_name (void *arg, const char *name)
 {
     (void)name;
     ++*(long *)arg;
@@ -139,7 +139,7 @@ static int read_gres (void *arg, const char *line)
     if (slurmconf_value (line, "Count", text, sizeof (text)))
         s->gpus += atol (text);
     else if (slurmconf_value (line, "File", text, sizeof (text)))
-        layout_each_host (text, count_name, &s->gpus);
+        layout_each_host (text, count_model_name, &s->gpus);
     return 0;
 }
 

@@ -11,8 +11,8 @@
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/command_line.h"
 
+struct command_line;
 struct report_data;
 
 /* ---- dl report writes one HTML page; its main parts work without a script ---- */

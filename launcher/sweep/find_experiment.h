@@ -3,7 +3,8 @@
 #pragma once
 
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/command_line.h"
+
+struct command_line;
 
 /* Open the experiment that the user means: a folder, a name below --dir or, without a number, the
  * newest one of that name; NULL means the newest of all.  Returns 0; on failure complains and

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/digest.h"
 
 /* The trials of an experiment run the commands of its experiment.conf, in the folder that its first
  * log entry names, as the worker's user.  If others may write to the experiment, dl asks the user

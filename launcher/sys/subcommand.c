@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 
 int subcommand_run (const char *command, const struct subcommand *list,

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "launcher/sys/command_line.h"
+struct command_line;
 
 /* A row of a table of subcommands.  The last row is all 0. */
 struct subcommand {

@@ -21,6 +21,7 @@
 #include "launcher/heal/heal.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/attempt.h"
+#include "launcher/sys/command_line.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"

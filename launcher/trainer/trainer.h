@@ -8,11 +8,11 @@
 #include <sys/types.h>
 
 #include "launcher/sweep/attempt.h"
-#include "launcher/sys/command_line.h"
 #include "launcher/sys/temporary_folder.h"
 
-struct trainer;
+struct command_line;
 struct slurmdl_metrics;
+struct trainer;
 struct trial_attempt;
 
 /* ---- Run the command of one attempt, and read the metrics that it reports ---- */

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* The user chooses the path of an experiment, which is canonical once it was
  * opened (realpath(3)).  Other members of a group may have put there what is
