@@ -453,6 +453,12 @@ static void wait_for_srun (struct heal *h, struct trainer *t)
         leave_behind (h, t);
 }
 
+void heal_serve (struct heal *h)
+{
+    if (h->watch)
+        rank_watch_serve (h->watch);
+}
+
 void heal_tick (struct heal *h, const struct trial_attempt *a, struct trainer *t)
 {
     double now = monotonic ();

@@ -60,6 +60,11 @@ void heal_started (struct heal *h, const struct trial_attempt *a, struct trainer
 void heal_note (struct heal *h, const struct trial_attempt *a, struct trainer *t,
                 const char *format, ...) __attribute__ ((format (printf, 4, 5)));
 
+/* Only answer the ranks.  A rank that connects waits for the answer, and meanwhile passes on no
+ * signal to its program.
+ */
+void heal_serve (struct heal *h);
+
 /* Check on the ranks, and end the step if something is wrong with it. */
 void heal_tick (struct heal *h, const struct trial_attempt *a, struct trainer *t);
 

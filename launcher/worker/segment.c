@@ -193,6 +193,8 @@ static void check_stop (struct segment *s)
     /* ranks that are killed with their step are not to blame */
     if (!s->deadline && !s->dropped && !s->members_over)
         heal_tick (&s->heal, &s->attempt, s->trainer);
+    else
+        heal_serve (&s->heal);
 }
 
 /* ---- reports ---- */

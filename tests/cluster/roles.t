@@ -62,6 +62,20 @@ is "$? $(said flat)" "0 chief gpu=
 worker gpu=0,1
 worker gpu=0,1" "an allocation of one component: roles without GPUs see none"
 
+# ---- a chief that ends while the others still connect: they hear at once that they should end
+cat >early.conf <<'END'
+name = "early";
+worker = { grace = 8; heartbeat = 1; };
+job = { roles = (
+    { name = "chief"; command = "until [ $(ls $DL_ATTEMPT_DIR/up.* 2>/dev/null | wc -l) = 3 ]; do sleep 0.05; done; sleep 0.2"; },
+    { name = "worker"; count = 3; command = "trap 'touch $DL_ATTEMPT_DIR/told.$SLURM_PROCID; exit 0' TERM; touch $DL_ATTEMPT_DIR/up.$SLURM_PROCID; while :; do sleep 0.1; done"; }
+); };
+END
+for run in 1 2 3; do
+    timeout 300 "$dl" job early.conf >early.out 2>&1
+    is "$? $(cd "early-000$run/trials/0001/a.1" && echo told.*)" "0 told.1 told.2 told.3" "a chief that ends at once: the others are asked to end, run $run"
+done
+
 # ---- a requeued heterogeneous job continues; a paused one releases all components
 printf '#!/bin/sh\necho it >>starts\ntest -e "%s/go" || exec sleep 600\n' "$work" >chief.sh
 chmod +x chief.sh
