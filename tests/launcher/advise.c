@@ -117,7 +117,7 @@ static void table (void **state)
     }
 }
 
-static void all_rows_are_made (void **state)
+static void all_rows_are_created (void **state)
 {
     for (const struct pattern_row *r = advice_table; r->name; r++) {
         bool found = false;
@@ -127,7 +127,7 @@ static void all_rows_are_made (void **state)
     }
 }
 
-static void who_is_behind (void **state)
+static void the_rank_behind (void **state)
 {
     static const struct made m = { .gpu = 90, .low_gpu = 12, .cores = 1 };
     struct usage u;
@@ -369,7 +369,7 @@ static void cards_in_sysfs (void **state)
 /* Read the GPUs in a child process, because a driver may hang.  Reads this machine's real GPUs if
  * it has any, else the fake cards.
  */
-static void who_is_asked_answers (void **state)
+static void the_asked_rank_answers (void **state)
 {
     struct gpu_readings *r = calloc (1, sizeof (*r));
     struct gpus *g;
@@ -388,11 +388,11 @@ static void who_is_asked_answers (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (table),         cmocka_unit_test (all_rows_are_made),
-    cmocka_unit_test (who_is_behind), IN_FOLDER (from_a_file),
-    IN_FOLDER (joined_samples),       IN_FOLDER (no_samples),
-    cmocka_unit_test (select_gpus),   IN_FOLDER (cards_in_sysfs),
-    IN_FOLDER (who_is_asked_answers),
+    cmocka_unit_test (table),           cmocka_unit_test (all_rows_are_created),
+    cmocka_unit_test (the_rank_behind), IN_FOLDER (from_a_file),
+    IN_FOLDER (joined_samples),         IN_FOLDER (no_samples),
+    cmocka_unit_test (select_gpus),     IN_FOLDER (cards_in_sysfs),
+    IN_FOLDER (the_asked_rank_answers),
 };
 
 RUN_TESTS (tests)

@@ -348,7 +348,7 @@ static void many_nodes (void **state)
         json_decref (ranks[r]);
 }
 
-static void who_is_where (void **state)
+static void the_place_of_each_rank (void **state)
 {
     json_t *ranks[3] = { healthy_rank (0), NULL, healthy_rank (3) };
     char *text = NULL;
@@ -372,7 +372,7 @@ static void who_is_where (void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test (all_verdicts),   cmocka_unit_test (of_wrong_types),
     cmocka_unit_test (unknown_places), cmocka_unit_test (all_findings),
-    cmocka_unit_test (many_nodes),     cmocka_unit_test (who_is_where),
+    cmocka_unit_test (many_nodes),     cmocka_unit_test (the_place_of_each_rank),
 };
 
 RUN_TESTS (tests)

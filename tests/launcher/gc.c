@@ -100,7 +100,7 @@ static void larger_is_better (void **state)
                          "3 5 8 10 ");
 }
 
-static void no_numbers_are_no_validation (void **state)
+static void no_numbers_count_as_no_validation (void **state)
 {
     struct gc_checkpoint list[] = {
         { .trial = 1, .attempt = 1, .step = 1, .metric = -INFINITY },
@@ -114,7 +114,7 @@ static void no_numbers_are_no_validation (void **state)
     assert_string_equal (mark (&(struct checkpoint_policy){ 0, 0, 2 }, true, list, 4), "3 4 ");
 }
 
-static void of_equal_ones_the_older (void **state)
+static void older_of_equal_ones (void **state)
 {
     struct gc_checkpoint list[] = {
         { .trial = 1, .attempt = 1, .step = 30, .metric = 1 },
@@ -589,8 +589,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (conforms),
     cmocka_unit_test (any_order),
     cmocka_unit_test (larger_is_better),
-    cmocka_unit_test (no_numbers_are_no_validation),
-    cmocka_unit_test (of_equal_ones_the_older),
+    cmocka_unit_test (no_numbers_count_as_no_validation),
+    cmocka_unit_test (older_of_equal_ones),
     cmocka_unit_test (one_of_a_step),
     IN_FILES (best_and_latest_stay),
     IN_FILES (next_for_a_damaged_one),

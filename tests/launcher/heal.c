@@ -47,7 +47,7 @@ static void nothing_is_wrong (void **state)
     assert_int_equal (judge (r, &begun, 1e6).cause, HEAL_NONE);
 }
 
-static void the_first_end_is_to_blame (void **state)
+static void the_first_rank_to_end_is_blamed (void **state)
 {
     struct heal_seen r[N];
     struct heal_verdict v;
@@ -74,7 +74,7 @@ static void the_first_end_is_to_blame (void **state)
 /* If ranks have roles, job_judge() decides what their exit means, so it is no failure here.  A rank
  * that vanished is still one.
  */
-static void who_has_a_role_may_end (void **state)
+static void ranks_with_a_role_may_end (void **state)
 {
     const struct heal_limits roles = { .start = 300, .least = 15, .signs = 10, .may_end = true };
     struct heal_seen r[N];
@@ -196,7 +196,7 @@ static void silence_of_all_is_no_rank_s_fault (void **state)
     assert_int_equal (judge (r, &begun, 400).cause, HEAL_HANG);
 }
 
-static void all_are_quiet (void **state)
+static void all_ranks_are_silent (void **state)
 {
     const struct heal_limits never = { .fixed = true, .signs = 10 };
     const struct heal_limits fixed = { .least = 5, .fixed = true };
@@ -220,7 +220,7 @@ static void all_are_quiet (void **state)
     assert_int_equal (judge (r, &begun, 125).cause, HEAL_HANG);
 }
 
-static void who_computes_has_longer (void **state)
+static void computing_ranks_have_longer (void **state)
 {
     static const struct {
         double cores;
@@ -238,7 +238,7 @@ static void who_computes_has_longer (void **state)
 }
 
 /* The limit is longer for a run that has printed little so far, waits for a disk or sleeps. */
-static void who_will_go_on_has_longer (void **state)
+static void the_limit_is_longer_for_living_runs (void **state)
 {
     const struct heal_limits few = { .start = 300, .least = 15, .signs = 2 };
     struct heal_seen r[N];
@@ -373,7 +373,7 @@ static int status_of (struct rank_watch *w, pid_t pid)
     return status;
 }
 
-static void a_worker_hears_and_ends_its_ranks (void **state)
+static void a_worker_gets_it_and_ends_its_ranks (void **state)
 {
     struct rank_watch *w;
     const struct heal_seen *seen;
@@ -429,7 +429,7 @@ static pid_t start_resetting (int go)
 /* A rank that ends closes its connection with the worker's pings unread, which resets it.  The
  * worker has what it said before, whether it reads or sends next.
  */
-static void a_rank_that_is_over_was_not_cut (void **state)
+static void a_finished_rank_was_not_cut_off (void **state)
 {
     for (int sends = 0; sends < 2; sends++) {
         struct rank_watch *w = rank_watch_create ("test.ranks", 1, NULL);
@@ -459,7 +459,7 @@ static void a_rank_that_is_over_was_not_cut (void **state)
 }
 
 /* The worker ignores peers that do not have the key in the notice. */
-static void a_process_without_the_key_is_no_rank (void **state)
+static void a_process_without_the_key_is_not_a_rank (void **state)
 {
     struct rank_watch *w;
     char text[NOTICE_TEXT], *key;
@@ -505,21 +505,21 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (nothing_is_wrong),
-        cmocka_unit_test (the_first_end_is_to_blame),
-        cmocka_unit_test (who_has_a_role_may_end),
+        cmocka_unit_test (the_first_rank_to_end_is_blamed),
+        cmocka_unit_test (ranks_with_a_role_may_end),
         cmocka_unit_test (a_node_is_lost),
         cmocka_unit_test (ranks_are_missing),
         cmocka_unit_test (a_stopped_rank_is_named),
         cmocka_unit_test (a_silent_rank_is_named),
         cmocka_unit_test (silence_of_all_is_no_rank_s_fault),
-        cmocka_unit_test (all_are_quiet),
-        cmocka_unit_test (who_computes_has_longer),
-        cmocka_unit_test (who_will_go_on_has_longer),
+        cmocka_unit_test (all_ranks_are_silent),
+        cmocka_unit_test (computing_ranks_have_longer),
+        cmocka_unit_test (the_limit_is_longer_for_living_runs),
         cmocka_unit_test (the_run_teaches_its_gaps),
         cmocka_unit_test (the_manual_has_the_table),
-        cmocka_unit_test (a_worker_hears_and_ends_its_ranks),
-        cmocka_unit_test (a_rank_that_is_over_was_not_cut),
-        cmocka_unit_test (a_process_without_the_key_is_no_rank),
+        cmocka_unit_test (a_worker_gets_it_and_ends_its_ranks),
+        cmocka_unit_test (a_finished_rank_was_not_cut_off),
+        cmocka_unit_test (a_process_without_the_key_is_not_a_rank),
     };
     return cmocka_run_group_tests (tests, make_home, remove_home);
 }

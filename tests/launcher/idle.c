@@ -52,7 +52,7 @@ static const char *text (const struct idle_gpus *g, double now)
     return buf;
 }
 
-static void they_are_idle_for_the_whole_time (void **state)
+static void gpus_are_idle_for_the_whole_time (void **state)
 {
     struct idle_gpus g = begin ();
     const char *told;
@@ -70,7 +70,7 @@ static void they_are_idle_for_the_whole_time (void **state)
     assert_true (idle_all (&g));
 }
 
-static void work_in_between_begins_it_again (void **state)
+static void work_in_between_restarts_the_clock (void **state)
 {
     struct idle_gpus g = begin ();
 
@@ -92,7 +92,7 @@ static void work_in_between_begins_it_again (void **state)
 /* Usage may be unknown: for a MIG device, if the driver does not answer, or while a job is
  * suspended.
  */
-static void what_is_not_known_is_no_idleness (void **state)
+static void unknown_load_is_not_idleness (void **state)
 {
     struct idle_gpus g = begin ();
     struct gpu_readings none = { .n = 0 };
@@ -108,7 +108,7 @@ static void what_is_not_known_is_no_idleness (void **state)
     assert_false (idle_all (&g));
 }
 
-static void a_gpu_that_was_not_there_is_new (void **state)
+static void a_reappearing_gpu_counts_as_new (void **state)
 {
     struct idle_gpus g = begin ();
     struct gpu_readings r = reading (0, 0);
@@ -185,10 +185,10 @@ static void the_option_is_read (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (they_are_idle_for_the_whole_time),
-        cmocka_unit_test (work_in_between_begins_it_again),
-        cmocka_unit_test (what_is_not_known_is_no_idleness),
-        cmocka_unit_test (a_gpu_that_was_not_there_is_new),
+        cmocka_unit_test (gpus_are_idle_for_the_whole_time),
+        cmocka_unit_test (work_in_between_restarts_the_clock),
+        cmocka_unit_test (unknown_load_is_not_idleness),
+        cmocka_unit_test (a_reappearing_gpu_counts_as_new),
         cmocka_unit_test (the_option_is_read),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

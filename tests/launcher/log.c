@@ -40,7 +40,7 @@ static void first_put_wins (void **state)
     free (text);
 }
 
-static void put_into_nowhere (void **state)
+static void put_into_a_missing_folder (void **state)
 {
     struct slurmdl_error err = { "" };
 
@@ -70,7 +70,7 @@ static void race (int me)
     _exit (0);
 }
 
-static void one_winner_a_name (void **state)
+static void one_winner_per_name (void **state)
 {
     for (int i = 0; i < RACERS; i++)
         if (fork () == 0)
@@ -146,7 +146,7 @@ static void entries_come_in_order (void **state)
 /* A worker waits for space if errno says that the disk is full, so a background sync of the
  * directory must not change errno.
  */
-static void a_full_disk_is_told (void **state)
+static void a_full_disk_is_reported (void **state)
 {
     struct log *log = log_create (in_dir ("log"), NULL);
     struct rlimit all, none;
@@ -285,10 +285,10 @@ static void damage_is_noticed (void **state)
 
 static const struct CMUnitTest tests[] = {
     IN_FOLDER (first_put_wins),
-    cmocka_unit_test_setup_teardown (put_into_nowhere, make_dir, remove_dir),
-    cmocka_unit_test_setup_teardown (one_winner_a_name, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (put_into_a_missing_folder, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (one_winner_per_name, make_dir, remove_dir),
     cmocka_unit_test_setup_teardown (entries_come_in_order, make_dir, remove_dir),
-    cmocka_unit_test_setup_teardown (a_full_disk_is_told, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (a_full_disk_is_reported, make_dir, remove_dir),
     cmocka_unit_test_setup_teardown (writers_share_a_log, make_dir, remove_dir),
     cmocka_unit_test_setup_teardown (a_pack_stands_for_its_block, make_dir, remove_dir),
     cmocka_unit_test_setup_teardown (damage_is_noticed, make_dir, remove_dir),

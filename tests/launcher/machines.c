@@ -79,7 +79,7 @@ static void spoilers (void **state)
 }
 
 /* If one trial keeps failing, the trial is to blame, not the node. */
-static void a_bad_trial_is_no_bad_machine (void **state)
+static void a_bad_trial_does_not_make_a_node_bad (void **state)
 {
     struct sweep *s = begun (12);
 
@@ -95,7 +95,7 @@ static void a_bad_trial_is_no_bad_machine (void **state)
 static const struct CMUnitTest tests[] = {
     IN_FOLDER (machines),
     IN_FOLDER (spoilers),
-    IN_FOLDER (a_bad_trial_is_no_bad_machine),
+    IN_FOLDER (a_bad_trial_does_not_make_a_node_bad),
 };
 
 RUN_TESTS (tests)

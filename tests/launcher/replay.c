@@ -144,7 +144,7 @@ static void stopped_states (void **state)
 }
 
 /* A result before the end of the segment is ignored unless the searcher stopped the trial. */
-static void nobody_stops_but_the_searcher (void **state)
+static void only_the_searcher_stops_trials (void **state)
 {
     struct sweep *s = created ("\"m\"", scenarios[2].searcher);
 
@@ -332,7 +332,7 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER (late_events_are_harmless),
     IN_FOLDER (plain_states),
     IN_FOLDER (stopped_states),
-    IN_FOLDER (nobody_stops_but_the_searcher),
+    IN_FOLDER (only_the_searcher_stops_trials),
     IN_FOLDER (transitions),
     IN_FOLDER (requests),
     IN_FOLDER (front),

@@ -151,7 +151,7 @@ static void repeated_steps_count_once (void **state)
 }
 
 /* Attempt 2 resumed from step 2 and ended before it logged a row. */
-static void rows_beyond_a_restore_are_left_out (void **state)
+static void rows_beyond_a_restore_are_dropped (void **state)
 {
     struct sweep *s = make (1);
     struct slurmdl *run;
@@ -195,7 +195,7 @@ static void old_rows_are_kept (void **state)
     sweep_close (s);
 }
 
-static void unreadable_metrics_are_tried_again (void **state)
+static void unreadable_metrics_are_retried (void **state)
 {
     struct sweep *s = make_lost ();
     struct rows old, r;
@@ -241,7 +241,7 @@ static void write_file (const struct sweep *s, const char *path)
         fail_msg ("%s", err.text);
 }
 
-static void an_old_file_is_used_if_it_is_whole (void **state)
+static void an_old_file_is_used_if_it_is_complete (void **state)
 {
     struct sweep *s = make_lost ();
     char path[128], cmd[300];
@@ -292,7 +292,7 @@ static void no_trials_yet (void **state)
     sweep_close (s);
 }
 
-static void a_folder_that_is_not_there (void **state)
+static void a_missing_folder (void **state)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s = make (1);
@@ -322,13 +322,13 @@ static void an_empty_file_has_logged_nothing (void **state)
 static const struct CMUnitTest tests[] = {
     IN_FOLDER (columns),
     IN_FOLDER (repeated_steps_count_once),
-    IN_FOLDER (rows_beyond_a_restore_are_left_out),
+    IN_FOLDER (rows_beyond_a_restore_are_dropped),
     IN_FOLDER (old_rows_are_kept),
-    IN_FOLDER (unreadable_metrics_are_tried_again),
-    IN_FOLDER (an_old_file_is_used_if_it_is_whole),
+    IN_FOLDER (unreadable_metrics_are_retried),
+    IN_FOLDER (an_old_file_is_used_if_it_is_complete),
     IN_FOLDER (another_experiment_is_not_used),
     IN_FOLDER (no_trials_yet),
-    IN_FOLDER (a_folder_that_is_not_there),
+    IN_FOLDER (a_missing_folder),
     IN_FOLDER (an_empty_file_has_logged_nothing),
 };
 

@@ -117,7 +117,7 @@ static void it_is_named_with_its_cause (void **state)
 /* Healthy runs: rank 0 evaluates; all have too few cores; all save to slow storage; MPI ranks spin;
  * one rank has more work than the others.
  */
-static void nobody_is_named_without_a_cause (void **state)
+static void no_rank_is_named_without_a_cause (void **state)
 {
     static const struct share cases[][N] = {
         { { 1, 0.02, 0, 'R' }, { 0, 0, 0, 'S' }, { 0, 0, 0, 'S' }, { 0, 0, 0, 'S' } },
@@ -136,7 +136,7 @@ static void nobody_is_named_without_a_cause (void **state)
 }
 
 /* Saves of less than a minute, and short slowdowns. */
-static void what_passes_is_no_slowness (void **state)
+static void a_short_delay_is_not_slowness (void **state)
 {
     static const struct share saves[N] = {
         { 0.1, 0, 0, 'D' }, { 0, 0, 0, 'S' }, { 0, 0, 0, 'S' }, { 0, 0, 0, 'S' }
@@ -174,7 +174,7 @@ static void another_cause_is_named_too (void **state)
 }
 
 /* If both ranks of a node are slow, each gets its own line. */
-static void a_slow_node_has_all_of_its_ranks (void **state)
+static void a_slow_node_is_named_with_all_its_ranks (void **state)
 {
     struct share shares[N];
     struct made m;
@@ -188,7 +188,7 @@ static void a_slow_node_has_all_of_its_ranks (void **state)
 }
 
 /* Ranks that have ended, a single rank that is left, and ranks that send no heartbeats. */
-static void who_is_not_heard_is_not_judged (void **state)
+static void silent_ranks_are_not_judged (void **state)
 {
     struct made m;
 
@@ -282,7 +282,7 @@ static void a_slow_gpu_is_named_with_its_cause (void **state)
 }
 
 /* What rank 3's GPU may do, while those of the others are healthy. */
-static void a_gpu_that_is_no_cause_is_not_named (void **state)
+static void a_gpu_that_is_not_the_cause_is_not_named (void **state)
 {
     static const struct heal_gpu cases[] = {
         GPU (NVML_IDLE, 345, .generation = 1),                /* its rank loads data */
@@ -334,7 +334,7 @@ static void gpus_that_are_alike_are_not_named (void **state)
 }
 
 /* One of the others cannot be read, and one is idle: their clocks do not count. */
-static void the_others_need_not_be_complete (void **state)
+static void the_other_ranks_may_be_incomplete (void **state)
 {
     static const struct heal_gpu gpus[N] = {
         { 0 }, GPU (NVML_IDLE, 345), GPU (0, 1980), GPU (NVML_HW_THERMAL, 345)
@@ -623,15 +623,15 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (it_is_named_with_its_cause),
-        cmocka_unit_test (nobody_is_named_without_a_cause),
-        cmocka_unit_test (what_passes_is_no_slowness),
+        cmocka_unit_test (no_rank_is_named_without_a_cause),
+        cmocka_unit_test (a_short_delay_is_not_slowness),
         cmocka_unit_test (another_cause_is_named_too),
-        cmocka_unit_test (a_slow_node_has_all_of_its_ranks),
-        cmocka_unit_test (who_is_not_heard_is_not_judged),
+        cmocka_unit_test (a_slow_node_is_named_with_all_its_ranks),
+        cmocka_unit_test (silent_ranks_are_not_judged),
         cmocka_unit_test (a_slow_gpu_is_named_with_its_cause),
-        cmocka_unit_test (a_gpu_that_is_no_cause_is_not_named),
+        cmocka_unit_test (a_gpu_that_is_not_the_cause_is_not_named),
         cmocka_unit_test (gpus_that_are_alike_are_not_named),
-        cmocka_unit_test (the_others_need_not_be_complete),
+        cmocka_unit_test (the_other_ranks_may_be_incomplete),
         cmocka_unit_test (a_short_slowdown_of_a_gpu_is_not_named),
         cmocka_unit_test (another_gpu_cause_is_named_too),
         cmocka_unit_test (a_bad_link_is_named),

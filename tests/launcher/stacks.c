@@ -106,7 +106,7 @@ static void kernel_only (void **state)
     assert_string_equal (stack_place (&s[0], text, sizeof (text)), "its own code");
 }
 
-static void states_are_said (void **state)
+static void states_are_printed (void **state)
 {
     static const struct {
         const char *process, *place;
@@ -253,7 +253,7 @@ static void a_process_is_dumped (void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test (python_main_thread), cmocka_unit_test (native_main_thread),
-    cmocka_unit_test (kernel_only),        cmocka_unit_test (states_are_said),
+    cmocka_unit_test (kernel_only),        cmocka_unit_test (states_are_printed),
     cmocka_unit_test (odd_ones_are_named), cmocka_unit_test (several_processes_of_a_rank),
     cmocka_unit_test (damaged_text),       cmocka_unit_test (a_process_is_dumped),
 };

@@ -183,7 +183,7 @@ static void a_file_cut_short (void **state)
 }
 
 /* As if a rank's slab had never reached the disk. */
-static void a_slab_that_is_not_there (void **state)
+static void a_missing_slab (void **state)
 {
     struct image i = save_all ();
     size_t at = data_of (&i, 2);
@@ -236,10 +236,8 @@ static void nothing_is_left (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER (a_flipped_bit),
-        IN_FOLDER (a_file_cut_short),
-        IN_FOLDER (a_slab_that_is_not_there),
-        IN_FOLDER (a_slab_of_another_step),
+        IN_FOLDER (a_flipped_bit),   IN_FOLDER (a_file_cut_short),
+        IN_FOLDER (a_missing_slab),  IN_FOLDER (a_slab_of_another_step),
         IN_FOLDER (nothing_is_left),
     };
 

@@ -94,7 +94,7 @@ static void a_disk_that_refuses (void **state)
 }
 
 /* A network file system may report a full server only when the client syncs. */
-static void a_client_that_forgets (void **state)
+static void a_client_that_fails_at_sync (void **state)
 {
     struct slurmdl *run = open_run ();
     struct text got = { .n = 0 };
@@ -256,7 +256,7 @@ static void other_ranks_log_nowhere (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    IN_FOLDER (a_disk_that_refuses),     IN_FOLDER (a_client_that_forgets),
+    IN_FOLDER (a_disk_that_refuses),     IN_FOLDER (a_client_that_fails_at_sync),
     IN_FOLDER (a_disk_that_hangs),       IN_FOLDER (closing_while_it_hangs),
     IN_FOLDER (children_of_fork),        IN_FOLDER (threads),
     IN_FOLDER (other_ranks_log_nowhere),

@@ -267,7 +267,7 @@ static void much_at_once (void **state)
 }
 
 /* A full disk blocks nobody: rows that exceed the memory are lost at once. */
-static void full_disk_does_not_hold_up (void **state)
+static void full_disk_does_not_block (void **state)
 {
     struct slurmdl_metrics *m;
     long lost = 0;
@@ -379,7 +379,7 @@ static void check_about (const char *name, int64_t wanted)
 }
 
 /* A file that was made ahead of time is later given to another attempt. */
-static void whose_it_is (void **state)
+static void a_spare_file_gets_its_attempt (void **state)
 {
     static const char hidden[] = ".0123456789abcdef0123456789abcdef";
     struct metrics_file_about about = metrics_about ("exp", 1, 1);
@@ -497,7 +497,7 @@ static void spoil (double value, enum damage how)
 /* The reader returns the rows that are left and reports the lost ones.  Zeros
  * at the end are rows that were never written.
  */
-static void damaged_rows_are_told (void **state)
+static void damaged_rows_are_reported (void **state)
 {
     /* clang-format off */
     static const struct {
@@ -552,14 +552,14 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER (threads_share_a_file),
     IN_FOLDER (child_does_not_write),
     cmocka_unit_test_setup_teardown (full_disk, make_dir, remove_disk),
-    cmocka_unit_test_setup_teardown (full_disk_does_not_hold_up, make_dir, remove_disk),
+    cmocka_unit_test_setup_teardown (full_disk_does_not_block, make_dir, remove_disk),
     IN_FOLDER (much_at_once),
     IN_FOLDER (not_a_metrics_file),
     IN_FOLDER (libhdf5_reads_other_layouts),
-    IN_FOLDER (whose_it_is),
+    IN_FOLDER (a_spare_file_gets_its_attempt),
     IN_FOLDER (removed_meanwhile),
     IN_FOLDER (damaged_headers),
-    IN_FOLDER (damaged_rows_are_told),
+    IN_FOLDER (damaged_rows_are_reported),
 };
 
 RUN_TESTS (tests)

@@ -247,7 +247,7 @@ static void long_lists (void **state)
     free (c);
 }
 
-static void one_thread_is_too_few_for_a_worker (void **state)
+static void a_worker_needs_more_than_one_thread (void **state)
 {
     struct golden g = { "tf", 1, 5, "chief:1,ps:2,worker:*,evaluator:1", NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
@@ -315,7 +315,7 @@ static const struct CMUnitTest tests_of_rank_environment[] = {
     cmocka_unit_test (gpus),
     cmocka_unit_test (communicator),
     cmocka_unit_test (long_lists),
-    cmocka_unit_test (one_thread_is_too_few_for_a_worker),
+    cmocka_unit_test (a_worker_needs_more_than_one_thread),
     cmocka_unit_test (lists_need_ports),
     cmocka_unit_test (frameworks_are_known),
 };

@@ -246,7 +246,7 @@ static int add_pause (const struct slurmdl_record *r, void *arg)
 }
 
 /* dl goodput needs to know how long saves and restores took. */
-static void saves_and_restores_are_noted (void **state)
+static void saves_and_restores_are_recorded (void **state)
 {
     struct text got = { .n = 0 };
 
@@ -278,7 +278,7 @@ static void a_resumed_run_supersedes (void **state)
 }
 
 /* A trainer with its own checkpoints never calls slurmdl_restore(). */
-static void what_is_logged_again_is_superseded (void **state)
+static void repeated_steps_are_superseded (void **state)
 {
     struct text got = { .n = 0 };
 
@@ -375,9 +375,9 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER (samples),
     IN_FOLDER (samples_of_each_type),
     IN_FOLDER (epochs),
-    IN_FOLDER (saves_and_restores_are_noted),
+    IN_FOLDER (saves_and_restores_are_recorded),
     IN_FOLDER (a_resumed_run_supersedes),
-    IN_FOLDER (what_is_logged_again_is_superseded),
+    IN_FOLDER (repeated_steps_are_superseded),
     IN_FOLDER (back_in_one_run),
     IN_FOLDER (claims),
 };

@@ -323,7 +323,7 @@ static bool is_expected (const size_t *row, size_t n, const struct step_facts *f
     return fallback && !wrong;
 }
 
-static void wrong_words_in_all_combinations (void **state)
+static void invalid_words_in_all_combinations (void **state)
 {
     size_t row[3];
 
@@ -346,7 +346,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (all_conditions),
     cmocka_unit_test (wrong_conditions),
     cmocka_unit_test (a_typo_never_widens_a_condition),
-    cmocka_unit_test (wrong_words_in_all_combinations),
+    cmocka_unit_test (invalid_words_in_all_combinations),
 };
 
 RUN_TESTS (tests)

@@ -430,7 +430,7 @@ static void nothing_is_proven_without_the_key (void **state)
 }
 
 /* ::1 is also localhost, but a listener on localhost listens on 127.0.0.1. */
-static void a_name_that_is_of_each_machine (void **state)
+static void a_name_that_every_host_has (void **state)
 {
     struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
     int other = socket (AF_INET6, SOCK_STREAM, 0), fd;
@@ -557,7 +557,7 @@ int main (void)
         WITH_SERVER (both_are_plain_or_none),
         WITH_SERVER (records_are_sealed),
         WITH_SERVER (nothing_is_proven_without_the_key),
-        cmocka_unit_test (a_name_that_is_of_each_machine),
+        cmocka_unit_test (a_name_that_every_host_has),
         CONFIRMS (who_has_the_key_is_taken),
         CONFIRMS (nobody_else),
         CONFIRMS (no_bit_can_be_changed),

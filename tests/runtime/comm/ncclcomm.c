@@ -110,7 +110,7 @@ static void fail_as (const char *how, const char *text, int error)
     setenv ("DL_COMM_BACKEND", "nccl", 1);
 }
 
-static void ranks_do_not_come (void **state)
+static void ranks_are_absent (void **state)
 {
     fail_as ("hang", "for the ranks of a communicator", ETIMEDOUT);
 }
@@ -142,7 +142,7 @@ int main (void)
         cmocka_unit_test (before_hopper),
         cmocka_unit_test (threads),
         cmocka_unit_test (streams),
-        cmocka_unit_test (ranks_do_not_come),
+        cmocka_unit_test (ranks_are_absent),
         cmocka_unit_test (kernels_do_not_end),
         cmocka_unit_test (kernels_fail),
         cmocka_unit_test (two_have_one_gpu),

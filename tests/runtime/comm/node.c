@@ -303,7 +303,7 @@ static int differs (struct slurmdl_comm *w, void *arg)
     return 0;
 }
 
-static void different_calls_are_told (void **state)
+static void different_calls_are_reported (void **state)
 {
     assert_int_equal (world_run (2, 0, differs, NULL, 300, NULL), 0);
 }
@@ -313,7 +313,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (memory_is_shared_where_it_can_be),
     cmocka_unit_test (a_killed_rank_is_named),
     cmocka_unit_test (a_late_rank_is_named),
-    cmocka_unit_test (different_calls_are_told),
+    cmocka_unit_test (different_calls_are_reported),
 };
 
 RUN_TESTS (tests)

@@ -188,7 +188,7 @@ static void meet_without_resolver (long size)
 }
 
 /* 3 ranks form a star, 100 a tree. */
-static void nobody_waits_for_the_resolver (void **state)
+static void ranks_do_not_wait_for_the_resolver (void **state)
 {
     meet_without_resolver (3);
     meet_without_resolver (100);
@@ -198,7 +198,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (addresses),
     cmocka_unit_test (names),
     cmocka_unit_test (congestion_control),
-    cmocka_unit_test (nobody_waits_for_the_resolver),
+    cmocka_unit_test (ranks_do_not_wait_for_the_resolver),
 };
 
 RUN_TESTS (tests)

@@ -64,7 +64,7 @@ static size_t near (const struct format *f, double *x, bool as_float)
     return 2 * n;
 }
 
-static void what_lies_between_is_rounded_to_even (void **state)
+static void values_between_are_rounded_to_even (void **state)
 {
     double *x = malloc ((8 * 32768 + 16) * sizeof (*x));
     float *single = malloc ((8 * 32768 + 16) * sizeof (*single));
@@ -188,7 +188,7 @@ static void any_address_will_do (void **state)
     }
 }
 
-static void a_third_of_three_times_is_the_same (void **state)
+static void a_third_three_times_is_the_same (void **state)
 {
     static float x[1000], y[1000];
     static double d[4] = { 3, -6, INFINITY, 0 };
@@ -219,7 +219,7 @@ static void a_third_of_three_times_is_the_same (void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test (every_code_is_widened),
-    cmocka_unit_test (what_lies_between_is_rounded_to_even),
+    cmocka_unit_test (values_between_are_rounded_to_even),
     cmocka_unit_test (all_pairs_of_bytes),
     cmocka_unit_test (pairs_of_halves),
     cmocka_unit_test (pairs_of_int8_t),
@@ -235,7 +235,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (pairs_of_complex_numbers),
     cmocka_unit_test (several_arrays_are_rounded_once),
     cmocka_unit_test (any_address_will_do),
-    cmocka_unit_test (a_third_of_three_times_is_the_same),
+    cmocka_unit_test (a_third_three_times_is_the_same),
 };
 
 RUN_TESTS (tests)
