@@ -92,33 +92,6 @@ end bad
 is "$(causes bad)" "CheckFailed " "which was the cause"
 unset FAKE_FAULTS LD_LIBRARY_PATH
 
-# ---- no spare: the job shrinks; a node that comes back is used again; a slurmd is killed
-experiment shrink "min_nodes = 1;"
-fault "a node is unplugged, without a spare" unplug
-like "$(cat "$trial/a.$attempt/log")" '^2 ranks begin' "two ranks continue"
-ip link set "$bridge.2" up
-kill_rank () { kill -9 "$(of_rank 1 python3)"; }
-fault "a rank is killed, and the host is back" kill_rank
-like "$(cat "$trial/a.$attempt/log")" '^4 ranks begin' "it is used again"
-# while slurmctld cannot start steps, a failed check says nothing about the node
-without_slurmctld () {
-    kill -STOP "$slurmctld"
-    kill_proxy
-    wait_for 300 grep -q 'dl check on n2: ' "$trial/a.$attempt/healing"
-    kill -CONT "$slurmctld"
-}
-slurmctld=$(cat "$(dirname "$SLURM_CONF")/run/slurmctld.pid")
-fault "a proxy is killed while slurmctld is stopped" without_slurmctld
-told 'dl check on n2: Slurm starts no step, on no other node either$' "the check blames nobody"
-like "$(cat "$trial/a.$attempt/log")" '^4 ranks begin' "and no node is excluded"
-kill_slurmd () {
-    kill -9 "$(cat "$(dirname "$SLURM_CONF")/run/slurmd-n2.pid")"
-    kill -9 "$(of_rank 3 python3)"
-}
-fault "slurmd is dead" kill_slurmd
-told 'dl check on n2: no answer' "its node is found"
-end shrink
-
 # ---- a step of a flow heals in the same way
 cat >code/mends.conf <<END
 name = "mends";
@@ -153,6 +126,33 @@ ip link set "$bridge.2" up # or Slurm waits for SlurmdTimeout to see the job end
 wait_for 300 sh -c '[ -z "$(squeue -h -o %A)" ]'
 is "$(dl flow show mends | sed 1q)" "$PWD/mends-0001: completed" "it ends"
 is "$(cat mends-0001/log/*/* | grep -o '"cause": *"[A-Za-z]*"' | sort -u | xargs)" "cause:Hang cause:NodeLost cause:RankDied" "the causes are in the log"
+
+# ---- no spare: the job shrinks; a node that comes back is used again; a slurmd is killed
+experiment shrink "min_nodes = 1;"
+fault "a node is unplugged, without a spare" unplug
+like "$(cat "$trial/a.$attempt/log")" '^2 ranks begin' "two ranks continue"
+ip link set "$bridge.2" up
+kill_rank () { kill -9 "$(of_rank 1 python3)"; }
+fault "a rank is killed, and the host is back" kill_rank
+like "$(cat "$trial/a.$attempt/log")" '^4 ranks begin' "it is used again"
+# while slurmctld cannot start steps, a failed check says nothing about the node
+without_slurmctld () {
+    kill -STOP "$slurmctld"
+    kill_proxy
+    wait_for 300 grep -q 'dl check on n2: ' "$trial/a.$attempt/healing"
+    kill -CONT "$slurmctld"
+}
+slurmctld=$(cat "$(dirname "$SLURM_CONF")/run/slurmctld.pid")
+fault "a proxy is killed while slurmctld is stopped" without_slurmctld
+told 'dl check on n2: Slurm starts no step, on no other node either$' "the check blames nobody"
+like "$(cat "$trial/a.$attempt/log")" '^4 ranks begin' "and no node is excluded"
+kill_slurmd () {
+    kill -9 "$(cat "$(dirname "$SLURM_CONF")/run/slurmd-n2.pid")"
+    kill -9 "$(of_rank 3 python3)"
+}
+fault "slurmd is dead" kill_slurmd
+told 'dl check on n2: no answer' "its node is found"
+end shrink
 cluster_down >/dev/null 2>&1
 
 # ---- roles with different resources: a heterogeneous job, with nodes in two components
