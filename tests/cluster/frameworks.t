@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Programs from the frameworks' tutorials under dl job: they train on two nodes, one rank is killed, and they resume from their
-# newest checkpoint and complete.  DL_TEST_JAX, DL_TEST_LIGHTNING and DL_TEST_TENSORFLOW name interpreters with these packages.
+# newest checkpoint and complete.  DL_TEST_HOROVOD (with torch and Gloo), DL_TEST_JAX, DL_TEST_LIGHTNING and DL_TEST_TENSORFLOW name
+# interpreters with these packages.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
 need_cluster
@@ -31,7 +32,7 @@ printf '#!/bin/sh\nexec dl job --dir="%s" code/torchrun.conf\n' "$work" >batch.s
 batch=$(sbatch --parsable --output=batch.out --nodes=2 --ntasks-per-node=1 batch.sh)
 
 # ---- slurmdl.hvd (Horovod's interface) in a submitted job: broadcast and DistributedOptimizer; rank 0 saves
-cat >code/horovod.py <<'END'
+cat >code/ours.py <<'END'
 import os
 import sys
 import time
@@ -67,7 +68,7 @@ while not enough:
         print(f"step={step} loss={loss.item()}", flush=True)
     enough = hvd.broadcast_object(os.path.exists(sys.argv[1]), root_rank=0)
 END
-runs 0 "Horovod's interface: submitted" env -C code dl job --detach --dir="$work" --name=horovod --nodes=2 --set "$pattern" -- /usr/bin/python3 horovod.py "$work/enough"
+runs 0 "Horovod's interface: submitted" env -C code dl job --detach --dir="$work" --name=horovod --nodes=2 --set "$pattern" -- /usr/bin/python3 ours.py "$work/enough"
 
 # ---- frameworks that are rarely installed
 cat >code/jaxed.py <<'END'
@@ -152,8 +153,21 @@ is_there () { # is_there NAME VARIABLE PYTHON: whether this Python has the modul
     return 1
 }
 own=${DL_TEST_PYTHON:-/usr/bin/python3}
-jax_python=${DL_TEST_JAX:-$own} lightning_python=${DL_TEST_LIGHTNING:-$own} tensorflow_python=${DL_TEST_TENSORFLOW:-$own}
+horovod_python=${DL_TEST_HOROVOD:-$own} jax_python=${DL_TEST_JAX:-$own} lightning_python=${DL_TEST_LIGHTNING:-$own} tensorflow_python=${DL_TEST_TENSORFLOW:-$own}
 more=
+# Horovod itself, by the example in dl-job(1): the same program with its own module
+sed 's/slurmdl\.hvd/horovod.torch/' code/ours.py >code/train.py
+cat >code/rendezvous.py <<'END'
+import os
+from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
+
+port = int(os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"])
+RendezvousHTTPServer(("", port), RendezvousHandler, 0).serve_forever()
+END
+is_there horovod DL_TEST_HOROVOD "$horovod_python" && more="$more gloo" &&
+    printf 'name = "gloo";\nentrypoint = ["sh", "-c", "[ $HOROVOD_RANK != 0 ] || %s rendezvous.py & exec %s train.py %s"];\nworking_folder = "trial";\nresources = { nodes_per_trial = 2; framework = "horovod"; };\n' \
+        "$horovod_python" "$horovod_python" "$work/enough" >code/gloo.conf &&
+    runs 0 "Horovod: submitted" dl job --detach --dir="$work" --set "$pattern" code/gloo.conf
 is_there jax DL_TEST_JAX "$jax_python" && more="$more jax" &&
     runs 0 "JAX: submitted" env -C code dl job --detach --dir="$work" --name=jax --nodes=2 --framework=jax --set "$pattern" -- "$jax_python" jaxed.py "$work/enough"
 is_there lightning DL_TEST_LIGHTNING "$lightning_python" && more="$more lightning" &&
@@ -234,6 +248,78 @@ worker 1: 2 replicas, loss falls True" "both train together"
         -- "$tensorflow_python" servers.py
     like "$(cat servers-0001/trials/0001/a.1/log)" 'chief: 2 workers, 1 servers, 60 steps' "its chief trains"
     like "$(dl show servers)" 'Succeeded .* ChiefSucceeded' "and ends the job"
+
+    # a parameter server dies
+    sed 's/^import random/import random\nimport time/; s/range(6)/range(100 if os.environ["DL_ATTEMPT"] == "1" else 6)/
+        s/^    coordinator.join()/&\n    print(f"step={epoch + 1}", flush=True)\n    time.sleep(0.3)/' "$srcdir/tests/cluster/servers.py" >code/slowly.py
+    env -C code dl job --detach --dir="$work" --name=slowly --framework=tf --set "$pattern" --set 'job.roles=({name="chief";},{name="ps";restart_policy="always";},{name="worker";count=2;})' \
+        -- "$tensorflow_python" slowly.py >out 2>&1
+    begins slowly
+    wait_for 300 trains
+    kill_rank
+    timeout 400 dl wait slowly >out 2>&1
+    is "$? $(causes slowly)" "0 RankDied " "a parameter server is killed: the job begins again, and succeeds"
+    like "$(dl show slowly)" 'RankDied: ps 0 on n[12]: exit status 137 \(Killed\)' "the server is named"
+    like "$(dl show slowly)" 'Succeeded .* ChiefSucceeded' "because its chief succeeds"
+    is "$(processes python3)" "" "and none of its members is left"
+
+    # a worker dies beside an evaluator, which has ended before, and later runs until it is killed
+    cat >code/backed.py <<'END'
+import json
+import os
+import time
+
+import numpy as np
+import tensorflow as tf
+
+config = json.loads(os.environ["TF_CONFIG"])
+task = config["task"]
+if task["type"] == "evaluator":
+    print("evaluator sees", *sorted(config["cluster"]), len(config["cluster"]["worker"]), flush=True)
+    if os.environ["DL_ATTEMPT"] != "1":
+        time.sleep(1000)
+    raise SystemExit
+
+
+class Tell(tf.keras.callbacks.Callback):
+    first = True
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.first:
+            print(f"worker {task['index']} begins at epoch {epoch + 1}", flush=True)
+        self.first = False
+
+    def on_epoch_end(self, epoch, logs=None):
+        time.sleep(0.3)
+        if task["index"] == 0:
+            print(f"step={epoch + 1} loss={logs['loss']}", flush=True)
+
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+x = np.random.default_rng(1).standard_normal((256, 8)).astype("float32")
+dataset = tf.data.Dataset.from_tensor_slices((x, x.sum(1, keepdims=True))).repeat().batch(64)
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(loss="mse", optimizer=tf.keras.optimizers.SGD(learning_rate=0.01))
+model.fit(dataset, epochs=40, steps_per_epoch=2, verbose=0, callbacks=[tf.keras.callbacks.BackupAndRestore("backup"), Tell()])
+END
+    env -C code dl job --detach --dir="$work" --name=backed --framework=tf --set "$pattern" --set 'job.roles=({name="worker";count=2;},{name="evaluator";})' -- "$tensorflow_python" backed.py >out 2>&1
+    begins backed
+    goes_on () { grep -q '^step=3 ' "$trial/a.1/log" && [ -e "$trial/a.1/ends/2" ]; }
+    wait_for 300 goes_on
+    ok $? "an evaluator ends: the job goes on"
+    is "$(grep '^evaluator' "$trial/a.1/log")" "evaluator sees worker 2" "it is not part of the cluster"
+    had=$(sed -n 's/^step=\([0-9]*\) .*/\1/p' "$trial/a.1/log" | tail -1)
+    kill_rank
+    timeout 400 dl wait backed >out 2>&1
+    is "$? $(causes backed)" "0 RankDied " "a worker is killed: the job begins again, and succeeds"
+    first=$(sed -n 's/^worker 0 begins at epoch //p' "$trial/a.2/log")
+    [ "${first:-0}" -ge "$had" ]
+    ok $? "it has restored the newest state"
+    is "$(grep -c '^step=40 ' "$trial/a.2/log")$(grep -c '^evaluator' "$trial/a.2/log")" 11 "all members train or evaluate to the end"
+    like "$(dl show backed)" 'Succeeded .* ChiefSucceeded' "the first worker ends the job"
+    attempt=2
+    is "$(processes python3)" "" "and the evaluator is killed"
 fi
 unharmed
 done_testing

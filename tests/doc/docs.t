@@ -57,7 +57,7 @@ cat >split.awk <<'END'
 /^\.fi/ { block = 0 }
 block {
     if (!file)
-        file = sprintf ("%02d.%s", ++n, /^name = / ? "conf" : "sh")
+        file = sprintf ("%02d.%s", ++n, /^name = / ? "conf" : /^import / ? "py" : "sh")
     print >file
 }
 /^\.nf/ { block = on; file = "" }
@@ -68,7 +68,7 @@ mkdir jobs
     sed 's/\\-/-/g; s/\\e/\\/g' "$srcdir/doc/dl-job.1" | awk -f ../split.awk
     sed -i 's/^dl job /&--dry-run /' ./*.sh
 )
-is "$(find jobs -name '*.conf' | wc -l) $(find jobs -name '*.sh' | wc -l)" "6 6" "the examples of dl-job(1): files and commands"
+is "$(find jobs -name '*.conf' | wc -l) $(find jobs -name '*.sh' | wc -l)" "7 7" "the examples of dl-job(1): files and commands"
 for file in jobs/*.conf jobs/*.sh; do
     case $file in *.conf) set -- dl job --dry-run "${file#*/}" ;; *) set -- sh -e "${file#*/}" ;; esac
     (cd jobs && "$@") >out 2>&1
