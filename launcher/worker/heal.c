@@ -136,7 +136,7 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
 {
     const struct experiment *e = w->sweep->exp;
     struct slurmdl_error err = { "" };
-    char path[PATH_MAX], token[33];
+    char token[33];
 
     *h = (struct heal){ .start = monotonic (),
                         .output = monotonic (),
@@ -148,7 +148,6 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
                                       .may_end = e->job->nroles > 0 };
     if (!experiment_has_ranks (e))
         return;
-    h->is_bare = !a->own && a->number > 1 && attempt_with_files (a, NULL, path, sizeof (path)) < 0;
     choose_nodes (h, w, a);
     if (e->software->by_srun || e->resources->is_step)
         return; /* a single rank waits for no other, and may be silent for long */
@@ -165,9 +164,13 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
         complain ("hangs and lost nodes of this attempt are not seen: %s", err.text);
 }
 
+/* The files of an attempt whose job was preempted have come to its folder only now. */
 void heal_started (struct heal *h, const struct trial_attempt *a, struct trainer *t)
 {
-    if (h->is_bare)
+    char path[PATH_MAX];
+
+    if (experiment_has_ranks (a->sweep->exp) && !a->own && a->number > 1
+        && attempt_with_files (a, NULL, path, sizeof (path)) < 0)
         heal_note (h, a, t,
                    "starts without files: the attempts before it left none in their folders");
 }

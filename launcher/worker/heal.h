@@ -41,7 +41,6 @@ struct heal {
     struct timespec logged; /* when metrics.h5 last changed; 0: it does not exist */
     bool warned;
     enum heal_steps steps;    /* found out when the first check cannot be run */
-    bool is_bare;             /* a later attempt that finds no file to resume from */
     char *nodes;              /* nodes of the attempt; NULL: unknown */
     char notes[HEALING_MOST]; /* lines, as in the attempt's folder */
 };

@@ -68,6 +68,23 @@ timeout 300 salloc --quiet --nodes=1 --ntasks=1 "$dl" job --dir="$work" --name=a
 is "$(grep -o '^step .*' alone.out | tr '\n' ' ')" "step 0 on n1 step 1 on n1 step 2 on n1 " "one process under salloc runs as a step"
 is "$(reason alone)" "exit status 5: step 2 on n1" "its reason names no rank"
 
+# ---- a requeued job goes on with the files of an attempt that was killed, and does not say that there are none
+program again.prog <<'END'
+n=$(cat state 2>/dev/null || echo 0)
+echo "begins at $n"
+[ "$n" -eq 0 ] || exit 0
+echo 7 >state
+echo saved
+exec sleep 600
+END
+printf '#!/bin/sh\nexec "%s" job --dir="%s" --name=again -- ./again.prog\n' "$dl" "$work" >again.sh
+chmod +x again.sh
+job=$(sbatch --parsable --requeue --open-mode=append --output="$work/again.out" again.sh)
+wait_for 300 grep -qs '^saved' again.out
+scontrol requeue "$job"
+wait_for 300 has_ended "$job"
+is "$(grep -c '^begins at 7' again.out) $(grep -c 'starts without files' again.out)" "1 0" "a requeued job finds its files"
+
 # ---- srun cannot start the ranks: the reason is what it says, not a note of dl or of the plugin
 timeout 300 salloc --quiet --nodes=1 --ntasks=1 "$dl" job --dir="$work" --name=large --ntasks-per-node=4 -- true >large.out 2>&1
 is "$? $(reason large)" "1 exit status 1: srun: error: Unable to create step for job N: More processors requested than permitted" "more ranks than fit into the allocation"
