@@ -20,7 +20,6 @@
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/trust.h"
-#include "launcher/sweep/warm_start.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"

@@ -5,6 +5,8 @@
 #include "launcher/sweep/sweep.h"
 
 struct command_line;
+struct experiment;
+struct problems;
 
 /* Open the experiment that the user means: a folder, a name below --dir or, without a number, the
  * newest one of that name; NULL means the newest of all.  Returns 0; on failure complains and
@@ -64,3 +66,12 @@ void share_umask (const char *dir);
 
 /* fail() for a command that changes the experiment.  If permission was denied, name the owner. */
 int fail_on (const struct sweep *s, const struct slurmdl_error *err);
+
+/* If searcher.warm_start is set, add results from there to search.known: the finished trials of an
+ * earlier experiment, or the results in a JSON file, as far as their points lie in this search
+ * space.  Returns -1 after adding to 'p'.
+ *
+ * Reading an experiment file does not do this, because the other folder may be gone later: the
+ * first log entry keeps a copy of the results.
+ */
+int warm_start (struct experiment *e, struct problems *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learn from an earlier experiment: searcher.warm_start. */
-#include "launcher/sweep/warm_start.h"
+#include "launcher/sweep/find_experiment.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -253,17 +253,6 @@ void work_folder_settle (const struct trial_attempt *a, bool keep);
 /* The same for an earlier attempt, whose worker left it behind. */
 void work_folder_settle_earlier (const struct trial_attempt *a, long number);
 
-/* Make 'to' a working copy of the frozen code in 'from'.  Files named by code.exclude or .dlignore
- * there are symbolic links instead.
- */
-int work_folder_copy (const struct experiment *e, const char *from, const char *to,
-                      struct slurmdl_error *err);
-
-/* Call this when nothing runs in such a copy any more.  Moves what was written there to the folder
- * 'work' in 'dir'.
- */
-void work_folder_take (const char *from, const char *to, const char *dir);
-
 /* Replace absolute paths of frozen scripts in the command 'text' with those in the working folder.
  * The caller frees the result.
  */

@@ -82,7 +82,10 @@ static int move_work (const char *from, int folder, const char *dir)
     return remove_tree (from);
 }
 
-void work_folder_take (const char *from, const char *to, const char *dir)
+/* Call this when nothing runs in the copy 'to' of 'from' any more.  Moves what was written there to
+ * the folder 'work' in 'dir'.
+ */
+static void take_work_folder (const char *from, const char *to, const char *dir)
 {
     int folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
 
@@ -106,7 +109,7 @@ void work_folder_settle_earlier (const struct trial_attempt *a, long number)
         return;
     snprintf (dir, sizeof (dir), "%.*s/a.%ld", (int)(strrchr (a->dir, '/') - a->dir), a->dir,
               number);
-    work_folder_take (from, to, dir);
+    take_work_folder (from, to, dir);
 }
 
 static void unlink_work_link (const struct trial_attempt *a)
@@ -161,8 +164,11 @@ static char **excluded_patterns (const struct experiment *e, const char *root)
     return list;
 }
 
-int work_folder_copy (const struct experiment *e, const char *from, const char *to,
-                      struct slurmdl_error *err)
+/* Make 'to' a working copy of the frozen code in 'from'.  Files named by code.exclude or .dlignore
+ * there are symbolic links instead.
+ */
+static int copy_work_folder (const struct experiment *e, const char *from, const char *to,
+                             struct slurmdl_error *err)
 {
     char **exclude = excluded_patterns (e, from);
     int rv = working_copy_make (from, to, exclude, err);
@@ -216,7 +222,7 @@ int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
     if (a->number > 1 && !a->own) /* its worker may have been killed */
         work_folder_settle_earlier (a, a->number - 1);
     if (!take_spare_folder (a, to))
-        rv = work_folder_copy (a->sweep->exp, from, to, err);
+        rv = copy_work_folder (a->sweep->exp, from, to, err);
     if (rv == 0 && a->sweep->exp->code->work == WORK_TRIAL
         && attempt_with_work (a, last, sizeof (last)) == 0)
         rv = working_copy_add (last, to, err);

@@ -90,10 +90,16 @@ static char *cut_last_line (char *buf, size_t *n)
     return buf + start + strspn (buf + start, " \t");
 }
 
-/* If srun could not start the step, its first complaint is the reason, whatever was printed before.
- * So is an error of srun if there are only notes beside it.
+enum { LAST_LINE = 200 };
+
+/* Copy the last line of the log in the attempt's folder 'dir' that is neither blank nor Slurm's
+ * message about the end of its step nor a note of dl.  The line may contain any bytes.  If srun
+ * could not start the step, its first complaint is the reason, whatever was printed before.  So is
+ * an error of srun if there are only notes beside it.
+ *
+ * Returns 0, or -1 if there is none.
  */
-int attempt_last_line (const char *dir, char line[LAST_LINE])
+static int attempt_last_line (const char *dir, char line[LAST_LINE])
 {
     char buf[TAIL + 1];
     char path[PATH_MAX];

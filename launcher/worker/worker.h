@@ -265,16 +265,6 @@ void failure_classify (const struct trial_attempt *a, int status, enum oom_kill 
  */
 char *failure_bad_nodes (const char *dir);
 
-enum { LAST_LINE = 200 };
-
-/* Copy the last line of the log in the attempt's folder 'dir' that is neither blank nor Slurm's
- * message about the end of its step nor a note of dl.  If srun could not start the step, copy what
- * it printed about that.  The line may contain any bytes.
- *
- * Returns 0, or -1 if there is none.
- */
-int attempt_last_line (const char *dir, char line[LAST_LINE]);
-
 /* -- exit statuses -- */
 
 enum retry {
