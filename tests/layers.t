@@ -130,6 +130,7 @@ printf '%s\n' 'static int both (int a,' '    int b)' '{' '}' 'int only (void);' 
 printf '%s\n' 'char *both (void)' '{' '    return only (1);' '}' 'extern int only (int a);' >"$work/two.c"
 is "$(cd "$work" && shared_names one.c two.c)" "both: one.c two.c" "planted: a static function with the name of a global one"
 # hdf5() is linked once: with libhdf5, or with what loads it at run time
+# shellcheck disable=SC2046
 is "$(cd "$srcdir" && shared_names $(find searcher runtime launcher spank -name '*.c' | sort) |
     grep -v '^hdf5: runtime/storage/hdf5_lazy.c runtime/storage/hdf5_linked.c$')" "" "no function has the name of another"
 
@@ -144,6 +145,7 @@ needless_public () {
 printf '#include "runtime/slurmdl.h"\nint a (struct slurmdl_error *err);\n' >"$work/error.h"
 printf '#include "runtime/slurmdl.h"\nint a (enum slurmdl_type t);\n' >"$work/type.h"
 is "$(cd "$work" && needless_public error.h type.h)" "error.h" "planted: a header that needs the error only"
+# shellcheck disable=SC2046
 is "$(cd "$srcdir" && needless_public $(find searcher runtime launcher spank -name '*.h' | sort))" "" "slurmdl.h is included for more than its error"
 
 # ---- Slurm's commands
