@@ -236,5 +236,8 @@ int heal_rank_fd (const struct heal_rank *r);
  */
 bool heal_rank_serve (struct heal_rank *r);
 
+/* Try to connect once more.  Returns whether the worker's host still does not answer. */
+bool heal_rank_is_abandoned (struct heal_rank *r);
+
 /* Report that the program has exited, with this status of waitpid(). */
 void heal_rank_over (struct heal_rank *r, int status);

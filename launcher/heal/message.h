@@ -2,6 +2,8 @@
 /* The protocol between the ranks of a step and the worker that watches them. */
 #pragma once
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "launcher/heal/heal.h"
@@ -45,6 +47,13 @@ struct heal_beat {
 
 /* The kernel closes a connection if the host acknowledges nothing for this many seconds. */
 enum { HEAL_SILENCE = 10 };
+
+/* Whether the errno of a connection means that the other host is unreachable. */
+static inline bool heal_is_silence (int error)
+{
+    return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH
+           || error == EHOSTDOWN;
+}
 
 /* The handshake, the same for both sides. */
 static inline struct handshake heal_handshake (void)

@@ -3,6 +3,7 @@
 #include "launcher/heal/heal.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
@@ -87,6 +88,7 @@ struct heal_rank {
     double cpu;    /* s of CPU time that its processes had used ... */
     double looked; /* ... at this time */
     double again;  /* when to connect again */
+    bool silent;   /* the worker's host did not answer the last time */
     double heard;  /* when the worker was last connected; 0: never */
     double second; /* when to send the next heartbeat */
     struct rank_gpus gpus;
@@ -178,6 +180,7 @@ static void connect_again (struct heal_rank *r)
     if (now < r->again)
         return;
     fd = socket_connect (r->hosts, r->port, now + CONNECT_SECONDS);
+    r->silent = fd < 0 && heal_is_silence (errno);
     if (fd >= 0
         && handshake_call (fd, &r->handshake, &r->hello, sizeof (r->hello),
                            monotonic () + HANDSHAKE_SECONDS, &seal)
@@ -673,6 +676,15 @@ bool heal_rank_serve (struct heal_rank *r)
     if (r->stream.fd >= 0)
         r->heard = monotonic ();
     return r->heard <= 0 || monotonic () - r->heard < ALONE_SECONDS;
+}
+
+bool heal_rank_is_abandoned (struct heal_rank *r)
+{
+    if (r->stream.fd < 0) {
+        r->again = 0;
+        connect_again (r);
+    }
+    return r->stream.fd < 0 && r->silent;
 }
 
 void heal_rank_over (struct heal_rank *r, int status)

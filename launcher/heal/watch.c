@@ -159,13 +159,6 @@ static void accept_ranks (struct rank_watch *w)
 
 /* ---- messages from ranks ---- */
 
-/* Whether the errno of a connection means that the other host is unreachable. */
-static bool is_silence (int error)
-{
-    return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH
-           || error == EHOSTDOWN;
-}
-
 static void drop (struct rank_watch *w, size_t i, int error)
 {
     struct heal_seen *seen = &w->seen[i];
@@ -175,7 +168,7 @@ static void drop (struct rank_watch *w, size_t i, int error)
     if (seen->over)
         return;
     seen->at = monotonic ();
-    if (is_silence (error))
+    if (heal_is_silence (error))
         seen->lost = true;
     else
         seen->cut = true;

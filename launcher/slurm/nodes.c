@@ -9,6 +9,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/array.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/rank/slurmconf.h"
 
@@ -225,6 +226,16 @@ long slurm_partition_nodes (const char *partition)
 }
 
 /* ---- one job, one node, slurmctld ---- */
+
+void slurm_own_job (char name[80])
+{
+    const char *task = environment_text ("SLURM_ARRAY_TASK_ID", NULL);
+
+    snprintf (name, 80, task ? "%.30s_%.30s" : "%.30s",
+              environment_text ("SLURM_ARRAY_JOB_ID", NULL)
+                  ?: environment_text ("SLURM_JOB_ID", ""),
+              task ?: "");
+}
 
 char *slurm_nodes_of_job (const char *job)
 {

@@ -172,6 +172,9 @@ long slurm_nodes_with (const struct slurm_nodes *c, const char *partitions, long
 bool slurm_preempts (const struct slurm_nodes *c, const char *partition, char by[256],
                      char how[64]);
 
+/* Write the name of the job or array task that this process runs in: "12" or "12_3". */
+void slurm_own_job (char name[80]);
+
 /* The nodes that a job "12" or "12_3" has now, of all its components: "n[1-3],n5".  Slurm takes a
  * node that it sets DOWN from a job that was submitted with --no-kill.  The caller frees the text.
  * Returns NULL if the job has no nodes or Slurm does not answer.

@@ -48,6 +48,12 @@ void within_command (char ***words)
     add_own_command (words, "within");
 }
 
+/* Whether losing a node must end neither the job nor its steps. */
+static bool survives_nodes (const struct experiment *e)
+{
+    return experiment_job_nodes (e) > experiment_least_nodes (e);
+}
+
 /* In a heterogeneous job, each component starts its own tasks.  In other jobs every task gets the
  * cores of the role that needs most.  If all members need the same, each sees only its own GPUs,
  * except with torch, which picks GPU number LOCAL_RANK among all.
@@ -73,6 +79,7 @@ static void role_step_words (const struct trial_attempt *a, char ***words)
     for (size_t i = 0; i < n && !het; i++)
         if (list[i].cpus > step.cpus)
             step.cpus = list[i].cpus;
+    step.no_kill = survives_nodes (e);
     slurm_step_words (&step, words);
     free (list);
 }
@@ -100,7 +107,8 @@ void step_command (const struct trial_attempt *a, bool proxy, char ***words)
                                      .tasks = nodes * e->resources->ranks,
                                      .tasks_per_node = e->resources->ranks,
                                      .cpus = e->resources->is_step ? 0 : e->resources->cpus,
-                                     .node = a->nodes };
+                                     .node = a->nodes,
+                                     .no_kill = survives_nodes (e) };
 
     if (e->job->nroles > 0)
         role_step_words (a, words);
@@ -153,10 +161,55 @@ struct rank_proxy {
     int signals;
     bool asked;
     bool preempted;
+    bool asked_slurm;
     struct heal_rank *watched; /* NULL: the worker does not watch it */
 };
 
 static const int rank_signals[] = { SIGTERM, SIGUSR2, SIGCHLD };
+
+/* Whether a worker has begun the next attempt. */
+static bool has_successor (void)
+{
+    const char *dir = environment_text ("DL_ATTEMPT_DIR", "");
+    const char *dot = strrchr (dir, '.');
+    char next[PATH_MAX];
+
+    if (!dot)
+        return false;
+    snprintf (next, sizeof (next), "%.*s.%ld", (int)(dot - dir), dir,
+              strtol (dot + 1, NULL, 10) + 1);
+    return access (next, F_OK) == 0;
+}
+
+/* If the host of the batch script is lost, Slurm requeues the job, but not a job that was submitted
+ * with --no-kill: that would keep its other nodes for ever, without a worker.  If it is this host
+ * that was cut off, Slurm does not answer, and if only the link to the worker broke, the worker has
+ * had Slurm end this step.
+ */
+static void requeue_abandoned (struct rank_proxy *r)
+{
+    struct slurmdl_error err = { "" };
+    char job[80];
+    char *nodes;
+
+    if (environment_number ("SLURM_LOCALID", 0) != 0 || slurm_components () > 1)
+        return;
+    slurm_own_job (job);
+    nodes = slurm_nodes_of_job (job);
+    if (nodes && heal_rank_is_abandoned (r->watched) && !has_successor ()
+        && slurm_requeue (job, &err) < 0)
+        complain ("rank: %s", err.text);
+    free (nodes);
+}
+
+static void end_abandoned (struct rank_proxy *r)
+{
+    kill (-r->pid, SIGKILL);
+    if (!r->asked_slurm && heal_rank_fd (r->watched) < 0) {
+        r->asked_slurm = true;
+        requeue_abandoned (r);
+    }
+}
 
 static void watch_rank_signals (struct rank_proxy *r)
 {
@@ -200,7 +253,7 @@ static void wait_and_serve (struct rank_proxy *r)
     if (poll (p, 2, r->watched ? BEAT_MS : -1) > 0 && p[0].revents)
         on_rank_signal (r);
     if (r->watched && !heal_rank_serve (r->watched))
-        kill (-r->pid, SIGKILL);
+        end_abandoned (r);
 }
 
 static void await_late_sigterm (struct rank_proxy *r)

@@ -41,14 +41,6 @@ static const char *slurm_variable (const char *name)
     return environment_text (name, NULL);
 }
 
-/* Write the ID of the job or of the array task. */
-static void name_own_job (char name[80])
-{
-    snprintf (name, 80, slurm_variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
-              slurm_variable ("SLURM_ARRAY_JOB_ID") ?: getenv ("SLURM_JOB_ID"),
-              slurm_variable ("SLURM_ARRAY_TASK_ID") ?: "");
-}
-
 /* Ask Slurm about the job that this worker is in. */
 static enum slurm_answer ask_for_own_job (struct slurm_job *job)
 {
@@ -56,7 +48,7 @@ static enum slurm_answer ask_for_own_job (struct slurm_job *job)
     char name[80];
     enum slurm_answer answer;
 
-    name_own_job (name);
+    slurm_own_job (name);
     answer = slurm_jobs_ask (&(struct slurm_queue){ .jobs = name, .seconds = 10 }, &jobs, NULL);
     if (answer == SLURM_ANSWERED && jobs.n == 0)
         answer = SLURM_NO_SUCH_JOB;
@@ -98,7 +90,7 @@ char *allocation_nodes (void)
     if (!slurm_variable ("SLURM_JOB_ID")
         || (slurm_components () == 1 && environment_number ("SLURM_JOB_NUM_NODES", 1) < 2))
         return NULL;
-    name_own_job (name);
+    slurm_own_job (name);
     return slurm_nodes_of_job (name);
 }
 
@@ -141,7 +133,7 @@ int allocation_requeue (const char *avoid)
     char name[80];
     sigset_t term;
 
-    name_own_job (name);
+    slurm_own_job (name);
     sigemptyset (&term);
     sigaddset (&term, SIGTERM);
     sigprocmask (SIG_BLOCK, &term, NULL);

@@ -30,6 +30,7 @@ freeze () { # freeze NODE: kill its slurmd, so that Slurm sets it DOWN, and stop
     done
     kill -9 "$slurmd"
 }
+bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
 is_down () { # is_down NODE
     sinfo -h -N -n "$1" -o %t | grep -q '^down'
 }
@@ -57,7 +58,21 @@ like "$(cat "$trial/a.$attempt/log")" '^2 ranks begin' "down: the job has shrunk
 is "$(squeue -h -o %A) $(nodes_of_job)" "$job n1" "down: in the same job"
 is "$(scontrol show job "$job" | grep -o 'Restarts=[0-9]*')" "Restarts=0" "down: without a requeue"
 end down
-is "$(causes down)" "RankDied NodeLost " "down: the causes"
+like "$(causes down)" '^RankDied (NodeLost|RankStopped) $' "down: the causes, whether Slurm or dl was first"
+
+# ---- the host of the worker is lost with the worker, and a rank on the other host puts the job back into the queue
+experiment worker "min_nodes = 1;"
+lose_worker () {
+    job=$(squeue -h -o %A)
+    worker_node=$(scontrol show job "$job" | sed -n 's/.* *BatchHost=//p')
+    ip link set "$bridge.${worker_node#n}" down
+    freeze "$worker_node"
+}
+fault "worker: the host of the worker is lost" lose_worker
+is "$(squeue -h -o %A)" "$job" "worker: the same job runs again"
+is "$(scontrol show job "$job" | grep -o 'Restarts=[0-9]*')" "Restarts=1" "worker: from the queue"
+is "$(nodes_of_job | grep -cw "$worker_node")" 0 "worker: without that host"
+end worker
 
 # ---- the programs of a host freeze, but Slurm and the kernel there still answer; the same of dl rank alone is no fault
 cluster_down >/dev/null 2>&1
