@@ -766,7 +766,7 @@ static int complain_missing_folders (const struct trial_rows *t)
     return rv;
 }
 
-static int read_rows (struct trial_rows *t)
+static int read_metric_rows (struct trial_rows *t)
 {
     struct slurmdl_error err = { "" };
     char dir[PATH_MAX];
@@ -935,7 +935,7 @@ static int show_trial (const struct sweep *s, long n, const struct command_line 
 
     if (!opt->json)
         print_trial_head (s, n);
-    rv = read_rows (&t);
+    rv = read_metric_rows (&t);
     if (opt->json)
         print_trial_json (&t);
     else {

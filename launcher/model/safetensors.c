@@ -38,7 +38,7 @@ static const struct {
 
 enum { TYPES = sizeof (types) / sizeof (*types) };
 
-static const char *name_of_type (enum slurmdl_type type)
+static const char *safetensors_type_name (enum slurmdl_type type)
 {
     for (int i = 0; i < TYPES; i++)
         if (types[i].type == type)
@@ -46,7 +46,7 @@ static const char *name_of_type (enum slurmdl_type type)
     return NULL;
 }
 
-static int type_of_name (const char *name, enum slurmdl_type *type)
+static int safetensors_type (const char *name, enum slurmdl_type *type)
 {
     for (int i = 0; name && i < TYPES; i++)
         if (!strcmp (types[i].name, name)) {
@@ -120,7 +120,7 @@ static int read_tensor_entry (struct safetensors *s, const char *name, const jso
     if (!json_is_object (v) || !json_is_string (json_object_get (v, "dtype")))
         return bad_safetensors (path, "a tensor without a dtype", err);
     type = json_string_value (json_object_get (v, "dtype"));
-    if (type_of_name (type, &t->type) < 0) {
+    if (safetensors_type (type, &t->type) < 0) {
         snprintf (what, sizeof (what), "its dtype '%.32s'", type);
         return not_ours (path, name, what, err);
     }
@@ -315,8 +315,8 @@ static json_t *entry_of (const struct slurmdl_tensor *t, uint64_t at)
 
     for (int i = 0; i < t->ndims; i++)
         json_array_append_new (shape, json_integer ((json_int_t)t->dims[i]));
-    return json_pack ("{s:s, s:o, s:[I,I]}", "dtype", name_of_type (t->type), "shape", shape,
-                      "data_offsets", (json_int_t)at, (json_int_t)(at + t->bytes));
+    return json_pack ("{s:s, s:o, s:[I,I]}", "dtype", safetensors_type_name (t->type), "shape",
+                      shape, "data_offsets", (json_int_t)at, (json_int_t)(at + t->bytes));
 }
 
 static bool has_prefix (const struct slurmdl_tensor *t, const char *prefix)
@@ -345,7 +345,7 @@ static json_t *make_header (struct slurmdl_checkpoint *c, const char *prefix,
     for (size_t i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++) {
         if (!has_prefix (&t, prefix))
             continue;
-        if (!name_of_type (t.type)) {
+        if (!safetensors_type_name (t.type)) {
             errno = ENOTSUP;
             errorf (err, "'%s': safetensors has no type %s", t.name, slurmdl_type_name (t.type));
             json_decref (header);

@@ -466,8 +466,8 @@ static bool is_event (const struct table *t, const struct record *r, const char 
 }
 
 /* Read all records, or only the events of one kind without the data of others. */
-static int read_records (const struct table *t, const char *event, slurmdl_record_f f, void *arg,
-                         struct slurmdl_error *err)
+static int read_table_records (const struct table *t, const char *event, slurmdl_record_f f,
+                               void *arg, struct slurmdl_error *err)
 {
     struct record *list;
     struct lost lost = { 0 };
@@ -508,7 +508,7 @@ static int read_records (const struct table *t, const char *event, slurmdl_recor
 int table_read_records (const struct table *t, slurmdl_record_f f, void *arg,
                         struct slurmdl_error *err)
 {
-    return read_records (t, NULL, f, arg, err);
+    return read_table_records (t, NULL, f, arg, err);
 }
 
 /* ---- open and close ---- */
@@ -560,7 +560,7 @@ int table_open (struct table *t, const char *path, struct slurmdl_error *err)
     errno = 0;
     if (open_columns (t) < 0)
         return errno == EPERM ? refuse_table (t, err) : fail_damaged_table (path, err);
-    rv = read_records (t, "resumed", note_resumed, t, err);
+    rv = read_table_records (t, "resumed", note_resumed, t, err);
     order_resumes (t);
     return rv;
 }

@@ -41,7 +41,8 @@ __attribute__ ((format (printf, 2, 3))) static void report_export (struct check 
             *line = ' ';
 }
 
-static bool text_of (const struct task *t, const char *ours, const char *name, char text[TEXT])
+static bool exported_text (const struct task *t, const char *ours, const char *name,
+                           char text[TEXT])
 {
     return variables_text (&t->vars, name, text, TEXT) == 0 && !word_listed (ours, name);
 }
@@ -50,7 +51,7 @@ bool exported_has (const struct task *t, const char *ours, const char *name)
 {
     char text[TEXT];
 
-    return text_of (t, ours, name, text);
+    return exported_text (t, ours, name, text);
 }
 
 /* Whether the framework reads the variable. */
@@ -169,10 +170,10 @@ static void check_master_address (struct check *c)
 
     for (size_t i = 0; i < sizeof (addresses) / sizeof (*addresses); i++)
         if (framework_reads (c->t, addresses[i].name)
-            && text_of (c->t, c->ours, addresses[i].name, text))
+            && exported_text (c->t, c->ours, addresses[i].name, text))
             check_endpoint (c, addresses[i].name, addresses[i].wanted, text);
     for (size_t i = 0; i < sizeof (ports) / sizeof (*ports); i++)
-        if (framework_reads (c->t, ports[i]) && text_of (c->t, c->ours, ports[i], text))
+        if (framework_reads (c->t, ports[i]) && exported_text (c->t, c->ours, ports[i], text))
             check_port (c, ports[i], text);
 }
 
@@ -187,7 +188,7 @@ bool exported_way (struct task *t, const char *ours)
     if (!framework_reads (t, "GLOO_SOCKET_IFNAME"))
         return false;
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if (framework_reads (t, names[i]) && text_of (t, ours, names[i], text)
+        if (framework_reads (t, names[i]) && exported_text (t, ours, names[i], text)
             && reach_resolve (text, &to) == REACH_FOUND && reach_source (&to, &own) == 0
             && reach_interface (&own, interface, sizeof (interface)) == 0
             && strcmp (interface, "lo") /* for 0.0.0.0 */
@@ -219,7 +220,7 @@ static void check_interface (struct check *c, const char *name, bool is_nccl)
     char *next = NULL;
     const char *why = NULL;
 
-    if (!text_of (c->t, c->ours, name, text) || *text == '^')
+    if (!exported_text (c->t, c->ours, name, text) || *text == '^')
         return;
     snprintf (copy, sizeof (copy), "%s", text + (is_nccl && *text == '='));
     for (char *w = strtok_r (copy, ",", &next); w; w = strtok_r (NULL, ",", &next)) {
@@ -243,8 +244,8 @@ static void check_interfaces (struct check *c)
     char text[TEXT];
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if (framework_reads (c->t, names[i]) && text_of (c->t, c->ours, names[i], text) && !*text
-            && c->t->facts.rank == 0)
+        if (framework_reads (c->t, names[i]) && exported_text (c->t, c->ours, names[i], text)
+            && !*text && c->t->facts.rank == 0)
             report_export (c, "%s was exported, and is empty: unset it in the job script",
                            names[i]);
         else if (framework_reads (c->t, names[i]))
