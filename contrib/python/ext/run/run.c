@@ -43,7 +43,7 @@ static PyObject *open_run (struct run *self, const char *dir)
     return self->run ? (PyObject *)self : raise_error (&err, "slurmdl");
 }
 
-static PyObject *run_object_new (PyTypeObject *type, PyObject *args, PyObject *kw)
+static PyObject *run_new (PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     static char *names[] = { "dir", NULL };
     const char *dir = NULL;
