@@ -418,7 +418,7 @@ static void check_success (const struct job_settings *j, config_t *cf, struct pr
         problem_at (p, at,
                     "'job.success_policy' is \"chief\", but no role is chief, master or "
                     "launcher");
-    else if (!can_succeed (j, n == 1 && j->success != SUCCESS_ANY))
+    else if (j->deadline <= 0 && !can_succeed (j, n == 1 && j->success != SUCCESS_ANY))
         problem_at (p, at,
                     "the job would never end: no member whose end counts can end ('restart_policy' "
                     "is \"always\", or all roles serve)");
@@ -432,8 +432,8 @@ static void check_min_available (const struct experiment *e, config_t *cf, struc
 
     if (least > members)
         problem_at (p, origin_of_key (cf, "job.min_available"),
-                    "'job.min_available' is %lld, but the job has %lld members", (long long)least,
-                    (long long)members);
+                    "'job.min_available' is %lld, but the job has %lld member%s", (long long)least,
+                    (long long)members, members == 1 ? "" : "s");
     else if (least > 0 && least < members && e->job->nroles)
         problem_at (p, origin_of_key (cf, "job.min_available"),
                     "'job.min_available' is %lld, but all %lld members of roles begin together: "

@@ -47,6 +47,8 @@ int sample_options_parse (const char *value, struct sample_options *s)
     for (;;) {
         size_t len = strcspn (value, ",");
         if (is_sample_word (value, len, "warn") || is_sample_word (value, len, "park")) {
+            if (acts)
+                return -1;
             acts = true;
             s->parks = *value == 'p';
         } else if (len > 5 && !strncmp (value, "idle:", 5)) {

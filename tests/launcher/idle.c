@@ -160,6 +160,7 @@ static void the_option_is_read (void **state)
         "idle:5 ",
         "99999999999999999999",
         "idle:5,,park",
+        "idle:5,park,warn",
     };
     struct sample_options s;
     char why[320];

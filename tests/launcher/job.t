@@ -122,6 +122,7 @@ bad_set "never end" "a job that would never end" 'job.roles=({name="ps";})'
 bad_set "never end" "nor would this" 'job.restart_policy="always"'
 bad_set "never end" "all workers, of whom one begins again for ever" 'job={success_policy="all_workers"; roles=({name="worker";},{name="other"; restart_policy="always";});}'
 bad_set "never end" "the first worker, who does" 'job.roles=({name="worker"; restart_policy="always";},{name="other";})'
+runs 0 "but a deadline ends it" dl job --dry-run --set 'job={restart_policy="always"; active_deadline="10";}' -- ./steps.sh
 bad_set "there are chief, all_workers, any$" "a policy of another name" 'job.success_policy="everybody"'
 bad_set "unknown key 'replicas'; there are name, count, command, " "a key of the operators" 'job.roles=({name="worker"; replicas=2;})'
 bad_set "the 'command' of a role is empty" "an empty command" 'job.roles=({name="worker"; command=" ";})'
@@ -130,7 +131,7 @@ bad_set "'resources.nodes_per_trial' is 4, but the job has only 3 members" "more
 bad_set "did you mean 'never'" "a policy that there is not" 'job.restart_policy="nevr"'
 bad_set "'143: restart'|\"143: restart\"" "a table of codes" 'job={restart_policy="exit_code"; exit_codes="999: restart";}'
 bad_set "a job is one trial" "another searcher" 'searcher.name="random"'
-bad_set "job.min_available=.*the job has 1 members" "more members than there are" 'job.min_available=2'
+bad_set "job.min_available=.*the job has 1 member$" "more members than there are" 'job.min_available=2'
 bad_set "all 3 members of roles begin together" "fewer members of roles" 'job={min_available=2; roles=({name="worker"; count=3;});}'
 bad_set "leave out 'resources.gpus_per_node'" "GPUs of a role and of a node" 'job.roles=({name="worker"; gpus=1;})' --set resources.gpus_per_node=1
 bad_set "must be like \"16G\"" "memory of a role" 'job.roles=({name="worker"; memory="much";})'
